@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# podprof's one build file. Everything is made below build/ and nothing else is touched, so that
+# "rm -rf build" is a clean tree. Short lines; V=1 shows the commands.
+#
+#   build/podprof            the agent
+#   build/obj/               its objects and the library they are linked from (libpodprof.a)
+#   build/san/               the same sources under ASan and UBSan, for the tests
+#   build/gen/               generated headers and sources (BPF skeleton, protobuf)
+#   build/bpf/               BPF objects
+#   build/test/              test programs, with the results of the last run
+
+B := build
+ARCH := $(shell uname -m | sed 's/aarch64/arm64/; s/x86_64/x86/')
+VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
+
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(shell command -v bpftool 2>/dev/null || echo /usr/sbin/bpftool)
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+
+ifeq ($(V),1)
+Q :=
+say = @:
+else
+Q := @
+say = @printf '  %-8s %s\n' '$(1)' '$(2)'
+endif
+
+# ---------------------------------------------------------------- flags
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+	-Wvla -Wundef -Wformat=2 -Wno-format-nonliteral -Wno-unused-parameter -fno-common
+DEFS := -D_GNU_SOURCE
+INCS := -Iagent -I$(B)/gen -Ibpf -Itest
+HARDEN := -fPIE -fstack-protector-strong -fstack-clash-protection -D_FORTIFY_SOURCE=2
+ifeq ($(ARCH),x86)
+HARDEN += -fcf-protection=full
+endif
+ifeq ($(ARCH),arm64)
+HARDEN += -mbranch-protection=standard
+endif
+CFLAGS ?= -O2 -g
+ALL_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(CFLAGS)
+SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) -O1 -g -fno-omit-frame-pointer \
+	-fsanitize=address,undefined -fno-sanitize-recover=all -pthread
+LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
+LIBS := -lbpf -ldw -lelf -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lpcre2-8 -liberty \
+	-lm -pthread
+
+# ---------------------------------------------------------------- sources
+
+AGENT_SRC := $(sort $(wildcard agent/*.c agent/*/*.c))
+LIB_SRC := $(filter-out agent/main.c,$(AGENT_SRC))
+PROTO := $(sort $(wildcard proto/*.proto))
+GEN_SRC := $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
+GEN_HDR := $(GEN_SRC:.c=.h) $(B)/gen/version.h
+BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
+ifneq ($(BPF_SRC),)
+GEN_HDR += $(B)/gen/podprof.skel.h
+endif
+
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
+SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
+
+SUPPORT_SRC := $(sort $(wildcard test/support/*.c))
+SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/san/%.o)
+UNIT := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/unit/*/test_*.c)))
+BPF_TEST := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bpf/test_*.c)))
+FUZZ_SRC := $(sort $(wildcard test/fuzz/*/fuzz_*.c))
+REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
+FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
+BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
+
+# ---------------------------------------------------------------- what people type
+
+##@ Everyday
+.PHONY: help setup all run check install image clean
+help: ## this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing to build and test (Debian, as root)
+	$(Q)test/setup.sh all
+
+all: $(B)/podprof ## build the agent: build/podprof
+
+run: ## install what is missing, build, and profile this node with a page on loopback
+	$(Q)test/setup.sh build
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
+
+check: ## install what is missing, build and run every test
+	$(Q)test/setup.sh all
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
+	$(Q)$(MAKE) --no-print-directory check-format lint check-unit check-fuzz check-bpf check-deploy check-e2e
+	$(Q)test/run.sh summary
+
+install: all ## install the program (DESTDIR, PREFIX)
+	install -D -m 0755 $(B)/podprof $(DESTDIR)$(PREFIX)/bin/podprof
+
+clean: ## remove build/
+	rm -rf $(B)
+
+##@ Parts of check
+.PHONY: check-build check-unit check-bpf check-fuzz check-format check-deploy check-e2e lint format
+check-build: $(UNIT) $(BPF_TEST) $(REPLAY)
+check-unit: $(UNIT) ## unit tests under ASan and UBSan
+	$(Q)test/run.sh unit $(UNIT)
+
+check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
+	$(Q)test/run.sh bpf $(BPF_TEST)
+
+check-fuzz: $(REPLAY) ## every fuzzer on its corpus
+	$(Q)test/run.sh fuzz $(REPLAY)
+
+lint: $(GEN_HDR) ## clang-tidy, include direction, shell scripts
+	$(Q)test/lint.sh
+
+format: ## reformat the C files
+	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
+
+check-format:
+	$(Q)git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+
+# ---------------------------------------------------------------- the program
+
+$(B)/podprof: $(B)/obj/agent/main.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/obj/libpodprof.a: $(LIB_OBJ)
+$(B)/san/libpodprof.a: $(SAN_OBJ)
+$(B)/san/libsupport.a: $(SUPPORT_OBJ)
+%.a:
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# A change of compiler or flags rebuilds what depends on them.
+$(B)/flags: FORCE
+	@mkdir -p $(B)
+	@echo '$(CC) $(ALL_CFLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || \
+		echo '$(CC) $(ALL_CFLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' > $@
+.PHONY: FORCE
+
+$(B)/obj/%.o: %.c $(B)/flags | $(GEN_HDR)
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
+
+$(B)/obj/gen/%.o: $(B)/gen/%.c $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
+
+$(B)/san/%.o: %.c $(B)/flags | $(GEN_HDR)
+	$(call say,CC-SAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/san/gen/%.o: $(B)/gen/%.c $(B)/flags
+	$(call say,CC-SAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+# ---------------------------------------------------------------- generated
+
+# Written only when the version is another one, so that a commit does not rebuild everything.
+$(B)/gen/version.h: FORCE
+	@mkdir -p $(@D)
+	@echo '#define PODPROF_VERSION "$(VERSION)"' | cmp -s - $@ || \
+		echo '#define PODPROF_VERSION "$(VERSION)"' > $@
+
+$(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
+	$(call say,PROTOC,$<)
+	@mkdir -p $(@D)
+	$(Q)protoc-c --proto_path=proto --c_out=$(B)/gen $<
+
+BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
+	-Wno-unused-parameter -Ibpf
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+
+$(B)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.o)
+	$(call say,BPF-LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(B)/gen/podprof.skel.h: $(B)/bpf/podprof.linked.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
+
+# ---------------------------------------------------------------- tests
+
+TEST_LIBS = $(B)/san/libsupport.a $(B)/san/libpodprof.a
+
+$(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -fsanitize=address,undefined -o $@ $< $(TEST_LIBS) -lcmocka $(LIBS)
+
+$(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.o $(TEST_LIBS)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -fsanitize=address,undefined -o $@ $< $(B)/san/test/fuzz/replay.o $(TEST_LIBS) $(LIBS)
+
+##@ Longer
+.PHONY: fuzz bench e2e
+FUZZ_SECONDS ?= 60
+fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)
+	$(Q)test/run.sh search $(FUZZ_SECONDS) $(FUZZ)
+
+# libFuzzer wants coverage in everything it drives, so these are built whole, by clang.
+FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) -O1 -g -fsanitize=fuzzer,address,undefined \
+	-fno-sanitize-recover=all -pthread
+$(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(LIB_SRC) $(GEN_SRC) $(SUPPORT_SRC) | $(GEN_HDR)
+	$(call say,FUZZER,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(LIB_SRC) $(GEN_SRC) $(SUPPORT_SRC) $(LIBS)
+
+bench: $(BENCH) ## measurements: cost, memory, accuracy
+	$(Q)test/run.sh bench $(BENCH)
+
+$(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
+-include $(shell find $(B)/obj $(B)/san $(B)/bpf -name '*.d' 2>/dev/null)

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/labels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+void labels_deinit(struct labels *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		free(l->items[i].name);
+		free(l->items[i].value);
+	}
+	free(l->items);
+	*l = (struct labels){0};
+}
+
+bool labels_valid_name(const char *name)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+
+	if (!*name || !strchr(letters, *name))
+		return false;
+	for (; *name; name++)
+		if (!strchr(letters, *name) && (*name < '0' || *name > '9'))
+			return false;
+	return true;
+}
+
+/* Where @name is (true) or would have to be put (false). */
+static bool labels_find(const struct labels *l, const char *name, size_t *ret)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		int order = strcmp(l->items[i].name, name);
+
+		if (order >= 0) {
+			*ret = i;
+			return order == 0;
+		}
+	}
+	*ret = i;
+	return false;
+}
+
+static void labels_remove(struct labels *l, size_t at)
+{
+	free(l->items[at].name);
+	free(l->items[at].value);
+	l->n--;
+	memmove(&l->items[at], &l->items[at + 1], (l->n - at) * sizeof(*l->items));
+}
+
+static char *value_dup(const char *value)
+{
+	size_t n = strnlen(value, LABELS_VALUE_MAX + 1);
+	char *copy;
+
+	if (n > LABELS_VALUE_MAX)
+		for (n = LABELS_VALUE_MAX; n && (value[n] & 0xc0) == 0x80; n--)
+			;
+	copy = text_dup(text_of_bytes(value, n));
+	if (copy)
+		text_repair_utf8(copy, n);
+	return copy;
+}
+
+int labels_set(struct labels *l, const char *name, const char *value)
+{
+	_cleanup_(freep) char *name_copy = NULL;
+	_cleanup_(freep) char *value_copy = NULL;
+	size_t at;
+	int r;
+
+	if (!labels_valid_name(name))
+		return LABELS_BAD_NAME;
+	if (!*value) {
+		if (labels_find(l, name, &at))
+			labels_remove(l, at);
+		return 0;
+	}
+	value_copy = value_dup(value);
+	if (!value_copy)
+		return -ENOMEM;
+	if (labels_find(l, name, &at)) {
+		free(l->items[at].value);
+		l->items[at].value = take_ptr(value_copy);
+		return 0;
+	}
+	r = vec_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items), LABELS_MAX);
+	if (r)
+		return r < 0 ? r : LABELS_FULL;
+	name_copy = strdup(name);
+	if (!name_copy)
+		return -ENOMEM;
+	memmove(&l->items[at + 1], &l->items[at], (l->n - at) * sizeof(*l->items));
+	l->items[at] = (struct label){take_ptr(name_copy), take_ptr(value_copy)};
+	l->n++;
+	return 0;
+}
+
+const char *labels_get(const struct labels *l, const char *name)
+{
+	size_t at;
+
+	return labels_find(l, name, &at) ? l->items[at].value : NULL;
+}
+
+int labels_copy(const struct labels *l, struct labels *ret)
+{
+	_cleanup_(labels_deinit) struct labels copy = {0};
+
+	for (size_t i = 0; i < l->n; i++) {
+		int r = labels_set(&copy, l->items[i].name, l->items[i].value);
+
+		if (r)
+			return r;
+	}
+	*ret = copy;
+	copy = (struct labels){0};
+	return 0;
+}
+
+bool labels_equal(const struct labels *a, const struct labels *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->items[i].name, b->items[i].name) != 0 ||
+		    strcmp(a->items[i].value, b->items[i].value) != 0)
+			return false;
+	return true;
+}

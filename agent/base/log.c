@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/text.h"
+
+/* A line's ceiling: below PIPE_BUF, so that lines of several writers do not mix. A field that does
+ * not fit is left out. */
+#define LOG_LINE_MAX 4000
+
+/* The one piece of file-scope state in the program: what to print and how. */
+static enum log_level log_min_level = LOG_INFO;
+static enum log_format log_line_format = LOG_FORMAT_LOGFMT;
+
+static const char *const log_level_names[LOG_LEVEL_MAX] = {"debug", "info", "warn", "error"};
+static const char *const log_format_names[LOG_FORMAT_MAX] = {"logfmt", "json"};
+
+void log_set(enum log_level min_level, enum log_format format)
+{
+	log_min_level = min_level;
+	log_line_format = format;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level >= log_min_level;
+}
+
+static bool find_name(const char *s, const char *const *names, size_t n, size_t *ret)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(s, names[i]) == 0) {
+			*ret = i;
+			return true;
+		}
+	return false;
+}
+
+bool log_level_parse(const char *s, enum log_level *ret)
+{
+	size_t i;
+
+	if (!find_name(s, log_level_names, LOG_LEVEL_MAX, &i))
+		return false;
+	*ret = (enum log_level)i;
+	return true;
+}
+
+bool log_format_parse(const char *s, enum log_format *ret)
+{
+	size_t i;
+
+	if (!find_name(s, log_format_names, LOG_FORMAT_MAX, &i))
+		return false;
+	*ret = (enum log_format)i;
+	return true;
+}
+
+static bool needs_quotes(const char *s)
+{
+	if (!*s)
+		return true;
+	for (; *s; s++)
+		if ((unsigned char)*s <= ' ' || *s == '"' || *s == '=' || *s == '\\' || *s == 0x7f)
+			return true;
+	return false;
+}
+
+/* Both formats quote alike: JSON's escapes are read by logfmt readers too. */
+static int put_quoted(struct buf *b, const char *s)
+{
+	size_t n = strlen(s);
+	int r = buf_putc(b, '"');
+
+	for (size_t i = 0; i < n && !r; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c == '"' || c == '\\')
+			r = buf_printf(b, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			r = buf_printf(b, "\\u%04x", c);
+		else
+			r = buf_putc(b, (char)c);
+	}
+	return r ? r : buf_putc(b, '"');
+}
+
+static int put_string(struct buf *b, const char *s)
+{
+	if (log_line_format == LOG_FORMAT_LOGFMT && !needs_quotes(s))
+		return buf_puts(b, s);
+	return put_quoted(b, s);
+}
+
+static int put_key(struct buf *b, const char *key)
+{
+	if (log_line_format == LOG_FORMAT_JSON)
+		return buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", key);
+	return buf_printf(b, "%s%s=", b->len ? " " : "", key);
+}
+
+static int put_field(struct buf *b, const struct log_field *f)
+{
+	size_t start = b->len;
+	int r = put_key(b, f->key);
+
+	if (!r) {
+		switch (f->kind) {
+		case LOG_STR:
+			r = put_string(b, f->value.str ? f->value.str : "");
+			break;
+		case LOG_INT:
+			r = buf_printf(b, "%" PRId64, f->value.i);
+			break;
+		case LOG_UINT:
+			r = buf_printf(b, "%" PRIu64, f->value.u);
+			break;
+		case LOG_ERRNO:
+			r = put_string(b, strerror((int)-f->value.i));
+			break;
+		case LOG_END:
+			break;
+		}
+	}
+	if (r)
+		b->len = start;
+	return r;
+}
+
+static void put_time(struct buf *b)
+{
+	uint64_t now = nsec_wall();
+	time_t sec = (time_t)(now / NSEC_PER_SEC);
+	char stamp[40], date[32];
+	struct tm tm;
+
+	gmtime_r(&sec, &tm);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(stamp, sizeof(stamp), "%s.%03uZ", date,
+		 (unsigned int)(now % NSEC_PER_SEC / NSEC_PER_MSEC));
+	(void)put_field(b, &log_str("ts", stamp));
+}
+
+void log_write(enum log_level level, const char *msg, const struct log_field *fields)
+{
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(LOG_LINE_MAX);
+	bool json = log_line_format == LOG_FORMAT_JSON;
+
+	if (!log_enabled(level))
+		return;
+	if (json && buf_putc(&line, '{'))
+		return;
+	put_time(&line);
+	(void)put_field(&line, &log_str("level", log_level_names[level]));
+	(void)put_field(&line, &log_str("msg", msg));
+	for (; fields->kind != LOG_END; fields++)
+		(void)put_field(&line, fields);
+	if (!line.data)
+		return;
+	text_repair_utf8(line.data, line.len);
+	line.max += 2; /* the closing must always fit */
+	if (buf_puts(&line, json ? "}\n" : "\n"))
+		return;
+	/* Nothing to be done if standard error is gone. */
+	(void)!write(STDERR_FILENO, line.data, line.len);
+}
+
+bool log_limit_ok(struct log_limit *limit, uint64_t *ret_suppressed)
+{
+	uint64_t now = nsec_monotonic();
+
+	if (now < limit->next_ns) {
+		limit->suppressed++;
+		return false;
+	}
+	limit->next_ns = now + limit->interval_ns;
+	*ret_suppressed = limit->suppressed;
+	limit->suppressed = 0;
+	return true;
+}

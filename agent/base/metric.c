@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/metric.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+/* One for each module; the number of modules does not depend on anything outside. */
+#define METRIC_COLLECTORS_MAX 64
+
+void metric_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	sink->family(sink, family);
+}
+
+void metric_u64(struct metric_sink *sink, uint64_t value, const struct metric_label *labels,
+		size_t n_labels)
+{
+	sink->value(sink,
+		    &(struct metric_value){.labels = labels, .n_labels = n_labels, .u = value});
+}
+
+void metric_double(struct metric_sink *sink, double value, const struct metric_label *labels,
+		   size_t n_labels)
+{
+	sink->value(sink,
+		    &(struct metric_value){
+			    .labels = labels, .n_labels = n_labels, .is_double = 1, .d = value});
+}
+
+void metric_by_name(struct metric_sink *sink, const struct metric_family_desc *family,
+		    const char *label, const uint64_t *values, const char *const *names, size_t n)
+{
+	metric_family(sink, family);
+	for (size_t i = 0; i < n; i++)
+		metric_u64(sink, values[i], &(struct metric_label){label, names[i]}, 1);
+}
+
+int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)
+{
+	int r = vec_grow(&list->items, &list->cap, list->n + 1, sizeof(*list->items),
+			 METRIC_COLLECTORS_MAX);
+
+	if (r)
+		return r < 0 ? r : -ENOSPC;
+	list->items[list->n++] = (struct metric_collector){collect, ctx};
+	return 0;
+}
+
+void metric_list_collect(const struct metric_list *list, struct metric_sink *sink)
+{
+	for (size_t i = 0; i < list->n; i++)
+		list->items[i].collect(list->items[i].ctx, sink);
+}
+
+void metric_list_deinit(struct metric_list *list)
+{
+	free(list->items);
+	*list = (struct metric_list){0};
+}

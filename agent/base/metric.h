@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_BASE_METRIC_H
+#define PODPROF_BASE_METRIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Metrics are plain numbers in the module that counts. Each module adds one collector to the list;
+ * when somebody asks, the list calls them and each emits its families:
+ *
+ *	static const struct metric_family_desc samples = {
+ *		"podprof_samples", METRIC_COUNTER, "Stack samples by outcome.", NULL
+ *	};
+ *	metric_family(sink, &samples);
+ *	metric_u64(sink, o->ok, &(struct metric_label){ "outcome", "ok" }, 1);
+ *
+ * A family belongs to exactly one collector, and its samples follow it at once. The server turns
+ * what is emitted into text; the modules know nothing of it.
+ */
+
+enum metric_type {
+	METRIC_COUNTER, /* its name is without "_total", which the text form adds */
+	METRIC_GAUGE,
+	METRIC_INFO, /* name without "_info"; value 1, the labels are the message */
+};
+
+struct metric_family_desc {
+	const char *name;
+	enum metric_type type;
+	const char *help;
+	const char *unit; /* "seconds", "bytes": also the suffix of @name; or NULL */
+};
+
+struct metric_label {
+	const char *name;
+	const char *value;
+};
+
+/* One number of the family that was opened last. */
+struct metric_value {
+	const struct metric_label *labels;
+	size_t n_labels;
+	int is_double;
+	union {
+		uint64_t u;
+		double d;
+	};
+};
+
+struct metric_sink {
+	void (*family)(struct metric_sink *sink, const struct metric_family_desc *family);
+	void (*value)(struct metric_sink *sink, const struct metric_value *value);
+};
+
+void metric_family(struct metric_sink *sink, const struct metric_family_desc *family);
+void metric_u64(struct metric_sink *sink, uint64_t value, const struct metric_label *labels,
+		size_t n_labels);
+void metric_double(struct metric_sink *sink, double value, const struct metric_label *labels,
+		   size_t n_labels);
+/* One family of counters with one label, from an array indexed by an outcome. */
+void metric_by_name(struct metric_sink *sink, const struct metric_family_desc *family,
+		    const char *label, const uint64_t *values, const char *const *names, size_t n);
+
+typedef void (*metric_collect_fn)(void *ctx, struct metric_sink *sink);
+
+/* The list of collectors. {0} is empty; owns nothing of theirs. */
+struct metric_list {
+	struct metric_collector {
+		metric_collect_fn collect;
+		void *ctx;
+	} * items;
+	size_t n;
+	size_t cap;
+};
+
+/* 0 or -ENOMEM. @ctx must outlive the list. */
+int metric_list_add(struct metric_list *list, metric_collect_fn collect, void *ctx)
+	__attribute__((warn_unused_result));
+void metric_list_collect(const struct metric_list *list, struct metric_sink *sink);
+void metric_list_deinit(struct metric_list *list);
+
+#endif

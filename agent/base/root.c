@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+/* One read's size. procfs and cgroupfs make their text in pages; a page at a time would cost a
+ * system call for each on a process with thousands of mappings. */
+#define ROOT_READ_STEP 16384
+
+int root_outcome(int err)
+{
+	switch (err) {
+	case ENOENT:
+	case ESRCH:
+	case ENOTDIR:
+	case ENODEV: /* a cgroup file whose directory was removed while it was open */
+		return ROOT_GONE;
+	case EACCES:
+	case EPERM:
+		return ROOT_DENIED;
+	case EISDIR:
+		return ROOT_NOT_FILE;
+	default:
+		return -err;
+	}
+}
+
+const char *root_outcome_name(int outcome)
+{
+	static const char *const names[ROOT_OUTCOME_MAX] = {
+		[ROOT_OK] = "ok",
+		[ROOT_GONE] = "gone",
+		[ROOT_DENIED] = "denied",
+		[ROOT_TOO_LARGE] = "too_large",
+		[ROOT_NOT_FILE] = "not_a_file",
+	};
+
+	return outcome >= 0 && outcome < ROOT_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+int root_open(const char *path, struct root *ret)
+{
+	int fd = open(path, O_DIRECTORY | O_CLOEXEC | O_RDONLY);
+
+	if (fd < 0)
+		return root_outcome(errno);
+	ret->fd = fd;
+	return 0;
+}
+
+void root_deinit(struct root *root)
+{
+	if (root->fd >= 0)
+		close(root->fd);
+	root->fd = -1;
+}
+
+int root_open_file(const struct root *root, const char *path, int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd =
+		openat(root->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return root_outcome(errno);
+	if (fstat(fd, &st) < 0)
+		return root_outcome(errno);
+	if (!S_ISREG(st.st_mode))
+		return ROOT_NOT_FILE;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* One read into @b. *@ret is the number of bytes, 0 at the end of the file. */
+static int root_read_step(int fd, struct buf *b, size_t *ret)
+{
+	/* When the ceiling is near, one byte beyond it tells "exactly full" from "too large". */
+	size_t room = b->max - b->len, step = room < ROOT_READ_STEP ? room : ROOT_READ_STEP;
+	char probe, *to = &probe;
+	ssize_t n;
+	int r;
+
+	if (step) {
+		r = buf_reserve(b, step, &to);
+		if (r)
+			return r;
+	}
+	do
+		n = read(fd, to, step ? step : 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return root_outcome(errno);
+	if (n > 0 && !step)
+		return ROOT_TOO_LARGE;
+	b->len += (size_t)n;
+	*ret = (size_t)n;
+	return 0;
+}
+
+int root_read_fd(int fd, struct buf *b)
+{
+	size_t old_len = b->len, n = 1;
+	int r = 0;
+
+	while (!r && n > 0)
+		r = root_read_step(fd, b, &n);
+	if (r)
+		b->len = old_len;
+	if (b->data)
+		b->data[b->len] = '\0';
+	return r;
+}
+
+int root_read(const struct root *root, const char *path, struct buf *b)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	int r = root_open_file(root, path, &fd);
+
+	if (r)
+		return r;
+	return root_read_fd(fd, b);
+}
+
+int root_read_link(const struct root *root, const char *path, struct buf *b)
+{
+	char *to;
+	ssize_t n;
+	int r = buf_reserve(b, PATH_MAX, &to);
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return ROOT_TOO_LARGE;
+	n = readlinkat(root->fd, path, to, PATH_MAX);
+	if (n < 0)
+		return root_outcome(errno);
+	if (n == PATH_MAX)
+		return ROOT_TOO_LARGE;
+	b->len += (size_t)n;
+	b->data[b->len] = '\0';
+	return 0;
+}

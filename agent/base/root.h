@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_BASE_ROOT_H
+#define PODPROF_BASE_ROOT_H
+
+#include <stddef.h>
+
+struct buf;
+
+/**
+ * struct root - an open directory below which a module reads
+ * @fd: the directory
+ *
+ * Everything that reads /proc, /sys or a cgroup tree takes one of these, so that a test can hand it
+ * a directory of its own. Paths are relative ("123/maps"). Owns @fd.
+ */
+struct root {
+	int fd;
+};
+
+enum root_outcome {
+	ROOT_OK = 0,
+	ROOT_GONE,	/* no such file, or its process has left (ENOENT, ESRCH, ENOTDIR, ENODEV) */
+	ROOT_DENIED,	/* EACCES, EPERM */
+	ROOT_TOO_LARGE, /* longer than the caller's ceiling */
+	ROOT_NOT_FILE,	/* a directory, FIFO, socket or device where a file was expected */
+	ROOT_OUTCOME_MAX,
+};
+
+#define ROOT_INIT        \
+	{                \
+		.fd = -1 \
+	}
+
+/* 0, ROOT_GONE, ROOT_DENIED, or another -errno. */
+int root_open(const char *path, struct root *ret);
+void root_deinit(struct root *root);
+
+/*
+ * Open a regular file (procfs and cgroupfs files are) for reading: O_CLOEXEC | O_NONBLOCK |
+ * O_NOCTTY, so that a FIFO in its place does not hang us. The descriptor is the caller's.
+ */
+int root_open_file(const struct root *root, const char *path, int *ret_fd);
+
+/* Append all of a file to @b (its ceiling is the limit). On a failure @b keeps its old length. */
+int root_read(const struct root *root, const char *path, struct buf *b);
+/* The same, from an open descriptor's current position. */
+int root_read_fd(int fd, struct buf *b);
+
+/* Append the target of a symbolic link. */
+int root_read_link(const struct root *root, const char *path, struct buf *b);
+
+/* An errno (positive) as outcome, or as -errno where it is our side's failure. */
+int root_outcome(int err);
+
+/* "gone", "denied", ...: label values of metrics. */
+const char *root_outcome_name(int outcome);
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+
+struct text text_of_bytes(const char *s, size_t n)
+{
+	return (struct text){.p = s, .end = n ? s + n : s};
+}
+
+struct text text_of(const char *s)
+{
+	return text_of_bytes(s, strlen(s));
+}
+
+bool text_starts(const struct text *t, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return text_len(t) >= n && memcmp(t->p, prefix, n) == 0;
+}
+
+bool text_is(const struct text *t, const char *s)
+{
+	return text_len(t) == strlen(s) && text_starts(t, s);
+}
+
+static bool text_digit(char c, unsigned int base, unsigned int *ret)
+{
+	unsigned int d;
+
+	if (c >= '0' && c <= '9')
+		d = (unsigned int)(c - '0');
+	else if (c >= 'a' && c <= 'f')
+		d = (unsigned int)(c - 'a') + 10;
+	else if (c >= 'A' && c <= 'F')
+		d = (unsigned int)(c - 'A') + 10;
+	else
+		return false;
+	if (d >= base)
+		return false;
+	*ret = d;
+	return true;
+}
+
+bool text_u64(struct text *t, unsigned int base, uint64_t *ret)
+{
+	const char *p = t->p;
+	uint64_t value = 0;
+	unsigned int d;
+
+	while (p < t->end && text_digit(*p, base, &d)) {
+		if (__builtin_mul_overflow(value, base, &value) ||
+		    __builtin_add_overflow(value, d, &value))
+			return false;
+		p++;
+	}
+	if (p == t->p)
+		return false;
+	t->p = p;
+	*ret = value;
+	return true;
+}
+
+bool text_only_u64(struct text t, unsigned int base, uint64_t *ret)
+{
+	uint64_t value;
+
+	if (!text_u64(&t, base, &value) || !text_empty(&t))
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool text_char(struct text *t, char c)
+{
+	if (text_empty(t) || *t->p != c)
+		return false;
+	t->p++;
+	return true;
+}
+
+bool text_prefix(struct text *t, const char *prefix)
+{
+	if (!text_starts(t, prefix))
+		return false;
+	t->p += strlen(prefix);
+	return true;
+}
+
+bool text_suffix(struct text *t, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	if (text_len(t) < n || memcmp(t->end - n, suffix, n) != 0)
+		return false;
+	t->end -= n;
+	return true;
+}
+
+bool text_until(struct text *t, char sep, struct text *ret)
+{
+	const char *at;
+
+	if (text_empty(t))
+		return false;
+	at = memchr(t->p, sep, text_len(t));
+	*ret = (struct text){.p = t->p, .end = at ? at : t->end};
+	t->p = at ? at + 1 : t->end;
+	return true;
+}
+
+bool text_line(struct text *t, struct text *ret)
+{
+	struct text line;
+
+	if (!text_until(t, '\n', &line))
+		return false;
+	if (!text_empty(&line) && line.end[-1] == '\r')
+		line.end--;
+	*ret = line;
+	return true;
+}
+
+void text_skip_blanks(struct text *t)
+{
+	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
+		t->p++;
+}
+
+bool text_word(struct text *t, struct text *ret)
+{
+	struct text rest = *t;
+	const char *start;
+
+	text_skip_blanks(&rest);
+	start = rest.p;
+	while (rest.p < rest.end && *rest.p != ' ' && *rest.p != '\t')
+		rest.p++;
+	if (rest.p == start)
+		return false;
+	*ret = (struct text){.p = start, .end = rest.p};
+	*t = rest;
+	return true;
+}
+
+struct text text_after_last(struct text t, char sep)
+{
+	const char *at = text_empty(&t) ? NULL : memrchr(t.p, sep, text_len(&t));
+
+	if (at)
+		t.p = at + 1;
+	return t;
+}
+
+char *text_dup(struct text t)
+{
+	char *s = malloc(text_len(&t) + 1);
+
+	if (!s)
+		return NULL;
+	if (!text_empty(&t))
+		memcpy(s, t.p, text_len(&t));
+	s[text_len(&t)] = '\0';
+	return s;
+}
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* A decimal number followed by one of @units. */
+static bool text_with_unit(const char *s, const struct unit *units, size_t n_units, uint64_t *ret)
+{
+	struct text t = text_of(s);
+	uint64_t value;
+
+	if (!text_u64(&t, 10, &value))
+		return false;
+	for (size_t i = 0; i < n_units; i++) {
+		if (!text_is(&t, units[i].name))
+			continue;
+		return !__builtin_mul_overflow(value, units[i].factor, ret);
+	}
+	return false;
+}
+
+bool text_duration(const char *s, uint64_t *ret_ns)
+{
+	static const struct unit units[] = {
+		{"ms", NSEC_PER_MSEC},
+		{"s", NSEC_PER_SEC},
+		{"m", 60 * NSEC_PER_SEC},
+		{"h", 3600 * NSEC_PER_SEC},
+	};
+	uint64_t ns;
+
+	if (strcmp(s, "0") == 0) {
+		*ret_ns = 0;
+		return true;
+	}
+	if (!text_with_unit(s, units, array_size(units), &ns))
+		return false;
+	*ret_ns = ns;
+	return true;
+}
+
+bool text_bytes(const char *s, uint64_t *ret)
+{
+	static const struct unit units[] = {
+		{"", 1},
+		{"Ki", 1ull << 10},
+		{"KiB", 1ull << 10},
+		{"Mi", 1ull << 20},
+		{"MiB", 1ull << 20},
+		{"Gi", 1ull << 30},
+		{"GiB", 1ull << 30},
+	};
+	uint64_t bytes;
+
+	if (!text_with_unit(s, units, array_size(units), &bytes))
+		return false;
+	*ret = bytes;
+	return true;
+}
+
+/* Length of the well-formed UTF-8 sequence at @s, 0 if there is none (RFC 3629 section 4). */
+static size_t utf8_sequence(const unsigned char *s, size_t n)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t len;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] < 0xc2 || s[0] > 0xf4)
+		return 0;
+	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+	if (n < len)
+		return 0;
+	if (s[0] == 0xe0)
+		low = 0xa0; /* else it would be overlong */
+	else if (s[0] == 0xed)
+		high = 0x9f; /* else a surrogate */
+	else if (s[0] == 0xf0)
+		low = 0x90;
+	else if (s[0] == 0xf4)
+		high = 0x8f; /* else above U+10FFFF */
+	if (s[1] < low || s[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+bool text_is_utf8(const char *s, size_t n)
+{
+	size_t step;
+
+	for (size_t i = 0; i < n; i += step) {
+		step = utf8_sequence((const unsigned char *)s + i, n - i);
+		if (!step)
+			return false;
+	}
+	return true;
+}
+
+void text_repair_utf8(char *s, size_t n)
+{
+	size_t step;
+
+	for (size_t i = 0; i < n; i += step) {
+		step = utf8_sequence((const unsigned char *)s + i, n - i);
+		if (!step) {
+			s[i] = '?';
+			step = 1;
+		}
+	}
+}

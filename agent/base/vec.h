@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_BASE_VEC_H
+#define PODPROF_BASE_VEC_H
+
+#include <stddef.h>
+
+enum vec_outcome {
+	VEC_OK = 0,
+	VEC_FULL, /* the ceiling would be passed */
+};
+
+/**
+ * vec_grow() - make room in an array that is grown by doubling
+ * @items:     address of the array pointer (NULL for none yet); its owner frees it with free()
+ * @cap:       elements allocated, updated
+ * @need:      elements that must fit
+ * @item_size: bytes per element
+ * @max:       ceiling for @need
+ *
+ * Return: 0; VEC_FULL; -ENOMEM. On the last two nothing changes.
+ */
+int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+	__attribute__((warn_unused_result));
+
+#endif

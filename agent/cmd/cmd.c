@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cmd.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+	{"version", cmd_version, "print the version"},
+};
+
+void cmd_error(const char *format, ...)
+{
+	va_list args;
+
+	fputs("podprof: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static void print_help(FILE *to)
+{
+	fputs("usage: podprof COMMAND [ARGUMENTS]\n\n"
+	      "Shows what every container on this node spends its CPU and memory on.\n\n"
+	      "commands:\n",
+	      to);
+	for (size_t i = 0; i < array_size(commands); i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
+	fputs("\n'podprof COMMAND --help' tells more about one.\n", to);
+}
+
+int cmd_main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return CMD_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
+		return CMD_DONE;
+	}
+	for (size_t i = 0; i < array_size(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 1, argv + 1);
+	cmd_error("unknown command '%s'; 'podprof --help' lists them", argv[1]);
+	return CMD_USAGE;
+}

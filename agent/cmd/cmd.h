@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CMD_CMD_H
+#define PODPROF_CMD_CMD_H
+
+/* The subcommands: one file each, found by name in the table of cmd.c. */
+
+enum cmd_exit {
+	CMD_DONE = 0,
+	CMD_FAILED = 1,
+	CMD_USAGE = 2,	 /* wrong usage */
+	CMD_NOTHING = 3, /* nothing to profile */
+};
+
+/* Runs the subcommand that argv[1] names. Returns the exit status. */
+int cmd_main(int argc, char **argv);
+
+/* Each takes its own name as argv[0]. */
+int cmd_version(int argc, char **argv);
+
+/* One line on stderr, "podprof: " before it: what failed, on what, why, what to do. */
+void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

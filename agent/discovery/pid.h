@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_PID_H
+#define PODPROF_DISCOVERY_PID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct root;
+
+/**
+ * struct pid_id - which process is meant; never a pid alone
+ * @pid:         thread group id, as the agent's /proc shows it
+ * @start_ticks: field 22 of /proc/PID/stat, clock ticks since boot; the kernel's
+ *               start_boottime divided by the length of a tick is the same number
+ *
+ * Compared as bytes where it is a hash key, so there is no padding.
+ */
+struct pid_id {
+	uint64_t start_ticks;
+	uint64_t pid;
+};
+
+enum pid_outcome {
+	PID_OK = 0,
+	PID_GONE,   /* no such process, or another one has the number now */
+	PID_DENIED, /* /proc is hidden from us */
+	PID_ODD,    /* stat is not as proc(5) says */
+	PID_OUTCOME_MAX,
+};
+
+static inline bool pid_id_equal(const struct pid_id *a, const struct pid_id *b)
+{
+	return a->pid == b->pid && a->start_ticks == b->start_ticks;
+}
+
+/* Start time in ticks from nanoseconds of the boot clock, as BPF reports it. */
+uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns);
+
+/* Who has @pid now. 0, PID_GONE, PID_DENIED, PID_ODD, -errno. */
+int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
+/* Whether @id still is that process: 0, PID_GONE, ... */
+int pid_check(const struct root *proc, const struct pid_id *id);
+
+#define PID_COMM_MAX 16 /* with the NUL; the kernel's TASK_COMM_LEN */
+/* The process's name, NUL-terminated. Any bytes but NUL may be in it. */
+int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PPROF_PPROF_H
+#define PODPROF_PPROF_PPROF_H
+
+/*
+ * One profile being built (proto/profile.proto): strings, mappings, functions and locations are
+ * entered once and referred to by number. Numbers start at 1; 0 means "none" where it is allowed.
+ * Strings are copied; bytes that are not UTF-8 become '?'.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct pprof;
+
+struct pprof_type {
+	const char *type;
+	const char *unit;
+};
+
+#define PPROF_VALUES_MAX 4
+
+struct pprof_opts {
+	struct pprof_type types[PPROF_VALUES_MAX]; /* of each sample's values */
+	size_t n_types;
+	struct pprof_type period_type; /* must be set: Pyroscope reads it unchecked */
+	int64_t period;
+	const char *default_type; /* or NULL: the last */
+	int64_t time_ns;	  /* wall clock, start of the window */
+	int64_t duration_ns;
+};
+
+struct pprof_mapping {
+	uint64_t start; /* addresses below are in [start, limit) */
+	uint64_t limit;
+	uint64_t offset; /* of start in the file */
+	const char *path;
+	const char *build_id; /* hex or "" */
+	bool has_functions;
+	bool has_filenames;
+	bool has_line_numbers;
+	bool has_inline_frames;
+};
+
+struct pprof_line {
+	uint32_t function;
+	int64_t line;
+};
+
+struct pprof_label {
+	const char *key;
+	const char *str; /* or NULL, and then: */
+	int64_t num;
+	const char *unit; /* or NULL */
+};
+
+enum pprof_outcome {
+	PPROF_OK = 0,
+	PPROF_FULL,	 /* over a ceiling in pprof.c: the caller counts what it leaves out */
+	PPROF_MALFORMED, /* reading: not gzip, not the message, or an index out of range */
+	PPROF_OUTCOME_MAX,
+};
+
+int pprof_new(const struct pprof_opts *opts, struct pprof **ret);
+void pprof_free(struct pprof *p);
+
+/* Each: 0 and *@ret, PPROF_FULL, -ENOMEM. Equal arguments give the same number. */
+int pprof_mapping(struct pprof *p, const struct pprof_mapping *mapping, uint32_t *ret);
+int pprof_function(struct pprof *p, const char *name, const char *system_name, const char *file,
+		   int64_t start_line, uint32_t *ret);
+/* @lines innermost first, the last is the function the others are inlined into. */
+int pprof_location(struct pprof *p, uint32_t mapping, uint64_t address,
+		   const struct pprof_line *lines, size_t n_lines, uint32_t *ret);
+/* @locations leaf first. Samples with equal locations and labels are added up. */
+int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
+		 const int64_t *values, const struct pprof_label *labels, size_t n_labels);
+int pprof_comment(struct pprof *p, const char *comment);
+
+size_t pprof_n_samples(const struct pprof *p);
+/* Append the gzip-compressed message. 0, PPROF_FULL (of @ret), -ENOMEM. */
+int pprof_encode(const struct pprof *p, struct buf *ret);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_IMAGE_H
+#define PODPROF_PROCMAP_IMAGE_H
+
+/*
+ * One mapped file, shared by all targets that map it. It is opened through
+ * /proc/PID/map_files/START-LIMIT, which gives the very file that is mapped, deleted, upgraded or
+ * in another mount namespace; where that is not permitted, through /proc/PID/root below that root.
+ * The descriptor stays open while the image lives, so that what was sampled can still be named when
+ * the process has gone.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "procmap/elffile.h"
+
+enum image_kind {
+	IMAGE_FILE,
+	IMAGE_VDSO,    /* its bytes were copied out of this process's own */
+	IMAGE_KERNEL,  /* frames' vaddr is the kernel's pc */
+	IMAGE_ANON,    /* code in anonymous memory (JIT); vaddr is the run-time pc */
+	IMAGE_UNKNOWN, /* no mapping holds the pc, or the process had gone before we could look */
+	IMAGE_KIND_MAX,
+};
+
+/**
+ * struct image - immutable after it is made, except for its reference count (atomic), so that the
+ * loop and the workers may hold it at the same time
+ * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
+ * "[unknown]"
+ * @build_id: lower-case hex, "" if there is none
+ * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
+ */
+struct image {
+	enum image_kind kind;
+	char *path;
+	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
+	uint64_t device; /* of the opened file, and so on; 0 for the kinds that are no file */
+	uint64_t inode;
+	uint64_t size;
+	uint64_t mtime_ns;
+	struct elffile *file;
+	int refs;
+};
+
+struct image *image_ref(struct image *image);
+/* NULL is fine. Returns NULL. */
+struct image *image_unref(struct image *image);
+/* The last component of the path; borrowed. */
+const char *image_name(const struct image *image);
+
+/* One place in some program: what a pc becomes while its mapping is known. Borrows or owns a
+ * reference as its holder says. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address. */
+struct frame {
+	struct image *image;
+	uint64_t vaddr;
+};
+
+#endif

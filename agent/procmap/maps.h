@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_MAPS_H
+#define PODPROF_PROCMAP_MAPS_H
+
+/* /proc/PID/maps, one entry a line (proc(5)). */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/pid.h"
+
+struct root;
+
+enum maps_prot { MAPS_R = 1, MAPS_W = 2, MAPS_X = 4, MAPS_SHARED = 8 };
+
+enum maps_kind {
+	MAPS_FILE,  /* backed by a file, which may be deleted */
+	MAPS_ANON,  /* anonymous, [heap], [stack], [anon:...], memfd and SysV segments */
+	MAPS_VDSO,  /* [vdso] */
+	MAPS_OTHER, /* [vvar], [vsyscall], [uprobes]: nothing to read there */
+};
+
+/* The kernel's default for vm.max_map_count is 65530; a process with more has its first so many. */
+#define MAPS_ENTRIES_MAX 65536
+
+struct maps_entry {
+	uint64_t start;
+	uint64_t limit;	 /* one past the last byte */
+	uint64_t offset; /* into the file */
+	uint64_t device; /* makedev() of the numbers in the line */
+	uint64_t inode;
+	uint32_t prot; /* enum maps_prot */
+	uint32_t kind; /* enum maps_kind */
+	char *path; /* as shown, octal escapes undone and " (deleted)" cut off; owned; "" if none */
+	int deleted;
+};
+
+struct maps {
+	struct maps_entry *items; /* ascending, not overlapping */
+	size_t n;
+	size_t cap;
+	size_t n_skipped; /* lines that were not understood, or above the ceiling */
+};
+
+enum maps_outcome {
+	MAPS_OK = 0,
+	MAPS_GONE, /* the process has left, or is another one now */
+	MAPS_DENIED,
+	MAPS_TOO_LARGE,
+	MAPS_OUTCOME_MAX,
+};
+
+/* Add the entries of @n bytes of text. 0 or -ENOMEM; lines that are not understood are counted. */
+int maps_parse(const char *text, size_t n, struct maps *m);
+/* @ret must be empty. The identity is checked after the read. A dead leader's maps are read through
+ * a living thread. */
+int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret);
+void maps_deinit(struct maps *m);
+/* The entry that holds @pc, borrowed, or NULL. */
+const struct maps_entry *maps_find(const struct maps *m, uint64_t pc);
+
+const char *maps_outcome_name(int outcome);
+
+#endif
