@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The sources are applied weakest first, each over the last. The file's name may come from a flag
+ * or the environment, so those two are looked at once before for --config alone; getopt does the
+ * flags.
+ */
+#include "config/config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "config/file.h"
+#include "config/option.h"
+
+#define CONFIG_STORE_DIR "/var/lib/podprof/store"
+
+/* getopt_long()'s value of options[i] is this plus i; --help has its own. */
+#define FLAG_BASE 256
+#define FLAG_HELP 255
+
+/* "cpu-rate" into "PODPROF_CPU_RATE". */
+static void env_name(const char *name, char *ret, size_t n)
+{
+	snprintf(ret, n, "PODPROF_%s", name);
+	for (char *p = ret; *p; p++)
+		*p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+}
+
+static int apply_defaults(struct config *c, struct config_error *error)
+{
+	int r = 0;
+
+	c->host_processes = !getenv("KUBERNETES_SERVICE_HOST");
+	for (size_t i = 0; i < n_options && !r; i++)
+		if (options[i].default_text)
+			r = option_set(&options[i], c, options[i].default_text, options[i].name,
+				       error);
+	return r;
+}
+
+/* One variable; a list's items are separated by blanks, which a URL cannot contain. */
+static int apply_env_value(const struct option_desc *option, struct config *c, const char *name,
+			   const char *value, struct config_error *error)
+{
+	_cleanup_(freep) char *copy = NULL;
+	char *save = NULL;
+	int r = 0;
+
+	if (option->kind != OPTION_LIST)
+		return option_set(option, c, value, name, error);
+	copy = strdup(value);
+	if (!copy)
+		return -ENOMEM;
+	option_reset(option, c);
+	for (char *item = strtok_r(copy, " \t\n", &save); item && !r;
+	     item = strtok_r(NULL, " \t\n", &save))
+		r = option_set(option, c, item, name, error);
+	return r;
+}
+
+static int apply_env(struct config *c, struct config_error *error)
+{
+	char name[64];
+	int r = 0;
+
+	for (size_t i = 0; i < n_options && !r; i++) {
+		const char *value;
+
+		env_name(options[i].name, name, sizeof(name));
+		value = getenv(name);
+		if (value)
+			r = apply_env_value(&options[i], c, name, value, error);
+	}
+	return r;
+}
+
+static void long_options(struct option *ret)
+{
+	for (size_t i = 0; i < n_options; i++)
+		ret[i] = (struct option){
+			.name = options[i].name,
+			.has_arg = options[i].kind == OPTION_BOOL ? optional_argument
+								  : required_argument,
+			.val = FLAG_BASE + (int)i,
+		};
+	ret[n_options] = (struct option){.name = "help", .val = FLAG_HELP};
+	ret[n_options + 1] = (struct option){0};
+}
+
+static int apply_flag(const struct option_desc *option, struct config *c, const char *value,
+		      bool *seen, struct config_error *error)
+{
+	char source[64];
+
+	snprintf(source, sizeof(source), "--%s", option->name);
+	if (!*seen)
+		option_reset(option, c);
+	*seen = true;
+	return option_set(option, c, value ? value : "true", source, error);
+}
+
+static int flag_refused(int flag, char **argv, struct config_error *error)
+{
+	if (flag == FLAG_HELP)
+		return CONFIG_HELP;
+	config_error_set(error,
+			 flag == ':' ? "%s needs a value; 'podprof agent --help' lists the flags"
+				     : "%s is no flag; 'podprof agent --help' lists them",
+			 argv[optind - 1]);
+	return CONFIG_BAD;
+}
+
+/* All flags; with @only, that one alone and no complaints about others' values. */
+static int apply_flags(int argc, char **argv, struct config *c, const struct option_desc *only,
+		       struct config_error *error)
+{
+	_cleanup_(freep) struct option *longs = calloc(n_options + 2, sizeof(*longs));
+	_cleanup_(freep) bool *seen = calloc(n_options, sizeof(*seen));
+	int flag, r = 0;
+
+	if (!longs || !seen)
+		return -ENOMEM;
+	long_options(longs);
+	optind = 0; /* start afresh: this runs more than once */
+	opterr = 0;
+	while (!r && (flag = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
+		if (flag < FLAG_BASE) {
+			r = flag_refused(flag, argv, error);
+			continue;
+		}
+		if (only && &options[flag - FLAG_BASE] != only)
+			continue;
+		r = apply_flag(&options[flag - FLAG_BASE], c, optarg, &seen[flag - FLAG_BASE],
+			       error);
+	}
+	if (!r && optind < argc) {
+		config_error_set(error, "'%s' is no flag; 'podprof agent --help' lists them",
+				 argv[optind]);
+		return CONFIG_BAD;
+	}
+	return r;
+}
+
+static int find_file(int argc, char **argv, struct config *c, struct config_error *error)
+{
+	const struct option_desc *option = option_find("config");
+	const char *value = getenv("PODPROF_CONFIG");
+	int r = 0;
+
+	if (value)
+		r = option_set(option, c, value, "PODPROF_CONFIG", error);
+	return r ? r : apply_flags(argc, argv, c, option, error);
+}
+
+/* Settings whose default depends on the others or on the machine. */
+static int apply_late_defaults(struct config *c)
+{
+	char host[256] = "unknown";
+	const char *name = getenv("NODE_NAME");
+
+	if (!c->node_name) {
+		if (!name || !*name) {
+			(void)gethostname(host, sizeof(host) - 1);
+			name = host;
+		}
+		c->node_name = strdup(name);
+		if (!c->node_name)
+			return -ENOMEM;
+	}
+	if (!c->store_dir && !c->destinations.n) {
+		c->store_dir = strdup(CONFIG_STORE_DIR);
+		if (!c->store_dir)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct range {
+	const char *name;
+	uint64_t value;
+	uint64_t low;
+	uint64_t high;
+	const char *form;
+};
+
+static int validate(const struct config *c, struct config_error *error)
+{
+	const struct range ranges[] = {
+		{"window", c->window_ns, NSEC_PER_SEC, 3600 * NSEC_PER_SEC, "1s to 1h"},
+		/* the kernel's default ceiling (kernel.perf_event_max_sample_rate) is 100,000, but
+		 * a sample costs microseconds: above 10 kHz the agent would be what it measures */
+		{"cpu-rate", c->cpu_rate, 0, 10000, "0 to 10000"},
+		{"store-bytes", c->store_bytes, 1 << 20, UINT64_MAX, "1MiB or more"},
+		{"store-age", c->store_age_ns, c->window_ns, UINT64_MAX, "a window or more"},
+		{"memory-budget", c->memory_budget, 16 << 20, UINT64_MAX, "16MiB or more"},
+	};
+
+	for (size_t i = 0; i < array_size(ranges); i++)
+		if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high) {
+			config_error_set(error, "--%s is out of range: %s is possible",
+					 ranges[i].name, ranges[i].form);
+			return CONFIG_BAD;
+		}
+	if (!c->listen || !c->proc_root) {
+		config_error_set(error, "--%s must not be empty",
+				 c->listen ? "proc-root" : "listen");
+		return CONFIG_BAD;
+	}
+	return 0;
+}
+
+int config_load(int argc, char **argv, struct config *ret, struct config_error *ret_error)
+{
+	int r = apply_defaults(ret, ret_error);
+
+	if (!r)
+		r = find_file(argc, argv, ret, ret_error);
+	if (!r && ret->config_file)
+		r = file_apply(ret->config_file, ret, ret_error);
+	if (!r)
+		r = apply_env(ret, ret_error);
+	if (!r)
+		r = apply_flags(argc, argv, ret, NULL, ret_error);
+	if (!r)
+		r = apply_late_defaults(ret);
+	if (!r)
+		r = validate(ret, ret_error);
+	return r;
+}
+
+void config_deinit(struct config *c)
+{
+	for (size_t i = 0; i < n_options; i++) {
+		void *at = (char *)c + options[i].offset;
+
+		option_reset(&options[i], c);
+		if (options[i].kind == OPTION_STRING)
+			freep(at);
+	}
+	*c = (struct config){0};
+}
+
+static void print_option(FILE *to, const struct option_desc *option)
+{
+	char flag[64];
+
+	snprintf(flag, sizeof(flag), "--%s%s%s", option->name, option->value_name ? " " : "",
+		 option->value_name ? option->value_name : "");
+	fprintf(to, "  %-30s ", flag);
+	for (const char *p = option->help; *p; p++)
+		if (*p == '\n')
+			fprintf(to, "\n  %-30s ", "");
+		else
+			fputc(*p, to);
+	if (option->default_text)
+		fprintf(to, " (default: %s)", option->default_text);
+	fputc('\n', to);
+}
+
+void config_print_help(FILE *to)
+{
+	for (size_t i = 0; i < n_options; i++) {
+		if (options[i].group)
+			fprintf(to, "\n%s:\n", options[i].group);
+		print_option(to, &options[i]);
+	}
+}

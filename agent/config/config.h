@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CONFIG_CONFIG_H
+#define PODPROF_CONFIG_CONFIG_H
+
+/*
+ * The agent's settings. Each has a flag (--cpu-rate), an environment twin (PODPROF_CPU_RATE) and a
+ * key in the JSON file that --config names ("cpu-rate"). A flag beats the environment, which beats
+ * the file, which beats the default.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+
+/* Destinations that can be named; each has a queue and a clock of its own. */
+#define CONFIG_DESTINATIONS_MAX 8
+
+enum config_go_heap {
+	CONFIG_GO_HEAP_DISABLED,
+	CONFIG_GO_HEAP_ENABLED, /* read where the runtime samples already */
+	CONFIG_GO_HEAP_FORCE,	/* turn sampling on where it is off */
+	CONFIG_GO_HEAP_MAX,
+};
+
+struct config_list {
+	char *items[CONFIG_DESTINATIONS_MAX];
+	size_t n;
+};
+
+/* Owns its strings. */
+struct config {
+	char *listen; /* ADDRESS:PORT */
+	uint64_t window_ns;
+	uint64_t cpu_rate; /* samples per second and CPU; 0: no CPU profiling */
+	bool kernel_stacks;
+	unsigned int go_heap; /* enum config_go_heap */
+	char *cgroupfs_root;  /* NULL: found by itself */
+	char *proc_root;
+	char *node_name;
+	bool host_processes;
+	struct config_list destinations;
+	char *store_dir; /* NULL: no store */
+	uint64_t store_bytes;
+	uint64_t store_age_ns;
+	uint64_t memory_budget;
+	unsigned int log_level;	 /* enum log_level */
+	unsigned int log_format; /* enum log_format */
+	char *config_file;	 /* NULL: none */
+};
+
+enum config_outcome {
+	CONFIG_OK = 0,
+	CONFIG_BAD,  /* *ret_error is one sentence for the user */
+	CONFIG_HELP, /* --help was asked for */
+};
+
+/* Room for one sentence, whatever the user typed: it is cut to fit. */
+#define CONFIG_ERROR_MAX 512
+
+struct config_error {
+	char text[CONFIG_ERROR_MAX];
+};
+
+/* Defaults, file, environment, flags, then validation. @argv[0] is skipped. @ret must be
+ * {0}; config_deinit() it whatever is returned. 0, CONFIG_BAD, CONFIG_HELP, -ENOMEM. */
+int config_load(int argc, char **argv, struct config *ret, struct config_error *ret_error);
+void config_deinit(struct config *c);
+/* The flags with their help, grouped. */
+void config_print_help(FILE *to);
+
+#endif

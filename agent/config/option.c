@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/option.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+static const char *const go_heap_choices[] = {"disabled", "enabled", "force", NULL};
+static const char *const log_level_choices[] = {"debug", "info", "warn", "error", NULL};
+static const char *const log_format_choices[] = {"logfmt", "json", NULL};
+
+_Static_assert(array_size(go_heap_choices) == CONFIG_GO_HEAP_MAX + 1, "one word for each mode");
+_Static_assert(array_size(log_level_choices) == LOG_LEVEL_MAX + 1, "one word for each level");
+_Static_assert(array_size(log_format_choices) == LOG_FORMAT_MAX + 1, "one word for each format");
+
+#define AT(member) offsetof(struct config, member)
+
+const struct option_desc options[] = {
+	{.group = "What is profiled",
+	 .name = "window",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(window_ns),
+	 .value_name = "DURATION",
+	 .default_text = "60s",
+	 .help = "length of time that one profile covers"},
+	{.name = "cpu-rate",
+	 .kind = OPTION_UINT,
+	 .offset = AT(cpu_rate),
+	 .value_name = "HZ",
+	 .default_text = "97",
+	 .help = "samples per second and CPU; 0 turns CPU profiling off. A prime, since\n"
+		 "a rate that divides a second counts periodic programs wrong"},
+	{.name = "kernel-stacks",
+	 .kind = OPTION_BOOL,
+	 .offset = AT(kernel_stacks),
+	 .default_text = "true",
+	 .help = "record the kernel's frames too"},
+	{.name = "go-heap-profiler",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(go_heap),
+	 .value_name = "MODE",
+	 .choices = go_heap_choices,
+	 .default_text = "enabled",
+	 .help = "disabled, enabled (read where the Go runtime samples already) or force\n"
+		 "(write MemProfileRate once where sampling is off)"},
+	{.name = "host-processes",
+	 .kind = OPTION_BOOL,
+	 .offset = AT(host_processes),
+	 .help = "also profile what is in no container (default: true, and false in a\n"
+		 "Kubernetes pod)"},
+	{.group = "Where things are",
+	 .name = "cgroupfs-root",
+	 .kind = OPTION_STRING,
+	 .offset = AT(cgroupfs_root),
+	 .value_name = "DIR",
+	 .help = "the host's cgroup file system (default: found through the mount table)"},
+	{.name = "proc-root",
+	 .kind = OPTION_STRING,
+	 .offset = AT(proc_root),
+	 .value_name = "DIR",
+	 .default_text = "/proc",
+	 .help = "the host's /proc"},
+	{.name = "node-name",
+	 .kind = OPTION_STRING,
+	 .offset = AT(node_name),
+	 .value_name = "NAME",
+	 .help = "value of the label node (default: $NODE_NAME, else the host's name)"},
+	{.group = "Where profiles go",
+	 .name = "destination",
+	 .kind = OPTION_LIST,
+	 .offset = AT(destinations),
+	 .value_name = "KIND=URL",
+	 .help = "send profiles there; repeatable. See 'Destinations' below"},
+	{.name = "store-dir",
+	 .kind = OPTION_STRING,
+	 .offset = AT(store_dir),
+	 .value_name = "DIR",
+	 .help = "keep profiles here for the page (default: /var/lib/podprof/store when\n"
+		 "there is no destination, else none)"},
+	{.name = "store-bytes",
+	 .kind = OPTION_BYTES,
+	 .offset = AT(store_bytes),
+	 .value_name = "BYTES",
+	 .default_text = "256MiB",
+	 .help = "ceiling of the store; the oldest profiles go first"},
+	{.name = "store-age",
+	 .kind = OPTION_DURATION,
+	 .offset = AT(store_age_ns),
+	 .value_name = "DURATION",
+	 .default_text = "24h",
+	 .help = "profiles older than this are removed from the store"},
+	{.group = "The agent itself",
+	 .name = "listen",
+	 .kind = OPTION_STRING,
+	 .offset = AT(listen),
+	 .value_name = "ADDR:PORT",
+	 .default_text = "127.0.0.1:7070",
+	 .help = "HTTP server: page, metrics, health"},
+	{.name = "memory-budget",
+	 .kind = OPTION_BYTES,
+	 .offset = AT(memory_budget),
+	 .value_name = "BYTES",
+	 .default_text = "96MiB",
+	 .help = "ceiling of caches and queues together"},
+	{.name = "log-level",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(log_level),
+	 .value_name = "LEVEL",
+	 .choices = log_level_choices,
+	 .default_text = "info",
+	 .help = "debug, info, warn or error"},
+	{.name = "log-format",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(log_format),
+	 .value_name = "FORMAT",
+	 .choices = log_format_choices,
+	 .default_text = "logfmt",
+	 .help = "logfmt or json"},
+	{.name = "config",
+	 .kind = OPTION_STRING,
+	 .offset = AT(config_file),
+	 .value_name = "FILE",
+	 .help = "JSON object with these settings as keys; SIGHUP reads it again"},
+};
+
+const size_t n_options = array_size(options);
+
+void config_error_set(struct config_error *error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(error->text, sizeof(error->text), format, args);
+	va_end(args);
+}
+
+const struct option_desc *option_find(const char *name)
+{
+	for (size_t i = 0; i < n_options; i++)
+		if (strcmp(options[i].name, name) == 0)
+			return &options[i];
+	return NULL;
+}
+
+static void *option_at(const struct option_desc *option, struct config *c)
+{
+	return (char *)c + option->offset;
+}
+
+static int set_string(char **at, const char *text)
+{
+	char *copy = *text ? strdup(text) : NULL; /* an empty value unsets it */
+
+	if (*text && !copy)
+		return -ENOMEM;
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
+static int set_bool(bool *at, const char *text)
+{
+	bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
+
+	if (!yes && strcmp(text, "false") != 0 && strcmp(text, "0") != 0)
+		return CONFIG_BAD;
+	*at = yes;
+	return 0;
+}
+
+static int set_choice(const struct option_desc *option, unsigned int *at, const char *text)
+{
+	for (unsigned int i = 0; option->choices[i]; i++)
+		if (strcmp(text, option->choices[i]) == 0) {
+			*at = i;
+			return 0;
+		}
+	return CONFIG_BAD;
+}
+
+static int add_item(struct config_list *list, const char *text)
+{
+	if (list->n == CONFIG_DESTINATIONS_MAX)
+		return CONFIG_BAD;
+	list->items[list->n] = strdup(text);
+	if (!list->items[list->n])
+		return -ENOMEM;
+	list->n++;
+	return 0;
+}
+
+/* What a good value looks like, for the error. */
+static const char *option_form(const struct option_desc *option)
+{
+	switch (option->kind) {
+	case OPTION_UINT:
+		return "a number is needed, such as 97";
+	case OPTION_DURATION:
+		return "a time with its unit is needed, such as 250ms, 60s, 5m or 24h";
+	case OPTION_BYTES:
+		return "a size is needed, such as 4096, 96MiB or 2GiB";
+	case OPTION_BOOL:
+		return "true or false is needed";
+	case OPTION_LIST:
+		return "there are too many of them";
+	case OPTION_CHOICE:
+	case OPTION_STRING:
+		break;
+	}
+	return option->help;
+}
+
+int option_set(const struct option_desc *option, struct config *c, const char *text,
+	       const char *source, struct config_error *ret_error)
+{
+	void *at = option_at(option, c);
+	int r = 0;
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		r = set_string(at, text);
+		break;
+	case OPTION_UINT:
+		r = text_only_u64(text_of(text), 10, at) ? 0 : CONFIG_BAD;
+		break;
+	case OPTION_DURATION:
+		r = text_duration(text, at) ? 0 : CONFIG_BAD;
+		break;
+	case OPTION_BYTES:
+		r = text_bytes(text, at) ? 0 : CONFIG_BAD;
+		break;
+	case OPTION_BOOL:
+		r = set_bool(at, text);
+		break;
+	case OPTION_CHOICE:
+		r = set_choice(option, at, text);
+		break;
+	case OPTION_LIST:
+		r = add_item(at, text);
+		break;
+	}
+	if (r == CONFIG_BAD)
+		config_error_set(ret_error, "%s: '%s' cannot be used: %s", source, text,
+				 option_form(option));
+	return r;
+}
+
+void option_reset(const struct option_desc *option, struct config *c)
+{
+	struct config_list *list = option_at(option, c);
+
+	if (option->kind != OPTION_LIST)
+		return;
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i]);
+	*list = (struct config_list){0};
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CONFIG_OPTION_H
+#define PODPROF_CONFIG_OPTION_H
+
+/* One setting as data: where it lives in struct config and how its text is read. */
+
+#include <stddef.h>
+
+#include "config/config.h"
+
+enum option_kind {
+	OPTION_STRING,
+	OPTION_UINT,
+	OPTION_DURATION, /* "60s" into nanoseconds */
+	OPTION_BYTES,	 /* "96MiB" */
+	OPTION_BOOL,
+	OPTION_CHOICE, /* one of @choices, as its index */
+	OPTION_LIST,   /* repeatable; a JSON array in the file */
+};
+
+struct option_desc {
+	const char *name; /* kebab-case, without the dashes */
+	enum option_kind kind;
+	size_t offset;		    /* in struct config */
+	const char *value_name;	    /* for the help */
+	const char *default_text;   /* parsed like any other value; NULL: left as it is */
+	const char *help;	    /* may have several lines */
+	const char *const *choices; /* OPTION_CHOICE, ends with NULL */
+	const char *group;	    /* heading that starts before this one; or NULL */
+};
+
+extern const struct option_desc options[];
+extern const size_t n_options;
+
+/*
+ * Read @text into the setting. @source says where it came from ("--cpu-rate", "PODPROF_CPU_RATE",
+ * "\"cpu-rate\" in FILE") for the error. A list gets one more item.
+ * 0, CONFIG_BAD, -ENOMEM.
+ */
+int option_set(const struct option_desc *option, struct config *c, const char *text,
+	       const char *source, struct config_error *ret_error);
+/* Empty a list before a stronger source fills it; nothing for the other kinds. */
+void option_reset(const struct option_desc *option, struct config *c);
+const struct option_desc *option_find(const char *name);
+
+void config_error_set(struct config_error *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nsec.h"
+#include "config/config.h"
+
+static int load(const char *const *flags, struct config *c, struct config_error *error)
+{
+	char *argv[16] = {(char *)"agent"};
+	int argc = 1;
+
+	for (; flags && *flags; flags++)
+		argv[argc++] = (char *)*flags;
+	return config_load(argc, argv, c, error);
+}
+
+/* Writes @text to a file below the test's own directory. */
+static void write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void test_defaults(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	struct config_error error;
+
+	(void)state;
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	assert_int_equal(load(NULL, &c, &error), 0);
+	assert_int_equal(c.cpu_rate, 97);
+	assert_int_equal(c.window_ns, 60 * NSEC_PER_SEC);
+	assert_true(c.kernel_stacks);
+	assert_true(c.host_processes);
+	assert_int_equal(c.go_heap, CONFIG_GO_HEAP_ENABLED);
+	assert_string_equal(c.listen, "127.0.0.1:7070");
+	assert_string_equal(c.proc_root, "/proc");
+	assert_string_equal(c.store_dir, "/var/lib/podprof/store");
+	assert_true(c.node_name && *c.node_name);
+	assert_null(c.cgroupfs_root);
+}
+
+static void test_in_kubernetes(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	const char *flags[] = {"--destination", "pyroscope=http://a", NULL};
+	struct config_error error;
+
+	(void)state;
+	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	setenv("NODE_NAME", "node-7", 1);
+	assert_int_equal(load(flags, &c, &error), 0);
+	assert_false(c.host_processes);
+	assert_string_equal(c.node_name, "node-7");
+	assert_null(c.store_dir);
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	unsetenv("NODE_NAME");
+}
+
+static void test_precedence(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	char path[] = "/tmp/podprof-config-XXXXXX";
+	const char *flags[] = {"--config", path, "--window=5s", NULL};
+	struct config_error error;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	write_file(path, "{\"cpu-rate\": 19, \"window\": \"7s\", \"store-bytes\": \"2MiB\","
+			 " \"kernel-stacks\": false,"
+			 " \"destination\": [\"pyroscope=http://a\", \"pyroscope=http://b\"]}");
+	setenv("PODPROF_CPU_RATE", "29", 1);
+	setenv("PODPROF_WINDOW", "6s", 1);
+	assert_int_equal(load(flags, &c, &error), 0);
+	assert_int_equal(c.window_ns, 5 * NSEC_PER_SEC); /* flag over environment over file */
+	assert_int_equal(c.cpu_rate, 29);		 /* environment over file */
+	assert_int_equal(c.store_bytes, 2 << 20);
+	assert_false(c.kernel_stacks);
+	assert_int_equal(c.destinations.n, 2);
+	assert_string_equal(c.destinations.items[1], "pyroscope=http://b");
+	unsetenv("PODPROF_CPU_RATE");
+	unsetenv("PODPROF_WINDOW");
+	unlink(path);
+}
+
+static void test_lists_replace(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	const char *flags[] = {"--destination=x=1", "--destination=x=2", NULL};
+	struct config_error error;
+
+	(void)state;
+	setenv("PODPROF_DESTINATION", "y=1 y=2 y=3", 1);
+	assert_int_equal(load(NULL, &c, &error), 0);
+	assert_int_equal(c.destinations.n, 3);
+	config_deinit(&c);
+	assert_int_equal(load(flags, &c, &error), 0);
+	assert_int_equal(c.destinations.n, 2);
+	assert_string_equal(c.destinations.items[0], "x=1");
+	unsetenv("PODPROF_DESTINATION");
+}
+
+struct bad_row {
+	const char *flag;
+	const char *value;
+	const char *says;
+};
+
+static const struct bad_row bad_rows[] = {
+	{"--cpu-rate", "fast", "--cpu-rate: 'fast'"},
+	{"--cpu-rate", "10001", "out of range"},
+	{"--cpu-rate", "-1", "--cpu-rate: '-1'"},
+	{"--window", "60", "unit"},
+	{"--window", "999ms", "out of range"},
+	{"--window", "61m", "out of range"},
+	{"--kernel-stacks=maybe", NULL, "true or false"},
+	{"--go-heap-profiler", "sometimes", "force"},
+	{"--store-bytes", "1KiB", "out of range"},
+	{"--no-such", NULL, "--no-such is no flag"},
+	{"--cpu-rate", NULL, "needs a value"},
+	{"word", NULL, "'word' is no flag"},
+	{"--config", "/no/such/file", "/no/such/file"},
+	{"--listen=", NULL, "must not be empty"},
+};
+
+static void test_bad(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(bad_rows); i++) {
+		_cleanup_(config_deinit) struct config c = {0};
+		const char *flags[] = {bad_rows[i].flag, bad_rows[i].value, NULL};
+		struct config_error error = {""};
+
+		row_begin(bad_rows[i].flag);
+		assert_int_equal(load(flags, &c, &error), CONFIG_BAD);
+		if (!strstr(error.text, bad_rows[i].says))
+			fail_msg("'%s' does not say '%s'", error.text, bad_rows[i].says);
+	}
+}
+
+static const struct bad_row file_rows[] = {
+	{"{\"cpu-rate\": }", NULL, "line 1"},
+	{"[1]", NULL, "object"},
+	{"", NULL, "line"},
+	{"{\"cpu-rat\": 1}", NULL, "no setting"},
+	{"{\"config\": \"x\"}", NULL, "no setting"},
+	{"{\"cpu-rate\": [1]}", NULL, "string, number or boolean"},
+	{"{\"cpu-rate\": 1, \"cpu-rate\": 2}", NULL, "uplicate"},
+	{"{\"window\": 60}", NULL, "unit"},
+	{"{\"destination\": [\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"]}", NULL,
+	 "too many"},
+};
+
+static void test_bad_file(void **state)
+{
+	char path[] = "/tmp/podprof-config-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < array_size(file_rows); i++) {
+		_cleanup_(config_deinit) struct config c = {0};
+		const char *flags[] = {"--config", path, NULL};
+		struct config_error error = {""};
+
+		row_begin(file_rows[i].flag);
+		write_file(path, file_rows[i].flag);
+		assert_int_equal(load(flags, &c, &error), CONFIG_BAD);
+		if (!strstr(error.text, file_rows[i].says) || !strstr(error.text, path))
+			fail_msg("'%s' does not say '%s'", error.text, file_rows[i].says);
+	}
+	unlink(path);
+}
+
+static void test_help(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	const char *flags[] = {"--cpu-rate", "7", "--help", NULL};
+	struct config_error error;
+
+	(void)state;
+	assert_int_equal(load(flags, &c, &error), CONFIG_HELP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_in_kubernetes),
+		cmocka_unit_test(test_precedence), cmocka_unit_test(test_lists_replace),
+		cmocka_unit_test(test_bad),	   cmocka_unit_test(test_bad_file),
+		cmocka_unit_test(test_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
