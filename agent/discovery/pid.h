@@ -3,6 +3,7 @@
 #define PODPROF_DISCOVERY_PID_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,7 +44,17 @@ int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
 int pid_check(const struct root *proc, const struct pid_id *id);
 
 #define PID_COMM_MAX 16 /* with the NUL; the kernel's TASK_COMM_LEN */
-/* The process's name, NUL-terminated. Any bytes but NUL may be in it. */
+/* The process's name, NUL-terminated. Any bytes but NUL may be in it. Outcomes as pid_read(). */
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
+
+/* Text of /proc/PID/stat to identity and name: 0 or PID_ODD. */
+int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm[PID_COMM_MAX]);
+
+/* Calls @fn for each process that /proc lists, until it returns something else than 0, which is
+ * then returned. 0, PID_DENIED, PID_GONE (no /proc there), -errno. */
+int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx);
+
+/* "gone", "denied", ...: label values of metrics. */
+const char *pid_outcome_name(int outcome);
 
 #endif

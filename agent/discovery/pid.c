@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A number is not a process: the kernel hands pids out again, with the default pid_max after 32768
+ * forks. What does not come back is the pair of number and start time, so that is what the agent
+ * keeps and compares.
+ *
+ * Everything comes from one read of /proc/PID/stat (proc(5)), one line:
+ *
+ *	1234 (comm) S 1 1234 ... starttime ...
+ *
+ * The name in the parentheses is the process's to choose and may hold blanks, parentheses and
+ * newlines; nothing behind it can hold a ')'. So the name ends at the last one.
+ *
+ * Start times are in the reader's time namespace (Linux 5.6). The agent shares the host's, as the
+ * kernel's own numbers in samples do; a runtime that gives the agent another one would make every
+ * process look restarted once, not wrong.
+ */
+#include "discovery/pid.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+
+/* 52 fields, at most 20 digits each, and a name: a real line stays below 1200 bytes. A longer one
+ * is PID_ODD. */
+#define PID_STAT_BYTES_MAX	4096
+/* Fields between the name's ')' and starttime, which is the 22nd of the line (the name is the
+ * second). */
+#define PID_FIELDS_BEFORE_START 19
+
+uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns)
+{
+	/* As nsec_to_clock_t() of kernel/time/time.c, for a USER_HZ that divides a second. It is
+	 * 100 on every architecture we know; sysconf() asks the kernel (AT_CLKTCK). */
+	return start_boottime_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+const char *pid_outcome_name(int outcome)
+{
+	static const char *const names[PID_OUTCOME_MAX] = {
+		[PID_OK] = "ok",
+		[PID_GONE] = "gone",
+		[PID_DENIED] = "denied",
+		[PID_ODD] = "odd",
+	};
+
+	return outcome >= 0 && outcome < PID_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* Outcomes of root_read() as ours. */
+static int pid_outcome(int r)
+{
+	switch (r) {
+	case ROOT_GONE:
+		return PID_GONE;
+	case ROOT_DENIED:
+		return PID_DENIED;
+	case ROOT_TOO_LARGE:
+	case ROOT_NOT_FILE:
+		return PID_ODD;
+	default:
+		return r;
+	}
+}
+
+/* The fields behind the name. */
+static bool pid_parse_start(struct text t, uint64_t *ret_ticks)
+{
+	struct text word;
+
+	for (int i = 0; i < PID_FIELDS_BEFORE_START; i++)
+		if (!text_word(&t, &word))
+			return false;
+	return text_word(&t, &word) && text_only_u64(word, 10, ret_ticks);
+}
+
+int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm[PID_COMM_MAX])
+{
+	struct text t = text_of_bytes(stat, n), comm;
+	struct pid_id id;
+	const char *close;
+
+	if (!text_u64(&t, 10, &id.pid) || !text_prefix(&t, " (") || text_empty(&t))
+		return PID_ODD;
+	close = memrchr(t.p, ')', text_len(&t));
+	if (!close)
+		return PID_ODD;
+	comm = (struct text){.p = t.p, .end = close};
+	t.p = close + 1;
+	if (text_len(&comm) >= PID_COMM_MAX || memchr(comm.p, '\0', text_len(&comm)))
+		return PID_ODD;
+	if (!pid_parse_start(t, &id.start_ticks))
+		return PID_ODD;
+	memset(ret_comm, 0, PID_COMM_MAX);
+	memcpy(ret_comm, comm.p, text_len(&comm));
+	*ret = id;
+	return 0;
+}
+
+static int pid_read_stat(const struct root *proc, uint64_t pid, struct pid_id *ret,
+			 char ret_comm[PID_COMM_MAX])
+{
+	_cleanup_(buf_deinit) struct buf stat = BUF_INIT(PID_STAT_BYTES_MAX);
+	char path[32], comm[PID_COMM_MAX];
+	struct pid_id id;
+	int r;
+
+	snprintf(path, sizeof(path), "%llu/stat", (unsigned long long)pid);
+	r = root_read(proc, path, &stat);
+	if (r)
+		return pid_outcome(r);
+	r = pid_parse_stat(stat.data ? stat.data : "", stat.len, &id, comm);
+	if (r)
+		return r;
+	if (id.pid != pid)
+		return PID_ODD;
+	*ret = id;
+	memcpy(ret_comm, comm, PID_COMM_MAX);
+	return 0;
+}
+
+int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret)
+{
+	char comm[PID_COMM_MAX];
+
+	if (pid <= 0)
+		return PID_GONE;
+	return pid_read_stat(proc, (uint64_t)pid, ret, comm);
+}
+
+int pid_check(const struct root *proc, const struct pid_id *id)
+{
+	char comm[PID_COMM_MAX];
+
+	return pid_read_comm(proc, id, comm);
+}
+
+int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX])
+{
+	char comm[PID_COMM_MAX];
+	struct pid_id now;
+	int r;
+
+	r = pid_read_stat(proc, id->pid, &now, comm);
+	if (r)
+		return r;
+	if (!pid_id_equal(&now, id))
+		return PID_GONE;
+	memcpy(ret, comm, PID_COMM_MAX);
+	return 0;
+}
+
+static int pid_open_dir(const struct root *proc, DIR **ret)
+{
+	_cleanup_(close_fdp) int fd = openat(proc->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir;
+
+	if (fd < 0)
+		return pid_outcome(root_outcome(errno));
+	dir = fdopendir(fd);
+	if (!dir)
+		return -errno;
+	take_fd(fd);
+	*ret = dir;
+	return 0;
+}
+
+int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	struct dirent *entry;
+	uint64_t pid;
+	int r;
+
+	r = pid_open_dir(proc, &dir);
+	if (r)
+		return r;
+	/* readdir() tells its end from a failure by errno alone */
+	while (errno = 0, entry = readdir(dir)) {
+		if (!text_only_u64(text_of(entry->d_name), 10, &pid) || pid == 0 || pid > INT32_MAX)
+			continue;
+		r = fn(ctx, (pid_t)pid);
+		if (r)
+			return r;
+	}
+	return -errno;
+}
