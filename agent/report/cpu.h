@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_REPORT_CPU_H
+#define PODPROF_REPORT_CPU_H
+
+/* One series' folded stacks to an encoded pprof: where stacks meet names. Runs on the thread that
+ * owns the symbolizer. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct fold;
+struct symbolizer;
+
+struct cpu_report_opts {
+	uint64_t period_ns; /* CPU time that one sample stands for */
+	uint64_t start_ns;  /* wall clock */
+	uint64_t duration_ns;
+};
+
+/* What became of the frames, for the counters. */
+struct cpu_report_stats {
+	uint64_t n_samples;
+	uint64_t n_left_out; /* samples that a ceiling of the profile kept out */
+	uint64_t n_places;   /* distinct frames */
+	uint64_t n_unnamed;  /* of them without a function name */
+};
+
+/**
+ * cpu_report() - build and encode a CPU profile
+ * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret_stats: set on success
+ *
+ * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds. Addresses are ELF virtual
+ * addresses, in mappings that are the file's segments, so that the same code has the same address
+ * in every process of the series.
+ *
+ * Return: 0; BUF_FULL; -errno.
+ */
+int cpu_report(const struct fold *fold, struct symbolizer *symbolizer,
+	       const struct cpu_report_opts *opts, struct buf *ret,
+	       struct cpu_report_stats *ret_stats);
+
+#endif
