@@ -20,8 +20,11 @@ enum maps_kind {
 	MAPS_OTHER, /* [vvar], [vsyscall], [uprobes]: nothing to read there */
 };
 
-/* The kernel's default for vm.max_map_count is 65530; a process with more has its first so many. */
+/* Entries kept; counted in n_skipped. The kernel's default for vm.max_map_count is 65530; a process
+ * with more has its first so many. */
 #define MAPS_ENTRIES_MAX 65536
+/* Bytes of all paths kept; counted in n_skipped. 65,536 entries with paths of 256 bytes. */
+#define MAPS_PATHS_MAX	 (16u << 20)
 
 struct maps_entry {
 	uint64_t start;
@@ -31,14 +34,23 @@ struct maps_entry {
 	uint64_t inode;
 	uint32_t prot; /* enum maps_prot */
 	uint32_t kind; /* enum maps_kind */
-	char *path; /* as shown, octal escapes undone and " (deleted)" cut off; owned; "" if none */
+	char *path; /* as shown, newlines unescaped and " (deleted)" cut off; owned; "" if none */
 	int deleted;
 };
 
+/**
+ * struct maps - the entries of one process; {0} is empty
+ * @only_prot: set before reading: keep only entries with one of these bits; 0 keeps all
+ * @via_pid:   whose directory in /proc they were read from: the process's own, or that of a living
+ *             thread where the leader is dead ("/proc/TID" works for threads too)
+ */
 struct maps {
+	uint32_t only_prot;
+	uint64_t via_pid;
 	struct maps_entry *items; /* ascending, not overlapping */
 	size_t n;
 	size_t cap;
+	size_t n_path_bytes;
 	size_t n_skipped; /* lines that were not understood, or above the ceiling */
 };
 
@@ -53,7 +65,8 @@ enum maps_outcome {
 /* Add the entries of @n bytes of text. 0 or -ENOMEM; lines that are not understood are counted. */
 int maps_parse(const char *text, size_t n, struct maps *m);
 /* @ret must be empty. The identity is checked after the read. A dead leader's maps are read through
- * a living thread. */
+ * a living thread. A process without user memory (kernel thread, zombie) has no entries. On a
+ * failure @ret stays empty. */
 int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret);
 void maps_deinit(struct maps *m);
 /* The entry that holds @pc, borrowed, or NULL. */

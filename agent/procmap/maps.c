@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One line of /proc/PID/maps is
+ *
+ *	START-LIMIT PERMS OFFSET MAJOR:MINOR INODE      PATH
+ *
+ * with all numbers but the inode in hex (show_map_vma() in fs/proc/task_mmu.c). The path is all
+ *that follows the padding, blanks included; the one character the kernel escapes in it is the
+ *newline, as "\012", and a backslash is not escaped, so nothing else may be undone. An unlinked
+ *file's name gets " (deleted)" behind it; a file may also be really called so, which is told apart
+ *by nothing in the line.
+ *
+ * The text is read in pieces and parsed as it comes, so that its size does not matter (a process
+ *may have a million mappings of files with names of 4 KiB). The kernel writes it piece by piece
+ *too: a process that maps and unmaps meanwhile gives entries that overlap, and these are skipped.
+ *
+ * A process whose first thread has ended while others run has an empty maps file, and so has its
+ * every other file in /proc/PID. Its threads' are intact.
+ */
+#include "procmap/maps.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+/* Bytes read at a time. The longest line has a path of PATH_MAX, four characters for each; a longer
+ * one is counted as not understood. */
+#define MAPS_STEP	 (64u << 10)
+/* Threads that are tried where the leader is dead; the first is nearly always alive. After that the
+ * process counts as gone. */
+#define MAPS_THREADS_MAX 64
+
+const char *maps_outcome_name(int outcome)
+{
+	static const char *const names[MAPS_OUTCOME_MAX] = {
+		[MAPS_OK] = "ok",
+		[MAPS_GONE] = "gone",
+		[MAPS_DENIED] = "denied",
+		[MAPS_TOO_LARGE] = "too_large",
+	};
+
+	return outcome >= 0 && outcome < MAPS_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* ---------------------------------------------------------------- one line */
+
+static bool parse_prot(struct text *t, uint32_t *ret)
+{
+	static const char letters[] = "rwx";
+	uint32_t prot = 0;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		if (text_char(t, letters[i]))
+			prot |= 1u << i;
+		else if (!text_char(t, '-'))
+			return false;
+	}
+	if (text_char(t, 's'))
+		prot |= MAPS_SHARED;
+	else if (!text_char(t, 'p'))
+		return false;
+	*ret = prot;
+	return true;
+}
+
+static bool parse_device(struct text *t, uint64_t *ret)
+{
+	uint64_t major, minor;
+
+	if (!text_u64(t, 16, &major) || !text_char(t, ':') || !text_u64(t, 16, &minor) ||
+	    major > UINT32_MAX || minor > UINT32_MAX)
+		return false;
+	*ret = makedev((unsigned int)major, (unsigned int)minor);
+	return true;
+}
+
+static bool parse_numbers(struct text *t, struct maps_entry *e)
+{
+	return text_u64(t, 16, &e->start) && text_char(t, '-') && text_u64(t, 16, &e->limit) &&
+	       text_char(t, ' ') && parse_prot(t, &e->prot) && text_char(t, ' ') &&
+	       text_u64(t, 16, &e->offset) && text_char(t, ' ') && parse_device(t, &e->device) &&
+	       text_char(t, ' ') && text_u64(t, 10, &e->inode) && e->start < e->limit;
+}
+
+/* Shared memory that has an inode on the kernel's internal tmpfs and a name that is no path. Such a
+ * name is always shown as deleted. */
+static bool is_shared_memory(const struct text *path)
+{
+	return text_starts(path, "/memfd:") || text_starts(path, "/SYSV") ||
+	       text_is(path, "/dev/zero") || text_is(path, "/anon_hugepage") ||
+	       text_starts(path, "//anon");
+}
+
+static uint32_t kind_of(const struct text *path, bool deleted)
+{
+	if (text_empty(path))
+		return MAPS_ANON;
+	if (text_starts(path, "/"))
+		return deleted && is_shared_memory(path) ? MAPS_ANON : MAPS_FILE;
+	if (text_is(path, "[vdso]"))
+		return MAPS_VDSO;
+	if (text_is(path, "[heap]") || text_starts(path, "[stack") || text_starts(path, "[anon"))
+		return MAPS_ANON;
+	return MAPS_OTHER;
+}
+
+/* In place: the result is not longer. */
+static void unescape_newlines(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (strncmp(s, "\\012", 4) == 0) {
+			*to++ = '\n';
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = '\0';
+}
+
+static bool parse_line(struct text line, struct maps_entry *ret, struct text *ret_path)
+{
+	struct maps_entry e = {0};
+
+	if (!parse_numbers(&line, &e))
+		return false;
+	text_skip_blanks(&line);
+	e.deleted = text_starts(&line, "/") && text_suffix(&line, " (deleted)");
+	e.kind = kind_of(&line, e.deleted);
+	*ret = e;
+	*ret_path = line;
+	return true;
+}
+
+static int add_line(struct text line, struct maps *m)
+{
+	uint64_t behind = m->n ? m->items[m->n - 1].limit : 0;
+	struct maps_entry e;
+	struct text path;
+	int r;
+
+	if (!parse_line(line, &e, &path) || e.start < behind) {
+		m->n_skipped++;
+		return 0;
+	}
+	if (m->only_prot && !(e.prot & m->only_prot))
+		return 0;
+	r = vec_grow(&m->items, &m->cap, m->n + 1, sizeof(*m->items), MAPS_ENTRIES_MAX);
+	if (r < 0)
+		return r;
+	if (r > 0 || text_len(&path) > MAPS_PATHS_MAX - m->n_path_bytes) {
+		m->n_skipped++;
+		return 0;
+	}
+	e.path = text_dup(path);
+	if (!e.path)
+		return -ENOMEM;
+	unescape_newlines(e.path);
+	m->n_path_bytes += text_len(&path);
+	m->items[m->n++] = e;
+	return 0;
+}
+
+int maps_parse(const char *text, size_t n, struct maps *m)
+{
+	struct text t = text_of_bytes(text, n), line;
+	int r = 0;
+
+	while (!r && text_until(&t, '\n', &line))
+		r = add_line(line, m);
+	return r;
+}
+
+/* ---------------------------------------------------------------- the file */
+
+static int outcome_of_root(int r)
+{
+	switch (r) {
+	case ROOT_GONE:
+	case ROOT_NOT_FILE:
+		return MAPS_GONE;
+	case ROOT_DENIED:
+		return MAPS_DENIED;
+	case ROOT_TOO_LARGE:
+		return MAPS_TOO_LARGE;
+	default:
+		return r;
+	}
+}
+
+static int read_some(int fd, char *to, size_t room, size_t *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, to, room);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return outcome_of_root(root_outcome(errno));
+	*ret = (size_t)n;
+	return 0;
+}
+
+/* Parses what is complete in the first @have bytes of @step; *@left bytes stay at its front. */
+static int parse_step(char *step, size_t have, struct maps *m, size_t *left)
+{
+	char *last = memrchr(step, '\n', have);
+	size_t done = last ? (size_t)(last + 1 - step) : 0;
+	int r;
+
+	if (!done && have == MAPS_STEP)
+		done = have; /* no end in sight: its pieces are not understood, and counted */
+	r = maps_parse(step, done, m);
+	*left = have - done;
+	memmove(step, step + done, *left);
+	return r;
+}
+
+static int read_entries(int fd, struct maps *m)
+{
+	_cleanup_(freep) char *step = malloc(MAPS_STEP);
+	size_t have = 0, n = 1;
+	int r = 0;
+
+	if (!step)
+		return -ENOMEM;
+	while (!r && n > 0) {
+		r = read_some(fd, step + have, MAPS_STEP - have, &n);
+		if (!r)
+			r = parse_step(step, have + n, m, &have);
+	}
+	return r ? r : maps_parse(step, have, m);
+}
+
+static void clear_entries(struct maps *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		free(m->items[i].path);
+	m->n = 0;
+	m->n_path_bytes = 0;
+	m->n_skipped = 0;
+}
+
+static int read_via(const struct root *proc, uint64_t pid, struct maps *m)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char name[48];
+	int r;
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/maps", pid);
+	r = outcome_of_root(root_open_file(proc, name, &fd));
+	if (!r)
+		r = read_entries(fd, m);
+	if (r)
+		clear_entries(m);
+	else
+		m->via_pid = pid;
+	return r;
+}
+
+/* What a dead leader's threads say; @m stays empty if they are all gone too. */
+static int read_via_threads(const struct root *proc, uint64_t pid, struct maps *m)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	struct dirent *entry;
+	uint64_t tid;
+	char name[48];
+	int fd, r;
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/task", pid);
+	fd = openat(proc->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return outcome_of_root(root_outcome(errno));
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	for (int tries = 0; tries < MAPS_THREADS_MAX && !m->n && (entry = readdir(dir));) {
+		if (!text_only_u64(text_of(entry->d_name), 10, &tid) || tid == pid)
+			continue;
+		tries++;
+		r = read_via(proc, tid, m);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int check_identity(const struct root *proc, const struct pid_id *id)
+{
+	int r = pid_check(proc, id);
+
+	if (r <= 0)
+		return r;
+	return r == PID_DENIED ? MAPS_DENIED : MAPS_GONE;
+}
+
+int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret)
+{
+	int r = read_via(proc, id->pid, ret);
+
+	if (!r && !ret->n)
+		r = read_via_threads(proc, id->pid, ret);
+	if (!r)
+		r = check_identity(proc, id);
+	if (r)
+		maps_deinit(ret);
+	return r;
+}
+
+void maps_deinit(struct maps *m)
+{
+	clear_entries(m);
+	free(m->items);
+	m->items = NULL;
+	m->cap = 0;
+	m->via_pid = 0;
+}
+
+const struct maps_entry *maps_find(const struct maps *m, uint64_t pc)
+{
+	size_t low = 0, high = m->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (pc < m->items[mid].start)
+			high = mid;
+		else if (pc >= m->items[mid].limit)
+			low = mid + 1;
+		else
+			return &m->items[mid];
+	}
+	return NULL;
+}
