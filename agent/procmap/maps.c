@@ -219,8 +219,11 @@ static int parse_step(char *step, size_t have, struct maps *m, size_t *left)
 	size_t done = last ? (size_t)(last + 1 - step) : 0;
 	int r;
 
-	if (!done && have == MAPS_STEP)
-		done = have; /* no end in sight: its pieces are not understood, and counted */
+	if (!done && have == MAPS_STEP) { /* the kernel writes no such line */
+		m->n_skipped++;
+		*left = 0;
+		return 0;
+	}
 	r = maps_parse(step, done, m);
 	*left = have - done;
 	memmove(step, step + done, *left);
