@@ -22,6 +22,7 @@ DESTDIR ?=
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
+comma := ,
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 
@@ -201,12 +202,15 @@ $(B)/gen/podprof.skel.h: $(B)/bpf/podprof.linked.o
 
 # ---------------------------------------------------------------- tests
 
-TEST_LIBS = $(B)/san/libsupport.a $(B)/san/libpodprof.a
+TEST_LIBS := $(B)/san/libsupport.a $(B)/san/libpodprof.a
+# test/support/allocfail.h
+ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup)
 
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -fsanitize=address,undefined -o $@ $< $(TEST_LIBS) -lcmocka $(LIBS)
+	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $< \
+		-Wl,--start-group $(TEST_LIBS) -Wl,--end-group -lcmocka $(LIBS)
 
 $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.o $(TEST_LIBS)
 	$(call say,LINK,$@)
@@ -222,10 +226,11 @@ fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)
 # libFuzzer wants coverage in everything it drives, so these are built whole, by clang.
 FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) -O1 -g -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=all -pthread
-$(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(LIB_SRC) $(GEN_SRC) $(SUPPORT_SRC) | $(GEN_HDR)
+FUZZ_WITH := $(LIB_SRC) $(GEN_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT_SRC))
+$(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
 	$(call say,FUZZER,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(LIB_SRC) $(GEN_SRC) $(SUPPORT_SRC) $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_WITH) $(LIBS)
 
 bench: $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH)

@@ -36,19 +36,21 @@ char *buf_take(struct buf *b)
 /* Room for @n more bytes and the NUL behind them. */
 static int buf_grow(struct buf *b, size_t n)
 {
+	/* the NUL behind the largest contents must still have an address */
+	size_t max = b->max < SIZE_MAX ? b->max : SIZE_MAX - 1;
 	size_t need, cap;
 	char *data;
 
-	if (n > b->max || b->len > b->max - n)
+	if (n > max || b->len > max - n)
 		return BUF_FULL;
 	need = b->len + n + 1;
 	if (need <= b->cap)
 		return 0;
 	cap = b->cap < 64 ? 64 : b->cap;
 	while (cap < need)
-		cap *= 2;
-	if (cap > b->max + 1)
-		cap = b->max + 1;
+		cap = cap > max / 2 ? max + 1 : cap * 2;
+	if (cap > max + 1)
+		cap = max + 1;
 	data = realloc(b->data, cap);
 	if (!data)
 		return -ENOMEM;

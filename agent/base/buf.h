@@ -47,8 +47,7 @@ int buf_printf(struct buf *b, const char *format, ...)
 
 /*
  * Room for @n more bytes, for a reader that writes in place: fill *@ret, then add what was filled
- * to
- * @b->len yourself (never more than @n). Returns as buf_append().
+ * to @b->len yourself (never more than @n). Returns as buf_append().
  */
 int buf_reserve(struct buf *b, size_t n, char **ret) __attribute__((warn_unused_result));
 

@@ -56,13 +56,16 @@ static void labels_remove(struct labels *l, size_t at)
 	memmove(&l->items[at], &l->items[at + 1], (l->n - at) * sizeof(*l->items));
 }
 
+/* The value, cut at the ceiling but not inside a character, which has three continuation bytes at
+ * most: what has more is no UTF-8 and is cut anywhere. */
 static char *value_dup(const char *value)
 {
 	size_t n = strnlen(value, LABELS_VALUE_MAX + 1);
 	char *copy;
 
 	if (n > LABELS_VALUE_MAX)
-		for (n = LABELS_VALUE_MAX; n && (value[n] & 0xc0) == 0x80; n--)
+		for (n = LABELS_VALUE_MAX; n > LABELS_VALUE_MAX - 3 && (value[n] & 0xc0) == 0x80;
+		     n--)
 			;
 	copy = text_dup(text_of_bytes(value, n));
 	if (copy)

@@ -25,7 +25,11 @@ int root_outcome(int err)
 	case EACCES:
 	case EPERM:
 		return ROOT_DENIED;
+	case ENAMETOOLONG: /* a name the target made */
+		return ROOT_TOO_LARGE;
 	case EISDIR:
+	case ENXIO: /* a socket */
+	case ELOOP: /* symbolic links that lead nowhere */
 		return ROOT_NOT_FILE;
 	default:
 		return -err;

@@ -21,8 +21,8 @@ enum root_outcome {
 	ROOT_OK = 0,
 	ROOT_GONE,	/* no such file, or its process has left (ENOENT, ESRCH, ENOTDIR, ENODEV) */
 	ROOT_DENIED,	/* EACCES, EPERM */
-	ROOT_TOO_LARGE, /* longer than the caller's ceiling */
-	ROOT_NOT_FILE,	/* a directory, FIFO, socket or device where a file was expected */
+	ROOT_TOO_LARGE, /* longer than the caller's ceiling; a path longer than the kernel's */
+	ROOT_NOT_FILE,	/* a directory, FIFO, socket, device or loop of links instead of a file */
 	ROOT_OUTCOME_MAX,
 };
 

@@ -21,7 +21,8 @@ bool text_starts(const struct text *t, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
-	return text_len(t) >= n && memcmp(t->p, prefix, n) == 0;
+	/* an empty text may have no address, which memcmp() must not see */
+	return text_len(t) >= n && (!n || memcmp(t->p, prefix, n) == 0);
 }
 
 bool text_is(const struct text *t, const char *s)
@@ -96,7 +97,7 @@ bool text_suffix(struct text *t, const char *suffix)
 {
 	size_t n = strlen(suffix);
 
-	if (text_len(t) < n || memcmp(t->end - n, suffix, n) != 0)
+	if (text_len(t) < n || (n && memcmp(t->end - n, suffix, n) != 0))
 		return false;
 	t->end -= n;
 	return true;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "support/allocfail.h"
+
+/* A source of this test: counts its calls and may act on another one. */
+struct probe {
+	struct loop *loop;
+	struct loop_source *source;
+	struct loop_source *other; /* is removed when this one is called */
+	int fd;
+	int calls;
+	int stop_after;
+	int signo;
+};
+
+static void probe_called(struct probe *p)
+{
+	p->calls++;
+	if (p->other)
+		loop_remove(p->other);
+	p->other = NULL;
+	if (p->calls == p->stop_after)
+		loop_stop(p->loop);
+}
+
+static void on_fd(void *ctx, int fd, uint32_t events)
+{
+	struct probe *p = ctx;
+
+	assert_int_equal(fd, p->fd);
+	assert_true(events & (EPOLLIN | EPOLLOUT));
+	probe_called(p);
+}
+
+static void on_timer(void *ctx)
+{
+	probe_called(ctx);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct probe *p = ctx;
+
+	p->signo = signo;
+	probe_called(p);
+}
+
+/* Run until a millisecond has passed with nothing else to do. */
+static void run_idle(struct loop *loop)
+{
+	struct probe end = {.loop = loop, .stop_after = 1};
+	struct loop_source *timer;
+
+	assert_int_equal(loop_add_timer(loop, on_timer, &end, &timer), 0);
+	assert_int_equal(loop_arm(timer, NSEC_PER_MSEC, 0), 0);
+	assert_int_equal(loop_run(loop), 0);
+	loop_remove(timer);
+}
+
+static void test_fd(void **state)
+{
+	struct loop *loop;
+	struct probe p = {.fd = eventfd(1, EFD_CLOEXEC), .stop_after = 3};
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	p.loop = loop;
+	assert_int_equal(loop_add_fd(loop, p.fd, EPOLLIN, on_fd, &p, &p.source), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(p.calls, 3); /* level-triggered: nobody has read it */
+	assert_int_equal(loop_change_fd(p.source, EPOLLOUT), 0);
+	p.stop_after = 4;
+	assert_int_equal(loop_run(loop), 0);
+	loop_remove(p.source);
+	loop_remove(p.source); /* once more before the loop has freed it: nothing */
+	run_idle(loop);
+	assert_int_equal(p.calls, 4);
+	loop_free(loop);
+	assert_int_equal(close(p.fd), 0); /* is the caller's */
+}
+
+static void test_bad_fd(void **state)
+{
+	struct loop *loop;
+	struct loop_source *source = NULL;
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	assert_int_equal(loop_add_fd(loop, 9999, EPOLLIN, on_fd, NULL, &source), -EBADF);
+	assert_null(source);
+	loop_remove(NULL);
+	loop_free(loop);
+	loop_free(NULL);
+}
+
+/* Two are ready in one batch and each would remove the other: exactly one is called. */
+static void test_remove_other(void **state)
+{
+	struct loop *loop;
+	struct probe a = {.fd = eventfd(1, EFD_CLOEXEC)};
+	struct probe b = {.fd = eventfd(1, EFD_CLOEXEC)};
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	a.loop = b.loop = loop;
+	a.stop_after = b.stop_after = 2;
+	assert_int_equal(loop_add_fd(loop, a.fd, EPOLLIN, on_fd, &a, &a.source), 0);
+	assert_int_equal(loop_add_fd(loop, b.fd, EPOLLIN, on_fd, &b, &b.source), 0);
+	a.other = b.source;
+	b.other = a.source;
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(a.calls + b.calls, 2);
+	assert_true(a.calls == 0 || b.calls == 0);
+	loop_free(loop);
+	close(a.fd);
+	close(b.fd);
+}
+
+static void test_remove_self(void **state)
+{
+	struct loop *loop;
+	struct probe p = {0};
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	p.loop = loop;
+	assert_int_equal(loop_add_timer(loop, on_timer, &p, &p.source), 0);
+	assert_int_equal(loop_arm(p.source, 0, 1), 0);
+	p.other = p.source;
+	run_idle(loop);
+	assert_int_equal(p.calls, 1);
+	loop_free(loop);
+}
+
+static void test_timer(void **state)
+{
+	struct loop *loop;
+	struct probe once = {0}, again = {0}, never = {0};
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	once.loop = again.loop = never.loop = loop;
+	again.stop_after = 5;
+	assert_int_equal(loop_add_timer(loop, on_timer, &once, &once.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &again, &again.source), 0);
+	assert_int_equal(loop_add_timer(loop, on_timer, &never, &never.source), 0);
+	assert_int_equal(loop_arm(once.source, 0, 0), 0);
+	assert_int_equal(loop_arm(again.source, NSEC_PER_MSEC, NSEC_PER_MSEC), 0);
+	assert_int_equal(loop_arm(never.source, 0, 0), 0);
+	assert_int_equal(loop_disarm(never.source), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(once.calls, 1);
+	assert_int_equal(again.calls, 5);
+	assert_int_equal(never.calls, 0);
+	loop_free(loop);
+}
+
+static void test_signal(void **state)
+{
+	struct loop *loop;
+	struct probe p = {.stop_after = 1};
+
+	(void)state;
+	assert_int_equal(loop_new(&loop), 0);
+	p.loop = loop;
+	assert_int_equal(loop_add_signal(loop, SIGUSR1, on_signal, &p, &p.source), 0);
+	assert_int_equal(raise(SIGUSR1), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(p.signo, SIGUSR1);
+	loop_free(loop);
+}
+
+static int build(void *ctx)
+{
+	struct loop *loop;
+	struct loop_source *source;
+	int r = loop_new(&loop);
+
+	if (r)
+		return r;
+	r = loop_add_timer(loop, on_timer, ctx, &source);
+	if (!r)
+		r = loop_add_signal(loop, SIGUSR2, on_signal, ctx, &source);
+	loop_free(loop);
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(allocfail_each(build, NULL), 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fd),	     cmocka_unit_test(test_bad_fd),
+		cmocka_unit_test(test_remove_other), cmocka_unit_test(test_remove_self),
+		cmocka_unit_test(test_timer),	     cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/nsec.h"
+#include "base/text.h"
+
+static void assert_text(const struct text *t, const char *want)
+{
+	_cleanup_(freep) char *got = text_dup(*t);
+
+	assert_string_equal(got, want);
+}
+
+struct number_row {
+	const char *text;
+	unsigned int base;
+	bool ok;
+	uint64_t value;
+	const char *rest;
+};
+
+static const struct number_row number_rows[] = {
+	{"0", 10, true, 0, ""},
+	{"007 ", 10, true, 7, " "},
+	{"18446744073709551615", 10, true, UINT64_MAX, ""},
+	{"18446744073709551616", 10, false, 0, NULL},
+	{"99999999999999999999999", 10, false, 0, NULL},
+	{"ffffffffffffffff-", 16, true, UINT64_MAX, "-"},
+	{"10000000000000000", 16, false, 0, NULL},
+	{"DeadBeef", 16, true, 0xdeadbeef, ""},
+	{"12ab", 10, true, 12, "ab"},
+	{"0x12", 16, true, 0, "x12"},
+	{"-1", 10, false, 0, NULL},
+	{"+1", 10, false, 0, NULL},
+	{" 1", 10, false, 0, NULL},
+	{"", 10, false, 0, NULL},
+	{"g", 16, false, 0, NULL},
+};
+
+static void test_number(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(number_rows); i++) {
+		const struct number_row *row = &number_rows[i];
+		struct text t = text_of(row->text);
+		uint64_t value = 42;
+
+		row_begin(row->text);
+		assert_int_equal(text_u64(&t, row->base, &value), row->ok);
+		assert_int_equal(value, row->ok ? row->value : 42);
+		assert_text(&t, row->ok ? row->rest : row->text);
+		value = 42;
+		assert_int_equal(text_only_u64(text_of(row->text), row->base, &value),
+				 row->ok && !*row->rest);
+	}
+}
+
+/* The number ends where the text does, whatever follows in memory. */
+static void test_number_bounds(void **state)
+{
+	struct text t = text_of_bytes("123456", 3);
+	uint64_t value;
+
+	(void)state;
+	assert_true(text_u64(&t, 10, &value));
+	assert_int_equal(value, 123);
+	assert_true(text_empty(&t));
+}
+
+static void test_pieces(void **state)
+{
+	struct text t = text_of("cpu: 12 kB");
+	struct text empty = text_of_bytes(NULL, 0);
+
+	(void)state;
+	assert_false(text_prefix(&t, "cpu :"));
+	assert_true(text_prefix(&t, "cpu"));
+	assert_false(text_char(&t, ' '));
+	assert_true(text_char(&t, ':'));
+	assert_false(text_suffix(&t, "MB"));
+	assert_true(text_suffix(&t, " kB"));
+	assert_text(&t, " 12");
+	assert_false(text_suffix(&t, "very long"));
+	assert_true(text_is(&t, " 12"));
+	assert_false(text_is(&t, " 1"));
+	assert_false(text_is(&t, " 123"));
+	assert_false(text_char(&empty, 'x'));
+	assert_false(text_prefix(&empty, "x"));
+	assert_true(text_prefix(&empty, ""));
+	assert_true(text_suffix(&empty, ""));
+	assert_true(text_is(&empty, ""));
+}
+
+/* What one reader makes of a text, its pieces joined by "|". */
+struct split_row {
+	const char *text, *lines, *words, *by_colon, *last;
+};
+
+static const struct split_row split_rows[] = {
+	{"", "", "", "", ""},
+	{"a", "a|", "a|", "a|", "a"},
+	{"a\n", "a|", "a\n|", "a\n|", "a\n"},
+	{"a\r\n\nb", "a||b|", "a\r\n\nb|", "a\r\n\nb|", "a\r\n\nb"},
+	{"\n", "|", "\n|", "\n|", "\n"},
+	{"a:b::c", "a:b::c|", "a:b::c|", "a|b||c|", "c"},
+	{":", ":|", ":|", "|", ""},
+	{" a\t b  ", " a\t b  |", "a|b|", " a\t b  |", " a\t b  "},
+	{" \t", " \t|", "", " \t|", " \t"},
+};
+
+static void join(char *ret, size_t size, const char *text,
+		 bool (*next)(struct text *, struct text *))
+{
+	struct text t = text_of(text), piece;
+	size_t n = 0;
+
+	ret[0] = '\0';
+	while (next(&t, &piece))
+		n += (size_t)snprintf(ret + n, size - n, "%.*s|", (int)text_len(&piece), piece.p);
+}
+
+static bool next_by_colon(struct text *t, struct text *ret)
+{
+	return text_until(t, ':', ret);
+}
+
+static void test_split(void **state)
+{
+	char got[64];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(split_rows); i++) {
+		const struct split_row *row = &split_rows[i];
+		struct text last = text_after_last(text_of(row->text), ':');
+
+		row_begin(row->text);
+		join(got, sizeof(got), row->text, text_line);
+		assert_string_equal(got, row->lines);
+		join(got, sizeof(got), row->text, text_word);
+		assert_string_equal(got, row->words);
+		join(got, sizeof(got), row->text, next_by_colon);
+		assert_string_equal(got, row->by_colon);
+		assert_text(&last, row->last);
+	}
+}
+
+static void test_duration(void **state)
+{
+	static const struct {
+		const char *text;
+		bool ok;
+		uint64_t ns;
+	} rows[] = {
+		{"0", true, 0},
+		{"0s", true, 0},
+		{"250ms", true, 250 * NSEC_PER_MSEC},
+		{"90s", true, 90 * NSEC_PER_SEC},
+		{"5m", true, 300 * NSEC_PER_SEC},
+		{"24h", true, 86400 * NSEC_PER_SEC},
+		{"5124095h", true, 5124095 * (3600 * NSEC_PER_SEC)},
+		{"5124096h", false, 0},
+		{"18446744073s", true, 18446744073 * NSEC_PER_SEC},
+		{"18446744074s", false, 0},
+		{"60", false, 0},
+		{"", false, 0},
+		{"s", false, 0},
+		{"-1s", false, 0},
+		{"1.5s", false, 0},
+		{"1 s", false, 0},
+		{"1S", false, 0},
+		{"1s ", false, 0},
+		{"1m30s", false, 0},
+		{"00", false, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		uint64_t ns = 42;
+
+		row_begin(rows[i].text);
+		assert_int_equal(text_duration(rows[i].text, &ns), rows[i].ok);
+		assert_int_equal(ns, rows[i].ok ? rows[i].ns : 42);
+	}
+}
+
+static void test_bytes(void **state)
+{
+	static const struct {
+		const char *text;
+		bool ok;
+		uint64_t bytes;
+	} rows[] = {
+		{"0", true, 0},
+		{"4096", true, 4096},
+		{"256KiB", true, 256 << 10},
+		{"256Ki", true, 256 << 10},
+		{"96MiB", true, 96 << 20},
+		{"96Mi", true, 96 << 20},
+		{"2GiB", true, 2ull << 30},
+		{"17179869183Gi", true, 17179869183ull << 30},
+		{"17179869184Gi", false, 0},
+		{"18446744073709551615", true, UINT64_MAX},
+		{"18446744073709551616", false, 0},
+		{"1KB", false, 0},
+		{"1K", false, 0},
+		{"1kib", false, 0},
+		{"MiB", false, 0},
+		{"", false, 0},
+		{"1 MiB", false, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		uint64_t bytes = 42;
+
+		row_begin(rows[i].text);
+		assert_int_equal(text_bytes(rows[i].text, &bytes), rows[i].ok);
+		assert_int_equal(bytes, rows[i].ok ? rows[i].bytes : 42);
+	}
+}
+
+static void test_utf8(void **state)
+{
+	static const struct {
+		const char *name, *bytes, *repaired;
+	} rows[] = {
+		{"nothing", "", ""},
+		{"ASCII", "a\x7f", "a\x7f"},
+		{"two bytes, first", "\xc2\x80", "\xc2\x80"},
+		{"two bytes, last", "\xdf\xbf", "\xdf\xbf"},
+		{"overlong two", "\xc1\xbf", "??"},
+		{"three bytes, first", "\xe0\xa0\x80", "\xe0\xa0\x80"},
+		{"overlong three", "\xe0\x9f\xbf", "???"},
+		{"before the surrogates", "\xed\x9f\xbf", "\xed\x9f\xbf"},
+		{"first surrogate", "\xed\xa0\x80", "???"},
+		{"after the surrogates", "\xee\x80\x80", "\xee\x80\x80"},
+		{"four bytes, first", "\xf0\x90\x80\x80", "\xf0\x90\x80\x80"},
+		{"overlong four", "\xf0\x8f\xbf\xbf", "????"},
+		{"last of all", "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+		{"one beyond", "\xf4\x90\x80\x80", "????"},
+		{"lead that never was", "\xf5\x80\x80\x80", "????"},
+		{"continuation alone", "a\x80z", "a?z"},
+		{"cut short", "\xe2\x82", "??"},
+		{"broken in the middle", "\xe2\x82z", "??z"},
+		{"good after bad", "\xff\xc3\xa9", "?\xc3\xa9"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		size_t n = strlen(rows[i].bytes);
+		/* of exactly this size, so that ASan sees a look beyond the end */
+		_cleanup_(freep) char *bytes = n ? malloc(n) : NULL;
+
+		row_begin(rows[i].name);
+		if (bytes)
+			memcpy(bytes, rows[i].bytes, n);
+		assert_int_equal(text_is_utf8(bytes, n),
+				 strcmp(rows[i].bytes, rows[i].repaired) == 0);
+		text_repair_utf8(bytes, n);
+		if (bytes)
+			assert_memory_equal(bytes, rows[i].repaired, n);
+		assert_true(text_is_utf8(bytes, n));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_number),	 cmocka_unit_test(test_number_bounds),
+		cmocka_unit_test(test_pieces),	 cmocka_unit_test(test_split),
+		cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_utf8),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
