@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Build a Go program of ours once per Go version and way of linking, and print the path of the
+# result. A rerun with nothing changed costs nothing.
+#
+#   build-go.sh OUT_DIR SRC_DIR GO VARIANT
+#
+#   OUT_DIR  where results are kept: OUT_DIR/NAME-goX.Y.Z-VARIANT, NAME from SRC_DIR
+#   SRC_DIR  a main package with a go.mod whose module path has a dot in its first element (older
+#            Go takes any other for the standard library). Its "go" line is replaced by the
+#            version that builds, so that new and old language features are both at hand; files
+#            that need a newer Go say so in a build constraint.
+#   GO       a go command (go, /usr/lib/go-1.19/bin/go), or a version (1.22.12) that the go
+#            command in PATH fetches as a toolchain (it must be 1.21 or newer for that)
+#   VARIANT  default            the Go linker, no cgo
+#            stripped           the same with -ldflags '-s -w': neither .symtab nor DWARF
+#            pie, pie-stripped  position independent, by the Go linker
+#            cgo                with cgo, by the C linker
+#            cgo-pie            the same, position independent
+#            arm64, arm64-pie   for another machine, not run
+#
+# Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
+set -eu
+
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,22p' "$0" >&2; exit 2; }
+out=$1 src=$2 go=$3 variant=$4
+
+# The user's own settings for fetching are kept, those for building are not: a machine's go env
+# file may hold flags that an older Go refuses.
+GOPROXY=$(go env GOPROXY 2>/dev/null) || GOPROXY=
+GOSUMDB=$(go env GOSUMDB 2>/dev/null) || GOSUMDB=
+[ -z "$GOPROXY" ] || export GOPROXY
+[ -z "$GOSUMDB" ] || export GOSUMDB
+export GOENV=off GOFLAGS= GOWORK=off
+case $go in
+[0-9]*) export GOTOOLCHAIN="go$go"; go=go ;;
+*) export GOTOOLCHAIN=local ;;
+esac
+
+if ! version=$("$go" version 2>&1); then
+	echo "build-go.sh: cannot run $go (toolchain $GOTOOLCHAIN): $version" >&2
+	exit 3
+fi
+version=$(echo "$version" | awk '/^go version/ {print $3}')
+case $GOTOOLCHAIN in
+local | "$version") ;;
+*) echo "build-go.sh: wanted $GOTOOLCHAIN, this go command gives $version" >&2; exit 3 ;;
+esac
+minor=${version#go1.}
+minor=${minor%%[!0-9]*}
+[ -n "$minor" ] || { echo "build-go.sh: cannot tell the version: $version" >&2; exit 3; }
+
+export CGO_ENABLED=0 GOOS=linux
+flags=()
+ldflags=
+case $variant in
+default) ;;
+stripped) ldflags='-s -w' ;;
+pie) flags+=(-buildmode=pie) ;;
+pie-stripped) flags+=(-buildmode=pie); ldflags='-s -w' ;;
+cgo) CGO_ENABLED=1; ldflags=-linkmode=external ;;
+cgo-pie) CGO_ENABLED=1; flags+=(-buildmode=pie); ldflags=-linkmode=external ;;
+arm64) export GOARCH=arm64 ;;
+arm64-pie) export GOARCH=arm64; flags+=(-buildmode=pie) ;;
+*) echo "build-go.sh: no variant '$variant'" >&2; exit 2 ;;
+esac
+[ "$minor" -lt 18 ] || flags+=(-buildvcs=false)
+
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+src=$(cd "$src" && pwd)
+result=$out/$(basename "$src")-$version-$variant
+
+exec 9>"$result.lock"
+flock 9
+if [ ! -e "$result" ] || [ -n "$(find "$src" "$0" -newer "$result" -print -quit)" ]; then
+	mod=$result.mod
+	sed "s/^go .*/go 1.$minor/" "$src/go.mod" >"$mod"
+	log=$result.log
+	if ! (cd "$src" && "$go" build -modfile="$mod" "${flags[@]}" -ldflags="$ldflags" \
+		-o "$result.new" .) >"$log" 2>&1; then
+		echo "build-go.sh: $version $variant: go build fails in $src:" >&2
+		cat "$log" >&2
+		exit 1
+	fi
+	touch "$result.new" # go leaves the time of its cache entry where it can
+	mv "$result.new" "$result"
+	rm -f "$log" "$mod" "$result.sum"
+fi
+echo "$result"
