@@ -14,6 +14,7 @@
 
 struct buf;
 struct pprof;
+struct pprof_tables;
 
 struct pprof_type {
 	const char *type;
@@ -21,6 +22,20 @@ struct pprof_type {
 };
 
 #define PPROF_VALUES_MAX 4
+
+/* What Pyroscope refuses by default: more samples in a profile, and a larger message before
+ * compression. They hold where pprof_opts names no others. */
+#define PPROF_SAMPLES_DEFAULT 16000
+#define PPROF_BYTES_DEFAULT   (4u << 20)
+/* What pprof_opts may ask for at most: some 200 MB of the builder's memory. */
+#define PPROF_SAMPLES_MAX     (1u << 20)
+#define PPROF_BYTES_MAX	      (64u << 20)
+/* A stack: Pyroscope cuts at 1000. A location: inlined functions at one address. */
+#define PPROF_DEPTH_MAX	      1024
+#define PPROF_LINES_MAX	      256
+#define PPROF_LABELS_MAX      64
+/* Bytes of one string; Pyroscope's ceiling. A longer one is cut there, at a character. */
+#define PPROF_STRING_MAX      65535
 
 struct pprof_opts {
 	struct pprof_type types[PPROF_VALUES_MAX]; /* of each sample's values */
@@ -30,6 +45,8 @@ struct pprof_opts {
 	const char *default_type; /* or NULL: the last */
 	int64_t time_ns;	  /* wall clock, start of the window */
 	int64_t duration_ns;
+	size_t max_samples; /* 0: PPROF_SAMPLES_DEFAULT */
+	size_t max_bytes;   /* of the message before compression; 0: PPROF_BYTES_DEFAULT */
 };
 
 struct pprof_mapping {
@@ -58,7 +75,7 @@ struct pprof_label {
 
 enum pprof_outcome {
 	PPROF_OK = 0,
-	PPROF_FULL,	 /* over a ceiling in pprof.c: the caller counts what it leaves out */
+	PPROF_FULL,	 /* over a ceiling above: the caller counts what it leaves out */
 	PPROF_MALFORMED, /* reading: not gzip, not the message, or an index out of range */
 	PPROF_OUTCOME_MAX,
 };
@@ -66,20 +83,28 @@ enum pprof_outcome {
 int pprof_new(const struct pprof_opts *opts, struct pprof **ret);
 void pprof_free(struct pprof *p);
 
-/* Each: 0 and *@ret, PPROF_FULL, -ENOMEM. Equal arguments give the same number. */
+/* Each: 0 and *@ret, PPROF_FULL, -ENOMEM, and -EINVAL for a number that was not handed out. Equal
+ * arguments give the same number. On a failure nothing in the profile refers to the new row. */
 int pprof_mapping(struct pprof *p, const struct pprof_mapping *mapping, uint32_t *ret);
 int pprof_function(struct pprof *p, const char *name, const char *system_name, const char *file,
 		   int64_t start_line, uint32_t *ret);
 /* @lines innermost first, the last is the function the others are inlined into. */
 int pprof_location(struct pprof *p, uint32_t mapping, uint64_t address,
 		   const struct pprof_line *lines, size_t n_lines, uint32_t *ret);
-/* @locations leaf first. Samples with equal locations and labels are added up. */
+/* @locations leaf first. Samples with equal locations and labels are added up; a sum that does not
+ * fit stays at the largest number. */
 int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 		 const int64_t *values, const struct pprof_label *labels, size_t n_labels);
 int pprof_comment(struct pprof *p, const char *comment);
 
 size_t pprof_n_samples(const struct pprof *p);
+/* Size of the message before compression, at most. */
+size_t pprof_bytes(const struct pprof *p);
+/* What was built so far; borrowed. */
+const struct pprof_tables *pprof_tables(const struct pprof *p);
 /* Append the gzip-compressed message. 0, PPROF_FULL (of @ret), -ENOMEM. */
 int pprof_encode(const struct pprof *p, struct buf *ret);
+
+const char *pprof_outcome_name(int outcome);
 
 #endif

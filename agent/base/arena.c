@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/arena.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One call of malloc for some hundred pieces; a larger piece has a block of its own size. */
+#define ARENA_BLOCK_BYTES (32u << 10)
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used;
+	size_t size;
+	_Alignas(8) unsigned char bytes[];
+};
+
+void arena_init(struct arena *a, size_t max)
+{
+	*a = (struct arena){.max = max};
+}
+
+void arena_deinit(struct arena *a)
+{
+	while (a->blocks) {
+		struct arena_block *next = a->blocks->next;
+
+		free(a->blocks);
+		a->blocks = next;
+	}
+	a->bytes = 0;
+}
+
+static int arena_add_block(struct arena *a, size_t n)
+{
+	size_t size = n < ARENA_BLOCK_BYTES ? ARENA_BLOCK_BYTES : n;
+	size_t left = a->max - a->bytes;
+	struct arena_block *block;
+
+	if (left < sizeof(*block) || left - sizeof(*block) < n)
+		return ARENA_FULL;
+	if (size > left - sizeof(*block))
+		size = left - sizeof(*block);
+	block = calloc(1, sizeof(*block) + size);
+	if (!block)
+		return -ENOMEM;
+	block->size = size;
+	block->next = a->blocks;
+	a->blocks = block;
+	a->bytes += sizeof(*block) + size;
+	return 0;
+}
+
+int arena_alloc(struct arena *a, size_t n, void *ret_piece)
+{
+	struct arena_block *block;
+	void *piece;
+	int r;
+
+	if (n > SIZE_MAX - 7)
+		return ARENA_FULL;
+	n = (n + 7) & ~(size_t)7;
+	if (!a->blocks || a->blocks->size - a->blocks->used < n) {
+		r = arena_add_block(a, n);
+		if (r)
+			return r;
+	}
+	block = a->blocks;
+	piece = block->bytes + block->used;
+	block->used += n;
+	memcpy(ret_piece, &piece, sizeof(piece));
+	return 0;
+}
+
+int arena_array(struct arena *a, size_t n, size_t size, void *ret_piece)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(n, size, &bytes))
+		return ARENA_FULL;
+	return arena_alloc(a, bytes, ret_piece);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Tables to bytes.
+ *
+ * A protobuf message may be written in pieces: the concatenation of several encodings of one
+ * message is the encoding of their merge, where repeated fields are appended (protobuf's encoding
+ * guide, "Last One Wins"). So nobody has to build the tree of all samples in memory: one Profile
+ * message after the other, each with a single sample or location in it, goes through a small buffer
+ * into the compressor. What is in only one piece is the head: Go's reader takes a second non-zero
+ * time_nanos for two files run together.
+ */
+#include "pprof/wire.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "profile.pb-c.h"
+
+typedef Perftools__Profiles__Profile profile_msg;
+typedef Perftools__Profiles__ValueType value_type_msg;
+typedef Perftools__Profiles__Sample sample_msg;
+typedef Perftools__Profiles__Label label_msg;
+typedef Perftools__Profiles__Mapping mapping_msg;
+typedef Perftools__Profiles__Location location_msg;
+typedef Perftools__Profiles__Line line_msg;
+typedef Perftools__Profiles__Function function_msg;
+
+/* Bytes gathered before the compressor is called, and its output at a time. */
+#define CHUNK_BYTES	16384u
+/* The largest piece: a string, or a sample with all its labels. Above it the profile is FULL. */
+#define PIECE_BYTES_MAX (1u << 20)
+/* Repeated messages inside one piece (lines, labels); the builder's ceilings are lower. */
+#define PARTS_MAX	4096
+
+/* Where pieces go. @parts and @ids are scratch for one piece's repeated fields. */
+struct wire {
+	z_stream z;
+	struct buf raw;
+	struct buf *out;
+	void *parts;
+	size_t parts_cap;
+	uint64_t *ids;
+	size_t ids_cap;
+};
+
+static int wire_init(struct wire *w, int level, struct buf *out)
+{
+	*w = (struct wire){.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX), .out = out};
+	/* 16 + 15: gzip around it, the largest window */
+	if (deflateInit2(&w->z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	return 0;
+}
+
+static void wire_deinit(struct wire *w)
+{
+	deflateEnd(&w->z);
+	buf_deinit(&w->raw);
+	free(w->parts);
+	free(w->ids);
+}
+
+/* Compress what was gathered; with Z_FINISH to the end of the stream. */
+static int wire_flush(struct wire *w, int flush)
+{
+	int state;
+
+	w->z.next_in = (Bytef *)w->raw.data;
+	w->z.avail_in = (uInt)w->raw.len;
+	do {
+		size_t room = w->out->max - w->out->len;
+		char *to;
+		int r;
+
+		if (room > CHUNK_BYTES)
+			room = CHUNK_BYTES;
+		if (!room)
+			return PPROF_FULL;
+		r = buf_reserve(w->out, room, &to);
+		if (r)
+			return r < 0 ? r : PPROF_FULL;
+		w->z.next_out = (Bytef *)to;
+		w->z.avail_out = (uInt)room;
+		state = deflate(&w->z, flush);
+		w->out->len += room - w->z.avail_out;
+	} while (w->z.avail_out == 0 && state != Z_STREAM_END);
+	buf_reset(&w->raw);
+	return 0;
+}
+
+/* One piece of the message. */
+static int wire_put(struct wire *w, const profile_msg *piece)
+{
+	size_t n = perftools__profiles__profile__get_packed_size(piece);
+	char *to;
+	int r;
+
+	if (n > PIECE_BYTES_MAX)
+		return PPROF_FULL;
+	r = buf_reserve(&w->raw, n, &to);
+	if (r)
+		return r < 0 ? r : PPROF_FULL;
+	w->raw.len += perftools__profiles__profile__pack(piece, (uint8_t *)to);
+	return w->raw.len < CHUNK_BYTES ? 0 : wire_flush(w, Z_NO_FLUSH);
+}
+
+/* Memory for @n parts of @size bytes and the pointers to them that protobuf-c wants. */
+static int wire_parts(struct wire *w, size_t n, size_t size, void *ret_parts, void *ret_pointers)
+{
+	size_t bytes = n * (size + sizeof(void *));
+	char **pointers;
+	char *parts;
+	int r;
+
+	if (n > PARTS_MAX)
+		return PPROF_FULL;
+	r = vec_grow(&w->parts, &w->parts_cap, bytes, 1, SIZE_MAX);
+	if (r)
+		return r;
+	parts = w->parts;
+	pointers = (char **)(void *)(parts + n * size);
+	for (size_t i = 0; i < n; i++)
+		pointers[i] = parts + i * size;
+	memcpy(ret_parts, &parts, sizeof(parts));
+	memcpy(ret_pointers, &pointers, sizeof(pointers));
+	return 0;
+}
+
+static value_type_msg value_type(const struct pprof_type_row *row)
+{
+	value_type_msg m = PERFTOOLS__PROFILES__VALUE_TYPE__INIT;
+
+	m.type = row->type;
+	m.unit = row->unit;
+	return m;
+}
+
+/* Everything there is one of, and the sample types. */
+static int put_head(struct wire *w, const struct pprof_tables *t)
+{
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	value_type_msg types[PPROF_TYPES_MAX], *pointers[PPROF_TYPES_MAX];
+	value_type_msg period_type = value_type(&t->period_type);
+
+	for (size_t i = 0; i < t->n_types; i++) {
+		types[i] = value_type(&t->types[i]);
+		pointers[i] = &types[i];
+	}
+	piece.n_sample_type = t->n_types;
+	piece.sample_type = pointers;
+	piece.time_nanos = t->time_ns;
+	piece.duration_nanos = t->duration_ns;
+	if (t->period_type.type)
+		piece.period_type = &period_type;
+	piece.period = t->period;
+	piece.default_sample_type = t->default_type;
+	return wire_put(w, &piece);
+}
+
+static int put_sample(struct wire *w, const struct pprof_tables *t, size_t i)
+{
+	const struct pprof_sample_row *row = &t->samples[i];
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	sample_msg sample = PERFTOOLS__PROFILES__SAMPLE__INIT, *samples[] = {&sample};
+	label_msg *labels = NULL;
+	int r;
+
+	r = wire_parts(w, row->n_labels, sizeof(*labels), &labels, &sample.label);
+	if (r)
+		return r;
+	for (size_t j = 0; j < row->n_labels; j++) {
+		perftools__profiles__label__init(&labels[j]);
+		labels[j].key = row->labels[j].key;
+		labels[j].str = row->labels[j].str;
+		labels[j].num = row->labels[j].num;
+		labels[j].num_unit = row->labels[j].unit;
+	}
+	sample.n_label = row->n_labels;
+	r = vec_grow(&w->ids, &w->ids_cap, row->n_locations, sizeof(*w->ids), PIECE_BYTES_MAX);
+	if (r)
+		return r < 0 ? r : PPROF_FULL;
+	for (size_t j = 0; j < row->n_locations; j++)
+		w->ids[j] = row->locations[j];
+	sample.n_location_id = row->n_locations;
+	sample.location_id = w->ids;
+	sample.n_value = t->n_types;
+	sample.value = t->values + i * t->n_types;
+	piece.n_sample = 1;
+	piece.sample = samples;
+	return wire_put(w, &piece);
+}
+
+/* Viewers take the first mapping for the program itself. The builder has them in the order they
+ * were met, so the first that is a file, and no library, changes places with number 1. Go's reader
+ * guesses in the same way when it merges files. Returns its number, 0 if there are no mappings. */
+static uint32_t main_mapping(const struct pprof_tables *t)
+{
+	for (uint32_t i = 0; i < t->n_mappings; i++) {
+		const char *path = t->strings[t->mappings[i].path];
+		const char *so = strstr(path, ".so");
+
+		if (*path && *path != '[' && !(so && (so[3] == '.' || so[3] == '\0')))
+			return i + 1;
+	}
+	return t->n_mappings ? 1 : 0;
+}
+
+/* Its own inverse: @first, which is not 0 where there are mappings, and 1 change places. */
+static uint32_t mapping_id(uint32_t number, uint32_t first)
+{
+	if (number == 1)
+		return first;
+	return number && number == first ? 1 : number;
+}
+
+static int put_mapping(struct wire *w, const struct pprof_tables *t, uint32_t number,
+		       uint32_t first)
+{
+	const struct pprof_mapping_row *row = &t->mappings[number - 1];
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	mapping_msg mapping = PERFTOOLS__PROFILES__MAPPING__INIT, *mappings[] = {&mapping};
+
+	mapping.id = mapping_id(number, first);
+	mapping.memory_start = row->start;
+	mapping.memory_limit = row->limit;
+	mapping.file_offset = row->offset;
+	mapping.filename = row->path;
+	mapping.build_id = row->build_id;
+	mapping.has_functions = row->has_functions;
+	mapping.has_filenames = row->has_filenames;
+	mapping.has_line_numbers = row->has_line_numbers;
+	mapping.has_inline_frames = row->has_inline_frames;
+	piece.n_mapping = 1;
+	piece.mapping = mappings;
+	return wire_put(w, &piece);
+}
+
+static int put_location(struct wire *w, const struct pprof_tables *t, size_t i, uint32_t first)
+{
+	const struct pprof_location_row *row = &t->locations[i];
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	location_msg location = PERFTOOLS__PROFILES__LOCATION__INIT, *locations[] = {&location};
+	line_msg *lines = NULL;
+	int r;
+
+	r = wire_parts(w, row->n_lines, sizeof(*lines), &lines, &location.line);
+	if (r)
+		return r;
+	for (size_t j = 0; j < row->n_lines; j++) {
+		perftools__profiles__line__init(&lines[j]);
+		lines[j].function_id = row->lines[j].function;
+		lines[j].line = row->lines[j].line;
+	}
+	location.id = i + 1;
+	location.mapping_id = mapping_id(row->mapping, first);
+	location.address = row->address;
+	location.n_line = row->n_lines;
+	piece.n_location = 1;
+	piece.location = locations;
+	return wire_put(w, &piece);
+}
+
+static int put_function(struct wire *w, const struct pprof_tables *t, size_t i)
+{
+	const struct pprof_function_row *row = &t->functions[i];
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	function_msg function = PERFTOOLS__PROFILES__FUNCTION__INIT, *functions[] = {&function};
+
+	function.id = i + 1;
+	function.name = row->name;
+	function.system_name = row->system_name;
+	function.filename = row->file;
+	function.start_line = row->start_line;
+	piece.n_function = 1;
+	piece.function = functions;
+	return wire_put(w, &piece);
+}
+
+static int put_string(struct wire *w, const struct pprof_tables *t, size_t i)
+{
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	char *string = (char *)t->strings[i]; /* protobuf-c's type; it only reads */
+
+	piece.n_string_table = 1;
+	piece.string_table = &string;
+	return wire_put(w, &piece);
+}
+
+static int put_comment(struct wire *w, const struct pprof_tables *t, size_t i)
+{
+	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
+	int64_t comment = t->comments[i];
+
+	piece.n_comment = 1;
+	piece.comment = &comment;
+	return wire_put(w, &piece);
+}
+
+static int put_all(struct wire *w, const struct pprof_tables *t)
+{
+	uint32_t first = main_mapping(t);
+	int r = put_head(w, t);
+
+	for (size_t i = 0; !r && i < t->n_samples; i++)
+		r = put_sample(w, t, i);
+	for (uint32_t id = 1; !r && id <= t->n_mappings; id++)
+		r = put_mapping(w, t, mapping_id(id, first), first);
+	for (size_t i = 0; !r && i < t->n_locations; i++)
+		r = put_location(w, t, i, first);
+	for (size_t i = 0; !r && i < t->n_functions; i++)
+		r = put_function(w, t, i);
+	for (size_t i = 0; !r && i < t->n_strings; i++)
+		r = put_string(w, t, i);
+	for (size_t i = 0; !r && i < t->n_comments; i++)
+		r = put_comment(w, t, i);
+	return r;
+}
+
+int wire_encode(const struct pprof_tables *t, int level, struct buf *ret)
+{
+	_cleanup_(wire_deinit) struct wire w;
+	size_t len = ret->len;
+	int r = wire_init(&w, level, ret);
+
+	if (!r)
+		r = put_all(&w, t);
+	if (!r)
+		r = wire_flush(&w, Z_FINISH);
+	if (r)
+		ret->len = len;
+	if (ret->data)
+		ret->data[ret->len] = '\0';
+	return r;
+}

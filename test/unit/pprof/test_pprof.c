@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/buf.h"
+#include "pprof/pprof.h"
+#include "pprof/tables.h"
+#include "profile.pb-c.h"
+
+typedef Perftools__Profiles__Profile profile_msg;
+
+DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
+
+static void profile_msg_freep(profile_msg **m)
+{
+	if (*m)
+		perftools__profiles__profile__free_unpacked(*m, NULL);
+}
+
+static const struct pprof_opts cpu_opts = {
+	.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+	.n_types = 2,
+	.period_type = {"cpu", "nanoseconds"},
+	.period = 10309278,
+	.time_ns = 1700000000000000000,
+	.duration_ns = 60000000000,
+};
+
+static struct pprof *make(const struct pprof_opts *opts)
+{
+	struct pprof *p = NULL;
+
+	assert_int_equal(pprof_new(opts, &p), 0);
+	return p;
+}
+
+/* What protobuf-c makes of the gunzipped bytes. */
+static profile_msg *decode(const struct buf *gz)
+{
+	size_t max = 8u << 20;
+	_cleanup_(freep) unsigned char *raw = malloc(max);
+	z_stream z = {.next_in = (Bytef *)gz->data, .avail_in = (uInt)gz->len};
+	profile_msg *m;
+
+	z.next_out = raw;
+	z.avail_out = (uInt)max;
+	assert_int_equal(inflateInit2(&z, 16 + 15), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(z.avail_in, 0);
+	m = perftools__profiles__profile__unpack(NULL, max - z.avail_out, raw);
+	inflateEnd(&z);
+	assert_non_null(m);
+	return m;
+}
+
+static profile_msg *encode(const struct pprof *p)
+{
+	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(8u << 20);
+
+	assert_int_equal(pprof_encode(p, &gz), 0);
+	return decode(&gz);
+}
+
+static const char *string(const profile_msg *m, int64_t n)
+{
+	assert_in_range(n, 0, m->n_string_table - 1);
+	return m->string_table[n];
+}
+
+static uint32_t function(struct pprof *p, const char *name)
+{
+	uint32_t number = 0;
+
+	assert_int_equal(pprof_function(p, name, name, "x.c", 1, &number), 0);
+	return number;
+}
+
+static uint32_t location(struct pprof *p, uint32_t mapping, uint64_t address, const char *name)
+{
+	struct pprof_line line = {function(p, name), 7};
+	uint32_t number = 0;
+
+	assert_int_equal(pprof_location(p, mapping, address, &line, 1, &number), 0);
+	return number;
+}
+
+static uint32_t mapping(struct pprof *p, const char *path, uint64_t start)
+{
+	struct pprof_mapping m = {.start = start,
+				  .limit = start + 0x1000,
+				  .path = path,
+				  .build_id = "abcdef",
+				  .has_functions = true};
+	uint32_t number = 0;
+
+	assert_int_equal(pprof_mapping(p, &m, &number), 0);
+	return number;
+}
+
+static void test_head(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+
+	(void)state;
+	assert_int_equal(pprof_comment(p, "made here"), 0);
+	m = encode(p);
+	assert_string_equal(m->string_table[0], "");
+	assert_int_equal(m->n_sample_type, 2);
+	assert_string_equal(string(m, m->sample_type[0]->type), "samples");
+	assert_string_equal(string(m, m->sample_type[0]->unit), "count");
+	assert_string_equal(string(m, m->sample_type[1]->type), "cpu");
+	assert_string_equal(string(m, m->period_type->unit), "nanoseconds");
+	assert_int_equal(m->period, 10309278);
+	assert_true(m->time_nanos == 1700000000000000000);
+	assert_true(m->duration_nanos == 60000000000);
+	assert_int_equal(m->n_comment, 1);
+	assert_string_equal(string(m, m->comment[0]), "made here");
+	assert_int_equal(m->n_sample, 0);
+}
+
+static void test_equal_samples_add_up(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	uint32_t map = mapping(p, "/bin/a", 0x1000);
+	uint32_t stack[] = {location(p, map, 0x1010, "leaf"), location(p, map, 0x1020, "root")};
+	int64_t one[] = {1, 100}, two[] = {2, 200}, most[] = {INT64_MAX, INT64_MIN};
+	struct pprof_label label = {.key = "thread", .str = "main"};
+	struct pprof_label other = {.key = "thread", .num = 5, .unit = "id"};
+
+	(void)state;
+	assert_int_equal(location(p, map, 0x1010, "leaf"), stack[0]);
+	assert_int_equal(pprof_sample(p, stack, 2, one, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, stack, 1, one, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, stack, 2, two, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, stack, 2, one, &label, 1), 0);
+	assert_int_equal(pprof_sample(p, stack, 2, one, &other, 1), 0);
+	assert_int_equal(pprof_sample(p, stack, 2, two, &label, 1), 0);
+	assert_int_equal(pprof_sample(p, stack, 1, most, NULL, 0), 0);
+	assert_int_equal(pprof_n_samples(p), 4);
+	m = encode(p);
+	assert_int_equal(m->n_sample, 4);
+	assert_int_equal(m->sample[0]->value[0], 3);
+	assert_int_equal(m->sample[0]->value[1], 300);
+	assert_true(m->sample[1]->value[0] == INT64_MAX);
+	assert_true(m->sample[1]->value[1] == INT64_MIN + 100);
+	assert_int_equal(m->sample[2]->value[0], 3);
+	assert_string_equal(string(m, m->sample[2]->label[0]->str), "main");
+	assert_int_equal(m->sample[3]->label[0]->num, 5);
+	assert_string_equal(string(m, m->sample[3]->label[0]->num_unit), "id");
+	assert_int_equal(m->sample[3]->label[0]->str, 0);
+	assert_int_equal(m->n_location, 2);
+	assert_int_equal(m->n_function, 2);
+	assert_int_equal(m->sample[0]->n_location_id, 2);
+	assert_int_equal(m->sample[0]->location_id[0], stack[0]);
+	assert_int_equal(m->location[stack[0] - 1]->address, 0x1010);
+}
+
+static void test_inlined_lines(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	struct pprof_line lines[] = {{function(p, "inlined"), 3}, {function(p, "caller"), 9}};
+	uint32_t a = 0, b = 0;
+
+	(void)state;
+	assert_int_equal(pprof_location(p, 0, 5, lines, 2, &a), 0);
+	assert_int_equal(pprof_location(p, 0, 5, lines, 1, &b), 0);
+	assert_int_not_equal(a, b);
+	m = encode(p);
+	assert_int_equal(m->location[0]->n_line, 2);
+	assert_int_equal(m->location[0]->mapping_id, 0);
+	assert_int_equal(m->location[0]->line[1]->function_id, 2);
+	assert_int_equal(m->location[0]->line[1]->line, 9);
+	assert_string_equal(string(m, m->function[1]->name), "caller");
+}
+
+struct main_row {
+	const char *name;
+	const char *paths[4];
+	const char *want[4];
+};
+
+static const struct main_row main_rows[] = {
+	{"program first", {"/bin/a", "/lib/b.so"}, {"/bin/a", "/lib/b.so"}},
+	{"library first", {"/lib/b.so.6", "/bin/a"}, {"/bin/a", "/lib/b.so.6"}},
+	{"kernel first",
+	 {"[kernel.kallsyms]", "[vdso]", "/a"},
+	 {"/a", "[vdso]", "[kernel.kallsyms]"}},
+	{"only a library", {"[vdso]", "/b.so"}, {"[vdso]", "/b.so"}},
+	{"not a library's name", {"[vdso]", "/x.sound"}, {"/x.sound", "[vdso]"}},
+	{"none", {NULL}, {NULL}},
+};
+
+static void test_main_mapping(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(main_rows); i++) {
+		const struct main_row *row = &main_rows[i];
+		_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+		_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+		size_t n = 0;
+
+		row_begin(row->name);
+		for (; n < 4 && row->paths[n]; n++) {
+			uint32_t map = mapping(p, row->paths[n], 0x1000 * (n + 1));
+
+			location(p, map, 0x1000 * (n + 1), row->paths[n]);
+		}
+		if (!n)
+			location(p, 0, 1, "f");
+		m = encode(p);
+		assert_int_equal(m->n_mapping, n);
+		for (size_t j = 0; j < n; j++) {
+			assert_int_equal(m->mapping[j]->id, j + 1);
+			assert_string_equal(string(m, m->mapping[j]->filename), row->want[j]);
+		}
+		/* locations followed their mappings */
+		for (size_t j = 0; j < m->n_location; j++) {
+			uint64_t id = m->location[j]->mapping_id;
+
+			assert_int_equal(id != 0, n != 0);
+			if (id)
+				assert_int_equal(m->mapping[id - 1]->memory_start,
+						 m->location[j]->address);
+		}
+	}
+}
+
+static void test_strings(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	_cleanup_(freep) char *longest = malloc(PPROF_STRING_MAX + 3);
+	uint32_t bad, same, cut;
+
+	(void)state;
+	memset(longest, 'x', PPROF_STRING_MAX + 2);
+	memcpy(longest + PPROF_STRING_MAX - 1, "\xc3\xa9", 2); /* one character over the edge */
+	longest[PPROF_STRING_MAX + 2] = '\0';
+	bad = function(p, "a\xff\xfe");
+	same = function(p, "a??");
+	cut = function(p, longest);
+	assert_int_equal(bad, same);
+	m = encode(p);
+	assert_string_equal(string(m, m->function[bad - 1]->name), "a??");
+	assert_int_equal(strlen(string(m, m->function[cut - 1]->name)), PPROF_STRING_MAX - 1);
+}
+
+static void test_wrong_numbers(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	struct pprof_line line = {1, 1};
+	uint32_t zero = 0, one = 1, number = 42;
+	int64_t values[] = {1, 1};
+
+	(void)state;
+	assert_int_equal(pprof_location(p, 1, 0, NULL, 0, &number), -EINVAL);
+	assert_int_equal(pprof_location(p, 0, 0, &line, 1, &number), -EINVAL);
+	assert_int_equal(pprof_sample(p, &zero, 1, values, NULL, 0), -EINVAL);
+	assert_int_equal(pprof_sample(p, &one, 1, values, NULL, 0), -EINVAL);
+	assert_int_equal(number, 42);
+}
+
+static void test_bad_opts(void **state)
+{
+	struct pprof_opts opts = cpu_opts;
+	struct pprof *p = NULL;
+
+	(void)state;
+	opts.n_types = 0;
+	assert_int_equal(pprof_new(&opts, &p), -EINVAL);
+	opts.n_types = PPROF_VALUES_MAX + 1;
+	assert_int_equal(pprof_new(&opts, &p), -EINVAL);
+	opts = cpu_opts;
+	opts.period_type.type = NULL;
+	assert_int_equal(pprof_new(&opts, &p), -EINVAL);
+	opts = cpu_opts;
+	opts.max_bytes = 40;
+	assert_int_equal(pprof_new(&opts, &p), PPROF_FULL);
+	assert_null(p);
+}
+
+static void test_ceilings(void **state)
+{
+	static uint32_t deep[PPROF_DEPTH_MAX + 1];
+	static struct pprof_line lines[PPROF_LINES_MAX + 1];
+	struct pprof_opts opts = cpu_opts;
+	_cleanup_(pprof_freep) struct pprof *p = NULL;
+	int64_t values[] = {1, 1};
+	uint32_t number;
+
+	(void)state;
+	opts.max_samples = 3;
+	p = make(&opts);
+	for (size_t i = 0; i < array_size(deep); i++)
+		deep[i] = location(p, 0, i + 1, "f");
+	for (size_t i = 0; i < array_size(lines); i++)
+		lines[i].function = 1;
+	assert_int_equal(pprof_location(p, 0, 0, lines, PPROF_LINES_MAX, &number), 0);
+	assert_int_equal(pprof_location(p, 0, 0, lines, PPROF_LINES_MAX + 1, &number), PPROF_FULL);
+	assert_int_equal(pprof_sample(p, deep, PPROF_DEPTH_MAX + 1, values, NULL, 0), PPROF_FULL);
+	assert_int_equal(pprof_sample(p, deep, PPROF_DEPTH_MAX, values, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, deep, 1, values, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, deep, 2, values, NULL, 0), 0);
+	assert_int_equal(pprof_sample(p, deep, 3, values, NULL, 0), PPROF_FULL);
+	assert_int_equal(pprof_sample(p, deep, 2, values, NULL, 0), 0);
+	assert_int_equal(pprof_n_samples(p), 3);
+}
+
+/* Raw bytes stay below the ceiling and below what the builder says, and are not far from it. */
+static void test_bytes(void **state)
+{
+	struct pprof_opts opts = cpu_opts;
+	_cleanup_(pprof_freep) struct pprof *p = NULL;
+	_cleanup_(profile_msg_freep) profile_msg *m = NULL;
+	int64_t values[] = {INT64_MAX, -1};
+	uint32_t stack[40];
+	char name[64];
+	size_t size;
+	int r = 0;
+
+	(void)state;
+	opts.max_bytes = 200000;
+	p = make(&opts);
+	for (unsigned int i = 0; !r; i++) {
+		struct pprof_label label = {.key = "n", .num = (int64_t)i << 40};
+		struct pprof_line line = {0, -1};
+
+		snprintf(name, sizeof(name), "a function with a number: %u", i);
+		r = pprof_function(p, name, name, "file", -1, &line.function);
+		if (!r)
+			r = pprof_location(p, 0, ~0ull - i, &line, 1, &stack[i % 40]);
+		if (!r && i >= 40)
+			r = pprof_sample(p, stack, 40, values, &label, 1);
+	}
+	assert_int_equal(r, PPROF_FULL);
+	assert_in_range(pprof_bytes(p), opts.max_bytes - 300, opts.max_bytes);
+	m = encode(p);
+	size = perftools__profiles__profile__get_packed_size(m);
+	assert_in_range(size, opts.max_bytes * 9 / 10, pprof_bytes(p));
+}
+
+static void test_encode_ceiling(void **state)
+{
+	_cleanup_(pprof_freep) struct pprof *p = make(&cpu_opts);
+	_cleanup_(buf_deinit) struct buf whole = BUF_INIT(1u << 20);
+	_cleanup_(buf_deinit) struct buf again = BUF_INIT(1u << 20);
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++)
+		location(p, mapping(p, "/bin/a", i * 0x1000), i * 0x1000, "f");
+	assert_int_equal(pprof_encode(p, &whole), 0);
+	for (size_t max = 0; max < whole.len; max += 1 + max / 2) {
+		_cleanup_(buf_deinit) struct buf small = BUF_INIT(max);
+
+		assert_int_equal(pprof_encode(p, &small), PPROF_FULL);
+		assert_int_equal(small.len, 0);
+	}
+	{
+		_cleanup_(buf_deinit) struct buf exact = BUF_INIT(whole.len);
+
+		assert_int_equal(pprof_encode(p, &exact), 0);
+	}
+	assert_int_equal(buf_puts(&again, "abc"), 0);
+	assert_int_equal(pprof_encode(p, &again), 0);
+	assert_memory_equal(again.data, "abc", 3);
+	assert_int_equal(again.len, whole.len + 3);
+	assert_memory_equal(again.data + 3, whole.data, whole.len);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head),	      cmocka_unit_test(test_equal_samples_add_up),
+		cmocka_unit_test(test_inlined_lines), cmocka_unit_test(test_main_mapping),
+		cmocka_unit_test(test_strings),	      cmocka_unit_test(test_wrong_numbers),
+		cmocka_unit_test(test_bad_opts),      cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_encode_ceiling),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
