@@ -18,6 +18,7 @@ CC ?= gcc
 CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool 2>/dev/null || echo /usr/sbin/bpftool)
 PREFIX ?= /usr/local
+IMAGE ?= podprof:$(VERSION)
 DESTDIR ?=
 
 .DELETE_ON_ERROR:
@@ -82,7 +83,7 @@ BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 # ---------------------------------------------------------------- what people type
 
 ##@ Everyday
-.PHONY: help setup all run check install image clean
+.PHONY: help setup all run check install image manifest clean
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +103,12 @@ check: ## install what is missing, build and run every test
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
 	$(Q)$(MAKE) --no-print-directory check-format lint check-unit check-fuzz check-bpf check-deploy check-e2e
 	$(Q)test/run.sh summary
+
+image: ## container image podprof:VERSION (buildah, podman or docker)
+	$(Q)test/image.sh "$(IMAGE)" "$(VERSION)"
+
+manifest: ## render deploy/podprof.yaml from the chart
+	$(Q)test/deploy.sh render > deploy/podprof.yaml.new && mv deploy/podprof.yaml.new deploy/podprof.yaml
 
 install: all ## install the program (DESTDIR, PREFIX)
 	install -D -m 0755 $(B)/podprof $(DESTDIR)$(PREFIX)/bin/podprof
@@ -126,6 +133,12 @@ lint: $(GEN_HDR) ## clang-tidy, include direction, shell scripts
 
 format: ## reformat the C files
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
+
+check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it renders
+	$(Q)test/deploy.sh check
+
+check-e2e: all ## containers under containerd, a real push handler, promtool: the short form
+	$(Q)e2e/run.sh
 
 check-format:
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
@@ -231,6 +244,9 @@ $(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
 	$(call say,FUZZER,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_WITH) $(LIBS)
+
+e2e: all ## all end-to-end tests
+	$(Q)e2e/run.sh
 
 bench: $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH)

@@ -7,8 +7,11 @@ set -eu
 build="gcc make git clang bpftool libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev
 	libmicrohttpd-dev libjansson-dev protobuf-c-compiler libprotobuf-c-dev zlib1g-dev uthash-dev
 	libpcre2-dev libiberty-dev ca-certificates"
-tests="clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
+tests="g++ clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
 	shellcheck python3 binutils"
+
+# The Go that the tests build their tools with: the first that fetches a newer one by itself.
+go_minor_wanted=21
 
 case "${1:-all}" in
 build) want=$build ;;
@@ -17,26 +20,56 @@ all) want="$build $tests" ;;
 esac
 
 . /etc/os-release
-# clang's sanitizer and fuzzer runtime carries clang's major version in its name on Debian 12.
-if [ "${VERSION_CODENAME:-}" = bookworm ]; then
-	want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-14-dev/')
-fi
+suite=${VERSION_CODENAME:-stable}
+case "$suite" in
+# clang's sanitizer and fuzzer runtime carries clang's major version in its name there.
+bookworm) want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-14-dev/') ;;
+# Ubuntu has bpftool in the kernel's tools.
+noble) want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-18-dev/; s/bpftool/linux-tools-common linux-tools-generic/') ;;
+esac
+
+as_root() {
+	if [ "$(id -u)" != 0 ]; then
+		echo "setup: missing:$1" >&2
+		echo "setup: run 'make setup' as root to install it" >&2
+		exit 1
+	fi
+	echo "  SETUP   $1"
+	export DEBIAN_FRONTEND=noninteractive
+}
+
+# The suite is named because a machine may list several, and the newest would win.
+install_from() {
+	from=$1
+	shift
+	apt-get install -q -y --no-install-recommends -t "$from" "$@" >/dev/null
+}
 
 missing=
 for package in $want; do
 	dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' ||
 		missing="$missing $package"
 done
-[ -n "$missing" ] || exit 0
-
-if [ "$(id -u)" != 0 ]; then
-	echo "setup: missing:$missing" >&2
-	echo "setup: run 'make setup' as root to install them" >&2
-	exit 1
+if [ -n "$missing" ]; then
+	as_root "$missing"
+	apt-get update -q >/dev/null
+	# shellcheck disable=SC2086
+	install_from "$suite" $missing
 fi
-echo "  SETUP   $missing"
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -q >/dev/null
-# The suite is named because a machine may list several, and the newest would win.
-# shellcheck disable=SC2086
-apt-get install -q -y --no-install-recommends -t "${VERSION_CODENAME:-stable}" $missing >/dev/null
+
+# The suite's backports, listed for one call and not left on the machine.
+install_backport() {
+	uri=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+		awk -v suite="$suite" '$2 == suite && $3 == "main" { print $1; exit }')
+	list=/etc/apt/sources.list.d/podprof-setup.list
+	trap 'rm -f "$list"' EXIT
+	echo "deb $uri $suite-backports main" >"$list"
+	apt-get update -q >/dev/null
+	install_from "$suite-backports" "$@"
+	rm -f "$list"
+}
+
+if [ "${1:-all}" = all ] && [ "$("$(dirname "$0")/go.sh" --minor)" -lt "$go_minor_wanted" ]; then
+	as_root " a newer Go"
+	install_backport golang-go golang-src
+fi

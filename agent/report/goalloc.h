@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_REPORT_GOALLOC_H
+#define PODPROF_REPORT_GOALLOC_H
+
+/*
+ * container_go_alloc_*: what each container's Go processes have allocated, as counters that never
+ * go down while the container lives. Several processes add up; what a process had when it ended
+ * stays in the sum.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/labels.h"
+#include "discovery/pid.h"
+
+struct goalloc;
+struct metric_sink;
+
+/* Containers with Go processes; a node's kubelet allows 110 pods by default, some allow 500. */
+#define GOALLOC_CONTAINERS_MAX 4096
+/* Go processes of one container that are followed at a time. */
+#define GOALLOC_PROCESSES_MAX  256
+
+/**
+ * struct goalloc_reading - what one look at one process gave
+ * @has_values: the numbers are there; else only the state is
+ * @state, @source: words for the info metric, borrowed from constants
+ */
+struct goalloc_reading {
+	bool has_values;
+	uint64_t alloc_bytes; /* since the process started, unsampled */
+	uint64_t alloc_objects;
+	uint64_t inuse_bytes;
+	uint64_t inuse_objects;
+	const char *go_version; /* copied */
+	const char *source;
+	const char *state;
+};
+
+enum goalloc_outcome {
+	GOALLOC_OK = 0,
+	GOALLOC_FULL, /* over a ceiling: not followed, counted */
+};
+
+int goalloc_new(struct goalloc **ret);
+void goalloc_free(struct goalloc *g);
+/* @container: what tells it from all others; copied, as are the labels. 0, GOALLOC_FULL, -ENOMEM.
+ */
+int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
+		   const struct pid_id *pid, const struct goalloc_reading *reading);
+/* After each round of readings: processes not seen in it have ended, and a container that was not
+ * seen for @keep_rounds is dropped. */
+void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
+/* A metric_collect_fn. */
+void goalloc_collect(void *g, struct metric_sink *sink);
+
+#endif

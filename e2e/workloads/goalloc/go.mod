@@ -1,0 +1,3 @@
+module example.org/goalloc
+
+go 1.16

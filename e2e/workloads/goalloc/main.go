@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Allocates a known number of bytes in two functions, keeps a known part of them, then waits. What it
+// did is printed, for a test to compare with what is seen from outside.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+)
+
+const (
+	blockBytes = 64 << 10
+	keptBlocks = 512  // 32 MiB stay
+	lostBlocks = 2048 // 128 MiB become garbage
+)
+
+var kept [][]byte
+
+//go:noinline
+func allocateKept() {
+	for i := 0; i < keptBlocks; i++ {
+		kept = append(kept, make([]byte, blockBytes))
+	}
+}
+
+//go:noinline
+func allocateLost() {
+	for i := 0; i < lostBlocks; i++ {
+		b := make([]byte, blockBytes)
+		b[0] = byte(i)
+		runtime.KeepAlive(b)
+	}
+}
+
+func main() {
+	allocateKept()
+	allocateLost()
+	// Two cycles publish everything allocated so far.
+	runtime.GC()
+	runtime.GC()
+	if len(os.Args) > 1 {
+		f, err := os.Create(os.Args[1])
+		if err == nil {
+			err = pprof.Lookup("heap").WriteTo(f, 0)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		f.Close()
+	}
+	fmt.Printf("kept=%d lost=%d\n", keptBlocks*blockBytes, lostBlocks*blockBytes)
+	for {
+		time.Sleep(time.Hour)
+		runtime.KeepAlive(kept)
+	}
+}

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The chart and what is rendered from it.
+#
+#   deploy.sh render    print deploy/podprof.yaml as it should be
+#   deploy.sh check     helm lint, every values file renders, the manifest is not out of date
+set -eu
+cd "$(dirname "$0")/.."
+helm=$(test/tool.sh helm)
+kube=1.34.0 # what charts are rendered for; the helm built here knows no version of its own
+
+render() {
+	echo "# Rendered from charts/podprof by 'make manifest'; edit the chart, not this file."
+	"$helm" template podprof charts/podprof --kube-version "$kube" --namespace podprof
+}
+
+check() {
+	"$helm" lint --strict --quiet --kube-version "$kube" charts/podprof
+	for values in charts/podprof/ci/*.yaml; do
+		"$helm" lint --strict --quiet --kube-version "$kube" charts/podprof -f "$values"
+		"$helm" template t charts/podprof --kube-version "$kube" -f "$values" >/dev/null
+	done
+	if "$helm" template t charts/podprof --kube-version "$kube" --set hostPIDx=true >/dev/null 2>&1; then
+		echo "a misspelt value was accepted"
+		return 1
+	fi
+	render | diff -u deploy/podprof.yaml - || {
+		echo "deploy/podprof.yaml is out of date: make manifest"
+		return 1
+	}
+}
+
+case "${1:-}" in
+render) render ;;
+check)
+	mkdir -p build/test/results
+	if check; then
+		echo passed >build/test/results/deploy
+		printf '  %-8s %s\n' PASS deploy
+	else
+		echo failed >build/test/results/deploy
+		printf '  %-8s %s\n' FAIL deploy
+		exit 1
+	fi
+	;;
+*)
+	echo "usage: test/deploy.sh render|check" >&2
+	exit 2
+	;;
+esac

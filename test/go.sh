@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The newest Go on the machine, without the machine's own settings for it, run with the arguments
+# given. From 1.21 on it fetches the version that a go.mod asks for by itself.
+set -eu
+
+proxy=
+best=
+best_version=0
+for go in "$(command -v go || true)" /usr/local/go/bin/go /usr/lib/go-*/bin/go; do
+	[ -x "$go" ] || continue
+	version=$(GOENV=off GOFLAGS='' GOTOOLCHAIN=local "$go" version |
+		sed -n 's/^go version go1\.\([0-9]*\).*/\1/p')
+	[ -n "$version" ] && [ "$version" -gt "$best_version" ] || continue
+	best=$go
+	best_version=$version
+	proxy=$("$go" env GOPROXY)
+done
+if [ -z "$best" ]; then
+	echo "go.sh: no Go here; 'make setup' installs it" >&2
+	exit 1
+fi
+if [ "${1:-}" = --minor ]; then
+	echo "$best_version"
+	exit 0
+fi
+export GOENV=off GOFLAGS='' GOTOOLCHAIN="${PODPROF_GOTOOLCHAIN:-auto}" GOPROXY="$proxy"
+exec "$best" "$@"

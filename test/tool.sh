@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Print the path of a program that the tests need and Debian does not install for us; make it first if
+# need be. They are kept outside the tree, so that a clean clone does not build them again.
+#
+#   tool.sh helm | promtool | pyrosink | checkprofile
+set -eu
+
+top=$(cd "$(dirname "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools
+mkdir -p "$cache"
+
+# A Go program, named by what it is built from, so that a change makes another one.
+go_tool() {
+	name=$1 dir=$2 package=$3
+	key=$(cat "$dir"/*.mod "$dir"/*.sum "$dir"/*.go "$dir"/*/*.go 2>/dev/null | sha256sum | cut -c1-16)
+	out=$cache/$name-$key
+	if [ ! -x "$out" ]; then
+		(cd "$dir" && CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags '-s -w' -o "$out.new" "$package") >&2
+		mv "$out.new" "$out"
+	fi
+	echo "$out"
+}
+
+case "${1:-}" in
+helm) go_tool helm "$top/e2e/tools" helm.sh/helm/v3/cmd/helm ;;
+pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
+checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
+promtool)
+	# Taken out of Debian's package, which would start a server if it were installed.
+	out=$cache/promtool
+	if [ ! -x "$out" ]; then
+		work=$(mktemp -d)
+		trap 'rm -rf "$work"' EXIT
+		chmod 777 "$work"
+		(cd "$work" && apt-get download -q prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb x)
+		mv "$work/x/usr/bin/promtool" "$out"
+	fi
+	echo "$out"
+	;;
+*)
+	echo "usage: test/tool.sh helm|promtool|pyrosink|checkprofile" >&2
+	exit 2
+	;;
+esac

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/metric.h"
+#include "report/goalloc.h"
+
+/* Keeps the last value of one family, and how many values it had. */
+struct catcher {
+	struct metric_sink sink;
+	const char *wanted;
+	bool on;
+	uint64_t value;
+	size_t n;
+	char state[32];
+};
+
+static void catch_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct catcher *c = (struct catcher *)sink;
+
+	c->on = strcmp(family->name, c->wanted) == 0;
+}
+
+static void catch_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct catcher *c = (struct catcher *)sink;
+
+	if (!c->on)
+		return;
+	c->n++;
+	c->value = value->u;
+	for (size_t i = 0; i < value->n_labels; i++)
+		if (strcmp(value->labels[i].name, "state") == 0)
+			snprintf(c->state, sizeof(c->state), "%s", value->labels[i].value);
+}
+
+static struct catcher collect(struct goalloc *g, const char *family)
+{
+	struct catcher c = {.sink = {catch_family, catch_value}, .wanted = family};
+
+	goalloc_collect(g, &c.sink);
+	return c;
+}
+
+static void update(struct goalloc *g, const char *container, uint64_t pid, uint64_t bytes)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	const struct pid_id id = {.start_ticks = 7, .pid = pid};
+	const struct goalloc_reading reading = {
+		.has_values = bytes != 0,
+		.alloc_bytes = bytes,
+		.alloc_objects = bytes / 10,
+		.inuse_bytes = bytes / 2,
+		.go_version = "go1.26.8",
+		.source = "profile",
+		.state = bytes ? "ok" : "no_samples_yet",
+	};
+
+	assert_int_equal(labels_set(&labels, "container", container), 0);
+	assert_int_equal(goalloc_update(g, container, &labels, &id, &reading), 0);
+}
+
+static void test_counters(void **state)
+{
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 500);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1500);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 750);
+
+	/* one process ends: its part stays, its heap does not */
+	update(g, "a", 1, 1100);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 550);
+
+	/* a reading below the last one is kept out, and counted */
+	update(g, "a", 1, 900);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 1);
+
+	/* all gone: the sum stays until the container is dropped */
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	goalloc_end_round(g, 2);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").n, 0);
+	goalloc_free(g);
+}
+
+static void test_state_without_values(void **state)
+{
+	struct goalloc *g;
+	struct catcher info;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update(g, "a", 1, 0);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").n, 0);
+	info = collect(g, "container_go_heap_profile");
+	assert_int_equal(info.n, 1);
+	assert_string_equal(info.state, "no_samples_yet");
+	goalloc_free(g);
+}
+
+static void test_ceiling(void **state)
+{
+	const struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
+	const struct labels none = {0};
+	struct goalloc *g;
+	struct pid_id id = {.start_ticks = 1};
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	for (id.pid = 1; id.pid <= GOALLOC_PROCESSES_MAX; id.pid++)
+		assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), GOALLOC_FULL);
+	assert_int_equal(collect(g, "podprof_go_processes_refused").value, 1);
+	goalloc_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_state_without_values),
+		cmocka_unit_test(test_ceiling),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
