@@ -2,13 +2,11 @@
 #include "pprof/intern.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/arena.h"
-
-/* Without this uthash ends the program when malloc fails; with it, hh.tbl stays NULL. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "base/hash.h"
 
 struct intern_entry {
 	UT_hash_handle hh;
@@ -27,6 +25,7 @@ uint32_t intern_find(const struct intern *in, const void *key, size_t n)
 int intern_add(struct intern *in, struct arena *arena, const void *key, size_t n, uint32_t number,
 	       const void **ret)
 {
+	bool hash_oom = false;
 	struct intern_entry *entry;
 	int r = arena_alloc(arena, sizeof(*entry) + n + 1, &entry);
 
@@ -35,7 +34,7 @@ int intern_add(struct intern *in, struct arena *arena, const void *key, size_t n
 	memcpy(entry->key, key, n);
 	entry->number = number;
 	HASH_ADD_KEYPTR(hh, in->entries, entry->key, n, entry);
-	if (!entry->hh.tbl)
+	if (hash_oom)
 		return -ENOMEM; /* its bytes stay in the arena, unused */
 	*ret = entry->key;
 	return 0;
