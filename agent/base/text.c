@@ -158,6 +158,15 @@ struct text text_after_last(struct text t, char sep)
 	return t;
 }
 
+bool text_tail(struct text t, size_t n, struct text *ret_head, struct text *ret_tail)
+{
+	if (text_len(&t) < n)
+		return false;
+	*ret_head = (struct text){.p = t.p, .end = t.end - n};
+	*ret_tail = (struct text){.p = t.end - n, .end = t.end};
+	return true;
+}
+
 char *text_dup(struct text t)
 {
 	char *s = malloc(text_len(&t) + 1);

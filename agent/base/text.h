@@ -57,6 +57,11 @@ void text_skip_blanks(struct text *t);
 /* The last component after @sep, or all of it. */
 struct text text_after_last(struct text t, char sep);
 
+/* The last @n characters as @ret_tail and what is before them as @ret_head. False if there are
+ * fewer. */
+bool text_tail(struct text t, size_t n, struct text *ret_head,
+	       struct text *ret_tail) TEXT_MUST_CHECK;
+
 /* A NUL-terminated copy, owned by the caller; NULL without memory. */
 char *text_dup(struct text t);
 

@@ -265,13 +265,27 @@ static void test_utf8(void **state)
 	}
 }
 
+static void test_tail(void **state)
+{
+	struct text t = text_of("pod-123"), head, tail;
+
+	(void)state;
+	assert_true(text_tail(t, 3, &head, &tail));
+	assert_true(text_is(&head, "pod-"));
+	assert_true(text_is(&tail, "123"));
+	assert_true(text_tail(t, 7, &head, &tail));
+	assert_true(text_empty(&head));
+	assert_false(text_tail(t, 8, &head, &tail));
+	assert_true(text_is(&tail, "pod-123"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_number),	 cmocka_unit_test(test_number_bounds),
-		cmocka_unit_test(test_pieces),	 cmocka_unit_test(test_split),
-		cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_tail),	      cmocka_unit_test(test_number),
+		cmocka_unit_test(test_number_bounds), cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_split),	      cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

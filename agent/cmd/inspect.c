@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/inspect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+
+struct inspector {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+};
+
+static const struct inspector inspectors[] = {
+	{"cgroup", inspect_cgroup, "containers on this node; what a cgroup path means"},
+};
+
+static void print_help(FILE *to)
+{
+	fputs("usage: podprof inspect WHAT [ARGUMENTS]\n\n"
+	      "Shows what podprof sees, of this node or of files.\n\n"
+	      "what:\n",
+	      to);
+	for (size_t i = 0; i < array_size(inspectors); i++)
+		fprintf(to, "  %-10s %s\n", inspectors[i].name, inspectors[i].help);
+	fputs("\n'podprof inspect WHAT --help' tells more about one.\n", to);
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_help(stderr);
+		return CMD_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0) {
+		print_help(stdout);
+		return CMD_DONE;
+	}
+	for (size_t i = 0; i < array_size(inspectors); i++)
+		if (strcmp(argv[1], inspectors[i].name) == 0)
+			return inspectors[i].run(argc - 1, argv + 1);
+	cmd_error("inspect: unknown '%s'; 'podprof inspect --help' lists what there is", argv[1]);
+	return CMD_USAGE;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CMD_INSPECT_H
+#define PODPROF_CMD_INSPECT_H
+
+/* 'podprof inspect WHAT': what podprof sees. One file each, found by name in the table of
+ * inspect.c; argv[0] is the name. Returns the exit status (enum cmd_exit). */
+
+int inspect_cgroup(int argc, char **argv);
+
+#endif

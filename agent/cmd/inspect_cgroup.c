@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Two questions in one command: what does this path mean (FILE, one record a line, so that paths
+ * collected elsewhere can be tried), and which containers are on this node (no FILE).
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmd/cmd.h"
+#include "discovery/cgroup.h"
+
+/* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double that. A
+ * longer one is an error that names it. */
+#define RECORD_BYTES_MAX (256u << 10)
+
+enum { OPTION_JSON = 256, OPTION_ROOT, OPTION_HELP };
+
+struct options {
+	bool json;
+	const char *cgroupfs_root;
+	const char *file;
+};
+
+static const char help[] =
+	"usage: podprof inspect cgroup [--json] [--cgroupfs-root PATH] [FILE|-]\n\n"
+	"Without FILE: the containers on this node, by their cgroups.\n"
+	"With FILE: what each line of it means, as one JSON object a line. A line is a cgroup\n"
+	"path or the text of /proc/PID/cgroup with its newlines written \\n (and \\r, \\t, \\\\).\n"
+	"'-' reads standard input.\n\n"
+	"  --json                one JSON object a line instead of a table:\n"
+	"                        {\"runtime\",\"container_id\",\"pod_uid\",\"qos\",\"kind\"}, null "
+	"for\n"
+	"                        what the path does not tell\n"
+	"  --cgroupfs-root PATH  where the cgroup file systems are mounted (found by itself)\n"
+	"  --help                this text\n";
+
+static int print_json(const struct cgroup_id *id)
+{
+	_cleanup_(freep) char *line = NULL;
+	json_t *object;
+
+	object = json_pack("{s:s, s:s?, s:s?, s:s?, s:s}", "runtime",
+			   cgroup_runtime_name(id->runtime), "container_id",
+			   id->container_id[0] ? id->container_id : NULL, "pod_uid",
+			   id->pod_uid[0] ? id->pod_uid : NULL, "qos", cgroup_qos_name(id->qos),
+			   "kind", cgroup_kind_name(id->kind));
+	if (object)
+		line = json_dumps(object, JSON_COMPACT);
+	json_decref(object);
+	if (!line)
+		return -ENOMEM;
+	puts(line);
+	return 0;
+}
+
+/* The four escapes, in place; any other backslash stays, as in systemd's "\x2d". */
+static size_t unescape(char *s, size_t n)
+{
+	static const char from[] = "nrt\\", to[] = "\n\r\t\\";
+	size_t len = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *escape =
+			s[i] == '\\' && i + 1 < n ? memchr(from, s[i + 1], sizeof(from) - 1) : NULL;
+
+		s[len++] = escape ? to[escape - from] : s[i];
+		i += escape != NULL;
+	}
+	return len;
+}
+
+static int inspect_line(char *line, size_t n)
+{
+	struct cgroup_id id;
+
+	cgroup_parse(text_of_bytes(line, unescape(line, n)), &id);
+	return print_json(&id);
+}
+
+static int inspect_lines(FILE *file, const char *name)
+{
+	_cleanup_(freep) char *line = malloc(RECORD_BYTES_MAX);
+	size_t number = 0, n;
+
+	if (!line)
+		return CMD_FAILED;
+	while (fgets(line, RECORD_BYTES_MAX, file)) {
+		number++;
+		n = strlen(line);
+		if (n && line[n - 1] == '\n') {
+			n--;
+		} else if (n == RECORD_BYTES_MAX - 1) {
+			cmd_error(
+				"inspect cgroup: line %zu of %s is longer than %u bytes; write one "
+				"record a line",
+				number, name, RECORD_BYTES_MAX - 2);
+			return CMD_FAILED;
+		}
+		if (inspect_line(line, n)) {
+			cmd_error("inspect cgroup: out of memory at line %zu of %s", number, name);
+			return CMD_FAILED;
+		}
+	}
+	if (ferror(file)) {
+		cmd_error("inspect cgroup: cannot read %s: %s", name, strerror(errno));
+		return CMD_FAILED;
+	}
+	return CMD_DONE;
+}
+
+static int inspect_file(const char *name)
+{
+	_cleanup_(fclosep) FILE *file = NULL;
+
+	if (strcmp(name, "-") == 0)
+		return inspect_lines(stdin, "standard input");
+	file = fopen(name, "re");
+	if (!file) {
+		cmd_error("inspect cgroup: cannot open %s: %s; give a file with one record a line, "
+			  "or "
+			  "'-'",
+			  name, strerror(errno));
+		return CMD_FAILED;
+	}
+	return inspect_lines(file, name);
+}
+
+static void bad_option(int c, char **argv)
+{
+	char name[] = {'-', (char)optopt, '\0'};
+
+	/* a long option has no character and has been stepped over */
+	cmd_error("inspect cgroup: %s%s; see 'podprof inspect cgroup --help'",
+		  c == ':' ? "a value is missing behind " : "unknown option ",
+		  optopt && optopt < OPTION_JSON ? name : argv[optind - 1]);
+}
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"cgroupfs-root", required_argument, NULL, OPTION_ROOT},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_JSON:
+			ret->json = true;
+			break;
+		case OPTION_ROOT:
+			ret->cgroupfs_root = optarg;
+			break;
+		case OPTION_HELP:
+			fputs(help, stdout);
+			*ret_exit = CMD_DONE;
+			return false;
+		default:
+			bad_option(c, argv);
+			*ret_exit = CMD_USAGE;
+			return false;
+		}
+	}
+	if (argc - optind > 1) {
+		cmd_error("inspect cgroup: one FILE at a time, not '%s' too", argv[optind + 1]);
+		*ret_exit = CMD_USAGE;
+		return false;
+	}
+	ret->file = argv[optind];
+	return true;
+}
+
+int inspect_cgroup(int argc, char **argv)
+{
+	struct options options = {0};
+	int status;
+
+	if (!parse_options(argc, argv, &options, &status))
+		return status;
+	if (!options.file) {
+		cmd_error("inspect cgroup: give a FILE or '-'");
+		return CMD_USAGE;
+	}
+	status = inspect_file(options.file);
+	if (fflush(stdout) && status == CMD_DONE) {
+		cmd_error("inspect cgroup: cannot write: %s", strerror(errno));
+		status = CMD_FAILED;
+	}
+	return status;
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A container is known by the path of its cgroup, because that is the one thing every runtime sets
+ * before the first process runs. Nobody specified those paths. They have up to four parts:
+ *
+ *	prefix   the site's (kubelet --cgroup-root) or an outer container's, when nodes are
+ *	         containers themselves (kind, minikube)
+ *	kubepods the kubelet's root, then a QoS class unless the pod is Guaranteed:
+ *	         /kubepods/burstable, or /kubepods.slice/kubepods-burstable.slice with systemd
+ *	pod      pod<UID>, with systemd <parent>-pod<UID with _ for ->.slice
+ *	leaf     the runtime's: <id>, <prefix>-<id>.scope, <slice>:<prefix>:<id>, ...
+ *	         and behind it whatever the container makes below its own cgroup
+ *
+ * Any part may be missing: with a cgroup namespace of our own the kernel cuts a path's front and
+ * writes "/../.." instead.
+ *
+ * The path is read once from the front, and what is deeper replaces what was found before. So with
+ * containers in containers the innermost is the answer, and what is below a leaf belongs to the
+ * leaf. An id must be exactly 64 lower-case hexadecimal digits in a form we know, since longer and
+ * shorter runs of them occur in the names of mount units, layers and tasks.
+ *
+ * What a path cannot say is left out: sandboxes look like containers in most runtimes, and with the
+ * cgroupfs driver docker and containerd look the same.
+ *
+ * Sources: the kubelet's pod_container_manager_linux.go and cgroup_manager_linux.go for the pod
+ * part; the runtimes' own code for the leaves; test/data/cgroup/README.md for the collected paths.
+ */
+#include "discovery/cgroup.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "discovery/leaf.h"
+
+#define UUID_LEN       36
+#define STATIC_UID_LEN 32
+
+const char *cgroup_runtime_name(enum cgroup_runtime runtime)
+{
+	static const char *const names[CGROUP_RUNTIME_MAX] = {
+		[CGROUP_RUNTIME_NONE] = "none",
+		[CGROUP_RUNTIME_UNKNOWN] = "unknown",
+		[CGROUP_RUNTIME_CONTAINERD] = "containerd",
+		[CGROUP_RUNTIME_CRIO] = "crio",
+		[CGROUP_RUNTIME_DOCKER] = "docker",
+		[CGROUP_RUNTIME_PODMAN] = "podman",
+		[CGROUP_RUNTIME_RUNC] = "runc",
+		[CGROUP_RUNTIME_KATA] = "kata",
+		[CGROUP_RUNTIME_LXC] = "lxc",
+		[CGROUP_RUNTIME_NSPAWN] = "nspawn",
+		[CGROUP_RUNTIME_ECS] = "ecs",
+		[CGROUP_RUNTIME_GARDEN] = "garden",
+		[CGROUP_RUNTIME_NOMAD] = "nomad",
+	};
+
+	return runtime < CGROUP_RUNTIME_MAX ? names[runtime] : "unknown";
+}
+
+const char *cgroup_qos_name(enum cgroup_qos qos)
+{
+	static const char *const names[CGROUP_QOS_MAX] = {
+		[CGROUP_QOS_BESTEFFORT] = "besteffort",
+		[CGROUP_QOS_BURSTABLE] = "burstable",
+		[CGROUP_QOS_GUARANTEED] = "guaranteed",
+	};
+
+	return qos < CGROUP_QOS_MAX ? names[qos] : NULL;
+}
+
+const char *cgroup_kind_name(enum cgroup_kind kind)
+{
+	static const char *const names[CGROUP_KIND_MAX] = {
+		[CGROUP_KIND_NONE] = "none",
+		[CGROUP_KIND_CONTAINER] = "container",
+		[CGROUP_KIND_SANDBOX] = "sandbox",
+	};
+
+	return kind < CGROUP_KIND_MAX ? names[kind] : "none";
+}
+
+/* @t without @suffix, if it ends with it. */
+static struct text without(struct text t, const char *suffix)
+{
+	if (!text_suffix(&t, suffix))
+		return t;
+	return t;
+}
+
+/* ---- the kubelet's components ---- */
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* The UUID of a pod, with the dashes the kubelet writes or the underscores systemd needs. */
+static bool is_pod_uuid(struct text t)
+{
+	if (text_len(&t) != UUID_LEN)
+		return false;
+	for (size_t i = 0; i < UUID_LEN; i++) {
+		bool sep = i == 8 || i == 13 || i == 18 || i == 23;
+
+		if (sep ? t.p[i] != '-' && t.p[i] != '_' : !is_hex(t.p[i]))
+			return false;
+	}
+	return true;
+}
+
+/* A static pod's UID is an MD5 sum. */
+static bool is_static_uid(struct text t)
+{
+	if (text_len(&t) != STATIC_UID_LEN)
+		return false;
+	for (const char *p = t.p; p < t.end; p++)
+		if (!is_hex(*p))
+			return false;
+	return true;
+}
+
+/* The part of a component that the kubelet named: without what runc's colons added and without
+ * systemd's suffix. */
+static struct text kubelet_name(struct text component)
+{
+	const char *colon = memchr(component.p, ':', text_len(&component));
+
+	if (colon)
+		component.end = colon;
+	return without(component, ".slice");
+}
+
+/* [<parent>-]pod<UID> */
+static bool kubelet_pod(struct text name, struct text *ret_uid)
+{
+	struct text head, uid;
+
+	if (!(text_tail(name, UUID_LEN, &head, &uid) && is_pod_uuid(uid)) &&
+	    !(text_tail(name, STATIC_UID_LEN, &head, &uid) && is_static_uid(uid)))
+		return false;
+	if (!text_suffix(&head, "pod"))
+		return false;
+	if (!text_empty(&head) && head.end[-1] != '-')
+		return false;
+	*ret_uid = uid;
+	return true;
+}
+
+static enum cgroup_qos qos_of(struct text word)
+{
+	if (text_is(&word, "besteffort"))
+		return CGROUP_QOS_BESTEFFORT;
+	if (text_is(&word, "burstable"))
+		return CGROUP_QOS_BURSTABLE;
+	return CGROUP_QOS_UNKNOWN;
+}
+
+/**
+ * struct kubelet_words - what the dashed words of a component say
+ * @kubepods: "kubepods" is one of them
+ * @last:     and is the last one, so that the next component may be a QoS class
+ * @qos:      the class behind it, or before "pod<UID>" where a site has renamed kubepods
+ */
+struct kubelet_words {
+	bool kubepods;
+	bool last;
+	enum cgroup_qos qos;
+};
+
+static struct kubelet_words kubelet_words(struct text name)
+{
+	struct kubelet_words words = {0};
+	enum cgroup_qos qos = CGROUP_QOS_UNKNOWN, qos_before;
+	struct text word;
+
+	while (text_until(&name, '-', &word)) {
+		qos_before = qos;
+		qos = qos_of(word);
+		if (words.last && qos)
+			words.qos = qos;
+		if (qos_before && text_starts(&word, "pod"))
+			words.qos = qos_before;
+		words.last = text_is(&word, "kubepods");
+		words.kubepods |= words.last;
+	}
+	return words;
+}
+
+/* ---- a path ---- */
+
+/* What has been found so far; positions count components from 1. */
+struct walk {
+	struct text parent;
+	size_t at;
+	struct leaf leaf;
+	size_t leaf_at; /* 0: none yet */
+	struct text outer_id;
+	bool outer_escaped;
+	struct text uid;
+	size_t uid_at;
+	size_t kubepods_at;
+	bool qos_may_follow;
+	enum cgroup_qos qos;
+	bool mount;
+};
+
+static void walk_kubelet(struct walk *w, struct text component)
+{
+	struct text name = kubelet_name(component), uid;
+	struct kubelet_words words = kubelet_words(name);
+	enum cgroup_qos alone = qos_of(name);
+
+	if (words.kubepods) {
+		/* the inner one of two says what the pod's class is */
+		w->kubepods_at = w->at;
+		w->qos = CGROUP_QOS_UNKNOWN;
+	}
+	if (words.qos)
+		w->qos = words.qos;
+	else if (alone && w->qos_may_follow)
+		w->qos = alone;
+	w->qos_may_follow = words.last;
+	if (kubelet_pod(name, &uid)) {
+		w->uid = uid;
+		w->uid_at = w->at;
+	}
+}
+
+static void walk_component(struct walk *w, struct text component)
+{
+	struct leaf leaf;
+
+	w->at++;
+	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
+	walk_kubelet(w, component);
+	if (leaf_parse(component, w->parent, &leaf)) {
+		if (w->leaf_at && w->leaf.kind) {
+			w->outer_id = w->leaf.id;
+			w->outer_escaped = w->leaf.escaped;
+		}
+		w->leaf = leaf;
+		w->leaf_at = w->at;
+	}
+	w->parent = component;
+}
+
+/* The character behind a "\xHH" at @p, which is shorter than @end. */
+static bool unescape(const char *p, const char *end, char *ret)
+{
+	struct text digits = {.p = p + 2, .end = p + 4};
+	uint64_t c;
+
+	if (end - p < 4 || p[0] != '\\' || p[1] != 'x')
+		return false;
+	if (!text_only_u64(digits, 16, &c) || c <= ' ' || c > '~')
+		return false;
+	*ret = (char)c;
+	return true;
+}
+
+static void copy_id(char ret[CGROUP_ID_MAX], struct text id, bool escaped)
+{
+	size_t n = 0;
+	char c;
+
+	while (id.p < id.end && n < CGROUP_ID_MAX - 1) {
+		if (escaped && unescape(id.p, id.end, &c)) {
+			ret[n++] = c;
+			id.p += 4;
+		} else {
+			ret[n++] = *id.p++;
+		}
+	}
+	ret[n] = '\0';
+}
+
+static void copy_uid(char ret[CGROUP_UID_MAX], struct text uid)
+{
+	size_t n = text_len(&uid);
+
+	for (size_t i = 0; i < n; i++)
+		ret[i] = uid.p[i] == '_' ? '-' : uid.p[i];
+	ret[n] = '\0';
+}
+
+static void walk_finish(const struct walk *w, struct cgroup_id *ret)
+{
+	/* An id above a pod or the kubelet's root is that of the node they are in. */
+	bool outer = w->uid_at > w->leaf_at || w->kubepods_at > w->leaf_at;
+
+	*ret = (struct cgroup_id){.qos = w->qos};
+	if (w->uid_at) {
+		copy_uid(ret->pod_uid, w->uid);
+		if (!w->qos && w->kubepods_at)
+			ret->qos = CGROUP_QOS_GUARANTEED;
+	}
+	if (w->mount)
+		return;
+	if (w->leaf_at && w->leaf.kind && !outer) {
+		ret->runtime = w->leaf.runtime;
+		ret->kind = w->leaf.kind;
+		copy_id(ret->container_id, w->leaf.id, w->leaf.escaped);
+		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
+	} else if (w->uid_at && w->uid_at == w->at) {
+		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
+	}
+}
+
+void cgroup_parse_path(struct text path, struct cgroup_id *ret)
+{
+	struct walk w = {.parent = text_of(""), .outer_id = text_of("")};
+	struct text component;
+
+	path = without(path, " (deleted)");
+	while (text_until(&path, '/', &component))
+		if (!text_empty(&component) && !text_is(&component, ".."))
+			walk_component(&w, component);
+	walk_finish(&w, ret);
+}
+
+/* ---- /proc/PID/cgroup ---- */
+
+static bool line_parse(struct text line, struct cgroup_line *ret)
+{
+	struct text number;
+	uint64_t hierarchy;
+	struct cgroup_line l;
+
+	if (!text_until(&line, ':', &number) || !text_only_u64(number, 10, &hierarchy))
+		return false;
+	if (!text_until(&line, ':', &l.controllers) || !text_starts(&line, "/"))
+		return false;
+	l.path = without(line, " (deleted)");
+	l.unified = hierarchy == 0;
+	*ret = l;
+	return true;
+}
+
+bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret)
+{
+	struct text line;
+
+	while (text_line(proc_cgroup, &line))
+		if (line_parse(line, ret))
+			return true;
+	return false;
+}
+
+/* How much a record says. On hybrid nodes some hierarchies know the pod and others only the
+ * runtime's service, and which ones differs from node to node. */
+static int richness(const struct cgroup_id *id)
+{
+	if (id->container_id[0])
+		return id->pod_uid[0] ? 4 : 3;
+	if (id->pod_uid[0])
+		return 2;
+	return id->qos ? 1 : 0;
+}
+
+void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret)
+{
+	struct cgroup_id best = {0}, id;
+	struct cgroup_line line;
+
+	while (cgroup_line_next(&proc_cgroup, &line)) {
+		cgroup_parse_path(line.path, &id);
+		if (richness(&id) > richness(&best))
+			best = id;
+	}
+	*ret = best;
+}
+
+void cgroup_parse(struct text t, struct cgroup_id *ret)
+{
+	struct text rest = t, line = t, number;
+	uint64_t hierarchy;
+
+	if (!text_line(&rest, &line)) {
+		*ret = (struct cgroup_id){0};
+		return;
+	}
+	rest = line;
+	if (text_until(&rest, ':', &number) && number.end < line.end &&
+	    text_only_u64(number, 10, &hierarchy))
+		cgroup_parse_proc(t, ret);
+	else
+		cgroup_parse_path(line, ret);
+}
+
+/* ---- systemd units ---- */
+
+/* How good a component is as a name: 2 for a unit that processes are started in, 1 for a slice,
+ * which groups units, 0 for what is no unit. */
+static int unit_rank(struct text component)
+{
+	static const char *const types[] = {".service", ".scope", ".mount", ".socket", ".swap"};
+
+	for (size_t i = 0; i < array_size(types); i++)
+		if (text_suffix(&component, types[i]))
+			return text_empty(&component) ? 0 : 2;
+	if (text_suffix(&component, ".slice"))
+		return text_empty(&component) ? 0 : 1;
+	return 0;
+}
+
+struct unit {
+	struct text name;
+	int rank;
+	size_t at; /* its place in the path */
+};
+
+static bool unit_better(const struct unit *a, const struct unit *b)
+{
+	return a->rank > b->rank || (a->rank && a->rank == b->rank && a->at > b->at);
+}
+
+static struct unit unit_find(struct text path)
+{
+	struct unit best = {0}, unit = {0};
+
+	while (text_until(&path, '/', &unit.name)) {
+		unit.at++;
+		unit.rank = unit_rank(unit.name);
+		if (unit_better(&unit, &best))
+			best = unit;
+	}
+	return best;
+}
+
+bool cgroup_unit(struct text path, struct text *ret)
+{
+	struct unit unit = unit_find(path);
+
+	if (!unit.rank)
+		return false;
+	*ret = unit.name;
+	return true;
+}
+
+bool cgroup_unit_proc(struct text proc_cgroup, struct text *ret)
+{
+	struct unit best = {0}, unit;
+	struct cgroup_line line;
+
+	while (cgroup_line_next(&proc_cgroup, &line)) {
+		unit = unit_find(line.path);
+		if (unit_better(&unit, &best))
+			best = unit;
+	}
+	if (!best.rank)
+		return false;
+	*ret = best.name;
+	return true;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_CGROUP_H
+#define PODPROF_DISCOVERY_CGROUP_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+
+/* What a cgroup path says about the container it belongs to. Pure text in, value out. */
+
+enum cgroup_runtime {
+	CGROUP_RUNTIME_NONE,	/* neither a container nor a pod's directory */
+	CGROUP_RUNTIME_UNKNOWN, /* one of several; the path does not tell which */
+	CGROUP_RUNTIME_CONTAINERD,
+	CGROUP_RUNTIME_CRIO,
+	CGROUP_RUNTIME_DOCKER,
+	CGROUP_RUNTIME_PODMAN,
+	CGROUP_RUNTIME_RUNC,
+	CGROUP_RUNTIME_KATA,
+	CGROUP_RUNTIME_LXC,
+	CGROUP_RUNTIME_NSPAWN,
+	CGROUP_RUNTIME_ECS,
+	CGROUP_RUNTIME_GARDEN,
+	CGROUP_RUNTIME_NOMAD,
+	CGROUP_RUNTIME_MAX,
+};
+
+enum cgroup_qos {
+	CGROUP_QOS_UNKNOWN,
+	CGROUP_QOS_BESTEFFORT,
+	CGROUP_QOS_BURSTABLE,
+	CGROUP_QOS_GUARANTEED,
+	CGROUP_QOS_MAX,
+};
+
+enum cgroup_kind {
+	CGROUP_KIND_NONE,
+	CGROUP_KIND_CONTAINER, /* or a sandbox: most runtimes give both the same path */
+	CGROUP_KIND_SANDBOX,   /* surely one: Kata's, CRI-O's empty directory */
+	CGROUP_KIND_MAX,
+};
+
+/* Bytes of a container id with its NUL. Ids are 64 hexadecimal digits; the names of LXC and nspawn
+ * containers can be longer, and one that does not fit is no container (a cut one could be
+ * another's). */
+#define CGROUP_ID_MAX  128
+/* Bytes of a pod UID with its NUL: 36 characters, or 32 for a static pod. */
+#define CGROUP_UID_MAX 37
+
+/**
+ * struct cgroup_id - what a path says
+ * @container_id: "" if the path names no container
+ * @outer_id:     the container around that one (docker in docker, the node of kind); "" if none.
+ *                What is inside another container chose its own path and may claim any name.
+ * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names none
+ */
+struct cgroup_id {
+	enum cgroup_runtime runtime;
+	enum cgroup_qos qos;
+	enum cgroup_kind kind;
+	char container_id[CGROUP_ID_MAX];
+	char outer_id[CGROUP_ID_MAX];
+	char pod_uid[CGROUP_UID_MAX];
+};
+
+/* One path, as below a cgroup mount or in /proc/PID/cgroup; a leading '/' is not needed. */
+void cgroup_parse_path(struct text path, struct cgroup_id *ret);
+/* The text of /proc/PID/cgroup: the line that says most, the first of equals. */
+void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret);
+/* Either of them, told apart by the form of the first line. */
+void cgroup_parse(struct text t, struct cgroup_id *ret);
+
+/**
+ * struct cgroup_line - one line of /proc/PID/cgroup, "hierarchy:controllers:path"
+ * @controllers: separated by commas; empty for the unified hierarchy; "name=systemd" and the like
+ *               where a hierarchy has no controller
+ * @path:        starts with '/'; without " (deleted)"
+ */
+struct cgroup_line {
+	struct text controllers;
+	struct text path;
+	bool unified;
+};
+
+/* The next line of that form; others are passed over. False at the end. */
+bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MUST_CHECK;
+
+/* The deepest systemd unit in a path: a service, scope or other unit with processes, else a slice.
+ * False if there is none. @ret borrows from @path. */
+bool cgroup_unit(struct text path, struct text *ret) TEXT_MUST_CHECK;
+/* The same over all lines of /proc/PID/cgroup. */
+bool cgroup_unit_proc(struct text proc_cgroup, struct text *ret) TEXT_MUST_CHECK;
+
+/* Names as in labels and JSON: "containerd", "burstable", "container". NULL for a QoS class that is
+ * not known. */
+const char *cgroup_runtime_name(enum cgroup_runtime runtime);
+const char *cgroup_qos_name(enum cgroup_qos qos);
+const char *cgroup_kind_name(enum cgroup_kind kind);
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "discovery/cgroup.h"
+
+/* Whatever the text, the strings end, and an id is there exactly where a container is. */
+static void check(const struct cgroup_id *id)
+{
+	if (strnlen(id->container_id, CGROUP_ID_MAX) == CGROUP_ID_MAX ||
+	    strnlen(id->outer_id, CGROUP_ID_MAX) == CGROUP_ID_MAX ||
+	    strnlen(id->pod_uid, CGROUP_UID_MAX) == CGROUP_UID_MAX)
+		abort();
+	if ((id->kind == CGROUP_KIND_NONE) != (id->container_id[0] == '\0'))
+		abort();
+	for (const char *p = id->container_id; *p; p++)
+		if (*p <= ' ' || *p > '~')
+			abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct text t = text_of_bytes((const char *)data, size), unit;
+	struct cgroup_id id;
+
+	cgroup_parse(t, &id);
+	check(&id);
+	cgroup_parse_path(t, &id);
+	check(&id);
+	cgroup_parse_proc(t, &id);
+	check(&id);
+	if (cgroup_unit_proc(t, &unit) && (unit.p < t.p || unit.end > t.end))
+		abort();
+	return 0;
+}

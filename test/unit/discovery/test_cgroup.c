@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/root.h"
+#include "discovery/cgroup.h"
+
+#define VECTORS	      "test/data/cgroup"
+#define VECTORS_BYTES (1u << 20)
+#define N_VECTORS     163
+
+#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
+#define POD "2c48913c-b29f-11e7-9350-020968147796"
+
+/* The escapes of the first column, in place. */
+static size_t vector_unescape(char *s, size_t n)
+{
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		char c = s[i];
+
+		if (c == '\\' && i + 1 < n) {
+			c = s[++i];
+			c = c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c;
+		}
+		s[to++] = c;
+	}
+	return to;
+}
+
+static void assert_column(struct text *row, const char *value)
+{
+	struct text column;
+	_cleanup_(freep) char *s = NULL;
+
+	assert_true(text_until(row, '\t', &column));
+	s = text_dup(column);
+	assert_non_null(s);
+	assert_string_equal(value && *value ? value : "-", s);
+}
+
+static void test_vectors(void **state)
+{
+	_cleanup_(root_deinit) struct root dir = ROOT_INIT;
+	_cleanup_(buf_deinit) struct buf file = BUF_INIT(VECTORS_BYTES);
+	struct text rows, row, input;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(root_open(VECTORS, &dir), 0);
+	assert_int_equal(root_read(&dir, "vectors.tsv", &file), 0);
+	rows = text_of_bytes(file.data, file.len);
+	assert_true(text_until(&rows, '\n', &row)); /* the header */
+	while (text_until(&rows, '\n', &row)) {
+		_cleanup_(freep) char *s = NULL;
+		struct cgroup_id id;
+
+		assert_true(text_until(&row, '\t', &input));
+		s = text_dup(input);
+		assert_non_null(s);
+		print_message("row: %s\n", s);
+		cgroup_parse(text_of_bytes(s, vector_unescape(s, strlen(s))), &id);
+		assert_column(&row, cgroup_runtime_name(id.runtime));
+		assert_column(&row, id.container_id);
+		assert_column(&row, id.pod_uid);
+		assert_column(&row, cgroup_qos_name(id.qos));
+		assert_column(&row, cgroup_kind_name(id.kind));
+		n++;
+	}
+	assert_int_equal(n, N_VECTORS);
+}
+
+struct path_row {
+	const char *name;
+	const char *path;
+	enum cgroup_runtime runtime;
+	enum cgroup_kind kind;
+	const char *container_id;
+	const char *outer_id;
+	const char *pod_uid;
+	enum cgroup_qos qos;
+};
+
+static const struct path_row path_rows[] = {
+	{"runc by itself", "/system.slice/runc-" ID1 ".scope", CGROUP_RUNTIME_RUNC,
+	 CGROUP_KIND_CONTAINER, ID1, "", "", 0},
+	{"nerdctl", "/system.slice/nerdctl-" ID1 ".scope", CGROUP_RUNTIME_CONTAINERD,
+	 CGROUP_KIND_CONTAINER, ID1, "", "", 0},
+	{"a prefix nobody knows", "/system.slice/foo-" ID1 ".scope", CGROUP_RUNTIME_NONE,
+	 CGROUP_KIND_NONE, "", "", "", 0},
+	{"capital letters are no id",
+	 "/docker/73051AF271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd",
+	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"capital letters in a UID", "/kubepods/pod2C48913C-B29F-11E7-9350-020968147796",
+	 CGROUP_RUNTIME_UNKNOWN, CGROUP_KIND_NONE, "", "", "2C48913C-B29F-11E7-9350-020968147796",
+	 CGROUP_QOS_GUARANTEED},
+	{"docker in docker", "/docker/" ID1 "/docker/" ID2, CGROUP_RUNTIME_DOCKER,
+	 CGROUP_KIND_CONTAINER, ID2, ID1, "", 0},
+	{"docker in a pod", "/kubepods/burstable/pod" POD "/" ID1 "/docker/" ID2,
+	 CGROUP_RUNTIME_DOCKER, CGROUP_KIND_CONTAINER, ID2, ID1, POD, CGROUP_QOS_BURSTABLE},
+	{"a monitor on the way does not hide the outer one", "/docker/" ID1 "/conmon/" ID2,
+	 CGROUP_RUNTIME_UNKNOWN, CGROUP_KIND_CONTAINER, ID2, ID1, "", 0},
+	{"three deep: the next one out", "/docker/" ID1 "/docker/" ID2 "/lxc/inner",
+	 CGROUP_RUNTIME_LXC, CGROUP_KIND_CONTAINER, "inner", ID2, "", 0},
+	{"the inner kubelet's class",
+	 "/kubepods/burstable/pod" POD "/" ID1 "/kubelet/kubepods/pod" POD "/" ID2,
+	 CGROUP_RUNTIME_UNKNOWN, CGROUP_KIND_CONTAINER, ID2, ID1, POD, CGROUP_QOS_GUARANTEED},
+	{"a class without kubepods", "/x-besteffort-pod" POD ".slice/crio-" ID1 ".scope",
+	 CGROUP_RUNTIME_CRIO, CGROUP_KIND_CONTAINER, ID1, "", POD, CGROUP_QOS_BESTEFFORT},
+	{"a unit that has the word in it", "/system.slice/besteffort.service", CGROUP_RUNTIME_NONE,
+	 CGROUP_KIND_NONE, "", "", "", 0},
+	{"besteffort not behind kubepods", "/kubepods/x/besteffort", CGROUP_RUNTIME_NONE,
+	 CGROUP_KIND_NONE, "", "", "", 0},
+	{"virtual machine", "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope", CGROUP_RUNTIME_NONE,
+	 CGROUP_KIND_NONE, "", "", "", 0},
+	{"nspawn", "/machine.slice/machine-a\\x2db.scope/payload", CGROUP_RUNTIME_NSPAWN,
+	 CGROUP_KIND_CONTAINER, "a-b", "", "", 0},
+	{"nspawn as a service", "/machine.slice/systemd-nspawn@x.service/payload",
+	 CGROUP_RUNTIME_NSPAWN, CGROUP_KIND_CONTAINER, "x", "", "", 0},
+	{"nspawn's own part", "/machine.slice/systemd-nspawn@x.service/supervisor",
+	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"an escape that is none", "/machine.slice/machine-a\\x2.service", CGROUP_RUNTIME_NSPAWN,
+	 CGROUP_KIND_CONTAINER, "a\\x2", "", "", 0},
+	{"an escaped control character", "/machine.slice/machine-a\\x0a.service",
+	 CGROUP_RUNTIME_NSPAWN, CGROUP_KIND_CONTAINER, "a\\x0a", "", "", 0},
+	{"a control character", "/lxc/a\tb", CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"the longest name", "/lxc/" ID1 "-" ID1 "-" /* 130 */, CGROUP_RUNTIME_NONE,
+	 CGROUP_KIND_NONE, "", "", "", 0},
+	{"nomad of old", "/nomad/share/416baca9-bc05-d4c4-29f0-d0feec4e355c.web",
+	 CGROUP_RUNTIME_NOMAD, CGROUP_KIND_CONTAINER, "416baca9-bc05-d4c4-29f0-d0feec4e355c", "",
+	 "", 0},
+	{"a UUID and more, anywhere", "/x/416baca9-bc05-d4c4-29f0-d0feec4e355c.web",
+	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"ECS number too large", "/ecs/x/8a28a84664034325be01ca46b33d1dd3-18446744073709551616",
+	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"slashes", "//docker///" ID1 "//", CGROUP_RUNTIME_DOCKER, CGROUP_KIND_CONTAINER, ID1, "",
+	 "", 0},
+	{"only dots", "/../..", CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"empty", "", CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"CRI-O's dropped sandbox",
+	 "/kubepods.slice/kubepods-pod2c48913c_b29f_11e7_9350_020968147796.slice/crio-" ID1,
+	 CGROUP_RUNTIME_CRIO, CGROUP_KIND_SANDBOX, ID1, "", POD, CGROUP_QOS_GUARANTEED},
+};
+
+static void test_paths(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(path_rows); i++) {
+		const struct path_row *row = &path_rows[i];
+		struct cgroup_id id;
+
+		row_begin(row->name);
+		cgroup_parse_path(text_of(row->path), &id);
+		assert_int_equal(id.runtime, row->runtime);
+		assert_int_equal(id.kind, row->kind);
+		assert_string_equal(id.container_id, row->container_id);
+		assert_string_equal(id.outer_id, row->outer_id);
+		assert_string_equal(id.pod_uid, row->pod_uid);
+		assert_int_equal(id.qos, row->qos);
+	}
+}
+
+/* Names up to the ceiling are whole, longer ones are refused and not cut. */
+static void test_name_length(void **state)
+{
+	char path[sizeof("/lxc/") + CGROUP_ID_MAX];
+	struct cgroup_id id;
+
+	(void)state;
+	memset(path, 'x', sizeof(path));
+	memcpy(path, "/lxc/", 5);
+	cgroup_parse_path(text_of_bytes(path, 5 + CGROUP_ID_MAX - 1), &id);
+	assert_int_equal(strlen(id.container_id), CGROUP_ID_MAX - 1);
+	cgroup_parse_path(text_of_bytes(path, 5 + CGROUP_ID_MAX), &id);
+	assert_int_equal(id.kind, CGROUP_KIND_NONE);
+}
+
+struct unit_row {
+	const char *name;
+	const char *text;
+	const char *unit;
+};
+
+static const struct unit_row unit_rows[] = {
+	{"service", "0::/system.slice/ssh.service\n", "ssh.service"},
+	{"below the service", "0::/system.slice/ssh.service/a/b\n", "ssh.service"},
+	{"the deepest", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope\n",
+	 "app-x.scope"},
+	{"a slice is better than nothing", "0::/user.slice/user-1000.slice\n", "user-1000.slice"},
+	{"but not than a service", "0::/system.slice/x.service/y.slice\n", "x.service"},
+	{"none", "0::/init\n", NULL},
+	{"suffix alone", "0::/.service\n", NULL},
+	{"the line that knows",
+	 "3:memory:/user.slice\n2:devices:/user.slice/user-0.slice/user@0.service\n"
+	 "1:name=systemd:/user.slice/user-0.slice/user@0.service/a.slice/b.scope\n0::/\n",
+	 "b.scope"},
+	{"no lines", "", NULL},
+	{"not a line", "garbage\n0:x\n", NULL},
+};
+
+static void test_units(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(unit_rows); i++) {
+		const struct unit_row *row = &unit_rows[i];
+		struct text unit = {0};
+
+		row_begin(row->name);
+		assert_int_equal(cgroup_unit_proc(text_of(row->text), &unit), row->unit != NULL);
+		if (row->unit)
+			assert_true(text_is(&unit, row->unit));
+	}
+}
+
+static void test_lines(void **state)
+{
+	struct text t = text_of("12:cpu,cpuacct:/a:b/c (deleted)\nx:y:/z\n7:pids:\n0::/d\r\n");
+	struct cgroup_line line;
+
+	(void)state;
+	assert_true(cgroup_line_next(&t, &line));
+	assert_true(text_is(&line.controllers, "cpu,cpuacct"));
+	assert_true(text_is(&line.path, "/a:b/c"));
+	assert_false(line.unified);
+	assert_true(cgroup_line_next(&t, &line));
+	assert_true(text_empty(&line.controllers));
+	assert_true(text_is(&line.path, "/d"));
+	assert_true(line.unified);
+	assert_false(cgroup_line_next(&t, &line));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_name_length), cmocka_unit_test(test_units),
+		cmocka_unit_test(test_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
