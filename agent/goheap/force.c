@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Turning Go's memory profiler on from outside.
+ *
+ * runtime.MemProfileRate is an ordinary int that the allocator reads without a lock; since nothing
+ * else in the runtime depends on its having been 0 before, storing Go's default there is what the
+ * program could do itself at any time.
+ *
+ * What makes a write to the wrong place impossible:
+ *  - the symbol has the variable's name and size and lies in one of Go's data sections (goruntime.c
+ *    has seen to it),
+ *  - its address is aligned, and inside a private, writable mapping of the executable or of the
+ *    anonymous memory that continues it (.noptrbss),
+ *  - it reads 0 immediately before,
+ *  - the write goes through a descriptor of /proc/PID/mem that was opened before the mappings were
+ *    read and the identity was checked. It belongs to one address space: if the process execs or
+ *    ends at any moment, the write fails instead of reaching the next program or the next process
+ *    with this pid.
+ */
+#include "goheap/force.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "goheap/goruntime.h"
+#include "procmap/maps.h"
+
+const char *force_outcome_name(int outcome)
+{
+	static const char *const names[FORCE_OUTCOME_MAX] = {
+		[FORCE_OK] = "ok",
+		[FORCE_GONE] = "gone",
+		[FORCE_DENIED] = "denied",
+		[FORCE_NOT_ZERO] = "not_zero",
+		[FORCE_UNCERTAIN] = "uncertain",
+		[FORCE_FAILED] = "failed",
+	};
+
+	return outcome >= 0 && outcome < FORCE_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+static int outcome_of_errno(int err)
+{
+	int r = root_outcome(err);
+
+	switch (r) {
+	case ROOT_GONE:
+		return FORCE_GONE;
+	case ROOT_DENIED:
+		return FORCE_DENIED;
+	default:
+		return r > 0 ? FORCE_UNCERTAIN : r;
+	}
+}
+
+static int open_memory(const struct root *proc, const struct pid_id *id, int *ret_fd)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/mem", id->pid);
+	fd = openat(proc->fd, path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	*ret_fd = fd;
+	return 0;
+}
+
+static int check_mapping(const struct root *proc, const struct pid_id *id, uint64_t addr)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct maps_entry *e;
+	int r = maps_read(proc, id, &maps);
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return r == MAPS_GONE	  ? FORCE_GONE
+		       : r == MAPS_DENIED ? FORCE_DENIED
+					  : FORCE_UNCERTAIN;
+	e = maps_find(&maps, addr);
+	if (!e || (e->kind != MAPS_FILE && e->kind != MAPS_ANON) || e->limit - addr < 8)
+		return FORCE_UNCERTAIN;
+	if ((e->prot & (MAPS_R | MAPS_W | MAPS_SHARED)) != (MAPS_R | MAPS_W))
+		return FORCE_UNCERTAIN;
+	return 0;
+}
+
+static int read_rate(int fd, uint64_t addr, int64_t *ret)
+{
+	ssize_t n = pread(fd, ret, sizeof(*ret), (off_t)addr);
+
+	if (n < 0)
+		return errno == EIO ? FORCE_UNCERTAIN : outcome_of_errno(errno);
+	return n == 0 ? FORCE_GONE : n == sizeof(*ret) ? 0 : FORCE_UNCERTAIN;
+}
+
+static int write_rate(int fd, uint64_t addr)
+{
+	const int64_t rate = FORCE_RATE;
+	int64_t now = 0;
+	ssize_t n;
+	int r = read_rate(fd, addr, &now);
+
+	if (r)
+		return r;
+	if (now != 0)
+		return FORCE_NOT_ZERO;
+	n = pwrite(fd, &rate, sizeof(rate), (off_t)addr);
+	if (n < 0)
+		return errno == EIO ? FORCE_UNCERTAIN : outcome_of_errno(errno);
+	if (n == 0)
+		return FORCE_GONE;
+	r = read_rate(fd, addr, &now);
+	if (r)
+		return r;
+	return now == FORCE_RATE ? 0 : FORCE_FAILED;
+}
+
+int force_sampling(const struct root *proc, const struct pid_id *id, const struct goruntime *rt)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	uint64_t addr = goruntime_addr(rt, GORUNTIME_RATE);
+	int r;
+
+	if (addr == 0 || addr % 8 != 0 || addr > INT64_MAX)
+		return FORCE_UNCERTAIN;
+	r = open_memory(proc, id, &fd);
+	if (!r)
+		r = check_mapping(proc, id, addr);
+	if (!r) {
+		r = pid_check(proc, id);
+		if (r > 0)
+			r = r == PID_DENIED ? FORCE_DENIED : FORCE_GONE;
+	}
+	return r ? r : write_rate(fd, addr);
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading a Go process's heap profile while it runs.
+ *
+ * When does a number count? (runtime/mprof.go) A program's in-use memory is only known right after
+ * a garbage collection, so the runtime publishes in step with them. With C the number of
+ * collections so far, an allocation is counted in slot future[(C+2)%3] and a free, found while
+ * sweeping, in future[(C+1)%3]. When a collection has marked everything, C goes up by one and
+ * future[C%3] is added to "active" record by record. What the program itself would show is
+ * "active"; a profile that is asked for before the addition has run does it first; and if "active"
+ * is zero everywhere, since no collection has ended yet, all three futures are added.
+ *
+ * We cannot add anything in the process, but we can add here: active + future[C%3] is right before,
+ * during and after the runtime's own addition, since the slot is zeroed when it has been added.
+ * Summing all four slots gives every allocation up to now, which is what a rate wants, but no
+ * in-use memory: frees come one or two collections later.
+ *
+ * Reading is not atomic. The number of the cycle is read before and after; where it has changed,
+ * counters are read once more. A record that was caught in the middle of an addition is found by
+ * buckets.c.
+ */
+#include "goheap/goheap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "goheap/buckets.h"
+#include "goheap/force.h"
+#include "goheap/memory.h"
+
+/* Reads of the counters before a profile is taken as it is, although collections end faster than
+ * the read takes. */
+#define GOHEAP_TRIES 3
+
+struct goheap {
+	const struct root *proc;
+	struct pid_id id;
+	struct process_memory process;
+	struct memory *memory;
+	struct goruntime rt;
+	enum goruntime_state found; /* by goheap_new() */
+	enum goruntime_state state;
+	bool force;
+	bool was_forced;
+	bool was_read;
+	struct buckets buckets;
+	size_t slot;	/* that is published next: 1 + cycle % 3 */
+	bool all_slots; /* nothing was ever published */
+};
+
+/* ---------------------------------------------------------------- a reader */
+
+static int state_of_memory(int r)
+{
+	switch (r) {
+	case MEMORY_GONE:
+		return GORUNTIME_GONE;
+	case MEMORY_DENIED:
+		return GORUNTIME_DENIED;
+	case MEMORY_UNMAPPED:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+static int state_of_buckets(int r)
+{
+	switch (r) {
+	case BUCKETS_GONE:
+		return GORUNTIME_GONE;
+	case BUCKETS_DENIED:
+		return GORUNTIME_DENIED;
+	case BUCKETS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	case BUCKETS_MALFORMED:
+	case BUCKETS_UNKNOWN_LAYOUT:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+static int state_of_force(int r)
+{
+	switch (r) {
+	case FORCE_OK:
+		return GORUNTIME_FORCED;
+	case FORCE_GONE:
+		return GORUNTIME_GONE;
+	case FORCE_DENIED:
+		return GORUNTIME_DENIED;
+	case FORCE_NOT_ZERO: /* the program was faster */
+		return GORUNTIME_OK;
+	case FORCE_UNCERTAIN:
+	case FORCE_FAILED:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+static struct goheap *goheap_alloc(size_t max_bytes)
+{
+	struct goheap *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->process.fd = -1;
+	buckets_init(&h->buckets, max_bytes ? max_bytes : GOHEAP_BYTES_DEFAULT);
+	return h;
+}
+
+void goheap_free(struct goheap *h)
+{
+	if (!h)
+		return;
+	buckets_deinit(&h->buckets);
+	process_memory_deinit(&h->process);
+	free(h);
+}
+
+DEFINE_CLEANUP(struct goheap *, goheap_freep, goheap_free);
+
+/* The address space is taken hold of first, so that what is then found belongs to it, or the check
+ * after each read tells. It needs a permission that not everybody has, but a program that is not Go
+ * deserves no word about that. */
+static int attach(struct goheap *h)
+{
+	int denied = state_of_memory(process_memory_init(&h->process, h->proc, &h->id));
+	int state;
+
+	if (denied < 0 || denied == GORUNTIME_GONE)
+		return denied;
+	state = goruntime_find(h->proc, &h->id, &h->rt);
+	if (state == GORUNTIME_OK && !denied)
+		h->memory = &h->process.memory;
+	else
+		process_memory_deinit(&h->process);
+	return state == GORUNTIME_OK ? denied : state;
+}
+
+int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
+{
+	_cleanup_(goheap_freep) struct goheap *h = goheap_alloc(opts->max_bytes);
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	h->proc = opts->proc;
+	h->id = opts->id;
+	h->force = opts->force;
+	h->was_forced = opts->was_forced;
+	r = attach(h);
+	if (r < 0)
+		return r;
+	h->found = h->state = (enum goruntime_state)r;
+	*ret = take_ptr(h);
+	return 0;
+}
+
+int goheap_new_of_memory(const struct goruntime *rt, struct memory *memory, size_t max_bytes,
+			 struct goheap **ret)
+{
+	struct goheap *h = goheap_alloc(max_bytes);
+
+	if (!h)
+		return -ENOMEM;
+	h->rt = *rt;
+	h->memory = memory;
+	h->found = h->state = GORUNTIME_OK;
+	*ret = h;
+	return 0;
+}
+
+enum goruntime_state goheap_state(const struct goheap *h)
+{
+	return h->state;
+}
+
+const struct goruntime *goheap_runtime(const struct goheap *h)
+{
+	return h->found == GORUNTIME_OK || h->found == GORUNTIME_NO_SYMBOLS ? &h->rt : NULL;
+}
+
+bool goheap_was_forced(const struct goheap *h)
+{
+	return h->was_forced;
+}
+
+size_t goheap_bytes(const struct goheap *h)
+{
+	return sizeof(*h) + buckets_bytes(&h->buckets);
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* Look at the variables; where sampling is off, turn it on if that is wanted. */
+static int look(struct goheap *h, struct goruntime_now *now)
+{
+	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
+
+	if (r)
+		return r;
+	if (now->rate == 0 && h->force && !h->was_forced && h->process.fd >= 0) {
+		r = state_of_force(force_sampling(h->proc, &h->id, &h->rt));
+		if (r != GORUNTIME_FORCED && r != GORUNTIME_OK)
+			return r;
+		h->was_forced = r == GORUNTIME_FORCED;
+		r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
+		if (r)
+			return r;
+	}
+	r = (int)goruntime_state_now(now);
+	return h->was_forced && now->rate > 0 ? GORUNTIME_FORCED : r;
+}
+
+/* All records and counters, at one moment if that can be had within some tries. */
+static int read_buckets(struct goheap *h, struct goruntime_now *now, bool *ret_settled)
+{
+	size_t n_known = h->buckets.n;
+	struct goruntime_now after;
+	int r;
+
+	buckets_begin(&h->buckets);
+	for (int i = 0; i < GOHEAP_TRIES; i++) {
+		/* the new ones come with their counters */
+		r = state_of_buckets(buckets_update(&h->buckets, h->memory, now->mbuckets,
+						    goruntime_minor(&h->rt.file)));
+		if (!r)
+			r = state_of_buckets(buckets_refresh(&h->buckets, h->memory, n_known));
+		if (!r)
+			r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &after));
+		if (r)
+			return r;
+		*ret_settled = after.cycle_word == now->cycle_word;
+		if (*ret_settled)
+			break;
+		*now = after;
+		n_known = h->buckets.n;
+	}
+	return 0;
+}
+
+/* Which slots are published: see the top of this file. */
+static void choose_slots(struct goheap *h, uint32_t cycle)
+{
+	h->slot = 1 + cycle % 3;
+	h->all_slots = true;
+	for (size_t i = 0; i < h->buckets.n && h->all_slots; i++) {
+		const struct bucket *b = &h->buckets.items[i];
+
+		h->all_slots =
+			!b->allocs[0] && !b->frees[0] && !b->allocs[h->slot] && !b->frees[h->slot];
+	}
+}
+
+static int read_profile(struct goheap *h, struct goheap_profile *ret)
+{
+	struct goruntime_now now = {0};
+	bool settled = true;
+	uint64_t n_calls = h->memory->n_calls, n_bytes = h->memory->n_bytes;
+	int state = look(h, &now), r;
+
+	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
+		return state;
+	r = read_buckets(h, &now, &settled);
+	if (!r)
+		r = state_of_memory(memory_check(h->memory));
+	if (r)
+		return r;
+	choose_slots(h, now.cycle);
+	*ret = (struct goheap_profile){
+		.heap = h,
+		.rate = now.rate,
+		.n_records = h->buckets.n,
+		.first = !h->was_read,
+		.settled = settled,
+		.blank_label = h->buckets.layout == BUCKETS_LAYOUT_WIDE,
+		.n_calls = h->memory->n_calls - n_calls,
+		.n_bytes = h->memory->n_bytes - n_bytes,
+	};
+	h->was_read = true;
+	return state;
+}
+
+int goheap_read(struct goheap *h, struct goheap_profile *ret)
+{
+	int r;
+
+	if (h->found != GORUNTIME_OK)
+		return (int)h->found;
+	r = read_profile(h, ret);
+	/* What was kept does not fit what is there: begin anew next time. */
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
+		buckets_reset(&h->buckets);
+		h->was_read = false;
+	}
+	if (r == GORUNTIME_GONE)
+		h->found = GORUNTIME_GONE;
+	if (r >= 0)
+		h->state = (enum goruntime_state)r;
+	return r;
+}
+
+/* ---------------------------------------------------------------- records */
+
+static uint64_t published(const struct goheap *h, const uint64_t counts[BUCKETS_SLOTS])
+{
+	uint64_t sum = counts[0];
+
+	for (size_t i = 1; i < BUCKETS_SLOTS; i++)
+		if ((h->all_slots || i == h->slot) && __builtin_add_overflow(sum, counts[i], &sum))
+			return UINT64_MAX;
+	return sum;
+}
+
+void goheap_record(const struct goheap_profile *p, size_t i, struct goheap_record *ret)
+{
+	const struct goheap *h = p->heap;
+	const struct bucket *b = &h->buckets.items[i];
+
+	*ret = (struct goheap_record){
+		.pcs = h->buckets.pcs + b->first_pc,
+		.n_pcs = b->n_pcs,
+		.size = b->size,
+		.allocs = published(h, b->allocs),
+		.frees = published(h, b->frees),
+		.fresh_allocs = bucket_allocs(b),
+		.before_allocs = b->before,
+	};
+}
+
+static void add(struct unsampled *sum, struct unsampled u)
+{
+	if (__builtin_add_overflow(sum->objects, u.objects, &sum->objects))
+		sum->objects = INT64_MAX;
+	if (__builtin_add_overflow(sum->bytes, u.bytes, &sum->bytes))
+		sum->bytes = INT64_MAX;
+}
+
+void goheap_totals(const struct goheap_profile *p, struct goheap_totals *ret)
+{
+	struct goheap_record record;
+
+	*ret = (struct goheap_totals){0};
+	for (size_t i = 0; i < p->n_records; i++) {
+		goheap_record(p, i, &record);
+		add(&ret->alloc, unsample(record.fresh_allocs, record.size, p->rate));
+		add(&ret->inuse, unsample(goheap_record_inuse(&record), record.size, p->rate));
+	}
+}

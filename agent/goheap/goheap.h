@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOHEAP_GOHEAP_H
+#define PODPROF_GOHEAP_GOHEAP_H
+
+/*
+ * The heap profile of one Go process, read from outside, without stopping it and as often as
+ * wanted.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/pid.h"
+#include "goheap/goruntime.h"
+#include "goheap/unsample.h"
+
+struct goheap;
+struct memory;
+struct root;
+
+/* Bytes of records kept for one process if the caller does not say: 200,000 records of 20 PCs. A
+ * process with more is GORUNTIME_TOO_LARGE. */
+#define GOHEAP_BYTES_DEFAULT (64u << 20)
+
+struct goheap_opts {
+	const struct root *proc; /* borrowed; must outlive the reader */
+	struct pid_id id;
+	bool force;	  /* turn sampling on where it is off */
+	bool was_forced;  /* this process has had that done to it before: never twice */
+	size_t max_bytes; /* 0: GOHEAP_BYTES_DEFAULT */
+};
+
+/**
+ * goheap_new() - look at a process
+ *
+ * Always makes a reader, unless our own side fails; what the process is shows in goheap_state(). A
+ * process that is no Go program costs the opening of its executable.
+ *
+ * Return: 0 or -errno.
+ */
+int goheap_new(const struct goheap_opts *opts, struct goheap **ret);
+/* The same over memory that somebody else provides, for a recorded image. Takes nothing. */
+int goheap_new_of_memory(const struct goruntime *rt, struct memory *memory, size_t max_bytes,
+			 struct goheap **ret);
+void goheap_free(struct goheap *h);
+
+/* Of the last goheap_read(), or of goheap_new(). */
+enum goruntime_state goheap_state(const struct goheap *h);
+/* NULL unless the state of goheap_new() was GORUNTIME_OK or _NO_SYMBOLS. */
+const struct goruntime *goheap_runtime(const struct goheap *h);
+/* Whether podprof has turned sampling on in this process, now or before. */
+bool goheap_was_forced(const struct goheap *h);
+/* Memory held. */
+size_t goheap_bytes(const struct goheap *h);
+
+/**
+ * struct goheap_profile - what one read found; borrows from the reader until its next read
+ * @rate: mean bytes between samples, for unsample()
+ * @first: nothing was read before, so that goheap_record.before_allocs is 0 everywhere
+ * @settled: no garbage collection ended during the read. Where one did, a few records may be of the
+ *           cycle before; their sums are right all the same.
+ * @blank_label: a record without published allocations does not get its size as a label (as in Go
+ *               up to 1.26)
+ * @n_calls: system calls, and @n_bytes copied, by this read
+ */
+struct goheap_profile {
+	const struct goheap *heap;
+	int64_t rate;
+	size_t n_records;
+	bool first;
+	bool settled;
+	bool blank_label;
+	uint64_t n_calls;
+	uint64_t n_bytes;
+};
+
+/**
+ * struct goheap_record - one stack and object size
+ * @pcs: return addresses at run time, leaf first, as the runtime recorded them
+ * @allocs, @frees: objects as runtime/pprof would count them now, that is, up to the end of the
+ *                  garbage collection before the last one; allocs - frees is what was live then
+ * @fresh_allocs: all up to now; never less than in the read before
+ * @before_allocs: fresh_allocs of the read before
+ *
+ * Counts are of samples: see unsample().
+ */
+struct goheap_record {
+	const uint64_t *pcs;
+	size_t n_pcs;
+	uint64_t size;
+	uint64_t allocs;
+	uint64_t frees;
+	uint64_t fresh_allocs;
+	uint64_t before_allocs;
+};
+
+/**
+ * goheap_read() - read the profile
+ * @ret: set when the state is GORUNTIME_OK or GORUNTIME_FORCED; else untouched
+ *
+ * Return: an enum goruntime_state, which goheap_state() tells too, or -errno.
+ */
+int goheap_read(struct goheap *h, struct goheap_profile *ret);
+void goheap_record(const struct goheap_profile *p, size_t i, struct goheap_record *ret);
+
+/* Objects that were live at the last published garbage collection. */
+static inline uint64_t goheap_record_inuse(const struct goheap_record *r)
+{
+	return r->allocs > r->frees ? r->allocs - r->frees : 0;
+}
+
+/* All records together, unsampled. */
+struct goheap_totals {
+	struct unsampled alloc; /* of fresh_allocs: never goes down while the process lives */
+	struct unsampled inuse;
+};
+
+void goheap_totals(const struct goheap_profile *p, struct goheap_totals *ret);
+
+#endif

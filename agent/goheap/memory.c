@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading another process's memory.
+ *
+ * process_vm_readv(2) copies up to 1024 ranges in one call. It stops at the first page that cannot
+ * be read and then returns what it has copied so far, also in the middle of a range; when that is
+ * nothing, it fails with EFAULT. So a hole in the address space and a short answer are the same
+ * thing here, and the caller is told how far the copy went.
+ *
+ * A process is named by number only, and the number may be another process's by the time of the
+ * call. Checking (pid, start time) after the reads proves who had the number during all of them,
+ * since a process does not come back. An exec keeps both, though, so the address space is checked
+ * too: a descriptor of /proc/PID/mem stays with the address space it was opened on and reads as an
+ * empty file once that is gone (proc(5); mem_rw() in fs/proc/base.c).
+ *
+ * Windows. Objects that were allocated one after the other lie one after the other, so reading
+ * 64 KiB at a time makes 30,000 small reads some 150 system calls. A window may run over the end of
+ * a mapping; what is there is used. If the first page of the window is missing, but not the one
+ * that is asked for, the window is read again from that page on.
+ */
+#include "goheap/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+
+/* The smallest page size there is; a hole starts and ends at a multiple of it. */
+#define MEMORY_PAGE_BYTES 4096u
+
+const char *memory_outcome_name(int outcome)
+{
+	static const char *const names[MEMORY_OUTCOME_MAX] = {
+		[MEMORY_OK] = "ok",
+		[MEMORY_GONE] = "gone",
+		[MEMORY_DENIED] = "denied",
+		[MEMORY_UNMAPPED] = "unmapped",
+	};
+
+	return outcome >= 0 && outcome < MEMORY_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* ---------------------------------------------------------------- any memory */
+
+static int memory_fill(struct memory *m, const struct memory_range *ranges, size_t n, size_t *ret)
+{
+	int r;
+
+	m->n_calls++;
+	r = m->read(m, ranges, n, ret);
+	if (!r)
+		m->n_bytes += *ret;
+	return r;
+}
+
+int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_t *ret_n)
+{
+	struct memory_range range = {addr, ret, n};
+	size_t got = 0;
+	uint64_t end;
+	int r;
+
+	if (n == 0 || __builtin_add_overflow(addr, n, &end))
+		return MEMORY_UNMAPPED;
+	r = memory_fill(m, &range, 1, &got);
+	if (r)
+		return r;
+	if (got == 0)
+		return MEMORY_UNMAPPED;
+	*ret_n = got;
+	return 0;
+}
+
+int memory_read(struct memory *m, uint64_t addr, void *ret, size_t n)
+{
+	size_t got = 0;
+	int r = n ? memory_read_some(m, addr, ret, n, &got) : 0;
+
+	if (r)
+		return r;
+	return got == n ? 0 : MEMORY_UNMAPPED;
+}
+
+int memory_read_ranges(struct memory *m, const struct memory_range *ranges, size_t n)
+{
+	while (n) {
+		size_t step = n < MEMORY_RANGES_MAX ? n : MEMORY_RANGES_MAX;
+		size_t want = 0, got = 0;
+		int r;
+
+		for (size_t i = 0; i < step; i++)
+			want += ranges[i].n;
+		r = memory_fill(m, ranges, step, &got);
+		if (r)
+			return r;
+		if (got != want)
+			return MEMORY_UNMAPPED;
+		ranges += step;
+		n -= step;
+	}
+	return 0;
+}
+
+int memory_check(struct memory *m)
+{
+	return m->check(m);
+}
+
+/* ---------------------------------------------------------------- a live process */
+
+static int outcome_of_errno(int err)
+{
+	switch (err) {
+	case ESRCH:
+	case ENOENT:
+		return MEMORY_GONE;
+	case EPERM:
+	case EACCES:
+		return MEMORY_DENIED;
+	default:
+		return -err;
+	}
+}
+
+static int outcome_of_pid(int r)
+{
+	switch (r) {
+	case PID_GONE:
+		return MEMORY_GONE;
+	case PID_DENIED:
+		return MEMORY_DENIED;
+	case PID_ODD:
+		return -EIO;
+	default:
+		return r;
+	}
+}
+
+static int process_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+			size_t *ret)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	struct iovec local[MEMORY_RANGES_MAX], remote[MEMORY_RANGES_MAX];
+	ssize_t n;
+
+	if (n_ranges > MEMORY_RANGES_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n_ranges; i++) {
+		local[i].iov_base = ranges[i].to;
+		local[i].iov_len = ranges[i].n;
+		remote[i].iov_base = (void *)(uintptr_t)ranges[i].addr;
+		remote[i].iov_len = ranges[i].n;
+	}
+	n = process_vm_readv((pid_t)pm->id.pid, local, n_ranges, remote, n_ranges, 0);
+	if (n < 0 && errno != EFAULT)
+		return outcome_of_errno(errno);
+	*ret = n < 0 ? 0 : (size_t)n;
+	return 0;
+}
+
+/* An address that is mapped in every process that we have read from is not known here, but page
+ * zero will do: while the address space lives the read fails (nothing is mapped there) or, oddly,
+ * succeeds; afterwards it is an empty file. */
+static int process_check(struct memory *m)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	char byte;
+	ssize_t n = pread(pm->fd, &byte, 1, 0);
+
+	if (n == 0)
+		return MEMORY_GONE;
+	if (n < 0 && errno != EIO)
+		return outcome_of_errno(errno);
+	return outcome_of_pid(pid_check(pm->proc, &pm->id));
+}
+
+int process_memory_init(struct process_memory *pm, const struct root *proc, const struct pid_id *id)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char path[32];
+	int r;
+
+	*pm = (struct process_memory){
+		.memory = {.read = process_read, .check = process_check},
+		.proc = proc,
+		.id = *id,
+		.fd = -1,
+	};
+	snprintf(path, sizeof(path), "%llu/mem", (unsigned long long)id->pid);
+	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	r = outcome_of_pid(pid_check(proc, id));
+	if (r)
+		return r;
+	pm->fd = take_fd(fd);
+	return 0;
+}
+
+void process_memory_deinit(struct process_memory *pm)
+{
+	if (pm->fd >= 0)
+		close(pm->fd);
+	pm->fd = -1;
+}
+
+/* ---------------------------------------------------------------- windows */
+
+int memory_windows_init(struct memory_windows *w, struct memory *memory)
+{
+	*w = (struct memory_windows){.memory = memory};
+	w->data = malloc((size_t)MEMORY_WINDOWS_MAX * MEMORY_WINDOW_BYTES);
+	return w->data ? 0 : -ENOMEM;
+}
+
+void memory_windows_deinit(struct memory_windows *w)
+{
+	free(w->data);
+	w->data = NULL;
+}
+
+void memory_windows_forget(struct memory_windows *w)
+{
+	for (size_t i = 0; i < MEMORY_WINDOWS_MAX; i++)
+		w->windows[i].n = 0;
+}
+
+/* How many of the bytes from @addr on the window has; 0 if it does not hold @addr. */
+static size_t window_has(const struct memory_window *window, uint64_t addr)
+{
+	uint64_t skip = addr - window->start;
+
+	return addr >= window->start && skip < window->n ? window->n - skip : 0;
+}
+
+static struct memory_window *window_find(struct memory_windows *w, uint64_t addr)
+{
+	for (size_t i = 0; i < MEMORY_WINDOWS_MAX; i++)
+		if (window_has(&w->windows[i], addr))
+			return &w->windows[i];
+	return NULL;
+}
+
+static struct memory_window *window_oldest(struct memory_windows *w)
+{
+	struct memory_window *oldest = &w->windows[0];
+
+	for (size_t i = 1; i < MEMORY_WINDOWS_MAX; i++)
+		if (w->windows[i].last_use < oldest->last_use)
+			oldest = &w->windows[i];
+	return oldest;
+}
+
+static uint8_t *window_data(struct memory_windows *w, const struct memory_window *window)
+{
+	return w->data + (size_t)(window - w->windows) * MEMORY_WINDOW_BYTES;
+}
+
+/* Fill the window that has been used least with what is at @start and up to the next multiple of
+ * the window's size. */
+static int window_fill(struct memory_windows *w, uint64_t start, struct memory_window **ret)
+{
+	struct memory_window *window = window_oldest(w);
+	size_t n = MEMORY_WINDOW_BYTES - (size_t)(start % MEMORY_WINDOW_BYTES);
+	int r;
+
+	window->n = 0;
+	r = memory_read_some(w->memory, start, window_data(w, window), n, &window->n);
+	if (r)
+		return r;
+	window->start = start;
+	*ret = window;
+	return 0;
+}
+
+static int window_load(struct memory_windows *w, uint64_t addr, struct memory_window **ret)
+{
+	uint64_t aligned = addr - addr % MEMORY_WINDOW_BYTES;
+	uint64_t page = addr - addr % MEMORY_PAGE_BYTES;
+	struct memory_window *window = NULL;
+	int r = window_fill(w, aligned, &window);
+
+	if (r == 0 && !window_has(window, addr))
+		r = MEMORY_UNMAPPED; /* a hole between the window's start and @addr */
+	if (r == MEMORY_UNMAPPED && page != aligned)
+		r = window_fill(w, page, &window);
+	if (r)
+		return r;
+	*ret = window;
+	return 0;
+}
+
+int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n)
+{
+	uint8_t *to = ret;
+	uint64_t end;
+
+	if (n > MEMORY_WINDOW_BYTES || __builtin_add_overflow(addr, n, &end))
+		return MEMORY_UNMAPPED;
+	while (n) {
+		struct memory_window *window = window_find(w, addr);
+		size_t step;
+		int r = window ? 0 : window_load(w, addr, &window);
+
+		if (r)
+			return r;
+		window->last_use = ++w->clock;
+		step = window_has(window, addr);
+		if (step > n)
+			step = n;
+		memcpy(to, window_data(w, window) + (addr - window->start), step);
+		to += step;
+		addr += step;
+		n -= step;
+	}
+	return 0;
+}

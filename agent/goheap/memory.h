@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOHEAP_MEMORY_H
+#define PODPROF_GOHEAP_MEMORY_H
+
+/*
+ * The memory of another process, read with bounds and without stopping it. A reader takes a struct
+ * memory and does not know whether it is a live process or a recorded image.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/pid.h"
+
+struct root;
+
+enum memory_outcome {
+	MEMORY_OK = 0,
+	MEMORY_GONE, /* the process has left, or runs another program now */
+	MEMORY_DENIED,
+	MEMORY_UNMAPPED, /* nothing is mapped at some of the bytes, or it may not be read */
+	MEMORY_OUTCOME_MAX,
+};
+
+/* @n bytes at @addr of the target belong to @to. */
+struct memory_range {
+	uint64_t addr;
+	void *to;
+	size_t n;
+};
+
+/* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). */
+#define MEMORY_RANGES_MAX 1024
+
+/**
+ * struct memory - what a reader reads from
+ * @read:    fill the ranges in order up to the first byte that is not there; *@ret is the number of
+ *           bytes filled, of all ranges together. At most MEMORY_RANGES_MAX ranges. 0, an outcome
+ *           other than MEMORY_UNMAPPED, -errno.
+ * @check:   whether all that was read since the beginning belongs to the process that was meant:
+ *           0, MEMORY_GONE, -errno
+ * @n_calls: of @read, which are system calls where the process is a live one
+ * @n_bytes: filled by them
+ */
+struct memory {
+	int (*read)(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+		    size_t *ret);
+	int (*check)(struct memory *m);
+	uint64_t n_calls;
+	uint64_t n_bytes;
+};
+
+/* All of @n bytes. 0, MEMORY_*, -errno. */
+int memory_read(struct memory *m, uint64_t addr, void *ret, size_t n);
+/* What there is of @n bytes, from @addr on without a gap: at least one, or MEMORY_UNMAPPED. */
+int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_t *ret_n);
+/* All bytes of any number of ranges, MEMORY_RANGES_MAX a call. */
+int memory_read_ranges(struct memory *m, const struct memory_range *ranges, size_t n);
+int memory_check(struct memory *m);
+
+/**
+ * struct process_memory - a live process
+ * @fd: its /proc/PID/mem, which stays with the address space it was opened on: after an exec or
+ * exit reads through it end at once. That is how the same pid running another program is noticed.
+ *
+ * Needs what ptrace needs (CAP_SYS_PTRACE, or the same user and a permissive Yama), but does not
+ * stop or mark the process.
+ */
+struct process_memory {
+	struct memory memory;
+	const struct root *proc;
+	struct pid_id id;
+	int fd;
+};
+
+/* @proc is borrowed. 0, MEMORY_GONE, MEMORY_DENIED, -errno. */
+int process_memory_init(struct process_memory *pm, const struct root *proc,
+			const struct pid_id *id);
+/* {.fd = -1} is fine. */
+void process_memory_deinit(struct process_memory *pm);
+
+/* Bytes of one window, and windows kept. A process allocates buckets in one chunk of 256 KiB per
+ * processor, and the list runs through all of them at once. */
+#define MEMORY_WINDOW_BYTES 65536
+#define MEMORY_WINDOWS_MAX  16
+
+/**
+ * struct memory_windows - small reads that are near to each other, served from larger ones
+ *
+ * Holds copies: what is read twice through one memory_windows has the same bytes.
+ */
+struct memory_windows {
+	struct memory *memory;
+	struct memory_window {
+		uint64_t start;
+		size_t n; /* 0: not used */
+		uint64_t last_use;
+	} windows[MEMORY_WINDOWS_MAX];
+	uint8_t *data;
+	uint64_t clock;
+};
+
+/* 0 or -ENOMEM. @memory is borrowed. */
+int memory_windows_init(struct memory_windows *w, struct memory *memory);
+void memory_windows_deinit(struct memory_windows *w);
+/* What is read from now on is read anew. */
+void memory_windows_forget(struct memory_windows *w);
+/* Copy @n bytes (at most MEMORY_WINDOW_BYTES). As memory_read(). */
+int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n);
+
+const char *memory_outcome_name(int outcome);
+
+#endif
