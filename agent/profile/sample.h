@@ -2,6 +2,7 @@
 #ifndef PODPROF_PROFILE_SAMPLE_H
 #define PODPROF_PROFILE_SAMPLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +35,20 @@ struct sample {
 };
 
 typedef void (*sample_fn)(void *ctx, const struct sample *sample);
+
+enum sample_outcome {
+	SAMPLE_OK = 0,
+	SAMPLE_ODD, /* lengths or numbers that our programs do not write */
+	SAMPLE_OUTCOME_MAX,
+};
+
+/* Read a map entry of the on-CPU program: @key is a struct sample_key, @value a struct sample_small
+ * or sample_large of @value_size bytes, both aligned to 8. @ret borrows from @value. */
+int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret);
+
+/* enum sample_end and enum sample_stat as label values: "ok", "truncated_no_fp", "lost_full". */
+const char *sample_stat_name(unsigned int stat);
+/* Whether user space gets the samples that are counted under @stat. */
+bool sample_stat_delivered(unsigned int stat);
 
 #endif

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The programs of bpf/ are compiled into a skeleton, which holds the ELF object as bytes: nothing
+ * is read from disk. Libbpf fits it to the running kernel by BTF.
+ *
+ * Locked memory: kernels before 5.11 charge maps to RLIMIT_MEMLOCK, later ones to the memory
+ * cgroup. Libbpf 1.x asks which it is and raises the limit only on the old ones; a refusal (no
+ * CAP_SYS_RESOURCE) is not an error there, the maps may still fit.
+ *
+ * Capabilities: CAP_BPF for maps and programs, CAP_PERFMON for reading memory in them and for
+ * events on all CPUs (both since 5.8). Nothing here asks for CAP_SYS_ADMIN.
+ */
+#include "profile/bpfobj.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "shared/sample.h"
+#include "podprof.skel.h"
+
+struct bpfobj {
+	struct podprof_bpf *skel;
+};
+
+DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
+
+/* ---------------------------------------------------------------- reasons */
+
+static const char *const step_what[BPFOBJ_STEP_MAX] = {
+	[BPFOBJ_LOAD] = "loading the BPF programs",
+	[BPFOBJ_EVENT] = "opening a clock event on each CPU",
+	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
+};
+
+static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_facts *facts)
+{
+	if (step == BPFOBJ_LOAD && !facts->has_btf)
+		return "the kernel has no type information: use one built with "
+		       "CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)";
+	if (step == BPFOBJ_LOAD && facts->confidentiality)
+		return "kernel lockdown is in confidentiality mode: boot with "
+		       "lockdown=integrity or none";
+	switch (err) {
+	case -EPERM:
+	case -EACCES:
+		if (step == BPFOBJ_LOAD)
+			return "grant CAP_BPF and CAP_PERFMON (or run as root), and allow bpf(2) "
+			       "if a seccomp profile forbids it";
+		return "grant CAP_PERFMON (or run as root), and allow perf_event_open(2) if a "
+		       "seccomp profile forbids it";
+	case -ENOSYS:
+		return "the kernel was built without it, or a seccomp profile hides it: it takes "
+		       "CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS";
+	case -ENOENT:
+	case -EOPNOTSUPP:
+		return "this kernel has no such event: it takes CONFIG_PERF_EVENTS";
+	case -EMFILE:
+	case -ENFILE:
+		return "raise the limit of open files (one is needed for each CPU)";
+	case -ENOMEM:
+		return "there is not enough memory in the agent's cgroup: raise its memory limit "
+		       "or "
+		       "lower --cpu-rate";
+	default:
+		return step == BPFOBJ_LOAD ? "the kernel refuses them: it takes Linux 5.10 or newer"
+					   : "see perf_event_open(2)";
+	}
+}
+
+void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
+		    struct bpfobj_why *ret)
+{
+	snprintf(ret->text, sizeof(ret->text), "%s failed (%s); %s", step_what[step],
+		 strerror(-err), reason(step, err, facts));
+}
+
+static bool lockdown_confidentiality(const struct root *sys)
+{
+	struct buf b = BUF_INIT(256);
+	bool in = false;
+
+	/* "none [integrity] confidentiality": the brackets say which. Absent where there is none.
+	 */
+	if (root_read(sys, "kernel/security/lockdown", &b) == 0 && b.data)
+		in = strstr(b.data, "[confidentiality]");
+	buf_deinit(&b);
+	return in;
+}
+
+void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
+			 struct bpfobj_why *ret)
+{
+	struct bpfobj_facts facts = {.has_btf = true};
+	struct stat st;
+
+	if (sys) {
+		facts.has_btf = fstatat(sys->fd, "kernel/btf/vmlinux", &st, 0) == 0;
+		facts.confidentiality = lockdown_confidentiality(sys);
+	}
+	bpfobj_explain(step, err, &facts, ret);
+}
+
+/* ---------------------------------------------------------------- loading */
+
+static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
+{
+	const struct {
+		struct bpf_map *map;
+		uint32_t entries;
+	} sizes[] = {
+		{skel->maps.oncpu_small_0, opts->small_entries},
+		{skel->maps.oncpu_small_1, opts->small_entries},
+		{skel->maps.oncpu_large_0, opts->large_entries},
+		{skel->maps.oncpu_large_1, opts->large_entries},
+	};
+	int r;
+
+	for (size_t i = 0; i < array_size(sizes); i++) {
+		r = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
+{
+	int r;
+
+	/* Its warnings are pages of verifier log; what a person can act on is in the sentence. */
+	libbpf_set_print(NULL);
+	obj->skel = podprof_bpf__open();
+	if (!obj->skel)
+		return -errno;
+	obj->skel->rodata->cfg_oncpu = opts->oncpu;
+	r = set_sizes(obj->skel, opts);
+	if (r < 0)
+		return r;
+	return podprof_bpf__load(obj->skel);
+}
+
+int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
+{
+	_cleanup_(bpfobj_freep) struct bpfobj *obj = calloc(1, sizeof(*obj));
+	int r;
+
+	if (!obj)
+		return -ENOMEM;
+	r = load(obj, opts);
+	if (r < 0) {
+		bpfobj_explain_here(BPFOBJ_LOAD, r, opts->sys, ret_why);
+		return r;
+	}
+	*ret = take_ptr(obj);
+	return 0;
+}
+
+void bpfobj_free(struct bpfobj *obj)
+{
+	if (!obj)
+		return;
+	podprof_bpf__destroy(obj->skel);
+	free(obj);
+}
+
+struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_oncpu){
+		.program = bpf_program__fd(skel->progs.oncpu_sample),
+		.stats = bpf_map__fd(skel->maps.oncpu_stats),
+		.small = {bpf_map__fd(skel->maps.oncpu_small_0),
+			  bpf_map__fd(skel->maps.oncpu_small_1)},
+		.large = {bpf_map__fd(skel->maps.oncpu_large_0),
+			  bpf_map__fd(skel->maps.oncpu_large_1)},
+		.generation = &skel->bss->oncpu_generation,
+	};
+}
+
+/* ---------------------------------------------------------------- what it costs */
+
+int bpfobj_cost(int program, struct bpfobj_cost *ret)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t n = sizeof(info);
+	int r;
+
+	r = bpf_obj_get_info_by_fd(program, &info, &n);
+	if (r < 0)
+		return r;
+	/* A kernel that knows less fills less: the rest stays 0. */
+	*ret = (struct bpfobj_cost){
+		.runs = info.run_cnt,
+		.run_ns = info.run_time_ns,
+		.verified_insns = info.verified_insns,
+	};
+	return 0;
+}
+
+/* "memlock:" in a map descriptor's fdinfo. */
+static uint64_t map_bytes(const struct root *proc, int fd)
+{
+	struct buf b = BUF_INIT(4096);
+	struct text all, line;
+	uint64_t bytes = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "self/fdinfo/%d", fd);
+	if (root_read(proc, path, &b) == 0) {
+		all = text_of_bytes(b.data, b.len);
+		while (text_line(&all, &line)) {
+			if (!text_prefix(&line, "memlock:"))
+				continue;
+			text_skip_blanks(&line);
+			if (!text_only_u64(line, 10, &bytes))
+				bytes = 0;
+		}
+	}
+	buf_deinit(&b);
+	return bytes;
+}
+
+uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc)
+{
+	struct bpf_map *map;
+	uint64_t bytes = 0;
+
+	bpf_object__for_each_map(map, obj->skel->obj) bytes += map_bytes(proc, bpf_map__fd(map));
+	return bytes;
+}

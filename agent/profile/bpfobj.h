@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROFILE_BPFOBJ_H
+#define PODPROF_PROFILE_BPFOBJ_H
+
+/* The BPF object: every program and map in bpf/, loaded together. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/settings.h"
+
+struct root;
+struct bpfobj;
+
+/**
+ * struct bpfobj_why - why there is no profiling, in one sentence for a person: what failed, why,
+ * and what to do about it. "" while nothing has failed.
+ */
+struct bpfobj_why {
+	char text[384];
+};
+
+/* What was being done. */
+enum bpfobj_step {
+	BPFOBJ_LOAD,   /* bpf(2): maps and programs */
+	BPFOBJ_EVENT,  /* perf_event_open(2) */
+	BPFOBJ_ATTACH, /* a program to an event */
+	BPFOBJ_STEP_MAX,
+};
+
+/* What else is known of the kernel when a step fails. */
+struct bpfobj_facts {
+	bool has_btf;	      /* /sys/kernel/btf/vmlinux */
+	bool confidentiality; /* kernel lockdown's stricter mode */
+};
+
+/**
+ * struct bpfobj_opts
+ * @oncpu:         settings of the on-CPU program
+ * @small_entries: stacks in each generation of the small class
+ * @large_entries: and of the large one
+ * @sys:           /sys, for the reason when loading fails; borrowed for the call
+ */
+struct bpfobj_opts {
+	struct settings oncpu;
+	uint32_t small_entries;
+	uint32_t large_entries;
+	const struct root *sys;
+};
+
+/* Load everything. 0, or -errno with *@ret_why set. */
+int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
+void bpfobj_free(struct bpfobj *obj);
+
+/* The on-CPU sampler's parts; descriptors and memory belong to the object. */
+struct bpfobj_oncpu {
+	int program;
+	int stats;
+	int small[2]; /* by generation */
+	int large[2];
+	volatile uint32_t *generation;
+};
+
+struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj);
+
+/* A program's share of time, as far as the kernel counts it (kernel.bpf_stats_enabled). */
+struct bpfobj_cost {
+	uint64_t runs;
+	uint64_t run_ns;
+	uint32_t verified_insns; /* since 5.16, else 0 */
+};
+
+/* 0 or -errno. */
+int bpfobj_cost(int program, struct bpfobj_cost *ret);
+/* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
+uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
+
+/* The sentence for a failed step. */
+void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
+		    struct bpfobj_why *ret);
+/* The same, with the facts read from @sys (NULL: none known). */
+void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
+			 struct bpfobj_why *ret);
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The software event cpu-clock is a high-resolution timer on its CPU. With a sample period (and not
+ * a frequency, which the kernel would adjust) each interrupt stands for exactly that much CPU time.
+ * A hardware event (cycles) would say more about some programs, but virtual machines often have
+ * none.
+ *
+ * Hot-plug. When a CPU goes away the kernel takes its events out for good: reads of the descriptor
+ * go on giving the last count, and nothing says so. Without a watch, a CPU that came back would be
+ * silent. So the list of CPUs is compared with what is open, and each event's count with the one
+ * before: cpu-clock counts the CPU's time, idle or not, so a count that stands still is an event
+ * that died between two looks.
+ */
+#include "profile/clocks.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/vec.h"
+
+/* Bytes of the kernel's list of CPUs: 8192 single numbers with commas have 40 KB. */
+#define CLOCKS_LIST_MAX 65536
+
+void clocks_init(struct clocks *c, uint64_t period_ns, int program, const struct root *sys)
+{
+	*c = (struct clocks){.period_ns = period_ns, .program = program, .sys = sys};
+}
+
+static void clock_close(struct clock *clock)
+{
+	if (clock->fd < 0)
+		return;
+	/* Waits for a handler that is running on that CPU. */
+	ioctl(clock->fd, PERF_EVENT_IOC_DISABLE, 0);
+	close(clock->fd);
+	clock->fd = -1;
+}
+
+void clocks_deinit(struct clocks *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		clock_close(&c->items[i]);
+	free(c->items);
+	c->items = NULL;
+	c->n = 0;
+	c->cap = 0;
+}
+
+bool clocks_parse_list(struct text list, void (*fn)(void *ctx, unsigned int cpu), void *ctx)
+{
+	struct text range;
+	uint64_t first, last;
+
+	while (text_until(&list, ',', &range)) {
+		if (!text_u64(&range, 10, &first))
+			return false;
+		last = first;
+		if (text_char(&range, '-') && !text_u64(&range, 10, &last))
+			return false;
+		if (!text_empty(&range) || last < first || last >= CLOCKS_CPUS_MAX)
+			return false;
+		for (uint64_t cpu = first; cpu <= last; cpu++)
+			fn(ctx, (unsigned int)cpu);
+	}
+	return true;
+}
+
+struct marking {
+	struct clocks *clocks;
+	int error;
+};
+
+static void mark_online(void *ctx, unsigned int cpu)
+{
+	struct marking *m = ctx;
+	struct clocks *c = m->clocks;
+	int r;
+
+	if (m->error)
+		return;
+	r = vec_grow(&c->items, &c->cap, (size_t)cpu + 1, sizeof(*c->items), CLOCKS_CPUS_MAX);
+	if (r) {
+		m->error = r;
+		return;
+	}
+	for (; c->n <= cpu; c->n++)
+		c->items[c->n] = (struct clock){.fd = -1};
+	c->items[cpu].online = true;
+}
+
+/* Sets @online of each CPU. */
+static int read_online(struct clocks *c)
+{
+	struct marking marking = {.clocks = c};
+	struct buf b = BUF_INIT(CLOCKS_LIST_MAX);
+	struct text all, line;
+	int r = 0;
+
+	if (root_read(c->sys, "devices/system/cpu/online", &b) != 0) {
+		r = CLOCKS_NO_LIST;
+		goto out;
+	}
+	for (size_t i = 0; i < c->n; i++)
+		c->items[i].online = false;
+	all = text_of_bytes(b.data, b.len);
+	if (!text_line(&all, &line) || !clocks_parse_list(line, mark_online, &marking))
+		r = CLOCKS_ODD_LIST;
+	if (marking.error < 0)
+		r = marking.error;
+out:
+	buf_deinit(&b);
+	return r;
+}
+
+static int event_open(uint64_t period_ns, int cpu)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.size = sizeof(attr),
+		.sample_period = period_ns,
+		.exclude_idle = 1,
+		.disabled = 1,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Open a CPU's event and let it run. One that is not to be had is counted, not an error: the other
+ * CPUs are sampled all the same. */
+static void clock_open(struct clocks *c, size_t cpu)
+{
+	_cleanup_(close_fdp) int fd = event_open(c->period_ns, (int)cpu);
+
+	c->attaching = false;
+	if (fd == -ENODEV || fd == -ENXIO)
+		return; /* it went offline after we read the list */
+	if (fd < 0) {
+		c->failed++;
+		c->error = fd;
+		return;
+	}
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, c->program) < 0 ||
+	    ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		c->failed++;
+		c->error = -errno;
+		c->attaching = true;
+		return;
+	}
+	c->items[cpu].fd = take_fd(fd);
+	c->items[cpu].count = 0;
+	c->opened++;
+}
+
+/* Whether the event still counts. */
+static bool clock_alive(struct clock *clock)
+{
+	uint64_t count;
+
+	if (read(clock->fd, &count, sizeof(count)) != sizeof(count) || count == clock->count)
+		return false;
+	clock->count = count;
+	return true;
+}
+
+int clocks_follow(struct clocks *c)
+{
+	int r = read_online(c);
+
+	if (r)
+		return r;
+	for (size_t cpu = 0; cpu < c->n; cpu++) {
+		struct clock *clock = &c->items[cpu];
+
+		if (clock->fd >= 0 && (!clock->online || !clock_alive(clock)))
+			clock_close(clock);
+		if (clock->fd < 0 && clock->online)
+			clock_open(c, cpu);
+	}
+	return 0;
+}
+
+size_t clocks_n_open(const struct clocks *c)
+{
+	size_t n = 0;
+
+	for (size_t cpu = 0; cpu < c->n; cpu++)
+		n += c->items[cpu].fd >= 0;
+	return n;
+}
+
+const char *clocks_outcome_name(int outcome)
+{
+	static const char *const names[] = {
+		[CLOCKS_OK] = "ok",
+		[CLOCKS_NO_LIST] = "no_list",
+		[CLOCKS_ODD_LIST] = "odd_list",
+	};
+
+	return outcome >= 0 && outcome < CLOCKS_OUTCOME_MAX ? names[outcome] : "unknown";
+}

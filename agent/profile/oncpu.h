@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROFILE_ONCPU_H
+#define PODPROF_PROFILE_ONCPU_H
+
+/* Samples of what runs on the CPUs, taken by a clock on each and counted by stack in the kernel. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profile/bpfobj.h"
+#include "profile/sample.h"
+
+struct metric_sink;
+struct root;
+struct oncpu;
+
+/* Above it the clock's interrupts cost more than they tell; the kernel's own limit
+ * (kernel.perf_event_max_sample_rate) is 100,000 but nobody profiles a node with that. */
+#define ONCPU_RATE_MAX 10000 /* Hz */
+
+/**
+ * struct oncpu_opts
+ * @rate_hz:       samples per second and CPU, 1 to ONCPU_RATE_MAX; a prime does not fall into step
+ *                 with programs that do something so many times a second
+ * @kernel_stacks: with the kernel half of each stack
+ * @v1:            the version 1 hierarchy whose cgroup id a sample carries
+ * @interval_ns:   time between ticks that is wished for; 0 is ONCPU_INTERVAL_NS
+ * @proc, @sys:    /proc and /sys; borrowed, must outlive the sampler
+ */
+struct oncpu_opts {
+	unsigned int rate_hz;
+	bool kernel_stacks;
+	enum settings_v1 v1;
+	uint64_t interval_ns;
+	const struct root *proc;
+	const struct root *sys;
+};
+
+#define ONCPU_INTERVAL_NS 3000000000ull
+
+/* Load, attach, and begin to sample. 0, or -errno with *@ret_why set (-ENOMEM without). */
+int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct oncpu **ret);
+void oncpu_free(struct oncpu *oc);
+
+/**
+ * oncpu_tick() - hand over what was counted, and follow CPUs that come and go
+ * @fn: called for each distinct stack, with its count since it was last handed over
+ *
+ * A sample reaches @fn at the second tick after it was taken. Call it every oncpu_interval_ns(),
+ * which is asked again after each tick: it becomes shorter when the maps are filling.
+ *
+ * Return: 0 or -errno (what was read so far has been handed over).
+ */
+int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx);
+/* Stop sampling and hand over all that is left. Only oncpu_collect() and oncpu_free() after it. */
+int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
+
+uint64_t oncpu_interval_ns(const struct oncpu *oc);
+/* CPU time that one sample stands for. */
+uint64_t oncpu_period_ns(const struct oncpu *oc);
+/* CPUs that have a clock now. */
+size_t oncpu_n_cpus(const struct oncpu *oc);
+/* Why the last clock that could not be had was refused; "" if there was none. */
+const char *oncpu_why(const struct oncpu *oc);
+
+/* How many samples had each outcome (bpf/shared/sample.h) since the start. 0 or -errno. */
+int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n);
+/* The loaded program, for its cost. */
+int oncpu_program(const struct oncpu *oc);
+uint64_t oncpu_map_bytes(const struct oncpu *oc);
+
+/* A metric_collect_fn: podprof_samples, podprof_frames, podprof_bpf_*, podprof_sampled_cpus. */
+void oncpu_collect(void *oc, struct metric_sink *sink);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From a stack map's key and value (bpf/shared/sample.h) to struct sample. Our own programs wrote
+ * them, but whatever crosses the kernel's border is checked once, here.
+ */
+#include "profile/sample.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "shared/sample.h"
+
+_Static_assert(sizeof(((struct sample_head *)0)->comm) == PID_COMM_MAX, "TASK_COMM_LEN");
+
+int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret)
+{
+	const struct sample_key *k = key;
+	const struct sample_large *v = value;
+	size_t slots = (value_size - sizeof(v->head)) / sizeof(v->frames[0]);
+
+	if (v->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX ||
+	    v->head.n_user > SAMPLE_USER_FRAMES_MAX ||
+	    (size_t)v->head.n_kernel + v->head.n_user > slots)
+		return SAMPLE_ODD;
+	if (!v->head.count || !k->tgid || k->end >= SAMPLE_END_MAX)
+		return SAMPLE_ODD;
+	*ret = (struct sample){
+		.pid = {.pid = k->tgid, .start_ticks = pid_ticks_of_ns(k->start_boottime_ns)},
+		.cgroup_id = k->cgroup_id,
+		.cgroup_v1_id = k->cgroup_v1_id,
+		.count = v->head.count,
+		.end = k->end,
+		.n_user = v->head.n_user,
+		.n_kernel = v->head.n_kernel,
+		.kernel = (const uint64_t *)v->frames,
+		.user = (const uint64_t *)v->frames + v->head.n_kernel,
+	};
+	memcpy(ret->comm, v->head.comm, PID_COMM_MAX - 1);
+	return SAMPLE_OK;
+}
+
+static const char *const stat_names[] = {
+	[SAMPLE_END_COMPLETE] = "ok",
+	[SAMPLE_END_NO_USER] = "ok_kernel_only",
+	[SAMPLE_END_MAX_FRAMES] = "truncated_max_frames",
+	[SAMPLE_END_UNREADABLE] = "truncated_unreadable",
+	[SAMPLE_END_NO_FP] = "truncated_no_fp",
+	[SAMPLE_END_FP_ODD] = "truncated_fp_odd",
+	[SAMPLE_END_FP_LOW] = "truncated_fp_low",
+	[SAMPLE_END_FP_FAR] = "truncated_fp_far",
+	[SAMPLE_END_PC_ODD] = "truncated_pc_odd",
+	[SAMPLE_END_32BIT] = "truncated_32bit",
+	[SAMPLE_STAT_LOST_FULL] = "lost_full",
+	[SAMPLE_STAT_LOST_BUSY] = "lost_busy",
+	[SAMPLE_STAT_LOST_INTERNAL] = "lost_internal",
+	[SAMPLE_STAT_OUTSIDE] = "filtered_outside",
+	[SAMPLE_STAT_IDLE] = "filtered_idle",
+	[SAMPLE_STAT_NO_FRAMES] = "filtered_no_frames",
+};
+_Static_assert(array_size(stat_names) == SAMPLE_STAT_MAX, "a name for each");
+
+const char *sample_stat_name(unsigned int stat)
+{
+	return stat < SAMPLE_STAT_MAX ? stat_names[stat] : "unknown";
+}
+
+bool sample_stat_delivered(unsigned int stat)
+{
+	return stat < SAMPLE_END_MAX;
+}

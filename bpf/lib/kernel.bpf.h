@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_KERNEL_BPF_H
+#define PODPROF_BPF_LIB_KERNEL_BPF_H
+
+/*
+ * What we use of the kernel's types, and nothing else. Structs under preserve_access_index are
+ * found by name in the running kernel's BTF when a program is loaded: order, offsets and the fields
+ * left out here do not matter. Names and values outside it are the kernel's stable user API.
+ *
+ * A type that changed in some kernel is declared a second time with the suffix ___since_X_Y (libbpf
+ * ignores what follows three underscores), and one function in this folder chooses by existence.
+ */
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+/* include/uapi/linux/bpf.h */
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+};
+
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+
+/* Only to ask whether the running kernel has the helper; the values are the kernel's. */
+enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
+
+/* include/uapi/asm-generic/errno-base.h */
+#define E2BIG  7
+#define EEXIST 17
+
+/* include/linux/sched.h */
+#define PF_KTHREAD	0x00200000
+#define TASK_COMM_BYTES 16
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* level + 1 of them */
+};
+
+struct kernfs_node {
+	__u64 id; /* since 5.5 (67c0496e87d1); before it was a union */
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1]; /* one for each enum cgroup_subsys_id */
+	struct cgroup *dfl_cgrp;
+};
+
+struct mm_struct;
+
+struct task_struct {
+	unsigned int flags;
+	int tgid;
+	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
+	char comm[TASK_COMM_BYTES];
+	void *stack;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct css_set *cgroups;
+};
+
+#pragma clang attribute pop
+
+/* The values are each kernel's own; bpf_core_enum_value() asks for them. */
+enum cgroup_subsys_id {
+	cpuset_cgrp_id,
+	cpu_cgrp_id,
+	cpuacct_cgrp_id,
+	io_cgrp_id,
+	memory_cgrp_id,
+	devices_cgrp_id,
+	freezer_cgrp_id,
+	perf_event_cgrp_id,
+	pids_cgrp_id,
+};
+
+#endif

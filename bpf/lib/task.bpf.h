@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_TASK_BPF_H
+#define PODPROF_BPF_LIB_TASK_BPF_H
+
+/* Who a task is: its process, its name, its cgroups. */
+
+#include "lib/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include "shared/settings.h"
+
+/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL); an agent that can load programs at all runs
+ * in the first or, in kind and its like, the second. */
+#define TASK_PIDNS_LEVELS 8
+
+static __always_inline int task_is_kernel(struct task_struct *task)
+{
+	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
+}
+
+/* The number of @leader's process in the pid namespace @inum, 0 if it has none there. */
+static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum)
+{
+	struct pid *pid;
+	__u32 level;
+	__u64 upid;
+
+	if (inum == SETTINGS_PIDNS_INIT)
+		return (__u32)BPF_CORE_READ(leader, tgid);
+	pid = BPF_CORE_READ(leader, thread_pid); /* NULL once it was reaped */
+	if (!pid)
+		return 0;
+	level = BPF_CORE_READ(pid, level);
+	upid = (__u64)pid + bpf_core_field_offset(struct pid, numbers);
+	for (__u32 i = 0; i < TASK_PIDNS_LEVELS; i++) {
+		struct upid *u = (struct upid *)upid;
+
+		if (i > level)
+			break;
+		if (BPF_CORE_READ(u, ns, ns.inum) == inum)
+			return (__u32)BPF_CORE_READ(u, nr);
+		upid += bpf_core_type_size(struct upid);
+	}
+	return 0;
+}
+
+/* The id of @task's cgroup in the unified hierarchy: the directory's inode number. */
+static __always_inline __u64 task_cgroup_id(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
+}
+
+#define TASK_SUBSYS(name)                                                          \
+	(bpf_core_enum_value_exists(enum cgroup_subsys_id, name##_cgrp_id)         \
+		 ? (int)bpf_core_enum_value(enum cgroup_subsys_id, name##_cgrp_id) \
+		 : -1)
+
+/* The running kernel's index of a controller, -1 if it was built without. */
+static __always_inline int task_subsys(__u32 v1_controller)
+{
+	switch (v1_controller) {
+	case SETTINGS_V1_MEMORY:
+		return TASK_SUBSYS(memory);
+	case SETTINGS_V1_PIDS:
+		return TASK_SUBSYS(pids);
+	case SETTINGS_V1_CPU:
+		return TASK_SUBSYS(cpu);
+	case SETTINGS_V1_CPUACCT:
+		return TASK_SUBSYS(cpuacct);
+	case SETTINGS_V1_CPUSET:
+		return TASK_SUBSYS(cpuset);
+	case SETTINGS_V1_DEVICES:
+		return TASK_SUBSYS(devices);
+	case SETTINGS_V1_FREEZER:
+		return TASK_SUBSYS(freezer);
+	case SETTINGS_V1_BLKIO:
+		return TASK_SUBSYS(io);
+	case SETTINGS_V1_PERF_EVENT:
+		return TASK_SUBSYS(perf_event);
+	default:
+		return -1;
+	}
+}
+
+/* The id of @task's cgroup in the hierarchy that has the controller; 0 if there is none. */
+static __always_inline __u64 task_cgroup_v1_id(struct task_struct *task, __u32 v1_controller)
+{
+	struct cgroup_subsys_state *css = NULL;
+	int subsys = task_subsys(v1_controller);
+	__u64 slots;
+
+	if (subsys < 0)
+		return 0;
+	slots = (__u64)BPF_CORE_READ(task, cgroups) + bpf_core_field_offset(struct css_set, subsys);
+	if (bpf_probe_read_kernel(&css, sizeof(css), (void *)(slots + (__u64)subsys * sizeof(css))))
+		return 0;
+	return BPF_CORE_READ(css, cgroup, kn, id);
+}
+
+#endif

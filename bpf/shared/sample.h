@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_SAMPLE_H
+#define PODPROF_BPF_SHARED_SAMPLE_H
+
+/* What the sampling programs hand to user space: stacks and how often each was seen, in hash maps
+ * whose key is who and which stack, and a count of what became of every sample. */
+
+#include "lib/types.h"
+
+/* How the user part of a walk ended. Everything but the first two is a stack that is cut off at its
+ * outer end, for this reason. */
+enum sample_end {
+	SAMPLE_END_COMPLETE,   /* outermost record: no caller, by frame pointer or return address */
+	SAMPLE_END_NO_USER,    /* kernel thread: there is no user part */
+	SAMPLE_END_MAX_FRAMES, /* deeper than SAMPLE_USER_FRAMES_MAX */
+	SAMPLE_END_UNREADABLE, /* the frame record is not mapped, or not in memory now */
+	SAMPLE_END_NO_FP,      /* the frame pointer is 0 in the innermost function already */
+	SAMPLE_END_FP_ODD,     /* frame pointer not a multiple of 8 */
+	SAMPLE_END_FP_LOW,     /* frame pointer below the frame it was found in */
+	SAMPLE_END_FP_FAR,     /* frame pointer further away than stacks are long */
+	SAMPLE_END_PC_ODD,     /* return address where no code can be */
+	SAMPLE_END_32BIT,      /* 32-bit task: only the innermost pc is there */
+	SAMPLE_END_MAX,
+};
+
+/* What became of a sample: each adds one to exactly one of these. The first SAMPLE_END_MAX are the
+ * samples that user space gets, by enum sample_end. */
+enum sample_stat {
+	SAMPLE_STAT_LOST_FULL = SAMPLE_END_MAX, /* no room for another stack until the next drain */
+	SAMPLE_STAT_LOST_BUSY,	   /* the map's bucket was locked on this CPU (NMI only) */
+	SAMPLE_STAT_LOST_INTERNAL, /* a lookup that cannot fail failed */
+	SAMPLE_STAT_OUTSIDE,   /* the task is in no pid namespace that the agent's /proc shows */
+	SAMPLE_STAT_IDLE,      /* the idle task, if the kernel gives it to us anyway */
+	SAMPLE_STAT_NO_FRAMES, /* kernel thread, and kernel stacks are off */
+	SAMPLE_STAT_MAX,
+};
+
+/* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it. */
+#define SAMPLE_KERNEL_FRAMES_MAX 127
+/* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. */
+#define SAMPLE_USER_FRAMES_MAX	 127
+
+/* Two classes of stacks, so that memory is not what the deepest one needs for each. The large one
+ * has 256 slots, two more than both parts can fill, because BPF wants a power of two to index it.
+ */
+#define SAMPLE_SMALL_FRAMES 40
+#define SAMPLE_LARGE_FRAMES 256
+
+struct sample_key {
+	__u64 start_boottime_ns; /* of the thread group's leader */
+	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
+	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
+	__u64 stack_hash;   /* over both parts and their lengths */
+	__u32 tgid;	    /* as the agent's /proc shows it */
+	__u32 end;	    /* enum sample_end */
+};
+_Static_assert(sizeof(struct sample_key) == 40, "key of the stack maps");
+_Static_assert(__builtin_offsetof(struct sample_key, end) == 36, "no padding: it is hashed");
+
+struct sample_head {
+	__u64 count;
+	char comm[16]; /* of the leader, when this stack was first seen */
+	__u32 n_kernel;
+	__u32 n_user;
+};
+
+/* Kernel pcs first, then user pcs, each innermost first. The slots behind them are rubbish. */
+struct sample_small {
+	struct sample_head head;
+	__u64 frames[SAMPLE_SMALL_FRAMES];
+};
+_Static_assert(sizeof(struct sample_small) == 352, "value of the small stack maps");
+
+struct sample_large {
+	struct sample_head head;
+	__u64 frames[SAMPLE_LARGE_FRAMES];
+};
+_Static_assert(sizeof(struct sample_large) == 2080, "value of the large stack maps");
+_Static_assert(__builtin_offsetof(struct sample_large, frames) == 32 &&
+		       __builtin_offsetof(struct sample_small, frames) == 32,
+	       "a small value is the beginning of a large one");
+_Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= SAMPLE_LARGE_FRAMES,
+	       "both parts fit");
+
+#endif

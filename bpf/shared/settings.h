@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_SETTINGS_H
+#define PODPROF_BPF_SHARED_SETTINGS_H
+
+/* What user space writes into the programs' read-only data before they are loaded. */
+
+#include "lib/types.h"
+
+/*
+ * The version 1 hierarchy whose cgroup id goes into a sample, named by a controller that is mounted
+ * there (hierarchies without a controller, such as name=systemd, cannot be found from a task
+ * without a walk). A controller that this kernel has not got gives the id 0.
+ */
+enum settings_v1 {
+	SETTINGS_V1_NONE, /* only the unified hierarchy is walked */
+	SETTINGS_V1_MEMORY,
+	SETTINGS_V1_PIDS,
+	SETTINGS_V1_CPU,
+	SETTINGS_V1_CPUACCT,
+	SETTINGS_V1_CPUSET,
+	SETTINGS_V1_DEVICES,
+	SETTINGS_V1_FREEZER,
+	SETTINGS_V1_BLKIO,
+	SETTINGS_V1_PERF_EVENT,
+	SETTINGS_V1_MAX,
+};
+
+struct settings {
+	__u32 v1_controller; /* enum settings_v1 */
+	__u32 kernel_stacks; /* 1: with the kernel half */
+	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct settings) == 16, "read-only data of the programs");
+
+/* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
+#define SETTINGS_PIDNS_INIT 0xeffffffcu
+
+#endif
