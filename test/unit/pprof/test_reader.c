@@ -552,7 +552,7 @@ static const struct go_row go_rows[] = {
 	{"go_heap",
 	 {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"},
 	 "space",
-	 "inuse_space",
+	 "",
 	 70,
 	 519925},
 	{"go_mutex", {"contentions", "delay"}, "contentions", "", 1, 257580486},
