@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libcurl's multi interface on our loop. libcurl tells which sockets it waits for and when it wants
+ * to be called for the sake of time; the loop tells libcurl what happened:
+ *
+ *	http_on_socket()   libcurl: watch this socket    -> loop_add_fd()
+ *	http_on_timer()    libcurl: call me in N ms      -> loop_arm()
+ *	socket_ready(), timer_due()  the loop            -> curl_multi_socket_action()
+ *
+ * Finished transfers are collected after each curl_multi_socket_action() and not inside libcurl's
+ * callbacks, because libcurl must not be called from there.
+ *
+ * See curl_multi_socket_action(3). CURLOPT_PROTOCOLS_STR sets the floor: libcurl 7.85.
+ */
+#include "base/http.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "version.h"
+
+/* Idle connections kept: one for each server that a node agent talks to, with room. */
+#define HTTP_CONNECTIONS_MAX   8L
+/* What a server may ask us to wait is cut here, so that it cannot overflow; a day is far beyond
+ * what anyone waits. */
+#define HTTP_RETRY_AFTER_MAX_S 86400
+
+struct http {
+	struct loop *loop;
+	CURLM *multi;
+	struct loop_source *timer;
+	struct http_call *calls;
+};
+
+struct http_call {
+	struct http *http;
+	struct http_call *prev, *next; /* http->calls */
+	CURL *easy;
+	struct curl_slist *headers;
+	struct buf body;
+	bool body_cut; /* the reply was longer than HTTP_REPLY_MAX and was not read to its end */
+	char error[CURL_ERROR_SIZE];
+	http_done_fn done;
+	void *ctx;
+};
+
+static void http_collect(struct http *http);
+
+/* ---- the loop calls */
+
+static void socket_ready(void *ctx, int fd, uint32_t events)
+{
+	struct http *http = ctx;
+	int mask = 0, running;
+
+	if (events & EPOLLIN)
+		mask |= CURL_CSELECT_IN;
+	if (events & EPOLLOUT)
+		mask |= CURL_CSELECT_OUT;
+	if (events & (EPOLLERR | EPOLLHUP))
+		mask |= CURL_CSELECT_ERR;
+	/* Its errors end up as errors of the calls concerned. */
+	(void)curl_multi_socket_action(http->multi, fd, mask, &running);
+	http_collect(http);
+}
+
+static void timer_due(void *ctx)
+{
+	struct http *http = ctx;
+	int running;
+
+	(void)curl_multi_socket_action(http->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+	http_collect(http);
+}
+
+/* ---- libcurl calls; -1 makes it give up on everything under way */
+
+static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
+{
+	struct loop_source *source = socket_ctx;
+	struct http *http = ctx;
+	uint32_t events = 0;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		loop_remove(source);
+		(void)curl_multi_assign(http->multi, fd, NULL);
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		events |= EPOLLIN;
+	if (what & CURL_POLL_OUT)
+		events |= EPOLLOUT;
+	if (source)
+		return loop_change_fd(source, events) < 0 ? -1 : 0;
+	if (loop_add_fd(http->loop, fd, events, socket_ready, http, &source) < 0)
+		return -1;
+	return curl_multi_assign(http->multi, fd, source) == CURLM_OK ? 0 : -1;
+}
+
+static int http_on_timer(CURLM *multi, long timeout_ms, void *ctx)
+{
+	struct http *http = ctx;
+	int r;
+
+	(void)multi;
+	if (timeout_ms < 0)
+		r = loop_disarm(http->timer);
+	else
+		r = loop_arm(http->timer, (uint64_t)timeout_ms * NSEC_PER_MSEC, 0);
+	return r < 0 ? -1 : 0;
+}
+
+static size_t call_on_body(char *data, size_t size, size_t n, void *ctx)
+{
+	struct http_call *call = ctx;
+	size_t room = call->body.max - call->body.len, take = n < room ? n : room;
+
+	(void)size; /* always 1 */
+	if (take < n)
+		call->body_cut = true;
+	if (buf_append(&call->body, data, take))
+		return CURL_WRITEFUNC_ERROR;
+	return take; /* less than @n ends the transfer */
+}
+
+/* ---- one call */
+
+static void call_free(struct http_call *call)
+{
+	if (!call)
+		return;
+	curl_easy_cleanup(call->easy);
+	curl_slist_free_all(call->headers);
+	buf_deinit(&call->body);
+	free(call);
+}
+DEFINE_CLEANUP(struct http_call *, call_freep, call_free);
+
+static void call_unlink(struct http_call *call)
+{
+	struct http *http = call->http;
+
+	(void)curl_multi_remove_handle(http->multi, call->easy);
+	if (call->prev)
+		call->prev->next = call->next;
+	else
+		http->calls = call->next;
+	if (call->next)
+		call->next->prev = call->prev;
+}
+
+static bool call_set_headers(struct http_call *call, const struct http_request *request)
+{
+	/* "Expect:" with nothing behind it: do not ask for permission to send the body, which
+	 * costs a round trip and confuses some proxies. */
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+
+	for (size_t i = 0; list && i < request->n_headers; i++) {
+		struct curl_slist *longer = curl_slist_append(list, request->headers[i]);
+
+		if (!longer) {
+			curl_slist_free_all(list);
+			return false;
+		}
+		list = longer;
+	}
+	call->headers = list;
+	return list && curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, list) == CURLE_OK;
+}
+
+static bool set_str(CURL *easy, CURLoption option, const char *value)
+{
+	return !value || curl_easy_setopt(easy, option, value) == CURLE_OK;
+}
+
+static bool set_long(CURL *easy, CURLoption option, long value)
+{
+	return curl_easy_setopt(easy, option, value) == CURLE_OK;
+}
+
+static bool call_set_auth(CURL *easy, const struct http_request *request)
+{
+	if (request->user)
+		return set_long(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC) &&
+		       set_str(easy, CURLOPT_USERNAME, request->user) &&
+		       set_str(easy, CURLOPT_PASSWORD, request->password);
+	if (request->bearer)
+		return set_long(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER) &&
+		       set_str(easy, CURLOPT_XOAUTH2_BEARER, request->bearer);
+	return true;
+}
+
+static bool call_set_body(CURL *easy, const struct http_request *request)
+{
+	if (!request->body)
+		return set_long(easy, CURLOPT_HTTPGET, 1);
+	return set_long(easy, CURLOPT_POST, 1) &&
+	       curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body) == CURLE_OK &&
+	       curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body_len) ==
+		       CURLE_OK;
+}
+
+static bool call_set_limits(CURL *easy, const struct http_request *request)
+{
+	return set_str(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+	       set_long(easy, CURLOPT_FOLLOWLOCATION, 0) && set_long(easy, CURLOPT_NOSIGNAL, 1) &&
+	       set_long(easy, CURLOPT_CONNECTTIMEOUT_MS,
+			(long)(request->connect_ns / NSEC_PER_MSEC)) &&
+	       set_long(easy, CURLOPT_TIMEOUT_MS, (long)(request->total_ns / NSEC_PER_MSEC));
+}
+
+static bool call_set_callbacks(struct http_call *call)
+{
+	return curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->error) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
+}
+
+static bool call_set(struct http_call *call, const struct http_request *request)
+{
+	return set_str(call->easy, CURLOPT_URL, request->url) &&
+	       set_str(call->easy, CURLOPT_USERAGENT, "podprof/" PODPROF_VERSION) &&
+	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
+	       call_set_auth(call->easy, request) && call_set_body(call->easy, request) &&
+	       call_set_limits(call->easy, request) && call_set_headers(call, request) &&
+	       call_set_callbacks(call);
+}
+
+int http_start(struct http *http, const struct http_request *request, http_done_fn done, void *ctx,
+	       struct http_call **ret)
+{
+	_cleanup_(call_freep) struct http_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return -ENOMEM;
+	buf_init(&call->body, HTTP_REPLY_MAX);
+	call->http = http;
+	call->done = done;
+	call->ctx = ctx;
+	call->easy = curl_easy_init();
+	/* No memory is the only thing that can go wrong with options that libcurl knows. */
+	if (!call->easy || !call_set(call, request))
+		return -ENOMEM;
+	if (curl_multi_add_handle(http->multi, call->easy) != CURLM_OK)
+		return -ENOMEM;
+	call->next = http->calls;
+	if (call->next)
+		call->next->prev = call;
+	http->calls = call;
+	*ret = take_ptr(call);
+	return 0;
+}
+
+void http_cancel(struct http_call *call)
+{
+	if (!call)
+		return;
+	call_unlink(call);
+	call_free(call);
+}
+
+static uint64_t call_retry_after_ns(CURL *easy)
+{
+	curl_off_t s = 0;
+
+	/* libcurl reads both forms, a number and a date; a date in the past comes out negative. */
+	if (curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &s) != CURLE_OK || s < 0)
+		return 0;
+	if (s > HTTP_RETRY_AFTER_MAX_S)
+		s = HTTP_RETRY_AFTER_MAX_S;
+	return (uint64_t)s * NSEC_PER_SEC;
+}
+
+static void call_finish(struct http_call *call, CURLcode code)
+{
+	bool whole = code == CURLE_OK || (code == CURLE_WRITE_ERROR && call->body_cut);
+	struct http_reply reply = {
+		.error = call->error[0] ? call->error : curl_easy_strerror(code),
+		.timed_out = code == CURLE_OPERATION_TIMEDOUT,
+		.retry_after_ns = call_retry_after_ns(call->easy),
+		.body = call->body.data ? call->body.data : "",
+		.body_len = call->body.len,
+	};
+
+	/* A reply that breaks off has a status too, but was not meant to end there. */
+	if (whole)
+		(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &reply.status);
+	call_unlink(call);
+	call->done(call->ctx, &reply);
+	call_free(call);
+}
+
+static void http_collect(struct http *http)
+{
+	CURLMsg *msg;
+	int left;
+
+	while ((msg = curl_multi_info_read(http->multi, &left))) {
+		char *call = NULL;
+
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		/* @msg dies with the handle, so what is needed of it is taken first. */
+		if (curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call) == CURLE_OK)
+			call_finish((struct http_call *)(void *)call, msg->data.result);
+	}
+}
+
+/* ---- all of them */
+
+static bool http_set(struct http *http)
+{
+	return curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, http_on_socket) ==
+		       CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, http_on_timer) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http) == CURLM_OK &&
+	       curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, HTTP_CONNECTIONS_MAX) ==
+		       CURLM_OK;
+}
+
+DEFINE_CLEANUP(struct http *, http_freep, http_free);
+
+int http_new(struct loop *loop, struct http **ret)
+{
+	_cleanup_(http_freep) struct http *http = NULL;
+	int r;
+
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -ENOMEM;
+	http = calloc(1, sizeof(*http));
+	if (!http) {
+		curl_global_cleanup();
+		return -ENOMEM;
+	}
+	http->loop = loop;
+	/* OpenSSL writes to sockets without MSG_NOSIGNAL: a server that hangs up must not end us.
+	 */
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = loop_add_timer(loop, timer_due, http, &http->timer);
+	if (r < 0)
+		return r;
+	http->multi = curl_multi_init();
+	if (!http->multi || !http_set(http))
+		return -ENOMEM;
+	*ret = take_ptr(http);
+	return 0;
+}
+
+void http_free(struct http *http)
+{
+	if (!http)
+		return;
+	while (http->calls)
+		http_cancel(http->calls);
+	/* Closes the idle connections, and http_on_socket() hears of it: the timer goes after it.
+	 */
+	curl_multi_cleanup(http->multi);
+	loop_remove(http->timer);
+	free(http);
+	curl_global_cleanup();
+}
+
+bool http_value_ok(const char *value)
+{
+	for (; *value; value++)
+		if ((unsigned char)*value < ' ' || (unsigned char)*value > '~')
+			return false;
+	return true;
+}
