@@ -57,7 +57,7 @@ void export_submit(struct export *e, struct profile *profile);
 /* Write or send what is left, until done or @timeout_ns; then calls @done. For the end of the run.
  */
 void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx);
-/* A metric_collect_fn. */
-void export_collect(void *e, struct metric_sink *sink);
+/* A metric_collect_fn; @ctx is the struct export. */
+void export_collect(void *ctx, struct metric_sink *sink);
 
 #endif

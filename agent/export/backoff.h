@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_BACKOFF_H
+#define PODPROF_EXPORT_BACKOFF_H
+
+#include <stdint.h>
+
+#include "base/nsec.h"
+
+#define BACKOFF_FIRST_NS (500 * NSEC_PER_MSEC)
+#define BACKOFF_MAX_NS	 (300 * NSEC_PER_SEC)
+
+/* How long to wait after each failure in a row. {0} is the beginning. */
+struct backoff {
+	unsigned int failures;
+};
+
+/**
+ * backoff_next() - the wait after one more failure
+ * @random:         64 random bits
+ * @retry_after_ns: what the server asked for; 0 for nothing
+ *
+ * Anything up to a bound that doubles from BACKOFF_FIRST_NS to BACKOFF_MAX_NS ("full jitter": many
+ * nodes that failed together come back spread out), on top of what the server asked for. That is
+ * cut at BACKOFF_MAX_NS, too.
+ */
+uint64_t backoff_next(struct backoff *b, uint64_t random, uint64_t retry_after_ns);
+
+static inline void backoff_reset(struct backoff *b)
+{
+	b->failures = 0;
+}
+
+#endif

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The form is one flag's value, because a destination is repeated as a whole:
+ *
+ *	pyroscope=https://example.org/base,tenant=team-a,bearer-token-file=/run/secrets/token
+ *
+ * The URL ends at the first comma, so a comma inside it is written %2C; values cannot contain one.
+ * Secrets are never part of it: command lines are public on a machine (/proc/PID/cmdline), so
+ * passwords and tokens are named by file or environment variable, and a URL with a password in it
+ * is refused. Files are read again for each request: Kubernetes replaces the files of a secret
+ *under us when it is rotated.
+ */
+#include "export/destination.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+
+#define DESTINATION_ERROR_MAX 1024
+
+/* Pyroscope takes what is up to an hour old by its own clock; a minute is left for clocks that
+ * differ and for the way there. */
+#define PYROSCOPE_MAX_AGE_NS (59 * (60 * NSEC_PER_SEC))
+
+static const struct destination_kind kinds[] = {
+	{"pyroscope", "/push.v1.PusherService/Push", PYROSCOPE_MAX_AGE_NS, true},
+};
+
+const char destination_help[] =
+	"  --destination KIND=URL[,KEY=VALUE...]   send profiles there; repeatable\n"
+	"      KIND is pyroscope; URL is the server's base address, http or https\n"
+	"      tenant=NAME               sent as X-Scope-OrgID; also tenant-file, tenant-env\n"
+	"      basic-auth-user=NAME      with basic-auth-password-file=PATH or\n"
+	"                                basic-auth-password-env=VARIABLE\n"
+	"      bearer-token-file=PATH    or bearer-token-env=VARIABLE\n"
+	"      ca-file=PATH              trust these certificates (PEM) instead of the system's\n"
+	"      Files are read again for each request. A comma inside the URL is written %2C.\n"
+	"      https_proxy, http_proxy and no_proxy in the environment are honoured.\n";
+
+/* ---- errors */
+
+/* A password may have got into the text by mistake, so an error never repeats all of it. */
+static int wrong(char **ret_error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int wrong(char **ret_error, const char *format, ...)
+{
+	char *error;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&error, format, args);
+	va_end(args);
+	if (n < 0)
+		return -ENOMEM;
+	*ret_error = error;
+	return 1;
+}
+
+/* ---- kinds */
+
+static const struct destination_kind *kind_find(const struct text *name)
+{
+	for (size_t i = 0; i < array_size(kinds); i++)
+		if (text_is(name, kinds[i].name))
+			return &kinds[i];
+	return NULL;
+}
+
+static int kind_unknown(const struct text *name, char **ret_error)
+{
+	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
+
+	for (size_t i = 0; i < array_size(kinds); i++)
+		if (buf_printf(&list, "%s%s", i ? ", " : "", kinds[i].name))
+			return -ENOMEM;
+	/* A URL without a kind ends up here too, and it may have a password in it. */
+	if (text_empty(name) || memchr(name->p, ':', text_len(name)))
+		return wrong(ret_error,
+			     "a destination has no kind before its URL; write KIND=URL with KIND "
+			     "one of: %s",
+			     list.data);
+	return wrong(ret_error, "destination kind '%.*s' is not known; there are: %s",
+		     (int)text_len(name), name->p, list.data);
+}
+
+/* ---- the URL */
+
+static void curlu_freep(CURLU **u)
+{
+	curl_url_cleanup(*u);
+}
+
+static void curl_strp(char **s)
+{
+	curl_free(*s);
+}
+
+static bool url_has(CURLU *u, CURLUPart part)
+{
+	_cleanup_(curl_strp) char *s = NULL;
+
+	return curl_url_get(u, part, &s, 0) == CURLUE_OK && s;
+}
+
+static int url_check(CURLU *u, const char *kind, const char *url, char **ret_error)
+{
+	CURLUcode code = curl_url_set(u, CURLUPART_URL, url, CURLU_NON_SUPPORT_SCHEME);
+	_cleanup_(curl_strp) char *scheme = NULL;
+
+	if (code != CURLUE_OK)
+		return wrong(ret_error,
+			     "destination %s: the address is not a URL (%s); write it like "
+			     "%s=http://HOST:PORT",
+			     kind, curl_url_strerror(code), kind);
+	if (curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK)
+		return -ENOMEM;
+	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+		return wrong(
+			ret_error,
+			"destination %s: the URL's scheme '%s' is not supported; use http or https",
+			kind, scheme);
+	if (url_has(u, CURLUPART_USER) || url_has(u, CURLUPART_PASSWORD))
+		return wrong(
+			ret_error,
+			"destination %s: the URL contains a user or password, which everybody on "
+			"the node could read; use basic-auth-user and basic-auth-password-file",
+			kind);
+	if (url_has(u, CURLUPART_QUERY) || url_has(u, CURLUPART_FRAGMENT))
+		return wrong(ret_error,
+			     "destination %s: the URL has a part after '?' or '#', but a path is "
+			     "appended to it; give the server's base address",
+			     kind);
+	return 0;
+}
+
+static int url_host(CURLU *u, char **ret)
+{
+	_cleanup_(curl_strp) char *host = NULL;
+	_cleanup_(curl_strp) char *port = NULL;
+
+	if (curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
+		return -ENOMEM;
+	(void)curl_url_get(u, CURLUPART_PORT, &port, 0); /* there need not be one */
+	return asprintf(ret, "%s%s%s", host, port ? ":" : "", port ? port : "") < 0 ? -ENOMEM : 0;
+}
+
+static int destination_set_url(struct destination *d, struct text url, char **ret_error)
+{
+	_cleanup_(curlu_freep) CURLU *u = curl_url();
+	_cleanup_(freep) char *base = NULL;
+	int r;
+
+	while (text_suffix(&url, "/"))
+		;
+	base = text_dup(url);
+	if (!u || !base)
+		return -ENOMEM;
+	r = url_check(u, d->kind->name, base, ret_error);
+	if (r)
+		return r;
+	r = url_host(u, &d->host);
+	if (r < 0)
+		return r;
+	return asprintf(&d->url, "%s%s", base, d->kind->path) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- the keys */
+
+enum key {
+	KEY_USER,
+	KEY_PASSWORD_FILE,
+	KEY_PASSWORD_ENV,
+	KEY_BEARER_FILE,
+	KEY_BEARER_ENV,
+	KEY_TENANT,
+	KEY_TENANT_FILE,
+	KEY_TENANT_ENV,
+	KEY_CA_FILE,
+	KEY_MAX,
+};
+
+static const char *const key_names[KEY_MAX] = {
+	[KEY_USER] = "basic-auth-user",
+	[KEY_PASSWORD_FILE] = "basic-auth-password-file",
+	[KEY_PASSWORD_ENV] = "basic-auth-password-env",
+	[KEY_BEARER_FILE] = "bearer-token-file",
+	[KEY_BEARER_ENV] = "bearer-token-env",
+	[KEY_TENANT] = "tenant",
+	[KEY_TENANT_FILE] = "tenant-file",
+	[KEY_TENANT_ENV] = "tenant-env",
+	[KEY_CA_FILE] = "ca-file",
+};
+
+static char **key_place(struct destination *d, enum key key)
+{
+	switch (key) {
+	case KEY_USER:
+		return &d->user;
+	case KEY_PASSWORD_FILE:
+		return &d->password.file;
+	case KEY_PASSWORD_ENV:
+		return &d->password.env;
+	case KEY_BEARER_FILE:
+		return &d->bearer.file;
+	case KEY_BEARER_ENV:
+		return &d->bearer.env;
+	case KEY_TENANT:
+		return &d->tenant.value;
+	case KEY_TENANT_FILE:
+		return &d->tenant.file;
+	case KEY_TENANT_ENV:
+		return &d->tenant.env;
+	case KEY_CA_FILE:
+		return &d->ca_file;
+	case KEY_MAX:
+		break;
+	}
+	return NULL;
+}
+
+static bool key_is_env(enum key key)
+{
+	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV;
+}
+
+static int key_unknown(const struct destination *d, const struct text *key, char **ret_error)
+{
+	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
+
+	for (size_t i = 0; i < KEY_MAX; i++)
+		if (buf_printf(&list, "%s%s", i ? ", " : "", key_names[i]))
+			return -ENOMEM;
+	return wrong(ret_error, "destination %s: key '%.*s' is not known; there are: %s",
+		     d->kind->name, (int)text_len(key), key->p, list.data);
+}
+
+static int destination_set_key(struct destination *d, enum key key, struct text value,
+			       char **ret_error)
+{
+	char **place = key_place(d, key);
+
+	if (text_empty(&value))
+		return wrong(ret_error, "destination %s: %s has no value; write %s=VALUE",
+			     d->kind->name, key_names[key], key_names[key]);
+	if (*place)
+		return wrong(ret_error, "destination %s: %s is given twice; give it once",
+			     d->kind->name, key_names[key]);
+	*place = text_dup(value);
+	if (!*place)
+		return -ENOMEM;
+	if (key_is_env(key) && !getenv(*place))
+		return wrong(ret_error,
+			     "destination %s: %s names the environment variable %s, which is not "
+			     "set; set it or use a file",
+			     d->kind->name, key_names[key], *place);
+	if ((key == KEY_USER || key == KEY_TENANT) && !http_value_ok(*place))
+		return wrong(
+			ret_error,
+			"destination %s: %s is not printable ASCII and cannot stand in an HTTP "
+			"header; correct it",
+			d->kind->name, key_names[key]);
+	return 0;
+}
+
+static int destination_set_pair(struct destination *d, struct text pair, char **ret_error)
+{
+	struct text name = pair;
+
+	if (!text_until(&pair, '=', &name))
+		name = pair; /* between two commas, where no key has that name either */
+	for (int key = 0; key < KEY_MAX; key++)
+		if (text_is(&name, key_names[key]))
+			return destination_set_key(d, (enum key)key, pair, ret_error);
+	return key_unknown(d, &name, ret_error);
+}
+
+static bool secret_is_set(const struct secret *secret)
+{
+	return secret->value || secret->file || secret->env;
+}
+
+static bool secret_is_ambiguous(const struct secret *secret)
+{
+	return !!secret->value + !!secret->file + !!secret->env > 1;
+}
+
+/* What does not go together. */
+static int destination_check(const struct destination *d, char **ret_error)
+{
+	const char *kind = d->kind->name;
+
+	if (secret_is_ambiguous(&d->password) || secret_is_ambiguous(&d->bearer) ||
+	    secret_is_ambiguous(&d->tenant))
+		return wrong(ret_error,
+			     "destination %s: the same password, token or tenant is given in two "
+			     "ways; keep one of them",
+			     kind);
+	if ((d->user || secret_is_set(&d->password)) && secret_is_set(&d->bearer))
+		return wrong(ret_error,
+			     "destination %s: basic-auth-* and bearer-token-* exclude each other; "
+			     "keep one of them",
+			     kind);
+	if (!d->user != !secret_is_set(&d->password))
+		return wrong(ret_error, "destination %s: basic authentication lacks its %s; add %s",
+			     kind, d->user ? "password" : "user",
+			     d->user ? "basic-auth-password-file=PATH" : "basic-auth-user=NAME");
+	if (d->user && strchr(d->user, ':'))
+		return wrong(ret_error,
+			     "destination %s: basic-auth-user contains ':', which HTTP does not "
+			     "allow in a user name; remove it",
+			     kind);
+	return 0;
+}
+
+/* ---- all of it */
+
+static void secret_deinit(struct secret *secret)
+{
+	free(secret->value);
+	free(secret->file);
+	free(secret->env);
+}
+
+void destination_free(struct destination *d)
+{
+	if (!d)
+		return;
+	free(d->url);
+	free(d->host);
+	free(d->user);
+	secret_deinit(&d->password);
+	secret_deinit(&d->bearer);
+	secret_deinit(&d->tenant);
+	free(d->ca_file);
+	free(d);
+}
+DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
+
+int destination_new(const char *spec, struct destination **ret, char **ret_error)
+{
+	_cleanup_(destination_freep) struct destination *d = calloc(1, sizeof(*d));
+	struct text rest = text_of(spec), name = rest, url = text_of(""), pair;
+	int r;
+
+	if (!d)
+		return -ENOMEM;
+	d->kind = text_until(&rest, '=', &name) ? kind_find(&name) : NULL;
+	if (!d->kind)
+		return kind_unknown(&name, ret_error);
+	if (!text_until(&rest, ',', &url))
+		url = rest; /* nothing, which is said to be no URL */
+	r = destination_set_url(d, url, ret_error);
+	while (!r && text_until(&rest, ',', &pair))
+		r = destination_set_pair(d, pair, ret_error);
+	if (!r)
+		r = destination_check(d, ret_error);
+	if (r)
+		return r;
+	*ret = take_ptr(d);
+	return 0;
+}
+
+/* ---- secrets */
+
+void secret_forget(char *value)
+{
+	if (!value)
+		return;
+	explicit_bzero(value, strlen(value));
+	free(value);
+}
+
+static int secret_read_file(const char *path, struct buf *b)
+{
+	/* The user's own path, wherever it leads: a secret's file in a pod is a symbolic link. */
+	static const struct root anywhere = {.fd = AT_FDCWD};
+	int r = root_read(&anywhere, path, b);
+
+	if (r == -ENOMEM)
+		return r;
+	if (r == ROOT_TOO_LARGE)
+		return SECRET_MALFORMED;
+	return r ? SECRET_UNREADABLE : SECRET_OK;
+}
+
+static int secret_read_env(const char *name, struct buf *b)
+{
+	const char *value = getenv(name);
+	int r = value ? buf_puts(b, value) : 0;
+
+	if (r)
+		return r < 0 ? r : SECRET_MALFORMED;
+	return value ? SECRET_OK : SECRET_UNREADABLE;
+}
+
+/* A buf that grows leaves copies behind on the heap; one that begins at its full size does not. */
+static int secret_fill(const struct secret *secret, struct buf *b)
+{
+	char *room;
+	int r = buf_reserve(b, SECRET_MAX, &room);
+
+	if (r)
+		return r;
+	if (secret->file)
+		return secret_read_file(secret->file, b);
+	if (secret->env)
+		return secret_read_env(secret->env, b);
+	return buf_puts(b, secret->value);
+}
+
+int secret_read(const struct secret *secret, char **ret)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(SECRET_MAX);
+	struct text t;
+	char *value;
+	int r = 0;
+
+	if (!secret_is_set(secret)) {
+		*ret = NULL;
+		return 0;
+	}
+	r = secret_fill(secret, &b);
+	if (!r) {
+		t = text_of_bytes(b.data, b.len);
+		while (text_suffix(&t, "\n") || text_suffix(&t, "\r"))
+			;
+		b.data[text_len(&t)] = '\0';
+		if (strlen(b.data) != text_len(&t) || text_empty(&t) || !http_value_ok(b.data))
+			r = SECRET_MALFORMED;
+	}
+	value = r ? NULL : strdup(b.data);
+	if (!r && !value)
+		r = -ENOMEM;
+	if (b.data)
+		explicit_bzero(b.data, b.cap);
+	if (!r)
+		*ret = value;
+	return r;
+}

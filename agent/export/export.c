@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The fan-out: each finished profile becomes a parcel that every destination's outbox refers to,
+ * and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
+ */
+#include "export/export.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "export/destination.h"
+#include "export/outbox.h"
+#include "export/sender.h"
+
+/* One destination with what belongs to it. @name is the metrics' label. */
+struct route {
+	struct destination *destination;
+	char *name;
+	struct outbox box;
+	struct sender *sender;
+};
+
+/**
+ * @routes: does not move: the outboxes are linked
+ * @flushed: export_flush() was called and has not ended; its callback
+ */
+struct export
+{
+	struct loop *loop;
+	struct http *http;
+	struct outbox_budget budget;
+	struct route *routes;
+	size_t n_routes;
+	struct loop_source *flush_timer;
+	void (*flushed)(void *ctx);
+	void *flush_ctx;
+};
+
+void profile_free(struct profile *profile)
+{
+	if (!profile)
+		return;
+	labels_deinit(&profile->labels);
+	free(profile->pprof);
+	free(profile->pprof_delta);
+	free(profile);
+}
+
+const char *profile_kind_name(enum profile_kind kind)
+{
+	static const char *const names[PROFILE_KIND_MAX] = {
+		[PROFILE_CPU] = "cpu",
+		[PROFILE_GO_HEAP] = "go_heap",
+	};
+
+	return names[kind];
+}
+
+/* ---- the end of the run */
+
+static bool export_is_idle(const struct export *e)
+{
+	for (size_t i = 0; i < e->n_routes; i++)
+		if (!sender_is_idle(e->routes[i].sender))
+			return false;
+	return true;
+}
+
+static void flush_due(void *ctx)
+{
+	struct export *e = ctx;
+	void (*flushed)(void *ctx) = take_ptr(e->flushed);
+
+	if (flushed)
+		flushed(e->flush_ctx);
+}
+
+/* By the timer, because the callback may free all this and the caller may be a sender. */
+static void route_idle(void *ctx)
+{
+	struct export *e = ctx;
+
+	if (e->flushed && export_is_idle(e))
+		(void)loop_arm(e->flush_timer, 0, 0);
+}
+
+void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx)
+{
+	e->flushed = done;
+	e->flush_ctx = ctx;
+	for (size_t i = 0; i < e->n_routes; i++)
+		sender_hurry(e->routes[i].sender);
+	(void)loop_arm(e->flush_timer, export_is_idle(e) ? 0 : timeout_ns, 0);
+}
+
+/* ---- destinations */
+
+/* How many other destinations are of the kind of @d, and how many before it have its host too. */
+static void count_alike(const struct export *e, const struct destination *d, size_t *ret_kind,
+			size_t *ret_host)
+{
+	bool before = true;
+
+	*ret_kind = *ret_host = 0;
+	for (size_t i = 0; i < e->n_routes; i++) {
+		const struct destination *other = e->routes[i].destination;
+
+		if (other == d) {
+			before = false;
+		} else if (other->kind == d->kind) {
+			*ret_kind += 1;
+			*ret_host += before && strcmp(other->host, d->host) == 0;
+		}
+	}
+}
+
+/* "pyroscope"; "pyroscope:HOST" if there are several; "pyroscope:HOST#2" if that is not enough. */
+static int route_name(const struct export *e, const struct destination *d, char **ret)
+{
+	size_t same_kind, same_host;
+	int n;
+
+	count_alike(e, d, &same_kind, &same_host);
+	if (!same_kind)
+		n = asprintf(ret, "%s", d->kind->name);
+	else if (!same_host)
+		n = asprintf(ret, "%s:%s", d->kind->name, d->host);
+	else
+		n = asprintf(ret, "%s:%s#%zu", d->kind->name, d->host, same_host + 1);
+	return n < 0 ? -ENOMEM : 0;
+}
+
+static int route_start(struct export *e, struct route *route)
+{
+	struct sender_opts opts = {
+		.loop = e->loop,
+		.http = e->http,
+		.destination = route->destination,
+		.box = &route->box,
+		.idle = route_idle,
+		.ctx = e,
+	};
+	int r = route_name(e, route->destination, &route->name);
+
+	if (r < 0)
+		return r;
+	opts.name = route->name;
+	return sender_new(&opts, &route->sender);
+}
+
+static int export_read_destinations(struct export *e, const struct export_opts *opts,
+				    char **ret_error)
+{
+	e->routes = calloc(opts->n_destinations + 1, sizeof(*e->routes)); /* + 1: not of size 0 */
+	if (!e->routes)
+		return -ENOMEM;
+	for (size_t i = 0; i < opts->n_destinations; i++) {
+		struct route *route = &e->routes[i];
+		int r = destination_new(opts->destinations[i], &route->destination, ret_error);
+
+		if (r)
+			return r;
+		outbox_init(&route->box, &e->budget, route->destination->kind);
+		e->n_routes++;
+	}
+	return 0;
+}
+
+/* After all destinations are known: their names depend on each other. */
+static int export_start_routes(struct export *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < e->n_routes; i++)
+		r = route_start(e, &e->routes[i]);
+	return r;
+}
+
+/* ---- all of it */
+
+DEFINE_CLEANUP(struct export *, export_freep, export_free);
+
+int export_new(const struct export_opts *opts, struct export **ret, char **ret_error)
+{
+	_cleanup_(export_freep) struct export *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->loop = opts->loop;
+	e->budget.max_bytes = opts->queue_bytes;
+	r = export_read_destinations(e, opts, ret_error);
+	if (!r)
+		r = http_new(opts->loop, &e->http);
+	if (!r)
+		r = loop_add_timer(opts->loop, flush_due, e, &e->flush_timer);
+	if (!r)
+		r = export_start_routes(e);
+	if (r)
+		return r;
+	*ret = take_ptr(e);
+	return 0;
+}
+
+void export_free(struct export *e)
+{
+	if (!e)
+		return;
+	for (size_t i = 0; i < e->n_routes; i++) {
+		struct route *route = &e->routes[i];
+
+		sender_free(route->sender);
+		outbox_deinit(&route->box);
+		destination_free(route->destination);
+		free(route->name);
+	}
+	free(e->routes);
+	loop_remove(e->flush_timer);
+	http_free(e->http);
+	free(e);
+}
+
+static void export_queue(struct export *e, struct parcel *parcel)
+{
+	for (size_t i = 0; i < e->n_routes; i++) {
+		struct route *route = &e->routes[i];
+
+		outbox_push(&route->box, parcel, nsec_wall());
+		sender_wake(route->sender);
+	}
+}
+
+void export_submit(struct export *e, struct profile *profile)
+{
+	struct parcel *parcel;
+
+	if (!e->n_routes) {
+		profile_free(profile);
+		return;
+	}
+	if (parcel_new(&e->budget, profile, &parcel) < 0) {
+		for (size_t i = 0; i < e->n_routes; i++)
+			outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
+		profile_free(profile);
+		return;
+	}
+	export_queue(e, parcel);
+	parcel_unref(parcel);
+}
+
+/* ---- metrics */
+
+static void collect_outcomes(const struct export *e, struct metric_sink *sink,
+			     const struct metric_family_desc *family, bool payload)
+{
+	metric_family(sink, family);
+	for (size_t i = 0; i < e->n_routes; i++) {
+		const struct route *route = &e->routes[i];
+
+		for (enum export_outcome o = 0; o < EXPORT_OUTCOME_MAX; o++) {
+			struct metric_label labels[] = {
+				{"destination", route->name},
+				{"outcome", export_outcome_name(o)},
+			};
+
+			metric_u64(sink, payload ? route->box.payload[o] : route->box.profiles[o],
+				   labels, array_size(labels));
+		}
+	}
+}
+
+void export_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc profiles = {
+		"podprof_export_profiles", METRIC_COUNTER,
+		"Profiles by destination and by how they ended; retried ones have not ended yet.",
+		NULL};
+	static const struct metric_family_desc bytes = {"podprof_export_bytes", METRIC_COUNTER,
+							"The same in bytes of compressed pprof.",
+							"bytes"};
+	static const struct metric_family_desc queue = {
+		"podprof_export_queue_bytes", METRIC_GAUGE,
+		"Memory held by profiles that wait for a destination or are on the way to it.",
+		"bytes"};
+	static const struct metric_family_desc limit = {
+		"podprof_export_queue_limit_bytes", METRIC_GAUGE,
+		"Ceiling of the queues of all destinations together.", "bytes"};
+	const struct export *e = ctx;
+
+	collect_outcomes(e, sink, &profiles, false);
+	collect_outcomes(e, sink, &bytes, true);
+	metric_family(sink, &queue);
+	for (size_t i = 0; i < e->n_routes; i++)
+		metric_u64(sink, outbox_bytes(&e->routes[i].box),
+			   &(struct metric_label){"destination", e->routes[i].name}, 1);
+	metric_family(sink, &limit);
+	metric_u64(sink, e->budget.max_bytes, NULL, 0);
+}

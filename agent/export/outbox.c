@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Backends are down for minutes and sometimes for hours; profiles are made every window all the
+ * same. What waits is bounded in two ways: by the age that the destination still accepts, and by
+ * the bytes of all outboxes together. Over the ceiling the oldest waiting profile goes, wherever it
+ * waits: that is the queue of the destination that is furthest behind, so a backend that works does
+ * not lose profiles to one that does not.
+ */
+#include "export/outbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "export/destination.h"
+#include "export/export.h"
+
+const char *export_outcome_name(enum export_outcome outcome)
+{
+	static const char *const names[EXPORT_OUTCOME_MAX] = {
+		[EXPORT_SENT] = "sent",
+		[EXPORT_RETRIED] = "retried",
+		[EXPORT_DROPPED_FULL] = "dropped_full",
+		[EXPORT_DROPPED_OLD] = "dropped_old",
+		[EXPORT_DROPPED_DENIED] = "dropped_denied",
+		[EXPORT_DROPPED_TOO_LARGE] = "dropped_too_large",
+		[EXPORT_DROPPED_REFUSED] = "dropped_refused",
+		[EXPORT_DROPPED_MEMORY] = "dropped_memory",
+		[EXPORT_DROPPED_STOPPED] = "dropped_stopped",
+	};
+
+	return names[outcome];
+}
+
+/* ---- parcels */
+
+/* RFC 9562 section 5.4: version 4, random. */
+static int uuid_make(char ret[PARCEL_ID_LEN + 1])
+{
+	unsigned char b[16];
+
+	if (getrandom(b, sizeof(b), 0) != sizeof(b))
+		return -errno;
+	b[6] = (b[6] & 0x0f) | 0x40;
+	b[8] = (b[8] & 0x3f) | 0x80;
+	snprintf(ret, PARCEL_ID_LEN + 1,
+		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+		 b[15]);
+	return 0;
+}
+
+static uint64_t profile_bytes(const struct profile *profile)
+{
+	uint64_t bytes = sizeof(struct parcel) + sizeof(*profile) + profile->pprof_len +
+			 profile->pprof_delta_len;
+
+	for (size_t i = 0; i < profile->labels.n; i++)
+		bytes += sizeof(struct label) + strlen(profile->labels.items[i].name) +
+			 strlen(profile->labels.items[i].value) + 2;
+	return bytes;
+}
+
+int parcel_new(struct outbox_budget *budget, struct profile *profile, struct parcel **ret)
+{
+	_cleanup_(freep) struct parcel *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	r = uuid_make(p->id);
+	if (r < 0)
+		return r;
+	p->refs = 1;
+	p->budget = budget;
+	p->profile = profile;
+	p->bytes = profile_bytes(profile);
+	p->seq = budget->seq++;
+	budget->used_bytes += p->bytes;
+	*ret = take_ptr(p);
+	return 0;
+}
+
+struct parcel *parcel_ref(struct parcel *p)
+{
+	p->refs++;
+	return p;
+}
+
+void parcel_unref(struct parcel *p)
+{
+	if (!p || --p->refs)
+		return;
+	p->budget->used_bytes -= p->bytes;
+	profile_free(p->profile);
+	free(p);
+}
+
+/* ---- lists */
+
+static void list_append(struct outbox_list *list, struct outbox_item *item)
+{
+	item->next = NULL;
+	if (list->last)
+		list->last->next = item;
+	else
+		list->first = item;
+	list->last = item;
+	list->n++;
+	list->bytes += item->parcel->bytes;
+}
+
+static struct outbox_item *list_pop(struct outbox_list *list)
+{
+	struct outbox_item *item = list->first;
+
+	list->first = item->next;
+	if (!list->first)
+		list->last = NULL;
+	list->n--;
+	list->bytes -= item->parcel->bytes;
+	return item;
+}
+
+/* ---- outboxes */
+
+void outbox_init(struct outbox *box, struct outbox_budget *budget,
+		 const struct destination_kind *kind)
+{
+	*box = (struct outbox){.next = budget->boxes, .budget = budget, .kind = kind};
+	budget->boxes = box;
+}
+
+const void *outbox_payload(const struct outbox *box, const struct profile *profile, size_t *ret_len)
+{
+	if (box->kind->deltas && profile->pprof_delta) {
+		*ret_len = profile->pprof_delta_len;
+		return profile->pprof_delta;
+	}
+	*ret_len = profile->pprof_len;
+	return profile->pprof;
+}
+
+void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome)
+{
+	size_t len;
+
+	(void)outbox_payload(box, profile, &len);
+	box->profiles[outcome]++;
+	box->payload[outcome] += len;
+}
+
+static void outbox_end_item(struct outbox *box, struct outbox_item *item,
+			    enum export_outcome outcome)
+{
+	outbox_count(box, item->parcel->profile, outcome);
+	parcel_unref(item->parcel);
+	free(item);
+}
+
+void outbox_deinit(struct outbox *box)
+{
+	struct outbox **at;
+
+	while (box->waiting.first)
+		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_STOPPED);
+	for (at = &box->budget->boxes; *at; at = &(*at)->next)
+		if (*at == box) {
+			*at = box->next;
+			break;
+		}
+}
+
+/* The outbox whose first waiting parcel is the oldest of all; NULL when nothing waits. */
+static struct outbox *budget_oldest(const struct outbox_budget *budget)
+{
+	struct outbox *oldest = NULL;
+
+	for (struct outbox *box = budget->boxes; box; box = box->next)
+		if (box->waiting.first && (!oldest || box->waiting.first->parcel->seq <
+							      oldest->waiting.first->parcel->seq))
+			oldest = box;
+	return oldest;
+}
+
+static void budget_enforce(struct outbox_budget *budget)
+{
+	while (budget->used_bytes > budget->max_bytes) {
+		struct outbox *box = budget_oldest(budget);
+
+		if (!box)
+			return; /* the rest is on the way, which is bounded by the requests' size */
+		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_FULL);
+	}
+}
+
+static bool outbox_too_old(const struct outbox *box, const struct outbox_item *item,
+			   uint64_t wall_ns)
+{
+	uint64_t start_ns = item->parcel->profile->start_ns;
+
+	return wall_ns > start_ns && wall_ns - start_ns > box->kind->max_age_ns;
+}
+
+/* Windows come in order, so the oldest are in front; one that is not is found by outbox_take(). */
+static void outbox_expire(struct outbox *box, uint64_t wall_ns)
+{
+	while (box->waiting.first && outbox_too_old(box, box->waiting.first, wall_ns))
+		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_OLD);
+}
+
+void outbox_push(struct outbox *box, struct parcel *p, uint64_t wall_ns)
+{
+	struct outbox_item *item;
+
+	if (p->bytes > box->budget->max_bytes) {
+		outbox_count(box, p->profile,
+			     EXPORT_DROPPED_FULL); /* or it would push out all others */
+		return;
+	}
+	item = malloc(sizeof(*item));
+	if (!item) {
+		outbox_count(box, p->profile, EXPORT_DROPPED_MEMORY);
+		return;
+	}
+	item->parcel = parcel_ref(p);
+	list_append(&box->waiting, item);
+	outbox_expire(box, wall_ns);
+	budget_enforce(box->budget);
+}
+
+void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
+		 struct outbox_list *ret)
+{
+	uint64_t payload = 0;
+	size_t len;
+
+	*ret = (struct outbox_list){0};
+	for (;;) {
+		outbox_expire(box, wall_ns);
+		if (!box->waiting.first || ret->n >= max_n)
+			break;
+		(void)outbox_payload(box, box->waiting.first->parcel->profile, &len);
+		if (ret->n > 0 && payload + len > max_payload)
+			break;
+		payload += len;
+		list_append(ret, list_pop(&box->waiting));
+	}
+	box->on_the_way += ret->bytes;
+}
+
+void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome)
+{
+	box->on_the_way -= taken->bytes;
+	while (taken->first)
+		outbox_end_item(box, list_pop(taken), outcome);
+}
+
+void outbox_put_back(struct outbox *box, struct outbox_list *taken)
+{
+	if (!taken->first)
+		return;
+	for (struct outbox_item *item = taken->first; item; item = item->next)
+		outbox_count(box, item->parcel->profile, EXPORT_RETRIED);
+	box->on_the_way -= taken->bytes;
+	taken->last->next = box->waiting.first;
+	if (!box->waiting.last)
+		box->waiting.last = taken->last;
+	box->waiting.first = taken->first;
+	box->waiting.n += taken->n;
+	box->waiting.bytes += taken->bytes;
+	*taken = (struct outbox_list){0};
+	budget_enforce(box->budget);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_PYROSCOPE_H
+#define PODPROF_EXPORT_PYROSCOPE_H
+
+#include <stddef.h>
+
+struct outbox;
+struct outbox_list;
+
+/* Most series Pyroscope handles in one push by default. */
+#define PYROSCOPE_SERIES_MAX 256
+
+/**
+ * pyroscope_encode() - profiles as the body of one push
+ * @batch: up to PYROSCOPE_SERIES_MAX profiles of @box
+ * @ret:   the caller's to free
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int pyroscope_encode(const struct outbox *box, const struct outbox_list *batch, char **ret,
+		     size_t *ret_len);
+
+#endif

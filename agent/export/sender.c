@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A sender is in one of these states:
+ *
+ *	idle		nothing waits
+ *	gathering	something waits; a moment later more does, and all goes in one request
+ *	sending		one request is under way
+ *	backing off	the last one failed in a way that may pass
+ *
+ * Every reply leads to one of three verdicts: sent, retry (408, 429, 5xx, no reply), or an outcome
+ * that drops the batch, because the same bytes would be refused again. Redirects count as refused:
+ * the user should name the place itself.
+ *
+ * A request that is too large for the server (413), or for the time it has, is made smaller by
+ * halving the bytes of a batch. What a 413 taught is kept; what a time-out taught is unlearned by
+ * doubling after each success, since the server may only have been slow.
+ *
+ * Not done: a batch refused with 400 is not split to save its good profiles. Pyroscope stores the
+ * good ones of such a batch and names the bad ones in its reply, so sending them again would count
+ * them twice.
+ */
+#include "export/sender.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/text.h"
+#include "export/backoff.h"
+#include "export/destination.h"
+#include "export/outbox.h"
+#include "export/pyroscope.h"
+
+#define SENDER_CONNECT_NS      (5 * NSEC_PER_SEC)
+#define SENDER_TOTAL_NS	       (10 * NSEC_PER_SEC)
+/* The profiles of one window come one after the other; so long the first waits for the others. */
+#define SENDER_GATHER_NS       (200 * NSEC_PER_MSEC)
+/* Bytes of pprof in one request: Pyroscope takes 256 MiB, proxies before it far less, and the body
+ * is a second copy in memory. A larger profile goes alone. */
+#define SENDER_BATCH_BYTES     (4ull << 20)
+/* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
+#define SENDER_BATCH_BYTES_MIN (64ull << 10)
+/* Lines about one destination; the rest is in the metrics. */
+#define SENDER_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
+/* What is shown of an error message of the server's. */
+#define SENDER_MESSAGE_MAX     200
+
+#define SENDER_HEADERS_MAX 3
+
+enum sender_state { SENDER_IDLE, SENDER_GATHERING, SENDER_SENDING, SENDER_BACKING_OFF };
+enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
+
+/**
+ * @batch, @body:    the request that is under way, and @call its handle
+ * @batch_bytes:     bytes of pprof for the next one
+ * @batch_bytes_max: what no 413 was seen for
+ * @told:            the user has read that it does not work
+ */
+struct sender {
+	struct sender_opts opts;
+	struct loop_source *timer;
+	struct backoff backoff;
+	enum sender_state state;
+	struct http_call *call;
+	struct outbox_list batch;
+	char *body;
+	uint64_t batch_bytes;
+	uint64_t batch_bytes_max;
+	enum sender_health health;
+	bool told;
+	struct log_limit log_limit;
+};
+
+/* ---- what the user is told: a line when the state changes, not one for each request */
+
+/* @why may be foreign; the log escapes it. */
+static void sender_failed(struct sender *s, enum sender_health health, long status, const char *why,
+			  const char *what_next)
+{
+	uint64_t suppressed;
+
+	if (s->health == health)
+		return;
+	s->health = health;
+	if (!log_limit_ok(&s->log_limit, &suppressed))
+		return;
+	s->told = true;
+	log_warn(what_next, log_str("destination", s->opts.name), log_int("status", status),
+		 log_str("err", why), log_uint("suppressed", suppressed));
+}
+
+static void sender_works(struct sender *s)
+{
+	s->health = SENDER_WORKS;
+	if (s->told)
+		log_info("destination works again", log_str("destination", s->opts.name));
+	s->told = false;
+}
+
+/* The error message in a reply: "message" of a JSON object, else the first line. */
+static void reply_message(const struct http_reply *reply, char ret[SENDER_MESSAGE_MAX + 1])
+{
+	json_t *json = json_loadb(reply->body, reply->body_len, 0, NULL);
+	const char *message = json_string_value(json_object_get(json, "message"));
+	struct text body = text_of_bytes(reply->body, reply->body_len), line = body;
+
+	if (message)
+		line = text_of(message);
+	else if (!text_line(&body, &line))
+		line = body; /* empty */
+	snprintf(ret, SENDER_MESSAGE_MAX + 1, "%.*s", (int)text_len(&line), line.p);
+	json_decref(json);
+}
+
+/* ---- states */
+
+static void sender_arm(struct sender *s, enum sender_state state, uint64_t delay_ns)
+{
+	s->state = state;
+	/* timerfd_settime() fails only for arguments that are never passed. */
+	(void)loop_arm(s->timer, delay_ns, 0);
+}
+
+static void sender_go_on(struct sender *s)
+{
+	if (s->opts.box->waiting.first) {
+		sender_arm(s, SENDER_GATHERING, 0);
+		return;
+	}
+	s->state = SENDER_IDLE;
+	if (s->opts.idle)
+		s->opts.idle(s->opts.ctx);
+}
+
+static void sender_end_batch(struct sender *s, enum export_outcome outcome)
+{
+	outbox_end(s->opts.box, &s->batch, outcome);
+	free(take_ptr(s->body));
+}
+
+static void sender_retry(struct sender *s, long status, const char *why, uint64_t retry_after_ns)
+{
+	uint64_t random = 0, delay_ns;
+
+	/* Cannot fail for so few bytes once the machine is up; 0 would only be less spread. */
+	(void)!getrandom(&random, sizeof(random), 0);
+	delay_ns = backoff_next(&s->backoff, random, retry_after_ns);
+	outbox_put_back(s->opts.box, &s->batch);
+	free(take_ptr(s->body));
+	sender_failed(s, SENDER_FAILS, status, why,
+		      "destination fails, keeping profiles and retrying");
+	sender_arm(s, SENDER_BACKING_OFF, delay_ns);
+}
+
+/* ---- replies */
+
+static bool status_may_pass(long status)
+{
+	return status == 0 || status == 408 || status == 429 || status >= 500;
+}
+
+static enum export_outcome status_outcome(long status)
+{
+	if (status == 401 || status == 403)
+		return EXPORT_DROPPED_DENIED;
+	if (status == 413)
+		return EXPORT_DROPPED_TOO_LARGE;
+	return EXPORT_DROPPED_REFUSED;
+}
+
+static uint64_t batch_payload(const struct sender *s)
+{
+	uint64_t bytes = 0;
+
+	for (struct outbox_item *item = s->batch.first; item; item = item->next) {
+		size_t len;
+
+		(void)outbox_payload(s->opts.box, item->parcel->profile, &len);
+		bytes += len;
+	}
+	return bytes;
+}
+
+/* Whether smaller requests than this batch can be tried; they are made from now on. */
+static bool sender_halve(struct sender *s)
+{
+	uint64_t half = batch_payload(s) / 2;
+
+	if (s->batch.n < 2)
+		return false;
+	s->batch_bytes = half > SENDER_BATCH_BYTES_MIN ? half : SENDER_BATCH_BYTES_MIN;
+	return true;
+}
+
+static void sender_sent(struct sender *s)
+{
+	sender_end_batch(s, EXPORT_SENT);
+	backoff_reset(&s->backoff);
+	s->batch_bytes *= 2;
+	if (s->batch_bytes > s->batch_bytes_max)
+		s->batch_bytes = s->batch_bytes_max;
+	sender_works(s);
+	sender_go_on(s);
+}
+
+static void sender_refused(struct sender *s, const struct http_reply *reply)
+{
+	char message[SENDER_MESSAGE_MAX + 1];
+
+	reply_message(reply, message);
+	sender_end_batch(s, status_outcome(reply->status));
+	backoff_reset(&s->backoff);
+	sender_failed(s, SENDER_REFUSES, reply->status, message,
+		      "destination refuses profiles, dropping these");
+	sender_go_on(s);
+}
+
+static void sender_replied(void *ctx, const struct http_reply *reply)
+{
+	struct sender *s = ctx;
+
+	s->call = NULL;
+	if (reply->status >= 200 && reply->status < 300) {
+		sender_sent(s);
+	} else if (reply->status == 413 && s->batch_bytes > SENDER_BATCH_BYTES_MIN &&
+		   sender_halve(s)) {
+		s->batch_bytes_max = s->batch_bytes;
+		outbox_put_back(s->opts.box, &s->batch);
+		free(take_ptr(s->body));
+		sender_go_on(s);
+	} else if (status_may_pass(reply->status)) {
+		char message[SENDER_MESSAGE_MAX + 1];
+
+		if (reply->timed_out)
+			(void)sender_halve(s);
+		reply_message(reply, message);
+		sender_retry(s, reply->status, reply->status ? message : reply->error,
+			     reply->retry_after_ns);
+	} else {
+		sender_refused(s, reply);
+	}
+}
+
+/* ---- requests */
+
+/* What a request borrows that was read for it alone. */
+struct credentials {
+	char *password;
+	char *bearer;
+	char *tenant;
+	char *tenant_header;
+};
+
+static void credentials_deinit(struct credentials *c)
+{
+	secret_forget(c->password);
+	secret_forget(c->bearer);
+	secret_forget(c->tenant);
+	secret_forget(c->tenant_header);
+}
+
+/* As secret_read(). */
+static int credentials_read(const struct destination *d, struct credentials *ret)
+{
+	int r = secret_read(&d->password, &ret->password);
+
+	if (!r)
+		r = secret_read(&d->bearer, &ret->bearer);
+	if (!r)
+		r = secret_read(&d->tenant, &ret->tenant);
+	if (!r && ret->tenant &&
+	    asprintf(&ret->tenant_header, "X-Scope-OrgID: %s", ret->tenant) < 0) {
+		ret->tenant_header = NULL;
+		r = -ENOMEM;
+	}
+	return r;
+}
+
+/* 0, a secret_outcome or -errno. */
+static int sender_start_call(struct sender *s, size_t body_len)
+{
+	_cleanup_(credentials_deinit) struct credentials c = {0};
+	const char *headers[SENDER_HEADERS_MAX] = {"Content-Type: application/proto",
+						   "Connect-Protocol-Version: 1"};
+	struct http_request request = {
+		.url = s->opts.destination->url,
+		.headers = headers,
+		.n_headers = 2,
+		.user = s->opts.destination->user,
+		.ca_file = s->opts.destination->ca_file,
+		.body = s->body,
+		.body_len = body_len,
+		.connect_ns = s->opts.connect_ns,
+		.total_ns = s->opts.total_ns,
+	};
+	int r = credentials_read(s->opts.destination, &c);
+
+	if (r)
+		return r;
+	request.password = c.password;
+	request.bearer = c.bearer;
+	if (c.tenant_header)
+		headers[request.n_headers++] = c.tenant_header;
+	return http_start(s->opts.http, &request, sender_replied, s, &s->call);
+}
+
+static const char *start_error(int r)
+{
+	if (r == SECRET_UNREADABLE)
+		return "cannot read the password, token or tenant file; check path and permissions";
+	if (r == SECRET_MALFORMED)
+		return "the password, token or tenant is empty, too long or not printable ASCII";
+	return strerror(-r);
+}
+
+static void sender_send(struct sender *s)
+{
+	size_t body_len;
+	int r;
+
+	outbox_take(s->opts.box, PYROSCOPE_SERIES_MAX, s->batch_bytes, nsec_wall(), &s->batch);
+	if (!s->batch.n) {
+		sender_go_on(s);
+		return;
+	}
+	r = pyroscope_encode(s->opts.box, &s->batch, &s->body, &body_len);
+	if (r == 0)
+		r = sender_start_call(s, body_len);
+	if (r == 0)
+		s->state = SENDER_SENDING;
+	else
+		sender_retry(s, 0, start_error(r), 0);
+}
+
+static void sender_due(void *ctx)
+{
+	sender_send(ctx);
+}
+
+/* ---- from outside */
+
+DEFINE_CLEANUP(struct sender *, sender_freep, sender_free);
+
+int sender_new(const struct sender_opts *opts, struct sender **ret)
+{
+	_cleanup_(sender_freep) struct sender *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->opts = *opts;
+	if (!s->opts.connect_ns)
+		s->opts.connect_ns = SENDER_CONNECT_NS;
+	if (!s->opts.total_ns)
+		s->opts.total_ns = SENDER_TOTAL_NS;
+	s->batch_bytes = s->batch_bytes_max = SENDER_BATCH_BYTES;
+	s->log_limit.interval_ns = SENDER_LOG_INTERVAL_NS;
+	r = loop_add_timer(opts->loop, sender_due, s, &s->timer);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(s);
+	return 0;
+}
+
+void sender_free(struct sender *s)
+{
+	if (!s)
+		return;
+	http_cancel(s->call);
+	if (s->batch.n)
+		sender_end_batch(s, EXPORT_DROPPED_STOPPED);
+	loop_remove(s->timer);
+	free(s);
+}
+
+void sender_wake(struct sender *s)
+{
+	if (s->state == SENDER_IDLE && s->opts.box->waiting.first)
+		sender_arm(s, SENDER_GATHERING, SENDER_GATHER_NS);
+}
+
+void sender_hurry(struct sender *s)
+{
+	if (s->state == SENDER_GATHERING || s->state == SENDER_BACKING_OFF) {
+		backoff_reset(&s->backoff);
+		sender_arm(s, SENDER_GATHERING, 0);
+	}
+}
+
+bool sender_is_idle(const struct sender *s)
+{
+	return s->state == SENDER_IDLE;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_SENDER_H
+#define PODPROF_EXPORT_SENDER_H
+
+/* Empties one outbox into one destination, a request at a time. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct destination;
+struct http;
+struct loop;
+struct outbox;
+struct sender;
+
+/**
+ * struct sender_opts - everything is borrowed and must outlive the sender
+ * @name:       for log lines
+ * @connect_ns: time to a connection; 0: SENDER_CONNECT_NS
+ * @total_ns:   time for a request; 0: SENDER_TOTAL_NS
+ * @idle:       called when nothing waits and nothing is on the way any more; may be NULL
+ */
+struct sender_opts {
+	struct loop *loop;
+	struct http *http;
+	const struct destination *destination;
+	struct outbox *box;
+	const char *name;
+	uint64_t connect_ns;
+	uint64_t total_ns;
+	void (*idle)(void *ctx);
+	void *ctx;
+};
+
+int sender_new(const struct sender_opts *opts, struct sender **ret);
+/* What is on the way ends as "stopped"; what waits stays in the outbox. NULL is fine. */
+void sender_free(struct sender *s);
+
+/* Something was put into the outbox: it will be sent soon, together with what follows. */
+void sender_wake(struct sender *s);
+/* Send now, and do not wait out a back-off that is under way. */
+void sender_hurry(struct sender *s);
+bool sender_is_idle(const struct sender *s);
+
+#endif
