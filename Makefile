@@ -23,6 +23,7 @@ DESTDIR ?=
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
+.SECONDARY:
 comma := ,
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
