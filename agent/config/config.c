@@ -218,6 +218,8 @@ int config_load(int argc, char **argv, struct config *ret, struct config_error *
 {
 	int r = apply_defaults(ret, ret_error);
 
+	ret->argc = argc;
+	ret->argv = argv;
 	if (!r)
 		r = find_file(argc, argv, ret, ret_error);
 	if (!r && ret->config_file)
@@ -243,6 +245,54 @@ void config_deinit(struct config *c)
 			freep(at);
 	}
 	*c = (struct config){0};
+}
+
+static bool strings_equal(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool lists_equal(const struct config_list *a, const struct config_list *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->items[i], b->items[i]) != 0)
+			return false;
+	return true;
+}
+
+static bool settings_equal(const struct option_desc *option, const struct config *ca,
+			   const struct config *cb)
+{
+	const void *a = (const char *)ca + option->offset, *b = (const char *)cb + option->offset;
+
+	switch (option->kind) {
+	case OPTION_STRING:
+		return strings_equal(*(char *const *)a, *(char *const *)b);
+	case OPTION_LIST:
+		return lists_equal(a, b);
+	case OPTION_BOOL:
+		return *(const bool *)a == *(const bool *)b;
+	case OPTION_CHOICE:
+		return *(const unsigned int *)a == *(const unsigned int *)b;
+	case OPTION_UINT:
+	case OPTION_DURATION:
+	case OPTION_BYTES:
+		break;
+	}
+	return *(const uint64_t *)a == *(const uint64_t *)b;
+}
+
+void config_diff(const struct config *a, const struct config *b, char *ret, size_t n)
+{
+	size_t used = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < n_options && used < n; i++)
+		if (!settings_equal(&options[i], a, b))
+			used += (size_t)snprintf(ret + used, n - used, "%s%s", used ? " " : "",
+						 options[i].name);
 }
 
 static void print_option(FILE *to, const struct option_desc *option)

@@ -49,6 +49,8 @@ struct config {
 	unsigned int log_level;	 /* enum log_level */
 	unsigned int log_format; /* enum log_format */
 	char *config_file;	 /* NULL: none */
+	int argc;		 /* what it was loaded from, to load it again; borrowed */
+	char **argv;
 };
 
 enum config_outcome {
@@ -68,6 +70,8 @@ struct config_error {
  * {0}; config_deinit() it whatever is returned. 0, CONFIG_BAD, CONFIG_HELP, -ENOMEM. */
 int config_load(int argc, char **argv, struct config *ret, struct config_error *ret_error);
 void config_deinit(struct config *c);
+/* The names of the settings that differ, separated by blanks, cut to @n bytes; "" if none does. */
+void config_diff(const struct config *a, const struct config *b, char *ret, size_t n);
 /* The flags with their help, grouped. */
 void config_print_help(FILE *to);
 

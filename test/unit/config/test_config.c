@@ -182,6 +182,29 @@ static void test_bad_file(void **state)
 	unlink(path);
 }
 
+static void test_diff(void **state)
+{
+	_cleanup_(config_deinit) struct config a = {0};
+	_cleanup_(config_deinit) struct config b = {0};
+	const char *flags[] = {"--cpu-rate=19",	    "--kernel-stacks=false", "--log-level=debug",
+			       "--destination=x=1", "--cgroupfs-root=/c",    NULL};
+	struct config_error error;
+	char diff[200], cut[12];
+
+	(void)state;
+	assert_int_equal(load(NULL, &a, &error), 0);
+	assert_int_equal(load(NULL, &b, &error), 0);
+	config_diff(&a, &b, diff, sizeof(diff));
+	assert_string_equal(diff, "");
+	config_deinit(&b);
+	assert_int_equal(load(flags, &b, &error), 0);
+	config_diff(&a, &b, diff, sizeof(diff));
+	assert_string_equal(diff,
+			    "cpu-rate kernel-stacks cgroupfs-root destination store-dir log-level");
+	config_diff(&a, &b, cut, sizeof(cut));
+	assert_string_equal(cut, "cpu-rate ke");
+}
+
 static void test_help(void **state)
 {
 	_cleanup_(config_deinit) struct config c = {0};
@@ -198,7 +221,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_in_kubernetes),
 		cmocka_unit_test(test_precedence), cmocka_unit_test(test_lists_replace),
 		cmocka_unit_test(test_bad),	   cmocka_unit_test(test_bad_file),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_diff),	   cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
