@@ -32,24 +32,41 @@ enum image_kind {
  * "[unknown]"
  * @build_id: lower-case hex, "" if there is none
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
+ * @bytes:    of the vDSO, which @file reads; else NULL
+ *
+ * @device and @inode are those of the opened file. Where it could not be opened they are what
+ * /proc/PID/maps shows, which on overlayfs and btrfs may be other numbers; @size is 0 then.
  */
 struct image {
 	enum image_kind kind;
 	char *path;
 	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
-	uint64_t device; /* of the opened file, and so on; 0 for the kinds that are no file */
+	uint64_t device; /* 0 for the kinds that are no file */
 	uint64_t inode;
 	uint64_t size;
 	uint64_t mtime_ns;
 	struct elffile *file;
+	void *bytes;
 	int refs;
 };
+
+/* Each makes an image with one reference, which is the caller's. 0 or -errno. @path is copied. */
+int image_new(enum image_kind kind, const char *path, struct image **ret);
+/* An IMAGE_FILE of the regular file @fd; takes @fd on success. A file that is not ELF, or that is
+ * broken, is an image without @file, and its outcome (enum elffile_outcome) goes to @ret_elf. */
+int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);
+/* The vDSO that the kernel gave this process; it gives the same one to all 64-bit processes. An
+ * image without @file where there is none. */
+int image_new_vdso(struct image **ret);
 
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
 struct image *image_unref(struct image *image);
 /* The last component of the path; borrowed. */
 const char *image_name(const struct image *image);
+/* The vaddr of file offset @off: by the segment that holds it, or @off itself where the image has
+ * no readable file. False if there are segments and none holds it. */
+bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_vaddr);
 
 /* One place in some program: what a pc becomes while its mapping is known. Borrows or owns a
  * reference as its holder says. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address. */

@@ -42,7 +42,9 @@ void space_cache_invalidate(struct space_cache *cache, const struct pid_id *id);
 /* Once a window: drop targets that are gone or were not asked for since two calls ago, and images
  * that nobody refers to. */
 void space_cache_sweep(struct space_cache *cache);
-/* A metric_collect_fn: podprof_images, podprof_cache_bytes, outcomes of resolving. */
+/* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome. */
 void space_cache_collect(void *cache, struct metric_sink *sink);
+/* Memory held, for podprof_cache_bytes. */
+size_t space_cache_bytes(const struct space_cache *cache);
 
 #endif

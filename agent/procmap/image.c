@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "procmap/image.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+
+/* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read: there is no outcome,
+ * the kernel is not foreign. */
+#define IMAGE_VDSO_MAX (256u << 10)
+
+static void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	elffile_free(image->file);
+	free(image->bytes);
+	free(image->path);
+	free(image);
+}
+
+DEFINE_CLEANUP(struct image *, image_freep, image_free);
+
+struct image *image_ref(struct image *image)
+{
+	__atomic_add_fetch(&image->refs, 1, __ATOMIC_RELAXED);
+	return image;
+}
+
+struct image *image_unref(struct image *image)
+{
+	if (image && __atomic_sub_fetch(&image->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		image_free(image);
+	return NULL;
+}
+
+const char *image_name(const struct image *image)
+{
+	const char *slash = strrchr(image->path, '/');
+
+	return slash && slash[1] ? slash + 1 : image->path;
+}
+
+bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_vaddr)
+{
+	if (image->file)
+		return elffile_vaddr_of_off(image->file, off, ret_vaddr);
+	*ret_vaddr = off;
+	return true;
+}
+
+int image_new(enum image_kind kind, const char *path, struct image **ret)
+{
+	_cleanup_(image_freep) struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return -ENOMEM;
+	image->kind = kind;
+	image->refs = 1;
+	image->path = strdup(path);
+	if (!image->path)
+		return -ENOMEM;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+static void set_build_id(struct image *image)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint8_t id[ELFFILE_BUILD_ID_MAX];
+	size_t n;
+
+	if (elffile_build_id(image->file, id, &n) != 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		image->build_id[2 * i] = digits[id[i] >> 4];
+		image->build_id[2 * i + 1] = digits[id[i] & 15];
+	}
+}
+
+int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
+{
+	_cleanup_(image_freep) struct image *image = NULL;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = image_new(IMAGE_FILE, path, &image);
+	if (r < 0)
+		return r;
+	image->device = st.st_dev;
+	image->inode = st.st_ino;
+	image->size = (uint64_t)st.st_size;
+	image->mtime_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	r = elffile_open(fd, &image->file);
+	if (r == -ENOMEM)
+		return r;
+	if (r) /* an I/O error is the file's trouble too: it may be on a disk that has gone */
+		close(fd);
+	else
+		set_build_id(image);
+	*ret_elf = r;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+/* The kernel's image ends with its section headers. 0 if there is nothing that can be used. */
+static size_t vdso_size(const Elf64_Ehdr *eh)
+{
+	uint64_t size;
+
+	if (!eh || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 || eh->e_ident[EI_CLASS] != ELFCLASS64)
+		return 0;
+	size = eh->e_shoff + (uint64_t)eh->e_shnum * sizeof(Elf64_Shdr);
+	return size <= IMAGE_VDSO_MAX ? (size_t)size : 0;
+}
+
+int image_new_vdso(struct image **ret)
+{
+	_cleanup_(image_freep) struct image *image = NULL;
+	const void *from = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	size_t n = vdso_size(from);
+	int r = image_new(IMAGE_VDSO, "[vdso]", &image);
+
+	if (r < 0)
+		return r;
+	if (n) {
+		image->bytes = malloc(n);
+		if (!image->bytes)
+			return -ENOMEM;
+		memcpy(image->bytes, from, n);
+		r = elffile_open_memory(image->bytes, n, &image->file);
+		if (r < 0)
+			return r;
+		if (!r)
+			set_build_id(image);
+	}
+	*ret = take_ptr(image);
+	return 0;
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The path in /proc/PID/maps belongs to the process: to its root, its mounts, and perhaps to a file
+ * that has been replaced since. Three ways lead to the file, tried in this order:
+ *
+ *	/proc/PID/map_files/START-LIMIT   the mapped file itself: deleted, upgraded, of another
+ *	                                  mount namespace or root. Wants CAP_CHECKPOINT_RESTORE
+ *	                                  (Linux 5.9) or CAP_SYS_ADMIN.
+ *	/proc/PID/exe                     as good, but for the program alone.
+ *	/proc/PID/root + path             by name, for files that are not deleted. The process may
+ *	                                  have put anything there, so openat2() resolves links as
+ *	                                  the process would (RESOLVE_IN_ROOT, Linux 5.6) and follows
+ *	                                  no magic ones.
+ *
+ * Opening a device or a FIFO can have effects, so what is found is looked at through an O_PATH
+ * descriptor first and only a regular file is opened, through our own /proc/self/fd, which cannot
+ * lead elsewhere.
+ *
+ * The numbers in maps are not compared with fstat()'s: on overlayfs and btrfs they differ.
+ */
+#include "procmap/mapped.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "procmap/maps.h"
+
+/* Bytes of the link /proc/PID/exe; one that is longer is not taken for the mapping's. */
+#define MAPPED_LINK_MAX 8192
+
+static int outcome_of_errno(int err)
+{
+	int r = root_outcome(err);
+
+	switch (r) {
+	case ROOT_GONE:
+		return MAPPED_GONE;
+	case ROOT_DENIED:
+		return MAPPED_DENIED;
+	default:
+		break;
+	}
+	/* Limits of our own are our failure; all else (loops of links, a broken disk, names that
+	 * are too long) is the file's. */
+	if (err == EMFILE || err == ENFILE || err == ENOMEM)
+		return -err;
+	return MAPPED_GONE;
+}
+
+static int find_range(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
+		      int *ret)
+{
+	char name[96];
+	int fd;
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
+		 entry->start, entry->limit);
+	fd = openat(proc->fd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	*ret = fd;
+	return 0;
+}
+
+/* Whether @link is how @entry's path is shown. */
+static bool same_path(const struct buf *link, const struct maps_entry *entry)
+{
+	static const char mark[] = " (deleted)";
+	size_t n = strlen(entry->path), n_mark = entry->deleted ? strlen(mark) : 0;
+
+	return link->len == n + n_mark && memcmp(link->data, entry->path, n) == 0 &&
+	       memcmp(link->data + n, mark, n_mark) == 0;
+}
+
+static int find_exe(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret)
+{
+	_cleanup_(buf_deinit) struct buf link = BUF_INIT(MAPPED_LINK_MAX);
+	char name[48];
+	int fd, r;
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
+	r = root_read_link(proc, name, &link);
+	if (r < 0)
+		return r;
+	if (r > 0 || !same_path(&link, entry))
+		return MAPPED_GONE;
+	fd = openat(proc->fd, name, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	*ret = fd;
+	return 0;
+}
+
+static int find_path(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
+		     int *ret)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	_cleanup_(close_fdp) int root_fd = -1;
+	char name[48];
+	int fd;
+
+	if (entry->deleted || entry->path[0] != '/')
+		return MAPPED_GONE;
+	snprintf(name, sizeof(name), "%" PRIu64 "/root", pid);
+	root_fd = openat(proc->fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return outcome_of_errno(errno);
+	fd = (int)syscall(SYS_openat2, root_fd, entry->path, &how, sizeof(how));
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	*ret = fd;
+	return 0;
+}
+
+int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct stat st;
+	int r = find_range(proc, pid, entry, &fd), first = r;
+
+	if (r > 0)
+		r = find_exe(proc, pid, entry, &fd);
+	if (r > 0)
+		r = find_path(proc, pid, entry, &fd);
+	if (r)
+		return r > 0 && first == MAPPED_DENIED ? first : r;
+	if (fstat(fd, &st) < 0)
+		return outcome_of_errno(errno);
+	if (!S_ISREG(st.st_mode))
+		return MAPPED_NOT_FILE;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+int mapped_open(int path_fd, int *ret_fd)
+{
+	char name[40];
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	*ret_fd = fd;
+	return 0;
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/series.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/metric.h"
+#include "profile/fold.h"
+
+struct series_entry {
+	struct series series;
+	char *owner;
+	UT_hash_handle hh;
+};
+
+struct series_table {
+	struct series_entry *entries;
+	uint64_t n_lost;
+};
+
+int series_table_new(struct series_table **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void entry_free(struct series_entry *e)
+{
+	fold_free(e->series.fold);
+	labels_deinit(&e->series.labels);
+	free(e->owner);
+	free(e);
+}
+
+static void entry_remove(struct series_table *t, struct series_entry *e)
+{
+	HASH_DEL(t->entries, e);
+	entry_free(e);
+}
+
+void series_table_free(struct series_table *t)
+{
+	struct series_entry *e, *next;
+
+	if (!t)
+		return;
+	HASH_ITER(hh, t->entries, e, next)
+		entry_remove(t, e);
+	free(t);
+}
+
+static struct series_entry *entry_find(const struct series_table *t, const char *owner)
+{
+	struct series_entry *e;
+
+	HASH_FIND_STR(t->entries, owner, e);
+	return e;
+}
+
+static int entry_add(struct series_table *t, const char *owner, struct series_entry **ret)
+{
+	struct series_entry *e;
+	bool hash_oom = false;
+
+	if (HASH_COUNT(t->entries) >= SERIES_MAX)
+		return SERIES_FULL;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->owner = strdup(owner);
+	if (e->owner)
+		HASH_ADD_KEYPTR(hh, t->entries, e->owner, strlen(e->owner), e);
+	if (!e->owner || hash_oom) {
+		entry_free(e);
+		return -ENOMEM;
+	}
+	e->series.owner = e->owner;
+	*ret = e;
+	return 0;
+}
+
+/* The entry, with a fold and the owner's labels of now. */
+static int entry_ready(struct series_table *t, const char *owner, const struct labels *labels,
+		       struct series_entry **ret)
+{
+	struct series_entry *e = entry_find(t, owner);
+	struct labels copy = {0};
+	int r = e ? 0 : entry_add(t, owner, &e);
+
+	if (!r && !e->series.fold)
+		r = fold_new(&e->series.fold);
+	if (r)
+		return r;
+	if (!labels_equal(&e->series.labels, labels)) {
+		r = labels_copy(labels, &copy);
+		if (r)
+			return r;
+		labels_deinit(&e->series.labels);
+		e->series.labels = copy;
+	}
+	*ret = e;
+	return 0;
+}
+
+int series_add(struct series_table *t, const char *owner, const struct labels *labels,
+	       const struct frame *frames, const uint8_t *return_address, size_t n_frames,
+	       uint64_t count)
+{
+	struct series_entry *e = NULL;
+	int r = entry_ready(t, owner, labels, &e);
+
+	if (!r) {
+		r = fold_add(e->series.fold, frames, return_address, n_frames, count);
+		*(r ? &e->series.n_lost : &e->series.n_window) += count;
+	}
+	if (r)
+		t->n_lost += count;
+	return r > 0 ? SERIES_FULL : r;
+}
+
+void series_end_window(struct series_table *t, void (*fn)(void *ctx, struct series *series),
+		       void *ctx)
+{
+	struct series_entry *e, *next;
+
+	HASH_ITER(hh, t->entries, e, next) {
+		struct series *s = &e->series;
+
+		if (s->n_window)
+			fn(ctx, s);
+		fold_free(s->fold);
+		s->fold = NULL;
+		s->windows_unseen = s->n_window ? 0 : s->windows_unseen + 1;
+		s->n_last = s->n_window;
+		s->n_window = 0;
+		s->n_lost = 0;
+		if (s->windows_unseen >= SERIES_KEEP_WINDOWS)
+			entry_remove(t, e);
+	}
+}
+
+const struct series *series_find(const struct series_table *t, const char *owner)
+{
+	const struct series_entry *e = entry_find(t, owner);
+
+	return e ? &e->series : NULL;
+}
+
+void series_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc count = {
+		"podprof_series", METRIC_GAUGE, "Series with samples in the last windows.", NULL};
+	static const struct metric_family_desc bytes = {"podprof_fold_bytes", METRIC_GAUGE,
+							"Memory of the current window's stacks.",
+							"bytes"};
+	static const struct metric_family_desc lost = {
+		"podprof_fold_lost_samples", METRIC_COUNTER,
+		"Samples that a ceiling of the current window kept out.", NULL};
+	const struct series_table *t = ctx;
+	uint64_t n_bytes = 0;
+
+	for (const struct series_entry *e = t->entries; e; e = e->hh.next)
+		if (e->series.fold)
+			n_bytes += fold_bytes(e->series.fold);
+	metric_family(sink, &count);
+	metric_u64(sink, HASH_COUNT(t->entries), NULL, 0);
+	metric_family(sink, &bytes);
+	metric_u64(sink, n_bytes, NULL, 0);
+	metric_family(sink, &lost);
+	metric_u64(sink, t->n_lost, NULL, 0);
+}

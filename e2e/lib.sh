@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What the end-to-end tests share. Each test is a script that sources this, gets a folder of its own
+# in $work, a containerd of its own, and leaves nothing behind.
+
+set -eu -o pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+podprof=$top/build/podprof
+fixtures=$top/build/e2e
+work=$(mktemp -d /tmp/podprof-e2e-XXXXXX)
+containers=()
+background=()
+
+note() { printf '           %s\n' "$*"; }
+fail() {
+	printf '           FAILED: %s\n' "$*"
+	exit 1
+}
+
+# Whatever happened, containers first: their processes are not our children.
+cleanup() {
+	local status=$?
+	set +e
+	for id in "${containers[@]}"; do container_remove "$id"; done
+	for pid in "${background[@]}"; do kill "$pid" 2>/dev/null; done
+	for pid in "${background[@]}"; do wait "$pid" 2>/dev/null; done
+	if [ $status != 0 ]; then
+		for log in "$work"/*.log; do
+			echo "--- ${log##*/}"
+			tail -n 40 "$log"
+		done
+	fi
+	umount "$work"/* 2>/dev/null
+	rm -rf "$work"
+	exit $status
+}
+trap cleanup EXIT
+
+# until_true SECONDS COMMAND...: poll; the command's output is not shown
+until_true() {
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.2
+	done
+}
+
+# A port nobody listens on now.
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+containerd_start() {
+	cat >"$work/containerd.toml" <<-EOF
+		version = 2
+		root = "$work/root"
+		state = "$work/state"
+		disabled_plugins = ["io.containerd.grpc.v1.cri"]
+		[grpc]
+		  address = "$work/containerd.sock"
+	EOF
+	containerd --config "$work/containerd.toml" >"$work/containerd.log" 2>&1 &
+	background+=($!)
+	until_true 20 ctr -a "$work/containerd.sock" version || fail "containerd does not start"
+}
+
+# container_run PROGRAM ARGS...: a container that holds one static program, with a cgroup path as a
+# best-effort pod has it. Sets $container (its id) and $pod_uid.
+container_run() {
+	local root
+	container=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
+	pod_uid=$(cat /proc/sys/kernel/random/uuid)
+	root=$work/rootfs-${container:0:12}
+	mkdir -p "$root/out"
+	cp "$1" "$root/program"
+	shift
+	ctr -a "$work/containerd.sock" run -d --rootfs \
+		--cgroup "/kubepods/besteffort/pod$pod_uid/$container" \
+		"$root" "$container" /program "$@" >"$work/ctr.log" 2>&1 || fail "ctr run"
+	containers+=("$container")
+	container_root=$root
+	container_pid=$(ctr -a "$work/containerd.sock" task ls | awk -v id="$container" '$1 == id { print $2 }')
+}
+
+container_remove() {
+	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1
+	until_true 5 ctr -a "$work/containerd.sock" container rm "$1"
+	rmdir /sys/fs/cgroup/*/kubepods/besteffort/pod*/ /sys/fs/cgroup/kubepods/besteffort/pod*/ 2>/dev/null
+	return 0
+}
+
+# agent_start FLAGS...: sets $agent_pid and $agent (its address)
+agent_start() {
+	agent=127.0.0.1:$(free_port)
+	"$podprof" agent --listen "$agent" --node-name e2e-node "$@" >"$work/agent.log" 2>&1 &
+	agent_pid=$!
+	background+=("$agent_pid")
+	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+}
+
+# agent_stop: by SIGTERM, as a kubelet does; its exit status must be 0
+agent_stop() {
+	kill -TERM "$agent_pid"
+	wait "$agent_pid" || fail "the agent ended with $?"
+}
+
+# Samples of a metric with all the given label parts: metric NAME [PART...]; prints the sum.
+metric() {
+	local name=$1 part lines
+	shift
+	lines=$(curl -sf "http://$agent/metrics" | grep "^$name[{ ]" || true)
+	for part in "$@"; do lines=$(grep -F "$part" <<<"$lines" || true); done
+	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
+}

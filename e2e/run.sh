@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Build what the end-to-end tests run, then run them: run.sh [NAME...] for some of test_NAME.sh.
+set -u
+cd "$(dirname "$0")/.."
+fixtures=build/e2e
+mkdir -p $fixtures build/test/results
+: >build/test/results/e2e
+
+set -e
+# Frame pointers everywhere, leaf functions too, and no library: what a container is given.
+gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
+	-o $fixtures/burn e2e/workloads/burn.c
+(cd e2e/workloads/goalloc && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/goalloc .)
+ln -sf "$(test/tool.sh pyrosink)" $fixtures/pyrosink
+ln -sf "$(test/tool.sh checkprofile)" $fixtures/checkprofile
+ln -sf "$(test/tool.sh promtool)" $fixtures/promtool
+set +e
+
+tests=("$@")
+[ $# -gt 0 ] || for path in e2e/test_*.sh; do
+	name=${path#e2e/test_}
+	tests+=("${name%.sh}")
+done
+failed=0
+for name in "${tests[@]}"; do
+	printf '  %-8s %s\n' E2E "$name"
+	if timeout 300 "e2e/test_$name.sh"; then
+		echo passed >>build/test/results/e2e
+		printf '  %-8s e2e/%s\n' PASS "$name"
+	else
+		echo failed >>build/test/results/e2e
+		printf '  %-8s e2e/%s\n' FAIL "$name"
+		failed=1
+	fi
+done
+exit $failed
