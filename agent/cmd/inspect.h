@@ -6,5 +6,6 @@
  * inspect.c; argv[0] is the name. Returns the exit status (enum cmd_exit). */
 
 int inspect_cgroup(int argc, char **argv);
+int inspect_goruntime(int argc, char **argv);
 
 #endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Why is there no heap profile of this program? Which Go it is, whether the profiler's variables
+ * were found, by what, and, for a process, how they are set.
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "goheap/goheap.h"
+#include "goheap/goruntime.h"
+#include "goheap/memory.h"
+#include "procmap/elffile.h"
+
+enum { OPTION_JSON = 256, OPTION_PROC_ROOT, OPTION_HELP };
+
+struct options {
+	bool json;
+	const char *proc_root;
+	const char *what; /* FILE or PID */
+};
+
+/* What is shown. For a file there is no rate and no run-time address. */
+struct finding {
+	struct goruntime rt;
+	bool live;
+	bool has_now;
+	struct goruntime_now now;
+	enum goruntime_state state;
+};
+
+static const char help[] =
+	"usage: podprof inspect goruntime [--json] [--proc-root PATH] FILE|PID\n\n"
+	"Shows the Go version of an executable or a process, where the variables of Go's memory\n"
+	"profiler are and how that is known, the sampling rate, and whether there is a heap\n"
+	"profile to read. A name of digits only is a PID; write ./123 for a file.\n\n"
+	"states: ok, no_samples_yet, disabled_by_linker (nothing in the program asks for heap\n"
+	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0), no_symbols\n"
+	"(stripped), no_runtime (not Go), unknown_layout, denied, gone, too_large. Of a file the\n"
+	"state tells only whether the variables were found.\n\n"
+	"  --json            one JSON object: {\"version\",\"state\",\"rate\",\"cycle\",\"bias\",\n"
+	"                    "
+	"\"variables\":[{\"name\",\"source\",\"section\",\"vaddr\",\"address\"}]},"
+	" null\n"
+	"                    for what is not known\n"
+	"  --proc-root PATH  where the host's /proc is (/proc)\n"
+	"  --help            this text\n";
+
+/* ---------------------------------------------------------------- output */
+
+static json_t *json_hex(bool known, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, value);
+	return known ? json_string(text) : json_null();
+}
+
+static json_t *json_of_var(const struct finding *f, enum goruntime_var var)
+{
+	const struct goruntime_place *place = &f->rt.file.vars[var];
+	bool known = place->source != GORUNTIME_FROM_NOWHERE;
+
+	return json_pack("{s:s, s:s?, s:s?, s:o, s:o}", "name", goruntime_var_name(var), "source",
+			 known ? goruntime_source_name(place->source) : NULL, "section",
+			 known ? place->section : NULL, "vaddr", json_hex(known, place->vaddr),
+			 "address", json_hex(known && f->live, goruntime_addr(&f->rt, var)));
+}
+
+static int print_json(const struct finding *f)
+{
+	_cleanup_(freep) char *line = NULL;
+	json_t *vars = json_array(), *object;
+
+	for (int i = 0; i < GORUNTIME_VAR_MAX; i++)
+		json_array_append_new(vars, json_of_var(f, (enum goruntime_var)i));
+	object = json_pack("{s:s?, s:s, s:o, s:o, s:o, s:o}", "version",
+			   f->rt.file.version[0] ? f->rt.file.version : NULL, "state",
+			   goruntime_state_name(f->state), "rate",
+			   f->has_now ? json_integer(f->now.rate) : json_null(), "cycle",
+			   f->has_now ? json_integer(f->now.cycle) : json_null(), "bias",
+			   json_hex(f->live, f->rt.bias), "variables", vars);
+	if (object)
+		line = json_dumps(object, JSON_COMPACT);
+	json_decref(object);
+	if (!line) {
+		cmd_error("inspect goruntime: out of memory");
+		return CMD_FAILED;
+	}
+	puts(line);
+	return CMD_DONE;
+}
+
+static int print_text(const struct finding *f)
+{
+	const char *version = f->rt.file.version;
+
+	printf("version  %s\n", *version ? version : "not recorded");
+	printf("state    %s\n", goruntime_state_name(f->state));
+	if (f->has_now)
+		printf("rate     %" PRId64 "\ncycle    %" PRIu32 "\n", f->now.rate, f->now.cycle);
+	if (f->live)
+		printf("bias     0x%" PRIx64 "\n", f->rt.bias);
+	printf("\n%-32s %-8s %-12s %-18s %s\n", "variable", "source", "section", "vaddr",
+	       f->live ? "address" : "");
+	for (int i = 0; i < GORUNTIME_VAR_MAX; i++) {
+		enum goruntime_var var = (enum goruntime_var)i;
+		const struct goruntime_place *place = &f->rt.file.vars[var];
+
+		if (place->source == GORUNTIME_FROM_NOWHERE)
+			continue;
+		printf("%-32s %-8s %-12s 0x%-16" PRIx64, goruntime_var_name(var),
+		       goruntime_source_name(place->source), place->section, place->vaddr);
+		if (f->live)
+			printf(" 0x%" PRIx64, goruntime_addr(&f->rt, var));
+		putchar('\n');
+	}
+	return CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- finding */
+
+static void elffile_freep(struct elffile **ef)
+{
+	elffile_free(*ef);
+}
+
+static int find_in_file(const char *name, struct finding *f)
+{
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+	_cleanup_(close_fdp) int fd = -1;
+	const struct root here = {.fd = AT_FDCWD};
+	int r = root_open_file(&here, name, &fd);
+
+	if (r) {
+		cmd_error("inspect goruntime: cannot open %s: %s; give an executable or a PID",
+			  name, r < 0 ? strerror(-r) : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	r = elffile_open(fd, &ef);
+	if (r) {
+		cmd_error("inspect goruntime: %s: %s; give an ELF executable", name,
+			  r < 0 ? strerror(-r) : elffile_outcome_name(r));
+		return CMD_FAILED;
+	}
+	fd = -1; /* taken */
+	r = goruntime_file_read(ef, &f->rt.file);
+	if (r < 0) {
+		cmd_error("inspect goruntime: cannot read %s: %s", name, strerror(-r));
+		return CMD_FAILED;
+	}
+	f->state = (enum goruntime_state)r;
+	return CMD_DONE;
+}
+
+/* The variables as they are now. Whatever goes wrong becomes the state. */
+static int look(const struct root *proc, const struct pid_id *id, struct finding *f)
+{
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	int r = process_memory_init(&pm, proc, id);
+
+	if (!r)
+		r = goruntime_read_now(&f->rt, &pm.memory, &f->now);
+	if (!r)
+		r = memory_check(&pm.memory);
+	if (r < 0)
+		return r;
+	f->has_now = r == 0;
+	if (r == 0)
+		f->state = goruntime_state_now(&f->now);
+	else
+		f->state = r == MEMORY_GONE	? GORUNTIME_GONE
+			   : r == MEMORY_DENIED ? GORUNTIME_DENIED
+						: GORUNTIME_UNKNOWN_LAYOUT;
+	return 0;
+}
+
+static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct pid_id id;
+	int r = root_open(proc_root, &proc);
+
+	if (r) {
+		cmd_error("inspect goruntime: cannot open %s: %s", proc_root,
+			  r < 0 ? strerror(-r) : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	r = pid_read(&proc, pid, &id);
+	if (r > 0) {
+		cmd_error("inspect goruntime: no process %d in %s; see 'ps'", (int)pid, proc_root);
+		return CMD_FAILED;
+	}
+	if (!r)
+		r = goruntime_find(&proc, &id, &f->rt);
+	f->live = r == GORUNTIME_OK || r == GORUNTIME_NO_SYMBOLS;
+	if (r >= 0)
+		f->state = (enum goruntime_state)r;
+	if (r == GORUNTIME_OK)
+		r = look(&proc, &id, f);
+	if (r < 0) {
+		cmd_error("inspect goruntime: cannot read process %d: %s", (int)pid, strerror(-r));
+		return CMD_FAILED;
+	}
+	return CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- command */
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"proc-root", required_argument, NULL, OPTION_PROC_ROOT},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*ret_exit = CMD_USAGE;
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_JSON:
+			ret->json = true;
+			break;
+		case OPTION_PROC_ROOT:
+			ret->proc_root = optarg;
+			break;
+		case OPTION_HELP:
+			fputs(help, stdout);
+			*ret_exit = CMD_DONE;
+			return false;
+		default:
+			cmd_error("inspect goruntime: %s %s; see 'podprof inspect goruntime "
+				  "--help'",
+				  c == ':' ? "a value is missing behind" : "unknown option",
+				  argv[optind - 1]);
+			return false;
+		}
+	}
+	if (argc - optind != 1) {
+		cmd_error("inspect goruntime: give one FILE or PID; see 'podprof inspect goruntime "
+			  "--help'");
+		return false;
+	}
+	ret->what = argv[optind];
+	return true;
+}
+
+int inspect_goruntime(int argc, char **argv)
+{
+	struct options options = {.proc_root = "/proc"};
+	struct finding f = {0};
+	uint64_t pid;
+	int status;
+
+	if (!parse_options(argc, argv, &options, &status))
+		return status;
+	if (text_only_u64(text_of(options.what), 10, &pid) && pid > 0 && pid <= INT32_MAX)
+		status = find_in_process(options.proc_root, (pid_t)pid, &f);
+	else
+		status = find_in_file(options.what, &f);
+	if (status == CMD_DONE)
+		status = options.json ? print_json(&f) : print_text(&f);
+	if (fflush(stdout) && status == CMD_DONE) {
+		cmd_error("inspect goruntime: cannot write: %s", strerror(errno));
+		status = CMD_FAILED;
+	}
+	return status;
+}
