@@ -19,6 +19,7 @@ all) want="$build $tests" ;;
 *) echo "usage: test/setup.sh build|all" >&2; exit 2 ;;
 esac
 
+# shellcheck source=/dev/null
 . /etc/os-release
 suite=${VERSION_CODENAME:-stable}
 case "$suite" in

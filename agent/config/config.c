@@ -28,7 +28,7 @@ static void env_name(const char *name, char *ret, size_t n)
 {
 	snprintf(ret, n, "PODPROF_%s", name);
 	for (char *p = ret; *p; p++)
-		*p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+		*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
 }
 
 static int apply_defaults(struct config *c, struct config_error *error)

@@ -169,7 +169,7 @@ static int pprof_begin(struct pprof *p, const struct pprof_opts *opts)
 }
 
 /* The head's own fields: a tag and up to 10 bytes for each number. */
-#define HEAD_BYTES (11u * 16)
+#define HEAD_BYTES ((size_t)11 * 16)
 
 static size_t limit(size_t wanted, size_t fallback, size_t max)
 {

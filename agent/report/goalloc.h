@@ -54,6 +54,6 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
  * seen for @keep_rounds is dropped. */
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
 /* A metric_collect_fn. */
-void goalloc_collect(void *g, struct metric_sink *sink);
+void goalloc_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -31,7 +31,7 @@ GOPROXY=$(go env GOPROXY 2>/dev/null) || GOPROXY=
 GOSUMDB=$(go env GOSUMDB 2>/dev/null) || GOSUMDB=
 [ -z "$GOPROXY" ] || export GOPROXY
 [ -z "$GOSUMDB" ] || export GOSUMDB
-export GOENV=off GOFLAGS= GOWORK=off
+export GOENV=off GOFLAGS='' GOWORK=off
 case $go in
 [0-9]*) export GOTOOLCHAIN="go$go"; go=go ;;
 *) export GOTOOLCHAIN=local ;;

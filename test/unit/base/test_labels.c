@@ -99,13 +99,13 @@ static void test_values(void **state)
 	} rows[] = {
 		{"exactly the ceiling", "x", LABELS_VALUE_MAX, LABELS_VALUE_MAX, 'x'},
 		{"one over", "x", LABELS_VALUE_MAX + 1, LABELS_VALUE_MAX, 'x'},
-		{"much over", "x", LABELS_VALUE_MAX * 2, LABELS_VALUE_MAX, 'x'},
+		{"much over", "x", (size_t)2 * LABELS_VALUE_MAX, LABELS_VALUE_MAX, 'x'},
 		{"cut at a character", "\xe2\x82\xac", 3000, 2046, '\xac'},
 		{"cut at a character of four", "\xf0\x9f\x98\x80", 3000, 2048, '\x80'},
 		{"no character to cut at", "\x80", 3000, 2045, '?'},
 		{"not UTF-8", "\xff", 5, 5, '?'},
 	};
-	char value[LABELS_VALUE_MAX * 2 + 1];
+	char value[2u * LABELS_VALUE_MAX + 1];
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {

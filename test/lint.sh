@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The checks of `make lint` that are no compiler's: shell scripts, who includes whom, licence lines,
+# and that `make help` knows every target. (clang-tidy is run by the Makefile, file by file.)
+# shellcheck disable=SC2016,SC2317 # awk has dollars of its own; step() calls the functions below
+set -u
+cd "$(dirname "$0")/.." || exit 1
+failed=0
+
+# step NAME COMMAND...: run it and say how it went; its output are the findings
+step() {
+	local name=$1
+	shift
+	if "$@"; then
+		printf '  %-8s %s\n' LINT "$name"
+	else
+		printf '  %-8s %s\n' FAIL "$name"
+		failed=1
+	fi
+}
+
+# Tracked files and those about to be, without data that tests read and without deleted ones.
+files() {
+	git ls-files -co --exclude-standard -- "$@" ':!test/data' | while read -r file; do
+		[ -e "$file" ] && echo "$file"
+	done
+}
+
+# Findings go through; success is that there are none.
+none() {
+	! grep .
+}
+
+scripts() {
+	files '*.sh' .ci/run | xargs shellcheck --severity=warning --exclude=SC2034 # set for who sources them
+}
+
+# The table of agent/README.md is the rule: "| `folder/` | owns | may include |".
+includes() {
+	files 'agent/*/*.c' 'agent/*/*.h' | xargs awk '
+		BEGIN {
+			while ((getline line < "agent/README.md") > 0) {
+				if (line !~ /^\| `[a-z]+\/` \|/)
+					continue
+				split(line, cell, /\|/)
+				gsub(/[`\/ ]/, "", cell[2])
+				known[cell[2]] = 1
+				n = split(cell[4], allowed, ",")
+				for (i = 1; i <= n; i++) {
+					gsub(/[` ]/, "", allowed[i])
+					may[cell[2], allowed[i]] = 1
+				}
+			}
+		}
+		/^#[ \t]*include[ \t]*"[^"]*\// {
+			split(FILENAME, at, "/")
+			split($0, quoted, "\"")
+			split(quoted[2], to, "/")
+			if (!(at[2] in known)) {
+				print FILENAME ": agent/README.md does not list " at[2] "/"
+				bad = 1
+			} else if (to[1] != at[2] && !((at[2], to[1]) in may) &&
+				   !((at[2], quoted[2]) in may) && !((at[2], "everything") in may)) {
+				print FILENAME ":" FNR ": " at[2] "/ may not include \"" quoted[2] "\""
+				bad = 1
+			}
+		}
+		END { exit bad }'
+}
+
+# In the first line, or in the second after "#!".
+licences() {
+	files '*.c' '*.h' '*.S' '*.sh' '*.py' '*.go' '*.js' '*.css' '*.proto' .ci/run Makefile \
+		Dockerfile |
+		while read -r file; do
+			head -n 2 "$file" | grep -q 'SPDX-License-Identifier: ' ||
+				echo "$file: no SPDX-License-Identifier line"
+		done | none
+}
+
+help() {
+	local listed
+	listed=$(make -s help)
+	sed -n 's/^\.PHONY: //p' Makefile | tr ' ' '\n' | grep -v '^FORCE$' |
+		while read -r target; do
+			echo "$listed" | grep -q "^  make $target " ||
+				echo "Makefile: make help does not list $target"
+		done | none
+}
+
+step 'shell scripts' scripts
+step 'include direction' includes
+step 'licence lines' licences
+step 'make help' help
+exit $failed
