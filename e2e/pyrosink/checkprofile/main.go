@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command checkprofile reads pprof files with pprof's own reader, prints what is in them, and checks
+// what is asked for:
+//
+//	checkprofile [-label NAME=VALUE]... [-type TYPE] [-cum]
+//	             [-function REGEXP [-share PERCENT] [-value NUMBER] [-tolerance PERCENT]] PATH...
+//
+// A PATH is a file, or a folder of pyrosink's, which stands for all profiles in it. With -label only
+// those count whose description (the .json beside it) has the label. All that count are merged.
+//
+// -share is the function's part of the total, and -tolerance then means percentage points; -value is
+// its sum, and -tolerance then is percent of it. Without either the function only has to be there.
+//
+// Exit status: 0 as asked for, 1 not, 2 wrong usage.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/google/pprof/profile"
+)
+
+type labelFlag map[string]string
+
+func (l labelFlag) String() string { return "" }
+
+func (l labelFlag) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok {
+		return errors.New("write NAME=VALUE")
+	}
+	l[name] = value
+	return nil
+}
+
+type options struct {
+	labels     labelFlag
+	sampleType string
+	cumulative bool
+	function   string
+	share      float64
+	value      float64
+	tolerance  float64
+	paths      []string
+}
+
+// files replaces folders by the profiles in them.
+func files(paths []string) ([]string, error) {
+	var list []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			list = append(list, path)
+			continue
+		}
+		inside, err := filepath.Glob(filepath.Join(path, "*.pb.gz"))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, inside...)
+	}
+	return list, nil
+}
+
+// hasLabels tells whether the description of a profile has all the labels.
+func hasLabels(path string, want labelFlag) (bool, error) {
+	var description struct {
+		Labels map[string]string `json:"labels"`
+	}
+	if len(want) == 0 {
+		return true, nil
+	}
+	data, err := os.ReadFile(strings.TrimSuffix(path, ".pb.gz") + ".json")
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, &description); err != nil {
+		return false, err
+	}
+	for name, value := range want {
+		if description.Labels[name] != value {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func read(path string) (*profile.Profile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err == nil {
+		err = p.CheckValid()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// readAll merges what counts.
+func readAll(o *options) (*profile.Profile, int, error) {
+	var list []*profile.Profile
+	paths, err := files(o.paths)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, path := range paths {
+		counts, err := hasLabels(path, o.labels)
+		if err != nil {
+			return nil, 0, err
+		}
+		if !counts {
+			continue
+		}
+		p, err := read(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil, 0, fmt.Errorf("none of %d profiles has the labels %v", len(paths), map[string]string(o.labels))
+	}
+	merged, err := profile.Merge(list)
+	return merged, len(list), err
+}
+
+// typeIndex finds the sample type by name; the default one without a name.
+func typeIndex(p *profile.Profile, name string) (int, error) {
+	if name == "" {
+		name = p.DefaultSampleType
+	}
+	if name == "" {
+		return len(p.SampleType) - 1, nil
+	}
+	var have []string
+	for i, t := range p.SampleType {
+		if t.Type == name {
+			return i, nil
+		}
+		have = append(have, t.Type)
+	}
+	return 0, fmt.Errorf("no sample type %s, there are %s", name, strings.Join(have, ", "))
+}
+
+type sums struct {
+	total     int64
+	flat, cum map[string]int64
+}
+
+// functions lists the names on a stack, leaf first, inlined ones included.
+func functions(s *profile.Sample) []string {
+	var names []string
+	for _, location := range s.Location {
+		for _, line := range location.Line {
+			names = append(names, line.Function.Name)
+		}
+		if len(location.Line) == 0 {
+			names = append(names, fmt.Sprintf("%#x", location.Address))
+		}
+	}
+	return names
+}
+
+func sum(p *profile.Profile, index int) sums {
+	result := sums{flat: map[string]int64{}, cum: map[string]int64{}}
+	for _, s := range p.Sample {
+		value := s.Value[index]
+		names := functions(s)
+		seen := map[string]bool{}
+		result.total += value
+		if len(names) > 0 {
+			result.flat[names[0]] += value
+		}
+		for _, name := range names {
+			if !seen[name] {
+				result.cum[name] += value
+			}
+			seen[name] = true
+		}
+	}
+	return result
+}
+
+func percent(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}
+
+func print(p *profile.Profile, n int, index int, r sums) {
+	const rows = 12
+	fmt.Printf("%d profiles, %d samples, %s/%s total %d\n", n, len(p.Sample),
+		p.SampleType[index].Type, p.SampleType[index].Unit, r.total)
+	names := make([]string, 0, len(r.cum))
+	for name := range r.cum {
+		names = append(names, name)
+	}
+	sort.Slice(names, func(i, j int) bool {
+		a, b := names[i], names[j]
+		if r.flat[a] != r.flat[b] {
+			return r.flat[a] > r.flat[b]
+		}
+		if r.cum[a] != r.cum[b] {
+			return r.cum[a] > r.cum[b]
+		}
+		return a < b
+	})
+	for i, name := range names {
+		if i == rows {
+			fmt.Printf("  ... %d more\n", len(names)-rows)
+			break
+		}
+		fmt.Printf("  flat %6.2f%%  cum %6.2f%%  %s\n", percent(r.flat[name], r.total),
+			percent(r.cum[name], r.total), name)
+	}
+}
+
+// check compares the sum of the functions that match with what was asked for.
+func check(o *options, r sums) error {
+	pattern, err := regexp.Compile("^(?:" + o.function + ")$")
+	if err != nil {
+		return err
+	}
+	values, found, got := r.flat, false, int64(0)
+	if o.cumulative {
+		values = r.cum
+	}
+	for name := range r.cum {
+		if pattern.MatchString(name) {
+			found = true
+			got += values[name]
+		}
+	}
+	share := percent(got, r.total)
+	switch {
+	case !found:
+		return fmt.Errorf("no function %s", o.function)
+	case o.share >= 0 && math.Abs(share-o.share) > o.tolerance:
+		return fmt.Errorf("%s has %.2f %%, not %g within %g points", o.function, share, o.share, o.tolerance)
+	case o.value >= 0 && math.Abs(float64(got)-o.value) > o.value*o.tolerance/100:
+		return fmt.Errorf("%s has %d, not %g within %g %%", o.function, got, o.value, o.tolerance)
+	}
+	fmt.Printf("ok: %s has %d, %.2f %%\n", o.function, got, share)
+	return nil
+}
+
+func run(o *options) error {
+	p, n, err := readAll(o)
+	if err != nil {
+		return err
+	}
+	index, err := typeIndex(p, o.sampleType)
+	if err != nil {
+		return err
+	}
+	r := sum(p, index)
+	print(p, n, index, r)
+	if o.function == "" {
+		return nil
+	}
+	return check(o, r)
+}
+
+func main() {
+	o := &options{labels: labelFlag{}}
+	flag.Var(o.labels, "label", "NAME=VALUE that a profile must have; repeatable")
+	flag.StringVar(&o.sampleType, "type", "", "sample type; the profile's default one without it")
+	flag.BoolVar(&o.cumulative, "cum", false, "count a function's callees, too")
+	flag.StringVar(&o.function, "function", "", "name that must be there, as a regular expression for all of it")
+	flag.Float64Var(&o.share, "share", -1, "percent of the total that it must have")
+	flag.Float64Var(&o.value, "value", -1, "sum that it must have")
+	flag.Float64Var(&o.tolerance, "tolerance", 5, "points for -share, percent for -value")
+	flag.Parse()
+	o.paths = flag.Args()
+	if len(o.paths) == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "checkprofile:", err)
+		os.Exit(1)
+	}
+}
