@@ -491,8 +491,7 @@ static void sample_add(struct pprof *p, uint32_t number, const int64_t *values)
 	int64_t *sum = p->t.values + (number - 1) * p->t.n_types;
 
 	for (size_t i = 0; i < p->t.n_types; i++)
-		if (__builtin_add_overflow(sum[i], values[i], &sum[i]))
-			sum[i] = values[i] < 0 ? INT64_MIN : INT64_MAX;
+		tables_add(&sum[i], values[i]);
 }
 
 int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,

@@ -89,4 +89,17 @@ struct pprof_tables {
 	size_t n_comments;
 };
 
+/* The number (from 0) of the sample type called @name, or, for NULL, of the one to show first: the
+ * default if it is named and exists, else the last. False if there is none. */
+bool tables_type(const struct pprof_tables *t, const char *name, size_t *ret);
+/* The sum of one type's values over all samples. */
+int64_t tables_total(const struct pprof_tables *t, size_t type);
+
+/* @sum += @value, staying at the largest or smallest number where it does not fit. */
+static inline void tables_add(int64_t *sum, int64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = value < 0 ? INT64_MIN : INT64_MAX;
+}
+
 #endif
