@@ -7,5 +7,6 @@
 
 int inspect_cgroup(int argc, char **argv);
 int inspect_goruntime(int argc, char **argv);
+int inspect_profile(int argc, char **argv);
 
 #endif

@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A pprof file, ours or anybody's, for people (text) and scripts (--json). Everything in it is
+ * foreign: the reader has checked the numbers, and texts lose their control characters before they
+ * reach a terminal.
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "pprof/flame.h"
+#include "pprof/reader.h"
+
+/* A profile of a whole large cluster is some tens of MB. More is an error that says so. */
+#define FILE_BYTES_MAX	   (64u << 20)
+#define MESSAGE_BYTES_MAX  (256u << 20)
+/* Different values of one label that are shown; the number of all is shown, too. */
+#define LABEL_VALUES_SHOWN 10
+/* Different (key, value) pairs looked at. */
+#define LABELS_SEEN_MAX	   100000
+#define TOP_DEFAULT	   20
+
+enum { OPTION_JSON = 256, OPTION_TYPE, OPTION_TOP, OPTION_HELP };
+
+static const char help[] =
+	"usage: podprof inspect profile [--json] [--sample-type TYPE] [--top N] FILE|-\n\n"
+	"What a pprof file holds: sample types with their totals, the functions that used the\n"
+	"most (flat: themselves; cum: with all they call), labels, mappings and comments. FILE is\n"
+	"gzipped or not, from podprof, Go or any other writer; '-' reads standard input.\n\n"
+	"  --sample-type TYPE  count this one (\"cpu\", \"inuse_space\"); otherwise the one that "
+	"the\n"
+	"                      profile names as its default, or the last\n"
+	"  --top N             show N functions (20); 0 shows all\n"
+	"  --json              one JSON object: sample_types, default_sample_type, period_type,\n"
+	"                      period, time_ns, duration_ns, samples, locations, functions,\n"
+	"                      sample_type, total, top {flat, cum}, labels, mappings, comments\n"
+	"  --help              this text\n";
+
+struct options {
+	bool json;
+	const char *type;
+	size_t top;
+	const char *file;
+};
+
+/* Everything that is printed, in one place for both forms. */
+struct view {
+	const struct pprof_tables *t;
+	const struct flame *flame;
+	struct flame_function *flat, *cum;
+	size_t n_functions; /* shown */
+	struct label_pair *labels;
+	size_t n_labels;
+};
+
+/* ---- labels */
+
+struct label_pair {
+	uint32_t key, str, unit;
+	int64_t num;
+	size_t n_samples;
+};
+
+static int pair_order(const void *a, const void *b, void *ctx)
+{
+	const struct label_pair *x = a, *y = b;
+	const char **strings = ctx;
+	int order = strcmp(strings[x->key], strings[y->key]);
+
+	if (!order)
+		order = strcmp(strings[x->str], strings[y->str]);
+	if (!order)
+		order = x->num < y->num ? -1 : x->num > y->num;
+	return order ? order : strcmp(strings[x->unit], strings[y->unit]);
+}
+
+/* Each different label, sorted, with the number of samples that have it. */
+static int collect_labels(struct view *v)
+{
+	const struct pprof_tables *t = v->t;
+	size_t cap = 0, n = 0, kept = 0;
+
+	for (size_t i = 0; i < t->n_samples; i++) {
+		for (size_t j = 0; j < t->samples[i].n_labels; j++) {
+			const struct pprof_label_row *row = &t->samples[i].labels[j];
+			int r = vec_grow(&v->labels, &cap, n + 1, sizeof(*v->labels),
+					 LABELS_SEEN_MAX);
+
+			if (r < 0)
+				return r;
+			if (r > 0)
+				goto full;
+			v->labels[n++] =
+				(struct label_pair){row->key, row->str, row->unit, row->num, 1};
+		}
+	}
+full:
+	if (n)
+		qsort_r(v->labels, n, sizeof(*v->labels), pair_order, t->strings);
+	for (size_t i = 0; i < n; i++) {
+		if (kept && !pair_order(&v->labels[kept - 1], &v->labels[i], t->strings))
+			v->labels[kept - 1].n_samples++;
+		else
+			v->labels[kept++] = v->labels[i];
+	}
+	v->n_labels = kept;
+	return 0;
+}
+
+/* Labels of the same key that follow each other from @i. */
+static size_t same_key(const struct view *v, size_t i)
+{
+	size_t n = 1;
+
+	while (i + n < v->n_labels &&
+	       strcmp(v->t->strings[v->labels[i + n].key], v->t->strings[v->labels[i].key]) == 0)
+		n++;
+	return n;
+}
+
+/* ---- JSON */
+
+static json_t *json_of(const struct pprof_tables *t, uint32_t string)
+{
+	return json_string(t->strings[string]);
+}
+
+static json_t *json_types(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_types; i++)
+		json_array_append_new(list, json_pack("{s:o, s:o, s:I}", "type",
+						      json_of(t, t->types[i].type), "unit",
+						      json_of(t, t->types[i].unit), "total",
+						      (json_int_t)tables_total(t, i)));
+	return list;
+}
+
+static json_t *json_top(const struct flame_function *list, size_t n)
+{
+	json_t *top = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(top, json_pack("{s:s, s:I, s:I}", "function", list[i].name,
+						     "flat", (json_int_t)list[i].flat, "cum",
+						     (json_int_t)list[i].cum));
+	return top;
+}
+
+static json_t *json_labels(const struct view *v)
+{
+	const struct pprof_tables *t = v->t;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_labels; i++) {
+		const struct label_pair *pair = &v->labels[i];
+		json_t *label = json_pack("{s:o, s:I}", "key", json_of(t, pair->key), "samples",
+					  (json_int_t)pair->n_samples);
+
+		if (pair->str)
+			json_object_set_new(label, "value", json_of(t, pair->str));
+		else
+			json_object_set_new(label, "number", json_integer(pair->num));
+		if (pair->unit)
+			json_object_set_new(label, "unit", json_of(t, pair->unit));
+		json_array_append_new(list, label);
+	}
+	return list;
+}
+
+static json_t *json_mappings(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+	char start[32], limit[32], offset[32];
+
+	for (size_t i = 0; i < t->n_mappings; i++) {
+		const struct pprof_mapping_row *m = &t->mappings[i];
+
+		snprintf(start, sizeof(start), "0x%" PRIx64, m->start);
+		snprintf(limit, sizeof(limit), "0x%" PRIx64, m->limit);
+		snprintf(offset, sizeof(offset), "0x%" PRIx64, m->offset);
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s, s:o, s:o, s:b, s:b, s:b, s:b}", "start",
+					start, "limit", limit, "offset", offset, "path",
+					json_of(t, m->path), "build_id", json_of(t, m->build_id),
+					"has_functions", m->has_functions, "has_filenames",
+					m->has_filenames, "has_line_numbers", m->has_line_numbers,
+					"has_inline_frames", m->has_inline_frames));
+	}
+	return list;
+}
+
+static json_t *json_comments(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_comments; i++)
+		json_array_append_new(list, json_of(t, t->comments[i]));
+	return list;
+}
+
+static int print_json(const struct view *v)
+{
+	const struct pprof_tables *t = v->t;
+	_cleanup_(freep) char *text = NULL;
+	json_t *root;
+
+	root = json_pack(
+		"{s:o, s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:{s:o, s:o}, "
+		"s:o, s:o, s:o}",
+		"sample_types", json_types(t), "default_sample_type", json_of(t, t->default_type),
+		"period_type", "type", json_of(t, t->period_type.type), "unit",
+		json_of(t, t->period_type.unit), "period", (json_int_t)t->period, "time_ns",
+		(json_int_t)t->time_ns, "duration_ns", (json_int_t)t->duration_ns, "samples",
+		(json_int_t)t->n_samples, "locations", (json_int_t)t->n_locations, "functions",
+		(json_int_t)t->n_functions, "sample_type", flame_type(v->flame), "total",
+		(json_int_t)flame_total(v->flame), "top", "flat", json_top(v->flat, v->n_functions),
+		"cum", json_top(v->cum, v->n_functions), "labels", json_labels(v), "mappings",
+		json_mappings(t), "comments", json_comments(t));
+	if (root)
+		text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	json_decref(root);
+	if (!text)
+		return -ENOMEM;
+	puts(text);
+	return 0;
+}
+
+/* ---- text */
+
+/* A text of somebody else's without what a terminal would obey. */
+static void print_safe(const char *s)
+{
+	const unsigned char *p = (const unsigned char *)s;
+
+	for (; *p; p++) {
+		/* C0, DEL, and C1, which is c2 80 to c2 9f in UTF-8 */
+		if (*p < 0x20 || *p == 0x7f)
+			putchar('?');
+		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+			putchar('?'), p++;
+		else
+			putchar(*p);
+	}
+}
+
+struct scale {
+	const char *unit; /* of the profile */
+	double factor;	  /* to the first step */
+	double step;
+	const char *names[6];
+};
+
+/* 12345678 nanoseconds as 12.35ms. */
+static void format_value(int64_t value, const char *unit, char *ret, size_t n)
+{
+	static const struct scale scales[] = {
+		{"nanoseconds", 1, 1000, {"ns", "us", "ms", "s"}},
+		{"microseconds", 1, 1000, {"us", "ms", "s"}},
+		{"milliseconds", 1, 1000, {"ms", "s"}},
+		{"bytes", 1, 1024, {"B", "KiB", "MiB", "GiB", "TiB"}},
+	};
+	double scaled = (double)value;
+	size_t at = 0;
+
+	for (size_t i = 0; i < array_size(scales); i++) {
+		if (strcmp(unit, scales[i].unit) != 0)
+			continue;
+		while (scales[i].names[at + 1] &&
+		       (scaled >= scales[i].step || scaled <= -scales[i].step)) {
+			scaled /= scales[i].step;
+			at++;
+		}
+		snprintf(ret, n, at ? "%.2f%s" : "%.0f%s", scaled, scales[i].names[at]);
+		return;
+	}
+	snprintf(ret, n, "%" PRId64, value);
+}
+
+static double percent(int64_t value, int64_t total)
+{
+	return total ? 100.0 * (double)value / (double)total : 0;
+}
+
+static void print_types(const struct pprof_tables *t)
+{
+	size_t shown = 0;
+
+	(void)tables_type(t, NULL, &shown);
+	for (size_t i = 0; i < t->n_types; i++) {
+		const char *unit = t->strings[t->types[i].unit];
+		char value[64];
+
+		format_value(tables_total(t, i), unit, value, sizeof(value));
+		fputs(i ? "            " : "types       ", stdout);
+		print_safe(t->strings[t->types[i].type]);
+		putchar('/');
+		print_safe(unit);
+		printf(" %s%s\n", value, i == shown ? " (default)" : "");
+	}
+}
+
+static void print_time(const struct pprof_tables *t)
+{
+	time_t seconds = (time_t)(t->time_ns / (int64_t)NSEC_PER_SEC);
+	char text[64], duration[64];
+	struct tm tm;
+
+	format_value(t->duration_ns, "nanoseconds", duration, sizeof(duration));
+	if (t->time_ns > 0 && gmtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		printf("time        %s, for %s\n", text, duration);
+	else
+		printf("time        not set, for %s\n", duration);
+}
+
+static void print_head(const struct view *v)
+{
+	const struct pprof_tables *t = v->t;
+
+	print_time(t);
+	printf("period      %" PRId64 " ", t->period);
+	print_safe(t->strings[t->period_type.type]);
+	putchar('/');
+	print_safe(t->strings[t->period_type.unit]);
+	putchar('\n');
+	print_types(t);
+	printf("samples     %zu, at %zu locations in %zu functions\n", t->n_samples, t->n_locations,
+	       t->n_functions);
+	for (size_t i = 0; i < t->n_comments; i++) {
+		fputs("comment     ", stdout);
+		print_safe(t->strings[t->comments[i]]);
+		putchar('\n');
+	}
+}
+
+static void print_label(const struct view *v, const struct label_pair *pair)
+{
+	putchar(' ');
+	if (pair->str)
+		print_safe(v->t->strings[pair->str]);
+	else
+		printf("%" PRId64, pair->num);
+	if (pair->unit)
+		print_safe(v->t->strings[pair->unit]);
+	printf(" (%zu)", pair->n_samples);
+}
+
+static void print_labels(const struct view *v)
+{
+	for (size_t i = 0, n; i < v->n_labels; i += n) {
+		n = same_key(v, i);
+		fputs(i ? "            " : "labels      ", stdout);
+		print_safe(v->t->strings[v->labels[i].key]);
+		putchar(':');
+		for (size_t j = 0; j < n && j < LABEL_VALUES_SHOWN; j++)
+			print_label(v, &v->labels[i + j]);
+		if (n > LABEL_VALUES_SHOWN)
+			printf(" and %zu more", n - LABEL_VALUES_SHOWN);
+		putchar('\n');
+	}
+}
+
+static void print_mappings(const struct pprof_tables *t)
+{
+	for (size_t i = 0; i < t->n_mappings; i++) {
+		const struct pprof_mapping_row *m = &t->mappings[i];
+
+		fputs(i ? "            " : "mappings    ", stdout);
+		printf("0x%" PRIx64 "-0x%" PRIx64 " offset 0x%" PRIx64 " ", m->start, m->limit,
+		       m->offset);
+		print_safe(t->strings[m->path]);
+		if (m->build_id) {
+			fputs(" build-id ", stdout);
+			print_safe(t->strings[m->build_id]);
+		}
+		printf("%s\n", m->has_functions ? "" : " (no functions)");
+	}
+}
+
+static void print_top(const struct view *v, const char *order, const struct flame_function *list)
+{
+	int64_t total = flame_total(v->flame);
+	const char *unit = flame_unit(v->flame);
+	char flat[64], cum[64];
+
+	putchar('\n');
+	print_safe(flame_type(v->flame));
+	printf(" by %s value\n%12s %7s %12s %7s  function\n", order, "flat", "", "cum", "");
+	for (size_t i = 0; i < v->n_functions; i++) {
+		format_value(list[i].flat, unit, flat, sizeof(flat));
+		format_value(list[i].cum, unit, cum, sizeof(cum));
+		printf("%12s %6.2f%% %12s %6.2f%%  ", flat, percent(list[i].flat, total), cum,
+		       percent(list[i].cum, total));
+		print_safe(list[i].name);
+		putchar('\n');
+	}
+}
+
+static void print_text(const struct view *v)
+{
+	print_head(v);
+	print_labels(v);
+	print_mappings(v->t);
+	if (!v->n_functions)
+		return;
+	print_top(v, "flat", v->flat);
+	print_top(v, "cumulative", v->cum);
+}
+
+/* ---- the command */
+
+DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
+DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
+
+static int show(const struct pprof_tables *t, const struct options *o)
+{
+	_cleanup_(flame_freep) struct flame *flame = NULL;
+	_cleanup_(freep) struct flame_function *flat = NULL;
+	_cleanup_(freep) struct flame_function *cum = NULL;
+	struct view v = {.t = t};
+	int r = flame_new(&flame);
+
+	if (!r)
+		r = flame_add(flame, t, o->type);
+	if (r == FLAME_NO_TYPE && (o->type || t->n_samples))
+		return r;
+	if (!r || r == FLAME_NO_TYPE)
+		r = flame_functions(flame, FLAME_BY_FLAT, &flat, &v.n_functions);
+	if (!r)
+		r = flame_functions(flame, FLAME_BY_CUM, &cum, &v.n_functions);
+	if (!r)
+		r = collect_labels(&v);
+	if (!r) {
+		v.flame = flame;
+		v.flat = flat;
+		v.cum = cum;
+		if (o->top && v.n_functions > o->top)
+			v.n_functions = o->top;
+		if (o->json)
+			r = print_json(&v);
+		else
+			print_text(&v);
+	}
+	free(v.labels);
+	return r;
+}
+
+static void no_type(const struct pprof_tables *t, const struct options *o)
+{
+	_cleanup_(buf_deinit) struct buf names = BUF_INIT(1024);
+
+	for (size_t i = 0; i < t->n_types; i++)
+		if (buf_printf(&names, "%s%s", i ? ", " : "", t->strings[t->types[i].type]))
+			break;
+	for (size_t i = 0; i < names.len; i++)
+		if ((unsigned char)names.data[i] < 0x20)
+			names.data[i] = '?';
+	cmd_error("inspect profile: %s has no sample type '%s'; it has: %s", o->file, o->type,
+		  names.len ? names.data : "none");
+}
+
+static int inspect_bytes(const struct buf *bytes, const struct options *o)
+{
+	_cleanup_(reader_freep) struct reader *rd = NULL;
+	const char *why = "";
+	int r;
+
+	r = reader_new(bytes->data, bytes->len, MESSAGE_BYTES_MAX, &rd, &why);
+	if (r > 0) {
+		cmd_error("inspect profile: %s is not a profile that can be read: %s; give a pprof "
+			  "file (protobuf, gzipped or not)",
+			  o->file, why);
+		return CMD_FAILED;
+	}
+	if (!r)
+		r = show(reader_tables(rd), o);
+	if (r == FLAME_NO_TYPE) {
+		no_type(reader_tables(rd), o);
+		return CMD_FAILED;
+	}
+	if (r) {
+		cmd_error("inspect profile: out of memory with %s; try a shorter profile", o->file);
+		return CMD_FAILED;
+	}
+	return CMD_DONE;
+}
+
+/* Opened like this a FIFO or a terminal works, too: it is the user's own choice. */
+static int read_input(const struct options *o, struct buf *ret)
+{
+	_cleanup_(close_fdp) int fd = -1;
+
+	if (strcmp(o->file, "-") == 0)
+		return root_read_fd(STDIN_FILENO, ret);
+	fd = open(o->file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : root_read_fd(fd, ret);
+}
+
+static int inspect_input(const struct options *o)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(FILE_BYTES_MAX);
+	int r = read_input(o, &bytes);
+
+	if (r == ROOT_TOO_LARGE)
+		cmd_error("inspect profile: %s is larger than %u MiB; give a shorter profile",
+			  o->file, FILE_BYTES_MAX >> 20);
+	else if (r)
+		cmd_error("inspect profile: cannot read %s: %s; give a pprof file or '-'", o->file,
+			  r < 0 ? strerror(-r) : root_outcome_name(r));
+	return r ? CMD_FAILED : inspect_bytes(&bytes, o);
+}
+
+static bool parse_top(const char *s, size_t *ret)
+{
+	uint64_t value;
+
+	if (!text_only_u64(text_of(s), 10, &value)) {
+		cmd_error("inspect profile: --top takes a number, not '%s'", s);
+		return false;
+	}
+	*ret = (size_t)value;
+	return true;
+}
+
+static void bad_option(int c, char **argv)
+{
+	char name[] = {'-', (char)optopt, '\0'};
+
+	/* a long option has no character and has been stepped over */
+	cmd_error("inspect profile: %s%s; see 'podprof inspect profile --help'",
+		  c == ':' ? "a value is missing behind " : "unknown option ",
+		  optopt && optopt < OPTION_JSON ? name : argv[optind - 1]);
+}
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"sample-type", required_argument, NULL, OPTION_TYPE},
+		{"top", required_argument, NULL, OPTION_TOP},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	*ret_exit = CMD_USAGE;
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_JSON:
+			ret->json = true;
+			break;
+		case OPTION_TYPE:
+			ret->type = optarg;
+			break;
+		case OPTION_TOP:
+			if (!parse_top(optarg, &ret->top))
+				return false;
+			break;
+		case OPTION_HELP:
+			fputs(help, stdout);
+			*ret_exit = CMD_DONE;
+			return false;
+		default:
+			bad_option(c, argv);
+			return false;
+		}
+	}
+	if (argc - optind != 1) {
+		cmd_error("inspect profile: give one FILE or '-', not %d; see 'podprof inspect "
+			  "profile --help'",
+			  argc - optind);
+		return false;
+	}
+	ret->file = argv[optind];
+	return true;
+}
+
+int inspect_profile(int argc, char **argv)
+{
+	struct options options = {.top = TOP_DEFAULT};
+	int status;
+
+	if (!parse_options(argc, argv, &options, &status))
+		return status;
+	status = inspect_input(&options);
+	if (fflush(stdout) && status == CMD_DONE) {
+		cmd_error("inspect profile: cannot write: %s", strerror(errno));
+		status = CMD_FAILED;
+	}
+	return status;
+}
