@@ -28,13 +28,11 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/lines.h"
 #include "base/root.h"
 #include "base/text.h"
 #include "base/vec.h"
 
-/* Bytes read at a time. The longest line has a path of PATH_MAX, four characters for each; a longer
- * one is counted as not understood. */
-#define MAPS_STEP	 (64u << 10)
 /* Threads that are tried where the leader is dead; the first is nearly always alive. After that the
  * process counts as gone. */
 #define MAPS_THREADS_MAX 64
@@ -143,8 +141,9 @@ static bool parse_line(struct text line, struct maps_entry *ret, struct text *re
 	return true;
 }
 
-static int add_line(struct text line, struct maps *m)
+static int add_line(void *ctx, struct text line)
 {
+	struct maps *m = ctx;
 	uint64_t behind = m->n ? m->items[m->n - 1].limit : 0;
 	struct maps_entry e;
 	struct text path;
@@ -178,7 +177,7 @@ int maps_parse(const char *text, size_t n, struct maps *m)
 	int r = 0;
 
 	while (!r && text_until(&t, '\n', &line))
-		r = add_line(line, m);
+		r = add_line(m, line);
 	return r;
 }
 
@@ -199,53 +198,6 @@ static int outcome_of_root(int r)
 	}
 }
 
-static int read_some(int fd, char *to, size_t room, size_t *ret)
-{
-	ssize_t n;
-
-	do
-		n = read(fd, to, room);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return outcome_of_root(root_outcome(errno));
-	*ret = (size_t)n;
-	return 0;
-}
-
-/* Parses what is complete in the first @have bytes of @step; *@left bytes stay at its front. */
-static int parse_step(char *step, size_t have, struct maps *m, size_t *left)
-{
-	char *last = memrchr(step, '\n', have);
-	size_t done = last ? (size_t)(last + 1 - step) : 0;
-	int r;
-
-	if (!done && have == MAPS_STEP) { /* the kernel writes no such line */
-		m->n_skipped++;
-		*left = 0;
-		return 0;
-	}
-	r = maps_parse(step, done, m);
-	*left = have - done;
-	memmove(step, step + done, *left);
-	return r;
-}
-
-static int read_entries(int fd, struct maps *m)
-{
-	_cleanup_(freep) char *step = malloc(MAPS_STEP);
-	size_t have = 0, n = 1;
-	int r = 0;
-
-	if (!step)
-		return -ENOMEM;
-	while (!r && n > 0) {
-		r = read_some(fd, step + have, MAPS_STEP - have, &n);
-		if (!r)
-			r = parse_step(step, have + n, m, &have);
-	}
-	return r ? r : maps_parse(step, have, m);
-}
-
 static void clear_entries(struct maps *m)
 {
 	for (size_t i = 0; i < m->n; i++)
@@ -258,13 +210,16 @@ static void clear_entries(struct maps *m)
 static int read_via(const struct root *proc, uint64_t pid, struct maps *m)
 {
 	_cleanup_(close_fdp) int fd = -1;
+	size_t n_too_long = 0;
 	char name[48];
 	int r;
 
 	snprintf(name, sizeof(name), "%" PRIu64 "/maps", pid);
-	r = outcome_of_root(root_open_file(proc, name, &fd));
+	r = root_open_file(proc, name, &fd);
 	if (!r)
-		r = read_entries(fd, m);
+		r = lines_read(fd, add_line, m, &n_too_long);
+	r = outcome_of_root(r);
+	m->n_skipped += n_too_long;
 	if (r)
 		clear_entries(m);
 	else

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/lines.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+
+/**
+ * struct lines - the window that moves over the file
+ * @have:      bytes in @window, all of the line that has not ended yet
+ * @oversized: the line that has not ended yet is being skipped
+ */
+struct lines {
+	lines_fn fn;
+	void *ctx;
+	char *window;
+	size_t have;
+	bool oversized;
+	size_t n_skipped;
+};
+
+static int read_some(int fd, char *to, size_t room, size_t *ret)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, to, room);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return root_outcome(errno);
+	*ret = (size_t)n;
+	return 0;
+}
+
+static int end_line(struct lines *l, struct text line)
+{
+	if (!l->oversized)
+		return l->fn(l->ctx, line);
+	l->oversized = false;
+	l->n_skipped++;
+	return 0;
+}
+
+/* Hands on the lines that are complete and keeps what is behind them. */
+static int take_lines(struct lines *l)
+{
+	struct text t = text_of_bytes(l->window, l->have), line;
+	int r = 0;
+
+	while (!r && memchr(t.p, '\n', text_len(&t)) && text_until(&t, '\n', &line))
+		r = end_line(l, line);
+	l->have = text_len(&t);
+	memmove(l->window, t.p, l->have);
+	if (l->have == LINES_MAX) {
+		l->oversized = true;
+		l->have = 0;
+	}
+	return r;
+}
+
+int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
+{
+	_cleanup_(freep) char *window = malloc(LINES_MAX);
+	struct lines l = {.fn = fn, .ctx = ctx, .window = window};
+	size_t n = 1;
+	int r = 0;
+
+	if (!window)
+		return -ENOMEM;
+	while (!r && n > 0) {
+		r = read_some(fd, window + l.have, LINES_MAX - l.have, &n);
+		l.have += r ? 0 : n;
+		if (!r)
+			r = take_lines(&l);
+	}
+	if (!r && (l.have || l.oversized))
+		r = end_line(&l, text_of_bytes(window, l.have));
+	*ret_skipped = l.n_skipped;
+	return r;
+}
