@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libiberty does the work; here it is kept from working too much. Names come from files that
+ *anybody may have written, and a mangled name is a little program: a back reference repeats what
+ *was said before, so that n bytes can stand for 2^n. Three fences:
+ *
+ *	- a mangled name has a length (DEMANGLE_MANGLED_MAX);
+ *	- the readable one has one too: libiberty hands over its output in pieces, and where that
+ *	  becomes too much we jump out of it. With its callbacks it allocates nothing (its working
+ *	  space is on the stack), so nothing is lost by the jump;
+ *	- what makes libiberty work without writing anything, or allocate, is recognised before:
+ *	  looking for a parameter pack ("Dp", "sp", "sZ", "sP") visits all that the pattern repeats
+ *	  (30 nested pairs take 25 s), and printing a Rust identifier in punycode allocates. Names
+ *	  with these may have only DEMANGLE_REFERENCES_MAX back references.
+ *
+ * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy one, which looks like C++ and
+ * ends with "17h" and 16 hex digits.
+ */
+#include "symbolize/demangle.h"
+
+#include <setjmp.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <libiberty/demangle.h>
+
+/* Bytes. Names of C++ with deep templates are up to about a KiB; longer ones are shown as they are.
+ */
+#define DEMANGLE_MANGLED_MAX	2048
+/* 2^20 visits are 10 ms. */
+#define DEMANGLE_REFERENCES_MAX 20
+
+struct output {
+	char *to;
+	size_t n;
+	jmp_buf full;
+};
+
+static void take_piece(const char *piece, size_t n, void *opaque)
+{
+	struct output *out = opaque;
+	size_t room = DEMANGLE_NAME_MAX - 1 - out->n;
+
+	memcpy(out->to + out->n, piece, n < room ? n : room);
+	out->n += n < room ? n : room;
+	if (n > room)
+		longjmp(out->full, 1);
+}
+
+typedef int (*demangle_fn)(const char *mangled, int options, demangle_callbackref callback,
+			   void *opaque);
+
+/* Into @to, NUL-terminated. */
+static bool run(demangle_fn fn, const char *name, char to[DEMANGLE_NAME_MAX])
+{
+	struct output out = {.to = to};
+
+	if (setjmp(out.full)) {
+		memcpy(to + DEMANGLE_NAME_MAX - 4, "...", 4);
+		return true;
+	}
+	if (!fn(name, DMGL_NO_OPTS, take_piece, &out) || !out.n)
+		return false;
+	to[out.n] = '\0';
+	return true;
+}
+
+static size_t count_substitutions(const char *name)
+{
+	size_t n = 0;
+
+	for (const char *s = strchr(name, 'S'); s; s = strchr(s + 1, 'S'))
+		n += s[1 + strspn(s + 1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")] == '_';
+	return n;
+}
+
+static bool cxx_is_reasonable(const char *name)
+{
+	static const char *const packs[] = {"Dp", "sp", "sZ", "sP"};
+
+	for (size_t i = 0; i < sizeof(packs) / sizeof(packs[0]); i++)
+		if (strstr(name, packs[i]))
+			return count_substitutions(name) <= DEMANGLE_REFERENCES_MAX;
+	return true;
+}
+
+static bool rust_is_reasonable(const char *name)
+{
+	bool punycode = false;
+	size_t n = 0;
+
+	for (const char *s = name; *s; s++) {
+		n += *s == 'B';
+		punycode |= *s == 'u' && s[1] >= '0' && s[1] <= '9';
+	}
+	return !punycode || n <= DEMANGLE_REFERENCES_MAX;
+}
+
+bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX])
+{
+	char readable[DEMANGLE_NAME_MAX];
+	bool done = false;
+
+	if (name[0] != '_' || strnlen(name, DEMANGLE_MANGLED_MAX + 1) > DEMANGLE_MANGLED_MAX)
+		return false;
+	if (name[1] == 'R' && rust_is_reasonable(name))
+		done = run(rust_demangle_callback, name, readable);
+	else if (name[1] == 'Z')
+		done = run(rust_demangle_callback, name, readable) ||
+		       (cxx_is_reasonable(name) && run(cplus_demangle_v3_callback, name, readable));
+	if (done)
+		memcpy(ret, readable, strlen(readable) + 1);
+	return done;
+}

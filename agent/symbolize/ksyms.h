@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_KSYMS_H
+#define PODPROF_SYMBOLIZE_KSYMS_H
+
+/* The functions of the running kernel, its modules and its BPF programs, from /proc/kallsyms. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ksyms;
+struct root;
+
+enum ksyms_outcome {
+	KSYMS_OK = 0,
+	KSYMS_ABSENT, /* no such file, or nothing in it */
+	KSYMS_DENIED,
+	KSYMS_HIDDEN,	 /* all addresses are 0: kernel.kptr_restrict, and no CAP_SYSLOG */
+	KSYMS_NOT_FOUND, /* no function has this address */
+	KSYMS_OUTCOME_MAX,
+};
+
+/* 0, ABSENT, DENIED, HIDDEN, -errno. */
+int ksyms_load(const struct root *proc, struct ksyms **ret);
+void ksyms_free(struct ksyms *k);
+size_t ksyms_n(const struct ksyms *k);
+size_t ksyms_bytes(const struct ksyms *k);
+
+/* "name", or "name [module]"; borrowed from @k. 0 or KSYMS_NOT_FOUND. */
+int ksyms_find(const struct ksyms *k, uint64_t pc, const char **ret_name, uint64_t *ret_start);
+
+const char *ksyms_outcome_name(int outcome);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_SYMNAME_H
+#define PODPROF_SYMBOLIZE_SYMNAME_H
+
+/* What the names in symbol tables have in common. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Cut the version off: "memcpy@@GLIBC_2.14" is "memcpy". In place. */
+void symname_cut_version(char *name);
+
+/* Marks of the assembler between code and data ("$x", "$d.12"; Arm's "ELF for the Arm 64-bit
+ * Architecture", "Mapping symbols"; RISC-V has the same) and its local labels (".L12"). */
+bool symname_is_mark(const char *name);
+
+/* Whether @a is the better one of two names of one function: with fewer underscores in front, then
+ * the shorter one, then the first in the alphabet. */
+bool symname_is_better(const char *a, const char *b);
+
+#endif

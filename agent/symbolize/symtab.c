@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An entry of a symbol table says where a function begins and, in st_size, how long it is. Code
+ * between two functions (padding, or what was stripped from the table) belongs to neither, so the
+ * size decides. Functions written in assembly may have size 0: such a one reaches to the next
+ * symbol or to the end of its section, but no further than SYMTAB_UNSIZED_MAX, because a table that
+ * was stripped does not show the next one.
+ *
+ * Taken are defined STT_FUNC and STT_GNU_IFUNC symbols in executable sections, and untyped ones
+ * there (assembly that declares nothing), which count only where no function is. Left out are the
+ * assembler's marks, symbols without a section, and relocatable files, whose addresses are relative
+ * to sections.
+ *
+ * One address often has several names. They all stay in the table, and the choice is made when one
+ * is asked for: a global name before a weak before a local one, then by symname_is_better().
+ *
+ * 16 bytes a symbol: names are offsets into the file's string table and are read with pread().
+ *
+ * Specification: System V gABI, "Symbol Table".
+ */
+#include "symbolize/symtab.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "procmap/elffile.h"
+#include "symbolize/symname.h"
+
+/* Symbols kept of one file (16 MiB). The largest programs have half of that. What is above it has
+ * no name. */
+#define SYMTAB_SYMBOLS_MAX  (1u << 20)
+/* Entries looked at in one table, data and all: what is behind them has no name. */
+#define SYMTAB_ENTRIES_MAX  (8u << 20)
+/* Bytes of a string table that names are looked up in: they have 28 bits. */
+#define SYMTAB_STRINGS_MAX  (1u << 28)
+/* Executable sections. Programs have five; one with a section for each function is not linked. */
+#define SYMTAB_RANGES_MAX   256
+/* Bytes that a symbol without a size reaches at most. */
+#define SYMTAB_UNSIZED_MAX  4096
+/* Symbols before an address that are asked whether they hold it, for functions inside others. */
+#define SYMTAB_LOOKBACK_MAX 64
+/* Names of one address that are compared. */
+#define SYMTAB_ALIASES_MAX  64
+/* Entries read at a time. */
+#define SYMTAB_STEP	    4096
+/* Names of untyped symbols remembered while a table is loaded: there are thousands, and few of them
+ * different. */
+#define SYMTAB_MARKS_MAX    64
+/* Bytes of a name read at first; most are shorter. */
+#define SYMTAB_NAME_STEP    128
+
+/* By rank, the better one is the lower one. */
+enum symbol_rank { RANK_GLOBAL, RANK_WEAK, RANK_LOCAL, RANK_UNTYPED };
+
+struct symbol_entry {
+	uint64_t vaddr;
+	uint32_t size; /* cut at 4 GiB */
+	uint32_t name : 28;
+	uint32_t table : 1; /* enum symbol_table */
+	uint32_t rank : 3;
+};
+_Static_assert(sizeof(struct symbol_entry) == 16, "16 bytes a symbol");
+
+enum symbol_table { TABLE_SYMTAB, TABLE_DYNSYM, TABLE_MAX };
+
+static const char *const table_names[TABLE_MAX] = {".symtab", ".dynsym"};
+
+struct range {
+	uint64_t start;
+	uint64_t limit;
+};
+
+struct symtab {
+	const struct elffile *file;
+	struct symbol_entry *items; /* by vaddr, rank, table, name */
+	size_t n;
+	size_t cap;
+	struct range ranges[SYMTAB_RANGES_MAX]; /* executable sections */
+	size_t n_ranges;
+	struct elffile_section strings[TABLE_MAX];
+};
+
+DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
+
+/* ---------------------------------------------------------------- names */
+
+static bool read_name(const struct symtab *t, const struct symbol_entry *e,
+		      char name[SYMTAB_NAME_MAX])
+{
+	const struct elffile_section *strings = &t->strings[e->table];
+	uint64_t left = strings->size > e->name ? strings->size - e->name : 0, off;
+	size_t have = 0, room = left < SYMTAB_NAME_MAX - 1 ? (size_t)left : SYMTAB_NAME_MAX - 1;
+
+	if (!room || __builtin_add_overflow(strings->off, e->name, &off))
+		return false;
+	for (size_t step = SYMTAB_NAME_STEP; have < room; step *= 4) {
+		size_t n = room - have < step ? room - have : step;
+
+		if (elffile_read(t->file, off + have, name + have, n) != 0)
+			return false;
+		if (memchr(name + have, '\0', n)) {
+			symname_cut_version(name);
+			return name[0] != '\0';
+		}
+		have += n;
+	}
+	name[have] = '\0';
+	return true;
+}
+
+/* ---------------------------------------------------------------- load */
+
+static int compare_ranges(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void load_ranges(struct symtab *t)
+{
+	const uint32_t wanted = SHF_ALLOC | SHF_EXECINSTR;
+	struct elffile_section s;
+
+	for (uint32_t i = 0; elffile_section_at(t->file, i, &s) == 0; i++) {
+		uint64_t limit;
+
+		if ((s.flags & wanted) != wanted || !s.size ||
+		    __builtin_add_overflow(s.vaddr, s.size, &limit))
+			continue;
+		if (t->n_ranges == SYMTAB_RANGES_MAX)
+			break;
+		t->ranges[t->n_ranges++] = (struct range){.start = s.vaddr, .limit = limit};
+	}
+	qsort(t->ranges, t->n_ranges, sizeof(t->ranges[0]), compare_ranges);
+}
+
+static const struct range *find_range(const struct symtab *t, uint64_t vaddr)
+{
+	for (size_t i = 0; i < t->n_ranges; i++)
+		if (vaddr >= t->ranges[i].start && vaddr < t->ranges[i].limit)
+			return &t->ranges[i];
+	return NULL;
+}
+
+/* False for what is no function. */
+static bool rank_of(const Elf64_Sym *sym, uint32_t *ret)
+{
+	unsigned int type = ELF64_ST_TYPE(sym->st_info), bind = ELF64_ST_BIND(sym->st_info);
+
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON ||
+	    !sym->st_name)
+		return false;
+	if (type == STT_NOTYPE) {
+		*ret = RANK_UNTYPED;
+		return true;
+	}
+	if (type != STT_FUNC && type != STT_GNU_IFUNC)
+		return false;
+	*ret = bind == STB_LOCAL ? RANK_LOCAL : bind == STB_WEAK ? RANK_WEAK : RANK_GLOBAL;
+	return true;
+}
+
+/* Which name offsets are marks, by the offset's low bits. */
+struct marks {
+	uint32_t name[SYMTAB_MARKS_MAX];
+	bool is_mark[SYMTAB_MARKS_MAX];
+};
+
+static bool is_mark(const struct symtab *t, struct marks *marks, const struct symbol_entry *e)
+{
+	size_t slot = e->name % SYMTAB_MARKS_MAX;
+	char name[SYMTAB_NAME_MAX];
+
+	if (marks->name[slot] != e->name) {
+		marks->name[slot] = e->name;
+		marks->is_mark[slot] = !read_name(t, e, name) || symname_is_mark(name);
+	}
+	return marks->is_mark[slot];
+}
+
+static int add_symbol(struct symtab *t, enum symbol_table table, const Elf64_Sym *sym,
+		      struct marks *marks)
+{
+	struct symbol_entry e = {.vaddr = sym->st_value, .table = table};
+	uint32_t rank;
+	int r;
+
+	if (!rank_of(sym, &rank) || sym->st_name >= SYMTAB_STRINGS_MAX ||
+	    !find_range(t, sym->st_value))
+		return 0;
+	e.size = sym->st_size > UINT32_MAX ? UINT32_MAX : (uint32_t)sym->st_size;
+	e.name = sym->st_name & (SYMTAB_STRINGS_MAX - 1);
+	e.rank = rank & 7;
+	if (rank == RANK_UNTYPED && is_mark(t, marks, &e))
+		return 0;
+	r = vec_grow(&t->items, &t->cap, t->n + 1, sizeof(*t->items), SYMTAB_SYMBOLS_MAX);
+	if (r)
+		return r;
+	t->items[t->n++] = e;
+	return 0;
+}
+
+static int load_entries(struct symtab *t, enum symbol_table table, uint64_t off, uint64_t n)
+{
+	_cleanup_(freep) Elf64_Sym *step = calloc(SYMTAB_STEP, sizeof(*step));
+	struct marks marks = {0}; /* no name has offset 0 */
+	int r = 0;
+
+	if (!step)
+		return -ENOMEM;
+	for (uint64_t i = 0; !r && i < n; i += SYMTAB_STEP) {
+		size_t now = n - i < SYMTAB_STEP ? (size_t)(n - i) : SYMTAB_STEP;
+
+		r = elffile_read(t->file, off + i * sizeof(*step), step, now * sizeof(*step));
+		for (size_t j = 0; !r && j < now; j++)
+			r = add_symbol(t, table, &step[j], &marks);
+	}
+	return r;
+}
+
+static int load_table(struct symtab *t, enum symbol_table table)
+{
+	uint32_t type = table == TABLE_SYMTAB ? SHT_SYMTAB : SHT_DYNSYM;
+	struct elffile_section s;
+	uint64_t n, end;
+	int r;
+
+	if (elffile_section(t->file, table_names[table], &s) != 0 || s.type != type ||
+	    s.entsize != sizeof(Elf64_Sym) || __builtin_add_overflow(s.off, s.size, &end))
+		return 0;
+	if (elffile_section_at(t->file, s.link, &t->strings[table]) != 0 ||
+	    t->strings[table].type != SHT_STRTAB)
+		return 0;
+	n = s.size / sizeof(Elf64_Sym);
+	r = load_entries(t, table, s.off, n < SYMTAB_ENTRIES_MAX ? n : SYMTAB_ENTRIES_MAX);
+	/* a full table and a truncated file leave what is there; so does a disk that has gone */
+	return r == -ENOMEM ? r : 0;
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+	const struct symbol_entry *x = a, *y = b;
+
+	if (x->vaddr != y->vaddr)
+		return x->vaddr < y->vaddr ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->table != y->table)
+		return x->table < y->table ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+/* .symtab has all that .dynsym has, where it was not stripped: what is there twice is kept once. */
+static void drop_repeated(struct symtab *t)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const struct symbol_entry *e = &t->items[i];
+		bool repeated =
+			kept && e->table == TABLE_DYNSYM && t->items[kept - 1].vaddr == e->vaddr &&
+			t->items[kept - 1].rank == e->rank && t->items[kept - 1].size == e->size &&
+			t->items[kept - 1].table == TABLE_SYMTAB;
+
+		if (!repeated)
+			t->items[kept++] = *e;
+	}
+	t->n = kept;
+}
+
+/* What vec_grow() left over goes back. */
+static void shrink(struct symtab *t)
+{
+	struct symbol_entry *items = reallocarray(t->items, t->n, sizeof(*items));
+
+	if (!items)
+		return;
+	t->items = items;
+	t->cap = t->n;
+}
+
+int symtab_open(const struct elffile *file, struct symtab **ret)
+{
+	_cleanup_(symtab_freep) struct symtab *t = calloc(1, sizeof(*t));
+	int r = 0;
+
+	if (!t)
+		return -ENOMEM;
+	t->file = file;
+	if (elffile_type(file) == ET_REL)
+		return SYMTAB_ABSENT;
+	load_ranges(t);
+	for (unsigned int table = 0; !r && table < TABLE_MAX; table++)
+		r = load_table(t, table);
+	if (r)
+		return r;
+	if (!t->n)
+		return SYMTAB_ABSENT;
+	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
+	drop_repeated(t);
+	shrink(t);
+	*ret = take_ptr(t);
+	return 0;
+}
+
+void symtab_free(struct symtab *t)
+{
+	if (!t)
+		return;
+	free(t->items);
+	free(t);
+}
+
+size_t symtab_n(const struct symtab *t)
+{
+	return t->n;
+}
+
+size_t symtab_bytes(const struct symtab *t)
+{
+	return sizeof(*t) + t->cap * sizeof(*t->items);
+}
+
+/* ---------------------------------------------------------------- find */
+
+/* The number of symbols that start at or before @vaddr. */
+static size_t count_up_to(const struct symtab *t, uint64_t vaddr)
+{
+	size_t low = 0, high = t->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->items[mid].vaddr <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+enum symbol_pass {
+	PASS_FUNCTIONS, /* that have a size */
+	PASS_REST,
+};
+
+static bool holds(const struct symbol_entry *e, uint64_t vaddr, enum symbol_pass pass)
+{
+	if (pass == PASS_FUNCTIONS && e->rank == RANK_UNTYPED)
+		return false;
+	if (pass == PASS_REST && !e->size)
+		return vaddr - e->vaddr < SYMTAB_UNSIZED_MAX;
+	return vaddr - e->vaddr < e->size;
+}
+
+/* Those that start where the one before @end does are its aliases: [first, end). */
+static size_t first_alias(const struct symtab *t, size_t end)
+{
+	size_t first = end - 1;
+
+	while (first > 0 && end - first < SYMTAB_ALIASES_MAX &&
+	       t->items[first - 1].vaddr == t->items[end - 1].vaddr)
+		first--;
+	return first;
+}
+
+/* The best name among the aliases that hold @vaddr; they are sorted by rank. */
+static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum symbol_pass pass,
+		      struct symtab_symbol *ret)
+{
+	const struct symbol_entry *best = NULL;
+	char name[SYMTAB_NAME_MAX];
+
+	for (size_t i = first_alias(t, end); i < end; i++) {
+		const struct symbol_entry *e = &t->items[i];
+
+		if (best && e->rank > best->rank)
+			break;
+		if (!holds(e, vaddr, pass) || !read_name(t, e, name))
+			continue;
+		if (best && !symname_is_better(name, ret->name))
+			continue;
+		memcpy(ret->name, name, strlen(name) + 1);
+		ret->vaddr = e->vaddr;
+		ret->size = e->size;
+		best = e;
+	}
+	return best != NULL;
+}
+
+/* The nearest function that says it holds @vaddr, looking back a little for functions that have
+ * others inside. */
+static bool find_function(const struct symtab *t, size_t end, uint64_t vaddr,
+			  struct symtab_symbol *ret)
+{
+	size_t stop = end > SYMTAB_LOOKBACK_MAX ? end - SYMTAB_LOOKBACK_MAX : 0;
+
+	for (size_t i = end; i > stop; i--)
+		if (holds(&t->items[i - 1], vaddr, PASS_FUNCTIONS))
+			return best_name(t, i, vaddr, PASS_FUNCTIONS, ret);
+	return false;
+}
+
+int symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_symbol *ret)
+{
+	const struct range *range = find_range(t, vaddr);
+	size_t end = count_up_to(t, vaddr);
+
+	/* a symbol of another section does not reach into this one, whatever it says */
+	if (!range || !end || t->items[end - 1].vaddr < range->start)
+		return SYMTAB_NOT_FOUND;
+	if (find_function(t, end, vaddr, ret))
+		return ret->vaddr >= range->start ? 0 : SYMTAB_NOT_FOUND;
+	return best_name(t, end, vaddr, PASS_REST, ret) ? 0 : SYMTAB_NOT_FOUND;
+}
