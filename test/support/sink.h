@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_SINK_H
+#define PODPROF_TEST_SUPPORT_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * An HTTP server on loopback that answers as a script says, in a thread of its own. It remembers
+ * the requests it has read to their end.
+ */
+
+enum sink_how {
+	SINK_REPLY,
+	SINK_HANG,  /* read the request, never answer */
+	SINK_CLOSE, /* read the request and hang up */
+};
+
+/**
+ * struct sink_answer - what one request gets
+ * @times:       for so many requests, 0 counts as 1; the script's last answer goes on for ever
+ * @body_repeat: the body is there so often, 0 counts as 1
+ */
+struct sink_answer {
+	enum sink_how how;
+	unsigned int status;
+	size_t times;
+	const char *body;
+	size_t body_repeat;
+	const char *retry_after;
+	const char *location;
+};
+
+/* Absent headers are NULL. */
+struct sink_request {
+	char *method;
+	char *path;
+	char *content_type;
+	char *connect_version;
+	char *authorization;
+	char *tenant;
+	char *expect;
+	char *user_agent;
+	char *body;
+	size_t body_len;
+	uint64_t time_ns; /* monotonic, when it had been read */
+};
+
+/* @pem_folder: "key.pem" and "cert.pem" in it make it an https server; NULL for http. */
+struct sink;
+struct sink *sink_new(const struct sink_answer *script, size_t n, const char *pem_folder);
+void sink_free(struct sink *sink);
+/* "http://127.0.0.1:PORT" */
+const char *sink_url(const struct sink *sink);
+size_t sink_n_requests(struct sink *sink);
+/* Stays as it is while the sink lives. */
+const struct sink_request *sink_request(struct sink *sink, size_t i);
+size_t sink_n_connections(struct sink *sink);
+
+#endif

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "support/allocfail.h"
+#include "support/sink.h"
+#include "support/until.h"
+
+#include "base/http.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+
+/* What a call ended with, copied. */
+struct result {
+	bool done;
+	long status;
+	bool timed_out;
+	uint64_t retry_after_ns;
+	size_t body_len;
+	char body[64]; /* the beginning */
+	char error[256];
+};
+
+struct fixture {
+	struct loop *loop;
+	struct http *http;
+	struct sink *sink;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	unsetenv("http_proxy");
+	unsetenv("https_proxy");
+	unsetenv("HTTPS_PROXY");
+	unsetenv("ALL_PROXY");
+	unsetenv("all_proxy");
+	assert_int_equal(loop_new(&f->loop), 0);
+	assert_int_equal(http_new(f->loop, &f->http), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	http_free(f->http);
+	sink_free(f->sink);
+	loop_free(f->loop);
+	free(f);
+	return 0;
+}
+
+static void finished(void *ctx, const struct http_reply *reply)
+{
+	struct result *result = ctx;
+
+	assert_false(result->done);
+	assert_non_null(reply->error);
+	assert_int_equal(reply->body[reply->body_len], '\0');
+	result->done = true;
+	result->status = reply->status;
+	result->timed_out = reply->timed_out;
+	result->retry_after_ns = reply->retry_after_ns;
+	result->body_len = reply->body_len;
+	snprintf(result->body, sizeof(result->body), "%s", reply->body);
+	snprintf(result->error, sizeof(result->error), "%s", reply->error);
+}
+
+static bool is_finished(void *ctx)
+{
+	struct result *result = ctx;
+
+	return result->done;
+}
+
+static struct result call(struct fixture *f, const struct http_request *request)
+{
+	struct http_request with_times = *request;
+	struct result result = {0};
+	struct http_call *started;
+
+	if (!with_times.connect_ns)
+		with_times.connect_ns = 10 * NSEC_PER_SEC;
+	if (!with_times.total_ns)
+		with_times.total_ns = 30 * NSEC_PER_SEC;
+	if (!with_times.url)
+		with_times.url = sink_url(f->sink);
+	assert_int_equal(http_start(f->http, &with_times, finished, &result, &started), 0);
+	loop_until(f->loop, is_finished, &result);
+	return result;
+}
+
+static void test_post(void **state)
+{
+	static const struct sink_answer ok = {.status = 200, .body = "fine"};
+	static const char body[] = "a\0b";
+	const char *headers[] = {"Content-Type: application/proto", "X-Scope-OrgID: team"};
+	struct fixture *f = *state;
+	const struct sink_request *seen;
+	struct result result;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	result = call(f, &(struct http_request){.headers = headers,
+						.n_headers = 2,
+						.user = "me",
+						.password = "secret",
+						.body = body,
+						.body_len = 4});
+	assert_int_equal(result.status, 200);
+	assert_string_equal(result.body, "fine");
+	seen = sink_request(f->sink, 0);
+	assert_string_equal(seen->method, "POST");
+	assert_string_equal(seen->content_type, "application/proto");
+	assert_string_equal(seen->tenant, "team");
+	assert_string_equal(seen->authorization, "Basic bWU6c2VjcmV0");
+	assert_null(seen->expect);
+	assert_int_equal(strncmp(seen->user_agent, "podprof/", 8), 0);
+	assert_int_equal(seen->body_len, 4);
+	assert_memory_equal(seen->body, body, 4);
+}
+
+static void test_get_again(void **state)
+{
+	static const struct sink_answer ok = {.status = 204};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(call(f, &(struct http_request){.bearer = "t0ken"}).status, 204);
+	assert_string_equal(sink_request(f->sink, 2)->method, "GET");
+	assert_string_equal(sink_request(f->sink, 2)->authorization, "Bearer t0ken");
+	assert_int_equal(sink_n_connections(f->sink), 1);
+}
+
+/* A body far larger than the sockets' buffers, so that it is written in many parts. */
+static void test_large_body(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	const size_t n = 16u << 20;
+	_cleanup_(freep) char *body = malloc(n);
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < n; i++)
+		body[i] = (char)(i % 251);
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(call(f, &(struct http_request){.body = body, .body_len = n}).status, 200);
+	assert_int_equal(sink_request(f->sink, 0)->body_len, n);
+	assert_memory_equal(sink_request(f->sink, 0)->body, body, n);
+}
+
+struct reply_row {
+	const char *name;
+	struct sink_answer answer;
+	long status;
+	size_t body_len;
+	uint64_t retry_after_ns;
+};
+
+static const struct reply_row reply_rows[] = {
+	{"as long as may be",
+	 {.status = 500, .body = "x", .body_repeat = HTTP_REPLY_MAX},
+	 500,
+	 HTTP_REPLY_MAX,
+	 0},
+	{"one byte longer",
+	 {.status = 500, .body = "x", .body_repeat = HTTP_REPLY_MAX + 1},
+	 500,
+	 HTTP_REPLY_MAX,
+	 0},
+	{"much longer, and right",
+	 {.status = 200, .body = "0123456789", .body_repeat = 1000000},
+	 200,
+	 HTTP_REPLY_MAX,
+	 0},
+	{"a redirect is not followed",
+	 {.status = 302, .location = "http://127.0.0.1:1/elsewhere"},
+	 302,
+	 0,
+	 0},
+	{"seconds", {.status = 429, .retry_after = "7"}, 429, 0, 7 * NSEC_PER_SEC},
+	{"very many seconds",
+	 {.status = 429, .retry_after = "999999999"},
+	 429,
+	 0,
+	 86400 * NSEC_PER_SEC},
+	{"a date that has passed",
+	 {.status = 503, .retry_after = "Sun, 06 Nov 1994 08:49:37 GMT"},
+	 503,
+	 0,
+	 0},
+	{"neither", {.status = 503, .retry_after = "soon"}, 503, 0, 0},
+	{"closed without an answer", {.how = SINK_CLOSE}, 0, 0, 0},
+};
+
+static void test_replies(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(reply_rows); i++) {
+		const struct reply_row *row = &reply_rows[i];
+		struct result result;
+
+		row_begin(row->name);
+		f->sink = sink_new(&row->answer, 1, NULL);
+		result = call(f, &(struct http_request){0});
+		assert_int_equal(result.status, row->status);
+		assert_int_equal(result.body_len, row->body_len);
+		assert_int_equal(result.retry_after_ns, row->retry_after_ns);
+		assert_false(result.timed_out);
+		sink_free(take_ptr(f->sink));
+	}
+}
+
+static void test_retry_after_date(void **state)
+{
+	time_t at = time(NULL) + 3600;
+	char date[64];
+	struct sink_answer answer = {.status = 503, .retry_after = date};
+	struct fixture *f = *state;
+	struct result result;
+
+	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", gmtime(&at));
+	f->sink = sink_new(&answer, 1, NULL);
+	result = call(f, &(struct http_request){0});
+	assert_in_range(result.retry_after_ns, 3000 * NSEC_PER_SEC, 3600 * NSEC_PER_SEC);
+}
+
+static void test_timeout(void **state)
+{
+	static const struct sink_answer hang = {.how = SINK_HANG};
+	struct fixture *f = *state;
+	struct result result;
+
+	f->sink = sink_new(&hang, 1, NULL);
+	result = call(f, &(struct http_request){.total_ns = 300 * NSEC_PER_MSEC});
+	assert_int_equal(result.status, 0);
+	assert_true(result.timed_out);
+	assert_int_not_equal(result.error[0], '\0');
+}
+
+/* A port that was bound and is closed again: nobody listens there. */
+static void test_refused(void **state)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(address);
+	struct fixture *f = *state;
+	struct result result;
+	char url[64];
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	close(fd);
+	snprintf(url, sizeof(url), "http://127.0.0.1:%d/", ntohs(address.sin_port));
+	result = call(f, &(struct http_request){.url = url});
+	assert_int_equal(result.status, 0);
+	assert_false(result.timed_out);
+	assert_non_null(strstr(result.error, "onnect"));
+}
+
+static void test_scheme(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(call(f, &(struct http_request){.url = "file:///etc/passwd"}).status, 0);
+}
+
+static void test_tls(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char folder[] = "/tmp/podprof-http-XXXXXX", command[512], ca[64];
+	struct fixture *f = *state;
+	struct result result;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(command, sizeof(command),
+		 "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+		 "-nodes "
+		 "-subj /CN=sink -addext subjectAltName=IP:127.0.0.1 -days 2 -keyout key.pem "
+		 "-out cert.pem 2>/dev/null",
+		 folder);
+	assert_int_equal(system(command), 0);
+	f->sink = sink_new(&ok, 1, folder);
+
+	result = call(f, &(struct http_request){0});
+	assert_int_equal(result.status, 0);
+	assert_non_null(strstr(result.error, "certificate"));
+	assert_int_equal(sink_n_requests(f->sink), 0);
+
+	snprintf(ca, sizeof(ca), "%s/cert.pem", folder);
+	assert_int_equal(call(f, &(struct http_request){.ca_file = ca}).status, 200);
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static bool has_request(void *ctx)
+{
+	return sink_n_requests(ctx) > 0;
+}
+
+static void test_cancel(void **state)
+{
+	static const struct sink_answer hang = {.how = SINK_HANG};
+	struct fixture *f = *state;
+	struct result result = {0};
+	struct http_call *calls[2];
+	struct http_request request = {.connect_ns = NSEC_PER_SEC, .total_ns = 30 * NSEC_PER_SEC};
+
+	f->sink = sink_new(&hang, 1, NULL);
+	request.url = sink_url(f->sink);
+	for (size_t i = 0; i < array_size(calls); i++)
+		assert_int_equal(http_start(f->http, &request, finished, &result, &calls[i]), 0);
+	loop_until(f->loop, has_request, f->sink);
+	http_cancel(calls[0]);
+	assert_false(result.done);
+	http_cancel(NULL);
+	/* The other one is left for http_free(). */
+}
+
+static int start_and_cancel(void *ctx)
+{
+	struct fixture *f = ctx;
+	struct http_request request = {.url = "http://127.0.0.1:1/", .total_ns = NSEC_PER_SEC};
+	struct result result = {0};
+	struct http_call *started;
+	int r = http_start(f->http, &request, finished, &result, &started);
+
+	if (r == 0)
+		http_cancel(started);
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	allocfail_each(start_and_cancel, *state);
+}
+
+static void test_values(void **state)
+{
+	(void)state;
+	assert_true(http_value_ok(""));
+	assert_true(http_value_ok("a b~"));
+	assert_false(http_value_ok("a\nb"));
+	assert_false(http_value_ok("a\r"));
+	assert_false(http_value_ok("a\tb"));
+	assert_false(http_value_ok("\x7f"));
+	assert_false(http_value_ok("\xc3\xa4"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_post, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_get_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_large_body, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retry_after_date, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scheme, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+		cmocka_unit_test(test_values),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
