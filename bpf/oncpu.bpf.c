@@ -59,7 +59,6 @@ struct scratch {
 	struct sample_key key;
 	struct sample_large value;
 	struct walk walk;
-	struct walk_record record;
 	struct regs regs;
 };
 
@@ -108,47 +107,27 @@ static __always_inline int take_regs(struct regs_event *ctx, struct task_struct 
 	return regs_user_mode(&s->regs) && regs_pc(&s->regs);
 }
 
-static __always_inline void push_user(struct scratch *s, __u32 slot)
+static __always_inline int read_record(struct walk_record *ret, __u64 fp)
 {
-	s->value.frames[slot & (SAMPLE_LARGE_FRAMES - 1)] = s->walk.pc;
-	s->value.head.n_user++;
-}
-
-/* From one frame to its caller: WALK_ON or why it ends. */
-static __always_inline __u32 step(struct scratch *s)
-{
-	__u32 r = walk_may_read(&s->walk);
-
-	if (r != WALK_ON)
-		return r;
 	/* Both words at once: the helper's price is the call, not the bytes. */
-	if (bpf_probe_read_user(&s->record, sizeof(s->record), (void *)s->walk.fp))
-		return SAMPLE_END_UNREADABLE;
-	s->record.ra = regs_code_pointer(s->record.ra);
-	return walk_step(&s->walk, &s->record);
+	if (bpf_probe_read_user(ret, sizeof(*ret), (void *)fp))
+		return -1;
+	ret->ra = regs_code_pointer(ret->ra);
+	return 0;
 }
 
 /* The user half, behind the kernel half. Returns why it ended. */
 static __always_inline __u32 take_user(struct scratch *s)
 {
-	__u32 first = s->value.head.n_kernel;
-
 	walk_begin(&s->walk, regs_pc(&s->regs), regs_sp(&s->regs), regs_fp(&s->regs));
-	push_user(s, first);
-	if (!regs_64bit(&s->regs))
+	if (!regs_64bit(&s->regs)) {
+		/* Its records are of another size: the innermost pc is all we say. */
+		s->value.frames[s->value.head.n_kernel & (SAMPLE_LARGE_FRAMES - 1)] = s->walk.pc;
+		s->value.head.n_user = 1;
 		return SAMPLE_END_32BIT;
-	if (!s->walk.fp)
-		return SAMPLE_END_NO_FP;
-	for (__u32 i = 1; i < SAMPLE_USER_FRAMES_MAX; i++) {
-		__u32 r = step(s);
-
-		if (r != WALK_ON)
-			return r;
-		push_user(s, first + i);
-		if (!s->walk.fp)
-			return SAMPLE_END_COMPLETE;
 	}
-	return SAMPLE_END_MAX_FRAMES;
+	return walk_user(&s->walk, s->value.frames, s->value.head.n_kernel, &s->value.head.n_user,
+			 read_record);
 }
 
 static __always_inline __u64 hash_frames(const struct scratch *s)

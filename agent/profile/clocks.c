@@ -8,8 +8,8 @@
  * Hot-plug. When a CPU goes away the kernel takes its events out for good: reads of the descriptor
  * go on giving the last count, and nothing says so. Without a watch, a CPU that came back would be
  * silent. So the list of CPUs is compared with what is open, and each event's count with the one
- * before: cpu-clock counts the CPU's time, idle or not, so a count that stands still is an event
- * that died between two looks.
+ * before: cpu-clock counts the CPU's time, idle or not, so a count that stands still from one look
+ * to the next is an event that died (before the first of the two).
  */
 #include "profile/clocks.h"
 

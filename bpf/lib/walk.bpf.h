@@ -18,9 +18,8 @@
  * hides its caller, and a program that switches stacks in mid-call (Go's systemstack, coroutines)
  * ends as SAMPLE_END_FP_LOW or _FAR.
  *
- * A driver reads the record at w->fp where walk_may_read() says 0 and hands it to walk_step(); a
- * stepper that goes by unwind tables instead changes w->pc, w->sp and w->fp by its own rule and
- * keeps the driver.
+ * walk_user() drives: it reads each record and stores each pc. A stepper that goes by unwind tables
+ * changes w->pc, w->sp and w->fp by its own rule and keeps the driver.
  */
 
 #include "shared/sample.h"
@@ -44,8 +43,12 @@ struct walk {
 	__u64 pc;
 	__u64 sp;
 	__u64 fp;
-	__u64 limit; /* frame pointers are below */
+	__u64 limit;		   /* frame pointers are below */
+	struct walk_record record; /* the one read last */
 };
+
+/* Read the record at @fp of the sampled task's memory; 0 if it could be read. */
+typedef int (*walk_read_fn)(struct walk_record *ret, __u64 fp);
 
 /* Not an end: go on. Beyond enum sample_end so that one number says either. */
 #define WALK_ON SAMPLE_END_MAX
@@ -60,7 +63,7 @@ static inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
 	w->pc = pc;
 	w->sp = sp;
 	w->fp = fp;
-	w->limit = sp + WALK_STACK_BYTES;
+	w->limit = sp + WALK_STACK_BYTES; /* if that wraps, every frame pointer is too far */
 }
 
 /* Whether the record at w->fp may be read and believed: WALK_ON, or why the walk ends here. */
@@ -75,18 +78,62 @@ static inline __u32 walk_may_read(const struct walk *w)
 	return WALK_ON;
 }
 
-/* Go to the caller that @r, the record at w->fp, describes: WALK_ON with the caller in @w, or why
- * there is none. */
-static inline __u32 walk_step(struct walk *w, const struct walk_record *r)
+/* Go to the caller that w->record, the one at w->fp, describes: WALK_ON with the caller in @w, or
+ * why there is none. */
+static inline __u32 walk_apply(struct walk *w)
 {
-	if (!r->ra)
+	if (!w->record.ra)
 		return SAMPLE_END_COMPLETE;
-	if (!walk_pc_plausible(r->ra))
+	if (!walk_pc_plausible(w->record.ra))
 		return SAMPLE_END_PC_ODD;
-	w->pc = r->ra;
-	w->sp = w->fp + sizeof(*r); /* the caller's record is above ours */
-	w->fp = r->fp;
+	w->pc = w->record.ra;
+	w->sp = w->fp + sizeof(w->record); /* the caller's record is above ours */
+	w->fp = w->record.fp;
 	return WALK_ON;
+}
+
+/* From one frame to its caller: WALK_ON or why the walk ends. */
+static inline __attribute__((always_inline)) __u32 walk_step(struct walk *w, walk_read_fn read)
+{
+	__u32 r = walk_may_read(w);
+
+	if (r != WALK_ON)
+		return r;
+	if (read(&w->record, w->fp))
+		return SAMPLE_END_UNREADABLE;
+	return walk_apply(w);
+}
+
+/**
+ * walk_user() - the pcs from where @w stands outwards
+ * @frames: SAMPLE_LARGE_FRAMES slots
+ * @first:  the slot of the innermost pc, which is @w's own
+ * @n:      how many were stored, at most SAMPLE_USER_FRAMES_MAX
+ *
+ * @n is counted in memory, not returned: see bpf/README.md about the verifier.
+ *
+ * Return: enum sample_end.
+ */
+static inline __attribute__((always_inline)) __u32
+walk_user(struct walk *w, __u64 *frames, __u32 first, __u32 *n, walk_read_fn read)
+{
+	frames[first & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
+	*n = 1;
+	/* Nothing to follow. A thread's very first function may look like that before it has made
+	 * its record; mostly it is code that does not keep frame pointers. */
+	if (!w->fp)
+		return SAMPLE_END_NO_FP;
+	for (__u32 i = 1; i < SAMPLE_USER_FRAMES_MAX; i++) {
+		__u32 r = walk_step(w, read);
+
+		if (r != WALK_ON)
+			return r;
+		frames[(first + i) & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
+		*n += 1;
+		if (!w->fp)
+			return SAMPLE_END_COMPLETE;
+	}
+	return SAMPLE_END_MAX_FRAMES;
 }
 
 /* Mix one more word into a stack's hash. Targets choose their pcs and so could build two stacks

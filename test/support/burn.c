@@ -2,6 +2,7 @@
 #include "support/burn.h"
 
 #include <errno.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -39,6 +40,37 @@ static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 	}
 }
 
+static BURN_FUNCTION(burn_right)(unsigned int path, int depth);
+
+/* Left or right by each bit of the path: so many bits, so many different stacks. */
+static BURN_FUNCTION(burn_left)(unsigned int path, int depth)
+{
+	if (depth && path & 1)
+		burn_left(path >> 1, depth - 1);
+	else if (depth)
+		burn_right(path >> 1, depth - 1);
+	for (int i = 0; i < 100 && !depth; i++)
+		sink = sink * 3 + 1;
+	sink++;
+}
+
+static BURN_FUNCTION(burn_right)(unsigned int path, int depth)
+{
+	if (depth && path & 1)
+		burn_left(path >> 1, depth - 1);
+	else if (depth)
+		burn_right(path >> 1, depth - 1);
+	for (int i = 0; i < 100 && !depth; i++)
+		sink = sink * 5 + 1;
+	sink++;
+}
+
+static void burn_many(void)
+{
+	for (unsigned int path = 0; !stop; path++)
+		burn_left(path, 20);
+}
+
 static BURN_FUNCTION(burn_middle)(enum burn_kind kind)
 {
 	burn_inner(kind);
@@ -68,6 +100,16 @@ BURN_RANGE(burn_middle)
 BURN_RANGE(burn_deeper)
 BURN_RANGE(burn_outer)
 
+static void burn_child(enum burn_kind kind)
+{
+	raise(SIGSTOP);
+	if (kind == BURN_MANY)
+		burn_many();
+	else
+		burn_outer(kind);
+	_exit(0);
+}
+
 pid_t burn_start(enum burn_kind kind)
 {
 	pid_t parent = getpid();
@@ -80,11 +122,23 @@ pid_t burn_start(enum burn_kind kind)
 		return pid;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
-	raise(SIGSTOP);
+	if (getppid() == parent)
+		burn_child(kind);
+	_exit(1);
+}
+
+pid_t burn_start_pidns(enum burn_kind kind)
+{
+	struct clone_args args = {.flags = CLONE_NEWPID, .exit_signal = SIGCHLD};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid < 0)
+		return -errno;
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	burn_outer(kind);
-	_exit(0);
+	_exit(1);
 }
 
 void burn_go(pid_t pid)

@@ -18,6 +18,7 @@ enum burn_kind {
 	BURN_USER,   /* arithmetic in burn_inner() */
 	BURN_KERNEL, /* system calls from burn_inner() */
 	BURN_DEEP,   /* as BURN_USER, below 200 calls of burn_deeper() */
+	BURN_MANY,   /* a million different stacks, one after the other */
 };
 
 /* Code of one of the functions; in the child it is at the same place as here. */
@@ -39,6 +40,8 @@ static inline bool burn_in(struct burn_range range, uint64_t pc)
 /* Fork a child that is stopped before it burns; burn_go() lets it. It ends by itself when its
  * parent does. -errno if it cannot be had. */
 pid_t burn_start(enum burn_kind kind);
+/* As the first process of a new pid namespace, which cannot stop itself: it burns at once. */
+pid_t burn_start_pidns(enum burn_kind kind);
 void burn_go(pid_t pid);
 /* Kill it and wait. Its CPU time in ns. */
 uint64_t burn_end(pid_t pid);

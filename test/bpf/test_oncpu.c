@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The real programs in the real kernel. There is no way to pass without one. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/nsec.h"
+#include "base/root.h"
+#include "profile/oncpu.h"
+#include "shared/sample.h"
+#include "support/burn.h"
+
+/* Verifying costs start-up time, and kernels have a limit (1,000,000): the program must stay far
+ * below both. Seen: 13,340 on 6.18. */
+#define VERIFIED_INSNS_MAX 30000
+
+/* A prime, and high enough that a short run gives numbers that mean something. */
+#define RATE 997
+
+/* A sampler, a burning child, and what was said about the child. */
+struct bench {
+	struct root proc, sys;
+	struct oncpu *oc;
+	pid_t child;	   /* 0: none */
+	uint64_t child_id; /* its number in the sampled namespace */
+	uint64_t all;	   /* samples of everybody */
+	uint64_t mine;	   /* of the child, and so on */
+	uint64_t with_kernel;
+	uint64_t nested; /* inner, middle, outer in this order */
+	uint64_t below;	 /* middle, outer, behind what the C library put on top */
+	uint64_t by_end[SAMPLE_END_MAX];
+	uint64_t max_user;
+	struct sample last; /* its pointers are gone */
+	char cgroup[256];   /* directory to be removed, "": none */
+};
+
+static struct bench bench;
+
+static bool nested_at(const struct sample *s, size_t i)
+{
+	return s->n_user > i + 1 && burn_in(burn_middle_range(), s->user[i]) &&
+	       burn_in(burn_outer_range(), s->user[i + 1]);
+}
+
+static void take(void *ctx, const struct sample *s)
+{
+	struct bench *b = ctx;
+
+	b->all += s->count;
+	if (s->pid.pid != b->child_id)
+		return;
+	b->mine += s->count;
+	b->by_end[s->end] += s->count;
+	if (s->n_user > b->max_user)
+		b->max_user = s->n_user;
+	if (burn_in(burn_inner_range(), s->user[0]) && nested_at(s, 1))
+		b->nested += s->count;
+	if (nested_at(s, 1))
+		b->below += s->count;
+	if (s->n_kernel) {
+		b->with_kernel += s->count;
+		for (size_t i = 0; i < s->n_kernel; i++)
+			assert_true(s->kernel[i] >> 63);
+	}
+	for (size_t i = 0; i < s->n_user; i++)
+		assert_false(s->user[i] >> 63);
+	b->last = *s;
+}
+
+static int setup(void **state)
+{
+	bench = (struct bench){0};
+	*state = &bench;
+	return root_open("/proc", &bench.proc) || root_open("/sys", &bench.sys);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->child)
+		burn_end(b->child);
+	if (b->cgroup[0])
+		rmdir(b->cgroup);
+	oncpu_free(b->oc);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	return 0;
+}
+
+static void sample_with(struct bench *b, const struct oncpu_opts *opts)
+{
+	struct bpfobj_why why = {""};
+	int r = oncpu_new(opts, &why, &b->oc);
+
+	if (r)
+		fail_msg("no sampler: %s", why.text);
+	assert_true(oncpu_n_cpus(b->oc) > 0);
+}
+
+static struct oncpu_opts usual(struct bench *b)
+{
+	return (struct oncpu_opts){
+		.rate_hz = RATE, .kernel_stacks = true, .proc = &b->proc, .sys = &b->sys};
+}
+
+static void start_child(struct bench *b, enum burn_kind kind)
+{
+	b->child = burn_start(kind);
+	assert_true(b->child > 0);
+	b->child_id = (uint64_t)b->child;
+}
+
+static void burn_for(struct bench *b, uint64_t ns)
+{
+	burn_go(b->child);
+	usleep((unsigned int)(ns / 1000));
+}
+
+static uint64_t end_child(struct bench *b)
+{
+	uint64_t cpu_ns = burn_end(b->child);
+
+	b->child = 0;
+	return cpu_ns;
+}
+
+static void finish(struct bench *b)
+{
+	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
+}
+
+static uint64_t stat_of(const struct bench *b, enum sample_stat stat)
+{
+	uint64_t stats[SAMPLE_STAT_MAX];
+
+	assert_int_equal(oncpu_stats(b->oc, stats, SAMPLE_STAT_MAX), 0);
+	return stats[stat];
+}
+
+/* What the kernel says it has stored; after finish() all of it has been handed over. */
+static uint64_t delivered(const struct bench *b)
+{
+	uint64_t stats[SAMPLE_STAT_MAX], sum = 0;
+
+	assert_int_equal(oncpu_stats(b->oc, stats, SAMPLE_STAT_MAX), 0);
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
+		if (sample_stat_delivered(i))
+			sum += stats[i];
+	return sum;
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+static void test_nesting_and_time(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+	uint64_t cpu_ns, sampled_ns;
+	struct pid_id id;
+	char name[PID_COMM_MAX];
+
+	start_child(b, BURN_USER);
+	assert_int_equal(pid_read(&b->proc, b->child, &id), 0);
+	assert_int_equal(pid_read_comm(&b->proc, &id, name), 0);
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC);
+	cpu_ns = end_child(b);
+	finish(b);
+
+	assert_true(b->mine > 0);
+	sampled_ns = b->mine * oncpu_period_ns(b->oc);
+	print_message("child: %.3f s of CPU, sampled %.3f s, %ju samples, %ju nested\n",
+		      (double)cpu_ns / 1e9, (double)sampled_ns / 1e9, (uintmax_t)b->mine,
+		      (uintmax_t)b->nested);
+	/* A sample in a prologue misses a caller, one in an interrupt has other frames on top. */
+	assert_true(b->nested * 100 >= b->mine * 95);
+	assert_true(sampled_ns * 100 >= cpu_ns * 90 && sampled_ns * 100 <= cpu_ns * 110);
+	assert_true(pid_id_equal(&b->last.pid, &id));
+	assert_string_equal(b->last.comm, name);
+	assert_int_equal(b->all, delivered(b));
+}
+
+static void test_kernel_stacks(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+
+	start_child(b, BURN_KERNEL);
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC / 2);
+	end_child(b);
+	finish(b);
+	assert_true(b->mine > 0);
+	print_message("%ju of %ju samples in the kernel\n", (uintmax_t)b->with_kernel,
+		      (uintmax_t)b->mine);
+	assert_true(b->with_kernel * 100 >= b->mine * 10);
+	/* The C library's syscall() keeps no frame, so what called burn_inner() comes next. */
+	assert_true(b->below * 100 >= b->mine * 80);
+}
+
+static void test_kernel_stacks_off(void **state)
+{
+	struct bench *b = *state;
+	struct oncpu_opts opts = usual(b);
+
+	opts.kernel_stacks = false;
+	start_child(b, BURN_KERNEL);
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC / 4);
+	end_child(b);
+	finish(b);
+	assert_true(b->mine > 0);
+	assert_int_equal(b->with_kernel, 0);
+	assert_int_equal(b->all, delivered(b));
+}
+
+/* Deeper than the ceiling: cut off there, counted as that, and kept in the large class. */
+static void test_deep(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+
+	start_child(b, BURN_DEEP);
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC / 4);
+	end_child(b);
+	finish(b);
+	assert_true(b->mine > 0);
+	assert_int_equal(b->max_user, SAMPLE_USER_FRAMES_MAX);
+	assert_true(b->by_end[SAMPLE_END_MAX_FRAMES] * 100 >= b->mine * 95);
+	assert_int_equal(b->all, delivered(b));
+}
+
+/* ---------------------------------------------------------------- counting */
+
+/* Generations change many times while three children write to them: not one sample is lost. */
+static void test_conservation(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+	pid_t others[2];
+
+	for (size_t i = 0; i < array_size(others); i++) {
+		others[i] = burn_start(i ? BURN_MANY : BURN_KERNEL);
+		assert_true(others[i] > 0);
+	}
+	start_child(b, BURN_USER);
+	sample_with(b, &opts);
+	for (size_t i = 0; i < array_size(others); i++)
+		burn_go(others[i]);
+	for (int i = 0; i < 30; i++) {
+		burn_for(b, 30 * NSEC_PER_MSEC);
+		assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	}
+	for (size_t i = 0; i < array_size(others); i++)
+		burn_end(others[i]);
+	end_child(b);
+	finish(b);
+	print_message("%ju samples\n", (uintmax_t)b->all);
+	assert_true(b->all > RATE / 4);
+	assert_int_equal(b->all, delivered(b));
+	assert_int_equal(stat_of(b, SAMPLE_STAT_LOST_FULL), 0);
+	assert_int_equal(stat_of(b, SAMPLE_STAT_LOST_BUSY), 0);
+	assert_int_equal(stat_of(b, SAMPLE_STAT_LOST_INTERNAL), 0);
+}
+
+/* More different stacks than the maps hold, and nobody comes to empty them: counted as lost. */
+static void test_full(void **state)
+{
+	struct bench *b = *state;
+	struct oncpu_opts opts = usual(b);
+
+	opts.rate_hz = 1999;
+	opts.interval_ns = 100 * NSEC_PER_MSEC;
+	start_child(b, BURN_MANY);
+	sample_with(b, &opts);
+	burn_for(b, 2 * NSEC_PER_SEC);
+	end_child(b);
+	finish(b);
+	print_message("%ju samples, %ju more lost\n", (uintmax_t)b->all,
+		      (uintmax_t)stat_of(b, SAMPLE_STAT_LOST_FULL));
+	assert_true(stat_of(b, SAMPLE_STAT_LOST_FULL) > 0);
+	assert_true(b->all > 0);
+	assert_int_equal(b->all, delivered(b));
+}
+
+/* Full maps make the drains come more often, empty ones less. */
+static void test_interval(void **state)
+{
+	struct bench *b = *state;
+	struct oncpu_opts opts = usual(b);
+
+	opts.rate_hz = 1999;
+	opts.interval_ns = 200 * NSEC_PER_MSEC;
+	start_child(b, BURN_MANY);
+	sample_with(b, &opts);
+	assert_int_equal(oncpu_interval_ns(b->oc), opts.interval_ns);
+	burn_for(b, 2 * NSEC_PER_SEC);
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0); /* this one finds the full generation */
+	assert_int_equal(oncpu_interval_ns(b->oc), opts.interval_ns / 2);
+	end_child(b);
+	usleep(1000);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_interval_ns(b->oc), opts.interval_ns);
+}
+
+static void test_verifier_cost(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+	struct bpfobj_cost cost;
+
+	sample_with(b, &opts);
+	assert_int_equal(bpfobj_cost(oncpu_program(b->oc), &cost), 0);
+	print_message("oncpu_sample: %u instructions verified\n", cost.verified_insns);
+	assert_true(cost.verified_insns <= VERIFIED_INSNS_MAX);
+}
+
+/* ---------------------------------------------------------------- cgroups */
+
+struct cgroup_row {
+	const char *mount; /* below /sys/fs/cgroup */
+	enum settings_v1 v1;
+};
+
+static const struct cgroup_row cgroup_rows[] = {
+	{"", SETTINGS_V1_NONE}, /* the unified hierarchy, on a node that has only that */
+	{"unified", SETTINGS_V1_NONE},
+	{"memory", SETTINGS_V1_MEMORY},
+	{"pids", SETTINGS_V1_PIDS},
+	{"cpu", SETTINGS_V1_CPU},
+	{"cpuacct", SETTINGS_V1_CPUACCT},
+	{"devices", SETTINGS_V1_DEVICES},
+	{"freezer", SETTINGS_V1_FREEZER},
+	{"blkio", SETTINGS_V1_BLKIO},
+	{"perf_event", SETTINGS_V1_PERF_EVENT},
+};
+
+static bool is_mounted(const char *path, enum settings_v1 v1)
+{
+	const long magic = v1 == SETTINGS_V1_NONE ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC;
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && (long)fs.f_type == magic;
+}
+
+/* Move the child into a new cgroup in the hierarchy at @mount; the directory's inode number. */
+static uint64_t move_child(struct bench *b, const char *mount)
+{
+	_cleanup_(fclosep) FILE *procs = NULL;
+	char file[300];
+	struct stat st;
+
+	snprintf(b->cgroup, sizeof(b->cgroup), "%s/podprof-test-%d", mount, getpid());
+	assert_int_equal(mkdir(b->cgroup, 0755), 0);
+	assert_int_equal(stat(b->cgroup, &st), 0);
+	snprintf(file, sizeof(file), "%s/cgroup.procs", b->cgroup);
+	procs = fopen(file, "we");
+	assert_non_null(procs);
+	assert_true(fprintf(procs, "%d\n", b->child) > 0);
+	return st.st_ino;
+}
+
+static void check_cgroup(struct bench *b, const struct cgroup_row *row, const char *mount)
+{
+	struct oncpu_opts opts = usual(b);
+	uint64_t inode;
+
+	opts.v1 = row->v1;
+	start_child(b, BURN_USER);
+	inode = move_child(b, mount);
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC / 10);
+	end_child(b);
+	finish(b);
+	assert_int_equal(rmdir(b->cgroup), 0);
+	b->cgroup[0] = 0;
+	assert_true(b->mine > 0);
+	if (row->v1 == SETTINGS_V1_NONE) {
+		assert_int_equal(b->last.cgroup_id, inode);
+		assert_int_equal(b->last.cgroup_v1_id, 0);
+	} else {
+		assert_int_equal(b->last.cgroup_v1_id, inode);
+		assert_int_not_equal(b->last.cgroup_id, 0);
+	}
+	oncpu_free(b->oc);
+	b->oc = NULL;
+	b->mine = 0;
+}
+
+static void test_cgroups(void **state)
+{
+	struct bench *b = *state;
+	size_t n = 0;
+
+	for (size_t i = 0; i < array_size(cgroup_rows); i++) {
+		const struct cgroup_row *row = &cgroup_rows[i];
+		char mount[64];
+
+		snprintf(mount, sizeof(mount), "/sys/fs/cgroup/%s", row->mount);
+		if (!is_mounted(mount, row->v1))
+			continue; /* another machine has other hierarchies */
+		row_begin(mount);
+		check_cgroup(b, row, mount);
+		n++;
+	}
+	assert_true(n > 0);
+}
+
+/* ---------------------------------------------------------------- namespaces */
+
+/* An agent whose /proc shows an inner pid namespace gets that namespace's numbers, and nothing of
+ * the processes outside. */
+static void test_pid_namespace(void **state)
+{
+	struct bench *b = *state;
+	struct oncpu_opts opts = usual(b);
+	char dir[] = "/tmp/test-proc-XXXXXX", target[64];
+	struct root proc;
+
+	b->child = burn_start_pidns(BURN_USER);
+	assert_true(b->child > 0);
+	b->child_id = 1;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(root_open(dir, &proc), 0);
+	assert_int_equal(mkdirat(proc.fd, "1", 0700), 0);
+	assert_int_equal(mkdirat(proc.fd, "1/ns", 0700), 0);
+	snprintf(target, sizeof(target), "/proc/%d/ns/pid", b->child);
+	assert_int_equal(symlinkat(target, proc.fd, "1/ns/pid"), 0);
+	opts.proc = &proc;
+	sample_with(b, &opts);
+	burn_for(b, NSEC_PER_SEC / 4);
+	end_child(b);
+	finish(b);
+	unlinkat(proc.fd, "1/ns/pid", 0);
+	unlinkat(proc.fd, "1/ns", AT_REMOVEDIR);
+	unlinkat(proc.fd, "1", AT_REMOVEDIR);
+	root_deinit(&proc);
+	rmdir(dir);
+	assert_true(b->mine > 0);
+	assert_int_equal(b->mine, b->all);
+	assert_int_equal(b->all, delivered(b));
+}
+
+/* ---------------------------------------------------------------- CPUs that come and go */
+
+#define CPU1_ONLINE "/sys/devices/system/cpu/cpu1/online"
+
+static bool set_cpu1(const char *value)
+{
+	_cleanup_(close_fdp) int fd = open(CPU1_ONLINE, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && write(fd, value, 1) == 1;
+}
+
+static int teardown_cpu1(void **state)
+{
+	set_cpu1("1");
+	return teardown(state);
+}
+
+static void pin_to_cpu1(pid_t pid)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(1, &set);
+	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
+static void sampled_on_cpu1(struct bench *b)
+{
+	start_child(b, BURN_USER);
+	pin_to_cpu1(b->child);
+	b->mine = 0;
+	burn_for(b, NSEC_PER_SEC / 4);
+	end_child(b);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_true(b->mine > 0);
+}
+
+static void test_hotplug(void **state)
+{
+	struct bench *b = *state;
+	const struct oncpu_opts opts = usual(b);
+	size_t n_cpus;
+
+	/* Where there is no second CPU, or none that can be taken away, nothing comes or goes. */
+	if (!set_cpu1("1")) {
+		print_message("%s cannot be written: nothing to follow\n", CPU1_ONLINE);
+		return;
+	}
+	sample_with(b, &opts);
+	n_cpus = oncpu_n_cpus(b->oc);
+	sampled_on_cpu1(b);
+
+	/* seen while it is away */
+	assert_true(set_cpu1("0"));
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_n_cpus(b->oc), n_cpus - 1);
+	assert_true(set_cpu1("1"));
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_n_cpus(b->oc), n_cpus);
+	sampled_on_cpu1(b);
+
+	/* away and back between two ticks: only its clock, standing still from one tick to the
+	 * next, tells */
+	assert_true(set_cpu1("0"));
+	assert_true(set_cpu1("1"));
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_tick(b->oc, take, b), 0);
+	assert_int_equal(oncpu_n_cpus(b->oc), n_cpus);
+	sampled_on_cpu1(b);
+	finish(b);
+	assert_int_equal(b->all, delivered(b));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_nesting_and_time),
+		TEST(test_kernel_stacks),
+		TEST(test_kernel_stacks_off),
+		TEST(test_deep),
+		TEST(test_conservation),
+		TEST(test_full),
+		TEST(test_interval),
+		TEST(test_verifier_cost),
+		TEST(test_cgroups),
+		TEST(test_pid_namespace),
+		cmocka_unit_test_setup_teardown(test_hotplug, setup, teardown_cpu1),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

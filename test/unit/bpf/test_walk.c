@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "lib/walk.bpf.h"
+
+/* The stack of the task in the tests: records at these places, nothing else can be read. */
+#define STACK  0x7ffc00000000ull
+#define AT(i)  (STACK + 0x100ull * (i))
+#define PC(i)  (0x400000ull + 0x10ull * (i))
+#define LENGTH 300 /* more than any walk may take */
+
+struct record_at {
+	uint64_t at;
+	struct walk_record record;
+};
+
+static struct record_at stack[LENGTH];
+static size_t n_stack;
+static size_t n_reads;
+
+static int read_stack(struct walk_record *ret, __u64 fp)
+{
+	n_reads++;
+	for (size_t i = 0; i < n_stack; i++) {
+		if (stack[i].at == fp) {
+			*ret = stack[i].record;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+struct walk_row {
+	const char *name;
+	uint64_t pc, sp, fp;
+	struct record_at stack[4];
+	__u32 end;
+	uint64_t pcs[5];
+};
+
+static const struct walk_row walk_rows[] = {
+	{"three frames, the last without a caller",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(2), PC(1)}}, {AT(2), {0, PC(2)}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), PC(1), PC(2)}},
+	{"return address 0 ends it too",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(2), PC(1)}}, {AT(2), {AT(3), 0}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), PC(1)}},
+	{"no frame pointer at all", PC(0), STACK, 0, {{0}}, SAMPLE_END_NO_FP, {PC(0)}},
+	{"record right at the stack pointer",
+	 PC(0),
+	 AT(1),
+	 AT(1),
+	 {{AT(1), {0, PC(1)}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), PC(1)}},
+	{"below the stack pointer",
+	 PC(0),
+	 AT(1),
+	 AT(1) - 8,
+	 {{AT(1) - 8, {0, PC(1)}}},
+	 SAMPLE_END_FP_LOW,
+	 {PC(0)}},
+	{"not aligned",
+	 PC(0),
+	 STACK,
+	 AT(1) + 4,
+	 {{AT(1) + 4, {0, PC(1)}}},
+	 SAMPLE_END_FP_ODD,
+	 {PC(0)}},
+	{"a number that is no address", PC(0), STACK, 1, {{0}}, SAMPLE_END_FP_ODD, {PC(0)}},
+	{"points at itself",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(1), PC(1)}}},
+	 SAMPLE_END_FP_LOW,
+	 {PC(0), PC(1)}},
+	{"overlaps the record before",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(1) + 8, PC(1)}}, {AT(1) + 8, {0, PC(2)}}},
+	 SAMPLE_END_FP_LOW,
+	 {PC(0), PC(1)}},
+	{"next to the record before",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(1) + 16, PC(1)}}, {AT(1) + 16, {0, PC(2)}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), PC(1), PC(2)}},
+	{"goes back",
+	 PC(0),
+	 STACK,
+	 AT(2),
+	 {{AT(2), {AT(1), PC(1)}}, {AT(1), {0, PC(2)}}},
+	 SAMPLE_END_FP_LOW,
+	 {PC(0), PC(1)}},
+	{"the last place near enough",
+	 PC(0),
+	 STACK,
+	 STACK + WALK_STACK_BYTES - 8,
+	 {{STACK + WALK_STACK_BYTES - 8, {0, PC(1)}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), PC(1)}},
+	{"too far",
+	 PC(0),
+	 STACK,
+	 STACK + WALK_STACK_BYTES,
+	 {{STACK + WALK_STACK_BYTES, {0, PC(1)}}},
+	 SAMPLE_END_FP_FAR,
+	 {PC(0)}},
+	{"too far from the start, though near the frame before",
+	 PC(0),
+	 STACK,
+	 STACK + WALK_STACK_BYTES - 8,
+	 {{STACK + WALK_STACK_BYTES - 8, {STACK + WALK_STACK_BYTES + 8, PC(1)}},
+	  {STACK + WALK_STACK_BYTES + 8, {0, PC(2)}}},
+	 SAMPLE_END_FP_FAR,
+	 {PC(0), PC(1)}},
+	{"a stack pointer at the end of the address space",
+	 PC(0),
+	 UINT64_MAX - 7,
+	 UINT64_MAX - 7,
+	 {{UINT64_MAX - 7, {0, PC(1)}}},
+	 SAMPLE_END_FP_FAR,
+	 {PC(0)}},
+	{"not mapped",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(2), PC(1)}}},
+	 SAMPLE_END_UNREADABLE,
+	 {PC(0), PC(1)}},
+	{"lowest return address",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {0, WALK_PC_MIN}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), WALK_PC_MIN}},
+	{"return address below any code",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {0, WALK_PC_MIN - 1}}},
+	 SAMPLE_END_PC_ODD,
+	 {PC(0)}},
+	{"highest return address",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {0, WALK_PC_LIMIT - 1}}},
+	 SAMPLE_END_COMPLETE,
+	 {PC(0), WALK_PC_LIMIT - 1}},
+	{"return address above user space",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {0, WALK_PC_LIMIT}}},
+	 SAMPLE_END_PC_ODD,
+	 {PC(0)}},
+	{"return address in the kernel",
+	 PC(0),
+	 STACK,
+	 AT(1),
+	 {{AT(1), {AT(2), 0xffffffff81000000ull}}, {AT(2), {0, PC(2)}}},
+	 SAMPLE_END_PC_ODD,
+	 {PC(0)}},
+};
+
+static size_t pcs_in(const struct walk_row *row)
+{
+	size_t n = 0;
+
+	while (n < array_size(row->pcs) && row->pcs[n])
+		n++;
+	return n;
+}
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(walk_rows); i++) {
+		const struct walk_row *row = &walk_rows[i];
+		__u64 frames[SAMPLE_LARGE_FRAMES] = {0};
+		struct walk walk;
+		__u32 n = 0;
+
+		row_begin(row->name);
+		memcpy(stack, row->stack, sizeof(row->stack));
+		n_stack = array_size(row->stack);
+		walk_begin(&walk, row->pc, row->sp, row->fp);
+		assert_int_equal(walk_user(&walk, frames, 0, &n, read_stack), row->end);
+		assert_int_equal(n, pcs_in(row));
+		for (size_t f = 0; f < n; f++)
+			assert_true(frames[f] == row->pcs[f]);
+	}
+}
+
+static void make_stack(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		stack[i] = (struct record_at){AT(i + 1), {i + 1 < n ? AT(i + 2) : 0, PC(i + 1)}};
+	n_stack = n;
+	n_reads = 0;
+}
+
+struct deep_row {
+	const char *name;
+	size_t callers;
+	__u32 first;
+	__u32 end;
+	__u32 n;
+};
+
+static const struct deep_row deep_rows[] = {
+	{"one below the ceiling", SAMPLE_USER_FRAMES_MAX - 2, 0, SAMPLE_END_COMPLETE,
+	 SAMPLE_USER_FRAMES_MAX - 1},
+	{"at the ceiling", SAMPLE_USER_FRAMES_MAX - 1, 0, SAMPLE_END_COMPLETE,
+	 SAMPLE_USER_FRAMES_MAX},
+	{"one above", SAMPLE_USER_FRAMES_MAX, 0, SAMPLE_END_MAX_FRAMES, SAMPLE_USER_FRAMES_MAX},
+	{"far above", LENGTH, 0, SAMPLE_END_MAX_FRAMES, SAMPLE_USER_FRAMES_MAX},
+	{"behind a full kernel part", LENGTH, SAMPLE_KERNEL_FRAMES_MAX, SAMPLE_END_MAX_FRAMES,
+	 SAMPLE_USER_FRAMES_MAX},
+};
+
+static void test_depth(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(deep_rows); i++) {
+		const struct deep_row *row = &deep_rows[i];
+		__u64 frames[SAMPLE_LARGE_FRAMES];
+		struct walk walk;
+		__u32 n = 0;
+
+		row_begin(row->name);
+		memset(frames, 0xff, sizeof(frames));
+		make_stack(row->callers);
+		walk_begin(&walk, PC(0), STACK, AT(1));
+		assert_int_equal(walk_user(&walk, frames, row->first, &n, read_stack), row->end);
+		assert_int_equal(n, row->n);
+		assert_int_equal(n_reads, n - 1);
+		for (__u32 f = 0; f < SAMPLE_LARGE_FRAMES; f++) {
+			bool ours = f >= row->first && f < row->first + n;
+
+			assert_true(frames[f] == (ours ? PC(f - row->first) : UINT64_MAX));
+		}
+	}
+}
+
+/* Whatever bytes a stack has, the walk stays inside its slots and does not go on for ever. */
+static void test_rubbish(void **state)
+{
+	uint64_t x = 88172645463325252ull; /* xorshift */
+
+	(void)state;
+	for (int round = 0; round < 2000; round++) {
+		__u64 frames[SAMPLE_LARGE_FRAMES];
+		struct walk walk;
+		__u32 n = 0, end;
+
+		for (n_stack = 0; n_stack < 32; n_stack++) {
+			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+			stack[n_stack] = (struct record_at){
+				AT(n_stack), {AT(x % 40) + (x >> 60) % 2, x >> (x % 64)}};
+		}
+		n_reads = 0;
+		walk_begin(&walk, x, STACK, AT(x % 32));
+		end = walk_user(&walk, frames, 0, &n, read_stack);
+		assert_true(end < SAMPLE_END_MAX);
+		assert_true(n >= 1 && n <= SAMPLE_USER_FRAMES_MAX);
+		assert_true(n_reads <= 32); /* each record at most once: they only go up */
+		for (__u32 f = 1; f < n; f++)
+			assert_true(walk_pc_plausible(frames[f]));
+	}
+}
+
+/* The hash tells order, length and every single bit. */
+static void test_hash(void **state)
+{
+	(void)state;
+	assert_true(walk_hash(walk_hash(0, 1), 2) != walk_hash(walk_hash(0, 2), 1));
+	assert_true(walk_hash(walk_hash(0, 0), 0) != walk_hash(0, 1));
+	for (int bit = 0; bit < 64; bit++)
+		for (int other = 0; other < bit; other++)
+			assert_true(walk_hash(7, 1ull << bit) != walk_hash(7, 1ull << other));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_hash),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

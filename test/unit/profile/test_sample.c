@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "profile/sample.h"
+#include "shared/sample.h"
+
+struct decode_row {
+	const char *name;
+	size_t value_size;
+	uint64_t count;
+	uint32_t tgid, end, n_kernel, n_user;
+	int want;
+};
+
+#define SMALL sizeof(struct sample_small)
+#define LARGE sizeof(struct sample_large)
+
+static const struct decode_row decode_rows[] = {
+	{"usual", SMALL, 3, 42, SAMPLE_END_COMPLETE, 2, 5, SAMPLE_OK},
+	{"small, full", SMALL, 1, 42, SAMPLE_END_FP_LOW, 0, 40, SAMPLE_OK},
+	{"small, full of both", SMALL, 1, 42, SAMPLE_END_FP_LOW, 39, 1, SAMPLE_OK},
+	{"small, one over", SMALL, 1, 42, SAMPLE_END_COMPLETE, 20, 21, SAMPLE_ODD},
+	{"the same, large", LARGE, 1, 42, SAMPLE_END_COMPLETE, 20, 21, SAMPLE_OK},
+	{"large, full", LARGE, 1, 42, SAMPLE_END_MAX_FRAMES, 127, 127, SAMPLE_OK},
+	{"too many user frames", LARGE, 1, 42, SAMPLE_END_COMPLETE, 0, 128, SAMPLE_ODD},
+	{"too many kernel frames", LARGE, 1, 42, SAMPLE_END_COMPLETE, 128, 0, SAMPLE_ODD},
+	{"lengths that wrap", LARGE, 1, 42, SAMPLE_END_COMPLETE, UINT32_MAX, 2, SAMPLE_ODD},
+	{"no samples", SMALL, 0, 42, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
+	{"no process", SMALL, 1, 0, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
+	{"last end", SMALL, 1, 42, SAMPLE_END_MAX - 1, 0, 1, SAMPLE_OK},
+	{"no such end", SMALL, 1, 42, SAMPLE_END_MAX, 0, 1, SAMPLE_ODD},
+	{"largest process", SMALL, UINT64_MAX, UINT32_MAX, 0, 1, 0, SAMPLE_OK},
+};
+
+static void test_decode(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(decode_rows); i++) {
+		const struct decode_row *row = &decode_rows[i];
+		struct sample_key key = {.start_boottime_ns = 12345678901234ull,
+					 .cgroup_id = 11,
+					 .cgroup_v1_id = 22,
+					 .tgid = row->tgid,
+					 .end = row->end};
+		struct sample_large value = {.head = {.count = row->count,
+						      .n_kernel = row->n_kernel,
+						      .n_user = row->n_user}};
+		struct sample got = {.count = 77};
+
+		row_begin(row->name);
+		memset(value.head.comm, 'x', sizeof(value.head.comm)); /* no NUL */
+		assert_int_equal(sample_decode(&key, &value, row->value_size, &got), row->want);
+		if (row->want != SAMPLE_OK) {
+			assert_int_equal(got.count, 77);
+			continue;
+		}
+		assert_true(got.count == row->count);
+		assert_int_equal(got.pid.pid, row->tgid);
+		assert_true(got.pid.start_ticks == pid_ticks_of_ns(12345678901234ull));
+		assert_int_equal(got.cgroup_id, 11);
+		assert_int_equal(got.cgroup_v1_id, 22);
+		assert_int_equal(got.end, row->end);
+		assert_int_equal(got.n_kernel, row->n_kernel);
+		assert_int_equal(got.n_user, row->n_user);
+		assert_ptr_equal(got.kernel, value.frames);
+		assert_ptr_equal(got.user, value.frames + row->n_kernel);
+		assert_string_equal(got.comm, "xxxxxxxxxxxxxxx");
+	}
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++) {
+		assert_non_null(sample_stat_name(i));
+		for (unsigned int j = 0; j < i; j++)
+			assert_string_not_equal(sample_stat_name(i), sample_stat_name(j));
+		assert_int_equal(sample_stat_delivered(i), i < SAMPLE_END_MAX);
+	}
+	assert_string_equal(sample_stat_name(SAMPLE_END_COMPLETE), "ok");
+	assert_string_equal(sample_stat_name(SAMPLE_STAT_LOST_FULL), "lost_full");
+	assert_string_equal(sample_stat_name(SAMPLE_STAT_MAX), "unknown");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
