@@ -17,7 +17,7 @@
 #include "config/file.h"
 #include "config/option.h"
 
-#define CONFIG_STORE_DIR "/var/lib/podprof/store"
+#define CONFIG_STORE_DIR "/var/lib/podprof"
 
 /* getopt_long()'s value of options[i] is this plus i; --help has its own. */
 #define FLAG_BASE 256

@@ -79,7 +79,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(store_dir),
 	 .value_name = "DIR",
-	 .help = "keep profiles here for the page (default: /var/lib/podprof/store when\n"
+	 .help = "keep profiles here for the page (default: /var/lib/podprof when\n"
 		 "there is no destination, else none)"},
 	{.name = "store-bytes",
 	 .kind = OPTION_BYTES,

@@ -42,7 +42,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c.go_heap, CONFIG_GO_HEAP_ENABLED);
 	assert_string_equal(c.listen, "127.0.0.1:7070");
 	assert_string_equal(c.proc_root, "/proc");
-	assert_string_equal(c.store_dir, "/var/lib/podprof/store");
+	assert_string_equal(c.store_dir, "/var/lib/podprof");
 	assert_true(c.node_name && *c.node_name);
 	assert_null(c.cgroupfs_root);
 }
