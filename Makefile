@@ -270,8 +270,8 @@ $(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
 e2e: all ## all end-to-end tests
 	$(Q)e2e/run.sh
 
-bench: $(BENCH) ## measurements: cost, memory, accuracy
-	$(Q)test/run.sh bench $(BENCH)
+bench: all $(BENCH) ## measurements: cost, memory, accuracy
+	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh
 
 $(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)

@@ -8,7 +8,7 @@ build="gcc make git clang bpftool libc6-dev libbpf-dev libelf-dev libdw-dev libc
 	libmicrohttpd-dev libjansson-dev protobuf-c-compiler libprotobuf-c-dev zlib1g-dev uthash-dev
 	libpcre2-dev libiberty-dev ca-certificates"
 tests="g++ clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
-	shellcheck python3 binutils"
+	shellcheck python3 binutils bc"
 
 # The Go that the tests build their tools with: the first that fetches a newer one by itself.
 go_minor_wanted=21
