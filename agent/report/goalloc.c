@@ -197,6 +197,14 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	}
 }
 
+const char *goalloc_state(const struct goalloc *g, const char *container)
+{
+	const struct go_container *c;
+
+	HASH_FIND_STR(g->containers, container, c);
+	return c ? c->state : NULL;
+}
+
 struct go_sums {
 	bool has_values;
 	uint64_t alloc_bytes, alloc_objects, inuse_bytes, inuse_objects;
