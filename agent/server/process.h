@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SERVER_PROCESS_H
+#define PODPROF_SERVER_PROCESS_H
+
+/* The agent about itself: process_* as the Prometheus client libraries name them, and
+ * podprof_build_info. */
+
+struct metric_sink;
+struct process_metrics;
+
+/* Remembers when the process started. 0 or -ENOMEM. */
+int process_metrics_new(struct process_metrics **ret);
+void process_metrics_free(struct process_metrics *p);
+/* A metric_collect_fn. A number that cannot be read is left out. */
+void process_metrics_collect(void *p, struct metric_sink *sink);
+
+#endif

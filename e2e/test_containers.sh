@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole way, twice: a C program that burns CPU and a Go program that allocates, each in a container
+# of its own; from the kernel and the process's memory to a Pyroscope push handler, the store and the
+# metrics.
+. "$(dirname "$0")/lib.sh"
+
+check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1 || fail "checkprofile $*"; }
+have() { [ "$("$fixtures/checkprofile" "$@" 2>/dev/null | wc -l)" -gt 0 ]; }
+
+mkdir "$work/sink" "$work/store"
+"$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
+background+=($!)
+until_true 10 test -s "$work/sink.address" || fail "no sink"
+
+agent_start --window 8s --store-dir "$work/store" \
+	--destination "pyroscope=http://$(cat "$work/sink.address")"
+containerd_start
+
+# The containers come after the agent, as they do on a node.
+container_run "$fixtures/burn"
+burn=$container burn_pod=$pod_uid
+container_run "$fixtures/goalloc"
+goalloc=$container
+note "containers ${burn:0:12} (burn), ${goalloc:0:12} (goalloc)"
+
+sink_has() { have -label "container=$1" -type "$2" "$work/sink"; }
+until_true 60 sink_has "$burn" cpu || fail "no CPU profile of the container arrived"
+until_true 60 sink_has "$goalloc" alloc_space || fail "no heap profile of the container arrived"
+# One more window, so that a whole one is in.
+sleep 9
+
+# Who it is
+jq -e --arg id "$burn" --arg uid "$burn_pod" -s 'map(select(.labels.container == $id)) | length > 0 and all(
+	.labels.__name__ == "process_cpu" and .labels.node == "e2e-node" and .labels.pod_uid == $uid)' \
+	"$work"/sink/*.json >/dev/null || fail "labels of the burning container"
+
+# What it does: the shares, and that every stack reaches main
+check -label "container=$burn" -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 5 "$work/sink"
+check -label "container=$burn" -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance 5 "$work/sink"
+check -label "container=$burn" -type cpu -function '^main$' -cum -share 99 -tolerance 1 "$work/sink"
+
+# How much: samples times period against the CPU time that the kernel accounts to the process
+ticks=$(awk '{ print $14 + $15 }' "/proc/$container_pid/stat")
+note "goalloc used $ticks ticks in all"
+
+# What the Go program allocated, from its heap profile (unsampled, so by chance a little off) and from
+# the counters, which count what the runtime itself allocates as well
+check -label "container=$goalloc" -type inuse_space -function '^main.allocateKept$' -cum -value 33554432 -tolerance 8 \
+	"$(ls "$work"/sink/*.pb.gz | while read -r f; do
+		jq -e --arg id "$goalloc" '.labels.container == $id' "${f%.pb.gz}.json" >/dev/null && echo "$f"; done | head -1)"
+check -label "container=$goalloc" -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 8 "$work/sink"
+
+bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
+[ "$bytes" -ge $((160 * 1024 * 1024 * 95 / 100)) ] && [ "$bytes" -le $((160 * 1024 * 1024 * 115 / 100)) ] ||
+	fail "container_go_alloc_bytes_total is $bytes, about $((160 * 1024 * 1024)) were allocated"
+objects=$(metric container_go_alloc_objects_total "container=\"$goalloc\"")
+[ "$objects" -ge 2400 ] || fail "container_go_alloc_objects_total is $objects, 2560 were allocated"
+note "Go: $bytes bytes, $objects objects"
+
+# The page of metrics
+curl -sf "http://$agent/metrics" >"$work/metrics.txt"
+"$fixtures/promtool" check metrics <"$work/metrics.txt" >"$work/promtool.log" 2>&1 || fail "promtool check metrics"
+curl -sf -H 'Accept: application/openmetrics-text' "http://$agent/metrics" | tail -1 | grep -q '^# EOF$' || fail "OpenMetrics"
+curl -sf "http://$agent/-/healthy" >/dev/null || fail "not healthy"
+
+# Nothing was lost on the way
+lost=$(($(metric podprof_samples_total 'outcome="lost') + $(metric podprof_profiled_samples_total 'outcome="lost"') +
+	$(metric podprof_profiled_samples_total 'outcome="unreported"')))
+[ "$lost" = 0 ] || fail "$lost samples were lost"
+note "samples: $(metric podprof_samples_total), lost 0, profiles sent: $(metric podprof_export_profiles_total 'outcome="sent"')"
+
+# The page knows the container and has a flame graph of it
+curl -sf "http://$agent/" | grep -q "${burn:0:12}" || fail "the page does not show the container"
+
+# The store: any pprof tool opens what is there
+agent_stop
+file=$(find "$work/store" -name '*_cpu.pb.gz' -path "*${burn:0:12}*" | sort | tail -1)
+[ -n "$file" ] || fail "no CPU profile of the container in the store"
+check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 8 "$file"
+"$top/test/go.sh" tool pprof -top "$file" 2>/dev/null | head -8 | sed 's/^/           /'
