@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One of a hundred: uses about 1 % of a CPU and sleeps for the rest, until it is killed. NUMBER makes
- * each program another file. */
+/* One of a hundred: uses about 1 % of a CPU and sleeps for the rest, until it is killed. NUMBER
+ * makes each program another file. */
 #include <stdint.h>
 #include <time.h>
 
@@ -14,7 +14,7 @@ __attribute__((noinline)) static void work(void)
 
 int main(void)
 {
-	const struct timespec pause = { .tv_nsec = 50000000 + NUMBER * 100003 };
+	const struct timespec pause = {.tv_nsec = 50000000 + NUMBER * 100003};
 
 	for (;;) {
 		work();
