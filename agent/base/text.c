@@ -77,6 +77,15 @@ bool text_only_u64(struct text t, unsigned int base, uint64_t *ret)
 	return true;
 }
 
+bool text_address(const char *s, uint64_t *ret)
+{
+	struct text t = text_of(s);
+
+	if (text_starts(&t, "0x"))
+		t.p += 2;
+	return text_only_u64(t, 16, ret);
+}
+
 bool text_char(struct text *t, char c)
 {
 	if (text_empty(t) || *t->p != c)

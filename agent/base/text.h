@@ -41,6 +41,8 @@ bool text_starts(const struct text *t, const char *prefix);
 bool text_u64(struct text *t, unsigned int base, uint64_t *ret) TEXT_MUST_CHECK;
 /* The same, for a number that must be all there is. */
 bool text_only_u64(struct text t, unsigned int base, uint64_t *ret) TEXT_MUST_CHECK;
+/* All of @s as an address in base 16, with "0x" in front or without. */
+bool text_address(const char *s, uint64_t *ret) TEXT_MUST_CHECK;
 /* Exactly this character, or this string. */
 bool text_char(struct text *t, char c) TEXT_MUST_CHECK;
 bool text_prefix(struct text *t, const char *prefix) TEXT_MUST_CHECK;

@@ -16,6 +16,7 @@ struct inspector {
 static const struct inspector inspectors[] = {
 	{"cgroup", inspect_cgroup, "containers on this node; what a cgroup path means"},
 	{"goruntime", inspect_goruntime, "the memory profiler of a Go program"},
+	{"maps", inspect_maps, "the mappings of a process; what an address of it is"},
 	{"profile", inspect_profile, "a pprof file: types, totals, top functions, labels"},
 };
 

@@ -7,6 +7,8 @@
 
 int inspect_cgroup(int argc, char **argv);
 int inspect_goruntime(int argc, char **argv);
+int inspect_maps(int argc, char **argv);
 int inspect_profile(int argc, char **argv);
+int inspect_symbols(int argc, char **argv);
 
 #endif

@@ -41,6 +41,16 @@ struct image *image_unref(struct image *image)
 	return NULL;
 }
 
+const char *image_kind_name(enum image_kind kind)
+{
+	static const char *const names[IMAGE_KIND_MAX] = {
+		[IMAGE_FILE] = "file", [IMAGE_VDSO] = "vdso",	    [IMAGE_KERNEL] = "kernel",
+		[IMAGE_ANON] = "anon", [IMAGE_UNKNOWN] = "unknown",
+	};
+
+	return names[kind];
+}
+
 const char *image_name(const struct image *image)
 {
 	const char *slash = strrchr(image->path, '/');

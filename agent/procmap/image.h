@@ -62,6 +62,8 @@ int image_new_vdso(struct image **ret);
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
 struct image *image_unref(struct image *image);
+/* "file", "vdso", "kernel", "anon", "unknown". */
+const char *image_kind_name(enum image_kind kind);
 /* The last component of the path; borrowed. */
 const char *image_name(const struct image *image);
 /* The vaddr of file offset @off: by the segment that holds it, or @off itself where the image has

@@ -29,15 +29,12 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
-
-/* Out of memory is answered, not fatal: the element is then in no table. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 /* Processes whose mappings are kept. One more drops the one that was used least recently, which is
  * counted as "targets" in podprof_space_dropped. */
@@ -176,12 +173,13 @@ static void drop_unused_images(struct space_cache *c)
 static int add_image(struct space_cache *c, const struct image_key *key, struct image *image)
 {
 	struct image_entry *e = calloc(1, sizeof(*e));
+	bool hash_oom = false;
 
 	if (!e)
 		return -ENOMEM;
 	e->key = *key;
 	HASH_ADD(hh, c->images, key, sizeof(e->key), e);
-	if (!e->hh.tbl) {
+	if (hash_oom) {
 		free(e);
 		return -ENOMEM;
 	}
@@ -495,6 +493,7 @@ static struct target_space *find_target(struct space_cache *c, const struct pid_
 static int get_target(struct space_cache *c, const struct pid_id *id, struct target_space **ret)
 {
 	struct target_space *t = find_target(c, id);
+	bool hash_oom = false;
 
 	if (!t) {
 		if (HASH_COUNT(c->targets) >= SPACE_TARGETS_MAX)
@@ -505,7 +504,7 @@ static int get_target(struct space_cache *c, const struct pid_id *id, struct tar
 		t->id = *id;
 		t->stale = true;
 		HASH_ADD(hh, c->targets, id, sizeof(t->id), t);
-		if (!t->hh.tbl) {
+		if (hash_oom) {
 			free(t);
 			return -ENOMEM;
 		}

@@ -29,15 +29,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "symbolize/demangle.h"
 #include "symbolize/gopclntab.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/symtab.h"
-
-/* Out of memory is answered, not fatal: the element is then in no table. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
 /* Bytes of all strings between two releases; above it a new one is TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. */
@@ -111,6 +108,7 @@ static const char *intern(struct symbolizer *s, const char *string)
 {
 	size_t n = strlen(string);
 	struct interned *in;
+	bool hash_oom = false;
 
 	if (n >= SYMBOLIZER_BLOCK / 2)
 		return TOO_MANY_NAMES;
@@ -123,7 +121,7 @@ static const char *intern(struct symbolizer *s, const char *string)
 	in->n = n;
 	memcpy(in->s, string, n + 1);
 	HASH_ADD_KEYPTR(hh, s->strings, in->s, n, in);
-	return in->hh.tbl ? in->s : TOO_MANY_NAMES;
+	return hash_oom ? TOO_MANY_NAMES : in->s;
 }
 
 /* The same for foreign bytes. @string is changed. */
@@ -191,6 +189,7 @@ static void count_tables(struct symbolizer *s, struct tables *t)
 static int add_tables(struct symbolizer *s, struct image *image, struct tables **ret)
 {
 	struct tables *t = calloc(1, sizeof(*t));
+	bool hash_oom = false;
 	int r;
 
 	if (!t)
@@ -198,7 +197,7 @@ static int add_tables(struct symbolizer *s, struct image *image, struct tables *
 	t->image = image_ref(image);
 	t->key = image;
 	HASH_ADD_PTR(s->tables, key, t);
-	if (!t->hh.tbl) {
+	if (hash_oom) {
 		image_unref(t->image);
 		free(t);
 		return -ENOMEM;

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The mappings of one process as podprof sees them, with the build id of each mapped program or
+ * library; or what one address of it is.
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "procmap/image.h"
+#include "procmap/mapped.h"
+#include "procmap/maps.h"
+#include "procmap/space.h"
+
+enum { OPTION_JSON = 256, OPTION_ADDRESS, OPTION_PROC, OPTION_HELP };
+
+struct options {
+	bool json;
+	bool by_address;
+	uint64_t address;
+	uint64_t pid;
+	const char *proc_root;
+};
+
+/* The file behind the mapping that was printed last: the next one is mostly of the same. */
+struct last_file {
+	uint64_t device;
+	uint64_t inode;
+	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
+};
+
+static const char help[] =
+	"usage: podprof inspect maps PID [--json] [--address HEX] [--proc-root PATH]\n\n"
+	"The mappings of a process and the build ids of the mapped programs; with --address,\n"
+	"what one address of it belongs to.\n\n"
+	"  --json            one JSON object a line instead of a table:\n"
+	"                    {\"start\",\"limit\",\"offset\",\"path\",\"build_id\",\"device\","
+	"\"inode\",\n"
+	"                    \"executable\"}; start and limit are strings in hex\n"
+	"  --address HEX     resolve this address: the image, and the ELF virtual address and\n"
+	"                    file offset in it; {\"address\",\"kind\",\"path\",\"build_id\","
+	"\"vaddr\",\n"
+	"                    \"offset\"} with --json\n"
+	"  --proc-root PATH  where procfs is mounted (/proc)\n"
+	"  --help            this text\n";
+
+static void failed(const struct options *o, const char *outcome)
+{
+	const char *todo = "check the number";
+
+	if (strcmp(outcome, "denied") == 0)
+		todo = "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
+	cmd_error("inspect maps: cannot read process %" PRIu64 ": %s; %s", o->pid, outcome, todo);
+}
+
+/* The build id goes to @last; "" if there is none or the file is not to be had. */
+static void find_build_id(const struct root *proc, uint64_t pid, const struct maps_entry *e,
+			  struct last_file *last)
+{
+	_cleanup_(close_fdp) int path_fd = -1;
+	struct image *image = NULL;
+	int fd = -1, elf;
+
+	if (last->inode == e->inode && last->device == e->device)
+		return;
+	*last = (struct last_file){.device = e->device, .inode = e->inode};
+	if (e->kind != MAPS_FILE || mapped_find(proc, pid, e, &path_fd) ||
+	    mapped_open(path_fd, &fd))
+		return;
+	if (image_new_file(fd, e->path, &image, &elf)) {
+		close(fd);
+		return;
+	}
+	memcpy(last->build_id, image->build_id, sizeof(last->build_id));
+	image_unref(image);
+}
+
+static int print_object(json_t *object)
+{
+	_cleanup_(freep) char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	if (!line)
+		return -ENOMEM;
+	puts(line);
+	return 0;
+}
+
+static int print_json(const struct maps_entry *e, const struct last_file *file)
+{
+	char start[24], limit[24], device[32];
+
+	snprintf(start, sizeof(start), "0x%" PRIx64, e->start);
+	snprintf(limit, sizeof(limit), "0x%" PRIx64, e->limit);
+	snprintf(device, sizeof(device), "%x:%x", major(e->device), minor(e->device));
+	return print_object(json_pack(
+		"{s:s, s:s, s:I, s:s?, s:s?, s:s, s:I, s:b}", "start", start, "limit", limit,
+		"offset", (json_int_t)e->offset, "path", e->path[0] ? e->path : NULL, "build_id",
+		file->build_id[0] ? file->build_id : NULL, "device", device, "inode",
+		(json_int_t)e->inode, "executable", (e->prot & MAPS_X) != 0));
+}
+
+static void print_row(const struct maps_entry *e, const struct last_file *file)
+{
+	printf("%16" PRIx64 " %16" PRIx64 " %c %10" PRIx64 " %-40s %s\n", e->start, e->limit,
+	       e->prot & MAPS_X ? 'x' : '-', e->offset, file->build_id[0] ? file->build_id : "-",
+	       e->path[0] ? e->path : "-");
+}
+
+/* A path is any bytes; shown are characters. */
+static void make_printable(char *s)
+{
+	text_repair_utf8(s, strlen(s));
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 127)
+			*s = '?';
+}
+
+static int print_maps(const struct options *o, const struct root *proc, const struct pid_id *id)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	struct last_file file = {0};
+	int r = maps_read(proc, id, &maps);
+
+	if (r) {
+		failed(o, r < 0 ? strerror(-r) : maps_outcome_name(r));
+		return CMD_FAILED;
+	}
+	if (!o->json)
+		printf("%16s %16s x %10s %-40s %s\n", "START", "LIMIT", "OFFSET", "BUILD ID",
+		       "PATH");
+	for (size_t i = 0; !r && i < maps.n; i++) {
+		find_build_id(proc, maps.via_pid, &maps.items[i], &file);
+		make_printable(maps.items[i].path);
+		if (o->json)
+			r = print_json(&maps.items[i], &file);
+		else
+			print_row(&maps.items[i], &file);
+	}
+	if (r)
+		cmd_error("inspect maps: out of memory");
+	return r ? CMD_FAILED : CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- one address */
+
+/* Where in its file the address is; false if it is in no file. */
+static bool find_offset(const struct options *o, const struct root *proc, const struct pid_id *id,
+			uint64_t *ret)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+	const struct maps_entry *e;
+
+	if (maps_read(proc, id, &maps))
+		return false;
+	e = maps_find(&maps, o->address);
+	return e && e->kind == MAPS_FILE &&
+	       !__builtin_add_overflow(o->address - e->start, e->offset, ret);
+}
+
+static int print_frame(const struct options *o, const struct frame *frame, const uint64_t *off)
+{
+	const struct image *image = frame->image;
+	char address[24], vaddr[24], offset[32] = "-";
+
+	snprintf(address, sizeof(address), "0x%" PRIx64, o->address);
+	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, frame->vaddr);
+	if (off)
+		snprintf(offset, sizeof(offset), "0x%" PRIx64, *off);
+	make_printable(image->path);
+	if (!o->json) {
+		printf("address   %s\nkind      %s\npath      %s\nbuild id  %s\nvaddr     %s\n"
+		       "offset    %s\n",
+		       address, image_kind_name(image->kind), image->path,
+		       image->build_id[0] ? image->build_id : "-", vaddr, offset);
+		return 0;
+	}
+	return print_object(json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "address", address, "kind",
+				      image_kind_name(image->kind), "path", image->path, "build_id",
+				      image->build_id[0] ? image->build_id : NULL, "vaddr", vaddr,
+				      "offset",
+				      off ? json_integer((json_int_t)*off) : json_null()));
+}
+
+static int print_address(const struct options *o, const struct root *proc, const struct pid_id *id)
+{
+	struct space_cache *cache = NULL;
+	struct frame frame = {0};
+	uint64_t off;
+	bool known;
+	int r = space_cache_new(proc, &cache);
+
+	if (!r)
+		r = space_cache_resolve(cache, id, o->address, &frame);
+	known = !r && frame.image->kind != IMAGE_UNKNOWN;
+	if (known)
+		r = print_frame(o, &frame, find_offset(o, proc, id, &off) ? &off : NULL);
+	if (r)
+		cmd_error("inspect maps: %s", strerror(-r));
+	else if (!known)
+		cmd_error("inspect maps: process %" PRIu64 " has no code at 0x%" PRIx64
+			  "; 'podprof inspect maps %" PRIu64 "' lists where it has",
+			  o->pid, o->address, o->pid);
+	image_unref(frame.image);
+	space_cache_free(cache);
+	return known && !r ? CMD_DONE : CMD_FAILED;
+}
+
+/* ---------------------------------------------------------------- the command */
+
+static bool usage_error(const char *what, const char *on)
+{
+	cmd_error("inspect maps: %s '%s'; see 'podprof inspect maps --help'", what, on);
+	return false;
+}
+
+static bool parse_option(int c, char **argv, struct options *o)
+{
+	switch (c) {
+	case OPTION_JSON:
+		o->json = true;
+		return true;
+	case OPTION_ADDRESS:
+		o->by_address = true;
+		return text_address(optarg, &o->address) ||
+		       usage_error("not a hex address:", optarg);
+	case OPTION_PROC:
+		o->proc_root = optarg;
+		return true;
+	case ':':
+		return usage_error("a value is missing behind", argv[optind - 1]);
+	default:
+		return usage_error("unknown option", argv[optind - 1]);
+	}
+}
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"address", required_argument, NULL, OPTION_ADDRESS},
+		{"proc-root", required_argument, NULL, OPTION_PROC},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{NULL, 0, NULL, 0},
+	};
+	int c;
+
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	*ret_exit = CMD_USAGE;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (c == OPTION_HELP) {
+			fputs(help, stdout);
+			*ret_exit = CMD_DONE;
+			return false;
+		}
+		if (!parse_option(c, argv, o))
+			return false;
+	}
+	if (optind == argc) {
+		cmd_error("inspect maps: which process? give its PID");
+		return false;
+	}
+	if (argc - optind > 1)
+		return usage_error("one PID at a time, not", argv[optind + 1]);
+	return (text_only_u64(text_of(argv[optind]), 10, &o->pid) && o->pid <= INT32_MAX) ||
+	       usage_error("not a PID:", argv[optind]);
+}
+
+int inspect_maps(int argc, char **argv)
+{
+	struct options o = {.proc_root = "/proc"};
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct pid_id id;
+	int r, status;
+
+	if (!parse_options(argc, argv, &o, &status))
+		return status;
+	r = root_open(o.proc_root, &proc);
+	if (r) {
+		cmd_error("inspect maps: cannot open %s: %s; give the mounted procfs with "
+			  "--proc-root",
+			  o.proc_root, r < 0 ? strerror(-r) : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	r = pid_read(&proc, (pid_t)o.pid, &id);
+	if (r) {
+		failed(&o, r < 0 ? strerror(-r) : r == PID_DENIED ? "denied" : "no such process");
+		return CMD_FAILED;
+	}
+	status = o.by_address ? print_address(&o, &proc, &id) : print_maps(&o, &proc, &id);
+	if (fflush(stdout) && status == CMD_DONE) {
+		cmd_error("inspect maps: cannot write: %s", strerror(errno));
+		status = CMD_FAILED;
+	}
+	return status;
+}
