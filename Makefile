@@ -12,6 +12,7 @@
 
 B := build
 ARCH := $(shell uname -m | sed 's/aarch64/arm64/; s/x86_64/x86/')
+OTHER_ARCH := $(if $(filter arm64,$(ARCH)),x86,arm64)
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
 CC ?= gcc
@@ -65,6 +66,7 @@ PROTO := $(sort $(wildcard proto/*.proto))
 GEN_SRC := $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
 GEN_HDR := $(GEN_SRC:.c=.h) $(B)/gen/version.h
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
+BPF_OTHER := $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/other/%.bpf.o)
 ifneq ($(BPF_SRC),)
 GEN_HDR += $(B)/gen/podprof.skel.h
 endif
@@ -122,7 +124,7 @@ clean: ## remove build/
 
 ##@ Parts of check
 .PHONY: check-build check-unit check-bpf check-fuzz check-format check-deploy check-e2e lint lint-c format
-check-build: $(UNIT) $(BPF_TEST) $(REPLAY) ## build every test program
+check-build: $(UNIT) $(BPF_TEST) $(REPLAY) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) ## unit tests under ASan and UBSan
 	$(Q)test/run.sh unit $(UNIT)
 
@@ -203,13 +205,23 @@ $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	@mkdir -p $(@D)
 	$(Q)protoc-c --proto_path=proto --c_out=$(B)/gen $<
 
-BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v2 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Werror \
-	-Wno-unused-parameter -Ibpf
+BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-parameter \
+	-Ibpf
 
-$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+$(B)/bpf/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CLANG) $(BPF_CFLAGS)' | cmp -s - $@ || echo '$(CLANG) $(BPF_CFLAGS)' > $@
+
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+
+# The architecture that this machine is not: built to see that it can be, not loaded.
+$(B)/bpf/other/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
+	$(call say,BPF,$< ($(OTHER_ARCH)))
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(OTHER_ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 
 $(B)/bpf/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/%.bpf.o)
 	$(call say,BPF-LINK,$@)
@@ -273,7 +285,9 @@ e2e: all ## all end-to-end tests
 bench: all $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh
 
-$(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/libpodprof.a
+# Its frames are what is measured, so it keeps them.
+$(B)/obj/test/support/burn.o: HARDEN += -O1 -fno-omit-frame-pointer
+$(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

@@ -114,9 +114,11 @@ static void choose_sizes(struct oncpu *oc, const struct oncpu_opts *opts, size_t
  * less than a quarter. */
 static void adapt_interval(struct oncpu *oc, const struct drain *d)
 {
-	if (d->n_small > oc->small_entries / 4 * 3 || d->n_large > oc->large_entries / 4 * 3)
+	const size_t small_quarter = oc->small_entries / 4, large_quarter = oc->large_entries / 4;
+
+	if (d->n_small > 3 * small_quarter || d->n_large > 3 * large_quarter)
 		oc->interval_ns /= 2;
-	else if (d->n_small < oc->small_entries / 4 && d->n_large < oc->large_entries / 4)
+	else if (d->n_small < small_quarter && d->n_large < large_quarter)
 		oc->interval_ns *= 2;
 	oc->interval_ns = clamp(oc->interval_ns, ONCPU_INTERVAL_MIN_NS, oc->wished_ns);
 }
@@ -431,7 +433,7 @@ static void collect_cost(const struct oncpu *oc, struct metric_sink *sink)
 	metric_double(sink, (double)cost.run_ns / (double)NSEC_PER_SEC, &label, 1);
 }
 
-void oncpu_collect(void *ctx, struct metric_sink *sink)
+void oncpu_collect(void *oncpu, struct metric_sink *sink)
 {
 	static const struct metric_family_desc frames = {"podprof_frames", METRIC_COUNTER,
 							 "Stack frames by what found them.", NULL};
@@ -442,7 +444,7 @@ void oncpu_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc odd = {
 		"podprof_bpf_odd_entries", METRIC_COUNTER,
 		"Map entries that no program of ours can have written.", NULL};
-	const struct oncpu *oc = ctx;
+	const struct oncpu *oc = oncpu;
 
 	collect_samples(oc, sink);
 	metric_family(sink, &frames);

@@ -70,6 +70,6 @@ int oncpu_program(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_samples, podprof_frames, podprof_bpf_*, podprof_sampled_cpus. */
-void oncpu_collect(void *oc, struct metric_sink *sink);
+void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

@@ -109,8 +109,8 @@ static void test_ceiling(void **state)
 	assert_int_equal(fold_get(fold, 77).count, 2 * 78);
 	assert_int_equal(fold_get(fold, 77).frames[1].vaddr, 77 * 0x10000);
 	/* 2 frames of 17 bytes, an entry of 24, up to 4 slots of 4; arrays are doubled */
-	assert_true(fold_bytes(fold) >= FOLD_STACKS_MAX * (2 * 17 + 24 + 8));
-	assert_true(fold_bytes(fold) <= FOLD_STACKS_MAX * (2 * 17 + 24 + 16) * 2);
+	assert_in_range(fold_bytes(fold) / FOLD_STACKS_MAX, 2 * 17 + 24 + 8,
+			2 * (2 * 17 + 24 + 16));
 }
 
 static void test_frames_ceiling(void **state)
