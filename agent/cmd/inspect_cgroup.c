@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/root.h"
 #include "cmd/cmd.h"
 #include "discovery/cgroup.h"
+#include "discovery/discovery.h"
 
 /* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double that. A
  * longer one is an error that names it. */
@@ -132,6 +134,72 @@ static int inspect_file(const char *name)
 	return inspect_lines(file, name);
 }
 
+/* ---- the containers of this node ---- */
+
+static int print_owner(const struct owner *owner, bool json)
+{
+	const char *qos = cgroup_qos_name(owner->id.qos);
+
+	if (json)
+		return print_json(&owner->id);
+	printf("%-10s  %-64s  %-36s  %-10s  %s\n", cgroup_runtime_name(owner->id.runtime),
+	       owner->id.container_id, owner->id.pod_uid[0] ? owner->id.pod_uid : "-",
+	       qos ? qos : "-", cgroup_kind_name(owner->id.kind));
+	return 0;
+}
+
+static int print_owners(struct discovery *d, bool json)
+{
+	struct owner *owner = NULL;
+	size_t n = 0;
+
+	if (!json)
+		printf("%-10s  %-64s  %-36s  %-10s  %s\n", "RUNTIME", "CONTAINER ID", "POD UID",
+		       "QOS", "KIND");
+	while ((owner = discovery_next_owner(d, owner))) {
+		if (owner->kind != OWNER_CONTAINER)
+			continue;
+		if (print_owner(owner, json))
+			return CMD_FAILED;
+		n++;
+	}
+	if (!n && !json)
+		puts("(none)");
+	return CMD_DONE;
+}
+
+static int inspect_node(const struct options *options)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct discovery_opts opts = {
+		.proc = &proc,
+		.cgroupfs_root = options->cgroupfs_root,
+		.node_name = "",
+	};
+	struct discovery *d;
+	int r, status;
+
+	r = root_open("/proc", &proc);
+	if (r) {
+		cmd_error("inspect cgroup: cannot open /proc: %s",
+			  r < 0 ? strerror(-r) : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	r = discovery_new(&opts, &d);
+	if (r) {
+		cmd_error("inspect cgroup: no cgroups found at %s (%s); say with --cgroupfs-root "
+			  "where they are",
+			  options->cgroupfs_root ? options->cgroupfs_root : "/sys/fs/cgroup",
+			  r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
+		return CMD_FAILED;
+	}
+	status = print_owners(d, options->json);
+	discovery_free(d);
+	return status;
+}
+
+/* ---- the command line ---- */
+
 static void bad_option(int c, char **argv)
 {
 	char name[] = {'-', (char)optopt, '\0'};
@@ -189,11 +257,7 @@ int inspect_cgroup(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
-	if (!options.file) {
-		cmd_error("inspect cgroup: give a FILE or '-'");
-		return CMD_USAGE;
-	}
-	status = inspect_file(options.file);
+	status = options.file ? inspect_file(options.file) : inspect_node(&options);
 	if (fflush(stdout) && status == CMD_DONE) {
 		cmd_error("inspect cgroup: cannot write: %s", strerror(errno));
 		status = CMD_FAILED;

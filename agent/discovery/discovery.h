@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_DISCOVERY_H
+#define PODPROF_DISCOVERY_DISCOVERY_H
+
+/* Whose is it? The front of this folder: from what a sample carries to its owner, and the lists of
+ * owners and processes. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "discovery/hierarchy.h"
+#include "discovery/owner.h"
+#include "discovery/pid.h"
+
+struct discovery;
+struct loop;
+struct metric_sink;
+struct root;
+
+/**
+ * struct discovery_opts
+ * @proc:           the node's /proc; borrowed
+ * @cgroupfs_root:  as for hierarchy_find(); NULL: found by itself
+ * @host_processes: processes in no container have owners too
+ * @node_name:      label "node" of all owners; copied
+ * @grace_ns:       how long a container that has gone keeps its owner, for samples that arrive late
+ * @loop:           to follow changes on; NULL for one look
+ */
+struct discovery_opts {
+	const struct root *proc;
+	const char *cgroupfs_root;
+	bool host_processes;
+	const char *node_name;
+	uint64_t grace_ns;
+	struct loop *loop;
+};
+
+/* Has looked at all cgroups when it returns. 0, HIERARCHY_NO_SUCH_DIR, HIERARCHY_NO_CGROUPFS,
+ * -errno. */
+int discovery_new(const struct discovery_opts *opts, struct discovery **ret);
+/* References to owners must be given back before. */
+void discovery_free(struct discovery *d);
+
+/* The version 1 controller in whose hierarchy samples are to carry their task's cgroup id; none
+ * where the node has only the unified one. Does not change. */
+enum controller discovery_v1_controller(const struct discovery *d);
+
+/**
+ * discovery_owner() - whose a sample is
+ * @cgroup_id:    of the task in the unified hierarchy; 0 if there is none
+ * @cgroup_v1_id: of the task in the hierarchy of discovery_v1_controller(); 0 if there is none
+ * @pid, @comm:   the process, for what is in no container and for ids that are not known yet
+ *
+ * For an id that is not known it looks at /proc and, once a second at most, at all cgroups.
+ *
+ * Return: the owner, borrowed until the next trip through the loop (owner_ref() keeps it). The one
+ * of kind OWNER_UNKNOWN where it cannot be told. NULL for a process of the host, unless
+ * host_processes is set. All are counted by outcome.
+ */
+struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
+			      const struct pid_id *pid, const char *comm);
+
+/* All owners, oldest first: @owner is NULL to start; NULL at the end. Borrowed as above. */
+struct owner *discovery_next_owner(struct discovery *d, const struct owner *owner);
+
+/* Return other than 0 to stop. Must not call back into discovery. */
+typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
+
+/* Calls @fn once for each process that is in a container now, and for those of the host that have
+ * a program (kernel threads have none), if host_processes is set. 0, what @fn returned, -ENOMEM. */
+int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
+
+/* A metric_collect_fn. */
+void discovery_collect(void *d, struct metric_sink *sink);
+
+#endif

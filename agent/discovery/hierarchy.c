@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A node has its cgroups in one of three ways. With version 2 one tree, mounted on /sys/fs/cgroup.
+ * With version 1 a tree for each controller (or group of controllers), mounted on directories of
+ * that name below it. "Hybrid" is version 1 with version 2 beside it on /sys/fs/cgroup/unified;
+ * containers are then in the version 1 trees, and often nowhere in the other. statfs(2) tells what
+ * is mounted where.
+ *
+ * The unified tree is followed where there is one, and one of version 1. One is enough, since
+ * runtimes make a container's directory in all of them.
+ *
+ * An agent in a container may have a cgroup namespace of its own, and its /sys/fs/cgroup shows only
+ * its own part. The first process of the node sees all of it, so that its view is tried first.
+ */
+#include "discovery/hierarchy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "discovery/cgroup.h"
+
+/* When looking for a container, to choose a controller: directories and levels looked at. Without
+ * a result in them the hierarchy counts as one without containers, which costs nothing but a worse
+ * preference. */
+#define HIERARCHY_SEARCH_DIRS  4096
+#define HIERARCHY_SEARCH_DEPTH 12
+
+static const char *const controller_names[CONTROLLER_MAX] = {
+	[CONTROLLER_NONE] = "none",	  [CONTROLLER_MEMORY] = "memory",
+	[CONTROLLER_CPU] = "cpu",	  [CONTROLLER_CPUACCT] = "cpuacct",
+	[CONTROLLER_PIDS] = "pids",	  [CONTROLLER_CPUSET] = "cpuset",
+	[CONTROLLER_BLKIO] = "blkio",	  [CONTROLLER_DEVICES] = "devices",
+	[CONTROLLER_FREEZER] = "freezer", [CONTROLLER_PERF_EVENT] = "perf_event",
+	[CONTROLLER_NET_CLS] = "net_cls", [CONTROLLER_NET_PRIO] = "net_prio",
+	[CONTROLLER_HUGETLB] = "hugetlb",
+};
+
+const char *controller_name(enum controller controller)
+{
+	return controller < CONTROLLER_MAX ? controller_names[controller] : "none";
+}
+
+const char *hierarchy_outcome_name(int outcome)
+{
+	static const char *const names[HIERARCHY_OUTCOME_MAX] = {
+		[HIERARCHY_OK] = "ok",
+		[HIERARCHY_NO_SUCH_DIR] = "no_such_directory",
+		[HIERARCHY_NO_CGROUPFS] = "no_cgroup_file_system",
+	};
+
+	return outcome >= 0 && outcome < HIERARCHY_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* ---- directories ---- */
+
+int hierarchy_stat(int fd, const char *name, struct hierarchy_child *ret)
+{
+	struct stat st;
+
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return root_outcome(errno);
+	if (!S_ISDIR(st.st_mode))
+		return ROOT_NOT_FILE;
+	*ret = (struct hierarchy_child){
+		.name = name,
+		.id = st.st_ino,
+		/* "." and the name above; file systems that do not count say 1 */
+		.leaf = st.st_nlink == 2,
+	};
+	return 0;
+}
+
+static int dir_open(int at, const char *name, int *ret)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return root_outcome(errno);
+	*ret = fd;
+	return 0;
+}
+
+/* Outcome of one entry: @fn's, or 0 for what is no directory or has just gone. */
+static int each_entry(int fd, const struct dirent *entry, hierarchy_child_fn fn, void *ctx)
+{
+	struct hierarchy_child child;
+	int r;
+
+	if (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN)
+		return 0;
+	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+		return 0;
+	r = hierarchy_stat(fd, entry->d_name, &child);
+	if (r)
+		return r < 0 ? r : 0;
+	return fn(ctx, &child);
+}
+
+int hierarchy_each(int fd, hierarchy_child_fn fn, void *ctx)
+{
+	_cleanup_(closedirp) DIR *dir = NULL;
+	struct dirent *entry;
+	int copy = -1, r;
+
+	r = dir_open(fd, ".", &copy);
+	if (r)
+		return r;
+	dir = fdopendir(copy);
+	if (!dir) {
+		close(copy);
+		return -ENOMEM;
+	}
+	/* readdir() tells its end from a failure by errno alone */
+	while (errno = 0, entry = readdir(dir)) {
+		r = each_entry(fd, entry, fn, ctx);
+		if (r)
+			return r;
+	}
+	return errno ? root_outcome(errno) : 0;
+}
+
+/* ---- is a container in there ---- */
+
+struct search {
+	int fd;
+	unsigned int depth;
+	unsigned int *n_left;
+};
+
+enum { SEARCH_FOUND = ROOT_OUTCOME_MAX, SEARCH_ENOUGH };
+
+static int search_child(void *ctx, const struct hierarchy_child *child)
+{
+	const struct search *up = ctx;
+	struct search here = {.fd = -1, .depth = up->depth + 1, .n_left = up->n_left};
+	struct cgroup_id id;
+	int r;
+
+	if ((*up->n_left)-- == 0)
+		return SEARCH_ENOUGH;
+	cgroup_parse_path(text_of(child->name), &id);
+	if (id.kind)
+		return SEARCH_FOUND;
+	if (child->leaf || here.depth == HIERARCHY_SEARCH_DEPTH)
+		return 0;
+	if (dir_open(up->fd, child->name, &here.fd))
+		return 0;
+	r = hierarchy_each(here.fd, search_child, &here);
+	close(here.fd);
+	return r >= SEARCH_FOUND ? r : 0;
+}
+
+static bool has_container(int fd)
+{
+	unsigned int n_left = HIERARCHY_SEARCH_DIRS;
+	struct search top = {.fd = fd, .n_left = &n_left};
+
+	return hierarchy_each(fd, search_child, &top) == SEARCH_FOUND;
+}
+
+/* ---- what is mounted ---- */
+
+/* A set being put together: the best version 1 hierarchy so far and how good it is. */
+struct finding {
+	int fd; /* the directory that is looked through */
+	bool by_name;
+	struct hierarchy_set *set;
+	bool v1_in_use;
+};
+
+/* The preferred one of the controllers in a mount's name, "cpu,cpuacct". */
+static enum controller controller_of(const char *name)
+{
+	struct text t = text_of(name), word;
+	enum controller best = CONTROLLER_NONE;
+
+	while (text_until(&t, ',', &word))
+		for (enum controller c = CONTROLLER_MEMORY; c < CONTROLLER_MAX; c++)
+			if (text_is(&word, controller_names[c]) && (!best || c < best))
+				best = c;
+	return best;
+}
+
+static void take_v2(struct hierarchy_set *set, int *fd)
+{
+	if (set->roots[HIERARCHY_V2].fd < 0)
+		set->roots[HIERARCHY_V2].fd = take_fd(*fd);
+}
+
+static void take_v1(struct finding *f, enum controller controller, int *fd)
+{
+	struct root *v1 = &f->set->roots[HIERARCHY_V1];
+	bool in_use;
+
+	if (!controller || (f->v1_in_use && f->set->controller < controller))
+		return;
+	in_use = has_container(*fd);
+	if (f->set->controller &&
+	    (in_use != f->v1_in_use ? f->v1_in_use : f->set->controller < controller))
+		return;
+	root_deinit(v1);
+	v1->fd = take_fd(*fd);
+	f->set->controller = controller;
+	f->v1_in_use = in_use;
+}
+
+/* One directory below /sys/fs/cgroup. */
+static int find_child(void *ctx, const struct hierarchy_child *child)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct finding *f = ctx;
+	struct statfs fs;
+
+	if (dir_open(f->fd, child->name, &fd) || fstatfs(fd, &fs) < 0)
+		return 0;
+	if (fs.f_type == CGROUP2_SUPER_MAGIC || (f->by_name && strcmp(child->name, "unified") == 0))
+		take_v2(f->set, &fd);
+	else if (fs.f_type == CGROUP_SUPER_MAGIC || f->by_name)
+		take_v1(f, controller_of(child->name), &fd);
+	return 0;
+}
+
+static bool set_empty(const struct hierarchy_set *set)
+{
+	return set->roots[HIERARCHY_V2].fd < 0 && set->roots[HIERARCHY_V1].fd < 0;
+}
+
+/* @fd is taken where it is a tree itself. @copy: it may be a copy, with nothing mounted. */
+static int find_at(int *fd, const char *name, bool copy, struct hierarchy_set *set)
+{
+	struct finding f = {.fd = *fd, .set = set};
+	struct statfs fs;
+	int r;
+
+	if (fstatfs(*fd, &fs) < 0)
+		return -errno;
+	if (fs.f_type == CGROUP2_SUPER_MAGIC) {
+		take_v2(set, fd);
+		return 0;
+	}
+	if (fs.f_type == CGROUP_SUPER_MAGIC) {
+		/* which controller's is in its name, and where not, the preferred one's is as good
+		 * as any: ids are then looked up in the wrong tree and found through /proc */
+		set->controller = controller_of(name);
+		if (!set->controller)
+			set->controller = CONTROLLER_MEMORY;
+		set->roots[HIERARCHY_V1].fd = take_fd(*fd);
+		return 0;
+	}
+	r = hierarchy_each(*fd, find_child, &f);
+	if (r < 0 || !set_empty(set))
+		return r < 0 ? r : 0;
+	if (!copy)
+		return HIERARCHY_NO_CGROUPFS;
+	f.by_name = true;
+	r = hierarchy_each(*fd, find_child, &f);
+	if (set_empty(set))
+		take_v2(set, fd);
+	return r < 0 ? r : 0;
+}
+
+static int find_path(int at, const char *path, bool copy, struct hierarchy_set *ret)
+{
+	struct hierarchy_set set = {.roots = {ROOT_INIT, ROOT_INIT}};
+	_cleanup_(close_fdp) int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const char *slash = strrchr(path, '/');
+	int r;
+
+	if (fd < 0)
+		return root_outcome(errno) < 0 ? -errno : HIERARCHY_NO_SUCH_DIR;
+	r = find_at(&fd, slash ? slash + 1 : path, copy, &set);
+	if (r) {
+		hierarchy_deinit(&set);
+		return r;
+	}
+	*ret = set;
+	return 0;
+}
+
+int hierarchy_find(const char *path, const struct root *proc, struct hierarchy_set *ret)
+{
+	int r;
+
+	if (path)
+		return find_path(AT_FDCWD, path, true, ret);
+	r = find_path(proc->fd, "1/root/sys/fs/cgroup", false, ret);
+	if (r)
+		r = find_path(AT_FDCWD, "/sys/fs/cgroup", false, ret);
+	return r;
+}
+
+void hierarchy_deinit(struct hierarchy_set *set)
+{
+	for (int i = 0; i < HIERARCHY_MAX; i++)
+		root_deinit(&set->roots[i]);
+}

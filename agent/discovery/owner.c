@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Owners are found by a key: "c<outer container>/<container>", "u<unit>", "p<name>". The container
+ * around a container is part of it, since an inner one's path, and so the id in it, is what
+ * somebody inside the outer one has chosen: it may well be the id of a container elsewhere on the
+ * node, whose samples it must not join.
+ *
+ * References say how long an owner lives. That of a cgroup directory lasts until the directory's
+ * grace time is over, so that samples that arrive late still find their name.
+ */
+#include "discovery/owner.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+
+/* Containers at a time, those in their grace time too: 110 pods are usual, 500 the most a kubelet
+ * is run with. One more is OWNER_TOO_MANY. */
+#define OWNER_CONTAINERS_MAX 8192
+/* Units and programs of the host. A process can give itself any number of names. */
+#define OWNER_HOST_MAX	     2048
+/* Characters of a container's id as a name: what the runtimes' own tools show. */
+#define OWNER_SHORT_ID	     12
+
+struct owner_table {
+	struct owner *owners;
+	struct owner *unknown;
+	size_t n[OWNER_KIND_MAX];
+	char *node;
+};
+
+const char *owner_kind_name(enum owner_kind kind)
+{
+	static const char *const names[OWNER_KIND_MAX] = {
+		[OWNER_CONTAINER] = "container",
+		[OWNER_UNIT] = "unit",
+		[OWNER_PROCESS] = "process",
+		[OWNER_UNKNOWN] = "unknown",
+	};
+
+	return kind < OWNER_KIND_MAX ? names[kind] : "unknown";
+}
+
+/* ---- labels ---- */
+
+/* The few labels set here are far from the ceiling and have good names: only memory can lack. */
+static int set(struct labels *l, const char *name, const char *value)
+{
+	return labels_set(l, name, value) ? -ENOMEM : 0;
+}
+
+static int label_container(struct labels *l, const struct cgroup_id *id)
+{
+	char service[CGROUP_ID_MAX];
+	bool long_id = strlen(id->container_id) == 64;
+
+	snprintf(service, sizeof(service), "%.*s", long_id ? OWNER_SHORT_ID : CGROUP_ID_MAX,
+		 id->container_id);
+	if (set(l, "container", id->container_id) || set(l, "outer_container", id->outer_id) ||
+	    set(l, "pod_uid", id->pod_uid) || set(l, "service_name", service))
+		return -ENOMEM;
+	return set(l, "runtime", cgroup_runtime_name(id->runtime));
+}
+
+/* ---- the table ---- */
+
+static size_t kind_max(enum owner_kind kind)
+{
+	return kind == OWNER_CONTAINER ? OWNER_CONTAINERS_MAX : OWNER_HOST_MAX;
+}
+
+static void owner_destroy(struct owner *owner)
+{
+	if (!owner)
+		return;
+	labels_deinit(&owner->labels);
+	free(owner);
+}
+
+DEFINE_CLEANUP(struct owner *, owner_destroyp, owner_destroy);
+
+static size_t kind_count(const struct owner_table *table, enum owner_kind kind)
+{
+	if (kind == OWNER_CONTAINER)
+		return table->n[OWNER_CONTAINER];
+	return table->n[OWNER_UNIT] + table->n[OWNER_PROCESS];
+}
+
+/* A new owner with its node label, not in the table yet. */
+static int owner_make(struct owner_table *table, enum owner_kind kind, const char *key,
+		      struct owner **ret)
+{
+	size_t n = strlen(key) + 1;
+	struct owner *owner = calloc(1, sizeof(*owner) + n);
+
+	if (!owner)
+		return -ENOMEM;
+	owner->kind = kind;
+	owner->table = table;
+	owner->n_refs = 1;
+	owner->first_seen_ns = owner->last_seen_ns = nsec_wall();
+	memcpy(owner->key, key, n);
+	if (set(&owner->labels, "node", table->node)) {
+		owner_destroy(owner);
+		return -ENOMEM;
+	}
+	*ret = owner;
+	return 0;
+}
+
+static int owner_insert(struct owner_table *table, struct owner *owner)
+{
+	bool hash_oom = false;
+
+	HASH_ADD(hh, table->owners, key[0], strlen(owner->key), owner);
+	if (hash_oom)
+		return -ENOMEM;
+	table->n[owner->kind]++;
+	return 0;
+}
+
+static struct owner *owner_find(struct owner_table *table, const char *key)
+{
+	struct owner *owner;
+
+	HASH_FIND(hh, table->owners, key, strlen(key), owner);
+	return owner ? owner_ref(owner) : NULL;
+}
+
+/* Some trees know more of a container than others: another path may tell the pod. */
+static int owner_enrich(struct owner *owner, const struct cgroup_id *id)
+{
+	if (owner->id.pod_uid[0] || !id->pod_uid[0])
+		return 0;
+	if (set(&owner->labels, "pod_uid", id->pod_uid))
+		return -ENOMEM;
+	owner->id = *id;
+	return 0;
+}
+
+int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret)
+{
+	_cleanup_(owner_destroyp) struct owner *owner = NULL;
+	char key[2 * CGROUP_ID_MAX + 2];
+	struct owner *found;
+
+	snprintf(key, sizeof(key), "c%s/%s", id->outer_id, id->container_id);
+	found = owner_find(table, key);
+	if (found && owner_enrich(found, id)) {
+		owner_unref(found);
+		return -ENOMEM;
+	}
+	if (found) {
+		*ret = found;
+		return 0;
+	}
+	if (kind_count(table, OWNER_CONTAINER) >= kind_max(OWNER_CONTAINER))
+		return OWNER_TOO_MANY;
+	if (owner_make(table, OWNER_CONTAINER, key, &owner))
+		return -ENOMEM;
+	owner->id = *id;
+	if (label_container(&owner->labels, id) || owner_insert(table, owner))
+		return -ENOMEM;
+	*ret = take_ptr(owner);
+	return 0;
+}
+
+/* A unit or a program: one name that is both key and service. */
+static int owner_host(struct owner_table *table, enum owner_kind kind, const char *label,
+		      const char *key, struct owner **ret)
+{
+	_cleanup_(owner_destroyp) struct owner *owner = NULL;
+	struct owner *found = owner_find(table, key);
+
+	if (found) {
+		*ret = found;
+		return 0;
+	}
+	if (kind_count(table, kind) >= kind_max(kind))
+		return OWNER_TOO_MANY;
+	if (owner_make(table, kind, key, &owner))
+		return -ENOMEM;
+	if (set(&owner->labels, label, key + 1) || set(&owner->labels, "service_name", key + 1))
+		return -ENOMEM;
+	if (owner_insert(table, owner))
+		return -ENOMEM;
+	*ret = take_ptr(owner);
+	return 0;
+}
+
+int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
+{
+	_cleanup_(freep) char *key = malloc(text_len(&unit) + 2);
+
+	if (!key)
+		return -ENOMEM;
+	key[0] = 'u';
+	memcpy(key + 1, unit.p, text_len(&unit));
+	key[1 + text_len(&unit)] = '\0';
+	return owner_host(table, OWNER_UNIT, "unit", key, ret);
+}
+
+int owner_process(struct owner_table *table, const char *comm, struct owner **ret)
+{
+	/* Kernel threads have a part for each CPU or work queue behind a slash: "kworker/1:2-mm".
+	 */
+	size_t n = strcspn(comm, "/");
+	char key[64];
+
+	snprintf(key, sizeof(key), "p%.*s", (int)(n ? n : strlen(comm)), comm);
+	return owner_host(table, OWNER_PROCESS, "comm", key[1] ? key : "p?", ret);
+}
+
+struct owner *owner_unknown(struct owner_table *table)
+{
+	return table->unknown;
+}
+
+struct owner *owner_ref(struct owner *owner)
+{
+	owner->n_refs++;
+	return owner;
+}
+
+void owner_unref(struct owner *owner)
+{
+	struct owner_table *table;
+
+	if (!owner || --owner->n_refs)
+		return;
+	table = owner->table;
+	HASH_DELETE(hh, table->owners, owner);
+	table->n[owner->kind]--;
+	owner_destroy(owner);
+}
+
+bool owner_alive(const struct owner *owner)
+{
+	return owner->kind != OWNER_CONTAINER || owner->n_live > 0;
+}
+
+struct owner *owner_next(struct owner_table *table, const struct owner *owner)
+{
+	return owner ? owner->hh.next : table->owners;
+}
+
+DEFINE_CLEANUP(struct owner_table *, owner_table_freep, owner_table_free);
+
+int owner_table_new(const char *node, struct owner_table **ret)
+{
+	_cleanup_(owner_table_freep) struct owner_table *table = calloc(1, sizeof(*table));
+	struct owner *unknown;
+
+	if (!table)
+		return -ENOMEM;
+	table->node = strdup(node);
+	if (!table->node || owner_make(table, OWNER_UNKNOWN, "?", &unknown))
+		return -ENOMEM;
+	if (set(&unknown->labels, "service_name", "unknown") || owner_insert(table, unknown)) {
+		owner_destroy(unknown);
+		return -ENOMEM;
+	}
+	table->unknown = unknown;
+	*ret = take_ptr(table);
+	return 0;
+}
+
+void owner_table_free(struct owner_table *table)
+{
+	struct owner *owner, *next;
+
+	if (!table)
+		return;
+	HASH_ITER(hh, table->owners, owner, next) {
+		HASH_DELETE(hh, table->owners, owner);
+		owner_destroy(owner);
+	}
+	free(table->node);
+	free(table);
+}

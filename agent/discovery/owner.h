@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_OWNER_H
+#define PODPROF_DISCOVERY_OWNER_H
+
+/* What targets belong to, and the labels of it. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/labels.h"
+#include "base/text.h"
+#include "discovery/cgroup.h"
+
+enum owner_kind {
+	OWNER_CONTAINER,
+	OWNER_UNIT,    /* a systemd unit of the host */
+	OWNER_PROCESS, /* of the host and of no unit: all processes of one name */
+	OWNER_UNKNOWN, /* it could not be found out; there is one of these */
+	OWNER_KIND_MAX,
+};
+
+/* "container", ... */
+const char *owner_kind_name(enum owner_kind kind);
+
+/**
+ * struct owner - a container, a unit, a program
+ * @id:            of a container; else zero
+ * @labels:        ready to be a series' labels. A container's: container (the id), pod_uid,
+ * runtime; outer_container where it runs inside another one; all: node, service_name
+ * @first_seen_ns: wall clock
+ * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
+ * @n_live:        cgroup directories that exist (containers)
+ *
+ * Lives while it is referred to; the table's users hold references for as long as they need the
+ * owner, cgroup directories until their grace time is over.
+ */
+struct owner {
+	enum owner_kind kind;
+	struct cgroup_id id;
+	struct labels labels;
+	uint64_t first_seen_ns;
+	uint64_t last_seen_ns;
+	size_t n_live;
+
+	struct owner_table *table;
+	size_t n_refs;
+	UT_hash_handle hh;
+	char key[];
+};
+
+struct owner_table;
+
+/* @node: value of the label "node", may be empty. */
+int owner_table_new(const char *node, struct owner_table **ret);
+/* Frees the owners that are still referred to as well. */
+void owner_table_free(struct owner_table *table);
+
+enum owner_outcome {
+	OWNER_OK = 0,
+	OWNER_TOO_MANY, /* the table's ceiling: take owner_unknown() */
+};
+
+/* The owner for a container, a unit, a process's name; made if need be. *@ret is the caller's
+ * reference. 0, OWNER_TOO_MANY, -ENOMEM. */
+int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret);
+int owner_unit(struct owner_table *table, struct text unit, struct owner **ret);
+int owner_process(struct owner_table *table, const char *comm, struct owner **ret);
+/* Borrowed; as long-lived as the table. */
+struct owner *owner_unknown(struct owner_table *table);
+
+struct owner *owner_ref(struct owner *owner);
+/* NULL is fine. */
+void owner_unref(struct owner *owner);
+
+/* Whether a container still has a cgroup directory. The others end with their last reference, so
+ * that one which is in the table was seen lately. */
+bool owner_alive(const struct owner *owner);
+
+/* All, oldest first: @owner is NULL to start; NULL at the end. Borrowed. */
+struct owner *owner_next(struct owner_table *table, const struct owner *owner);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_TARGET_H
+#define PODPROF_DISCOVERY_TARGET_H
+
+/* Processes and whose they are, for those where that took more than a look into the table of
+ * cgroups, or that were listed. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "discovery/pid.h"
+
+struct owner;
+struct target_table;
+
+/**
+ * struct target - one process
+ * @owner:   a reference; NULL for a process whose samples are left out
+ * @comm:    its name when the owner was found
+ * @cgroup:  ids by enum hierarchy that this answer is for; 0 where it was listed
+ * @used_ns: monotonic; when it was last asked for or listed
+ * @listing: number of the last listing that had it
+ */
+struct target {
+	struct pid_id id;
+	struct owner *owner;
+	char comm[PID_COMM_MAX];
+	uint64_t cgroup[2];
+	uint64_t used_ns;
+	uint32_t listing;
+	UT_hash_handle hh;
+};
+
+int target_table_new(struct target_table **ret);
+void target_table_free(struct target_table *table);
+
+/* NULL if there is none. */
+struct target *target_find(struct target_table *table, const struct pid_id *id);
+
+enum target_outcome {
+	TARGET_OK = 0,
+	TARGET_TOO_MANY, /* the table's ceiling; counted by the table */
+};
+
+/* Set the owner of a process (a reference is taken). 0, TARGET_TOO_MANY, -ENOMEM. */
+int target_set(struct target_table *table, const struct pid_id *id, struct owner *owner,
+	       struct target **ret);
+
+/* Drop what was not used for @age_ns. */
+void target_expire(struct target_table *table, uint64_t age_ns);
+
+/* @target is NULL to start; NULL at the end. */
+struct target *target_next(struct target_table *table, const struct target *target);
+uint64_t target_n_refused(const struct target_table *table);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * inotify(7) on directories. What has happened is not passed on, only where: who is told lists the
+ * directory, so that events that are merged, late or double do no harm.
+ *
+ * Watches are a budget of the user (fs.inotify.max_user_watches), for root shared with the kubelet
+ * and every other daemon, so that we take a part of it only. Instances are one too
+ * (max_user_instances, 128 by default), and nodes do run out of them.
+ *
+ * Watches are set by way of /proc/self/fd, since inotify wants paths and we have descriptors.
+ */
+#include "discovery/watcher.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+
+/* Watches: a quarter of the user's, and never more than this; each costs the kernel about 1 KiB.
+ * One more is WATCHER_FULL. */
+#define WATCHER_WATCHES_MAX	8192
+/* When the limit cannot be read: a quarter of what kernels before 5.11 allow. */
+#define WATCHER_WATCHES_DEFAULT 2048
+/* After a batch of events none is read for so long, so that somebody who makes and removes
+ * directories in a circle costs one listing of them each time. */
+#define WATCHER_GAP_NS		(100 * NSEC_PER_MSEC)
+/* One batch. What comes behind it waits in the kernel, up to fs.inotify.max_queued_events. */
+#define WATCHER_BATCH_BYTES	65536
+
+#define WATCHER_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
+
+struct watch {
+	int wd;
+	uint32_t batch; /* the last one it was reported in */
+	void *data;
+	UT_hash_handle hh;
+};
+
+struct watcher {
+	struct watcher_opts opts;
+	int fd;
+	struct watch *watches;
+	size_t max;
+	uint32_t batch;
+	uint64_t n_events;
+	struct loop_source *source;
+	struct loop_source *gap;
+};
+
+int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret)
+{
+	_cleanup_(freep) struct watch *watch = calloc(1, sizeof(*watch));
+	struct watch *other;
+	bool hash_oom = false;
+	char path[64];
+
+	if (!watch)
+		return -ENOMEM;
+	if (HASH_COUNT(w->watches) >= w->max)
+		return WATCHER_FULL;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.", fd);
+	watch->wd = inotify_add_watch(w->fd, path, WATCHER_MASK);
+	if (watch->wd < 0)
+		return errno == ENOSPC ? WATCHER_FULL : -errno;
+	/* the kernel knows them by inode, and gives the same number for the same one */
+	HASH_FIND(hh, w->watches, &watch->wd, sizeof(watch->wd), other);
+	if (other)
+		return WATCHER_TWICE;
+	watch->data = data;
+	HASH_ADD(hh, w->watches, wd, sizeof(watch->wd), watch);
+	if (hash_oom) {
+		(void)inotify_rm_watch(w->fd, watch->wd);
+		return -ENOMEM;
+	}
+	*ret = take_ptr(watch);
+	return 0;
+}
+
+void watcher_remove(struct watcher *w, struct watch *watch)
+{
+	HASH_DELETE(hh, w->watches, watch);
+	/* fails where the kernel has dropped the watch together with the directory */
+	(void)inotify_rm_watch(w->fd, watch->wd);
+	free(watch);
+}
+
+static void on_event(struct watcher *w, const struct inotify_event *event, bool *lost)
+{
+	struct watch *watch;
+
+	w->n_events++;
+	*lost |= (event->mask & IN_Q_OVERFLOW) != 0;
+	if (!(event->mask & IN_ISDIR) || event->mask & IN_IGNORED)
+		return;
+	HASH_FIND(hh, w->watches, &event->wd, sizeof(event->wd), watch);
+	/* all events of a batch are older than the first report of it */
+	if (!watch || watch->batch == w->batch)
+		return;
+	watch->batch = w->batch;
+	w->opts.changed(w->opts.ctx, watch->data);
+}
+
+static void on_readable(void *ctx, int fd, uint32_t events)
+{
+	_Alignas(struct inotify_event) char bytes[WATCHER_BATCH_BYTES];
+	const struct inotify_event *event;
+	struct watcher *w = ctx;
+	bool lost = false;
+	ssize_t n;
+
+	n = read(fd, bytes, sizeof(bytes));
+	if (n <= 0)
+		return;
+	w->batch++;
+	for (const char *p = bytes; p < bytes + n; p += sizeof(*event) + event->len) {
+		event = (const struct inotify_event *)(const void *)p;
+		on_event(w, event, &lost);
+	}
+	if (lost)
+		w->opts.lost(w->opts.ctx);
+	if (!loop_change_fd(w->source, 0) && loop_arm(w->gap, WATCHER_GAP_NS, 0))
+		(void)loop_change_fd(w->source, EPOLLIN);
+}
+
+static void on_gap_over(void *ctx)
+{
+	struct watcher *w = ctx;
+
+	(void)loop_change_fd(w->source, EPOLLIN);
+}
+
+static size_t watches_allowed(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(64);
+	struct text t, line;
+	uint64_t n;
+
+	if (root_read(proc, "sys/fs/inotify/max_user_watches", &b) || !b.data)
+		return WATCHER_WATCHES_DEFAULT;
+	t = text_of_bytes(b.data, b.len);
+	if (!text_line(&t, &line) || !text_only_u64(line, 10, &n))
+		return WATCHER_WATCHES_DEFAULT;
+	return n / 4 < WATCHER_WATCHES_MAX ? n / 4 : WATCHER_WATCHES_MAX;
+}
+
+DEFINE_CLEANUP(struct watcher *, watcher_freep, watcher_free);
+
+int watcher_new(const struct watcher_opts *opts, struct watcher **ret)
+{
+	_cleanup_(watcher_freep) struct watcher *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	w->opts = *opts;
+	w->max = watches_allowed(opts->proc);
+	w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (w->fd < 0)
+		return -errno;
+	r = loop_add_timer(opts->loop, on_gap_over, w, &w->gap);
+	if (r < 0)
+		return r;
+	r = loop_add_fd(opts->loop, w->fd, EPOLLIN, on_readable, w, &w->source);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(w);
+	return 0;
+}
+
+void watcher_free(struct watcher *w)
+{
+	struct watch *watch, *next;
+
+	if (!w)
+		return;
+	loop_remove(w->source);
+	loop_remove(w->gap);
+	HASH_ITER(hh, w->watches, watch, next) {
+		HASH_DELETE(hh, w->watches, watch);
+		free(watch);
+	}
+	if (w->fd >= 0)
+		close(w->fd);
+	free(w);
+}
+
+size_t watcher_n(const struct watcher *w)
+{
+	return w ? HASH_COUNT(w->watches) : 0;
+}
+
+uint64_t watcher_n_events(const struct watcher *w)
+{
+	return w ? w->n_events : 0;
+}
