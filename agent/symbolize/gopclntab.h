@@ -8,44 +8,69 @@
  * read in place through elffile_read() and a small cache of blocks.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "symbolize/symbolizer.h"
-
 struct elffile;
 struct gopclntab;
+
+/* Bytes of a name or path that are kept, with the NUL; the rest is cut off. */
+#define GOPCLNTAB_NAME_MAX 512
 
 enum gopclntab_outcome {
 	GOPCLNTAB_OK = 0,
 	GOPCLNTAB_ABSENT,      /* the file has none: not Go */
 	GOPCLNTAB_UNSUPPORTED, /* an unknown magic, or a text base that cannot be found */
-	GOPCLNTAB_MALFORMED,   /* an offset leaves the table */
-	GOPCLNTAB_NOT_FOUND,   /* no function has this address */
+	GOPCLNTAB_MALFORMED,   /* an offset leaves the table, or does not lead where it should */
+	GOPCLNTAB_NOT_FOUND,   /* no function has this address, or this name */
 	GOPCLNTAB_OUTCOME_MAX,
 };
 
-/* @file is borrowed. 0, an outcome, -errno. */
+/*
+ * @file is borrowed and must outlive the table. 0, an outcome, -errno.
+ * A table is used by one thread at a time, since each question moves its cache.
+ */
 int gopclntab_open(const struct elffile *file, struct gopclntab **ret);
 void gopclntab_free(struct gopclntab *t);
+
+/* Memory held now, which grows with use up to a bit over 256 KiB. */
 size_t gopclntab_bytes(const struct gopclntab *t);
+/* Reads of the file since gopclntab_open(). */
+uint64_t gopclntab_reads(const struct gopclntab *t);
+/* Whether inlined functions can be told. If not, gopclntab_find() names the physical function, and
+ * gives no line where that would be another function's. */
+bool gopclntab_has_inlining(const struct gopclntab *t);
 
 /* One function at an address, as values: the caller interns what it keeps. */
 struct gopclntab_line {
-	char function[512]; /* cut there; generic arguments as Go prints them, F[...] */
-	char file[512];
-	uint32_t line;
-	uint32_t start_line; /* of the function, Go 1.20 and later; else 0 */
-	uint64_t entry;	     /* vaddr of the physical function */
-	int32_t parent_pc;   /* offset from @entry of the call it is inlined at; -1: not inlined */
-	uint8_t func_id;
-	bool wrapper; /* made by the compiler; not shown to people */
+	char function[GOPCLNTAB_NAME_MAX]; /* generic arguments as Go prints them, F[...] */
+	char file[GOPCLNTAB_NAME_MAX];	   /* "" if not known, as for C code in a Go program */
+	uint32_t line;			   /* 0 if not known */
+	uint32_t start_line;		   /* of the function, Go 1.20 and later; else 0 */
+	uint64_t entry;			   /* vaddr of the physical function */
+	int32_t parent_pc; /* offset from @entry of the call it is inlined at; -1: not inlined */
+	uint8_t func_id; /* the runtime's mark for special functions; its numbers differ by release
+			  */
+	bool wrapper;	 /* made by the compiler; Go's own traces leave it out */
 };
 
-/* The innermost function at @vaddr (of the instruction; subtract 1 from a return address first).
- * For the enclosing one ask again at entry + parent_pc while parent_pc >= 0. */
+/**
+ * gopclntab_find() - the innermost function at an address
+ * @vaddr: of the instruction: subtract 1 from a return address first
+ * @ret:   for the enclosing function ask again at its entry + parent_pc, while parent_pc >= 0; a
+ *         hostile table can make that go in circles, so count
+ *
+ * An address between two functions belongs to the one before it, as the runtime has it.
+ *
+ * Return: 0, GOPCLNTAB_NOT_FOUND, GOPCLNTAB_MALFORMED, -errno.
+ */
 int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *ret);
-/* The entry of a function by its full name; a linear search, for finding runtime functions. */
+
+/* The entry of a function by its full name, as the table has it; a linear search, for finding
+ * runtime functions. Returns as gopclntab_find(). */
 int gopclntab_find_function(struct gopclntab *t, const char *name, uint64_t *ret_vaddr);
+
+const char *gopclntab_outcome_name(int outcome);
 
 #endif

@@ -1,0 +1,799 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading Go's line table, which gomodule.c has found. Its parts:
+ *
+ *   names, files   NUL-terminated strings
+ *   cus            for each compilation unit, its file numbers as offsets into files
+ *   pcs            tables from code address to value: pairs of varints, each a step of the value
+ *                  (zig-zag) and a step of the address. The value starts at -1; a value step of 0
+ *                  that is not the first ends the table.
+ *   funcs          the function table, sorted: address of code and offset of the function record,
+ *                  and one more entry for the end; then the records themselves.
+ *
+ * A function record, in 32-bit words unless said otherwise:
+ *
+ *	entry (64 bits in 1.16), name, args, deferreturn, pcsp, pcfile, pcln, n_pcdata, cu,
+ *	start_line (since 1.20), u8 func_id, u8 flag, u8 pad, u8 n_funcdata;
+ *	n_pcdata offsets into pcs;
+ *	n_funcdata offsets from moduledata.gofunc (1.16: aligned 64-bit addresses)
+ *
+ * Inlining: pcdata 2 maps an address to an index into funcdata 3, the inlining tree; -1 is the
+ * function itself. An entry of the tree has the inlined function's name and the place it is called
+ * at, as offset of an instruction; at that instruction the tables tell the enclosing function in
+ * the same way. pcfile and pcln are those of the innermost function.
+ *
+ * Wrappers (functions that the compiler makes for method values, go statements, embedded methods,
+ * calls across ABIs; and what the runtime marks as such) have a func_id, whose number differs
+ * between releases. The other numbers belong to two dozen functions of package runtime, so that the
+ * name decides.
+ *
+ * Nothing is copied: each question costs about twenty small reads, through a cache of blocks. All
+ * that is read is foreign. Each offset is checked against its part, each string against having one
+ * before it, so that a damaged table is noticed rather than believed.
+ *
+ * Left out: the runtime's index for finding functions (findfunctab), since a binary search costs
+ * about as much; the tables for the stack pointer; argument sizes.
+ *
+ * Sources: the Go project's src/runtime/symtab.go (findfunc, pcvalue, funcNameForPrint),
+ * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of releases 1.16 to 1.27.
+ */
+#include "symbolize/gopclntab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/cursor.h"
+#include "procmap/elffile.h"
+#include "symbolize/blockcache.h"
+#include "symbolize/gomodule.h"
+
+/* Bytes of one address table; the largest in the Go command and in Debian's containerd is in
+ * test/bench. Above it the function is GOPCLNTAB_MALFORMED. */
+#define GOPCLNTAB_PCS_MAX	(1u << 20)
+/* Bytes of one string; names of generic functions are long, but have no more than some KiB. Above
+ * it, GOPCLNTAB_MALFORMED. */
+#define GOPCLNTAB_STRING_MAX	(64u << 10)
+/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Above it, GOPCLNTAB_MALFORMED. */
+#define GOPCLNTAB_FUNC_DATA_MAX 64u
+
+#define PCDATA_INLINE_INDEX  2u
+#define FUNCDATA_INLINE_TREE 3u
+#define FUNC_BYTES_MAX	     44u
+#define TREE_BYTES_MAX	     20u
+#define NO_INDEX	     (-1)
+#define NO_FILE		     UINT32_MAX
+#define NO_FUNCDATA	     UINT32_MAX
+
+struct gopclntab {
+	const struct elffile *file;
+	struct gomodule module;
+	struct blockcache cache;
+};
+
+/* A function record's fixed part, and where it is. */
+struct func {
+	uint64_t entry; /* vaddr */
+	uint64_t end;	/* vaddr */
+	uint64_t data;	/* offset in the table of what follows the fixed part */
+	uint32_t name;
+	uint32_t pc_file;
+	uint32_t pc_line;
+	uint32_t n_pcdata;
+	uint32_t cu;
+	uint32_t start_line;
+	uint8_t func_id;
+	uint8_t n_funcdata;
+};
+
+/* An entry of the inlining tree. */
+struct inlined {
+	uint32_t name;
+	int32_t parent_pc;
+	uint32_t start_line;
+	uint8_t func_id;
+};
+
+const char *gopclntab_outcome_name(int outcome)
+{
+	static const char *const names[GOPCLNTAB_OUTCOME_MAX] = {
+		[GOPCLNTAB_OK] = "ok",
+		[GOPCLNTAB_ABSENT] = "absent",
+		[GOPCLNTAB_UNSUPPORTED] = "unsupported",
+		[GOPCLNTAB_MALFORMED] = "malformed",
+		[GOPCLNTAB_NOT_FOUND] = "not_found",
+	};
+
+	return outcome >= 0 && outcome < GOPCLNTAB_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* ---------------------------------------------------------------- bytes */
+
+/* What elffile says about a read that left the file is here an offset that leaves the table. */
+static int read_outcome(int r)
+{
+	return r > 0 ? GOPCLNTAB_MALFORMED : r;
+}
+
+/* @n bytes at offset @off of the table. */
+static int table_read(struct gopclntab *t, uint64_t off, void *ret, size_t n)
+{
+	if (off > t->module.size || n > t->module.size - off)
+		return GOPCLNTAB_MALFORMED;
+	return read_outcome(blockcache_read(&t->cache, t->module.off + off, ret, n));
+}
+
+static int table_u32(struct gopclntab *t, uint64_t off, uint32_t *ret)
+{
+	return table_read(t, off, ret, sizeof(*ret));
+}
+
+/* ---------------------------------------------------------------- strings */
+
+/*
+ * A string that arrives in pieces, and that Go would print otherwise than it is stored: what is
+ * between the first '[' and the last ']' is "...".
+ */
+struct name_writer {
+	char *out; /* GOPCLNTAB_NAME_MAX bytes */
+	size_t n;  /* written there, at most GOPCLNTAB_NAME_MAX - 1 */
+	bool shorten;
+	bool opened;		       /* a '[' has been seen: */
+	size_t open;		       /* n at the first one */
+	bool closed;		       /* a ']' has been seen after it: */
+	char tail[GOPCLNTAB_NAME_MAX]; /* what follows the last one */
+	size_t n_tail;
+};
+
+static void name_writer_put(struct name_writer *w, char c)
+{
+	if (w->shorten && c == '[' && !w->opened) {
+		w->opened = true;
+		w->open = w->n;
+	} else if (c == ']' && w->opened) {
+		w->closed = true;
+		w->n_tail = 0;
+	} else if (w->closed && w->n_tail < sizeof(w->tail)) {
+		w->tail[w->n_tail++] = c;
+	}
+	if (w->n < GOPCLNTAB_NAME_MAX - 1)
+		w->out[w->n++] = c;
+}
+
+static void name_writer_append(struct name_writer *w, const char *s, size_t n)
+{
+	if (n > GOPCLNTAB_NAME_MAX - 1 - w->n)
+		n = GOPCLNTAB_NAME_MAX - 1 - w->n;
+	memcpy(w->out + w->n, s, n);
+	w->n += n;
+}
+
+static void name_writer_end(struct name_writer *w)
+{
+	if (w->closed) {
+		w->n = w->open;
+		name_writer_append(w, "[...]", 5);
+		name_writer_append(w, w->tail, w->n_tail);
+	}
+	w->out[w->n] = '\0';
+}
+
+/* Whether a string begins at offset @off of the part [@part, @part_end): where another one ends. */
+static int check_string_start(struct gopclntab *t, uint64_t part, uint64_t part_end, uint32_t off)
+{
+	char before = '\0';
+	int r = 0;
+
+	if (off >= part_end - part)
+		return GOPCLNTAB_MALFORMED;
+	if (off > 0)
+		r = table_read(t, part + off - 1, &before, 1);
+	if (r)
+		return r;
+	return before == '\0' ? 0 : GOPCLNTAB_MALFORMED;
+}
+
+/* The bytes of the string at @pos in place, as far as its block and its part go. */
+static int peek_string(struct gopclntab *t, uint64_t pos, uint64_t part_end, const uint8_t **ret,
+		       size_t *ret_n)
+{
+	size_t n;
+	int r;
+
+	if (pos >= part_end)
+		return GOPCLNTAB_MALFORMED;
+	r = blockcache_peek(&t->cache, t->module.off + pos, ret, &n);
+	if (r)
+		return read_outcome(r);
+	*ret_n = n < part_end - pos ? n : (size_t)(part_end - pos);
+	return 0;
+}
+
+static int read_string(struct gopclntab *t, uint64_t part, uint64_t part_end, uint32_t off,
+		       struct name_writer *w)
+{
+	uint64_t pos = part + off, limit = pos + GOPCLNTAB_STRING_MAX;
+	int r = check_string_start(t, part, part_end, off);
+
+	while (!r && pos < limit) {
+		const uint8_t *bytes;
+		size_t n;
+
+		r = peek_string(t, pos, part_end, &bytes, &n);
+		for (size_t i = 0; !r && i < n; i++) {
+			if (bytes[i] == '\0') {
+				name_writer_end(w);
+				return w->n > 0 ? 0 : GOPCLNTAB_MALFORMED;
+			}
+			name_writer_put(w, (char)bytes[i]);
+		}
+		pos += r ? 0 : n;
+	}
+	return r ? r : GOPCLNTAB_MALFORMED;
+}
+
+static int read_name(struct gopclntab *t, uint32_t off, char ret[GOPCLNTAB_NAME_MAX])
+{
+	/* up to 1.20 the linker did it, and from 1.21 on the runtime; before 1.18 nobody */
+	struct name_writer w = {.out = ret, .shorten = t->module.form == GOMODULE_1_20};
+
+	return read_string(t, t->module.names, t->module.cus, off, &w);
+}
+
+static int read_file_name(struct gopclntab *t, const struct func *f, int32_t number,
+			  char ret[GOPCLNTAB_NAME_MAX])
+{
+	struct name_writer w = {.out = ret};
+	uint64_t pos = t->module.cus + 4 * ((uint64_t)f->cu + (uint32_t)number);
+	uint32_t off;
+	int r;
+
+	if (number < 0 || pos >= t->module.files)
+		return GOPCLNTAB_MALFORMED;
+	r = table_u32(t, pos, &off);
+	if (r)
+		return r;
+	if (off == NO_FILE) {
+		ret[0] = '\0';
+		return 0;
+	}
+	return read_string(t, t->module.files, t->module.pcs, off, &w);
+}
+
+/* ---------------------------------------------------------------- tables over addresses */
+
+/* Moves along one of them. */
+struct pcs_reader {
+	struct gopclntab *t;
+	const uint8_t *bytes;
+	size_t n;	/* left in @bytes */
+	uint64_t pos;	/* in the table, of what follows @bytes */
+	uint64_t limit; /* there the reader stops */
+};
+
+static int pcs_byte(struct pcs_reader *p, uint8_t *ret)
+{
+	if (p->n == 0) {
+		int r;
+
+		if (p->pos >= p->limit)
+			return GOPCLNTAB_MALFORMED;
+		r = peek_string(p->t, p->pos, p->limit, &p->bytes, &p->n);
+		if (r)
+			return r;
+		p->pos += p->n;
+	}
+	*ret = *p->bytes++;
+	p->n--;
+	return 0;
+}
+
+/* A varint of at most 32 bits. */
+static int pcs_varint(struct pcs_reader *p, uint32_t *ret)
+{
+	uint32_t value = 0;
+
+	for (unsigned int shift = 0; shift < 35; shift += 7) {
+		uint8_t byte;
+		int r = pcs_byte(p, &byte);
+
+		if (r)
+			return r;
+		value |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret = value;
+			return 0;
+		}
+	}
+	return GOPCLNTAB_MALFORMED;
+}
+
+/* Add one step of the value. True at the end of the table. */
+static int pcs_step(struct pcs_reader *p, bool first, uint32_t quantum, uint32_t *value,
+		    uint64_t *pc, bool *ret_end)
+{
+	uint32_t step, pc_step;
+	int r = pcs_varint(p, &step);
+
+	if (r)
+		return r;
+	*ret_end = step == 0 && !first;
+	if (*ret_end)
+		return 0;
+	r = pcs_varint(p, &pc_step);
+	if (r)
+		return r;
+	*value += (step >> 1) ^ -(step & 1);
+	*pc += (uint64_t)pc_step * quantum;
+	return 0;
+}
+
+/* The value at @vaddr of the address table at @off; -1 where there is none. */
+static int pcs_value(struct gopclntab *t, uint32_t off, const struct func *f, uint64_t vaddr,
+		     int32_t *ret)
+{
+	const struct gomodule *m = &t->module;
+	struct pcs_reader p = {.t = t, .pos = m->pcs + off, .limit = m->funcs};
+	uint64_t pc = f->entry;
+	uint32_t value = UINT32_MAX;
+	bool end = false;
+
+	*ret = -1;
+	if (off == 0) /* what begins the part stands for "no table" */
+		return 0;
+	if (p.limit > p.pos + GOPCLNTAB_PCS_MAX)
+		p.limit = p.pos + GOPCLNTAB_PCS_MAX;
+	for (bool first = true;; first = false) {
+		int r = pcs_step(&p, first, m->quantum, &value, &pc, &end);
+
+		if (r || end)
+			return r;
+		if (vaddr < pc) {
+			*ret = (int32_t)value;
+			return 0;
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- functions */
+
+/* Entry @i of the function table: its address, and the offset of its record in funcs. */
+static int read_ftab(struct gopclntab *t, uint64_t i, uint64_t *ret_entry, uint64_t *ret_func)
+{
+	const struct gomodule *m = &t->module;
+	uint64_t wide[2];
+	uint32_t narrow[2];
+	int r;
+
+	if (m->form == GOMODULE_1_16) {
+		r = table_read(t, m->funcs + i * sizeof(wide), wide, sizeof(wide));
+		if (r)
+			return r;
+		*ret_entry = wide[0];
+		*ret_func = wide[1];
+		return 0;
+	}
+	r = table_read(t, m->funcs + i * sizeof(narrow), narrow, sizeof(narrow));
+	if (r)
+		return r;
+	*ret_entry = m->text + narrow[0];
+	*ret_func = narrow[1];
+	return 0;
+}
+
+/* The same for the last entry, which is an address and no more. */
+static int read_ftab_end(struct gopclntab *t, uint64_t *ret)
+{
+	const struct gomodule *m = &t->module;
+	uint64_t entry = 0, i = m->n_funcs;
+	int r;
+
+	if (m->form == GOMODULE_1_16)
+		r = table_read(t, m->funcs + i * 16, &entry, 8);
+	else
+		r = table_read(t, m->funcs + i * 8, &entry, 4);
+	if (r)
+		return r;
+	*ret = m->text + entry;
+	return 0;
+}
+
+/* The number of the function that has @vaddr, with where it begins, ends and is described. */
+static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct func *f, uint64_t *ret_func)
+{
+	uint64_t low = 0, high = t->module.n_funcs, entry, func;
+	int r = read_ftab_end(t, &f->end);
+
+	if (r)
+		return r;
+	if (vaddr >= f->end)
+		return GOPCLNTAB_NOT_FOUND;
+	r = read_ftab(t, 0, &f->entry, ret_func);
+	if (r)
+		return r;
+	if (vaddr < f->entry)
+		return GOPCLNTAB_NOT_FOUND;
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		r = read_ftab(t, middle, &entry, &func);
+		if (r)
+			return r;
+		if (entry <= vaddr) {
+			low = middle;
+			f->entry = entry;
+			*ret_func = func;
+		} else {
+			high = middle;
+			f->end = entry;
+		}
+	}
+	return 0;
+}
+
+static size_t func_bytes(const struct gomodule *m)
+{
+	return m->form == GOMODULE_1_18 ? 40 : 44;
+}
+
+/* The record's own idea of where its code begins, as a vaddr. */
+static bool parse_entry(const struct gomodule *m, struct cursor *c, uint64_t *ret)
+{
+	uint32_t off;
+
+	if (m->form == GOMODULE_1_16)
+		return cursor_u64(c, ret);
+	if (!cursor_u32(c, &off))
+		return false;
+	*ret = m->text + off;
+	return true;
+}
+
+static bool parse_func(const struct gomodule *m, struct cursor *c, struct func *f)
+{
+	uint64_t entry;
+
+	f->start_line = 0;
+	return parse_entry(m, c, &entry) && entry == f->entry && cursor_u32(c, &f->name) &&
+	       cursor_skip(c, 12) && /* args, deferreturn, pcsp */
+	       cursor_u32(c, &f->pc_file) && cursor_u32(c, &f->pc_line) &&
+	       cursor_u32(c, &f->n_pcdata) && cursor_u32(c, &f->cu) &&
+	       (m->form != GOMODULE_1_20 || cursor_u32(c, &f->start_line)) &&
+	       cursor_u8(c, &f->func_id) && cursor_skip(c, 2) && cursor_u8(c, &f->n_funcdata) &&
+	       f->n_pcdata <= GOPCLNTAB_FUNC_DATA_MAX && f->n_funcdata <= GOPCLNTAB_FUNC_DATA_MAX;
+}
+
+/* @f has entry and end; the rest comes from the record at offset @off of funcs. */
+static int read_func(struct gopclntab *t, uint64_t off, struct func *f)
+{
+	const struct gomodule *m = &t->module;
+	uint8_t bytes[FUNC_BYTES_MAX];
+	struct cursor c;
+	int r;
+
+	if (off > m->size - m->funcs)
+		return GOPCLNTAB_MALFORMED;
+	f->data = m->funcs + off + func_bytes(m);
+	r = table_read(t, m->funcs + off, bytes, func_bytes(m));
+	if (r)
+		return r;
+	cursor_init(&c, bytes, func_bytes(m));
+	return parse_func(m, &c, f) ? 0 : GOPCLNTAB_MALFORMED;
+}
+
+/* ---------------------------------------------------------------- inlining */
+
+static int inline_index(struct gopclntab *t, const struct func *f, uint64_t vaddr, int32_t *ret)
+{
+	uint32_t off;
+	int r;
+
+	*ret = NO_INDEX;
+	if (f->n_pcdata <= PCDATA_INLINE_INDEX)
+		return 0;
+	r = table_u32(t, f->data + 4 * PCDATA_INLINE_INDEX, &off);
+	if (r)
+		return r;
+	r = pcs_value(t, off, f, vaddr, ret);
+	if (!r && *ret < NO_INDEX)
+		r = GOPCLNTAB_MALFORMED;
+	return r;
+}
+
+/* The vaddr of the function's inlining tree. */
+static int inline_tree(struct gopclntab *t, const struct func *f, uint64_t *ret)
+{
+	const struct gomodule *m = &t->module;
+	uint64_t pos = f->data + 4 * (uint64_t)f->n_pcdata;
+	uint32_t off;
+	int r;
+
+	if (f->n_funcdata <= FUNCDATA_INLINE_TREE)
+		return GOPCLNTAB_MALFORMED;
+	if (m->form == GOMODULE_1_16) {
+		pos += -(m->vaddr + pos) & 4; /* aligned in memory, not in the table */
+		return table_read(t, pos + 8 * FUNCDATA_INLINE_TREE, ret, sizeof(*ret));
+	}
+	r = table_u32(t, pos + 4 * FUNCDATA_INLINE_TREE, &off);
+	if (r)
+		return r;
+	if (off == NO_FUNCDATA)
+		return GOPCLNTAB_MALFORMED;
+	*ret = m->gofunc + off;
+	return 0;
+}
+
+static size_t tree_bytes(const struct gomodule *m)
+{
+	return m->form == GOMODULE_1_20 ? 16 : 20;
+}
+
+static bool parse_inlined(const struct gomodule *m, struct cursor *c, struct inlined *ret)
+{
+	uint32_t parent_pc;
+	bool ok;
+
+	*ret = (struct inlined){0};
+	if (m->form == GOMODULE_1_20)
+		ok = cursor_u8(c, &ret->func_id) && cursor_skip(c, 3) &&
+		     cursor_u32(c, &ret->name) && cursor_u32(c, &parent_pc) &&
+		     cursor_u32(c, &ret->start_line);
+	else /* parent, func_id, pad, file, line come first */
+		ok = cursor_skip(c, 2) && cursor_u8(c, &ret->func_id) && cursor_skip(c, 9) &&
+		     cursor_u32(c, &ret->name) && cursor_u32(c, &parent_pc);
+	if (ok)
+		ret->parent_pc = (int32_t)parent_pc;
+	return ok;
+}
+
+static int read_inlined(struct gopclntab *t, const struct func *f, int32_t index,
+			struct inlined *ret)
+{
+	const struct gomodule *m = &t->module;
+	size_t n = tree_bytes(m);
+	uint8_t bytes[TREE_BYTES_MAX];
+	uint64_t tree, vaddr, off;
+	struct cursor c;
+	int r = inline_tree(t, f, &tree);
+
+	if (r)
+		return r;
+	if (__builtin_add_overflow(tree, (uint64_t)index * n, &vaddr) ||
+	    !elffile_off_of_vaddr(t->file, vaddr, &off))
+		return GOPCLNTAB_MALFORMED;
+	r = read_outcome(blockcache_read(&t->cache, off, bytes, n));
+	if (r)
+		return r;
+	cursor_init(&c, bytes, n);
+	if (!parse_inlined(m, &c, ret) || ret->parent_pc < 0 ||
+	    (uint64_t)ret->parent_pc >= f->end - f->entry)
+		return GOPCLNTAB_MALFORMED;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the answer */
+
+/* The functions of package runtime that have a func_id of their own, in any release. */
+static bool is_special(const char *name)
+{
+	static const char *const names[] = {
+		"abort",
+		"asmcgocall",
+		"asyncPreempt",
+		"cgocallback",
+		"corostart",
+		"debugCallV1",
+		"debugCallV2",
+		"externalthreadhandler",
+		"gcBgMarkWorker",
+		"goexit",
+		"gogo",
+		"gopanic",
+		"handleAsyncEvent",
+		"jmpdefer",
+		"main",
+		"mcall",
+		"morestack",
+		"mstart",
+		"panicwrap",
+		"rt0_go",
+		"runCleanups",
+		"runFinalizers",
+		"runfinq",
+		"sigpanic",
+		"systemstack",
+		"systemstack_switch",
+	};
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* See the essay above. A wrapper can have the name of a special function too: assembly is called
+ * through one. */
+static bool is_wrapper(const struct gopclntab_line *line)
+{
+	static const char package[] = "runtime.";
+	size_t n = sizeof(package) - 1;
+
+	if (line->func_id == 0)
+		return false;
+	return strncmp(line->function, package, n) != 0 || !is_special(line->function + n) ||
+	       strcmp(line->file, "<autogenerated>") == 0;
+}
+
+/* File and line at @vaddr; neither if one is missing, as in padding behind a function. */
+static int read_line(struct gopclntab *t, const struct func *f, uint64_t vaddr,
+		     struct gopclntab_line *line)
+{
+	int32_t file, number;
+	int r = pcs_value(t, f->pc_file, f, vaddr, &file);
+
+	if (!r)
+		r = pcs_value(t, f->pc_line, f, vaddr, &number);
+	if (r || file < 0 || number <= 0)
+		return r;
+	r = read_file_name(t, f, file, line->file);
+	if (!r && line->file[0])
+		line->line = (uint32_t)number;
+	return r;
+}
+
+static int describe(struct gopclntab *t, const struct func *f, uint64_t vaddr,
+		    struct gopclntab_line *line)
+{
+	struct inlined inlined = {
+		.name = f->name,
+		.parent_pc = -1,
+		.start_line = f->start_line,
+		.func_id = f->func_id,
+	};
+	int32_t index;
+	int r = inline_index(t, f, vaddr, &index);
+
+	if (!r && index != NO_INDEX && gopclntab_has_inlining(t))
+		r = read_inlined(t, f, index, &inlined);
+	if (!r)
+		r = read_name(t, inlined.name, line->function);
+	if (!r && (index == NO_INDEX || gopclntab_has_inlining(t)))
+		r = read_line(t, f, vaddr, line);
+	if (r)
+		return r;
+	line->start_line = inlined.start_line;
+	line->parent_pc = inlined.parent_pc;
+	line->func_id = inlined.func_id;
+	line->entry = f->entry;
+	line->wrapper = is_wrapper(line);
+	return 0;
+}
+
+int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *ret)
+{
+	struct gopclntab_line line;
+	struct func f;
+	uint64_t func;
+	int r = search_ftab(t, vaddr, &f, &func);
+
+	if (!r)
+		r = read_func(t, func, &f);
+	if (r)
+		return r;
+	line.file[0] = '\0';
+	line.line = 0;
+	r = describe(t, &f, vaddr, &line);
+	if (r)
+		return r;
+	*ret = line;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- by name */
+
+/* Whether the table has exactly @n bytes of @name, with the NUL, at offset @off of names. */
+static int name_is(struct gopclntab *t, uint32_t off, const char *name, size_t n, bool *ret)
+{
+	const struct gomodule *m = &t->module;
+	uint64_t pos = m->names + off;
+
+	while (n > 0) {
+		const uint8_t *bytes;
+		size_t got;
+		int r = peek_string(t, pos, m->cus, &bytes, &got);
+
+		if (r)
+			return r;
+		if (got > n)
+			got = n;
+		if (memcmp(bytes, name, got) != 0)
+			break;
+		name += got;
+		pos += got;
+		n -= got;
+	}
+	*ret = n == 0;
+	return 0;
+}
+
+int gopclntab_find_function(struct gopclntab *t, const char *name, uint64_t *ret_vaddr)
+{
+	size_t n = strlen(name) + 1;
+
+	for (uint64_t i = 0; i < t->module.n_funcs; i++) {
+		uint64_t off;
+		struct func f;
+		bool same = false;
+		int r = read_ftab(t, i, &f.entry, &off);
+
+		if (!r)
+			r = read_func(t, off, &f);
+		if (!r)
+			r = name_is(t, f.name, name, n, &same);
+		if (r)
+			return r;
+		if (same) {
+			*ret_vaddr = f.entry;
+			return 0;
+		}
+	}
+	return GOPCLNTAB_NOT_FOUND;
+}
+
+/* ---------------------------------------------------------------- open */
+
+static int module_outcome(int r)
+{
+	switch (r) {
+	case GOMODULE_ABSENT:
+		return GOPCLNTAB_ABSENT;
+	case GOMODULE_UNSUPPORTED:
+		return GOPCLNTAB_UNSUPPORTED;
+	case GOMODULE_MALFORMED:
+		return GOPCLNTAB_MALFORMED;
+	default:
+		return r;
+	}
+}
+
+int gopclntab_open(const struct elffile *file, struct gopclntab **ret)
+{
+	struct gomodule module;
+	struct gopclntab *t;
+	int r = gomodule_find(file, &module);
+
+	if (r)
+		return module_outcome(r);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->file = file;
+	t->module = module;
+	blockcache_init(&t->cache, file);
+	*ret = t;
+	return 0;
+}
+
+void gopclntab_free(struct gopclntab *t)
+{
+	if (!t)
+		return;
+	blockcache_deinit(&t->cache);
+	free(t);
+}
+
+size_t gopclntab_bytes(const struct gopclntab *t)
+{
+	return sizeof(*t) + t->cache.n_bytes;
+}
+
+uint64_t gopclntab_reads(const struct gopclntab *t)
+{
+	return t->cache.n_reads;
+}
+
+bool gopclntab_has_inlining(const struct gopclntab *t)
+{
+	return t->module.form == GOMODULE_1_16 || t->module.gofunc != 0;
+}

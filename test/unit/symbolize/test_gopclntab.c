@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The line table against two other readers of it: the Go runtime itself, asked from inside a
+ * program about each of its own addresses (test/fixtures/go/lines), and Go's debug/gosym for files
+ * that cannot be run here (test/support/gotruth). Both print the same lines, described in
+ * lines/main.go.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "procmap/elffile.h"
+#include "support/gofixture.h"
+#include "symbolize/gopclntab.h"
+
+#define LINES_SRC "test/fixtures/go/lines"
+#define TRUTH_SRC "test/support/gotruth"
+
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
+DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
+
+/* A file with its table, and what has been compared. */
+struct subject {
+	struct elffile *file;
+	struct gopclntab *table;
+	unsigned int minor; /* of the Go release */
+	uint8_t wrapper_id;
+	bool outermost_only; /* the truth knows functions' own names, not those inlined */
+	uint64_t bias;	     /* run-time address minus vaddr */
+	size_t n_checked;
+	size_t n_inlined;
+	size_t n_wrong;
+};
+
+static void subject_deinit(struct subject *s)
+{
+	gopclntab_free(s->table);
+	elffile_free(s->file);
+}
+
+/* The number by which each release marks wrappers (cmd/internal/objabi/funcid.go, later
+ * internal/abi/symtab.go). */
+static uint8_t wrapper_id(unsigned int minor)
+{
+	static const uint8_t ids[] = {
+		[16] = 22, [17] = 22, [18] = 21, [19] = 21, [20] = 21, [21] = 21,
+		[22] = 22, [23] = 22, [24] = 22, [25] = 23, [26] = 23, [27] = 23,
+	};
+
+	assert_in_range(minor, 16, array_size(ids) - 1);
+	return ids[minor];
+}
+
+static void subject_open(struct subject *s, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(elffile_open(fd, &s->file), 0);
+	assert_int_equal(gopclntab_open(s->file, &s->table), 0);
+	assert_true(gopclntab_has_inlining(s->table));
+	s->minor = gofixture_minor(path);
+	s->wrapper_id = wrapper_id(s->minor);
+}
+
+static void set_bias(struct subject *s, uint64_t anchor)
+{
+	uint64_t vaddr;
+
+	assert_int_equal(gopclntab_find_function(s->table, "main.anchor", &vaddr), 0);
+	s->bias = anchor - vaddr;
+}
+
+/* ---------------------------------------------------------------- one line of truth */
+
+struct level {
+	struct text function;
+	struct text file;
+	uint64_t line;
+	uint64_t start_line;
+};
+
+static bool next_level(struct text *t, struct level *ret)
+{
+	struct text line, start_line;
+
+	return text_until(t, '\t', &ret->function) && text_until(t, '\t', &ret->file) &&
+	       text_until(t, '\t', &line) && text_until(t, '\t', &start_line) &&
+	       text_only_u64(line, 10, &ret->line) &&
+	       text_only_u64(start_line, 10, &ret->start_line);
+}
+
+/* The string, as far as it is kept. */
+static bool same_text(struct text t, const char *s)
+{
+	size_t n = text_len(&t);
+
+	if (n > GOPCLNTAB_NAME_MAX - 1)
+		n = GOPCLNTAB_NAME_MAX - 1;
+	return strlen(s) == n && memcmp(t.p, s, n) == 0;
+}
+
+static bool same_function(const struct gopclntab_line *line, const struct level *level)
+{
+	/* the runtime has no name for the function whose name comes first in the table */
+	return text_empty(&level->function) || same_text(level->function, line->function);
+}
+
+static bool same_place(const struct gopclntab_line *line, const struct level *level)
+{
+	/* where the runtime does not know it says "?", line 0 */
+	if (level->line == 0)
+		return line->line == 0 && line->file[0] == '\0';
+	return line->line == level->line && same_text(level->file, line->file);
+}
+
+static bool same_level(const struct gopclntab_line *line, const struct level *level)
+{
+	return same_function(line, level) && same_place(line, level) &&
+	       (int32_t)line->start_line == (int32_t)level->start_line;
+}
+
+static void wrong(struct subject *s, uint64_t vaddr, const struct level *want,
+		  const struct gopclntab_line *got)
+{
+	if (s->n_wrong++ < 10)
+		print_error("at %#llx: want %.*s %.*s:%llu (%llu), got %s %s:%u (%u)\n",
+			    (unsigned long long)vaddr, (int)text_len(&want->function),
+			    want->function.p, (int)text_len(&want->file), want->file.p,
+			    (unsigned long long)want->line, (unsigned long long)want->start_line,
+			    got->function, got->file, got->line, got->start_line);
+}
+
+static void find(struct subject *s, uint64_t vaddr, struct gopclntab_line *ret)
+{
+	int r = gopclntab_find(s->table, vaddr, ret);
+
+	if (r)
+		fail_msg("at %#llx: %s", (unsigned long long)vaddr, gopclntab_outcome_name(r));
+	if (ret->line && ret->wrapper != (ret->func_id == s->wrapper_id) && s->n_wrong++ < 10)
+		print_error("%s: id %u taken for %s\n", ret->function, ret->func_id,
+			    ret->wrapper ? "a wrapper" : "none");
+}
+
+/* The next enclosing function. The runtime leaves wrappers out there; up to 1.20 only those that
+ * are inlined themselves. */
+static bool find_parent(struct subject *s, struct gopclntab_line *line)
+{
+	do {
+		if (line->parent_pc < 0)
+			return false;
+		find(s, line->entry + (uint64_t)line->parent_pc, line);
+		s->n_inlined++;
+	} while (line->wrapper && (s->minor > 20 || line->parent_pc >= 0));
+	return true;
+}
+
+static void check_levels(struct subject *s, uint64_t vaddr, struct text levels)
+{
+	struct gopclntab_line line;
+	struct level want;
+
+	find(s, vaddr, &line);
+	s->n_checked++;
+	assert_true(next_level(&levels, &want));
+	for (;;) {
+		if (!same_level(&line, &want)) {
+			wrong(s, vaddr, &want, &line);
+			return;
+		}
+		if (!next_level(&levels, &want))
+			break;
+		if (!find_parent(s, &line)) {
+			wrong(s, vaddr, &want, &line);
+			return;
+		}
+	}
+	want = (struct level){.function = text_of("(no more)"), .file = text_of("")};
+	if (find_parent(s, &line))
+		wrong(s, vaddr, &want, &line);
+}
+
+/* The truth has the place of the innermost function under the name of the outermost. */
+static void check_physical(struct subject *s, uint64_t vaddr, struct text levels)
+{
+	struct gopclntab_line line;
+	struct level want;
+	bool ok;
+
+	find(s, vaddr, &line);
+	s->n_checked++;
+	assert_true(next_level(&levels, &want));
+	ok = same_place(&line, &want);
+	for (size_t depth = 0; line.parent_pc >= 0; depth++) {
+		assert_true(depth < 64);
+		find(s, line.entry + (uint64_t)line.parent_pc, &line);
+		s->n_inlined++;
+	}
+	if (!ok || !same_function(&line, &want))
+		wrong(s, vaddr, &want, &line);
+}
+
+/* False at the last one. */
+static bool check_line(struct subject *s, struct text t)
+{
+	uint64_t first, last, anchor;
+	struct text range;
+
+	if (text_is(&t, "end"))
+		return false;
+	if (text_prefix(&t, "anchor ")) {
+		assert_true(text_only_u64(t, 16, &anchor));
+		set_bias(s, anchor);
+		return true;
+	}
+	assert_true(text_until(&t, '\t', &range) && text_u64(&range, 16, &first) &&
+		    text_char(&range, ' ') && text_only_u64(range, 16, &last));
+	if (s->outermost_only) {
+		check_physical(s, first - s->bias, t);
+		check_physical(s, last - s->bias, t);
+	} else {
+		check_levels(s, first - s->bias, t);
+		check_levels(s, last - s->bias, t);
+	}
+	return true;
+}
+
+static void check_output(struct subject *s, const char *command)
+{
+	FILE *out = popen(command, "r"); // NOLINT(bugprone-command-processor,cert-env33-c)
+	_cleanup_(freep) char *line = NULL;
+	bool more = true;
+	size_t cap = 0;
+	ssize_t n;
+
+	assert_non_null(out);
+	while ((n = getline(&line, &cap, out)) > 0) {
+		assert_true(more);
+		more = check_line(s, text_of_bytes(line, (size_t)n - 1));
+	}
+	assert_int_equal(pclose(out), 0);
+	assert_false(more);
+	print_message("  %zu addresses, %zu enclosing functions, %llu reads, %zu bytes\n",
+		      s->n_checked, s->n_inlined, (unsigned long long)gopclntab_reads(s->table),
+		      gopclntab_bytes(s->table));
+	assert_int_equal(s->n_wrong, 0);
+	assert_true(s->n_checked > 10000 && s->n_inlined > 10000);
+}
+
+/* ---------------------------------------------------------------- tests */
+
+static void runtime_agrees(void **state)
+{
+	static const char *const variants[] = {"default",      "stripped", "pie",
+					       "pie-stripped", "cgo",	   "cgo-pie"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		_cleanup_(freep) char *path =
+			gofixture_build(LINES_SRC, gos[i / array_size(variants)],
+					variants[i % array_size(variants)]);
+		_cleanup_(subject_deinit) struct subject s = {0};
+
+		row_begin(path);
+		subject_open(&s, path);
+		check_output(&s, path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runtime_agrees),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
