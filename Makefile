@@ -16,6 +16,7 @@ OTHER_ARCH := $(if $(filter arm64,$(ARCH)),x86,arm64)
 VERSION := $(shell git describe --always --dirty --tags 2>/dev/null || echo unknown)
 
 CC ?= gcc
+CXX ?= g++
 CLANG ?= clang
 BPFTOOL ?= $(shell command -v bpftool 2>/dev/null || echo /usr/sbin/bpftool)
 PREFIX ?= /usr/local
@@ -238,6 +239,30 @@ TEST_LIBS := $(B)/san/libsupport.a $(B)/san/libpodprof.a
 # test/support/allocfail.h
 ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup)
 
+# ELF files of each kind for tests to read; test/support/fixture.h finds them.
+FIXTURE_DIR := $(B)/test/fixtures
+FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
+	plain-stripped cxx asm)
+$(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
+$(FIXTURE_DIR)/plain-fixed $(FIXTURE_DIR)/other-fixed: FIXTURE_FLAGS := -fno-pie -no-pie
+$(FIXTURE_DIR)/plain-static: FIXTURE_FLAGS := -fno-pie -static
+$(FIXTURE_DIR)/plain-stripped: FIXTURE_FLAGS := -fPIE -pie -s
+$(FIXTURE_DIR)/asm: FIXTURE_FLAGS := -nostdlib -static
+$(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
+	$(BUILD_FIXTURE)
+define BUILD_FIXTURE
+$(call say,FIXTURE,$@)
+@mkdir -p $(@D)
+$(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -Wl,--build-id $(FIXTURE_FLAGS) -o $@ $<
+endef
+
+$(UNIT) $(BPF_TEST): | $(FIXTURES)
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

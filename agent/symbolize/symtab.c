@@ -80,8 +80,9 @@ struct symtab {
 	struct symbol_entry *items; /* by vaddr, rank, table, name */
 	size_t n;
 	size_t cap;
-	struct range ranges[SYMTAB_RANGES_MAX]; /* executable sections */
+	struct range *ranges; /* executable sections, ascending */
 	size_t n_ranges;
+	size_t cap_ranges;
 	struct elffile_section strings[TABLE_MAX];
 };
 
@@ -122,22 +123,28 @@ static int compare_ranges(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void load_ranges(struct symtab *t)
+static int load_ranges(struct symtab *t)
 {
 	const uint32_t wanted = SHF_ALLOC | SHF_EXECINSTR;
 	struct elffile_section s;
+	uint64_t limit;
+	int r;
 
 	for (uint32_t i = 0; elffile_section_at(t->file, i, &s) == 0; i++) {
-		uint64_t limit;
-
 		if ((s.flags & wanted) != wanted || !s.size ||
 		    __builtin_add_overflow(s.vaddr, s.size, &limit))
 			continue;
-		if (t->n_ranges == SYMTAB_RANGES_MAX)
+		r = vec_grow(&t->ranges, &t->cap_ranges, t->n_ranges + 1, sizeof(*t->ranges),
+			     SYMTAB_RANGES_MAX);
+		if (r < 0)
+			return r;
+		if (r > 0)
 			break;
 		t->ranges[t->n_ranges++] = (struct range){.start = s.vaddr, .limit = limit};
 	}
-	qsort(t->ranges, t->n_ranges, sizeof(t->ranges[0]), compare_ranges);
+	if (t->n_ranges)
+		qsort(t->ranges, t->n_ranges, sizeof(*t->ranges), compare_ranges);
+	return 0;
 }
 
 static const struct range *find_range(const struct symtab *t, uint64_t vaddr)
@@ -257,19 +264,41 @@ static int compare_symbols(const void *a, const void *b)
 }
 
 /* .symtab has all that .dynsym has, where it was not stripped: what is there twice is kept once. */
-static void drop_repeated(struct symtab *t)
+static bool is_repeated(const struct symbol_entry *e, const struct symbol_entry *before)
 {
+	return e->table == TABLE_DYNSYM && before->table == TABLE_SYMTAB &&
+	       before->vaddr == e->vaddr && before->rank == e->rank && before->size == e->size;
+}
+
+/* One past the last byte of all functions that start where item @i does, or of those before them if
+ * that is more. */
+static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
+{
+	uint64_t vaddr = t->items[i].vaddr;
+
+	for (; i < t->n && t->items[i].vaddr == vaddr; i++)
+		if (t->items[i].rank != RANK_UNTYPED && vaddr + t->items[i].size > reach)
+			reach = vaddr + t->items[i].size;
+	return reach;
+}
+
+/* Labels inside a function say nothing that it does not say, and do not reach beyond it. */
+static void drop_needless(struct symtab *t)
+{
+	uint64_t reach = 0;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		const struct symbol_entry *e = &t->items[i];
-		bool repeated =
-			kept && e->table == TABLE_DYNSYM && t->items[kept - 1].vaddr == e->vaddr &&
-			t->items[kept - 1].rank == e->rank && t->items[kept - 1].size == e->size &&
-			t->items[kept - 1].table == TABLE_SYMTAB;
+		const struct symbol_entry e = t->items[i];
+		bool is_label = e.rank == RANK_UNTYPED || !e.size;
 
-		if (!repeated)
-			t->items[kept++] = *e;
+		if (!i || !kept || t->items[kept - 1].vaddr != e.vaddr)
+			reach = reach_of(t, i, reach);
+		if (is_label && e.vaddr < reach)
+			continue;
+		if (kept && is_repeated(&e, &t->items[kept - 1]))
+			continue;
+		t->items[kept++] = e;
 	}
 	t->n = kept;
 }
@@ -288,14 +317,14 @@ static void shrink(struct symtab *t)
 int symtab_open(const struct elffile *file, struct symtab **ret)
 {
 	_cleanup_(symtab_freep) struct symtab *t = calloc(1, sizeof(*t));
-	int r = 0;
+	int r;
 
 	if (!t)
 		return -ENOMEM;
 	t->file = file;
 	if (elffile_type(file) == ET_REL)
 		return SYMTAB_ABSENT;
-	load_ranges(t);
+	r = load_ranges(t);
 	for (unsigned int table = 0; !r && table < TABLE_MAX; table++)
 		r = load_table(t, table);
 	if (r)
@@ -303,7 +332,7 @@ int symtab_open(const struct elffile *file, struct symtab **ret)
 	if (!t->n)
 		return SYMTAB_ABSENT;
 	qsort(t->items, t->n, sizeof(*t->items), compare_symbols);
-	drop_repeated(t);
+	drop_needless(t);
 	shrink(t);
 	*ret = take_ptr(t);
 	return 0;
@@ -314,6 +343,7 @@ void symtab_free(struct symtab *t)
 	if (!t)
 		return;
 	free(t->items);
+	free(t->ranges);
 	free(t);
 }
 
@@ -324,7 +354,7 @@ size_t symtab_n(const struct symtab *t)
 
 size_t symtab_bytes(const struct symtab *t)
 {
-	return sizeof(*t) + t->cap * sizeof(*t->items);
+	return sizeof(*t) + t->cap * sizeof(*t->items) + t->cap_ranges * sizeof(*t->ranges);
 }
 
 /* ---------------------------------------------------------------- find */

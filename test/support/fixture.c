@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fixture.h"
+
+#include "support/test.h"
+
+#include <string.h>
+
+/* A test is build/test/unit/MODULE/test_x, fixtures are in build/test/fixtures. */
+const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret, FIXTURE_PATH_MAX - 1);
+	char *at;
+
+	assert_true(n > 0);
+	ret[n] = '\0';
+	at = strstr(ret, "/test/unit/");
+	assert_non_null(at);
+	n = at - ret;
+	snprintf(at, (size_t)(FIXTURE_PATH_MAX - n), "/test/fixtures/%s", name);
+	assert_int_equal(access(ret, R_OK), 0);
+	return ret;
+}

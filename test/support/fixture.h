@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_FIXTURE_H
+#define PODPROF_TEST_SUPPORT_FIXTURE_H
+
+/* The ELF files that the Makefile builds from test/fixtures/elf. */
+
+#define FIXTURE_PATH_MAX 4096
+
+/* The path of a fixture ("plain-pie"), next to the running test program. Returns @ret. */
+const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX]);
+
+#endif

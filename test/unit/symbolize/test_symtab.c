@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The truth comes from readelf, over all functions of real files; the odd cases from an assembly
+ * file of our own.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "procmap/elffile.h"
+#include "support/allocfail.h"
+#include "support/fixture.h"
+#include "symbolize/symname.h"
+#include "symbolize/symtab.h"
+
+/* ---------------------------------------------------------------- what readelf says */
+
+struct truth_symbol {
+	uint64_t vaddr;
+	uint64_t size;
+	bool function; /* FUNC or IFUNC */
+	char name[SYMTAB_NAME_MAX];
+};
+
+struct truth {
+	struct truth_symbol *items;
+	size_t n;
+};
+
+static void truth_deinit(struct truth *t)
+{
+	free(t->items);
+}
+
+/* "   Num: Value Size Type Bind Vis Ndx Name", both tables */
+static bool parse_symbol(char *line, struct truth_symbol *ret)
+{
+	char size[32], type[16], section[16], name[SYMTAB_NAME_MAX];
+	unsigned long long vaddr;
+
+	if (sscanf(line, " %*u: %llx %31s %15s %*s %*s %15s %4095s", &vaddr, size, type, section,
+		   name) != 5 ||
+	    strcmp(section, "UND") == 0 || strcmp(section, "ABS") == 0)
+		return false;
+	ret->vaddr = vaddr;
+	ret->size = strtoull(size, NULL, 0);
+	ret->function = strcmp(type, "FUNC") == 0 || strcmp(type, "IFUNC") == 0;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	symname_cut_version(ret->name);
+	return ret->function || strcmp(type, "NOTYPE") == 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct truth_symbol *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static void ask_readelf(const char *path, struct truth *t)
+{
+	char command[FIXTURE_PATH_MAX + 64], line[2 * SYMTAB_NAME_MAX];
+	size_t cap = 0;
+	FILE *out;
+
+	snprintf(command, sizeof(command), "LC_ALL=C readelf -sW '%s' 2>/dev/null", path);
+	out = popen(command, "re");
+	assert_non_null(out);
+	while (fgets(line, sizeof(line), out)) {
+		if (t->n == cap) {
+			cap = cap ? 2 * cap : 64;
+			t->items = reallocarray(t->items, cap, sizeof(*t->items));
+			assert_non_null(t->items);
+		}
+		t->n += parse_symbol(line, &t->items[t->n]);
+	}
+	assert_int_equal(pclose(out), 0);
+	qsort(t->items, t->n, sizeof(*t->items), compare);
+}
+
+/* The number of symbols that start at or before @vaddr. */
+static size_t count_up_to(const struct truth *t, uint64_t vaddr)
+{
+	size_t low = 0, high = t->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (t->items[mid].vaddr <= vaddr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The last start of a sized function that holds @vaddr. */
+static bool innermost(const struct truth *t, uint64_t vaddr, uint64_t *ret)
+{
+	size_t end = count_up_to(t, vaddr), stop = end > 4096 ? end - 4096 : 0;
+
+	for (size_t i = end; i > stop; i--) {
+		const struct truth_symbol *s = &t->items[i - 1];
+
+		*ret = s->vaddr;
+		if (s->function && vaddr - s->vaddr < s->size)
+			return true;
+	}
+	return false;
+}
+
+static bool has_name(const struct truth *t, const struct symtab_symbol *symbol)
+{
+	for (size_t i = count_up_to(t, symbol->vaddr);
+	     i > 0 && t->items[i - 1].vaddr == symbol->vaddr; i--)
+		if (strcmp(t->items[i - 1].name, symbol->name) == 0)
+			return true;
+	return false;
+}
+
+/* ---------------------------------------------------------------- real files */
+
+static struct elffile *open_file(const char *path)
+{
+	struct elffile *file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(elffile_open(fd, &file), 0);
+	return file;
+}
+
+/* What is found at @vaddr is what readelf shows there: the innermost function that says it holds
+ * it, under one of its names; where none does, only something without a size, near and before. */
+static void check_address(const struct truth *truth, const struct symtab *t, uint64_t vaddr)
+{
+	struct symtab_symbol symbol;
+	uint64_t start;
+	bool known = innermost(truth, vaddr, &start);
+	int r = symtab_find(t, vaddr, &symbol);
+
+	if (known && (r != 0 || symbol.vaddr != start))
+		fail_msg("at %#llx: got %s, want the function at %#llx", (unsigned long long)vaddr,
+			 r ? "nothing" : symbol.name, (unsigned long long)start);
+	if (r)
+		return;
+	if (!has_name(truth, &symbol))
+		fail_msg("at %#llx: %s is no name of it", (unsigned long long)vaddr, symbol.name);
+	if (symbol.size ? vaddr - symbol.vaddr >= symbol.size : vaddr - symbol.vaddr >= 4096)
+		fail_msg("at %#llx: %s ends before", (unsigned long long)vaddr, symbol.name);
+}
+
+static void check_file(const char *path, size_t n_min)
+{
+	_cleanup_(truth_deinit) struct truth truth = {0};
+	struct elffile *file = open_file(path);
+	struct symtab *t;
+	size_t n = 0;
+
+	row_begin(path);
+	ask_readelf(path, &truth);
+	assert_int_equal(symtab_open(file, &t), 0);
+	for (size_t i = 0; i < truth.n; i++) {
+		const struct truth_symbol *s = &truth.items[i];
+
+		if (!s->function || !s->size)
+			continue;
+		n++;
+		check_address(&truth, t, s->vaddr);
+		check_address(&truth, t, s->vaddr + s->size / 2);
+		check_address(&truth, t, s->vaddr + s->size - 1);
+		check_address(&truth, t, s->vaddr + s->size);
+		if (s->vaddr)
+			check_address(&truth, t, s->vaddr - 1);
+	}
+	print_message("%zu functions, %zu bytes a symbol\n", n, symtab_bytes(t) / symtab_n(t));
+	assert_true(n >= n_min);
+	symtab_free(t);
+	elffile_free(file);
+}
+
+/* The path of a library, by the compiler. */
+static void find_library(const char *name, char ret[FIXTURE_PATH_MAX])
+{
+	char command[128];
+	FILE *out;
+
+	snprintf(command, sizeof(command), "g++ -print-file-name=%s", name);
+	out = popen(command, "re");
+	assert_non_null(out);
+	assert_non_null(fgets(ret, FIXTURE_PATH_MAX, out));
+	assert_int_equal(pclose(out), 0);
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+static void test_real_files(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	(void)state;
+	assert_non_null(realpath("/proc/self/exe", path));
+	check_file(path, 80);
+	find_library("libc.so.6", path);
+	check_file(path, 2000);
+	find_library("libstdc++.so.6", path);
+	check_file(path, 3000);
+	check_file(fixture_path("plain-pie", path), 3);
+	check_file(fixture_path("plain-fixed", path), 3);
+	check_file(fixture_path("plain-static", path), 500);
+	check_file(fixture_path("cxx", path), 4);
+}
+
+static void test_without_functions(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct elffile *file = open_file(fixture_path("plain-stripped", path));
+	struct symtab *t;
+
+	(void)state;
+	assert_int_equal(symtab_open(file, &t), SYMTAB_ABSENT);
+	elffile_free(file);
+}
+
+/* ---------------------------------------------------------------- odd cases */
+
+struct asm_row {
+	const char *name;
+	const char *from;
+	unsigned int nops; /* behind @from */
+	const char *want;  /* NULL: nothing */
+};
+
+static const struct asm_row asm_rows[] = {
+	{"first", "sized", 0, "sized"},
+	{"last", "sized", 3, "sized"},
+	{"behind the end", "sized", 4, NULL},
+	{"no size, first", "unsized", 0, "unsized"},
+	{"no size, far from its code", "unsized", 15, "unsized"},
+	{"no type", "untyped", 1, "untyped"},
+	{"no size, local", "local_unsized", 1, "local_unsized"},
+	{"outer", "around", 3, "around"},
+	{"inner, first", "inside", 0, "inside"},
+	{"inner, last", "inside", 1, "inside"},
+	{"outer again, at a label", "inner_label", 0, "around"},
+	{"outer again, last", "inner_label", 7, "around"},
+	{"outer, behind the end", "inner_label", 8, NULL},
+	{"no size, near", "far", 1, "far"},
+	{"start", "_start", 0, "_start"},
+	{"behind the section", "_start", 4096, NULL},
+	{"data", "data_function", 0, NULL},
+};
+
+static uint64_t vaddr_of(const struct truth *t, const char *name)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (strcmp(t->items[i].name, name) == 0)
+			return t->items[i].vaddr;
+	fail_msg("no symbol %s", name);
+	return 0;
+}
+
+static void check_row(const struct symtab *t, uint64_t vaddr, const char *want)
+{
+	struct symtab_symbol symbol;
+	int r = symtab_find(t, vaddr, &symbol);
+
+	assert_int_equal(r, want ? 0 : SYMTAB_NOT_FOUND);
+	if (want)
+		assert_string_equal(symbol.name, want);
+}
+
+static void test_assembly(void **state)
+{
+	_cleanup_(truth_deinit) struct truth truth = {0};
+	char path[FIXTURE_PATH_MAX];
+	struct elffile *file = open_file(fixture_path("asm", path));
+	struct symtab *t;
+	uint64_t nop;
+
+	(void)state;
+	ask_readelf(path, &truth);
+	assert_int_equal(symtab_open(file, &t), 0);
+	nop = (vaddr_of(&truth, "inside") - vaddr_of(&truth, "around")) / 4;
+	for (size_t i = 0; i < array_size(asm_rows); i++) {
+		const struct asm_row *row = &asm_rows[i];
+
+		row_begin(row->name);
+		check_row(t, vaddr_of(&truth, row->from) + row->nops * nop, row->want);
+	}
+	check_row(t, vaddr_of(&truth, "far") + 4095, "far");
+	check_row(t, vaddr_of(&truth, "far") + 4096, NULL);
+	check_row(t, 0, NULL);
+	check_row(t, UINT64_MAX, NULL);
+	symtab_free(t);
+	elffile_free(file);
+}
+
+static void test_aliases(void **state)
+{
+	_cleanup_(truth_deinit) struct truth truth = {0};
+	char path[FIXTURE_PATH_MAX];
+	struct elffile *file = open_file(fixture_path("plain-pie", path));
+	struct symtab *t;
+
+	(void)state;
+	ask_readelf(path, &truth);
+	assert_int_equal(symtab_open(file, &t), 0);
+	check_row(t, vaddr_of(&truth, "weak_alias"), "global_function");
+	check_row(t, vaddr_of(&truth, "local_function"), "local_function");
+	symtab_free(t);
+	elffile_free(file);
+}
+
+/* ---------------------------------------------------------------- names */
+
+static void test_versions(void **state)
+{
+	static const char *const rows[][2] = {
+		{"memcpy", "memcpy"},
+		{"memcpy@@GLIBC_2.14", "memcpy"},
+		{"memcpy@GLIBC_2.2.5", "memcpy"},
+		{"f@V-1_x.y", "f"},
+		{"a@b c", "a@b c"},
+		{"a@", "a@"},
+		{"a@@", "a@@"},
+		{"@x", "@x"},
+		{"a@b@c", "a@b@c"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		char name[64];
+
+		row_begin(rows[i][0]);
+		snprintf(name, sizeof(name), "%s", rows[i][0]);
+		symname_cut_version(name);
+		assert_string_equal(name, rows[i][1]);
+	}
+}
+
+static void test_marks_and_choice(void **state)
+{
+	(void)state;
+	assert_true(symname_is_mark("$x") && symname_is_mark("$d.12") && symname_is_mark(".L3"));
+	assert_false(symname_is_mark("$") || symname_is_mark("$dx") || symname_is_mark("x") ||
+		     symname_is_mark(".text") || symname_is_mark(""));
+	assert_true(symname_is_better("read", "__read"));
+	assert_true(symname_is_better("read", "read_it"));
+	assert_true(symname_is_better("longer_name", "_x"));
+	assert_true(symname_is_better("a", "b"));
+	assert_false(symname_is_better("a", "a"));
+}
+
+static int open_and_close(void *ctx)
+{
+	struct symtab *t = NULL;
+	int r = symtab_open(ctx, &t);
+
+	symtab_free(t);
+	return r;
+}
+
+static void test_out_of_memory(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct elffile *file = open_file(fixture_path("cxx", path));
+
+	(void)state;
+	allocfail_survive(open_and_close, file); /* it may fail to shrink */
+	elffile_free(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_real_files),    cmocka_unit_test(test_without_functions),
+		cmocka_unit_test(test_assembly),      cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_versions),      cmocka_unit_test(test_marks_and_choice),
+		cmocka_unit_test(test_out_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
