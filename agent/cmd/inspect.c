@@ -18,6 +18,7 @@ static const struct inspector inspectors[] = {
 	{"goruntime", inspect_goruntime, "the memory profiler of a Go program"},
 	{"maps", inspect_maps, "the mappings of a process; what an address of it is"},
 	{"profile", inspect_profile, "a pprof file: types, totals, top functions, labels"},
+	{"symbols", inspect_symbols, "the functions at addresses of a file or process"},
 };
 
 static void print_help(FILE *to)

@@ -146,7 +146,9 @@ static int inspect_file(const struct options *o, struct symbolizer *s)
 		r = image_new_file(fd, o->file, &image, &elf);
 	if (r) {
 		cmd_error("inspect symbols: cannot read %s: %s; give a program or library", o->file,
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+			  r < 0		   ? strerror(-r)
+			  : r == ROOT_GONE ? "no such file"
+					   : root_outcome_name(r));
 		return CMD_FAILED;
 	}
 	fd = -1; /* the image's now */
