@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/allocfail.h"
+
+#include "export/destination.h"
+
+#define PATH "/push.v1.PusherService/Push"
+
+DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
+
+struct good_row {
+	const char *spec;
+	const char *url;
+	const char *host;
+	const char *user;
+	const char *tenant;
+	const char *ca_file;
+};
+
+static const struct good_row good_rows[] = {
+	{"pyroscope=http://127.0.0.1:4040", "http://127.0.0.1:4040" PATH, "127.0.0.1:4040", NULL,
+	 NULL, NULL},
+	{"pyroscope=https://example.org/", "https://example.org" PATH, "example.org", NULL, NULL,
+	 NULL},
+	{"pyroscope=https://example.org/a/b//", "https://example.org/a/b" PATH, "example.org", NULL,
+	 NULL, NULL},
+	{"pyroscope=http://[::1]:4040", "http://[::1]:4040" PATH, "[::1]:4040", NULL, NULL, NULL},
+	{"pyroscope=HTTPS://example.org/x%2Cy", "HTTPS://example.org/x%2Cy" PATH, "example.org",
+	 NULL, NULL, NULL},
+	{"pyroscope=http://h,tenant=a=b", "http://h" PATH, "h", NULL, "a=b", NULL},
+	{"pyroscope=http://h,ca-file=/ca.pem,basic-auth-password-file=/p,basic-auth-user=12345",
+	 "http://h" PATH, "h", "12345", NULL, "/ca.pem"},
+	{"pyroscope=http://h,bearer-token-env=HOME,tenant-env=HOME", "http://h" PATH, "h", NULL,
+	 NULL, NULL},
+};
+
+static void assert_same(const char *a, const char *b)
+{
+	if (!a || !b)
+		assert_ptr_equal(a, b);
+	else
+		assert_string_equal(a, b);
+}
+
+static void test_good(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(good_rows); i++) {
+		const struct good_row *row = &good_rows[i];
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(row->spec);
+		assert_int_equal(destination_new(row->spec, &d, &error), 0);
+		assert_string_equal(d->kind->name, "pyroscope");
+		assert_string_equal(d->url, row->url);
+		assert_string_equal(d->host, row->host);
+		assert_same(d->user, row->user);
+		assert_same(d->tenant.value, row->tenant);
+		assert_same(d->ca_file, row->ca_file);
+	}
+}
+
+struct bad_row {
+	const char *spec;
+	const char *says; /* part of the sentence */
+};
+
+static const struct bad_row bad_rows[] = {
+	{"", "no kind before its URL; write KIND=URL with KIND one of: pyroscope"},
+	{"http://u:secret@h", "no kind before its URL"},
+	{"http://u:secret@h/?a=b", "no kind before its URL"},
+	{"pyroscope", "not a URL"},
+	{"pyroscope=", "not a URL"},
+	{"pyroscope=,tenant=x", "not a URL"},
+	{"Pyroscope=http://h", "destination kind 'Pyroscope' is not known; there are: pyroscope"},
+	{"parca=http://h", "destination kind 'parca' is not known; there are: pyroscope"},
+	{"pyroscope=h:4040", "http"},
+	/* libcurl's releases differ in how they read it */
+	{"pyroscope=127.0.0.1:4040", "not a URL"},
+	{"pyroscope=ftp://h", "scheme 'ftp' is not supported; use http or https"},
+	{"pyroscope=http://", "not a URL"},
+	{"pyroscope=http://h:99999", "not a URL"},
+	{"pyroscope=http://h\nx", "not a URL"},
+	{"pyroscope=http://u@h", "use basic-auth-user and basic-auth-password-file"},
+	{"pyroscope=http://u:secret@h", "use basic-auth-user and basic-auth-password-file"},
+	{"pyroscope=http://:secret@h", "use basic-auth-user and basic-auth-password-file"},
+	{"pyroscope=http://h?a=b", "give the server's base address"},
+	{"pyroscope=http://h#a", "give the server's base address"},
+	{"pyroscope=http://h,", NULL}, /* a comma too many at the end harms nobody */
+	{"pyroscope=http://h,,tenant=x", "key '' is not known; there are: basic-auth-user, "},
+	{"pyroscope=http://h,password=secret", "key 'password' is not known; there are: "},
+	{"pyroscope=http://h,tenant", "tenant has no value; write tenant=VALUE"},
+	{"pyroscope=http://h,tenant=", "tenant has no value; write tenant=VALUE"},
+	{"pyroscope=http://h,tenant=a,tenant=b", "tenant is given twice"},
+	{"pyroscope=http://h,tenant=a,tenant-file=/b", "given in two ways"},
+	{"pyroscope=http://h,tenant=a\nX-Evil: b", "tenant is not printable ASCII"},
+	{"pyroscope=http://h,bearer-token-file=/a,bearer-token-env=HOME", "given in two ways"},
+	{"pyroscope=http://h,bearer-token-env=PODPROF_NOT_SET",
+	 "environment variable PODPROF_NOT_SET, which is not set"},
+	{"pyroscope=http://h,basic-auth-user=u",
+	 "lacks its password; add basic-auth-password-file"},
+	{"pyroscope=http://h,basic-auth-password-env=HOME", "lacks its user; add basic-auth-user"},
+	{"pyroscope=http://h,basic-auth-user=u,basic-auth-password-env=HOME,bearer-token-file=/a",
+	 "exclude each other"},
+	{"pyroscope=http://h,basic-auth-user=u,bearer-token-file=/a", "exclude each other"},
+	{"pyroscope=http://h,basic-auth-user=a:b,basic-auth-password-env=HOME", "contains ':'"},
+};
+
+static void test_bad(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(bad_rows); i++) {
+		const struct bad_row *row = &bad_rows[i];
+		_cleanup_(destination_freep) struct destination *d = NULL;
+		_cleanup_(freep) char *error = NULL;
+
+		row_begin(row->spec);
+		assert_int_equal(destination_new(row->spec, &d, &error), row->says ? 1 : 0);
+		if (!row->says)
+			continue;
+		assert_null(d);
+		print_message("     %s\n", error);
+		assert_non_null(strstr(error, row->says));
+		assert_null(strstr(error, "secret"));
+		assert_null(strchr(error, '\n'));
+	}
+}
+
+static int parse(void *ctx)
+{
+	_cleanup_(destination_freep) struct destination *d = NULL;
+	_cleanup_(freep) char *error = NULL;
+
+	return destination_new(ctx, &d, &error);
+}
+
+static void test_no_memory(void **state)
+{
+	char spec[] = "pyroscope=http://h,basic-auth-user=u,basic-auth-password-file=/p,tenant=t";
+
+	(void)state;
+	allocfail_each(parse, spec);
+}
+
+/* ---- secrets */
+
+struct secret_row {
+	const char *name;
+	const char *content;
+	size_t repeat;
+	int outcome;
+	const char *value; /* NULL: @content, @repeat times */
+};
+
+static const struct secret_row secret_rows[] = {
+	{"plain", "t0ken", 1, SECRET_OK, NULL},
+	{"with a newline", "t0ken\n", 1, SECRET_OK, "t0ken"},
+	{"with newlines", "t0ken\r\n\n", 1, SECRET_OK, "t0ken"},
+	{"blanks are part of it", " a b ", 1, SECRET_OK, NULL},
+	{"empty", "", 1, SECRET_MALFORMED, NULL},
+	{"only a newline", "\n", 1, SECRET_MALFORMED, NULL},
+	{"a newline inside", "a\nX-Evil: b", 1, SECRET_MALFORMED, NULL},
+	{"not ASCII", "\xff", 1, SECRET_MALFORMED, NULL},
+	{"as long as may be", "x", SECRET_MAX, SECRET_OK, NULL},
+	{"one longer", "x", SECRET_MAX + 1, SECRET_MALFORMED, NULL},
+};
+
+static void write_file(const char *path, const char *content, size_t repeat)
+{
+	_cleanup_(fclosep) FILE *file = fopen(path, "w");
+
+	for (size_t i = 0; i < repeat; i++)
+		assert_true(fputs(content, file) >= 0);
+}
+
+static void test_secret_file(void **state)
+{
+	char folder[] = "/tmp/podprof-secret-XXXXXX", path[64];
+	struct secret secret = {.file = path};
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/token", folder);
+	for (size_t i = 0; i < array_size(secret_rows); i++) {
+		const struct secret_row *row = &secret_rows[i];
+		char *value = NULL;
+
+		row_begin(row->name);
+		write_file(path, row->content, row->repeat);
+		assert_int_equal(secret_read(&secret, &value), row->outcome);
+		if (row->outcome == SECRET_OK) {
+			const char *want = row->value ? row->value : row->content;
+
+			assert_int_equal(strlen(value), strlen(want) * row->repeat);
+			assert_memory_equal(value, want, strlen(want));
+		} else {
+			assert_null(value);
+		}
+		secret_forget(value);
+	}
+	unlink(path);
+	row_begin("no file");
+	assert_int_equal(secret_read(&secret, &(char *){NULL}), SECRET_UNREADABLE);
+	row_begin("a FIFO does not hang");
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(secret_read(&secret, &(char *){NULL}), SECRET_UNREADABLE);
+	unlink(path);
+	rmdir(folder);
+}
+
+static void test_secret_env(void **state)
+{
+	struct secret secret = {.env = (char[]){"PODPROF_TEST_SECRET"}}, none = {0};
+	char *value = (char[]){"untouched"};
+
+	(void)state;
+	setenv("PODPROF_TEST_SECRET", "pass word", 1);
+	assert_int_equal(secret_read(&secret, &value), SECRET_OK);
+	assert_string_equal(value, "pass word");
+	secret_forget(value);
+	unsetenv("PODPROF_TEST_SECRET");
+	assert_int_equal(secret_read(&secret, &value), SECRET_UNREADABLE);
+	assert_int_equal(secret_read(&none, &value), SECRET_OK);
+	assert_null(value);
+}
+
+static void test_help(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(destination_help, "--destination"));
+	assert_non_null(strstr(destination_help, "basic-auth-password-file"));
+	assert_int_equal(destination_help[strlen(destination_help) - 1], '\n');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),	   cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_secret_file),
+		cmocka_unit_test(test_secret_env), cmocka_unit_test(test_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "support/allocfail.h"
+#include "support/profiles.h"
+
+#include "export/destination.h"
+#include "export/outbox.h"
+
+#define HOUR_NS	 3600000000000ull
+#define NOW_NS	 (500000 * HOUR_NS)
+#define MAX_N	 100
+#define ANY_SIZE UINT64_MAX
+
+static const struct destination_kind plain = {.name = "plain", .max_age_ns = HOUR_NS};
+static const struct destination_kind deltas = {.name = "d", .max_age_ns = HOUR_NS, .deltas = true};
+
+/* Submit a profile of @n bytes to the outboxes. */
+static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, size_t n)
+{
+	struct profile *profile = profile_make(PROFILE_CPU, "svc", start_ns, mark, n);
+	struct parcel *p;
+
+	assert_int_equal(parcel_new(budget, profile, &p), 0);
+	for (struct outbox *box = budget->boxes; box; box = box->next)
+		outbox_push(box, p, NOW_NS);
+	parcel_unref(p);
+}
+
+/* The marks of what is in a list, in order. */
+static const char *marks(const struct outbox_list *list, char ret[MAX_N])
+{
+	size_t n = 0;
+
+	for (const struct outbox_item *item = list->first; item; item = item->next)
+		ret[n++] = item->parcel->profile->pprof[0];
+	assert_int_equal(n, list->n);
+	ret[n] = '\0';
+	return ret;
+}
+
+static uint64_t overhead(void)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox box;
+	uint64_t bytes;
+
+	outbox_init(&box, &budget, &plain);
+	submit(&budget, 'x', NOW_NS, 1000);
+	bytes = budget.used_bytes - 1000;
+	outbox_deinit(&box);
+	return bytes;
+}
+
+struct take_row {
+	const char *name;
+	size_t max_n;
+	uint64_t max_payload;
+	const char *taken;
+};
+
+/* Out of a, b, c, d with 100 bytes each. */
+static const struct take_row take_rows[] = {
+	{"all", 10, 1000, "abcd"},     {"exactly all", 4, 400, "abcd"},
+	{"by number", 3, 1000, "abc"}, {"by size, exactly", 10, 200, "ab"},
+	{"by size", 10, 299, "ab"},    {"always one", 10, 99, "a"},
+};
+
+static void test_take(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(take_rows); i++) {
+		const struct take_row *row = &take_rows[i];
+		struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+		struct outbox_list list;
+		struct outbox box;
+		char text[MAX_N];
+
+		row_begin(row->name);
+		outbox_init(&box, &budget, &plain);
+		for (char mark = 'a'; mark <= 'd'; mark++)
+			submit(&budget, mark, NOW_NS, 100);
+		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
+		outbox_take(&box, row->max_n, row->max_payload, NOW_NS, &list);
+		assert_string_equal(marks(&list, text), row->taken);
+		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
+
+		/* Given back they are where they were. */
+		outbox_put_back(&box, &list);
+		assert_string_equal(marks(&box.waiting, text), "abcd");
+		assert_int_equal(box.profiles[EXPORT_RETRIED], strlen(row->taken));
+		outbox_take(&box, row->max_n, row->max_payload, NOW_NS, &list);
+		outbox_end(&box, &list, EXPORT_SENT);
+		assert_int_equal(box.profiles[EXPORT_SENT], strlen(row->taken));
+		assert_int_equal(box.payload[EXPORT_SENT], 100 * strlen(row->taken));
+
+		outbox_deinit(&box);
+		assert_int_equal(box.profiles[EXPORT_DROPPED_STOPPED], 4 - strlen(row->taken));
+		assert_int_equal(budget.used_bytes, 0);
+		assert_null(budget.boxes);
+	}
+}
+
+static void test_put_back_before_others(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_list list, nothing = {0};
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	submit(&budget, 'a', NOW_NS, 1);
+	submit(&budget, 'b', NOW_NS, 1);
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS, &list);
+	assert_null(box.waiting.first);
+	submit(&budget, 'c', NOW_NS, 1);
+	outbox_put_back(&box, &list);
+	submit(&budget, 'd', NOW_NS, 1);
+	assert_string_equal(marks(&box.waiting, text), "abcd");
+	outbox_put_back(&box, &nothing);
+	assert_string_equal(marks(&box.waiting, text), "abcd");
+	outbox_deinit(&box);
+}
+
+static void test_age(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_list list;
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	submit(&budget, 'a', NOW_NS - HOUR_NS - 1, 1);
+	assert_int_equal(box.profiles[EXPORT_DROPPED_OLD], 1);
+	submit(&budget, 'b', NOW_NS - HOUR_NS, 1);
+	submit(&budget, 'c', NOW_NS, 1);
+	submit(&budget, 'd', NOW_NS - HOUR_NS, 1); /* behind a younger one */
+	submit(&budget, 'e', NOW_NS + HOUR_NS, 1); /* the clock was set back */
+	assert_string_equal(marks(&box.waiting, text), "bcde");
+	outbox_take(&box, MAX_N, ANY_SIZE, NOW_NS + 1, &list);
+	assert_string_equal(marks(&list, text), "ce");
+	assert_int_equal(box.profiles[EXPORT_DROPPED_OLD], 3);
+	outbox_end(&box, &list, EXPORT_SENT);
+	outbox_deinit(&box);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
+static void test_full(void **state)
+{
+	uint64_t one = overhead() + 100;
+	struct outbox_budget budget = {.max_bytes = 3 * one};
+	struct outbox_list list;
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	for (char mark = 'a'; mark <= 'c'; mark++)
+		submit(&budget, mark, NOW_NS, 100);
+	assert_string_equal(marks(&box.waiting, text), "abc");
+	submit(&budget, 'd', NOW_NS, 100);
+	assert_string_equal(marks(&box.waiting, text), "bcd");
+	assert_int_equal(box.profiles[EXPORT_DROPPED_FULL], 1);
+
+	row_begin("larger than all of it: the others stay");
+	submit(&budget, 'e', NOW_NS, 100 + 2 * one + 1);
+	assert_string_equal(marks(&box.waiting, text), "bcd");
+	assert_int_equal(box.profiles[EXPORT_DROPPED_FULL], 2);
+
+	row_begin("what is on the way counts, but is not dropped");
+	outbox_take(&box, 2, ANY_SIZE, NOW_NS, &list);
+	submit(&budget, 'f', NOW_NS, 100);
+	assert_string_equal(marks(&box.waiting, text), "f");
+	outbox_put_back(&box, &list);
+	assert_string_equal(marks(&box.waiting, text), "bcf");
+	assert_true(budget.used_bytes <= budget.max_bytes);
+	outbox_deinit(&box);
+}
+
+/* A destination that works loses nothing to one that does not, and a profile that both wait for is
+ * in memory once. */
+static void test_shared(void **state)
+{
+	uint64_t one = overhead() + 100;
+	struct outbox_budget budget = {.max_bytes = 3 * one};
+	struct outbox works, down;
+	struct outbox_list list;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&works, &budget, &plain);
+	outbox_init(&down, &budget, &plain);
+	for (char mark = 'a'; mark <= 'z'; mark++) {
+		submit(&budget, mark, NOW_NS, 100);
+		assert_true(budget.used_bytes <= budget.max_bytes);
+		outbox_take(&works, MAX_N, ANY_SIZE, NOW_NS, &list);
+		outbox_end(&works, &list, EXPORT_SENT);
+	}
+	assert_int_equal(works.profiles[EXPORT_SENT], 26);
+	assert_string_equal(marks(&down.waiting, text), "xyz");
+	assert_int_equal(down.profiles[EXPORT_DROPPED_FULL], 23);
+	assert_int_equal(budget.used_bytes, 3 * one);
+	outbox_deinit(&down);
+	outbox_deinit(&works);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
+static void test_payload(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct profile *profile = profile_make(PROFILE_GO_HEAP, NULL, NOW_NS, 'c', 10);
+	struct outbox a, b;
+	size_t len;
+
+	(void)state;
+	outbox_init(&a, &budget, &plain);
+	outbox_init(&b, &budget, &deltas);
+	assert_ptr_equal(outbox_payload(&b, profile, &len), profile->pprof);
+	assert_int_equal(len, 10);
+	profile->pprof_delta = strdup("delta");
+	profile->pprof_delta_len = 5;
+	assert_ptr_equal(outbox_payload(&a, profile, &len), profile->pprof);
+	assert_ptr_equal(outbox_payload(&b, profile, &len), profile->pprof_delta);
+	assert_int_equal(len, 5);
+	profile_free(profile);
+	outbox_deinit(&a);
+	outbox_deinit(&b);
+}
+
+static void test_ids(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct parcel *p[2];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct profile *profile = profile_make(PROFILE_CPU, NULL, NOW_NS, 'a', 1);
+
+		assert_int_equal(parcel_new(&budget, profile, &p[i]), 0);
+		assert_int_equal(strlen(p[i]->id), PARCEL_ID_LEN);
+		assert_int_equal(strspn(p[i]->id, "0123456789abcdef-"), PARCEL_ID_LEN);
+		assert_int_equal(p[i]->id[14], '4');
+		assert_non_null(strchr("89ab", p[i]->id[19]));
+	}
+	assert_string_not_equal(p[0]->id, p[1]->id);
+	parcel_unref(p[0]);
+	parcel_unref(p[1]);
+	parcel_unref(NULL);
+}
+
+static int push_one(void *ctx)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox box;
+	struct parcel *p;
+	int r = parcel_new(&budget, ctx, &p);
+
+	if (r < 0)
+		return r;
+	outbox_init(&box, &budget, &plain);
+	outbox_push(&box, p, NOW_NS);
+	r = box.profiles[EXPORT_DROPPED_MEMORY] ? -ENOMEM : 0;
+	outbox_deinit(&box);
+	assert_int_equal(p->refs, 1);
+	free(p); /* the profile is the test's, for the next round */
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	struct profile *profile = profile_make(PROFILE_CPU, NULL, NOW_NS, 'a', 1);
+
+	(void)state;
+	assert_int_equal(allocfail_each(push_one, profile), 2);
+	profile_free(profile);
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	for (enum export_outcome o = 0; o < EXPORT_OUTCOME_MAX; o++)
+		assert_non_null(export_outcome_name(o));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_take),   cmocka_unit_test(test_put_back_before_others),
+		cmocka_unit_test(test_age),    cmocka_unit_test(test_full),
+		cmocka_unit_test(test_shared), cmocka_unit_test(test_payload),
+		cmocka_unit_test(test_ids),    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
