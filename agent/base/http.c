@@ -45,6 +45,7 @@ struct http_call {
 	struct http_call *prev, *next; /* http->calls */
 	CURL *easy;
 	struct curl_slist *headers;
+	bool unwatched; /* there was no memory to watch its socket: it cannot go on */
 	struct buf body;
 	bool body_cut; /* the reply was longer than HTTP_REPLY_MAX and was not read to its end */
 	char error[CURL_ERROR_SIZE];
@@ -81,42 +82,55 @@ static void timer_due(void *ctx)
 	http_collect(http);
 }
 
-/* ---- libcurl calls; -1 makes it give up on everything under way */
+/* ---- libcurl calls; the result is always 0, because -1 would end all calls, later ones too */
+
+static void http_mark_unwatched(CURL *easy)
+{
+	char *call = NULL;
+
+	if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call) == CURLE_OK && call)
+		((struct http_call *)(void *)call)->unwatched = true;
+}
 
 static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
 {
 	struct loop_source *source = socket_ctx;
 	struct http *http = ctx;
 	uint32_t events = 0;
+	int r;
 
-	(void)easy;
 	if (what == CURL_POLL_REMOVE) {
 		loop_remove(source);
-		(void)curl_multi_assign(http->multi, fd, NULL);
 		return 0;
 	}
 	if (what & CURL_POLL_IN)
 		events |= EPOLLIN;
 	if (what & CURL_POLL_OUT)
 		events |= EPOLLOUT;
-	if (source)
-		return loop_change_fd(source, events) < 0 ? -1 : 0;
-	if (loop_add_fd(http->loop, fd, events, socket_ready, http, &source) < 0)
-		return -1;
-	return curl_multi_assign(http->multi, fd, source) == CURLM_OK ? 0 : -1;
+	if (source) {
+		r = loop_change_fd(source, events);
+	} else {
+		r = loop_add_fd(http->loop, fd, events, socket_ready, http, &source);
+		if (r == 0)
+			(void)curl_multi_assign(http->multi, fd,
+						source); /* knows @fd: it gave it */
+	}
+	if (r < 0)
+		http_mark_unwatched(easy);
+	return 0;
 }
 
 static int http_on_timer(CURLM *multi, long timeout_ms, void *ctx)
 {
 	struct http *http = ctx;
-	int r;
 
 	(void)multi;
+	/* timerfd_settime() fails only for arguments that are never passed. */
 	if (timeout_ms < 0)
-		r = loop_disarm(http->timer);
+		(void)loop_disarm(http->timer);
 	else
-		r = loop_arm(http->timer, (uint64_t)timeout_ms * NSEC_PER_MSEC, 0);
-	return r < 0 ? -1 : 0;
+		(void)loop_arm(http->timer, (uint64_t)timeout_ms * NSEC_PER_MSEC, 0);
+	return 0;
 }
 
 static size_t call_on_body(char *data, size_t size, size_t n, void *ctx)
@@ -300,7 +314,7 @@ static void call_finish(struct http_call *call, CURLcode code)
 	call_free(call);
 }
 
-static void http_collect(struct http *http)
+static void http_collect_finished(struct http *http)
 {
 	CURLMsg *msg;
 	int left;
@@ -313,6 +327,21 @@ static void http_collect(struct http *http)
 		/* @msg dies with the handle, so what is needed of it is taken first. */
 		if (curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call) == CURLE_OK)
 			call_finish((struct http_call *)(void *)call, msg->data.result);
+	}
+}
+
+static void http_collect(struct http *http)
+{
+	struct http_call *call;
+
+	http_collect_finished(http);
+	for (call = http->calls; call;) {
+		if (!call->unwatched) {
+			call = call->next;
+			continue;
+		}
+		call_finish(call, CURLE_OUT_OF_MEMORY);
+		call = http->calls; /* the callback may have changed any of them */
 	}
 }
 

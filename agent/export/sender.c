@@ -81,20 +81,38 @@ struct sender {
 
 /* ---- what the user is told: a line when the state changes, not one for each request */
 
+/* Whether this is news, and may be told now. */
+static bool sender_changes(struct sender *s, enum sender_health health, uint64_t *ret_suppressed)
+{
+	if (s->health == health)
+		return false;
+	s->health = health;
+	if (!log_limit_ok(&s->log_limit, ret_suppressed))
+		return false;
+	s->told = true;
+	return true;
+}
+
 /* @why may be foreign; the log escapes it. */
-static void sender_failed(struct sender *s, enum sender_health health, long status, const char *why,
-			  const char *what_next)
+static void sender_fails(struct sender *s, long status, const char *why, uint64_t delay_ns)
 {
 	uint64_t suppressed;
 
-	if (s->health == health)
-		return;
-	s->health = health;
-	if (!log_limit_ok(&s->log_limit, &suppressed))
-		return;
-	s->told = true;
-	log_warn(what_next, log_str("destination", s->opts.name), log_int("status", status),
-		 log_str("err", why), log_uint("suppressed", suppressed));
+	if (sender_changes(s, SENDER_FAILS, &suppressed))
+		log_warn("destination fails, keeping profiles and retrying",
+			 log_str("destination", s->opts.name), log_int("status", status),
+			 log_str("err", why), log_uint("retry_in_ms", delay_ns / NSEC_PER_MSEC),
+			 log_uint("suppressed", suppressed));
+}
+
+static void sender_refuses(struct sender *s, long status, const char *why)
+{
+	uint64_t suppressed;
+
+	if (sender_changes(s, SENDER_REFUSES, &suppressed))
+		log_warn("destination refuses profiles, dropping them",
+			 log_str("destination", s->opts.name), log_int("status", status),
+			 log_str("err", why), log_uint("suppressed", suppressed));
 }
 
 static void sender_works(struct sender *s)
@@ -105,17 +123,25 @@ static void sender_works(struct sender *s)
 	s->told = false;
 }
 
+/* What is shown when a reply says nothing itself. */
+static const char *status_message(long status)
+{
+	if (status >= 300 && status < 400)
+		return "redirects are not followed; give the address that it leads to";
+	return "no message";
+}
+
 /* The error message in a reply: "message" of a JSON object, else the first line. */
 static void reply_message(const struct http_reply *reply, char ret[SENDER_MESSAGE_MAX + 1])
 {
 	json_t *json = json_loadb(reply->body, reply->body_len, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	struct text body = text_of_bytes(reply->body, reply->body_len), line = body;
+	struct text body = text_of_bytes(reply->body, reply->body_len), line;
 
 	if (message)
 		line = text_of(message);
-	else if (!text_line(&body, &line))
-		line = body; /* empty */
+	else if (!text_line(&body, &line) || text_empty(&line))
+		line = text_of(status_message(reply->status));
 	snprintf(ret, SENDER_MESSAGE_MAX + 1, "%.*s", (int)text_len(&line), line.p);
 	json_decref(json);
 }
@@ -155,8 +181,7 @@ static void sender_retry(struct sender *s, long status, const char *why, uint64_
 	delay_ns = backoff_next(&s->backoff, random, retry_after_ns);
 	outbox_put_back(s->opts.box, &s->batch);
 	free(take_ptr(s->body));
-	sender_failed(s, SENDER_FAILS, status, why,
-		      "destination fails, keeping profiles and retrying");
+	sender_fails(s, status, why, delay_ns);
 	sender_arm(s, SENDER_BACKING_OFF, delay_ns);
 }
 
@@ -218,8 +243,7 @@ static void sender_refused(struct sender *s, const struct http_reply *reply)
 	reply_message(reply, message);
 	sender_end_batch(s, status_outcome(reply->status));
 	backoff_reset(&s->backoff);
-	sender_failed(s, SENDER_REFUSES, reply->status, message,
-		      "destination refuses profiles, dropping these");
+	sender_refuses(s, reply->status, message);
 	sender_go_on(s);
 }
 

@@ -1,0 +1,648 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Profiles on their whole way to a server that answers as a script says. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "support/allocfail.h"
+#include "support/profiles.h"
+#include "support/sink.h"
+#include "support/until.h"
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "export/export.h"
+#include "export/outbox.h"
+#include "push.pb-c.h"
+
+#define QUEUE_BYTES (64ull << 20)
+
+struct fixture {
+	struct loop *loop;
+	struct sink *sink;
+	struct export *e;
+	size_t submitted;
+	bool flushed;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	unsetenv("http_proxy");
+	unsetenv("https_proxy");
+	unsetenv("all_proxy");
+	unsetenv("ALL_PROXY");
+	assert_int_equal(loop_new(&f->loop), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	export_free(f->e);
+	sink_free(f->sink);
+	loop_free(f->loop);
+	free(f);
+	return 0;
+}
+
+/* Exports to the sink; @more is what follows the URL. */
+static int start(struct fixture *f, const char *more)
+{
+	_cleanup_(freep) char *error = NULL;
+	char spec[512];
+	const char *destination = spec;
+	struct export_opts opts = {.loop = f->loop,
+				   .destinations = &destination,
+				   .n_destinations = 1,
+				   .queue_bytes = QUEUE_BYTES};
+
+	f->submitted = 0;
+	snprintf(spec, sizeof(spec), "pyroscope=%s%s", sink_url(f->sink), more);
+	return export_new(&opts, &f->e, &error);
+}
+
+static void submit(struct fixture *f, size_t n, size_t bytes)
+{
+	for (size_t i = 0; i < n; i++, f->submitted++) {
+		char service[16];
+
+		snprintf(service, sizeof(service), "s%zu", f->submitted);
+		export_submit(f->e, profile_make(PROFILE_CPU, service, nsec_wall(), 'p', bytes));
+	}
+}
+
+static void on_flushed(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	f->flushed = true;
+}
+
+static bool is_flushed(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return f->flushed;
+}
+
+static void flush(struct fixture *f, uint64_t timeout_ns)
+{
+	f->flushed = false;
+	export_flush(f->e, timeout_ns, on_flushed, f);
+	assert_false(f->flushed); /* never at once: the caller may not be ready */
+	loop_until(f->loop, is_flushed, f);
+}
+
+/* ---- metrics */
+
+struct reader {
+	struct metric_sink sink;
+	const char *family, *destination, *outcome;
+	bool inside;
+	size_t n;
+	uint64_t sum;
+};
+
+static void reader_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct reader *r = container_of(sink, struct reader, sink);
+
+	r->inside = strcmp(family->name, r->family) == 0;
+}
+
+static void reader_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct reader *r = container_of(sink, struct reader, sink);
+
+	if (!r->inside)
+		return;
+	for (size_t i = 0; i < value->n_labels; i++) {
+		const struct metric_label *l = &value->labels[i];
+
+		if (r->destination && strcmp(l->name, "destination") == 0 &&
+		    strcmp(l->value, r->destination) != 0)
+			return;
+		if (r->outcome && strcmp(l->name, "outcome") == 0 &&
+		    strcmp(l->value, r->outcome) != 0)
+			return;
+	}
+	r->n++;
+	r->sum += value->u;
+}
+
+/* The sum of the family's values with these labels; NULL is any. There must be some. */
+static uint64_t metric(struct fixture *f, const char *family, const char *destination,
+		       const char *outcome)
+{
+	struct reader r = {.sink = {reader_family, reader_value},
+			   .family = family,
+			   .destination = destination,
+			   .outcome = outcome};
+
+	export_collect(f->e, &r.sink);
+	assert_true(r.n > 0);
+	return r.sum;
+}
+
+static uint64_t count(struct fixture *f, enum export_outcome outcome)
+{
+	return metric(f, "podprof_export_profiles", NULL, export_outcome_name(outcome));
+}
+
+/* Every profile ended in one way, and nothing is left. */
+static void assert_all_ended(struct fixture *f)
+{
+	assert_int_equal(metric(f, "podprof_export_profiles", NULL, NULL) -
+				 count(f, EXPORT_RETRIED),
+			 f->submitted);
+	assert_int_equal(metric(f, "podprof_export_queue_bytes", NULL, NULL), 0);
+}
+
+/* ---- requests */
+
+static Push__V1__PushRequest *unpack(struct fixture *f, size_t i)
+{
+	const struct sink_request *request = sink_request(f->sink, i);
+	Push__V1__PushRequest *push = push__v1__push_request__unpack(
+		NULL, request->body_len, (const uint8_t *)request->body);
+
+	assert_non_null(push);
+	return push;
+}
+
+static size_t n_series(struct fixture *f, size_t i)
+{
+	Push__V1__PushRequest *push = unpack(f, i);
+	size_t n = push->n_series;
+
+	push__v1__push_request__free_unpacked(push, NULL);
+	return n;
+}
+
+static void test_request(void **state)
+{
+	static const struct sink_answer ok = {.status = 200, .body = "{}"};
+	struct fixture *f = *state;
+	const struct sink_request *seen;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(start(f, "/base,tenant=team"), 0);
+	submit(f, 3, 10);
+	flush(f, 30 * NSEC_PER_SEC);
+	assert_int_equal(sink_n_requests(f->sink), 1);
+	assert_int_equal(n_series(f, 0), 3);
+	seen = sink_request(f->sink, 0);
+	assert_string_equal(seen->method, "POST");
+	assert_string_equal(seen->path, "/base/push.v1.PusherService/Push");
+	assert_string_equal(seen->content_type, "application/proto");
+	assert_string_equal(seen->connect_version, "1");
+	assert_string_equal(seen->tenant, "team");
+	assert_null(seen->authorization);
+	assert_int_equal(count(f, EXPORT_SENT), 3);
+	assert_int_equal(metric(f, "podprof_export_bytes", "pyroscope", "sent"), 30);
+	assert_int_equal(metric(f, "podprof_export_queue_limit_bytes", NULL, NULL), QUEUE_BYTES);
+	assert_all_ended(f);
+}
+
+/* Without export_flush(), too: what is submitted goes out by itself, and at once. */
+static bool all_sent(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return count(f, EXPORT_SENT) == f->submitted;
+}
+
+static void test_by_itself(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(start(f, ""), 0);
+	for (size_t window = 0; window < 3; window++) {
+		submit(f, 2, 10);
+		loop_until(f->loop, all_sent, f);
+	}
+	assert_int_equal(sink_n_requests(f->sink), 3);
+	assert_int_equal(sink_n_connections(f->sink), 1);
+}
+
+struct reply_row {
+	const char *name;
+	struct sink_answer script[2];
+	enum export_outcome outcome;
+	size_t n_requests;
+};
+
+#define THEN_OK               \
+	{                     \
+		.status = 200 \
+	}
+
+static const struct reply_row reply_rows[] = {
+	{"any 2xx", {{.status = 204}, THEN_OK}, EXPORT_SENT, 1},
+	{"a redirect", {{.status = 307, .location = "/x"}, THEN_OK}, EXPORT_DROPPED_REFUSED, 1},
+	{"400", {{.status = 400}, THEN_OK}, EXPORT_DROPPED_REFUSED, 1},
+	{"401", {{.status = 401}, THEN_OK}, EXPORT_DROPPED_DENIED, 1},
+	{"403", {{.status = 403}, THEN_OK}, EXPORT_DROPPED_DENIED, 1},
+	{"404", {{.status = 404}, THEN_OK}, EXPORT_DROPPED_REFUSED, 1},
+	{"408", {{.status = 408}, THEN_OK}, EXPORT_SENT, 2},
+	{"413 alone", {{.status = 413}, THEN_OK}, EXPORT_DROPPED_TOO_LARGE, 1},
+	{"415", {{.status = 415}, THEN_OK}, EXPORT_DROPPED_REFUSED, 1},
+	{"422", {{.status = 422}, THEN_OK}, EXPORT_DROPPED_REFUSED, 1},
+	{"429", {{.status = 429}, THEN_OK}, EXPORT_SENT, 2},
+	{"500", {{.status = 500}, THEN_OK}, EXPORT_SENT, 2},
+	{"502", {{.status = 502}, THEN_OK}, EXPORT_SENT, 2},
+	{"504", {{.status = 504}, THEN_OK}, EXPORT_SENT, 2},
+	{"closed", {{.how = SINK_CLOSE}, THEN_OK}, EXPORT_SENT, 2},
+	{"a message without end",
+	 {{.status = 500, .body = "0123456789", .body_repeat = 1000000}, THEN_OK},
+	 EXPORT_SENT,
+	 2},
+	{"a message with control characters",
+	 {{.status = 400, .body = "{\"message\":\"a\\u001b[31m\\nb\"}"}, THEN_OK},
+	 EXPORT_DROPPED_REFUSED,
+	 1},
+	{"a message with a zero",
+	 {{.status = 400, .body = "{\"message\":\"a\\u0000b\"}"}, THEN_OK},
+	 EXPORT_DROPPED_REFUSED,
+	 1},
+	{"a message that is JSON in JSON",
+	 {{.status = 400, .body = "[[[[[[[[", .body_repeat = 5000}, THEN_OK},
+	 EXPORT_DROPPED_REFUSED,
+	 1},
+};
+
+static void test_replies(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(reply_rows); i++) {
+		const struct reply_row *row = &reply_rows[i];
+
+		row_begin(row->name);
+		f->sink = sink_new(row->script, 2, NULL);
+		assert_int_equal(start(f, ""), 0);
+		submit(f, 1, 10);
+		flush(f, 30 * NSEC_PER_SEC);
+		assert_int_equal(sink_n_requests(f->sink), row->n_requests);
+		assert_int_equal(count(f, row->outcome), 1);
+		assert_int_equal(count(f, EXPORT_RETRIED), row->n_requests - 1);
+		assert_all_ended(f);
+		export_free(take_ptr(f->e));
+		sink_free(take_ptr(f->sink));
+	}
+}
+
+/* The ids by which a server may recognize what it already has. */
+static void assert_same_ids(struct fixture *f, size_t i, size_t j)
+{
+	Push__V1__PushRequest *a = unpack(f, i), *b = unpack(f, j);
+
+	assert_int_equal(a->n_series, b->n_series);
+	for (size_t k = 0; k < a->n_series; k++)
+		assert_string_equal(a->series[k]->samples[0]->id, b->series[k]->samples[0]->id);
+	push__v1__push_request__free_unpacked(a, NULL);
+	push__v1__push_request__free_unpacked(b, NULL);
+}
+
+/* What was written to standard error since, as text; the test's output goes on as before. */
+static int capture_begin(const char *path)
+{
+	int saved = dup(STDERR_FILENO),
+	    fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+
+	assert_true(saved >= 0 && fd >= 0);
+	assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+	close(fd);
+	return saved;
+}
+
+static size_t occurrences(const char *text, const char *what)
+{
+	size_t n = 0;
+
+	for (const char *at = text; (at = strstr(at, what)); at++)
+		n++;
+	return n;
+}
+
+static void test_recovers(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 500,
+		 .times = 3,
+		 .body = "{\"code\":\"internal\",\"message\":\"disk full\"}"},
+		{.status = 200},
+	};
+	char path[] = "/tmp/podprof-log-XXXXXX";
+	_cleanup_(buf_deinit) struct buf log = BUF_INIT(65536);
+	static const struct root anywhere = {.fd = AT_FDCWD};
+	struct fixture *f = *state;
+	int saved;
+
+	close(mkstemp(path));
+	f->sink = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, ""), 0);
+	saved = capture_begin(path);
+	submit(f, 5, 1000);
+	loop_until(f->loop, all_sent, f);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	close(saved);
+
+	row_begin("nothing lost, all counted");
+	assert_int_equal(sink_n_requests(f->sink), 4);
+	assert_int_equal(count(f, EXPORT_SENT), 5);
+	assert_int_equal(count(f, EXPORT_RETRIED), 15);
+	assert_int_equal(metric(f, "podprof_export_bytes", NULL, "sent"), 5000);
+	assert_all_ended(f);
+	assert_same_ids(f, 0, 3);
+
+	row_begin("one line when it fails, one when it works again");
+	assert_int_equal(root_read(&anywhere, path, &log), 0);
+	unlink(path);
+	assert_int_equal(occurrences(log.data, "\n"), 2);
+	assert_int_equal(occurrences(log.data, "level=warn"), 1);
+	assert_int_equal(occurrences(log.data, "err=\"disk full\""), 1);
+	assert_int_equal(occurrences(log.data, "status=500"), 1);
+	assert_int_equal(occurrences(log.data, "destination works again"), 1);
+}
+
+static void test_retry_after(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 429, .retry_after = "1"},
+		{.status = 200},
+	};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, ""), 0);
+	submit(f, 1, 10);
+	loop_until(f->loop, all_sent, f);
+	assert_int_equal(sink_n_requests(f->sink), 2);
+	assert_true(sink_request(f->sink, 1)->time_ns - sink_request(f->sink, 0)->time_ns >=
+		    NSEC_PER_SEC);
+}
+
+struct batch_row {
+	const char *name;
+	size_t n;
+	size_t bytes;
+	struct sink_answer script[2];
+	size_t sizes[8]; /* series in each request, up to 0 */
+	enum export_outcome outcome;
+};
+
+static const struct batch_row batch_rows[] = {
+	{"as many as may be", 256, 10, {THEN_OK, THEN_OK}, {256}, EXPORT_SENT},
+	{"one more", 257, 10, {THEN_OK, THEN_OK}, {256, 1}, EXPORT_SENT},
+	{"as large as may be", 2, 2 << 20, {THEN_OK, THEN_OK}, {2}, EXPORT_SENT},
+	{"larger", 2, (2 << 20) + 1, {THEN_OK, THEN_OK}, {1, 1}, EXPORT_SENT},
+	{"larger alone", 1, 9 << 20, {THEN_OK, THEN_OK}, {1}, EXPORT_SENT},
+	{"smaller after a 413", 4, 100000, {{.status = 413}, THEN_OK}, {4, 2, 2}, EXPORT_SENT},
+	{"smaller and smaller, in vain",
+	 2,
+	 100000,
+	 {{.status = 413, .times = 3}, THEN_OK},
+	 {2, 1, 1},
+	 EXPORT_DROPPED_TOO_LARGE},
+	{"not without end",
+	 3,
+	 10,
+	 {{.status = 413, .times = 2}, THEN_OK},
+	 {3, 3},
+	 EXPORT_DROPPED_TOO_LARGE},
+};
+
+static void test_batches(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(batch_rows); i++) {
+		const struct batch_row *row = &batch_rows[i];
+		size_t n = 0;
+
+		row_begin(row->name);
+		f->sink = sink_new(row->script, 2, NULL);
+		assert_int_equal(start(f, ""), 0);
+		submit(f, row->n, row->bytes);
+		flush(f, 30 * NSEC_PER_SEC);
+		for (; row->sizes[n]; n++)
+			assert_int_equal(n_series(f, n), row->sizes[n]);
+		assert_int_equal(sink_n_requests(f->sink), n);
+		assert_int_equal(count(f, row->outcome), row->n);
+		assert_all_ended(f);
+		export_free(take_ptr(f->e));
+		sink_free(take_ptr(f->sink));
+	}
+}
+
+static void write_token(const char *path, const char *token)
+{
+	_cleanup_(fclosep) FILE *file = fopen(path, "w");
+
+	assert_true(fputs(token, file) >= 0);
+}
+
+static bool has_failed(void *ctx)
+{
+	return count(ctx, EXPORT_RETRIED) > 0;
+}
+
+static void test_token_rotates(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	char path[] = "/tmp/podprof-token-XXXXXX", more[128];
+	struct fixture *f = *state;
+
+	close(mkstemp(path));
+	unlink(path);
+	f->sink = sink_new(&ok, 1, NULL);
+	snprintf(more, sizeof(more), ",bearer-token-file=%s", path);
+	assert_int_equal(start(f, more), 0);
+
+	row_begin("a token that is not there yet is waited for");
+	submit(f, 1, 10);
+	loop_until(f->loop, has_failed, f);
+	assert_int_equal(sink_n_requests(f->sink), 0);
+	write_token(path, "first\n");
+	loop_until(f->loop, all_sent, f);
+	assert_string_equal(sink_request(f->sink, 0)->authorization, "Bearer first");
+
+	row_begin("another one counts from the next request on");
+	write_token(path, "second\n");
+	submit(f, 1, 10);
+	loop_until(f->loop, all_sent, f);
+	assert_string_equal(sink_request(f->sink, 1)->authorization, "Bearer second");
+	unlink(path);
+}
+
+static void test_too_old(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(&ok, 1, NULL);
+	assert_int_equal(start(f, ""), 0);
+	export_submit(f->e,
+		      profile_make(PROFILE_CPU, "s", nsec_wall() - 3600 * NSEC_PER_SEC, 'p', 1));
+	f->submitted++;
+	flush(f, 30 * NSEC_PER_SEC);
+	assert_int_equal(sink_n_requests(f->sink), 0);
+	assert_int_equal(count(f, EXPORT_DROPPED_OLD), 1);
+	assert_all_ended(f);
+}
+
+static void test_flush_gives_up(void **state)
+{
+	static const struct sink_answer hang = {.how = SINK_HANG};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(&hang, 1, NULL);
+	assert_int_equal(start(f, ""), 0);
+	row_begin("nothing to do");
+	flush(f, 30 * NSEC_PER_SEC);
+	row_begin("a server that never answers");
+	submit(f, 2, 10);
+	flush(f, 200 * NSEC_PER_MSEC);
+	assert_int_equal(count(f, EXPORT_SENT), 0);
+	assert_true(metric(f, "podprof_export_queue_bytes", NULL, NULL) > 0);
+}
+
+/* One destination works, nobody listens at the other two. */
+static void test_several(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	static const char down[] = "pyroscope=http://127.0.0.1:1";
+	_cleanup_(freep) char *error = NULL;
+	struct fixture *f = *state;
+	char spec[128];
+	const char *destinations[] = {down, spec, down};
+	struct export_opts opts = {.loop = f->loop,
+				   .destinations = destinations,
+				   .n_destinations = array_size(destinations),
+				   .queue_bytes = QUEUE_BYTES};
+	char name[64];
+
+	f->sink = sink_new(&ok, 1, NULL);
+	snprintf(spec, sizeof(spec), "pyroscope=%s", sink_url(f->sink));
+	snprintf(name, sizeof(name), "pyroscope:%s", sink_url(f->sink) + strlen("http://"));
+	assert_int_equal(export_new(&opts, &f->e, &error), 0);
+	submit(f, 2, 10);
+	loop_until(f->loop, all_sent, f);
+	assert_int_equal(metric(f, "podprof_export_profiles", name, "sent"), 2);
+	flush(f, 100 * NSEC_PER_MSEC);
+	for (size_t i = 0; i < 2; i++) {
+		const char *other = i ? "pyroscope:127.0.0.1:1#2" : "pyroscope:127.0.0.1:1";
+
+		assert_int_equal(metric(f, "podprof_export_profiles", other, "sent"), 0);
+		assert_true(metric(f, "podprof_export_profiles", other, "retried") >= 2);
+		assert_true(metric(f, "podprof_export_queue_bytes", other, NULL) > 20);
+	}
+}
+
+static void test_none(void **state)
+{
+	struct export_opts opts = {.queue_bytes = QUEUE_BYTES};
+	struct fixture *f = *state;
+
+	opts.loop = f->loop;
+	assert_int_equal(export_new(&opts, &f->e, &(char *){NULL}), 0);
+	submit(f, 3, 10);
+	flush(f, 30 * NSEC_PER_SEC);
+}
+
+static void test_wrong(void **state)
+{
+	const char *destinations[] = {"pyroscope=http://127.0.0.1:1", "jaeger=http://127.0.0.1:2"};
+	struct fixture *f = *state;
+	struct export_opts opts = {.loop = f->loop,
+				   .destinations = destinations,
+				   .n_destinations = 2,
+				   .queue_bytes = QUEUE_BYTES};
+	_cleanup_(freep) char *error = NULL;
+
+	assert_int_equal(export_new(&opts, &f->e, &error), 1);
+	assert_null(f->e);
+	assert_string_equal(error, "destination kind 'jaeger' is not known; there are: pyroscope");
+}
+
+/* Profiles made while there was memory. */
+#define ROUNDS_MAX 200
+
+struct rounds {
+	struct fixture *f;
+	struct profile *profiles[ROUNDS_MAX];
+	size_t next;
+};
+
+static void on_flushed_stop(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	loop_stop(f->loop);
+}
+
+/* The whole way with each allocation failing once: a profile is sent or counted as dropped. */
+static int whole_way(void *ctx)
+{
+	struct rounds *rounds = ctx;
+	struct fixture *f = rounds->f;
+	int r = start(f, ",tenant=t");
+
+	if (r < 0)
+		return r;
+	assert_true(rounds->next < ROUNDS_MAX);
+	export_submit(f->e, take_ptr(rounds->profiles[rounds->next]));
+	rounds->next++;
+	f->submitted = 1;
+	export_flush(f->e, 30 * NSEC_PER_SEC, on_flushed_stop, f);
+	assert_int_equal(loop_run(f->loop), 0);
+	assert_all_ended(f);
+	export_free(take_ptr(f->e));
+	return 0;
+}
+
+static void test_no_memory(void **state)
+{
+	static const struct sink_answer ok = {.status = 200};
+	struct rounds rounds = {.f = *state};
+
+	rounds.f->sink = sink_new(&ok, 1, NULL);
+	for (size_t i = 0; i < ROUNDS_MAX; i++)
+		rounds.profiles[i] = profile_make(PROFILE_CPU, "s", nsec_wall(), 'p', 10);
+	print_message("%zu allocations\n", allocfail_survive(whole_way, &rounds));
+	for (size_t i = 0; i < ROUNDS_MAX; i++)
+		profile_free(rounds.profiles[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_request, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_by_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_replies, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_recovers, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retry_after, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_batches, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_several, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "support/allocfail.h"
+#include "support/profiles.h"
+
+#include "export/destination.h"
+#include "export/outbox.h"
+#include "export/pyroscope.h"
+#include "push.pb-c.h"
+
+static const struct destination_kind kind = {
+	.name = "pyroscope", .max_age_ns = UINT64_MAX, .deltas = true};
+
+struct fixture {
+	struct outbox_budget budget;
+	struct outbox box;
+	struct outbox_list batch;
+	Push__V1__PushRequest *request;
+};
+
+static void fixture_init(struct fixture *f)
+{
+	*f = (struct fixture){.budget.max_bytes = UINT64_MAX};
+	outbox_init(&f->box, &f->budget, &kind);
+}
+
+static void fixture_deinit(struct fixture *f)
+{
+	if (f->request)
+		push__v1__push_request__free_unpacked(f->request, NULL);
+	outbox_end(&f->box, &f->batch, EXPORT_SENT);
+	outbox_deinit(&f->box);
+}
+
+static void fixture_add(struct fixture *f, struct profile *profile)
+{
+	struct parcel *p;
+
+	assert_int_equal(parcel_new(&f->budget, profile, &p), 0);
+	outbox_push(&f->box, p, 0);
+	parcel_unref(p);
+}
+
+/* Encode all that was added, and decode it with the generated reader. */
+static void fixture_encode(struct fixture *f)
+{
+	_cleanup_(freep) char *body = NULL;
+	size_t len;
+
+	outbox_take(&f->box, PYROSCOPE_SERIES_MAX, UINT64_MAX, 0, &f->batch);
+	assert_int_equal(pyroscope_encode(&f->box, &f->batch, &body, &len), 0);
+	f->request = push__v1__push_request__unpack(NULL, len, (const uint8_t *)body);
+	assert_non_null(f->request);
+	assert_int_equal(f->request->n_series, f->batch.n);
+}
+
+static const char *label(const Push__V1__RawProfileSeries *series, const char *name)
+{
+	const char *value = NULL;
+
+	for (size_t i = 0; i < series->n_labels; i++)
+		if (strcmp(series->labels[i]->name, name) == 0) {
+			assert_null(value); /* once */
+			value = series->labels[i]->value;
+		}
+	return value;
+}
+
+struct series_row {
+	const char *name;
+	enum profile_kind kind;
+	const char *service;
+	const char *delta;
+	const char *want_name;
+	const char *want_service;
+	char want_mark;
+};
+
+static const struct series_row rows[] = {
+	{"CPU", PROFILE_CPU, "shop", NULL, "process_cpu", "shop", 'p'},
+	{"heap, first window", PROFILE_GO_HEAP, "shop", NULL, "memory", "shop", 'p'},
+	{"heap with differences", PROFILE_GO_HEAP, "shop", "d", "memory", "shop", 'd'},
+	{"no service", PROFILE_CPU, NULL, NULL, "process_cpu", "unknown_service", 'p'},
+};
+
+static void test_series(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct series_row *row = &rows[i];
+		struct profile *profile = profile_make(row->kind, row->service, 1, 'p', 5);
+		const Push__V1__RawProfileSeries *series;
+		struct fixture f;
+
+		row_begin(row->name);
+		profile->pprof_delta = row->delta ? strdup(row->delta) : NULL;
+		profile->pprof_delta_len = row->delta ? 1 : 0;
+		assert_int_equal(labels_set(&profile->labels, "__session_id__", "1"), 0);
+		fixture_init(&f);
+		fixture_add(&f, profile);
+		fixture_encode(&f);
+		series = f.request->series[0];
+		assert_string_equal(label(series, "__name__"), row->want_name);
+		assert_string_equal(label(series, "__delta__"), "false");
+		assert_string_equal(label(series, "service_name"), row->want_service);
+		assert_string_equal(label(series, "node"), "n1");
+		assert_int_equal(series->n_labels, 4);
+		assert_int_equal(series->n_samples, 1);
+		assert_int_equal(series->samples[0]->raw_profile.len, row->delta ? 1 : 5);
+		assert_int_equal(series->samples[0]->raw_profile.data[0], row->want_mark);
+		assert_string_equal(series->samples[0]->id, f.batch.first->parcel->id);
+		fixture_deinit(&f);
+	}
+}
+
+/* As many series with as many labels as there may be. */
+static void test_most(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	for (size_t i = 0; i < PYROSCOPE_SERIES_MAX + 1; i++) {
+		struct profile *profile = profile_make(PROFILE_CPU, NULL, 1, 'a', 1);
+
+		for (size_t j = 0; j < LABELS_MAX - 1; j++) {
+			char name[16];
+
+			snprintf(name, sizeof(name), "l%zu", j);
+			assert_int_equal(labels_set(&profile->labels, name, "v"), 0);
+		}
+		assert_int_equal(labels_set(&profile->labels, "more", "v"), LABELS_FULL);
+		fixture_add(&f, profile);
+	}
+	fixture_encode(&f);
+	assert_int_equal(f.request->n_series, PYROSCOPE_SERIES_MAX);
+	assert_int_equal(f.request->series[PYROSCOPE_SERIES_MAX - 1]->n_labels, 30);
+	fixture_deinit(&f);
+}
+
+static int encode(void *ctx)
+{
+	_cleanup_(freep) char *body = NULL;
+	struct fixture *f = ctx;
+	size_t len;
+
+	return pyroscope_encode(&f->box, &f->batch, &body, &len);
+}
+
+static void test_no_memory(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_init(&f);
+	fixture_add(&f, profile_make(PROFILE_CPU, "s", 1, 'a', 1));
+	outbox_take(&f.box, 1, 1, 0, &f.batch);
+	allocfail_each(encode, &f);
+	fixture_deinit(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series),
+		cmocka_unit_test(test_most),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
