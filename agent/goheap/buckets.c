@@ -321,6 +321,7 @@ static uint64_t candidate_end(const struct candidate *c)
 struct votes {
 	unsigned int wide;
 	unsigned int narrow;
+	unsigned int neither;
 };
 
 static bool any_nonzero(const uint64_t *words, size_t n)
@@ -368,17 +369,19 @@ static int vote(struct memory_windows *w, const struct candidate *c, struct vote
 		votes->wide++;
 	else if (narrow_is_sane(words))
 		votes->narrow++;
+	else
+		votes->neither++;
 	return 0;
 }
 
 /* A few may be wrong: a wide record that was caught changing does not add up. */
 static enum buckets_layout elect(const struct votes *votes, unsigned int go_minor)
 {
-	if (votes->wide > 4 * votes->narrow)
+	if (votes->wide > 4 * (votes->narrow + votes->neither))
 		return BUCKETS_LAYOUT_WIDE;
-	if (votes->narrow > 4 * votes->wide)
+	if (votes->narrow > 4 * (votes->wide + votes->neither))
 		return BUCKETS_LAYOUT_NARROW;
-	if (votes->wide || votes->narrow || !go_minor)
+	if (votes->wide || votes->narrow || votes->neither || !go_minor)
 		return BUCKETS_LAYOUT_UNKNOWN;
 	return go_minor < 27 ? BUCKETS_LAYOUT_WIDE : BUCKETS_LAYOUT_NARROW;
 }

@@ -292,6 +292,8 @@ static int window_load(struct memory_windows *w, uint64_t addr, struct memory_wi
 		r = window_fill(w, page, &window);
 	if (r)
 		return r;
+	if (!window_has(window, addr))
+		return MEMORY_UNMAPPED;
 	*ret = window;
 	return 0;
 }

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "goheap/buckets.h"
+#include "support/allocfail.h"
+#include "support/heapimage.h"
+
+#define CHUNK	    0x7f0000010000ull
+#define CHUNK_BYTES 0x40000
+#define MAX_BYTES   (1u << 20)
+
+static const uint64_t pcs[] = {0x401000, 0x402000, 0x403000, 0x404000};
+static const heapimage_counts some_counts = {{5, 2}, {1, 0}, {0, 1}, {3, 0}};
+
+/* The later ones are what processes of Go 1.26.8 and 1.27.3 had in their records. */
+struct hash_row {
+	const char *name;
+	uint64_t pcs[6];
+	size_t n;
+	uint64_t size;
+	uint64_t hash;
+};
+
+static const struct hash_row hash_rows[] = {
+	{"no stack, no size", {0}, 0, 0, 0},
+	/* worked out by hand: h = 1; h += h<<10 -> 0x401; h ^= h>>6 -> 0x411; h += h<<3 -> 0x2499;
+	 * h ^= h>>11 -> 0x249d */
+	{"size one", {0}, 0, 1, 0x249d},
+	{"1.26",
+	 {0x47c60c, 0x47f689, 0x4dc4e6, 0x4dc4e7, 0x4dc4cc, 0x4845c1},
+	 6,
+	 9472,
+	 0x9e51d527be0f0ad},
+	{"1.27",
+	 {0x47c393, 0x47f289, 0x4e1e26, 0x4e1e27, 0x4e1e0c, 0x483aa1},
+	 6,
+	 9728,
+	 0x7fbc978680777f55},
+	{"1.27, another size",
+	 {0x47c393, 0x47f289, 0x4e1e26, 0x4e1e27, 0x4e1e0c, 0x483aa1},
+	 6,
+	 9472,
+	 0x7fbc97868013eafa},
+};
+
+static void test_hash(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(hash_rows); i++) {
+		const struct hash_row *row = &hash_rows[i];
+
+		row_begin(row->name);
+		assert_true(bucket_hash(row->pcs, row->n, row->size) == row->hash);
+	}
+}
+
+/* ---------------------------------------------------------------- sound lists */
+
+static void check_counts(const struct bucket *b, const heapimage_counts counts)
+{
+	for (size_t i = 0; i < BUCKETS_SLOTS; i++) {
+		assert_int_equal(b->allocs[i], counts[i][HEAPIMAGE_ALLOCS]);
+		assert_int_equal(b->frees[i], counts[i][HEAPIMAGE_FREES]);
+	}
+}
+
+static void check_layout(bool wide)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t first, second;
+
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	first = CHUNK + 8;
+	heapimage_bucket(&image, first, 0, wide, pcs, 4, 48, some_counts);
+	second = first + heapimage_bucket_bytes(wide, 4);
+	heapimage_bucket(&image, second, first, wide, pcs, 1, 96, some_counts);
+
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, second, 0), 0);
+	assert_int_equal(b.layout, wide ? BUCKETS_LAYOUT_WIDE : BUCKETS_LAYOUT_NARROW);
+	assert_int_equal(b.n, 2);
+	assert_int_equal(b.items[0].addr, second);
+	assert_int_equal(b.items[0].size, 96);
+	assert_int_equal(b.items[0].n_pcs, 1);
+	assert_int_equal(b.items[1].addr, first);
+	assert_memory_equal(b.pcs + b.items[1].first_pc, pcs, sizeof(pcs));
+	check_counts(&b.items[0], some_counts);
+	check_counts(&b.items[1], some_counts);
+	assert_int_equal(bucket_allocs(&b.items[0]), 9);
+	assert_int_equal(b.n_torn, 0);
+	/* a record at the head, one behind it, and what a chunk holds: all in one window */
+	assert_int_equal(image.memory.n_calls, 1);
+}
+
+static void test_layouts(void **state)
+{
+	(void)state;
+	check_layout(true);
+	check_layout(false);
+}
+
+/* The narrow form may end where its mapping ends. */
+static void test_narrow_at_the_end(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t addr = CHUNK + CHUNK_BYTES - heapimage_bucket_bytes(false, 2);
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_bucket(&image, addr, 0, false, pcs, 2, 16, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, addr, 0), 0);
+	assert_int_equal(b.layout, BUCKETS_LAYOUT_NARROW);
+	check_counts(&b.items[0], some_counts);
+}
+
+/* A chunk need not begin where a window does, and there may be nothing before and behind it. */
+static void test_holes(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	const uint64_t chunks[] = {CHUNK + 0x3000, CHUNK + 0x18000, CHUNK - 0x7000};
+	uint64_t older = 0;
+
+	(void)state;
+	heapimage_init(&image);
+	for (size_t i = 0; i < array_size(chunks); i++) {
+		uint64_t last = chunks[i] + 0x4000 - heapimage_bucket_bytes(true, 4);
+
+		heapimage_map(&image, chunks[i], 0x4000);
+		heapimage_bucket(&image, chunks[i], older, true, pcs, 4, 48, some_counts);
+		heapimage_bucket(&image, last, chunks[i], true, pcs, 4, 48, some_counts);
+		older = last;
+	}
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
+	assert_int_equal(b.n, 2 * array_size(chunks));
+	for (size_t i = 0; i < b.n; i++)
+		check_counts(&b.items[i], some_counts);
+}
+
+/* Nothing has been counted, so nothing tells the layout: the version decides, if there is one. */
+static void test_layout_by_version(void **state)
+{
+	static const struct {
+		unsigned int minor;
+		int outcome;
+		enum buckets_layout layout;
+	} rows[] = {
+		{0, BUCKETS_UNKNOWN_LAYOUT, BUCKETS_LAYOUT_UNKNOWN},
+		{16, 0, BUCKETS_LAYOUT_WIDE},
+		{26, 0, BUCKETS_LAYOUT_WIDE},
+		{27, 0, BUCKETS_LAYOUT_NARROW},
+		{28, 0, BUCKETS_LAYOUT_NARROW},
+	};
+	const heapimage_counts none = {{0}};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(heapimage_deinit) struct heapimage image;
+		_cleanup_(buckets_deinit) struct buckets b;
+
+		heapimage_init(&image);
+		heapimage_map(&image, CHUNK, CHUNK_BYTES);
+		heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, none);
+		buckets_init(&b, MAX_BYTES);
+		assert_int_equal(buckets_update(&b, &image.memory, CHUNK, rows[i].minor),
+				 rows[i].outcome);
+		assert_int_equal(b.layout, rows[i].layout);
+	}
+}
+
+static void test_new_in_front(void **state)
+{
+	const heapimage_counts more = {{6, 2}, {1, 0}, {0, 1}, {3, 0}};
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t first = CHUNK, second = CHUNK + 0x1000, counters;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	counters = heapimage_bucket(&image, first, 0, true, pcs, 4, 48, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, first, 0), 0);
+
+	heapimage_bucket(&image, second, first, true, pcs, 2, 48, some_counts);
+	heapimage_counters(&image, counters, true, 48, more);
+	buckets_begin(&b);
+	assert_int_equal(buckets_update(&b, &image.memory, second, 0), 0);
+	assert_int_equal(b.n, 2);
+	assert_int_equal(b.items[0].addr, first);
+	check_counts(&b.items[0], some_counts); /* a known one is not read by an update */
+	assert_int_equal(buckets_refresh(&b, &image.memory, 1), 0);
+	check_counts(&b.items[0], more);
+	assert_int_equal(b.items[0].before, 9);
+	assert_int_equal(b.items[1].before, 0);
+	buckets_begin(&b);
+	assert_int_equal(b.items[0].before, 10);
+	assert_int_equal(b.items[1].before, 9);
+	/* nothing new costs nothing */
+	image.memory.n_calls = 0;
+	assert_int_equal(buckets_update(&b, &image.memory, second, 0), 0);
+	assert_int_equal(image.memory.n_calls, 0);
+}
+
+/* ---------------------------------------------------------------- caught while changing */
+
+static uint64_t torn_addr;
+static const heapimage_counts later = {{8, 2}, {0, 0}, {0, 1}, {3, 0}};
+
+static void mend(struct heapimage *image, uint64_t n)
+{
+	if (n == 2)
+		heapimage_counters(image, torn_addr, true, 48, later);
+}
+
+static void test_torn(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	torn_addr = heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, CHUNK, 0), 0);
+
+	/* allocs are written, their bytes are not yet */
+	heapimage_u64(&image, torn_addr, 6);
+	image.memory.n_calls = 0;
+	image.on_read = mend;
+	assert_int_equal(buckets_refresh(&b, &image.memory, 1), 0);
+	check_counts(&b.items[0], later);
+	assert_int_equal(b.n_torn, 1);
+
+	/* one that stays so keeps what it had, and so does one that has become smaller */
+	image.on_read = NULL;
+	heapimage_u64(&image, torn_addr, 100);
+	assert_int_equal(buckets_refresh(&b, &image.memory, 1), 0);
+	check_counts(&b.items[0], later);
+	heapimage_counters(&image, torn_addr, true, 48, (const heapimage_counts){{1, 0}});
+	assert_int_equal(buckets_refresh(&b, &image.memory, 1), 0);
+	check_counts(&b.items[0], later);
+	assert_true(b.n_torn > 2);
+}
+
+/* ---------------------------------------------------------------- hostile images */
+
+struct hostile_row {
+	const char *name;
+	size_t word; /* of the second record of the list, counted from its start */
+	uint64_t value;
+	int outcome;
+};
+
+static const struct hostile_row hostile_rows[] = {
+	{"nothing wrong", 0, 0, 0},
+	{"hash chain not aligned", 0, 1, BUCKETS_MALFORMED},
+	{"list leads nowhere", 1, 0xdead0000, BUCKETS_MALFORMED},
+	{"list leads to the last page", 1, UINT64_MAX - 7, BUCKETS_MALFORMED},
+	{"list not aligned", 1, CHUNK + 4, BUCKETS_MALFORMED},
+	{"a ring of one", 1, CHUNK + 0x1000, BUCKETS_MALFORMED},
+	{"a ring of two", 1, CHUNK + 0x2000, BUCKETS_MALFORMED},
+	{"a mutex record", 2, 3, BUCKETS_MALFORMED},
+	{"hash", 3, 42, BUCKETS_MALFORMED},
+	{"no size", 4, 0, BUCKETS_MALFORMED},
+	{"size", 4, 49, BUCKETS_MALFORMED},
+	{"huge size", 4, 1ull << 40, BUCKETS_MALFORMED},
+	{"no PCs", 5, 0, BUCKETS_MALFORMED},
+	{"one PC less", 5, 3, BUCKETS_MALFORMED},
+	{"one PC more than there may be", 5, 1027, BUCKETS_MALFORMED},
+	{"2^61 PCs", 5, 1ull << 61, BUCKETS_MALFORMED},
+	{"a PC", 6, 0x401001, BUCKETS_MALFORMED},
+};
+
+static void test_hostile(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(hostile_rows); i++) {
+		const struct hostile_row *row = &hostile_rows[i];
+		_cleanup_(heapimage_deinit) struct heapimage image;
+		_cleanup_(buckets_deinit) struct buckets b;
+
+		row_begin(row->name);
+		heapimage_init(&image);
+		heapimage_map(&image, CHUNK, CHUNK_BYTES);
+		heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
+		heapimage_bucket(&image, CHUNK + 0x1000, CHUNK, true, pcs, 4, 48, some_counts);
+		heapimage_bucket(&image, CHUNK + 0x2000, CHUNK + 0x1000, true, pcs, 4, 48,
+				 some_counts);
+		/* as a good layout is known, the walk itself meets what is wrong */
+		buckets_init(&b, MAX_BYTES);
+		b.layout = BUCKETS_LAYOUT_WIDE;
+		heapimage_u64(&image, CHUNK + 0x1000 + 8 * row->word, row->value);
+		assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x2000, 0),
+				 row->outcome);
+		assert_int_equal(b.n, row->outcome ? 0 : 3);
+		assert_int_equal(b.n_pcs, row->outcome ? 0 : 12);
+		assert_int_equal(b.head, row->outcome ? 0 : CHUNK + 0x2000);
+	}
+}
+
+/* Records that stand closer together than their counters are long cannot be what they look like. */
+static void test_overlap(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t second = CHUNK + heapimage_bucket_bytes(false, 4);
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_bucket(&image, CHUNK, 0, false, pcs, 4, 48, some_counts);
+	heapimage_bucket(&image, second, CHUNK, false, pcs, 4, 48, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	b.layout = BUCKETS_LAYOUT_WIDE;
+	assert_int_equal(buckets_update(&b, &image.memory, second, 0), BUCKETS_UNKNOWN_LAYOUT);
+	assert_int_equal(b.n, 0);
+}
+
+/* Counters of which half look like one layout and half like the other. */
+static void test_undecided(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
+	heapimage_bucket(&image, CHUNK + 0x1000, CHUNK, false, pcs, 4, 48, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x1000, 26),
+			 BUCKETS_UNKNOWN_LAYOUT);
+}
+
+/* The list must still lead to what was known. */
+static void test_known_are_gone(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
+	heapimage_bucket(&image, CHUNK + 0x1000, 0, true, pcs, 4, 48, some_counts);
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, CHUNK, 0), 0);
+	assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x1000, 0), BUCKETS_MALFORMED);
+	assert_int_equal(b.n, 1);
+	assert_int_equal(b.head, CHUNK);
+}
+
+static uint64_t fill_chunk(struct heapimage *image)
+{
+	uint64_t older = 0, addr = CHUNK;
+
+	for (; addr + 0x100 <= CHUNK + CHUNK_BYTES; addr += 0x100) {
+		heapimage_bucket(image, addr, older, false, pcs, 4, 48, some_counts);
+		older = addr;
+	}
+	return older;
+}
+
+static void test_ceiling(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	uint64_t head;
+	size_t n = CHUNK_BYTES / 0x100;
+	size_t exact = n * (sizeof(struct bucket) + 4 * sizeof(uint64_t));
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	head = fill_chunk(&image);
+	for (size_t max = exact - 1; max <= exact; max++) {
+		_cleanup_(buckets_deinit) struct buckets b;
+
+		buckets_init(&b, max);
+		assert_int_equal(buckets_update(&b, &image.memory, head, 0),
+				 max == exact ? 0 : BUCKETS_TOO_LARGE);
+		assert_int_equal(b.n, max == exact ? n : 0);
+	}
+}
+
+/* A list that jumps so far that each record costs a window. */
+static void test_costly(void **state)
+{
+	enum { N = 60 };
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t older = 0;
+
+	(void)state;
+	heapimage_init(&image);
+	for (uint64_t i = 0; i < N; i++) {
+		uint64_t addr = CHUNK + i * MEMORY_WINDOW_BYTES * 2;
+
+		heapimage_map(&image, addr, MEMORY_WINDOW_BYTES);
+		heapimage_bucket(&image, addr, older, false, pcs, 4, 48, some_counts);
+		older = addr;
+	}
+	buckets_init(&b, (size_t)N * 500);
+	assert_int_equal(buckets_update(&b, &image.memory, older, 0), BUCKETS_TOO_LARGE);
+	buckets_deinit(&b);
+	buckets_init(&b, MAX_BYTES * 2);
+	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
+}
+
+static int update_all(void *ctx)
+{
+	struct heapimage *image = ctx;
+	_cleanup_(buckets_deinit) struct buckets b;
+	int r;
+
+	buckets_init(&b, MAX_BYTES);
+	r = buckets_update(&b, &image->memory, CHUNK + CHUNK_BYTES - 0x100, 0);
+	return r ? r : buckets_refresh(&b, &image->memory, b.n);
+}
+
+static void test_no_memory(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	fill_chunk(&image);
+	assert_true(allocfail_each(update_all, &image) > 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_narrow_at_the_end),
+		cmocka_unit_test(test_holes),
+		cmocka_unit_test(test_layout_by_version),
+		cmocka_unit_test(test_new_in_front),
+		cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_undecided),
+		cmocka_unit_test(test_known_are_gone),
+		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_costly),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
