@@ -267,7 +267,7 @@ $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $< \
-		-Wl,--start-group $(TEST_LIBS) -Wl,--end-group -lcmocka $(LIBS)
+		-Wl,--start-group $(TEST_LIBS) -liberty -Wl,--end-group -lcmocka $(LIBS)
 
 $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.o $(TEST_LIBS)
 	$(call say,LINK,$@)
