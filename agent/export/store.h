@@ -36,18 +36,19 @@ enum store_outcome {
 	STORE_READ_ONLY, /* EROFS, EACCES, EPERM */
 	STORE_TOO_LARGE, /* larger than the whole store may be, or than STORE_PROFILE_SIZE_MAX */
 	STORE_FOLDERS,	 /* STORE_FOLDERS_MAX label sets are there */
+	STORE_FAILED,	 /* any other error of the file system, or no memory */
 	STORE_GONE,	 /* reading: no such profile, or its file was taken away */
-	STORE_FAILED,	 /* any other error of the file system */
+	STORE_BUSY,	 /* opening: another podprof has this store */
 	STORE_OUTCOME_MAX,
 };
 
 struct store_opts {
-	const char *dir; /* made if it is not there; its parent must be */
+	const char *dir; /* made if it is not there, with its parents */
 	uint64_t max_bytes;
 	uint64_t max_age_ns;
 };
 
-/* One label set. */
+/* One label set, while it has profiles. */
 struct store_folder {
 	const char *name; /* in the store's directory: letters, digits, '.', '_', '-' only */
 	struct labels labels;
@@ -60,18 +61,20 @@ struct store_profile {
 	enum profile_kind kind;
 	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
-	uint64_t bytes;
+	uint64_t bytes; /* of disk: the size, rounded up to whole blocks */
 };
 
-/* 0; STORE_READ_ONLY or STORE_FAILED if the directory cannot be made or read; -ENOMEM. A directory
- * that can be read but not written opens; its puts fail. */
+/* 0; STORE_READ_ONLY, STORE_DISK_FULL or STORE_FAILED if the directory cannot be made or read, and
+ * then errno says why; STORE_BUSY; -ENOMEM. A directory that can be read but not written opens; its
+ * puts fail. */
 int store_open(const struct store_opts *opts, struct store **ret);
 void store_free(struct store *s);
 
-/* Write profile->pprof and remove what is too old or too much. Borrows @profile. The outcome is
+/* Remove what is too old or too much, then write profile->pprof. Borrows @profile. The outcome is
  * counted here. 0, an outcome, -ENOMEM. */
 int store_put(struct store *s, const struct profile *profile);
-/* Remove what is older than max_age at @now_ns (wall clock), and above max_bytes. */
+/* Remove what is older than max_age at @now_ns (wall clock), and above max_bytes: for a timer, so
+ * that old profiles go when no new ones come. */
 void store_trim(struct store *s, uint64_t now_ns);
 
 /* Oldest first. What is returned is borrowed until the next call that is not const. */
@@ -82,9 +85,9 @@ const struct store_profile *store_find(const struct store *s, uint64_t id);
 /* Append the file's bytes. 0, STORE_GONE, STORE_FAILED, STORE_TOO_LARGE (of @ret), -ENOMEM. */
 int store_read(const struct store *s, uint64_t id, struct buf *ret);
 
-/* A metric_collect_fn: podprof_store_bytes, podprof_store_profiles_total by outcome,
- * podprof_store_removed_total by reason. */
-void store_collect(void *s, struct metric_sink *sink);
+/* A metric_collect_fn: podprof_store_bytes, podprof_store_files, podprof_store_profiles_total by
+ * outcome, podprof_store_removed_total by reason. */
+void store_collect(void *store, struct metric_sink *sink);
 
 const char *store_outcome_name(int outcome);
 

@@ -272,12 +272,13 @@ static int add_sample(struct adding *a, size_t i)
 
 static int keep_text(struct flame *f, const char *text, const char **ret)
 {
+	size_t n = strlen(text) + 1;
 	char *copy;
-	int r = arena_alloc(&f->arena, strlen(text) + 1, &copy);
+	int r = arena_alloc(&f->arena, n, &copy);
 
 	if (r)
 		return r < 0 ? r : FLAME_FULL;
-	memcpy(copy, text, strlen(text));
+	memcpy(copy, text, n);
 	*ret = copy;
 	return 0;
 }

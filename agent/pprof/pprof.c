@@ -520,7 +520,7 @@ int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 
 int pprof_comment(struct pprof *p, const char *comment)
 {
-	uint32_t number;
+	uint32_t number = 0;
 	size_t size;
 	int r;
 

@@ -340,8 +340,10 @@ static size_t compare_top(FILE *top, const struct flame_function *list, size_t n
 		if (end && (strcmp(end, " (inline)") == 0 || strcmp(end, " (partial-inline)") == 0))
 			*end = '\0';
 		got = find(list, n, name);
-		if (!got)
+		if (!got) {
 			fail_msg("go tool pprof has %s and we have not", name);
+			return 0;
+		}
 		/* a unit may follow the digits */
 		if (got->flat != strtoll(flat, &end, 10) || got->cum != strtoll(cum, &end, 10))
 			fail_msg("%s: %lld %lld, not %s %s", name, (long long)got->flat,

@@ -126,7 +126,8 @@ static void check_equal_stacks(const struct pprof_tables *a, const struct pprof_
 		assert_int_equal(x->n_locations, y->n_locations);
 		assert_int_equal(x->n_labels, y->n_labels);
 		if (x->n_locations)
-			assert_memory_equal(x->locations, y->locations, x->n_locations * 4);
+			assert_memory_equal(x->locations, y->locations,
+					    x->n_locations * sizeof(*x->locations));
 		if (x->n_labels)
 			assert_memory_equal(x->labels, y->labels, x->n_labels * sizeof(*x->labels));
 	}

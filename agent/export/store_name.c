@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/store_name.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/text.h"
+
+#define FILE_SUFFIX ".pb.gz"
+#define HASH_DIGITS 8
+
+/* FNV-1a with 64 bits: its start and its prime. */
+#define FNV_START 14695981039346656037ull
+#define FNV_PRIME 1099511628211ull
+
+/* With the NUL, so that "a", "bc" and "ab", "c" differ. */
+static uint64_t fnv(uint64_t hash, const char *s)
+{
+	do {
+		hash ^= (unsigned char)*s;
+		hash *= FNV_PRIME;
+	} while (*s++);
+	return hash;
+}
+
+/* Not hidden, not "..", and nothing a shell or a terminal would have an opinion of. */
+static bool safe_char(char c, bool first)
+{
+	return isascii(c) &&
+	       (isalnum((unsigned char)c) || c == '_' || c == '-' || (c == '.' && !first));
+}
+
+/* ---- folders */
+
+/* One more part behind @len characters; returns the new length. */
+static size_t add_part(char *name, size_t len, const char *part)
+{
+	size_t start;
+
+	if (len)
+		name[len++] = '_';
+	start = len;
+	for (; *part && len - start < STORE_NAME_PART_MAX; part++, len++)
+		name[len] = safe_char(*part, len == start) ? *part : (char)'_';
+	return len;
+}
+
+void store_name_folder(const struct labels *labels, uint32_t attempt, char ret[STORE_NAME_MAX])
+{
+	static const char *const parts[] = {"namespace", "service_name", "pod", "container"};
+	const char *last = "";
+	uint64_t hash = FNV_START;
+	size_t len = 0;
+
+	for (size_t i = 0; i < array_size(parts); i++) {
+		const char *value = labels_get(labels, parts[i]);
+
+		if (!value || strcmp(value, last) == 0)
+			continue;
+		len = add_part(ret, len, value);
+		last = value;
+	}
+	if (!len)
+		len = add_part(ret, len, "unnamed");
+	for (size_t i = 0; i < labels->n; i++)
+		hash = fnv(fnv(hash, labels->items[i].name), labels->items[i].value);
+	snprintf(ret + len, STORE_NAME_MAX - len, "-%08" PRIx32, (uint32_t)(hash >> 32) + attempt);
+}
+
+bool store_name_is_folder(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n <= HASH_DIGITS + 1 || n >= STORE_NAME_MAX || name[n - HASH_DIGITS - 1] != '-')
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!safe_char(name[i], i == 0))
+			return false;
+	return strspn(name + n - HASH_DIGITS, "0123456789abcdef") == HASH_DIGITS;
+}
+
+/* ---- files */
+
+void store_name_file(const struct store_name *name, char ret[STORE_NAME_MAX])
+{
+	time_t seconds = (time_t)(name->start_ns / NSEC_PER_SEC);
+	uint64_t start_ms = name->start_ns / NSEC_PER_MSEC % 1000;
+	uint64_t ms = name->duration_ns / NSEC_PER_MSEC;
+	char text[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm))
+		strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &tm);
+	snprintf(ret, STORE_NAME_MAX, "%s.%03" PRIu64 "Z_%" PRIu64 "%s_%s" FILE_SUFFIX, text,
+		 start_ms, ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
+		 profile_kind_name(name->kind));
+}
+
+/* Exactly @n digits. */
+static bool take_digits(struct text *t, size_t n, uint64_t *ret)
+{
+	struct text digits = {.p = t->p, .end = t->p + n};
+
+	if (text_len(t) < n || !text_only_u64(digits, 10, ret))
+		return false;
+	t->p += n;
+	return true;
+}
+
+static bool take_time(struct text *t, uint64_t *ret_ns)
+{
+	uint64_t year, month, day, hour, minute, second, ms;
+	struct tm tm = {0};
+	time_t seconds;
+
+	if (!take_digits(t, 4, &year) || !take_digits(t, 2, &month) || !take_digits(t, 2, &day) ||
+	    !text_char(t, 'T') || !take_digits(t, 2, &hour) || !take_digits(t, 2, &minute) ||
+	    !take_digits(t, 2, &second) || !text_char(t, '.') || !take_digits(t, 3, &ms) ||
+	    !text_char(t, 'Z'))
+		return false;
+	tm.tm_year = (int)year - 1900;
+	tm.tm_mon = (int)month - 1;
+	tm.tm_mday = (int)day;
+	tm.tm_hour = (int)hour;
+	tm.tm_min = (int)minute;
+	tm.tm_sec = (int)second;
+	seconds = timegm(&tm);
+	if (seconds < 0)
+		return false;
+	return !__builtin_mul_overflow((uint64_t)seconds, NSEC_PER_SEC, ret_ns) &&
+	       !__builtin_add_overflow(*ret_ns, ms * NSEC_PER_MSEC, ret_ns);
+}
+
+static bool take_duration(struct text *t, uint64_t *ret_ns)
+{
+	uint64_t value;
+
+	if (!text_u64(t, 10, &value))
+		return false;
+	return !__builtin_mul_overflow(value, text_prefix(t, "ms") ? NSEC_PER_MSEC : NSEC_PER_SEC,
+				       ret_ns);
+}
+
+static bool take_kind(struct text *t, enum profile_kind *ret)
+{
+	for (int kind = 0; kind < PROFILE_KIND_MAX; kind++) {
+		if (text_is(t, profile_kind_name((enum profile_kind)kind))) {
+			*ret = (enum profile_kind)kind;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool store_name_parse(const char *file, struct store_name *ret)
+{
+	struct text t = text_of(file);
+	char again[STORE_NAME_MAX];
+	struct store_name name;
+
+	if (!text_suffix(&t, FILE_SUFFIX) || !take_time(&t, &name.start_ns) ||
+	    !text_char(&t, '_') || !take_duration(&t, &name.duration_ns))
+		return false;
+	if (!text_prefix(&t, "s_") && !text_prefix(&t, "_"))
+		return false;
+	if (!take_kind(&t, &name.kind))
+		return false;
+	/* "61st of Brumaire", leading zeroes, a missing unit: it must be our own spelling */
+	store_name_file(&name, again);
+	if (strcmp(again, file) != 0)
+		return false;
+	*ret = name;
+	return true;
+}
+
+uint64_t store_name_id(const char *folder, const char *file)
+{
+	uint64_t hash = fnv(fnv(FNV_START, folder), file);
+
+	return hash ? hash : 1;
+}

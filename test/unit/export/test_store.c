@@ -1,0 +1,567 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "export/store.h"
+#include "support/allocfail.h"
+
+#define MINUTE_NS (60 * NSEC_PER_SEC)
+
+DEFINE_CLEANUP(struct store *, store_freep, store_free);
+
+/* A directory of its own for each test. */
+struct fixture {
+	char dir[64];
+	char store[128];
+	struct store_opts opts;
+	uint64_t now_ns; /* whole milliseconds */
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	strcpy(f->dir, "/tmp/test_store.XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	snprintf(f->store, sizeof(f->store), "%s/deep/store", f->dir);
+	f->opts = (struct store_opts){
+		.dir = f->store, .max_bytes = 1u << 20, .max_age_ns = 60 * MINUTE_NS};
+	f->now_ns = nsec_wall() / NSEC_PER_MSEC * NSEC_PER_MSEC;
+	*state = f;
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(nftw(f->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	free(f);
+	return 0;
+}
+
+static struct store *open_store(const struct fixture *f)
+{
+	struct store *s = NULL;
+
+	assert_int_equal(store_open(&f->opts, &s), 0);
+	return s;
+}
+
+/* A profile of @n bytes that started @age ago. */
+static int put(struct store *s, const struct fixture *f, const char *service, uint64_t age_ns,
+	       size_t n)
+{
+	struct profile p = {
+		.kind = PROFILE_CPU,
+		.start_ns = f->now_ns - age_ns,
+		.duration_ns = MINUTE_NS,
+		.pprof_len = n,
+	};
+	int r;
+
+	p.pprof = malloc(n + 1);
+	for (size_t i = 0; i < n; i++)
+		p.pprof[i] = (char)(i * 7);
+	assert_int_equal(labels_set(&p.labels, "service_name", service), 0);
+	assert_int_equal(labels_set(&p.labels, "node", "n1"), 0);
+	r = store_put(s, &p);
+	labels_deinit(&p.labels);
+	free(p.pprof);
+	return r;
+}
+
+/* ---- counting by metrics */
+
+struct counter {
+	struct metric_sink sink;
+	const char *want_family, *want_label;
+	bool in_family;
+	uint64_t value;
+};
+
+static void count_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct counter *c = (struct counter *)sink;
+
+	c->in_family = strcmp(family->name, c->want_family) == 0;
+}
+
+static void count_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct counter *c = (struct counter *)sink;
+
+	if (c->in_family && (!c->want_label || (value->n_labels && strcmp(value->labels[0].value,
+									  c->want_label) == 0)))
+		c->value = value->u;
+}
+
+static uint64_t metric(struct store *s, const char *family, const char *label)
+{
+	struct counter c = {.sink = {count_family, count_value},
+			    .want_family = family,
+			    .want_label = label,
+			    .value = UINT64_MAX};
+
+	store_collect(s, &c.sink);
+	assert_true(c.value != UINT64_MAX);
+	return c.value;
+}
+
+/* ---- tests */
+
+static void check_contents(const struct store *s, uint64_t id, size_t n)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(STORE_PROFILE_SIZE_MAX);
+
+	assert_int_equal(store_read(s, id, &b), 0);
+	assert_int_equal(b.len, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(b.data[i], (char)(i * 7));
+}
+
+static void test_put_and_read(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+	const struct store_profile *p;
+	char path[512];
+	struct stat st;
+
+	assert_int_equal(store_n_profiles(s), 0);
+	assert_int_equal(put(s, f, "checkout", MINUTE_NS, 5000), STORE_OK);
+	assert_int_equal(put(s, f, "cart", 0, 10), STORE_OK);
+	assert_int_equal(put(s, f, "checkout", 2 * MINUTE_NS, 70000), STORE_OK);
+	assert_int_equal(store_n_profiles(s), 3);
+	p = store_at(s, 0);
+	assert_int_equal(p->start_ns, f->now_ns - 2 * MINUTE_NS);
+	assert_int_equal(p->duration_ns, MINUTE_NS);
+	assert_int_equal(p->kind, PROFILE_CPU);
+	assert_int_equal(p->bytes, 73728);
+	assert_string_equal(labels_get(&p->folder->labels, "service_name"), "checkout");
+	assert_string_equal(labels_get(&p->folder->labels, "node"), "n1");
+	assert_int_equal(p->folder->n_profiles, 2);
+	assert_ptr_equal(store_at(s, 1)->folder, p->folder);
+	assert_ptr_equal(store_find(s, p->id), p);
+	check_contents(s, p->id, 70000);
+	check_contents(s, store_at(s, 1)->id, 5000);
+	check_contents(s, store_at(s, 2)->id, 10);
+	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 73728 + 8192 + 4096);
+	assert_int_equal(metric(s, "podprof_store_files", NULL), 3);
+	assert_int_equal(metric(s, "podprof_store_profiles", "stored"), 3);
+	snprintf(path, sizeof(path), "%s/%s/labels.json", f->store, p->folder->name);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+}
+
+static void test_unknown_id(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
+
+	assert_int_equal(put(s, f, "a", 0, 101), 0);
+	assert_null(store_find(s, 0));
+	assert_int_equal(store_read(s, store_at(s, 0)->id + 1, &b), STORE_GONE);
+	assert_int_equal(store_read(s, store_at(s, 0)->id, &b), STORE_TOO_LARGE);
+}
+
+static void test_same_window_twice(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+	uint64_t id;
+
+	assert_int_equal(put(s, f, "a", 0, 9000), 0);
+	id = store_at(s, 0)->id;
+	assert_int_equal(put(s, f, "a", 0, 100), 0);
+	assert_int_equal(store_n_profiles(s), 1);
+	assert_int_equal(store_at(s, 0)->id, id);
+	assert_int_equal(store_at(s, 0)->folder->n_profiles, 1);
+	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 4096);
+	check_contents(s, id, 100);
+}
+
+static void test_restart(void **state)
+{
+	const struct fixture *f = *state;
+	struct store *s = open_store(f);
+	uint64_t ids[3];
+
+	assert_int_equal(put(s, f, "b", 2 * MINUTE_NS, 1000), 0);
+	assert_int_equal(put(s, f, "a\xff/..\n\"", MINUTE_NS, 2000), 0);
+	assert_int_equal(put(s, f, "b", 0, 3000), 0);
+	for (size_t i = 0; i < 3; i++)
+		ids[i] = store_at(s, i)->id;
+	store_free(s);
+	s = open_store(f);
+	assert_int_equal(store_n_profiles(s), 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(store_at(s, i)->id, ids[i]);
+		assert_int_equal(store_at(s, i)->start_ns, f->now_ns - (2 - i) * MINUTE_NS);
+		check_contents(s, ids[i], (i + 1) * 1000);
+	}
+	assert_string_equal(labels_get(&store_at(s, 1)->folder->labels, "service_name"),
+			    "a?/..\n\"");
+	assert_int_equal(store_at(s, 0)->folder->labels.n, 2);
+	/* the same labels are the same folder */
+	assert_int_equal(put(s, f, "b", 3 * MINUTE_NS, 1), 0);
+	assert_ptr_equal(store_at(s, 0)->folder, store_at(s, 1)->folder);
+	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 4 * 4096);
+	store_free(s);
+}
+
+static int n_seen;
+
+static int count_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)path;
+	(void)at;
+	n_seen += kind == FTW_F || (kind == FTW_DP && st->st_nlink > 2);
+	return 0;
+}
+
+/* Everything on disk is where it belongs, whatever containers are called. */
+static void test_hostile_names(void **state)
+{
+	static const char *const names[] = {"../../../x", "/etc/passwd", "..",	".", ".x",
+					    "a\nb",	  "\x1b[2J",	 "-rf", " ", "con"};
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+
+	for (size_t i = 0; i < array_size(names); i++) {
+		row_begin(names[i]);
+		assert_int_equal(put(s, f, names[i], 0, 10), 0);
+	}
+	n_seen = 0;
+	assert_int_equal(nftw(f->store, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(n_seen, 1 + 2 * array_size(names));
+	n_seen = 0;
+	assert_int_equal(nftw(f->dir, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(n_seen, 3 + 2 * array_size(names));
+}
+
+/* These two have the same 32 bits of hash behind the same name. */
+static void test_hash_taken(void **state)
+{
+	const struct fixture *f = *state;
+	struct store *s = open_store(f);
+	struct profile p = {.start_ns = f->now_ns, .pprof = (char *)"x", .pprof_len = 1};
+
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(labels_set(&p.labels, "container", "app"), 0);
+		assert_int_equal(labels_set(&p.labels, "x", "820707"), 0);
+		assert_int_equal(store_put(s, &p), 0);
+		assert_int_equal(labels_set(&p.labels, "x", "3058524"), 0);
+		assert_int_equal(store_put(s, &p), 0);
+		assert_int_equal(store_n_profiles(s), 2);
+		assert_string_equal(store_at(s, 0)->folder->name + 4 + 7, "5");
+		assert_string_not_equal(labels_get(&store_at(s, 0)->folder->labels, "x"),
+					labels_get(&store_at(s, 1)->folder->labels, "x"));
+		store_free(s);
+		s = open_store(f);
+	}
+	labels_deinit(&p.labels);
+	store_free(s);
+}
+
+static void test_trim_by_bytes(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = NULL;
+
+	f->opts.max_bytes = 10 * 4096 + 100;
+	s = open_store(f);
+	for (uint64_t i = 0; i < 10; i++)
+		assert_int_equal(put(s, f, i < 2 ? "old" : "new", (20 - i) * MINUTE_NS, 4096), 0);
+	assert_int_equal(store_n_profiles(s), 10);
+	assert_int_equal(put(s, f, "new", 0, 4097), 0); /* two blocks */
+	assert_int_equal(store_n_profiles(s), 9);
+	assert_int_equal(store_at(s, 0)->start_ns, f->now_ns - 18 * MINUTE_NS);
+	assert_int_equal(metric(s, "podprof_store_removed", "bytes"), 2);
+	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 40960);
+	/* the old folder is gone with its last profile: one folder is left in the store's */
+	n_seen = 0;
+	assert_int_equal(nftw(f->store, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(n_seen, 1 + 1 + 9);
+	assert_int_equal(put(s, f, "new", 0, (size_t)11 * 4096), STORE_TOO_LARGE);
+	assert_int_equal(store_n_profiles(s), 9);
+	assert_int_equal(metric(s, "podprof_store_profiles", "too_large"), 1);
+}
+
+static void test_trim_by_age(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+
+	assert_int_equal(put(s, f, "a", 61 * MINUTE_NS, 10), 0);
+	assert_int_equal(put(s, f, "b", 50 * MINUTE_NS, 10), 0);
+	assert_int_equal(store_n_profiles(s), 1);
+	assert_int_equal(metric(s, "podprof_store_removed", "age"), 1);
+	store_trim(s, f->now_ns + 10 * MINUTE_NS);
+	assert_int_equal(store_n_profiles(s), 1);
+	store_trim(s, f->now_ns + 10 * MINUTE_NS + NSEC_PER_SEC);
+	assert_int_equal(store_n_profiles(s), 0);
+	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 0);
+	n_seen = 0;
+	assert_int_equal(nftw(f->store, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(n_seen, 0);
+	/* and at the start, when the store was closed meanwhile */
+	assert_int_equal(put(s, f, "b", 50 * MINUTE_NS, 10), 0);
+	store_free(s);
+	f->opts.max_age_ns = 40 * MINUTE_NS;
+	s = open_store(f);
+	assert_int_equal(store_n_profiles(s), 0);
+}
+
+static void make_file(const char *folder, const char *name, size_t n)
+{
+	char path[1024];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	for (size_t i = 0; i < n; i++)
+		fputc('x', file);
+	fclose(file);
+}
+
+static bool exists(const char *folder, const char *name)
+{
+	char path[1024];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Somebody else's files stay, what a crash left goes. */
+static void test_scan(void **state)
+{
+	static const char good[] = "20990101T000000.000Z_60s_cpu.pb.gz";
+	static const char empty[] = "20990101T000001.000Z_60s_cpu.pb.gz";
+	static const char link[] = "20990101T000002.000Z_60s_cpu.pb.gz";
+	static const char pipe[] = "20990101T000003.000Z_60s_cpu.pb.gz";
+	const struct fixture *f = *state;
+	struct store *s = open_store(f);
+	char folder[512], path[1024];
+
+	store_free(s);
+	snprintf(folder, sizeof(folder), "%s/web-0123abcd", f->store);
+	assert_int_equal(mkdir(folder, 0700), 0);
+	make_file(folder, good, 10);
+	make_file(folder, empty, 0);
+	make_file(folder, "notes.txt", 10);
+	make_file(folder, ".new-labels.json", 10);
+	make_file(folder, "labels.json", 10); /* no JSON */
+	make_file(f->store, "README", 10);
+	snprintf(path, sizeof(path), "%s/%s", folder, link);
+	assert_int_equal(symlink("/etc/passwd", path), 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, pipe);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	snprintf(path, sizeof(path), "%s/linked-0123abcd", f->store);
+	assert_int_equal(symlink(folder, path), 0);
+	snprintf(path, sizeof(path), "%s/other", f->store);
+	assert_int_equal(mkdir(path, 0700), 0);
+
+	s = open_store(f);
+	assert_int_equal(store_n_profiles(s), 1);
+	assert_int_equal(store_at(s, 0)->bytes, 4096);
+	assert_string_equal(labels_get(&store_at(s, 0)->folder->labels, "service_name"),
+			    "web-0123abcd");
+	assert_false(exists(folder, empty));
+	assert_false(exists(folder, ".new-labels.json"));
+	assert_true(exists(folder, good));
+	assert_true(exists(folder, link));
+	assert_true(exists(folder, pipe));
+	assert_true(exists(folder, "notes.txt"));
+	assert_true(exists(f->store, "README"));
+	assert_true(exists(f->store, "other"));
+	store_free(s);
+}
+
+/* What was there when the store was opened is not there any more, or something else is. */
+static void test_changed_under_us(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
+	const struct store_profile *p;
+	char folder[512], elsewhere[128], command[2048];
+
+	assert_int_equal(put(s, f, "a", 0, 10), 0);
+	p = store_at(s, 0);
+	snprintf(folder, sizeof(folder), "%s/%s", f->store, p->folder->name);
+
+	snprintf(command, sizeof(command), "cd %s && rm *.pb.gz", folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_read(s, p->id, &b), STORE_GONE);
+	snprintf(command, sizeof(command),
+		 "cd %s && mkfifo $(date -u -d @%llu.%03llu +%%Y%%m%%dT"
+		 "%%H%%M%%S.%%3NZ)_60s_cpu.pb.gz",
+		 folder, (unsigned long long)(p->start_ns / NSEC_PER_SEC),
+		 (unsigned long long)(p->start_ns / NSEC_PER_MSEC % 1000));
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_read(s, p->id, &b), STORE_FAILED);
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_read(s, p->id, &b), STORE_GONE);
+	assert_int_equal(put(s, f, "a", MINUTE_NS, 10), 0); /* the folder is made again */
+	assert_true(exists(folder, "labels.json"));
+
+	snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->dir);
+	snprintf(command, sizeof(command), "rm -r %s && mkdir %s && ln -s %s %s", folder, elsewhere,
+		 elsewhere, folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(put(s, f, "a", 2 * MINUTE_NS, 10), STORE_FAILED);
+	assert_false(exists(elsewhere, "labels.json"));
+	assert_int_equal(b.len, 0);
+}
+
+static void test_busy(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = open_store(f);
+	struct store *second = NULL;
+
+	assert_int_equal(store_open(&f->opts, &second), STORE_BUSY);
+	assert_null(second);
+}
+
+static void test_cannot_open(void **state)
+{
+	static const char *const dirs[] = {"", "/proc/none/store", "/dev/null/store", "/dev/null"};
+	struct fixture *f = *state;
+	struct store *s = NULL;
+
+	for (size_t i = 0; i < array_size(dirs); i++) {
+		row_begin(dirs[i]);
+		f->opts.dir = dirs[i];
+		assert_in_range(store_open(&f->opts, &s), 1, STORE_OUTCOME_MAX - 1);
+		assert_null(s);
+	}
+}
+
+/* A file system of @size bytes in our own mount namespace, which goes with the process. */
+static void mount_small(const struct fixture *f, const char *size)
+{
+	char options[64];
+
+	assert_int_equal(mkdir(f->store, 0700) && errno == ENOENT, 1);
+	snprintf(options, sizeof(options), "size=%s", size);
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("tmpfs", f->dir, "tmpfs", 0, options), 0);
+}
+
+static void test_full_disk(void **state)
+{
+	const struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = NULL;
+	size_t stored = 0, n;
+	uint64_t i;
+
+	mount_small(f, "256k");
+	s = open_store(f);
+	for (i = 0; i < 40; i++) {
+		int r = put(s, f, "a", (40 - i) * NSEC_PER_SEC, 20000);
+
+		if (r)
+			assert_int_equal(r, STORE_DISK_FULL);
+		else
+			stored++;
+	}
+	assert_in_range(stored, 8, 13);
+	assert_int_equal(metric(s, "podprof_store_profiles", "stored"), stored);
+	assert_int_equal(metric(s, "podprof_store_profiles", "disk_full"), 40 - stored);
+	assert_int_equal(put(s, f, "a new folder", 0, 20000), STORE_DISK_FULL);
+	/* no parts are left lying about: files, labels.json, and the folder in the store's */
+	n_seen = 0;
+	assert_int_equal(nftw(f->store, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	assert_int_equal(n_seen, stored + 2);
+	for (n = 0; n < stored; n++)
+		check_contents(s, store_at(s, n)->id, 20000);
+	/* room again */
+	store_trim(s, f->now_ns + 60 * MINUTE_NS - 35 * NSEC_PER_SEC);
+	assert_int_equal(put(s, f, "a new folder", 0, 20000), 0);
+	store_free(take_ptr(s));
+	assert_int_equal(umount(f->dir), 0);
+}
+
+static void test_read_only(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(store_freep) struct store *s = NULL;
+
+	mount_small(f, "1m");
+	s = open_store(f);
+	assert_int_equal(put(s, f, "a", 0, 1000), 0);
+	store_free(take_ptr(s));
+	assert_int_equal(mount(NULL, f->dir, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+	s = open_store(f);
+	assert_int_equal(store_n_profiles(s), 1);
+	check_contents(s, store_at(s, 0)->id, 1000);
+	assert_int_equal(put(s, f, "a", MINUTE_NS, 1000), STORE_READ_ONLY);
+	assert_int_equal(put(s, f, "b", MINUTE_NS, 1000), STORE_READ_ONLY);
+	assert_int_equal(metric(s, "podprof_store_profiles", "read_only"), 2);
+	assert_int_equal(store_n_profiles(s), 1);
+	store_free(take_ptr(s));
+	assert_int_equal(umount(f->dir), 0);
+}
+
+/* ---- memory */
+
+static int open_put_read(void *ctx)
+{
+	const struct fixture *f = ctx;
+	_cleanup_(store_freep) struct store *s = NULL;
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(100);
+	struct profile p = {.start_ns = f->now_ns, .pprof = (char *)"x", .pprof_len = 1};
+	struct label label = {(char *)"service_name", (char *)"a"};
+	int r = store_open(&f->opts, &s);
+
+	p.labels = (struct labels){.items = &label, .n = 1};
+	if (!r)
+		r = store_put(s, &p);
+	return r ? r : store_read(s, store_at(s, 0)->id, &b);
+}
+
+static void test_without_memory(void **state)
+{
+	/* jansson allocates inside its library, where nothing fails */
+	assert_in_range(allocfail_each(open_put_read, *state), 5, 100);
+	assert_in_range(allocfail_each(open_put_read, *state), 5, 100); /* with a folder there */
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_put_and_read),     TEST(test_unknown_id),    TEST(test_same_window_twice),
+		TEST(test_restart),	     TEST(test_hostile_names), TEST(test_hash_taken),
+		TEST(test_trim_by_bytes),    TEST(test_trim_by_age),   TEST(test_scan),
+		TEST(test_changed_under_us), TEST(test_busy),	       TEST(test_cannot_open),
+		TEST(test_full_disk),	     TEST(test_read_only),     TEST(test_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
