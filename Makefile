@@ -66,6 +66,8 @@ LIB_SRC := $(filter-out agent/main.c,$(AGENT_SRC))
 PROTO := $(sort $(wildcard proto/*.proto))
 GEN_SRC := $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
 GEN_HDR := $(GEN_SRC:.c=.h) $(B)/gen/version.h
+ASSETS := $(sort $(wildcard agent/server/assets/*.css agent/server/assets/*.js agent/server/assets/*.svg))
+GEN_SRC += $(B)/gen/assets.c
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OTHER := $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/other/%.bpf.o)
 ifneq ($(BPF_SRC),)
@@ -205,6 +207,11 @@ $(B)/gen/%.pb-c.c $(B)/gen/%.pb-c.h: proto/%.proto
 	$(call say,PROTOC,$<)
 	@mkdir -p $(@D)
 	$(Q)protoc-c --proto_path=proto --c_out=$(B)/gen $<
+
+$(B)/gen/assets.c: agent/server/assets/embed.sh $(ASSETS)
+	$(call say,EMBED,$@)
+	@mkdir -p $(@D)
+	$(Q)agent/server/assets/embed.sh $(ASSETS) > $@
 
 BPF_CFLAGS := -std=gnu11 -O2 -g -target bpf -mcpu=v2 -Wall -Wextra -Werror -Wno-unused-parameter \
 	-Ibpf

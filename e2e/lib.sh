@@ -109,7 +109,7 @@ agent_stop() {
 metric() {
 	local name=$1 part lines
 	shift
-	lines=$(curl -sf "http://$agent/metrics" | grep "^$name[{ ]" || true)
+	lines=$(curl -sf "http://$agent/metrics" | grep "^${name}[{ ]" || true)
 	for part in "$@"; do lines=$(grep -F "$part" <<<"$lines" || true); done
 	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
 }

@@ -57,6 +57,6 @@ void series_end_window(struct series_table *t, void (*fn)(void *ctx, struct seri
 /* NULL if the owner has none. */
 const struct series *series_find(const struct series_table *t, const char *owner);
 /* A metric_collect_fn. */
-void series_collect(void *t, struct metric_sink *sink);
+void series_collect(void *ctx, struct metric_sink *sink);
 
 #endif

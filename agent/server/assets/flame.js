@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame graph of an owner's page. The tree comes depth first as parallel arrays (see
+// agent/pprof/flame.h); names are foreign text and only ever become textContent.
+"use strict";
+
+(function () {
+	const section = document.getElementById("flame");
+	const ROW = 20; // pixels of a frame with its gap
+	const MIN_PX = 0.6; // narrower frames are not drawn
+	const TOP = 25; // functions in the list below the graph
+	const dark = matchMedia("(prefers-color-scheme: dark)");
+
+	const KINDS = {
+		cpu: [["cpu", "CPU time"], ["samples", "Samples"]],
+		go_heap: [["inuse_space", "In use, bytes"], ["inuse_objects", "In use, objects"],
+			["alloc_space", "Allocated, bytes"], ["alloc_objects", "Allocated, objects"]],
+	};
+	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
+		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];
+	const COLOURS = { go: [190, 45], kernel: [8, 62], native: [34, 78], unknown: [40, 6] };
+	const COLOUR_NAMES = { go: "Go", native: "native", kernel: "kernel", unknown: "no name" };
+
+	let tree = null; // as it came, with parent, end and x of each node added
+	let zoom = 0; // the node that fills the width
+	let frames = new Map(); // node to element, of what is drawn
+	let ui = {};
+	let wanted = new URLSearchParams(location.search);
+
+	function make(tag, text, attributes) {
+		const element = document.createElement(tag);
+		if (text !== undefined)
+			element.textContent = text;
+		for (const [name, value] of Object.entries(attributes || {}))
+			element.setAttribute(name, value);
+		return element;
+	}
+
+	// ---------------------------------------------------------- numbers
+
+	function show(value, unit) {
+		if (unit === "nanoseconds") {
+			if (value >= 60e9)
+				return (value / 60e9).toFixed(1) + " min";
+			return value >= 1e9 ? (value / 1e9).toFixed(2) + " s" : (value / 1e6).toFixed(1) + " ms";
+		}
+		if (unit === "bytes") {
+			const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+			let i = 0;
+			for (; value >= 1024 && i < units.length - 1; i++)
+				value /= 1024;
+			return value.toFixed(i ? 1 : 0) + " " + units[i];
+		}
+		return value.toLocaleString("en");
+	}
+
+	function percent(value) {
+		const total = tree.total || 1;
+		return (100 * value / total).toFixed(value === tree.total ? 0 : 2) + " %";
+	}
+
+	// ---------------------------------------------------------- the tree
+
+	// Where each node begins (in units of value), who its parent is, and where its subtree ends.
+	function prepare(data) {
+		const n = data.nodes.depth.length;
+		const path = []; // the open node of each depth
+		const used = new Float64Array(n); // of a node's width by the children so far
+
+		data.parent = new Int32Array(n).fill(-1);
+		data.end = new Int32Array(n).fill(n);
+		data.x = new Float64Array(n);
+		data.deepest = 0;
+		for (let i = 0; i < n; i++) {
+			const depth = data.nodes.depth[i];
+			while (path.length > depth)
+				data.end[path.pop()] = i;
+			if (depth > 0) {
+				const parent = path[depth - 1];
+				data.parent[i] = parent;
+				data.x[i] = data.x[parent] + used[parent];
+				used[parent] += data.nodes.value[i];
+			}
+			path.push(i);
+			data.deepest = Math.max(data.deepest, depth);
+		}
+		return data;
+	}
+
+	function nameOf(i) {
+		return i === 0 ? "all" : tree.names[tree.nodes.name[i]];
+	}
+
+	// What kind of code a name is. The tree may say so ("kinds", one for each name); else its form
+	// tells: Go's names have a package before a dot.
+	function kindOf(i) {
+		const kind = tree.kinds && tree.kinds[tree.nodes.name[i]];
+		if (kind && kind in COLOURS)
+			return kind;
+		const name = nameOf(i);
+		if (i === 0 || name === "(other)" || /\+0x[0-9a-f]+$/.test(name))
+			return "unknown";
+		if (/^[\w.\-~%/]*\w\.[\w(*\[]/.test(name) && !name.includes("::"))
+			return "go";
+		return "native";
+	}
+
+	// Names of one package or prefix get about the same hue, each its own lightness.
+	function colour(i) {
+		const [hue, saturation] = COLOURS[kindOf(i)];
+		const name = nameOf(i);
+		let hash = 0;
+		for (let at = 0; at < name.length; at++)
+			hash = (hash * 31 + name.charCodeAt(at)) >>> 0;
+		const light = (dark.matches ? 58 : 70) + hash % 12;
+		return "hsl(" + (hue + (hash >>> 8) % 24 - 12) + " " + saturation + "% " + light + "%)";
+	}
+
+	// ---------------------------------------------------------- drawing
+
+	function isAbove(i) {
+		return i < zoom && tree.end[i] > zoom;
+	}
+
+	// Nodes that can be seen: those above the zoomed one at full width, those below it to scale.
+	function visible() {
+		const width = ui.graph.clientWidth;
+		const from = tree.x[zoom], scale = width / (tree.nodes.value[zoom] || 1);
+		const seen = [];
+
+		for (let i = zoom; i >= 0; i = tree.parent[i])
+			if (i !== zoom)
+				seen.push([i, 0, width]);
+		for (let i = zoom; i < tree.end[zoom];) {
+			const w = tree.nodes.value[i] * scale;
+			if (w < MIN_PX) {
+				i = tree.end[i];
+				continue;
+			}
+			seen.push([i, (tree.x[i] - from) * scale, w]);
+			i++;
+		}
+		return seen.sort((a, b) => a[0] - b[0]);
+	}
+
+	function drawFrame(i, x, w, rows) {
+		const frame = make("button", w > 24 ? nameOf(i) : "", { type: "button", tabindex: "-1" });
+		const row = tree.nodes.depth[i];
+
+		frame.className = "frame" + (w > 24 ? "" : " thin") + (isAbove(i) ? " above" : "");
+		frame.style.left = x + "px";
+		frame.style.width = Math.max(w - 1, MIN_PX) + "px";
+		frame.style.top = (ui.flip ? rows - 1 - row : row) * ROW + "px";
+		frame.style.backgroundColor = colour(i);
+		frame.dataset.node = i;
+		frame.setAttribute("aria-label", describe(i));
+		return frame;
+	}
+
+	function draw(focus) {
+		const seen = visible();
+		const rows = 1 + seen.reduce((most, [i]) => Math.max(most, tree.nodes.depth[i]), 0);
+		const all = make("div");
+
+		frames = new Map();
+		all.style.height = rows * ROW + "px";
+		for (const [i, x, w] of seen) {
+			const frame = drawFrame(i, x, w, rows);
+			frames.set(i, frame);
+			all.append(frame);
+		}
+		ui.graph.replaceChildren(all);
+		if (ui.flip)
+			ui.graph.scrollTop = ui.graph.scrollHeight;
+		mark();
+		reach(frames.has(focus) ? focus : zoom, focus !== undefined);
+		ui.reset.disabled = zoom === 0;
+	}
+
+	// ---------------------------------------------------------- what one looks at
+
+	function describe(i) {
+		const value = tree.nodes.value[i], self = tree.nodes.self[i];
+		return nameOf(i) + " — total " + show(value, tree.unit) + " (" + percent(value) + "), self " +
+			show(self, tree.unit) + " (" + percent(self) + ")";
+	}
+
+	function tell(i) {
+		ui.about.textContent = describe(i);
+	}
+
+	// One frame at a time is in the tab order; arrows move on from it.
+	function reach(i, focus) {
+		for (const frame of ui.graph.querySelectorAll("[tabindex='0']"))
+			frame.tabIndex = -1;
+		const frame = frames.get(i);
+		if (!frame)
+			return;
+		frame.tabIndex = 0;
+		if (focus)
+			frame.focus();
+		tell(i);
+	}
+
+	function zoomTo(i) {
+		zoom = i;
+		draw(i);
+	}
+
+	function sibling(i, step) {
+		const order = Array.from(frames.keys()).filter((other) => tree.parent[other] === tree.parent[i]);
+		return order[order.indexOf(i) + step];
+	}
+
+	function firstChild(i) {
+		for (const other of frames.keys())
+			if (tree.parent[other] === i)
+				return other;
+		return undefined;
+	}
+
+	function onKey(event) {
+		const at = event.target.dataset.node;
+		if (at === undefined)
+			return;
+		const i = Number(at);
+		const inward = ui.flip ? "ArrowUp" : "ArrowDown", outward = ui.flip ? "ArrowDown" : "ArrowUp";
+		const to = {
+			[inward]: () => firstChild(i),
+			[outward]: () => tree.parent[i],
+			ArrowLeft: () => sibling(i, -1),
+			ArrowRight: () => sibling(i, 1),
+		}[event.key];
+
+		if (event.key === "Escape")
+			zoomTo(0);
+		else if (to && frames.has(to()))
+			reach(to(), true);
+		else if (!to)
+			return;
+		event.preventDefault();
+	}
+
+	// ---------------------------------------------------------- search
+
+	// Marks what matches, and says how much of the whole lies below it (nested ones count once).
+	function mark() {
+		const words = ui.search.value.trim().toLowerCase();
+		let sum = 0, end = 0;
+
+		ui.graph.classList.toggle("searching", words !== "");
+		for (const [i, frame] of frames)
+			frame.classList.toggle("found", words !== "" && nameOf(i).toLowerCase().includes(words));
+		ui.found.textContent = "";
+		if (!words)
+			return;
+		for (let i = 1; i < tree.end.length; i++) {
+			if (i < end || !nameOf(i).toLowerCase().includes(words))
+				continue;
+			sum += tree.nodes.value[i];
+			end = tree.end[i];
+		}
+		ui.found.textContent = percent(sum) + " found";
+	}
+
+	// ---------------------------------------------------------- the largest functions
+
+	// By name: what it used itself, and all below it, where recursion counts once.
+	function functions() {
+		const flat = new Map(), cum = new Map();
+		const open = new Map(); // name to where the outermost call of it ends
+
+		for (let i = 1; i < tree.end.length; i++) {
+			const name = tree.nodes.name[i];
+			flat.set(name, (flat.get(name) || 0) + tree.nodes.self[i]);
+			if (i < (open.get(name) || 0))
+				continue;
+			open.set(name, tree.end[i]);
+			cum.set(name, (cum.get(name) || 0) + tree.nodes.value[i]);
+		}
+		return Array.from(cum, ([name, total]) => ({ name: tree.names[name], total, self: flat.get(name) }))
+			.sort((a, b) => b.self - a.self || b.total - a.total).slice(0, TOP);
+	}
+
+	function listFunctions() {
+		const body = make("tbody");
+		for (const { name, self, total } of functions()) {
+			const row = make("tr");
+			const button = make("button", "find", { type: "button", "aria-label": "find " + name });
+			button.addEventListener("click", function () {
+				ui.search.value = name;
+				mark();
+				ui.search.focus();
+			});
+			const cell = make("td");
+			cell.append(button);
+			const meter = make("meter", undefined, { max: tree.total || 1, value: self });
+			const bar = make("td", show(self, tree.unit) + " ");
+			bar.prepend(meter, " ");
+			const label = make("td", name);
+			label.className = "name";
+			row.append(bar, make("td", percent(self)), make("td", show(total, tree.unit)),
+				make("td", percent(total)), label, cell);
+			body.append(row);
+		}
+		const head = make("tr");
+		for (const text of ["Self", "", "Total", "", "Function", ""])
+			head.append(make("th", text, { scope: "col" }));
+		const top = make("thead");
+		top.append(head);
+		ui.table.replaceChildren(top, body);
+	}
+
+	// ---------------------------------------------------------- which profiles
+
+	function address() {
+		const query = new URLSearchParams({ kind: ui.type.value.split("/")[0], type: ui.type.value.split("/")[1] });
+		const minutes = ui.span.value;
+
+		if (minutes === "one") {
+			query.set("from", wanted.get("from"));
+			query.set("until", wanted.get("until"));
+		} else if (minutes) {
+			query.set("from", Date.now() - Number(minutes) * 60000);
+		}
+		return query;
+	}
+
+	async function load() {
+		ui.about.textContent = "Loading …";
+		let reply;
+		try {
+			reply = await fetch("/owner/" + encodeURIComponent(section.dataset.owner) + "/flame.json?" + address());
+		} catch (error) {
+			ui.about.textContent = "podprof does not answer.";
+			return;
+		}
+		if (!reply.ok) {
+			ui.graph.replaceChildren(make("p", reply.status === 404 ?
+				"No profile of this kind in this time." : await reply.text(), { class: "empty" }));
+			ui.table.replaceChildren();
+			ui.about.textContent = "";
+			tree = null;
+			return;
+		}
+		tree = prepare(await reply.json());
+		zoom = 0;
+		draw();
+		listFunctions();
+		note();
+	}
+
+	function note() {
+		const parts = [tree.profiles + (tree.profiles === 1 ? " profile" : " profiles"),
+			"total " + show(tree.total, tree.unit)];
+		if (tree.cut)
+			parts.push(show(tree.cut, tree.unit) + " too deep or too many to show");
+		ui.note.textContent = parts.join(", ");
+	}
+
+	// ---------------------------------------------------------- the controls
+
+	function choice(options, label, chosen) {
+		const select = make("select", undefined, { "aria-label": label });
+		for (const [value, text] of options) {
+			const option = make("option", text, { value });
+			option.selected = value === chosen;
+			select.append(option);
+		}
+		select.addEventListener("change", load);
+		return select;
+	}
+
+	function typeChoice() {
+		const listed = document.querySelectorAll("#profiles tbody td:nth-child(2)");
+		const kinds = new Set(Array.from(listed, (cell) => cell.textContent));
+		const options = [];
+
+		for (const kind of Object.keys(KINDS))
+			if (kinds.has(kind) || !kinds.size)
+				for (const [type, text] of KINDS[kind])
+					options.push([kind + "/" + type, text]);
+		const chosen = options.find(([value]) => value.startsWith((wanted.get("kind") || "cpu") + "/"));
+		return choice(options, "What to show", chosen && chosen[0]);
+	}
+
+	function spanChoice() {
+		const one = wanted.has("from") ? [["one", "The chosen profile"]] : [];
+		return choice(one.concat(SPANS.slice(1), SPANS.slice(0, 1)), "Time", one.length ? "one" : "60");
+	}
+
+	function button(text, act) {
+		const made = make("button", text, { type: "button" });
+		made.addEventListener("click", act);
+		return made;
+	}
+
+	function legend() {
+		const made = make("span", undefined, { class: "legend" });
+		for (const kind of Object.keys(COLOUR_NAMES)) {
+			const item = make("span", COLOUR_NAMES[kind]);
+			const box = make("i");
+			box.style.backgroundColor = "hsl(" + COLOURS[kind][0] + " " + COLOURS[kind][1] + "% " +
+				(dark.matches ? 60 : 72) + "%)";
+			item.prepend(box);
+			made.append(item);
+		}
+		return made;
+	}
+
+	function listen() {
+		ui.graph.addEventListener("click", (event) => {
+			const i = event.target.dataset.node;
+			if (i !== undefined)
+				zoomTo(Number(i));
+		});
+		ui.graph.addEventListener("mouseover", (event) => {
+			const i = event.target.dataset.node;
+			if (i !== undefined)
+				tell(Number(i));
+		});
+		ui.graph.addEventListener("keydown", onKey);
+		ui.search.addEventListener("input", () => tree && mark());
+		window.addEventListener("resize", () => tree && draw());
+		dark.addEventListener("change", () => tree && draw());
+	}
+
+	function start() {
+		const bar = make("div", undefined, { class: "bar" });
+
+		ui.flip = false;
+		ui.type = typeChoice();
+		ui.span = spanChoice();
+		ui.search = make("input", undefined, { type: "search", placeholder: "Search functions",
+			"aria-label": "Search functions" });
+		ui.found = make("span", "", { class: "dim", "aria-live": "polite" });
+		ui.reset = button("Reset zoom", () => zoomTo(0));
+		ui.turn = button("Root at the bottom", () => {
+			ui.flip = !ui.flip;
+			ui.turn.textContent = ui.flip ? "Root at the top" : "Root at the bottom";
+			if (tree)
+				draw();
+		});
+		ui.graph = make("div", undefined, { class: "graph", role: "group", "aria-label":
+			"Flame graph; arrow keys move, Enter zooms, Escape zooms out" });
+		ui.about = make("p", "", { class: "about", "aria-live": "polite" });
+		ui.note = make("span", "", { class: "dim" });
+		ui.table = make("table");
+		bar.append(ui.type, ui.span, ui.search, ui.found, ui.reset, ui.turn, ui.note, legend());
+		const list = make("div", undefined, { class: "scroll tall" });
+		list.append(ui.table);
+		section.replaceChildren(bar, ui.about, ui.graph, make("h2", "Functions by their own use"), list);
+		listen();
+		load();
+	}
+
+	if (section)
+		start();
+})();

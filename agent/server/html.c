@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/html.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/text.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* One piece that html_printf() makes: markup around numbers. */
+#define HTML_PIECE_MAX 512
+
+void html_raw(struct html *h, const char *markup)
+{
+	if (!h->error)
+		h->error = buf_puts(h->b, markup);
+}
+
+void html_printf(struct html *h, const char *format, ...)
+{
+	char piece[HTML_PIECE_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(piece, sizeof(piece), format, args);
+	va_end(args);
+	html_raw(h, piece);
+}
+
+/* U+202A to U+202E and U+2066 to U+2069: the rest of the line would be shown in another order. */
+static bool is_direction(const unsigned char *s)
+{
+	return s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
+				(s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+}
+
+/* What stands for the character at @s, NULL if it stands for itself; *@ret_n: its bytes. */
+static const char *replaced(const unsigned char *s, size_t *ret_n)
+{
+	*ret_n = 1;
+	switch (*s) {
+	case '&':
+		return "&amp;";
+	case '<':
+		return "&lt;";
+	case '>':
+		return "&gt;";
+	case '"':
+		return "&quot;";
+	case '\'':
+		return "&#39;";
+	default:
+		break;
+	}
+	if (*s < ' ' || *s == 0x7f)
+		return REPLACEMENT;
+	if (s[0] == 0xc2 && s[1] >= 0x80 && s[1] <= 0x9f) {
+		*ret_n = 2;
+		return REPLACEMENT;
+	}
+	if (is_direction(s)) {
+		*ret_n = 3;
+		return REPLACEMENT;
+	}
+	return NULL;
+}
+
+void html_text(struct html *h, const char *s)
+{
+	size_t start = h->b->len;
+
+	while (*s && !h->error) {
+		size_t n;
+		const char *other = replaced((const unsigned char *)s, &n);
+
+		h->error = other ? buf_puts(h->b, other) : buf_append(h->b, s, n);
+		s += n;
+	}
+	if (h->b->data)
+		text_repair_utf8(h->b->data + start, h->b->len - start);
+}
+
+void html_bytes(struct html *h, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 1024 && unit + 1 < array_size(units)) {
+		value /= 1024;
+		unit++;
+	}
+	html_printf(h, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+}
+
+void html_duration(struct html *h, uint64_t ns)
+{
+	if (ns < NSEC_PER_SEC)
+		html_printf(h, "%.0f ms", (double)ns / NSEC_PER_MSEC);
+	else
+		html_printf(h, "%.*f s", ns % NSEC_PER_SEC ? 2 : 0, (double)ns / NSEC_PER_SEC);
+}
+
+void html_time(struct html *h, uint64_t wall_ns)
+{
+	time_t sec = (time_t)(wall_ns / NSEC_PER_SEC);
+	char text[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&sec, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	html_raw(h, text);
+}

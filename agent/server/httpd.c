@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * libmicrohttpd in its external mode: it has an epoll descriptor of its own, which the loop
+ * watches; when that is readable, or the time it asks for has come, MHD_run() does what is to be
+ * done without blocking.
+ *
+ * It closes connections that are idle, but one that sends a byte now and then is never idle, and it
+ * does not count whom it turns away. So the connections are kept in a list here: the accept policy
+ * counts by address, and a timer ends what is too old by shutting its socket down, which
+ * libmicrohttpd then sees as the client's doing.
+ */
+#include "server/httpd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <microhttpd.h>
+
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/text.h"
+#include "server/accept.h"
+#include "server/gzip.h"
+
+/* How often connections are looked at for their age. */
+#define HTTPD_SWEEP_NS (5 * NSEC_PER_SEC)
+
+enum connection_outcome {
+	CONNECTION_ACCEPTED,
+	CONNECTION_FULL,
+	CONNECTION_PER_ADDRESS,
+	CONNECTION_EXPIRED,
+	CONNECTION_OUTCOME_MAX,
+};
+
+/* The statuses that are answered here; libmicrohttpd's own (bad requests) never come by. */
+static const unsigned int httpd_statuses[] = {200, 304, 400, 404, 405, 421, 500, 503};
+static const char *const httpd_status_names[] = {"200", "304", "400", "404",
+						 "405", "421", "500", "503"};
+
+struct client {
+	struct client *prev, *next;
+	struct sockaddr_storage addr;
+	int fd;
+	uint64_t since_ns;
+	bool expired;
+};
+
+struct httpd {
+	struct MHD_Daemon *daemon;
+	struct loop_source *source;
+	struct loop_source *timer; /* when libmicrohttpd wants to be called */
+	struct loop_source *sweep;
+	httpd_fn handler;
+	void *ctx;
+	bool loopback;
+	uint64_t age_max_ns;
+	char address[LISTEN_TEXT_MAX];
+	struct client *clients;
+	size_t n_clients;
+	uint64_t connections[CONNECTION_OUTCOME_MAX];
+	uint64_t requests[array_size(httpd_statuses)];
+};
+
+struct httpd_request {
+	struct MHD_Connection *connection;
+	const char *path;
+};
+
+const char *httpd_path(const struct httpd_request *r)
+{
+	return r->path;
+}
+
+const char *httpd_query(const struct httpd_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *httpd_header(const struct httpd_request *r, const char *name)
+{
+	return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text)
+{
+	buf_reset(&ret->body);
+	ret->fixed = NULL;
+	ret->fixed_len = 0;
+	ret->etag = NULL;
+	ret->filename[0] = '\0';
+	ret->status = status;
+	ret->content_type = "text/plain; charset=utf-8";
+	/* without memory for it the status has to do */
+	if (buf_printf(&ret->body, "%s\n", text))
+		buf_reset(&ret->body);
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void count_status(struct httpd *h, unsigned int status)
+{
+	for (size_t i = 0; i < array_size(httpd_statuses); i++)
+		if (httpd_statuses[i] == status)
+			h->requests[i]++;
+}
+
+static int compress_body(struct httpd_response *response)
+{
+	_cleanup_(buf_deinit) struct buf packed = BUF_INIT(HTTPD_BODY_MAX);
+	int r = gzip_append(response->body.data, response->body.len, &packed);
+
+	if (r)
+		return r;
+	buf_deinit(&response->body);
+	response->body = packed;
+	packed = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
+	return 0;
+}
+
+/* "attachment; filename=..." with nothing in it that would need quoting. */
+static void put_filename(struct MHD_Response *to, const char *filename)
+{
+	char value[HTTPD_FILENAME_MAX + 32] = "attachment; filename=";
+	size_t n = strlen(value);
+
+	for (; *filename && n + 1 < sizeof(value); filename++) {
+		bool plain = (*filename >= 'a' && *filename <= 'z') ||
+			     (*filename >= 'A' && *filename <= 'Z') ||
+			     (*filename >= '0' && *filename <= '9') || strchr("._-", *filename);
+
+		value[n++] = (char)(plain ? *filename : '_');
+	}
+	value[n] = '\0';
+	MHD_add_response_header(to, "Content-Disposition", value);
+}
+
+/* Nothing from elsewhere, nothing inside somebody else's page, nothing guessed. */
+static void put_headers(struct MHD_Response *to, const struct httpd_response *response)
+{
+	static const char *const always[][2] = {
+		{"Content-Security-Policy",
+		 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+		 "connect-src 'self'; base-uri 'none'; form-action 'self'; "
+		 "frame-ancestors 'none'"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+		{"Referrer-Policy", "no-referrer"},
+		{"Cross-Origin-Opener-Policy", "same-origin"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+	};
+
+	for (size_t i = 0; i < array_size(always); i++)
+		MHD_add_response_header(to, always[i][0], always[i][1]);
+	if (response->content_type)
+		MHD_add_response_header(to, "Content-Type", response->content_type);
+	if (response->etag)
+		MHD_add_response_header(to, "ETag", response->etag);
+	MHD_add_response_header(to, "Cache-Control", response->etag ? "no-cache" : "no-store");
+	if (*response->filename)
+		put_filename(to, response->filename);
+	if (response->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(to, "Allow", "GET, HEAD");
+	if (response->compress)
+		MHD_add_response_header(to, "Vary", "Accept, Accept-Encoding");
+}
+
+static struct MHD_Response *make_response(struct httpd_response *response)
+{
+	struct MHD_Response *to;
+	char *body;
+
+	/* libmicrohttpd takes pointers to non-const and leaves persistent bytes alone */
+	if (response->fixed)
+		return MHD_create_response_from_buffer(response->fixed_len, (void *)response->fixed,
+						       MHD_RESPMEM_PERSISTENT);
+	if (!response->body.len)
+		return MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+	body = response->body.data;
+	to = MHD_create_response_from_buffer(response->body.len, body, MHD_RESPMEM_MUST_FREE);
+	if (to)
+		(void)buf_take(&response->body);
+	return to;
+}
+
+static enum MHD_Result answer(struct httpd *h, const struct httpd_request *request,
+			      struct httpd_response *response)
+{
+	const char *known = httpd_header(request, "If-None-Match");
+	struct MHD_Response *to;
+	enum MHD_Result result;
+	bool gzip;
+
+	if (response->etag && known && strcmp(known, response->etag) == 0) {
+		response->status = MHD_HTTP_NOT_MODIFIED;
+		response->fixed = NULL;
+		buf_reset(&response->body);
+	}
+	gzip = response->compress && response->body.len &&
+	       accept_gzip(httpd_header(request, "Accept-Encoding")) &&
+	       compress_body(response) == 0;
+	to = make_response(response);
+	if (!to)
+		return MHD_NO;
+	put_headers(to, response);
+	if (gzip)
+		MHD_add_response_header(to, "Content-Encoding", "gzip");
+	result = MHD_queue_response(request->connection, response->status, to);
+	MHD_destroy_response(to);
+	count_status(h, response->status);
+	return result;
+}
+
+/* ---------------------------------------------------------------- requests */
+
+/* Whether a Host header names this machine's loopback: "localhost", 127.x.y.z or [::1], with or
+ * without a port. */
+static bool host_is_loopback(const char *host)
+{
+	struct text t = text_of(host), name;
+	struct in_addr in;
+	char addr[INET_ADDRSTRLEN];
+
+	if (text_prefix(&t, "[::1]"))
+		return text_empty(&t) || *t.p == ':';
+	if (!text_until(&t, ':', &name))
+		return false;
+	if (text_is(&name, "localhost"))
+		return true;
+	if (text_len(&name) >= sizeof(addr))
+		return false;
+	snprintf(addr, sizeof(addr), "%.*s", (int)text_len(&name), name.p);
+	return inet_pton(AF_INET, addr, &in) == 1 && ntohl(in.s_addr) >> 24 == 127;
+}
+
+static void handle(struct httpd *h, const struct httpd_request *request, const char *method,
+		   struct httpd_response *response)
+{
+	const char *host = httpd_header(request, "Host");
+
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		httpd_fail(response, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD");
+	else if (h->loopback && host && !host_is_loopback(host))
+		httpd_fail(response, MHD_HTTP_MISDIRECTED_REQUEST,
+			   "this server listens on loopback and answers to that name only");
+	else
+		h->handler(h->ctx, request, response);
+}
+
+/* Called first with the headers, then with the body in pieces, then once more; a body is nothing we
+ * want, so a GET waits for the second call and anything else is refused at once. */
+static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *upload,
+				  size_t *n_upload, void **state)
+{
+	static char seen;
+	struct httpd *h = ctx;
+	struct httpd_request request = {.connection = connection, .path = url};
+	struct httpd_response response = {.status = MHD_HTTP_OK, .body = BUF_INIT(HTTPD_BODY_MAX)};
+	enum MHD_Result result;
+
+	(void)version;
+	(void)upload;
+	if (!*state && (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)) {
+		*state = &seen;
+		return MHD_YES;
+	}
+	if (*n_upload) {
+		*n_upload = 0;
+		return MHD_YES;
+	}
+	handle(h, &request, method, &response);
+	result = answer(h, &request, &response);
+	buf_deinit(&response.body);
+	return result;
+}
+
+/* ---------------------------------------------------------------- connections */
+
+static bool same_host(const struct sockaddr_storage *a, const struct sockaddr *b)
+{
+	if (a->ss_family != b->sa_family)
+		return false;
+	if (a->ss_family == AF_INET6)
+		return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+			      &((const struct sockaddr_in6 *)b)->sin6_addr,
+			      sizeof(struct in6_addr)) == 0;
+	return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+	       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+}
+
+static enum MHD_Result on_accept(void *ctx, const struct sockaddr *addr, socklen_t len)
+{
+	struct httpd *h = ctx;
+	enum connection_outcome outcome = CONNECTION_ACCEPTED;
+	size_t n = 0;
+
+	(void)len;
+	for (struct client *c = h->clients; c; c = c->next)
+		n += same_host(&c->addr, addr);
+	if (h->n_clients >= HTTPD_CONNECTIONS_MAX)
+		outcome = CONNECTION_FULL;
+	else if (n >= HTTPD_CONNECTIONS_PER_IP)
+		outcome = CONNECTION_PER_ADDRESS;
+	h->connections[outcome]++;
+	return outcome == CONNECTION_ACCEPTED ? MHD_YES : MHD_NO;
+}
+
+static void client_add(struct httpd *h, struct MHD_Connection *connection, void **ret)
+{
+	const union MHD_ConnectionInfo *info;
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return; /* it is served all the same, and libmicrohttpd's own limit holds */
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	c->fd = info ? info->connect_fd : -1;
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	if (info && info->client_addr)
+		memcpy(&c->addr, info->client_addr,
+		       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+								: sizeof(struct sockaddr_in));
+	c->since_ns = nsec_monotonic();
+	c->next = h->clients;
+	if (c->next)
+		c->next->prev = c;
+	h->clients = c;
+	h->n_clients++;
+	*ret = c;
+}
+
+static void client_remove(struct httpd *h, struct client *c)
+{
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		h->clients = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+	h->n_clients--;
+	free(c);
+}
+
+static void on_connection(void *ctx, struct MHD_Connection *connection, void **state,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct httpd *h = ctx;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		client_add(h, connection, state);
+	else if (*state)
+		client_remove(h, take_ptr(*state));
+}
+
+static void on_sweep(void *ctx)
+{
+	struct httpd *h = ctx;
+	uint64_t now = nsec_monotonic();
+
+	for (struct client *c = h->clients; c; c = c->next) {
+		if (c->expired || now - c->since_ns < h->age_max_ns)
+			continue;
+		c->expired = true;
+		h->connections[CONNECTION_EXPIRED]++;
+		(void)shutdown(c->fd, SHUT_RDWR);
+	}
+}
+
+/* ---------------------------------------------------------------- the daemon */
+
+static void httpd_pump(struct httpd *h)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	(void)MHD_run(h->daemon);
+	if (MHD_get_timeout(h->daemon, &wait_ms) == MHD_YES)
+		(void)loop_arm(h->timer, wait_ms * NSEC_PER_MSEC, 0);
+	else
+		(void)loop_disarm(h->timer);
+}
+
+static void on_ready(void *ctx, int fd, uint32_t events)
+{
+	(void)fd;
+	(void)events;
+	httpd_pump(ctx);
+}
+
+static void on_timer(void *ctx)
+{
+	httpd_pump(ctx);
+}
+
+/* Takes @fd. The sizes are int or unsigned int as each option wants. */
+static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned int idle_s)
+{
+	return MHD_start_daemon(
+		MHD_USE_EPOLL, 0, on_accept, h, on_request, h, MHD_OPTION_LISTEN_SOCKET,
+		(MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)HTTPD_CONNECTIONS_MAX + 1, MHD_OPTION_CONNECTION_TIMEOUT,
+		idle_s ? idle_s : HTTPD_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)HTTPD_REQUEST_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+}
+
+static int watch(struct httpd *h, struct loop *loop)
+{
+	const union MHD_DaemonInfo *info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	uint64_t sweep_ns = h->age_max_ns < HTTPD_SWEEP_NS ? h->age_max_ns : HTTPD_SWEEP_NS;
+	int r;
+
+	if (!info)
+		return -EINVAL;
+	r = loop_add_timer(loop, on_timer, h, &h->timer);
+	if (!r)
+		r = loop_add_timer(loop, on_sweep, h, &h->sweep);
+	if (!r)
+		r = loop_arm(h->sweep, sweep_ns, sweep_ns);
+	if (!r)
+		r = loop_add_fd(loop, info->epoll_fd, EPOLLIN, on_ready, h, &h->source);
+	return r;
+}
+
+DEFINE_CLEANUP(struct httpd *, httpd_freep, httpd_free);
+
+int httpd_new(const struct httpd_opts *opts, struct httpd **ret)
+{
+	_cleanup_(httpd_freep) struct httpd *h = calloc(1, sizeof(*h));
+	_cleanup_(close_fdp) int fd = -1;
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	r = listen_open(opts->address, &fd);
+	if (r)
+		return r;
+	listen_text(fd, h->address);
+	h->handler = opts->handler;
+	h->ctx = opts->ctx;
+	h->loopback = listen_is_loopback(opts->address);
+	h->age_max_ns = opts->age_max_ns ? opts->age_max_ns : HTTPD_AGE_MAX_NS;
+	h->daemon = start_daemon(h, fd, opts->idle_s);
+	if (!h->daemon)
+		return -ENOMEM;
+	(void)take_fd(fd);
+	r = watch(h, opts->loop);
+	if (r)
+		return r;
+	*ret = take_ptr(h);
+	return 0;
+}
+
+void httpd_free(struct httpd *h)
+{
+	if (!h)
+		return;
+	loop_remove(h->source);
+	loop_remove(h->timer);
+	loop_remove(h->sweep);
+	if (h->daemon)
+		MHD_stop_daemon(h->daemon);
+	free(h);
+}
+
+const char *httpd_address(const struct httpd *h)
+{
+	return h->address;
+}
+
+void httpd_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc requests = {"podprof_http_requests", METRIC_COUNTER,
+							   "HTTP requests answered, by status.",
+							   NULL};
+	static const struct metric_family_desc connections = {
+		"podprof_http_connections", METRIC_COUNTER,
+		"HTTP connections by what became of them; those that expired were accepted before.",
+		NULL};
+	static const struct metric_family_desc open = {
+		"podprof_http_open_connections", METRIC_GAUGE, "HTTP connections open now.", NULL};
+	static const char *const outcomes[CONNECTION_OUTCOME_MAX] = {
+		[CONNECTION_ACCEPTED] = "accepted",
+		[CONNECTION_FULL] = "full",
+		[CONNECTION_PER_ADDRESS] = "per_address",
+		[CONNECTION_EXPIRED] = "expired",
+	};
+	const struct httpd *h = ctx;
+
+	metric_by_name(sink, &requests, "code", h->requests, httpd_status_names,
+		       array_size(httpd_statuses));
+	metric_by_name(sink, &connections, "outcome", h->connections, outcomes,
+		       CONNECTION_OUTCOME_MAX);
+	metric_family(sink, &open);
+	metric_u64(sink, h->n_clients, NULL, 0);
+}

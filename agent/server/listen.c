@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+/* Connections that wait to be accepted; the loop takes them within milliseconds. */
+#define LISTEN_BACKLOG 64
+
+/* Split at the last colon; "[...]" around an IPv6 address. */
+static bool split(const char *s, char *host, size_t size, bool *ret_v6, uint16_t *ret_port)
+{
+	const char *colon = strrchr(s, ':');
+	struct text addr;
+	uint64_t port;
+
+	if (!colon || !text_only_u64(text_of(colon + 1), 10, &port) || port > UINT16_MAX)
+		return false;
+	addr = text_of_bytes(s, (size_t)(colon - s));
+	*ret_v6 = text_char(&addr, '[');
+	if (*ret_v6 && !text_suffix(&addr, "]"))
+		return false;
+	if (text_len(&addr) >= size)
+		return false;
+	snprintf(host, size, "%.*s", (int)text_len(&addr), addr.p);
+	*ret_port = (uint16_t)port;
+	return true;
+}
+
+bool listen_parse(const char *s, struct listen_address *ret)
+{
+	struct listen_address a = {0};
+	struct sockaddr_in *in = (struct sockaddr_in *)&a.addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&a.addr;
+	char host[LISTEN_TEXT_MAX];
+	uint16_t port;
+	bool v6;
+
+	if (!split(s, host, sizeof(host), &v6, &port))
+		return false;
+	if (v6) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		a.len = sizeof(*in6);
+	} else {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		a.len = sizeof(*in);
+	}
+	if (inet_pton(v6 ? AF_INET6 : AF_INET, host,
+		      v6 ? (void *)&in6->sin6_addr : (void *)&in->sin_addr) != 1)
+		return false;
+	*ret = a;
+	return true;
+}
+
+bool listen_is_loopback(const struct listen_address *a)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&a->addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&a->addr;
+
+	if (a->addr.ss_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+	return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+}
+
+int listen_open(const struct listen_address *a, int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd =
+		socket(a->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int one = 1;
+
+	if (fd < 0)
+		return -errno;
+	/* a connection of the last run that lingers is no reason not to start */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)&a->addr, a->len) < 0)
+		return -errno;
+	if (listen(fd, LISTEN_BACKLOG) < 0)
+		return -errno;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+const char *listen_hint(int error)
+{
+	switch (-error) {
+	case EADDRINUSE:
+		return "another program has the port: stop it or choose another with --listen";
+	case EADDRNOTAVAIL:
+		return "no interface has this address: choose another with --listen";
+	case EACCES:
+		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose another with --listen";
+	default:
+		return "see --listen";
+	}
+}
+
+void listen_text(int fd, char ret[LISTEN_TEXT_MAX])
+{
+	struct sockaddr_storage addr = {0};
+	const struct sockaddr_in *in = (struct sockaddr_in *)&addr;
+	const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&addr;
+	socklen_t len = sizeof(addr);
+	char host[INET6_ADDRSTRLEN] = "";
+
+	ret[0] = '\0';
+	if (getsockname(fd, (struct sockaddr *)&addr, &len) < 0)
+		return;
+	if (addr.ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof(host));
+		snprintf(ret, LISTEN_TEXT_MAX, "[%s]:%u", host, ntohs(in6->sin6_port));
+	} else if (addr.ss_family == AF_INET) {
+		inet_ntop(AF_INET, &in->sin_addr, host, sizeof(host));
+		snprintf(ret, LISTEN_TEXT_MAX, "%s:%u", host, ntohs(in->sin_port));
+	}
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/page.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/labels.h"
+#include "base/nsec.h"
+#include "base/vec.h"
+#include "server/html.h"
+#include "server/ui.h"
+
+/* All rows of a table together. */
+#define PAGE_ROWS_MAX (32u << 20)
+
+/* A table's rows as they were rendered, to be put in order. */
+struct row {
+	uint64_t key;
+	size_t start, len; /* in rows.text */
+};
+
+struct rows {
+	struct buf text;
+	struct row *items;
+	size_t n, cap;
+	size_t max;	/* rows that are kept */
+	size_t n_over;	/* and that were not */
+	uint64_t scale; /* what a full bar means */
+	const char *id; /* of the owner whose profiles these are */
+	int error;
+};
+
+static void rows_deinit(struct rows *rows)
+{
+	buf_deinit(&rows->text);
+	free(rows->items);
+}
+
+/* Note what was rendered since @start as a row. */
+static void rows_add(struct rows *rows, uint64_t key, size_t start, int error)
+{
+	int r = error ? error
+		      : vec_grow(&rows->items, &rows->cap, rows->n + 1, sizeof(*rows->items),
+				 rows->max);
+
+	if (r == 0) {
+		rows->items[rows->n++] = (struct row){key, start, rows->text.len - start};
+		return;
+	}
+	rows->text.len = start;
+	if (r > 0)
+		rows->n_over++;
+	else
+		rows->error = r;
+}
+
+/* The largest key first; equal ones as they came. */
+static int row_order(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? 1 : -1;
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void put_rows(struct html *h, struct rows *rows)
+{
+	if (rows->n)
+		qsort(rows->items, rows->n, sizeof(*rows->items), row_order);
+	for (size_t i = 0; i < rows->n && !h->error; i++)
+		h->error = buf_append(h->b, rows->text.data + rows->items[i].start,
+				      rows->items[i].len);
+}
+
+static void put_head(struct html *h, const struct ui_source *ui, const char *title)
+{
+	html_raw(h, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+		    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+		    "<meta name=\"color-scheme\" content=\"light dark\"><title>");
+	html_text(h, title);
+	html_raw(h, " · podprof</title><link rel=\"icon\" href=\"/assets/icon.svg\">"
+		    "<link rel=\"stylesheet\" href=\"/assets/podprof.css\">"
+		    "<script src=\"/assets/podprof.js\" defer></script>"
+		    "<script src=\"/assets/flame.js\" defer></script></head>\n<body>"
+		    "<header><a class=\"brand\" href=\"/\">podprof</a><span class=\"node\">");
+	html_text(h, ui->node);
+	html_raw(h, "</span><nav><a href=\"/metrics\">Metrics</a> "
+		    "<a href=\"/-/ready\">Health</a></nav></header>\n<main>");
+}
+
+static void put_foot(struct html *h)
+{
+	html_raw(h, "</main></body></html>\n");
+}
+
+/* ---------------------------------------------------------------- overview */
+
+static void put_labels(struct html *h, const struct labels *labels)
+{
+	for (size_t i = 0; i < labels->n; i++) {
+		html_raw(h, "<span class=\"label\"><i>");
+		html_text(h, labels->items[i].name);
+		html_raw(h, "</i>");
+		html_text(h, labels->items[i].value);
+		html_raw(h, "</span> ");
+	}
+}
+
+static void put_go(struct html *h, const struct ui_owner *o)
+{
+	if (!o->go_state) {
+		html_raw(h, "<td data-v=\"0\" class=\"dim\">–</td>");
+		return;
+	}
+	html_printf(h, "<td data-v=\"%" PRIu64 "\">", o->go_inuse_bytes);
+	if (strcmp(o->go_state, "ok") == 0) {
+		html_bytes(h, o->go_inuse_bytes);
+	} else {
+		html_raw(h, "<span class=\"state\">");
+		html_text(h, o->go_state);
+		html_raw(h, "</span>");
+	}
+	html_raw(h, " <small class=\"dim\">");
+	html_text(h, o->go_version ? o->go_version : "");
+	html_raw(h, "</small></td>");
+}
+
+static void put_kind(struct html *h, const struct ui_owner *o)
+{
+	html_raw(h, "<td>");
+	html_text(h, o->kind);
+	if (*o->runtime) {
+		html_raw(h, " <small class=\"dim\">");
+		html_text(h, o->runtime);
+		html_raw(h, "</small>");
+	}
+	html_raw(h, "</td>");
+}
+
+static void on_owner(void *arg, const struct ui_owner *o)
+{
+	struct rows *rows = arg;
+	struct html h = {.b = &rows->text};
+	size_t start = rows->text.len;
+
+	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/owner/");
+	html_text(&h, o->id);
+	html_raw(&h, "\">");
+	html_text(&h, o->name);
+	html_raw(&h, "</a><div class=\"labels\">");
+	put_labels(&h, o->labels);
+	html_raw(&h, "</div></th>");
+	put_kind(&h, o);
+	html_printf(&h,
+		    "<td data-v=\"%" PRIu64 "\"><meter max=\"%" PRIu64 "\" value=\"%" PRIu64
+		    "\"></meter> ",
+		    o->cpu_ns, rows->scale, o->cpu_ns);
+	html_duration(&h, o->cpu_ns);
+	html_printf(&h, "</td><td data-v=\"%" PRIu64 "\">%" PRIu64 "</td>", o->samples, o->samples);
+	put_go(&h, o);
+	html_printf(&h, "<td data-v=\"%zu\">%zu</td></tr>\n", o->n_profiles, o->n_profiles);
+	rows_add(rows, o->cpu_ns, start, h.error);
+}
+
+/* A full bar is the largest owner's share, or one CPU if all are below that. */
+static void on_owner_scale(void *arg, const struct ui_owner *o)
+{
+	uint64_t *scale = arg;
+
+	if (o->cpu_ns > *scale)
+		*scale = o->cpu_ns;
+}
+
+static void put_overview(struct html *h, const struct ui_source *ui, struct rows *rows)
+{
+	put_head(h, ui, ui->node);
+	html_raw(h, "<div class=\"bar\"><h1>Containers and services</h1>"
+		    "<input type=\"search\" id=\"filter\" placeholder=\"Filter by name or label\" "
+		    "aria-label=\"Filter by name or label\" hidden></div>"
+		    "<p class=\"dim\">CPU time of the last ");
+	html_duration(h, ui->window_ns);
+	html_printf(h, " window; %zu shown", rows->n);
+	if (rows->n_over)
+		html_printf(h, ", %zu left out", rows->n_over);
+	html_raw(h, ".</p>\n<div class=\"scroll\"><table id=\"owners\"><thead><tr>"
+		    "<th scope=\"col\">Name</th><th scope=\"col\">Kind</th>"
+		    "<th scope=\"col\" aria-sort=\"descending\">CPU time</th>"
+		    "<th scope=\"col\">Samples</th><th scope=\"col\">Go heap in use</th>"
+		    "<th scope=\"col\">Profiles</th></tr></thead>\n<tbody>");
+	put_rows(h, rows);
+	html_raw(h, "</tbody></table></div>");
+	if (!rows->n)
+		html_raw(h, "<p class=\"empty\">Nothing has been seen yet. The first profiles are "
+			    "there when the first window has passed.</p>");
+	put_foot(h);
+}
+
+int page_overview(const struct ui_source *ui, struct buf *ret)
+{
+	_cleanup_(rows_deinit) struct rows rows = {
+		.text = BUF_INIT(PAGE_ROWS_MAX), .max = UI_OWNERS_MAX, .scale = ui->window_ns};
+	struct html h = {.b = ret};
+
+	ui->owners(ui->ctx, on_owner_scale, &rows.scale);
+	ui->owners(ui->ctx, on_owner, &rows);
+	if (rows.error)
+		return rows.error;
+	put_overview(&h, ui, &rows);
+	return h.error;
+}
+
+/* ---------------------------------------------------------------- one owner */
+
+static uint64_t to_ms(uint64_t ns)
+{
+	return ns / NSEC_PER_MSEC;
+}
+
+/* The file is named by what it is, so that a folder of downloads tells them apart. */
+static void on_profile(void *arg, const struct ui_profile *p)
+{
+	struct rows *rows = arg;
+	struct html h = {.b = &rows->text};
+	size_t start = rows->text.len;
+	uint64_t from_ms = to_ms(p->start_ns);
+
+	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/owner/");
+	html_text(&h, rows->id);
+	html_raw(&h, "?kind=");
+	html_text(&h, p->kind);
+	html_printf(&h, "&amp;from=%" PRIu64 "&amp;until=%" PRIu64 "\"><time>", from_ms,
+		    from_ms + 1);
+	html_time(&h, p->start_ns);
+	html_raw(&h, "</time></a></th><td>");
+	html_text(&h, p->kind);
+	html_raw(&h, "</td><td>");
+	html_duration(&h, p->duration_ns);
+	html_raw(&h, "</td><td>");
+	html_bytes(&h, p->bytes);
+	html_printf(&h,
+		    "</td><td><a download href=\"/profile/%" PRIu64 ".pb.gz\">.pb.gz</a>"
+		    "</td></tr>\n",
+		    p->id);
+	rows_add(rows, p->start_ns, start, h.error);
+}
+
+static void on_owner_name(void *arg, const struct ui_owner *o)
+{
+	struct html *h = arg;
+
+	html_raw(h, "<h1>");
+	html_text(h, o->name);
+	html_raw(h, "</h1><p class=\"labels\">");
+	html_raw(h, "<span class=\"label\"><i>");
+	html_text(h, o->kind);
+	html_raw(h, "</i>");
+	html_text(h, o->runtime);
+	html_raw(h, "</span> ");
+	put_labels(h, o->labels);
+	if (o->go_state) {
+		html_raw(h, "<span class=\"label\"><i>Go heap</i>");
+		html_text(h, o->go_state);
+		html_raw(h, "</span>");
+	}
+	html_raw(h, "</p>\n");
+}
+
+static void put_profiles(struct html *h, struct rows *rows)
+{
+	html_printf(h, "<h2>Profiles</h2><p class=\"dim\">%zu stored; times are UTC",
+		    rows->n + rows->n_over);
+	if (rows->n_over)
+		html_printf(h, "; the newest %zu are listed", rows->n);
+	html_raw(h, ".</p><div class=\"scroll tall\"><table id=\"profiles\"><thead><tr>"
+		    "<th scope=\"col\">Start</th><th scope=\"col\">Kind</th>"
+		    "<th scope=\"col\">Length</th><th scope=\"col\">Size</th>"
+		    "<th scope=\"col\">File</th></tr></thead>\n<tbody>");
+	put_rows(h, rows);
+	html_raw(h, "</tbody></table></div>");
+}
+
+/* What flame.js fills. */
+static void put_flame(struct html *h, const char *id)
+{
+	html_raw(h, "<section id=\"flame\" data-owner=\"");
+	html_text(h, id);
+	html_raw(h, "\"><noscript><p class=\"empty\">The flame graph needs JavaScript. The files "
+		    "below open in <code>go tool pprof</code>.</p></noscript></section>\n");
+}
+
+static void count_profile(void *arg, const struct ui_profile *p)
+{
+	size_t *n = arg;
+
+	(void)p;
+	++*n;
+}
+
+/* The oldest come first and are those to leave out. */
+struct newest {
+	struct rows *rows;
+	size_t skip;
+};
+
+static void on_newest(void *arg, const struct ui_profile *p)
+{
+	struct newest *newest = arg;
+
+	if (newest->skip) {
+		newest->skip--;
+		newest->rows->n_over++;
+		return;
+	}
+	on_profile(newest->rows, p);
+}
+
+int page_owner(const struct ui_source *ui, const char *id, struct buf *ret)
+{
+	_cleanup_(rows_deinit) struct rows rows = {
+		.text = BUF_INIT(PAGE_ROWS_MAX), .max = UI_PROFILES_MAX, .id = id};
+	struct newest newest = {.rows = &rows};
+	struct html h = {.b = ret};
+	size_t n = 0;
+	int r;
+
+	put_head(&h, ui, id);
+	r = ui->owner(ui->ctx, id, on_owner_name, &h);
+	if (r)
+		return r;
+	ui->profiles(ui->ctx, id, count_profile, &n);
+	newest.skip = n > UI_PROFILES_MAX ? n - UI_PROFILES_MAX : 0;
+	ui->profiles(ui->ctx, id, on_newest, &newest);
+	if (rows.error)
+		return rows.error;
+	put_flame(&h, id);
+	put_profiles(&h, &rows);
+	put_foot(&h);
+	return h.error;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SERVER_PAGE_H
+#define PODPROF_SERVER_PAGE_H
+
+/* The two HTML pages, complete without a script but for the flame graph. */
+
+struct buf;
+struct ui_source;
+
+/* Each appends to @ret: 0, BUF_FULL, -ENOMEM. */
+int page_overview(const struct ui_source *ui, struct buf *ret);
+/* Also UI_GONE. */
+int page_owner(const struct ui_source *ui, const char *id, struct buf *ret);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SERVER_SERVER_H
+#define PODPROF_SERVER_SERVER_H
+
+/*
+ * What podprof serves:
+ *
+ *	/metrics      Prometheus text or OpenMetrics, as the client asks
+ *	/-/healthy    200 or 500, with reasons
+ *	/-/ready      200 or 503, with reasons
+ *	/ and below   the pages of ui.h
+ *
+ * Errors come as a line of text.
+ */
+
+#include "server/health.h"
+#include "server/listen.h"
+#include "server/ui.h"
+
+struct loop;
+struct metric_list;
+struct metric_sink;
+struct server;
+
+/* All borrowed, and must outlive the server. @ui: NULL for no pages. */
+struct server_opts {
+	struct loop *loop;
+	const struct listen_address *address;
+	const struct metric_list *metrics;
+	const struct health *health;
+	const struct ui_source *ui;
+};
+
+/* -errno of listening: listen_hint() says what to do. */
+int server_new(const struct server_opts *opts, struct server **ret);
+void server_free(struct server *s);
+/* Where it listens, with the port the kernel chose: "127.0.0.1:7070". Borrowed. */
+const char *server_address(const struct server *s);
+/* A metric_collect_fn: requests, connections, what was left out of the page itself. */
+void server_collect(void *ctx, struct metric_sink *sink);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SERVER_UI_H
+#define PODPROF_SERVER_UI_H
+
+/*
+ * The pages for people:
+ *
+ *	/                        whose CPU time it was in the last window, the largest first
+ *	/owner/ID                one owner: its profiles, and a flame graph of them
+ *	/owner/ID/flame.json     ?kind=cpu&type=cpu&from=MS&until=MS: that graph's tree
+ *	/profile/NUMBER.pb.gz    one stored profile, as any pprof tool reads it
+ *	/assets/NAME             style and script
+ *
+ * The tables are made here and need no script; the graph does. Names and labels come from
+ * containers and are escaped on their way out.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+struct buf;
+struct httpd_request;
+struct httpd_response;
+struct labels;
+
+/* Owners on the first page; a node's kubelet allows 110 pods by default. The page says how many it
+ * leaves out. */
+#define UI_OWNERS_MAX	4096
+/* Profiles listed on an owner's page, the newest; a day of 60 s windows of two kinds is 2,880. */
+#define UI_PROFILES_MAX 3000
+
+/**
+ * struct ui_owner - what a profile's labels stand for; borrowed for the call
+ * @id:       letters, digits, '.', '_' and '-' only; the same for the owner's whole life
+ * @name:     for people: "shop/checkout-7d4f/app", "sshd.service"
+ * @kind:     "container", "pod", "unit", "process"
+ * @runtime:  "containerd", ...; "" if none
+ * @samples, @cpu_ns: of the last window
+ * @go_state: state of the Go heap profile as in container_go_heap_profile_info; NULL: no Go process
+ * @go_version, @go_inuse_bytes: with it
+ * @n_profiles: stored
+ */
+struct ui_owner {
+	const char *id;
+	const char *name;
+	const char *kind;
+	const char *runtime;
+	const struct labels *labels;
+	uint64_t samples;
+	uint64_t cpu_ns;
+	const char *go_state;
+	const char *go_version;
+	uint64_t go_inuse_bytes;
+	size_t n_profiles;
+};
+
+/* One stored profile. @kind: "cpu", "go_heap". */
+struct ui_profile {
+	uint64_t id;
+	const char *kind;
+	uint64_t start_ns; /* wall clock */
+	uint64_t duration_ns;
+	uint64_t bytes;
+};
+
+/* Which profiles make a flame graph: of @owner and @kind, started in [from, until); these add up.
+ * @type: sample type, NULL for the kind's first. */
+struct ui_flame_query {
+	const char *owner;
+	const char *kind;
+	const char *type;
+	uint64_t from_ns;
+	uint64_t until_ns;
+};
+
+enum ui_outcome {
+	UI_OK = 0,
+	UI_GONE, /* no such owner, profile or sample type (any more): 404 */
+};
+
+typedef void (*ui_owner_fn)(void *arg, const struct ui_owner *owner);
+typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
+
+/**
+ * struct ui_source - where the pages' data come from; agent.c fills it
+ * @node:      name of the node, borrowed
+ * @window_ns: length of a window
+ * @owners:    call @fn for each
+ * @owner:     call @fn once, for @id. 0, UI_GONE
+ * @profiles:  call @fn for each stored profile of @owner, the oldest first
+ * @flame:     the tree as flame_json() (pprof/flame.h) makes it; a new reference. 0, UI_GONE,
+ *             -errno
+ * @raw:       append the file's bytes. 0, UI_GONE, -errno
+ */
+struct ui_source {
+	void *ctx;
+	const char *node;
+	uint64_t window_ns;
+	void (*owners)(void *ctx, ui_owner_fn fn, void *arg);
+	int (*owner)(void *ctx, const char *id, ui_owner_fn fn, void *arg);
+	void (*profiles)(void *ctx, const char *owner, ui_profile_fn fn, void *arg);
+	int (*flame)(void *ctx, const struct ui_flame_query *query, json_t **ret);
+	int (*raw)(void *ctx, uint64_t profile, struct buf *ret);
+};
+
+/* Answer @request if its path is one of the above; false if it is not. */
+bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
+	       struct httpd_response *ret);
+
+#endif
