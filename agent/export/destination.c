@@ -38,15 +38,19 @@ static const struct destination_kind kinds[] = {
 };
 
 const char destination_help[] =
-	"  --destination KIND=URL[,KEY=VALUE...]   send profiles there; repeatable\n"
-	"      KIND is pyroscope; URL is the server's base address, http or https\n"
-	"      tenant=NAME               sent as X-Scope-OrgID; also tenant-file, tenant-env\n"
-	"      basic-auth-user=NAME      with basic-auth-password-file=PATH or\n"
-	"                                basic-auth-password-env=VARIABLE\n"
-	"      bearer-token-file=PATH    or bearer-token-env=VARIABLE\n"
-	"      ca-file=PATH              trust these certificates (PEM) instead of the system's\n"
-	"      Files are read again for each request. A comma inside the URL is written %2C.\n"
-	"      https_proxy, http_proxy and no_proxy in the environment are honoured.\n";
+	"Destinations:\n"
+	"  KIND=URL[,KEY=VALUE...], for instance\n"
+	"      pyroscope=https://example.org,tenant=team-a,bearer-token-file=/run/token\n"
+	"  KIND is pyroscope. URL is the server's base address, http or https; a comma in it is\n"
+	"  written %2C. The keys:\n"
+	"      tenant=NAME                      sent as X-Scope-OrgID\n"
+	"      tenant-file=PATH, tenant-env=VARIABLE\n"
+	"      basic-auth-user=NAME             together with one of the next two\n"
+	"      basic-auth-password-file=PATH, basic-auth-password-env=VARIABLE\n"
+	"      bearer-token-file=PATH, bearer-token-env=VARIABLE\n"
+	"      ca-file=PATH                     certificates to trust instead of the system's\n"
+	"  Files are read again for each request. The variables http_proxy, https_proxy and\n"
+	"  no_proxy count.\n";
 
 /* ---- errors */
 

@@ -3,11 +3,12 @@
 // Command checkprofile reads pprof files with pprof's own reader, prints what is in them, and checks
 // what is asked for:
 //
-//	checkprofile [-label NAME=VALUE]... [-type TYPE] [-cum]
+//	checkprofile [-label NAME=VALUE]... [-type TYPE] [-last] [-cum]
 //	             [-function REGEXP [-share PERCENT] [-value NUMBER] [-tolerance PERCENT]] PATH...
 //
 // A PATH is a file, or a folder of pyrosink's, which stands for all profiles in it. With -label only
-// those count whose description (the .json beside it) has the label. All that count are merged.
+// those count whose description (the .json beside it) has the label, with -type only those that have
+// the sample type. All that count are merged; with -last the one that began last is taken.
 //
 // -share is the function's part of the total, and -tolerance then means percentage points; -value is
 // its sum, and -tolerance then is percent of it. Without either the function only has to be there.
@@ -46,6 +47,7 @@ func (l labelFlag) Set(s string) error {
 type options struct {
 	labels     labelFlag
 	sampleType string
+	last       bool
 	cumulative bool
 	function   string
 	share      float64
@@ -114,6 +116,15 @@ func read(path string) (*profile.Profile, error) {
 	return p, nil
 }
 
+func hasType(p *profile.Profile, name string) bool {
+	for _, t := range p.SampleType {
+		if t.Type == name {
+			return true
+		}
+	}
+	return name == ""
+}
+
 // readAll merges what counts.
 func readAll(o *options) (*profile.Profile, int, error) {
 	var list []*profile.Profile
@@ -133,31 +144,33 @@ func readAll(o *options) (*profile.Profile, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, p)
+		if hasType(p, o.sampleType) {
+			list = append(list, p)
+		}
 	}
 	if len(list) == 0 {
-		return nil, 0, fmt.Errorf("none of %d profiles has the labels %v", len(paths), map[string]string(o.labels))
+		return nil, 0, fmt.Errorf("none of %d profiles has the labels %v and the type %q", len(paths),
+			map[string]string(o.labels), o.sampleType)
+	}
+	if o.last {
+		sort.SliceStable(list, func(i, j int) bool { return list[i].TimeNanos < list[j].TimeNanos })
+		list = list[len(list)-1:]
 	}
 	merged, err := profile.Merge(list)
 	return merged, len(list), err
 }
 
 // typeIndex finds the sample type by name; the default one without a name.
-func typeIndex(p *profile.Profile, name string) (int, error) {
+func typeIndex(p *profile.Profile, name string) int {
 	if name == "" {
 		name = p.DefaultSampleType
 	}
-	if name == "" {
-		return len(p.SampleType) - 1, nil
-	}
-	var have []string
 	for i, t := range p.SampleType {
 		if t.Type == name {
-			return i, nil
+			return i
 		}
-		have = append(have, t.Type)
 	}
-	return 0, fmt.Errorf("no sample type %s, there are %s", name, strings.Join(have, ", "))
+	return len(p.SampleType) - 1
 }
 
 type sums struct {
@@ -268,10 +281,7 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
-	index, err := typeIndex(p, o.sampleType)
-	if err != nil {
-		return err
-	}
+	index := typeIndex(p, o.sampleType)
 	r := sum(p, index)
 	print(p, n, index, r)
 	if o.function == "" {
@@ -284,6 +294,7 @@ func main() {
 	o := &options{labels: labelFlag{}}
 	flag.Var(o.labels, "label", "NAME=VALUE that a profile must have; repeatable")
 	flag.StringVar(&o.sampleType, "type", "", "sample type; the profile's default one without it")
+	flag.BoolVar(&o.last, "last", false, "take the last profile instead of the sum of all")
 	flag.BoolVar(&o.cumulative, "cum", false, "count a function's callees, too")
 	flag.StringVar(&o.function, "function", "", "name that must be there, as a regular expression for all of it")
 	flag.Float64Var(&o.share, "share", -1, "percent of the total that it must have")

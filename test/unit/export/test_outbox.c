@@ -81,8 +81,8 @@ static void test_take(void **state)
 
 		row_begin(row->name);
 		outbox_init(&box, &budget, &plain);
-		for (char mark = 'a'; mark <= 'd'; mark++)
-			submit(&budget, mark, NOW_NS, 100);
+		for (int mark = 'a'; mark <= 'd'; mark++)
+			submit(&budget, (char)mark, NOW_NS, 100);
 		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
 		outbox_take(&box, row->max_n, row->max_payload, NOW_NS, &list);
 		assert_string_equal(marks(&list, text), row->taken);
@@ -160,8 +160,8 @@ static void test_full(void **state)
 
 	(void)state;
 	outbox_init(&box, &budget, &plain);
-	for (char mark = 'a'; mark <= 'c'; mark++)
-		submit(&budget, mark, NOW_NS, 100);
+	for (int mark = 'a'; mark <= 'c'; mark++)
+		submit(&budget, (char)mark, NOW_NS, 100);
 	assert_string_equal(marks(&box.waiting, text), "abc");
 	submit(&budget, 'd', NOW_NS, 100);
 	assert_string_equal(marks(&box.waiting, text), "bcd");
@@ -195,8 +195,8 @@ static void test_shared(void **state)
 	(void)state;
 	outbox_init(&works, &budget, &plain);
 	outbox_init(&down, &budget, &plain);
-	for (char mark = 'a'; mark <= 'z'; mark++) {
-		submit(&budget, mark, NOW_NS, 100);
+	for (int mark = 'a'; mark <= 'z'; mark++) {
+		submit(&budget, (char)mark, NOW_NS, 100);
 		assert_true(budget.used_bytes <= budget.max_bytes);
 		outbox_take(&works, MAX_N, ANY_SIZE, NOW_NS, &list);
 		outbox_end(&works, &list, EXPORT_SENT);
