@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Real processes in real cgroups with the paths of containers, in every tree this node has. A false
+ * /proc is used only where a process must look as none can be made to.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/root.h"
+#include "discovery/discovery.h"
+#include "support/allocfail.h"
+#include "support/metrics.h"
+#include "support/tree.h"
+
+#define ID1  "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define ID2  "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
+#define POD  "2c48913c-b29f-11e7-9350-020968147796"
+#define LONG UINT64_C(3600000000000)
+
+static struct root proc = ROOT_INIT;
+static struct hierarchy_set trees;
+
+struct cgroup {
+	char path[256];
+	uint64_t id[HIERARCHY_MAX];
+};
+
+/* @path below a directory of the test's own, in all trees. */
+static void cgroup_make(struct cgroup *cgroup, const char *path)
+{
+	memset(cgroup, 0, sizeof(*cgroup));
+	snprintf(cgroup->path, sizeof(cgroup->path), "podprof-test-%d/%s", (int)getpid(), path);
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++)
+		if (trees.roots[h].fd >= 0)
+			cgroup->id[h] = tree_mkdir(trees.roots[h].fd, cgroup->path);
+}
+
+static void cgroup_remove(const struct cgroup *cgroup)
+{
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++)
+		if (trees.roots[h].fd >= 0)
+			tree_rmdir(trees.roots[h].fd, cgroup->path);
+}
+
+static void cgroup_enter(const struct cgroup *cgroup, const struct pid_id *pid)
+{
+	char file[300], text[24];
+
+	snprintf(file, sizeof(file), "%s/cgroup.procs", cgroup->path);
+	snprintf(text, sizeof(text), "%d", (int)pid->pid);
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++)
+		if (trees.roots[h].fd >= 0)
+			tree_write(trees.roots[h].fd, file, text);
+}
+
+static void child_start(struct pid_id *ret)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_true(child > 0);
+	assert_int_equal(pid_read(&proc, child, ret), 0);
+}
+
+static void child_end(const struct pid_id *pid)
+{
+	assert_int_equal(kill((pid_t)pid->pid, SIGKILL), 0);
+	assert_int_equal(waitpid((pid_t)pid->pid, NULL, 0), (pid_t)pid->pid);
+}
+
+static struct discovery *start(const struct root *proc_root, bool host_processes)
+{
+	struct discovery_opts opts = {
+		.proc = proc_root,
+		.host_processes = host_processes,
+		.node_name = "node-1",
+		.grace_ns = LONG,
+	};
+	struct discovery *d;
+
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	return d;
+}
+
+static struct owner *ask(struct discovery *d, const struct cgroup *cgroup, const struct pid_id *pid)
+{
+	return discovery_owner(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1], pid, "comm");
+}
+
+static uint64_t lookups(struct discovery *d, const char *outcome)
+{
+	return metrics_get(discovery_collect, d, "podprof_owner_lookups", outcome);
+}
+
+static void assert_label(const struct owner *owner, const char *name, const char *value)
+{
+	assert_non_null(owner);
+	assert_non_null(labels_get(&owner->labels, name));
+	assert_string_equal(labels_get(&owner->labels, name), value);
+}
+
+static void test_container(void **state)
+{
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct cgroup cgroup;
+	struct discovery *d;
+	struct owner *owner;
+
+	(void)state;
+	cgroup_make(&cgroup, "kubepods/besteffort/pod" POD "/" ID1 "/below");
+	d = start(&proc, false);
+	/* the id is enough; there is no such process */
+	owner = ask(d, &cgroup, &nobody);
+	assert_label(owner, "container", ID1);
+	assert_label(owner, "pod_uid", POD);
+	assert_label(owner, "node", "node-1");
+	assert_true(owner_alive(owner));
+	assert_int_equal(lookups(d, "table"), 1);
+	/* any one of the two ids is */
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		struct cgroup one = {0};
+
+		one.id[h] = cgroup.id[h];
+		if (cgroup.id[h])
+			assert_ptr_equal(ask(d, &one, &nobody), owner);
+	}
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_owners", "container,alive"), 1);
+	discovery_free(d);
+	cgroup_remove(&cgroup);
+}
+
+/* On a node with both versions one tree may know only the runtime's service. */
+static void test_only_one_tree_knows(void **state)
+{
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct discovery_opts opts = {.proc = &proc, .node_name = "", .grace_ns = LONG};
+	uint64_t container[2], service[2], pod;
+	struct discovery *d;
+	struct owner *owner;
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	container[0] = tree_mkdir(tree.fd, "unified/docker/" ID1);
+	container[1] = tree_mkdir(tree.fd, "memory/docker/" ID2);
+	service[0] = tree_mkdir(tree.fd, "unified/system.slice/docker.service");
+	service[1] = tree_mkdir(tree.fd, "memory/system.slice/docker.service");
+	pod = tree_mkdir(tree.fd, "memory/kubepods/pod" POD "/" ID2);
+	opts.cgroupfs_root = tree.path;
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	assert_int_equal(discovery_v1_controller(d), CONTROLLER_MEMORY);
+	owner = discovery_owner(d, container[0], service[1], &nobody, "x");
+	assert_label(owner, "container", ID1);
+	owner = discovery_owner(d, service[0], container[1], &nobody, "x");
+	assert_label(owner, "container", ID2);
+	assert_null(discovery_owner(d, service[0], service[1], &nobody, "x"));
+	/* where they differ the one with a pod is right */
+	owner = discovery_owner(d, container[0], pod, &nobody, "x");
+	assert_label(owner, "container", ID2);
+	discovery_free(d);
+	tree_deinit(&tree);
+}
+
+/* A container that is younger than the table. */
+static void test_new_container(void **state)
+{
+	struct cgroup cgroup, other;
+	struct discovery *d;
+	struct pid_id child;
+	struct owner *owner;
+
+	(void)state;
+	d = start(&proc, false);
+	cgroup_make(&cgroup, "kubepods/besteffort/pod" POD "/" ID1);
+	child_start(&child);
+	cgroup_enter(&cgroup, &child);
+	owner = ask(d, &cgroup, &child);
+	assert_label(owner, "container", ID1);
+	assert_label(owner, "pod_uid", POD);
+	assert_int_equal(lookups(d, "learned"), 1);
+	assert_ptr_equal(ask(d, &cgroup, &child), owner);
+	assert_int_equal(lookups(d, "table"), 1);
+
+	/* a sample from a cgroup that has gone, of a process that is now here */
+	cgroup_make(&other, "short");
+	cgroup_remove(&other);
+	assert_ptr_equal(ask(d, &other, &child), owner);
+	assert_int_equal(lookups(d, "proc"), 1);
+	assert_ptr_equal(ask(d, &other, &child), owner);
+	assert_int_equal(lookups(d, "cached"), 1);
+
+	child_end(&child);
+	cgroup_remove(&cgroup);
+	discovery_free(d);
+}
+
+/* The process has gone, and nobody knows the cgroup. Then it comes back as another directory. */
+static void test_unknown(void **state)
+{
+	struct cgroup cgroup;
+	struct discovery *d;
+	struct pid_id child;
+	struct owner *owner;
+
+	(void)state;
+	d = start(&proc, false);
+	child_start(&child);
+	child_end(&child);
+	cgroup_make(&cgroup, "docker/" ID1);
+	cgroup_remove(&cgroup);
+	owner = ask(d, &cgroup, &child);
+	assert_non_null(owner);
+	assert_int_equal(owner->kind, OWNER_UNKNOWN);
+	assert_label(owner, "service_name", "unknown");
+	assert_int_equal(lookups(d, "unknown_gone"), 1);
+	discovery_free(d);
+}
+
+/* Samples that arrive after the container has gone. */
+static void test_late_samples(void **state)
+{
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct discovery_opts opts = {
+		.proc = &proc, .node_name = "", .grace_ns = LONG, .host_processes = true};
+	struct cgroup cgroup, newer;
+	struct discovery *d;
+	struct owner *owner;
+
+	(void)state;
+	cgroup_make(&cgroup, "docker/" ID1);
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	owner = ask(d, &cgroup, &nobody);
+	assert_label(owner, "container", ID1);
+	cgroup_remove(&cgroup);
+	/* a question about something else makes it look at everything, if it is a second later */
+	cgroup_make(&newer, "docker/" ID2);
+	while (ask(d, &newer, &nobody)->kind == OWNER_UNKNOWN)
+		usleep(100000);
+	assert_int_equal(lookups(d, "walked"), 1);
+	assert_false(owner_alive(owner));
+	assert_ptr_equal(ask(d, &cgroup, &nobody), owner);
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_owners", "container,gone"), 1);
+	/* the container is started again: the same owner, alive */
+	cgroup_make(&cgroup, "docker/" ID1);
+	while (!owner_alive(owner)) {
+		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
+
+		(void)ask(d, &odd, &nobody);
+		usleep(100000);
+	}
+	assert_ptr_equal(ask(d, &cgroup, &nobody), owner);
+	discovery_free(d);
+	cgroup_remove(&cgroup);
+	cgroup_remove(&newer);
+}
+
+static void test_host_process(void **state)
+{
+	struct cgroup service, none;
+	struct discovery *d;
+	struct pid_id child;
+	struct owner *owner;
+
+	(void)state;
+	cgroup_make(&service, "system.slice/podprof-test.service");
+	cgroup_make(&none, "nothing");
+	child_start(&child);
+
+	d = start(&proc, false);
+	assert_null(ask(d, &service, &child));
+	assert_int_equal(lookups(d, "filtered"), 1);
+	discovery_free(d);
+
+	d = start(&proc, true);
+	cgroup_enter(&service, &child);
+	owner = ask(d, &service, &child);
+	assert_label(owner, "unit", "podprof-test.service");
+	assert_label(owner, "service_name", "podprof-test.service");
+	assert_int_equal(owner->kind, OWNER_UNIT);
+	assert_ptr_equal(ask(d, &service, &child), owner);
+	assert_int_equal(lookups(d, "cached"), 1);
+
+	/* it moves, and the new sample says so */
+	cgroup_enter(&none, &child);
+	owner = ask(d, &none, &child);
+	assert_int_equal(owner->kind, OWNER_PROCESS);
+	assert_label(owner, "comm", "comm");
+	/* another program in the same process */
+	owner = discovery_owner(d, none.id[0], none.id[1], &child, "other");
+	assert_label(owner, "comm", "other");
+
+	child_end(&child);
+	/* of a process that has gone the directory still says the unit */
+	owner = discovery_owner(d, service.id[0], service.id[1], &child, "third");
+	assert_label(owner, "unit", "podprof-test.service");
+	discovery_free(d);
+	cgroup_remove(&service);
+	cgroup_remove(&none);
+}
+
+/* Behind a cgroup namespace the paths in /proc are cut, and the trees do not have them. */
+static void test_relative_paths(void **state)
+{
+	struct pid_id pid = {.pid = 5, .start_ticks = 6}, host = {.pid = 7, .start_ticks = 8};
+	struct cgroup odd = {.id = {1u << 30, 1u << 30}};
+	struct root false_proc;
+	struct discovery *d;
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "5");
+	tree_mkdir(tree.fd, "7");
+	tree_write(tree.fd, "5/stat", "5 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 6 9\n");
+	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 8 9\n");
+	tree_write(tree.fd, "5/cgroup", "0::/../cri-containerd-" ID1 ".scope\n");
+	tree_write(tree.fd, "7/cgroup", "0::/../../ssh.service\n");
+	false_proc.fd = tree.fd;
+	d = start(&false_proc, false);
+	assert_label(ask(d, &odd, &pid), "container", ID1);
+	assert_int_equal(lookups(d, "proc"), 1);
+	assert_null(ask(d, &odd, &host));
+	assert_null(ask(d, &odd, &host));
+	assert_int_equal(lookups(d, "filtered"), 2);
+	/* another process has the number now: what it is in must not be taken */
+	pid.start_ticks++;
+	assert_int_equal(ask(d, &odd, &pid)->kind, OWNER_UNKNOWN);
+	assert_int_equal(lookups(d, "unknown_gone"), 1);
+	/* not a file of lines at all */
+	host.start_ticks++;
+	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 9 9\n");
+	assert_int_equal(unlinkat(tree.fd, "7/cgroup", 0), 0);
+	assert_int_equal(mkfifoat(tree.fd, "7/cgroup", 0600), 0);
+	assert_int_equal(ask(d, &odd, &host)->kind, OWNER_UNKNOWN);
+	assert_int_equal(lookups(d, "unknown_unreadable"), 1);
+	discovery_free(d);
+	tree_deinit(&tree);
+}
+
+/* ---- lists ---- */
+
+struct listing {
+	struct pid_id wanted;
+	struct owner *owner;
+	size_t n_wanted;
+	size_t n;
+};
+
+static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	struct listing *l = ctx;
+
+	l->n++;
+	if (!pid_id_equal(pid, &l->wanted))
+		return 0;
+	l->n_wanted++;
+	l->owner = owner;
+	return 0;
+}
+
+static int on_process_stop(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	size_t *n = ctx;
+
+	(*n)++;
+	return -77;
+}
+
+static void test_processes(void **state)
+{
+	struct listing l = {0};
+	struct cgroup cgroup, other;
+	struct discovery *d;
+	struct pid_id second;
+	size_t n = 0;
+
+	(void)state;
+	cgroup_make(&cgroup, "docker/" ID1 "/below");
+	cgroup_make(&other, "docker/" ID2);
+	child_start(&l.wanted);
+	child_start(&second);
+	cgroup_enter(&cgroup, &l.wanted);
+	cgroup_enter(&other, &second);
+	d = start(&proc, false);
+	for (int i = 0; i < 2; i++) {
+		l.n = l.n_wanted = 0;
+		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+		assert_true(l.n >= 2);
+		assert_int_equal(l.n_wanted, 1); /* though two trees may list it */
+		assert_label(l.owner, "container", ID1);
+	}
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_targets", "listed"), l.n);
+	assert_int_equal(discovery_for_each_process(d, on_process_stop, &n), -77);
+	assert_int_equal(n, 1);
+
+	child_end(&l.wanted);
+	l.n = l.n_wanted = 0;
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 0);
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_targets", "listed"), l.n);
+	discovery_free(d);
+	child_end(&second);
+	cgroup_remove(&cgroup);
+	cgroup_remove(&other);
+}
+
+static void test_host_processes(void **state)
+{
+	struct listing self = {0}, kernel = {.wanted = {.pid = 2}};
+	struct discovery *d;
+
+	(void)state;
+	assert_int_equal(pid_read(&proc, getpid(), &self.wanted), 0);
+	(void)pid_read(&proc, 2, &kernel.wanted); /* kthreadd, outside of containers */
+	d = start(&proc, true);
+	assert_int_equal(discovery_for_each_process(d, on_process, &self), 0);
+	assert_int_equal(self.n_wanted, 1);
+	assert_int_equal(discovery_for_each_process(d, on_process, &kernel), 0);
+	assert_int_equal(kernel.n_wanted, 0);
+	discovery_free(d);
+
+	d = start(&proc, false);
+	self.n_wanted = 0;
+	assert_int_equal(discovery_for_each_process(d, on_process, &self), 0);
+	assert_int_equal(self.n_wanted, 0);
+	discovery_free(d);
+}
+
+/* ---- without memory ---- */
+
+struct scarce {
+	const struct cgroup *cgroup;
+	const struct cgroup *service;
+	const struct pid_id *pid;
+};
+
+static int live_with_it(void *ctx)
+{
+	const struct scarce *s = ctx;
+	struct discovery_opts opts = {
+		.proc = &proc, .node_name = "n", .grace_ns = LONG, .host_processes = true};
+	struct listing l = {0};
+	struct discovery *d;
+	int r = discovery_new(&opts, &d);
+
+	if (r)
+		return r;
+	(void)ask(d, s->cgroup, s->pid);
+	(void)ask(d, s->service, s->pid);
+	r = discovery_for_each_process(d, on_process, &l);
+	discovery_free(d);
+	return r;
+}
+
+static void test_without_memory(void **state)
+{
+	struct cgroup cgroup, service;
+	struct pid_id child;
+
+	(void)state;
+	cgroup_make(&cgroup, "docker/" ID1);
+	cgroup_make(&service, "x.service");
+	child_start(&child);
+	cgroup_enter(&cgroup, &child);
+	assert_true(allocfail_survive(live_with_it, &(struct scarce){&cgroup, &service, &child}) >
+		    20);
+	child_end(&child);
+	cgroup_remove(&cgroup);
+	cgroup_remove(&service);
+}
+
+static void test_no_cgroups(void **state)
+{
+	struct discovery_opts opts = {
+		.proc = &proc, .node_name = "", .cgroupfs_root = "/nonexistent"};
+	struct discovery *d = NULL;
+
+	(void)state;
+	assert_int_equal(discovery_new(&opts, &d), HIERARCHY_NO_SUCH_DIR);
+	assert_null(d);
+}
+
+static int setup(void **state)
+{
+	return root_open("/proc", &proc) || hierarchy_find(NULL, &proc, &trees);
+}
+
+static int teardown(void **state)
+{
+	hierarchy_deinit(&trees);
+	root_deinit(&proc);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_container),      cmocka_unit_test(test_only_one_tree_knows),
+		cmocka_unit_test(test_new_container),  cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_late_samples),   cmocka_unit_test(test_host_process),
+		cmocka_unit_test(test_relative_paths), cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_host_processes), cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_no_cgroups),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

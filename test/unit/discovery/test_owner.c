@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "discovery/owner.h"
+#include "discovery/target.h"
+#include "support/allocfail.h"
+
+#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
+#define POD "2c48913c-b29f-11e7-9350-020968147796"
+
+static struct owner *container(struct owner_table *table, const char *path)
+{
+	struct cgroup_id id;
+	struct owner *owner = NULL;
+
+	cgroup_parse_path(text_of(path), &id);
+	assert_int_equal(owner_container(table, &id, &owner), 0);
+	return owner;
+}
+
+static void assert_label(const struct owner *owner, const char *name, const char *value)
+{
+	const char *is = labels_get(&owner->labels, name);
+
+	if (!value)
+		assert_null(is);
+	else
+		assert_string_equal(is ? is : "(none)", value);
+}
+
+static size_t count(struct owner_table *table)
+{
+	struct owner *owner = NULL;
+	size_t n = 0;
+
+	while ((owner = owner_next(table, owner)))
+		n++;
+	return n;
+}
+
+static void test_labels(void **state)
+{
+	struct owner_table *table;
+	struct owner *o;
+
+	(void)state;
+	assert_int_equal(owner_table_new("node-1", &table), 0);
+
+	o = container(table, "/kubepods/burstable/pod" POD "/" ID1);
+	assert_label(o, "container", ID1);
+	assert_label(o, "pod_uid", POD);
+	assert_label(o, "runtime", "unknown");
+	assert_label(o, "node", "node-1");
+	assert_label(o, "service_name", "73051af27110");
+	assert_label(o, "outer_container", NULL);
+	assert_int_equal(o->kind, OWNER_CONTAINER);
+	owner_unref(o);
+
+	o = container(table, "/lxc/a-container-with-a-name");
+	assert_label(o, "container", "a-container-with-a-name");
+	assert_label(o, "service_name", "a-container-with-a-name");
+	assert_label(o, "pod_uid", NULL);
+	owner_unref(o);
+
+	assert_int_equal(owner_unit(table, text_of("ssh.service"), &o), 0);
+	assert_label(o, "unit", "ssh.service");
+	assert_label(o, "service_name", "ssh.service");
+	assert_label(o, "node", "node-1");
+	owner_unref(o);
+
+	assert_int_equal(owner_process(table, "sh", &o), 0);
+	assert_label(o, "comm", "sh");
+	assert_label(o, "service_name", "sh");
+	owner_unref(o);
+
+	o = owner_unknown(table);
+	assert_label(o, "service_name", "unknown");
+	assert_int_equal(o->kind, OWNER_UNKNOWN);
+	assert_int_equal(count(table), 1);
+	owner_table_free(table);
+}
+
+struct comm_row {
+	const char *comm;
+	const char *name;
+};
+
+static const struct comm_row comm_rows[] = {
+	{"sh", "sh"},
+	{"kworker/0:1H-kbl", "kworker"},
+	{"ksoftirqd/1", "ksoftirqd"},
+	{"/x", "/x"},
+	{"", "?"},
+	{"a\xff", "a?"},
+};
+
+static void test_comms(void **state)
+{
+	struct owner_table *table;
+	struct owner *o;
+
+	(void)state;
+	assert_int_equal(owner_table_new("", &table), 0);
+	for (size_t i = 0; i < array_size(comm_rows); i++) {
+		assert_int_equal(owner_process(table, comm_rows[i].comm, &o), 0);
+		assert_label(o, "service_name", comm_rows[i].name);
+		assert_label(o, "node", NULL);
+		owner_unref(o);
+	}
+	owner_table_free(table);
+}
+
+static void test_same_and_other(void **state)
+{
+	struct owner_table *table;
+	struct owner *a, *b, *inner, *unit, *process;
+
+	(void)state;
+	assert_int_equal(owner_table_new("n", &table), 0);
+	a = container(table, "/docker/" ID1);
+	/* another tree shows the same container with its pod */
+	b = container(table, "/kubepods/pod" POD "/" ID1);
+	assert_ptr_equal(a, b);
+	assert_label(a, "pod_uid", POD);
+	/* a container that has made itself directories with another's id joins nobody */
+	inner = container(table, "/docker/" ID2 "/kubepods/pod" POD "/" ID1);
+	assert_ptr_not_equal(inner, a);
+	assert_label(inner, "container", ID1);
+	assert_label(inner, "outer_container", ID2);
+	assert_false(labels_equal(&inner->labels, &a->labels));
+	/* kinds do not meet either */
+	assert_int_equal(owner_unit(table, text_of("x"), &unit), 0);
+	assert_int_equal(owner_process(table, "x", &process), 0);
+	assert_ptr_not_equal(unit, process);
+	owner_unref(a);
+	owner_unref(b);
+	owner_unref(inner);
+	owner_unref(unit);
+	owner_unref(process);
+	owner_unref(NULL);
+	assert_int_equal(count(table), 1);
+	owner_table_free(table);
+}
+
+/* One over the ceiling of each class; room again when one goes. */
+static void test_ceilings(void **state)
+{
+	static struct owner *owners[8193];
+	struct owner_table *table;
+	char name[16];
+	size_t n = 0;
+	int r = 0;
+
+	(void)state;
+	assert_int_equal(owner_table_new("n", &table), 0);
+	for (; n < array_size(owners); n++) {
+		snprintf(name, sizeof(name), "c%zu", n);
+		r = owner_process(table, name, &owners[n]);
+		if (r)
+			break;
+	}
+	assert_int_equal(r, OWNER_TOO_MANY);
+	assert_int_equal(n, 2048);
+	owner_unref(owners[0]);
+	assert_int_equal(owner_unit(table, text_of("u.service"), &owners[0]), 0);
+	assert_int_equal(owner_unit(table, text_of("v.service"), &owners[n]), OWNER_TOO_MANY);
+	while (n)
+		owner_unref(owners[--n]);
+
+	for (; n < array_size(owners); n++) {
+		struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER};
+
+		snprintf(id.container_id, sizeof(id.container_id), "%zu", n);
+		r = owner_container(table, &id, &owners[n]);
+		if (r)
+			break;
+	}
+	assert_int_equal(r, OWNER_TOO_MANY);
+	assert_int_equal(n, 8192);
+	while (n)
+		owner_unref(owners[--n]);
+	owner_table_free(table);
+}
+
+static void test_targets(void **state)
+{
+	struct pid_id p = {.pid = 5, .start_ticks = 6}, later = {.pid = 5, .start_ticks = 7};
+	struct owner_table *owners;
+	struct target_table *targets;
+	struct target *t;
+	struct owner *a, *b;
+
+	(void)state;
+	assert_int_equal(owner_table_new("n", &owners), 0);
+	assert_int_equal(target_table_new(&targets), 0);
+	assert_int_equal(owner_process(owners, "a", &a), 0);
+	assert_int_equal(owner_process(owners, "b", &b), 0);
+	assert_int_equal(target_set(targets, &p, a, &t), 0);
+	assert_int_equal(target_set(targets, &later, b, &t), 0);
+	assert_ptr_equal(target_find(targets, &p)->owner, a);
+	assert_ptr_equal(target_find(targets, &later)->owner, b);
+	/* the target keeps its owner, and gives it back for another */
+	owner_unref(a);
+	owner_unref(b);
+	assert_int_equal(count(owners), 3);
+	assert_int_equal(target_set(targets, &p, b, &t), 0);
+	assert_int_equal(count(owners), 2);
+	assert_int_equal(target_set(targets, &p, b, &t), 0);
+	assert_ptr_equal(t->owner, b);
+	target_expire(targets, UINT64_MAX);
+	assert_non_null(target_find(targets, &p));
+	t->used_ns -= 1000;
+	target_expire(targets, 0);
+	assert_null(target_find(targets, &p));
+	target_table_free(targets);
+	assert_int_equal(count(owners), 1);
+	owner_table_free(owners);
+}
+
+static int build(void *ctx)
+{
+	struct pid_id p = {.pid = 5, .start_ticks = 6};
+	struct target_table *targets = NULL;
+	struct owner_table *owners = NULL;
+	struct owner *owner = NULL, *unit = NULL;
+	struct cgroup_id id;
+	struct target *t;
+	int r;
+
+	(void)ctx;
+	cgroup_parse_path(text_of("/docker/" ID1), &id);
+	r = owner_table_new("n", &owners);
+	if (!r)
+		r = target_table_new(&targets);
+	if (!r)
+		r = owner_container(owners, &id, &owner);
+	cgroup_parse_path(text_of("/kubepods/pod" POD "/" ID1), &id);
+	if (!r) {
+		struct owner *same;
+
+		r = owner_container(owners, &id, &same);
+		if (!r)
+			owner_unref(same);
+	}
+	if (!r)
+		r = owner_unit(owners, text_of("u.service"), &unit);
+	if (!r)
+		r = target_set(targets, &p, owner, &t);
+	target_table_free(targets);
+	owner_unref(owner);
+	owner_unref(unit);
+	owner_table_free(owners);
+	return r;
+}
+
+static void test_without_memory(void **state)
+{
+	(void)state;
+	assert_true(allocfail_each(build, NULL) > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_comms),
+		cmocka_unit_test(test_same_and_other), cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_targets),	       cmocka_unit_test(test_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
