@@ -1,0 +1,3 @@
+module example.org/gotruth
+
+go 1.16
