@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_REPORT_HEAPSNAP_H
+#define PODPROF_REPORT_HEAPSNAP_H
+
+/*
+ * One read of one process's heap, as a value: the reader and the process may go, and another thread
+ * may name what is in it (heap.h).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "procmap/image.h"
+
+struct goheap_profile;
+
+/* Where a run-time pc is: space_cache_resolve() for this process. @ret owns a reference to its
+ * image. 0 or -errno. */
+typedef int (*heapsnap_resolve_fn)(void *ctx, uint64_t pc, struct frame *ret);
+
+struct heapsnap_opts {
+	heapsnap_resolve_fn resolve;
+	void *ctx;
+	bool forced; /* podprof has turned sampling on in this process */
+	/* The process began in this window: of a first read all allocations are the window's. Of
+	 * any other first read none are, since nobody knows when they were made. */
+	bool since_start;
+};
+
+/* Counts are of samples. */
+struct heapsnap_record {
+	uint64_t size;
+	uint64_t allocs; /* published */
+	uint64_t inuse;	 /* published */
+	uint64_t fresh;	 /* all allocations up to this read */
+	uint64_t before; /* all up to the one before */
+	size_t first_pc; /* into pcs */
+	size_t n_pcs;
+};
+
+/**
+ * struct heapsnap - owns all it has
+ * @frames: one for each distinct pc, as resolved: the vaddr is that of the return address
+ * @pcs: indexes into @frames, leaf first in each record
+ * @blank_label: as goheap_profile has it
+ */
+struct heapsnap {
+	int64_t rate;
+	bool blank_label;
+	bool forced;
+	struct heapsnap_record *records;
+	size_t n_records;
+	struct frame *frames;
+	size_t n_frames;
+	size_t frames_cap;
+	uint32_t *pcs;
+	size_t n_pcs;
+};
+
+/* 0, -ENOMEM, or what the resolver returned. */
+int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opts *opts,
+		 struct heapsnap **ret);
+void heapsnap_free(struct heapsnap *s);
+
+#endif
