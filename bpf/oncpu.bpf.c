@@ -143,14 +143,20 @@ static __always_inline __u64 hash_frames(const struct scratch *s)
 	return hash;
 }
 
-/* Add one to the stack's count in @map. 0, or the helper's -errno if there is no room. */
-static __always_inline long add_to(void *map, struct scratch *s)
+/*
+ * Add one to the stack's count in @map. 0, or the helper's -errno if there is no room.
+ *
+ * An int and no long: the verifier turns the helper into a direct call of the map's function, which
+ * returned an int before 6.4 (d7ba4cc900bf), and the upper half of the register is not its sign
+ * then.
+ */
+static __always_inline int add_to(void *map, struct scratch *s)
 {
 	struct sample_head *head = bpf_map_lookup_elem(map, &s->key);
-	long r = 0;
+	int r = 0;
 
 	if (!head) {
-		r = bpf_map_update_elem(map, &s->key, &s->value, BPF_NOEXIST);
+		r = (int)bpf_map_update_elem(map, &s->key, &s->value, BPF_NOEXIST);
 		if (r != -EEXIST)
 			return r;
 		/* Another CPU was faster with the same stack. */
@@ -163,9 +169,9 @@ static __always_inline long add_to(void *map, struct scratch *s)
 }
 
 /* A small stack goes into the large map if the small one is full. */
-static __always_inline long add(void *small, void *large, struct scratch *s)
+static __always_inline int add(void *small, void *large, struct scratch *s)
 {
-	long r;
+	int r;
 
 	if (s->value.head.n_kernel + s->value.head.n_user <= SAMPLE_SMALL_FRAMES) {
 		r = add_to(small, s);
@@ -190,7 +196,7 @@ static __always_inline void take_identity(struct task_struct *task, struct scrat
 static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	long r;
+	int r;
 
 	if (!(bpf_get_current_pid_tgid() >> 32))
 		return SAMPLE_STAT_IDLE;

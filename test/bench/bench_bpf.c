@@ -62,7 +62,7 @@ static size_t start_children(enum burn_kind kind, pid_t children[CHILDREN_MAX])
 
 static int measure(const struct load *load, struct oncpu *oc)
 {
-	struct bpfobj_cost before, after;
+	struct bpfobj_cost before, after = {0};
 	struct tally tally = {0};
 	pid_t children[CHILDREN_MAX];
 	uint64_t runs;
