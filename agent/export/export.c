@@ -12,12 +12,19 @@
 
 #include "base/cleanup.h"
 #include "base/http.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/sender.h"
+#include "export/store.h"
+
+/* How often profiles are looked for that have become too old while none were written. */
+#define EXPORT_TRIM_NS	       (300 * NSEC_PER_SEC)
+/* Lines about the store; the rest is in the metrics. */
+#define EXPORT_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
 
 /* One destination with what belongs to it. @name is the metrics' label. */
 struct route {
@@ -28,8 +35,10 @@ struct route {
 };
 
 /**
- * @routes: does not move: the outboxes are linked
- * @flushed: export_flush() was called and has not ended; its callback
+ * @routes:     does not move: the outboxes are linked
+ * @store:      NULL without --store-dir
+ * @store_told: the user has read that it cannot be written
+ * @flushed:    export_flush() was called and has not ended; its callback
  */
 struct export
 {
@@ -38,6 +47,10 @@ struct export
 	struct outbox_budget budget;
 	struct route *routes;
 	size_t n_routes;
+	struct store *store;
+	struct loop_source *trim_timer;
+	bool store_told;
+	struct log_limit store_log_limit;
 	struct loop_source *flush_timer;
 	void (*flushed)(void *ctx);
 	void *flush_ctx;
@@ -183,6 +196,64 @@ static int export_start_routes(struct export *e)
 	return r;
 }
 
+/* ---- the store */
+
+static void trim_due(void *ctx)
+{
+	struct export *e = ctx;
+
+	store_trim(e->store, nsec_wall());
+}
+
+static int store_unusable(const char *dir, int outcome, char **ret_error)
+{
+	int n = asprintf(
+		ret_error,
+		"the store's folder '%s' cannot be used (%s); make it, or choose another with "
+		"--store-dir",
+		dir, store_outcome_name(outcome));
+
+	return n < 0 ? -ENOMEM : 1;
+}
+
+static int export_open_store(struct export *e, const struct export_opts *opts, char **ret_error)
+{
+	struct store_opts store_opts = {
+		.dir = opts->store_dir,
+		.max_bytes = opts->store_bytes,
+		.max_age_ns = opts->store_age_ns,
+	};
+	int r;
+
+	if (!opts->store_dir)
+		return 0;
+	r = store_open(&store_opts, &e->store);
+	if (r > 0)
+		return store_unusable(opts->store_dir, r, ret_error);
+	if (!r)
+		r = loop_add_timer(e->loop, trim_due, e, &e->trim_timer);
+	if (!r)
+		r = loop_arm(e->trim_timer, EXPORT_TRIM_NS, EXPORT_TRIM_NS);
+	return r;
+}
+
+/* Says once that it fails, and once that it works again. */
+static void export_keep(struct export *e, const struct profile *profile)
+{
+	uint64_t suppressed;
+	int r = store_put(e->store, profile);
+
+	if (r && !e->store_told && log_limit_ok(&e->store_log_limit, &suppressed)) {
+		e->store_told = true;
+		log_warn("store fails, profiles are not kept",
+			 log_str("err", r < 0 ? strerror(-r) : store_outcome_name(r)),
+			 log_uint("suppressed", suppressed));
+	} else if (!r && e->store_told) {
+		e->store_told = false;
+		log_info("store works again");
+	}
+}
+
 /* ---- all of it */
 
 DEFINE_CLEANUP(struct export *, export_freep, export_free);
@@ -196,6 +267,7 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 		return -ENOMEM;
 	e->loop = opts->loop;
 	e->budget.max_bytes = opts->queue_bytes;
+	e->store_log_limit.interval_ns = EXPORT_LOG_INTERVAL_NS;
 	r = export_read_destinations(e, opts, ret_error);
 	if (!r)
 		r = http_new(opts->loop, &e->http);
@@ -203,6 +275,8 @@ int export_new(const struct export_opts *opts, struct export **ret, char **ret_e
 		r = loop_add_timer(opts->loop, flush_due, e, &e->flush_timer);
 	if (!r)
 		r = export_start_routes(e);
+	if (!r)
+		r = export_open_store(e, opts, ret_error);
 	if (r)
 		return r;
 	*ret = take_ptr(e);
@@ -223,6 +297,8 @@ void export_free(struct export *e)
 	}
 	free(e->routes);
 	loop_remove(e->flush_timer);
+	loop_remove(e->trim_timer);
+	store_free(e->store);
 	http_free(e->http);
 	free(e);
 }
@@ -241,6 +317,8 @@ void export_submit(struct export *e, struct profile *profile)
 {
 	struct parcel *parcel;
 
+	if (e->store)
+		export_keep(e, profile);
 	if (!e->n_routes) {
 		profile_free(profile);
 		return;
@@ -302,4 +380,11 @@ void export_collect(void *ctx, struct metric_sink *sink)
 			   &(struct metric_label){"destination", e->routes[i].name}, 1);
 	metric_family(sink, &limit);
 	metric_u64(sink, e->budget.max_bytes, NULL, 0);
+	if (e->store)
+		store_collect(e->store, sink);
+}
+
+struct store *export_store(struct export *e)
+{
+	return e->store;
 }

@@ -11,6 +11,7 @@
 
 struct loop;
 struct metric_sink;
+struct store;
 struct export;
 
 enum profile_kind { PROFILE_CPU, PROFILE_GO_HEAP, PROFILE_KIND_MAX };
@@ -47,8 +48,8 @@ struct export_opts {
 	uint64_t queue_bytes; /* ceiling of all outboxes together */
 };
 
-/* *@ret_error is a sentence for the user when 1 (bad destination) is returned; owned by the caller.
- */
+/* *@ret_error is a sentence for the user when 1 (a wrong destination, a store that cannot be used)
+ * is returned; the caller frees it. */
 int export_new(const struct export_opts *opts, struct export **ret, char **ret_error);
 /* Sends nothing more; what waits is dropped and counted. */
 void export_free(struct export *e);
@@ -57,7 +58,9 @@ void export_submit(struct export *e, struct profile *profile);
 /* Write or send what is left, until done or @timeout_ns; then calls @done. For the end of the run.
  */
 void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx), void *ctx);
-/* A metric_collect_fn; @ctx is the struct export. */
+/* The store, for reading; NULL if there is none. Borrowed. */
+struct store *export_store(struct export *e);
+/* A metric_collect_fn; @ctx is the struct export. The store's metrics are among them. */
 void export_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/root.h"
 #include "export/export.h"
 #include "export/outbox.h"
+#include "export/store.h"
 #include "push.pb-c.h"
 
 #define QUEUE_BYTES (64ull << 20)
@@ -577,6 +578,49 @@ static void test_wrong(void **state)
 	assert_string_equal(error, "destination kind 'jaeger' is not known; there are: pyroscope");
 }
 
+/* A folder of its own, removed with all that is in it. */
+static void remove_folder(const char *folder)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_store(void **state)
+{
+	char folder[] = "/tmp/podprof-store-XXXXXX", dir[64];
+	struct fixture *f = *state;
+	struct export_opts opts = {.loop = f->loop,
+				   .store_dir = dir,
+				   .store_bytes = 1 << 20,
+				   .store_age_ns = 3600 * NSEC_PER_SEC,
+				   .queue_bytes = QUEUE_BYTES};
+	_cleanup_(freep) char *error = NULL;
+
+	assert_non_null(mkdtemp(folder));
+	row_begin("a folder that cannot be made");
+	snprintf(dir, sizeof(dir), "/proc/self/comm/store");
+	assert_int_equal(export_new(&opts, &f->e, &error), 1);
+	assert_null(f->e);
+	assert_non_null(strstr(error, "'/proc/self/comm/store' cannot be used"));
+	assert_non_null(strstr(error, "--store-dir"));
+
+	row_begin("kept without a destination");
+	snprintf(dir, sizeof(dir), "%s/store", folder);
+	assert_int_equal(export_new(&opts, &f->e, &error), 0);
+	submit(f, 3, 10);
+	assert_int_equal(store_n_profiles(export_store(f->e)), 3);
+	assert_int_equal(metric(f, "podprof_store_profiles", NULL, "stored"), 3);
+	flush(f, 30 * NSEC_PER_SEC);
+
+	row_begin("one that is too large is counted");
+	submit(f, 1, 2 << 20);
+	assert_int_equal(metric(f, "podprof_store_profiles", NULL, "too_large"), 1);
+	assert_int_equal(store_n_profiles(export_store(f->e)), 3);
+	remove_folder(folder);
+}
+
 /* Profiles made while there was memory. */
 #define ROUNDS_MAX 200
 
@@ -641,6 +685,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_wrong, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_store, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 	};
 
