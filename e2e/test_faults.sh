@@ -39,8 +39,8 @@ disk_full() { [ "$(metric podprof_store_profiles_total 'outcome="disk_full"')" -
 until_true 30 disk_full || fail "the full disk was not counted"
 [ -z "$(find "$work/store" -name '*.new' -o -name '.*' -type f)" ] || fail "pieces were left in the store"
 rm "$work/store/other"
-stored=$(metric podprof_store_profiles_total 'outcome="ok"')
-stored_again() { [ "$(metric podprof_store_profiles_total 'outcome="ok"')" -gt "$stored" ]; }
+stored=$(metric podprof_store_profiles_total 'outcome="stored"')
+stored_again() { [ "$(metric podprof_store_profiles_total 'outcome="stored"')" -gt "$stored" ]; }
 until_true 30 stored_again || fail "the store does not work again"
 
 curl -sf "http://$agent/-/healthy" >/dev/null || fail "not healthy"
