@@ -45,8 +45,11 @@ static size_t add_part(char *name, size_t len, const char *part)
 	if (len)
 		name[len++] = '_';
 	start = len;
-	for (; *part && len - start < STORE_NAME_PART_MAX; part++, len++)
-		name[len] = safe_char(*part, len == start) ? *part : (char)'_';
+	for (; *part && len - start < STORE_NAME_PART_MAX; part++, len++) {
+		name[len] = *part;
+		if (!safe_char(*part, len == start))
+			name[len] = '_';
+	}
 	return len;
 }
 
