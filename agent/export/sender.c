@@ -81,10 +81,10 @@ struct sender {
 
 /* ---- what the user is told: a line when the state changes, not one for each request */
 
-/* Whether this is news, and may be told now. */
+/* Whether this is news and may be told now; if it may not, it is still news the next time. */
 static bool sender_changes(struct sender *s, enum sender_health health, uint64_t *ret_suppressed)
 {
-	if (s->health == health)
+	if (s->health == health && s->told)
 		return false;
 	s->health = health;
 	if (!log_limit_ok(&s->log_limit, ret_suppressed))

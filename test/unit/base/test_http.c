@@ -25,15 +25,27 @@ struct result {
 };
 
 struct fixture {
+	size_t n_fds;
 	struct loop *loop;
 	struct http *http;
 	struct sink *sink;
 };
 
+static size_t count_fds(void)
+{
+	_cleanup_(closedirp) DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (readdir(dir))
+		n++;
+	return n;
+}
+
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
+	f->n_fds = count_fds();
 	unsetenv("http_proxy");
 	unsetenv("https_proxy");
 	unsetenv("HTTPS_PROXY");
@@ -52,6 +64,7 @@ static int teardown(void **state)
 	http_free(f->http);
 	sink_free(f->sink);
 	loop_free(f->loop);
+	assert_int_equal(count_fds(), f->n_fds);
 	free(f);
 	return 0;
 }
