@@ -113,3 +113,14 @@ metric() {
 	for part in "$@"; do lines=$(grep -F "$part" <<<"$lines" || true); done
 	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
 }
+
+# profile_of DIR CONTAINER: the first profile of the container that pyrosink kept there
+profile_of() {
+	local description
+	for description in "$1"/*.json; do
+		if jq -e --arg id "$2" '.labels.container == $id' "$description" >/dev/null; then
+			echo "${description%.json}.pb.gz"
+			return
+		fi
+	done
+}

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What goes wrong around the agent is counted, and it goes on: a backend that fails and recovers, a
 # full disk under the store, processes that end while they are read, a container that goes away.
+# shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$work/sink" "$work/store"
