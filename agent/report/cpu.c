@@ -291,6 +291,8 @@ int cpu_report(const struct fold *fold, struct symbolizer *symbolizer,
 		.period = (int64_t)opts->period_ns,
 		.time_ns = (int64_t)opts->start_ns,
 		.duration_ns = (int64_t)opts->duration_ns,
+		.max_samples = opts->max_samples,
+		.max_bytes = opts->max_bytes,
 	};
 	_cleanup_(cpu_build_deinit) struct cpu_build b = {
 		.fold = fold,

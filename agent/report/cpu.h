@@ -16,6 +16,8 @@ struct cpu_report_opts {
 	uint64_t period_ns; /* CPU time that one sample stands for */
 	uint64_t start_ns;  /* wall clock */
 	uint64_t duration_ns;
+	size_t max_samples; /* as in pprof_opts */
+	size_t max_bytes;
 };
 
 /* What became of the frames, for the counters. */

@@ -197,14 +197,6 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	}
 }
 
-const char *goalloc_state(const struct goalloc *g, const char *container)
-{
-	const struct go_container *c;
-
-	HASH_FIND_STR(g->containers, container, c);
-	return c ? c->state : NULL;
-}
-
 struct go_sums {
 	bool has_values;
 	uint64_t alloc_bytes, alloc_objects, inuse_bytes, inuse_objects;
@@ -228,6 +220,19 @@ static struct go_sums container_sums(const struct go_container *c)
 		sums.inuse_objects += last->inuse_objects;
 	}
 	return sums;
+}
+
+bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret)
+{
+	const struct go_container *c;
+
+	HASH_FIND_STR(g->containers, container, c);
+	if (!c)
+		return false;
+	*ret = (struct goalloc_view){.state = c->state,
+				     .go_version = c->go_version,
+				     .inuse_bytes = container_sums(c).inuse_bytes};
+	return true;
 }
 
 /* The container's labels, and room for those that one family adds. */

@@ -53,8 +53,15 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 /* After each round of readings: processes not seen in it have ended, and a container that was not
  * seen for @keep_rounds is dropped. */
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
-/* The container's state as last reported; NULL if it has no Go process. Borrowed. */
-const char *goalloc_state(const struct goalloc *g, const char *container);
+/* A container as last reported; borrowed until the next update. */
+struct goalloc_view {
+	const char *state;
+	const char *go_version;
+	uint64_t inuse_bytes;
+};
+
+/* False if the container has no Go process. */
+bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret);
 /* A metric_collect_fn. */
 void goalloc_collect(void *ctx, struct metric_sink *sink);
 

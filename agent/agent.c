@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The order of the parts is the order of the data: discovery, the two profilers, export, server. A
+ * window ends by a timer; at the end of the run the last window is ended, and the loop runs on
+ * until everything is out or the time for that is over.
+ */
+#include "agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpuprofiler.h"
+#include "discovery/discovery.h"
+#include "export/export.h"
+#include "heapprofiler.h"
+#include "server/health.h"
+#include "server/listen.h"
+#include "server/process.h"
+#include "server/server.h"
+#include "uisource.h"
+
+/* The first window is short: whoever has just started it wants to see something. */
+#define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
+/* How long the end of the run may take; the chart gives the pod 15 s. */
+#define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
+#define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
+/* Each image that was sampled keeps its file open. */
+#define AGENT_OPEN_FILES      65536
+
+/* Shares of --memory-budget. The rest is for what is in flight: folded stacks, reports. */
+#define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of CPU profiles, and of heaps */
+#define AGENT_HEAP_SHARE   4 /* a quarter for Go heap records */
+#define AGENT_QUEUE_SHARE  4 /* a quarter for profiles that wait to be sent */
+
+struct agent {
+	const struct config *config;
+	struct loop *loop;
+	struct root proc;
+	struct root sys;
+	struct metric_list metrics;
+	struct health health;
+	struct discovery *discovery;
+	struct export *export;
+	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
+	struct heap_profiler *heap; /* NULL: turned off */
+	struct uisource *ui;
+	struct server *server;
+	struct process_metrics *process;
+	struct loop_source *window;
+	struct loop_source *flush;
+	uint64_t window_start_ns; /* wall clock */
+	uint64_t flush_deadline_ns;
+	unsigned int n_windows;
+	bool stopping;
+	char url[LISTEN_TEXT_MAX + sizeof("http:///")];
+};
+
+static void on_profile(void *ctx, struct profile *profile)
+{
+	struct agent *a = ctx;
+
+	export_submit(a->export, profile);
+}
+
+static void end_window(struct agent *a)
+{
+	uint64_t now = nsec_wall(), start = a->window_start_ns;
+
+	/* a clock that was set back makes a window of nothing */
+	uint64_t duration = now > start ? now - start : 0;
+
+	a->window_start_ns = now;
+	a->n_windows++;
+	if (a->cpu)
+		cpu_profiler_end_window(a->cpu, start, duration);
+	if (a->heap)
+		heap_profiler_end_window(a->heap, start, duration);
+	if (a->n_windows == 1)
+		log_info("the first profiles are there", log_str("page", a->url));
+}
+
+static void on_window(void *ctx)
+{
+	end_window(ctx);
+}
+
+static void on_flushed(void *ctx)
+{
+	struct agent *a = ctx;
+
+	loop_stop(a->loop);
+}
+
+/* The last reports are made by the workers; when they are out, export sends what it has. */
+static void on_flush(void *ctx)
+{
+	struct agent *a = ctx;
+	uint64_t now = nsec_monotonic();
+	bool pending = (a->cpu && cpu_profiler_pending(a->cpu)) ||
+		       (a->heap && heap_profiler_pending(a->heap));
+
+	if (pending && now < a->flush_deadline_ns)
+		return;
+	(void)loop_disarm(a->flush);
+	export_flush(a->export, now < a->flush_deadline_ns ? a->flush_deadline_ns - now : 0,
+		     on_flushed, a);
+}
+
+static void on_stop(void *ctx, int signo)
+{
+	struct agent *a = ctx;
+
+	if (a->stopping) {
+		log_warn("told to end again, ending at once");
+		loop_stop(a->loop);
+		return;
+	}
+	a->stopping = true;
+	log_info("ending, the last window goes out first", log_str("signal", strsignal(signo)));
+	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
+	(void)loop_disarm(a->window);
+	if (a->cpu)
+		cpu_profiler_finish(a->cpu);
+	end_window(a);
+	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
+}
+
+/* Only the log can change while everything runs; of the rest the user is told. */
+static void on_reload(void *ctx, int signo)
+{
+	_cleanup_(config_deinit) struct config fresh = {0};
+	struct agent *a = ctx;
+	struct config_error error = {""};
+	char changed[256];
+	int r = config_load(a->config->argc, a->config->argv, &fresh, &error);
+
+	(void)signo;
+	if (r) {
+		log_warn("configuration not reloaded, keeping the old settings",
+			 log_str("why", r < 0 ? strerror(-r) : error.text));
+		return;
+	}
+	log_set(fresh.log_level, fresh.log_format);
+	fresh.log_level = a->config->log_level;
+	fresh.log_format = a->config->log_format;
+	config_diff(a->config, &fresh, changed, sizeof(changed));
+	log_info("configuration reloaded", log_str("need_restart", changed));
+}
+
+/* Failures of the start: one line each, where the step that failed is known. */
+static int start_failed(int r, const char *what, const char *why)
+{
+	log_error(what, log_str("why", why && *why ? why : strerror(r < 0 ? -r : EINVAL)));
+	return r < 0 ? r : -EINVAL;
+}
+
+static int start_roots(struct agent *a)
+{
+	int r = root_open(a->config->proc_root, &a->proc);
+
+	if (r)
+		return start_failed(r, "cannot open /proc; --proc-root names another place",
+				    r > 0 ? root_outcome_name(r) : NULL);
+	r = root_open("/sys", &a->sys);
+	if (r)
+		return start_failed(r, "cannot open /sys", r > 0 ? root_outcome_name(r) : NULL);
+	return 0;
+}
+
+static int start_loop(struct agent *a)
+{
+	struct loop_source *source;
+	int r = loop_new(&a->loop);
+
+	if (!r)
+		r = loop_add_signal(a->loop, SIGINT, on_stop, a, &source);
+	if (!r)
+		r = loop_add_signal(a->loop, SIGTERM, on_stop, a, &source);
+	if (!r)
+		r = loop_add_signal(a->loop, SIGHUP, on_reload, a, &source);
+	if (!r)
+		r = loop_add_timer(a->loop, on_window, a, &a->window);
+	if (!r)
+		r = loop_add_timer(a->loop, on_flush, a, &a->flush);
+	return r ? start_failed(r, "cannot make the event loop", NULL) : 0;
+}
+
+static int start_discovery(struct agent *a)
+{
+	const struct discovery_opts opts = {
+		.loop = a->loop,
+		.proc = &a->proc,
+		.cgroupfs_root = a->config->cgroupfs_root,
+		.host_processes = a->config->host_processes,
+		.node_name = a->config->node_name,
+		.grace_ns = 2 * a->config->window_ns,
+	};
+	int r = discovery_new(&opts, &a->discovery);
+
+	if (r)
+		return start_failed(r, "cannot read the cgroups; --cgroupfs-root names their place",
+				    NULL);
+	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
+}
+
+static int start_export(struct agent *a)
+{
+	const struct config *c = a->config;
+	const struct export_opts opts = {
+		.loop = a->loop,
+		.destinations = (const char *const *)c->destinations.items,
+		.n_destinations = c->destinations.n,
+		.store_dir = c->store_dir,
+		.store_bytes = c->store_bytes,
+		.store_age_ns = c->store_age_ns,
+		.queue_bytes = c->memory_budget / AGENT_QUEUE_SHARE,
+	};
+	_cleanup_(freep) char *error = NULL;
+	int r = export_new(&opts, &a->export, &error);
+
+	if (r)
+		return start_failed(r, "cannot export", error);
+	return metric_list_add(&a->metrics, export_collect, a->export);
+}
+
+/* Without CPU profiles the agent goes on: heaps, metrics and the page do not need BPF, and what is
+ * wrong is said in the log and by /-/ready. */
+static int start_cpu(struct agent *a)
+{
+	const struct config *c = a->config;
+	const struct cpu_profiler_opts opts = {
+		.loop = a->loop,
+		.proc = &a->proc,
+		.sys = &a->sys,
+		.discovery = a->discovery,
+		.rate_hz = (unsigned int)c->cpu_rate,
+		.kernel_stacks = c->kernel_stacks,
+		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
+		.out = on_profile,
+		.ctx = a,
+	};
+	struct bpfobj_why why = {""};
+	int r;
+
+	if (!c->cpu_rate)
+		return 0;
+	r = cpu_profiler_new(&opts, &why, &a->cpu);
+	if (r == -ENOMEM)
+		return start_failed(r, "cannot profile CPUs", NULL);
+	health_set(&a->health, HEALTH_READY, "cpu profiling", !r, why.text);
+	if (r) {
+		log_error("no CPU profiles, going on without", log_str("why", why.text));
+		return 0;
+	}
+	return metric_list_add(&a->metrics, cpu_profiler_collect, a->cpu);
+}
+
+static int start_heap(struct agent *a)
+{
+	const struct heap_profiler_opts opts = {
+		.loop = a->loop,
+		.proc = &a->proc,
+		.discovery = a->discovery,
+		.force = a->config->go_heap == CONFIG_GO_HEAP_FORCE,
+		.heap_bytes = a->config->memory_budget / AGENT_HEAP_SHARE,
+		.symbol_bytes = a->config->memory_budget / AGENT_SYMBOL_SHARE,
+		.out = on_profile,
+		.ctx = a,
+	};
+	int r;
+
+	if (a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
+		return 0;
+	r = heap_profiler_new(&opts, &a->heap);
+	if (r)
+		return start_failed(r, "cannot read Go heaps", NULL);
+	return metric_list_add(&a->metrics, heap_profiler_collect, a->heap);
+}
+
+static int start_ui(struct agent *a)
+{
+	const struct uisource_opts opts = {
+		.discovery = a->discovery,
+		.cpu = a->cpu,
+		.heap = a->heap,
+		.store = export_store(a->export),
+		.node = a->config->node_name,
+		.window_ns = a->config->window_ns,
+	};
+
+	return uisource_new(&opts, &a->ui);
+}
+
+static int start_listening(struct agent *a)
+{
+	struct listen_address address;
+	const struct server_opts opts = {
+		.loop = a->loop,
+		.address = &address,
+		.metrics = &a->metrics,
+		.health = &a->health,
+		.ui = uisource_get(a->ui),
+	};
+	int r;
+
+	if (!listen_parse(a->config->listen, &address)) {
+		log_error("cannot listen; --listen needs ADDRESS:PORT, such as 127.0.0.1:7070",
+			  log_str("listen", a->config->listen));
+		return -EINVAL;
+	}
+	r = server_new(&opts, &a->server);
+	if (r) {
+		log_error("cannot listen; --listen names another address or port",
+			  log_str("listen", a->config->listen), log_err(r));
+		return r;
+	}
+	snprintf(a->url, sizeof(a->url), "http://%s/", server_address(a->server));
+	return metric_list_add(&a->metrics, server_collect, a->server);
+}
+
+static int start_server(struct agent *a)
+{
+	int r = process_metrics_new(&a->process);
+
+	if (!r)
+		r = metric_list_add(&a->metrics, process_metrics_collect, a->process);
+	if (!r)
+		r = start_ui(a);
+	if (!r)
+		r = start_listening(a);
+	return r;
+}
+
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max < AGENT_OPEN_FILES ? limit.rlim_max : AGENT_OPEN_FILES;
+	/* what is refused here is counted where a file cannot be opened */
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int agent_start(struct agent *a)
+{
+	int (*const steps[])(struct agent *) = {
+		start_roots, start_loop, start_discovery, start_export,
+		start_cpu,   start_heap, start_server,
+	};
+	int r = 0;
+
+	raise_open_files();
+	for (size_t i = 0; i < array_size(steps) && !r; i++)
+		r = steps[i](a);
+	return r;
+}
+
+int agent_new(const struct config *config, struct agent **ret)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return -ENOMEM;
+	a->config = config;
+	a->proc = (struct root)ROOT_INIT;
+	a->sys = (struct root)ROOT_INIT;
+	r = agent_start(a);
+	if (r)
+		agent_free(a);
+	else
+		*ret = a;
+	return r;
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	server_free(a->server);
+	uisource_free(a->ui);
+	heap_profiler_free(a->heap);
+	cpu_profiler_free(a->cpu);
+	export_free(a->export);
+	discovery_free(a->discovery);
+	process_metrics_free(a->process);
+	metric_list_deinit(&a->metrics);
+	loop_free(a->loop);
+	root_deinit(&a->proc);
+	root_deinit(&a->sys);
+	free(a);
+}
+
+int agent_run(struct agent *a)
+{
+	uint64_t window = a->config->window_ns;
+	uint64_t first = window < AGENT_FIRST_WINDOW_NS ? window : AGENT_FIRST_WINDOW_NS;
+	int r;
+
+	a->window_start_ns = nsec_wall();
+	r = loop_arm(a->window, first, window);
+	if (r)
+		return start_failed(r, "cannot set the window's timer", NULL);
+	log_info("profiling this node", log_str("page", a->url));
+	return loop_run(a->loop);
+}

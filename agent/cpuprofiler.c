@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpuprofiler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/worker.h"
+#include "discovery/discovery.h"
+#include "discovery/owner.h"
+#include "procmap/space.h"
+#include "profile/fold.h"
+#include "profile/oncpu.h"
+#include "report/cpu.h"
+#include "report/series.h"
+#include "shared/sample.h"
+#include "symbolize/symbolizer.h"
+
+/* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
+#define CPU_PROFILER_QUEUE_MAX	 ((size_t)2 * SERIES_MAX)
+/* Ceilings of one profile: Pyroscope refuses more samples, and more than 4 MiB before compression.
+ */
+#define CPU_PROFILER_SAMPLES_MAX 16000
+#define CPU_PROFILER_PPROF_MAX	 (4u << 20)
+
+/* A process's mappings are read when its first sample is handed over, at the second tick after it
+ * was taken: one that ends before has stacks without names. A tick costs a few system calls. */
+#define CPU_PROFILER_TICK_NS NSEC_PER_SEC
+
+#define CPU_PROFILER_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
+
+/* What became of samples on this side of the kernel, and of reports. */
+enum cpu_outcome {
+	CPU_SAMPLES_FOLDED,
+	CPU_SAMPLES_FILTERED,	/* of what is not to be profiled */
+	CPU_SAMPLES_LOST,	/* a ceiling of the window, or no memory */
+	CPU_SAMPLES_LEFT_OUT,	/* a ceiling of the profile */
+	CPU_SAMPLES_UNREPORTED, /* their report was refused or failed */
+	CPU_OUTCOME_MAX,
+};
+
+struct cpu_profiler {
+	struct cpu_profiler_opts opts;
+	struct oncpu *oncpu;
+	struct space_cache *spaces;
+	struct series_table *series;
+	struct worker *worker;
+	struct symbolizer *symbolizer; /* the worker's */
+	struct loop_source *tick;
+	struct log_limit tick_log;
+	uint64_t outcomes[CPU_OUTCOME_MAX];
+	uint64_t n_places;
+	uint64_t n_unnamed;
+	uint64_t window_start_ns;
+	uint64_t window_duration_ns;
+};
+
+/* One series on its way through the worker. */
+struct cpu_job {
+	struct work work;
+	struct cpu_profiler *profiler;
+	struct fold *fold;
+	struct cpu_report_opts opts;
+	struct cpu_report_stats stats;
+	struct buf pprof;
+	int result;
+	struct profile *profile; /* all but the bytes */
+	uint64_t n_samples;
+};
+
+static void cpu_job_free(struct cpu_job *job)
+{
+	if (!job)
+		return;
+	fold_free(job->fold);
+	buf_deinit(&job->pprof);
+	profile_free(job->profile);
+	free(job);
+}
+
+DEFINE_CLEANUP(struct cpu_job *, cpu_job_freep, cpu_job_free);
+
+/* On the worker's thread: touches the job and the symbolizer alone. */
+static void cpu_job_run(struct work *work)
+{
+	struct cpu_job *job = container_of(work, struct cpu_job, work);
+
+	job->result = cpu_report(job->fold, job->profiler->symbolizer, &job->opts, &job->pprof,
+				 &job->stats);
+	symbolizer_release(job->profiler->symbolizer);
+}
+
+static void cpu_job_done(struct work *work)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = container_of(work, struct cpu_job, work);
+	struct cpu_profiler *p = job->profiler;
+
+	if (work->cancelled || job->result) {
+		p->outcomes[CPU_SAMPLES_UNREPORTED] += job->n_samples;
+		return;
+	}
+	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
+	p->n_places += job->stats.n_places;
+	p->n_unnamed += job->stats.n_unnamed;
+	job->profile->pprof_len = job->pprof.len;
+	job->profile->pprof = buf_take(&job->pprof);
+	p->opts.out(p->opts.ctx, take_ptr(job->profile));
+}
+
+static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu_job **ret)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return -ENOMEM;
+	job->profile = calloc(1, sizeof(*job->profile));
+	if (!job->profile)
+		return -ENOMEM;
+	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
+	job->profiler = p;
+	job->opts = (struct cpu_report_opts){
+		.period_ns = oncpu_period_ns(p->oncpu),
+		.start_ns = p->window_start_ns,
+		.duration_ns = p->window_duration_ns,
+		.max_samples = CPU_PROFILER_SAMPLES_MAX,
+		.max_bytes = CPU_PROFILER_PPROF_MAX,
+	};
+	job->n_samples = series->n_window;
+	buf_init(&job->pprof, CPU_PROFILER_PPROF_MAX);
+	job->profile->kind = PROFILE_CPU;
+	job->profile->start_ns = p->window_start_ns;
+	job->profile->duration_ns = p->window_duration_ns;
+	if (labels_copy(&series->labels, &job->profile->labels))
+		return -ENOMEM;
+	job->fold = take_ptr(series->fold);
+	*ret = take_ptr(job);
+	return 0;
+}
+
+static void on_series_end(void *ctx, struct series *series)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = NULL;
+	struct cpu_profiler *p = ctx;
+
+	if (cpu_job_new(p, series, &job) || worker_submit(p->worker, &job->work)) {
+		p->outcomes[CPU_SAMPLES_UNREPORTED] += series->n_window;
+		return;
+	}
+	(void)take_ptr(job);
+}
+
+void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+{
+	p->window_start_ns = start_ns;
+	p->window_duration_ns = duration_ns;
+	series_end_window(p->series, on_series_end, p);
+	space_cache_sweep(p->spaces);
+}
+
+/* The sample's stack as places, innermost first: the kernel's part, then the user's. */
+struct cpu_stack {
+	struct frame frames[CPU_PROFILER_FRAMES_MAX];
+	uint8_t return_address[CPU_PROFILER_FRAMES_MAX];
+	size_t n;
+};
+
+static void cpu_stack_deinit(struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < stack->n; i++)
+		image_unref(stack->frames[i].image);
+}
+
+/* Takes the frame's reference. Frames of which nothing is known are one, at no address: stacks that
+ * differ only there are the same to whoever reads them. */
+static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is_return)
+{
+	if (frame->image->kind == IMAGE_UNKNOWN) {
+		frame->vaddr = 0;
+		is_return = false;
+		if (stack->n && stack->frames[stack->n - 1].image == frame->image) {
+			image_unref(frame->image);
+			return;
+		}
+	}
+	stack->frames[stack->n] = *frame;
+	stack->return_address[stack->n++] = is_return;
+}
+
+/* Only the innermost pc of each part is where the task was; behind a system call's instruction it
+ * is still in the function that made the call. */
+static int cpu_stack_fill(struct cpu_profiler *p, const struct sample *sample,
+			  struct cpu_stack *stack)
+{
+	for (size_t i = 0; i < sample->n_kernel && stack->n < CPU_PROFILER_FRAMES_MAX; i++) {
+		stack->return_address[stack->n] = i > 0;
+		space_cache_kernel(p->spaces, sample->kernel[i], &stack->frames[stack->n++]);
+	}
+	for (size_t i = 0; i < sample->n_user && stack->n < CPU_PROFILER_FRAMES_MAX; i++) {
+		struct frame frame;
+		int r = space_cache_resolve(p->spaces, &sample->pid, sample->user[i], &frame);
+
+		if (r)
+			return r;
+		cpu_stack_push(stack, &frame, i > 0);
+	}
+	return 0;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	struct cpu_profiler *p = ctx;
+	const struct owner *owner;
+
+	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
+				&sample->pid, sample->comm);
+	if (!owner) {
+		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
+		return;
+	}
+	if (cpu_stack_fill(p, sample, &stack) ||
+	    series_add(p->series, owner->key, &owner->labels, stack.frames, stack.return_address,
+		       stack.n, sample->count)) {
+		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
+		return;
+	}
+	p->outcomes[CPU_SAMPLES_FOLDED] += sample->count;
+}
+
+static void on_tick(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+	uint64_t suppressed;
+	int r = oncpu_tick(p->oncpu, on_sample, p);
+
+	if (r < 0 && log_limit_ok(&p->tick_log, &suppressed))
+		log_warn("cannot read all samples, trying again", log_err(r),
+			 log_uint("suppressed", suppressed));
+	(void)loop_arm(p->tick, oncpu_interval_ns(p->oncpu), 0);
+}
+
+void cpu_profiler_finish(struct cpu_profiler *p)
+{
+	int r;
+
+	(void)loop_disarm(p->tick);
+	r = oncpu_finish(p->oncpu, on_sample, p);
+	if (r < 0)
+		log_warn("cannot read the last samples, leaving them out", log_err(r));
+}
+
+/* The kernel side's name for the hierarchy that discovery walks. */
+static enum settings_v1 v1_of_controller(enum controller controller)
+{
+	static const enum settings_v1 map[CONTROLLER_MAX] = {
+		[CONTROLLER_NONE] = SETTINGS_V1_NONE,
+		[CONTROLLER_MEMORY] = SETTINGS_V1_MEMORY,
+		[CONTROLLER_CPU] = SETTINGS_V1_CPU,
+		[CONTROLLER_CPUACCT] = SETTINGS_V1_CPUACCT,
+		[CONTROLLER_PIDS] = SETTINGS_V1_PIDS,
+		[CONTROLLER_CPUSET] = SETTINGS_V1_CPUSET,
+		[CONTROLLER_BLKIO] = SETTINGS_V1_BLKIO,
+		[CONTROLLER_DEVICES] = SETTINGS_V1_DEVICES,
+		[CONTROLLER_FREEZER] = SETTINGS_V1_FREEZER,
+		[CONTROLLER_PERF_EVENT] = SETTINGS_V1_PERF_EVENT,
+		/* net_cls, net_prio and hugetlb: no container is in those alone */
+	};
+
+	return map[controller];
+}
+
+static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
+{
+	const struct cpu_profiler_opts *o = &p->opts;
+	const struct oncpu_opts oncpu_opts = {
+		.rate_hz = o->rate_hz,
+		.kernel_stacks = o->kernel_stacks,
+		.interval_ns = CPU_PROFILER_TICK_NS,
+		.v1 = v1_of_controller(discovery_v1_controller(o->discovery)),
+		.proc = o->proc,
+		.sys = o->sys,
+	};
+	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
+							.cache_bytes = o->symbol_bytes};
+	int r = space_cache_new(o->proc, &p->spaces);
+
+	if (!r)
+		r = series_table_new(&p->series);
+	if (!r)
+		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
+	if (!r)
+		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
+	if (!r)
+		r = loop_add_timer(o->loop, on_tick, p, &p->tick);
+	if (!r)
+		r = oncpu_new(&oncpu_opts, ret_why, &p->oncpu);
+	if (!r)
+		r = loop_arm(p->tick, oncpu_interval_ns(p->oncpu), 0);
+	return r;
+}
+
+int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *ret_why,
+		     struct cpu_profiler **ret)
+{
+	struct cpu_profiler *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->opts = *opts;
+	p->tick_log.interval_ns = 60 * NSEC_PER_SEC;
+	r = cpu_profiler_init(p, ret_why);
+	if (r)
+		cpu_profiler_free(p);
+	else
+		*ret = p;
+	return r;
+}
+
+void cpu_profiler_free(struct cpu_profiler *p)
+{
+	if (!p)
+		return;
+	loop_remove(p->tick);
+	oncpu_free(p->oncpu);
+	worker_free(p->worker);
+	symbolizer_free(p->symbolizer);
+	series_table_free(p->series);
+	space_cache_free(p->spaces);
+	free(p);
+}
+
+size_t cpu_profiler_pending(const struct cpu_profiler *p)
+{
+	return worker_pending(p->worker);
+}
+
+const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner)
+{
+	return series_find(p->series, owner);
+}
+
+uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
+{
+	return oncpu_period_ns(p->oncpu);
+}
+
+void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc samples = {
+		"podprof_profiled_samples", METRIC_COUNTER,
+		"Samples taken over from the kernel, by what became of them.", NULL};
+	static const struct metric_family_desc places = {
+		"podprof_symbolized_places", METRIC_COUNTER,
+		"Distinct addresses looked up, by whether a name was found.", NULL};
+	static const char *const names[CPU_OUTCOME_MAX] = {
+		[CPU_SAMPLES_FOLDED] = "folded",
+		[CPU_SAMPLES_FILTERED] = "filtered",
+		[CPU_SAMPLES_LOST] = "lost",
+		[CPU_SAMPLES_LEFT_OUT] = "left_out",
+		[CPU_SAMPLES_UNREPORTED] = "unreported",
+	};
+	struct cpu_profiler *p = ctx;
+
+	oncpu_collect(p->oncpu, sink);
+	space_cache_collect(p->spaces, sink);
+	series_collect(p->series, sink);
+	metric_by_name(sink, &samples, "outcome", p->outcomes, names, CPU_OUTCOME_MAX);
+	metric_family(sink, &places);
+	metric_u64(sink, p->n_places - p->n_unnamed, &(struct metric_label){"found", "yes"}, 1);
+	metric_u64(sink, p->n_unnamed, &(struct metric_label){"found", "no"}, 1);
+}

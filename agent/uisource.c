@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * An owner's id on the pages is the name of its folder in the store, made of its labels, whether
+ * there is one or not: so a link stays right when the container has gone. Two label sets never have
+ * the same id, since the store and this file take the next name when one is another's.
+ */
+#include "uisource.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "cpuprofiler.h"
+#include "discovery/discovery.h"
+#include "export/store.h"
+#include "export/store_name.h"
+#include "heapprofiler.h"
+#include "pprof/flame.h"
+#include "pprof/reader.h"
+#include "report/series.h"
+
+/* Profiles that one flame graph adds up, the newest first: reading one takes about a millisecond,
+ * and the loop waits. The graph says how many it is made of. */
+#define UISOURCE_FLAME_PROFILES_MAX 120
+/* Ceiling of one profile after decompression. */
+#define UISOURCE_PPROF_MAX	    (16u << 20)
+/* Names of folders tried for a label set; the hash in them has 32 bits. */
+#define UISOURCE_NAME_ATTEMPTS	    8
+
+struct uisource {
+	struct uisource_opts opts;
+	struct ui_source ui;
+};
+
+/* The store's folders by name, for one request. */
+struct folder_entry {
+	const struct store_folder *folder;
+	bool shown;
+	UT_hash_handle hh;
+};
+
+struct folder_table {
+	struct folder_entry *entries;
+};
+
+DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
+DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
+
+static void folder_table_deinit(struct folder_table *t)
+{
+	struct folder_entry *e, *next;
+
+	HASH_ITER(hh, t->entries, e, next) {
+		HASH_DEL(t->entries, e);
+		free(e);
+	}
+}
+
+static int folder_table_add(struct folder_table *t, const struct store_folder *folder)
+{
+	struct folder_entry *e;
+	bool hash_oom = false;
+
+	HASH_FIND_STR(t->entries, folder->name, e);
+	if (e)
+		return 0;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->folder = folder;
+	HASH_ADD_KEYPTR(hh, t->entries, folder->name, strlen(folder->name), e);
+	if (hash_oom)
+		free(e);
+	return hash_oom ? -ENOMEM : 0;
+}
+
+/* Without memory the table is short, and the page shows less. */
+static void folder_table_fill(struct folder_table *t, const struct store *store)
+{
+	const struct store_folder *last = NULL;
+
+	for (size_t i = 0; store && i < store_n_profiles(store); i++) {
+		const struct store_folder *folder = store_at(store, i)->folder;
+
+		if (folder != last && folder_table_add(t, folder))
+			return;
+		last = folder;
+	}
+}
+
+/* The id of a label set, and its folder if the store has one. */
+static struct folder_entry *folder_of_labels(const struct folder_table *t,
+					     const struct labels *labels,
+					     char ret_id[STORE_NAME_MAX])
+{
+	struct folder_entry *e = NULL;
+
+	for (uint32_t attempt = 0; attempt < UISOURCE_NAME_ATTEMPTS; attempt++) {
+		store_name_folder(labels, attempt, ret_id);
+		HASH_FIND_STR(t->entries, ret_id, e);
+		if (!e || labels_equal(&e->folder->labels, labels))
+			return e;
+	}
+	return NULL;
+}
+
+/* ---------------------------------------------------------------- owners */
+
+/* One owner on its way to a page, with room for what is put together here. */
+struct owner_view {
+	struct ui_owner ui;
+	char id[STORE_NAME_MAX];
+	char name[512];
+};
+
+/* "shop/checkout-7d4f/app" where Kubernetes' names are known, else what the series is called. */
+static void view_name(struct owner_view *view, const struct labels *labels)
+{
+	const char *namespace = labels_get(labels, "namespace"), *pod = labels_get(labels, "pod");
+	const char *container = labels_get(labels, "container");
+	const char *service = labels_get(labels, "service_name");
+
+	if (namespace && pod && container)
+		snprintf(view->name, sizeof(view->name), "%s/%s/%s", namespace, pod, container);
+	else
+		snprintf(view->name, sizeof(view->name), "%s", service ? service : "(unnamed)");
+	view->ui.name = view->name;
+	view->ui.id = view->id;
+	view->ui.labels = labels;
+}
+
+static void view_live(const struct uisource *u, const struct owner *owner, struct owner_view *view)
+{
+	const struct series *series = NULL;
+	struct goalloc_view go;
+
+	view_name(view, &owner->labels);
+	view->ui.kind = owner_kind_name(owner->kind);
+	view->ui.runtime = labels_get(&owner->labels, "runtime");
+	if (!view->ui.runtime)
+		view->ui.runtime = "";
+	if (u->opts.cpu)
+		series = cpu_profiler_series(u->opts.cpu, owner->key);
+	if (series) {
+		view->ui.samples = series->n_last;
+		view->ui.cpu_ns = series->n_last * cpu_profiler_period_ns(u->opts.cpu);
+	}
+	if (u->opts.heap && heap_profiler_view(u->opts.heap, owner->key, &go)) {
+		view->ui.go_state = go.state;
+		view->ui.go_version = go.go_version;
+		view->ui.go_inuse_bytes = go.inuse_bytes;
+	}
+}
+
+static void view_gone(const struct store_folder *folder, struct owner_view *view)
+{
+	view_name(view, &folder->labels);
+	snprintf(view->id, sizeof(view->id), "%s", folder->name);
+	view->ui.kind = "gone";
+	view->ui.runtime = labels_get(&folder->labels, "runtime");
+	if (!view->ui.runtime)
+		view->ui.runtime = "";
+	view->ui.n_profiles = folder->n_profiles;
+}
+
+/* Calls @fn for each live owner; with @only, for that id alone. Marks the folders of the others. */
+static bool each_live(const struct uisource *u, struct folder_table *t, const char *only,
+		      ui_owner_fn fn, void *arg)
+{
+	struct owner *owner = NULL;
+	bool found = false;
+
+	while ((owner = discovery_next_owner(u->opts.discovery, owner))) {
+		struct owner_view view = {.ui = {0}};
+		struct folder_entry *e = folder_of_labels(t, &owner->labels, view.id);
+
+		if (only && strcmp(only, view.id) != 0)
+			continue;
+		view_live(u, owner, &view);
+		if (e) {
+			view.ui.n_profiles = e->folder->n_profiles;
+			e->shown = true;
+		}
+		fn(arg, &view.ui);
+		found = true;
+	}
+	return found;
+}
+
+static void on_owners(void *ctx, ui_owner_fn fn, void *arg)
+{
+	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
+	const struct uisource *u = ctx;
+
+	folder_table_fill(&t, u->opts.store);
+	(void)each_live(u, &t, NULL, fn, arg);
+	for (struct folder_entry *e = t.entries; e; e = e->hh.next) {
+		struct owner_view view = {.ui = {0}};
+
+		if (e->shown)
+			continue;
+		view_gone(e->folder, &view);
+		fn(arg, &view.ui);
+	}
+}
+
+static int on_owner(void *ctx, const char *id, ui_owner_fn fn, void *arg)
+{
+	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
+	struct owner_view view = {.ui = {0}};
+	const struct uisource *u = ctx;
+	struct folder_entry *e;
+
+	folder_table_fill(&t, u->opts.store);
+	if (each_live(u, &t, id, fn, arg))
+		return 0;
+	HASH_FIND_STR(t.entries, id, e);
+	if (!e)
+		return UI_GONE;
+	view_gone(e->folder, &view);
+	fn(arg, &view.ui);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- profiles */
+
+static void on_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *arg)
+{
+	const struct uisource *u = ctx;
+	const struct store *store = u->opts.store;
+
+	for (size_t i = 0; store && i < store_n_profiles(store); i++) {
+		const struct store_profile *p = store_at(store, i);
+		const struct ui_profile profile = {
+			.id = p->id,
+			.kind = profile_kind_name(p->kind),
+			.start_ns = p->start_ns,
+			.duration_ns = p->duration_ns,
+			.bytes = p->bytes,
+		};
+
+		if (strcmp(p->folder->name, owner) == 0)
+			fn(arg, &profile);
+	}
+}
+
+static bool query_wants(const struct ui_flame_query *query, const struct store_profile *p)
+{
+	return p->start_ns >= query->from_ns && p->start_ns < query->until_ns &&
+	       strcmp(p->folder->name, query->owner) == 0 &&
+	       strcmp(profile_kind_name(p->kind), query->kind) == 0;
+}
+
+/* A file that is gone or broken adds nothing: the graph tells how many profiles it is made of. */
+static int flame_add_stored(struct flame *flame, const struct store *store, uint64_t id,
+			    const char *type)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(STORE_PROFILE_SIZE_MAX);
+	_cleanup_(reader_freep) struct reader *reader = NULL;
+	const char *why;
+	int r = store_read(store, id, &bytes);
+
+	if (!r)
+		r = reader_new(bytes.data, bytes.len, UISOURCE_PPROF_MAX, &reader, &why);
+	if (r)
+		return r;
+	return flame_add(flame, reader_tables(reader), type);
+}
+
+/* Cumulative kinds must not be added up: of those the newest is the answer. */
+static size_t flame_profiles_max(const struct ui_flame_query *query)
+{
+	return strcmp(query->kind, profile_kind_name(PROFILE_CPU)) == 0
+		       ? UISOURCE_FLAME_PROFILES_MAX
+		       : 1;
+}
+
+static int on_flame(void *ctx, const struct ui_flame_query *query, json_t **ret)
+{
+	_cleanup_(flame_freep) struct flame *flame = NULL;
+	const struct uisource *u = ctx;
+	size_t left = flame_profiles_max(query), n = 0;
+	int r = flame_new(&flame);
+
+	if (r)
+		return r;
+	for (size_t i = u->opts.store ? store_n_profiles(u->opts.store) : 0; i > 0 && left; i--) {
+		const struct store_profile *p = store_at(u->opts.store, i - 1);
+
+		if (!query_wants(query, p))
+			continue;
+		left--;
+		r = flame_add_stored(flame, u->opts.store, p->id, query->type);
+		if (r == -ENOMEM)
+			return r;
+		n += !r;
+	}
+	return n ? flame_json(flame, FLAME_SHOWN_MAX, ret) : UI_GONE;
+}
+
+static int on_raw(void *ctx, uint64_t profile, struct buf *ret)
+{
+	const struct uisource *u = ctx;
+	int r = u->opts.store ? store_read(u->opts.store, profile, ret) : STORE_GONE;
+
+	return r > 0 ? UI_GONE : r;
+}
+
+int uisource_new(const struct uisource_opts *opts, struct uisource **ret)
+{
+	struct uisource *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->opts = *opts;
+	u->ui = (struct ui_source){
+		.ctx = u,
+		.node = opts->node,
+		.window_ns = opts->window_ns,
+		.owners = on_owners,
+		.owner = on_owner,
+		.profiles = on_profiles,
+		.flame = on_flame,
+		.raw = on_raw,
+	};
+	*ret = u;
+	return 0;
+}
+
+void uisource_free(struct uisource *u)
+{
+	free(u);
+}
+
+const struct ui_source *uisource_get(const struct uisource *u)
+{
+	return &u->ui;
+}

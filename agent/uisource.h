@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UISOURCE_H
+#define PODPROF_UISOURCE_H
+
+/* What the pages show: owners of now from discovery, with what the profilers know of them, and the
+ * profiles that the store has of them and of those that are gone. */
+
+#include <stdint.h>
+
+#include "server/ui.h"
+
+struct cpu_profiler;
+struct discovery;
+struct heap_profiler;
+struct store;
+struct uisource;
+
+/* All borrowed; @cpu, @heap and @store may be NULL. */
+struct uisource_opts {
+	struct discovery *discovery;
+	const struct cpu_profiler *cpu;
+	const struct heap_profiler *heap;
+	const struct store *store;
+	const char *node;
+	uint64_t window_ns;
+};
+
+/* 0 or -ENOMEM. */
+int uisource_new(const struct uisource_opts *opts, struct uisource **ret);
+void uisource_free(struct uisource *u);
+/* Borrowed; lives as long as @u. */
+const struct ui_source *uisource_get(const struct uisource *u);
+
+#endif
