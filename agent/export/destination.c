@@ -38,7 +38,6 @@ static const struct destination_kind kinds[] = {
 };
 
 const char destination_help[] =
-	"Destinations:\n"
 	"  KIND=URL[,KEY=VALUE...], for instance\n"
 	"      pyroscope=https://example.org,tenant=team-a,bearer-token-file=/run/token\n"
 	"  KIND is pyroscope. URL is the server's base address, http or https; a comma in it is\n"

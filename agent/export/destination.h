@@ -51,7 +51,7 @@ struct destination {
 int destination_new(const char *spec, struct destination **ret, char **ret_error);
 void destination_free(struct destination *d);
 
-/* A section for --help, behind the flags. */
+/* For --help, below the heading "Destinations:". */
 extern const char destination_help[];
 
 enum secret_outcome {
