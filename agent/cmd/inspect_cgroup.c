@@ -72,8 +72,12 @@ static size_t unescape(char *s, size_t n)
 		const char *escape =
 			s[i] == '\\' && i + 1 < n ? memchr(from, s[i + 1], sizeof(from) - 1) : NULL;
 
-		s[len++] = escape ? to[escape - from] : s[i];
-		i += escape != NULL;
+		s[len] = s[i];
+		if (escape) {
+			s[len] = to[escape - from];
+			i++;
+		}
+		len++;
 	}
 	return len;
 }

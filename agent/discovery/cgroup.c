@@ -277,9 +277,11 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct text uid)
 {
 	size_t n = text_len(&uid);
 
-	for (size_t i = 0; i < n; i++)
-		ret[i] = uid.p[i] == '_' ? '-' : uid.p[i];
+	memcpy(ret, uid.p, n);
 	ret[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if (ret[i] == '_')
+			ret[i] = '-';
 }
 
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)

@@ -125,7 +125,7 @@ struct cgroupfs_dir *cgroupfs_next(struct cgroupfs *fs, const struct cgroupfs_di
 int cgroupfs_procs(struct cgroupfs *fs, const struct cgroupfs_dir *dir,
 		   int (*fn)(void *ctx, pid_t pid), void *ctx);
 
-/* A metric_collect_fn. */
-void cgroupfs_collect(void *fs, struct metric_sink *sink);
+/* A metric_collect_fn; @ctx is the table. */
+void cgroupfs_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -70,7 +70,7 @@ typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct 
  * a program (kernel threads have none), if host_processes is set. 0, what @fn returned, -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
 
-/* A metric_collect_fn. */
-void discovery_collect(void *d, struct metric_sink *sink);
+/* A metric_collect_fn; @ctx is the discovery. */
+void discovery_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -182,7 +182,7 @@ int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void 
 	int r;
 
 	r = pid_open_dir(proc, &dir);
-	if (r)
+	if (!dir)
 		return r;
 	/* readdir() tells its end from a failure by errno alone */
 	while (errno = 0, entry = readdir(dir)) {

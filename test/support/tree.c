@@ -13,9 +13,9 @@
 void tree_init(struct tree *tree)
 {
 	/* in memory where that is to be had: thousands of directories take a disk seconds */
-	strcpy(tree->path, "/dev/shm/podprof-test-XXXXXX");
+	snprintf(tree->path, sizeof(tree->path), "/dev/shm/podprof-test-XXXXXX");
 	if (!mkdtemp(tree->path)) {
-		strcpy(tree->path, "/tmp/podprof-test-XXXXXX");
+		snprintf(tree->path, sizeof(tree->path), "/tmp/podprof-test-XXXXXX");
 		assert_non_null(mkdtemp(tree->path));
 	}
 	tree->fd = open(tree->path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -58,7 +58,7 @@ void tree_rmdir(int fd, const char *path)
 	char *slash;
 
 	assert_true(strlen(path) < sizeof(copy));
-	strcpy(copy, path);
+	snprintf(copy, sizeof(copy), "%s", path);
 	if (unlinkat(fd, copy, AT_REMOVEDIR))
 		fail_msg("cannot remove %s: %s", copy, strerror(errno));
 	while ((slash = strrchr(copy, '/'))) {

@@ -25,7 +25,12 @@ static size_t vector_unescape(char *s, size_t n)
 
 		if (c == '\\' && i + 1 < n) {
 			c = s[++i];
-			c = c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c;
+			if (c == 'n')
+				c = '\n';
+			else if (c == 'r')
+				c = '\r';
+			else if (c == 't')
+				c = '\t';
 		}
 		s[to++] = c;
 	}
@@ -167,15 +172,18 @@ static void test_paths(void **state)
 /* Names up to the ceiling are whole, longer ones are refused and not cut. */
 static void test_name_length(void **state)
 {
-	char path[sizeof("/lxc/") + CGROUP_ID_MAX];
+	char path[8 + CGROUP_ID_MAX];
 	struct cgroup_id id;
+	struct text t;
 
 	(void)state;
-	memset(path, 'x', sizeof(path));
-	memcpy(path, "/lxc/", 5);
-	cgroup_parse_path(text_of_bytes(path, 5 + CGROUP_ID_MAX - 1), &id);
+	t = text_of_bytes(path,
+			  (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX - 1, 7));
+	cgroup_parse_path(t, &id);
 	assert_int_equal(strlen(id.container_id), CGROUP_ID_MAX - 1);
-	cgroup_parse_path(text_of_bytes(path, 5 + CGROUP_ID_MAX), &id);
+	t = text_of_bytes(path,
+			  (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX, 7));
+	cgroup_parse_path(t, &id);
 	assert_int_equal(id.kind, CGROUP_KIND_NONE);
 }
 

@@ -230,18 +230,20 @@ static void test_rename(void **state)
 
 static void test_depth(void **state)
 {
-	char path[64] = "d";
+	char path[64];
 	uint64_t deepest = 0, id = 0;
 	struct cgroupfs *fs;
 	struct tree tree;
 
 	(void)state;
 	tree_init(&tree);
-	for (int depth = 1; depth <= 26; depth++) {
+	for (size_t depth = 1; depth <= 26; depth++) {
+		for (size_t i = 0; i < depth; i++)
+			snprintf(path + 2 * i, sizeof(path) - 2 * i, "d/");
+		path[2 * depth - 1] = '\0';
 		id = tree_mkdir(tree.fd, path);
 		if (depth == 24)
 			deepest = id;
-		strcat(path, "/d");
 	}
 	fs = open_tree(tree.path, NULL, LONG, NULL);
 	assert_non_null(cgroupfs_find(fs, HIERARCHY_V2, deepest));
@@ -251,42 +253,42 @@ static void test_depth(void **state)
 	tree_deinit(&tree);
 }
 
-/* A path that is too long for /proc/PID/cgroup, though not deep. */
+/* @n components of 200 characters. */
+static void long_path(char *ret, size_t size, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		snprintf(ret + 201 * i, size - 201 * i, "%0200d/", (int)i);
+	ret[201 * n - 1] = '\0';
+}
+
+/* A path that is too long for /proc/PID/cgroup, though not deep: 20 components are 4020 characters,
+ * 21 are 4221. */
 static void test_long_path(void **state)
 {
-	char name[201], path[200 * 24];
+	char path[201 * 24], last[16] = "last";
 	struct cgroupfs *fs;
 	struct tree tree;
-	size_t n = 0;
+	int at;
 
 	(void)state;
 	tree_init(&tree);
-	memset(name, 'n', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	path[0] = '\0';
-	while (n < 19) {
-		strcat(strcat(path, n ? "/" : ""), name);
-		n++;
-	}
+	long_path(path, sizeof(path), 20);
 	tree_mkdir(tree.fd, path);
-	/* one more would be 4020 characters, two more 4221 */
-	strcat(strcat(path, "/"), name);
-	tree_mkdir(tree.fd, path);
+	at = openat(tree.fd, path, O_DIRECTORY | O_RDONLY);
+	assert_true(at >= 0);
 	fs = open_tree(tree.path, NULL, LONG, NULL);
 	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 21);
 	cgroupfs_free(fs);
-	{
-		int at = openat(tree.fd, path, O_DIRECTORY | O_RDONLY);
 
-		assert_true(at >= 0);
-		tree_mkdir(at, name);
-		fs = open_tree(tree.path, NULL, LONG, NULL);
-		assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 21);
-		assert_int_equal(metric(fs, "podprof_cgroup_refused", "too_deep"), 1);
-		cgroupfs_free(fs);
-		assert_int_equal(unlinkat(at, name, AT_REMOVEDIR), 0);
-		close(at);
-	}
+	tree_mkdir(at, last);
+	long_path(path, sizeof(path), 1);
+	tree_mkdir(at, path);
+	fs = open_tree(tree.path, NULL, LONG, NULL);
+	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 22);
+	assert_int_equal(metric(fs, "podprof_cgroup_refused", "too_deep"), 1);
+	cgroupfs_free(fs);
+	assert_int_equal(unlinkat(at, path, AT_REMOVEDIR), 0);
+	close(at);
 	tree_deinit(&tree);
 }
 
