@@ -69,6 +69,21 @@ struct {
 	__type(value, struct scratch);
 } oncpu_scratch SEC(".maps");
 
+/*
+ * Where the records of user stacks are read to, one for each CPU. Not in the scratch value: kernels
+ * 5.19 to 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a
+ * copy, and to check one in vmalloc memory, which per-CPU maps are, they take a lock that the code
+ * we interrupted may hold; the CPU then hangs. A plain array of less than 32 KB (and so for up to
+ * 2,000 CPUs) is kmalloc memory, for which no lock is taken. The number of entries is set before
+ * loading.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct walk_record);
+} oncpu_record SEC(".maps");
+
 static __always_inline void count_stat(__u32 stat)
 {
 	__u64 *count = bpf_map_lookup_elem(&oncpu_stats, &stat);
@@ -117,7 +132,7 @@ static __always_inline int read_record(struct walk_record *ret, __u64 fp)
 }
 
 /* The user half, behind the kernel half. Returns why it ended. */
-static __always_inline __u32 take_user(struct scratch *s)
+static __always_inline __u32 take_user(struct scratch *s, struct walk_record *record)
 {
 	walk_begin(&s->walk, regs_pc(&s->regs), regs_sp(&s->regs), regs_fp(&s->regs));
 	if (!regs_64bit(&s->regs)) {
@@ -126,8 +141,8 @@ static __always_inline __u32 take_user(struct scratch *s)
 		s->value.head.n_user = 1;
 		return SAMPLE_END_32BIT;
 	}
-	return walk_user(&s->walk, s->value.frames, s->value.head.n_kernel, &s->value.head.n_user,
-			 read_record);
+	return walk_user(&s->walk, record, s->value.frames, s->value.head.n_kernel,
+			 &s->value.head.n_user, read_record);
 }
 
 static __always_inline __u64 hash_frames(const struct scratch *s)
@@ -193,7 +208,8 @@ static __always_inline void take_identity(struct task_struct *task, struct scrat
 }
 
 /* Returns enum sample_stat. */
-static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s)
+static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s,
+				  struct walk_record *record)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	int r;
@@ -207,7 +223,7 @@ static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s)
 	s->value.head.n_user = 0;
 	s->key.end = SAMPLE_END_NO_USER;
 	if (take_regs(ctx, task, s))
-		s->key.end = take_user(s);
+		s->key.end = take_user(s, record);
 	if (!s->value.head.n_user && !s->value.head.n_kernel)
 		return SAMPLE_STAT_NO_FRAMES;
 	s->value.head.count = 1;
@@ -224,9 +240,10 @@ static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s)
 SEC("perf_event")
 int oncpu_sample(struct regs_event *ctx)
 {
-	__u32 zero = 0;
+	__u32 zero = 0, cpu = bpf_get_smp_processor_id();
 	struct scratch *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	struct walk_record *record = bpf_map_lookup_elem(&oncpu_record, &cpu);
 
-	count_stat(s ? take(ctx, s) : SAMPLE_STAT_LOST_INTERNAL);
+	count_stat(s && record ? take(ctx, s, record) : SAMPLE_STAT_LOST_INTERNAL);
 	return 0;
 }

@@ -121,6 +121,7 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_small_1, opts->small_entries},
 		{skel->maps.oncpu_large_0, opts->large_entries},
 		{skel->maps.oncpu_large_1, opts->large_entries},
+		{skel->maps.oncpu_record, opts->n_cpus},
 	};
 	int r;
 

@@ -95,28 +95,46 @@ static void mark_online(void *ctx, unsigned int cpu)
 	c->items[cpu].online = true;
 }
 
-/* Sets @online of each CPU. */
+/* Call @fn for each CPU in one of the kernel's lists. 0, CLOCKS_NO_LIST, CLOCKS_ODD_LIST. */
+static int read_list(const struct root *sys, const char *path,
+		     void (*fn)(void *ctx, unsigned int cpu), void *ctx)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(CLOCKS_LIST_MAX);
+	struct text all, line;
+
+	if (root_read(sys, path, &b) != 0)
+		return CLOCKS_NO_LIST;
+	all = text_of_bytes(b.data, b.len);
+	if (!text_line(&all, &line) || !clocks_parse_list(line, fn, ctx))
+		return CLOCKS_ODD_LIST;
+	return 0;
+}
+
+/* Sets @online of each CPU; what it says counts only if it returns 0. */
 static int read_online(struct clocks *c)
 {
 	struct marking marking = {.clocks = c};
-	struct buf b = BUF_INIT(CLOCKS_LIST_MAX);
-	struct text all, line;
-	int r = 0;
+	int r;
 
-	if (root_read(c->sys, "devices/system/cpu/online", &b) != 0) {
-		r = CLOCKS_NO_LIST;
-		goto out;
-	}
 	for (size_t i = 0; i < c->n; i++)
 		c->items[i].online = false;
-	all = text_of_bytes(b.data, b.len);
-	if (!text_line(&all, &line) || !clocks_parse_list(line, mark_online, &marking))
-		r = CLOCKS_ODD_LIST;
-	if (marking.error < 0)
-		r = marking.error;
-out:
-	buf_deinit(&b);
-	return r;
+	r = read_list(c->sys, "devices/system/cpu/online", mark_online, &marking);
+	return marking.error ? marking.error : r;
+}
+
+static void note_highest(void *ctx, unsigned int cpu)
+{
+	unsigned int *limit = ctx;
+
+	if (cpu >= *limit)
+		*limit = cpu + 1;
+}
+
+unsigned int clocks_possible(const struct root *sys)
+{
+	unsigned int limit = 0;
+
+	return read_list(sys, "devices/system/cpu/possible", note_highest, &limit) ? 0 : limit;
 }
 
 static int event_open(uint64_t period_ns, int cpu)

@@ -72,6 +72,9 @@ void clocks_deinit(struct clocks *c);
  * Return: 0 (look at @failed for single CPUs), an outcome, -errno.
  */
 int clocks_follow(struct clocks *c);
+/* One more than the highest number that a CPU can have on this machine, now or later; 0 if /sys
+ * does not tell. */
+unsigned int clocks_possible(const struct root *sys);
 /* CPUs that have an event. */
 size_t clocks_n_open(const struct clocks *c);
 

@@ -21,6 +21,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -139,6 +140,7 @@ static uint32_t pidns_of(const struct root *proc)
 
 static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_why *ret_why)
 {
+	const unsigned int n_cpus = clocks_possible(opts->sys);
 	const struct bpfobj_opts obj_opts = {
 		.oncpu =
 			{
@@ -148,6 +150,7 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 			},
 		.small_entries = oc->small_entries,
 		.large_entries = oc->large_entries,
+		.n_cpus = n_cpus ? n_cpus : (uint32_t)oc->n_possible,
 		.sys = opts->sys,
 	};
 	int r;
@@ -190,15 +193,18 @@ static int start(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_
 	r = clocks_follow(&oc->clocks);
 	if (r < 0)
 		return r;
+	if (r > 0) {
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "finding the CPUs failed (%s); the host's /sys must be mounted with "
+			 "devices/system/cpu/online in it",
+			 clocks_outcome_name(r));
+		return -ENOENT;
+	}
 	note_failure(oc);
 	if (clocks_n_open(&oc->clocks))
 		return 0;
-	if (!oc->clocks.error) {
-		bpfobj_explain_here(BPFOBJ_EVENT, -ENOENT, opts->sys, ret_why);
-		return -ENOENT;
-	}
 	*ret_why = oc->why;
-	return oc->clocks.error;
+	return oc->clocks.error ? oc->clocks.error : -ENODEV;
 }
 
 static size_t count_cpus(void)
@@ -414,6 +420,23 @@ static void collect_samples(const struct oncpu *oc, struct metric_sink *sink)
 			   2);
 }
 
+static void collect_clocks(const struct oncpu *oc, struct metric_sink *sink)
+{
+	static const struct metric_family_desc cpus = {"podprof_sampled_cpus", METRIC_GAUGE,
+						       "CPUs that are being sampled.", NULL};
+	static const struct metric_family_desc clocks = {
+		"podprof_cpu_clocks", METRIC_COUNTER,
+		"Clocks for CPUs that were opened or could not be; one that comes back has a new "
+		"one.",
+		NULL};
+
+	metric_family(sink, &cpus);
+	metric_u64(sink, clocks_n_open(&oc->clocks), NULL, 0);
+	metric_family(sink, &clocks);
+	metric_u64(sink, oc->clocks.opened, &(struct metric_label){"outcome", "opened"}, 1);
+	metric_u64(sink, oc->clocks.failed, &(struct metric_label){"outcome", "failed"}, 1);
+}
+
 static void collect_cost(const struct oncpu *oc, struct metric_sink *sink)
 {
 	static const struct metric_family_desc runs = {"podprof_bpf_runs", METRIC_COUNTER,
@@ -439,8 +462,6 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 							 "Stack frames by what found them.", NULL};
 	static const struct metric_family_desc bytes = {"podprof_bpf_map_bytes", METRIC_GAUGE,
 							"Kernel memory of the BPF maps.", "bytes"};
-	static const struct metric_family_desc cpus = {"podprof_sampled_cpus", METRIC_GAUGE,
-						       "CPUs that are being sampled.", NULL};
 	static const struct metric_family_desc odd = {
 		"podprof_bpf_odd_entries", METRIC_COUNTER,
 		"Map entries that no program of ours can have written.", NULL};
@@ -453,8 +474,7 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 	collect_cost(oc, sink);
 	metric_family(sink, &bytes);
 	metric_u64(sink, oc->map_bytes, NULL, 0);
-	metric_family(sink, &cpus);
-	metric_u64(sink, clocks_n_open(&oc->clocks), NULL, 0);
+	collect_clocks(oc, sink);
 	metric_family(sink, &odd);
 	metric_u64(sink, oc->n_odd, NULL, 0);
 }

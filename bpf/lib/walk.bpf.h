@@ -78,34 +78,36 @@ static inline __u32 walk_may_read(const struct walk *w)
 	return WALK_ON;
 }
 
-/* Go to the caller that w->record, the one at w->fp, describes: WALK_ON with the caller in @w, or
- * why there is none. */
-static inline __u32 walk_apply(struct walk *w)
+/* Go to the caller that @r, the record at w->fp, describes: WALK_ON with the caller in @w, or why
+ * there is none. */
+static inline __u32 walk_apply(struct walk *w, const struct walk_record *r)
 {
-	if (!w->record.ra)
+	if (!r->ra)
 		return SAMPLE_END_COMPLETE;
-	if (!walk_pc_plausible(w->record.ra))
+	if (!walk_pc_plausible(r->ra))
 		return SAMPLE_END_PC_ODD;
-	w->pc = w->record.ra;
-	w->sp = w->fp + sizeof(w->record); /* the caller's record is above ours */
-	w->fp = w->record.fp;
+	w->pc = r->ra;
+	w->sp = w->fp + sizeof(*r); /* the caller's record is above ours */
+	w->fp = r->fp;
 	return WALK_ON;
 }
 
 /* From one frame to its caller: WALK_ON or why the walk ends. */
-static inline __attribute__((always_inline)) __u32 walk_step(struct walk *w, walk_read_fn read)
+static inline __attribute__((always_inline)) __u32 walk_step(struct walk *w, struct walk_record *r,
+							     walk_read_fn read)
 {
-	__u32 r = walk_may_read(w);
+	__u32 end = walk_may_read(w);
 
-	if (r != WALK_ON)
-		return r;
-	if (read(&w->record, w->fp))
+	if (end != WALK_ON)
+		return end;
+	if (read(r, w->fp))
 		return SAMPLE_END_UNREADABLE;
-	return walk_apply(w);
+	return walk_apply(w, r);
 }
 
 /**
  * walk_user() - the pcs from where @w stands outwards
+ * @record: where records are read to; its owner chooses the memory
  * @frames: SAMPLE_LARGE_FRAMES slots
  * @first:  the slot of the innermost pc, which is @w's own
  * @n:      how many were stored, at most SAMPLE_USER_FRAMES_MAX
@@ -114,8 +116,10 @@ static inline __attribute__((always_inline)) __u32 walk_step(struct walk *w, wal
  *
  * Return: enum sample_end.
  */
-static inline __attribute__((always_inline)) __u32
-walk_user(struct walk *w, __u64 *frames, __u32 first, __u32 *n, walk_read_fn read)
+static inline __attribute__((always_inline)) __u32 walk_user(struct walk *w,
+							     struct walk_record *record,
+							     __u64 *frames, __u32 first, __u32 *n,
+							     walk_read_fn read)
 {
 	frames[first & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
 	*n = 1;
@@ -124,10 +128,10 @@ walk_user(struct walk *w, __u64 *frames, __u32 first, __u32 *n, walk_read_fn rea
 	if (!w->fp)
 		return SAMPLE_END_NO_FP;
 	for (__u32 i = 1; i < SAMPLE_USER_FRAMES_MAX; i++) {
-		__u32 r = walk_step(w, read);
+		__u32 end = walk_step(w, record, read);
 
-		if (r != WALK_ON)
-			return r;
+		if (end != WALK_ON)
+			return end;
 		frames[(first + i) & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
 		*n += 1;
 		if (!w->fp)

@@ -194,6 +194,7 @@ static void test_rows(void **state)
 	for (size_t i = 0; i < array_size(walk_rows); i++) {
 		const struct walk_row *row = &walk_rows[i];
 		__u64 frames[SAMPLE_LARGE_FRAMES] = {0};
+		struct walk_record record;
 		struct walk walk;
 		__u32 n = 0;
 
@@ -201,7 +202,7 @@ static void test_rows(void **state)
 		memcpy(stack, row->stack, sizeof(row->stack));
 		n_stack = array_size(row->stack);
 		walk_begin(&walk, row->pc, row->sp, row->fp);
-		assert_int_equal(walk_user(&walk, frames, 0, &n, read_stack), row->end);
+		assert_int_equal(walk_user(&walk, &record, frames, 0, &n, read_stack), row->end);
 		assert_int_equal(n, pcs_in(row));
 		for (size_t f = 0; f < n; f++)
 			assert_true(frames[f] == row->pcs[f]);
@@ -241,6 +242,7 @@ static void test_depth(void **state)
 	for (size_t i = 0; i < array_size(deep_rows); i++) {
 		const struct deep_row *row = &deep_rows[i];
 		__u64 frames[SAMPLE_LARGE_FRAMES];
+		struct walk_record record;
 		struct walk walk;
 		__u32 n = 0;
 
@@ -248,7 +250,8 @@ static void test_depth(void **state)
 		memset(frames, 0xff, sizeof(frames));
 		make_stack(row->callers);
 		walk_begin(&walk, PC(0), STACK, AT(1));
-		assert_int_equal(walk_user(&walk, frames, row->first, &n, read_stack), row->end);
+		assert_int_equal(walk_user(&walk, &record, frames, row->first, &n, read_stack),
+				 row->end);
 		assert_int_equal(n, row->n);
 		assert_int_equal(n_reads, n - 1);
 		for (__u32 f = 0; f < SAMPLE_LARGE_FRAMES; f++) {
@@ -267,6 +270,7 @@ static void test_rubbish(void **state)
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
 		__u64 frames[SAMPLE_LARGE_FRAMES];
+		struct walk_record record;
 		struct walk walk;
 		__u32 n = 0, end;
 
@@ -277,7 +281,7 @@ static void test_rubbish(void **state)
 		}
 		n_reads = 0;
 		walk_begin(&walk, x, STACK, AT(x % 32));
-		end = walk_user(&walk, frames, 0, &n, read_stack);
+		end = walk_user(&walk, &record, frames, 0, &n, read_stack);
 		assert_true(end < SAMPLE_END_MAX);
 		assert_true(n >= 1 && n <= SAMPLE_USER_FRAMES_MAX);
 		assert_true(n_reads <= 32); /* each record at most once: they only go up */
