@@ -118,6 +118,8 @@ static int table_of(struct heap_build *b, const struct image *image, struct gopc
 	r = gopclntab_open(image->file, &go->table);
 	if (r < 0)
 		return r;
+	if (!r)
+		gopclntab_keep_type_arguments(go->table);
 	b->n_images++;
 	*ret = go->table;
 	return 0;

@@ -70,6 +70,7 @@ struct gopclntab {
 	const struct elffile *file;
 	struct gomodule module;
 	struct blockcache cache;
+	bool full_names;
 };
 
 /* A function record's fixed part, and where it is. */
@@ -236,7 +237,10 @@ static int read_string(struct gopclntab *t, uint64_t part, uint64_t part_end, ui
 static int read_name(struct gopclntab *t, uint32_t off, char ret[GOPCLNTAB_NAME_MAX])
 {
 	/* up to 1.20 the linker did it, and from 1.21 on the runtime; before 1.18 nobody */
-	struct name_writer w = {.out = ret, .shorten = t->module.form == GOMODULE_1_20};
+	struct name_writer w = {
+		.out = ret,
+		.shorten = t->module.form == GOMODULE_1_20 && !t->full_names,
+	};
 
 	return read_string(t, t->module.names, t->module.cus, off, &w);
 }
@@ -773,6 +777,11 @@ int gopclntab_open(const struct elffile *file, struct gopclntab **ret)
 	blockcache_init(&t->cache, file);
 	*ret = t;
 	return 0;
+}
+
+void gopclntab_keep_type_arguments(struct gopclntab *t)
+{
+	t->full_names = true;
 }
 
 void gopclntab_free(struct gopclntab *t)

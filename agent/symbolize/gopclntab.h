@@ -33,6 +33,9 @@ enum gopclntab_outcome {
  */
 int gopclntab_open(const struct elffile *file, struct gopclntab **ret);
 void gopclntab_free(struct gopclntab *t);
+/* From now on names of generic functions as they are stored: since Go 1.21 with the types' names,
+ * "F[go.shape.int]", which is how a program's own profiles have them, unlike its traces. */
+void gopclntab_keep_type_arguments(struct gopclntab *t);
 
 /* Memory held now, which grows with use up to a bit over 256 KiB. */
 size_t gopclntab_bytes(const struct gopclntab *t);
