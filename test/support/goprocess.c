@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/goprocess.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "support/test.h"
+
+#define ARGS_MAX 16
+
+static void wait_ready(struct goprocess *p)
+{
+	char line[64];
+	size_t n = 0;
+
+	while (n < sizeof(line) - 1) {
+		ssize_t got = read(p->from, line + n, 1);
+
+		if (got <= 0)
+			fail_msg("the Go program has ended");
+		if (line[n++] != '\n')
+			continue;
+		line[n - 1] = '\0';
+		assert_string_equal(line, "ready");
+		return;
+	}
+	fail_msg("the Go program talks too much");
+}
+
+static void run_child(const char *path, const char *const *args, const char *env, int in, int out)
+{
+	char *argv[ARGS_MAX + 2] = {(char *)path};
+
+	for (size_t i = 0; i < ARGS_MAX && args[i]; i++)
+		argv[i + 1] = (char *)args[i];
+	/* the leak checker's and the fuzzer's settings are no business of a Go program */
+	unsetenv("GODEBUG");
+	unsetenv("GOGC");
+	if (env)
+		putenv((char *)env);
+	if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
+		execv(path, argv);
+	_exit(127);
+}
+
+void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
+		     const char *env)
+{
+	int in[2], out[2];
+	pid_t pid;
+
+	*p = (struct goprocess){.proc = ROOT_INIT, .to = -1, .from = -1};
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		run_child(path, args, env, in[0], out[1]);
+	close(in[0]);
+	close(out[1]);
+	p->to = in[1];
+	p->from = out[0];
+	p->id.pid = (uint64_t)pid;
+	assert_int_equal(root_open("/proc", &p->proc), 0);
+	wait_ready(p);
+	assert_int_equal(pid_read(&p->proc, pid, &p->id), 0);
+}
+
+void goprocess_order(struct goprocess *p, const char *line)
+{
+	char order[64];
+	int n = snprintf(order, sizeof(order), "%s\n", line);
+
+	assert_true(n > 0 && n < (int)sizeof(order));
+	assert_int_equal(write(p->to, order, (size_t)n), n);
+	wait_ready(p);
+}
+
+void goprocess_stop(struct goprocess *p)
+{
+	if (p->to < 0)
+		return;
+	kill((pid_t)p->id.pid, SIGKILL);
+	waitpid((pid_t)p->id.pid, NULL, 0);
+	close(p->to);
+	close(p->from);
+	root_deinit(&p->proc);
+	p->to = -1;
+}

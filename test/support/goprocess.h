@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_GOPROCESS_H
+#define PODPROF_TEST_SUPPORT_GOPROCESS_H
+
+#include "base/root.h"
+#include "discovery/pid.h"
+
+/* A running program of test/fixtures/go that says "ready" and takes orders, one a line. */
+struct goprocess {
+	struct root proc; /* /proc */
+	struct pid_id id;
+	int to;	  /* its standard input */
+	int from; /* its standard output */
+};
+
+/* Start @path with @args (ends with NULL; without the program's name) and wait for "ready". @env is
+ * one more variable ("NAME=value") or NULL. The test fails where it cannot be started. */
+void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
+		     const char *env);
+/* Send a line and wait for the next "ready". */
+void goprocess_order(struct goprocess *p, const char *line);
+/* Kill it and wait for its end. Nothing to do for {.to = -1}. */
+void goprocess_stop(struct goprocess *p);
+
+#endif
