@@ -100,9 +100,22 @@ static void put_foot(struct html *h)
 
 /* ---------------------------------------------------------------- overview */
 
-static void put_labels(struct html *h, const struct labels *labels)
+/* Whether a label says again what the owner's name or the page's head says. */
+static bool is_said(const struct label *label, const char *name)
+{
+	static const char *const parts[] = {"namespace", "pod", "container", "service_name"};
+
+	for (size_t i = 0; i < array_size(parts); i++)
+		if (strcmp(label->name, parts[i]) == 0)
+			return strstr(name, label->value) != NULL;
+	return strcmp(label->name, "node") == 0;
+}
+
+static void put_labels(struct html *h, const struct labels *labels, const char *name)
 {
 	for (size_t i = 0; i < labels->n; i++) {
+		if (is_said(&labels->items[i], name))
+			continue;
 		html_raw(h, "<span class=\"label\"><i>");
 		html_text(h, labels->items[i].name);
 		html_raw(h, "</i>");
@@ -153,7 +166,7 @@ static void on_owner(void *arg, const struct ui_owner *o)
 	html_raw(&h, "\">");
 	html_text(&h, o->name);
 	html_raw(&h, "</a><div class=\"labels\">");
-	put_labels(&h, o->labels);
+	put_labels(&h, o->labels, o->name);
 	html_raw(&h, "</div></th>");
 	put_kind(&h, o);
 	html_printf(&h,
@@ -255,13 +268,12 @@ static void on_owner_name(void *arg, const struct ui_owner *o)
 
 	html_raw(h, "<h1>");
 	html_text(h, o->name);
-	html_raw(h, "</h1><p class=\"labels\">");
-	html_raw(h, "<span class=\"label\"><i>");
+	html_raw(h, "</h1><p class=\"labels\"><span class=\"label\"><i>");
 	html_text(h, o->kind);
 	html_raw(h, "</i>");
 	html_text(h, o->runtime);
 	html_raw(h, "</span> ");
-	put_labels(h, o->labels);
+	put_labels(h, o->labels, "");
 	if (o->go_state) {
 		html_raw(h, "<span class=\"label\"><i>Go heap</i>");
 		html_text(h, o->go_state);

@@ -285,25 +285,23 @@
 		const body = make("tbody");
 		for (const { name, self, total } of functions()) {
 			const row = make("tr");
-			const button = make("button", "find", { type: "button", "aria-label": "find " + name });
+			const button = make("button", name, { type: "button", title: "find in the graph" });
 			button.addEventListener("click", function () {
 				ui.search.value = name;
 				mark();
 				ui.search.focus();
 			});
-			const cell = make("td");
-			cell.append(button);
 			const meter = make("meter", undefined, { max: tree.total || 1, value: self });
 			const bar = make("td", show(self, tree.unit) + " ");
 			bar.prepend(meter, " ");
-			const label = make("td", name);
-			label.className = "name";
+			const label = make("td", undefined, { class: "name" });
+			label.append(button);
 			row.append(bar, make("td", percent(self)), make("td", show(total, tree.unit)),
-				make("td", percent(total)), label, cell);
+				make("td", percent(total)), label);
 			body.append(row);
 		}
 		const head = make("tr");
-		for (const text of ["Self", "", "Total", "", "Function", ""])
+		for (const text of ["Self", "", "Total", "", "Function"])
 			head.append(make("th", text, { scope: "col" }));
 		const top = make("thead");
 		top.append(head);

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The server as clients meet it that are slow, wrong or many. */
+#include "support/test.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "server/exposition.h"
+#include "server/httpd.h"
+#include "support/allocfail.h"
+#include "support/served.h"
+
+struct fixture {
+	struct served served;
+	struct httpd *httpd;
+	const char *address;
+};
+
+/* Says what it was asked. */
+static void echo(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
+{
+	const char *value = httpd_query(request, "q");
+	const char *agent = httpd_header(request, "User-Agent");
+
+	(void)ctx;
+	ret->content_type = "text/plain; charset=utf-8";
+	assert_int_equal(buf_printf(&ret->body, "path=%s q=%s agent=%s", httpd_path(request),
+				    value ? value : "(none)", agent ? agent : "(none)"),
+			 0);
+	strcpy(ret->filename, "a b\"\r\nx: y.txt");
+}
+
+static void start(struct fixture *f, unsigned int idle_s, uint64_t age_max_ns)
+{
+	struct listen_address address;
+
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	served_init(&f->served);
+	assert_int_equal(httpd_new(&(struct httpd_opts){.loop = f->served.loop,
+							.address = &address,
+							.handler = echo,
+							.idle_s = idle_s,
+							.age_max_ns = age_max_ns},
+				   &f->httpd),
+			 0);
+	f->address = httpd_address(f->httpd);
+	served_start(&f->served);
+}
+
+static void stop(struct fixture *f)
+{
+	served_stop(&f->served);
+	httpd_free(f->httpd);
+	served_deinit(&f->served);
+}
+
+/* A request of @n bytes of @fill around @head and @tail. */
+static char *long_request(const char *head, char fill, size_t n, const char *tail)
+{
+	size_t n_head = strlen(head);
+	char *request = malloc(n_head + n + strlen(tail) + 1);
+
+	assert_non_null(request);
+	strcpy(request, head);
+	memset(request + n_head, fill, n);
+	strcpy(request + n_head + n, tail);
+	return request;
+}
+
+struct request_row {
+	const char *name;
+	const char *request;
+	const char *status; /* start of the answer; "" for none at all */
+	const char *has;    /* in it; or NULL */
+};
+
+#define END "\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+static const struct request_row request_rows[] = {
+	{"usual", "GET /a?q=1 HTTP/1.1" END, "HTTP/1.1 200", "path=/a q=1 agent=(none)"},
+	{"percent-encoded", "GET /%3Cb%3E%20?q=%26+x HTTP/1.1" END, "HTTP/1.1 200",
+	 "path=/<b>  q=& x"},
+	{"half an escape", "GET /%4?q=%zz HTTP/1.1" END, "HTTP/1.1 200", "path=/%4 q=%zz"},
+	{"a NUL in the path ends it", "GET /a%00b HTTP/1.1" END, "HTTP/1.1 200", "path=/a q="},
+	{"dots", "GET /../../etc/passwd HTTP/1.1" END, "HTTP/1.1 200", "path=/../../etc/passwd"},
+	{"head", "HEAD /a HTTP/1.1" END, "HTTP/1.1 200", "Content-Length: "},
+	{"HTTP/1.0", "GET / HTTP/1.0\r\n\r\n", "HTTP/1.1 200", "path=/"},
+	{"body with a GET",
+	 "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+	 "HTTP/1.1 200", "path=/"},
+	{"POST",
+	 "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc",
+	 "HTTP/1.1 405", "Allow: GET, HEAD"},
+	{"PUT without a body", "PUT / HTTP/1.1" END, "HTTP/1.1 405", NULL},
+	{"DELETE", "DELETE / HTTP/1.1" END, "HTTP/1.1 405", NULL},
+	{"OPTIONS", "OPTIONS * HTTP/1.1" END, "HTTP/1.1 405", NULL},
+	{"CONNECT", "CONNECT evil.example:80 HTTP/1.1" END, "HTTP/1.1 405", NULL},
+	{"a method of its own", "BREW / HTTP/1.1" END, "HTTP/1.1 405", NULL},
+	{"another host", "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+	 "HTTP/1.1 421", NULL},
+	{"a host that starts well",
+	 "GET / HTTP/1.1\r\nHost: localhost.evil.example:7070\r\nConnection: close\r\n\r\n",
+	 "HTTP/1.1 421", NULL},
+	{"an address that starts well",
+	 "GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\nConnection: close\r\n\r\n",
+	 "HTTP/1.1 421", NULL},
+	{"IPv6 that starts well",
+	 "GET / HTTP/1.1\r\nHost: [::1].evil.example\r\nConnection: close\r\n\r\n", "HTTP/1.1 421",
+	 NULL},
+	{"host with a port", "GET / HTTP/1.1\r\nHost: 127.0.0.1:7070\r\nConnection: close\r\n\r\n",
+	 "HTTP/1.1 200", NULL},
+	{"IPv6 host", "GET / HTTP/1.1\r\nHost: [::1]:7070\r\nConnection: close\r\n\r\n",
+	 "HTTP/1.1 200", NULL},
+	{"no host at all", "GET / HTTP/1.1\r\nConnection: close\r\n\r\n", "HTTP/1.1 400", NULL},
+	{"not HTTP", "\x16\x03\x01\x02\x01\r\n\r\n", "", NULL},
+	{"policy", "GET / HTTP/1.1" END, "HTTP/1.1 200",
+	 "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self';"},
+	{"policy of a refusal", "PUT / HTTP/1.1" END, "HTTP/1.1 405",
+	 "X-Content-Type-Options: nosniff\r\n"},
+	{"file name", "GET / HTTP/1.1" END, "HTTP/1.1 200",
+	 "Content-Disposition: attachment; filename=a_b___x__y.txt\r\n"},
+};
+
+static void test_requests(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	start(&f, 0, 0);
+	for (size_t i = 0; i < array_size(request_rows); i++) {
+		const struct request_row *row = &request_rows[i];
+		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+
+		row_begin(row->name);
+		served_exchange(f.address, row->request, strlen(row->request), &reply);
+		assert_memory_equal(reply.data, row->status, strlen(row->status));
+		if (row->has)
+			assert_non_null(strstr(reply.data, row->has));
+	}
+	stop(&f);
+}
+
+/* Too much of anything is refused with a status, and the server goes on. */
+static void test_large(void **state)
+{
+	static const struct {
+		const char *name, *head;
+		size_t n;
+		const char *tail, *status;
+	} rows[] = {
+		{"long path that fits", "GET /", 20000, " HTTP/1.1" END, "HTTP/1.1 200"},
+		{"too long a path", "GET /", 200000, " HTTP/1.1" END, "HTTP/1.1 414"},
+		{"too long a header", "GET / HTTP/1.1\r\nHost: localhost\r\nX: ", 200000,
+		 "\r\n\r\n", "HTTP/1.1 431"},
+		{"too long a name", "GET / HTTP/1.1\r\nHost: localhost\r\n", 200000, ": x\r\n\r\n",
+		 "HTTP/1.1 431"},
+	};
+	struct fixture f;
+
+	(void)state;
+	start(&f, 0, 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(freep) char *request =
+			long_request(rows[i].head, 'x', rows[i].n, rows[i].tail);
+		_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+
+		row_begin(rows[i].name);
+		served_exchange(f.address, request, strlen(request), &reply);
+		/* closing with bytes unread may cost the client the answer, never the server */
+		if (reply.len)
+			assert_memory_equal(reply.data, rows[i].status, strlen(rows[i].status));
+		else
+			assert_true(rows[i].n == 200000);
+	}
+	stop(&f);
+}
+
+static void test_many_headers(void **state)
+{
+	static const char *const end = "Connection: close\r\n\r\n";
+	_cleanup_(buf_deinit) struct buf request = BUF_INIT(1 << 20);
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f;
+
+	(void)state;
+	start(&f, 0, 0);
+	assert_int_equal(buf_puts(&request, "GET / HTTP/1.1\r\nHost: localhost\r\n"), 0);
+	for (int i = 0; i < 20000; i++)
+		assert_int_equal(buf_printf(&request, "X-%d: y\r\n", i), 0);
+	assert_int_equal(buf_puts(&request, end), 0);
+	served_exchange(f.address, request.data, request.len, &reply);
+	if (reply.len)
+		assert_memory_equal(reply.data, "HTTP/1.1 431", 12);
+	buf_reset(&reply);
+	served_exchange(f.address, "GET / HTTP/1.1" END, strlen("GET / HTTP/1.1" END), &reply);
+	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	stop(&f);
+}
+
+static uint64_t number(metric_collect_fn collect, void *ctx, const char *line)
+{
+	_cleanup_(metric_list_deinit) struct metric_list list = {0};
+	_cleanup_(buf_deinit) struct buf page = BUF_INIT(100000);
+	struct exposition_stats stats = {0};
+	const char *at;
+
+	assert_int_equal(metric_list_add(&list, collect, ctx), 0);
+	assert_int_equal(exposition_render(&list, ACCEPT_TEXT, &stats, &page), 0);
+	at = strstr(page.data, line);
+	assert_non_null(at);
+	return strtoull(at + strlen(line), NULL, 10);
+}
+
+/* One address may hold so many connections and not one more; when they end it may come again. */
+static void test_per_address(void **state)
+{
+	int fds[HTTPD_CONNECTIONS_PER_IP + 1];
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
+	struct fixture f;
+	char byte;
+
+	(void)state;
+	start(&f, 0, 0);
+	for (size_t i = 0; i < array_size(fds); i++)
+		fds[i] = served_connect(f.address);
+	/* the last one is closed without a word */
+	assert_true(recv(fds[HTTPD_CONNECTIONS_PER_IP], &byte, 1, 0) <= 0);
+	for (size_t i = 0; i < array_size(fds); i++)
+		close(fds[i]);
+	/* the closing is seen in time, if not before the next connection */
+	while (!reply.len)
+		served_exchange(f.address, "GET / HTTP/1.1" END, strlen("GET / HTTP/1.1" END),
+				&reply);
+	assert_memory_equal(reply.data, "HTTP/1.1 200", 12);
+	served_stop(&f.served);
+	assert_true(number(httpd_collect, f.httpd,
+			   "podprof_http_connections_total{outcome=\"accepted\"} ") ==
+		    HTTPD_CONNECTIONS_PER_IP + 1);
+	assert_true(number(httpd_collect, f.httpd,
+			   "podprof_http_connections_total{outcome=\"per_address\"} ") >= 1);
+	assert_true(number(httpd_collect, f.httpd, "podprof_http_requests_total{code=\"200\"} ") ==
+		    1);
+	httpd_free(f.httpd);
+	served_deinit(&f.served);
+}
+
+/* Who says nothing is left after a second of it. */
+static void test_idle(void **state)
+{
+	struct fixture f;
+	char byte;
+	int fd;
+
+	(void)state;
+	start(&f, 1, 0);
+	fd = served_connect(f.address);
+	assert_int_equal(send(fd, "GET / HT", 8, MSG_NOSIGNAL), 8);
+	/* MHD may say 408 before it closes; either way there is an end */
+	while (recv(fd, &byte, 1, 0) > 0)
+		;
+	close(fd);
+	stop(&f);
+}
+
+/* Who sends a byte now and then is never idle, and is closed for its age. */
+static void test_drip(void **state)
+{
+	struct fixture f;
+	int fd;
+
+	(void)state;
+	start(&f, 30, 300 * NSEC_PER_MSEC);
+	fd = served_connect(f.address);
+	assert_int_equal(send(fd, "GET / HTTP/1.1\r\nX: ", 19, MSG_NOSIGNAL), 19);
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		if (poll(&p, 1, 20) > 0)
+			break;
+		if (send(fd, "x", 1, MSG_NOSIGNAL) < 0)
+			break;
+	}
+	close(fd);
+	served_stop(&f.served);
+	assert_true(number(httpd_collect, f.httpd,
+			   "podprof_http_connections_total{outcome=\"expired\"} ") == 1);
+	httpd_free(f.httpd);
+	served_deinit(&f.served);
+}
+
+static int build(void *ctx)
+{
+	struct listen_address address;
+	struct httpd *httpd;
+	struct loop *loop;
+	int r = loop_new(&loop);
+
+	(void)ctx;
+	if (r)
+		return r;
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	r = httpd_new(&(struct httpd_opts){.loop = loop, .address = &address, .handler = echo},
+		      &httpd);
+	if (!r)
+		httpd_free(httpd);
+	loop_free(loop);
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	/* the loop, the server, three sources */
+	assert_int_equal(allocfail_each(build, NULL), 5);
+	httpd_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_requests),     cmocka_unit_test(test_large),
+		cmocka_unit_test(test_many_headers), cmocka_unit_test(test_per_address),
+		cmocka_unit_test(test_idle),	     cmocka_unit_test(test_drip),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

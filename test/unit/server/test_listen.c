@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "server/listen.h"
+
+static void test_parse(void **state)
+{
+	static const struct {
+		const char *text;
+		bool ok, loopback;
+	} rows[] = {
+		{"127.0.0.1:7070", true, true},
+		{"127.255.0.3:1", true, true},
+		{"0.0.0.0:65535", true, false},
+		{"10.1.2.3:0", true, false},
+		{"[::1]:7070", true, true},
+		{"[::]:7070", true, false},
+		{"[::2]:7070", true, false},
+		{"[2001:db8::1]:7070", true, false},
+		{"127.0.0.1:65536", false, false},
+		{"127.0.0.1:-1", false, false},
+		{"127.0.0.1:", false, false},
+		{"127.0.0.1", false, false},
+		{"127.0.0.1:70 ", false, false},
+		{":7070", false, false},
+		{"7070", false, false},
+		{"", false, false},
+		{"::1:7070", false, false},
+		{"[::1:7070", false, false},
+		{"[127.0.0.1]:7070", false, false},
+		{"[]:7070", false, false},
+		{"localhost:7070", false, false},
+		{"256.0.0.1:7070", false, false},
+		{"[fe80::1%lo]:7070", false, false},
+		{"[0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000]:1", false,
+		 false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct listen_address a;
+
+		row_begin(rows[i].text);
+		assert_int_equal(listen_parse(rows[i].text, &a), rows[i].ok);
+		if (rows[i].ok)
+			assert_int_equal(listen_is_loopback(&a), rows[i].loopback);
+	}
+}
+
+static void test_open(void **state)
+{
+	_cleanup_(close_fdp) int first = -1;
+	char text[LISTEN_TEXT_MAX];
+	struct listen_address a;
+	int second = -1;
+
+	(void)state;
+	assert_true(listen_parse("127.0.0.1:0", &a));
+	assert_int_equal(listen_open(&a, &first), 0);
+	listen_text(first, text);
+	assert_memory_equal(text, "127.0.0.1:", 10);
+	assert_true(strcmp(text, "127.0.0.1:0") != 0);
+	/* the port is taken now */
+	assert_true(listen_parse(text, &a));
+	assert_int_equal(listen_open(&a, &second), -EADDRINUSE);
+	assert_int_equal(second, -1);
+	assert_non_null(strstr(listen_hint(-EADDRINUSE), "--listen"));
+	/* an address for documentation: no machine has it */
+	assert_true(listen_parse("192.0.2.1:7070", &a));
+	assert_int_equal(listen_open(&a, &second), -EADDRNOTAVAIL);
+	listen_text(-1, text);
+	assert_string_equal(text, "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Everything the server serves, through a real client. */
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <curl/curl.h>
+
+#include "base/labels.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "server/asset.h"
+#include "server/httpd.h"
+#include "server/server.h"
+#include "support/served.h"
+
+#define HOSTILE	     "<script>alert('&\"')</script>"
+#define HOSTILE_HTML "&lt;script&gt;alert(&#39;&amp;&quot;&#39;)&lt;/script&gt;"
+
+struct fixture {
+	struct served served;
+	struct server *server;
+	struct metric_list metrics;
+	struct health health;
+	struct ui_source ui;
+	size_t n_owners, n_profiles;
+};
+
+/* ---------------------------------------------------------------- what is served */
+
+static void give_owner(size_t i, ui_owner_fn fn, void *arg)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	char id[32], name[64];
+
+	snprintf(id, sizeof(id), "o-%zu", i);
+	snprintf(name, sizeof(name), "%s%zu", HOSTILE, i);
+	assert_int_equal(labels_set(&labels, "app", HOSTILE), 0);
+	assert_int_equal(labels_set(&labels, "node", "n1"), 0);
+	fn(arg, &(struct ui_owner){.id = id,
+				   .name = name,
+				   .kind = "container",
+				   .runtime = "containerd",
+				   .labels = &labels,
+				   .samples = i,
+				   .cpu_ns = i * NSEC_PER_SEC,
+				   .go_state = i % 2 ? HOSTILE : "ok",
+				   .go_version = HOSTILE,
+				   .go_inuse_bytes = i << 20});
+}
+
+static void give_owners(void *ctx, ui_owner_fn fn, void *arg)
+{
+	const struct fixture *f = ctx;
+
+	for (size_t i = 0; i < f->n_owners; i++)
+		give_owner(i, fn, arg);
+}
+
+static int give_one(void *ctx, const char *id, ui_owner_fn fn, void *arg)
+{
+	(void)ctx;
+	if (strcmp(id, "o-7") != 0)
+		return UI_GONE;
+	give_owner(7, fn, arg);
+	return 0;
+}
+
+static void give_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *arg)
+{
+	const struct fixture *f = ctx;
+
+	assert_string_equal(owner, "o-7");
+	for (size_t i = 0; i < f->n_profiles; i++)
+		fn(arg, &(struct ui_profile){.id = 1000 + i,
+					     .kind = "cpu",
+					     .start_ns = (1000000000 + i) * NSEC_PER_SEC,
+					     .duration_ns = 60 * NSEC_PER_SEC,
+					     .bytes = 2048});
+}
+
+/* Gives the query back, so that the test sees what arrived. */
+static int give_flame(void *ctx, const struct ui_flame_query *q, json_t **ret)
+{
+	(void)ctx;
+	if (strcmp(q->kind, "none") == 0)
+		return UI_GONE;
+	if (strcmp(q->kind, "broken") == 0)
+		return -EIO;
+	*ret = json_pack("{s:s, s:s, s:s?, s:I, s:b}", "owner", q->owner, "kind", q->kind, "type",
+			 q->type, "from", (json_int_t)q->from_ns, "all", q->until_ns == UINT64_MAX);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int give_raw(void *ctx, uint64_t profile, struct buf *ret)
+{
+	(void)ctx;
+	return profile == 1000 ? buf_append(ret, "\x1f\x8b\0raw", 6) : UI_GONE;
+}
+
+static void collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc family = {"some", METRIC_COUNTER, "Some.", NULL};
+
+	(void)ctx;
+	metric_family(sink, &family);
+	metric_u64(sink, 7, &(struct metric_label){"name", HOSTILE}, 1);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct listen_address address;
+
+	assert_non_null(f);
+	f->n_owners = 12;
+	f->n_profiles = 3;
+	f->ui = (struct ui_source){f,	     "n<1>",	    60 * NSEC_PER_SEC, give_owners,
+				   give_one, give_profiles, give_flame,	       give_raw};
+	health_set(&f->health, HEALTH_READY, "bpf", false, "no BTF");
+	assert_int_equal(metric_list_add(&f->metrics, collect, NULL), 0);
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	served_init(&f->served);
+	assert_int_equal(server_new(&(struct server_opts){.loop = f->served.loop,
+							  .address = &address,
+							  .metrics = &f->metrics,
+							  .health = &f->health,
+							  .ui = &f->ui},
+				    &f->server),
+			 0);
+	served_start(&f->served);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	served_stop(&f->served);
+	server_free(f->server);
+	served_deinit(&f->served);
+	metric_list_deinit(&f->metrics);
+	free(f);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the client */
+
+struct reply {
+	long status;
+	char type[128];
+	struct buf headers;
+	struct buf body;
+};
+
+static void reply_deinit(struct reply *r)
+{
+	buf_deinit(&r->headers);
+	buf_deinit(&r->body);
+}
+
+static size_t take(char *data, size_t size, size_t n, void *ctx)
+{
+	return buf_append(ctx, data, size * n) ? 0 : size * n;
+}
+
+/* @header: "Name: value" or NULL. */
+static void get(const struct fixture *f, const char *path, const char *header, struct reply *ret)
+{
+	CURL *curl = curl_easy_init();
+	struct curl_slist *headers = header ? curl_slist_append(NULL, header) : NULL;
+	char *type = NULL, url[512];
+
+	*ret = (struct reply){.headers = BUF_INIT(65536), .body = BUF_INIT(16 << 20)};
+	assert_non_null(curl);
+	assert_int_equal(buf_puts(&ret->body, ""), 0);
+	snprintf(url, sizeof(url), "http://%s%s", server_address(f->server), path);
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, &ret->body);
+	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take);
+	curl_easy_setopt(curl, CURLOPT_HEADERDATA, &ret->headers);
+	if (header && strstr(header, "Accept-Encoding"))
+		curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "gzip");
+	assert_int_equal(curl_easy_perform(curl), CURLE_OK);
+	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret->status);
+	curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+	snprintf(ret->type, sizeof(ret->type), "%s", type ? type : "");
+	curl_slist_free_all(headers);
+	curl_easy_cleanup(curl);
+}
+
+struct get_row {
+	const char *path, *header;
+	long status;
+	const char *type;
+	const char *has; /* in the body */
+};
+
+static const struct get_row get_rows[] = {
+	{"/metrics", NULL, 200, "text/plain; version=0.0.4; charset=utf-8",
+	 "# TYPE some_total counter\n"},
+	{"/metrics", "Accept: application/openmetrics-text;version=1.0.0", 200,
+	 "application/openmetrics-text; version=1.0.0; charset=utf-8", "# TYPE some counter\n"},
+	{"/metrics", "Accept-Encoding: gzip", 200, "text/plain; version=0.0.4; charset=utf-8",
+	 "some_total{name=\"<script>alert('&\\\"')</script>\"} 7\n"},
+	{"/metrics/", NULL, 404, "text/plain; charset=utf-8", "no such page"},
+	{"/-/healthy", NULL, 200, "text/plain; charset=utf-8", "healthy\n"},
+	{"/-/ready", NULL, 503, "text/plain; charset=utf-8", "not ready\nbpf: failing, no BTF\n"},
+	{"/", NULL, 200, "text/html; charset=utf-8",
+	 "<a href=\"/owner/o-7\">" HOSTILE_HTML "7</a>"},
+	{"/", "Accept-Encoding: gzip", 200, "text/html; charset=utf-8", "n&lt;1&gt;"},
+	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8", "data-owner=\"o-7\""},
+	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8", "<i>app</i>" HOSTILE_HTML},
+	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8",
+	 "<a download href=\"/profile/1002.pb.gz\">"},
+	{"/owner/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/owner/", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/owner/o-7/other", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/owner/%2e%2e%2fetc", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/owner/o-7/flame.json?kind=cpu", NULL, 200, "application/json",
+	 "{\"owner\":\"o-7\",\"kind\":\"cpu\",\"type\":null,\"from\":0,\"all\":true}"},
+	{"/owner/o-7/flame.json?kind=go_heap&type=inuse_space&from=5&until=6", NULL, 200,
+	 "application/json",
+	 "{\"owner\":\"o-7\",\"kind\":\"go_heap\",\"type\":\"inuse_space\",\"from\":5000000,"
+	 "\"all\":false}"},
+	{"/owner/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is needed"},
+	{"/owner/o-7/flame.json?kind=cpu&from=x", NULL, 400, "text/plain; charset=utf-8", ""},
+	{"/owner/o-7/flame.json?kind=cpu&from=18446744073709551615", NULL, 400,
+	 "text/plain; charset=utf-8", ""},
+	{"/owner/o-7/flame.json?kind=none", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/owner/o-7/flame.json?kind=broken", NULL, 500, "text/plain; charset=utf-8",
+	 "Input/output error\n"},
+	{"/profile/1000.pb.gz", NULL, 200, "application/octet-stream", "\x1f\x8b"},
+	{"/profile/1001.pb.gz", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/profile/1000", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/profile/x.pb.gz", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/assets/podprof.css", NULL, 200, "text/css; charset=utf-8", "SPDX"},
+	{"/assets/flame.js", NULL, 200, "text/javascript; charset=utf-8", "use strict"},
+	{"/assets/icon.svg", NULL, 200, "image/svg+xml", "<svg"},
+	{"/assets/../podprof.css", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/assets/", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/favicon.ico", NULL, 404, "text/plain; charset=utf-8", ""},
+};
+
+static void test_get(void **state)
+{
+	for (size_t i = 0; i < array_size(get_rows); i++) {
+		const struct get_row *row = &get_rows[i];
+		_cleanup_(reply_deinit) struct reply reply;
+
+		row_begin(row->path);
+		get(*state, row->path, row->header, &reply);
+		assert_int_equal(reply.status, row->status);
+		assert_string_equal(reply.type, row->type);
+		assert_non_null(strstr(reply.body.data, row->has));
+		assert_null(strstr(reply.body.data, "<script>alert") && strstr(reply.type, "html")
+				    ? "hostile"
+				    : NULL);
+		if (row->header && strstr(row->header, "Accept-Encoding"))
+			assert_non_null(strstr(reply.headers.data, "Content-Encoding: gzip\r\n"));
+	}
+}
+
+/* The largest first, whatever the order they came in. */
+static void test_order(void **state)
+{
+	_cleanup_(reply_deinit) struct reply reply;
+	const char *at;
+
+	get(*state, "/", NULL, &reply);
+	at = reply.body.data;
+	for (int i = 11; i >= 0; i--) {
+		char link[32];
+
+		snprintf(link, sizeof(link), "\"/owner/o-%d\"", i);
+		at = strstr(at, link);
+		assert_non_null(at);
+	}
+}
+
+static void test_asset_cache(void **state)
+{
+	for (size_t i = 0; i < n_assets; i++) {
+		_cleanup_(reply_deinit) struct reply again;
+		_cleanup_(reply_deinit) struct reply other;
+		char path[64], header[128];
+
+		row_begin(assets[i].name);
+		snprintf(path, sizeof(path), "/assets/%s", assets[i].name);
+		snprintf(header, sizeof(header), "If-None-Match: %s", assets[i].etag);
+		get(*state, path, header, &again);
+		assert_int_equal(again.status, 304);
+		assert_int_equal(again.body.len, 0);
+		get(*state, path, "If-None-Match: \"1-1\"", &other);
+		assert_int_equal(other.status, 200);
+		assert_int_equal(other.body.len, assets[i].len);
+	}
+}
+
+static void test_download(void **state)
+{
+	_cleanup_(reply_deinit) struct reply reply;
+
+	get(*state, "/profile/1000.pb.gz", NULL, &reply);
+	assert_int_equal(reply.body.len, 6);
+	assert_memory_equal(reply.body.data, "\x1f\x8b\0raw", 6);
+	assert_non_null(strstr(reply.headers.data,
+			       "Content-Disposition: attachment; filename=n_1_-1000.pb.gz\r\n"));
+}
+
+/* More than the pages show: the largest owners and the newest profiles stay, and the page says how
+ * many there are. */
+static void test_many(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(reply_deinit) struct reply owners;
+	_cleanup_(reply_deinit) struct reply profiles;
+
+	f->n_owners = UI_OWNERS_MAX + 1;
+	f->n_profiles = UI_PROFILES_MAX + 1;
+	get(f, "/", NULL, &owners);
+	get(f, "/owner/o-7", NULL, &profiles);
+	f->n_owners = 12;
+	f->n_profiles = 3;
+	assert_non_null(strstr(owners.body.data, "4096 shown, 1 left out"));
+	assert_non_null(strstr(owners.body.data, "\"/owner/o-4096\""));
+	assert_null(strstr(owners.body.data, "\"/owner/o-0\""));
+	assert_non_null(strstr(profiles.body.data, "3001 stored"));
+	assert_non_null(strstr(profiles.body.data, "the newest 3000 are listed"));
+	assert_null(strstr(profiles.body.data, "\"/profile/1000.pb.gz\""));
+	assert_non_null(strstr(profiles.body.data, "\"/profile/4000.pb.gz\""));
+}
+
+static void test_nothing_yet(void **state)
+{
+	struct fixture *f = *state;
+	_cleanup_(reply_deinit) struct reply reply;
+
+	f->n_owners = 0;
+	get(f, "/", NULL, &reply);
+	f->n_owners = 12;
+	assert_int_equal(reply.status, 200);
+	assert_non_null(strstr(reply.body.data, "Nothing has been seen yet."));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_get),	    cmocka_unit_test(test_order),
+		cmocka_unit_test(test_asset_cache), cmocka_unit_test(test_download),
+		cmocka_unit_test(test_many),	    cmocka_unit_test(test_nothing_yet),
+	};
+	int failed;
+
+	curl_global_init(CURL_GLOBAL_ALL);
+	failed = cmocka_run_group_tests(tests, setup, teardown);
+	curl_global_cleanup();
+	return failed;
+}
