@@ -245,19 +245,25 @@ static int print_json(const struct view *v)
 
 /* ---- text */
 
+/* Bytes of the control character at @s, 0 if it is none: C0, DEL, and C1, which is c2 80 to c2 9f
+ * in UTF-8. */
+static size_t control_bytes(const char *s)
+{
+	unsigned char c = (unsigned char)s[0], next = (unsigned char)(c ? s[1] : 0);
+
+	if (c < 0x20 || c == 0x7f)
+		return c != 0;
+	return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
 /* A text of somebody else's without what a terminal would obey. */
 static void print_safe(const char *s)
 {
-	const unsigned char *p = (const unsigned char *)s;
+	while (*s) {
+		size_t n = control_bytes(s);
 
-	for (; *p; p++) {
-		/* C0, DEL, and C1, which is c2 80 to c2 9f in UTF-8 */
-		if (*p < 0x20 || *p == 0x7f)
-			putchar('?');
-		else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
-			putchar('?'), p++;
-		else
-			putchar(*p);
+		putchar(n ? '?' : *s);
+		s += n ? n : 1;
 	}
 }
 
@@ -470,9 +476,10 @@ static void no_type(const struct pprof_tables *t, const struct options *o)
 	for (size_t i = 0; i < t->n_types; i++)
 		if (buf_printf(&names, "%s%s", i ? ", " : "", t->strings[t->types[i].type]))
 			break;
-	for (size_t i = 0; i < names.len; i++)
-		if ((unsigned char)names.data[i] < 0x20)
-			names.data[i] = '?';
+	for (size_t i = 0, n; i < names.len; i += n ? n : 1) {
+		n = control_bytes(names.data + i);
+		memset(names.data + i, '?', n);
+	}
 	cmd_error("inspect profile: %s has no sample type '%s'; it has: %s", o->file, o->type,
 		  names.len ? names.data : "none");
 }
