@@ -14,8 +14,10 @@
 #include "server/html.h"
 #include "server/ui.h"
 
-/* All rows of a table together. */
-#define PAGE_ROWS_MAX (32u << 20)
+/* Rows that are rendered to find those to show, and their bytes; the store's ceiling of profiles is
+ * as high. */
+#define PAGE_ROWS_MAX	    65536
+#define PAGE_ROWS_BYTES_MAX (32u << 20)
 
 /* A table's rows as they were rendered, to be put in order. */
 struct row {
@@ -27,8 +29,8 @@ struct rows {
 	struct buf text;
 	struct row *items;
 	size_t n, cap;
-	size_t max;	/* rows that are kept */
-	size_t n_over;	/* and that were not */
+	size_t n_over;	/* that did not fit */
+	size_t show;	/* so many of them */
 	uint64_t scale; /* what a full bar means */
 	const char *id; /* of the owner whose profiles these are */
 	int error;
@@ -45,7 +47,7 @@ static void rows_add(struct rows *rows, uint64_t key, size_t start, int error)
 {
 	int r = error ? error
 		      : vec_grow(&rows->items, &rows->cap, rows->n + 1, sizeof(*rows->items),
-				 rows->max);
+				 PAGE_ROWS_MAX);
 
 	if (r == 0) {
 		rows->items[rows->n++] = (struct row){key, start, rows->text.len - start};
@@ -68,11 +70,21 @@ static int row_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+static size_t rows_shown(const struct rows *rows)
+{
+	return rows->n < rows->show ? rows->n : rows->show;
+}
+
+static size_t rows_left_out(const struct rows *rows)
+{
+	return rows->n - rows_shown(rows) + rows->n_over;
+}
+
 static void put_rows(struct html *h, struct rows *rows)
 {
 	if (rows->n)
 		qsort(rows->items, rows->n, sizeof(*rows->items), row_order);
-	for (size_t i = 0; i < rows->n && !h->error; i++)
+	for (size_t i = 0; i < rows_shown(rows) && !h->error; i++)
 		h->error = buf_append(h->b, rows->text.data + rows->items[i].start,
 				      rows->items[i].len);
 }
@@ -197,9 +209,9 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 		    "aria-label=\"Filter by name or label\" hidden></div>"
 		    "<p class=\"dim\">CPU time of the last ");
 	html_duration(h, ui->window_ns);
-	html_printf(h, " window; %zu shown", rows->n);
-	if (rows->n_over)
-		html_printf(h, ", %zu left out", rows->n_over);
+	html_printf(h, " window; %zu shown", rows_shown(rows));
+	if (rows_left_out(rows))
+		html_printf(h, ", %zu left out", rows_left_out(rows));
 	html_raw(h, ".</p>\n<div class=\"scroll\"><table id=\"owners\"><thead><tr>"
 		    "<th scope=\"col\">Name</th><th scope=\"col\">Kind</th>"
 		    "<th scope=\"col\" aria-sort=\"descending\">CPU time</th>"
@@ -215,8 +227,9 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 
 int page_overview(const struct ui_source *ui, struct buf *ret)
 {
-	_cleanup_(rows_deinit) struct rows rows = {
-		.text = BUF_INIT(PAGE_ROWS_MAX), .max = UI_OWNERS_MAX, .scale = ui->window_ns};
+	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
+						   .show = UI_OWNERS_MAX,
+						   .scale = ui->window_ns};
 	struct html h = {.b = ret};
 
 	ui->owners(ui->ctx, on_owner_scale, &rows.scale);
@@ -286,8 +299,8 @@ static void put_profiles(struct html *h, struct rows *rows)
 {
 	html_printf(h, "<h2>Profiles</h2><p class=\"dim\">%zu stored; times are UTC",
 		    rows->n + rows->n_over);
-	if (rows->n_over)
-		html_printf(h, "; the newest %zu are listed", rows->n);
+	if (rows_left_out(rows))
+		html_printf(h, "; the newest %zu are listed", rows_shown(rows));
 	html_raw(h, ".</p><div class=\"scroll tall\"><table id=\"profiles\"><thead><tr>"
 		    "<th scope=\"col\">Start</th><th scope=\"col\">Kind</th>"
 		    "<th scope=\"col\">Length</th><th scope=\"col\">Size</th>"
@@ -305,48 +318,18 @@ static void put_flame(struct html *h, const char *id)
 		    "below open in <code>go tool pprof</code>.</p></noscript></section>\n");
 }
 
-static void count_profile(void *arg, const struct ui_profile *p)
-{
-	size_t *n = arg;
-
-	(void)p;
-	++*n;
-}
-
-/* The oldest come first and are those to leave out. */
-struct newest {
-	struct rows *rows;
-	size_t skip;
-};
-
-static void on_newest(void *arg, const struct ui_profile *p)
-{
-	struct newest *newest = arg;
-
-	if (newest->skip) {
-		newest->skip--;
-		newest->rows->n_over++;
-		return;
-	}
-	on_profile(newest->rows, p);
-}
-
 int page_owner(const struct ui_source *ui, const char *id, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {
-		.text = BUF_INIT(PAGE_ROWS_MAX), .max = UI_PROFILES_MAX, .id = id};
-	struct newest newest = {.rows = &rows};
+		.text = BUF_INIT(PAGE_ROWS_BYTES_MAX), .show = UI_PROFILES_MAX, .id = id};
 	struct html h = {.b = ret};
-	size_t n = 0;
 	int r;
 
 	put_head(&h, ui, id);
 	r = ui->owner(ui->ctx, id, on_owner_name, &h);
 	if (r)
 		return r;
-	ui->profiles(ui->ctx, id, count_profile, &n);
-	newest.skip = n > UI_PROFILES_MAX ? n - UI_PROFILES_MAX : 0;
-	ui->profiles(ui->ctx, id, on_newest, &newest);
+	ui->profiles(ui->ctx, id, on_profile, &rows);
 	if (rows.error)
 		return rows.error;
 	put_flame(&h, id);

@@ -62,12 +62,13 @@ static void stop(struct fixture *f)
 static char *long_request(const char *head, char fill, size_t n, const char *tail)
 {
 	size_t n_head = strlen(head);
-	char *request = malloc(n_head + n + strlen(tail) + 1);
+	size_t n_tail = strlen(tail);
+	char *request = malloc(n_head + n + n_tail + 1);
 
 	assert_non_null(request);
-	strcpy(request, head);
+	memcpy(request, head, n_head);
 	memset(request + n_head, fill, n);
-	strcpy(request + n_head + n, tail);
+	memcpy(request + n_head + n, tail, n_tail + 1);
 	return request;
 }
 
