@@ -25,9 +25,10 @@ cleanup() {
 	for pid in "${background[@]}"; do kill "$pid" 2>/dev/null; done
 	for pid in "${background[@]}"; do wait "$pid" 2>/dev/null; done
 	if [ $status != 0 ]; then
-		for log in "$work"/*.log; do
+		for log in "$work"/{agent,ctr,check,promtool}.log; do
+			[ -s "$log" ] || continue
 			echo "--- ${log##*/}"
-			tail -n 40 "$log"
+			tail -n 20 "$log" | cut -c1-300
 		done
 	fi
 	umount "$work"/* 2>/dev/null
@@ -83,11 +84,13 @@ container_run() {
 	container_pid=$(ctr -a "$work/containerd.sock" task ls | awk -v id="$container" '$1 == id { print $2 }')
 }
 
+# container_remove ID: again for one that is gone already does nothing
 container_remove() {
-	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1
-	until_true 5 ctr -a "$work/containerd.sock" container rm "$1"
-	rmdir /sys/fs/cgroup/*/kubepods/besteffort/pod*/ /sys/fs/cgroup/kubepods/besteffort/pod*/ 2>/dev/null
-	return 0
+	ctr -a "$work/containerd.sock" container info "$1" >/dev/null 2>&1 || return 0
+	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1 || true
+	until_true 5 ctr -a "$work/containerd.sock" container rm "$1" || true
+	# the pod's folders are nobody's after that; others' are not empty and stay
+	rmdir /sys/fs/cgroup/{,*/}kubepods/besteffort/pod*/ 2>/dev/null || true
 }
 
 # agent_start FLAGS...: sets $agent_pid and $agent (its address)

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 
 mkdir "$work/sink" "$work/store"
-mount -t tmpfs -o size=256k tmpfs "$work/store"
+mount -t tmpfs -o size=8m tmpfs "$work/store"
 "$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" -fail-first 2 >"$work/sink.log" 2>&1 &
 background+=($!)
 until_true 10 test -s "$work/sink.address" || fail "no sink"
@@ -35,7 +35,7 @@ note "sent $(metric podprof_export_profiles_total 'outcome="sent"'), retried $(m
 container_remove "$victim"
 
 # The disk fills up
-dd if=/dev/zero of="$work/store/other" bs=1k count=10000 2>/dev/null || true
+dd if=/dev/zero of="$work/store/other" bs=1k count=20000 2>/dev/null || true
 disk_full() { [ "$(metric podprof_store_profiles_total 'outcome="disk_full"')" -gt 0 ]; }
 until_true 30 disk_full || fail "the full disk was not counted"
 [ -z "$(find "$work/store" -name '*.new' -o -name '.*' -type f)" ] || fail "pieces were left in the store"

@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
+// Blocks are eight times the sampling interval, so that all but one in 3,000 is sampled and the sums are
+// not left to chance.
 const (
-	blockBytes = 64 << 10
-	keptBlocks = 512  // 32 MiB stay
-	lostBlocks = 2048 // 128 MiB become garbage
+	blockBytes = 4 << 20
+	keptBlocks = 8  // 32 MiB stay
+	lostBlocks = 32 // 128 MiB become garbage
 )
 
 var kept [][]byte
