@@ -5,9 +5,10 @@
  * and may be used by several threads, and nothing that is done to the file later can move a table
  * under us: what is gone reads as ELFFILE_TRUNCATED.
  *
- * libelf finds the headers. Before it is let at a file, the counts in the ELF header are checked
- * here, because libelf allocates by them. (A file that is changed between the two makes libelf
- * allocate what it does not touch, and is refused afterwards.)
+ * libelf finds the headers (through gelf_*, which copies: its own tables need not be aligned).
+ * Before it is let at a file, the counts in the ELF header are checked here, because libelf
+ * allocates by them. (A file that is changed between the two makes libelf allocate what it does not
+ * touch, and is refused afterwards.)
  *
  * Only what concerns code that runs is kept: PT_LOADs, sections, the build id. 32-bit and
  * big-endian files are refused: there are no such processes that podprof unwinds.
@@ -20,6 +21,7 @@
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
+#include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +217,7 @@ static int check_header(const struct elffile *ef)
 
 static int load_segments(struct elffile *ef, Elf *elf)
 {
-	Elf64_Phdr *ph;
+	GElf_Phdr ph;
 	size_t n;
 
 	if (elf_getphdrnum(elf, &n) != 0)
@@ -224,21 +226,20 @@ static int load_segments(struct elffile *ef, Elf *elf)
 		return ELFFILE_TOO_LARGE;
 	if (!n)
 		return 0;
-	ph = elf64_getphdr(elf);
-	if (!ph)
-		return ELFFILE_MALFORMED;
 	ef->segments = calloc(n, sizeof(*ef->segments));
 	if (!ef->segments)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		if (ph[i].p_type != PT_LOAD)
+		if (!gelf_getphdr(elf, (int)i, &ph))
+			return ELFFILE_MALFORMED;
+		if (ph.p_type != PT_LOAD)
 			continue;
 		ef->segments[ef->n_segments++] = (struct elffile_segment){
-			.vaddr = ph[i].p_vaddr,
-			.memsz = ph[i].p_memsz,
-			.off = ph[i].p_offset,
-			.filesz = ph[i].p_filesz,
-			.flags = ph[i].p_flags,
+			.vaddr = ph.p_vaddr,
+			.memsz = ph.p_memsz,
+			.off = ph.p_offset,
+			.filesz = ph.p_filesz,
+			.flags = ph.p_flags,
 		};
 	}
 	return 0;
@@ -247,20 +248,20 @@ static int load_segments(struct elffile *ef, Elf *elf)
 static int load_section(struct elffile *ef, Elf *elf, size_t index)
 {
 	Elf_Scn *scn = elf_getscn(elf, index);
-	Elf64_Shdr *sh = scn ? elf64_getshdr(scn) : NULL;
+	GElf_Shdr sh;
 
-	if (!sh)
+	if (!scn || !gelf_getshdr(scn, &sh))
 		return ELFFILE_MALFORMED;
 	ef->sections[index] = (struct named_section){
-		.section = {.vaddr = sh->sh_addr,
-			    .off = sh->sh_offset,
-			    .size = sh->sh_size,
-			    .entsize = sh->sh_entsize,
-			    .type = sh->sh_type,
-			    .flags = (uint32_t)sh->sh_flags,
-			    .link = sh->sh_link,
+		.section = {.vaddr = sh.sh_addr,
+			    .off = sh.sh_offset,
+			    .size = sh.sh_size,
+			    .entsize = sh.sh_entsize,
+			    .type = sh.sh_type,
+			    .flags = (uint32_t)sh.sh_flags,
+			    .link = sh.sh_link,
 			    .index = (uint32_t)index},
-		.name = sh->sh_name,
+		.name = sh.sh_name,
 	};
 	return 0;
 }
@@ -354,16 +355,15 @@ static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_
  */
 static int load_build_id(struct elffile *ef, Elf *elf)
 {
-	Elf64_Phdr *ph;
+	GElf_Phdr ph;
 	size_t n = 0;
 	int r = 0;
 
 	if (elf_getphdrnum(elf, &n) != 0 || n > ELFFILE_PHDRS_MAX)
 		return 0;
-	ph = n ? elf64_getphdr(elf) : NULL;
-	for (size_t i = 0; ph && i < n && !r && !ef->n_build_id; i++)
-		if (ph[i].p_type == PT_NOTE)
-			r = search_notes(ef, ph[i].p_offset, ph[i].p_filesz, ph[i].p_align);
+	for (size_t i = 0; i < n && !r && !ef->n_build_id; i++)
+		if (gelf_getphdr(elf, (int)i, &ph) && ph.p_type == PT_NOTE)
+			r = search_notes(ef, ph.p_offset, ph.p_filesz, ph.p_align);
 	for (size_t i = 0; i < ef->n_sections && !r && !ef->n_build_id; i++)
 		if (ef->sections[i].section.type == SHT_NOTE)
 			r = search_notes(ef, ef->sections[i].section.off,
@@ -375,13 +375,13 @@ static int load_build_id(struct elffile *ef, Elf *elf)
 
 static int load(struct elffile *ef, Elf *elf)
 {
-	Elf64_Ehdr *eh = elf ? elf64_getehdr(elf) : NULL;
+	GElf_Ehdr eh;
 	int r;
 
-	if (!eh)
+	if (!elf || !gelf_getehdr(elf, &eh))
 		return ELFFILE_MALFORMED;
-	ef->type = eh->e_type;
-	ef->machine = eh->e_machine;
+	ef->type = eh.e_type;
+	ef->machine = eh.e_machine;
 	r = load_segments(ef, elf);
 	if (!r)
 		r = load_sections(ef, elf);

@@ -2,16 +2,19 @@
 /*
  * libiberty does the work; here it is kept from working too much. Names come from files that
  *anybody may have written, and a mangled name is a little program: a back reference repeats what
- *was said before, so that n bytes can stand for 2^n. Three fences:
+ *was said before, so that n bytes can stand for 2^n. The fences:
  *
  *	- a mangled name has a length (DEMANGLE_MANGLED_MAX);
  *	- the readable one has one too: libiberty hands over its output in pieces, and where that
  *	  becomes too much we jump out of it. With its callbacks it allocates nothing (its working
  *	  space is on the stack), so nothing is lost by the jump;
- *	- what makes libiberty work without writing anything, or allocate, is recognised before:
- *	  looking for a parameter pack ("Dp", "sp", "sZ", "sP") visits all that the pattern repeats
- *	  (30 nested pairs take 25 s), and printing a Rust identifier in punycode allocates. Names
- *	  with these may have only DEMANGLE_REFERENCES_MAX back references.
+ *	- what makes libiberty work without writing anything is recognised before. In C++ that is
+ *	  looking for a parameter pack ("Dp", "sp", "sZ", "sP"), which visits all that the pattern
+ *	  repeats (30 nested pairs take 25 s). In Rust it is a number of lifetimes in a part that is
+ *	  not shown; rustname_check() refuses these, and circles;
+ *	- the one thing it allocates for, identifiers in punycode, is never jumped out of.
+ *
+ * Where there is no other fence, names may have DEMANGLE_REFERENCES_MAX back references.
  *
  * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy one, which looks like C++ and
  * ends with "17h" and 16 hex digits.
@@ -24,6 +27,8 @@
 
 #include <libiberty/demangle.h>
 
+#include "symbolize/rustname.h"
+
 /* Bytes; libiberty has this limit itself, as one on its depth (DEMANGLE_RECURSION_LIMIT, two for
  * each byte). Of 36,692 functions of LLVM 15 none has a longer name; longer ones are shown as they
  * are. */
@@ -34,7 +39,9 @@
 struct output {
 	char *to;
 	size_t n;
-	jmp_buf full;
+	bool full;
+	bool may_jump;
+	jmp_buf out;
 };
 
 static void take_piece(const char *piece, size_t n, void *opaque)
@@ -42,27 +49,32 @@ static void take_piece(const char *piece, size_t n, void *opaque)
 	struct output *out = opaque;
 	size_t room = DEMANGLE_NAME_MAX - 1 - out->n;
 
-	memcpy(out->to + out->n, piece, n < room ? n : room);
-	out->n += n < room ? n : room;
-	if (n > room)
-		longjmp(out->full, 1);
+	if (n > room) {
+		n = room;
+		out->full = true;
+	}
+	if (n)
+		memcpy(out->to + out->n, piece, n);
+	out->n += n;
+	if (out->full && out->may_jump)
+		longjmp(out->out, 1);
 }
 
 typedef int (*demangle_fn)(const char *mangled, int options, demangle_callbackref callback,
 			   void *opaque);
 
 /* Into @to, NUL-terminated. */
-static bool run(demangle_fn fn, const char *name, char to[DEMANGLE_NAME_MAX])
+static bool run(demangle_fn fn, const char *name, bool may_jump, char to[DEMANGLE_NAME_MAX])
 {
-	struct output out = {.to = to};
+	struct output out = {.to = to, .may_jump = may_jump};
 
-	if (setjmp(out.full)) {
-		memcpy(to + DEMANGLE_NAME_MAX - 4, "...", 4);
-		return true;
-	}
-	if (!fn(name, DMGL_NO_OPTS, take_piece, &out) || !out.n)
+	if (!setjmp(out.out) && !fn(name, DMGL_NO_OPTS, take_piece, &out))
+		return false;
+	if (!out.n)
 		return false;
 	to[out.n] = '\0';
+	if (out.full)
+		memcpy(to + DEMANGLE_NAME_MAX - 4, "...", 4);
 	return true;
 }
 
@@ -85,16 +97,21 @@ static bool cxx_is_reasonable(const char *name)
 	return true;
 }
 
-static bool rust_is_reasonable(const char *name)
+static bool demangle_rust(const char *name, char to[DEMANGLE_NAME_MAX])
 {
-	bool punycode = false;
-	size_t n = 0;
+	struct rustname found;
 
-	for (const char *s = name; *s; s++) {
-		n += *s == 'B';
-		punycode |= *s == 'u' && s[1] >= '0' && s[1] <= '9';
-	}
-	return !punycode || n <= DEMANGLE_REFERENCES_MAX;
+	if (!rustname_check(name, &found) ||
+	    (found.punycode && found.n_backrefs > DEMANGLE_REFERENCES_MAX))
+		return false;
+	return run(rust_demangle_callback, name, !found.punycode, to);
+}
+
+/* Rust's legacy names have no references. */
+static bool demangle_cxx(const char *name, char to[DEMANGLE_NAME_MAX])
+{
+	return run(rust_demangle_callback, name, false, to) ||
+	       (cxx_is_reasonable(name) && run(cplus_demangle_v3_callback, name, true, to));
 }
 
 bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX])
@@ -104,11 +121,10 @@ bool demangle(const char *name, char ret[DEMANGLE_NAME_MAX])
 
 	if (name[0] != '_' || strnlen(name, DEMANGLE_MANGLED_MAX + 1) > DEMANGLE_MANGLED_MAX)
 		return false;
-	if (name[1] == 'R' && rust_is_reasonable(name))
-		done = run(rust_demangle_callback, name, readable);
+	if (name[1] == 'R')
+		done = demangle_rust(name, readable);
 	else if (name[1] == 'Z')
-		done = run(rust_demangle_callback, name, readable) ||
-		       (cxx_is_reasonable(name) && run(cplus_demangle_v3_callback, name, readable));
+		done = demangle_cxx(name, readable);
 	if (done)
 		memcpy(ret, readable, strlen(readable) + 1);
 	return done;

@@ -29,7 +29,15 @@ static const struct row rows[] = {
 	 "<alloc::raw_vec::RawVec<T,A> as core::ops::drop::Drop>::drop"},
 	{"_RNvC6_123foo3bar", "123foo::bar"},
 	{"_RINvC1a1fTllEE", "a::f::<(i32, i32)>"},
+	{"_RNvC1au8gdel_5qa", "a::gödel"},
+	{"_RINvC1a1fFG_RL0_hEuKj2a_E", "a::f::<for<'a> fn(&'a u8), 42>"},
+	{"_RNvYNtC1a1bNtC1c1d1e.llvm.77", "<a::b as c::d>::e"},
 	{"_RNvC3fooXu", NULL},
+	{"_RNvC1a1fC1", NULL},
+	/* would take for ever: lifetimes that are not shown, a circle */
+	{"_RNvMIC1aFGzzzzzzzz_EuEC1b1f", NULL},
+	{"_RINvC1a1_RNvC1au8gdel_5qaB_b", NULL},
+	{"_RINvC1a1fTB8_lEE", NULL},
 	/* no mangled names */
 	{"", NULL},
 	{"_", NULL},
@@ -101,6 +109,29 @@ static void test_growing_names(void **state)
 	assert_true(demangle(mangled, name));
 }
 
+/* (T, T), each time the one before. */
+static void test_growing_rust_names(void **state)
+{
+	char mangled[1024], name[DEMANGLE_NAME_MAX];
+	int n = sprintf(mangled, "_RINvC1a1fTllE"), before = 8;
+
+	(void)state;
+	for (unsigned int i = 0; i < 6; i++) {
+		int start = n - 2;
+		char at = (char)(before - 1 < 10 ? '0' + before - 1 : 'a' + before - 11);
+
+		if (before - 1 >= 36)
+			at = (char)('A' + before - 37);
+		assert_true(before <= 62);
+		n += sprintf(mangled + n, "TB%c_B%c_E", at, at);
+		before = start;
+	}
+	strcpy(mangled + n, "E");
+	assert_true(demangle(mangled, name));
+	assert_true(strlen(name) > 1000);
+	assert_memory_equal(name, "a::f::<(i32, i32), ((i32, i32), (i32, i32)), (((i32", 50);
+}
+
 static void test_lengths(void **state)
 {
 	char mangled[4096], name[DEMANGLE_NAME_MAX];
@@ -121,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_growing_names),
+		cmocka_unit_test(test_growing_rust_names),
 		cmocka_unit_test(test_lengths),
 	};
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SYMBOLIZE_RUSTNAME_H
+#define PODPROF_SYMBOLIZE_RUSTNAME_H
+
+/* Whether a mangled Rust name (v0, "_R...") is well-formed, in time that grows with its length. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of a name; a longer one is not well-formed. */
+#define RUSTNAME_MAX 1024
+
+struct rustname {
+	size_t n_backrefs;
+	bool punycode; /* an identifier is not ASCII */
+};
+
+/* @ret is set if it is. */
+bool rustname_check(const char *name, struct rustname *ret);
+
+#endif
