@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Real processes: states, forcing, and what happens when they go while they are being read. */
+#include "support/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "goheap/force.h"
+#include "goheap/goheap.h"
+#include "goheap/memory.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+
+#define PLAIN "test/fixtures/go/plain"
+#define HEAP  "test/fixtures/go/heap"
+
+static struct goheap *open_heap(const struct goprocess *p, bool force, bool was_forced)
+{
+	const struct goheap_opts opts = {
+		.proc = &p->proc,
+		.id = p->id,
+		.force = force,
+		.was_forced = was_forced,
+	};
+	struct goheap *h;
+
+	assert_int_equal(goheap_new(&opts, &h), 0);
+	return h;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* The test reads itself: two pages, a hole, two pages, of which the last may not be read. */
+static void memory_of_a_process(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	uint8_t buf[64], *at = mmap(NULL, 5 * page, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t addr = (uint64_t)(uintptr_t)at;
+	struct memory_range ranges[] = {{addr, buf, 8}, {addr + 2 * page - 8, buf + 8, 8}};
+	struct pid_id id;
+	size_t n;
+
+	(void)state;
+	assert_true(at != MAP_FAILED);
+	memset(at, 7, 5 * page);
+	munmap(at + 2 * page, page);
+	mprotect(at + 4 * page, page, PROT_NONE);
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
+	assert_int_equal(process_memory_init(&pm, &proc, &id), 0);
+
+	assert_int_equal(memory_read(&pm.memory, addr, buf, 64), 0);
+	assert_int_equal(buf[63], 7);
+	assert_int_equal(memory_read(&pm.memory, addr + 2 * page - 32, buf, 64), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read_some(&pm.memory, addr + 2 * page - 32, buf, 64, &n), 0);
+	assert_int_equal(n, 32);
+	assert_int_equal(memory_read_some(&pm.memory, addr + 2 * page, buf, 64, &n),
+			 MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(&pm.memory, addr + 4 * page - 32, buf, 64), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(&pm.memory, addr + 4 * page, buf, 1), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(&pm.memory, UINT64_MAX - 3, buf, 8), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(&pm.memory, 1ull << 63, buf, 8), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read_ranges(&pm.memory, ranges, 2), 0);
+	ranges[1].addr += 4;
+	assert_int_equal(memory_read_ranges(&pm.memory, ranges, 2), MEMORY_UNMAPPED);
+	assert_int_equal(memory_check(&pm.memory), 0);
+	munmap(at, 5 * page);
+}
+
+/* More ranges than one call takes, all from one window's worth of memory. */
+static void many_ranges(void **state)
+{
+	enum { N = 2 * MEMORY_RANGES_MAX + 1 };
+	static uint32_t from[N], to[N];
+	static struct memory_range ranges[N];
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	struct pid_id id;
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		from[i] = i + 1;
+		ranges[i] = (struct memory_range){(uint64_t)(uintptr_t)&from[i], &to[i], 4};
+	}
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
+	assert_int_equal(process_memory_init(&pm, &proc, &id), 0);
+	assert_int_equal(memory_read_ranges(&pm.memory, ranges, N), 0);
+	assert_memory_equal(from, to, sizeof(from));
+	assert_int_equal(pm.memory.n_calls, 3);
+	assert_int_equal(pm.memory.n_bytes, sizeof(from));
+}
+
+/* The same pid and start time, another program. */
+static void exec_is_noticed(void **state)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	int go[2], gone[2];
+	struct pid_id id;
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(gone, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (read(go[0], &c, 1) == 1)
+			execl("/bin/sleep", "sleep", "1000", NULL);
+		_exit(1);
+	}
+	close(gone[1]);
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, pid, &id), 0);
+	assert_int_equal(process_memory_init(&pm, &proc, &id), 0);
+	assert_int_equal(memory_check(&pm.memory), 0);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	assert_int_equal(read(gone[0], &c, 1), 0); /* closed by the exec */
+	assert_int_equal(pid_check(&proc, &id), 0);
+	assert_int_equal(memory_check(&pm.memory), MEMORY_GONE);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(memory_check(&pm.memory), MEMORY_GONE);
+	assert_int_equal(memory_read(&pm.memory, 0x1000, &c, 1), MEMORY_GONE);
+	process_memory_deinit(&pm);
+	assert_int_equal(process_memory_init(&pm, &proc, &id), MEMORY_GONE);
+	close(go[0]);
+	close(go[1]);
+	close(gone[0]);
+}
+
+/* ---------------------------------------------------------------- states */
+
+static void not_go(void **state)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct goheap_opts opts = {.proc = &proc};
+	struct goheap_profile profile;
+	struct goheap *h;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &opts.id), 0);
+	assert_int_equal(goheap_new(&opts, &h), 0);
+	assert_int_equal(goheap_state(h), GORUNTIME_NO_RUNTIME);
+	assert_null(goheap_runtime(h));
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_NO_RUNTIME);
+	goheap_free(h);
+
+	/* another process had this pid */
+	opts.id.start_ticks++;
+	assert_int_equal(goheap_new(&opts, &h), 0);
+	assert_int_equal(goheap_state(h), GORUNTIME_GONE);
+	goheap_free(h);
+}
+
+static void states_of_programs(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *src;
+		const char *variant;
+		const char *env;
+		enum goruntime_state want;
+	} rows[] = {
+		{"profiles itself", HEAP, "default", NULL, GORUNTIME_OK},
+		{"stripped", HEAP, "stripped", NULL, GORUNTIME_NO_SYMBOLS},
+		{"asks for no profile", PLAIN, "default", NULL, GORUNTIME_DISABLED_BY_LINKER},
+		{"turned off by itself", HEAP, "default", "HEAP_RATE=0",
+		 GORUNTIME_DISABLED_BY_PROGRAM},
+	};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(rows); i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		char *path =
+			gofixture_build(rows[i % array_size(rows)].src, gos[i / array_size(rows)],
+					rows[i % array_size(rows)].variant);
+		const char *const args[] = {"/dev/null", "inline", NULL};
+		const struct goruntime *rt;
+		struct goheap_profile profile;
+		enum goruntime_state want = rows[i % array_size(rows)].want;
+		struct goheap *h;
+
+		row_begin(rows[i % array_size(rows)].name);
+		if (want == GORUNTIME_DISABLED_BY_LINKER && gofixture_minor(path) < 17)
+			want = GORUNTIME_OK; /* the linker has done that since 1.17 */
+		goprocess_start(&p, path, args, rows[i % array_size(rows)].env);
+		h = open_heap(&p, false, false);
+		assert_int_equal(goheap_read(h, &profile), want);
+		rt = goheap_runtime(h);
+		assert_non_null(rt);
+		assert_int_equal(goruntime_minor(&rt->file), gofixture_minor(path));
+		goheap_free(h);
+		free(path);
+	}
+}
+
+/* ---------------------------------------------------------------- forcing */
+
+static uint64_t allocated_bytes(const struct goheap_profile *profile)
+{
+	struct goheap_totals totals;
+
+	goheap_totals(profile, &totals);
+	return (uint64_t)totals.alloc.bytes;
+}
+
+static void force_one(const char *path)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	const char *const args[] = {NULL};
+	struct goheap_profile profile = {0};
+	struct goheap *h;
+	uint64_t before;
+
+	goprocess_start(&p, path, args, NULL);
+	/* not where it was done before */
+	h = open_heap(&p, true, true);
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_LINKER);
+	goheap_free(h);
+
+	h = open_heap(&p, true, false);
+	assert_false(goheap_was_forced(h));
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
+	assert_true(goheap_was_forced(h));
+	assert_int_equal(profile.rate, FORCE_RATE);
+	before = allocated_bytes(&profile);
+	goprocess_order(&p, "allocate");
+	goprocess_order(&p, "allocate");
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
+	/* 64 samples are expected of 32 MiB; 16 are 6 standard deviations away */
+	assert_true(allocated_bytes(&profile) - before > 8u << 20);
+	/* a second write never happens, also for who does not know of the first one */
+	assert_int_equal(force_sampling(&p.proc, &p.id, goheap_runtime(h)), FORCE_NOT_ZERO);
+	goheap_free(h);
+}
+
+static void force(void **state)
+{
+	static const char *const variants[] = {"default", "pie"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		char *path = gofixture_build(PLAIN, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+
+		row_begin(path);
+		if (gofixture_minor(path) >= 17)
+			force_one(path);
+		free(path);
+	}
+}
+
+/* Addresses that a symbol might name, and that are not to be written to. */
+static void force_refuses(void **state)
+{
+	static int64_t set = 42, zero;
+	static const int64_t constant = 0;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int64_t *shared =
+		mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int64_t *hole = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	const struct {
+		const char *name;
+		uint64_t addr;
+		int want;
+	} rows[] = {
+		{"set already", (uint64_t)(uintptr_t)&set, FORCE_NOT_ZERO},
+		{"read-only", (uint64_t)(uintptr_t)&constant, FORCE_UNCERTAIN},
+		{"shared", (uint64_t)(uintptr_t)shared, FORCE_UNCERTAIN},
+		{"not mapped", 0x1000, FORCE_UNCERTAIN},
+		{"not readable", (uint64_t)(uintptr_t)hole, FORCE_UNCERTAIN},
+		{"not aligned", (uint64_t)(uintptr_t)&zero + 4, FORCE_UNCERTAIN},
+		{"none", 0, FORCE_UNCERTAIN},
+		{"kernel", 1ull << 63, FORCE_UNCERTAIN},
+		{"right", (uint64_t)(uintptr_t)&zero, FORCE_OK},
+	};
+	struct pid_id id;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct goruntime rt = {0};
+
+		row_begin(rows[i].name);
+		rt.file.vars[GORUNTIME_RATE] =
+			(struct goruntime_place){rows[i].addr, GORUNTIME_FROM_SYMTAB, ".noptrdata"};
+		assert_int_equal(zero, 0);
+		assert_int_equal(force_sampling(&proc, &id, &rt), rows[i].want);
+	}
+	assert_int_equal(zero, FORCE_RATE);
+	assert_int_equal(set, 42);
+	assert_int_equal(*shared, 0);
+	id.start_ticks++;
+	zero = 0;
+	assert_int_equal(
+		force_sampling(
+			&proc, &id,
+			&(struct goruntime){
+				.file.vars[GORUNTIME_RATE] = {(uint64_t)(uintptr_t)&zero,
+							      GORUNTIME_FROM_SYMTAB, ".bss"}}),
+		FORCE_GONE);
+	assert_int_equal(zero, 0);
+	munmap(shared, page);
+	munmap(hole, page);
+}
+
+/* ---------------------------------------------------------------- while it runs, while it dies */
+
+/* Two goroutines that allocate and collect as fast as they can. */
+static void never_less(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	const char *const args[] = {NULL};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX];
+	struct goheap_profile profile;
+	uint64_t last = 0, n_unsettled = 0;
+	struct goheap *h;
+
+	(void)state;
+	path = gofixture_build(PLAIN, gos[gofixture_gos(gos) - 1], "default");
+	goprocess_start(&p, path, args, "PLAIN_BUSY=1");
+	h = open_heap(&p, true, false);
+	for (int i = 0; i < 3000; i++) {
+		uint64_t now = 0;
+
+		assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
+		n_unsettled += !profile.settled;
+		for (size_t k = 0; k < profile.n_records; k++) {
+			struct goheap_record record;
+
+			goheap_record(&profile, k, &record);
+			assert_true(record.fresh_allocs >= record.before_allocs);
+			now += record.fresh_allocs;
+		}
+		assert_true(now >= last);
+		last = now;
+	}
+	assert_true(last > 0);
+	print_message("%" PRIu64 " sampled, %" PRIu64 " reads not settled\n", last, n_unsettled);
+	goheap_free(h);
+}
+
+/* Killed at a moment that moves through finding its runtime and reading its records. Until the test
+ * waits for it, it is a zombie: there, but empty. */
+static void killed_while_read(void **state)
+{
+	const char *const args[] = {"/dev/null", "many", NULL};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX];
+	unsigned int n_gone = 0;
+
+	(void)state;
+	path = gofixture_build(HEAP, gos[gofixture_gos(gos) - 1], "default");
+	for (useconds_t delay_us = 0; delay_us < 20000; delay_us += 500) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		struct goheap_profile profile;
+		struct goheap *h;
+		pid_t killer;
+		int r = 0;
+
+		goprocess_start(&p, path, args, "HEAP_RATE=4096");
+		killer = fork();
+		if (killer == 0) {
+			usleep(delay_us);
+			kill((pid_t)p.id.pid, SIGKILL);
+			_exit(0);
+		}
+		h = open_heap(&p, false, false);
+		while (r == GORUNTIME_OK)
+			r = goheap_read(h, &profile);
+		assert_int_equal(r, GORUNTIME_GONE);
+		n_gone++;
+		waitpid(killer, NULL, 0);
+		goheap_free(h);
+	}
+	assert_int_equal(n_gone, 40);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_of_a_process), cmocka_unit_test(many_ranges),
+		cmocka_unit_test(exec_is_noticed),     cmocka_unit_test(not_go),
+		cmocka_unit_test(states_of_programs),  cmocka_unit_test(force),
+		cmocka_unit_test(force_refuses),       cmocka_unit_test(never_less),
+		cmocka_unit_test(killed_while_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
