@@ -54,7 +54,8 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 	case -EACCES:
 		if (step == BPFOBJ_LOAD)
 			return "grant CAP_BPF and CAP_PERFMON (or run as root), and allow bpf(2) "
-			       "if a seccomp profile forbids it";
+			       "if a seccomp profile forbids it; before Linux 5.11 locked memory "
+			       "must be unlimited, too";
 		return "grant CAP_PERFMON (or run as root), and allow perf_event_open(2) if a "
 		       "seccomp profile forbids it";
 	case -ENOSYS:
