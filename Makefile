@@ -316,7 +316,7 @@ FUZZ_WITH := $(LIB_SRC) $(GEN_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT
 $(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
 	$(call say,FUZZER,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_WITH) $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_WITH) -lcmocka $(LIBS)
 
 e2e: all ## all end-to-end tests
 	$(Q)e2e/run.sh

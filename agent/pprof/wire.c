@@ -108,7 +108,8 @@ static int wire_put(struct wire *w, const profile_msg *piece)
 	return w->raw.len < CHUNK_BYTES ? 0 : wire_flush(w, Z_NO_FLUSH);
 }
 
-/* Memory for @n parts of @size bytes and the pointers to them that protobuf-c wants. */
+/* Memory for @n parts of @size bytes and the pointers to them that protobuf-c wants; for none the
+ * results stay as they are. */
 static int wire_parts(struct wire *w, size_t n, size_t size, void *ret_parts, void *ret_pointers)
 {
 	size_t bytes = n * (size + sizeof(void *));
@@ -116,6 +117,8 @@ static int wire_parts(struct wire *w, size_t n, size_t size, void *ret_parts, vo
 	char *parts;
 	int r;
 
+	if (!n)
+		return 0;
 	if (n > PARTS_MAX)
 		return PPROF_FULL;
 	r = vec_grow(&w->parts, &w->parts_cap, bytes, 1, SIZE_MAX);

@@ -90,7 +90,7 @@ static void check_written(const struct pprof_tables *t)
 	must(r >= 0);
 	if (r)
 		return;
-	r = reader_new(gz.data, gz.len, 16 * BYTES_MAX, &again, &why);
+	r = reader_new(gz.data, gz.len, (size_t)16 * BYTES_MAX, &again, &why);
 	must(r == 0);
 	must(reader_tables(again)->n_samples == t->n_samples);
 	must(reader_tables(again)->n_strings == t->n_strings);
