@@ -225,11 +225,22 @@ static void walk_kubelet(struct walk *w, struct text component)
 	}
 }
 
+/* user@<uid>.service, below which a user without privileges can make any directory. */
+static bool is_user_manager(struct text component)
+{
+	uint64_t uid;
+
+	return text_prefix(&component, "user@") && text_suffix(&component, ".service") &&
+	       text_only_u64(component, 10, &uid);
+}
+
 static void walk_component(struct walk *w, struct text component)
 {
 	struct leaf leaf;
 
 	w->at++;
+	if (!w->leaf_at && is_user_manager(component))
+		w->outer_id = component;
 	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
 	if (leaf_parse(component, w->parent, &leaf)) {

@@ -50,8 +50,9 @@ enum cgroup_kind {
 /**
  * struct cgroup_id - what a path says
  * @container_id: "" if the path names no container
- * @outer_id:     the container around that one (docker in docker, the node of kind); "" if none.
- *                What is inside another container chose its own path and may claim any name.
+ * @outer_id:     the container around that one (docker in docker, the node of kind), or the user's
+ *                systemd it is in (rootless podman); "" if none. What is inside one of them chose
+ *                its own path and may claim any name.
  * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names none
  */
 struct cgroup_id {

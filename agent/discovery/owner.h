@@ -27,11 +27,13 @@ const char *owner_kind_name(enum owner_kind kind);
 /**
  * struct owner - a container, a unit, a program
  * @id:            of a container; else zero
- * @labels:        ready to be a series' labels. A container's: container (the id), pod_uid,
- * runtime; outer_container where it runs inside another one; all: node, service_name
+ * @labels:        ready to be a series' labels: node and service_name; of a container also
+ *                 container (the id), pod_uid, runtime and outer_container (its outer_id); of a
+ *                 unit: unit; of a program: comm
  * @first_seen_ns: wall clock
  * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
  * @n_live:        cgroup directories that exist (containers)
+ * @key:           what it is found by: the same for a container that has come back
  *
  * Lives while it is referred to; the table's users hold references for as long as they need the
  * owner, cgroup directories until their grace time is over.
