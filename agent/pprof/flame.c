@@ -27,8 +27,14 @@
 /* "name+0x0123456789abcdef"; a longer name is cut. */
 #define PLACE_MAX	256
 
+/* Whose code a name is, for people who look at colours. */
+enum name_kind { NAME_UNKNOWN, NAME_NATIVE, NAME_GO, NAME_KERNEL };
+
+static const char *const name_kinds[] = {"unknown", "native", "go", "kernel"};
+
 struct name {
 	const char *text;
+	enum name_kind kind; /* of the first code that has this name */
 	int64_t flat;
 	int64_t cum;
 	uint64_t seen; /* the last sample that had it on its stack */
@@ -108,7 +114,7 @@ void flame_free(struct flame *f)
 
 /* ---- names */
 
-static int name_number(struct flame *f, const char *text, uint32_t *ret)
+static int name_number(struct flame *f, const char *text, enum name_kind kind, uint32_t *ret)
 {
 	size_t n = strlen(text);
 	uint32_t number = intern_find(&f->name_numbers, text, n);
@@ -125,7 +131,7 @@ static int name_number(struct flame *f, const char *text, uint32_t *ret)
 		r = intern_add(&f->name_numbers, &f->arena, text, n, number, &copy);
 	if (r)
 		return r < 0 ? r : FLAME_FULL;
-	f->names[f->n_names++] = (struct name){.text = copy};
+	f->names[f->n_names++] = (struct name){.text = copy, .kind = kind};
 	*ret = number;
 	return 0;
 }
@@ -141,7 +147,7 @@ static int place_name(struct adding *a, const struct pprof_location_row *row, ui
 	snprintf(place, sizeof(place), "%.*s+0x%" PRIx64, PLACE_MAX - 20, slash ? slash + 1 : path,
 		 row->address);
 	text_repair_utf8(place, strlen(place)); /* the cut may have split a character */
-	return name_number(a->f, place, ret);
+	return name_number(a->f, place, NAME_UNKNOWN, ret);
 }
 
 static int location_name(struct adding *a, uint32_t location, uint32_t *ret)
@@ -153,12 +159,29 @@ static int location_name(struct adding *a, uint32_t location, uint32_t *ret)
 	return r;
 }
 
-static int function_name(struct adding *a, uint32_t function, uint32_t *ret)
+/* The kernel's code is mapped from its symbol table or from a module's file; Go's compiler names
+ * source files, and its assembler's among them, where others leave them out. */
+static enum name_kind function_kind(const struct pprof_tables *t,
+				    const struct pprof_function_row *row, uint32_t mapping)
+{
+	struct text path = text_of(mapping ? t->strings[t->mappings[mapping - 1].path] : "");
+	struct text file = text_of(t->strings[row->file]);
+
+	if (text_starts(&path, "[kernel") || text_suffix(&path, ".ko"))
+		return NAME_KERNEL;
+	if (text_suffix(&file, ".go") || text_suffix(&file, ".s"))
+		return NAME_GO;
+	return NAME_NATIVE;
+}
+
+static int function_name(struct adding *a, uint32_t function, uint32_t mapping, uint32_t *ret)
 {
 	const struct pprof_function_row *row = &a->t->functions[function - 1];
 	uint32_t *known = &a->functions[function - 1];
 	const char *text = a->t->strings[row->name ? row->name : row->system_name];
-	int r = *known ? 0 : name_number(a->f, *text ? text : "?", known);
+	int r = *known ? 0
+		       : name_number(a->f, *text ? text : "?", function_kind(a->t, row, mapping),
+				     known);
 
 	*ret = *known;
 	return r;
@@ -237,7 +260,7 @@ static int walk_location(struct adding *a, struct walk *w, uint32_t location)
 		return r ? r : walk_step(a->f, w, name);
 	}
 	for (size_t i = row->n_lines; i-- > 0;) {
-		r = function_name(a, row->lines[i].function, &name);
+		r = function_name(a, row->lines[i].function, row->mapping, &name);
 		if (!r)
 			r = walk_step(a->f, w, name);
 		if (r)
@@ -394,8 +417,8 @@ static void shown_arrange(struct shown *s)
 /* ---- JSON */
 
 struct writer {
-	json_t *names, *name, *depth, *value, *self; /* borrowed from the result */
-	uint32_t *numbers;			     /* in @names by name, + 1; 0: not there yet */
+	json_t *names, *kinds, *name, *depth, *value, *self; /* borrowed from the result */
+	uint32_t *numbers; /* in @names by name, + 1; 0: not there yet */
 	uint32_t n_numbers;
 	uint32_t other; /* the same for "(other)" */
 	bool failed;
@@ -407,10 +430,11 @@ static void put_number(struct writer *w, json_t *array, int64_t value)
 		w->failed = true;
 }
 
-static uint32_t put_name(struct writer *w, const char *text, uint32_t *number)
+static uint32_t put_name(struct writer *w, const char *text, enum name_kind kind, uint32_t *number)
 {
 	if (!*number) {
-		if (json_array_append_new(w->names, json_string(text)))
+		if (json_array_append_new(w->names, json_string(text)) ||
+		    json_array_append_new(w->kinds, json_string(name_kinds[kind])))
 			w->failed = true;
 		*number = ++w->n_numbers;
 	}
@@ -428,7 +452,8 @@ static void put_row(struct writer *w, uint32_t name, uint32_t depth, int64_t val
 static void put_node(struct writer *w, const struct flame *f, uint32_t i)
 {
 	const struct node *node = &f->nodes[i];
-	uint32_t name = put_name(w, f->names[node->name].text, &w->numbers[node->name]);
+	const struct name *n = &f->names[node->name];
+	uint32_t name = put_name(w, n->text, n->kind, &w->numbers[node->name]);
 
 	put_row(w, name, node->depth, node->value, node->self);
 }
@@ -436,8 +461,8 @@ static void put_node(struct writer *w, const struct flame *f, uint32_t i)
 static void put_other(struct writer *w, const struct shown *s, uint32_t parent)
 {
 	if (s->other[parent])
-		put_row(w, put_name(w, "(other)", &w->other), s->f->nodes[parent].depth + 1,
-			s->other[parent], 0);
+		put_row(w, put_name(w, "(other)", NAME_UNKNOWN, &w->other),
+			s->f->nodes[parent].depth + 1, s->other[parent], 0);
 }
 
 /* Depth first. The stack holds nodes to be written, and with OTHER those whose children are done.
@@ -477,14 +502,14 @@ int flame_json(const struct flame *f, size_t max_nodes, json_t **ret)
 
 	if (!numbers)
 		return -ENOMEM;
-	root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:[], s:{s:[], s:[], s:[], s:[]}}", "type",
-			 f->type, "unit", f->unit, "total", (json_int_t)f->nodes[0].value,
+	root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:[], s:[], s:{s:[], s:[], s:[], s:[]}}",
+			 "type", f->type, "unit", f->unit, "total", (json_int_t)f->nodes[0].value,
 			 "profiles", (json_int_t)f->n_profiles, "cut", (json_int_t)f->n_cut,
-			 "negative", (json_int_t)f->n_negative, "names", "nodes", "name", "depth",
-			 "value", "self");
-	if (!root ||
-	    json_unpack(root, "{s:o, s:{s:o, s:o, s:o, s:o}}", "names", &w.names, "nodes", "name",
-			&w.name, "depth", &w.depth, "value", &w.value, "self", &w.self))
+			 "negative", (json_int_t)f->n_negative, "names", "kinds", "nodes", "name",
+			 "depth", "value", "self");
+	if (!root || json_unpack(root, "{s:o, s:o, s:{s:o, s:o, s:o, s:o}}", "names", &w.names,
+				 "kinds", &w.kinds, "nodes", "name", &w.name, "depth", &w.depth,
+				 "value", &w.value, "self", &w.self))
 		return -ENOMEM;
 	r = shown_choose(f, max_nodes, &s);
 	if (r)

@@ -46,11 +46,13 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type);
  *	{"type": "cpu", "unit": "nanoseconds", "total": 90, "profiles": 1,
  *	 "cut": 0, "negative": 0,
  *	 "names": ["", "main", "work", "(other)"],
+ *	 "kinds": ["unknown", "native", "go", "unknown"],
  *	 "nodes": {"name": [0, 1, 2, 3], "depth": [0, 1, 2, 2],
  *	           "value": [90, 90, 60, 20], "self": [0, 10, 60, 0]}}
  *
- * Nodes come in depth-first order, children by name, so that a node's children are those that
- * follow with its depth + 1; the first one is the root. "(other)" is last among its siblings.
+ * A name's kind says whose code it is: "native", "go", "kernel", or "unknown" where there is no
+ * function. Nodes come in depth-first order, children by name, so that a node's children are those
+ *that follow with its depth + 1; the first one is the root. "(other)" is last among its siblings.
  *
  * Return: 0 or -ENOMEM.
  */

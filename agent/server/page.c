@@ -115,7 +115,8 @@ static void put_foot(struct html *h)
 /* Whether a label says again what the owner's name or the page's head says. */
 static bool is_said(const struct label *label, const char *name)
 {
-	static const char *const parts[] = {"namespace", "pod", "container", "service_name"};
+	static const char *const parts[] = {"namespace", "pod", "container", "service_name",
+					    "comm"};
 
 	for (size_t i = 0; i < array_size(parts); i++)
 		if (strcmp(label->name, parts[i]) == 0)
@@ -281,9 +282,9 @@ static void on_owner_name(void *arg, const struct ui_owner *o)
 
 	html_raw(h, "<h1>");
 	html_text(h, o->name);
-	html_raw(h, "</h1><p class=\"labels\"><span class=\"label\"><i>");
+	html_raw(h, "</h1><p class=\"labels\"><span class=\"label\">");
 	html_text(h, o->kind);
-	html_raw(h, "</i>");
+	html_raw(h, *o->runtime ? ", " : "");
 	html_text(h, o->runtime);
 	html_raw(h, "</span> ");
 	put_labels(h, o->labels, "");

@@ -90,18 +90,9 @@
 		return i === 0 ? "all" : tree.names[tree.nodes.name[i]];
 	}
 
-	// What kind of code a name is. The tree may say so ("kinds", one for each name); else its form
-	// tells: Go's names have a package before a dot.
+	// Whose code a name is.
 	function kindOf(i) {
-		const kind = tree.kinds && tree.kinds[tree.nodes.name[i]];
-		if (kind && kind in COLOURS)
-			return kind;
-		const name = nameOf(i);
-		if (i === 0 || name === "(other)" || /\+0x[0-9a-f]+$/.test(name))
-			return "unknown";
-		if (/^[\w.\-~%/]*\w\.[\w(*\[]/.test(name) && !name.includes("::"))
-			return "go";
-		return "native";
+		return tree.kinds[tree.nodes.name[i]];
 	}
 
 	// Names of one package or prefix get about the same hue, each its own lightness.
@@ -351,7 +342,7 @@
 		const parts = [tree.profiles + (tree.profiles === 1 ? " profile" : " profiles"),
 			"total " + show(tree.total, tree.unit)];
 		if (tree.cut)
-			parts.push(show(tree.cut, tree.unit) + " too deep or too many to show");
+			parts.push(tree.cut + " stacks too deep or too many to show whole");
 		ui.note.textContent = parts.join(", ");
 	}
 

@@ -182,7 +182,8 @@ static void test_head(void **state)
 	assert_string_equal(
 		text,
 		"{\"type\":\"cpu\",\"unit\":\"nanoseconds\",\"total\":7,\"profiles\":1,\"cut\":0,"
-		"\"negative\":1,\"names\":[\"\",\"a\",\"\xc3\xa9\\\"\\u0001\"],\"nodes\":{\"name\":"
+		"\"negative\":1,\"names\":[\"\",\"a\",\"\xc3\xa9\\\"\\u0001\"],\"kinds\":["
+		"\"unknown\",\"native\",\"native\"],\"nodes\":{\"name\":"
 		"[0,1,2],\"depth\":[0,1,2],\"value\":[7,7,7],\"self\":[0,0,7]}}");
 }
 
@@ -229,6 +230,44 @@ static void test_places_without_names(void **state)
 	assert_int_equal(pprof_sample(p, stack, 2, (int64_t[]){1, 1}, NULL, 0), 0);
 	f = flame_of(p, NULL);
 	check_tree(f, 10, "0  1 0\n1 ?+0xffffffffffffffff 1 0\n2 odd+0x12f 1 1\n");
+}
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *mapping, *file, *kind;
+	} rows[] = {
+		{"[kernel.kallsyms]", "", "kernel"},
+		{"/lib/modules/6.1/kernel/net/tls.ko", "tls.go", "kernel"},
+		{"/usr/bin/a", "/usr/lib/go/src/runtime/proc.go", "go"},
+		{"/usr/bin/a", "/usr/lib/go/src/runtime/asm_amd64.s", "go"},
+		{"/usr/bin/a", "main.c", "native"},
+		{"/usr/bin/a.go", "", "native"},
+		{NULL, "", "native"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(pprof_freep) struct pprof *p = make();
+		_cleanup_(flame_freep) struct flame *f = NULL;
+		struct pprof_mapping mapping = {.path = rows[i].mapping, .limit = 0x1000};
+		struct pprof_line line = {.line = 1};
+		uint32_t map = 0, location;
+		json_t *json = NULL;
+
+		row_begin(rows[i].file);
+		if (rows[i].mapping)
+			assert_int_equal(pprof_mapping(p, &mapping, &map), 0);
+		assert_int_equal(pprof_function(p, "f", "f", rows[i].file, 0, &line.function), 0);
+		assert_int_equal(pprof_location(p, map, 16, &line, 1, &location), 0);
+		assert_int_equal(pprof_sample(p, &location, 1, (int64_t[]){1, 1}, NULL, 0), 0);
+		f = flame_of(p, NULL);
+		assert_int_equal(flame_json(f, 10, &json), 0);
+		assert_string_equal(
+			json_string_value(json_array_get(json_object_get(json, "kinds"), 1)),
+			rows[i].kind);
+		json_decref(json);
+	}
 }
 
 /* A path of a node more than fits, and as deep as one that does not. */
@@ -431,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_profiles_add_up),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_places_without_names),
+		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_functions),
 		cmocka_unit_test(test_go_top),
