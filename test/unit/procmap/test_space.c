@@ -7,12 +7,15 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "base/root.h"
 #include "procmap/space.h"
+#include "support/allocfail.h"
+#include "support/fixture.h"
 
 struct fixture {
 	struct root proc;
@@ -228,13 +231,236 @@ static void test_gone(void **state)
 	image_unref(frame.image);
 }
 
+/* ---------------------------------------------------------------- exec, without a pc outside */
+
+static pid_t start_waiting(const char *path, const char *then, int *ret_tell)
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[0], 0);
+		close(ends[0]);
+		close(ends[1]);
+		execl(path, path, then, NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	*ret_tell = ends[1];
+	return pid;
+}
+
+static void wait_for_exe(pid_t pid, const char *path)
+{
+	struct stat want, st = {0};
+	char exe[64];
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	assert_int_equal(stat(path, &want), 0);
+	while (st.st_ino != want.st_ino) {
+		usleep(1000);
+		assert_int_equal(stat(exe, &st), 0);
+	}
+}
+
+/* Two programs linked to the same address: the second one's frames become its own within the time
+ * between two looks, and what was resolved before stays the first one's. */
+static void test_exec(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct frame before, after = {0};
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int tell;
+
+	fixture_path("plain-fixed", first);
+	fixture_path("other-fixed", second);
+	pid = start_waiting(first, second, &tell);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	before = resolve(f, &id, code);
+	assert_string_equal(before.image->path, first);
+
+	close(tell);
+	wait_for_exe(pid, second);
+	assert_ptr_equal(code_of(pid), code);
+	for (int i = 0; i < 1000; i++) { /* one second is what it takes */
+		after = resolve(f, &id, code);
+		if (strcmp(after.image->path, second) == 0)
+			break;
+		image_unref(after.image);
+		after.image = NULL;
+		usleep(10000);
+	}
+	assert_non_null(after.image);
+	assert_true(after.vaddr == before.vaddr);
+	assert_string_equal(before.image->path, first);
+	image_unref(before.image);
+	image_unref(after.image);
+	stop(pid);
+}
+
+/* ---------------------------------------------------------------- odd mappings */
+
+static void *map_file(const char *path, size_t offset)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *at;
+
+	assert_true(fd >= 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)offset);
+	assert_true(at != MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+static void test_not_elf(void **state)
+{
+	struct fixture *f = *state;
+	char *at = map_file("Makefile", 4096);
+	struct frame frame = resolve(f, &f->self, at + 7);
+
+	assert_int_equal(frame.image->kind, IMAGE_FILE);
+	assert_null(frame.image->file);
+	assert_string_equal(image_name(frame.image), "Makefile");
+	assert_int_equal(frame.vaddr, 4096 + 7);
+	image_unref(frame.image);
+	munmap(at, 4096);
+}
+
+/* A program that is mapped at another place of its file, as a loader of its own may do. */
+static void test_by_offset(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	uint64_t vaddr;
+	char *at;
+
+	at = map_file(fixture_path("plain-fixed", path), 4096);
+	frame = resolve(f, &f->self, at + 0x10);
+	assert_true(elffile_vaddr_of_off(frame.image->file, 4096 + 0x10, &vaddr));
+	assert_true(frame.vaddr == vaddr && vaddr >= 0x400000);
+	image_unref(frame.image);
+	munmap(at, 4096);
+}
+
+/* An executable page of a memfd that begins with the contents of @path, or is empty. */
+static char *map_memfd(const char *path)
+{
+	int fd = memfd_create("podprof", MFD_CLOEXEC), from;
+	char *at;
+
+	if (path) {
+		from = open(path, O_RDONLY | O_CLOEXEC);
+		while (sendfile(fd, from, NULL, 65536) > 0)
+			;
+		close(from);
+	}
+	if (!path)
+		assert_int_equal(ftruncate(fd, 8192), 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 4096);
+	assert_true(at != MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+/* A program in a memfd is a program; other bytes in one are memory. */
+static void test_memfd(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	char *program = map_memfd(fixture_path("plain-pie", path)), *jit = map_memfd(NULL);
+	struct fixture *f = *state;
+	struct frame frame;
+
+	frame = resolve(f, &f->self, program + 8);
+	assert_int_equal(frame.image->kind, IMAGE_FILE);
+	assert_string_equal(frame.image->path, "/memfd:podprof");
+	assert_int_equal(frame.vaddr, 4096 + 8);
+	image_unref(frame.image);
+
+	frame = resolve(f, &f->self, jit);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_true(frame.vaddr == (uint64_t)(uintptr_t)jit);
+	image_unref(frame.image);
+	munmap(jit, 4096);
+	munmap(program, 4096);
+}
+
+/* More executable mappings than are kept, a file in turn with nothing so that none are merged. */
+static void test_many_mappings(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = 5000;
+	char *area = mmap(NULL, 2 * n * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct frame frame;
+
+	assert_true(area != MAP_FAILED);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(mprotect(area + 2 * i * 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	frame = resolve(f, &f->self, area);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	image_unref(frame.image);
+	assert_true(space_cache_bytes(f->cache) < 4096 * 64 + 65536);
+	munmap(area, 2 * n * 4096);
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+static void test_sweep(void **state)
+{
+	struct fixture *f = *state;
+	struct frame frame = resolve(f, &f->self, (const void *)&test_self);
+	size_t bytes = space_cache_bytes(f->cache);
+
+	space_cache_sweep(f->cache);
+	assert_int_equal(space_cache_bytes(f->cache), bytes);
+	space_cache_sweep(f->cache);
+	space_cache_sweep(f->cache);
+	assert_true(space_cache_bytes(f->cache) < bytes);
+	assert_int_equal(frame.image->refs, 2); /* ours and the table's */
+	image_unref(frame.image);
+	space_cache_sweep(f->cache);
+	frame = resolve(f, &f->self, (const void *)&test_self);
+	space_cache_invalidate(f->cache, &f->self);
+	assert_non_null(frame.image->file);
+	image_unref(frame.image);
+}
+
+static int resolve_self(void *ctx)
+{
+	struct space_cache *cache = NULL;
+	struct frame frame = {0};
+	struct fixture *f = ctx;
+	int r = space_cache_new(&f->proc, &cache);
+
+	if (!r)
+		r = space_cache_resolve(cache, &f->self, (uint64_t)(uintptr_t)&resolve_self,
+					&frame);
+	image_unref(frame.image);
+	space_cache_free(cache);
+	return r;
+}
+
+static void test_out_of_memory(void **state)
+{
+	allocfail_survive(resolve_self, *state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_self, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_vdso_and_anon, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sharing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone, setup, teardown),
+		TEST(test_self),      TEST(test_vdso_and_anon), TEST(test_sharing),
+		TEST(test_gone),      TEST(test_exec),		TEST(test_not_elf),
+		TEST(test_by_offset), TEST(test_memfd),		TEST(test_many_mappings),
+		TEST(test_sweep),     TEST(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
