@@ -54,6 +54,7 @@ struct heap_reader {
 	struct pid_id pid;
 	struct exe_key exe;
 	struct goheap *heap;
+	size_t bytes; /* of its records, as counted in heap_worker.bytes */
 	bool forced; /* sampling was turned on in this process: never again, whatever it executes */
 	unsigned int round;
 	UT_hash_handle hh;
@@ -142,7 +143,7 @@ DEFINE_CLEANUP(struct heap_job *, heap_job_freep, heap_job_free);
 
 static void reader_free(struct heap_worker *w, struct heap_reader *reader)
 {
-	w->bytes -= reader->heap ? goheap_bytes(reader->heap) : 0;
+	w->bytes -= reader->bytes;
 	HASH_DEL(w->readers, reader);
 	goheap_free(reader->heap);
 	free(reader);
@@ -187,6 +188,14 @@ static int reader_add(struct heap_worker *w, const struct pid_id *pid, struct he
 	return 0;
 }
 
+static void reader_account(struct heap_worker *w, struct heap_reader *reader)
+{
+	size_t bytes = reader->heap ? goheap_bytes(reader->heap) : 0;
+
+	w->bytes = w->bytes - reader->bytes + bytes;
+	reader->bytes = bytes;
+}
+
 /* The process runs this program now: look at it afresh. */
 static int reader_open(struct heap_worker *w, struct heap_reader *reader, struct exe_key exe)
 {
@@ -197,13 +206,14 @@ static int reader_open(struct heap_worker *w, struct heap_reader *reader, struct
 		.was_forced = reader->forced,
 		.max_bytes = w->max_bytes > w->bytes ? w->max_bytes - w->bytes : 1,
 	};
+	int r;
 
-	if (reader->heap)
-		w->bytes -= goheap_bytes(reader->heap);
 	goheap_free(reader->heap);
 	reader->heap = NULL;
 	reader->exe = exe;
-	return goheap_new(&opts, &reader->heap);
+	r = goheap_new(&opts, &reader->heap);
+	reader_account(w, reader);
+	return r;
 }
 
 /* 0, 1 when there are too many, -errno. */
@@ -232,7 +242,8 @@ static void target_describe(struct heap_target *target, const struct goheap *hea
 {
 	const struct goruntime *runtime = goheap_runtime(heap);
 
-	target->is_go = goheap_state(heap) != GORUNTIME_NO_RUNTIME;
+	/* of a process that has gone before anybody looked nothing is known, nor that it was Go */
+	target->is_go = runtime || goheap_state(heap) == GORUNTIME_DENIED;
 	if (runtime)
 		snprintf(target->go_version, sizeof(target->go_version), "%s",
 			 runtime->file.version);
@@ -291,20 +302,35 @@ static void target_totals(struct heap_target *target, const struct goheap_profil
 	target->reading.inuse_objects = (uint64_t)totals.inuse.objects;
 }
 
+/* Over the ceiling of all together: what this process had is forgotten, and read as if for the
+ * first time in the next round, with what room there is then. */
+static void reader_shed(struct heap_job *job, struct heap_reader *reader)
+{
+	struct heap_worker *w = &job->profiler->own;
+
+	if (w->bytes <= w->max_bytes)
+		return;
+	goheap_free(reader->heap);
+	reader->heap = NULL;
+	reader_account(w, reader);
+	job->n_full++;
+}
+
 static int target_read(struct heap_job *job, struct heap_target *target, struct heap_reader *reader)
 {
 	struct heap_worker *w = &job->profiler->own;
-	size_t before = goheap_bytes(reader->heap);
 	struct goheap_profile profile;
-	int state = goheap_read(reader->heap, &profile);
+	int state = goheap_read(reader->heap, &profile), r;
 
-	w->bytes += goheap_bytes(reader->heap) - before;
+	reader_account(w, reader);
 	reader->forced |= goheap_was_forced(reader->heap);
 	target_describe(target, reader->heap);
 	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
 		return state < 0 ? state : 0;
 	target_totals(target, &profile);
-	return target_snap(job, target, reader, &profile);
+	r = target_snap(job, target, reader, &profile);
+	reader_shed(job, reader);
+	return r;
 }
 
 static int target_run(struct heap_job *job, struct heap_target *target)
