@@ -385,13 +385,12 @@ static void windows_add_up(void **state)
 		assert_int_equal(sums[0], after.alloc.objects - before.alloc.objects);
 		assert_int_equal(sums[1], after.alloc.bytes - before.alloc.bytes);
 		assert_int_equal(sums[2], after.inuse.objects);
-		/* four large objects, which no sampling misses */
-		assert_true(sums[1] > 22 << 20);
+		/* four large objects; Go 1.16 may miss the first after a change of the rate */
 
 		before = after;
 		read_window(&o, since_start, sums, &after);
 		assert_int_equal(sums[0], after.alloc.objects - before.alloc.objects);
-		assert_true(sums[1] < 22 << 20);
+		assert_true(sums[1] < 8 << 20);
 	}
 }
 
@@ -442,7 +441,7 @@ static void no_memory(void **state)
 	(void)state;
 	gofixture_gos(gos);
 	path = gofixture_build("test/fixtures/go/heap", gos[0], "default");
-	outside_init(&o, path, args, NULL);
+	outside_init(&o, path, args, "HEAP_RATE=4096");
 	assert_int_equal(report_again(&o), 0);
 	assert_true(allocfail_each(report_again, &o) > 10);
 }
