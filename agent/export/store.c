@@ -26,12 +26,11 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/vec.h"
 #include "export/store_name.h"
+#include "export/store_table.h"
 
 /* What a file takes at least on the usual file systems. */
 #define BLOCK_BYTES	     4096u
@@ -46,23 +45,13 @@
  * cannot be ours; they stay where they are. */
 #define SCAN_PROFILES_MAX    ((size_t)4 * STORE_PROFILES_MAX)
 
-struct folder {
-	struct store_folder pub; /* name points to @name */
-	UT_hash_handle hh;
-	char name[STORE_NAME_MAX];
-};
-
 enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
 
-/* @profiles: [first, end), by start and id. */
 struct store {
 	struct root root;
 	uint64_t max_bytes;
 	uint64_t max_age_ns;
-	struct folder *folders;
-	struct store_profile *profiles;
-	size_t first, end, cap;
-	uint64_t bytes;
+	struct store_table table;
 	uint64_t counts[STORE_OUTCOME_MAX];
 	uint64_t removed[REMOVAL_MAX];
 };
@@ -93,48 +82,10 @@ static uint64_t disk_bytes(uint64_t size)
 	return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-/* ---- the table of folders */
-
-static struct folder *folder_find(const struct store *s, const char *name)
-{
-	struct folder *folder;
-
-	HASH_FIND_STR(s->folders, name, folder);
-	return folder;
-}
-
-static void folder_free(struct folder *folder)
-{
-	labels_deinit(&folder->pub.labels);
-	free(folder);
-}
-
-/* Takes the contents of @labels on success. */
-static int folder_add(struct store *s, const char *name, struct labels *labels, struct folder **ret)
-{
-	bool hash_oom = false;
-	struct folder *folder;
-
-	if (HASH_COUNT(s->folders) >= STORE_FOLDERS_MAX)
-		return STORE_FOLDERS;
-	folder = calloc(1, sizeof(*folder));
-	if (!folder)
-		return -ENOMEM;
-	snprintf(folder->name, sizeof(folder->name), "%s", name);
-	folder->pub.name = folder->name;
-	HASH_ADD_STR(s->folders, name, folder);
-	if (hash_oom) {
-		free(folder);
-		return -ENOMEM;
-	}
-	folder->pub.labels = *labels;
-	*labels = (struct labels){0};
-	*ret = folder;
-	return 0;
-}
+/* ---- folders */
 
 /* The folder of a label set, which is new if nothing of it is stored yet. */
-static int folder_of(struct store *s, const struct labels *labels, struct folder **ret)
+static int folder_of(struct store *s, const struct labels *labels, struct store_folder **ret)
 {
 	_cleanup_(labels_deinit) struct labels copy = {0};
 	char name[STORE_NAME_MAX];
@@ -142,13 +93,13 @@ static int folder_of(struct store *s, const struct labels *labels, struct folder
 
 	for (uint32_t i = 0; i < FOLDER_ATTEMPTS_MAX; i++) {
 		store_name_folder(labels, i, name);
-		*ret = folder_find(s, name);
-		if (*ret && labels_equal(&(*ret)->pub.labels, labels))
+		*ret = store_table_folder(&s->table, name);
+		if (*ret && labels_equal(&(*ret)->labels, labels))
 			return 0;
 		if (*ret)
 			continue;
 		r = labels_copy(labels, &copy);
-		return r < 0 ? r : folder_add(s, name, &copy, ret);
+		return r < 0 ? r : store_table_add_folder(&s->table, name, &copy, ret);
 	}
 	return STORE_FOLDERS;
 }
@@ -164,137 +115,48 @@ static int folder_open(const struct store *s, const char *name, int *ret_fd)
 }
 
 /* A folder without profiles goes, from the table and from disk. */
-static void folder_drop_empty(struct store *s, struct folder *folder)
+static void folder_drop_empty(struct store *s, struct store_folder *folder)
 {
 	_cleanup_(close_fdp) int fd = -1;
 
-	if (folder->pub.n_profiles)
+	if (folder->n_profiles)
 		return;
 	if (!folder_open(s, folder->name, &fd)) {
 		/* whatever fails here leaves a file, and is tried again after the next start */
 		(void)unlinkat(fd, LABELS_FILE, 0);
 		(void)unlinkat(s->root.fd, folder->name, AT_REMOVEDIR);
 	}
-	HASH_DEL(s->folders, folder);
-	folder_free(folder);
+	store_table_drop_folder(&s->table, folder);
 }
 
-/* ---- the table of profiles */
-
-static bool same_file(const struct store_profile *a, const struct store_profile *b)
-{
-	return a->folder == b->folder && a->kind == b->kind && a->start_ns == b->start_ns &&
-	       a->duration_ns == b->duration_ns;
-}
-
-static bool older(const struct store_profile *a, const struct store_profile *b)
-{
-	return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->id < b->id;
-}
-
-/* Close the gap that removing from the front leaves, when it is half of the array. */
-static void profiles_compact(struct store *s)
-{
-	if (s->first < 64 || s->first < s->end / 2)
-		return;
-	memmove(s->profiles, s->profiles + s->first, store_n_profiles(s) * sizeof(*s->profiles));
-	s->end -= s->first;
-	s->first = 0;
-}
-
-static int profiles_reserve(struct store *s)
-{
-	profiles_compact(s);
-	return vec_grow(&s->profiles, &s->cap, s->end + 1, sizeof(*s->profiles), SIZE_MAX);
-}
-
-static void profiles_insert_at(struct store *s, size_t at, const struct store_profile *profile)
-{
-	memmove(&s->profiles[at + 1], &s->profiles[at], (s->end - at) * sizeof(*s->profiles));
-	s->profiles[at] = *profile;
-	s->end++;
-	s->bytes += profile->bytes;
-	((struct folder *)profile->folder)->pub.n_profiles++;
-}
-
-/* There is room. Most come in order: search from the end. */
-static void profiles_insert(struct store *s, const struct store_profile *profile)
-{
-	size_t at = s->end;
-
-	while (at > s->first && older(profile, &s->profiles[at - 1]))
-		at--;
-	profiles_insert_at(s, at, profile);
-}
-
-static struct store_profile *profiles_find(const struct store *s, uint64_t id)
-{
-	for (size_t i = s->first; i < s->end; i++)
-		if (s->profiles[i].id == id)
-			return &s->profiles[i];
-	return NULL;
-}
-
-/* Hashes of names that containers choose may be equal: then the later one gets another id. */
-static uint64_t free_id(const struct store *s, const char *folder, const char *file)
-{
-	uint64_t id = store_name_id(folder, file);
-
-	while (!id || profiles_find(s, id))
-		id++;
-	return id;
-}
-
-/* From the table only; the folder stays. */
-static struct folder *profiles_remove(struct store *s, struct store_profile *profile)
-{
-	struct folder *folder = (struct folder *)profile->folder;
-	size_t at = (size_t)(profile - s->profiles);
-
-	s->bytes -= profile->bytes;
-	folder->pub.n_profiles--;
-	if (at == s->first) {
-		s->first++;
-	} else {
-		s->end--;
-		memmove(profile, profile + 1, (s->end - at) * sizeof(*profile));
-	}
-	return folder;
-}
-
-static void file_name(const struct store_profile *p, char ret[STORE_NAME_MAX])
-{
-	const struct store_name name = {p->kind, p->start_ns, p->duration_ns};
-
-	store_name_file(&name, ret);
-}
+/* ---- removing */
 
 static void remove_oldest(struct store *s, enum removal why)
 {
-	struct store_profile *oldest = &s->profiles[s->first];
+	const struct store_profile *oldest = store_at(s, 0);
 	_cleanup_(close_fdp) int fd = -1;
 	char name[STORE_NAME_MAX];
 
-	file_name(oldest, name);
+	store_table_file(oldest, name);
 	if (!folder_open(s, oldest->folder->name, &fd))
 		(void)unlinkat(fd, name, 0); /* if not, it is found at the next start again */
 	s->removed[why]++;
-	folder_drop_empty(s, profiles_remove(s, oldest));
+	folder_drop_empty(s, store_table_remove_oldest(&s->table));
 }
 
 /* So that @bytes more, and @n more files, fit. */
 static void make_room(struct store *s, uint64_t bytes, size_t n)
 {
-	while (s->first < s->end && s->bytes > s->max_bytes - bytes)
+	while (store_n_profiles(s) && s->table.bytes > s->max_bytes - bytes)
 		remove_oldest(s, REMOVAL_BYTES);
-	while (s->first < s->end && store_n_profiles(s) + n > STORE_PROFILES_MAX)
+	while (store_n_profiles(s) && store_n_profiles(s) + n > STORE_PROFILES_MAX)
 		remove_oldest(s, REMOVAL_COUNT);
 }
 
 void store_trim(struct store *s, uint64_t now_ns)
 {
-	while (s->first < s->end && now_ns > s->max_age_ns &&
-	       s->profiles[s->first].start_ns < now_ns - s->max_age_ns)
+	while (store_n_profiles(s) && now_ns > s->max_age_ns &&
+	       store_at(s, 0)->start_ns < now_ns - s->max_age_ns)
 		remove_oldest(s, REMOVAL_AGE);
 	make_room(s, 0, 0);
 }
@@ -356,7 +218,7 @@ static int write_labels(int folder_fd, const struct labels *labels)
 }
 
 /* The folder on disk, made if it is not there (any more). */
-static int folder_make(const struct store *s, const struct folder *folder, int *ret_fd)
+static int folder_make(const struct store *s, const struct store_folder *folder, int *ret_fd)
 {
 	int r;
 
@@ -365,52 +227,40 @@ static int folder_make(const struct store *s, const struct folder *folder, int *
 	r = folder_open(s, folder->name, ret_fd);
 	if (r)
 		return fs_outcome(-r);
-	return write_labels(*ret_fd, &folder->pub.labels);
+	return write_labels(*ret_fd, &folder->labels);
 }
 
-static int put_file(struct store *s, struct folder *folder, const struct profile *profile)
+static int put_file(struct store *s, struct store_folder *folder, const struct profile *profile)
 {
-	const struct store_name name = {
+	const struct store_profile row = {
+		.folder = folder,
 		.kind = profile->kind,
 		.start_ns = profile->start_ns / NSEC_PER_MSEC * NSEC_PER_MSEC,
 		.duration_ns = profile->duration_ns / NSEC_PER_MSEC * NSEC_PER_MSEC,
-	};
-	struct store_profile row = {
-		.folder = &folder->pub,
-		.kind = name.kind,
-		.start_ns = name.start_ns,
-		.duration_ns = name.duration_ns,
 		.bytes = disk_bytes(profile->pprof_len),
 	};
 	_cleanup_(close_fdp) int fd = -1;
 	char file[STORE_NAME_MAX];
 	int r;
 
-	r = profiles_reserve(s);
+	r = store_table_reserve(&s->table);
 	if (r)
 		return r;
 	r = folder_make(s, folder, &fd);
 	if (r)
 		return r;
-	store_name_file(&name, file);
+	store_table_file(&row, file);
 	r = write_file(fd, file, profile->pprof, profile->pprof_len);
 	if (r)
 		return r;
-	for (size_t i = s->end; i-- > s->first;) {
-		if (same_file(&s->profiles[i], &row)) { /* it has been replaced on disk */
-			profiles_remove(s, &s->profiles[i]);
-			break;
-		}
-	}
-	row.id = free_id(s, folder->name, file);
-	profiles_insert(s, &row);
+	store_table_insert(&s->table, &row);
 	return 0;
 }
 
 static int put(struct store *s, const struct profile *profile)
 {
 	uint64_t bytes = disk_bytes(profile->pprof_len);
-	struct folder *folder;
+	struct store_folder *folder;
 	int r;
 
 	if (bytes > s->max_bytes || profile->pprof_len > STORE_PROFILE_SIZE_MAX)
@@ -473,12 +323,11 @@ static int read_labels(int folder_fd, const char *folder, struct labels *ret)
 	return r > 0 ? labels_set(ret, "service_name", folder) : r;
 }
 
-static int scan_file(struct store *s, struct folder *folder, int fd, const char *file)
+static int scan_file(struct store *s, struct store_folder *folder, int fd, const char *file)
 {
-	struct store_profile row = {.folder = &folder->pub};
+	struct store_profile row = {.folder = folder};
 	struct store_name name;
 	struct stat st;
-	int r;
 
 	if (strncmp(file, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0) {
 		(void)unlinkat(fd, file, 0);
@@ -495,18 +344,14 @@ static int scan_file(struct store *s, struct folder *folder, int fd, const char 
 	row.start_ns = name.start_ns;
 	row.duration_ns = name.duration_ns;
 	row.bytes = disk_bytes((uint64_t)st.st_size);
-	row.id = store_name_id(folder->name, file);
-	r = vec_grow(&s->profiles, &s->cap, s->end + 1, sizeof(row), SCAN_PROFILES_MAX);
-	if (!r)
-		profiles_insert_at(s, s->end, &row);
-	return r < 0 ? r : 0;
+	return store_table_append(&s->table, &row, SCAN_PROFILES_MAX);
 }
 
 static int scan_folder(struct store *s, const char *name)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	_cleanup_(closedirp) DIR *dir = NULL;
-	struct folder *folder;
+	struct store_folder *folder;
 	struct dirent *entry;
 	int fd = -1, r;
 
@@ -519,7 +364,7 @@ static int scan_folder(struct store *s, const char *name)
 	}
 	r = read_labels(fd, name, &labels);
 	if (!r)
-		r = folder_add(s, name, &labels, &folder);
+		r = store_table_add_folder(&s->table, name, &labels, &folder);
 	if (r)
 		return r < 0 ? r : 0;
 	while (!r && (entry = readdir(dir)))
@@ -527,32 +372,6 @@ static int scan_folder(struct store *s, const char *name)
 	if (!r)
 		folder_drop_empty(s, folder);
 	return r;
-}
-
-static int by_id(const void *a, const void *b)
-{
-	const struct store_profile *x = a, *y = b;
-
-	return x->id != y->id ? (x->id < y->id ? -1 : 1) : older(x, y) ? -1 : 1;
-}
-
-static int by_age(const void *a, const void *b)
-{
-	return older(a, b) ? -1 : 1;
-}
-
-/* Unique ids, then the order the table is kept in. */
-static void scan_finish(struct store *s)
-{
-	struct store_profile *p = s->profiles;
-
-	if (!s->end)
-		return;
-	qsort(p, s->end, sizeof(*p), by_id);
-	for (size_t i = 1; i < s->end; i++)
-		if (p[i].id <= p[i - 1].id)
-			p[i].id = p[i - 1].id + 1;
-	qsort(p, s->end, sizeof(*p), by_age);
 }
 
 static int scan(struct store *s)
@@ -571,7 +390,7 @@ static int scan(struct store *s)
 	}
 	while (!r && (entry = readdir(dir)))
 		r = scan_folder(s, entry->d_name);
-	scan_finish(s);
+	store_table_sort(&s->table);
 	return r;
 }
 
@@ -629,15 +448,9 @@ int store_open(const struct store_opts *opts, struct store **ret)
 
 void store_free(struct store *s)
 {
-	struct folder *folder, *next;
-
 	if (!s)
 		return;
-	HASH_ITER(hh, s->folders, folder, next) {
-		HASH_DEL(s->folders, folder);
-		folder_free(folder);
-	}
-	free(s->profiles);
+	store_table_deinit(&s->table);
 	root_deinit(&s->root);
 	free(s);
 }
@@ -646,17 +459,17 @@ void store_free(struct store *s)
 
 size_t store_n_profiles(const struct store *s)
 {
-	return s->end - s->first;
+	return store_table_n(&s->table);
 }
 
 const struct store_profile *store_at(const struct store *s, size_t i)
 {
-	return &s->profiles[s->first + i];
+	return &s->table.profiles[s->table.first + i];
 }
 
 const struct store_profile *store_find(const struct store *s, uint64_t id)
 {
-	return profiles_find(s, id);
+	return store_table_find(&s->table, id);
 }
 
 int store_read(const struct store *s, uint64_t id, struct buf *ret)
@@ -670,7 +483,7 @@ int store_read(const struct store *s, uint64_t id, struct buf *ret)
 
 	if (!profile)
 		return STORE_GONE;
-	file_name(profile, name);
+	store_table_file(profile, name);
 	r = folder_open(s, profile->folder->name, &folder.fd);
 	if (r)
 		return r == -ENOENT ? STORE_GONE : fs_outcome(-r);
@@ -719,7 +532,7 @@ void store_collect(void *store, struct metric_sink *sink)
 	for (int i = 0; i < STORE_GONE; i++)
 		names[i] = store_outcome_name(i);
 	metric_family(sink, &bytes);
-	metric_u64(sink, s->bytes, NULL, 0);
+	metric_u64(sink, s->table.bytes, NULL, 0);
 	metric_family(sink, &files);
 	metric_u64(sink, store_n_profiles(s), NULL, 0);
 	metric_by_name(sink, &profiles, "outcome", s->counts, names, STORE_GONE);

@@ -28,6 +28,7 @@
 #include "base/text.h"
 #include "pprof/field.h"
 #include "pprof/gunzip.h"
+#include "pprof/ids.h"
 
 /* Numbers of the fields of Profile. */
 enum {
@@ -51,18 +52,6 @@ enum {
 
 /* The tables' floor, for very small files: READER_MEMORY_FACTOR does not reach for one block. */
 #define MEMORY_MIN (256u << 10)
-
-struct id_entry {
-	uint64_t id;
-	uint32_t number;
-};
-
-/* What number (row + 1) an id has. */
-struct ids {
-	struct id_entry *entries; /* in file order, or by id */
-	size_t n;
-	bool dense; /* entry i has id i + 1, as nearly every writer does it */
-};
 
 struct reader {
 	struct pprof_tables t;
@@ -88,54 +77,17 @@ static int full(struct reader *rd, int r)
 	return r > 0 ? PPROF_FULL : r;
 }
 
-/* ---- ids */
-
-static int id_order(const void *a, const void *b)
-{
-	const struct id_entry *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-static int ids_alloc(struct reader *rd, struct ids *ids, size_t n)
-{
-	return full(rd, arena_array(&rd->arena, n, sizeof(*ids->entries), &ids->entries));
-}
-
-static int ids_add(struct reader *rd, struct ids *ids, uint64_t id)
+static int add_id(struct reader *rd, struct ids *ids, uint64_t id)
 {
 	if (!id)
 		return malformed(rd, "an id is 0");
-	ids->entries[ids->n] = (struct id_entry){id, (uint32_t)ids->n + 1};
-	ids->n++;
+	ids_add(ids, id);
 	return 0;
 }
 
-/* All are there: make them fit for ids_find(). */
-static int ids_finish(struct reader *rd, struct ids *ids)
+static int finish_ids(struct reader *rd, struct ids *ids)
 {
-	ids->dense = true;
-	for (size_t i = 0; i < ids->n; i++)
-		ids->dense = ids->dense && ids->entries[i].id == i + 1;
-	if (ids->dense)
-		return 0;
-	qsort(ids->entries, ids->n, sizeof(*ids->entries), id_order);
-	for (size_t i = 1; i < ids->n; i++)
-		if (ids->entries[i - 1].id == ids->entries[i].id)
-			return malformed(rd, "an id is there twice");
-	return 0;
-}
-
-/* 0 if there is none. */
-static uint32_t ids_find(const struct ids *ids, uint64_t id)
-{
-	struct id_entry key = {.id = id};
-	const struct id_entry *entry;
-
-	if (ids->dense)
-		return id <= ids->n ? (uint32_t)id : 0;
-	entry = bsearch(&key, ids->entries, ids->n, sizeof(key), id_order);
-	return entry ? entry->number : 0;
+	return ids_finish(ids) ? malformed(rd, "an id is there twice") : 0;
 }
 
 /* ---- fields */
@@ -255,12 +207,13 @@ static int alloc_tables(struct reader *rd)
 		r = arena_array(a, n[SAMPLE], n[SAMPLE_TYPE] * sizeof(*t->values), &t->values);
 	if (!r)
 		r = arena_array(a, n[COMMENT], sizeof(*t->comments), &t->comments);
-	if (r)
-		return full(rd, r);
-	r = ids_alloc(rd, &rd->mappings, n[MAPPING]);
 	if (!r)
-		r = ids_alloc(rd, &rd->functions, n[FUNCTION]);
-	return r ? r : ids_alloc(rd, &rd->locations, n[LOCATION]);
+		r = ids_init(&rd->mappings, a, n[MAPPING]);
+	if (!r)
+		r = ids_init(&rd->functions, a, n[FUNCTION]);
+	if (!r)
+		r = ids_init(&rd->locations, a, n[LOCATION]);
+	return full(rd, r);
 }
 
 /* ---- second walk */
@@ -345,7 +298,7 @@ static int read_mapping(struct reader *rd, const struct field *f)
 	int r = each_in(rd, f, mapping_field, &m);
 
 	if (!r)
-		r = ids_add(rd, &rd->mappings, m.id);
+		r = add_id(rd, &rd->mappings, m.id);
 	if (!r)
 		rd->t.mappings[rd->t.n_mappings++] = m.row;
 	return r;
@@ -381,7 +334,7 @@ static int read_function(struct reader *rd, const struct field *f)
 	int r = each_in(rd, f, function_field, &fn);
 
 	if (!r)
-		r = ids_add(rd, &rd->functions, fn.id);
+		r = add_id(rd, &rd->functions, fn.id);
 	if (!r)
 		rd->t.functions[rd->t.n_functions++] = fn.row;
 	return r;
@@ -524,7 +477,7 @@ static int read_location(struct reader *rd, const struct field *f, void *row)
 	if (!r)
 		r = each_in(rd, f, location_field, &l);
 	if (!r)
-		r = ids_add(rd, &rd->locations, l.id);
+		r = add_id(rd, &rd->locations, l.id);
 	if (r)
 		return r;
 	l.row.lines = l.lines;
@@ -665,13 +618,13 @@ static int read_message(struct reader *rd)
 	if (!r)
 		r = each(rd, rd->message, head_field, NULL);
 	if (!r)
-		r = ids_finish(rd, &rd->mappings);
+		r = finish_ids(rd, &rd->mappings);
 	if (!r)
-		r = ids_finish(rd, &rd->functions);
+		r = finish_ids(rd, &rd->functions);
 	if (!r)
 		r = each(rd, rd->message, read_location, NULL);
 	if (!r)
-		r = ids_finish(rd, &rd->locations);
+		r = finish_ids(rd, &rd->locations);
 	return r ? r : each(rd, rd->message, read_sample, NULL);
 }
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_STORE_TABLE_H
+#define PODPROF_EXPORT_STORE_TABLE_H
+
+/* What the store knows of its files: folders by name, profiles by age. Memory only; the store does
+ * on disk what it does here. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/store.h"
+
+struct store_table_folder;
+
+/**
+ * struct store_table - {0} is empty
+ * @profiles: [first, end) are in use, the oldest first
+ * @bytes:    of disk, all profiles together
+ */
+struct store_table {
+	struct store_table_folder *folders;
+	struct store_profile *profiles;
+	size_t first, end, cap;
+	uint64_t bytes;
+};
+
+void store_table_deinit(struct store_table *t);
+
+static inline size_t store_table_n(const struct store_table *t)
+{
+	return t->end - t->first;
+}
+
+/* NULL if there is none. */
+struct store_folder *store_table_folder(const struct store_table *t, const char *name);
+/* Takes the contents of @labels on success. 0, STORE_FOLDERS, -ENOMEM. */
+int store_table_add_folder(struct store_table *t, const char *name, struct labels *labels,
+			   struct store_folder **ret);
+/* Its profiles have gone before. */
+void store_table_drop_folder(struct store_table *t, struct store_folder *folder);
+
+/* Room for one more profile. 0 or -ENOMEM. */
+int store_table_reserve(struct store_table *t) __attribute__((warn_unused_result));
+/* There is room. @profile: all but the id; one of the same file is replaced. */
+void store_table_insert(struct store_table *t, const struct store_profile *profile);
+/* NULL if there is none. */
+struct store_profile *store_table_find(const struct store_table *t, uint64_t id);
+/* There is one. Returns its folder, which stays. */
+struct store_folder *store_table_remove_oldest(struct store_table *t);
+
+/* For many at once, in any order: append them, then sort once. More than @max are left out. 0 or
+ * -ENOMEM. */
+int store_table_append(struct store_table *t, const struct store_profile *profile, size_t max)
+	__attribute__((warn_unused_result));
+void store_table_sort(struct store_table *t);
+
+/* The name of a profile's file; @ret has STORE_NAME_MAX bytes. */
+void store_table_file(const struct store_profile *profile, char *ret);
+
+#endif

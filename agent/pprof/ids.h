@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PPROF_IDS_H
+#define PODPROF_PPROF_IDS_H
+
+/* Which row has which id: writers number mappings, functions and locations as they like. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+struct ids_entry {
+	uint64_t id;
+	uint32_t number; /* row + 1 */
+};
+
+/**
+ * struct ids - filled in the order of rows, then looked up
+ * @entries: in that order, or by id when it is finished
+ * @dense:   entry i has id i + 1, as nearly every writer does it
+ *
+ * Borrows its memory from an arena.
+ */
+struct ids {
+	struct ids_entry *entries;
+	size_t n;
+	bool dense;
+};
+
+enum ids_outcome {
+	IDS_OK = 0,
+	IDS_TWICE, /* two rows have the same */
+};
+
+/* Room for @n. 0, ARENA_FULL, -ENOMEM. */
+int ids_init(struct ids *ids, struct arena *arena, size_t n) __attribute__((warn_unused_result));
+/* The next row's id. */
+void ids_add(struct ids *ids, uint64_t id);
+/* All are there. 0 or IDS_TWICE. */
+int ids_finish(struct ids *ids) __attribute__((warn_unused_result));
+/* The number, 0 if there is none. Only after ids_finish(). */
+uint32_t ids_find(const struct ids *ids, uint64_t id);
+
+#endif
