@@ -100,7 +100,7 @@ struct query {
 
 /* ---- directories and their owners ---- */
 
-static void dir_added(void *ctx, struct cgroupfs_dir *dir, const struct cgroup_id *id)
+static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
 {
 	struct discovery *d = ctx;
 	struct owner *owner;
@@ -112,7 +112,7 @@ static void dir_added(void *ctx, struct cgroupfs_dir *dir, const struct cgroup_i
 	dir->data = owner;
 }
 
-static void dir_removed(void *ctx, struct cgroupfs_dir *dir)
+static void dir_removed(void *ctx, struct cgroupdir *dir)
 {
 	struct owner *owner = dir->data;
 
@@ -123,25 +123,25 @@ static void dir_removed(void *ctx, struct cgroupfs_dir *dir)
 	owner->last_seen_ns = nsec_wall();
 }
 
-static void dir_forgotten(void *ctx, struct cgroupfs_dir *dir)
+static void dir_forgotten(void *ctx, struct cgroupdir *dir)
 {
 	(void)ctx;
 	owner_unref(dir->data);
 }
 
-static const struct cgroupfs_events dir_events = {
+static const struct cgroupdir_events dir_events = {
 	.added = dir_added,
 	.removed = dir_removed,
 	.forgotten = dir_forgotten,
 };
 
-static struct owner *dir_owner(struct discovery *d, struct cgroupfs_dir *dir)
+static struct owner *dir_owner(struct discovery *d, struct cgroupdir *dir)
 {
-	struct cgroupfs_path path;
+	struct cgroupdir_path path;
 	struct cgroup_id id;
 
 	if (!dir->data && dir->kind && !dir->gone_ns) {
-		cgroupfs_path(dir, &path);
+		cgroupdir_path(dir, &path);
 		cgroup_parse_path(text_of(path.s), &id);
 		dir_added(d, dir, &id);
 	}
@@ -159,7 +159,7 @@ static struct owner *dir_owner(struct discovery *d, struct cgroupfs_dir *dir)
 static struct owner *by_table(struct discovery *d, const struct query *q, bool *ret_known)
 {
 	struct owner *best = NULL, *owner;
-	struct cgroupfs_dir *dir;
+	struct cgroupdir *dir;
 	bool any = false, missing = false;
 
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
@@ -262,9 +262,9 @@ static struct owner *unknown(struct discovery *d, enum lookup outcome)
 
 /* The unit of a process of the host: from /proc, else from the directories its sample names. */
 static bool find_unit(struct discovery *d, const struct query *q, struct buf *b,
-		      struct cgroupfs_path *path, struct text *ret)
+		      struct cgroupdir_path *path, struct text *ret)
 {
-	struct cgroupfs_dir *dir;
+	struct cgroupdir *dir;
 
 	if (!read_proc_cgroup(d, q->pid, b) && b->data)
 		return cgroup_unit_proc(text_of_bytes(b->data, b->len), ret);
@@ -272,7 +272,7 @@ static bool find_unit(struct discovery *d, const struct query *q, struct buf *b,
 		dir = cgroupfs_find(d->fs, h, q->cgroup[h]);
 		if (!dir)
 			continue;
-		cgroupfs_path(dir, path);
+		cgroupdir_path(dir, path);
 		if (cgroup_unit(text_of(path->s), ret))
 			return true;
 	}
@@ -282,7 +282,7 @@ static bool find_unit(struct discovery *d, const struct query *q, struct buf *b,
 static int host_owner_new(struct discovery *d, const struct query *q, struct owner **ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PROC_CGROUP_BYTES_MAX);
-	struct cgroupfs_path path;
+	struct cgroupdir_path path;
 	struct text unit;
 
 	if (find_unit(d, q, &b, &path, &unit))
@@ -451,7 +451,7 @@ static int list_container_pid(void *ctx, pid_t pid)
 
 static int list_containers(struct listing *l)
 {
-	struct cgroupfs_dir *dir = NULL;
+	struct cgroupdir *dir = NULL;
 	int r;
 
 	while ((dir = cgroupfs_next(l->d->fs, dir))) {

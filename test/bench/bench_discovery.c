@@ -73,7 +73,7 @@ static void bench_walks(const struct root *proc, unsigned int n)
 {
 	const struct cgroupfs_opts opts = {.proc = proc, .grace_ns = NSEC_PER_SEC};
 	uint64_t start = nsec_monotonic(), first, again;
-	struct cgroupfs_dir *dir = NULL;
+	struct cgroupdir *dir = NULL;
 	struct cgroupfs *fs;
 	unsigned int n_dirs = 0;
 

@@ -32,7 +32,7 @@ struct log {
 	bool added_wanted;
 };
 
-static void on_added(void *ctx, struct cgroupfs_dir *dir, const struct cgroup_id *id)
+static void on_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
 {
 	struct log *log = ctx;
 
@@ -43,7 +43,7 @@ static void on_added(void *ctx, struct cgroupfs_dir *dir, const struct cgroup_id
 	log->added_wanted |= dir->key.id == log->wanted_id;
 }
 
-static void on_removed(void *ctx, struct cgroupfs_dir *dir)
+static void on_removed(void *ctx, struct cgroupdir *dir)
 {
 	struct log *log = ctx;
 
@@ -51,7 +51,7 @@ static void on_removed(void *ctx, struct cgroupfs_dir *dir)
 	log->n_removed++;
 }
 
-static void on_forgotten(void *ctx, struct cgroupfs_dir *dir)
+static void on_forgotten(void *ctx, struct cgroupdir *dir)
 {
 	struct log *log = ctx;
 
@@ -59,7 +59,7 @@ static void on_forgotten(void *ctx, struct cgroupfs_dir *dir)
 	log->n_forgotten++;
 }
 
-static const struct cgroupfs_events log_events = {on_added, on_removed, on_forgotten};
+static const struct cgroupdir_events log_events = {on_added, on_removed, on_forgotten};
 
 static struct root proc = ROOT_INIT;
 
@@ -86,12 +86,12 @@ static uint64_t metric(struct cgroupfs *fs, const char *family, const char *labe
 	return metrics_get(cgroupfs_collect, fs, family, label);
 }
 
-static void assert_path(const struct cgroupfs_dir *dir, const char *path)
+static void assert_path(const struct cgroupdir *dir, const char *path)
 {
-	struct cgroupfs_path is;
+	struct cgroupdir_path is;
 
 	assert_non_null(dir);
-	cgroupfs_path(dir, &is);
+	cgroupdir_path(dir, &is);
 	assert_string_equal(is.s, path);
 }
 
@@ -118,7 +118,7 @@ static void test_vectors(void **state)
 		fs = pass ? open_tree(tree.path, NULL, LONG, NULL) : NULL;
 		while (text_until(&rows, '\n', &row)) {
 			_cleanup_(freep) char *s = NULL;
-			struct cgroupfs_dir *dir;
+			struct cgroupdir *dir;
 			uint64_t ino;
 
 			if (!text_until(&row, '\t', &path) || !text_starts(&path, "/") ||
@@ -169,7 +169,7 @@ static void test_two_trees(void **state)
 
 static void test_come_and_go(void **state)
 {
-	struct cgroupfs_dir *dir;
+	struct cgroupdir *dir;
 	struct log log = {0};
 	struct cgroupfs *fs;
 	struct tree tree;
@@ -416,7 +416,7 @@ static void node_rmdir(const struct node *node, enum hierarchy h, const char *pa
 static void test_node_walk(void **state)
 {
 	static const char pod[] = "kubepods/besteffort/pod" POD "/" ID1;
-	struct cgroupfs_dir *dir;
+	struct cgroupdir *dir;
 	struct cgroupfs *fs;
 	struct node node;
 
@@ -555,7 +555,7 @@ static void test_node_procs(void **state)
 	node_init(&node);
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		struct procs procs = {0};
-		struct cgroupfs_dir *dir;
+		struct cgroupdir *dir;
 		uint64_t id;
 
 		if (node.set.roots[h].fd < 0)

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A directory is what its parent's listing said last: a number, a name, a place. The path is put
+ * together from the names above when it is wanted, since most never are.
+ *
+ * A directory that goes takes everything below it along, and leaves its number behind for the grace
+ * time, without a path. Numbers do not come back in a cgroup file system (they grow); where they
+ * do, or where a directory was renamed, the old entry is forgotten and a new one made.
+ */
+#include "discovery/cgroupdir.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <utlist.h>
+
+#include "base/nsec.h"
+
+/* Directories in the table, of all trees. 500 pods of three containers with a subdirectory each are
+ * 3500 in one tree. At 300 bytes each this is 10 MiB. One more is CGROUPDIR_TOO_MANY. */
+#define CGROUPDIR_MAX	    32768
+/* Of them below one outermost container: a whole node of 110 pods in a container (kind) is about
+ * 1000. One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. */
+#define CGROUPDIR_BELOW_MAX 4096
+/* Components of a path. A pod in a node in a container is 8 deep. One more is CGROUPDIR_TOO_DEEP.
+ */
+#define CGROUPDIR_DEPTH_MAX 24
+
+const char *cgroupdir_outcome_name(int outcome)
+{
+	static const char *const names[CGROUPDIR_OUTCOME_MAX] = {
+		[CGROUPDIR_OK] = "ok",
+		[CGROUPDIR_TOO_MANY] = "too_many",
+		[CGROUPDIR_TOO_MANY_IN_CONTAINER] = "too_many_in_container",
+		[CGROUPDIR_TOO_DEEP] = "too_deep",
+		[CGROUPDIR_NO_TREE] = "no_tree",
+	};
+
+	return outcome >= 0 && outcome < CGROUPDIR_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+void cgroupdir_path(const struct cgroupdir *dir, struct cgroupdir_path *ret)
+{
+	char *p = ret->s + sizeof(ret->s) - 1;
+	size_t n;
+
+	*p = '\0';
+	for (; dir && dir->parent; dir = dir->parent) {
+		n = strlen(dir->name);
+		if ((size_t)(p - ret->s) < n + 1) {
+			ret->s[0] = '\0';
+			return;
+		}
+		p -= n;
+		memcpy(p, dir->name, n);
+		*--p = '/';
+	}
+	if (!dir || dir->gone_ns)
+		*p = '\0';
+	else if (!*p)
+		*--p = '/';
+	memmove(ret->s, p, strlen(p) + 1);
+}
+
+static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
+{
+	if (dir->gone_ns)
+		DL_DELETE(t->gone, dir);
+	HASH_DELETE(hh, t->dirs, dir);
+	if (t->events.forgotten)
+		t->events.forgotten(t->ctx, dir);
+	free(dir);
+}
+
+void cgroupdir_remove(struct cgroupdir_table *t, struct cgroupdir *dir)
+{
+	struct cgroupdir *child, *next;
+
+	DL_FOREACH_SAFE(dir->children, child, next)
+		cgroupdir_remove(t, child);
+	if (dir->parent)
+		DL_DELETE(dir->parent->children, dir);
+	else
+		t->roots[dir->key.hierarchy] = NULL;
+	if (dir->top && dir->top != dir)
+		dir->top->n_below--;
+	dir->top = NULL;
+	dir->parent = NULL;
+	dir->gone_ns = nsec_monotonic();
+	DL_APPEND(t->gone, dir);
+	if (t->events.removed)
+		t->events.removed(t->ctx, dir);
+	if (!t->grace_ns)
+		dir_forget(t, dir);
+}
+
+void cgroupdir_expire(struct cgroupdir_table *t)
+{
+	uint64_t now = nsec_monotonic();
+
+	while (t->gone && now - t->gone->gone_ns >= t->grace_ns)
+		dir_forget(t, t->gone);
+}
+
+void cgroupdir_deinit(struct cgroupdir_table *t)
+{
+	struct cgroupdir *dir, *next;
+
+	HASH_ITER(hh, t->dirs, dir, next)
+		dir_forget(t, dir);
+}
+
+struct cgroupdir *cgroupdir_next(const struct cgroupdir_table *t, const struct cgroupdir *dir)
+{
+	return dir ? dir->hh.next : t->dirs;
+}
+
+struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hierarchy, uint64_t id)
+{
+	struct cgroupdir_key key = {.id = id, .hierarchy = hierarchy};
+	struct cgroupdir *dir;
+
+	HASH_FIND(hh, t->dirs, &key, sizeof(key), dir);
+	return dir;
+}
+
+/* Bytes of the path of @parent's subdirectory @name. */
+static size_t path_len(const struct cgroupdir *parent, const char *name)
+{
+	return parent ? parent->path_len + 1 + strlen(name) : 0;
+}
+
+/* Whether there is room for one more below @parent. */
+static int dir_allowed(struct cgroupdir_table *t, const struct cgroupdir *parent, const char *name)
+{
+	/* somebody who makes and removes directories in a circle costs the gone ones their time,
+	 * not the others their place */
+	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX && t->gone)
+		dir_forget(t, t->gone);
+	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX)
+		return CGROUPDIR_TOO_MANY;
+	if (!parent)
+		return 0;
+	if (parent->depth >= CGROUPDIR_DEPTH_MAX || path_len(parent, name) >= CGROUPDIR_PATH_MAX)
+		return CGROUPDIR_TOO_DEEP;
+	if (parent->top && parent->top->n_below >= CGROUPDIR_BELOW_MAX)
+		return CGROUPDIR_TOO_MANY_IN_CONTAINER;
+	return 0;
+}
+
+static int dir_new(struct cgroupdir_key key, const struct hierarchy_child *child,
+		   struct cgroupdir **ret)
+{
+	size_t n = strlen(child->name) + 1;
+	struct cgroupdir *dir = calloc(1, sizeof(*dir) + n);
+
+	if (!dir)
+		return -ENOMEM;
+	memcpy(dir->name, child->name, n);
+	dir->key = key;
+	dir->leaf = child->leaf;
+	*ret = dir;
+	return 0;
+}
+
+static void dir_link(struct cgroupdir_table *t, struct cgroupdir *dir, struct cgroupdir *parent)
+{
+	struct cgroupdir_path path;
+	struct cgroup_id id;
+
+	dir->parent = parent;
+	dir->path_len = (uint32_t)path_len(parent, dir->name);
+	if (parent) {
+		DL_APPEND(parent->children, dir);
+		dir->depth = parent->depth + 1;
+		dir->top = parent->top;
+		parent->leaf = false;
+	} else {
+		t->roots[dir->key.hierarchy] = dir;
+	}
+	cgroupdir_path(dir, &path);
+	cgroup_parse_path(text_of(path.s), &id);
+	dir->kind = id.kind;
+	if (dir->top)
+		dir->top->n_below++;
+	else if (dir->kind)
+		dir->top = dir;
+	if (t->events.added)
+		t->events.added(t->ctx, dir, &id);
+}
+
+static int dir_add(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cgroupdir *parent,
+		   const struct hierarchy_child *child, struct cgroupdir **ret)
+{
+	struct cgroupdir_key key = {.id = child->id, .hierarchy = hierarchy};
+	struct cgroupdir *dir;
+	bool hash_oom = false;
+	int r = dir_allowed(t, parent, child->name);
+
+	if (r)
+		return r;
+	if (dir_new(key, child, &dir))
+		return -ENOMEM;
+	HASH_ADD(hh, t->dirs, key, sizeof(dir->key), dir);
+	if (hash_oom) {
+		free(dir);
+		return -ENOMEM;
+	}
+	dir_link(t, dir, parent);
+	*ret = dir;
+	return 0;
+}
+
+static bool is_above(const struct cgroupdir *dir, const struct cgroupdir *below)
+{
+	while (below && below != dir)
+		below = below->parent;
+	return below != NULL;
+}
+
+int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cgroupdir *parent,
+		  const struct hierarchy_child *child, struct cgroupdir **ret)
+{
+	struct cgroupdir *dir = cgroupdir_find(t, hierarchy, child->id);
+
+	if (dir && !dir->gone_ns && dir->parent == parent && strcmp(dir->name, child->name) == 0) {
+		dir->leaf = child->leaf;
+		*ret = dir;
+		return 0;
+	}
+	if (dir && is_above(dir, parent))
+		return CGROUPDIR_NO_TREE;
+	/* renamed, or the number of one that is gone has come back */
+	if (dir && !dir->gone_ns)
+		cgroupdir_remove(t, dir);
+	dir = cgroupdir_find(t, hierarchy, child->id);
+	if (dir)
+		dir_forget(t, dir);
+	return dir_add(t, hierarchy, parent, child, ret);
+}
