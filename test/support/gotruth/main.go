@@ -9,8 +9,9 @@
 //
 //	FIRST LAST TAB FUNCTION TAB FILE TAB LINE TAB 0
 //
-// with the function that the code was compiled into, and the place that is innermost. The last line
-// is "end". debug/gosym knows the tables up to the release it comes with.
+// with the function that the code was compiled into, and the place that is innermost; that is "*" for
+// functions without a package, such as those in C, since debug/gosym reads another one's table where
+// they have none. The last line is "end". debug/gosym knows the tables up to the release it comes with.
 package main
 
 import (
@@ -104,7 +105,20 @@ type answer struct {
 	line int
 }
 
-func ask(table *gosym.Table, pc uint64) answer {
+// isGo is false for names without a package, and for parts that the C compiler split off a function.
+func isGo(name string) bool {
+	for _, part := range []string{".cold", ".part.", ".isra.", ".constprop."} {
+		if strings.Contains(name, part) {
+			return false
+		}
+	}
+	return strings.Contains(name, ".")
+}
+
+func ask(table *gosym.Table, f *gosym.Func, pc uint64) answer {
+	if !isGo(f.Sym.Name) {
+		return answer{"*", 0}
+	}
 	file, line, _ := table.PCToLine(pc)
 	if line <= 0 || file == "" || file == "?" {
 		return answer{"?", 0}
@@ -114,7 +128,7 @@ func ask(table *gosym.Table, pc uint64) answer {
 
 func printFunc(w *bufio.Writer, table *gosym.Table, f *gosym.Func, name string, step uint64) {
 	first, last := f.Entry, f.Entry
-	before := ask(table, first)
+	before := ask(table, f, first)
 	flush := func() {
 		fmt.Fprintf(w, "%x %x\t%s\t%s\t%d\t0\n", first, last, name, before.file, before.line)
 	}
@@ -122,7 +136,7 @@ func printFunc(w *bufio.Writer, table *gosym.Table, f *gosym.Func, name string, 
 		if pc >= f.End {
 			pc = f.End - 1
 		}
-		if now := ask(table, pc); now != before {
+		if now := ask(table, f, pc); now != before {
 			flush()
 			first, before = pc, now
 		}
@@ -150,9 +164,7 @@ func main() {
 	w := bufio.NewWriterSize(os.Stdout, 1<<20)
 	for i := range table.Funcs {
 		f := &table.Funcs[i]
-		// Without code an address has another function's name. The marks of checked code have no
-		// tables, for which debug/gosym reads whatever table comes first.
-		if f.End > f.Entry && !strings.HasPrefix(f.Sym.Name, "go:textfips") {
+		if f.End > f.Entry { // without code an address has another function's name
 			printFunc(w, table, f, printed(f.Sym.Name, binary.LittleEndian.Uint32(data)), step)
 		}
 	}

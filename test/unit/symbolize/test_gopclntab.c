@@ -118,6 +118,8 @@ static bool same_function(const struct gopclntab_line *line, const struct level 
 
 static bool same_place(const struct gopclntab_line *line, const struct level *level)
 {
+	if (text_is(&level->file, "*")) /* debug/gosym does not know */
+		return true;
 	/* where the runtime does not know it says "?", line 0 */
 	if (level->line == 0)
 		return line->line == 0 && line->file[0] == '\0';
