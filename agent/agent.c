@@ -23,6 +23,7 @@
 #include "discovery/discovery.h"
 #include "export/export.h"
 #include "heapprofiler.h"
+#include "report/series.h"
 #include "server/health.h"
 #include "server/listen.h"
 #include "server/process.h"
@@ -34,6 +35,8 @@
 /* How long the end of the run may take; the chart gives the pod 15 s. */
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
+/* Owners that the first window's lines in the log name. */
+#define AGENT_SHOWN_MAX	      8
 /* Each image that was sampled keeps its file open. */
 #define AGENT_OPEN_FILES      65536
 
@@ -72,6 +75,46 @@ static void on_profile(void *ctx, struct profile *profile)
 	export_submit(a->export, profile);
 }
 
+struct shown_owner {
+	const struct owner *owner;
+	uint64_t n_samples;
+};
+
+/* Keep the largest, in order. */
+static void shown_add(struct shown_owner *shown, const struct owner *owner, uint64_t n_samples)
+{
+	size_t i = AGENT_SHOWN_MAX;
+
+	for (; i > 0 && n_samples > shown[i - 1].n_samples; i--)
+		if (i < AGENT_SHOWN_MAX)
+			shown[i] = shown[i - 1];
+	if (i < AGENT_SHOWN_MAX)
+		shown[i] = (struct shown_owner){owner, n_samples};
+}
+
+/* Whoever has started it sees in the log that it works, and on what. */
+static void show_first_window(struct agent *a)
+{
+	struct shown_owner shown[AGENT_SHOWN_MAX] = {{0}};
+	const struct owner *owner = NULL;
+
+	while (a->cpu && (owner = discovery_next_owner(a->discovery, owner))) {
+		const struct series *series = cpu_profiler_series(a->cpu, owner->key);
+
+		if (series)
+			shown_add(shown, owner, series->n_last);
+	}
+	for (size_t i = 0; i < AGENT_SHOWN_MAX && shown[i].owner; i++) {
+		const char *service = labels_get(&shown[i].owner->labels, "service_name");
+		uint64_t cpu_ns = shown[i].n_samples * cpu_profiler_period_ns(a->cpu);
+
+		log_info("seen", log_str("kind", owner_kind_name(shown[i].owner->kind)),
+			 log_str("service", service ? service : ""),
+			 log_uint("cpu_ms", cpu_ns / NSEC_PER_MSEC));
+	}
+	log_info("the first profiles are there", log_str("page", a->url));
+}
+
 static void end_window(struct agent *a)
 {
 	uint64_t now = nsec_wall(), start = a->window_start_ns;
@@ -86,7 +129,7 @@ static void end_window(struct agent *a)
 	if (a->heap)
 		heap_profiler_end_window(a->heap, start, duration);
 	if (a->n_windows == 1)
-		log_info("the first profiles are there", log_str("page", a->url));
+		show_first_window(a);
 }
 
 static void on_window(void *ctx)
@@ -287,6 +330,39 @@ static int start_heap(struct agent *a)
 	return metric_list_add(&a->metrics, heap_profiler_collect, a->heap);
 }
 
+static void cache_bytes(struct metric_sink *sink, const char *cache, size_t bytes)
+{
+	metric_u64(sink, bytes, &(struct metric_label){"cache", cache}, 1);
+}
+
+/* One family over all caches, and what they may grow to together. */
+static void agent_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc bytes = {"podprof_cache_bytes", METRIC_GAUGE,
+							"Memory of caches.", "bytes"};
+	static const struct metric_family_desc limit = {
+		"podprof_memory_budget_bytes", METRIC_GAUGE,
+		"Ceiling of caches and queues together, as set.", "bytes"};
+	const struct agent *a = ctx;
+
+	metric_family(sink, &bytes);
+	if (a->cpu) {
+		struct cpu_profiler_caches cpu = cpu_profiler_caches(a->cpu);
+
+		cache_bytes(sink, "cpu_symbols", cpu.symbol_bytes);
+		cache_bytes(sink, "cpu_mappings", cpu.space_bytes);
+	}
+	if (a->heap) {
+		struct heap_profiler_caches heap = heap_profiler_caches(a->heap);
+
+		cache_bytes(sink, "heap_symbols", heap.symbol_bytes);
+		cache_bytes(sink, "heap_mappings", heap.space_bytes);
+		cache_bytes(sink, "heap_records", heap.record_bytes);
+	}
+	metric_family(sink, &limit);
+	metric_u64(sink, a->config->memory_budget, NULL, 0);
+}
+
 static int start_ui(struct agent *a)
 {
 	const struct uisource_opts opts = {
@@ -334,6 +410,8 @@ static int start_server(struct agent *a)
 
 	if (!r)
 		r = metric_list_add(&a->metrics, process_metrics_collect, a->process);
+	if (!r)
+		r = metric_list_add(&a->metrics, agent_collect, a);
 	if (!r)
 		r = start_ui(a);
 	if (!r)

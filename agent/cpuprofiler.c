@@ -57,6 +57,7 @@ struct cpu_profiler {
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
 	uint64_t n_unnamed;
+	size_t symbol_bytes; /* as the last report left it */
 	uint64_t window_start_ns;
 	uint64_t window_duration_ns;
 };
@@ -68,6 +69,7 @@ struct cpu_job {
 	struct fold *fold;
 	struct cpu_report_opts opts;
 	struct cpu_report_stats stats;
+	size_t symbol_bytes;
 	struct buf pprof;
 	int result;
 	struct profile *profile; /* all but the bytes */
@@ -94,6 +96,7 @@ static void cpu_job_run(struct work *work)
 	job->result = cpu_report(job->fold, job->profiler->symbolizer, &job->opts, &job->pprof,
 				 &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
+	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
 }
 
 static void cpu_job_done(struct work *work)
@@ -105,6 +108,7 @@ static void cpu_job_done(struct work *work)
 		p->outcomes[CPU_SAMPLES_UNREPORTED] += job->n_samples;
 		return;
 	}
+	p->symbol_bytes = job->symbol_bytes;
 	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
 	p->n_places += job->stats.n_places;
 	p->n_unnamed += job->stats.n_unnamed;
@@ -349,6 +353,14 @@ const struct series *cpu_profiler_series(const struct cpu_profiler *p, const cha
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
 {
 	return oncpu_period_ns(p->oncpu);
+}
+
+struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
+{
+	return (struct cpu_profiler_caches){
+		.symbol_bytes = p->symbol_bytes,
+		.space_bytes = space_cache_bytes(p->spaces),
+	};
 }
 
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink)

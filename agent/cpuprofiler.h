@@ -52,6 +52,12 @@ size_t cpu_profiler_pending(const struct cpu_profiler *p);
 const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner);
 /* CPU time that one sample stands for. */
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p);
+/* Memory of the caches: symbol tables as of the last report, and mappings. */
+struct cpu_profiler_caches {
+	size_t symbol_bytes;
+	size_t space_bytes;
+};
+struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
 void cpu_profiler_collect(void *p, struct metric_sink *sink);
 

@@ -98,6 +98,7 @@ struct heap_profiler {
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t outcomes[HEAP_OUTCOME_MAX];
+	struct heap_profiler_caches caches;
 };
 
 struct heap_job {
@@ -118,6 +119,7 @@ struct heap_job {
 	uint64_t n_full;
 	uint64_t n_failed;
 	uint64_t n_left_out;
+	struct heap_profiler_caches caches; /* at the round's end */
 	bool ends_round;
 	UT_hash_handle hh; /* while a round is gathered, by owner */
 };
@@ -400,6 +402,11 @@ static void heap_job_sweep(struct work *work)
 			reader_free(w, reader);
 	w->round++;
 	space_cache_sweep(w->spaces);
+	job->caches = (struct heap_profiler_caches){
+		.symbol_bytes = symbolizer_bytes(w->symbolizer),
+		.space_bytes = space_cache_bytes(w->spaces),
+		.record_bytes = w->bytes,
+	};
 }
 
 /* ---------------------------------------------------------------- on the loop */
@@ -452,6 +459,7 @@ static void heap_job_done(struct work *work)
 		return;
 	if (job->ends_round) {
 		goalloc_end_round(p->allocs, HEAP_PROFILER_KEEP_ROUNDS);
+		p->caches = job->caches;
 		return;
 	}
 	heap_job_account(job);
@@ -615,6 +623,11 @@ size_t heap_profiler_pending(const struct heap_profiler *p)
 bool heap_profiler_view(const struct heap_profiler *p, const char *owner, struct goalloc_view *ret)
 {
 	return goalloc_view(p->allocs, owner, ret);
+}
+
+struct heap_profiler_caches heap_profiler_caches(const struct heap_profiler *p)
+{
+	return p->caches;
 }
 
 void heap_profiler_collect(void *ctx, struct metric_sink *sink)
