@@ -29,8 +29,8 @@
 #define CPU_PROFILER_SAMPLES_MAX 16000
 #define CPU_PROFILER_PPROF_MAX	 (4u << 20)
 
-/* A process's mappings are read when its first sample is handed over, at the second tick after it
- * was taken: one that ends before has stacks without names. A tick costs a few system calls. */
+/* A process's mappings are read when its first sample is handed over: one that ends before that has
+ * stacks without names. A tick costs a few system calls. */
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
 #define CPU_PROFILER_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)

@@ -48,7 +48,7 @@ struct stacks_large oncpu_large_1 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SAMPLE_STAT_MAX);
+	__uint(max_entries, SAMPLE_STAT_SLOTS);
 	__type(key, __u32);
 	__type(value, __u64);
 } oncpu_stats SEC(".maps");
@@ -240,10 +240,18 @@ static __always_inline __u32 take(struct regs_event *ctx, struct scratch *s,
 SEC("perf_event")
 int oncpu_sample(struct regs_event *ctx)
 {
-	__u32 zero = 0, cpu = bpf_get_smp_processor_id();
+	__u32 zero = 0, slot = SAMPLE_STAT_RUNNING, cpu = bpf_get_smp_processor_id();
+	volatile __u64 *running = bpf_map_lookup_elem(&oncpu_stats, &slot);
 	struct scratch *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 	struct walk_record *record = bpf_map_lookup_elem(&oncpu_record, &cpu);
 
-	count_stat(s && record ? take(ctx, s, record) : SAMPLE_STAT_LOST_INTERNAL);
+	if (!running || !s || !record) {
+		count_stat(SAMPLE_STAT_LOST_INTERNAL);
+		return 0;
+	}
+	/* Around everything that depends on the generation; both are volatile and stay in order. */
+	*running = 1;
+	count_stat(take(ctx, s, record));
+	*running = 0;
 	return 0;
 }

@@ -3,13 +3,15 @@
  * The user-space half of bpf/oncpu.bpf.c: loads it, gives every CPU a clock, and empties the maps.
  *
  * Why no count is lost between the kernel and here. There are two generations of maps. The program
- * reads which one is active once, at the moment it stores a sample; it runs with interrupts off and
- * ends within microseconds. A tick (1) empties the inactive generation, which nobody has written to
- * since the tick before, and (2) makes it the active one. So a generation is never emptied while a
- * program that saw it as active can still be running: between the two lies a whole interval, of
- * which the shortest (ONCPU_INTERVAL_MIN_NS) is thousands of times longer than a program runs. At
- * the end the clocks are stopped first, which waits for running handlers, and both generations are
- * emptied. The price is that a sample is one interval older when it arrives.
+ * reads which one is active once, just before it stores a sample, and all the while it runs, a flag
+ * says so in a slot of its CPU. Emptying goes in two ticks. The first makes the other generation,
+ * which is empty, the active one. The second comes ONCPU_SETTLE_NS later and looks at the flags: a
+ * program that saw the old generation as active has either ended, or has been running since before
+ * the first tick, and its flag is set. If any flag is set it waits for another tick; that happens
+ * when a program has just begun (they take microseconds) or when a virtual machine's CPU was taken
+ * away in the middle of one. If none is set nobody writes to the old generation any more, and it is
+ * emptied. At the end the clocks are stopped first, which waits for running handlers, and both are
+ * emptied.
  *
  * What is lost by design is counted in the kernel: a stack that finds both maps full. Not counted,
  * because the kernel does not tell: a clock interrupt during another BPF program on the same CPU
@@ -21,6 +23,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,6 +46,13 @@
 /* Drains do not come more often than this, however full the maps are. */
 #define ONCPU_INTERVAL_MIN_NS (100 * NSEC_PER_MSEC)
 
+/* From the change of generations to the emptying: thousands of times what a program takes, and long
+ * enough for its flag to be seen by any other CPU. */
+#define ONCPU_SETTLE_NS	    (10 * NSEC_PER_MSEC)
+/* A flag that stays set for so long is not one of a running program; nothing that we know of does
+ * that. Emptying goes on, counted as podprof_bpf_unsettled_drains. */
+#define ONCPU_SETTLE_MAX_NS (2 * NSEC_PER_SEC)
+
 /* Entries read by one system call. A bucket of the kernel's hash table is read as a whole, so the
  * batch must hold the longest chain: with as many buckets as entries and a random seed, chains of
  * more than 16 are not seen. */
@@ -64,6 +74,9 @@ struct oncpu {
 	uint64_t *cpu_values;	 /* one per possible CPU */
 	int n_possible;
 	struct bpfobj_why why;
+	bool turned;	    /* generations have changed, the old one is to be emptied */
+	uint64_t turned_ns; /* when (monotonic) */
+	uint64_t n_unsettled;
 	uint64_t n_odd; /* entries that could not be understood */
 	uint64_t user_frames;
 	uint64_t kernel_frames;
@@ -326,20 +339,70 @@ static int drain_generation(struct drain *d, unsigned int generation)
 			 ONCPU_LARGE_BATCH);
 }
 
-int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
+/* Whether a program runs on some CPU, or -errno. */
+static int is_running(const struct oncpu *oc)
 {
-	struct drain drain = {.oc = oc, .fn = fn, .ctx = ctx};
-	unsigned int inactive = !(*oc->bpf.generation & 1);
+	const uint32_t slot = SAMPLE_STAT_RUNNING;
+	int r = bpf_map_lookup_elem(oc->bpf.stats, &slot, oc->cpu_values);
+
+	if (r < 0)
+		return r;
+	for (int cpu = 0; cpu < oc->n_possible; cpu++)
+		if (oc->cpu_values[cpu])
+			return 1;
+	return 0;
+}
+
+/* Whether the old generation may be emptied, or -errno. */
+static int is_settled(struct oncpu *oc)
+{
+	const uint64_t age_ns = nsec_monotonic() - oc->turned_ns;
 	int r;
 
-	r = clocks_follow(&oc->clocks);
+	if (age_ns < ONCPU_SETTLE_NS)
+		return 0;
+	r = is_running(oc);
+	if (r <= 0)
+		return r < 0 ? r : 1;
+	if (age_ns < ONCPU_SETTLE_MAX_NS)
+		return 0;
+	oc->n_unsettled++;
+	return 1;
+}
+
+static unsigned int inactive_generation(const struct oncpu *oc)
+{
+	return !(*oc->bpf.generation & 1);
+}
+
+/* The first tick of two. */
+static int turn(struct oncpu *oc)
+{
+	int r = clocks_follow(&oc->clocks);
+
 	if (r < 0)
 		return r;
 	note_failure(oc);
-	r = drain_generation(&drain, inactive);
+	*oc->bpf.generation = inactive_generation(oc);
+	oc->turned = true;
+	oc->turned_ns = nsec_monotonic();
+	return 0;
+}
+
+int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
+{
+	struct drain drain = {.oc = oc, .fn = fn, .ctx = ctx};
+	int r;
+
+	if (!oc->turned)
+		return turn(oc);
+	r = is_settled(oc);
+	if (r <= 0)
+		return r;
+	r = drain_generation(&drain, inactive_generation(oc));
 	if (r < 0)
 		return r;
-	*oc->bpf.generation = inactive;
+	oc->turned = false;
 	adapt_interval(oc, &drain);
 	return 0;
 }
@@ -347,7 +410,7 @@ int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
 int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 {
 	struct drain drain = {.oc = oc, .fn = fn, .ctx = ctx};
-	unsigned int inactive = !(*oc->bpf.generation & 1);
+	const unsigned int inactive = inactive_generation(oc);
 	int r;
 
 	clocks_deinit(&oc->clocks);
@@ -361,7 +424,7 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 
 uint64_t oncpu_interval_ns(const struct oncpu *oc)
 {
-	return oc->interval_ns;
+	return oc->turned ? ONCPU_SETTLE_NS : oc->interval_ns - ONCPU_SETTLE_NS;
 }
 
 uint64_t oncpu_period_ns(const struct oncpu *oc)
@@ -462,6 +525,9 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 							 "Stack frames by what found them.", NULL};
 	static const struct metric_family_desc bytes = {"podprof_bpf_map_bytes", METRIC_GAUGE,
 							"Kernel memory of the BPF maps.", "bytes"};
+	static const struct metric_family_desc unsettled = {
+		"podprof_bpf_unsettled_drains", METRIC_COUNTER,
+		"Times that maps were emptied though a program seemed to be running.", NULL};
 	static const struct metric_family_desc odd = {
 		"podprof_bpf_odd_entries", METRIC_COUNTER,
 		"Map entries that no program of ours can have written.", NULL};
@@ -475,6 +541,8 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 	metric_family(sink, &bytes);
 	metric_u64(sink, oc->map_bytes, NULL, 0);
 	collect_clocks(oc, sink);
+	metric_family(sink, &unsettled);
+	metric_u64(sink, oc->n_unsettled, NULL, 0);
 	metric_family(sink, &odd);
 	metric_u64(sink, oc->n_odd, NULL, 0);
 }

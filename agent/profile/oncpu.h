@@ -24,7 +24,7 @@ struct oncpu;
  *                 with programs that do something so many times a second
  * @kernel_stacks: with the kernel half of each stack
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
- * @interval_ns:   time between ticks that is wished for; 0 is ONCPU_INTERVAL_NS
+ * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
  * @proc, @sys:    /proc and /sys; borrowed, must outlive the sampler
  */
 struct oncpu_opts {
@@ -46,8 +46,9 @@ void oncpu_free(struct oncpu *oc);
  * oncpu_tick() - hand over what was counted, and follow CPUs that come and go
  * @fn: called for each distinct stack, with its count since it was last handed over
  *
- * A sample reaches @fn at the second tick after it was taken. Call it every oncpu_interval_ns(),
- * which is asked again after each tick: it becomes shorter when the maps are filling.
+ * Every other tick hands over. Ask oncpu_interval_ns() after each for the time until the next: a
+ * few milliseconds in the middle of it, then an interval, which becomes shorter when the maps are
+ * filling. A sample is at most an interval old when it reaches @fn.
  *
  * Return: 0 or -errno (what was read so far has been handed over).
  */
@@ -55,6 +56,7 @@ int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx);
 /* Stop sampling and hand over all that is left. Only oncpu_collect() and oncpu_free() after it. */
 int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 
+/* From this tick to the next one. */
 uint64_t oncpu_interval_ns(const struct oncpu *oc);
 /* CPU time that one sample stands for. */
 uint64_t oncpu_period_ns(const struct oncpu *oc);

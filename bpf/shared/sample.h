@@ -35,6 +35,10 @@ enum sample_stat {
 	SAMPLE_STAT_MAX,
 };
 
+/* One more slot in the array of counts: not a count, but 1 while the program runs on that CPU. */
+#define SAMPLE_STAT_RUNNING SAMPLE_STAT_MAX
+#define SAMPLE_STAT_SLOTS   (SAMPLE_STAT_MAX + 1)
+
 /* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it. */
 #define SAMPLE_KERNEL_FRAMES_MAX 127
 /* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. */
