@@ -56,8 +56,11 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 			return "grant CAP_BPF and CAP_PERFMON (or run as root), and allow bpf(2) "
 			       "if a seccomp profile forbids it; before Linux 5.11 locked memory "
 			       "must be unlimited, too";
-		return "grant CAP_PERFMON (or run as root), and allow perf_event_open(2) if a "
-		       "seccomp profile forbids it";
+		/* Debian's and Ubuntu's kernels know a level 3 that asks for more than CAP_PERFMON.
+		 */
+		return "grant CAP_PERFMON, and where kernel.perf_event_paranoid is above 2 lower "
+		       "it to 2 or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp "
+		       "profile forbids it";
 	case -ENOSYS:
 		return "the kernel was built without it, or a seccomp profile hides it: it takes "
 		       "CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS";

