@@ -30,6 +30,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/nsec.h"
 #include "base/text.h"
 #include "symbolize/demangle.h"
 #include "symbolize/gopclntab.h"
@@ -39,6 +40,9 @@
 /* Bytes of all strings between two releases; above it a new one is TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. */
 #define SYMBOLIZER_STRINGS_MAX (32u << 20)
+/* Reading the kernel's table takes some 100 ms, so an unknown kernel address is a reason to read it
+ * again only so long after the last time. */
+#define SYMBOLIZER_KERNEL_NS   (300 * NSEC_PER_SEC)
 /* Strings are allocated in blocks of this. */
 #define SYMBOLIZER_BLOCK       (64u << 10)
 
@@ -73,7 +77,7 @@ struct symbolizer {
 	size_t tables_bytes;
 	uint64_t tick;
 	struct ksyms *kernel;
-	bool kernel_tried; /* since the last release */
+	uint64_t kernel_next_ns; /* when it may be read again */
 	struct interned *strings;
 	struct block *blocks;
 	size_t blocks_bytes;
@@ -317,16 +321,16 @@ static int find_in_file(struct symbolizer *s, const struct frame *frame, struct 
 	return 0;
 }
 
-/* Reads the kernel's table if it has not been since the last release. BPF programs and modules come
- * and go, so a name that is missing is worth one more look. */
+/* BPF programs and modules come and go, so a name that is missing is worth another look, in time.
+ */
 static int load_kernel(struct symbolizer *s)
 {
 	struct ksyms *k = NULL;
 	int r;
 
-	if (s->kernel_tried || !s->proc)
+	if (!s->proc || nsec_monotonic() < s->kernel_next_ns)
 		return 0;
-	s->kernel_tried = true;
+	s->kernel_next_ns = nsec_monotonic() + SYMBOLIZER_KERNEL_NS;
 	r = ksyms_load(s->proc, &k);
 	if (r == -ENOMEM)
 		return r;
@@ -402,7 +406,6 @@ int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symb
 void symbolizer_release(struct symbolizer *s)
 {
 	release_strings(s);
-	s->kernel_tried = false;
 }
 
 size_t symbolizer_bytes(const struct symbolizer *s)

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What names cost: loading and asking the symbol tables of a few large files (those of them that
+ * this machine has, and those given as arguments), the kernel's table, and the step from a pc to an
+ * image.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "procmap/space.h"
+#include "symbolize/demangle.h"
+#include "symbolize/ksyms.h"
+#include "symbolize/symbolizer.h"
+#include "symbolize/symtab.h"
+
+#define LOOKUPS 200000
+
+static uint64_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return *state >> 16;
+}
+
+static double per_lookup(uint64_t start_ns, size_t n)
+{
+	return (double)(nsec_monotonic() - start_ns) / (double)n;
+}
+
+static void ask_table(const struct symtab *t, const struct elffile_section *text)
+{
+	static struct symtab_symbol symbol;
+	uint64_t state = 1, start = nsec_monotonic();
+	size_t n_found = 0;
+
+	for (size_t i = 0; i < LOOKUPS; i++)
+		n_found += symtab_find(t, text->vaddr + next_random(&state) % text->size,
+				       &symbol) == 0;
+	printf("    %.0f ns a lookup with its name, %zu of %d found\n", per_lookup(start, LOOKUPS),
+	       n_found, LOOKUPS);
+}
+
+/* As a report does it: tables, demangling, strings. */
+static void ask_symbolizer(struct image *image, const struct elffile_section *text)
+{
+	struct symbolizer_opts opts = {.cache_bytes = 64u << 20};
+	uint64_t state = 1, start = nsec_monotonic();
+	struct symbolizer *s;
+	struct symbol sym;
+
+	if (symbolizer_new(&opts, &s))
+		return;
+	for (size_t i = 0; i < LOOKUPS / 10; i++) {
+		struct frame frame = {.image = image,
+				      .vaddr = text->vaddr + next_random(&state) % text->size};
+
+		if (symbolizer_find(s, &frame, &sym))
+			break;
+	}
+	printf("    %.0f ns a frame through the symbolizer, loading included; %zu bytes held\n",
+	       per_lookup(start, LOOKUPS / 10), symbolizer_bytes(s));
+	symbolizer_free(s);
+}
+
+static void bench_file(const char *path)
+{
+	int elf, fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct elffile_section text;
+	struct image *image;
+	struct symtab *t;
+	uint64_t start;
+
+	if (fd < 0)
+		return;
+	if (image_new_file(fd, path, &image, &elf)) {
+		close(fd);
+		return;
+	}
+	printf("%s, %" PRIu64 " bytes\n", path, image->size);
+	start = nsec_monotonic();
+	if (image->file && elffile_section(image->file, ".text", &text) == 0 &&
+	    symtab_open(image->file, &t) == 0) {
+		printf("    loaded in %.2f ms: %zu symbols, %.1f bytes each\n",
+		       (double)(nsec_monotonic() - start) / 1e6, symtab_n(t),
+		       (double)symtab_bytes(t) / (double)symtab_n(t));
+		ask_table(t, &text);
+		symtab_free(t);
+	}
+	if (image->file && elffile_section(image->file, ".text", &text) == 0)
+		ask_symbolizer(image, &text);
+	image_unref(image);
+}
+
+static void bench_kernel(const struct root *proc)
+{
+	uint64_t state = 1, start = nsec_monotonic(), found_at;
+	const char *name;
+	struct ksyms *k;
+	int r = ksyms_load(proc, &k);
+
+	if (r) {
+		printf("kernel: %s\n", ksyms_outcome_name(r));
+		return;
+	}
+	printf("kernel\n    loaded in %.1f ms: %zu symbols, %.1f bytes each\n",
+	       (double)(nsec_monotonic() - start) / 1e6, ksyms_n(k),
+	       (double)ksyms_bytes(k) / (double)ksyms_n(k));
+	start = nsec_monotonic();
+	for (size_t i = 0; i < LOOKUPS; i++)
+		ksyms_find(k, 0xffffffff81000000 + next_random(&state) % (16u << 20), &name,
+			   &found_at);
+	printf("    %.0f ns a lookup\n", per_lookup(start, LOOKUPS));
+	ksyms_free(k);
+}
+
+static void bench_space(const struct root *proc)
+{
+	uint64_t start = nsec_monotonic(), pc = (uint64_t)(uintptr_t)&bench_space;
+	struct space_cache *cache;
+	struct frame frame;
+	struct pid_id id;
+
+	if (space_cache_new(proc, &cache) || pid_read(proc, getpid(), &id))
+		return;
+	if (space_cache_resolve(cache, &id, pc, &frame))
+		return;
+	image_unref(frame.image);
+	printf("pc to image\n    first: %.0f us\n", (double)(nsec_monotonic() - start) / 1e3);
+	start = nsec_monotonic();
+	for (size_t i = 0; i < LOOKUPS; i++)
+		if (space_cache_resolve(cache, &id, pc, &frame) == 0)
+			image_unref(frame.image);
+	printf("    then: %.0f ns\n", per_lookup(start, LOOKUPS));
+	space_cache_free(cache);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const paths[] = {
+		"/proc/self/exe",
+		"/lib/x86_64-linux-gnu/libc.so.6",
+		"/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+		"/usr/lib/x86_64-linux-gnu/libLLVM-19.so.1",
+		"/usr/local/go/bin/go",
+	};
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+
+	for (size_t i = 0; i < array_size(paths); i++)
+		bench_file(paths[i]);
+	for (int i = 1; i < argc; i++)
+		bench_file(argv[i]);
+	if (root_open("/proc", &proc))
+		return 1;
+	bench_kernel(&proc);
+	bench_space(&proc);
+	return 0;
+}
