@@ -10,7 +10,7 @@
 
 /* Bytes of one line. The longest honest one is in /proc/PID/maps, with a path of PATH_MAX
  * characters that take four each; a longer one is skipped and counted. */
-#define LINES_MAX (64u << 10)
+#define LINES_MAX ((size_t)64 << 10)
 
 /* Not 0 ends the reading. The line borrows, and has no newline. */
 typedef int (*lines_fn)(void *ctx, struct text line);

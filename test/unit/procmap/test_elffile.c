@@ -29,6 +29,7 @@ static void check_section(struct readelf *re, const char *line)
 	unsigned int index;
 
 	/* "  [ 1] .interp PROGBITS 0000000000000318 000318 00001c ..." */
+	// NOLINTNEXTLINE(cert-err34-c): readelf, nm and the kernel write numbers
 	if (sscanf(line, " [%u] %63s %31s %llx %llx %llx", &index, name, type, &vaddr, &off,
 		   &size) != 6 ||
 	    index == 0)
@@ -49,6 +50,7 @@ static void check_segment(struct readelf *re, const char *line)
 	size_t n;
 
 	/* "  LOAD 0x000000 0x0000000000000000 0x0000000000000000 0x000628 0x000628 R   0x1000" */
+	// NOLINTNEXTLINE(cert-err34-c): readelf, nm and the kernel write numbers
 	if (sscanf(line, " LOAD %llx %llx %llx %llx %llx", &off, &vaddr, &paddr, &filesz, &memsz) !=
 	    5)
 		return;

@@ -88,7 +88,7 @@ static void make_nested(char *to, const char *before, unsigned int levels)
 		to = append_substitution(to, i + 2);
 		*to++ = 'E';
 	}
-	strcpy(to, "Evv");
+	sprintf(to, "Evv");
 }
 
 static void test_growing_names(void **state)
@@ -126,7 +126,7 @@ static void test_growing_rust_names(void **state)
 		n += sprintf(mangled + n, "TB%c_B%c_E", at, at);
 		before = start;
 	}
-	strcpy(mangled + n, "E");
+	sprintf(mangled + n, "E");
 	assert_true(demangle(mangled, name));
 	assert_true(strlen(name) > 1000);
 	assert_memory_equal(name, "a::f::<(i32, i32), ((i32, i32), (i32, i32)), (((i32", 50);
@@ -139,11 +139,11 @@ static void test_lengths(void **state)
 
 	(void)state;
 	memset(mangled + n, 'a', 1017);
-	strcpy(mangled + n + 1017, "v");
+	sprintf(mangled + n + 1017, "v");
 	assert_int_equal(strlen(mangled), 1024);
 	assert_true(demangle(mangled, name));
 	assert_int_equal(strlen(name), 1017);
-	strcpy(mangled + n + 1017, "vv");
+	sprintf(mangled + n + 1017, "vv");
 	assert_false(demangle(mangled, name));
 }
 

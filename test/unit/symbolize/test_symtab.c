@@ -40,6 +40,7 @@ static bool parse_symbol(char *line, struct truth_symbol *ret)
 	char size[32], type[16], section[16], name[SYMTAB_NAME_MAX];
 	unsigned long long vaddr;
 
+	// NOLINTNEXTLINE(cert-err34-c): readelf, nm and the kernel write numbers
 	if (sscanf(line, " %*u: %llx %31s %15s %*s %*s %15s %4095s", &vaddr, size, type, section,
 		   name) != 5 ||
 	    strcmp(section, "UND") == 0 || strcmp(section, "ABS") == 0)
