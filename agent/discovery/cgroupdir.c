@@ -65,8 +65,9 @@ void cgroupdir_path(const struct cgroupdir *dir, struct cgroupdir_path *ret)
 
 static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
 {
+	/* the list is not empty, since @dir is in it */
 	if (dir->gone_ns)
-		DL_DELETE(t->gone, dir);
+		DL_DELETE(t->gone, dir); // NOLINT(clang-analyzer-core.NullDereference)
 	HASH_DELETE(hh, t->dirs, dir);
 	if (t->events.forgotten)
 		t->events.forgotten(t->ctx, dir);

@@ -10,7 +10,7 @@
 
 #define ID1  "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
 #define LONG UINT64_C(3600000000000)
-#define MAX  32768u /* of the table */
+#define MAX  UINT64_C(32768) /* of the table */
 
 static struct cgroupdir *see(struct cgroupdir_table *t, struct cgroupdir *parent, const char *name,
 			     uint64_t id)
