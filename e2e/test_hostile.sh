@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Containers that mean harm: the agent stays up, answers, stays small, and shows nothing unescaped.
+# shellcheck source=e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$work/store"
+agent_start --window 3s --store-dir "$work/store"
+containerd_start
+owners=()
+for how in names maps exec fork sparse; do
+	container_run "$fixtures/hostile" "$how"
+	owners+=("${container:0:12}")
+done
+
+# Answers within two seconds, all the time
+for _ in $(seq 32); do
+	curl -sf --max-time 2 "http://$agent/-/healthy" >/dev/null || fail "no answer within two seconds"
+	sleep 0.5
+done
+
+# Every container was profiled, under its own id
+for owner in "${owners[@]}"; do
+	ls "$work"/store/*"$owner"*/*_cpu.pb.gz >/dev/null 2>&1 || fail "no profile of the container $owner"
+done
+rss=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$agent_pid/status")
+[ "$rss" -lt 100000 ] || fail "the agent has grown to $rss KiB"
+note "RSS $rss KiB, open files $(find "/proc/$agent_pid/fd" -type l | wc -l)"
+
+# Nothing of the name gets out as it is
+curl -sf "http://$agent/" >"$work/page.html"
+curl -sf "http://$agent/metrics" >"$work/metrics.txt"
+if grep -q '<b>"' "$work/page.html" || grep -q "$(printf '\033')" "$work/page.html" "$work/metrics.txt" "$work/agent.log"; then
+	fail "a name was not escaped"
+fi
+"$fixtures/promtool" check metrics <"$work/metrics.txt" >"$work/promtool.log" 2>&1 || fail "promtool check metrics"
+agent_stop
