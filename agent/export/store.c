@@ -203,6 +203,7 @@ static int write_file(int folder_fd, const char *name, const char *data, size_t 
 static int write_labels(int folder_fd, const struct labels *labels)
 {
 	_cleanup_(json_freep) json_t *object = json_object();
+	_cleanup_(buf_deinit) struct buf line = BUF_INIT(LABELS_FILE_SIZE_MAX);
 	_cleanup_(freep) char *text = NULL;
 
 	if (faccessat(folder_fd, LABELS_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -212,9 +213,9 @@ static int write_labels(int folder_fd, const struct labels *labels)
 					json_string(labels->items[i].value)))
 			return -ENOMEM;
 	text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
-	if (!text)
+	if (!text || buf_printf(&line, "%s\n", text))
 		return -ENOMEM;
-	return write_file(folder_fd, LABELS_FILE, text, strlen(text));
+	return write_file(folder_fd, LABELS_FILE, line.data, line.len);
 }
 
 /* The folder on disk, made if it is not there (any more). */
@@ -236,7 +237,7 @@ static int put_file(struct store *s, struct store_folder *folder, const struct p
 		.folder = folder,
 		.kind = profile->kind,
 		.start_ns = profile->start_ns / NSEC_PER_MSEC * NSEC_PER_MSEC,
-		.duration_ns = profile->duration_ns / NSEC_PER_MSEC * NSEC_PER_MSEC,
+		.duration_ns = store_name_duration(profile->duration_ns),
 		.bytes = disk_bytes(profile->pprof_len),
 	};
 	_cleanup_(close_fdp) int fd = -1;

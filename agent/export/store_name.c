@@ -89,19 +89,28 @@ bool store_name_is_folder(const char *name)
 
 /* ---- files */
 
+uint64_t store_name_duration(uint64_t duration_ns)
+{
+	if (duration_ns < NSEC_PER_SEC)
+		return duration_ns / NSEC_PER_MSEC * NSEC_PER_MSEC;
+	return (duration_ns / NSEC_PER_SEC + (duration_ns % NSEC_PER_SEC >= NSEC_PER_SEC / 2)) *
+	       NSEC_PER_SEC;
+}
+
 void store_name_file(const struct store_name *name, char ret[STORE_NAME_MAX])
 {
 	time_t seconds = (time_t)(name->start_ns / NSEC_PER_SEC);
 	uint64_t start_ms = name->start_ns / NSEC_PER_MSEC % 1000;
-	uint64_t ms = name->duration_ns / NSEC_PER_MSEC;
+	uint64_t duration_ns = store_name_duration(name->duration_ns);
+	bool whole = duration_ns % NSEC_PER_SEC == 0;
 	char text[32] = "";
 	struct tm tm;
 
 	if (gmtime_r(&seconds, &tm))
 		strftime(text, sizeof(text), "%Y%m%dT%H%M%S", &tm);
 	snprintf(ret, STORE_NAME_MAX, "%s.%03" PRIu64 "Z_%" PRIu64 "%s_%s" FILE_SUFFIX, text,
-		 start_ms, ms % 1000 ? ms : ms / 1000, ms % 1000 ? "ms" : "s",
-		 profile_kind_name(name->kind));
+		 start_ms, (uint64_t)(duration_ns / (whole ? NSEC_PER_SEC : NSEC_PER_MSEC)),
+		 whole ? "s" : "ms", profile_kind_name(name->kind));
 }
 
 /* Exactly @n digits. */

@@ -22,13 +22,16 @@ void store_name_folder(const struct labels *labels, uint32_t attempt, char ret[S
 /* Whether it could have come from store_name_folder(). */
 bool store_name_is_folder(const char *name);
 
-/* What a file's name says; times in whole milliseconds. */
+/* What a file's name says; the start in whole milliseconds, the duration as below. */
 struct store_name {
 	enum profile_kind kind;
 	uint64_t start_ns;
 	uint64_t duration_ns;
 };
 
+/* The duration as names have it: to the second, below one to the millisecond. A window of 59.993 s
+ * is one of 60 to whoever lists them; the profile itself has the exact time. */
+uint64_t store_name_duration(uint64_t duration_ns);
 /* "20261121T113400.000Z_60s_cpu.pb.gz" */
 void store_name_file(const struct store_name *name, char ret[STORE_NAME_MAX]);
 /* False if it is not exactly what store_name_file() makes. */

@@ -115,7 +115,7 @@ struct file_row {
 static const struct file_row file_rows[] = {
 	{"20261121T113400.000Z_60s_cpu.pb.gz", PROFILE_CPU, 1795260840000, 60000},
 	{"20261121T113400.007Z_0s_go_heap.pb.gz", PROFILE_GO_HEAP, 1795260840007, 0},
-	{"19700101T000000.000Z_1500ms_cpu.pb.gz", PROFILE_CPU, 0, 1500},
+	{"19700101T000000.000Z_999ms_cpu.pb.gz", PROFILE_CPU, 0, 999},
 	{"22620411T234716.854Z_1ms_cpu.pb.gz", PROFILE_CPU, 9223372036854, 1},
 };
 
@@ -139,6 +139,34 @@ static void test_file(void **state)
 	}
 }
 
+struct duration_row {
+	const char *name;
+	uint64_t ms;
+	uint64_t want_ms;
+};
+
+static const struct duration_row duration_rows[] = {
+	{"nothing", 0, 0},
+	{"short", 999, 999},
+	{"a second", 1000, 1000},
+	{"down", 1499, 1000},
+	{"up", 1500, 2000},
+	{"a window", 59993, 60000},
+	{"a longer one", 60012, 60000},
+};
+
+static void test_duration(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(duration_rows); i++) {
+		const struct duration_row *row = &duration_rows[i];
+
+		row_begin(row->name);
+		assert_int_equal(store_name_duration(row->ms * NSEC_PER_MSEC + 7),
+				 row->want_ms * NSEC_PER_MSEC);
+	}
+}
+
 static void test_other_files(void **state)
 {
 	static const char *const bad[] = {
@@ -151,6 +179,7 @@ static void test_other_files(void **state)
 		"20261121T113400.000Z_60_cpu.pb.gz",
 		"20261121T113400.000Z_060s_cpu.pb.gz",
 		"20261121T113400.000Z_60000ms_cpu.pb.gz",
+		"20261121T113400.000Z_1500ms_cpu.pb.gz",
 		"20261121T113400.000Z_99999999999999999999s_cpu.pb.gz",
 		"20261121T113400.000Z_18446744074s_cpu.pb.gz",
 		"20261131T113400.000Z_60s_cpu.pb.gz",
@@ -175,7 +204,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_folder),	    cmocka_unit_test(test_folder_of_everything),
 		cmocka_unit_test(test_folder_hash), cmocka_unit_test(test_is_folder),
-		cmocka_unit_test(test_file),	    cmocka_unit_test(test_other_files),
+		cmocka_unit_test(test_file),	    cmocka_unit_test(test_duration),
+		cmocka_unit_test(test_other_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
