@@ -8,13 +8,15 @@ COPY test/setup.sh /src/test/setup.sh
 RUN /src/test/setup.sh build
 COPY . /src
 RUN make -C /src -j"$(nproc)" B=/src/build/image VERSION="$VERSION" install DESTDIR=/out PREFIX=/usr && strip /out/usr/bin/podprof
+# The packages of the libraries it is linked with, by the suite's own names for them.
+RUN ldd /out/usr/bin/podprof | awk '$2 == "=>" { sub(".*/", "*/", $3); print $3 }' | xargs dpkg -S | \
+        cut -d : -f 1 | sort -u > /out/packages && cat /out/packages
 
 FROM ${BASE}
-# What 'ldd podprof' lists; the names are those of Debian 12.
+COPY --from=build /out/packages /usr/share/doc/podprof/packages
 RUN apt-get update -q && \
-    apt-get install -q -y --no-install-recommends ca-certificates libbpf1 libcurl4 libdw1 libelf1 \
-        libjansson4 libmicrohttpd12 libpcre2-8-0 libprotobuf-c1 zlib1g && \
-    rm -rf /var/lib/apt/lists/*
+    xargs apt-get install -q -y --no-install-recommends ca-certificates < /usr/share/doc/podprof/packages && \
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 COPY --from=build /out/usr/bin/podprof /usr/bin/podprof
 COPY LICENSE /usr/share/doc/podprof/LICENSE
 EXPOSE 7070
