@@ -64,6 +64,9 @@ note "Go: $bytes bytes, $objects objects"
 # The page of metrics
 curl -sf "http://$agent/metrics" >"$work/metrics.txt"
 "$fixtures/promtool" check metrics <"$work/metrics.txt" >"$work/promtool.log" 2>&1 || fail "promtool check metrics"
+while read -r family; do
+	grep -q "^| \`$family\`" "$top/docs/metrics.md" || fail "docs/metrics.md does not tell about $family"
+done < <(sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$work/metrics.txt")
 curl -sf -H 'Accept: application/openmetrics-text' "http://$agent/metrics" | tail -1 | grep -q '^# EOF$' || fail "OpenMetrics"
 curl -sf "http://$agent/-/healthy" >/dev/null || fail "not healthy"
 

@@ -88,8 +88,18 @@ help() {
 		done | none
 }
 
+# What the code declares as '"name", METRIC_TYPE', as the text format names it, and the rows of the
+# documentation.
+metrics() {
+	diff <(files 'agent/*.c' | xargs cat | tr '\n' ' ' | grep -oE '"[a-z_]+",[[:space:]]*METRIC_[A-Z]+' |
+		sed -E 's/"(.*)",.*_(.*)/\1_\2/; s/_COUNTER$/_total/; s/_INFO$/_info/; s/_GAUGE$//' | sort -u) \
+		<(sed -nE 's/^\| `([a-z_]+)`.*/\1/p' docs/metrics.md | sort) |
+		sed -n 's/^</docs\/metrics.md lacks/p; s/^>/docs\/metrics.md has, but no module declares/p' | none
+}
+
 step 'shell scripts' scripts
 step 'include direction' includes
 step 'licence lines' licences
 step 'make help' help
+step 'metrics' metrics
 exit $failed
