@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The agent as the chart runs it: in a container with a read-only root file system, the runtime's
+# seccomp profile, no capabilities but those of deploy/podprof.yaml, and the host's /proc and cgroups
+# mounted read-only. What it lacked a capability for would be missing from what it shows.
+#
+# PODPROF_TEST_IMAGE=FILE takes the agent from an image that 'make image' built, saved as an archive;
+# otherwise it is build/podprof with the libraries it is linked with.
+# shellcheck source=e2e/lib.sh
+. /work/wt/ops/e2e/lib.sh
+
+ctr() { command ctr -a "$work/containerd.sock" "$@"; }
+manifest=/tmp/mut.yaml
+
+# What the manifest lists below capabilities/add, as ctr wants it
+capabilities() {
+	sed -n '/^ *add:$/,/^ *[a-zA-Z]*:/s/^ *- \([A-Z_]*\)$/CAP_\1/p' "$manifest"
+}
+
+# Where the agent's root file system is to come from; sets $root_arguments
+agent_root() {
+	local file
+	if [ -n "${PODPROF_TEST_IMAGE:-}" ]; then
+		ctr images import "$PODPROF_TEST_IMAGE" >"$work/ctr.log" 2>&1 || fail "the image does not load"
+		root_arguments=("$(ctr images ls -q | head -n 1)")
+		return
+	fi
+	mkdir -p "$work/agent-root"/{proc,sys,dev,tmp,run,host/proc,host/sys/fs/cgroup,etc/podprof,var/lib/podprof}
+	for file in "$podprof" $(ldd "$podprof" | grep -o '/[^ ]*'); do
+		install -D "$file" "$work/agent-root/$file"
+	done
+	install -D "$podprof" "$work/agent-root/usr/bin/podprof"
+	root_arguments=(--rootfs "$work/agent-root")
+}
+
+# The rendered configuration, but on a loopback port of ours and with short windows
+agent_config() {
+	mkdir "$work/config" "$work/data"
+	agent=127.0.0.1:$(free_port)
+	sed -n '/config.json: |/,/^---/p' "$manifest" | sed '1d; /^---/d' |
+		jq --arg listen "$agent" '. + {listen: $listen, window: "8s"}' >"$work/config/config.json"
+}
+
+agent_run() {
+	local arguments=() name
+	# What ctr gives every container is dropped, as "drop: [ALL]" does
+	for name in CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP \
+		NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE; do
+		arguments+=(--cap-drop "CAP_$name")
+	done
+	for name in $(capabilities); do arguments+=(--cap-add "$name"); done
+	# This shell's PID namespace is the host's; those of process 1 may be out of reach for runc.
+	# A pod has a cgroup namespace of its own where cgroups are version 2
+	unshare --cgroup sleep 600 &
+	background+=($!)
+	sleep 0.2
+	ctr run -d --net-host --read-only --seccomp --memory-limit $((256 << 20)) --env NODE_NAME=e2e-node --env KUBERNETES_SERVICE_HOST=10.96.0.1 \
+		--with-ns "pid:/proc/$$/ns/pid" --with-ns "cgroup:/proc/${background[-1]}/ns/cgroup" \
+		--cgroup "/kubepods/burstable/pod$(cat /proc/sys/kernel/random/uuid)/podprof-agent" \
+		--mount "type=bind,src=/proc,dst=/host/proc,options=rbind:ro" \
+		--mount "type=bind,src=/sys/fs/cgroup,dst=/host/sys/fs/cgroup,options=rbind:ro" \
+		--mount "type=bind,src=$work/config,dst=/etc/podprof,options=rbind:ro" \
+		--mount "type=bind,src=$work/data,dst=/var/lib/podprof,options=rbind:rw" \
+		"${arguments[@]}" "${root_arguments[@]}" podprof-agent \
+		/usr/bin/podprof agent --config /etc/podprof/config.json >"$work/ctr.log" 2>&1 || fail "ctr run"
+	containers+=(podprof-agent)
+	agent_pid=$(ctr task ls | awk '$1 == "podprof-agent" { print $2 }')
+	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+}
+
+# stored CONTAINER KIND: the newest profile of that kind in the store
+stored() { find "$work/data/store" -name "*_$2.pb.gz" -path "*${1:0:12}*" | sort | tail -n 1; }
+has_stored() { [ -n "$(stored "$@")" ]; }
+check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1 || fail "checkprofile $*"; }
+
+containerd_start
+agent_root
+agent_config
+agent_run
+effective=$(sed -n 's/^CapEff:\t//p' "/proc/$agent_pid/status")
+note "ready, CapEff $effective"
+
+container_run "$fixtures/burn"
+burn=$container
+# Its file is gone: only /proc/PID/map_files still leads to it
+rm "$container_root/program"
+container_run "$fixtures/syscalls"
+syscalls=$container
+container_run "$fixtures/goalloc"
+goalloc=$container
+
+for id in "$burn" "$syscalls"; do
+	until_true 25 has_stored "$id" cpu || fail "no CPU profile of ${id:0:12}"
+done
+until_true 25 has_stored "$goalloc" go_heap || fail "no heap profile of the Go program"
+
+check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 10 "$(stored "$burn" cpu)"
+note "the names of a deleted program"
+check -type cpu -function '^vfs_read$' -cum -share 90 -tolerance 10 "$(stored "$syscalls" cpu)"
+note "the kernel's names"
+check -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 1 "$(stored "$goalloc" go_heap)"
+bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
+[ "$bytes" -gt $((160 << 20)) ] || fail "container_go_alloc_bytes_total is $bytes"
+note "the Go heap: $bytes bytes"
