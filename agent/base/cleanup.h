@@ -16,11 +16,11 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 /* Make @name(), a guard for variables of type @type (a pointer), out of @fn, which takes NULL. */
-#define DEFINE_CLEANUP(type, name, fn)   \
-	static inline void name(type *p) \
-	{                                \
-		fn(*p);                  \
-	}                                \
+#define DEFINE_CLEANUP(type, name, fn)                           \
+	static inline __attribute__((unused)) void name(type *p) \
+	{                                                        \
+		fn(*p);                                          \
+	}                                                        \
 	_Static_assert(sizeof(type) == sizeof(void *), "a guard holds a pointer")
 
 #define take_ptr(p)                          \
