@@ -444,14 +444,17 @@ int cgroupfs_procs(struct cgroupfs *fs, const struct cgroupdir *dir,
 		   int (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(CGROUPFS_PROCS_BYTES_MAX);
-	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	char file[CGROUPDIR_PATH_MAX + sizeof("/cgroup.procs")];
+	struct cgroupdir_path path;
 	struct text t, line;
 	uint64_t pid;
 	int r;
 
-	r = open_below(fs, dir, &root.fd);
-	if (!r)
-		r = root_read(&root, "cgroup.procs", &b);
+	cgroupdir_path(dir, &path);
+	if (!path.s[0])
+		return ROOT_GONE;
+	snprintf(file, sizeof(file), ".%s/cgroup.procs", path.s);
+	r = root_read(&fs->set.roots[dir->key.hierarchy], file, &b);
 	if (r || !b.data)
 		return r;
 	t = text_of_bytes(b.data, b.len);
