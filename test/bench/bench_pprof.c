@@ -25,8 +25,6 @@
 #define ROUNDS	  10
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
-DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
-DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
 
 static void must(int r, const char *what)
 {

@@ -45,6 +45,18 @@ static void test_grow(void **state)
 	}
 }
 
+/* The first capacity is larger than a small ceiling, which holds all the same. */
+static void test_small_ceiling(void **state)
+{
+	_cleanup_(freep) uint64_t *items = NULL;
+	size_t cap = 0;
+
+	(void)state;
+	assert_int_equal(vec_grow(&items, &cap, 3, sizeof(*items), 3), VEC_OK);
+	assert_int_equal(vec_grow(&items, &cap, 4, sizeof(*items), 3), VEC_FULL);
+	assert_int_equal(vec_grow(&items, &cap, 3, sizeof(*items), 3), VEC_OK);
+}
+
 static int fill(void *ctx)
 {
 	_cleanup_(freep) uint32_t *items = NULL;
@@ -73,6 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grow),
+		cmocka_unit_test(test_small_ceiling),
 		cmocka_unit_test(test_no_memory),
 	};
 
