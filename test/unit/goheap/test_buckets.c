@@ -404,7 +404,7 @@ static void test_costly(void **state)
 	(void)state;
 	heapimage_init(&image);
 	for (uint64_t i = 0; i < N; i++) {
-		uint64_t addr = CHUNK + i * MEMORY_WINDOW_BYTES * 2;
+		uint64_t addr = CHUNK + i * 2 * MEMORY_WINDOW_BYTES;
 
 		heapimage_map(&image, addr, MEMORY_WINDOW_BYTES);
 		heapimage_bucket(&image, addr, older, false, pcs, 4, 48, some_counts);
@@ -413,7 +413,7 @@ static void test_costly(void **state)
 	buckets_init(&b, (size_t)N * 500);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), BUCKETS_TOO_LARGE);
 	buckets_deinit(&b);
-	buckets_init(&b, MAX_BYTES * 2);
+	buckets_init(&b, (size_t)2 * MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
 }
 

@@ -106,8 +106,8 @@ static void merge(struct lines *l)
 static void lines_of(const struct buf *profile, struct lines *ret, int64_t *ret_period)
 {
 	const struct pprof_tables *t;
-	struct reader *reader;
-	const char *why;
+	struct reader *reader = NULL;
+	const char *why = NULL;
 
 	assert_int_equal(reader_new(profile->data, profile->len, PROFILE_BYTES_MAX, &reader, &why),
 			 0);
@@ -183,8 +183,8 @@ static int read_outside(struct outside *o, const struct heap_report_opts *opts, 
 		.ctx = o,
 		.since_start = since_start,
 	};
-	struct goheap_profile profile;
-	struct heapsnap *snap;
+	struct goheap_profile profile = {0};
+	struct heapsnap *snap = NULL;
 	int r = goheap_read(o->heap, &profile);
 
 	if (r)
@@ -224,8 +224,10 @@ static void compare_line(const struct line *own, const struct line *ours, struct
 {
 	bool exact = true;
 
-	if (!ours)
+	if (!ours) {
 		fail_msg("not seen from outside:\n%s", own->key);
+		return;
+	}
 	for (size_t i = 0; i < N_VALUES; i++) {
 		if (!near(own->values[i], ours->values[i], own->n))
 			fail_msg("value %zu is %" PRId64 ", from outside %" PRId64 ", of\n%s", i,
@@ -251,7 +253,7 @@ static void compare_rest(const struct lines *ours, const struct lines *own)
 
 static void compare(const struct buf *own_bytes, const struct buf *our_bytes, struct tally *tally)
 {
-	_cleanup_(lines_deinit) struct lines own, ours;
+	_cleanup_(lines_deinit) struct lines own = {0}, ours = {0};
 	int64_t own_period, our_period;
 
 	lines_of(own_bytes, &own, &own_period);
@@ -276,7 +278,7 @@ static void check_program(const char *path, const char *env, struct tally *tally
 	_cleanup_(buf_deinit) struct buf own = BUF_INIT(PROFILE_BYTES_MAX);
 	_cleanup_(buf_deinit) struct buf ours = BUF_INIT(PROFILE_BYTES_MAX);
 	_cleanup_(outside_deinit) struct outside o = {.process = {.to = -1}};
-	struct heap_report_stats stats;
+	struct heap_report_stats stats = {0};
 	struct goheap_totals totals;
 	char file[4096];
 	const char *const args[] = {file, NULL};
@@ -303,7 +305,7 @@ static void equal_to_own(void **state)
 {
 	static const char *const variants[] = {"default", "pie", "cgo-pie"};
 	static const char *const envs[] = {NULL, "HEAP_RATE=4096", "HEAP_RATE=64", "HEAP_GC=0"};
-	const char *gos[GOFIXTURE_GOS_MAX];
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 	size_t n = gofixture_gos(gos);
 
 	(void)state;
@@ -330,7 +332,7 @@ static void equal_to_own(void **state)
 
 static void sum_values(const struct buf *bytes, int64_t sums[N_VALUES])
 {
-	_cleanup_(lines_deinit) struct lines l;
+	_cleanup_(lines_deinit) struct lines l = {0};
 	int64_t period;
 
 	lines_of(bytes, &l, &period);
@@ -349,7 +351,7 @@ static void read_window(struct outside *o, bool since_start, int64_t sums[N_VALU
 {
 	const struct heap_report_opts delta = {.delta = true, .duration_ns = 1};
 	_cleanup_(buf_deinit) struct buf window = BUF_INIT(PROFILE_BYTES_MAX);
-	struct heap_report_stats stats;
+	struct heap_report_stats stats = {0};
 
 	memset(sums, 0, N_VALUES * sizeof(*sums));
 	assert_int_equal(read_outside(o, &delta, since_start, &window, &stats, ret_totals), 0);
@@ -363,14 +365,14 @@ static void windows_add_up(void **state)
 {
 	const char *const args[] = {"/dev/null", "inline", "large", NULL};
 	_cleanup_(freep) char *path = NULL;
-	const char *gos[GOFIXTURE_GOS_MAX];
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 
 	(void)state;
 	gofixture_gos(gos);
 	path = gofixture_build("test/fixtures/go/heap", gos[0], "default");
 	for (int since_start = 0; since_start <= 1; since_start++) {
 		_cleanup_(outside_deinit) struct outside o = {.process = {.to = -1}};
-		struct goheap_totals before, after;
+		struct goheap_totals before = {{0}}, after = {{0}};
 		int64_t sums[N_VALUES];
 
 		outside_init(&o, path, args, "HEAP_RATE=4096");
@@ -405,8 +407,8 @@ static void ceilings(void **state)
 	_cleanup_(outside_deinit) struct outside o = {.process = {.to = -1}};
 	const char *const args[] = {"/dev/null", "inline", "tiny", "deep", NULL};
 	_cleanup_(freep) char *path = NULL;
-	const char *gos[GOFIXTURE_GOS_MAX];
-	struct heap_report_stats stats;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct heap_report_stats stats = {0};
 	struct goheap_totals totals;
 
 	(void)state;
@@ -425,7 +427,7 @@ static void ceilings(void **state)
 static int report_again(void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(PROFILE_BYTES_MAX);
-	struct heap_report_stats stats;
+	struct heap_report_stats stats = {0};
 	struct goheap_totals totals;
 
 	return read_outside(ctx, &cumulative, false, &out, &stats, &totals);
@@ -436,7 +438,7 @@ static void no_memory(void **state)
 	_cleanup_(outside_deinit) struct outside o = {.process = {.to = -1}};
 	const char *const args[] = {"/dev/null", "tiny", NULL};
 	_cleanup_(freep) char *path = NULL;
-	const char *gos[GOFIXTURE_GOS_MAX];
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 
 	(void)state;
 	gofixture_gos(gos);
