@@ -18,7 +18,7 @@
  * Records are allocated one after the other in chunks that are never freed, put in front of the
  * list, and never changed again except for their counters. So they are read once, through windows,
  * and kept by address. Later reads walk from the head to the first known record and then fetch the
- * counters alone, 1024 records a system call.
+ * counters alone, of some thousand records a system call.
  *
  * Everything is foreign. Each record must have the right type, a sane number of PCs, and the hash
  * that the runtime computed; the list may be as long as the ceiling on its bytes allows and may not
@@ -50,6 +50,13 @@
 #define BUCKETS_TRIES	    3
 /* Records that are read again in one refresh; the rest keep what they had, counted as torn. */
 #define BUCKETS_REREADS_MAX 1024
+
+/* Counters that are at most so far apart are read in one range: to the kernel each range is a page
+ * to find and hold, which costs more than copying this. Less than a page, so that there can be no
+ * hole in between. */
+#define BUCKETS_GAP_BYTES   1024u
+/* Bytes of one call of a refresh. */
+#define BUCKETS_BATCH_BYTES (512u << 10)
 
 #define SLOT_WORDS_WIDE	  4
 #define SLOT_WORDS_NARROW 2
@@ -221,33 +228,78 @@ static int read_counters_again(struct buckets *b, struct memory *m, struct bucke
 	return 0;
 }
 
-/* Scratch space of a refresh. */
+/* What one call of a refresh reads: ranges with the counters of neighbours in the list. */
 struct batch {
 	struct memory_range ranges[MEMORY_RANGES_MAX];
-	uint64_t words[MEMORY_RANGES_MAX][RECORD_WORDS_MAX];
+	size_t first[MEMORY_RANGES_MAX + 1]; /* record of each range, and the one after the last */
+	size_t n;
+	size_t n_bytes;
 	size_t n_rereads;
+	uint8_t bytes[BUCKETS_BATCH_BYTES];
 };
 
-static int refresh_batch(struct buckets *b, struct memory *m, struct batch *batch, size_t first,
-			 size_t n)
+/* The counters of the record at @addr and of the one before it in the list, with what is between,
+ * as one range: false if they are too far apart. */
+static bool extend_range(struct batch *batch, uint64_t addr, size_t n)
 {
-	int r;
+	struct memory_range *last = &batch->ranges[batch->n - 1];
+	uint64_t more = last->addr - addr;
 
-	for (size_t i = 0; i < n; i++)
-		batch->ranges[i] = (struct memory_range){
-			.addr = counters_addr(&b->items[first + i]),
-			.to = batch->words[i],
-			.n = record_bytes(b->layout),
-		};
-	r = buckets_outcome(memory_read_ranges(m, batch->ranges, n));
-	for (size_t i = 0; !r && i < n; i++) {
-		if (take_counters(b->layout, batch->words[i], &b->items[first + i]))
+	if (addr >= last->addr || more < n || more - n > BUCKETS_GAP_BYTES ||
+	    more > BUCKETS_BATCH_BYTES - batch->n_bytes)
+		return false;
+	last->addr = addr;
+	last->n += more;
+	batch->n_bytes += more;
+	return true;
+}
+
+/* Fill a batch with the records from @first on, below @end. Returns the first that is left. */
+static size_t plan_batch(const struct buckets *b, struct batch *batch, size_t first, size_t end)
+{
+	size_t n = record_bytes(b->layout), i = first;
+	uint8_t *to = batch->bytes;
+
+	batch->n = batch->n_bytes = 0;
+	for (; i < end; i++) {
+		uint64_t addr = counters_addr(&b->items[i]);
+
+		if (batch->n && extend_range(batch, addr, n))
+			continue;
+		if (batch->n == MEMORY_RANGES_MAX || batch->n_bytes + n > BUCKETS_BATCH_BYTES)
+			break;
+		batch->first[batch->n] = i;
+		batch->ranges[batch->n++] = (struct memory_range){.addr = addr, .n = n};
+		batch->n_bytes += n;
+	}
+	batch->first[batch->n] = i;
+	for (size_t k = 0; k < batch->n; k++) {
+		batch->ranges[k].to = to;
+		to += batch->ranges[k].n;
+	}
+	return i;
+}
+
+static int take_range(struct buckets *b, struct memory *m, struct batch *batch, size_t k)
+{
+	const struct memory_range *range = &batch->ranges[k];
+	uint64_t words[RECORD_WORDS_MAX];
+
+	for (size_t i = batch->first[k]; i < batch->first[k + 1]; i++) {
+		struct bucket *bucket = &b->items[i];
+		int r = 0;
+
+		memcpy(words, (uint8_t *)range->to + (counters_addr(bucket) - range->addr),
+		       record_bytes(b->layout));
+		if (take_counters(b->layout, words, bucket))
 			continue;
 		b->n_torn++;
 		if (batch->n_rereads++ < BUCKETS_REREADS_MAX)
-			r = read_counters_again(b, m, &b->items[first + i]);
+			r = read_counters_again(b, m, bucket);
+		if (r)
+			return r;
 	}
-	return r;
+	return 0;
 }
 
 int buckets_refresh(struct buckets *b, struct memory *m, size_t n)
@@ -261,9 +313,12 @@ int buckets_refresh(struct buckets *b, struct memory *m, size_t n)
 	if (!batch)
 		return -ENOMEM;
 	batch->n_rereads = 0;
-	for (size_t i = 0; !r && i < n; i += MEMORY_RANGES_MAX)
-		r = refresh_batch(b, m, batch, i,
-				  n - i < MEMORY_RANGES_MAX ? n - i : MEMORY_RANGES_MAX);
+	for (size_t i = 0; !r && i < n;) {
+		i = plan_batch(b, batch, i, n);
+		r = buckets_outcome(memory_read_ranges(m, batch->ranges, batch->n));
+		for (size_t k = 0; !r && k < batch->n; k++)
+			r = take_range(b, m, batch, k);
+	}
 	return r;
 }
 

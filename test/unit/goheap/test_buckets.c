@@ -211,6 +211,42 @@ static void test_new_in_front(void **state)
 	assert_int_equal(image.memory.n_calls, 0);
 }
 
+/* Neighbours are read together, and those far apart or in another order are not; each gets its own
+ * counters. */
+static void test_refresh_ranges(void **state)
+{
+	static const uint64_t at[] = {0x0, 0x200, 0x600, 0x8000, 0x1000, 0x1200, 0x12000, 0x11e00};
+	uint64_t counters[array_size(at)];
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+	uint64_t older = 0;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	for (size_t i = 0; i < array_size(at); i++) {
+		counters[i] = heapimage_bucket(&image, CHUNK + at[i], older, true, pcs, 4, 48,
+					       some_counts);
+		older = CHUNK + at[i];
+	}
+	buckets_init(&b, MAX_BYTES);
+	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
+	for (size_t i = 0; i < array_size(at); i++)
+		heapimage_counters(&image, counters[i], true, 48,
+				   (const heapimage_counts){{100 + i, i}});
+	image.memory.n_calls = 0;
+	assert_int_equal(buckets_refresh(&b, &image.memory, b.n), 0);
+	assert_int_equal(image.memory.n_calls, 1);
+	for (size_t i = 0; i < array_size(at); i++) {
+		const struct bucket *bucket = &b.items[array_size(at) - 1 - i];
+
+		assert_int_equal(bucket->addr, CHUNK + at[i]);
+		assert_int_equal(bucket->allocs[0], 100 + i);
+		assert_int_equal(bucket->frees[0], i);
+	}
+	assert_int_equal(b.n_torn, 0);
+}
+
 /* ---------------------------------------------------------------- caught while changing */
 
 static uint64_t torn_addr;
@@ -448,6 +484,7 @@ int main(void)
 		cmocka_unit_test(test_holes),
 		cmocka_unit_test(test_layout_by_version),
 		cmocka_unit_test(test_new_in_front),
+		cmocka_unit_test(test_refresh_ranges),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_overlap),
