@@ -46,6 +46,9 @@
  * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. */
 #define GOMODULE_SCAN_MAX   (256u << 20)
 #define GOMODULE_SCAN_CHUNK (64u << 10)
+/* Functions; a program of 100 MB has 130 000. It bounds the search for a function by name. Above
+ * it, MALFORMED. */
+#define GOMODULE_FUNCS_MAX  (1u << 20)
 
 #define GOMODULE_MAGIC_1_16 0xfffffffau
 #define GOMODULE_MAGIC_1_18 0xfffffff0u
@@ -95,7 +98,8 @@ static bool parts_fit(const struct gomodule *m)
 	    m->pcs > m->funcs || m->funcs > m->size)
 		return false;
 	/* one more entry than functions: where the last one ends */
-	return m->n_funcs > 0 && m->n_funcs < room / ftab_entry_bytes(m);
+	return m->n_funcs > 0 && m->n_funcs <= GOMODULE_FUNCS_MAX &&
+	       m->n_funcs < room / ftab_entry_bytes(m);
 }
 
 /* @m has off, vaddr and size of what may be a table; the rest is filled in from its header. */

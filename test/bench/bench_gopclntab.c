@@ -88,7 +88,8 @@ static int bench_file(const char *path)
 	}
 	open_ns = cpu_ns() - t0;
 	code = code_segment(file);
-	ask(table, &code, &cost);
+	if (code.memsz)
+		ask(table, &code, &cost);
 	if (!cost.n_found)
 		return -1;
 	reads = gopclntab_reads(table);

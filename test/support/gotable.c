@@ -189,7 +189,7 @@ static size_t add_funcs(struct gotable *t, const struct gotable_opts *o, const s
 	uint64_t base = is_1_16(o) ? GOTABLE_BASE + t->text : 0;
 
 	t->funcs = align(t, 8);
-	t->n += 3 * 2 * width;
+	t->n += 6 * width;
 	add(t, base + END, width);
 	for (size_t i = 0; i < array_size(records); i++) {
 		size_t at = add_func(t, o, &records[i], &t->func[i]);

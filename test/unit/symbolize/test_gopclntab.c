@@ -216,7 +216,7 @@ static void check_physical(struct subject *s, uint64_t vaddr, struct text levels
 /* False at the last one. */
 static bool check_line(struct subject *s, struct text t)
 {
-	uint64_t first, last, anchor;
+	uint64_t first = 0, last = 0, anchor = 0;
 	struct text range;
 
 	if (text_is(&t, "end"))
