@@ -288,7 +288,8 @@ static bool find_go(struct symbolizer *s, struct gopclntab *go, uint64_t vaddr, 
 
 	sym->n_lines = 0;
 	sym->found = true;
-	while (more && sym->n_lines < SYMBOL_LINES_MAX) {
+	/* counted by levels, not by lines: what is left out may be inlined into itself */
+	for (size_t level = 0; more && level < SYMBOL_LINES_MAX; level++) {
 		if (gopclntab_find(go, vaddr, &line) != 0)
 			break;
 		more = line.parent_pc >= 0 &&

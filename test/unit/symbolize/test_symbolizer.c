@@ -5,11 +5,14 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/root.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
 #include "support/gofixture.h"
+#include "support/gotable.h"
 #include "symbolize/symbolizer.h"
 
 #define CACHE_BYTES (16u << 20)
@@ -272,6 +275,29 @@ static void test_many_strings(void **state)
 	image_unref(image);
 }
 
+/* A hostile line table: a function that is left out of traces is inlined into itself. */
+static void test_go_circle(void **state)
+{
+	struct gotable_opts opts = {.minor = 20};
+	struct fixture *f = *state;
+	struct image *image;
+	struct gotable t;
+	struct symbol sym;
+	int elf, fd = memfd_create("circle", MFD_CLOEXEC);
+
+	gotable_build(&opts, &t);
+	gotable_put(&t, t.tree + 16, 21, 1);   /* func_id of the inner entry: a wrapper */
+	gotable_put(&t, t.tree + 24, 0x14, 4); /* its call: there, where it is itself */
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, t.data, t.n), t.n);
+	assert_int_equal(image_new_file(fd, "/circle", &image, &elf), 0);
+	sym = find(f, image, GOTABLE_BASE + t.text + 0x14);
+	assert_string_equal(sym.lines[0].function, "circle+0x400114");
+	sym = find(f, image, GOTABLE_BASE + t.text + 0x20);
+	assert_string_equal(sym.lines[0].function, "main.outer");
+	image_unref(image);
+}
+
 static int find_one(void *ctx)
 {
 	struct symbolizer_opts opts = {.cache_bytes = CACHE_BYTES};
@@ -301,10 +327,15 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs),	 TEST(test_without_names),
-		TEST(test_vdso),	 TEST(test_kernel),
-		TEST(test_go),		 TEST(test_small_cache),
-		TEST(test_many_strings), TEST(test_out_of_memory),
+		TEST(test_programs),
+		TEST(test_without_names),
+		TEST(test_vdso),
+		TEST(test_kernel),
+		TEST(test_go),
+		TEST(test_small_cache),
+		TEST(test_many_strings),
+		TEST(test_go_circle),
+		TEST(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
