@@ -372,7 +372,7 @@ static void windows_add_up(void **state)
 	path = gofixture_build("test/fixtures/go/heap", gos[0], "default");
 	for (int since_start = 0; since_start <= 1; since_start++) {
 		_cleanup_(outside_deinit) struct outside o = {.process = {.to = -1}};
-		struct goheap_totals before = {{0}}, after = {{0}};
+		struct goheap_totals before = {0}, after = {0};
 		int64_t sums[N_VALUES];
 
 		outside_init(&o, path, args, "HEAP_RATE=4096");
