@@ -9,10 +9,9 @@ mkdir -p $fixtures build/test/results
 
 set -e
 # Frame pointers everywhere, leaf functions too, and no library: what a container is given.
-gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
-	-o $fixtures/burn e2e/workloads/burn.c
-for name in hostile syscalls; do
-	gcc -O2 -Wall -Wextra -Werror -static -o "$fixtures/$name" "e2e/workloads/$name.c"
+for name in burn hostile mapped syscalls; do
+	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
+		-o "$fixtures/$name" "e2e/workloads/$name.c"
 done
 (cd e2e/workloads/goalloc && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/goalloc .)
 ln -sf "$(test/tool.sh pyrosink)" $fixtures/pyrosink

@@ -83,20 +83,24 @@ note "ready, CapEff $effective"
 
 container_run "$fixtures/burn"
 burn=$container
-# Its file is gone: only /proc/PID/map_files still leads to it
+# Its file is gone: /proc/PID/exe still leads to it
 rm "$container_root/program"
+container_run "$fixtures/mapped"
+mapped=$container
 container_run "$fixtures/syscalls"
 syscalls=$container
 container_run "$fixtures/goalloc"
 goalloc=$container
 
-for id in "$burn" "$syscalls"; do
+for id in "$burn" "$mapped" "$syscalls"; do
 	until_true 40 has_stored "$id" cpu || fail "no CPU profile of ${id:0:12}"
 done
 until_true 40 has_stored "$goalloc" go_heap || fail "no heap profile of the Go program"
 
 check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 10 "$(stored "$burn" cpu)"
 note "the names of a deleted program"
+check -type cpu -function '^burn_mapped$' -share 95 -tolerance 5 "$(stored "$mapped" cpu)"
+note "the names of a deleted file that another user had mapped"
 check -type cpu -function '^vfs_read$' -cum -share 90 -tolerance 10 "$(stored "$syscalls" cpu)"
 note "the kernel's names"
 check -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 1 "$(stored "$goalloc" go_heap)"
