@@ -68,6 +68,42 @@ includes() {
 		END { exit bad }'
 }
 
+# Every "#define ..._MAX" is in agent/README.md with its value: "| `NAME` | `value` | `file` | ...".
+limits() {
+	files 'agent/*.c' 'agent/*.h' 'bpf/*.c' 'bpf/*.h' | xargs awk '
+		BEGIN {
+			while ((getline line < "agent/README.md") > 0) {
+				if (split(line, cell, / *\| */) < 6 || cell[2] !~ /^`[A-Z0-9_]+`$/)
+					continue
+				gsub(/`/, "", line)
+				split(line, cell, / *\| */)
+				listed[cell[4] " " cell[2]] = cell[3]
+			}
+		}
+		/^#define +[A-Z0-9_]+_MAX(_NS|_S)?[ \t]/ {
+			file = FILENAME
+			sub(/^agent\//, "", file)
+			name = $2
+			value = $0
+			sub(/^#define +[A-Z0-9_]+[ \t]+/, "", value)
+			sub(/[ \t]*\/\*.*/, "", value)
+			gsub(/[ \t]+/, " ", value)
+			if (value ~ /\\$/)
+				value = "computed"
+			at = file " " name
+			if (!(at in listed))
+				print FILENAME ":" FNR ": agent/README.md does not list " name
+			else if (listed[at] != value)
+				print FILENAME ":" FNR ": agent/README.md says " listed[at] " for " name
+			used[at] = 1
+		}
+		END {
+			for (at in listed)
+				if (!(at in used))
+					print "agent/README.md: no such limit: " at
+		}' | none
+}
+
 # In the first line, or in the second after "#!".
 licences() {
 	files '*.c' '*.h' '*.S' '*.sh' '*.py' '*.go' '*.js' '*.css' '*.proto' .ci/run Makefile \
@@ -99,6 +135,7 @@ metrics() {
 
 step 'shell scripts' scripts
 step 'include direction' includes
+step 'table of limits' limits
 step 'licence lines' licences
 step 'make help' help
 step 'metrics' metrics

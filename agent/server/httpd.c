@@ -307,7 +307,7 @@ static enum MHD_Result on_accept(void *ctx, const struct sockaddr *addr, socklen
 		n += same_host(&c->addr, addr);
 	if (h->n_clients >= HTTPD_CONNECTIONS_MAX)
 		outcome = CONNECTION_FULL;
-	else if (n >= HTTPD_CONNECTIONS_PER_IP)
+	else if (n >= HTTPD_PER_ADDRESS_MAX)
 		outcome = CONNECTION_PER_ADDRESS;
 	h->connections[outcome]++;
 	return outcome == CONNECTION_ACCEPTED ? MHD_YES : MHD_NO;

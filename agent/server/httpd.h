@@ -25,18 +25,18 @@ struct metric_sink;
 
 /* Connections at a time, some 40 KiB each, and of one client's address. What is above is closed at
  * once and counted as "full" or "per_address". */
-#define HTTPD_CONNECTIONS_MAX	 128
-#define HTTPD_CONNECTIONS_PER_IP 32
+#define HTTPD_CONNECTIONS_MAX 128
+#define HTTPD_PER_ADDRESS_MAX 32
 /* Bytes of a request's line and headers; above, the client gets 414 or 431. */
-#define HTTPD_REQUEST_MAX	 (32u << 10)
+#define HTTPD_REQUEST_MAX     (32u << 10)
 /* Bytes of an answer that is made for the request. */
-#define HTTPD_BODY_MAX		 (80u << 20)
+#define HTTPD_BODY_MAX	      (80u << 20)
 /* Seconds without a byte, and nanoseconds in all, until a connection is closed: a client may be
  * slow, but not for ever. Closed ones of the second kind are counted as "expired". */
-#define HTTPD_IDLE_S		 30
-#define HTTPD_AGE_MAX_NS	 (300 * 1000000000ull)
+#define HTTPD_IDLE_S	      30
+#define HTTPD_AGE_MAX_NS      (300 * 1000000000ull)
 /* Bytes of a file's name for Content-Disposition, with its NUL. */
-#define HTTPD_FILENAME_MAX	 256
+#define HTTPD_FILENAME_MAX    256
 
 /**
  * struct httpd_response - what the handler fills; starts as 200 without a body

@@ -219,7 +219,7 @@ static uint64_t number(metric_collect_fn collect, void *ctx, const char *line)
 /* One address may hold so many connections and not one more; when they end it may come again. */
 static void test_per_address(void **state)
 {
-	int fds[HTTPD_CONNECTIONS_PER_IP + 1];
+	int fds[HTTPD_PER_ADDRESS_MAX + 1];
 	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(100000);
 	struct fixture f;
 	char byte;
@@ -229,7 +229,7 @@ static void test_per_address(void **state)
 	for (size_t i = 0; i < array_size(fds); i++)
 		fds[i] = served_connect(f.address);
 	/* the last one is closed without a word */
-	assert_true(recv(fds[HTTPD_CONNECTIONS_PER_IP], &byte, 1, 0) <= 0);
+	assert_true(recv(fds[HTTPD_PER_ADDRESS_MAX], &byte, 1, 0) <= 0);
 	for (size_t i = 0; i < array_size(fds); i++)
 		close(fds[i]);
 	/* the closing is seen in time, if not before the next connection */
@@ -240,7 +240,7 @@ static void test_per_address(void **state)
 	served_stop(&f.served);
 	assert_true(number(httpd_collect, f.httpd,
 			   "podprof_http_connections_total{outcome=\"accepted\"} ") ==
-		    HTTPD_CONNECTIONS_PER_IP + 1);
+		    HTTPD_PER_ADDRESS_MAX + 1);
 	assert_true(number(httpd_collect, f.httpd,
 			   "podprof_http_connections_total{outcome=\"per_address\"} ") >= 1);
 	assert_true(number(httpd_collect, f.httpd, "podprof_http_requests_total{code=\"200\"} ") ==

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Accept and Accept-Encoding headers: whatever they are, there is an answer. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "server/accept.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *header = text_dup(text_of_bytes((const char *)data, size));
+
+	if (!header)
+		return 0;
+	if (!accept_content_type(accept_format(header)))
+		abort();
+	(void)accept_gzip(header);
+	free(header);
+	return 0;
+}
