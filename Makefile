@@ -86,7 +86,10 @@ REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
 FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
 
-TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/%,$(wildcard test/*/*.c test/*/*/*.c)))
+# Not what tests compile themselves.
+TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/% test/fixtures/% \
+	$(filter-out test/bench/bench_%,$(wildcard test/bench/*.c)), \
+	$(wildcard test/*/*.c test/*/*/*.c)))
 TIDY := $(TIDY_SRC:%.c=$(B)/lint/%.ok)
 
 # ---------------------------------------------------------------- what people type
@@ -287,7 +290,7 @@ $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.
 TIDY_CFLAGS := -std=gnu11 $(DEFS) $(INCS)
 # One function at a time: across calls it takes every "return -errno" for a possible success.
 TIDY_ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
-$(B)/lint/%.ok: %.c .clang-tidy | $(GEN_HDR)
+$(B)/lint/%.ok: %.c .clang-tidy test/.clang-tidy | $(GEN_HDR)
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(TIDY_CFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<

@@ -59,6 +59,6 @@ struct cpu_profiler_caches {
 };
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
-void cpu_profiler_collect(void *p, struct metric_sink *sink);
+void cpu_profiler_collect(void *ctx, struct metric_sink *sink);
 
 #endif

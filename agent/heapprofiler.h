@@ -53,6 +53,6 @@ struct heap_profiler_caches {
 };
 struct heap_profiler_caches heap_profiler_caches(const struct heap_profiler *p);
 /* A metric_collect_fn. */
-void heap_profiler_collect(void *p, struct metric_sink *sink);
+void heap_profiler_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -12,6 +12,6 @@ struct process_metrics;
 int process_metrics_new(struct process_metrics **ret);
 void process_metrics_free(struct process_metrics *p);
 /* A metric_collect_fn. A number that cannot be read is left out. */
-void process_metrics_collect(void *p, struct metric_sink *sink);
+void process_metrics_collect(void *ctx, struct metric_sink *sink);
 
 #endif
