@@ -10,9 +10,9 @@
 
 #include "procmap/image.h"
 
-/* Distinct stacks of one series in one window. At 97 Hz one busy CPU gives 5,820 samples a minute.
- */
-#define FOLD_STACKS_MAX 16384
+/* Distinct stacks of one series in one window: as many samples as Pyroscope takes in one profile.
+ * At 97 Hz one busy CPU gives 5,820 samples a minute. */
+#define FOLD_STACKS_MAX 16000
 /* Frames of all of them together: 17 bytes each, 9 MB. Measured stacks have 20 to 40 frames. */
 #define FOLD_FRAMES_MAX (1u << 19)
 
