@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/command.h"
+
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/root.h"
+#include "cmd/cmd.h"
+
+#define OUTPUT_MAX (1u << 20)
+#define WORDS_MAX  32
+
+/* Points @fd to an empty file; returns what it was. */
+static int redirect(int fd, FILE **ret)
+{
+	int old = fcntl(fd, F_DUPFD_CLOEXEC, 10);
+
+	*ret = tmpfile();
+	assert_non_null(*ret);
+	assert_true(dup2(fileno(*ret), fd) >= 0);
+	return old;
+}
+
+static void restore(int fd, int old, FILE *file, struct buf *ret)
+{
+	dup2(old, fd);
+	close(old);
+	rewind(file);
+	buf_init(ret, OUTPUT_MAX);
+	assert_int_equal(root_read_fd(fileno(file), ret), 0);
+	assert_int_equal(buf_puts(ret, ""), 0);
+	fclose(file);
+}
+
+void command_run(const char *line, struct command_run *ret)
+{
+	_cleanup_(freep) char *copy = strdup(line);
+	char *argv[WORDS_MAX + 1] = {(char *)"podprof"}, *save = NULL;
+	int argc = 1, old_out, old_err;
+	FILE *out, *err;
+
+	assert_non_null(copy);
+	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		assert_true(argc < WORDS_MAX);
+		argv[argc++] = word;
+	}
+	fflush(stdout);
+	old_out = redirect(STDOUT_FILENO, &out);
+	old_err = redirect(STDERR_FILENO, &err);
+	ret->status = cmd_main(argc, argv);
+	fflush(stdout);
+	restore(STDERR_FILENO, old_err, err, &ret->err);
+	restore(STDOUT_FILENO, old_out, out, &ret->out);
+}
+
+void command_run_deinit(struct command_run *run)
+{
+	buf_deinit(&run->out);
+	buf_deinit(&run->err);
+}

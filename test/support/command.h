@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_COMMAND_H
+#define PODPROF_TEST_SUPPORT_COMMAND_H
+
+#include "base/buf.h"
+
+/* A podprof command, run in this process: exit status, standard output and error (never NULL). */
+struct command_run {
+	int status;
+	struct buf out;
+	struct buf err;
+};
+
+/* @line: what comes behind "podprof", words without quotes. */
+void command_run(const char *line, struct command_run *ret);
+void command_run_deinit(struct command_run *run);
+
+#endif
