@@ -13,7 +13,9 @@ for name in burn hostile mapped syscalls; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-o "$fixtures/$name" "e2e/workloads/$name.c"
 done
-(cd e2e/workloads/goalloc && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/goalloc .)
+for name in goalloc gounsampled; do
+	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/$name .)
+done
 ln -sf "$(test/tool.sh pyrosink)" $fixtures/pyrosink
 ln -sf "$(test/tool.sh checkprofile)" $fixtures/checkprofile
 ln -sf "$(test/tool.sh promtool)" $fixtures/promtool

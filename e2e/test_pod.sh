@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The agent as the chart runs it: in a container with a read-only root file system, the runtime's
-# seccomp profile, no capabilities but those of deploy/podprof.yaml, and the host's /proc and cgroups
-# mounted read-only. What it lacked a capability for would be missing from what it shows.
+# seccomp profile, no capabilities but those of deploy/podprof.yaml, and the host's PIDs and
+# cgroups, these mounted read-only. What it lacked a capability for would be missing from what it shows.
 #
 # PODPROF_TEST_IMAGE=FILE takes the agent from an image that 'make image' built, saved as an archive;
 # otherwise it is build/podprof with the libraries it is linked with.
@@ -25,7 +25,7 @@ agent_root() {
 		root_arguments=("$(ctr images ls -q | head -n 1)")
 		return
 	fi
-	mkdir -p "$work/agent-root"/{proc,sys,dev,tmp,run,host/proc,host/sys/fs/cgroup,etc/podprof,var/lib/podprof}
+	mkdir -p "$work/agent-root"/{proc,sys,dev,tmp,run,host/sys/fs/cgroup,etc/podprof,var/lib/podprof}
 	for file in "$podprof" $(ldd "$podprof" | grep -o '/[^ ]*'); do
 		install -D "$file" "$work/agent-root/$file"
 	done
@@ -38,7 +38,7 @@ agent_config() {
 	mkdir "$work/config" "$work/data"
 	agent=127.0.0.1:$(free_port)
 	sed -n '/config.json: |/,/^---/p' "$manifest" | sed '1d; /^---/d' |
-		jq --arg listen "$agent" '. + {listen: $listen, window: "8s"}' >"$work/config/config.json"
+		jq --arg listen "$agent" '. + {listen: $listen, window: "8s", "go-heap-profiler": "force"}' >"$work/config/config.json"
 }
 
 agent_run() {
@@ -57,7 +57,6 @@ agent_run() {
 	ctr run -d --net-host --read-only --seccomp --memory-limit $((256 << 20)) --env NODE_NAME=e2e-node --env KUBERNETES_SERVICE_HOST=10.96.0.1 \
 		--with-ns "pid:/proc/$$/ns/pid" --with-ns "cgroup:/proc/${background[-1]}/ns/cgroup" \
 		--cgroup "/kubepods/burstable/pod$(cat /proc/sys/kernel/random/uuid)/podprof-agent" \
-		--mount "type=bind,src=/proc,dst=/host/proc,options=rbind:ro" \
 		--mount "type=bind,src=/sys/fs/cgroup,dst=/host/sys/fs/cgroup,options=rbind:ro" \
 		--mount "type=bind,src=$work/config,dst=/etc/podprof,options=rbind:ro" \
 		--mount "type=bind,src=$work/data,dst=/var/lib/podprof,options=rbind:rw" \
@@ -91,6 +90,8 @@ container_run "$fixtures/syscalls"
 syscalls=$container
 container_run "$fixtures/goalloc"
 goalloc=$container
+container_run "$fixtures/gounsampled"
+unsampled=$container
 
 for id in "$burn" "$mapped" "$syscalls"; do
 	until_true 40 has_stored "$id" cpu || fail "no CPU profile of ${id:0:12}"
@@ -107,3 +108,10 @@ check -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -t
 bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
 [ "$bytes" -gt $((160 << 20)) ] || fail "container_go_alloc_bytes_total is $bytes"
 note "the Go heap: $bytes bytes"
+# One word of its memory was written, through the pod's own /proc
+until_true 40 has_stored "$unsampled" go_heap || fail "no heap profile of the program without sampling"
+[ "$(metric container_go_heap_profile_info "container=\"$unsampled\"" 'state="forced"')" = 1 ] ||
+	fail "the program without sampling is not shown as forced"
+newest_shows() { "$fixtures/checkprofile" -type alloc_space -function '^main.allocateUnasked$' -share 99 -tolerance 1 "$(stored "$unsampled" go_heap)"; }
+until_true 40 newest_shows || fail "the forced heap profile does not show the allocations"
+note "a heap profile that was forced"

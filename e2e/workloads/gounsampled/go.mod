@@ -1,0 +1,3 @@
+module example.org/gounsampled
+
+go 1.16
