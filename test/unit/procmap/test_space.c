@@ -119,22 +119,35 @@ static void test_vdso_and_anon(void **state)
 
 /* ---------------------------------------------------------------- children */
 
-static pid_t start(struct fixture *f, const char *path, struct pid_id *ret)
+/* Until it has executed @path, its mappings are in place and it sleeps. */
+static void wait_for_exe(pid_t pid, const char *path)
 {
 	struct stat want, st = {0};
-	char exe[64];
+	char exe[64], stat_path[64], state = 0;
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	snprintf(stat_path, sizeof(stat_path), "/proc/%d/stat", pid);
+	assert_int_equal(stat(path, &want), 0);
+	while (st.st_ino != want.st_ino || state != 'S') {
+		FILE *f = fopen(stat_path, "re");
+
+		usleep(1000);
+		assert_int_equal(stat(exe, &st), 0);
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+	}
+}
+
+static pid_t start(struct fixture *f, const char *path, struct pid_id *ret)
+{
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		execl(path, path, "1000", NULL);
 		_exit(127);
 	}
-	assert_int_equal(stat(path, &want), 0);
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	while (st.st_ino != want.st_ino) { /* until it did exec */
-		usleep(1000);
-		assert_int_equal(stat(exe, &st), 0);
-	}
+	wait_for_exe(pid, path);
 	assert_int_equal(pid_read(&f->proc, pid, ret), 0);
 	return pid;
 }
@@ -250,19 +263,6 @@ static pid_t start_waiting(const char *path, const char *then, int *ret_tell)
 	close(ends[0]);
 	*ret_tell = ends[1];
 	return pid;
-}
-
-static void wait_for_exe(pid_t pid, const char *path)
-{
-	struct stat want, st = {0};
-	char exe[64];
-
-	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
-	assert_int_equal(stat(path, &want), 0);
-	while (st.st_ino != want.st_ino) {
-		usleep(1000);
-		assert_int_equal(stat(exe, &st), 0);
-	}
 }
 
 /* Two programs linked to the same address: the second one's frames become its own within the time
