@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_UNWIND_H
+#define PODPROF_BPF_SHARED_UNWIND_H
+
+/*
+ * How a frame's caller is found at one place of the code: what a row of an image's unwind table
+ * says. The agent compiles rows (agent/unwind), the walker follows them (lib/walk.bpf.h). Registers
+ * have their DWARF numbers for the architecture.
+ *
+ * CFA, the canonical frame address, is what the stack pointer was before the call (x86-64: behind
+ * the return address). Caller's sp = CFA, except in a signal frame.
+ */
+
+#include "lib/types.h"
+
+/* How the CFA is found, or why it is not. */
+enum unwind_cfa {
+	/* Nothing describes this code. */
+	UNWIND_CFA_GAP = 0,
+	/* reg + cfa_off. Registers other than sp and fp are known in the innermost frame only, and
+	 * right outside a signal frame. */
+	UNWIND_CFA_REG,
+	/* sp + 8, and 8 more if (pc & 15) >= cfa_off (x86-64; 10 or 11). */
+	UNWIND_CFA_PLT,
+	/* *(reg + cfa_off) + cfa_add. */
+	UNWIND_CFA_DEREF,
+	/* No table, but known to keep frame pointers: the record at fp. */
+	UNWIND_CFA_FP,
+	/* The kernel's signal frame: it holds all registers. */
+	UNWIND_CFA_SIGNAL,
+	/* Outermost function: there is no caller. */
+	UNWIND_CFA_STOP,
+	/* Described, but not in a way that we can follow. */
+	UNWIND_CFA_UNSUPPORTED,
+	UNWIND_CFA_MAX,
+};
+
+/* Where the caller's frame pointer is. */
+enum unwind_fp {
+	UNWIND_FP_SAME = 0, /* the register still has it; also what no rule at all means */
+	UNWIND_FP_AT_CFA,   /* *(cfa + fp_off) */
+	UNWIND_FP_DEREF,    /* *(fp + fp_off), fp as it is in this frame */
+};
+
+/* Where the return address is. */
+enum unwind_ra {
+	UNWIND_RA_AT_CFA = 0, /* *(cfa + ra_off); x86-64: -8 nearly everywhere */
+	UNWIND_RA_REG,	      /* in register ra_off; arm64: 30 (lr) in the innermost frame */
+};
+
+/* All zeros is a gap. Unused members are 0, so that equal rules are equal bytes. */
+struct unwind_rule {
+	__u8 cfa;     /* enum unwind_cfa */
+	__u8 cfa_reg; /* for REG and DEREF */
+	__u8 fp;      /* enum unwind_fp */
+	__u8 ra;      /* enum unwind_ra */
+	__s32 cfa_off;
+	__s32 fp_off;
+	__s16 ra_off;
+	__s16 cfa_add;
+};
+_Static_assert(sizeof(struct unwind_rule) == 16, "an element of the rule dictionary");
+
+/* DWARF numbers of the two registers that every frame has. */
+#define UNWIND_X86_FP	6
+#define UNWIND_X86_SP	7
+#define UNWIND_ARM64_FP 29
+#define UNWIND_ARM64_LR 30
+#define UNWIND_ARM64_SP 31
+
+#endif
