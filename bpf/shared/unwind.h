@@ -30,7 +30,8 @@ enum unwind_cfa {
 	UNWIND_CFA_SIGNAL,
 	/* Outermost function: there is no caller. */
 	UNWIND_CFA_STOP,
-	/* Described, but not in a way that we can follow. */
+	/* Described, but not in a way that we can follow; cfa_off is the reason
+	 * (enum rows_unsupported of agent/unwind/rows.h). */
 	UNWIND_CFA_UNSUPPORTED,
 	UNWIND_CFA_MAX,
 };
