@@ -146,7 +146,7 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 	obj->skel = podprof_bpf__open();
 	if (!obj->skel)
 		return -errno;
-	obj->skel->rodata->cfg_oncpu = opts->oncpu;
+	obj->skel->rodata->cfg = opts->settings;
 	r = set_sizes(obj->skel, opts);
 	if (r < 0)
 		return r;

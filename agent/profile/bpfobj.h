@@ -37,14 +37,14 @@ struct bpfobj_facts {
 
 /**
  * struct bpfobj_opts
- * @oncpu:         settings of the on-CPU program
+ * @settings:      of all programs
  * @small_entries: stacks in each generation of the small class
  * @large_entries: and of the large one
  * @n_cpus:        one more than the highest number a CPU can have
  * @sys:           /sys, for the reason when loading fails; borrowed for the call
  */
 struct bpfobj_opts {
-	struct settings oncpu;
+	struct settings settings;
 	uint32_t small_entries;
 	uint32_t large_entries;
 	uint32_t n_cpus;

@@ -155,7 +155,7 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 {
 	const unsigned int n_cpus = clocks_possible(opts->sys);
 	const struct bpfobj_opts obj_opts = {
-		.oncpu =
+		.settings =
 			{
 				.v1_controller = opts->v1,
 				.kernel_stacks = opts->kernel_stacks,
