@@ -5,6 +5,7 @@
  * so that a busy loop costs user space as much as a single sample.
  */
 #include "lib/stack.bpf.h"
+#include "lib/process_maps.bpf.h"
 
 char oncpu_license[] SEC("license") = "Dual BSD/GPL";
 

@@ -16,7 +16,10 @@
  * none
  * @comm:         of the group's leader when this stack was first seen; any bytes but NUL
  * @count:        samples
+ * @exec_id:      as bpf/shared/process.h has it: which of the programs that it executed
+ * @start_boottime_ns: start of @pid as the kernel's programs see it
  * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
+ * @flags:        SAMPLE_FLAG_*
  * @user, @kernel: pcs, innermost first; [0] is where the task was, the others are return addresses
  *
  * Borrowed by the callee for the length of the call.
@@ -26,8 +29,11 @@ struct sample {
 	uint64_t cgroup_id;
 	uint64_t cgroup_v1_id;
 	char comm[PID_COMM_MAX];
+	uint64_t exec_id;
+	uint64_t start_boottime_ns;
 	uint64_t count;
 	uint32_t end;
+	uint32_t flags;
 	size_t n_user;
 	size_t n_kernel;
 	const uint64_t *user;

@@ -86,6 +86,7 @@ struct task_struct {
 	unsigned int flags;
 	int tgid;
 	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
+	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); before it had 32 bits */
 	char comm[TASK_COMM_BYTES];
 	void *stack;
 	struct mm_struct *mm;

@@ -101,6 +101,8 @@ static __always_inline void stack_identity(struct task_struct *task, struct stac
 
 	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
 	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
+	s->key.exec_id = BPF_CORE_READ(leader, self_exec_id);
+	s->key.flags = 0;
 	s->key.cgroup_id = task_cgroup_id(task);
 	s->key.cgroup_v1_id = task_cgroup_v1_id(task, cfg.v1_controller);
 	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);

@@ -4,14 +4,29 @@
 
 /*
  * What the walker knows of a process: a sorted table of its executable mappings, each with the
- * table of its image. Mapping tables are arrays of 16-byte entries in 4 KiB elements; processes
- * with equal mappings (fork) may share one.
+ * table of its image. Mapping tables are arrays of 16-byte entries in the element space of the
+ * unwind tables (table.h); processes with equal mappings (fork) may share one.
+ *
+ * The agent writes all of it (agent/unwinder.c), the walker only reads. A mapping table is complete
+ * before the process's record points at it, and is not written again before no walk can be reading
+ * it any more. Records are replaced as a whole.
+ *
+ * How the agent learns of processes: a sample of one that has no record (or another start time or
+ * exec id) carries SAMPLE_FLAG_NO_PROCESS, and one with a pc in no mapping of the record carries
+ * SAMPLE_FLAG_NO_MAPPING. Both carry the identity to be recorded, exec id included, which nothing
+ * else tells. Mappings that are read after an exec and recorded with the exec id before it are
+ * never used; the other way round they are never read.
  */
 
 #include "lib/types.h"
 
+/* Records. One for each process that was sampled lately; what finds no room is walked by frame
+ * pointer. */
+#define PROCESS_RECORDS		     8192
 #define PROCESS_PAGE_SHIFT	     12
-/* Entries in one element, and elements in one table: 4,096 mappings. */
+/* Entries in one element, and elements in one table: 4,096 executable mappings. A table of up to
+ * 256 entries is within one element; a longer one begins where an element does and goes on in those
+ * that follow. */
 #define PROCESS_MAPPINGS_PER_ELEMENT 256
 #define PROCESS_ELEMENTS_MAX	     16
 
@@ -27,11 +42,11 @@ struct process_mapping {
 };
 _Static_assert(sizeof(struct process_mapping) == 16, "an entry of the mapping tables");
 
-/* Key of the process table: the thread group's id as the agent's /proc shows it. */
+/* Key of the process table: the thread group's id as the agent's /proc shows it, __u32. */
 struct process {
 	__u64 start_boottime_ns; /* of the leader; another one is another process: PIDs come back */
 	__u64 exec_id; /* how often it executed a file; another one: all mappings are old */
-	__u32 first;   /* its table: first entry, counted from the first element's */
+	__u32 first;   /* its table: first entry, counted from the start of element space */
 	__u32 n_mappings;
 };
 _Static_assert(sizeof(struct process) == 24, "value of the process table");

@@ -50,16 +50,23 @@ enum sample_stat {
 #define SAMPLE_SMALL_FRAMES 40
 #define SAMPLE_LARGE_FRAMES 256
 
+/* What the agent should know of a sample besides, in key.flags. */
+#define SAMPLE_FLAG_NO_PROCESS 1 /* there is no record of the process as it is now (process.h) */
+#define SAMPLE_FLAG_NO_MAPPING 2 /* there is one, but a pc is in none of its mappings */
+#define SAMPLE_FLAG_NO_TABLE   4 /* a pc is in an image whose unwind table is not there */
+
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
+	__u64 exec_id;		 /* files that the process has executed, with its ancestors */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
 	__u64 stack_hash;   /* over both parts and their lengths */
 	__u32 tgid;	    /* as the agent's /proc shows it */
-	__u32 end;	    /* enum sample_end */
+	__u16 end;	    /* enum sample_end */
+	__u16 flags;	    /* SAMPLE_FLAG_* */
 };
-_Static_assert(sizeof(struct sample_key) == 40, "key of the stack maps");
-_Static_assert(__builtin_offsetof(struct sample_key, end) == 36, "no padding: it is hashed");
+_Static_assert(sizeof(struct sample_key) == 48, "key of the stack maps");
+_Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: it is hashed");
 
 struct sample_head {
 	__u64 count;

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_PROCESS_MAPS_BPF_H
+#define PODPROF_BPF_LIB_PROCESS_MAPS_BPF_H
+
+/* The processes that the walker knows (shared/process.h). Weak: the same map in every object that
+ * includes this. The agent writes, with bpf_map_update_elem() and bpf_map_delete_elem(). */
+
+#include "lib/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include "shared/process.h"
+
+/* Preallocated: 8,192 records take 0.8 MB, and hashes that are not were no good in programs like
+ * ours before 6.1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROCESS_RECORDS);
+	__type(key, __u32);
+	__type(value, struct process);
+} process_records __weak SEC(".maps");
+
+#endif
