@@ -110,6 +110,12 @@ static int read_list(const struct root *sys, const char *path,
 	return 0;
 }
 
+int clocks_for_each_online(const struct root *sys, void (*fn)(void *ctx, unsigned int cpu),
+			   void *ctx)
+{
+	return read_list(sys, "devices/system/cpu/online", fn, ctx);
+}
+
 /* Sets @online of each CPU; what it says counts only if it returns 0. */
 static int read_online(struct clocks *c)
 {
@@ -118,7 +124,7 @@ static int read_online(struct clocks *c)
 
 	for (size_t i = 0; i < c->n; i++)
 		c->items[i].online = false;
-	r = read_list(c->sys, "devices/system/cpu/online", mark_online, &marking);
+	r = clocks_for_each_online(c->sys, mark_online, &marking);
 	return marking.error ? marking.error : r;
 }
 

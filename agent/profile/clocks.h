@@ -78,6 +78,10 @@ unsigned int clocks_possible(const struct root *sys);
 /* CPUs that have an event. */
 size_t clocks_n_open(const struct clocks *c);
 
+/* Calls @fn for each CPU that is online. 0, CLOCKS_NO_LIST, CLOCKS_ODD_LIST (@fn may have been
+ * called then). */
+int clocks_for_each_online(const struct root *sys, void (*fn)(void *ctx, unsigned int cpu),
+			   void *ctx);
 /* "0-3,8": calls @fn for each number. False if it is not such a list, or has a number that is
  * CLOCKS_CPUS_MAX or larger; @fn may have been called then. */
 bool clocks_parse_list(struct text list, void (*fn)(void *ctx, unsigned int cpu), void *ctx);
