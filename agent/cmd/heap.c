@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "cmd/cmdline.h"
 #include "goheap/goheap.h"
 #include "pprof/pprof.h"
 #include "procmap/space.h"
@@ -29,8 +28,6 @@
 #define HEAP_RECORDS_BYTES (512u << 20)
 #define HEAP_SYMBOLS_BYTES (64u << 20)
 #define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
-
-enum { OPTION_FORCE = 256, OPTION_PROC_ROOT, OPTION_HELP };
 
 struct options {
 	pid_t pid;
@@ -81,13 +78,10 @@ static int session_init(struct session *s, const struct options *options)
 		.proc = &s->proc,
 		.cache_bytes = HEAP_SYMBOLS_BYTES,
 	};
-	int r = root_open(options->proc_root, &s->proc);
+	int r;
 
-	if (r) {
-		cmd_error("heap: cannot open %s: %s", options->proc_root,
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+	if (cmdline_open_proc("heap", options->proc_root, &s->proc) != CMD_DONE)
 		return CMD_FAILED;
-	}
 	r = pid_read(&s->proc, options->pid, &s->id);
 	if (r > 0) {
 		cmd_error("heap: no process %d in %s; see 'ps'", (int)options->pid,
@@ -276,72 +270,38 @@ static int report(struct session *s, const struct options *options)
 
 /* ---------------------------------------------------------------- command */
 
-static bool parse_pid(const char *s, pid_t *ret)
+/* Exit status; says what is wrong. */
+static int take_operands(const struct cmdline *line, struct options *o)
 {
-	uint64_t pid;
-
-	if (!text_only_u64(text_of(s), 10, &pid) || pid == 0 || pid > INT32_MAX)
-		return false;
-	*ret = (pid_t)pid;
-	return true;
-}
-
-static bool check_arguments(int argc, char **argv, struct options *ret)
-{
-	if (argc - optind != 1 || !parse_pid(argv[optind], &ret->pid)) {
-		cmd_error("heap: give one PID, a number; see 'podprof heap --help'");
-		return false;
-	}
-	if (!ret->output) {
-		cmd_error("heap: say where to write: --output FILE, or --output -");
-		return false;
-	}
-	if (strcmp(ret->output, "-") == 0 && isatty(STDOUT_FILENO)) {
-		cmd_error("heap: a profile is no text for a terminal; redirect standard output or "
-			  "give --output FILE");
-		return false;
-	}
-	return true;
+	if (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid))
+		return cmdline_usage(line, "give one PID, a number");
+	if (!o->output)
+		return cmdline_usage(line, "say where to write: --output FILE, or --output -");
+	if (strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO))
+		return cmdline_usage(line, "a profile is no text for a terminal; redirect standard "
+					   "output or give --output FILE");
+	return CMD_DONE;
 }
 
 /* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"force", no_argument, NULL, OPTION_FORCE},
-		{"proc-root", required_argument, NULL, OPTION_PROC_ROOT},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "output", .letter = 'o', .string = &o->output},
+		{.name = "force", .given = &o->force},
+		{.name = "proc-root", .string = &o->proc_root},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "heap",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	*ret_exit = CMD_USAGE;
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":o:", options, NULL)) != -1) {
-		switch (c) {
-		case 'o':
-			ret->output = optarg;
-			break;
-		case OPTION_FORCE:
-			ret->force = true;
-			break;
-		case OPTION_PROC_ROOT:
-			ret->proc_root = optarg;
-			break;
-		case OPTION_HELP:
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		default:
-			cmd_error("heap: %s %s; see 'podprof heap --help'",
-				  c == ':' ? "a value is missing behind" : "unknown option",
-				  argv[optind - 1]);
-			return false;
-		}
-	}
-	return check_arguments(argc, argv, ret);
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	*ret_exit = take_operands(&line, o);
+	return *ret_exit == CMD_DONE;
 }
 
 int cmd_heap(int argc, char **argv)
@@ -355,9 +315,5 @@ int cmd_heap(int argc, char **argv)
 	status = session_init(&session, &options);
 	if (status == CMD_DONE)
 		status = report(&session, &options);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("heap: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("heap", status);
 }

@@ -6,7 +6,6 @@
 #include "cmd/inspect.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,14 +14,13 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "discovery/cgroup.h"
 #include "discovery/discovery.h"
 
 /* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double that. A
  * longer one is an error that names it. */
 #define RECORD_BYTES_MAX (256u << 10)
-
-enum { OPTION_JSON = 256, OPTION_ROOT, OPTION_HELP };
 
 struct options {
 	bool json;
@@ -204,53 +202,28 @@ static int inspect_node(const struct options *options)
 
 /* ---- the command line ---- */
 
-static void bad_option(int c, char **argv)
-{
-	char name[] = {'-', (char)optopt, '\0'};
-
-	/* a long option has no character and has been stepped over */
-	cmd_error("inspect cgroup: %s%s; see 'podprof inspect cgroup --help'",
-		  c == ':' ? "a value is missing behind " : "unknown option ",
-		  optopt && optopt < OPTION_JSON ? name : argv[optind - 1]);
-}
-
 /* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"cgroupfs-root", required_argument, NULL, OPTION_ROOT},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "cgroupfs-root", .string = &o->cgroupfs_root},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "inspect cgroup",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (c) {
-		case OPTION_JSON:
-			ret->json = true;
-			break;
-		case OPTION_ROOT:
-			ret->cgroupfs_root = optarg;
-			break;
-		case OPTION_HELP:
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		default:
-			bad_option(c, argv);
-			*ret_exit = CMD_USAGE;
-			return false;
-		}
-	}
-	if (argc - optind > 1) {
-		cmd_error("inspect cgroup: one FILE at a time, not '%s' too", argv[optind + 1]);
-		*ret_exit = CMD_USAGE;
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	if (line.n_operands > 1) {
+		*ret_exit =
+			cmdline_usage(&line, "one FILE at a time, not '%s' too", line.operands[1]);
 		return false;
 	}
-	ret->file = argv[optind];
+	o->file = line.n_operands ? line.operands[0] : NULL;
 	return true;
 }
 
@@ -262,9 +235,5 @@ int inspect_cgroup(int argc, char **argv)
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
 	status = options.file ? inspect_file(options.file) : inspect_node(&options);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("inspect cgroup: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("inspect cgroup", status);
 }

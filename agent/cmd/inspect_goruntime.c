@@ -5,9 +5,7 @@
  */
 #include "cmd/inspect.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -16,14 +14,12 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "goheap/goheap.h"
 #include "goheap/goruntime.h"
 #include "goheap/memory.h"
 #include "procmap/elffile.h"
-
-enum { OPTION_JSON = 256, OPTION_PROC_ROOT, OPTION_HELP };
 
 struct options {
 	bool json;
@@ -190,13 +186,10 @@ static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
 {
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	struct pid_id id;
-	int r = root_open(proc_root, &proc);
+	int r;
 
-	if (r) {
-		cmd_error("inspect goruntime: cannot open %s: %s", proc_root,
-			  r < 0 ? strerror(-r) : root_outcome_name(r));
+	if (cmdline_open_proc("inspect goruntime", proc_root, &proc) != CMD_DONE)
 		return CMD_FAILED;
-	}
 	r = pid_read(&proc, pid, &id);
 	if (r > 0) {
 		cmd_error("inspect goruntime: no process %d in %s; see 'ps'", (int)pid, proc_root);
@@ -219,45 +212,26 @@ static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
 /* ---------------------------------------------------------------- command */
 
 /* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"proc-root", required_argument, NULL, OPTION_PROC_ROOT},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "proc-root", .string = &o->proc_root},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "inspect goruntime",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	*ret_exit = CMD_USAGE;
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (c) {
-		case OPTION_JSON:
-			ret->json = true;
-			break;
-		case OPTION_PROC_ROOT:
-			ret->proc_root = optarg;
-			break;
-		case OPTION_HELP:
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		default:
-			cmd_error("inspect goruntime: %s %s; see 'podprof inspect goruntime "
-				  "--help'",
-				  c == ':' ? "a value is missing behind" : "unknown option",
-				  argv[optind - 1]);
-			return false;
-		}
-	}
-	if (argc - optind != 1) {
-		cmd_error("inspect goruntime: give one FILE or PID; see 'podprof inspect goruntime "
-			  "--help'");
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	if (line.n_operands != 1) {
+		*ret_exit = cmdline_usage(&line, "give one FILE or PID");
 		return false;
 	}
-	ret->what = argv[optind];
+	o->what = line.operands[0];
 	return true;
 }
 
@@ -265,20 +239,16 @@ int inspect_goruntime(int argc, char **argv)
 {
 	struct options options = {.proc_root = "/proc"};
 	struct finding f = {0};
-	uint64_t pid;
+	pid_t pid;
 	int status;
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
-	if (text_only_u64(text_of(options.what), 10, &pid) && pid > 0 && pid <= INT32_MAX)
-		status = find_in_process(options.proc_root, (pid_t)pid, &f);
+	if (cmdline_pid(options.what, &pid))
+		status = find_in_process(options.proc_root, pid, &f);
 	else
 		status = find_in_file(options.what, &f);
 	if (status == CMD_DONE)
 		status = options.json ? print_json(&f) : print_text(&f);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("inspect goruntime: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("inspect goruntime", status);
 }

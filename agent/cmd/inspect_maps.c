@@ -6,7 +6,6 @@
 #include "cmd/inspect.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,18 +18,17 @@
 #include "base/root.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "procmap/image.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 #include "procmap/space.h"
 
-enum { OPTION_JSON = 256, OPTION_ADDRESS, OPTION_PROC, OPTION_HELP };
-
 struct options {
 	bool json;
 	bool by_address;
 	uint64_t address;
-	uint64_t pid;
+	pid_t pid;
 	const char *proc_root;
 };
 
@@ -62,7 +60,7 @@ static void failed(const struct options *o, const char *outcome)
 
 	if (strcmp(outcome, "denied") == 0)
 		todo = "run as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH";
-	cmd_error("inspect maps: cannot read process %" PRIu64 ": %s; %s", o->pid, outcome, todo);
+	cmd_error("inspect maps: cannot read process %d: %s; %s", (int)o->pid, outcome, todo);
 }
 
 /* The build id goes to @last; "" if there is none or the file is not to be had. */
@@ -210,9 +208,9 @@ static int print_address(const struct options *o, const struct root *proc, const
 	if (r)
 		cmd_error("inspect maps: %s", strerror(-r));
 	else if (!known)
-		cmd_error("inspect maps: process %" PRIu64 " has no code at 0x%" PRIx64
-			  "; 'podprof inspect maps %" PRIu64 "' lists where it has",
-			  o->pid, o->address, o->pid);
+		cmd_error("inspect maps: process %d has no code at 0x%" PRIx64
+			  "; 'podprof inspect maps %d' lists where it has",
+			  (int)o->pid, o->address, (int)o->pid);
 	image_unref(frame.image);
 	space_cache_free(cache);
 	return known && !r ? CMD_DONE : CMD_FAILED;
@@ -220,64 +218,33 @@ static int print_address(const struct options *o, const struct root *proc, const
 
 /* ---------------------------------------------------------------- the command */
 
-static bool usage_error(const char *what, const char *on)
-{
-	cmd_error("inspect maps: %s '%s'; see 'podprof inspect maps --help'", what, on);
-	return false;
-}
-
-static bool parse_option(int c, char **argv, struct options *o)
-{
-	switch (c) {
-	case OPTION_JSON:
-		o->json = true;
-		return true;
-	case OPTION_ADDRESS:
-		o->by_address = true;
-		return text_address(optarg, &o->address) ||
-		       usage_error("not a hex address:", optarg);
-	case OPTION_PROC:
-		o->proc_root = optarg;
-		return true;
-	case ':':
-		return usage_error("a value is missing behind", argv[optind - 1]);
-	default:
-		return usage_error("unknown option", argv[optind - 1]);
-	}
-}
-
 /* True to go on; else *@ret_exit is the status to leave with. */
 static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"address", required_argument, NULL, OPTION_ADDRESS},
-		{"proc-root", required_argument, NULL, OPTION_PROC},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "address", .address = &o->address, .given = &o->by_address},
+		{.name = "proc-root", .string = &o->proc_root},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "inspect maps",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	*ret_exit = CMD_USAGE;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		if (c == OPTION_HELP) {
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		}
-		if (!parse_option(c, argv, o))
-			return false;
-	}
-	if (optind == argc) {
-		cmd_error("inspect maps: which process? give its PID");
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
 		return false;
-	}
-	if (argc - optind > 1)
-		return usage_error("one PID at a time, not", argv[optind + 1]);
-	return (text_only_u64(text_of(argv[optind]), 10, &o->pid) && o->pid <= INT32_MAX) ||
-	       usage_error("not a PID:", argv[optind]);
+	if (line.n_operands == 0)
+		*ret_exit = cmdline_usage(&line, "which process? give its PID");
+	else if (line.n_operands > 1)
+		*ret_exit =
+			cmdline_usage(&line, "one PID at a time, not '%s' too", line.operands[1]);
+	else if (!cmdline_pid(line.operands[0], &o->pid))
+		*ret_exit = cmdline_usage(&line, "not a PID: '%s'", line.operands[0]);
+	else
+		return true;
+	return false;
 }
 
 int inspect_maps(int argc, char **argv)
@@ -289,22 +256,14 @@ int inspect_maps(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o, &status))
 		return status;
-	r = root_open(o.proc_root, &proc);
-	if (r) {
-		cmd_error("inspect maps: cannot open %s: %s; give the mounted procfs with "
-			  "--proc-root",
-			  o.proc_root, r < 0 ? strerror(-r) : root_outcome_name(r));
-		return CMD_FAILED;
-	}
-	r = pid_read(&proc, (pid_t)o.pid, &id);
+	status = cmdline_open_proc("inspect maps", o.proc_root, &proc);
+	if (status != CMD_DONE)
+		return status;
+	r = pid_read(&proc, o.pid, &id);
 	if (r) {
 		failed(&o, r < 0 ? strerror(-r) : r == PID_DENIED ? "denied" : "no such process");
 		return CMD_FAILED;
 	}
 	status = o.by_address ? print_address(&o, &proc, &id) : print_maps(&o, &proc, &id);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("inspect maps: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("inspect maps", status);
 }

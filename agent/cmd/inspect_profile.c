@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -21,9 +20,9 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "pprof/flame.h"
 #include "pprof/reader.h"
 
@@ -35,8 +34,6 @@
 /* Different (key, value) pairs looked at. */
 #define LABELS_SEEN_MAX	   100000
 #define TOP_DEFAULT	   20
-
-enum { OPTION_JSON = 256, OPTION_TYPE, OPTION_TOP, OPTION_HELP };
 
 static const char help[] =
 	"usage: podprof inspect profile [--json] [--sample-type TYPE] [--top N] FILE|-\n\n"
@@ -55,7 +52,7 @@ static const char help[] =
 struct options {
 	bool json;
 	const char *type;
-	size_t top;
+	uint64_t top;
 	const char *file;
 };
 
@@ -535,71 +532,28 @@ static int inspect_input(const struct options *o)
 	return r ? CMD_FAILED : inspect_bytes(&bytes, o);
 }
 
-static bool parse_top(const char *s, size_t *ret)
-{
-	uint64_t value;
-
-	if (!text_only_u64(text_of(s), 10, &value)) {
-		cmd_error("inspect profile: --top takes a number, not '%s'", s);
-		return false;
-	}
-	*ret = (size_t)value;
-	return true;
-}
-
-static void bad_option(int c, char **argv)
-{
-	char name[] = {'-', (char)optopt, '\0'};
-
-	/* a long option has no character and has been stepped over */
-	cmd_error("inspect profile: %s%s; see 'podprof inspect profile --help'",
-		  c == ':' ? "a value is missing behind " : "unknown option ",
-		  optopt && optopt < OPTION_JSON ? name : argv[optind - 1]);
-}
-
 /* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse_options(int argc, char **argv, struct options *ret, int *ret_exit)
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"sample-type", required_argument, NULL, OPTION_TYPE},
-		{"top", required_argument, NULL, OPTION_TOP},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "sample-type", .string = &o->type},
+		{.name = "top", .number = &o->top},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "inspect profile",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	*ret_exit = CMD_USAGE;
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (c) {
-		case OPTION_JSON:
-			ret->json = true;
-			break;
-		case OPTION_TYPE:
-			ret->type = optarg;
-			break;
-		case OPTION_TOP:
-			if (!parse_top(optarg, &ret->top))
-				return false;
-			break;
-		case OPTION_HELP:
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		default:
-			bad_option(c, argv);
-			return false;
-		}
-	}
-	if (argc - optind != 1) {
-		cmd_error("inspect profile: give one FILE or '-', not %d; see 'podprof inspect "
-			  "profile --help'",
-			  argc - optind);
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	if (line.n_operands != 1) {
+		*ret_exit = cmdline_usage(&line, "give one FILE or '-', not %d", line.n_operands);
 		return false;
 	}
-	ret->file = argv[optind];
+	o->file = line.operands[0];
 	return true;
 }
 
@@ -611,9 +565,5 @@ int inspect_profile(int argc, char **argv)
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
 	status = inspect_input(&options);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("inspect profile: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("inspect profile", status);
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,6 +15,7 @@
 #include "base/root.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "procmap/image.h"
 #include "procmap/space.h"
 #include "symbolize/symbolizer.h"
@@ -25,12 +25,10 @@
 /* User programs are below. */
 #define INSPECT_KERNEL_START (1ull << 63)
 
-enum { OPTION_JSON = 256, OPTION_PID, OPTION_PROC, OPTION_HELP };
-
 struct options {
 	bool json;
 	bool by_pid;
-	uint64_t pid;
+	pid_t pid;
 	const char *proc_root;
 	const char *file;
 	char **addresses;
@@ -181,10 +179,10 @@ static int resolve_in_process(void *ctx, uint64_t address, struct frame *ret)
 static int inspect_process(const struct options *o, const struct root *proc, struct symbolizer *s)
 {
 	struct process p = {0};
-	int status, r = pid_read(proc, (pid_t)o->pid, &p.id);
+	int status, r = pid_read(proc, o->pid, &p.id);
 
 	if (r) {
-		cmd_error("inspect symbols: cannot read process %" PRIu64 ": %s; %s", o->pid,
+		cmd_error("inspect symbols: cannot read process %d: %s; %s", (int)o->pid,
 			  r < 0		    ? strerror(-r)
 			  : r == PID_DENIED ? "denied"
 					    : "no such process",
@@ -202,80 +200,46 @@ static int inspect_process(const struct options *o, const struct root *proc, str
 
 /* ---------------------------------------------------------------- the command */
 
-static bool usage_error(const char *what, const char *on)
-{
-	cmd_error("inspect symbols: %s '%s'; see 'podprof inspect symbols --help'", what, on);
-	return false;
-}
-
-static bool parse_option(int c, char **argv, struct options *o)
-{
-	switch (c) {
-	case OPTION_JSON:
-		o->json = true;
-		return true;
-	case OPTION_PID:
-		o->by_pid = true;
-		return (text_only_u64(text_of(optarg), 10, &o->pid) && o->pid <= INT32_MAX) ||
-		       usage_error("not a PID:", optarg);
-	case OPTION_PROC:
-		o->proc_root = optarg;
-		return true;
-	case ':':
-		return usage_error("a value is missing behind", argv[optind - 1]);
-	default:
-		return usage_error("unknown option", argv[optind - 1]);
-	}
-}
-
-static bool parse_arguments(int argc, char **argv, struct options *o)
+/* Exit status; says what is wrong. */
+static int take_operands(const struct cmdline *line, struct options *o)
 {
 	uint64_t address;
+	int n = 0;
 
-	if (!o->by_pid && optind < argc)
-		o->file = argv[optind++];
-	if (!o->by_pid && !o->file) {
-		cmd_error("inspect symbols: of what? give FILE and addresses, or --pid PID and "
-			  "addresses");
-		return false;
-	}
-	o->addresses = argv + optind;
-	o->n_addresses = argc - optind;
-	if (!o->n_addresses) {
-		cmd_error("inspect symbols: which addresses? give them in hex");
-		return false;
-	}
+	if (!o->by_pid && n < line->n_operands)
+		o->file = line->operands[n++];
+	if (!o->by_pid && !o->file)
+		return cmdline_usage(line, "of what? give FILE and addresses, or --pid PID and "
+					   "addresses");
+	o->addresses = line->operands + n;
+	o->n_addresses = line->n_operands - n;
+	if (!o->n_addresses)
+		return cmdline_usage(line, "which addresses? give them in hex");
 	for (int i = 0; i < o->n_addresses; i++)
 		if (!text_address(o->addresses[i], &address))
-			return usage_error("not a hex address:", o->addresses[i]);
-	return true;
+			return cmdline_usage(line, "not a hex address: '%s'", o->addresses[i]);
+	return CMD_DONE;
 }
 
 /* True to go on; else *@ret_exit is the status to leave with. */
 static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"pid", required_argument, NULL, OPTION_PID},
-		{"proc-root", required_argument, NULL, OPTION_PROC},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "pid", .pid = &o->pid, .given = &o->by_pid},
+		{.name = "proc-root", .string = &o->proc_root},
 	};
-	int c;
+	struct cmdline line = {
+		.command = "inspect symbols",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
 
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	*ret_exit = CMD_USAGE;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		if (c == OPTION_HELP) {
-			fputs(help, stdout);
-			*ret_exit = CMD_DONE;
-			return false;
-		}
-		if (!parse_option(c, argv, o))
-			return false;
-	}
-	return parse_arguments(argc, argv, o);
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	*ret_exit = take_operands(&line, o);
+	return *ret_exit == CMD_DONE;
 }
 
 int inspect_symbols(int argc, char **argv)
@@ -284,26 +248,19 @@ int inspect_symbols(int argc, char **argv)
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	struct symbolizer_opts opts = {.proc = &proc, .cache_bytes = INSPECT_CACHE_BYTES};
 	struct symbolizer *s = NULL;
-	int r, status;
+	int status;
 
 	if (!parse_options(argc, argv, &o, &status))
 		return status;
-	r = o.by_pid ? root_open(o.proc_root, &proc) : 0;
-	if (r) {
-		cmd_error("inspect symbols: cannot open %s: %s; give the mounted procfs with "
-			  "--proc-root",
-			  o.proc_root, r < 0 ? strerror(-r) : root_outcome_name(r));
-		return CMD_FAILED;
-	}
+	if (o.by_pid)
+		status = cmdline_open_proc("inspect symbols", o.proc_root, &proc);
+	if (status != CMD_DONE)
+		return status;
 	if (symbolizer_new(&opts, &s)) {
 		cmd_error("inspect symbols: out of memory");
 		return CMD_FAILED;
 	}
 	status = o.by_pid ? inspect_process(&o, &proc, s) : inspect_file(&o, s);
 	symbolizer_free(s);
-	if (fflush(stdout) && status == CMD_DONE) {
-		cmd_error("inspect symbols: cannot write: %s", strerror(errno));
-		status = CMD_FAILED;
-	}
-	return status;
+	return cmdline_finish("inspect symbols", status);
 }

@@ -2,7 +2,6 @@
 /* The command itself, with what it writes caught in files. */
 #include "support/test.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -10,67 +9,19 @@
 #include "base/root.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
-#include "cmd/inspect.h"
+#include "support/command.h"
 #include "support/tree.h"
 
-#define ID1	"73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
-#define POD	"2c48913c-b29f-11e7-9350-020968147796"
-#define ARG_MAX 6
+#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define POD "2c48913c-b29f-11e7-9350-020968147796"
 
-/* What one run wrote and returned. */
-struct run {
-	int status;
-	struct buf out;
-	struct buf err;
-};
-
-static void run_deinit(struct run *run)
+/* @arguments: those of 'inspect cgroup', words without quotes */
+static void inspect(const char *arguments, struct command_run *ret)
 {
-	buf_deinit(&run->out);
-	buf_deinit(&run->err);
-}
+	char line[512];
 
-static int redirect(FILE *stream, int to_fd)
-{
-	int saved;
-
-	fflush(stream);
-	saved = dup(fileno(stream));
-	assert_true(saved >= 0 && dup2(to_fd, fileno(stream)) >= 0);
-	return saved;
-}
-
-static void restore(FILE *stream, int saved)
-{
-	fflush(stream);
-	assert_true(dup2(saved, fileno(stream)) >= 0);
-	close(saved);
-}
-
-/* @args end with NULL. */
-static void run(const struct tree *tree, const char *const args[ARG_MAX], struct run *ret)
-{
-	int out = openat(tree->fd, "out", O_RDWR | O_CREAT | O_TRUNC, 0600);
-	int err = openat(tree->fd, "err", O_RDWR | O_CREAT | O_TRUNC, 0600);
-	char *argv[ARG_MAX + 1] = {strdup("cgroup")};
-	int argc = 1, saved_out, saved_err;
-
-	for (; args[argc - 1]; argc++)
-		argv[argc] = strdup(args[argc - 1]);
-	saved_out = redirect(stdout, out);
-	saved_err = redirect(stderr, err);
-	ret->status = inspect_cgroup(argc, argv);
-	restore(stdout, saved_out);
-	restore(stderr, saved_err);
-	buf_init(&ret->out, 1u << 20);
-	buf_init(&ret->err, 1u << 16);
-	assert_true(lseek(out, 0, SEEK_SET) == 0 && lseek(err, 0, SEEK_SET) == 0);
-	assert_int_equal(root_read_fd(out, &ret->out), 0);
-	assert_int_equal(root_read_fd(err, &ret->err), 0);
-	close(out);
-	close(err);
-	while (argc)
-		free(argv[--argc]);
+	snprintf(line, sizeof(line), "inspect cgroup %s", arguments);
+	command_run(line, ret);
 }
 
 static void assert_field(json_t *object, const char *name, struct text *row)
@@ -93,7 +44,7 @@ static void test_vectors(void **state)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20), input = BUF_INIT(1u << 20);
 	_cleanup_(root_deinit) struct root data = ROOT_INIT;
-	_cleanup_(run_deinit) struct run r = {0};
+	_cleanup_(command_run_deinit) struct command_run r = {0};
 	struct text rows, row, path, lines, line;
 	struct tree tree;
 	char name[80];
@@ -111,8 +62,8 @@ static void test_vectors(void **state)
 		assert_int_equal(buf_putc(&input, '\n'), 0);
 	}
 	tree_write(tree.fd, "in", input.data);
-	snprintf(name, sizeof(name), "%s/in", tree.path);
-	run(&tree, (const char *const[ARG_MAX]){"--json", name}, &r);
+	snprintf(name, sizeof(name), "--json %s/in", tree.path);
+	inspect(name, &r);
 	assert_int_equal(r.status, CMD_DONE);
 	assert_int_equal(r.err.len, 0);
 	lines = text_of_bytes(r.out.data, r.out.len);
@@ -138,26 +89,21 @@ static void test_vectors(void **state)
 }
 
 struct output_row {
-	const char *name;
-	const char *args[ARG_MAX];
+	const char *arguments;
 	int status;
 	const char *out; /* a part of it; NULL: nothing */
 	const char *err;
 };
 
 static const struct output_row output_rows[] = {
-	{"help", {"--help"}, CMD_DONE, "usage: podprof inspect cgroup", NULL},
-	{"unknown option", {"--bogus"}, CMD_USAGE, NULL, "unknown option --bogus"},
-	{"unknown letter", {"-x"}, CMD_USAGE, NULL, "unknown option -x"},
-	{"no value", {"--cgroupfs-root"}, CMD_USAGE, NULL, "--cgroupfs-root"},
-	{"two files", {"a", "b"}, CMD_USAGE, NULL, "'b'"},
-	{"no file", {"/nonexistent"}, CMD_FAILED, NULL, "/nonexistent: No such file"},
-	{"a directory", {"/"}, CMD_FAILED, NULL, "Is a directory"},
-	{"no such root",
-	 {"--cgroupfs-root", "/nonexistent"},
-	 CMD_FAILED,
-	 NULL,
-	 "/nonexistent (no_such_directory)"},
+	{"--help", CMD_DONE, "usage: podprof inspect cgroup", NULL},
+	{"--bogus", CMD_USAGE, NULL, "unknown option '--bogus'"},
+	{"-x", CMD_USAGE, NULL, "unknown option '-x'"},
+	{"--cgroupfs-root", CMD_USAGE, NULL, "a value is missing behind '--cgroupfs-root'"},
+	{"a b", CMD_USAGE, NULL, "'b'"},
+	{"/nonexistent", CMD_FAILED, NULL, "/nonexistent: No such file"},
+	{"/", CMD_FAILED, NULL, "Is a directory"},
+	{"--cgroupfs-root /nonexistent", CMD_FAILED, NULL, "/nonexistent (no_such_directory)"},
 };
 
 static void assert_output(const struct buf *is, const char *want)
@@ -170,16 +116,13 @@ static void assert_output(const struct buf *is, const char *want)
 
 static void test_outputs(void **state)
 {
-	struct tree tree;
-
 	(void)state;
-	tree_init(&tree);
 	for (size_t i = 0; i < array_size(output_rows); i++) {
 		const struct output_row *row = &output_rows[i];
-		_cleanup_(run_deinit) struct run r = {0};
+		_cleanup_(command_run_deinit) struct command_run r = {0};
 
-		row_begin(row->name);
-		run(&tree, row->args, &r);
+		row_begin(row->arguments);
+		inspect(row->arguments, &r);
 		assert_int_equal(r.status, row->status);
 		assert_output(&r.out, row->out);
 		assert_output(&r.err, row->err);
@@ -187,24 +130,22 @@ static void test_outputs(void **state)
 		if (row->err)
 			assert_ptr_equal(strchr(r.err.data, '\n'), r.err.data + r.err.len - 1);
 	}
-	tree_deinit(&tree);
 }
 
 static void test_node(void **state)
 {
-	char root[80];
+	char arguments[128];
 	struct tree tree;
 
 	(void)state;
 	tree_init(&tree);
 	tree_mkdir(tree.fd, "fs/kubepods/pod" POD "/" ID1 "/below");
-	snprintf(root, sizeof(root), "%s/fs", tree.path);
 	for (int json = 0; json < 2; json++) {
-		_cleanup_(run_deinit) struct run r = {0};
+		_cleanup_(command_run_deinit) struct command_run r = {0};
 
-		run(&tree,
-		    (const char *const[ARG_MAX]){"--cgroupfs-root", root, json ? "--json" : NULL},
-		    &r);
+		snprintf(arguments, sizeof(arguments), "--cgroupfs-root %s/fs%s", tree.path,
+			 json ? " --json" : "");
+		inspect(arguments, &r);
 		assert_int_equal(r.status, CMD_DONE);
 		if (json)
 			assert_string_equal(r.out.data,
@@ -229,14 +170,14 @@ static void test_long_line(void **state)
 	assert_non_null(line);
 	snprintf(name, sizeof(name), "%s/in", tree.path);
 	for (int over = 0; over < 2; over++) {
-		_cleanup_(run_deinit) struct run r = {0};
+		_cleanup_(command_run_deinit) struct command_run r = {0};
 		size_t n = (256u << 10) - 2 + (size_t)over;
 
 		memset(line, 'x', n);
 		line[n] = '\n';
 		line[n + 1] = '\0';
 		tree_write(tree.fd, "in", line);
-		run(&tree, (const char *const[ARG_MAX]){name}, &r);
+		inspect(name, &r);
 		assert_int_equal(r.status, over ? CMD_FAILED : CMD_DONE);
 		assert_output(&r.err, over ? "line 1 of" : NULL);
 	}

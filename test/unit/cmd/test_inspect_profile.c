@@ -1,72 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/root.h"
 #include "cmd/cmd.h"
 #include "pprof/pprof.h"
+#include "support/command.h"
 
 #define OUTPUT_MAX (1u << 20)
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
 
-/* Standard output and error, and the exit status, of one command. */
-struct run {
-	int status;
-	struct buf out;
-	struct buf err;
-};
-
-static void run_deinit(struct run *r)
+/* @arguments: those of 'inspect profile', words without quotes */
+static void inspect(const char *arguments, struct command_run *ret)
 {
-	buf_deinit(&r->out);
-	buf_deinit(&r->err);
-}
+	char line[512];
 
-/* Point @fd to an empty file; returns what it was. */
-static int redirect(int fd, FILE **ret)
-{
-	int old = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-
-	*ret = tmpfile();
-	assert_non_null(*ret);
-	assert_true(dup2(fileno(*ret), fd) >= 0);
-	return old;
-}
-
-static void restore(int fd, int old, FILE *file, struct buf *ret)
-{
-	dup2(old, fd);
-	close(old);
-	rewind(file);
-	buf_init(ret, OUTPUT_MAX);
-	assert_int_equal(root_read_fd(fileno(file), ret), 0);
-	assert_int_equal(buf_puts(ret, ""), 0); /* so that there is a NUL, at least */
-	fclose(file);
-}
-
-/* @line: what comes behind "podprof inspect profile", words without quotes. */
-static void inspect(const char *line, struct run *ret)
-{
-	_cleanup_(freep) char *copy = strdup(line);
-	char *argv[16] = {(char *)"podprof", (char *)"inspect", (char *)"profile"};
-	FILE *out, *err;
-	char *save = NULL;
-	int argc = 3, old_out, old_err;
-
-	for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
-		argv[argc++] = word;
-	fflush(stdout);
-	old_out = redirect(STDOUT_FILENO, &out);
-	old_err = redirect(STDERR_FILENO, &err);
-	ret->status = cmd_main(argc, argv);
-	fflush(stdout);
-	restore(STDERR_FILENO, old_err, err, &ret->err);
-	restore(STDOUT_FILENO, old_out, out, &ret->out);
+	snprintf(line, sizeof(line), "inspect profile %s", arguments);
+	command_run(line, ret);
 }
 
 struct usage_row {
@@ -80,9 +33,9 @@ struct usage_row {
 static const struct usage_row usage_rows[] = {
 	{"", CMD_USAGE, "give one FILE or '-'"},
 	{CPU " " CPU, CMD_USAGE, "give one FILE or '-'"},
-	{"--what " CPU, CMD_USAGE, "unknown option --what"},
-	{"-x " CPU, CMD_USAGE, "unknown option -x"},
-	{CPU " --top", CMD_USAGE, "a value is missing behind --top"},
+	{"--what " CPU, CMD_USAGE, "unknown option '--what'"},
+	{"-x " CPU, CMD_USAGE, "unknown option '-x'"},
+	{CPU " --top", CMD_USAGE, "a value is missing behind '--top'"},
 	{"--top many " CPU, CMD_USAGE, "--top takes a number, not 'many'"},
 	{"--sample-type heap " CPU, CMD_FAILED, "no sample type 'heap'; it has: samples, cpu"},
 	{"/nowhere/x.pb.gz", CMD_FAILED, "cannot read /nowhere/x.pb.gz: No such file"},
@@ -95,7 +48,7 @@ static void test_usage(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < array_size(usage_rows); i++) {
-		_cleanup_(run_deinit) struct run r;
+		_cleanup_(command_run_deinit) struct command_run r;
 
 		row_begin(usage_rows[i].line);
 		inspect(usage_rows[i].line, &r);
@@ -108,7 +61,7 @@ static void test_usage(void **state)
 
 static void test_help(void **state)
 {
-	_cleanup_(run_deinit) struct run r;
+	_cleanup_(command_run_deinit) struct command_run r;
 
 	(void)state;
 	inspect("--help", &r);
@@ -121,7 +74,7 @@ static void test_help(void **state)
 
 static void test_text(void **state)
 {
-	_cleanup_(run_deinit) struct run r, heap;
+	_cleanup_(command_run_deinit) struct command_run r, heap;
 
 	(void)state;
 	inspect("--top 2 " CPU, &r);
@@ -140,7 +93,7 @@ static void test_text(void **state)
 
 static void test_json(void **state)
 {
-	_cleanup_(run_deinit) struct run r;
+	_cleanup_(command_run_deinit) struct command_run r;
 	const char *function, *type;
 	json_t *json;
 	json_int_t flat, cum, total;
@@ -164,7 +117,7 @@ static void test_json(void **state)
 
 static void test_empty_profile(void **state)
 {
-	_cleanup_(run_deinit) struct run r, json;
+	_cleanup_(command_run_deinit) struct command_run r, json;
 
 	(void)state;
 	inspect("test/data/pprof/go_empty.pb.gz", &r);
@@ -184,7 +137,7 @@ static void test_control_characters(void **state)
 	const struct pprof_label labels[] = {{.key = bad, .str = bad, .unit = bad}};
 	_cleanup_(pprof_freep) struct pprof *p = NULL;
 	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(OUTPUT_MAX);
-	_cleanup_(run_deinit) struct run r, wrong;
+	_cleanup_(command_run_deinit) struct command_run r, wrong;
 	char path[] = "/tmp/test_inspect.XXXXXX", line[128];
 	struct pprof_line at = {0, 1};
 	uint32_t map, location;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* 'inspect maps' and 'inspect symbols' on this very process, and everything that is wrong usage. */
+/* 'inspect maps' and 'inspect symbols' on this very process, and every command's wrong usage. */
 #include "support/test.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static const struct usage_row usage_rows[] = {
 	{"inspect maps 1 2", 2, "one PID at a time, not '2'"},
 	{"inspect maps --what 1", 2, "unknown option '--what'"},
 	{"inspect maps 1 --address", 2, "missing behind '--address'"},
-	{"inspect maps 1 --address 0y1", 2, "not a hex address: '0y1'"},
+	{"inspect maps 1 --address 0y1", 2, "--address takes an address in hex, not '0y1'"},
 	{"inspect maps 2147483647", 1, "no such process"},
 	{"inspect maps 1 --proc-root /nonexistent", 1, "cannot open /nonexistent"},
 	{"inspect symbols", 2, "of what?"},
@@ -32,8 +32,19 @@ static const struct usage_row usage_rows[] = {
 	{"inspect symbols /nonexistent 1", 1, "no such file"},
 	{"inspect symbols /dev/null 1", 1, "not_a_file"},
 	{"inspect symbols --pid 2147483647 1", 1, "no such process"},
-	{"inspect symbols --pid x 1", 2, "not a PID"},
+	{"inspect symbols --pid x 1", 2, "--pid takes a PID, not 'x'"},
 	{"inspect symbols --pid", 2, "missing behind '--pid'"},
+	{"inspect maps 0", 2, "not a PID: '0'"},
+	{"inspect goruntime", 2, "give one FILE or PID"},
+	{"inspect goruntime --json=1 1", 2, "unknown option '--json=1'"},
+	{"inspect goruntime 1 --proc-root /nonexistent", 1, "cannot open /nonexistent"},
+	{"heap", 2, "give one PID"},
+	{"heap 0 -o x", 2, "give one PID"},
+	{"heap 2147483647", 2, "say where to write"},
+	{"heap 2147483647 -o", 2, "missing behind '-o'"},
+	{"heap 2147483647 -x", 2, "unknown option '-x'"},
+	{"heap 2147483647 -o /nonexistent/x", 1, "no process 2147483647"},
+	{"heap 1 --output x --proc-root /nonexistent", 1, "cannot open /nonexistent"},
 };
 
 static void test_usage(void **state)
@@ -54,7 +65,8 @@ static void test_usage(void **state)
 
 static void test_help(void **state)
 {
-	static const char *const lines[] = {"inspect maps --help", "inspect symbols --help"};
+	static const char *const lines[] = {"inspect maps --help", "inspect symbols --help",
+					    "inspect goruntime --help"};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(lines); i++) {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cmdline.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/root.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+
+/* Above every character, so that getopt's result tells an option's place in the table. */
+enum { OPTION_HELP = 256, OPTION_FIRST };
+
+#define MESSAGE_SIZE 512
+
+int cmdline_usage(const struct cmdline *c, const char *format, ...)
+{
+	char message[MESSAGE_SIZE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	cmd_error("%s: %s; see 'podprof %s --help'", c->command, message, c->command);
+	return CMD_USAGE;
+}
+
+bool cmdline_pid(const char *s, pid_t *ret)
+{
+	uint64_t pid;
+
+	if (!text_only_u64(text_of(s), 10, &pid) || pid == 0 || pid > INT32_MAX)
+		return false;
+	*ret = (pid_t)pid;
+	return true;
+}
+
+static bool takes_value(const struct cmdline_option *o)
+{
+	return o->string || o->number || o->address || o->pid;
+}
+
+/* What the value should have been; NULL: it is that. */
+static const char *take_value(const struct cmdline_option *o, const char *value)
+{
+	if (o->string)
+		*o->string = value;
+	if (o->number && !text_only_u64(text_of(value), 10, o->number))
+		return "a number";
+	if (o->address && !text_address(value, o->address))
+		return "an address in hex";
+	if (o->pid && !cmdline_pid(value, o->pid))
+		return "a PID";
+	return NULL;
+}
+
+static int take_option(const struct cmdline *c, const struct cmdline_option *o)
+{
+	const char *wanted = takes_value(o) ? take_value(o, optarg) : NULL;
+
+	if (wanted)
+		return cmdline_usage(c, "--%s takes %s, not '%s'", o->name, wanted, optarg);
+	if (o->given)
+		*o->given = true;
+	return CMD_DONE;
+}
+
+static int bad_option(const struct cmdline *c, int result, char **argv)
+{
+	char letter[] = {'-', (char)optopt, '\0'};
+	/* a long option has no character and has been stepped over */
+	const char *name = optopt && optopt < OPTION_HELP ? letter : argv[optind - 1];
+
+	return cmdline_usage(c, "%s '%s'",
+			     result == ':' ? "a value is missing behind" : "unknown option", name);
+}
+
+/* The tables as getopt_long() wants them. */
+static void describe(const struct cmdline *c, struct option *ret_long, char *ret_letters)
+{
+	*ret_letters++ = ':';
+	for (size_t i = 0; i < c->n_options; i++) {
+		const struct cmdline_option *o = &c->options[i];
+
+		ret_long[i] = (struct option){o->name, takes_value(o), NULL, OPTION_FIRST + (int)i};
+		if (!o->letter)
+			continue;
+		*ret_letters++ = o->letter;
+		if (takes_value(o))
+			*ret_letters++ = ':';
+	}
+	ret_long[c->n_options] = (struct option){"help", no_argument, NULL, OPTION_HELP};
+	*ret_letters = '\0';
+}
+
+static const struct cmdline_option *find_option(const struct cmdline *c, int result)
+{
+	if (result >= OPTION_FIRST)
+		return &c->options[result - OPTION_FIRST];
+	for (size_t i = 0; i < c->n_options; i++)
+		if (c->options[i].letter && c->options[i].letter == result)
+			return &c->options[i];
+	return NULL;
+}
+
+bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
+{
+	struct option options[CMDLINE_OPTIONS + 2] = {{0}};
+	char letters[2 * CMDLINE_OPTIONS + 2];
+	int result, status = CMD_DONE;
+
+	assert(c->n_options <= CMDLINE_OPTIONS);
+	describe(c, options, letters);
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	while (status == CMD_DONE &&
+	       (result = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		const struct cmdline_option *o = find_option(c, result);
+
+		if (result == OPTION_HELP) {
+			fputs(c->help, stdout);
+			*ret_exit = cmdline_finish(c->command, CMD_DONE);
+			return false;
+		}
+		status = o ? take_option(c, o) : bad_option(c, result, argv);
+	}
+	c->operands = argv + optind;
+	c->n_operands = argc - optind;
+	*ret_exit = status;
+	return status == CMD_DONE;
+}
+
+int cmdline_open_proc(const char *command, const char *path, struct root *ret)
+{
+	int r = root_open(path, ret);
+
+	if (!r)
+		return CMD_DONE;
+	cmd_error("%s: cannot open %s: %s; give the mounted procfs with --proc-root", command, path,
+		  r < 0 ? strerror(-r) : root_outcome_name(r));
+	return CMD_FAILED;
+}
+
+int cmdline_finish(const char *command, int status)
+{
+	if (!fflush(stdout) || status != CMD_DONE)
+		return status;
+	cmd_error("%s: cannot write: %s", command, strerror(errno));
+	return CMD_FAILED;
+}
