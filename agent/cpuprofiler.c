@@ -7,19 +7,16 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/log.h"
-#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/worker.h"
+#include "cpusampler.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
-#include "procmap/space.h"
 #include "profile/fold.h"
 #include "profile/oncpu.h"
 #include "report/cpu.h"
 #include "report/series.h"
-#include "shared/sample.h"
 #include "symbolize/symbolizer.h"
 
 /* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
@@ -33,8 +30,6 @@
  * stacks without names. A tick costs a few system calls. */
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
-#define CPU_PROFILER_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
-
 /* What became of samples on this side of the kernel, and of reports. */
 enum cpu_outcome {
 	CPU_SAMPLES_FOLDED,
@@ -47,13 +42,10 @@ enum cpu_outcome {
 
 struct cpu_profiler {
 	struct cpu_profiler_opts opts;
-	struct oncpu *oncpu;
-	struct space_cache *spaces;
+	struct cpu_sampler *sampler;
 	struct series_table *series;
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
-	struct loop_source *tick;
-	struct log_limit tick_log;
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
 	uint64_t n_unnamed;
@@ -129,7 +121,7 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu
 	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
 	job->profiler = p;
 	job->opts = (struct cpu_report_opts){
-		.period_ns = oncpu_period_ns(p->oncpu),
+		.period_ns = cpu_profiler_period_ns(p),
 		.start_ns = p->window_start_ns,
 		.duration_ns = p->window_duration_ns,
 		.max_samples = CPU_PROFILER_SAMPLES_MAX,
@@ -164,56 +156,7 @@ void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t
 	p->window_start_ns = start_ns;
 	p->window_duration_ns = duration_ns;
 	series_end_window(p->series, on_series_end, p);
-	space_cache_sweep(p->spaces);
-}
-
-/* The sample's stack as places, innermost first: the kernel's part, then the user's. */
-struct cpu_stack {
-	struct frame frames[CPU_PROFILER_FRAMES_MAX];
-	uint8_t return_address[CPU_PROFILER_FRAMES_MAX];
-	size_t n;
-};
-
-static void cpu_stack_deinit(struct cpu_stack *stack)
-{
-	for (size_t i = 0; i < stack->n; i++)
-		image_unref(stack->frames[i].image);
-}
-
-/* Takes the frame's reference. Frames of which nothing is known are one, at no address: stacks that
- * differ only there are the same to whoever reads them. */
-static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is_return)
-{
-	if (frame->image->kind == IMAGE_UNKNOWN) {
-		frame->vaddr = 0;
-		is_return = false;
-		if (stack->n && stack->frames[stack->n - 1].image == frame->image) {
-			image_unref(frame->image);
-			return;
-		}
-	}
-	stack->frames[stack->n] = *frame;
-	stack->return_address[stack->n++] = is_return;
-}
-
-/* Only the innermost pc of each part is where the task was; behind a system call's instruction it
- * is still in the function that made the call. */
-static int cpu_stack_fill(struct cpu_profiler *p, const struct sample *sample,
-			  struct cpu_stack *stack)
-{
-	for (size_t i = 0; i < sample->n_kernel && stack->n < CPU_PROFILER_FRAMES_MAX; i++) {
-		stack->return_address[stack->n] = i > 0;
-		space_cache_kernel(p->spaces, sample->kernel[i], &stack->frames[stack->n++]);
-	}
-	for (size_t i = 0; i < sample->n_user && stack->n < CPU_PROFILER_FRAMES_MAX; i++) {
-		struct frame frame;
-		int r = space_cache_resolve(p->spaces, &sample->pid, sample->user[i], &frame);
-
-		if (r)
-			return r;
-		cpu_stack_push(stack, &frame, i > 0);
-	}
-	return 0;
+	cpu_sampler_sweep(p->sampler);
 }
 
 static void on_sample(void *ctx, const struct sample *sample)
@@ -228,7 +171,7 @@ static void on_sample(void *ctx, const struct sample *sample)
 		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
 		return;
 	}
-	if (cpu_stack_fill(p, sample, &stack) ||
+	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
 	    series_add(p->series, owner->key, &owner->labels, stack.frames, stack.return_address,
 		       stack.n, sample->count)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
@@ -237,75 +180,35 @@ static void on_sample(void *ctx, const struct sample *sample)
 	p->outcomes[CPU_SAMPLES_FOLDED] += sample->count;
 }
 
-static void on_tick(void *ctx)
-{
-	struct cpu_profiler *p = ctx;
-	uint64_t suppressed;
-	int r = oncpu_tick(p->oncpu, on_sample, p);
-
-	if (r < 0 && log_limit_ok(&p->tick_log, &suppressed))
-		log_warn("cannot read all samples, trying again", log_err(r),
-			 log_uint("suppressed", suppressed));
-	(void)loop_arm(p->tick, oncpu_interval_ns(p->oncpu), 0);
-}
-
 void cpu_profiler_finish(struct cpu_profiler *p)
 {
-	int r;
-
-	(void)loop_disarm(p->tick);
-	r = oncpu_finish(p->oncpu, on_sample, p);
-	if (r < 0)
-		log_warn("cannot read the last samples, leaving them out", log_err(r));
-}
-
-/* The kernel side's name for the hierarchy that discovery walks. */
-static enum settings_v1 v1_of_controller(enum controller controller)
-{
-	static const enum settings_v1 map[CONTROLLER_MAX] = {
-		[CONTROLLER_NONE] = SETTINGS_V1_NONE,
-		[CONTROLLER_MEMORY] = SETTINGS_V1_MEMORY,
-		[CONTROLLER_CPU] = SETTINGS_V1_CPU,
-		[CONTROLLER_CPUACCT] = SETTINGS_V1_CPUACCT,
-		[CONTROLLER_PIDS] = SETTINGS_V1_PIDS,
-		[CONTROLLER_CPUSET] = SETTINGS_V1_CPUSET,
-		[CONTROLLER_BLKIO] = SETTINGS_V1_BLKIO,
-		[CONTROLLER_DEVICES] = SETTINGS_V1_DEVICES,
-		[CONTROLLER_FREEZER] = SETTINGS_V1_FREEZER,
-		[CONTROLLER_PERF_EVENT] = SETTINGS_V1_PERF_EVENT,
-		/* net_cls, net_prio and hugetlb: no container is in those alone */
-	};
-
-	return map[controller];
+	cpu_sampler_finish(p->sampler);
 }
 
 static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 {
 	const struct cpu_profiler_opts *o = &p->opts;
-	const struct oncpu_opts oncpu_opts = {
+	const struct cpu_sampler_opts sampler_opts = {
+		.loop = o->loop,
+		.proc = o->proc,
+		.sys = o->sys,
+		.v1 = discovery_v1_controller(o->discovery),
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
 		.interval_ns = CPU_PROFILER_TICK_NS,
-		.v1 = v1_of_controller(discovery_v1_controller(o->discovery)),
-		.proc = o->proc,
-		.sys = o->sys,
+		.fn = on_sample,
+		.ctx = p,
 	};
 	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
 							.cache_bytes = o->symbol_bytes};
-	int r = space_cache_new(o->proc, &p->spaces);
+	int r = series_table_new(&p->series);
 
-	if (!r)
-		r = series_table_new(&p->series);
 	if (!r)
 		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
 	if (!r)
 		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
 	if (!r)
-		r = loop_add_timer(o->loop, on_tick, p, &p->tick);
-	if (!r)
-		r = oncpu_new(&oncpu_opts, ret_why, &p->oncpu);
-	if (!r)
-		r = loop_arm(p->tick, oncpu_interval_ns(p->oncpu), 0);
+		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
 	return r;
 }
 
@@ -318,7 +221,6 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
-	p->tick_log.interval_ns = 60 * NSEC_PER_SEC;
 	r = cpu_profiler_init(p, ret_why);
 	if (r)
 		cpu_profiler_free(p);
@@ -331,12 +233,10 @@ void cpu_profiler_free(struct cpu_profiler *p)
 {
 	if (!p)
 		return;
-	loop_remove(p->tick);
-	oncpu_free(p->oncpu);
+	cpu_sampler_free(p->sampler);
 	worker_free(p->worker);
 	symbolizer_free(p->symbolizer);
 	series_table_free(p->series);
-	space_cache_free(p->spaces);
 	free(p);
 }
 
@@ -352,14 +252,14 @@ const struct series *cpu_profiler_series(const struct cpu_profiler *p, const cha
 
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
 {
-	return oncpu_period_ns(p->oncpu);
+	return oncpu_period_ns(cpu_sampler_oncpu(p->sampler));
 }
 
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
 {
 	return (struct cpu_profiler_caches){
 		.symbol_bytes = p->symbol_bytes,
-		.space_bytes = space_cache_bytes(p->spaces),
+		.space_bytes = cpu_sampler_space_bytes(p->sampler),
 	};
 }
 
@@ -380,8 +280,7 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	};
 	struct cpu_profiler *p = ctx;
 
-	oncpu_collect(p->oncpu, sink);
-	space_cache_collect(p->spaces, sink);
+	cpu_sampler_collect(p->sampler, sink);
 	series_collect(p->series, sink);
 	metric_by_name(sink, &samples, "outcome", p->outcomes, names, CPU_OUTCOME_MAX);
 	metric_family(sink, &places);

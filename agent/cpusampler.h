@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CPUSAMPLER_H
+#define PODPROF_CPUSAMPLER_H
+
+/*
+ * From the kernel's samples to stacks of places in images: what the agent's CPU profiler and
+ * `podprof record` begin with. Takes the samples in time after time, while their processes live.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/hierarchy.h"
+#include "procmap/image.h"
+#include "profile/bpfobj.h"
+#include "profile/sample.h"
+#include "shared/sample.h"
+
+struct loop;
+struct metric_sink;
+struct oncpu;
+struct root;
+struct cpu_sampler;
+
+/* Frames of one stack: both halves. */
+#define CPU_STACK_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
+
+/* A sample's stack as places, innermost first: the kernel's part, then the user's. Owns references
+ * to the images. */
+struct cpu_stack {
+	struct frame frames[CPU_STACK_FRAMES_MAX];
+	uint8_t return_address[CPU_STACK_FRAMES_MAX];
+	size_t n;
+};
+
+void cpu_stack_deinit(struct cpu_stack *stack);
+
+/**
+ * struct cpu_sampler_opts - what is borrowed must outlive the sampler
+ * @v1:          the version 1 hierarchy whose cgroup ids samples are to carry
+ * @interval_ns: how often samples are taken in; a process that ends before its first ones are has
+ *               stacks without names
+ * @fn:          called on the loop for each distinct stack of an interval
+ */
+struct cpu_sampler_opts {
+	struct loop *loop;
+	const struct root *proc;
+	const struct root *sys;
+	enum controller v1;
+	unsigned int rate_hz;
+	bool kernel_stacks;
+	uint64_t interval_ns;
+	sample_fn fn;
+	void *ctx;
+};
+
+/* Begins to sample. 0, or -errno with a sentence in *@ret_why. */
+int cpu_sampler_new(const struct cpu_sampler_opts *opts, struct bpfobj_why *ret_why,
+		    struct cpu_sampler **ret);
+void cpu_sampler_free(struct cpu_sampler *s);
+/* Stop sampling and take in what is left. */
+void cpu_sampler_finish(struct cpu_sampler *s);
+
+/* Where a sample was, while it is being handed over. @ret is to be empty, and to be given to
+ * cpu_stack_deinit() whatever happens. 0 or -ENOMEM. */
+int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret);
+/* Every minute or so: forget mappings and images that are not in use. */
+void cpu_sampler_sweep(struct cpu_sampler *s);
+
+/* The kernel's side, for its counters. */
+const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
+/* Memory of the mappings. */
+size_t cpu_sampler_space_bytes(const struct cpu_sampler *s);
+/* A metric_collect_fn. */
+void cpu_sampler_collect(void *ctx, struct metric_sink *sink);
+
+#endif
