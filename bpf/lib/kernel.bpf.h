@@ -28,7 +28,10 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 };
+
+enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_TABLE_BPF_H
+#define PODPROF_BPF_LIB_TABLE_BPF_H
+
+/*
+ * Lookup in an unwind table (shared/table.h has the layout). No helper is called here, so the same
+ * text is compiled for the host; memory is reached through three accessors that come from
+ * table_maps.bpf.h there and from table_host.h here.
+ *
+ * For the verifier: what depends on data is selected by arithmetic and not by branches, so that
+ * every way through a search is the same state; indexes are masked where memory is read. The tables
+ * were made by the agent, but whatever bytes they hold nothing outside them is read.
+ *
+ * Registers are 64 bits wide and -mcpu=v2 has no others, so numbers are __u64 here.
+ */
+
+#include "shared/table.h"
+
+#define TABLE_INLINE static inline __attribute__((always_inline))
+
+struct table_space;
+
+/* Each: NULL if there is none of that number. */
+TABLE_INLINE const struct table_element *table_element(const struct table_space *space,
+						       __u64 number);
+TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number);
+TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space, __u64 number);
+
+/* What the compiler knows of @x ends here. It would make branches of comparisons. */
+TABLE_INLINE __u64 table_hide(__u64 x)
+{
+	__asm__("" : "+r"(x));
+	return x;
+}
+
+/* 1 if @a < @b, else 0; both below 2^63. */
+TABLE_INLINE __u64 table_below(__u64 a, __u64 b)
+{
+	return table_hide(table_hide(a - b) >> 63);
+}
+
+/* By a product: where a mask of all ones or none is used, kernels since 6.13 look at both cases. */
+TABLE_INLINE __u64 table_select(__u64 flag, __u64 if_one, __u64 if_zero)
+{
+	return if_zero + (if_one - if_zero) * flag;
+}
+
+/* Where in element space, in bytes, offset @off of a blob is. */
+TABLE_INLINE __u64 table_address(const struct table_exe *exe, __u64 off)
+{
+	__u64 whole = (__u64)exe->n_elements * TABLE_ELEMENT;
+
+	return off + table_select(table_below(off, whole), (__u64)exe->element * TABLE_ELEMENT,
+				  (__u64)exe->tail * TABLE_CHUNK - whole);
+}
+
+/* The bytes of @word that @mask has, added up to four sums beside each other. */
+TABLE_INLINE __u64 table_sums(__u64 word, __u64 mask)
+{
+	const __u64 lanes = 0x00ff00ff00ff00ffull;
+
+	word &= mask;
+	return (word & lanes) + ((word >> 8) & lanes);
+}
+
+/* Slots in the group's pages before @page, which is at most 27. @words: the group. */
+TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 page)
+{
+	/* The counts begin in the middle of the first word. Words before @last count in full, and
+	 * some bytes of that one. */
+	__u64 last = (page + 4) >> 3, some = (1ull << ((page + 4) * 8 & 63)) - 1;
+	__u64 full0 = table_below(0, last), full1 = table_below(1, last),
+	      full2 = table_below(2, last);
+	__u64 sums = table_sums(words[0] & ~0xffffffffull, (1 - full0) * some - full0) +
+		     table_sums(words[1], (full0 - full1) * some - full1) +
+		     table_sums(words[2], (full1 - full2) * some - full2) +
+		     table_sums(words[3], full2 * some);
+
+	return (sums * 0x0001000100010001ull) >> 48;
+}
+
+/* One more than the last of @n slots from @at that has its low at most @low; @at if none has. */
+TABLE_INLINE __u64 table_search(const struct table_element *e, __u64 at, __u64 n, __u64 low)
+{
+	/* A page's slots are counted in a byte: eight halvings. */
+	for (int i = 0; i < 8; i++) {
+		__u64 half, here;
+
+		if (!n)
+			break;
+		half = n >> 1;
+		here = e->halves[(at + half) & (TABLE_ELEMENT / 2 - 1)] & 0xff;
+		here = table_below(here, low + 1);
+		at += (half + 1) * here;
+		n = half - (here & ~n);
+	}
+	return at;
+}
+
+/* The rule's number at @off units behind the start of @ramp. */
+TABLE_INLINE __u64 table_ramp_at(const struct table_ramp *ramp, __u64 off)
+{
+	const __u64 ones = 0x0101010101010101ull;
+	__u64 at = *(const __u64 *)ramp->at, passed;
+
+	/* In each byte 128 + off - at: the top bit says that the step is passed. */
+	passed = (((off * ones) | (ones << 7)) - (at & ~(ones << 7))) & (ones << 7);
+	passed = ((passed >> 7) * ones) >> 56;
+	return ramp->rules[(passed - 1) & (TABLE_RAMP_STEPS - 1)];
+}
+
+/* The slot that holds at an address. */
+struct table_slot {
+	__u64 id;  /* local id */
+	__u64 off; /* units behind the slot, at most TABLE_RAMP_END - 1, which is behind any ramp */
+};
+
+/* 0, or TABLE_TORN. @page is below the executable's n_pages. */
+TABLE_INLINE __u32 table_find_slot(const struct table_space *space, const struct table_exe *exe,
+				   __u64 page, __u64 low, struct table_slot *ret)
+{
+	/* page / 28: (page / 4) / 7, as a product that is exact below 2^30. */
+	__u64 group = ((page >> 2) * 0x24924925ull) >> 32;
+	__u64 address = table_address(exe, group * sizeof(struct table_group));
+	const struct table_element *e = table_element(space, address / TABLE_ELEMENT);
+	__u64 first, n, at, slot, wide, behind, own;
+
+	if (!e)
+		return TABLE_TORN;
+	page -= group * TABLE_GROUP_PAGES;
+	at = address & (TABLE_ELEMENT - sizeof(struct table_group));
+	first = table_slots_before(&e->words[at / 8], page);
+	n = e->bytes[(at + 4 + page) & (TABLE_ELEMENT - 1)];
+	address = table_address(exe, e->words[at / 8] & 0xffffffff);
+	e = table_element(space, address / TABLE_ELEMENT);
+	if (!e)
+		return TABLE_TORN;
+	first += (address & (TABLE_ELEMENT - 1)) / 2;
+	at = table_search(e, first, n, low);
+	slot = e->halves[(at - 1) & (TABLE_ELEMENT / 2 - 1)];
+	/* A long id. */
+	ret->id = slot >> 8;
+	wide = e->halves[(at - 2) & (TABLE_ELEMENT / 2 - 1)] >> 8;
+	ret->id += ((ret->id - TABLE_WIDE) * 255 + wide) * table_below(TABLE_WIDE - 1, ret->id);
+	/* Of an earlier page, then any ramp is over. */
+	behind = low - (slot & 0xff);
+	own = table_below(first, at) & table_below(behind, TABLE_RAMP_END - 1);
+	ret->off = table_select(own, behind, TABLE_RAMP_END - 1);
+	return TABLE_FOUND;
+}
+
+/**
+ * table_find() - the rule at an address of an executable
+ * @space: where the accessors look; NULL in BPF programs
+ * @ret:   the rule, untouched unless TABLE_FOUND; in map memory, not on a BPF program's stack
+ *
+ * Return: enum table_found.
+ */
+TABLE_INLINE __u32 table_find(const struct table_space *space, const struct table_exe *exe,
+			      __u64 vaddr, struct unwind_rule *ret)
+{
+	__u64 unit = (vaddr - exe->start) >> (exe->unit_shift & 63);
+	const struct table_element *e;
+	const struct unwind_rule *rule;
+	const struct table_ramp *ramp;
+	struct table_slot slot;
+	__u64 number;
+
+	if (unit >> 8 >= exe->n_pages)
+		return TABLE_OUTSIDE;
+	if (table_find_slot(space, exe, unit >> 8, unit & 0xff, &slot) != TABLE_FOUND)
+		return TABLE_TORN;
+	number = table_address(exe, exe->ids + slot.id * 2);
+	e = table_element(space, number / TABLE_ELEMENT);
+	if (!e)
+		return TABLE_TORN;
+	number = e->halves[number / 2 & (TABLE_ELEMENT / 2 - 1)];
+	if (number & TABLE_RAMP) {
+		ramp = table_ramp(space, number & (TABLE_RAMP - 1));
+		if (!ramp)
+			return TABLE_TORN;
+		number = table_ramp_at(ramp, slot.off);
+	}
+	rule = table_rule(space, number);
+	if (!rule)
+		return TABLE_TORN;
+	*ret = *rule;
+	return TABLE_FOUND;
+}
+
+#endif

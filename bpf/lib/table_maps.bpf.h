@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_TABLE_MAPS_BPF_H
+#define PODPROF_BPF_LIB_TABLE_MAPS_BPF_H
+
+/*
+ * The maps of the unwind tables, and table.bpf.h's accessors to them. Weak: the same maps in every
+ * object that includes this.
+ *
+ * Every lookup here becomes a handful of instructions instead of a call: the verifier does that for
+ * arrays whose size it knows, and it knows that of a slab because all of them are equal and none
+ * says BPF_F_INNER_MAP (array_map_gen_lookup() in kernel/bpf/arraymap.c). The maps can be mapped by
+ * the agent, who writes through that.
+ */
+
+#include <bpf/bpf_helpers.h>
+#include "lib/table.bpf.h"
+
+/* Sizes and not types: of a type that only an inner map names, clang leaves out the size. */
+struct table_slab {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_SLAB_ELEMENTS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct table_element));
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, TABLE_SLABS);
+	__type(key, __u32);
+	__array(values, struct table_slab);
+} table_slabs __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_EXES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct table_exe);
+} table_exes __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_EXES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct table_use);
+} table_uses __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_RULES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct unwind_rule);
+} table_rules __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TABLE_RAMPS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct table_ramp);
+} table_ramps __weak SEC(".maps");
+
+TABLE_INLINE const struct table_element *table_element(const struct table_space *space,
+						       __u64 number)
+{
+	__u32 slab = number / TABLE_SLAB_ELEMENTS, index = number & (TABLE_SLAB_ELEMENTS - 1);
+	void *map = bpf_map_lookup_elem(&table_slabs, &slab);
+
+	return map ? bpf_map_lookup_elem(map, &index) : (void *)0;
+}
+
+TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number)
+{
+	__u32 key = number;
+
+	return bpf_map_lookup_elem(&table_rules, &key);
+}
+
+TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space, __u64 number)
+{
+	__u32 key = number;
+
+	return bpf_map_lookup_elem(&table_ramps, &key);
+}
+
+/* The executable's descriptor, for table_find(); one more frame is in it, table or not. NULL only
+ * for a number that is out of range. */
+TABLE_INLINE const struct table_exe *table_use_exe(__u32 exe)
+{
+	struct table_use *use = bpf_map_lookup_elem(&table_uses, &exe);
+
+	if (use)
+		use->frames += 1;
+	return bpf_map_lookup_elem(&table_exes, &exe);
+}
+
+#endif
