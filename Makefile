@@ -85,6 +85,7 @@ FUZZ_SRC := $(sort $(wildcard test/fuzz/*/fuzz_*.c))
 REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
 FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
+GUEST := $(B)/test/kernels/guest
 
 # Not what tests compile themselves.
 TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/% test/fixtures/% \
@@ -113,7 +114,8 @@ run: ## install what is missing, build, and profile this node with a page on loo
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)$(MAKE) --no-print-directory check-format lint check-unit check-fuzz check-bpf check-deploy check-e2e
+	$(Q)$(MAKE) --no-print-directory check-format lint check-unit check-fuzz check-bpf check-kernel \
+		check-deploy check-e2e
 	$(Q)test/run.sh summary
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
@@ -129,13 +131,16 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-fuzz check-format check-deploy check-e2e lint lint-c format
-check-build: $(UNIT) $(BPF_TEST) $(REPLAY) $(BPF_OTHER) ## build every test program
+.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-format check-deploy check-e2e lint lint-c format
+check-build: $(UNIT) $(BPF_TEST) $(REPLAY) $(GUEST) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) ## unit tests under ASan and UBSan
 	$(Q)test/run.sh unit $(UNIT)
 
 check-bpf: $(BPF_TEST) ## BPF programs in the real kernel (root)
 	$(Q)test/run.sh bpf $(BPF_TEST)
+
+check-kernel: $(B)/podprof $(GUEST) ## the oldest kernel that can be had, booted in QEMU
+	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh oldest
 
 check-fuzz: $(REPLAY) ## every fuzzer on its corpus
 	$(Q)test/run.sh fuzz $(REPLAY)
@@ -299,8 +304,18 @@ $(B)/lint/%.ok: %.c .clang-tidy test/.clang-tidy | $(GEN_HDR)
 		$(TIDY_ANALYZER) 2>/dev/null
 	@touch $@
 
+# What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
+$(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
+
 ##@ Longer
-.PHONY: fuzz bench e2e check-go
+.PHONY: fuzz bench e2e check-go check-kernels
+KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
+check-kernels: $(B)/podprof $(GUEST) ## KERNELS, fetched and booted in QEMU, and the one that runs here
+	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh $(KERNELS) here
+
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
 GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.5 1.26.8 1.27.3
 GO_TESTS := $(B)/test/unit/symbolize/test_gopclntab $(B)/test/unit/report/test_heap
@@ -328,7 +343,7 @@ bench: all $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh
 
 # Its frames are what is measured, so it keeps them.
-$(B)/obj/test/support/burn.o: HARDEN += -O1 -fno-omit-frame-pointer
+$(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer
 $(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -9,6 +9,11 @@ build="gcc make git clang bpftool libc6-dev libbpf-dev libelf-dev libdw-dev libc
 	libpcre2-dev libiberty-dev ca-certificates"
 tests="g++ clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
 	shellcheck python3 binutils bc"
+# A virtual machine of this machine's kind.
+case $(dpkg --print-architecture) in
+arm64) tests="$tests qemu-system-arm" ;;
+*) tests="$tests qemu-system-x86" ;;
+esac
 
 # The Go that the tests build their tools with: the first that fetches a newer one by itself.
 go_minor_wanted=21

@@ -22,13 +22,17 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "base/text.h"
+#include "profile/verifier.h"
 #include "shared/sample.h"
 #include "podprof.skel.h"
 
 struct bpfobj {
 	struct podprof_bpf *skel;
+	struct verifier verifier;
+	uint64_t load_ns;
 };
 
 DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
@@ -150,7 +154,16 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 	r = set_sizes(obj->skel, opts);
 	if (r < 0)
 		return r;
-	return podprof_bpf__load(obj->skel);
+	r = verifier_init(&obj->verifier, obj->skel->obj);
+	if (r < 0)
+		return r;
+	obj->load_ns = nsec_monotonic();
+	r = podprof_bpf__load(obj->skel);
+	if (r < 0)
+		return r;
+	obj->load_ns = nsec_monotonic() - obj->load_ns;
+	verifier_done(&obj->verifier);
+	return 0;
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
@@ -174,6 +187,7 @@ void bpfobj_free(struct bpfobj *obj)
 	if (!obj)
 		return;
 	podprof_bpf__destroy(obj->skel);
+	verifier_deinit(&obj->verifier);
 	free(obj);
 }
 
@@ -207,9 +221,18 @@ int bpfobj_cost(int program, struct bpfobj_cost *ret)
 	*ret = (struct bpfobj_cost){
 		.runs = info.run_cnt,
 		.run_ns = info.run_time_ns,
-		.verified_insns = info.verified_insns,
 	};
 	return 0;
+}
+
+const struct verifier *bpfobj_verifier(const struct bpfobj *obj)
+{
+	return &obj->verifier;
+}
+
+uint64_t bpfobj_load_ns(const struct bpfobj *obj)
+{
+	return obj->load_ns;
 }
 
 /* "memlock:" in a map descriptor's fdinfo. */

@@ -11,6 +11,7 @@
 #include "shared/settings.h"
 
 struct root;
+struct verifier;
 struct bpfobj;
 
 /**
@@ -70,11 +71,14 @@ struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj);
 struct bpfobj_cost {
 	uint64_t runs;
 	uint64_t run_ns;
-	uint32_t verified_insns; /* since 5.16, else 0 */
 };
 
 /* 0 or -errno. */
 int bpfobj_cost(int program, struct bpfobj_cost *ret);
+/* The programs and how much of each the verifier looked at; belongs to the object. */
+const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
+/* What the kernel took to load everything: maps, relocation, verifying. */
+uint64_t bpfobj_load_ns(const struct bpfobj *obj);
 /* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 

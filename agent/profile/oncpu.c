@@ -447,6 +447,11 @@ int oncpu_program(const struct oncpu *oc)
 	return oc->bpf.program;
 }
 
+const struct bpfobj *oncpu_object(const struct oncpu *oc)
+{
+	return oc->obj;
+}
+
 uint64_t oncpu_map_bytes(const struct oncpu *oc)
 {
 	return oc->map_bytes;

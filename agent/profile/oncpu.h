@@ -67,8 +67,9 @@ const char *oncpu_why(const struct oncpu *oc);
 
 /* How many samples had each outcome (bpf/shared/sample.h) since the start. 0 or -errno. */
 int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n);
-/* The loaded program, for its cost. */
+/* The loaded program, for its cost, and the object that it is in. */
 int oncpu_program(const struct oncpu *oc);
+const struct bpfobj *oncpu_object(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_samples, podprof_frames, podprof_bpf_*, podprof_sampled_cpus. */

@@ -12,6 +12,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/oncpu.h"
+#include "profile/verifier.h"
 #include "support/burn.h"
 
 /* High, so that a second has many samples; the cost of one does not depend on it much. */
@@ -91,22 +92,22 @@ static int run(const struct root *proc, const struct root *sys)
 {
 	const struct oncpu_opts opts = {
 		.rate_hz = RATE, .kernel_stacks = true, .proc = proc, .sys = sys};
-	struct bpfobj_cost cost;
+	const struct verifier *verifier;
 	struct bpfobj_why why = {""};
 	struct oncpu *oc = NULL;
 	uint64_t start_ns = nsec_monotonic();
-	int r;
+	int r = oncpu_new(&opts, &why, &oc);
 
-	r = oncpu_new(&opts, &why, &oc);
 	if (r < 0) {
 		fprintf(stderr, "bench_bpf: %s\n", why.text);
 		return r;
 	}
 	printf("bpf: loaded and attached in %.0f ms, maps %" PRIu64 " KiB (at %d Hz)\n",
 	       (double)(nsec_monotonic() - start_ns) / 1e6, oncpu_map_bytes(oc) / 1024, RATE);
-	r = bpfobj_cost(oncpu_program(oc), &cost);
-	if (r == 0)
-		printf("  %u instructions verified\n", cost.verified_insns);
+	verifier = bpfobj_verifier(oncpu_object(oc));
+	for (size_t i = 0; i < verifier->n; i++)
+		printf("  %s: %u instructions verified\n", verifier->programs[i].name,
+		       verifier->programs[i].insns);
 	for (size_t i = 0; r == 0 && i < array_size(loads); i++)
 		r = measure(&loads[i], oc);
 	oncpu_free(oc);

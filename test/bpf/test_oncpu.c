@@ -22,6 +22,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/oncpu.h"
+#include "profile/verifier.h"
 #include "shared/sample.h"
 #include "support/burn.h"
 
@@ -354,12 +355,16 @@ static void test_verifier_cost(void **state)
 {
 	struct bench *b = *state;
 	const struct oncpu_opts opts = usual(b);
-	struct bpfobj_cost cost;
+	const struct verifier *verifier;
 
 	sample_with(b, &opts);
-	assert_int_equal(bpfobj_cost(oncpu_program(b->oc), &cost), 0);
-	print_message("oncpu_sample: %u instructions verified\n", cost.verified_insns);
-	assert_true(cost.verified_insns <= VERIFIED_INSNS_MAX);
+	verifier = bpfobj_verifier(oncpu_object(b->oc));
+	assert_true(verifier->n > 0);
+	for (size_t i = 0; i < verifier->n; i++) {
+		print_message("%s: %u instructions verified\n", verifier->programs[i].name,
+			      verifier->programs[i].insns);
+		assert_in_range(verifier->programs[i].insns, 1, VERIFIED_INSNS_MAX);
+	}
 }
 
 /* ---------------------------------------------------------------- cgroups */

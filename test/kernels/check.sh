@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Boot Debian's kernels in QEMU with the guest program (guest.c) as their first process, and print what
+# it found, one line for each. Needs no root; KVM is used where it works, and is not needed.
+#
+#   check.sh oldest                the oldest kernel that can be had
+#   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the kernel that runs now (root)
+#
+# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT where its libraries are.
+set -u
+here=$(dirname "$0")
+build=${B:-build}
+arch=${ARCH:-x86}
+sysroot=${SYSROOT:-/}
+work=$build/test/kernels
+results=build/test/results
+# A virtual machine has 2 CPUs that are slow and this long, seconds. Seen: 20 without KVM.
+patience=300
+
+# Oldest first. Whether the archive still has the first one is not ours to say.
+oldest="5.10 6.1"
+
+mkdir -p "$work" "$results"
+: >"$results/kernels-$arch"
+
+qemu() {
+	local accel=tcg
+	if [ -w /dev/kvm ] && [ "$(uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')" = "$arch" ] &&
+		{ [ "$arch" = arm64 ] || grep -qwE 'vmx|svm' /proc/cpuinfo; }; then
+		accel=kvm
+	fi
+	case $arch in
+	x86) set -- qemu-system-x86_64 -accel $accel -cpu max -append "console=ttyS0 quiet panic=-1" "$@" ;;
+	arm64)
+		# Signed return addresses, by a cheap way of signing.
+		set -- qemu-system-aarch64 -M virt -accel $accel -cpu max,pauth-impdef=on \
+			-append "console=ttyAMA0 quiet panic=-1" "$@"
+		;;
+	esac
+	timeout $patience nice "$@" -smp 2 -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
+}
+
+# outcome NAME LOG: the guest's closing line, or all it said
+outcome() {
+	local line
+	line=$(grep -ao '^RESULT .*' "$2" | tail -n 1)
+	case $line in
+	"RESULT ok "*)
+		echo passed >>"$results/kernels-$arch"
+		printf '  %-8s %s %s\n' PASS "$1" "${line#RESULT ok }"
+		;;
+	*)
+		echo failed >>"$results/kernels-$arch"
+		printf '  %-8s %s\n' FAIL "$1"
+		cat "$2"
+		return 1
+		;;
+	esac
+}
+
+kernel_of() {
+	"$here/debian.sh" kernel "$1" "$(echo "$arch" | sed 's/x86/amd64/')"
+}
+
+boot() {
+	local release=$1 kernel=$2 log=$work/console-$1
+	[ -s "$work/initramfs" ] || return 1
+	qemu -kernel "$kernel" -initrd "$work/initramfs" >"$log"
+	outcome "linux $release" "$log"
+}
+
+run_here() {
+	nice "$work/guest" "$build/podprof" >"$work/console-here" 2>&1
+	outcome "this machine" "$work/console-here"
+}
+
+one() {
+	local kernel
+	if [ "$1" = here ]; then
+		run_here
+	elif kernel=$(kernel_of "$1"); then
+		boot "$1" "$kernel"
+	else
+		echo "  FAIL     linux $1: no kernel to boot"
+		echo failed >>"$results/kernels-$arch"
+		return 1
+	fi
+}
+
+"$here/initramfs.py" "$sysroot" "$work/initramfs" "/init=$work/guest" "/bin/podprof=$build/podprof" || exit 1
+if [ "${1:-}" = oldest ]; then
+	for release in $oldest; do
+		kernel=$(kernel_of "$release") || continue
+		boot "$release" "$kernel"
+		exit
+	done
+	set -- "${release:?}"
+fi
+failed=0
+for release in "$@"; do one "$release" || failed=1; done
+exit $failed

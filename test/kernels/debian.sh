@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Debian packages of other suites and architectures: downloaded and unpacked below the cache, never
+# installed. Lists, keys and state are of their own, so that the machine's apt stays as it is; where
+# packages are to be had is what the machine itself was told.
+#
+#   debian.sh kernel RELEASE ARCH              path of a cloud kernel's image; RELEASE is 5.10, 6.1, ...
+#   debian.sh sysroot SUITE ARCH PACKAGE...    directory with the packages and all they depend on
+set -eu
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools/debian
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# Which suite has which kernel.
+suite_of() {
+	case $1 in
+	5.10) echo bullseye ;;
+	6.1) echo bookworm ;;
+	6.12) echo trixie ;;
+	*) echo trixie-backports ;;
+	esac
+}
+
+# apt_for SUITE ARCH get|cache ARGUMENT...
+apt_for() {
+	local state=$cache/apt-$1-$2 arch=$2 tool=$3
+	shift 3
+	"apt-$tool" -q -o Dir::Etc::sourcelist="$state/sources.list" -o Dir::Etc::sourceparts=- \
+		-o Dir::State::lists="$state/lists" -o Dir::Cache="$state/cache" \
+		-o Dir::State::status="$state/status" -o APT::Architecture="$arch" \
+		-o APT::Architectures="$arch" -o APT::Sandbox::User="$(id -un)" \
+		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
+}
+
+# lists_of SUITE ARCH SUITE...: begin with the lists of these suites
+lists_of() {
+	local state=$cache/apt-$1-$2 from=$1 arch=$2 uri
+	shift 2
+	uri=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
+		awk '$2 == "main" && $1 !~ /security/ { print $1; exit }')
+	if [ -z "$uri" ]; then
+		echo "debian.sh: this machine's apt knows no Debian archive" >&2
+		return 1
+	fi
+	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
+	: >"$state/status"
+	for suite in "$@"; do echo "deb [signed-by=$keys] $uri $suite main"; done >"$state/sources.list"
+	apt_for "$from" "$arch" get update >"$state/log" 2>&1 || {
+		cat "$state/log" >&2
+		return 1
+	}
+}
+
+# The newest image. Since 7.1 the package linux-image-* is empty and the image in linux-binary-*.
+kernel_package() {
+	apt_for "$1" "$2" cache pkgnames linux- |
+		grep -E "^linux-(image|binary)-${3/./\\.}[.+-].*-cloud-$2\$" |
+		grep -vE '^linux-image-[0-9.]+-cloud-' | sort -t- -k3V -k2,2r | tail -n 1
+}
+
+unpack_kernel() {
+	local release=$1 arch=$2 out=$3 suite package work
+	suite=$(suite_of "$release")
+	lists_of "$suite" "$arch" "$suite"
+	package=$(kernel_package "$suite" "$arch" "$release")
+	if [ -z "$package" ]; then
+		echo "debian.sh: $suite has no Linux $release" >&2
+		return 1
+	fi
+	work=$(mktemp -d "$cache/work.XXXXXX")
+	# shellcheck disable=SC2064
+	trap "rm -rf '$work'" EXIT
+	(cd "$work" && apt_for "$suite" "$arch" get download "$package" >/dev/null && dpkg-deb -x ./*.deb x)
+	find "$work/x" -name 'vmlinuz*' -type f -exec mv {} "$out" \;
+}
+
+case "${1:-} $#" in
+"kernel 3")
+	out=$cache/vmlinuz-$2-$3
+	mkdir -p "$cache"
+	[ -s "$out" ] || unpack_kernel "$2" "$3" "$out"
+	[ -s "$out" ] && echo "$out"
+	;;
+*)
+	echo "usage: test/kernels/debian.sh kernel RELEASE ARCH | sysroot SUITE ARCH PACKAGE..." >&2
+	exit 2
+	;;
+esac

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is run on each kernel: as the first process of a virtual machine that has nothing else, or
+ * on the machine itself. It loads the BPF programs, samples programs whose stacks are known, lets
+ * the agent itself write a profile, and ends with one line for test/kernels/check.sh:
+ *
+ *	RESULT ok kernel=5.10.0-32-cloud-amd64 verified=oncpu_sample:13604 load_ms=66 samples=...
+ *
+ *	guest PODPROF
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "profile/oncpu.h"
+#include "profile/verifier.h"
+#include "shared/sample.h"
+#include "support/burn.h"
+
+/* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
+#define RATE	    199
+#define BURN_CPU_NS (1 * NSEC_PER_SEC)
+/* Of an emulated CPU's time, or of one that others want, too. */
+#define PATIENCE_NS (60 * NSEC_PER_SEC)
+
+/* One run of a child under the sampler. */
+struct run {
+	struct oncpu *oc;
+	pid_t child;
+	uint64_t all;	   /* samples of everybody */
+	uint64_t mine;	   /* of the child, and so on */
+	uint64_t nested;   /* middle and outer behind the innermost frame */
+	uint64_t complete; /* down to the thread's first function */
+	uint64_t in_kernel;
+	bool odd; /* a frame where none can be */
+};
+
+struct guest {
+	struct root proc, sys;
+	const char *podprof;
+	char line[512]; /* what the result says besides */
+	bool failed;
+};
+
+static void fail(struct guest *g, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	fputs("FAILED ", stdout);
+	vprintf(format, args);
+	putchar('\n');
+	va_end(args);
+	g->failed = true;
+}
+
+static void say(struct guest *g, const char *format, ...)
+{
+	const size_t at = strlen(g->line);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(g->line + at, sizeof(g->line) - at, format, args);
+	va_end(args);
+}
+
+/* ---------------------------------------------------------------- the sampler */
+
+static bool nested(const struct sample *s)
+{
+	return s->n_user > 2 && burn_in(burn_middle_range(), s->user[1]) &&
+	       burn_in(burn_outer_range(), s->user[2]);
+}
+
+static void take(void *ctx, const struct sample *s)
+{
+	struct run *run = ctx;
+
+	run->all += s->count;
+	if ((pid_t)s->pid.pid != run->child)
+		return;
+	run->mine += s->count;
+	run->nested += nested(s) ? s->count : 0;
+	run->complete += s->end == SAMPLE_END_COMPLETE ? s->count : 0;
+	run->in_kernel += s->n_kernel ? s->count : 0;
+	for (size_t i = 0; i < s->n_kernel; i++)
+		run->odd |= !(s->kernel[i] >> 63);
+	for (size_t i = 0; i < s->n_user; i++)
+		run->odd |= s->user[i] >> 63;
+}
+
+/* Until the child has had so much of a CPU, however fast that is. */
+static bool burn(struct run *run)
+{
+	const uint64_t until_ns = nsec_monotonic() + PATIENCE_NS;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(run->child, &clock))
+		return false;
+	burn_go(run->child);
+	while (nsec_read(clock) < BURN_CPU_NS) {
+		usleep(20000);
+		if (oncpu_tick(run->oc, take, run) || nsec_monotonic() > until_ns)
+			return false;
+	}
+	return true;
+}
+
+/* Each sample that the kernel says it stored has come, and none was lost. */
+static void check_counts(struct guest *g, const struct run *run)
+{
+	uint64_t stats[SAMPLE_STAT_MAX], delivered = 0;
+
+	if (oncpu_stats(run->oc, stats, SAMPLE_STAT_MAX)) {
+		fail(g, "no statistics");
+		return;
+	}
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++) {
+		delivered += sample_stat_delivered(i) ? stats[i] : 0;
+		if (stats[i])
+			printf("  %s %" PRIu64 "\n", sample_stat_name(i), stats[i]);
+	}
+	if (run->all != delivered)
+		fail(g, "%" PRIu64 " samples came of %" PRIu64, run->all, delivered);
+	if (stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
+	    stats[SAMPLE_STAT_LOST_INTERNAL])
+		fail(g, "samples were lost");
+}
+
+static void report_load(struct guest *g, const struct oncpu *oc)
+{
+	const struct bpfobj *object = oncpu_object(oc);
+	const struct verifier *verifier = bpfobj_verifier(object);
+
+	say(g, " verified=");
+	for (size_t i = 0; i < verifier->n; i++) {
+		say(g, "%s%s:%u", i ? "," : "", verifier->programs[i].name,
+		    verifier->programs[i].insns);
+		if (!verifier->programs[i].insns)
+			fail(g, "the verifier did not say what it looked at");
+	}
+	say(g, " load_ms=%.0f map_kib=%" PRIu64, (double)bpfobj_load_ns(object) / 1e6,
+	    oncpu_map_bytes(oc) / 1024);
+}
+
+/* Sample a child of this kind. False if there is no sampler. */
+static bool sample(struct guest *g, enum burn_kind kind, struct run *run)
+{
+	const struct oncpu_opts opts = {
+		.rate_hz = RATE, .kernel_stacks = true, .proc = &g->proc, .sys = &g->sys};
+	struct bpfobj_why why = {""};
+	int r = oncpu_new(&opts, &why, &run->oc);
+
+	if (r < 0) {
+		fail(g, "no sampler: %s (%s)", why.text, strerror(-r));
+		return false;
+	}
+	run->child = burn_start(kind);
+	if (!burn(run))
+		fail(g, "the child came to nothing");
+	burn_end(run->child);
+	if (oncpu_finish(run->oc, take, run))
+		fail(g, "the last samples could not be read");
+	check_counts(g, run);
+	return true;
+}
+
+static void check_user(struct guest *g)
+{
+	struct run run = {0};
+
+	puts("user stacks");
+	if (!sample(g, BURN_USER, &run))
+		return;
+	report_load(g, run.oc);
+	say(g, " samples=%" PRIu64 " complete=%.1f%%", run.mine,
+	    100.0 * (double)run.complete / (double)(run.mine ? run.mine : 1));
+	/* A virtual machine's clock may come late, and then counts less. */
+	if (run.mine < RATE / 4)
+		fail(g, "%" PRIu64 " samples in a second", run.mine);
+	if (run.nested * 100 < run.mine * 80 || run.complete * 100 < run.mine * 80 || run.odd)
+		fail(g, "%" PRIu64 " stacks right, %" PRIu64 " complete, of %" PRIu64, run.nested,
+		     run.complete, run.mine);
+	oncpu_free(run.oc);
+}
+
+static void check_kernel(struct guest *g)
+{
+	struct run run = {0};
+
+	puts("kernel stacks");
+	if (!sample(g, BURN_KERNEL, &run))
+		return;
+	say(g, " kernel_samples=%" PRIu64, run.in_kernel);
+	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
+		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
+	oncpu_free(run.oc);
+}
+
+/* ---------------------------------------------------------------- as first process */
+
+static int bring_up_loopback(void)
+{
+	_cleanup_(close_fdp) int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+	return ioctl(fd, SIOCSIFFLAGS, &request);
+}
+
+static void set_up(void)
+{
+	static const struct {
+		const char *type, *at;
+	} mounts[] = {
+		{"proc", "/proc"},
+		{"sysfs", "/sys"},
+		{"cgroup2", "/sys/fs/cgroup"},
+		{"devtmpfs", "/dev"},
+		{"tracefs", "/sys/kernel/tracing"},
+		{"securityfs", "/sys/kernel/security"},
+		{"tmpfs", "/tmp"},
+	};
+
+	for (size_t i = 0; i < array_size(mounts); i++) {
+		mkdir(mounts[i].at, 0755);
+		if (mount(mounts[i].type, mounts[i].at, mounts[i].type, 0, NULL))
+			printf("no %s: %s\n", mounts[i].at, strerror(errno));
+	}
+	if (bring_up_loopback())
+		printf("no loopback: %s\n", strerror(errno));
+	setenv("PATH", "/bin", 1);
+	setenv("HOME", "/tmp", 1);
+}
+
+int main(int argc, char **argv)
+{
+	const bool first = getpid() == 1;
+	struct guest g = {.podprof = argc > 1 ? argv[1] : "/bin/podprof"};
+	struct utsname name;
+
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	if (first)
+		set_up();
+	uname(&name);
+	if (root_open("/proc", &g.proc) || root_open("/sys", &g.sys)) {
+		fail(&g, "no /proc or no /sys");
+	} else {
+		check_user(&g);
+		check_kernel(&g);
+	}
+	printf("RESULT %s kernel=%s%s\n", g.failed ? "failed" : "ok", name.release, g.line);
+	if (first) {
+		sync();
+		reboot(RB_POWER_OFF);
+	}
+	return g.failed;
+}
