@@ -33,6 +33,14 @@ enum unwind_cfa {
 	/* Described, but not in a way that we can follow; cfa_off is the reason
 	 * (enum rows_unsupported of agent/unwind/rows.h). */
 	UNWIND_CFA_UNSUPPORTED,
+	/* As REG, in code that has changed stacks: the caller's sp may be anywhere, also below.
+	 * Go's systemstack, and its calls of the vDSO. */
+	UNWIND_CFA_SWITCH,
+	/* Go's asmcgocall where it calls C. It keeps the goroutine at sp + cfa_reg, and at
+	 * sp + cfa_off how far below the end of the goroutine's stack it was: that stack may have
+	 * moved since. CFA = *(g + 8) - *(sp + cfa_off) + cfa_add; if g is 0 the stack is the same
+	 * and CFA = *(sp + cfa_off) + cfa_add. The caller's sp may be anywhere. */
+	UNWIND_CFA_GO_CGO,
 	UNWIND_CFA_MAX,
 };
 
@@ -52,7 +60,7 @@ enum unwind_ra {
 /* All zeros is a gap. Unused members are 0, so that equal rules are equal bytes. */
 struct unwind_rule {
 	__u8 cfa;     /* enum unwind_cfa */
-	__u8 cfa_reg; /* for REG and DEREF */
+	__u8 cfa_reg; /* for REG, SWITCH, DEREF, GO_CGO */
 	__u8 fp;      /* enum unwind_fp */
 	__u8 ra;      /* enum unwind_ra */
 	__s32 cfa_off;
