@@ -10,10 +10,8 @@
  *   funcs          the function table, sorted: address of code and offset of the function record,
  *                  and one more entry for the end; then the records themselves.
  *
- * A function record, in 32-bit words unless said otherwise:
+ * A function record (gofunc.h) is followed by
  *
- *	entry (64 bits in 1.16), name, args, deferreturn, pcsp, pcfile, pcln, n_pcdata, cu,
- *	start_line (since 1.20), u8 func_id, u8 flag, u8 pad, u8 n_funcdata;
  *	n_pcdata offsets into pcs;
  *	n_funcdata offsets from moduledata.gofunc (1.16: aligned 64-bit addresses)
  *
@@ -32,7 +30,7 @@
  * before it, so that a damaged table is noticed rather than believed.
  *
  * Left out: the runtime's index for finding functions (findfunctab), since a binary search costs
- * about as much; the tables for the stack pointer; argument sizes.
+ * about as much; argument sizes. The tables for the stack pointer are gopcsp.c's.
  *
  * Sources: the Go project's src/runtime/symtab.go (findfunc, pcvalue, funcNameForPrint),
  * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of releases 1.16 to 1.27.
@@ -47,20 +45,18 @@
 #include "base/cursor.h"
 #include "procmap/elffile.h"
 #include "symbolize/blockcache.h"
+#include "symbolize/gofunc.h"
 #include "symbolize/gomodule.h"
 
 /* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB
  * has between 16 and 64. Above it, GOPCLNTAB_MALFORMED. */
-#define GOPCLNTAB_PCS_MAX	(256u << 10)
+#define GOPCLNTAB_PCS_MAX    (256u << 10)
 /* Bytes of one string; names of generic functions are long, but have no more than some KiB. Above
  * it, GOPCLNTAB_MALFORMED. */
-#define GOPCLNTAB_STRING_MAX	(64u << 10)
-/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Above it, GOPCLNTAB_MALFORMED. */
-#define GOPCLNTAB_FUNC_DATA_MAX 64u
+#define GOPCLNTAB_STRING_MAX (64u << 10)
 
 #define PCDATA_INLINE_INDEX  2u
 #define FUNCDATA_INLINE_TREE 3u
-#define FUNC_BYTES_MAX	     44u
 #define TREE_BYTES_MAX	     20u
 #define NO_INDEX	     (-1)
 #define NO_FILE		     UINT32_MAX
@@ -71,21 +67,6 @@ struct gopclntab {
 	struct gomodule module;
 	struct blockcache cache;
 	bool full_names;
-};
-
-/* A function record's fixed part, and where it is. */
-struct func {
-	uint64_t entry; /* vaddr */
-	uint64_t end;	/* vaddr */
-	uint64_t data;	/* offset in the table of what follows the fixed part */
-	uint32_t name;
-	uint32_t pc_file;
-	uint32_t pc_line;
-	uint32_t n_pcdata;
-	uint32_t cu;
-	uint32_t start_line;
-	uint8_t func_id;
-	uint8_t n_funcdata;
 };
 
 /* An entry of the inlining tree. */
@@ -245,7 +226,7 @@ static int read_name(struct gopclntab *t, uint32_t off, char ret[GOPCLNTAB_NAME_
 	return read_string(t, t->module.names, t->module.cus, off, &w);
 }
 
-static int read_file_name(struct gopclntab *t, const struct func *f, int32_t number,
+static int read_file_name(struct gopclntab *t, const struct gofunc *f, int32_t number,
 			  char ret[GOPCLNTAB_NAME_MAX])
 {
 	struct name_writer w = {.out = ret};
@@ -334,7 +315,7 @@ static int pcs_step(struct pcs_reader *p, bool first, uint32_t quantum, uint32_t
 }
 
 /* The value at @vaddr of the address table at @off; -1 where there is none. */
-static int pcs_value(struct gopclntab *t, uint32_t off, const struct func *f, uint64_t vaddr,
+static int pcs_value(struct gopclntab *t, uint32_t off, const struct gofunc *f, uint64_t vaddr,
 		     int32_t *ret)
 {
 	const struct gomodule *m = &t->module;
@@ -365,24 +346,13 @@ static int pcs_value(struct gopclntab *t, uint32_t off, const struct func *f, ui
 /* Entry @i of the function table: its address, and the offset of its record in funcs. */
 static int read_ftab(struct gopclntab *t, uint64_t i, uint64_t *ret_entry, uint64_t *ret_func)
 {
-	const struct gomodule *m = &t->module;
-	uint64_t wide[2];
-	uint32_t narrow[2];
-	int r;
+	uint8_t bytes[GOFUNC_ENTRY_BYTES_MAX];
+	size_t n = gofunc_entry_bytes(&t->module);
+	int r = table_read(t, t->module.funcs + i * n, bytes, n);
 
-	if (m->form == GOMODULE_1_16) {
-		r = table_read(t, m->funcs + i * sizeof(wide), wide, sizeof(wide));
-		if (r)
-			return r;
-		*ret_entry = wide[0];
-		*ret_func = wide[1];
-		return 0;
-	}
-	r = table_read(t, m->funcs + i * sizeof(narrow), narrow, sizeof(narrow));
 	if (r)
 		return r;
-	*ret_entry = m->text + narrow[0];
-	*ret_func = narrow[1];
+	gofunc_parse_entry(&t->module, bytes, ret_entry, ret_func);
 	return 0;
 }
 
@@ -404,7 +374,7 @@ static int read_ftab_end(struct gopclntab *t, uint64_t *ret)
 }
 
 /* The number of the function that has @vaddr, with where it begins, ends and is described. */
-static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct func *f, uint64_t *ret_func)
+static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct gofunc *f, uint64_t *ret_func)
 {
 	uint64_t low = 0, high = t->module.n_funcs, entry, func;
 	int r = read_ftab_end(t, &f->end);
@@ -436,59 +406,25 @@ static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct func *f, uint
 	return 0;
 }
 
-static size_t func_bytes(const struct gomodule *m)
-{
-	return m->form == GOMODULE_1_18 ? 40 : 44;
-}
-
-/* The record's own idea of where its code begins, as a vaddr. */
-static bool parse_entry(const struct gomodule *m, struct cursor *c, uint64_t *ret)
-{
-	uint32_t off;
-
-	if (m->form == GOMODULE_1_16)
-		return cursor_u64(c, ret);
-	if (!cursor_u32(c, &off))
-		return false;
-	*ret = m->text + off;
-	return true;
-}
-
-static bool parse_func(const struct gomodule *m, struct cursor *c, struct func *f)
-{
-	uint64_t entry;
-
-	f->start_line = 0;
-	return parse_entry(m, c, &entry) && entry == f->entry && cursor_u32(c, &f->name) &&
-	       cursor_skip(c, 12) && /* args, deferreturn, pcsp */
-	       cursor_u32(c, &f->pc_file) && cursor_u32(c, &f->pc_line) &&
-	       cursor_u32(c, &f->n_pcdata) && cursor_u32(c, &f->cu) &&
-	       (m->form != GOMODULE_1_20 || cursor_u32(c, &f->start_line)) &&
-	       cursor_u8(c, &f->func_id) && cursor_skip(c, 2) && cursor_u8(c, &f->n_funcdata) &&
-	       f->n_pcdata <= GOPCLNTAB_FUNC_DATA_MAX && f->n_funcdata <= GOPCLNTAB_FUNC_DATA_MAX;
-}
-
 /* @f has entry and end; the rest comes from the record at offset @off of funcs. */
-static int read_func(struct gopclntab *t, uint64_t off, struct func *f)
+static int read_func(struct gopclntab *t, uint64_t off, struct gofunc *f)
 {
 	const struct gomodule *m = &t->module;
-	uint8_t bytes[FUNC_BYTES_MAX];
-	struct cursor c;
+	uint8_t bytes[GOFUNC_BYTES_MAX];
 	int r;
 
 	if (off > m->size - m->funcs)
 		return GOPCLNTAB_MALFORMED;
-	f->data = m->funcs + off + func_bytes(m);
-	r = table_read(t, m->funcs + off, bytes, func_bytes(m));
+	f->data = m->funcs + off + gofunc_bytes(m);
+	r = table_read(t, m->funcs + off, bytes, gofunc_bytes(m));
 	if (r)
 		return r;
-	cursor_init(&c, bytes, func_bytes(m));
-	return parse_func(m, &c, f) ? 0 : GOPCLNTAB_MALFORMED;
+	return gofunc_parse(m, bytes, f) ? 0 : GOPCLNTAB_MALFORMED;
 }
 
 /* ---------------------------------------------------------------- inlining */
 
-static int inline_index(struct gopclntab *t, const struct func *f, uint64_t vaddr, int32_t *ret)
+static int inline_index(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr, int32_t *ret)
 {
 	uint32_t off;
 	int r;
@@ -506,7 +442,7 @@ static int inline_index(struct gopclntab *t, const struct func *f, uint64_t vadd
 }
 
 /* The vaddr of the function's inlining tree. */
-static int inline_tree(struct gopclntab *t, const struct func *f, uint64_t *ret)
+static int inline_tree(struct gopclntab *t, const struct gofunc *f, uint64_t *ret)
 {
 	const struct gomodule *m = &t->module;
 	uint64_t pos = f->data + 4 * (uint64_t)f->n_pcdata;
@@ -551,7 +487,7 @@ static bool parse_inlined(const struct gomodule *m, struct cursor *c, struct inl
 	return ok;
 }
 
-static int read_inlined(struct gopclntab *t, const struct func *f, int32_t index,
+static int read_inlined(struct gopclntab *t, const struct gofunc *f, int32_t index,
 			struct inlined *ret)
 {
 	const struct gomodule *m = &t->module;
@@ -630,7 +566,7 @@ static bool is_wrapper(const struct gopclntab_line *line)
 }
 
 /* File and line at @vaddr; neither if one is missing, as in padding behind a function. */
-static int read_line(struct gopclntab *t, const struct func *f, uint64_t vaddr,
+static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 		     struct gopclntab_line *line)
 {
 	int32_t file, number;
@@ -646,7 +582,7 @@ static int read_line(struct gopclntab *t, const struct func *f, uint64_t vaddr,
 	return r;
 }
 
-static int describe(struct gopclntab *t, const struct func *f, uint64_t vaddr,
+static int describe(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 		    struct gopclntab_line *line)
 {
 	struct inlined inlined = {
@@ -677,7 +613,7 @@ static int describe(struct gopclntab *t, const struct func *f, uint64_t vaddr,
 int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *ret)
 {
 	struct gopclntab_line line;
-	struct func f;
+	struct gofunc f;
 	uint64_t func;
 	int r = search_ftab(t, vaddr, &f, &func);
 
@@ -727,7 +663,7 @@ int gopclntab_find_function(struct gopclntab *t, const char *name, uint64_t *ret
 
 	for (uint64_t i = 0; i < t->module.n_funcs; i++) {
 		uint64_t off;
-		struct func f;
+		struct gofunc f;
 		bool same = false;
 		int r = read_ftab(t, i, &f.entry, &off);
 

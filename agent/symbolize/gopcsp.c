@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading one value of every function's record, the offset of its pcsp table in the part "pcs"
+ * (gopclntab.c tells about the parts), and that table from beginning to end.
+ *
+ * A program of 100 MB has 130,000 functions, so nothing here is looked up. Entries and records are
+ * in the order of the code and are read through windows that move forward. The pcsp tables are not
+ * in order: equal ones are stored once. So that part is held in memory as a whole while the
+ * functions are read: 7 MB of those 100.
+ *
+ * A table is pairs of varints, a step of the value (zig-zag) and a step of the address. The value
+ * begins at -1, and each pair says up to which address its value holds; a value step of 0 that is
+ * not the first ends the table. What follows in the function is padding and keeps the last value.
+ *
+ * Sources: the Go project's src/runtime/symtab.go (pcvalue, funcspdelta), src/cmd/link/internal/ld/
+ * pcln.go, of releases 1.16 to 1.27.
+ */
+#include "symbolize/gopcsp.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "procmap/elffile.h"
+#include "procmap/elfwindow.h"
+
+/* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
+ * has 12 million; above it, GOPCSP_TOO_LARGE. */
+#define GOPCSP_TABLES_MAX (64u << 20)
+/* Steps of one function; the largest seen has some thousand. Above it, GOPCSP_MALFORMED. */
+#define GOPCSP_STEPS_MAX  (1u << 16)
+
+#define RECORDS_WINDOW (256u << 10)
+#define ENTRIES_WINDOW (64u << 10)
+#define NAMES_WINDOW   (4u << 10)
+
+struct gopcsp {
+	struct gomodule module;
+	struct elfwindow entries;
+	struct elfwindow records;
+	struct elfwindow names;
+	uint8_t *tables;
+	size_t n_tables; /* bytes */
+	struct gopcsp_step *steps;
+	size_t steps_cap;
+	uint64_t i;	 /* of the next function */
+	uint64_t entry;	 /* its own */
+	uint64_t record; /* its own */
+};
+
+const char *gopcsp_outcome_name(int outcome)
+{
+	static const char *const names[GOPCSP_OUTCOME_MAX] = {
+		[GOPCSP_OK] = "ok",
+		[GOPCSP_ABSENT] = "absent",
+		[GOPCSP_UNSUPPORTED] = "unsupported",
+		[GOPCSP_MALFORMED] = "malformed",
+		[GOPCSP_TOO_LARGE] = "too_large",
+		[GOPCSP_END] = "end",
+	};
+
+	return outcome >= 0 && outcome < GOPCSP_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* ---------------------------------------------------------------- one function's table */
+
+/* A varint of at most 32 bits. False where the table ends before it does. */
+static bool varint(const uint8_t **pos, const uint8_t *end, uint32_t *ret)
+{
+	const uint8_t *p = *pos;
+	uint32_t value = 0;
+
+	for (unsigned int shift = 0; shift < 35 && p < end; shift += 7) {
+		uint8_t byte = *p++;
+
+		value |= (uint32_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*pos = p;
+			*ret = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int add_step(struct gopcsp *p, size_t n, uint64_t start, uint32_t value)
+{
+	int r = vec_grow(&p->steps, &p->steps_cap, n + 1, sizeof(*p->steps), GOPCSP_STEPS_MAX);
+
+	if (r)
+		return r < 0 ? r : GOPCSP_MALFORMED;
+	p->steps[n] = (struct gopcsp_step){.start = start, .delta = (int32_t)value};
+	return 0;
+}
+
+static int read_steps(struct gopcsp *p, uint32_t off, struct gopcsp_func *f)
+{
+	const uint8_t *pos = p->tables + off, *end = p->tables + p->n_tables;
+	uint64_t pc = f->entry;
+	uint32_t value = UINT32_MAX, step, pc_step;
+	size_t n = 0;
+
+	for (bool first = true; pc < f->end; first = false) {
+		int r;
+
+		if (!varint(&pos, end, &step))
+			return GOPCSP_MALFORMED;
+		if (step == 0 && !first)
+			break;
+		if (!varint(&pos, end, &pc_step))
+			return GOPCSP_MALFORMED;
+		value += (step >> 1) ^ -(step & 1);
+		r = add_step(p, n++, pc, value);
+		if (r)
+			return r;
+		pc += (uint64_t)pc_step * p->module.quantum;
+	}
+	f->steps = p->steps;
+	f->n_steps = n;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- one function */
+
+/* What elffile says about a read that left the file is here an offset that leaves the table. */
+static int read_outcome(int r)
+{
+	return r > 0 ? GOPCSP_MALFORMED : r;
+}
+
+static int read_name(struct gopcsp *p, uint32_t off, char ret[GOPCSP_NAME_MAX])
+{
+	uint64_t left = off < p->names.size ? p->names.size - off : 0;
+	size_t n = left < GOPCSP_NAME_MAX - 1 ? (size_t)left : GOPCSP_NAME_MAX - 1;
+	const uint8_t *bytes;
+	int r;
+
+	if (n == 0)
+		return GOPCSP_MALFORMED;
+	r = elfwindow_get(&p->names, off, n, &bytes);
+	if (r)
+		return read_outcome(r);
+	n = strnlen((const char *)bytes, n);
+	memcpy(ret, bytes, n);
+	ret[n] = '\0';
+	return 0;
+}
+
+static bool wants_name(const struct gopcsp *p, const struct gofunc *f)
+{
+	return f->flags || f->func_id || p->module.form == GOMODULE_1_16;
+}
+
+/* The function between @p->entry and @end, of which the record is at @p->record. */
+static int read_func(struct gopcsp *p, uint64_t end, struct gopcsp_func *ret)
+{
+	struct gofunc f = {.entry = p->entry, .end = end};
+	const uint8_t *bytes;
+	int r;
+
+	*ret = (struct gopcsp_func){.entry = p->entry, .end = end};
+	if (end <= p->entry)
+		return GOPCSP_MALFORMED;
+	r = elfwindow_get(&p->records, p->record, gofunc_bytes(&p->module), &bytes);
+	if (r)
+		return read_outcome(r);
+	if (!gofunc_parse(&p->module, bytes, &f))
+		return GOPCSP_MALFORMED;
+	ret->flags = f.flags;
+	if (wants_name(p, &f))
+		r = read_name(p, f.name, ret->name);
+	if (r || f.pc_sp == 0)
+		return r;
+	return f.pc_sp < p->n_tables ? read_steps(p, f.pc_sp, ret) : GOPCSP_MALFORMED;
+}
+
+/* Entry @i; for the last one, which is an address and no more, @ret_record is undefined. */
+static int read_entry(struct gopcsp *p, uint64_t i, uint64_t *ret_entry, uint64_t *ret_record)
+{
+	size_t n = gofunc_entry_bytes(&p->module);
+	uint8_t padded[GOFUNC_ENTRY_BYTES_MAX] = {0};
+	const uint8_t *bytes;
+	int r;
+
+	if (i == p->module.n_funcs)
+		n /= 2;
+	r = elfwindow_get(&p->entries, i * gofunc_entry_bytes(&p->module), n, &bytes);
+	if (r)
+		return read_outcome(r);
+	memcpy(padded, bytes, n);
+	gofunc_parse_entry(&p->module, padded, ret_entry, ret_record);
+	return 0;
+}
+
+int gopcsp_next(struct gopcsp *p, struct gopcsp_func *ret)
+{
+	uint64_t end, record;
+	int r;
+
+	if (p->i >= p->module.n_funcs)
+		return GOPCSP_END;
+	r = read_entry(p, p->i + 1, &end, &record);
+	if (r) {
+		p->i = p->module.n_funcs;
+		return r;
+	}
+	r = read_func(p, end, ret);
+	p->i++;
+	p->entry = end;
+	p->record = record;
+	return r;
+}
+
+/* ---------------------------------------------------------------- open */
+
+static int module_outcome(int r)
+{
+	switch (r) {
+	case GOMODULE_ABSENT:
+		return GOPCSP_ABSENT;
+	case GOMODULE_UNSUPPORTED:
+		return GOPCSP_UNSUPPORTED;
+	case GOMODULE_MALFORMED:
+		return GOPCSP_MALFORMED;
+	default:
+		return r;
+	}
+}
+
+static int read_tables(struct gopcsp *p, const struct elffile *file)
+{
+	const struct gomodule *m = &p->module;
+	uint64_t n = m->funcs - m->pcs;
+
+	if (n > GOPCSP_TABLES_MAX)
+		return GOPCSP_TOO_LARGE;
+	if (n == 0)
+		return GOPCSP_MALFORMED;
+	p->tables = malloc(n);
+	if (!p->tables)
+		return -ENOMEM;
+	p->n_tables = n;
+	return read_outcome(elffile_read(file, m->off + m->pcs, p->tables, n));
+}
+
+static int open_windows(struct gopcsp *p, const struct elffile *file)
+{
+	const struct gomodule *m = &p->module;
+	uint64_t funcs = m->off + m->funcs, n = m->size - m->funcs;
+	int r = elfwindow_init(&p->entries, file, funcs, n, ENTRIES_WINDOW);
+
+	if (!r)
+		r = elfwindow_init(&p->records, file, funcs, n, RECORDS_WINDOW);
+	if (!r)
+		r = elfwindow_init(&p->names, file, m->off + m->names, m->cus - m->names,
+				   NAMES_WINDOW);
+	return r;
+}
+
+DEFINE_CLEANUP(struct gopcsp *, gopcsp_freep, gopcsp_free);
+
+int gopcsp_open(const struct elffile *file, struct gopcsp **ret)
+{
+	_cleanup_(gopcsp_freep) struct gopcsp *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	r = module_outcome(gomodule_find(file, &p->module));
+	if (!r)
+		r = read_tables(p, file);
+	if (!r)
+		r = open_windows(p, file);
+	if (!r)
+		r = read_entry(p, 0, &p->entry, &p->record);
+	if (r)
+		return r;
+	*ret = take_ptr(p);
+	return 0;
+}
+
+void gopcsp_free(struct gopcsp *p)
+{
+	if (!p)
+		return;
+	elfwindow_deinit(&p->entries);
+	elfwindow_deinit(&p->records);
+	elfwindow_deinit(&p->names);
+	free(p->tables);
+	free(p->steps);
+	free(p);
+}
+
+size_t gopcsp_bytes(const struct gopcsp *p)
+{
+	return sizeof(*p) + p->entries.room + p->records.room + p->names.room + p->n_tables +
+	       p->steps_cap * sizeof(*p->steps);
+}
