@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-	       "the formats read here are little-endian");
-
 void cursor_init(struct cursor *c, const void *data, size_t n)
 {
 	c->start = data;
@@ -20,44 +17,6 @@ bool cursor_seek(struct cursor *c, size_t off)
 		return false;
 	c->pos = off ? c->start + off : c->start;
 	return true;
-}
-
-bool cursor_skip(struct cursor *c, size_t n)
-{
-	if (n > cursor_left(c))
-		return false;
-	if (n)
-		c->pos += n;
-	return true;
-}
-
-static bool cursor_copy(struct cursor *c, void *ret, size_t n)
-{
-	if (n > cursor_left(c))
-		return false;
-	memcpy(ret, c->pos, n);
-	c->pos += n;
-	return true;
-}
-
-bool cursor_u8(struct cursor *c, uint8_t *ret)
-{
-	return cursor_copy(c, ret, sizeof(*ret));
-}
-
-bool cursor_u16(struct cursor *c, uint16_t *ret)
-{
-	return cursor_copy(c, ret, sizeof(*ret));
-}
-
-bool cursor_u32(struct cursor *c, uint32_t *ret)
-{
-	return cursor_copy(c, ret, sizeof(*ret));
-}
-
-bool cursor_u64(struct cursor *c, uint64_t *ret)
-{
-	return cursor_copy(c, ret, sizeof(*ret));
 }
 
 /*
@@ -97,12 +56,12 @@ static bool cursor_leb(struct cursor *c, bool is_signed, uint64_t *ret)
 	return true;
 }
 
-bool cursor_uleb(struct cursor *c, uint64_t *ret)
+bool cursor_uleb_long(struct cursor *c, uint64_t *ret)
 {
 	return cursor_leb(c, false, ret);
 }
 
-bool cursor_sleb(struct cursor *c, int64_t *ret)
+bool cursor_sleb_long(struct cursor *c, int64_t *ret)
 {
 	uint64_t bits;
 

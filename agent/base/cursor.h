@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /**
  * struct cursor - a bounded reader over foreign bytes
@@ -39,16 +40,55 @@ static inline size_t cursor_pos(const struct cursor *c)
 
 /* Move to @off bytes after the start. False if that is past the end. */
 bool cursor_seek(struct cursor *c, size_t off) CURSOR_MUST_CHECK;
-bool cursor_skip(struct cursor *c, size_t n) CURSOR_MUST_CHECK;
 
-bool cursor_u8(struct cursor *c, uint8_t *ret) CURSOR_MUST_CHECK;
-bool cursor_u16(struct cursor *c, uint16_t *ret) CURSOR_MUST_CHECK;
-bool cursor_u32(struct cursor *c, uint32_t *ret) CURSOR_MUST_CHECK;
-bool cursor_u64(struct cursor *c, uint64_t *ret) CURSOR_MUST_CHECK;
+/* Here, and with the one-byte numbers below, because tables of unwind rows are read with them: a
+ * hundred million bytes, opcode by opcode. */
+static inline CURSOR_MUST_CHECK bool cursor_skip(struct cursor *c, size_t n)
+{
+	if (n > cursor_left(c))
+		return false;
+	/* an empty cursor may have no bytes at all, and NULL + 0 is undefined in C */
+	if (n)
+		c->pos += n;
+	return true;
+}
+
+#define CURSOR_FIXED(name, type)                                               \
+	static inline CURSOR_MUST_CHECK bool name(struct cursor *c, type *ret) \
+	{                                                                      \
+		if (sizeof(*ret) > cursor_left(c))                             \
+			return false;                                          \
+		memcpy(ret, c->pos, sizeof(*ret));                             \
+		c->pos += sizeof(*ret);                                        \
+		return true;                                                   \
+	}                                                                      \
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "copied as it is")
+
+CURSOR_FIXED(cursor_u8, uint8_t);
+CURSOR_FIXED(cursor_u16, uint16_t);
+CURSOR_FIXED(cursor_u32, uint32_t);
+CURSOR_FIXED(cursor_u64, uint64_t);
+#undef CURSOR_FIXED
 
 /* LEB128 (DWARF 5 section 7.6). False for a number that does not end or does not fit 64 bits. */
-bool cursor_uleb(struct cursor *c, uint64_t *ret) CURSOR_MUST_CHECK;
-bool cursor_sleb(struct cursor *c, int64_t *ret) CURSOR_MUST_CHECK;
+bool cursor_uleb_long(struct cursor *c, uint64_t *ret) CURSOR_MUST_CHECK;
+bool cursor_sleb_long(struct cursor *c, int64_t *ret) CURSOR_MUST_CHECK;
+
+static inline CURSOR_MUST_CHECK bool cursor_uleb(struct cursor *c, uint64_t *ret)
+{
+	if (c->pos == c->end || *c->pos & 0x80)
+		return cursor_uleb_long(c, ret);
+	*ret = *c->pos++;
+	return true;
+}
+
+static inline CURSOR_MUST_CHECK bool cursor_sleb(struct cursor *c, int64_t *ret)
+{
+	if (c->pos == c->end || *c->pos & 0x80)
+		return cursor_sleb_long(c, ret);
+	*ret = (int64_t)(*c->pos++ ^ 0x40) - 0x40; /* bit 6 is the sign */
+	return true;
+}
 
 /* @ret borrows @n bytes in place. */
 bool cursor_bytes(struct cursor *c, size_t n, const void **ret) CURSOR_MUST_CHECK;

@@ -10,5 +10,6 @@ int inspect_goruntime(int argc, char **argv);
 int inspect_maps(int argc, char **argv);
 int inspect_profile(int argc, char **argv);
 int inspect_symbols(int argc, char **argv);
+int inspect_unwind(int argc, char **argv);
 
 #endif

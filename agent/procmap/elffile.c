@@ -56,6 +56,8 @@ struct elffile {
 	uint16_t machine;
 	struct elffile_segment *segments;
 	size_t n_segments;
+	struct elffile_segment eh_frame_hdr;
+	bool has_eh_frame_hdr;
 	struct named_section *sections;
 	size_t n_sections;
 	char *names; /* ends with a NUL */
@@ -215,6 +217,24 @@ static int check_header(const struct elffile *ef)
 
 /* ---------------------------------------------------------------- the tables */
 
+static void keep_segment(struct elffile *ef, const GElf_Phdr *ph)
+{
+	struct elffile_segment segment = {
+		.vaddr = ph->p_vaddr,
+		.memsz = ph->p_memsz,
+		.off = ph->p_offset,
+		.filesz = ph->p_filesz,
+		.flags = ph->p_flags,
+	};
+
+	if (ph->p_type == PT_LOAD)
+		ef->segments[ef->n_segments++] = segment;
+	if (ph->p_type == PT_GNU_EH_FRAME && !ef->has_eh_frame_hdr) {
+		ef->eh_frame_hdr = segment;
+		ef->has_eh_frame_hdr = true;
+	}
+}
+
 static int load_segments(struct elffile *ef, Elf *elf)
 {
 	GElf_Phdr ph;
@@ -232,15 +252,7 @@ static int load_segments(struct elffile *ef, Elf *elf)
 	for (size_t i = 0; i < n; i++) {
 		if (!gelf_getphdr(elf, (int)i, &ph))
 			return ELFFILE_MALFORMED;
-		if (ph.p_type != PT_LOAD)
-			continue;
-		ef->segments[ef->n_segments++] = (struct elffile_segment){
-			.vaddr = ph.p_vaddr,
-			.memsz = ph.p_memsz,
-			.off = ph.p_offset,
-			.filesz = ph.p_filesz,
-			.flags = ph.p_flags,
-		};
+		keep_segment(ef, &ph);
 	}
 	return 0;
 }
@@ -464,6 +476,14 @@ const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t 
 {
 	*ret_n = ef->n_segments;
 	return ef->segments;
+}
+
+int elffile_eh_frame_hdr(const struct elffile *ef, struct elffile_segment *ret)
+{
+	if (!ef->has_eh_frame_hdr)
+		return ELFFILE_ABSENT;
+	*ret = ef->eh_frame_hdr;
+	return 0;
 }
 
 int elffile_section(const struct elffile *ef, const char *name, struct elffile_section *ret)

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The unwind rows that podprof makes of a program or library: how many, what was left out and why;
+ * or the rows themselves.
+ */
+#include "cmd/inspect.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "cmd/cmd.h"
+#include "unwind/compile.h"
+#include "unwind/rowtext.h"
+
+enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_HELP };
+
+struct options {
+	bool json;
+	bool rows;
+	const char *file;
+};
+
+struct image_rows {
+	struct elffile *file;
+	enum cfi_machine machine;
+	struct ehframe_stats stats;
+	struct rows *rows;
+};
+
+/* Rows by what they say. */
+struct census {
+	uint64_t by_cfa[UNWIND_CFA_MAX];
+	uint64_t unsupported[UNSUPPORTED_MAX];
+};
+
+static const char help[] =
+	"usage: podprof inspect unwind FILE [--rows] [--json]\n\n"
+	"How podprof finds the caller at each place of a program or library, from its unwind\n"
+	"tables: functions described, rows made of them, what was left out and why.\n\n"
+	"  --rows   the rows instead, one a line, ascending:\n"
+	"           START END cfa=rsp+8 fp=same ra=cfa-8\n"
+	"           in ELF virtual addresses in hex, END exclusive. cfa, where the stack\n"
+	"           pointer was before the call, is REG+N, plt10, plt11 or deref(REG+N)+M; fp,\n"
+	"           the caller's frame pointer, is same, cfa-N or deref(REG+N); ra, the return\n"
+	"           address, is cfa-N or a register. Or, in place of the three: gap (nothing\n"
+	"           describes this code), stop (there is no caller), signal (the kernel's\n"
+	"           signal frame), frame (the frame pointer's record), unsupported=REASON\n"
+	"  --json   JSON: one object, or one a row: {\"start\",\"end\",\"rule\"}\n"
+	"  --help   this text\n";
+
+static void image_rows_deinit(struct image_rows *image)
+{
+	rows_free(image->rows);
+	elffile_free(image->file);
+}
+
+static int open_file(const char *path, struct elffile **ret)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct root here = {.fd = AT_FDCWD};
+	int r = root_open_file(&here, path, &fd);
+
+	if (r) {
+		cmd_error("inspect unwind: cannot open %s: %s; give a program or library", path,
+			  r < 0		   ? strerror(-r)
+			  : r == ROOT_GONE ? "no such file"
+					   : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	r = elffile_open(fd, ret);
+	if (r) {
+		cmd_error("inspect unwind: cannot read %s: %s; give a 64-bit ELF file", path,
+			  r < 0 ? strerror(-r) : elffile_outcome_name(r));
+		return CMD_FAILED;
+	}
+	fd = -1; /* the elffile's now */
+	return CMD_DONE;
+}
+
+static int compile(const char *path, struct image_rows *image)
+{
+	int r = open_file(path, &image->file);
+
+	if (r)
+		return r;
+	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
+	r = compile_image(image->file, NULL, &image->stats, &image->rows);
+	if (r == -ENOSPC)
+		cmd_error("inspect unwind: %s has more rows than podprof holds of one file (%u)",
+			  path, ROWS_MAX);
+	else if (r)
+		cmd_error("inspect unwind: no rows of %s: %s; give a linked program or library of "
+			  "x86-64 or AArch64",
+			  path, r < 0 ? strerror(-r) : elffile_outcome_name(r));
+	return r ? CMD_FAILED : CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- the rows */
+
+static int print_row(const struct options *o, const struct image_rows *image, struct row row,
+		     uint64_t end)
+{
+	char text[ROWTEXT_MAX], from[24], to[24];
+	json_t *object;
+	int r = 0;
+
+	rowtext_print(image->machine, rows_rule(image->rows, row.rule), text);
+	if (!o->json) {
+		printf("%" PRIx64 " %" PRIx64 " %s\n", row.vaddr, end, text);
+		return 0;
+	}
+	snprintf(from, sizeof(from), "0x%" PRIx64, row.vaddr);
+	snprintf(to, sizeof(to), "0x%" PRIx64, end);
+	object = json_pack("{s:s, s:s, s:s}", "start", from, "end", to, "rule", text);
+	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
+		r = -ENOMEM;
+	json_decref(object);
+	putchar('\n');
+	return r;
+}
+
+/* The last row is the gap behind all code: it has no end and is not shown. */
+static int print_rows(const struct options *o, const struct image_rows *image)
+{
+	size_t n = rows_count(image->rows);
+	int r = 0;
+
+	for (size_t i = 0; i + 1 < n && !r; i++)
+		r = print_row(o, image, rows_at(image->rows, i), rows_at(image->rows, i + 1).vaddr);
+	return r;
+}
+
+/* ---------------------------------------------------------------- the numbers */
+
+static void take_census(const struct rows *rows, struct census *ret)
+{
+	*ret = (struct census){0};
+	for (size_t i = 0; i < rows_count(rows); i++) {
+		const struct unwind_rule *rule = rows_rule(rows, rows_at(rows, i).rule);
+
+		ret->by_cfa[rule->cfa]++;
+		if (rule->cfa == UNWIND_CFA_UNSUPPORTED)
+			ret->unsupported[rule->cfa_off]++;
+	}
+}
+
+static const char *const cfa_names[UNWIND_CFA_MAX] = {
+	[UNWIND_CFA_GAP] = "gap",   [UNWIND_CFA_REG] = "register",
+	[UNWIND_CFA_PLT] = "plt",   [UNWIND_CFA_DEREF] = "deref",
+	[UNWIND_CFA_FP] = "frame",  [UNWIND_CFA_SIGNAL] = "signal",
+	[UNWIND_CFA_STOP] = "stop", [UNWIND_CFA_UNSUPPORTED] = "unsupported",
+};
+
+/* Only what there is. Both names exist in several tables, so the text has the table's before. */
+static void print_counts(const struct image_rows *image, const struct census *census)
+{
+	for (unsigned int i = 0; i < UNWIND_CFA_MAX; i++)
+		if (census->by_cfa[i])
+			printf("rows %-24s %12" PRIu64 "\n", cfa_names[i], census->by_cfa[i]);
+	for (int32_t i = 1; i < UNSUPPORTED_MAX; i++)
+		if (census->unsupported[i])
+			printf("unsupported %-17s %12" PRIu64 "\n", rows_unsupported_name(i),
+			       census->unsupported[i]);
+	for (unsigned int i = 0; i < EHFRAME_SKIP_MAX; i++)
+		if (image->stats.skipped[i])
+			printf("skipped %-21s %12" PRIu64 "\n", ehframe_skip_name(i),
+			       image->stats.skipped[i]);
+}
+
+static void print_summary(const struct image_rows *image, const struct census *census)
+{
+	printf("%-29s %12" PRIu64 "\n", "bytes", image->stats.bytes);
+	printf("%-29s %12" PRIu64 "\n", "functions", image->stats.fdes);
+	printf("%-29s %12zu\n", "rows", rows_count(image->rows));
+	printf("%-29s %12zu\n", "rules", rows_n_rules(image->rows));
+	print_counts(image, census);
+}
+
+static json_t *counts(const char *(*name)(unsigned int i), const uint64_t *items, unsigned int n)
+{
+	json_t *object = json_object();
+
+	for (unsigned int i = 0; i < n; i++)
+		if (items[i] &&
+		    json_object_set_new(object, name(i), json_integer((json_int_t)items[i])))
+			return object; /* without memory, json_pack() fails too */
+	return object;
+}
+
+static const char *cfa_name(unsigned int i)
+{
+	return cfa_names[i];
+}
+
+static const char *unsupported_name(unsigned int i)
+{
+	return rows_unsupported_name((int32_t)i);
+}
+
+static int print_summary_json(const struct image_rows *image, const struct census *census)
+{
+	json_t *object = json_pack(
+		"{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "bytes", (json_int_t)image->stats.bytes,
+		"functions", (json_int_t)image->stats.fdes, "rows",
+		(json_int_t)rows_count(image->rows), "rules", (json_int_t)rows_n_rules(image->rows),
+		"rows_by_kind", counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
+		counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
+		counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
+	int r = object && !json_dumpf(object, stdout, JSON_COMPACT) ? 0 : -ENOMEM;
+
+	json_decref(object);
+	putchar('\n');
+	return r;
+}
+
+/* ---------------------------------------------------------------- the command */
+
+static int run(const struct options *o)
+{
+	_cleanup_(image_rows_deinit) struct image_rows image = {0};
+	struct census census;
+	int r = compile(o->file, &image);
+
+	if (r)
+		return r;
+	if (o->rows) {
+		r = print_rows(o, &image);
+	} else {
+		take_census(image.rows, &census);
+		if (o->json)
+			r = print_summary_json(&image, &census);
+		else
+			print_summary(&image, &census);
+	}
+	if (r)
+		cmd_error("inspect unwind: out of memory");
+	if (fflush(stdout) && !r) {
+		cmd_error("inspect unwind: cannot write: %s", strerror(errno));
+		r = -errno;
+	}
+	return r ? CMD_FAILED : CMD_DONE;
+}
+
+static int usage_error(const char *what, const char *on)
+{
+	cmd_error("inspect unwind: %s '%s'; see 'podprof inspect unwind --help'", what, on);
+	return CMD_USAGE;
+}
+
+int inspect_unwind(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, OPTION_JSON},
+		{"rows", no_argument, NULL, OPTION_ROWS},
+		{"help", no_argument, NULL, OPTION_HELP},
+		{NULL, 0, NULL, 0},
+	};
+	struct options o = {0};
+	int c;
+
+	optind = 0; /* from the start, whatever was parsed before */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_JSON:
+			o.json = true;
+			break;
+		case OPTION_ROWS:
+			o.rows = true;
+			break;
+		case OPTION_HELP:
+			fputs(help, stdout);
+			return CMD_DONE;
+		default:
+			return usage_error("unknown option", argv[optind - 1]);
+		}
+	}
+	if (optind >= argc) {
+		cmd_error("inspect unwind: of what? give a program or library");
+		return CMD_USAGE;
+	}
+	if (optind + 1 < argc)
+		return usage_error("one file at a time:", argv[optind + 1]);
+	o.file = argv[optind];
+	return run(&o);
+}

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The interpreter of call frame instructions.
+ *
+ * A program describes a table with a line for each address and a column for each register, as
+ * changes from line to line. The walker follows three columns (the CFA, the frame pointer and the
+ * return address), so the others are parsed and forgotten; the line in force is a struct cfi_state,
+ * and each advance of the address turns it into a row (cfirule.c).
+ *
+ * Traps that other readers fell into: "restore" goes back to what the CIE's program said, not to
+ * nothing; "restore_state" brings the CFA back too (the standard can be read otherwise, compilers
+ * cannot); "def_cfa_register" after an expression keeps the offset from before it, as libgcc does.
+ *
+ * A program that is wrong anywhere says nothing reliable before that either: its function has no
+ * rows, and the caller counts why. What is parsed and means nothing here: the size of pushed
+ * arguments (DW_CFA_GNU_args_size, only for landing pads) and the signing of return addresses on
+ * AArch64, which the walker strips always.
+ *
+ * Specification: DWARF 5 sections 6.4.2 and 7.24; LSB Core 5.0, "DWARF Extensions"; DWARF for the
+ * Arm 64-bit Architecture (ABI release 2023Q3), section 4.4.
+ */
+#include "unwind/cfi.h"
+
+#include <stddef.h>
+#include <string.h>
+
+enum {
+	/* the two high bits; the low six are the operand */
+	CFA_ADVANCE_LOC = 0x40,
+	CFA_OFFSET = 0x80,
+	CFA_RESTORE = 0xc0,
+
+	CFA_NOP = 0x00,
+	CFA_SET_LOC,
+	CFA_ADVANCE_LOC1,
+	CFA_ADVANCE_LOC2,
+	CFA_ADVANCE_LOC4,
+	CFA_OFFSET_EXTENDED,
+	CFA_RESTORE_EXTENDED,
+	CFA_UNDEFINED,
+	CFA_SAME_VALUE,
+	CFA_REGISTER,
+	CFA_REMEMBER_STATE,
+	CFA_RESTORE_STATE,
+	CFA_DEF_CFA,
+	CFA_DEF_CFA_REGISTER,
+	CFA_DEF_CFA_OFFSET,
+	CFA_DEF_CFA_EXPRESSION,
+	CFA_EXPRESSION,
+	CFA_OFFSET_EXTENDED_SF,
+	CFA_DEF_CFA_SF,
+	CFA_DEF_CFA_OFFSET_SF,
+	CFA_VAL_OFFSET,
+	CFA_VAL_OFFSET_SF,
+	CFA_VAL_EXPRESSION,
+	CFA_MIPS_ADVANCE_LOC8 = 0x1d,
+	CFA_AARCH64_NEGATE_RA_STATE_WITH_PC = 0x2c,
+	CFA_AARCH64_NEGATE_RA_STATE = 0x2d,
+	CFA_GNU_ARGS_SIZE = 0x2e,
+	CFA_GNU_NEGATIVE_OFFSET_EXTENDED = 0x2f,
+};
+
+/* DW_EH_PE_*: how an address is written. */
+enum {
+	PE_FORMAT = 0x0f,
+	PE_ABSPTR = 0x00,
+	PE_ULEB = 0x01,
+	PE_UDATA2 = 0x02,
+	PE_UDATA4 = 0x03,
+	PE_UDATA8 = 0x04,
+	PE_SLEB = 0x09,
+	PE_SDATA2 = 0x0a,
+	PE_SDATA4 = 0x0b,
+	PE_SDATA8 = 0x0c,
+	PE_RELATION = 0xf0,
+	PE_PCREL = 0x10,
+};
+
+struct run {
+	const struct cfi_common *common;
+	struct cursor c;
+	uint64_t program_vaddr;
+	uint64_t vaddr;	   /* the line's */
+	struct rows *rows; /* NULL in a CIE's program */
+	uint64_t fp_reg;
+	struct cfi_state state;
+	struct cfi_state remembered[CFI_REMEMBER_MAX];
+	unsigned int n_remembered;
+};
+
+static uint64_t fp_register(enum cfi_machine machine)
+{
+	return machine == CFI_ARM64 ? UNWIND_ARM64_FP : UNWIND_X86_FP;
+}
+
+/* ---------------------------------------------------------------- addresses */
+
+static bool sign_extend(bool ok, uint64_t value, unsigned int bits, uint64_t *ret)
+{
+	*ret = (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits));
+	return ok;
+}
+
+static bool read_format(struct cursor *c, uint8_t format, uint64_t *ret)
+{
+	uint16_t u16 = 0;
+	uint32_t u32 = 0;
+	int64_t sleb = 0;
+	bool ok;
+
+	switch (format) {
+	case PE_ABSPTR:
+	case PE_UDATA8:
+	case PE_SDATA8:
+		return cursor_u64(c, ret);
+	case PE_UDATA4:
+		ok = cursor_u32(c, &u32);
+		*ret = u32;
+		return ok;
+	case PE_SDATA4:
+		ok = cursor_u32(c, &u32);
+		return sign_extend(ok, u32, 32, ret);
+	case PE_UDATA2:
+		ok = cursor_u16(c, &u16);
+		*ret = u16;
+		return ok;
+	case PE_SDATA2:
+		ok = cursor_u16(c, &u16);
+		return sign_extend(ok, u16, 16, ret);
+	case PE_ULEB:
+		return cursor_uleb(c, ret);
+	case PE_SLEB:
+		ok = cursor_sleb(c, &sleb);
+		*ret = (uint64_t)sleb;
+		return ok;
+	default:
+		return false;
+	}
+}
+
+bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *ret)
+{
+	uint64_t value;
+
+	if ((encoding & PE_RELATION) != PE_ABSPTR && (encoding & PE_RELATION) != PE_PCREL)
+		return false;
+	if (!read_format(c, encoding & PE_FORMAT, &value))
+		return false;
+	*ret = (encoding & PE_RELATION) == PE_PCREL ? value + vaddr : value;
+	return true;
+}
+
+/* ---------------------------------------------------------------- the address's changes */
+
+static int emit(struct run *run)
+{
+	struct unwind_rule rule;
+
+	if (!run->rows)
+		return 0;
+	cfi_rule(run->common, &run->state, &rule);
+	return rows_add(run->rows, run->vaddr, &rule);
+}
+
+static int advance_to(struct run *run, uint64_t vaddr)
+{
+	int r = 0;
+
+	if (vaddr < run->vaddr)
+		return CFI_BAD_ADDRESS;
+	if (vaddr > run->vaddr)
+		r = emit(run);
+	run->vaddr = vaddr;
+	return r;
+}
+
+static int advance(struct run *run, uint64_t delta)
+{
+	uint64_t bytes, vaddr;
+
+	if (__builtin_mul_overflow(delta, run->common->code_align, &bytes) ||
+	    __builtin_add_overflow(run->vaddr, bytes, &vaddr))
+		return CFI_BAD_ADDRESS;
+	return advance_to(run, vaddr);
+}
+
+static int advance_fixed(struct run *run, uint8_t op)
+{
+	uint8_t u8;
+	uint16_t u16;
+	uint32_t u32;
+	uint64_t u64;
+
+	switch (op) {
+	case CFA_ADVANCE_LOC1:
+		return cursor_u8(&run->c, &u8) ? advance(run, u8) : CFI_TRUNCATED;
+	case CFA_ADVANCE_LOC2:
+		return cursor_u16(&run->c, &u16) ? advance(run, u16) : CFI_TRUNCATED;
+	case CFA_ADVANCE_LOC4:
+		return cursor_u32(&run->c, &u32) ? advance(run, u32) : CFI_TRUNCATED;
+	default: /* CFA_MIPS_ADVANCE_LOC8 */
+		return cursor_u64(&run->c, &u64) ? advance(run, u64) : CFI_TRUNCATED;
+	}
+}
+
+static int set_location(struct run *run)
+{
+	uint64_t vaddr = 0;
+
+	if (!cfi_address(&run->c, run->common->pointer_encoding,
+			 run->program_vaddr + cursor_pos(&run->c), &vaddr))
+		return CFI_TRUNCATED;
+	return advance_to(run, vaddr);
+}
+
+/* ---------------------------------------------------------------- registers */
+
+/* The state's register, NULL for one that we do not follow. */
+static inline struct cfi_register *column(const struct run *run, struct cfi_state *state,
+					  uint64_t reg)
+{
+	if (reg == run->fp_reg)
+		return &state->fp;
+	return reg == run->common->ra_reg ? &state->ra : NULL;
+}
+
+static void set(struct run *run, uint64_t reg, enum cfi_how how, int64_t off)
+{
+	struct cfi_register *to = column(run, &run->state, reg);
+
+	if (to)
+		*to = (struct cfi_register){.how = how, .off = off};
+}
+
+/* "CFA + @factored data alignments"; 64 bits are enough for what is not nonsense. */
+static int scale(const struct run *run, int64_t factored, int64_t *ret)
+{
+	return __builtin_mul_overflow(factored, run->common->data_align, ret) ? CFI_BAD_ADDRESS : 0;
+}
+
+static int set_offset(struct run *run, enum cfi_how how, uint64_t reg, int64_t factored)
+{
+	int64_t off;
+	int r = scale(run, factored, &off);
+
+	if (!r)
+		set(run, reg, how, off);
+	return r;
+}
+
+static int offset_unsigned(struct run *run, enum cfi_how how, bool negative)
+{
+	uint64_t reg, factored;
+
+	if (!cursor_uleb(&run->c, &reg) || !cursor_uleb(&run->c, &factored))
+		return CFI_TRUNCATED;
+	if (factored > INT64_MAX)
+		return CFI_BAD_ADDRESS;
+	return set_offset(run, how, reg, negative ? -(int64_t)factored : (int64_t)factored);
+}
+
+static int offset_signed(struct run *run, enum cfi_how how)
+{
+	uint64_t reg;
+	int64_t factored;
+
+	if (!cursor_uleb(&run->c, &reg) || !cursor_sleb(&run->c, &factored))
+		return CFI_TRUNCATED;
+	return set_offset(run, how, reg, factored);
+}
+
+static int offset_short(struct run *run, uint64_t reg)
+{
+	uint64_t factored;
+
+	if (!cursor_uleb(&run->c, &factored))
+		return CFI_TRUNCATED;
+	if (factored > INT64_MAX)
+		return CFI_BAD_ADDRESS;
+	return set_offset(run, CFI_AT_CFA, reg, (int64_t)factored);
+}
+
+static int simple(struct run *run, enum cfi_how how)
+{
+	uint64_t reg;
+
+	if (!cursor_uleb(&run->c, &reg))
+		return CFI_TRUNCATED;
+	set(run, reg, how, 0);
+	return 0;
+}
+
+static int in_register(struct run *run)
+{
+	struct cfi_register *to;
+	uint64_t reg, where;
+
+	if (!cursor_uleb(&run->c, &reg) || !cursor_uleb(&run->c, &where))
+		return CFI_TRUNCATED;
+	to = column(run, &run->state, reg);
+	if (to)
+		*to = (struct cfi_register){.how = CFI_IN_REGISTER, .reg = where};
+	return 0;
+}
+
+static bool block(struct run *run, struct cursor *ret)
+{
+	uint64_t n;
+
+	return cursor_uleb(&run->c, &n) && n <= SIZE_MAX && cursor_sub(&run->c, (size_t)n, ret);
+}
+
+static int by_expression(struct run *run, enum cfi_how how)
+{
+	struct cfi_register *to;
+	struct cursor code;
+	uint64_t reg;
+
+	if (!cursor_uleb(&run->c, &reg) || !block(run, &code))
+		return CFI_TRUNCATED;
+	to = column(run, &run->state, reg);
+	if (to && how == CFI_EXPRESSION)
+		*to = (struct cfi_register){.how = how, .expr = expr_parse(code, true)};
+	else if (to)
+		*to = (struct cfi_register){.how = how};
+	return 0;
+}
+
+static int restore(struct run *run, uint64_t reg)
+{
+	struct cfi_register *to = column(run, &run->state, reg);
+
+	if (to)
+		*to = *column(run, (struct cfi_state *)&run->common->initial, reg);
+	return 0;
+}
+
+static int restore_extended(struct run *run)
+{
+	uint64_t reg;
+
+	return cursor_uleb(&run->c, &reg) ? restore(run, reg) : CFI_TRUNCATED;
+}
+
+/* ---------------------------------------------------------------- the CFA */
+
+static int cfa_register(struct run *run)
+{
+	if (!cursor_uleb(&run->c, &run->state.cfa_reg))
+		return CFI_TRUNCATED;
+	run->state.has_cfa = true;
+	run->state.cfa_is_expr = false;
+	return 0;
+}
+
+static int cfa_offset(struct run *run)
+{
+	uint64_t off;
+
+	if (!cursor_uleb(&run->c, &off))
+		return CFI_TRUNCATED;
+	if (off > INT64_MAX)
+		return CFI_BAD_ADDRESS;
+	run->state.cfa_off = (int64_t)off;
+	return 0;
+}
+
+static int cfa_offset_signed(struct run *run)
+{
+	int64_t factored;
+
+	if (!cursor_sleb(&run->c, &factored))
+		return CFI_TRUNCATED;
+	return scale(run, factored, &run->state.cfa_off);
+}
+
+static int cfa_expression(struct run *run)
+{
+	struct cursor code;
+
+	if (!block(run, &code))
+		return CFI_TRUNCATED;
+	run->state.cfa_expr = expr_parse(code, false);
+	run->state.has_cfa = true;
+	run->state.cfa_is_expr = true;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the state as a whole */
+
+static int remember(struct run *run)
+{
+	if (run->n_remembered == CFI_REMEMBER_MAX)
+		return CFI_TOO_DEEP;
+	run->remembered[run->n_remembered++] = run->state;
+	return 0;
+}
+
+static int recall(struct run *run)
+{
+	if (!run->n_remembered)
+		return CFI_UNBALANCED;
+	run->state = run->remembered[--run->n_remembered];
+	return 0;
+}
+
+static int skip_uleb(struct run *run)
+{
+	uint64_t value;
+
+	return cursor_uleb(&run->c, &value) ? 0 : CFI_TRUNCATED;
+}
+
+static int step_extended(struct run *run, uint8_t op)
+{
+	int r;
+
+	switch (op) {
+	case CFA_NOP:
+	case CFA_AARCH64_NEGATE_RA_STATE:
+	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
+		return 0;
+	case CFA_SET_LOC:
+		return set_location(run);
+	case CFA_ADVANCE_LOC1:
+	case CFA_ADVANCE_LOC2:
+	case CFA_ADVANCE_LOC4:
+	case CFA_MIPS_ADVANCE_LOC8:
+		return advance_fixed(run, op);
+	case CFA_OFFSET_EXTENDED:
+		return offset_unsigned(run, CFI_AT_CFA, false);
+	case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
+		return offset_unsigned(run, CFI_AT_CFA, true);
+	case CFA_OFFSET_EXTENDED_SF:
+		return offset_signed(run, CFI_AT_CFA);
+	case CFA_VAL_OFFSET:
+		return offset_unsigned(run, CFI_VALUE, false);
+	case CFA_VAL_OFFSET_SF:
+		return offset_signed(run, CFI_VALUE);
+	case CFA_RESTORE_EXTENDED:
+		return restore_extended(run);
+	case CFA_UNDEFINED:
+		return simple(run, CFI_UNDEFINED);
+	case CFA_SAME_VALUE:
+		return simple(run, CFI_SAME);
+	case CFA_REGISTER:
+		return in_register(run);
+	case CFA_REMEMBER_STATE:
+		return remember(run);
+	case CFA_RESTORE_STATE:
+		return recall(run);
+	case CFA_DEF_CFA:
+		r = cfa_register(run);
+		return r ? r : cfa_offset(run);
+	case CFA_DEF_CFA_SF:
+		r = cfa_register(run);
+		return r ? r : cfa_offset_signed(run);
+	case CFA_DEF_CFA_REGISTER:
+		return cfa_register(run);
+	case CFA_DEF_CFA_OFFSET:
+		return cfa_offset(run);
+	case CFA_DEF_CFA_OFFSET_SF:
+		return cfa_offset_signed(run);
+	case CFA_DEF_CFA_EXPRESSION:
+		return cfa_expression(run);
+	case CFA_EXPRESSION:
+		return by_expression(run, CFI_EXPRESSION);
+	case CFA_VAL_EXPRESSION:
+		return by_expression(run, CFI_VALUE);
+	case CFA_GNU_ARGS_SIZE:
+		return skip_uleb(run);
+	default:
+		return CFI_BAD_OPCODE;
+	}
+}
+
+static int step(struct run *run, uint8_t op)
+{
+	switch (op & 0xc0) {
+	case CFA_ADVANCE_LOC:
+		return advance(run, op & 0x3f);
+	case CFA_OFFSET:
+		return offset_short(run, op & 0x3f);
+	case CFA_RESTORE:
+		return restore(run, op & 0x3f);
+	default:
+		return step_extended(run, op);
+	}
+}
+
+static int run_program(struct run *run)
+{
+	uint8_t op;
+	int r = 0;
+
+	while (!r && cursor_u8(&run->c, &op))
+		r = step(run, op);
+	return r ? r : emit(run);
+}
+
+int cfi_run_initial(struct cfi_common *common, struct cursor program)
+{
+	struct run run = {.common = common, .c = program, .fp_reg = fp_register(common->machine)};
+	int r;
+
+	memset(&common->initial, 0, sizeof(common->initial));
+	r = run_program(&run);
+	if (!r)
+		common->initial = run.state;
+	return r;
+}
+
+int cfi_run(const struct cfi_common *common, struct cursor program, uint64_t program_vaddr,
+	    uint64_t start, struct rows *rows)
+{
+	struct run run; /* 2 KiB of it are not needed before they are written */
+
+	run.common = common;
+	run.c = program;
+	run.program_vaddr = program_vaddr;
+	run.vaddr = start;
+	run.rows = rows;
+	run.fp_reg = fp_register(common->machine);
+	run.state = common->initial;
+	run.n_remembered = 0;
+	return run_program(&run);
+}
+
+const char *cfi_outcome_name(int outcome)
+{
+	static const char *const names[CFI_OUTCOME_MAX] = {
+		[CFI_OK] = "ok",
+		[CFI_FULL] = "rows_full",
+		[CFI_TRUNCATED] = "truncated",
+		[CFI_BAD_OPCODE] = "bad_opcode",
+		[CFI_TOO_DEEP] = "too_deep",
+		[CFI_UNBALANCED] = "unbalanced",
+		[CFI_BAD_ADDRESS] = "bad_address",
+	};
+
+	if (outcome >= 0 && outcome < CFI_OUTCOME_MAX && names[outcome])
+		return names[outcome];
+	return "error";
+}

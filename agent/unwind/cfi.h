@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWIND_CFI_H
+#define PODPROF_UNWIND_CFI_H
+
+/*
+ * Call frame instructions: the small programs in .eh_frame and .debug_frame that say, from address
+ * to address, where the caller's registers are. Run here once, into rows.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "unwind/expr.h"
+#include "unwind/rows.h"
+
+/* States that DW_CFA_remember_state can keep; compilers nest one. A program with more is
+ * CFI_TOO_DEEP. */
+#define CFI_REMEMBER_MAX 8
+
+enum cfi_outcome {
+	CFI_OK = ROWS_OK,
+	CFI_FULL = ROWS_FULL,		  /* the image has too many rows */
+	CFI_TRUNCATED = ROWS_OUTCOME_MAX, /* an instruction or expression leaves its bounds */
+	CFI_BAD_OPCODE,
+	CFI_TOO_DEEP,
+	CFI_UNBALANCED,	 /* restored what was never remembered */
+	CFI_BAD_ADDRESS, /* goes back, or beyond 64 bits */
+	CFI_OUTCOME_MAX,
+};
+
+enum cfi_machine {
+	CFI_X86_64,
+	CFI_ARM64,
+};
+
+/* Where a caller's register is. */
+enum cfi_how {
+	CFI_UNSPECIFIED = 0, /* not a word of it: the callee has not touched it */
+	CFI_UNDEFINED,
+	CFI_SAME,
+	CFI_AT_CFA, /* saved at CFA + off */
+	CFI_VALUE,  /* is CFA + off, or a computed value */
+	CFI_IN_REGISTER,
+	CFI_EXPRESSION, /* saved where expr says */
+};
+
+struct cfi_register {
+	enum cfi_how how;
+	int64_t off;	  /* AT_CFA */
+	uint64_t reg;	  /* IN_REGISTER */
+	struct expr expr; /* EXPRESSION */
+};
+
+struct cfi_state {
+	bool has_cfa;
+	bool cfa_is_expr;
+	uint64_t cfa_reg;
+	int64_t cfa_off;
+	struct expr cfa_expr;
+	struct cfi_register fp;
+	struct cfi_register ra;
+};
+
+/* What holds for all programs of one CIE. */
+struct cfi_common {
+	enum cfi_machine machine;
+	bool signal; /* a signal frame: of a caller that was interrupted, not one that called */
+	uint8_t pointer_encoding; /* of addresses in the programs: DW_EH_PE_* */
+	uint64_t code_align;
+	int64_t data_align;
+	uint64_t ra_reg;
+	struct cfi_state initial; /* what cfi_run_initial() made of the CIE's own program */
+};
+
+/* Run the CIE's program; addresses do not matter yet. Sets @common's initial state. 0, an outcome.
+ */
+int cfi_run_initial(struct cfi_common *common, struct cursor program);
+
+/**
+ * cfi_run() - add the rows of one function
+ * @program:       its instructions
+ * @program_vaddr: of the first instruction itself, for addresses relative to themselves
+ * @start, @end:   the function's addresses; rows beyond are left out
+ * @rows:          with a range begun, to which the rows are added
+ *
+ * Return: 0; an outcome or -ENOMEM, after which the range is to be dropped.
+ */
+int cfi_run(const struct cfi_common *common, struct cursor program, uint64_t program_vaddr,
+	    uint64_t start, struct rows *rows);
+
+/* The rule that a state amounts to. */
+void cfi_rule(const struct cfi_common *common, const struct cfi_state *state,
+	      struct unwind_rule *ret);
+
+/* An address in encoding @encoding that lies at @vaddr. False if it is cut or of an encoding that
+ * unwind tables of linked files do not need: indirect, relative to text, data or function. */
+bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *ret);
+
+const char *cfi_outcome_name(int outcome);
+
+#endif

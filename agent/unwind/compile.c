@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "unwind/compile.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+
+int compile_image(const struct elffile *file, const struct compile_opts *opts,
+		  struct ehframe_stats *stats, struct rows **ret)
+{
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	uint64_t text_start, text_end;
+	int r = ehframe_text(file, &text_start, &text_end);
+
+	*stats = (struct ehframe_stats){0};
+	if (!r)
+		r = rows_new(text_start, text_end, &rows);
+	if (!r)
+		r = ehframe_add(file, rows, stats);
+	if (!r && opts && opts->more)
+		r = opts->more(opts->ctx, rows);
+	if (r)
+		return r;
+	r = rows_finish(rows);
+	if (r)
+		return r == ROWS_FULL ? -ENOSPC : r;
+	*ret = take_ptr(rows);
+	return 0;
+}

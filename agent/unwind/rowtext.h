@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWIND_ROWTEXT_H
+#define PODPROF_UNWIND_ROWTEXT_H
+
+/*
+ * Rules as text, for people and for files that people write:
+ *
+ *	cfa=rsp+8 fp=same ra=cfa-8
+ *
+ * cfa is REG+N, plt10 or plt11 (or another number), or deref(REG+N)+M; fp is same, cfa-N or
+ * deref(REG+N); ra is cfa-N or a register. Each N and M has its sign. Or, in place of the three,
+ *one of gap, stop, signal, frame (the frame pointer's record, without more being known) and
+ * unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
+ */
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "unwind/cfi.h"
+
+/* Characters with the NUL; the longest has 70. */
+#define ROWTEXT_MAX 96
+
+/* Returns @ret. */
+const char *rowtext_print(enum cfi_machine machine, const struct unwind_rule *rule,
+			  char ret[ROWTEXT_MAX]);
+
+/* All of @text. False if it is not one of the above. */
+bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret);
+
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What compiling an image's unwind table costs, for large programs of the machine (or those named
+ * as arguments), on one thread: tables read and rows made, and all of it with sorting; bytes of
+ * table and functions a second; memory. Best of several runs, the file in the page cache.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "procmap/elffile.h"
+#include "unwind/compile.h"
+
+#define RUNS 7
+
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+
+static uint64_t cpu_ns(void)
+{
+	return nsec_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+struct cost {
+	uint64_t add_ns; /* tables to ranges */
+	uint64_t all_ns; /* with rows_finish() */
+	size_t n_rows;
+	size_t n_rules;
+	size_t bytes; /* held at the end of collecting */
+	struct ehframe_stats stats;
+};
+
+static int run_once(const struct elffile *file, struct cost *best)
+{
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct cost cost = {0};
+	uint64_t start, end, t0;
+
+	t0 = cpu_ns();
+	if (ehframe_text(file, &start, &end) || rows_new(start, end, &rows) ||
+	    ehframe_add(file, rows, &cost.stats))
+		return -1;
+	cost.add_ns = cpu_ns() - t0;
+	cost.bytes = rows_bytes(rows);
+	if (rows_finish(rows))
+		return -1;
+	cost.all_ns = cpu_ns() - t0;
+	cost.n_rows = rows_count(rows);
+	cost.n_rules = rows_n_rules(rows);
+	if (!best->all_ns || cost.all_ns < best->all_ns)
+		*best = cost;
+	return 0;
+}
+
+static double per_second(uint64_t n, uint64_t ns)
+{
+	return (double)n * 1e9 / (double)(ns ? ns : 1);
+}
+
+static void print_cost(const char *name, const struct cost *c)
+{
+	printf("unwind: %s: %.1f MB of tables, %llu functions, %zu rows, %zu rules: tables %.1f ms "
+	       "(%.0f MB/s, %.2f M functions/s), with sorting %.1f ms (%.0f MB/s, %.2f M "
+	       "functions/s), %.1f MB\n",
+	       name, (double)c->stats.bytes / 1e6, (unsigned long long)c->stats.fdes, c->n_rows,
+	       c->n_rules, (double)c->add_ns / 1e6, per_second(c->stats.bytes, c->add_ns) / 1e6,
+	       per_second(c->stats.fdes, c->add_ns) / 1e6, (double)c->all_ns / 1e6,
+	       per_second(c->stats.bytes, c->all_ns) / 1e6,
+	       per_second(c->stats.fdes, c->all_ns) / 1e6, (double)c->bytes / 1e6);
+}
+
+static int bench_file(const char *path, struct cost *total)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct cost best = {0};
+
+	if (fd < 0 || elffile_open(fd, &file)) {
+		printf("unwind: %s: cannot be read\n", path);
+		return 0;
+	}
+	for (int i = 0; i < RUNS; i++)
+		if (run_once(file, &best))
+			return -1;
+	print_cost(path, &best);
+	total->add_ns += best.add_ns;
+	total->all_ns += best.all_ns;
+	total->n_rows += best.n_rows;
+	total->stats.bytes += best.stats.bytes;
+	total->stats.fdes += best.stats.fdes;
+	return 0;
+}
+
+static int bench_pattern(const char *pattern, struct cost *total)
+{
+	glob_t found;
+	int r = 0;
+
+	if (glob(pattern, 0, NULL, &found))
+		return 0;
+	for (size_t i = 0; i < found.gl_pathc && !r; i++)
+		r = bench_file(found.gl_pathv[i], total);
+	globfree(&found);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const usual[] = {
+		"/usr/lib/x86_64-linux-gnu/libLLVM-*.so.1",
+		"/usr/lib/llvm-*/lib/libclang-cpp.so.*",
+		"/root/.rustup/toolchains/*/lib/librustc_driver-*.so",
+		"/usr/lib/x86_64-linux-gnu/libc.so.6",
+		"/usr/lib/aarch64-linux-gnu/libc.so.6",
+		"/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+		"/usr/lib/gcc/x86_64-linux-gnu/*/cc1plus",
+		"/usr/bin/node",
+		"/usr/local/bin/node",
+	};
+	struct cost total = {0};
+	int r = 0;
+
+	for (int i = 1; i < argc && !r; i++)
+		r = bench_file(argv[i], &total);
+	for (size_t i = 0; argc == 1 && i < array_size(usual) && !r; i++)
+		r = bench_pattern(usual[i], &total);
+	if (!r && total.all_ns)
+		print_cost("all of them", &total);
+	return r ? 1 : 0;
+}
