@@ -160,8 +160,12 @@ check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it r
 check-e2e: all ## containers under containerd, a real push handler, promtool: the short form
 	$(Q)e2e/run.sh
 
+# The layout is that of clang-format 14 (Debian 12). Later versions differ from it in a few places: those
+# are shown and are not an error.
 check-format: ## whether the C files are formatted
-	$(Q)git ls-files '*.c' '*.h' | xargs clang-format --dry-run -Werror
+	$(Q)git ls-files '*.c' '*.h' | if clang-format --version | grep -q 'version 14\.'; then \
+		xargs clang-format --dry-run -Werror; else \
+		xargs clang-format --dry-run 2>&1 | grep warning: || true; fi
 
 # ---------------------------------------------------------------- the program
 
