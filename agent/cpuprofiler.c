@@ -252,7 +252,7 @@ const struct series *cpu_profiler_series(const struct cpu_profiler *p, const cha
 
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
 {
-	return oncpu_period_ns(cpu_sampler_oncpu(p->sampler));
+	return oncpu_period(cpu_sampler_oncpu(p->sampler));
 }
 
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)

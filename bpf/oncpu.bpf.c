@@ -6,6 +6,7 @@
  */
 #include "lib/stack.bpf.h"
 #include "lib/process_maps.bpf.h"
+#include "lib/wanted.bpf.h"
 
 char oncpu_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -45,6 +46,8 @@ static __always_inline __u32 take(struct regs_event *ctx, struct stack *s,
 	stack_identity(task, s);
 	if (!s->key.tgid)
 		return SAMPLE_STAT_OUTSIDE;
+	if (!wanted(&s->key))
+		return SAMPLE_STAT_UNWANTED;
 	s->value.head.count = 1;
 	s->value.head.n_kernel = 0;
 	s->value.head.n_user = 0;

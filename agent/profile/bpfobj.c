@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "profile/verifier.h"
 #include "shared/sample.h"
+#include "shared/wanted.h"
 #include "podprof.skel.h"
 
 struct bpfobj {
@@ -43,6 +44,7 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_LOAD] = "loading the BPF programs",
 	[BPFOBJ_EVENT] = "opening a clock event on each CPU",
 	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
+	[BPFOBJ_FOLLOW] = "following processes' children",
 };
 
 static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_facts *facts)
@@ -130,6 +132,7 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_large_0, opts->large_entries},
 		{skel->maps.oncpu_large_1, opts->large_entries},
 		{skel->maps.oncpu_record, opts->n_cpus},
+		{skel->maps.wanted_ids, opts->settings.wanted ? WANTED_ENTRIES : 1},
 	};
 	int r;
 
@@ -139,6 +142,15 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 			return r;
 	}
 	return 0;
+}
+
+/* Programs that hang where every process passes are not even loaded where nothing is filtered. */
+static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
+{
+	const bool follow = opts->settings.wanted == SETTINGS_WANTED_PROCESSES;
+	int r = bpf_program__set_autoload(skel->progs.wanted_fork, follow);
+
+	return r < 0 ? r : bpf_program__set_autoload(skel->progs.wanted_exit, follow);
 }
 
 static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
@@ -152,6 +164,8 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 		return -errno;
 	obj->skel->rodata->cfg = opts->settings;
 	r = set_sizes(obj->skel, opts);
+	if (!r)
+		r = set_programs(obj->skel, opts);
 	if (r < 0)
 		return r;
 	r = verifier_init(&obj->verifier, obj->skel->obj);
@@ -203,6 +217,18 @@ struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 		.large = {bpf_map__fd(skel->maps.oncpu_large_0),
 			  bpf_map__fd(skel->maps.oncpu_large_1)},
 		.generation = &skel->bss->oncpu_generation,
+	};
+}
+
+struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_wanted){
+		.ids = bpf_map__fd(skel->maps.wanted_ids),
+		.fork_program = bpf_program__fd(skel->progs.wanted_fork),
+		.exit_program = bpf_program__fd(skel->progs.wanted_exit),
+		.refused = &skel->bss->wanted_refused,
 	};
 }
 

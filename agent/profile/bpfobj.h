@@ -27,6 +27,7 @@ enum bpfobj_step {
 	BPFOBJ_LOAD,   /* bpf(2): maps and programs */
 	BPFOBJ_EVENT,  /* perf_event_open(2) */
 	BPFOBJ_ATTACH, /* a program to an event */
+	BPFOBJ_FOLLOW, /* programs to the forks and exits of processes */
 	BPFOBJ_STEP_MAX,
 };
 
@@ -66,6 +67,16 @@ struct bpfobj_oncpu {
 };
 
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj);
+
+/* The filter's parts; the programs are -1 unless processes are filtered. */
+struct bpfobj_wanted {
+	int ids;
+	int fork_program;
+	int exit_program;
+	volatile uint32_t *refused;
+};
+
+struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj);
 
 /* A program's share of time, as far as the kernel counts it (kernel.bpf_stats_enabled). */
 struct bpfobj_cost {

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The software event cpu-clock is a high-resolution timer on its CPU. With a sample period (and not
- * a frequency, which the kernel would adjust) each interrupt stands for exactly that much CPU time.
- * A hardware event (cycles) would say more about some programs, but virtual machines often have
- * none.
- *
  * Hot-plug. When a CPU goes away the kernel takes its events out for good: reads of the descriptor
  * go on giving the last count, and nothing says so. Without a watch, a CPU that came back would be
  * silent. So the list of CPUs is compared with what is open, and each event's count with the one
  * before: cpu-clock counts the CPU's time, idle or not, so a count that stands still from one look
- * to the next is an event that died (before the first of the two).
+ * to the next is an event that died (before the first of the two). Other events may stand still for
+ * other reasons; one that died is seen if the CPU is away at the time of a look.
  */
 #include "profile/clocks.h"
 
@@ -17,20 +13,21 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "base/vec.h"
+#include "profile/event.h"
 
 /* Bytes of the kernel's list of CPUs: 8192 single numbers with commas have 40 KB. */
 #define CLOCKS_LIST_MAX 65536
 
-void clocks_init(struct clocks *c, uint64_t period_ns, int program, const struct root *sys)
+void clocks_init(struct clocks *c, const struct event *event, uint64_t period, int program,
+		 const struct root *sys)
 {
-	*c = (struct clocks){.period_ns = period_ns, .program = program, .sys = sys};
+	*c = (struct clocks){.event = event, .period = period, .program = program, .sys = sys};
 }
 
 static void clock_close(struct clock *clock)
@@ -143,26 +140,11 @@ unsigned int clocks_possible(const struct root *sys)
 	return read_list(sys, "devices/system/cpu/possible", note_highest, &limit) ? 0 : limit;
 }
 
-static int event_open(uint64_t period_ns, int cpu)
-{
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_SOFTWARE,
-		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.size = sizeof(attr),
-		.sample_period = period_ns,
-		.exclude_idle = 1,
-		.disabled = 1,
-	};
-	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-
-	return fd < 0 ? -errno : (int)fd;
-}
-
 /* Open a CPU's event and let it run. One that is not to be had is counted, not an error: the other
  * CPUs are sampled all the same. */
 static void clock_open(struct clocks *c, size_t cpu)
 {
-	_cleanup_(close_fdp) int fd = event_open(c->period_ns, (int)cpu);
+	_cleanup_(close_fdp) int fd = event_open(c->event, c->period, (int)cpu);
 
 	c->attaching = false;
 	if (fd == -ENODEV || fd == -ENXIO)
@@ -185,10 +167,12 @@ static void clock_open(struct clocks *c, size_t cpu)
 }
 
 /* Whether the event still counts. */
-static bool clock_alive(struct clock *clock)
+static bool clock_alive(const struct clocks *c, struct clock *clock)
 {
 	uint64_t count;
 
+	if (!c->event->clock)
+		return true;
 	if (read(clock->fd, &count, sizeof(count)) != sizeof(count) || count == clock->count)
 		return false;
 	clock->count = count;
@@ -204,7 +188,7 @@ int clocks_follow(struct clocks *c)
 	for (size_t cpu = 0; cpu < c->n; cpu++) {
 		struct clock *clock = &c->items[cpu];
 
-		if (clock->fd >= 0 && (!clock->online || !clock_alive(clock)))
+		if (clock->fd >= 0 && (!clock->online || !clock_alive(c, clock)))
 			clock_close(clock);
 		if (clock->fd < 0 && clock->online)
 			clock_open(c, cpu);

@@ -2,13 +2,15 @@
 #ifndef PODPROF_PROFILE_CLOCKS_H
 #define PODPROF_PROFILE_CLOCKS_H
 
-/* One clock event on each CPU that is online, each running a BPF program when it fires. */
+/* One event on each CPU that is online, usually a clock, each running a BPF program when it fires.
+ */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/text.h"
 
+struct event;
 struct root;
 
 /* NR_CPUS of the largest x86-64 and arm64 configurations is 8192; a higher number in the list of
@@ -26,7 +28,7 @@ enum clocks_outcome {
  * struct clock - one CPU's
  * @fd:     the event, -1 while there is none
  * @online: whether the list had the CPU, last time
- * @count:  what the event had counted at the last look (the CPU's time in ns): it always grows
+ * @count:  what a clock had counted at the last look (the CPU's time in ns): it always grows
  *          while the event lives
  */
 struct clock {
@@ -37,7 +39,8 @@ struct clock {
 
 /**
  * struct clocks
- * @period_ns: time between two interrupts
+ * @event:     what it counts; borrowed
+ * @period:    of these from one interrupt to the next; ns for a clock
  * @program:   descriptor of the BPF program; borrowed
  * @sys:       /sys; borrowed
  * @items:     by CPU number
@@ -47,7 +50,8 @@ struct clock {
  * @attaching: whether it was the program that could not be attached
  */
 struct clocks {
-	uint64_t period_ns;
+	const struct event *event;
+	uint64_t period;
 	int program;
 	const struct root *sys;
 	struct clock *items;
@@ -59,7 +63,8 @@ struct clocks {
 	bool attaching;
 };
 
-void clocks_init(struct clocks *c, uint64_t period_ns, int program, const struct root *sys);
+void clocks_init(struct clocks *c, const struct event *event, uint64_t period, int program,
+		 const struct root *sys);
 /* Close all: when it returns, no program runs for them any more. */
 void clocks_deinit(struct clocks *c);
 

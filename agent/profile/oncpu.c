@@ -33,6 +33,8 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/clocks.h"
+#include "profile/event.h"
+#include "profile/wanted.h"
 #include "shared/sample.h"
 
 /* Stacks in one generation. As many samples as an interval has can all be different ones; beyond
@@ -63,6 +65,7 @@ struct oncpu {
 	struct bpfobj *obj;
 	struct bpfobj_oncpu bpf;
 	struct clocks clocks;
+	struct wanted_set *wanted;
 	const struct root *proc;
 	uint64_t wished_ns;   /* interval that was asked for, or less with many CPUs */
 	uint64_t interval_ns; /* the one in force */
@@ -100,17 +103,23 @@ static uint64_t clamp(uint64_t x, uint64_t min, uint64_t max)
 	return x < min ? min : x > max ? max : x;
 }
 
+/* How often events other than a clock's come nobody knows: room for as many as there may be. */
+static uint64_t samples_per_second(const struct oncpu_opts *opts, size_t n_cpus)
+{
+	return (uint64_t)(opts->event ? ONCPU_RATE_MAX : opts->rate_hz) * n_cpus;
+}
+
 /* Samples of all CPUs in an interval. */
 static uint64_t samples_in(const struct oncpu_opts *opts, size_t n_cpus, uint64_t interval_ns)
 {
-	return (uint64_t)opts->rate_hz * n_cpus * (interval_ns / NSEC_PER_MSEC) / 1000 + n_cpus;
+	return samples_per_second(opts, n_cpus) * (interval_ns / NSEC_PER_MSEC) / 1000 + n_cpus;
 }
 
 /* Twice what one interval can fill in the small class, since a tick may come late. */
 static void choose_sizes(struct oncpu *oc, const struct oncpu_opts *opts, size_t n_cpus)
 {
 	uint64_t interval_ns = opts->interval_ns ? opts->interval_ns : ONCPU_INTERVAL_NS;
-	uint64_t per_second = (uint64_t)opts->rate_hz * n_cpus;
+	uint64_t per_second = samples_per_second(opts, n_cpus);
 	uint64_t n;
 
 	if (samples_in(opts, n_cpus, interval_ns) > ONCPU_SMALL_MAX)
@@ -160,6 +169,7 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 				.v1_controller = opts->v1,
 				.kernel_stacks = opts->kernel_stacks,
 				.pidns_inum = pidns_of(opts->proc),
+				.wanted = opts->wanted,
 			},
 		.small_entries = oc->small_entries,
 		.large_entries = oc->large_entries,
@@ -202,7 +212,9 @@ static int start(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_
 {
 	int r;
 
-	clocks_init(&oc->clocks, NSEC_PER_SEC / opts->rate_hz, oc->bpf.program, opts->sys);
+	clocks_init(&oc->clocks, opts->event ? opts->event : event_clock(),
+		    opts->event ? opts->period : NSEC_PER_SEC / opts->rate_hz, oc->bpf.program,
+		    opts->sys);
 	r = clocks_follow(&oc->clocks);
 	if (r < 0)
 		return r;
@@ -220,6 +232,19 @@ static int start(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_
 	return oc->clocks.error ? oc->clocks.error : -ENODEV;
 }
 
+static int start_wanted(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_why *ret_why)
+{
+	const struct bpfobj_wanted parts = bpfobj_wanted(oc->obj);
+	int r;
+
+	if (opts->wanted == SETTINGS_WANTED_ALL)
+		return 0;
+	r = wanted_new(&parts, opts->wanted, &oc->wanted);
+	if (r < 0)
+		bpfobj_explain_here(BPFOBJ_FOLLOW, r, opts->sys, ret_why);
+	return r;
+}
+
 static size_t count_cpus(void)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -232,7 +257,7 @@ int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct 
 	_cleanup_(oncpu_freep) struct oncpu *oc = NULL;
 	int r;
 
-	if (opts->rate_hz < 1 || opts->rate_hz > ONCPU_RATE_MAX)
+	if (opts->event ? !opts->period : opts->rate_hz < 1 || opts->rate_hz > ONCPU_RATE_MAX)
 		return -EINVAL;
 	oc = calloc(1, sizeof(*oc));
 	if (!oc)
@@ -243,6 +268,9 @@ int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct 
 	if (r < 0)
 		return r;
 	r = load(oc, opts, ret_why);
+	if (r < 0)
+		return r;
+	r = start_wanted(oc, opts, ret_why);
 	if (r < 0)
 		return r;
 	r = start(oc, opts, ret_why);
@@ -257,6 +285,7 @@ void oncpu_free(struct oncpu *oc)
 	if (!oc)
 		return;
 	clocks_deinit(&oc->clocks);
+	wanted_free(oc->wanted);
 	bpfobj_free(oc->obj);
 	free(oc->keys);
 	free(oc->values);
@@ -427,9 +456,14 @@ uint64_t oncpu_interval_ns(const struct oncpu *oc)
 	return oc->turned ? ONCPU_SETTLE_NS : oc->interval_ns - ONCPU_SETTLE_NS;
 }
 
-uint64_t oncpu_period_ns(const struct oncpu *oc)
+uint64_t oncpu_period(const struct oncpu *oc)
 {
-	return oc->clocks.period_ns;
+	return oc->clocks.period;
+}
+
+struct wanted_set *oncpu_wanted(const struct oncpu *oc)
+{
+	return oc->wanted;
 }
 
 size_t oncpu_n_cpus(const struct oncpu *oc)

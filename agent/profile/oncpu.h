@@ -10,9 +10,11 @@
 #include "profile/bpfobj.h"
 #include "profile/sample.h"
 
+struct event;
 struct metric_sink;
-struct root;
 struct oncpu;
+struct root;
+struct wanted_set;
 
 /* Above it the clock's interrupts cost more than they tell; the kernel's own limit
  * (kernel.perf_event_max_sample_rate) is 100,000 but nobody profiles a node with that. */
@@ -22,6 +24,10 @@ struct oncpu;
  * struct oncpu_opts
  * @rate_hz:       samples per second and CPU, 1 to ONCPU_RATE_MAX; a prime does not fall into step
  *                 with programs that do something so many times a second
+ * @event:         what samples are taken by instead of a clock; NULL: a clock, at @rate_hz
+ * @period:        events that one sample stands for; for @event only
+ * @wanted:        whose samples are taken; if not everybody's, nobody's until they are entered in
+ *                 oncpu_wanted()
  * @kernel_stacks: with the kernel half of each stack
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
@@ -29,6 +35,9 @@ struct oncpu;
  */
 struct oncpu_opts {
 	unsigned int rate_hz;
+	const struct event *event;
+	uint64_t period;
+	enum settings_wanted wanted;
 	bool kernel_stacks;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
@@ -58,8 +67,10 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 
 /* From this tick to the next one. */
 uint64_t oncpu_interval_ns(const struct oncpu *oc);
-/* CPU time that one sample stands for. */
-uint64_t oncpu_period_ns(const struct oncpu *oc);
+/* What one sample stands for: CPU time in ns with a clock, else events. */
+uint64_t oncpu_period(const struct oncpu *oc);
+/* Those whose samples are taken; NULL if everybody's are. */
+struct wanted_set *oncpu_wanted(const struct oncpu *oc);
 /* CPUs that have a clock now. */
 size_t oncpu_n_cpus(const struct oncpu *oc);
 /* Why the last clock that could not be had was refused; "" if there was none. */

@@ -57,6 +57,7 @@ static const char *const stat_names[] = {
 	[SAMPLE_STAT_LOST_BUSY] = "lost_busy",
 	[SAMPLE_STAT_LOST_INTERNAL] = "lost_internal",
 	[SAMPLE_STAT_OUTSIDE] = "filtered_outside",
+	[SAMPLE_STAT_UNWANTED] = "filtered_unwanted",
 	[SAMPLE_STAT_IDLE] = "filtered_idle",
 	[SAMPLE_STAT_NO_FRAMES] = "filtered_no_frames",
 };

@@ -85,6 +85,15 @@ struct css_set {
 
 struct mm_struct;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+/* Of a thread group. */
+struct signal_struct {
+	atomic_t live; /* threads that have not begun to exit */
+};
+
 struct task_struct {
 	unsigned int flags;
 	int tgid;
@@ -95,6 +104,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	struct signal_struct *signal;
 	struct css_set *cgroups;
 };
 

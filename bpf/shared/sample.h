@@ -30,6 +30,7 @@ enum sample_stat {
 	SAMPLE_STAT_LOST_BUSY,	   /* the map's bucket was locked on this CPU (NMI only) */
 	SAMPLE_STAT_LOST_INTERNAL, /* a lookup that cannot fail failed */
 	SAMPLE_STAT_OUTSIDE,   /* the task is in no pid namespace that the agent's /proc shows */
+	SAMPLE_STAT_UNWANTED,  /* not of those whose samples are wanted (wanted.h) */
 	SAMPLE_STAT_IDLE,      /* the idle task, if the kernel gives it to us anyway */
 	SAMPLE_STAT_NO_FRAMES, /* kernel thread, and kernel stacks are off */
 	SAMPLE_STAT_MAX,

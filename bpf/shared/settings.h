@@ -25,11 +25,18 @@ enum settings_v1 {
 	SETTINGS_V1_MAX,
 };
 
+/* Whose samples are taken (shared/wanted.h). */
+enum settings_wanted {
+	SETTINGS_WANTED_ALL,
+	SETTINGS_WANTED_PROCESSES, /* those in the table and their descendants */
+	SETTINGS_WANTED_CGROUPS,   /* tasks in a cgroup that is in the table */
+};
+
 struct settings {
 	__u32 v1_controller; /* enum settings_v1 */
 	__u32 kernel_stacks; /* 1: with the kernel half */
 	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
-	__u32 pad;
+	__u32 wanted;	     /* enum settings_wanted */
 };
 _Static_assert(sizeof(struct settings) == 16, "read-only data of the programs");
 

@@ -205,7 +205,7 @@ static void test_nesting_and_time(void **state)
 	finish(b);
 
 	assert_true(b->mine > 0);
-	sampled_ns = b->mine * oncpu_period_ns(b->oc);
+	sampled_ns = b->mine * oncpu_period(b->oc);
 	print_message("child: %.3f s of CPU, sampled %.3f s, %ju samples, %ju nested\n",
 		      (double)cpu_ns / 1e9, (double)sampled_ns / 1e9, (uintmax_t)b->mine,
 		      (uintmax_t)b->nested);

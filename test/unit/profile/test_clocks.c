@@ -9,6 +9,7 @@
 
 #include "base/root.h"
 #include "profile/clocks.h"
+#include "profile/event.h"
 
 struct list_row {
 	const char *name;
@@ -108,7 +109,7 @@ static void test_odd_lists(void **state)
 
 	(void)state;
 	sys_init(&sys);
-	clocks_init(&clocks, 10000000, -1, &sys.root);
+	clocks_init(&clocks, event_clock(), 10000000, -1, &sys.root);
 	assert_int_equal(clocks_follow(&clocks), CLOCKS_NO_LIST);
 	sys_online(&sys, "0-99999999\n");
 	assert_int_equal(clocks_follow(&clocks), CLOCKS_ODD_LIST);
@@ -128,7 +129,7 @@ static void test_refused(void **state)
 	(void)state;
 	sys_init(&sys);
 	sys_online(&sys, "0\n");
-	clocks_init(&clocks, 10000000, -1, &sys.root);
+	clocks_init(&clocks, event_clock(), 10000000, -1, &sys.root);
 	assert_int_equal(clocks_follow(&clocks), 0);
 	assert_int_equal(clocks_n_open(&clocks), 0);
 	assert_int_equal(clocks.failed, 1);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_WANTED_BPF_H
+#define PODPROF_BPF_LIB_WANTED_BPF_H
+
+/* Whose samples are wanted (shared/wanted.h). Looked up before a stack is walked, so that the
+ * others cost a tenth of a sample and no room. */
+
+#include "lib/stack.bpf.h"
+#include "shared/wanted.h"
+
+/* Its size is set before the object is loaded: WANTED_ENTRIES where there is a filter. Weak: the
+ * same map in every object that includes this. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct wanted);
+} wanted_ids __weak SEC(".maps");
+
+static __always_inline int wanted_process(const struct sample_key *key)
+{
+	__u64 id = key->tgid;
+	const struct wanted *w = bpf_map_lookup_elem(&wanted_ids, &id);
+
+	return w && (!w->start_boottime_ns || w->start_boottime_ns == key->start_boottime_ns);
+}
+
+/* Ids of two hierarchies may be equal; user space, which knows the owners, looks again. */
+static __always_inline int wanted_cgroup(const struct sample_key *key)
+{
+	__u64 id = key->cgroup_id;
+
+	if (bpf_map_lookup_elem(&wanted_ids, &id))
+		return 1;
+	id = key->cgroup_v1_id;
+	return id && bpf_map_lookup_elem(&wanted_ids, &id);
+}
+
+/* Whether a sample with this identity is to be taken. */
+static __always_inline int wanted(const struct sample_key *key)
+{
+	switch (cfg.wanted) {
+	case SETTINGS_WANTED_PROCESSES:
+		return wanted_process(key);
+	case SETTINGS_WANTED_CGROUPS:
+		return wanted_cgroup(key);
+	default:
+		return 1;
+	}
+}
+
+#endif

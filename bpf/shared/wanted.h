@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_SHARED_WANTED_H
+#define PODPROF_BPF_SHARED_WANTED_H
+
+/*
+ * Whose samples are wanted, where not everybody's are (settings.wanted): the programs look here
+ * before they take a stack. The key is a __u64: a process's number as the agent's /proc shows it,
+ * or a cgroup's id.
+ */
+
+#include "lib/types.h"
+
+/* Entries. A process takes one while it lives and a second longer, however short it lives; with
+ * fewer a large build would not fit. 3 MB, and only where samples are filtered. */
+#define WANTED_ENTRIES 32768
+
+/* Value of a process; a cgroup's is all zero. */
+struct wanted {
+	__u64 start_boottime_ns; /* of the leader; 0: not known, then the number alone decides */
+	__u64 exited; /* 1: its last thread has ended. What the kernel does for it after that is
+		       * its time as well, so that the entry stays until user space takes it */
+};
+_Static_assert(sizeof(struct wanted) == 16, "value of the table of those wanted");
+
+#endif
