@@ -11,18 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "procmap/gocode.h"
 #include "symbolize/gomodule.h"
 
 /* Bytes of an entry, and of a record's fixed part, in the form that has most. */
 #define GOFUNC_ENTRY_BYTES_MAX 16u
 #define GOFUNC_BYTES_MAX       44u
-
-/* What the linker knows about a function (since 1.17; 0 before). */
-enum gofunc_flag {
-	GOFUNC_TOP_FRAME = 1, /* it has no caller */
-	GOFUNC_SP_WRITE = 2,  /* it sets the stack pointer in a way that its table does not tell */
-	GOFUNC_ASSEMBLY = 4,  /* since 1.18 */
-};
 
 /* A function record's fixed part, and where it is. */
 struct gofunc {
@@ -37,7 +31,7 @@ struct gofunc {
 	uint32_t cu;
 	uint32_t start_line;
 	uint8_t func_id;
-	uint8_t flags; /* enum gofunc_flag */
+	uint8_t flags; /* enum gocode_flag */
 	uint8_t n_funcdata;
 };
 

@@ -26,6 +26,7 @@
 #include "base/vec.h"
 #include "procmap/elffile.h"
 #include "procmap/elfwindow.h"
+#include "symbolize/gofunc.h"
 
 /* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
  * has 12 million; above it, GOPCSP_TOO_LARGE. */
@@ -44,7 +45,7 @@ struct gopcsp {
 	struct elfwindow names;
 	uint8_t *tables;
 	size_t n_tables; /* bytes */
-	struct gopcsp_step *steps;
+	struct gocode_step *steps;
 	size_t steps_cap;
 	uint64_t i;	 /* of the next function */
 	uint64_t entry;	 /* its own */
@@ -92,11 +93,11 @@ static int add_step(struct gopcsp *p, size_t n, uint64_t start, uint32_t value)
 
 	if (r)
 		return r < 0 ? r : GOPCSP_MALFORMED;
-	p->steps[n] = (struct gopcsp_step){.start = start, .delta = (int32_t)value};
+	p->steps[n] = (struct gocode_step){.start = start, .delta = (int32_t)value};
 	return 0;
 }
 
-static int read_steps(struct gopcsp *p, uint32_t off, struct gopcsp_func *f)
+static int read_steps(struct gopcsp *p, uint32_t off, struct gocode_func *f)
 {
 	const uint8_t *pos = p->tables + off, *end = p->tables + p->n_tables;
 	uint64_t pc = f->entry;
@@ -131,10 +132,10 @@ static int read_outcome(int r)
 	return r > 0 ? GOPCSP_MALFORMED : r;
 }
 
-static int read_name(struct gopcsp *p, uint32_t off, char ret[GOPCSP_NAME_MAX])
+static int read_name(struct gopcsp *p, uint32_t off, char ret[GOCODE_NAME_MAX])
 {
 	uint64_t left = off < p->names.size ? p->names.size - off : 0;
-	size_t n = left < GOPCSP_NAME_MAX - 1 ? (size_t)left : GOPCSP_NAME_MAX - 1;
+	size_t n = left < GOCODE_NAME_MAX - 1 ? (size_t)left : GOCODE_NAME_MAX - 1;
 	const uint8_t *bytes;
 	int r;
 
@@ -155,13 +156,13 @@ static bool wants_name(const struct gopcsp *p, const struct gofunc *f)
 }
 
 /* The function between @p->entry and @end, of which the record is at @p->record. */
-static int read_func(struct gopcsp *p, uint64_t end, struct gopcsp_func *ret)
+static int read_func(struct gopcsp *p, uint64_t end, struct gocode_func *ret)
 {
 	struct gofunc f = {.entry = p->entry, .end = end};
 	const uint8_t *bytes;
 	int r;
 
-	*ret = (struct gopcsp_func){.entry = p->entry, .end = end};
+	*ret = (struct gocode_func){.entry = p->entry, .end = end};
 	if (end <= p->entry)
 		return GOPCSP_MALFORMED;
 	r = elfwindow_get(&p->records, p->record, gofunc_bytes(&p->module), &bytes);
@@ -195,7 +196,7 @@ static int read_entry(struct gopcsp *p, uint64_t i, uint64_t *ret_entry, uint64_
 	return 0;
 }
 
-int gopcsp_next(struct gopcsp *p, struct gopcsp_func *ret)
+int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 {
 	uint64_t end, record;
 	int r;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWIND_GOARCH_H
+#define PODPROF_UNWIND_GOARCH_H
+
+/*
+ * What gorows has to know about a machine: how Go's frames look there, and the few places of code
+ * that tables do not tell about. Code is only recognised where a table says that an instruction
+ * begins, or in the few functions of the runtime that change stacks.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/unwind.h"
+
+#define GOARCH_NEVER UINT64_MAX
+
+/* The beginning of a function's code that is looked at for places. */
+struct gocode {
+	uint64_t entry; /* vaddr of bytes[0] */
+	const uint8_t *bytes;
+	size_t n;
+};
+
+/**
+ * struct goframe - how a function makes its frame
+ * @fp_saved: vaddr from which on the caller's frame pointer is in the frame; GOARCH_NEVER: it stays
+ *            in the register
+ * @fp_set:   vaddr from which on the frame pointer points at this frame's record
+ * @ra_saved: the return address is in the frame (it always is where calls put it there)
+ */
+struct goframe {
+	uint64_t fp_saved;
+	uint64_t fp_set;
+	bool ra_saved;
+};
+
+/* One call of C by asmcgocall. */
+struct gocall {
+	uint64_t start; /* vaddr of the instruction */
+	uint64_t end;
+	uint8_t g;     /* offset from sp of where the goroutine is kept */
+	uint8_t depth; /* and of how deep on its stack we were */
+};
+
+struct goarch {
+	uint8_t fp; /* register */
+	/* The frame of a function that makes room of @delta bytes in the instruction before @first.
+	 */
+	void (*frame)(const struct gocode *code, uint64_t first, int32_t delta,
+		      struct goframe *ret);
+	/* The rule at @pc, where the stack pointer is @delta below its value at entry. */
+	void (*rule)(const struct goframe *f, uint64_t pc, int32_t delta, struct unwind_rule *ret);
+	/* The offset of the CFA from the frame pointer, from @fp_set on. */
+	int32_t (*cfa_of_fp)(int32_t delta);
+	/* Where the stack pointer has been set for the first time. GOARCH_NEVER if nowhere. */
+	uint64_t (*sp_written)(const struct gocode *code);
+	/* In asmcgocall. False if it is not found. */
+	bool (*cgo_call)(const struct gocode *code, struct gocall *ret);
+};
+
+extern const struct goarch goarch_x86;
+extern const struct goarch goarch_arm64;
+
+#endif

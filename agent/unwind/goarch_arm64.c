@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Go's frames on arm64. The return address comes in lr. A function that has a frame stores it at
+ *the frame's lower end, where sp points, and the caller's frame pointer one word below that:
+ *
+ *	small	str x30,[sp,#-n]!; stur x29,[sp,#-8]; sub x29,sp,#8
+ *	large	sub x20,sp,#n; stp x29,x30,[x20,#-8]; mov sp,x20; sub x29,sp,#8
+ *
+ * so that with n bytes of frame the CFA is sp + n, or x29 + 8 + n. A function without a frame
+ *leaves both in their registers; so does assembly that makes room by itself.
+ *
+ * Sources: the Go project's src/cmd/internal/obj/arm64/obj7.go (preprocess),
+ *src/runtime/asm_arm64.s (asmcgocall), of releases 1.16 to 1.27; Arm ARM (DDI 0487), C6.2.
+ */
+#include "unwind/goarch.h"
+
+#include <string.h>
+
+#include "unwind/rows.h"
+
+#define INSN_STUR_FP	0xf81f83fdu /* stur x29, [sp, #-8] */
+#define INSN_SUB_FP	0xd10023fdu /* sub x29, sp, #8 */
+#define INSN_BLR_X1	0xd63f0020u
+#define INSN_REG_MASK	0xfffffc1fu /* but for the first source or base register */
+#define INSN_MOV_SP	0x9100001fu /* mov sp, xN */
+#define INSN_STP_FP_LR	0xa93ff81du /* stp x29, x30, [xN, #-8] */
+#define INSN_STR_LR	0xf8000ffeu /* str x30, [sp, #imm9]! */
+#define INSN_STR_LR_OFF 0x001ff000u /* imm9 */
+
+/* The instruction at @vaddr; 0, which is none, outside of the code. */
+static uint32_t insn_at(const struct gocode *code, uint64_t vaddr)
+{
+	uint64_t off = vaddr - code->entry;
+	uint32_t insn;
+
+	if (vaddr < code->entry || off > code->n || code->n - off < sizeof(insn))
+		return 0;
+	memcpy(&insn, code->bytes + off, sizeof(insn));
+	return insn;
+}
+
+static bool is_push_lr(uint32_t insn, int32_t delta)
+{
+	uint32_t imm9 = (uint32_t)-delta & 0x1ff;
+
+	return delta > 0 && delta <= 256 && (insn & ~INSN_STR_LR_OFF) == INSN_STR_LR &&
+	       (insn & INSN_STR_LR_OFF) == imm9 << 12;
+}
+
+static void arm64_frame(const struct gocode *code, uint64_t first, int32_t delta,
+			struct goframe *ret)
+{
+	uint32_t last = insn_at(code, first - 4);
+
+	*ret = (struct goframe){GOARCH_NEVER, GOARCH_NEVER, false};
+	if (is_push_lr(last, delta)) {
+		ret->ra_saved = true;
+		if (insn_at(code, first) != INSN_STUR_FP)
+			return;
+		ret->fp_saved = first + 4;
+		if (insn_at(code, first + 4) == INSN_SUB_FP)
+			ret->fp_set = first + 8;
+		return;
+	}
+	if ((last & INSN_REG_MASK) != INSN_MOV_SP ||
+	    (insn_at(code, first - 8) & INSN_REG_MASK) != INSN_STP_FP_LR)
+		return;
+	ret->ra_saved = true;
+	ret->fp_saved = first;
+	if (insn_at(code, first) == INSN_SUB_FP)
+		ret->fp_set = first + 4;
+}
+
+static void arm64_rule(const struct goframe *f, uint64_t pc, int32_t delta, struct unwind_rule *ret)
+{
+	*ret = (struct unwind_rule){
+		.cfa = UNWIND_CFA_REG,
+		.cfa_reg = UNWIND_ARM64_SP,
+		.cfa_off = delta,
+		.ra = UNWIND_RA_REG,
+		.ra_off = UNWIND_ARM64_LR,
+	};
+	if (delta > -INT16_MIN) {
+		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED,
+					    .cfa_off = UNSUPPORTED_RA_OFFSET};
+		return;
+	}
+	if (delta > 0 && f->ra_saved) {
+		ret->ra = UNWIND_RA_AT_CFA;
+		ret->ra_off = (int16_t)-delta;
+	}
+	if (delta > 0 && pc >= f->fp_saved) {
+		ret->fp = UNWIND_FP_AT_CFA;
+		ret->fp_off = -delta - 8;
+	}
+}
+
+static int32_t arm64_cfa_of_fp(int32_t delta)
+{
+	return delta + 8;
+}
+
+static uint64_t arm64_sp_written(const struct gocode *code)
+{
+	for (size_t i = 0; i + 4 <= code->n; i += 4)
+		if ((insn_at(code, code->entry + i) & INSN_REG_MASK) == INSN_MOV_SP)
+			return code->entry + i + 4;
+	return GOARCH_NEVER;
+}
+
+/* The first "blr x1"; the goroutine is at sp then, and the depth behind it. */
+static bool arm64_cgo_call(const struct gocode *code, struct gocall *ret)
+{
+	for (size_t i = 0; i + 4 <= code->n; i += 4)
+		if (insn_at(code, code->entry + i) == INSN_BLR_X1) {
+			*ret = (struct gocall){
+				.start = code->entry + i,
+				.end = code->entry + i + 4,
+				.depth = 8,
+			};
+			return true;
+		}
+	return false;
+}
+
+const struct goarch goarch_arm64 = {
+	.fp = UNWIND_ARM64_FP,
+	.frame = arm64_frame,
+	.rule = arm64_rule,
+	.cfa_of_fp = arm64_cfa_of_fp,
+	.sp_written = arm64_sp_written,
+	.cgo_call = arm64_cgo_call,
+};

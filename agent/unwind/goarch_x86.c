@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Go's frames on x86-64. The call puts the return address on the stack; below it the function makes
+ * room, and the uppermost word of that is where it saves the caller's frame pointer:
+ *
+ *	since 1.21	push %rbp; mov %rsp,%rbp; sub $n,%rsp
+ *	before		sub $n,%rsp; mov %rbp,n-8(%rsp); lea n-8(%rsp),%rbp
+ *
+ * so that it is at CFA - 16, and %rbp + 16 is the CFA. A function without locals that calls nothing
+ * does not do it, nor does some assembly.
+ *
+ * Sources: the Go project's src/cmd/internal/obj/x86/obj6.go (preprocess), src/runtime/asm_amd64.s
+ * (asmcgocall), of releases 1.16 to 1.27.
+ */
+#include "unwind/goarch.h"
+
+#include <string.h>
+
+/* Whether the code has these bytes at @vaddr. */
+static bool has(const struct gocode *code, uint64_t vaddr, const void *bytes, size_t n)
+{
+	uint64_t off = vaddr - code->entry;
+
+	return vaddr >= code->entry && off <= code->n && n <= code->n - off &&
+	       memcmp(code->bytes + off, bytes, n) == 0;
+}
+
+/*
+ * An instruction that moves between %rbp and disp(%rsp), @op being its first two bytes. Its length,
+ * 0 if it is not there.
+ */
+static size_t rbp_to_stack(const struct gocode *code, uint64_t vaddr, const char op[2],
+			   uint32_t disp)
+{
+	uint8_t none[] = {(uint8_t)op[0], (uint8_t)op[1], 0x2c, 0x24};
+	uint8_t small[] = {(uint8_t)op[0], (uint8_t)op[1], 0x6c, 0x24, (uint8_t)disp};
+	uint8_t large[8] = {(uint8_t)op[0], (uint8_t)op[1], 0xac, 0x24};
+
+	memcpy(large + 4, &disp, sizeof(disp));
+	if (disp == 0 && has(code, vaddr, none, sizeof(none)))
+		return sizeof(none);
+	if (disp < 128 && has(code, vaddr, small, sizeof(small)))
+		return sizeof(small);
+	return has(code, vaddr, large, sizeof(large)) ? sizeof(large) : 0;
+}
+
+static void x86_frame(const struct gocode *code, uint64_t first, int32_t delta, struct goframe *ret)
+{
+	size_t save, set;
+
+	*ret = (struct goframe){GOARCH_NEVER, GOARCH_NEVER, true};
+	if (delta == 8 && has(code, first - 1, "\x55\x48\x89\xe5", 4)) {
+		ret->fp_saved = first;
+		ret->fp_set = first + 3;
+		return;
+	}
+	if (delta < 8)
+		return;
+	save = rbp_to_stack(code, first, "\x48\x89", (uint32_t)delta - 8);
+	if (!save)
+		return;
+	ret->fp_saved = first + save;
+	set = rbp_to_stack(code, first + save, "\x48\x8d", (uint32_t)delta - 8);
+	if (set)
+		ret->fp_set = first + save + set;
+}
+
+static void x86_rule(const struct goframe *f, uint64_t pc, int32_t delta, struct unwind_rule *ret)
+{
+	*ret = (struct unwind_rule){
+		.cfa = UNWIND_CFA_REG,
+		.cfa_reg = UNWIND_X86_SP,
+		.cfa_off = delta + 8,
+		.ra_off = -8,
+	};
+	if (delta >= 8 && pc >= f->fp_saved) {
+		ret->fp = UNWIND_FP_AT_CFA;
+		ret->fp_off = -16;
+	}
+}
+
+static int32_t x86_cfa_of_fp(int32_t delta)
+{
+	return 16;
+}
+
+/*
+ * The first instruction of the function that looks like one that sets %rsp: a move from memory or
+ * from another register, or "and". Bytes are not instructions; but functions that are searched here
+ * are short and known, and test_gorows looks at what is found.
+ */
+static uint64_t x86_sp_written(const struct gocode *code)
+{
+	for (size_t i = 0; i + 4 < code->n; i++) {
+		const uint8_t *b = code->bytes + i;
+		uint64_t next = code->entry + i + 3;
+
+		if ((b[0] & 0xfa) != 0x48)
+			continue;
+		if (b[1] == 0x8b && (b[2] & 0xf8) == 0x60) /* mov disp8(reg),%rsp */
+			return next + 1;
+		if (b[1] == 0x8b && (b[2] & 0xf8) == 0x20) /* mov (reg),%rsp */
+			return next;
+		if (b[1] == 0x89 && (b[2] & 0xc7) == 0xc4) /* mov reg,%rsp */
+			return next;
+		if ((b[1] == 0x83 || b[1] == 0x81) && b[2] == 0xe4) /* and $n,%rsp */
+			return next + (b[1] == 0x83 ? 1 : 4);
+	}
+	return GOARCH_NEVER;
+}
+
+/* mov reg,disp8(%rsp), @modrm naming the register; its length, 0 if it is not there. */
+static size_t store_to_stack(const uint8_t *b, uint8_t modrm, uint8_t *ret_disp)
+{
+	if (b[0] != 0x48 || b[1] != 0x89 || b[3] != 0x24)
+		return 0;
+	*ret_disp = b[2] == modrm ? 0 : b[4];
+	if (b[2] == modrm)
+		return 4;
+	return b[2] == (modrm | 0x40) ? 5 : 0;
+}
+
+/* After the stores: up to three moves between registers, then the call. */
+static bool find_call(const struct gocode *code, size_t i, struct gocall *ret)
+{
+	for (size_t moves = 0; moves <= 3 && i + 5 <= code->n; moves++, i += 3) {
+		const uint8_t *b = code->bytes + i;
+		bool near = b[0] == 0xe8, by_register = b[0] == 0xff && b[1] == 0xd0;
+
+		if (near || by_register) {
+			ret->start = code->entry + i;
+			ret->end = ret->start + (near ? 5 : 2);
+			return true;
+		}
+		if (b[0] != 0x48 || b[1] != 0x89 || b[2] < 0xc0)
+			return false;
+	}
+	return false;
+}
+
+/* mov %rdi,g(%rsp); mov 8(%rdi),%rdi; sub %rdx,%rdi; mov %rdi,depth(%rsp) */
+static bool x86_cgo_call(const struct gocode *code, struct gocall *ret)
+{
+	static const uint8_t between[] = {0x48, 0x8b, 0x7f, 0x08, 0x48, 0x29, 0xd7};
+
+	for (size_t i = 0; i + 24 <= code->n; i++) {
+		size_t j = i, n = store_to_stack(code->bytes + i, 0x3c, &ret->g);
+
+		if (!n || memcmp(code->bytes + i + n, between, sizeof(between)) != 0)
+			continue;
+		j += n + sizeof(between);
+		n = store_to_stack(code->bytes + j, 0x3c, &ret->depth);
+		if (n)
+			return find_call(code, j + n, ret);
+	}
+	return false;
+}
+
+const struct goarch goarch_x86 = {
+	.fp = UNWIND_X86_FP,
+	.frame = x86_frame,
+	.rule = x86_rule,
+	.cfa_of_fp = x86_cfa_of_fp,
+	.sp_written = x86_sp_written,
+	.cgo_call = x86_cgo_call,
+};

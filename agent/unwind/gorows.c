@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Go's tables say for each place of the code how far the stack pointer is below its value at the
+ * function's entry. That is the CFA, exactly, also in prologues and epilogues and in functions
+ * without a frame, where a frame pointer leads past the caller. Where the caller's frame pointer is
+ * they do not say, and it is needed: C code that Go calls may have a CFA that counts from it, and
+ *so has Go where it changes stacks (below). It is in the frame once the prologue has stored it
+ *there, which is recognised in the code, at the place where the table says that the frame begins
+ * (goarch.h). Elsewhere it is still in its register.
+ *
+ * A table cannot say everything: assembly sets the stack pointer to a value it has read. The linker
+ * marks such functions. Most of them run on with the thread's own stack in place of the goroutine's
+ * and keep their frame pointer: systemstack, the calls of the vDSO, cgocallback (from C to Go, the
+ * other way). Once that points at their record, the CFA is counted from it. The others are few:
+ *
+ *	mcall, morestack, gogo	leave the goroutine. What runs then, the scheduler, was called by
+ *				nobody: a stack ends there. Until then they are as any function.
+ *	asmcgocall		must be right after the goroutine's stack has been moved by a
+ *				callback: it stores the goroutine and its depth, and so does the
+ *rule. others without a frame	keep their caller's frame pointer, so that the chain goes on, with
+ *				one frame missing.
+ *
+ * And there are functions that nothing calls (goexit, mstart, the program's entry): the end. A
+ * signal's handler was "called" from the function that is the way back, with the kernel's frame of
+ * all registers above it. Its caller goes on at its first instruction, so that one taken from the
+ * return address is outside of it: its row begins one byte early.
+ *
+ * Left out: that functions which a signal handler makes a goroutine enter (asyncPreempt, sigpanic)
+ * have a return address that is not behind a call; one taken from it is in another row only where
+ * it was a prologue's last instruction.
+ *
+ * Sources: the Go project's src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s,
+ * traceback.go, cgocall.go, src/internal/abi/symtab.go, of releases 1.16 to 1.27.
+ */
+#include "unwind/gorows.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "procmap/elffile.h"
+#include "procmap/elfwindow.h"
+#include "procmap/gocode.h"
+#include "unwind/goarch.h"
+#include "unwind/rows.h"
+
+#define CODE_WINDOW    (256u << 10)
+/* Bytes of code that are looked at where a prologue ends, and of it before that place. */
+#define PROLOGUE_BYTES 48
+#define BEFORE_BYTES   16
+/* Bytes of a function that changes stacks; the longest has some hundred. */
+#define SWITCH_BYTES   4096
+/* Bytes of a frame. Go's linker refuses larger ones; above it the table is odd. */
+#define DELTA_LIMIT    (1 << 30)
+
+/* What a function is to a stack. */
+enum role {
+	ROLE_PLAIN,
+	ROLE_TOP,    /* has no caller */
+	ROLE_SWITCH, /* goes on with another stack, its frame pointer on the old one */
+	ROLE_LEAVE,  /* goes on with another stack and is its end */
+	ROLE_CGO,    /* ROLE_SWITCH, and calls C */
+	ROLE_SIGRET, /* what a signal's handler returns to */
+};
+
+struct gorows {
+	const struct elffile *file;
+	const struct goarch *arch;
+	struct rows *rows;
+	struct elfwindow *window; /* over the segment that had the last function */
+	struct elfwindow storage;
+	uint64_t text; /* vaddr where that begins */
+	struct gorows_stats stats;
+};
+
+/* One function on its way to rows. */
+struct build {
+	const struct goarch *arch;
+	enum role role;
+	struct goframe frame;
+	uint64_t leaves; /* the stack pointer is another one from here on */
+	struct gocall call;
+};
+
+/* ---------------------------------------------------------------- roles */
+
+struct known {
+	const char *name; /* after "runtime.", if it has that */
+	enum role role;
+};
+
+/* Those that flags do not tell, or tell otherwise; all of them, for releases that have no flags. */
+static const struct known known[] = {
+	{"_rt0_amd64", ROLE_TOP},
+	{"_rt0_amd64_linux", ROLE_TOP},
+	{"_rt0_arm64", ROLE_TOP},
+	{"_rt0_arm64_linux", ROLE_TOP},
+	{"asmcgocall", ROLE_CGO},
+	{"cgocallback", ROLE_SWITCH},
+	{"goexit", ROLE_TOP},
+	{"gogo", ROLE_LEAVE},
+	{"jmpdefer", ROLE_PLAIN}, /* sets sp to where it is called again */
+	{"mcall", ROLE_LEAVE},
+	{"morestack", ROLE_LEAVE},
+	{"mstart", ROLE_TOP},
+	{"nanotime1", ROLE_SWITCH},
+	{"rt0_go", ROLE_TOP},
+	{"sigreturn", ROLE_SIGRET},
+	{"sigreturn__sigaction", ROLE_SIGRET},
+	{"sigtramp", ROLE_PLAIN}, /* a handler: its caller is known */
+	{"systemstack", ROLE_SWITCH},
+	{"walltime", ROLE_SWITCH},
+	{"walltime1", ROLE_SWITCH},
+};
+
+static enum role role_of(const struct gocode_func *func)
+{
+	static const char package[] = "runtime.";
+	const char *name = func->name;
+
+	if (strncmp(name, package, sizeof(package) - 1) == 0)
+		name += sizeof(package) - 1;
+	for (size_t i = 0; i < array_size(known); i++)
+		if (strcmp(name, known[i].name) == 0)
+			return known[i].role;
+	if (func->flags & GOCODE_TOP_FRAME)
+		return ROLE_TOP;
+	return func->flags & GOCODE_SP_WRITE ? ROLE_SWITCH : ROLE_PLAIN;
+}
+
+/* ---------------------------------------------------------------- code */
+
+/* The segment with code that has @vaddr becomes the window. */
+static int open_window(struct gorows *g, uint64_t vaddr)
+{
+	const struct elffile_segment *segments;
+	size_t n;
+	int r;
+
+	if (g->window && vaddr >= g->text && vaddr - g->text < g->window->size)
+		return 0;
+	g->window = NULL;
+	elfwindow_deinit(&g->storage);
+	segments = elffile_segments(g->file, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct elffile_segment *s = &segments[i];
+
+		if (!(s->flags & PF_X) || vaddr < s->vaddr || vaddr - s->vaddr >= s->filesz)
+			continue;
+		r = elfwindow_init(&g->storage, g->file, s->off, s->filesz, CODE_WINDOW);
+		if (r)
+			return r;
+		g->text = s->vaddr;
+		g->window = &g->storage;
+		return 0;
+	}
+	return ELFFILE_ABSENT;
+}
+
+/* Code of [@start, @end), of no length if the file has none there. */
+static int read_code(struct gorows *g, uint64_t start, uint64_t end, struct gocode *ret)
+{
+	int r = open_window(g, start);
+
+	*ret = (struct gocode){.entry = start};
+	if (!r && end - g->text > g->window->size)
+		end = g->text + g->window->size;
+	if (!r)
+		r = elfwindow_get(g->window, start - g->text, (size_t)(end - start), &ret->bytes);
+	if (!r)
+		ret->n = (size_t)(end - start);
+	return r < 0 ? r : 0;
+}
+
+static uint64_t at_most(uint64_t value, uint64_t limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* How the function makes its frame, where its table says that it has one. */
+static int find_frame(struct gorows *g, const struct gocode_func *func, struct build *b)
+{
+	struct gocode code;
+	uint64_t first, start;
+	int r;
+
+	b->frame = (struct goframe){GOARCH_NEVER, GOARCH_NEVER, false};
+	if (func->n_steps < 2)
+		return 0;
+	first = func->steps[1].start;
+	start = first - func->entry > BEFORE_BYTES ? first - BEFORE_BYTES : func->entry;
+	r = read_code(g, start, at_most(func->end, start + PROLOGUE_BYTES), &code);
+	if (r)
+		return r;
+	b->arch->frame(&code, first, func->steps[1].delta, &b->frame);
+	if (b->frame.fp_saved != GOARCH_NEVER)
+		g->stats.n_framed++;
+	return 0;
+}
+
+/* Where a function that changes stacks does so. */
+static int find_switch(struct gorows *g, const struct gocode_func *func, struct build *b)
+{
+	struct gocode code;
+	int r;
+
+	b->leaves = GOARCH_NEVER;
+	b->call = (struct gocall){0};
+	if (b->role != ROLE_SWITCH && b->role != ROLE_CGO && b->role != ROLE_LEAVE)
+		return 0;
+	r = read_code(g, func->entry, at_most(func->end, func->entry + SWITCH_BYTES), &code);
+	if (r)
+		return r;
+	b->leaves = b->arch->sp_written(&code);
+	if (b->role == ROLE_CGO && !b->arch->cgo_call(&code, &b->call))
+		b->call = (struct gocall){0};
+	return 0;
+}
+
+/* ---------------------------------------------------------------- rules */
+
+/* The rule of a function that goes on with another stack. */
+static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *rule)
+{
+	if (pc >= b->call.start && pc < b->call.end && rule->cfa_off <= INT16_MAX) {
+		rule->cfa = UNWIND_CFA_GO_CGO;
+		rule->cfa_reg = b->call.g;
+		rule->cfa_add = (int16_t)rule->cfa_off;
+		rule->cfa_off = b->call.depth;
+	} else if (pc >= b->frame.fp_set && delta > 0) {
+		rule->cfa = UNWIND_CFA_SWITCH;
+		rule->cfa_reg = b->arch->fp;
+		rule->cfa_off = b->arch->cfa_of_fp(delta);
+	} else if (b->frame.fp_set == GOARCH_NEVER && pc >= b->leaves) {
+		*rule = (struct unwind_rule){.cfa = UNWIND_CFA_FP};
+	}
+}
+
+static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *ret)
+{
+	switch (b->role) {
+	case ROLE_TOP:
+		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_STOP};
+		return;
+	case ROLE_SIGRET:
+		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL};
+		return;
+	case ROLE_PLAIN:
+	case ROLE_SWITCH:
+	case ROLE_CGO:
+	case ROLE_LEAVE:
+		break;
+	}
+	if (delta < 0 || delta > DELTA_LIMIT) {
+		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED,
+					    .cfa_off = UNSUPPORTED_CFA_OFFSET};
+		return;
+	}
+	b->arch->rule(&b->frame, pc, delta, ret);
+	if (b->role == ROLE_SWITCH || b->role == ROLE_CGO)
+		rule_switch(b, pc, delta, ret);
+	else if (b->role == ROLE_LEAVE && pc >= b->leaves)
+		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_STOP};
+}
+
+/* ---------------------------------------------------------------- rows */
+
+/* One step's rows: at its start, and where the rule changes within. */
+static int add_step(struct gorows *g, const struct build *b, uint64_t start, uint64_t end,
+		    int32_t delta)
+{
+	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set, b->leaves, b->call.start,
+				   b->call.end};
+	uint64_t pc = start;
+
+	while (pc < end) {
+		struct unwind_rule rule;
+		uint64_t next = end;
+		int r;
+
+		rule_at(b, pc, delta, &rule);
+		r = rows_add(g->rows, pc, &rule);
+		if (r)
+			return r;
+		for (size_t i = 0; i < array_size(places); i++)
+			if (places[i] > pc && places[i] < next)
+				next = places[i];
+		pc = next;
+	}
+	return 0;
+}
+
+static int add_steps(struct gorows *g, const struct build *b, const struct gocode_func *func)
+{
+	for (size_t i = 0; i < func->n_steps; i++) {
+		const struct gocode_step *step = &func->steps[i];
+		uint64_t end = i + 1 < func->n_steps ? step[1].start : func->end;
+		int r = add_step(g, b, step->start, end, step->delta);
+
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int add_whole(struct gorows *g, const struct build *b, uint64_t start)
+{
+	struct unwind_rule rule;
+
+	rule_at(b, start, 0, &rule);
+	return rows_add(g->rows, start, &rule);
+}
+
+static bool is_whole(enum role role)
+{
+	return role == ROLE_TOP || role == ROLE_SIGRET;
+}
+
+static int add_range(struct gorows *g, const struct build *b, const struct gocode_func *func)
+{
+	uint64_t start = func->entry - (b->role == ROLE_SIGRET ? 1 : 0);
+	int r = rows_begin(g->rows, ROWS_GO, start, func->end);
+
+	if (r) {
+		g->stats.n_odd++;
+		return r < 0 ? r : 0;
+	}
+	r = is_whole(b->role) ? add_whole(g, b, start) : add_steps(g, b, func);
+	if (r) {
+		rows_drop(g->rows);
+		return r;
+	}
+	return rows_end(g->rows);
+}
+
+static bool is_odd(const struct gocode_func *func)
+{
+	if (func->entry >= func->end || func->entry == 0)
+		return true;
+	for (size_t i = 0; i < func->n_steps; i++) {
+		uint64_t start = func->steps[i].start;
+
+		if (i == 0 ? start != func->entry : start <= func->steps[i - 1].start)
+			return true;
+		if (start >= func->end)
+			return true;
+	}
+	return false;
+}
+
+int gorows_add(struct gorows *g, const struct gocode_func *func)
+{
+	struct build b = {.arch = g->arch, .role = role_of(func)};
+	int r;
+
+	g->stats.n_funcs++;
+	if (is_odd(func)) {
+		g->stats.n_odd++;
+		return 0;
+	}
+	if (func->n_steps == 0 && !is_whole(b.role)) {
+		g->stats.n_without_table++;
+		return 0;
+	}
+	g->stats.n_special += b.role != ROLE_PLAIN;
+	r = find_frame(g, func, &b);
+	if (!r)
+		r = find_switch(g, func, &b);
+	return r ? r : add_range(g, &b, func);
+}
+
+/* ---------------------------------------------------------------- */
+
+static const struct goarch *arch_of(const struct elffile *file)
+{
+	switch (elffile_machine(file)) {
+	case EM_X86_64:
+		return &goarch_x86;
+	case EM_AARCH64:
+		return &goarch_arm64;
+	default:
+		return NULL;
+	}
+}
+
+bool gorows_supports(const struct elffile *file)
+{
+	return arch_of(file) != NULL;
+}
+
+int gorows_new(const struct elffile *file, struct rows *rows, struct gorows **ret)
+{
+	struct gorows *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->file = file;
+	g->arch = arch_of(file);
+	g->rows = rows;
+	*ret = g;
+	return 0;
+}
+
+void gorows_free(struct gorows *g)
+{
+	if (!g)
+		return;
+	elfwindow_deinit(&g->storage);
+	free(g);
+}
+
+const struct gorows_stats *gorows_stats(const struct gorows *g)
+{
+	return &g->stats;
+}
