@@ -44,6 +44,11 @@ uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns)
 	return start_boottime_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
+uint64_t pid_ns_of_ticks(uint64_t start_ticks)
+{
+	return start_ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 const char *pid_outcome_name(int outcome)
 {
 	static const char *const names[PID_OUTCOME_MAX] = {

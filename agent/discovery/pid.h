@@ -37,6 +37,8 @@ static inline bool pid_id_equal(const struct pid_id *a, const struct pid_id *b)
 
 /* Start time in ticks from nanoseconds of the boot clock, as BPF reports it. */
 uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns);
+/* The beginning of that tick. */
+uint64_t pid_ns_of_ticks(uint64_t start_ticks);
 
 /* Who has @pid now. 0, PID_GONE, PID_DENIED, PID_ODD, -errno. */
 int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);

@@ -472,6 +472,11 @@ uint64_t elffile_size(const struct elffile *ef)
 	return ef->size;
 }
 
+int elffile_stat(const struct elffile *ef, struct stat *ret)
+{
+	return fstat(ef->fd, ret) < 0 ? -errno : 0;
+}
+
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n)
 {
 	*ret_n = ef->n_segments;

@@ -46,6 +46,7 @@ struct elffile_section {
 };
 
 struct elffile;
+struct stat;
 
 /* Takes @fd on success. 0, an outcome, -errno. */
 int elffile_open(int fd, struct elffile **ret);
@@ -56,6 +57,8 @@ void elffile_free(struct elffile *ef);
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */
 uint16_t elffile_machine(const struct elffile *ef); /* EM_X86_64, ... */
 uint64_t elffile_size(const struct elffile *ef);
+/* fstat() of the opened file, as it is now. 0 or -errno; -EBADF for one in memory. */
+int elffile_stat(const struct elffile *ef, struct stat *ret);
 
 /* The PT_LOADs in file order, borrowed. */
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n);

@@ -66,6 +66,42 @@ bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_v
 	return true;
 }
 
+/* Whether the two ranges, each given by its start and its length, have a byte in common. */
+static bool overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
+{
+	return a < b ? b - a < n_a : a - b < n_b;
+}
+
+bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint64_t off,
+		uint64_t *ret_bias)
+{
+	const struct elffile_segment *segments;
+	size_t n;
+
+	if (!image->file)
+		return false;
+	segments = elffile_segments(image->file, &n);
+	for (size_t i = 0; i < n; i++) {
+		const struct elffile_segment *s = &segments[i];
+
+		if (!(s->flags & PF_X) || !overlap(off, length, s->off, s->filesz))
+			continue;
+		*ret_bias = start - off - (s->vaddr - s->off); /* modulo 2^64, as pcs are */
+		return true;
+	}
+	return false;
+}
+
+bool image_unchanged(const struct image *image)
+{
+	struct stat st;
+
+	return image->file && elffile_stat(image->file, &st) == 0 &&
+	       (uint64_t)st.st_size == image->size &&
+	       (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec ==
+		       image->mtime_ns;
+}
+
 int image_new(enum image_kind kind, const char *path, struct image **ret)
 {
 	_cleanup_(image_freep) struct image *image = calloc(1, sizeof(*image));

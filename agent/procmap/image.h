@@ -70,6 +70,14 @@ const char *image_name(const struct image *image);
  * no readable file. False if there are segments and none holds it. */
 bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_vaddr);
 
+/* What is taken from a pc in a mapping of @image to get its vaddr: the mapping is @length bytes at
+ * @start, from file offset @off on. By the executable segment that it holds a part of. False if
+ * there is none. */
+bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint64_t off,
+		uint64_t *ret_bias);
+/* Whether the opened file is as it was when the image was made: not written to since. */
+bool image_unchanged(const struct image *image);
+
 /* One place in some program: what a pc becomes while its mapping is known. Borrows or owns a
  * reference as its holder says. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address. */
 struct frame {

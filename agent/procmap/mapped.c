@@ -143,6 +143,25 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 	return 0;
 }
 
+int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
+		      int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct stat st;
+	int r = find_path(proc, pid, entry, &fd);
+
+	if (r)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return outcome_of_errno(errno);
+	if (st.st_dev != entry->device || st.st_ino != entry->inode)
+		return MAPPED_GONE;
+	if (!S_ISREG(st.st_mode))
+		return MAPPED_NOT_FILE;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
 int mapped_open(int path_fd, int *ret_fd)
 {
 	char name[40];

@@ -25,6 +25,11 @@ enum mapped_outcome {
  * Return: 0; an outcome; -errno. A regular file on 0.
  */
 int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd);
+/* The same for a mapping of a process that has gone: by its path, below the root of the living
+ * process @pid; only a file with the entry's device and inode is it (which on overlayfs and btrfs
+ * is none, since there they are other numbers). */
+int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
+		      int *ret_fd);
 /* Open what mapped_find() found for reading. @path_fd stays the caller's. */
 int mapped_open(int path_fd, int *ret_fd);
 

@@ -127,6 +127,13 @@ static void unescape_newlines(char *s)
 	*to = '\0';
 }
 
+struct text maps_classify(struct text name, struct maps_entry *e)
+{
+	e->deleted = text_starts(&name, "/") && text_suffix(&name, " (deleted)");
+	e->kind = kind_of(&name, e->deleted);
+	return name;
+}
+
 static bool parse_line(struct text line, struct maps_entry *ret, struct text *ret_path)
 {
 	struct maps_entry e = {0};
@@ -134,10 +141,8 @@ static bool parse_line(struct text line, struct maps_entry *ret, struct text *re
 	if (!parse_numbers(&line, &e))
 		return false;
 	text_skip_blanks(&line);
-	e.deleted = text_starts(&line, "/") && text_suffix(&line, " (deleted)");
-	e.kind = kind_of(&line, e.deleted);
+	*ret_path = maps_classify(line, &e);
 	*ret = e;
-	*ret_path = line;
 	return true;
 }
 
@@ -285,6 +290,71 @@ void maps_deinit(struct maps *m)
 	m->items = NULL;
 	m->cap = 0;
 	m->via_pid = 0;
+}
+
+/* ---------------------------------------------------------------- putting together */
+
+static void remove_entry(struct maps *m, size_t i)
+{
+	m->n_path_bytes -= strlen(m->items[i].path);
+	free(m->items[i].path);
+	memmove(&m->items[i], &m->items[i + 1], (m->n - i - 1) * sizeof(*m->items));
+	m->n--;
+}
+
+static int insert_entry(struct maps *m, size_t i, const struct maps_entry *e)
+{
+	char *path;
+	int r = vec_grow(&m->items, &m->cap, m->n + 1, sizeof(*m->items), MAPS_ENTRIES_MAX);
+
+	if (r)
+		return r < 0 ? r : MAPS_TOO_LARGE;
+	path = strdup(e->path);
+	if (!path)
+		return -ENOMEM;
+	memmove(&m->items[i + 1], &m->items[i], (m->n - i) * sizeof(*m->items));
+	m->items[i] = *e;
+	m->items[i].path = path;
+	m->n_path_bytes += strlen(path);
+	m->n++;
+	return 0;
+}
+
+static void cut_front(struct maps_entry *e, uint64_t start)
+{
+	e->offset += start - e->start;
+	e->start = start;
+}
+
+/* One entry that has @at in its middle becomes two. */
+static int split(struct maps *m, size_t i, uint64_t at)
+{
+	struct maps_entry behind = m->items[i];
+	int r;
+
+	cut_front(&behind, at);
+	r = insert_entry(m, i + 1, &behind);
+	if (!r)
+		m->items[i].limit = at;
+	return r;
+}
+
+int maps_cover(struct maps *m, const struct maps_entry *entry)
+{
+	size_t i = 0;
+	int r = 0;
+
+	while (i < m->n && m->items[i].limit <= entry->start)
+		i++;
+	if (i < m->n && m->items[i].start < entry->start)
+		r = split(m, i++, entry->start);
+	if (r)
+		return r;
+	while (i < m->n && m->items[i].limit <= entry->limit)
+		remove_entry(m, i);
+	if (i < m->n && m->items[i].start < entry->limit)
+		cut_front(&m->items[i], entry->limit);
+	return insert_entry(m, i, entry);
 }
 
 const struct maps_entry *maps_find(const struct maps *m, uint64_t pc)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "discovery/pid.h"
 
 struct root;
@@ -71,6 +72,13 @@ int maps_read(const struct root *proc, const struct pid_id *id, struct maps *ret
 void maps_deinit(struct maps *m);
 /* The entry that holds @pc, borrowed, or NULL. */
 const struct maps_entry *maps_find(const struct maps *m, uint64_t pc);
+
+/* Put a copy of @entry where it belongs; what it covers of others is cut away. 0, -ENOMEM;
+ * MAPS_TOO_LARGE above MAPS_ENTRIES_MAX. */
+int maps_cover(struct maps *m, const struct maps_entry *entry);
+/* What a mapping is by the name that the kernel gives it: sets kind and deleted. Returns the name
+ * without " (deleted)". */
+struct text maps_classify(struct text name, struct maps_entry *e);
 
 const char *maps_outcome_name(int outcome);
 

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Samples bring pcs; what they mean depends on what the process had mapped at that moment, which
- * nobody tells us. So the mappings are read when a process is first seen, and again when there is
- * reason to doubt them:
+ * Samples bring pcs; what they mean depends on what the process had mapped at that moment. The
+ * mappings are read from /proc when a process is first sampled, and again when there is reason to
+ * doubt them:
  *
- *	- a pc outside all of them: a library was loaded, or the process did exec;
- *	- /proc/PID/exe is another file: the process did exec. Programs that are linked to a fixed
- *	  address all have their code at the same one, so that no pc need be outside (a container's
- *	  first program, started by a runtime that is itself such a program, is the usual case);
- *	- a window has passed (space_cache_sweep()): a library may have taken another's place.
+ *	- the kernel told that it has mapped a file since (lives.h);
+ *	- a pc outside all of them, which is also what is left if nobody tells of events: a library
+ *	  was loaded, or one was moved;
+ *	- a sample of another program of it: an exec. Who cannot tell one program's samples from
+ *	  another's (SPACE_EXEC_ANY) looks at /proc/PID/exe: programs that are linked to a fixed
+ *	  address all have their code at the same one, so that no pc need be outside;
+ *	- a window has passed (space_cache_sweep()): something may have taken another's place.
  *
- * The first two are looked at once a second for each process at most. When a process has gone, the
- * mappings that were read last stay in use until the sweep, since its last samples come after it.
+ * Reads that found nothing new double the time until the next one is made for such a reason.
+ *
+ * A process that has gone, or runs another program now, has the mappings that were read last and
+ * what the kernel told since; if none were read, what it told from the exec on. Before its first
+ * exec it has its parent's. Which of its programs a sample was of is told by its pc: with address
+ * space randomization that is in one of them only.
  *
  * What was mapped there before (same range, offset and inode) keeps its image without opening
  * anything: an image holds its file open, so the inode cannot have become another file's.
@@ -24,6 +30,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,10 +40,11 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "procmap/mapped.h"
+#include "procmap/images.h"
+#include "procmap/lives.h"
 #include "procmap/maps.h"
 
-/* Processes whose mappings are kept. One more drops the one that was used least recently, which is
+/* Address spaces that are kept. One more drops the one that was used least recently, which is
  * counted as "targets" in podprof_space_dropped. */
 #define SPACE_TARGETS_MAX     8192
 /* Executable mappings of one process. A browser has 300; a JIT that maps each function apart has
@@ -45,15 +53,16 @@
 /* Mappings of all processes together (48 bytes each: 12 MiB). Above it the least recently used
  * processes are dropped, counted as "mappings". */
 #define SPACE_MAPPINGS_MAX    262144
-/* Images, each with an open file. Above it a new file has the unknown image; its pcs are counted as
- * "images_full". */
-#define SPACE_IMAGES_MAX      8192
-/* Between two looks at one process's mappings. */
+/* Until the next read for a pc outside; doubled up to the second each time nothing was found. */
 #define SPACE_REREAD_NS	      NSEC_PER_SEC
+#define SPACE_REREAD_LONG_NS  (64 * NSEC_PER_SEC)
+/* The same where the kernel has told of a change: a program that loads a hundred libraries does it
+ * within a moment. */
+#define SPACE_TOLD_NS	      (100 * NSEC_PER_MSEC)
 /* Sweeps that a process stays without being asked for. */
 #define SPACE_IDLE_SWEEPS     2
-/* The vDSO of a 64-bit process is above this; a 32-bit one's is another image. */
-#define SPACE_VDSO_START_MIN  (1ull << 32)
+/* Ancestors through whom an inherited space is looked for. */
+#define SPACE_ANCESTORS	      4
 
 enum space_outcome {
 	SPACE_FILE,   /* a file, by its segments */
@@ -74,20 +83,21 @@ static const char *const outcome_names[SPACE_OUTCOME_MAX] = {
 	[SPACE_GONE] = "gone", [SPACE_DENIED] = "denied",     [SPACE_IMAGES_FULL] = "images_full",
 };
 
-enum space_drop { DROP_TARGETS, DROP_MAPPINGS, DROP_MAX };
+enum space_drop { DROP_TARGETS, DROP_MAPPINGS, DROP_LIVES, DROP_MAX };
 
 static const char *const drop_names[DROP_MAX] = {
 	[DROP_TARGETS] = "targets",
 	[DROP_MAPPINGS] = "mappings",
+	[DROP_LIVES] = "lives",
 };
 
-struct mapping {
-	uint64_t start;
-	uint64_t limit;
-	uint64_t offset;
-	uint64_t device; /* as maps shows them */
-	uint64_t inode;
-	struct image *image; /* owns a reference */
+/* Where the mappings of a space were had from. */
+enum space_source { FROM_PROC, FROM_EVENTS, FROM_NOWHERE, SOURCE_MAX };
+
+static const char *const source_names[SOURCE_MAX] = {
+	[FROM_PROC] = "proc",
+	[FROM_EVENTS] = "events",
+	[FROM_NOWHERE] = "none",
 };
 
 struct exe_id {
@@ -95,285 +105,104 @@ struct exe_id {
 	uint64_t inode;
 };
 
-struct target_space {
-	struct pid_id id;
-	struct mapping *items; /* ascending */
+/* Compared as bytes. */
+struct space_key {
+	struct pid_id pid;
+	uint64_t exec_id;
+};
+
+struct space {
+	struct space_key key;
+	uint64_t start_ns;
+	struct space_mapping *items; /* ascending */
 	size_t n;
+	uint64_t version;
 	struct exe_id exe;
-	uint64_t looked_ns; /* when the mappings were last read or found unchanged */
-	uint64_t read_ns;   /* when they were last read */
-	uint64_t used;	    /* tick of the last use */
-	unsigned int idle;  /* sweeps since then */
-	bool stale;	    /* read again before the next use */
-	bool gone;	    /* nothing to be read any more */
-	int outcome;	    /* enum maps_outcome of the last read */
-	UT_hash_handle hh;
-};
-
-/* What makes two files one image. Compared as bytes. */
-struct image_key {
-	uint64_t device;
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
-	uint64_t opened; /* 0: the numbers are those of maps */
-};
-
-struct image_entry {
-	struct image_key key;
-	struct image *image; /* owns a reference */
+	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
+	uint64_t read_ns;      /* when they were last read */
+	uint64_t read_boot_ns; /* the same by the boot clock */
+	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
+	uint64_t used;	       /* tick of the last use */
+	unsigned int idle;     /* sweeps since then */
+	bool stale;	       /* read again before the next use */
+	bool gone;	       /* nothing to be read any more */
+	int outcome;	       /* enum maps_outcome of the last read */
 	UT_hash_handle hh;
 };
 
 struct space_cache {
 	const struct root *proc;
-	struct target_space *targets;
+	struct images *images;
+	struct lives *lives;
+	struct space *spaces;
 	size_t n_mappings;
-	struct image_entry *images;
-	struct image *kernel;
-	struct image *vdso;
-	struct image *anon;
-	struct image *unknown;
-	struct image *full; /* unknown, too, but counted apart */
 	uint64_t tick;
+	uint64_t version;
 	uint64_t outcomes[SPACE_OUTCOME_MAX];
 	uint64_t dropped[DROP_MAX];
+	uint64_t sources[SOURCE_MAX];
 };
 
 DEFINE_CLEANUP(struct space_cache *, space_cache_freep, space_cache_free);
 
-/* ---------------------------------------------------------------- images */
+/* ---------------------------------------------------------------- mappings */
 
-static struct image_entry *find_image(struct space_cache *c, const struct image_key *key)
+static void free_items(struct space_mapping *items, size_t n)
 {
-	struct image_entry *e;
-
-	HASH_FIND(hh, c->images, key, sizeof(*key), e);
-	return e;
+	for (size_t i = 0; i < n; i++)
+		image_unref(items[i].image);
+	free(items);
 }
 
-static void drop_image(struct space_cache *c, struct image_entry *e)
+static void clear_mappings(struct space_cache *c, struct space *s)
 {
-	HASH_DEL(c->images, e);
-	image_unref(e->image);
-	free(e);
+	free_items(s->items, s->n);
+	c->n_mappings -= s->n;
+	s->items = NULL;
+	s->n = 0;
 }
 
-/* Those that only the table holds: nobody else can come to refer to them but through us. */
-static void drop_unused_images(struct space_cache *c)
+static void drop_space(struct space_cache *c, struct space *s)
 {
-	struct image_entry *e, *next;
-
-	HASH_ITER(hh, c->images, e, next)
-		if (__atomic_load_n(&e->image->refs, __ATOMIC_ACQUIRE) == 1)
-			drop_image(c, e);
+	HASH_DEL(c->spaces, s);
+	clear_mappings(c, s);
+	free(s);
 }
 
-/* Takes @image on success. */
-static int add_image(struct space_cache *c, const struct image_key *key, struct image *image)
+static void drop_least_used(struct space_cache *c, const struct space *but, enum space_drop why)
 {
-	struct image_entry *e = calloc(1, sizeof(*e));
-	bool hash_oom = false;
+	struct space *s, *next, *least = NULL;
 
-	if (!e)
-		return -ENOMEM;
-	e->key = *key;
-	HASH_ADD(hh, c->images, key, sizeof(e->key), e);
-	if (hash_oom) {
-		free(e);
-		return -ENOMEM;
-	}
-	e->image = image;
-	return 0;
-}
-
-static bool images_full(struct space_cache *c)
-{
-	if (HASH_COUNT(c->images) < SPACE_IMAGES_MAX)
-		return false;
-	drop_unused_images(c);
-	return HASH_COUNT(c->images) >= SPACE_IMAGES_MAX;
-}
-
-/* A new image for @key, or the one that says that there is no room. With @fd -1 it has no file. */
-static int make_image(struct space_cache *c, const struct image_key *key, const char *path, int fd,
-		      struct image **ret)
-{
-	struct image *image = NULL;
-	int elf, r;
-
-	if (images_full(c)) {
-		if (fd >= 0)
-			close(fd);
-		*ret = image_ref(c->full);
-		return 0;
-	}
-	if (fd >= 0)
-		r = image_new_file(fd, path, &image, &elf);
-	else
-		r = image_new(IMAGE_FILE, path, &image);
-	if (r < 0) {
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
-	if (fd < 0) {
-		image->device = key->device;
-		image->inode = key->inode;
-	}
-	r = add_image(c, key, image);
-	if (r < 0) {
-		image_unref(image);
-		return r;
-	}
-	*ret = image_ref(image);
-	return 0;
-}
-
-static struct image_key key_of_stat(const struct stat *st)
-{
-	return (struct image_key){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns =
-			(uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec,
-		.opened = 1,
-	};
-}
-
-/* The image of a file that was found. MAPPED_* where it cannot be opened after all. */
-static int image_of_found(struct space_cache *c, int path_fd, const char *path, struct image **ret)
-{
-	struct image_entry *known;
-	struct image_key key;
-	struct stat st;
-	int fd, r;
-
-	if (fstat(path_fd, &st) < 0)
-		return -errno;
-	key = key_of_stat(&st);
-	known = find_image(c, &key);
-	if (known) {
-		*ret = image_ref(known->image);
-		return 0;
-	}
-	r = mapped_open(path_fd, &fd);
-	if (r)
-		return r;
-	return make_image(c, &key, path, fd, ret);
-}
-
-/* A file that nobody lets us open still has a name and an offset. */
-static int image_of_numbers(struct space_cache *c, const struct maps_entry *e, struct image **ret)
-{
-	struct image_key key = {.device = e->device, .inode = e->inode};
-	struct image_entry *known = find_image(c, &key);
-
-	if (known) {
-		*ret = image_ref(known->image);
-		return 0;
-	}
-	return make_image(c, &key, e->path, -1, ret);
-}
-
-static int image_of_file(struct space_cache *c, uint64_t pid, const struct maps_entry *e,
-			 struct image **ret)
-{
-	_cleanup_(close_fdp) int path_fd = -1;
-	int r = mapped_find(c->proc, pid, e, &path_fd);
-
-	if (!r)
-		r = image_of_found(c, path_fd, e->path, ret);
-	/* Out of descriptors: like a file that is not to be had, and better luck next window. */
-	if (r > 0 || r == -EMFILE || r == -ENFILE)
-		r = image_of_numbers(c, e, ret);
-	return r;
-}
-
-/* Shared memory may hold a program that was never on a disk (fexecve of a memfd), or a JIT's code.
- */
-static int image_of_shared_memory(struct space_cache *c, uint64_t pid, const struct maps_entry *e,
-				  struct image **ret)
-{
-	struct image *image;
-	int r = image_of_file(c, pid, e, &image);
-
-	if (r)
-		return r;
-	*ret = image->file ? image_ref(image) : image_ref(c->anon);
-	image_unref(image);
-	return 0;
-}
-
-static int image_of_entry(struct space_cache *c, uint64_t pid, const struct maps_entry *e,
-			  struct image **ret)
-{
-	if (e->kind == MAPS_FILE)
-		return image_of_file(c, pid, e, ret);
-	if (e->kind == MAPS_ANON && e->inode)
-		return image_of_shared_memory(c, pid, e, ret);
-	if (e->kind == MAPS_VDSO && e->start >= SPACE_VDSO_START_MIN)
-		*ret = image_ref(c->vdso);
-	else
-		*ret = image_ref(c->anon);
-	return 0;
-}
-
-/* ---------------------------------------------------------------- one target */
-
-static void clear_mappings(struct space_cache *c, struct target_space *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		image_unref(t->items[i].image);
-	free(t->items);
-	c->n_mappings -= t->n;
-	t->items = NULL;
-	t->n = 0;
-}
-
-static void drop_target(struct space_cache *c, struct target_space *t)
-{
-	HASH_DEL(c->targets, t);
-	clear_mappings(c, t);
-	free(t);
-}
-
-static void drop_least_used(struct space_cache *c, const struct target_space *but,
-			    enum space_drop why)
-{
-	struct target_space *t, *next, *least = NULL;
-
-	HASH_ITER(hh, c->targets, t, next)
-		if (t != but && (!least || t->used < least->used))
-			least = t;
+	HASH_ITER(hh, c->spaces, s, next)
+		if (s != but && (!least || s->used < least->used))
+			least = s;
 	if (!least)
 		return;
 	c->dropped[why]++;
-	drop_target(c, least);
+	drop_space(c, least);
 }
 
-static const struct mapping *find_mapping(const struct target_space *t, uint64_t pc)
+static const struct space_mapping *find_mapping(const struct space *s, uint64_t pc)
 {
-	size_t low = 0, high = t->n;
+	size_t low = 0, high = s->n;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
 
-		if (pc < t->items[mid].start)
+		if (pc < s->items[mid].start)
 			high = mid;
-		else if (pc >= t->items[mid].limit)
+		else if (pc >= s->items[mid].limit)
 			low = mid + 1;
 		else
-			return &t->items[mid];
+			return &s->items[mid];
 	}
 	return NULL;
 }
 
 /* The image that this entry had at the last read, if nothing about it has changed. */
-static struct image *kept_image(const struct target_space *t, const struct maps_entry *e)
+static struct image *kept_image(const struct space *s, const struct maps_entry *e)
 {
-	const struct mapping *m = find_mapping(t, e->start);
+	const struct space_mapping *m = find_mapping(s, e->start);
 
 	if (!e->inode || !m || m->start != e->start || m->limit != e->limit ||
 	    m->offset != e->offset || m->device != e->device || m->inode != e->inode)
@@ -381,141 +210,399 @@ static struct image *kept_image(const struct target_space *t, const struct maps_
 	return m->image->file ? image_ref(m->image) : NULL;
 }
 
+/* How images are found for entries: by a living process, or for one that may have gone. */
+struct finder {
+	uint64_t via_pid;		  /* 0: by records */
+	uint64_t likely[SPACE_ANCESTORS]; /* processes that may have the same root */
+};
+
+static int find_image(struct space_cache *c, const struct finder *f, const struct maps_entry *e,
+		      struct image **ret)
+{
+	if (f->via_pid)
+		return images_of_entry(c->images, f->via_pid, e, ret);
+	return images_of_record(c->images, e, f->likely, array_size(f->likely), ret);
+}
+
 /* @items has room for all of @maps; *@n of them are filled, on a failure too. */
-static int fill_mappings(struct space_cache *c, const struct target_space *t,
-			 const struct maps *maps, struct mapping *items, size_t *n)
+static int fill_items(struct space_cache *c, const struct space *s, const struct finder *f,
+		      const struct maps *maps, struct space_mapping *items, size_t *n)
 {
 	for (*n = 0; *n < maps->n && *n < SPACE_TARGET_MAPS_MAX; (*n)++) {
 		const struct maps_entry *e = &maps->items[*n];
-		struct mapping *m = &items[*n];
+		struct space_mapping *m = &items[*n];
 		int r;
 
-		*m = (struct mapping){.start = e->start,
-				      .limit = e->limit,
-				      .offset = e->offset,
-				      .device = e->device,
-				      .inode = e->inode,
-				      .image = kept_image(t, e)};
+		*m = (struct space_mapping){.start = e->start,
+					    .limit = e->limit,
+					    .offset = e->offset,
+					    .device = e->device,
+					    .inode = e->inode,
+					    .image = kept_image(s, e)};
 		if (m->image)
 			continue;
-		r = image_of_entry(c, maps->via_pid, e, &m->image);
+		r = find_image(c, f, e, &m->image);
 		if (r)
 			return r;
 	}
 	return 0;
 }
 
-static int set_mappings(struct space_cache *c, struct target_space *t, const struct maps *maps)
+static bool same_items(const struct space *s, const struct space_mapping *items, size_t n)
+{
+	return s->version && n == s->n && (!n || memcmp(items, s->items, n * sizeof(*items)) == 0);
+}
+
+/* Takes the items. */
+static void replace_items(struct space_cache *c, struct space *s, struct space_mapping *items,
+			  size_t n)
+{
+	bool same = same_items(s, items, n);
+
+	clear_mappings(c, s);
+	s->items = items;
+	s->n = n;
+	if (!same)
+		s->version = ++c->version;
+	c->n_mappings += n;
+	while (c->n_mappings > SPACE_MAPPINGS_MAX && HASH_COUNT(c->spaces) > 1)
+		drop_least_used(c, s, DROP_MAPPINGS);
+}
+
+static int set_mappings(struct space_cache *c, struct space *s, const struct finder *f,
+			const struct maps *maps)
 {
 	size_t room = maps->n < SPACE_TARGET_MAPS_MAX ? maps->n : SPACE_TARGET_MAPS_MAX, n;
-	struct mapping *items = calloc(room ? room : 1, sizeof(*items));
+	struct space_mapping *items = calloc(room ? room : 1, sizeof(*items));
 	int r;
 
 	if (!items)
 		return -ENOMEM;
-	r = fill_mappings(c, t, maps, items, &n);
+	r = fill_items(c, s, f, maps, items, &n);
+	if (r)
+		free_items(items, n);
+	else
+		replace_items(c, s, items, n);
+	return r;
+}
+
+/* ---------------------------------------------------------------- from events */
+
+static const struct life *life_of(const struct space_cache *c, const struct space *s)
+{
+	return lives_find(c->lives, s->key.pid.pid,
+			  s->start_ns ? s->start_ns : pid_ns_of_ticks(s->key.pid.start_ticks));
+}
+
+/* The processes above @life, whose root is likely to be its own. */
+static void find_ancestors(const struct space_cache *c, const struct life *life, struct finder *f)
+{
+	uint64_t time = life_birth_ns(life);
+
+	for (size_t i = 0; i < SPACE_ANCESTORS && life && life_parent(life); i++) {
+		f->likely[i] = life_parent(life);
+		life = lives_find_at(c->lives, f->likely[i], time);
+	}
+}
+
+/* What @life had when it was born: its parent's mappings, as they are now if it lives. */
+static int inherited_maps(struct space_cache *c, const struct life *life, unsigned int depth,
+			  struct maps *maps);
+
+static int program_maps(struct space_cache *c, const struct life *life, uint32_t program,
+			unsigned int depth, struct maps *maps)
+{
+	int r = 0;
+
+	if (!program && depth)
+		r = inherited_maps(c, life, depth - 1, maps);
+	return r ? r : life_add_maps(life, program, 0, maps);
+}
+
+/* A living parent's, by way of its own space: its images are then known. */
+static int parent_maps(struct space_cache *c, const struct life *life, struct maps *maps)
+{
+	struct space_who who = {.exec_id = SPACE_EXEC_ANY};
+	struct image *image;
+	int r = pid_read(c->proc, (pid_t)life_parent(life), &who.pid);
+
+	/* One that is younger than its child is another process. */
+	if (r || pid_ns_of_ticks(who.pid.start_ticks) > life_birth_ns(life))
+		return 0;
+	maps->only_prot = MAPS_X;
+	r = maps_read(c->proc, &who.pid, maps);
+	for (size_t i = 0; !r && i < maps->n; i++) {
+		r = images_of_entry(c->images, maps->via_pid, &maps->items[i], &image);
+		if (!r)
+			image_unref(image);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int inherited_maps(struct space_cache *c, const struct life *life, unsigned int depth,
+			  struct maps *maps)
+{
+	uint64_t birth = life_birth_ns(life);
+	const struct life *parent;
+	uint32_t program;
+
+	if (!life_parent(life))
+		return 0;
+	parent = lives_find_at(c->lives, life_parent(life), birth);
+	program = parent ? life_program_at(parent, birth) : 0;
+	if (parent && (program || life_parent(parent)))
+		return program_maps(c, parent, program, depth, maps);
+	return parent_maps(c, life, maps);
+}
+
+/* The mappings of @program, if @pc (0: anything) is in them: 0. 1 if it is not. */
+static int try_program(struct space_cache *c, struct space *s, const struct life *life,
+		       uint32_t program, uint64_t pc)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	struct finder finder = {0};
+	int r = program_maps(c, life, program, SPACE_ANCESTORS, &maps);
+
+	if (r)
+		return r < 0 ? r : 1;
+	if (!maps.n || (pc && !maps_find(&maps, pc)))
+		return 1;
+	find_ancestors(c, life, &finder);
+	return set_mappings(c, s, &finder, &maps);
+}
+
+/* From program @newest down to the one that it was born with. 0, 1 if none has @pc, -errno. */
+static int try_programs(struct space_cache *c, struct space *s, const struct life *life,
+			uint32_t newest, uint64_t pc)
+{
+	for (uint32_t program = newest;; program--) {
+		int r = try_program(c, s, life, program, pc);
+
+		if (r <= 0 || !program)
+			return r;
+	}
+}
+
+/* Old mappings that new ones do not touch, and the new ones: sorted, as one list. */
+static size_t merge(const struct space_mapping *old, size_t n_old, const struct space_mapping *new,
+		    size_t n_new, struct space_mapping *ret)
+{
+	size_t i = 0, n = 0;
+
+	for (size_t k = 0; k < n_new; k++) {
+		for (; i < n_old && old[i].limit <= new[k].start; i++)
+			ret[n++] = old[i];
+		for (; i < n_old && old[i].start < new[k].limit; i++)
+			continue;
+		ret[n++] = new[k];
+	}
+	for (; i < n_old; i++)
+		ret[n++] = old[i];
+	return n;
+}
+
+/* What was mapped after the last read, of a process that cannot be read any more. */
+static int add_since(struct space_cache *c, struct space *s, const struct life *life)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	struct space_mapping *all, *fresh;
+	struct finder finder = {0};
+	size_t n_fresh, n;
+	int r = life_add_maps(life, life_program(life), s->read_boot_ns, &maps);
+
+	if (r || !maps.n)
+		return r < 0 ? r : 0;
+	find_ancestors(c, life, &finder);
+	fresh = calloc(maps.n, sizeof(*fresh));
+	all = calloc(maps.n + s->n, sizeof(*all));
+	r = fresh && all ? fill_items(c, s, &finder, &maps, fresh, &n_fresh) : -ENOMEM;
 	if (r) {
-		for (size_t i = 0; i < n; i++)
-			image_unref(items[i].image);
-		free(items);
+		free_items(fresh, fresh && all ? n_fresh : 0);
+		free(all);
 		return r;
 	}
-	clear_mappings(c, t);
-	t->items = items;
-	t->n = n;
-	c->n_mappings += n;
-	while (c->n_mappings > SPACE_MAPPINGS_MAX && HASH_COUNT(c->targets) > 1)
-		drop_least_used(c, t, DROP_MAPPINGS);
+	n = merge(s->items, s->n, fresh, n_fresh, all);
+	for (size_t i = 0; i < n; i++)
+		image_ref(all[i].image);
+	free_items(fresh, n_fresh);
+	replace_items(c, s, all, n);
 	return 0;
 }
 
+/* The process has gone. */
+static int read_events(struct space_cache *c, struct space *s, uint64_t pc)
+{
+	const struct life *life = life_of(c, s);
+	int r = 1;
+
+	s->gone = true;
+	if (life && s->version)
+		r = add_since(c, s, life);
+	else if (life)
+		r = try_programs(c, s, life, life_program(life), pc);
+	if (r < 0)
+		return r;
+	c->sources[r ? FROM_NOWHERE : FROM_EVENTS]++;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- from /proc */
+
 /* Zeros if it cannot be had: then only pcs tell of an exec. */
-static struct exe_id read_exe(const struct space_cache *c, const struct target_space *t)
+static struct exe_id read_exe(const struct space_cache *c, const struct space *s)
 {
 	struct exe_id exe = {0};
 	struct stat st;
 	char name[48];
 
-	snprintf(name, sizeof(name), "%" PRIu64 "/exe", t->id.pid);
+	snprintf(name, sizeof(name), "%" PRIu64 "/exe", s->key.pid.pid);
 	if (fstatat(c->proc->fd, name, &st, 0) == 0)
 		exe = (struct exe_id){.device = st.st_dev, .inode = st.st_ino};
 	return exe;
 }
 
-static bool exe_changed(const struct space_cache *c, const struct target_space *t)
+static bool exe_changed(const struct space_cache *c, const struct space *s)
 {
-	struct exe_id exe = read_exe(c, t);
+	struct exe_id exe;
 
-	return exe.inode && (exe.inode != t->exe.inode || exe.device != t->exe.device);
+	if (s->key.exec_id != SPACE_EXEC_ANY)
+		return false;
+	exe = read_exe(c, s);
+	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
 }
 
-/* Reads the mappings. Where that fails, those that are known stay. */
-static int read_target(struct space_cache *c, struct target_space *t, uint64_t now)
+/* A sample of a program that the process has left by an exec since: 0 if it could be put together,
+ * 1 if it is of what the process runs now or nothing better is known. */
+static int try_left(struct space_cache *c, struct space *s, const struct maps *now, uint64_t pc)
 {
-	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
-	struct exe_id exe = read_exe(c, t);
+	const struct life *life;
 	int r;
 
-	t->read_ns = t->looked_ns = now;
-	t->stale = false;
-	r = maps_read(c->proc, &t->id, &maps);
-	if (r == -ENOMEM)
+	if (!pc || s->key.exec_id == SPACE_EXEC_ANY || maps_find(now, pc))
+		return 1;
+	life = life_of(c, s);
+	if (!life || !life_program(life))
+		return 1;
+	r = try_programs(c, s, life, life_program(life) - 1, pc);
+	if (r)
 		return r;
-	t->outcome = r < 0 ? MAPS_GONE : r;
-	if (r) {
-		t->gone = r == MAPS_GONE;
-		return 0;
-	}
-	t->exe = exe;
-	return set_mappings(c, t, &maps);
-}
-
-static int look_again(struct space_cache *c, struct target_space *t, uint64_t now)
-{
-	if (t->gone)
-		return 0;
-	if (t->stale)
-		return read_target(c, t, now);
-	if (now - t->looked_ns < SPACE_REREAD_NS)
-		return 0;
-	t->looked_ns = now;
-	return exe_changed(c, t) ? read_target(c, t, now) : 0;
-}
-
-static struct target_space *find_target(struct space_cache *c, const struct pid_id *id)
-{
-	struct target_space *t;
-
-	HASH_FIND(hh, c->targets, id, sizeof(*id), t);
-	return t;
-}
-
-static int get_target(struct space_cache *c, const struct pid_id *id, struct target_space **ret)
-{
-	struct target_space *t = find_target(c, id);
-	bool hash_oom = false;
-
-	if (!t) {
-		if (HASH_COUNT(c->targets) >= SPACE_TARGETS_MAX)
-			drop_least_used(c, NULL, DROP_TARGETS);
-		t = calloc(1, sizeof(*t));
-		if (!t)
-			return -ENOMEM;
-		t->id = *id;
-		t->stale = true;
-		HASH_ADD(hh, c->targets, id, sizeof(t->id), t);
-		if (hash_oom) {
-			free(t);
-			return -ENOMEM;
-		}
-	}
-	t->used = ++c->tick;
-	t->idle = 0;
-	*ret = t;
+	s->gone = true; /* as far as this space is concerned */
+	c->sources[FROM_EVENTS]++;
 	return 0;
 }
 
+/* Reads the mappings. Where that fails, those that are known stay. */
+static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+	struct finder finder = {0};
+	struct exe_id exe;
+	int r;
+
+	exe = s->key.exec_id == SPACE_EXEC_ANY ? read_exe(c, s) : (struct exe_id){0};
+	s->read_ns = s->looked_ns = now;
+	s->stale = false;
+	if (!s->version)
+		s->read_boot_ns = 0;
+	r = maps_read(c->proc, &s->key.pid, &maps);
+	if (r == -ENOMEM)
+		return r;
+	s->outcome = r < 0 ? MAPS_GONE : r;
+	if (r == MAPS_GONE)
+		return read_events(c, s, pc);
+	if (r)
+		return 0;
+	if (!s->version) {
+		r = try_left(c, s, &maps, pc);
+		if (r <= 0)
+			return r;
+	}
+	s->read_boot_ns = nsec_boot();
+	s->exe = exe;
+	finder.via_pid = maps.via_pid;
+	c->sources[FROM_PROC]++;
+	return set_mappings(c, s, &finder, &maps);
+}
+
+/* The kernel told of a change after the last read. */
+static bool was_told(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life = life_of(c, s);
+
+	return life && life_changed_ns(life) > s->read_boot_ns;
+}
+
+static int look_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	if (s->gone)
+		return 0;
+	if (s->stale || (now - s->read_ns >= SPACE_TOLD_NS && was_told(c, s)))
+		return read_space(c, s, now, pc);
+	if (now - s->looked_ns < SPACE_REREAD_NS)
+		return 0;
+	s->looked_ns = now;
+	return exe_changed(c, s) ? read_space(c, s, now, pc) : 0;
+}
+
 /* ---------------------------------------------------------------- the cache */
+
+static struct space *find_space(struct space_cache *c, const struct space_key *key)
+{
+	struct space *s;
+
+	HASH_FIND(hh, c->spaces, key, sizeof(*key), s);
+	return s;
+}
+
+static int add_space(struct space_cache *c, const struct space_who *who, struct space **ret)
+{
+	bool hash_oom = false;
+	struct space *s;
+
+	if (HASH_COUNT(c->spaces) >= SPACE_TARGETS_MAX)
+		drop_least_used(c, NULL, DROP_TARGETS);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->key = (struct space_key){.pid = who->pid, .exec_id = who->exec_id};
+	s->start_ns = who->start_ns;
+	s->delay_ns = SPACE_REREAD_NS;
+	s->stale = true;
+	HASH_ADD(hh, c->spaces, key, sizeof(s->key), s);
+	if (hash_oom) {
+		free(s);
+		return -ENOMEM;
+	}
+	*ret = s;
+	return 0;
+}
+
+int space_cache_get(struct space_cache *c, const struct space_who *who, struct space **ret)
+{
+	struct space_key key = {.pid = who->pid, .exec_id = who->exec_id};
+	struct space *s = find_space(c, &key);
+	int r = s ? 0 : add_space(c, who, &s);
+
+	if (r)
+		return r;
+	s->used = ++c->tick;
+	s->idle = 0;
+	r = look_again(c, s, nsec_monotonic(), who->pc);
+	if (!r)
+		*ret = s;
+	return r;
+}
+
+const struct space_mapping *space_mappings(const struct space *s, size_t *ret_n)
+{
+	*ret_n = s->n;
+	return s->items;
+}
+
+uint64_t space_version(const struct space *s)
+{
+	return s->version;
+}
 
 int space_cache_new(const struct root *proc, struct space_cache **ret)
 {
@@ -525,15 +612,9 @@ int space_cache_new(const struct root *proc, struct space_cache **ret)
 	if (!c)
 		return -ENOMEM;
 	c->proc = proc;
-	r = image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &c->kernel);
+	r = images_new(proc, &c->images);
 	if (!r)
-		r = image_new(IMAGE_ANON, "[anon]", &c->anon);
-	if (!r)
-		r = image_new(IMAGE_UNKNOWN, "[unknown]", &c->unknown);
-	if (!r)
-		r = image_new(IMAGE_UNKNOWN, "[unknown]", &c->full);
-	if (!r)
-		r = image_new_vdso(&c->vdso);
+		r = lives_new(&c->lives);
 	if (r)
 		return r;
 	*ret = take_ptr(c);
@@ -542,46 +623,40 @@ int space_cache_new(const struct root *proc, struct space_cache **ret)
 
 void space_cache_free(struct space_cache *c)
 {
-	struct target_space *t, *next;
-	struct image_entry *e, *next_image;
+	struct space *s, *next;
 
 	if (!c)
 		return;
-	HASH_ITER(hh, c->targets, t, next)
-		drop_target(c, t);
-	HASH_ITER(hh, c->images, e, next_image)
-		drop_image(c, e);
-	image_unref(c->kernel);
-	image_unref(c->vdso);
-	image_unref(c->anon);
-	image_unref(c->unknown);
-	image_unref(c->full);
+	HASH_ITER(hh, c->spaces, s, next)
+		drop_space(c, s);
+	images_free(c->images);
+	lives_free(c->lives);
 	free(c);
 }
 
 static enum space_outcome unknown_at(struct space_cache *c, uint64_t pc, enum space_outcome why,
 				     struct frame *ret)
 {
-	*ret = (struct frame){.image = image_ref(c->unknown), .vaddr = pc};
+	*ret = (struct frame){.image = image_ref(images_unknown(c->images)), .vaddr = pc};
 	return why;
 }
 
-static enum space_outcome why_unmapped(const struct target_space *t)
+static enum space_outcome why_unmapped(const struct space *s)
 {
-	if (!t->n && t->outcome == MAPS_GONE)
+	if (!s->n && s->outcome == MAPS_GONE)
 		return SPACE_GONE;
-	if (!t->n && t->outcome == MAPS_DENIED)
+	if (!s->n && s->outcome == MAPS_DENIED)
 		return SPACE_DENIED;
 	return SPACE_UNMAPPED;
 }
 
-static enum space_outcome frame_at(struct space_cache *c, const struct mapping *m, uint64_t pc,
-				   struct frame *ret)
+static enum space_outcome frame_at(struct space_cache *c, const struct space_mapping *m,
+				   uint64_t pc, struct frame *ret)
 {
 	struct image *image = m->image;
 	uint64_t off, vaddr = pc;
 
-	if (image == c->full)
+	if (image == images_full(c->images))
 		return unknown_at(c, pc, SPACE_IMAGES_FULL, ret);
 	if (image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO) {
 		if (__builtin_add_overflow(pc - m->start, m->offset, &off) ||
@@ -594,82 +669,99 @@ static enum space_outcome frame_at(struct space_cache *c, const struct mapping *
 	return image->kind == IMAGE_VDSO ? SPACE_VDSO : SPACE_ANON;
 }
 
+int space_resolve(struct space_cache *c, struct space *s, uint64_t pc, struct frame *ret)
+{
+	uint64_t now = nsec_monotonic();
+	const struct space_mapping *m = find_mapping(s, pc);
+
+	if (!m && !s->gone && now - s->read_ns >= s->delay_ns) {
+		int r = read_space(c, s, now, pc);
+
+		if (r)
+			return r;
+		m = find_mapping(s, pc);
+		s->delay_ns = m ? SPACE_REREAD_NS : 2 * s->delay_ns;
+		if (s->delay_ns > SPACE_REREAD_LONG_NS)
+			s->delay_ns = SPACE_REREAD_LONG_NS;
+	}
+	c->outcomes[m ? frame_at(c, m, pc, ret) : unknown_at(c, pc, why_unmapped(s), ret)]++;
+	return 0;
+}
+
 int space_cache_resolve(struct space_cache *c, const struct pid_id *id, uint64_t pc,
 			struct frame *ret)
 {
-	uint64_t now = nsec_monotonic();
-	const struct mapping *m;
-	struct target_space *t;
-	int r = get_target(c, id, &t);
+	struct space_who who = {.pid = *id, .exec_id = SPACE_EXEC_ANY};
+	struct space *s;
+	int r = space_cache_get(c, &who, &s);
 
-	if (!r)
-		r = look_again(c, t, now);
-	if (r)
-		return r;
-	m = find_mapping(t, pc);
-	if (!m && !t->gone && now - t->read_ns >= SPACE_REREAD_NS) {
-		r = read_target(c, t, now);
-		if (r)
-			return r;
-		m = find_mapping(t, pc);
-	}
-	c->outcomes[m ? frame_at(c, m, pc, ret) : unknown_at(c, pc, why_unmapped(t), ret)]++;
-	return 0;
+	return r ? r : space_resolve(c, s, pc, ret);
 }
 
 void space_cache_kernel(struct space_cache *c, uint64_t pc, struct frame *ret)
 {
-	*ret = (struct frame){.image = image_ref(c->kernel), .vaddr = pc};
+	*ret = (struct frame){.image = image_ref(images_kernel(c->images)), .vaddr = pc};
+}
+
+struct image *space_cache_vdso(const struct space_cache *c)
+{
+	return images_vdso(c->images);
+}
+
+void space_cache_tell(struct space_cache *c, const struct lives_event *event)
+{
+	lives_tell(c->lives, event);
 }
 
 void space_cache_invalidate(struct space_cache *c, const struct pid_id *id)
 {
-	struct target_space *t = find_target(c, id);
+	struct space *s, *next;
 
-	if (t)
-		drop_target(c, t);
+	HASH_ITER(hh, c->spaces, s, next)
+		if (pid_id_equal(&s->key.pid, id))
+			drop_space(c, s);
 }
 
 void space_cache_sweep(struct space_cache *c)
 {
-	struct target_space *t, *next;
+	struct space *s, *next;
 
-	HASH_ITER(hh, c->targets, t, next) {
-		t->stale = true;
-		if (++t->idle > (t->gone ? 1 : SPACE_IDLE_SWEEPS))
-			drop_target(c, t);
+	HASH_ITER(hh, c->spaces, s, next) {
+		s->stale = !s->gone;
+		if (++s->idle > (s->gone ? 1 : SPACE_IDLE_SWEEPS))
+			drop_space(c, s);
 	}
-	drop_unused_images(c);
+	images_sweep(c->images);
+	lives_sweep(c->lives, nsec_boot());
 }
 
 /* ---------------------------------------------------------------- numbers */
 
 size_t space_cache_bytes(const struct space_cache *c)
 {
-	return HASH_COUNT(c->targets) * sizeof(struct target_space) +
-	       c->n_mappings * sizeof(struct mapping) +
-	       HASH_COUNT(c->images) * (sizeof(struct image_entry) + sizeof(struct image)) +
-	       HASH_OVERHEAD(hh, c->targets) + HASH_OVERHEAD(hh, c->images);
+	return HASH_COUNT(c->spaces) * sizeof(struct space) +
+	       c->n_mappings * sizeof(struct space_mapping) + images_bytes(c->images) +
+	       lives_stats(c->lives).bytes + HASH_OVERHEAD(hh, c->spaces);
 }
 
 void space_cache_collect(void *cache, struct metric_sink *sink)
 {
-	static const struct metric_family_desc images = {
-		"podprof_images", METRIC_GAUGE,
-		"Mapped files known, by whether they could be read.", NULL};
 	static const struct metric_family_desc pcs = {
 		"podprof_resolved_pcs", METRIC_COUNTER,
 		"Run-time addresses of samples by what was found there.", NULL};
 	static const struct metric_family_desc dropped = {
 		"podprof_space_dropped", METRIC_COUNTER,
 		"Processes whose mappings were forgotten, by the ceiling that was reached.", NULL};
-	static const char *const states[] = {"elf", "other"};
+	static const struct metric_family_desc reads = {
+		"podprof_space_reads", METRIC_COUNTER,
+		"Times that a process's mappings were read, by where they were had from.", NULL};
 	const struct space_cache *c = cache;
-	uint64_t counts[2] = {0};
+	uint64_t drops[DROP_MAX];
 
-	for (const struct image_entry *e = c->images; e; e = e->hh.next)
-		counts[e->image->file ? 0 : 1]++;
-	metric_by_name(sink, &images, "state", counts, states, array_size(states));
+	images_collect(c->images, sink);
 	metric_by_name(sink, &pcs, "outcome", c->outcomes, outcome_names, SPACE_OUTCOME_MAX);
-	metric_by_name(sink, &dropped, "ceiling", c->dropped, drop_names, DROP_MAX);
+	memcpy(drops, c->dropped, sizeof(drops));
+	drops[DROP_LIVES] = lives_stats(c->lives).n_full;
+	metric_by_name(sink, &dropped, "ceiling", drops, drop_names, DROP_MAX);
+	metric_by_name(sink, &reads, "source", c->sources, source_names, SOURCE_MAX);
 }

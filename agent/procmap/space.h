@@ -4,8 +4,7 @@
 
 /*
  * The address space of one target: its executable mappings, each with its image, and the step from
- * a run-time pc to (image, vaddr). space_cache keeps them for the targets that were sampled, and is
- * the only one that makes images, so that equal files are one image on the node.
+ * a run-time pc to (image, vaddr). space_cache keeps them for the targets that were sampled.
  */
 
 #include <stddef.h>
@@ -14,35 +13,94 @@
 #include "discovery/pid.h"
 #include "procmap/image.h"
 
+struct lives_event;
 struct metric_sink;
 struct root;
+struct space;
 struct space_cache;
 
 /* @proc is borrowed and must outlive the cache. */
 int space_cache_new(const struct root *proc, struct space_cache **ret);
 void space_cache_free(struct space_cache *cache);
 
+/* Where nobody tells which of its programs a process was running. */
+#define SPACE_EXEC_ANY UINT64_MAX
+
 /**
- * space_cache_resolve() - what the target has at @pc
- * @ret: always set on 0; owns a reference to the image
+ * struct space_who - whose address space
+ * @pid:      the process
+ * @start_ns: its start, boot clock; 0 if only the ticks in @pid are known
+ * @exec_id:  which of its programs: another number is another address space. SPACE_EXEC_ANY is the
+ *            one that it runs now
+ * @pc:       one that was seen in it, by which its programs are told apart when it has executed
+ *            another one since, or has gone; 0 if there is none
+ */
+struct space_who {
+	struct pid_id pid;
+	uint64_t start_ns;
+	uint64_t exec_id;
+	uint64_t pc;
+};
+
+/**
+ * struct space_mapping - one executable mapping
+ * @device, @inode: as /proc/PID/maps shows them
+ * @image:          owned by the space
+ */
+struct space_mapping {
+	uint64_t start;
+	uint64_t limit;
+	uint64_t offset;
+	uint64_t device;
+	uint64_t inode;
+	struct image *image;
+};
+
+/**
+ * space_cache_get() - the address space of a process, as far as it is known
+ * @ret: borrowed until the next call for another process, sweep or invalidation
  *
- * The first call for a target reads its mappings; a pc outside all known executable mappings reads
- * them again, at most once a second for each target. Whatever cannot be found is the shared
- * IMAGE_UNKNOWN image with @pc as vaddr: that is an outcome, counted, and not an error.
+ * The first call for a target reads its mappings, or puts them together from what the kernel told
+ * if it has gone. Later ones look again where there is reason to doubt them.
  *
  * Return: 0 or -ENOMEM.
  */
+int space_cache_get(struct space_cache *cache, const struct space_who *who, struct space **ret);
+
+/**
+ * space_resolve() - what a space has at @pc
+ * @ret: always set on 0; owns a reference to the image
+ *
+ * A pc outside all known mappings makes it read them again, after a delay that grows with each time
+ * that this has found nothing. Whatever cannot be found is the shared IMAGE_UNKNOWN image with @pc
+ * as vaddr: that is an outcome, counted, and not an error.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int space_resolve(struct space_cache *cache, struct space *space, uint64_t pc, struct frame *ret);
+
+/* Its mappings, ascending; borrowed until they change. */
+const struct space_mapping *space_mappings(const struct space *space, size_t *ret_n);
+/* Another number when they have changed. Never 0 once they were read. */
+uint64_t space_version(const struct space *space);
+
+/* Both in one, for a process that is not followed by events. */
 int space_cache_resolve(struct space_cache *cache, const struct pid_id *id, uint64_t pc,
 			struct frame *ret);
 /* The kernel's image with @pc as vaddr; owns a reference. */
 void space_cache_kernel(struct space_cache *cache, uint64_t pc, struct frame *ret);
+/* Borrowed. */
+struct image *space_cache_vdso(const struct space_cache *cache);
 
-/* Forget a target's mappings (it did exec or exit). */
+/* What the kernel tells of any process (procmap/lives.h). */
+void space_cache_tell(struct space_cache *cache, const struct lives_event *event);
+/* Forget a target's mappings. */
 void space_cache_invalidate(struct space_cache *cache, const struct pid_id *id);
-/* Once a window: drop targets that are gone or were not asked for since two calls ago, and images
- * that nobody refers to. */
+/* Once a window: drop targets that were not asked for since two calls ago, and images that nobody
+ * refers to. */
 void space_cache_sweep(struct space_cache *cache);
-/* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome. */
+/* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome, podprof_space_*.
+ */
 void space_cache_collect(void *cache, struct metric_sink *sink);
 /* Memory held, for podprof_cache_bytes. */
 size_t space_cache_bytes(const struct space_cache *cache);

@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/nsec.h"
 #include "base/root.h"
+#include "procmap/lives.h"
+#include "procmap/maps.h"
 #include "procmap/space.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
@@ -410,6 +413,153 @@ static void test_many_mappings(void **state)
 	munmap(area, 2 * n * 4096);
 }
 
+/* ---------------------------------------------------------------- by what the kernel told */
+
+static void tell(struct fixture *f, enum lives_what what, uint32_t pid, uint32_t ppid)
+{
+	struct lives_event event = {
+		.what = what, .pid = pid, .tid = pid, .ppid = ppid, .time_ns = nsec_boot()};
+
+	space_cache_tell(f->cache, &event);
+}
+
+/* Tell all executable mappings that @id has now, as the kernel does when they are made. */
+static void tell_maps(struct fixture *f, const struct pid_id *id)
+{
+	struct maps maps = {.only_prot = MAPS_X};
+
+	assert_int_equal(maps_read(&f->proc, id, &maps), 0);
+	for (size_t i = 0; i < maps.n; i++) {
+		struct lives_event event = {.what = LIVES_MAP,
+					    .pid = (uint32_t)id->pid,
+					    .tid = (uint32_t)id->pid,
+					    .time_ns = nsec_boot(),
+					    .map = maps.items[i],
+					    .name = maps.items[i].path};
+
+		space_cache_tell(f->cache, &event);
+	}
+	maps_deinit(&maps);
+}
+
+static struct frame resolve_exec(struct fixture *f, const struct pid_id *id, uint64_t exec_id,
+				 const void *pc)
+{
+	struct space_who who = {.pid = *id, .exec_id = exec_id, .pc = (uint64_t)(uintptr_t)pc};
+	struct frame frame = {0};
+	struct space *space;
+
+	assert_int_equal(space_cache_get(f->cache, &who, &space), 0);
+	assert_int_equal(space_resolve(f->cache, space, who.pc, &frame), 0);
+	return frame;
+}
+
+static void expect_path(struct frame frame, const char *path)
+{
+	assert_string_equal(frame.image->path, path);
+	image_unref(frame.image);
+}
+
+/* A process that nobody looked at while it lived. Its file is opened through its parent: us. */
+static void test_gone_but_told(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	struct pid_id id;
+	const void *code;
+	int tell_end;
+	pid_t pid;
+
+	fixture_path("plain-fixed", path);
+	pid = start_waiting(path, path, &tell_end);
+	wait_for_exe(pid, path);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	tell(f, LIVES_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, LIVES_EXEC, (uint32_t)pid, 0);
+	tell_maps(f, &id);
+	stop(pid);
+	close(tell_end);
+	tell(f, LIVES_EXIT, (uint32_t)pid, 0);
+	expect_path(resolve_exec(f, &id, 3, code), path);
+	/* what it had from its parent before */
+	frame = resolve(f, &f->self, (const void *)&test_self);
+	expect_path(resolve_exec(f, &id, 2, (const void *)&test_self), frame.image->path);
+	image_unref(frame.image);
+	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
+}
+
+/* A child that never executed anything has its parent's. */
+static void test_gone_without_exec(void **state)
+{
+	struct fixture *f = *state;
+	struct frame own = resolve(f, &f->self, (const void *)&test_self), frame;
+	struct pid_id id;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	tell(f, LIVES_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	stop(pid);
+	tell(f, LIVES_EXIT, (uint32_t)pid, 0);
+	frame = resolve_exec(f, &id, 1, (const void *)&test_self);
+	assert_ptr_equal(frame.image, own.image);
+	assert_true(frame.vaddr == own.vaddr);
+	image_unref(frame.image);
+	image_unref(own.image);
+}
+
+/* A file that is mapped later is found at once if the kernel told, and after the process's end. */
+static void test_told_of_mapping(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	char *at;
+
+	image_unref(resolve(f, &f->self, (const void *)&test_self).image);
+	usleep(150000); /* longer than between two looks for such a reason */
+	at = map_file(fixture_path("plain-fixed", path), 4096);
+	frame = resolve(f, &f->self, at);
+	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
+	image_unref(frame.image);
+	tell_maps(f, &f->self);
+	expect_path(resolve(f, &f->self, at), path);
+	munmap(at, 4096);
+}
+
+/* The child of a test that executes another program: samples of the first one that come late. */
+static void test_left_by_exec(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int go;
+
+	fixture_path("plain-pie", first);
+	pid = start_waiting(first, fixture_path("plain-fixed", second), &go);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	tell(f, LIVES_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, LIVES_EXEC, (uint32_t)pid, 0);
+	tell_maps(f, &id);
+	tell(f, LIVES_EXEC, (uint32_t)pid, 0);
+	close(go);
+	wait_for_exe(pid, second);
+	tell_maps(f, &id);
+	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
+	stop(pid);
+}
+
 /* ---------------------------------------------------------------- forgetting */
 
 static void test_sweep(void **state)
@@ -457,10 +607,21 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_self),      TEST(test_vdso_and_anon), TEST(test_sharing),
-		TEST(test_gone),      TEST(test_exec),		TEST(test_not_elf),
-		TEST(test_by_offset), TEST(test_memfd),		TEST(test_many_mappings),
-		TEST(test_sweep),     TEST(test_out_of_memory),
+		TEST(test_self),
+		TEST(test_vdso_and_anon),
+		TEST(test_sharing),
+		TEST(test_gone),
+		TEST(test_exec),
+		TEST(test_not_elf),
+		TEST(test_by_offset),
+		TEST(test_memfd),
+		TEST(test_many_mappings),
+		TEST(test_gone_but_told),
+		TEST(test_gone_without_exec),
+		TEST(test_told_of_mapping),
+		TEST(test_left_by_exec),
+		TEST(test_sweep),
+		TEST(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

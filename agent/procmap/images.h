@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_IMAGES_H
+#define PODPROF_PROCMAP_IMAGES_H
+
+/* All images of the node: the only place that makes them, so that equal files are one image. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "procmap/image.h"
+#include "procmap/maps.h"
+
+struct metric_sink;
+struct root;
+struct images;
+
+/* @proc is borrowed and must outlive it. */
+int images_new(const struct root *proc, struct images **ret);
+void images_free(struct images *images);
+
+/**
+ * images_of_entry() - what a mapping of a living process is backed by
+ * @pid: whose directory in /proc is used (struct maps, via_pid)
+ * @ret: owns a reference; always set on 0: what cannot be opened has a name and numbers
+ *
+ * Return: 0 or -errno.
+ */
+int images_of_entry(struct images *images, uint64_t pid, const struct maps_entry *entry,
+		    struct image **ret);
+
+/**
+ * images_of_record() - the same for a process that may have gone
+ * @entry: as the kernel told of it when the mapping was made
+ * @pids:  processes that are likely to have the same root, if they live; 0 is none
+ *
+ * A file that is known by its device and inode needs no process. Any other one is opened by its
+ * path below the root of one of @pids.
+ */
+int images_of_record(struct images *images, const struct maps_entry *entry, const uint64_t *pids,
+		     size_t n_pids, struct image **ret);
+
+/* Those that there is one of. Borrowed. */
+struct image *images_kernel(const struct images *images);
+struct image *images_vdso(const struct images *images);
+struct image *images_unknown(const struct images *images);
+/* Stands for each file that found no room; of kind IMAGE_UNKNOWN. */
+struct image *images_full(const struct images *images);
+
+/* Drop those that nobody refers to. */
+void images_sweep(struct images *images);
+/* A metric_collect_fn: podprof_images by state. */
+void images_collect(void *images, struct metric_sink *sink);
+size_t images_bytes(const struct images *images);
+
+#endif

@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory is what this may not take: on a node that forks 200 times a second, 20 seconds are 4,000
+ * lives of five mappings. So a mapping is 48 bytes and the file behind it is shared by all that
+ * ever mapped it; what long-lived processes map is kept too, since nobody knows which of them will
+ * be sampled just before its end, but only their last LIFE_MAPS_MAX mappings.
+ *
+ * PIDs come back. Lives of one pid are a list, the newest first; a birth ends the one before,
+ * should its exit have been lost. A process's start time is shortly before the event that tells of
+ * its birth and after every earlier birth with that pid: so it belongs to the first birth after it.
+ */
+#include "procmap/lives.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/vec.h"
+
+/* Lives known at a time, the ended ones included: as many as pids by default. The oldest one goes,
+ * counted as "lives". */
+#define LIVES_MAX     32768
+/* Mappings of one life; a program with its libraries has 5 to 50. The oldest one goes, counted as
+ * "maps". */
+#define LIFE_MAPS_MAX 128
+/* Programs of one life whose times are known. A shell that executes has two. */
+#define LIFE_PROGRAMS 4
+
+/* A file as the kernel shows it. */
+struct file_key {
+	uint64_t device;
+	uint64_t inode;
+	uint64_t hash; /* of the name */
+};
+
+struct life_file {
+	struct file_key key;
+	uint32_t refs;
+	uint32_t kind;
+	int deleted;
+	char *name;
+	UT_hash_handle hh;
+};
+
+struct life_map {
+	uint64_t start;
+	uint64_t limit;
+	uint64_t off;
+	uint64_t time_ns;
+	struct life_file *file; /* owns a reference */
+	uint32_t program;
+};
+
+struct life {
+	uint32_t pid;
+	uint32_t ppid;
+	uint64_t birth_ns;
+	uint64_t exit_ns; /* of the leader */
+	uint64_t changed_ns;
+	uint32_t program;
+	uint64_t exec_ns[LIFE_PROGRAMS]; /* of program i at i % LIFE_PROGRAMS; [0] of birth */
+	bool cut;
+	struct life_map *maps;
+	size_t n_maps;
+	size_t maps_cap;
+	struct life *older;	   /* of the same pid */
+	TAILQ_ENTRY(life) by_age;  /* all */
+	TAILQ_ENTRY(life) by_exit; /* those that have ended */
+};
+
+TAILQ_HEAD(life_list, life);
+
+struct pid_slot {
+	uint32_t pid;
+	struct life *newest;
+	UT_hash_handle hh;
+};
+
+struct lives {
+	struct pid_slot *pids;
+	struct life_file *files;
+	struct life_list all;
+	struct life_list ended;
+	struct lives_stats stats;
+};
+
+/* ---------------------------------------------------------------- files */
+
+static uint64_t hash_name(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 0x100000001b3ull;
+	return hash;
+}
+
+static struct life_file *file_new(const char *name, struct maps_entry *e)
+{
+	struct life_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->name = text_dup(maps_classify(text_of(name), e));
+	if (!file->name) {
+		free(file);
+		return NULL;
+	}
+	file->kind = e->kind;
+	file->deleted = e->deleted;
+	return file;
+}
+
+static void file_free(struct life_file *file)
+{
+	free(file->name);
+	free(file);
+}
+
+static struct life_file *file_get(struct lives *lives, const struct lives_event *event)
+{
+	struct file_key key = {event->map.device, event->map.inode, hash_name(event->name)};
+	struct maps_entry e = event->map;
+	bool hash_oom = false;
+	struct life_file *file;
+
+	HASH_FIND(hh, lives->files, &key, sizeof(key), file);
+	if (!file) {
+		file = file_new(event->name, &e);
+		if (!file)
+			return NULL;
+		file->key = key;
+		HASH_ADD(hh, lives->files, key, sizeof(file->key), file);
+		if (hash_oom) {
+			file_free(file);
+			return NULL;
+		}
+		lives->stats.bytes += sizeof(*file) + strlen(file->name);
+	}
+	file->refs++;
+	return file;
+}
+
+static void file_put(struct lives *lives, struct life_file *file)
+{
+	if (--file->refs)
+		return;
+	HASH_DEL(lives->files, file);
+	lives->stats.bytes -= sizeof(*file) + strlen(file->name);
+	file_free(file);
+}
+
+/* ---------------------------------------------------------------- lives */
+
+static struct pid_slot *find_pid(const struct lives *lives, uint32_t pid)
+{
+	struct pid_slot *slot;
+
+	HASH_FIND(hh, lives->pids, &pid, sizeof(pid), slot);
+	return slot;
+}
+
+static void drop_map(struct lives *lives, struct life *life, size_t i)
+{
+	file_put(lives, life->maps[i].file);
+	memmove(&life->maps[i], &life->maps[i + 1], (life->n_maps - i - 1) * sizeof(*life->maps));
+	life->n_maps--;
+}
+
+static void unlink_life(struct lives *lives, struct life *life)
+{
+	struct pid_slot *slot = find_pid(lives, life->pid);
+	struct life **at = &slot->newest;
+
+	while (*at != life)
+		at = &(*at)->older;
+	*at = life->older;
+	if (!slot->newest) {
+		HASH_DEL(lives->pids, slot);
+		free(slot);
+	}
+}
+
+static void drop_life(struct lives *lives, struct life *life)
+{
+	unlink_life(lives, life);
+	TAILQ_REMOVE(&lives->all, life, by_age);
+	if (life->exit_ns)
+		TAILQ_REMOVE(&lives->ended, life, by_exit);
+	while (life->n_maps)
+		drop_map(lives, life, life->n_maps - 1);
+	lives->stats.bytes -= sizeof(*life) + life->maps_cap * sizeof(*life->maps);
+	lives->stats.n--;
+	free(life->maps);
+	free(life);
+}
+
+static void end_life(struct lives *lives, struct life *life, uint64_t time_ns)
+{
+	if (life->exit_ns)
+		return;
+	life->exit_ns = time_ns;
+	TAILQ_INSERT_TAIL(&lives->ended, life, by_exit);
+}
+
+static struct pid_slot *get_pid(struct lives *lives, uint32_t pid)
+{
+	struct pid_slot *slot = find_pid(lives, pid);
+	bool hash_oom = false;
+
+	if (slot)
+		return slot;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->pid = pid;
+	HASH_ADD(hh, lives->pids, pid, sizeof(slot->pid), slot);
+	if (hash_oom) {
+		free(slot);
+		return NULL;
+	}
+	return slot;
+}
+
+static struct life *add_life(struct lives *lives, uint32_t pid)
+{
+	struct life *life = calloc(1, sizeof(*life));
+	struct pid_slot *slot;
+
+	if (!life)
+		return NULL;
+	if (lives->stats.n >= LIVES_MAX) {
+		lives->stats.n_full++;
+		drop_life(lives, TAILQ_FIRST(&lives->all));
+	}
+	slot = get_pid(lives, pid);
+	if (!slot) {
+		free(life);
+		return NULL;
+	}
+	life->pid = pid;
+	life->older = slot->newest;
+	slot->newest = life;
+	TAILQ_INSERT_TAIL(&lives->all, life, by_age);
+	lives->stats.n++;
+	lives->stats.bytes += sizeof(*life);
+	return life;
+}
+
+/* The one that goes on, or one of which nothing is known before now. */
+static struct life *get_life(struct lives *lives, uint32_t pid)
+{
+	struct pid_slot *slot = find_pid(lives, pid);
+
+	return slot && slot->newest ? slot->newest : add_life(lives, pid);
+}
+
+/* ---------------------------------------------------------------- events */
+
+static bool born(struct lives *lives, const struct lives_event *event)
+{
+	struct pid_slot *slot = find_pid(lives, event->pid);
+	struct life *life;
+
+	if (slot)
+		end_life(lives, slot->newest, event->time_ns);
+	life = add_life(lives, event->pid);
+	if (!life)
+		return false;
+	life->ppid = event->ppid;
+	life->birth_ns = life->changed_ns = life->exec_ns[0] = event->time_ns;
+	return true;
+}
+
+/* Mappings of programs whose times are not known any more. */
+static void drop_old_programs(struct lives *lives, struct life *life)
+{
+	for (size_t i = life->n_maps; i-- > 0;)
+		if (life->maps[i].program + LIFE_PROGRAMS <= life->program)
+			drop_map(lives, life, i);
+}
+
+static bool executed(struct lives *lives, const struct lives_event *event)
+{
+	struct life *life = get_life(lives, event->pid);
+
+	if (!life)
+		return false;
+	life->program++;
+	life->changed_ns = life->exec_ns[life->program % LIFE_PROGRAMS] = event->time_ns;
+	life->cut = false;
+	drop_old_programs(lives, life);
+	return true;
+}
+
+/* Memory that is made writable and executable in turn, as compilers at run time do it, is told of
+ * each time. */
+static struct life_map *same_map(struct life *life, const struct lives_event *event,
+				 const struct life_file *file)
+{
+	for (size_t i = 0; i < life->n_maps; i++) {
+		struct life_map *m = &life->maps[i];
+
+		if (m->start == event->map.start && m->limit == event->map.limit &&
+		    m->off == event->map.offset && m->file == file && m->program == life->program)
+			return m;
+	}
+	return NULL;
+}
+
+/* Takes the reference to @file on success. */
+static bool add_map(struct lives *lives, struct life *life, const struct lives_event *event,
+		    struct life_file *file)
+{
+	size_t was = life->maps_cap;
+
+	if (life->n_maps >= LIFE_MAPS_MAX) {
+		lives->stats.n_maps++;
+		life->cut = true;
+		drop_map(lives, life, 0);
+	}
+	if (vec_grow(&life->maps, &life->maps_cap, life->n_maps + 1, sizeof(*life->maps),
+		     LIFE_MAPS_MAX))
+		return false;
+	lives->stats.bytes += (life->maps_cap - was) * sizeof(*life->maps);
+	life->maps[life->n_maps++] = (struct life_map){
+		.start = event->map.start,
+		.limit = event->map.limit,
+		.off = event->map.offset,
+		.time_ns = event->time_ns,
+		.file = file,
+		.program = life->program,
+	};
+	return true;
+}
+
+static bool mapped(struct lives *lives, const struct lives_event *event)
+{
+	struct life *life = get_life(lives, event->pid);
+	struct life_file *file;
+	struct life_map *same;
+
+	if (!life)
+		return false;
+	if (event->map.inode)
+		life->changed_ns = event->time_ns;
+	file = file_get(lives, event);
+	if (!file)
+		return false;
+	same = same_map(life, event, file);
+	if (same)
+		same->time_ns = event->time_ns;
+	if (!same && add_map(lives, life, event, file))
+		return true;
+	file_put(lives, file);
+	return same;
+}
+
+/* The others of a group may live on when the leader has ended. What counts here is only that the
+ * samples after it are few. */
+static bool ended(struct lives *lives, const struct lives_event *event)
+{
+	struct pid_slot *slot = find_pid(lives, event->pid);
+
+	if (slot && event->tid == event->pid)
+		end_life(lives, slot->newest, event->time_ns);
+	return true;
+}
+
+void lives_tell(struct lives *lives, const struct lives_event *event)
+{
+	bool ok = true;
+
+	switch (event->what) {
+	case LIVES_BIRTH:
+		ok = born(lives, event);
+		break;
+	case LIVES_EXEC:
+		ok = executed(lives, event);
+		break;
+	case LIVES_MAP:
+		ok = mapped(lives, event);
+		break;
+	case LIVES_EXIT:
+		ok = ended(lives, event);
+		break;
+	}
+	lives->stats.n_memory += !ok;
+}
+
+void lives_sweep(struct lives *lives, uint64_t now_ns)
+{
+	struct life *life;
+
+	while ((life = TAILQ_FIRST(&lives->ended)) && life->exit_ns + LIVES_KEEP_NS < now_ns)
+		drop_life(lives, life);
+}
+
+/* ---------------------------------------------------------------- questions */
+
+const struct life *lives_find(const struct lives *lives, uint64_t pid, uint64_t start_ns)
+{
+	const struct pid_slot *slot = pid <= UINT32_MAX ? find_pid(lives, (uint32_t)pid) : NULL;
+	const struct life *best = NULL;
+
+	if (!slot || !start_ns)
+		return slot ? slot->newest : NULL;
+	for (const struct life *life = slot->newest; life; life = life->older) {
+		if (life->birth_ns >= start_ns)
+			best = life;
+		/* It was there before we listened, and before all others. */
+		if (!life->birth_ns && (!life->exit_ns || start_ns <= life->exit_ns))
+			best = life;
+	}
+	return best;
+}
+
+const struct life *lives_find_at(const struct lives *lives, uint64_t pid, uint64_t time_ns)
+{
+	const struct life *life = lives_find(lives, pid, 0);
+
+	while (life && life->birth_ns > time_ns)
+		life = life->older;
+	return life;
+}
+
+uint32_t life_program(const struct life *life)
+{
+	return life->program;
+}
+
+uint64_t life_changed_ns(const struct life *life)
+{
+	return life->changed_ns;
+}
+
+uint64_t life_exit_ns(const struct life *life)
+{
+	return life->exit_ns;
+}
+
+uint64_t life_birth_ns(const struct life *life)
+{
+	return life->birth_ns;
+}
+
+uint32_t life_parent(const struct life *life)
+{
+	return life->ppid;
+}
+
+uint32_t life_program_at(const struct life *life, uint64_t time_ns)
+{
+	uint32_t program = life->program;
+
+	for (int i = 1; i < LIFE_PROGRAMS && program; i++, program--)
+		if (life->exec_ns[program % LIFE_PROGRAMS] <= time_ns)
+			break;
+	return program;
+}
+
+bool life_is_whole(const struct life *life, uint32_t program)
+{
+	return program && program == life->program && !life->cut;
+}
+
+int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, struct maps *maps)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < life->n_maps && !r; i++) {
+		const struct life_map *m = &life->maps[i];
+		struct maps_entry e = {
+			.start = m->start,
+			.limit = m->limit,
+			.offset = m->off,
+			.device = m->file->key.device,
+			.inode = m->file->key.inode,
+			.prot = MAPS_R | MAPS_X,
+			.kind = m->file->kind,
+			.path = m->file->name,
+			.deleted = m->file->deleted,
+		};
+
+		if (m->program == program && m->time_ns > since_ns)
+			r = maps_cover(maps, &e);
+	}
+	return r;
+}
+
+struct lives_stats lives_stats(const struct lives *lives)
+{
+	return lives->stats;
+}
+
+/* ---------------------------------------------------------------- life */
+
+int lives_new(struct lives **ret)
+{
+	struct lives *lives = calloc(1, sizeof(*lives));
+
+	if (!lives)
+		return -ENOMEM;
+	TAILQ_INIT(&lives->all);
+	TAILQ_INIT(&lives->ended);
+	*ret = lives;
+	return 0;
+}
+
+void lives_free(struct lives *lives)
+{
+	if (!lives)
+		return;
+	while (!TAILQ_EMPTY(&lives->all))
+		drop_life(lives, TAILQ_FIRST(&lives->all));
+	free(lives);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_LIVES_H
+#define PODPROF_PROCMAP_LIVES_H
+
+/*
+ * What the kernel told of processes that were born, executed something or mapped code since we
+ * listen, kept for a while after their end: what a sample of one that has gone is explained by.
+ *
+ * A process has programs, counted from 0: what it inherited from its parent, then one for each
+ * exec.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "procmap/maps.h"
+
+struct life;
+struct lives;
+
+/* How long a life is known after its end: samples are handed over within some seconds. */
+#define LIVES_KEEP_NS 20000000000ull
+
+/**
+ * struct lives_event - one thing that happened, as the kernel told it
+ * @pid:     process; @tid: the thread that did it
+ * @time_ns: boot clock. Events come in the order of time, but for some that may be late
+ * @ppid:    of a birth
+ * @map:     of a mapping: the range, offset, device and inode; @name is its name
+ */
+struct lives_event {
+	enum lives_what { LIVES_BIRTH, LIVES_EXEC, LIVES_MAP, LIVES_EXIT } what;
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t ppid;
+	uint64_t time_ns;
+	struct maps_entry map;
+	const char *name;
+};
+
+int lives_new(struct lives **ret);
+void lives_free(struct lives *lives);
+
+/* Without memory, or above a ceiling, it is forgotten and counted. */
+void lives_tell(struct lives *lives, const struct lives_event *event);
+/* Forget those that ended longer ago than LIVES_KEEP_NS before @now_ns (boot clock). */
+void lives_sweep(struct lives *lives, uint64_t now_ns);
+
+/**
+ * lives_find() - the life of a process
+ * @start_ns: boot clock; when it was started, or any time between that and its fork's event; 0: the
+ *            newest one that has that pid
+ *
+ * Return: borrowed until the next lives_tell() or lives_sweep(), or NULL.
+ */
+const struct life *lives_find(const struct lives *lives, uint64_t pid, uint64_t start_ns);
+
+/* The life that had @pid at @time_ns; for one that ended before, the last one before it. */
+const struct life *lives_find_at(const struct lives *lives, uint64_t pid, uint64_t time_ns);
+
+/* The number of the program that it runs, or ran last. */
+uint32_t life_program(const struct life *life);
+/* When a file was last mapped, or it executed one: a list of mappings that was read before is old.
+ */
+uint64_t life_changed_ns(const struct life *life);
+uint64_t life_exit_ns(const struct life *life);
+/* Who made it; 0 if that was before we listened. */
+uint32_t life_parent(const struct life *life);
+
+/**
+ * life_add_maps() - put what @program is known to have mapped over @maps
+ * @since_ns: only what was mapped after that time
+ *
+ * A mapping that covers an older one replaces that part of it. What was unmapped is not told.
+ *
+ * Return: 0; -ENOMEM.
+ */
+int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, struct maps *maps);
+/* Whether all of the program's mappings may be known: it was executed while we listened, and no
+ * ceiling was reached. */
+bool life_is_whole(const struct life *life, uint32_t program);
+/* Which program @life ran at that time. */
+uint32_t life_program_at(const struct life *life, uint64_t time_ns);
+/* When it was born; 0 if that was before we listened. */
+uint64_t life_birth_ns(const struct life *life);
+
+struct lives_stats {
+	size_t n;	   /* lives */
+	size_t bytes;	   /* memory */
+	uint64_t n_full;   /* lives dropped by the ceiling */
+	uint64_t n_maps;   /* mappings dropped by a ceiling */
+	uint64_t n_memory; /* events forgotten without memory */
+};
+struct lives_stats lives_stats(const struct lives *lives);
+
+#endif
