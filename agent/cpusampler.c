@@ -3,19 +3,27 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
+#include "base/root.h"
+#include "procmap/lives.h"
 #include "procmap/space.h"
 #include "profile/oncpu.h"
+#include "profile/sideband.h"
 
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
+	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
 	struct space_cache *spaces;
 	struct loop_source *tick;
+	struct loop_source *wake;
 	struct log_limit tick_log;
 };
 
@@ -45,14 +53,25 @@ static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is
  * is still in the function that made the call. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
 {
+	struct space *space = NULL;
+	struct space_who who = {
+		.pid = sample->pid,
+		.start_ns = sample->start_boottime_ns,
+		.exec_id = sample->exec_id,
+		.pc = sample->n_user ? sample->user[0] : 0,
+	};
+	int r = sample->n_user ? space_cache_get(s->spaces, &who, &space) : 0;
+
+	if (r)
+		return r;
 	for (size_t i = 0; i < sample->n_kernel && ret->n < CPU_STACK_FRAMES_MAX; i++) {
 		ret->return_address[ret->n] = i > 0;
 		space_cache_kernel(s->spaces, sample->kernel[i], &ret->frames[ret->n++]);
 	}
 	for (size_t i = 0; i < sample->n_user && ret->n < CPU_STACK_FRAMES_MAX; i++) {
 		struct frame frame;
-		int r = space_cache_resolve(s->spaces, &sample->pid, sample->user[i], &frame);
 
+		r = space_resolve(s->spaces, space, sample->user[i], &frame);
 		if (r)
 			return r;
 		cpu_stack_push(ret, &frame, i > 0);
@@ -60,12 +79,92 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	return 0;
 }
 
+/* ---------------------------------------------------------------- what happens to processes */
+
+static void on_record(void *ctx, const struct sideband_record *record)
+{
+	static const enum lives_what whats[SIDEBAND_KIND_MAX] = {
+		[SIDEBAND_FORK] = LIVES_BIRTH,
+		[SIDEBAND_EXEC] = LIVES_EXEC,
+		[SIDEBAND_MMAP] = LIVES_MAP,
+		[SIDEBAND_EXIT] = LIVES_EXIT,
+	};
+	struct cpu_sampler *s = ctx;
+	struct lives_event event = {
+		.what = whats[record->kind],
+		.pid = record->pid,
+		.tid = record->tid,
+		.ppid = record->ppid,
+		.time_ns = record->time_ns,
+		.map = {.start = record->start,
+			.limit = record->start + record->length,
+			.offset = record->off,
+			.device = record->device,
+			.inode = record->inode},
+		.name = record->name,
+	};
+
+	if (record->kind != SIDEBAND_LOST) /* counted already */
+		space_cache_tell(s->spaces, &event);
+}
+
+/* Some ring is half full, between two ticks. */
+static void on_wake(void *ctx, int fd, uint32_t events)
+{
+	struct cpu_sampler *s = ctx;
+
+	(void)fd;
+	(void)events;
+	sideband_drain(s->sideband, sideband_until(), on_record, s);
+}
+
+static void take_events(struct cpu_sampler *s)
+{
+	if (!s->sideband)
+		return;
+	sideband_drain(s->sideband, sideband_until(), on_record, s);
+	(void)sideband_follow(s->sideband);
+}
+
+/* Whether the pids that the kernel tells us are those in the /proc that is read: it tells them as
+ * our own namespace has them. */
+static bool same_pids(const struct root *proc)
+{
+	struct stat own, shown;
+
+	return stat("/proc/self/ns/pid", &own) == 0 &&
+	       fstatat(proc->fd, "self/ns/pid", &shown, 0) == 0 && own.st_ino == shown.st_ino;
+}
+
+/* Without it what has exited before it was looked at has no names; that is all. */
+static int start_events(struct cpu_sampler *s)
+{
+	const struct sideband_opts opts = {.sys = s->opts.sys};
+	int r;
+
+	if (!same_pids(s->opts.proc))
+		return 0;
+	r = sideband_new(&opts, &s->sideband);
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		log_warn("cannot follow processes, short-lived ones will have no names",
+			 log_err(r));
+		return 0;
+	}
+	return loop_add_fd(s->opts.loop, sideband_fd(s->sideband), EPOLLIN, on_wake, s, &s->wake);
+}
+
+/* ---------------------------------------------------------------- samples */
+
 static void on_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 	uint64_t suppressed;
-	int r = oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx);
+	int r;
 
+	take_events(s);
+	r = oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx);
 	if (r < 0 && log_limit_ok(&s->tick_log, &suppressed))
 		log_warn("cannot read all samples, trying again", log_err(r),
 			 log_uint("suppressed", suppressed));
@@ -77,6 +176,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	int r;
 
 	(void)loop_disarm(s->tick);
+	take_events(s);
 	r = oncpu_finish(s->oncpu, s->opts.fn, s->opts.ctx);
 	if (r < 0)
 		log_warn("cannot read the last samples, leaving them out", log_err(r));
@@ -121,6 +221,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	int r = space_cache_new(o->proc, &s->spaces);
 
 	if (!r)
+		r = start_events(s);
+	if (!r)
 		r = loop_add_timer(o->loop, on_tick, s, &s->tick);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
@@ -152,6 +254,8 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	if (!s)
 		return;
 	loop_remove(s->tick);
+	loop_remove(s->wake);
+	sideband_free(s->sideband);
 	oncpu_free(s->oncpu);
 	space_cache_free(s->spaces);
 	free(s);
@@ -172,5 +276,7 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	struct cpu_sampler *s = ctx;
 
 	oncpu_collect(s->oncpu, sink);
+	if (s->sideband)
+		sideband_collect(s->sideband, sink);
 	space_cache_collect(s->spaces, sink);
 }
