@@ -315,7 +315,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/support/burn.o $(B)/obj/li
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench e2e check-go check-kernels
+.PHONY: fuzz bench e2e check-go check-kernels check-rows
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS, fetched and booted in QEMU, and the one that runs here
 	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh $(KERNELS) here
@@ -345,6 +345,16 @@ e2e: all ## all end-to-end tests
 
 bench: all $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh
+
+# Many files, so not under the sanitizers.
+ROW_ORACLE := $(B)/test/oracle/rows
+$(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
+check-rows: $(ROW_ORACLE) ## unwind rows against readelf: FILES, or all programs of this machine (minutes)
+	$(Q)$(ROW_ORACLE) $(FILES)
 
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer
