@@ -276,6 +276,18 @@ static int start_export(struct agent *a)
 	return metric_list_add(&a->metrics, export_collect, a->export);
 }
 
+/* The kernel side's name for the way that callers are found. */
+static enum settings_unwind unwind_of_config(unsigned int unwind)
+{
+	static const enum settings_unwind map[CONFIG_UNWIND_MAX] = {
+		[CONFIG_UNWIND_AUTO] = SETTINGS_UNWIND_AUTO,
+		[CONFIG_UNWIND_FP] = SETTINGS_UNWIND_FP,
+		[CONFIG_UNWIND_DWARF] = SETTINGS_UNWIND_DWARF,
+	};
+
+	return map[unwind];
+}
+
 /* Without CPU profiles the agent goes on: heaps, metrics and the page do not need BPF, and what is
  * wrong is said in the log and by /-/ready. */
 static int start_cpu(struct agent *a)
@@ -288,6 +300,7 @@ static int start_cpu(struct agent *a)
 		.discovery = a->discovery,
 		.rate_hz = (unsigned int)c->cpu_rate,
 		.kernel_stacks = c->kernel_stacks,
+		.unwind = unwind_of_config(c->unwind),
 		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
 		.out = on_profile,
 		.ctx = a,

@@ -195,6 +195,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.v1 = discovery_v1_controller(o->discovery),
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.fn = on_sample,
 		.ctx = p,

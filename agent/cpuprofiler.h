@@ -29,6 +29,7 @@ struct cpu_profiler_opts {
 	struct discovery *discovery;
 	unsigned int rate_hz;
 	bool kernel_stacks;
+	enum settings_unwind unwind;
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);

@@ -213,6 +213,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	const struct oncpu_opts oncpu_opts = {
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
 		.interval_ns = o->interval_ns,
 		.v1 = v1_of_controller(o->v1),
 		.proc = o->proc,

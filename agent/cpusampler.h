@@ -50,6 +50,7 @@ struct cpu_sampler_opts {
 	enum controller v1;
 	unsigned int rate_hz;
 	bool kernel_stacks;
+	enum settings_unwind unwind;
 	uint64_t interval_ns;
 	sample_fn fn;
 	void *ctx;

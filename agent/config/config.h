@@ -25,6 +25,14 @@ enum config_go_heap {
 	CONFIG_GO_HEAP_MAX,
 };
 
+/* How callers are found in user stacks. */
+enum config_unwind {
+	CONFIG_UNWIND_AUTO,  /* by unwind tables, by frame pointers where there are none */
+	CONFIG_UNWIND_FP,    /* by frame pointers only */
+	CONFIG_UNWIND_DWARF, /* by unwind tables only */
+	CONFIG_UNWIND_MAX,
+};
+
 struct config_list {
 	char *items[CONFIG_DESTINATIONS_MAX];
 	size_t n;
@@ -34,7 +42,8 @@ struct config_list {
 struct config {
 	char *listen; /* ADDRESS:PORT */
 	uint64_t window_ns;
-	uint64_t cpu_rate; /* samples per second and CPU; 0: no CPU profiling */
+	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
+	unsigned int unwind; /* enum config_unwind */
 	bool kernel_stacks;
 	unsigned int go_heap; /* enum config_go_heap */
 	char *cgroupfs_root;  /* NULL: found by itself */

@@ -9,10 +9,12 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 
+static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};
 static const char *const go_heap_choices[] = {"disabled", "enabled", "force", NULL};
 static const char *const log_level_choices[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_format_choices[] = {"logfmt", "json", NULL};
 
+_Static_assert(array_size(unwind_choices) == CONFIG_UNWIND_MAX + 1, "one word for each way");
 _Static_assert(array_size(go_heap_choices) == CONFIG_GO_HEAP_MAX + 1, "one word for each mode");
 _Static_assert(array_size(log_level_choices) == LOG_LEVEL_MAX + 1, "one word for each level");
 _Static_assert(array_size(log_format_choices) == LOG_FORMAT_MAX + 1, "one word for each format");
@@ -34,6 +36,14 @@ const struct option_desc options[] = {
 	 .default_text = "97",
 	 .help = "samples per second and CPU; 0 turns CPU profiling off. A prime, since\n"
 		 "a rate that divides a second counts periodic programs wrong"},
+	{.name = "unwind",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(unwind),
+	 .value_name = "WAY",
+	 .choices = unwind_choices,
+	 .default_text = "auto",
+	 .help = "how callers are found in user stacks: auto (unwind tables, and frame\n"
+		 "pointers for code that has none), fp or dwarf (one of them only)"},
 	{.name = "kernel-stacks",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(kernel_stacks),

@@ -121,6 +121,12 @@ void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
 
 /* ---------------------------------------------------------------- loading */
 
+/* Arrays of windows, so that each CPU has one. */
+static uint32_t window_slabs(const struct bpfobj_opts *opts)
+{
+	return (opts->n_cpus + SETTINGS_WINDOWS - 1) / SETTINGS_WINDOWS;
+}
+
 static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 {
 	const struct {
@@ -131,8 +137,10 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_small_1, opts->small_entries},
 		{skel->maps.oncpu_large_0, opts->large_entries},
 		{skel->maps.oncpu_large_1, opts->large_entries},
-		{skel->maps.oncpu_record, opts->n_cpus},
 		{skel->maps.wanted_ids, opts->settings.wanted ? WANTED_ENTRIES : 1},
+		{skel->maps.oncpu_deep_0, opts->deep_entries},
+		{skel->maps.oncpu_deep_1, opts->deep_entries},
+		{skel->maps.oncpu_windows, window_slabs(opts)},
 	};
 	int r;
 
@@ -151,6 +159,34 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 	int r = bpf_program__set_autoload(skel->progs.wanted_fork, follow);
 
 	return r < 0 ? r : bpf_program__set_autoload(skel->progs.wanted_exit, follow);
+}
+
+/* Give each CPU its window. The arrays live on in @windows, the array of them. */
+static int make_windows(const struct bpf_map *windows, uint32_t n_slabs)
+{
+	int r;
+
+	for (uint32_t i = 0; i < n_slabs; i++) {
+		_cleanup_(close_fdp) int fd =
+			bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t),
+				       SETTINGS_WINDOW_SIZE, SETTINGS_WINDOWS, NULL);
+
+		if (fd < 0)
+			return fd;
+		r = bpf_map_update_elem(bpf_map__fd(windows), &i, &fd, BPF_ANY);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* The program that a program goes on in. */
+static int chain(const struct bpf_map *programs, const struct bpf_program *to)
+{
+	const uint32_t first = 0;
+	const int fd = bpf_program__fd(to);
+
+	return bpf_map_update_elem(bpf_map__fd(programs), &first, &fd, BPF_ANY);
 }
 
 static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
@@ -177,7 +213,10 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	verifier_done(&obj->verifier);
-	return 0;
+	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
+	if (r < 0)
+		return r;
+	return chain(obj->skel->maps.oncpu_programs, obj->skel->progs.oncpu_walk);
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
@@ -216,6 +255,8 @@ struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 			  bpf_map__fd(skel->maps.oncpu_small_1)},
 		.large = {bpf_map__fd(skel->maps.oncpu_large_0),
 			  bpf_map__fd(skel->maps.oncpu_large_1)},
+		.deep = {bpf_map__fd(skel->maps.oncpu_deep_0),
+			 bpf_map__fd(skel->maps.oncpu_deep_1)},
 		.generation = &skel->bss->oncpu_generation,
 	};
 }

@@ -42,6 +42,7 @@ struct bpfobj_facts {
  * @settings:      of all programs
  * @small_entries: stacks in each generation of the small class
  * @large_entries: and of the large one
+ * @deep_entries:  and of the one for the deepest
  * @n_cpus:        one more than the highest number a CPU can have
  * @sys:           /sys, for the reason when loading fails; borrowed for the call
  */
@@ -49,6 +50,7 @@ struct bpfobj_opts {
 	struct settings settings;
 	uint32_t small_entries;
 	uint32_t large_entries;
+	uint32_t deep_entries;
 	uint32_t n_cpus;
 	const struct root *sys;
 };
@@ -63,6 +65,7 @@ struct bpfobj_oncpu {
 	int stats;
 	int small[2]; /* by generation */
 	int large[2];
+	int deep[2];
 	volatile uint32_t *generation;
 };
 

@@ -39,11 +39,13 @@
 
 /* Stacks in one generation. As many samples as an interval has can all be different ones; beyond
  * the ceilings the interval becomes shorter, and what finds no room is counted as lost_full. Kernel
- * memory at the ceilings: 2 x (16384 x 0.43 + 2048 x 2.2) KB = 23 MB. */
+ * memory at the ceilings: 2 x (16384 x 0.44 + 2048 x 1.4 + 256 x 5.2) KB = 23 MB. */
 #define ONCPU_SMALL_MIN 256
 #define ONCPU_SMALL_MAX 16384
 #define ONCPU_LARGE_MIN 128
 #define ONCPU_LARGE_MAX 2048
+#define ONCPU_DEEP_MIN	32
+#define ONCPU_DEEP_MAX	256
 
 /* Drains do not come more often than this, however full the maps are. */
 #define ONCPU_INTERVAL_MIN_NS (100 * NSEC_PER_MSEC)
@@ -60,6 +62,7 @@
  * more than 16 are not seen. */
 #define ONCPU_SMALL_BATCH 256
 #define ONCPU_LARGE_BATCH 64
+#define ONCPU_DEEP_BATCH  32
 
 struct oncpu {
 	struct bpfobj *obj;
@@ -71,9 +74,10 @@ struct oncpu {
 	uint64_t interval_ns; /* the one in force */
 	uint32_t small_entries;
 	uint32_t large_entries;
+	uint32_t deep_entries;
 	uint64_t map_bytes;
 	struct sample_key *keys; /* ONCPU_SMALL_BATCH */
-	void *values;		 /* a batch of either class */
+	void *values;		 /* a batch of any class */
 	uint64_t *cpu_values;	 /* one per possible CPU */
 	int n_possible;
 	struct bpfobj_why why;
@@ -81,7 +85,8 @@ struct oncpu {
 	uint64_t turned_ns; /* when (monotonic) */
 	uint64_t n_unsettled;
 	uint64_t n_odd; /* entries that could not be understood */
-	uint64_t user_frames;
+	uint64_t fp_frames;
+	uint64_t row_frames;
 	uint64_t kernel_frames;
 };
 
@@ -94,6 +99,7 @@ struct drain {
 	void *ctx;
 	size_t n_small;
 	size_t n_large;
+	size_t n_deep;
 };
 
 /* ---------------------------------------------------------------- sizes */
@@ -129,19 +135,23 @@ static void choose_sizes(struct oncpu *oc, const struct oncpu_opts *opts, size_t
 	n = samples_in(opts, n_cpus, interval_ns);
 	oc->small_entries = (uint32_t)clamp(2 * n, ONCPU_SMALL_MIN, ONCPU_SMALL_MAX);
 	oc->large_entries = (uint32_t)clamp(n, ONCPU_LARGE_MIN, ONCPU_LARGE_MAX);
+	oc->deep_entries = (uint32_t)clamp(n / 8, ONCPU_DEEP_MIN, ONCPU_DEEP_MAX);
 	oc->wished_ns = interval_ns;
 	oc->interval_ns = interval_ns;
 }
 
-/* Half the interval when a class was more than three quarters full, and back again when both are
+/* Half the interval when a class was more than three quarters full, and back again when all are
  * less than a quarter. */
 static void adapt_interval(struct oncpu *oc, const struct drain *d)
 {
 	const size_t small_quarter = oc->small_entries / 4, large_quarter = oc->large_entries / 4;
+	const size_t deep_quarter = oc->deep_entries / 4;
 
-	if (d->n_small > 3 * small_quarter || d->n_large > 3 * large_quarter)
+	if (d->n_small > 3 * small_quarter || d->n_large > 3 * large_quarter ||
+	    d->n_deep > 3 * deep_quarter)
 		oc->interval_ns /= 2;
-	else if (d->n_small < small_quarter && d->n_large < large_quarter)
+	else if (d->n_small < small_quarter && d->n_large < large_quarter &&
+		 d->n_deep < deep_quarter)
 		oc->interval_ns *= 2;
 	oc->interval_ns = clamp(oc->interval_ns, ONCPU_INTERVAL_MIN_NS, oc->wished_ns);
 }
@@ -168,11 +178,13 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 			{
 				.v1_controller = opts->v1,
 				.kernel_stacks = opts->kernel_stacks,
+				.unwind = opts->unwind,
 				.pidns_inum = pidns_of(opts->proc),
 				.wanted = opts->wanted,
 			},
 		.small_entries = oc->small_entries,
 		.large_entries = oc->large_entries,
+		.deep_entries = oc->deep_entries,
 		.n_cpus = n_cpus ? n_cpus : (uint32_t)oc->n_possible,
 		.sys = opts->sys,
 	};
@@ -190,12 +202,14 @@ static int make_buffers(struct oncpu *oc)
 {
 	const size_t small = ONCPU_SMALL_BATCH * sizeof(struct sample_small);
 	const size_t large = ONCPU_LARGE_BATCH * sizeof(struct sample_large);
+	const size_t deep = ONCPU_DEEP_BATCH * sizeof(struct sample_deep);
+	const size_t most = small > large ? small : large;
 
 	oc->n_possible = libbpf_num_possible_cpus();
 	if (oc->n_possible < 0)
 		return oc->n_possible;
 	oc->keys = calloc(ONCPU_SMALL_BATCH, sizeof(*oc->keys));
-	oc->values = calloc(1, small > large ? small : large);
+	oc->values = calloc(1, most > deep ? most : deep);
 	oc->cpu_values = calloc((size_t)oc->n_possible, sizeof(*oc->cpu_values));
 	return oc->keys && oc->values && oc->cpu_values ? 0 : -ENOMEM;
 }
@@ -302,13 +316,17 @@ static void deliver(struct drain *d, const void *key, const void *value, size_t 
 
 	if (value_size == sizeof(struct sample_small))
 		d->n_small++;
-	else
+	else if (value_size == sizeof(struct sample_large))
 		d->n_large++;
+	else
+		d->n_deep++;
 	if (sample_decode(key, value, value_size, &sample) != SAMPLE_OK) {
 		oc->n_odd++;
 		return;
 	}
-	oc->user_frames += sample.n_user * sample.count;
+	oc->row_frames += sample.n_rows * sample.count;
+	if (sample.n_user) /* the innermost is not unwound */
+		oc->fp_frames += (sample.n_user - 1 - sample.n_rows) * sample.count;
 	oc->kernel_frames += sample.n_kernel * sample.count;
 	d->fn(d->ctx, &sample);
 }
@@ -364,8 +382,12 @@ static int drain_generation(struct drain *d, unsigned int generation)
 		      ONCPU_SMALL_BATCH);
 	if (r < 0)
 		return r;
-	return drain_map(d, d->oc->bpf.large[generation], sizeof(struct sample_large),
-			 ONCPU_LARGE_BATCH);
+	r = drain_map(d, d->oc->bpf.large[generation], sizeof(struct sample_large),
+		      ONCPU_LARGE_BATCH);
+	if (r < 0)
+		return r;
+	return drain_map(d, d->oc->bpf.deep[generation], sizeof(struct sample_deep),
+			 ONCPU_DEEP_BATCH);
 }
 
 /* Whether a program runs on some CPU, or -errno. */
@@ -574,7 +596,8 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 
 	collect_samples(oc, sink);
 	metric_family(sink, &frames);
-	metric_u64(sink, oc->user_frames, &(struct metric_label){"unwinder", "fp"}, 1);
+	metric_u64(sink, oc->fp_frames, &(struct metric_label){"unwinder", "fp"}, 1);
+	metric_u64(sink, oc->row_frames, &(struct metric_label){"unwinder", "dwarf"}, 1);
 	metric_u64(sink, oc->kernel_frames, &(struct metric_label){"unwinder", "kernel"}, 1);
 	collect_cost(oc, sink);
 	metric_family(sink, &bytes);

@@ -29,6 +29,7 @@ struct wanted_set;
  * @wanted:        whose samples are taken; if not everybody's, nobody's until they are entered in
  *                 oncpu_wanted()
  * @kernel_stacks: with the kernel half of each stack
+ * @unwind:        how callers are found
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
  * @proc, @sys:    /proc and /sys; borrowed, must outlive the sampler
@@ -39,6 +40,7 @@ struct oncpu_opts {
 	uint64_t period;
 	enum settings_wanted wanted;
 	bool kernel_stacks;
+	enum settings_unwind unwind;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
 	const struct root *proc;

@@ -15,7 +15,7 @@ _Static_assert(sizeof(((struct sample_head *)0)->comm) == PID_COMM_MAX, "TASK_CO
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret)
 {
 	const struct sample_key *k = key;
-	const struct sample_large *v = value;
+	const struct sample_deep *v = value; /* or the beginning of one */
 	size_t slots = (value_size - sizeof(v->head)) / sizeof(v->frames[0]);
 
 	if (v->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX ||
@@ -23,6 +23,8 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 	    (size_t)v->head.n_kernel + v->head.n_user > slots)
 		return SAMPLE_ODD;
 	if (!v->head.count || !k->tgid || k->end >= SAMPLE_END_MAX)
+		return SAMPLE_ODD;
+	if (v->head.n_rows && v->head.n_rows >= v->head.n_user)
 		return SAMPLE_ODD;
 	*ret = (struct sample){
 		.pid = {.pid = k->tgid, .start_ticks = pid_ticks_of_ns(k->start_boottime_ns)},
@@ -35,6 +37,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		.flags = k->flags,
 		.n_user = v->head.n_user,
 		.n_kernel = v->head.n_kernel,
+		.n_rows = v->head.n_rows,
 		.kernel = (const uint64_t *)v->frames,
 		.user = (const uint64_t *)v->frames + v->head.n_kernel,
 	};
@@ -53,6 +56,15 @@ static const char *const stat_names[] = {
 	[SAMPLE_END_FP_FAR] = "truncated_fp_far",
 	[SAMPLE_END_PC_ODD] = "truncated_pc_odd",
 	[SAMPLE_END_32BIT] = "truncated_32bit",
+	[SAMPLE_END_NO_PROCESS] = "truncated_no_process",
+	[SAMPLE_END_NO_MAPPING] = "truncated_no_mapping",
+	[SAMPLE_END_NO_TABLE] = "truncated_no_table",
+	[SAMPLE_END_NO_ROW] = "truncated_no_row",
+	[SAMPLE_END_UNSUPPORTED] = "truncated_unsupported",
+	[SAMPLE_END_REGISTER] = "truncated_register",
+	[SAMPLE_END_SP_ODD] = "truncated_sp_odd",
+	[SAMPLE_END_SP_LOW] = "truncated_sp_low",
+	[SAMPLE_END_SP_FAR] = "truncated_sp_far",
 	[SAMPLE_STAT_LOST_FULL] = "lost_full",
 	[SAMPLE_STAT_LOST_BUSY] = "lost_busy",
 	[SAMPLE_STAT_LOST_INTERNAL] = "lost_internal",

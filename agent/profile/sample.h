@@ -20,6 +20,7 @@
  * @start_boottime_ns: start of @pid as the kernel's programs see it
  * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
  * @flags:        SAMPLE_FLAG_*
+ * @n_rows:       user frames that a row of an unwind table led to
  * @user, @kernel: pcs, innermost first; [0] is where the task was, the others are return addresses
  *
  * Borrowed by the callee for the length of the call.
@@ -36,6 +37,7 @@ struct sample {
 	uint32_t flags;
 	size_t n_user;
 	size_t n_kernel;
+	size_t n_rows;
 	const uint64_t *user;
 	const uint64_t *kernel;
 };
@@ -48,8 +50,9 @@ enum sample_outcome {
 	SAMPLE_OUTCOME_MAX,
 };
 
-/* Read a map entry of the on-CPU program: @key is a struct sample_key, @value a struct sample_small
- * or sample_large of @value_size bytes, both aligned to 8. @ret borrows from @value. */
+/* Read a map entry of the on-CPU program: @key is a struct sample_key, @value a struct
+ * sample_small, sample_large or sample_deep of @value_size bytes, both aligned to 8. @ret borrows
+ * from @value. */
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret);
 
 /* enum sample_end and enum sample_stat as label values: "ok", "truncated_no_fp", "lost_full". */

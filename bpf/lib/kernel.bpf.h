@@ -27,10 +27,12 @@ typedef __u32 __wsum;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 };
 
+/* Flags of maps. */
 enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };

@@ -2,20 +2,13 @@
 #ifndef PODPROF_BPF_LIB_REGS_BPF_H
 #define PODPROF_BPF_LIB_REGS_BPF_H
 
-/* Registers of the interrupted context and of a task's way into the kernel. The files included here
- * are the only ones that name any. */
+/* Where a program finds the registers of the interrupted context and of a task that has entered the
+ * kernel. */
 
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
-
-#if defined(__TARGET_ARCH_x86)
-#include "lib/regs_x86.bpf.h"
-#elif defined(__TARGET_ARCH_arm64)
-#include "lib/regs_arm64.bpf.h"
-#else
-#error "no registers for this architecture: write lib/regs_ARCH.bpf.h"
-#endif
+#include "lib/regs_arch.bpf.h"
 
 /* The context of a perf_event program (struct bpf_perf_event_data). */
 struct regs_event {

@@ -5,6 +5,9 @@
 /* arm64's registers: struct user_pt_regs, user API (ptrace). The event's context has it, and the
  * kernel's struct pt_regs at the top of the kernel stack begins with it. */
 
+#include "lib/types.h"
+#include "shared/unwind.h"
+
 struct regs {
 	__u64 x[31];
 	__u64 sp;
@@ -21,34 +24,69 @@ struct regs {
 #define REGS_MODE_MASK	0x0full
 #define REGS_MODE_32BIT 0x10ull
 
-static __always_inline __u64 regs_pc(const struct regs *r)
+REGS_INLINE __u64 regs_pc(const struct regs *r)
 {
 	return r->pc;
 }
 
-static __always_inline __u64 regs_sp(const struct regs *r)
+REGS_INLINE __u64 regs_sp(const struct regs *r)
 {
 	return r->sp;
 }
 
-static __always_inline __u64 regs_fp(const struct regs *r)
+REGS_INLINE __u64 regs_fp(const struct regs *r)
 {
 	return r->x[29];
 }
 
+#define REGS_UNWIND_FP	       UNWIND_ARM64_FP
+#define REGS_UNWIND_SP	       UNWIND_ARM64_SP
+#define REGS_NUMBERED	       31
+/* The frame record may be anywhere in its frame (gcc: at the lower end), so it does not tell where
+ * the caller's sp is. */
+#define REGS_RECORD_ENDS_FRAME 0
+
+/* The register of a DWARF number; any of them for a number out of range. */
+REGS_INLINE __u64 regs_numbered(const struct regs *r, __u64 number)
+{
+	return ((const __u64 *)r)[number & 31]; /* number 31 is sp, which follows x30 */
+}
+
+/* In a signal frame, from sp: siginfo, then struct ucontext, in it struct sigcontext (user API):
+ * x0 to x30, sp, pc, pstate, as in struct regs. */
+#define REGS_SIGNAL_OFF	  312
+#define REGS_SIGNAL_WORDS 33
+
+REGS_INLINE void regs_of_signal(struct regs *ret, const __u64 *w)
+{
+	for (int i = 0; i < 31; i++)
+		ret->x[i] = w[i];
+	ret->sp = w[31];
+	ret->pc = w[32];
+}
+
+/* Whether pc is behind the instruction and not at it. After svc it is; but that is never the last
+ * instruction of a function (unlike calls of functions that do not return), so nothing has to be
+ * taken from it. */
+REGS_INLINE int regs_in_syscall(const struct regs *r)
+{
+	(void)r;
+	return 0;
+}
+
 /* Pointer authentication signs return addresses in the bits above the address space (48 bits unless
  * a program asks for more). */
-static __always_inline __u64 regs_code_pointer(__u64 pc)
+REGS_INLINE __u64 regs_code_pointer(__u64 pc)
 {
 	return pc & 0xffffffffffffull;
 }
 
-static __always_inline int regs_user_mode(const struct regs *r)
+REGS_INLINE int regs_user_mode(const struct regs *r)
 {
 	return (r->pstate & REGS_MODE_MASK) == 0;
 }
 
-static __always_inline int regs_64bit(const struct regs *r)
+REGS_INLINE int regs_64bit(const struct regs *r)
 {
 	return (r->pstate & REGS_MODE_32BIT) == 0;
 }

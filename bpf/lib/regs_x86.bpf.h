@@ -5,6 +5,9 @@
 /* x86-64's registers as an interrupt or system call saves them. The layout is user API (ptrace),
  * and both the event's context and the top of the kernel stack have it. */
 
+#include "lib/types.h"
+#include "shared/unwind.h"
+
 struct regs {
 	__u64 r15, r14, r13, r12, bp, bx;
 	__u64 r11, r10, r9, r8, ax, cx, dx, si, di;
@@ -21,34 +24,84 @@ struct regs {
 #define REGS_KERNEL_STACK_BYTES 16384
 #define REGS_ABOVE_BYTES	0
 
-static __always_inline __u64 regs_pc(const struct regs *r)
+REGS_INLINE __u64 regs_pc(const struct regs *r)
 {
 	return r->ip;
 }
 
-static __always_inline __u64 regs_sp(const struct regs *r)
+REGS_INLINE __u64 regs_sp(const struct regs *r)
 {
 	return r->sp;
 }
 
-static __always_inline __u64 regs_fp(const struct regs *r)
+REGS_INLINE __u64 regs_fp(const struct regs *r)
 {
 	return r->bp;
 }
 
+#define REGS_UNWIND_FP	       UNWIND_X86_FP
+#define REGS_UNWIND_SP	       UNWIND_X86_SP
+/* DWARF numbers of general registers are below. */
+#define REGS_NUMBERED	       16
+/* Frame record (saved fp, return address) and then the caller's frame: always. */
+#define REGS_RECORD_ENDS_FRAME 1
+
+/* The register of a DWARF number, sp excepted; any of them for a number out of range. */
+REGS_INLINE __u64 regs_numbered(const struct regs *r, __u64 number)
+{
+	/* For each number the word of struct regs, four bits each, from the right: rax is word 10,
+	 * rdx is word 12. */
+	const __u64 words = 0x01236789f4ed5bcaull;
+
+	return ((const __u64 *)r)[(words >> (number * 4 & 63)) & 15];
+}
+
+/* In a signal frame, from sp as the handler's return leaves it: struct ucontext, in it struct
+ * sigcontext (user API), whose first words are these. */
+#define REGS_SIGNAL_OFF	  40
+#define REGS_SIGNAL_WORDS 17
+
+REGS_INLINE void regs_of_signal(struct regs *ret, const __u64 *w)
+{
+	ret->r8 = w[0];
+	ret->r9 = w[1];
+	ret->r10 = w[2];
+	ret->r11 = w[3];
+	ret->r12 = w[4];
+	ret->r13 = w[5];
+	ret->r14 = w[6];
+	ret->r15 = w[7];
+	ret->di = w[8];
+	ret->si = w[9];
+	ret->bp = w[10];
+	ret->bx = w[11];
+	ret->dx = w[12];
+	ret->ax = w[13];
+	ret->cx = w[14];
+	ret->sp = w[15];
+	ret->ip = w[16];
+}
+
+/* Whether a system call saved them: then pc is behind the instruction and not at it. Interrupts and
+ * faults set -1. */
+REGS_INLINE int regs_in_syscall(const struct regs *r)
+{
+	return (__s64)r->orig_ax >= 0;
+}
+
 /* A return address without what the processor put into its unused bits. */
-static __always_inline __u64 regs_code_pointer(__u64 pc)
+REGS_INLINE __u64 regs_code_pointer(__u64 pc)
 {
 	return pc;
 }
 
-static __always_inline int regs_user_mode(const struct regs *r)
+REGS_INLINE int regs_user_mode(const struct regs *r)
 {
 	return (r->cs & 3) == 3;
 }
 
 /* Whether these are a 64-bit program's: __USER_CS, or Xen's FLAT_RING3_CS64. */
-static __always_inline int regs_64bit(const struct regs *r)
+REGS_INLINE int regs_64bit(const struct regs *r)
 {
 	__u64 cs = r->cs & 0xffff;
 

@@ -4,8 +4,10 @@
 
 /*
  * Taking a stack: what every program that takes one has in common. A program hangs on its event,
- * finds its struct stack, and calls from here, in this order: stack_identity(), stack_kernel(),
- * stack_user(), stack_hash(), stack_add().
+ * finds its struct stack, and calls from here, in this order: stack_begin(), stack_kernel(),
+ * stack_user(); then, in a program of its own, stack_walk() and, when that is at its end,
+ * stack_add(). That program calls itself for as long as the walk goes on (a tail call), so that
+ * neither the verifier nor the interrupt has to do with more than WALK_STEPS frames at a time.
  *
  * Each event has maps of its own (struct stacks_small and so on are their types), because one
  * event's program may interrupt another's, and because user space empties them at their own pace.
@@ -23,7 +25,9 @@
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
+#include "lib/process_maps.bpf.h"
 #include "lib/regs.bpf.h"
+#include "lib/table_maps.bpf.h"
 #include "lib/task.bpf.h"
 #include "lib/walk.bpf.h"
 #include "shared/sample.h"
@@ -46,6 +50,13 @@ struct stacks_large {
 	__type(value, struct sample_large);
 };
 
+struct stacks_deep {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct sample_key);
+	__type(value, struct sample_deep);
+};
+
 /* Per-CPU counts by enum sample_stat, and the flag in SAMPLE_STAT_RUNNING. */
 struct stack_stats {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -58,7 +69,10 @@ struct stack_stats {
  * CPU is enough: a per-CPU array of one. */
 struct stack {
 	struct sample_key key;
-	struct sample_large value;
+	struct {
+		struct sample_head head;
+		__u64 frames[WALK_SLOTS];
+	} value;
 	struct walk walk;
 	struct regs regs; /* of the task in user mode */
 };
@@ -71,19 +85,45 @@ struct stack_scratch {
 };
 
 /*
- * Where the records of user stacks are read to, one for each CPU. Not in the scratch value: kernels
- * 5.19 to 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a
- * copy, and to check one in vmalloc memory, which per-CPU maps are, they take a lock that the code
- * we interrupted may hold; the CPU then hangs. A plain array of less than 32 KB (and so for up to
- * 2,000 CPUs) is kmalloc memory, for which no lock is taken. The number of entries is set before
- * loading.
+ * Where user stacks are read to, a window for each CPU. Not in the scratch value: kernels 5.19 to
+ * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy, and to
+ * check one in vmalloc memory, which per-CPU maps are, they take a lock that the code we
+ * interrupted may hold; the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, for
+ * which no lock is taken: so several arrays of STACK_WINDOWS. User space makes them.
  */
-struct stack_records {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+#define STACK_WINDOWS SETTINGS_WINDOWS
+
+struct stack_windows {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1); /* set before loading: enough for all CPUs */
 	__type(key, __u32);
-	__type(value, struct walk_record);
+	__array(
+		values, struct {
+			__uint(type, BPF_MAP_TYPE_ARRAY);
+			__uint(max_entries, STACK_WINDOWS);
+			__uint(key_size, sizeof(__u32));
+			__uint(value_size, sizeof(struct window));
+		});
 };
+
+static __always_inline struct window *stack_window(void *windows)
+{
+	__u32 cpu = bpf_get_smp_processor_id();
+	__u32 slab = cpu / STACK_WINDOWS, index = cpu % STACK_WINDOWS;
+	void *map = bpf_map_lookup_elem(windows, &slab);
+
+	return map ? bpf_map_lookup_elem(map, &index) : NULL;
+}
+
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
+{
+	return bpf_probe_read_user(to, n, (void *)address) != 0;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	return table_use_exe(exe);
+}
 
 /* Add one to @stat in @stats, a struct stack_stats. */
 static __always_inline void stack_count(void *stats, __u32 stat)
@@ -94,24 +134,30 @@ static __always_inline void stack_count(void *stats, __u32 stat)
 		*count += 1; /* this CPU's own, and no other program of ours runs in between */
 }
 
-/* Whose stack it is. 0 in key.tgid: nobody that the agent's /proc shows. */
-static __always_inline void stack_identity(struct task_struct *task, struct stack *s)
+/* Begin with whose stack it is. 0 in key.tgid: nobody that the agent's /proc shows. */
+static __always_inline void stack_begin(struct task_struct *task, struct stack *s)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
 
 	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
 	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
 	s->key.exec_id = BPF_CORE_READ(leader, self_exec_id);
-	s->key.flags = 0;
 	s->key.cgroup_id = task_cgroup_id(task);
 	s->key.cgroup_v1_id = task_cgroup_v1_id(task, cfg.v1_controller);
 	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);
+	s->value.head.n_kernel = 0;
+	s->walk.n = 0;
+	s->walk.n_rows = 0;
+	s->walk.flags = 0;
+	s->walk.hash = 0;
+	s->walk.end = SAMPLE_END_NO_USER;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event
  * was. Call it only if that was in the kernel. */
 static __always_inline void stack_kernel(void *ctx, struct stack *s)
 {
+	__u32 n_kernel;
 	long n;
 
 	if (!cfg.kernel_stacks)
@@ -119,6 +165,12 @@ static __always_inline void stack_kernel(void *ctx, struct stack *s)
 	n = bpf_get_stack(ctx, s->value.frames, SAMPLE_KERNEL_FRAMES_MAX * sizeof(__u64), 0);
 	if (n > 0)
 		s->value.head.n_kernel = (__u32)n / sizeof(__u64);
+	n_kernel = s->value.head.n_kernel;
+	for (__u32 i = 0; i < SAMPLE_KERNEL_FRAMES_MAX; i++) {
+		if (i >= n_kernel)
+			break;
+		s->walk.hash = walk_hash(s->walk.hash, s->value.frames[i]);
+	}
 }
 
 /* The registers that were saved when @task, the current one, entered the kernel into s->regs. False
@@ -131,41 +183,80 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 	return regs_user_mode(&s->regs) && regs_pc(&s->regs);
 }
 
-static __always_inline int stack_read_record(struct walk_record *ret, __u64 fp)
+/* Where the process's mappings are, 0 of them if there is no record of it as it is now. */
+static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u64 *n_mappings)
 {
-	/* Both words at once: the helper's price is the call, not the bytes. */
-	if (bpf_probe_read_user(ret, sizeof(*ret), (void *)fp))
-		return -1;
-	ret->ra = regs_code_pointer(ret->ra);
-	return 0;
+	volatile struct process *p;
+
+	*mappings = 0;
+	*n_mappings = 0;
+	if (cfg.unwind == SETTINGS_UNWIND_FP)
+		return;
+	s->walk.flags |= SAMPLE_FLAG_NO_PROCESS;
+	p = bpf_map_lookup_elem(&process_records, &s->key.tgid);
+	if (!p)
+		return;
+	*mappings = p->first;
+	*n_mappings = p->n_mappings;
+	/* Who it is comes last: a record that is deleted may become another process's at once. */
+	if (p->start_boottime_ns == s->key.start_boottime_ns && p->exec_id == s->key.exec_id)
+		s->walk.flags &= ~SAMPLE_FLAG_NO_PROCESS;
+	else
+		*n_mappings = 0;
 }
 
-/* The user half, from s->regs, behind the kernel half. Returns why it ended. */
-static __always_inline __u32 stack_user(struct stack *s, struct walk_record *record)
+static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct window *win)
 {
-	walk_begin(&s->walk, regs_pc(&s->regs), regs_sp(&s->regs), regs_fp(&s->regs));
+	return (struct walk_ctx){
+		.w = &s->walk,
+		.regs = &s->regs,
+		.win = win,
+		.frames = s->value.frames,
+		.mode = cfg.unwind,
+	};
+}
+
+/* Begin the user half, from s->regs, behind the kernel half. s->walk.end is WALK_ON if there is
+ * more of it than the innermost frame: then call stack_walk(). */
+static __always_inline void stack_user(struct stack *s)
+{
+	const struct walk_ctx c = stack_walk_ctx(s, NULL);
+	__u64 mappings, n_mappings;
+
+	s->walk.first = s->value.head.n_kernel;
 	if (!regs_64bit(&s->regs)) {
-		/* Its records are of another size: the innermost pc is all we say. */
-		s->value.frames[s->value.head.n_kernel & (SAMPLE_LARGE_FRAMES - 1)] = s->walk.pc;
-		s->value.head.n_user = 1;
-		return SAMPLE_END_32BIT;
+		/* Its frames are of another size: the innermost pc is all we say. */
+		walk_begin(&c, 0, 0);
+		s->walk.end = SAMPLE_END_32BIT;
+		return;
 	}
-	return walk_user(&s->walk, record, s->value.frames, s->value.head.n_kernel,
-			 &s->value.head.n_user, stack_read_record);
+	stack_process(s, &mappings, &n_mappings);
+	walk_begin(&c, mappings, n_mappings);
 }
 
-/* Which stack it is, into the key. */
-static __always_inline void stack_hash(struct stack *s)
+/* The next frames. True if there are more, for the same program again. */
+static __always_inline int stack_walk(struct stack *s, struct window *win)
 {
-	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
-	__u64 hash = walk_hash(s->value.head.n_kernel, s->value.head.n_user);
+	const struct walk_ctx c = stack_walk_ctx(s, win);
 
-	for (__u32 i = 0; i < SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX; i++) {
-		if (i >= n)
-			break;
-		hash = walk_hash(hash, s->value.frames[i]);
-	}
-	s->key.stack_hash = hash;
+	walk_on(&c);
+	s->walk.program += 1;
+	return s->walk.end == WALK_ON && s->walk.program < WALK_PROGRAMS;
+}
+
+/* Key and head of what was walked. False if there is nothing in it. */
+static __always_inline int stack_finish(struct stack *s, __u64 count)
+{
+	struct sample_head *head = &s->value.head;
+
+	head->count = count;
+	head->n_user = s->walk.n;
+	head->n_rows = s->walk.n_rows;
+	head->pad = 0;
+	s->key.end = s->walk.end == WALK_ON ? SAMPLE_END_MAX_FRAMES : s->walk.end;
+	s->key.flags = s->walk.flags;
+	s->key.stack_hash = walk_hash(walk_hash(s->walk.hash, head->n_kernel), head->n_user);
+	return head->n_user || head->n_kernel;
 }
 
 /*
@@ -193,16 +284,19 @@ static __always_inline int stack_add_to(void *map, struct stack *s)
 	return 0;
 }
 
-/* Add s->value.head.count to that stack's count in the generation's maps. A small stack goes into
- * the large map if the small one is full. Returns enum sample_stat. */
-static __always_inline __u32 stack_add(void *small, void *large, struct stack *s)
+/* Add s->value.head.count to that stack's count in the generation's maps. A stack for which its own
+ * class has no room goes into the next one. Returns enum sample_stat. */
+static __always_inline __u32 stack_add(void *small, void *large, void *deep, struct stack *s)
 {
+	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
 	int r = -E2BIG;
 
-	if (s->value.head.n_kernel + s->value.head.n_user <= SAMPLE_SMALL_FRAMES)
+	if (n <= SAMPLE_SMALL_FRAMES)
 		r = stack_add_to(small, s);
-	if (r == -E2BIG)
+	if (r == -E2BIG && n <= SAMPLE_LARGE_FRAMES)
 		r = stack_add_to(large, s);
+	if (r == -E2BIG)
+		r = stack_add_to(deep, s);
 	if (!r)
 		return s->key.end;
 	return r == -E2BIG ? SAMPLE_STAT_LOST_FULL : SAMPLE_STAT_LOST_BUSY;

@@ -3,26 +3,47 @@
 #define PODPROF_BPF_LIB_WALK_BPF_H
 
 /*
- * One step of a user stack walk, over plain values: no helper is called here, so the same text is
- * compiled for the host and tested there.
+ * The walk over a user stack, from the registers outwards. No helper is called here, so the same
+ * text is compiled for the host and tested there; memory is reached through accessors.
  *
- * Code built with frame pointers keeps, at the address in the frame-pointer register, a record of
- * two words: the caller's frame pointer and the return address. x86-64 (push %rbp; mov %rsp,%rbp)
- * and arm64 (stp x29, x30, [sp, #-n]!; mov x29, sp) agree on that. The records form a list towards
- * higher addresses; the thread's first function ends it with a zero.
+ * Each step asks for the row of the pc (table.bpf.h) and does what its rule says (shared/unwind.h).
+ * Rows hold for code addresses up to the next row, and a return address may be the first of what
+ * comes after the call, in another function even: so the row that is asked for is that of the byte
+ * before, unless the pc is where the task was interrupted, and so in the innermost frame and right
+ * outside a signal frame. The stored pcs are made so that a reader need not know which is which:
+ * all but the innermost are one behind the address that was asked for.
  *
- * Code built without uses the register for something else, and then the list is rubbish from there
- * on. A frame that is not there is worse than one that is missing, so every link is checked:
- * aligned, above the last one, no further than a stack can be long, and the return address where
- * code can be. What these checks cannot see: a leaf function that has no record yet (or any more)
- * hides its caller, and a program that switches stacks in mid-call (Go's systemstack, coroutines)
- * ends as SAMPLE_END_FP_LOW or _FAR.
+ * Registers other than pc, sp and fp are known in the innermost frame and right outside a signal
+ * frame, which holds all of them. Nearly no row asks for them elsewhere.
  *
- * walk_user() drives: it reads each record and stores each pc. A stepper that goes by unwind tables
- * changes w->pc, w->sp and w->fp by its own rule and keeps the driver.
+ * Where there is no row (a process or an image that is not known yet, code made at run time,
+ * assembly without description), the frame pointer is tried. Code built with frame pointers keeps,
+ * at the address in the frame-pointer register, a record of two words: the caller's frame pointer
+ * and the return address. x86-64 (push %rbp; mov %rsp,%rbp) and arm64 (stp x29, x30, [sp, #-n]!;
+ * mov x29, sp) agree on that. The records form a list towards higher addresses; the thread's first
+ * function ends it with a zero. Code built without uses the register for something else, and then
+ * the list is rubbish from there on. A frame that is not there is worse than one that is missing,
+ * so every link is checked: aligned, above the last one, no further than a stack can be long, the
+ * return address where code can be and, in a process that is known, where code is. What these
+ * checks cannot see: a leaf function that has no record yet (or any more) hides its caller.
+ *
+ * A stack that goes on in another place (a coroutine's, Go's system stack) ends where it does, by
+ * reason; signal handlers' alternative stacks are left through the signal frame, which says where
+ * to. A stepper for another kind of crossing belongs into walk_plan().
  */
 
+#include "lib/mapping.bpf.h"
+#include "lib/regs_arch.bpf.h"
+#include "lib/table.bpf.h"
+#include "lib/window.bpf.h"
 #include "shared/sample.h"
+#include "shared/settings.h"
+
+/* What is known is in struct walk from here on: for the compiler, which else carries values of each
+ * way that leads here in registers, and then the verifier has to follow each. */
+#define WALK_FENCE() __asm__ volatile("" ::: "memory")
+
+#define WALK_INLINE static inline __attribute__((always_inline))
 
 /* A frame further away than this from where the walk began is none. Thread stacks have 8 MiB by
  * default; Go lets one goroutine's grow to 1 GB but nobody has been seen above a few MB. */
@@ -33,119 +54,403 @@
  * more only to programs that ask with an address hint. */
 #define WALK_PC_LIMIT	 0x800000000000ull
 
-struct walk_record {
-	__u64 fp; /* the caller's */
-	__u64 ra; /* return address into the caller */
-};
+/* Frames that one program steps over, and programs that do so one after the other (the kernel
+ * allows 33). The frame that is too many is one step, too. */
+#define WALK_STEPS    32
+#define WALK_PROGRAMS (SAMPLE_USER_FRAMES_MAX / WALK_STEPS)
 
-/* Where the walk has got to: the registers of the frame found last. */
-struct walk {
-	__u64 pc;
-	__u64 sp;
-	__u64 fp;
-	__u64 limit;		   /* frame pointers are below */
-	struct walk_record record; /* the one read last */
-};
-
-/* Read the record at @fp of the sampled task's memory; 0 if it could be read. */
-typedef int (*walk_read_fn)(struct walk_record *ret, __u64 fp);
+/* Slots for the frames of both halves: more than they can be, because BPF wants a power of two to
+ * index them. */
+#define WALK_SLOTS 1024
+_Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
 
 /* Not an end: go on. Beyond enum sample_end so that one number says either. */
 #define WALK_ON SAMPLE_END_MAX
 
-static inline int walk_pc_plausible(__u64 pc)
+/* Where the walk has got to. What else the walker knows of a frame is in here and not in variables
+ * for the verifier's sake, see bpf/README.md. */
+struct walk {
+	/* the frame found last */
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	__u64 back;	  /* 1: pc is a return address, 0: a place of interruption */
+	__u64 regs_known; /* 1: the frame's other registers are known */
+	__u64 sp_known;	  /* 0: sp is only a lower bound */
+	__u64 by_fp;	  /* 1: the frame pointer led here */
+	__u64 limit;	  /* frames are below */
+
+	/* the process: 0 mappings if it is not known */
+	__u64 mappings;
+	__u64 n_mappings;
+	struct mapping mapping; /* of a pc; of this one if @mapped */
+	__u64 mapped;		/* 1: the mapping is known */
+
+	/* the step under way */
+	struct unwind_rule rule;
+	__u64 cause; /* why there is no row: what the end is if the frame pointer does not help */
+	__u64 cfa;   /* the caller's sp */
+	__u64 fp_at; /* address of the caller's fp, 0: in the register */
+	__u64 ra_at; /* address of the return address, 0: in the register @ra */
+	__u64 fp_next;
+	__u64 ra;
+
+	struct window_place place;
+	__u64 hash;   /* of all frames stored */
+	__u32 first;  /* slot of the innermost user frame */
+	__u32 n;      /* user frames stored */
+	__u32 n_rows; /* of them, found by rows */
+	__u32 flags;  /* SAMPLE_FLAG_* */
+	__u32 end;    /* enum sample_end, or WALK_ON */
+	__u32 program;
+};
+
+/* Accessor: the descriptor of an executable, and one more use of it; NULL for a number out of range
+ * only. */
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
+
+/* What a step works with besides. */
+struct walk_ctx {
+	struct walk *w;
+	struct regs *regs; /* of the innermost frame, then of signal frames */
+	struct window *win;
+	__u64 *frames; /* WALK_SLOTS */
+	const struct table_space *space;
+	__u32 mode; /* enum settings_unwind */
+};
+
+WALK_INLINE int walk_pc_plausible(__u64 pc)
 {
 	return pc >= WALK_PC_MIN && pc < WALK_PC_LIMIT;
 }
 
-static inline void walk_begin(struct walk *w, __u64 pc, __u64 sp, __u64 fp)
+/* Mix one more word into a stack's hash. Targets choose their pcs and so could build two stacks
+ * with one hash, but both would be their own: process and cgroup are in the key beside it. */
+WALK_INLINE __u64 walk_hash(__u64 hash, __u64 word)
 {
-	w->pc = pc;
-	w->sp = sp;
-	w->fp = fp;
-	w->limit = sp + WALK_STACK_BYTES; /* if that wraps, every frame pointer is too far */
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull; /* 2^64 / golden ratio, odd */
+	return hash ^ (hash >> 29);
 }
 
-/* Whether the record at w->fp may be read and believed: WALK_ON, or why the walk ends here. */
-static inline __u32 walk_may_read(const struct walk *w)
+WALK_INLINE void walk_store(struct walk *w, __u64 *frames)
 {
+	__u64 pc = w->pc - w->back + (w->n != 0);
+
+	frames[(w->first + w->n) & (WALK_SLOTS - 1)] = pc;
+	w->hash = walk_hash(w->hash, pc);
+	w->n += 1;
+}
+
+/* Find the mapping of where the walk stands. */
+WALK_INLINE void walk_map(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	__u64 pc = w->pc - w->back;
+
+	w->mapped = 1;
+	if (pc - w->mapping.start < w->mapping.bytes)
+		return;
+	w->mapped = !mapping_find(c->space, w->mappings, w->n_mappings, pc, &w->mapping);
+	if (!w->mapped && w->n_mappings)
+		w->flags |= SAMPLE_FLAG_NO_MAPPING;
+}
+
+/* Stand where @c->regs say, in user code of a process with this table of mappings (0 of them: not
+ * known). w->first, w->hash and w->flags are set before. */
+WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_mappings)
+{
+	struct walk *w = c->w;
+
+	w->pc = regs_pc(c->regs);
+	w->sp = regs_sp(c->regs);
+	w->fp = regs_fp(c->regs);
+	w->back = regs_in_syscall(c->regs) != 0;
+	w->regs_known = 1;
+	w->sp_known = 1;
+	w->by_fp = 0;
+	w->limit = w->sp + WALK_STACK_BYTES; /* if that wraps, every frame is too far */
+	w->mappings = mappings;
+	w->n_mappings = n_mappings;
+	w->mapping = (struct mapping){0};
+	w->place = (struct window_place){0};
+	w->n = 0;
+	w->n_rows = 0;
+	w->end = WALK_ON;
+	w->program = 0;
+	walk_map(c);
+	walk_store(w, c->frames);
+}
+
+/* ---------------------------------------------------------------- the row */
+
+/* The rule for where the walk stands into w->rule; all zeros and w->cause if there is none. */
+WALK_INLINE void walk_rule(const struct walk_ctx *c)
+{
+	const struct table_exe *exe;
+	struct walk *w = c->w;
+	__u64 pc = w->pc - w->back;
+
+	w->rule = (struct unwind_rule){0};
+	w->cause = SAMPLE_END_NO_PROCESS;
+	if (!w->n_mappings)
+		return;
+	w->cause = SAMPLE_END_NO_MAPPING;
+	if (!w->mapped)
+		return;
+	/* Code made at run time: frame pointers or nothing. */
+	w->cause = SAMPLE_END_NO_ROW;
+	if (!w->mapping.exe)
+		return;
+	exe = walk_exe(c->space, w->mapping.exe);
+	if (!exe)
+		return;
+	if (!exe->n_pages) {
+		w->cause = SAMPLE_END_NO_TABLE;
+		w->flags |= SAMPLE_FLAG_NO_TABLE;
+		return;
+	}
+	table_find(c->space, exe, pc - w->mapping.bias, &w->rule);
+}
+
+/* ---------------------------------------------------------------- where the caller is */
+
+/* By the frame pointer. WALK_ON with the addresses set, or why not. */
+WALK_INLINE __u32 walk_plan_fp(struct walk *w)
+{
+	/* Nothing to follow: the list's end, or it never was one. A thread's very first function
+	 * may look like that before it has made its record; mostly it is code that does not keep
+	 * frame pointers. */
+	if (!w->fp)
+		return w->by_fp ? SAMPLE_END_COMPLETE : SAMPLE_END_NO_FP;
 	if (w->fp & 7)
 		return SAMPLE_END_FP_ODD;
 	if (w->fp < w->sp)
 		return SAMPLE_END_FP_LOW;
 	if (w->fp >= w->limit)
 		return SAMPLE_END_FP_FAR;
+	w->fp_at = w->fp;
+	w->ra_at = w->fp + 8;
+	w->cfa = w->fp + 16;
 	return WALK_ON;
 }
 
-/* Go to the caller that @r, the record at w->fp, describes: WALK_ON with the caller in @w, or why
- * there is none. */
-static inline __u32 walk_apply(struct walk *w, const struct walk_record *r)
+/* By the frame pointer because there is no row. If that does not work either, it is the row that
+ * was missing. */
+WALK_INLINE __u32 walk_plan_no_row(const struct walk_ctx *c)
 {
-	if (!r->ra)
+	struct walk *w = c->w;
+	__u32 end;
+
+	if (c->mode == SETTINGS_UNWIND_DWARF)
+		return w->cause;
+	end = walk_plan_fp(w);
+	w->by_fp = 1;
+	if (end == WALK_ON || end == SAMPLE_END_COMPLETE || c->mode == SETTINGS_UNWIND_FP)
+		return end;
+	return w->cause;
+}
+
+/* The register that a rule names. Not 0 if it is not known. */
+WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret)
+{
+	const struct walk *w = c->w;
+
+	if (number == REGS_UNWIND_SP) {
+		*ret = w->sp;
+		return !w->sp_known;
+	}
+	if (number == REGS_UNWIND_FP) {
+		*ret = w->fp;
+		return 0;
+	}
+	*ret = regs_numbered(c->regs, number);
+	return !w->regs_known || number >= REGS_NUMBERED;
+}
+
+/* The canonical frame address by w->rule into w->cfa. */
+WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u64 base;
+
+	if (rule->cfa == UNWIND_CFA_PLT) {
+		w->cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)rule->cfa_off ? 8 : 0);
+		return w->sp_known ? WALK_ON : SAMPLE_END_REGISTER;
+	}
+	if (walk_register(c, rule->cfa_reg, &base))
+		return SAMPLE_END_REGISTER;
+	w->cfa = base + rule->cfa_off;
+	if (rule->cfa == UNWIND_CFA_DEREF) {
+		if (window_word(c->space, c->win, &w->place, w->cfa, &base))
+			return SAMPLE_END_UNREADABLE;
+		w->cfa = base + rule->cfa_add;
+	}
+	return WALK_ON;
+}
+
+/* By the rule, from w->cfa. */
+WALK_INLINE __u32 walk_plan_row(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u32 end = walk_cfa(c);
+
+	if (end != WALK_ON)
+		return end;
+	if (w->cfa & 7)
+		return SAMPLE_END_SP_ODD;
+	/* A frame has at least its return address, unless that is in a register. */
+	if (w->cfa < w->sp + (rule->ra == UNWIND_RA_AT_CFA ? 8 : 0))
+		return SAMPLE_END_SP_LOW;
+	if (w->cfa > w->limit)
+		return SAMPLE_END_SP_FAR;
+	w->fp_at = 0;
+	if (rule->fp == UNWIND_FP_AT_CFA)
+		w->fp_at = w->cfa + rule->fp_off;
+	else if (rule->fp == UNWIND_FP_DEREF)
+		w->fp_at = w->fp + rule->fp_off;
+	w->ra_at = 0;
+	if (rule->ra == UNWIND_RA_AT_CFA)
+		w->ra_at = w->cfa + rule->ra_off;
+	else if (walk_register(c, rule->ra_off, &w->ra))
+		return SAMPLE_END_REGISTER;
+	w->by_fp = 0;
+	return WALK_ON;
+}
+
+/* Where the caller's pc and fp are, into w. WALK_ON, or why there is no caller. */
+WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	switch (w->rule.cfa) {
+	case UNWIND_CFA_REG:
+		if (w->sp_known || w->rule.cfa_reg != REGS_UNWIND_SP)
+			return walk_plan_row(c);
+		/* What led here by frame pointer goes on by it. */
+		w->by_fp = 1;
+		return walk_plan_fp(w);
+	case UNWIND_CFA_PLT:
+	case UNWIND_CFA_DEREF:
+		return walk_plan_row(c);
+	case UNWIND_CFA_STOP:
 		return SAMPLE_END_COMPLETE;
-	if (!walk_pc_plausible(r->ra))
+	case UNWIND_CFA_FP:
+		w->by_fp = 1;
+		return walk_plan_fp(w);
+	case UNWIND_CFA_GAP:
+		return walk_plan_no_row(c);
+	default:
+		return SAMPLE_END_UNSUPPORTED;
+	}
+}
+
+/* ---------------------------------------------------------------- going there */
+
+/* Out of the kernel's signal frame, to where the signal came. */
+WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	if ((w->sp & 7) || !w->sp_known)
+		return SAMPLE_END_SP_ODD;
+	if (window_fill(c->space, c->win, &w->place, w->sp + REGS_SIGNAL_OFF) ||
+	    w->place.bytes < REGS_SIGNAL_WORDS * 8)
+		return SAMPLE_END_UNREADABLE;
+	regs_of_signal(c->regs, c->win->words);
+	if (!walk_pc_plausible(regs_pc(c->regs)))
 		return SAMPLE_END_PC_ODD;
-	w->pc = r->ra;
-	w->sp = w->fp + sizeof(*r); /* the caller's record is above ours */
-	w->fp = r->fp;
+	w->pc = regs_pc(c->regs);
+	w->sp = regs_sp(c->regs);
+	w->fp = regs_fp(c->regs);
+	w->back = 0;
+	w->regs_known = 1;
+	w->sp_known = 1;
+	w->by_fp = 0;
+	w->limit = w->sp + WALK_STACK_BYTES; /* it may be another stack */
+	w->n_rows += 1;
+	return WALK_ON;
+}
+
+/* To the caller that walk_plan() found. */
+WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	/* The lower one first: the window begins there. */
+	w->fp_next = w->fp;
+	if (w->fp_at && window_word(c->space, c->win, &w->place, w->fp_at, &w->fp_next))
+		return SAMPLE_END_UNREADABLE;
+	if (w->ra_at && window_word(c->space, c->win, &w->place, w->ra_at, &w->ra))
+		return SAMPLE_END_UNREADABLE;
+	w->ra = regs_code_pointer(w->ra);
+	if (!w->ra)
+		return SAMPLE_END_COMPLETE;
+	if (!walk_pc_plausible(w->ra))
+		return SAMPLE_END_PC_ODD;
+	w->pc = w->ra;
+	w->sp = w->cfa;
+	w->fp = w->fp_next;
+	w->back = 1;
+	w->regs_known = 0;
+	w->sp_known = !w->by_fp | REGS_RECORD_ENDS_FRAME;
+	w->n_rows += !w->by_fp;
 	return WALK_ON;
 }
 
 /* From one frame to its caller: WALK_ON or why the walk ends. */
-static inline __attribute__((always_inline)) __u32 walk_step(struct walk *w, struct walk_record *r,
-							     walk_read_fn read)
+WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 {
-	__u32 end = walk_may_read(w);
+	struct walk *w = c->w;
+	__u32 end;
 
+	if (c->mode == SETTINGS_UNWIND_FP) {
+		end = walk_plan_fp(w);
+		w->by_fp = 1;
+		return end == WALK_ON ? walk_go(c) : end;
+	}
+	walk_rule(c);
+	WALK_FENCE();
+	if (w->rule.cfa == UNWIND_CFA_SIGNAL) {
+		end = walk_out_of_signal(c);
+	} else {
+		end = walk_plan(c);
+		WALK_FENCE();
+		if (end == WALK_ON)
+			end = walk_go(c);
+	}
 	if (end != WALK_ON)
 		return end;
-	if (read(r, w->fp))
-		return SAMPLE_END_UNREADABLE;
-	return walk_apply(w, r);
+	WALK_FENCE();
+	walk_map(c);
+	WALK_FENCE();
+	/* A frame pointer may have been something else. */
+	if (w->by_fp && w->n_mappings && !w->mapped)
+		return SAMPLE_END_NO_MAPPING;
+	return WALK_ON;
 }
 
 /**
- * walk_user() - the pcs from where @w stands outwards
- * @record: where records are read to; its owner chooses the memory
- * @frames: SAMPLE_LARGE_FRAMES slots
- * @first:  the slot of the innermost pc, which is @w's own
- * @n:      how many were stored, at most SAMPLE_USER_FRAMES_MAX
+ * walk_on() - the next frames, outwards
  *
- * @n is counted in memory, not returned: see bpf/README.md about the verifier.
- *
- * Return: enum sample_end.
+ * As many as one program may do. Call it until w->end is not WALK_ON, at most WALK_PROGRAMS times.
  */
-static inline __attribute__((always_inline)) __u32 walk_user(struct walk *w,
-							     struct walk_record *record,
-							     __u64 *frames, __u32 first, __u32 *n,
-							     walk_read_fn read)
+WALK_INLINE void walk_on(const struct walk_ctx *c)
 {
-	frames[first & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
-	*n = 1;
-	/* Nothing to follow. A thread's very first function may look like that before it has made
-	 * its record; mostly it is code that does not keep frame pointers. */
-	if (!w->fp)
-		return SAMPLE_END_NO_FP;
-	for (__u32 i = 1; i < SAMPLE_USER_FRAMES_MAX; i++) {
-		__u32 end = walk_step(w, record, read);
+	struct walk *w = c->w;
 
-		if (end != WALK_ON)
-			return end;
-		frames[(first + i) & (SAMPLE_LARGE_FRAMES - 1)] = w->pc;
-		*n += 1;
-		if (!w->fp)
-			return SAMPLE_END_COMPLETE;
+	for (int i = 0; i < WALK_STEPS; i++) {
+		__u32 end = walk_step(c);
+
+		if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
+			end = SAMPLE_END_MAX_FRAMES;
+		if (end != WALK_ON) {
+			w->end = end;
+			return;
+		}
+		walk_store(w, c->frames);
 	}
-	return SAMPLE_END_MAX_FRAMES;
-}
-
-/* Mix one more word into a stack's hash. Targets choose their pcs and so could build two stacks
- * with one hash, but both would be their own: process and cgroup are in the key beside it. */
-static inline __u64 walk_hash(__u64 hash, __u64 word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull; /* 2^64 / golden ratio, odd */
-	return hash ^ (hash >> 29);
 }
 
 #endif

@@ -10,16 +10,27 @@
 /* How the user part of a walk ended. Everything but the first two is a stack that is cut off at its
  * outer end, for this reason. */
 enum sample_end {
-	SAMPLE_END_COMPLETE,   /* outermost record: no caller, by frame pointer or return address */
+	SAMPLE_END_COMPLETE,   /* outermost function: a row, frame pointer or return address says so
+				*/
 	SAMPLE_END_NO_USER,    /* kernel thread: there is no user part */
 	SAMPLE_END_MAX_FRAMES, /* deeper than SAMPLE_USER_FRAMES_MAX */
-	SAMPLE_END_UNREADABLE, /* the frame record is not mapped, or not in memory now */
+	SAMPLE_END_UNREADABLE, /* the stack is not mapped there, or not in memory now */
 	SAMPLE_END_NO_FP,      /* the frame pointer is 0 in the innermost function already */
 	SAMPLE_END_FP_ODD,     /* frame pointer not a multiple of 8 */
 	SAMPLE_END_FP_LOW,     /* frame pointer below the frame it was found in */
 	SAMPLE_END_FP_FAR,     /* frame pointer further away than stacks are long */
 	SAMPLE_END_PC_ODD,     /* return address where no code can be */
 	SAMPLE_END_32BIT,      /* 32-bit task: only the innermost pc is there */
+	/* No row, and the frame pointer did not lead on either: */
+	SAMPLE_END_NO_PROCESS,	/* there is no record of the process as it is now (yet) */
+	SAMPLE_END_NO_MAPPING,	/* the pc, or where the frame pointer led, is in no known mapping */
+	SAMPLE_END_NO_TABLE,	/* the image's table is not there (yet, or no more) */
+	SAMPLE_END_NO_ROW,	/* the image says nothing of that code, or there is no image */
+	SAMPLE_END_UNSUPPORTED, /* a row that is beyond the walker */
+	SAMPLE_END_REGISTER,	/* a row wants a register that is known in innermost frames only */
+	SAMPLE_END_SP_ODD,	/* a row leads to an address that is not a multiple of 8 */
+	SAMPLE_END_SP_LOW,	/* ... that is not above the frame */
+	SAMPLE_END_SP_FAR,	/* ... that is further away than stacks are long */
 	SAMPLE_END_MAX,
 };
 
@@ -43,13 +54,12 @@ enum sample_stat {
 /* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it. */
 #define SAMPLE_KERNEL_FRAMES_MAX 127
 /* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. */
-#define SAMPLE_USER_FRAMES_MAX	 127
+#define SAMPLE_USER_FRAMES_MAX	 512
 
-/* Two classes of stacks, so that memory is not what the deepest one needs for each. The large one
- * has 256 slots, two more than both parts can fill, because BPF wants a power of two to index it.
- */
+/* Three classes of stacks, so that memory is not what the deepest one needs for each. */
 #define SAMPLE_SMALL_FRAMES 40
-#define SAMPLE_LARGE_FRAMES 256
+#define SAMPLE_LARGE_FRAMES 160
+#define SAMPLE_DEEP_FRAMES  640
 
 /* What the agent should know of a sample besides, in key.flags. */
 #define SAMPLE_FLAG_NO_PROCESS 1 /* there is no record of the process as it is now (process.h) */
@@ -72,11 +82,17 @@ _Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: 
 struct sample_head {
 	__u64 count;
 	char comm[16]; /* of the leader, when this stack was first seen */
-	__u32 n_kernel;
-	__u32 n_user;
+	__u16 n_kernel;
+	__u16 n_user;
+	__u16 n_rows; /* of n_user, found by a row of an unwind table */
+	__u16 pad;
 };
 
-/* Kernel pcs first, then user pcs, each innermost first. The slots behind them are rubbish. */
+/* Kernel pcs first, then user pcs, each innermost first. The slots behind them are rubbish.
+ *
+ * The innermost user pc is in the instruction where the task was. All others are return addresses
+ * or, for a place that a signal interrupted, one behind it: take one from each and it is in the
+ * instruction that was being executed. */
 struct sample_small {
 	struct sample_head head;
 	__u64 frames[SAMPLE_SMALL_FRAMES];
@@ -87,11 +103,18 @@ struct sample_large {
 	struct sample_head head;
 	__u64 frames[SAMPLE_LARGE_FRAMES];
 };
-_Static_assert(sizeof(struct sample_large) == 2080, "value of the large stack maps");
+_Static_assert(sizeof(struct sample_large) == 1312, "value of the large stack maps");
+
+struct sample_deep {
+	struct sample_head head;
+	__u64 frames[SAMPLE_DEEP_FRAMES];
+};
+_Static_assert(sizeof(struct sample_deep) == 5152, "value of the deep stack maps");
 _Static_assert(__builtin_offsetof(struct sample_large, frames) == 32 &&
-		       __builtin_offsetof(struct sample_small, frames) == 32,
+		       __builtin_offsetof(struct sample_small, frames) == 32 &&
+		       __builtin_offsetof(struct sample_deep, frames) == 32,
 	       "a small value is the beginning of a large one");
-_Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= SAMPLE_LARGE_FRAMES,
+_Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= SAMPLE_DEEP_FRAMES,
 	       "both parts fit");
 
 #endif

@@ -32,13 +32,26 @@ enum settings_wanted {
 	SETTINGS_WANTED_CGROUPS,   /* tasks in a cgroup that is in the table */
 };
 
+/* How callers are found in user stacks. */
+enum settings_unwind {
+	SETTINGS_UNWIND_AUTO,  /* by unwind tables, by frame pointer where there are none */
+	SETTINGS_UNWIND_FP,    /* by frame pointer only */
+	SETTINGS_UNWIND_DWARF, /* by unwind tables only */
+	SETTINGS_UNWIND_MAX,
+};
+
 struct settings {
 	__u32 v1_controller; /* enum settings_v1 */
 	__u32 kernel_stacks; /* 1: with the kernel half */
 	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
 	__u32 wanted;	     /* enum settings_wanted */
+	__u32 unwind;	     /* enum settings_unwind */
 };
-_Static_assert(sizeof(struct settings) == 16, "read-only data of the programs");
+_Static_assert(sizeof(struct settings) == 20, "read-only data of the programs");
+
+/* Windows on user stacks in one array: 28 KB and a header, see lib/stack.bpf.h. */
+#define SETTINGS_WINDOWS     28
+#define SETTINGS_WINDOW_SIZE 1024
 
 /* The first pid namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
 #define SETTINGS_PIDNS_INIT 0xeffffffcu

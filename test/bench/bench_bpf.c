@@ -27,7 +27,7 @@ struct load {
 
 static const struct load loads[] = {
 	{"6 user frames", BURN_USER},
-	{"127 user frames", BURN_DEEP},
+	{"512 user frames", BURN_DEEP},
 	{"system calls", BURN_KERNEL},
 	{"a new stack each time", BURN_MANY},
 };

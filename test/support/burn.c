@@ -25,7 +25,7 @@
 		};                                                \
 	}
 
-#define BURN_DEPTH 200
+#define BURN_DEPTH 600
 
 static volatile uint64_t sink;
 static volatile bool stop; /* never; but the compiler must think that the calls return */

@@ -3,33 +3,70 @@
 
 #include <string.h>
 
+#include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 
-/* The stack of the task in the tests: records at these places, nothing else can be read. */
+/* The frame-pointer walk on stacks made by hand. The stack of the task in the tests: records at
+ * these places, nothing else can be read. */
 #define STACK  0x7ffc00000000ull
-#define AT(i)  (STACK + 0x100ull * (i))
+#define AT(i)  (STACK + 0x1000ull * (i)) /* not in one window */
 #define PC(i)  (0x400000ull + 0x10ull * (i))
-#define LENGTH 300 /* more than any walk may take */
+#define LENGTH 1000 /* more than any walk may take */
+
+struct record {
+	__u64 fp; /* the caller's */
+	__u64 ra; /* return address into the caller */
+};
 
 struct record_at {
 	uint64_t at;
-	struct walk_record record;
+	struct record record;
 };
 
 static struct record_at stack[LENGTH];
 static size_t n_stack;
 static size_t n_reads;
 
-static int read_stack(struct walk_record *ret, __u64 fp)
+/* Whoever reads where a record is gets what is behind it, too. */
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
+	bool is_there = false;
+
+	(void)space;
 	n_reads++;
+	memset(to, 0, n);
 	for (size_t i = 0; i < n_stack; i++) {
-		if (stack[i].at == fp) {
-			*ret = stack[i].record;
-			return 0;
-		}
+		const uint64_t off = stack[i].at - address;
+
+		if (off < n && n - off >= sizeof(stack[i].record))
+			memcpy((char *)to + off, &stack[i].record, sizeof(stack[i].record));
+		is_there |= off == 0;
 	}
-	return -1;
+	return is_there ? 0 : -1;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	(void)space;
+	(void)exe;
+	return NULL;
+}
+
+static __u32 walk_all(const struct walk_ctx *c, uint64_t pc, uint64_t sp, uint64_t fp, __u32 first)
+{
+	*c->regs = (struct regs){0};
+#ifdef __x86_64__
+	c->regs->ip = pc, c->regs->sp = sp, c->regs->bp = fp, c->regs->orig_ax = (__u64)-1;
+#else
+	c->regs->pc = pc, c->regs->sp = sp, c->regs->x[29] = fp;
+#endif
+	c->w->first = first;
+	c->w->hash = 0;
+	c->w->flags = 0;
+	walk_begin(c, 0, 0);
+	for (int i = 0; i < WALK_PROGRAMS && c->w->end == WALK_ON; i++)
+		walk_on(c);
+	return c->w->end;
 }
 
 struct walk_row {
@@ -89,7 +126,7 @@ static const struct walk_row walk_rows[] = {
 	 PC(0),
 	 STACK,
 	 AT(1),
-	 {{AT(1), {AT(1) + 8, PC(1)}}, {AT(1) + 8, {0, PC(2)}}},
+	 {{AT(1), {AT(1) + 8, PC(1)}}, {AT(1) + 8, {PC(1), PC(2)}}},
 	 SAMPLE_END_FP_LOW,
 	 {PC(0), PC(1)}},
 	{"next to the record before",
@@ -193,18 +230,23 @@ static void test_rows(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(walk_rows); i++) {
 		const struct walk_row *row = &walk_rows[i];
-		__u64 frames[SAMPLE_LARGE_FRAMES] = {0};
-		struct walk_record record;
-		struct walk walk;
-		__u32 n = 0;
+		__u64 frames[WALK_SLOTS] = {0};
+		struct walk walk = {0};
+		struct window win;
+		struct regs regs;
+		const struct walk_ctx c = {.w = &walk,
+					   .regs = &regs,
+					   .win = &win,
+					   .frames = frames,
+					   .mode = SETTINGS_UNWIND_FP};
 
 		row_begin(row->name);
 		memcpy(stack, row->stack, sizeof(row->stack));
 		n_stack = array_size(row->stack);
-		walk_begin(&walk, row->pc, row->sp, row->fp);
-		assert_int_equal(walk_user(&walk, &record, frames, 0, &n, read_stack), row->end);
-		assert_int_equal(n, pcs_in(row));
-		for (size_t f = 0; f < n; f++)
+		assert_int_equal(walk_all(&c, row->pc, row->sp, row->fp, 0), row->end);
+		assert_int_equal(walk.n, pcs_in(row));
+		assert_int_equal(walk.n_rows, 0);
+		for (size_t f = 0; f < walk.n; f++)
 			assert_true(frames[f] == row->pcs[f]);
 	}
 }
@@ -241,21 +283,25 @@ static void test_depth(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(deep_rows); i++) {
 		const struct deep_row *row = &deep_rows[i];
-		__u64 frames[SAMPLE_LARGE_FRAMES];
-		struct walk_record record;
-		struct walk walk;
-		__u32 n = 0;
+		__u64 frames[WALK_SLOTS];
+		struct walk walk = {0};
+		struct window win;
+		struct regs regs;
+		const struct walk_ctx c = {.w = &walk,
+					   .regs = &regs,
+					   .win = &win,
+					   .frames = frames,
+					   .mode = SETTINGS_UNWIND_FP};
 
 		row_begin(row->name);
 		memset(frames, 0xff, sizeof(frames));
 		make_stack(row->callers);
-		walk_begin(&walk, PC(0), STACK, AT(1));
-		assert_int_equal(walk_user(&walk, &record, frames, row->first, &n, read_stack),
-				 row->end);
-		assert_int_equal(n, row->n);
-		assert_int_equal(n_reads, n - 1);
-		for (__u32 f = 0; f < SAMPLE_LARGE_FRAMES; f++) {
-			bool ours = f >= row->first && f < row->first + n;
+		assert_int_equal(walk_all(&c, PC(0), STACK, AT(1), row->first), row->end);
+		assert_int_equal(walk.n, row->n);
+		/* one read a frame, and one for the frame that is too many */
+		assert_int_equal(n_reads, walk.n - (row->end == SAMPLE_END_COMPLETE));
+		for (__u32 f = 0; f < WALK_SLOTS; f++) {
+			bool ours = f >= row->first && f < row->first + walk.n;
 
 			assert_true(frames[f] == (ours ? PC(f - row->first) : UINT64_MAX));
 		}
@@ -269,10 +315,16 @@ static void test_rubbish(void **state)
 
 	(void)state;
 	for (int round = 0; round < 2000; round++) {
-		__u64 frames[SAMPLE_LARGE_FRAMES];
-		struct walk_record record;
-		struct walk walk;
-		__u32 n = 0, end;
+		__u64 frames[WALK_SLOTS];
+		struct walk walk = {0};
+		struct window win;
+		struct regs regs;
+		const struct walk_ctx c = {.w = &walk,
+					   .regs = &regs,
+					   .win = &win,
+					   .frames = frames,
+					   .mode = SETTINGS_UNWIND_FP};
+		__u32 end;
 
 		for (n_stack = 0; n_stack < 32; n_stack++) {
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
@@ -280,12 +332,11 @@ static void test_rubbish(void **state)
 				AT(n_stack), {AT(x % 40) + (x >> 60) % 2, x >> (x % 64)}};
 		}
 		n_reads = 0;
-		walk_begin(&walk, x, STACK, AT(x % 32));
-		end = walk_user(&walk, &record, frames, 0, &n, read_stack);
+		end = walk_all(&c, x, STACK, AT(x % 32), 0);
 		assert_true(end < SAMPLE_END_MAX);
-		assert_true(n >= 1 && n <= SAMPLE_USER_FRAMES_MAX);
-		assert_true(n_reads <= 32); /* each record at most once: they only go up */
-		for (__u32 f = 1; f < n; f++)
+		assert_true(walk.n >= 1 && walk.n <= SAMPLE_USER_FRAMES_MAX);
+		assert_true(n_reads <= 33); /* each record at most once: they only go up */
+		for (__u32 f = 1; f < walk.n; f++)
 			assert_true(walk_pc_plausible(frames[f]));
 	}
 }

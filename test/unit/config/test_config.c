@@ -122,6 +122,7 @@ static const struct bad_row bad_rows[] = {
 	{"--window", "60", "unit"},
 	{"--window", "999ms", "out of range"},
 	{"--window", "61m", "out of range"},
+	{"--unwind=orc", NULL, "auto (unwind tables"},
 	{"--kernel-stacks=maybe", NULL, "true or false"},
 	{"--go-heap-profiler", "sometimes", "force"},
 	{"--store-bytes", "1KiB", "out of range"},

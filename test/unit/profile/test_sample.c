@@ -16,6 +16,7 @@ struct decode_row {
 
 #define SMALL sizeof(struct sample_small)
 #define LARGE sizeof(struct sample_large)
+#define DEEP  sizeof(struct sample_deep)
 
 static const struct decode_row decode_rows[] = {
 	{"usual", SMALL, 3, 42, SAMPLE_END_COMPLETE, 2, 5, SAMPLE_OK},
@@ -23,10 +24,13 @@ static const struct decode_row decode_rows[] = {
 	{"small, full of both", SMALL, 1, 42, SAMPLE_END_FP_LOW, 39, 1, SAMPLE_OK},
 	{"small, one over", SMALL, 1, 42, SAMPLE_END_COMPLETE, 20, 21, SAMPLE_ODD},
 	{"the same, large", LARGE, 1, 42, SAMPLE_END_COMPLETE, 20, 21, SAMPLE_OK},
-	{"large, full", LARGE, 1, 42, SAMPLE_END_MAX_FRAMES, 127, 127, SAMPLE_OK},
-	{"too many user frames", LARGE, 1, 42, SAMPLE_END_COMPLETE, 0, 128, SAMPLE_ODD},
+	{"large, full", LARGE, 1, 42, SAMPLE_END_MAX_FRAMES, 80, 80, SAMPLE_OK},
+	{"large, one over", LARGE, 1, 42, SAMPLE_END_COMPLETE, 80, 81, SAMPLE_ODD},
+	{"the same, deep", DEEP, 1, 42, SAMPLE_END_COMPLETE, 80, 81, SAMPLE_OK},
+	{"deep, as full as can be", DEEP, 1, 42, SAMPLE_END_MAX_FRAMES, 127, 512, SAMPLE_OK},
+	{"too many user frames", DEEP, 1, 42, SAMPLE_END_COMPLETE, 0, 513, SAMPLE_ODD},
 	{"too many kernel frames", LARGE, 1, 42, SAMPLE_END_COMPLETE, 128, 0, SAMPLE_ODD},
-	{"lengths that wrap", LARGE, 1, 42, SAMPLE_END_COMPLETE, UINT32_MAX, 2, SAMPLE_ODD},
+	{"lengths that wrap", LARGE, 1, 42, SAMPLE_END_COMPLETE, UINT16_MAX, 2, SAMPLE_ODD},
 	{"no samples", SMALL, 0, 42, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
 	{"no process", SMALL, 1, 0, SAMPLE_END_COMPLETE, 0, 1, SAMPLE_ODD},
 	{"last end", SMALL, 1, 42, SAMPLE_END_MAX - 1, 0, 1, SAMPLE_OK},
@@ -42,11 +46,13 @@ static void test_decode(void **state)
 		struct sample_key key = {.start_boottime_ns = 12345678901234ull,
 					 .cgroup_id = 11,
 					 .cgroup_v1_id = 22,
+					 .exec_id = 33,
 					 .tgid = row->tgid,
-					 .end = row->end};
-		struct sample_large value = {.head = {.count = row->count,
-						      .n_kernel = row->n_kernel,
-						      .n_user = row->n_user}};
+					 .end = row->end,
+					 .flags = SAMPLE_FLAG_NO_TABLE};
+		struct sample_deep value = {.head = {.count = row->count,
+						     .n_kernel = row->n_kernel,
+						     .n_user = row->n_user}};
 		struct sample got = {.count = 77};
 
 		row_begin(row->name);
@@ -61,7 +67,10 @@ static void test_decode(void **state)
 		assert_true(got.pid.start_ticks == pid_ticks_of_ns(12345678901234ull));
 		assert_int_equal(got.cgroup_id, 11);
 		assert_int_equal(got.cgroup_v1_id, 22);
+		assert_int_equal(got.exec_id, 33);
+		assert_true(got.start_boottime_ns == 12345678901234ull);
 		assert_int_equal(got.end, row->end);
+		assert_int_equal(got.flags, SAMPLE_FLAG_NO_TABLE);
 		assert_int_equal(got.n_kernel, row->n_kernel);
 		assert_int_equal(got.n_user, row->n_user);
 		assert_ptr_equal(got.kernel, value.frames);

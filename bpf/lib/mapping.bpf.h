@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_MAPPING_BPF_H
+#define PODPROF_BPF_LIB_MAPPING_BPF_H
+
+/*
+ * From a pc to the mapping that it is in (shared/process.h): first which element of the table, then
+ * which entry in the element. As in table.bpf.h data selects by masks, not by branches.
+ */
+
+#include "lib/table.bpf.h"
+#include "shared/process.h"
+
+/* log2 of what there is to choose from. */
+#define MAPPING_ELEMENT_STEPS 4
+#define MAPPING_ENTRY_STEPS   8
+
+/* The mapping found last, which is mostly the next one, too. All zeros: none. */
+struct mapping {
+	__u64 start;
+	__u64 bytes;
+	__u64 bias; /* pc - bias is the ELF's vaddr */
+	__u64 exe;  /* 0: code without an image */
+};
+
+/* The two words of an entry, as struct process_mapping says. */
+#define MAPPING_START(word)   ((word) & ((1ull << 40) - 1))
+#define MAPPING_N_PAGES(word) ((word) >> 40)
+#define MAPPING_BIAS(word)    ((__u64)((__s64)((word) << 16) >> 16))
+#define MAPPING_EXE(word)     ((word) >> 48)
+
+TABLE_INLINE __u64 mapping_word(const struct table_element *e, __u64 entry, __u64 word)
+{
+	return e->words[(entry * 2 + word) & (TABLE_ELEMENT / 8 - 1)];
+}
+
+/* Which of @n elements from @first has the last start at or below @page: its number. */
+TABLE_INLINE __u64 mapping_element(const struct table_space *space, __u64 first, __u64 n,
+				   __u64 page)
+{
+	for (int i = 0; i < MAPPING_ELEMENT_STEPS; i++) {
+		__u64 half = n >> 1;
+		const struct table_element *e = table_element(space, first + half);
+
+		if (!e)
+			break;
+		first += half & ~table_below(page, MAPPING_START(mapping_word(e, 0, 0)));
+		n -= half;
+	}
+	return first;
+}
+
+/* Which of @n entries from @first in @e has the last start at or below @page; @first if none. */
+TABLE_INLINE __u64 mapping_entry(const struct table_element *e, __u64 first, __u64 n, __u64 page)
+{
+	for (int i = 0; i < MAPPING_ENTRY_STEPS; i++) {
+		__u64 half = n >> 1;
+		__u64 start = MAPPING_START(mapping_word(e, first + half, 0));
+
+		first += half & ~table_below(page, start);
+		n -= half;
+	}
+	return first;
+}
+
+/* Find @pc in the table of @n entries from @first. 0 and *@m, or -1 with *@m as it was. */
+TABLE_INLINE int mapping_find(const struct table_space *space, __u64 first, __u64 n, __u64 pc,
+			      struct mapping *m)
+{
+	const __u64 per = PROCESS_MAPPINGS_PER_ELEMENT;
+	__u64 number = first / per, page = pc >> PROCESS_PAGE_SHIFT, word;
+	const struct table_element *e;
+
+	if (!n)
+		return -1;
+	if (n > per) {
+		number = mapping_element(space, number, (n + per - 1) / per, page);
+		n -= (number - first / per) * per;
+		n = table_select(table_below(per, n), per, n);
+		first = 0;
+	}
+	e = table_element(space, number);
+	if (!e)
+		return -1;
+	first = mapping_entry(e, first, n, page);
+	word = mapping_word(e, first, 0);
+	if (page - MAPPING_START(word) >= MAPPING_N_PAGES(word))
+		return -1;
+	m->start = MAPPING_START(word) << PROCESS_PAGE_SHIFT;
+	m->bytes = MAPPING_N_PAGES(word) << PROCESS_PAGE_SHIFT;
+	word = mapping_word(e, first, 1);
+	m->bias = MAPPING_BIAS(word) << PROCESS_PAGE_SHIFT;
+	m->exe = MAPPING_EXE(word);
+	return 0;
+}
+
+#endif

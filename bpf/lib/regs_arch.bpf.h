@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_REGS_ARCH_BPF_H
+#define PODPROF_BPF_LIB_REGS_ARCH_BPF_H
+
+/* The architecture's registers: the files included here are the only ones that name any. On the
+ * host they are the same text; a test may say __TARGET_ARCH_arm64 to have the other one. */
+
+#define REGS_INLINE static inline __attribute__((always_inline))
+
+#if !defined(__TARGET_ARCH_x86) && !defined(__TARGET_ARCH_arm64)
+#if defined(__x86_64__)
+#define __TARGET_ARCH_x86
+#elif defined(__aarch64__)
+#define __TARGET_ARCH_arm64
+#endif
+#endif
+
+#if defined(__TARGET_ARCH_x86)
+#include "lib/regs_x86.bpf.h"
+#elif defined(__TARGET_ARCH_arm64)
+#include "lib/regs_arm64.bpf.h"
+#else
+#error "no registers for this architecture: write lib/regs_ARCH.bpf.h"
+#endif
+
+#endif
