@@ -29,9 +29,9 @@
 
 /* Idle connections kept: one for each server that a node agent talks to, with room. */
 #define HTTP_CONNECTIONS_MAX   8L
-/* What a server may ask us to wait is cut here, so that it cannot overflow; a day is far beyond
- * what anyone waits. */
-#define HTTP_RETRY_AFTER_MAX_S 86400
+/* What a server may ask us to wait is cut here, so that it cannot overflow; an hour is beyond what
+ * anyone waits, and below what later versions of libcurl cut it to themselves (8.14: 6 hours). */
+#define HTTP_RETRY_AFTER_MAX_S 3600
 
 struct http {
 	struct loop *loop;

@@ -582,20 +582,33 @@ static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr
 	return r;
 }
 
+/*
+ * Compilers have written trees in which an inlined function is called from an instruction of its own,
+ * the first of all (Go 1.24, in Debian 13's containerd). Its callers would not end: there, the
+ * function that holds the instruction is named.
+ */
+static bool calls_itself(const struct gofunc *f, uint64_t vaddr, const struct inlined *inlined)
+{
+	return inlined->parent_pc >= 0 && f->entry + (uint64_t)inlined->parent_pc == vaddr;
+}
+
 static int describe(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 		    struct gopclntab_line *line)
 {
-	struct inlined inlined = {
+	const struct inlined outermost = {
 		.name = f->name,
 		.parent_pc = -1,
 		.start_line = f->start_line,
 		.func_id = f->func_id,
 	};
+	struct inlined inlined = outermost;
 	int32_t index;
 	int r = inline_index(t, f, vaddr, &index);
 
 	if (!r && index != NO_INDEX && gopclntab_has_inlining(t))
 		r = read_inlined(t, f, index, &inlined);
+	if (!r && calls_itself(f, vaddr, &inlined))
+		inlined = outermost;
 	if (!r)
 		r = read_name(t, inlined.name, line->function);
 	if (!r && (index == NO_INDEX || gopclntab_has_inlining(t)))

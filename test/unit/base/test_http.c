@@ -201,7 +201,7 @@ static const struct reply_row reply_rows[] = {
 	 {.status = 429, .retry_after = "999999999"},
 	 429,
 	 0,
-	 86400 * NSEC_PER_SEC},
+	 3600 * NSEC_PER_SEC},
 	{"a date that has passed",
 	 {.status = 503, .retry_after = "Sun, 06 Nov 1994 08:49:37 GMT"},
 	 503,

@@ -107,6 +107,27 @@ static void reads_each_form(void **state)
 	}
 }
 
+/* A tree whose entry is called from its own code: the chain of callers has an end. */
+static void ends_where_it_calls_itself(void **state)
+{
+	struct gotable_opts opts = {.minor = 26};
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(gopclntab_freep) struct gopclntab *table = NULL;
+	struct gopclntab_line line;
+	struct gotable t;
+
+	gotable_build(&opts, &t);
+	gotable_put(&t, t.tree + 24, 0x14, 4); /* main.deep's parent_pc */
+	assert_int_equal(open_table(t.data, t.n, &file, &table), 0);
+	assert_int_equal(gopclntab_find(table, GOTABLE_BASE + t.text + 0x16, &line), 0);
+	assert_string_equal(line.function, "main.deep");
+	assert_int_equal(line.parent_pc, 0x14);
+	assert_int_equal(gopclntab_find(table, line.entry + (uint64_t)line.parent_pc, &line), 0);
+	assert_string_equal(line.function, "main.outer");
+	assert_int_equal(line.start_line, 9);
+	assert_int_equal(line.parent_pc, -1);
+}
+
 /* Without moduledata the trees cannot be found: then what is inlined has the name of the function
  * that it is in, and no line. From 1.26 on the code cannot be found either. */
 static void does_without_moduledata(void **state)
@@ -328,9 +349,13 @@ static void names_outcomes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_each_form),  cmocka_unit_test(does_without_moduledata),
-		cmocka_unit_test(notices_damage),   cmocka_unit_test(survives_any_byte),
-		cmocka_unit_test(survives_any_end), cmocka_unit_test(runs_out_of_memory),
+		cmocka_unit_test(reads_each_form),
+		cmocka_unit_test(ends_where_it_calls_itself),
+		cmocka_unit_test(does_without_moduledata),
+		cmocka_unit_test(notices_damage),
+		cmocka_unit_test(survives_any_byte),
+		cmocka_unit_test(survives_any_end),
+		cmocka_unit_test(runs_out_of_memory),
 		cmocka_unit_test(names_outcomes),
 	};
 
