@@ -108,7 +108,7 @@ all: $(B)/podprof ## build the agent: build/podprof
 
 run: ## install what is missing, build, and profile this node with a page on loopback
 	$(Q)test/setup.sh build
-	$(Q)$(MAKE) --no-print-directory all
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
 check: ## install what is missing, build and run every test
@@ -172,6 +172,10 @@ check-format: ## whether the C files are formatted
 $(B)/podprof: $(B)/obj/agent/main.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/san/podprof: $(B)/san/agent/main.o $(B)/san/libpodprof.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) -fsanitize=address,undefined $(LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/obj/libpodprof.a: $(LIB_OBJ)
 $(B)/san/libpodprof.a: $(SAN_OBJ)
@@ -315,7 +319,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/support/burn.o $(B)/obj/li
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench e2e check-go check-kernels check-rows
+.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS, fetched and booted in QEMU, and the one that runs here
 	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh $(KERNELS) here
@@ -342,6 +346,10 @@ $(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
 
 e2e: all ## all end-to-end tests
 	$(Q)e2e/run.sh
+
+# The leak check at its end included. $(B)/san/podprof is also what to run by hand.
+e2e-san: $(B)/san/podprof ## the same with an agent under ASan and UBSan
+	$(Q)PODPROF=$(abspath $<) e2e/run.sh
 
 bench: all $(BENCH) ## measurements: cost, memory, accuracy
 	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh

@@ -5,7 +5,7 @@
 
 set -eu -o pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-podprof=$top/build/podprof
+podprof=${PODPROF:-$top/build/podprof} # the one under test
 fixtures=$top/build/e2e
 work=$(mktemp -d /tmp/podprof-e2e-XXXXXX)
 containers=()
