@@ -583,8 +583,8 @@ static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr
 }
 
 /*
- * Compilers have written trees in which an inlined function is called from an instruction of its own,
- * the first of all (Go 1.24, in Debian 13's containerd). Its callers would not end: there, the
+ * Compilers have written trees in which an inlined function is called from an instruction of its
+ * own, the first of all (Go 1.24, in Debian 13's containerd). Its callers would not end: there, the
  * function that holds the instruction is named.
  */
 static bool calls_itself(const struct gofunc *f, uint64_t vaddr, const struct inlined *inlined)
