@@ -84,8 +84,9 @@ DEFINE_CLEANUP(struct cpu_job *, cpu_job_freep, cpu_job_free);
 static void cpu_job_run(struct work *work)
 {
 	struct cpu_job *job = container_of(work, struct cpu_job, work);
+	const struct cpu_report_part part = {.fold = job->fold};
 
-	job->result = cpu_report(job->fold, job->profiler->symbolizer, &job->opts, &job->pprof,
+	job->result = cpu_report(&part, 1, job->profiler->symbolizer, &job->opts, &job->pprof,
 				 &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
 	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
@@ -121,7 +122,7 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu
 	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
 	job->profiler = p;
 	job->opts = (struct cpu_report_opts){
-		.period_ns = cpu_profiler_period_ns(p),
+		.period = cpu_profiler_period_ns(p),
 		.start_ns = p->window_start_ns,
 		.duration_ns = p->window_duration_ns,
 		.max_samples = CPU_PROFILER_SAMPLES_MAX,

@@ -212,6 +212,9 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	const struct cpu_sampler_opts *o = &s->opts;
 	const struct oncpu_opts oncpu_opts = {
 		.rate_hz = o->rate_hz,
+		.event = o->event,
+		.period = o->period,
+		.wanted = o->wanted,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.interval_ns = o->interval_ns,

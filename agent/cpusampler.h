@@ -17,6 +17,7 @@
 #include "profile/sample.h"
 #include "shared/sample.h"
 
+struct event;
 struct loop;
 struct metric_sink;
 struct oncpu;
@@ -48,7 +49,10 @@ struct cpu_sampler_opts {
 	const struct root *proc;
 	const struct root *sys;
 	enum controller v1;
-	unsigned int rate_hz;
+	unsigned int rate_hz; /* this, and the next three: as in oncpu_opts */
+	const struct event *event;
+	uint64_t period;
+	enum settings_wanted wanted;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	uint64_t interval_ns;
@@ -69,7 +73,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 /* Every minute or so: forget mappings and images that are not in use. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
-/* The kernel's side, for its counters. */
+/* The kernel's side, for its counters and for those who are wanted. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */
 size_t cpu_sampler_space_bytes(const struct cpu_sampler *s);

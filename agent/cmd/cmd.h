@@ -17,6 +17,7 @@ int cmd_main(int argc, char **argv);
 /* Each takes its own name as argv[0]. */
 int cmd_heap(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+int cmd_record(int argc, char **argv);
 int cmd_agent(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

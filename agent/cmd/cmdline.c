@@ -39,9 +39,19 @@ bool cmdline_pid(const char *s, pid_t *ret)
 	return true;
 }
 
+bool cmdline_bool(const char *s, bool *ret)
+{
+	bool yes = strcmp(s, "true") == 0 || strcmp(s, "1") == 0;
+
+	if (!yes && strcmp(s, "false") != 0 && strcmp(s, "0") != 0)
+		return false;
+	*ret = yes;
+	return true;
+}
+
 static bool takes_value(const struct cmdline_option *o)
 {
-	return o->string || o->number || o->address || o->pid;
+	return o->string || o->number || o->address || o->pid || o->values;
 }
 
 /* What the value should have been; NULL: it is that. */
@@ -55,6 +65,10 @@ static const char *take_value(const struct cmdline_option *o, const char *value)
 		return "an address in hex";
 	if (o->pid && !cmdline_pid(value, o->pid))
 		return "a PID";
+	if (o->values && o->values->n == CMDLINE_VALUES_MAX)
+		return "no more values than it has";
+	if (o->values)
+		o->values->items[o->values->n++] = value;
 	return NULL;
 }
 
@@ -82,6 +96,8 @@ static int bad_option(const struct cmdline *c, int result, char **argv)
 /* The tables as getopt_long() wants them. */
 static void describe(const struct cmdline *c, struct option *ret_long, char *ret_letters)
 {
+	if (c->runs)
+		*ret_letters++ = '+'; /* what follows the first operand is none of ours */
 	*ret_letters++ = ':';
 	for (size_t i = 0; i < c->n_options; i++) {
 		const struct cmdline_option *o = &c->options[i];
@@ -110,7 +126,7 @@ static const struct cmdline_option *find_option(const struct cmdline *c, int res
 bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 {
 	struct option options[CMDLINE_OPTIONS + 2] = {{0}};
-	char letters[2 * CMDLINE_OPTIONS + 2];
+	char letters[2 * CMDLINE_OPTIONS + 3];
 	int result, status = CMD_DONE;
 
 	assert(c->n_options <= CMDLINE_OPTIONS);
@@ -130,6 +146,9 @@ bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 	}
 	c->operands = argv + optind;
 	c->n_operands = argc - optind;
+	if (status == CMD_DONE && c->runs && c->n_operands && strcmp(argv[optind - 1], "--") != 0)
+		status = cmdline_usage(c, "'%s' is no option; a command to run stands behind --",
+				       argv[optind]);
 	*ret_exit = status;
 	return status == CMD_DONE;
 }

@@ -15,6 +15,14 @@
 
 struct root;
 
+/* Values of an option that may stand more than once; one more is wrong usage. */
+#define CMDLINE_VALUES_MAX 64
+
+struct cmdline_values {
+	const char *items[CMDLINE_VALUES_MAX];
+	size_t n;
+};
+
 /**
  * struct cmdline_option - an option, and where its value goes
  * @name:    without dashes
@@ -31,12 +39,14 @@ struct cmdline_option {
 	uint64_t *number;
 	uint64_t *address; /* in hex, with "0x" or without */
 	pid_t *pid;
+	struct cmdline_values *values;
 };
 
 /**
  * struct cmdline - one subcommand's command line
  * @command:    its name in messages, as in "inspect maps"
  * @help:       what --help, which each of them has, prints
+ * @runs:       its operands are another program's command line, which begins behind "--"
  * @operands:   set by cmdline_parse(): what is no option, in order; borrows from argv
  */
 struct cmdline {
@@ -44,6 +54,7 @@ struct cmdline {
 	const char *help;
 	const struct cmdline_option *options;
 	size_t n_options;
+	bool runs;
 	char **operands;
 	int n_operands;
 };
@@ -61,6 +72,9 @@ int cmdline_usage(const struct cmdline *c, const char *format, ...)
 
 /* A number above 0 that a pid_t holds. */
 bool cmdline_pid(const char *s, pid_t *ret);
+
+/* "true" or "1", "false" or "0". */
+bool cmdline_bool(const char *s, bool *ret);
 
 /* The procfs that a command's --proc-root names. CMD_DONE or CMD_FAILED, said. */
 int cmdline_open_proc(const char *command, const char *path, struct root *ret);

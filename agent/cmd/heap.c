@@ -5,7 +5,6 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "cmd/cmdline.h"
+#include "cmd/output.h"
 #include "goheap/goheap.h"
 #include "pprof/pprof.h"
 #include "procmap/space.h"
@@ -169,39 +169,13 @@ static int explain(const struct session *s, enum goruntime_state state)
 
 /* ---------------------------------------------------------------- output */
 
-static int write_all(int fd, const char *data, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, data, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -errno;
-		data += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 static int write_output(const char *name, const struct buf *profile)
 {
-	_cleanup_(close_fdp) int fd = -1;
-	int r;
+	_cleanup_(output_deinit) struct output file = OUTPUT_INIT;
+	int status = output_open("heap", name, &file);
 
-	if (strcmp(name, "-") == 0) {
-		r = write_all(STDOUT_FILENO, profile->data, profile->len);
-	} else {
-		fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-		r = fd < 0 ? -errno : write_all(fd, profile->data, profile->len);
-		if (!r && close(take_fd(fd)) < 0)
-			r = -errno;
-	}
-	if (r) {
-		cmd_error("heap: cannot write %s: %s", name, strerror(-r));
-		return CMD_FAILED;
-	}
-	return CMD_DONE;
+	return status == CMD_DONE ? output_write("heap", &file, profile->data, profile->len)
+				  : status;
 }
 
 static int resolve(void *ctx, uint64_t pc, struct frame *ret)

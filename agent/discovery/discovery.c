@@ -392,6 +392,18 @@ struct owner *discovery_next_owner(struct discovery *d, const struct owner *owne
 	return owner_next(d->owners, owner);
 }
 
+void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
+{
+	struct cgroupdir *dir = NULL;
+
+	while ((dir = cgroupfs_next(d->fs, dir))) {
+		struct owner *owner = dir->gone_ns ? NULL : dir_owner(d, dir);
+
+		if (owner)
+			fn(ctx, owner, dir->key.id);
+	}
+}
+
 struct listing {
 	struct discovery *d;
 	struct owner *owner; /* of the directory that is read */

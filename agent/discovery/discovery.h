@@ -70,6 +70,12 @@ typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct 
  * a program (kernel threads have none), if host_processes is set. 0, what @fn returned, -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
 
+typedef void (*discovery_cgroup_fn)(void *ctx, struct owner *owner, uint64_t id);
+
+/* Calls @fn for each cgroup directory of a container, of either tree, with the id that samples
+ * carry. Must not call back into discovery. */
+void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
+
 /* A metric_collect_fn; @ctx is the discovery. */
 void discovery_collect(void *ctx, struct metric_sink *sink);
 

@@ -164,6 +164,27 @@ int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID
 	return 0;
 }
 
+int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
+{
+	_cleanup_(buf_deinit) struct buf stat = BUF_INIT(PID_STAT_BYTES_MAX);
+	struct text rest, state;
+	char path[32];
+	uint64_t parent;
+	int r;
+
+	snprintf(path, sizeof(path), "%d/stat", (int)pid);
+	r = root_read(proc, path, &stat);
+	if (r)
+		return pid_outcome(r);
+	/* "PID (any name) STATE PARENT ..." */
+	rest = text_after_last(text_of_bytes(stat.data ? stat.data : "", stat.len), ')');
+	if (!text_word(&rest, &state) || !text_char(&rest, ' ') || !text_u64(&rest, 10, &parent) ||
+	    parent > INT32_MAX)
+		return PID_ODD;
+	*ret = (pid_t)parent;
+	return 0;
+}
+
 static int pid_open_dir(const struct root *proc, DIR **ret)
 {
 	_cleanup_(close_fdp) int fd = openat(proc->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

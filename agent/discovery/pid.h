@@ -49,6 +49,10 @@ int pid_check(const struct root *proc, const struct pid_id *id);
 /* The process's name, NUL-terminated. Any bytes but NUL may be in it. Outcomes as pid_read(). */
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
 
+/* Whose child it is; 0 for one whose parent our pid namespace does not have. Outcomes as
+ * pid_read(). */
+int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret);
+
 /* Text of /proc/PID/stat to identity and name: 0 or PID_ODD. */
 int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm[PID_COMM_MAX]);
 

@@ -302,6 +302,11 @@ uint64_t bpfobj_load_ns(const struct bpfobj *obj)
 	return obj->load_ns;
 }
 
+int bpfobj_count_cost(void)
+{
+	return bpf_enable_stats(BPF_STATS_RUN_TIME);
+}
+
 /* "memlock:" in a map descriptor's fdinfo. */
 static uint64_t map_bytes(const struct root *proc, int fd)
 {

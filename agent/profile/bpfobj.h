@@ -93,6 +93,9 @@ int bpfobj_cost(int program, struct bpfobj_cost *ret);
 const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
 /* What the kernel took to load everything: maps, relocation, verifying. */
 uint64_t bpfobj_load_ns(const struct bpfobj *obj);
+/* Let the kernel count what programs cost, until the descriptor that this returns is closed.
+ * -errno if it may not or cannot (before 5.8). It costs every program on the node some 20 ns. */
+int bpfobj_count_cost(void);
 /* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/labels.h"
 #include "pprof/pprof.h"
 #include "profile/fold.h"
 #include "symbolize/symbolizer.h"
@@ -43,12 +44,13 @@ struct image_facts {
 };
 
 struct cpu_build {
-	const struct fold *fold;
+	const struct cpu_report_part *parts;
+	size_t n_parts;
 	struct symbolizer *symbolizer;
 	struct pprof *pprof;
 	struct place *places;
 	struct image_facts *images;
-	uint64_t period_ns;
+	uint64_t period;
 	struct cpu_report_stats stats;
 };
 
@@ -166,10 +168,10 @@ static int place_get(struct cpu_build *b, const struct frame *frame, bool is_ret
 	return 0;
 }
 
-static int name_places(struct cpu_build *b)
+static int name_places(struct cpu_build *b, const struct fold *fold)
 {
-	for (size_t i = 0; i < fold_n(b->fold); i++) {
-		struct fold_stack stack = fold_get(b->fold, i);
+	for (size_t i = 0; i < fold_n(fold); i++) {
+		struct fold_stack stack = fold_get(fold, i);
 
 		for (size_t j = 0; j < stack.n_frames; j++) {
 			struct place *place;
@@ -241,9 +243,24 @@ static int enter_location(struct cpu_build *b, struct place *place)
 			      &place->location);
 }
 
-static int enter_sample(struct cpu_build *b, const struct fold_stack *stack, uint32_t *locations)
+/* A part's labels as its samples have them. */
+struct sample_labels {
+	struct pprof_label items[LABELS_MAX];
+	size_t n;
+};
+
+static void labels_of(const struct cpu_report_part *part, struct sample_labels *ret)
 {
-	const int64_t values[] = {(int64_t)stack->count, (int64_t)(stack->count * b->period_ns)};
+	ret->n = part->labels ? part->labels->n : 0;
+	for (size_t i = 0; i < ret->n; i++)
+		ret->items[i] = (struct pprof_label){.key = part->labels->items[i].name,
+						     .str = part->labels->items[i].value};
+}
+
+static int enter_sample(struct cpu_build *b, const struct fold_stack *stack,
+			const struct sample_labels *labels, uint32_t *locations)
+{
+	const int64_t values[] = {(int64_t)stack->count, (int64_t)(stack->count * b->period)};
 
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		struct place *place;
@@ -255,23 +272,31 @@ static int enter_sample(struct cpu_build *b, const struct fold_stack *stack, uin
 			return r;
 		locations[i] = place->location;
 	}
-	return pprof_sample(b->pprof, locations, stack->n_frames, values, NULL, 0);
+	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items, labels->n);
 }
 
-static int enter_samples(struct cpu_build *b)
+static size_t deepest_stack(const struct fold *fold)
 {
-	_cleanup_(freep) uint32_t *locations = NULL;
 	size_t deepest = 1;
 
-	for (size_t i = 0; i < fold_n(b->fold); i++)
-		if (fold_get(b->fold, i).n_frames > deepest)
-			deepest = fold_get(b->fold, i).n_frames;
-	locations = calloc(deepest, sizeof(*locations));
+	for (size_t i = 0; i < fold_n(fold); i++)
+		if (fold_get(fold, i).n_frames > deepest)
+			deepest = fold_get(fold, i).n_frames;
+	return deepest;
+}
+
+static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part)
+{
+	_cleanup_(freep) uint32_t *locations =
+		calloc(deepest_stack(part->fold), sizeof(*locations));
+	struct sample_labels labels;
+
 	if (!locations)
 		return -ENOMEM;
-	for (size_t i = 0; i < fold_n(b->fold); i++) {
-		struct fold_stack stack = fold_get(b->fold, i);
-		int r = enter_sample(b, &stack, locations);
+	labels_of(part, &labels);
+	for (size_t i = 0; i < fold_n(part->fold); i++) {
+		struct fold_stack stack = fold_get(part->fold, i);
+		int r = enter_sample(b, &stack, &labels, locations);
 
 		if (r < 0)
 			return r;
@@ -280,31 +305,45 @@ static int enter_samples(struct cpu_build *b)
 	return 0;
 }
 
-int cpu_report(const struct fold *fold, struct symbolizer *symbolizer,
+static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < b->n_parts && !r; i++)
+		r = name_places(b, b->parts[i].fold);
+	for (size_t i = 0; i < b->n_parts && !r; i++)
+		r = enter_samples(b, &b->parts[i]);
+	for (size_t i = 0; i < opts->n_comments && !r; i++)
+		r = pprof_comment(b->pprof, opts->comments[i]);
+	return r;
+}
+
+int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats)
 {
+	const struct pprof_type type = {opts->event ? opts->event : "cpu",
+					opts->event ? "count" : "nanoseconds"};
 	const struct pprof_opts pprof_opts = {
-		.types = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+		.types = {{"samples", "count"}, type},
 		.n_types = 2,
-		.period_type = {"cpu", "nanoseconds"},
-		.period = (int64_t)opts->period_ns,
+		.period_type = type,
+		.period = (int64_t)opts->period,
 		.time_ns = (int64_t)opts->start_ns,
 		.duration_ns = (int64_t)opts->duration_ns,
 		.max_samples = opts->max_samples,
 		.max_bytes = opts->max_bytes,
 	};
 	_cleanup_(cpu_build_deinit) struct cpu_build b = {
-		.fold = fold,
+		.parts = parts,
+		.n_parts = n_parts,
 		.symbolizer = symbolizer,
-		.period_ns = opts->period_ns,
+		.period = opts->period,
 	};
 	int r = pprof_new(&pprof_opts, &b.pprof);
 
 	if (!r)
-		r = name_places(&b);
-	if (!r)
-		r = enter_samples(&b);
+		r = enter_all(&b, opts);
 	if (!r)
 		r = pprof_encode(b.pprof, ret);
 	if (r)

@@ -2,22 +2,32 @@
 #ifndef PODPROF_REPORT_CPU_H
 #define PODPROF_REPORT_CPU_H
 
-/* One series' folded stacks to an encoded pprof: where stacks meet names. Runs on the thread that
- * owns the symbolizer. */
+/* Folded stacks to an encoded pprof: where stacks meet names. Runs on the thread that owns the
+ * symbolizer. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct buf;
 struct fold;
+struct labels;
 struct symbolizer;
 
+/* Stacks, and what is said of each of their samples; @labels NULL: nothing. */
+struct cpu_report_part {
+	const struct fold *fold;
+	const struct labels *labels;
+};
+
 struct cpu_report_opts {
-	uint64_t period_ns; /* CPU time that one sample stands for */
-	uint64_t start_ns;  /* wall clock */
+	const char *event; /* what was counted, the name of the sample type; NULL: CPU time */
+	uint64_t period;   /* of these, what one sample stands for; CPU time in ns */
+	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */
 	size_t max_bytes;
+	const char *const *comments;
+	size_t n_comments;
 };
 
 /* What became of the frames, for the counters. */
@@ -33,13 +43,13 @@ struct cpu_report_stats {
  * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
  * @ret_stats: set on success
  *
- * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds. Addresses are ELF virtual
- * addresses, in mappings that are the file's segments, so that the same code has the same address
- * in every process of the series.
+ * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; with an event EVENT/count
+ * for the latter. Addresses are ELF virtual addresses, in mappings that are the file's segments, so
+ * that the same code has the same address in every process of the series.
  *
  * Return: 0; BUF_FULL; -errno.
  */
-int cpu_report(const struct fold *fold, struct symbolizer *symbolizer,
+int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats);
 

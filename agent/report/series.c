@@ -141,6 +141,14 @@ void series_end_window(struct series_table *t, void (*fn)(void *ctx, struct seri
 	}
 }
 
+void series_for_each(const struct series_table *t,
+		     void (*fn)(void *ctx, const struct series *series), void *ctx)
+{
+	for (const struct series_entry *e = t->entries; e; e = e->hh.next)
+		if (e->series.n_window)
+			fn(ctx, &e->series);
+}
+
 const struct series *series_find(const struct series_table *t, const char *owner)
 {
 	const struct series_entry *e = entry_find(t, owner);

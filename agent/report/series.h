@@ -54,6 +54,9 @@ int series_add(struct series_table *t, const char *owner, const struct labels *l
  * be dropped. Then a new window begins. */
 void series_end_window(struct series_table *t, void (*fn)(void *ctx, struct series *series),
 		       void *ctx);
+/* Calls @fn for each series that has samples in this window. */
+void series_for_each(const struct series_table *t,
+		     void (*fn)(void *ctx, const struct series *series), void *ctx);
 /* NULL if the owner has none. */
 const struct series *series_find(const struct series_table *t, const char *owner);
 /* A metric_collect_fn. */

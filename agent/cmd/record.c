@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One recording, by hand. Everything that can be wrong is found out before it begins: the output is
+ * opened, the command is there, the event is known to this machine. It ends by the first of: its
+ * time is over, Ctrl-C or SIGTERM, nobody is left who is wanted, the command has ended. Then the
+ * profile is written, whatever the reason. A command that goes on is waited for, since it may be
+ * somebody's work; a second Ctrl-C leaves it alone.
+ */
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/output.h"
+#include "discovery/pid.h"
+#include "profile/event.h"
+#include "recorder.h"
+#include "version.h"
+
+/* Between looks at who still lives, and lines of progress. */
+#define RECORD_LOOK_NS	    (250 * NSEC_PER_MSEC)
+/* A process that has ended keeps its place for one to two of these. */
+#define RECORD_SWEEP_NS	    NSEC_PER_SEC
+/* Each image that was sampled keeps its file open. */
+#define RECORD_OPEN_FILES   65536
+#define RECORD_COMMENTS	    (2 + LABELS_MAX)
+#define RECORD_COMMENT_SIZE 1024
+
+/* Why it has ended. */
+enum record_end {
+	RECORD_GOES_ON,
+	RECORD_TIME,
+	RECORD_SIGNAL,
+	RECORD_NOBODY,
+	RECORD_COMMAND,
+};
+
+struct recording {
+	const struct record_options *options;
+	struct record_child child;
+	struct output output;
+	char made_up_name[64];
+	struct root proc;
+	struct root sys;
+	struct loop *loop;
+	struct recorder *recorder;
+	bool shows; /* progress, on a terminal */
+	enum record_end end;
+	uint64_t start_wall_ns;
+	uint64_t start_ns;
+	uint64_t duration_ns; /* until the end */
+	uint64_t sweep_ns;
+};
+
+static void recording_deinit(struct recording *rec)
+{
+	recorder_free(rec->recorder);
+	loop_free(rec->loop);
+	record_child_deinit(&rec->child);
+	output_deinit(&rec->output);
+	root_deinit(&rec->proc);
+	root_deinit(&rec->sys);
+}
+
+static int failed(const char *what, int err)
+{
+	cmd_error("record: %s: %s", what, strerror(-err));
+	return CMD_FAILED;
+}
+
+/* ---------------------------------------------------------------- while it runs */
+
+static void clear_line(const struct recording *rec)
+{
+	if (rec->shows)
+		fputs("\r\033[K", stderr);
+}
+
+static void show_progress(const struct recording *rec)
+{
+	struct recorder_stats stats;
+	double seconds = (double)(nsec_monotonic() - rec->start_ns) / NSEC_PER_SEC;
+
+	if (!rec->shows)
+		return;
+	recorder_stats(rec->recorder, &stats);
+	fprintf(stderr, "\r\033[Krecording: %.0f s", seconds);
+	if (rec->options->duration_ns)
+		fprintf(stderr, " of %.0f s", (double)rec->options->duration_ns / NSEC_PER_SEC);
+	fprintf(stderr, ", %" PRIu64 " samples; Ctrl-C ends%s", stats.n_samples,
+		rec->options->duration_ns ? " early" : "");
+	fflush(stderr);
+}
+
+static void end(struct recording *rec, enum record_end why)
+{
+	if (rec->end == RECORD_GOES_ON)
+		rec->end = why;
+	loop_stop(rec->loop);
+}
+
+static void on_time(void *ctx)
+{
+	end(ctx, RECORD_TIME);
+}
+
+static void on_signal(void *ctx, int signo)
+{
+	struct recording *rec = ctx;
+
+	/* The terminal sends Ctrl-C to the command itself; SIGTERM is for us alone. */
+	if (signo == SIGTERM && rec->child.pid > 0)
+		kill(rec->child.pid, SIGTERM);
+	end(rec, RECORD_SIGNAL);
+}
+
+static void on_child(void *ctx, int signo)
+{
+	struct recording *rec = ctx;
+
+	(void)signo;
+	if (record_child_ended(&rec->child))
+		end(rec, RECORD_COMMAND);
+}
+
+/* A command's end is told by its parent, which we are: its children may go on. */
+static void on_look(void *ctx)
+{
+	struct recording *rec = ctx;
+	uint64_t now = nsec_monotonic();
+
+	on_child(rec, SIGCHLD);
+	if (now - rec->sweep_ns >= RECORD_SWEEP_NS) {
+		rec->sweep_ns = now;
+		if (recorder_sweep(rec->recorder) == 0 && !rec->options->command)
+			end(rec, RECORD_NOBODY);
+	}
+	show_progress(rec);
+}
+
+/* ---------------------------------------------------------------- start */
+
+static int check_event(const struct event *event)
+{
+	char names[256] = "";
+	size_t n = 0;
+	int r = event_probe(event);
+
+	if (!event->hardware || (r != -ENOENT && r != -EOPNOTSUPP && r != -ENODEV))
+		return CMD_DONE; /* what else is wrong is found when it is opened on each CPU */
+	for (size_t i = 0; i < n_events && n < sizeof(names); i++)
+		if (!events[i].hardware && event_probe(&events[i]) >= 0)
+			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
+					      events[i].name);
+	cmd_error("record: this machine has no counter for %s (virtual machines often have none); "
+		  "what works here is --event %s",
+		  event->name, names);
+	return CMD_FAILED;
+}
+
+/* What is recorded, as part of a file's name: letters, digits and few others. */
+static void name_of_targets(struct recording *rec, char *ret, size_t n)
+{
+	const struct record_options *o = rec->options;
+	char comm[PID_COMM_MAX] = "";
+	const char *name = o->all ? "all" : o->container;
+	struct pid_id id;
+
+	if (o->command)
+		name = text_after_last(text_of(o->command[0]), '/').p;
+	else if (o->n_pids && pid_read(&rec->proc, o->pids[0], &id) == 0 &&
+		 pid_read_comm(&rec->proc, &id, comm) == 0)
+		name = comm;
+	snprintf(ret, n, "%s", name ? name : "pid");
+	for (char *c = ret; *c; c++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-",
+			    *c))
+			*c = '-';
+}
+
+static const char *output_name(struct recording *rec)
+{
+	time_t now = time(NULL);
+	char name[24], when[24];
+	struct tm tm;
+
+	if (rec->options->output)
+		return rec->options->output;
+	name_of_targets(rec, name, sizeof(name));
+	localtime_r(&now, &tm);
+	strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
+	snprintf(rec->made_up_name, sizeof(rec->made_up_name), "podprof-%s-%s.pb.gz", name, when);
+	return rec->made_up_name;
+}
+
+static int start_files(struct recording *rec)
+{
+	int status = cmdline_open_proc("record", rec->options->proc_root, &rec->proc);
+	int r;
+
+	if (status != CMD_DONE)
+		return status;
+	r = root_open("/sys", &rec->sys);
+	if (r) {
+		cmd_error("record: cannot open /sys: %s",
+			  r < 0 ? strerror(-r) : root_outcome_name(r));
+		return CMD_FAILED;
+	}
+	return output_open("record", output_name(rec), &rec->output);
+}
+
+static int start_child(struct recording *rec)
+{
+	const char *output = rec->options->output;
+	int r;
+
+	if (!rec->options->command)
+		return CMD_DONE;
+	r = record_child_start(rec->options->command, output && strcmp(output, "-") == 0,
+			       &rec->child);
+	return r ? failed("cannot make a process for the command", r) : CMD_DONE;
+}
+
+static int start_loop(struct recording *rec)
+{
+	struct loop_source *timer, *source;
+	int r = loop_new(&rec->loop);
+
+	if (!r)
+		r = loop_add_signal(rec->loop, SIGINT, on_signal, rec, &source);
+	if (!r)
+		r = loop_add_signal(rec->loop, SIGTERM, on_signal, rec, &source);
+	if (!r)
+		r = loop_add_signal(rec->loop, SIGCHLD, on_child, rec, &source);
+	if (!r)
+		r = loop_add_timer(rec->loop, on_look, rec, &timer);
+	if (!r)
+		r = loop_arm(timer, RECORD_LOOK_NS, RECORD_LOOK_NS);
+	return r ? failed("cannot make the event loop", r) : CMD_DONE;
+}
+
+static int start_recorder(struct recording *rec)
+{
+	const struct record_options *o = rec->options;
+	const struct recorder_opts opts = {
+		.loop = rec->loop,
+		.proc = &rec->proc,
+		.sys = &rec->sys,
+		.event = o->period ? o->event : NULL,
+		.period = o->period,
+		.rate_hz = o->rate_hz,
+		.kernel_stacks = o->kernel_stacks,
+		.wanted = o->all	 ? SETTINGS_WANTED_ALL
+			  : o->container ? SETTINGS_WANTED_CGROUPS
+					 : SETTINGS_WANTED_PROCESSES,
+		.tags = &o->tags,
+	};
+	struct bpfobj_why why = {""};
+	int r = recorder_new(&opts, &why, &rec->recorder);
+
+	if (r && why.text[0])
+		cmd_error("record: %s", why.text);
+	else if (r)
+		return failed("cannot record", r);
+	return r ? CMD_FAILED : CMD_DONE;
+}
+
+static int explain_process(pid_t pid, int r)
+{
+	if (r == RECORDER_GONE) {
+		cmd_error("record: there is no process %d; see 'ps'", (int)pid);
+		return CMD_NOTHING;
+	}
+	if (r == RECORDER_FULL) {
+		cmd_error("record: process %d has more descendants than can be followed; record "
+			  "--all",
+			  (int)pid);
+		return CMD_FAILED;
+	}
+	return failed("cannot follow the processes", r);
+}
+
+static int explain_container(const char *id, int r)
+{
+	switch (r) {
+	case RECORDER_GONE:
+		cmd_error("record: there is no container %s here; 'podprof inspect cgroup' lists "
+			  "them",
+			  id);
+		return CMD_NOTHING;
+	case RECORDER_AMBIGUOUS:
+		cmd_error("record: more than one container's id begins with %s; give more of it",
+			  id);
+		return CMD_USAGE;
+	case RECORDER_NO_CGROUPS:
+		cmd_error("record: containers cannot be told: there is no cgroup file system; "
+			  "record --pid, or --all");
+		return CMD_FAILED;
+	default:
+		return failed("cannot follow the container", r);
+	}
+}
+
+static int start_targets(struct recording *rec)
+{
+	const struct record_options *o = rec->options;
+	int r;
+
+	for (size_t i = 0; i < o->n_pids; i++) {
+		r = recorder_add_process(rec->recorder, o->pids[i], true);
+		if (r)
+			return explain_process(o->pids[i], r);
+	}
+	if (o->container) {
+		r = recorder_add_container(rec->recorder, o->container);
+		if (r)
+			return explain_container(o->container, r);
+	}
+	if (o->command) {
+		r = recorder_add_process(rec->recorder, rec->child.pid, false);
+		if (r)
+			return explain_process(rec->child.pid, r);
+	}
+	return CMD_DONE;
+}
+
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max < RECORD_OPEN_FILES ? limit.rlim_max : RECORD_OPEN_FILES;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int start(struct recording *rec)
+{
+	int status = check_event(rec->options->event);
+
+	if (status == CMD_DONE)
+		status = start_files(rec);
+	if (status == CMD_DONE)
+		status = start_child(rec);
+	raise_open_files(); /* ours, not the command's */
+	if (status == CMD_DONE)
+		status = start_loop(rec);
+	if (status == CMD_DONE)
+		status = start_recorder(rec);
+	if (status == CMD_DONE)
+		status = start_targets(rec);
+	return status;
+}
+
+/* ---------------------------------------------------------------- the recording */
+
+static int let_command_run(struct recording *rec)
+{
+	int r;
+
+	if (!rec->options->command)
+		return CMD_DONE;
+	r = record_child_go(&rec->child);
+	if (!r)
+		return CMD_DONE;
+	(void)waitpid(rec->child.pid, NULL, 0);
+	rec->child.pid = 0;
+	cmd_error("record: cannot run %s: %s", rec->options->command[0], strerror(-r));
+	return CMD_FAILED;
+}
+
+static int record(struct recording *rec)
+{
+	struct loop_source *timer;
+	int r = loop_add_timer(rec->loop, on_time, rec, &timer), status;
+
+	if (!r && rec->options->duration_ns)
+		r = loop_arm(timer, rec->options->duration_ns, 0);
+	if (r)
+		return failed("cannot set the timer", r);
+	rec->start_wall_ns = nsec_wall();
+	rec->start_ns = nsec_monotonic();
+	rec->sweep_ns = rec->start_ns;
+	status = let_command_run(rec);
+	if (status != CMD_DONE)
+		return status;
+	show_progress(rec);
+	r = loop_run(rec->loop);
+	rec->duration_ns = nsec_monotonic() - rec->start_ns;
+	loop_remove(timer);
+	clear_line(rec);
+	return r ? failed("cannot go on", r) : CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- the profile */
+
+/* What it is, and the tags. */
+struct comments {
+	char text[RECORD_COMMENTS][RECORD_COMMENT_SIZE];
+	const char *items[RECORD_COMMENTS];
+	size_t n;
+};
+
+static void comment(struct comments *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void comment(struct comments *c, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(c->text[c->n], sizeof(c->text[c->n]), format, args);
+	va_end(args);
+	c->items[c->n] = c->text[c->n];
+	c->n++;
+}
+
+static void make_comments(const struct recording *rec, struct comments *ret)
+{
+	const struct record_options *o = rec->options;
+	char host[256] = "";
+
+	(void)gethostname(host, sizeof(host) - 1);
+	comment(ret, "podprof %s record on %s", PODPROF_VERSION, host);
+	if (o->command)
+		comment(ret, "command: %s", o->command[0]);
+	for (size_t i = 0; i < o->tags.n; i++)
+		comment(ret, "%s=%s", o->tags.items[i].name, o->tags.items[i].value);
+}
+
+static int write_profile(struct recording *rec, size_t *ret_bytes)
+{
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(RECORDER_PPROF_MAX);
+	_cleanup_(freep) struct comments *comments = calloc(1, sizeof(*comments));
+	uint64_t left_out = 0;
+	int r = -ENOMEM;
+
+	if (comments) {
+		make_comments(rec, comments);
+		r = recorder_report(rec->recorder, rec->start_wall_ns, rec->duration_ns,
+				    comments->items, comments->n, &out, &left_out);
+	}
+	if (r > 0)
+		cmd_error(
+			"record: the profile is larger than %u MiB; record for a shorter time, or "
+			"less",
+			RECORDER_PPROF_MAX >> 20);
+	else if (r)
+		return failed("cannot make the profile", r);
+	if (left_out)
+		cmd_error("record: %" PRIu64 " samples had no room in the profile", left_out);
+	*ret_bytes = out.len;
+	return r ? CMD_FAILED : output_write("record", &rec->output, out.data, out.len);
+}
+
+/* ---------------------------------------------------------------- the summary */
+
+static double cpu_seconds(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void show_samples(const struct recording *rec, const struct recorder_stats *s)
+{
+	const struct record_options *o = rec->options;
+
+	fprintf(stderr, "%" PRIu64 " samples of %" PRIu64 " program%s in %.1f s", s->n_samples,
+		s->n_processes, s->n_processes == 1 ? "" : "s",
+		(double)rec->duration_ns / NSEC_PER_SEC);
+	if (!o->period)
+		fprintf(stderr, ", by the clock at %u Hz", o->rate_hz);
+	else
+		fprintf(stderr, ", one for %" PRIu64 " %s", o->period,
+			o->event->clock ? "ns of CPU time" : o->event->name);
+	fprintf(stderr, "; %.1f %% with complete stacks, %" PRIu64 " lost\n",
+		percent(s->n_complete, s->n_samples), s->n_lost);
+	if (s->n_refused)
+		fprintf(stderr,
+			"%" PRIu64 " processes could not be followed: there were too many\n",
+			s->n_refused);
+	if (!s->n_samples)
+		fprintf(stderr, o->event->clock
+					? "nothing ran on a CPU in that time: what waits or "
+					  "sleeps is not sampled\n"
+					: "there was no such event in that time\n");
+}
+
+static void show_cost(const struct recorder_stats *s)
+{
+	fprintf(stderr, "cost: %.2f s of CPU time in podprof", cpu_seconds());
+	if (s->bpf_ns)
+		fprintf(stderr, ", %.3f s for taking samples in the kernel",
+			(double)s->bpf_ns / NSEC_PER_SEC);
+	fputc('\n', stderr);
+}
+
+static void show_command(const struct recording *rec)
+{
+	const int status = rec->child.status;
+
+	if (!rec->options->command)
+		return;
+	if (!rec->child.ended)
+		fprintf(stderr, "%s goes on\n", rec->options->command[0]);
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "%s was killed by signal %d (%s)\n", rec->options->command[0],
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		fprintf(stderr, "%s ended with status %d\n", rec->options->command[0],
+			WEXITSTATUS(status));
+}
+
+static void show_summary(const struct recording *rec, size_t bytes)
+{
+	const char *name = rec->output.name;
+	struct recorder_stats stats;
+
+	recorder_stats(rec->recorder, &stats);
+	show_samples(rec, &stats);
+	show_cost(&stats);
+	if (strcmp(name, "-") != 0)
+		fprintf(stderr, "wrote %s (%zu KiB); look at it with 'go tool pprof -http=: %s'\n",
+			name, (bytes + 1023) / 1024, name);
+}
+
+/* ---------------------------------------------------------------- command */
+
+/* The profile is written. What the user started here goes on being here until it ends. */
+static void wait_for_command(struct recording *rec)
+{
+	if (!rec->options->command || record_child_ended(&rec->child))
+		return;
+	fprintf(stderr, "waiting for %s to end; Ctrl-C leaves it alone\n",
+		rec->options->command[0]);
+	(void)loop_run(rec->loop);
+}
+
+static int finish(struct recording *rec)
+{
+	size_t bytes = 0;
+	int status;
+
+	recorder_finish(rec->recorder);
+	status = write_profile(rec, &bytes);
+	if (status != CMD_DONE)
+		return status;
+	show_summary(rec, bytes);
+	wait_for_command(rec);
+	show_command(rec);
+	return CMD_DONE;
+}
+
+static int run(const struct record_options *options)
+{
+	_cleanup_(recording_deinit) struct recording rec = {
+		.options = options,
+		.child = RECORD_CHILD_INIT,
+		.output = OUTPUT_INIT,
+		.proc = ROOT_INIT,
+		.sys = ROOT_INIT,
+		.shows = isatty(STDERR_FILENO) && !options->command,
+	};
+	int status = start(&rec);
+
+	if (status == CMD_DONE)
+		status = record(&rec);
+	if (status == CMD_DONE)
+		status = finish(&rec);
+	return status;
+}
+
+int cmd_record(int argc, char **argv)
+{
+	_cleanup_(record_options_deinit) struct record_options options = {0};
+	int status;
+
+	if (!record_options_parse(argc, argv, &options, &status))
+		return status;
+	return run(&options);
+}

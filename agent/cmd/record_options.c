@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "profile/event.h"
+#include "profile/oncpu.h"
+
+/* A prime near perf's and py-spy's 100: a rate that divides a second counts periodic programs
+ * wrong. */
+#define RECORD_RATE_HZ	    99
+/* The clock's shortest period: as many samples as its highest rate. */
+#define RECORD_CLOCK_MIN_NS (NSEC_PER_SEC / ONCPU_RATE_MAX)
+/* The kernel's own ceiling is 2^63; nothing is counted as often as this. */
+#define RECORD_PERIOD_MAX   (1ull << 48)
+#define RECORD_EVENT_NAMES  512
+
+static const char help[] =
+	"usage: podprof record --pid PID [OPTIONS]        processes, and what they start\n"
+	"       podprof record --container ID [OPTIONS]   a container\n"
+	"       podprof record --all [OPTIONS]            everything on this machine\n"
+	"       podprof record [OPTIONS] -- COMMAND ...   a command, from its first instruction\n\n"
+	"Samples what runs on the CPUs and writes one profile: what the code spent time on, with\n"
+	"the stacks that led there. Nothing in the programs is changed or restarted. It ends with\n"
+	"--duration, with the processes or the command, or with Ctrl-C, and then writes.\n"
+	"Look at it with 'go tool pprof -http=: FILE'.\n\n"
+	"whose\n"
+	"  -p, --pid PID            a process with all its threads, its children and theirs, "
+	"those\n"
+	"                           that come later as well; repeatable, or PID,PID,...\n"
+	"      --container ID       all processes of a container; the beginning of its id will do\n"
+	"  -a, --all                all processes and the kernel\n"
+	"how\n"
+	"  -d, --duration TIME      how long: 500ms, 10s, 5m (default: until Ctrl-C, or until "
+	"they\n"
+	"                           have ended)\n"
+	"  -r, --rate HZ            samples per second of CPU time, 1 to 10000 (default 99)\n"
+	"  -e, --event EVENT        instead of time, what takes the samples; see below\n"
+	"      --period N           take a sample each N events, or each N ns of CPU time\n"
+	"      --kernel-stacks=BOOL with the kernel's frames (default true)\n"
+	"output\n"
+	"  -o, --output FILE|-      where to write (default: podprof-NAME-DATE-TIME.pb.gz here);\n"
+	"                           '-' is standard output, and a command's goes to standard "
+	"error\n"
+	"  -t, --tag KEY=VALUE      a label for every sample, such as version=1.2; repeatable\n"
+	"other\n"
+	"      --proc-root PATH     where the host's /proc is (/proc)\n"
+	"      --help               this text\n\n"
+	"Samples are labelled with pid and comm, and with container, pod_uid or systemd unit:\n"
+	"'go tool pprof -tags FILE' lists them, -tagfocus picks.\n\n"
+	"events\n";
+
+static const char help_end[] =
+	"The lower ones are the CPU's own counters, which virtual machines often lack.\n\n"
+	"Exit status: 0 a profile is written; 1 failed; 2 wrong usage; 3 nothing to profile: no\n"
+	"such process or container. The command's own status is printed.\n";
+
+#define RECORD_HELP_SIZE 8192
+
+/* Behind the text, the events from their table. */
+static void make_help(char *ret)
+{
+	size_t n = (size_t)snprintf(ret, RECORD_HELP_SIZE, "%s", help);
+
+	for (size_t i = 0; i < n_events; i++)
+		n += (size_t)snprintf(ret + n, RECORD_HELP_SIZE - n, "  %-18s %s\n", events[i].name,
+				      events[i].help);
+	snprintf(ret + n, RECORD_HELP_SIZE - n, "%s", help_end);
+}
+
+/* As it stands on the command line. */
+struct raw {
+	struct cmdline_values pids;
+	struct cmdline_values tags;
+	const char *duration;
+	const char *event;
+	const char *rate;
+	const char *period;
+	const char *kernel_stacks;
+	const char *off_cpu;
+	const char *unwind;
+};
+
+void record_options_deinit(struct record_options *o)
+{
+	labels_deinit(&o->tags);
+}
+
+static int take_pid_list(const struct cmdline *line, const char *list, struct record_options *o)
+{
+	struct text rest = text_of(list), one;
+	uint64_t pid;
+
+	do {
+		if (!text_until(&rest, ',', &one) || !text_only_u64(one, 10, &pid) || !pid ||
+		    pid > INT32_MAX)
+			return cmdline_usage(line, "--pid takes a PID, or PID,PID,..., not '%s'",
+					     list);
+		if (o->n_pids == array_size(o->pids))
+			return cmdline_usage(line, "--pid takes %zu processes at most",
+					     array_size(o->pids));
+		o->pids[o->n_pids++] = (pid_t)pid;
+	} while (!text_empty(&rest));
+	return CMD_DONE;
+}
+
+static int take_pids(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	int status = CMD_DONE;
+
+	for (size_t i = 0; i < raw->pids.n && status == CMD_DONE; i++)
+		status = take_pid_list(line, raw->pids.items[i], o);
+	return status;
+}
+
+/* Exactly one kind of target. */
+static int take_targets(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	int n_kinds;
+
+	if (line->n_operands)
+		o->command = line->operands;
+	n_kinds = !!raw->pids.n + !!o->container + o->all + !!o->command;
+	if (!n_kinds)
+		return cmdline_usage(line, "say what to record: --pid PID, --container ID, --all, "
+					   "or a command behind --");
+	if (n_kinds > 1)
+		return cmdline_usage(line, "only one of --pid, --container, --all and a command");
+	if (o->container && !*o->container)
+		return cmdline_usage(line, "--container takes an id");
+	return take_pids(line, raw, o);
+}
+
+static int take_duration(const struct cmdline *line, const struct raw *raw,
+			 struct record_options *o)
+{
+	if (raw->duration && (!text_duration(raw->duration, &o->duration_ns) || !o->duration_ns))
+		return cmdline_usage(line,
+				     "--duration takes a time such as 500ms, 10s or 5m, not "
+				     "'%s'",
+				     raw->duration);
+	return CMD_DONE;
+}
+
+static int unknown_event(const struct cmdline *line, const char *name)
+{
+	char names[RECORD_EVENT_NAMES] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < n_events && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
+				      events[i].name);
+	cmd_error("%s: there is no event '%s'; there are %s", line->command, name, names);
+	return CMD_USAGE;
+}
+
+static int take_period(const struct cmdline *line, const char *period, struct record_options *o)
+{
+	if (!text_only_u64(text_of(period), 10, &o->period) || !o->period ||
+	    o->period > RECORD_PERIOD_MAX)
+		return cmdline_usage(line, "--period takes a number of events above 0, not '%s'",
+				     period);
+	if (o->event->clock && o->period < RECORD_CLOCK_MIN_NS)
+		return cmdline_usage(line, "--period of the clock is in ns, %llu at least",
+				     RECORD_CLOCK_MIN_NS);
+	return CMD_DONE;
+}
+
+/* The clock has a rate, and what it makes of it is a period; the others have a period. */
+static int take_event(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	uint64_t rate = RECORD_RATE_HZ;
+
+	o->event = raw->event ? event_find(raw->event) : event_clock();
+	if (!o->event)
+		return unknown_event(line, raw->event);
+	if (raw->rate && raw->period)
+		return cmdline_usage(line, "only one of --rate and --period");
+	if (raw->rate && !o->event->clock)
+		return cmdline_usage(line,
+				     "--rate is for the clock; of %s say --period N, a sample "
+				     "each N of them",
+				     o->event->name);
+	if (raw->rate &&
+	    (!text_only_u64(text_of(raw->rate), 10, &rate) || !rate || rate > ONCPU_RATE_MAX))
+		return cmdline_usage(line, "--rate takes a number from 1 to %d, not '%s'",
+				     ONCPU_RATE_MAX, raw->rate);
+	o->rate_hz = (unsigned int)rate;
+	o->period = o->event->period;
+	return raw->period ? take_period(line, raw->period, o) : CMD_DONE;
+}
+
+static int take_tag(const struct cmdline *line, const char *tag, struct record_options *o)
+{
+	const char *equals = strchr(tag, '=');
+	_cleanup_(freep) char *name = NULL;
+	int r;
+
+	if (!equals || !equals[1])
+		return cmdline_usage(line, "--tag takes KEY=VALUE, not '%s'", tag);
+	name = text_dup(text_of_bytes(tag, (size_t)(equals - tag)));
+	r = name ? labels_set(&o->tags, name, equals + 1) : -ENOMEM;
+	if (r == LABELS_BAD_NAME)
+		return cmdline_usage(line, "--tag: a key has letters, digits and _, unlike '%s'",
+				     name);
+	if (r)
+		return cmdline_usage(line, "--tag: too many of them");
+	return CMD_DONE;
+}
+
+static int take_rest(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	int status = CMD_DONE;
+
+	o->kernel_stacks = true;
+	if (raw->kernel_stacks && !cmdline_bool(raw->kernel_stacks, &o->kernel_stacks))
+		return cmdline_usage(line, "--kernel-stacks takes true or false, not '%s'",
+				     raw->kernel_stacks);
+	if (raw->off_cpu)
+		return cmdline_usage(line, "--off-cpu: time off the CPU cannot be recorded yet");
+	for (size_t i = 0; i < raw->tags.n && status == CMD_DONE; i++)
+		status = take_tag(line, raw->tags.items[i], o);
+	if (status != CMD_DONE)
+		return status;
+	if (o->output && !*o->output)
+		return cmdline_usage(line, "--output takes a file's name, or -");
+	if (o->output && strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO))
+		return cmdline_usage(line, "a profile is no text for a terminal; redirect standard "
+					   "output or give --output FILE");
+	return CMD_DONE;
+}
+
+static int take(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	int (*const steps[])(const struct cmdline *, const struct raw *,
+			     struct record_options *) = {take_targets, take_duration, take_event,
+							 take_rest};
+	int status = CMD_DONE;
+
+	for (size_t i = 0; i < array_size(steps) && status == CMD_DONE; i++)
+		status = steps[i](line, raw, o);
+	return status;
+}
+
+bool record_options_parse(int argc, char **argv, struct record_options *ret, int *ret_exit)
+{
+	char help_text[RECORD_HELP_SIZE];
+	struct raw raw = {0};
+	const struct cmdline_option options[] = {
+		{.name = "pid", .letter = 'p', .values = &raw.pids},
+		{.name = "container", .string = &ret->container},
+		{.name = "all", .letter = 'a', .given = &ret->all},
+		{.name = "duration", .letter = 'd', .string = &raw.duration},
+		{.name = "rate", .letter = 'r', .string = &raw.rate},
+		{.name = "event", .letter = 'e', .string = &raw.event},
+		{.name = "period", .string = &raw.period},
+		{.name = "kernel-stacks", .string = &raw.kernel_stacks},
+		{.name = "off-cpu", .string = &raw.off_cpu},
+		{.name = "output", .letter = 'o', .string = &ret->output},
+		{.name = "tag", .letter = 't', .values = &raw.tags},
+		{.name = "proc-root", .string = &ret->proc_root},
+	};
+	struct cmdline line = {
+		.command = "record",
+		.help = help_text,
+		.options = options,
+		.n_options = array_size(options),
+		.runs = true,
+	};
+
+	make_help(help_text);
+	ret->proc_root = "/proc";
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	*ret_exit = take(&line, &raw, ret);
+	return *ret_exit == CMD_DONE;
+}
