@@ -59,7 +59,7 @@ static const char help[] =
 	"events\n";
 
 static const char help_end[] =
-	"The lower ones are the CPU's own counters, which virtual machines often lack.\n\n"
+	"Virtual machines often lack the CPU's counters.\n\n"
 	"Exit status: 0 a profile is written; 1 failed; 2 wrong usage; 3 nothing to profile: no\n"
 	"such process or container. The command's own status is printed.\n";
 
@@ -71,8 +71,9 @@ static void make_help(char *ret)
 	size_t n = (size_t)snprintf(ret, RECORD_HELP_SIZE, "%s", help);
 
 	for (size_t i = 0; i < n_events; i++)
-		n += (size_t)snprintf(ret + n, RECORD_HELP_SIZE - n, "  %-18s %s\n", events[i].name,
-				      events[i].help);
+		n += (size_t)snprintf(ret + n, RECORD_HELP_SIZE - n, "  %-18s %s%s\n",
+				      events[i].name, events[i].help,
+				      events[i].hardware ? " (by the CPU's counters)" : "");
 	snprintf(ret + n, RECORD_HELP_SIZE - n, "%s", help_end);
 }
 
