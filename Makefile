@@ -319,10 +319,22 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/support/burn.o $(B)/obj/li
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows
+.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
-check-kernels: $(B)/podprof $(GUEST) ## KERNELS, fetched and booted in QEMU, and the one that runs here
+ARM64_KERNELS ?= 5.10 6.1 7.3
+check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
 	$(Q)B=$(B) ARCH=$(ARCH) test/kernels/check.sh $(KERNELS) here
+	$(Q)$(MAKE) --no-print-directory check-arm64
+
+# The libraries come out of Debian's arm64 packages; the machine stays of one architecture.
+SYSROOT = $(shell test/kernels/debian.sh sysroot arm64 $$(test/setup.sh libraries))
+arm64: ## cross-build for arm64: build/arm64/podprof
+	$(Q)test/setup.sh arm64
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 B=build/arm64 \
+		CC="aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest
+
+check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
+	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) test/kernels/check.sh $(ARM64_KERNELS)
 
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
 GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.5 1.26.8 1.27.3

@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Install what is missing to build (build) or to build and test (all), from the machine's own Debian
-# suite. Asks nothing; when nothing is missing it only asks dpkg.
+# Install what is missing to build (build), to build and test (all), or to do so for arm64 too (arm64),
+# from the machine's own Debian suite. Asks nothing; when nothing is missing it only asks dpkg.
+# "libraries" prints the names of those that podprof is linked with.
 set -eu
 
-build="gcc make git clang bpftool libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev
-	libmicrohttpd-dev libjansson-dev protobuf-c-compiler libprotobuf-c-dev zlib1g-dev uthash-dev
-	libpcre2-dev libiberty-dev ca-certificates"
+libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev
+	libprotobuf-c-dev zlib1g-dev uthash-dev libpcre2-dev libiberty-dev"
+build="gcc make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
 tests="g++ clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
 	shellcheck python3 binutils bc"
 # A virtual machine of this machine's kind.
@@ -14,6 +15,8 @@ case $(dpkg --print-architecture) in
 arm64) tests="$tests qemu-system-arm" ;;
 *) tests="$tests qemu-system-x86" ;;
 esac
+# The other kind's, and what builds for it.
+arm64="qemu-system-arm gcc-aarch64-linux-gnu"
 
 # The Go that the tests build their tools with: the first that fetches a newer one by itself.
 go_minor_wanted=21
@@ -21,7 +24,9 @@ go_minor_wanted=21
 case "${1:-all}" in
 build) want=$build ;;
 all) want="$build $tests" ;;
-*) echo "usage: test/setup.sh build|all" >&2; exit 2 ;;
+arm64) want="$build $tests $arm64" ;;
+libraries) echo $libraries; exit ;;
+*) echo "usage: test/setup.sh build|all|arm64|libraries" >&2; exit 2 ;;
 esac
 
 # shellcheck source=/dev/null

@@ -87,7 +87,11 @@ int verifier_init(struct verifier *v, struct bpf_object *object)
 	};
 	if (!v->programs || !v->logs)
 		r = -ENOMEM;
-	bpf_object__for_each_program(program, object) if (!r) r = listen_to(v, program);
+	bpf_object__for_each_program(program, object)
+	{
+		if (!r && bpf_program__autoload(program))
+			r = listen_to(v, program);
+	}
 	if (r)
 		verifier_deinit(v);
 	return r;

@@ -13,10 +13,10 @@ struct bpf_object;
 /* A program as the kernel took it. */
 struct verifier_program {
 	const char *name; /* the object's */
-	uint32_t insns;	  /* instructions looked at, on all paths together; 0: not loaded */
+	uint32_t insns;	  /* instructions looked at, on all paths together */
 };
 
-/* Those of one object, in its order. Owns what it points to, the names excepted. */
+/* Those of one object that are loaded, in its order. Owns what it points to, the names excepted. */
 struct verifier {
 	struct verifier_program *programs;
 	size_t n;

@@ -50,9 +50,10 @@
 #define WALK_STACK_BYTES (256ull << 20)
 /* No code is mapped below: vm.mmap_min_addr is 65536 by default and at least one page. */
 #define WALK_PC_MIN	 0x1000ull
-/* One past the highest user address with 4-level page tables; with 5 levels the kernel gives out
- * more only to programs that ask with an address hint. */
-#define WALK_PC_LIMIT	 0x800000000000ull
+/* One past the highest user address on arm64 (48 bits, where position-independent programs begin at
+ * 0xaaaa...); x86-64 has half of it. Both give out more only to programs that ask with an address
+ * hint. */
+#define WALK_PC_LIMIT	 0x1000000000000ull
 
 /* Frames that one program steps over, and programs that do so one after the other (the kernel
  * allows 33). The frame that is too many is one step, too. */

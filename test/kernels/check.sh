@@ -21,7 +21,7 @@ patience=300
 oldest="5.10 6.1"
 
 mkdir -p "$work" "$results"
-: >"$results/kernels-$arch"
+: >"$results/kernels"
 
 qemu() {
 	local accel=tcg
@@ -46,11 +46,11 @@ outcome() {
 	line=$(grep -ao '^RESULT .*' "$2" | tail -n 1)
 	case $line in
 	"RESULT ok "*)
-		echo passed >>"$results/kernels-$arch"
+		echo passed >>"$results/kernels"
 		printf '  %-8s %s %s\n' PASS "$1" "${line#RESULT ok }"
 		;;
 	*)
-		echo failed >>"$results/kernels-$arch"
+		echo failed >>"$results/kernels"
 		printf '  %-8s %s\n' FAIL "$1"
 		cat "$2"
 		return 1
@@ -66,7 +66,7 @@ boot() {
 	local release=$1 kernel=$2 log=$work/console-$1
 	[ -s "$work/initramfs" ] || return 1
 	qemu -kernel "$kernel" -initrd "$work/initramfs" >"$log"
-	outcome "linux $release" "$log"
+	outcome "linux $release ($arch)" "$log"
 }
 
 run_here() {
@@ -82,7 +82,7 @@ one() {
 		boot "$1" "$kernel"
 	else
 		echo "  FAIL     linux $1: no kernel to boot"
-		echo failed >>"$results/kernels-$arch"
+		echo failed >>"$results/kernels"
 		return 1
 	fi
 }

@@ -5,7 +5,8 @@
 # packages are to be had is what the machine itself was told.
 #
 #   debian.sh kernel RELEASE ARCH              path of a cloud kernel's image; RELEASE is 5.10, 6.1, ...
-#   debian.sh sysroot SUITE ARCH PACKAGE...    directory with the packages and all they depend on
+#   debian.sh sysroot ARCH PACKAGE...          directory with these packages of the machine's suite and
+#                                              all that they depend on
 set -eu
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools/debian
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -73,6 +74,26 @@ unpack_kernel() {
 	find "$work/x" -name 'vmlinuz*' -type f -exec mv {} "$out" \;
 }
 
+# unpack_sysroot ARCH OUT PACKAGE...
+unpack_sysroot() {
+	local arch=$1 out=$2 work suite state
+	shift 2
+	# shellcheck source=/dev/null
+	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	lists_of "$suite" "$arch" "$suite"
+	work=$(mktemp -d "$cache/work.XXXXXX")
+	# shellcheck disable=SC2064
+	trap "rm -rf '$work'" EXIT
+	state=$cache/apt-$suite-$arch
+	apt_for "$suite" "$arch" get install -y --download-only "$@" >"$state/log" 2>&1 || {
+		cat "$state/log" >&2
+		return 1
+	}
+	for package in "$state"/cache/archives/*.deb; do dpkg-deb -x "$package" "$work/x"; done
+	apt_for "$suite" "$arch" get clean
+	mv "$work/x" "$out"
+}
+
 case "${1:-} $#" in
 "kernel 3")
 	out=$cache/vmlinuz-$2-$3
@@ -80,8 +101,16 @@ case "${1:-} $#" in
 	[ -s "$out" ] || unpack_kernel "$2" "$3" "$out"
 	[ -s "$out" ] && echo "$out"
 	;;
+sysroot*)
+	shift
+	# Named by what is in it, so that a change makes another one.
+	out=$cache/sysroot-$1-$(. /etc/os-release && echo "$VERSION_CODENAME $*" | sha256sum | cut -c1-16)
+	mkdir -p "$cache"
+	[ -d "$out" ] || unpack_sysroot "$1" "$out" "${@:2}"
+	echo "$out"
+	;;
 *)
-	echo "usage: test/kernels/debian.sh kernel RELEASE ARCH | sysroot SUITE ARCH PACKAGE..." >&2
+	echo "usage: test/kernels/debian.sh kernel RELEASE ARCH | sysroot ARCH PACKAGE..." >&2
 	exit 2
 	;;
 esac

@@ -32,6 +32,7 @@
 #include "base/root.h"
 #include "profile/oncpu.h"
 #include "profile/verifier.h"
+#include "profile/wanted.h"
 #include "shared/sample.h"
 #include "support/burn.h"
 
@@ -161,11 +162,15 @@ static void report_load(struct guest *g, const struct oncpu *oc)
 	    oncpu_map_bytes(oc) / 1024);
 }
 
-/* Sample a child of this kind. False if there is no sampler. */
-static bool sample(struct guest *g, enum burn_kind kind, struct run *run)
+/* Sample a child of this kind, everybody or it alone. False if there is no sampler. */
+static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wanted,
+		   struct run *run)
 {
-	const struct oncpu_opts opts = {
-		.rate_hz = RATE, .kernel_stacks = true, .proc = &g->proc, .sys = &g->sys};
+	const struct oncpu_opts opts = {.rate_hz = RATE,
+					.wanted = wanted,
+					.kernel_stacks = true,
+					.proc = &g->proc,
+					.sys = &g->sys};
 	struct bpfobj_why why = {""};
 	int r = oncpu_new(&opts, &why, &run->oc);
 
@@ -174,6 +179,9 @@ static bool sample(struct guest *g, enum burn_kind kind, struct run *run)
 		return false;
 	}
 	run->child = burn_start(kind);
+	if (wanted == SETTINGS_WANTED_PROCESSES &&
+	    wanted_add_process(oncpu_wanted(run->oc), run->child))
+		fail(g, "the child cannot be named");
 	if (!burn(run))
 		fail(g, "the child came to nothing");
 	burn_end(run->child);
@@ -188,9 +196,8 @@ static void check_user(struct guest *g)
 	struct run run = {0};
 
 	puts("user stacks");
-	if (!sample(g, BURN_USER, &run))
+	if (!sample(g, BURN_USER, SETTINGS_WANTED_ALL, &run))
 		return;
-	report_load(g, run.oc);
 	say(g, " samples=%" PRIu64 " complete=%.1f%%", run.mine,
 	    100.0 * (double)run.complete / (double)(run.mine ? run.mine : 1));
 	/* A virtual machine's clock may come late, and then counts less. */
@@ -202,13 +209,17 @@ static void check_user(struct guest *g)
 	oncpu_free(run.oc);
 }
 
+/* Every program there is, loaded. */
 static void check_kernel(struct guest *g)
 {
 	struct run run = {0};
 
-	puts("kernel stacks");
-	if (!sample(g, BURN_KERNEL, &run))
+	puts("kernel stacks, of one process alone");
+	if (!sample(g, BURN_KERNEL, SETTINGS_WANTED_PROCESSES, &run))
 		return;
+	report_load(g, run.oc);
+	if (run.all != run.mine)
+		fail(g, "%" PRIu64 " samples of others", run.all - run.mine);
 	say(g, " kernel_samples=%" PRIu64, run.in_kernel);
 	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
 		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
