@@ -337,7 +337,13 @@ int images_of_record(struct images *t, const struct maps_entry *entry, const uin
 		return 0;
 	}
 	known = find_shown(t, entry);
-	if (known && image_unchanged(known->image)) {
+	if (known && !image_unchanged(known->image))
+		known = NULL;
+	/* what could not be opened is not tried again while it is referred to */
+	if (!known)
+		known = find(t,
+			     &(struct image_key){.device = entry->device, .inode = entry->inode});
+	if (known) {
 		*ret = image_ref(known->image);
 		return 0;
 	}

@@ -16,7 +16,10 @@
  * descriptor first and only a regular file is opened, through our own /proc/self/fd, which cannot
  * lead elsewhere.
  *
- * The numbers in maps are not compared with fstat()'s: on overlayfs and btrfs they differ.
+ * The numbers in maps are not compared with fstat()'s: on overlayfs and btrfs they differ. Where
+ *the process has gone, and with it the first two ways, a file of that path is the one that was
+ *mapped only if the numbers agree: what fstat() says, or else what the kernel shows of a mapping of
+ *our own.
  */
 #include "procmap/mapped.h"
 
@@ -27,12 +30,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
+#include "base/text.h"
+#include "discovery/pid.h"
 #include "procmap/maps.h"
 
 /* Bytes of the link /proc/PID/exe; one that is longer is not taken for the mapping's. */
@@ -143,6 +149,51 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 	return 0;
 }
 
+/* What the kernel shows of a mapping of our own at @at. */
+static bool find_own(const struct root *proc, const void *at, struct maps_entry *ret)
+{
+	_cleanup_(buf_deinit) struct buf link = BUF_INIT(32);
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct maps_entry *e;
+	struct pid_id self;
+	uint64_t pid;
+
+	if (root_read_link(proc, "self", &link) ||
+	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid) ||
+	    pid_read(proc, (pid_t)pid, &self) || maps_read(proc, &self, &maps))
+		return false;
+	e = maps_find(&maps, (uint64_t)(uintptr_t)at);
+	if (e)
+		*ret = *e;
+	return e;
+}
+
+/* Whether a mapping of @fd is shown as @entry is. Nothing is read of what is mapped. */
+static bool is_shown_as(const struct root *proc, int fd, const struct maps_entry *entry)
+{
+	long page = sysconf(_SC_PAGESIZE);
+	struct maps_entry own = {0};
+	void *at = mmap(NULL, (size_t)page, PROT_READ, MAP_PRIVATE, fd, 0);
+	bool is;
+
+	if (at == MAP_FAILED)
+		return false;
+	is = find_own(proc, at, &own) && own.device == entry->device && own.inode == entry->inode;
+	munmap(at, (size_t)page);
+	return is;
+}
+
+/* On overlayfs and btrfs fstat() says other numbers than the kernel shows of a mapping. */
+static bool is_file_of(const struct root *proc, int path_fd, const struct stat *st,
+		       const struct maps_entry *entry)
+{
+	_cleanup_(close_fdp) int fd = -1;
+
+	if (st->st_dev == entry->device && st->st_ino == entry->inode)
+		return true;
+	return mapped_open(path_fd, &fd) == 0 && is_shown_as(proc, fd, entry);
+}
+
 int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		      int *ret_fd)
 {
@@ -154,10 +205,10 @@ int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_e
 		return r;
 	if (fstat(fd, &st) < 0)
 		return outcome_of_errno(errno);
-	if (st.st_dev != entry->device || st.st_ino != entry->inode)
-		return MAPPED_GONE;
 	if (!S_ISREG(st.st_mode))
 		return MAPPED_NOT_FILE;
+	if (!is_file_of(proc, fd, &st, entry))
+		return MAPPED_GONE;
 	*ret_fd = take_fd(fd);
 	return 0;
 }

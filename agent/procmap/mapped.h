@@ -26,8 +26,7 @@ enum mapped_outcome {
  */
 int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd);
 /* The same for a mapping of a process that has gone: by its path, below the root of the living
- * process @pid; only a file with the entry's device and inode is it (which on overlayfs and btrfs
- * is none, since there they are other numbers). */
+ * process @pid; only the file that the kernel shows with the entry's device and inode is it. */
 int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		      int *ret_fd);
 /* Open what mapped_find() found for reading. @path_fd stays the caller's. */

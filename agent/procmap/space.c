@@ -496,17 +496,19 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 {
 	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
 	struct finder finder = {0};
+	uint64_t begin_ns = nsec_boot();
 	struct exe_id exe;
 	int r;
 
 	exe = s->key.exec_id == SPACE_EXEC_ANY ? read_exe(c, s) : (struct exe_id){0};
 	s->read_ns = s->looked_ns = now;
 	s->stale = false;
-	if (!s->version)
-		s->read_boot_ns = 0;
 	r = maps_read(c->proc, &s->key.pid, &maps);
 	if (r == -ENOMEM)
 		return r;
+	/* One that has ended and was not waited for yet is there, but its memory is not. */
+	if (!r && !maps.n)
+		r = MAPS_GONE;
 	s->outcome = r < 0 ? MAPS_GONE : r;
 	if (r == MAPS_GONE)
 		return read_events(c, s, pc);
@@ -517,7 +519,7 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 		if (r <= 0)
 			return r;
 	}
-	s->read_boot_ns = nsec_boot();
+	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
 	s->exe = exe;
 	finder.via_pid = maps.via_pid;
 	c->sources[FROM_PROC]++;
@@ -602,6 +604,11 @@ const struct space_mapping *space_mappings(const struct space *s, size_t *ret_n)
 uint64_t space_version(const struct space *s)
 {
 	return s->version;
+}
+
+bool space_gone(const struct space *s)
+{
+	return s->gone;
 }
 
 int space_cache_new(const struct root *proc, struct space_cache **ret)

@@ -7,6 +7,7 @@
  * a run-time pc to (image, vaddr). space_cache keeps them for the targets that were sampled.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,6 +84,9 @@ int space_resolve(struct space_cache *cache, struct space *space, uint64_t pc, s
 const struct space_mapping *space_mappings(const struct space *space, size_t *ret_n);
 /* Another number when they have changed. Never 0 once they were read. */
 uint64_t space_version(const struct space *space);
+
+/* Whether the process has gone, or has left this program. */
+bool space_gone(const struct space *space);
 
 /* Both in one, for a process that is not followed by events. */
 int space_cache_resolve(struct space_cache *cache, const struct pid_id *id, uint64_t pc,

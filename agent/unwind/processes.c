@@ -54,6 +54,7 @@ struct mapping_table {
 struct record {
 	uint32_t tgid;
 	struct process value;
+	uint64_t version;
 	struct mapping_table *table;
 	UT_hash_handle hh;
 };
@@ -393,6 +394,7 @@ static int point(struct processes *p, struct record *rec, const struct processes
 		put_table(p, rec->table, now_ns);
 	rec->table = t;
 	rec->value = value;
+	rec->version = id->version;
 	return 0;
 }
 
@@ -436,18 +438,35 @@ void processes_withdraw(struct processes *p, uint32_t tgid, uint64_t now_ns)
 		drop_record(p, rec, now_ns);
 }
 
+static struct processes_id id_of(const struct record *rec)
+{
+	return (struct processes_id){
+		.tgid = rec->tgid,
+		.start_boottime_ns = rec->value.start_boottime_ns,
+		.exec_id = rec->value.exec_id,
+		.version = rec->version,
+	};
+}
+
 bool processes_find(const struct processes *p, uint32_t tgid, struct processes_id *ret)
 {
 	const struct record *rec = find_record(p, tgid);
 
-	if (!rec)
-		return false;
-	*ret = (struct processes_id){
-		.tgid = tgid,
-		.start_boottime_ns = rec->value.start_boottime_ns,
-		.exec_id = rec->value.exec_id,
-	};
-	return true;
+	if (rec)
+		*ret = id_of(rec);
+	return rec;
+}
+
+void processes_for_each(struct processes *p, void (*fn)(void *ctx, const struct processes_id *id),
+			void *ctx)
+{
+	struct record *rec, *next;
+
+	HASH_ITER(hh, p->records, rec, next) {
+		struct processes_id id = id_of(rec);
+
+		fn(ctx, &id);
+	}
 }
 
 static void mark_table(const struct processes *p, const struct mapping_table *t, bool *used,

@@ -34,11 +34,13 @@ struct processes_kernel {
 	void (*remove)(void *ctx, uint32_t tgid);
 };
 
-/* Who is meant: what a sample carries. */
+/* Who is meant: what a sample carries; and a number of the caller's that says which of its lists of
+ * mappings was published. */
 struct processes_id {
 	uint32_t tgid;
 	uint64_t start_boottime_ns;
 	uint64_t exec_id;
+	uint64_t version;
 };
 
 enum processes_outcome {
@@ -70,6 +72,10 @@ int processes_publish(struct processes *p, const struct processes_id *id,
 void processes_withdraw(struct processes *p, uint32_t tgid, uint64_t now_ns);
 /* What is recorded for @tgid; false if nothing is. */
 bool processes_find(const struct processes *p, uint32_t tgid, struct processes_id *ret);
+
+/* Calls @fn for each record; it may withdraw that one. */
+void processes_for_each(struct processes *p, void (*fn)(void *ctx, const struct processes_id *id),
+			void *ctx);
 
 /* Once a second or so: places that were given up long enough ago are free again. */
 void processes_sweep(struct processes *p, uint64_t now_ns);

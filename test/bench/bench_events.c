@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What following all processes costs: what the agent does with the kernel's events of one fork,
+ * exec and exit, and how much longer these take because the events are written. Without and with,
+ * by turns, so that whatever else the machine does is in both.
+ */
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/nsec.h"
+#include "base/root.h"
+#include "procmap/lives.h"
+#include "profile/sideband.h"
+
+#define ROUNDS	  10
+#define PROCESSES 200
+
+extern char **environ;
+
+struct counts {
+	struct lives *lives;
+	uint64_t n;
+	uint64_t by_kind[SIDEBAND_KIND_MAX];
+};
+
+static void tell(void *ctx, const struct sideband_record *r)
+{
+	static const enum lives_what whats[] = {LIVES_BIRTH, LIVES_EXIT, LIVES_EXEC, LIVES_MAP};
+	struct counts *c = ctx;
+	struct lives_event event = {
+		.pid = r->pid,
+		.tid = r->tid,
+		.ppid = r->ppid,
+		.time_ns = r->time_ns,
+		.map = {.start = r->start,
+			.limit = r->start + r->length,
+			.offset = r->off,
+			.device = r->device,
+			.inode = r->inode},
+		.name = r->name,
+	};
+
+	c->n++;
+	c->by_kind[r->kind]++;
+	if (r->kind == SIDEBAND_LOST)
+		return;
+	event.what = whats[r->kind];
+	lives_tell(c->lives, &event);
+}
+
+/* CPU time of PROCESSES short programs, ns. */
+static uint64_t children_ns(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NSEC_PER_SEC +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+static uint64_t run(void)
+{
+	static char *argv[] = {"true", NULL};
+	uint64_t before = children_ns();
+
+	for (int i = 0; i < PROCESSES; i++) {
+		pid_t pid;
+
+		if (posix_spawn(&pid, "/bin/true", NULL, NULL, argv, environ) != 0)
+			exit(1);
+		waitpid(pid, NULL, 0);
+	}
+	return children_ns() - before;
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median_us(uint64_t *values)
+{
+	qsort(values, ROUNDS, sizeof(*values), compare_ns);
+	return (double)(values[ROUNDS / 2 - 1] + values[ROUNDS / 2]) / 2 / PROCESSES / 1000;
+}
+
+int main(void)
+{
+	uint64_t without[ROUNDS], with[ROUNDS], draining[ROUNDS];
+	struct counts c = {.n = 0};
+	struct sideband_opts opts = {.ring_bytes = 1u << 20};
+	struct root sys;
+	double before, after;
+
+	if (root_open("/sys", &sys) || lives_new(&c.lives))
+		return 1;
+	opts.sys = &sys;
+	for (int i = 0; i < ROUNDS; i++) {
+		struct sideband *sb;
+		uint64_t begin;
+
+		without[i] = run();
+		if (sideband_new(&opts, &sb)) {
+			fprintf(stderr, "bench_events: no events: CAP_PERFMON is needed\n");
+			return 1;
+		}
+		with[i] = run();
+		begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+		sideband_drain(sb, UINT64_MAX, tell, &c);
+		lives_sweep(c.lives, nsec_boot());
+		draining[i] = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
+		sideband_free(sb);
+	}
+	before = median_us(without);
+	after = median_us(with);
+	printf("events: %.1f of a fork, exec and exit; taking them in %.2f us, %.0f bytes kept for "
+	       "each\n",
+	       (double)c.n / ROUNDS / PROCESSES, median_us(draining),
+	       (double)lives_stats(c.lives).bytes / ROUNDS / PROCESSES);
+	printf("events: the program's own CPU %.0f us without, %.0f us with\n", before, after);
+	lives_free(c.lives);
+	root_deinit(&sys);
+	return 0;
+}

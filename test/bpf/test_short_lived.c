@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Processes that have gone before anybody looked at them, in the real kernel: their samples have
+ * the right names. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpusampler.h"
+#include "procmap/image.h"
+#include "support/until.h"
+
+#define RATE 997
+#define NAME "podprof-short" /* of the program, by which its samples are known */
+#define WANT 60		     /* samples with a user half */
+
+struct bench {
+	struct root proc, sys;
+	struct loop *loop;
+	struct cpu_sampler *sampler;
+	char dir[32];
+	pid_t spawner;
+	uint64_t n;	/* samples with a user half */
+	uint64_t named; /* whose innermost user frame is in a file that can be read */
+	uint64_t right; /* in the shell, its library or its loader */
+};
+
+static void run(const char *command)
+{
+	assert_int_equal(system(command), 0); // NOLINT(cert-env33-c,bugprone-command-processor)
+}
+
+/* A shell by another name. */
+static void setup_dir(struct bench *b)
+{
+	strcpy(b->dir, "/tmp/podprof-short-XXXXXX");
+	assert_non_null(mkdtemp(b->dir));
+	assert_int_equal(setenv("D", b->dir, 1), 0);
+	run("cp $(realpath /bin/sh) $D/" NAME);
+}
+
+static bool is_right(const char *path)
+{
+	return strstr(path, NAME) || strstr(path, "/libc.so") || strstr(path, "/ld-");
+}
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+
+	if (strcmp(sample->comm, NAME) != 0 || !sample->n_user)
+		return;
+	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	assert_true(stack.n > sample->n_kernel);
+	b->n += sample->count;
+	if (stack.frames[sample->n_kernel].image->file) {
+		b->named += sample->count;
+		if (is_right(stack.frames[sample->n_kernel].image->path))
+			b->right += sample->count;
+	}
+	cpu_stack_deinit(&stack);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	setup_dir(b);
+	*state = b;
+	return root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->spawner) {
+		kill(b->spawner, SIGKILL);
+		waitpid(b->spawner, NULL, 0);
+	}
+	cpu_sampler_free(b->sampler);
+	loop_free(b->loop);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	run("rm -rf --one-file-system $D");
+	free(b);
+	return 0;
+}
+
+static void start_sampler(struct bench *b)
+{
+	const struct cpu_sampler_opts opts = {
+		.loop = b->loop,
+		.proc = &b->proc,
+		.sys = &b->sys,
+		.rate_hz = RATE,
+		.kernel_stacks = true,
+		.interval_ns = 200 * NSEC_PER_MSEC,
+		.fn = take,
+		.ctx = b,
+	};
+	struct bpfobj_why why = {""};
+
+	if (cpu_sampler_new(&opts, &why, &b->sampler))
+		fail_msg("no sampler: %s", why.text);
+}
+
+/* A shell that counts for some milliseconds, again and again; nobody looks at one while it lives.
+ */
+static void spawn_for_ever(const char *program)
+{
+	static const char script[] = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
+
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			execl(program, NAME, "-c", script, NULL);
+			_exit(127);
+		}
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static bool enough(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return b->n >= WANT;
+}
+
+static void check(struct bench *b)
+{
+	loop_until(b->loop, enough, b);
+	print_message("%llu samples, %llu named, %llu right\n", (unsigned long long)b->n,
+		      (unsigned long long)b->named, (unsigned long long)b->right);
+	assert_true(b->named * 100 >= b->n * 90); /* nearly all; seen: 97 to 100 in a hundred */
+	assert_int_equal(b->right, b->named);
+}
+
+static void test_host(void **state)
+{
+	struct bench *b = *state;
+	char program[64];
+
+	snprintf(program, sizeof(program), "%s/" NAME, b->dir);
+	start_sampler(b);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn_for_ever(program);
+	check(b);
+}
+
+/* As in a container: a root of its own, on overlayfs, where the file has other numbers in a mapping
+ * than for fstat(). */
+static void spawn_in_overlay(void)
+{
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		_exit(1);
+	/* overlayfs does not lie on overlayfs, which the machine's root may be */
+	run("mkdir $D/m && mount -t tmpfs none $D/m && mkdir $D/m/low $D/m/up $D/m/work $D/m/root "
+	    "&& "
+	    "for f in $(ldd $D/" NAME " | grep -o '/[^ ]*'); do mkdir -p $D/m/low$(dirname $f) && "
+	    "cp $(realpath $f) $D/m/low$f; done && cp $D/" NAME " $D/m/low/ && "
+	    "mount -t overlay none -o lowerdir=$D/m/low,upperdir=$D/m/up,workdir=$D/m/work "
+	    "$D/m/root");
+	if (chdir(getenv("D")) || chdir("m/root") || chroot("."))
+		_exit(1);
+	spawn_for_ever("/" NAME);
+}
+
+static void test_overlay(void **state)
+{
+	struct bench *b = *state;
+
+	start_sampler(b);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn_in_overlay();
+	check(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_host, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overlay, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
