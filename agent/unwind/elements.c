@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Element space is handed out first fit, by a bit for each element and, in elements that are shared
+ * by the ends of blobs, a bit for each chunk. A search looks at all bits, a few thousand words when
+ * a node is full of tables; that happens once for each executable that is loaded.
+ *
+ * Slabs are maps, and adding one is an update of a map of maps, for which the kernel waits until no
+ * program uses the old ones (8 ms on the machine where this was written). One slab holds 60 tables
+ * of the usual size.
+ */
+#include "unwind/elements.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define WORDS  (TABLE_SLAB_ELEMENTS / 64)
+#define CHUNKS (TABLE_ELEMENT / TABLE_CHUNK)
+_Static_assert(CHUNKS == 64, "an element's chunks are one word of bits");
+
+struct slab {
+	enum elements_kind kind;
+	struct table_element *mem; /* ELEMENTS_MAPPINGS: once it was asked for */
+	uint64_t used[WORDS];
+	uint64_t *chunks; /* of shared elements, by element; NULL if there never was one here */
+};
+
+struct elements {
+	struct elements_slabs source;
+	struct slab *slabs;
+	uint32_t n, max;
+	size_t reserved_bytes;
+};
+
+DEFINE_CLEANUP(struct elements *, elements_freep, elements_free);
+
+int elements_new(const struct elements_slabs *slabs, uint32_t n_slabs, struct elements **ret)
+{
+	_cleanup_(elements_freep) struct elements *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return -ENOMEM;
+	e->source = *slabs;
+	e->max = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
+	e->slabs = calloc(e->max + 1, sizeof(*e->slabs));
+	if (!e->slabs)
+		return -ENOMEM;
+	*ret = take_ptr(e);
+	return 0;
+}
+
+void elements_free(struct elements *e)
+{
+	if (!e)
+		return;
+	for (uint32_t i = 0; i < e->n; i++) {
+		if (e->slabs[i].mem)
+			e->source.unmap(e->source.ctx, i, e->slabs[i].mem);
+		free(e->slabs[i].chunks);
+	}
+	free(e->slabs);
+	free(e);
+}
+
+/* ---------------------------------------------------------------- whole ones */
+
+static bool is_used(const struct elements *e, uint32_t number)
+{
+	const struct slab *slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
+
+	return slab->used[number % TABLE_SLAB_ELEMENTS / 64] >> number % 64 & 1;
+}
+
+static void mark(struct elements *e, uint32_t first, uint32_t n, bool used)
+{
+	for (uint32_t number = first; number < first + n; number++) {
+		struct slab *slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
+		uint64_t *word = &slab->used[number % TABLE_SLAB_ELEMENTS / 64];
+
+		*word = used ? *word | 1ull << number % 64 : *word & ~(1ull << number % 64);
+	}
+}
+
+static int add_slab(struct elements *e, enum elements_kind kind)
+{
+	int r;
+
+	if (e->n == e->max)
+		return ELEMENTS_FULL;
+	r = e->source.add(e->source.ctx, e->n);
+	if (r < 0)
+		return r;
+	e->slabs[e->n++].kind = kind;
+	return 0;
+}
+
+/* The first @n free ones in a row: true; or how many there are at the end of all, in *@ret_end. */
+static bool find_run(const struct elements *e, enum elements_kind kind, uint32_t n, uint32_t *ret,
+		     uint32_t *ret_end)
+{
+	uint32_t number = 0, run = 0;
+
+	while (number < e->n * TABLE_SLAB_ELEMENTS) {
+		const struct slab *slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
+
+		if (slab->kind != kind) {
+			run = 0;
+			number += TABLE_SLAB_ELEMENTS;
+			continue;
+		}
+		run = is_used(e, number++) ? 0 : run + 1;
+		if (run == n) {
+			*ret = number - n;
+			return true;
+		}
+	}
+	*ret_end = run;
+	return false;
+}
+
+int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, uint32_t *ret)
+{
+	uint32_t first, end;
+	int r = 0;
+
+	if (!find_run(e, kind, n, &first, &end)) {
+		first = e->n * TABLE_SLAB_ELEMENTS - end;
+		/* not even begun if it cannot be enough */
+		if ((uint64_t)end + (uint64_t)(e->max - e->n) * TABLE_SLAB_ELEMENTS < n)
+			return ELEMENTS_FULL;
+		while (!r && (uint64_t)e->n * TABLE_SLAB_ELEMENTS < (uint64_t)first + n)
+			r = add_slab(e, kind);
+	}
+	if (r)
+		return r;
+	mark(e, first, n, true);
+	e->reserved_bytes += (size_t)n * TABLE_ELEMENT;
+	*ret = first;
+	return 0;
+}
+
+void elements_release(struct elements *e, uint32_t first, uint32_t n)
+{
+	mark(e, first, n, false);
+	e->reserved_bytes -= (size_t)n * TABLE_ELEMENT;
+}
+
+/* ---------------------------------------------------------------- pieces */
+
+/* @n ones from bit @at on; n is below 64. */
+static uint64_t bits(uint32_t at, uint32_t n)
+{
+	return ((1ull << n) - 1) << at;
+}
+
+/* Where in @used @n bits in a row are free; CHUNKS if nowhere. */
+static uint32_t find_bits(uint64_t used, uint32_t n)
+{
+	for (uint32_t at = 0; at + n <= CHUNKS; at++)
+		if (!(used & bits(at, n)))
+			return at;
+	return CHUNKS;
+}
+
+static void take_chunks(struct elements *e, uint32_t number, uint32_t at, uint32_t n, uint32_t *ret)
+{
+	e->slabs[number / TABLE_SLAB_ELEMENTS].chunks[number % TABLE_SLAB_ELEMENTS] |= bits(at, n);
+	e->reserved_bytes += (size_t)n * TABLE_CHUNK;
+	*ret = number * CHUNKS + at;
+}
+
+/* In an element that others share already. */
+static bool join_chunks(struct elements *e, uint32_t n, uint32_t *ret)
+{
+	for (uint32_t number = 0; number < e->n * TABLE_SLAB_ELEMENTS; number++) {
+		const uint64_t *chunks = e->slabs[number / TABLE_SLAB_ELEMENTS].chunks;
+		uint64_t used = chunks ? chunks[number % TABLE_SLAB_ELEMENTS] : 0;
+		uint32_t at = used ? find_bits(used, n) : CHUNKS;
+
+		if (at == CHUNKS)
+			continue;
+		take_chunks(e, number, at, n, ret);
+		return true;
+	}
+	return false;
+}
+
+int elements_reserve_chunks(struct elements *e, uint32_t n, uint32_t *ret)
+{
+	struct slab *slab;
+	uint32_t number;
+	int r;
+
+	if (join_chunks(e, n, ret))
+		return 0;
+	r = elements_reserve(e, ELEMENTS_BLOBS, 1, &number);
+	if (r)
+		return r;
+	e->reserved_bytes -= TABLE_ELEMENT;
+	slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
+	if (!slab->chunks)
+		slab->chunks = calloc(TABLE_SLAB_ELEMENTS, sizeof(*slab->chunks));
+	if (!slab->chunks) {
+		mark(e, number, 1, false);
+		return -ENOMEM;
+	}
+	take_chunks(e, number, 0, n, ret);
+	return 0;
+}
+
+void elements_release_chunks(struct elements *e, uint32_t first, uint32_t n)
+{
+	uint32_t number = first / CHUNKS;
+	uint64_t *used =
+		&e->slabs[number / TABLE_SLAB_ELEMENTS].chunks[number % TABLE_SLAB_ELEMENTS];
+
+	*used &= ~bits(first % CHUNKS, n);
+	e->reserved_bytes -= (size_t)n * TABLE_CHUNK;
+	if (!*used)
+		mark(e, number, 1, false);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+struct table_element *elements_at(struct elements *e, uint32_t number)
+{
+	struct slab *slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
+
+	if (!slab->mem)
+		slab->mem = e->source.map(e->source.ctx, number / TABLE_SLAB_ELEMENTS);
+	return slab->mem ? &slab->mem[number % TABLE_SLAB_ELEMENTS] : NULL;
+}
+
+int elements_write(struct elements *e, uint64_t address, const void *data, size_t n)
+{
+	const size_t slab_bytes = (size_t)TABLE_SLAB_ELEMENTS * TABLE_ELEMENT;
+	const uint8_t *from = data;
+
+	while (n) {
+		uint32_t number = (uint32_t)(address / slab_bytes);
+		size_t off = address % slab_bytes;
+		size_t here = n < slab_bytes - off ? n : slab_bytes - off;
+		struct table_element *mem = e->source.map(e->source.ctx, number);
+
+		if (!mem)
+			return -ENOMEM;
+		memcpy((uint8_t *)mem + off, from, here);
+		e->source.unmap(e->source.ctx, number, mem);
+		address += here;
+		from += here;
+		n -= here;
+	}
+	return 0;
+}
+
+size_t elements_bytes(const struct elements *e)
+{
+	return (size_t)e->n * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT;
+}
+
+size_t elements_reserved_bytes(const struct elements *e)
+{
+	return e->reserved_bytes;
+}

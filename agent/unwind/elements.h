@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWIND_ELEMENTS_H
+#define PODPROF_UNWIND_ELEMENTS_H
+
+/*
+ * Who has which part of element space (bpf/shared/table.h): whole elements in a row, and pieces of
+ * TABLE_CHUNKs in an element that is shared. Grows by one slab at a time and never shrinks. What is
+ * released is free at once: whoever releases has waited until no walker reads there.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/table.h"
+
+/**
+ * struct elements_slabs - where slabs come from
+ * @add:   make slab @number, all zeros, and show it to the walkers; 0 or -errno
+ * @map:   its TABLE_SLAB_ELEMENTS elements, to be written to; NULL if that fails
+ * @unmap: done with that
+ */
+struct elements_slabs {
+	void *ctx;
+	int (*add)(void *ctx, uint32_t number);
+	struct table_element *(*map)(void *ctx, uint32_t number);
+	void (*unmap)(void *ctx, uint32_t number, struct table_element *mem);
+};
+
+/* Each kind has slabs of its own. */
+enum elements_kind {
+	ELEMENTS_BLOBS,	   /* mapped while they are written */
+	ELEMENTS_MAPPINGS, /* written all the time: stay mapped, so they count as ours */
+	ELEMENTS_KIND_MAX,
+};
+
+enum elements_outcome {
+	ELEMENTS_OK = 0,
+	ELEMENTS_FULL, /* not so many in a row, and no more slabs */
+};
+
+struct elements;
+
+/* @n_slabs: at most so many, TABLE_SLABS at most. @slabs is copied, its ctx borrowed. 0, -ENOMEM.
+ */
+int elements_new(const struct elements_slabs *slabs, uint32_t n_slabs, struct elements **ret);
+void elements_free(struct elements *e);
+
+/* @n whole elements in a row, @n > 0. 0, ELEMENTS_FULL or -errno. */
+int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, uint32_t *ret);
+void elements_release(struct elements *e, uint32_t first, uint32_t n);
+
+/* @n chunks, less than an element, that are in one; @ret is their number counted in chunks. 0,
+ * ELEMENTS_FULL or -errno. */
+int elements_reserve_chunks(struct elements *e, uint32_t n, uint32_t *ret);
+void elements_release_chunks(struct elements *e, uint32_t first, uint32_t n);
+
+/* An element of ELEMENTS_MAPPINGS; stays there. NULL if its slab cannot be mapped. */
+struct table_element *elements_at(struct elements *e, uint32_t number);
+
+/* Write @n bytes at @address of element space, in bytes, to elements of ELEMENTS_BLOBS. 0 or
+ * -errno. */
+int elements_write(struct elements *e, uint64_t address, const void *data, size_t n);
+
+/* Bytes of all slabs, and of what is reserved in them. */
+size_t elements_bytes(const struct elements *e);
+size_t elements_reserved_bytes(const struct elements *e);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/elements.h"
+
+DEFINE_CLEANUP(struct elements *, elements_freep, elements_free);
+
+#define SLABS  4
+#define CHUNKS (TABLE_ELEMENT / TABLE_CHUNK)
+
+/* Slabs in one piece, so that addresses can be followed. */
+static struct {
+	struct table_element *all;
+	uint32_t n;
+	int mapped;
+	int error; /* of the next add */
+} kernel;
+
+static int add(void *ctx, uint32_t number)
+{
+	assert_int_equal(number, kernel.n);
+	if (kernel.error)
+		return kernel.error;
+	kernel.n++;
+	return 0;
+}
+
+static struct table_element *map(void *ctx, uint32_t number)
+{
+	assert_true(number < kernel.n);
+	kernel.mapped++;
+	return kernel.all + (size_t)number * TABLE_SLAB_ELEMENTS;
+}
+
+static void unmap(void *ctx, uint32_t number, struct table_element *mem)
+{
+	assert_ptr_equal(mem, kernel.all + (size_t)number * TABLE_SLAB_ELEMENTS);
+	kernel.mapped--;
+}
+
+static struct elements *elements(uint32_t n_slabs)
+{
+	const struct elements_slabs slabs = {NULL, add, map, unmap};
+	struct elements *e;
+
+	kernel.n = 0;
+	kernel.error = 0;
+	assert_int_equal(elements_new(&slabs, n_slabs, &e), 0);
+	return e;
+}
+
+static int setup(void **state)
+{
+	kernel.all = calloc((size_t)SLABS * TABLE_SLAB_ELEMENTS, sizeof(*kernel.all));
+	return !kernel.all;
+}
+
+static int teardown(void **state)
+{
+	free(kernel.all);
+	return 0;
+}
+
+static void test_rows_of_elements(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(3);
+	uint32_t a, b, c, d;
+
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 10, &a), 0);
+	/* over the end of a slab, and of two */
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 500, &b), 0);
+	assert_int_equal(kernel.n, 2);
+	assert_int_equal(b, a + 10);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &c), ELEMENTS_FULL);
+	assert_int_equal(kernel.n, 2);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 258, &c), 0);
+	assert_int_equal(kernel.n, 3);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &d), ELEMENTS_FULL);
+	elements_release(e, a, 10);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 11, &d), ELEMENTS_FULL);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 9, &d), 0);
+	assert_int_equal(d, a);
+	assert_int_equal(elements_reserved_bytes(e), (500 + 258 + 9) * TABLE_ELEMENT);
+	assert_int_equal(elements_bytes(e), 3 << 20);
+}
+
+static void test_kinds_apart(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(3);
+	uint32_t a, b, c;
+
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &b), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 256, &c), 0);
+	assert_int_equal(b / TABLE_SLAB_ELEMENTS, 1);
+	assert_int_equal(c / TABLE_SLAB_ELEMENTS, 2);
+	assert_ptr_equal(elements_at(e, b), &kernel.all[b]);
+	assert_int_equal(kernel.mapped, 1);
+	assert_ptr_equal(elements_at(e, b), &kernel.all[b]);
+	assert_int_equal(kernel.mapped, 1);
+}
+
+static void test_unmapped(void **state)
+{
+	assert_int_equal(kernel.mapped, 0);
+}
+
+static void test_kernel_fails(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(3);
+	uint32_t a;
+
+	kernel.error = -ENOMEM;
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), -ENOMEM);
+	assert_int_equal(elements_reserve_chunks(e, 1, &a), -ENOMEM);
+	assert_int_equal(elements_reserved_bytes(e), 0);
+	kernel.error = 0;
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), 0);
+}
+
+static void test_write(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(2);
+	uint8_t bytes[3000];
+	uint32_t a;
+
+	memset(bytes, 0xa5, sizeof(bytes));
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 512, &a), 0);
+	assert_int_equal(elements_write(e, (1 << 20) - 1000, bytes, sizeof(bytes)), 0);
+	assert_memory_equal((uint8_t *)kernel.all + (1 << 20) - 1000, bytes, sizeof(bytes));
+	assert_int_equal(((uint8_t *)kernel.all)[(1 << 20) - 1001], 0);
+	assert_int_equal(kernel.mapped, 0);
+}
+
+/* By chance, against a byte for each chunk of the space. */
+#define PIECES 300
+struct piece {
+	uint32_t first, n; /* in chunks */
+	bool whole;
+};
+
+static void test_churn(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(2);
+	static uint8_t owner[SLABS * TABLE_SLAB_ELEMENTS * CHUNKS];
+	static struct piece pieces[PIECES];
+	uint64_t seed = 3;
+	size_t reserved = 0, refused = 0;
+
+	for (int i = 0; i < 30000; i++) {
+		struct piece *p;
+		int r;
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		p = &pieces[(seed >> 33) % PIECES];
+		if (p->n) {
+			memset(&owner[p->first], 0, p->n);
+			reserved -= p->n;
+			if (p->whole)
+				elements_release(e, p->first / CHUNKS, p->n / CHUNKS);
+			else
+				elements_release_chunks(e, p->first, p->n);
+			p->n = 0;
+			continue;
+		}
+		p->whole = seed >> 62 & 1;
+		p->n = 1 + (seed >> 20) % (p->whole ? 12 : CHUNKS - 1);
+		if (p->whole)
+			r = elements_reserve(e, ELEMENTS_BLOBS, p->n, &p->first);
+		else
+			r = elements_reserve_chunks(e, p->n, &p->first);
+		if (r) {
+			assert_int_equal(r, ELEMENTS_FULL);
+			refused++;
+			p->n = 0;
+			continue;
+		}
+		p->first *= p->whole ? CHUNKS : 1;
+		p->n *= p->whole ? CHUNKS : 1;
+		if (!p->whole)
+			assert_int_equal(p->first / CHUNKS, (p->first + p->n - 1) / CHUNKS);
+		reserved += p->n;
+		for (uint32_t k = 0; k < p->n; k++)
+			assert_int_equal(owner[p->first + k]++, 0);
+		assert_int_equal(elements_reserved_bytes(e), reserved * TABLE_CHUNK);
+	}
+	assert_true(refused > 0 && refused < 10000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows_of_elements),
+		cmocka_unit_test(test_kinds_apart),
+		cmocka_unit_test(test_unmapped),
+		cmocka_unit_test(test_kernel_fails),
+		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_churn),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
