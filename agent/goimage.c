@@ -34,7 +34,7 @@ int goimage_rows(const struct elffile *file, struct rows *rows, struct gorows_st
 		}
 		r = gorows_add(g, &func);
 		if (r)
-			return r < 0 ? r : -E2BIG;
+			return r < 0 ? r : -ENOSPC;
 	}
 	if (ret_stats) {
 		*ret_stats = *gorows_stats(g);
@@ -42,4 +42,11 @@ int goimage_rows(const struct elffile *file, struct rows *rows, struct gorows_st
 		ret_stats->n_odd += n_malformed;
 	}
 	return 0;
+}
+
+int goimage_more(void *file, struct rows *rows)
+{
+	int r = goimage_rows(file, rows, NULL);
+
+	return r < 0 ? r : 0;
 }

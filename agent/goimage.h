@@ -19,9 +19,13 @@ struct rows;
  * while it runs.
  *
  * Return: 0, also if some functions have no rows (@ret_stats); an outcome of enum gopcsp_outcome if
- * the file is not Go or its tables cannot be read: nothing was added; -E2BIG if @rows is full;
+ * the file is not Go or its tables cannot be read: nothing was added; -ENOSPC if @rows is full;
  * -errno.
  */
 int goimage_rows(const struct elffile *file, struct rows *rows, struct gorows_stats *ret_stats);
+
+/* The same for compile_image() (unwind/compile.h): its opts' "more", with the file (const struct
+ * elffile *) as context. A file that is not Go, or odd, has no such rows. */
+int goimage_more(void *file, struct rows *rows);
 
 #endif
