@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cmd/cmd.h"
+#include "goimage.h"
 #include "unwind/compile.h"
 #include "unwind/rowtext.h"
 
@@ -89,12 +90,14 @@ static int open_file(const char *path, struct elffile **ret)
 
 static int compile(const char *path, struct image_rows *image)
 {
+	struct compile_opts opts = {.more = goimage_more};
 	int r = open_file(path, &image->file);
 
 	if (r)
 		return r;
+	opts.ctx = image->file;
 	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
-	r = compile_image(image->file, NULL, &image->stats, &image->rows);
+	r = compile_image(image->file, &opts, &image->stats, &image->rows);
 	if (r == -ENOSPC)
 		cmd_error("inspect unwind: %s has more rows than podprof holds of one file (%u)",
 			  path, ROWS_MAX);
@@ -155,10 +158,11 @@ static void take_census(const struct rows *rows, struct census *ret)
 }
 
 static const char *const cfa_names[UNWIND_CFA_MAX] = {
-	[UNWIND_CFA_GAP] = "gap",   [UNWIND_CFA_REG] = "register",
-	[UNWIND_CFA_PLT] = "plt",   [UNWIND_CFA_DEREF] = "deref",
-	[UNWIND_CFA_FP] = "frame",  [UNWIND_CFA_SIGNAL] = "signal",
-	[UNWIND_CFA_STOP] = "stop", [UNWIND_CFA_UNSUPPORTED] = "unsupported",
+	[UNWIND_CFA_GAP] = "gap",	[UNWIND_CFA_REG] = "register",
+	[UNWIND_CFA_PLT] = "plt",	[UNWIND_CFA_DEREF] = "deref",
+	[UNWIND_CFA_FP] = "frame",	[UNWIND_CFA_SIGNAL] = "signal",
+	[UNWIND_CFA_STOP] = "stop",	[UNWIND_CFA_UNSUPPORTED] = "unsupported",
+	[UNWIND_CFA_SWITCH] = "switch", [UNWIND_CFA_GO_CGO] = "cgo",
 };
 
 /* Only what there is. Both names exist in several tables, so the text has the table's before. */

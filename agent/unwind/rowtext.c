@@ -46,7 +46,11 @@ static int print_cfa(enum cfi_machine machine, const struct unwind_rule *rule, c
 
 	switch (rule->cfa) {
 	case UNWIND_CFA_REG:
+	case UNWIND_CFA_SWITCH:
 		return snprintf(to, size, "cfa=%s%+d", reg, rule->cfa_off);
+	case UNWIND_CFA_GO_CGO:
+		return snprintf(to, size, "cfa=cgo(%u,%d)%+d", rule->cfa_reg, rule->cfa_off,
+				rule->cfa_add);
 	case UNWIND_CFA_PLT:
 		return snprintf(to, size, "cfa=plt%d", rule->cfa_off);
 	default:
@@ -70,10 +74,13 @@ static int print_fp(enum cfi_machine machine, const struct unwind_rule *rule, ch
 static void print_ra(enum cfi_machine machine, const struct unwind_rule *rule, char *to,
 		     size_t size)
 {
+	const char *more = rule->cfa == UNWIND_CFA_SWITCH ? " switch" : "";
+
 	if (rule->ra == UNWIND_RA_REG)
-		snprintf(to, size, " ra=%s", register_name(machine, (unsigned int)rule->ra_off));
+		snprintf(to, size, " ra=%s%s", register_name(machine, (unsigned int)rule->ra_off),
+			 more);
 	else
-		snprintf(to, size, " ra=cfa%+d", rule->ra_off);
+		snprintf(to, size, " ra=cfa%+d%s", rule->ra_off, more);
 }
 
 const char *rowtext_print(enum cfi_machine machine, const struct unwind_rule *rule,
@@ -143,6 +150,23 @@ static bool parse_place(enum cfi_machine machine, struct text *t, unsigned int *
 	return parse_register(machine, t, reg) && parse_signed(t, INT32_MIN, INT32_MAX, off);
 }
 
+/* After "cgo(". */
+static bool parse_cgo(struct text *t, struct unwind_rule *ret)
+{
+	uint64_t g, depth;
+	int64_t add;
+
+	if (!text_u64(t, 10, &g) || g > UINT8_MAX || !text_char(t, ',') ||
+	    !text_u64(t, 10, &depth) || depth > INT32_MAX || !text_char(t, ')') ||
+	    !parse_signed(t, INT16_MIN, INT16_MAX, &add))
+		return false;
+	ret->cfa = UNWIND_CFA_GO_CGO;
+	ret->cfa_reg = (uint8_t)g;
+	ret->cfa_off = (int32_t)depth;
+	ret->cfa_add = (int16_t)add;
+	return true;
+}
+
 static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
 {
 	unsigned int reg = 0;
@@ -158,6 +182,8 @@ static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_ru
 		ret->cfa_off = (int32_t)threshold;
 		return true;
 	}
+	if (text_prefix(t, "cgo("))
+		return parse_cgo(t, ret);
 	ret->cfa = text_prefix(t, "deref(") ? UNWIND_CFA_DEREF : UNWIND_CFA_REG;
 	if (!parse_place(machine, t, &reg, &off))
 		return false;
@@ -242,6 +268,18 @@ static bool parse_whole(const struct text *t, struct unwind_rule *ret)
 	return false;
 }
 
+/* A fourth word, of rules that go on with another stack. */
+static void parse_switch(struct text *t, struct unwind_rule *ret)
+{
+	struct text rest = *t;
+
+	text_skip_blanks(&rest);
+	if (ret->cfa != UNWIND_CFA_REG || !text_is(&rest, "switch"))
+		return;
+	ret->cfa = UNWIND_CFA_SWITCH;
+	t->p = t->end;
+}
+
 static bool parse_blanks(struct text *t)
 {
 	const char *was = t->p;
@@ -254,11 +292,15 @@ bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rul
 {
 	struct unwind_rule rule = {0};
 
-	if (!parse_whole(&text, &rule) &&
-	    (!parse_cfa(machine, &text, &rule) || !parse_blanks(&text) ||
-	     !parse_fp(machine, &text, &rule) || !parse_blanks(&text) ||
-	     !parse_ra(machine, &text, &rule) || !text_empty(&text)))
-		return false;
+	if (!parse_whole(&text, &rule)) {
+		if (!parse_cfa(machine, &text, &rule) || !parse_blanks(&text) ||
+		    !parse_fp(machine, &text, &rule) || !parse_blanks(&text) ||
+		    !parse_ra(machine, &text, &rule))
+			return false;
+		parse_switch(&text, &rule);
+		if (!text_empty(&text))
+			return false;
+	}
 	*ret = rule;
 	return true;
 }

@@ -8,9 +8,10 @@
  *	cfa=rsp+8 fp=same ra=cfa-8
  *
  * cfa is REG+N, plt10 or plt11 (or another number), or deref(REG+N)+M; fp is same, cfa-N or
- * deref(REG+N); ra is cfa-N or a register. Each N and M has its sign. Or, in place of the three,
- *one of gap, stop, signal, frame (the frame pointer's record, without more being known) and
- * unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
+ * deref(REG+N); ra is cfa-N or a register. A fourth word "switch" says that the caller is on
+ *another stack; cfa=cgo(G,DEPTH)+N is UNWIND_CFA_GO_CGO. Each N and M has its sign. Or, in place of
+ *the three, one of gap, stop, signal, frame (the frame pointer's record, without more being known)
+ *and unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
  */
 
 #include <stdbool.h>
