@@ -7,14 +7,19 @@
  *	before		sub $n,%rsp; mov %rbp,n-8(%rsp); lea n-8(%rsp),%rbp
  *
  * so that it is at CFA - 16, and %rbp + 16 is the CFA. A function without locals that calls nothing
- * does not do it, nor does some assembly.
+ * does not do it, nor does some assembly. vfork takes its return address off the stack, where the
+ * child would overwrite it, and keeps it in %r12 until the parent runs again.
  *
  * Sources: the Go project's src/cmd/internal/obj/x86/obj6.go (preprocess), src/runtime/asm_amd64.s
- * (asmcgocall), of releases 1.16 to 1.27.
+ * (asmcgocall), src/syscall/asm_linux_amd64.s (rawVforkSyscall), of releases 1.16 to 1.27.
  */
 #include "unwind/goarch.h"
 
 #include <string.h>
+
+#define X86_R12 12
+/* What the stack pointer is below its value at entry then. */
+#define POPPED	(-8)
 
 /* Whether the code has these bytes at @vaddr. */
 static bool has(const struct gocode *code, uint64_t vaddr, const void *bytes, size_t n)
@@ -73,6 +78,10 @@ static void x86_rule(const struct goframe *f, uint64_t pc, int32_t delta, struct
 		.cfa_off = delta + 8,
 		.ra_off = -8,
 	};
+	if (delta == POPPED) {
+		ret->ra = UNWIND_RA_REG;
+		ret->ra_off = X86_R12;
+	}
 	if (delta >= 8 && pc >= f->fp_saved) {
 		ret->fp = UNWIND_FP_AT_CFA;
 		ret->fp_off = -16;
@@ -158,6 +167,7 @@ static bool x86_cgo_call(const struct gocode *code, struct gocall *ret)
 
 const struct goarch goarch_x86 = {
 	.fp = UNWIND_X86_FP,
+	.popped = POPPED,
 	.frame = x86_frame,
 	.rule = x86_rule,
 	.cfa_of_fp = x86_cfa_of_fp,

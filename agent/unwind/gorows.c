@@ -15,6 +15,7 @@
  *
  *	mcall, morestack, gogo	leave the goroutine. What runs then, the scheduler, was called by
  *				nobody: a stack ends there. Until then they are as any function.
+ *	clone			the same for the thread that it makes.
  *	asmcgocall		must be right after the goroutine's stack has been moved by a
  *				callback: it stores the goroutine and its depth, and so does the
  *rule. others without a frame	keep their caller's frame pointer, so that the chain goes on, with
@@ -52,8 +53,8 @@
 #define BEFORE_BYTES   16
 /* Bytes of a function that changes stacks; the longest has some hundred. */
 #define SWITCH_BYTES   4096
-/* Bytes of a frame. Go's linker refuses larger ones; above it the table is odd. */
-#define DELTA_LIMIT    (1 << 30)
+/* Bytes of a frame: what a rule can say. The largest is reflection's, 2^30 and some. */
+#define DELTA_LIMIT    (INT32_MAX - 64)
 
 /* What a function is to a stack. */
 enum role {
@@ -99,6 +100,7 @@ static const struct known known[] = {
 	{"_rt0_arm64_linux", ROLE_TOP},
 	{"asmcgocall", ROLE_CGO},
 	{"cgocallback", ROLE_SWITCH},
+	{"clone", ROLE_LEAVE}, /* the new thread */
 	{"goexit", ROLE_TOP},
 	{"gogo", ROLE_LEAVE},
 	{"jmpdefer", ROLE_PLAIN}, /* sets sp to where it is called again */
@@ -253,7 +255,7 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 	case ROLE_LEAVE:
 		break;
 	}
-	if (delta < 0 || delta > DELTA_LIMIT) {
+	if (delta > DELTA_LIMIT || (delta < 0 && delta != b->arch->popped)) {
 		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED,
 					    .cfa_off = UNSUPPORTED_CFA_OFFSET};
 		return;
