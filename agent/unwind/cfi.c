@@ -141,7 +141,14 @@ static bool read_format(struct cursor *c, uint8_t format, uint64_t *ret)
 bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *ret)
 {
 	uint64_t value;
+	uint32_t near;
 
+	if (encoding == (PE_PCREL | PE_SDATA4)) { /* nearly all */
+		if (!cursor_u32(c, &near))
+			return false;
+		*ret = vaddr + (uint64_t)(int32_t)near;
+		return true;
+	}
 	if ((encoding & PE_RELATION) != PE_ABSPTR && (encoding & PE_RELATION) != PE_PCREL)
 		return false;
 	if (!read_format(c, encoding & PE_FORMAT, &value))
@@ -152,14 +159,34 @@ bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *r
 
 /* ---------------------------------------------------------------- the address's changes */
 
-static int emit(struct run *run)
+/* The state's rule, and its number. */
+static int know(struct run *run)
 {
-	struct unwind_rule rule;
+	struct cfi_state *state = &run->state;
+	int r;
 
-	if (!run->rows)
-		return 0;
-	cfi_rule(run->common, &run->state, &rule);
-	return rows_add(run->rows, run->vaddr, &rule);
+	if (state->known == CFI_NOTHING_KNOWN)
+		cfi_rule(run->common, state, &state->rule);
+	r = rows_intern(run->rows, &state->rule, &state->rule_id);
+	state->known = r ? CFI_RULE_KNOWN : CFI_ID_KNOWN;
+	return r;
+}
+
+/* Not in a CIE's program, which has no addresses. */
+static int emit_unknown(struct run *run)
+{
+	int r = run->rows ? know(run) : 0;
+
+	if (r || !run->rows)
+		return r;
+	return rows_add_interned(run->rows, run->vaddr, run->state.rule_id);
+}
+
+static inline int emit(struct run *run)
+{
+	if (run->state.known != CFI_ID_KNOWN)
+		return emit_unknown(run);
+	return rows_add_interned(run->rows, run->vaddr, run->state.rule_id);
 }
 
 static int advance_to(struct run *run, uint64_t vaddr)
@@ -216,17 +243,26 @@ static int set_location(struct run *run)
 /* ---------------------------------------------------------------- registers */
 
 /* The state's register, NULL for one that we do not follow. */
-static inline struct cfi_register *column(const struct run *run, struct cfi_state *state,
-					  uint64_t reg)
+static inline const struct cfi_register *column(const struct run *run,
+						const struct cfi_state *state, uint64_t reg)
 {
 	if (reg == run->fp_reg)
 		return &state->fp;
 	return reg == run->common->ra_reg ? &state->ra : NULL;
 }
 
+/* The same, to change it. */
+static inline struct cfi_register *change(struct run *run, uint64_t reg)
+{
+	if (reg != run->fp_reg && reg != run->common->ra_reg)
+		return NULL;
+	run->state.known = CFI_NOTHING_KNOWN;
+	return reg == run->fp_reg ? &run->state.fp : &run->state.ra;
+}
+
 static void set(struct run *run, uint64_t reg, enum cfi_how how, int64_t off)
 {
-	struct cfi_register *to = column(run, &run->state, reg);
+	struct cfi_register *to = change(run, reg);
 
 	if (to)
 		*to = (struct cfi_register){.how = how, .off = off};
@@ -297,7 +333,7 @@ static int in_register(struct run *run)
 
 	if (!cursor_uleb(&run->c, &reg) || !cursor_uleb(&run->c, &where))
 		return CFI_TRUNCATED;
-	to = column(run, &run->state, reg);
+	to = change(run, reg);
 	if (to)
 		*to = (struct cfi_register){.how = CFI_IN_REGISTER, .reg = where};
 	return 0;
@@ -318,7 +354,7 @@ static int by_expression(struct run *run, enum cfi_how how)
 
 	if (!cursor_uleb(&run->c, &reg) || !block(run, &code))
 		return CFI_TRUNCATED;
-	to = column(run, &run->state, reg);
+	to = change(run, reg);
 	if (to && how == CFI_EXPRESSION)
 		*to = (struct cfi_register){.how = how, .expr = expr_parse(code, true)};
 	else if (to)
@@ -328,10 +364,10 @@ static int by_expression(struct run *run, enum cfi_how how)
 
 static int restore(struct run *run, uint64_t reg)
 {
-	struct cfi_register *to = column(run, &run->state, reg);
+	struct cfi_register *to = change(run, reg);
 
 	if (to)
-		*to = *column(run, (struct cfi_state *)&run->common->initial, reg);
+		*to = *column(run, &run->common->initial, reg);
 	return 0;
 }
 
@@ -348,9 +384,25 @@ static int cfa_register(struct run *run)
 {
 	if (!cursor_uleb(&run->c, &run->state.cfa_reg))
 		return CFI_TRUNCATED;
+	run->state.known = CFI_NOTHING_KNOWN;
 	run->state.has_cfa = true;
 	run->state.cfa_is_expr = false;
 	return 0;
+}
+
+/* Most changes are of this alone, and then the rule is the old one with another number. */
+static void set_cfa_offset(struct run *run, int64_t off)
+{
+	struct cfi_state *state = &run->state;
+
+	state->cfa_off = off;
+	if (state->known == CFI_NOTHING_KNOWN || state->rule.cfa != UNWIND_CFA_REG ||
+	    state->cfa_is_expr || off != (int32_t)off) {
+		state->known = CFI_NOTHING_KNOWN;
+		return;
+	}
+	state->rule.cfa_off = (int32_t)off;
+	state->known = CFI_RULE_KNOWN;
 }
 
 static int cfa_offset(struct run *run)
@@ -361,17 +413,21 @@ static int cfa_offset(struct run *run)
 		return CFI_TRUNCATED;
 	if (off > INT64_MAX)
 		return CFI_BAD_ADDRESS;
-	run->state.cfa_off = (int64_t)off;
+	set_cfa_offset(run, (int64_t)off);
 	return 0;
 }
 
 static int cfa_offset_signed(struct run *run)
 {
-	int64_t factored;
+	int64_t factored, off;
+	int r;
 
 	if (!cursor_sleb(&run->c, &factored))
 		return CFI_TRUNCATED;
-	return scale(run, factored, &run->state.cfa_off);
+	r = scale(run, factored, &off);
+	if (!r)
+		set_cfa_offset(run, off);
+	return r;
 }
 
 static int cfa_expression(struct run *run)
@@ -380,6 +436,7 @@ static int cfa_expression(struct run *run)
 
 	if (!block(run, &code))
 		return CFI_TRUNCATED;
+	run->state.known = CFI_NOTHING_KNOWN;
 	run->state.cfa_expr = expr_parse(code, false);
 	run->state.has_cfa = true;
 	run->state.cfa_is_expr = true;

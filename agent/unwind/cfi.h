@@ -47,9 +47,17 @@ enum cfi_how {
 
 struct cfi_register {
 	enum cfi_how how;
-	int64_t off;	  /* AT_CFA */
-	uint64_t reg;	  /* IN_REGISTER */
-	struct expr expr; /* EXPRESSION */
+	union {
+		int64_t off;	  /* AT_CFA */
+		uint64_t reg;	  /* IN_REGISTER */
+		struct expr expr; /* EXPRESSION */
+	};
+};
+
+enum cfi_known {
+	CFI_NOTHING_KNOWN = 0,
+	CFI_RULE_KNOWN, /* but not its number */
+	CFI_ID_KNOWN,
 };
 
 struct cfi_state {
@@ -60,6 +68,10 @@ struct cfi_state {
 	struct expr cfa_expr;
 	struct cfi_register fp;
 	struct cfi_register ra;
+	/* What it amounts to, where that is known already; kept by the interpreter. */
+	struct unwind_rule rule;
+	uint32_t rule_id;
+	enum cfi_known known;
 };
 
 /* What holds for all programs of one CIE. */

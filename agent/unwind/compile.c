@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unwind/compile.h"
 
-#include <errno.h>
-
 #include "base/cleanup.h"
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
@@ -25,7 +23,7 @@ int compile_image(const struct elffile *file, const struct compile_opts *opts,
 		return r;
 	r = rows_finish(rows);
 	if (r)
-		return r == ROWS_FULL ? -ENOSPC : r;
+		return r;
 	*ret = take_ptr(rows);
 	return 0;
 }

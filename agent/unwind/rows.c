@@ -8,11 +8,12 @@
  *
  * Ranges that follow each other with no more than padding between them grow one "span". Linkers put
  * functions in the order of the tables that describe them, with exceptions (cold and start-up code
- * is moved away), so there are far fewer spans than ranges and only the spans are sorted. Then one
- * sweep over the addresses takes, at each, the winner of the spans that are there: the highest
- * source, then the latest. A heap holds them; it has more than one only where ranges overlap, which
- * honest files hardly do (leftovers of discarded functions, all at one address, and code that was
- * folded together), and for hostile ones it keeps the cost at n log n.
+ * is moved away), so there are fewer spans than ranges and only the spans are sorted. If any of
+ * them overlap, they are split into their ranges first: a function may lie in what looked like
+ * padding between two others. Then one sweep over the addresses takes, at each, the winner of the
+ * spans that are there: the highest source, then the latest. A heap holds them; it has more than
+ * one only where ranges overlap, which honest files hardly do, and for hostile ones it keeps the
+ * cost at n log n.
  *
  * Padding between functions belongs to what is before it: no row is spent on it, and nothing runs
  * there.
@@ -30,14 +31,19 @@
 #define OFF_BITS      40
 #define RULE_BITS     24
 #define OFF_LIMIT     (1ull << OFF_BITS)
-#define RULES_INITIAL 64
 /* Slots of the rules' table: at most a half is used. */
-#define SLOTS_INITIAL 256u
-#define GAP	      0u
-#define NO_SPAN	      SIZE_MAX
+#define SLOTS_INITIAL 1024u
+/* Of an address in one pass of the sort: text of 8 GiB takes three. */
+#define SORT_BITS     11
+#define SORT_MASK     ((1u << SORT_BITS) - 1)
+
+/* Numbers of rules that are none of the table's. */
+#define GAP  0u
+#define HOLE ((1u << RULE_BITS) - 1)
 
 _Static_assert(OFF_BITS + RULE_BITS == 64, "an entry is one word");
-_Static_assert(ROWS_RULES_MAX < 1u << RULE_BITS, "a rule's number fits an entry");
+_Static_assert(ROWS_RULES_MAX < HOLE, "a rule's number fits an entry");
+_Static_assert(ROWS_MAX < 1u << RULE_BITS, "a span's number fits the sort's keys");
 
 /* The address first: entries compare as numbers. */
 static inline uint64_t entry_make(uint64_t off, uint32_t rule)
@@ -55,13 +61,16 @@ static inline uint32_t entry_rule(uint64_t entry)
 	return (uint32_t)entry & ((1u << RULE_BITS) - 1);
 }
 
-/* Ranges side by side: entries [first, first + n) from @start to @end. */
+/*
+ * Ranges that follow each other: entries [first, first + n), from @start to @end. Each range's
+ * entries end with a HOLE at its end: what is between it and the next range is nobody's.
+ */
 struct span {
 	uint64_t start;
 	uint64_t end;
-	uint64_t order; /* source, then the number of the span: the highest wins */
 	uint32_t first;
 	uint32_t n;
+	enum rows_source source;
 };
 
 struct entries {
@@ -81,26 +90,28 @@ struct rows {
 	size_t n_rules, rules_cap;
 	uint32_t *slots; /* rule's number + 1 by hash; 0 is free */
 	size_t n_slots;	 /* a power of two */
-	uint32_t last_rule;
 };
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 /* ---------------------------------------------------------------- rules */
 
-static size_t rule_hash(const struct unwind_rule *rule)
+static inline size_t rule_hash(const struct unwind_rule *rule)
 {
 	uint64_t word[2];
 
 	memcpy(word, rule, sizeof(word));
-	word[0] = (word[0] ^ word[1] >> 29 ^ word[1]) * 0x9e3779b97f4a7c15ull;
-	word[1] = (word[1] + (word[0] >> 32)) * 0xff51afd7ed558ccdull;
-	return (size_t)((word[0] ^ word[1]) >> 32);
+	word[0] = (word[0] ^ word[1] << 21 ^ word[1] >> 43) * 0x9e3779b97f4a7c15ull;
+	return (size_t)(word[0] >> 40);
 }
 
 static inline bool rule_equal(const struct unwind_rule *a, const struct unwind_rule *b)
 {
-	return memcmp(a, b, sizeof(*a)) == 0;
+	uint64_t left[2], right[2];
+
+	memcpy(left, a, sizeof(left));
+	memcpy(right, b, sizeof(right));
+	return ((left[0] ^ right[0]) | (left[1] ^ right[1])) == 0;
 }
 
 static int rules_grow_slots(struct rows *rows)
@@ -123,7 +134,7 @@ static int rules_grow_slots(struct rows *rows)
 	return 0;
 }
 
-static int rules_add(struct rows *rows, size_t slot, const struct unwind_rule *rule, uint32_t *ret)
+static int rules_add(struct rows *rows, size_t slot, const struct unwind_rule *rule)
 {
 	int r = vec_grow(&rows->rules, &rows->rules_cap, rows->n_rules + 1, sizeof(*rows->rules),
 			 ROWS_RULES_MAX);
@@ -132,12 +143,11 @@ static int rules_add(struct rows *rows, size_t slot, const struct unwind_rule *r
 		return r;
 	rows->rules[rows->n_rules++] = *rule;
 	rows->slots[slot] = (uint32_t)rows->n_rules;
-	*ret = (uint32_t)rows->n_rules - 1;
 	return 2 * rows->n_rules > rows->n_slots ? rules_grow_slots(rows) : 0;
 }
 
 /* Its slot, or the free one where it belongs. */
-static size_t rules_slot(const struct rows *rows, const struct unwind_rule *rule)
+static inline size_t rules_slot(const struct rows *rows, const struct unwind_rule *rule)
 {
 	size_t i = rule_hash(rule) & (rows->n_slots - 1);
 
@@ -146,28 +156,25 @@ static size_t rules_slot(const struct rows *rows, const struct unwind_rule *rule
 	return i;
 }
 
-static int rule_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
+int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
 {
 	static const struct unwind_rule too_many = {.cfa = UNWIND_CFA_UNSUPPORTED,
 						    .cfa_off = UNSUPPORTED_TOO_MANY_RULES};
-	size_t slot;
+	size_t slot = rules_slot(rows, rule);
 	int r = 0;
 
-	if (rule_equal(rule, &rows->rules[rows->last_rule])) {
-		*ret = rows->last_rule;
-		return 0;
-	}
-	slot = rules_slot(rows, rule);
 	/* the last number is kept for the excuse */
 	if (!rows->slots[slot] && rows->n_rules >= ROWS_RULES_MAX - 1) {
 		rule = &too_many;
 		slot = rules_slot(rows, rule);
 	}
-	if (!rows->slots[slot])
-		r = rules_add(rows, slot, rule, &rows->last_rule);
-	else
-		rows->last_rule = rows->slots[slot] - 1;
-	*ret = rows->last_rule;
+	if (rows->slots[slot]) {
+		*ret = rows->slots[slot] - 1;
+		return 0;
+	}
+	r = rules_add(rows, slot, rule);
+	if (!r)
+		*ret = (uint32_t)rows->n_rules - 1;
 	return r;
 }
 
@@ -196,8 +203,7 @@ int rows_new(uint64_t text_start, uint64_t text_end, struct rows **ret)
 	/* one less, so that the end of a range fits too */
 	if (rows->text_size >= OFF_LIMIT)
 		rows->text_size = OFF_LIMIT - 1;
-	if (rules_grow_slots(rows) ||
-	    rules_add(rows, rules_slot(rows, &gap), &gap, &rows->last_rule))
+	if (rules_grow_slots(rows) || rules_add(rows, rules_slot(rows, &gap), &gap))
 		return -ENOMEM;
 	*ret = take_ptr(rows);
 	return 0;
@@ -214,20 +220,21 @@ void rows_free(struct rows *rows)
 	free(rows);
 }
 
-/* An entry behind the others. The same address again replaces; the same rule again says nothing. */
-static int entries_add(struct entries *e, size_t first, uint64_t off, uint32_t rule)
+/* Apart, so that the way without it, which most go, has nothing to save. */
+static __attribute__((noinline)) int entries_push_full(struct entries *e, uint64_t off,
+						       uint32_t rule)
 {
-	int r;
+	int r = vec_grow(&e->items, &e->cap, e->n + 1, sizeof(*e->items), ROWS_MAX);
 
-	if (e->n > first && entry_off(e->items[e->n - 1]) == off)
-		e->n--;
-	if (e->n > first && entry_rule(e->items[e->n - 1]) == rule)
-		return 0;
-	if (e->n == e->cap) {
-		r = vec_grow(&e->items, &e->cap, e->n + 1, sizeof(*e->items), ROWS_MAX);
-		if (r)
-			return r;
-	}
+	if (!r)
+		e->items[e->n++] = entry_make(off, rule);
+	return r;
+}
+
+static inline int entries_push(struct entries *e, uint64_t off, uint32_t rule)
+{
+	if (e->n == e->cap)
+		return entries_push_full(e, off, rule);
 	e->items[e->n++] = entry_make(off, rule);
 	return 0;
 }
@@ -239,26 +246,56 @@ int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint6
 	rows->range = (struct span){
 		.start = start - rows->text_start,
 		.end = end - rows->text_start,
-		.order = (uint64_t)source << 32,
 		.first = (uint32_t)rows->entries.n,
+		.source = source,
 	};
 	return 0;
 }
 
-int rows_add(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule)
+/* The range's first entry, which is at its start. */
+static __attribute__((noinline)) int add_first(struct rows *rows, uint64_t off, uint32_t rule)
 {
 	const struct span *range = &rows->range;
-	uint64_t off = vaddr - rows->text_start;
-	struct entries *e = &rows->entries;
-	uint32_t id;
 	int r;
 
-	if (off >= range->end)
+	if (off == range->start)
+		return entries_push(&rows->entries, off, rule);
+	r = entries_push(&rows->entries, range->start, GAP);
+	return r || rule == GAP ? r : entries_push(&rows->entries, off, rule);
+}
+
+/* Instead of the last entry, which is at the same address. */
+static __attribute__((noinline)) int add_again(struct rows *rows, uint64_t off, uint32_t rule)
+{
+	struct entries *e = &rows->entries;
+
+	e->n--;
+	if (e->n > rows->range.first && entry_rule(e->items[e->n - 1]) == rule)
 		return 0;
-	r = rule_intern(rows, rule, &id);
-	if (!r && e->n == range->first && off > range->start)
-		r = entries_add(e, range->first, range->start, GAP);
-	return r ? r : entries_add(e, range->first, off, id);
+	return entries_push(e, off, rule);
+}
+
+int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule)
+{
+	uint64_t off = vaddr - rows->text_start, last;
+	struct entries *e = &rows->entries;
+
+	if (off >= rows->range.end)
+		return 0;
+	if (e->n == rows->range.first)
+		return add_first(rows, off, rule);
+	last = e->items[e->n - 1];
+	if (entry_off(last) == off)
+		return add_again(rows, off, rule);
+	return entry_rule(last) == rule ? 0 : entries_push(e, off, rule);
+}
+
+int rows_add(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule)
+{
+	uint32_t id;
+	int r = rows_intern(rows, rule, &id);
+
+	return r ? r : rows_add_interned(rows, vaddr, id);
 }
 
 void rows_drop(struct rows *rows)
@@ -267,25 +304,24 @@ void rows_drop(struct rows *rows)
 }
 
 /* The range as one more span, or as the last one's continuation. */
-static int rows_end_range(struct rows *rows)
+static int end_range(struct rows *rows)
 {
 	struct span *range = &rows->range;
 	struct span *last = rows->n_spans ? &rows->spans[rows->n_spans - 1] : NULL;
 	int r;
 
+	range->n = (uint32_t)(rows->entries.n - range->first);
 	if (last && range->start >= last->end && range->start - last->end <= ROWS_PADDING_MAX &&
-	    range->order >> 32 == last->order >> 32) {
+	    range->source == last->source) {
 		last->end = range->end;
 		last->n += range->n;
 		return 0;
 	}
 	r = vec_grow(&rows->spans, &rows->spans_cap, rows->n_spans + 1, sizeof(*rows->spans),
 		     ROWS_MAX);
-	if (r)
-		return r;
-	range->order |= rows->n_spans;
-	rows->spans[rows->n_spans++] = *range;
-	return 0;
+	if (!r)
+		rows->spans[rows->n_spans++] = *range;
+	return r;
 }
 
 int rows_end(struct rows *rows)
@@ -295,10 +331,11 @@ int rows_end(struct rows *rows)
 
 	/* nothing said of it is a gap, and one that wins */
 	if (rows->entries.n == range->first)
-		r = entries_add(&rows->entries, range->first, range->start, GAP);
-	range->n = (uint32_t)(rows->entries.n - range->first);
+		r = entries_push(&rows->entries, range->start, GAP);
 	if (!r)
-		r = rows_end_range(rows);
+		r = entries_push(&rows->entries, range->end, HOLE);
+	if (!r)
+		r = end_range(rows);
 	if (r)
 		rows_drop(rows);
 	return r;
@@ -306,21 +343,106 @@ int rows_end(struct rows *rows)
 
 /* ---------------------------------------------------------------- in order */
 
-static int span_compare(const void *a, const void *b)
-{
-	const struct span *left = a, *right = b;
+/*
+ * The spans' numbers by address: keys of start and number, sorted by their bytes from the lowest of
+ * the address on, which keeps the order that was.
+ */
+struct order {
+	uint64_t *keys, *other;
+	size_t n;
+};
 
-	if (left->start != right->start)
-		return left->start < right->start ? -1 : 1;
-	return left->order < right->order ? -1 : left->order > right->order;
+static inline uint32_t order_at(const struct order *o, size_t i)
+{
+	return entry_rule(o->keys[i]);
 }
 
-static bool spans_sorted(const struct rows *rows)
+static void order_pass(struct order *o, unsigned int shift)
 {
-	for (size_t i = 1; i < rows->n_spans; i++)
-		if (span_compare(&rows->spans[i - 1], &rows->spans[i]) > 0)
-			return false;
-	return true;
+	uint32_t at[1u << SORT_BITS] = {0}, sum = 0;
+	uint64_t *was = o->keys;
+
+	for (size_t i = 0; i < o->n; i++)
+		at[was[i] >> shift & SORT_MASK]++;
+	for (size_t i = 0; i <= SORT_MASK; i++) {
+		uint32_t n = at[i];
+
+		at[i] = sum;
+		sum += n;
+	}
+	for (size_t i = 0; i < o->n; i++)
+		o->other[at[was[i] >> shift & SORT_MASK]++] = was[i];
+	o->keys = o->other;
+	o->other = was;
+}
+
+static void order_deinit(struct order *o)
+{
+	free(o->keys);
+	free(o->other);
+}
+
+static int order_init(struct order *o, const struct span *spans, size_t n)
+{
+	uint64_t highest = 0;
+	bool sorted = true;
+
+	o->n = n;
+	o->keys = malloc((n + 1) * sizeof(*o->keys));
+	o->other = malloc((n + 1) * sizeof(*o->other));
+	if (!o->keys || !o->other)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		o->keys[i] = entry_make(spans[i].start, (uint32_t)i);
+		sorted &= o->keys[i] >= highest;
+		highest = o->keys[i] > highest ? o->keys[i] : highest;
+	}
+	for (unsigned int shift = RULE_BITS; !sorted && shift < 64 && highest >> shift;
+	     shift += SORT_BITS)
+		order_pass(o, shift);
+	return 0;
+}
+
+static bool spans_overlap(const struct rows *rows, const struct order *o)
+{
+	for (size_t i = 1; i < o->n; i++)
+		if (rows->spans[order_at(o, i)].start < rows->spans[order_at(o, i - 1)].end)
+			return true;
+	return false;
+}
+
+/* Back to one span for each range: the padding inside of a span is not its own where another one
+ * has it. */
+static int split_spans(struct rows *rows)
+{
+	size_t n = 0, cap = 0, at = 0;
+	struct span *spans = NULL;
+
+	for (size_t i = 0; i < rows->n_spans; i++) {
+		const struct span *from = &rows->spans[i];
+
+		for (at = from->first; at < from->first + from->n; at++) {
+			struct span *to;
+
+			if (vec_grow(&spans, &cap, n + 1, sizeof(*spans), ROWS_MAX)) {
+				free(spans);
+				return -ENOMEM;
+			}
+			to = &spans[n++];
+			*to = (struct span){.start = entry_off(rows->entries.items[at]),
+					    .first = (uint32_t)at,
+					    .source = from->source};
+			while (entry_rule(rows->entries.items[at]) != HOLE)
+				at++;
+			to->end = entry_off(rows->entries.items[at]);
+			to->n = (uint32_t)at + 1 - to->first;
+		}
+	}
+	free(rows->spans);
+	rows->spans = spans;
+	rows->n_spans = n;
+	rows->spans_cap = cap;
+	return 0;
 }
 
 /* The spans at one address: a heap of their numbers, the winner first. */
@@ -332,7 +454,9 @@ struct heap {
 
 static bool heap_above(const struct heap *h, size_t a, size_t b)
 {
-	return h->spans[h->items[a]].order > h->spans[h->items[b]].order;
+	const struct span *left = &h->spans[h->items[a]], *right = &h->spans[h->items[b]];
+
+	return left->source != right->source ? left->source > right->source : left > right;
 }
 
 static void heap_swap(struct heap *h, size_t a, size_t b)
@@ -386,88 +510,119 @@ static size_t entries_at(const uint64_t *items, size_t n, uint64_t off)
 	return low;
 }
 
-/* What @span says of [@from, @to). */
-static int emit(const struct rows *rows, const struct span *span, uint64_t from, uint64_t to,
-		struct entries *out)
-{
-	const uint64_t *items = rows->entries.items + span->first;
-	size_t i = from == span->start ? 0 : entries_at(items, span->n, from);
-	int r = entries_add(out, 0, from, entry_rule(items[i]));
-
-	for (i++; !r && i < span->n && entry_off(items[i]) < to; i++)
-		r = entries_add(out, 0, entry_off(items[i]), entry_rule(items[i]));
-	return r;
-}
-
 struct sweep {
 	const struct rows *rows;
+	struct order order;
 	struct heap heap;
-	size_t next;	  /* span that has not begun */
+	size_t next;	  /* span that has not begun, in order */
 	uint64_t covered; /* up to here */
-	struct entries out;
+	uint64_t *out;
+	size_t n;
 };
 
-static int sweep_step(struct sweep *s)
+static inline void put(struct sweep *s, uint64_t off, uint32_t rule)
 {
-	const struct span *spans = s->rows->spans, *top;
-	size_t n_spans = s->rows->n_spans;
+	if (!s->n || entry_rule(s->out[s->n - 1]) != rule)
+		s->out[s->n++] = entry_make(off, rule);
+}
+
+/* What @span says of [@from, @to). */
+static void emit(struct sweep *s, const struct span *span, uint64_t from, uint64_t to)
+{
+	const uint64_t *items = s->rows->entries.items + span->first;
+	size_t i = from == span->start ? 0 : entries_at(items, span->n, from);
+
+	if (entry_rule(items[i]) != HOLE)
+		put(s, from, entry_rule(items[i]));
+	for (i++; i < span->n && entry_off(items[i]) < to; i++)
+		if (entry_rule(items[i]) != HOLE)
+			put(s, entry_off(items[i]), entry_rule(items[i]));
+}
+
+static const struct span *next_span(const struct sweep *s)
+{
+	return s->next < s->order.n ? &s->rows->spans[order_at(&s->order, s->next)] : NULL;
+}
+
+static void sweep_step(struct sweep *s)
+{
+	const struct span *next = next_span(s), *top;
 	uint64_t from = s->covered, to;
-	int r = 0;
 
-	if (!s->heap.n && spans[s->next].start > from) {
-		from = spans[s->next].start;
-		if (s->out.n && from - s->covered > ROWS_PADDING_MAX)
-			r = entries_add(&s->out, 0, s->covered, GAP);
+	if (!s->heap.n && next->start > from) {
+		from = next->start;
+		if (s->n && from - s->covered > ROWS_PADDING_MAX)
+			put(s, s->covered, GAP);
 	}
-	while (s->next < n_spans && spans[s->next].start <= from)
-		heap_push(&s->heap, (uint32_t)s->next++);
-	top = &spans[s->heap.items[0]];
-	to = top->end;
-	if (s->next < n_spans && spans[s->next].start < to)
-		to = spans[s->next].start;
-	if (!r)
-		r = emit(s->rows, top, from, to, &s->out);
+	for (; next && next->start <= from; next = next_span(s))
+		heap_push(&s->heap, order_at(&s->order, s->next++));
+	top = &s->heap.spans[s->heap.items[0]];
+	to = next && next->start < top->end ? next->start : top->end;
+	emit(s, top, from, to);
 	s->covered = to;
-	while (s->heap.n && spans[s->heap.items[0]].end <= to)
+	while (s->heap.n && s->heap.spans[s->heap.items[0]].end <= to)
 		heap_pop(&s->heap);
-	return r;
 }
 
-static int sweep(struct rows *rows)
+/* A step begins or ends a span, of which there are as many as ranges at most. It puts what a span
+ * has once, and a row more at its start and a gap before. */
+static int sweep_alloc(struct sweep *s)
 {
-	struct sweep s = {.rows = rows, .heap = {.spans = rows->spans}};
-	int r = 0;
+	size_t n = s->rows->entries.n + 3 * s->rows->n_spans + 1;
 
-	s.heap.items = malloc((rows->n_spans + 1) * sizeof(*s.heap.items));
-	if (!s.heap.items)
-		return -ENOMEM;
-	/* room for all and a gap behind each: what overlaps may still need more */
-	if (rows->n_spans)
-		r = vec_grow(&s.out.items, &s.out.cap, rows->entries.n + 1, sizeof(*s.out.items),
-			     ROWS_MAX);
-	while (!r && (s.heap.n || s.next < rows->n_spans))
-		r = sweep_step(&s);
-	if (!r && s.out.n)
-		r = entries_add(&s.out, 0, s.covered, GAP);
-	free(s.heap.items);
-	free(rows->entries.items);
-	rows->entries = s.out;
+	s->heap.items = malloc((s->rows->n_spans + 1) * sizeof(*s->heap.items));
+	s->out = malloc(n * sizeof(*s->out));
+	return s->heap.items && s->out ? 0 : -ENOMEM;
+}
+
+static int sweep(struct sweep *s)
+{
+	int r = sweep_alloc(s);
+
 	if (r)
-		rows->entries.n = 0;
-	return r;
+		return r;
+	while (s->heap.n || s->next < s->order.n)
+		sweep_step(s);
+	if (s->n)
+		put(s, s->covered, GAP);
+	return 0;
 }
 
-int rows_finish(struct rows *rows)
+/* What is there now are rows, or nothing if there is no memory for them. */
+static void take_rows(struct rows *rows, struct sweep *s, bool success)
 {
-	int r;
+	uint64_t *fitting;
 
-	if (!spans_sorted(rows))
-		qsort(rows->spans, rows->n_spans, sizeof(*rows->spans), span_compare);
-	r = sweep(rows);
+	if (!success)
+		s->n = 0;
+	fitting = s->out ? realloc(s->out, (s->n + 1) * sizeof(*s->out)) : NULL;
+	free(rows->entries.items);
+	rows->entries.items = fitting ? fitting : s->out;
+	rows->entries.n = rows->entries.cap = s->n;
 	free(rows->spans);
 	rows->spans = NULL;
 	rows->n_spans = rows->spans_cap = 0;
 	rows->text_size = 0; /* no more ranges */
+}
+
+int rows_finish(struct rows *rows)
+{
+	struct sweep s = {.rows = rows};
+	int r = order_init(&s.order, rows->spans, rows->n_spans);
+
+	if (!r && spans_overlap(rows, &s.order)) {
+		order_deinit(&s.order);
+		s.order = (struct order){0};
+		r = split_spans(rows);
+		if (!r)
+			r = order_init(&s.order, rows->spans, rows->n_spans);
+	}
+	s.heap.spans = rows->spans;
+	if (!r)
+		r = sweep(&s);
+	order_deinit(&s.order);
+	free(s.heap.items);
+	take_rows(rows, &s, !r);
 	return r;
 }
 

@@ -103,12 +103,16 @@ int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint6
  */
 int rows_add(struct rows *rows, uint64_t vaddr, const struct unwind_rule *rule);
 
+/* The same in two steps, for who adds the same rule many times: its number, which stays valid. */
+int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret);
+int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule);
+
 /* The range is complete: 0, ROWS_FULL, -ENOMEM (it is dropped). Or it is as if it never was. */
 int rows_end(struct rows *rows);
 void rows_drop(struct rows *rows);
 
 /* Sort, resolve overlaps, join what is equal, make gaps explicit. Nothing can be added afterwards.
- * 0, ROWS_FULL, -ENOMEM; after those there are no rows. */
+ * 0; -ENOMEM, and there are no rows. */
 int rows_finish(struct rows *rows);
 
 /* After rows_finish(): ascending, no two neighbours with the same rule; the last one is a gap. No

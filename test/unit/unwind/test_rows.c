@@ -135,6 +135,16 @@ static const struct order_row order_rows[] = {
 	{"a lower source that comes later",
 	 {{ROWS_SYNTHETIC, 0x20, 0x10, "Z"}, {ROWS_EH_FRAME, 0x10, 0x40, "ABCD"}},
 	 "10A 20Z 30C 40D 50."},
+	{"in the padding between two",
+	 {{ROWS_EH_FRAME, 0x18, 0x8, "B"},
+	  {ROWS_EH_FRAME, 0x10, 0x8, "A"},
+	  {ROWS_EH_FRAME, 0x20, 0x8, "C"}},
+	 "10A 18B 20C 28."},
+	{"in a part of the padding",
+	 {{ROWS_EH_FRAME, 0x19, 0x2, "B"},
+	  {ROWS_EH_FRAME, 0x10, 0x8, "A"},
+	  {ROWS_EH_FRAME, 0x20, 0x8, "C"}},
+	 "10A 19B 20C 28."},
 	{"every source",
 	 {{ROWS_USER, 0x50, 0x10, "E"},
 	  {ROWS_SYNTHETIC, 0x40, 0x20, "D"},
@@ -372,7 +382,8 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	assert_true(allocfail_each(build, NULL) > 10);
+	/* giving back what was too much may fail */
+	assert_true(allocfail_survive(build, NULL) > 10);
 }
 
 static void test_names(void **state)
