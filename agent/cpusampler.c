@@ -58,7 +58,8 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
-		.pc = sample->n_user ? sample->user[0] : 0,
+		/* in the kernel it may be one from before an exec */
+		.pc = sample->n_user && !sample->n_kernel ? sample->user[0] : 0,
 	};
 	int r = sample->n_user ? space_cache_get(s->spaces, &who, &space) : 0;
 

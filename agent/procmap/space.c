@@ -61,6 +61,9 @@
 #define SPACE_TOLD_NS	      (100 * NSEC_PER_MSEC)
 /* Sweeps that a process stays without being asked for. */
 #define SPACE_IDLE_SWEEPS     2
+/* Times that it is told anew which of its programs the samples of a process that has gone are of.
+ * A sample taken within an exec has the new program's number and the old one's pc. */
+#define SPACE_CHOICES	      4
 /* Ancestors through whom an inherited space is looked for. */
 #define SPACE_ANCESTORS	      4
 
@@ -124,6 +127,7 @@ struct space {
 	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
 	uint64_t used;	       /* tick of the last use */
 	unsigned int idle;     /* sweeps since then */
+	unsigned int choices;  /* of its program that turned out to be wrong */
 	bool stale;	       /* read again before the next use */
 	bool gone;	       /* nothing to be read any more */
 	int outcome;	       /* enum maps_outcome of the last read */
@@ -579,17 +583,37 @@ static int add_space(struct space_cache *c, const struct space_who *who, struct 
 	return 0;
 }
 
+/* What was put together does not have @pc: perhaps another program does. */
+static int choose_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	uint64_t version = s->version;
+	int r;
+
+	if (!pc || !s->gone || s->choices >= SPACE_CHOICES || find_mapping(s, pc))
+		return 0;
+	s->choices++;
+	s->version = 0;
+	s->gone = false;
+	r = read_space(c, s, now, pc);
+	if (!s->version)
+		s->version = version;
+	return r;
+}
+
 int space_cache_get(struct space_cache *c, const struct space_who *who, struct space **ret)
 {
 	struct space_key key = {.pid = who->pid, .exec_id = who->exec_id};
 	struct space *s = find_space(c, &key);
+	uint64_t now = nsec_monotonic();
 	int r = s ? 0 : add_space(c, who, &s);
 
 	if (r)
 		return r;
 	s->used = ++c->tick;
 	s->idle = 0;
-	r = look_again(c, s, nsec_monotonic(), who->pc);
+	r = look_again(c, s, now, who->pc);
+	if (!r)
+		r = choose_again(c, s, now, who->pc);
 	if (!r)
 		*ret = s;
 	return r;

@@ -33,8 +33,9 @@ void space_cache_free(struct space_cache *cache);
  * @start_ns: its start, boot clock; 0 if only the ticks in @pid are known
  * @exec_id:  which of its programs: another number is another address space. SPACE_EXEC_ANY is the
  *            one that it runs now
- * @pc:       one that was seen in it, by which its programs are told apart when it has executed
- *            another one since, or has gone; 0 if there is none
+ * @pc:       one that it ran at, by which its programs are told apart when it has executed another
+ *            one since, or has gone; 0 if there is none. In the kernel the pc may be from before an
+ *            exec
  */
 struct space_who {
 	struct pid_id pid;
