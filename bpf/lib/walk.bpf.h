@@ -268,6 +268,27 @@ WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret
 	return !w->regs_known || number >= REGS_NUMBERED;
 }
 
+/* The same by UNWIND_CFA_GO_CGO. */
+WALK_INLINE __u32 walk_cfa_go_cgo(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u64 g, hi;
+
+	if (!w->sp_known)
+		return SAMPLE_END_REGISTER;
+	if (window_word(c->space, c->win, &w->place, w->sp + rule->cfa_reg, &g) ||
+	    window_word(c->space, c->win, &w->place, w->sp + rule->cfa_off, &w->cfa))
+		return SAMPLE_END_UNREADABLE;
+	if (g) {
+		if (window_word(c->space, c->win, &w->place, g + 8, &hi))
+			return SAMPLE_END_UNREADABLE;
+		w->cfa = hi - w->cfa;
+	}
+	w->cfa += rule->cfa_add;
+	return WALK_ON;
+}
+
 /* The canonical frame address by w->rule into w->cfa. */
 WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 {
@@ -279,6 +300,8 @@ WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 		w->cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)rule->cfa_off ? 8 : 0);
 		return w->sp_known ? WALK_ON : SAMPLE_END_REGISTER;
 	}
+	if (rule->cfa == UNWIND_CFA_GO_CGO)
+		return walk_cfa_go_cgo(c);
 	if (walk_register(c, rule->cfa_reg, &base))
 		return SAMPLE_END_REGISTER;
 	w->cfa = base + rule->cfa_off;
@@ -290,6 +313,24 @@ WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
+/* Whether the caller's frame is above this one, and not too far; on another stack it is anywhere.
+ */
+WALK_INLINE __u32 walk_check_cfa(struct walk *w)
+{
+	const struct unwind_rule *rule = &w->rule;
+
+	if (w->cfa & 7)
+		return SAMPLE_END_SP_ODD;
+	if (rule->cfa == UNWIND_CFA_SWITCH || rule->cfa == UNWIND_CFA_GO_CGO) {
+		w->limit = w->cfa + WALK_STACK_BYTES;
+		return WALK_ON;
+	}
+	/* A frame has at least its return address, unless that is in a register. */
+	if (w->cfa < w->sp + (rule->ra == UNWIND_RA_AT_CFA ? 8 : 0))
+		return SAMPLE_END_SP_LOW;
+	return w->cfa > w->limit ? SAMPLE_END_SP_FAR : WALK_ON;
+}
+
 /* By the rule, from w->cfa. */
 WALK_INLINE __u32 walk_plan_row(const struct walk_ctx *c)
 {
@@ -297,15 +338,10 @@ WALK_INLINE __u32 walk_plan_row(const struct walk_ctx *c)
 	const struct unwind_rule *rule = &w->rule;
 	__u32 end = walk_cfa(c);
 
+	if (end == WALK_ON)
+		end = walk_check_cfa(w);
 	if (end != WALK_ON)
 		return end;
-	if (w->cfa & 7)
-		return SAMPLE_END_SP_ODD;
-	/* A frame has at least its return address, unless that is in a register. */
-	if (w->cfa < w->sp + (rule->ra == UNWIND_RA_AT_CFA ? 8 : 0))
-		return SAMPLE_END_SP_LOW;
-	if (w->cfa > w->limit)
-		return SAMPLE_END_SP_FAR;
 	w->fp_at = 0;
 	if (rule->fp == UNWIND_FP_AT_CFA)
 		w->fp_at = w->cfa + rule->fp_off;
@@ -334,6 +370,8 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 		return walk_plan_fp(w);
 	case UNWIND_CFA_PLT:
 	case UNWIND_CFA_DEREF:
+	case UNWIND_CFA_SWITCH:
+	case UNWIND_CFA_GO_CGO:
 		return walk_plan_row(c);
 	case UNWIND_CFA_STOP:
 		return SAMPLE_END_COMPLETE;
