@@ -265,15 +265,22 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 # ELF files of each kind for tests to read; test/support/fixture.h finds them.
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
-	plain-stripped cxx asm)
+	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
+	zoo-fp)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
 $(FIXTURE_DIR)/plain-fixed $(FIXTURE_DIR)/other-fixed: FIXTURE_FLAGS := -fno-pie -no-pie
 $(FIXTURE_DIR)/plain-static: FIXTURE_FLAGS := -fno-pie -static
 $(FIXTURE_DIR)/plain-stripped: FIXTURE_FLAGS := -fPIE -pie -s
 $(FIXTURE_DIR)/asm: FIXTURE_FLAGS := -nostdlib -static
+$(FIXTURE_DIR)/zoo-pie: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer -Wl,-z,now
+$(FIXTURE_DIR)/zoo-lazy: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer -Wl,-z,lazy
+$(FIXTURE_DIR)/zoo-static: FIXTURE_FLAGS := -fno-pie -static -O3 -fomit-frame-pointer
+$(FIXTURE_DIR)/zoo-fp: FIXTURE_FLAGS := -fPIE -pie -fno-omit-frame-pointer
 $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/zoo-%: test/fixtures/unwind/zoo.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
 	$(BUILD_FIXTURE)
@@ -282,7 +289,7 @@ $(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
 define BUILD_FIXTURE
 $(call say,FIXTURE,$@)
 @mkdir -p $(@D)
-$(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -Wl,--build-id $(FIXTURE_FLAGS) -o $@ $<
+$(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(FIXTURE_FLAGS) -o $@ $<
 endef
 
 $(UNIT) $(BPF_TEST): | $(FIXTURES)

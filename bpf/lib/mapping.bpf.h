@@ -4,7 +4,7 @@
 
 /*
  * From a pc to the mapping that it is in (shared/process.h): first which element of the table, then
- * which entry in the element. As in table.bpf.h data selects by masks, not by branches.
+ * which entry in the element. As in table.bpf.h data selects by products, not by branches.
  */
 
 #include "lib/table.bpf.h"
@@ -43,7 +43,7 @@ TABLE_INLINE __u64 mapping_element(const struct table_space *space, __u64 first,
 
 		if (!e)
 			break;
-		first += half & ~table_below(page, MAPPING_START(mapping_word(e, 0, 0)));
+		first += half * table_below(MAPPING_START(mapping_word(e, 0, 0)), page + 1);
 		n -= half;
 	}
 	return first;
@@ -56,7 +56,7 @@ TABLE_INLINE __u64 mapping_entry(const struct table_element *e, __u64 first, __u
 		__u64 half = n >> 1;
 		__u64 start = MAPPING_START(mapping_word(e, first + half, 0));
 
-		first += half & ~table_below(page, start);
+		first += half * table_below(start, page + 1);
 		n -= half;
 	}
 	return first;

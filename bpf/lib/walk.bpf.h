@@ -139,6 +139,7 @@ WALK_INLINE void walk_store(struct walk *w, __u64 *frames)
 
 	frames[(w->first + w->n) & (WALK_SLOTS - 1)] = pc;
 	w->hash = walk_hash(w->hash, pc);
+	w->n_rows += (w->n != 0) & !w->by_fp;
 	w->n += 1;
 }
 
@@ -408,7 +409,6 @@ WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 	w->sp_known = 1;
 	w->by_fp = 0;
 	w->limit = w->sp + WALK_STACK_BYTES; /* it may be another stack */
-	w->n_rows += 1;
 	return WALK_ON;
 }
 
@@ -417,10 +417,11 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 
-	/* The lower one first: the window begins there. */
+	/* The lower one first: the window begins there. Most frames do without it, and gcc says
+	 * where to find it for an instruction or two too long where it has aligned the stack. */
 	w->fp_next = w->fp;
 	if (w->fp_at && window_word(c->space, c->win, &w->place, w->fp_at, &w->fp_next))
-		return SAMPLE_END_UNREADABLE;
+		w->fp_next = 0;
 	if (w->ra_at && window_word(c->space, c->win, &w->place, w->ra_at, &w->ra))
 		return SAMPLE_END_UNREADABLE;
 	w->ra = regs_code_pointer(w->ra);
@@ -434,7 +435,6 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 	w->back = 1;
 	w->regs_known = 0;
 	w->sp_known = !w->by_fp | REGS_RECORD_ENDS_FRAME;
-	w->n_rows += !w->by_fp;
 	return WALK_ON;
 }
 

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/hostwalk.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "lib/table_host.h"
+#include "lib/walk.bpf.h"
+#include "procmap/elffile.h"
+#include "procmap/maps.h"
+#include "unwind/compile.h"
+#include "unwind/table.h"
+
+_Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
+
+#define IMAGES 64
+
+struct hostwalk {
+	struct table_space space; /* first: the accessors get its address */
+	struct table_element *elements;
+	struct unwind_rule *rules;
+	struct table_ramp *ramps;
+	struct table_exe exes[IMAGES];
+	uint64_t uses[IMAGES];
+	size_t n_exes;
+	uint32_t n_mappings;
+	int mem; /* /proc/PID/mem */
+};
+
+DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+DEFINE_CLEANUP(struct table *, table_freep, table_free);
+
+/* ---------------------------------------------------------------- accessors */
+
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
+{
+	const struct hostwalk *h = (const struct hostwalk *)space;
+
+	return pread(h->mem, to, n, (off_t)address) == (ssize_t)n ? 0 : -1;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	struct hostwalk *h = (struct hostwalk *)space;
+
+	if (exe >= h->n_exes)
+		return NULL;
+	h->uses[exe]++;
+	return &h->exes[exe];
+}
+
+/* ---------------------------------------------------------------- the kernel's maps */
+
+/* Room for so many elements more, zeroed. The number of the first one, or -ENOMEM. */
+static ssize_t add_elements(struct hostwalk *h, size_t n)
+{
+	const size_t first = h->space.n_elements;
+	struct table_element *more =
+		reallocarray(h->elements, first + n, sizeof(struct table_element));
+
+	if (!more)
+		return -ENOMEM;
+	memset(&more[first], 0, n * sizeof(*more));
+	h->elements = more;
+	h->space.elements = more;
+	h->space.n_elements = first + n;
+	return (ssize_t)first;
+}
+
+static int add_rules(struct hostwalk *h, const struct table *t)
+{
+	const size_t n_rules = h->space.n_rules, n_ramps = h->space.n_ramps;
+	struct unwind_rule *rules =
+		reallocarray(h->rules, n_rules + t->n_rules + 1, sizeof(*rules));
+	struct table_ramp *ramps;
+
+	if (!rules)
+		return -ENOMEM;
+	h->rules = rules;
+	h->space.rules = rules;
+	ramps = reallocarray(h->ramps, n_ramps + t->n_ramps + 1, sizeof(*ramps));
+	if (!ramps)
+		return -ENOMEM;
+	h->ramps = ramps;
+	h->space.ramps = ramps;
+	memcpy(&rules[n_rules], t->rules, t->n_rules * sizeof(*rules));
+	for (size_t i = 0; i < t->n_ramps; i++) {
+		ramps[n_ramps + i] = t->ramps[i];
+		for (size_t s = 0; s < TABLE_RAMP_STEPS; s++)
+			ramps[n_ramps + i].rules[s] += (uint16_t)n_rules;
+	}
+	h->space.n_rules += t->n_rules;
+	h->space.n_ramps += t->n_ramps;
+	return 0;
+}
+
+/* Put a table into the space. The executable's number, or -errno. */
+static int add_table(struct hostwalk *h, const struct table *t)
+{
+	const uint16_t rule_base = (uint16_t)h->space.n_rules;
+	const uint16_t ramp_base = (uint16_t)h->space.n_ramps;
+	const size_t n = (t->n_bytes + TABLE_ELEMENT - 1) / TABLE_ELEMENT;
+	struct table_exe exe = t->exe;
+	ssize_t first = add_elements(h, n);
+	uint8_t *blob;
+	int r;
+
+	if (first < 0)
+		return (int)first;
+	r = add_rules(h, t);
+	if (r < 0)
+		return r;
+	blob = h->elements[first].bytes;
+	memcpy(blob, t->blob, t->n_bytes);
+	for (uint32_t i = 0; i < t->n_ids; i++) {
+		uint16_t id;
+
+		memcpy(&id, blob + exe.ids + 2 * i, sizeof(id));
+		id = (uint16_t)(id + (id & TABLE_RAMP ? ramp_base : rule_base));
+		memcpy(blob + exe.ids + 2 * i, &id, sizeof(id));
+	}
+	exe.element += (uint32_t)first;
+	exe.tail += (uint32_t)first * (TABLE_ELEMENT / TABLE_CHUNK);
+	h->exes[h->n_exes] = exe;
+	return (int)h->n_exes++;
+}
+
+/* ---------------------------------------------------------------- images */
+
+static int open_vdso(const struct hostwalk *h, const struct maps_entry *e, struct elffile **ret,
+		     void **ret_bytes)
+{
+	const size_t n = e->limit - e->start;
+
+	*ret_bytes = malloc(n);
+	if (!*ret_bytes || pread(h->mem, *ret_bytes, n, (off_t)e->start) != (ssize_t)n)
+		return -ENOMEM;
+	return elffile_open_memory(*ret_bytes, n, ret);
+}
+
+/* Compile the table of the image that @e maps; its number, 0 if it has none, -errno. */
+static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, uint64_t *ret_bias)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	_cleanup_(table_freep) struct table *table = NULL;
+	_cleanup_(close_fdp) int fd = -1;
+	_cleanup_(freep) void *bytes = NULL;
+	struct ehframe_stats stats;
+	uint64_t vaddr;
+	char path[96];
+	int r;
+
+	if (e->kind == MAPS_VDSO) {
+		r = open_vdso(h, e, &file, &bytes);
+	} else {
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%jx-%jx", pid, (uintmax_t)e->start,
+			 (uintmax_t)e->limit);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		r = fd < 0 ? -errno : elffile_open(fd, &file);
+	}
+	if (r || compile_image(file, NULL, &stats, &rows) || table_pack(rows, &table) ||
+	    !elffile_vaddr_of_off(file, e->offset, &vaddr))
+		return r < 0 ? r : 0;
+	*ret_bias = e->start - vaddr;
+	return add_table(h, table);
+}
+
+static int add_mappings(struct hostwalk *h, pid_t pid, const struct maps *maps)
+{
+	const size_t per = PROCESS_MAPPINGS_PER_ELEMENT;
+
+	if (add_elements(h, (maps->n + per - 1) / per + 1) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct maps_entry *e = &maps->items[i];
+		struct process_mapping m = {
+			.start_pages = e->start >> PROCESS_PAGE_SHIFT,
+			.n_pages = (e->limit - e->start) >> PROCESS_PAGE_SHIFT,
+		};
+		uint64_t bias = 0;
+		int exe = 0;
+
+		if (e->kind == MAPS_FILE || e->kind == MAPS_VDSO)
+			exe = add_image(h, pid, e, &bias);
+		if (exe < 0)
+			return exe;
+		m.bias_pages = bias >> PROCESS_PAGE_SHIFT;
+		m.exe = (uint16_t)exe;
+		memcpy(&h->elements[i / per].bytes[i % per * sizeof(m)], &m, sizeof(m));
+	}
+	h->n_mappings = (uint32_t)maps->n;
+	return 0;
+}
+
+int hostwalk_new(pid_t pid, struct hostwalk **ret)
+{
+	_cleanup_(hostwalk_freep) struct hostwalk *h = calloc(1, sizeof(*h));
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	struct pid_id id;
+	char path[64];
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	h->mem = open(path, O_RDONLY | O_CLOEXEC);
+	h->n_exes = 1; /* 0 is none */
+	if (h->mem < 0)
+		return -errno;
+	r = root_open("/proc", &proc);
+	if (!r)
+		r = pid_read(&proc, pid, &id);
+	if (!r)
+		r = maps_read(&proc, &id, &maps);
+	if (!r)
+		r = add_mappings(h, pid, &maps);
+	if (r)
+		return r < 0 ? r : -ESRCH;
+	*ret = take_ptr(h);
+	return 0;
+}
+
+void hostwalk_free(struct hostwalk *h)
+{
+	if (!h)
+		return;
+	if (h->mem >= 0)
+		close(h->mem);
+	free(h->elements);
+	free(h->rules);
+	free(h->ramps);
+	free(h);
+}
+
+/* ---------------------------------------------------------------- walking */
+
+#if defined(__x86_64__)
+int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
+{
+	struct user_regs_struct u;
+	struct iovec iov = {&u, sizeof(u)};
+
+	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov) < 0)
+		return -errno;
+	*ret = (struct hostwalk_regs){
+		.pc = u.rip,
+		.sp = u.rsp,
+		.fp = u.rbp,
+		.numbered = {u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, 0, 0, u.r8, u.r9, u.r10,
+			     u.r11, u.r12, u.r13, u.r14, u.r15},
+	};
+	return 0;
+}
+
+static struct regs regs_at(const struct hostwalk_regs *r)
+{
+	const uint64_t *n = r->numbered;
+
+	return (struct regs){
+		.ip = r->pc,
+		.sp = r->sp,
+		.bp = r->fp,
+		.orig_ax = (uint64_t)-1,
+		.ax = n[0],
+		.dx = n[1],
+		.cx = n[2],
+		.bx = n[3],
+		.si = n[4],
+		.di = n[5],
+		.r8 = n[8],
+		.r9 = n[9],
+		.r10 = n[10],
+		.r11 = n[11],
+		.r12 = n[12],
+		.r13 = n[13],
+		.r14 = n[14],
+		.r15 = n[15],
+	};
+}
+#else
+int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
+{
+	struct regs u;
+	struct iovec iov = {&u, sizeof(u)};
+
+	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &iov) < 0)
+		return -errno;
+	*ret = (struct hostwalk_regs){.pc = u.pc, .sp = u.sp, .fp = u.x[29]};
+	memcpy(ret->numbered, u.x, sizeof(ret->numbered));
+	return 0;
+}
+
+static struct regs regs_at(const struct hostwalk_regs *r)
+{
+	struct regs regs = {.pc = r->pc, .sp = r->sp};
+
+	memcpy(regs.x, r->numbered, sizeof(r->numbered));
+	regs.x[29] = r->fp;
+	return regs;
+}
+#endif
+
+void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
+		   struct hostwalk_stack *ret)
+{
+	struct regs regs = regs_at(from);
+	struct walk w = {0};
+	struct window win;
+	__u64 frames[WALK_SLOTS];
+	const struct walk_ctx c = {
+		.w = &w,
+		.regs = &regs,
+		.win = &win,
+		.frames = frames,
+		.space = &h->space,
+		.mode = mode,
+	};
+
+	walk_begin(&c, 0, h->n_mappings);
+	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
+		walk_on(&c);
+	memcpy(ret->pcs, frames, sizeof(frames));
+	ret->n = w.n;
+	ret->n_rows = w.n_rows;
+	ret->end = w.end;
+	ret->flags = w.flags;
+}
+
+/* The number of the executable at @pc, 0 if there is none. */
+static uint64_t exe_at(const struct hostwalk *h, uint64_t pc)
+{
+	struct mapping m = {0};
+
+	return mapping_find(&h->space, 0, h->n_mappings, pc, &m) ? 0 : m.exe;
+}
+
+void hostwalk_evict(struct hostwalk *h, uint64_t pc)
+{
+	h->exes[exe_at(h, pc)].n_pages = 0;
+}
+
+uint64_t hostwalk_uses(struct hostwalk *h, uint64_t pc)
+{
+	return h->uses[exe_at(h, pc)];
+}
+
+struct hostwalk_space hostwalk_space(const struct hostwalk *h)
+{
+	return (struct hostwalk_space){
+		.elements = h->elements,
+		.rules = h->rules,
+		.ramps = h->ramps,
+		.exes = h->exes,
+		.n_elements = h->space.n_elements,
+		.n_rules = h->space.n_rules,
+		.n_ramps = h->space.n_ramps,
+		.n_exes = h->n_exes,
+		.n_mappings = h->n_mappings,
+	};
+}

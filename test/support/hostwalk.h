@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_HOSTWALK_H
+#define PODPROF_TEST_SUPPORT_HOSTWALK_H
+
+/*
+ * The walker of bpf/lib, compiled for the host, over a stopped process: with the tables that the
+ * agent would compile for its images, laid out as the kernel would have them. The same layout can
+ * be put into real maps, see hostwalk_space().
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "shared/process.h"
+#include "shared/settings.h"
+#include "shared/table.h"
+
+/* Slots of a walk's frames (WALK_SLOTS). */
+#define HOSTWALK_SLOTS 1024
+
+struct hostwalk;
+
+/* Where the innermost frame is. */
+struct hostwalk_regs {
+	uint64_t pc, sp, fp;
+	uint64_t numbered[16]; /* by DWARF number, those two excepted */
+};
+
+struct hostwalk_stack {
+	uint64_t pcs[HOSTWALK_SLOTS];
+	size_t n;
+	size_t n_rows;
+	uint32_t end; /* enum sample_end */
+	uint32_t flags;
+};
+
+/* What the kernel's maps would hold: arrays by number. */
+struct hostwalk_space {
+	const struct table_element *elements;
+	const struct unwind_rule *rules;
+	const struct table_ramp *ramps;
+	const struct table_exe *exes;
+	size_t n_elements, n_rules, n_ramps, n_exes;
+	uint32_t n_mappings; /* the process's; the first is entry 0 of element 0 */
+};
+
+/* Read a process's mappings and compile the tables of its images; it must not change either
+ * meanwhile. 0 or -errno. */
+int hostwalk_new(pid_t pid, struct hostwalk **ret);
+void hostwalk_free(struct hostwalk *h);
+/* Its stack from @regs. Memory is read as it is now. */
+void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *regs, enum settings_unwind mode,
+		   struct hostwalk_stack *ret);
+/* Where its stack begins if it is stopped under ptrace, which must be so. 0 or -errno. */
+int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret);
+/* Take an image's table away, as when it was evicted: that which has @pc. */
+void hostwalk_evict(struct hostwalk *h, uint64_t pc);
+/* Uses of the executable that has @pc. */
+uint64_t hostwalk_uses(struct hostwalk *h, uint64_t pc);
+struct hostwalk_space hostwalk_space(const struct hostwalk *h);
+
+#endif
