@@ -73,6 +73,9 @@ BPF_OTHER := $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/other/%.bpf.o)
 ifneq ($(BPF_SRC),)
 GEN_HDR += $(B)/gen/podprof.skel.h
 endif
+# Programs that only tests load, each with a skeleton of its own.
+TEST_BPF_SRC := $(sort $(wildcard test/bpf/*.bpf.c))
+TEST_HDR := $(TEST_BPF_SRC:test/bpf/%.bpf.c=$(B)/gen/%.skel.h)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
 SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
@@ -256,6 +259,16 @@ $(B)/gen/podprof.skel.h: $(B)/bpf/podprof.linked.o
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
 
+$(B)/bpf/test/%.bpf.o: test/bpf/%.bpf.c $(B)/bpf/flags
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -Itest -D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+
+$(TEST_HDR): $(B)/gen/%.skel.h: $(B)/bpf/test/%.bpf.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
+
 # ---------------------------------------------------------------- tests
 
 TEST_LIBS := $(B)/san/libsupport.a $(B)/san/libpodprof.a
@@ -293,6 +306,7 @@ $(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(
 endef
 
 $(UNIT) $(BPF_TEST): | $(FIXTURES)
+$(B)/san/test/bpf/%.o $(B)/obj/test/bench/%.o $(B)/lint/test/bpf/%.ok: | $(TEST_HDR)
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
