@@ -27,13 +27,16 @@ helm) go_tool helm "$top/e2e/tools" helm.sh/helm/v3/cmd/helm ;;
 pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
 checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
 promtool)
-	# Taken out of Debian's package, which would start a server if it were installed.
+	# Taken out of Debian's package, which would start a server if it were installed; from Debian 13
+	# on it has one of its own.
 	out=$cache/promtool
 	if [ ! -x "$out" ]; then
 		work=$(mktemp -d)
 		trap 'rm -rf "$work"' EXIT
 		chmod 777 "$work"
-		(cd "$work" && apt-get download -q prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb x)
+		package=promtool
+		apt-cache show promtool >/dev/null 2>&1 || package=prometheus
+		(cd "$work" && apt-get download -q "$package" >/dev/null 2>&1 && dpkg-deb -x "$package"_*.deb x)
 		mv "$work/x/usr/bin/promtool" "$out"
 	fi
 	echo "$out"
