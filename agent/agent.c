@@ -301,6 +301,7 @@ static int start_cpu(struct agent *a)
 		.rate_hz = (unsigned int)c->cpu_rate,
 		.kernel_stacks = c->kernel_stacks,
 		.unwind = unwind_of_config(c->unwind),
+		.unsafe_kernel = c->allow_unsafe_kernel,
 		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
 		.out = on_profile,
 		.ctx = a,

@@ -30,6 +30,7 @@ struct cpu_profiler_opts {
 	unsigned int rate_hz;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	bool unsafe_kernel;  /* as in oncpu_opts */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);

@@ -218,6 +218,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.wanted = o->wanted,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = o->interval_ns,
 		.v1 = v1_of_controller(o->v1),
 		.proc = o->proc,

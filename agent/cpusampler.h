@@ -49,12 +49,13 @@ struct cpu_sampler_opts {
 	const struct root *proc;
 	const struct root *sys;
 	enum controller v1;
-	unsigned int rate_hz; /* this, and the next three: as in oncpu_opts */
+	unsigned int rate_hz; /* this, and the next six: as in oncpu_opts */
 	const struct event *event;
 	uint64_t period;
 	enum settings_wanted wanted;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	bool unsafe_kernel;
 	uint64_t interval_ns;
 	sample_fn fn;
 	void *ctx;

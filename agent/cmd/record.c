@@ -265,6 +265,7 @@ static int start_recorder(struct recording *rec)
 		.period = o->period,
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
+		.unsafe_kernel = o->unsafe_kernel,
 		.wanted = o->all	 ? SETTINGS_WANTED_ALL
 			  : o->container ? SETTINGS_WANTED_CGROUPS
 					 : SETTINGS_WANTED_PROCESSES,

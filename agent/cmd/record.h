@@ -33,6 +33,7 @@ struct record_options {
 	unsigned int rate_hz;
 	uint64_t period;
 	bool kernel_stacks;
+	bool unsafe_kernel;
 	struct labels tags;
 	const char *proc_root;
 };

@@ -53,6 +53,9 @@ static const char help[] =
 	"  -t, --tag KEY=VALUE      a label for every sample, such as version=1.2; repeatable\n"
 	"other\n"
 	"      --proc-root PATH     where the host's /proc is (/proc)\n"
+	"      --allow-unsafe-kernel\n"
+	"                           where reading user memory may hang the machine: Linux 5.19 to\n"
+	"                           6.3 without a patch that 6.1.36, 6.3.10 and 6.4 have\n"
 	"      --help               this text\n\n"
 	"Samples are labelled with pid and comm, and with container, pod_uid or systemd unit:\n"
 	"'go tool pprof -tags FILE' lists them, -tagfocus picks.\n\n"
@@ -268,6 +271,7 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "output", .letter = 'o', .string = &ret->output},
 		{.name = "tag", .letter = 't', .values = &raw.tags},
 		{.name = "proc-root", .string = &ret->proc_root},
+		{.name = "allow-unsafe-kernel", .given = &ret->unsafe_kernel},
 	};
 	struct cmdline line = {
 		.command = "record",

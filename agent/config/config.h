@@ -55,6 +55,7 @@ struct config {
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
 	uint64_t memory_budget;
+	bool allow_unsafe_kernel;
 	unsigned int log_level;	 /* enum log_level */
 	unsigned int log_format; /* enum log_format */
 	char *config_file;	 /* NULL: none */

@@ -116,6 +116,12 @@ const struct option_desc options[] = {
 	 .value_name = "BYTES",
 	 .default_text = "96MiB",
 	 .help = "ceiling of caches and queues together"},
+	{.name = "allow-unsafe-kernel",
+	 .kind = OPTION_BOOL,
+	 .offset = AT(allow_unsafe_kernel),
+	 .default_text = "false",
+	 .help = "also profile where reading user memory may hang the machine: Linux 5.19\n"
+		 "to 6.3 without a patch that 6.1.36, 6.3.10 and 6.4 have"},
 	{.name = "log-level",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(log_level),

@@ -16,15 +16,19 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/text.h"
+#include "profile/kernel.h"
 #include "profile/verifier.h"
 #include "shared/sample.h"
 #include "shared/wanted.h"
@@ -47,26 +51,48 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_FOLLOW] = "following processes' children",
 };
 
+/* Of the kernel, whatever the error was: with this one nothing can be loaded. NULL: it is not that.
+ */
+static const char *unfit_kernel(const struct bpfobj_facts *facts)
+{
+	if (facts->version.major && kernel_is_before(&facts->version, 5, 10))
+		return "it takes 5.10 or newer";
+	if (!facts->has_btf)
+		return "it has no type information: use one built with CONFIG_DEBUG_INFO_BTF "
+		       "(/sys/kernel/btf/vmlinux)";
+	if (facts->confidentiality)
+		return "its lockdown is in confidentiality mode: boot with lockdown=integrity or "
+		       "none";
+	return NULL;
+}
+
+static const char *load_not_permitted(const struct bpfobj_facts *facts)
+{
+	if (facts->no_bpf || facts->no_perfmon)
+		return facts->no_bpf && facts->no_perfmon
+			       ? "grant CAP_BPF and CAP_PERFMON (or run as root)"
+		       : facts->no_bpf ? "CAP_BPF is missing: grant it (or run as root)"
+				       : "CAP_PERFMON is missing: grant it (or run as root)";
+	if (facts->version.major && kernel_is_before(&facts->version, 5, 11))
+		return "before Linux 5.11 locked memory must be unlimited: grant CAP_SYS_RESOURCE "
+		       "or raise the limit; or a seccomp profile forbids bpf(2): allow it";
+	return "CAP_BPF and CAP_PERFMON are there, so a seccomp profile or a security module "
+	       "forbids bpf(2): allow it";
+}
+
+static const char *event_not_permitted(void)
+{
+	/* Debian's and Ubuntu's kernels know a level 3 that asks for more than CAP_PERFMON. */
+	return "grant CAP_PERFMON, and where kernel.perf_event_paranoid is above 2 lower it to 2 "
+	       "or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp profile forbids it";
+}
+
 static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_facts *facts)
 {
-	if (step == BPFOBJ_LOAD && !facts->has_btf)
-		return "the kernel has no type information: use one built with "
-		       "CONFIG_DEBUG_INFO_BTF (/sys/kernel/btf/vmlinux)";
-	if (step == BPFOBJ_LOAD && facts->confidentiality)
-		return "kernel lockdown is in confidentiality mode: boot with "
-		       "lockdown=integrity or none";
 	switch (err) {
 	case -EPERM:
 	case -EACCES:
-		if (step == BPFOBJ_LOAD)
-			return "grant CAP_BPF and CAP_PERFMON (or run as root), and allow bpf(2) "
-			       "if a seccomp profile forbids it; before Linux 5.11 locked memory "
-			       "must be unlimited, too";
-		/* Debian's and Ubuntu's kernels know a level 3 that asks for more than CAP_PERFMON.
-		 */
-		return "grant CAP_PERFMON, and where kernel.perf_event_paranoid is above 2 lower "
-		       "it to 2 or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp "
-		       "profile forbids it";
+		return step == BPFOBJ_LOAD ? load_not_permitted(facts) : event_not_permitted();
 	case -ENOSYS:
 		return "the kernel was built without it, or a seccomp profile hides it: it takes "
 		       "CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS";
@@ -78,10 +104,10 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 		return "raise the limit of open files (one is needed for each CPU)";
 	case -ENOMEM:
 		return "there is not enough memory in the agent's cgroup: raise its memory limit "
-		       "or "
-		       "lower --cpu-rate";
+		       "or lower --cpu-rate";
 	default:
-		return step == BPFOBJ_LOAD ? "the kernel refuses them: it takes Linux 5.10 or newer"
+		return step == BPFOBJ_LOAD ? "the kernel refuses them: please report it, with what "
+					     "'uname -a' prints"
 					   : "see perf_event_open(2)";
 	}
 }
@@ -89,8 +115,33 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
 		    struct bpfobj_why *ret)
 {
-	snprintf(ret->text, sizeof(ret->text), "%s failed (%s); %s", step_what[step],
-		 strerror(-err), reason(step, err, facts));
+	const char *unfit = step == BPFOBJ_LOAD ? unfit_kernel(facts) : NULL;
+	const char *complaint = facts->complaint ? facts->complaint : "";
+	const struct kernel_version *v = &facts->version;
+	int n = snprintf(ret->text, sizeof(ret->text), "%s failed (%s); ", step_what[step],
+			 strerror(-err));
+
+	if (unfit && v->major)
+		snprintf(ret->text + n, sizeof(ret->text) - (size_t)n, "this is Linux %u.%u.%u: %s",
+			 v->major, v->minor, v->patch, unfit);
+	else
+		snprintf(ret->text + n, sizeof(ret->text) - (size_t)n, "%s%s%s%s",
+			 unfit ? "of the kernel: " : "", unfit ? unfit : reason(step, err, facts),
+			 *complaint ? "; the verifier says: " : "", complaint);
+}
+
+int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret)
+{
+	const struct kernel_version *v = &facts->version;
+
+	if (unsafe_kernel || !kernel_may_hang(v))
+		return 0;
+	snprintf(ret->text, sizeof(ret->text),
+		 "sampling could hang this machine: Linux %u.%u.%u has a fault in copying from "
+		 "user memory, which 6.1.36, 6.3.10 and 6.4 have not; update the kernel, or give "
+		 "--allow-unsafe-kernel if its distributor has mended it",
+		 v->major, v->minor, v->patch);
+	return -EPERM;
 }
 
 static bool lockdown_confidentiality(const struct root *sys)
@@ -106,8 +157,21 @@ static bool lockdown_confidentiality(const struct root *sys)
 	return in;
 }
 
-void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
-			 struct bpfobj_why *ret)
+/* CAP_SYS_ADMIN stands for either. */
+static void note_capabilities(struct bpfobj_facts *facts)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+	uint64_t has;
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return;
+	has = (uint64_t)data[1].effective << 32 | data[0].effective;
+	facts->no_bpf = !(has & (1ull << CAP_BPF | 1ull << CAP_SYS_ADMIN));
+	facts->no_perfmon = !(has & (1ull << CAP_PERFMON | 1ull << CAP_SYS_ADMIN));
+}
+
+static struct bpfobj_facts facts_here(const struct root *proc, const struct root *sys)
 {
 	struct bpfobj_facts facts = {.has_btf = true};
 	struct stat st;
@@ -116,6 +180,16 @@ void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
 		facts.has_btf = fstatat(sys->fd, "kernel/btf/vmlinux", &st, 0) == 0;
 		facts.confidentiality = lockdown_confidentiality(sys);
 	}
+	kernel_version_here(proc, &facts.version);
+	note_capabilities(&facts);
+	return facts;
+}
+
+void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
+			 struct bpfobj_why *ret)
+{
+	const struct bpfobj_facts facts = facts_here(NULL, sys);
+
 	bpfobj_explain(step, err, &facts, ret);
 }
 
@@ -222,13 +296,21 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
 {
 	_cleanup_(bpfobj_freep) struct bpfobj *obj = calloc(1, sizeof(*obj));
+	struct bpfobj_facts facts;
+	char complaint[128];
 	int r;
 
 	if (!obj)
 		return -ENOMEM;
+	facts = facts_here(opts->proc, opts->sys);
+	r = bpfobj_permit(&facts, opts->unsafe_kernel, ret_why);
+	if (r < 0)
+		return r;
 	r = load(obj, opts);
 	if (r < 0) {
-		bpfobj_explain_here(BPFOBJ_LOAD, r, opts->sys, ret_why);
+		verifier_complaint(&obj->verifier, complaint, sizeof(complaint));
+		facts.complaint = complaint;
+		bpfobj_explain(BPFOBJ_LOAD, r, &facts, ret_why);
 		return r;
 	}
 	*ret = take_ptr(obj);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "profile/kernel.h"
 #include "shared/settings.h"
 
 struct root;
@@ -19,7 +20,7 @@ struct bpfobj;
  * and what to do about it. "" while nothing has failed.
  */
 struct bpfobj_why {
-	char text[384];
+	char text[512];
 };
 
 /* What was being done. */
@@ -33,8 +34,12 @@ enum bpfobj_step {
 
 /* What else is known of the kernel when a step fails. */
 struct bpfobj_facts {
-	bool has_btf;	      /* /sys/kernel/btf/vmlinux */
-	bool confidentiality; /* kernel lockdown's stricter mode */
+	bool has_btf;		       /* /sys/kernel/btf/vmlinux */
+	bool confidentiality;	       /* kernel lockdown's stricter mode */
+	bool no_bpf;		       /* we have no CAP_BPF */
+	bool no_perfmon;	       /* nor this one */
+	struct kernel_version version; /* {0}: not known */
+	const char *complaint;	       /* of the verifier; NULL or "": none */
 };
 
 /**
@@ -44,7 +49,9 @@ struct bpfobj_facts {
  * @large_entries: and of the large one
  * @deep_entries:  and of the one for the deepest
  * @n_cpus:        one more than the highest number a CPU can have
- * @sys:           /sys, for the reason when loading fails; borrowed for the call
+ * @unsafe_kernel: also load where reading user memory may hang the machine (profile/kernel.h)
+ * @proc, @sys:    /proc (NULL: the machine's own) and /sys, to tell which kernel this is; borrowed
+ *                 for the call
  */
 struct bpfobj_opts {
 	struct settings settings;
@@ -52,6 +59,8 @@ struct bpfobj_opts {
 	uint32_t large_entries;
 	uint32_t deep_entries;
 	uint32_t n_cpus;
+	bool unsafe_kernel;
+	const struct root *proc;
 	const struct root *sys;
 };
 
@@ -99,6 +108,8 @@ int bpfobj_count_cost(void);
 /* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 
+/* Whether programs may be loaded at all: 0, or -EPERM with the sentence. */
+int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret);
 /* The sentence for a failed step. */
 void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
 		    struct bpfobj_why *ret);

@@ -186,6 +186,8 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 		.large_entries = oc->large_entries,
 		.deep_entries = oc->deep_entries,
 		.n_cpus = n_cpus ? n_cpus : (uint32_t)oc->n_possible,
+		.unsafe_kernel = opts->unsafe_kernel,
+		.proc = opts->proc,
 		.sys = opts->sys,
 	};
 	int r;

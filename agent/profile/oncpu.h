@@ -32,6 +32,7 @@ struct wanted_set;
  * @unwind:        how callers are found
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
+ * @unsafe_kernel: also where reading user memory may hang the machine (profile/kernel.h)
  * @proc, @sys:    /proc and /sys; borrowed, must outlive the sampler
  */
 struct oncpu_opts {
@@ -43,6 +44,7 @@ struct oncpu_opts {
 	enum settings_unwind unwind;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
+	bool unsafe_kernel;
 	const struct root *proc;
 	const struct root *sys;
 };

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Some kernels may hang when a BPF program reads user memory. A copy from user space checks its
+ * destination (CONFIG_HARDENED_USERCOPY, which all distributions have); since 5.19 (0aef499f3172)
+ * it looks up the area of a destination in vmalloc memory, under a spin lock that is taken without
+ * turning interrupts off. A sample comes as an interrupt: if the code that it interrupts holds that
+ * lock, its CPU waits for ever. Mended in 6.4 (d319f344561d: not looked up where page faults are
+ * off), 6.3.10 and 6.1.36; 5.19, 6.0 and 6.2 had no further release.
+ *
+ * Our programs read into kmalloc memory (bpf/lib/stack.bpf.h), for which the check takes no lock.
+ * That makes the hang unlikely and does not rule it out: where kmalloc has no room the kernel takes
+ * vmalloc memory for a map without saying so. Therefore these kernels are refused, unless the user
+ * insists.
+ *
+ * By version: what a distribution mended by a patch of its own is refused, too. Whether the patch
+ * is in cannot be seen from outside: it is a condition within one function.
+ */
+#include "profile/kernel.h"
+
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "base/buf.h"
+#include "base/root.h"
+#include "base/text.h"
+
+/* "6.1.27-1" and the like: two numbers or three, and then anything. */
+static bool take_version(struct text t, struct kernel_version *ret)
+{
+	uint64_t major, minor, patch = 0;
+
+	if (!text_u64(&t, 10, &major) || !text_char(&t, '.') || !text_u64(&t, 10, &minor))
+		return false;
+	if (text_char(&t, '.') && !text_u64(&t, 10, &patch))
+		return false;
+	if (major > UINT32_MAX || minor > UINT32_MAX || patch > UINT32_MAX)
+		return false;
+	*ret = (struct kernel_version){(uint32_t)major, (uint32_t)minor, (uint32_t)patch};
+	return true;
+}
+
+static bool same_series(const struct kernel_version *a, const struct kernel_version *b)
+{
+	return a->major == b->major && a->minor == b->minor;
+}
+
+/* The word after "Debian". */
+static bool debian_version(const char *version, struct kernel_version *ret)
+{
+	struct text t = text_of(version), word;
+
+	while (text_word(&t, &word))
+		if (text_is(&word, "Debian"))
+			return text_word(&t, &word) && take_version(word, ret);
+	return false;
+}
+
+/* The third and last word. */
+static bool ubuntu_version(const char *signature, struct kernel_version *ret)
+{
+	struct text all = text_of(signature), line, word;
+
+	return text_line(&all, &line) && text_word(&line, &word) && text_is(&word, "Ubuntu") &&
+	       text_word(&line, &word) && text_word(&line, &word) && take_version(word, ret);
+}
+
+bool kernel_version_parse(const char *release, const char *version, const char *signature,
+			  struct kernel_version *ret)
+{
+	struct kernel_version base, other;
+
+	if (!take_version(text_of(release), &base))
+		return false;
+	*ret = base;
+	if ((debian_version(version, &other) || ubuntu_version(signature, &other)) &&
+	    same_series(&base, &other))
+		*ret = other;
+	return true;
+}
+
+bool kernel_version_here(const struct root *proc, struct kernel_version *ret)
+{
+	struct buf signature = BUF_INIT(256);
+	struct utsname name;
+	bool ok;
+
+	if (uname(&name) < 0)
+		return false;
+	if (proc)
+		(void)root_read(proc, "version_signature", &signature); /* only Ubuntu has it */
+	ok = kernel_version_parse(name.release, name.version, signature.data ? signature.data : "",
+				  ret);
+	buf_deinit(&signature);
+	return ok;
+}
+
+bool kernel_is_before(const struct kernel_version *v, uint32_t major, uint32_t minor)
+{
+	return v->major < major || (v->major == major && v->minor < minor);
+}
+
+bool kernel_may_hang(const struct kernel_version *v)
+{
+	if (kernel_is_before(v, 5, 19) || !kernel_is_before(v, 6, 4))
+		return false;
+	if (v->major == 6 && v->minor == 1)
+		return v->patch < 36;
+	if (v->major == 6 && v->minor == 3)
+		return v->patch < 10;
+	return true;
+}
