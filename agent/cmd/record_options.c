@@ -98,21 +98,23 @@ void record_options_deinit(struct record_options *o)
 	labels_deinit(&o->tags);
 }
 
+/* A comma promises another one. */
 static int take_pid_list(const struct cmdline *line, const char *list, struct record_options *o)
 {
-	struct text rest = text_of(list), one;
+	struct text rest = text_of(list);
 	uint64_t pid;
 
 	do {
-		if (!text_until(&rest, ',', &one) || !text_only_u64(one, 10, &pid) || !pid ||
-		    pid > INT32_MAX)
+		if (!text_u64(&rest, 10, &pid) || !pid || pid > INT32_MAX)
 			return cmdline_usage(line, "--pid takes a PID, or PID,PID,..., not '%s'",
 					     list);
 		if (o->n_pids == array_size(o->pids))
 			return cmdline_usage(line, "--pid takes %zu processes at most",
 					     array_size(o->pids));
 		o->pids[o->n_pids++] = (pid_t)pid;
-	} while (!text_empty(&rest));
+	} while (text_char(&rest, ','));
+	if (!text_empty(&rest))
+		return cmdline_usage(line, "--pid takes a PID, or PID,PID,..., not '%s'", list);
 	return CMD_DONE;
 }
 
