@@ -355,6 +355,20 @@ struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj)
 	};
 }
 
+struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_unwind){
+		.records = bpf_map__fd(skel->maps.process_records),
+		.slabs = bpf_map__fd(skel->maps.table_slabs),
+		.exes = bpf_map__fd(skel->maps.table_exes),
+		.uses = bpf_map__fd(skel->maps.table_uses),
+		.rules = bpf_map__fd(skel->maps.table_rules),
+		.ramps = bpf_map__fd(skel->maps.table_ramps),
+	};
+}
+
 /* ---------------------------------------------------------------- what it costs */
 
 int bpfobj_cost(int program, struct bpfobj_cost *ret)

@@ -90,6 +90,18 @@ struct bpfobj_wanted {
 
 struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj);
 
+/* What the walker goes by. */
+struct bpfobj_unwind {
+	int records; /* processes */
+	int slabs;
+	int exes;
+	int uses;
+	int rules;
+	int ramps;
+};
+
+struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj);
+
 /* A program's share of time, as far as the kernel counts it (kernel.bpf_stats_enabled). */
 struct bpfobj_cost {
 	uint64_t runs;

@@ -475,6 +475,11 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 
 /* ---------------------------------------------------------------- telling */
 
+struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc)
+{
+	return bpfobj_unwind(oc->obj);
+}
+
 uint64_t oncpu_interval_ns(const struct oncpu *oc)
 {
 	return oc->turned ? ONCPU_SETTLE_NS : oc->interval_ns - ONCPU_SETTLE_NS;

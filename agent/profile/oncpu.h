@@ -69,6 +69,8 @@ int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx);
 /* Stop sampling and hand over all that is left. Only oncpu_collect() and oncpu_free() after it. */
 int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 
+/* What the walker goes by; the descriptors belong to the sampler. */
+struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc);
 /* From this tick to the next one. */
 uint64_t oncpu_interval_ns(const struct oncpu *oc);
 /* What one sample stands for: CPU time in ns with a clock, else events. */

@@ -57,7 +57,7 @@
 
 /* Frames that one program steps over, and programs that do so one after the other (the kernel
  * allows 33). The frame that is too many is one step, too. */
-#define WALK_STEPS    32
+#define WALK_STEPS    16
 #define WALK_PROGRAMS (SAMPLE_USER_FRAMES_MAX / WALK_STEPS)
 
 /* Slots for the frames of both halves: more than they can be, because BPF wants a power of two to

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* A test is build/test/unit/MODULE/test_x, fixtures are in build/test/fixtures. */
+/* A test is build/test/unit/MODULE/test_x, build/test/bpf/test_x or build/test/bench/bench_x,
+ * fixtures are in build/test/fixtures. */
 const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 {
 	ssize_t n = readlink("/proc/self/exe", ret, FIXTURE_PATH_MAX - 1);
@@ -14,6 +15,10 @@ const char *fixture_path(const char *name, char ret[FIXTURE_PATH_MAX])
 	assert_true(n > 0);
 	ret[n] = '\0';
 	at = strstr(ret, "/test/unit/");
+	if (!at)
+		at = strstr(ret, "/test/bpf/");
+	if (!at)
+		at = strstr(ret, "/test/bench/");
 	assert_non_null(at);
 	n = at - ret;
 	snprintf(at, (size_t)(FIXTURE_PATH_MAX - n), "/test/fixtures/%s", name);
