@@ -2,6 +2,7 @@
 #include "cpusampler.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,12 +17,14 @@
 #include "procmap/space.h"
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
+#include "unwinder.h"
 
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
 	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
 	struct space_cache *spaces;
+	struct unwinder *unwinder; /* NULL: by frame pointers alone */
 	struct loop_source *tick;
 	struct loop_source *wake;
 	struct log_limit tick_log;
@@ -65,6 +68,8 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 
 	if (r)
 		return r;
+	if (s->unwinder && space)
+		unwinder_sample(s->unwinder, sample, space);
 	for (size_t i = 0; i < sample->n_kernel && ret->n < CPU_STACK_FRAMES_MAX; i++) {
 		ret->return_address[ret->n] = i > 0;
 		space_cache_kernel(s->spaces, sample->kernel[i], &ret->frames[ret->n++]);
@@ -105,8 +110,11 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		.name = record->name,
 	};
 
-	if (record->kind != SIDEBAND_LOST) /* counted already */
-		space_cache_tell(s->spaces, &event);
+	if (record->kind == SIDEBAND_LOST)
+		return; /* counted already */
+	space_cache_tell(s->spaces, &event);
+	if (s->unwinder && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
+		unwinder_exit(s->unwinder, record->pid);
 }
 
 /* Some ring is half full, between two ticks. */
@@ -166,6 +174,8 @@ static void on_tick(void *ctx)
 
 	take_events(s);
 	r = oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx);
+	if (s->unwinder)
+		unwinder_tick(s->unwinder);
 	if (r < 0 && log_limit_ok(&s->tick_log, &suppressed))
 		log_warn("cannot read all samples, trying again", log_err(r),
 			 log_uint("suppressed", suppressed));
@@ -186,6 +196,8 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 void cpu_sampler_sweep(struct cpu_sampler *s)
 {
 	space_cache_sweep(s->spaces);
+	if (s->unwinder)
+		unwinder_sweep(s->unwinder);
 }
 
 /* The kernel side's name for the hierarchy that discovery walks. */
@@ -206,6 +218,26 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 	};
 
 	return map[controller];
+}
+
+static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
+{
+	const struct unwinder_opts opts = {
+		.loop = s->opts.loop,
+		.proc = s->opts.proc,
+		.kernel = oncpu_unwind(s->oncpu),
+		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
+	};
+	int r;
+
+	if (s->opts.unwind == SETTINGS_UNWIND_FP)
+		return 0;
+	r = unwinder_new(&opts, &s->unwinder);
+	if (r)
+		snprintf(ret_why->text, sizeof(ret_why->text),
+			 "setting up the unwind tables failed (%s); --unwind=fp does without",
+			 strerror(-r));
+	return r;
 }
 
 static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
@@ -232,6 +264,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		r = loop_add_timer(o->loop, on_tick, s, &s->tick);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
+	if (!r)
+		r = start_unwinder(s, ret_why);
 	if (!r)
 		r = loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 	return r;
@@ -262,6 +296,8 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	loop_remove(s->tick);
 	loop_remove(s->wake);
 	sideband_free(s->sideband);
+	oncpu_stop(s->oncpu);
+	unwinder_free(s->unwinder);
 	oncpu_free(s->oncpu);
 	space_cache_free(s->spaces);
 	free(s);
@@ -285,4 +321,6 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);
 	space_cache_collect(s->spaces, sink);
+	if (s->unwinder)
+		unwinder_collect(s->unwinder, sink);
 }

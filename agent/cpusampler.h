@@ -37,11 +37,16 @@ struct cpu_stack {
 
 void cpu_stack_deinit(struct cpu_stack *stack);
 
+/* Some thousand libraries. */
+#define CPU_SAMPLER_TABLE_BYTES ((size_t)32 << 20)
+
 /**
  * struct cpu_sampler_opts - what is borrowed must outlive the sampler
  * @v1:          the version 1 hierarchy whose cgroup ids samples are to carry
  * @interval_ns: how often samples are taken in; a process that ends before its first ones are has
  *               stacks without names
+ * @unwind:      how callers are found
+ * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @fn:          called on the loop for each distinct stack of an interval
  */
 struct cpu_sampler_opts {
@@ -56,6 +61,7 @@ struct cpu_sampler_opts {
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
+	size_t table_bytes;
 	uint64_t interval_ns;
 	sample_fn fn;
 	void *ctx;

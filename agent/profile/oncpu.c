@@ -460,6 +460,12 @@ int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
 	return 0;
 }
 
+void oncpu_stop(struct oncpu *oc)
+{
+	if (oc)
+		clocks_deinit(&oc->clocks);
+}
+
 int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 {
 	struct drain drain = {.oc = oc, .fn = fn, .ctx = ctx};

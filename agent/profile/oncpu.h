@@ -71,6 +71,8 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 
 /* What the walker goes by; the descriptors belong to the sampler. */
 struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc);
+/* Stop sampling: when it returns, no program runs. What was counted is lost. NULL is fine. */
+void oncpu_stop(struct oncpu *oc);
 /* From this tick to the next one. */
 uint64_t oncpu_interval_ns(const struct oncpu *oc);
 /* What one sample stands for: CPU time in ns with a clock, else events. */

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which tables are wanted, and which give way to others, is told by tables.h: by what the walkers
+ * came upon. The first sample of a process does not wait for that: the image of its innermost frame
+ * is compiled at once.
+ *
+ * Compiling is pure (unwind/compile.h, unwind/table.h) and runs on a worker of low priority, a few
+ * at a time, so that what turns out to be wanted more does not stand behind a long queue. A file
+ * that gave no table is not tried again while it has its number: files that are mapped do not
+ * change.
+ */
+#include "executables.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/worker.h"
+#include "goimage.h"
+#include "procmap/image.h"
+#include "unwind/compile.h"
+#include "unwind/table.h"
+#include "unwind/tables.h"
+
+/* Tables with the worker at a time, the one that it compiles among them. */
+#define EXECUTABLES_QUEUE_MAX 4
+/* The worker's. */
+#define EXECUTABLES_NICE      19
+
+/* What became of a compilation. */
+enum compiled {
+	COMPILED_OK,
+	COMPILED_NO_ROWS,     /* the file says nothing of its code */
+	COMPILED_UNSUPPORTED, /* not a kind of file that has rows */
+	COMPILED_TOO_LARGE,
+	COMPILED_NO_ROOM, /* other tables are wanted more */
+	COMPILED_CHANGED, /* the file was being written to */
+	COMPILED_FAILED,  /* our side */
+	COMPILED_MAX,
+};
+
+static const char *const compiled_names[COMPILED_MAX] = {
+	[COMPILED_OK] = "ok",
+	[COMPILED_NO_ROWS] = "no_rows",
+	[COMPILED_UNSUPPORTED] = "unsupported",
+	[COMPILED_TOO_LARGE] = "too_large",
+	[COMPILED_NO_ROOM] = "no_room",
+	[COMPILED_CHANGED] = "changed",
+	[COMPILED_FAILED] = "failed",
+};
+
+struct executable {
+	struct image *image; /* the key; owns a reference */
+	uint16_t number;
+	bool compiling;
+	bool absent; /* there is no table for it */
+	UT_hash_handle hh;
+};
+
+struct executables {
+	struct executables_opts opts;
+	struct worker *worker;
+	struct executable *all;
+	struct executable *by_number[TABLE_EXES];
+	uint64_t n_compiled[COMPILED_MAX];
+	uint64_t compile_ns;
+	uint64_t n_numbers_full;
+};
+
+/* One table on its way through the worker. */
+struct exe_job {
+	struct work work;
+	struct executables *x;
+	struct image *image; /* owns a reference */
+	struct table *table; /* the result */
+	enum compiled outcome;
+	uint64_t ns;
+};
+
+/* ---------------------------------------------------------------- compiling */
+
+static void job_free(struct exe_job *job)
+{
+	image_unref(job->image);
+	table_free(job->table);
+	free(job);
+}
+
+static int add_go_rows(void *ctx, struct rows *rows)
+{
+	const struct image *image = ctx;
+	int r = goimage_rows(image->file, rows, NULL);
+
+	return r > 0 ? 0 : r; /* not Go, or not one that is understood */
+}
+
+static enum compiled outcome_of_compile(int r)
+{
+	switch (r) {
+	case 0:
+		return COMPILED_OK;
+	case ELFFILE_UNSUPPORTED:
+	case ELFFILE_ABSENT:
+		return COMPILED_UNSUPPORTED;
+	case ELFFILE_TRUNCATED:
+		return COMPILED_CHANGED;
+	case -ENOSPC:
+	case -E2BIG:
+		return COMPILED_TOO_LARGE;
+	default:
+		return COMPILED_FAILED;
+	}
+}
+
+static enum compiled outcome_of_pack(int r)
+{
+	switch (r) {
+	case 0:
+		return COMPILED_OK;
+	case TABLE_EMPTY:
+		return COMPILED_NO_ROWS;
+	case TABLE_TOO_LARGE:
+		return COMPILED_TOO_LARGE;
+	default:
+		return COMPILED_FAILED;
+	}
+}
+
+/* On the worker's thread: touches the job alone. */
+static void job_run(struct work *work)
+{
+	struct exe_job *job = container_of(work, struct exe_job, work);
+	const struct compile_opts opts = {.more = add_go_rows, .ctx = job->image};
+	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	struct ehframe_stats stats;
+	struct rows *rows = NULL;
+
+	/* this thread's; there is time, and others have better use for it */
+	(void)setpriority(PRIO_PROCESS, 0, EXECUTABLES_NICE);
+	job->outcome = outcome_of_compile(compile_image(job->image->file, &opts, &stats, &rows));
+	if (job->outcome == COMPILED_OK)
+		job->outcome = outcome_of_pack(table_pack(rows, &job->table));
+	rows_free(rows);
+	job->ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
+
+static struct executable *find(const struct executables *x, const struct image *image)
+{
+	struct executable *e;
+
+	HASH_FIND_PTR(x->all, &image, e);
+	return e;
+}
+
+/* Takes the job's table. */
+static enum compiled publish(struct executables *x, struct executable *e, struct exe_job *job)
+{
+	struct table *table = take_ptr(job->table);
+	int r = tables_publish(x->opts.tables, e->number, table, nsec_monotonic());
+
+	switch (r) {
+	case 0:
+		return COMPILED_OK;
+	case TABLES_WAITING:
+	case TABLES_UNKNOWN:
+		table_free(table);
+		return COMPILED_NO_ROOM;
+	case TABLES_FULL:
+		return COMPILED_NO_ROOM;
+	default:
+		return COMPILED_FAILED;
+	}
+}
+
+static void job_done(struct work *work)
+{
+	struct exe_job *job = container_of(work, struct exe_job, work);
+	struct executables *x = job->x;
+	struct executable *e = find(x, job->image);
+
+	if (!work->cancelled && e) {
+		e->compiling = false;
+		if (job->outcome == COMPILED_OK)
+			job->outcome = publish(x, e, job);
+		else
+			e->absent = job->outcome != COMPILED_FAILED;
+		if (e->absent)
+			tables_absent(x->opts.tables, e->number);
+		x->n_compiled[job->outcome]++;
+		x->compile_ns += job->ns;
+	}
+	job_free(job);
+}
+
+static void submit(struct executables *x, struct executable *e)
+{
+	struct exe_job *job;
+
+	if (e->compiling || e->absent || tables_live(x->opts.tables, e->number))
+		return;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return;
+	job->work = (struct work){.run = job_run, .done = job_done};
+	job->x = x;
+	job->image = image_ref(e->image);
+	if (worker_submit(x->worker, &job->work))
+		job_free(job);
+	else
+		e->compiling = true;
+}
+
+/* ---------------------------------------------------------------- numbers */
+
+/* What tells images apart for tables.h, which remembers them for a while. */
+static struct tables_key key_of(const struct image *image)
+{
+	const uint64_t words[4] = {image->device, image->inode, image->size, image->mtime_ns};
+	struct tables_key key;
+
+	_Static_assert(sizeof(words) == sizeof(key), "all of it");
+	memcpy(key.bytes, words, sizeof(words));
+	return key;
+}
+
+static int add(struct executables *x, struct image *image, struct executable **ret)
+{
+	struct executable *e = calloc(1, sizeof(*e));
+	struct tables_key key = key_of(image);
+	bool hash_oom = false;
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	r = tables_exe_get(x->opts.tables, &key, nsec_monotonic(), &e->number);
+	if (r) {
+		free(e);
+		return r;
+	}
+	e->image = image;
+	HASH_ADD_PTR(x->all, image, e);
+	if (hash_oom) {
+		tables_exe_put(x->opts.tables, e->number, nsec_monotonic());
+		free(e);
+		return -ENOMEM;
+	}
+	image_ref(image);
+	x->by_number[e->number] = e;
+	*ret = e;
+	return 0;
+}
+
+static void drop(struct executables *x, struct executable *e)
+{
+	tables_exe_put(x->opts.tables, e->number, nsec_monotonic());
+	x->by_number[e->number] = NULL;
+	HASH_DEL(x->all, e);
+	image_unref(e->image);
+	free(e);
+}
+
+uint16_t executables_number(struct executables *x, struct image *image)
+{
+	struct executable *e;
+
+	if (!image->file)
+		return 0;
+	e = find(x, image);
+	if (!e && add(x, image, &e)) {
+		x->n_numbers_full++;
+		return 0;
+	}
+	return e->number;
+}
+
+void executables_want(struct executables *x, struct image *image)
+{
+	struct executable *e = find(x, image);
+
+	if (e)
+		submit(x, e);
+}
+
+/* ---------------------------------------------------------------- time after time */
+
+void executables_tick(struct executables *x)
+{
+	struct tables_want wanted[EXECUTABLES_QUEUE_MAX];
+	size_t n;
+
+	tables_tick(x->opts.tables, nsec_monotonic());
+	n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
+	for (size_t i = 0; i < n; i++)
+		if (x->by_number[wanted[i].exe])
+			submit(x, x->by_number[wanted[i].exe]);
+}
+
+void executables_sweep(struct executables *x, const bool *used, size_t n)
+{
+	struct executable *e, *next;
+
+	HASH_ITER(hh, x->all, e, next)
+		if (!e->compiling && e->number < n && !used[e->number])
+			drop(x, e);
+}
+
+size_t executables_pending(const struct executables *x)
+{
+	return worker_pending(x->worker);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int executables_new(const struct executables_opts *opts, struct executables **ret)
+{
+	_cleanup_(freep) struct executables *x = calloc(1, sizeof(*x));
+	int r;
+
+	if (!x)
+		return -ENOMEM;
+	x->opts = *opts;
+	r = worker_new(opts->loop, "unwind", EXECUTABLES_QUEUE_MAX, &x->worker);
+	if (r)
+		return r;
+	*ret = take_ptr(x);
+	return 0;
+}
+
+void executables_free(struct executables *x)
+{
+	struct executable *e, *next;
+
+	if (!x)
+		return;
+	worker_free(x->worker);
+	HASH_ITER(hh, x->all, e, next)
+		drop(x, e);
+	free(x);
+}
+
+void executables_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc compiled = {
+		"podprof_unwind_compiled", METRIC_COUNTER, "Unwind tables compiled, by outcome.",
+		NULL};
+	static const struct metric_family_desc seconds = {
+		"podprof_unwind_compile_seconds", METRIC_COUNTER,
+		"CPU time that compiling unwind tables took.", "seconds"};
+	static const struct metric_family_desc full = {
+		"podprof_unwind_numbers_full", METRIC_COUNTER,
+		"Times that an image found no number.", NULL};
+	const struct executables *x = ctx;
+	metric_by_name(sink, &compiled, "outcome", x->n_compiled, compiled_names, COMPILED_MAX);
+	metric_family(sink, &seconds);
+	metric_double(sink, (double)x->compile_ns / NSEC_PER_SEC, NULL, 0);
+	metric_family(sink, &full);
+	metric_u64(sink, x->n_numbers_full, NULL, 0);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXECUTABLES_H
+#define PODPROF_EXECUTABLES_H
+
+/*
+ * Images and their unwind tables: each image that is mapped by a process the walker knows has a
+ * number; when the walker comes upon its code, or somebody else wants it, its rows are compiled on
+ * a worker and its table is put where the walker finds it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct executables;
+struct image;
+struct loop;
+struct metric_sink;
+struct tables;
+
+/**
+ * struct executables_opts - what is borrowed must outlive it
+ * @tables: the kernel's side
+ */
+struct executables_opts {
+	struct loop *loop;
+	struct tables *tables;
+};
+
+int executables_new(const struct executables_opts *opts, struct executables **ret);
+/* Waits for the table that is being compiled. */
+void executables_free(struct executables *x);
+
+/* The number of an image, 0 if it cannot have any (no ELF file, or no number is left: counted). The
+ * image is referred to until its number is given up. */
+uint16_t executables_number(struct executables *x, struct image *image);
+
+/* The image's table is wanted, whatever the walker has counted. */
+void executables_want(struct executables *x, struct image *image);
+
+/* Every second or so: have compiled what is wanted, what is wanted most first. */
+void executables_tick(struct executables *x);
+
+/* Every minute or so: give up the numbers that are not in @used, which has @n, by number. Their
+ * tables stay for a while (tables.h). */
+void executables_sweep(struct executables *x, const bool *used, size_t n);
+
+/* Tables waiting for the worker or being compiled. */
+size_t executables_pending(const struct executables *x);
+/* A metric_collect_fn: podprof_unwind_compiled, podprof_unwind_compile_seconds. */
+void executables_collect(void *x, struct metric_sink *sink);
+
+#endif

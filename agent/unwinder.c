@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Nothing is done for processes that are not sampled. The first sample of one says that the walker
+ * did not know it; its mappings are read then anyway, to find the places of that sample's stack
+ * (procmap/space.h), and are published here with the identity that the sample carries. Later
+ * samples publish them again when they have changed. So the first interval of a process is walked
+ * by frame pointers, and the first one of an image that no process had before.
+ *
+ * A record is never wrong for long enough to matter: start time and exec id are compared by the
+ * walker, mappings that were added are told by the kernel and read before the next sample is looked
+ * at. It is withdrawn when the leader exits. If other threads live on, their next sample publishes
+ * it again.
+ */
+#include "unwinder.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "discovery/pid.h"
+#include "executables.h"
+#include "procmap/space.h"
+#include "profile/sample.h"
+#include "shared/sample.h"
+#include "unwind/processes.h"
+#include "unwind/tablemaps.h"
+
+struct unwinder {
+	struct unwinder_opts opts;
+	struct tablemaps *maps_of_tables;
+	struct tables *tables;
+	struct processes *processes;
+	struct executables *executables;
+	struct process_mapping *maps; /* room for the largest table */
+};
+
+DEFINE_CLEANUP(struct unwinder *, unwinder_freep, unwinder_free);
+
+#define MAPPINGS ((size_t)PROCESS_ELEMENTS_MAX * PROCESS_MAPPINGS_PER_ELEMENT)
+
+/* ---------------------------------------------------------------- mappings */
+
+static uint64_t page_of(uint64_t address)
+{
+	return address >> PROCESS_PAGE_SHIFT;
+}
+
+/* Code without an image is in the table, too: the walker shall know that it is code. */
+static struct process_mapping mapping_of(struct unwinder *u, const struct space_mapping *m)
+{
+	uint64_t bias = 0;
+	uint16_t exe = 0;
+
+	if (image_bias(m->image, m->start, m->limit - m->start, m->offset, &bias))
+		exe = executables_number(u->executables, m->image);
+	return (struct process_mapping){
+		.start_pages = page_of(m->start),
+		.n_pages = page_of(m->limit - m->start),
+		.bias_pages = exe ? page_of(bias) : 0,
+		.exe = exe,
+	};
+}
+
+static void publish(struct unwinder *u, const struct processes_id *id, const struct space *space)
+{
+	const struct space_mapping *items;
+	size_t n;
+
+	items = space_mappings(space, &n);
+	if (n > MAPPINGS)
+		n = MAPPINGS;
+	for (size_t i = 0; i < n; i++)
+		u->maps[i] = mapping_of(u, &items[i]);
+	/* what fails is counted there, and tried again with the next sample */
+	(void)processes_publish(u->processes, id, u->maps, n, nsec_monotonic());
+}
+
+/* The innermost frame's image, before the walker has come to count it. */
+static void want_leaf(struct unwinder *u, const struct sample *sample, const struct space *space)
+{
+	const struct space_mapping *items;
+	size_t n;
+
+	items = space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++)
+		if (sample->user[0] >= items[i].start && sample->user[0] < items[i].limit)
+			executables_want(u->executables, items[i].image);
+}
+
+/* Whether @known is the same process, as late in its life as @id or later. */
+static bool is_newer(const struct processes_id *known, const struct processes_id *id)
+{
+	if (known->start_boottime_ns != id->start_boottime_ns)
+		return false;
+	return known->exec_id > id->exec_id ||
+	       (known->exec_id == id->exec_id && known->version >= id->version);
+}
+
+void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space)
+{
+	struct processes_id known, id = {
+					   .tgid = (uint32_t)sample->pid.pid,
+					   .start_boottime_ns = sample->start_boottime_ns,
+					   .exec_id = sample->exec_id,
+					   .version = space_version(space),
+				   };
+
+	if (!sample->n_user || !id.version || space_gone(space))
+		return;
+	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
+		return;
+	publish(u, &id, space);
+	want_leaf(u, sample, space);
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+void unwinder_exit(struct unwinder *u, uint32_t tgid)
+{
+	processes_withdraw(u->processes, tgid, nsec_monotonic());
+}
+
+void unwinder_tick(struct unwinder *u)
+{
+	processes_sweep(u->processes, nsec_monotonic());
+	executables_tick(u->executables);
+}
+
+static void withdraw_if_gone(void *ctx, const struct processes_id *id)
+{
+	struct unwinder *u = ctx;
+	const struct pid_id pid = {.pid = id->tgid,
+				   .start_ticks = pid_ticks_of_ns(id->start_boottime_ns)};
+
+	if (pid_check(u->opts.proc, &pid) == PID_GONE)
+		processes_withdraw(u->processes, id->tgid, nsec_monotonic());
+}
+
+void unwinder_sweep(struct unwinder *u)
+{
+	bool *used = calloc(TABLE_EXES, sizeof(*used));
+
+	processes_for_each(u->processes, withdraw_if_gone, u);
+	if (!used)
+		return;
+	processes_mark(u->processes, used, TABLE_EXES);
+	executables_sweep(u->executables, used, TABLE_EXES);
+	free(used);
+}
+
+size_t unwinder_pending(const struct unwinder *u)
+{
+	return executables_pending(u->executables);
+}
+
+/* ---------------------------------------------------------------- the kernel's side */
+
+static int reserve(void *ctx, uint32_t n, uint32_t *ret)
+{
+	struct unwinder *u = ctx;
+
+	return elements_reserve(tables_elements(u->tables), ELEMENTS_MAPPINGS, n, ret);
+}
+
+static void release(void *ctx, uint32_t first, uint32_t n)
+{
+	struct unwinder *u = ctx;
+
+	elements_release(tables_elements(u->tables), first, n);
+}
+
+static struct process_mapping *element(void *ctx, uint32_t number)
+{
+	struct unwinder *u = ctx;
+
+	return (struct process_mapping *)elements_at(tables_elements(u->tables), number);
+}
+
+static int record(void *ctx, uint32_t tgid, const struct process *process)
+{
+	struct unwinder *u = ctx;
+
+	return bpf_map_update_elem(u->opts.kernel.records, &tgid, process, BPF_ANY);
+}
+
+static void remove_record(void *ctx, uint32_t tgid)
+{
+	struct unwinder *u = ctx;
+
+	(void)bpf_map_delete_elem(u->opts.kernel.records, &tgid);
+}
+
+/* ---------------------------------------------------------------- life */
+
+static int unwinder_init(struct unwinder *u)
+{
+	const struct processes_kernel kernel = {.ctx = u,
+						.reserve = reserve,
+						.release = release,
+						.element = element,
+						.record = record,
+						.remove = remove_record};
+	struct executables_opts executables_opts = {.loop = u->opts.loop};
+	const struct tablemaps_fds fds = {.slabs = u->opts.kernel.slabs,
+					  .exes = u->opts.kernel.exes,
+					  .uses = u->opts.kernel.uses,
+					  .rules = u->opts.kernel.rules,
+					  .ramps = u->opts.kernel.ramps};
+	struct tables_opts tables_opts = {.budget_bytes = u->opts.table_bytes};
+	int r;
+
+	u->maps = calloc(MAPPINGS, sizeof(*u->maps));
+	if (!u->maps)
+		return -ENOMEM;
+	r = tablemaps_new(&fds, &u->maps_of_tables);
+	if (!r) {
+		tables_opts.memory = tablemaps_memory(u->maps_of_tables);
+		r = tables_new(&tables_opts, &u->tables);
+	}
+	if (!r)
+		r = processes_new(&kernel, &u->processes);
+	executables_opts.tables = u->tables;
+	if (!r)
+		r = executables_new(&executables_opts, &u->executables);
+	return r;
+}
+
+int unwinder_new(const struct unwinder_opts *opts, struct unwinder **ret)
+{
+	_cleanup_(unwinder_freep) struct unwinder *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->opts = *opts;
+	r = unwinder_init(u);
+	if (r)
+		return r;
+	*ret = take_ptr(u);
+	return 0;
+}
+
+void unwinder_free(struct unwinder *u)
+{
+	if (!u)
+		return;
+	executables_free(u->executables);
+	processes_free(u->processes);
+	tables_free(u->tables);
+	tablemaps_free(u->maps_of_tables);
+	free(u->maps);
+	free(u);
+}
+
+static void collect_processes(const struct unwinder *u, struct metric_sink *sink)
+{
+	static const struct metric_family_desc published = {
+		"podprof_unwind_processes", METRIC_COUNTER,
+		"Times that a process's mappings were given to the walker, by outcome.", NULL};
+	static const struct metric_family_desc known = {
+		"podprof_unwind_known", METRIC_GAUGE,
+		"Processes that the walker knows, and the tables of mappings that they share.",
+		NULL};
+	struct processes_stats stats = processes_stats(u->processes);
+	const char *names[PROCESSES_OUTCOME_MAX];
+
+	for (int i = 0; i < PROCESSES_OUTCOME_MAX; i++)
+		names[i] = processes_outcome_name(i);
+	metric_by_name(sink, &published, "outcome", stats.outcomes, names, PROCESSES_OUTCOME_MAX);
+	metric_family(sink, &known);
+	metric_u64(sink, stats.n_records, &(struct metric_label){"what", "processes"}, 1);
+	metric_u64(sink, stats.n_tables, &(struct metric_label){"what", "mapping_tables"}, 1);
+}
+
+static void collect_tables(const struct unwinder *u, struct metric_sink *sink)
+{
+	static const struct metric_family_desc tables = {
+		"podprof_unwind_tables", METRIC_GAUGE,
+		"Images that known processes map, by whether walkers find a table.", NULL};
+	static const struct metric_family_desc rows = {"podprof_unwind_rows", METRIC_GAUGE,
+						       "Rows in the tables that are loaded.", NULL};
+	static const struct metric_family_desc bytes = {
+		"podprof_unwind_bytes", METRIC_GAUGE,
+		"Kernel memory of unwind tables: what they fill, what is reserved for them and for "
+		"mappings, what has one size.",
+		"bytes"};
+	static const struct metric_family_desc changes = {
+		"podprof_unwind_table_changes", METRIC_COUNTER,
+		"Tables loaded, evicted, refused; rules that found no number; the kernel's "
+		"refusals "
+		"of memory.",
+		NULL};
+	static const char *const names[] = {"loaded", "evicted", "refused", "rules_lost", "failed"};
+	struct tables_stats s = tables_stats(u->tables);
+	const uint64_t counts[] = {s.loads, s.evictions, s.refused, s.rules_lost, s.failures};
+
+	metric_family(sink, &tables);
+	metric_u64(sink, s.n_live, &(struct metric_label){"state", "loaded"}, 1);
+	metric_u64(sink, s.n_waiting, &(struct metric_label){"state", "waiting"}, 1);
+	metric_u64(sink, s.n_exes - s.n_live - s.n_waiting, &(struct metric_label){"state", "none"},
+		   1);
+	metric_family(sink, &rows);
+	metric_u64(sink, s.rows, NULL, 0);
+	metric_family(sink, &bytes);
+	metric_u64(sink, s.table_bytes, &(struct metric_label){"what", "tables"}, 1);
+	metric_u64(sink, s.slab_bytes, &(struct metric_label){"what", "slabs"}, 1);
+	metric_u64(sink, tablemaps_fixed_bytes(), &(struct metric_label){"what", "fixed"}, 1);
+	metric_by_name(sink, &changes, "what", counts, names, array_size(names));
+}
+
+void unwinder_collect(void *unwinder, struct metric_sink *sink)
+{
+	const struct unwinder *u = unwinder;
+
+	collect_processes(u, sink);
+	collect_tables(u, sink);
+	executables_collect(u->executables, sink);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWINDER_H
+#define PODPROF_UNWINDER_H
+
+/*
+ * What the walker in the kernel goes by: the mappings of the processes that are sampled, and the
+ * unwind tables of the images in them. Told of each sample, it publishes the process that the
+ * walker did not know, and has tables made for what the walker came upon.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/bpfobj.h"
+
+struct loop;
+struct metric_sink;
+struct root;
+struct sample;
+struct space;
+struct unwinder;
+
+/**
+ * struct unwinder_opts - what is borrowed must outlive it
+ * @kernel:      the kernel's maps
+ * @table_bytes: ceiling of kernel memory for tables
+ */
+struct unwinder_opts {
+	struct loop *loop;
+	const struct root *proc;
+	struct bpfobj_unwind kernel;
+	size_t table_bytes;
+};
+
+/* 0 or -errno. */
+int unwinder_new(const struct unwinder_opts *opts, struct unwinder **ret);
+/* No program of the kernel's may use the maps any more. */
+void unwinder_free(struct unwinder *u);
+
+/* A sample is handed over; @space is its process's address space. */
+void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space);
+/* A process's leader has ended. */
+void unwinder_exit(struct unwinder *u, uint32_t tgid);
+/* After samples were handed over, every second or so. */
+void unwinder_tick(struct unwinder *u);
+/* Every minute or so: forget what has gone. */
+void unwinder_sweep(struct unwinder *u);
+
+/* Tables that are wanted and not there yet. */
+size_t unwinder_pending(const struct unwinder *u);
+/* A metric_collect_fn: podprof_unwind_*. */
+void unwinder_collect(void *unwinder, struct metric_sink *sink);
+
+#endif
