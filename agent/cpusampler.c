@@ -17,6 +17,7 @@
 #include "procmap/space.h"
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
+#include "profile/stacks.h"
 #include "unwinder.h"
 
 struct cpu_sampler {
@@ -316,7 +317,9 @@ size_t cpu_sampler_space_bytes(const struct cpu_sampler *s)
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 {
 	struct cpu_sampler *s = ctx;
+	const struct stacks *const kinds[] = {oncpu_stacks(s->oncpu)};
 
+	stacks_collect(kinds, array_size(kinds), sink);
 	oncpu_collect(s->oncpu, sink);
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);

@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "profile/kernel.h"
 #include "profile/verifier.h"
+#include "shared/offcpu.h"
 #include "shared/sample.h"
 #include "shared/wanted.h"
 #include "podprof.skel.h"
@@ -49,6 +50,7 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_EVENT] = "opening a clock event on each CPU",
 	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
 	[BPFOBJ_FOLLOW] = "following processes' children",
+	[BPFOBJ_SWITCH] = "attaching the BPF program to task switches",
 };
 
 /* Of the kernel, whatever the error was: with this one nothing can be loaded. NULL: it is not that.
@@ -201,20 +203,37 @@ static uint32_t window_slabs(const struct bpfobj_opts *opts)
 	return (opts->n_cpus + SETTINGS_WINDOWS - 1) / SETTINGS_WINDOWS;
 }
 
+/* What is not used is made all the same, as small as can be. */
+static uint32_t at_least_one(uint32_t n)
+{
+	return n ? n : 1;
+}
+
 static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 {
+	const struct bpfobj_sizes *off = &opts->offcpu;
 	const struct {
 		struct bpf_map *map;
 		uint32_t entries;
 	} sizes[] = {
-		{skel->maps.oncpu_small_0, opts->small_entries},
-		{skel->maps.oncpu_small_1, opts->small_entries},
-		{skel->maps.oncpu_large_0, opts->large_entries},
-		{skel->maps.oncpu_large_1, opts->large_entries},
+		{skel->maps.oncpu_small_0, opts->oncpu.small},
+		{skel->maps.oncpu_small_1, opts->oncpu.small},
+		{skel->maps.oncpu_large_0, opts->oncpu.large},
+		{skel->maps.oncpu_large_1, opts->oncpu.large},
 		{skel->maps.wanted_ids, opts->settings.wanted ? WANTED_ENTRIES : 1},
-		{skel->maps.oncpu_deep_0, opts->deep_entries},
-		{skel->maps.oncpu_deep_1, opts->deep_entries},
+		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
+		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_windows, window_slabs(opts)},
+		{skel->maps.offcpu_small_0, at_least_one(off->small)},
+		{skel->maps.offcpu_small_1, at_least_one(off->small)},
+		{skel->maps.offcpu_large_0, at_least_one(off->large)},
+		{skel->maps.offcpu_large_1, at_least_one(off->large)},
+		{skel->maps.offcpu_deep_0, at_least_one(off->deep)},
+		{skel->maps.offcpu_deep_1, at_least_one(off->deep)},
+		{skel->maps.offcpu_away_small, at_least_one(off->small)},
+		{skel->maps.offcpu_away_large, at_least_one(off->large)},
+		{skel->maps.offcpu_away_counts, off->small ? OFFCPU_AWAY_SLOTS : 1},
+		{skel->maps.offcpu_windows, off->small ? window_slabs(opts) : 1},
 	};
 	int r;
 
@@ -230,9 +249,14 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 {
 	const bool follow = opts->settings.wanted == SETTINGS_WANTED_PROCESSES;
+	const bool offcpu = opts->offcpu.small;
 	int r = bpf_program__set_autoload(skel->progs.wanted_fork, follow);
 
-	return r < 0 ? r : bpf_program__set_autoload(skel->progs.wanted_exit, follow);
+	if (!r)
+		r = bpf_program__set_autoload(skel->progs.wanted_exit, follow);
+	if (!r)
+		r = bpf_program__set_autoload(skel->progs.offcpu_switch, offcpu);
+	return r ? r : bpf_program__set_autoload(skel->progs.offcpu_walk, offcpu);
 }
 
 /* Give each CPU its window. The arrays live on in @windows, the array of them. */
@@ -290,7 +314,13 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
 	if (r < 0)
 		return r;
-	return chain(obj->skel->maps.oncpu_programs, obj->skel->progs.oncpu_walk);
+	r = chain(obj->skel->maps.oncpu_programs, obj->skel->progs.oncpu_walk);
+	if (r < 0 || !opts->offcpu.small)
+		return r;
+	r = make_windows(obj->skel->maps.offcpu_windows, window_slabs(opts));
+	if (r < 0)
+		return r;
+	return chain(obj->skel->maps.offcpu_programs, obj->skel->progs.offcpu_walk);
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
@@ -332,14 +362,38 @@ struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)
 
 	return (struct bpfobj_oncpu){
 		.program = bpf_program__fd(skel->progs.oncpu_sample),
-		.stats = bpf_map__fd(skel->maps.oncpu_stats),
-		.small = {bpf_map__fd(skel->maps.oncpu_small_0),
-			  bpf_map__fd(skel->maps.oncpu_small_1)},
-		.large = {bpf_map__fd(skel->maps.oncpu_large_0),
-			  bpf_map__fd(skel->maps.oncpu_large_1)},
-		.deep = {bpf_map__fd(skel->maps.oncpu_deep_0),
-			 bpf_map__fd(skel->maps.oncpu_deep_1)},
-		.generation = &skel->bss->oncpu_generation,
+		.stacks =
+			{
+				.stats = bpf_map__fd(skel->maps.oncpu_stats),
+				.small = {bpf_map__fd(skel->maps.oncpu_small_0),
+					  bpf_map__fd(skel->maps.oncpu_small_1)},
+				.large = {bpf_map__fd(skel->maps.oncpu_large_0),
+					  bpf_map__fd(skel->maps.oncpu_large_1)},
+				.deep = {bpf_map__fd(skel->maps.oncpu_deep_0),
+					 bpf_map__fd(skel->maps.oncpu_deep_1)},
+				.generation = &skel->bss->oncpu_generation,
+			},
+	};
+}
+
+struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_offcpu){
+		.program = bpf_program__fd(skel->progs.offcpu_switch),
+		.stacks =
+			{
+				.stats = bpf_map__fd(skel->maps.offcpu_stats),
+				.small = {bpf_map__fd(skel->maps.offcpu_small_0),
+					  bpf_map__fd(skel->maps.offcpu_small_1)},
+				.large = {bpf_map__fd(skel->maps.offcpu_large_0),
+					  bpf_map__fd(skel->maps.offcpu_large_1)},
+				.deep = {bpf_map__fd(skel->maps.offcpu_deep_0),
+					 bpf_map__fd(skel->maps.offcpu_deep_1)},
+				.generation = &skel->bss->offcpu_generation,
+			},
+		.plan = (volatile struct offcpu_plan *)&skel->bss->offcpu_plan,
 	};
 }
 

@@ -29,6 +29,7 @@ enum bpfobj_step {
 	BPFOBJ_EVENT,  /* perf_event_open(2) */
 	BPFOBJ_ATTACH, /* a program to an event */
 	BPFOBJ_FOLLOW, /* programs to the forks and exits of processes */
+	BPFOBJ_SWITCH, /* a program to task switches */
 	BPFOBJ_STEP_MAX,
 };
 
@@ -42,12 +43,18 @@ struct bpfobj_facts {
 	const char *complaint;	       /* of the verifier; NULL or "": none */
 };
 
+/* Stacks in each generation of a program's maps, by class. */
+struct bpfobj_sizes {
+	uint32_t small;
+	uint32_t large;
+	uint32_t deep;
+};
+
 /**
  * struct bpfobj_opts
  * @settings:      of all programs
- * @small_entries: stacks in each generation of the small class
- * @large_entries: and of the large one
- * @deep_entries:  and of the one for the deepest
+ * @oncpu:         sizes of the on-CPU program's maps
+ * @offcpu:        and of the off-CPU program's; zeros: it is not loaded
  * @n_cpus:        one more than the highest number a CPU can have
  * @unsafe_kernel: also load where reading user memory may hang the machine (profile/kernel.h)
  * @proc, @sys:    /proc (NULL: the machine's own) and /sys, to tell which kernel this is; borrowed
@@ -55,9 +62,8 @@ struct bpfobj_facts {
  */
 struct bpfobj_opts {
 	struct settings settings;
-	uint32_t small_entries;
-	uint32_t large_entries;
-	uint32_t deep_entries;
+	struct bpfobj_sizes oncpu;
+	struct bpfobj_sizes offcpu;
 	uint32_t n_cpus;
 	bool unsafe_kernel;
 	const struct root *proc;
@@ -68,9 +74,8 @@ struct bpfobj_opts {
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
 void bpfobj_free(struct bpfobj *obj);
 
-/* The on-CPU sampler's parts; descriptors and memory belong to the object. */
-struct bpfobj_oncpu {
-	int program;
+/* Where a program counts stacks; descriptors and memory belong to the object. */
+struct bpfobj_stacks {
 	int stats;
 	int small[2]; /* by generation */
 	int large[2];
@@ -78,7 +83,23 @@ struct bpfobj_oncpu {
 	volatile uint32_t *generation;
 };
 
+/* The on-CPU sampler's parts. */
+struct bpfobj_oncpu {
+	int program;
+	struct bpfobj_stacks stacks;
+};
+
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj);
+
+/* The off-CPU sampler's parts; the program is -1 unless it was loaded. */
+struct offcpu_plan;
+struct bpfobj_offcpu {
+	int program;
+	struct bpfobj_stacks stacks;
+	volatile struct offcpu_plan *plan;
+};
+
+struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj);
 
 /* The filter's parts; the programs are -1 unless processes are filtered. */
 struct bpfobj_wanted {

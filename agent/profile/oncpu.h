@@ -14,6 +14,7 @@ struct event;
 struct metric_sink;
 struct oncpu;
 struct root;
+struct stacks;
 struct wanted_set;
 
 /* Above it the clock's interrupts cost more than they tell; the kernel's own limit
@@ -30,6 +31,7 @@ struct wanted_set;
  *                 oncpu_wanted()
  * @kernel_stacks: with the kernel half of each stack
  * @unwind:        how callers are found
+ * @offcpu:        load the off-CPU programs, too, for offcpu_new()
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
  * @unsafe_kernel: also where reading user memory may hang the machine (profile/kernel.h)
@@ -42,6 +44,7 @@ struct oncpu_opts {
 	enum settings_wanted wanted;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	bool offcpu;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
 	bool unsafe_kernel;
@@ -89,9 +92,12 @@ int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n);
 /* The loaded program, for its cost, and the object that it is in. */
 int oncpu_program(const struct oncpu *oc);
 const struct bpfobj *oncpu_object(const struct oncpu *oc);
+/* What it counts, for stacks_collect(). */
+const struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
-/* A metric_collect_fn: podprof_samples, podprof_frames, podprof_bpf_*, podprof_sampled_cpus. */
+/* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,
+ * podprof_cpu_clocks. */
 void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

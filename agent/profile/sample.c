@@ -33,6 +33,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		.exec_id = k->exec_id,
 		.start_boottime_ns = k->start_boottime_ns,
 		.count = v->head.count,
+		.total_ns = v->head.total,
 		.end = k->end,
 		.flags = k->flags,
 		.n_user = v->head.n_user,

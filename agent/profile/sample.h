@@ -15,7 +15,8 @@
  * @cgroup_v1_id: of the same task in the version 1 hierarchy that discovery walks; 0 if there is
  * none
  * @comm:         of the group's leader when this stack was first seen; any bytes but NUL
- * @count:        samples
+ * @count:        samples; task switches for an off-CPU stack
+ * @total_ns:     how long threads were away there; 0 for an on-CPU stack
  * @exec_id:      as bpf/shared/process.h has it: which of the programs that it executed
  * @start_boottime_ns: start of @pid as the kernel's programs see it
  * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
@@ -33,6 +34,7 @@ struct sample {
 	uint64_t exec_id;
 	uint64_t start_boottime_ns;
 	uint64_t count;
+	uint64_t total_ns;
 	uint32_t end;
 	uint32_t flags;
 	size_t n_user;

@@ -46,6 +46,8 @@ enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 /* include/linux/sched.h */
 #define PF_KTHREAD	0x00200000
+#define TASK_RUNNING	0x00000000
+#define TASK_DEAD	0x00000080
 #define TASK_COMM_BYTES 16
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -96,8 +98,14 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 };
 
+struct task_struct___before_5_14 {
+	volatile long state;
+};
+
 struct task_struct {
 	unsigned int flags;
+	unsigned int __state; /* since 5.14 (2f064a59a11f) */
+	int pid;
 	int tgid;
 	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
 	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); before it had 32 bits */

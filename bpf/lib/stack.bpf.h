@@ -15,7 +15,7 @@
  * place to allocate.
  *
  * Two generations of maps for each event: the program writes to the active one, user space reads
- * and empties the other (agent/profile/oncpu.c tells why nothing gets lost in between).
+ * and empties the other (agent/profile/stacks.c tells why nothing gets lost in between).
  *
  * Everything the verifier need not know exactly (registers, counts, how the walk ended) goes
  * through struct stack, which is a map value: what is read back from memory is any number to it,
@@ -250,6 +250,7 @@ static __always_inline int stack_finish(struct stack *s, __u64 count)
 	struct sample_head *head = &s->value.head;
 
 	head->count = count;
+	head->total = 0;
 	head->n_user = s->walk.n;
 	head->n_rows = s->walk.n_rows;
 	head->pad = 0;
@@ -260,7 +261,7 @@ static __always_inline int stack_finish(struct stack *s, __u64 count)
 }
 
 /*
- * Add one to the stack's count in @map. 0, or the helper's -errno if there is no room.
+ * Add count and total to the stack's in @map. 0, or the helper's -errno if there is no room.
  *
  * An int and no long: the verifier turns the helper into a direct call of the map's function, which
  * returned an int before 6.4 (d7ba4cc900bf), and the upper half of the register is not its sign
@@ -281,11 +282,13 @@ static __always_inline int stack_add_to(void *map, struct stack *s)
 	if (!head)
 		return r;
 	__sync_fetch_and_add(&head->count, s->value.head.count);
+	if (s->value.head.total)
+		__sync_fetch_and_add(&head->total, s->value.head.total);
 	return 0;
 }
 
-/* Add s->value.head.count to that stack's count in the generation's maps. A stack for which its own
- * class has no room goes into the next one. Returns enum sample_stat. */
+/* Add s->value.head's count and total to that stack's in the generation's maps. A stack for which
+ * its own class has no room goes into the next one. Returns enum sample_stat. */
 static __always_inline __u32 stack_add(void *small, void *large, void *deep, struct stack *s)
 {
 	__u32 n = s->value.head.n_kernel + s->value.head.n_user;

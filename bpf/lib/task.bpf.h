@@ -18,6 +18,18 @@ static __always_inline int task_is_kernel(struct task_struct *task)
 	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
 }
 
+/* Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. */
+static __always_inline int task_waits(struct task_struct *task)
+{
+	__u64 state;
+
+	if (bpf_core_field_exists(task->__state))
+		state = BPF_CORE_READ(task, __state);
+	else
+		state = (__u64)BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
+	return state != TASK_RUNNING && !(state & TASK_DEAD);
+}
+
 /* The number of @leader's process in the pid namespace @inum, 0 if it has none there. */
 static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum)
 {

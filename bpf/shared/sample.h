@@ -81,6 +81,7 @@ _Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: 
 
 struct sample_head {
 	__u64 count;
+	__u64 total;   /* ns that threads were away; 0 for on-CPU samples */
 	char comm[16]; /* of the leader, when this stack was first seen */
 	__u16 n_kernel;
 	__u16 n_user;
@@ -97,22 +98,22 @@ struct sample_small {
 	struct sample_head head;
 	__u64 frames[SAMPLE_SMALL_FRAMES];
 };
-_Static_assert(sizeof(struct sample_small) == 352, "value of the small stack maps");
+_Static_assert(sizeof(struct sample_small) == 360, "value of the small stack maps");
 
 struct sample_large {
 	struct sample_head head;
 	__u64 frames[SAMPLE_LARGE_FRAMES];
 };
-_Static_assert(sizeof(struct sample_large) == 1312, "value of the large stack maps");
+_Static_assert(sizeof(struct sample_large) == 1320, "value of the large stack maps");
 
 struct sample_deep {
 	struct sample_head head;
 	__u64 frames[SAMPLE_DEEP_FRAMES];
 };
-_Static_assert(sizeof(struct sample_deep) == 5152, "value of the deep stack maps");
-_Static_assert(__builtin_offsetof(struct sample_large, frames) == 32 &&
-		       __builtin_offsetof(struct sample_small, frames) == 32 &&
-		       __builtin_offsetof(struct sample_deep, frames) == 32,
+_Static_assert(sizeof(struct sample_deep) == 5160, "value of the deep stack maps");
+_Static_assert(__builtin_offsetof(struct sample_large, frames) == 40 &&
+		       __builtin_offsetof(struct sample_small, frames) == 40 &&
+		       __builtin_offsetof(struct sample_deep, frames) == 40,
 	       "a small value is the beginning of a large one");
 _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= SAMPLE_DEEP_FRAMES,
 	       "both parts fit");

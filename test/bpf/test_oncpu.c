@@ -22,6 +22,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/oncpu.h"
+#include "profile/stacks.h"
 #include "profile/verifier.h"
 #include "shared/sample.h"
 #include "support/burn.h"
@@ -652,6 +653,7 @@ static void test_metrics(void **state)
 	struct counted counted = {.sink = {on_family, on_value}};
 	struct bench *b = *state;
 	const struct oncpu_opts opts = usual(b);
+	const struct stacks *stacks;
 	uint64_t stats[SAMPLE_STAT_MAX], sum = 0;
 
 	start_child(b, BURN_USER);
@@ -662,6 +664,8 @@ static void test_metrics(void **state)
 	assert_int_equal(oncpu_stats(b->oc, stats, SAMPLE_STAT_MAX), 0);
 	for (size_t i = 0; i < SAMPLE_STAT_MAX; i++)
 		sum += stats[i];
+	stacks = oncpu_stacks(b->oc);
+	stacks_collect(&stacks, 1, &counted.sink);
 	oncpu_collect(b->oc, &counted.sink);
 	assert_true(sum > 0);
 	assert_int_equal(counted.samples, sum);

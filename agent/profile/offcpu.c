@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The user-space half of bpf/offcpu.bpf.c: the plan by which switches are chosen, and its following
+ * of a budget.
+ *
+ * The number of switches to pass over before one that a coin of probability p would choose is k
+ * with probability p (1-p)^k. BPF has no logarithm, so it draws from a list of OFFCPU_PLAN_DRAWS
+ * quantiles of that distribution, each as likely. Rounded and cut, their mean is not quite 1/p - 1;
+ * the weight of a sample is what their own mean makes it, so that sums stay unbiased.
+ */
+#include "profile/offcpu.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "profile/stacks.h"
+#include "shared/offcpu.h"
+#include "shared/sample.h"
+
+/* How often samples are handed over if the maps do not fill sooner. */
+#define OFFCPU_INTERVAL_NS NSEC_PER_SEC
+
+/* From the end of the program's hook until nobody can be in the program. */
+#define OFFCPU_LAST_US 10000
+
+struct offcpu {
+	struct stacks *stacks;
+	volatile struct offcpu_plan *plan;
+	int program;
+	int link;
+	double wished;
+	double share;
+	uint64_t walks;	    /* until the last look */
+	uint64_t looked_ns; /* when it was (monotonic) */
+};
+
+DEFINE_CLEANUP(struct offcpu *, offcpu_freep, offcpu_free);
+
+/* Whole switches for a weight, so the sum of the list has to be a multiple of its length: what is
+ * missing goes to its last numbers, which are the largest. */
+static void make_plan(double share, volatile struct offcpu_plan *ret)
+{
+	uint64_t sum = 0;
+	uint32_t pass;
+
+	for (uint32_t i = 0; i < OFFCPU_PLAN_DRAWS; i++) {
+		double q = ((double)i + 0.5) / OFFCPU_PLAN_DRAWS;
+
+		pass = share >= 1 ? 0 : (uint32_t)(log1p(-q) / log1p(-share));
+		ret->pass[i] = pass;
+		sum += pass;
+	}
+	for (uint32_t i = OFFCPU_PLAN_DRAWS; sum % OFFCPU_PLAN_DRAWS; sum++) {
+		i = i ? i - 1 : OFFCPU_PLAN_DRAWS - 1;
+		ret->pass[i]++;
+	}
+	ret->weight = sum / OFFCPU_PLAN_DRAWS + 1;
+}
+
+static void set_share(struct offcpu *oc, double share)
+{
+	oc->share = share;
+	make_plan(share, oc->plan);
+}
+
+int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_why,
+	       struct offcpu **ret)
+{
+	_cleanup_(offcpu_freep) struct offcpu *oc = NULL;
+	const struct bpfobj_offcpu bpf = bpfobj_offcpu(obj);
+	const struct bpfobj_sizes sizes = OFFCPU_SIZES;
+	int r;
+
+	if (!(share > 0 && share <= 1) || bpf.program < 0)
+		return -EINVAL;
+	oc = calloc(1, sizeof(*oc));
+	if (!oc)
+		return -ENOMEM;
+	*oc = (struct offcpu){
+		.plan = bpf.plan, .program = bpf.program, .link = -1, .wished = share};
+	r = stacks_new("off-cpu", &bpf.stacks, &sizes, OFFCPU_INTERVAL_NS, &oc->stacks);
+	if (r < 0)
+		return r;
+	set_share(oc, share);
+	oc->looked_ns = nsec_monotonic();
+	oc->link = bpf_raw_tracepoint_open(NULL, bpf.program);
+	if (oc->link < 0) {
+		bpfobj_explain_here(BPFOBJ_SWITCH, oc->link, NULL, ret_why);
+		return oc->link;
+	}
+	*ret = take_ptr(oc);
+	return 0;
+}
+
+void offcpu_free(struct offcpu *oc)
+{
+	if (!oc)
+		return;
+	close_fdp(&oc->link);
+	stacks_free(oc->stacks);
+	free(oc);
+}
+
+/* Stacks that were taken since the start, as far as they came back. */
+static uint64_t count_walks(const struct offcpu *oc)
+{
+	uint64_t stats[SAMPLE_STAT_MAX], n = 0;
+
+	if (stacks_stats(oc->stacks, stats, SAMPLE_STAT_MAX) < 0)
+		return 0;
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
+		n += stats[i];
+	return n;
+}
+
+/* Fewer when there were more than the budget has, and as wished again when that would fit. */
+static void follow_budget(struct offcpu *oc)
+{
+	const uint64_t now_ns = nsec_monotonic(), walks = count_walks(oc);
+	const double seconds = (double)(now_ns - oc->looked_ns) / (double)NSEC_PER_SEC;
+	double fits;
+
+	if (seconds < 0.5)
+		return;
+	fits = oc->share * OFFCPU_WALKS_MAX * seconds / (double)(walks - oc->walks + 1);
+	if (fits > oc->wished)
+		fits = oc->wished;
+	if (fits < oc->share || fits > oc->share * 1.25)
+		set_share(oc, fits);
+	oc->walks = walks;
+	oc->looked_ns = now_ns;
+}
+
+int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx)
+{
+	follow_budget(oc);
+	return stacks_tick(oc->stacks, fn, ctx);
+}
+
+int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx)
+{
+	/* Closing does not wait for those that run. They take microseconds. */
+	close_fdp(&oc->link);
+	oc->link = -1;
+	usleep(OFFCPU_LAST_US);
+	return stacks_finish(oc->stacks, fn, ctx);
+}
+
+uint64_t offcpu_interval_ns(const struct offcpu *oc)
+{
+	return stacks_interval_ns(oc->stacks);
+}
+
+const struct stacks *offcpu_stacks(const struct offcpu *oc)
+{
+	return oc->stacks;
+}
+
+int offcpu_program(const struct offcpu *oc)
+{
+	return oc->program;
+}
+
+double offcpu_share(const struct offcpu *oc)
+{
+	return oc->share;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROFILE_OFFCPU_H
+#define PODPROF_PROFILE_OFFCPU_H
+
+/* Samples of where threads wait, by task switches; how it is done is told in bpf/offcpu.bpf.c. */
+
+#include <stdint.h>
+
+#include "profile/bpfobj.h"
+#include "profile/sample.h"
+
+struct metric_sink;
+struct offcpu;
+struct stacks;
+
+/* Sizes of its maps, 8 MB with those of the threads that are away: what finds no room is counted as
+ * lost_full. */
+#define OFFCPU_SIZES ((struct bpfobj_sizes){.small = 4096, .large = 512, .deep = 32})
+
+/* Stacks taken in a second; above, fewer switches are chosen, and stand for more. At 5 us each 1 %
+ * of a CPU. */
+#define OFFCPU_WALKS_MAX 2000
+
+/**
+ * offcpu_new() - begin to sample
+ * @obj:   loaded with the off-CPU programs (struct oncpu_opts); must outlive this
+ * @share: of task switches, above 0 and up to 1
+ *
+ * Return: 0, or -errno with *@ret_why set (-ENOMEM without).
+ */
+int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_why,
+	       struct offcpu **ret);
+void offcpu_free(struct offcpu *oc);
+
+/* As stacks_tick(), whose samples have switches as count and how long they took as total_ns, both
+ * for all switches and not only for the chosen ones. */
+int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx);
+/* Stop, and hand over all that is left. Threads that are away are not counted. */
+int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx);
+uint64_t offcpu_interval_ns(const struct offcpu *oc);
+/* What it counts, for stacks_collect(). */
+const struct stacks *offcpu_stacks(const struct offcpu *oc);
+/* The program, for its cost. */
+int offcpu_program(const struct offcpu *oc);
+/* The share in force. */
+double offcpu_share(const struct offcpu *oc);
+
+#endif

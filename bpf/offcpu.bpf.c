@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Off-CPU samples: how long threads wait, and where. At a task switch the thread that leaves is
+ * chosen or not, before anything is known of how long it will be away; if it is, its stack is taken
+ * and kept with the time until the thread comes back, on whatever CPU. Then the time is added to
+ * that stack.
+ *
+ * The choice is by a number of switches to pass over on this CPU, drawn anew after each one taken,
+ * so that the switches that nobody looks at (all but a few in a hundred) cost one subtraction and
+ * one look at a counter. Its distribution is the geometric one, as if a coin were thrown at each
+ * switch: what a program does in step with itself is not counted wrong. What is chosen stands for
+ * as many switches as the mean says, its weight.
+ *
+ * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
+ * last switch. A thread that is still away is not counted yet.
+ */
+#include "lib/stack.bpf.h"
+#include "lib/wanted.bpf.h"
+#include "shared/offcpu.h"
+
+volatile __u32 offcpu_generation = 0;
+volatile struct offcpu_plan offcpu_plan = {};
+
+struct stacks_small offcpu_small_0 SEC(".maps");
+struct stacks_small offcpu_small_1 SEC(".maps");
+struct stacks_large offcpu_large_0 SEC(".maps");
+struct stacks_large offcpu_large_1 SEC(".maps");
+struct stacks_deep offcpu_deep_0 SEC(".maps");
+struct stacks_deep offcpu_deep_1 SEC(".maps");
+struct stack_stats offcpu_stats SEC(".maps");
+/* Interrupts are off at a task switch. */
+struct stack_scratch offcpu_scratch SEC(".maps");
+struct stack_windows offcpu_windows SEC(".maps");
+
+/* offcpu_walk; user space puts it there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} offcpu_programs SEC(".maps");
+
+/* This CPU's next choice. */
+struct offcpu_choice {
+	__u64 pass; /* switches to pass over before it */
+	__u64 weight;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_choice);
+} offcpu_choices SEC(".maps");
+
+/* Threads that are away, by thread id: the beginning of the struct stack that was taken, with the
+ * time in head.total and the weight in head.count. In classes, as stacks are. */
+#define OFFCPU_AWAY_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__uint(value_size, OFFCPU_AWAY_BYTES(SAMPLE_SMALL_FRAMES));
+} offcpu_away_small SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__uint(value_size, OFFCPU_AWAY_BYTES(SAMPLE_LARGE_FRAMES));
+} offcpu_away_large SEC(".maps");
+
+/* How many of the threads whose ids end like this are away: nearly always none, and then there is
+ * nothing to look up for the thread that comes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} offcpu_away_counts SEC(".maps");
+
+static __always_inline __u64 *offcpu_away_count(__u32 tid)
+{
+	__u32 slot = tid % OFFCPU_AWAY_SLOTS;
+
+	return bpf_map_lookup_elem(&offcpu_away_counts, &slot);
+}
+
+static __always_inline void offcpu_running(__u64 is)
+{
+	__u32 slot = SAMPLE_STAT_RUNNING;
+	volatile __u64 *running = bpf_map_lookup_elem(&offcpu_stats, &slot);
+
+	if (running)
+		*running = is;
+}
+
+static __always_inline struct stack *offcpu_stack(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&offcpu_scratch, &zero);
+}
+
+/* ---------------------------------------------------------------- coming back */
+
+/* Get what was kept of @tid into @s. */
+static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
+{
+	void *away = bpf_map_lookup_elem(&offcpu_away_small, &tid);
+
+	if (away) {
+		bpf_probe_read_kernel(s, OFFCPU_AWAY_BYTES(SAMPLE_SMALL_FRAMES), away);
+		bpf_map_delete_elem(&offcpu_away_small, &tid);
+		return 1;
+	}
+	away = bpf_map_lookup_elem(&offcpu_away_large, &tid);
+	if (!away)
+		return 0;
+	bpf_probe_read_kernel(s, OFFCPU_AWAY_BYTES(SAMPLE_LARGE_FRAMES), away);
+	bpf_map_delete_elem(&offcpu_away_large, &tid);
+	return 1;
+}
+
+static __always_inline void offcpu_arrive(__u32 tid)
+{
+	__u64 *count = offcpu_away_count(tid);
+	struct sample_head *head;
+	struct stack *s;
+	__u32 stat;
+
+	if (!count || !*count)
+		return;
+	s = offcpu_stack();
+	if (!s || !offcpu_recall(tid, s))
+		return;
+	__sync_fetch_and_add(count, -1);
+	head = &s->value.head;
+	head->total = (bpf_ktime_get_ns() - head->total) * head->count;
+	offcpu_running(1);
+	if (offcpu_generation & 1)
+		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, s);
+	else
+		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, s);
+	stack_count(&offcpu_stats, stat);
+	offcpu_running(0);
+}
+
+/* ---------------------------------------------------------------- leaving */
+
+/* Whether this switch is to be looked at: its weight, or 0. */
+static __always_inline __u64 offcpu_choose(void)
+{
+	__u32 zero = 0;
+	struct offcpu_choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
+	__u64 weight;
+
+	if (!choice)
+		return 0;
+	if (choice->pass) {
+		choice->pass -= 1;
+		return 0;
+	}
+	weight = choice->weight;
+	choice->pass = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS];
+	choice->weight = offcpu_plan.weight;
+	return weight; /* 0 once on each CPU, before the first draw */
+}
+
+/* Keep the stack until @tid comes back. */
+static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
+{
+	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
+	__u64 *count = offcpu_away_count(tid);
+	int r = -E2BIG;
+
+	if (!count)
+		return;
+	s->value.head.total = bpf_ktime_get_ns();
+	if (n <= SAMPLE_SMALL_FRAMES)
+		r = (int)bpf_map_update_elem(&offcpu_away_small, &tid, s, BPF_ANY);
+	if (r)
+		r = (int)bpf_map_update_elem(&offcpu_away_large, &tid, s, BPF_ANY);
+	if (r)
+		stack_count(&offcpu_stats, SAMPLE_STAT_LOST_FULL);
+	else
+		__sync_fetch_and_add(count, 1);
+}
+
+static __always_inline int offcpu_done(__u32 stat)
+{
+	stack_count(&offcpu_stats, stat);
+	return 0;
+}
+
+/* Arguments: whether the task that leaves was preempted, that task, the one that comes. */
+SEC("tp_btf/sched_switch")
+int offcpu_switch(__u64 *args)
+{
+	struct task_struct *prev = (struct task_struct *)args[1];
+	struct task_struct *next = (struct task_struct *)args[2];
+	struct stack *s;
+	__u64 weight;
+
+	offcpu_arrive((__u32)next->pid);
+	if (args[0] || !prev->pid || !task_waits(prev))
+		return 0;
+	weight = offcpu_choose();
+	if (!weight)
+		return 0;
+	s = offcpu_stack();
+	if (!s)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	stack_begin(prev, s);
+	if (!s->key.tgid)
+		return offcpu_done(SAMPLE_STAT_OUTSIDE);
+	if (!wanted(&s->key))
+		return offcpu_done(SAMPLE_STAT_UNWANTED);
+	s->value.head.count = weight;
+	stack_kernel(args, s);
+	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
+		stack_user(s);
+	bpf_tail_call(args, &offcpu_programs, 0);
+	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+}
+
+/* A piece of the walk. The last one keeps the stack. */
+SEC("tp_btf/sched_switch")
+int offcpu_walk(__u64 *args)
+{
+	struct task_struct *prev = (struct task_struct *)args[1];
+	struct window *win = stack_window(&offcpu_windows);
+	struct stack *s = offcpu_stack();
+
+	if (!s || !win)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (s->walk.end == WALK_ON && stack_walk(s, win))
+		bpf_tail_call(args, &offcpu_programs, 0);
+	if (!stack_finish(s, s->value.head.count))
+		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
+	offcpu_keep(s, (__u32)prev->pid);
+	return 0;
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How long threads wait, as the off-CPU programs in the real kernel see it, against what the
+ * threads measure themselves.
+ */
+#include "support/test.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/nsec.h"
+#include "base/root.h"
+#include "profile/offcpu.h"
+#include "profile/oncpu.h"
+#include "profile/stacks.h"
+#include "profile/verifier.h"
+#include "shared/sample.h"
+
+#define VERIFIED_INSNS_MAX 200000
+
+struct bench {
+	struct root proc, sys;
+	struct oncpu *oc;
+	struct offcpu *off;
+	pid_t child;
+	uint64_t total_ns; /* of the child's waits, and so on */
+	uint64_t count;
+	uint64_t with_kernel;
+	uint64_t others;
+};
+
+static struct bench bench;
+
+/* ---------------------------------------------------------------- a child that waits */
+
+/* The bounds of the section that the linker makes of what is in it. */
+extern const char __start_waiting[], __stop_waiting[];
+
+enum wait_kind { WAIT_SLEEP, WAIT_PIPE, WAIT_FUTEX };
+
+/* What the child says about itself. */
+struct waited {
+	uint64_t ns;
+	uint64_t n;
+	uint64_t ready_ns; /* of these, at most, it was not waiting but ready to run */
+};
+
+/* How long this process was ready to run and did not, since its start: the second number. */
+static uint64_t ready_ns(void)
+{
+	unsigned long long ran, ready = 0;
+	FILE *f = fopen("/proc/self/schedstat", "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu %llu", &ran, &ready), 2);
+	fclose(f);
+	return ready;
+}
+
+/* syscall() leaves the frame pointer alone, so the walk goes on in wait_often(). */
+static __attribute__((noipa)) void wait_once(enum wait_kind kind, int fd, uint64_t ns)
+{
+	const struct timespec t = {.tv_nsec = (long)ns};
+	static uint32_t word;
+	char c;
+
+	switch (kind) {
+	case WAIT_SLEEP:
+		syscall(SYS_nanosleep, &t, NULL);
+		break;
+	case WAIT_PIPE:
+		assert_int_equal(syscall(SYS_read, fd, &c, 1), 1);
+		break;
+	case WAIT_FUTEX:
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+		break;
+	}
+}
+
+static __attribute__((noipa, section("waiting"))) void
+wait_often(enum wait_kind kind, int fd, uint64_t n, uint64_t ns, struct waited *ret)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t start = nsec_monotonic();
+
+		wait_once(kind, fd, ns + i % 7 * (ns / 8));
+		ret->ns += nsec_monotonic() - start;
+		ret->n++;
+	}
+}
+
+static bool in_waiting(uint64_t pc)
+{
+	return pc >= (uintptr_t)__start_waiting && pc <= (uintptr_t)__stop_waiting;
+}
+
+/* Writes a byte to @fd every now and then. */
+static pid_t start_writer(int fd, uint64_t n, uint64_t ns)
+{
+	const struct timespec t = {.tv_nsec = (long)ns};
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	for (uint64_t i = 0; i < n; i++) {
+		nanosleep(&t, NULL);
+		if (write(fd, "x", 1) != 1)
+			_exit(1);
+	}
+	_exit(0);
+}
+
+/* The child waits @n times and says for how long. */
+static struct waited let_wait(struct bench *b, enum wait_kind kind, uint64_t n, uint64_t ns)
+{
+	struct waited waited = {0};
+	int bytes[2], answer[2];
+	pid_t writer;
+
+	assert_int_equal(pipe(bytes), 0);
+	assert_int_equal(pipe(answer), 0);
+	b->child = fork();
+	if (b->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		wait_often(kind, bytes[0], n, ns, &waited);
+		waited.ready_ns = ready_ns();
+		_exit(write(answer[1], &waited, sizeof(waited)) != sizeof(waited));
+	}
+	writer = kind == WAIT_PIPE ? start_writer(bytes[1], n, ns) : 0;
+	assert_int_equal(read(answer[0], &waited, sizeof(waited)), sizeof(waited));
+	assert_int_equal(waitpid(b->child, NULL, 0), b->child);
+	if (writer)
+		assert_int_equal(waitpid(writer, NULL, 0), writer);
+	for (int i = 0; i < 2; i++) {
+		close(bytes[i]);
+		close(answer[i]);
+	}
+	return waited;
+}
+
+/* ---------------------------------------------------------------- the sampler */
+
+static void take_cpu(void *ctx, const struct sample *s)
+{
+	(void)ctx;
+	assert_int_equal(s->total_ns, 0);
+}
+
+static void take(void *ctx, const struct sample *s)
+{
+	struct bench *b = ctx;
+	bool waiting = false;
+
+	assert_true(s->total_ns > 0);
+	for (size_t i = 0; i < s->n_user; i++)
+		waiting |= in_waiting(s->user[i]);
+	if (s->pid.pid != (uint64_t)b->child || !waiting) {
+		b->others += s->count;
+		return;
+	}
+	b->total_ns += s->total_ns;
+	b->count += s->count;
+	if (s->n_kernel)
+		b->with_kernel += s->count;
+}
+
+static int setup(void **state)
+{
+	bench = (struct bench){0};
+	*state = &bench;
+	return root_open("/proc", &bench.proc) || root_open("/sys", &bench.sys);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	offcpu_free(b->off);
+	oncpu_free(b->oc);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	return 0;
+}
+
+static void sample_with(struct bench *b, double share)
+{
+	const struct oncpu_opts opts = {.rate_hz = 97,
+					.kernel_stacks = true,
+					.offcpu = true,
+					.proc = &b->proc,
+					.sys = &b->sys};
+	struct bpfobj_why why = {""};
+
+	if (oncpu_new(&opts, &why, &b->oc) || offcpu_new(oncpu_object(b->oc), share, &why, &b->off))
+		fail_msg("no sampler: %s", why.text);
+}
+
+static void finish(struct bench *b)
+{
+	assert_int_equal(offcpu_finish(b->off, take, b), 0);
+	assert_int_equal(oncpu_finish(b->oc, take_cpu, b), 0);
+}
+
+/* ---------------------------------------------------------------- tests */
+
+struct row {
+	const char *name;
+	enum wait_kind kind;
+	double share;
+	uint64_t n;
+	uint64_t ns;
+	unsigned int tolerance; /* per cent */
+};
+
+/* All of them: exact but for what lies between the child's two looks at the clock. Of a share, with
+ * k chosen ones, the number is off by 1/sqrt(k) or so; four times that is allowed. Their time is
+ * not compared: on a busy machine a few waits are much longer than the rest. */
+static const struct row rows[] = {
+	{"sleep, all", WAIT_SLEEP, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"pipe, all", WAIT_PIPE, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"futex, all", WAIT_FUTEX, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"sleep, a fifth", WAIT_SLEEP, 0.2, 4000, NSEC_PER_MSEC / 10, 14},
+};
+
+static void assert_near(uint64_t got, uint64_t want, unsigned int per_cent)
+{
+	print_message("%llu of %llu\n", (unsigned long long)got, (unsigned long long)want);
+	assert_in_range(got, want - want * per_cent / 100, want + want * per_cent / 100);
+}
+
+/* What the child takes for a wait may have a time in it, before or after, when it was ready and
+ * another ran. */
+static void assert_time(uint64_t got, const struct waited *waited, unsigned int per_cent)
+{
+	uint64_t slack = waited->ns * per_cent / 100;
+
+	print_message("%llu of %llu, %llu ready\n", (unsigned long long)got,
+		      (unsigned long long)waited->ns, (unsigned long long)waited->ready_ns);
+	assert_in_range(got, waited->ns - slack - waited->ready_ns, waited->ns + slack);
+}
+
+static void test_waits(void **state)
+{
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct bench *b = *state;
+		struct waited waited;
+
+		row_begin(rows[i].name);
+		sample_with(b, rows[i].share);
+		waited = let_wait(b, rows[i].kind, rows[i].n, rows[i].ns);
+		finish(b);
+		if (rows[i].share == 1)
+			assert_time(b->total_ns, &waited, rows[i].tolerance);
+		if (rows[i].kind == WAIT_PIPE) /* a byte may be there already */
+			assert_in_range(b->count, waited.n / 2, waited.n);
+		else
+			assert_near(b->count, waited.n, rows[i].tolerance);
+		assert_int_equal(b->with_kernel, b->count);
+		teardown(state);
+		setup(state);
+	}
+}
+
+/* Nothing of those that only ever want to run, and of nobody when it is over. */
+static void test_busy(void **state)
+{
+	struct bench *b = *state;
+	uint64_t stats[SAMPLE_STAT_MAX];
+
+	sample_with(b, 1);
+	b->child = fork();
+	if (b->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			sched_yield();
+	}
+	usleep(300000);
+	kill(b->child, SIGKILL);
+	assert_int_equal(waitpid(b->child, NULL, 0), b->child);
+	finish(b);
+	assert_int_equal(b->count, 0);
+	assert_true(b->others > 0);
+	assert_int_equal(stacks_stats(offcpu_stacks(b->off), stats, SAMPLE_STAT_MAX), 0);
+	assert_int_equal(stats[SAMPLE_STAT_LOST_INTERNAL], 0);
+	assert_int_equal(stats[SAMPLE_STAT_LOST_FULL], 0);
+}
+
+/* Chosen less often when there is more than the budget, and what is chosen stands for more. */
+static void test_budget(void **state)
+{
+	struct bench *b = *state;
+	struct waited waited;
+
+	sample_with(b, 1);
+	for (int i = 0; i < 4; i++) {
+		waited = let_wait(b, WAIT_SLEEP, 6000, NSEC_PER_MSEC / 50);
+		b->count = 0;
+		assert_int_equal(offcpu_tick(b->off, take, b), 0);
+	}
+	assert_true(waited.n == 6000);
+	assert_true(offcpu_share(b->off) < 1);
+	finish(b);
+}
+
+static void test_bad_share(void **state)
+{
+	static const double shares[] = {0, -1, 1.01, 1.0 / 0.0, 0.0 / 0.0};
+	struct bench *b = *state;
+	struct bpfobj_why why = {""};
+
+	sample_with(b, 1);
+	for (size_t i = 0; i < array_size(shares); i++) {
+		struct offcpu *off = NULL;
+
+		assert_int_equal(offcpu_new(oncpu_object(b->oc), shares[i], &why, &off), -EINVAL);
+		assert_null(off);
+	}
+}
+
+static void test_verifier_cost(void **state)
+{
+	const struct verifier *verifier;
+	struct bench *b = *state;
+	size_t n = 0;
+
+	sample_with(b, 1);
+	verifier = bpfobj_verifier(oncpu_object(b->oc));
+	for (size_t i = 0; i < verifier->n; i++) {
+		if (strncmp(verifier->programs[i].name, "offcpu", 6) != 0)
+			continue;
+		print_message("%s: %u instructions verified\n", verifier->programs[i].name,
+			      verifier->programs[i].insns);
+		assert_in_range(verifier->programs[i].insns, 1, VERIFIED_INSNS_MAX);
+		n++;
+	}
+	assert_int_equal(n, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_waits),     TEST(test_busy),		TEST(test_budget),
+		TEST(test_bad_share), TEST(test_verifier_cost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
