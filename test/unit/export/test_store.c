@@ -443,9 +443,10 @@ static void test_changed_under_us(void **state)
 static void test_busy(void **state)
 {
 	const struct fixture *f = *state;
-	_cleanup_(store_freep) struct store *s = open_store(f);
+	_cleanup_(store_freep) struct store *first = open_store(f);
 	struct store *second = NULL;
 
+	assert_non_null(first);
 	assert_int_equal(store_open(&f->opts, &second), STORE_BUSY);
 	assert_null(second);
 }
