@@ -306,7 +306,7 @@ $(Q)$(if $(filter %.cc,$<),$(CXX),$(CC)) -O1 -g0 -D_GNU_SOURCE -Wl,--build-id $(
 endef
 
 $(UNIT) $(BPF_TEST): | $(FIXTURES)
-$(B)/san/test/bpf/%.o $(B)/obj/test/bench/%.o $(B)/lint/test/bpf/%.ok: | $(TEST_HDR)
+$(BPF_TEST:$(B)/%=$(B)/san/%.o) $(BPF_TEST:$(B)/%=$(B)/lint/%.ok) $(BENCH:$(B)/%=$(B)/obj/%.o): | $(TEST_HDR)
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
