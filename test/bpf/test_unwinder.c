@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The agent's whole way of a stack: processes are seen in samples, their mappings and tables reach
+ * the walker, and from then on stacks are whole; through all that happens to processes. */
+#include "support/test.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpusampler.h"
+#include "procmap/image.h"
+#include "profile/oncpu.h"
+#include "profile/wanted.h"
+#include "support/fixture.h"
+#include "support/metrics.h"
+#include "support/until.h"
+
+#define RATE   997
+/* Whole stacks one after the other that say that all is well. */
+#define STREAK 60
+
+struct bench {
+	struct root proc, sys;
+	struct loop *loop;
+	struct cpu_sampler *sampler;
+	pid_t child;
+	const char *in;	    /* what the innermost user frame's file should be called */
+	uint64_t n;	    /* samples of the child */
+	uint64_t streak;    /* whole ones since the last that was not */
+	uint64_t inside;    /* whole ones in that file */
+	uint64_t most_rows; /* of one of them */
+};
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+	bool whole;
+
+	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	if ((pid_t)sample->pid.pid == b->child && sample->n_user) {
+		const struct image *image = stack.frames[sample->n_kernel].image;
+
+		b->n += sample->count;
+		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
+		b->streak = whole ? b->streak + sample->count : 0;
+		if (whole && strstr(image->path, b->in))
+			b->inside += sample->count;
+		if (b->streak && sample->n_rows > b->most_rows)
+			b->most_rows = sample->n_rows;
+	}
+	cpu_stack_deinit(&stack);
+}
+
+static bool streak(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return b->streak >= STREAK && b->inside >= STREAK;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->in = "";
+	*state = b;
+	return root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop);
+}
+
+static void end_child(struct bench *b)
+{
+	if (b->child) {
+		kill(b->child, SIGKILL);
+		waitpid(b->child, NULL, 0);
+	}
+	b->child = 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	end_child(b);
+	cpu_sampler_free(b->sampler);
+	loop_free(b->loop);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	free(b);
+	return 0;
+}
+
+static void start_sampler(struct bench *b)
+{
+	const struct cpu_sampler_opts opts = {
+		.loop = b->loop,
+		.proc = &b->proc,
+		.sys = &b->sys,
+		.rate_hz = RATE,
+		.kernel_stacks = true,
+		.wanted = SETTINGS_WANTED_PROCESSES,
+		.interval_ns = 100 * NSEC_PER_MSEC,
+		.fn = take,
+		.ctx = b,
+	};
+	struct bpfobj_why why = {""};
+
+	if (cpu_sampler_new(&opts, &why, &b->sampler))
+		fail_msg("no sampler: %s", why.text);
+	assert_int_equal(wanted_add_process(oncpu_wanted(cpu_sampler_oncpu(b->sampler)), b->child),
+			 0);
+}
+
+/* ---------------------------------------------------------------- what children do */
+
+static volatile sig_atomic_t told;
+
+static void on_told(int signo)
+{
+	(void)signo;
+	told = 1;
+}
+
+static volatile unsigned int sink;
+
+/* Until it is told to go on. */
+__attribute__((noinline)) static void spin(void)
+{
+	while (!told)
+		for (unsigned int i = 0; i < 10000; i++)
+			sink += i * sink + 1;
+	told = 0;
+}
+
+static void start_child(struct bench *b, void (*fn)(const struct bench *b))
+{
+	b->child = fork();
+	if (b->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGUSR1, on_told);
+		fn(b);
+		_exit(0);
+	}
+	assert_true(b->child > 0);
+}
+
+/* What comes is what the child does after this. */
+static void go_on(struct bench *b, const char *in)
+{
+	assert_int_equal(kill(b->child, SIGUSR1), 0);
+	b->in = in;
+	b->streak = b->inside = 0;
+	b->most_rows = 0;
+}
+
+static void exec_zoo(const char *fixture)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	execl(fixture_path(fixture, path), "zoo", "spin", "plain", NULL);
+	_exit(127);
+}
+
+static void only_zoo(const struct bench *b)
+{
+	(void)b;
+	exec_zoo("zoo-pie");
+}
+
+static void spin_then_zoo(const struct bench *b)
+{
+	(void)b;
+	spin();
+	exec_zoo("zoo-static");
+}
+
+/* A program without frame pointers. */
+static void test_whole(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	assert_true(b->most_rows >= 3);
+}
+
+/* Another program in the same process, at once and with the same identity but for its exec id. */
+static void test_exec(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, spin_then_zoo);
+	b->in = "test_unwinder";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	go_on(b, "zoo-static");
+	loop_until(b->loop, streak, b);
+}
+
+#define COPY "/tmp/podprof-test-library.so"
+
+/* Calls into a library that was not there before; then at another place. Its function is one that
+ * calls nothing. */
+static void load_later(const struct bench *b)
+{
+	void *taken = NULL;
+
+	(void)b;
+	spin();
+	for (;;) {
+		void *library = dlopen(COPY, RTLD_NOW | RTLD_LOCAL);
+		double (*root)(double) =
+			library ? (double (*)(double))dlsym(library, "cbrt") : NULL;
+
+		if (!root)
+			_exit(1);
+		for (double x = 0; !told; x++)
+			sink += (unsigned int)root(x);
+		told = 0;
+		dlclose(library);
+		if (taken)
+			continue;
+		/* the next time it lies elsewhere */
+		taken = mmap((void *)((uintptr_t)root & ~0xfffull), 4096, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+}
+
+/* The mathematical library, which lies beside the C library, by another name. */
+static void copy_library(void)
+{
+	char command[512];
+	Dl_info info;
+
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "getppid"), &info) != 0);
+	snprintf(command, sizeof(command), "cp $(dirname %s)/libm.so.6 " COPY, info.dli_fname);
+	assert_int_equal(system(command), 0); // NOLINT(cert-env33-c,bugprone-command-processor)
+}
+
+static void test_load_later(void **state)
+{
+	struct bench *b = *state;
+
+	copy_library();
+	start_child(b, load_later);
+	b->in = "test_unwinder";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	go_on(b, COPY);
+	loop_until(b->loop, streak, b);
+	go_on(b, COPY);
+	loop_until(b->loop, streak, b);
+	unlink(COPY);
+}
+
+static void *thread_spins(void *arg)
+{
+	(void)arg;
+	spin();
+	return NULL;
+}
+
+static void leader_dies(const struct bench *b)
+{
+	pthread_t thread;
+
+	(void)b;
+	spin();
+	if (pthread_create(&thread, NULL, thread_spins, NULL))
+		_exit(1);
+	pthread_exit(NULL);
+}
+
+/* The group lives on without its leader. */
+static void test_dead_leader(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, leader_dies);
+	b->in = "test_unwinder";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	go_on(b, "test_unwinder");
+	loop_until(b->loop, streak, b);
+}
+
+static uint64_t known(struct bench *b)
+{
+	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_known", "processes");
+}
+
+static bool forgotten(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return known(b) == 0;
+}
+
+/* A process that has exited leaves the walker's table by itself. */
+static void test_exit(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	assert_int_equal(known(b), 1); /* nobody else is sampled */
+	end_child(b);
+	loop_until(b->loop, forgotten, b);
+	cpu_sampler_sweep(b->sampler);
+	cpu_sampler_finish(b->sampler);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
+		TEST(test_dead_leader), TEST(test_exit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
