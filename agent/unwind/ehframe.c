@@ -17,7 +17,7 @@
  *
  * Read: versions 1, 3 and 4, 32- and 64-bit lengths, the augmentations that compilers write (z with
  * R, P, L, S, B, G, and the "eh" of old GCCs). Not read: relocatable files (their addresses are
- * not there yet), compressed .debug_frame, addresses relative to anything but themselves.
+ * not there yet), and addresses relative to anything but themselves.
  *
  * Specification: LSB Core 5.0, "DWARF Extensions"; DWARF 5 section 6.4.1. Where both leave it open,
  * as binutils and libgcc do it.
@@ -29,14 +29,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "procmap/elfinflate.h"
 
 /* Bytes read at a time, and so the most that an FDE may have: the largest seen have 40 KiB. Above
  * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. */
-#define EHFRAME_ENTRY_MAX ((size_t)256 << 10)
+#define EHFRAME_ENTRY_MAX    ((size_t)256 << 10)
 /* Bytes of a CIE; they have some 24. Above it, its FDEs are skipped as EHFRAME_SKIP_TOO_LARGE. */
-#define EHFRAME_CIE_MAX	  1024
+#define EHFRAME_CIE_MAX	     1024
+/* Bytes of a .debug_frame that is compressed, when it is not; that of a Go program of 40 MB has 2
+ * MiB. Above it, and where it is no zlib, EHFRAME_SKIP_COMPRESSED. */
+#define EHFRAME_INFLATED_MAX ((size_t)32 << 20)
 /* CIEs kept. A power of two. */
-#define CIE_SLOTS	  128
+#define CIE_SLOTS	     128
 
 #define LENGTH_64	0xffffffffu /* a length of 64 bits follows */
 #define LENGTH_RESERVED 0xfffffff0u
@@ -64,6 +68,7 @@ struct reader {
 	struct rows *rows;
 	struct ehframe_stats *stats;
 
+	const uint8_t *bytes; /* the section, if it is in memory */
 	uint8_t *buf; /* EHFRAME_ENTRY_MAX bytes, of which [buf_pos, buf_pos + buf_n) of the section
 		       */
 	uint64_t buf_pos;
@@ -100,6 +105,10 @@ static int window(struct reader *r, uint64_t pos, size_t n, struct cursor *ret)
 	uint64_t left = r->size - pos;
 	int err;
 
+	if (r->bytes) {
+		cursor_init(ret, r->bytes + pos, n);
+		return 0;
+	}
 	if (pos < r->buf_pos || pos + n > r->buf_pos + r->buf_n) {
 		size_t want = left < EHFRAME_ENTRY_MAX ? (size_t)left : EHFRAME_ENTRY_MAX;
 
@@ -119,10 +128,8 @@ static int window_aside(struct reader *r, uint64_t pos, size_t n, uint8_t *buf, 
 {
 	int err;
 
-	if (pos >= r->buf_pos && pos + n <= r->buf_pos + r->buf_n) {
-		cursor_init(ret, r->buf + (pos - r->buf_pos), n);
-		return 0;
-	}
+	if (r->bytes || (pos >= r->buf_pos && pos + n <= r->buf_pos + r->buf_n))
+		return window(r, pos, n, ret);
 	err = elffile_read(r->file, r->off + pos, buf, n);
 	if (!err)
 		cursor_init(ret, buf, n);
@@ -425,26 +432,53 @@ static int read_entries(struct reader *r)
 	return err;
 }
 
-static int read_section(struct reader *r, const struct elffile_section *section, bool is_eh,
-			bool sized)
+static void begin_section(struct reader *r, bool is_eh, bool sized)
 {
 	r->is_eh = is_eh;
 	r->sized = sized;
-	r->off = section->off;
-	r->size = section->size;
-	r->vaddr = section->vaddr;
 	r->buf_n = 0;
-	/* a header that lies costs its section; what is in the file is read */
-	if (r->off > elffile_size(r->file))
-		r->off = elffile_size(r->file);
-	if (r->size > elffile_size(r->file) - r->off) {
-		r->size = elffile_size(r->file) - r->off;
-		count_skip(r, EHFRAME_SKIP_TRUNCATED);
-	}
 	for (size_t i = 0; i < CIE_SLOTS; i++)
 		r->cies[i].off = NO_CIE;
+}
+
+static int read_section(struct reader *r, const struct elffile_section *section, bool is_eh,
+			bool sized)
+{
+	uint64_t file_size = elffile_size(r->file);
+
+	begin_section(r, is_eh, sized);
+	r->bytes = NULL;
+	r->vaddr = section->vaddr;
+	/* a header that lies costs its section; what is in the file is read */
+	r->off = section->off < file_size ? section->off : file_size;
+	r->size = section->size;
+	if (r->size > file_size - r->off) {
+		r->size = file_size - r->off;
+		count_skip(r, EHFRAME_SKIP_TRUNCATED);
+	}
 	r->stats->bytes += r->size;
 	return read_entries(r);
+}
+
+/* .debug_frame, which debuggers need and nothing maps, may be compressed. */
+static int read_compressed(struct reader *r, const struct elffile_section *section)
+{
+	_cleanup_(freep) void *bytes = NULL;
+	size_t n;
+	int err = elfinflate(r->file, section, EHFRAME_INFLATED_MAX, &bytes, &n);
+
+	if (err > 0)
+		count_skip(r, EHFRAME_SKIP_COMPRESSED);
+	if (err)
+		return err < 0 ? err : 0;
+	begin_section(r, false, true);
+	r->bytes = bytes;
+	r->vaddr = section->vaddr;
+	r->size = n;
+	r->stats->bytes += n;
+	err = read_entries(r);
+	r->bytes = NULL;
+	return err;
 }
 
 /* By the index's header: version 1, three encodings, the address of .eh_frame. It reaches to its
@@ -497,10 +531,8 @@ static int read_debug_frame(struct reader *r)
 
 	if (elffile_section(r->file, ".debug_frame", &section) || section.type == SHT_NOBITS)
 		return 0;
-	if (section.flags & SHF_COMPRESSED) {
-		count_skip(r, EHFRAME_SKIP_COMPRESSED);
-		return 0;
-	}
+	if (section.flags & SHF_COMPRESSED)
+		return read_compressed(r, &section);
 	return read_section(r, &section, false, true);
 }
 

@@ -21,7 +21,7 @@ enum ehframe_skip {
 	EHFRAME_SKIP_ENCODING,	       /* an address in an encoding that we do not read */
 	EHFRAME_SKIP_NO_CODE,	       /* covers nothing, or what the linker has discarded */
 	EHFRAME_SKIP_OUTSIDE,	       /* covers what is not the image's code */
-	EHFRAME_SKIP_COMPRESSED,       /* the section as a whole */
+	EHFRAME_SKIP_COMPRESSED,       /* the section as a whole: cannot be decompressed */
 	EHFRAME_SKIP_CFI,
 	EHFRAME_SKIP_MAX = EHFRAME_SKIP_CFI + CFI_OUTCOME_MAX,
 };

@@ -463,8 +463,12 @@ static bool fp_text(const struct oracle *o, const struct want *w, const struct e
 static bool ra_text(const struct oracle *o, const struct want *w, char text[ROWTEXT_MAX], int *why)
 {
 	if (w->ra[0] == 'c') {
+		long off = strtol(w->ra + 1, NULL, 10);
+
+		/* AArch64 saves it at the bottom of the frame; a rule has 16 bits for it */
+		*why = UNSUPPORTED_RA_OFFSET;
 		snprintf(text, ROWTEXT_MAX, "ra=cfa%s", w->ra + 1);
-		return true;
+		return off >= INT16_MIN && off <= INT16_MAX;
 	}
 	*why = UNSUPPORTED_RA_NONE;
 	if (strcmp(w->ra, "u") == 0 || strcmp(w->ra, "s") == 0 || strcmp(w->ra, "-") == 0 ||

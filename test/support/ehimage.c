@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/ehimage.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Front to back: ELF header, program headers, .eh_frame_hdr, names, .eh_frame at EHIMAGE_EH_FRAME,
+ * .debug_frame, section headers. The first segment maps the file at 0, the second is code without
+ * bytes.
+ */
+#define HDR_OFF	  0x200
+#define NAMES_OFF 0x280
+
+static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
+
+enum { SECTION_NULL, SECTION_EH_FRAME, SECTION_DEBUG_FRAME, SECTION_NAMES, N_SECTIONS };
+
+struct headers {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[3];
+};
+
+_Static_assert(sizeof(struct headers) <= HDR_OFF, "the headers end before .eh_frame_hdr");
+
+static size_t bounded(size_t n)
+{
+	return n < EHIMAGE_SECTION_MAX ? n : EHIMAGE_SECTION_MAX;
+}
+
+static void fill_headers(struct headers *h, const struct ehimage *image, size_t size,
+			 size_t sections_off)
+{
+	memcpy(h->eh.e_ident, ELFMAG, SELFMAG);
+	h->eh.e_ident[EI_CLASS] = ELFCLASS64;
+	h->eh.e_ident[EI_DATA] = ELFDATA2LSB;
+	h->eh.e_ident[EI_VERSION] = EV_CURRENT;
+	h->eh.e_type = image->type ? image->type : ET_DYN;
+	h->eh.e_machine = image->machine ? image->machine : EM_X86_64;
+	h->eh.e_version = EV_CURRENT;
+	h->eh.e_ehsize = sizeof(h->eh);
+	h->eh.e_phoff = sizeof(h->eh);
+	h->eh.e_phentsize = sizeof(Elf64_Phdr);
+	h->eh.e_phnum = 3;
+	h->eh.e_shentsize = sizeof(Elf64_Shdr);
+	if (!image->no_sections) {
+		h->eh.e_shoff = sections_off;
+		h->eh.e_shnum = N_SECTIONS;
+		h->eh.e_shstrndx = SECTION_NAMES;
+	}
+	h->ph[0] =
+		(Elf64_Phdr){.p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = size, .p_memsz = size};
+	h->ph[1] = (Elf64_Phdr){.p_type = PT_LOAD,
+				.p_flags = PF_R | PF_X,
+				.p_vaddr = EHIMAGE_TEXT,
+				.p_memsz = EHIMAGE_TEXT_END - EHIMAGE_TEXT};
+	h->ph[2] = (Elf64_Phdr){.p_type = image->eh_frame ? PT_GNU_EH_FRAME : PT_NULL,
+				.p_flags = PF_R,
+				.p_offset = HDR_OFF,
+				.p_vaddr = HDR_OFF,
+				.p_filesz = 12,
+				.p_memsz = 12};
+}
+
+static void fill_sections(Elf64_Shdr sh[N_SECTIONS], const struct ehimage *image)
+{
+	size_t n_eh = bounded(image->n_eh_frame), n_debug = bounded(image->n_debug_frame);
+
+	if (image->eh_frame)
+		sh[SECTION_EH_FRAME] = (Elf64_Shdr){.sh_name = 1,
+						    .sh_type = SHT_PROGBITS,
+						    .sh_flags = SHF_ALLOC,
+						    .sh_addr = EHIMAGE_EH_FRAME,
+						    .sh_offset = EHIMAGE_EH_FRAME,
+						    .sh_size = n_eh + image->more};
+	if (image->debug_frame)
+		sh[SECTION_DEBUG_FRAME] =
+			(Elf64_Shdr){.sh_name = 11,
+				     .sh_type = SHT_PROGBITS,
+				     .sh_flags = image->compressed ? SHF_COMPRESSED : 0,
+				     .sh_offset = EHIMAGE_EH_FRAME + n_eh,
+				     .sh_size = n_debug};
+	sh[SECTION_NAMES] = (Elf64_Shdr){.sh_name = 24,
+					 .sh_type = SHT_STRTAB,
+					 .sh_offset = NAMES_OFF,
+					 .sh_size = sizeof(names)};
+}
+
+void *ehimage_build(const struct ehimage *image, size_t *ret_n)
+{
+	/* version 1; the address relative to itself, 4 bytes; no table */
+	static const uint8_t hdr[4] = {1, 0x1b, 0xff, 0xff};
+	size_t n_eh = bounded(image->n_eh_frame), n_debug = bounded(image->n_debug_frame);
+	size_t sections_off = EHIMAGE_EH_FRAME + n_eh + n_debug;
+	size_t size = sections_off + (image->no_sections ? 0 : N_SECTIONS * sizeof(Elf64_Shdr));
+	Elf64_Shdr sh[N_SECTIONS] = {0};
+	struct headers headers = {0};
+	int32_t to_eh_frame = EHIMAGE_EH_FRAME - (HDR_OFF + 4);
+	uint8_t *bytes = calloc(1, size);
+
+	if (!bytes)
+		return NULL;
+	fill_headers(&headers, image, size, sections_off);
+	memcpy(bytes, &headers, sizeof(headers));
+	memcpy(bytes + HDR_OFF, hdr, sizeof(hdr));
+	memcpy(bytes + HDR_OFF + sizeof(hdr), &to_eh_frame, sizeof(to_eh_frame));
+	memcpy(bytes + NAMES_OFF, names, sizeof(names));
+	if (n_eh)
+		memcpy(bytes + EHIMAGE_EH_FRAME, image->eh_frame, n_eh);
+	if (n_debug)
+		memcpy(bytes + EHIMAGE_EH_FRAME + n_eh, image->debug_frame, n_debug);
+	if (!image->no_sections) {
+		fill_sections(sh, image);
+		memcpy(bytes + sections_off, sh, sizeof(sh));
+	}
+	*ret_n = size;
+	return bytes;
+}

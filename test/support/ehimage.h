@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_EHIMAGE_H
+#define PODPROF_TEST_SUPPORT_EHIMAGE_H
+
+/* Small ELF files with unwind tables, made in memory from bytes. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EHIMAGE_TEXT	    0x10000 /* first address of code */
+#define EHIMAGE_TEXT_END    0x20000
+#define EHIMAGE_EH_FRAME    0x400	      /* address of .eh_frame, and its offset in the file */
+#define EHIMAGE_SECTION_MAX ((size_t)1 << 20) /* bytes of each table that are taken */
+
+struct ehimage {
+	uint16_t machine; /* EM_X86_64 when 0 */
+	uint16_t type;	  /* ET_DYN when 0 */
+	const void *eh_frame;
+	size_t n_eh_frame;
+	const void *debug_frame;
+	size_t n_debug_frame;
+	bool compressed;  /* .debug_frame's flag */
+	bool no_sections; /* .eh_frame is found through PT_GNU_EH_FRAME alone */
+	uint64_t more;	  /* .eh_frame's header says that it is this longer */
+};
+
+/* Owned by the caller (free()); NULL without memory. */
+void *ehimage_build(const struct ehimage *image, size_t *ret_n);
+
+#endif
