@@ -399,7 +399,15 @@ check-rows: $(ROW_ORACLE) ## unwind rows against readelf: FILES, or all programs
 
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer
-$(BENCH): $(B)/%: $(B)/obj/%.o $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
+$(B)/obj/test/bench/bench_walk.o: private HARDEN += -fno-omit-frame-pointer
+# What bench_walk runs in the kernel.
+$(B)/test/bench/bench_walk: | $(B)/test/bench/walk.bpf.o
+$(B)/test/bench/%.bpf.o: test/bench/%.bpf.c $(wildcard bpf/*/*.h) $(B)/bpf/flags
+	$(call say,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -c -o $@ $<
+BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o kernelwalk.o)
+$(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

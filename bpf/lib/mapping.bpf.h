@@ -53,9 +53,11 @@ TABLE_INLINE __u64 mapping_element(const struct table_space *space, __u64 first,
 TABLE_INLINE __u64 mapping_entry(const struct table_element *e, __u64 first, __u64 n, __u64 page)
 {
 	for (int i = 0; i < MAPPING_ENTRY_STEPS; i++) {
-		__u64 half = n >> 1;
-		__u64 start = MAPPING_START(mapping_word(e, first + half, 0));
+		__u64 half = n >> 1, start;
 
+		if (!half)
+			break;
+		start = MAPPING_START(mapping_word(e, first + half, 0));
 		first += half * table_below(start, page + 1);
 		n -= half;
 	}

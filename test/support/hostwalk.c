@@ -348,6 +348,15 @@ static uint64_t exe_at(const struct hostwalk *h, uint64_t pc)
 	return mapping_find(&h->space, 0, h->n_mappings, pc, &m) ? 0 : m.exe;
 }
 
+bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret)
+{
+	struct mapping m = {0};
+
+	if (mapping_find(&h->space, 0, h->n_mappings, pc, &m) || !m.exe)
+		return false;
+	return table_find(&h->space, &h->exes[m.exe], pc - m.bias, ret) == TABLE_FOUND;
+}
+
 void hostwalk_evict(struct hostwalk *h, uint64_t pc)
 {
 	h->exes[exe_at(h, pc)].n_pages = 0;

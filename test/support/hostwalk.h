@@ -8,6 +8,7 @@
  * be put into real maps, see hostwalk_space().
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,11 +50,13 @@ struct hostwalk_space {
  * meanwhile. 0 or -errno. */
 int hostwalk_new(pid_t pid, struct hostwalk **ret);
 void hostwalk_free(struct hostwalk *h);
-/* Its stack from @regs. Memory is read as it is now. */
-void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *regs, enum settings_unwind mode,
+/* Its stack from @from. Memory is read as it is now. */
+void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
 		   struct hostwalk_stack *ret);
 /* Where its stack begins if it is stopped under ptrace, which must be so. 0 or -errno. */
 int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret);
+/* The rule at @pc. False if there is no table. */
+bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret);
 /* Take an image's table away, as when it was evicted: that which has @pc. */
 void hostwalk_evict(struct hostwalk *h, uint64_t pc);
 /* Uses of the executable that has @pc. */

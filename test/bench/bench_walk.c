@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a frame of a user stack costs in the kernel: by unwind tables, by frame pointers, and by the
+ * kernel's own bpf_get_stack(), in one run. The stacks are made of real rows of the libraries that
+ * this program has; each is in the library that the one before is in for four frames, and then in
+ * the next. Hot: 16 of them, again and again; cold: 256.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <libelf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "lib/regs_arch.bpf.h"
+#include "profile/bpfobj.h"
+#include "support/hostwalk.h"
+#include "support/kernelwalk.h"
+
+#define STACKS	    256
+#define HOT	    16
+#define FRAMES	    32 /* and the one that is on top */
+#define STACK_BYTES 32768
+#define ROUNDS	    20
+#define RUNS	    4096
+
+struct bench {
+	struct bpf_object *object;
+	volatile uint32_t *bss; /* next, mappings, frames, end */
+	struct hostwalk *walk;
+	uint8_t *memory;
+	struct regs rows[STACKS], fps[STACKS];
+	uint64_t image[3]; /* an address in each library */
+	uint64_t x;
+};
+
+static uint64_t rnd(struct bench *b)
+{
+	b->x ^= b->x << 13;
+	b->x ^= b->x >> 7;
+	b->x ^= b->x << 17;
+	return b->x;
+}
+
+/* ---------------------------------------------------------------- stacks */
+
+/* A place in code of the library with @near whose frame is like most. */
+static uint64_t pick(struct bench *b, uint64_t near, struct unwind_rule *rule)
+{
+	for (;;) {
+		uint64_t pc = near + rnd(b) % (1 << 19);
+
+		if (hostwalk_rule(b->walk, pc - 1, rule) && rule->cfa == UNWIND_CFA_REG &&
+		    rule->cfa_reg == REGS_UNWIND_SP && rule->cfa_off >= 32 && rule->cfa_off < 640 &&
+		    rule->ra_off == -8 && rule->fp != UNWIND_FP_DEREF && rule->fp_off <= 0 &&
+		    rule->fp_off > -rule->cfa_off && rule->fp_off != -8)
+			return pc;
+	}
+}
+
+static struct regs regs_of(uint64_t pc, uint64_t sp, uint64_t fp)
+{
+#if defined(__x86_64__)
+	return (struct regs){.ip = pc, .sp = sp, .bp = fp, .orig_ax = (uint64_t)-1};
+#else
+	struct regs regs = {.pc = pc, .sp = sp};
+
+	regs.x[29] = fp;
+	return regs;
+#endif
+}
+
+static void poke(uint64_t at, uint64_t word)
+{
+	memcpy((void *)(uintptr_t)at, &word, sizeof(word));
+}
+
+/* Rows say where each return address is. */
+static void lay_rows(struct bench *b, uint8_t *memory, struct regs *ret)
+{
+	uint64_t sp = (uint64_t)(uintptr_t)memory, start = sp;
+	struct unwind_rule rule;
+	uint64_t pc = pick(b, b->image[0], &rule), first = pc;
+
+	for (int i = 0; i < FRAMES; i++) {
+		uint64_t cfa = sp + (uint64_t)rule.cfa_off;
+
+		if (rule.fp == UNWIND_FP_AT_CFA)
+			poke(cfa + (uint64_t)(int64_t)rule.fp_off, cfa);
+		pc = i == FRAMES - 1 ? 0 : pick(b, b->image[(i + 1) / 4 % 3], &rule);
+		poke(cfa - 8, pc);
+		sp = cfa;
+	}
+	*ret = regs_of(first - 1, start, 0);
+}
+
+/* The same depth, 170 bytes a frame, as a list of frame records. */
+static void lay_fps(struct bench *b, uint8_t *memory, struct regs *ret)
+{
+	uint64_t sp = (uint64_t)(uintptr_t)memory, at = sp + 32;
+
+	*ret = regs_of(b->image[0], sp, at);
+	for (int i = 0; i < FRAMES; i++, at += 176) {
+		poke(at, i == FRAMES - 1 ? 0 : at + 176);
+		poke(at + 8, i == FRAMES - 1 ? 0 : b->image[i % 3] + (uint64_t)i);
+	}
+}
+
+/* ---------------------------------------------------------------- running */
+
+static int program(const struct bench *b, const char *name)
+{
+	return bpf_program__fd(bpf_object__find_program_by_name(b->object, name));
+}
+
+static int map(const struct bench *b, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(b->object, name);
+}
+
+/* By the system call itself: a library that keeps no frame pointers would hide what is below. */
+static __attribute__((noinline)) int run_once(int fd)
+{
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.test.prog_fd = (uint32_t)fd;
+	return (int)syscall(__NR_bpf, BPF_PROG_TEST_RUN, &attr, sizeof(attr));
+}
+
+/* ns a run of @fd: the best of ROUNDS, as the kernel counts it. */
+static double run(struct bench *b, int fd, uint32_t n_stacks)
+{
+	struct bpfobj_cost before, after;
+	double best = 1e9;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		double ns;
+
+		if (bpfobj_cost(fd, &before) < 0)
+			return -1;
+		for (uint32_t i = 0; i < RUNS; i++) {
+			b->bss[0] = i * 7 % n_stacks;
+			if (run_once(fd) < 0)
+				return -1;
+		}
+		if (bpfobj_cost(fd, &after) < 0)
+			return -1;
+		ns = (double)(after.run_ns - before.run_ns) / (double)(after.runs - before.runs);
+		if (ns < best)
+			best = ns;
+	}
+	return best;
+}
+
+static void report(struct bench *b, const char *name, double nothing, double hot, double cold)
+{
+	const double n = b->bss[2];
+
+	printf("  %-32s %3.0f frames, hot %6.0f ns (%5.1f a frame), cold %6.0f ns (%5.1f)\n", name,
+	       n, hot - nothing, (hot - nothing) / (n - 1), cold - nothing,
+	       (cold - nothing) / (n - 1));
+}
+
+/* So deep that bpf_get_stack() finds as many frames. */
+static __attribute__((noinline)) double deeper(struct bench *b, int fd, int n)
+{
+	double ns = n ? deeper(b, fd, n - 1) : run(b, fd, HOT);
+
+	__asm__ volatile("" ::: "memory"); /* no tail call */
+	return ns;
+}
+
+static int measure(struct bench *b, const char *name, const struct regs regs[STACKS])
+{
+	double nothing, hot, cold;
+
+	for (uint32_t i = 0; i < STACKS; i++)
+		if (bpf_map_update_elem(map(b, "bench_stacks"), &i, &regs[i], BPF_ANY) < 0)
+			return -errno;
+	for (uint32_t i = 0; i < STACKS; i++) {
+		b->bss[0] = i;
+		if (run_once(program(b, "bench_begin")) < 0 || b->bss[2] != FRAMES || b->bss[3])
+			fprintf(stderr, "bench_walk: %s: stack %u has %u frames and ends with %u\n",
+				name, i, b->bss[2], b->bss[3]);
+	}
+	nothing = run(b, program(b, "bench_nothing"), 1);
+	hot = run(b, program(b, "bench_begin"), HOT);
+	cold = run(b, program(b, "bench_begin"), STACKS);
+	report(b, name, nothing, hot, cold);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- setting up */
+
+static int load(struct bench *b, const char *path, enum settings_unwind unwind)
+{
+	const uint32_t slabs = (uint32_t)libbpf_num_possible_cpus() / SETTINGS_WINDOWS + 1;
+	const uint32_t zero = 0;
+	struct settings *cfg;
+	int window, fd;
+	size_t n;
+
+	bpf_object__close(b->object);
+	b->object = bpf_object__open(path);
+	if (!b->object)
+		return -errno;
+	cfg = (void *)(uintptr_t)bpf_map__initial_value(
+		bpf_object__find_map_by_name(b->object, ".rodata"), &n);
+	cfg->unwind = unwind;
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(b->object, "bench_windows"), slabs);
+	if (bpf_object__load(b->object) < 0)
+		return -errno;
+	b->bss = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map(b, ".bss"), 0);
+	if (b->bss == MAP_FAILED)
+		return -errno;
+	for (uint32_t i = 0; i < slabs; i++) {
+		window = bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(i), SETTINGS_WINDOW_SIZE,
+					SETTINGS_WINDOWS, NULL);
+		if (window < 0 ||
+		    bpf_map_update_elem(map(b, "bench_windows"), &i, &window, BPF_ANY) < 0)
+			return -errno;
+		close(window);
+	}
+	fd = program(b, "bench_go_on");
+	return bpf_map_update_elem(map(b, "bench_programs"), &zero, &fd, BPF_ANY);
+}
+
+static int publish(struct bench *b)
+{
+	const struct hostwalk_space space = hostwalk_space(b->walk);
+	const struct bpfobj_unwind to = {
+		.slabs = map(b, "table_slabs"),
+		.exes = map(b, "table_exes"),
+		.rules = map(b, "table_rules"),
+		.ramps = map(b, "table_ramps"),
+	};
+
+	b->bss[1] = space.n_mappings;
+	return kernelwalk_publish(&to, &space);
+}
+
+static int bench(struct bench *b, const char *path)
+{
+	double nothing, kernel;
+	int r;
+
+	for (size_t i = 0; i < STACKS; i++) {
+		lay_rows(b, b->memory + i * STACK_BYTES, &b->rows[i]);
+		lay_fps(b, b->memory + (STACKS + i) * STACK_BYTES, &b->fps[i]);
+	}
+	r = load(b, path, SETTINGS_UNWIND_AUTO);
+	if (r == 0)
+		r = publish(b);
+	if (r == 0)
+		r = measure(b, "by unwind tables", b->rows);
+	if (r == 0)
+		r = load(b, path, SETTINGS_UNWIND_FP);
+	if (r == 0)
+		r = measure(b, "by frame pointers", b->fps);
+	if (r < 0)
+		return r;
+	nothing = run(b, program(b, "bench_nothing"), 1);
+	kernel = deeper(b, program(b, "bench_get_stack"), FRAMES - 6);
+	report(b, "bpf_get_stack, frame pointers", nothing, kernel, kernel);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	/* The kernel counts while this descriptor is open. */
+	_cleanup_(close_fdp) int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	static struct bench b;
+	char path[4096];
+	int r;
+
+	(void)argc;
+	snprintf(path, sizeof(path), "%.*s/walk.bpf.o", (int)(strrchr(argv[0], '/') - argv[0]),
+		 argv[0]);
+	b.x = 88172645463325252ull;
+	b.memory = calloc(2 * STACKS, STACK_BYTES);
+	b.image[0] = (uint64_t)(uintptr_t)bpf_map_create & ~0xffffull;
+	b.image[1] = (uint64_t)(uintptr_t)qsort & ~0xffffull;
+	b.image[2] = (uint64_t)(uintptr_t)elf_begin & ~0xffffull;
+	r = stats < 0 || !b.memory ? -EPERM : hostwalk_new(getpid(), &b.walk);
+	if (r == 0)
+		r = bench(&b, path);
+	if (r < 0)
+		fprintf(stderr, "bench_walk: %s\n", strerror(-r));
+	bpf_object__close(b.object);
+	hostwalk_free(b.walk);
+	free(b.memory);
+	return r < 0;
+}
