@@ -270,6 +270,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.period = o->period,
 		.wanted = o->wanted,
 		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.fn = on_sample,

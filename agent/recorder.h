@@ -30,7 +30,7 @@ struct recorder;
 
 /**
  * struct recorder_opts - what is borrowed must outlive the recorder
- * @event, @period, @rate_hz, @kernel_stacks, @unsafe_kernel: as in oncpu_opts
+ * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
  * @wanted: if not all, it is to be said whose samples are wanted: see below
  * @tags:   labels that every sample has, besides its own
  */
@@ -42,6 +42,7 @@ struct recorder_opts {
 	uint64_t period;
 	unsigned int rate_hz;
 	bool kernel_stacks;
+	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	enum settings_wanted wanted;
 	const struct labels *tags;

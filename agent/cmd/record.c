@@ -208,7 +208,7 @@ static const char *output_name(struct recording *rec)
 	return rec->made_up_name;
 }
 
-static int start_files(struct recording *rec)
+static int start_roots(struct recording *rec)
 {
 	int status = cmdline_open_proc("record", rec->options->proc_root, &rec->proc);
 	int r;
@@ -221,6 +221,11 @@ static int start_files(struct recording *rec)
 			  r < 0 ? strerror(-r) : root_outcome_name(r));
 		return CMD_FAILED;
 	}
+	return CMD_DONE;
+}
+
+static int start_output(struct recording *rec)
+{
 	return output_open("record", output_name(rec), &rec->output);
 }
 
@@ -236,11 +241,22 @@ static int start_child(struct recording *rec)
 	return r ? failed("cannot make a process for the command", r) : CMD_DONE;
 }
 
+static void raise_open_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max < RECORD_OPEN_FILES ? limit.rlim_max : RECORD_OPEN_FILES;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int start_loop(struct recording *rec)
 {
 	struct loop_source *timer, *source;
 	int r = loop_new(&rec->loop);
 
+	raise_open_files();
 	if (!r)
 		r = loop_add_signal(rec->loop, SIGINT, on_signal, rec, &source);
 	if (!r)
@@ -265,6 +281,7 @@ static int start_recorder(struct recording *rec)
 		.period = o->period,
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
 		.wanted = o->all	 ? SETTINGS_WANTED_ALL
 			  : o->container ? SETTINGS_WANTED_CGROUPS
@@ -340,31 +357,17 @@ static int start_targets(struct recording *rec)
 	return CMD_DONE;
 }
 
-static void raise_open_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max < RECORD_OPEN_FILES ? limit.rlim_max : RECORD_OPEN_FILES;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
+/* The command's process comes before signals are blocked for the loop, and before our limits are
+ * raised; the file after that, so that Ctrl-C leaves none behind. */
 static int start(struct recording *rec)
 {
+	int (*const steps[])(struct recording *) = {
+		start_roots, start_child, start_loop, start_output, start_recorder, start_targets,
+	};
 	int status = check_event(rec->options->event);
 
-	if (status == CMD_DONE)
-		status = start_files(rec);
-	if (status == CMD_DONE)
-		status = start_child(rec);
-	raise_open_files(); /* ours, not the command's */
-	if (status == CMD_DONE)
-		status = start_loop(rec);
-	if (status == CMD_DONE)
-		status = start_recorder(rec);
-	if (status == CMD_DONE)
-		status = start_targets(rec);
+	for (size_t i = 0; i < array_size(steps) && status == CMD_DONE; i++)
+		status = steps[i](rec);
 	return status;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/labels.h"
 #include "cmd/cmdline.h"
+#include "shared/settings.h"
 
 struct event;
 
@@ -33,6 +34,7 @@ struct record_options {
 	unsigned int rate_hz;
 	uint64_t period;
 	bool kernel_stacks;
+	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	struct labels tags;
 	const char *proc_root;

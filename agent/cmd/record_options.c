@@ -45,6 +45,8 @@ static const char help[] =
 	"  -r, --rate HZ            samples per second of CPU time, 1 to 10000 (default 99)\n"
 	"  -e, --event EVENT        instead of time, what takes the samples; see below\n"
 	"      --period N           take a sample each N events, or each N ns of CPU time\n"
+	"      --unwind HOW         how callers are found: auto (by the files' unwind tables, by\n"
+	"                           frame pointers where there are none; the default), fp, dwarf\n"
 	"      --kernel-stacks=BOOL with the kernel's frames (default true)\n"
 	"output\n"
 	"  -o, --output FILE|-      where to write (default: podprof-NAME-DATE-TIME.pb.gz here);\n"
@@ -222,6 +224,24 @@ static int take_tag(const struct cmdline *line, const char *tag, struct record_o
 	return CMD_DONE;
 }
 
+static int take_unwind(const struct cmdline *line, const struct raw *raw, struct record_options *o)
+{
+	static const char *const names[] = {
+		[SETTINGS_UNWIND_AUTO] = "auto",
+		[SETTINGS_UNWIND_FP] = "fp",
+		[SETTINGS_UNWIND_DWARF] = "dwarf",
+	};
+
+	for (size_t i = 0; i < array_size(names) && raw->unwind; i++)
+		if (strcmp(names[i], raw->unwind) == 0) {
+			o->unwind = (enum settings_unwind)i;
+			return CMD_DONE;
+		}
+	return raw->unwind ? cmdline_usage(line, "--unwind takes auto, fp or dwarf, not '%s'",
+					   raw->unwind)
+			   : CMD_DONE;
+}
+
 static int take_rest(const struct cmdline *line, const struct raw *raw, struct record_options *o)
 {
 	int status = CMD_DONE;
@@ -248,7 +268,7 @@ static int take(const struct cmdline *line, const struct raw *raw, struct record
 {
 	int (*const steps[])(const struct cmdline *, const struct raw *,
 			     struct record_options *) = {take_targets, take_duration, take_event,
-							 take_rest};
+							 take_unwind, take_rest};
 	int status = CMD_DONE;
 
 	for (size_t i = 0; i < array_size(steps) && status == CMD_DONE; i++)
@@ -269,6 +289,7 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "event", .letter = 'e', .string = &raw.event},
 		{.name = "period", .string = &raw.period},
 		{.name = "kernel-stacks", .string = &raw.kernel_stacks},
+		{.name = "unwind", .string = &raw.unwind},
 		{.name = "off-cpu", .string = &raw.off_cpu},
 		{.name = "output", .letter = 'o', .string = &ret->output},
 		{.name = "tag", .letter = 't', .values = &raw.tags},

@@ -59,10 +59,10 @@ __attribute__((noinline)) static void burn_both(void)
 
 int main(int argc, char **argv)
 {
-	uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 3600;
+	double seconds = argc > 1 ? strtod(argv[1], NULL) : 3600;
 
 	(void)fork(); /* one less, if that fails, is enough too */
-	while (cpu_ns() < seconds * 1000000000ull)
+	while ((double)cpu_ns() < seconds * 1e9)
 		burn_both();
 	return 0;
 }

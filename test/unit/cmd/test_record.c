@@ -65,6 +65,7 @@ static const struct wrong_row wrong_rows[] = {
 	{"--all --event page-faults --rate 99", "--rate is for the clock"},
 	{"--all --event page-faults --period 0", "--period takes a number"},
 	{"--all --kernel-stacks perhaps", "--kernel-stacks takes true or false"},
+	{"--all --unwind magic", "--unwind takes auto, fp or dwarf"},
 	{"--all --off-cpu 0.1", "time off the CPU cannot be recorded yet"},
 	{"--all --tag version", "--tag takes KEY=VALUE"},
 	{"--all --tag version=", "--tag takes KEY=VALUE"},
@@ -202,6 +203,9 @@ static void test_values(void **state)
 	assert_string_equal(labels_get(&o.tags, "b_c"), "2=3");
 	record_options_deinit(&o);
 
+	parse("--all --unwind dwarf", &o);
+	assert_int_equal(o.unwind, SETTINGS_UNWIND_DWARF);
+	record_options_deinit(&o);
 	parse("--all --event cycles --period 12345", &o);
 	assert_int_equal(o.period, 12345);
 	record_options_deinit(&o);

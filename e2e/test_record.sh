@@ -1,0 +1,149 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# podprof record as its help says: a process, its children, a container, the node, a command; how it
+# ends; what it writes and prints.
+# shellcheck source=e2e/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1 || fail "checkprofile $*"; }
+
+# record ARGS...: sets $profile and $status; what it says is in record.log
+n=0
+record() {
+	n=$((n + 1))
+	profile=$work/$n.pb.gz
+	status=0
+	"$podprof" record --output "$profile" "$@" >"$work/record.out" 2>"$work/record.log" || status=$?
+}
+# recorded ARGS...: one that has to work
+recorded() {
+	record "$@"
+	[ $status = 0 ] && [ -s "$profile" ] || {
+		cat "$work/record.log"
+		fail "record $* ended with $status"
+	}
+}
+says() { grep -q -- "$1" "$work/record.log" || fail "record does not say '$1': $(cat "$work/record.log")"; }
+samples() { sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/record.log"; }
+programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/record.log"; }
+# has NAME [VALUE]: whether samples have that label
+has() { "$podprof" inspect profile --json "$profile" | grep -q "\"$1\"" || fail "no label $1"; }
+
+# Whether the recorder in the background has begun: it has an event on a CPU.
+begun() { ls -l "/proc/$recorder/fd" | grep -q 'perf_event'; }
+
+# shares: 70 % and 30 % of the CPU time of burn, in which nothing else is
+shares() {
+	check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance "$1" "$profile"
+	check -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance "$1" "$profile"
+}
+
+# By PID, with the child that was there before; at a rate that gives 2,000 samples of two CPUs
+"$fixtures/burn" &
+burn=$!
+background+=("$burn")
+burning() { [ "$(pgrep -c -P "$burn")" = 1 ]; }
+until_true 10 burning || fail "no child of $burn"
+recorded --pid "$burn" --duration 3s --rate 499
+shares 7
+[ "$(programs)" = 2 ] || fail "not parent and child: $(cat "$work/record.log")"
+says 'by the clock at 499 Hz'
+says "wrote $profile"
+has comm
+note "by pid: $(head -1 "$work/record.log")"
+
+# A tag is a label of each sample; without a duration Ctrl-C ends it, and it writes all the same
+"$podprof" record --pid "$burn" --tag version=1.2 --output "$work/tag.pb.gz" 2>"$work/record.log" &
+recorder=$!
+background+=("$recorder")
+until_true 30 begun || fail "it does not begin"
+[ -e "$work/tag.pb.gz" ] || fail "no output file is made at the beginning"
+sleep 1
+kill -INT "$recorder"
+wait "$recorder" || fail "Ctrl-C: ended with $?"
+profile=$work/tag.pb.gz
+[ "$(samples)" -gt 0 ] || fail "Ctrl-C: no samples"
+has version
+
+# To standard output
+"$podprof" record --pid "$burn" --duration 500ms --output - >"$work/stdout.pb.gz" 2>"$work/record.log"
+[ "$("$fixtures/checkprofile" -type cpu "$work/stdout.pb.gz" | wc -l)" -gt 0 ] || fail "nothing on standard output"
+
+# All of the node, with the kernel
+recorded --all --duration 1s
+[ "$(programs)" -ge 2 ] || fail "node-wide: $(cat "$work/record.log")"
+note "node-wide: $(head -1 "$work/record.log")"
+
+# It ends with the processes
+kill "$burn" $(pgrep -P "$burn")
+wait "$burn" || true
+sleep 300 &
+sleeper=$!
+background+=("$sleeper")
+"$podprof" record --pid "$sleeper" --output "$work/sleep.pb.gz" 2>"$work/record.log" &
+recorder=$!
+background+=("$recorder")
+until_true 30 begun || fail "it does not begin"
+sleep 1
+kill "$sleeper"
+wait "$recorder" || fail "a process that ends: ended with $?"
+says 'what waits or sleeps is not sampled'
+
+# A command, from its first instruction to its end, with its children
+recorded --rate 499 -- "$fixtures/burn" 2
+shares 7
+says "burn ended with status 0"
+[ "$(programs)" = 2 ] || fail "not command and child: $(cat "$work/record.log")"
+
+# A command that lives for 300 ms has its names
+recorded --rate 999 -- "$fixtures/burn" 0.3
+[ "$(samples)" -ge 300 ] || fail "short command: $(cat "$work/record.log")"
+shares 8
+note "300 ms: $(head -1 "$work/record.log")"
+
+# Its status is told, its output is not mixed up with the profile
+recorded -- sh -c 'echo out; exit 3'
+says "sh ended with status 3"
+[ "$(cat "$work/record.out")" = out ] || fail "the command's output is lost"
+"$podprof" record --output - -- sh -c 'echo out; kill -9 $$' >"$work/stdout.pb.gz" 2>"$work/record.log"
+"$fixtures/checkprofile" "$work/stdout.pb.gz" >/dev/null 2>&1 || gunzip -t <"$work/stdout.pb.gz" || fail "the command's output is in the profile"
+says '^out$'
+says "sh was killed by signal 9"
+
+# A recording that ends before its command leaves it to its end
+recorded --duration 300ms -- sh -c 'sleep 1; exit 4'
+says "sh ended with status 4"
+
+# Each page fault, where it is
+recorded --event page-faults -- "$fixtures/faults"
+check -type page-faults -function '^touch_pages$' -value 20000 -tolerance 1 "$profile"
+
+# What cannot be: one line, and no file left behind
+fails() { # STATUS SAYS ARGS...
+	local want=$1 text=$2
+	shift 2
+	record "$@"
+	[ "$status" = "$want" ] || fail "record $* ended with $status, not $want"
+	says "$text"
+	[ "$(wc -l <"$work/record.log")" = 1 ] || fail "record $* says more than a line"
+	[ ! -e "$profile" ] || fail "record $* leaves a file"
+}
+fails 3 'there is no process' --pid 4194303
+fails 3 'there is no container' --container 0123456789
+fails 1 'cannot run /nonexistent' -- /nonexistent
+fails 2 'say what to record'
+if ! perf_event_cycles=$("$podprof" record --event cycles --duration 10ms --all --output - 2>&1 >/dev/null); then
+	grep -q 'no counter for cycles.*cpu-clock.*page-faults' <<<"$perf_event_cycles" || fail "cycles: $perf_event_cycles"
+	note "cycles: refused, this machine has no counters"
+fi
+
+# A container, by the beginning of its id; nothing else is in it
+containerd_start
+container_run "$fixtures/burn"
+recorded --container "${container:0:16}" --duration 3s --rate 499
+shares 7
+has "$container"
+[ "$(programs)" = 2 ] || fail "container: $(cat "$work/record.log")"
+recorded --container "containerd://$container" --duration 300ms
+note "container: $(head -1 "$work/record.log")"
+note "$(sed -n 2p "$work/record.log")"
