@@ -29,8 +29,8 @@ programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/reco
 # has NAME [VALUE]: whether samples have that label
 has() { "$podprof" inspect profile --json "$profile" | grep -q "\"$1\"" || fail "no label $1"; }
 
-# Whether the recorder in the background has begun: it has an event on a CPU.
-begun() { ls -l "/proc/$recorder/fd" | grep -q 'perf_event'; }
+# Whether the recorder in the background has begun: it waits for something to happen.
+begun() { grep -q 'ep_poll\|epoll' "/proc/$recorder/wchan"; }
 
 # shares: 70 % and 30 % of the CPU time of burn, in which nothing else is
 shares() {
