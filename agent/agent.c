@@ -41,6 +41,7 @@
 #define AGENT_OPEN_FILES      65536
 
 /* Shares of --memory-budget. The rest is for what is in flight: folded stacks, reports. */
+#define AGENT_TABLE_SHARE  6 /* a sixth for unwind tables in the kernel */
 #define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of CPU profiles, and of heaps */
 #define AGENT_HEAP_SHARE   4 /* a quarter for Go heap records */
 #define AGENT_QUEUE_SHARE  4 /* a quarter for profiles that wait to be sent */
@@ -303,6 +304,7 @@ static int start_cpu(struct agent *a)
 		.unwind = unwind_of_config(c->unwind),
 		.unsafe_kernel = c->allow_unsafe_kernel,
 		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
+		.table_bytes = c->memory_budget / AGENT_TABLE_SHARE,
 		.out = on_profile,
 		.ctx = a,
 	};

@@ -197,6 +197,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.rate_hz = o->rate_hz,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.table_bytes = o->table_bytes,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.fn = on_sample,

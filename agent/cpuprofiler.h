@@ -32,6 +32,7 @@ struct cpu_profiler_opts {
 	enum settings_unwind unwind;
 	bool unsafe_kernel;  /* as in oncpu_opts */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
+	size_t table_bytes;  /* ceiling for unwind tables in the kernel */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

@@ -16,7 +16,7 @@ struct images;
 
 /* @proc is borrowed and must outlive it. */
 int images_new(const struct root *proc, struct images **ret);
-void images_free(struct images *images);
+void images_free(struct images *table);
 
 /**
  * images_of_entry() - what a mapping of a living process is backed by
@@ -25,7 +25,7 @@ void images_free(struct images *images);
  *
  * Return: 0 or -errno.
  */
-int images_of_entry(struct images *images, uint64_t pid, const struct maps_entry *entry,
+int images_of_entry(struct images *table, uint64_t pid, const struct maps_entry *entry,
 		    struct image **ret);
 
 /**
@@ -36,20 +36,20 @@ int images_of_entry(struct images *images, uint64_t pid, const struct maps_entry
  * A file that is known by its device and inode needs no process. Any other one is opened by its
  * path below the root of one of @pids.
  */
-int images_of_record(struct images *images, const struct maps_entry *entry, const uint64_t *pids,
+int images_of_record(struct images *table, const struct maps_entry *entry, const uint64_t *pids,
 		     size_t n_pids, struct image **ret);
 
 /* Those that there is one of. Borrowed. */
-struct image *images_kernel(const struct images *images);
-struct image *images_vdso(const struct images *images);
-struct image *images_unknown(const struct images *images);
+struct image *images_kernel(const struct images *table);
+struct image *images_vdso(const struct images *table);
+struct image *images_unknown(const struct images *table);
 /* Stands for each file that found no room; of kind IMAGE_UNKNOWN. */
-struct image *images_full(const struct images *images);
+struct image *images_full(const struct images *table);
 
 /* Drop those that nobody refers to. */
-void images_sweep(struct images *images);
+void images_sweep(struct images *table);
 /* A metric_collect_fn: podprof_images by state. */
 void images_collect(void *images, struct metric_sink *sink);
-size_t images_bytes(const struct images *images);
+size_t images_bytes(const struct images *table);
 
 #endif
