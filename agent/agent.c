@@ -300,6 +300,7 @@ static int start_cpu(struct agent *a)
 		.sys = &a->sys,
 		.discovery = a->discovery,
 		.rate_hz = (unsigned int)c->cpu_rate,
+		.off_cpu = c->off_cpu,
 		.kernel_stacks = c->kernel_stacks,
 		.unwind = unwind_of_config(c->unwind),
 		.unsafe_kernel = c->allow_unsafe_kernel,

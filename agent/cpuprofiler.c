@@ -44,6 +44,7 @@ struct cpu_profiler {
 	struct cpu_profiler_opts opts;
 	struct cpu_sampler *sampler;
 	struct series_table *series;
+	struct series_table *away; /* off the CPUs; NULL: not wanted */
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
 	uint64_t outcomes[CPU_OUTCOME_MAX];
@@ -110,7 +111,8 @@ static void cpu_job_done(struct work *work)
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
 }
 
-static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu_job **ret)
+static int cpu_job_new(struct cpu_profiler *p, struct series *series, enum profile_kind kind,
+		       struct cpu_job **ret)
 {
 	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
 
@@ -122,7 +124,8 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu
 	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
 	job->profiler = p;
 	job->opts = (struct cpu_report_opts){
-		.period = cpu_profiler_period_ns(p),
+		.kind = kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_AWAY,
+		.period = kind == PROFILE_CPU ? cpu_profiler_period_ns(p) : 1,
 		.start_ns = p->window_start_ns,
 		.duration_ns = p->window_duration_ns,
 		.max_samples = CPU_PROFILER_SAMPLES_MAX,
@@ -130,7 +133,7 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu
 	};
 	job->n_samples = series->n_window;
 	buf_init(&job->pprof, CPU_PROFILER_PPROF_MAX);
-	job->profile->kind = PROFILE_CPU;
+	job->profile->kind = kind;
 	job->profile->start_ns = p->window_start_ns;
 	job->profile->duration_ns = p->window_duration_ns;
 	if (labels_copy(&series->labels, &job->profile->labels))
@@ -140,16 +143,25 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, struct cpu
 	return 0;
 }
 
-static void on_series_end(void *ctx, struct series *series)
+static void report_series(struct cpu_profiler *p, struct series *series, enum profile_kind kind)
 {
 	_cleanup_(cpu_job_freep) struct cpu_job *job = NULL;
-	struct cpu_profiler *p = ctx;
 
-	if (cpu_job_new(p, series, &job) || worker_submit(p->worker, &job->work)) {
+	if (cpu_job_new(p, series, kind, &job) || worker_submit(p->worker, &job->work)) {
 		p->outcomes[CPU_SAMPLES_UNREPORTED] += series->n_window;
 		return;
 	}
 	(void)take_ptr(job);
+}
+
+static void on_series_end(void *ctx, struct series *series)
+{
+	report_series(ctx, series, PROFILE_CPU);
+}
+
+static void on_away_end(void *ctx, struct series *series)
+{
+	report_series(ctx, series, PROFILE_OFF_CPU);
 }
 
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
@@ -157,13 +169,16 @@ void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t
 	p->window_start_ns = start_ns;
 	p->window_duration_ns = duration_ns;
 	series_end_window(p->series, on_series_end, p);
+	if (p->away)
+		series_end_window(p->away, on_away_end, p);
 	cpu_sampler_sweep(p->sampler);
 }
 
-static void on_sample(void *ctx, const struct sample *sample)
+/* @value: what the sample stands for. */
+static void take(struct cpu_profiler *p, struct series_table *series, const struct sample *sample,
+		 uint64_t value)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
-	struct cpu_profiler *p = ctx;
 	const struct owner *owner;
 
 	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
@@ -173,12 +188,26 @@ static void on_sample(void *ctx, const struct sample *sample)
 		return;
 	}
 	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
-	    series_add(p->series, owner->key, &owner->labels, stack.frames, stack.return_address,
-		       stack.n, sample->count)) {
+	    series_add(series, owner->key, &owner->labels, stack.frames, stack.return_address,
+		       stack.n, sample->count, value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}
 	p->outcomes[CPU_SAMPLES_FOLDED] += sample->count;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	struct cpu_profiler *p = ctx;
+
+	take(p, p->series, sample, sample->count * cpu_profiler_period_ns(p));
+}
+
+static void on_away(void *ctx, const struct sample *sample)
+{
+	struct cpu_profiler *p = ctx;
+
+	take(p, p->away, sample, sample->total_ns);
 }
 
 void cpu_profiler_finish(struct cpu_profiler *p)
@@ -201,12 +230,16 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.fn = on_sample,
+		.off_cpu = o->off_cpu,
+		.off_fn = on_away,
 		.ctx = p,
 	};
 	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
 							.cache_bytes = o->symbol_bytes};
 	int r = series_table_new(&p->series);
 
+	if (!r && o->off_cpu > 0)
+		r = series_table_new(&p->away);
 	if (!r)
 		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
 	if (!r)
@@ -241,6 +274,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	worker_free(p->worker);
 	symbolizer_free(p->symbolizer);
 	series_table_free(p->series);
+	series_table_free(p->away);
 	free(p);
 }
 

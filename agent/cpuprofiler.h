@@ -3,8 +3,9 @@
 #define PODPROF_CPUPROFILER_H
 
 /*
- * The way of a CPU sample: from the kernel, to its owner, to places in images, folded by series; at
- * the end of a window to the worker, which names the places and encodes; and out as a profile.
+ * The way of a CPU sample, and of one of a thread off the CPUs: from the kernel, to its owner, to
+ * places in images, folded by series; at the end of a window to the worker, which names the places
+ * and encodes; and out as a profile.
  */
 
 #include <stdbool.h>
@@ -28,6 +29,7 @@ struct cpu_profiler_opts {
 	const struct root *sys;
 	struct discovery *discovery;
 	unsigned int rate_hz;
+	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;  /* as in oncpu_opts */

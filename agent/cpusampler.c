@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "procmap/lives.h"
 #include "procmap/space.h"
+#include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
 #include "profile/stacks.h"
@@ -23,10 +24,12 @@
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
+	struct offcpu *offcpu;	   /* NULL: not wanted */
 	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
 	struct space_cache *spaces;
 	struct unwinder *unwinder; /* NULL: by frame pointers alone */
 	struct loop_source *tick;
+	struct loop_source *off_tick;
 	struct loop_source *wake;
 	struct log_limit tick_log;
 };
@@ -167,19 +170,32 @@ static int start_events(struct cpu_sampler *s)
 
 /* ---------------------------------------------------------------- samples */
 
-static void on_tick(void *ctx)
+static void note_unread(struct cpu_sampler *s, int r)
 {
-	struct cpu_sampler *s = ctx;
 	uint64_t suppressed;
-	int r;
 
-	take_events(s);
-	r = oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx);
-	if (s->unwinder)
-		unwinder_tick(s->unwinder);
 	if (r < 0 && log_limit_ok(&s->tick_log, &suppressed))
 		log_warn("cannot read all samples, trying again", log_err(r),
 			 log_uint("suppressed", suppressed));
+}
+
+static void on_off_tick(void *ctx)
+{
+	struct cpu_sampler *s = ctx;
+
+	take_events(s);
+	note_unread(s, offcpu_tick(s->offcpu, s->opts.off_fn, s->opts.ctx));
+	(void)loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
+}
+
+static void on_tick(void *ctx)
+{
+	struct cpu_sampler *s = ctx;
+
+	take_events(s);
+	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
+	if (s->unwinder)
+		unwinder_tick(s->unwinder);
 	(void)loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 }
 
@@ -190,6 +206,10 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	(void)loop_disarm(s->tick);
 	take_events(s);
 	r = oncpu_finish(s->oncpu, s->opts.fn, s->opts.ctx);
+	if (!r && s->offcpu) {
+		(void)loop_disarm(s->off_tick);
+		r = offcpu_finish(s->offcpu, s->opts.off_fn, s->opts.ctx);
+	}
 	if (r < 0)
 		log_warn("cannot read the last samples, leaving them out", log_err(r));
 }
@@ -241,6 +261,15 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	return r;
 }
 
+static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
+{
+	int r = offcpu_new(oncpu_object(s->oncpu), s->opts.off_cpu, ret_why, &s->offcpu);
+
+	if (!r)
+		r = loop_add_timer(s->opts.loop, on_off_tick, s, &s->off_tick);
+	return r ? r : loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
+}
+
 static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
 	const struct cpu_sampler_opts *o = &s->opts;
@@ -251,6 +280,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.wanted = o->wanted,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = o->interval_ns,
 		.v1 = v1_of_controller(o->v1),
@@ -267,6 +297,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)
 		r = start_unwinder(s, ret_why);
+	if (!r && o->off_cpu > 0)
+		r = start_off_cpu(s, ret_why);
 	if (!r)
 		r = loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 	return r;
@@ -295,9 +327,11 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	if (!s)
 		return;
 	loop_remove(s->tick);
+	loop_remove(s->off_tick);
 	loop_remove(s->wake);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
+	offcpu_free(s->offcpu);
 	unwinder_free(s->unwinder);
 	oncpu_free(s->oncpu);
 	space_cache_free(s->spaces);
@@ -317,9 +351,12 @@ size_t cpu_sampler_space_bytes(const struct cpu_sampler *s)
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 {
 	struct cpu_sampler *s = ctx;
-	const struct stacks *const kinds[] = {oncpu_stacks(s->oncpu)};
+	const struct stacks *kinds[2] = {oncpu_stacks(s->oncpu)};
+	size_t n = 1;
 
-	stacks_collect(kinds, array_size(kinds), sink);
+	if (s->offcpu)
+		kinds[n++] = offcpu_stacks(s->offcpu);
+	stacks_collect(kinds, n, sink);
 	oncpu_collect(s->oncpu, sink);
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);

@@ -91,7 +91,7 @@ static int add_stack(struct recorder *r, const char *key, const struct labels *l
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
 	err = series_add(r->series, key, labels, stack->frames, stack->return_address, stack->n,
-			 count);
+			 count, count * oncpu_period(cpu_sampler_oncpu(r->sampler)));
 	if (err)
 		return err;
 	r->n_processes += !series;
@@ -372,6 +372,7 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 		.cache_bytes = RECORDER_SYMBOL_BYTES,
 	};
 	const struct cpu_report_opts opts = {
+		.kind = r->opts.event ? CPU_REPORT_EVENTS : CPU_REPORT_TIME,
 		.event = r->opts.event ? r->opts.event->name : NULL,
 		.period = oncpu_period(cpu_sampler_oncpu(r->sampler)),
 		.start_ns = start_ns,

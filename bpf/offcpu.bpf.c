@@ -40,6 +40,9 @@ struct {
 	__type(value, __u32);
 } offcpu_programs SEC(".maps");
 
+/* Kernel frames that are ours: this program, and what calls programs at tracepoints. */
+#define OFFCPU_OWN_FRAMES 2
+
 /* This CPU's next choice. */
 struct offcpu_choice {
 	__u64 pass; /* switches to pass over before it */
@@ -218,7 +221,7 @@ int offcpu_switch(__u64 *args)
 	if (!wanted(&s->key))
 		return offcpu_done(SAMPLE_STAT_UNWANTED);
 	s->value.head.count = weight;
-	stack_kernel(args, s);
+	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
 		stack_user(s);
 	bpf_tail_call(args, &offcpu_programs, 0);

@@ -90,7 +90,7 @@ int oncpu_sample(struct regs_event *ctx)
 	if (!wanted(&s->key))
 		return oncpu_done(SAMPLE_STAT_UNWANTED);
 	if (!regs_user_mode(&ctx->regs))
-		stack_kernel(ctx, s);
+		stack_kernel(ctx, s, 0);
 	if (oncpu_regs(ctx, task, s))
 		stack_user(s);
 	bpf_tail_call(ctx, &oncpu_programs, 0);

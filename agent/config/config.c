@@ -206,6 +206,10 @@ static int validate(const struct config *c, struct config_error *error)
 					 ranges[i].name, ranges[i].form);
 			return CONFIG_BAD;
 		}
+	if (c->off_cpu > 0 && !c->cpu_rate) {
+		config_error_set(error, "--off-cpu takes CPU profiling: --cpu-rate must not be 0");
+		return CONFIG_BAD;
+	}
 	if (!c->listen || !c->proc_root) {
 		config_error_set(error, "--%s must not be empty",
 				 c->listen ? "proc-root" : "listen");
@@ -276,6 +280,8 @@ static bool settings_equal(const struct option_desc *option, const struct config
 		return *(const bool *)a == *(const bool *)b;
 	case OPTION_CHOICE:
 		return *(const unsigned int *)a == *(const unsigned int *)b;
+	case OPTION_SHARE:
+		return *(const double *)a == *(const double *)b;
 	case OPTION_UINT:
 	case OPTION_DURATION:
 	case OPTION_BYTES:

@@ -43,6 +43,7 @@ struct config {
 	char *listen; /* ADDRESS:PORT */
 	uint64_t window_ns;
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
+	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */
 	unsigned int unwind; /* enum config_unwind */
 	bool kernel_stacks;
 	unsigned int go_heap; /* enum config_go_heap */

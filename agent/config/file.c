@@ -37,6 +37,8 @@ static bool scalar_text(const json_t *value, char *ret, size_t n)
 {
 	if (json_is_string(value))
 		return snprintf(ret, n, "%s", json_string_value(value)) < (int)n;
+	if (json_is_real(value))
+		return snprintf(ret, n, "%.17g", json_real_value(value)) > 0;
 	if (json_is_integer(value))
 		return snprintf(ret, n, "%" JSON_INTEGER_FORMAT, json_integer_value(value)) > 0;
 	if (json_is_boolean(value))

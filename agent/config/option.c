@@ -36,6 +36,13 @@ const struct option_desc options[] = {
 	 .default_text = "97",
 	 .help = "samples per second and CPU; 0 turns CPU profiling off. A prime, since\n"
 		 "a rate that divides a second counts periodic programs wrong"},
+	{.name = "off-cpu",
+	 .kind = OPTION_SHARE,
+	 .offset = AT(off_cpu),
+	 .value_name = "SHARE",
+	 .default_text = "0",
+	 .help = "share of task switches to look at, to see where threads wait: 0.01 is\n"
+		 "plenty on a busy node; 0 turns off-CPU profiling off"},
 	{.name = "unwind",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(unwind),
@@ -198,6 +205,20 @@ static int set_choice(const struct option_desc *option, unsigned int *at, const 
 	return CONFIG_BAD;
 }
 
+static int set_share(double *at, const char *text)
+{
+	char *end;
+	double share;
+
+	if (*text < '0' || *text > '9' || strpbrk(text, "xX")) /* no sign, no blanks, no hex */
+		return CONFIG_BAD;
+	share = strtod(text, &end);
+	if (*end || !(share >= 0 && share <= 1))
+		return CONFIG_BAD;
+	*at = share;
+	return 0;
+}
+
 static int add_item(struct config_list *list, const char *text)
 {
 	if (list->n == CONFIG_DESTINATIONS_MAX)
@@ -215,6 +236,8 @@ static const char *option_form(const struct option_desc *option)
 	switch (option->kind) {
 	case OPTION_UINT:
 		return "a number is needed, such as 97";
+	case OPTION_SHARE:
+		return "a share from 0 to 1 is needed, such as 0.02";
 	case OPTION_DURATION:
 		return "a time with its unit is needed, such as 250ms, 60s, 5m or 24h";
 	case OPTION_BYTES:
@@ -242,6 +265,9 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 		break;
 	case OPTION_UINT:
 		r = text_only_u64(text_of(text), 10, at) ? 0 : CONFIG_BAD;
+		break;
+	case OPTION_SHARE:
+		r = set_share(at, text);
 		break;
 	case OPTION_DURATION:
 		r = text_duration(text, at) ? 0 : CONFIG_BAD;

@@ -11,6 +11,7 @@
 enum option_kind {
 	OPTION_STRING,
 	OPTION_UINT,
+	OPTION_SHARE,	 /* "0.02", from 0 to 1, into a double */
 	OPTION_DURATION, /* "60s" into nanoseconds */
 	OPTION_BYTES,	 /* "96MiB" */
 	OPTION_BOOL,

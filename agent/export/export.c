@@ -70,6 +70,7 @@ const char *profile_kind_name(enum profile_kind kind)
 {
 	static const char *const names[PROFILE_KIND_MAX] = {
 		[PROFILE_CPU] = "cpu",
+		[PROFILE_OFF_CPU] = "offcpu",
 		[PROFILE_GO_HEAP] = "go_heap",
 	};
 

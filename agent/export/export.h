@@ -14,7 +14,7 @@ struct metric_sink;
 struct store;
 struct export;
 
-enum profile_kind { PROFILE_CPU, PROFILE_GO_HEAP, PROFILE_KIND_MAX };
+enum profile_kind { PROFILE_CPU, PROFILE_OFF_CPU, PROFILE_GO_HEAP, PROFILE_KIND_MAX };
 
 /**
  * struct profile - one series and window, encoded

@@ -41,6 +41,7 @@ static const char *kind_name(enum profile_kind kind)
 {
 	static const char *const names[PROFILE_KIND_MAX] = {
 		[PROFILE_CPU] = "process_cpu",
+		[PROFILE_OFF_CPU] = "offcpu",
 		[PROFILE_GO_HEAP] = "memory",
 	};
 

@@ -25,6 +25,7 @@
 struct entry {
 	uint64_t hash;
 	uint64_t count;
+	uint64_t value;
 	uint32_t first; /* frame in the arena */
 	uint32_t n;
 };
@@ -178,7 +179,7 @@ static void append(struct fold *fold, uint64_t hash, const struct frame *frames,
 }
 
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
-	     size_t n_frames, uint64_t count)
+	     size_t n_frames, uint64_t count, uint64_t value)
 {
 	uint64_t hash = hash_of(frames, return_address, n_frames);
 	uint32_t *slot = find(fold, hash, frames, return_address, n_frames);
@@ -193,6 +194,7 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 		*slot = (uint32_t)fold->n;
 	}
 	fold->entries[*slot - 1].count += count;
+	fold->entries[*slot - 1].value += value;
 	fold->total += count;
 	return 0;
 }
@@ -211,6 +213,7 @@ struct fold_stack fold_get(const struct fold *fold, size_t i)
 		.return_address = entry->n ? fold->marks + entry->first : NULL,
 		.n_frames = entry->n,
 		.count = entry->count,
+		.value = entry->value,
 	};
 }
 

@@ -18,12 +18,14 @@
 
 /* One distinct stack. @frames are innermost first (kernel frames before user frames); each owns its
  * reference to an image through the fold. @return_address says of each frame whether its vaddr is a
- * return address (subtract 1 to look it up). */
+ * return address (subtract 1 to look it up). @count is samples; @value what they stand for, in the
+ * profile's unit. */
 struct fold_stack {
 	const struct frame *frames;
 	const uint8_t *return_address;
 	size_t n_frames;
 	uint64_t count;
+	uint64_t value;
 };
 
 enum fold_outcome {
@@ -38,7 +40,7 @@ void fold_free(struct fold *fold);
 /* Copies the frames and takes references of its own. 0, FOLD_FULL, -ENOMEM; on the last two nothing
  * changes. Adding may move what fold_get() lent. */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
-	     size_t n_frames, uint64_t count);
+	     size_t n_frames, uint64_t count, uint64_t value);
 size_t fold_n(const struct fold *fold);
 /* In the order of first appearance; borrowed. */
 struct fold_stack fold_get(const struct fold *fold, size_t i);

@@ -83,7 +83,7 @@ int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_wh
 		return -ENOMEM;
 	*oc = (struct offcpu){
 		.plan = bpf.plan, .program = bpf.program, .link = -1, .wished = share};
-	r = stacks_new("off-cpu", &bpf.stacks, &sizes, OFFCPU_INTERVAL_NS, &oc->stacks);
+	r = stacks_new("offcpu", &bpf.stacks, &sizes, OFFCPU_INTERVAL_NS, &oc->stacks);
 	if (r < 0)
 		return r;
 	set_share(oc, share);

@@ -50,7 +50,7 @@ struct cpu_build {
 	struct pprof *pprof;
 	struct place *places;
 	struct image_facts *images;
-	uint64_t period;
+	bool value_first; /* as the types are */
 	struct cpu_report_stats stats;
 };
 
@@ -260,7 +260,8 @@ static void labels_of(const struct cpu_report_part *part, struct sample_labels *
 static int enter_sample(struct cpu_build *b, const struct fold_stack *stack,
 			const struct sample_labels *labels, uint32_t *locations)
 {
-	const int64_t values[] = {(int64_t)stack->count, (int64_t)(stack->count * b->period)};
+	const int64_t count = (int64_t)stack->count, value = (int64_t)stack->value;
+	const int64_t values[] = {b->value_first ? value : count, b->value_first ? count : value};
 
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		struct place *place;
@@ -318,16 +319,38 @@ static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 	return r;
 }
 
+/* What a profile of each kind says of its values. */
+struct report_types {
+	struct pprof_type first, second, period;
+	const char *main; /* what is shown first; NULL: the second */
+};
+
+static struct report_types types_of(const struct cpu_report_opts *opts)
+{
+	const struct pprof_type samples = {"samples", "count"}, cpu = {"cpu", "nanoseconds"},
+				event = {opts->event, "count"}, delay = {"delay", "nanoseconds"};
+
+	switch (opts->kind) {
+	case CPU_REPORT_EVENTS:
+		return (struct report_types){samples, event, event, NULL};
+	case CPU_REPORT_AWAY:
+		return (struct report_types){delay, {"switches", "count"}, delay, "delay"};
+	case CPU_REPORT_TIME:
+	default:
+		return (struct report_types){samples, cpu, cpu, NULL};
+	}
+}
+
 int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats)
 {
-	const struct pprof_type type = {opts->event ? opts->event : "cpu",
-					opts->event ? "count" : "nanoseconds"};
+	const struct report_types types = types_of(opts);
 	const struct pprof_opts pprof_opts = {
-		.types = {{"samples", "count"}, type},
+		.types = {types.first, types.second},
 		.n_types = 2,
-		.period_type = type,
+		.period_type = types.period,
+		.default_type = types.main,
 		.period = (int64_t)opts->period,
 		.time_ns = (int64_t)opts->start_ns,
 		.duration_ns = (int64_t)opts->duration_ns,
@@ -338,7 +361,7 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 		.parts = parts,
 		.n_parts = n_parts,
 		.symbolizer = symbolizer,
-		.period = opts->period,
+		.value_first = opts->kind == CPU_REPORT_AWAY,
 	};
 	int r = pprof_new(&pprof_opts, &b.pprof);
 

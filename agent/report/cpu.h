@@ -2,8 +2,8 @@
 #ifndef PODPROF_REPORT_CPU_H
 #define PODPROF_REPORT_CPU_H
 
-/* Folded stacks to an encoded pprof: where stacks meet names. Runs on the thread that owns the
- * symbolizer. */
+/* Folded stacks, of samples on or off the CPUs, to an encoded pprof: where stacks meet names. Runs
+ * on the thread that owns the symbolizer. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,9 +19,17 @@ struct cpu_report_part {
 	const struct labels *labels;
 };
 
+/* What the stacks' values are. */
+enum cpu_report_kind {
+	CPU_REPORT_TIME,   /* ns on a CPU */
+	CPU_REPORT_EVENTS, /* events of one kind */
+	CPU_REPORT_AWAY,   /* ns off the CPUs; samples are task switches */
+};
+
 struct cpu_report_opts {
-	const char *event; /* what was counted, the name of the sample type; NULL: CPU time */
-	uint64_t period;   /* of these, what one sample stands for; CPU time in ns */
+	enum cpu_report_kind kind;
+	const char *event; /* of CPU_REPORT_EVENTS: the name of the sample type */
+	uint64_t period;   /* what one sample stands for; CPU_REPORT_AWAY: 1 */
 	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */
@@ -43,9 +51,10 @@ struct cpu_report_stats {
  * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
  * @ret_stats: set on success
  *
- * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; with an event EVENT/count
- * for the latter. Addresses are ELF virtual addresses, in mappings that are the file's segments, so
- * that the same code has the same address in every process of the series.
+ * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; for events EVENT/count in
+ * place of the latter; delay/nanoseconds and switches/count for time off the CPUs. Addresses are
+ * ELF virtual addresses, in mappings that are the file's segments, so that the same code has the
+ * same address in every process of the series.
  *
  * Return: 0; BUF_FULL; -errno.
  */

@@ -106,13 +106,13 @@ static int entry_ready(struct series_table *t, const char *owner, const struct l
 
 int series_add(struct series_table *t, const char *owner, const struct labels *labels,
 	       const struct frame *frames, const uint8_t *return_address, size_t n_frames,
-	       uint64_t count)
+	       uint64_t count, uint64_t value)
 {
 	struct series_entry *e = NULL;
 	int r = entry_ready(t, owner, labels, &e);
 
 	if (!r) {
-		r = fold_add(e->series.fold, frames, return_address, n_frames, count);
+		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
 		*(r ? &e->series.n_lost : &e->series.n_window) += count;
 	}
 	if (r)

@@ -44,11 +44,11 @@ enum series_outcome {
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *t);
 
-/* Add @count samples of one stack (see fold_add()) to the owner's series. Copies the labels where
- * they are new. 0, SERIES_FULL, -ENOMEM. */
+/* Add @count samples of one stack that stand for @value (see fold_add()) to the owner's series.
+ * Copies the labels where they are new. 0, SERIES_FULL, -ENOMEM. */
 int series_add(struct series_table *t, const char *owner, const struct labels *labels,
 	       const struct frame *frames, const uint8_t *return_address, size_t n_frames,
-	       uint64_t count);
+	       uint64_t count, uint64_t value);
 
 /* Calls @fn for each series that has samples; it takes the fold (and leaves NULL) or leaves it to
  * be dropped. Then a new window begins. */

@@ -154,15 +154,15 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event
- * was. Call it only if that was in the kernel. */
-static __always_inline void stack_kernel(void *ctx, struct stack *s)
+ * was. Call it only if that was in the kernel. @skip: innermost frames to be left out. */
+static __always_inline void stack_kernel(void *ctx, struct stack *s, __u64 skip)
 {
 	__u32 n_kernel;
 	long n;
 
 	if (!cfg.kernel_stacks)
 		return;
-	n = bpf_get_stack(ctx, s->value.frames, SAMPLE_KERNEL_FRAMES_MAX * sizeof(__u64), 0);
+	n = bpf_get_stack(ctx, s->value.frames, SAMPLE_KERNEL_FRAMES_MAX * sizeof(__u64), skip);
 	if (n > 0)
 		s->value.head.n_kernel = (__u32)n / sizeof(__u64);
 	n_kernel = s->value.head.n_kernel;

@@ -76,7 +76,7 @@ static void test_precedence(void **state)
 	assert_true(fd >= 0);
 	close(fd);
 	write_file(path, "{\"cpu-rate\": 19, \"window\": \"7s\", \"store-bytes\": \"2MiB\","
-			 " \"kernel-stacks\": false,"
+			 " \"kernel-stacks\": false, \"off-cpu\": 0.0625,"
 			 " \"destination\": [\"pyroscope=http://a\", \"pyroscope=http://b\"]}");
 	setenv("PODPROF_CPU_RATE", "29", 1);
 	setenv("PODPROF_WINDOW", "6s", 1);
@@ -85,6 +85,7 @@ static void test_precedence(void **state)
 	assert_int_equal(c.cpu_rate, 29);		 /* environment over file */
 	assert_int_equal(c.store_bytes, 2 << 20);
 	assert_false(c.kernel_stacks);
+	assert_true(c.off_cpu == 0.0625);
 	assert_int_equal(c.destinations.n, 2);
 	assert_string_equal(c.destinations.items[1], "pyroscope=http://b");
 	unsetenv("PODPROF_CPU_RATE");
@@ -122,6 +123,11 @@ static const struct bad_row bad_rows[] = {
 	{"--window", "60", "unit"},
 	{"--window", "999ms", "out of range"},
 	{"--window", "61m", "out of range"},
+	{"--off-cpu", "1.1", "a share from 0 to 1"},
+	{"--off-cpu", "-0.1", "--off-cpu: '-0.1'"},
+	{"--off-cpu", "nan", "--off-cpu: 'nan'"},
+	{"--off-cpu", "0x1", "--off-cpu: '0x1'"},
+	{"--off-cpu", "0.5%", "--off-cpu: '0.5%'"},
 	{"--unwind=orc", NULL, "auto (unwind tables"},
 	{"--kernel-stacks=maybe", NULL, "true or false"},
 	{"--go-heap-profiler", "sometimes", "force"},

@@ -49,12 +49,15 @@ static void test_equal_stacks_are_one(void **state)
 		struct fold_stack got;
 
 		row_begin(row->name);
-		assert_int_equal(fold_add(fold, row->frames, row->marks, row->n, row->count), 0);
+		assert_int_equal(
+			fold_add(fold, row->frames, row->marks, row->n, row->count, 3 * row->count),
+			0);
 		counts[row->want] += row->count;
 		total += row->count;
 		assert_true(fold_n(fold) > row->want);
 		got = fold_get(fold, row->want);
 		assert_int_equal(got.count, counts[row->want]);
+		assert_int_equal(got.value, 3 * counts[row->want]);
 		assert_int_equal(got.n_frames, row->n);
 		if (row->n) {
 			assert_memory_equal(got.frames, row->frames, row->n * sizeof(struct frame));
@@ -73,10 +76,10 @@ static void test_references(void **state)
 
 	(void)state;
 	assert_int_equal(fold_new(&fold), 0);
-	assert_int_equal(fold_add(fold, frames, marks, 3, 1), 0);
+	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
 	assert_int_equal(image_a.refs, 3);
 	assert_int_equal(image_b.refs, 2);
-	assert_int_equal(fold_add(fold, frames, marks, 3, 1), 0);
+	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
 	assert_int_equal(image_a.refs, 3);
 	fold_free(fold);
 	assert_int_equal(image_a.refs, 1);
@@ -88,7 +91,7 @@ static void add_numbered(struct fold *fold, uint64_t i, int want)
 	const struct frame frames[] = {{&image_a, i}, {&image_a, i * 0x10000}};
 	static const uint8_t marks[] = {0, 1};
 
-	assert_int_equal(fold_add(fold, frames, marks, 2, i + 1), want);
+	assert_int_equal(fold_add(fold, frames, marks, 2, i + 1, 3 * (i + 1)), want);
 }
 
 static void test_ceiling(void **state)
@@ -125,11 +128,11 @@ static void test_frames_ceiling(void **state)
 	for (i = 0; i < FOLD_FRAMES_MAX / 256; i++) {
 		for (size_t f = 0; f < 256; f++)
 			frames[f] = (struct frame){&image_a, i};
-		assert_int_equal(fold_add(fold, frames, marks, 256, 1), 0);
+		assert_int_equal(fold_add(fold, frames, marks, 256, 1, 3), 0);
 	}
 	for (size_t f = 0; f < 256; f++)
 		frames[f].vaddr = i;
-	assert_int_equal(fold_add(fold, frames, marks, 1, 1), FOLD_FULL);
+	assert_int_equal(fold_add(fold, frames, marks, 1, 1, 3), FOLD_FULL);
 	assert_int_equal(fold_n(fold), FOLD_FRAMES_MAX / 256);
 }
 
@@ -145,7 +148,7 @@ static int fill(void *ctx)
 		const struct frame frames[] = {{&image_a, i}, {&image_b, i}};
 		const size_t n = fold_n(fold);
 
-		r = fold_add(fold, frames, marks, 2, 1);
+		r = fold_add(fold, frames, marks, 2, 1, 3);
 		/* all or nothing */
 		assert_int_equal(fold_n(fold), r ? n : n + 1);
 		assert_int_equal(fold_total(fold), fold_n(fold));
