@@ -67,7 +67,7 @@ struct tables {
 	struct exe *by_key;
 	uint64_t budget_bytes;
 	uint64_t tick_ns;
-	uint16_t next; /* where to look for a free number */
+	uint32_t end; /* all numbers in use are below */
 	struct tables_stats stats;
 };
 
@@ -88,7 +88,7 @@ int tables_new(const struct tables_opts *opts, struct tables **ret)
 	if (!t)
 		return -ENOMEM;
 	t->memory = opts->memory;
-	t->next = 1;
+	t->end = 1;
 	n_slabs = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
 	t->budget_bytes = n_slabs * SLAB_BYTES;
 	t->exes = calloc(TABLE_EXES, sizeof(*t->exes));
@@ -108,7 +108,7 @@ void tables_free(struct tables *t)
 	if (!t)
 		return;
 	HASH_CLEAR(hh, t->by_key);
-	for (uint32_t i = 0; t->exes && i < TABLE_EXES; i++) {
+	for (uint32_t i = 1; t->exes && i < t->end; i++) {
 		table_free(t->exes[i].waiting);
 		free(t->exes[i].numbers);
 	}
@@ -139,15 +139,14 @@ static void set_state(struct exe *exe, enum state state, uint64_t now_ns)
 
 /* ---------------------------------------------------------------- numbers */
 
+/* The lowest, so that what is looked at each second stays together. */
 static struct exe *free_exe(struct tables *t)
 {
-	for (uint32_t i = 0; i < TABLE_EXES; i++) {
-		uint16_t number = (t->next + i) % TABLE_EXES;
-
-		if (!number || t->exes[number].state != STATE_FREE)
+	for (uint32_t number = 1; number < TABLE_EXES; number++) {
+		if (t->exes[number].state != STATE_FREE)
 			continue;
-		t->next = number + 1;
-		t->exes[number] = (struct exe){.number = number};
+		t->end = number < t->end ? t->end : number + 1;
+		t->exes[number] = (struct exe){.number = (uint16_t)number};
 		return &t->exes[number];
 	}
 	return NULL;
@@ -265,7 +264,7 @@ static size_t list_victims(const struct tables *t, uint64_t now_ns, struct exe *
 {
 	size_t n = 0;
 
-	for (uint32_t i = 1; i < TABLE_EXES; i++)
+	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].state == STATE_LIVE &&
 		    now_ns - t->exes[i].since_ns >= TABLES_STAY_NS)
 			ret[n++] = &t->exes[i];
@@ -298,7 +297,7 @@ static bool admissible(const struct tables *t, const struct exe *exe, struct exe
 /* Evict for @exe. Whether anything went. */
 static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uint64_t now_ns)
 {
-	_cleanup_(freep) struct exe **victims = calloc(TABLE_EXES, sizeof(struct exe *));
+	_cleanup_(freep) struct exe **victims = calloc(t->end, sizeof(struct exe *));
 	size_t n;
 
 	if (!victims)
@@ -315,13 +314,13 @@ static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uin
 
 size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want *ret, size_t n)
 {
-	_cleanup_(freep) struct exe **victims = calloc(TABLE_EXES, sizeof(struct exe *));
+	_cleanup_(freep) struct exe **victims = calloc(t->end, sizeof(struct exe *));
 	size_t n_victims, out = 0;
 
 	if (!victims)
 		return 0;
 	n_victims = list_victims(t, now_ns, victims);
-	for (uint32_t i = 1; i < TABLE_EXES; i++) {
+	for (uint32_t i = 1; i < t->end; i++) {
 		const struct exe *exe = &t->exes[i];
 		size_t at;
 
@@ -547,10 +546,10 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	if (now_ns - t->tick_ns < TICK_NS)
 		return;
 	t->tick_ns = now_ns;
-	for (uint32_t i = 1; i < TABLE_EXES; i++)
+	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].state != STATE_FREE)
 			tick_exe(t, &t->exes[i], now_ns);
-	for (uint32_t i = 1; i < TABLE_EXES; i++)
+	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].waiting && t->exes[i].state == STATE_NONE)
 			(void)place_waiting(t, &t->exes[i], now_ns);
 }
