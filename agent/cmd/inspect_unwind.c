@@ -22,12 +22,15 @@
 #include "goimage.h"
 #include "unwind/compile.h"
 #include "unwind/rowtext.h"
+#include "unwind/table.h"
 
-enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_HELP };
+enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_LOOKUP, OPTION_HELP };
 
 struct options {
 	bool json;
 	bool rows;
+	bool lookup;
+	uint64_t vaddr; /* with lookup */
 	const char *file;
 };
 
@@ -36,6 +39,7 @@ struct image_rows {
 	enum cfi_machine machine;
 	struct ehframe_stats stats;
 	struct rows *rows;
+	struct table *table; /* NULL if there are no rows, or too many for one */
 };
 
 /* Rows by what they say. */
@@ -45,7 +49,7 @@ struct census {
 };
 
 static const char help[] =
-	"usage: podprof inspect unwind FILE [--rows] [--json]\n\n"
+	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--json]\n\n"
 	"How podprof finds the caller at each place of a program or library, from its unwind\n"
 	"tables: functions described, rows made of them, what was left out and why.\n\n"
 	"  --rows   the rows instead, one a line, ascending:\n"
@@ -56,11 +60,14 @@ static const char help[] =
 	"           address, is cfa-N or a register. Or, in place of the three: gap (nothing\n"
 	"           describes this code), stop (there is no caller), signal (the kernel's\n"
 	"           signal frame), frame (the frame pointer's record), unsupported=REASON\n"
+	"  --lookup VADDR   one row instead: the one that the packed table, as the walker in the\n"
+	"           kernel has it, gives for this ELF virtual address (hex)\n"
 	"  --json   JSON: one object, or one a row: {\"start\",\"end\",\"rule\"}\n"
 	"  --help   this text\n";
 
 static void image_rows_deinit(struct image_rows *image)
 {
+	table_free(image->table);
 	rows_free(image->rows);
 	elffile_free(image->file);
 }
@@ -105,6 +112,10 @@ static int compile(const char *path, struct image_rows *image)
 		cmd_error("inspect unwind: no rows of %s: %s; give a linked program or library of "
 			  "x86-64 or AArch64",
 			  path, r < 0 ? strerror(-r) : elffile_outcome_name(r));
+	if (!r && table_pack(image->rows, &image->table) < 0) {
+		cmd_error("inspect unwind: out of memory");
+		r = -ENOMEM;
+	}
 	return r ? CMD_FAILED : CMD_DONE;
 }
 
@@ -143,7 +154,36 @@ static int print_rows(const struct options *o, const struct image_rows *image)
 	return r;
 }
 
+/* What walkers find; a gap where they find nothing. */
+static int print_lookup(const struct options *o, const struct image_rows *image)
+{
+	struct unwind_rule rule = {0};
+	char text[ROWTEXT_MAX], vaddr[24];
+	json_t *object;
+	int r = 0;
+
+	if (image->table)
+		(void)table_lookup(image->table, o->vaddr, &rule);
+	rowtext_print(image->machine, &rule, text);
+	if (!o->json) {
+		printf("%" PRIx64 " %s\n", o->vaddr, text);
+		return 0;
+	}
+	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, o->vaddr);
+	object = json_pack("{s:s, s:s}", "vaddr", vaddr, "rule", text);
+	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
+		r = -ENOMEM;
+	json_decref(object);
+	putchar('\n');
+	return r;
+}
+
 /* ---------------------------------------------------------------- the numbers */
+
+static size_t table_bytes(const struct image_rows *image)
+{
+	return image->table ? image->table->n_bytes : 0;
+}
 
 static void take_census(const struct rows *rows, struct census *ret)
 {
@@ -187,6 +227,7 @@ static void print_summary(const struct image_rows *image, const struct census *c
 	printf("%-29s %12" PRIu64 "\n", "functions", image->stats.fdes);
 	printf("%-29s %12zu\n", "rows", rows_count(image->rows));
 	printf("%-29s %12zu\n", "rules", rows_n_rules(image->rows));
+	printf("%-29s %12zu\n", "bytes packed", table_bytes(image));
 	print_counts(image, census);
 }
 
@@ -214,10 +255,11 @@ static const char *unsupported_name(unsigned int i)
 static int print_summary_json(const struct image_rows *image, const struct census *census)
 {
 	json_t *object = json_pack(
-		"{s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "bytes", (json_int_t)image->stats.bytes,
+		"{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "bytes", (json_int_t)image->stats.bytes,
 		"functions", (json_int_t)image->stats.fdes, "rows",
 		(json_int_t)rows_count(image->rows), "rules", (json_int_t)rows_n_rules(image->rows),
-		"rows_by_kind", counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
+		"bytes_packed", (json_int_t)table_bytes(image), "rows_by_kind",
+		counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
 		counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
 		counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
 	int r = object && !json_dumpf(object, stdout, JSON_COMPACT) ? 0 : -ENOMEM;
@@ -239,6 +281,8 @@ static int run(const struct options *o)
 		return r;
 	if (o->rows) {
 		r = print_rows(o, &image);
+	} else if (o->lookup) {
+		r = print_lookup(o, &image);
 	} else {
 		take_census(image.rows, &census);
 		if (o->json)
@@ -266,10 +310,12 @@ int inspect_unwind(int argc, char **argv)
 	static const struct option options[] = {
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"rows", no_argument, NULL, OPTION_ROWS},
+		{"lookup", required_argument, NULL, OPTION_LOOKUP},
 		{"help", no_argument, NULL, OPTION_HELP},
 		{NULL, 0, NULL, 0},
 	};
 	struct options o = {0};
+	char *end;
 	int c;
 
 	optind = 0; /* from the start, whatever was parsed before */
@@ -282,9 +328,18 @@ int inspect_unwind(int argc, char **argv)
 		case OPTION_ROWS:
 			o.rows = true;
 			break;
+		case OPTION_LOOKUP:
+			o.lookup = true;
+			errno = 0;
+			o.vaddr = strtoull(optarg, &end, 16);
+			if (errno || *end || end == optarg)
+				return usage_error("not a hexadecimal address:", optarg);
+			break;
 		case OPTION_HELP:
 			fputs(help, stdout);
 			return CMD_DONE;
+		case ':':
+			return usage_error("an address is missing behind", argv[optind - 1]);
 		default:
 			return usage_error("unknown option", argv[optind - 1]);
 		}

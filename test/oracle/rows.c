@@ -148,6 +148,7 @@ static int print_table(void)
 		if (r->unsupported[i])
 			printf("    %-20s %9" PRIu64 "\n", rows_unsupported_name(i),
 			       r->unsupported[i]);
+	printf("  packed       %12" PRIu64 " lookups\n", r->packed);
 	printf("  different    %12" PRIu64 "\n%s\n", r->different,
 	       good ? "row oracle: good" : "row oracle: NOT good");
 	return good ? 0 : 1;

@@ -27,6 +27,7 @@
 #include "base/vec.h"
 #include "unwind/compile.h"
 #include "unwind/rowtext.h"
+#include "unwind/table.h"
 
 #define EVERYTHING  ((size_t)1 << 26) /* of anything */
 #define KEY_SIZE    96
@@ -37,6 +38,7 @@
 
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 /* The three columns of a line, as printed. */
 struct want {
@@ -642,6 +644,43 @@ static void compare_gap(const struct oracle *o, uint64_t start, uint64_t end)
 	tell(o, start, NULL, row.rule);
 }
 
+/* The walker's own lookup, at one address of a row. */
+static void compare_lookup(const struct oracle *o, const struct table *table, uint64_t vaddr,
+			   const struct unwind_rule *row)
+{
+	char theirs[ROWTEXT_MAX], ours[ROWTEXT_MAX];
+	struct unwind_rule rule = {0};
+
+	o->report->packed++;
+	if (table_lookup(table, vaddr, &rule) != TABLE_TORN &&
+	    memcmp(&rule, row, sizeof(rule)) == 0)
+		return;
+	o->report->different++;
+	if (o->told)
+		o->told(o->ctx, vaddr, rowtext_print(o->machine, row, theirs),
+			rowtext_print(o->machine, &rule, ours));
+}
+
+/* Nothing of the rows gets lost in the packed table. */
+static int compare_packed(const struct oracle *o)
+{
+	_cleanup_(table_freep) struct table *table = NULL;
+	size_t n = rows_count(o->rows);
+	int r = table_pack(o->rows, &table);
+
+	if (r)
+		return r < 0 ? r : 0; /* none: there is nothing to look up */
+	for (size_t i = 0; i < n; i++) {
+		struct row row = rows_at(o->rows, i);
+		const struct unwind_rule *rule = rows_rule(o->rows, row.rule);
+
+		compare_lookup(o, table, row.vaddr, rule);
+		if (i + 1 < n)
+			compare_lookup(o, table, rows_at(o->rows, i + 1).vaddr - 1, rule);
+	}
+	return 0;
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct entry *left = a, *right = b;
@@ -706,7 +745,7 @@ static int compare(struct oracle *o)
 		else
 			compare_entry(o, e, memo);
 	}
-	return 0;
+	return compare_packed(o);
 }
 
 /* ---------------------------------------------------------------- all of it */

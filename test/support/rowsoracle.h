@@ -2,7 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_ROWSORACLE_H
 #define PODPROF_TEST_SUPPORT_ROWSORACLE_H
 
-/* The rows that we make of a file, compared with the tables that readelf prints of it. */
+/* The rows that we make of a file, compared with the tables that readelf prints of it; and what the
+ * walker finds in the packed table, compared with the rows. */
 
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ struct rowsoracle_report {
 	uint64_t stops;
 	uint64_t signals;
 	uint64_t expressions;
+	uint64_t packed;  /* lookups in the packed table, each at a row's first or last byte */
 	uint64_t skipped; /* entries that we left out for being broken */
 };
 
