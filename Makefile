@@ -334,7 +334,9 @@ $(B)/lint/%.ok: %.c .clang-tidy test/.clang-tidy | $(GEN_HDR)
 	@touch $@
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
-$(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
+$(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
+$(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/test/support/burn.o \
+	$(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plain.h"
+
+#include <time.h>
+
+#include "base/nsec.h"
+
+uint64_t plain_inner(uint64_t cpu_ns);
+uint64_t plain_middle(uint64_t cpu_ns);
+
+/* What is done after each call keeps it from becoming a jump. */
+__attribute__((noinline, noclone)) uint64_t plain_inner(uint64_t cpu_ns)
+{
+	volatile uint64_t sum = 1;
+
+	while (nsec_read(CLOCK_PROCESS_CPUTIME_ID) < cpu_ns)
+		for (int i = 0; i < 100000; i++)
+			sum = sum * 3 + 1;
+	return sum;
+}
+
+__attribute__((noinline, noclone)) uint64_t plain_middle(uint64_t cpu_ns)
+{
+	volatile uint64_t room[20]; /* a frame that is not just a return address */
+
+	room[7] = plain_inner(cpu_ns);
+	return room[7] + 1;
+}
+
+__attribute__((noinline, noclone)) uint64_t plain_outer(uint64_t cpu_ns)
+{
+	return plain_middle(cpu_ns) + 1;
+}
