@@ -338,6 +338,11 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	free(s);
 }
 
+size_t cpu_sampler_pending(const struct cpu_sampler *s)
+{
+	return s->unwinder ? unwinder_pending(s->unwinder) : 0;
+}
+
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)
 {
 	return s->oncpu;

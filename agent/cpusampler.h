@@ -84,6 +84,8 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 /* Every minute or so: forget mappings and images that are not in use. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
+/* Unwind tables that are wanted and not there yet. */
+size_t cpu_sampler_pending(const struct cpu_sampler *s);
 /* The kernel's side, for its counters and for those who are wanted. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */

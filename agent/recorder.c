@@ -33,6 +33,7 @@
 #include "symbolize/symbolizer.h"
 
 #define RECORDER_TICK_NS      (100 * NSEC_PER_MSEC)
+#define RECORDER_SWEEP_NS     (60 * NSEC_PER_SEC)
 /* Symbol tables; it is one report, on somebody's demand. */
 #define RECORDER_SYMBOL_BYTES (256u << 20)
 /* Looks at all processes for those made while the last look was under way. */
@@ -46,6 +47,8 @@ struct recorder {
 	struct family *family;
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
+	bool begun;
+	uint64_t swept_ns;
 	int add_result; /* of the last process or cgroup that could not be entered */
 	int n_cgroups;
 	uint64_t n_samples;
@@ -134,6 +137,10 @@ static void on_sample(void *ctx, const struct sample *sample)
 					&sample->pid, sample->comm);
 	if (r->container[0] && !in_container(r, owner))
 		return;
+	if (!r->begun) {
+		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* which asks for tables */
+		return;
+	}
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
 	    add_sample(r, owner, sample, &stack)) {
 		r->n_lost += sample->count;
@@ -226,10 +233,22 @@ int recorder_add_container(struct recorder *r, const char *id)
 	return enter_cgroups(r);
 }
 
+/* As the agent does at the end of a window: what a long recording has seen and is gone. */
+static void sweep_sampler(struct recorder *r)
+{
+	const uint64_t now = nsec_monotonic();
+
+	if (now - r->swept_ns < RECORDER_SWEEP_NS)
+		return;
+	r->swept_ns = now;
+	cpu_sampler_sweep(r->sampler);
+}
+
 int recorder_sweep(struct recorder *r)
 {
 	int err;
 
+	sweep_sampler(r);
 	switch (r->opts.wanted) {
 	case SETTINGS_WANTED_PROCESSES:
 		return wanted_sweep(wanted_of(r));
@@ -317,6 +336,17 @@ void recorder_free(struct recorder *r)
 	family_free(r->family);
 	close_fdp(&r->cost_fd);
 	free(r);
+}
+
+bool recorder_ready(const struct recorder *r)
+{
+	return cpu_sampler_pending(r->sampler) == 0;
+}
+
+void recorder_begin(struct recorder *r)
+{
+	r->begun = true;
+	r->swept_ns = nsec_monotonic();
 }
 
 void recorder_finish(struct recorder *r)

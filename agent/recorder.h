@@ -56,8 +56,8 @@ enum recorder_outcome {
 	RECORDER_FULL,	     /* more processes than can be followed */
 };
 
-/* Samples from here on, if all are wanted. 0; -errno with a sentence in *@ret_why (-ENOMEM:
- * without). */
+/* Samples are taken from here on, if all are wanted, but only looked at until recorder_begin(). 0;
+ * -errno with a sentence in *@ret_why (-ENOMEM: without). */
 int recorder_new(const struct recorder_opts *opts, struct bpfobj_why *ret_why,
 		 struct recorder **ret);
 void recorder_free(struct recorder *r);
@@ -69,6 +69,10 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool family);
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);
 
+/* Whether nothing is missing for whole stacks of what was seen until now. */
+bool recorder_ready(const struct recorder *r);
+/* Samples count from here on. */
+void recorder_begin(struct recorder *r);
 /* Every second or so: follow what comes and goes. How many of those who are wanted still live:
  * processes, or cgroups of the container; 1 if all are wanted; -errno. */
 int recorder_sweep(struct recorder *r);

@@ -29,7 +29,8 @@ programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/reco
 # has NAME [VALUE]: whether samples have that label
 has() { "$podprof" inspect profile --json "$profile" | grep -q "\"$1\"" || fail "no label $1"; }
 
-# Whether the recorder in the background has begun: it waits for something to happen.
+# Whether the recorder in the background has got so far that it hears signals and knows its targets: it
+# waits for something to happen.
 begun() { grep -q 'ep_poll\|epoll' "/proc/$recorder/wchan"; }
 
 # shares: 70 % and 30 % of the CPU time of burn, in which nothing else is
@@ -58,7 +59,7 @@ recorder=$!
 background+=("$recorder")
 until_true 30 begun || fail "it does not begin"
 [ -e "$work/tag.pb.gz" ] || fail "no output file is made at the beginning"
-sleep 1
+sleep 5
 kill -INT "$recorder"
 wait "$recorder" || fail "Ctrl-C: ended with $?"
 profile=$work/tag.pb.gz

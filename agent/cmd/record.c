@@ -36,6 +36,12 @@
 #define RECORD_LOOK_NS	    (250 * NSEC_PER_MSEC)
 /* A process that has ended keeps its place for one to two of these. */
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
+/* Before a recording begins, samples are only looked at, until no unwind table has been missing for
+ * some time: stacks are whole from the beginning then. A table leads to the next caller, whose
+ * table may be missing in turn, and it takes a tenth of a second to hear of it. */
+#define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
+#define RECORD_WARM_LOOKS   8
+#define RECORD_WARM_MOST    60
 /* Each image that was sampled keeps its file open. */
 #define RECORD_OPEN_FILES   65536
 #define RECORD_COMMENTS	    (2 + LABELS_MAX)
@@ -60,6 +66,8 @@ struct recording {
 	struct loop *loop;
 	struct recorder *recorder;
 	bool shows; /* progress, on a terminal */
+	unsigned int n_warm_looks;
+	unsigned int n_ready; /* of them, the last ones, with nothing missing */
 	enum record_end end;
 	uint64_t start_wall_ns;
 	uint64_t start_ns;
@@ -96,7 +104,7 @@ static void show_progress(const struct recording *rec)
 	struct recorder_stats stats;
 	double seconds = (double)(nsec_monotonic() - rec->start_ns) / NSEC_PER_SEC;
 
-	if (!rec->shows)
+	if (!rec->shows || !rec->start_ns)
 		return;
 	recorder_stats(rec->recorder, &stats);
 	fprintf(stderr, "\r\033[Krecording: %.0f s", seconds);
@@ -388,6 +396,35 @@ static int let_command_run(struct recording *rec)
 	return CMD_FAILED;
 }
 
+static void on_warm_look(void *ctx)
+{
+	struct recording *rec = ctx;
+
+	rec->n_warm_looks++;
+	rec->n_ready = recorder_ready(rec->recorder) ? rec->n_ready + 1 : 0;
+	if (rec->n_ready >= RECORD_WARM_LOOKS || rec->n_warm_looks >= RECORD_WARM_MOST)
+		loop_stop(rec->loop);
+}
+
+/* A command has nothing to look at before its first instruction. */
+static int warm_up(struct recording *rec)
+{
+	struct loop_source *timer;
+	int r;
+
+	if (rec->options->command || rec->options->unwind == SETTINGS_UNWIND_FP)
+		return CMD_DONE;
+	if (rec->shows)
+		fputs("\r\033[Kpreparing: reading unwind tables", stderr);
+	r = loop_add_timer(rec->loop, on_warm_look, rec, &timer);
+	if (!r)
+		r = loop_arm(timer, RECORD_WARM_LOOK_NS, RECORD_WARM_LOOK_NS);
+	if (!r)
+		r = loop_run(rec->loop);
+	loop_remove(timer);
+	return r ? failed("cannot begin", r) : CMD_DONE;
+}
+
 static int record(struct recording *rec)
 {
 	struct loop_source *timer;
@@ -400,11 +437,13 @@ static int record(struct recording *rec)
 	rec->start_wall_ns = nsec_wall();
 	rec->start_ns = nsec_monotonic();
 	rec->sweep_ns = rec->start_ns;
+	recorder_begin(rec->recorder);
 	status = let_command_run(rec);
 	if (status != CMD_DONE)
 		return status;
 	show_progress(rec);
-	r = loop_run(rec->loop);
+	if (rec->end == RECORD_GOES_ON) /* it may have been ended before it began */
+		r = loop_run(rec->loop);
 	rec->duration_ns = nsec_monotonic() - rec->start_ns;
 	loop_remove(timer);
 	clear_line(rec);
@@ -590,6 +629,8 @@ static int run(const struct record_options *options)
 	};
 	int status = start(&rec);
 
+	if (status == CMD_DONE)
+		status = warm_up(&rec);
 	if (status == CMD_DONE)
 		status = record(&rec);
 	if (status == CMD_DONE)
