@@ -269,6 +269,33 @@ static void test_steps(void **state)
 	}
 }
 
+/* A table that is wanted and not there: said in the end and in a flag, and counted. */
+static void test_evicted(void **state)
+{
+	struct tracee *t = *state;
+	struct hostwalk_stack s;
+	uint64_t uses;
+
+	t->pid = start("zoo-pie", "plain");
+	assert_true(t->pid > 0);
+	assert_true(stopped(t));
+	assert_true(go_on(t, PTRACE_CONT));
+	begin(t);
+	uses = hostwalk_uses(t->walk, t->now.pc);
+	assert_true(uses > 0);
+	hostwalk_evict(t->walk, t->now.pc);
+	hostwalk_walk(t->walk, &t->now, SETTINGS_UNWIND_DWARF, &s);
+	assert_int_equal(s.end, SAMPLE_END_NO_TABLE);
+	assert_int_equal(s.flags, SAMPLE_FLAG_NO_TABLE);
+	assert_int_equal(s.n, 1);
+	assert_int_equal(hostwalk_uses(t->walk, t->now.pc), uses + 1);
+	hostwalk_walk(t->walk, &t->now, SETTINGS_UNWIND_FP, &s);
+	assert_int_equal(s.flags, 0);
+	assert_int_equal(s.n_rows, 0);
+	kill(t->pid, SIGKILL);
+	waitpid(t->pid, NULL, 0);
+}
+
 static int setup(void **state)
 {
 	*state = calloc(1, sizeof(struct tracee));
@@ -288,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_evicted, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
