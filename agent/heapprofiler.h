@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "export/export.h"
+#include "heapreaders.h"
 #include "report/goalloc.h"
 
 struct discovery;
@@ -46,12 +47,7 @@ size_t heap_profiler_pending(const struct heap_profiler *p);
 /* What is known of an owner's Go heap; false if none of its processes is Go. */
 bool heap_profiler_view(const struct heap_profiler *p, const char *owner, struct goalloc_view *ret);
 /* Memory of the caches, as the last round left them. */
-struct heap_profiler_caches {
-	size_t symbol_bytes;
-	size_t space_bytes;
-	size_t record_bytes;
-};
-struct heap_profiler_caches heap_profiler_caches(const struct heap_profiler *p);
+struct heap_caches heap_profiler_caches(const struct heap_profiler *p);
 /* A metric_collect_fn. */
 void heap_profiler_collect(void *ctx, struct metric_sink *sink);
 

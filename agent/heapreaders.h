@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_HEAPREADERS_H
+#define PODPROF_HEAPREADERS_H
+
+/*
+ * The readers of Go heaps, one for each process of the node, with the mappings and symbol tables
+ * that naming their records takes. Used by one thread, round after round.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "discovery/pid.h"
+#include "goheap/goruntime.h"
+#include "report/goalloc.h"
+
+struct buf;
+struct heap_readers;
+struct heap_report_opts;
+struct heap_report_stats;
+struct heapsnap;
+struct root;
+
+struct heap_readers_opts {
+	const struct root *proc; /* borrowed */
+	bool force;		 /* turn sampling on where it is off */
+	size_t heap_bytes;	 /* ceiling for all processes' records together */
+	size_t symbol_bytes;	 /* ceiling for symbol tables kept */
+};
+
+/* One process: who it is, and what was read. */
+struct heap_target {
+	struct pid_id pid;
+	bool is_go;
+	bool full; /* a ceiling: it was not read, or is read afresh the next time */
+	struct goalloc_reading reading;
+	char go_version[GORUNTIME_VERSION_MAX];
+	struct heapsnap *snap; /* owned by whoever holds the target; NULL without a profile */
+};
+
+/* Memory, as a round left it. */
+struct heap_caches {
+	size_t symbol_bytes;
+	size_t space_bytes;
+	size_t record_bytes;
+};
+
+int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers **ret);
+void heap_readers_free(struct heap_readers *all);
+
+/* Read one process; everything in @target but pid is set. Of a process that began in the window
+ * everything is the window's. Return: 0, also if there is nothing to read; -errno. */
+int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
+		      struct heap_target *target);
+/* heap_report() with the readers' own symbol tables. */
+int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_t n,
+			const struct heap_report_opts *opts, struct buf *ret,
+			struct heap_report_stats *ret_stats);
+/* Processes that were not read in this round are forgotten. */
+struct heap_caches heap_readers_end_round(struct heap_readers *all);
+
+#endif
