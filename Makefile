@@ -6,6 +6,7 @@
 #   build/podprof            the agent
 #   build/obj/               its objects and the library they are linked from (libpodprof.a)
 #   build/san/               the same sources under ASan and UBSan, for the tests
+#   build/fuzzobj/           the same once more, for libFuzzer
 #   build/gen/               generated headers and sources (BPF skeleton, protobuf)
 #   build/bpf/               BPF objects
 #   build/test/              test programs, with the results of the last run
@@ -370,14 +371,26 @@ FUZZ_SECONDS ?= 60
 fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)
 	$(Q)test/run.sh search $(FUZZ_SECONDS) $(FUZZ)
 
-# libFuzzer wants coverage in everything it drives, so these are built whole, by clang.
-FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) -O1 -g -fsanitize=fuzzer,address,undefined \
+# libFuzzer wants coverage in everything it drives, so there is a library of its own, by clang.
+FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
 	-fno-sanitize-recover=all -pthread
-FUZZ_WITH := $(LIB_SRC) $(GEN_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT_SRC))
-$(FUZZ): $(B)/test/fuzz/%: test/fuzz/%.c $(FUZZ_WITH) | $(GEN_HDR)
-	$(call say,FUZZER,$@)
+FUZZ_LIB_SRC := $(LIB_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT_SRC))
+$(B)/fuzzobj/libpodprof.a: $(FUZZ_LIB_SRC:%.c=$(B)/fuzzobj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/fuzzobj/%.o)
+
+$(B)/fuzzobj/%.o: %.c $(B)/flags | $(GEN_HDR)
+	$(call say,CC-FUZZ,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -o $@ $< $(FUZZ_WITH) -lcmocka $(LIBS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/fuzzobj/gen/%.o: $(B)/gen/%.c $(B)/flags
+	$(call say,CC-FUZZ,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LIBS)
 
 e2e: all ## all end-to-end tests
 	$(Q)e2e/run.sh
@@ -414,4 +427,4 @@ $(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
--include $(shell find $(B)/obj $(B)/san $(B)/bpf $(B)/lint -name '*.d' 2>/dev/null)
+-include $(shell find $(B)/obj $(B)/san $(B)/fuzzobj $(B)/bpf $(B)/lint -name '*.d' 2>/dev/null)
