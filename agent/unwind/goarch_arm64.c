@@ -27,6 +27,11 @@
 #define INSN_STR_LR	0xf8000ffeu /* str x30, [sp, #imm9]! */
 #define INSN_STR_LR_OFF 0x001ff000u /* imm9 */
 
+#define INSN_STUR_LR	0xf80003feu /* stur x30, [sp, #imm9] */
+#define INSN_STR_LR_X27 0xf83b6bfeu /* str x30, [sp, x27] */
+#define INSN_STP_BELOW	0xa9007bfdu /* stp x29, x30, [sp, #imm7 * 8] */
+#define INSN_SUB_SP	0xd10003ffu /* sub sp, sp, #imm12 */
+
 /* The instruction at @vaddr; 0, which is none, outside of the code. */
 static uint32_t insn_at(const struct gocode *code, uint64_t vaddr)
 {
@@ -47,13 +52,46 @@ static bool is_push_lr(uint32_t insn, int32_t delta)
 	       (insn & INSN_STR_LR_OFF) == imm9 << 12;
 }
 
+/* Assembly's own way: first stored below sp, then sp moved. */
+static bool is_sub_sp(uint32_t insn, int32_t delta)
+{
+	return delta > 0 && delta < 0x1000 && insn == (INSN_SUB_SP | (uint32_t)delta << 10);
+}
+
+static bool is_store_lr(uint32_t insn, int32_t delta)
+{
+	if (delta > 256)
+		return insn == INSN_STR_LR_X27;
+	return insn == (INSN_STUR_LR | ((uint32_t)-delta & 0x1ff) << 12);
+}
+
+static bool is_store_both(uint32_t insn, int32_t delta)
+{
+	return delta <= 504 && delta % 8 == 0 &&
+	       insn == (INSN_STP_BELOW | ((uint32_t)(-(delta + 8) / 8) & 0x7f) << 15);
+}
+
+static bool is_large(const struct gocode *code, uint64_t first, int32_t delta)
+{
+	uint32_t last = insn_at(code, first - 4), before = insn_at(code, first - 8);
+
+	return ((last & INSN_REG_MASK) == INSN_MOV_SP &&
+		(before & INSN_REG_MASK) == INSN_STP_FP_LR) ||
+	       (is_sub_sp(last, delta) && is_store_both(before, delta));
+}
+
+static bool is_small(const struct gocode *code, uint64_t first, int32_t delta)
+{
+	uint32_t last = insn_at(code, first - 4), before = insn_at(code, first - 8);
+
+	return is_push_lr(last, delta) || (is_sub_sp(last, delta) && is_store_lr(before, delta));
+}
+
 static void arm64_frame(const struct gocode *code, uint64_t first, int32_t delta,
 			struct goframe *ret)
 {
-	uint32_t last = insn_at(code, first - 4);
-
 	*ret = (struct goframe){GOARCH_NEVER, GOARCH_NEVER, false};
-	if (is_push_lr(last, delta)) {
+	if (is_small(code, first, delta)) {
 		ret->ra_saved = true;
 		if (insn_at(code, first) != INSN_STUR_FP)
 			return;
@@ -62,8 +100,7 @@ static void arm64_frame(const struct gocode *code, uint64_t first, int32_t delta
 			ret->fp_set = first + 8;
 		return;
 	}
-	if ((last & INSN_REG_MASK) != INSN_MOV_SP ||
-	    (insn_at(code, first - 8) & INSN_REG_MASK) != INSN_STP_FP_LR)
+	if (!is_large(code, first, delta))
 		return;
 	ret->ra_saved = true;
 	ret->fp_saved = first;

@@ -104,16 +104,18 @@ static uint64_t x86_sp_written(const struct gocode *code)
 		const uint8_t *b = code->bytes + i;
 		uint64_t next = code->entry + i + 3;
 
-		if ((b[0] & 0xfa) != 0x48)
-			continue;
-		if (b[1] == 0x8b && (b[2] & 0xf8) == 0x60) /* mov disp8(reg),%rsp */
+		bool to_rsp = (b[0] & 0xfe) == 0x48, from_any = (b[0] & 0xfb) == 0x48;
+
+		if (to_rsp && b[1] == 0x8b && (b[2] & 0xf8) == 0x60) /* mov disp8(reg),%rsp */
 			return next + 1;
-		if (b[1] == 0x8b && (b[2] & 0xf8) == 0x20) /* mov (reg),%rsp */
+		if (to_rsp && b[1] == 0x8b && (b[2] & 0xf8) == 0x20) /* mov (reg),%rsp */
 			return next;
-		if (b[1] == 0x89 && (b[2] & 0xc7) == 0xc4) /* mov reg,%rsp */
+		if (from_any && b[1] == 0x89 && (b[2] & 0xc7) == 0xc4) /* mov reg,%rsp */
 			return next;
-		if ((b[1] == 0x83 || b[1] == 0x81) && b[2] == 0xe4) /* and $n,%rsp */
-			return next + (b[1] == 0x83 ? 1 : 4);
+		if (b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xe4) /* and $imm8,%rsp */
+			return next + 1;
+		if (b[0] == 0x48 && b[1] == 0x81 && b[2] == 0xe4) /* and $imm32,%rsp */
+			return next + 4;
 	}
 	return GOARCH_NEVER;
 }

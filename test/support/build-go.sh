@@ -18,11 +18,12 @@
 #            cgo                with cgo, by the C linker
 #            cgo-pie            the same, position independent
 #            arm64, arm64-pie   for another machine, not run
+#            debug, arm64-debug with .debug_frame as it is, not compressed
 #
 # Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
 set -eu
 
-[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,22p' "$0" >&2; exit 2; }
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,23p' "$0" >&2; exit 2; }
 out=$1 src=$2 go=$3 variant=$4
 
 # The user's own settings for fetching are kept, those for building are not: a machine's go env
@@ -61,6 +62,8 @@ pie-stripped) flags+=(-buildmode=pie); ldflags='-s -w' ;;
 cgo) CGO_ENABLED=1; ldflags=-linkmode=external ;;
 cgo-pie) CGO_ENABLED=1; flags+=(-buildmode=pie); ldflags=-linkmode=external ;;
 arm64) export GOARCH=arm64 ;;
+debug) export GOARCH=amd64; ldflags=-compressdwarf=false ;;
+arm64-debug) export GOARCH=arm64; ldflags=-compressdwarf=false ;;
 arm64-pie) export GOARCH=arm64; flags+=(-buildmode=pie) ;;
 *) echo "build-go.sh: no variant '$variant'" >&2; exit 2 ;;
 esac

@@ -109,8 +109,8 @@ static uint32_t add_steps(struct gotable *t, const struct step *steps, size_t n)
 }
 
 struct pcs {
-	uint32_t file, line, inlining; /* of main.outer */
-	uint32_t generic_file, generic_line, equal_file, equal_line;
+	uint32_t file, line, inlining, stack; /* of main.outer */
+	uint32_t generic_file, generic_line, generic_stack, equal_file, equal_line;
 };
 
 static void add_pcs(struct gotable *t, struct pcs *ret)
@@ -123,6 +123,9 @@ static void add_pcs(struct gotable *t, struct pcs *ret)
 	static const struct step generic_file[] = {{0, 0x38}}, generic_line[] = {{50, 0x38}};
 	static const struct step equal_file[] = {{2, 0x20}}, equal_line[] = {{1, 0x20}};
 
+	static const struct step stack[] = {{0, 0x05}, {8, 0x0c}, {24, 0x38}, {8, 0x39}, {0, 0x40}};
+	static const struct step generic_stack[] = {{0, 0x38}};
+
 	t->pcs = align(t, 8);
 	add(t, 0, 1); /* offset 0 means none */
 	ret->file = add_steps(t, file, array_size(file));
@@ -133,10 +136,13 @@ static void add_pcs(struct gotable *t, struct pcs *ret)
 	ret->generic_line = add_steps(t, generic_line, array_size(generic_line));
 	ret->equal_file = add_steps(t, equal_file, array_size(equal_file));
 	ret->equal_line = add_steps(t, equal_line, array_size(equal_line));
+	t->stack = t->n;
+	ret->stack = add_steps(t, stack, array_size(stack));
+	ret->generic_stack = add_steps(t, generic_stack, array_size(generic_stack));
 }
 
 struct record {
-	uint32_t entry, name, file, line, inlining, start_line;
+	uint32_t entry, name, stack, file, line, inlining, start_line;
 	uint8_t func_id;
 };
 
@@ -152,13 +158,15 @@ static size_t add_func(struct gotable *t, const struct gotable_opts *o, const st
 	else
 		add(t, r->entry, 4);
 	add(t, r->name, 4);
-	t->n += 12; /* args, deferreturn, pcsp */
+	t->n += 8; /* args, deferreturn */
+	add(t, r->stack, 4);
 	add(t, r->file, 4);
 	add(t, r->line, 4);
 	add(t, r->inlining ? 3 : 0, 4);
 	add(t, 0, 4); /* cu */
 	if (is_1_20(o))
 		add(t, r->start_line, 4);
+	t->flags = t->n + 1 - *ret;
 	add(t, r->func_id, 1);
 	add(t, 0, 2);
 	add(t, r->inlining ? 4 : 0, 1);
@@ -181,9 +189,10 @@ static size_t add_funcs(struct gotable *t, const struct gotable_opts *o, const s
 			const struct pcs *pcs)
 {
 	const struct record records[] = {
-		{0x00, names->outer, pcs->file, pcs->line, pcs->inlining, 9, 0},
-		{0x40, names->generic, pcs->generic_file, pcs->generic_line, 0, 49, 0},
-		{0x80, names->equal, pcs->equal_file, pcs->equal_line, 0, 1, 21},
+		{0x00, names->outer, pcs->stack, pcs->file, pcs->line, pcs->inlining, 9, 0},
+		{0x40, names->generic, pcs->generic_stack, pcs->generic_file, pcs->generic_line, 0,
+		 49, 0},
+		{0x80, names->equal, 0, pcs->equal_file, pcs->equal_line, 0, 1, 21},
 	};
 	size_t width = is_1_16(o) ? 8 : 4, tree = 0;
 	uint64_t base = is_1_16(o) ? GOTABLE_BASE + t->text : 0;
@@ -330,6 +339,7 @@ void gotable_build(const struct gotable_opts *opts, struct gotable *ret)
 	struct pcs pcs;
 
 	*t = (struct gotable){.text = 0x100, .table = 0x200, .n = 0x200 + 72};
+	memcpy(t->data + t->text + 0x04, "\x55\x48\x89\xe5", 4); /* push %rbp; mov %rsp,%rbp */
 	add_names(t, &names);
 	add_files(t);
 	add_pcs(t, &pcs);
