@@ -29,6 +29,8 @@
 /* Stops for each program, more of them in "make check-go", and steps after each. */
 #define STOPS	      100
 #define STOPS_MANY    500
+/* At most, if stacks of some kind have not come up. */
+#define STOPS_LAST    2000
 #define STEPS	      8
 #define THREADS_MAX   64
 #define SHOWN	      10
@@ -333,13 +335,19 @@ static void stop(struct looker *l, pid_t tid)
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)(intptr_t)sig);
 }
 
-static void look_around(struct looker *l)
+/* Whether there were stacks of each kind that the program has. */
+static bool has_seen_all(const struct looker *l, bool cgo)
+{
+	return l->n_rules[UNWIND_CFA_SWITCH] > 0 && (!cgo || l->n_rules[UNWIND_CFA_GO_CGO] > 0);
+}
+
+static void look_around(struct looker *l, bool cgo)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int stops = getenv("PODPROF_TEST_GO") ? STOPS_MANY : STOPS;
 	pid_t tids[THREADS_MAX];
 
-	for (int done = 0; done < stops;) {
+	for (int done = 0; done < stops || (done < STOPS_LAST && !has_seen_all(l, cgo));) {
 		size_t n = list_threads((pid_t)l->process.id.pid, tids);
 
 		for (size_t i = 0; i < n; i++)
@@ -392,7 +400,7 @@ static void report(const struct looker *l)
 		      (unsigned long long)l->n_stacks, (double)l->n_frames / (double)l->n_stacks,
 		      100.0 * (double)l->n_ends[STACKREF_COMPLETE] / (double)l->n_stacks,
 		      (unsigned long long)l->n_links, (unsigned long long)l->n_direct,
-		      (unsigned long long)(l->n_wrong + l->n_no_call),
+		      (unsigned long long)l->n_wrong + l->n_no_call,
 		      (unsigned long long)l->n_rules[UNWIND_CFA_SWITCH],
 		      (unsigned long long)l->n_rules[UNWIND_CFA_GO_CGO],
 		      (unsigned long long)l->n_rules[UNWIND_CFA_SIGNAL]);
@@ -405,22 +413,24 @@ static void report(const struct looker *l)
 static void test_program(const char *go, const char *variant)
 {
 	_cleanup_(freep) char *path = gofixture_build("test/fixtures/go/stacks", go, variant);
+	bool cgo = strcmp(variant, "cgo") == 0;
 	struct looker l = {0};
+	uint64_t spared;
 
 	row_begin(path);
 	open_program(&l, path);
-	look_around(&l);
+	look_around(&l, cgo);
 	report(&l);
 	close_program(&l);
-	assert_true(l.n_ends[STACKREF_COMPLETE] * 100 >= l.n_stacks * 99);
 	/* Not 0: while a thread is on the system stack, the collector may move the goroutine's,
 	 * and the frame pointer leads to where that was (up to Go 1.22 or so; seen once in 40,000
 	 * stacks). */
-	assert_true((l.n_wrong + l.n_no_call) * 100 <= l.n_links);
+	spared = l.n_stacks / 100 + (uint64_t)2 * STEPS;
+	assert_in_range(l.n_stacks - l.n_ends[STACKREF_COMPLETE], 0, spared);
+	assert_in_range(l.n_wrong + l.n_no_call, 0, spared);
 	/* otherwise the program has not shown what it is for */
 	assert_true(l.n_direct > l.n_stacks);
-	assert_true(l.n_rules[UNWIND_CFA_SWITCH] > 0);
-	assert_true(strcmp(variant, "cgo") != 0 || l.n_rules[UNWIND_CFA_GO_CGO] > 0);
+	assert_true(has_seen_all(&l, cgo));
 }
 
 static void stacks_are_complete(void **state)
