@@ -289,6 +289,10 @@ static bool executed(struct lives *lives, const struct lives_event *event)
 
 	if (!life)
 		return false;
+	/* A thread that executes ends its leader and takes its place. */
+	if (life->exit_ns)
+		TAILQ_REMOVE(&lives->ended, life, by_exit);
+	life->exit_ns = 0;
 	life->program++;
 	life->changed_ns = life->exec_ns[life->program % LIFE_PROGRAMS] = event->time_ns;
 	life->cut = false;

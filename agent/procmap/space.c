@@ -120,6 +120,7 @@ struct space {
 	struct space_mapping *items; /* ascending */
 	size_t n;
 	uint64_t version;
+	uint32_t program; /* whose mappings these are, as lives.h counts */
 	struct exe_id exe;
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* when they were last read */
@@ -372,6 +373,7 @@ static int try_program(struct space_cache *c, struct space *s, const struct life
 	if (!maps.n || (pc && !maps_find(&maps, pc)))
 		return 1;
 	find_ancestors(c, life, &finder);
+	s->program = program;
 	return set_mappings(c, s, &finder, &maps);
 }
 
@@ -412,7 +414,7 @@ static int add_since(struct space_cache *c, struct space *s, const struct life *
 	struct space_mapping *all, *fresh;
 	struct finder finder = {0};
 	size_t n_fresh, n;
-	int r = life_add_maps(life, life_program(life), s->read_boot_ns, &maps);
+	int r = life_add_maps(life, s->program, s->read_boot_ns, &maps);
 
 	if (r || !maps.n)
 		return r < 0 ? r : 0;
@@ -501,6 +503,7 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
 	struct finder finder = {0};
 	uint64_t begin_ns = nsec_boot();
+	const struct life *life;
 	struct exe_id exe;
 	int r;
 
@@ -523,6 +526,8 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 		if (r <= 0)
 			return r;
 	}
+	life = life_of(c, s);
+	s->program = life ? life_program(life) : 0;
 	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
 	s->exe = exe;
 	finder.via_pid = maps.via_pid;
@@ -538,8 +543,19 @@ static bool was_told(const struct space_cache *c, const struct space *s)
 	return life && life_changed_ns(life) > s->read_boot_ns;
 }
 
+/* It has executed another program, whose mappings are another space's. */
+static bool was_left(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life =
+		s->version && s->key.exec_id != SPACE_EXEC_ANY ? life_of(c, s) : NULL;
+
+	return life && life_program(life) > s->program;
+}
+
 static int look_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
 {
+	if (!s->gone && was_left(c, s))
+		s->gone = true;
 	if (s->gone)
 		return 0;
 	if (s->stale || (now - s->read_ns >= SPACE_TOLD_NS && was_told(c, s)))

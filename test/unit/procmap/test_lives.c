@@ -159,6 +159,22 @@ static void test_sweep(void **state)
 	assert_int_equal(lives_stats(l).n, 1);
 }
 
+/* A thread executes: its leader's exit comes first, and the process lives. */
+static void test_thread_executes(void **state)
+{
+	struct lives *l = *state;
+
+	birth(l, 10, 1, 100);
+	end(l, 10, 10, 150);
+	exec(l, 10, 151);
+	assert_int_equal(life_exit_ns(lives_find(l, 10, 0)), 0);
+	lives_sweep(l, 1000 + LIVES_KEEP_NS);
+	assert_int_equal(life_program(lives_find(l, 10, 100)), 1);
+	end(l, 10, 10, 1000);
+	lives_sweep(l, 1001 + LIVES_KEEP_NS);
+	assert_null(lives_find(l, 10, 0));
+}
+
 /* Ceilings: of one life's mappings, of programs that are remembered, of lives. */
 static void test_ceilings(void **state)
 {
@@ -217,8 +233,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_programs), TEST(test_covering), TEST(test_pid_reuse),
-		TEST(test_sweep),    TEST(test_ceilings), TEST(test_no_memory),
+		TEST(test_programs),	    TEST(test_covering), TEST(test_pid_reuse),
+		TEST(test_thread_executes), TEST(test_sweep),	 TEST(test_ceilings),
+		TEST(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

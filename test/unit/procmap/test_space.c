@@ -563,6 +563,38 @@ static void test_left_by_exec(void **state)
 	stop(pid);
 }
 
+/* Two programs at one address, the first one looked at while it ran: its late samples stay its own,
+ * whatever was read of the second. */
+static void test_late_samples(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int go;
+
+	fixture_path("plain-fixed", first);
+	pid = start_waiting(first, fixture_path("other-fixed", second), &go);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	tell(f, LIVES_EXEC, (uint32_t)pid, 0);
+	close(go);
+	wait_for_exe(pid, second);
+	assert_ptr_equal(code_of(pid), code);
+	tell_maps(f, &id);
+	expect_path(resolve_exec(f, &id, 8, code), second);
+	usleep(150000); /* longer than between two looks for such a reason */
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	space_cache_sweep(f->cache);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	stop(pid);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	expect_path(resolve_exec(f, &id, 8, code), second);
+}
+
 /* ---------------------------------------------------------------- forgetting */
 
 static void test_sweep(void **state)
@@ -623,6 +655,7 @@ int main(void)
 		TEST(test_gone_without_exec),
 		TEST(test_told_of_mapping),
 		TEST(test_left_by_exec),
+		TEST(test_late_samples),
 		TEST(test_sweep),
 		TEST(test_out_of_memory),
 	};
