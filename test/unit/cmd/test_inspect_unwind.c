@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "cmd/cmd.h"
+#include "support/command.h"
+#include "support/fixture.h"
+
+static void run(const char *what, const char *name, struct command_run *ret)
+{
+	char path[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
+
+	snprintf(line, sizeof(line), "inspect unwind %s %s", fixture_path(name, path), what);
+	row_begin(line);
+	command_run(line, ret);
+}
+
+/* Each line is "START END rule", and begins where the one before it ends. */
+static void check_rows(const char *out)
+{
+	unsigned long long start, end, last = 0;
+	char rule[96];
+	size_t n = 0;
+
+	for (const char *line = out; *line; line = strchr(line, '\n') + 1, n++) {
+		// NOLINTNEXTLINE(cert-err34-c): our own numbers
+		assert_int_equal(sscanf(line, "%llx %llx %95[^\n]", &start, &end, rule), 3);
+		assert_true(start < end && (n == 0 || start == last));
+		last = end;
+	}
+	assert_true(n > 5);
+}
+
+static void test_rows(void **state)
+{
+	struct command_run r;
+
+	(void)state;
+	run("--rows", "plain-static", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	check_rows(r.out.data);
+	assert_non_null(strstr(r.out.data, " stop\n"));
+	assert_non_null(strstr(r.out.data, " signal\n"));
+	assert_non_null(strstr(r.out.data, " cfa=rsp+16 fp=cfa-16 ra=cfa-8\n"));
+	command_run_deinit(&r);
+	run("--rows --json", "plain-pie", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, "\"rule\":\"cfa=rsp+8 fp=same ra=cfa-8\"}\n"));
+	command_run_deinit(&r);
+}
+
+static void test_summary(void **state)
+{
+	struct command_run r;
+
+	(void)state;
+	run("", "plain-pie", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, "functions "));
+	assert_non_null(strstr(r.out.data, "rows register "));
+	command_run_deinit(&r);
+	run("--json", "plain-pie", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, "\"rows_by_kind\":{"));
+	command_run_deinit(&r);
+}
+
+/* What the rows say, the packed table finds. */
+static void test_lookup(void **state)
+{
+	unsigned long long start, end;
+	char rule[96], what[64], expected[128];
+	struct command_run r, found;
+
+	(void)state;
+	run("--rows", "plain-fixed", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	// NOLINTNEXTLINE(cert-err34-c): our own numbers
+	assert_int_equal(sscanf(r.out.data, "%llx %llx %95[^\n]", &start, &end, rule), 3);
+	snprintf(what, sizeof(what), "--lookup 0x%llx", end - 1);
+	snprintf(expected, sizeof(expected), "%s\n", rule);
+	run(what, "plain-fixed", &found);
+	assert_int_equal(found.status, CMD_DONE);
+	assert_string_equal(found.out.data, expected);
+	command_run_deinit(&found);
+	run("--lookup 0 --json", "plain-fixed", &found);
+	assert_string_equal(found.out.data, "{\"address\":\"0x0\",\"rule\":\"gap\"}\n");
+	command_run_deinit(&found);
+	command_run_deinit(&r);
+}
+
+static void test_errors(void **state)
+{
+	static const struct {
+		const char *line;
+		int status;
+		const char *err;
+	} rows[] = {
+		{"inspect unwind", CMD_USAGE, "of what?"},
+		{"inspect unwind --color x", CMD_USAGE, "unknown option"},
+		{"inspect unwind /bin/ls --lookup xyz", CMD_USAGE, "not a hex address"},
+		{"inspect unwind /bin/ls --lookup", CMD_USAGE, "a value is missing"},
+		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "one file at a time"},
+		{"inspect unwind /does/not/exist", CMD_FAILED, "no such file"},
+		{"inspect unwind /etc/passwd", CMD_FAILED, "not_elf"},
+		{"inspect unwind --help", CMD_DONE, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct command_run r;
+
+		row_begin(rows[i].line);
+		command_run(rows[i].line, &r);
+		assert_int_equal(r.status, rows[i].status);
+		assert_non_null(strstr(r.err.data, rows[i].err));
+		command_run_deinit(&r);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
