@@ -94,7 +94,10 @@ if [ "${1:-}" = oldest ]; then
 		boot "$release" "$kernel"
 		exit
 	done
-	set -- "${release:?}"
+	# shellcheck source=/dev/null
+	. /etc/os-release
+	# Elsewhere there is no Debian kernel to be had: the machine's own instead.
+	[ "$ID" = debian ] && set -- "${release:?}" || set -- here
 fi
 failed=0
 for release in "$@"; do one "$release" || failed=1; done

@@ -91,6 +91,8 @@ unpack_sysroot() {
 	}
 	for package in "$state"/cache/archives/*.deb; do dpkg-deb -x "$package" "$work/x"; done
 	apt_for "$suite" "$arch" get clean
+	# Since Debian 13 all is in /usr; the links to it come with the installation.
+	[ -e "$work/x/lib" ] || ln -s usr/lib "$work/x/lib"
 	mv "$work/x" "$out"
 }
 
