@@ -27,7 +27,7 @@ says() { grep -q -- "$1" "$work/record.log" || fail "record does not say '$1': $
 samples() { sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/record.log"; }
 programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/record.log"; }
 # has NAME [VALUE]: whether samples have that label
-has() { "$podprof" inspect profile --json "$profile" | grep -q "\"$1\"" || fail "no label $1"; }
+has() { "$podprof" inspect profile --json "$profile" | grep "\"$1\"" >/dev/null || fail "no label $1"; }
 
 # Whether the recorder in the background has got so far that it hears signals and knows its targets: it
 # waits for something to happen.
@@ -35,36 +35,44 @@ begun() { grep -q 'ep_poll\|epoll' "/proc/$recorder/wchan"; }
 
 # shares: 70 % and 30 % of the CPU time of burn, in which nothing else is
 shares() {
-	check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance "$1" "$profile"
-	check -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance "$1" "$profile"
+	check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 6 "$profile"
+	check -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance 6 "$profile"
 }
 
-# By PID, with the child that was there before; at a rate that gives 2,000 samples of two CPUs
+# recorded_enough ARGS...: for as long as it takes on a busy machine to get 1,000 samples: their shares
+# have a standard deviation of 1.5 points
+recorded_enough() {
+	local seconds
+	for seconds in 2 6 20 60; do
+		recorded --rate 499 --duration "${seconds}s" "$@"
+		[ "$(samples)" -lt 1000 ] || return 0
+	done
+	fail "only $(samples) samples"
+}
+
+# By PID, with the child that was there before
 "$fixtures/burn" &
 burn=$!
 background+=("$burn")
 burning() { [ "$(pgrep -c -P "$burn")" = 1 ]; }
 until_true 10 burning || fail "no child of $burn"
-recorded --pid "$burn" --duration 3s --rate 499
-shares 7
+recorded_enough --pid "$burn"
+shares
 [ "$(programs)" = 2 ] || fail "not parent and child: $(cat "$work/record.log")"
 says 'by the clock at 499 Hz'
 says "wrote $profile"
 has comm
 note "by pid: $(head -1 "$work/record.log")"
 
-# A tag is a label of each sample; without a duration Ctrl-C ends it, and it writes all the same
-"$podprof" record --pid "$burn" --tag version=1.2 --output "$work/tag.pb.gz" 2>"$work/record.log" &
+# Without a duration Ctrl-C ends it, and it writes all the same
+"$podprof" record --pid "$burn" --output "$work/interrupted.pb.gz" 2>"$work/record.log" &
 recorder=$!
 background+=("$recorder")
 until_true 30 begun || fail "it does not begin"
-[ -e "$work/tag.pb.gz" ] || fail "no output file is made at the beginning"
-sleep 5
 kill -INT "$recorder"
 wait "$recorder" || fail "Ctrl-C: ended with $?"
-profile=$work/tag.pb.gz
-[ "$(samples)" -gt 0 ] || fail "Ctrl-C: no samples"
-has version
+says 'wrote .*interrupted'
+gunzip -t <"$work/interrupted.pb.gz" || fail "Ctrl-C: no profile"
 
 # To standard output
 "$podprof" record --pid "$burn" --duration 500ms --output - >"$work/stdout.pb.gz" 2>"$work/record.log"
@@ -92,14 +100,14 @@ says 'what waits or sleeps is not sampled'
 
 # A command, from its first instruction to its end, with its children
 recorded --rate 499 -- "$fixtures/burn" 2
-shares 7
+shares
 says "burn ended with status 0"
 [ "$(programs)" = 2 ] || fail "not command and child: $(cat "$work/record.log")"
 
 # A command that lives for 300 ms has its names
 recorded --rate 999 -- "$fixtures/burn" 0.3
 [ "$(samples)" -ge 300 ] || fail "short command: $(cat "$work/record.log")"
-shares 8
+shares
 note "300 ms: $(head -1 "$work/record.log")"
 
 # Its status is told, its output is not mixed up with the profile
@@ -110,6 +118,14 @@ says "sh ended with status 3"
 "$fixtures/checkprofile" "$work/stdout.pb.gz" >/dev/null 2>&1 || gunzip -t <"$work/stdout.pb.gz" || fail "the command's output is in the profile"
 says '^out$'
 says "sh was killed by signal 9"
+
+# Ctrl-C in the middle, from the command itself, so that both have run; a tag is a label of each sample
+# shellcheck disable=SC2016
+recorded --tag version=1.2 -- sh -c '"$0" 0.3; kill -INT $PPID; "$0" 0.3; exit 5' "$fixtures/burn"
+[ "$(samples)" -gt 0 ] || fail "interrupted command: no samples"
+says 'waiting for sh to end'
+says 'sh ended with status 5'
+has version
 
 # A recording that ends before its command leaves it to its end
 recorded --duration 300ms -- sh -c 'sleep 1; exit 4'
@@ -141,8 +157,8 @@ fi
 # A container, by the beginning of its id; nothing else is in it
 containerd_start
 container_run "$fixtures/burn"
-recorded --container "${container:0:16}" --duration 3s --rate 499
-shares 7
+recorded_enough --container "${container:0:16}"
+shares
 has "$container"
 [ "$(programs)" = 2 ] || fail "container: $(cat "$work/record.log")"
 recorded --container "containerd://$container" --duration 300ms
