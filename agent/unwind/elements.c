@@ -17,6 +17,9 @@
 
 #include "base/cleanup.h"
 
+/* One slab and such a part of all are kept for mapping tables: without them no blob is found. */
+#define KEEP_PART 16
+
 #define WORDS  (TABLE_SLAB_ELEMENTS / 64)
 #define CHUNKS (TABLE_ELEMENT / TABLE_CHUNK)
 _Static_assert(CHUNKS == 64, "an element's chunks are one word of bits");
@@ -32,7 +35,8 @@ struct elements {
 	struct elements_slabs source;
 	struct slab *slabs;
 	uint32_t n, max;
-	size_t reserved_bytes;
+	uint32_t n_of[ELEMENTS_KIND_MAX], max_of[ELEMENTS_KIND_MAX];
+	size_t reserved_bytes[ELEMENTS_KIND_MAX];
 };
 
 DEFINE_CLEANUP(struct elements *, elements_freep, elements_free);
@@ -45,6 +49,8 @@ int elements_new(const struct elements_slabs *slabs, uint32_t n_slabs, struct el
 		return -ENOMEM;
 	e->source = *slabs;
 	e->max = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
+	e->max_of[ELEMENTS_BLOBS] = e->max > 1 ? e->max - 1 - e->max / KEEP_PART : e->max;
+	e->max_of[ELEMENTS_MAPPINGS] = e->max;
 	e->slabs = calloc(e->max + 1, sizeof(*e->slabs));
 	if (!e->slabs)
 		return -ENOMEM;
@@ -84,16 +90,25 @@ static void mark(struct elements *e, uint32_t first, uint32_t n, bool used)
 	}
 }
 
+/* Slabs of that kind that can still be added. */
+static uint32_t slabs_left(const struct elements *e, enum elements_kind kind)
+{
+	uint32_t of_kind = e->max_of[kind] - e->n_of[kind], of_all = e->max - e->n;
+
+	return of_kind < of_all ? of_kind : of_all;
+}
+
 static int add_slab(struct elements *e, enum elements_kind kind)
 {
 	int r;
 
-	if (e->n == e->max)
+	if (!slabs_left(e, kind))
 		return ELEMENTS_FULL;
 	r = e->source.add(e->source.ctx, e->n);
 	if (r < 0)
 		return r;
 	e->slabs[e->n++].kind = kind;
+	e->n_of[kind]++;
 	return 0;
 }
 
@@ -129,7 +144,7 @@ int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, ui
 	if (!find_run(e, kind, n, &first, &end)) {
 		first = e->n * TABLE_SLAB_ELEMENTS - end;
 		/* not even begun if it cannot be enough */
-		if ((uint64_t)end + (uint64_t)(e->max - e->n) * TABLE_SLAB_ELEMENTS < n)
+		if ((uint64_t)end + (uint64_t)slabs_left(e, kind) * TABLE_SLAB_ELEMENTS < n)
 			return ELEMENTS_FULL;
 		while (!r && (uint64_t)e->n * TABLE_SLAB_ELEMENTS < (uint64_t)first + n)
 			r = add_slab(e, kind);
@@ -137,7 +152,7 @@ int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, ui
 	if (r)
 		return r;
 	mark(e, first, n, true);
-	e->reserved_bytes += (size_t)n * TABLE_ELEMENT;
+	e->reserved_bytes[kind] += (size_t)n * TABLE_ELEMENT;
 	*ret = first;
 	return 0;
 }
@@ -145,7 +160,7 @@ int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, ui
 void elements_release(struct elements *e, uint32_t first, uint32_t n)
 {
 	mark(e, first, n, false);
-	e->reserved_bytes -= (size_t)n * TABLE_ELEMENT;
+	e->reserved_bytes[e->slabs[first / TABLE_SLAB_ELEMENTS].kind] -= (size_t)n * TABLE_ELEMENT;
 }
 
 /* ---------------------------------------------------------------- pieces */
@@ -168,7 +183,7 @@ static uint32_t find_bits(uint64_t used, uint32_t n)
 static void take_chunks(struct elements *e, uint32_t number, uint32_t at, uint32_t n, uint32_t *ret)
 {
 	e->slabs[number / TABLE_SLAB_ELEMENTS].chunks[number % TABLE_SLAB_ELEMENTS] |= bits(at, n);
-	e->reserved_bytes += (size_t)n * TABLE_CHUNK;
+	e->reserved_bytes[ELEMENTS_BLOBS] += (size_t)n * TABLE_CHUNK;
 	*ret = number * CHUNKS + at;
 }
 
@@ -199,7 +214,7 @@ int elements_reserve_chunks(struct elements *e, uint32_t n, uint32_t *ret)
 	r = elements_reserve(e, ELEMENTS_BLOBS, 1, &number);
 	if (r)
 		return r;
-	e->reserved_bytes -= TABLE_ELEMENT;
+	e->reserved_bytes[ELEMENTS_BLOBS] -= TABLE_ELEMENT;
 	slab = &e->slabs[number / TABLE_SLAB_ELEMENTS];
 	if (!slab->chunks)
 		slab->chunks = calloc(TABLE_SLAB_ELEMENTS, sizeof(*slab->chunks));
@@ -218,7 +233,7 @@ void elements_release_chunks(struct elements *e, uint32_t first, uint32_t n)
 		&e->slabs[number / TABLE_SLAB_ELEMENTS].chunks[number % TABLE_SLAB_ELEMENTS];
 
 	*used &= ~bits(first % CHUNKS, n);
-	e->reserved_bytes -= (size_t)n * TABLE_CHUNK;
+	e->reserved_bytes[ELEMENTS_BLOBS] -= (size_t)n * TABLE_CHUNK;
 	if (!*used)
 		mark(e, number, 1, false);
 }
@@ -263,5 +278,13 @@ size_t elements_bytes(const struct elements *e)
 
 size_t elements_reserved_bytes(const struct elements *e)
 {
-	return e->reserved_bytes;
+	return e->reserved_bytes[ELEMENTS_BLOBS] + e->reserved_bytes[ELEMENTS_MAPPINGS];
+}
+
+size_t elements_left_bytes(const struct elements *e)
+{
+	uint32_t n_slabs = e->n_of[ELEMENTS_BLOBS] + slabs_left(e, ELEMENTS_BLOBS);
+
+	return (size_t)n_slabs * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT -
+	       e->reserved_bytes[ELEMENTS_BLOBS];
 }

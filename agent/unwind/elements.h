@@ -26,7 +26,7 @@ struct elements_slabs {
 	void (*unmap)(void *ctx, uint32_t number, struct table_element *mem);
 };
 
-/* Each kind has slabs of its own. */
+/* Each kind has slabs of its own, and blobs cannot have all that there may be. */
 enum elements_kind {
 	ELEMENTS_BLOBS,	   /* mapped while they are written */
 	ELEMENTS_MAPPINGS, /* written all the time: stay mapped, so they count as ours */
@@ -64,5 +64,7 @@ int elements_write(struct elements *e, uint64_t address, const void *data, size_
 /* Bytes of all slabs, and of what is reserved in them. */
 size_t elements_bytes(const struct elements *e);
 size_t elements_reserved_bytes(const struct elements *e);
+/* Bytes that blobs could still have, if they were in one piece. */
+size_t elements_left_bytes(const struct elements *e);
 
 #endif

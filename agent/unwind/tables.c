@@ -65,7 +65,6 @@ struct tables {
 	struct dictionary *rules, *ramps;
 	struct exe *exes; /* by number */
 	struct exe *by_key;
-	uint64_t budget_bytes;
 	uint64_t tick_ns;
 	uint32_t end; /* all numbers in use are below */
 	struct tables_stats stats;
@@ -90,7 +89,6 @@ int tables_new(const struct tables_opts *opts, struct tables **ret)
 	t->memory = opts->memory;
 	t->end = 1;
 	n_slabs = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
-	t->budget_bytes = n_slabs * SLAB_BYTES;
 	t->exes = calloc(TABLE_EXES, sizeof(*t->exes));
 	r = t->exes ? elements_new(&opts->memory.slabs, (uint32_t)n_slabs, &t->elements) : -ENOMEM;
 	if (!r)
@@ -290,7 +288,7 @@ static size_t victims_for(const struct exe *exe, struct exe *const *victims, siz
 static bool admissible(const struct tables *t, const struct exe *exe, struct exe *const *victims,
 		       size_t n)
 {
-	return t->budget_bytes - elements_reserved_bytes(t->elements) >= exe->bytes ||
+	return elements_left_bytes(t->elements) >= exe->bytes ||
 	       victims_for(exe, victims, n, exe->bytes);
 }
 

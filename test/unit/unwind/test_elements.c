@@ -67,7 +67,7 @@ static int teardown(void **state)
 
 static void test_rows_of_elements(void **state)
 {
-	_cleanup_(elements_freep) struct elements *e = elements(3);
+	_cleanup_(elements_freep) struct elements *e = elements(4);
 	uint32_t a, b, c, d;
 
 	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 10, &a), 0);
@@ -104,6 +104,22 @@ static void test_kinds_apart(void **state)
 	assert_int_equal(kernel.mapped, 1);
 }
 
+/* Blobs leave a slab for mapping tables. */
+static void test_kept(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(2);
+	uint32_t a;
+
+	assert_int_equal(elements_left_bytes(e), 1 << 20);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 257, &a), ELEMENTS_FULL);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 256, &a), 0);
+	assert_int_equal(elements_left_bytes(e), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), ELEMENTS_FULL);
+	assert_int_equal(elements_reserve_chunks(e, 1, &a), ELEMENTS_FULL);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 256, &a), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &a), ELEMENTS_FULL);
+}
+
 static void test_unmapped(void **state)
 {
 	assert_int_equal(kernel.mapped, 0);
@@ -124,7 +140,7 @@ static void test_kernel_fails(void **state)
 
 static void test_write(void **state)
 {
-	_cleanup_(elements_freep) struct elements *e = elements(2);
+	_cleanup_(elements_freep) struct elements *e = elements(3);
 	uint8_t bytes[3000];
 	uint32_t a;
 
@@ -145,7 +161,7 @@ struct piece {
 
 static void test_churn(void **state)
 {
-	_cleanup_(elements_freep) struct elements *e = elements(2);
+	_cleanup_(elements_freep) struct elements *e = elements(3);
 	static uint8_t owner[SLABS * TABLE_SLAB_ELEMENTS * CHUNKS];
 	static struct piece pieces[PIECES];
 	uint64_t seed = 3;
@@ -196,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_of_elements),
 		cmocka_unit_test(test_kinds_apart),
+		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_unmapped),
 		cmocka_unit_test(test_kernel_fails),
 		cmocka_unit_test(test_write),
