@@ -2,6 +2,7 @@
 #include "unwind/compile.h"
 
 #include "base/cleanup.h"
+#include "unwind/synthetic.h"
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
@@ -17,6 +18,8 @@ int compile_image(const struct elffile *file, const struct compile_opts *opts,
 		r = rows_new(text_start, text_end, &rows);
 	if (!r)
 		r = ehframe_add(file, rows, stats);
+	if (!r)
+		r = synthetic_add(file, rows);
 	if (!r && opts && opts->more)
 		r = opts->more(opts->ctx, rows);
 	if (r)

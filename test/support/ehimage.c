@@ -7,8 +7,7 @@
 
 /*
  * Front to back: ELF header, program headers, .eh_frame_hdr, names, .eh_frame at EHIMAGE_EH_FRAME,
- * .debug_frame, section headers. The first segment maps the file at 0, the second is code without
- * bytes.
+ * .debug_frame, code, section headers. The first segment maps the file at 0, the second the code.
  */
 #define HDR_OFF	  0x200
 #define NAMES_OFF 0x280
@@ -92,7 +91,8 @@ void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 	/* version 1; the address relative to itself, 4 bytes; no table */
 	static const uint8_t hdr[4] = {1, 0x1b, 0xff, 0xff};
 	size_t n_eh = bounded(image->n_eh_frame), n_debug = bounded(image->n_debug_frame);
-	size_t sections_off = EHIMAGE_EH_FRAME + n_eh + n_debug;
+	size_t n_text = bounded(image->n_text);
+	size_t text_off = EHIMAGE_EH_FRAME + n_eh + n_debug, sections_off = text_off + n_text;
 	size_t size = sections_off + (image->no_sections ? 0 : N_SECTIONS * sizeof(Elf64_Shdr));
 	Elf64_Shdr sh[N_SECTIONS] = {0};
 	struct headers headers = {0};
@@ -102,6 +102,10 @@ void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 	if (!bytes)
 		return NULL;
 	fill_headers(&headers, image, size, sections_off);
+	headers.ph[1].p_offset = text_off;
+	headers.ph[1].p_filesz = n_text;
+	if (n_text)
+		memcpy(bytes + text_off, image->text, n_text);
 	memcpy(bytes, &headers, sizeof(headers));
 	memcpy(bytes + HDR_OFF, hdr, sizeof(hdr));
 	memcpy(bytes + HDR_OFF + sizeof(hdr), &to_eh_frame, sizeof(to_eh_frame));

@@ -20,6 +20,8 @@ struct ehimage {
 	size_t n_eh_frame;
 	const void *debug_frame;
 	size_t n_debug_frame;
+	const void *text; /* bytes of code, from EHIMAGE_TEXT on */
+	size_t n_text;
 	bool compressed;  /* .debug_frame's flag */
 	bool no_sections; /* .eh_frame is found through PT_GNU_EH_FRAME alone */
 	uint64_t more;	  /* .eh_frame's header says that it is this longer */

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "support/allocfail.h"
+#include "support/ehimage.h"
+#include "unwind/compile.h"
+#include "unwind/synthetic.h"
+
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+
+static const char glibc_x86[] = "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05";
+static const char musl_x86[] = "\xb8\x0f\x00\x00\x00\x0f\x05";
+static const char vdso_arm64[] = "\x68\x11\x80\xd2\x01\x00\x00\xd4";
+
+#define BYTES(s) (s), sizeof(s) - 1
+
+struct synthetic_row {
+	const char *name;
+	uint16_t machine;
+	const char *bytes;
+	size_t n;
+	size_t at; /* in the code */
+	bool found;
+};
+
+static const struct synthetic_row synthetic_rows[] = {
+	{"glibc's", EM_X86_64, BYTES(glibc_x86), 100, true},
+	{"musl's", EM_X86_64, BYTES(musl_x86), 100, true},
+	{"the vDSO's", EM_AARCH64, BYTES(vdso_arm64), 100, true},
+	{"of the other architecture", EM_X86_64, BYTES(vdso_arm64), 100, false},
+	{"across two pieces", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 4, true},
+	{"the last byte in the next piece", EM_X86_64, BYTES(glibc_x86), (32 << 10) - 8, true},
+	{"all in the next piece", EM_X86_64, BYTES(glibc_x86), 32 << 10, true},
+	{"the last bytes of all", EM_X86_64, BYTES(glibc_x86), (40 << 10) - 9, true},
+	{"cut", EM_X86_64, BYTES(glibc_x86), (40 << 10) - 8, false},
+	{"where nobody returns to", EM_X86_64, BYTES(glibc_x86), 0, false},
+};
+
+static void *build(const struct synthetic_row *row, size_t *ret_n)
+{
+	static uint8_t text[40 << 10];
+	struct ehimage image = {.machine = row->machine, .text = text, .n_text = sizeof(text)};
+
+	memset(text, 0, sizeof(text));
+	memcpy(text + row->at, row->bytes,
+	       row->n < sizeof(text) - row->at ? row->n : sizeof(text) - row->at);
+	return ehimage_build(&image, ret_n);
+}
+
+static void test_trampolines(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(synthetic_rows); i++) {
+		const struct synthetic_row *row = &synthetic_rows[i];
+		_cleanup_(elffile_freep) struct elffile *file = NULL;
+		_cleanup_(rows_freep) struct rows *rows = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		struct ehframe_stats stats;
+		size_t n;
+
+		row_begin(row->name);
+		bytes = build(row, &n);
+		assert_non_null(bytes);
+		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+		assert_int_equal(compile_image(file, NULL, &stats, &rows), 0);
+		assert_int_equal(rows_count(rows), row->found ? 2 : 0);
+		if (!row->found)
+			continue;
+		assert_int_equal(rows_at(rows, 0).vaddr, EHIMAGE_TEXT + row->at - 1);
+		assert_int_equal(rows_rule(rows, rows_at(rows, 0).rule)->cfa, UNWIND_CFA_SIGNAL);
+		assert_int_equal(rows_at(rows, 1).vaddr, EHIMAGE_TEXT + row->at + row->n);
+	}
+}
+
+static int compile(void *ctx)
+{
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct ehframe_stats stats;
+
+	return compile_image(ctx, NULL, &stats, &rows);
+}
+
+static void test_no_memory(void **state)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	size_t n;
+
+	(void)state;
+	bytes = build(&synthetic_rows[0], &n);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	assert_true(allocfail_survive(compile, file) > 3);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_trampolines),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
