@@ -2,17 +2,20 @@
 #include "cpusampler.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/text.h"
 #include "procmap/lives.h"
 #include "procmap/space.h"
 #include "profile/offcpu.h"
@@ -140,13 +143,15 @@ static void take_events(struct cpu_sampler *s)
 }
 
 /* Whether the pids that the kernel tells us are those in the /proc that is read: it tells them as
- * our own namespace has them. */
+ * our own namespace has them, and "self" says who we are in that /proc's. */
 static bool same_pids(const struct root *proc)
 {
-	struct stat own, shown;
+	_cleanup_(buf_deinit) struct buf self = BUF_INIT(PATH_MAX);
+	uint64_t pid;
 
-	return stat("/proc/self/ns/pid", &own) == 0 &&
-	       fstatat(proc->fd, "self/ns/pid", &shown, 0) == 0 && own.st_ino == shown.st_ino;
+	return root_read_link(proc, "self", &self) == 0 &&
+	       text_only_u64(text_of_bytes(self.data, self.len), 10, &pid) &&
+	       pid == (uint64_t)getpid();
 }
 
 /* Without it what has exited before it was looked at has no names; that is all. */
@@ -155,8 +160,12 @@ static int start_events(struct cpu_sampler *s)
 	const struct sideband_opts opts = {.sys = s->opts.sys};
 	int r;
 
-	if (!same_pids(s->opts.proc))
+	if (!same_pids(s->opts.proc)) {
+		log_warn("--proc-root is of another PID namespace, short-lived processes will have "
+			 "no "
+			 "names");
 		return 0;
+	}
 	r = sideband_new(&opts, &s->sideband);
 	if (r == -ENOMEM)
 		return r;

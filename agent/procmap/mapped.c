@@ -41,7 +41,8 @@
 #include "discovery/pid.h"
 #include "procmap/maps.h"
 
-/* Bytes of the link /proc/PID/exe; one that is longer is not taken for the mapping's. */
+/* Bytes of the links /proc/PID/exe and /proc/self; one that is longer is not taken for the
+ * mapping's. */
 #define MAPPED_LINK_MAX 8192
 
 static int outcome_of_errno(int err)
@@ -152,7 +153,7 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 /* What the kernel shows of a mapping of our own at @at. */
 static bool find_own(const struct root *proc, const void *at, struct maps_entry *ret)
 {
-	_cleanup_(buf_deinit) struct buf link = BUF_INIT(32);
+	_cleanup_(buf_deinit) struct buf link = BUF_INIT(MAPPED_LINK_MAX);
 	_cleanup_(maps_deinit) struct maps maps = {0};
 	const struct maps_entry *e;
 	struct pid_id self;

@@ -168,12 +168,12 @@ static void spawn_in_overlay(void)
 {
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		_exit(1);
-	/* overlayfs does not lie on overlayfs, which the machine's root may be */
-	run("mkdir $D/m && mount -t tmpfs none $D/m && mkdir $D/m/low $D/m/up $D/m/work $D/m/root "
-	    "&& "
-	    "for f in $(ldd $D/" NAME " | grep -o '/[^ ]*'); do mkdir -p $D/m/low$(dirname $f) && "
-	    "cp $(realpath $f) $D/m/low$f; done && cp $D/" NAME " $D/m/low/ && "
-	    "mount -t overlay none -o lowerdir=$D/m/low,upperdir=$D/m/up,workdir=$D/m/work "
+	/* The layers are of two file systems: then fstat() has numbers of its own. The upper one
+	 * must not be overlayfs itself, which the machine's root may be. */
+	run("mkdir $D/m $D/low && mount -t tmpfs none $D/m && mkdir $D/m/up $D/m/work $D/m/root && "
+	    "for f in $(ldd $D/" NAME " | grep -o '/[^ ]*'); do mkdir -p $D/low$(dirname $f) && "
+	    "cp $(realpath $f) $D/low$f; done && cp $D/" NAME " $D/low/ && "
+	    "mount -t overlay none -o lowerdir=$D/low,upperdir=$D/m/up,workdir=$D/m/work "
 	    "$D/m/root");
 	if (chdir(getenv("D")) || chdir("m/root") || chroot("."))
 		_exit(1);

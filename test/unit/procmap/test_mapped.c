@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/root.h"
 #include "procmap/mapped.h"
@@ -127,11 +128,39 @@ static void test_exe(void **state)
 	free(e.path);
 }
 
+/* Of a process that has gone: by the numbers that the kernel shows of a mapping, whatever fstat()
+ * says. */
+static void test_below(void **state)
+{
+	struct maps maps = {.only_prot = MAPS_X};
+	struct maps_entry e;
+	struct pid_id self;
+	struct root proc;
+	int fd;
+
+	(void)state;
+	assert_int_equal(root_open("/proc", &proc), 0);
+	assert_int_equal(pid_read(&proc, getpid(), &self), 0);
+	assert_int_equal(maps_read(&proc, &self, &maps), 0);
+	assert_true(maps.n > 0);
+	e = maps.items[0]; /* our own program */
+	assert_int_equal(mapped_find_below(&proc, (uint64_t)getpid(), &e, &fd), 0);
+	close(fd);
+	e.inode++;
+	assert_int_equal(mapped_find_below(&proc, (uint64_t)getpid(), &e, &fd), MAPPED_GONE);
+	e.inode--;
+	e.device++;
+	assert_int_equal(mapped_find_below(&proc, (uint64_t)getpid(), &e, &fd), MAPPED_GONE);
+	maps_deinit(&maps);
+	root_deinit(&proc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_exe),
+		cmocka_unit_test(test_below),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
