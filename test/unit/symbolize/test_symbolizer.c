@@ -275,7 +275,7 @@ static void test_many_strings(void **state)
 	image_unref(image);
 }
 
-/* A hostile line table: a function that is left out of traces is inlined into itself. */
+/* A hostile line table: two functions that are left out of traces are inlined into each other. */
 static void test_go_circle(void **state)
 {
 	struct gotable_opts opts = {.minor = 20};
@@ -286,8 +286,9 @@ static void test_go_circle(void **state)
 	int elf, fd = memfd_create("circle", MFD_CLOEXEC);
 
 	gotable_build(&opts, &t);
-	gotable_put(&t, t.tree + 16, 21, 1);   /* func_id of the inner entry: a wrapper */
-	gotable_put(&t, t.tree + 24, 0x14, 4); /* its call: there, where it is itself */
+	gotable_put(&t, t.tree, 21, 1);	      /* func_id of the outer entry: a wrapper */
+	gotable_put(&t, t.tree + 8, 0x14, 4); /* its call: in the inner one, which it calls */
+	gotable_put(&t, t.tree + 16, 21, 1);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, t.data, t.n), t.n);
 	assert_int_equal(image_new_file(fd, "/circle", &image, &elf), 0);
