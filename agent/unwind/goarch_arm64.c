@@ -5,6 +5,7 @@
  *
  *	small	str x30,[sp,#-n]!; stur x29,[sp,#-8]; sub x29,sp,#8
  *	large	sub x20,sp,#n; stp x29,x30,[x20,#-8]; mov sp,x20; sub x29,sp,#8
+ *	before	sub x27,sp,#n; str x30,[x27]; mov sp,x27; stur x29,[sp,#-8]; sub x29,sp,#8
  *
  * so that with n bytes of frame the CFA is sp + n, or x29 + 8 + n. A function without a frame
  *leaves both in their registers; so does assembly that makes room by itself.
@@ -29,6 +30,7 @@
 
 #define INSN_STUR_LR	0xf80003feu /* stur x30, [sp, #imm9] */
 #define INSN_STR_LR_X27 0xf83b6bfeu /* str x30, [sp, x27] */
+#define INSN_STR_LR_XN	0xf900001eu /* str x30, [xN] */
 #define INSN_STP_BELOW	0xa9007bfdu /* stp x29, x30, [sp, #imm7 * 8] */
 #define INSN_SUB_SP	0xd10003ffu /* sub sp, sp, #imm12 */
 
@@ -84,7 +86,9 @@ static bool is_small(const struct gocode *code, uint64_t first, int32_t delta)
 {
 	uint32_t last = insn_at(code, first - 4), before = insn_at(code, first - 8);
 
-	return is_push_lr(last, delta) || (is_sub_sp(last, delta) && is_store_lr(before, delta));
+	return is_push_lr(last, delta) || (is_sub_sp(last, delta) && is_store_lr(before, delta)) ||
+	       ((last & INSN_REG_MASK) == INSN_MOV_SP &&
+		(before & INSN_REG_MASK) == INSN_STR_LR_XN);
 }
 
 static void arm64_frame(const struct gocode *code, uint64_t first, int32_t delta,
