@@ -445,9 +445,12 @@ struct comparison {
 	uint64_t fp_same_bytes; /* of them, those where the frame pointer is not saved */
 };
 
+/* Changes stacks, or keeps the return address in a register: vfork, and up to Go 1.17 jmpdefer on
+ * arm64, where .debug_frame has it on the stack. */
 static bool is_special(const struct unwind_rule *rule)
 {
-	return rule->cfa != UNWIND_CFA_REG || rule->ra_off == 12 /* vfork */;
+	return rule->cfa != UNWIND_CFA_REG || (rule->ra == UNWIND_RA_REG && rule->ra_off == 12) ||
+	       (rule->ra == UNWIND_RA_REG && rule->cfa_off == 8);
 }
 
 /* That is how Go's sigtramp is marked: as a signal frame, which its caller is, or as the end. */
