@@ -342,7 +342,8 @@ static struct expr parse_expression(const char *s)
 static void add_choice(struct expr *choices, unsigned int max, unsigned int *n, struct expr expr)
 {
 	for (unsigned int i = 0; i < *n; i++)
-		if (memcmp(&choices[i], &expr, sizeof(expr)) == 0)
+		if (choices[i].form == expr.form && choices[i].reg == expr.reg &&
+		    choices[i].off == expr.off && choices[i].add == expr.add)
 			return;
 	if (*n < max)
 		choices[(*n)++] = expr;

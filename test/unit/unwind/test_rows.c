@@ -20,7 +20,7 @@ static struct unwind_rule rule_of(char name)
 		return rule;
 	rule.cfa = UNWIND_CFA_REG;
 	rule.cfa_reg = UNWIND_X86_SP;
-	rule.cfa_off = name;
+	rule.cfa_off = (unsigned char)name;
 	rule.ra_off = -8;
 	return rule;
 }
