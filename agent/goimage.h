@@ -15,7 +15,7 @@ struct rows;
  * @rows:      that image's, not finished
  * @ret_stats: NULL if not wanted
  *
- * Costs about 0.4 ns for each byte of the file on a worker thread, and memory for its stack tables
+ * Costs about 1 ns for each byte of the file on a worker thread, and memory for its stack tables
  * while it runs.
  *
  * Return: 0, also if some functions have no rows (@ret_stats); an outcome of enum gopcsp_outcome if
