@@ -176,6 +176,7 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wa
 					.wanted = wanted,
 					.kernel_stacks = true,
 					.unwind = unwind,
+					.offcpu = unwind == SETTINGS_UNWIND_AUTO,
 					.proc = &g->proc,
 					.sys = &g->sys};
 	const uint64_t before_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
