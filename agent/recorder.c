@@ -44,6 +44,7 @@ struct recorder {
 	struct discovery *discovery; /* NULL: there are no cgroups to be seen */
 	struct cpu_sampler *sampler;
 	struct series_table *series; /* by process and program */
+	struct series_table *away;   /* the same, off the CPUs */
 	struct family *family;
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
@@ -52,6 +53,7 @@ struct recorder {
 	int add_result; /* of the last process or cgroup that could not be entered */
 	int n_cgroups;
 	uint64_t n_samples;
+	uint64_t n_away;
 	uint64_t n_complete;
 	uint64_t n_lost;
 	uint64_t n_stacks;
@@ -84,21 +86,22 @@ static int labels_of(const struct recorder *r, const struct owner *owner,
 	return err < 0 ? err : 0; /* with too many tags the last have no room */
 }
 
-static int add_stack(struct recorder *r, const char *key, const struct labels *labels,
-		     const struct cpu_stack *stack, uint64_t count)
+static int add_stack(struct recorder *r, struct series_table *table, const char *key,
+		     const struct labels *labels, const struct cpu_stack *stack, uint64_t count,
+		     uint64_t value)
 {
-	const struct series *series = series_find(r->series, key);
+	const struct series *series = series_find(table, key);
 	size_t before = series && series->fold ? fold_n(series->fold) : 0;
 	int err;
 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
-	err = series_add(r->series, key, labels, stack->frames, stack->return_address, stack->n,
-			 count, count * oncpu_period(cpu_sampler_oncpu(r->sampler)));
+	r->n_processes += !series_find(r->series, key) && !series_find(r->away, key);
+	err = series_add(table, key, labels, stack->frames, stack->return_address, stack->n, count,
+			 value);
 	if (err)
 		return err;
-	r->n_processes += !series;
-	series = series_find(r->series, key);
+	series = series_find(table, key);
 	r->n_stacks += fold_n(series->fold) - before;
 	return 0;
 }
@@ -107,16 +110,20 @@ static int add_stack(struct recorder *r, const char *key, const struct labels *l
 static int add_sample(struct recorder *r, const struct owner *owner, const struct sample *sample,
 		      const struct cpu_stack *stack)
 {
+	const bool away = sample->total_ns;
+	const uint64_t value = away ? sample->total_ns
+				    : sample->count * oncpu_period(cpu_sampler_oncpu(r->sampler));
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	const struct series *known;
 	char key[64 + PID_COMM_MAX];
 
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s", sample->pid.pid,
 		 sample->pid.start_ticks, sample->comm);
-	known = series_find(r->series, key);
+	known = series_find(away ? r->away : r->series, key);
 	if (!known && labels_of(r, owner, sample, &labels))
 		return -ENOMEM;
-	return add_stack(r, key, known ? &known->labels : &labels, stack, sample->count);
+	return add_stack(r, away ? r->away : r->series, key, known ? &known->labels : &labels,
+			 stack, sample->count, value);
 }
 
 static bool in_container(const struct recorder *r, const struct owner *owner)
@@ -144,6 +151,10 @@ static void on_sample(void *ctx, const struct sample *sample)
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
 	    add_sample(r, owner, sample, &stack)) {
 		r->n_lost += sample->count;
+		return;
+	}
+	if (sample->total_ns) {
+		r->n_away += sample->count;
 		return;
 	}
 	r->n_samples += sample->count;
@@ -292,11 +303,15 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
+		.off_cpu = o->off_cpu,
+		.off_fn = on_sample,
 		.fn = on_sample,
 		.ctx = r,
 	};
 	int err = series_table_new(&r->series);
 
+	if (!err)
+		err = series_table_new(&r->away);
 	if (!err)
 		err = family_new(&r->family);
 	if (!err)
@@ -332,6 +347,7 @@ void recorder_free(struct recorder *r)
 		return;
 	cpu_sampler_free(r->sampler);
 	series_table_free(r->series);
+	series_table_free(r->away);
 	discovery_free(r->discovery);
 	family_free(r->family);
 	close_fdp(&r->cost_fd);
@@ -364,6 +380,7 @@ void recorder_stats(const struct recorder *r, struct recorder_stats *ret)
 	(void)bpfobj_cost(oncpu_program(oncpu), &cost);
 	*ret = (struct recorder_stats){
 		.n_samples = r->n_samples,
+		.n_away = r->n_away,
 		.n_complete = r->n_complete,
 		.n_lost = r->n_lost + stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
 			  stats[SAMPLE_STAT_LOST_INTERNAL],
@@ -383,14 +400,22 @@ struct parts {
 };
 
 /* The series stay in the table until it is freed, and keep labels and folds: they are borrowed. */
-static void add_part(void *ctx, const struct series *series)
+static void add_part(struct parts *p, const struct series *series, bool away)
 {
-	struct parts *p = ctx;
-
 	if (!p->result)
 		p->result = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), SERIES_MAX);
 	if (!p->result)
-		p->items[p->n++] = (struct cpu_report_part){series->fold, &series->labels};
+		p->items[p->n++] = (struct cpu_report_part){series->fold, &series->labels, away};
+}
+
+static void add_cpu_part(void *ctx, const struct series *series)
+{
+	add_part(ctx, series, false);
+}
+
+static void add_away_part(void *ctx, const struct series *series)
+{
+	add_part(ctx, series, true);
 }
 
 int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
@@ -402,7 +427,9 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 		.cache_bytes = RECORDER_SYMBOL_BYTES,
 	};
 	const struct cpu_report_opts opts = {
-		.kind = r->opts.event ? CPU_REPORT_EVENTS : CPU_REPORT_TIME,
+		.kind = r->opts.event	      ? CPU_REPORT_EVENTS
+			: r->opts.off_cpu > 0 ? CPU_REPORT_BOTH
+					      : CPU_REPORT_TIME,
 		.event = r->opts.event ? r->opts.event->name : NULL,
 		.period = oncpu_period(cpu_sampler_oncpu(r->sampler)),
 		.start_ns = start_ns,
@@ -418,7 +445,8 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 	int err = symbolizer_new(&symbolizer_opts, &symbolizer);
 
 	if (!err) {
-		series_for_each(r->series, add_part, &parts);
+		series_for_each(r->series, add_cpu_part, &parts);
+		series_for_each(r->away, add_away_part, &parts);
 		err = parts.result;
 	}
 	if (!err)

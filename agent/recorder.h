@@ -31,6 +31,7 @@ struct recorder;
 /**
  * struct recorder_opts - what is borrowed must outlive the recorder
  * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
+ * @off_cpu: share of task switches that is looked at; 0: no time off the CPUs. Not with an event
  * @wanted: if not all, it is to be said whose samples are wanted: see below
  * @tags:   labels that every sample has, besides its own
  */
@@ -41,6 +42,7 @@ struct recorder_opts {
 	const struct event *event;
 	uint64_t period;
 	unsigned int rate_hz;
+	double off_cpu;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
@@ -82,7 +84,8 @@ void recorder_finish(struct recorder *r);
 /**
  * struct recorder_stats
  * @n_samples:   taken over from the kernel and wanted
- * @n_complete:  of them, with a whole stack
+ * @n_away:      task switches that its off-CPU stacks stand for
+ * @n_complete:  of the samples, with a whole stack
  * @n_lost:      samples that found no room, there or here
  * @n_refused:   children that could not be followed
  * @n_processes: that had samples, by their programs
@@ -90,6 +93,7 @@ void recorder_finish(struct recorder *r);
  */
 struct recorder_stats {
 	uint64_t n_samples;
+	uint64_t n_away;
 	uint64_t n_complete;
 	uint64_t n_lost;
 	uint64_t n_refused;

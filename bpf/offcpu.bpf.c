@@ -152,6 +152,12 @@ static __always_inline void offcpu_arrive(__u32 tid)
 
 /* ---------------------------------------------------------------- leaving */
 
+static __always_inline void offcpu_draw(struct offcpu_choice *choice)
+{
+	choice->pass = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS];
+	choice->weight = offcpu_plan.weight;
+}
+
 /* Whether this switch is to be looked at: its weight, or 0. */
 static __always_inline __u64 offcpu_choose(void)
 {
@@ -161,14 +167,15 @@ static __always_inline __u64 offcpu_choose(void)
 
 	if (!choice)
 		return 0;
+	if (!choice->weight)
+		offcpu_draw(choice); /* the first on this CPU */
 	if (choice->pass) {
 		choice->pass -= 1;
 		return 0;
 	}
 	weight = choice->weight;
-	choice->pass = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS];
-	choice->weight = offcpu_plan.weight;
-	return weight; /* 0 once on each CPU, before the first draw */
+	offcpu_draw(choice);
+	return weight;
 }
 
 /* Keep the stack until @tid comes back. */

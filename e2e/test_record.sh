@@ -131,6 +131,12 @@ has version
 recorded --duration 300ms -- sh -c 'sleep 1; exit 4'
 says "sh ended with status 4"
 
+# Where a command waits, to 5 per cent
+recorded --off-cpu 1 -- sleep 2
+"$fixtures/checkprofile" -type delay -function '^do_nanosleep$' -cum -value 2000000000 -tolerance 5 "$profile" \
+	>>"$work/check.log" 2>&1 || fail "the time that sleep 2 waits"
+note "sleep 2: $(sed -n 2p "$work/record.log")"
+
 # Each page fault, where it is
 recorded --event page-faults -- "$fixtures/faults"
 check -type page-faults -function '^touch_pages$' -value 20000 -tolerance 1 "$profile"

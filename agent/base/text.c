@@ -301,3 +301,17 @@ void text_repair_utf8(char *s, size_t n)
 		}
 	}
 }
+
+bool text_share(const char *s, double *ret)
+{
+	char *end;
+	double share;
+
+	if (*s < '0' || *s > '9' || strpbrk(s, "xX")) /* no sign, no blanks, no hex */
+		return false;
+	share = strtod(s, &end);
+	if (*end || !(share >= 0 && share <= 1))
+		return false;
+	*ret = share;
+	return true;
+}

@@ -71,6 +71,8 @@ char *text_dup(struct text t);
 bool text_duration(const char *s, uint64_t *ret_ns) TEXT_MUST_CHECK;
 /* "4096", "256KiB", "96MiB", "2GiB", also "256Ki" and "96Mi". In bytes. */
 bool text_bytes(const char *s, uint64_t *ret) TEXT_MUST_CHECK;
+/* A share from 0 to 1, in decimals: "0.02". */
+bool text_share(const char *s, double *ret) TEXT_MUST_CHECK;
 
 /* Whether @n bytes at @s are well-formed UTF-8 (RFC 3629). */
 bool text_is_utf8(const char *s, size_t n);

@@ -288,6 +288,7 @@ static int start_recorder(struct recording *rec)
 		.event = o->period ? o->event : NULL,
 		.period = o->period,
 		.rate_hz = o->rate_hz,
+		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.unsafe_kernel = o->unsafe_kernel,
@@ -545,7 +546,10 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 		fprintf(stderr,
 			"%" PRIu64 " processes could not be followed: there were too many\n",
 			s->n_refused);
-	if (!s->n_samples)
+	if (o->off_cpu > 0)
+		fprintf(stderr, "%" PRIu64 " waits, from one in %.0f task switches\n", s->n_away,
+			1 / o->off_cpu);
+	if (!s->n_samples && !s->n_away)
 		fprintf(stderr, o->event->clock
 					? "nothing ran on a CPU in that time: what waits or "
 					  "sleeps is not sampled\n"

@@ -33,6 +33,7 @@ struct record_options {
 	const struct event *event;
 	unsigned int rate_hz;
 	uint64_t period;
+	double off_cpu; /* share of task switches; 0: none */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;

@@ -45,6 +45,10 @@ static const char help[] =
 	"  -r, --rate HZ            samples per second of CPU time, 1 to 10000 (default 99)\n"
 	"  -e, --event EVENT        instead of time, what takes the samples; see below\n"
 	"      --period N           take a sample each N events, or each N ns of CPU time\n"
+	"      --off-cpu SHARE      also where threads wait and for how long, by this share of "
+	"all\n"
+	"                           task switches: 1 for a few processes, 0.05 for a busy node;\n"
+	"                           sample types delay and switches\n"
 	"      --unwind HOW         how callers are found: auto (by the files' unwind tables, by\n"
 	"                           frame pointers where there are none; the default), fp, dwarf\n"
 	"      --kernel-stacks=BOOL with the kernel's frames (default true)\n"
@@ -250,8 +254,14 @@ static int take_rest(const struct cmdline *line, const struct raw *raw, struct r
 	if (raw->kernel_stacks && !cmdline_bool(raw->kernel_stacks, &o->kernel_stacks))
 		return cmdline_usage(line, "--kernel-stacks takes true or false, not '%s'",
 				     raw->kernel_stacks);
-	if (raw->off_cpu)
-		return cmdline_usage(line, "--off-cpu: time off the CPU cannot be recorded yet");
+	if (raw->off_cpu && !text_share(raw->off_cpu, &o->off_cpu))
+		return cmdline_usage(line,
+				     "--off-cpu takes a share from 0 to 1, such as 0.05, not '%s'",
+				     raw->off_cpu);
+	if (o->off_cpu > 0 && o->period)
+		return cmdline_usage(line,
+				     "--off-cpu goes with the clock only, not with --event or "
+				     "--period");
 	for (size_t i = 0; i < raw->tags.n && status == CMD_DONE; i++)
 		status = take_tag(line, raw->tags.items[i], o);
 	if (status != CMD_DONE)

@@ -205,20 +205,6 @@ static int set_choice(const struct option_desc *option, unsigned int *at, const 
 	return CONFIG_BAD;
 }
 
-static int set_share(double *at, const char *text)
-{
-	char *end;
-	double share;
-
-	if (*text < '0' || *text > '9' || strpbrk(text, "xX")) /* no sign, no blanks, no hex */
-		return CONFIG_BAD;
-	share = strtod(text, &end);
-	if (*end || !(share >= 0 && share <= 1))
-		return CONFIG_BAD;
-	*at = share;
-	return 0;
-}
-
 static int add_item(struct config_list *list, const char *text)
 {
 	if (list->n == CONFIG_DESTINATIONS_MAX)
@@ -267,7 +253,7 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 		r = text_only_u64(text_of(text), 10, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_SHARE:
-		r = set_share(at, text);
+		r = text_share(text, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_DURATION:
 		r = text_duration(text, at) ? 0 : CONFIG_BAD;

@@ -29,17 +29,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/text.h"
 #include "procmap/images.h"
 #include "procmap/lives.h"
 #include "procmap/maps.h"
@@ -137,6 +140,7 @@ struct space {
 
 struct space_cache {
 	const struct root *proc;
+	uint64_t self; /* 0: not known */
 	struct images *images;
 	struct lives *lives;
 	struct space *spaces;
@@ -217,8 +221,8 @@ static struct image *kept_image(const struct space *s, const struct maps_entry *
 
 /* How images are found for entries: by a living process, or for one that may have gone. */
 struct finder {
-	uint64_t via_pid;		  /* 0: by records */
-	uint64_t likely[SPACE_ANCESTORS]; /* processes that may have the same root */
+	uint64_t via_pid;		      /* 0: by records */
+	uint64_t likely[SPACE_ANCESTORS + 1]; /* processes that may have the same root */
 };
 
 static int find_image(struct space_cache *c, const struct finder *f, const struct maps_entry *e,
@@ -299,11 +303,13 @@ static const struct life *life_of(const struct space_cache *c, const struct spac
 			  s->start_ns ? s->start_ns : pid_ns_of_ticks(s->key.pid.start_ticks));
 }
 
-/* The processes above @life, whose root is likely to be its own. */
+/* The processes above @life, whose root is likely to be its own; and, for what was born before we
+ * listened and has no parent that we know of, ourselves. */
 static void find_ancestors(const struct space_cache *c, const struct life *life, struct finder *f)
 {
 	uint64_t time = life_birth_ns(life);
 
+	f->likely[SPACE_ANCESTORS] = c->self;
 	for (size_t i = 0; i < SPACE_ANCESTORS && life && life_parent(life); i++) {
 		f->likely[i] = life_parent(life);
 		life = lives_find_at(c->lives, f->likely[i], time);
@@ -651,6 +657,18 @@ bool space_gone(const struct space *s)
 	return s->gone;
 }
 
+/* Our own number in @proc; 0 if it shows another pid namespace. */
+static uint64_t self_in(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf link = BUF_INIT(PATH_MAX);
+	uint64_t pid;
+
+	if (root_read_link(proc, "self", &link) ||
+	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid))
+		return 0;
+	return pid;
+}
+
 int space_cache_new(const struct root *proc, struct space_cache **ret)
 {
 	_cleanup_(space_cache_freep) struct space_cache *c = calloc(1, sizeof(*c));
@@ -659,6 +677,7 @@ int space_cache_new(const struct root *proc, struct space_cache **ret)
 	if (!c)
 		return -ENOMEM;
 	c->proc = proc;
+	c->self = self_in(proc);
 	r = images_new(proc, &c->images);
 	if (!r)
 		r = lives_new(&c->lives);

@@ -50,7 +50,7 @@ struct cpu_build {
 	struct pprof *pprof;
 	struct place *places;
 	struct image_facts *images;
-	bool value_first; /* as the types are */
+	enum cpu_report_kind kind;
 	struct cpu_report_stats stats;
 };
 
@@ -257,12 +257,26 @@ static void labels_of(const struct cpu_report_part *part, struct sample_labels *
 						     .str = part->labels->items[i].value};
 }
 
-static int enter_sample(struct cpu_build *b, const struct fold_stack *stack,
-			const struct sample_labels *labels, uint32_t *locations)
+/* In the order of the kind's types. */
+static void values_of(const struct cpu_build *b, const struct cpu_report_part *part,
+		      const struct fold_stack *stack, int64_t ret[PPROF_VALUES_MAX])
 {
 	const int64_t count = (int64_t)stack->count, value = (int64_t)stack->value;
-	const int64_t values[] = {b->value_first ? value : count, b->value_first ? count : value};
+	const bool away = b->kind == CPU_REPORT_AWAY || part->away;
+	const size_t at = b->kind == CPU_REPORT_BOTH && away ? 2 : 0;
 
+	memset(ret, 0, PPROF_VALUES_MAX * sizeof(*ret));
+	ret[at] = away ? value : count;
+	ret[at + 1] = away ? count : value;
+}
+
+static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
+			const struct fold_stack *stack, const struct sample_labels *labels,
+			uint32_t *locations)
+{
+	int64_t values[PPROF_VALUES_MAX];
+
+	values_of(b, part, stack, values);
 	for (size_t i = 0; i < stack->n_frames; i++) {
 		struct place *place;
 		int r = place_get(b, &stack->frames[i], stack->return_address[i], &place);
@@ -297,7 +311,7 @@ static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part
 	labels_of(part, &labels);
 	for (size_t i = 0; i < fold_n(part->fold); i++) {
 		struct fold_stack stack = fold_get(part->fold, i);
-		int r = enter_sample(b, &stack, &labels, locations);
+		int r = enter_sample(b, part, &stack, &labels, locations);
 
 		if (r < 0)
 			return r;
@@ -320,37 +334,38 @@ static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 }
 
 /* What a profile of each kind says of its values. */
-struct report_types {
-	struct pprof_type first, second, period;
-	const char *main; /* what is shown first; NULL: the second */
-};
-
-static struct report_types types_of(const struct cpu_report_opts *opts)
+static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret)
 {
 	const struct pprof_type samples = {"samples", "count"}, cpu = {"cpu", "nanoseconds"},
-				event = {opts->event, "count"}, delay = {"delay", "nanoseconds"};
+				event = {opts->event, "count"}, delay = {"delay", "nanoseconds"},
+				switches = {"switches", "count"};
+	const struct pprof_type types[][PPROF_VALUES_MAX] = {
+		[CPU_REPORT_TIME] = {samples, cpu},
+		[CPU_REPORT_EVENTS] = {samples, event},
+		[CPU_REPORT_AWAY] = {delay, switches},
+		[CPU_REPORT_BOTH] = {samples, cpu, delay, switches},
+	};
+	static const struct {
+		size_t n;
+		size_t main; /* the one that the period is of, and that is shown first */
+	} kinds[] = {
+		[CPU_REPORT_TIME] = {2, 1},
+		[CPU_REPORT_EVENTS] = {2, 1},
+		[CPU_REPORT_AWAY] = {2, 0},
+		[CPU_REPORT_BOTH] = {4, 1},
+	};
 
-	switch (opts->kind) {
-	case CPU_REPORT_EVENTS:
-		return (struct report_types){samples, event, event, NULL};
-	case CPU_REPORT_AWAY:
-		return (struct report_types){delay, {"switches", "count"}, delay, "delay"};
-	case CPU_REPORT_TIME:
-	default:
-		return (struct report_types){samples, cpu, cpu, NULL};
-	}
+	memcpy(ret->types, types[opts->kind], sizeof(ret->types));
+	ret->n_types = kinds[opts->kind].n;
+	ret->period_type = ret->types[kinds[opts->kind].main];
+	ret->default_type = ret->period_type.type;
 }
 
 int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
 	       const struct cpu_report_opts *opts, struct buf *ret,
 	       struct cpu_report_stats *ret_stats)
 {
-	const struct report_types types = types_of(opts);
-	const struct pprof_opts pprof_opts = {
-		.types = {types.first, types.second},
-		.n_types = 2,
-		.period_type = types.period,
-		.default_type = types.main,
+	struct pprof_opts pprof_opts = {
 		.period = (int64_t)opts->period,
 		.time_ns = (int64_t)opts->start_ns,
 		.duration_ns = (int64_t)opts->duration_ns,
@@ -361,9 +376,12 @@ int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbo
 		.parts = parts,
 		.n_parts = n_parts,
 		.symbolizer = symbolizer,
-		.value_first = opts->kind == CPU_REPORT_AWAY,
+		.kind = opts->kind,
 	};
-	int r = pprof_new(&pprof_opts, &b.pprof);
+	int r;
+
+	set_types(opts, &pprof_opts);
+	r = pprof_new(&pprof_opts, &b.pprof);
 
 	if (!r)
 		r = enter_all(&b, opts);

@@ -5,6 +5,7 @@
 /* Folded stacks, of samples on or off the CPUs, to an encoded pprof: where stacks meet names. Runs
  * on the thread that owns the symbolizer. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct symbolizer;
 struct cpu_report_part {
 	const struct fold *fold;
 	const struct labels *labels;
+	bool away;
 };
 
 /* What the stacks' values are. */
@@ -24,6 +26,7 @@ enum cpu_report_kind {
 	CPU_REPORT_TIME,   /* ns on a CPU */
 	CPU_REPORT_EVENTS, /* events of one kind */
 	CPU_REPORT_AWAY,   /* ns off the CPUs; samples are task switches */
+	CPU_REPORT_BOTH,   /* parts of CPU_REPORT_TIME, and of CPU_REPORT_AWAY where @away is set */
 };
 
 struct cpu_report_opts {
@@ -52,9 +55,9 @@ struct cpu_report_stats {
  * @ret_stats: set on success
  *
  * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; for events EVENT/count in
- * place of the latter; delay/nanoseconds and switches/count for time off the CPUs. Addresses are
- * ELF virtual addresses, in mappings that are the file's segments, so that the same code has the
- * same address in every process of the series.
+ * place of the latter; delay/nanoseconds and switches/count for time off the CPUs, behind the
+ * others where both are in it. Addresses are ELF virtual addresses, in mappings that are the file's
+ * segments, so that the same code has the same address in every process of the series.
  *
  * Return: 0; BUF_FULL; -errno.
  */
