@@ -320,19 +320,27 @@ $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.
 	$(Q)$(CC) -fsanitize=address,undefined -o $@ $< $(B)/san/test/fuzz/replay.o $(TEST_LIBS) $(LIBS)
 
 # One empty file for each source that clang-tidy had nothing to say about, with its headers as
-# dependencies. The list of checks is that of clang-tidy 14 (Debian 12): what other versions find
-# besides is shown and is not an error.
+# dependencies. It has the time at which clang-tidy began, so that what is changed while it runs is
+# looked at again; another version, other flags or checks look at everything again. The list of checks
+# is that of clang-tidy 14 (Debian 12): what other versions find besides is shown and is not an error.
 TIDY_CFLAGS := -std=gnu11 $(DEFS) $(INCS)
 # One function at a time: across calls it takes every "return -errno" for a possible success.
 TIDY_ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
-$(B)/lint/%.ok: %.c .clang-tidy test/.clang-tidy | $(GEN_HDR)
+$(B)/lint/flags: FORCE
+	@mkdir -p $(@D)
+	@{ echo '$(TIDY_CFLAGS) $(TIDY_ANALYZER)'; clang-tidy --version; \
+		cat .clang-tidy test/.clang-tidy | cksum; } > $@.now
+	@cmp -s $@.now $@ || cp $@.now $@
+
+$(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
+	@touch $(@:.ok=.began)
 	$(Q)$(CLANG) $(TIDY_CFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
-	$(Q)clang-tidy --version | grep -q 'version 14\.' || lenient=--warnings-as-errors=-*; \
+	$(Q)grep -q 'version 14\.' $(B)/lint/flags || lenient=--warnings-as-errors=-*; \
 		clang-tidy -quiet $$lenient $< -- $(TIDY_CFLAGS) \
 		$(TIDY_ANALYZER) 2>/dev/null
-	@touch $@
+	@mv $(@:.ok=.began) $@
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
