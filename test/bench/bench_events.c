@@ -85,8 +85,10 @@ static int compare_ns(const void *a, const void *b)
 
 static double median_us(uint64_t *values)
 {
+	const int middle = ROUNDS / 2;
+
 	qsort(values, ROUNDS, sizeof(*values), compare_ns);
-	return (double)(values[ROUNDS / 2 - 1] + values[ROUNDS / 2]) / 2 / PROCESSES / 1000;
+	return (double)(values[middle - 1] + values[middle]) / 2 / PROCESSES / 1000;
 }
 
 int main(void)
