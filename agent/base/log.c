@@ -63,19 +63,12 @@ bool log_format_parse(const char *s, enum log_format *ret)
 	return true;
 }
 
-/* U+0080 to U+009F in UTF-8: a terminal may take them for escape sequences, as it does ESC. */
-static bool is_c1(const char *s)
-{
-	return (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] >= 0x80 &&
-	       (unsigned char)s[1] < 0xa0;
-}
-
 static bool needs_quotes(const char *s)
 {
 	if (!*s)
 		return true;
 	for (; *s; s++)
-		if ((unsigned char)*s <= ' ' || strchr("\"=\\\x7f", *s) || is_c1(s))
+		if (strchr(" \"=\\", *s) || text_control(s))
 			return true;
 	return false;
 }
@@ -86,16 +79,15 @@ static int put_quoted(struct buf *b, const char *s)
 	int r = buf_putc(b, '"');
 
 	for (; *s && !r; s++) {
-		unsigned char c = (unsigned char)*s;
+		size_t control = text_control(s);
 
-		if (c == '"' || c == '\\')
-			r = buf_printf(b, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			r = buf_printf(b, "\\u%04x", c);
-		else if (is_c1(s))
-			r = buf_printf(b, "\\u%04x", (unsigned char)*++s);
+		s += control ? control - 1 : 0;
+		if (control)
+			r = buf_printf(b, "\\u%04x", (unsigned char)*s);
+		else if (*s == '"' || *s == '\\')
+			r = buf_printf(b, "\\%c", *s);
 		else
-			r = buf_putc(b, (char)c);
+			r = buf_putc(b, *s);
 	}
 	return r ? r : buf_putc(b, '"');
 }

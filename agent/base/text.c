@@ -302,6 +302,26 @@ void text_repair_utf8(char *s, size_t n)
 	}
 }
 
+size_t text_control(const char *s)
+{
+	unsigned char c = (unsigned char)s[0], next = (unsigned char)(c ? s[1] : 0);
+
+	if (c < 0x20 || c == 0x7f)
+		return c != 0;
+	return c == 0xc2 && next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+void text_make_printable(char *s)
+{
+	size_t n;
+
+	text_repair_utf8(s, strlen(s));
+	for (; *s; s += n ? n : 1) {
+		n = text_control(s);
+		memset(s, '?', n);
+	}
+}
+
 bool text_share(const char *s, double *ret)
 {
 	char *end;

@@ -79,4 +79,10 @@ bool text_is_utf8(const char *s, size_t n);
 /* Overwrite each byte that breaks UTF-8 with '?', in place. */
 void text_repair_utf8(char *s, size_t n);
 
+/* Bytes of the control character at @s, 0 if it is none: what a terminal would obey. That are C0,
+ * DEL, and C1, which is c2 80 to c2 9f in UTF-8. */
+size_t text_control(const char *s);
+/* Overwrite with '?' what breaks UTF-8 and what a terminal would obey, in place. */
+void text_make_printable(char *s);
+
 #endif

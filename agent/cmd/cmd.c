@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 struct command {
 	const char *name;
@@ -24,13 +25,28 @@ static const struct command commands[] = {
 
 void cmd_error(const char *format, ...)
 {
+	_cleanup_(freep) char *message = NULL;
 	va_list args;
+	int n;
 
-	fputs("podprof: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	n = vasprintf(&message, format, args);
 	va_end(args);
-	fputc('\n', stderr);
+	if (n < 0)
+		message = NULL;
+	else
+		text_make_printable(message);
+	fprintf(stderr, "podprof: %s\n", message ? message : "out of memory");
+}
+
+void cmd_print(const char *s)
+{
+	while (*s) {
+		size_t n = text_control(s);
+
+		putchar(n ? '?' : *s);
+		s += n ? n : 1;
+	}
 }
 
 static void print_help(FILE *to)

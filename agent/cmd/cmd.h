@@ -23,5 +23,7 @@ int cmd_version(int argc, char **argv);
 
 /* One line on stderr, "podprof: " before it: what failed, on what, why, what to do. */
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Somebody else's text on stdout: what a terminal would obey becomes '?', in errors too. */
+void cmd_print(const char *s);
 
 #endif

@@ -117,15 +117,6 @@ static void print_row(const struct maps_entry *e, const struct last_file *file)
 	       e->path[0] ? e->path : "-");
 }
 
-/* A path is any bytes; shown are characters. */
-static void make_printable(char *s)
-{
-	text_repair_utf8(s, strlen(s));
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 127)
-			*s = '?';
-}
-
 static int print_maps(const struct options *o, const struct root *proc, const struct pid_id *id)
 {
 	_cleanup_(maps_deinit) struct maps maps = {0};
@@ -141,7 +132,7 @@ static int print_maps(const struct options *o, const struct root *proc, const st
 		       "PATH");
 	for (size_t i = 0; !r && i < maps.n; i++) {
 		find_build_id(proc, maps.via_pid, &maps.items[i], &file);
-		make_printable(maps.items[i].path);
+		text_make_printable(maps.items[i].path);
 		if (o->json)
 			r = print_json(&maps.items[i], &file);
 		else
@@ -177,7 +168,7 @@ static int print_frame(const struct options *o, const struct frame *frame, const
 	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, frame->vaddr);
 	if (off)
 		snprintf(offset, sizeof(offset), "0x%" PRIx64, *off);
-	make_printable(image->path);
+	text_make_printable(image->path);
 	if (!o->json) {
 		printf("address   %s\nkind      %s\npath      %s\nbuild id  %s\nvaddr     %s\n"
 		       "offset    %s\n",

@@ -80,9 +80,13 @@ static void print_text(uint64_t address, const struct symbol *sym)
 	for (size_t i = 0; i < sym->n_lines; i++) {
 		const struct symbol_line *line = &sym->lines[i];
 
-		printf("0x%" PRIx64 "  %s", address, line->function);
-		if (line->file[0])
-			printf("  %s:%" PRIu32, line->file, line->line);
+		printf("0x%" PRIx64 "  ", address);
+		cmd_print(line->function);
+		if (line->file[0]) {
+			fputs("  ", stdout);
+			cmd_print(line->file);
+			printf(":%" PRIu32, line->line);
+		}
 		puts(line->inlined ? "  (inlined)" : "");
 	}
 }

@@ -265,6 +265,33 @@ static void test_utf8(void **state)
 	}
 }
 
+static void test_printable(void **state)
+{
+	static const struct {
+		const char *name, *text, *printable;
+	} rows[] = {
+		{"nothing", "", ""},
+		{"characters", "a b~\xc3\xa9", "a b~\xc3\xa9"},
+		{"escape", "\x1b[2J", "?[2J"},
+		{"last of C0", "\x1f ", "? "},
+		{"DEL", "a\x7f", "a?"},
+		{"first of C1", "\xc2\x80z", "??z"},
+		{"last of C1", "\xc2\x9f", "??"},
+		{"after C1", "\xc2\xa0", "\xc2\xa0"},
+		{"half of a C1", "\xc2", "?"},
+		{"a byte that is a C1 elsewhere", "\x9b", "?"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(freep) char *text = strdup(rows[i].text);
+
+		row_begin(rows[i].name);
+		text_make_printable(text);
+		assert_string_equal(text, rows[i].printable);
+	}
+}
+
 static void test_tail(void **state)
 {
 	struct text t = text_of("pod-123"), head, tail;
@@ -286,6 +313,7 @@ int main(void)
 		cmocka_unit_test(test_number_bounds), cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_split),	      cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_bytes),	      cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_printable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

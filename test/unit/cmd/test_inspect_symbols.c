@@ -167,12 +167,34 @@ static void test_symbols(void **state)
 	check_function(line, "plain-stripped+0x1234");
 }
 
+/* A name that a container has chosen cannot speak to the terminal. */
+static void test_control_characters(void **state)
+{
+	_cleanup_(command_run_deinit) struct command_run run = {0}, none = {0};
+	char path[FIXTURE_PATH_MAX], dir[] = "/tmp/test_inspect.XXXXXX", link[64], line[128];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(link, sizeof(link), "%s/x\x1b[2J\xc2\x9b\x7f", dir);
+	assert_int_equal(symlink(fixture_path("plain-stripped", path), link), 0);
+	snprintf(line, sizeof(line), "inspect symbols %s 0x1234", link);
+	command_run(line, &run);
+	snprintf(line, sizeof(line), "inspect symbols %s- 0x1234", link);
+	command_run(line, &none);
+	unlink(link);
+	rmdir(dir);
+	assert_int_equal(run.status, 0);
+	assert_string_equal(run.out.data, "0x1234  x?[2J??+0x1234\n");
+	assert_int_equal(none.status, 1);
+	assert_non_null(strstr(none.err.data, "/x?[2J"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_usage),	cmocka_unit_test(test_help),
 		cmocka_unit_test(test_maps),	cmocka_unit_test(test_address),
-		cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_symbols), cmocka_unit_test(test_control_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
