@@ -17,7 +17,6 @@
 #include "discovery/discovery.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,14 +25,13 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "base/root.h"
 #include "discovery/cgroupfs.h"
+#include "discovery/listing.h"
+#include "discovery/ownership.h"
 #include "discovery/target.h"
 
-/* /proc/PID/cgroup: 14 lines with paths of up to 4 KiB. A longer one counts as unreadable. */
-#define PROC_CGROUP_BYTES_MAX (64u << 10)
 /* How often processes that nobody asked for are dropped. */
-#define DISCOVERY_SWEEP_NS    (30 * NSEC_PER_SEC)
+#define DISCOVERY_SWEEP_NS (30 * NSEC_PER_SEC)
 
 enum lookup {
 	LOOKUP_TABLE,	/* a container, by id */
@@ -62,33 +60,14 @@ static const char *const lookup_names[LOOKUP_MAX] = {
 	[LOOKUP_UNKNOWN_LIMIT] = "unknown_limit",
 };
 
-/* Why a process that a cgroup lists was left out. */
-enum listed {
-	LISTED_OK,
-	LISTED_GONE,
-	LISTED_OTHER_NAMESPACE, /* shown as 0: the agent needs the node's pid namespace */
-	LISTED_UNREADABLE,	/* its stat, or the cgroup.procs it would be in */
-	LISTED_MAX,
-};
-
-static const char *const listed_names[LISTED_MAX] = {
-	[LISTED_OK] = "ok",
-	[LISTED_GONE] = "gone",
-	[LISTED_OTHER_NAMESPACE] = "other_namespace",
-	[LISTED_UNREADABLE] = "unreadable",
-};
-
 struct discovery {
-	const struct root *proc;
+	struct ownership own;
 	bool host_processes;
 	uint64_t grace_ns;
-	struct cgroupfs *fs;
-	struct owner_table *owners;
 	struct target_table *targets;
+	struct listing listing;
 	struct loop_source *sweep;
-	uint32_t listing;
 	uint64_t n_lookups[LOOKUP_MAX];
-	uint64_t n_listed[LISTED_MAX];
 };
 
 /* One question to discovery_owner(). */
@@ -97,56 +76,6 @@ struct query {
 	const struct pid_id *pid;
 	const char *comm;
 };
-
-/* ---- directories and their owners ---- */
-
-static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
-{
-	struct discovery *d = ctx;
-	struct owner *owner;
-
-	/* a container without an owner is tried again when a sample asks */
-	if (!id->kind || owner_container(d->owners, id, &owner))
-		return;
-	owner->n_live++;
-	dir->data = owner;
-}
-
-static void dir_removed(void *ctx, struct cgroupdir *dir)
-{
-	struct owner *owner = dir->data;
-
-	(void)ctx;
-	if (!owner)
-		return;
-	owner->n_live--;
-	owner->last_seen_ns = nsec_wall();
-}
-
-static void dir_forgotten(void *ctx, struct cgroupdir *dir)
-{
-	(void)ctx;
-	owner_unref(dir->data);
-}
-
-static const struct cgroupdir_events dir_events = {
-	.added = dir_added,
-	.removed = dir_removed,
-	.forgotten = dir_forgotten,
-};
-
-static struct owner *dir_owner(struct discovery *d, struct cgroupdir *dir)
-{
-	struct cgroupdir_path path;
-	struct cgroup_id id;
-
-	if (!dir->data && dir->kind && !dir->gone_ns) {
-		cgroupdir_path(dir, &path);
-		cgroup_parse_path(text_of(path.s), &id);
-		dir_added(d, dir, &id);
-	}
-	return dir->data;
-}
 
 /* ---- by cgroup id ---- */
 
@@ -163,10 +92,10 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 	bool any = false, missing = false;
 
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
-		if (!cgroupfs_has(d->fs, h) || !q->cgroup[h])
+		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h])
 			continue;
-		dir = cgroupfs_find(d->fs, h, q->cgroup[h]);
-		owner = dir ? dir_owner(d, dir) : NULL;
+		dir = cgroupfs_find(d->own.fs, h, q->cgroup[h]);
+		owner = dir ? ownership_of_dir(&d->own, dir) : NULL;
 		any = true;
 		missing |= !dir;
 		if (owner && (!best || (owner->id.pod_uid[0] && !best->id.pod_uid[0])))
@@ -177,20 +106,6 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 }
 
 /* ---- by /proc ---- */
-
-/* Appends /proc/PID/cgroup of exactly this process. 0, PID_GONE, PID_DENIED, PID_ODD, -errno. */
-static int read_proc_cgroup(const struct discovery *d, const struct pid_id *pid, struct buf *b)
-{
-	char path[32];
-	int r;
-
-	snprintf(path, sizeof(path), "%llu/cgroup", (unsigned long long)pid->pid);
-	r = root_read(d->proc, path, b);
-	if (r)
-		return r == ROOT_GONE ? PID_GONE : r == ROOT_DENIED ? PID_DENIED : PID_ODD;
-	/* only now: what was read is this process's if it still has its number */
-	return pid_check(d->proc, pid);
-}
 
 static bool has_controller(struct text controllers, enum controller controller)
 {
@@ -204,14 +119,14 @@ static bool has_controller(struct text controllers, enum controller controller)
 
 static void learn(struct discovery *d, struct text proc_cgroup)
 {
-	enum controller v1 = cgroupfs_controller(d->fs);
+	enum controller v1 = cgroupfs_controller(d->own.fs);
 	struct cgroup_line line;
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
 		if (line.unified)
-			cgroupfs_learn(d->fs, HIERARCHY_V2, line.path);
+			cgroupfs_learn(d->own.fs, HIERARCHY_V2, line.path);
 		else if (v1 && has_controller(line.controllers, v1))
-			cgroupfs_learn(d->fs, HIERARCHY_V1, line.path);
+			cgroupfs_learn(d->own.fs, HIERARCHY_V1, line.path);
 	}
 }
 
@@ -245,7 +160,7 @@ static struct owner *keep(struct discovery *d, const struct query *q, struct own
 	owner_unref(owner);
 	if (r) {
 		d->n_lookups[LOOKUP_UNKNOWN_LIMIT]++;
-		return owner_unknown(d->owners);
+		return owner_unknown(d->own.owners);
 	}
 	memcpy(target->cgroup, q->cgroup, sizeof(q->cgroup));
 	memset(target->comm, 0, sizeof(target->comm));
@@ -257,37 +172,7 @@ static struct owner *keep(struct discovery *d, const struct query *q, struct own
 static struct owner *unknown(struct discovery *d, enum lookup outcome)
 {
 	d->n_lookups[outcome]++;
-	return owner_unknown(d->owners);
-}
-
-/* The unit of a process of the host: from /proc, else from the directories its sample names. */
-static bool find_unit(struct discovery *d, const struct query *q, struct buf *b,
-		      struct cgroupdir_path *path, struct text *ret)
-{
-	struct cgroupdir *dir;
-
-	if (!read_proc_cgroup(d, q->pid, b) && b->data)
-		return cgroup_unit_proc(text_of_bytes(b->data, b->len), ret);
-	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
-		dir = cgroupfs_find(d->fs, h, q->cgroup[h]);
-		if (!dir)
-			continue;
-		cgroupdir_path(dir, path);
-		if (cgroup_unit(text_of(path->s), ret))
-			return true;
-	}
-	return false;
-}
-
-static int host_owner_new(struct discovery *d, const struct query *q, struct owner **ret)
-{
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PROC_CGROUP_BYTES_MAX);
-	struct cgroupdir_path path;
-	struct text unit;
-
-	if (find_unit(d, q, &b, &path, &unit))
-		return owner_unit(d->owners, unit, ret);
-	return owner_process(d->owners, q->comm, ret);
+	return owner_unknown(d->own.owners);
 }
 
 static struct owner *host_owner(struct discovery *d, const struct query *q)
@@ -302,7 +187,7 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 	target = by_target(d, q);
 	if (target)
 		return cached(d, target);
-	if (host_owner_new(d, q, &owner))
+	if (ownership_of_host(&d->own, q->pid, q->comm, q->cgroup, &owner))
 		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
 	return keep(d, q, owner, LOOKUP_HOST);
 }
@@ -328,7 +213,7 @@ static struct owner *look_at_proc(struct discovery *d, const struct query *q, st
 		return keep(d, q, NULL, LOOKUP_FILTERED);
 	if (known || !id.kind)
 		return host_owner(d, q);
-	if (owner_container(d->owners, &id, &owner))
+	if (owner_container(d->own.owners, &id, &owner))
 		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
 	return keep(d, q, owner, LOOKUP_PROC);
 }
@@ -339,7 +224,7 @@ static struct owner *look_at_all(struct discovery *d, const struct query *q, int
 	struct owner *owner = NULL;
 	bool known = false;
 
-	if (cgroupfs_walk_for_miss(d->fs))
+	if (cgroupfs_walk_for_miss(d->own.fs))
 		owner = by_table(d, q, &known);
 	if (owner) {
 		d->n_lookups[LOOKUP_WALKED]++;
@@ -352,13 +237,13 @@ static struct owner *look_at_all(struct discovery *d, const struct query *q, int
 
 static struct owner *look(struct discovery *d, const struct query *q)
 {
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PROC_CGROUP_BYTES_MAX);
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct target *target = by_target(d, q);
 	int r;
 
 	if (target)
 		return cached(d, target);
-	r = read_proc_cgroup(d, q->pid, &b);
+	r = pid_read_cgroup(d->own.proc, q->pid, &b);
 	if (r || !b.data)
 		return look_at_all(d, q, r);
 	return look_at_proc(d, q, text_of_bytes(b.data, b.len));
@@ -389,142 +274,24 @@ struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t 
 
 struct owner *discovery_next_owner(struct discovery *d, const struct owner *owner)
 {
-	return owner_next(d->owners, owner);
+	return owner_next(d->own.owners, owner);
 }
 
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
 {
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(d->fs, dir))) {
-		struct owner *owner = dir->gone_ns ? NULL : dir_owner(d, dir);
+	while ((dir = cgroupfs_next(d->own.fs, dir))) {
+		struct owner *owner = dir->gone_ns ? NULL : ownership_of_dir(&d->own, dir);
 
 		if (owner)
 			fn(ctx, owner, dir->key.id);
 	}
 }
 
-struct listing {
-	struct discovery *d;
-	struct owner *owner; /* of the directory that is read */
-	discovery_process_fn fn;
-	void *ctx;
-	int result; /* of @fn, to stop with */
-};
-
-enum { LISTING_STOP = ROOT_OUTCOME_MAX };
-
-/* @comm is that of a host's process, whose owner hangs on it; else NULL. */
-static int list_process(struct listing *l, const struct pid_id *pid, struct owner *owner,
-			const char *comm)
-{
-	struct target *target;
-	int r;
-
-	r = target_set(l->d->targets, pid, owner, &target);
-	if (r < 0)
-		return r;
-	if (!r)
-		target->listing = l->d->listing;
-	if (!r && comm)
-		memcpy(target->comm, comm, PID_COMM_MAX);
-	owner->last_seen_ns = nsec_wall();
-	l->d->n_listed[LISTED_OK]++;
-	l->result = l->fn(l->ctx, pid, owner);
-	return l->result ? LISTING_STOP : 0;
-}
-
-/* Whether the process with this number is new to the listing; @ret is its identity. */
-static bool list_identify(struct discovery *d, pid_t pid, struct pid_id *ret)
-{
-	struct target *target;
-	int r = pid_read(d->proc, pid, ret);
-
-	if (r) {
-		d->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
-		return false;
-	}
-	/* it may be in two trees, or have moved while we read */
-	target = target_find(d->targets, ret);
-	return !target || target->listing != d->listing;
-}
-
-static int list_container_pid(void *ctx, pid_t pid)
-{
-	struct listing *l = ctx;
-	struct pid_id id;
-
-	if (pid == 0) {
-		l->d->n_listed[LISTED_OTHER_NAMESPACE]++;
-		return 0;
-	}
-	return list_identify(l->d, pid, &id) ? list_process(l, &id, l->owner, NULL) : 0;
-}
-
-static int list_containers(struct listing *l)
-{
-	struct cgroupdir *dir = NULL;
-	int r;
-
-	while ((dir = cgroupfs_next(l->d->fs, dir))) {
-		l->owner = dir->gone_ns ? NULL : dir_owner(l->d, dir);
-		if (!l->owner)
-			continue;
-		r = cgroupfs_procs(l->d->fs, dir, list_container_pid, l);
-		if (r == LISTING_STOP || r == -ENOMEM)
-			return r;
-		/* of a threaded cgroup an ancestor lists the processes */
-		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
-			l->d->n_listed[LISTED_UNREADABLE]++;
-	}
-	return 0;
-}
-
-/* Kernel threads have no program. */
-static bool has_program(const struct discovery *d, pid_t pid)
-{
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(8192);
-	char path[32];
-
-	snprintf(path, sizeof(path), "%d/exe", (int)pid);
-	return root_read_link(d->proc, path, &b) != ROOT_GONE;
-}
-
-static int list_host_pid(void *ctx, pid_t pid)
-{
-	char comm[PID_COMM_MAX];
-	struct listing *l = ctx;
-	struct owner *owner;
-	struct target *target;
-	struct pid_id id;
-	int r;
-
-	if (!has_program(l->d, pid) || !list_identify(l->d, pid, &id) ||
-	    pid_read_comm(l->d->proc, &id, comm))
-		return 0;
-	target = target_find(l->d->targets, &id);
-	if (target && target->owner && strcmp(target->comm, comm) == 0)
-		return list_process(l, &id, target->owner, comm);
-	r = host_owner_new(l->d, &(struct query){.pid = &id, .comm = comm}, &owner);
-	if (r)
-		return r < 0 ? r : 0;
-	r = list_process(l, &id, owner, comm);
-	owner_unref(owner);
-	return r;
-}
-
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx)
 {
-	struct listing l = {.d = d, .fn = fn, .ctx = ctx};
-	int r;
-
-	d->listing++;
-	r = list_containers(&l);
-	if (!r && d->host_processes)
-		r = pid_for_each(d->proc, list_host_pid, &l);
-	if (l.result)
-		return l.result;
-	return r < 0 ? r : 0;
+	return listing_run(&d->listing, d->host_processes, fn, ctx);
 }
 
 /* ---- the whole ---- */
@@ -543,18 +310,19 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 		.proc = opts->proc,
 		.loop = opts->loop,
 		.grace_ns = opts->grace_ns,
-		.events = &dir_events,
-		.ctx = d,
+		.events = &ownership_events,
+		.ctx = &d->own,
 	};
 	int r;
 
-	r = owner_table_new(opts->node_name, &d->owners);
+	r = owner_table_new(opts->node_name, &d->own.owners);
 	if (!r)
 		r = target_table_new(&d->targets);
 	if (!r)
-		r = cgroupfs_new(&fs_opts, &d->fs);
+		r = cgroupfs_new(&fs_opts, &d->own.fs);
+	d->listing = (struct listing){.own = &d->own, .targets = d->targets};
 	if (!r)
-		r = cgroupfs_walk(d->fs, CGROUPFS_WALK_START);
+		r = cgroupfs_walk(d->own.fs, CGROUPFS_WALK_START);
 	if (r || !opts->loop)
 		return r;
 	r = loop_add_timer(opts->loop, on_sweep, d, &d->sweep);
@@ -570,7 +338,7 @@ int discovery_new(const struct discovery_opts *opts, struct discovery **ret)
 
 	if (!d)
 		return -ENOMEM;
-	d->proc = opts->proc;
+	d->own.proc = opts->proc;
 	d->host_processes = opts->host_processes;
 	d->grace_ns = opts->grace_ns;
 	r = discovery_init(d, opts);
@@ -585,15 +353,15 @@ void discovery_free(struct discovery *d)
 	if (!d)
 		return;
 	loop_remove(d->sweep);
-	cgroupfs_free(d->fs);
+	cgroupfs_free(d->own.fs);
 	target_table_free(d->targets);
-	owner_table_free(d->owners);
+	owner_table_free(d->own.owners);
 	free(d);
 }
 
 enum controller discovery_v1_controller(const struct discovery *d)
 {
-	return cgroupfs_controller(d->fs);
+	return cgroupfs_controller(d->own.fs);
 }
 
 /* ---- metrics ---- */
@@ -607,7 +375,7 @@ static void collect_owners(struct discovery *d, struct metric_sink *sink)
 	uint64_t n[2][OWNER_KIND_MAX] = {0};
 	const struct owner *owner = NULL;
 
-	while ((owner = owner_next(d->owners, owner)))
+	while ((owner = owner_next(d->own.owners, owner)))
 		n[owner_alive(owner)][owner->kind]++;
 	metric_family(sink, &family);
 	for (enum owner_kind kind = 0; kind < OWNER_KIND_MAX; kind++)
@@ -619,33 +387,15 @@ static void collect_owners(struct discovery *d, struct metric_sink *sink)
 				2);
 }
 
-static void collect_targets(const struct discovery *d, struct metric_sink *sink)
-{
-	static const struct metric_family_desc family = {
-		"podprof_targets", METRIC_GAUGE,
-		"Processes whose owner is kept: in the last listing, or asked for since.", NULL};
-	static const char *const names[] = {"other", "listed"};
-	uint64_t n[2] = {0};
-	const struct target *target = NULL;
-
-	while ((target = target_next(d->targets, target)))
-		n[d->listing && target->listing == d->listing]++;
-	metric_by_name(sink, &family, "state", n, names, array_size(n));
-}
-
 void discovery_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc lookups = {
 		"podprof_owner_lookups", METRIC_COUNTER,
 		"Distinct stacks by how their owner was found.", NULL};
-	static const struct metric_family_desc listed = {
-		"podprof_processes_listed", METRIC_COUNTER,
-		"Processes found in listings, and those left out by reason.", NULL};
 	struct discovery *d = ctx;
 
 	collect_owners(d, sink);
-	collect_targets(d, sink);
+	listing_collect(&d->listing, sink);
 	metric_by_name(sink, &lookups, "outcome", d->n_lookups, lookup_names, LOOKUP_MAX);
-	metric_by_name(sink, &listed, "outcome", d->n_listed, listed_names, LISTED_MAX);
-	cgroupfs_collect(d->fs, sink);
+	cgroupfs_collect(d->own.fs, sink);
 }

@@ -164,6 +164,19 @@ int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID
 	return 0;
 }
 
+int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf *b)
+{
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "%llu/cgroup", (unsigned long long)id->pid);
+	r = root_read(proc, path, b);
+	if (r)
+		return pid_outcome(r);
+	/* only now: what was read is this process's if it still has its number */
+	return pid_check(proc, id);
+}
+
 int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 {
 	_cleanup_(buf_deinit) struct buf stat = BUF_INIT(PID_STAT_BYTES_MAX);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct buf;
 struct root;
 
 /**
@@ -48,6 +49,11 @@ int pid_check(const struct root *proc, const struct pid_id *id);
 #define PID_COMM_MAX 16 /* with the NUL; the kernel's TASK_COMM_LEN */
 /* The process's name, NUL-terminated. Any bytes but NUL may be in it. Outcomes as pid_read(). */
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
+
+/* 14 lines with paths of up to 4 KiB; a longer file is PID_ODD. */
+#define PID_CGROUP_BYTES_MAX (64u << 10)
+/* Appends /proc/PID/cgroup of exactly this process; @b is of that size. Outcomes as pid_read(). */
+int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf *b);
 
 /* Whose child it is; 0 for one whose parent our pid namespace does not have. Outcomes as
  * pid_read(). */

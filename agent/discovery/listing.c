@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
+ * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
+ * listing has a number, and each process is in it once, with the owner it was first found with.
+ * What is found out stays with the process (target.h), so that the next listing need not ask again.
+ */
+#include "discovery/listing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "discovery/cgroupfs.h"
+#include "discovery/ownership.h"
+#include "discovery/target.h"
+
+static const char *const listed_names[LISTED_MAX] = {
+	[LISTED_OK] = "ok",
+	[LISTED_GONE] = "gone",
+	[LISTED_OTHER_NAMESPACE] = "other_namespace",
+	[LISTED_UNREADABLE] = "unreadable",
+};
+
+/* One run. */
+struct run {
+	struct listing *l;
+	struct owner *owner; /* of the directory that is read */
+	listing_fn fn;
+	void *ctx;
+	int result; /* of @fn, to stop with */
+};
+
+enum { LISTING_STOP = ROOT_OUTCOME_MAX };
+
+/* @comm is that of a host's process, whose owner hangs on it; else NULL. */
+static int list_process(struct run *run, const struct pid_id *pid, struct owner *owner,
+			const char *comm)
+{
+	struct target *target;
+	int r;
+
+	r = target_set(run->l->targets, pid, owner, &target);
+	if (r < 0)
+		return r;
+	if (!r)
+		target->listing = run->l->number;
+	if (!r && comm)
+		memcpy(target->comm, comm, PID_COMM_MAX);
+	owner->last_seen_ns = nsec_wall();
+	run->l->n_listed[LISTED_OK]++;
+	run->result = run->fn(run->ctx, pid, owner);
+	return run->result ? LISTING_STOP : 0;
+}
+
+/* Whether the process with this number is new to the listing; @ret is its identity. */
+static bool list_identify(struct listing *l, pid_t pid, struct pid_id *ret)
+{
+	struct target *target;
+	int r = pid_read(l->own->proc, pid, ret);
+
+	if (r) {
+		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
+		return false;
+	}
+	/* it may be in two trees, or have moved while we read */
+	target = target_find(l->targets, ret);
+	return !target || target->listing != l->number;
+}
+
+static int list_container_pid(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	struct pid_id id;
+
+	if (pid == 0) {
+		run->l->n_listed[LISTED_OTHER_NAMESPACE]++;
+		return 0;
+	}
+	return list_identify(run->l, pid, &id) ? list_process(run, &id, run->owner, NULL) : 0;
+}
+
+static int list_containers(struct run *run)
+{
+	struct cgroupdir *dir = NULL;
+	int r;
+
+	while ((dir = cgroupfs_next(run->l->own->fs, dir))) {
+		run->owner = dir->gone_ns ? NULL : ownership_of_dir(run->l->own, dir);
+		if (!run->owner)
+			continue;
+		r = cgroupfs_procs(run->l->own->fs, dir, list_container_pid, run);
+		if (r == LISTING_STOP || r == -ENOMEM)
+			return r;
+		/* of a threaded cgroup an ancestor lists the processes */
+		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
+			run->l->n_listed[LISTED_UNREADABLE]++;
+	}
+	return 0;
+}
+
+/* Kernel threads have no program. */
+static bool has_program(const struct root *proc, pid_t pid)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(8192);
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d/exe", (int)pid);
+	return root_read_link(proc, path, &b) != ROOT_GONE;
+}
+
+static int list_host_pid(void *ctx, pid_t pid)
+{
+	char comm[PID_COMM_MAX];
+	struct run *run = ctx;
+	struct owner *owner;
+	struct target *target;
+	struct pid_id id;
+	int r;
+
+	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &id) ||
+	    pid_read_comm(run->l->own->proc, &id, comm))
+		return 0;
+	target = target_find(run->l->targets, &id);
+	if (target && target->owner && strcmp(target->comm, comm) == 0)
+		return list_process(run, &id, target->owner, comm);
+	r = ownership_of_host(run->l->own, &id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
+	if (r)
+		return r < 0 ? r : 0;
+	r = list_process(run, &id, owner, comm);
+	owner_unref(owner);
+	return r;
+}
+
+int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
+{
+	struct run run = {.l = l, .fn = fn, .ctx = ctx};
+	int r;
+
+	l->number++;
+	r = list_containers(&run);
+	if (!r && host_processes)
+		r = pid_for_each(l->own->proc, list_host_pid, &run);
+	if (run.result)
+		return run.result;
+	return r < 0 ? r : 0;
+}
+
+/* ---- metrics ---- */
+
+static void collect_targets(const struct listing *l, struct metric_sink *sink)
+{
+	static const struct metric_family_desc family = {
+		"podprof_targets", METRIC_GAUGE,
+		"Processes whose owner is kept: in the last listing, or asked for since.", NULL};
+	static const char *const names[] = {"other", "listed"};
+	uint64_t n[2] = {0};
+	const struct target *target = NULL;
+
+	while ((target = target_next(l->targets, target)))
+		n[l->number && target->listing == l->number]++;
+	metric_by_name(sink, &family, "state", n, names, array_size(n));
+}
+
+void listing_collect(const struct listing *l, struct metric_sink *sink)
+{
+	static const struct metric_family_desc listed = {
+		"podprof_processes_listed", METRIC_COUNTER,
+		"Processes found in listings, and those left out by reason.", NULL};
+
+	collect_targets(l, sink);
+	metric_by_name(sink, &listed, "outcome", l->n_listed, listed_names, LISTED_MAX);
+}

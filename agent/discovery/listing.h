@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DISCOVERY_LISTING_H
+#define PODPROF_DISCOVERY_LISTING_H
+
+/* All processes there are, with their owners. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct metric_sink;
+struct owner;
+struct ownership;
+struct pid_id;
+struct target_table;
+
+/* Why a process that a cgroup lists was left out. */
+enum listed {
+	LISTED_OK,
+	LISTED_GONE,
+	LISTED_OTHER_NAMESPACE, /* shown as 0: the agent needs the node's pid namespace */
+	LISTED_UNREADABLE,	/* its stat, or the cgroup.procs it would be in */
+	LISTED_MAX,
+};
+
+/**
+ * struct listing - what is kept between listings
+ * @own, @targets: borrowed
+ * @number:        of the last one; 0: none yet
+ */
+struct listing {
+	struct ownership *own;
+	struct target_table *targets;
+	uint32_t number;
+	uint64_t n_listed[LISTED_MAX];
+};
+
+/* Return other than 0 to stop. Must not call back. */
+typedef int (*listing_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
+
+/* Calls @fn once for each process that is in a container now, and with @host_processes for those
+ * others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */
+int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx);
+
+void listing_collect(const struct listing *l, struct metric_sink *sink);
+
+#endif

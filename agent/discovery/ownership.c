@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A container is known by its cgroup directory: the table of directories tells of each, and its
+ * owner hangs on it from then on. What is in no container belongs to the systemd unit that the
+ * unified tree or name=systemd know (the second is in no tree that is followed, so /proc is asked),
+ * or to all processes of its name.
+ */
+#include "discovery/ownership.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "discovery/cgroupfs.h"
+
+/* ---- directories ---- */
+
+static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
+{
+	struct ownership *own = ctx;
+	struct owner *owner;
+
+	/* a container without an owner is tried again when a sample asks */
+	if (!id->kind || owner_container(own->owners, id, &owner))
+		return;
+	owner->n_live++;
+	dir->data = owner;
+}
+
+static void dir_removed(void *ctx, struct cgroupdir *dir)
+{
+	struct owner *owner = dir->data;
+
+	(void)ctx;
+	if (!owner)
+		return;
+	owner->n_live--;
+	owner->last_seen_ns = nsec_wall();
+}
+
+static void dir_forgotten(void *ctx, struct cgroupdir *dir)
+{
+	(void)ctx;
+	owner_unref(dir->data);
+}
+
+const struct cgroupdir_events ownership_events = {
+	.added = dir_added,
+	.removed = dir_removed,
+	.forgotten = dir_forgotten,
+};
+
+struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir)
+{
+	struct cgroupdir_path path;
+	struct cgroup_id id;
+
+	if (!dir->data && dir->kind && !dir->gone_ns) {
+		cgroupdir_path(dir, &path);
+		cgroup_parse_path(text_of(path.s), &id);
+		dir_added(own, dir, &id);
+	}
+	return dir->data;
+}
+
+/* ---- processes of the host ---- */
+
+/* The unit of a process of the host: from /proc, else from the directories its sample names. */
+static bool find_unit(struct ownership *own, const struct pid_id *pid,
+		      const uint64_t cgroup[HIERARCHY_MAX], struct buf *b,
+		      struct cgroupdir_path *path, struct text *ret)
+{
+	struct cgroupdir *dir;
+
+	if (!pid_read_cgroup(own->proc, pid, b) && b->data)
+		return cgroup_unit_proc(text_of_bytes(b->data, b->len), ret);
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		dir = cgroupfs_find(own->fs, h, cgroup[h]);
+		if (!dir)
+			continue;
+		cgroupdir_path(dir, path);
+		if (cgroup_unit(text_of(path->s), ret))
+			return true;
+	}
+	return false;
+}
+
+int ownership_of_host(struct ownership *own, const struct pid_id *pid, const char *comm,
+		      const uint64_t cgroup[HIERARCHY_MAX], struct owner **ret)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
+	struct cgroupdir_path path;
+	struct text unit;
+
+	if (find_unit(own, pid, cgroup, &b, &path, &unit))
+		return owner_unit(own->owners, unit, ret);
+	return owner_process(own->owners, comm, ret);
+}
