@@ -280,7 +280,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
-	zoo-fp)
+	zoo-bare zoo-fp)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
 $(FIXTURE_DIR)/plain-fixed $(FIXTURE_DIR)/other-fixed: FIXTURE_FLAGS := -fno-pie -no-pie
 $(FIXTURE_DIR)/plain-static: FIXTURE_FLAGS := -fno-pie -static
@@ -294,6 +294,10 @@ $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
+# As a vendor's library may come: with a build id, without unwind tables.
+$(FIXTURE_DIR)/zoo-bare: $(FIXTURE_DIR)/zoo-pie
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --remove-section=.eh_frame --remove-section=.eh_frame_hdr $< $@
 $(FIXTURE_DIR)/zoo-%: test/fixtures/unwind/zoo.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S

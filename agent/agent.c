@@ -306,6 +306,7 @@ static int start_cpu(struct agent *a)
 		.unsafe_kernel = c->allow_unsafe_kernel,
 		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
 		.table_bytes = c->memory_budget / AGENT_TABLE_SHARE,
+		.rows_dir = c->unwind_rows,
 		.out = on_profile,
 		.ctx = a,
 	};

@@ -32,9 +32,10 @@ struct cpu_profiler_opts {
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	bool unsafe_kernel;  /* as in oncpu_opts */
-	size_t symbol_bytes; /* ceiling for symbol tables kept */
-	size_t table_bytes;  /* ceiling for unwind tables in the kernel */
+	bool unsafe_kernel;   /* as in oncpu_opts */
+	size_t symbol_bytes;  /* ceiling for symbol tables kept */
+	size_t table_bytes;   /* ceiling for unwind tables in the kernel */
+	const char *rows_dir; /* the folder with the user's row files, or NULL */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

@@ -8,6 +8,9 @@
  * at a time, so that what turns out to be wanted more does not stand behind a long queue. A file
  * that gave no table is not tried again while it has its number: files that are mapped do not
  * change.
+ *
+ * The user's row files (unwind/rowfile.h) may. They are looked at again with each sweep, and what
+ * was compiled with another one than there is now is compiled again.
  */
 #include "executables.h"
 
@@ -19,6 +22,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -33,6 +37,9 @@
 #define EXECUTABLES_QUEUE_MAX 4
 /* The worker's. */
 #define EXECUTABLES_NICE      19
+
+/* Between two lines of the log about row files: any program can have the build id of one. */
+#define ROWFILE_LOG_NS (10 * NSEC_PER_SEC)
 
 /* What became of a compilation. */
 enum compiled {
@@ -56,11 +63,26 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_FAILED] = "failed",
 };
 
+/* What a row file was worth. */
+enum rowfile_use {
+	ROWFILE_USED,
+	ROWFILE_BAD_LINES, /* used without some of them */
+	ROWFILE_UNREADABLE,
+	ROWFILE_USE_MAX,
+};
+
+static const char *const rowfile_use_names[ROWFILE_USE_MAX] = {
+	[ROWFILE_USED] = "used",
+	[ROWFILE_BAD_LINES] = "bad_lines",
+	[ROWFILE_UNREADABLE] = "unreadable",
+};
+
 struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
 	bool compiling;
-	bool absent; /* there is no table for it */
+	bool absent;		   /* there is no table for it */
+	struct rowfile_id rowfile; /* that it was compiled with the last time */
 	UT_hash_handle hh;
 };
 
@@ -72,6 +94,8 @@ struct executables {
 	uint64_t n_compiled[COMPILED_MAX];
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
+	uint64_t n_rowfiles[ROWFILE_USE_MAX];
+	struct log_limit rowfile_log;
 };
 
 /* One table on its way through the worker. */
@@ -81,6 +105,7 @@ struct exe_job {
 	struct image *image; /* owns a reference */
 	struct table *table; /* the result */
 	enum compiled outcome;
+	struct rowfile_report rowfile;
 	uint64_t ns;
 };
 
@@ -133,11 +158,16 @@ static enum compiled outcome_of_pack(int r)
 	}
 }
 
-/* On the worker's thread: touches the job alone. */
+/* On the worker's thread: touches the job alone, and options that do not change. */
 static void job_run(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
-	const struct compile_opts opts = {.more = add_go_rows, .ctx = job->image};
+	const struct compile_opts opts = {
+		.more = add_go_rows,
+		.ctx = job->image,
+		.rows_dir = job->x->opts.rows_dir,
+		.rowfile = &job->rowfile,
+	};
 	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	struct ehframe_stats stats;
 	struct rows *rows = NULL;
@@ -179,6 +209,44 @@ static enum compiled publish(struct executables *x, struct executable *e, struct
 	}
 }
 
+/* What a user would want to know of a file that he wrote. */
+static void log_rowfile(struct executables *x, const struct exe_job *job)
+{
+	_cleanup_(freep) char *path = rowfile_path(x->opts.rows_dir, job->image->build_id);
+	const struct rowfile_report *report = &job->rowfile;
+	uint64_t suppressed;
+
+	if (!path || !log_limit_ok(&x->rowfile_log, &suppressed))
+		return;
+	if (report->opened)
+		log_warn("cannot read a row file, going on without", log_str("file", path),
+			 log_str("why", rowfile_opened_text(report->opened)),
+			 log_uint("suppressed", suppressed));
+	else if (report->n_bad)
+		log_warn("a row file has lines that cannot be used, using the others",
+			 log_str("file", path), log_uint("line", report->bad[0].line),
+			 log_str("why", rowfile_line_text(report->bad[0].why)),
+			 log_uint("bad", report->n_bad), log_uint("used", report->n_rows),
+			 log_uint("suppressed", suppressed));
+	else
+		log_info("a row file is used", log_str("file", path),
+			 log_str("image", job->image->path), log_uint("rows", report->n_rows),
+			 log_uint("suppressed", suppressed));
+}
+
+static void note_rowfile(struct executables *x, struct executable *e, const struct exe_job *job)
+{
+	const struct rowfile_report *report = &job->rowfile;
+
+	e->rowfile = report->id;
+	if (!rowfile_exists(report))
+		return;
+	x->n_rowfiles[report->opened  ? ROWFILE_UNREADABLE
+		      : report->n_bad ? ROWFILE_BAD_LINES
+				      : ROWFILE_USED]++;
+	log_rowfile(x, job);
+}
+
 static void job_done(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
@@ -187,12 +255,15 @@ static void job_done(struct work *work)
 
 	if (!work->cancelled && e) {
 		e->compiling = false;
+		note_rowfile(x, e, job);
 		if (job->outcome == COMPILED_OK)
 			job->outcome = publish(x, e, job);
 		else
 			e->absent = job->outcome != COMPILED_FAILED;
-		if (e->absent)
+		if (e->absent) {
+			tables_withdraw(x->opts.tables, e->number, nsec_monotonic());
 			tables_absent(x->opts.tables, e->number);
+		}
 		x->n_compiled[job->outcome]++;
 		x->compile_ns += job->ns;
 	}
@@ -201,11 +272,8 @@ static void job_done(struct work *work)
 
 static void submit(struct executables *x, struct executable *e)
 {
-	struct exe_job *job;
+	struct exe_job *job = calloc(1, sizeof(*job));
 
-	if (e->compiling || e->absent || tables_live(x->opts.tables, e->number))
-		return;
-	job = calloc(1, sizeof(*job));
 	if (!job)
 		return;
 	job->work = (struct work){.run = job_run, .done = job_done};
@@ -215,6 +283,37 @@ static void submit(struct executables *x, struct executable *e)
 		job_free(job);
 	else
 		e->compiling = true;
+}
+
+static void want(struct executables *x, struct executable *e)
+{
+	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number))
+		submit(x, e);
+}
+
+/* ---------------------------------------------------------------- row files */
+
+/* What has no table now is compiled with the new file when it is wanted again. */
+static void check_rowfile(struct executables *x, struct executable *e)
+{
+	struct rowfile_id now;
+
+	if (e->compiling || !*e->image->build_id ||
+	    (!e->absent && !tables_live(x->opts.tables, e->number)))
+		return;
+	now = rowfile_find(x->opts.rows_dir, e->image->build_id);
+	if (rowfile_id_equal(&now, &e->rowfile))
+		return;
+	e->absent = false;
+	submit(x, e);
+}
+
+static void check_rowfiles(struct executables *x)
+{
+	struct executable *e, *next;
+
+	HASH_ITER(hh, x->all, e, next)
+		check_rowfile(x, e);
 }
 
 /* ---------------------------------------------------------------- numbers */
@@ -285,7 +384,7 @@ void executables_want(struct executables *x, struct image *image)
 	struct executable *e = find(x, image);
 
 	if (e)
-		submit(x, e);
+		want(x, e);
 }
 
 /* ---------------------------------------------------------------- time after time */
@@ -299,7 +398,7 @@ void executables_tick(struct executables *x)
 	n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
 	for (size_t i = 0; i < n; i++)
 		if (x->by_number[wanted[i].exe])
-			submit(x, x->by_number[wanted[i].exe]);
+			want(x, x->by_number[wanted[i].exe]);
 }
 
 void executables_sweep(struct executables *x, const bool *used, size_t n)
@@ -309,6 +408,8 @@ void executables_sweep(struct executables *x, const bool *used, size_t n)
 	HASH_ITER(hh, x->all, e, next)
 		if (!e->compiling && e->number < n && !used[e->number])
 			drop(x, e);
+	if (x->opts.rows_dir)
+		check_rowfiles(x);
 }
 
 size_t executables_pending(const struct executables *x)
@@ -326,6 +427,7 @@ int executables_new(const struct executables_opts *opts, struct executables **re
 	if (!x)
 		return -ENOMEM;
 	x->opts = *opts;
+	x->rowfile_log.interval_ns = ROWFILE_LOG_NS;
 	r = worker_new(opts->loop, "unwind", EXECUTABLES_QUEUE_MAX, &x->worker);
 	if (r)
 		return r;
@@ -356,10 +458,16 @@ void executables_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc full = {
 		"podprof_unwind_numbers_full", METRIC_COUNTER,
 		"Times that an image found no number.", NULL};
+	static const struct metric_family_desc rowfiles = {
+		"podprof_unwind_row_files", METRIC_COUNTER,
+		"Times that a row file of the user's was found for an image, by outcome.", NULL};
 	const struct executables *x = ctx;
+
 	metric_by_name(sink, &compiled, "outcome", x->n_compiled, compiled_names, COMPILED_MAX);
 	metric_family(sink, &seconds);
 	metric_double(sink, (double)x->compile_ns / NSEC_PER_SEC, NULL, 0);
 	metric_family(sink, &full);
 	metric_u64(sink, x->n_numbers_full, NULL, 0);
+	metric_by_name(sink, &rowfiles, "outcome", x->n_rowfiles, rowfile_use_names,
+		       ROWFILE_USE_MAX);
 }

@@ -20,11 +20,13 @@ struct tables;
 
 /**
  * struct executables_opts - what is borrowed must outlive it
- * @tables: the kernel's side
+ * @tables:   the kernel's side
+ * @rows_dir: the folder with the user's row files (unwind/rowfile.h); NULL for none
  */
 struct executables_opts {
 	struct loop *loop;
 	struct tables *tables;
+	const char *rows_dir;
 };
 
 int executables_new(const struct executables_opts *opts, struct executables **ret);
@@ -42,12 +44,12 @@ void executables_want(struct executables *x, struct image *image);
 void executables_tick(struct executables *x);
 
 /* Every minute or so: give up the numbers that are not in @used, which has @n, by number. Their
- * tables stay for a while (tables.h). */
+ * tables stay for a while (tables.h). Images whose row file has changed are compiled again. */
 void executables_sweep(struct executables *x, const bool *used, size_t n);
 
 /* Tables waiting for the worker or being compiled. */
 size_t executables_pending(const struct executables *x);
-/* A metric_collect_fn: podprof_unwind_compiled, podprof_unwind_compile_seconds. */
+/* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full, _row_files. */
 void executables_collect(void *x, struct metric_sink *sink);
 
 #endif

@@ -45,6 +45,7 @@ struct recorder_opts {
 	double off_cpu;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	const char *rows_dir; /* as in cpu_sampler_opts */
 	bool unsafe_kernel;
 	enum settings_wanted wanted;
 	const struct labels *tags;

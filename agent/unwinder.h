@@ -24,12 +24,14 @@ struct unwinder;
  * struct unwinder_opts - what is borrowed must outlive it
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
+ * @rows_dir:    the folder with the user's row files; NULL for none
  */
 struct unwinder_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
+	const char *rows_dir;
 };
 
 /* 0 or -errno. */

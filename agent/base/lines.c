@@ -12,6 +12,7 @@
  * struct lines - the window that moves over the file
  * @have:      bytes in @window, all of the line that has not ended yet
  * @oversized: the line that has not ended yet is being skipped
+ * @n_skipped: the caller's
  */
 struct lines {
 	lines_fn fn;
@@ -19,7 +20,7 @@ struct lines {
 	char *window;
 	size_t have;
 	bool oversized;
-	size_t n_skipped;
+	size_t *n_skipped;
 };
 
 static int read_some(int fd, char *to, size_t room, size_t *ret)
@@ -40,7 +41,7 @@ static int end_line(struct lines *l, struct text line)
 	if (!l->oversized)
 		return l->fn(l->ctx, line);
 	l->oversized = false;
-	l->n_skipped++;
+	(*l->n_skipped)++;
 	return 0;
 }
 
@@ -64,12 +65,13 @@ static int take_lines(struct lines *l)
 int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
 {
 	_cleanup_(freep) char *window = malloc(LINES_MAX);
-	struct lines l = {.fn = fn, .ctx = ctx, .window = window};
+	struct lines l = {.fn = fn, .ctx = ctx, .window = window, .n_skipped = ret_skipped};
 	size_t n = 1;
 	int r = 0;
 
 	if (!window)
 		return -ENOMEM;
+	*ret_skipped = 0;
 	while (!r && n > 0) {
 		r = read_some(fd, window + l.have, LINES_MAX - l.have, &n);
 		l.have += r ? 0 : n;
@@ -78,6 +80,5 @@ int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
 	}
 	if (!r && (l.have || l.oversized))
 		r = end_line(&l, text_of_bytes(window, l.have));
-	*ret_skipped = l.n_skipped;
 	return r;
 }

@@ -17,7 +17,8 @@ typedef int (*lines_fn)(void *ctx, struct text line);
 
 /**
  * lines_read() - give each line of @fd, from its position on, to @fn
- * @ret_skipped: lines that were too long
+ * @ret_skipped: lines that were too long, counted as they are skipped: what @fn may look at to
+ *               know which line it has
  *
  * Return: 0; what @fn returned, if not 0; an outcome of root.h or -errno where reading fails.
  */

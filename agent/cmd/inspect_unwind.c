@@ -24,13 +24,14 @@
 #include "unwind/rowtext.h"
 #include "unwind/table.h"
 
-enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_LOOKUP, OPTION_HELP };
+enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_LOOKUP, OPTION_UNWIND_ROWS, OPTION_HELP };
 
 struct options {
 	bool json;
 	bool rows;
 	bool lookup;
 	uint64_t vaddr; /* with lookup */
+	const char *rows_dir;
 	const char *file;
 };
 
@@ -38,6 +39,8 @@ struct image_rows {
 	struct elffile *file;
 	enum cfi_machine machine;
 	struct ehframe_stats stats;
+	struct rowfile_report rowfile;
+	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
 	struct rows *rows;
 	struct table *table; /* NULL if there are no rows, or too many for one */
 };
@@ -49,7 +52,8 @@ struct census {
 };
 
 static const char help[] =
-	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--json]\n\n"
+	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--unwind-rows DIR] "
+	"[--json]\n\n"
 	"How podprof finds the caller at each place of a program or library, from its unwind\n"
 	"tables: functions described, rows made of them, what was left out and why.\n\n"
 	"  --rows   the rows instead, one a line, ascending:\n"
@@ -62,6 +66,9 @@ static const char help[] =
 	"           signal frame), frame (the frame pointer's record), unsupported=REASON\n"
 	"  --lookup VADDR   one row instead: the one that the packed table, as the walker in the\n"
 	"           kernel has it, gives for this ELF virtual address (hex)\n"
+	"  --unwind-rows DIR   with the row file that DIR has for it: BUILDID.rows, with lines as\n"
+	"           --rows prints them, which hold instead of what the file says; see\n"
+	"           docs/unwind-rows.md\n"
 	"  --json   JSON: one object, or one a row: {\"start\",\"end\",\"rule\"}\n"
 	"  --help   this text\n";
 
@@ -95,16 +102,55 @@ static int open_file(const char *path, struct elffile **ret)
 	return CMD_DONE;
 }
 
-static int compile(const char *path, struct image_rows *image)
+static void read_build_id(struct image_rows *image)
 {
-	struct compile_opts opts = {.more = goimage_more};
+	uint8_t id[ELFFILE_BUILD_ID_MAX];
+	size_t n = 0;
+
+	if (elffile_build_id(image->file, id, &n) == 0)
+		for (size_t i = 0; i < n; i++)
+			snprintf(image->build_id + 2 * i, 3, "%02x", id[i]);
+}
+
+/* All that a user needs to mend his row file. */
+static void tell_rowfile(const char *dir, const struct image_rows *image)
+{
+	_cleanup_(freep) char *path = rowfile_path(dir, image->build_id);
+	const struct rowfile_report *report = &image->rowfile;
+
+	if (!path)
+		return;
+	if (!*image->build_id)
+		cmd_error("inspect unwind: the file has no build id, so no row file is for it");
+	else if (report->opened)
+		cmd_error("inspect unwind: cannot read %s: %s", path,
+			  rowfile_opened_text(report->opened));
+	else if (!rowfile_exists(report))
+		cmd_error("inspect unwind: there is no row file %s", path);
+	for (uint64_t i = 0; i < report->n_bad && i < ROWFILE_BAD_MAX; i++)
+		cmd_error("%s:%" PRIu64 ": %s", path, report->bad[i].line,
+			  rowfile_line_text(report->bad[i].why));
+	if (report->n_bad)
+		cmd_error("inspect unwind: %s: %" PRIu64 " lines are left out, %" PRIu64
+			  " are used",
+			  path, report->n_bad, report->n_rows);
+}
+
+static int compile(const struct options *o, struct image_rows *image)
+{
+	struct compile_opts opts = {.more = goimage_more, .rows_dir = o->rows_dir};
+	const char *path = o->file;
 	int r = open_file(path, &image->file);
 
 	if (r)
 		return r;
 	opts.ctx = image->file;
+	opts.rowfile = &image->rowfile;
+	read_build_id(image);
 	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
 	r = compile_image(image->file, &opts, &image->stats, &image->rows);
+	if (o->rows_dir && !r)
+		tell_rowfile(o->rows_dir, image);
 	if (r == -ENOSPC)
 		cmd_error("inspect unwind: %s has more rows than podprof holds of one file (%u)",
 			  path, ROWS_MAX);
@@ -223,11 +269,14 @@ static void print_counts(const struct image_rows *image, const struct census *ce
 
 static void print_summary(const struct image_rows *image, const struct census *census)
 {
+	printf("%-29s %s\n", "build id", *image->build_id ? image->build_id : "none");
 	printf("%-29s %12" PRIu64 "\n", "bytes", image->stats.bytes);
 	printf("%-29s %12" PRIu64 "\n", "functions", image->stats.fdes);
 	printf("%-29s %12zu\n", "rows", rows_count(image->rows));
 	printf("%-29s %12zu\n", "rules", rows_n_rules(image->rows));
 	printf("%-29s %12zu\n", "bytes packed", table_bytes(image));
+	if (image->rowfile.n_rows)
+		printf("%-29s %12" PRIu64 "\n", "rows of the user's", image->rowfile.n_rows);
 	print_counts(image, census);
 }
 
@@ -255,8 +304,9 @@ static const char *unsupported_name(unsigned int i)
 static int print_summary_json(const struct image_rows *image, const struct census *census)
 {
 	json_t *object = json_pack(
-		"{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "bytes", (json_int_t)image->stats.bytes,
-		"functions", (json_int_t)image->stats.fdes, "rows",
+		"{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "build_id", image->build_id,
+		"user_rows", (json_int_t)image->rowfile.n_rows, "bytes",
+		(json_int_t)image->stats.bytes, "functions", (json_int_t)image->stats.fdes, "rows",
 		(json_int_t)rows_count(image->rows), "rules", (json_int_t)rows_n_rules(image->rows),
 		"bytes_packed", (json_int_t)table_bytes(image), "rows_by_kind",
 		counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
@@ -275,7 +325,7 @@ static int run(const struct options *o)
 {
 	_cleanup_(image_rows_deinit) struct image_rows image = {0};
 	struct census census;
-	int r = compile(o->file, &image);
+	int r = compile(o, &image);
 
 	if (r)
 		return r;
@@ -311,6 +361,7 @@ int inspect_unwind(int argc, char **argv)
 		{"json", no_argument, NULL, OPTION_JSON},
 		{"rows", no_argument, NULL, OPTION_ROWS},
 		{"lookup", required_argument, NULL, OPTION_LOOKUP},
+		{"unwind-rows", required_argument, NULL, OPTION_UNWIND_ROWS},
 		{"help", no_argument, NULL, OPTION_HELP},
 		{NULL, 0, NULL, 0},
 	};
@@ -335,11 +386,14 @@ int inspect_unwind(int argc, char **argv)
 			if (errno || *end || end == optarg)
 				return usage_error("not a hexadecimal address:", optarg);
 			break;
+		case OPTION_UNWIND_ROWS:
+			o.rows_dir = optarg;
+			break;
 		case OPTION_HELP:
 			fputs(help, stdout);
 			return CMD_DONE;
 		case ':':
-			return usage_error("an address is missing behind", argv[optind - 1]);
+			return usage_error("a value is missing behind", argv[optind - 1]);
 		default:
 			return usage_error("unknown option", argv[optind - 1]);
 		}

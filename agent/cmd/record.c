@@ -291,6 +291,7 @@ static int start_recorder(struct recording *rec)
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.rows_dir = o->rows_dir,
 		.unsafe_kernel = o->unsafe_kernel,
 		.wanted = o->all	 ? SETTINGS_WANTED_ALL
 			  : o->container ? SETTINGS_WANTED_CGROUPS

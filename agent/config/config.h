@@ -45,6 +45,7 @@ struct config {
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
 	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */
 	unsigned int unwind; /* enum config_unwind */
+	char *unwind_rows;   /* NULL: none */
 	bool kernel_stacks;
 	unsigned int go_heap; /* enum config_go_heap */
 	char *cgroupfs_root;  /* NULL: found by itself */

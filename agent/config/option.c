@@ -51,6 +51,12 @@ const struct option_desc options[] = {
 	 .default_text = "auto",
 	 .help = "how callers are found in user stacks: auto (unwind tables, and frame\n"
 		 "pointers for code that has none), fp or dwarf (one of them only)"},
+	{.name = "unwind-rows",
+	 .kind = OPTION_STRING,
+	 .offset = AT(unwind_rows),
+	 .value_name = "DIR",
+	 .help = "folder with row files, BUILDID.rows, for programs whose own unwind\n"
+		 "tables are missing or wrong (default: none)"},
 	{.name = "kernel-stacks",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(kernel_stacks),

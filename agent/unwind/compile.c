@@ -6,6 +6,20 @@
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
+/* What is not told by the file's own tables. */
+static int add_others(const struct elffile *file, const struct compile_opts *opts,
+		      struct rows *rows)
+{
+	struct rowfile_report report = {0};
+	int r = opts->more ? opts->more(opts->ctx, rows) : 0;
+
+	if (!r && opts->rows_dir)
+		r = rowfile_add(opts->rows_dir, file, rows, &report);
+	if (opts->rowfile)
+		*opts->rowfile = report;
+	return r;
+}
+
 int compile_image(const struct elffile *file, const struct compile_opts *opts,
 		  struct ehframe_stats *stats, struct rows **ret)
 {
@@ -20,8 +34,8 @@ int compile_image(const struct elffile *file, const struct compile_opts *opts,
 		r = ehframe_add(file, rows, stats);
 	if (!r)
 		r = synthetic_add(file, rows);
-	if (!r && opts && opts->more)
-		r = opts->more(opts->ctx, rows);
+	if (!r && opts)
+		r = add_others(file, opts, rows);
 	if (r)
 		return r;
 	r = rows_finish(rows);

@@ -6,13 +6,18 @@
 
 #include "procmap/elffile.h"
 #include "unwind/ehframe.h"
+#include "unwind/rowfile.h"
 #include "unwind/rows.h"
 
 struct compile_opts {
-	/* Adds ranges of other sources (Go's tables, the user's file); NULL for none. 0, or an
-	 * error with which compile_image() returns. */
+	/* Adds ranges of other sources (Go's tables); NULL for none. 0, or an error with which
+	 * compile_image() returns. */
 	int (*more)(void *ctx, struct rows *rows);
 	void *ctx;
+	/* The folder with the user's row files (rowfile.h); NULL for none. */
+	const char *rows_dir;
+	/* What became of the image's, if there is a folder; NULL if not wanted. */
+	struct rowfile_report *rowfile;
 };
 
 /**
@@ -20,8 +25,8 @@ struct compile_opts {
  * @opts:  NULL for the defaults
  * @stats: set: what was read and what was left out
  *
- * Pure: nothing but its arguments, so it may run on any thread. Costs some 10 ms for each million
- * bytes of table; memory is what @ret has, and as much again while it sorts.
+ * Pure but for the user's file: nothing but its arguments, so it may run on any thread. Costs some
+ * 10 ms for each million bytes of table; memory is what @ret has, and as much again while it sorts.
  *
  * Return: 0, also for a file that has no tables (no rows then, or those of @opts);
  * ELFFILE_UNSUPPORTED for a machine or file type that has no rows; ELFFILE_ABSENT if it has no

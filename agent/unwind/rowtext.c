@@ -288,19 +288,32 @@ static bool parse_blanks(struct text *t)
 	return t->p > was;
 }
 
-bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret)
+static enum rowtext_part read_columns(enum cfi_machine machine, struct text *text,
+				      struct unwind_rule *ret)
+{
+	if (!parse_cfa(machine, text, ret))
+		return ROWTEXT_RULE;
+	if (!parse_blanks(text) || !parse_fp(machine, text, ret))
+		return ROWTEXT_FP;
+	if (!parse_blanks(text) || !parse_ra(machine, text, ret))
+		return ROWTEXT_RA;
+	parse_switch(text, ret);
+	return text_empty(text) ? ROWTEXT_OK : ROWTEXT_REST;
+}
+
+enum rowtext_part rowtext_read(enum cfi_machine machine, struct text text, struct unwind_rule *ret)
 {
 	struct unwind_rule rule = {0};
+	enum rowtext_part part = ROWTEXT_OK;
 
-	if (!parse_whole(&text, &rule)) {
-		if (!parse_cfa(machine, &text, &rule) || !parse_blanks(&text) ||
-		    !parse_fp(machine, &text, &rule) || !parse_blanks(&text) ||
-		    !parse_ra(machine, &text, &rule))
-			return false;
-		parse_switch(&text, &rule);
-		if (!text_empty(&text))
-			return false;
-	}
-	*ret = rule;
-	return true;
+	if (!parse_whole(&text, &rule))
+		part = read_columns(machine, &text, &rule);
+	if (!part)
+		*ret = rule;
+	return part;
+}
+
+bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret)
+{
+	return rowtext_read(machine, text, ret) == ROWTEXT_OK;
 }

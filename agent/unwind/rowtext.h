@@ -9,9 +9,9 @@
  *
  * cfa is REG+N, plt10 or plt11 (or another number), or deref(REG+N)+M; fp is same, cfa-N or
  * deref(REG+N); ra is cfa-N or a register. A fourth word "switch" says that the caller is on
- *another stack; cfa=cgo(G,DEPTH)+N is UNWIND_CFA_GO_CGO. Each N and M has its sign. Or, in place of
- *the three, one of gap, stop, signal, frame (the frame pointer's record, without more being known)
- *and unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
+ * another stack; cfa=cgo(G,DEPTH)+N is UNWIND_CFA_GO_CGO. Each N and M has its sign. Or, in place
+ * of the three, one of gap, stop, signal, frame (the frame pointer's record, without more being
+ * known) and unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
  */
 
 #include <stdbool.h>
@@ -26,7 +26,18 @@
 const char *rowtext_print(enum cfi_machine machine, const struct unwind_rule *rule,
 			  char ret[ROWTEXT_MAX]);
 
-/* All of @text. False if it is not one of the above. */
+/* What of a rule's text was not understood. */
+enum rowtext_part {
+	ROWTEXT_OK = 0,
+	ROWTEXT_RULE, /* what it begins with */
+	ROWTEXT_FP,
+	ROWTEXT_RA,
+	ROWTEXT_REST, /* what is behind it */
+};
+
+/* All of @text. @ret is set if it is one of the above. */
+enum rowtext_part rowtext_read(enum cfi_machine machine, struct text text, struct unwind_rule *ret);
+/* The same, in a word. */
 bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret);
 
 #endif

@@ -22,8 +22,10 @@
 #include "procmap/image.h"
 #include "profile/oncpu.h"
 #include "profile/wanted.h"
+#include "support/command.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
+#include "support/tree.h"
 #include "support/until.h"
 
 #define RATE   997
@@ -40,7 +42,15 @@ struct bench {
 	uint64_t streak;    /* whole ones since the last that was not */
 	uint64_t inside;    /* whole ones in that file */
 	uint64_t most_rows; /* of one of them */
+	uint64_t cut;	    /* one after the other that ended for want of a table or row */
+	struct tree rows;   /* row files, if there are any */
+	const char *rows_dir;
 };
+
+static bool is_cut(const struct sample *sample)
+{
+	return sample->end == SAMPLE_END_NO_TABLE || sample->end == SAMPLE_END_NO_ROW;
+}
 
 static void take(void *ctx, const struct sample *sample)
 {
@@ -55,6 +65,7 @@ static void take(void *ctx, const struct sample *sample)
 		b->n += sample->count;
 		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
 		b->streak = whole ? b->streak + sample->count : 0;
+		b->cut = is_cut(sample) ? b->cut + sample->count : 0;
 		if (whole && strstr(image->path, b->in))
 			b->inside += sample->count;
 		if (b->streak && sample->n_rows > b->most_rows)
@@ -112,6 +123,7 @@ static void start_sampler(struct bench *b)
 		.kernel_stacks = true,
 		.wanted = SETTINGS_WANTED_PROCESSES,
 		.interval_ns = 100 * NSEC_PER_MSEC,
+		.rows_dir = b->rows_dir,
 		.fn = take,
 		.ctx = b,
 	};
@@ -209,6 +221,64 @@ static void test_exec(void **state)
 	loop_until(b->loop, streak, b);
 	go_on(b, "zoo-static");
 	loop_until(b->loop, streak, b);
+}
+
+static void bare_zoo(const struct bench *b)
+{
+	(void)b;
+	exec_zoo("zoo-bare");
+}
+
+static bool known_to_be_bare(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", "no_rows") &&
+	       b->cut >= STREAK;
+}
+
+/* What `podprof inspect unwind --rows` says of the same program when it had its tables. */
+static void write_row_file(struct bench *b)
+{
+	char whole[FIXTURE_PATH_MAX], bare[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
+	char id[129], name[160];
+	struct command_run r;
+
+	snprintf(line, sizeof(line), "inspect unwind %s", fixture_path("zoo-bare", bare));
+	command_run(line, &r);
+	// NOLINTNEXTLINE(cert-err34-c): no number
+	assert_int_equal(sscanf(r.out.data, "build id %128s", id), 1);
+	command_run_deinit(&r);
+	snprintf(line, sizeof(line), "inspect unwind --rows %s", fixture_path("zoo-pie", whole));
+	command_run(line, &r);
+	snprintf(name, sizeof(name), "%s.rows", id);
+	tree_write(b->rows.fd, name, r.out.data);
+	command_run_deinit(&r);
+}
+
+/* A program whose tables were taken away: its stacks are cut, until a row file for it comes, and
+ * again when it goes. */
+static void test_row_file(void **state)
+{
+	struct bench *b = *state;
+
+	tree_init(&b->rows);
+	b->rows_dir = b->rows.path;
+	start_child(b, bare_zoo);
+	b->in = "zoo-bare";
+	start_sampler(b);
+	loop_until(b->loop, known_to_be_bare, b);
+	assert_int_equal(b->inside, 0);
+	write_row_file(b);
+	cpu_sampler_sweep(b->sampler);
+	loop_until(b->loop, streak, b);
+	assert_int_equal(
+		metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_row_files", "used"),
+		1);
+	tree_deinit(&b->rows);
+	b->cut = 0;
+	cpu_sampler_sweep(b->sampler);
+	loop_until(b->loop, known_to_be_bare, b);
 }
 
 #define COPY "/tmp/podprof-test-library.so"
@@ -331,7 +401,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
-		TEST(test_dead_leader), TEST(test_exit),
+		TEST(test_dead_leader), TEST(test_exit), TEST(test_row_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

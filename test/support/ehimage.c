@@ -2,15 +2,21 @@
 #include "support/ehimage.h"
 
 #include <elf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Front to back: ELF header, program headers, .eh_frame_hdr, names, .eh_frame at EHIMAGE_EH_FRAME,
- * .debug_frame, code, section headers. The first segment maps the file at 0, the second the code.
+ * Front to back: ELF header, program headers, .eh_frame_hdr, names, note, .eh_frame at
+ * EHIMAGE_EH_FRAME, .debug_frame, code, section headers. The first segment maps the file at 0, the
+ * second the code.
  */
 #define HDR_OFF	  0x200
 #define NAMES_OFF 0x280
+#define NOTE_OFF  0x2c0
+
+/* Bytes of a build id. */
+#define BUILD_ID_MAX 64
 
 static const char names[] = "\0.eh_frame\0.debug_frame\0.shstrtab";
 
@@ -18,10 +24,19 @@ enum { SECTION_NULL, SECTION_EH_FRAME, SECTION_DEBUG_FRAME, SECTION_NAMES, N_SEC
 
 struct headers {
 	Elf64_Ehdr eh;
-	Elf64_Phdr ph[3];
+	Elf64_Phdr ph[4];
 };
 
 _Static_assert(sizeof(struct headers) <= HDR_OFF, "the headers end before .eh_frame_hdr");
+
+struct note {
+	Elf64_Nhdr nh;
+	char name[4];
+	char build_id[BUILD_ID_MAX];
+};
+
+_Static_assert(NOTE_OFF + sizeof(struct note) <= EHIMAGE_EH_FRAME,
+	       "the note ends before .eh_frame");
 
 static size_t bounded(size_t n)
 {
@@ -41,7 +56,7 @@ static void fill_headers(struct headers *h, const struct ehimage *image, size_t 
 	h->eh.e_ehsize = sizeof(h->eh);
 	h->eh.e_phoff = sizeof(h->eh);
 	h->eh.e_phentsize = sizeof(Elf64_Phdr);
-	h->eh.e_phnum = 3;
+	h->eh.e_phnum = 4;
 	h->eh.e_shentsize = sizeof(Elf64_Shdr);
 	if (!image->no_sections) {
 		h->eh.e_shoff = sections_off;
@@ -86,6 +101,27 @@ static void fill_sections(Elf64_Shdr sh[N_SECTIONS], const struct ehimage *image
 					 .sh_size = sizeof(names)};
 }
 
+static void add_note(struct headers *h, const struct ehimage *image, uint8_t *bytes)
+{
+	struct note note = {.nh = {.n_namesz = 4, .n_type = NT_GNU_BUILD_ID}, .name = "GNU"};
+	size_t n;
+
+	if (!image->build_id)
+		return;
+	n = strnlen(image->build_id, BUILD_ID_MAX);
+	note.nh.n_descsz = (Elf64_Word)n;
+	memcpy(note.build_id, image->build_id, n);
+	memcpy(bytes + NOTE_OFF, &note, sizeof(note));
+	n += offsetof(struct note, build_id);
+	h->ph[3] = (Elf64_Phdr){.p_type = PT_NOTE,
+				.p_flags = PF_R,
+				.p_offset = NOTE_OFF,
+				.p_vaddr = NOTE_OFF,
+				.p_filesz = n,
+				.p_memsz = n,
+				.p_align = 4};
+}
+
 void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 {
 	/* version 1; the address relative to itself, 4 bytes; no table */
@@ -102,6 +138,7 @@ void *ehimage_build(const struct ehimage *image, size_t *ret_n)
 	if (!bytes)
 		return NULL;
 	fill_headers(&headers, image, size, sections_off);
+	add_note(&headers, image, bytes);
 	headers.ph[1].p_offset = text_off;
 	headers.ph[1].p_filesz = n_text;
 	if (n_text)

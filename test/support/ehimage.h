@@ -22,9 +22,10 @@ struct ehimage {
 	size_t n_debug_frame;
 	const void *text; /* bytes of code, from EHIMAGE_TEXT on */
 	size_t n_text;
-	bool compressed;  /* .debug_frame's flag */
-	bool no_sections; /* .eh_frame is found through PT_GNU_EH_FRAME alone */
-	uint64_t more;	  /* .eh_frame's header says that it is this longer */
+	const char *build_id; /* its bytes as a string; none when NULL */
+	bool compressed;      /* .debug_frame's flag */
+	bool no_sections;     /* .eh_frame is found through PT_GNU_EH_FRAME alone */
+	uint64_t more;	      /* .eh_frame's header says that it is this longer */
 };
 
 /* Owned by the caller (free()); NULL without memory. */

@@ -205,7 +205,8 @@ static void test_values(void **state)
 	assert_string_equal(labels_get(&o.tags, "b_c"), "2=3");
 	record_options_deinit(&o);
 
-	parse("--all --unwind dwarf", &o);
+	parse("--all --unwind dwarf --unwind-rows /rows", &o);
+	assert_string_equal(o.rows_dir, "/rows");
 	assert_int_equal(o.unwind, SETTINGS_UNWIND_DWARF);
 	record_options_deinit(&o);
 	parse("--all --event cycles --period 12345", &o);
