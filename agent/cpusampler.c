@@ -273,7 +273,8 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 
 static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
-	int r = offcpu_new(oncpu_object(s->oncpu), s->opts.off_cpu, ret_why, &s->offcpu);
+	int r = offcpu_new(oncpu_object(s->oncpu), s->opts.off_cpu, OFFCPU_STACKS_MAX, ret_why,
+			   &s->offcpu);
 
 	if (!r)
 		r = loop_add_timer(s->opts.loop, on_off_tick, s, &s->off_tick);

@@ -11,6 +11,11 @@
  * switch: what a program does in step with itself is not counted wrong. What is chosen stands for
  * as many switches as the mean says, its weight.
  *
+ * A program may switch half a million times a second, and a stack costs some microseconds. So each
+ * CPU has a budget of stacks: when they come faster, twice as many switches are passed over for
+ * each, and so on, until they do not. None is left out for being too early, and the weight is known
+ * before the switch is: what a program does to be looked at, or not to be, changes no sum.
+ *
  * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
  * last switch. A thread that is still away is not counted yet.
  */
@@ -45,8 +50,10 @@ struct {
 
 /* This CPU's next choice. */
 struct offcpu_choice {
-	__u64 pass; /* switches to pass over before it */
-	__u64 weight;
+	__u64 pass;	/* switches to pass over before it */
+	__u64 weight;	/* of it; 0: none was drawn yet */
+	__u64 level;	/* the plan's numbers are doubled so many times */
+	__u64 spent_ns; /* the budget is spent up to this time */
 };
 
 struct {
@@ -152,10 +159,37 @@ static __always_inline void offcpu_arrive(__u32 tid)
 
 /* ---------------------------------------------------------------- leaving */
 
+/* One more stack is taken from the budget: up a level if it is overdrawn, down if half of what can
+ * be saved is there, and to the first if all of it is. */
+static __always_inline void offcpu_pay(struct offcpu_choice *choice)
+{
+	const __u64 now = bpf_ktime_get_ns(), price = offcpu_plan.stack_ns;
+	const __u64 saved_max = price * OFFCPU_BURST;
+
+	if (choice->spent_ns + saved_max < now) {
+		choice->spent_ns = now - saved_max;
+		choice->level = 0;
+	} else if (choice->level && choice->spent_ns + saved_max / 2 < now) {
+		choice->level -= 1;
+	}
+	choice->spent_ns += price;
+	if (choice->spent_ns > now && choice->level < OFFCPU_LEVELS)
+		choice->level += 1;
+}
+
+/* What is doubled is the distance from one chosen switch to the next. The difference of two random
+ * numbers, whose mean is 0, makes it odd as often as even. */
 static __always_inline void offcpu_draw(struct offcpu_choice *choice)
 {
-	choice->pass = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS];
-	choice->weight = offcpu_plan.weight;
+	const __u32 random = bpf_get_prandom_u32();
+	__u64 distance, mask;
+
+	offcpu_pay(choice);
+	mask = (1ull << choice->level) - 1;
+	distance = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS] + 1ull;
+	distance = (distance << choice->level) + (random & mask) - (random >> 16 & mask);
+	choice->pass = distance - 1;
+	choice->weight = offcpu_plan.weight << choice->level;
 }
 
 /* Whether this switch is to be looked at: its weight, or 0. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The user-space half of bpf/offcpu.bpf.c: the plan by which switches are chosen, and its following
- * of a budget.
+ * The user-space half of bpf/offcpu.bpf.c: the plan by which switches are chosen.
  *
  * The number of switches to pass over before one that a coin of probability p would choose is k
  * with probability p (1-p)^k. BPF has no logarithm, so it draws from a list of OFFCPU_PLAN_DRAWS
@@ -28,15 +27,13 @@
 /* From the end of the program's hook until nobody can be in the program. */
 #define OFFCPU_LAST_US 10000
 
+/* Below it nothing is seen for hours, and the numbers of a plan no longer fit. */
+#define OFFCPU_SHARE_MIN 1e-6
+
 struct offcpu {
 	struct stacks *stacks;
-	volatile struct offcpu_plan *plan;
 	int program;
 	int link;
-	double wished;
-	double share;
-	uint64_t walks;	    /* until the last look */
-	uint64_t looked_ns; /* when it was (monotonic) */
 };
 
 DEFINE_CLEANUP(struct offcpu *, offcpu_freep, offcpu_free);
@@ -48,6 +45,8 @@ static void make_plan(double share, volatile struct offcpu_plan *ret)
 	uint64_t sum = 0;
 	uint32_t pass;
 
+	if (share < OFFCPU_SHARE_MIN)
+		share = OFFCPU_SHARE_MIN;
 	for (uint32_t i = 0; i < OFFCPU_PLAN_DRAWS; i++) {
 		double q = ((double)i + 0.5) / OFFCPU_PLAN_DRAWS;
 
@@ -62,14 +61,19 @@ static void make_plan(double share, volatile struct offcpu_plan *ret)
 	ret->weight = sum / OFFCPU_PLAN_DRAWS + 1;
 }
 
-static void set_share(struct offcpu *oc, double share)
+/* Each CPU has an equal part of the budget. */
+static uint64_t stack_price_ns(unsigned int stacks_max)
 {
-	oc->share = share;
-	make_plan(share, oc->plan);
+	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t each = stacks_max / (uint64_t)(n_cpus > 0 ? n_cpus : 1);
+
+	if (each < OFFCPU_STACKS_MIN)
+		each = OFFCPU_STACKS_MIN;
+	return NSEC_PER_SEC / each;
 }
 
-int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_why,
-	       struct offcpu **ret)
+int offcpu_new(const struct bpfobj *obj, double share, unsigned int stacks_max,
+	       struct bpfobj_why *ret_why, struct offcpu **ret)
 {
 	_cleanup_(offcpu_freep) struct offcpu *oc = NULL;
 	const struct bpfobj_offcpu bpf = bpfobj_offcpu(obj);
@@ -81,13 +85,12 @@ int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_wh
 	oc = calloc(1, sizeof(*oc));
 	if (!oc)
 		return -ENOMEM;
-	*oc = (struct offcpu){
-		.plan = bpf.plan, .program = bpf.program, .link = -1, .wished = share};
+	*oc = (struct offcpu){.program = bpf.program, .link = -1};
 	r = stacks_new("offcpu", &bpf.stacks, &sizes, OFFCPU_INTERVAL_NS, &oc->stacks);
 	if (r < 0)
 		return r;
-	set_share(oc, share);
-	oc->looked_ns = nsec_monotonic();
+	make_plan(share, bpf.plan);
+	bpf.plan->stack_ns = stack_price_ns(stacks_max);
 	oc->link = bpf_raw_tracepoint_open(NULL, bpf.program);
 	if (oc->link < 0) {
 		bpfobj_explain_here(BPFOBJ_SWITCH, oc->link, NULL, ret_why);
@@ -106,39 +109,8 @@ void offcpu_free(struct offcpu *oc)
 	free(oc);
 }
 
-/* Stacks that were taken since the start, as far as they came back. */
-static uint64_t count_walks(const struct offcpu *oc)
-{
-	uint64_t stats[SAMPLE_STAT_MAX], n = 0;
-
-	if (stacks_stats(oc->stacks, stats, SAMPLE_STAT_MAX) < 0)
-		return 0;
-	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
-		n += stats[i];
-	return n;
-}
-
-/* Fewer when there were more than the budget has, and as wished again when that would fit. */
-static void follow_budget(struct offcpu *oc)
-{
-	const uint64_t now_ns = nsec_monotonic(), walks = count_walks(oc);
-	const double seconds = (double)(now_ns - oc->looked_ns) / (double)NSEC_PER_SEC;
-	double fits;
-
-	if (seconds < 0.5)
-		return;
-	fits = oc->share * OFFCPU_WALKS_MAX * seconds / (double)(walks - oc->walks + 1);
-	if (fits > oc->wished)
-		fits = oc->wished;
-	if (fits < oc->share || fits > oc->share * 1.25)
-		set_share(oc, fits);
-	oc->walks = walks;
-	oc->looked_ns = now_ns;
-}
-
 int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx)
 {
-	follow_budget(oc);
 	return stacks_tick(oc->stacks, fn, ctx);
 }
 
@@ -164,9 +136,4 @@ const struct stacks *offcpu_stacks(const struct offcpu *oc)
 int offcpu_program(const struct offcpu *oc)
 {
 	return oc->program;
-}
-
-double offcpu_share(const struct offcpu *oc)
-{
-	return oc->share;
 }

@@ -17,19 +17,23 @@ struct stacks;
  * lost_full. */
 #define OFFCPU_SIZES ((struct bpfobj_sizes){.small = 4096, .large = 512, .deep = 32})
 
-/* Stacks taken in a second; above, fewer switches are chosen, and stand for more. At 5 us each 1 %
- * of a CPU. */
-#define OFFCPU_WALKS_MAX 2000
+/* Stacks taken in a second, by all CPUs together; where there would be more, fewer switches are
+ * chosen, and stand for more. At 5 us each 1 % of a CPU. */
+#define OFFCPU_STACKS_MAX 2000
+/* Of one CPU, however many there are. */
+#define OFFCPU_STACKS_MIN 50
 
 /**
  * offcpu_new() - begin to sample
- * @obj:   loaded with the off-CPU programs (struct oncpu_opts); must outlive this
- * @share: of task switches, above 0 and up to 1
+ * @obj:        loaded with the off-CPU programs (struct oncpu_opts); must outlive this; for one of
+ *              these in its life
+ * @share:      of task switches, above 0 and up to 1; below 1e-6 is taken for that
+ * @stacks_max: a second, see OFFCPU_STACKS_MAX
  *
  * Return: 0, or -errno with *@ret_why set (-ENOMEM without).
  */
-int offcpu_new(const struct bpfobj *obj, double share, struct bpfobj_why *ret_why,
-	       struct offcpu **ret);
+int offcpu_new(const struct bpfobj *obj, double share, unsigned int stacks_max,
+	       struct bpfobj_why *ret_why, struct offcpu **ret);
 void offcpu_free(struct offcpu *oc);
 
 /* As stacks_tick(), whose samples have switches as count and how long they took as total_ns, both
@@ -42,7 +46,5 @@ uint64_t offcpu_interval_ns(const struct offcpu *oc);
 const struct stacks *offcpu_stacks(const struct offcpu *oc);
 /* The program, for its cost. */
 int offcpu_program(const struct offcpu *oc);
-/* The share in force. */
-double offcpu_share(const struct offcpu *oc);
 
 #endif

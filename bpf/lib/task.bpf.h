@@ -18,15 +18,16 @@ static __always_inline int task_is_kernel(struct task_struct *task)
 	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
 }
 
-/* Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. */
+/* Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. It
+ * must be an argument of a tp_btf program: those are read without a helper's call. */
 static __always_inline int task_waits(struct task_struct *task)
 {
 	__u64 state;
 
 	if (bpf_core_field_exists(task->__state))
-		state = BPF_CORE_READ(task, __state);
+		state = task->__state;
 	else
-		state = (__u64)BPF_CORE_READ((struct task_struct___before_5_14 *)task, state);
+		state = (__u64)((struct task_struct___before_5_14 *)task)->state;
 	return state != TASK_RUNNING && !(state & TASK_DEAD);
 }
 

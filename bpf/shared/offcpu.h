@@ -9,10 +9,15 @@
 /* Numbers to draw from. */
 #define OFFCPU_PLAN_DRAWS 1024
 
-/* The agent may write another plan at any time; a CPU keeps to the weight that it read with its
- * number, or, once, to the old one with a new number. */
+/* Stacks that a CPU's budget can save up: some 300 us of taking them at once. */
+#define OFFCPU_BURST  64
+/* Distances between chosen switches are doubled so often at most; random numbers have 16 bits. */
+#define OFFCPU_LEVELS 16
+
+/* Written before the program is attached. */
 struct offcpu_plan {
-	__u64 weight; /* switches that a chosen one stands for; 0: none is chosen */
+	__u64 stack_ns; /* of a CPU's time for each stack that is taken there: the budget */
+	__u64 weight;	/* switches that a chosen one stands for */
 	__u32 pass[OFFCPU_PLAN_DRAWS]; /* switches to pass over, each as likely as any other */
 };
 

@@ -6,7 +6,10 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,9 +25,13 @@
 #include "profile/oncpu.h"
 #include "profile/stacks.h"
 #include "profile/verifier.h"
+#include "shared/offcpu.h"
 #include "shared/sample.h"
 
 #define VERIFIED_INSNS_MAX 200000
+
+/* Between the child's look at one clock and at the other, twice. */
+#define CLOCKS_NS 20000
 
 struct bench {
 	struct root proc, sys;
@@ -44,11 +51,11 @@ static struct bench bench;
 /* The bounds of the section that the linker makes of what is in it. */
 extern const char __start_waiting[], __stop_waiting[];
 
-enum wait_kind { WAIT_SLEEP, WAIT_PIPE, WAIT_FUTEX };
+enum wait_kind { WAIT_SLEEP, WAIT_PIPE, WAIT_FUTEX, WAIT_MOVED, WAIT_DISK };
 
 /* What the child says about itself. */
 struct waited {
-	uint64_t ns;
+	uint64_t ns; /* passed meanwhile, without its CPU time */
 	uint64_t n;
 	uint64_t ready_ns; /* of these, at most, it was not waiting but ready to run */
 };
@@ -74,6 +81,7 @@ static __attribute__((noipa)) void wait_once(enum wait_kind kind, int fd, uint64
 
 	switch (kind) {
 	case WAIT_SLEEP:
+	case WAIT_MOVED:
 		syscall(SYS_nanosleep, &t, NULL);
 		break;
 	case WAIT_PIPE:
@@ -81,6 +89,10 @@ static __attribute__((noipa)) void wait_once(enum wait_kind kind, int fd, uint64
 		break;
 	case WAIT_FUTEX:
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &t, NULL, 0);
+		break;
+	case WAIT_DISK:
+		assert_int_equal(syscall(SYS_pwrite64, fd, &t, sizeof(t), 0), sizeof(t));
+		assert_int_equal(syscall(SYS_fsync, fd), 0);
 		break;
 	}
 }
@@ -90,9 +102,11 @@ wait_often(enum wait_kind kind, int fd, uint64_t n, uint64_t ns, struct waited *
 {
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t start = nsec_monotonic();
+		uint64_t cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 
 		wait_once(kind, fd, ns + i % 7 * (ns / 8));
-		ret->ns += nsec_monotonic() - start;
+		cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID) - cpu;
+		ret->ns += nsec_monotonic() - start - cpu;
 		ret->n++;
 	}
 }
@@ -118,6 +132,34 @@ static pid_t start_writer(int fd, uint64_t n, uint64_t ns)
 	_exit(0);
 }
 
+/* Put the child, which sleeps most of the time, on another CPU every millisecond until it answers:
+ * it goes away on one and comes back on another. */
+static void move_about(pid_t child, int answer)
+{
+	struct pollfd ready = {.fd = answer, .events = POLLIN};
+	cpu_set_t all, one;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (size_t cpu = 0; poll(&ready, 1, 1) == 0; cpu = (cpu + 1) % CPU_SETSIZE) {
+		while (!CPU_ISSET(cpu, &all))
+			cpu = (cpu + 1) % CPU_SETSIZE;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		assert_int_equal(sched_setaffinity(child, sizeof(one), &one), 0);
+	}
+}
+
+/* A file of this machine's disk, gone when it is closed. */
+static int disk_file(void)
+{
+	char path[] = "build/test-offcpu-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	return fd;
+}
+
 /* The child waits @n times and says for how long. */
 static struct waited let_wait(struct bench *b, enum wait_kind kind, uint64_t n, uint64_t ns)
 {
@@ -130,11 +172,13 @@ static struct waited let_wait(struct bench *b, enum wait_kind kind, uint64_t n, 
 	b->child = fork();
 	if (b->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		wait_often(kind, bytes[0], n, ns, &waited);
+		wait_often(kind, kind == WAIT_DISK ? disk_file() : bytes[0], n, ns, &waited);
 		waited.ready_ns = ready_ns();
 		_exit(write(answer[1], &waited, sizeof(waited)) != sizeof(waited));
 	}
 	writer = kind == WAIT_PIPE ? start_writer(bytes[1], n, ns) : 0;
+	if (kind == WAIT_MOVED)
+		move_about(b->child, answer[0]);
 	assert_int_equal(read(answer[0], &waited, sizeof(waited)), sizeof(waited));
 	assert_int_equal(waitpid(b->child, NULL, 0), b->child);
 	if (writer)
@@ -190,7 +234,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void sample_with(struct bench *b, double share)
+static void sample_with(struct bench *b, double share, unsigned int stacks_max)
 {
 	const struct oncpu_opts opts = {.rate_hz = 97,
 					.kernel_stacks = true,
@@ -199,7 +243,8 @@ static void sample_with(struct bench *b, double share)
 					.sys = &b->sys};
 	struct bpfobj_why why = {""};
 
-	if (oncpu_new(&opts, &why, &b->oc) || offcpu_new(oncpu_object(b->oc), share, &why, &b->off))
+	if (oncpu_new(&opts, &why, &b->oc) ||
+	    offcpu_new(oncpu_object(b->oc), share, stacks_max, &why, &b->off))
 		fail_msg("no sampler: %s", why.text);
 }
 
@@ -227,6 +272,8 @@ static const struct row rows[] = {
 	{"sleep, all", WAIT_SLEEP, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"pipe, all", WAIT_PIPE, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"futex, all", WAIT_FUTEX, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"sleep, moved to another CPU, all", WAIT_MOVED, 1, 100, 4 * NSEC_PER_MSEC, 5},
+	{"disk, all", WAIT_DISK, 1, 30, 0, 5},
 	{"sleep, a fifth", WAIT_SLEEP, 0.2, 4000, NSEC_PER_MSEC / 10, 14},
 };
 
@@ -240,7 +287,7 @@ static void assert_near(uint64_t got, uint64_t want, unsigned int per_cent)
  * another ran. */
 static void assert_time(uint64_t got, const struct waited *waited, unsigned int per_cent)
 {
-	uint64_t slack = waited->ns * per_cent / 100;
+	uint64_t slack = waited->ns * per_cent / 100 + waited->n * CLOCKS_NS;
 
 	print_message("%llu of %llu, %llu ready\n", (unsigned long long)got,
 		      (unsigned long long)waited->ns, (unsigned long long)waited->ready_ns);
@@ -254,14 +301,14 @@ static void test_waits(void **state)
 		struct waited waited;
 
 		row_begin(rows[i].name);
-		sample_with(b, rows[i].share);
+		sample_with(b, rows[i].share, UINT_MAX);
 		waited = let_wait(b, rows[i].kind, rows[i].n, rows[i].ns);
 		finish(b);
 		if (rows[i].share == 1)
 			assert_time(b->total_ns, &waited, rows[i].tolerance);
 		if (rows[i].kind == WAIT_PIPE) /* a byte may be there already */
 			assert_in_range(b->count, waited.n / 2, waited.n);
-		else
+		else if (rows[i].kind != WAIT_DISK) /* that is several waits, or none */
 			assert_near(b->count, waited.n, rows[i].tolerance);
 		assert_int_equal(b->with_kernel, b->count);
 		teardown(state);
@@ -275,7 +322,7 @@ static void test_busy(void **state)
 	struct bench *b = *state;
 	uint64_t stats[SAMPLE_STAT_MAX];
 
-	sample_with(b, 1);
+	sample_with(b, 1, UINT_MAX);
 	b->child = fork();
 	if (b->child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -293,21 +340,38 @@ static void test_busy(void **state)
 	assert_int_equal(stats[SAMPLE_STAT_LOST_FULL], 0);
 }
 
-/* Chosen less often when there is more than the budget, and what is chosen stands for more. */
+/* Stacks that the programs took. */
+static uint64_t count_stacks(const struct bench *b)
+{
+	uint64_t stats[SAMPLE_STAT_MAX], n = 0;
+
+	assert_int_equal(stacks_stats(offcpu_stacks(b->off), stats, SAMPLE_STAT_MAX), 0);
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
+		n += stats[i];
+	return n;
+}
+
+/* A process that does little but wait, with all of it wished: the stacks that are taken are those
+ * of the budget, and stand for all. On each CPU there may be what was saved, and as many again on
+ * the way to the level that fits. */
 static void test_budget(void **state)
 {
+	const uint64_t n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	struct bench *b = *state;
+	uint64_t start_ns, most, stacks;
 	struct waited waited;
 
-	sample_with(b, 1);
-	for (int i = 0; i < 4; i++) {
-		waited = let_wait(b, WAIT_SLEEP, 6000, NSEC_PER_MSEC / 50);
-		b->count = 0;
-		assert_int_equal(offcpu_tick(b->off, take, b), 0);
-	}
-	assert_true(waited.n == 6000);
-	assert_true(offcpu_share(b->off) < 1);
+	sample_with(b, 1, 1);
+	start_ns = nsec_monotonic();
+	waited = let_wait(b, WAIT_SLEEP, 30000, NSEC_PER_MSEC / 50);
+	most = (nsec_monotonic() - start_ns) * OFFCPU_STACKS_MIN / NSEC_PER_SEC;
+	most = n_cpus * (2 * most + 2 * OFFCPU_BURST);
 	finish(b);
+	stacks = count_stacks(b);
+	print_message("%llu stacks of at most %llu\n", (unsigned long long)stacks,
+		      (unsigned long long)most);
+	assert_in_range(stacks, OFFCPU_BURST, most);
+	assert_near(b->count, waited.n, 50);
 }
 
 static void test_bad_share(void **state)
@@ -316,11 +380,12 @@ static void test_bad_share(void **state)
 	struct bench *b = *state;
 	struct bpfobj_why why = {""};
 
-	sample_with(b, 1);
+	sample_with(b, 1, UINT_MAX);
 	for (size_t i = 0; i < array_size(shares); i++) {
 		struct offcpu *off = NULL;
 
-		assert_int_equal(offcpu_new(oncpu_object(b->oc), shares[i], &why, &off), -EINVAL);
+		assert_int_equal(offcpu_new(oncpu_object(b->oc), shares[i], 1, &why, &off),
+				 -EINVAL);
 		assert_null(off);
 	}
 }
@@ -331,7 +396,7 @@ static void test_verifier_cost(void **state)
 	struct bench *b = *state;
 	size_t n = 0;
 
-	sample_with(b, 1);
+	sample_with(b, 1, UINT_MAX);
 	verifier = bpfobj_verifier(oncpu_object(b->oc));
 	for (size_t i = 0; i < verifier->n; i++) {
 		if (strncmp(verifier->programs[i].name, "offcpu", 6) != 0)

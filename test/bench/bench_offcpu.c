@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What off-CPU sampling costs a program that does nothing but wait: two processes on one CPU that
+ * hand a byte to and fro, two task switches a round trip. Their CPU time for a switch without the
+ * programs, with a share so small that no switch is chosen, and with all switches wished, where the
+ * budget has to hold. By turns, so that whatever else the machine does is in all of them.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "profile/offcpu.h"
+#include "profile/oncpu.h"
+#include "profile/stacks.h"
+#include "shared/sample.h"
+
+#define ROUNDS	      41
+#define ROUND_NS      (NSEC_PER_SEC / 8)
+#define LONG_ROUND_NS (4 * NSEC_PER_SEC)
+
+enum { WITHOUT, FEW, ALL, COMPARED, TWENTIETH = COMPARED, KINDS };
+
+/* With an object each, since what a CPU has drawn is in it. */
+static struct kind {
+	const char *name;
+	double share; /* 0: not attached */
+	struct oncpu *oc;
+} kinds[KINDS] = {
+	[WITHOUT] = {"without", 0, NULL},
+	[FEW] = {"few chosen", 1e-4, NULL},
+	[ALL] = {"all wished", 1, NULL},
+	[TWENTIETH] = {"a twentieth", 0.05, NULL},
+};
+
+/* What the samples say of one process. */
+struct told {
+	pid_t pid;
+	uint64_t switches;
+	uint64_t away_ns;
+};
+
+/* What one round saw. */
+struct seen {
+	uint64_t switches;
+	uint64_t cpu_ns; /* of both processes */
+	uint64_t wall_ns;
+	uint64_t stacks; /* taken */
+	struct bpfobj_cost bpf;
+	struct told told; /* of the child */
+};
+
+/* ---------------------------------------------------------------- the pair */
+
+struct pair {
+	int to[2], from[2];
+	pid_t child;
+};
+
+static void pin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		exit(1);
+}
+
+static void start(struct pair *p)
+{
+	char c;
+
+	if (pipe(p->to) || pipe(p->from))
+		exit(1);
+	p->child = fork();
+	if (p->child)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(p->to[0], &c, 1) == 1 && write(p->from[1], &c, 1) == 1)
+		continue;
+	_exit(0);
+}
+
+static void play(const struct pair *p, unsigned int n)
+{
+	char c = 'x';
+
+	for (unsigned int i = 0; i < n; i++)
+		if (write(p->to[1], &c, 1) != 1 || read(p->from[0], &c, 1) != 1)
+			exit(1);
+}
+
+static uint64_t pair_cpu_ns(const struct pair *p)
+{
+	clockid_t clock;
+
+	if (clock_getcpuclockid(p->child, &clock))
+		exit(1);
+	return nsec_read(clock) + nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* ---------------------------------------------------------------- a round */
+
+static void take(void *ctx, const struct sample *s)
+{
+	struct told *told = ctx;
+
+	if ((pid_t)s->pid.pid != told->pid)
+		return;
+	told->switches += s->count;
+	told->away_ns += s->total_ns;
+}
+
+static uint64_t count_stacks(const struct offcpu *off)
+{
+	uint64_t stats[SAMPLE_STAT_MAX], n = 0;
+
+	if (!off || stacks_stats(offcpu_stacks(off), stats, SAMPLE_STAT_MAX))
+		return 0;
+	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
+		n += stats[i];
+	return n;
+}
+
+/* Play for that long, and let samples be taken over as the agent does; the CPU time that this takes
+ * is not in the figure. */
+static int play_for(const struct pair *p, struct offcpu *off, uint64_t ns, struct seen *seen)
+{
+	const uint64_t begin_ns = nsec_monotonic();
+	uint64_t tick_ns = begin_ns + (off ? offcpu_interval_ns(off) : ns);
+	int r = 0;
+
+	while (!r && nsec_monotonic() - begin_ns < ns) {
+		uint64_t before_ns = pair_cpu_ns(p);
+
+		play(p, 500);
+		seen->cpu_ns += pair_cpu_ns(p) - before_ns;
+		seen->switches += 1000;
+		if (!off || nsec_monotonic() < tick_ns)
+			continue;
+		r = offcpu_tick(off, take, &seen->told);
+		tick_ns = nsec_monotonic() + offcpu_interval_ns(off);
+	}
+	seen->wall_ns = nsec_monotonic() - begin_ns;
+	return r;
+}
+
+static int run_round(const struct kind *kind, const struct pair *p, uint64_t ns, struct seen *ret)
+{
+	struct bpfobj_cost before = {0}, after = {0};
+	struct bpfobj_why why = {""};
+	struct offcpu *off = NULL;
+	uint64_t stacks;
+	int r = 0;
+
+	*ret = (struct seen){.told.pid = p->child};
+	if (kind->share > 0)
+		r = offcpu_new(oncpu_object(kind->oc), kind->share, OFFCPU_STACKS_MAX, &why, &off);
+	if (r < 0) {
+		fprintf(stderr, "bench_offcpu: %s\n", why.text);
+		return r;
+	}
+	if (off)
+		r = bpfobj_cost(offcpu_program(off), &before);
+	stacks = count_stacks(off);
+	if (!r)
+		r = play_for(p, off, ns, ret);
+	if (!r && off)
+		r = bpfobj_cost(offcpu_program(off), &after);
+	ret->stacks = count_stacks(off) - stacks;
+	ret->bpf.runs = after.runs - before.runs;
+	ret->bpf.run_ns = after.run_ns - before.run_ns;
+	if (off && !r)
+		r = offcpu_finish(off, take, &ret->told);
+	offcpu_free(off);
+	return r;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Each round's difference to the round without, and of those the median. */
+static int compare_kinds(const struct pair *p)
+{
+	double ns[COMPARED][ROUNDS], more[COMPARED][ROUNDS];
+	struct seen seen;
+	int r = 0;
+
+	for (int i = 0; i < ROUNDS; i++)
+		for (size_t k = 0; !r && k < COMPARED; k++) {
+			r = run_round(&kinds[k], p, ROUND_NS, &seen);
+			ns[k][i] = (double)seen.cpu_ns / (double)(seen.switches + !seen.switches);
+			more[k][i] = ns[k][i] - ns[0][i];
+		}
+	for (size_t k = 0; !r && k < COMPARED; k++) {
+		qsort(ns[k], ROUNDS, sizeof(ns[k][0]), compare);
+		qsort(more[k], ROUNDS, sizeof(more[k][0]), compare);
+		printf("offcpu: %-12s %5.0f ns of CPU a switch", kinds[k].name, ns[k][ROUNDS / 2]);
+		if (k)
+			printf(", %.0f more (half of all rounds: %.0f to %.0f)",
+			       more[k][ROUNDS / 2], more[k][ROUNDS / 4], more[k][ROUNDS * 3 / 4]);
+		putchar('\n');
+	}
+	return r;
+}
+
+/* The same with the kernel's clock around the program, which is 20 ns and more by itself. */
+static int show_cost(const struct pair *p)
+{
+	_cleanup_(close_fdp) int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	int r = stats < 0 ? -errno : 0;
+
+	for (size_t k = 1; !r && k < COMPARED; k++) {
+		struct seen seen;
+		double seconds;
+
+		r = run_round(&kinds[k], p, LONG_ROUND_NS, &seen);
+		seconds = (double)seen.wall_ns / NSEC_PER_SEC;
+		printf("offcpu: %-12s %.0f switches/s, %.0f stacks/s; %.0f ns a run, %.2f %% of a "
+		       "CPU\n",
+		       kinds[k].name, (double)seen.switches / seconds,
+		       (double)seen.stacks / seconds,
+		       (double)seen.bpf.run_ns / (double)(seen.bpf.runs + !seen.bpf.runs),
+		       100 * (double)seen.bpf.run_ns / (double)seen.wall_ns);
+	}
+	return r;
+}
+
+/* Times that a process has waited. */
+static uint64_t count_waits(pid_t pid)
+{
+	unsigned long long n = 0;
+	char path[64], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "voluntary_ctxt_switches: %llu", &n) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* What a twentieth of the switches, or less where the budget says so, tell of the child: how often
+ * and how long it was away. Where others want the CPU, too, some of its time is neither its own nor
+ * that of a wait. */
+static int show_sums(const struct pair *p)
+{
+	const uint64_t waits = count_waits(p->child);
+	struct seen seen;
+	uint64_t cpu_ns;
+	int r;
+
+	cpu_ns = pair_cpu_ns(p) - nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+	r = run_round(&kinds[TWENTIETH], p, LONG_ROUND_NS, &seen);
+	cpu_ns = pair_cpu_ns(p) - nsec_read(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+	printf("offcpu: %-12s %" PRIu64 " stacks say %.1f %% of its waits, %.1f %% of the time "
+	       "that it did not run\n",
+	       kinds[TWENTIETH].name, seen.stacks,
+	       100 * (double)seen.told.switches / (double)(count_waits(p->child) - waits),
+	       100 * (double)seen.told.away_ns / (double)(seen.wall_ns - cpu_ns));
+	return r;
+}
+
+int main(void)
+{
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT, sys = ROOT_INIT;
+	struct oncpu_opts opts = {
+		.rate_hz = 1, .kernel_stacks = true, .offcpu = true, .proc = &proc, .sys = &sys};
+	struct bpfobj_why why = {""};
+	struct pair pair;
+	int r = 0;
+
+	if (root_open("/proc", &proc) || root_open("/sys", &sys))
+		return 1;
+	for (size_t k = 0; !r && k < KINDS; k++)
+		r = kinds[k].share > 0 ? oncpu_new(&opts, &why, &kinds[k].oc) : 0;
+	if (r < 0) {
+		fprintf(stderr, "bench_offcpu: %s\n", why.text);
+		return 1;
+	}
+	pin();
+	start(&pair);
+	r = compare_kinds(&pair);
+	if (!r)
+		r = show_cost(&pair);
+	if (!r)
+		r = show_sums(&pair);
+	kill(pair.child, SIGKILL);
+	for (size_t k = 0; k < KINDS; k++)
+		oncpu_free(kinds[k].oc);
+	return r < 0;
+}
