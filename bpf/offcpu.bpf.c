@@ -5,21 +5,15 @@
  * and kept with the time until the thread comes back, on whatever CPU. Then the time is added to
  * that stack.
  *
- * The choice is by a number of switches to pass over on this CPU, drawn anew after each one taken,
- * so that the switches that nobody looks at (all but a few in a hundred) cost one subtraction and
- * one look at a counter. Its distribution is the geometric one, as if a coin were thrown at each
- * switch: what a program does in step with itself is not counted wrong. What is chosen stands for
- * as many switches as the mean says, its weight.
- *
- * A program may switch half a million times a second, and a stack costs some microseconds. So each
- * CPU has a budget of stacks: when they come faster, twice as many switches are passed over for
- * each, and so on, until they do not. None is left out for being too early, and the weight is known
- * before the switch is: what a program does to be looked at, or not to be, changes no sum.
+ * The choice (lib/choice.bpf.h) costs a switch that nobody looks at, all but a few in a hundred,
+ * one subtraction; it keeps to a budget of stacks, and says how many switches a chosen one stands
+ * for.
  *
  * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
  * last switch. A thread that is still away is not counted yet.
  */
 #include "lib/stack.bpf.h"
+#include "lib/choice.bpf.h"
 #include "lib/wanted.bpf.h"
 #include "shared/offcpu.h"
 
@@ -48,19 +42,11 @@ struct {
 /* Kernel frames that are ours: this program, and what calls programs at tracepoints. */
 #define OFFCPU_OWN_FRAMES 2
 
-/* This CPU's next choice. */
-struct offcpu_choice {
-	__u64 pass;	/* switches to pass over before it */
-	__u64 weight;	/* of it; 0: none was drawn yet */
-	__u64 level;	/* the plan's numbers are doubled so many times */
-	__u64 spent_ns; /* the budget is spent up to this time */
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct offcpu_choice);
+	__type(value, struct choice);
 } offcpu_choices SEC(".maps");
 
 /* Threads that are away, by thread id: the beginning of the struct stack that was taken, with the
@@ -159,57 +145,23 @@ static __always_inline void offcpu_arrive(__u32 tid)
 
 /* ---------------------------------------------------------------- leaving */
 
-/* One more stack is taken from the budget: up a level if it is overdrawn, down if half of what can
- * be saved is there, and to the first if all of it is. */
-static __always_inline void offcpu_pay(struct offcpu_choice *choice)
+CHOICE_INLINE __u64 choice_now_ns(void)
 {
-	const __u64 now = bpf_ktime_get_ns(), price = offcpu_plan.stack_ns;
-	const __u64 saved_max = price * OFFCPU_BURST;
-
-	if (choice->spent_ns + saved_max < now) {
-		choice->spent_ns = now - saved_max;
-		choice->level = 0;
-	} else if (choice->level && choice->spent_ns + saved_max / 2 < now) {
-		choice->level -= 1;
-	}
-	choice->spent_ns += price;
-	if (choice->spent_ns > now && choice->level < OFFCPU_LEVELS)
-		choice->level += 1;
+	return bpf_ktime_get_ns();
 }
 
-/* What is doubled is the distance from one chosen switch to the next. The difference of two random
- * numbers, whose mean is 0, makes it odd as often as even. */
-static __always_inline void offcpu_draw(struct offcpu_choice *choice)
+CHOICE_INLINE __u32 choice_random(void)
 {
-	const __u32 random = bpf_get_prandom_u32();
-	__u64 distance, mask;
-
-	offcpu_pay(choice);
-	mask = (1ull << choice->level) - 1;
-	distance = offcpu_plan.pass[bpf_get_prandom_u32() % OFFCPU_PLAN_DRAWS] + 1ull;
-	distance = (distance << choice->level) + (random & mask) - (random >> 16 & mask);
-	choice->pass = distance - 1;
-	choice->weight = offcpu_plan.weight << choice->level;
+	return bpf_get_prandom_u32();
 }
 
 /* Whether this switch is to be looked at: its weight, or 0. */
 static __always_inline __u64 offcpu_choose(void)
 {
 	__u32 zero = 0;
-	struct offcpu_choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
-	__u64 weight;
+	struct choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
 
-	if (!choice)
-		return 0;
-	if (!choice->weight)
-		offcpu_draw(choice); /* the first on this CPU */
-	if (choice->pass) {
-		choice->pass -= 1;
-		return 0;
-	}
-	weight = choice->weight;
-	offcpu_draw(choice);
-	return weight;
+	return choice ? choice_next(choice, &offcpu_plan) : 0;
 }
 
 /* Keep the stack until @tid comes back. */

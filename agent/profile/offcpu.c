@@ -1,34 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * The user-space half of bpf/offcpu.bpf.c: the plan by which switches are chosen.
- *
- * The number of switches to pass over before one that a coin of probability p would choose is k
- * with probability p (1-p)^k. BPF has no logarithm, so it draws from a list of OFFCPU_PLAN_DRAWS
- * quantiles of that distribution, each as likely. Rounded and cut, their mean is not quite 1/p - 1;
- * the weight of a sample is what their own mean makes it, so that sums stay unbiased.
- */
+/* The user-space half of bpf/offcpu.bpf.c. */
 #include "profile/offcpu.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "profile/offplan.h"
 #include "profile/stacks.h"
-#include "shared/offcpu.h"
-#include "shared/sample.h"
 
 /* How often samples are handed over if the maps do not fill sooner. */
 #define OFFCPU_INTERVAL_NS NSEC_PER_SEC
 
 /* From the end of the program's hook until nobody can be in the program. */
 #define OFFCPU_LAST_US 10000
-
-/* Below it nothing is seen for hours, and the numbers of a plan no longer fit. */
-#define OFFCPU_SHARE_MIN 1e-6
 
 struct offcpu {
 	struct stacks *stacks;
@@ -37,29 +25,6 @@ struct offcpu {
 };
 
 DEFINE_CLEANUP(struct offcpu *, offcpu_freep, offcpu_free);
-
-/* Whole switches for a weight, so the sum of the list has to be a multiple of its length: what is
- * missing goes to its last numbers, which are the largest. */
-static void make_plan(double share, volatile struct offcpu_plan *ret)
-{
-	uint64_t sum = 0;
-	uint32_t pass;
-
-	if (share < OFFCPU_SHARE_MIN)
-		share = OFFCPU_SHARE_MIN;
-	for (uint32_t i = 0; i < OFFCPU_PLAN_DRAWS; i++) {
-		double q = ((double)i + 0.5) / OFFCPU_PLAN_DRAWS;
-
-		pass = share >= 1 ? 0 : (uint32_t)(log1p(-q) / log1p(-share));
-		ret->pass[i] = pass;
-		sum += pass;
-	}
-	for (uint32_t i = OFFCPU_PLAN_DRAWS; sum % OFFCPU_PLAN_DRAWS; sum++) {
-		i = i ? i - 1 : OFFCPU_PLAN_DRAWS - 1;
-		ret->pass[i]++;
-	}
-	ret->weight = sum / OFFCPU_PLAN_DRAWS + 1;
-}
 
 /* Each CPU has an equal part of the budget. */
 static uint64_t stack_price_ns(unsigned int stacks_max)
@@ -89,8 +54,7 @@ int offcpu_new(const struct bpfobj *obj, double share, unsigned int stacks_max,
 	r = stacks_new("offcpu", &bpf.stacks, &sizes, OFFCPU_INTERVAL_NS, &oc->stacks);
 	if (r < 0)
 		return r;
-	make_plan(share, bpf.plan);
-	bpf.plan->stack_ns = stack_price_ns(stacks_max);
+	offplan_make(share, stack_price_ns(stacks_max), bpf.plan);
 	oc->link = bpf_raw_tracepoint_open(NULL, bpf.program);
 	if (oc->link < 0) {
 		bpfobj_explain_here(BPFOBJ_SWITCH, oc->link, NULL, ret_why);
