@@ -29,6 +29,7 @@
 #include "server/process.h"
 #include "server/server.h"
 #include "uisource.h"
+#include "unwind/tablecache.h"
 
 /* The first window is short: whoever has just started it wants to see something. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
@@ -55,6 +56,7 @@ struct agent {
 	struct health health;
 	struct discovery *discovery;
 	struct export *export;
+	struct tablecache *tables;  /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
 	struct heap_profiler *heap; /* NULL: turned off */
 	struct uisource *ui;
@@ -289,6 +291,28 @@ static enum settings_unwind unwind_of_config(unsigned int unwind)
 	return map[unwind];
 }
 
+/* Without it tables are made anew at each start, that is all. */
+static int start_table_cache(struct agent *a)
+{
+	const struct config *c = a->config;
+	const struct tablecache_opts opts = {.dir = c->cache_dir, .max_bytes = c->cache_bytes};
+	const char *why;
+	int r;
+
+	if (!c->cache_dir || !c->cpu_rate)
+		return 0;
+	r = tablecache_open(&opts, &a->tables);
+	if (r < 0)
+		return start_failed(r, "cannot open the cache", NULL);
+	why = r == TABLECACHE_UNSAFE ? "somebody else owns it or may write to it"
+	      : r == TABLECACHE_BUSY ? "another podprof has it"
+				     : strerror(errno);
+	if (r)
+		log_warn("cannot use --cache-dir, going on without", log_str("dir", c->cache_dir),
+			 log_str("why", why));
+	return 0;
+}
+
 /* Without CPU profiles the agent goes on: heaps, metrics and the page do not need BPF, and what is
  * wrong is said in the log and by /-/ready. */
 static int start_cpu(struct agent *a)
@@ -307,6 +331,7 @@ static int start_cpu(struct agent *a)
 		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
 		.table_bytes = c->memory_budget / AGENT_TABLE_SHARE,
 		.rows_dir = c->unwind_rows,
+		.table_cache = a->tables,
 		.out = on_profile,
 		.ctx = a,
 	};
@@ -451,8 +476,8 @@ static void raise_open_files(void)
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
-		start_roots, start_loop, start_discovery, start_export,
-		start_cpu,   start_heap, start_server,
+		start_roots,	   start_loop, start_discovery, start_export,
+		start_table_cache, start_cpu,  start_heap,	start_server,
 	};
 	int r = 0;
 
@@ -488,6 +513,7 @@ void agent_free(struct agent *a)
 	uisource_free(a->ui);
 	heap_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
+	tablecache_free(a->tables);
 	export_free(a->export);
 	discovery_free(a->discovery);
 	process_metrics_free(a->process);

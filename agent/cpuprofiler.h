@@ -20,6 +20,7 @@ struct loop;
 struct metric_sink;
 struct root;
 struct series;
+struct tablecache;
 struct cpu_profiler;
 
 /* What is borrowed must outlive the profiler. */
@@ -32,10 +33,11 @@ struct cpu_profiler_opts {
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	bool unsafe_kernel;   /* as in oncpu_opts */
-	size_t symbol_bytes;  /* ceiling for symbol tables kept */
-	size_t table_bytes;   /* ceiling for unwind tables in the kernel */
-	const char *rows_dir; /* the folder with the user's row files, or NULL */
+	bool unsafe_kernel;		/* as in oncpu_opts */
+	size_t symbol_bytes;		/* ceiling for symbol tables kept */
+	size_t table_bytes;		/* ceiling for unwind tables in the kernel */
+	const char *rows_dir;		/* the folder with the user's row files, or NULL */
+	struct tablecache *table_cache; /* those on disk; NULL: none */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

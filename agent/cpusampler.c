@@ -258,6 +258,7 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.kernel = oncpu_unwind(s->oncpu),
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
 		.rows_dir = s->opts.rows_dir,
+		.cache = s->opts.table_cache,
 	};
 	int r;
 

@@ -22,6 +22,7 @@ struct loop;
 struct metric_sink;
 struct oncpu;
 struct root;
+struct tablecache;
 struct cpu_sampler;
 
 /* Frames of one stack: both halves. */
@@ -48,6 +49,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @unwind:      how callers are found
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @rows_dir:    the folder with the user's row files (unwind/rowfile.h); NULL for none
+ * @table_cache: unwind tables on disk; NULL: none
  * @off_cpu:     share of task switches that is looked at, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks (their total_ns is set)
  * @fn:          called on the loop for each distinct stack of an interval
@@ -66,6 +68,7 @@ struct cpu_sampler_opts {
 	bool unsafe_kernel;
 	size_t table_bytes;
 	const char *rows_dir;
+	struct tablecache *table_cache;
 	uint64_t interval_ns;
 	double off_cpu;
 	sample_fn off_fn;

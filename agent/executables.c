@@ -11,6 +11,9 @@
  *
  * The user's row files (unwind/rowfile.h) may. They are looked at again with each sweep, and what
  * was compiled with another one than there is now is compiled again.
+ *
+ * With a cache on disk the worker looks there first and keeps there what it has compiled. Images
+ * with a row file are not in it.
  */
 #include "executables.h"
 
@@ -31,6 +34,7 @@
 #include "procmap/image.h"
 #include "unwind/compile.h"
 #include "unwind/table.h"
+#include "unwind/tablecache.h"
 #include "unwind/tables.h"
 
 /* Tables with the worker at a time, the one that it compiles among them. */
@@ -44,6 +48,7 @@
 /* What became of a compilation. */
 enum compiled {
 	COMPILED_OK,
+	COMPILED_CACHED,      /* it was there already */
 	COMPILED_NO_ROWS,     /* the file says nothing of its code */
 	COMPILED_UNSUPPORTED, /* not a kind of file that has rows */
 	COMPILED_TOO_LARGE,
@@ -55,6 +60,7 @@ enum compiled {
 
 static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_OK] = "ok",
+	[COMPILED_CACHED] = "cached",
 	[COMPILED_NO_ROWS] = "no_rows",
 	[COMPILED_UNSUPPORTED] = "unsupported",
 	[COMPILED_TOO_LARGE] = "too_large",
@@ -96,6 +102,7 @@ struct executables {
 	uint64_t n_numbers_full;
 	uint64_t n_rowfiles[ROWFILE_USE_MAX];
 	struct log_limit rowfile_log;
+	struct tablecache_stats cached; /* as the worker left it */
 };
 
 /* One table on its way through the worker. */
@@ -107,6 +114,7 @@ struct exe_job {
 	enum compiled outcome;
 	struct rowfile_report rowfile;
 	uint64_t ns;
+	struct tablecache_stats cached;
 };
 
 /* ---------------------------------------------------------------- compiling */
@@ -158,26 +166,68 @@ static enum compiled outcome_of_pack(int r)
 	}
 }
 
-/* On the worker's thread: touches the job alone, and options that do not change. */
-static void job_run(struct work *work)
+static enum compiled compile(struct exe_job *job)
 {
-	struct exe_job *job = container_of(work, struct exe_job, work);
 	const struct compile_opts opts = {
 		.more = add_go_rows,
 		.ctx = job->image,
 		.rows_dir = job->x->opts.rows_dir,
 		.rowfile = &job->rowfile,
 	};
-	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	struct ehframe_stats stats;
 	struct rows *rows = NULL;
+	enum compiled outcome;
+
+	outcome = outcome_of_compile(compile_image(job->image->file, &opts, &stats, &rows));
+	if (outcome == COMPILED_OK)
+		outcome = outcome_of_pack(table_pack(rows, &job->table));
+	rows_free(rows);
+	return outcome;
+}
+
+static bool has_rowfile(const struct exe_job *job)
+{
+	const char *dir = job->x->opts.rows_dir;
+	struct rowfile_report report = {0};
+
+	if (dir)
+		report.id = rowfile_find(dir, job->image->build_id);
+	return rowfile_exists(&report);
+}
+
+/* What goes wrong with the cache is counted there, and the table is made anew. */
+static enum compiled find_or_compile(struct exe_job *job, struct tablecache *cache)
+{
+	struct tablecache_key key;
+	enum compiled outcome;
+	int r;
+
+	if (has_rowfile(job))
+		return compile(job);
+	r = tablecache_get(cache, job->image->file, &key, &job->table);
+	if (!r)
+		return COMPILED_CACHED;
+	outcome = compile(job);
+	if (r > 0 && outcome == COMPILED_OK && !rowfile_exists(&job->rowfile))
+		(void)tablecache_put(cache, job->image->file, &key, job->table);
+	return outcome;
+}
+
+/* On the worker's thread: touches the job and the cache alone, and options that do not change. */
+static void job_run(struct work *work)
+{
+	struct exe_job *job = container_of(work, struct exe_job, work);
+	struct tablecache *cache = job->x->opts.cache;
+	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 
 	/* this thread's; there is time, and others have better use for it */
 	(void)setpriority(PRIO_PROCESS, 0, EXECUTABLES_NICE);
-	job->outcome = outcome_of_compile(compile_image(job->image->file, &opts, &stats, &rows));
-	if (job->outcome == COMPILED_OK)
-		job->outcome = outcome_of_pack(table_pack(rows, &job->table));
-	rows_free(rows);
+	if (cache) {
+		job->outcome = find_or_compile(job, cache);
+		job->cached = tablecache_stats(cache);
+	} else {
+		job->outcome = compile(job);
+	}
 	job->ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
@@ -197,7 +247,7 @@ static enum compiled publish(struct executables *x, struct executable *e, struct
 
 	switch (r) {
 	case 0:
-		return COMPILED_OK;
+		return job->outcome;
 	case TABLES_WAITING:
 	case TABLES_UNKNOWN:
 		table_free(table);
@@ -253,10 +303,12 @@ static void job_done(struct work *work)
 	struct executables *x = job->x;
 	struct executable *e = find(x, job->image);
 
+	if (!work->cancelled)
+		x->cached = job->cached;
 	if (!work->cancelled && e) {
 		e->compiling = false;
 		note_rowfile(x, e, job);
-		if (job->outcome == COMPILED_OK)
+		if (job->table)
 			job->outcome = publish(x, e, job);
 		else
 			e->absent = job->outcome != COMPILED_FAILED;
@@ -428,6 +480,8 @@ int executables_new(const struct executables_opts *opts, struct executables **re
 		return -ENOMEM;
 	x->opts = *opts;
 	x->rowfile_log.interval_ns = ROWFILE_LOG_NS;
+	if (opts->cache)
+		x->cached = tablecache_stats(opts->cache);
 	r = worker_new(opts->loop, "unwind", EXECUTABLES_QUEUE_MAX, &x->worker);
 	if (r)
 		return r;
@@ -445,6 +499,44 @@ void executables_free(struct executables *x)
 	HASH_ITER(hh, x->all, e, next)
 		drop(x, e);
 	free(x);
+}
+
+static void cache_outcome(struct metric_sink *sink, const uint64_t *counts, int outcome)
+{
+	metric_u64(sink, counts[outcome],
+		   &(struct metric_label){"outcome", tablecache_outcome_name(outcome)}, 1);
+}
+
+static void collect_cache(const struct executables *x, struct metric_sink *sink)
+{
+	static const struct metric_family_desc reads = {
+		"podprof_unwind_cache_reads", METRIC_COUNTER,
+		"Unwind tables looked for on disk, by outcome.", NULL};
+	static const struct metric_family_desc writes = {
+		"podprof_unwind_cache_writes", METRIC_COUNTER,
+		"Unwind tables to be kept on disk, by outcome.", NULL};
+	static const struct metric_family_desc removed = {
+		"podprof_unwind_cache_removed", METRIC_COUNTER,
+		"Unwind tables removed from disk to make room.", NULL};
+	static const struct metric_family_desc bytes = {"podprof_unwind_cache_bytes", METRIC_GAUGE,
+							"Disk space of unwind tables.", "bytes"};
+	static const struct metric_family_desc files = {"podprof_unwind_cache_files", METRIC_GAUGE,
+							"Unwind tables on disk.", NULL};
+	const struct tablecache_stats *s = &x->cached;
+
+	metric_family(sink, &reads);
+	for (int i = TABLECACHE_OK; i <= TABLECACHE_UNREADABLE; i++)
+		cache_outcome(sink, s->reads, i);
+	metric_family(sink, &writes);
+	cache_outcome(sink, s->writes, TABLECACHE_OK);
+	for (int i = TABLECACHE_DISK_FULL; i <= TABLECACHE_FAILED; i++)
+		cache_outcome(sink, s->writes, i);
+	metric_family(sink, &removed);
+	metric_u64(sink, s->removed, NULL, 0);
+	metric_family(sink, &bytes);
+	metric_u64(sink, s->bytes, NULL, 0);
+	metric_family(sink, &files);
+	metric_u64(sink, s->n_files, NULL, 0);
 }
 
 void executables_collect(void *ctx, struct metric_sink *sink)
@@ -470,4 +562,6 @@ void executables_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, x->n_numbers_full, NULL, 0);
 	metric_by_name(sink, &rowfiles, "outcome", x->n_rowfiles, rowfile_use_names,
 		       ROWFILE_USE_MAX);
+	if (x->opts.cache)
+		collect_cache(x, sink);
 }

@@ -16,17 +16,20 @@ struct executables;
 struct image;
 struct loop;
 struct metric_sink;
+struct tablecache;
 struct tables;
 
 /**
  * struct executables_opts - what is borrowed must outlive it
  * @tables:   the kernel's side
  * @rows_dir: the folder with the user's row files (unwind/rowfile.h); NULL for none
+ * @cache:    tables on disk, for the worker alone from now on; NULL: none
  */
 struct executables_opts {
 	struct loop *loop;
 	struct tables *tables;
 	const char *rows_dir;
+	struct tablecache *cache;
 };
 
 int executables_new(const struct executables_opts *opts, struct executables **ret);
@@ -49,7 +52,8 @@ void executables_sweep(struct executables *x, const bool *used, size_t n);
 
 /* Tables waiting for the worker or being compiled. */
 size_t executables_pending(const struct executables *x);
-/* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full, _row_files. */
+/* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full, _row_files, and
+ * with a cache _cache_*. */
 void executables_collect(void *x, struct metric_sink *sink);
 
 #endif

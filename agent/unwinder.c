@@ -203,8 +203,8 @@ static int unwinder_init(struct unwinder *u)
 						.element = element,
 						.record = record,
 						.remove = remove_record};
-	struct executables_opts executables_opts = {.loop = u->opts.loop,
-						    .rows_dir = u->opts.rows_dir};
+	struct executables_opts executables_opts = {
+		.loop = u->opts.loop, .rows_dir = u->opts.rows_dir, .cache = u->opts.cache};
 	const struct tablemaps_fds fds = {.slabs = u->opts.kernel.slabs,
 					  .exes = u->opts.kernel.exes,
 					  .uses = u->opts.kernel.uses,

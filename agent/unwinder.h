@@ -18,6 +18,7 @@ struct metric_sink;
 struct root;
 struct sample;
 struct space;
+struct tablecache;
 struct unwinder;
 
 /**
@@ -25,6 +26,7 @@ struct unwinder;
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
  * @rows_dir:    the folder with the user's row files; NULL for none
+ * @cache:       tables on disk; NULL: none
  */
 struct unwinder_opts {
 	struct loop *loop;
@@ -32,6 +34,7 @@ struct unwinder_opts {
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
 	const char *rows_dir;
+	struct tablecache *cache;
 };
 
 /* 0 or -errno. */

@@ -56,6 +56,8 @@ struct config {
 	char *store_dir; /* NULL: no store */
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
+	char *cache_dir; /* NULL: no cache */
+	uint64_t cache_bytes;
 	uint64_t memory_budget;
 	bool allow_unsafe_kernel;
 	unsigned int log_level;	 /* enum log_level */

@@ -28,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/outfile.h"
 #include "base/root.h"
 #include "export/store_name.h"
 #include "export/store_table.h"
@@ -40,7 +41,6 @@
 #define LABELS_FILE	     "labels.json"
 /* LABELS_MAX values of LABELS_VALUE_MAX, six bytes for each when escaped, and their names. */
 #define LABELS_FILE_SIZE_MAX (512u << 10)
-#define HIDDEN_PREFIX	     ".new-"
 /* Files looked at when the store is opened, from which the newest STORE_PROFILES_MAX are kept. More
  * cannot be ours; they stay where they are. */
 #define SCAN_PROFILES_MAX    ((size_t)4 * STORE_PROFILES_MAX)
@@ -163,41 +163,12 @@ void store_trim(struct store *s, uint64_t now_ns)
 
 /* ---- writing */
 
-static int write_all(int fd, const char *data, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, data, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return fs_outcome(errno);
-		data += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 /* A file appears under its name as a whole or not at all. */
 static int write_file(int folder_fd, const char *name, const char *data, size_t n)
 {
-	char hidden[STORE_NAME_MAX + sizeof(HIDDEN_PREFIX)];
-	int fd, r;
+	int r = outfile_write(folder_fd, name, 0640, data, n);
 
-	snprintf(hidden, sizeof(hidden), HIDDEN_PREFIX "%s", name);
-	(void)unlinkat(folder_fd, hidden, 0); /* of a start that ended while writing */
-	fd = openat(folder_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return fs_outcome(errno);
-	r = write_all(fd, data, n);
-	/* network file systems tell about a full disk only now */
-	if (close(fd) && !r)
-		r = fs_outcome(errno);
-	if (!r && renameat(folder_fd, hidden, folder_fd, name))
-		r = fs_outcome(errno);
-	if (r)
-		(void)unlinkat(folder_fd, hidden, 0);
-	return r;
+	return r ? fs_outcome(-r) : 0;
 }
 
 static int write_labels(int folder_fd, const struct labels *labels)
@@ -330,7 +301,7 @@ static int scan_file(struct store *s, struct store_folder *folder, int fd, const
 	struct store_name name;
 	struct stat st;
 
-	if (strncmp(file, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0) {
+	if (outfile_unfinished(file)) {
 		(void)unlinkat(fd, file, 0);
 		return 0;
 	}
@@ -395,29 +366,12 @@ static int scan(struct store *s)
 	return r;
 }
 
-/* mkdir -p */
-static int make_parents(const char *path)
-{
-	_cleanup_(freep) char *copy = strdup(path);
-
-	if (!copy)
-		return -ENOMEM;
-	for (char *slash = *copy ? strchr(copy + 1, '/') : NULL; slash;
-	     slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(copy, 0755) && errno != EEXIST)
-			return fs_outcome(errno);
-		*slash = '/';
-	}
-	return mkdir(copy, 0750) && errno != EEXIST ? fs_outcome(errno) : 0;
-}
-
 static int open_dir(struct store *s, const char *path)
 {
-	int r = make_parents(path);
+	int r = outfile_make_dir(path, 0750);
 
 	if (r)
-		return r;
+		return fs_outcome(-r);
 	s->root.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->root.fd < 0)
 		return fs_outcome(errno);

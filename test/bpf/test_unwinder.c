@@ -27,6 +27,7 @@
 #include "support/metrics.h"
 #include "support/tree.h"
 #include "support/until.h"
+#include "unwind/tablecache.h"
 
 #define RATE   997
 /* Whole stacks one after the other that say that all is well. */
@@ -36,6 +37,7 @@ struct bench {
 	struct root proc, sys;
 	struct loop *loop;
 	struct cpu_sampler *sampler;
+	struct tablecache *cache; /* NULL: none */
 	pid_t child;
 	const char *in;	    /* what the innermost user frame's file should be called */
 	uint64_t n;	    /* samples of the child */
@@ -106,6 +108,7 @@ static int teardown(void **state)
 
 	end_child(b);
 	cpu_sampler_free(b->sampler);
+	tablecache_free(b->cache);
 	loop_free(b->loop);
 	root_deinit(&b->proc);
 	root_deinit(&b->sys);
@@ -124,6 +127,7 @@ static void start_sampler(struct bench *b)
 		.wanted = SETTINGS_WANTED_PROCESSES,
 		.interval_ns = 100 * NSEC_PER_MSEC,
 		.rows_dir = b->rows_dir,
+		.table_cache = b->cache,
 		.fn = take,
 		.ctx = b,
 	};
@@ -396,12 +400,45 @@ static void test_exit(void **state)
 	cpu_sampler_finish(b->sampler);
 }
 
+static uint64_t compiled(struct bench *b, const char *outcome)
+{
+	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", outcome);
+}
+
+/* An agent that starts again finds the tables that the one before has made, and they do. */
+static void test_cached(void **state)
+{
+	_cleanup_(tree_deinit) struct tree tree;
+	struct bench *b = *state;
+	char dir[80];
+
+	tree_init(&tree);
+	snprintf(dir, sizeof(dir), "%s/cache", tree.path);
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	for (int start = 0; start < 2; start++) {
+		const struct tablecache_opts opts = {.dir = dir, .max_bytes = 8 << 20};
+
+		assert_int_equal(tablecache_open(&opts, &b->cache), 0);
+		start_sampler(b);
+		b->streak = b->inside = 0;
+		loop_until(b->loop, streak, b);
+		assert_true(compiled(b, start ? "cached" : "ok") >= 1);
+		assert_true(start || !compiled(b, "cached"));
+		cpu_sampler_free(b->sampler);
+		tablecache_free(b->cache);
+		b->sampler = NULL;
+		b->cache = NULL;
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
 		TEST(test_dead_leader), TEST(test_exit), TEST(test_row_file),
+		TEST(test_cached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

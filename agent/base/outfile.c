@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Written to a hidden name in the same directory, then renamed. */
+#include "base/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define HIDDEN_PREFIX ".new-"
+
+static int write_all(int fd, const char *data, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, data, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		data += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, size_t n)
+{
+	char hidden[NAME_MAX + 1];
+	int fd, r;
+
+	if ((size_t)snprintf(hidden, sizeof(hidden), HIDDEN_PREFIX "%s", name) >= sizeof(hidden))
+		return -ENAMETOOLONG;
+	(void)unlinkat(dir_fd, hidden, 0); /* of a start that ended while writing */
+	fd = openat(dir_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	r = write_all(fd, data, n);
+	/* network file systems tell about a full disk only now */
+	if (close(fd) && !r)
+		r = -errno;
+	if (!r && renameat(dir_fd, hidden, dir_fd, name))
+		r = -errno;
+	if (r)
+		(void)unlinkat(dir_fd, hidden, 0);
+	return r;
+}
+
+bool outfile_unfinished(const char *name)
+{
+	return strncmp(name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0;
+}
+
+int outfile_make_dir(const char *path, mode_t mode)
+{
+	_cleanup_(freep) char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *slash = *copy ? strchr(copy + 1, '/') : NULL; slash;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(copy, 0755) && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(copy, mode) && errno != EEXIST ? -errno : 0;
+}
