@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
-#include "procmap/gocode.h"
-#include "symbolize/gopcsp.h"
+#include "gofile/gocode.h"
+#include "gofile/gopcsp.h"
 
 DEFINE_CLEANUP(struct gopcsp *, gopcsp_freep, gopcsp_free);
 DEFINE_CLEANUP(struct gorows *, gorows_freep, gorows_free);

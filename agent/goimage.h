@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOIMAGE_H
 #define PODPROF_GOIMAGE_H
 
-/* Joins the reader of Go's stack tables (symbolize/gopcsp) with what makes unwind rows of them
+/* Joins the reader of Go's stack tables (gofile/gopcsp) with what makes unwind rows of them
  * (unwind/gorows). */
 
 #include "unwind/gorows.h"

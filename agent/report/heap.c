@@ -33,7 +33,7 @@
 #include "pprof/pprof.h"
 #include "procmap/elffile.h"
 #include "report/heapsnap.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 #include "symbolize/symbolizer.h"
 
 /* Go programs and libraries in the processes of one series. Beyond, the rest is named by the

@@ -33,7 +33,7 @@
 #include "base/nsec.h"
 #include "base/text.h"
 #include "symbolize/demangle.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/symtab.h"
 

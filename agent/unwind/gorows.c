@@ -43,7 +43,7 @@
 #include "base/cleanup.h"
 #include "procmap/elffile.h"
 #include "procmap/elfwindow.h"
-#include "procmap/gocode.h"
+#include "gofile/gocode.h"
 #include "unwind/goarch.h"
 #include "unwind/rows.h"
 

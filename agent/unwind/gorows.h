@@ -3,7 +3,7 @@
 #define PODPROF_UNWIND_GOROWS_H
 
 /*
- * Rows of Go code, from what Go's own tables say of each function's stack (procmap/gocode.h).
+ * Rows of Go code, from what Go's own tables say of each function's stack (gofile/gocode.h).
  *Whoever has both joins the reader of those tables with this:
  *
  *	gorows_new(file, rows, &g)

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "procmap/elffile.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 #define QUESTIONS 20000
 

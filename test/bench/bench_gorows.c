@@ -13,7 +13,7 @@
 #include "base/nsec.h"
 #include "goimage.h"
 #include "procmap/elffile.h"
-#include "symbolize/gopcsp.h"
+#include "gofile/gopcsp.h"
 #include "unwind/rows.h"
 
 #define COMMON 250

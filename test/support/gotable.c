@@ -8,7 +8,7 @@
 
 #define END 0xa0u
 
-/* What the three forms of the table differ in; see agent/symbolize/gomodule.c. */
+/* What the three forms of the table differ in; see agent/gofile/gomodule.c. */
 static bool is_1_16(const struct gotable_opts *o)
 {
 	return o->minor < 18;

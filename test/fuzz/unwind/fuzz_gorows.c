@@ -7,7 +7,7 @@
 
 #include "goimage.h"
 #include "procmap/elffile.h"
-#include "symbolize/gopcsp.h"
+#include "gofile/gopcsp.h"
 #include "unwind/rows.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -13,11 +13,11 @@
 
 #include "goimage.h"
 #include "procmap/elffile.h"
-#include "procmap/gocode.h"
+#include "gofile/gocode.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
-#include "symbolize/gopcsp.h"
+#include "gofile/gopcsp.h"
 #include "unwind/cfi.h"
 #include "unwind/ehframe.h"
 #include "unwind/gorows.h"

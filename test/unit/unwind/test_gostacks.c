@@ -24,7 +24,7 @@
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/stackref.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 /* Stops for each program, more of them in "make check-go", and steps after each. */
 #define STOPS	      100

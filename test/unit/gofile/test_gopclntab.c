@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "procmap/elffile.h"
 #include "support/gofixture.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 #define LINES_SRC "test/fixtures/go/lines"
 #define TRUTH_SRC "test/support/gotruth"

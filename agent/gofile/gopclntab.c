@@ -35,7 +35,7 @@
  * Sources: the Go project's src/runtime/symtab.go (findfunc, pcvalue, funcNameForPrint),
  * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of releases 1.16 to 1.27.
  */
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,9 +44,9 @@
 #include "base/cleanup.h"
 #include "base/cursor.h"
 #include "procmap/elffile.h"
-#include "symbolize/blockcache.h"
-#include "symbolize/gofunc.h"
-#include "symbolize/gomodule.h"
+#include "procmap/blockcache.h"
+#include "gofile/gofunc.h"
+#include "gofile/gomodule.h"
 
 /* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB
  * has between 16 and 64. Above it, GOPCLNTAB_MALFORMED. */

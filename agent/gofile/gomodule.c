@@ -30,7 +30,7 @@
  * Sources: the Go project's src/runtime/symtab.go (pcHeader, moduledata, moduledataverify1),
  * src/cmd/link/internal/ld/pcln.go and symtab.go, of releases 1.16 to 1.27.
  */
-#include "symbolize/gomodule.h"
+#include "gofile/gomodule.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -15,7 +15,7 @@
  * Sources: the Go project's src/runtime/symtab.go (pcvalue, funcspdelta), src/cmd/link/internal/ld/
  * pcln.go, of releases 1.16 to 1.27.
  */
-#include "symbolize/gopcsp.h"
+#include "gofile/gopcsp.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@
 #include "base/vec.h"
 #include "procmap/elffile.h"
 #include "procmap/elfwindow.h"
-#include "symbolize/gofunc.h"
+#include "gofile/gofunc.h"
 
 /* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
  * has 12 million; above it, GOPCSP_TOO_LARGE. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_SYMBOLIZE_GOPCLNTAB_H
-#define PODPROF_SYMBOLIZE_GOPCLNTAB_H
+#ifndef PODPROF_GOFILE_GOPCLNTAB_H
+#define PODPROF_GOFILE_GOPCLNTAB_H
 
 /*
  * Go's line table (.gopclntab), Go 1.16 to 1.27: function names, files, lines and inlining, in

@@ -12,7 +12,7 @@
  * Sources: the Go project's src/runtime/runtime2.go (_func), src/internal/abi/symtab.go, of
  * releases 1.16 to 1.27.
  */
-#include "symbolize/gofunc.h"
+#include "gofile/gofunc.h"
 
 #include <string.h>
 

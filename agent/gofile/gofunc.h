@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_SYMBOLIZE_GOFUNC_H
-#define PODPROF_SYMBOLIZE_GOFUNC_H
+#ifndef PODPROF_GOFILE_GOFUNC_H
+#define PODPROF_GOFILE_GOFUNC_H
 
 /*
  * The two shapes of which Go's function table consists: its entries (address of the code, offset of
@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "procmap/gocode.h"
-#include "symbolize/gomodule.h"
+#include "gofile/gocode.h"
+#include "gofile/gomodule.h"
 
 /* Bytes of an entry, and of a record's fixed part, in the form that has most. */
 #define GOFUNC_ENTRY_BYTES_MAX 16u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_SYMBOLIZE_BLOCKCACHE_H
-#define PODPROF_SYMBOLIZE_BLOCKCACHE_H
+#ifndef PODPROF_PROCMAP_BLOCKCACHE_H
+#define PODPROF_PROCMAP_BLOCKCACHE_H
 
 /*
  * A few blocks of a file, the least used replaced first: for readers that jump about in a table

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_PROCMAP_GOCODE_H
-#define PODPROF_PROCMAP_GOCODE_H
+#ifndef PODPROF_GOFILE_GOCODE_H
+#define PODPROF_GOFILE_GOCODE_H
 
 /*
- * What Go's tables say of a function's stack: values that symbolize/gopcsp reads and unwind/gorows
+ * What Go's tables say of a function's stack: values that gofile/gopcsp reads and unwind/gorows
  * makes rows of.
  */
 

@@ -4,7 +4,7 @@
  * there the one not used for longest is given up. Memory is taken when a place is first used, so a
  * table that answers a handful of questions costs a handful of blocks.
  */
-#include "symbolize/blockcache.h"
+#include "procmap/blockcache.h"
 
 #include <errno.h>
 #include <stdlib.h>

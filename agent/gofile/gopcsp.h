@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_SYMBOLIZE_GOPCSP_H
-#define PODPROF_SYMBOLIZE_GOPCSP_H
+#ifndef PODPROF_GOFILE_GOPCSP_H
+#define PODPROF_GOFILE_GOPCSP_H
 
 /*
  * How far the stack pointer is from where it was at a Go function's entry, for each place of its
@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "procmap/gocode.h"
+#include "gofile/gocode.h"
 
 struct elffile;
 struct gopcsp;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "procmap/elffile.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 /* Addresses that are asked for in each segment with code, and levels of inlining at each. */
 #define PROBES 64

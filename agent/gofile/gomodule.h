@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_SYMBOLIZE_GOMODULE_H
-#define PODPROF_SYMBOLIZE_GOMODULE_H
+#ifndef PODPROF_GOFILE_GOMODULE_H
+#define PODPROF_GOFILE_GOMODULE_H
 
 /*
  * Where an ELF file keeps the tables of its Go code, and at which addresses that code is linked.

@@ -12,7 +12,7 @@
 #include "procmap/elffile.h"
 #include "support/allocfail.h"
 #include "support/gotable.h"
-#include "symbolize/gopclntab.h"
+#include "gofile/gopclntab.h"
 
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
