@@ -280,7 +280,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
-	zoo-bare zoo-fp)
+	zoo-bare zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
 $(FIXTURE_DIR)/plain-fixed $(FIXTURE_DIR)/other-fixed: FIXTURE_FLAGS := -fno-pie -no-pie
 $(FIXTURE_DIR)/plain-static: FIXTURE_FLAGS := -fno-pie -static
@@ -290,6 +290,23 @@ $(FIXTURE_DIR)/zoo-pie: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer -Wl
 $(FIXTURE_DIR)/zoo-lazy: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer -Wl,-z,lazy
 $(FIXTURE_DIR)/zoo-static: FIXTURE_FLAGS := -fno-pie -static -O3 -fomit-frame-pointer
 $(FIXTURE_DIR)/zoo-fp: FIXTURE_FLAGS := -fPIE -pie -fno-omit-frame-pointer
+# ape and bat lie at the same addresses, and so do cat and cow.
+ANIMAL = -O2 -fomit-frame-pointer -pthread -DANIMAL=$(@F)
+$(FIXTURE_DIR)/ape: FIXTURE_FLAGS = $(ANIMAL) -DFRAME=100 -fno-pie -static
+$(FIXTURE_DIR)/bat: FIXTURE_FLAGS = $(ANIMAL) -DFRAME=200 -fno-pie -static
+$(FIXTURE_DIR)/cat: FIXTURE_FLAGS = $(ANIMAL) -DFRAME=300 -DPLUGINS -fno-pie -no-pie
+$(FIXTURE_DIR)/cow: FIXTURE_FLAGS = $(ANIMAL) -DFRAME=400 -DPLUGINS -fno-pie -no-pie
+$(FIXTURE_DIR)/dog: FIXTURE_FLAGS = $(ANIMAL) -DFRAME=500 -DPLUGINS -fPIE -pie
+PLUGIN = -O2 -fomit-frame-pointer -fPIC -shared -DPLUGIN=$(@F)
+$(FIXTURE_DIR)/plugin_ant: FIXTURE_FLAGS = $(PLUGIN) -DFIRST=busy -DSECOND=idle
+$(FIXTURE_DIR)/plugin_bee: FIXTURE_FLAGS = $(PLUGIN) -DFIRST=idle -DSECOND=busy
+$(FIXTURE_DIR)/keeper: FIXTURE_FLAGS := -static
+$(FIXTURE_DIR)/keeper: test/fixtures/attribution/keeper.c
+	$(BUILD_FIXTURE)
+$(addprefix $(FIXTURE_DIR)/,ape bat cat cow dog): test/fixtures/attribution/animal.c
+	$(BUILD_FIXTURE)
+$(addprefix $(FIXTURE_DIR)/,plugin_ant plugin_bee): test/fixtures/attribution/plugin.c
+	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
@@ -355,7 +372,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows arm64 check-arm64
+.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows check-attribution arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -423,6 +440,10 @@ $(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(
 
 check-rows: $(ROW_ORACLE) ## unwind rows against readelf: FILES, or all programs of this machine (minutes)
 	$(Q)$(ROW_ORACLE) $(FILES)
+
+ATTRIBUTION := $(B)/test/bpf/test_attribution
+check-attribution: $(ATTRIBUTION) ## no sample with another program's frames: 100,000 programs, recycled pids (minutes)
+	$(Q)PODPROF_TEST_PROGRAMS=$(or $(PROGRAMS),100000) $(ATTRIBUTION)
 
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer

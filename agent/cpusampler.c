@@ -35,6 +35,7 @@ struct cpu_sampler {
 	struct loop_source *off_tick;
 	struct loop_source *wake;
 	struct log_limit tick_log;
+	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
 
 void cpu_stack_deinit(struct cpu_stack *stack)
@@ -59,6 +60,19 @@ static void cpu_stack_push(struct cpu_stack *stack, struct frame *frame, bool is
 	stack->return_address[stack->n++] = is_return;
 }
 
+static void on_record(void *ctx, const struct sideband_record *record);
+
+/* What happened before these samples were taken, all of it: whatever came of it is in the rings
+ * behind it, so that records are in order though they are young. */
+static void catch_up(void *ctx)
+{
+	struct cpu_sampler *s = ctx;
+
+	s->caught_up = true;
+	if (s->sideband)
+		sideband_drain(s->sideband, nsec_boot(), on_record, s);
+}
+
 /* Only the innermost pc of each part is where the task was; behind a system call's instruction it
  * is still in the function that made the call. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
@@ -68,11 +82,13 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
-		/* in the kernel it may be one from before an exec */
-		.pc = sample->n_user && !sample->n_kernel ? sample->user[0] : 0,
 	};
-	int r = sample->n_user ? space_cache_get(s->spaces, &who, &space) : 0;
+	int r = 0;
 
+	if (!s->caught_up)
+		catch_up(s);
+	if (sample->n_user)
+		r = space_cache_get(s->spaces, &who, &space);
 	if (r)
 		return r;
 	if (s->unwinder && space)
@@ -117,8 +133,10 @@ static void on_record(void *ctx, const struct sideband_record *record)
 		.name = record->name,
 	};
 
-	if (record->kind == SIDEBAND_LOST)
-		return; /* counted already */
+	if (record->kind == SIDEBAND_LOST) {
+		space_cache_lost(s->spaces); /* counted already */
+		return;
+	}
 	space_cache_tell(s->spaces, &event);
 	if (s->unwinder && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
 		unwinder_exit(s->unwinder, record->pid);
@@ -188,11 +206,19 @@ static void note_unread(struct cpu_sampler *s, int r)
 			 log_uint("suppressed", suppressed));
 }
 
+/* Samples are about to be taken in. */
+static void begin_samples(struct cpu_sampler *s, const struct stacks *stacks)
+{
+	space_cache_since(s->spaces, stacks_since_ns(stacks));
+	s->caught_up = false;
+}
+
 static void on_off_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
 	take_events(s);
+	begin_samples(s, offcpu_stacks(s->offcpu));
 	note_unread(s, offcpu_tick(s->offcpu, s->opts.off_fn, s->opts.ctx));
 	(void)loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
 }
@@ -202,6 +228,7 @@ static void on_tick(void *ctx)
 	struct cpu_sampler *s = ctx;
 
 	take_events(s);
+	begin_samples(s, oncpu_stacks(s->oncpu));
 	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
 	if (s->unwinder)
 		unwinder_tick(s->unwinder);
@@ -214,9 +241,11 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 
 	(void)loop_disarm(s->tick);
 	take_events(s);
+	begin_samples(s, oncpu_stacks(s->oncpu));
 	r = oncpu_finish(s->oncpu, s->opts.fn, s->opts.ctx);
 	if (!r && s->offcpu) {
 		(void)loop_disarm(s->off_tick);
+		begin_samples(s, offcpu_stacks(s->offcpu));
 		r = offcpu_finish(s->offcpu, s->opts.off_fn, s->opts.ctx);
 	}
 	if (r < 0)
@@ -301,6 +330,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	};
 	int r = space_cache_new(o->proc, &s->spaces);
 
+	if (!r)
+		space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
 		r = start_events(s);
 	if (!r)

@@ -52,6 +52,7 @@ struct life_map {
 	uint64_t time_ns;
 	struct life_file *file; /* owns a reference */
 	uint32_t program;
+	bool replaces; /* something else of the same program */
 };
 
 struct life {
@@ -61,9 +62,10 @@ struct life {
 	uint64_t exit_ns; /* of the leader */
 	uint64_t changed_ns;
 	uint32_t program;
+	uint64_t base;			 /* exec id of program 0 */
 	uint64_t exec_ns[LIFE_PROGRAMS]; /* of program i at i % LIFE_PROGRAMS; [0] of birth */
 	bool cut;
-	struct life_map *maps;
+	struct life_map *maps; /* in the order of time */
 	size_t n_maps;
 	size_t maps_cap;
 	struct life *older;	   /* of the same pid */
@@ -301,23 +303,33 @@ static bool executed(struct lives *lives, const struct lives_event *event)
 }
 
 /* Memory that is made writable and executable in turn, as compilers at run time do it, is told of
- * each time. */
-static struct life_map *same_map(struct life *life, const struct lives_event *event,
-				 const struct life_file *file)
+ * each time. What was mapped before in the same way is taken out, so that the last one comes last.
+ */
+static void drop_same(struct lives *lives, struct life *life, const struct life_map *as)
 {
-	for (size_t i = 0; i < life->n_maps; i++) {
+	for (size_t i = life->n_maps; i-- > 0;) {
 		struct life_map *m = &life->maps[i];
 
-		if (m->start == event->map.start && m->limit == event->map.limit &&
-		    m->off == event->map.offset && m->file == file && m->program == life->program)
-			return m;
+		if (m->start == as->start && m->limit == as->limit && m->off == as->off &&
+		    m->file == as->file && m->program == as->program)
+			drop_map(lives, life, i);
 	}
-	return NULL;
 }
 
-/* Takes the reference to @file on success. */
-static bool add_map(struct lives *lives, struct life *life, const struct lives_event *event,
-		    struct life_file *file)
+static bool replaces_other(const struct life *life, const struct life_map *as)
+{
+	for (size_t i = 0; i < life->n_maps; i++) {
+		const struct life_map *m = &life->maps[i];
+
+		if (m->program == as->program && m->start < as->limit && m->limit > as->start &&
+		    (m->file != as->file || m->off - m->start != as->off - as->start))
+			return true;
+	}
+	return false;
+}
+
+/* Takes the reference to the file on success. */
+static bool add_map(struct lives *lives, struct life *life, const struct life_map *map)
 {
 	size_t was = life->maps_cap;
 
@@ -330,37 +342,35 @@ static bool add_map(struct lives *lives, struct life *life, const struct lives_e
 		     LIFE_MAPS_MAX))
 		return false;
 	lives->stats.bytes += (life->maps_cap - was) * sizeof(*life->maps);
-	life->maps[life->n_maps++] = (struct life_map){
-		.start = event->map.start,
-		.limit = event->map.limit,
-		.off = event->map.offset,
-		.time_ns = event->time_ns,
-		.file = file,
-		.program = life->program,
-	};
+	life->maps[life->n_maps++] = *map;
 	return true;
 }
 
 static bool mapped(struct lives *lives, const struct lives_event *event)
 {
 	struct life *life = get_life(lives, event->pid);
-	struct life_file *file;
-	struct life_map *same;
+	struct life_map map;
 
 	if (!life)
 		return false;
 	if (event->map.inode)
 		life->changed_ns = event->time_ns;
-	file = file_get(lives, event);
-	if (!file)
+	map = (struct life_map){
+		.start = event->map.start,
+		.limit = event->map.limit,
+		.off = event->map.offset,
+		.time_ns = event->time_ns,
+		.file = file_get(lives, event),
+		.program = life->program,
+	};
+	if (!map.file)
 		return false;
-	same = same_map(life, event, file);
-	if (same)
-		same->time_ns = event->time_ns;
-	if (!same && add_map(lives, life, event, file))
+	map.replaces = replaces_other(life, &map);
+	drop_same(lives, life, &map);
+	if (add_map(lives, life, &map))
 		return true;
-	file_put(lives, file);
-	return same;
+	file_put(lives, map.file);
+	return false;
 }
 
 /* The others of a group may live on when the leader has ended. What counts here is only that the
@@ -395,6 +405,17 @@ void lives_tell(struct lives *lives, const struct lives_event *event)
 	lives->stats.n_memory += !ok;
 }
 
+void lives_lost(struct lives *lives)
+{
+	struct life *life, *next;
+
+	for (life = TAILQ_FIRST(&lives->all); life; life = next) {
+		next = TAILQ_NEXT(life, by_age);
+		if (!life->exit_ns)
+			drop_life(lives, life);
+	}
+}
+
 void lives_sweep(struct lives *lives, uint64_t now_ns)
 {
 	struct life *life;
@@ -413,7 +434,7 @@ const struct life *lives_find(const struct lives *lives, uint64_t pid, uint64_t 
 	if (!slot || !start_ns)
 		return slot ? slot->newest : NULL;
 	for (const struct life *life = slot->newest; life; life = life->older) {
-		if (life->birth_ns >= start_ns)
+		if (life->birth_ns >= start_ns && life->birth_ns - start_ns <= LIVES_BIRTH_NS)
 			best = life;
 		/* It was there before we listened, and before all others. */
 		if (!life->birth_ns && (!life->exit_ns || start_ns <= life->exit_ns))
@@ -434,6 +455,31 @@ const struct life *lives_find_at(const struct lives *lives, uint64_t pid, uint64
 uint32_t life_program(const struct life *life)
 {
 	return life->program;
+}
+
+uint64_t life_exec_id(const struct life *life)
+{
+	return life->base + life->program;
+}
+
+bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret)
+{
+	if (exec_id < life->base || exec_id > life_exec_id(life) ||
+	    life_exec_id(life) - exec_id >= LIFE_PROGRAMS)
+		return false;
+	*ret = (uint32_t)(exec_id - life->base);
+	return true;
+}
+
+/* The list is ours, and so is what is in it. */
+void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id)
+{
+	struct life *own = find_pid(lives, life->pid)->newest;
+
+	while (own != life)
+		own = own->older;
+	if (exec_id > life_exec_id(own))
+		own->base = exec_id - own->program;
 }
 
 uint64_t life_changed_ns(const struct life *life)
@@ -464,6 +510,18 @@ uint32_t life_program_at(const struct life *life, uint64_t time_ns)
 		if (life->exec_ns[program % LIFE_PROGRAMS] <= time_ns)
 			break;
 	return program;
+}
+
+bool life_replaced(const struct life *life, uint32_t program, uint64_t pc, uint64_t since_ns)
+{
+	for (size_t i = 0; i < life->n_maps; i++) {
+		const struct life_map *m = &life->maps[i];
+
+		if (m->replaces && m->program == program && m->time_ns > since_ns &&
+		    pc >= m->start && pc < m->limit)
+			return true;
+	}
+	return false;
 }
 
 bool life_is_whole(const struct life *life, uint32_t program)

@@ -7,7 +7,8 @@
  * listen, kept for a while after their end: what a sample of one that has gone is explained by.
  *
  * A process has programs, counted from 0: what it inherited from its parent, then one for each
- * exec.
+ * exec. For one that was born while we listen that is the exec id that samples carry; for others,
+ * and those that count on from somebody else's number, see lives_learn().
  */
 
 #include <stdbool.h>
@@ -20,7 +21,10 @@ struct life;
 struct lives;
 
 /* How long a life is known after its end: samples are handed over within some seconds. */
-#define LIVES_KEEP_NS 20000000000ull
+#define LIVES_KEEP_NS  20000000000ull
+/* Between a process's start time and the event that tells of its birth; they are some instructions
+ * apart, in which a virtual CPU may be taken away. A later event is of another one's birth. */
+#define LIVES_BIRTH_NS 200000000ull
 
 /**
  * struct lives_event - one thing that happened, as the kernel told it
@@ -44,6 +48,9 @@ void lives_free(struct lives *lives);
 
 /* Without memory, or above a ceiling, it is forgotten and counted. */
 void lives_tell(struct lives *lives, const struct lives_event *event);
+/* Some events were lost: what is told of those that live is not all there is. They are forgotten.
+ */
+void lives_lost(struct lives *lives);
 /* Forget those that ended longer ago than LIVES_KEEP_NS before @now_ns (boot clock). */
 void lives_sweep(struct lives *lives, uint64_t now_ns);
 
@@ -61,6 +68,13 @@ const struct life *lives_find_at(const struct lives *lives, uint64_t pid, uint64
 
 /* The number of the program that it runs, or ran last. */
 uint32_t life_program(const struct life *life);
+/* That program's exec id. */
+uint64_t life_exec_id(const struct life *life);
+/* Of which program a sample with @exec_id is. False if it is one that we do not know of. */
+bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret);
+/* Everything that happened has been told, and it has run @exec_id: if that is later than all that
+ * we know of, we have counted from another number. */
+void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id);
 /* When a file was last mapped, or it executed one: a list of mappings that was read before is old.
  */
 uint64_t life_changed_ns(const struct life *life);
@@ -77,6 +91,9 @@ uint32_t life_parent(const struct life *life);
  * Return: 0; -ENOMEM.
  */
 int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, struct maps *maps);
+/* Whether, after @since_ns, something was mapped at @pc where the same program had mapped something
+ * else: a sample from then may be of either. */
+bool life_replaced(const struct life *life, uint32_t program, uint64_t pc, uint64_t since_ns);
 /* Whether all of the program's mappings may be known: it was executed while we listened, and no
  * ceiling was reached. */
 bool life_is_whole(const struct life *life, uint32_t program);

@@ -16,8 +16,12 @@
  *
  * A process that has gone, or runs another program now, has the mappings that were read last and
  * what the kernel told since; if none were read, what it told from the exec on. Before its first
- * exec it has its parent's. Which of its programs a sample was of is told by its pc: with address
- * space randomization that is in one of them only.
+ * exec it has its parent's. Which of its programs a sample was of is told by its exec id.
+ *
+ * /proc shows a process as it is now, which may be another program already, or another process.
+ * So all events of before the end of a read are looked at before what was read is believed.
+ *
+ * A place where something else was mapped within the time that a sample may be from has no name.
  *
  * What was mapped there before (same range, offset and inode) keeps its image without opening
  * anything: an image holds its file open, so the inode cannot have become another file's.
@@ -64,9 +68,6 @@
 #define SPACE_TOLD_NS	      (100 * NSEC_PER_MSEC)
 /* Sweeps that a process stays without being asked for. */
 #define SPACE_IDLE_SWEEPS     2
-/* Times that it is told anew which of its programs the samples of a process that has gone are of.
- * A sample taken within an exec has the new program's number and the old one's pc. */
-#define SPACE_CHOICES	      4
 /* Ancestors through whom an inherited space is looked for. */
 #define SPACE_ANCESTORS	      4
 
@@ -76,6 +77,7 @@ enum space_outcome {
 	SPACE_VDSO,
 	SPACE_ANON,
 	SPACE_UNMAPPED,	  /* outside all executable mappings */
+	SPACE_REPLACED,	  /* something else was mapped there, before or after the sample */
 	SPACE_NO_SEGMENT, /* in a mapping, outside what the file says is loaded there */
 	SPACE_GONE,	  /* the process had left before its mappings were read */
 	SPACE_DENIED,
@@ -84,9 +86,11 @@ enum space_outcome {
 };
 
 static const char *const outcome_names[SPACE_OUTCOME_MAX] = {
-	[SPACE_FILE] = "file", [SPACE_NO_ELF] = "no_elf",     [SPACE_VDSO] = "vdso",
-	[SPACE_ANON] = "anon", [SPACE_UNMAPPED] = "unmapped", [SPACE_NO_SEGMENT] = "no_segment",
-	[SPACE_GONE] = "gone", [SPACE_DENIED] = "denied",     [SPACE_IMAGES_FULL] = "images_full",
+	[SPACE_FILE] = "file",	       [SPACE_NO_ELF] = "no_elf",
+	[SPACE_VDSO] = "vdso",	       [SPACE_ANON] = "anon",
+	[SPACE_UNMAPPED] = "unmapped", [SPACE_NO_SEGMENT] = "no_segment",
+	[SPACE_REPLACED] = "replaced", [SPACE_GONE] = "gone",
+	[SPACE_DENIED] = "denied",     [SPACE_IMAGES_FULL] = "images_full",
 };
 
 enum space_drop { DROP_TARGETS, DROP_MAPPINGS, DROP_LIVES, DROP_MAX };
@@ -114,12 +118,12 @@ struct exe_id {
 /* Compared as bytes. */
 struct space_key {
 	struct pid_id pid;
+	uint64_t start_ns; /* a tick is long enough for a pid to come back */
 	uint64_t exec_id;
 };
 
 struct space {
 	struct space_key key;
-	uint64_t start_ns;
 	struct space_mapping *items; /* ascending */
 	size_t n;
 	uint64_t version;
@@ -128,11 +132,12 @@ struct space {
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* when they were last read */
 	uint64_t read_boot_ns; /* the same by the boot clock */
+	uint64_t told_ns;      /* up to when what was told since is in it */
 	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
 	uint64_t used;	       /* tick of the last use */
 	unsigned int idle;     /* sweeps since then */
-	unsigned int choices;  /* of its program that turned out to be wrong */
 	bool stale;	       /* read again before the next use */
+	bool doubtful;	       /* something was mapped since the time that samples are from */
 	bool gone;	       /* nothing to be read any more */
 	int outcome;	       /* enum maps_outcome of the last read */
 	UT_hash_handle hh;
@@ -143,6 +148,9 @@ struct space_cache {
 	uint64_t self; /* 0: not known */
 	struct images *images;
 	struct lives *lives;
+	space_catch_up_fn catch_up;
+	void *catch_up_ctx;
+	uint64_t since_ns; /* boot clock: samples are not older */
 	struct space *spaces;
 	size_t n_mappings;
 	uint64_t tick;
@@ -222,7 +230,7 @@ static struct image *kept_image(const struct space *s, const struct maps_entry *
 /* How images are found for entries: by a living process, or for one that may have gone. */
 struct finder {
 	uint64_t via_pid;		      /* 0: by records */
-	uint64_t likely[SPACE_ANCESTORS + 1]; /* processes that may have the same root */
+	uint64_t likely[SPACE_ANCESTORS + 2]; /* processes that may have the same root */
 };
 
 static int find_image(struct space_cache *c, const struct finder *f, const struct maps_entry *e,
@@ -300,7 +308,46 @@ static int set_mappings(struct space_cache *c, struct space *s, const struct fin
 static const struct life *life_of(const struct space_cache *c, const struct space *s)
 {
 	return lives_find(c->lives, s->key.pid.pid,
-			  s->start_ns ? s->start_ns : pid_ns_of_ticks(s->key.pid.start_ticks));
+			  s->key.start_ns ? s->key.start_ns
+					  : pid_ns_of_ticks(s->key.pid.start_ticks));
+}
+
+static bool is_any(const struct space *s)
+{
+	return s->key.exec_id == SPACE_EXEC_ANY;
+}
+
+/* All that has happened up to now is told. */
+static void catch_up(struct space_cache *c)
+{
+	if (c->catch_up)
+		c->catch_up(c->catch_up_ctx);
+}
+
+/* The same, after a sample of @s: what it says of the process is learned. */
+static const struct life *life_of_sampled(struct space_cache *c, const struct space *s)
+{
+	const struct life *life = life_of(c, s);
+
+	if (!life || is_any(s) || s->key.exec_id <= life_exec_id(life))
+		return life;
+	catch_up(c);
+	life = life_of(c, s);
+	if (life)
+		lives_learn(c->lives, life, s->key.exec_id);
+	return life;
+}
+
+/* Whether the process has executed another program, or has ended and its pid has come back: what
+ * /proc has is not of @s. */
+static bool was_left(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life = life_of(c, s);
+	const struct life *newest = lives_find(c->lives, s->key.pid.pid, 0);
+
+	if (newest && newest != life && s->key.start_ns)
+		return life || life_birth_ns(newest) > s->key.start_ns;
+	return life && !is_any(s) && life_exec_id(life) > s->key.exec_id;
 }
 
 /* The processes above @life, whose root is likely to be its own; and, for what was born before we
@@ -413,17 +460,21 @@ static size_t merge(const struct space_mapping *old, size_t n_old, const struct 
 	return n;
 }
 
-/* What was mapped after the last read, of a process that cannot be read any more. */
+/* What was mapped after the last read, of a process that cannot be read any more or was read a
+ * moment ago. */
 static int add_since(struct space_cache *c, struct space *s, const struct life *life)
 {
+	const uint64_t since = s->told_ns > s->read_boot_ns ? s->told_ns : s->read_boot_ns;
 	_cleanup_(maps_deinit) struct maps maps = {0};
 	struct space_mapping *all, *fresh;
 	struct finder finder = {0};
 	size_t n_fresh, n;
-	int r = life_add_maps(life, s->program, s->read_boot_ns, &maps);
+	int r = life_add_maps(life, s->program, since, &maps);
 
 	if (r || !maps.n)
 		return r < 0 ? r : 0;
+	s->told_ns = life_changed_ns(life);
+	finder.likely[SPACE_ANCESTORS + 1] = s->gone ? 0 : s->key.pid.pid;
 	find_ancestors(c, life, &finder);
 	fresh = calloc(maps.n, sizeof(*fresh));
 	all = calloc(maps.n + s->n, sizeof(*all));
@@ -441,7 +492,19 @@ static int add_since(struct space_cache *c, struct space *s, const struct life *
 	return 0;
 }
 
-/* The process has gone. */
+/* None was read of it. 0; 1 if nothing is known; -errno. */
+static int try_events(struct space_cache *c, struct space *s, const struct life *life, uint64_t pc)
+{
+	uint32_t program;
+
+	if (is_any(s))
+		return try_programs(c, s, life, life_program(life), pc);
+	if (!life_program_of(life, s->key.exec_id, &program))
+		return 1;
+	return try_program(c, s, life, program, 0);
+}
+
+/* The process has gone, or has left this program. */
 static int read_events(struct space_cache *c, struct space *s, uint64_t pc)
 {
 	const struct life *life = life_of(c, s);
@@ -451,7 +514,7 @@ static int read_events(struct space_cache *c, struct space *s, uint64_t pc)
 	if (life && s->version)
 		r = add_since(c, s, life);
 	else if (life)
-		r = try_programs(c, s, life, life_program(life), pc);
+		r = try_events(c, s, life, pc);
 	if (r < 0)
 		return r;
 	c->sources[r ? FROM_NOWHERE : FROM_EVENTS]++;
@@ -477,30 +540,10 @@ static bool exe_changed(const struct space_cache *c, const struct space *s)
 {
 	struct exe_id exe;
 
-	if (s->key.exec_id != SPACE_EXEC_ANY)
+	if (!is_any(s))
 		return false;
 	exe = read_exe(c, s);
 	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
-}
-
-/* A sample of a program that the process has left by an exec since: 0 if it could be put together,
- * 1 if it is of what the process runs now or nothing better is known. */
-static int try_left(struct space_cache *c, struct space *s, const struct maps *now, uint64_t pc)
-{
-	const struct life *life;
-	int r;
-
-	if (!pc || s->key.exec_id == SPACE_EXEC_ANY || maps_find(now, pc))
-		return 1;
-	life = life_of(c, s);
-	if (!life || !life_program(life))
-		return 1;
-	r = try_programs(c, s, life, life_program(life) - 1, pc);
-	if (r)
-		return r;
-	s->gone = true; /* as far as this space is concerned */
-	c->sources[FROM_EVENTS]++;
-	return 0;
 }
 
 /* Reads the mappings. Where that fails, those that are known stay. */
@@ -513,25 +556,23 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	struct exe_id exe;
 	int r;
 
-	exe = s->key.exec_id == SPACE_EXEC_ANY ? read_exe(c, s) : (struct exe_id){0};
 	s->read_ns = s->looked_ns = now;
 	s->stale = false;
+	if (was_left(c, s))
+		return read_events(c, s, pc);
+	exe = is_any(s) ? read_exe(c, s) : (struct exe_id){0};
 	r = maps_read(c->proc, &s->key.pid, &maps);
 	if (r == -ENOMEM)
 		return r;
+	catch_up(c);
 	/* One that has ended and was not waited for yet is there, but its memory is not. */
-	if (!r && !maps.n)
+	if (!r && (!maps.n || was_left(c, s)))
 		r = MAPS_GONE;
 	s->outcome = r < 0 ? MAPS_GONE : r;
 	if (r == MAPS_GONE)
 		return read_events(c, s, pc);
 	if (r)
 		return 0;
-	if (!s->version) {
-		r = try_left(c, s, &maps, pc);
-		if (r <= 0)
-			return r;
-	}
 	life = life_of(c, s);
 	s->program = life ? life_program(life) : 0;
 	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
@@ -541,33 +582,30 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	return set_mappings(c, s, &finder, &maps);
 }
 
-/* The kernel told of a change after the last read. */
-static bool was_told(const struct space_cache *c, const struct space *s)
+/* The kernel told of mappings after the last read: they are added, and all are read again, though
+ * not at each of many that are made one after the other. */
+static int add_told(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
 {
 	const struct life *life = life_of(c, s);
 
-	return life && life_changed_ns(life) > s->read_boot_ns;
-}
-
-/* It has executed another program, whose mappings are another space's. */
-static bool was_left(const struct space_cache *c, const struct space *s)
-{
-	const struct life *life =
-		s->version && s->key.exec_id != SPACE_EXEC_ANY ? life_of(c, s) : NULL;
-
-	return life && life_program(life) > s->program;
+	if (!life || life_changed_ns(life) <= s->read_boot_ns)
+		return 0;
+	if (now - s->read_ns >= SPACE_TOLD_NS)
+		return read_space(c, s, now, pc);
+	return life_changed_ns(life) > s->told_ns ? add_since(c, s, life) : 0;
 }
 
 static int look_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
 {
-	if (!s->gone && was_left(c, s))
-		s->gone = true;
+	int r;
+
 	if (s->gone)
 		return 0;
-	if (s->stale || (now - s->read_ns >= SPACE_TOLD_NS && was_told(c, s)))
+	if (s->stale || was_left(c, s))
 		return read_space(c, s, now, pc);
-	if (now - s->looked_ns < SPACE_REREAD_NS)
-		return 0;
+	r = add_told(c, s, now, pc);
+	if (r || now - s->looked_ns < SPACE_REREAD_NS)
+		return r;
 	s->looked_ns = now;
 	return exe_changed(c, s) ? read_space(c, s, now, pc) : 0;
 }
@@ -582,6 +620,12 @@ static struct space *find_space(struct space_cache *c, const struct space_key *k
 	return s;
 }
 
+static struct space_key key_of(const struct space_who *who)
+{
+	return (struct space_key){
+		.pid = who->pid, .start_ns = who->start_ns, .exec_id = who->exec_id};
+}
+
 static int add_space(struct space_cache *c, const struct space_who *who, struct space **ret)
 {
 	bool hash_oom = false;
@@ -592,8 +636,7 @@ static int add_space(struct space_cache *c, const struct space_who *who, struct 
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
-	s->key = (struct space_key){.pid = who->pid, .exec_id = who->exec_id};
-	s->start_ns = who->start_ns;
+	s->key = key_of(who);
 	s->delay_ns = SPACE_REREAD_NS;
 	s->stale = true;
 	HASH_ADD(hh, c->spaces, key, sizeof(s->key), s);
@@ -605,40 +648,25 @@ static int add_space(struct space_cache *c, const struct space_who *who, struct 
 	return 0;
 }
 
-/* What was put together does not have @pc: perhaps another program does. */
-static int choose_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
-{
-	uint64_t version = s->version;
-	int r;
-
-	if (!pc || !s->gone || s->choices >= SPACE_CHOICES || find_mapping(s, pc))
-		return 0;
-	s->choices++;
-	s->version = 0;
-	s->gone = false;
-	r = read_space(c, s, now, pc);
-	if (!s->version)
-		s->version = version;
-	return r;
-}
-
 int space_cache_get(struct space_cache *c, const struct space_who *who, struct space **ret)
 {
-	struct space_key key = {.pid = who->pid, .exec_id = who->exec_id};
+	struct space_key key = key_of(who);
 	struct space *s = find_space(c, &key);
-	uint64_t now = nsec_monotonic();
+	const struct life *life;
 	int r = s ? 0 : add_space(c, who, &s);
 
 	if (r)
 		return r;
 	s->used = ++c->tick;
 	s->idle = 0;
-	r = look_again(c, s, now, who->pc);
-	if (!r)
-		r = choose_again(c, s, now, who->pc);
-	if (!r)
-		*ret = s;
-	return r;
+	(void)life_of_sampled(c, s);
+	r = look_again(c, s, nsec_monotonic(), who->pc);
+	if (r)
+		return r;
+	life = life_of(c, s);
+	s->doubtful = !is_any(s) && life && life_changed_ns(life) > c->since_ns;
+	*ret = s;
+	return 0;
 }
 
 const struct space_mapping *space_mappings(const struct space *s, size_t *ret_n)
@@ -735,6 +763,13 @@ static enum space_outcome frame_at(struct space_cache *c, const struct space_map
 	return image->kind == IMAGE_VDSO ? SPACE_VDSO : SPACE_ANON;
 }
 
+static bool was_replaced(const struct space_cache *c, const struct space *s, uint64_t pc)
+{
+	const struct life *life = s->doubtful ? life_of(c, s) : NULL;
+
+	return life && life_replaced(life, s->program, pc, c->since_ns);
+}
+
 int space_resolve(struct space_cache *c, struct space *s, uint64_t pc, struct frame *ret)
 {
 	uint64_t now = nsec_monotonic();
@@ -750,7 +785,12 @@ int space_resolve(struct space_cache *c, struct space *s, uint64_t pc, struct fr
 		if (s->delay_ns > SPACE_REREAD_LONG_NS)
 			s->delay_ns = SPACE_REREAD_LONG_NS;
 	}
-	c->outcomes[m ? frame_at(c, m, pc, ret) : unknown_at(c, pc, why_unmapped(s), ret)]++;
+	if (!m)
+		c->outcomes[unknown_at(c, pc, why_unmapped(s), ret)]++;
+	else if (was_replaced(c, s, pc))
+		c->outcomes[unknown_at(c, pc, SPACE_REPLACED, ret)]++;
+	else
+		c->outcomes[frame_at(c, m, pc, ret)]++;
 	return 0;
 }
 
@@ -774,9 +814,46 @@ struct image *space_cache_vdso(const struct space_cache *c)
 	return images_vdso(c->images);
 }
 
+/* The exec id of a process that executes something for the first time since we listen, if samples
+ * have told it. */
+static uint64_t sampled_exec_id(const struct space_cache *c, uint32_t pid)
+{
+	const struct space *s, *next;
+	uint64_t id = 0;
+
+	HASH_ITER(hh, c->spaces, s, next)
+		if (s->key.pid.pid == pid && !s->gone && !is_any(s) && s->key.exec_id > id)
+			id = s->key.exec_id;
+	return id;
+}
+
 void space_cache_tell(struct space_cache *c, const struct lives_event *event)
 {
+	const struct life *life = lives_find(c->lives, event->pid, 0);
+	uint64_t id = 0;
+
+	if (event->what == LIVES_EXEC && (!life || (!life_birth_ns(life) && !life_exec_id(life))))
+		id = sampled_exec_id(c, event->pid);
 	lives_tell(c->lives, event);
+	life = id ? lives_find(c->lives, event->pid, 0) : NULL;
+	if (life)
+		lives_learn(c->lives, life, id + 1);
+}
+
+void space_cache_lost(struct space_cache *c)
+{
+	lives_lost(c->lives);
+}
+
+void space_cache_follow(struct space_cache *c, space_catch_up_fn fn, void *ctx)
+{
+	c->catch_up = fn;
+	c->catch_up_ctx = ctx;
+}
+
+void space_cache_since(struct space_cache *c, uint64_t since_ns)
+{
+	c->since_ns = since_ns;
 }
 
 void space_cache_invalidate(struct space_cache *c, const struct pid_id *id)

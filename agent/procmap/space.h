@@ -31,11 +31,10 @@ void space_cache_free(struct space_cache *cache);
  * struct space_who - whose address space
  * @pid:      the process
  * @start_ns: its start, boot clock; 0 if only the ticks in @pid are known
- * @exec_id:  which of its programs: another number is another address space. SPACE_EXEC_ANY is the
- *            one that it runs now
- * @pc:       one that it ran at, by which its programs are told apart when it has executed another
- *            one since, or has gone; 0 if there is none. In the kernel the pc may be from before an
- *            exec
+ * @exec_id:  which of its programs (shared/sample.h): another number is another address space.
+ *            SPACE_EXEC_ANY is the one that it runs now
+ * @pc:       for SPACE_EXEC_ANY, one that it ran at, by which the programs of one that has gone are
+ *            told apart; 0 if there is none
  */
 struct space_who {
 	struct pid_id pid;
@@ -99,6 +98,15 @@ struct image *space_cache_vdso(const struct space_cache *cache);
 
 /* What the kernel tells of any process (procmap/lives.h). */
 void space_cache_tell(struct space_cache *cache, const struct lives_event *event);
+/* Some of it was lost. */
+void space_cache_lost(struct space_cache *cache);
+/* @fn is to tell all that has happened before it is called. Without it a process that executes
+ * something, or ends and has its pid taken, while its mappings are being read, gets the wrong ones.
+ */
+typedef void (*space_catch_up_fn)(void *ctx);
+void space_cache_follow(struct space_cache *cache, space_catch_up_fn fn, void *ctx);
+/* The samples that come now were taken after that time (boot clock). */
+void space_cache_since(struct space_cache *cache, uint64_t since_ns);
 /* Forget a target's mappings. */
 void space_cache_invalidate(struct space_cache *cache, const struct pid_id *id);
 /* Once a window: drop targets that were not asked for since two calls ago, and images that nobody

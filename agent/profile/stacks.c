@@ -55,8 +55,9 @@ struct stacks {
 	void *values;		 /* a batch of any class */
 	uint64_t *cpu_values;	 /* one per possible CPU */
 	int n_possible;
-	bool turned;	    /* generations have changed, the old one is to be emptied */
-	uint64_t turned_ns; /* when (monotonic) */
+	bool turned;	      /* generations have changed, the old one is to be emptied */
+	uint64_t turned_ns;   /* when (monotonic) */
+	uint64_t begun_ns[2]; /* when each generation became the active one (boot clock) */
 	uint64_t n_unsettled;
 	uint64_t n_odd; /* entries that could not be understood */
 	uint64_t fp_frames;
@@ -261,6 +262,7 @@ static unsigned int inactive_generation(const struct stacks *s)
 /* The first tick of two. */
 static void turn(struct stacks *s)
 {
+	s->begun_ns[inactive_generation(s)] = nsec_boot();
 	*s->maps.generation = inactive_generation(s);
 	s->turned = true;
 	s->turned_ns = nsec_monotonic();
@@ -303,6 +305,14 @@ int stacks_finish(struct stacks *s, sample_fn fn, void *ctx)
 uint64_t stacks_interval_ns(const struct stacks *s)
 {
 	return s->turned ? STACKS_SETTLE_NS : s->interval_ns - STACKS_SETTLE_NS;
+}
+
+uint64_t stacks_since_ns(const struct stacks *s)
+{
+	const uint64_t begun_ns =
+		s->begun_ns[s->turned ? inactive_generation(s) : !inactive_generation(s)];
+
+	return begun_ns > STACKS_SETTLE_NS ? begun_ns - STACKS_SETTLE_NS : 0;
 }
 
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)

@@ -46,6 +46,9 @@ int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
 /* From this tick to the next one. */
 uint64_t stacks_interval_ns(const struct stacks *s);
+/* The samples that the next tick hands over, or stacks_finish(), were taken after that time (boot
+ * clock). */
+uint64_t stacks_since_ns(const struct stacks *s);
 /* How many samples had each outcome (bpf/shared/sample.h) since the start. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);
 

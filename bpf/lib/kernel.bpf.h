@@ -87,7 +87,9 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
-struct mm_struct;
+struct mm_struct {
+	unsigned long start_stack; /* where the program's own stack begins */
+};
 
 typedef struct {
 	int counter;
@@ -108,6 +110,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
+	unsigned int in_execve : 1;
+	__u64 parent_exec_id; /* the parent's self_exec_id when this one was made */
 	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); before it had 32 bits */
 	char comm[TASK_COMM_BYTES];
 	void *stack;

@@ -141,7 +141,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 
 	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
 	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
-	s->key.exec_id = BPF_CORE_READ(leader, self_exec_id);
+	s->key.exec_id = task_exec_id(leader);
 	s->key.cgroup_id = task_cgroup_id(task);
 	s->key.cgroup_v1_id = task_cgroup_v1_id(task, cfg.v1_controller);
 	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);
@@ -174,13 +174,14 @@ static __always_inline void stack_kernel(void *ctx, struct stack *s, __u64 skip)
 }
 
 /* The registers that were saved when @task, the current one, entered the kernel into s->regs. False
- * for a task that has none. */
+ * for a task that has none of what it is now. */
 static __always_inline int stack_saved_regs(struct task_struct *task, struct stack *s)
 {
 	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), (void *)regs_of_task(task)))
 		return 0;
 	/* A kernel worker on behalf of a process (io_uring) has a register frame of zeros. */
-	return regs_user_mode(&s->regs) && regs_pc(&s->regs);
+	return regs_user_mode(&s->regs) && regs_pc(&s->regs) &&
+	       !task_has_left(task, regs_sp(&s->regs));
 }
 
 /* Where the process's mappings are, 0 of them if there is no record of it as it is now. */

@@ -18,6 +18,34 @@ static __always_inline int task_is_kernel(struct task_struct *task)
 	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
 }
 
+/* How many files @leader's process has executed since it was born: the number it inherited, which
+ * its parent had then, is taken off. One made with CLONE_PARENT counts on from what its maker has.
+ */
+static __always_inline __u64 task_exec_id(struct task_struct *leader)
+{
+	return BPF_CORE_READ(leader, self_exec_id) - BPF_CORE_READ(leader, parent_exec_id);
+}
+
+/* The longest distance from where a program's stack begins at which it calls execve(). */
+#define TASK_EXEC_STACK_BYTES (8ull << 20)
+
+/*
+ * Whether @task is within execve() and has left its old memory behind: its user registers are still
+ * those of the program that it was, which would be looked up in the new one's mappings. The new
+ * program's stack is at a random place, or at none yet. A thread that executes has its stack
+ * elsewhere, and so it has none here from the beginning of the call.
+ */
+static __always_inline int task_has_left(struct task_struct *task, __u64 sp)
+{
+	__u64 start;
+
+	if (!bpf_core_field_exists(task->in_execve) ||
+	    !BPF_CORE_READ_BITFIELD_PROBED(task, in_execve))
+		return 0;
+	start = BPF_CORE_READ(task, mm, start_stack);
+	return start - sp > TASK_EXEC_STACK_BYTES;
+}
+
 /* Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. It
  * must be an argument of a tp_btf program: those are read without a helper's call. */
 static __always_inline int task_waits(struct task_struct *task)

@@ -45,7 +45,7 @@ _Static_assert(sizeof(struct process_mapping) == 16, "an entry of the mapping ta
 /* Key of the process table: the thread group's id as the agent's /proc shows it, __u32. */
 struct process {
 	__u64 start_boottime_ns; /* of the leader; another one is another process: PIDs come back */
-	__u64 exec_id; /* how often it executed a file; another one: all mappings are old */
+	__u64 exec_id; /* files it executed since its birth; another one: all mappings are old */
 	__u32 first;   /* its table: first entry, counted from the start of element space */
 	__u32 n_mappings;
 };

@@ -68,7 +68,7 @@ enum sample_stat {
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
-	__u64 exec_id;		 /* files that the process has executed, with its ancestors */
+	__u64 exec_id;		 /* files that the process has executed since it was born */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
 	__u64 stack_hash;   /* over both parts and their lengths */

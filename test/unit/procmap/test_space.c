@@ -557,9 +557,6 @@ static void test_left_by_exec(void **state)
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
 	expect_path(resolve_exec(f, &id, 7, code), first);
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
-	/* taken within the exec: the old pc with the new program's number */
-	expect_path(resolve_exec(f, &id, 9, code), first);
-	expect_path(resolve_exec(f, &id, 9, code_of(pid)), second);
 	stop(pid);
 }
 

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * No sample has another program's frames. Programs that look the same (test/fixtures/attribution)
+ * are run one after the other under a handful of process numbers, which come back within
+ * milliseconds; they execute each other, fork without executing anything, change libraries at one
+ * address. Meanwhile they are sampled, and each function that comes out must be of the program by
+ * whose name its sample goes.
+ *
+ * All of it is in a pid namespace of its own, so that the numbers can be chosen.
+ *
+ * PODPROF_TEST_PROGRAMS is how many programs are run: 2,000; 100,000 by `make check-attribution`.
+ */
+#include "support/test.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpusampler.h"
+#include "procmap/image.h"
+#include "shared/sample.h"
+#include "support/fixture.h"
+#include "support/until.h"
+#include "symbolize/symbolizer.h"
+
+#define RATE	  1997
+#define PROGRAMS  "2000"
+#define SHOWN	  20 /* wrong samples that are told in full */
+#define WINDOW_NS (5 * NSEC_PER_SEC)
+
+static const char *const animals[] = {"ape", "bat", "cat", "cow", "dog"};
+
+struct bench {
+	struct root proc, sys;
+	struct loop *loop;
+	struct cpu_sampler *sampler;
+	struct symbolizer *symbolizer;
+	pid_t spawner;
+	uint64_t sweep_ns;
+	uint64_t n;	/* samples with a user half */
+	uint64_t named; /* with a function of an animal */
+	uint64_t whole; /* walked by its own tables to the end */
+	uint64_t wrong;
+};
+
+static bool is_animal(const char *name)
+{
+	for (size_t i = 0; i < array_size(animals); i++)
+		if (strcmp(name, animals[i]) == 0)
+			return true;
+	return false;
+}
+
+/* ---------------------------------------------------------------- samples */
+
+/* What a frame says: a function of an animal, or of something else. */
+struct said {
+	char animal[PID_COMM_MAX];
+	char function[64];
+};
+
+static void name_frame(struct bench *b, const struct cpu_stack *stack, size_t i, struct said *ret)
+{
+	struct frame frame = stack->frames[i];
+	struct symbol symbol;
+
+	*ret = (struct said){.animal = ""};
+	if (frame.image->kind != IMAGE_FILE)
+		return;
+	frame.vaddr -= stack->return_address[i];
+	assert_int_equal(symbolizer_find(b->symbolizer, &frame, &symbol), 0);
+	snprintf(ret->function, sizeof(ret->function), "%s", symbol.lines[0].function);
+	for (size_t a = 0; a < array_size(animals); a++)
+		if (strncmp(ret->function, animals[a], 3) == 0 && ret->function[3] == '_')
+			strcpy(ret->animal, animals[a]);
+	if (is_animal(image_name(frame.image)))
+		strcpy(ret->animal, image_name(frame.image));
+}
+
+static void show(struct bench *b, const char *what, const struct sample *sample,
+		 const struct cpu_stack *stack)
+{
+	struct said said;
+
+	if (b->wrong >= SHOWN)
+		return;
+	print_message("%s: %s[%llu], exec %llu, %llu kernel frames, end %s, flags %x:", what,
+		      sample->comm, (unsigned long long)sample->pid.pid,
+		      (unsigned long long)sample->exec_id, (unsigned long long)sample->n_kernel,
+		      sample_stat_name(sample->end), sample->flags);
+	for (size_t i = sample->n_kernel; i < stack->n; i++) {
+		name_frame(b, stack, i, &said);
+		print_message(" %s:%s", image_name(stack->frames[i].image), said.function);
+	}
+	print_message("\n");
+}
+
+/* The animals' own functions are called in this order. */
+static bool in_order(const struct said *said, const char *animal, size_t i)
+{
+	static const char *const calls[] = {"inner", "middle", "outer"};
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s_%s", animal, calls[i]);
+	return strcmp(said->function, name) == 0;
+}
+
+static const char *fault(struct bench *b, const struct sample *sample,
+			 const struct cpu_stack *stack)
+{
+	bool inside = false, computes = false;
+	const size_t first = sample->n_kernel;
+	struct said said;
+
+	for (size_t i = first; i < stack->n; i++) {
+		name_frame(b, stack, i, &said);
+		if (said.animal[0] && strcmp(said.animal, sample->comm) != 0)
+			return "another program's";
+		if (strstr(said.function, "_idle"))
+			return "another library's";
+		if (i == first)
+			computes = in_order(&said, sample->comm, 0);
+		if (computes && !sample->flags && sample->end == SAMPLE_END_COMPLETE &&
+		    i - first < 3 && !in_order(&said, sample->comm, i - first))
+			return "led astray";
+		inside |= said.animal[0] != 0;
+	}
+	b->named += inside ? sample->count : 0;
+	b->whole += sample->end == SAMPLE_END_COMPLETE && !sample->flags ? sample->count : 0;
+	return NULL;
+}
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+	const char *why;
+
+	if (!sample->n_user)
+		return;
+	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	b->n += sample->count;
+	why = fault(b, sample, &stack);
+	if (why) {
+		show(b, why, sample, &stack);
+		b->wrong += sample->count;
+	}
+	cpu_stack_deinit(&stack);
+}
+
+/* ---------------------------------------------------------------- the test */
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	struct symbolizer_opts opts = {.cache_bytes = 16u << 20};
+
+	assert_non_null(b);
+	*state = b;
+	if (root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop))
+		return -1;
+	opts.proc = &b->proc;
+	return symbolizer_new(&opts, &b->symbolizer);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->spawner) {
+		kill(b->spawner, SIGKILL);
+		waitpid(b->spawner, NULL, 0);
+	}
+	cpu_sampler_free(b->sampler);
+	symbolizer_free(b->symbolizer);
+	loop_free(b->loop);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	free(b);
+	return 0;
+}
+
+static void start_sampler(struct bench *b)
+{
+	const struct cpu_sampler_opts opts = {
+		.loop = b->loop,
+		.proc = &b->proc,
+		.sys = &b->sys,
+		.rate_hz = RATE,
+		.kernel_stacks = true,
+		.interval_ns = 200 * NSEC_PER_MSEC,
+		.fn = take,
+		.ctx = b,
+	};
+	struct bpfobj_why why = {""};
+
+	if (cpu_sampler_new(&opts, &why, &b->sampler))
+		fail_msg("no sampler: %s", why.text);
+}
+
+static void look(void *ctx)
+{
+	struct bench *b = ctx;
+	int status;
+
+	if (waitpid(b->spawner, &status, WNOHANG) == b->spawner) {
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		b->spawner = 0;
+		loop_stop(b->loop);
+	}
+	if (nsec_monotonic() > b->sweep_ns) {
+		b->sweep_ns = nsec_monotonic() + WINDOW_NS;
+		symbolizer_release(b->symbolizer);
+		cpu_sampler_sweep(b->sampler);
+	}
+}
+
+static void spawn(const char *programs)
+{
+	char keeper[FIXTURE_PATH_MAX], dir[FIXTURE_PATH_MAX];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fixture_path("keeper", keeper);
+	strcpy(dir, keeper);
+	*strrchr(dir, '/') = '\0';
+	execl(keeper, keeper, dir, programs, NULL);
+	_exit(127);
+}
+
+static void test_attribution(void **state)
+{
+	const char *programs = getenv("PODPROF_TEST_PROGRAMS");
+	struct bench *b = *state;
+	struct loop_source *timer;
+
+	b->sweep_ns = nsec_monotonic() + WINDOW_NS;
+	start_sampler(b);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn(programs ? programs : PROGRAMS);
+	assert_int_equal(loop_add_timer(b->loop, look, b, &timer), 0);
+	assert_int_equal(loop_arm(timer, 0, 20 * NSEC_PER_MSEC), 0);
+	assert_int_equal(loop_run(b->loop), 0);
+	loop_remove(timer);
+	cpu_sampler_finish(b->sampler);
+	print_message("%s programs, %llu samples, %llu named, %llu whole, %llu wrong\n",
+		      programs ? programs : PROGRAMS, (unsigned long long)b->n,
+		      (unsigned long long)b->named, (unsigned long long)b->whole,
+		      (unsigned long long)b->wrong);
+	assert_true(b->named > 0);
+	assert_int_equal(b->wrong, 0);
+}
+
+/* The status of @pid; others that end meanwhile are taken in. */
+static int wait_for(pid_t pid)
+{
+	pid_t ended;
+	int status;
+
+	do {
+		ended = wait(&status);
+	} while (ended > 0 && ended != pid);
+	return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* Three processes: one whose children are in a pid namespace of their own, the first in there,
+ * which does nothing else, and, with a /proc of theirs, the tests. */
+static int in_namespace(int (*run)(void))
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return wait_for(pid);
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		_exit(1);
+	pid = fork();
+	if (pid)
+		_exit(wait_for(pid));
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("proc", "/proc", "proc", 0, NULL))
+		_exit(1);
+	pid = fork();
+	if (pid)
+		_exit(wait_for(pid));
+	exit(run());
+}
+
+static int run_inside(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_attribution, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+int main(void)
+{
+	return in_namespace(run_inside);
+}
