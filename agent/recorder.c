@@ -54,7 +54,7 @@ struct recorder {
 	int n_cgroups;
 	uint64_t n_samples;
 	uint64_t n_away;
-	uint64_t n_complete;
+	uint64_t n_ends[SAMPLE_END_MAX];
 	uint64_t n_lost;
 	uint64_t n_stacks;
 	uint64_t n_processes;
@@ -158,8 +158,8 @@ static void on_sample(void *ctx, const struct sample *sample)
 		return;
 	}
 	r->n_samples += sample->count;
-	if (sample->end == SAMPLE_END_COMPLETE || sample->end == SAMPLE_END_NO_USER)
-		r->n_complete += sample->count;
+	if (sample->end < SAMPLE_END_MAX)
+		r->n_ends[sample->end] += sample->count;
 }
 
 /* ---------------------------------------------------------------- whose */
@@ -382,13 +382,14 @@ void recorder_stats(const struct recorder *r, struct recorder_stats *ret)
 	*ret = (struct recorder_stats){
 		.n_samples = r->n_samples,
 		.n_away = r->n_away,
-		.n_complete = r->n_complete,
+		.n_complete = r->n_ends[SAMPLE_END_COMPLETE] + r->n_ends[SAMPLE_END_NO_USER],
 		.n_lost = r->n_lost + stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
 			  stats[SAMPLE_STAT_LOST_INTERNAL],
 		.n_refused = oncpu_wanted(oncpu) ? wanted_n_refused(oncpu_wanted(oncpu)) : 0,
 		.n_processes = r->n_processes,
 		.bpf_ns = cost.run_ns,
 	};
+	memcpy(ret->n_ends, r->n_ends, sizeof(ret->n_ends));
 }
 
 /* ---------------------------------------------------------------- report */

@@ -14,6 +14,7 @@
 
 #include "pprof/pprof.h"
 #include "profile/bpfobj.h"
+#include "shared/sample.h"
 #include "shared/settings.h"
 
 struct buf;
@@ -86,6 +87,7 @@ void recorder_finish(struct recorder *r);
  * struct recorder_stats
  * @n_samples:   taken over from the kernel and wanted
  * @n_away:      task switches that its off-CPU stacks stand for
+ * @n_ends:      of the samples, by enum sample_end: how the user's part ended
  * @n_complete:  of the samples, with a whole stack
  * @n_lost:      samples that found no room, there or here
  * @n_refused:   children that could not be followed
@@ -95,6 +97,7 @@ void recorder_finish(struct recorder *r);
 struct recorder_stats {
 	uint64_t n_samples;
 	uint64_t n_away;
+	uint64_t n_ends[SAMPLE_END_MAX];
 	uint64_t n_complete;
 	uint64_t n_lost;
 	uint64_t n_refused;

@@ -29,6 +29,7 @@
 #include "cmd/output.h"
 #include "discovery/pid.h"
 #include "profile/event.h"
+#include "profile/sample.h"
 #include "recorder.h"
 #include "version.h"
 
@@ -529,6 +530,31 @@ static double percent(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
+/* Why stacks end early, the most frequent reason first. */
+static void show_ends(const struct recorder_stats *s)
+{
+	uint64_t left[SAMPLE_END_MAX];
+	const char *between = "cut short: ";
+
+	memcpy(left, s->n_ends, sizeof(left));
+	left[SAMPLE_END_COMPLETE] = left[SAMPLE_END_NO_USER] = 0;
+	for (;;) {
+		unsigned int most = 0;
+
+		for (unsigned int i = 0; i < SAMPLE_END_MAX; i++)
+			if (left[i] > left[most])
+				most = i;
+		if (!left[most])
+			break;
+		fprintf(stderr, "%s%" PRIu64 " %s", between, left[most],
+			sample_stat_name(most) + strlen("truncated_"));
+		between = ", ";
+		left[most] = 0;
+	}
+	if (between[0] == ',')
+		fputc('\n', stderr);
+}
+
 static void show_samples(const struct recording *rec, const struct recorder_stats *s)
 {
 	const struct record_options *o = rec->options;
@@ -543,6 +569,7 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 			o->event->clock ? "ns of CPU time" : o->event->name);
 	fprintf(stderr, "; %.1f %% with complete stacks, %" PRIu64 " lost\n",
 		percent(s->n_complete, s->n_samples), s->n_lost);
+	show_ends(s);
 	if (s->n_refused)
 		fprintf(stderr,
 			"%" PRIu64 " processes could not be followed: there were too many\n",
