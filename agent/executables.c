@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which tables are wanted, and which give way to others, is told by tables.h: by what the walkers
- * came upon. The first sample of a process does not wait for that: the image of its innermost frame
- * is compiled at once.
+ * came upon, once a second. A sample does not wait for that: the image in which its walk has ended
+ * for want of a table is compiled at once, and so is that of the first frame of a new process.
  *
  * Compiling is pure (unwind/compile.h, unwind/table.h) and runs on a worker of low priority, a few
  * at a time, so that what turns out to be wanted more does not stand behind a long queue. A file
@@ -435,7 +435,7 @@ void executables_want(struct executables *x, struct image *image)
 {
 	struct executable *e = find(x, image);
 
-	if (e)
+	if (e && !tables_kept_out(x->opts.tables, e->number, nsec_monotonic()))
 		want(x, e);
 }
 

@@ -78,15 +78,15 @@ static void publish(struct unwinder *u, const struct processes_id *id, const str
 	(void)processes_publish(u->processes, id, u->maps, n, nsec_monotonic());
 }
 
-/* The innermost frame's image, before the walker has come to count it. */
-static void want_leaf(struct unwinder *u, const struct sample *sample, const struct space *space)
+/* The image at @pc, before the walker's counts tell of it. */
+static void want(struct unwinder *u, uint64_t pc, const struct space *space)
 {
 	const struct space_mapping *items;
 	size_t n;
 
 	items = space_mappings(space, &n);
 	for (size_t i = 0; i < n; i++)
-		if (sample->user[0] >= items[i].start && sample->user[0] < items[i].limit)
+		if (pc >= items[i].start && pc < items[i].limit)
 			executables_want(u->executables, items[i].image);
 }
 
@@ -110,10 +110,12 @@ void unwinder_sample(struct unwinder *u, const struct sample *sample, const stru
 
 	if (!sample->n_user || !id.version || space_gone(space))
 		return;
+	if (sample->end == SAMPLE_END_NO_TABLE)
+		want(u, sample->user[sample->n_user - 1] - (sample->n_user > 1), space);
 	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
 		return;
 	publish(u, &id, space);
-	want_leaf(u, sample, space);
+	want(u, sample->user[0], space);
 }
 
 /* ---------------------------------------------------------------- forgetting */

@@ -245,6 +245,13 @@ bool tables_live(const struct tables *t, uint16_t number)
 	return exe && exe->state == STATE_LIVE;
 }
 
+bool tables_kept_out(const struct tables *t, uint16_t number, uint64_t now_ns)
+{
+	const struct exe *exe = exe_of(t, number);
+
+	return exe && now_ns < exe->not_before_ns;
+}
+
 /* ---------------------------------------------------------------- who may come in */
 
 /* Live tables that may go, the least used first. */

@@ -92,6 +92,8 @@ void tables_withdraw(struct tables *t, uint16_t number, uint64_t now_ns);
 void tables_absent(struct tables *t, uint16_t number);
 /* Walkers find a table. */
 bool tables_live(const struct tables *t, uint16_t number);
+/* It had to give way to others lately: not to be asked for yet. */
+bool tables_kept_out(const struct tables *t, uint16_t number, uint64_t now_ns);
 
 struct tables_want {
 	uint16_t exe;
