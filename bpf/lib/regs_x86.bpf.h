@@ -82,11 +82,16 @@ REGS_INLINE void regs_of_signal(struct regs *ret, const __u64 *w)
 	ret->ip = w[16];
 }
 
-/* Whether a system call saved them: then pc is behind the instruction and not at it. Interrupts and
- * faults set -1. */
+/*
+ * Whether a system call saved them, and nothing has happened since: then pc is behind the
+ * instruction, and rcx is what pc is. Interrupts and faults set orig_ax to -1; where the kernel has
+ * put a signal's handler or another program's beginning into pc, orig_ax is still the system
+ * call's, but rcx another one. (With FRED, rcx is the program's own; then pc is taken as it is,
+ * which is wrong only after a system call that does not return.)
+ */
 REGS_INLINE int regs_in_syscall(const struct regs *r)
 {
-	return (__s64)r->orig_ax >= 0;
+	return (__s64)r->orig_ax >= 0 && r->cx == r->ip;
 }
 
 /* A return address without what the processor put into its unused bits. */

@@ -388,11 +388,13 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 
 /* ---------------------------------------------------------------- going there */
 
-/* Out of the kernel's signal frame, to where the signal came. */
+/* Out of the kernel's signal frame, to where the signal came. The frame's own pc, which is stored,
+ * is where the handler returns to; but no call is before it, and its name is that of the pc. */
 WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 
+	c->frames[(w->first + w->n - 1) & (WALK_SLOTS - 1)] += w->back;
 	if ((w->sp & 7) || !w->sp_known)
 		return SAMPLE_END_SP_ODD;
 	if (window_fill(c->space, c->win, &w->place, w->sp + REGS_SIGNAL_OFF) ||

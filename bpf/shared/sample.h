@@ -92,8 +92,9 @@ struct sample_head {
 /* Kernel pcs first, then user pcs, each innermost first. The slots behind them are rubbish.
  *
  * The innermost user pc is in the instruction where the task was. All others are return addresses
- * or, for a place that a signal interrupted, one behind it: take one from each and it is in the
- * instruction that was being executed. */
+ * or, for a place that a signal interrupted and for the trampoline that its handler returns to, one
+ * behind it: take one from each and it is in the instruction that was being executed, or will be.
+ */
 struct sample_small {
 	struct sample_head head;
 	__u64 frames[SAMPLE_SMALL_FRAMES];

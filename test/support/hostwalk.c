@@ -16,6 +16,7 @@
 #include "base/root.h"
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
+#include "goimage.h"
 #include "procmap/elffile.h"
 #include "procmap/maps.h"
 #include "unwind/compile.h"
@@ -23,7 +24,7 @@
 
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 
-#define IMAGES 64
+#define IMAGES 128
 
 struct hostwalk {
 	struct table_space space; /* first: the accessors get its address */
@@ -150,6 +151,22 @@ static int open_vdso(const struct hostwalk *h, const struct maps_entry *e, struc
 	return elffile_open_memory(*ret_bytes, n, ret);
 }
 
+/* vaddr - pc: by the code segment that the mapping has a part of. Two segments may share the page
+ * in the file where one ends and the other begins. */
+static bool bias_of(const struct elffile *file, const struct maps_entry *e, uint64_t *ret)
+{
+	size_t n;
+	const struct elffile_segment *s = elffile_segments(file, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if ((s[i].flags & PF_X) && s[i].off < e->offset + (e->limit - e->start) &&
+		    e->offset < s[i].off + s[i].filesz) {
+			*ret = e->start - e->offset - (s[i].vaddr - s[i].off);
+			return true;
+		}
+	return false;
+}
+
 /* Compile the table of the image that @e maps; its number, 0 if it has none, -errno. */
 static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, uint64_t *ret_bias)
 {
@@ -158,8 +175,8 @@ static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, 
 	_cleanup_(table_freep) struct table *table = NULL;
 	_cleanup_(close_fdp) int fd = -1;
 	_cleanup_(freep) void *bytes = NULL;
+	struct compile_opts opts = {.more = goimage_more};
 	struct ehframe_stats stats;
-	uint64_t vaddr;
 	char path[96];
 	int r;
 
@@ -171,10 +188,10 @@ static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, 
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		r = fd < 0 ? -errno : elffile_open(fd, &file);
 	}
-	if (r || compile_image(file, NULL, &stats, &rows) || table_pack(rows, &table) ||
-	    !elffile_vaddr_of_off(file, e->offset, &vaddr))
+	opts.ctx = file;
+	if (r || h->n_exes >= IMAGES || compile_image(file, &opts, &stats, &rows) ||
+	    table_pack(rows, &table) || !bias_of(file, e, ret_bias))
 		return r < 0 ? r : 0;
-	*ret_bias = e->start - vaddr;
 	return add_table(h, table);
 }
 
@@ -262,6 +279,7 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 		.fp = u.rbp,
 		.numbered = {u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, 0, 0, u.r8, u.r9, u.r10,
 			     u.r11, u.r12, u.r13, u.r14, u.r15},
+		.in_syscall = (int64_t)u.orig_rax >= 0 && u.rcx == u.rip,
 	};
 	return 0;
 }
@@ -274,7 +292,7 @@ static struct regs regs_at(const struct hostwalk_regs *r)
 		.ip = r->pc,
 		.sp = r->sp,
 		.bp = r->fp,
-		.orig_ax = (uint64_t)-1,
+		.orig_ax = r->in_syscall ? 0 : (uint64_t)-1,
 		.ax = n[0],
 		.dx = n[1],
 		.cx = n[2],
@@ -346,6 +364,13 @@ static uint64_t exe_at(const struct hostwalk *h, uint64_t pc)
 	struct mapping m = {0};
 
 	return mapping_find(&h->space, 0, h->n_mappings, pc, &m) ? 0 : m.exe;
+}
+
+bool hostwalk_is_code(struct hostwalk *h, uint64_t pc)
+{
+	struct mapping m = {0};
+
+	return !mapping_find(&h->space, 0, h->n_mappings, pc, &m);
 }
 
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret)

@@ -26,6 +26,7 @@ struct hostwalk;
 struct hostwalk_regs {
 	uint64_t pc, sp, fp;
 	uint64_t numbered[16]; /* by DWARF number, those two excepted */
+	bool in_syscall; /* and pc is behind its instruction; x86-64 only */
 };
 
 struct hostwalk_stack {
@@ -55,6 +56,8 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 		   struct hostwalk_stack *ret);
 /* Where its stack begins if it is stopped under ptrace, which must be so. 0 or -errno. */
 int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret);
+/* Whether code is mapped at @pc. */
+bool hostwalk_is_code(struct hostwalk *h, uint64_t pc);
 /* The rule at @pc. False if there is no table. */
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret);
 /* Take an image's table away, as when it was evicted: that which has @pc. */

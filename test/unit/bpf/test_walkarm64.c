@@ -129,7 +129,7 @@ static const struct arm64_row arm64_rows[] = {
 	  {6 + 312 / 8 + 32, IN(LEAF_AGAIN)},
 	  {201, IN(START)}},
 	 SAMPLE_END_COMPLETE,
-	 {IN(FRAME), IN(RESTORER), IN(LEAF_AGAIN) + 1, IN(FRAME), IN(START)}},
+	 {IN(FRAME), IN(RESTORER) + 1, IN(LEAF_AGAIN) + 1, IN(FRAME), IN(START)}},
 };
 
 static void test_rows(void **state)

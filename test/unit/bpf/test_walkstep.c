@@ -115,11 +115,12 @@ static void push(struct tracee *t, uint64_t pc, uint64_t slot, uint64_t context)
 #define CONTEXT_OFF  8
 #define CONTEXT_PC   (40 + 16 * 8)
 
-/* A signal's handler begins. */
+/* A signal's handler begins. What it returns to has not called it, so that address is no return
+ * address: one is added to what is stored of it. */
 static void signalled(struct tracee *t)
 {
 	push(t, 0, UINT64_MAX, t->now.sp + CONTEXT_OFF + CONTEXT_PC);
-	push(t, peek(t, t->now.sp), t->now.sp, 0);
+	push(t, peek(t, t->now.sp) + 1, t->now.sp, 0);
 }
 
 /* What the instruction at @before did to the list of callers. */
@@ -163,7 +164,7 @@ static uint64_t expected(const struct tracee *t, size_t i)
 	const struct caller *c = &t->callers[t->n - i];
 
 	if (!i)
-		return t->now.pc;
+		return t->now.pc - t->now.in_syscall;
 	return c->context ? peek(t, c->context) + 1 : c->pc;
 }
 
