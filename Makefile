@@ -281,6 +281,8 @@ FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
 	zoo-bare zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
+FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
+	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
 $(FIXTURE_DIR)/plain-fixed $(FIXTURE_DIR)/other-fixed: FIXTURE_FLAGS := -fno-pie -no-pie
 $(FIXTURE_DIR)/plain-static: FIXTURE_FLAGS := -fno-pie -static
@@ -306,6 +308,14 @@ $(FIXTURE_DIR)/keeper: test/fixtures/attribution/keeper.c
 $(addprefix $(FIXTURE_DIR)/,ape bat cat cow dog): test/fixtures/attribution/animal.c
 	$(BUILD_FIXTURE)
 $(addprefix $(FIXTURE_DIR)/,plugin_ant plugin_bee): test/fixtures/attribution/plugin.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/work-O2 $(FIXTURE_DIR)/cxxwork-O2: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer
+$(FIXTURE_DIR)/work-O3 $(FIXTURE_DIR)/cxxwork-O3: FIXTURE_FLAGS := -fno-pie -no-pie -O3 -fomit-frame-pointer
+$(FIXTURE_DIR)/work-static $(FIXTURE_DIR)/cxxwork-static: FIXTURE_FLAGS := -fno-pie -static -O2 -fomit-frame-pointer
+$(FIXTURE_DIR)/work-static-pie: FIXTURE_FLAGS := -fPIE -static-pie -O2 -fomit-frame-pointer
+$(FIXTURE_DIR)/work-%: test/fixtures/stacks/work.c
+	$(BUILD_FIXTURE)
+$(FIXTURE_DIR)/cxxwork-%: test/fixtures/stacks/work.cc
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
@@ -434,6 +444,13 @@ bench: all $(BENCH) ## measurements: cost, memory, accuracy
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows
 $(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
+STACK_ORACLE := $(B)/test/oracle/stacks
+$(STACK_ORACLE): $(B)/obj/test/oracle/stacks.o \
+	$(addprefix $(B)/obj/test/support/,stackoracle.o stopping.o hostwalk.o) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The stack oracle over one program: "stacks [OPTIONS] NAME COMMAND ARGS..." starts it, stops it so
+ * many times, and prints a row of the table: stacks looked at, frames, the deepest stack, frames
+ * that are equal, stacks that are complete, and why others are not. What is different is printed
+ * before it. test/oracle/stacks.sh runs it over many.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profile/sample.h"
+#include "support/stackoracle.h"
+
+static pid_t start(char **command)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+		execvp(command[0], command);
+		_exit(127);
+	}
+	return pid;
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void print_row(const char *name, const struct stackoracle_report *r)
+{
+	printf("| %-24s | %6" PRIu64 " | %7" PRIu64 " | %5" PRIu64 " | %8.3f | %8.3f |", name,
+	       r->n_stacks, r->n_frames, r->depth, percent(r->n_equal, r->n_frames),
+	       percent(r->n_complete, r->n_stacks));
+	for (int i = 0; i < SAMPLE_END_MAX; i++)
+		if (i != SAMPLE_END_COMPLETE && r->n_ends[i])
+			printf(" %" PRIu64 " %s", r->n_ends[i],
+			       sample_stat_name((unsigned int)i) + strlen("truncated_"));
+	if (r->n_different)
+		printf(" %" PRIu64 " different", r->n_different);
+	if (r->n_further)
+		printf(" (%" PRIu64 " further than libdwfl)", r->n_further);
+	printf(" |\n");
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: stacks [-f] [-w MS] [-n STOPS] [-s STEPS] [-v SHOWN] NAME COMMAND "
+			"ARGS...\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	struct stackoracle_opts opts = {.n_stops = 500, .n_steps = 4, .n_shown = 3, .to = stdout};
+	struct stackoracle_report report = {0};
+	struct timespec warm = {.tv_nsec = 200000000};
+	int c, r;
+
+	while ((c = getopt(argc, argv, "+fw:n:s:v:")) != -1) {
+		const unsigned int n = optarg ? (unsigned int)strtoul(optarg, NULL, 10) : 0;
+
+		switch (c) {
+		case 'f':
+			opts.family = true;
+			break;
+		case 'w':
+			warm.tv_sec = n / 1000;
+			warm.tv_nsec = n % 1000 * 1000000L;
+			break;
+		case 'n':
+			opts.n_stops = n;
+			break;
+		case 's':
+			opts.n_steps = n;
+			break;
+		case 'v':
+			opts.n_shown = n;
+			break;
+		default:
+			return usage();
+		}
+	}
+	if (argc - optind < 2)
+		return usage();
+	opts.pid = start(argv + optind + 1);
+	nanosleep(&warm, NULL);
+	r = stackoracle_run(&opts, &report);
+	print_row(argv[optind], &report);
+	if (r < 0)
+		fprintf(stderr, "stacks: %s: %s\n", argv[optind], strerror(-r));
+	kill(opts.pid, SIGKILL);
+	waitpid(opts.pid, NULL, 0);
+	return r < 0;
+}
