@@ -26,7 +26,7 @@ struct hostwalk;
 struct hostwalk_regs {
 	uint64_t pc, sp, fp;
 	uint64_t numbered[16]; /* by DWARF number, those two excepted */
-	bool in_syscall; /* and pc is behind its instruction; x86-64 only */
+	bool in_syscall;       /* and pc is behind its instruction; x86-64 only */
 };
 
 struct hostwalk_stack {

@@ -24,7 +24,7 @@
 struct theirs {
 	uint64_t pcs[FRAMES]; /* as the walker stores them */
 	size_t n;
-	bool ended;	/* at the stack's end, not by an error */
+	bool ended; /* at the stack's end, not by an error */
 };
 
 struct looker {
