@@ -33,14 +33,23 @@
 
 /* Bytes read at a time, and so the most that an FDE may have: the largest seen have 40 KiB. Above
  * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. */
-#define EHFRAME_ENTRY_MAX    ((size_t)256 << 10)
+#define EHFRAME_ENTRY_MAX     ((size_t)256 << 10)
 /* Bytes of a CIE; they have some 24. Above it, its FDEs are skipped as EHFRAME_SKIP_TOO_LARGE. */
-#define EHFRAME_CIE_MAX	     1024
+#define EHFRAME_CIE_MAX	      1024
 /* Bytes of a .debug_frame that is compressed, when it is not; that of a Go program of 40 MB has 2
  * MiB. Above it, and where it is no zlib, EHFRAME_SKIP_COMPRESSED. */
-#define EHFRAME_INFLATED_MAX ((size_t)32 << 20)
+#define EHFRAME_INFLATED_MAX  ((size_t)32 << 20)
+/* What one file may cost, in bytes of its sections; besides, each entry costs EHFRAME_ENTRY_COST,
+ * and each time that a CIE is read EHFRAME_CIE_COST and EHFRAME_CIE_BYTE_COST for its bytes. Any
+ * container can map a file that says it has a terabyte of entries, or whose functions take turns
+ * with CIEs that push each other out. The largest seen needs 10 MiB, for 107,000 functions. Above
+ * it the rest is skipped, as one EHFRAME_SKIP_TOO_LARGE. */
+#define EHFRAME_WORK_MAX      ((uint64_t)256 << 20)
+#define EHFRAME_ENTRY_COST    32
+#define EHFRAME_CIE_COST      256
+#define EHFRAME_CIE_BYTE_COST 16
 /* CIEs kept. A power of two. */
-#define CIE_SLOTS	     128
+#define CIE_SLOTS	      128
 
 #define LENGTH_64	0xffffffffu /* a length of 64 bits follows */
 #define LENGTH_RESERVED 0xfffffff0u
@@ -67,6 +76,7 @@ struct reader {
 	uint64_t text_start;
 	struct rows *rows;
 	struct ehframe_stats *stats;
+	uint64_t work; /* left of EHFRAME_WORK_MAX */
 
 	const uint8_t *bytes; /* the section, if it is in memory */
 	uint8_t *buf; /* EHFRAME_ENTRY_MAX bytes, of which [buf_pos, buf_pos + buf_n) of the section
@@ -95,6 +105,15 @@ static void readerp_free(struct reader **r)
 static void count_skip(struct reader *r, unsigned int skip)
 {
 	r->stats->skipped[skip]++;
+}
+
+/* False if there is not that much left; then there is nothing left. */
+static bool spend(struct reader *r, uint64_t bytes)
+{
+	bool enough = r->work >= bytes;
+
+	r->work = enough ? r->work - bytes : 0;
+	return enough;
 }
 
 /* ---------------------------------------------------------------- bytes of the section */
@@ -285,12 +304,15 @@ static int load_cie(struct reader *r, struct cie *cie)
 	cie->encoding = 0;
 	cie->common = (struct cfi_common){.machine = r->machine};
 	cie->skip = EHFRAME_SKIP_CIE_POINTER;
+	(void)spend(r, EHFRAME_CIE_COST);
 	err = window_aside(r, cie->off, n, bytes, &c);
 	if (err || !parse_head(r, &c, cie->off, &e) || e.end == e.id_pos || !is_cie(r, &e))
 		return err;
 	cie->skip = EHFRAME_SKIP_TOO_LARGE;
-	if (cursor_sub(&c, e.end - cie->off - cursor_pos(&c), &body))
+	if (cursor_sub(&c, e.end - cie->off - cursor_pos(&c), &body)) {
+		(void)spend(r, EHFRAME_CIE_BYTE_COST * (uint64_t)cursor_left(&body));
 		cie->skip = parse_cie(&body, cie);
+	}
 	return 0;
 }
 
@@ -401,6 +423,14 @@ static int read_fde(struct reader *r, const struct entry *e)
 
 /* ---------------------------------------------------------------- sections */
 
+/* What it takes to read an entry, or to step over it. */
+static uint64_t cost_of(const struct entry *e)
+{
+	uint64_t n = e->end - e->pos;
+
+	return EHFRAME_ENTRY_COST + (n < EHFRAME_ENTRY_MAX ? n : EHFRAME_ENTRY_MAX);
+}
+
 static int read_entries(struct reader *r)
 {
 	uint64_t pos = 0;
@@ -421,6 +451,10 @@ static int read_entries(struct reader *r)
 		}
 		if (e.end == e.id_pos && !r->sized)
 			return 0;
+		if (!spend(r, cost_of(&e))) {
+			count_skip(r, EHFRAME_SKIP_TOO_LARGE);
+			return 0;
+		}
 		if (e.end != e.id_pos && !is_cie(r, &e)) {
 			if (e.end - e.pos > EHFRAME_ENTRY_MAX)
 				count_skip(r, EHFRAME_SKIP_TOO_LARGE);
@@ -576,6 +610,7 @@ int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_st
 	r->machine = machine == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
 	r->rows = rows;
 	r->stats = stats;
+	r->work = EHFRAME_WORK_MAX;
 	if (ehframe_text(file, &r->text_start, &text_end))
 		return 0;
 	err = read_eh_frame(r);

@@ -4,6 +4,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "support/allocfail.h"
@@ -106,19 +108,14 @@ static void print_rows(const struct rows *rows, char *ret, size_t size)
 }
 
 /* The outcome; rows and what was skipped ("no_code 1, truncated 1") as text. */
-static int compile(const struct ehimage *image, char *rows_text, char *skipped, size_t size)
+static int compile_file(const struct elffile *file, char *rows_text, char *skipped, size_t size)
 {
-	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	_cleanup_(rows_freep) struct rows *rows = NULL;
-	_cleanup_(freep) void *bytes = NULL;
 	struct ehframe_stats stats;
-	size_t n = 0, n_bytes;
+	size_t n = 0;
 	int r;
 
 	rows_text[0] = skipped[0] = '\0';
-	bytes = ehimage_build(image, &n_bytes);
-	assert_non_null(bytes);
-	assert_int_equal(elffile_open_memory(bytes, n_bytes, &file), 0);
 	r = compile_image(file, NULL, &stats, &rows);
 	for (unsigned int i = 0; i < EHFRAME_SKIP_MAX; i++)
 		if (stats.skipped[i])
@@ -128,6 +125,18 @@ static int compile(const struct ehimage *image, char *rows_text, char *skipped, 
 	if (!r)
 		print_rows(rows, rows_text, size);
 	return r;
+}
+
+static int compile(const struct ehimage *image, char *rows_text, char *skipped, size_t size)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	size_t n_bytes;
+
+	bytes = ehimage_build(image, &n_bytes);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n_bytes, &file), 0);
+	return compile_file(file, rows_text, skipped, size);
 }
 
 static void check(const char *name, const struct ehimage *image, const char *expected,
@@ -384,6 +393,99 @@ static void test_far_cie(void **state)
 	check("its CIE is an entry's middle", &image, "", "cie_pointer 1");
 }
 
+/* ---------------------------------------------------------------- tables that mean harm */
+
+/* A file whose .debug_frame is so long: @n bytes that are there, and then a hole. */
+static void check_long(const char *name, const void *debug_frame, size_t n, uint64_t size,
+		       const char *expected, const char *expected_skipped)
+{
+	const struct ehimage image = {.debug_frame = debug_frame, .n_debug_frame = 1};
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(freep) uint8_t *bytes = NULL;
+	char rows[1024], skipped[1024];
+	Elf64_Ehdr eh;
+	Elf64_Shdr sh;
+	uint64_t at;
+	size_t n_bytes;
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	row_begin(name);
+	bytes = ehimage_build(&image, &n_bytes);
+	assert_non_null(bytes);
+	memcpy(&eh, bytes, sizeof(eh));
+	at = eh.e_shoff + 2 * sizeof(sh); /* behind no section and .eh_frame */
+	memcpy(&sh, bytes + at, sizeof(sh));
+	sh.sh_offset = n_bytes;
+	sh.sh_size = size;
+	memcpy(bytes + at, &sh, sizeof(sh));
+	assert_int_equal(pwrite(fd, bytes, n_bytes, 0), n_bytes);
+	assert_int_equal(pwrite(fd, debug_frame, n, (off_t)n_bytes), n);
+	assert_int_equal(ftruncate(fd, (off_t)(n_bytes + size)), 0);
+	assert_int_equal(elffile_open(fd, &file), 0);
+	assert_int_equal(compile_file(file, rows, skipped, sizeof(rows)), 0);
+	assert_string_equal(skipped, expected_skipped);
+	assert_string_equal(rows, expected);
+}
+
+static void put_debug_cie(struct bytes *b)
+{
+	size_t at = b->n;
+
+	put_u32(b, 0);
+	put_u32(b, 0xffffffffu);
+	PUT(b, "\x04\0\x08\0" CIE_HEAD CIE_TAIL);
+	end_entry(b, at);
+}
+
+static void put_debug_fde(struct bytes *b, uint32_t cie, uint64_t start)
+{
+	size_t at = b->n;
+
+	put_u32(b, 0);
+	put_u32(b, cie);
+	put_u64(b, start);
+	put_u64(b, 16);
+	PUT(b, "\x41\x0e\x10");
+	end_entry(b, at);
+}
+
+/* A hole is entries of no length, without end. */
+static void test_endless(void **state)
+{
+	struct bytes b = {0};
+
+	(void)state;
+	put_debug_cie(&b);
+	put_debug_fde(&b, 0, EHIMAGE_TEXT);
+	check_long("a megabyte", b.data, b.n, 1 << 20, GOOD, "");
+	check_long("a terabyte", b.data, b.n, 1ull << 40, GOOD, "too_large 1");
+}
+
+/* Two CIEs that cannot both be kept, each as long as may be, and functions that take turns. */
+static void test_turns(void **state)
+{
+	enum { N = 40000, FIRST = 0, SECOND = 4 * 516, FDES = SECOND + 1024 };
+	_cleanup_(freep) uint8_t *data = calloc(1, FDES + (size_t)N * 32);
+	struct bytes cie = {0};
+	uint32_t length = 1000;
+	size_t at = FDES;
+
+	(void)state;
+	assert_non_null(data);
+	put_debug_cie(&cie);
+	memcpy(cie.data, &length, sizeof(length));
+	memcpy(data + FIRST, cie.data, cie.n);
+	memcpy(data + SECOND, cie.data, cie.n);
+	for (uint32_t i = 0; i < N; i++) {
+		struct bytes fde = {0};
+
+		put_debug_fde(&fde, i % 2 ? SECOND : FIRST, EHIMAGE_TEXT);
+		memcpy(data + at, fde.data, fde.n);
+		at += fde.n;
+	}
+	check_long("each its own", data, at, at, GOOD, "too_large 1");
+}
+
 /* ---------------------------------------------------------------- where the tables are */
 
 static void test_no_section_headers(void **state)
@@ -419,12 +521,9 @@ static void test_header_lies(void **state)
 
 static void put_debug_frame(struct bytes *b, uint64_t start)
 {
-	size_t at = b->n, cie = b->n;
+	size_t cie = b->n, at;
 
-	put_u32(b, 0);
-	put_u32(b, 0xffffffffu);
-	PUT(b, "\x04\0\x08\0" CIE_HEAD CIE_TAIL);
-	end_entry(b, at);
+	put_debug_cie(b);
 	at = b->n;
 	put_u32(b, 0);
 	put_u32(b, (uint32_t)cie);
@@ -566,6 +665,8 @@ int main(void)
 		cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_too_large),
 		cmocka_unit_test(test_far_cie),
+		cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_no_section_headers),
 		cmocka_unit_test(test_header_lies),
 		cmocka_unit_test(test_debug_frame),
