@@ -31,7 +31,7 @@ struct stack_stats offcpu_stats SEC(".maps");
 struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_windows offcpu_windows SEC(".maps");
 
-/* offcpu_walk; user space puts it there. */
+/* offcpu_walk or offcpu_walk_part; user space puts it there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -221,20 +221,39 @@ int offcpu_switch(__u64 *args)
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* A piece of the walk. The last one keeps the stack. */
+static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
+{
+	struct task_struct *prev = (struct task_struct *)args[1];
+
+	if (!stack_finish(s, s->value.head.count))
+		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
+	offcpu_keep(s, (__u32)prev->pid);
+	return 0;
+}
+
+/* The walk. */
 SEC("tp_btf/sched_switch")
 int offcpu_walk(__u64 *args)
 {
-	struct task_struct *prev = (struct task_struct *)args[1];
 	struct window *win = stack_window(&offcpu_windows);
 	struct stack *s = offcpu_stack();
 
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (s->walk.end == WALK_ON && stack_walk(s, win))
+	stack_walk_all(s, win);
+	return offcpu_walked(s, args);
+}
+
+/* A piece of it, where the kernel has no bpf_loop(). The last one keeps the stack. */
+SEC("tp_btf/sched_switch")
+int offcpu_walk_part(__u64 *args)
+{
+	struct window *win = stack_window(&offcpu_windows);
+	struct stack *s = offcpu_stack();
+
+	if (!s || !win)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (stack_walk_part(s, win))
 		bpf_tail_call(args, &offcpu_programs, 0);
-	if (!stack_finish(s, s->value.head.count))
-		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
-	offcpu_keep(s, (__u32)prev->pid);
-	return 0;
+	return offcpu_walked(s, args);
 }

@@ -23,7 +23,7 @@ struct stack_stats oncpu_stats SEC(".maps");
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_windows oncpu_windows SEC(".maps");
 
-/* oncpu_walk; user space puts it there. */
+/* oncpu_walk or oncpu_walk_part; user space puts it there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
@@ -97,7 +97,7 @@ int oncpu_sample(struct regs_event *ctx)
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* A piece of the walk. The last one stores the sample. */
+/* The walk. */
 SEC("perf_event")
 int oncpu_walk(struct regs_event *ctx)
 {
@@ -107,7 +107,21 @@ int oncpu_walk(struct regs_event *ctx)
 
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (s->walk.end == WALK_ON && stack_walk(s, win))
+	stack_walk_all(s, win);
+	return oncpu_done(oncpu_add(s));
+}
+
+/* A piece of it, where the kernel has no bpf_loop(). The last one stores the sample. */
+SEC("perf_event")
+int oncpu_walk_part(struct regs_event *ctx)
+{
+	__u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	struct window *win = stack_window(&oncpu_windows);
+
+	if (!s || !win)
+		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (stack_walk_part(s, win))
 		bpf_tail_call(ctx, &oncpu_programs, 0);
 	return oncpu_done(oncpu_add(s));
 }

@@ -245,18 +245,31 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 	return 0;
 }
 
-/* Programs that hang where every process passes are not even loaded where nothing is filtered. */
-static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
+/* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
+static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
 	const bool follow = opts->settings.wanted == SETTINGS_WANTED_PROCESSES;
 	const bool offcpu = opts->offcpu.small;
-	int r = bpf_program__set_autoload(skel->progs.wanted_fork, follow);
+	const struct {
+		struct bpf_program *program;
+		bool load;
+	} programs[] = {
+		{skel->progs.oncpu_walk, has_loop},
+		{skel->progs.oncpu_walk_part, !has_loop},
+		{skel->progs.offcpu_switch, offcpu},
+		{skel->progs.offcpu_walk, offcpu && has_loop},
+		{skel->progs.offcpu_walk_part, offcpu && !has_loop},
+		{skel->progs.wanted_fork, follow},
+		{skel->progs.wanted_exit, follow},
+	};
+	int r;
 
-	if (!r)
-		r = bpf_program__set_autoload(skel->progs.wanted_exit, follow);
-	if (!r)
-		r = bpf_program__set_autoload(skel->progs.offcpu_switch, offcpu);
-	return r ? r : bpf_program__set_autoload(skel->progs.offcpu_walk, offcpu);
+	for (size_t i = 0; i < array_size(programs); i++) {
+		r = bpf_program__set_autoload(programs[i].program, programs[i].load);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* Give each CPU its window. The arrays live on in @windows, the array of them. */
@@ -287,7 +300,28 @@ static int chain(const struct bpf_map *programs, const struct bpf_program *to)
 	return bpf_map_update_elem(bpf_map__fd(programs), &first, &fd, BPF_ANY);
 }
 
-static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
+/* Put into the arrays of programs what walks here. */
+static int chain_all(const struct podprof_bpf *skel, bool offcpu, bool has_loop)
+{
+	int r = chain(skel->maps.oncpu_programs,
+		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
+
+	if (r < 0 || !offcpu)
+		return r;
+	return chain(skel->maps.offcpu_programs,
+		     has_loop ? skel->progs.offcpu_walk : skel->progs.offcpu_walk_part);
+}
+
+static int make_all_windows(const struct podprof_bpf *skel, const struct bpfobj_opts *opts)
+{
+	int r = make_windows(skel->maps.oncpu_windows, window_slabs(opts));
+
+	if (r < 0 || !opts->offcpu.small)
+		return r;
+	return make_windows(skel->maps.offcpu_windows, window_slabs(opts));
+}
+
+static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
 	int r;
 
@@ -299,7 +333,7 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 	obj->skel->rodata->cfg = opts->settings;
 	r = set_sizes(obj->skel, opts);
 	if (!r)
-		r = set_programs(obj->skel, opts);
+		r = set_programs(obj->skel, opts, has_loop);
 	if (r < 0)
 		return r;
 	r = verifier_init(&obj->verifier, obj->skel->obj);
@@ -311,16 +345,27 @@ static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	verifier_done(&obj->verifier);
-	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
-	if (r < 0)
+	r = make_all_windows(obj->skel, opts);
+	return r < 0 ? r : chain_all(obj->skel, opts->offcpu.small, has_loop);
+}
+
+static void unload(struct bpfobj *obj)
+{
+	podprof_bpf__destroy(obj->skel);
+	verifier_deinit(&obj->verifier);
+	*obj = (struct bpfobj){0};
+}
+
+/* Kernels without bpf_loop(), before 5.17, refuse the programs that call it; so do those that do
+ * not compile BPF (net.core.bpf_jit_enable=0). Both take the others. */
+static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
+{
+	int r = load_with(obj, opts, true);
+
+	if (r >= 0 || r == -EPERM || r == -ENOMEM)
 		return r;
-	r = chain(obj->skel->maps.oncpu_programs, obj->skel->progs.oncpu_walk);
-	if (r < 0 || !opts->offcpu.small)
-		return r;
-	r = make_windows(obj->skel->maps.offcpu_windows, window_slabs(opts));
-	if (r < 0)
-		return r;
-	return chain(obj->skel->maps.offcpu_programs, obj->skel->progs.offcpu_walk);
+	unload(obj);
+	return load_with(obj, opts, false);
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
@@ -351,8 +396,7 @@ void bpfobj_free(struct bpfobj *obj)
 {
 	if (!obj)
 		return;
-	podprof_bpf__destroy(obj->skel);
-	verifier_deinit(&obj->verifier);
+	unload(obj);
 	free(obj);
 }
 

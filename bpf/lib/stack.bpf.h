@@ -5,9 +5,9 @@
 /*
  * Taking a stack: what every program that takes one has in common. A program hangs on its event,
  * finds its struct stack, and calls from here, in this order: stack_begin(), stack_kernel(),
- * stack_user(); then, in a program of its own, stack_walk() and, when that is at its end,
- * stack_add(). That program calls itself for as long as the walk goes on (a tail call), so that
- * neither the verifier nor the interrupt has to do with more than WALK_STEPS frames at a time.
+ * stack_user(); then, in a program of its own, stack_walk_all(), and stack_add(). Where the kernel
+ * has no bpf_loop(), that other program calls stack_walk_part() and then itself for as long as the
+ * walk goes on (a tail call), so that the verifier has to do with no more than WALK_STEPS frames.
  *
  * Each event has maps of its own (struct stacks_small and so on are their types), because one
  * event's program may interrupt another's, and because user space empties them at their own pace.
@@ -235,11 +235,28 @@ static __always_inline void stack_user(struct stack *s)
 	walk_begin(&c, mappings, n_mappings);
 }
 
-/* The next frames. True if there are more, for the same program again. */
-static __always_inline int stack_walk(struct stack *s, struct window *win)
+static __attribute__((noinline)) long stack_walk_frame(__u32 i, void *c)
+{
+	return walk_frame(c);
+}
+
+/* All frames at once. The verifier looks at what bpf_loop() calls once or twice, where it follows a
+ * loop round by round: a twentieth of the work. The helper is there since 5.17 (e6f2dd0f8067). */
+static __always_inline void stack_walk_all(struct stack *s, struct window *win)
+{
+	struct walk_ctx c = stack_walk_ctx(s, win);
+
+	if (s->walk.end == WALK_ON)
+		bpf_loop(SAMPLE_USER_FRAMES_MAX, stack_walk_frame, &c, 0);
+}
+
+/* For kernels without it: the next frames. True if there are more, for the same program again. */
+static __always_inline int stack_walk_part(struct stack *s, struct window *win)
 {
 	const struct walk_ctx c = stack_walk_ctx(s, win);
 
+	if (s->walk.end != WALK_ON)
+		return 0;
 	walk_on(&c);
 	s->walk.program += 1;
 	return s->walk.end == WALK_ON && s->walk.program < WALK_PROGRAMS;

@@ -472,26 +472,32 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
+/* The next frame, outwards. 1 if that was the end of the walk, as w->end says. */
+WALK_INLINE int walk_frame(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	__u32 end = walk_step(c);
+
+	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
+		end = SAMPLE_END_MAX_FRAMES;
+	if (end != WALK_ON) {
+		w->end = end;
+		return 1;
+	}
+	walk_store(w, c->frames);
+	return 0;
+}
+
 /**
- * walk_on() - the next frames, outwards
+ * walk_on() - the next frames
  *
  * As many as one program may do. Call it until w->end is not WALK_ON, at most WALK_PROGRAMS times.
  */
 WALK_INLINE void walk_on(const struct walk_ctx *c)
 {
-	struct walk *w = c->w;
-
-	for (int i = 0; i < WALK_STEPS; i++) {
-		__u32 end = walk_step(c);
-
-		if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
-			end = SAMPLE_END_MAX_FRAMES;
-		if (end != WALK_ON) {
-			w->end = end;
+	for (int i = 0; i < WALK_STEPS; i++)
+		if (walk_frame(c))
 			return;
-		}
-		walk_store(w, c->frames);
-	}
 }
 
 #endif

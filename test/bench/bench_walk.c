@@ -199,7 +199,7 @@ static int measure(struct bench *b, const char *name, const struct regs regs[STA
 
 /* ---------------------------------------------------------------- setting up */
 
-static int load(struct bench *b, const char *path, enum settings_unwind unwind)
+static int load(struct bench *b, const char *path, enum settings_unwind unwind, const char *walker)
 {
 	const uint32_t slabs = (uint32_t)libbpf_num_possible_cpus() / SETTINGS_WINDOWS + 1;
 	const uint32_t zero = 0;
@@ -228,7 +228,7 @@ static int load(struct bench *b, const char *path, enum settings_unwind unwind)
 			return -errno;
 		close(window);
 	}
-	fd = program(b, "bench_go_on");
+	fd = program(b, walker);
 	return bpf_map_update_elem(map(b, "bench_programs"), &zero, &fd, BPF_ANY);
 }
 
@@ -255,13 +255,19 @@ static int bench(struct bench *b, const char *path)
 		lay_rows(b, b->memory + i * STACK_BYTES, &b->rows[i]);
 		lay_fps(b, b->memory + (STACKS + i) * STACK_BYTES, &b->fps[i]);
 	}
-	r = load(b, path, SETTINGS_UNWIND_AUTO);
+	r = load(b, path, SETTINGS_UNWIND_AUTO, "bench_walk_part");
+	if (r == 0)
+		r = publish(b);
+	if (r == 0)
+		r = measure(b, "by unwind tables, in parts", b->rows);
+	if (r == 0)
+		r = load(b, path, SETTINGS_UNWIND_AUTO, "bench_walk");
 	if (r == 0)
 		r = publish(b);
 	if (r == 0)
 		r = measure(b, "by unwind tables", b->rows);
 	if (r == 0)
-		r = load(b, path, SETTINGS_UNWIND_FP);
+		r = load(b, path, SETTINGS_UNWIND_FP, "bench_walk");
 	if (r == 0)
 		r = measure(b, "by frame pointers", b->fps);
 	if (r < 0)

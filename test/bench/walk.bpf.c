@@ -48,8 +48,9 @@ int bench_begin(void *ctx)
 	return 0;
 }
 
+/* One of these two is in bench_programs. */
 SEC("raw_tp")
-int bench_go_on(void *ctx)
+int bench_walk(void *ctx)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
@@ -57,7 +58,22 @@ int bench_go_on(void *ctx)
 
 	if (!s || !win)
 		return 0;
-	if (stack_walk(s, win))
+	stack_walk_all(s, win);
+	bench_frames = s->walk.n;
+	bench_end = s->walk.end;
+	return 0;
+}
+
+SEC("raw_tp")
+int bench_walk_part(void *ctx)
+{
+	__u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&bench_scratch, &zero);
+	struct window *win = stack_window(&bench_windows);
+
+	if (!s || !win)
+		return 0;
+	if (stack_walk_part(s, win))
 		bpf_tail_call(ctx, &bench_programs, 0);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;

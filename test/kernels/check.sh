@@ -96,7 +96,10 @@ one() {
 "$here/initramfs.py" "$sysroot" "$work/initramfs" "/init=$work/guest" "/bin/podprof=$build/podprof" || exit 1
 if [ "${1:-}" = oldest ]; then
 	for release in $oldest; do
-		kernel=$(kernel_of "$release") || continue
+		kernel=$(kernel_of "$release") || {
+			echo "  NOTE     linux $release: cannot be had here, so a newer one"
+			continue
+		}
 		boot "$release" "$kernel"
 		exit
 	done

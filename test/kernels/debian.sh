@@ -4,6 +4,8 @@
 # installed. Lists, keys and state are of their own, so that the machine's apt stays as it is; where
 # packages are to be had is what the machine itself was told.
 #
+# DEBIAN_ARCHIVE=URI takes another archive than that, for suites that have moved.
+#
 #   debian.sh kernel RELEASE ARCH              path of a cloud kernel's image; RELEASE is 5.10, 6.1, ...
 #   debian.sh sysroot ARCH PACKAGE...          directory with these packages of the machine's suite and
 #                                              all that they depend on
@@ -11,7 +13,8 @@ set -eu
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools/debian
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# Which suite has which kernel.
+# Which suite has which kernel: Debian 11, 12, 13, and what was backported to 13. An old suite leaves
+# the archive's mirrors at the end of its support.
 suite_of() {
 	case $1 in
 	5.10) echo bullseye ;;
@@ -36,8 +39,9 @@ apt_for() {
 lists_of() {
 	local state=$cache/apt-$1-$2 from=$1 arch=$2 uri
 	shift 2
-	uri=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' 'Origin: Debian' |
-		awk '$2 == "main" && $1 !~ /security/ { print $1; exit }')
+	uri=${DEBIAN_ARCHIVE:-$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' \
+		'Created-By: Packages' 'Origin: Debian' |
+		awk '$2 == "main" && $1 !~ /security/ { print $1; exit }')}
 	if [ -z "$uri" ]; then
 		echo "debian.sh: this machine's apt knows no Debian archive" >&2
 		return 1
@@ -45,8 +49,9 @@ lists_of() {
 	mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
 	: >"$state/status"
 	for suite in "$@"; do echo "deb [signed-by=$keys] $uri $suite main"; done >"$state/sources.list"
-	apt_for "$from" "$arch" get update >"$state/log" 2>&1 || {
+	apt_for "$from" "$arch" get -o APT::Update::Error-Mode=any update >"$state/log" 2>&1 || {
 		cat "$state/log" >&2
+		echo "debian.sh: no suite '$*' for $arch at $uri (DEBIAN_ARCHIVE=URI names another archive)" >&2
 		return 1
 	}
 }
