@@ -8,7 +8,7 @@ mkdir "$work/store"
 agent_start --window 3s --store-dir "$work/store"
 containerd_start
 owners=()
-for how in names maps exec fork sparse; do
+for how in names maps exec fork sparse tables; do
 	container_run "$fixtures/hostile" "$how"
 	owners+=("${container:0:12}")
 done
@@ -25,6 +25,10 @@ for owner in "${owners[@]}"; do
 done
 rss=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$agent_pid/status")
 [ "$rss" -lt "${PODPROF_RSS_KIB:-100000}" ] || fail "the agent has grown to $rss KiB"
+# Unwind tables without end, and of the same code over and over, do not keep the others waiting
+seconds=$(metric podprof_unwind_compile_seconds_total)
+[ "$seconds" -le 10 ] || fail "compiling unwind tables took $seconds s"
+[ "$(metric podprof_unwind_compiled_total 'outcome="ok"')" -ge 2 ] || fail "no unwind tables"
 note "RSS $rss KiB, open files $(find "/proc/$agent_pid/fd" -type l | wc -l)"
 
 # Nothing of the name gets out as it is
