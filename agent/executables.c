@@ -37,7 +37,8 @@
 #include "unwind/tablecache.h"
 #include "unwind/tables.h"
 
-/* Tables with the worker at a time, the one that it compiles among them. */
+/* Tables with the worker at a time, the one that it compiles among them. When they are done the
+ * next are asked for, so on a node with a thousand programs it goes from one to the next. */
 #define EXECUTABLES_QUEUE_MAX 4
 /* The worker's. */
 #define EXECUTABLES_NICE      19
@@ -297,6 +298,8 @@ static void note_rowfile(struct executables *x, struct executable *e, const stru
 	log_rowfile(x, job);
 }
 
+static void want_most(struct executables *x);
+
 static void job_done(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
@@ -318,6 +321,10 @@ static void job_done(struct work *work)
 		}
 		x->n_compiled[job->outcome]++;
 		x->compile_ns += job->ns;
+		/* what failed, or found no place, waits for the next tick */
+		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
+		    job->outcome != COMPILED_NO_ROOM)
+			want_most(x);
 	}
 	job_free(job);
 }
@@ -441,16 +448,20 @@ void executables_want(struct executables *x, struct image *image)
 
 /* ---------------------------------------------------------------- time after time */
 
-void executables_tick(struct executables *x)
+static void want_most(struct executables *x)
 {
 	struct tables_want wanted[EXECUTABLES_QUEUE_MAX];
-	size_t n;
+	size_t n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
 
-	tables_tick(x->opts.tables, nsec_monotonic());
-	n = tables_wanted(x->opts.tables, nsec_monotonic(), wanted, array_size(wanted));
 	for (size_t i = 0; i < n; i++)
 		if (x->by_number[wanted[i].exe])
 			want(x, x->by_number[wanted[i].exe]);
+}
+
+void executables_tick(struct executables *x)
+{
+	tables_tick(x->opts.tables, nsec_monotonic());
+	want_most(x);
 }
 
 void executables_sweep(struct executables *x, const bool *used, size_t n)

@@ -26,11 +26,13 @@
 #include "profile/sample.h"
 #include "shared/sample.h"
 #include "unwind/processes.h"
+#include "unwind/slabmaker.h"
 #include "unwind/tablemaps.h"
 
 struct unwinder {
 	struct unwinder_opts opts;
 	struct tablemaps *maps_of_tables;
+	struct slabmaker *slabs;
 	struct tables *tables;
 	struct processes *processes;
 	struct executables *executables;
@@ -129,6 +131,7 @@ void unwinder_tick(struct unwinder *u)
 {
 	processes_sweep(u->processes, nsec_monotonic());
 	executables_tick(u->executables);
+	elements_ahead(tables_elements(u->tables));
 }
 
 static void withdraw_if_gone(void *ctx, const struct processes_id *id)
@@ -155,7 +158,7 @@ void unwinder_sweep(struct unwinder *u)
 
 size_t unwinder_pending(const struct unwinder *u)
 {
-	return executables_pending(u->executables);
+	return executables_pending(u->executables) + tables_stats(u->tables).n_waiting;
 }
 
 /* ---------------------------------------------------------------- the kernel's side */
@@ -195,7 +198,42 @@ static void remove_record(void *ctx, uint32_t tgid)
 	(void)bpf_map_delete_elem(u->opts.kernel.records, &tgid);
 }
 
+static void slab_made(void *ctx, int result)
+{
+	struct unwinder *u = ctx;
+
+	tables_slab_made(u->tables, result, nsec_monotonic());
+	if (!result)
+		elements_ahead(tables_elements(u->tables));
+}
+
 /* ---------------------------------------------------------------- life */
+
+/* The kernel's side of tables: the first slab is being made when this returns. */
+static int start_tables(struct unwinder *u)
+{
+	const struct tablemaps_fds fds = {.slabs = u->opts.kernel.slabs,
+					  .exes = u->opts.kernel.exes,
+					  .uses = u->opts.kernel.uses,
+					  .rules = u->opts.kernel.rules,
+					  .ramps = u->opts.kernel.ramps};
+	struct tables_opts opts = {.budget_bytes = u->opts.table_bytes};
+	struct slabmaker_opts slabs = {.loop = u->opts.loop, .made = slab_made, .ctx = u};
+	int r = tablemaps_new(&fds, &u->maps_of_tables);
+
+	if (r)
+		return r;
+	opts.memory = tablemaps_memory(u->maps_of_tables);
+	slabs.slabs = opts.memory.slabs;
+	r = slabmaker_new(&slabs, &u->slabs);
+	if (r)
+		return r;
+	opts.memory.slabs = slabmaker_slabs(u->slabs);
+	r = tables_new(&opts, &u->tables);
+	if (!r)
+		elements_ahead(tables_elements(u->tables));
+	return r;
+}
 
 static int unwinder_init(struct unwinder *u)
 {
@@ -207,22 +245,12 @@ static int unwinder_init(struct unwinder *u)
 						.remove = remove_record};
 	struct executables_opts executables_opts = {
 		.loop = u->opts.loop, .rows_dir = u->opts.rows_dir, .cache = u->opts.cache};
-	const struct tablemaps_fds fds = {.slabs = u->opts.kernel.slabs,
-					  .exes = u->opts.kernel.exes,
-					  .uses = u->opts.kernel.uses,
-					  .rules = u->opts.kernel.rules,
-					  .ramps = u->opts.kernel.ramps};
-	struct tables_opts tables_opts = {.budget_bytes = u->opts.table_bytes};
 	int r;
 
 	u->maps = calloc(MAPPINGS, sizeof(*u->maps));
 	if (!u->maps)
 		return -ENOMEM;
-	r = tablemaps_new(&fds, &u->maps_of_tables);
-	if (!r) {
-		tables_opts.memory = tablemaps_memory(u->maps_of_tables);
-		r = tables_new(&tables_opts, &u->tables);
-	}
+	r = start_tables(u);
 	if (!r)
 		r = processes_new(&kernel, &u->processes);
 	executables_opts.tables = u->tables;
@@ -253,6 +281,7 @@ void unwinder_free(struct unwinder *u)
 	executables_free(u->executables);
 	processes_free(u->processes);
 	tables_free(u->tables);
+	slabmaker_free(u->slabs);
 	tablemaps_free(u->maps_of_tables);
 	free(u->maps);
 	free(u);

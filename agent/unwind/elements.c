@@ -4,9 +4,8 @@
  * by the ends of blobs, a bit for each chunk. A search looks at all bits, a few thousand words when
  * a node is full of tables; that happens once for each executable that is loaded.
  *
- * Slabs are maps, and adding one is an update of a map of maps, for which the kernel waits until no
- * program uses the old ones (8 ms on the machine where this was written). One slab holds 60 tables
- * of the usual size.
+ * Slabs are numbered in the order in which they are made. The first of them belong to a kind, the
+ * others are spare. One slab holds 60 tables of the usual size.
  */
 #include "unwind/elements.h"
 
@@ -34,7 +33,8 @@ struct slab {
 struct elements {
 	struct elements_slabs source;
 	struct slab *slabs;
-	uint32_t n, max;
+	uint32_t n, n_spare, max;
+	bool making;
 	uint32_t n_of[ELEMENTS_KIND_MAX], max_of[ELEMENTS_KIND_MAX];
 	size_t reserved_bytes[ELEMENTS_KIND_MAX];
 };
@@ -98,18 +98,53 @@ static uint32_t slabs_left(const struct elements *e, enum elements_kind kind)
 	return of_kind < of_all ? of_kind : of_all;
 }
 
-static int add_slab(struct elements *e, enum elements_kind kind)
+static int make_slab(struct elements *e)
 {
-	int r;
+	int r = e->making ? ELEMENTS_LATER : e->source.make(e->source.ctx, e->n + e->n_spare);
 
-	if (!slabs_left(e, kind))
-		return ELEMENTS_FULL;
-	r = e->source.add(e->source.ctx, e->n);
-	if (r < 0)
+	if (!r)
+		e->n_spare++;
+	else if (r == ELEMENTS_LATER)
+		e->making = true;
+	return r;
+}
+
+void elements_made(struct elements *e, int result)
+{
+	e->making = false;
+	if (!result)
+		e->n_spare++;
+}
+
+void elements_ahead(struct elements *e)
+{
+	if (!e->n_spare && e->n < e->max)
+		(void)make_slab(e); /* what fails is tried again when it is needed */
+}
+
+/* @n slabs more are of that kind; so many may be. */
+static int add_slabs(struct elements *e, enum elements_kind kind, uint32_t n)
+{
+	int r = 0;
+
+	while (!r && e->n_spare < n)
+		r = make_slab(e);
+	if (r)
 		return r;
-	e->slabs[e->n++].kind = kind;
-	e->n_of[kind]++;
+	for (uint32_t i = 0; i < n; i++)
+		e->slabs[e->n + i].kind = kind;
+	e->n += n;
+	e->n_spare -= n;
+	e->n_of[kind] += n;
 	return 0;
+}
+
+/* So many that elements up to @limit are there. 0 if they are now. */
+static int grow(struct elements *e, enum elements_kind kind, uint64_t limit)
+{
+	uint64_t n = (limit + TABLE_SLAB_ELEMENTS - 1) / TABLE_SLAB_ELEMENTS - e->n;
+
+	return n > slabs_left(e, kind) ? ELEMENTS_FULL : add_slabs(e, kind, (uint32_t)n);
 }
 
 /* The first @n free ones in a row: true; or how many there are at the end of all, in *@ret_end. */
@@ -143,11 +178,7 @@ int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, ui
 
 	if (!find_run(e, kind, n, &first, &end)) {
 		first = e->n * TABLE_SLAB_ELEMENTS - end;
-		/* not even begun if it cannot be enough */
-		if ((uint64_t)end + (uint64_t)slabs_left(e, kind) * TABLE_SLAB_ELEMENTS < n)
-			return ELEMENTS_FULL;
-		while (!r && (uint64_t)e->n * TABLE_SLAB_ELEMENTS < (uint64_t)first + n)
-			r = add_slab(e, kind);
+		r = grow(e, kind, (uint64_t)first + n);
 	}
 	if (r)
 		return r;
@@ -273,7 +304,7 @@ int elements_write(struct elements *e, uint64_t address, const void *data, size_
 
 size_t elements_bytes(const struct elements *e)
 {
-	return (size_t)e->n * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT;
+	return ((size_t)e->n + e->n_spare) * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT;
 }
 
 size_t elements_reserved_bytes(const struct elements *e)

@@ -6,6 +6,9 @@
  * Who has which part of element space (bpf/shared/table.h): whole elements in a row, and pieces of
  * TABLE_CHUNKs in an element that is shared. Grows by one slab at a time and never shrinks. What is
  * released is free at once: whoever releases has waited until no walker reads there.
+ *
+ * A slab takes the kernel a long time (slabmaker.h), so one can be made while nobody waits for it
+ * yet, and reserving may say that it will be possible later.
  */
 
 #include <stddef.h>
@@ -13,15 +16,22 @@
 
 #include "shared/table.h"
 
+enum elements_outcome {
+	ELEMENTS_OK = 0,
+	ELEMENTS_FULL,	/* not so many in a row, and no more slabs */
+	ELEMENTS_LATER, /* when the slab that is being made is there */
+};
+
 /**
  * struct elements_slabs - where slabs come from
- * @add:   make slab @number, all zeros, and show it to the walkers; 0 or -errno
+ * @make:  make slab @number, all zeros, and show it to the walkers; 0, -errno, or ELEMENTS_LATER:
+ *         it is being made, elements_made() tells when it is there. One at a time
  * @map:   its TABLE_SLAB_ELEMENTS elements, to be written to; NULL if that fails
  * @unmap: done with that
  */
 struct elements_slabs {
 	void *ctx;
-	int (*add)(void *ctx, uint32_t number);
+	int (*make)(void *ctx, uint32_t number);
 	struct table_element *(*map)(void *ctx, uint32_t number);
 	void (*unmap)(void *ctx, uint32_t number, struct table_element *mem);
 };
@@ -33,11 +43,6 @@ enum elements_kind {
 	ELEMENTS_KIND_MAX,
 };
 
-enum elements_outcome {
-	ELEMENTS_OK = 0,
-	ELEMENTS_FULL, /* not so many in a row, and no more slabs */
-};
-
 struct elements;
 
 /* @n_slabs: at most so many, TABLE_SLABS at most. @slabs is copied, its ctx borrowed. 0, -ENOMEM.
@@ -45,12 +50,17 @@ struct elements;
 int elements_new(const struct elements_slabs *slabs, uint32_t n_slabs, struct elements **ret);
 void elements_free(struct elements *e);
 
-/* @n whole elements in a row, @n > 0. 0, ELEMENTS_FULL or -errno. */
+/* The slab that was to be there later is (0), or cannot be made (-errno). */
+void elements_made(struct elements *e, int result);
+/* Have a slab made now that will be needed later, if there is none to spare. */
+void elements_ahead(struct elements *e);
+
+/* @n whole elements in a row, @n > 0. 0, ELEMENTS_FULL, ELEMENTS_LATER or -errno. */
 int elements_reserve(struct elements *e, enum elements_kind kind, uint32_t n, uint32_t *ret);
 void elements_release(struct elements *e, uint32_t first, uint32_t n);
 
 /* @n chunks, less than an element, that are in one; @ret is their number counted in chunks. 0,
- * ELEMENTS_FULL or -errno. */
+ * ELEMENTS_FULL, ELEMENTS_LATER or -errno. */
 int elements_reserve_chunks(struct elements *e, uint32_t n, uint32_t *ret);
 void elements_release_chunks(struct elements *e, uint32_t first, uint32_t n);
 

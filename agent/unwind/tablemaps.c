@@ -36,7 +36,7 @@ struct tablemaps {
 
 DEFINE_CLEANUP(struct tablemaps *, tablemaps_freep, tablemaps_free);
 
-static int add_slab(void *ctx, uint32_t number)
+static int make_slab(void *ctx, uint32_t number)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	struct tablemaps *maps = ctx;
@@ -113,7 +113,7 @@ struct tables_memory tablemaps_memory(struct tablemaps *maps)
 		.uses = maps->arrays[USES],
 		.rules = maps->arrays[RULES],
 		.ramps = maps->arrays[RAMPS],
-		.slabs = {.ctx = maps, .add = add_slab, .map = map_slab, .unmap = unmap_slab},
+		.slabs = {.ctx = maps, .make = make_slab, .map = map_slab, .unmap = unmap_slab},
 	};
 }
 

@@ -477,7 +477,8 @@ static int place_waiting(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	int r = place(t, exe, exe->waiting, now_ns);
 
-	if (r == ELEMENTS_FULL && make_room(t, exe, exe->waiting->n_bytes, now_ns))
+	if (r == ELEMENTS_LATER ||
+	    (r == ELEMENTS_FULL && make_room(t, exe, exe->waiting->n_bytes, now_ns)))
 		return 0;
 	if (r == ELEMENTS_FULL) {
 		exe->bytes = exe->waiting->n_bytes;
@@ -546,6 +547,34 @@ static void tick_exe(struct tables *t, struct exe *exe, uint64_t now_ns)
 	forget(t, exe, now_ns);
 }
 
+static void place_all_waiting(struct tables *t, uint64_t now_ns)
+{
+	for (uint32_t i = 1; i < t->end && t->stats.n_waiting; i++)
+		if (t->exes[i].waiting && t->exes[i].state == STATE_NONE)
+			(void)place_waiting(t, &t->exes[i], now_ns);
+}
+
+/* What waits has waited for that. It is asked for again. */
+static void refuse_all_waiting(struct tables *t, uint64_t now_ns)
+{
+	for (uint32_t i = 1; i < t->end && t->stats.n_waiting; i++) {
+		if (!t->exes[i].waiting || t->exes[i].state != STATE_NONE)
+			continue;
+		t->exes[i].not_before_ns = now_ns + TABLES_STAY_NS;
+		drop_waiting(t, &t->exes[i]);
+		t->stats.failures++;
+	}
+}
+
+void tables_slab_made(struct tables *t, int result, uint64_t now_ns)
+{
+	elements_made(t->elements, result);
+	if (result)
+		refuse_all_waiting(t, now_ns);
+	else
+		place_all_waiting(t, now_ns);
+}
+
 void tables_tick(struct tables *t, uint64_t now_ns)
 {
 	if (now_ns - t->tick_ns < TICK_NS)
@@ -554,9 +583,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].state != STATE_FREE)
 			tick_exe(t, &t->exes[i], now_ns);
-	for (uint32_t i = 1; i < t->end; i++)
-		if (t->exes[i].waiting && t->exes[i].state == STATE_NONE)
-			(void)place_waiting(t, &t->exes[i], now_ns);
+	place_all_waiting(t, now_ns);
 }
 
 struct tables_stats tables_stats(const struct tables *t)

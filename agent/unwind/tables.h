@@ -81,7 +81,8 @@ void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns);
  * @table: taken on any result but TABLES_WAITING and TABLES_UNKNOWN
  *
  * Where something must give up its place first, or the old one may still be read, it happens in a
- * later tick, and may still fail there (tables_stats.refused).
+ * later tick, where a slab must be made first, when it is there; and it may still fail then
+ * (tables_stats.refused).
  *
  * Return: 0: done or to be done; TABLES_FULL, TABLES_WAITING, TABLES_UNKNOWN; -errno.
  */
@@ -90,6 +91,9 @@ int tables_publish(struct tables *t, uint16_t number, struct table *table, uint6
 void tables_withdraw(struct tables *t, uint16_t number, uint64_t now_ns);
 /* There is no table for it and never will be: it is not wanted again. */
 void tables_absent(struct tables *t, uint16_t number);
+/* The slab that was to be made later (elements.h) is there, or cannot be made (-errno). Places what
+ * waited for it. */
+void tables_slab_made(struct tables *t, int result, uint64_t now_ns);
 /* Walkers find a table. */
 bool tables_live(const struct tables *t, uint16_t number);
 /* It had to give way to others lately: not to be asked for yet. */

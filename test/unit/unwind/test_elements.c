@@ -17,16 +17,31 @@ static struct {
 	struct table_element *all;
 	uint32_t n;
 	int mapped;
-	int error; /* of the next add */
+	int error;  /* of the next one */
+	bool later; /* elements_made() is to be called */
+	bool making;
 } kernel;
 
-static int add(void *ctx, uint32_t number)
+static int make(void *ctx, uint32_t number)
 {
 	assert_int_equal(number, kernel.n);
+	assert_false(kernel.making);
+	kernel.making = kernel.later;
+	if (kernel.later)
+		return ELEMENTS_LATER;
 	if (kernel.error)
 		return kernel.error;
 	kernel.n++;
 	return 0;
+}
+
+/* What was to come later is there, or not. */
+static void made(struct elements *e, int result)
+{
+	assert_true(kernel.making);
+	kernel.making = false;
+	kernel.n += !result;
+	elements_made(e, result);
 }
 
 static struct table_element *map(void *ctx, uint32_t number)
@@ -44,11 +59,12 @@ static void unmap(void *ctx, uint32_t number, struct table_element *mem)
 
 static struct elements *elements(uint32_t n_slabs)
 {
-	const struct elements_slabs slabs = {NULL, add, map, unmap};
+	const struct elements_slabs slabs = {NULL, make, map, unmap};
 	struct elements *e;
 
 	kernel.n = 0;
 	kernel.error = 0;
+	kernel.later = kernel.making = false;
 	assert_int_equal(elements_new(&slabs, n_slabs, &e), 0);
 	return e;
 }
@@ -138,6 +154,57 @@ static void test_kernel_fails(void **state)
 	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), 0);
 }
 
+static void test_later(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(4);
+	uint32_t a, b;
+
+	kernel.later = true;
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &a), ELEMENTS_LATER);
+	/* one at a time */
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &b), ELEMENTS_LATER);
+	assert_int_equal(elements_reserve_chunks(e, 1, &b), ELEMENTS_LATER);
+	assert_int_equal(elements_reserved_bytes(e), 0);
+	made(e, 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &a), ELEMENTS_LATER);
+	/* who comes meanwhile is not kept waiting */
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &b), 0);
+	made(e, 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &a), ELEMENTS_LATER);
+	made(e, -ENOMEM);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &a), ELEMENTS_LATER);
+	made(e, 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 300, &a), 0);
+	assert_int_equal(a, TABLE_SLAB_ELEMENTS);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 469, &a), ELEMENTS_FULL);
+	assert_false(kernel.making);
+}
+
+/* One to spare, of which nothing else can be told, up to the ceiling. */
+static void test_ahead(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(2);
+	uint32_t a;
+
+	kernel.later = true;
+	elements_ahead(e);
+	elements_ahead(e);
+	made(e, 0);
+	elements_ahead(e);
+	assert_false(kernel.making);
+	assert_int_equal(elements_bytes(e), 1 << 20);
+	assert_int_equal(elements_left_bytes(e), 1 << 20);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 256, &a), 0);
+	elements_ahead(e);
+	made(e, -ENOMEM);
+	elements_ahead(e);
+	made(e, 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 256, &a), 0);
+	elements_ahead(e);
+	assert_false(kernel.making);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &a), ELEMENTS_FULL);
+}
+
 static void test_write(void **state)
 {
 	_cleanup_(elements_freep) struct elements *e = elements(3);
@@ -215,6 +282,8 @@ int main(void)
 		cmocka_unit_test(test_kept),
 		cmocka_unit_test(test_unmapped),
 		cmocka_unit_test(test_kernel_fails),
+		cmocka_unit_test(test_later),
+		cmocka_unit_test(test_ahead),
 		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_churn),
 	};

@@ -24,11 +24,18 @@ struct kernel {
 	struct table_element elements[SLABS * TABLE_SLAB_ELEMENTS];
 	struct tables *tables;
 	uint64_t now_ns;
+	bool later; /* slabs are */
+	int n_made;
 };
 
-static int add(void *ctx, uint32_t number)
+static int make(void *ctx, uint32_t number)
 {
-	return number < SLABS ? 0 : -ENOMEM;
+	struct kernel *k = ctx;
+
+	if (number >= SLABS)
+		return -ENOMEM;
+	k->n_made++;
+	return k->later ? ELEMENTS_LATER : 0;
 }
 
 static struct table_element *map(void *ctx, uint32_t number)
@@ -50,7 +57,7 @@ static struct kernel *kernel(uint64_t budget_bytes)
 	assert_non_null(k);
 	k->now_ns = 1000 * SEC;
 	opts.memory =
-		(struct tables_memory){k->exes, k->uses, k->rules, k->ramps, {k, add, map, unmap}};
+		(struct tables_memory){k->exes, k->uses, k->rules, k->ramps, {k, make, map, unmap}};
 	assert_int_equal(tables_new(&opts, &k->tables), 0);
 	return k;
 }
@@ -326,6 +333,57 @@ static void test_no_flapping(void **state)
 	assert_true(compiled <= 10);
 }
 
+/* ---------------------------------------------------------------- slabs that come later */
+
+/* Walkers see nothing of a table until there is a place for all of it. */
+static void test_later(void **state)
+{
+	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
+	uint16_t a = get(k, 1), b = get(k, 2);
+
+	k->later = true;
+	assert_int_equal(publish(k, a, SPREAD, 3 * BIG), 0); /* two slabs */
+	assert_int_equal(publish(k, b, 2, 50), 0);
+	assert_int_equal(tables_stats(k->tables).n_waiting, 2);
+	assert_int_equal(k->n_made, 1);
+	seconds(k, 1);
+	assert_int_equal(tables_stats(k->tables).n_waiting, 2);
+	assert_int_equal(k->n_made, 1);
+	tables_slab_made(k->tables, 0, k->now_ns);
+	assert_true(leads_nowhere(k, a));
+	assert_true(leads_to(k, &k->exes[b], 2, 50));
+	while (leads_nowhere(k, a)) {
+		assert_true(k->n_made <= 3);
+		tables_slab_made(k->tables, 0, k->now_ns);
+	}
+	assert_true(leads_to(k, &k->exes[a], SPREAD, 3 * BIG));
+	assert_int_equal(tables_stats(k->tables).n_waiting, 0);
+}
+
+/* No memory for it: what waited is asked for again, but not at once. */
+static void test_never(void **state)
+{
+	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
+	struct tables_want want;
+	uint16_t a = get(k, 1);
+
+	k->later = true;
+	assert_int_equal(publish(k, a, 1, 50), 0);
+	k->uses[a].frames += 1000;
+	tables_slab_made(k->tables, -ENOMEM, k->now_ns);
+	assert_int_equal(tables_stats(k->tables).n_waiting, 0);
+	assert_int_equal(tables_stats(k->tables).failures, 1);
+	seconds(k, 1);
+	assert_int_equal(tables_wanted(k->tables, k->now_ns, &want, 1), 0);
+	seconds(k, 30);
+	k->uses[a].frames += 1000;
+	seconds(k, 1);
+	assert_int_equal(tables_wanted(k->tables, k->now_ns, &want, 1), 1);
+	assert_int_equal(publish(k, a, 1, 50), 0);
+	tables_slab_made(k->tables, 0, k->now_ns);
+	assert_true(leads_to(k, &k->exes[a], 1, 50));
+}
+
 /* ---------------------------------------------------------------- by chance */
 
 struct place {
@@ -435,6 +493,7 @@ int main(void)
 		cmocka_unit_test(test_publish),	    cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_wanted),
 		cmocka_unit_test(test_all_numbers), cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_later),	    cmocka_unit_test(test_never),
 		cmocka_unit_test(test_no_flapping), cmocka_unit_test(test_churn),
 		cmocka_unit_test(test_damaged),	    cmocka_unit_test(test_no_memory),
 	};
