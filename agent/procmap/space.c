@@ -151,6 +151,7 @@ struct space_cache {
 	space_catch_up_fn catch_up;
 	void *catch_up_ctx;
 	uint64_t since_ns; /* boot clock: samples are not older */
+	uint64_t lost_ns;  /* the same: when events were found to be missing last */
 	struct space *spaces;
 	size_t n_mappings;
 	uint64_t tick;
@@ -546,6 +547,15 @@ static bool exe_changed(const struct space_cache *c, const struct space *s)
 	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
 }
 
+/* Events are missing from the time that its samples are of: whether /proc shows the same program is
+ * not known. */
+static bool is_uncertain(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life = life_of(c, s);
+
+	return !is_any(s) && c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
+}
+
 /* Reads the mappings. Where that fails, those that are known stay. */
 static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
 {
@@ -556,8 +566,10 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	struct exe_id exe;
 	int r;
 
+	s->stale = is_uncertain(c, s);
+	if (s->stale)
+		return 0;
 	s->read_ns = s->looked_ns = now;
-	s->stale = false;
 	if (was_left(c, s))
 		return read_events(c, s, pc);
 	exe = is_any(s) ? read_exe(c, s) : (struct exe_id){0};
@@ -565,6 +577,9 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	if (r == -ENOMEM)
 		return r;
 	catch_up(c);
+	s->stale = is_uncertain(c, s);
+	if (s->stale)
+		return 0;
 	/* One that has ended and was not waited for yet is there, but its memory is not. */
 	if (!r && (!maps.n || was_left(c, s)))
 		r = MAPS_GONE;
@@ -842,7 +857,12 @@ void space_cache_tell(struct space_cache *c, const struct lives_event *event)
 
 void space_cache_lost(struct space_cache *c)
 {
+	struct space *s, *next;
+
 	lives_lost(c->lives);
+	c->lost_ns = nsec_boot();
+	HASH_ITER(hh, c->spaces, s, next)
+		s->stale = !s->gone;
 }
 
 void space_cache_follow(struct space_cache *c, space_catch_up_fn fn, void *ctx)

@@ -38,6 +38,10 @@
  * takes the records must bear anyway where some were lost. */
 #define SIDEBAND_ARRIVAL_NS NSEC_PER_MSEC
 
+/* A ring with less room than this may have had none for the last record: the kernel tells that with
+ * the next one that finds some. The longest has a path of PATH_MAX bytes, others have 150. */
+#define SIDEBAND_ROOM 4352
+
 /* The kernel's length field has 16 bits. */
 #define SIDEBAND_RECORD_MAX 65536
 
@@ -72,8 +76,10 @@ struct sideband {
 	uint32_t *heap; /* lanes that have a record, the oldest first; as large as @lanes */
 	size_t n_heap;
 	size_t heap_cap;
-	uint8_t *linear; /* a record that runs around the ring's end, in one piece */
-	int error;	 /* of the last event that could not be opened */
+	uint8_t *linear;  /* a record that runs around the ring's end, in one piece */
+	bool full;	  /* some ring was, at this drain */
+	uint64_t last_ns; /* of the record handed over last */
+	int error;	  /* of the last event that could not be opened */
 	uint64_t kinds[SIDEBAND_KIND_MAX];
 	uint64_t outside;
 	uint64_t odd;
@@ -314,6 +320,7 @@ static bool lane_begin(struct sideband *sb, struct lane *lane)
 	lane->head = __atomic_load_n(&lane->page->data_head, __ATOMIC_ACQUIRE);
 	lane->tail = lane->page->data_tail;
 	lane->size = 0;
+	sb->full |= lane->head - lane->tail + SIDEBAND_ROOM > sb->ring_bytes;
 	return lane_next(sb, lane);
 }
 
@@ -374,6 +381,7 @@ static size_t deliver(struct sideband *sb, const struct lane *lane, sideband_fn 
 		return 0;
 	sb->kinds[record.kind]++;
 	sb->lost += record.n_lost;
+	sb->last_ns = record.time_ns;
 	fn(ctx, &record);
 	return 1;
 }
@@ -392,6 +400,7 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 	size_t n = 0;
 
 	forget_wakeups(sb);
+	sb->full = false;
 	sb->n_heap = 0;
 	for (size_t i = 0; i < sb->n_lanes; i++)
 		if (sb->lanes[i].fd >= 0 && lane_begin(sb, &sb->lanes[i]))
@@ -405,6 +414,9 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 		else
 			heap_drop_first(sb);
 	}
+	if (sb->full)
+		fn(ctx, &(struct sideband_record){
+				.kind = SIDEBAND_LOST, .time_ns = sb->last_ns, .name = ""});
 	return n;
 }
 

@@ -28,6 +28,7 @@
 #include "procmap/image.h"
 #include "shared/sample.h"
 #include "support/fixture.h"
+#include "support/metrics.h"
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
 
@@ -255,6 +256,9 @@ static void test_attribution(void **state)
 		      programs ? programs : PROGRAMS, (unsigned long long)b->n,
 		      (unsigned long long)b->named, (unsigned long long)b->whole,
 		      (unsigned long long)b->wrong);
+	print_message("%llu events lost\n",
+		      (unsigned long long)metrics_get(cpu_sampler_collect, b->sampler,
+						      "podprof_process_events_lost", "full"));
 	assert_true(b->named > 0);
 	assert_int_equal(b->wrong, 0);
 }
