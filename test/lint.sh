@@ -77,6 +77,8 @@ limits() {
 					continue
 				gsub(/`/, "", line)
 				split(line, cell, / *\| */)
+				if ((cell[4] " " cell[2]) in listed)
+					print "agent/README.md lists " cell[2] " of " cell[4] " twice"
 				listed[cell[4] " " cell[2]] = cell[3]
 			}
 		}
