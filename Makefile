@@ -382,7 +382,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench e2e e2e-san check-go check-kernels check-rows check-attribution arm64 check-arm64
+.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-kernels check-rows check-attribution arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -438,8 +438,11 @@ e2e: all ## all end-to-end tests
 e2e-san: $(B)/san/podprof ## the same with an agent under ASan and UBSan
 	$(Q)PODPROF=$(abspath $<) PODPROF_RSS_KIB=500000 e2e/run.sh
 
-bench: all $(BENCH) ## measurements: cost, memory, accuracy
-	$(Q)test/run.sh bench $(BENCH) test/bench/agent.sh
+bench: all $(BENCH) bench-workloads ## measurements: cost, memory, accuracy
+	$(Q)test/run.sh bench $(BENCH)
+
+bench-workloads: all ## the agent's cost in four workloads (root, minutes; WORKLOADS=--help)
+	$(Q)test/bench/workloads.py $(WORKLOADS)
 
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Short-lived processes, for test/bench/short.sh: started with a number of milliseconds it burns
- * that much CPU three calls deep and ends; with "spawn RATE SECONDS PROGRAM..." it starts the
+ * Short-lived processes, for test/bench/workloads.py: started with a number of milliseconds it
+ * burns that much CPU three calls deep and ends; with "spawn RATE SECONDS PROGRAM..." it starts the
  * programs by turns, RATE a second. Prints what CPU time they took, in ns, at the end.
  */
 #include <stdio.h>

@@ -1,0 +1,364 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""
+What the agent costs, and what it delivers, in four workloads:
+
+  W1  nothing
+  W2  about one CPU: C++ without frame pointers 31 calls deep (0.25), Go (0.25), C with frame pointers
+      (0.2), Python (0.15), Rust (0.15)
+  W3  300 processes of 100 programs, each awake for 1 ms a second
+  W4  200 processes started each second, /bin/true and one that takes 2 ms, by turns
+
+Other profilers are measured in the same run, by turns with ours: --profiler 'NAME=COMMAND'; {dir} in
+it is a directory that it may write to, {rate} the sampling rate. Theirs are the columns that need
+nothing of them: CPU, memory, and what BPF takes (all of that as the kernel tells of the process).
+
+CPU is in per cent of the whole node. Root; some minutes.
+"""
+import argparse
+import contextlib
+import glob
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PODPROF = os.path.join(HERE, "../../build/podprof")
+LISTEN = "127.0.0.1:17171"
+# From a profiler's start to the beginning of the measurement: tables are made meanwhile.
+WARM_UP_S = 15
+CPUS = os.cpu_count()
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, **options)
+
+
+# ---------------------------------------------------------------- the kernel's figures of a process
+
+
+def cpu_s(pid):
+    """CPU time of a process, its ended threads included (the clock's number is the kernel's ABI)."""
+    return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
+
+
+def pss_kib(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as f:
+        return int(re.search(r"^Pss: +(\d+)", f.read(), re.M).group(1))
+
+
+def bpf_of(pid):
+    """Bytes of its BPF maps, and what its programs have taken, ns and runs."""
+    maps, programs = {}, {}
+    for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+        with contextlib.suppress(OSError), open(path) as f:
+            info = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
+            if "map_id" in info:
+                maps[info["map_id"]] = int(info["memlock"])
+            if "prog_id" in info:
+                programs[info["prog_id"]] = (int(info["run_time_ns"]), int(info["run_cnt"]))
+    times = list(programs.values())
+    return sum(maps.values()), sum(t for t, _ in times), sum(n for _, n in times)
+
+
+@contextlib.contextmanager
+def bpf_statistics():
+    path = "/proc/sys/kernel/bpf_stats_enabled"
+    with open(path) as f:
+        before = f.read()
+    with open(path, "w") as f:
+        f.write("1")
+    yield
+    with open(path, "w") as f:
+        f.write(before)
+
+
+def node_busy_s():
+    with open("/proc/stat") as f:
+        ticks = [int(x) for x in f.readline().split()[1:9]]
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+# ---------------------------------------------------------------- the programs
+
+
+def build_burners(to):
+    """Those of W2: the command of each. Rust only where there is a compiler."""
+    source = os.path.join(HERE, "workloads")
+    run("g++", "-O2", "-fomit-frame-pointer", "-o", f"{to}/pw-cpp", f"{source}/burn_cpp.cc")
+    run("gcc", "-O2", "-fno-omit-frame-pointer", "-pthread", "-o", f"{to}/pw-c", f"{source}/burn_c.c")
+    run("go", "build", "-buildvcs=false", "-o", f"{to}/pw-go", ".", cwd=f"{source}/go")
+    os.symlink("/usr/bin/python3", f"{to}/pw-python")
+    burners = [["pw-cpp", "0.25"], ["pw-go", "0.25"], ["pw-c", "0.2"],
+               ["pw-python", f"{source}/burn_python.py", "0.15"]]
+    if shutil.which("rustc"):
+        run("rustc", "-O", "-C", "force-frame-pointers=yes", "-o", f"{to}/pw-rust",
+            f"{source}/burn_rust.rs")
+        burners.append(["pw-rust", "0.15"])
+    else:
+        print("no rustc: W2 without Rust", file=sys.stderr)
+    return [[f"{to}/{b[0]}", *b[1:]] for b in burners]
+
+
+def sleeper_source(number, functions):
+    """A program of so many functions, 15 of them deep, that takes 1 ms a second."""
+    choose = random.Random(number)
+    lines = ["#include <time.h>", "#include <unistd.h>", "static volatile unsigned long sink;",
+             "static long cpu_us(void) { struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);"
+             " return t.tv_sec * 1000000 + t.tv_nsec / 1000; }",
+             "static long until;",
+             "__attribute__((noinline)) unsigned long f0(unsigned long x) {"
+             f" while (cpu_us() < until) for (int i = 0; i < 1000; i++) x = x * 25214903917 + {number};"
+             " return x; }"]
+    for i in range(1, functions):
+        callee = i - 1 if i < 15 else choose.randrange(15)
+        lines.append(f"__attribute__((noinline)) unsigned long f{i}(unsigned long x) {{"
+                     f" volatile char frame[{choose.randrange(8, 200)}]; frame[x % sizeof(frame)] = (char)x;"
+                     f" return f{callee}(x * {i} + 1) + frame[x % sizeof(frame)]; }}")
+    lines.append(f"int main(void) {{ usleep({number * 7919 % 1000000}); for (;;) {{"
+                 " until = cpu_us() + 1000; sink += f14(sink); usleep(1000000); } }")
+    return "\n".join(lines)
+
+
+def copy_with_build_id(program, to, number):
+    """Another program, as far as a profiler can tell."""
+    with open(program, "rb") as f:
+        data = bytearray(f.read())
+    at = data.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16
+    data[at:at + 20] = random.Random(number).randbytes(20)
+    with open(to, "wb") as f:
+        f.write(data)
+    os.chmod(to, 0o755)
+
+
+def build_sleepers(to):
+    commands = []
+    for i in range(50):
+        run("gcc", "-O1", "-fomit-frame-pointer", "-Wl,--build-id=sha1", "-x", "c", "-",
+            "-o", f"{to}/pw-many{i:02d}", input=sleeper_source(i, 20 + 14 * i).encode())
+        commands.append([f"{to}/pw-many{i:02d}"])
+    python = ("import time\nwhile True:\n until = time.process_time() + .001\n"
+              " while time.process_time() < until: sum(range(100))\n time.sleep(1)")
+    perl = ("use Time::HiRes qw(sleep clock); while (1) { my $until = clock() + .001;"
+            " while (clock() < $until) { my $x = 0; $x += $_ for 1 .. 100; } sleep 1 }")
+    for i in range(25):
+        copy_with_build_id(os.path.realpath("/usr/bin/python3"), f"{to}/pw-many{50 + i}", 100 + i)
+        copy_with_build_id(os.path.realpath("/usr/bin/perl"), f"{to}/pw-many{75 + i}", 200 + i)
+        commands += [[f"{to}/pw-many{50 + i}", "-c", python], [f"{to}/pw-many{75 + i}", "-e", perl]]
+    return commands
+
+
+# ---------------------------------------------------------------- the workloads
+
+
+class Workload:
+    """Programs that run from start() to stop(), and the CPU time that they have taken so far."""
+
+    def __init__(self, name, commands, copies=1):
+        self.name, self.commands, self.copies = name, commands, copies
+        self.processes = []
+
+    def start(self):
+        for command in self.commands * self.copies:
+            self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            time.sleep(0.003)
+
+    def pids(self):
+        return [p.pid for p in self.processes]
+
+    def cpu_s(self):
+        return sum(cpu_s(pid) for pid in self.pids())
+
+    def stop(self):
+        for p in self.processes:
+            p.kill()
+        for p in self.processes:
+            p.wait()
+        self.processes = []
+
+
+class Churn(Workload):
+    """The one that starts programs all the time; what they took is in its own figures."""
+
+    def pids(self):
+        return []
+
+    def cpu_s(self):
+        with open(f"/proc/{self.processes[0].pid}/stat") as f:
+            fields = f.read().rsplit(") ", 1)[1].split()
+        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+def workloads(to):
+    run("gcc", "-O2", "-fomit-frame-pointer", "-o", f"{to}/pw-short", f"{HERE}/short_burn.c")
+    shutil.copy("/bin/true", f"{to}/pw-true")
+    return {
+        "W1": lambda: Workload("W1", []),
+        "W2": lambda: Workload("W2", build_burners(to)),
+        "W3": lambda: Workload("W3", build_sleepers(to), 3),
+        "W4": lambda: Churn("W4", [[f"{to}/pw-short", "spawn", "200", "100000", f"{to}/pw-true",
+                                    f"{to}/pw-short"]]),
+    }
+
+
+# ---------------------------------------------------------------- what was delivered
+
+
+def profiles(store, pattern):
+    for path in glob.glob(f"{store}/{pattern}/*.pb.gz"):
+        out = subprocess.run([PODPROF, "inspect", "profile", "--json", "--top", "0", path],
+                             stdout=subprocess.PIPE)
+        if out.returncode == 0:
+            yield json.loads(out.stdout)
+
+
+def count_samples(store):
+    return sum(t["total"] for p in profiles(store, "pw-*") for t in p["sample_types"]
+               if t["type"] == "samples")
+
+
+def share_with_caller(store, pattern, inner, outer):
+    """How much of a function's time is charged to the one that called it, too."""
+    times = {inner: 0, outer: 0}
+    for p in profiles(store, pattern):
+        for f in p["top"]["cum"]:
+            if f["function"] in times:
+                times[f["function"]] += f["cum"]
+    return times[outer] / times[inner] if times[inner] else 0
+
+
+def metric(text, name):
+    return sum(float(line.split()[-1]) for line in text.splitlines() if re.match(name + r"[ {]", line))
+
+
+def complete_share(pids, to, seconds, rate):
+    """Stacks that 'podprof record' calls complete, of these processes alone."""
+    command = [PODPROF, "record", "--duration", f"{seconds}s", "--rate", str(rate), "--output",
+               f"{to}/record.pb.gz"]
+    for pid in pids:
+        command += ["--pid", str(pid)]
+    said = subprocess.run(command, stderr=subprocess.PIPE, text=True).stderr
+    found = re.search(r"([\d.]+) % with complete stacks", said)
+    return float(found.group(1)) if found else None
+
+
+# ---------------------------------------------------------------- a measurement
+
+
+class Row(dict):
+    COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "us/sample", "PSS MiB", "maps MiB",
+               "start CPU s", "delivered %", "complete %", "node busy"]
+
+    def __str__(self):
+        return "| " + " | ".join(str(self.get(c, "")) for c in self.COLUMNS) + " |"
+
+
+def start_profiler(command, to, rate):
+    command = [word.format(dir=to, rate=rate) for word in command]
+    log = open(f"{to}/log", "w")
+    return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def watch(pid, seconds):
+    """The most memory in that time, looked at now and then: looking is work for its kernel side."""
+    most, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        most = max(most, pss_kib(pid))
+        time.sleep(min(3, max(0, end - time.monotonic())))
+    return most
+
+
+def measure(workload, name, command, to, options):
+    workload_begin = workload.cpu_s()
+    profiler = start_profiler(command, to, options.rate)
+    try:
+        time.sleep(WARM_UP_S)
+        start_cpu = cpu_s(profiler.pid)
+        busy, bpf = node_busy_s(), bpf_of(profiler.pid)
+        begin = time.monotonic()
+        pss = watch(profiler.pid, options.seconds)
+        seconds = time.monotonic() - begin
+        cpu = cpu_s(profiler.pid) - start_cpu
+        maps, run_ns, runs = bpf_of(profiler.pid)
+        run_ns, runs = run_ns - bpf[1], runs - bpf[2]
+        row = Row({
+            "workload": workload.name, "profiler": name,
+            "CPU %": f"{100 * cpu / seconds / CPUS:.2f}",
+            "BPF %": f"{100 * run_ns / 1e9 / seconds / CPUS:.3f}",
+            "us/sample": f"{run_ns / runs / 1e3:.1f}" if runs else "",
+            "PSS MiB": f"{pss / 1024:.0f}", "maps MiB": f"{maps / 2**20:.1f}",
+            "start CPU s": f"{start_cpu:.2f}",
+            "node busy": f"{(node_busy_s() - busy) / seconds / CPUS:.2f}"})
+        if name == "podprof":
+            with urllib.request.urlopen(f"http://{LISTEN}/metrics") as answer:
+                text = answer.read().decode()
+            slabs = metric(text, 'podprof_unwind_bytes{what="slabs"}') / 2**20
+            row["maps MiB"] = f"{maps / 2**20 + slabs:.1f}"
+    finally:
+        workload_cpu = workload.cpu_s() - workload_begin
+        profiler.send_signal(signal.SIGINT)
+        try:
+            profiler.wait(20)
+        except subprocess.TimeoutExpired:
+            profiler.kill()
+            profiler.wait()
+    if name == "podprof" and workload_cpu > 0.1:
+        row["delivered %"] = f"{100 * count_samples(to + '/store') / workload_cpu / options.rate:.1f}"
+        if workload.name == "W4":
+            share = share_with_caller(to + "/store", "pw-short-*", "short_inner", "short_outer")
+            row["complete %"] = f"{100 * share:.1f}"
+    return row
+
+
+def measure_all(workload, profilers, to, options):
+    rows = []
+    workload.start()
+    try:
+        for name, command in profilers.items():
+            os.makedirs(f"{to}/{workload.name}-{name}")
+            rows.append(measure(workload, name, command, f"{to}/{workload.name}-{name}", options))
+            print(rows[-1], flush=True)
+        groups = {}
+        for p, command in zip(workload.processes, workload.commands * workload.copies):
+            if workload.pids():
+                groups.setdefault(os.path.basename(command[0]).rstrip("0123456789"), []).append(p.pid)
+        for group, pids in groups.items():
+            share = complete_share(pids, to, max(10, options.seconds // 3), options.rate)
+            print(f"{workload.name} {group}: {share} % of the stacks complete ('podprof record')", flush=True)
+    finally:
+        workload.stop()
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=30, help="length of each measurement (30)")
+    parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
+    parser.add_argument("--only", default="W1,W2,W3,W4", help="workloads")
+    parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
+    options = parser.parse_args()
+    profilers = {"podprof": [PODPROF, "agent", "--window", "10s", "--cpu-rate", "{rate}", "--listen",
+                             LISTEN, "--store-dir", "{dir}/store", "--go-heap-profiler", "disabled"]}
+    for other in options.profiler:
+        name, command = other.split("=", 1)
+        profilers[name] = command.split()
+    print(f"{CPUS} CPUs, {os.uname().release}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())}, "
+          f"load {os.getloadavg()[0]:.1f}, {options.rate} Hz, {options.seconds} s each")
+    print("| " + " | ".join(Row.COLUMNS) + " |\n|" + "---|" * len(Row.COLUMNS))
+    with tempfile.TemporaryDirectory(prefix="podprof-bench-") as to, bpf_statistics():
+        made = workloads(to)
+        for name in options.only.split(","):
+            measure_all(made[name](), profilers, to, options)
+
+
+if __name__ == "__main__":
+    main()
