@@ -458,6 +458,9 @@ $(STACK_ORACLE): $(B)/obj/test/oracle/stacks.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
+check-stacks: $(STACK_ORACLE) $(B)/podprof $(FIXTURES) ## stacks against libdwfl, and sampled: PROGRAMS (a part of the name), or all (minutes)
+	$(Q)B=$(B) test/oracle/stacks.sh $(PROGRAMS)
+
 check-rows: $(ROW_ORACLE) ## unwind rows against readelf: FILES, or all programs of this machine (minutes)
 	$(Q)$(ROW_ORACLE) $(FILES)
 

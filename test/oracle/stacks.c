@@ -22,13 +22,17 @@
 
 static pid_t start(char **command)
 {
-	pid_t pid = fork();
+	int in[2];
+	pid_t pid;
 
+	if (pipe2(in, O_CLOEXEC) < 0)
+		return -1;
+	pid = fork();
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(null, STDIN_FILENO);
+		dup2(in[0], STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 		dup2(null, STDERR_FILENO);
 		execvp(command[0], command);
@@ -60,9 +64,19 @@ static void print_row(const char *name, const struct stackoracle_report *r)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: stacks [-f] [-w MS] [-n STOPS] [-s STEPS] [-v SHOWN] NAME COMMAND "
-			"ARGS...\n");
+	fprintf(stderr, "usage: stacks [-f] [-w MS] [-n STOPS] [-s STEPS] [-v SHOWN] [-c SHELL] "
+			"NAME COMMAND ARGS...\n");
 	return 2;
+}
+
+static int run_shell(const char *command, pid_t pid)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	setenv("STACKS_PID", number, 1);
+	fflush(stdout);
+	return system(command); /* NOLINT(cert-env33-c): it is what it is for */
 }
 
 int main(int argc, char **argv)
@@ -70,12 +84,16 @@ int main(int argc, char **argv)
 	struct stackoracle_opts opts = {.n_stops = 500, .n_steps = 4, .n_shown = 3, .to = stdout};
 	struct stackoracle_report report = {0};
 	struct timespec warm = {.tv_nsec = 200000000};
+	const char *shell = NULL;
 	int c, r;
 
-	while ((c = getopt(argc, argv, "+fw:n:s:v:")) != -1) {
+	while ((c = getopt(argc, argv, "+c:fw:n:s:v:")) != -1) {
 		const unsigned int n = optarg ? (unsigned int)strtoul(optarg, NULL, 10) : 0;
 
 		switch (c) {
+		case 'c':
+			shell = optarg;
+			break;
 		case 'f':
 			opts.family = true;
 			break;
@@ -104,6 +122,8 @@ int main(int argc, char **argv)
 	print_row(argv[optind], &report);
 	if (r < 0)
 		fprintf(stderr, "stacks: %s: %s\n", argv[optind], strerror(-r));
+	if (shell && run_shell(shell, opts.pid) != 0)
+		r = -ECHILD;
 	kill(opts.pid, SIGKILL);
 	waitpid(opts.pid, NULL, 0);
 	return r < 0;
