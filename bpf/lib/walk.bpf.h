@@ -153,7 +153,8 @@ WALK_INLINE void walk_map(const struct walk_ctx *c)
 	if (pc - w->mapping.start < w->mapping.bytes)
 		return;
 	w->mapped = !mapping_find(c->space, w->mappings, w->n_mappings, pc, &w->mapping);
-	if (!w->mapped && w->n_mappings)
+	/* Where a frame pointer leads may be no code at all. */
+	if (!w->mapped && w->n_mappings && !w->by_fp)
 		w->flags |= SAMPLE_FLAG_NO_MAPPING;
 }
 
@@ -236,20 +237,15 @@ WALK_INLINE __u32 walk_plan_fp(struct walk *w)
 	return WALK_ON;
 }
 
-/* By the frame pointer because there is no row. If that does not work either, it is the row that
- * was missing. */
+/* By the frame pointer because there is no row. */
 WALK_INLINE __u32 walk_plan_no_row(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
-	__u32 end;
 
 	if (c->mode == SETTINGS_UNWIND_DWARF)
 		return w->cause;
-	end = walk_plan_fp(w);
 	w->by_fp = 1;
-	if (end == WALK_ON || end == SAMPLE_END_COMPLETE || c->mode == SETTINGS_UNWIND_FP)
-		return end;
-	return w->cause;
+	return walk_plan_fp(w);
 }
 
 /* The register that a rule names. Not 0 if it is not known. */
@@ -440,17 +436,12 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* From one frame to its caller: WALK_ON or why the walk ends. */
-WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
+/* From one frame to its caller by what the tables say of it: WALK_ON or why not. */
+WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 	__u32 end;
 
-	if (c->mode == SETTINGS_UNWIND_FP) {
-		end = walk_plan_fp(w);
-		w->by_fp = 1;
-		return end == WALK_ON ? walk_go(c) : end;
-	}
 	walk_rule(c);
 	WALK_FENCE();
 	if (w->rule.cfa == UNWIND_CFA_SIGNAL) {
@@ -470,6 +461,24 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 	if (w->by_fp && w->n_mappings && !w->mapped)
 		return SAMPLE_END_NO_MAPPING;
 	return WALK_ON;
+}
+
+/* From one frame to its caller: WALK_ON or why the walk ends. */
+WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	__u32 end;
+
+	if (c->mode == SETTINGS_UNWIND_FP) {
+		end = walk_plan_fp(w);
+		w->by_fp = 1;
+		return end == WALK_ON ? walk_go(c) : end;
+	}
+	end = walk_by_tables(c);
+	/* If the frame pointer has not helped, it is the row that was missing. */
+	if (end != WALK_ON && end != SAMPLE_END_COMPLETE && w->rule.cfa == UNWIND_CFA_GAP)
+		return w->cause;
+	return end;
 }
 
 /* The next frame, outwards. 1 if that was the end of the walk, as w->end says. */

@@ -270,7 +270,20 @@ static void test_steps(void **state)
 	}
 }
 
-/* A table that is wanted and not there: said in the end and in a flag, and counted. */
+/* A place on the stack that looks like a frame record, and what would be the return address is no
+ * code: a pointer to something else. */
+static uint64_t find_false_record(struct tracee *t)
+{
+	for (uint64_t at = t->now.sp;; at += 8) {
+		const uint64_t word = peek(t, at + 8);
+
+		if (word >= 0x10000 && word < 1ull << 47 && !hostwalk_is_code(t->walk, word - 1))
+			return at;
+	}
+}
+
+/* A table that is wanted and not there: said in the end and in a flag, and counted; also where what
+ * is in the frame pointer's register leads astray. */
 static void test_evicted(void **state)
 {
 	struct tracee *t = *state;
@@ -290,6 +303,11 @@ static void test_evicted(void **state)
 	assert_int_equal(s.flags, SAMPLE_FLAG_NO_TABLE);
 	assert_int_equal(s.n, 1);
 	assert_int_equal(hostwalk_uses(t->walk, t->now.pc), uses + 1);
+	t->now.fp = find_false_record(t);
+	hostwalk_walk(t->walk, &t->now, SETTINGS_UNWIND_AUTO, &s);
+	assert_int_equal(s.end, SAMPLE_END_NO_TABLE);
+	assert_int_equal(s.flags, SAMPLE_FLAG_NO_TABLE);
+	assert_int_equal(s.n, 1);
 	hostwalk_walk(t->walk, &t->now, SETTINGS_UNWIND_FP, &s);
 	assert_int_equal(s.flags, 0);
 	assert_int_equal(s.n_rows, 0);
