@@ -16,6 +16,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "base/text.h"
+#include "latestacks.h"
 #include "procmap/lives.h"
 #include "procmap/space.h"
 #include "profile/offcpu.h"
@@ -31,9 +32,11 @@ struct cpu_sampler {
 	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
 	struct space_cache *spaces;
 	struct unwinder *unwinder; /* NULL: by frame pointers alone */
+	struct late_stacks *late;  /* with it */
 	struct loop_source *tick;
 	struct loop_source *off_tick;
 	struct loop_source *wake;
+	struct loop_source *late_wake;
 	struct log_limit tick_log;
 	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
@@ -152,12 +155,16 @@ static void on_wake(void *ctx, int fd, uint32_t events)
 	sideband_drain(s->sideband, sideband_until(), on_record, s);
 }
 
-static void take_events(struct cpu_sampler *s)
+/* Returns until when (boot clock) it is known now what happened: for ever if nobody tells. */
+static uint64_t take_events(struct cpu_sampler *s)
 {
+	uint64_t until_ns = sideband_until();
+
 	if (!s->sideband)
-		return;
-	sideband_drain(s->sideband, sideband_until(), on_record, s);
+		return UINT64_MAX;
+	sideband_drain(s->sideband, until_ns, on_record, s);
 	(void)sideband_follow(s->sideband);
+	return until_ns;
 }
 
 /* Whether the pids that the kernel tells us are those in the /proc that is read: it tells them as
@@ -217,17 +224,26 @@ static void on_off_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
-	take_events(s);
+	(void)take_events(s);
 	begin_samples(s, offcpu_stacks(s->offcpu));
 	note_unread(s, offcpu_tick(s->offcpu, s->opts.off_fn, s->opts.ctx));
 	(void)loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
+}
+
+/* Copied stacks, and before them what happened until then. */
+static void take_late(struct cpu_sampler *s)
+{
+	const uint64_t until_ns = take_events(s);
+
+	if (s->late)
+		note_unread(s, late_stacks_tick(s->late, until_ns));
 }
 
 static void on_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
-	take_events(s);
+	take_late(s);
 	begin_samples(s, oncpu_stacks(s->oncpu));
 	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
 	if (s->unwinder)
@@ -235,12 +251,54 @@ static void on_tick(void *ctx)
 	(void)loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 }
 
+/* The ring fills, between two ticks. */
+static void on_late_wake(void *ctx, int fd, uint32_t events)
+{
+	struct cpu_sampler *s = ctx;
+
+	(void)fd;
+	(void)events;
+	take_late(s);
+}
+
+static void on_late(void *ctx, enum copy_kind kind, const struct sample *sample)
+{
+	struct cpu_sampler *s = ctx;
+
+	(void)kind;
+	oncpu_walked(s->oncpu, sample);
+	s->opts.fn(s->opts.ctx, sample);
+}
+
+static void on_table(void *ctx, uint16_t exe)
+{
+	struct cpu_sampler *s = ctx;
+
+	if (s->late)
+		late_stacks_ready(s->late, exe);
+}
+
+/* What a command that has just ended leaves: tables that its stacks wait for are made now. */
+static void finish_late(struct cpu_sampler *s)
+{
+	const uint64_t end_ns = nsec_monotonic() + CPU_SAMPLER_LATE_NS;
+	uint64_t now_ns;
+
+	if (!s->late)
+		return;
+	(void)late_stacks_tick(s->late, UINT64_MAX);
+	while (late_stacks_pending(s->late) && (now_ns = nsec_monotonic()) < end_ns)
+		if (!unwinder_wait(s->unwinder, end_ns - now_ns))
+			break;
+	late_stacks_flush(s->late);
+}
+
 void cpu_sampler_finish(struct cpu_sampler *s)
 {
 	int r;
 
 	(void)loop_disarm(s->tick);
-	take_events(s);
+	(void)take_events(s);
 	begin_samples(s, oncpu_stacks(s->oncpu));
 	r = oncpu_finish(s->oncpu, s->opts.fn, s->opts.ctx);
 	if (!r && s->offcpu) {
@@ -248,6 +306,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 		begin_samples(s, offcpu_stacks(s->offcpu));
 		r = offcpu_finish(s->offcpu, s->opts.off_fn, s->opts.ctx);
 	}
+	finish_late(s);
 	if (r < 0)
 		log_warn("cannot read the last samples, leaving them out", log_err(r));
 }
@@ -288,6 +347,9 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
 		.rows_dir = s->opts.rows_dir,
 		.cache = s->opts.table_cache,
+		.mode = s->opts.unwind,
+		.ready = on_table,
+		.ctx = s,
 	};
 	int r;
 
@@ -299,6 +361,23 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 			 "setting up the unwind tables failed (%s); --unwind=fp does without",
 			 strerror(-r));
 	return r;
+}
+
+static int start_late(struct cpu_sampler *s)
+{
+	const struct late_stacks_opts opts = {
+		.maps = oncpu_copies(s->oncpu),
+		.spaces = s->spaces,
+		.unwinder = s->unwinder,
+		.fn = on_late,
+		.ctx = s,
+	};
+	int r = s->unwinder ? late_stacks_new(&opts, &s->late) : 0;
+
+	if (r || !s->late)
+		return r;
+	return loop_add_fd(s->opts.loop, late_stacks_fd(s->late), EPOLLIN, on_late_wake, s,
+			   &s->late_wake);
 }
 
 static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
@@ -321,6 +400,7 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.wanted = o->wanted,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
+		.copies = o->unwind != SETTINGS_UNWIND_FP,
 		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = o->interval_ns,
@@ -340,6 +420,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)
 		r = start_unwinder(s, ret_why);
+	if (!r)
+		r = start_late(s);
 	if (!r && o->off_cpu > 0)
 		r = start_off_cpu(s, ret_why);
 	if (!r)
@@ -372,9 +454,12 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	loop_remove(s->tick);
 	loop_remove(s->off_tick);
 	loop_remove(s->wake);
+	loop_remove(s->late_wake);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
 	offcpu_free(s->offcpu);
+	late_stacks_free(s->late);
+	s->late = NULL; /* tables that are being made still come */
 	unwinder_free(s->unwinder);
 	oncpu_free(s->oncpu);
 	space_cache_free(s->spaces);
@@ -411,4 +496,6 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	space_cache_collect(s->spaces, sink);
 	if (s->unwinder)
 		unwinder_collect(s->unwinder, sink);
+	if (s->late)
+		late_stacks_collect(s->late, sink);
 }

@@ -38,6 +38,9 @@ struct cpu_stack {
 
 void cpu_stack_deinit(struct cpu_stack *stack);
 
+/* At the end: how long tables are waited for that the last stacks need. */
+#define CPU_SAMPLER_LATE_NS 5000000000ull
+
 /* Some thousand libraries. */
 #define CPU_SAMPLER_TABLE_BYTES ((size_t)32 << 20)
 

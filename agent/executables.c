@@ -300,6 +300,12 @@ static void note_rowfile(struct executables *x, struct executable *e, const stru
 
 static void want_most(struct executables *x);
 
+static void tell_ready(const struct executables *x, const struct executable *e)
+{
+	if (x->opts.ready)
+		x->opts.ready(x->opts.ctx, e->number);
+}
+
 static void job_done(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
@@ -321,6 +327,7 @@ static void job_done(struct work *work)
 		}
 		x->n_compiled[job->outcome]++;
 		x->compile_ns += job->ns;
+		tell_ready(x, e);
 		/* what failed, or found no place, waits for the next tick */
 		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
 		    job->outcome != COMPILED_NO_ROOM)
@@ -446,6 +453,21 @@ void executables_want(struct executables *x, struct image *image)
 		want(x, e);
 }
 
+enum executables_state executables_want_number(struct executables *x, uint16_t number)
+{
+	struct executable *e = number < TABLE_EXES ? x->by_number[number] : NULL;
+
+	if (!e)
+		return EXECUTABLES_NEVER;
+	if (tables_live(x->opts.tables, number))
+		return EXECUTABLES_LIVE;
+	if (!e->compiling && !tables_awaited(x->opts.tables, number, nsec_monotonic()))
+		return EXECUTABLES_NEVER;
+	if (!tables_placing(x->opts.tables, number))
+		want(x, e);
+	return EXECUTABLES_COMING;
+}
+
 /* ---------------------------------------------------------------- time after time */
 
 static void want_most(struct executables *x)
@@ -473,6 +495,11 @@ void executables_sweep(struct executables *x, const bool *used, size_t n)
 			drop(x, e);
 	if (x->opts.rows_dir)
 		check_rowfiles(x);
+}
+
+bool executables_wait(struct executables *x, uint64_t timeout_ns)
+{
+	return worker_wait(x->worker, timeout_ns);
 }
 
 size_t executables_pending(const struct executables *x)

@@ -24,12 +24,22 @@ struct tables;
  * @tables:   the kernel's side
  * @rows_dir: the folder with the user's row files (unwind/rowfile.h); NULL for none
  * @cache:    tables on disk, for the worker alone from now on; NULL: none
+ * @ready:    called when a table that was made is there, or is known not to come; NULL: nobody asks
  */
 struct executables_opts {
 	struct loop *loop;
 	struct tables *tables;
 	const char *rows_dir;
 	struct tablecache *cache;
+	void (*ready)(void *ctx, uint16_t number);
+	void *ctx;
+};
+
+/* Whether an executable has a table. */
+enum executables_state {
+	EXECUTABLES_LIVE,
+	EXECUTABLES_COMING, /* or it is to be asked for again */
+	EXECUTABLES_NEVER,
 };
 
 int executables_new(const struct executables_opts *opts, struct executables **ret);
@@ -42,6 +52,8 @@ uint16_t executables_number(struct executables *x, struct image *image);
 
 /* The image's table is wanted, whatever the walker has counted. */
 void executables_want(struct executables *x, struct image *image);
+/* The same by its number. */
+enum executables_state executables_want_number(struct executables *x, uint16_t number);
 
 /* Every second or so: have compiled what is wanted, what is wanted most first. */
 void executables_tick(struct executables *x);
@@ -50,6 +62,8 @@ void executables_tick(struct executables *x);
  * tables stay for a while (tables.h). Images whose row file has changed are compiled again. */
 void executables_sweep(struct executables *x, const bool *used, size_t n);
 
+/* Wait for a table that is being made, at most so long. False if none was. */
+bool executables_wait(struct executables *x, uint64_t timeout_ns);
 /* Tables waiting for the worker or being compiled. */
 size_t executables_pending(const struct executables *x);
 /* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full, _row_files, and

@@ -23,8 +23,10 @@
 #include "discovery/pid.h"
 #include "executables.h"
 #include "procmap/space.h"
+#include "profile/copies.h"
 #include "profile/sample.h"
 #include "shared/sample.h"
+#include "unwind/copywalk.h"
 #include "unwind/processes.h"
 #include "unwind/slabmaker.h"
 #include "unwind/tablemaps.h"
@@ -36,7 +38,10 @@ struct unwinder {
 	struct tables *tables;
 	struct processes *processes;
 	struct executables *executables;
+	struct copywalk *copywalk;
 	struct process_mapping *maps; /* room for the largest table */
+	size_t n_maps;
+	uint64_t maps_version; /* of the space whose they are; 0: nobody's */
 };
 
 DEFINE_CLEANUP(struct unwinder *, unwinder_freep, unwinder_free);
@@ -66,18 +71,18 @@ static struct process_mapping mapping_of(struct unwinder *u, const struct space_
 	};
 }
 
-static void publish(struct unwinder *u, const struct processes_id *id, const struct space *space)
+static void make_maps(struct unwinder *u, const struct space *space)
 {
 	const struct space_mapping *items;
 	size_t n;
 
+	if (space_version(space) == u->maps_version)
+		return;
 	items = space_mappings(space, &n);
-	if (n > MAPPINGS)
-		n = MAPPINGS;
-	for (size_t i = 0; i < n; i++)
+	u->n_maps = n < MAPPINGS ? n : MAPPINGS;
+	for (size_t i = 0; i < u->n_maps; i++)
 		u->maps[i] = mapping_of(u, &items[i]);
-	/* what fails is counted there, and tried again with the next sample */
-	(void)processes_publish(u->processes, id, u->maps, n, nsec_monotonic());
+	u->maps_version = space_version(space);
 }
 
 /* The image at @pc, before the walker's counts tell of it. */
@@ -101,7 +106,9 @@ static bool is_newer(const struct processes_id *known, const struct processes_id
 	       (known->exec_id == id->exec_id && known->version >= id->version);
 }
 
-void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space)
+/* Tell the walker of the process of @sample, which was at @pc. */
+static void publish(struct unwinder *u, const struct sample *sample, uint64_t pc,
+		    const struct space *space)
 {
 	struct processes_id known, id = {
 					   .tgid = (uint32_t)sample->pid.pid,
@@ -110,14 +117,81 @@ void unwinder_sample(struct unwinder *u, const struct sample *sample, const stru
 					   .version = space_version(space),
 				   };
 
-	if (!sample->n_user || !id.version || space_gone(space))
+	if (!id.version || space_gone(space))
 		return;
-	if (sample->end == SAMPLE_END_NO_TABLE)
+	if (sample->n_user && sample->end == SAMPLE_END_NO_TABLE)
 		want(u, sample->user[sample->n_user - 1] - (sample->n_user > 1), space);
 	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
 		return;
-	publish(u, &id, space);
-	want(u, sample->user[0], space);
+	make_maps(u, space);
+	/* what fails is counted there, and tried again with the next sample */
+	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
+	want(u, pc, space);
+}
+
+void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space)
+{
+	if (sample->n_user)
+		publish(u, sample, sample->user[0], space);
+}
+
+/* ---------------------------------------------------------------- copied stacks */
+
+/* Ask for all that is missing. Whether any of it is to come, the innermost of that. */
+static bool want_missing(struct unwinder *u, const struct copywalk_stack *stack,
+			 uint16_t *ret_waits)
+{
+	bool coming = false;
+
+	for (size_t i = stack->n_missing; i-- > 0;) {
+		if (executables_want_number(u->executables, stack->missing[i]) !=
+		    EXECUTABLES_COMING)
+			continue;
+		*ret_waits = stack->missing[i];
+		coming = true;
+	}
+	return coming;
+}
+
+int unwinder_walk(struct unwinder *u, const struct copy *copy, const struct space *space,
+		  struct sample *ret, uint16_t *ret_waits)
+{
+	struct copywalk_from from = {
+		.regs = copy->regs,
+		.at = copy->at,
+		.bytes = copy->bytes,
+		.n_bytes = copy->n_bytes,
+		.mode = u->opts.mode,
+	};
+	struct copywalk_stack stack;
+
+	publish(u, &copy->sample, regs_pc(copy->regs), space);
+	make_maps(u, space);
+	from.maps = u->maps;
+	from.n_maps = u->n_maps;
+	copywalk_walk(u->copywalk, &from, &stack);
+	*ret = copy->sample;
+	ret->user = stack.pcs;
+	ret->n_user = stack.n;
+	ret->n_rows = stack.n_rows;
+	ret->end = stack.end;
+	ret->flags = stack.flags;
+	return want_missing(u, &stack, ret_waits) ? UNWINDER_WAITS : UNWINDER_OK;
+}
+
+void unwinder_want(struct unwinder *u, uint16_t exe)
+{
+	(void)executables_want_number(u->executables, exe);
+}
+
+void unwinder_rest(struct unwinder *u)
+{
+	copywalk_rest(u->copywalk);
+}
+
+bool unwinder_wait(struct unwinder *u, uint64_t timeout_ns)
+{
+	return executables_wait(u->executables, timeout_ns);
 }
 
 /* ---------------------------------------------------------------- forgetting */
@@ -151,6 +225,7 @@ void unwinder_sweep(struct unwinder *u)
 	processes_for_each(u->processes, withdraw_if_gone, u);
 	if (!used)
 		return;
+	u->maps_version = 0; /* its numbers may be others' after this */
 	processes_mark(u->processes, used, TABLE_EXES);
 	executables_sweep(u->executables, used, TABLE_EXES);
 	free(used);
@@ -203,6 +278,8 @@ static void slab_made(void *ctx, int result)
 	struct unwinder *u = ctx;
 
 	tables_slab_made(u->tables, result, nsec_monotonic());
+	if (u->opts.ready)
+		u->opts.ready(u->opts.ctx, 0);
 	if (!result)
 		elements_ahead(tables_elements(u->tables));
 }
@@ -244,13 +321,20 @@ static int unwinder_init(struct unwinder *u)
 						.record = record,
 						.remove = remove_record};
 	struct executables_opts executables_opts = {
-		.loop = u->opts.loop, .rows_dir = u->opts.rows_dir, .cache = u->opts.cache};
+		.loop = u->opts.loop,
+		.rows_dir = u->opts.rows_dir,
+		.cache = u->opts.cache,
+		.ready = u->opts.ready,
+		.ctx = u->opts.ctx,
+	};
 	int r;
 
 	u->maps = calloc(MAPPINGS, sizeof(*u->maps));
 	if (!u->maps)
 		return -ENOMEM;
 	r = start_tables(u);
+	if (!r)
+		r = copywalk_new(u->tables, &u->copywalk);
 	if (!r)
 		r = processes_new(&kernel, &u->processes);
 	executables_opts.tables = u->tables;
@@ -280,6 +364,7 @@ void unwinder_free(struct unwinder *u)
 		return;
 	executables_free(u->executables);
 	processes_free(u->processes);
+	copywalk_free(u->copywalk);
 	tables_free(u->tables);
 	slabmaker_free(u->slabs);
 	tablemaps_free(u->maps_of_tables);

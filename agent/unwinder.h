@@ -8,11 +8,13 @@
  * walker did not know, and has tables made for what the walker came upon.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "profile/bpfobj.h"
 
+struct copy;
 struct loop;
 struct metric_sink;
 struct root;
@@ -27,6 +29,9 @@ struct unwinder;
  * @table_bytes: ceiling of kernel memory for tables
  * @rows_dir:    the folder with the user's row files; NULL for none
  * @cache:       tables on disk; NULL: none
+ * @mode:        how copied stacks are walked
+ * @ready:       called when a table that unwinder_walk() waits for is there, or will not
+ *               come; 0: some have found their places
  */
 struct unwinder_opts {
 	struct loop *loop;
@@ -35,6 +40,14 @@ struct unwinder_opts {
 	size_t table_bytes;
 	const char *rows_dir;
 	struct tablecache *cache;
+	enum settings_unwind mode;
+	void (*ready)(void *ctx, uint16_t exe);
+	void *ctx;
+};
+
+enum unwinder_outcome {
+	UNWINDER_OK = 0,
+	UNWINDER_WAITS, /* what it came upon is on the way: again later, or as it is */
 };
 
 /* 0 or -errno. */
@@ -44,6 +57,25 @@ void unwinder_free(struct unwinder *u);
 
 /* A sample is handed over; @space is its process's address space. */
 void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space);
+/**
+ * unwinder_walk() - walk a stack that was copied out
+ * @space:     of the process, as it was then
+ * @ret:       the sample; its user frames are borrowed until the next walk
+ * @ret_waits: with UNWINDER_WAITS: the executable whose table is on the way
+ *
+ * Also tells the walker in the kernel of the process, if that is needed and it lives.
+ *
+ * Return: 0 or UNWINDER_WAITS; @ret is set with both.
+ */
+int unwinder_walk(struct unwinder *u, const struct copy *copy, const struct space *space,
+		  struct sample *ret, uint16_t *ret_waits);
+/* What one waits for is still wanted. */
+void unwinder_want(struct unwinder *u, uint16_t exe);
+/* After some walks. */
+void unwinder_rest(struct unwinder *u);
+/* Wait for a table that is being made, at most so long. False if none was. */
+bool unwinder_wait(struct unwinder *u, uint64_t timeout_ns);
+
 /* A process's leader has ended. */
 void unwinder_exit(struct unwinder *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */

@@ -217,7 +217,7 @@ int offcpu_switch(__u64 *args)
 	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
 		stack_user(s);
-	bpf_tail_call(args, &offcpu_programs, 0);
+	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
@@ -254,6 +254,6 @@ int offcpu_walk_part(__u64 *args)
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(s, win))
-		bpf_tail_call(args, &offcpu_programs, 0);
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_walked(s, args);
 }

@@ -4,6 +4,7 @@
  * the program takes the stack and adds one to that stack's count. Equal stacks are one map entry,
  * so that a busy loop costs user space as much as a single sample.
  */
+#include "lib/copy.bpf.h"
 #include "lib/stack.bpf.h"
 #include "lib/wanted.bpf.h"
 
@@ -22,11 +23,12 @@ struct stack_stats oncpu_stats SEC(".maps");
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_windows oncpu_windows SEC(".maps");
+struct copy_scratch oncpu_copy_scratch SEC(".maps");
 
-/* oncpu_walk or oncpu_walk_part; user space puts it there. */
+/* oncpu_walk or oncpu_walk_part, and oncpu_copy; user space puts them there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SETTINGS_PROGRAMS);
 	__type(key, __u32);
 	__type(value, __u32);
 } oncpu_programs SEC(".maps");
@@ -93,11 +95,39 @@ int oncpu_sample(struct regs_event *ctx)
 		stack_kernel(ctx, s, 0);
 	if (oncpu_regs(ctx, task, s))
 		stack_user(s);
-	bpf_tail_call(ctx, &oncpu_programs, 0);
+	if (copy_before(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_COPY);
+	bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* The walk. */
+/* Copy the stack out. True if the agent gets it. */
+static __always_inline int oncpu_copy_out(struct stack *s, struct window *win)
+{
+	__u32 zero = 0;
+	struct copy_record *c = bpf_map_lookup_elem(&oncpu_copy_scratch, &zero);
+
+	return c && copy_out(c, win, s, COPY_ONCPU);
+}
+
+/* The stack as it is, for the agent to walk. If it cannot have it, it is walked here, or was. */
+SEC("perf_event")
+int oncpu_copy(struct regs_event *ctx)
+{
+	__u32 zero = 0;
+	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
+	struct window *win = stack_window(&oncpu_windows);
+
+	if (!s || !win)
+		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	if (oncpu_copy_out(s, win))
+		return oncpu_done(SAMPLE_STAT_COPIED);
+	if (s->walk.end == WALK_ON)
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
+	return oncpu_done(oncpu_add(s));
+}
+
+/* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */
 SEC("perf_event")
 int oncpu_walk(struct regs_event *ctx)
 {
@@ -108,6 +138,8 @@ int oncpu_walk(struct regs_event *ctx)
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_walk_all(s, win);
+	if (copy_after(s) && oncpu_copy_out(s, win))
+		return oncpu_done(SAMPLE_STAT_COPIED);
 	return oncpu_done(oncpu_add(s));
 }
 
@@ -122,6 +154,8 @@ int oncpu_walk_part(struct regs_event *ctx)
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(s, win))
-		bpf_tail_call(ctx, &oncpu_programs, 0);
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
+	if (copy_after(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_COPY);
 	return oncpu_done(oncpu_add(s));
 }

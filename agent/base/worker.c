@@ -2,6 +2,7 @@
 #include "base/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/loop.h"
+#include "base/nsec.h"
 
 struct work_list {
 	struct work *first;
@@ -205,6 +207,16 @@ int worker_submit(struct worker *w, struct work *work)
 		return WORKER_FULL;
 	w->n_pending++;
 	return 0;
+}
+
+bool worker_wait(struct worker *w, uint64_t timeout_ns)
+{
+	struct pollfd ended = {.fd = w->event_fd, .events = POLLIN};
+
+	if (!w->n_pending || poll(&ended, 1, (int)(timeout_ns / NSEC_PER_MSEC)) <= 0)
+		return false;
+	on_finished(w, w->event_fd, EPOLLIN);
+	return true;
 }
 
 size_t worker_pending(const struct worker *w)

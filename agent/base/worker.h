@@ -2,6 +2,7 @@
 #ifndef PODPROF_BASE_WORKER_H
 #define PODPROF_BASE_WORKER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,6 +40,9 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 void worker_free(struct worker *worker);
 /* 0 or WORKER_FULL. */
 int worker_submit(struct worker *worker, struct work *work) __attribute__((warn_unused_result));
+/* Wait until a job has ended, at most so long, and call its done(). False if none has. For the end
+ * of a program, when its loop does not run any more. */
+bool worker_wait(struct worker *worker, uint64_t timeout_ns);
 /* Jobs waiting or running. */
 size_t worker_pending(const struct worker *worker);
 

@@ -30,6 +30,7 @@
 #include "base/text.h"
 #include "profile/kernel.h"
 #include "profile/verifier.h"
+#include "shared/copy.h"
 #include "shared/offcpu.h"
 #include "shared/sample.h"
 #include "shared/wanted.h"
@@ -203,6 +204,12 @@ static uint32_t window_slabs(const struct bpfobj_opts *opts)
 	return (opts->n_cpus + SETTINGS_WINDOWS - 1) / SETTINGS_WINDOWS;
 }
 
+/* Kernels want whole pages. */
+static uint32_t ring_bytes(const struct bpfobj_opts *opts)
+{
+	return opts->copy_bytes ? opts->copy_bytes : (uint32_t)sysconf(_SC_PAGESIZE);
+}
+
 /* What is not used is made all the same, as small as can be. */
 static uint32_t at_least_one(uint32_t n)
 {
@@ -224,6 +231,8 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_windows, window_slabs(opts)},
+		{skel->maps.copies, ring_bytes(opts)},
+		{skel->maps.copy_processes, opts->copy_bytes ? COPY_PROCESS_SLOTS : 1},
 		{skel->maps.offcpu_small_0, at_least_one(off->small)},
 		{skel->maps.offcpu_small_1, at_least_one(off->small)},
 		{skel->maps.offcpu_large_0, at_least_one(off->large)},
@@ -256,6 +265,7 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 	} programs[] = {
 		{skel->progs.oncpu_walk, has_loop},
 		{skel->progs.oncpu_walk_part, !has_loop},
+		{skel->progs.oncpu_copy, opts->copy_bytes},
 		{skel->progs.offcpu_switch, offcpu},
 		{skel->progs.offcpu_walk, offcpu && has_loop},
 		{skel->progs.offcpu_walk_part, offcpu && !has_loop},
@@ -291,24 +301,25 @@ static int make_windows(const struct bpf_map *windows, uint32_t n_slabs)
 	return 0;
 }
 
-/* The program that a program goes on in. */
-static int chain(const struct bpf_map *programs, const struct bpf_program *to)
+/* A program that programs go on in. */
+static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf_program *to)
 {
-	const uint32_t first = 0;
 	const int fd = bpf_program__fd(to);
 
-	return bpf_map_update_elem(bpf_map__fd(programs), &first, &fd, BPF_ANY);
+	return bpf_map_update_elem(bpf_map__fd(programs), &slot, &fd, BPF_ANY);
 }
 
-/* Put into the arrays of programs what walks here. */
-static int chain_all(const struct podprof_bpf *skel, bool offcpu, bool has_loop)
+/* Put into the arrays of programs what walks here, and what copies. */
+static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
-	int r = chain(skel->maps.oncpu_programs,
+	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
-	if (r < 0 || !offcpu)
+	if (r >= 0 && opts->copy_bytes)
+		r = chain(skel->maps.oncpu_programs, SETTINGS_COPY, skel->progs.oncpu_copy);
+	if (r < 0 || !opts->offcpu.small)
 		return r;
-	return chain(skel->maps.offcpu_programs,
+	return chain(skel->maps.offcpu_programs, SETTINGS_WALK,
 		     has_loop ? skel->progs.offcpu_walk : skel->progs.offcpu_walk_part);
 }
 
@@ -346,7 +357,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	verifier_done(&obj->verifier);
 	r = make_all_windows(obj->skel, opts);
-	return r < 0 ? r : chain_all(obj->skel, opts->offcpu.small, has_loop);
+	return r < 0 ? r : chain_all(obj->skel, opts, has_loop);
 }
 
 static void unload(struct bpfobj *obj)
@@ -450,6 +461,16 @@ struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj)
 		.fork_program = bpf_program__fd(skel->progs.wanted_fork),
 		.exit_program = bpf_program__fd(skel->progs.wanted_exit),
 		.refused = &skel->bss->wanted_refused,
+	};
+}
+
+struct bpfobj_copies bpfobj_copies(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_copies){
+		.ring = bpf_map__fd(skel->maps.copies),
+		.stats = bpf_map__fd(skel->maps.copy_stats),
 	};
 }
 

@@ -55,6 +55,8 @@ struct bpfobj_sizes {
  * @settings:      of all programs
  * @oncpu:         sizes of the on-CPU program's maps
  * @offcpu:        and of the off-CPU program's; zeros: it is not loaded
+ * @copy_bytes:    of the ring for copied stacks, a power of two and not less than a page; 0 with
+ *                 settings.copies_per_second 0
  * @n_cpus:        one more than the highest number a CPU can have
  * @unsafe_kernel: also load where reading user memory may hang the machine (profile/kernel.h)
  * @proc, @sys:    /proc (NULL: the machine's own) and /sys, to tell which kernel this is; borrowed
@@ -64,6 +66,7 @@ struct bpfobj_opts {
 	struct settings settings;
 	struct bpfobj_sizes oncpu;
 	struct bpfobj_sizes offcpu;
+	uint32_t copy_bytes;
 	uint32_t n_cpus;
 	bool unsafe_kernel;
 	const struct root *proc;
@@ -110,6 +113,14 @@ struct bpfobj_wanted {
 };
 
 struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj);
+
+/* Stacks that were copied out; descriptors belong to the object. */
+struct bpfobj_copies {
+	int ring;
+	int stats; /* per CPU, by enum copy_stat */
+};
+
+struct bpfobj_copies bpfobj_copies(const struct bpfobj *obj);
 
 /* What the walker goes by. */
 struct bpfobj_unwind {

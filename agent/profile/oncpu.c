@@ -17,6 +17,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/clocks.h"
+#include "profile/copies.h"
 #include "profile/event.h"
 #include "profile/offcpu.h"
 #include "profile/stacks.h"
@@ -121,9 +122,12 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 				.unwind = opts->unwind,
 				.pidns_inum = pidns_of(opts->proc),
 				.wanted = opts->wanted,
+				.copies_per_second =
+					opts->copies ? copies_per_cpu(count_cpus()) : 0,
 			},
 		.oncpu = sizes,
 		.offcpu = opts->offcpu ? OFFCPU_SIZES : (struct bpfobj_sizes){0},
+		.copy_bytes = opts->copies ? COPIES_RING_BYTES : 0,
 		.n_cpus = n_cpus ? n_cpus : (uint32_t)(n_possible > 0 ? n_possible : 1),
 		.unsafe_kernel = opts->unsafe_kernel,
 		.proc = opts->proc,
@@ -246,6 +250,16 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc)
 {
 	return bpfobj_unwind(oc->obj);
+}
+
+struct bpfobj_copies oncpu_copies(const struct oncpu *oc)
+{
+	return bpfobj_copies(oc->obj);
+}
+
+void oncpu_walked(struct oncpu *oc, const struct sample *sample)
+{
+	stacks_walked(oc->stacks, sample);
 }
 
 uint64_t oncpu_interval_ns(const struct oncpu *oc)

@@ -31,6 +31,8 @@ struct wanted_set;
  *                 oncpu_wanted()
  * @kernel_stacks: with the kernel half of each stack
  * @unwind:        how callers are found
+ * @copies:        stacks that are not to be walked by rows in the kernel are copied out, for
+ *                 copies_new(oncpu_copies())
  * @offcpu:        load the off-CPU programs, too, for offcpu_new()
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
@@ -44,6 +46,7 @@ struct oncpu_opts {
 	enum settings_wanted wanted;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
+	bool copies;
 	bool offcpu;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
@@ -74,6 +77,10 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 
 /* What the walker goes by; the descriptors belong to the sampler. */
 struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc);
+/* What was copied out; the descriptors belong to the sampler. */
+struct bpfobj_copies oncpu_copies(const struct oncpu *oc);
+/* One of those has been walked (stacks_walked()). */
+void oncpu_walked(struct oncpu *oc, const struct sample *sample);
 /* Stop sampling: when it returns, no program runs. What was counted is lost. NULL is fine. */
 void oncpu_stop(struct oncpu *oc);
 /* From this tick to the next one. */

@@ -63,6 +63,8 @@ struct stacks {
 	uint64_t fp_frames;
 	uint64_t row_frames;
 	uint64_t kernel_frames;
+	uint64_t walked[SAMPLE_END_MAX]; /* of those that were copied out, by end */
+	uint64_t n_walked;
 };
 
 DEFINE_CLEANUP(struct stacks *, stacks_freep, stacks_free);
@@ -142,6 +144,21 @@ static void adapt_interval(struct stacks *s, const struct drain *d)
 		s->interval_ns = s->wished_ns;
 }
 
+static void count_frames(struct stacks *s, const struct sample *sample)
+{
+	s->row_frames += sample->n_rows * sample->count;
+	if (sample->n_user) /* the innermost is not unwound */
+		s->fp_frames += (sample->n_user - 1 - sample->n_rows) * sample->count;
+	s->kernel_frames += sample->n_kernel * sample->count;
+}
+
+void stacks_walked(struct stacks *s, const struct sample *sample)
+{
+	s->walked[sample->end] += sample->count;
+	s->n_walked += sample->count;
+	count_frames(s, sample);
+}
+
 static void deliver(struct drain *d, const void *key, const void *value, size_t value_size)
 {
 	struct stacks *s = d->stacks;
@@ -157,10 +174,7 @@ static void deliver(struct drain *d, const void *key, const void *value, size_t 
 		s->n_odd++;
 		return;
 	}
-	s->row_frames += sample.n_rows * sample.count;
-	if (sample.n_user) /* the innermost is not unwound */
-		s->fp_frames += (sample.n_user - 1 - sample.n_rows) * sample.count;
-	s->kernel_frames += sample.n_kernel * sample.count;
+	count_frames(s, &sample);
 	d->fn(d->ctx, &sample);
 }
 
@@ -326,6 +340,10 @@ int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)
 		ret[stat] = 0;
 		for (int cpu = 0; cpu < s->n_possible; cpu++)
 			ret[stat] += s->cpu_values[cpu];
+		if (stat < SAMPLE_END_MAX)
+			ret[stat] += s->walked[stat];
+		if (stat == SAMPLE_STAT_COPIED)
+			ret[stat] -= s->n_walked;
 	}
 	return 0;
 }
@@ -340,11 +358,14 @@ static void collect_samples(const struct stacks *const all[], size_t n, struct m
 	for (size_t k = 0; k < n; k++) {
 		if (stacks_stats(all[k], stats, SAMPLE_STAT_MAX) < 0)
 			continue;
+		/* those that wait are counted when they are walked */
 		for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
-			metric_u64(sink, stats[i],
-				   (const struct metric_label[]){{"kind", all[k]->kind},
-								 {"outcome", sample_stat_name(i)}},
-				   2);
+			if (i != SAMPLE_STAT_COPIED)
+				metric_u64(sink, stats[i],
+					   (const struct metric_label[]){
+						   {"kind", all[k]->kind},
+						   {"outcome", sample_stat_name(i)}},
+					   2);
 	}
 }
 

@@ -44,12 +44,17 @@ int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);
 /* All that is left, when the program does not run any more. */
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
+/* One that was copied out (SAMPLE_STAT_COPIED) has been walked, and is handed over by who did it.
+ */
+void stacks_walked(struct stacks *s, const struct sample *sample);
+
 /* From this tick to the next one. */
 uint64_t stacks_interval_ns(const struct stacks *s);
 /* The samples that the next tick hands over, or stacks_finish(), were taken after that time (boot
  * clock). */
 uint64_t stacks_since_ns(const struct stacks *s);
-/* How many samples had each outcome (bpf/shared/sample.h) since the start. 0 or -errno. */
+/* How many samples had each outcome (bpf/shared/sample.h) since the start; "copied" are those that
+ * are not walked yet. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);
 
 /* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_odd_entries over all

@@ -25,7 +25,7 @@ _Static_assert(CHUNKS == 64, "an element's chunks are one word of bits");
 
 struct slab {
 	enum elements_kind kind;
-	struct table_element *mem; /* ELEMENTS_MAPPINGS: once it was asked for */
+	struct table_element *mem; /* once it was asked for; ELEMENTS_BLOBS: for a view */
 	uint64_t used[WORDS];
 	uint64_t *chunks; /* of shared elements, by element; NULL if there never was one here */
 };
@@ -278,6 +278,23 @@ struct table_element *elements_at(struct elements *e, uint32_t number)
 	if (!slab->mem)
 		slab->mem = e->source.map(e->source.ctx, number / TABLE_SLAB_ELEMENTS);
 	return slab->mem ? &slab->mem[number % TABLE_SLAB_ELEMENTS] : NULL;
+}
+
+const struct table_element *elements_view(struct elements *e, uint32_t number)
+{
+	return number / TABLE_SLAB_ELEMENTS < e->n ? elements_at(e, number) : NULL;
+}
+
+void elements_unview(struct elements *e)
+{
+	for (uint32_t i = 0; i < e->n; i++) {
+		struct slab *slab = &e->slabs[i];
+
+		if (!slab->mem || slab->kind != ELEMENTS_BLOBS)
+			continue;
+		e->source.unmap(e->source.ctx, i, slab->mem);
+		slab->mem = NULL;
+	}
 }
 
 int elements_write(struct elements *e, uint64_t address, const void *data, size_t n)

@@ -38,7 +38,7 @@ struct elements_slabs {
 
 /* Each kind has slabs of its own, and blobs cannot have all that there may be. */
 enum elements_kind {
-	ELEMENTS_BLOBS,	   /* mapped while they are written */
+	ELEMENTS_BLOBS,	   /* mapped while they are written or viewed */
 	ELEMENTS_MAPPINGS, /* written all the time: stay mapped, so they count as ours */
 	ELEMENTS_KIND_MAX,
 };
@@ -70,6 +70,11 @@ struct table_element *elements_at(struct elements *e, uint32_t number);
 /* Write @n bytes at @address of element space, in bytes, to elements of ELEMENTS_BLOBS. 0 or
  * -errno. */
 int elements_write(struct elements *e, uint64_t address, const void *data, size_t n);
+
+/* An element as walkers see it, to be read, until elements_unview(). NULL if there is no such one,
+ * or its slab cannot be mapped. */
+const struct table_element *elements_view(struct elements *e, uint32_t number);
+void elements_unview(struct elements *e);
 
 /* Bytes of all slabs, and of what is reserved in them. */
 size_t elements_bytes(const struct elements *e);

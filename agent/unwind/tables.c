@@ -117,6 +117,11 @@ void tables_free(struct tables *t)
 	free(t);
 }
 
+const struct tables_memory *tables_memory(const struct tables *t)
+{
+	return &t->memory;
+}
+
 struct elements *tables_elements(struct tables *t)
 {
 	return t->elements;
@@ -165,6 +170,7 @@ int tables_exe_get(struct tables *t, const struct tables_key *key, uint64_t now_
 		if (hash_oom)
 			return -ENOMEM;
 		exe->frames = t->memory.uses[exe->number].frames;
+		t->memory.exes[exe->number].awaited = 1;
 		set_state(exe, STATE_NONE, now_ns);
 		t->stats.n_exes++;
 	}
@@ -234,8 +240,26 @@ void tables_absent(struct tables *t, uint16_t number)
 {
 	struct exe *exe = exe_of(t, number);
 
-	if (exe)
-		exe->absent = true;
+	if (!exe)
+		return;
+	exe->absent = true;
+	t->memory.exes[number].awaited = 0;
+}
+
+bool tables_placing(const struct tables *t, uint16_t number)
+{
+	const struct exe *exe = exe_of(t, number);
+
+	return exe && exe->waiting;
+}
+
+bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns)
+{
+	const struct exe *exe = exe_of(t, number);
+
+	if (!exe || exe->state == STATE_LIVE || exe->absent || now_ns < exe->not_before_ns)
+		return false;
+	return exe->waiting || elements_left_bytes(t->elements) >= exe->bytes;
 }
 
 bool tables_live(const struct tables *t, uint16_t number)
@@ -539,6 +563,7 @@ static void forget(struct tables *t, struct exe *exe, uint64_t now_ns)
 static void tick_exe(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	read_counter(t, exe);
+	t->memory.exes[exe->number].awaited = tables_awaited(t, exe->number, now_ns);
 	if (exe->state == STATE_QUIET && now_ns - exe->since_ns >= TABLES_QUIET_NS) {
 		release_place(t, exe);
 		drop_numbers(t, exe, now_ns);

@@ -67,6 +67,8 @@ int tables_new(const struct tables_opts *opts, struct tables **ret);
 /* No walker may run any more. */
 void tables_free(struct tables *t);
 
+/* What walkers read, for one on this side. */
+const struct tables_memory *tables_memory(const struct tables *t);
 /* For mapping tables, which live in the same space. */
 struct elements *tables_elements(struct tables *t);
 
@@ -94,6 +96,10 @@ void tables_absent(struct tables *t, uint16_t number);
 /* The slab that was to be made later (elements.h) is there, or cannot be made (-errno). Places what
  * waited for it. */
 void tables_slab_made(struct tables *t, int result, uint64_t now_ns);
+/* One is made, and waits for its place. */
+bool tables_placing(const struct tables *t, uint16_t number);
+/* There is none now, but one may come: nothing that is known speaks against it. */
+bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns);
 /* Walkers find a table. */
 bool tables_live(const struct tables *t, uint16_t number);
 /* It had to give way to others lately: not to be asked for yet. */

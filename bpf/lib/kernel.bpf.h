@@ -30,12 +30,17 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PROG_ARRAY = 3,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
 /* Flags of maps. */
 enum { BPF_F_MMAPABLE = 1 << 10 };
 
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+
+/* Ring buffers. */
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
 /* Only to ask whether the running kernel has the helper; the values are the kernel's. */
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };

@@ -74,7 +74,9 @@ struct stack {
 		__u64 frames[WALK_SLOTS];
 	} value;
 	struct walk walk;
-	struct regs regs; /* of the task in user mode */
+	struct regs regs;	 /* of the task in user mode */
+	struct regs walked_regs; /* the same, then those of signal frames */
+	__u32 copied;		 /* 1: copying was tried (copy.bpf.h) */
 };
 
 struct stack_scratch {
@@ -151,6 +153,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.flags = 0;
 	s->walk.hash = 0;
 	s->walk.end = SAMPLE_END_NO_USER;
+	s->copied = 0;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event
@@ -210,7 +213,7 @@ static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct wi
 {
 	return (struct walk_ctx){
 		.w = &s->walk,
-		.regs = &s->regs,
+		.regs = &s->walked_regs,
 		.win = win,
 		.frames = s->value.frames,
 		.mode = cfg.unwind,
@@ -225,6 +228,7 @@ static __always_inline void stack_user(struct stack *s)
 	__u64 mappings, n_mappings;
 
 	s->walk.first = s->value.head.n_kernel;
+	s->walked_regs = s->regs;
 	if (!regs_64bit(&s->regs)) {
 		/* Its frames are of another size: the innermost pc is all we say. */
 		walk_begin(&c, 0, 0);

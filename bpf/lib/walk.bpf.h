@@ -209,7 +209,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 		return;
 	if (!exe->n_pages) {
 		w->cause = SAMPLE_END_NO_TABLE;
-		w->flags |= SAMPLE_FLAG_NO_TABLE;
+		w->flags |= SAMPLE_FLAG_NO_TABLE | SAMPLE_FLAG_AWAITS * (exe->awaited & 1);
 		return;
 	}
 	table_find(c->space, exe, pc - w->mapping.bias, &w->rule);

@@ -28,6 +28,12 @@ struct table_space;
 
 #define WINDOW_INLINE static inline __attribute__((always_inline))
 
+/* Bytes from an address to the next place where memory may end. Pages may be larger than 4 KiB, but
+ * end at such a multiple, too. Who reads something else than a task's memory defines it before. */
+#ifndef WINDOW_TO_EDGE
+#define WINDOW_TO_EDGE(space, address) (-(address)&4095)
+#endif
+
 /* Accessor: read the task's memory; 0 if all of it could be read. */
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address);
 
@@ -35,20 +41,19 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 WINDOW_INLINE int window_fill(const struct table_space *space, struct window *win,
 			      struct window_place *place, __u64 address)
 {
-	__u64 page_end = -address & 4095; /* bytes to it */
+	__u64 edge = WINDOW_TO_EDGE(space, address);
 
 	place->at = address;
 	place->bytes = WINDOW_BYTES;
 	if (!window_read(space, win->words, WINDOW_BYTES, address))
 		return 0;
-	/* The stack's last page, maybe: then there is less. Pages may be larger than 4 KiB, but end
-	 * at such a multiple, too. */
+	/* The stack's last page, maybe: then there is less. */
 	place->bytes = 0;
-	if (!page_end || page_end >= WINDOW_BYTES)
+	if (!edge || edge >= WINDOW_BYTES)
 		return -1;
-	if (window_read(space, win->words, page_end & (WINDOW_BYTES - 1), address))
+	if (window_read(space, win->words, edge & (WINDOW_BYTES - 1), address))
 		return -1;
-	place->bytes = page_end;
+	place->bytes = edge;
 	return 0;
 }
 

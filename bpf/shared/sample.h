@@ -31,13 +31,16 @@ enum sample_end {
 	SAMPLE_END_SP_ODD,	/* a row leads to an address that is not a multiple of 8 */
 	SAMPLE_END_SP_LOW,	/* ... that is not above the frame */
 	SAMPLE_END_SP_FAR,	/* ... that is further away than stacks are long */
+	SAMPLE_END_COPY,	/* the piece of stack that was copied out ends there (copy.h) */
 	SAMPLE_END_MAX,
 };
 
 /* What became of a sample: each adds one to exactly one of these. The first SAMPLE_END_MAX are the
  * samples that user space gets, by enum sample_end. */
 enum sample_stat {
-	SAMPLE_STAT_LOST_FULL = SAMPLE_END_MAX, /* no room for another stack until the next drain */
+	SAMPLE_STAT_COPIED =
+		SAMPLE_END_MAX,	   /* the agent gets the stack as it is (copy.h), and walks it */
+	SAMPLE_STAT_LOST_FULL,	   /* no room for another stack until the next drain */
 	SAMPLE_STAT_LOST_BUSY,	   /* the map's bucket was locked on this CPU (NMI only) */
 	SAMPLE_STAT_LOST_INTERNAL, /* a lookup that cannot fail failed */
 	SAMPLE_STAT_OUTSIDE,   /* the task is in no pid namespace that the agent's /proc shows */
@@ -65,6 +68,7 @@ enum sample_stat {
 #define SAMPLE_FLAG_NO_PROCESS 1 /* there is no record of the process as it is now (process.h) */
 #define SAMPLE_FLAG_NO_MAPPING 2 /* there is one, but a pc is in none of its mappings */
 #define SAMPLE_FLAG_NO_TABLE   4 /* a pc is in an image whose unwind table is not there */
+#define SAMPLE_FLAG_AWAITS     8 /* ... which is to come */
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */

@@ -46,8 +46,12 @@ struct settings {
 	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
 	__u32 wanted;	     /* enum settings_wanted */
 	__u32 unwind;	     /* enum settings_unwind */
+	__u32 copies_per_second; /* stacks that a CPU may copy out (copy.h); 0: none */
 };
-_Static_assert(sizeof(struct settings) == 20, "read-only data of the programs");
+_Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
+
+/* Where an event's program goes on, in its program array. */
+enum settings_program { SETTINGS_WALK, SETTINGS_COPY, SETTINGS_PROGRAMS };
 
 /* Windows on user stacks in one array: 28 KB and a header, see lib/stack.bpf.h. */
 #define SETTINGS_WINDOWS     28

@@ -75,7 +75,8 @@ struct table_exe {
 	__u32 ids;	  /* offset of the ids, even */
 	__u16 n_elements; /* whole ones */
 	__u8 unit_shift;
-	__u8 pad[5];
+	__u8 awaited; /* 1: there may be a table soon. Written at any time */
+	__u8 pad[4];
 };
 _Static_assert(sizeof(struct table_exe) == 32, "value of the executables' array");
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/copies.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/metric.h"
+
+struct copies {
+	struct bpfobj_copies maps;
+	struct ring_buffer *ring;
+	copies_fn fn; /* while draining */
+	void *ctx;
+	int n_possible;
+	uint64_t *cpu_values; /* one per possible CPU */
+};
+
+DEFINE_CLEANUP(struct copies *, copies_freep, copies_free);
+
+uint32_t copies_per_cpu(size_t n_cpus)
+{
+	size_t n = n_cpus ? COPIES_PER_SECOND / n_cpus : 0;
+
+	return n < COPIES_PER_CPU ? COPIES_PER_CPU : (uint32_t)n;
+}
+
+/* As sample_decode(): our own programs wrote it, it is checked once. */
+int copy_decode(const void *record, size_t size, struct copy *ret)
+{
+	const struct copy_head *h = record;
+	const struct copy_record *c = record;
+
+	if (size < sizeof(*h) || !h->key.tgid || h->head.n_user || h->head.count != 1 ||
+	    h->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX || h->n_bytes > COPY_STACK_BYTES ||
+	    h->kind >= COPY_KIND_MAX || h->at % 8)
+		return COPY_ODD;
+	/* the kernel's records have a multiple of 8 bytes */
+	if (size < sizeof(*h) + (size_t)h->head.n_kernel * 8 + h->n_bytes)
+		return COPY_ODD;
+	*ret = (struct copy){
+		.sample =
+			{
+				.pid = {.pid = h->key.tgid,
+					.start_ticks = pid_ticks_of_ns(h->key.start_boottime_ns)},
+				.cgroup_id = h->key.cgroup_id,
+				.cgroup_v1_id = h->key.cgroup_v1_id,
+				.exec_id = h->key.exec_id,
+				.start_boottime_ns = h->key.start_boottime_ns,
+				.count = 1,
+				.n_kernel = h->head.n_kernel,
+				.kernel = (const uint64_t *)(const void *)c->data,
+			},
+		.kind = h->kind,
+		.time_ns = h->time_ns,
+		.regs = &h->regs,
+		.at = h->at,
+		.bytes = c->data + (size_t)h->head.n_kernel * 8,
+		.n_bytes = h->n_bytes,
+	};
+	memcpy(ret->sample.comm, h->head.comm, PID_COMM_MAX - 1);
+	return COPY_OK;
+}
+
+/* ---------------------------------------------------------------- the ring */
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct copies *c = ctx;
+
+	c->fn(c->ctx, data, size);
+	return 0;
+}
+
+int copies_new(const struct bpfobj_copies *maps, struct copies **ret)
+{
+	_cleanup_(copies_freep) struct copies *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->maps = *maps;
+	c->n_possible = libbpf_num_possible_cpus();
+	if (c->n_possible < 0)
+		return c->n_possible;
+	c->cpu_values = calloc((size_t)c->n_possible, sizeof(*c->cpu_values));
+	if (!c->cpu_values)
+		return -ENOMEM;
+	c->ring = ring_buffer__new(maps->ring, on_record, c, NULL);
+	if (!c->ring)
+		return -errno;
+	*ret = take_ptr(c);
+	return 0;
+}
+
+void copies_free(struct copies *c)
+{
+	if (!c)
+		return;
+	ring_buffer__free(c->ring);
+	free(c->cpu_values);
+	free(c);
+}
+
+int copies_fd(const struct copies *c)
+{
+	return ring_buffer__epoll_fd(c->ring);
+}
+
+int copies_drain(struct copies *c, copies_fn fn, void *ctx)
+{
+	int r;
+
+	c->fn = fn;
+	c->ctx = ctx;
+	r = ring_buffer__consume(c->ring);
+	return r < 0 ? r : 0;
+}
+
+/* ---------------------------------------------------------------- telling */
+
+void copies_collect(void *copies, struct metric_sink *sink)
+{
+	static const struct metric_family_desc family = {
+		"podprof_stack_copies", METRIC_COUNTER,
+		"Stacks that were to be copied out of the kernel, by what became of that.", NULL};
+	static const char *const names[COPY_STAT_MAX] = {
+		[COPY_TAKEN] = "ok",
+		[COPY_OVER_CPU] = "over_cpu",
+		[COPY_OVER_PROCESS] = "over_process",
+		[COPY_UNREADABLE] = "unreadable",
+		[COPY_RING_FULL] = "ring_full",
+	};
+	const struct copies *c = copies;
+	uint64_t sums[COPY_STAT_MAX] = {0};
+
+	for (uint32_t stat = 0; stat < COPY_STAT_MAX; stat++) {
+		if (bpf_map_lookup_elem(c->maps.stats, &stat, c->cpu_values) < 0)
+			continue;
+		for (int cpu = 0; cpu < c->n_possible; cpu++)
+			sums[stat] += c->cpu_values[cpu];
+	}
+	metric_by_name(sink, &family, "outcome", sums, names, COPY_STAT_MAX);
+}
