@@ -33,8 +33,6 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 PODPROF = os.path.join(HERE, "../../build/podprof")
 LISTEN = "127.0.0.1:17171"
-# From a profiler's start to the beginning of the measurement: tables are made meanwhile.
-WARM_UP_S = 15
 CPUS = os.cpu_count()
 
 
@@ -280,7 +278,7 @@ def measure(workload, name, command, to, options):
     workload_begin = workload.cpu_s()
     profiler = start_profiler(command, to, options.rate)
     try:
-        time.sleep(WARM_UP_S)
+        time.sleep(options.warm_up)
         start_cpu = cpu_s(profiler.pid)
         busy, bpf = node_busy_s(), bpf_of(profiler.pid)
         begin = time.monotonic()
@@ -331,7 +329,7 @@ def measure_all(workload, profilers, to, options):
             if workload.pids():
                 groups.setdefault(os.path.basename(command[0]).rstrip("0123456789"), []).append(p.pid)
         for group, pids in groups.items():
-            share = complete_share(pids, to, max(10, options.seconds // 3), options.rate)
+            share = complete_share(pids, to, options.seconds, options.rate)
             print(f"{workload.name} {group}: {share} % of the stacks complete ('podprof record')", flush=True)
     finally:
         workload.stop()
@@ -342,6 +340,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=30, help="length of each measurement (30)")
+    parser.add_argument("--warm-up", type=int, default=15,
+                        help="from a profiler's start to its measurement: tables are made (15)")
     parser.add_argument("--rate", type=int, default=97, help="samples a second and CPU (97)")
     parser.add_argument("--only", default="W1,W2,W3,W4", help="workloads")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")

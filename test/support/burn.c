@@ -25,7 +25,8 @@
 		};                                                \
 	}
 
-#define BURN_DEPTH 600
+#define BURN_DEPTH	 600
+#define BURN_USUAL_DEPTH 24
 
 static volatile uint64_t sink;
 static volatile bool stop; /* never; but the compiler must think that the calls return */
@@ -90,6 +91,8 @@ static BURN_FUNCTION(burn_outer)(enum burn_kind kind)
 {
 	if (kind == BURN_DEEP)
 		burn_deeper(kind, BURN_DEPTH);
+	else if (kind == BURN_USUAL)
+		burn_deeper(kind, BURN_USUAL_DEPTH);
 	else
 		burn_middle(kind);
 	sink++;
