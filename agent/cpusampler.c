@@ -137,7 +137,7 @@ static void on_record(void *ctx, const struct sideband_record *record)
 	};
 
 	if (record->kind == SIDEBAND_LOST) {
-		space_cache_lost(s->spaces); /* counted already */
+		space_cache_lost(s->spaces, record->since_ns); /* counted already */
 		return;
 	}
 	space_cache_tell(s->spaces, &event);

@@ -405,13 +405,13 @@ void lives_tell(struct lives *lives, const struct lives_event *event)
 	lives->stats.n_memory += !ok;
 }
 
-void lives_lost(struct lives *lives)
+void lives_lost(struct lives *lives, uint64_t since_ns)
 {
 	struct life *life, *next;
 
 	for (life = TAILQ_FIRST(&lives->all); life; life = next) {
 		next = TAILQ_NEXT(life, by_age);
-		if (!life->exit_ns)
+		if (!life->exit_ns || life->exit_ns >= since_ns)
 			drop_life(lives, life);
 	}
 }

@@ -48,9 +48,9 @@ void lives_free(struct lives *lives);
 
 /* Without memory, or above a ceiling, it is forgotten and counted. */
 void lives_tell(struct lives *lives, const struct lives_event *event);
-/* Some events were lost: what is told of those that live is not all there is. They are forgotten.
- */
-void lives_lost(struct lives *lives);
+/* Some events of after @since_ns were lost: what is told of those that lived then is not all there
+ * is. They are forgotten. */
+void lives_lost(struct lives *lives, uint64_t since_ns);
 /* Forget those that ended longer ago than LIVES_KEEP_NS before @now_ns (boot clock). */
 void lives_sweep(struct lives *lives, uint64_t now_ns);
 

@@ -143,6 +143,12 @@ struct space {
 	UT_hash_handle hh;
 };
 
+/* A process that was there before we listened, by whose mappings now a child's were told. */
+struct parent {
+	uint32_t pid;	   /* 0: none */
+	uint64_t birth_ns; /* the child's */
+};
+
 struct space_cache {
 	const struct root *proc;
 	uint64_t self; /* 0: not known */
@@ -152,6 +158,7 @@ struct space_cache {
 	void *catch_up_ctx;
 	uint64_t since_ns; /* boot clock: samples are not older */
 	uint64_t lost_ns;  /* the same: when events were found to be missing last */
+	struct parent read_parent;
 	struct space *spaces;
 	size_t n_mappings;
 	uint64_t tick;
@@ -378,18 +385,30 @@ static int program_maps(struct space_cache *c, const struct life *life, uint32_t
 	return r ? r : life_add_maps(life, program, 0, maps);
 }
 
-/* A living parent's, by way of its own space: its images are then known. */
-static int parent_maps(struct space_cache *c, const struct life *life, struct maps *maps)
+/* Whether nothing has been told of it that would make it another program than its child began
+ * with. */
+static bool is_untouched(const struct space_cache *c, const struct parent *p)
 {
-	struct space_who who = {.exec_id = SPACE_EXEC_ANY};
+	const struct life *life = lives_find(c->lives, p->pid, 0);
+
+	if (c->lost_ns > p->birth_ns)
+		return false;
+	return !life || (!life_birth_ns(life) && !life_program(life) && !life_exit_ns(life));
+}
+
+/* A living parent's, which is not known by events. Its images are then known. */
+static int parent_maps(struct space_cache *c, const struct parent *p, struct maps *maps)
+{
 	struct image *image;
-	int r = pid_read(c->proc, (pid_t)life_parent(life), &who.pid);
+	struct pid_id id;
+	int r = pid_read(c->proc, (pid_t)p->pid, &id);
 
 	/* One that is younger than its child is another process. */
-	if (r || pid_ns_of_ticks(who.pid.start_ticks) > life_birth_ns(life))
+	if (r || pid_ns_of_ticks(id.start_ticks) > p->birth_ns)
 		return 0;
+	c->read_parent = *p;
 	maps->only_prot = MAPS_X;
-	r = maps_read(c->proc, &who.pid, maps);
+	r = maps_read(c->proc, &id, maps);
 	for (size_t i = 0; !r && i < maps->n; i++) {
 		r = images_of_entry(c->images, maps->via_pid, &maps->items[i], &image);
 		if (!r)
@@ -401,29 +420,39 @@ static int parent_maps(struct space_cache *c, const struct life *life, struct ma
 static int inherited_maps(struct space_cache *c, const struct life *life, unsigned int depth,
 			  struct maps *maps)
 {
-	uint64_t birth = life_birth_ns(life);
+	const struct parent p = {life_parent(life), life_birth_ns(life)};
 	const struct life *parent;
 	uint32_t program;
 
-	if (!life_parent(life))
+	if (!p.pid)
 		return 0;
-	parent = lives_find_at(c->lives, life_parent(life), birth);
-	program = parent ? life_program_at(parent, birth) : 0;
+	parent = lives_find_at(c->lives, p.pid, p.birth_ns);
+	if (parent && life_exit_ns(parent) && life_exit_ns(parent) < p.birth_ns)
+		return 0; /* another one: of this one nothing is known */
+	program = parent ? life_program_at(parent, p.birth_ns) : 0;
 	if (parent && (program || life_parent(parent)))
 		return program_maps(c, parent, program, depth, maps);
-	return parent_maps(c, life, maps);
+	return is_untouched(c, &p) ? parent_maps(c, &p, maps) : 0;
 }
 
 /* The mappings of @program, if @pc (0: anything) is in them: 0. 1 if it is not. */
-static int try_program(struct space_cache *c, struct space *s, const struct life *life,
-		       uint32_t program, uint64_t pc)
+static int try_program(struct space_cache *c, struct space *s, uint32_t program, uint64_t pc)
 {
 	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct life *life = life_of(c, s);
 	struct finder finder = {0};
-	int r = program_maps(c, life, program, SPACE_ANCESTORS, &maps);
+	int r;
 
+	c->read_parent = (struct parent){0};
+	r = life ? program_maps(c, life, program, SPACE_ANCESTORS, &maps) : 1;
 	if (r)
 		return r < 0 ? r : 1;
+	if (c->read_parent.pid) {
+		catch_up(c); /* as for any that is read */
+		life = life_of(c, s);
+		if (!life || !is_untouched(c, &c->read_parent))
+			return 1;
+	}
 	if (!maps.n || (pc && !maps_find(&maps, pc)))
 		return 1;
 	find_ancestors(c, life, &finder);
@@ -432,11 +461,10 @@ static int try_program(struct space_cache *c, struct space *s, const struct life
 }
 
 /* From program @newest down to the one that it was born with. 0, 1 if none has @pc, -errno. */
-static int try_programs(struct space_cache *c, struct space *s, const struct life *life,
-			uint32_t newest, uint64_t pc)
+static int try_programs(struct space_cache *c, struct space *s, uint32_t newest, uint64_t pc)
 {
 	for (uint32_t program = newest;; program--) {
-		int r = try_program(c, s, life, program, pc);
+		int r = try_program(c, s, program, pc);
 
 		if (r <= 0 || !program)
 			return r;
@@ -499,10 +527,10 @@ static int try_events(struct space_cache *c, struct space *s, const struct life 
 	uint32_t program;
 
 	if (is_any(s))
-		return try_programs(c, s, life, life_program(life), pc);
+		return try_programs(c, s, life_program(life), pc);
 	if (!life_program_of(life, s->key.exec_id, &program))
 		return 1;
-	return try_program(c, s, life, program, 0);
+	return try_program(c, s, program, 0);
 }
 
 /* The process has gone, or has left this program. */
@@ -855,11 +883,11 @@ void space_cache_tell(struct space_cache *c, const struct lives_event *event)
 		lives_learn(c->lives, life, id + 1);
 }
 
-void space_cache_lost(struct space_cache *c)
+void space_cache_lost(struct space_cache *c, uint64_t since_ns)
 {
 	struct space *s, *next;
 
-	lives_lost(c->lives);
+	lives_lost(c->lives, since_ns);
 	c->lost_ns = nsec_boot();
 	HASH_ITER(hh, c->spaces, s, next)
 		s->stale = !s->gone;

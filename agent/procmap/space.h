@@ -98,8 +98,8 @@ struct image *space_cache_vdso(const struct space_cache *cache);
 
 /* What the kernel tells of any process (procmap/lives.h). */
 void space_cache_tell(struct space_cache *cache, const struct lives_event *event);
-/* Some of it was lost. */
-void space_cache_lost(struct space_cache *cache);
+/* Some of it, of after @since_ns (boot clock), was lost. */
+void space_cache_lost(struct space_cache *cache, uint64_t since_ns);
 /* @fn is to tell all that has happened before it is called. Without it a process that executes
  * something, or ends and has its pid taken, while its mappings are being read, gets the wrong ones.
  */

@@ -76,10 +76,11 @@ struct sideband {
 	uint32_t *heap; /* lanes that have a record, the oldest first; as large as @lanes */
 	size_t n_heap;
 	size_t heap_cap;
-	uint8_t *linear;  /* a record that runs around the ring's end, in one piece */
-	bool full;	  /* some ring was, at this drain */
-	uint64_t last_ns; /* of the record handed over last */
-	int error;	  /* of the last event that could not be opened */
+	uint8_t *linear;      /* a record that runs around the ring's end, in one piece */
+	bool full;	      /* some ring is, or was since the last drain */
+	uint64_t last_ns;     /* of the record handed over last */
+	uint64_t begun_ns[2]; /* when this drain and the one before it began */
+	int error;	      /* of the last event that could not be opened */
 	uint64_t kinds[SIDEBAND_KIND_MAX];
 	uint64_t outside;
 	uint64_t odd;
@@ -382,6 +383,9 @@ static size_t deliver(struct sideband *sb, const struct lane *lane, sideband_fn 
 	sb->kinds[record.kind]++;
 	sb->lost += record.n_lost;
 	sb->last_ns = record.time_ns;
+	sb->full |= record.kind == SIDEBAND_LOST;
+	if (record.kind == SIDEBAND_LOST)
+		return 0;
 	fn(ctx, &record);
 	return 1;
 }
@@ -395,11 +399,24 @@ static void forget_wakeups(struct sideband *sb)
 		continue;
 }
 
+/* What found no room did so since the drain before the last, whose end it may have been. */
+static void tell_lost(const struct sideband *sb, uint64_t since_ns, sideband_fn fn, void *ctx)
+{
+	const struct sideband_record record = {
+		.kind = SIDEBAND_LOST, .time_ns = sb->last_ns, .since_ns = since_ns, .name = ""};
+
+	if (sb->full)
+		fn(ctx, &record);
+}
+
 size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, void *ctx)
 {
+	const uint64_t since_ns = sb->begun_ns[1];
 	size_t n = 0;
 
 	forget_wakeups(sb);
+	sb->begun_ns[1] = sb->begun_ns[0];
+	sb->begun_ns[0] = nsec_boot();
 	sb->full = false;
 	sb->n_heap = 0;
 	for (size_t i = 0; i < sb->n_lanes; i++)
@@ -414,9 +431,7 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 		else
 			heap_drop_first(sb);
 	}
-	if (sb->full)
-		fn(ctx, &(struct sideband_record){
-				.kind = SIDEBAND_LOST, .time_ns = sb->last_ns, .name = ""});
+	tell_lost(sb, since_ns, fn, ctx);
 	return n;
 }
 

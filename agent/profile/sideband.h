@@ -39,7 +39,7 @@ void sideband_free(struct sideband *sb);
 
 /**
  * sideband_drain() - hand over what has happened since the last call, in the order of time; and,
- * last, SIDEBAND_LOST with no number where a ring was full, so that something may be missing
+ * last, one SIDEBAND_LOST where something is missing or may be, since a ring was full
  * @until_ns: records of before that time (CLOCK_BOOTTIME); later ones stay for the next call. A
  *            record's time is taken before it is in the ring, so that one which is younger than
  *            about a millisecond may be followed by an older one of another CPU

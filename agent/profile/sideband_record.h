@@ -24,6 +24,7 @@ enum sideband_kind {
  * @start, @length, @off: MMAP: the range, and where in the file it begins
  * @device, @inode, @generation: MMAP: the file; as /proc/PID/maps shows them; 0 for other memory
  * @n_lost:     LOST: records
+ * @since_ns:   LOST: they were of after that time; set by sideband_drain()
  * @name:       MMAP: the file's path as the process sees it, or "[vdso]", "//anon" and their like;
  *              else "". Any bytes but NUL may be in it. Borrowed from the record.
  */
@@ -40,6 +41,7 @@ struct sideband_record {
 	uint64_t inode;
 	uint64_t generation;
 	uint64_t n_lost;
+	uint64_t since_ns;
 	const char *name;
 };
 
