@@ -453,7 +453,7 @@ $(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(
 
 STACK_ORACLE := $(B)/test/oracle/stacks
 $(STACK_ORACLE): $(B)/obj/test/oracle/stacks.o \
-	$(addprefix $(B)/obj/test/support/,stackoracle.o stopping.o hostwalk.o) $(B)/obj/libpodprof.a
+	$(addprefix $(B)/obj/test/support/,stackoracle.o stopping.o hostwalk.o hostspace.o) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
@@ -477,7 +477,7 @@ $(B)/test/bench/%.bpf.o: test/bench/%.bpf.c $(wildcard bpf/*/*.h) $(B)/bpf/flags
 	$(call say,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -c -o $@ $<
-BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o kernelwalk.o)
+BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o hostspace.o kernelwalk.o)
 $(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -19,23 +19,17 @@
 #include "goimage.h"
 #include "procmap/elffile.h"
 #include "procmap/maps.h"
+#include "support/hostspace.h"
 #include "unwind/compile.h"
 #include "unwind/table.h"
 
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 
-#define IMAGES 128
-
 struct hostwalk {
-	struct table_space space; /* first: the accessors get its address */
-	struct table_element *elements;
-	struct unwind_rule *rules;
-	struct table_ramp *ramps;
-	struct table_exe exes[IMAGES];
-	uint64_t uses[IMAGES];
-	size_t n_exes;
-	uint32_t n_mappings;
-	int mem; /* /proc/PID/mem */
+	struct hostspace kernel; /* first: the accessors get its address */
+	int mem;		 /* /proc/PID/mem */
+	struct hostwalk_read reads[HOSTWALK_READS];
+	size_t n_reads;
 };
 
 DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
@@ -47,95 +41,18 @@ DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
-	const struct hostwalk *h = (const struct hostwalk *)space;
+	struct hostwalk *h = (struct hostwalk *)space;
 
-	return pread(h->mem, to, n, (off_t)address) == (ssize_t)n ? 0 : -1;
+	if (pread(h->mem, to, n, (off_t)address) != (ssize_t)n)
+		return -1;
+	if (h->n_reads < HOSTWALK_READS)
+		h->reads[h->n_reads++] = (struct hostwalk_read){address, n};
+	return 0;
 }
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
 {
-	struct hostwalk *h = (struct hostwalk *)space;
-
-	if (exe >= h->n_exes)
-		return NULL;
-	h->uses[exe]++;
-	return &h->exes[exe];
-}
-
-/* ---------------------------------------------------------------- the kernel's maps */
-
-/* Room for so many elements more, zeroed. The number of the first one, or -ENOMEM. */
-static ssize_t add_elements(struct hostwalk *h, size_t n)
-{
-	const size_t first = h->space.n_elements;
-	struct table_element *more =
-		reallocarray(h->elements, first + n, sizeof(struct table_element));
-
-	if (!more)
-		return -ENOMEM;
-	memset(&more[first], 0, n * sizeof(*more));
-	h->elements = more;
-	h->space.elements = more;
-	h->space.n_elements = first + n;
-	return (ssize_t)first;
-}
-
-static int add_rules(struct hostwalk *h, const struct table *t)
-{
-	const size_t n_rules = h->space.n_rules, n_ramps = h->space.n_ramps;
-	struct unwind_rule *rules =
-		reallocarray(h->rules, n_rules + t->n_rules + 1, sizeof(*rules));
-	struct table_ramp *ramps;
-
-	if (!rules)
-		return -ENOMEM;
-	h->rules = rules;
-	h->space.rules = rules;
-	ramps = reallocarray(h->ramps, n_ramps + t->n_ramps + 1, sizeof(*ramps));
-	if (!ramps)
-		return -ENOMEM;
-	h->ramps = ramps;
-	h->space.ramps = ramps;
-	memcpy(&rules[n_rules], t->rules, t->n_rules * sizeof(*rules));
-	for (size_t i = 0; i < t->n_ramps; i++) {
-		ramps[n_ramps + i] = t->ramps[i];
-		for (size_t s = 0; s < TABLE_RAMP_STEPS; s++)
-			ramps[n_ramps + i].rules[s] += (uint16_t)n_rules;
-	}
-	h->space.n_rules += t->n_rules;
-	h->space.n_ramps += t->n_ramps;
-	return 0;
-}
-
-/* Put a table into the space. The executable's number, or -errno. */
-static int add_table(struct hostwalk *h, const struct table *t)
-{
-	const uint16_t rule_base = (uint16_t)h->space.n_rules;
-	const uint16_t ramp_base = (uint16_t)h->space.n_ramps;
-	const size_t n = (t->n_bytes + TABLE_ELEMENT - 1) / TABLE_ELEMENT;
-	struct table_exe exe = t->exe;
-	ssize_t first = add_elements(h, n);
-	uint8_t *blob;
-	int r;
-
-	if (first < 0)
-		return (int)first;
-	r = add_rules(h, t);
-	if (r < 0)
-		return r;
-	blob = h->elements[first].bytes;
-	memcpy(blob, t->blob, t->n_bytes);
-	for (uint32_t i = 0; i < t->n_ids; i++) {
-		uint16_t id;
-
-		memcpy(&id, blob + exe.ids + 2 * i, sizeof(id));
-		id = (uint16_t)(id + (id & TABLE_RAMP ? ramp_base : rule_base));
-		memcpy(blob + exe.ids + 2 * i, &id, sizeof(id));
-	}
-	exe.element += (uint32_t)first;
-	exe.tail += (uint32_t)first * (TABLE_ELEMENT / TABLE_CHUNK);
-	h->exes[h->n_exes] = exe;
-	return (int)h->n_exes++;
+	return hostspace_use((struct hostspace *)space, exe);
 }
 
 /* ---------------------------------------------------------------- images */
@@ -189,18 +106,18 @@ static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, 
 		r = fd < 0 ? -errno : elffile_open(fd, &file);
 	}
 	opts.ctx = file;
-	if (r || h->n_exes >= IMAGES || compile_image(file, &opts, &stats, &rows) ||
-	    table_pack(rows, &table) || !bias_of(file, e, ret_bias))
+	if (r || compile_image(file, &opts, &stats, &rows) || table_pack(rows, &table) ||
+	    !bias_of(file, e, ret_bias))
 		return r < 0 ? r : 0;
-	return add_table(h, table);
+	return hostspace_add_table(&h->kernel, table);
 }
 
 static int add_mappings(struct hostwalk *h, pid_t pid, const struct maps *maps)
 {
-	const size_t per = PROCESS_MAPPINGS_PER_ELEMENT;
+	int r = hostspace_init(&h->kernel, maps->n);
 
-	if (add_elements(h, (maps->n + per - 1) / per + 1) < 0)
-		return -ENOMEM;
+	if (r)
+		return r;
 	for (size_t i = 0; i < maps->n; i++) {
 		const struct maps_entry *e = &maps->items[i];
 		struct process_mapping m = {
@@ -216,9 +133,8 @@ static int add_mappings(struct hostwalk *h, pid_t pid, const struct maps *maps)
 			return exe;
 		m.bias_pages = bias >> PROCESS_PAGE_SHIFT;
 		m.exe = (uint16_t)exe;
-		memcpy(&h->elements[i / per].bytes[i % per * sizeof(m)], &m, sizeof(m));
+		hostspace_map(&h->kernel, i, &m);
 	}
-	h->n_mappings = (uint32_t)maps->n;
 	return 0;
 }
 
@@ -235,7 +151,6 @@ int hostwalk_new(pid_t pid, struct hostwalk **ret)
 		return -ENOMEM;
 	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
 	h->mem = open(path, O_RDONLY | O_CLOEXEC);
-	h->n_exes = 1; /* 0 is none */
 	if (h->mem < 0)
 		return -errno;
 	r = root_open("/proc", &proc);
@@ -257,9 +172,7 @@ void hostwalk_free(struct hostwalk *h)
 		return;
 	if (h->mem >= 0)
 		close(h->mem);
-	free(h->elements);
-	free(h->rules);
-	free(h->ramps);
+	hostspace_deinit(&h->kernel);
 	free(h);
 }
 
@@ -344,11 +257,12 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 		.regs = &regs,
 		.win = &win,
 		.frames = frames,
-		.space = &h->space,
+		.space = &h->kernel.space,
 		.mode = mode,
 	};
 
-	walk_begin(&c, 0, h->n_mappings);
+	h->n_reads = 0;
+	walk_begin(&c, 0, h->kernel.n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
 		walk_on(&c);
 	memcpy(ret->pcs, frames, sizeof(frames));
@@ -363,46 +277,53 @@ static uint64_t exe_at(const struct hostwalk *h, uint64_t pc)
 {
 	struct mapping m = {0};
 
-	return mapping_find(&h->space, 0, h->n_mappings, pc, &m) ? 0 : m.exe;
+	return mapping_find(&h->kernel.space, 0, h->kernel.n_mappings, pc, &m) ? 0 : m.exe;
 }
 
 bool hostwalk_is_code(struct hostwalk *h, uint64_t pc)
 {
 	struct mapping m = {0};
 
-	return !mapping_find(&h->space, 0, h->n_mappings, pc, &m);
+	return !mapping_find(&h->kernel.space, 0, h->kernel.n_mappings, pc, &m);
 }
 
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret)
 {
 	struct mapping m = {0};
 
-	if (mapping_find(&h->space, 0, h->n_mappings, pc, &m) || !m.exe)
+	if (mapping_find(&h->kernel.space, 0, h->kernel.n_mappings, pc, &m) || !m.exe)
 		return false;
-	return table_find(&h->space, &h->exes[m.exe], pc - m.bias, ret) == TABLE_FOUND;
+	return table_find(&h->kernel.space, &h->kernel.exes[m.exe], pc - m.bias, ret) ==
+	       TABLE_FOUND;
 }
 
 void hostwalk_evict(struct hostwalk *h, uint64_t pc)
 {
-	h->exes[exe_at(h, pc)].n_pages = 0;
+	h->kernel.exes[exe_at(h, pc)].n_pages = 0;
 }
 
 uint64_t hostwalk_uses(struct hostwalk *h, uint64_t pc)
 {
-	return h->uses[exe_at(h, pc)];
+	return h->kernel.uses[exe_at(h, pc)];
 }
 
 struct hostwalk_space hostwalk_space(const struct hostwalk *h)
 {
 	return (struct hostwalk_space){
-		.elements = h->elements,
-		.rules = h->rules,
-		.ramps = h->ramps,
-		.exes = h->exes,
-		.n_elements = h->space.n_elements,
-		.n_rules = h->space.n_rules,
-		.n_ramps = h->space.n_ramps,
-		.n_exes = h->n_exes,
-		.n_mappings = h->n_mappings,
+		.elements = h->kernel.elements,
+		.rules = h->kernel.rules,
+		.ramps = h->kernel.ramps,
+		.exes = h->kernel.exes,
+		.n_elements = h->kernel.space.n_elements,
+		.n_rules = h->kernel.space.n_rules,
+		.n_ramps = h->kernel.space.n_ramps,
+		.n_exes = h->kernel.n_exes,
+		.n_mappings = h->kernel.n_mappings,
 	};
+}
+
+const struct hostwalk_read *hostwalk_reads(const struct hostwalk *h, size_t *ret_n)
+{
+	*ret_n = h->n_reads;
+	return h->reads;
 }

@@ -60,6 +60,13 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret);
 bool hostwalk_is_code(struct hostwalk *h, uint64_t pc);
 /* The rule at @pc. False if there is no table. */
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret);
+/* What the last walk read of the process's memory, in that order; borrowed until the next one. */
+#define HOSTWALK_READS 1024
+struct hostwalk_read {
+	uint64_t address;
+	uint64_t n_bytes;
+};
+const struct hostwalk_read *hostwalk_reads(const struct hostwalk *h, size_t *ret_n);
 /* Take an image's table away, as when it was evicted: that which has @pc. */
 void hostwalk_evict(struct hostwalk *h, uint64_t pc);
 /* Uses of the executable that has @pc. */
