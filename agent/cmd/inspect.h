@@ -2,6 +2,10 @@
 #ifndef PODPROF_CMD_INSPECT_H
 #define PODPROF_CMD_INSPECT_H
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 /* 'podprof inspect WHAT': what podprof sees. One file each, found by name in the table of
  * inspect.c; argv[0] is the name. Returns the exit status (enum cmd_exit). */
 
@@ -11,5 +15,17 @@ int inspect_maps(int argc, char **argv);
 int inspect_profile(int argc, char **argv);
 int inspect_symbols(int argc, char **argv);
 int inspect_unwind(int argc, char **argv);
+
+/* What 'inspect unwind --pid' shows. */
+struct inspect_unwind_pid {
+	pid_t pid;
+	bool json;
+	bool lookup; /* of @pc, instead of all */
+	uint64_t pc;
+	const char *proc_root;
+	const char *rows_dir; /* the user's row files; NULL: none */
+};
+
+int inspect_unwind_pid(const struct inspect_unwind_pid *o);
 
 #endif

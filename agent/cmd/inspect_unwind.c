@@ -8,7 +8,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -19,12 +18,11 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "cmd/cmd.h"
+#include "cmd/cmdline.h"
 #include "goimage.h"
 #include "unwind/compile.h"
 #include "unwind/rowtext.h"
 #include "unwind/table.h"
-
-enum { OPTION_JSON = 256, OPTION_ROWS, OPTION_LOOKUP, OPTION_UNWIND_ROWS, OPTION_HELP };
 
 struct options {
 	bool json;
@@ -33,6 +31,8 @@ struct options {
 	uint64_t vaddr; /* with lookup */
 	const char *rows_dir;
 	const char *file;
+	const char *proc_root;
+	pid_t pid; /* 0: a file */
 };
 
 struct image_rows {
@@ -53,7 +53,8 @@ struct census {
 
 static const char help[] =
 	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--unwind-rows DIR] "
-	"[--json]\n\n"
+	"[--json]\n"
+	"       podprof inspect unwind --pid PID [--lookup PC] [--json]\n\n"
 	"How podprof finds the caller at each place of a program or library, from its unwind\n"
 	"tables: functions described, rows made of them, what was left out and why.\n\n"
 	"  --rows   the rows instead, one a line, ascending:\n"
@@ -69,6 +70,12 @@ static const char help[] =
 	"  --unwind-rows DIR   with the row file that DIR has for it: BUILDID.rows, with lines as\n"
 	"           --rows prints them, which hold instead of what the file says; see\n"
 	"           docs/unwind-rows.md\n"
+	"  --pid PID   what the walker in the kernel has for a process: its executable mappings,\n"
+	"           each with the bias of its ELF addresses, the number of its image, the part\n"
+	"           of the image that the table is for, and how many frames walkers came upon\n"
+	"           there. Where no podprof runs, or has not sampled the process, what it would\n"
+	"           be, and that is said. With --lookup, the row at that address of the process\n"
+	"  --proc-root PATH   where procfs is mounted (/proc)\n"
 	"  --json   JSON: one object, or one a row: {\"start\",\"end\",\"rule\"}\n"
 	"  --help   this text\n";
 
@@ -342,68 +349,54 @@ static int run(const struct options *o)
 	}
 	if (r)
 		cmd_error("inspect unwind: out of memory");
-	if (fflush(stdout) && !r) {
-		cmd_error("inspect unwind: cannot write: %s", strerror(errno));
-		r = -errno;
-	}
-	return r ? CMD_FAILED : CMD_DONE;
+	return cmdline_finish("inspect unwind", r ? CMD_FAILED : CMD_DONE);
 }
 
-static int usage_error(const char *what, const char *on)
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse_options(int argc, char **argv, struct options *o, int *ret_exit)
 {
-	cmd_error("inspect unwind: %s '%s'; see 'podprof inspect unwind --help'", what, on);
-	return CMD_USAGE;
+	const struct cmdline_option options[] = {
+		{.name = "json", .given = &o->json},
+		{.name = "rows", .given = &o->rows},
+		{.name = "lookup", .address = &o->vaddr, .given = &o->lookup},
+		{.name = "unwind-rows", .string = &o->rows_dir},
+		{.name = "pid", .pid = &o->pid},
+		{.name = "proc-root", .string = &o->proc_root},
+	};
+	struct cmdline line = {
+		.command = "inspect unwind",
+		.help = help,
+		.options = options,
+		.n_options = array_size(options),
+	};
+
+	if (!cmdline_parse(&line, argc, argv, ret_exit))
+		return false;
+	if (o->pid && (line.n_operands || o->rows))
+		*ret_exit = cmdline_usage(&line, o->rows ? "--rows is for a file"
+							 : "a file or --pid, not both");
+	else if (!o->pid && !line.n_operands)
+		*ret_exit = cmdline_usage(&line, "of what? give a program or library, or --pid");
+	else if (line.n_operands > 1)
+		*ret_exit = cmdline_usage(&line, "one file at a time: '%s'", line.operands[1]);
+	else
+		o->file = line.operands[0];
+	return *ret_exit == CMD_DONE;
 }
 
 int inspect_unwind(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, OPTION_JSON},
-		{"rows", no_argument, NULL, OPTION_ROWS},
-		{"lookup", required_argument, NULL, OPTION_LOOKUP},
-		{"unwind-rows", required_argument, NULL, OPTION_UNWIND_ROWS},
-		{"help", no_argument, NULL, OPTION_HELP},
-		{NULL, 0, NULL, 0},
-	};
-	struct options o = {0};
-	char *end;
-	int c;
+	struct options o = {.proc_root = "/proc"};
+	int status;
 
-	optind = 0; /* from the start, whatever was parsed before */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (c) {
-		case OPTION_JSON:
-			o.json = true;
-			break;
-		case OPTION_ROWS:
-			o.rows = true;
-			break;
-		case OPTION_LOOKUP:
-			o.lookup = true;
-			errno = 0;
-			o.vaddr = strtoull(optarg, &end, 16);
-			if (errno || *end || end == optarg)
-				return usage_error("not a hexadecimal address:", optarg);
-			break;
-		case OPTION_UNWIND_ROWS:
-			o.rows_dir = optarg;
-			break;
-		case OPTION_HELP:
-			fputs(help, stdout);
-			return CMD_DONE;
-		case ':':
-			return usage_error("a value is missing behind", argv[optind - 1]);
-		default:
-			return usage_error("unknown option", argv[optind - 1]);
-		}
-	}
-	if (optind >= argc) {
-		cmd_error("inspect unwind: of what? give a program or library");
-		return CMD_USAGE;
-	}
-	if (optind + 1 < argc)
-		return usage_error("one file at a time:", argv[optind + 1]);
-	o.file = argv[optind];
+	if (!parse_options(argc, argv, &o, &status))
+		return status;
+	if (o.pid)
+		return inspect_unwind_pid(&(struct inspect_unwind_pid){.pid = o.pid,
+								       .json = o.json,
+								       .lookup = o.lookup,
+								       .pc = o.vaddr,
+								       .proc_root = o.proc_root,
+								       .rows_dir = o.rows_dir});
 	return run(&o);
 }

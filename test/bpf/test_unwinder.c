@@ -23,6 +23,7 @@
 #include "profile/oncpu.h"
 #include "profile/wanted.h"
 #include "support/command.h"
+#include "support/command.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
 #include "support/tree.h"
@@ -432,13 +433,58 @@ static void test_cached(void **state)
 	}
 }
 
+static void inspect(const struct bench *b, const char *more, struct command_run *ret)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "inspect unwind --pid %d %s", (int)b->child, more);
+	command_run(line, ret);
+	assert_int_equal(ret->status, 0);
+}
+
+/* What 'inspect unwind --pid' shows is what this walker has: the table and the frames that it came
+ * upon, and a row at every address of the program. */
+static void test_inspected(void **state)
+{
+	unsigned long long start, limit, bias, table_start, table_limit, frames;
+	struct bench *b = *state;
+	struct command_run r;
+	const char *line;
+	unsigned int image;
+	char more[40];
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->loop, streak, b);
+	inspect(b, "", &r);
+	assert_non_null(strstr(r.out.data, "as the walker in the kernel has them\n"));
+	line = strstr(r.out.data, "/zoo-pie\n");
+	assert_non_null(line);
+	while (line[-1] != '\n')
+		line--;
+	// NOLINTNEXTLINE(cert-err34-c): our own numbers
+	assert_int_equal(sscanf(line, "%llx %llx %llx %u %llx-%llx %llu", &start, &limit, &bias,
+				&image, &table_start, &table_limit, &frames),
+			 7);
+	assert_true(image > 0 && frames >= STREAK);
+	assert_true(start < limit && table_start + bias < limit && table_limit + bias > start);
+	command_run_deinit(&r);
+	snprintf(more, sizeof(more), "--json --lookup %llx", bias + table_start);
+	inspect(b, more, &r);
+	assert_non_null(strstr(r.out.data, "\"source\":\"kernel\""));
+	assert_non_null(strstr(r.out.data, "\"rule\":\"cfa="));
+	command_run_deinit(&r);
+	end_child(b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
-		TEST(test_dead_leader), TEST(test_exit), TEST(test_row_file),
-		TEST(test_cached),
+		TEST(test_whole),	TEST(test_exec),      TEST(test_load_later),
+		TEST(test_dead_leader), TEST(test_exit),      TEST(test_row_file),
+		TEST(test_cached),	TEST(test_inspected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "support/command.h"
@@ -152,6 +156,54 @@ static void test_bad_row_file(void **state)
 	tree_deinit(&tree);
 }
 
+static void inspect_pid(pid_t pid, const char *more, struct command_run *ret)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "inspect unwind --pid %d %s", (int)pid, more);
+	row_begin(line);
+	command_run(line, ret);
+}
+
+/* Of a process of which no podprof can have taken a sample: it does nothing. */
+static void test_pid(void **state)
+{
+	struct command_run r;
+	char lookup[64];
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	assert_true(child > 0);
+	inspect_pid(child, "", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, "as they would be for the walker: "));
+	assert_non_null(strstr(r.out.data, "/test_inspect_unwind\n"));
+	assert_non_null(strstr(r.out.data, "/libc.so.6\n"));
+	command_run_deinit(&r);
+	inspect_pid(child, "--json", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, "\"source\":\"computed\""));
+	assert_non_null(strstr(r.out.data, "\"table\":{\"start\":\"0x"));
+	command_run_deinit(&r);
+	snprintf(lookup, sizeof(lookup), "--lookup %llx",
+		 (unsigned long long)(uintptr_t)command_run);
+	inspect_pid(child, lookup, &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_non_null(strstr(r.out.data, " cfa="));
+	assert_non_null(strstr(r.out.data, "/test_inspect_unwind\n"));
+	command_run_deinit(&r);
+	inspect_pid(child, "--lookup 10", &r);
+	assert_int_equal(r.status, CMD_FAILED);
+	assert_non_null(strstr(r.err.data, "in no executable mapping"));
+	command_run_deinit(&r);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
 static void test_errors(void **state)
 {
 	static const struct {
@@ -161,9 +213,14 @@ static void test_errors(void **state)
 	} rows[] = {
 		{"inspect unwind", CMD_USAGE, "of what?"},
 		{"inspect unwind --color x", CMD_USAGE, "unknown option"},
-		{"inspect unwind /bin/ls --lookup xyz", CMD_USAGE, "not a hexadecimal address"},
-		{"inspect unwind /bin/ls --lookup", CMD_USAGE, "missing behind"},
+		{"inspect unwind /bin/ls --lookup xyz", CMD_USAGE, "not 'xyz'"},
+		{"inspect unwind /bin/ls --lookup", CMD_USAGE, "--lookup"},
 		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "one file at a time"},
+		{"inspect unwind /bin/ls --pid 1", CMD_USAGE, "not both"},
+		{"inspect unwind --pid 1 --rows", CMD_USAGE, "--rows is for a file"},
+		{"inspect unwind --pid x", CMD_USAGE, "not 'x'"},
+		{"inspect unwind --pid 4194304", CMD_FAILED, "check the number"},
+		{"inspect unwind --pid 4194303 --proc-root /nowhere", CMD_FAILED, "procfs"},
 		{"inspect unwind /does/not/exist", CMD_FAILED, "no such file"},
 		{"inspect unwind /etc/passwd", CMD_FAILED, "not_elf"},
 		{"inspect unwind --help", CMD_DONE, ""},
@@ -186,7 +243,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),	     cmocka_unit_test(test_summary),
 		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_row_file),
-		cmocka_unit_test(test_bad_row_file), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_bad_row_file), cmocka_unit_test(test_pid),
+		cmocka_unit_test(test_errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the walker in the kernel goes by for one process: its mappings, each with the table of its
+ * image. Taken from the maps of the podprof that runs; where none runs, or it has not come upon the
+ * process, made here as that one would make it, and that is said.
+ */
+#include "cmd/inspect.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/cmdline.h"
+#include "goimage.h"
+#include "procmap/maps.h"
+#include "procmap/space.h"
+#include "unwind/compile.h"
+#include "unwind/rowtext.h"
+#include "unwind/table.h"
+#include "unwind/walkerview.h"
+
+struct looking {
+	const struct inspect_unwind_pid *o;
+	struct root proc;
+	struct pid_id id; /* start_ticks is 0 if it is gone */
+	struct maps maps; /* executable ones, for their paths */
+	struct walkerview *kernel;
+	const char *why; /* not the kernel's; NULL if it is */
+	struct space_cache *cache;
+	struct space *space;
+};
+
+/* One mapping, wherever it comes from. */
+struct shown {
+	uint64_t start, limit, bias;
+	uint16_t image; /* the kernel's number; 0: none */
+	uint64_t frames;
+	bool has_table;
+	uint64_t table_start, table_limit; /* vaddrs that it is for */
+	const char *path;
+};
+
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+DEFINE_CLEANUP(struct table *, table_freep, table_free);
+
+static void looking_deinit(struct looking *l)
+{
+	walkerview_free(l->kernel);
+	space_cache_free(l->cache);
+	maps_deinit(&l->maps);
+	root_deinit(&l->proc);
+}
+
+static void show_table(struct shown *s, const struct table_exe *exe)
+{
+	s->has_table = exe->n_pages > 0;
+	s->table_start = exe->start;
+	s->table_limit = exe->start + ((uint64_t)exe->n_pages * 256 << exe->unit_shift % 64);
+}
+
+/* ---------------------------------------------------------------- from the kernel */
+
+static const char *path_at(const struct looking *l, uint64_t pc)
+{
+	const struct maps_entry *e = maps_find(&l->maps, pc);
+
+	return e && e->path[0] ? e->path : "-";
+}
+
+static struct shown shown_of_kernel(const struct looking *l, uint32_t i)
+{
+	struct process_mapping m = walkerview_mapping(l->kernel, i);
+	const struct table_exe *exe = walkerview_exe(l->kernel, m.exe);
+	struct shown s = {
+		.start = (uint64_t)m.start_pages << PROCESS_PAGE_SHIFT,
+		.limit = ((uint64_t)m.start_pages + m.n_pages) << PROCESS_PAGE_SHIFT,
+		.bias = (uint64_t)m.bias_pages << PROCESS_PAGE_SHIFT,
+		.image = m.exe,
+		.frames = m.exe ? walkerview_frames(l->kernel, m.exe) : 0,
+	};
+
+	s.path = path_at(l, s.start);
+	if (m.exe && exe)
+		show_table(&s, exe);
+	return s;
+}
+
+/* ---------------------------------------------------------------- as it would be */
+
+/* As the worker does it (executables.c). NULL if the image has no table. */
+static int make_table(const struct looking *l, const struct image *image, struct table **ret)
+{
+	const struct compile_opts opts = {
+		.more = goimage_more, .ctx = image->file, .rows_dir = l->o->rows_dir};
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct ehframe_stats stats;
+	int r = image->file ? compile_image(image->file, &opts, &stats, &rows) : ELFFILE_ABSENT;
+
+	*ret = NULL;
+	if (!r)
+		r = table_pack(rows, ret);
+	return r == -ENOMEM ? r : 0;
+}
+
+static int shown_of_space(const struct looking *l, const struct space_mapping *m, struct shown *ret)
+{
+	_cleanup_(table_freep) struct table *table = NULL;
+	int r = make_table(l, m->image, &table);
+
+	if (r)
+		return r;
+	text_make_printable(m->image->path);
+	*ret = (struct shown){.start = m->start, .limit = m->limit, .path = m->image->path};
+	(void)image_bias(m->image, m->start, m->limit - m->start, m->offset, &ret->bias);
+	if (table)
+		show_table(ret, &table->exe);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- mappings */
+
+static void print_text(const struct shown *s)
+{
+	char image[8] = "-", table[64] = "-";
+
+	if (s->image)
+		snprintf(image, sizeof(image), "%u", s->image);
+	if (s->has_table)
+		snprintf(table, sizeof(table), "%" PRIx64 "-%" PRIx64, s->table_start,
+			 s->table_limit);
+	printf("%16" PRIx64 " %16" PRIx64 " %16" PRIx64 " %5s %-24s %10" PRIu64 " %s\n", s->start,
+	       s->limit, s->bias, image, table, s->frames, s->path);
+}
+
+static json_t *hex(uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, number);
+	return json_string(text);
+}
+
+static json_t *json_of(const struct shown *s)
+{
+	json_t *table = s->has_table ? json_pack("{s:o, s:o}", "start", hex(s->table_start),
+						 "limit", hex(s->table_limit))
+				     : json_null();
+
+	return json_pack("{s:o, s:o, s:o, s:i, s:I, s:o, s:s}", "start", hex(s->start), "limit",
+			 hex(s->limit), "bias", hex(s->bias), "image", (int)s->image, "frames",
+			 (json_int_t)s->frames, "table", table, "path", s->path);
+}
+
+/* The text's line, or an object more in @list. */
+static int show(const struct shown *s, json_t *list)
+{
+	if (!list)
+		print_text(s);
+	return list && json_array_append_new(list, json_of(s)) ? -ENOMEM : 0;
+}
+
+static int show_all(const struct looking *l, json_t *list)
+{
+	const struct space_mapping *items;
+	struct shown s;
+	size_t n;
+	int r = 0;
+
+	if (l->kernel) {
+		for (uint32_t i = 0; !r && i < walkerview_process(l->kernel)->n_mappings; i++) {
+			s = shown_of_kernel(l, i);
+			r = show(&s, list);
+		}
+		return r;
+	}
+	items = space_mappings(l->space, &n);
+	for (size_t i = 0; !r && i < n; i++) {
+		r = shown_of_space(l, &items[i], &s);
+		if (!r)
+			r = show(&s, list);
+	}
+	return r;
+}
+
+static size_t n_mappings(const struct looking *l)
+{
+	size_t n;
+
+	if (l->kernel)
+		return walkerview_process(l->kernel)->n_mappings;
+	(void)space_mappings(l->space, &n);
+	return n;
+}
+
+/* Whether what the kernel has is of the process that has the number now. */
+static bool is_current(const struct looking *l)
+{
+	return !l->kernel ||
+	       l->id.start_ticks ==
+		       pid_ticks_of_ns(walkerview_process(l->kernel)->start_boottime_ns);
+}
+
+static int print_mappings(const struct looking *l)
+{
+	printf("process %d: %zu mappings, ", (int)l->o->pid, n_mappings(l));
+	if (l->why)
+		printf("as they would be for the walker: %s\n", l->why);
+	else
+		printf("as the walker in the kernel has them%s\n",
+		       is_current(l) ? "" : ", of an earlier process with this number");
+	printf("%16s %16s %16s %5s %-24s %10s %s\n", "START", "LIMIT", "BIAS", "IMAGE", "TABLE",
+	       "FRAMES", "PATH");
+	return show_all(l, NULL);
+}
+
+static int print_mappings_json(const struct looking *l)
+{
+	json_t *list = json_array(), *object;
+	int r = list ? show_all(l, list) : -ENOMEM;
+
+	object = json_pack("{s:i, s:s, s:s?, s:b, s:o}", "pid", (int)l->o->pid, "source",
+			   l->kernel ? "kernel" : "computed", "why", l->why, "current",
+			   is_current(l), "mappings", list);
+	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
+		r = -ENOMEM;
+	json_decref(object);
+	putchar('\n');
+	return r;
+}
+
+/* ---------------------------------------------------------------- one address */
+
+/* Rows' registers have the machine's names; this one's is the kernel's. */
+static enum cfi_machine host_machine(void)
+{
+	struct elffile *self = NULL;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	enum cfi_machine ret;
+
+	if (fd >= 0 && elffile_open(fd, &self))
+		close(fd);
+	ret = self && elffile_machine(self) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
+	elffile_free(self);
+	return ret;
+}
+
+static int look_up_space(const struct looking *l, struct walkerview_row *ret, const char **ret_path)
+{
+	const struct space_mapping *items;
+	uint64_t pc = l->o->pc, bias = 0;
+	size_t n;
+
+	items = space_mappings(l->space, &n);
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(table_freep) struct table *table = NULL;
+		int r;
+
+		if (pc < items[i].start || pc >= items[i].limit)
+			continue;
+		(void)image_bias(items[i].image, items[i].start, items[i].limit - items[i].start,
+				 items[i].offset, &bias);
+		*ret = (struct walkerview_row){.vaddr = pc - bias, .found = TABLE_OUTSIDE};
+		text_make_printable(items[i].image->path);
+		*ret_path = items[i].image->path;
+		r = make_table(l, items[i].image, &table);
+		if (table)
+			ret->found = table_lookup(table, ret->vaddr, &ret->rule);
+		return r;
+	}
+	return WALKERVIEW_UNKNOWN;
+}
+
+static int print_lookup(const struct looking *l)
+{
+	struct walkerview_row row;
+	const char *path = "-";
+	char rule[ROWTEXT_MAX];
+	json_t *object;
+	int r;
+
+	if (l->kernel) {
+		path = path_at(l, l->o->pc);
+		r = walkerview_lookup(l->kernel, l->o->pc, &row);
+	} else {
+		r = look_up_space(l, &row, &path);
+	}
+	if (r)
+		return r;
+	rowtext_print(host_machine(), &row.rule, rule);
+	if (!l->o->json) {
+		if (l->why)
+			printf("as it would be for the walker: %s\n", l->why);
+		printf("%" PRIx64 " %" PRIx64 " %s %s\n", l->o->pc, row.vaddr, rule, path);
+		return 0;
+	}
+	object = json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", hex(l->o->pc), "source",
+			   l->kernel ? "kernel" : "computed", "vaddr", hex(row.vaddr), "rule", rule,
+			   "path", path);
+	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
+		r = -ENOMEM;
+	json_decref(object);
+	putchar('\n');
+	return r;
+}
+
+/* ---------------------------------------------------------------- the command */
+
+/* What the kernel has, or why it is not to be had. */
+static int open_kernel(struct looking *l)
+{
+	int r = walkerview_open((uint32_t)l->o->pid, &l->kernel);
+
+	if (r == WALKERVIEW_NONE)
+		l->why = "no podprof takes samples here";
+	else if (r == WALKERVIEW_UNKNOWN)
+		l->why = "the podprof that runs has taken no sample of it yet";
+	else if (r == WALKERVIEW_ODD)
+		l->why = "the podprof that runs is another version";
+	else if (r == -EPERM || r == -EACCES)
+		l->why = "only root may look into the kernel";
+	return r == -ENOMEM ? r : 0;
+}
+
+static int open_space(struct looking *l)
+{
+	struct space_who who = {.pid = l->id, .exec_id = SPACE_EXEC_ANY};
+	int r = space_cache_new(&l->proc, &l->cache);
+
+	return r ? r : space_cache_get(l->cache, &who, &l->space);
+}
+
+static int look(struct looking *l)
+{
+	bool lives = !pid_read(&l->proc, l->o->pid, &l->id);
+	int r = open_kernel(l);
+
+	if (r)
+		return r;
+	if (!l->kernel && !lives) {
+		cmd_error("inspect unwind: cannot read process %d; check the number, and run as "
+			  "root",
+			  (int)l->o->pid);
+		return CMD_FAILED;
+	}
+	l->maps.only_prot = MAPS_X;
+	if (lives)
+		(void)maps_read(&l->proc, &l->id, &l->maps); /* without it they have no paths */
+	for (size_t i = 0; i < l->maps.n; i++)
+		text_make_printable(l->maps.items[i].path);
+	if (!l->kernel) {
+		if (!l->why)
+			l->why = "the kernel's maps cannot be read";
+		r = open_space(l);
+	}
+	if (r)
+		return r;
+	if (l->o->lookup)
+		r = print_lookup(l);
+	else
+		r = l->o->json ? print_mappings_json(l) : print_mappings(l);
+	if (r == WALKERVIEW_UNKNOWN) {
+		cmd_error("inspect unwind: %" PRIx64 " is in no executable mapping of process %d",
+			  l->o->pc, (int)l->o->pid);
+		return CMD_FAILED;
+	}
+	return r;
+}
+
+int inspect_unwind_pid(const struct inspect_unwind_pid *o)
+{
+	_cleanup_(looking_deinit) struct looking l = {.o = o, .proc = ROOT_INIT};
+	int r = cmdline_open_proc("inspect unwind", o->proc_root, &l.proc);
+
+	if (r != CMD_DONE)
+		return r;
+	r = look(&l);
+	if (r < 0) {
+		cmd_error("inspect unwind: %s", strerror(-r));
+		r = CMD_FAILED;
+	}
+	return cmdline_finish("inspect unwind", r);
+}
