@@ -121,11 +121,6 @@ static int explain(const struct session *s, enum goruntime_state state)
 			  "that can be read",
 			  pid);
 		return CMD_NOTHING;
-	case GORUNTIME_NO_SYMBOLS:
-		cmd_error("heap: process %d (Go %s) has no symbol table, so its profile cannot be "
-			  "found; build it without -ldflags=-s and do not strip it",
-			  pid, version_of(s));
-		return CMD_NOTHING;
 	case GORUNTIME_DISABLED_BY_LINKER:
 		cmd_error("heap: process %d (Go %s) has its memory profiler off, since nothing in "
 			  "it asks for heap profiles; import net/http/pprof, or turn it on with "

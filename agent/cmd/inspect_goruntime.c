@@ -42,9 +42,10 @@ static const char help[] =
 	"profiler are and how that is known, the sampling rate, and whether there is a heap\n"
 	"profile to read. A name of digits only is a PID; write ./123 for a file.\n\n"
 	"states: ok, no_samples_yet, disabled_by_linker (nothing in the program asks for heap\n"
-	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0), no_symbols\n"
-	"(stripped), no_runtime (not Go), unknown_layout, denied, gone, too_large. Of a file the\n"
-	"state tells only whether the variables were found.\n\n"
+	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0),\n"
+	"unknown_layout (a Go program, but not as Go 1.16 to 1.27 has them), no_runtime (not Go),\n"
+	"denied, gone, too_large. Of a file the state tells only whether the variables were found:\n"
+	"by its symbol table, or by the code of a stripped one.\n\n"
 	"  --json            one JSON object: {\"version\",\"state\",\"rate\",\"cycle\",\"bias\",\n"
 	"                    "
 	"\"variables\":[{\"name\",\"source\",\"section\",\"vaddr\",\"address\"}]},"
@@ -197,7 +198,7 @@ static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
 	}
 	if (!r)
 		r = goruntime_find(&proc, &id, &f->rt);
-	f->live = r == GORUNTIME_OK || r == GORUNTIME_NO_SYMBOLS;
+	f->live = r == GORUNTIME_OK || r == GORUNTIME_UNKNOWN_LAYOUT;
 	if (r >= 0)
 		f->state = (enum goruntime_state)r;
 	if (r == GORUNTIME_OK)

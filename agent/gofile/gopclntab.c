@@ -643,57 +643,6 @@ int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *r
 	return 0;
 }
 
-/* ---------------------------------------------------------------- by name */
-
-/* Whether the table has exactly @n bytes of @name, with the NUL, at offset @off of names. */
-static int name_is(struct gopclntab *t, uint32_t off, const char *name, size_t n, bool *ret)
-{
-	const struct gomodule *m = &t->module;
-	uint64_t pos = m->names + off;
-
-	while (n > 0) {
-		const uint8_t *bytes;
-		size_t got;
-		int r = peek_string(t, pos, m->cus, &bytes, &got);
-
-		if (r)
-			return r;
-		if (got > n)
-			got = n;
-		if (memcmp(bytes, name, got) != 0)
-			break;
-		name += got;
-		pos += got;
-		n -= got;
-	}
-	*ret = n == 0;
-	return 0;
-}
-
-int gopclntab_find_function(struct gopclntab *t, const char *name, uint64_t *ret_vaddr)
-{
-	size_t n = strlen(name) + 1;
-
-	for (uint64_t i = 0; i < t->module.n_funcs; i++) {
-		uint64_t off;
-		struct gofunc f;
-		bool same = false;
-		int r = read_ftab(t, i, &f.entry, &off);
-
-		if (!r)
-			r = read_func(t, off, &f);
-		if (!r)
-			r = name_is(t, f.name, name, n, &same);
-		if (r)
-			return r;
-		if (same) {
-			*ret_vaddr = f.entry;
-			return 0;
-		}
-	}
-	return GOPCLNTAB_NOT_FOUND;
-}
-
 /* ---------------------------------------------------------------- open */
 
 static int module_outcome(int r)

@@ -70,10 +70,6 @@ struct gopclntab_line {
  */
 int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *ret);
 
-/* The entry of a function by its full name, as the table has it; a linear search, for finding
- * runtime functions. Returns as gopclntab_find(). */
-int gopclntab_find_function(struct gopclntab *t, const char *name, uint64_t *ret_vaddr);
-
 const char *gopclntab_outcome_name(int outcome);
 
 #endif

@@ -181,7 +181,7 @@ enum goruntime_state goheap_state(const struct goheap *h)
 
 const struct goruntime *goheap_runtime(const struct goheap *h)
 {
-	return h->found == GORUNTIME_OK || h->found == GORUNTIME_NO_SYMBOLS ? &h->rt : NULL;
+	return h->found == GORUNTIME_OK || h->found == GORUNTIME_UNKNOWN_LAYOUT ? &h->rt : NULL;
 }
 
 bool goheap_was_forced(const struct goheap *h)

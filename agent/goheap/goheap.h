@@ -47,7 +47,7 @@ void goheap_free(struct goheap *h);
 
 /* Of the last goheap_read(), or of goheap_new(). */
 enum goruntime_state goheap_state(const struct goheap *h);
-/* NULL unless the state of goheap_new() was GORUNTIME_OK or _NO_SYMBOLS. */
+/* NULL unless the state of goheap_new() was GORUNTIME_OK or _UNKNOWN_LAYOUT. */
 const struct goruntime *goheap_runtime(const struct goheap *h);
 /* Whether podprof has turned sampling on in this process, now or before. */
 bool goheap_was_forced(const struct goheap *h);

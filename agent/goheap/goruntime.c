@@ -14,13 +14,17 @@
  * 16 the address of a Go string (address and length, 8 bytes each). Source: debug/buildinfo of Go's
  * standard library.
  *
+ * A file without sections is searched for Go's line table (gofile/gomodule.h), which costs as much
+ * as reading it.
+ *
  * The variables are ordinary data with a fixed name in every Go from 1.16 to 1.27, in .symtab as
  * local or global symbols; only the one with the garbage collection cycle has changed its name, in
- * 1.19. A program linked with -s, or stripped, has no .symtab: GORUNTIME_NO_SYMBOLS.
+ * 1.19. A program linked with -s, or stripped, has no .symtab: there the runtime's own code tells
+ * where they are (govars.h).
  *
  * A symbol is a claim of the file's maker. It counts only if it has the variable's size and lies
  * inside one of the data sections that Go keeps such variables in, since one of them may be written
- * to (goheap/force.h).
+ * to (goheap/force.h). Where the code says something else than the symbol, neither counts.
  *
  * The load bias is taken from the executable mappings, by PT_LOAD: Go's own linker bases position
  * independent programs at 0x400000, so the first mapping's address is not it.
@@ -39,6 +43,8 @@
 #include "base/cursor.h"
 #include "base/root.h"
 #include "base/text.h"
+#include "gofile/gomodule.h"
+#include "goheap/govars.h"
 #include "goheap/memory.h"
 #include "procmap/elffile.h"
 #include "procmap/elfsym.h"
@@ -61,7 +67,6 @@ const char *goruntime_state_name(int state)
 		[GORUNTIME_FORCED] = "forced",
 		[GORUNTIME_DENIED] = "denied",
 		[GORUNTIME_NO_RUNTIME] = "no_runtime",
-		[GORUNTIME_NO_SYMBOLS] = "no_symbols",
 		[GORUNTIME_UNKNOWN_LAYOUT] = "unknown_layout",
 		[GORUNTIME_GONE] = "gone",
 		[GORUNTIME_TOO_LARGE] = "too_large",
@@ -91,6 +96,7 @@ const char *goruntime_source_name(enum goruntime_source source)
 	static const char *const names[GORUNTIME_SOURCE_MAX] = {
 		[GORUNTIME_FROM_NOWHERE] = "none",
 		[GORUNTIME_FROM_SYMTAB] = "symtab",
+		[GORUNTIME_FROM_CODE] = "code",
 	};
 
 	return names[source];
@@ -178,21 +184,27 @@ unsigned int goruntime_minor(const struct goruntime_file *file)
 
 /* ---------------------------------------------------------------- variables */
 
-/* The data section that holds all of the symbol, by name; "" for none. */
-static const char *section_of(const struct elffile *ef, const struct elfsym *sym)
+/* The data section that holds all of a variable, by name; "" for none. */
+static const char *section_at(const struct elffile *ef, uint64_t vaddr, uint64_t size)
 {
 	static const char *const names[] = {".noptrdata", ".data", ".bss", ".noptrbss"};
 	struct elffile_section section;
-	uint64_t end;
 
-	for (size_t i = 0; i < array_size(names); i++) {
-		if (elffile_section(ef, names[i], &section) != 0 || section.index != sym->section)
-			continue;
-		if (sym->vaddr >= section.vaddr &&
-		    !__builtin_add_overflow(sym->vaddr, sym->size, &end) &&
-		    end - section.vaddr <= section.size)
+	for (size_t i = 0; i < array_size(names); i++)
+		if (elffile_section(ef, names[i], &section) == 0 && vaddr >= section.vaddr &&
+		    size <= section.size && vaddr - section.vaddr <= section.size - size)
 			return names[i];
-	}
+	return "";
+}
+
+/* The same for a symbol, which also says in which section it is. */
+static const char *section_of(const struct elffile *ef, const struct elfsym *sym)
+{
+	const char *name = section_at(ef, sym->vaddr, sym->size);
+	struct elffile_section section;
+
+	if (*name && elffile_section(ef, name, &section) == 0 && section.index == sym->section)
+		return name;
 	return "";
 }
 
@@ -214,7 +226,7 @@ static bool has_place(const struct goruntime_file *file, enum goruntime_var var)
 	return file->vars[var].source != GORUNTIME_FROM_NOWHERE;
 }
 
-static int find_vars(const struct elffile *ef, struct goruntime_file *ret)
+static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 {
 	const char *names[GORUNTIME_VAR_MAX];
 	struct elfsym syms[GORUNTIME_VAR_MAX];
@@ -223,37 +235,92 @@ static int find_vars(const struct elffile *ef, struct goruntime_file *ret)
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
 		names[i] = vars[i].name;
 	r = elfsym_find(ef, names, GORUNTIME_VAR_MAX, syms);
-	if (r < 0)
-		return r;
-	if (r > 0)
-		return GORUNTIME_NO_SYMBOLS;
+	if (r)
+		return r < 0 ? r : 0; /* there are none, or the table is broken */
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
 		keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]);
+	return 0;
+}
+
+/* What the code says of one variable, beside what a symbol may have said. */
+static void merge_place(const struct elffile *ef, uint64_t vaddr, size_t size,
+			struct goruntime_place *place)
+{
+	if (!vaddr)
+		return;
+	if (place->source == GORUNTIME_FROM_SYMTAB) {
+		if (place->vaddr != vaddr)
+			*place = (struct goruntime_place){0};
+		return;
+	}
+	place->vaddr = vaddr;
+	place->source = GORUNTIME_FROM_CODE;
+	snprintf(place->section, sizeof(place->section), "%s", section_at(ef, vaddr, size));
+}
+
+static int find_in_code(const struct elffile *ef, struct goruntime_file *ret)
+{
+	struct govars found;
+	int r = govars_find(ef, &found);
+
+	if (r)
+		return r < 0 ? r : 0;
+	merge_place(ef, found.mbuckets, 8, &ret->vars[GORUNTIME_MBUCKETS]);
+	merge_place(ef, found.rate, 8, &ret->vars[GORUNTIME_RATE]);
+	if (found.old_cycle)
+		merge_place(ef, found.cycle, 8, &ret->vars[GORUNTIME_OLD_CYCLE]);
+	else
+		merge_place(ef, found.cycle, 4, &ret->vars[GORUNTIME_CYCLE]);
+	ret->unread = !found.can_profile && goruntime_minor(ret) != 16; /* it was new in 1.17 */
+	return 0;
+}
+
+static int find_vars(const struct elffile *ef, struct goruntime_file *ret)
+{
+	int r = find_symbols(ef, ret);
+
+	if (!r)
+		r = find_in_code(ef, ret);
+	if (r)
+		return r;
 	if (has_place(ret, GORUNTIME_MBUCKETS) && has_place(ret, GORUNTIME_RATE) &&
 	    (has_place(ret, GORUNTIME_CYCLE) || has_place(ret, GORUNTIME_OLD_CYCLE)))
 		return GORUNTIME_OK;
-	return GORUNTIME_NO_SYMBOLS;
+	return GORUNTIME_UNKNOWN_LAYOUT;
+}
+
+/* Whether it is a Go program, by its sections, or where it has none by its tables. */
+static int is_go(const struct elffile *ef, bool *ret)
+{
+	static const char *const names[] = {".go.buildinfo", ".gopclntab",
+					    ".data.rel.ro.gopclntab"};
+	struct elffile_section section;
+	struct gomodule module;
+	int r;
+
+	*ret = false;
+	for (size_t i = 0; i < array_size(names) && !*ret; i++)
+		*ret = elffile_section(ef, names[i], &section) == 0;
+	if (*ret || elffile_section_at(ef, 1, &section) == 0)
+		return 0;
+	r = gomodule_find(ef, &module);
+	*ret = r == 0;
+	return r < 0 ? r : 0;
 }
 
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
-	static const char *const line_tables[] = {".gopclntab", ".data.rel.ro.gopclntab"};
 	struct goruntime_file file = {0};
-	struct elffile_section section;
-	bool is_go = false;
-	int r;
+	struct elffile_section info;
+	bool go;
+	int r = is_go(ef, &go);
 
-	if (elffile_section(ef, ".go.buildinfo", &section) == 0) {
-		is_go = true;
-		r = read_version(ef, &section, file.version);
-		if (r < 0)
-			return r;
-	}
-	for (size_t i = 0; i < array_size(line_tables); i++)
-		is_go = is_go || elffile_section(ef, line_tables[i], &section) == 0;
-	if (!is_go)
-		return GORUNTIME_NO_RUNTIME;
-	r = find_vars(ef, &file);
+	if (r || !go)
+		return r ? r : GORUNTIME_NO_RUNTIME;
+	if (elffile_section(ef, ".go.buildinfo", &info) == 0)
+		r = read_version(ef, &info, file.version);
+	if (r >= 0)
+		r = find_vars(ef, &file);
 	if (r >= 0)
 		*ret = file;
 	return r;
@@ -390,10 +457,12 @@ int goruntime_find(const struct root *proc, const struct pid_id *id, struct goru
 	if (r)
 		return r;
 	state = goruntime_file_read(ef, &rt.file);
-	if (state != GORUNTIME_OK && state != GORUNTIME_NO_SYMBOLS)
+	if (state != GORUNTIME_OK && state != GORUNTIME_UNKNOWN_LAYOUT)
 		return state;
 	r = read_bias(proc, id, ef, &rt.bias);
-	if (r)
+	if (r == GORUNTIME_UNKNOWN_LAYOUT)
+		state = r;
+	else if (r)
 		return r;
 	r = pid_check(proc, id);
 	if (r)
@@ -415,7 +484,7 @@ int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goru
 	enum goruntime_var cycle = old ? GORUNTIME_OLD_CYCLE : GORUNTIME_CYCLE;
 	uint64_t mbuckets = 0, cycle_word = 0;
 	int64_t rate = 0;
-	uint8_t flag = 0;
+	uint8_t flag = rt->file.unread;
 	struct memory_range ranges[] = {
 		{goruntime_addr(rt, GORUNTIME_MBUCKETS), &mbuckets, sizeof(mbuckets)},
 		{goruntime_addr(rt, GORUNTIME_RATE), &rate, sizeof(rate)},

@@ -27,8 +27,7 @@ enum goruntime_state {
 	GORUNTIME_FORCED,	       /* was off; podprof has turned it on */
 	GORUNTIME_DENIED,
 	GORUNTIME_NO_RUNTIME,	  /* not a Go program */
-	GORUNTIME_NO_SYMBOLS,	  /* a Go program, but where the variables are is not known */
-	GORUNTIME_UNKNOWN_LAYOUT, /* what is there is not shaped as in Go 1.16 to 1.27 */
+	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program, not shaped as those of Go 1.16 to 1.27 */
 	GORUNTIME_GONE,
 	GORUNTIME_TOO_LARGE, /* more records than the ceilings allow */
 	GORUNTIME_STATE_MAX,
@@ -49,10 +48,11 @@ enum goruntime_var {
 enum goruntime_source {
 	GORUNTIME_FROM_NOWHERE = 0,
 	GORUNTIME_FROM_SYMTAB,
+	GORUNTIME_FROM_CODE,
 	GORUNTIME_SOURCE_MAX,
 };
 
-/* One variable. The section is where the symbol says that it is, and holds all of it. */
+/* One variable. The section holds all of it; "" where the file has no such section. */
 struct goruntime_place {
 	uint64_t vaddr;
 	enum goruntime_source source;
@@ -66,18 +66,21 @@ struct goruntime_place {
  * struct goruntime_file - what an ELF file says
  * @version: as the linker stored it ("go1.26.8"), "" if it did not; printable ASCII, cut. A hint:
  *           it may carry a suffix, be "devel ...", or be what somebody made up.
+ * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
+ *           there is GORUNTIME_LINKER_FLAG that tells.
  */
 struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
 	struct goruntime_place vars[GORUNTIME_VAR_MAX];
+	bool unread;
 };
 
 /**
  * goruntime_file_read() - look at one file
  *
  * Return: GORUNTIME_OK; GORUNTIME_NO_RUNTIME for what is not Go, which costs nothing but the
- * section headers; GORUNTIME_NO_SYMBOLS if the list of records or the rate was not found, with the
- * version in *@ret all the same; -errno.
+ * section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the list of records or the rate was
+ * not found, with the version in *@ret all the same; -errno.
  */
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret);
 
@@ -95,9 +98,9 @@ struct goruntime {
 
 /**
  * goruntime_find() - the Go runtime of a process's executable
- * @ret: set on GORUNTIME_OK; on GORUNTIME_NO_SYMBOLS too
+ * @ret: set on GORUNTIME_OK; on GORUNTIME_UNKNOWN_LAYOUT too, for its version
  *
- * Return: GORUNTIME_OK; GORUNTIME_NO_RUNTIME, _NO_SYMBOLS, _GONE, _DENIED, or _UNKNOWN_LAYOUT when
+ * Return: GORUNTIME_OK; GORUNTIME_NO_RUNTIME, _GONE, _DENIED; _UNKNOWN_LAYOUT as above, and when
  * the mappings do not fit the file; -errno.
  */
 int goruntime_find(const struct root *proc, const struct pid_id *id, struct goruntime *ret);

@@ -13,6 +13,8 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "procmap/elffile.h"
+#include "gofile/gofuncs.h"
+#include "gofile/gomodule.h"
 #include "gofile/gopclntab.h"
 
 #define QUESTIONS 20000
@@ -73,7 +75,10 @@ static int bench_file(const char *path)
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	_cleanup_(gopclntab_freep) struct gopclntab *table = NULL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	uint64_t t0, open_ns, name_ns, vaddr, reads;
+	static const char *const names[] = {"main.main"};
+	struct gomodule module;
+	struct gofuncs_one found;
+	uint64_t t0, open_ns, name_ns, reads;
 	struct elffile_segment code;
 	struct cost cost = {0};
 
@@ -94,7 +99,8 @@ static int bench_file(const char *path)
 		return -1;
 	reads = gopclntab_reads(table);
 	t0 = cpu_ns();
-	(void)gopclntab_find_function(table, "main.main", &vaddr);
+	if (gomodule_find(file, &module) || gofuncs_find(file, &module, names, 1, &found))
+		return -1;
 	name_ns = cpu_ns() - t0;
 	printf("gopclntab: %s (%llu MB): open %llu us, find %llu ns cold (%.1f reads), %llu ns "
 	       "warm, "

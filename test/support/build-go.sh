@@ -17,6 +17,7 @@
 #            pie, pie-stripped  position independent, by the Go linker
 #            cgo                with cgo, by the C linker
 #            cgo-pie            the same, position independent
+#            cgo-pie-stripped
 #            arm64, arm64-pie   for another machine, not run
 #            debug, arm64-debug with .debug_frame as it is, not compressed
 #
@@ -61,6 +62,11 @@ pie) flags+=(-buildmode=pie) ;;
 pie-stripped) flags+=(-buildmode=pie); ldflags='-s -w' ;;
 cgo) CGO_ENABLED=1; ldflags=-linkmode=external ;;
 cgo-pie) CGO_ENABLED=1; flags+=(-buildmode=pie); ldflags=-linkmode=external ;;
+cgo-pie-stripped)
+	CGO_ENABLED=1
+	flags+=(-buildmode=pie)
+	ldflags='-linkmode=external -s -w'
+	;;
 arm64) export GOARCH=arm64 ;;
 debug) export GOARCH=amd64; ldflags=-compressdwarf=false ;;
 arm64-debug) export GOARCH=arm64; ldflags=-compressdwarf=false ;;

@@ -61,14 +61,16 @@ struct names {
 	uint32_t outer, inlined, deep, generic, equal;
 };
 
-static void add_names(struct gotable *t, struct names *ret)
+static void add_names(struct gotable *t, const struct gotable_opts *o, struct names *ret)
 {
 	t->names = align(t, 8);
-	ret->outer = add_string(t, t->names, "main.outer");
+	ret->outer =
+		add_string(t, t->names, o->runtime ? "runtime.mProf_FlushLocked" : "main.outer");
 	ret->inlined = add_string(t, t->names, "main.inlined");
 	ret->deep = add_string(t, t->names, "main.deep");
 	ret->generic = add_string(t, t->names, "main.F[go.shape.int].func1");
-	ret->equal = add_string(t, t->names, "type:.eq.main.t");
+	ret->equal =
+		add_string(t, t->names, o->runtime ? "runtime.mProf_PostSweep" : "type:.eq.main.t");
 }
 
 static void add_files(struct gotable *t)
@@ -340,7 +342,11 @@ void gotable_build(const struct gotable_opts *opts, struct gotable *ret)
 
 	*t = (struct gotable){.text = 0x100, .table = 0x200, .n = 0x200 + 72};
 	memcpy(t->data + t->text + 0x04, "\x55\x48\x89\xe5", 4); /* push %rbp; mov %rsp,%rbp */
-	add_names(t, &names);
+	if (opts->runtime) { /* mov 0xf1(%rip),%rax; mov 0x7a(%rip),%eax */
+		memcpy(t->data + t->text + 0x08, "\x48\x8b\x05\xf1\x00\x00\x00", 7);
+		memcpy(t->data + t->text + 0x80, "\x8b\x05\x7a\x00\x00\x00", 6);
+	}
+	add_names(t, opts, &names);
 	add_files(t);
 	add_pcs(t, &pcs);
 	tree_at = add_funcs(t, opts, &names, &pcs);

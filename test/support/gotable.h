@@ -30,6 +30,8 @@ struct gotable_opts {
 	unsigned int minor; /* of the release: 16 to 27 */
 	bool no_sections;
 	bool no_moduledata;
+	bool runtime; /* the first function is runtime.mProf_FlushLocked and loads 8 bytes at text +
+		       * 0x100; the last is runtime.mProf_PostSweep and loads 4 bytes there */
 };
 
 /* The file, and where in it things are. */

@@ -16,6 +16,8 @@
 #include "base/text.h"
 #include "procmap/elffile.h"
 #include "support/gofixture.h"
+#include "gofile/gofuncs.h"
+#include "gofile/gomodule.h"
 #include "gofile/gopclntab.h"
 
 #define LINES_SRC "test/fixtures/go/lines"
@@ -75,10 +77,14 @@ static void subject_open_fixture(struct subject *s, const char *path)
 
 static void set_bias(struct subject *s, uint64_t anchor)
 {
-	uint64_t vaddr;
+	static const char *const names[] = {"main.anchor"};
+	struct gomodule module;
+	struct gofuncs_one found;
 
-	assert_int_equal(gopclntab_find_function(s->table, "main.anchor", &vaddr), 0);
-	s->bias = anchor - vaddr;
+	assert_int_equal(gomodule_find(s->file, &module), 0);
+	assert_int_equal(gofuncs_find(s->file, &module, names, 1, &found), 0);
+	assert_true(found.entry);
+	s->bias = anchor - found.entry;
 }
 
 /* ---------------------------------------------------------------- one line of truth */

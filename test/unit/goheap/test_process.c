@@ -173,8 +173,9 @@ static void states_of_programs(void **state)
 		enum goruntime_state want;
 	} rows[] = {
 		{"profiles itself", HEAP, "default", NULL, GORUNTIME_OK},
-		{"stripped", HEAP, "stripped", NULL, GORUNTIME_NO_SYMBOLS},
+		{"stripped", HEAP, "stripped", NULL, GORUNTIME_OK},
 		{"asks for no profile", PLAIN, "default", NULL, GORUNTIME_DISABLED_BY_LINKER},
+		{"asks for none, stripped", PLAIN, "stripped", NULL, GORUNTIME_DISABLED_BY_LINKER},
 		{"turned off by itself", HEAP, "default", "HEAP_RATE=0",
 		 GORUNTIME_DISABLED_BY_PROGRAM},
 	};
@@ -249,7 +250,7 @@ static void force_one(const char *path)
 
 static void force(void **state)
 {
-	static const char *const variants[] = {"default", "pie"};
+	static const char *const variants[] = {"default", "pie", "stripped", "pie-stripped"};
 	const char *gos[GOFIXTURE_GOS_MAX];
 	size_t n = gofixture_gos(gos);
 

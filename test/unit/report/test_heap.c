@@ -303,7 +303,8 @@ static void check_program(const char *path, const char *env, struct tally *tally
  * is published. */
 static void equal_to_own(void **state)
 {
-	static const char *const variants[] = {"default", "pie", "cgo-pie"};
+	static const char *const variants[] = {"default", "stripped", "pie-stripped", "cgo-pie",
+					       "cgo-pie-stripped"};
 	static const char *const envs[] = {NULL, "HEAP_RATE=4096", "HEAP_RATE=64", "HEAP_GC=0"};
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 	size_t n = gofixture_gos(gos);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOHEAP_GOVARS_H
+#define PODPROF_GOHEAP_GOVARS_H
+
+/*
+ * Where the runtime of a Go program keeps its variables, by the code that uses them: for programs
+ * without symbols.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct elffile;
+
+/**
+ * struct govars - vaddrs, 0 where the code does not tell
+ * @mbuckets:    head of the list of heap records
+ * @rate:        MemProfileRate, which three places agree upon: it may be written to
+ * @cycle:       mProfCycle, or mProf
+ * @old_cycle:   it is mProf, of Go before 1.19
+ * @can_profile: the function that reads heap profiles is in the program, so the linker has left
+ *               them on
+ */
+struct govars {
+	uint64_t mbuckets;
+	uint64_t rate;
+	uint64_t cycle;
+	bool old_cycle;
+	bool can_profile;
+};
+
+/* 0, also if little was found; an outcome of gomodule_find(); -errno. */
+int govars_find(const struct elffile *file, struct govars *ret);
+
+#endif

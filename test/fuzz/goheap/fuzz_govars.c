@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An ELF file with Go's tables, in which the runtime's variables are looked for. The seeds are made
+ * by test/support/gotable.c; "go1.26-runtime" has functions with the runtime's names. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+#include "goheap/goruntime.h"
+#include "procmap/elffile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct goruntime_file found;
+	struct elffile *file = NULL;
+	int r;
+
+	if (elffile_open_memory(data, size, &file) == 0) {
+		r = goruntime_file_read(file, &found);
+		if (r >= 0 && r >= GORUNTIME_STATE_MAX)
+			abort();
+	}
+	elffile_free(file);
+	return 0;
+}

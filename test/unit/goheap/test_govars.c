@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the code of real programs of all releases tells is checked against their symbols in
+ * report/test_heap.c and test_process.c; here is what it must not believe. */
+#include "support/test.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#include "goheap/goruntime.h"
+#include "goheap/govars.h"
+#include "procmap/elffile.h"
+#include "support/allocfail.h"
+#include "support/gofixture.h"
+#include "support/gotable.h"
+
+#include <fcntl.h>
+
+static int find(const struct gotable *t, struct govars *ret)
+{
+	struct elffile *file = NULL;
+	int r = elffile_open_memory(t->data, t->n, &file);
+
+	if (!r)
+		r = govars_find(file, ret);
+	elffile_free(file);
+	return r;
+}
+
+static void takes_writable_data_only(void **state)
+{
+	const struct gotable_opts opts = {.minor = 26, .runtime = true};
+	struct govars found;
+	struct gotable t;
+	uint64_t data;
+
+	(void)state;
+	gotable_build(&opts, &t);
+	data = GOTABLE_BASE + t.text + 0x100;
+	assert_int_equal(find(&t, &found), 0);
+	assert_true(found.mbuckets == data && found.cycle == data);
+	assert_true(!found.rate && !found.old_cycle && !found.can_profile);
+
+	/* not aligned */
+	gotable_put(&t, t.text + 0x0b, 0xf2, 4);
+	assert_int_equal(find(&t, &found), 0);
+	assert_true(!found.mbuckets && found.cycle == data);
+	/* nowhere */
+	gotable_put(&t, t.text + 0x0b, 0x7fff0001, 4);
+	assert_int_equal(find(&t, &found), 0);
+	assert_true(!found.mbuckets && found.cycle == data);
+	/* read-only */
+	gotable_put(&t, t.segment + offsetof(Elf64_Phdr, p_flags), PF_R | PF_X, 4);
+	if (find(&t, &found) == 0)
+		assert_true(!found.mbuckets && !found.cycle);
+}
+
+static int attempt(void *arg)
+{
+	struct govars found;
+
+	return find(arg, &found);
+}
+
+static void out_of_memory(void **state)
+{
+	const struct gotable_opts opts = {.minor = 26, .runtime = true};
+	struct gotable t;
+
+	(void)state;
+	gotable_build(&opts, &t);
+	allocfail_each(attempt, &t);
+}
+
+/* The code and the symbols of one file say the same, also for the other machine. */
+static void agrees_with_symbols(void **state)
+{
+	static const char *const variants[] = {"default", "cgo-pie", "arm64", "arm64-pie"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		char *path = gofixture_build("test/fixtures/go/heap", gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+		struct goruntime_file by_both;
+		struct elffile *file;
+		struct govars code;
+
+		row_begin(path);
+		assert_int_equal(elffile_open(open(path, O_RDONLY | O_CLOEXEC), &file), 0);
+		assert_int_equal(govars_find(file, &code), 0);
+		assert_int_equal(goruntime_file_read(file, &by_both), GORUNTIME_OK);
+		assert_int_equal(by_both.vars[GORUNTIME_MBUCKETS].source, GORUNTIME_FROM_SYMTAB);
+		assert_true(by_both.vars[GORUNTIME_MBUCKETS].vaddr == code.mbuckets);
+		assert_true(by_both.vars[GORUNTIME_RATE].vaddr == code.rate);
+		assert_int_equal(code.old_cycle, gofixture_minor(path) < 19);
+		assert_true(by_both.vars[code.old_cycle ? GORUNTIME_OLD_CYCLE : GORUNTIME_CYCLE]
+				    .vaddr == code.cycle);
+		assert_true(code.can_profile);
+		elffile_free(file);
+		free(path);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(takes_writable_data_only),
+		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(agrees_with_symbols),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
