@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -340,6 +341,9 @@ static int start_cpu(struct agent *a)
 
 	if (!c->cpu_rate)
 		return 0;
+	if (c->unwind_rows && access(c->unwind_rows, R_OK | X_OK))
+		log_warn("cannot read --unwind-rows, looking there again from time to time",
+			 log_str("dir", c->unwind_rows), log_err(-errno));
 	r = cpu_profiler_new(&opts, &why, &a->cpu);
 	if (r == -ENOMEM)
 		return start_failed(r, "cannot profile CPUs", NULL);

@@ -233,6 +233,16 @@ static int start_roots(struct recording *rec)
 	return CMD_DONE;
 }
 
+static int check_rows_dir(struct recording *rec)
+{
+	const char *dir = rec->options->rows_dir;
+
+	if (!dir || access(dir, R_OK | X_OK) == 0)
+		return CMD_DONE;
+	cmd_error("record: cannot read the folder %s: %s; see --unwind-rows", dir, strerror(errno));
+	return CMD_FAILED;
+}
+
 static int start_output(struct recording *rec)
 {
 	return output_open("record", output_name(rec), &rec->output);
@@ -373,7 +383,8 @@ static int start_targets(struct recording *rec)
 static int start(struct recording *rec)
 {
 	int (*const steps[])(struct recording *) = {
-		start_roots, start_child, start_loop, start_output, start_recorder, start_targets,
+		check_rows_dir, start_roots,	start_child,   start_loop,
+		start_output,	start_recorder, start_targets,
 	};
 	int status = check_event(rec->options->event);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,9 +235,11 @@ static int add_item(struct config_list *list, const char *text)
 	return 0;
 }
 
-/* What a good value looks like, for the error. */
-static const char *option_form(const struct option_desc *option)
+/* What a good value looks like, for the error: a constant string, or made in @words. */
+static const char *option_form(const struct option_desc *option, char *words, size_t size)
 {
+	size_t n = 0;
+
 	switch (option->kind) {
 	case OPTION_UINT:
 		return "a number is needed, such as 97";
@@ -251,16 +254,21 @@ static const char *option_form(const struct option_desc *option)
 	case OPTION_LIST:
 		return "there are too many of them";
 	case OPTION_CHOICE:
+		for (size_t i = 0; option->choices[i] && n < size; i++)
+			n += (size_t)snprintf(words + n, size - n, "%s%s",
+					      i ? ", " : "it is one of ", option->choices[i]);
+		return words;
 	case OPTION_STRING:
 		break;
 	}
-	return option->help;
+	return "another text is needed"; /* strings are taken as they are */
 }
 
 int option_set(const struct option_desc *option, struct config *c, const char *text,
 	       const char *source, struct config_error *ret_error)
 {
 	void *at = option_at(option, c);
+	char words[128];
 	int r = 0;
 
 	switch (option->kind) {
@@ -291,7 +299,7 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 	}
 	if (r == CONFIG_BAD)
 		config_error_set(ret_error, "%s: '%s' cannot be used: %s", source, text,
-				 option_form(option));
+				 option_form(option, words, sizeof(words)));
 	return r;
 }
 
