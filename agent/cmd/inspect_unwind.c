@@ -256,6 +256,7 @@ static const char *const cfa_names[UNWIND_CFA_MAX] = {
 	[UNWIND_CFA_FP] = "frame",	[UNWIND_CFA_SIGNAL] = "signal",
 	[UNWIND_CFA_STOP] = "stop",	[UNWIND_CFA_UNSUPPORTED] = "unsupported",
 	[UNWIND_CFA_SWITCH] = "switch", [UNWIND_CFA_GO_CGO] = "cgo",
+	[UNWIND_CFA_GO_CURG] = "curg",
 };
 
 /* Only what there is. Both names exist in several tables, so the text has the table's before. */

@@ -66,6 +66,7 @@ static const char *const stat_names[] = {
 	[SAMPLE_END_SP_ODD] = "truncated_sp_odd",
 	[SAMPLE_END_SP_LOW] = "truncated_sp_low",
 	[SAMPLE_END_SP_FAR] = "truncated_sp_far",
+	[SAMPLE_END_NO_GOROUTINE] = "truncated_no_goroutine",
 	[SAMPLE_END_COPY] = "truncated_copy",
 	[SAMPLE_STAT_COPIED] = "copied",
 	[SAMPLE_STAT_LOST_FULL] = "lost_full",

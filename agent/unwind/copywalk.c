@@ -106,6 +106,13 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	return found;
 }
 
+/* Of no use without the memory that it leads to. */
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	(void)space;
+	return 0;
+}
+
 /* ---------------------------------------------------------------- walking */
 
 /* How many of the process's mappings the walker gets. */

@@ -16,6 +16,9 @@
 
 #define GOARCH_NEVER UINT64_MAX
 
+/* What fits into a rule's cfa_add. */
+#define GOARCH_CURG_LIMIT (8 * (INT16_MAX >> UNWIND_GO_CURG))
+
 /* The beginning of a function's code that is looked at for places. */
 struct gocode {
 	uint64_t entry; /* vaddr of bytes[0] */
@@ -44,6 +47,20 @@ struct gocall {
 	uint8_t depth; /* and of how deep on its stack we were */
 };
 
+/**
+ * struct goswitch - where systemstack comes back to the goroutine's stack
+ * @back:  vaddr from which on sp is the goroutine's again
+ * @g:     how the code finds its g: UNWIND_GO_*, or a register
+ * @tls:   UNWIND_CFA_GO_CURG's cfa_off
+ * @curg:  offset of curg in Go's runtime.m
+ */
+struct goswitch {
+	uint64_t back;
+	uint8_t g;
+	int32_t tls;
+	uint16_t curg;
+};
+
 struct goarch {
 	uint8_t fp;	/* register */
 	int32_t popped; /* the only delta below 0 that a rule is known for; 0: none */
@@ -59,6 +76,8 @@ struct goarch {
 	uint64_t (*sp_written)(const struct gocode *code);
 	/* In asmcgocall. False if it is not found. */
 	bool (*cgo_call)(const struct gocode *code, struct gocall *ret);
+	/* In systemstack. False if it is not found. */
+	bool (*come_back)(const struct gocode *code, struct goswitch *ret);
 };
 
 extern const struct goarch goarch_x86;

@@ -32,6 +32,8 @@
 #define INSN_STR_LR_X27 0xf83b6bfeu /* str x30, [sp, x27] */
 #define INSN_STR_LR_XN	0xf900001eu /* str x30, [xN] */
 #define INSN_STP_BELOW	0xa9007bfdu /* stp x29, x30, [sp, #imm7 * 8] */
+#define INSN_LDR	0xf9400000u /* ldr xA, [xB, #imm12 * 8] */
+#define INSN_LDR_OFF	0x003ffc00u
 #define INSN_SUB_SP	0xd10003ffu /* sub sp, sp, #imm12 */
 
 /* The instruction at @vaddr; 0, which is none, outside of the code. */
@@ -164,6 +166,36 @@ static bool arm64_cgo_call(const struct gocode *code, struct gocall *ret)
 	return false;
 }
 
+/* The 64-bit load into @to from an offset of @from; that offset, -1 for another instruction. */
+static int32_t load_off(uint32_t insn, uint32_t to, uint32_t from)
+{
+	if ((insn & ~INSN_LDR_OFF) != (INSN_LDR | from << 5 | to))
+		return -1;
+	return (int32_t)((insn & INSN_LDR_OFF) >> 10) * 8;
+}
+
+/* ldr x3,[x28,#48]; ldr x28,[x3,#curg]; bl save_g; ldr x0,[x28,#56]; mov sp,x0 */
+static bool arm64_come_back(const struct gocode *code, struct goswitch *ret)
+{
+	for (size_t i = 0; i + 20 <= code->n; i += 4) {
+		const uint64_t at = code->entry + i;
+		const int32_t curg = load_off(insn_at(code, at + 4), 28, 3);
+
+		if (load_off(insn_at(code, at), 3, 28) != UNWIND_GO_M || curg <= 0 ||
+		    curg > GOARCH_CURG_LIMIT ||
+		    load_off(insn_at(code, at + 12), 0, 28) != UNWIND_GO_SP ||
+		    insn_at(code, at + 16) != INSN_MOV_SP)
+			continue;
+		*ret = (struct goswitch){
+			.back = at + 20,
+			.g = 28,
+			.curg = (uint16_t)curg,
+		};
+		return true;
+	}
+	return false;
+}
+
 const struct goarch goarch_arm64 = {
 	.fp = UNWIND_ARM64_FP,
 	.frame = arm64_frame,
@@ -171,4 +203,5 @@ const struct goarch goarch_arm64 = {
 	.cfa_of_fp = arm64_cfa_of_fp,
 	.sp_written = arm64_sp_written,
 	.cgo_call = arm64_cgo_call,
+	.come_back = arm64_come_back,
 };

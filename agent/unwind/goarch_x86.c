@@ -17,9 +17,11 @@
 
 #include <string.h>
 
-#define X86_R12 12
+#define X86_R12		12
+/* What load_g() and load_curg() look at. */
+#define COME_BACK_BYTES 40
 /* What the stack pointer is below its value at entry then. */
-#define POPPED	(-8)
+#define POPPED		(-8)
 
 /* Whether the code has these bytes at @vaddr. */
 static bool has(const struct gocode *code, uint64_t vaddr, const void *bytes, size_t n)
@@ -167,6 +169,80 @@ static bool x86_cgo_call(const struct gocode *code, struct gocall *ret)
 	return false;
 }
 
+/* How g is found: mov %fs:disp32,%rax; mov $imm32,%rcx or mov disp32(%rip),%rcx, and then mov
+ * %fs:(%rcx),%rax. The length, 0 if it is not there. */
+static size_t load_g(const struct gocode *code, size_t i, struct goswitch *ret)
+{
+	static const uint8_t direct[] = {0x64, 0x48, 0x8b, 0x04, 0x25};
+	static const uint8_t through_rcx[] = {0x64, 0x48, 0x8b, 0x01};
+	const uint8_t *b = code->bytes + i;
+	int64_t at;
+
+	if (memcmp(b, direct, sizeof(direct)) == 0) {
+		memcpy(&ret->tls, b + sizeof(direct), sizeof(ret->tls));
+		ret->g = UNWIND_GO_TLS;
+		return sizeof(direct) + 4;
+	}
+	if (memcmp(b + 7, through_rcx, sizeof(through_rcx)) != 0)
+		return 0;
+	memcpy(&ret->tls, b + 3, sizeof(ret->tls));
+	ret->g = UNWIND_GO_TLS;
+	if (memcmp(b, "\x48\xc7\xc1", 3) == 0)
+		return 11;
+	at = (int64_t)(code->entry + i + 7) + ret->tls;
+	if (memcmp(b, "\x48\x8b\x0d", 3) != 0 || at > INT32_MAX || at < 0)
+		return 0;
+	ret->g = UNWIND_GO_TLS_AT;
+	ret->tls = (int32_t)at;
+	return 11;
+}
+
+/* mov 48(%rax),%rbx; mov curg(%rbx),%rax; mov %rax,the same place; mov 56(%rax),%rsp. Its length, 0
+ * if it is not there. */
+static size_t load_curg(const uint8_t *b, bool direct, struct goswitch *ret)
+{
+	static const uint8_t m[] = {0x48, 0x8b, 0x58, UNWIND_GO_M, 0x48, 0x8b};
+	static const uint8_t sp[] = {0x48, 0x8b, 0x60, UNWIND_GO_SP};
+	size_t n = sizeof(m), store = direct ? 9 : 4;
+	int32_t curg;
+
+	if (memcmp(b, m, sizeof(m)) != 0)
+		return 0;
+	if (b[n] == 0x43) {
+		curg = b[n + 1] < 0x80 ? b[n + 1] : -1; /* it has a sign */
+		n += 2;
+	} else if (b[n] == 0x83) {
+		memcpy(&curg, b + n + 1, sizeof(curg));
+		n += 5;
+	} else {
+		return 0;
+	}
+	if (curg <= 0 || curg % 8 || curg > GOARCH_CURG_LIMIT || b[n] != 0x64 ||
+	    memcmp(b + n + store, sp, sizeof(sp)) != 0)
+		return 0;
+	ret->curg = (uint16_t)curg;
+	return n + store + sizeof(sp);
+}
+
+/* After the call. */
+static bool x86_come_back(const struct gocode *code, struct goswitch *ret)
+{
+	for (size_t i = 0; i + COME_BACK_BYTES <= code->n; i++) {
+		struct goswitch s = {0};
+		size_t n = load_g(code, i, &s), more;
+
+		if (!n)
+			continue;
+		more = load_curg(code->bytes + i + n, n == 9, &s);
+		if (!more)
+			continue;
+		s.back = code->entry + i + n + more;
+		*ret = s;
+		return true;
+	}
+	return false;
+}
+
 const struct goarch goarch_x86 = {
 	.fp = UNWIND_X86_FP,
 	.popped = POPPED,
@@ -175,4 +251,5 @@ const struct goarch goarch_x86 = {
 	.cfa_of_fp = x86_cfa_of_fp,
 	.sp_written = x86_sp_written,
 	.cgo_call = x86_cgo_call,
+	.come_back = x86_come_back,
 };

@@ -10,15 +10,21 @@
  *
  * A table cannot say everything: assembly sets the stack pointer to a value it has read. The linker
  * marks such functions. Most of them run on with the thread's own stack in place of the goroutine's
- * and keep their frame pointer: systemstack, the calls of the vDSO, cgocallback (from C to Go, the
- * other way). Once that points at their record, the CFA is counted from it. The others are few:
+ * and keep their frame pointer: the calls of the vDSO, cgocallback (from C to Go, the other way).
+ * Once that points at their record, the CFA is counted from it. The others are few:
  *
+ *	systemstack		calls a function on the thread's stack, which may last, and the
+ *				collector may move the goroutine's stack meanwhile: the frame
+ *				pointer then leads to where that was. So it comes back to where the
+ *				goroutine's struct g says, and so does the rule. How to get there
+ *				is in the code that comes back, with all offsets.
+ *	asmcgocall		must be right after the goroutine's stack has been moved by a
+ *				callback: it stores the goroutine and its depth, and so does the
+ *				rule.
  *	mcall, morestack, gogo	leave the goroutine. What runs then, the scheduler, was called by
  *				nobody: a stack ends there. Until then they are as any function.
  *	clone			the same for the thread that it makes.
- *	asmcgocall		must be right after the goroutine's stack has been moved by a
- *				callback: it stores the goroutine and its depth, and so does the
- *rule. others without a frame	keep their caller's frame pointer, so that the chain goes on, with
+ *	others without a frame	keep their caller's frame pointer, so that the chain goes on, with
  *				one frame missing.
  *
  * And there are functions that nothing calls (goexit, mstart, the program's entry): the end. A
@@ -56,12 +62,16 @@
 /* Bytes of a frame: what a rule can say. The largest is reflection's, 2^30 and some. */
 #define DELTA_LIMIT    (INT32_MAX - 64)
 
+/* sched.bp in Go's runtime.g where systemstack has no frame, in 1.16 to 1.20. */
+#define SCHED_BP 104
+
 /* What a function is to a stack. */
 enum role {
 	ROLE_PLAIN,
 	ROLE_TOP,    /* has no caller */
 	ROLE_SWITCH, /* goes on with another stack, its frame pointer on the old one */
 	ROLE_LEAVE,  /* goes on with another stack and is its end */
+	ROLE_SYSTEM, /* goes on with the thread's stack, and comes back */
 	ROLE_CGO,    /* ROLE_SWITCH, and calls C */
 	ROLE_SIGRET, /* what a signal's handler returns to */
 };
@@ -83,6 +93,7 @@ struct build {
 	struct goframe frame;
 	uint64_t leaves; /* the stack pointer is another one from here on */
 	struct gocall call;
+	struct goswitch come_back;
 };
 
 /* ---------------------------------------------------------------- roles */
@@ -112,7 +123,7 @@ static const struct known known[] = {
 	{"sigreturn", ROLE_SIGRET},
 	{"sigreturn__sigaction", ROLE_SIGRET},
 	{"sigtramp", ROLE_PLAIN}, /* a handler: its caller is known */
-	{"systemstack", ROLE_SWITCH},
+	{"systemstack", ROLE_SYSTEM},
 	{"walltime", ROLE_SWITCH},
 	{"walltime1", ROLE_SWITCH},
 };
@@ -210,7 +221,7 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 
 	b->leaves = GOARCH_NEVER;
 	b->call = (struct gocall){0};
-	if (b->role != ROLE_SWITCH && b->role != ROLE_CGO && b->role != ROLE_LEAVE)
+	if (b->role == ROLE_PLAIN || b->role == ROLE_TOP || b->role == ROLE_SIGRET)
 		return 0;
 	r = read_code(g, func->entry, at_most(func->end, func->entry + SWITCH_BYTES), &code);
 	if (r)
@@ -218,6 +229,8 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 	b->leaves = b->arch->sp_written(&code);
 	if (b->role == ROLE_CGO && !b->arch->cgo_call(&code, &b->call))
 		b->call = (struct gocall){0};
+	if (b->role == ROLE_SYSTEM && !b->arch->come_back(&code, &b->come_back))
+		b->role = ROLE_SWITCH;
 	return 0;
 }
 
@@ -240,6 +253,23 @@ static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struc
 	}
 }
 
+/* The rule of systemstack while it is on the thread's stack. */
+static void rule_system(const struct build *b, uint64_t pc, struct unwind_rule *rule)
+{
+	const struct goswitch *s = &b->come_back;
+
+	if (pc < b->leaves || pc >= s->back || rule->cfa_off >= 8 << UNWIND_GO_CURG)
+		return;
+	rule->cfa = UNWIND_CFA_GO_CURG;
+	rule->cfa_reg = s->g;
+	rule->cfa_add = (int16_t)(rule->cfa_off / 8 | s->curg / 8 << UNWIND_GO_CURG);
+	rule->cfa_off = s->tls;
+	if (rule->fp == UNWIND_FP_SAME) {
+		rule->fp = UNWIND_FP_GO_CURG;
+		rule->fp_off = SCHED_BP;
+	}
+}
+
 static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *ret)
 {
 	switch (b->role) {
@@ -251,6 +281,7 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 		return;
 	case ROLE_PLAIN:
 	case ROLE_SWITCH:
+	case ROLE_SYSTEM:
 	case ROLE_CGO:
 	case ROLE_LEAVE:
 		break;
@@ -263,6 +294,8 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 	b->arch->rule(&b->frame, pc, delta, ret);
 	if (b->role == ROLE_SWITCH || b->role == ROLE_CGO)
 		rule_switch(b, pc, delta, ret);
+	else if (b->role == ROLE_SYSTEM)
+		rule_system(b, pc, ret);
 	else if (b->role == ROLE_LEAVE && pc >= b->leaves)
 		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_STOP};
 }
@@ -273,8 +306,8 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 static int add_step(struct gorows *g, const struct build *b, uint64_t start, uint64_t end,
 		    int32_t delta)
 {
-	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set, b->leaves, b->call.start,
-				   b->call.end};
+	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set, b->leaves,
+				   b->call.start,     b->call.end,     b->come_back.back};
 	uint64_t pc = start;
 
 	while (pc < end) {

@@ -39,6 +39,20 @@ static unsigned int fp_register(enum cfi_machine machine)
 
 /* ---------------------------------------------------------------- to text */
 
+static int print_curg(enum cfi_machine machine, const struct unwind_rule *rule, char *to,
+		      size_t size)
+{
+	const int curg = rule->cfa_add >> UNWIND_GO_CURG << 3;
+	const int add = (rule->cfa_add & ((1 << UNWIND_GO_CURG) - 1)) << 3;
+
+	if (rule->cfa_reg == UNWIND_GO_TLS)
+		return snprintf(to, size, "cfa=curg(tls%+d,%d)%+d", rule->cfa_off, curg, add);
+	if (rule->cfa_reg == UNWIND_GO_TLS_AT)
+		return snprintf(to, size, "cfa=curg(tlsat%+d,%d)%+d", rule->cfa_off, curg, add);
+	return snprintf(to, size, "cfa=curg(%s%+d,%d)%+d", register_name(machine, rule->cfa_reg),
+			rule->cfa_off, curg, add);
+}
+
 static int print_cfa(enum cfi_machine machine, const struct unwind_rule *rule, char *to,
 		     size_t size)
 {
@@ -51,6 +65,8 @@ static int print_cfa(enum cfi_machine machine, const struct unwind_rule *rule, c
 	case UNWIND_CFA_GO_CGO:
 		return snprintf(to, size, "cfa=cgo(%u,%d)%+d", rule->cfa_reg, rule->cfa_off,
 				rule->cfa_add);
+	case UNWIND_CFA_GO_CURG:
+		return print_curg(machine, rule, to, size);
 	case UNWIND_CFA_PLT:
 		return snprintf(to, size, "cfa=plt%d", rule->cfa_off);
 	default:
@@ -66,6 +82,8 @@ static int print_fp(enum cfi_machine machine, const struct unwind_rule *rule, ch
 	case UNWIND_FP_DEREF:
 		return snprintf(to, size, " fp=deref(%s%+d)",
 				register_name(machine, fp_register(machine)), rule->fp_off);
+	case UNWIND_FP_GO_CURG:
+		return snprintf(to, size, " fp=curg%+d", rule->fp_off);
 	default:
 		return snprintf(to, size, " fp=same");
 	}
@@ -167,6 +185,29 @@ static bool parse_cgo(struct text *t, struct unwind_rule *ret)
 	return true;
 }
 
+/* After "curg(". */
+static bool parse_curg(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
+{
+	unsigned int reg = UNWIND_GO_TLS_AT;
+	int64_t off, add;
+	uint64_t curg;
+
+	if (!text_prefix(t, "tlsat")) {
+		reg = UNWIND_GO_TLS;
+		if (!text_prefix(t, "tls") && !parse_register(machine, t, &reg))
+			return false;
+	}
+	if (!parse_signed(t, INT32_MIN, INT32_MAX, &off) || !text_char(t, ',') ||
+	    !text_u64(t, 10, &curg) || curg % 8 || curg / 8 > INT16_MAX >> UNWIND_GO_CURG ||
+	    !text_char(t, ')') || !parse_signed(t, 0, (8 << UNWIND_GO_CURG) - 1, &add) || add % 8)
+		return false;
+	ret->cfa = UNWIND_CFA_GO_CURG;
+	ret->cfa_reg = (uint8_t)reg;
+	ret->cfa_off = (int32_t)off;
+	ret->cfa_add = (int16_t)((int64_t)(curg / 8) << UNWIND_GO_CURG | add / 8);
+	return true;
+}
+
 static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
 {
 	unsigned int reg = 0;
@@ -184,6 +225,8 @@ static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_ru
 	}
 	if (text_prefix(t, "cgo("))
 		return parse_cgo(t, ret);
+	if (text_prefix(t, "curg("))
+		return parse_curg(machine, t, ret);
 	ret->cfa = text_prefix(t, "deref(") ? UNWIND_CFA_DEREF : UNWIND_CFA_REG;
 	if (!parse_place(machine, t, &reg, &off))
 		return false;
@@ -205,7 +248,11 @@ static bool parse_fp(enum cfi_machine machine, struct text *t, struct unwind_rul
 		return false;
 	if (text_prefix(t, "same"))
 		return true;
-	if (text_prefix(t, "cfa")) {
+	if (text_prefix(t, "curg")) {
+		ret->fp = UNWIND_FP_GO_CURG;
+		if (ret->cfa != UNWIND_CFA_GO_CURG || !parse_signed(t, INT32_MIN, INT32_MAX, &off))
+			return false;
+	} else if (text_prefix(t, "cfa")) {
 		ret->fp = UNWIND_FP_AT_CFA;
 		if (!parse_signed(t, INT32_MIN, INT32_MAX, &off))
 			return false;

@@ -9,7 +9,8 @@
  *
  * cfa is REG+N, plt10 or plt11 (or another number), or deref(REG+N)+M; fp is same, cfa-N or
  * deref(REG+N); ra is cfa-N or a register. A fourth word "switch" says that the caller is on
- * another stack; cfa=cgo(G,DEPTH)+N is UNWIND_CFA_GO_CGO. Each N and M has its sign. Or, in place
+ * another stack; cfa=cgo(G,DEPTH)+N is UNWIND_CFA_GO_CGO, cfa=curg(WHERE,OFFSET)+N is
+ * UNWIND_CFA_GO_CURG, WHERE being REG+0, tls+M or tlsat+M. Each N and M has its sign. Or, in place
  * of the three, one of gap, stop, signal, frame (the frame pointer's record, without more being
  * known) and unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
  */

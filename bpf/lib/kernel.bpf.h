@@ -105,6 +105,10 @@ struct signal_struct {
 	atomic_t live; /* threads that have not begun to exit */
 };
 
+struct thread_struct {
+	unsigned long fsbase; /* x86-64 only */
+};
+
 struct task_struct___before_5_14 {
 	volatile long state;
 };
@@ -125,6 +129,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop

@@ -127,6 +127,17 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	return table_use_exe(exe);
 }
 
+/* The current task is the one whose stack it is. The kernel keeps the register's value from the
+ * time the thread began, or the program set it, which is before it can be of use. */
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	if (!bpf_core_field_exists(task->thread.fsbase))
+		return 0;
+	return BPF_CORE_READ(task, thread.fsbase);
+}
+
 /* Add one to @stat in @stats, a struct stack_stats. */
 static __always_inline void stack_count(void *stats, __u32 stat)
 {

@@ -27,9 +27,9 @@
  * return address where code can be and, in a process that is known, where code is. What these
  * checks cannot see: a leaf function that has no record yet (or any more) hides its caller.
  *
- * A stack that goes on in another place (a coroutine's, Go's system stack) ends where it does, by
- * reason; signal handlers' alternative stacks are left through the signal frame, which says where
- * to. A stepper for another kind of crossing belongs into walk_plan().
+ * A stack that goes on in another place (a coroutine's) ends where it does, by reason. Signal
+ * handlers' alternative stacks are left through the signal frame, which says where to; Go's by
+ * walk_cross().
  */
 
 #include "lib/mapping.bpf.h"
@@ -65,8 +65,10 @@
 #define WALK_SLOTS 1024
 _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
 
-/* Not an end: go on. Beyond enum sample_end so that one number says either. */
-#define WALK_ON SAMPLE_END_MAX
+/* Not an end: go on. Beyond enum sample_end so that one number says any. */
+#define WALK_ON	   SAMPLE_END_MAX
+/* The way to the caller is walk_cross(). */
+#define WALK_CROSS (SAMPLE_END_MAX + 1)
 
 /* Where the walk has got to. What else the walker knows of a frame is in here and not in variables
  * for the verifier's sake, see bpf/README.md. */
@@ -95,6 +97,7 @@ struct walk {
 	__u64 ra_at; /* address of the return address, 0: in the register @ra */
 	__u64 fp_next;
 	__u64 ra;
+	__u64 go; /* the goroutine that UNWIND_CFA_GO_CURG has found */
 
 	struct window_place place;
 	__u64 hash;   /* of all frames stored */
@@ -109,6 +112,10 @@ struct walk {
 /* Accessor: the descriptor of an executable, and one more use of it; NULL for a number out of range
  * only. */
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
+
+/* Accessor: the thread's pointer to what is its own (thread-local storage), 0 if it is not known.
+ */
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
 /* What a step works with besides. */
 struct walk_ctx {
@@ -265,27 +272,6 @@ WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret
 	return !w->regs_known || number >= REGS_NUMBERED;
 }
 
-/* The same by UNWIND_CFA_GO_CGO. */
-WALK_INLINE __u32 walk_cfa_go_cgo(const struct walk_ctx *c)
-{
-	struct walk *w = c->w;
-	const struct unwind_rule *rule = &w->rule;
-	__u64 g, hi;
-
-	if (!w->sp_known)
-		return SAMPLE_END_REGISTER;
-	if (window_word(c->space, c->win, &w->place, w->sp + rule->cfa_reg, &g) ||
-	    window_word(c->space, c->win, &w->place, w->sp + rule->cfa_off, &w->cfa))
-		return SAMPLE_END_UNREADABLE;
-	if (g) {
-		if (window_word(c->space, c->win, &w->place, g + 8, &hi))
-			return SAMPLE_END_UNREADABLE;
-		w->cfa = hi - w->cfa;
-	}
-	w->cfa += rule->cfa_add;
-	return WALK_ON;
-}
-
 /* The canonical frame address by w->rule into w->cfa. */
 WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 {
@@ -297,8 +283,6 @@ WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 		w->cfa = w->sp + 8 + ((w->pc & 15) >= (__u64)rule->cfa_off ? 8 : 0);
 		return w->sp_known ? WALK_ON : SAMPLE_END_REGISTER;
 	}
-	if (rule->cfa == UNWIND_CFA_GO_CGO)
-		return walk_cfa_go_cgo(c);
 	if (walk_register(c, rule->cfa_reg, &base))
 		return SAMPLE_END_REGISTER;
 	w->cfa = base + rule->cfa_off;
@@ -318,7 +302,7 @@ WALK_INLINE __u32 walk_check_cfa(struct walk *w)
 
 	if (w->cfa & 7)
 		return SAMPLE_END_SP_ODD;
-	if (rule->cfa == UNWIND_CFA_SWITCH || rule->cfa == UNWIND_CFA_GO_CGO) {
+	if (rule->cfa == UNWIND_CFA_SWITCH) {
 		w->limit = w->cfa + WALK_STACK_BYTES;
 		return WALK_ON;
 	}
@@ -368,8 +352,10 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 	case UNWIND_CFA_PLT:
 	case UNWIND_CFA_DEREF:
 	case UNWIND_CFA_SWITCH:
-	case UNWIND_CFA_GO_CGO:
 		return walk_plan_row(c);
+	case UNWIND_CFA_GO_CGO:
+	case UNWIND_CFA_GO_CURG:
+		return WALK_CROSS;
 	case UNWIND_CFA_STOP:
 		return SAMPLE_END_COMPLETE;
 	case UNWIND_CFA_FP:
@@ -481,8 +467,8 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 	return end;
 }
 
-/* The next frame, outwards. 1 if that was the end of the walk, as w->end says. */
-WALK_INLINE int walk_frame(const struct walk_ctx *c)
+/* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. */
+WALK_INLINE int walk_near(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 	__u32 end = walk_step(c);
@@ -497,6 +483,137 @@ WALK_INLINE int walk_frame(const struct walk_ctx *c)
 	return 0;
 }
 
+/* ---------------------------------------------------------------- crossings */
+
+/*
+ * Go's ways from one stack to another that take more than a step: a stack has one or two of them,
+ * so where the verifier follows a loop round by round they are outside of it. The frames that such
+ * a program had left are not walked: the limit of all is reached that much earlier.
+ */
+
+/* The CFA by UNWIND_CFA_GO_CGO, into w->cfa. */
+WALK_INLINE __u32 walk_cfa_go_cgo(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u64 g, hi;
+
+	if (!w->sp_known)
+		return SAMPLE_END_REGISTER;
+	if (window_word(c->space, c->win, &w->place, w->sp + rule->cfa_reg, &g) ||
+	    window_word(c->space, c->win, &w->place, w->sp + rule->cfa_off, &w->cfa))
+		return SAMPLE_END_UNREADABLE;
+	if (g) {
+		if (window_word(c->space, c->win, &w->place, g + 8, &hi))
+			return SAMPLE_END_UNREADABLE;
+		w->cfa = hi - w->cfa;
+	}
+	w->cfa += rule->cfa_add;
+	return WALK_ON;
+}
+
+/* A word that is not on the stack. */
+WALK_INLINE int walk_peek(const struct walk_ctx *c, __u64 address, __u64 *ret)
+{
+	c->w->place.bytes = 0;
+	if ((address & 7) || window_read(c->space, c->win->words, 8, address))
+		return -1;
+	*ret = c->win->words[0];
+	return 0;
+}
+
+/* The goroutine that this thread runs, by UNWIND_CFA_GO_CURG, into w->go; not 0 if it cannot be
+ * read. On the way w->go is g, then m. */
+WALK_INLINE int walk_go_curg(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u64 off = rule->cfa_off;
+
+	if (!(rule->cfa_reg & UNWIND_GO_TLS)) {
+		w->go = regs_numbered(c->regs, rule->cfa_reg);
+	} else {
+		if (rule->cfa_reg == UNWIND_GO_TLS_AT && walk_peek(c, w->mapping.bias + off, &off))
+			return -1;
+		if (walk_peek(c, walk_thread_pointer(c->space) + off, &w->go))
+			return -1;
+	}
+	WALK_FENCE();
+	if (walk_peek(c, w->go + UNWIND_GO_M, &w->go))
+		return -1;
+	WALK_FENCE();
+	w->ra = w->go;
+	if (walk_peek(c, w->go + (__u64)(rule->cfa_add >> UNWIND_GO_CURG) * 8, &w->go))
+		return -1;
+	WALK_FENCE();
+	return window_fill(c->space, c->win, &w->place, w->go);
+}
+
+/* The same by UNWIND_CFA_GO_CURG. What was read may be anything, if this is not what we take it
+ * for: the goroutine has to know its thread, and where it goes on is on its stack. */
+WALK_INLINE __u32 walk_cfa_go_curg(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const __u64 *g = c->win->words;
+	__u64 sp;
+
+	if (walk_go_curg(c) || w->place.bytes <= UNWIND_GO_SP)
+		return SAMPLE_END_NO_GOROUTINE;
+	sp = g[UNWIND_GO_SP / 8];
+	if (g[UNWIND_GO_M / 8] != w->ra || sp < g[UNWIND_GO_LO / 8] || sp >= g[UNWIND_GO_HI / 8])
+		return SAMPLE_END_NO_GOROUTINE;
+	w->cfa = sp + (w->rule.cfa_add & ((1 << UNWIND_GO_CURG) - 1)) * 8;
+	return WALK_ON;
+}
+
+/* From a frame whose rule is one of these to its caller. WALK_ON or why the walk ends. */
+WALK_INLINE __u32 walk_go_across(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+	const struct unwind_rule *rule = &w->rule;
+	__u32 end;
+
+	end = rule->cfa == UNWIND_CFA_GO_CGO ? walk_cfa_go_cgo(c) : walk_cfa_go_curg(c);
+	if (end != WALK_ON)
+		return end;
+	if (w->cfa & 7)
+		return SAMPLE_END_SP_ODD;
+	WALK_FENCE();
+	w->limit = w->cfa + WALK_STACK_BYTES;
+	w->fp_at = (rule->fp == UNWIND_FP_GO_CURG ? w->go : w->cfa) + rule->fp_off;
+	w->ra_at = w->cfa + rule->ra_off;
+	w->by_fp = 0;
+	end = walk_go(c);
+	if (end != WALK_ON)
+		return end;
+	WALK_FENCE();
+	walk_map(c);
+	if (w->n >= SAMPLE_USER_FRAMES_MAX)
+		return SAMPLE_END_MAX_FRAMES;
+	walk_store(w, c->frames);
+	return WALK_ON;
+}
+
+/* Where the next frame is beyond such a crossing: over it. 1 if that was the end of the walk, as
+ * w->end says. */
+WALK_INLINE int walk_cross(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	WALK_FENCE();
+	if (w->end == WALK_CROSS)
+		w->end = walk_go_across(c);
+	return w->end != WALK_ON;
+}
+
+/* ---------------------------------------------------------------- frames */
+
+/* The next frame, outwards. 1 if that was the end of the walk, as w->end says. */
+WALK_INLINE int walk_frame(const struct walk_ctx *c)
+{
+	return walk_near(c) ? walk_cross(c) : 0;
+}
+
 /**
  * walk_on() - the next frames
  *
@@ -505,8 +622,9 @@ WALK_INLINE int walk_frame(const struct walk_ctx *c)
 WALK_INLINE void walk_on(const struct walk_ctx *c)
 {
 	for (int i = 0; i < WALK_STEPS; i++)
-		if (walk_frame(c))
-			return;
+		if (walk_near(c))
+			break;
+	(void)walk_cross(c);
 }
 
 #endif

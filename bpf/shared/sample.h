@@ -31,7 +31,8 @@ enum sample_end {
 	SAMPLE_END_SP_ODD,	/* a row leads to an address that is not a multiple of 8 */
 	SAMPLE_END_SP_LOW,	/* ... that is not above the frame */
 	SAMPLE_END_SP_FAR,	/* ... that is further away than stacks are long */
-	SAMPLE_END_COPY,	/* the piece of stack that was copied out ends there (copy.h) */
+	SAMPLE_END_NO_GOROUTINE, /* on the system stack of Go's runtime, whose it is is not known */
+	SAMPLE_END_COPY,	 /* the piece of stack that was copied out ends there (copy.h) */
 	SAMPLE_END_MAX,
 };
 

@@ -28,6 +28,7 @@ _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 struct hostwalk {
 	struct hostspace kernel; /* first: the accessors get its address */
 	int mem;		 /* /proc/PID/mem */
+	uint64_t thread_pointer; /* of the thread that is walked */
 	struct hostwalk_read reads[HOSTWALK_READS];
 	size_t n_reads;
 };
@@ -48,6 +49,11 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	if (h->n_reads < HOSTWALK_READS)
 		h->reads[h->n_reads++] = (struct hostwalk_read){address, n};
 	return 0;
+}
+
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	return ((const struct hostwalk *)space)->thread_pointer;
 }
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
@@ -190,6 +196,7 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 		.pc = u.rip,
 		.sp = u.rsp,
 		.fp = u.rbp,
+		.thread_pointer = u.fs_base,
 		.numbered = {u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi, 0, 0, u.r8, u.r9, u.r10,
 			     u.r11, u.r12, u.r13, u.r14, u.r15},
 		.in_syscall = (int64_t)u.orig_rax >= 0 && u.rcx == u.rip,
@@ -262,6 +269,7 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 	};
 
 	h->n_reads = 0;
+	h->thread_pointer = from->thread_pointer;
 	walk_begin(&c, 0, h->kernel.n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
 		walk_on(&c);

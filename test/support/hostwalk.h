@@ -25,8 +25,9 @@ struct hostwalk;
 /* Where the innermost frame is. */
 struct hostwalk_regs {
 	uint64_t pc, sp, fp;
-	uint64_t numbered[16]; /* by DWARF number, those two excepted */
-	bool in_syscall;       /* and pc is behind its instruction; x86-64 only */
+	uint64_t thread_pointer; /* x86-64: fs_base */
+	uint64_t numbered[31];	 /* by DWARF number, those two excepted */
+	bool in_syscall;	 /* and pc is behind its instruction; x86-64 only */
 };
 
 struct hostwalk_stack {

@@ -53,6 +53,12 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 	return 0;
 }
 
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	(void)space;
+	return 0;
+}
+
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 number)
 {
 	return number == 1 ? &exe : NULL;

@@ -216,6 +216,14 @@ struct function {
 	struct want want[8];
 };
 
+/* What systemstack does after the call. */
+#define CURG_DIRECT                                                                        \
+	"\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x8b\x58\x30\x48\x8b\x83\xb8\x00\x00\x00" \
+	"\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b\x60\x38"
+#define CURG_RCX                                                                       \
+	"\x64\x48\x8b\x01\x48\x8b\x58\x30\x48\x8b\x43\x50\x64\x48\x89\x01\x48\x8b\x60" \
+	"\x38"
+
 #define X86	 EM_X86_64
 #define ARM	 EM_AARCH64
 #define CODE_(s) s, sizeof(s) - 1
@@ -241,6 +249,43 @@ static const struct function functions[] = {
 	  {4, "cfa=rbp+16 fp=cfa-16 ra=cfa-8 switch"},
 	  {0x20, "cfa=rsp+8 fp=same ra=cfa-8"},
 	  {0x40, "gap"}}},
+	{"goes on with the thread's stack and comes back",
+	 {.name = "runtime.systemstack", .flags = GOCODE_SP_WRITE},
+	 {{0, 0}, {1, 8}, {0x2c, 0}},
+	 CODE_("\x55\x48\x89\xe5\x48\x8b\x62\x38\xff\xd7" CURG_DIRECT "\x5d\xc3"),
+	 X86,
+	 {{0, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {1, "cfa=rsp+16 fp=cfa-16 ra=cfa-8"},
+	  {8, "cfa=curg(tls-8,184)+16 fp=cfa-16 ra=cfa-8"},
+	  {0x2b, "cfa=rsp+16 fp=cfa-16 ra=cfa-8"},
+	  {0x2c, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {0x40, "gap"}}},
+	{"the same without a frame, position independent",
+	 {.name = "runtime.systemstack", .flags = GOCODE_SP_WRITE},
+	 {{0, 0}},
+	 CODE_("\x48\x8b\x62\x38\xff\xd7\x48\xc7\xc1\xf0\xff\xff\xff" CURG_RCX),
+	 X86,
+	 {{0, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {4, "cfa=curg(tls-16,80)+8 fp=curg+104 ra=cfa-8"},
+	  {0x21, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {0x40, "gap"}}},
+	{"the same in a library",
+	 {.name = "runtime.systemstack", .flags = GOCODE_SP_WRITE},
+	 {{0, 0}},
+	 CODE_("\x48\x8b\x62\x38\xff\xd7\x48\x8b\x0d\xf3\x0f\x00\x00" CURG_RCX),
+	 X86,
+	 {{0, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {4, "cfa=curg(tlsat+4198656,80)+8 fp=curg+104 ra=cfa-8"},
+	  {0x21, "cfa=rsp+8 fp=same ra=cfa-8"},
+	  {0x40, "gap"}}},
+	{"the same with an offset that does not fit",
+	 {.name = "runtime.systemstack", .flags = GOCODE_SP_WRITE},
+	 {{0, 0}},
+	 CODE_("\x48\x8b\x62\x38\xff\xd7\x64\x48\x8b\x04\x25\xf8\xff\xff\xff"
+	       "\x48\x8b\x58\x30\x48\x8b\x83\x00\x20\x00\x00"
+	       "\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b\x60\x38"),
+	 X86,
+	 {{0, "cfa=rsp+8 fp=same ra=cfa-8"}, {4, "frame"}, {0x40, "gap"}}},
 	{"the same by its name, in a release without marks",
 	 {.name = "runtime.walltime1"},
 	 {{0, 0}, {1, 8}},
@@ -366,6 +411,19 @@ static const struct function functions[] = {
 	  {8, "cfa=sp+16 fp=cfa-24 ra=cfa-16"},
 	  {12, "cfa=x29+24 fp=cfa-24 ra=cfa-16 switch"},
 	  {0x40, "gap"}}},
+	{"goes on with the thread's stack and comes back",
+	 {.name = "runtime.systemstack", .flags = GOCODE_SP_WRITE},
+	 {{0, 0}, {4, 16}},
+	 CODE_("\xfe\x0f\x1f\xf8\xfd\x83\x1f\xf8\xfd\x23\x00\xd1\x7f\x00\x00\x91\x60\x00\x3f\xd6"
+	       "\x83\x1b\x40\xf9\x7c\x5c\x40\xf9\x01\x00\x00\x94\x80\x1f\x40\xf9"
+	       "\x1f\x00\x00\x91"),
+	 ARM,
+	 {{0, "cfa=sp+0 fp=same ra=x30"},
+	  {4, "cfa=sp+16 fp=same ra=cfa-16"},
+	  {8, "cfa=sp+16 fp=cfa-24 ra=cfa-16"},
+	  {16, "cfa=curg(x28+0,184)+16 fp=cfa-24 ra=cfa-16"},
+	  {40, "cfa=sp+16 fp=cfa-24 ra=cfa-16"},
+	  {0x40, "gap"}}},
 	{"calls C",
 	 {.name = "runtime.asmcgocall", .flags = GOCODE_SP_WRITE},
 	 {{0, 0}, {4, 16}},
@@ -440,6 +498,7 @@ struct comparison {
 	const struct rows *frame;
 	uint64_t n_same;
 	uint64_t n_special; /* the linker knows no better than the table */
+	uint64_t n_curg;    /* of them, systemstack's */
 	uint64_t n_other;
 	uint64_t framed_bytes;
 	uint64_t fp_same_bytes; /* of them, those where the frame pointer is not saved */
@@ -477,6 +536,7 @@ static void compare_at(struct comparison *c, uint64_t vaddr, uint64_t bytes)
 	}
 	if (is_special(go) || is_sigtramp(frame)) {
 		c->n_special++;
+		c->n_curg += go->cfa == UNWIND_CFA_GO_CURG;
 	} else if (go->cfa == frame->cfa && go->cfa_reg == frame->cfa_reg &&
 		   go->cfa_off == frame->cfa_off && go->ra == frame->ra &&
 		   go->ra_off == frame->ra_off) {
@@ -533,6 +593,7 @@ static void test_debug_frame(const char *go, const char *variant)
 	assert_int_equal(c.n_other, 0);
 	assert_true(c.n_same > 10000);
 	assert_in_range(c.n_special, 10, 400);
+	assert_true(c.n_curg > 0);
 	/* prologues are recognised */
 	assert_true(c.fp_same_bytes * 100 < c.framed_bytes * 6);
 }
