@@ -61,7 +61,7 @@ def bpf_of(pid):
             info = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
             if "map_id" in info:
                 maps[info["map_id"]] = int(info["memlock"])
-            if "prog_id" in info:
+            if "run_time_ns" in info:  # a link names a program, too, but not this
                 programs[info["prog_id"]] = (int(info["run_time_ns"]), int(info["run_cnt"]))
     times = list(programs.values())
     return sum(maps.values()), sum(t for t, _ in times), sum(n for _, n in times)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <limits.h>
 #include <net/if.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -33,6 +34,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/verifier.h"
 #include "profile/wanted.h"
@@ -56,6 +58,7 @@ struct run {
 	uint64_t mine;	 /* of the child, and so on */
 	uint64_t nested; /* middle and outer behind the innermost frame */
 	uint64_t in_kernel;
+	uint64_t away_ns;
 	bool odd; /* a frame where none can be */
 };
 
@@ -107,6 +110,7 @@ static void take(void *ctx, const struct sample *s)
 	run->mine += s->count;
 	run->nested += nested(s) ? s->count : 0;
 	run->in_kernel += s->n_kernel ? s->count : 0;
+	run->away_ns += s->total_ns;
 	for (size_t i = 0; i < s->n_kernel; i++)
 		run->odd |= !(s->kernel[i] >> 63);
 	for (size_t i = 0; i < s->n_user; i++)
@@ -233,6 +237,55 @@ static void check_kernel(struct guest *g)
 	say(g, " kernel_samples=%" PRIu64, run.in_kernel);
 	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
 		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
+	oncpu_free(run.oc);
+}
+
+/* Where a child sleeps, and for how long: all of its time but what it ran. */
+static void let_sleep(struct guest *g, struct offcpu *off, struct run *run)
+{
+	uint64_t start_ns, asleep_ns;
+	int r = 0;
+
+	run->child = burn_start(BURN_SLEEP);
+	burn_go(run->child);
+	start_ns = nsec_monotonic();
+	for (int i = 0; !r && i < 10; i++) {
+		usleep(150000);
+		r = offcpu_tick(off, take, run);
+	}
+	asleep_ns = nsec_monotonic() - start_ns;
+	asleep_ns -= burn_end(run->child);
+	if (r || offcpu_finish(off, take, run))
+		fail(g, "the waits could not be read");
+	say(g, " waits=%" PRIu64 " right=%.1f%% time=%.1f%%", run->mine,
+	    100.0 * (double)run->nested / (double)(run->mine ? run->mine : 1),
+	    100.0 * (double)run->away_ns / (double)asleep_ns);
+	if (run->nested * 10 < run->mine * 9 || run->in_kernel != run->mine || run->odd)
+		fail(g, "%" PRIu64 " stacks right of %" PRIu64, run->nested, run->mine);
+	/* An emulated CPU is slow to let it sleep, and is shared with us. */
+	if (run->away_ns * 10 < asleep_ns * 7 || run->away_ns > asleep_ns * 21 / 20)
+		fail(g, "away for %" PRIu64 " ns of %" PRIu64, run->away_ns, asleep_ns);
+}
+
+static void check_off_cpu(struct guest *g)
+{
+	const struct oncpu_opts opts = {.rate_hz = 1,
+					.kernel_stacks = true,
+					.unwind = SETTINGS_UNWIND_FP,
+					.offcpu = true,
+					.proc = &g->proc,
+					.sys = &g->sys};
+	struct bpfobj_why why = {""};
+	struct offcpu *off = NULL;
+	struct run run = {0};
+
+	puts("time off the CPU");
+	if (oncpu_new(&opts, &why, &run.oc) ||
+	    offcpu_new(oncpu_object(run.oc), 1, UINT_MAX, &why, &off))
+		fail(g, "no sampler: %s", why.text);
+	else
+		let_sleep(g, off, &run);
+	offcpu_free(off);
 	oncpu_free(run.oc);
 }
 
@@ -397,6 +450,7 @@ int main(int argc, char **argv)
 	} else {
 		check_user(&g);
 		check_kernel(&g);
+		check_off_cpu(&g);
 		check_record(&g);
 	}
 	printf("RESULT %s kernel=%s%s\n", g.failed ? "failed" : "ok", name.release, g.line);

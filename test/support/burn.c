@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Each function has a section of its own, of which the linker tells the bounds. */
@@ -33,9 +34,13 @@ static volatile bool stop; /* never; but the compiler must think that the calls 
 
 static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 {
+	const struct timespec nap = {.tv_nsec = 5000000};
+
 	while (!stop) {
 		if (kind == BURN_KERNEL)
 			syscall(SYS_getppid);
+		else if (kind == BURN_SLEEP)
+			syscall(SYS_nanosleep, &nap, NULL);
 		else
 			sink = sink * 3 + 1;
 	}

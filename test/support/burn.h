@@ -17,6 +17,7 @@
 enum burn_kind {
 	BURN_USER,   /* arithmetic in burn_inner() */
 	BURN_KERNEL, /* system calls from burn_inner() */
+	BURN_SLEEP,  /* nothing: sleeps of 5 ms, in a system call from burn_inner() */
 	BURN_DEEP,   /* as BURN_USER, below 600 calls of burn_deeper() */
 	BURN_USUAL,  /* below so many that there are some 32 frames */
 	BURN_MANY,   /* a million different stacks, one after the other */
