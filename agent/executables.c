@@ -40,8 +40,9 @@
 /* Tables with the worker at a time, the one that it compiles among them. When they are done the
  * next are asked for, so on a node with a thousand programs it goes from one to the next. */
 #define EXECUTABLES_QUEUE_MAX 4
-/* The worker's. */
-#define EXECUTABLES_NICE      19
+/* The worker's. A table is 5 ms of work, each image once, and stacks wait for it: with 19, where a
+ * dozen others want the same CPU, it would have a thousandth of it. */
+#define EXECUTABLES_NICE      5
 
 /* Between two lines of the log about row files: any program can have the build id of one. */
 #define ROWFILE_LOG_NS (10 * NSEC_PER_SEC)

@@ -20,9 +20,9 @@ struct metric_sink;
 struct space_cache;
 struct unwinder;
 
-/* Bytes of the copies that wait: a second's worth at 400 a second. Above it the oldest ones are
+/* Bytes of the copies that wait: some 900 copies. Above it the oldest ones are
  * walked as it is possible now, counted as "full". */
-#define LATE_STACKS_BYTES_MAX ((size_t)4 << 20)
+#define LATE_STACKS_BYTES_MAX ((size_t)8 << 20)
 /* A table that has not come by then: the stack is walked as it is possible, counted as "expired".
  * Processes that have gone are known for twice as long (LIVES_KEEP_NS). */
 #define LATE_STACKS_WAIT_NS   (10 * NSEC_PER_SEC)

@@ -54,6 +54,7 @@ struct elffile {
 	uint64_t size;
 	uint16_t type;
 	uint16_t machine;
+	uint64_t entry;
 	struct elffile_segment *segments;
 	size_t n_segments;
 	struct elffile_segment eh_frame_hdr;
@@ -394,6 +395,7 @@ static int load(struct elffile *ef, Elf *elf)
 		return ELFFILE_MALFORMED;
 	ef->type = eh.e_type;
 	ef->machine = eh.e_machine;
+	ef->entry = eh.e_entry;
 	r = load_segments(ef, elf);
 	if (!r)
 		r = load_sections(ef, elf);
@@ -460,6 +462,11 @@ void elffile_free(struct elffile *ef)
 uint16_t elffile_type(const struct elffile *ef)
 {
 	return ef->type;
+}
+
+uint64_t elffile_entry(const struct elffile *ef)
+{
+	return ef->entry;
 }
 
 uint16_t elffile_machine(const struct elffile *ef)

@@ -56,6 +56,7 @@ void elffile_free(struct elffile *ef);
 
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */
 uint16_t elffile_machine(const struct elffile *ef); /* EM_X86_64, ... */
+uint64_t elffile_entry(const struct elffile *ef);   /* vaddr where a process begins; 0: none */
 uint64_t elffile_size(const struct elffile *ef);
 /* fstat() of the opened file, as it is now. 0 or -errno; -EBADF for one in memory. */
 int elffile_stat(const struct elffile *ef, struct stat *ret);

@@ -31,11 +31,15 @@ int compile_image(const struct elffile *file, const struct compile_opts *opts,
 	if (!r)
 		r = rows_new(text_start, text_end, &rows);
 	if (!r)
+		rows_watch(rows, elffile_entry(file));
+	if (!r)
 		r = ehframe_add(file, rows, stats);
 	if (!r)
 		r = synthetic_add(file, rows);
 	if (!r && opts)
 		r = add_others(file, opts, rows);
+	if (!r && !(opts && opts->described_only) && !rows_watched(rows))
+		r = synthetic_add_entry(file, rows);
 	if (r)
 		return r;
 	r = rows_finish(rows);

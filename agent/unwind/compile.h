@@ -14,6 +14,8 @@ struct compile_opts {
 	 * compile_image() returns. */
 	int (*more)(void *ctx, struct rows *rows);
 	void *ctx;
+	/* Leave out what is known of code that nothing describes. */
+	bool described_only;
 	/* The folder with the user's row files (rowfile.h); NULL for none. */
 	const char *rows_dir;
 	/* What became of the image's, if there is a folder; NULL if not wanted. */

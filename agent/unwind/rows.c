@@ -84,6 +84,8 @@ struct rows {
 	struct entries entries;
 	struct span *spans;
 	size_t n_spans, spans_cap;
+	uint64_t watch; /* address, as in spans */
+	bool watched;
 	struct span range; /* the one that is being added */
 
 	struct unwind_rule *rules;
@@ -324,6 +326,17 @@ static int end_range(struct rows *rows)
 	return r;
 }
 
+void rows_watch(struct rows *rows, uint64_t vaddr)
+{
+	rows->watch = vaddr - rows->text_start;
+	rows->watched = false;
+}
+
+bool rows_watched(const struct rows *rows)
+{
+	return rows->watched;
+}
+
 int rows_end(struct rows *rows)
 {
 	struct span *range = &rows->range;
@@ -332,6 +345,7 @@ int rows_end(struct rows *rows)
 	/* nothing said of it is a gap, and one that wins */
 	if (rows->entries.n == range->first)
 		r = entries_push(&rows->entries, range->start, GAP);
+	rows->watched |= range->start <= rows->watch && rows->watch < range->end;
 	if (!r)
 		r = entries_push(&rows->entries, range->end, HOLE);
 	if (!r)

@@ -20,6 +20,7 @@
  * virtual addresses. One thread at a time; no state besides.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -110,6 +111,10 @@ int rows_add_interned(struct rows *rows, uint64_t vaddr, uint32_t rule);
 /* The range is complete: 0, ROWS_FULL, -ENOMEM (it is dropped). Or it is as if it never was. */
 int rows_end(struct rows *rows);
 void rows_drop(struct rows *rows);
+
+/* Watch one address, before any range is added; and whether one that was added has it. */
+void rows_watch(struct rows *rows, uint64_t vaddr);
+bool rows_watched(const struct rows *rows);
 
 /* Sort, resolve overlaps, join what is equal, make gaps explicit. Nothing can be added afterwards.
  * 0; -ENOMEM, and there are no rows. */

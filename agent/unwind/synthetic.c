@@ -17,6 +17,10 @@
 /* Read at a time. */
 #define PIECE ((size_t)32 << 10)
 
+/* The code that a process begins with: glibc's dynamic linker has 64 bytes of it, until it jumps to
+ * the program's, others have less. */
+#define ENTRY_BYTES 64
+
 struct trampoline {
 	uint16_t machine;
 	uint8_t n;
@@ -78,6 +82,23 @@ static int search_segment(const struct elffile *file, const struct elffile_segme
 		off += n == left ? left : n - t->n + 1u;
 	}
 	return r;
+}
+
+int synthetic_add_entry(const struct elffile *file, struct rows *rows)
+{
+	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_STOP};
+	const uint64_t entry = elffile_entry(file);
+	int r;
+
+	/* the lowest source: whatever is known of what follows counts */
+	if (!entry || rows_begin(rows, ROWS_DEBUG_FRAME, entry, entry + ENTRY_BYTES))
+		return 0;
+	r = rows_add(rows, entry, &rule);
+	if (r)
+		rows_drop(rows);
+	else
+		r = rows_end(rows);
+	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
 static bool is_code(const struct elffile_segment *s)

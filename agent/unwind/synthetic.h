@@ -21,4 +21,14 @@
  */
 int synthetic_add(const struct elffile *file, struct rows *rows);
 
+/**
+ * synthetic_add_entry() - add that nobody called the place where a process begins
+ *
+ * For where nothing else describes it: in glibc's dynamic linker, in musl. What follows it and is
+ * described stays so.
+ *
+ * Return: as synthetic_add().
+ */
+int synthetic_add_entry(const struct elffile *file, struct rows *rows);
+
 #endif

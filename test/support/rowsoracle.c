@@ -785,10 +785,11 @@ int rowsoracle_compare(const char *path, rowsoracle_told *told, void *ctx,
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	_cleanup_(oracle_deinit) struct oracle o = {.told = told, .ctx = ctx, .report = report};
+	const struct compile_opts opts = {.described_only = true};
 	int r = open_elf(path, &file);
 
 	if (!r)
-		r = compile_image(file, NULL, &o.stats, &rows);
+		r = compile_image(file, &opts, &o.stats, &rows);
 	if (r)
 		return r < 0 ? r : ROWSORACLE_NO_TABLES;
 	o.file = file;
