@@ -59,13 +59,17 @@ static void print_row(const char *name, const struct stackoracle_report *r)
 		printf(" %" PRIu64 " different", r->n_different);
 	if (r->n_further)
 		printf(" (%" PRIu64 " further than libdwfl)", r->n_further);
+	if (r->n_guesses)
+		printf(" (of %" PRIu64 " guesses %.1f %% equal)", r->n_guesses,
+		       percent(r->n_guessed, r->n_guesses));
 	printf(" |\n");
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: stacks [-f] [-w MS] [-n STOPS] [-s STEPS] [-v SHOWN] [-c SHELL] "
-			"NAME COMMAND ARGS...\n");
+	fprintf(stderr,
+		"usage: stacks [-f] [-g] [-w MS] [-n STOPS] [-s STEPS] [-v SHOWN] [-c SHELL] "
+		"NAME COMMAND ARGS...\n");
 	return 2;
 }
 
@@ -87,7 +91,7 @@ int main(int argc, char **argv)
 	const char *shell = NULL;
 	int c, r;
 
-	while ((c = getopt(argc, argv, "+c:fw:n:s:v:")) != -1) {
+	while ((c = getopt(argc, argv, "+c:fgw:n:s:v:")) != -1) {
 		const unsigned int n = optarg ? (unsigned int)strtoul(optarg, NULL, 10) : 0;
 
 		switch (c) {
@@ -96,6 +100,9 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			opts.family = true;
+			break;
+		case 'g':
+			opts.go = true;
 			break;
 		case 'w':
 			warm.tv_sec = n / 1000;

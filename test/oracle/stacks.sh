@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The stack oracle over many programs: each is stopped STOPS times and unwound by libdwfl and by our
-# walker, and then sampled for SAMPLED with podprof record. Two tables. It fails where frames are
-# not equal or a goal is missed; what this machine has not (rustc, a JDK, ...) is named and left out.
+# walker, and then sampled for SAMPLED with podprof record. Two tables. It fails where a program cannot
+# be looked at or a goal is missed; what this machine has not (rustc, a JDK, ...) is named and left out.
 #
 #   stacks.sh [PATTERN]   programs whose name contains it
 set -u
@@ -16,7 +16,6 @@ trap 'rm -rf "$work"' EXIT
 absent=
 failed=0
 
-# Says how it went to fd 3, for the second table.
 record="$build/podprof record --pid \$STACKS_PID --rate $rate --duration $sampled --output $work/p.pb.gz 2>$work/log"
 
 # program NAME GOAL [-OPTION...] COMMAND...: GOAL is per cent of complete stacks when sampled, - for none
@@ -76,8 +75,8 @@ if has rustc; then
 	program "Rust, LTO" 99.5 "$work/rust-lto"
 fi
 go=$build/test/go
-program "Go" 99 "$(test/support/build-go.sh "$go" test/fixtures/go/stacks go default)"
-program "Go, cgo" 99 "$(test/support/build-go.sh "$go" test/fixtures/go/stacks go cgo)"
+program "Go" 99 -g "$(test/support/build-go.sh "$go" test/fixtures/go/stacks go default)"
+program "Go, cgo" 99 -g "$(test/support/build-go.sh "$go" test/fixtures/go/stacks go cgo)"
 if has openssl; then
 	for what in sha256 sha1 md5 aes-256-cbc aes-128-gcm chacha20-poly1305; do
 		program "OpenSSL, $what" - openssl speed -seconds 60 -bytes 8192 -evp $what

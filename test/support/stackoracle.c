@@ -24,7 +24,8 @@
 struct theirs {
 	uint64_t pcs[FRAMES]; /* as the walker stores them */
 	size_t n;
-	bool ended; /* at the stack's end, not by an error */
+	size_t n_known; /* of them, by unwind tables */
+	bool ended;	/* at the stack's end, not by an error */
 };
 
 struct looker {
@@ -113,6 +114,52 @@ static int refresh(struct looker *l)
 
 /* ---------------------------------------------------------------- one stack */
 
+/* Whether unwind tables say how to go on from @pc. */
+static bool has_tables(Dwfl_Module *module, Dwarf_Addr pc)
+{
+	Dwarf_CFI *cfi[2] = {NULL, NULL};
+	Dwarf_Addr bias[2] = {0, 0};
+
+	if (!module)
+		return false;
+	cfi[0] = dwfl_module_eh_cfi(module, &bias[0]);
+	cfi[1] = dwfl_module_dwarf_cfi(module, &bias[1]);
+	for (int i = 0; i < 2; i++) {
+		Dwarf_Frame *frame;
+
+		if (cfi[i] && dwarf_cfi_addrframe(cfi[i], pc - bias[i], &frame) == 0) {
+			free(frame);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Whether libdwfl can know the caller of a frame at @pc. */
+static bool is_known(const struct looker *l, uint64_t pc)
+{
+	struct unwind_rule rule;
+
+	if (!has_tables(dwfl_addrmodule(l->dwfl, pc), pc))
+		return false;
+	return !l->opts->go || !hostwalk_rule(l->walk, pc, &rule) ||
+	       (rule.cfa != UNWIND_CFA_SWITCH && rule.cfa != UNWIND_CFA_GO_CGO &&
+		rule.cfa != UNWIND_CFA_STOP && rule.cfa != UNWIND_CFA_SIGNAL);
+}
+
+/* Go's signal frames, as take_frame() has others. */
+static void mend_go(struct looker *l)
+{
+	struct theirs *t = &l->theirs;
+	struct unwind_rule rule;
+
+	for (size_t i = 1; i < t->n; i++)
+		if (hostwalk_rule(l->walk, t->pcs[i] - 1, &rule) && rule.cfa == UNWIND_CFA_SIGNAL &&
+		    hostwalk_rule(l->walk, t->pcs[i] - 2, &rule) &&
+		    rule.cfa != UNWIND_CFA_SIGNAL) /* which begins one byte early */
+			t->pcs[i]++;
+}
+
 /* Signal's frames are places and not return addresses to libdwfl, and what they have interrupted
  * is. The walker's return addresses are such that one is taken from each. */
 static int take_frame(Dwfl_Frame *frame, void *arg)
@@ -134,10 +181,16 @@ static void unwind_theirs(struct looker *l, pid_t tid)
 
 	t->n = 0;
 	t->ended = dwfl_getthread_frames(l->dwfl, tid, take_frame, t) == 0;
+	if (l->opts->go)
+		mend_go(l);
+	t->n_known = t->n ? 1 : 0;
+	while (t->n_known < t->n && is_known(l, t->pcs[t->n_known - 1] - (t->n_known > 1)))
+		t->n_known++;
 	/* Of some functions it is not said that nobody has called them. */
 	for (size_t i = 1; i < t->n; i++)
 		if (!hostwalk_is_code(l->walk, t->pcs[i] - 1)) {
 			t->n = i;
+			t->n_known = t->n_known < i ? t->n_known : i;
 			t->ended = false;
 		}
 }
@@ -151,7 +204,7 @@ static size_t equal_frames(const struct looker *l)
 	return n;
 }
 
-static void print_pc(const struct looker *l, uint64_t pc, size_t i)
+static void print_pc(const struct looker *l, char whose, uint64_t pc, size_t i)
 {
 	Dwfl_Module *m = dwfl_addrmodule(l->dwfl, pc - !!i);
 	const char *file = NULL, *name = m ? dwfl_module_addrname(m, pc - !!i) : NULL;
@@ -160,43 +213,54 @@ static void print_pc(const struct looker *l, uint64_t pc, size_t i)
 	if (m)
 		file = dwfl_module_info(m, NULL, &start, NULL, NULL, NULL, NULL, NULL);
 	file = file && strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-	fprintf(l->opts->to, " %12" PRIx64 " %s+%" PRIx64 " %-24.24s", pc, file ? file : "?",
-		pc - start, name ? name : "");
+	fprintf(l->opts->to, "    %c %12" PRIx64 " %s+%" PRIx64 " %s%s\n", whose, pc,
+		file ? file : "?", pc - start, name ? name : "",
+		whose != '>' && i >= l->theirs.n_known ? " (a guess)" : "");
 }
 
+/* Frames that are equal, theirs (<), ours (>). */
 static void show(struct looker *l, const char *why)
 {
 	if (l->n_shown++ >= l->opts->n_shown)
 		return;
 	fprintf(l->opts->to, "  %s: ends with %s\n", why, sample_stat_name(l->ours.end));
 	for (size_t i = 0; i < SHOWN && (i < l->theirs.n || i < l->ours.n); i++) {
-		fprintf(l->opts->to, "   ");
+		const bool equal =
+			i < l->theirs.n && i < l->ours.n && l->ours.pcs[i] == l->theirs.pcs[i];
+
 		if (i < l->theirs.n)
-			print_pc(l, l->theirs.pcs[i], i);
-		if (i >= l->ours.n)
-			fprintf(l->opts->to, "  -");
-		else if (i >= l->theirs.n || l->ours.pcs[i] != l->theirs.pcs[i])
-			print_pc(l, l->ours.pcs[i], i);
-		fputc('\n', l->opts->to);
+			print_pc(l, equal ? '=' : '<', l->theirs.pcs[i], i);
+		if (i < l->ours.n && !equal)
+			print_pc(l, '>', l->ours.pcs[i], i);
 	}
+}
+
+/* Whether libdwfl knows that its last frame is the stack's. */
+static bool ends_there(const struct looker *l)
+{
+	const struct theirs *t = &l->theirs;
+
+	return t->ended && t->n_known == t->n && t->n && is_known(l, t->pcs[t->n - 1] - (t->n > 1));
 }
 
 static void compare(struct looker *l)
 {
 	struct stackoracle_report *r = l->report;
-	const size_t n = equal_frames(l);
+	const size_t known = l->theirs.n_known, equal = equal_frames(l);
 	const bool complete = l->ours.end == SAMPLE_END_COMPLETE;
 
 	r->n_stacks++;
-	r->n_frames += l->theirs.n;
-	r->n_equal += n;
+	r->n_frames += known;
+	r->n_equal += equal < known ? equal : known;
+	r->n_guesses += l->theirs.n - known;
+	r->n_guessed += equal > known ? equal - known : 0;
 	r->n_ends[l->ours.end]++;
-	if (l->theirs.n > r->depth)
-		r->depth = l->theirs.n;
-	if (n == l->theirs.n && complete && (l->ours.n == n || !l->theirs.ended)) {
+	if (l->ours.n > r->depth)
+		r->depth = l->ours.n;
+	if (equal >= known && complete && (l->ours.n == l->theirs.n || !ends_there(l))) {
 		r->n_complete++;
-		r->n_further += l->ours.n > n;
-	} else if (n == l->ours.n && !complete) {
+		r->n_further += l->ours.n > l->theirs.n;
+	} else if ((equal >= known || equal == l->ours.n) && !complete) {
 		r->n_short++;
 		show(l, "short");
 	} else {
