@@ -74,6 +74,9 @@ struct goarch {
 	int32_t (*cfa_of_fp)(int32_t delta);
 	/* Where the stack pointer has been set for the first time. GOARCH_NEVER if nowhere. */
 	uint64_t (*sp_written)(const struct gocode *code);
+	/* Where the instruction begins that ends at @end and gives back room on the stack. @end if
+	 * it is not known. */
+	uint64_t (*gives_back)(const struct gocode *code, uint64_t end);
 	/* In asmcgocall. False if it is not found. */
 	bool (*cgo_call)(const struct gocode *code, struct gocall *ret);
 	/* In systemstack. False if it is not found. */

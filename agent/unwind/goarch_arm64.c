@@ -151,6 +151,11 @@ static uint64_t arm64_sp_written(const struct gocode *code)
 	return GOARCH_NEVER;
 }
 
+static uint64_t arm64_gives_back(const struct gocode *code, uint64_t end)
+{
+	return end - code->entry < 4 ? end : end - 4;
+}
+
 /* The first "blr x1"; the goroutine is at sp then, and the depth behind it. */
 static bool arm64_cgo_call(const struct gocode *code, struct gocall *ret)
 {
@@ -202,6 +207,7 @@ const struct goarch goarch_arm64 = {
 	.rule = arm64_rule,
 	.cfa_of_fp = arm64_cfa_of_fp,
 	.sp_written = arm64_sp_written,
+	.gives_back = arm64_gives_back,
 	.cgo_call = arm64_cgo_call,
 	.come_back = arm64_come_back,
 };

@@ -122,6 +122,15 @@ static uint64_t x86_sp_written(const struct gocode *code)
 	return GOARCH_NEVER;
 }
 
+static uint64_t x86_gives_back(const struct gocode *code, uint64_t end)
+{
+	if (has(code, end - 4, "\x48\x83\xc4", 3)) /* add $imm8,%rsp */
+		return end - 4;
+	if (has(code, end - 7, "\x48\x81\xc4", 3)) /* add $imm32,%rsp */
+		return end - 7;
+	return has(code, end - 1, "\x5d", 1) ? end - 1 : end; /* pop %rbp */
+}
+
 /* mov reg,disp8(%rsp), @modrm naming the register; its length, 0 if it is not there. */
 static size_t store_to_stack(const uint8_t *b, uint8_t modrm, uint8_t *ret_disp)
 {
@@ -250,6 +259,7 @@ const struct goarch goarch_x86 = {
 	.rule = x86_rule,
 	.cfa_of_fp = x86_cfa_of_fp,
 	.sp_written = x86_sp_written,
+	.gives_back = x86_gives_back,
 	.cgo_call = x86_cgo_call,
 	.come_back = x86_come_back,
 };

@@ -65,6 +65,9 @@
 /* sched.bp in Go's runtime.g where systemstack has no frame, in 1.16 to 1.20. */
 #define SCHED_BP 104
 
+/* Returns of a function that changes stacks; they have one or two. */
+#define LAST_PLACES 4
+
 /* What a function is to a stack. */
 enum role {
 	ROLE_PLAIN,
@@ -86,6 +89,11 @@ struct gorows {
 	struct gorows_stats stats;
 };
 
+struct place {
+	uint64_t start; /* vaddr */
+	uint64_t end;
+};
+
 /* One function on its way to rows. */
 struct build {
 	const struct goarch *arch;
@@ -94,6 +102,9 @@ struct build {
 	uint64_t leaves; /* the stack pointer is another one from here on */
 	struct gocall call;
 	struct goswitch come_back;
+	/* The last instructions of frames: sp is the frame's again, and fp the caller's, maybe. */
+	struct place last[LAST_PLACES];
+	size_t n_last;
 };
 
 /* ---------------------------------------------------------------- roles */
@@ -213,6 +224,17 @@ static int find_frame(struct gorows *g, const struct gocode_func *func, struct b
 	return 0;
 }
 
+/* Where a function that changes stacks gives back its frame. */
+static void find_last(const struct gocode_func *func, const struct gocode *code, struct build *b)
+{
+	for (size_t i = 1; i < func->n_steps && b->n_last < LAST_PLACES; i++) {
+		const uint64_t end = func->steps[i].start;
+
+		if (func->steps[i].delta < func->steps[i - 1].delta)
+			b->last[b->n_last++] = (struct place){b->arch->gives_back(code, end), end};
+	}
+}
+
 /* Where a function that changes stacks does so. */
 static int find_switch(struct gorows *g, const struct gocode_func *func, struct build *b)
 {
@@ -227,6 +249,7 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 	if (r)
 		return r;
 	b->leaves = b->arch->sp_written(&code);
+	find_last(func, &code, b);
 	if (b->role == ROLE_CGO && !b->arch->cgo_call(&code, &b->call))
 		b->call = (struct gocall){0};
 	if (b->role == ROLE_SYSTEM && !b->arch->come_back(&code, &b->come_back))
@@ -236,6 +259,14 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 
 /* ---------------------------------------------------------------- rules */
 
+static bool is_last(const struct build *b, uint64_t pc)
+{
+	for (size_t i = 0; i < b->n_last; i++)
+		if (pc >= b->last[i].start && pc < b->last[i].end)
+			return true;
+	return false;
+}
+
 /* The rule of a function that goes on with another stack. */
 static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *rule)
 {
@@ -244,7 +275,7 @@ static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struc
 		rule->cfa_reg = b->call.g;
 		rule->cfa_add = (int16_t)rule->cfa_off;
 		rule->cfa_off = b->call.depth;
-	} else if (pc >= b->frame.fp_set && delta > 0) {
+	} else if (pc >= b->frame.fp_set && delta > 0 && !is_last(b, pc)) {
 		rule->cfa = UNWIND_CFA_SWITCH;
 		rule->cfa_reg = b->arch->fp;
 		rule->cfa_off = b->arch->cfa_of_fp(delta);
@@ -322,6 +353,9 @@ static int add_step(struct gorows *g, const struct build *b, uint64_t start, uin
 		for (size_t i = 0; i < array_size(places); i++)
 			if (places[i] > pc && places[i] < next)
 				next = places[i];
+		for (size_t i = 0; i < b->n_last; i++)
+			if (b->last[i].start > pc && b->last[i].start < next)
+				next = b->last[i].start;
 		pc = next;
 	}
 	return 0;

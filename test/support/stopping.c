@@ -151,7 +151,30 @@ bool stopping_step(struct stopping *s)
 	return wait_stop(s);
 }
 
+/* Whether the trap of a step is on its way to the thread. */
+static bool has_trap(pid_t tid)
+{
+	char path[64], line[128];
+	unsigned long long pending = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "SigPnd:", 7) == 0)
+			pending = strtoull(line + 7, NULL, 16);
+	if (f)
+		fclose(f);
+	return pending & 1ull << (SIGTRAP - 1);
+}
+
+/* If the last step was interrupted when it was done already, its trap has not been seen: it would
+ * be the program's own. */
 void stopping_end(struct stopping *s)
 {
+	while (has_trap(s->tid)) {
+		if (ptrace(PTRACE_CONT, s->tid, NULL, NULL) != 0 || !wait_stop(s))
+			break;
+	}
 	(void)ptrace(PTRACE_DETACH, s->tid, NULL, (void *)(intptr_t)s->sig);
 }
