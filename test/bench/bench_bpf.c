@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a sample costs in the kernel, by the kernel's own clock around the program, and what the
- * maps take. User stacks by frame pointers and by unwind tables, and system calls. */
+ * maps take. User stacks by frame pointers and by unwind tables, and system calls. Only our own
+ * children are sampled; what samples of others cost, whose stacks are not taken, is taken off. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -14,6 +14,8 @@
 #include "base/root.h"
 #include "profile/oncpu.h"
 #include "profile/verifier.h"
+#include "profile/wanted.h"
+#include "shared/sample.h"
 #include "support/burn.h"
 #include "support/kernelwalk.h"
 
@@ -89,7 +91,7 @@ static int give_tables(struct oncpu *oc, const pid_t *children, size_t n)
 	return r;
 }
 
-/* One child for each CPU, before others, so that most samples are theirs. */
+/* One child for each CPU. */
 static size_t start_children(enum burn_kind kind, pid_t children[CHILDREN_MAX])
 {
 	long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -99,48 +101,99 @@ static size_t start_children(enum burn_kind kind, pid_t children[CHILDREN_MAX])
 		children[n] = burn_start(kind);
 		if (children[n] < 0)
 			break;
-		(void)setpriority(PRIO_PROCESS, (id_t)children[n], -20);
 	}
 	for (size_t i = 0; i < n; i++)
 		burn_go(children[i]);
 	return n;
 }
 
-static int measure(const struct load *load, struct oncpu *oc)
-{
-	struct bpfobj_cost before, after = {0};
-	struct tally tally = {0};
-	pid_t children[CHILDREN_MAX];
-	uint64_t runs;
-	size_t n = start_children(load->kind, children);
-	int r;
+/* What the program has done so far. */
+struct so_far {
+	struct bpfobj_cost cost;
+	uint64_t stats[SAMPLE_STAT_MAX];
+};
 
-	r = load->rows ? give_tables(oc, children, n) : 0;
-	if (r == 0)
-		r = bpfobj_cost(oncpu_program(oc), &before);
+static int look(const struct oncpu *oc, struct so_far *ret)
+{
+	int r = oncpu_stats(oc, ret->stats, SAMPLE_STAT_MAX);
+
+	return r < 0 ? r : bpfobj_cost(oncpu_program(oc), &ret->cost);
+}
+
+/* Let it run, and put the difference into @ret. */
+static int let_run(struct oncpu *oc, struct tally *tally, struct so_far *ret)
+{
+	struct so_far before;
+	int r = look(oc, &before);
+
 	for (int i = 0; r == 0 && i < BENCH_SECS * 2; i++) {
 		usleep(500000);
-		r = oncpu_tick(oc, take, &tally);
+		r = oncpu_tick(oc, take, tally);
 	}
 	if (r == 0)
-		r = bpfobj_cost(oncpu_program(oc), &after);
+		r = look(oc, ret);
+	if (r < 0)
+		return r;
+	ret->cost.runs -= before.cost.runs;
+	ret->cost.run_ns -= before.cost.run_ns;
+	for (size_t i = 0; i < SAMPLE_STAT_MAX; i++)
+		ret->stats[i] -= before.stats[i];
+	return 0;
+}
+
+/* One of a process that is not wanted, ns. */
+static int measure_others(struct oncpu *oc, uint64_t *ret_ns)
+{
+	struct tally tally = {0};
+	struct so_far seen;
+	int r = let_run(oc, &tally, &seen);
+
+	if (r < 0)
+		return r;
+	*ret_ns = seen.cost.run_ns / (seen.cost.runs + !seen.cost.runs);
+	printf("  %-24s %6" PRIu64 " samples, %5" PRIu64 " ns each\n", "of others", seen.cost.runs,
+	       *ret_ns);
+	return 0;
+}
+
+static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns)
+{
+	struct tally tally = {0};
+	struct so_far seen = {0};
+	pid_t children[CHILDREN_MAX];
+	size_t n = start_children(load->kind, children);
+	uint64_t others, mine;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = wanted_add_process(oncpu_wanted(oc), children[i]);
+	if (r == 0 && load->rows)
+		r = give_tables(oc, children, n);
+	if (r == 0)
+		r = let_run(oc, &tally, &seen);
 	for (size_t i = 0; i < n; i++)
 		burn_end(children[i]);
 	if (r < 0)
 		return r;
-	runs = after.runs - before.runs;
+	others = seen.stats[SAMPLE_STAT_UNWANTED];
+	mine = seen.cost.runs - others;
+	mine += !mine;
 	tally.samples += !tally.samples;
 	printf("  %-24s %6" PRIu64 " samples, %3" PRIu64 " frames each, %3" PRIu64
 	       " of them by tables, %5" PRIu64 " ns each\n",
-	       load->name, runs, tally.frames / tally.samples, tally.row_frames / tally.samples,
-	       (after.run_ns - before.run_ns) / (runs + !runs));
+	       load->name, mine, tally.frames / tally.samples, tally.row_frames / tally.samples,
+	       (seen.cost.run_ns - others * others_ns) / mine);
 	return 0;
 }
 
 static int run(const struct root *proc, const struct root *sys)
 {
-	const struct oncpu_opts opts = {
-		.rate_hz = RATE, .kernel_stacks = true, .proc = proc, .sys = sys};
+	const struct oncpu_opts opts = {.rate_hz = RATE,
+					.wanted = SETTINGS_WANTED_PROCESSES,
+					.kernel_stacks = true,
+					.proc = proc,
+					.sys = sys};
+	uint64_t others_ns = 0;
 	const struct verifier *verifier;
 	struct bpfobj_why why = {""};
 	struct oncpu *oc = NULL;
@@ -157,8 +210,9 @@ static int run(const struct root *proc, const struct root *sys)
 	for (size_t i = 0; i < verifier->n; i++)
 		printf("  %s: %u instructions verified\n", verifier->programs[i].name,
 		       verifier->programs[i].insns);
+	r = measure_others(oc, &others_ns);
 	for (size_t i = 0; r == 0 && i < array_size(loads); i++)
-		r = measure(&loads[i], oc);
+		r = measure(&loads[i], oc, others_ns);
 	oncpu_free(oc);
 	return r;
 }

@@ -33,6 +33,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 PODPROF = os.path.join(HERE, "../../build/podprof")
 LISTEN = "127.0.0.1:17171"
+BPFTOOL = shutil.which("bpftool") or "/usr/sbin/bpftool"
 CPUS = os.cpu_count()
 
 
@@ -54,17 +55,19 @@ def pss_kib(pid):
 
 
 def bpf_of(pid):
-    """Bytes of its BPF maps, and what its programs have taken, ns and runs."""
-    maps, programs = {}, {}
+    """Bytes of its BPF maps, and what its programs have taken, ns; by those that it has open
+    and those that its links keep."""
+    maps, programs = {}, set()
     for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
         with contextlib.suppress(OSError), open(path) as f:
             info = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
             if "map_id" in info:
                 maps[info["map_id"]] = int(info["memlock"])
-            if "run_time_ns" in info:  # a link names a program, too, but not this
-                programs[info["prog_id"]] = (int(info["run_time_ns"]), int(info["run_cnt"]))
-    times = list(programs.values())
-    return sum(maps.values()), sum(t for t, _ in times), sum(n for _, n in times)
+            if "prog_id" in info:
+                programs.add(int(info["prog_id"]))
+    shown = json.loads(run(BPFTOOL, "-j", "prog", "show", stdout=subprocess.PIPE).stdout)
+    ours = [p for p in shown if p["id"] in programs]
+    return sum(maps.values()), sum(p.get("run_time_ns", 0) for p in ours)
 
 
 @contextlib.contextmanager
@@ -72,11 +75,13 @@ def bpf_statistics():
     path = "/proc/sys/kernel/bpf_stats_enabled"
     with open(path) as f:
         before = f.read()
-    with open(path, "w") as f:
-        f.write("1")
-    yield
-    with open(path, "w") as f:
-        f.write(before)
+    try:
+        with open(path, "w") as f:
+            f.write("1")
+        yield
+    finally:
+        with open(path, "w") as f:
+            f.write(before)
 
 
 def node_busy_s():
@@ -252,7 +257,7 @@ def complete_share(pids, to, seconds, rate):
 
 
 class Row(dict):
-    COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "us/sample", "PSS MiB", "maps MiB",
+    COLUMNS = ["workload", "profiler", "CPU %", "BPF %", "PSS MiB", "maps MiB",
                "start CPU s", "delivered %", "complete %", "node busy"]
 
     def __str__(self):
@@ -285,13 +290,12 @@ def measure(workload, name, command, to, options):
         pss = watch(profiler.pid, options.seconds)
         seconds = time.monotonic() - begin
         cpu = cpu_s(profiler.pid) - start_cpu
-        maps, run_ns, runs = bpf_of(profiler.pid)
-        run_ns, runs = run_ns - bpf[1], runs - bpf[2]
+        maps, run_ns = bpf_of(profiler.pid)
+        run_ns -= bpf[1]
         row = Row({
             "workload": workload.name, "profiler": name,
             "CPU %": f"{100 * cpu / seconds / CPUS:.2f}",
             "BPF %": f"{100 * run_ns / 1e9 / seconds / CPUS:.3f}",
-            "us/sample": f"{run_ns / runs / 1e3:.1f}" if runs else "",
             "PSS MiB": f"{pss / 1024:.0f}", "maps MiB": f"{maps / 2**20:.1f}",
             "start CPU s": f"{start_cpu:.2f}",
             "node busy": f"{(node_busy_s() - busy) / seconds / CPUS:.2f}"})
@@ -346,6 +350,7 @@ def main():
     parser.add_argument("--only", default="W1,W2,W3,W4", help="workloads")
     parser.add_argument("--profiler", action="append", default=[], metavar="NAME=COMMAND")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     profilers = {"podprof": [PODPROF, "agent", "--window", "10s", "--cpu-rate", "{rate}", "--listen",
                              LISTEN, "--store-dir", "{dir}/store", "--go-heap-profiler", "disabled"]}
     for other in options.profiler:
