@@ -5,22 +5,17 @@
  * and one in a hostile container can have that of everybody's C library. So the bytes that rows are
  * made of are what tells files apart, the build id is a few bytes more.
  *
- * Which bytes those are, follows the sources of rows:
- *  - headers, segments, .eh_frame, .debug_frame (ehframe.c)
- *  - code that is searched for trampolines, that is of images with little of it (synthetic.c)
- *  - of Go programs the line table, the module's data and the code (gorows.c, symbolize/gopcsp.c):
- *    all that is mapped
- * Images without section headers are searched for all of it, so all that is mapped counts, too.
+ * Which bytes those are: everything that is mapped (code, .eh_frame, Go's tables), and of the rest
+ * the sections that rows are made of. It is more than most images' rows need; but that code is
+ * looked at depends on what is found in it.
  */
 #include "unwind/contents.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "unwind/synthetic.h"
 
 /* Read at a time. */
 #define PIECE ((size_t)256 << 10)
@@ -94,8 +89,7 @@ static int add_section(struct reading *r, const char *name)
 	return s.type == SHT_NOBITS ? 0 : add_bytes(r, s.off, s.size);
 }
 
-/* Of segments that have all of @flags. */
-static int add_segments(struct reading *r, uint32_t flags)
+static int add_mapped(struct reading *r)
 {
 	const struct elffile_segment *segments;
 	int err = 0;
@@ -103,34 +97,8 @@ static int add_segments(struct reading *r, uint32_t flags)
 
 	segments = elffile_segments(r->file, &n);
 	for (size_t i = 0; i < n && !err; i++)
-		if ((segments[i].flags & flags) == flags)
-			err = add_bytes(r, segments[i].off, segments[i].filesz);
+		err = add_bytes(r, segments[i].off, segments[i].filesz);
 	return err;
-}
-
-static bool is_searched_for_all(const struct elffile *file)
-{
-	static const char *const go[] = {".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab"};
-	struct elffile_section s;
-
-	for (size_t i = 0; i < array_size(go); i++)
-		if (elffile_section(file, go[i], &s) == 0)
-			return true;
-	return elffile_section_at(file, 1, &s) != 0;
-}
-
-static bool is_searched_for_trampolines(const struct elffile *file)
-{
-	const struct elffile_segment *segments;
-	uint64_t code = 0;
-	size_t n;
-
-	segments = elffile_segments(file, &n);
-	for (size_t i = 0; i < n; i++)
-		if ((segments[i].flags & PF_X) &&
-		    __builtin_add_overflow(code, segments[i].filesz, &code))
-			return false;
-	return code <= SYNTHETIC_SCAN_MAX;
 }
 
 int contents_digest(const struct elffile *file, const struct digest_key *key, uint64_t *ret)
@@ -146,10 +114,10 @@ int contents_digest(const struct elffile *file, const struct digest_key *key, ui
 	err = add_section(&r, ".eh_frame");
 	if (!err)
 		err = add_section(&r, ".debug_frame");
-	if (!err && is_searched_for_all(file))
-		err = add_segments(&r, 0);
-	else if (!err && is_searched_for_trampolines(file))
-		err = add_segments(&r, PF_X);
+	if (!err)
+		err = add_section(&r, ".symtab");
+	if (!err)
+		err = add_mapped(&r);
 	if (!err)
 		*ret = digest_end(&r.digest);
 	return err;

@@ -30,9 +30,16 @@ struct slab {
 	uint64_t *chunks; /* of shared elements, by element; NULL if there never was one here */
 };
 
+/* One that is being written to. */
+struct open_slab {
+	uint32_t number;
+	struct table_element *mem; /* NULL: none */
+};
+
 struct elements {
 	struct elements_slabs source;
 	struct slab *slabs;
+	struct open_slab open[2]; /* a blob's, and that of its end; the last one used first */
 	uint32_t n, n_spare, max;
 	bool making;
 	uint32_t n_of[ELEMENTS_KIND_MAX], max_of[ELEMENTS_KIND_MAX];
@@ -62,6 +69,7 @@ void elements_free(struct elements *e)
 {
 	if (!e)
 		return;
+	elements_settle(e);
 	for (uint32_t i = 0; i < e->n; i++) {
 		if (e->slabs[i].mem)
 			e->source.unmap(e->source.ctx, i, e->slabs[i].mem);
@@ -297,6 +305,36 @@ void elements_unview(struct elements *e)
 	}
 }
 
+/* Slabs that are written one table after the other stay mapped meanwhile: the kernel maps all pages
+ * of one at once, which takes longer than writing to some of them. */
+static struct table_element *open_slab(struct elements *e, uint32_t number)
+{
+	struct open_slab *o = &e->open[0];
+
+	if (o->mem && o->number != number) {
+		struct open_slab other = e->open[1];
+
+		e->open[1] = *o;
+		*o = other;
+	}
+	if (o->mem && o->number == number)
+		return o->mem;
+	if (o->mem)
+		e->source.unmap(e->source.ctx, o->number, o->mem);
+	o->number = number;
+	o->mem = e->source.map(e->source.ctx, number);
+	return o->mem;
+}
+
+void elements_settle(struct elements *e)
+{
+	for (size_t i = 0; i < array_size(e->open); i++) {
+		if (e->open[i].mem)
+			e->source.unmap(e->source.ctx, e->open[i].number, e->open[i].mem);
+		e->open[i].mem = NULL;
+	}
+}
+
 int elements_write(struct elements *e, uint64_t address, const void *data, size_t n)
 {
 	const size_t slab_bytes = (size_t)TABLE_SLAB_ELEMENTS * TABLE_ELEMENT;
@@ -306,12 +344,11 @@ int elements_write(struct elements *e, uint64_t address, const void *data, size_
 		uint32_t number = (uint32_t)(address / slab_bytes);
 		size_t off = address % slab_bytes;
 		size_t here = n < slab_bytes - off ? n : slab_bytes - off;
-		struct table_element *mem = e->source.map(e->source.ctx, number);
+		struct table_element *mem = open_slab(e, number);
 
 		if (!mem)
 			return -ENOMEM;
 		memcpy((uint8_t *)mem + off, from, here);
-		e->source.unmap(e->source.ctx, number, mem);
 		address += here;
 		from += here;
 		n -= here;

@@ -38,7 +38,7 @@ struct elements_slabs {
 
 /* Each kind has slabs of its own, and blobs cannot have all that there may be. */
 enum elements_kind {
-	ELEMENTS_BLOBS,	   /* mapped while they are written or viewed */
+	ELEMENTS_BLOBS,	   /* mapped while they are viewed, or written until elements_settle() */
 	ELEMENTS_MAPPINGS, /* written all the time: stay mapped, so they count as ours */
 	ELEMENTS_KIND_MAX,
 };
@@ -75,6 +75,9 @@ int elements_write(struct elements *e, uint64_t address, const void *data, size_
  * or its slab cannot be mapped. */
 const struct table_element *elements_view(struct elements *e, uint32_t number);
 void elements_unview(struct elements *e);
+
+/* Nothing more is to be written for a while: what is mapped for that is not any more. */
+void elements_settle(struct elements *e);
 
 /* Bytes of all slabs, and of what is reserved in them. */
 size_t elements_bytes(const struct elements *e);

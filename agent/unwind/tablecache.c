@@ -209,6 +209,17 @@ static bool is_ours(const char *name)
 	return digits == CONTENTS_DIGITS && strcmp(name + n + 1 + digits, SUFFIX) == 0;
 }
 
+/* When the image was last written to, or anything else was changed of its file; 0 for one in
+ * memory. Nobody but the kernel's clock sets it. */
+static uint64_t changed_ns(const struct elffile *image)
+{
+	struct stat st;
+
+	if (elffile_stat(image, &st))
+		return 0;
+	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+}
+
 /* ---------------------------------------------------------------- reading */
 
 /* A regular file of ours. */
@@ -251,8 +262,10 @@ int tablecache_get(struct tablecache *c, const struct elffile *image,
 {
 	struct file *f;
 	uint64_t contents;
-	int r = contents_digest(image, &c->secret, &contents);
+	int r;
 
+	ret_key->changed_ns = changed_ns(image);
+	r = contents_digest(image, &c->secret, &contents);
 	if (r)
 		return r < 0 ? r : -EIO;
 	name_of(image, contents, ret_key);
@@ -272,15 +285,6 @@ int tablecache_get(struct tablecache *c, const struct elffile *image,
 
 /* ---------------------------------------------------------------- writing */
 
-/* What was compiled may be of bytes that came after those that were counted. */
-static bool is_as_before(const struct tablecache *c, const struct elffile *image,
-			 const struct tablecache_key *key)
-{
-	uint64_t contents;
-
-	return !contents_digest(image, &c->secret, &contents) && contents == key->contents;
-}
-
 static int put(struct tablecache *c, const struct elffile *image, const struct tablecache_key *key,
 	       const struct table *table)
 {
@@ -292,7 +296,8 @@ static int put(struct tablecache *c, const struct elffile *image, const struct t
 		return r == BUF_FULL ? TABLECACHE_TOO_LARGE : r;
 	if (disk_bytes(bytes.len) > c->max_bytes)
 		return TABLECACHE_TOO_LARGE;
-	if (!is_as_before(c, image, key))
+	/* what was compiled may be of bytes that came after those that were counted */
+	if (changed_ns(image) != key->changed_ns)
 		return TABLECACHE_CHANGED;
 	make_room(c, disk_bytes(bytes.len), 1);
 	r = outfile_write(c->root.fd, key->name, 0600, bytes.data, bytes.len);

@@ -56,6 +56,7 @@ void tablecache_free(struct tablecache *cache);
 /* Which file an image has. */
 struct tablecache_key {
 	uint64_t contents;
+	uint64_t changed_ns; /* of the image's file */
 	char name[64];
 };
 

@@ -609,6 +609,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 		if (t->exes[i].state != STATE_FREE)
 			tick_exe(t, &t->exes[i], now_ns);
 	place_all_waiting(t, now_ns);
+	elements_settle(t->elements);
 }
 
 struct tables_stats tables_stats(const struct tables *t)

@@ -17,6 +17,7 @@ static struct {
 	struct table_element *all;
 	uint32_t n;
 	int mapped;
+	int n_maps; /* ever */
 	int error;  /* of the next one */
 	bool later; /* elements_made() is to be called */
 	bool making;
@@ -48,6 +49,7 @@ static struct table_element *map(void *ctx, uint32_t number)
 {
 	assert_true(number < kernel.n);
 	kernel.mapped++;
+	kernel.n_maps++;
 	return kernel.all + (size_t)number * TABLE_SLAB_ELEMENTS;
 }
 
@@ -216,7 +218,30 @@ static void test_write(void **state)
 	assert_int_equal(elements_write(e, (1 << 20) - 1000, bytes, sizeof(bytes)), 0);
 	assert_memory_equal((uint8_t *)kernel.all + (1 << 20) - 1000, bytes, sizeof(bytes));
 	assert_int_equal(((uint8_t *)kernel.all)[(1 << 20) - 1001], 0);
+	assert_int_equal(kernel.mapped, 2);
+	elements_settle(e);
 	assert_int_equal(kernel.mapped, 0);
+}
+
+/* Two slabs at most are mapped for writing, and a third one takes the place of that which was not
+ * used last. */
+static void test_open(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(4);
+	static const uint64_t slabs[] = {0, 1, 0, 2, 0, 2, 1, 1, 0};
+	static const int maps[] = {1, 2, 2, 3, 3, 3, 4, 4, 5};
+	uint32_t a;
+
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 768, &a), 0);
+	kernel.n_maps = 0;
+	for (size_t i = 0; i < array_size(slabs); i++) {
+		uint8_t byte = (uint8_t)(i + 1);
+
+		assert_int_equal(elements_write(e, (slabs[i] << 20) + i, &byte, 1), 0);
+		assert_int_equal(((uint8_t *)kernel.all)[(slabs[i] << 20) + i], byte);
+		assert_int_equal(kernel.n_maps, maps[i]);
+		assert_true(kernel.mapped <= 2);
+	}
 }
 
 /* By chance, against a byte for each chunk of the space. */
@@ -285,6 +310,7 @@ int main(void)
 		cmocka_unit_test(test_later),
 		cmocka_unit_test(test_ahead),
 		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_churn),
 	};
 

@@ -26,6 +26,7 @@ struct bench {
 	char dir[128];
 	struct tablecache *cache;
 	void *bytes;
+	size_t n_bytes;
 	struct elffile *image;
 	uint8_t text[256];
 };
@@ -34,14 +35,13 @@ struct bench {
 static void be_image(struct bench *b, uint8_t number)
 {
 	struct ehimage image = {.text = b->text, .n_text = sizeof(b->text)};
-	size_t n;
 
 	elffile_free(b->image);
 	free(b->bytes);
 	b->text[0] = number;
-	b->bytes = ehimage_build(&image, &n);
+	b->bytes = ehimage_build(&image, &b->n_bytes);
 	assert_non_null(b->bytes);
-	assert_int_equal(elffile_open_memory(b->bytes, n, &b->image), 0);
+	assert_int_equal(elffile_open_memory(b->bytes, b->n_bytes, &b->image), 0);
 }
 
 static int open_as(struct bench *b, uint64_t max_bytes, const char *maker)
@@ -217,14 +217,25 @@ static void test_contents(void **state)
 /* An image that is another one by the time that its table is made. */
 static void test_changed(void **state)
 {
-	_cleanup_(table_freep) struct table *table = table_of(50);
+	_cleanup_(table_freep) struct table *table = table_of(50), *none = NULL;
 	struct bench *b = *state;
+	struct elffile *image = NULL;
 	struct tablecache_key key;
+	char path[128];
+	int fd;
 
-	assert_int_equal(get(b, &key), TABLECACHE_MISS);
-	be_image(b, 9);
-	assert_int_equal(tablecache_put(b->cache, b->image, &key, table), TABLECACHE_CHANGED);
+	snprintf(path, sizeof(path), "%s/image", b->tree.path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0755);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, b->bytes, b->n_bytes), b->n_bytes);
+	assert_int_equal(elffile_open(fd, &image), 0);
+	assert_int_equal(tablecache_get(b->cache, image, &key, &none), TABLECACHE_MISS);
+	key.changed_ns--; /* the clock of files stands still for milliseconds */
+	assert_int_equal(tablecache_put(b->cache, image, &key, table), TABLECACHE_CHANGED);
 	assert_int_equal(stats(b).n_files, 0);
+	key.changed_ns++;
+	assert_int_equal(tablecache_put(b->cache, image, &key, table), 0);
+	elffile_free(image);
 }
 
 /* ---------------------------------------------------------------- what is wrong with a file */

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What an agent that has just started spends on unwind tables when a thousand different programs
+ * and libraries of this machine are sampled: CPU time to make their tables and put them into the
+ * kernel's maps, and what those take. Three times: without a cache on disk, with an empty one, with
+ * one that has all of them. Files are in the page cache.
+ */
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "bpf/lookup.h"
+#include "goimage.h"
+#include "lookup.skel.h"
+#include "unwind/compile.h"
+#include "unwind/tablecache.h"
+#include "unwind/tablemaps.h"
+
+#define WANTED	    1000
+#define BUDGET	    ((uint64_t)64 << 20)
+#define CACHE_BYTES ((uint64_t)256 << 20)
+
+DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
+DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
+DEFINE_CLEANUP(struct tablecache *, tablecache_freep, tablecache_free);
+
+struct files {
+	char **paths;
+	size_t n;
+};
+
+/* CPU time by what it was for. */
+struct cost {
+	uint64_t open_ns, cache_ns, compile_ns, go_ns, pack_ns, publish_ns;
+	size_t n, n_go, n_cached, rows;
+};
+
+struct kernel {
+	struct lookup_bpf *skel;
+	struct tablemaps *maps;
+	struct tables *tables;
+};
+
+static uint64_t cpu_ns(void)
+{
+	return nsec_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Since @from, which becomes now. */
+static uint64_t lap(uint64_t *from)
+{
+	uint64_t now = cpu_ns(), ns = now - *from;
+
+	*from = now;
+	return ns;
+}
+
+/* ---------------------------------------------------------------- files */
+
+/* Whether it is worth a table. Also brings it into the page cache. */
+static bool has_rows(const char *path)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct ehframe_stats stats;
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) || !S_ISREG(st.st_mode))
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && elffile_open(fd, &file)) {
+		close(fd);
+		return false;
+	}
+	return fd >= 0 && !compile_image(file, NULL, &stats, &rows) && rows_count(rows) > 1;
+}
+
+static void find_files(struct files *ret)
+{
+	static const char *const patterns[] = {
+		"/usr/bin/*",
+		"/usr/sbin/*",
+		"/usr/local/bin/*",
+		"/usr/lib/*-linux-gnu/lib*.so*",
+		"/usr/lib/gcc/*/*/cc1*",
+		"/usr/local/go/pkg/tool/*/*",
+	};
+	size_t kept = 0;
+	glob_t found;
+
+	for (size_t i = 0; i < array_size(patterns); i++)
+		(void)glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &found);
+	ret->paths = calloc(found.gl_pathc + 1, sizeof(*ret->paths));
+	for (size_t i = 0; ret->paths && i < found.gl_pathc; i++)
+		if (has_rows(found.gl_pathv[i]))
+			ret->paths[ret->n++] = strdup(found.gl_pathv[i]);
+	globfree(&found);
+	/* evenly, so that all kinds are among them */
+	if (ret->n <= WANTED)
+		return;
+	for (size_t i = 0; i < ret->n; i++) {
+		if (i * WANTED / ret->n == (i + 1) * WANTED / ret->n)
+			free(ret->paths[i]);
+		else
+			ret->paths[kept++] = ret->paths[i];
+	}
+	ret->n = kept;
+}
+
+/* ---------------------------------------------------------------- the kernel */
+
+static int kernel_open(struct kernel *k)
+{
+	struct tables_opts opts = {.budget_bytes = BUDGET};
+	int r;
+
+	k->skel = lookup_bpf__open_and_load();
+	if (!k->skel)
+		return -errno;
+	r = tablemaps_new(&(struct tablemaps_fds){.slabs = bpf_map__fd(k->skel->maps.table_slabs),
+						  .exes = bpf_map__fd(k->skel->maps.table_exes),
+						  .uses = bpf_map__fd(k->skel->maps.table_uses),
+						  .rules = bpf_map__fd(k->skel->maps.table_rules),
+						  .ramps = bpf_map__fd(k->skel->maps.table_ramps)},
+			  &k->maps);
+	if (r)
+		return r;
+	opts.memory = tablemaps_memory(k->maps);
+	return tables_new(&opts, &k->tables);
+}
+
+static void kernel_close(struct kernel *k)
+{
+	tables_free(k->tables);
+	tablemaps_free(k->maps);
+	lookup_bpf__destroy(k->skel);
+}
+
+/* ---------------------------------------------------------------- one start */
+
+struct making {
+	const struct elffile *file;
+	struct cost *cost;
+};
+
+/* Go's share of compiling. */
+static int more(void *ctx, struct rows *rows)
+{
+	struct making *m = ctx;
+	uint64_t from = cpu_ns();
+	int r = goimage_rows(m->file, rows, NULL);
+
+	m->cost->n_go += r == 0;
+	m->cost->go_ns += lap(&from);
+	return r < 0 ? r : 0;
+}
+
+static int make_table(const struct elffile *file, struct cost *cost, struct table **ret)
+{
+	struct making m = {file, cost};
+	const struct compile_opts opts = {.more = more, .ctx = &m};
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	struct ehframe_stats stats;
+	uint64_t from = cpu_ns();
+	int r = compile_image(file, &opts, &stats, &rows);
+
+	cost->compile_ns += lap(&from);
+	if (!r)
+		r = table_pack(rows, ret);
+	cost->pack_ns += lap(&from);
+	return r;
+}
+
+static int get_table(struct tablecache *cache, const struct elffile *file, struct cost *cost,
+		     struct table **ret)
+{
+	struct tablecache_key key;
+	uint64_t from = cpu_ns();
+	int r;
+
+	if (!cache)
+		return make_table(file, cost, ret);
+	r = tablecache_get(cache, file, &key, ret);
+	cost->cache_ns += lap(&from);
+	cost->n_cached += !r;
+	if (r <= 0)
+		return r;
+	r = make_table(file, cost, ret);
+	from = cpu_ns();
+	if (!r)
+		(void)tablecache_put(cache, file, &key, *ret);
+	cost->cache_ns += lap(&from);
+	return r;
+}
+
+static int start_file(struct kernel *k, struct tablecache *cache, const char *path,
+		      struct cost *cost)
+{
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	struct tables_key key = {{0}};
+	uint64_t from = cpu_ns();
+	struct table *table;
+	uint16_t exe;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || elffile_open(fd, &file))
+		return 0;
+	cost->open_ns += lap(&from);
+	if (get_table(cache, file, cost, &table))
+		return 0;
+	cost->n++;
+	cost->rows += table->n_rows;
+	memcpy(key.bytes, &cost->n, sizeof(cost->n));
+	from = cpu_ns();
+	if (tables_exe_get(k->tables, &key, nsec_monotonic(), &exe) ||
+	    tables_publish(k->tables, exe, table, nsec_monotonic()))
+		return -1;
+	cost->publish_ns += lap(&from);
+	return 0;
+}
+
+static void print_cost(const char *what, const struct kernel *k, const struct cost *c)
+{
+	struct tables_stats stats = tables_stats(k->tables);
+	size_t fixed = tablemaps_fixed_bytes();
+	uint64_t all_ns = c->open_ns + c->cache_ns + c->compile_ns + c->pack_ns + c->publish_ns;
+
+	printf("coldstart: %s: %zu files (%zu Go, %zu found on disk), %zu rows: %.3f s of CPU: "
+	       "opened %.0f ms, cache %.0f, compiled %.0f (Go %.0f of it), packed %.0f, "
+	       "published %.0f\n",
+	       what, c->n, c->n_go, c->n_cached, c->rows, (double)all_ns / 1e9,
+	       (double)c->open_ns / 1e6, (double)c->cache_ns / 1e6, (double)c->compile_ns / 1e6,
+	       (double)c->go_ns / 1e6, (double)c->pack_ns / 1e6, (double)c->publish_ns / 1e6);
+	printf("coldstart: %s: kernel memory %.1f MB: slabs %.1f (filled %.1f), maps of one size "
+	       "%.1f\n",
+	       what, (double)(stats.slab_bytes + fixed) / 1e6, (double)stats.slab_bytes / 1e6,
+	       (double)stats.table_bytes / 1e6, (double)fixed / 1e6);
+}
+
+static int start(const char *what, const struct files *files, const char *cache_dir)
+{
+	const struct tablecache_opts opts = {.dir = cache_dir, .max_bytes = CACHE_BYTES};
+	_cleanup_(tablecache_freep) struct tablecache *cache = NULL;
+	struct kernel k = {NULL, NULL, NULL};
+	struct cost cost = {0};
+	uint64_t from = cpu_ns();
+	int r = cache_dir ? tablecache_open(&opts, &cache) : 0;
+
+	cost.cache_ns = lap(&from);
+	if (!r)
+		r = kernel_open(&k);
+	for (size_t i = 0; !r && i < files->n; i++)
+		r = start_file(&k, cache, files->paths[i], &cost);
+	if (!r)
+		print_cost(what, &k, &cost);
+	kernel_close(&k);
+	return r;
+}
+
+int main(void)
+{
+	char dir[] = "/dev/shm/podprof-bench-XXXXXX", command[64];
+	struct files files = {NULL, 0};
+	int r;
+
+	if (!mkdtemp(dir))
+		return 1;
+	find_files(&files);
+	r = start("without a cache", &files, NULL);
+	if (!r)
+		r = start("with an empty cache", &files, dir);
+	if (!r)
+		r = start("with a full cache", &files, dir);
+	for (size_t i = 0; i < files.n; i++)
+		free(files.paths[i]);
+	free(files.paths);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	return system(command) || r; // NOLINT(cert-env33-c,bugprone-command-processor)
+}
