@@ -280,7 +280,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
-	zoo-bare zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
+	short zoo-bare zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -325,6 +325,9 @@ $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
 $(FIXTURE_DIR)/zoo-bare: $(FIXTURE_DIR)/zoo-pie
 	$(call say,FIXTURE,$@)
 	$(Q)objcopy --remove-section=.eh_frame --remove-section=.eh_frame_hdr $< $@
+$(FIXTURE_DIR)/short: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer
+$(FIXTURE_DIR)/short: test/bench/short_burn.c
+	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/zoo-%: test/fixtures/unwind/zoo.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
