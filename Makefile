@@ -118,8 +118,8 @@ run: ## install what is missing, build, and profile this node with a page on loo
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)$(MAKE) --no-print-directory check-format lint check-unit check-fuzz check-bpf check-kernel \
-		check-deploy check-e2e
+	$(Q)$(MAKE) --no-print-directory -j$$(nproc) check-deploy check-format lint check-unit check-fuzz
+	$(Q)$(MAKE) --no-print-directory check-bpf check-kernel check-e2e
 	$(Q)test/run.sh summary
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
@@ -151,7 +151,7 @@ check-fuzz: $(REPLAY) ## every fuzzer on its corpus
 
 lint: $(GEN_HDR) ## clang-tidy, shell scripts, who includes whom, licence lines
 	$(Q)test/lint.sh
-	$(Q)$(MAKE) --no-print-directory -j$$(nproc) lint-c
+	$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$$(nproc)) lint-c
 
 lint-c: $(TIDY) ## clang-tidy on what has changed since it last passed
 
