@@ -34,7 +34,9 @@ struct heap_reader {
 	struct pid_id pid;
 	struct exe_key exe;
 	struct goheap *heap;
-	size_t bytes; /* of its records, as counted in heap_readers.bytes */
+	size_t bytes;  /* of its records, as counted in heap_readers.bytes */
+	bool reopened; /* since the last round: it runs another program */
+	bool exact;    /* its allocator's own counters have been read: no estimate from then on */
 	bool forced; /* sampling was turned on in this process: never again, whatever it executes */
 	unsigned int round;
 	UT_hash_handle hh;
@@ -108,8 +110,11 @@ static int reader_open(struct heap_readers *all, struct heap_reader *reader, str
 	};
 	int r;
 
+	reader->reopened = reader->exe.inode != 0 &&
+			   (exe.inode != reader->exe.inode || exe.device != reader->exe.device);
 	goheap_free(reader->heap);
 	reader->heap = NULL;
+	reader->exact = false;
 	reader->exe = exe;
 	r = goheap_new(&opts, &reader->heap);
 	reader_account(all, reader);
@@ -147,7 +152,6 @@ static void target_describe(struct heap_target *target, const struct goheap *hea
 	if (runtime)
 		snprintf(target->go_version, sizeof(target->go_version), "%s",
 			 runtime->file.version);
-	target->reading.source = "profile";
 	target->reading.state = goruntime_state_name(goheap_state(heap));
 }
 
@@ -188,16 +192,37 @@ static int target_snap(struct heap_readers *all, struct heap_target *target,
 	return heapsnap_new(profile, &opts, &target->snap);
 }
 
-static void target_totals(struct heap_target *target, const struct goheap_profile *profile)
+/* What the allocator has counted itself. It is there whether the profile is or not. */
+static void target_exact(struct heap_target *target, struct heap_reader *reader)
+{
+	struct goalloc_reading *to = &target->reading;
+	struct gototals totals;
+	uint64_t cycles;
+
+	if (goheap_cycles(reader->heap, &cycles) == 0)
+		goalloc_set(to, GOALLOC_GC_CYCLES, cycles);
+	if (goheap_exact(reader->heap, &totals) == GOTOTALS_OK) {
+		reader->exact = true;
+		goalloc_set(to, GOALLOC_ALLOC_BYTES, totals.alloc_bytes);
+		goalloc_set(to, GOALLOC_ALLOC_OBJECTS, totals.alloc_objects);
+		goalloc_set(to, GOALLOC_HEAP_BYTES, totals.alloc_bytes - totals.free_bytes);
+		goalloc_set(to, GOALLOC_HEAP_OBJECTS, totals.alloc_objects - totals.free_objects);
+	}
+	to->source = reader->exact ? "runtime" : "profile";
+}
+
+static void target_totals(struct heap_target *target, const struct heap_reader *reader,
+			  const struct goheap_profile *profile)
 {
 	struct goheap_totals totals;
 
 	goheap_totals(profile, &totals);
-	target->reading.has_values = true;
-	target->reading.alloc_bytes = (uint64_t)totals.alloc.bytes;
-	target->reading.alloc_objects = (uint64_t)totals.alloc.objects;
-	target->reading.inuse_bytes = (uint64_t)totals.inuse.bytes;
-	target->reading.inuse_objects = (uint64_t)totals.inuse.objects;
+	goalloc_set(&target->reading, GOALLOC_INUSE_BYTES, (uint64_t)totals.inuse.bytes);
+	goalloc_set(&target->reading, GOALLOC_INUSE_OBJECTS, (uint64_t)totals.inuse.objects);
+	if (reader->exact)
+		return;
+	goalloc_set(&target->reading, GOALLOC_ALLOC_BYTES, (uint64_t)totals.alloc.bytes);
+	goalloc_set(&target->reading, GOALLOC_ALLOC_OBJECTS, (uint64_t)totals.alloc.objects);
 }
 
 /* Over the ceiling of all together: what this process had is forgotten, and read as if for the
@@ -221,9 +246,12 @@ static int target_read(struct heap_readers *all, struct heap_target *target,
 	reader_account(all, reader);
 	reader->forced |= goheap_was_forced(reader->heap);
 	target_describe(target, reader->heap);
+	target->reading.restarted = reader->reopened;
+	reader->reopened = false;
+	target_exact(target, reader);
 	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
 		return state < 0 ? state : 0;
-	target_totals(target, &profile);
+	target_totals(target, reader, &profile);
 	r = target_snap(all, target, reader, &profile, window_start_ns);
 	reader_shed(all, reader, &target->full);
 	return r;

@@ -47,6 +47,7 @@ struct goheap {
 	struct buckets buckets;
 	size_t slot;	/* that is published next: 1 + cycle % 3 */
 	bool all_slots; /* nothing was ever published */
+	enum gototals_layout totals;
 };
 
 /* ---------------------------------------------------------------- a reader */
@@ -302,6 +303,36 @@ int goheap_read(struct goheap *h, struct goheap_profile *ret)
 	if (r >= 0)
 		h->state = (enum goruntime_state)r;
 	return r;
+}
+
+int goheap_exact(struct goheap *h, struct gototals *ret)
+{
+	struct gototals totals;
+	int r;
+
+	if (h->found != GORUNTIME_OK)
+		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
+	r = gototals_read(&h->rt, h->memory, &h->totals, &totals);
+	if (!r && memory_check(h->memory))
+		return GOTOTALS_GONE;
+	if (!r)
+		*ret = totals;
+	return r;
+}
+
+int goheap_cycles(struct goheap *h, uint64_t *ret)
+{
+	struct goruntime_now now;
+	int r;
+
+	if (h->found != GORUNTIME_OK)
+		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
+	r = goruntime_read_now(&h->rt, h->memory, &now);
+	if (!r && memory_check(h->memory))
+		return GOTOTALS_GONE;
+	if (!r)
+		*ret = now.cycle;
+	return r > 0 ? GOTOTALS_ODD : r;
 }
 
 /* ---------------------------------------------------------------- records */

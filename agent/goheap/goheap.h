@@ -13,6 +13,7 @@
 
 #include "discovery/pid.h"
 #include "goheap/goruntime.h"
+#include "goheap/gototals.h"
 #include "goheap/unsample.h"
 
 struct goheap;
@@ -53,6 +54,13 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 bool goheap_was_forced(const struct goheap *h);
 /* Memory held. */
 size_t goheap_bytes(const struct goheap *h);
+
+/* The allocator's own counters, whatever the state of the profile. 0, an outcome of
+ * gototals_read(), -errno. */
+int goheap_exact(struct goheap *h, struct gototals *ret);
+/* Garbage collections since the process started, up to 100,663,295 where that begins anew. 0, or
+ * what goheap_exact() returns. */
+int goheap_cycles(struct goheap *h, uint64_t *ret);
 
 /**
  * struct goheap_profile - what one read found; borrows from the reader until its next read

@@ -271,6 +271,11 @@ static int find_in_code(const struct elffile *ef, struct goruntime_file *ret)
 		merge_place(ef, found.cycle, 8, &ret->vars[GORUNTIME_OLD_CYCLE]);
 	else
 		merge_place(ef, found.cycle, 4, &ret->vars[GORUNTIME_CYCLE]);
+	/* before totalAlloc there is one release of which the counters' layout is known */
+	if (found.total_alloc || goruntime_minor(ret) > 16) {
+		ret->heap_stats = found.heap_stats;
+		ret->total_alloc = found.total_alloc;
+	}
 	ret->unread = !found.can_profile && goruntime_minor(ret) != 16; /* it was new in 1.17 */
 	return 0;
 }
@@ -440,7 +445,11 @@ static int read_bias(const struct root *proc, const struct pid_id *id, const str
 		r = state_of_maps(maps_read(proc, id, &maps));
 	if (r)
 		return r;
-	return find_bias(ef, &maps, exe.data, ret);
+	r = find_bias(ef, &maps, exe.data, ret);
+	/* a process that ends while its mappings are read has only some of them */
+	if (r == GORUNTIME_UNKNOWN_LAYOUT && state_of_root(root_read_link(proc, path, &exe)))
+		return GORUNTIME_GONE;
+	return r;
 }
 
 static void elffile_freep(struct elffile **ef)

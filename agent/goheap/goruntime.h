@@ -68,11 +68,14 @@ struct goruntime_place {
  *           it may carry a suffix, be "devel ...", or be what somebody made up.
  * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
  *           there is GORUNTIME_LINKER_FLAG that tells.
+ * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
  */
 struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
 	struct goruntime_place vars[GORUNTIME_VAR_MAX];
 	bool unread;
+	uint64_t heap_stats;
+	uint64_t total_alloc;
 };
 
 /**

@@ -8,6 +8,8 @@
  *	mProf_PostSweep		loads the cycle, as the first 4 bytes
  *	profilealloc		loads MemProfileRate, and mcache0
  *	mallocgc, mallocgcLarge	one of them loads MemProfileRate: mallocgcLarge where there is one
+ *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
+ *to release it; then, since 1.19, that of gcController.totalAlloc, and that of gcController
  *
  * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
  * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
@@ -42,15 +44,20 @@ enum func {
 	MALLOC,
 	MALLOC_LARGE,
 	INIT,
+	ALLOC_LARGE,
 	READ_OLD,
 	READ_NEW,
 	N_FUNCS
 };
 
 static const char *const func_names[N_FUNCS] = {
-	[FLUSH] = "runtime.mProf_FlushLocked",	   [POST_SWEEP] = "runtime.mProf_PostSweep",
-	[PROFILE_ALLOC] = "runtime.profilealloc",  [MALLOC] = "runtime.mallocgc",
-	[MALLOC_LARGE] = "runtime.mallocgcLarge",  [INIT] = "runtime.init",
+	[FLUSH] = "runtime.mProf_FlushLocked",
+	[POST_SWEEP] = "runtime.mProf_PostSweep",
+	[PROFILE_ALLOC] = "runtime.profilealloc",
+	[MALLOC] = "runtime.mallocgc",
+	[MALLOC_LARGE] = "runtime.mallocgcLarge",
+	[INIT] = "runtime.init",
+	[ALLOC_LARGE] = "runtime.(*mcache).allocLarge",
 	[READ_OLD] = "runtime.MemProfile", /* the public one; since 1.23 pprof asks the other */
 	[READ_NEW] = "runtime.memProfileInternal",
 };
@@ -145,9 +152,37 @@ static uint64_t find_rate(const struct elffile *file, const struct refs *profile
 	return 0;
 }
 
+/* Where totalAlloc is in gcController: 1.19, 1.20, and since 1.21. */
+static bool is_total_alloc(uint64_t vaddr, uint64_t controller)
+{
+	return vaddr - controller == 328 || vaddr - controller == 272 || vaddr - controller == 296;
+}
+
+/* The address that is taken first and again, and the two that follow the last time. */
+static void find_totals(const struct elffile *file, const struct refs *refs, struct govars *ret)
+{
+	uint64_t addresses[GOVARS_REFS_MAX];
+	size_t n = 0, last = 0;
+
+	for (size_t i = 0; i < refs->n; i++)
+		if (refs->items[i].kind == CODEREF_ADDRESS &&
+		    is_data(file, refs->items[i].vaddr, 8))
+			addresses[n++] = refs->items[i].vaddr;
+	for (size_t i = 0; i < n && !last; i++)
+		for (size_t k = i + 1; k < n; k++)
+			if (addresses[k] == addresses[i])
+				last = k;
+	if (!last)
+		return;
+	ret->heap_stats = addresses[last];
+	for (size_t i = last + 1; i + 1 < n; i++)
+		if (is_total_alloc(addresses[i], addresses[i + 1]))
+			ret->total_alloc = addresses[i];
+}
+
 int govars_find(const struct elffile *file, struct govars *ret)
 {
-	_cleanup_(freep) struct refs *refs = calloc(INIT + 1, sizeof(*refs));
+	_cleanup_(freep) struct refs *refs = calloc(ALLOC_LARGE + 1, sizeof(*refs));
 	struct gofuncs_one funcs[N_FUNCS];
 	struct gomodule module;
 	int r;
@@ -157,7 +192,7 @@ int govars_find(const struct elffile *file, struct govars *ret)
 	r = gomodule_find(file, &module);
 	if (!r)
 		r = gofuncs_find(file, &module, func_names, N_FUNCS, funcs);
-	for (int i = 0; !r && i <= INIT; i++)
+	for (int i = 0; !r && i <= ALLOC_LARGE; i++)
 		r = read_refs(file, &funcs[i], &refs[i]);
 	if (r)
 		return r;
@@ -169,6 +204,7 @@ int govars_find(const struct elffile *file, struct govars *ret)
 		.cycle = first_load(file, &refs[POST_SWEEP], 4),
 		.can_profile = funcs[READ_OLD].named || funcs[READ_NEW].named,
 	};
+	find_totals(file, &refs[ALLOC_LARGE], ret);
 	ret->old_cycle = ret->cycle && has_access(file, &refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;
 }

@@ -20,6 +20,8 @@ struct elffile;
  * @old_cycle:   it is mProf, of Go before 1.19
  * @can_profile: the function that reads heap profiles is in the program, so the linker has left
  *               them on
+ * @heap_stats:  memstats.heapStats
+ * @total_alloc: gcController.totalAlloc, before totalFree; 0 before Go 1.19
  */
 struct govars {
 	uint64_t mbuckets;
@@ -27,6 +29,8 @@ struct govars {
 	uint64_t cycle;
 	bool old_cycle;
 	bool can_profile;
+	uint64_t heap_stats;
+	uint64_t total_alloc;
 };
 
 /* 0, also if little was found; an outcome of gomodule_find(); -errno. */

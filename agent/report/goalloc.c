@@ -13,7 +13,8 @@
 struct go_process {
 	struct pid_id pid;
 	bool seen; /* in this round */
-	struct goalloc_reading last;
+	uint32_t has;
+	uint64_t last[GOALLOC_VALUES];
 };
 
 struct go_container {
@@ -22,8 +23,8 @@ struct go_container {
 	struct go_process *processes;
 	size_t n_processes;
 	size_t cap_processes;
-	uint64_t ended_bytes; /* allocated by processes that have ended */
-	uint64_t ended_objects;
+	uint32_t ended_has; /* of processes that have ended */
+	uint64_t ended[GOALLOC_COUNTERS];
 	char go_version[64];
 	const char *source;
 	const char *state;
@@ -36,6 +37,12 @@ struct goalloc {
 	uint64_t n_refused;
 	uint64_t n_decreases; /* readings below the last one: kept out */
 };
+
+void goalloc_set(struct goalloc_reading *reading, enum goalloc_value what, uint64_t value)
+{
+	reading->has |= 1u << what;
+	reading->values[what] = value;
+}
 
 int goalloc_new(struct goalloc **ret)
 {
@@ -128,22 +135,34 @@ static int container_describe(struct go_container *c, const struct labels *label
 	return 0;
 }
 
+/* What it had stays in the sums. */
+static void process_end(struct go_container *c, struct go_process *p)
+{
+	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
+	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
+		c->ended[i] += p->last[i];
+	p->has = 0;
+	memset(p->last, 0, sizeof(p->last));
+}
+
+/* A decrease of a counter is a torn read or a forged one; a restart has another identity. */
 static void process_update(struct goalloc *g, struct go_process *p,
 			   const struct goalloc_reading *reading)
 {
-	struct goalloc_reading last = p->last;
+	bool less = false;
 
 	p->seen = true;
-	if (!reading->has_values)
-		return;
-	p->last = *reading;
-	/* A decrease is a torn read or a forged one; a restart has another identity. */
-	if (reading->alloc_bytes < last.alloc_bytes ||
-	    reading->alloc_objects < last.alloc_objects) {
-		p->last.alloc_bytes = last.alloc_bytes;
-		p->last.alloc_objects = last.alloc_objects;
-		g->n_decreases++;
+	for (size_t i = 0; i < GOALLOC_VALUES; i++) {
+		if (!(reading->has & 1u << i))
+			continue;
+		if (i < GOALLOC_COUNTERS && reading->values[i] < p->last[i]) {
+			less = true;
+			continue;
+		}
+		p->has |= 1u << i;
+		p->last[i] = reading->values[i];
 	}
+	g->n_decreases += less;
 }
 
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
@@ -163,11 +182,12 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 	if (r)
 		return r;
 	c->rounds_unseen = 0;
+	if (reading->restarted)
+		process_end(c, p);
 	process_update(g, p, reading);
 	return container_describe(c, labels, reading);
 }
 
-/* What ended processes had stays in the sums. */
 static void container_end_round(struct go_container *c)
 {
 	size_t n = 0;
@@ -176,8 +196,7 @@ static void container_end_round(struct go_container *c)
 		struct go_process *p = &c->processes[i];
 
 		if (!p->seen) {
-			c->ended_bytes += p->last.alloc_bytes;
-			c->ended_objects += p->last.alloc_objects;
+			process_end(c, p);
 			continue;
 		}
 		p->seen = false;
@@ -197,29 +216,17 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	}
 }
 
-struct go_sums {
-	bool has_values;
-	uint64_t alloc_bytes, alloc_objects, inuse_bytes, inuse_objects;
-};
-
-static struct go_sums container_sums(const struct go_container *c)
+/* Over the container's processes. False if none has told it. */
+static bool container_sum(const struct go_container *c, enum goalloc_value what, uint64_t *ret)
 {
-	struct go_sums sums = {
-		.has_values = c->ended_bytes != 0,
-		.alloc_bytes = c->ended_bytes,
-		.alloc_objects = c->ended_objects,
-	};
+	uint32_t has = c->ended_has;
 
+	*ret = what < GOALLOC_COUNTERS ? c->ended[what] : 0;
 	for (size_t i = 0; i < c->n_processes; i++) {
-		const struct goalloc_reading *last = &c->processes[i].last;
-
-		sums.has_values |= last->has_values;
-		sums.alloc_bytes += last->alloc_bytes;
-		sums.alloc_objects += last->alloc_objects;
-		sums.inuse_bytes += last->inuse_bytes;
-		sums.inuse_objects += last->inuse_objects;
+		has |= c->processes[i].has;
+		*ret += c->processes[i].last[what];
 	}
-	return sums;
+	return has & 1u << what;
 }
 
 bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret)
@@ -229,9 +236,8 @@ bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc
 	HASH_FIND_STR(g->containers, container, c);
 	if (!c)
 		return false;
-	*ret = (struct goalloc_view){.state = c->state,
-				     .go_version = c->go_version,
-				     .inuse_bytes = container_sums(c).inuse_bytes};
+	*ret = (struct goalloc_view){.state = c->state, .go_version = c->go_version};
+	container_sum(c, GOALLOC_INUSE_BYTES, &ret->inuse_bytes);
 	return true;
 }
 
@@ -246,20 +252,15 @@ static size_t metric_labels(const struct labels *labels, struct metric_label ret
 }
 
 static void collect_values(const struct goalloc *g, struct metric_sink *sink,
-			   const struct metric_family_desc *family, size_t offset)
+			   const struct metric_family_desc *family, enum goalloc_value what)
 {
 	struct metric_label labels[GO_LABELS_MAX];
+	uint64_t value;
 
 	metric_family(sink, family);
-	for (const struct go_container *c = g->containers; c; c = c->hh.next) {
-		struct go_sums sums = container_sums(c);
-		uint64_t value;
-
-		if (!sums.has_values)
-			continue;
-		memcpy(&value, (const char *)&sums + offset, sizeof(value));
-		metric_u64(sink, value, labels, metric_labels(&c->labels, labels));
-	}
+	for (const struct go_container *c = g->containers; c; c = c->hh.next)
+		if (container_sum(c, what, &value))
+			metric_u64(sink, value, labels, metric_labels(&c->labels, labels));
 }
 
 static void collect_info(const struct goalloc *g, struct metric_sink *sink)
@@ -283,24 +284,33 @@ static void collect_info(const struct goalloc *g, struct metric_sink *sink)
 
 void goalloc_collect(void *ctx, struct metric_sink *sink)
 {
-	static const struct {
-		struct metric_family_desc family;
-		size_t offset;
-	} families[] = {
-		{{"container_go_alloc_bytes", METRIC_COUNTER,
-		  "Bytes that the container's Go processes have allocated.", "bytes"},
-		 offsetof(struct go_sums, alloc_bytes)},
-		{{"container_go_alloc_objects", METRIC_COUNTER,
-		  "Objects that the container's Go processes have allocated.", NULL},
-		 offsetof(struct go_sums, alloc_objects)},
-		{{"container_go_inuse_bytes", METRIC_GAUGE,
-		  "Bytes of the container's Go heaps in use at the last garbage collection.",
-		  "bytes"},
-		 offsetof(struct go_sums, inuse_bytes)},
-		{{"container_go_inuse_objects", METRIC_GAUGE,
-		  "Objects of the container's Go heaps in use at the last garbage collection.",
-		  NULL},
-		 offsetof(struct go_sums, inuse_objects)},
+	static const struct metric_family_desc families[GOALLOC_VALUES] = {
+		[GOALLOC_ALLOC_BYTES] = {"container_go_alloc_bytes", METRIC_COUNTER,
+					 "Bytes that the container's Go processes have allocated.",
+					 "bytes"},
+		[GOALLOC_ALLOC_OBJECTS] =
+			{"container_go_alloc_objects", METRIC_COUNTER,
+			 "Objects that the container's Go processes have allocated.", NULL},
+		[GOALLOC_GC_CYCLES] = {"container_go_gc_cycles", METRIC_COUNTER,
+				       "Garbage collections of the container's Go processes.",
+				       NULL},
+		[GOALLOC_INUSE_BYTES] = {"container_go_inuse_bytes", METRIC_GAUGE,
+					 "Bytes of the container's Go heaps in use at the last "
+					 "garbage collection.",
+					 "bytes"},
+		[GOALLOC_INUSE_OBJECTS] = {"container_go_inuse_objects", METRIC_GAUGE,
+					   "Objects of the container's Go heaps in use at the last "
+					   "garbage collection.",
+					   NULL},
+		[GOALLOC_HEAP_BYTES] =
+			{"container_go_heap_alloc_bytes", METRIC_GAUGE,
+			 "Bytes of the container's Go heaps allocated and not freed, "
+			 "garbage included.",
+			 "bytes"},
+		[GOALLOC_HEAP_OBJECTS] = {"container_go_heap_objects", METRIC_GAUGE,
+					  "Objects of the container's Go heaps allocated and not "
+					  "freed, garbage included.",
+					  NULL},
 	};
 	static const struct metric_family_desc refused = {
 		"podprof_go_processes_refused", METRIC_COUNTER,
@@ -310,8 +320,8 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 		"Readings of allocation totals below the one before, kept out.", NULL};
 	const struct goalloc *g = ctx;
 
-	for (size_t i = 0; i < array_size(families); i++)
-		collect_values(g, sink, &families[i].family, families[i].offset);
+	for (int i = 0; i < GOALLOC_VALUES; i++)
+		collect_values(g, sink, &families[i], (enum goalloc_value)i);
 	collect_info(g, sink);
 	metric_family(sink, &refused);
 	metric_u64(sink, g->n_refused, NULL, 0);

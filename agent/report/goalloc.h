@@ -23,21 +23,37 @@ struct metric_sink;
 /* Go processes of one container that are followed at a time. */
 #define GOALLOC_PROCESSES_MAX  256
 
+/* What is told of a process. The first are counters; the others are gauges. */
+enum goalloc_value {
+	GOALLOC_ALLOC_BYTES, /* since the process started */
+	GOALLOC_ALLOC_OBJECTS,
+	GOALLOC_GC_CYCLES,
+	GOALLOC_COUNTERS,
+
+	GOALLOC_INUSE_BYTES = GOALLOC_COUNTERS, /* live at the last garbage collection, unsampled */
+	GOALLOC_INUSE_OBJECTS,
+	GOALLOC_HEAP_BYTES, /* allocated and not freed, garbage included */
+	GOALLOC_HEAP_OBJECTS,
+	GOALLOC_VALUES,
+};
+
 /**
  * struct goalloc_reading - what one look at one process gave
- * @has_values: the numbers are there; else only the state is
+ * @has: a bit for each enum goalloc_value that is there; the others keep what they were
+ * @restarted: the process runs another program than at the reading before: what it had counts as
+ *             that of one that has ended
  * @state, @source: words for the info metric, borrowed from constants
  */
 struct goalloc_reading {
-	bool has_values;
-	uint64_t alloc_bytes; /* since the process started, unsampled */
-	uint64_t alloc_objects;
-	uint64_t inuse_bytes;
-	uint64_t inuse_objects;
+	uint32_t has;
+	bool restarted;
+	uint64_t values[GOALLOC_VALUES];
 	const char *go_version; /* copied */
 	const char *source;
 	const char *state;
 };
+
+void goalloc_set(struct goalloc_reading *reading, enum goalloc_value what, uint64_t value);
 
 enum goalloc_outcome {
 	GOALLOC_OK = 0,

@@ -208,6 +208,68 @@ static void states_of_programs(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- exact totals */
+
+/* What the program itself read a moment ago. */
+static void read_stats(const char *path, struct gototals *ret)
+{
+	uint64_t total, mallocs, heap, frees;
+	FILE *f = fopen(path, "re");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &total, &mallocs,
+				&heap, &frees),
+			 4); // NOLINT(cert-err34-c): our own fixture's
+	fclose(f);
+	*ret = (struct gototals){total, mallocs, total - heap, frees};
+}
+
+/* @now was read after @then, while the program allocated no more than what writing it takes. */
+static void assert_near(uint64_t now, uint64_t then)
+{
+	assert_true(now >= then);
+	assert_true(now - then <= then / 5000 + 4096);
+}
+
+static void exact_totals(void **state)
+{
+	static const char *const variants[] = {"default", "stripped", "cgo-pie-stripped"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		char *path = gofixture_build(HEAP, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+		char out[] = "/tmp/test_process.XXXXXX", stats[sizeof(out) + 8];
+		const char *const args[] = {out, "all", NULL};
+		struct gototals now, then;
+		struct goheap *h;
+
+		row_begin(path);
+		close(mkstemp(out));
+		snprintf(stats, sizeof(stats), "%s.stats", out);
+		goprocess_start(&p, path, args, NULL);
+		goprocess_order(&p, "stats");
+		read_stats(stats, &then);
+		h = open_heap(&p, false, false);
+		if (gofixture_minor(path) < 17) {
+			assert_int_equal(goheap_exact(h, &now), GOTOTALS_ABSENT);
+		} else {
+			assert_int_equal(goheap_exact(h, &now), 0);
+			assert_near(now.alloc_bytes, then.alloc_bytes);
+			assert_near(now.alloc_objects, then.alloc_objects);
+			assert_near(now.free_bytes, then.free_bytes);
+			assert_near(now.free_objects, then.free_objects);
+		}
+		goheap_free(h);
+		unlink(out);
+		unlink(stats);
+		free(path);
+	}
+}
+
 /* ---------------------------------------------------------------- forcing */
 
 static uint64_t allocated_bytes(const struct goheap_profile *profile)
@@ -398,10 +460,15 @@ static void killed_while_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_of_a_process), cmocka_unit_test(many_ranges),
-		cmocka_unit_test(exec_is_noticed),     cmocka_unit_test(not_go),
-		cmocka_unit_test(states_of_programs),  cmocka_unit_test(force),
-		cmocka_unit_test(force_refuses),       cmocka_unit_test(never_less),
+		cmocka_unit_test(memory_of_a_process),
+		cmocka_unit_test(many_ranges),
+		cmocka_unit_test(exec_is_noticed),
+		cmocka_unit_test(not_go),
+		cmocka_unit_test(states_of_programs),
+		cmocka_unit_test(exact_totals),
+		cmocka_unit_test(force),
+		cmocka_unit_test(force_refuses),
+		cmocka_unit_test(never_less),
 		cmocka_unit_test(killed_while_read),
 	};
 

@@ -48,16 +48,17 @@ static void update(struct goalloc *g, const char *container, uint64_t pid, uint6
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	const struct pid_id id = {.start_ticks = 7, .pid = pid};
-	const struct goalloc_reading reading = {
-		.has_values = bytes != 0,
-		.alloc_bytes = bytes,
-		.alloc_objects = bytes / 10,
-		.inuse_bytes = bytes / 2,
+	struct goalloc_reading reading = {
 		.go_version = "go1.26.8",
 		.source = "profile",
 		.state = bytes ? "ok" : "no_samples_yet",
 	};
 
+	if (bytes) {
+		goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+		goalloc_set(&reading, GOALLOC_ALLOC_OBJECTS, bytes / 10);
+		goalloc_set(&reading, GOALLOC_INUSE_BYTES, bytes / 2);
+	}
 	assert_int_equal(labels_set(&labels, "container", container), 0);
 	assert_int_equal(goalloc_update(g, container, &labels, &id, &reading), 0);
 }
@@ -110,6 +111,33 @@ static void test_state_without_values(void **state)
 	goalloc_free(g);
 }
 
+/* The process executes another program, which starts at nothing. */
+static void test_restart(void **state)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	const struct pid_id id = {.start_ticks = 7, .pid = 1};
+	struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 1000);
+	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 600);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	goalloc_end_round(g, 2);
+	reading.restarted = true;
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 10);
+	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 5);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
+	assert_int_equal(collect(g, "container_go_heap_alloc_bytes").value, 5);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	/* nobody has told of these */
+	assert_int_equal(collect(g, "container_go_inuse_bytes").n, 0);
+	assert_int_equal(collect(g, "container_go_gc_cycles").n, 0);
+	goalloc_free(g);
+}
+
 static void test_ceiling(void **state)
 {
 	const struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
@@ -131,6 +159,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_state_without_values),
+		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_ceiling),
 	};
 

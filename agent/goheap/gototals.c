@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The allocator counts in two places at once:
+ *
+ *	gcController.totalAlloc, totalFree	bytes; two words; since Go 1.19
+ *	memstats.heapStats			by size class: three deltas, of which the sum counts
+ *
+ * A delta (heapStatsDelta) is some words about memory from the system, and then, from @first on,
+ *
+ *	tinyAllocCount, largeAlloc (bytes), largeAllocCount, smallAllocCount[68],
+ *	largeFree (bytes), largeFreeCount, smallFreeCount[68]
+ *
+ * Up to 1.24 @first is 48, and since 1.25 40. The deltas are merged round robin and wrap around one
+ * by one. Which layout it is shows by itself: only with the right one the bytes are those of
+ * totalAlloc. Before 1.19 there is nothing to compare with, and one layout.
+ *
+ * The size classes have been the same since Go 1.16; if they ever change, the sums tell.
+ *
+ * Sources: the Go project's src/runtime/mstats.go, mgcpacer.go, sizeclasses.go, of releases 1.17 to
+ * 1.27.
+ */
+#include "goheap/gototals.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "goheap/memory.h"
+
+#define N_CLASSES   68
+#define N_DELTAS    3
+#define DELTA_WORDS 147
+/* Bytes by which the two counts may differ while both are being added to: what all processors may
+ * have in hand, and a share of the whole. */
+#define SLACK_BYTES (4u << 20)
+#define SLACK_SHARE 256
+
+static const uint16_t class_bytes[N_CLASSES] = {
+	0,     8,     16,    24,    32,	   48,	  64,	 80,	96,    112,   128,   144,
+	160,   176,   192,   208,   224,   240,	  256,	 288,	320,   352,   384,   416,
+	448,   480,   512,   576,   640,   704,	  768,	 896,	1024,  1152,  1280,  1408,
+	1536,  1792,  2048,  2304,  2688,  3072,  3200,	 3456,	4096,  4864,  5376,  6144,
+	6528,  6784,  6912,  8192,  9472,  9728,  10240, 10880, 12288, 13568, 14336, 16384,
+	18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768,
+};
+
+static const struct layout {
+	size_t words; /* of a delta */
+	size_t first; /* of them, tinyAllocCount */
+} layouts[] = {
+	[GOTOTALS_LAYOUT_1_17] = {147, 6},
+	[GOTOTALS_LAYOUT_1_25] = {146, 5},
+};
+
+static void add_classes(const uint64_t *counts, uint64_t *bytes, uint64_t *objects)
+{
+	for (size_t i = 0; i < N_CLASSES; i++) {
+		*bytes += counts[i] * class_bytes[i];
+		*objects += counts[i];
+	}
+}
+
+/* Every addition may wrap around. */
+static void add_delta(const uint64_t *words, struct gototals *sums)
+{
+	const uint64_t *frees = words + 3 + N_CLASSES;
+
+	sums->alloc_objects += words[0] + words[2];
+	sums->alloc_bytes += words[1];
+	add_classes(words + 3, &sums->alloc_bytes, &sums->alloc_objects);
+	sums->free_objects += words[0] + frees[1]; /* of tiny ones it is not known: as Go has it */
+	sums->free_bytes += frees[0];
+	add_classes(frees + 2, &sums->free_bytes, &sums->free_objects);
+}
+
+static struct gototals sum_up(const uint64_t *words, const struct layout *layout)
+{
+	struct gototals sums = {0};
+
+	for (size_t i = 0; i < N_DELTAS; i++)
+		add_delta(words + i * layout->words + layout->first, &sums);
+	return sums;
+}
+
+static bool near(uint64_t a, uint64_t b)
+{
+	uint64_t difference = a > b ? a - b : b - a;
+
+	return difference <= SLACK_BYTES + b / SLACK_SHARE;
+}
+
+/* Whether these can be anybody's numbers. */
+static bool is_sane(const struct gototals *t)
+{
+	return t->free_bytes <= t->alloc_bytes && t->free_objects <= t->alloc_objects &&
+	       t->alloc_objects <= t->alloc_bytes + t->alloc_objects / 2 + SLACK_BYTES &&
+	       t->alloc_bytes < UINT64_MAX / 2;
+}
+
+static int outcome_of_memory(int r)
+{
+	switch (r) {
+	case MEMORY_GONE:
+		return GOTOTALS_GONE;
+	case MEMORY_DENIED:
+		return GOTOTALS_DENIED;
+	case MEMORY_UNMAPPED:
+		return GOTOTALS_ODD;
+	default:
+		return r;
+	}
+}
+
+/* With totalAlloc and totalFree: by the layout whose bytes are those. */
+static int choose(const uint64_t *words, const uint64_t exact[2], enum gototals_layout *layout,
+		  struct gototals *ret)
+{
+	enum gototals_layout found = GOTOTALS_LAYOUT_UNKNOWN;
+	struct gototals sums = {0};
+
+	for (int i = GOTOTALS_LAYOUT_1_17; i <= GOTOTALS_LAYOUT_1_25; i++) {
+		struct gototals one = sum_up(words, &layouts[i]);
+
+		if ((*layout != GOTOTALS_LAYOUT_UNKNOWN && (int)*layout != i) || !is_sane(&one) ||
+		    !near(one.alloc_bytes, exact[0]) || !near(one.free_bytes, exact[1]))
+			continue;
+		if (found != GOTOTALS_LAYOUT_UNKNOWN)
+			return GOTOTALS_ODD; /* so little was allocated that both fit */
+		found = (enum gototals_layout)i;
+		sums = one;
+	}
+	if (found == GOTOTALS_LAYOUT_UNKNOWN)
+		return GOTOTALS_ODD;
+	sums.alloc_bytes = exact[0];
+	sums.free_bytes = exact[1];
+	*layout = found;
+	*ret = sums;
+	return GOTOTALS_OK;
+}
+
+int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_layout *layout,
+		  struct gototals *ret)
+{
+	uint64_t words[N_DELTAS * DELTA_WORDS], exact[2] = {0};
+	const struct goruntime_file *f = &rt->file;
+	struct memory_range ranges[] = {
+		{f->heap_stats + rt->bias, words, sizeof(words)},
+		{f->total_alloc + rt->bias, exact, sizeof(exact)},
+	};
+	struct gototals sums;
+	int r;
+
+	if (!f->heap_stats)
+		return GOTOTALS_ABSENT;
+	r = outcome_of_memory(memory_read_ranges(m, ranges, f->total_alloc ? 2 : 1));
+	if (r)
+		return r;
+	if (f->total_alloc)
+		return choose(words, exact, layout, ret);
+	sums = sum_up(words, &layouts[GOTOTALS_LAYOUT_1_17]);
+	if (!is_sane(&sums))
+		return GOTOTALS_ODD;
+	*layout = GOTOTALS_LAYOUT_1_17;
+	*ret = sums;
+	return GOTOTALS_OK;
+}
