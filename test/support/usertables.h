@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_USERTABLES_H
+#define PODPROF_TEST_SUPPORT_USERTABLES_H
+
+/* Unwind tables in plain memory, where the kernel's maps would be, and a process to go with them.
+ */
+
+#include <stdint.h>
+
+#include "lib/regs_arch.bpf.h"
+#include "shared/process.h"
+#include "unwind/tables.h"
+
+struct usertables;
+
+/* The process's code: functions with frames of 32 bytes, the last page of it has the outermost
+ * ones; then, as far again, code whose image has no table; and behind it code without an image. */
+#define USERTABLES_CODE	     0x555500000000ull
+#define USERTABLES_BYTES     0x10000ull
+#define USERTABLES_OUTERMOST (USERTABLES_CODE + USERTABLES_BYTES - 0x1000)
+#define USERTABLES_BARE	     (USERTABLES_CODE + USERTABLES_BYTES)
+#define USERTABLES_ANON	     (USERTABLES_CODE + 2 * USERTABLES_BYTES)
+#define USERTABLES_FRAME     32
+#define USERTABLES_MAPS	     3
+
+/* NULL without memory. */
+struct usertables *usertables_new(void);
+void usertables_free(struct usertables *u);
+
+struct tables *usertables_tables(struct usertables *u);
+/* USERTABLES_MAPS of them. */
+const struct process_mapping *usertables_maps(const struct usertables *u);
+/* The number of the image without a table. */
+uint16_t usertables_bare(const struct usertables *u);
+/* Frames that walkers have counted in the image with one. */
+uint64_t usertables_frames(const struct usertables *u);
+
+/* Registers of a process that was interrupted. */
+struct regs usertables_regs(uint64_t pc, uint64_t sp, uint64_t fp);
+
+#endif
