@@ -62,7 +62,8 @@ struct life {
 	uint64_t exit_ns; /* of the leader */
 	uint64_t changed_ns;
 	uint32_t program;
-	uint64_t base;			 /* exec id of program 0 */
+	bool counted;  /* the next is known */
+	uint64_t base; /* what is added to the numbers of programs it has executed */
 	uint64_t exec_ns[LIFE_PROGRAMS]; /* of program i at i % LIFE_PROGRAMS; [0] of birth */
 	bool cut;
 	struct life_map *maps; /* in the order of time */
@@ -273,6 +274,7 @@ static bool born(struct lives *lives, const struct lives_event *event)
 	if (!life)
 		return false;
 	life->ppid = event->ppid;
+	life->counted = true;
 	life->birth_ns = life->changed_ns = life->exec_ns[0] = event->time_ns;
 	return true;
 }
@@ -457,18 +459,37 @@ uint32_t life_program(const struct life *life)
 	return life->program;
 }
 
+bool life_is_counted(const struct life *life)
+{
+	return life->counted;
+}
+
+/* A child is program 0 under that number, whatever is counted from. */
+static uint64_t exec_id_of(const struct life *life, uint32_t program)
+{
+	return !program && life->birth_ns ? 0 : life->base + program;
+}
+
 uint64_t life_exec_id(const struct life *life)
 {
-	return life->base + life->program;
+	return exec_id_of(life, life->program);
+}
+
+uint64_t life_exec_ns(const struct life *life)
+{
+	return life->program ? life->exec_ns[life->program % LIFE_PROGRAMS] : 0;
 }
 
 bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret)
 {
-	if (exec_id < life->base || exec_id > life_exec_id(life) ||
-	    life_exec_id(life) - exec_id >= LIFE_PROGRAMS)
+	if (!life->counted)
 		return false;
-	*ret = (uint32_t)(exec_id - life->base);
-	return true;
+	for (uint32_t i = 0; i < LIFE_PROGRAMS && i <= life->program; i++)
+		if (exec_id_of(life, life->program - i) == exec_id) {
+			*ret = life->program - i;
+			return true;
+		}
+	return false;
 }
 
 /* The list is ours, and so is what is in it. */
@@ -478,8 +499,10 @@ void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id)
 
 	while (own != life)
 		own = own->older;
-	if (exec_id > life_exec_id(own))
-		own->base = exec_id - own->program;
+	if (exec_id < own->program)
+		return;
+	own->base = exec_id - own->program;
+	own->counted = true;
 }
 
 uint64_t life_changed_ns(const struct life *life)

@@ -7,8 +7,8 @@
  * listen, kept for a while after their end: what a sample of one that has gone is explained by.
  *
  * A process has programs, counted from 0: what it inherited from its parent, then one for each
- * exec. For one that was born while we listen that is the exec id that samples carry; for others,
- * and those that count on from somebody else's number, see lives_learn().
+ * exec. For one that was born while we listen that is the exec id that samples carry, for others it
+ * is not known before somebody says so (lives_learn()).
  */
 
 #include <stdbool.h>
@@ -68,12 +68,14 @@ const struct life *lives_find_at(const struct lives *lives, uint64_t pid, uint64
 
 /* The number of the program that it runs, or ran last. */
 uint32_t life_program(const struct life *life);
-/* That program's exec id. */
+/* Whether that program's exec id is known; and which it is then. */
+bool life_is_counted(const struct life *life);
 uint64_t life_exec_id(const struct life *life);
-/* Of which program a sample with @exec_id is. False if it is one that we do not know of. */
+/* When it executed that; 0 if that was before we listened. */
+uint64_t life_exec_ns(const struct life *life);
+/* Of which program a sample with @exec_id is. False if that is not known. */
 bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret);
-/* Everything that happened has been told, and it has run @exec_id: if that is later than all that
- * we know of, we have counted from another number. */
+/* @exec_id is that of the program it runs. */
 void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id);
 /* When a file was last mapped, or it executed one: a list of mappings that was read before is old.
  */

@@ -64,21 +64,6 @@ static int outcome_of_errno(int err)
 	return MAPPED_GONE;
 }
 
-static int find_range(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
-		      int *ret)
-{
-	char name[96];
-	int fd;
-
-	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
-		 entry->start, entry->limit);
-	fd = openat(proc->fd, name, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return outcome_of_errno(errno);
-	*ret = fd;
-	return 0;
-}
-
 /* Whether @link is how @entry's path is shown. */
 static bool same_path(const struct buf *link, const struct maps_entry *entry)
 {
@@ -89,23 +74,46 @@ static bool same_path(const struct buf *link, const struct maps_entry *entry)
 	       memcmp(link->data + n, mark, n_mark) == 0;
 }
 
-static int find_exe(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret)
+/* Open what is @entry's file, unless something else has come into its place since: the process may
+ * have executed another program, which lies where this one did. Both names are the kernel's, but in
+ * maps a newline is escaped: for such a path there are the other ways. */
+static int find_link(const struct root *proc, const char *name, const struct maps_entry *entry,
+		     int *ret)
 {
 	_cleanup_(buf_deinit) struct buf link = BUF_INIT(MAPPED_LINK_MAX);
-	char name[48];
-	int fd, r;
+	_cleanup_(close_fdp) int fd = openat(proc->fd, name, O_PATH | O_CLOEXEC);
+	static const struct root cwd = {.fd = AT_FDCWD};
+	char own[40];
+	int r;
 
-	snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
-	r = root_read_link(proc, name, &link);
+	if (fd < 0)
+		return outcome_of_errno(errno);
+	snprintf(own, sizeof(own), "/proc/self/fd/%d", fd);
+	r = root_read_link(&cwd, own, &link);
 	if (r < 0)
 		return r;
 	if (r > 0 || !same_path(&link, entry))
 		return MAPPED_GONE;
-	fd = openat(proc->fd, name, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return outcome_of_errno(errno);
-	*ret = fd;
+	*ret = take_fd(fd);
 	return 0;
+}
+
+static int find_range(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
+		      int *ret)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
+		 entry->start, entry->limit);
+	return find_link(proc, name, entry, ret);
+}
+
+static int find_exe(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret)
+{
+	char name[48];
+
+	snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
+	return find_link(proc, name, entry, ret);
 }
 
 static int find_path(const struct root *proc, uint64_t pid, const struct maps_entry *entry,

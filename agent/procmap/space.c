@@ -325,6 +325,15 @@ static bool is_any(const struct space *s)
 	return s->key.exec_id == SPACE_EXEC_ANY;
 }
 
+/* Which of the life's programs has these mappings. False if that is not known (any more). */
+static bool program_of(const struct life *life, const struct space *s, uint32_t *ret)
+{
+	if (!is_any(s))
+		return life_program_of(life, s->key.exec_id, ret);
+	*ret = s->program;
+	return true;
+}
+
 /* All that has happened up to now is told. */
 static void catch_up(struct space_cache *c)
 {
@@ -332,18 +341,25 @@ static void catch_up(struct space_cache *c)
 		c->catch_up(c->catch_up_ctx);
 }
 
-/* The same, after a sample of @s: what it says of the process is learned. */
-static const struct life *life_of_sampled(struct space_cache *c, const struct space *s)
+/* A sample of @s has come: if it must be of the program that the process runs, it says which that
+ * is. */
+static void learn(struct space_cache *c, const struct space *s)
 {
 	const struct life *life = life_of(c, s);
+	bool newest;
 
-	if (!life || is_any(s) || s->key.exec_id <= life_exec_id(life))
-		return life;
+	if (!life || is_any(s) || (life_is_counted(life) && s->key.exec_id <= life_exec_id(life)))
+		return;
 	catch_up(c);
 	life = life_of(c, s);
-	if (life)
+	if (!life)
+		return;
+	if (life_is_counted(life))
+		newest = s->key.exec_id > life_exec_id(life);
+	else
+		newest = life_exec_ns(life) <= c->since_ns && c->lost_ns <= c->since_ns;
+	if (newest)
 		lives_learn(c->lives, life, s->key.exec_id);
-	return life;
 }
 
 /* Whether the process has executed another program, or has ended and its pid has come back: what
@@ -355,7 +371,7 @@ static bool was_left(const struct space_cache *c, const struct space *s)
 
 	if (newest && newest != life && s->key.start_ns)
 		return life || life_birth_ns(newest) > s->key.start_ns;
-	return life && !is_any(s) && life_exec_id(life) > s->key.exec_id;
+	return life && !is_any(s) && life_is_counted(life) && life_exec_id(life) > s->key.exec_id;
 }
 
 /* The processes above @life, whose root is likely to be its own; and, for what was born before we
@@ -498,8 +514,12 @@ static int add_since(struct space_cache *c, struct space *s, const struct life *
 	struct space_mapping *all, *fresh;
 	struct finder finder = {0};
 	size_t n_fresh, n;
-	int r = life_add_maps(life, s->program, since, &maps);
+	uint32_t program;
+	int r;
 
+	if (!program_of(life, s, &program))
+		return 0;
+	r = life_add_maps(life, program, since, &maps);
 	if (r || !maps.n)
 		return r < 0 ? r : 0;
 	s->told_ns = life_changed_ns(life);
@@ -575,13 +595,17 @@ static bool exe_changed(const struct space_cache *c, const struct space *s)
 	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
 }
 
-/* Events are missing from the time that its samples are of: whether /proc shows the same program is
- * not known. */
+/* Whether /proc shows the same program is not known: events are missing from the time that its
+ * samples are of, or it has executed something then and was there before we listened. */
 static bool is_uncertain(const struct space_cache *c, const struct space *s)
 {
 	const struct life *life = life_of(c, s);
 
-	return !is_any(s) && c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
+	if (is_any(s))
+		return false;
+	if (life && !life_is_counted(life))
+		return true;
+	return c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
 }
 
 /* Reads the mappings. Where that fails, those that are known stay. */
@@ -631,7 +655,7 @@ static int add_told(struct space_cache *c, struct space *s, uint64_t now, uint64
 {
 	const struct life *life = life_of(c, s);
 
-	if (!life || life_changed_ns(life) <= s->read_boot_ns)
+	if (!life || life_changed_ns(life) <= s->read_boot_ns || is_uncertain(c, s))
 		return 0;
 	if (now - s->read_ns >= SPACE_TOLD_NS)
 		return read_space(c, s, now, pc);
@@ -702,7 +726,7 @@ int space_cache_get(struct space_cache *c, const struct space_who *who, struct s
 		return r;
 	s->used = ++c->tick;
 	s->idle = 0;
-	(void)life_of_sampled(c, s);
+	learn(c, s);
 	r = look_again(c, s, nsec_monotonic(), who->pc);
 	if (r)
 		return r;
@@ -809,8 +833,10 @@ static enum space_outcome frame_at(struct space_cache *c, const struct space_map
 static bool was_replaced(const struct space_cache *c, const struct space *s, uint64_t pc)
 {
 	const struct life *life = s->doubtful ? life_of(c, s) : NULL;
+	uint32_t program;
 
-	return life && life_replaced(life, s->program, pc, c->since_ns);
+	return life && program_of(life, s, &program) &&
+	       life_replaced(life, program, pc, c->since_ns);
 }
 
 int space_resolve(struct space_cache *c, struct space *s, uint64_t pc, struct frame *ret)
@@ -858,15 +884,16 @@ struct image *space_cache_vdso(const struct space_cache *c)
 }
 
 /* The exec id of a process that executes something for the first time since we listen, if samples
- * have told it. */
+ * have told it and nothing was lost since. 0 if not. */
 static uint64_t sampled_exec_id(const struct space_cache *c, uint32_t pid)
 {
 	const struct space *s, *next;
 	uint64_t id = 0;
 
 	HASH_ITER(hh, c->spaces, s, next)
-		if (s->key.pid.pid == pid && !s->gone && !is_any(s) && s->key.exec_id > id)
-			id = s->key.exec_id;
+		if (s->key.pid.pid == pid && !s->gone && !is_any(s) &&
+		    s->read_boot_ns > c->lost_ns && s->key.exec_id >= id)
+			id = s->key.exec_id + 1;
 	return id;
 }
 
@@ -875,12 +902,12 @@ void space_cache_tell(struct space_cache *c, const struct lives_event *event)
 	const struct life *life = lives_find(c->lives, event->pid, 0);
 	uint64_t id = 0;
 
-	if (event->what == LIVES_EXEC && (!life || (!life_birth_ns(life) && !life_exec_id(life))))
+	if (event->what == LIVES_EXEC && (!life || !life_is_counted(life)))
 		id = sampled_exec_id(c, event->pid);
 	lives_tell(c->lives, event);
 	life = id ? lives_find(c->lives, event->pid, 0) : NULL;
 	if (life)
-		lives_learn(c->lives, life, id + 1);
+		lives_learn(c->lives, life, id);
 }
 
 void space_cache_lost(struct space_cache *c, uint64_t since_ns)

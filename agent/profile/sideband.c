@@ -50,6 +50,7 @@
  * @fd:         -1 while there is none
  * @page:       the ring's first page; behind it @bytes of data
  * @tail, @head: next byte to be read, and behind the last one that may be
+ * @begun:      @tail when the drain began
  * @time_ns:    of the record at @tail
  * @size:       of the same
  * @enabled_ns: time that the event had been enabled at the last look
@@ -61,6 +62,7 @@ struct lane {
 	const uint8_t *data;
 	uint64_t tail;
 	uint64_t head;
+	uint64_t begun;
 	uint64_t time_ns;
 	uint16_t size;
 	uint64_t enabled_ns;
@@ -321,7 +323,7 @@ static bool lane_begin(struct sideband *sb, struct lane *lane)
 	lane->head = __atomic_load_n(&lane->page->data_head, __ATOMIC_ACQUIRE);
 	lane->tail = lane->page->data_tail;
 	lane->size = 0;
-	sb->full |= lane->head - lane->tail + SIDEBAND_ROOM > sb->ring_bytes;
+	lane->begun = lane->tail;
 	return lane_next(sb, lane);
 }
 
@@ -399,6 +401,19 @@ static void forget_wakeups(struct sideband *sb)
 		continue;
 }
 
+/* As if nothing had been taken out meanwhile: it may have been full when we began. */
+static void look_for_full(struct sideband *sb)
+{
+	for (size_t i = 0; i < sb->n_lanes; i++) {
+		const struct lane *lane = &sb->lanes[i];
+
+		if (lane->fd >= 0)
+			sb->full |= __atomic_load_n(&lane->page->data_head, __ATOMIC_ACQUIRE) -
+					    lane->begun + SIDEBAND_ROOM >
+				    sb->ring_bytes;
+	}
+}
+
 /* What found no room did so since the drain before the last, whose end it may have been. */
 static void tell_lost(const struct sideband *sb, uint64_t since_ns, sideband_fn fn, void *ctx)
 {
@@ -431,6 +446,7 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 		else
 			heap_drop_first(sb);
 	}
+	look_for_full(sb);
 	tell_lost(sb, since_ns, fn, ctx);
 	return n;
 }

@@ -51,6 +51,7 @@ enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 /* include/linux/sched.h */
 #define PF_KTHREAD	0x00200000
+#define PF_FORKNOEXEC	0x00000040
 #define TASK_RUNNING	0x00000000
 #define TASK_DEAD	0x00000080
 #define TASK_COMM_BYTES 16

@@ -19,10 +19,13 @@ static __always_inline int task_is_kernel(struct task_struct *task)
 }
 
 /* How many files @leader's process has executed since it was born: the number it inherited, which
- * its parent had then, is taken off. One made with CLONE_PARENT counts on from what its maker has.
+ * its parent had then, is taken off. One made with CLONE_PARENT counts on from what its maker has,
+ * from its first exec on.
  */
 static __always_inline __u64 task_exec_id(struct task_struct *leader)
 {
+	if (BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC)
+		return 0;
 	return BPF_CORE_READ(leader, self_exec_id) - BPF_CORE_READ(leader, parent_exec_id);
 }
 

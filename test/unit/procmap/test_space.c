@@ -482,10 +482,10 @@ static void test_gone_but_told(void **state)
 	stop(pid);
 	close(tell_end);
 	tell(f, LIVES_EXIT, (uint32_t)pid, 0);
-	expect_path(resolve_exec(f, &id, 3, code), path);
+	expect_path(resolve_exec(f, &id, 1, code), path);
 	/* what it had from its parent before */
 	frame = resolve(f, &f->self, (const void *)&test_self);
-	expect_path(resolve_exec(f, &id, 2, (const void *)&test_self), frame.image->path);
+	expect_path(resolve_exec(f, &id, 0, (const void *)&test_self), frame.image->path);
 	image_unref(frame.image);
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
@@ -506,7 +506,7 @@ static void test_gone_without_exec(void **state)
 	tell(f, LIVES_BIRTH, (uint32_t)pid, (uint32_t)getpid());
 	stop(pid);
 	tell(f, LIVES_EXIT, (uint32_t)pid, 0);
-	frame = resolve_exec(f, &id, 1, (const void *)&test_self);
+	frame = resolve_exec(f, &id, 0, (const void *)&test_self);
 	assert_ptr_equal(frame.image, own.image);
 	assert_true(frame.vaddr == own.vaddr);
 	image_unref(frame.image);
