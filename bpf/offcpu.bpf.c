@@ -202,6 +202,9 @@ int offcpu_switch(__u64 *args)
 	offcpu_arrive((__u32)next->pid);
 	if (args[0] || !prev->pid || !task_waits(prev))
 		return 0;
+	/* Before the choice: those who are not wanted do not use up the others' budget. */
+	if (wanted_surely_not(prev))
+		return 0;
 	weight = offcpu_choose();
 	if (!weight)
 		return 0;

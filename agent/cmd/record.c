@@ -586,8 +586,8 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 			"%" PRIu64 " processes could not be followed: there were too many\n",
 			s->n_refused);
 	if (o->off_cpu > 0)
-		fprintf(stderr, "%" PRIu64 " waits, from one in %.0f task switches\n", s->n_away,
-			1 / o->off_cpu);
+		fprintf(stderr, "%" PRIu64 " waits, from at most one in %.0f task switches\n",
+			s->n_away, 1 / o->off_cpu);
 	if (!s->n_samples && !s->n_away)
 		fprintf(stderr, o->event->clock
 					? "nothing ran on a CPU in that time: what waits or "

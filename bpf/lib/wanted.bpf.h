@@ -49,4 +49,14 @@ static __always_inline int wanted(const struct sample_key *key)
 	}
 }
 
+/* Whether @task can be told not to be wanted without finding out who it is. It must be an argument
+ * of a tp_btf program: those are read without a helper's call. */
+static __always_inline int wanted_surely_not(const struct task_struct *task)
+{
+	__u64 id = (__u32)task->tgid;
+
+	return cfg.wanted == SETTINGS_WANTED_PROCESSES && cfg.pidns_inum == SETTINGS_PIDNS_INIT &&
+	       !bpf_map_lookup_elem(&wanted_ids, &id);
+}
+
 #endif
