@@ -41,11 +41,15 @@ struct goframe {
 
 /* One call of C by asmcgocall. */
 struct gocall {
-	uint64_t start; /* vaddr of the instruction */
-	uint64_t end;
-	uint8_t g;     /* offset from sp of where the goroutine is kept */
-	uint8_t depth; /* and of how deep on its stack we were */
+	uint64_t from;	/* vaddr from which on sp is another one */
+	uint64_t start; /* g and depth are stored from here on */
+	uint64_t end;	/* sp is the caller's again */
+	uint8_t g;	/* offset from sp of where the goroutine is kept */
+	uint8_t depth;	/* and of how deep on its stack we were */
 };
+
+/* From a goroutine's stack, and from the thread's own. */
+#define GOARCH_CALLS 2
 
 /**
  * struct goswitch - where systemstack comes back to the goroutine's stack
@@ -77,8 +81,9 @@ struct goarch {
 	/* Where the instruction begins that ends at @end and gives back room on the stack. @end if
 	 * it is not known. */
 	uint64_t (*gives_back)(const struct gocode *code, uint64_t end);
-	/* In asmcgocall. False if it is not found. */
-	bool (*cgo_call)(const struct gocode *code, struct gocall *ret);
+	/* In asmcgocall, ascending. Returns how many; 0 if none is found. */
+	size_t (*cgo_calls)(const struct gocode *code, struct gocall ret[GOARCH_CALLS]);
+	uint8_t cgo_sp; /* register that has the caller's sp between @from and @start */
 	/* In systemstack. False if it is not found. */
 	bool (*come_back)(const struct gocode *code, struct goswitch *ret);
 };

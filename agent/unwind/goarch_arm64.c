@@ -157,18 +157,19 @@ static uint64_t arm64_gives_back(const struct gocode *code, uint64_t end)
 }
 
 /* The first "blr x1"; the goroutine is at sp then, and the depth behind it. */
-static bool arm64_cgo_call(const struct gocode *code, struct gocall *ret)
+static size_t arm64_cgo_calls(const struct gocode *code, struct gocall ret[GOARCH_CALLS])
 {
 	for (size_t i = 0; i + 4 <= code->n; i += 4)
 		if (insn_at(code, code->entry + i) == INSN_BLR_X1) {
-			*ret = (struct gocall){
+			ret[0] = (struct gocall){
+				.from = code->entry + i,
 				.start = code->entry + i,
 				.end = code->entry + i + 4,
 				.depth = 8,
 			};
-			return true;
+			return 1;
 		}
-	return false;
+	return 0;
 }
 
 /* The 64-bit load into @to from an offset of @from; that offset, -1 for another instruction. */
@@ -208,6 +209,6 @@ const struct goarch goarch_arm64 = {
 	.cfa_of_fp = arm64_cfa_of_fp,
 	.sp_written = arm64_sp_written,
 	.gives_back = arm64_gives_back,
-	.cgo_call = arm64_cgo_call,
+	.cgo_calls = arm64_cgo_calls,
 	.come_back = arm64_come_back,
 };

@@ -17,7 +17,10 @@
 
 #include <string.h>
 
+#define X86_RDX		1
 #define X86_R12		12
+/* From where asmcgocall has stored sp to where it has it back. */
+#define CGO_CALL_BYTES	64
 /* What load_g() and load_curg() look at. */
 #define COME_BACK_BYTES 40
 /* What the stack pointer is below its value at entry then. */
@@ -142,40 +145,56 @@ static size_t store_to_stack(const uint8_t *b, uint8_t modrm, uint8_t *ret_disp)
 	return b[2] == (modrm | 0x40) ? 5 : 0;
 }
 
-/* After the stores: up to three moves between registers, then the call. */
-static bool find_call(const struct gocode *code, size_t i, struct gocall *ret)
+/* The code from @i, where sp has been stored, to where sp is the caller's again: mov %rsi,%rsp. */
+static bool find_return(const struct gocode *code, size_t i, struct gocall *ret)
 {
-	for (size_t moves = 0; moves <= 3 && i + 5 <= code->n; moves++, i += 3) {
-		const uint8_t *b = code->bytes + i;
-		bool near = b[0] == 0xe8, by_register = b[0] == 0xff && b[1] == 0xd0;
-
-		if (near || by_register) {
-			ret->start = code->entry + i;
-			ret->end = ret->start + (near ? 5 : 2);
+	ret->start = code->entry + i;
+	for (size_t j = i; j + 3 <= code->n && j < i + CGO_CALL_BYTES; j++)
+		if (memcmp(code->bytes + j, "\x48\x89\xf4", 3) == 0) {
+			ret->end = code->entry + j + 3;
 			return true;
 		}
-		if (b[0] != 0x48 || b[1] != 0x89 || b[2] < 0xc0)
-			return false;
-	}
 	return false;
 }
 
-/* mov %rdi,g(%rsp); mov 8(%rdi),%rdi; sub %rdx,%rdi; mov %rdi,depth(%rsp) */
-static bool x86_cgo_call(const struct gocode *code, struct gocall *ret)
+/* From the goroutine's stack: mov %rdi,g(%rsp); mov 8(%rdi),%rdi; sub %rdx,%rdi; mov
+ * %rdi,depth(%rsp). From the thread's own: movq $0,g(%rsp); mov %rdx,depth(%rsp). */
+static bool cgo_call_at(const struct gocode *code, size_t i, struct gocall *ret)
 {
 	static const uint8_t between[] = {0x48, 0x8b, 0x7f, 0x08, 0x48, 0x29, 0xd7};
+	static const uint8_t zero[] = {0x48, 0xc7, 0x44, 0x24};
+	const uint8_t *b = code->bytes + i;
+	size_t n = store_to_stack(b, 0x3c, &ret->g), more;
 
-	for (size_t i = 0; i + 24 <= code->n; i++) {
-		size_t j = i, n = store_to_stack(code->bytes + i, 0x3c, &ret->g);
-
-		if (!n || memcmp(code->bytes + i + n, between, sizeof(between)) != 0)
-			continue;
-		j += n + sizeof(between);
-		n = store_to_stack(code->bytes + j, 0x3c, &ret->depth);
-		if (n)
-			return find_call(code, j + n, ret);
+	if (n && memcmp(b + n, between, sizeof(between)) == 0) {
+		n += sizeof(between);
+		more = store_to_stack(b + n, 0x3c, &ret->depth);
+	} else if (memcmp(b, zero, sizeof(zero)) == 0) {
+		ret->g = b[sizeof(zero)];
+		n = sizeof(zero) + 5;
+		more = store_to_stack(b + n, 0x14, &ret->depth);
+	} else {
+		return false;
 	}
-	return false;
+	return more && find_return(code, i + n + more, ret);
+}
+
+/* Before it, sub $imm8,%rsp; and $-16,%rsp. */
+static size_t x86_cgo_calls(const struct gocode *code, struct gocall ret[GOARCH_CALLS])
+{
+	static const uint8_t align[] = {0x48, 0x83, 0xe4, 0xf0};
+	size_t n = 0;
+
+	for (size_t i = 8; i + 24 <= code->n && n < GOARCH_CALLS; i++) {
+		struct gocall c = {0};
+
+		if (memcmp(code->bytes + i - 4, align, sizeof(align)) != 0 ||
+		    !cgo_call_at(code, i, &c))
+			continue;
+		c.from = code->entry + i - 8;
+		ret[n++] = c;
+	}
+	return n;
 }
 
 /* How g is found: mov %fs:disp32,%rax; mov $imm32,%rcx or mov disp32(%rip),%rcx, and then mov
@@ -260,6 +279,7 @@ const struct goarch goarch_x86 = {
 	.cfa_of_fp = x86_cfa_of_fp,
 	.sp_written = x86_sp_written,
 	.gives_back = x86_gives_back,
-	.cgo_call = x86_cgo_call,
+	.cgo_sp = X86_RDX,
+	.cgo_calls = x86_cgo_calls,
 	.come_back = x86_come_back,
 };

@@ -100,7 +100,8 @@ struct build {
 	enum role role;
 	struct goframe frame;
 	uint64_t leaves; /* the stack pointer is another one from here on */
-	struct gocall call;
+	struct gocall calls[GOARCH_CALLS];
+	size_t n_calls;
 	struct goswitch come_back;
 	/* The last instructions of frames: sp is the frame's again, and fp the caller's, maybe. */
 	struct place last[LAST_PLACES];
@@ -242,7 +243,6 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 	int r;
 
 	b->leaves = GOARCH_NEVER;
-	b->call = (struct gocall){0};
 	if (b->role == ROLE_PLAIN || b->role == ROLE_TOP || b->role == ROLE_SIGRET)
 		return 0;
 	r = read_code(g, func->entry, at_most(func->end, func->entry + SWITCH_BYTES), &code);
@@ -250,8 +250,8 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 		return r;
 	b->leaves = b->arch->sp_written(&code);
 	find_last(func, &code, b);
-	if (b->role == ROLE_CGO && !b->arch->cgo_call(&code, &b->call))
-		b->call = (struct gocall){0};
+	if (b->role == ROLE_CGO)
+		b->n_calls = b->arch->cgo_calls(&code, b->calls);
 	if (b->role == ROLE_SYSTEM && !b->arch->come_back(&code, &b->come_back))
 		b->role = ROLE_SWITCH;
 	return 0;
@@ -267,15 +267,34 @@ static bool is_last(const struct build *b, uint64_t pc)
 	return false;
 }
 
+/* The rule of asmcgocall, if it is one of those that nobody else has. */
+static bool rule_cgo(const struct build *b, uint64_t pc, struct unwind_rule *rule)
+{
+	for (size_t i = 0; i < b->n_calls; i++) {
+		const struct gocall *c = &b->calls[i];
+
+		if (pc >= c->start && pc < c->end && rule->cfa_off <= INT16_MAX) {
+			rule->cfa = UNWIND_CFA_GO_CGO;
+			rule->cfa_reg = c->g;
+			rule->cfa_add = (int16_t)rule->cfa_off;
+			rule->cfa_off = c->depth;
+			return true;
+		}
+		if (pc >= c->from && pc < c->start) {
+			rule->cfa = UNWIND_CFA_SWITCH;
+			rule->cfa_reg = b->arch->cgo_sp;
+			return true;
+		}
+	}
+	return b->n_calls > 0 && b->frame.fp_set == GOARCH_NEVER;
+}
+
 /* The rule of a function that goes on with another stack. */
 static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *rule)
 {
-	if (pc >= b->call.start && pc < b->call.end && rule->cfa_off <= INT16_MAX) {
-		rule->cfa = UNWIND_CFA_GO_CGO;
-		rule->cfa_reg = b->call.g;
-		rule->cfa_add = (int16_t)rule->cfa_off;
-		rule->cfa_off = b->call.depth;
-	} else if (pc >= b->frame.fp_set && delta > 0 && !is_last(b, pc)) {
+	if (rule_cgo(b, pc, rule))
+		return;
+	if (pc >= b->frame.fp_set && delta > 0 && !is_last(b, pc)) {
 		rule->cfa = UNWIND_CFA_SWITCH;
 		rule->cfa_reg = b->arch->fp;
 		rule->cfa_off = b->arch->cfa_of_fp(delta);
@@ -333,30 +352,38 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 
 /* ---------------------------------------------------------------- rows */
 
+/* The next place behind @pc where the rule may be another one; at most @end. */
+static uint64_t next_place(const struct build *b, uint64_t pc, uint64_t end)
+{
+	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set,	b->leaves,
+				   b->come_back.back, b->calls[0].from, b->calls[0].start,
+				   b->calls[0].end,   b->calls[1].from, b->calls[1].start,
+				   b->calls[1].end};
+
+	for (size_t i = 0; i < array_size(places); i++)
+		if (places[i] > pc && places[i] < end)
+			end = places[i];
+	for (size_t i = 0; i < b->n_last; i++)
+		if (b->last[i].start > pc && b->last[i].start < end)
+			end = b->last[i].start;
+	return end;
+}
+
 /* One step's rows: at its start, and where the rule changes within. */
 static int add_step(struct gorows *g, const struct build *b, uint64_t start, uint64_t end,
 		    int32_t delta)
 {
-	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set, b->leaves,
-				   b->call.start,     b->call.end,     b->come_back.back};
 	uint64_t pc = start;
 
 	while (pc < end) {
 		struct unwind_rule rule;
-		uint64_t next = end;
 		int r;
 
 		rule_at(b, pc, delta, &rule);
 		r = rows_add(g->rows, pc, &rule);
 		if (r)
 			return r;
-		for (size_t i = 0; i < array_size(places); i++)
-			if (places[i] > pc && places[i] < next)
-				next = places[i];
-		for (size_t i = 0; i < b->n_last; i++)
-			if (b->last[i].start > pc && b->last[i].start < next)
-				next = b->last[i].start;
-		pc = next;
+		pc = next_place(b, pc, end);
 	}
 	return 0;
 }

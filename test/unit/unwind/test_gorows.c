@@ -327,14 +327,30 @@ static const struct function functions[] = {
 	{"calls C",
 	 {.name = "runtime.asmcgocall", .flags = GOCODE_SP_WRITE},
 	 {{0, 0}, {1, 8}},
-	 CODE_("\x55\x48\x89\xe5\x48\x89\x7c\x24\x30\x48\x8b\x7f\x08\x48\x29\xd7\x48\x89\x7c\x24"
-	       "\x28\x48\x89\xdf\x48\x89\xd9\xff\xd0"),
+	 CODE_("\x55\x48\x89\xe5\x48\x83\xec\x10\x48\x83\xe4\xf0\x48\x89\x7c\x24\x08\x48\x8b\x7f"
+	       "\x08"
+	       "\x48\x29\xd7\x48\x89\x3c\x24\x48\x89\xdf\x48\x89\xd9\xff\xd0\x48\x89\xf4"),
 	 X86,
 	 {{0, "cfa=rsp+8 fp=same ra=cfa-8"},
 	  {1, "cfa=rsp+16 fp=cfa-16 ra=cfa-8"},
-	  {4, "cfa=rbp+16 fp=cfa-16 ra=cfa-8 switch"},
-	  {0x1b, "cfa=cgo(48,40)+16 fp=cfa-16 ra=cfa-8"},
-	  {0x1d, "cfa=rbp+16 fp=cfa-16 ra=cfa-8 switch"},
+	  {4, "cfa=rdx+16 fp=cfa-16 ra=cfa-8 switch"},
+	  {0x1c, "cfa=cgo(8,0)+16 fp=cfa-16 ra=cfa-8"},
+	  {0x27, "cfa=rbp+16 fp=cfa-16 ra=cfa-8 switch"},
+	  {0x40, "gap"}}},
+	{"the same without a frame, and from the thread's stack",
+	 {.name = "runtime.asmcgocall"},
+	 {{0, 0}},
+	 CODE_("\x48\x83\xec\x40\x48\x83\xe4\xf0\x48\x89\x7c\x24\x30\x48\x8b\x7f\x08\x48\x29\xd7"
+	       "\x48\x89\x7c\x24\x28\x48\x89\xf4"
+	       "\x48\x83\xec\x40\x48\x83\xe4\xf0\x48\xc7\x44\x24\x30\x00\x00\x00\x00\x48\x89\x54"
+	       "\x24\x28"
+	       "\xff\xd0\x48\x89\xf4"),
+	 X86,
+	 {{0, "cfa=rdx+8 fp=same ra=cfa-8 switch"},
+	  {0x19, "cfa=cgo(48,40)+8 fp=same ra=cfa-8"},
+	  {0x1c, "cfa=rdx+8 fp=same ra=cfa-8 switch"},
+	  {0x32, "cfa=cgo(48,40)+8 fp=same ra=cfa-8"},
+	  {0x37, "cfa=rsp+8 fp=same ra=cfa-8"},
 	  {0x40, "gap"}}},
 	{"calls C in a way that is not known",
 	 {.name = "runtime.asmcgocall", .flags = GOCODE_SP_WRITE},
