@@ -482,6 +482,7 @@ $(B)/test/bench/%.bpf.o: test/bench/%.bpf.c $(wildcard bpf/*/*.h) $(B)/bpf/flags
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -D__TARGET_ARCH_$(ARCH) -c -o $@ $<
 BENCH_SUPPORT := $(addprefix $(B)/obj/test/support/,burn.o hostwalk.o hostspace.o kernelwalk.o)
+$(B)/test/bench/bench_short: | $(FIXTURE_DIR)/short
 $(BENCH): $(B)/%: $(B)/obj/%.o $(BENCH_SUPPORT) $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

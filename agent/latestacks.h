@@ -56,6 +56,6 @@ void late_stacks_flush(struct late_stacks *ls);
 size_t late_stacks_pending(const struct late_stacks *ls);
 /* A metric_collect_fn: podprof_late_stacks, podprof_late_stacks_waiting, and podprof_stack_copies.
  */
-void late_stacks_collect(void *ls, struct metric_sink *sink);
+void late_stacks_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -380,7 +380,7 @@ WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 	if ((w->sp & 7) || !w->sp_known)
 		return SAMPLE_END_SP_ODD;
 	if (window_fill(c->space, c->win, &w->place, w->sp + REGS_SIGNAL_OFF) ||
-	    w->place.bytes < REGS_SIGNAL_WORDS * 8)
+	    w->place.bytes < REGS_SIGNAL_WORDS * 8ull)
 		return SAMPLE_END_UNREADABLE;
 	regs_of_signal(c->regs, c->win->words);
 	if (!walk_pc_plausible(regs_pc(c->regs)))
