@@ -280,7 +280,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
-	short zoo-bare zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
+	short zoo-wrong zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -321,10 +321,14 @@ $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
-# As a vendor's library may come: with a build id, without unwind tables.
-$(FIXTURE_DIR)/zoo-bare: $(FIXTURE_DIR)/zoo-pie
+# As a vendor's library may come: with tables that are wrong (where a function begins), or without.
+$(FIXTURE_DIR)/zoo-wrong: $(FIXTURE_DIR)/zoo-pie
 	$(call say,FIXTURE,$@)
-	$(Q)objcopy --remove-section=.eh_frame --remove-section=.eh_frame_hdr $< $@
+	$(Q)LC_ALL=C sed 's/\x0c\x07\x08\x90\x01/\x0c\x07\x10\x90\x01/g' $< >$@
+	$(Q)chmod +x $@
+$(FIXTURE_DIR)/zoo-nocfi: $(FIXTURE_DIR)/zoo-static
+	$(call say,FIXTURE,$@)
+	$(Q)objcopy --remove-section=.eh_frame $< $@
 $(FIXTURE_DIR)/short: FIXTURE_FLAGS := -fPIE -pie -O2 -fomit-frame-pointer
 $(FIXTURE_DIR)/short: test/bench/short_burn.c
 	$(BUILD_FIXTURE)

@@ -4,6 +4,8 @@
 
 /* All rows of one image: those of its file's tables and those that others know. */
 
+#include <stdbool.h>
+
 #include "procmap/elffile.h"
 #include "unwind/ehframe.h"
 #include "unwind/rowfile.h"
@@ -14,7 +16,8 @@ struct compile_opts {
 	 * compile_image() returns. */
 	int (*more)(void *ctx, struct rows *rows);
 	void *ctx;
-	/* Leave out what is known of code that nothing describes. */
+	/* Leave out what is known of code that nothing describes, and what it shows itself
+	 * (codescan.h). */
 	bool described_only;
 	/* The folder with the user's row files (rowfile.h); NULL for none. */
 	const char *rows_dir;

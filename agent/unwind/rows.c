@@ -686,8 +686,9 @@ const char *rows_outcome_name(int outcome)
 const char *rows_source_name(enum rows_source source)
 {
 	static const char *const names[ROWS_SOURCE_MAX] = {
-		[ROWS_DEBUG_FRAME] = "debug_frame", [ROWS_EH_FRAME] = "eh_frame", [ROWS_GO] = "go",
-		[ROWS_SYNTHETIC] = "synthetic",	    [ROWS_USER] = "user",
+		[ROWS_CODE] = "code",		[ROWS_DEBUG_FRAME] = "debug_frame",
+		[ROWS_EH_FRAME] = "eh_frame",	[ROWS_GO] = "go",
+		[ROWS_SYNTHETIC] = "synthetic", [ROWS_USER] = "user",
 	};
 
 	return source < ROWS_SOURCE_MAX ? names[source] : "unknown";

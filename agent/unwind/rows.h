@@ -49,7 +49,8 @@ enum rows_outcome {
  * added later.
  */
 enum rows_source {
-	ROWS_DEBUG_FRAME = 0,
+	ROWS_CODE = 0, /* what the code itself shows (codescan.h) */
+	ROWS_DEBUG_FRAME,
 	ROWS_EH_FRAME,
 	ROWS_GO,	/* Go's own tables, handed in by who joins symbolize and unwind */
 	ROWS_SYNTHETIC, /* what we know better than the file's tables */

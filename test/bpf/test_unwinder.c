@@ -45,15 +45,10 @@ struct bench {
 	uint64_t streak;    /* whole ones since the last that was not */
 	uint64_t inside;    /* whole ones in that file */
 	uint64_t most_rows; /* of one of them */
-	uint64_t cut;	    /* one after the other that ended for want of a table or row */
+	uint64_t cut;	    /* one after the other that are not whole */
 	struct tree rows;   /* row files, if there are any */
 	const char *rows_dir;
 };
-
-static bool is_cut(const struct sample *sample)
-{
-	return sample->end == SAMPLE_END_NO_TABLE || sample->end == SAMPLE_END_NO_ROW;
-}
 
 static void take(void *ctx, const struct sample *sample)
 {
@@ -68,7 +63,7 @@ static void take(void *ctx, const struct sample *sample)
 		b->n += sample->count;
 		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
 		b->streak = whole ? b->streak + sample->count : 0;
-		b->cut = is_cut(sample) ? b->cut + sample->count : 0;
+		b->cut = whole ? 0 : b->cut + sample->count;
 		if (whole && strstr(image->path, b->in))
 			b->inside += sample->count;
 		if (b->streak && sample->n_rows > b->most_rows)
@@ -228,40 +223,40 @@ static void test_exec(void **state)
 	loop_until(b->loop, streak, b);
 }
 
-static void bare_zoo(const struct bench *b)
+static void wrong_zoo(const struct bench *b)
 {
 	(void)b;
-	exec_zoo("zoo-bare");
+	exec_zoo("zoo-wrong");
 }
 
-static bool known_to_be_bare(void *ctx)
+static bool known_to_be_wrong(void *ctx)
 {
 	struct bench *b = ctx;
 
-	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", "no_rows") &&
+	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", "ok") &&
 	       b->cut >= STREAK;
 }
 
-/* What `podprof inspect unwind --rows` says of the same program when it had its tables. */
+/* What `podprof inspect unwind --rows` says of the same program with its own tables. */
 static void write_row_file(struct bench *b)
 {
-	char whole[FIXTURE_PATH_MAX], bare[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
+	char right[FIXTURE_PATH_MAX], wrong[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
 	char id[129], name[160];
 	struct command_run r;
 
-	snprintf(line, sizeof(line), "inspect unwind %s", fixture_path("zoo-bare", bare));
+	snprintf(line, sizeof(line), "inspect unwind %s", fixture_path("zoo-wrong", wrong));
 	command_run(line, &r);
 	// NOLINTNEXTLINE(cert-err34-c): no number
 	assert_int_equal(sscanf(r.out.data, "build id %128s", id), 1);
 	command_run_deinit(&r);
-	snprintf(line, sizeof(line), "inspect unwind --rows %s", fixture_path("zoo-pie", whole));
+	snprintf(line, sizeof(line), "inspect unwind --rows %s", fixture_path("zoo-pie", right));
 	command_run(line, &r);
 	snprintf(name, sizeof(name), "%s.rows", id);
 	tree_write(b->rows.fd, name, r.out.data);
 	command_run_deinit(&r);
 }
 
-/* A program whose tables were taken away: its stacks are cut, until a row file for it comes, and
+/* A program whose tables are wrong: its stacks are not whole until a row file for it comes, and not
  * again when it goes. */
 static void test_row_file(void **state)
 {
@@ -269,10 +264,10 @@ static void test_row_file(void **state)
 
 	tree_init(&b->rows);
 	b->rows_dir = b->rows.path;
-	start_child(b, bare_zoo);
-	b->in = "zoo-bare";
+	start_child(b, wrong_zoo);
+	b->in = "zoo-wrong";
 	start_sampler(b);
-	loop_until(b->loop, known_to_be_bare, b);
+	loop_until(b->loop, known_to_be_wrong, b);
 	assert_int_equal(b->inside, 0);
 	write_row_file(b);
 	cpu_sampler_sweep(b->sampler);
@@ -283,7 +278,7 @@ static void test_row_file(void **state)
 	tree_deinit(&b->rows);
 	b->cut = 0;
 	cpu_sampler_sweep(b->sampler);
-	loop_until(b->loop, known_to_be_bare, b);
+	loop_until(b->loop, known_to_be_wrong, b);
 }
 
 #define COPY "/tmp/podprof-test-library.so"

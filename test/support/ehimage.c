@@ -54,6 +54,7 @@ static void fill_headers(struct headers *h, const struct ehimage *image, size_t 
 	h->eh.e_machine = image->machine ? image->machine : EM_X86_64;
 	h->eh.e_version = EV_CURRENT;
 	h->eh.e_ehsize = sizeof(h->eh);
+	h->eh.e_entry = image->entry;
 	h->eh.e_phoff = sizeof(h->eh);
 	h->eh.e_phentsize = sizeof(Elf64_Phdr);
 	h->eh.e_phnum = 4;

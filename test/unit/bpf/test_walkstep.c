@@ -234,6 +234,12 @@ static const struct zoo_row zoo_rows[] = {
 	{"zoo-static", "plain", 3, 0, 0},
 	{"zoo-static", "aligned", 3, 0, AFTER_LEAVE},
 	{"zoo-static", "signal", 6, 0, 0},
+	/* The code alone; what it does not show ends the stack. */
+	{"zoo-nocfi", "plain", 3, 0, 0},
+	{"zoo-nocfi", "alloca", 3, 0, 0},
+	{"zoo-nocfi", "deep", 400, 0, 0},
+	{"zoo-nocfi", "signal", 6, 1u << SAMPLE_END_NO_ROW, 0},
+	{"zoo-nocfi", "library", 9, 1u << SAMPLE_END_NO_ROW, 0},
 	{"zoo-fp", "plain", 5, 0, 0},
 	{"zoo-fp", "aligned", 4, 0, AFTER_LEAVE},
 	/* glibc's resolver finds its caller by rbx, which is known in innermost frames only. */

@@ -106,30 +106,30 @@ static void build_id_of(const char *name, char ret[129])
 	command_run_deinit(&r);
 }
 
-/* What --rows prints of a program is a row file for the same program without its tables. */
+/* What --rows prints of a program is a row file for the same program with wrong tables. */
 static void test_row_file(void **state)
 {
-	struct command_run whole, bare, mended;
+	struct command_run whole, wrong, mended;
 	char id[129], name[160], what[TREE_PATH_MAX];
 	struct tree tree;
 
 	(void)state;
 	tree_init(&tree);
-	build_id_of("zoo-bare", id);
+	build_id_of("zoo-wrong", id);
 	snprintf(name, sizeof(name), "%s.rows", id);
 	snprintf(what, sizeof(what), "--rows --unwind-rows %s", tree.path);
 	run("--rows", "zoo-pie", &whole);
-	run(what, "zoo-bare", &bare);
-	assert_int_equal(bare.status, CMD_DONE);
-	assert_string_equal(bare.out.data, "");
-	assert_non_null(strstr(bare.err.data, "there is no row file"));
+	run(what, "zoo-wrong", &wrong);
+	assert_int_equal(wrong.status, CMD_DONE);
+	assert_string_not_equal(wrong.out.data, whole.out.data);
+	assert_non_null(strstr(wrong.err.data, "there is no row file"));
 	tree_write(tree.fd, name, whole.out.data);
-	run(what, "zoo-bare", &mended);
+	run(what, "zoo-wrong", &mended);
 	assert_int_equal(mended.status, CMD_DONE);
 	assert_string_equal(mended.out.data, whole.out.data);
 	assert_string_equal(mended.err.data, "");
 	command_run_deinit(&mended);
-	command_run_deinit(&bare);
+	command_run_deinit(&wrong);
 	command_run_deinit(&whole);
 	tree_deinit(&tree);
 }
