@@ -354,7 +354,8 @@ static void submit(struct executables *x, struct executable *e)
 
 static void want(struct executables *x, struct executable *e)
 {
-	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number))
+	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number) &&
+	    !tables_placing(x->opts.tables, e->number))
 		submit(x, e);
 }
 
