@@ -22,7 +22,7 @@ struct ehimage {
 	size_t n_debug_frame;
 	const void *text; /* bytes of code, from EHIMAGE_TEXT on */
 	size_t n_text;
-	uint64_t entry; /* the program's, an address; 0: none */
+	uint64_t entry;	      /* the program's, an address; 0: none */
 	const char *build_id; /* its bytes as a string; none when NULL */
 	bool compressed;      /* .debug_frame's flag */
 	bool no_sections;     /* .eh_frame is found through PT_GNU_EH_FRAME alone */
