@@ -1,26 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The chart and what is rendered from it.
+# The chart and what is rendered from it, by helm's own packages (e2e/charttool).
 #
 #   deploy.sh render    print deploy/podprof.yaml as it should be
-#   deploy.sh check     helm lint, every values file renders, the manifest is not out of date
+#   deploy.sh check     lint, every values file renders, the manifest is not out of date
 set -eu
 cd "$(dirname "$0")/.."
-helm=$(test/tool.sh helm)
-kube=1.34.0 # what charts are rendered for; the helm built here knows no version of its own
+charttool=$(test/tool.sh charttool)
+kube=1.34.0 # what charts are rendered for
 
 render() {
 	echo "# Rendered from charts/podprof by 'make manifest'; edit the chart, not this file."
-	"$helm" template podprof charts/podprof --kube-version "$kube" --namespace podprof
+	"$charttool" template -version "$kube" -name podprof -namespace podprof charts/podprof
 }
 
 check() {
-	"$helm" lint --strict --quiet --kube-version "$kube" charts/podprof
+	"$charttool" lint -version "$kube" charts/podprof
 	for values in charts/podprof/ci/*.yaml; do
-		"$helm" lint --strict --quiet --kube-version "$kube" charts/podprof -f "$values"
-		"$helm" template t charts/podprof --kube-version "$kube" -f "$values" >/dev/null
+		"$charttool" lint -version "$kube" -f "$values" charts/podprof
+		"$charttool" template -version "$kube" -f "$values" charts/podprof >/dev/null
 	done
-	if "$helm" template t charts/podprof --kube-version "$kube" --set hostPIDx=true >/dev/null 2>&1; then
+	if "$charttool" template -version "$kube" -set hostPIDx=true charts/podprof >/dev/null 2>&1; then
 		echo "a misspelt value was accepted"
 		return 1
 	fi

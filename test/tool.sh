@@ -3,7 +3,7 @@
 # Print the path of a program that the tests need and Debian does not install for us; make it first if
 # need be. They are kept outside the tree, so that a clean clone does not build them again.
 #
-#   tool.sh helm | promtool | pyrosink | checkprofile
+#   tool.sh charttool | promtool | pyrosink | checkprofile
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,7 +13,10 @@ mkdir -p "$cache"
 # A Go program, named by what it is built from, so that a change makes another one.
 go_tool() {
 	name=$1 dir=$2 package=$3
-	key=$(cat "$dir"/*.mod "$dir"/*.sum "$dir"/*.go "$dir"/*/*.go 2>/dev/null | sha256sum | cut -c1-16)
+	key=$({
+		cat "$dir"/*.mod "$dir"/*.sum "$dir"/*.go "$dir"/*/*.go 2>/dev/null || true
+		find "$dir" -mindepth 3 -type f | sort | xargs -r cat
+	} | sha256sum | cut -c1-16)
 	out=$cache/$name-$key
 	if [ ! -x "$out" ]; then
 		(cd "$dir" && CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags '-s -w' -o "$out.new" "$package") >&2
@@ -23,7 +26,7 @@ go_tool() {
 }
 
 case "${1:-}" in
-helm) go_tool helm "$top/e2e/tools" helm.sh/helm/v3/cmd/helm ;;
+charttool) go_tool charttool "$top/e2e/charttool" . ;;
 pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
 checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
 promtool)
@@ -42,7 +45,7 @@ promtool)
 	echo "$out"
 	;;
 *)
-	echo "usage: test/tool.sh helm|promtool|pyrosink|checkprofile" >&2
+	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile" >&2
 	exit 2
 	;;
 esac
