@@ -366,10 +366,42 @@ size_t elements_reserved_bytes(const struct elements *e)
 	return e->reserved_bytes[ELEMENTS_BLOBS] + e->reserved_bytes[ELEMENTS_MAPPINGS];
 }
 
-size_t elements_left_bytes(const struct elements *e)
+/* The longest row of free elements, with the slabs that can still be had behind the last one. */
+static size_t longest_run(const struct elements *e)
 {
-	uint32_t n_slabs = e->n_of[ELEMENTS_BLOBS] + slabs_left(e, ELEMENTS_BLOBS);
+	size_t longest = 0, run = 0;
 
-	return (size_t)n_slabs * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT -
-	       e->reserved_bytes[ELEMENTS_BLOBS];
+	for (uint32_t number = 0; number < e->n * TABLE_SLAB_ELEMENTS; number++) {
+		bool ours = e->slabs[number / TABLE_SLAB_ELEMENTS].kind == ELEMENTS_BLOBS;
+
+		run = ours && !is_used(e, number) ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	run += (size_t)slabs_left(e, ELEMENTS_BLOBS) * TABLE_SLAB_ELEMENTS;
+	return run > longest ? run : longest;
+}
+
+/* The longest row of free chunks in elements that are shared. */
+static uint32_t longest_piece(const struct elements *e)
+{
+	uint32_t n = 0;
+
+	for (uint32_t number = 0; number < e->n * TABLE_SLAB_ELEMENTS; number++) {
+		const uint64_t *chunks = e->slabs[number / TABLE_SLAB_ELEMENTS].chunks;
+		uint64_t used = chunks ? chunks[number % TABLE_SLAB_ELEMENTS] : 0;
+
+		while (used && n + 1 < CHUNKS && find_bits(used, n + 1) < CHUNKS)
+			n++;
+	}
+	return n;
+}
+
+struct elements_room elements_room(const struct elements *e)
+{
+	size_t run = longest_run(e);
+
+	return (struct elements_room){
+		.whole_bytes = run * TABLE_ELEMENT,
+		.piece_bytes = run ? TABLE_ELEMENT : longest_piece(e) * TABLE_CHUNK,
+	};
 }

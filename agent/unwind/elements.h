@@ -82,7 +82,12 @@ void elements_settle(struct elements *e);
 /* Bytes of all slabs, and of what is reserved in them. */
 size_t elements_bytes(const struct elements *e);
 size_t elements_reserved_bytes(const struct elements *e);
-/* Bytes that blobs could still have, if they were in one piece. */
-size_t elements_left_bytes(const struct elements *e);
+/* Bytes that the largest blob could have for which there is room: in whole elements, and if it is
+ * less than one. */
+struct elements_room {
+	size_t whole_bytes;
+	size_t piece_bytes;
+};
+struct elements_room elements_room(const struct elements *e);
 
 #endif

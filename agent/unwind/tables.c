@@ -9,11 +9,16 @@
  * blob are written much earlier than that, there are system calls in between.)
  *
  * Walkers count the frames of each executable, whether it has a table or not. A weight is made of
- * that, which fades by an eighth each second: so many frames in the last eight seconds. The budget
- * is in slabs. When there is no room, the least used tables must go, if what they have together is
- * less than half of what the new one would have, else it is refused. So two tables of equal
- * importance do not take turns, and what was pushed out comes back when it is wanted twice as much
- * as what it would push out in its turn.
+ * that, which fades by an eighth each second: so many frames in the last eight seconds. It says
+ * what is wanted first. What a table is worth fades by a 64th: so many frames in the last minute.
+ * The budget is in slabs. When there is no room, the tables that are worth least must go, if
+ * together that is less than half of what the new one is worth, by more than chance would have it;
+ * else it is refused. So tables of equal importance do not take turns, and what was pushed out
+ * comes back when it is worth twice as much as what it would push out in its turn.
+ *
+ * Chance: frames come as samples do, and the count of a minute is off by half of its root, mostly.
+ * Where hundreds of tables are wanted by a few frames each, some are off by five times as much, and
+ * others by as much to the other side.
  */
 #include "unwind/tables.h"
 
@@ -29,6 +34,8 @@
 #define TICK_NS	     1000000000ull
 /* Weights have eight bits of fraction, so that a single frame fades, too. */
 #define WEIGHT_SHIFT 8
+/* The square of how often chance has to be exceeded, halved (see above): eight times. */
+#define CHANCE	     32
 
 enum state {
 	STATE_FREE = 0, /* the number is nobody's */
@@ -50,6 +57,7 @@ struct exe {
 	uint64_t not_before_ns;
 	uint64_t frames; /* counter, as read last */
 	uint64_t weight;
+	uint64_t worth;
 	size_t bytes; /* of its table, also when that is gone; 0: not known */
 	size_t rows;
 	/* The place of a table that is live or quiet. */
@@ -62,6 +70,7 @@ struct exe {
 struct tables {
 	struct tables_memory memory;
 	struct elements *elements;
+	struct elements_room room; /* at the last tick */
 	struct dictionary *rules, *ramps;
 	struct exe *exes; /* by number */
 	struct exe *by_key;
@@ -97,6 +106,7 @@ int tables_new(const struct tables_opts *opts, struct tables **ret)
 		r = dictionary_new(&ramps, &t->ramps);
 	if (r)
 		return r;
+	t->room = elements_room(t->elements);
 	*ret = take_ptr(t);
 	return 0;
 }
@@ -246,6 +256,12 @@ void tables_absent(struct tables *t, uint16_t number)
 	t->memory.exes[number].awaited = 0;
 }
 
+/* One that was never made has the smallest. */
+static bool has_room(const struct elements_room *room, const struct exe *exe)
+{
+	return (exe->bytes < TABLE_ELEMENT ? room->piece_bytes : room->whole_bytes) >= exe->bytes;
+}
+
 bool tables_placing(const struct tables *t, uint16_t number)
 {
 	const struct exe *exe = exe_of(t, number);
@@ -259,7 +275,7 @@ bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns)
 
 	if (!exe || exe->state == STATE_LIVE || exe->absent || now_ns < exe->not_before_ns)
 		return false;
-	return exe->waiting || elements_left_bytes(t->elements) >= exe->bytes;
+	return exe->waiting || has_room(&t->room, exe);
 }
 
 bool tables_live(const struct tables *t, uint16_t number)
@@ -278,14 +294,14 @@ bool tables_kept_out(const struct tables *t, uint16_t number, uint64_t now_ns)
 
 /* ---------------------------------------------------------------- who may come in */
 
-/* Live tables that may go, the least used first. */
-static int weight_compare(const void *a, const void *b)
+/* Live tables that may go, what is worth least first. */
+static int worth_compare(const void *a, const void *b)
 {
 	const struct exe *left = *(const struct exe *const *)a;
 	const struct exe *right = *(const struct exe *const *)b;
 
-	if (left->weight != right->weight)
-		return left->weight < right->weight ? -1 : 1;
+	if (left->worth != right->worth)
+		return left->worth < right->worth ? -1 : 1;
 	return (int)left->number - (int)right->number;
 }
 
@@ -297,30 +313,39 @@ static size_t list_victims(const struct tables *t, uint64_t now_ns, struct exe *
 		if (t->exes[i].state == STATE_LIVE &&
 		    now_ns - t->exes[i].since_ns >= TABLES_STAY_NS)
 			ret[n++] = &t->exes[i];
-	qsort(ret, n, sizeof(struct exe *), weight_compare);
+	qsort(ret, n, sizeof(struct exe *), worth_compare);
 	return n;
 }
 
-/* How many of the @n @victims make room for @exe and are less than half as important together;
- * 0 if none are. What is free is in pieces, so it does not count. */
+/* Whether that is worth more than twice as much as @old, and not by chance. */
+static bool is_worth_more(uint64_t worth, uint64_t old)
+{
+	uint64_t frames = worth >> WEIGHT_SHIFT, twice = 2 * (old >> WEIGHT_SHIFT);
+	uint64_t more = frames > twice ? frames - twice : 0;
+
+	/* the variance of the difference is half of this */
+	return more > UINT32_MAX || more * more > CHANCE * (frames + 2 * twice);
+}
+
+/* How many of the @n @victims make room for @exe and are worth less than half as much together; 0
+ * if none are. What is free is in pieces, so it does not count. */
 static size_t victims_for(const struct exe *exe, struct exe *const *victims, size_t n, size_t bytes)
 {
-	uint64_t weight = 0;
+	uint64_t worth = 0;
 	size_t freed = 0, i = 0;
 
 	while (i < n && freed < bytes) {
-		weight += victims[i]->weight;
+		worth += victims[i]->worth;
 		freed += victims[i++]->bytes;
 	}
-	return freed >= bytes && exe->weight > 2 * weight ? i : 0;
+	return freed >= bytes && is_worth_more(exe->worth, worth) ? i : 0;
 }
 
 /* Whether a table of that size would get a place. */
-static bool admissible(const struct tables *t, const struct exe *exe, struct exe *const *victims,
-		       size_t n)
+static bool admissible(const struct elements_room *room, const struct exe *exe,
+		       struct exe *const *victims, size_t n)
 {
-	return elements_left_bytes(t->elements) >= exe->bytes ||
-	       victims_for(exe, victims, n, exe->bytes);
+	return has_room(room, exe) || victims_for(exe, victims, n, exe->bytes);
 }
 
 /* Evict for @exe. Whether anything went. */
@@ -344,6 +369,7 @@ static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uin
 size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want *ret, size_t n)
 {
 	_cleanup_(freep) struct exe **victims = calloc(t->end, sizeof(struct exe *));
+	struct elements_room room = elements_room(t->elements);
 	size_t n_victims, out = 0;
 
 	if (!victims)
@@ -355,7 +381,7 @@ size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want
 
 		if (exe->state != STATE_NONE || exe->waiting || exe->absent || !exe->refs ||
 		    !exe->weight || now_ns < exe->not_before_ns ||
-		    !admissible(t, exe, victims, n_victims))
+		    !admissible(&room, exe, victims, n_victims))
 			continue;
 		for (at = out; at > 0 && ret[at - 1].weight < exe->weight; at--)
 			if (at < n)
@@ -542,6 +568,8 @@ static void read_counter(const struct tables *t, struct exe *exe)
 
 	exe->weight -= (exe->weight + 7) / 8;
 	exe->weight += (frames - exe->frames) << WEIGHT_SHIFT;
+	exe->worth -= (exe->worth + 63) / 64;
+	exe->worth += (frames - exe->frames) << WEIGHT_SHIFT;
 	exe->frames = frames;
 }
 
@@ -605,6 +633,7 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	if (now_ns - t->tick_ns < TICK_NS)
 		return;
 	t->tick_ns = now_ns;
+	t->room = elements_room(t->elements);
 	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].state != STATE_FREE)
 			tick_exe(t, &t->exes[i], now_ns);

@@ -128,14 +128,33 @@ static void test_kept(void **state)
 	_cleanup_(elements_freep) struct elements *e = elements(2);
 	uint32_t a;
 
-	assert_int_equal(elements_left_bytes(e), 1 << 20);
+	assert_int_equal(elements_room(e).whole_bytes, 1 << 20);
 	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 257, &a), ELEMENTS_FULL);
 	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 256, &a), 0);
-	assert_int_equal(elements_left_bytes(e), 0);
+	assert_int_equal(elements_room(e).whole_bytes, 0);
 	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &a), ELEMENTS_FULL);
 	assert_int_equal(elements_reserve_chunks(e, 1, &a), ELEMENTS_FULL);
 	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 256, &a), 0);
 	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &a), ELEMENTS_FULL);
+}
+
+/* What fits, where what is free is in pieces. */
+static void test_room(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(2);
+	uint32_t a, b, c, d;
+
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 100, &a), 0);
+	assert_int_equal(elements_reserve_chunks(e, 60, &b), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 100, &c), 0);
+	assert_int_equal(elements_room(e).whole_bytes, 55 * TABLE_ELEMENT);
+	assert_int_equal(elements_room(e).piece_bytes, TABLE_ELEMENT);
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 55, &d), 0);
+	assert_int_equal(elements_room(e).whole_bytes, 0);
+	assert_int_equal(elements_room(e).piece_bytes, 4 * TABLE_CHUNK);
+	elements_release(e, a, 100);
+	elements_release(e, d, 50);
+	assert_int_equal(elements_room(e).whole_bytes, 100 * TABLE_ELEMENT);
 }
 
 static void test_unmapped(void **state)
@@ -195,7 +214,7 @@ static void test_ahead(void **state)
 	elements_ahead(e);
 	assert_false(kernel.making);
 	assert_int_equal(elements_bytes(e), 1 << 20);
-	assert_int_equal(elements_left_bytes(e), 1 << 20);
+	assert_int_equal(elements_room(e).whole_bytes, 1 << 20);
 	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 256, &a), 0);
 	elements_ahead(e);
 	made(e, -ENOMEM);
@@ -305,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_rows_of_elements),
 		cmocka_unit_test(test_kinds_apart),
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_unmapped),
 		cmocka_unit_test(test_kernel_fails),
 		cmocka_unit_test(test_later),

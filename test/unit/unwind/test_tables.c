@@ -333,6 +333,89 @@ static void test_no_flapping(void **state)
 	assert_true(compiled <= 10);
 }
 
+/* A node with ten times as many images in use as there is room for. Image i is used in @mean[i] / 8
+ * frames a second, by chance: each of 64 dice says yes or no. */
+#define IMAGES 300
+#define HOT    20
+
+struct node {
+	struct kernel *k;
+	uint16_t exes[IMAGES];
+	uint32_t mean[IMAGES];
+	uint64_t seed;
+	uint64_t compiled;
+};
+
+static uint32_t frames_of(struct node *node, uint32_t mean)
+{
+	uint32_t frames = 0;
+
+	for (int i = 0; i < 64; i++) {
+		node->seed = node->seed * 6364136223846793005ull + 1442695040888963407ull;
+		frames += (node->seed >> 40) % 512 < mean;
+	}
+	return frames;
+}
+
+/* As executables.c does it, four at a time. */
+static void node_seconds(struct node *node, uint32_t n)
+{
+	struct kernel *k = node->k;
+
+	for (uint32_t s = 0; s < n; s++) {
+		struct tables_want want[4];
+		size_t n_want;
+
+		for (uint32_t i = 0; i < IMAGES; i++)
+			k->uses[node->exes[i]].frames += frames_of(node, node->mean[i]);
+		seconds(k, 1);
+		n_want = tables_wanted(k->tables, k->now_ns, want, array_size(want));
+		for (size_t i = 0; i < n_want; i++) {
+			node->compiled++;
+			(void)publish(k, want[i].exe, SPREAD + want[i].exe, BIG / 15);
+		}
+	}
+}
+
+static uint32_t live_among(const struct node *node, uint32_t first, uint32_t n)
+{
+	uint32_t live = 0;
+
+	for (uint32_t i = first; i < first + n; i++)
+		live += tables_live(node->k->tables, node->exes[i]);
+	return live;
+}
+
+/* The hot ones have a table, and keep it; of the many cold ones some have one, and chance does not
+ * make them take turns. When others become hot they come in, once. */
+static void test_too_many(void **state)
+{
+	_cleanup_(kernel_freep) struct kernel *k = kernel(1 << 20);
+	struct node node = {.k = k, .seed = 11};
+	uint64_t evictions, compiled;
+
+	for (uint32_t i = 0; i < IMAGES; i++) {
+		node.exes[i] = get(k, i);
+		node.mean[i] = i < HOT ? 200 : 2 + i % 6;
+	}
+	node_seconds(&node, 120);
+	assert_int_equal(live_among(&node, 0, HOT), HOT);
+	assert_true(live_among(&node, HOT, IMAGES - HOT) >= 5);
+	evictions = tables_stats(k->tables).evictions;
+	compiled = node.compiled;
+	node_seconds(&node, 1800);
+	assert_int_equal(live_among(&node, 0, HOT), HOT);
+	assert_true(tables_stats(k->tables).evictions - evictions <= 6);
+	assert_true(node.compiled - compiled <= 6);
+	for (uint32_t i = 0; i < 2 * HOT; i++)
+		node.mean[i] = i < HOT ? 2 : 200;
+	node_seconds(&node, 180);
+	assert_int_equal(live_among(&node, HOT, HOT), HOT);
+	assert_true(tables_stats(k->tables).evictions - evictions <= HOT + 12);
+	/* how large a table is was found out once */
+	assert_true(tables_stats(k->tables).refused < IMAGES);
+}
+
 /* ---------------------------------------------------------------- slabs that come later */
 
 /* Walkers see nothing of a table until there is a place for all of it. */
@@ -493,9 +576,10 @@ int main(void)
 		cmocka_unit_test(test_publish),	    cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_wanted),
 		cmocka_unit_test(test_all_numbers), cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_later),	    cmocka_unit_test(test_never),
-		cmocka_unit_test(test_no_flapping), cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_damaged),	    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_too_many),    cmocka_unit_test(test_later),
+		cmocka_unit_test(test_never),	    cmocka_unit_test(test_no_flapping),
+		cmocka_unit_test(test_churn),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
