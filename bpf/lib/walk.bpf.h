@@ -562,7 +562,7 @@ WALK_INLINE __u32 walk_cfa_go_curg(const struct walk_ctx *c)
 	sp = g[UNWIND_GO_SP / 8];
 	if (g[UNWIND_GO_M / 8] != w->ra || sp < g[UNWIND_GO_LO / 8] || sp >= g[UNWIND_GO_HI / 8])
 		return SAMPLE_END_NO_GOROUTINE;
-	w->cfa = sp + (w->rule.cfa_add & ((1 << UNWIND_GO_CURG) - 1)) * 8;
+	w->cfa = sp + (w->rule.cfa_add & ((1 << UNWIND_GO_CURG) - 1)) * 8ull;
 	return WALK_ON;
 }
 

@@ -359,9 +359,10 @@ static void test_interval(void **state)
 static void test_verifier_cost(void **state)
 {
 	struct bench *b = *state;
-	const struct oncpu_opts opts = usual(b);
+	struct oncpu_opts opts = usual(b);
 	const struct verifier *verifier;
 
+	opts.copies = true;
 	sample_with(b, &opts);
 	verifier = bpfobj_verifier(oncpu_object(b->oc));
 	assert_true(verifier->n > 0);

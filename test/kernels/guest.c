@@ -36,6 +36,7 @@
 #include "base/root.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
+#include "profile/copies.h"
 #include "profile/verifier.h"
 #include "profile/wanted.h"
 #include "shared/sample.h"
@@ -52,7 +53,9 @@
 /* One run of a child under the sampler. */
 struct run {
 	struct oncpu *oc;
-	uint64_t load_cpu_ns; /* the loading, without waiting for the CPU */
+	uint64_t load_cpu_ns;  /* the loading, without waiting for the CPU */
+	struct copies *copies; /* NULL: nothing is copied out */
+	uint64_t copied;
 	pid_t child;
 	uint64_t all;	 /* samples of everybody */
 	uint64_t mine;	 /* of the child, and so on */
@@ -117,6 +120,32 @@ static void take(void *ctx, const struct sample *s)
 		run->odd |= s->user[i] >> 63;
 }
 
+/* A stack that was copied out, because nobody tells these programs of processes. */
+static void take_copy(void *ctx, const void *record, size_t size)
+{
+	struct run *run = ctx;
+	struct copy copy;
+
+	run->copied++;
+	if (copy_decode(record, size, &copy)) {
+		run->odd = true;
+		return;
+	}
+	if ((pid_t)copy.sample.pid.pid != run->child)
+		return;
+	run->mine++;
+	run->in_kernel += copy.sample.n_kernel ? 1 : 0;
+	for (size_t i = 0; i < copy.sample.n_kernel; i++)
+		run->odd |= !(copy.sample.kernel[i] >> 63);
+	run->odd |= regs_pc(copy.regs) >> 63 || copy.at >> 63 || !copy.n_bytes;
+}
+
+static bool tick(struct run *run)
+{
+	return oncpu_tick(run->oc, take, run) == 0 &&
+	       (!run->copies || copies_drain(run->copies, take_copy, run) == 0);
+}
+
 /* Until the child has had so much of a CPU, however fast that is. */
 static bool burn(struct run *run)
 {
@@ -128,7 +157,7 @@ static bool burn(struct run *run)
 	burn_go(run->child);
 	while (nsec_read(clock) < BURN_CPU_NS) {
 		usleep(20000);
-		if (oncpu_tick(run->oc, take, run) || nsec_monotonic() > until_ns)
+		if (!tick(run) || nsec_monotonic() > until_ns)
 			return false;
 	}
 	return true;
@@ -148,6 +177,9 @@ static void check_counts(struct guest *g, const struct run *run)
 		if (stats[i])
 			printf("  %s %" PRIu64 "\n", sample_stat_name(i), stats[i]);
 	}
+	if (stats[SAMPLE_STAT_COPIED] != run->copied)
+		fail(g, "%" PRIu64 " copies came of %" PRIu64, run->copied,
+		     stats[SAMPLE_STAT_COPIED]);
 	if (run->all != delivered)
 		fail(g, "%" PRIu64 " samples came of %" PRIu64, run->all, delivered);
 	if (stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
@@ -180,6 +212,7 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wa
 					.wanted = wanted,
 					.kernel_stacks = true,
 					.unwind = unwind,
+					.copies = unwind == SETTINGS_UNWIND_AUTO,
 					.offcpu = unwind == SETTINGS_UNWIND_AUTO,
 					.proc = &g->proc,
 					.sys = &g->sys};
@@ -189,6 +222,11 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wa
 
 	run->load_cpu_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - before_ns;
 
+	if (r >= 0 && opts.copies) {
+		const struct bpfobj_copies copies = oncpu_copies(run->oc);
+
+		r = copies_new(&copies, &run->copies);
+	}
 	if (r < 0) {
 		fail(g, "no sampler: %s (%s)", why.text, strerror(-r));
 		return false;
@@ -200,7 +238,8 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wa
 	if (!burn(run))
 		fail(g, "the child came to nothing");
 	burn_end(run->child);
-	if (oncpu_finish(run->oc, take, run))
+	if (oncpu_finish(run->oc, take, run) ||
+	    (run->copies && copies_drain(run->copies, take_copy, run)))
 		fail(g, "the last samples could not be read");
 	check_counts(g, run);
 	return true;
@@ -232,11 +271,14 @@ static void check_kernel(struct guest *g)
 	if (!sample(g, BURN_KERNEL, SETTINGS_WANTED_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
 		return;
 	report_load(g, &run);
-	if (run.all != run.mine)
-		fail(g, "%" PRIu64 " samples of others", run.all - run.mine);
-	say(g, " kernel_samples=%" PRIu64, run.in_kernel);
+	if (run.all + run.copied != run.mine)
+		fail(g, "%" PRIu64 " samples of others", run.all + run.copied - run.mine);
+	say(g, " kernel_samples=%" PRIu64 " copied=%" PRIu64, run.in_kernel, run.copied);
+	if (!run.copied)
+		fail(g, "no stack was copied out");
 	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
 		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
+	copies_free(run.copies);
 	oncpu_free(run.oc);
 }
 
