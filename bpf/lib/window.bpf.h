@@ -11,7 +11,7 @@
 #include "lib/types.h"
 
 #define WINDOW_WORDS 128
-#define WINDOW_BYTES (WINDOW_WORDS * 8)
+#define WINDOW_BYTES (WINDOW_WORDS * 8ull)
 
 /* The bytes; where they are from is in struct window_place, because the verifier has to be told
  * less about memory that only helpers write to. */
