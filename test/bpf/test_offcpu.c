@@ -73,8 +73,15 @@ static uint64_t ready_ns(void)
 	return ready;
 }
 
+/* Callers know nothing of what is inside. */
+#ifdef __clang__
+#define NOIPA __attribute__((noinline, optnone))
+#else
+#define NOIPA __attribute__((noipa))
+#endif
+
 /* syscall() leaves the frame pointer alone, so the walk goes on in wait_often(). */
-static __attribute__((noipa)) void wait_once(enum wait_kind kind, int fd, uint64_t ns)
+static NOIPA void wait_once(enum wait_kind kind, int fd, uint64_t ns)
 {
 	const struct timespec t = {.tv_nsec = (long)ns};
 	static uint32_t word;
@@ -98,7 +105,7 @@ static __attribute__((noipa)) void wait_once(enum wait_kind kind, int fd, uint64
 	}
 }
 
-static __attribute__((noipa, section("waiting"))) void
+static NOIPA __attribute__((section("waiting"))) void
 wait_often(enum wait_kind kind, int fd, uint64_t n, uint64_t ns, struct waited *ret)
 {
 	for (uint64_t i = 0; i < n; i++) {

@@ -5,11 +5,17 @@
 
 #include "base/nsec.h"
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline)) /* it makes no clones */
+#else
+#define NOINLINE __attribute__((noinline, noclone))
+#endif
+
 uint64_t plain_inner(uint64_t cpu_ns);
 uint64_t plain_middle(uint64_t cpu_ns);
 
 /* What is done after each call keeps it from becoming a jump. */
-__attribute__((noinline, noclone)) uint64_t plain_inner(uint64_t cpu_ns)
+NOINLINE uint64_t plain_inner(uint64_t cpu_ns)
 {
 	volatile uint64_t sum = 1;
 
@@ -19,7 +25,7 @@ __attribute__((noinline, noclone)) uint64_t plain_inner(uint64_t cpu_ns)
 	return sum;
 }
 
-__attribute__((noinline, noclone)) uint64_t plain_middle(uint64_t cpu_ns)
+NOINLINE uint64_t plain_middle(uint64_t cpu_ns)
 {
 	volatile uint64_t room[20]; /* a frame that is not just a return address */
 
@@ -27,7 +33,7 @@ __attribute__((noinline, noclone)) uint64_t plain_middle(uint64_t cpu_ns)
 	return room[7] + 1;
 }
 
-__attribute__((noinline, noclone)) uint64_t plain_outer(uint64_t cpu_ns)
+NOINLINE uint64_t plain_outer(uint64_t cpu_ns)
 {
 	return plain_middle(cpu_ns) + 1;
 }
