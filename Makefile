@@ -411,7 +411,7 @@ GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1
 GO_TESTS := $(addprefix $(B)/test/unit/,gofile/test_gopclntab unwind/test_gorows unwind/test_gostacks report/test_heap)
 check-go: $(GO_TESTS) $(B)/podprof ## the Go readers and Go's stacks against GO_VERSIONS, fetched (1.16 to 1.27; minutes)
 	$(Q)for v in $(GO_VERSIONS); do \
-		echo "  GO       $$v" && PODPROF_TEST_GO=$$v test/run.sh unit $(GO_TESTS) || exit 1; done
+		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done
 	$(Q)B=$(B) test/oracle/gostacks.sh $(GO_VERSIONS)
 
 FUZZ_SECONDS ?= 60

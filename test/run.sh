@@ -7,6 +7,8 @@
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
 #   run.sh summary                  one closing line over what ran since the last summary
+#
+# A program has TEST_SECONDS (300).
 set -u
 kind=$1
 shift
@@ -19,7 +21,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 one() {
 	local log
 	log=$(mktemp)
-	if timeout 300 "$@" >"$log" 2>&1; then
+	if timeout "${TEST_SECONDS:-300}" "$@" >"$log" 2>&1; then
 		echo passed >>"$results/$kind"
 		rm -f "$log"
 		printf '  %-8s %s\n' PASS "${1#build/test/}"
