@@ -16,8 +16,8 @@ struct compile_opts {
 	 * compile_image() returns. */
 	int (*more)(void *ctx, struct rows *rows);
 	void *ctx;
-	/* Leave out what is known of code that nothing describes, and what it shows itself
-	 * (codescan.h). */
+	/* What the file's tables say, whatever is known better (synthetic.h), and nothing of code
+	 * that they do not describe (codescan.h). */
 	bool described_only;
 	/* The folder with the user's row files (rowfile.h); NULL for none. */
 	const char *rows_dir;

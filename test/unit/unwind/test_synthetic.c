@@ -7,6 +7,7 @@
 #include "support/allocfail.h"
 #include "support/ehimage.h"
 #include "unwind/compile.h"
+#include "unwind/rowtext.h"
 #include "unwind/synthetic.h"
 
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
@@ -118,6 +119,73 @@ static void test_entry(void **state)
 	}
 }
 
+/* glibc's __start_context(), with and without endbr64 in front. */
+static void test_start_context(void **state)
+{
+	static const char code[] = "\xf3\x0f\x1e\xfa\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff";
+
+	(void)state;
+	for (size_t skip = 0; skip <= 4; skip += 4) {
+		const struct synthetic_row row = {
+			"context", EM_X86_64, code + skip, sizeof(code) - 1 - skip, 0x100, true};
+		_cleanup_(elffile_freep) struct elffile *file = NULL;
+		_cleanup_(rows_freep) struct rows *rows = NULL, *described = NULL;
+		_cleanup_(freep) void *bytes = NULL;
+		size_t n;
+
+		bytes = build(&row, &n);
+		assert_non_null(bytes);
+		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+		assert_int_equal(rows_new(EHIMAGE_TEXT, EHIMAGE_TEXT_END, &rows), 0);
+		assert_int_equal(synthetic_add(file, false, rows), 0);
+		assert_int_equal(rows_finish(rows), 0);
+		assert_int_equal(rows_count(rows), 2);
+		assert_int_equal(rows_at(rows, 0).vaddr, EHIMAGE_TEXT + row.at - 1);
+		assert_int_equal(rows_rule(rows, rows_at(rows, 0).rule)->cfa, UNWIND_CFA_STOP);
+		assert_int_equal(rows_at(rows, 1).vaddr, EHIMAGE_TEXT + row.at + row.n);
+		assert_int_equal(rows_new(EHIMAGE_TEXT, EHIMAGE_TEXT_END, &described), 0);
+		assert_int_equal(synthetic_add(file, true, described), 0);
+		assert_int_equal(rows_finish(described), 0);
+		assert_int_equal(rows_count(described), 0);
+	}
+}
+
+/* glibc's __mpn_addmul_1(): what it pushes. */
+static void test_mpn(void **state)
+{
+	static const char code[] =
+		"\x53\x55\x48\x8d\x1a\x48\xf7\xdb\x48\x8b\x06\x4c\x8b\x17\x48\x8d\x7c\xd7"
+		"\xf0\x48\x8d\x34\xd6\x48\xf7\xe1\x90\x5d\x5b\xc3";
+	static const struct {
+		uint64_t at;
+		const char *rule;
+	} expected[] = {{0, "cfa=rsp+8 fp=same ra=cfa-8"},    {1, "cfa=rsp+16 fp=same ra=cfa-8"},
+			{2, "cfa=rsp+24 fp=cfa-24 ra=cfa-8"}, {28, "cfa=rsp+16 fp=same ra=cfa-8"},
+			{29, "cfa=rsp+8 fp=same ra=cfa-8"},   {30, "gap"}};
+	const struct synthetic_row row = {"mpn", EM_X86_64, BYTES(code), 0x100, true};
+	_cleanup_(elffile_freep) struct elffile *file = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	size_t n;
+
+	(void)state;
+	bytes = build(&row, &n);
+	assert_non_null(bytes);
+	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
+	assert_int_equal(rows_new(EHIMAGE_TEXT, EHIMAGE_TEXT_END, &rows), 0);
+	assert_int_equal(synthetic_add(file, false, rows), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	assert_int_equal(rows_count(rows), array_size(expected));
+	for (size_t i = 0; i < array_size(expected); i++) {
+		char text[ROWTEXT_MAX];
+
+		assert_int_equal(rows_at(rows, i).vaddr, EHIMAGE_TEXT + row.at + expected[i].at);
+		assert_string_equal(
+			rowtext_print(CFI_X86_64, rows_rule(rows, rows_at(rows, i).rule), text),
+			expected[i].rule);
+	}
+}
+
 static int compile(void *ctx)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -142,8 +210,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trampolines),
-		cmocka_unit_test(test_entry),
+		cmocka_unit_test(test_trampolines),   cmocka_unit_test(test_mpn),
+		cmocka_unit_test(test_start_context), cmocka_unit_test(test_entry),
 		cmocka_unit_test(test_no_memory),
 	};
 
