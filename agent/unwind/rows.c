@@ -158,7 +158,9 @@ static inline size_t rules_slot(const struct rows *rows, const struct unwind_rul
 	return i;
 }
 
-int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
+/* A rule that is new, or not in the first slot that its hash leads to. */
+static __attribute__((noinline)) int intern(struct rows *rows, const struct unwind_rule *rule,
+					    uint32_t *ret)
 {
 	static const struct unwind_rule too_many = {.cfa = UNWIND_CFA_UNSUPPORTED,
 						    .cfa_off = UNSUPPORTED_TOO_MANY_RULES};
@@ -178,6 +180,17 @@ int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret
 	if (!r)
 		*ret = (uint32_t)rows->n_rules - 1;
 	return r;
+}
+
+/* A million times for a large program, and nearly always it is in the first slot. */
+int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
+{
+	uint32_t first = rows->slots[rule_hash(rule) & (rows->n_slots - 1)];
+
+	if (!first || !rule_equal(rule, &rows->rules[first - 1]))
+		return intern(rows, rule, ret);
+	*ret = first - 1;
+	return 0;
 }
 
 size_t rows_n_rules(const struct rows *rows)
