@@ -55,6 +55,7 @@ static void add_headers(struct reading *r)
 
 	digest_u64(&r->digest, elffile_machine(r->file));
 	digest_u64(&r->digest, elffile_type(r->file));
+	digest_u64(&r->digest, elffile_entry(r->file));
 	digest_u64(&r->digest, elffile_size(r->file));
 	segments = elffile_segments(r->file, &n);
 	digest_u64(&r->digest, n);
@@ -73,6 +74,7 @@ static void add_headers(struct reading *r)
 		digest_add(&r->digest, build_id, n_id);
 }
 
+/* Where it is, and what is in it: a section need not be where it is mapped. */
 static int add_section(struct reading *r, const char *name)
 {
 	struct elffile_section s;
@@ -87,6 +89,22 @@ static int add_section(struct reading *r, const char *name)
 	digest_u64(&r->digest, s.off);
 	digest_u64(&r->digest, s.size);
 	return s.type == SHT_NOBITS ? 0 : add_bytes(r, s.off, s.size);
+}
+
+/* Those that are looked for by name. */
+static int add_sections(struct reading *r)
+{
+	static const char *const names[] = {
+		".eh_frame",	 ".debug_frame", ".symtab",
+		".strtab",	 ".dynsym",	 ".rela.dyn",
+		".interp",	 ".gopclntab",	 ".data.rel.ro.gopclntab",
+		".go.buildinfo",
+	};
+	int err = 0;
+
+	for (size_t i = 0; !err && i < array_size(names); i++)
+		err = add_section(r, names[i]);
+	return err;
 }
 
 static int add_mapped(struct reading *r)
@@ -111,11 +129,7 @@ int contents_digest(const struct elffile *file, const struct digest_key *key, ui
 		return -ENOMEM;
 	digest_init(&r.digest, key);
 	add_headers(&r);
-	err = add_section(&r, ".eh_frame");
-	if (!err)
-		err = add_section(&r, ".debug_frame");
-	if (!err)
-		err = add_section(&r, ".symtab");
+	err = add_sections(&r);
 	if (!err)
 		err = add_mapped(&r);
 	if (!err)
