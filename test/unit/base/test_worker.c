@@ -143,6 +143,26 @@ static void test_cancel(void **state)
 	assert_true(bench.ran >= 1);
 }
 
+/* Without the loop: each done() is called by who waits. */
+static void test_wait(void **state)
+{
+	struct bench bench;
+
+	(void)state;
+	bench_init(&bench, 10);
+	assert_false(worker_wait(bench.worker, 0)); /* for nothing */
+	assert_int_equal(submit(&bench, 0, true), 0);
+	sem_wait(&bench.started);
+	assert_false(worker_wait(bench.worker, 0)); /* it cannot end */
+	assert_int_equal(bench.done, 0);
+	sem_post(&bench.gate);
+	while (worker_pending(bench.worker))
+		assert_true(worker_wait(bench.worker, 60000000000ull));
+	assert_int_equal(bench.done, 1);
+	bench_deinit(&bench);
+	assert_int_equal(bench.done, 1);
+}
+
 static int build(void *ctx)
 {
 	struct worker *worker;
@@ -170,9 +190,8 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_cancel),	  cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_no_memory),
 	};
 

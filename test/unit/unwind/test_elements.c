@@ -263,6 +263,28 @@ static void test_open(void **state)
 	}
 }
 
+/* What walkers see can be read on this side, whatever it is, and is not kept mapped for that. */
+static void test_view(void **state)
+{
+	_cleanup_(elements_freep) struct elements *e = elements(4);
+	uint32_t blob, maps;
+
+	assert_int_equal(elements_reserve(e, ELEMENTS_BLOBS, 1, &blob), 0);
+	assert_int_equal(elements_reserve(e, ELEMENTS_MAPPINGS, 1, &maps), 0);
+	assert_ptr_equal(elements_at(e, maps), &kernel.all[maps]);
+	assert_int_equal(kernel.mapped, 1);
+	assert_ptr_equal(elements_view(e, blob), &kernel.all[blob]);
+	assert_ptr_equal(elements_view(e, blob + 1), &kernel.all[blob + 1]);
+	assert_ptr_equal(elements_view(e, maps), &kernel.all[maps]);
+	assert_int_equal(kernel.mapped, 2);
+	assert_null(elements_view(e, 2 * TABLE_SLAB_ELEMENTS));
+	assert_null(elements_view(e, UINT32_MAX));
+	elements_unview(e);
+	assert_int_equal(kernel.mapped, 1);
+	elements_unview(e);
+	assert_int_equal(kernel.mapped, 1);
+}
+
 /* By chance, against a byte for each chunk of the space. */
 #define PIECES 300
 struct piece {
@@ -331,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_ahead),
 		cmocka_unit_test(test_write),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_view),
 		cmocka_unit_test(test_churn),
 	};
 

@@ -248,6 +248,41 @@ static void test_wanted(void **state)
 	assert_int_equal(want[1].exe, exes[1]);
 }
 
+/* Whether stacks are copied out for its sake, which the kernel's walkers are told. */
+static bool awaited(const struct kernel *k, uint16_t exe)
+{
+	assert_int_equal(k->exes[exe].awaited, tables_awaited(k->tables, exe, k->now_ns));
+	return k->exes[exe].awaited;
+}
+
+static void test_awaited(void **state)
+{
+	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
+	uint16_t exes[3];
+
+	for (uint32_t i = 0; i < 3; i++) {
+		exes[i] = get(k, i);
+		assert_true(awaited(k, exes[i]));
+	}
+	tables_absent(k->tables, exes[0]);
+	assert_false(awaited(k, exes[0]));
+	assert_int_equal(publish(k, exes[1], 1, 50), 0);
+	seconds(k, 1);
+	assert_false(awaited(k, exes[1])); /* it is there */
+	assert_false(tables_placing(k->tables, exes[1]));
+	assert_true(awaited(k, exes[2]));
+	/* a number that somebody else gets begins anew */
+	tables_exe_put(k->tables, exes[0], k->now_ns);
+	seconds(k, 2);
+	assert_int_equal(get(k, 9), exes[0]);
+	assert_true(awaited(k, exes[0]));
+	/* one that waits until its place is free again */
+	assert_int_equal(publish(k, exes[1], 1, 60), 0);
+	assert_true(tables_placing(k->tables, exes[1]));
+	assert_false(tables_placing(k->tables, 0));
+	assert_false(tables_awaited(k->tables, 0, k->now_ns));
+}
+
 static void test_all_numbers(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -575,11 +610,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_publish),	    cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_wanted),
-		cmocka_unit_test(test_all_numbers), cmocka_unit_test(test_eviction),
-		cmocka_unit_test(test_too_many),    cmocka_unit_test(test_later),
-		cmocka_unit_test(test_never),	    cmocka_unit_test(test_no_flapping),
-		cmocka_unit_test(test_churn),	    cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_awaited),	    cmocka_unit_test(test_all_numbers),
+		cmocka_unit_test(test_eviction),    cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_later),	    cmocka_unit_test(test_never),
+		cmocka_unit_test(test_no_flapping), cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_damaged),	    cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
