@@ -39,7 +39,7 @@ int bench_begin(void *ctx)
 	if (!s || !regs)
 		return 0;
 	c = stack_walk_ctx(s, NULL);
-	s->regs = *regs;
+	s->walked_regs = *regs;
 	s->walk.first = 0;
 	s->walk.hash = 0;
 	s->walk.flags = 0;
