@@ -100,10 +100,15 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	if (exe >= TABLE_EXES)
 		return NULL;
 	found = &space->memory->exes[exe];
-	space->memory->uses[exe].frames++;
 	if (!found->n_pages)
 		note_missing(space->stack, (uint16_t)exe);
 	return found;
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	if (exe < TABLE_EXES)
+		space->memory->uses[exe].frames += n_frames;
 }
 
 /* Of no use without the memory that it leads to. */

@@ -124,7 +124,12 @@ WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
 {
-	return table_use_exe(exe);
+	return table_descriptor(exe);
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	table_used(exe, n_frames);
 }
 
 /* The current task is the one whose stack it is. The kernel keeps the register's value from the
@@ -250,9 +255,12 @@ static __always_inline void stack_user(struct stack *s)
 	walk_begin(&c, mappings, n_mappings);
 }
 
-static __attribute__((noinline)) long stack_walk_frame(__u32 i, void *c)
+/* The context's members are read once: behind each fence they would be again. */
+static __attribute__((noinline)) long stack_walk_frame(__u32 i, void *ctx)
 {
-	return walk_frame(c);
+	const struct walk_ctx c = *(const struct walk_ctx *)ctx;
+
+	return walk_frame(&c);
 }
 
 /* All frames at once. The verifier looks at what bpf_loop() calls once or twice, where it follows a

@@ -86,15 +86,20 @@ TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space
 	return bpf_map_lookup_elem(&table_ramps, &key);
 }
 
-/* The executable's descriptor, for table_find(); one more frame is in it, table or not. NULL only
- * for a number that is out of range. */
-TABLE_INLINE const struct table_exe *table_use_exe(__u32 exe)
+/* The executable's descriptor, for table_find(). NULL only for a number that is out of range. */
+TABLE_INLINE const struct table_exe *table_descriptor(__u32 exe)
+{
+	return bpf_map_lookup_elem(&table_exes, &exe);
+}
+
+/* So many frames more are in it, table or not. All CPUs count in one place: a walk does it once for
+ * a row of frames. */
+TABLE_INLINE void table_used(__u32 exe, __u64 n_frames)
 {
 	struct table_use *use = bpf_map_lookup_elem(&table_uses, &exe);
 
 	if (use)
-		use->frames += 1;
-	return bpf_map_lookup_elem(&table_exes, &exe);
+		use->frames += n_frames;
 }
 
 #endif

@@ -88,6 +88,7 @@ struct walk {
 	__u64 n_mappings;
 	struct mapping mapping; /* of a pc; of this one if @mapped */
 	__u64 mapped;		/* 1: the mapping is known */
+	__u64 n_used;		/* frames in it that are not counted yet */
 
 	/* the step under way */
 	struct unwind_rule rule;
@@ -109,9 +110,10 @@ struct walk {
 	__u32 program;
 };
 
-/* Accessor: the descriptor of an executable, and one more use of it; NULL for a number out of range
- * only. */
+/* Accessors: the descriptor of an executable, NULL for a number out of range only; so many frames
+ * more are in it. */
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames);
 
 /* Accessor: the thread's pointer to what is its own (thread-local storage), 0 if it is not known.
  */
@@ -150,6 +152,16 @@ WALK_INLINE void walk_store(struct walk *w, __u64 *frames)
 	w->n += 1;
 }
 
+/* Count the frames in the mapping's executable, before the walk leaves it or ends. */
+WALK_INLINE void walk_count(const struct walk_ctx *c)
+{
+	struct walk *w = c->w;
+
+	if (w->n_used)
+		walk_used(c->space, w->mapping.exe, w->n_used);
+	w->n_used = 0;
+}
+
 /* Find the mapping of where the walk stands. */
 WALK_INLINE void walk_map(const struct walk_ctx *c)
 {
@@ -159,6 +171,7 @@ WALK_INLINE void walk_map(const struct walk_ctx *c)
 	w->mapped = 1;
 	if (pc - w->mapping.start < w->mapping.bytes)
 		return;
+	walk_count(c);
 	w->mapped = !mapping_find(c->space, w->mappings, w->n_mappings, pc, &w->mapping);
 	/* Where a frame pointer leads may be no code at all. */
 	if (!w->mapped && w->n_mappings && !w->by_fp)
@@ -182,6 +195,7 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 	w->mappings = mappings;
 	w->n_mappings = n_mappings;
 	w->mapping = (struct mapping){0};
+	w->n_used = 0;
 	w->place = (struct window_place){0};
 	w->n = 0;
 	w->n_rows = 0;
@@ -211,6 +225,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 	w->cause = SAMPLE_END_NO_ROW;
 	if (!w->mapping.exe)
 		return;
+	w->n_used += 1;
 	exe = walk_exe(c->space, w->mapping.exe);
 	if (!exe)
 		return;
@@ -476,6 +491,7 @@ WALK_INLINE int walk_near(const struct walk_ctx *c)
 	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
 		end = SAMPLE_END_MAX_FRAMES;
 	if (end != WALK_ON) {
+		walk_count(c);
 		w->end = end;
 		return 1;
 	}

@@ -33,7 +33,8 @@ static __always_inline int answer(__u32 i)
 
 	if (!q)
 		return 1;
-	exe = table_use_exe(q->exe);
+	table_used(q->exe, 1);
+	exe = table_descriptor(q->exe);
 	if (!exe)
 		return 1;
 	q->found = table_find((void *)0, exe, q->vaddr, &q->rule);
@@ -79,7 +80,8 @@ static long one_ours(__u32 i, void *ctx)
 
 	if (!q)
 		return 1;
-	exe = table_use_exe(q->exe);
+	table_used(q->exe, 1);
+	exe = table_descriptor(q->exe);
 	if (!exe)
 		return 1;
 	q->found = table_find((void *)0, exe, q->vaddr, &q->rule);

@@ -40,13 +40,16 @@ void hostspace_map(struct hostspace *s, size_t i, const struct process_mapping *
 /* Copies a table. The executable's number; 0 if there are too many; -ENOMEM. */
 int hostspace_add_table(struct hostspace *s, const struct table *table);
 
-/* What walk_exe() is to do. */
-static inline const struct table_exe *hostspace_use(struct hostspace *s, uint32_t exe)
+/* What walk_exe() and walk_used() are to do. */
+static inline const struct table_exe *hostspace_exe(const struct hostspace *s, uint32_t exe)
 {
-	if (exe >= s->n_exes)
-		return NULL;
-	s->uses[exe]++;
-	return &s->exes[exe];
+	return exe < s->n_exes ? &s->exes[exe] : NULL;
+}
+
+static inline void hostspace_used(struct hostspace *s, uint32_t exe, uint64_t n_frames)
+{
+	if (exe < s->n_exes)
+		s->uses[exe] += n_frames;
 }
 
 #endif

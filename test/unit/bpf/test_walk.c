@@ -58,6 +58,13 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	return NULL;
 }
 
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	(void)space;
+	(void)exe;
+	(void)n_frames;
+}
+
 static __u32 walk_all(const struct walk_ctx *c, uint64_t pc, uint64_t sp, uint64_t fp, __u32 first)
 {
 	*c->regs = (struct regs){0};

@@ -64,6 +64,13 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	return number == 1 ? &exe : NULL;
 }
 
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	(void)space;
+	(void)exe;
+	(void)n_frames;
+}
+
 static struct table *make_table(void)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
