@@ -42,6 +42,8 @@ REGS_INLINE __u64 regs_fp(const struct regs *r)
 #define REGS_UNWIND_FP	       UNWIND_ARM64_FP
 #define REGS_UNWIND_SP	       UNWIND_ARM64_SP
 #define REGS_NUMBERED	       31
+/* A bit for each that functions need not keep: x0 to x17. */
+#define REGS_BELIEVED	       0x3ffffull
 /* The frame record may be anywhere in its frame (gcc: at the lower end), so it does not tell where
  * the caller's sp is. */
 #define REGS_RECORD_ENDS_FRAME 0

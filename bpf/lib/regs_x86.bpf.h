@@ -43,6 +43,8 @@ REGS_INLINE __u64 regs_fp(const struct regs *r)
 #define REGS_UNWIND_SP	       UNWIND_X86_SP
 /* DWARF numbers of general registers are below. */
 #define REGS_NUMBERED	       16
+/* A bit for each that functions need not keep: rax, rdx, rcx, rsi, rdi, r8 to r11. */
+#define REGS_BELIEVED	       0xf37ull
 /* Frame record (saved fp, return address) and then the caller's frame: always. */
 #define REGS_RECORD_ENDS_FRAME 1
 

@@ -14,7 +14,10 @@
  * all but the innermost are one behind the address that was asked for.
  *
  * Registers other than pc, sp and fp are known in the innermost frame and right outside a signal
- * frame, which holds all of them. Nearly no row asks for them elsewhere.
+ * frame, which holds all of them. Nearly no row asks for them elsewhere. One frame further out a
+ * row may ask for one that functions need not keep: then this one was called by somebody who knows
+ * that it does (OpenSSL's AES-GCM keeps the CFA in rax and calls its own routines), and so it is
+ * believed to be as it was; but only if that leads to code.
  *
  * Where there is no row (a process or an image that is not known yet, code made at run time,
  * assembly without description), the frame pointer is tried. Code built with frame pointers keeps,
@@ -78,7 +81,7 @@ struct walk {
 	__u64 sp;
 	__u64 fp;
 	__u64 back;	  /* 1: pc is a return address, 0: a place of interruption */
-	__u64 regs_known; /* 1: the frame's other registers are known */
+	__u64 regs_known; /* 2: the frame's other registers are known, 1: some may be, see below */
 	__u64 sp_known;	  /* 0: sp is only a lower bound */
 	__u64 by_fp;	  /* 1: the frame pointer led here */
 	__u64 limit;	  /* frames are below */
@@ -93,9 +96,10 @@ struct walk {
 	/* the step under way */
 	struct unwind_rule rule;
 	__u64 cause; /* why there is no row: what the end is if the frame pointer does not help */
-	__u64 cfa;   /* the caller's sp */
-	__u64 fp_at; /* address of the caller's fp, 0: in the register */
-	__u64 ra_at; /* address of the return address, 0: in the register @ra */
+	__u64 believed; /* 1: a register that is believed to be as it was led to the caller */
+	__u64 cfa;	/* the caller's sp */
+	__u64 fp_at;	/* address of the caller's fp, 0: in the register */
+	__u64 ra_at;	/* address of the return address, 0: in the register @ra */
 	__u64 fp_next;
 	__u64 ra;
 	__u64 go; /* the goroutine that UNWIND_CFA_GO_CURG has found */
@@ -173,8 +177,8 @@ WALK_INLINE void walk_map(const struct walk_ctx *c)
 		return;
 	walk_count(c);
 	w->mapped = !mapping_find(c->space, w->mappings, w->n_mappings, pc, &w->mapping);
-	/* Where a frame pointer leads may be no code at all. */
-	if (!w->mapped && w->n_mappings && !w->by_fp)
+	/* Where these lead may be no code at all. */
+	if (!w->mapped && w->n_mappings && !w->by_fp && !w->believed)
 		w->flags |= SAMPLE_FLAG_NO_MAPPING;
 }
 
@@ -188,7 +192,7 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 	w->sp = regs_sp(c->regs);
 	w->fp = regs_fp(c->regs);
 	w->back = regs_in_syscall(c->regs) != 0;
-	w->regs_known = 1;
+	w->regs_known = 2;
 	w->sp_known = 1;
 	w->by_fp = 0;
 	w->limit = w->sp + WALK_STACK_BYTES; /* if that wraps, every frame is too far */
@@ -196,6 +200,7 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 	w->n_mappings = n_mappings;
 	w->mapping = (struct mapping){0};
 	w->n_used = 0;
+	w->believed = 0;
 	w->place = (struct window_place){0};
 	w->n = 0;
 	w->n_rows = 0;
@@ -215,6 +220,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 	__u64 pc = w->pc - w->back;
 
 	w->rule = (struct unwind_rule){0};
+	w->believed = 0;
 	w->cause = SAMPLE_END_NO_PROCESS;
 	if (!w->n_mappings)
 		return;
@@ -273,7 +279,7 @@ WALK_INLINE __u32 walk_plan_no_row(const struct walk_ctx *c)
 /* The register that a rule names. Not 0 if it is not known. */
 WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret)
 {
-	const struct walk *w = c->w;
+	struct walk *w = c->w;
 
 	if (number == REGS_UNWIND_SP) {
 		*ret = w->sp;
@@ -284,7 +290,10 @@ WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret
 		return 0;
 	}
 	*ret = regs_numbered(c->regs, number);
-	return !w->regs_known || number >= REGS_NUMBERED;
+	if (w->regs_known == 2)
+		return number >= REGS_NUMBERED;
+	w->believed = 1;
+	return !((REGS_BELIEVED >> (number & 63)) & w->regs_known);
 }
 
 /* The canonical frame address by w->rule into w->cfa. */
@@ -404,7 +413,7 @@ WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 	w->sp = regs_sp(c->regs);
 	w->fp = regs_fp(c->regs);
 	w->back = 0;
-	w->regs_known = 1;
+	w->regs_known = 2;
 	w->sp_known = 1;
 	w->by_fp = 0;
 	w->limit = w->sp + WALK_STACK_BYTES; /* it may be another stack */
@@ -432,7 +441,7 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 	w->sp = w->cfa;
 	w->fp = w->fp_next;
 	w->back = 1;
-	w->regs_known = 0;
+	w->regs_known = (w->regs_known >> 1) & !w->by_fp;
 	w->sp_known = !w->by_fp | REGS_RECORD_ENDS_FRAME;
 	return WALK_ON;
 }
@@ -461,7 +470,7 @@ WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 	/* A frame pointer may have been something else. */
 	if (w->by_fp && w->n_mappings && !w->mapped)
 		return SAMPLE_END_NO_MAPPING;
-	return WALK_ON;
+	return w->believed && !w->mapped ? SAMPLE_END_REGISTER : WALK_ON;
 }
 
 /* From one frame to its caller: WALK_ON or why the walk ends. */

@@ -49,7 +49,7 @@ has() {
 
 echo "| program | stacks | frames | deepest | equal frames, % | complete, % | not complete |"
 echo "|---|---|---|---|---|---|---|"
-for kind in calls library strings clock signals deep threads; do
+for kind in calls registers library strings clock signals deep threads; do
 	program "C -O2, $kind" 99.5 "$fixtures/work-O2" $kind
 done
 program "C -O2, coroutines" - "$fixtures/work-O2" coroutine

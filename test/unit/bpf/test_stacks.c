@@ -44,12 +44,13 @@ struct program {
 #define ALWAYS	 1000
 
 static const struct program programs[] = {
-	{"work-O2", "calls", 5, RARELY},	   {"work-O3", "library", 6, RARELY},
-	{"work-static-pie", "strings", 4, RARELY}, {"work-static", "clock", 4, RARELY},
-	{"work-O2", "signals", 8, RARELY},	   {"work-O3", "deep", 490, RARELY},
-	{"work-O2", "deeper", 512, ALWAYS},	   {"work-O2", "coroutine", 4, SWAPPING},
-	{"work-O2", "threads", 4, RARELY},	   {"work-O2", "vfork", 5, RARELY},
-	{"cxxwork-O2", "", 8, THROWING},	   {"cxxwork-static", "", 8, THROWING},
+	{"work-O2", "registers", 7, RARELY},   {"work-O2", "calls", 5, RARELY},
+	{"work-O3", "library", 6, RARELY},     {"work-static-pie", "strings", 4, RARELY},
+	{"work-static", "clock", 4, RARELY},   {"work-O2", "signals", 8, RARELY},
+	{"work-O3", "deep", 490, RARELY},      {"work-O2", "deeper", 512, ALWAYS},
+	{"work-O2", "coroutine", 4, SWAPPING}, {"work-O2", "threads", 4, RARELY},
+	{"work-O2", "vfork", 5, RARELY},       {"cxxwork-O2", "", 8, THROWING},
+	{"cxxwork-static", "", 8, THROWING},
 };
 
 /* It has begun: how a program gets to its main() is another matter. */

@@ -64,10 +64,10 @@ WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __
 	return number == 1 ? &exe : NULL;
 }
 
-WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+WALK_INLINE void walk_used(const struct table_space *space, __u32 number, __u64 n_frames)
 {
 	(void)space;
-	(void)exe;
+	(void)number;
 	(void)n_frames;
 }
 
