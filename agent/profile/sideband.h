@@ -18,8 +18,9 @@ struct root;
 struct sideband;
 
 /* Bytes of each CPU's ring. A fork, exec and exit of a small program is about 650 bytes; at 200 a
- * second on two CPUs the ring is half full after half a second, when it wakes us. */
-#define SIDEBAND_RING_BYTES 65536
+ * second on two CPUs the ring is half full after a second, when it wakes us, and on a busy node we
+ * may have to wait for a CPU as long again. What is lost here are names. */
+#define SIDEBAND_RING_BYTES 131072
 
 /**
  * struct sideband_opts
