@@ -476,6 +476,14 @@ ATTRIBUTION := $(B)/test/bpf/test_attribution
 check-attribution: $(ATTRIBUTION) ## no sample with another program's frames: 100,000 programs, recycled pids (minutes)
 	$(Q)PODPROF_TEST_PROGRAMS=$(or $(PROGRAMS),100000) $(ATTRIBUTION)
 
+# Saves a living process's stack as a test case (test/data/walk/README.md).
+WALKSAVE := $(B)/test/tools/walksave
+$(WALKSAVE): $(B)/obj/test/tools/walksave.o \
+	$(addprefix $(B)/obj/test/support/,stopping.o hostwalk.o hostspace.o) $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer
 $(B)/obj/test/bench/bench_walk.o: private HARDEN += -fno-omit-frame-pointer

@@ -68,6 +68,8 @@
 #define SPACE_TOLD_NS	      (100 * NSEC_PER_MSEC)
 /* Sweeps that a process stays without being asked for. */
 #define SPACE_IDLE_SWEEPS     2
+/* A process as young as this, of which events were lost, may have mapped anything since. */
+#define SPACE_YOUNG_NS	      (20 * NSEC_PER_SEC)
 /* Ancestors through whom an inherited space is looked for. */
 #define SPACE_ANCESTORS	      4
 
@@ -138,6 +140,7 @@ struct space {
 	unsigned int idle;     /* sweeps since then */
 	bool stale;	       /* read again before the next use */
 	bool doubtful;	       /* something was mapped since the time that samples are from */
+	bool unsure;	       /* ... or may have been */
 	bool gone;	       /* nothing to be read any more */
 	int outcome;	       /* enum maps_outcome of the last read */
 	UT_hash_handle hh;
@@ -732,6 +735,8 @@ int space_cache_get(struct space_cache *c, const struct space_who *who, struct s
 		return r;
 	life = life_of(c, s);
 	s->doubtful = !is_any(s) && life && life_changed_ns(life) > c->since_ns;
+	s->unsure =
+		key.start_ns && c->lost_ns - key.start_ns < SPACE_YOUNG_NS && is_uncertain(c, s);
 	*ret = s;
 	return 0;
 }
@@ -835,6 +840,8 @@ static bool was_replaced(const struct space_cache *c, const struct space *s, uin
 	const struct life *life = s->doubtful ? life_of(c, s) : NULL;
 	uint32_t program;
 
+	if (s->unsure)
+		return true;
 	return life && program_of(life, s, &program) &&
 	       life_replaced(life, program, pc, c->since_ns);
 }

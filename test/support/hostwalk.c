@@ -300,6 +300,16 @@ bool hostwalk_is_code(struct hostwalk *h, uint64_t pc)
 	return !mapping_find(&h->kernel.space, 0, h->kernel.n_mappings, pc, &m);
 }
 
+bool hostwalk_bias(struct hostwalk *h, uint64_t pc, uint64_t *ret)
+{
+	struct mapping m = {0};
+
+	if (mapping_find(&h->kernel.space, 0, h->kernel.n_mappings, pc, &m))
+		return false;
+	*ret = m.bias;
+	return true;
+}
+
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret)
 {
 	struct mapping m = {0};

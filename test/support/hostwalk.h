@@ -61,6 +61,8 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret);
 bool hostwalk_is_code(struct hostwalk *h, uint64_t pc);
 /* The rule at @pc. False if there is no table. */
 bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret);
+/* What is taken from a pc to get its vaddr. False if @pc is not code. */
+bool hostwalk_bias(struct hostwalk *h, uint64_t pc, uint64_t *ret);
 /* What the last walk read of the process's memory, in that order; borrowed until the next one. */
 #define HOSTWALK_READS 1024
 struct hostwalk_read {
