@@ -245,7 +245,8 @@ static int flow(struct scan *s, const struct insn *insn, struct codestate *st, u
 	case INSN_CALL:
 		if (insn->target)
 			r = add_entry(s, insn->target);
-		*ret_on = !never_returns(s, insn->target);
+		/* who needs his link register again has stored it */
+		*ret_on = !never_returns(s, insn->target) && (st->ra_at || st->outermost);
 		break;
 	case INSN_INDIRECT:
 		indirect(s, st, id);

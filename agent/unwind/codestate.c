@@ -131,7 +131,8 @@ void codestate_rule(enum cfi_machine machine, const struct codestate *st, struct
 	if ((!st->fp_frame && !st->sp_known) || st->ra_at > -INT16_MIN)
 		return;
 	ret->cfa = UNWIND_CFA_REG;
-	if (st->fp_frame) {
+	/* as compilers' tables do */
+	if (st->fp_frame && !(is_arm64 && st->sp_known)) {
 		ret->cfa_reg = is_arm64 ? UNWIND_ARM64_FP : UNWIND_X86_FP;
 		ret->cfa_off = st->fp;
 	} else {

@@ -30,7 +30,8 @@
 #define MPN_BYTES 512u
 
 /* Adds what is known of the @n bytes of code at @vaddr. */
-typedef int add_fn(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n);
+typedef int add_fn(const struct elffile *file, struct rows *rows, enum rows_source source,
+		   uint64_t vaddr, size_t n);
 
 static add_fn add_trampoline;
 static add_fn add_mpn;
@@ -69,13 +70,14 @@ static const struct pattern patterns[] = {
 };
 
 /* A handler returns to the first byte, and like any caller it is looked up by the one before. */
-static int add_trampoline(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n)
+static int add_trampoline(const struct elffile *file, struct rows *rows, enum rows_source source,
+			  uint64_t vaddr, size_t n)
 {
 	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_SIGNAL};
 	int r;
 
 	(void)file;
-	if (rows_begin(rows, ROWS_SYNTHETIC, vaddr - 1, vaddr + n))
+	if (rows_begin(rows, source, vaddr - 1, vaddr + n))
 		return 0; /* at the code's very start: nobody returns there */
 	r = rows_add(rows, vaddr - 1, &rule);
 	if (r)
@@ -87,8 +89,8 @@ static int add_trampoline(const struct elffile *file, struct rows *rows, uint64_
 
 /* Nobody called it, and nobody calls what returns to it. Like any caller it is looked up by the
  * byte before its first, which may be endbr64's. */
-static int add_start_context(const struct elffile *file, struct rows *rows, uint64_t vaddr,
-			     size_t n)
+static int add_start_context(const struct elffile *file, struct rows *rows, enum rows_source source,
+			     uint64_t vaddr, size_t n)
 {
 	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_STOP};
 	uint64_t first = vaddr - 1, off;
@@ -99,7 +101,7 @@ static int add_start_context(const struct elffile *file, struct rows *rows, uint
 	    elffile_read(file, off, before, sizeof(before)) == 0 &&
 	    memcmp(before, "\xf3\x0f\x1e\xfa", sizeof(before)) == 0)
 		first -= sizeof(before);
-	if (rows_begin(rows, ROWS_SYNTHETIC, first, vaddr + n))
+	if (rows_begin(rows, source, first, vaddr + n))
 		return 0;
 	r = rows_add(rows, first, &rule);
 	if (r)
@@ -124,7 +126,8 @@ static int add_mpn_row(struct rows *rows, uint64_t vaddr, int32_t pushed)
 }
 
 /* It ends with pop %rbp; pop %rbx; ret. */
-static int add_mpn(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n)
+static int add_mpn(const struct elffile *file, struct rows *rows, enum rows_source source,
+		   uint64_t vaddr, size_t n)
 {
 	static const struct {
 		uint8_t at, pushed;
@@ -140,7 +143,7 @@ static int add_mpn(const struct elffile *file, struct rows *rows, uint64_t vaddr
 	if (!pops)
 		return 0;
 	last = vaddr + (uint64_t)(pops - code);
-	if (rows_begin(rows, ROWS_SYNTHETIC, vaddr, last + 3))
+	if (rows_begin(rows, source, vaddr, last + 3))
 		return 0;
 	for (size_t i = 0; i < array_size(begin) && !r; i++)
 		r = add_mpn_row(rows, vaddr + begin[i].at, begin[i].pushed);
@@ -153,14 +156,14 @@ static int add_mpn(const struct elffile *file, struct rows *rows, uint64_t vaddr
 	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
-static int search(const struct elffile *file, struct rows *rows, const uint8_t *bytes, size_t n,
-		  uint64_t vaddr, const struct pattern *t)
+static int search(const struct elffile *file, struct rows *rows, enum rows_source source,
+		  const uint8_t *bytes, size_t n, uint64_t vaddr, const struct pattern *t)
 {
 	const uint8_t *at = bytes, *end = bytes + n;
 	int r = 0;
 
 	while (!r && (at = memmem(at, (size_t)(end - at), t->bytes, t->n))) {
-		r = t->add(file, rows, vaddr + (uint64_t)(at - bytes), t->n);
+		r = t->add(file, rows, source, vaddr + (uint64_t)(at - bytes), t->n);
 		at += t->n;
 	}
 	return r;
@@ -168,7 +171,8 @@ static int search(const struct elffile *file, struct rows *rows, const uint8_t *
 
 /* Pieces overlap by less than a pattern, so that each is found whole, and once. */
 static int search_segment(const struct elffile *file, const struct elffile_segment *segment,
-			  const struct pattern *t, uint8_t *buf, struct rows *rows)
+			  const struct pattern *t, enum rows_source source, uint8_t *buf,
+			  struct rows *rows)
 {
 	uint64_t off = 0;
 	int r = 0;
@@ -179,7 +183,7 @@ static int search_segment(const struct elffile *file, const struct elffile_segme
 
 		r = elffile_read(file, segment->off + off, buf, n);
 		if (!r)
-			r = search(file, rows, buf, n, segment->vaddr + off, t);
+			r = search(file, rows, source, buf, n, segment->vaddr + off, t);
 		off += n == left ? left : n - t->n + 1u;
 	}
 	return r;
@@ -211,6 +215,8 @@ int synthetic_add(const struct elffile *file, bool described_only, struct rows *
 {
 	_cleanup_(freep) uint8_t *buf = NULL;
 	const struct elffile_segment *segments;
+	/* libunwind returns from signals by itself, and its table does not say so */
+	enum rows_source source = described_only ? ROWS_CODE : ROWS_SYNTHETIC;
 	uint64_t total = 0;
 	size_t n;
 	int r = 0;
@@ -229,6 +235,7 @@ int synthetic_add(const struct elffile *file, bool described_only, struct rows *
 		for (size_t j = 0; j < array_size(patterns) && !r; j++)
 			if (is_code(&segments[i]) && patterns[j].machine == elffile_machine(file) &&
 			    !(described_only && patterns[j].corrects))
-				r = search_segment(file, &segments[i], &patterns[j], buf, rows);
+				r = search_segment(file, &segments[i], &patterns[j], source, buf,
+						   rows);
 	return r;
 }

@@ -102,17 +102,34 @@ static const struct code_row code_rows[] = {
 	 ""},
 };
 
-static void *build(const struct code_row *row, size_t *ret_n)
+static const struct code_row arm64_rows[] = {
+	{"ret", BYTES("\xc0\x03\x5f\xd6"), "0 cfa=sp+0 fp=same ra=x30;4 gap;"},
+	{"stp x29, x30, [sp, #-32]!; bl; ldp x29, x30, [sp], #32; ret",
+	 BYTES("\xfd\x7b\xbe\xa9\x00\x04\x00\x94\xfd\x7b\xc2\xa8\xc0\x03\x5f\xd6"),
+	 "0 cfa=sp+0 fp=same ra=x30;4 cfa=sp+32 fp=cfa-32 ra=cfa-24;"
+	 "c cfa=sp+0 fp=same ra=x30;10 gap;"},
+	{"str x30, [sp, #-16]!; ret without it",
+	 BYTES("\xfe\x0f\x1f\xf8\xff\x43\x00\x91\xc0\x03\x5f\xd6"), ""},
+	{"bl without having stored x30: it does not return",
+	 BYTES("\x00\x04\x00\x94\xff\x43\x00\x91\xc0\x03\x5f\xd6"),
+	 "0 cfa=sp+0 fp=same ra=x30;4 gap;"},
+	{"the first of all: mov x29, #0; mov x30, #0; bl",
+	 BYTES("\x1d\x00\x80\xd2\x1e\x00\x80\xd2\x00\x04\x00\x94\x00\x00\x20\xd4"),
+	 "0 cfa=sp+0 fp=same ra=x30;4 stop;10 gap;"},
+};
+
+static void *build(const struct code_row *row, uint16_t machine, size_t *ret_n)
 {
 	static uint8_t text[TEXT_SIZE];
-	struct ehimage image = {.text = text, .n_text = sizeof(text), .entry = EHIMAGE_TEXT};
+	struct ehimage image = {
+		.machine = machine, .text = text, .n_text = sizeof(text), .entry = EHIMAGE_TEXT};
 
-	memset(text, 0xcc, sizeof(text));
+	memset(text, machine == EM_X86_64 ? 0xcc : 0, sizeof(text));
 	memcpy(text, row->code, row->n);
 	return ehimage_build(&image, ret_n);
 }
 
-static void print_rows(const struct rows *rows, char *ret, size_t size)
+static void print_rows(enum cfi_machine machine, const struct rows *rows, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -123,7 +140,7 @@ static void print_rows(const struct rows *rows, char *ret, size_t size)
 
 		n += (size_t)snprintf(ret + n, size - n, "%llx %s;",
 				      (unsigned long long)(row.vaddr - EHIMAGE_TEXT),
-				      rowtext_print(CFI_X86_64, rows_rule(rows, row.rule), text));
+				      rowtext_print(machine, rows_rule(rows, row.rule), text));
 		assert_true(n < size);
 	}
 }
@@ -146,10 +163,9 @@ static int scan(const struct elffile *file, struct codescan_stats *stats, struct
 	return r ? r : rows_finish(*ret);
 }
 
-static void test_code(void **state)
+static void check(const struct code_row *rows_of, size_t n_rows, uint16_t machine)
 {
-	(void)state;
-	for (size_t i = 0; i < array_size(code_rows); i++) {
+	for (size_t i = 0; i < n_rows; i++) {
 		_cleanup_(elffile_freep) struct elffile *file = NULL;
 		_cleanup_(rows_freep) struct rows *rows = NULL;
 		_cleanup_(freep) void *bytes = NULL;
@@ -157,14 +173,21 @@ static void test_code(void **state)
 		char text[2048];
 		size_t n;
 
-		row_begin(code_rows[i].name);
-		bytes = build(&code_rows[i], &n);
+		row_begin(rows_of[i].name);
+		bytes = build(&rows_of[i], machine, &n);
 		assert_non_null(bytes);
 		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
 		assert_int_equal(scan(file, &stats, &rows), 0);
-		print_rows(rows, text, sizeof(text));
-		assert_string_equal(text, code_rows[i].expected);
+		print_rows(machine == EM_X86_64 ? CFI_X86_64 : CFI_ARM64, rows, text, sizeof(text));
+		assert_string_equal(text, rows_of[i].expected);
 	}
+}
+
+static void test_code(void **state)
+{
+	(void)state;
+	check(code_rows, array_size(code_rows), EM_X86_64);
+	check(arm64_rows, array_size(arm64_rows), EM_AARCH64);
 }
 
 static int scan_once(void *ctx)
@@ -182,7 +205,7 @@ static void test_no_memory(void **state)
 	size_t n;
 
 	(void)state;
-	bytes = build(&code_rows[1], &n);
+	bytes = build(&code_rows[1], EM_X86_64, &n);
 	assert_non_null(bytes);
 	assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
 	assert_true(allocfail_survive(scan_once, file) > 10);

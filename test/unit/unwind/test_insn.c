@@ -148,6 +148,75 @@ static const struct insn_row x86_rows[] = {
 	{"far jump of 32-bit code", BYTES("\xea\x00\x00\x00\x00\x00\x00"), {.length = 0}},
 };
 
+static const struct insn_row arm64_rows[] = {
+	{"stp x29, x30, [sp, #-32]!",
+	 BYTES("\xfd\x7b\xbe\xa9"),
+	 {.length = 4, .fp = INSN_FP_SAVED, .ra = INSN_RA_SAVED, .ra_at = 8, ADD(-32)}},
+	{"ldp x29, x30, [sp], #32",
+	 BYTES("\xfd\x7b\xc2\xa8"),
+	 {.length = 4, .fp = INSN_FP_LOADED, .ra = INSN_RA_LOADED, .ra_at = 8, ADD(32)}},
+	{"stp x29, x30, [sp, #16]",
+	 BYTES("\xfd\x7b\x01\xa9"),
+	 {.length = 4, .fp = INSN_FP_SAVED, .fp_at = 16, .ra = INSN_RA_SAVED, .ra_at = 24}},
+	{"ldp x29, x30, [sp, #16]",
+	 BYTES("\xfd\x7b\x41\xa9"),
+	 {.length = 4, .fp = INSN_FP_LOADED, .fp_at = 16, .ra = INSN_RA_LOADED, .ra_at = 24}},
+	{"stp x19, x20, [sp, #-16]!", BYTES("\xf3\x53\xbf\xa9"), {.length = 4, ADD(-16)}},
+	{"stp d8, d9, [sp, #-16]!", BYTES("\xe8\x27\xbf\x6d"), {.length = 4, ADD(-16)}},
+	{"str x30, [sp, #-16]!",
+	 BYTES("\xfe\x0f\x1f\xf8"),
+	 {.length = 4, .ra = INSN_RA_SAVED, ADD(-16)}},
+	{"ldr x30, [sp], #16",
+	 BYTES("\xfe\x07\x41\xf8"),
+	 {.length = 4, .ra = INSN_RA_LOADED, ADD(16)}},
+	{"str x30, [sp, #24]",
+	 BYTES("\xfe\x0f\x00\xf9"),
+	 {.length = 4, .ra = INSN_RA_SAVED, .ra_at = 24}},
+	{"ldr x29, [x0, #8]", BYTES("\x1d\x04\x40\xf9"), {.length = 4, .fp = INSN_FP_OTHER}},
+	{"sub sp, sp, #0x20", BYTES("\xff\x83\x00\xd1"), {.length = 4, ADD(-0x20)}},
+	{"add sp, sp, #0x1000", BYTES("\xff\x07\x40\x91"), {.length = 4, ADD(0x1000)}},
+	{"mov x29, sp", BYTES("\xfd\x03\x00\x91"), {.length = 4, .fp = INSN_FP_FROM_SP}},
+	{"add x29, sp, #0x10",
+	 BYTES("\xfd\x43\x00\x91"),
+	 {.length = 4, .fp = INSN_FP_FROM_SP, .fp_at = 0x10}},
+	{"mov sp, x29", BYTES("\xbf\x03\x00\x91"), {.length = 4, FROM(0)}},
+	{"sub sp, x29, #0x10", BYTES("\xbf\x43\x00\xd1"), {.length = 4, FROM(-0x10)}},
+	{"mov sp, x2", BYTES("\x5f\x00\x00\x91"), {.length = 4, .sp = INSN_SP_LOST}},
+	{"sub sp, sp, x1", BYTES("\xff\x63\x21\xcb"), {.length = 4, .sp = INSN_SP_LOST}},
+	{"and sp, x0, #-16", BYTES("\x1f\xec\x7c\x92"), {.length = 4, .sp = INSN_SP_LOST}},
+	{"mov x29, #0", BYTES("\x1d\x00\x80\xd2"), {.length = 4, .fp = INSN_FP_ZERO}},
+	{"mov x29, x1", BYTES("\xfd\x03\x01\xaa"), {.length = 4, .fp = INSN_FP_OTHER}},
+	{"ldrb w0, [x1], #1", BYTES("\x20\x14\x40\x38"), {.length = 4}},
+	{"add x0, x0, #1", BYTES("\x00\x04\x00\x91"), {.length = 4}},
+	{"cmp sp, x0", BYTES("\xff\x63\x20\xeb"), {.length = 4}},
+	{"paciasp", BYTES("\x3f\x23\x03\xd5"), {.length = 4}},
+	{"b", BYTES("\x04\x00\x00\x14"), {.length = 4, .flow = INSN_JUMP, .target = VADDR + 16}},
+	{"b backwards",
+	 BYTES("\xff\xff\xff\x17"),
+	 {.length = 4, .flow = INSN_JUMP, .target = VADDR - 4}},
+	{"bl", BYTES("\x04\x00\x00\x94"), {.length = 4, .flow = INSN_CALL, .target = VADDR + 16}},
+	{"blr x1", BYTES("\x20\x00\x3f\xd6"), {.length = 4, .flow = INSN_CALL}},
+	{"b.ne",
+	 BYTES("\x41\x00\x00\x54"),
+	 {.length = 4, .flow = INSN_BRANCH, .target = VADDR + 8}},
+	{"cbz x0",
+	 BYTES("\x40\x00\x00\xb4"),
+	 {.length = 4, .flow = INSN_BRANCH, .target = VADDR + 8}},
+	{"tbnz w0, #3",
+	 BYTES("\x40\x00\x18\x37"),
+	 {.length = 4, .flow = INSN_BRANCH, .target = VADDR + 8}},
+	{"br x16", BYTES("\x00\x02\x1f\xd6"), {.length = 4, .flow = INSN_INDIRECT}},
+	{"ret", BYTES("\xc0\x03\x5f\xd6"), {.length = 4, .flow = INSN_RETURN}},
+	{"retaa", BYTES("\xff\x0b\x5f\xd6"), {.length = 4, .flow = INSN_RETURN}},
+	{"brk #1", BYTES("\x20\x00\x20\xd4"), {.length = 4, .flow = INSN_END}},
+	{"nop", BYTES("\x1f\x20\x03\xd5"), {.length = 4, .flow = INSN_PADDING}},
+	{"adr x0, . + 8", BYTES("\x40\x00\x00\x10"), {.length = 4, .points = VADDR + 8}},
+	{"zeros", BYTES("\x00\x00\x00\x00"), {.length = 0}},
+	{"adrp x0, . + 0x1000; mov x1, x2; add x0, x0, #0x20",
+	 BYTES("\x00\x00\x00\xb0\xe1\x03\x02\xaa\x00\x80\x00\x91"),
+	 {.length = 4, .points = 0x2020}},
+};
+
 static void check(insn_decode_fn *decode, const struct insn_row *row)
 {
 	struct insn insn = {.length = 99};
@@ -185,6 +254,16 @@ static void test_x86(void **state)
 		for (size_t n = 0; n < row->n && row->is.length; n++)
 			assert_false(insn_decode_x86((const uint8_t *)row->bytes, n, VADDR, &insn));
 	}
+}
+
+static void test_arm64(void **state)
+{
+	struct insn insn;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(arm64_rows); i++)
+		check(insn_decode_arm64, &arm64_rows[i]);
+	assert_false(insn_decode_arm64((const uint8_t *)arm64_rows[0].bytes, 3, VADDR, &insn));
 }
 
 /* A line of objdump -d: "  401000:\t48 83 ec 08  \tsub ...". Its bytes' number, 0 if it has none.
@@ -245,6 +324,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86),
+		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_lengths),
 	};
 
