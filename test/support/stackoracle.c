@@ -142,9 +142,10 @@ static bool is_known(const struct looker *l, uint64_t pc)
 
 	if (!has_tables(dwfl_addrmodule(l->dwfl, pc), pc))
 		return false;
-	return !l->opts->go || !hostwalk_rule(l->walk, pc, &rule) ||
-	       (rule.cfa != UNWIND_CFA_SWITCH && rule.cfa != UNWIND_CFA_GO_CGO &&
-		rule.cfa != UNWIND_CFA_STOP && rule.cfa != UNWIND_CFA_SIGNAL);
+	if (!l->opts->go || !hostwalk_rule(l->walk, pc, &rule))
+		return true;
+	return rule.cfa == UNWIND_CFA_REG || rule.cfa == UNWIND_CFA_PLT ||
+	       rule.cfa == UNWIND_CFA_DEREF || rule.cfa == UNWIND_CFA_FP;
 }
 
 /* Go's signal frames, as take_frame() has others. */
