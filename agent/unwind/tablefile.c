@@ -90,8 +90,8 @@ static bool rules_good(const struct table *t)
 	for (uint32_t i = 0; i < t->n_rules; i++) {
 		const struct unwind_rule *rule = &t->rules[i];
 
-		if (rule->cfa >= UNWIND_CFA_MAX || rule->fp > UNWIND_FP_DEREF ||
-		    rule->ra > UNWIND_RA_REG)
+		if (rule->cfa >= UNWIND_CFA_MAX || rule->fp >= UNWIND_FP_MAX ||
+		    rule->ra >= UNWIND_RA_MAX)
 			return false;
 	}
 	return true;

@@ -66,12 +66,14 @@ enum unwind_fp {
 	UNWIND_FP_AT_CFA,   /* *(cfa + fp_off) */
 	UNWIND_FP_DEREF,    /* *(fp + fp_off), fp as it is in this frame */
 	UNWIND_FP_GO_CURG,  /* *(curg + fp_off); with the CFA of that name only */
+	UNWIND_FP_MAX,
 };
 
 /* Where the return address is. */
 enum unwind_ra {
 	UNWIND_RA_AT_CFA = 0, /* *(cfa + ra_off); x86-64: -8 nearly everywhere */
 	UNWIND_RA_REG,	      /* in register ra_off; arm64: 30 (lr) in the innermost frame */
+	UNWIND_RA_MAX,
 };
 
 /* All zeros is a gap. Unused members are 0, so that equal rules are equal bytes. */

@@ -248,6 +248,19 @@ static void print_cost(const char *what, const struct kernel *k, const struct co
 	       (double)stats.table_bytes / 1e6, (double)fixed / 1e6);
 }
 
+static void print_cache(const char *what, const struct tablecache *cache)
+{
+	struct tablecache_stats stats = tablecache_stats(cache);
+
+	printf("coldstart: %s: %" PRIu64 " files on disk, %.1f MB", what, stats.n_files,
+	       (double)stats.bytes / 1e6);
+	for (int i = 0; i < TABLECACHE_OUTCOME_MAX; i++)
+		if (stats.reads[i] + stats.writes[i])
+			printf("; %s: %" PRIu64 " read, %" PRIu64 " written",
+			       tablecache_outcome_name(i), stats.reads[i], stats.writes[i]);
+	printf("\n");
+}
+
 static int start(const char *what, const struct files *files, const char *cache_dir)
 {
 	const struct tablecache_opts opts = {.dir = cache_dir, .max_bytes = CACHE_BYTES};
@@ -264,6 +277,8 @@ static int start(const char *what, const struct files *files, const char *cache_
 		r = start_file(&k, cache, files->paths[i], &cost);
 	if (!r)
 		print_cost(what, &k, &cost);
+	if (!r && cache)
+		print_cache(what, cache);
 	kernel_close(&k);
 	return r;
 }

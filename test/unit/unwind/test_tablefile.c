@@ -106,6 +106,31 @@ static void test_there_and_back(void **state)
 	}
 }
 
+/* Every kind of rule that there is. */
+static void test_all_rules(void **state)
+{
+	_cleanup_(buf_deinit) struct buf file = BUF_INIT(TABLEFILE_BYTES_MAX);
+	_cleanup_(table_freep) struct table *table = NULL, *back = NULL;
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	uint64_t vaddr = TEXT;
+
+	assert_int_equal(rows_new(TEXT, TEXT + 0x1000, &rows), 0);
+	assert_int_equal(rows_begin(rows, ROWS_EH_FRAME, TEXT, TEXT + 0x1000), 0);
+	for (uint8_t cfa = 1; cfa < UNWIND_CFA_MAX; cfa++)
+		for (uint8_t fp = 0; fp < UNWIND_FP_MAX; fp++)
+			for (uint8_t ra = 0; ra < UNWIND_RA_MAX; ra++, vaddr += 3) {
+				struct unwind_rule rule = {.cfa = cfa, .fp = fp, .ra = ra};
+
+				assert_int_equal(rows_add(rows, vaddr, &rule), 0);
+			}
+	assert_int_equal(rows_end(rows), 0);
+	assert_int_equal(rows_finish(rows), 0);
+	assert_int_equal(table_pack(rows, &table), 0);
+	write_file(table, &file);
+	assert_int_equal(tablefile_read(file.data, file.len, &id, &secret, &back), 0);
+	assert_same(table, back);
+}
+
 /* Whatever happens to a file. */
 static void test_damaged(void **state)
 {
@@ -204,9 +229,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_foreign),	       cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_all_rules),
+		cmocka_unit_test(test_damaged),	       cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_lies),	       cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
