@@ -30,8 +30,8 @@ static int add_all(const struct elffile *file, const struct compile_opts *opts,
 
 	rows_watch(rows, elffile_entry(file));
 	r = ehframe_add(file, rows, stats);
-	if (!r)
-		r = synthetic_add(file, opts && opts->described_only, rows);
+	if (!r && !(opts && opts->described_only))
+		r = synthetic_add(file, rows);
 	if (!r && opts)
 		r = add_others(file, opts, rows);
 	if (!r && !(opts && opts->described_only) && !rows_watched(rows))

@@ -30,8 +30,7 @@
 #define MPN_BYTES 512u
 
 /* Adds what is known of the @n bytes of code at @vaddr. */
-typedef int add_fn(const struct elffile *file, struct rows *rows, enum rows_source source,
-		   uint64_t vaddr, size_t n);
+typedef int add_fn(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n);
 
 static add_fn add_trampoline;
 static add_fn add_mpn;
@@ -39,7 +38,6 @@ static add_fn add_start_context;
 
 struct pattern {
 	add_fn *add;
-	bool corrects; /* what the tables say of it */
 	uint16_t machine;
 	uint8_t n;
 	uint8_t bytes[26];
@@ -47,37 +45,31 @@ struct pattern {
 
 static const struct pattern patterns[] = {
 	/* mov $15 (rt_sigreturn), %rax; syscall: glibc, musl with GNU as */
-	{add_trampoline,
-	 false,
-	 EM_X86_64,
-	 9,
-	 {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+	{add_trampoline, EM_X86_64, 9, {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
 	/* mov $15, %eax; syscall: musl with clang's, Go */
-	{add_trampoline, false, EM_X86_64, 7, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
+	{add_trampoline, EM_X86_64, 7, {0xb8, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05}},
 	/* mov x8, #139; svc #0: the vDSO, musl */
-	{add_trampoline, false, EM_AARCH64, 8, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}},
+	{add_trampoline, EM_AARCH64, 8, {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4}},
 	/* push %rbx; push %rbp; lea (%rdx),%rbx; neg %rbx; mov (%rsi),%rax; mov (%rdi),%r10;
 	 * lea -16(%rdi,%rdx,8),%rdi; lea (%rsi,%rdx,8),%rsi */
-	{add_mpn, true, EM_X86_64, 26, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7, 0xdb, 0x48,
-					0x8b, 0x06, 0x4c, 0x8b, 0x17, 0x48, 0x8d, 0x7c, 0xd7,
-					0xf0, 0x48, 0x8d, 0x34, 0xd6, 0x48, 0xf7, 0xe1}},
+	{add_mpn, EM_X86_64, 26, {0x53, 0x55, 0x48, 0x8d, 0x1a, 0x48, 0xf7, 0xdb, 0x48,
+				  0x8b, 0x06, 0x4c, 0x8b, 0x17, 0x48, 0x8d, 0x7c, 0xd7,
+				  0xf0, 0x48, 0x8d, 0x34, 0xd6, 0x48, 0xf7, 0xe1}},
 	/* mov %rbx,%rsp; mov (%rsp),%rdi; test %rdi,%rdi */
 	{add_start_context,
-	 true,
 	 EM_X86_64,
 	 10,
 	 {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff}},
 };
 
 /* A handler returns to the first byte, and like any caller it is looked up by the one before. */
-static int add_trampoline(const struct elffile *file, struct rows *rows, enum rows_source source,
-			  uint64_t vaddr, size_t n)
+static int add_trampoline(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n)
 {
 	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_SIGNAL};
 	int r;
 
 	(void)file;
-	if (rows_begin(rows, source, vaddr - 1, vaddr + n))
+	if (rows_begin(rows, ROWS_SYNTHETIC, vaddr - 1, vaddr + n))
 		return 0; /* at the code's very start: nobody returns there */
 	r = rows_add(rows, vaddr - 1, &rule);
 	if (r)
@@ -89,8 +81,8 @@ static int add_trampoline(const struct elffile *file, struct rows *rows, enum ro
 
 /* Nobody called it, and nobody calls what returns to it. Like any caller it is looked up by the
  * byte before its first, which may be endbr64's. */
-static int add_start_context(const struct elffile *file, struct rows *rows, enum rows_source source,
-			     uint64_t vaddr, size_t n)
+static int add_start_context(const struct elffile *file, struct rows *rows, uint64_t vaddr,
+			     size_t n)
 {
 	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_STOP};
 	uint64_t first = vaddr - 1, off;
@@ -101,7 +93,7 @@ static int add_start_context(const struct elffile *file, struct rows *rows, enum
 	    elffile_read(file, off, before, sizeof(before)) == 0 &&
 	    memcmp(before, "\xf3\x0f\x1e\xfa", sizeof(before)) == 0)
 		first -= sizeof(before);
-	if (rows_begin(rows, source, first, vaddr + n))
+	if (rows_begin(rows, ROWS_SYNTHETIC, first, vaddr + n))
 		return 0;
 	r = rows_add(rows, first, &rule);
 	if (r)
@@ -126,8 +118,7 @@ static int add_mpn_row(struct rows *rows, uint64_t vaddr, int32_t pushed)
 }
 
 /* It ends with pop %rbp; pop %rbx; ret. */
-static int add_mpn(const struct elffile *file, struct rows *rows, enum rows_source source,
-		   uint64_t vaddr, size_t n)
+static int add_mpn(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n)
 {
 	static const struct {
 		uint8_t at, pushed;
@@ -143,7 +134,7 @@ static int add_mpn(const struct elffile *file, struct rows *rows, enum rows_sour
 	if (!pops)
 		return 0;
 	last = vaddr + (uint64_t)(pops - code);
-	if (rows_begin(rows, source, vaddr, last + 3))
+	if (rows_begin(rows, ROWS_SYNTHETIC, vaddr, last + 3))
 		return 0;
 	for (size_t i = 0; i < array_size(begin) && !r; i++)
 		r = add_mpn_row(rows, vaddr + begin[i].at, begin[i].pushed);
@@ -156,14 +147,14 @@ static int add_mpn(const struct elffile *file, struct rows *rows, enum rows_sour
 	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
-static int search(const struct elffile *file, struct rows *rows, enum rows_source source,
-		  const uint8_t *bytes, size_t n, uint64_t vaddr, const struct pattern *t)
+static int search(const struct elffile *file, struct rows *rows, const uint8_t *bytes, size_t n,
+		  uint64_t vaddr, const struct pattern *t)
 {
 	const uint8_t *at = bytes, *end = bytes + n;
 	int r = 0;
 
 	while (!r && (at = memmem(at, (size_t)(end - at), t->bytes, t->n))) {
-		r = t->add(file, rows, source, vaddr + (uint64_t)(at - bytes), t->n);
+		r = t->add(file, rows, vaddr + (uint64_t)(at - bytes), t->n);
 		at += t->n;
 	}
 	return r;
@@ -171,8 +162,7 @@ static int search(const struct elffile *file, struct rows *rows, enum rows_sourc
 
 /* Pieces overlap by less than a pattern, so that each is found whole, and once. */
 static int search_segment(const struct elffile *file, const struct elffile_segment *segment,
-			  const struct pattern *t, enum rows_source source, uint8_t *buf,
-			  struct rows *rows)
+			  const struct pattern *t, uint8_t *buf, struct rows *rows)
 {
 	uint64_t off = 0;
 	int r = 0;
@@ -183,7 +173,7 @@ static int search_segment(const struct elffile *file, const struct elffile_segme
 
 		r = elffile_read(file, segment->off + off, buf, n);
 		if (!r)
-			r = search(file, rows, source, buf, n, segment->vaddr + off, t);
+			r = search(file, rows, buf, n, segment->vaddr + off, t);
 		off += n == left ? left : n - t->n + 1u;
 	}
 	return r;
@@ -211,12 +201,10 @@ static bool is_code(const struct elffile_segment *s)
 	return (s->flags & PF_X) && s->vaddr + s->filesz >= s->vaddr;
 }
 
-int synthetic_add(const struct elffile *file, bool described_only, struct rows *rows)
+int synthetic_add(const struct elffile *file, struct rows *rows)
 {
 	_cleanup_(freep) uint8_t *buf = NULL;
 	const struct elffile_segment *segments;
-	/* libunwind returns from signals by itself, and its table does not say so */
-	enum rows_source source = described_only ? ROWS_CODE : ROWS_SYNTHETIC;
 	uint64_t total = 0;
 	size_t n;
 	int r = 0;
@@ -233,9 +221,7 @@ int synthetic_add(const struct elffile *file, bool described_only, struct rows *
 		return -ENOMEM;
 	for (size_t i = 0; i < n && !r; i++)
 		for (size_t j = 0; j < array_size(patterns) && !r; j++)
-			if (is_code(&segments[i]) && patterns[j].machine == elffile_machine(file) &&
-			    !(described_only && patterns[j].corrects))
-				r = search_segment(file, &segments[i], &patterns[j], source, buf,
-						   rows);
+			if (is_code(&segments[i]) && patterns[j].machine == elffile_machine(file))
+				r = search_segment(file, &segments[i], &patterns[j], buf, rows);
 	return r;
 }

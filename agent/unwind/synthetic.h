@@ -4,8 +4,6 @@
 
 /* Rows that we know without a table: of code that is recognised by its bytes. */
 
-#include <stdbool.h>
-
 #include "procmap/elffile.h"
 #include "unwind/rows.h"
 
@@ -18,11 +16,11 @@
  *
  * Signal trampolines: a signal handler returns to a few bytes that ask the kernel to go back.
  * musl and the vDSO of AArch64 do not describe them in any table. And three functions of glibc
- * that are described wrongly, unless @described_only.
+ * that are described wrongly.
  *
  * Return: 0; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC for too many rows.
  */
-int synthetic_add(const struct elffile *file, bool described_only, struct rows *rows);
+int synthetic_add(const struct elffile *file, struct rows *rows);
 
 /**
  * synthetic_add_entry() - add that nobody called the place where a process begins
