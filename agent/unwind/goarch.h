@@ -66,8 +66,9 @@ struct goswitch {
 };
 
 struct goarch {
-	uint8_t fp;	/* register */
-	int32_t popped; /* the only delta below 0 that a rule is known for; 0: none */
+	uint8_t fp;	  /* register */
+	int32_t injected; /* bytes below sp that a signal handler takes for a call it makes */
+	int32_t popped;	  /* the only delta below 0 that a rule is known for; 0: none */
 	/* The frame of a function that makes room of @delta bytes in the instruction before @first.
 	 */
 	void (*frame)(const struct gocode *code, uint64_t first, int32_t delta,

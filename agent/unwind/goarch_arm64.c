@@ -204,6 +204,7 @@ static bool arm64_come_back(const struct gocode *code, struct goswitch *ret)
 
 const struct goarch goarch_arm64 = {
 	.fp = UNWIND_ARM64_FP,
+	.injected = 16, /* lr is there, which the call needs */
 	.frame = arm64_frame,
 	.rule = arm64_rule,
 	.cfa_of_fp = arm64_cfa_of_fp,

@@ -71,12 +71,13 @@
 /* What a function is to a stack. */
 enum role {
 	ROLE_PLAIN,
-	ROLE_TOP,    /* has no caller */
-	ROLE_SWITCH, /* goes on with another stack, its frame pointer on the old one */
-	ROLE_LEAVE,  /* goes on with another stack and is its end */
-	ROLE_SYSTEM, /* goes on with the thread's stack, and comes back */
-	ROLE_CGO,    /* ROLE_SWITCH, and calls C */
-	ROLE_SIGRET, /* what a signal's handler returns to */
+	ROLE_TOP,      /* has no caller */
+	ROLE_SWITCH,   /* goes on with another stack, its frame pointer on the old one */
+	ROLE_LEAVE,    /* goes on with another stack and is its end */
+	ROLE_SYSTEM,   /* goes on with the thread's stack, and comes back */
+	ROLE_CGO,      /* ROLE_SWITCH, and calls C */
+	ROLE_INJECTED, /* called by nobody's code: a signal handler has made it look so */
+	ROLE_SIGRET,   /* what a signal's handler returns to */
 };
 
 struct gorows {
@@ -117,26 +118,18 @@ struct known {
 
 /* Those that flags do not tell, or tell otherwise; all of them, for releases that have no flags. */
 static const struct known known[] = {
-	{"_rt0_amd64", ROLE_TOP},
-	{"_rt0_amd64_linux", ROLE_TOP},
-	{"_rt0_arm64", ROLE_TOP},
-	{"_rt0_arm64_linux", ROLE_TOP},
-	{"asmcgocall", ROLE_CGO},
-	{"cgocallback", ROLE_SWITCH},
-	{"clone", ROLE_LEAVE}, /* the new thread */
-	{"goexit", ROLE_TOP},
-	{"gogo", ROLE_LEAVE},
+	{"_rt0_amd64", ROLE_TOP},     {"_rt0_amd64_linux", ROLE_TOP},
+	{"_rt0_arm64", ROLE_TOP},     {"_rt0_arm64_linux", ROLE_TOP},
+	{"asmcgocall", ROLE_CGO},     {"asyncPreempt", ROLE_INJECTED},
+	{"cgocallback", ROLE_SWITCH}, {"clone", ROLE_LEAVE}, /* the new thread */
+	{"goexit", ROLE_TOP},	      {"gogo", ROLE_LEAVE},
 	{"jmpdefer", ROLE_PLAIN}, /* sets sp to where it is called again */
-	{"mcall", ROLE_LEAVE},
-	{"morestack", ROLE_LEAVE},
-	{"mstart", ROLE_TOP},
-	{"nanotime1", ROLE_SWITCH},
-	{"rt0_go", ROLE_TOP},
-	{"sigreturn", ROLE_SIGRET},
-	{"sigreturn__sigaction", ROLE_SIGRET},
+	{"mcall", ROLE_LEAVE},	      {"morestack", ROLE_LEAVE},
+	{"mstart", ROLE_TOP},	      {"nanotime1", ROLE_SWITCH},
+	{"rt0_go", ROLE_TOP},	      {"sigpanic", ROLE_INJECTED},
+	{"sigreturn", ROLE_SIGRET},   {"sigreturn__sigaction", ROLE_SIGRET},
 	{"sigtramp", ROLE_PLAIN}, /* a handler: its caller is known */
-	{"systemstack", ROLE_SYSTEM},
-	{"walltime", ROLE_SWITCH},
+	{"systemstack", ROLE_SYSTEM}, {"walltime", ROLE_SWITCH},
 	{"walltime1", ROLE_SWITCH},
 };
 
@@ -243,7 +236,8 @@ static int find_switch(struct gorows *g, const struct gocode_func *func, struct 
 	int r;
 
 	b->leaves = GOARCH_NEVER;
-	if (b->role == ROLE_PLAIN || b->role == ROLE_TOP || b->role == ROLE_SIGRET)
+	if (b->role == ROLE_PLAIN || b->role == ROLE_INJECTED || b->role == ROLE_TOP ||
+	    b->role == ROLE_SIGRET)
 		return 0;
 	r = read_code(g, func->entry, at_most(func->end, func->entry + SWITCH_BYTES), &code);
 	if (r)
@@ -320,6 +314,20 @@ static void rule_system(const struct build *b, uint64_t pc, struct unwind_rule *
 	}
 }
 
+/* The caller's sp is above what the signal handler has put there. */
+static void rule_injected(const struct build *b, struct unwind_rule *rule)
+{
+	const int32_t n = b->arch->injected;
+
+	if (rule->cfa != UNWIND_CFA_REG || rule->ra_off < INT16_MIN + n)
+		return;
+	rule->cfa_off += n;
+	if (rule->ra == UNWIND_RA_AT_CFA)
+		rule->ra_off = (int16_t)(rule->ra_off - n);
+	if (rule->fp == UNWIND_FP_AT_CFA)
+		rule->fp_off -= n;
+}
+
 static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *ret)
 {
 	switch (b->role) {
@@ -330,6 +338,7 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 		*ret = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL};
 		return;
 	case ROLE_PLAIN:
+	case ROLE_INJECTED:
 	case ROLE_SWITCH:
 	case ROLE_SYSTEM:
 	case ROLE_CGO:
@@ -344,6 +353,8 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 	b->arch->rule(&b->frame, pc, delta, ret);
 	if (b->role == ROLE_SWITCH || b->role == ROLE_CGO)
 		rule_switch(b, pc, delta, ret);
+	else if (b->role == ROLE_INJECTED)
+		rule_injected(b, ret);
 	else if (b->role == ROLE_SYSTEM)
 		rule_system(b, pc, ret);
 	else if (b->role == ROLE_LEAVE && pc >= b->leaves)

@@ -467,6 +467,15 @@ static const struct function functions[] = {
 	  {12, "cfa=cgo(0,8)+16 fp=cfa-24 ra=cfa-16"},
 	  {16, "cfa=x29+24 fp=cfa-24 ra=cfa-16 switch"},
 	  {0x40, "gap"}}},
+	{"entered by a signal handler",
+	 {.name = "runtime.asyncPreempt", .flags = GOCODE_ASSEMBLY},
+	 {{0, 0}, {4, 16}},
+	 CODE_("\xfe\x0f\x1f\xf8\xfd\x83\x1f\xf8\xfd\x23\x00\xd1"),
+	 ARM,
+	 {{0, "cfa=sp+16 fp=same ra=x30"},
+	  {4, "cfa=sp+32 fp=same ra=cfa-32"},
+	  {8, "cfa=sp+32 fp=cfa-40 ra=cfa-32"},
+	  {0x40, "gap"}}},
 	{"leaves the goroutine",
 	 {.name = "runtime.mcall", .flags = GOCODE_SP_WRITE},
 	 {{0, 0}, {0x20, 16}},
@@ -551,6 +560,13 @@ static bool is_sigtramp(const struct unwind_rule *frame)
 	       (frame->cfa == UNWIND_CFA_UNSUPPORTED && frame->cfa_off == UNSUPPORTED_SIGNAL);
 }
 
+/* On arm64, with 16 bytes above it that the linker does not know of. */
+static bool is_injected(const struct unwind_rule *go, const struct unwind_rule *frame)
+{
+	return go->cfa_reg == UNWIND_ARM64_SP && go->cfa_off == frame->cfa_off + 16 &&
+	       (go->ra == UNWIND_RA_REG || go->ra_off == frame->ra_off - 16);
+}
+
 static void compare_at(struct comparison *c, uint64_t vaddr, uint64_t bytes)
 {
 	size_t i = rows_find(c->go, vaddr), j = rows_find(c->frame, vaddr);
@@ -566,7 +582,7 @@ static void compare_at(struct comparison *c, uint64_t vaddr, uint64_t bytes)
 		c->framed_bytes += bytes;
 		c->fp_same_bytes += go->fp == UNWIND_FP_SAME ? bytes : 0;
 	}
-	if (is_special(go) || is_sigtramp(frame)) {
+	if (is_special(go) || is_sigtramp(frame) || is_injected(go, frame)) {
 		c->n_special++;
 		c->n_curg += go->cfa == UNWIND_CFA_GO_CURG;
 	} else if (go->cfa == frame->cfa && go->cfa_reg == frame->cfa_reg &&
