@@ -49,7 +49,12 @@ WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
 {
-	return hostspace_use((struct hostspace *)space, exe);
+	return hostspace_exe((const struct hostspace *)space, exe);
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	hostspace_used((struct hostspace *)space, exe, n_frames);
 }
 
 static void walk_recorded(struct walkcase *c, struct regs *regs, struct walkcase_stack *ret)
