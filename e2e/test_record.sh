@@ -54,7 +54,9 @@ recorded_enough() {
 "$fixtures/burn" &
 burn=$!
 background+=("$burn")
-burning() { [ "$(pgrep -c -P "$burn")" = 1 ]; }
+# By /proc/PID/stat, whose names have no blanks here: a bare Debian has no pgrep.
+children() { awk -v parent="$burn" '$4 == parent { print $1 }' /proc/[0-9]*/stat 2>/dev/null || true; }
+burning() { [ "$(children | wc -l)" = 1 ]; }
 until_true 10 burning || fail "no child of $burn"
 recorded_enough --pid "$burn"
 shares
@@ -84,7 +86,7 @@ recorded --all --duration 1s
 note "node-wide: $(head -1 "$work/record.log")"
 
 # It ends with the processes
-kill "$burn" $(pgrep -P "$burn")
+kill "$burn" $(children)
 wait "$burn" || true
 sleep 300 &
 sleeper=$!
