@@ -55,7 +55,7 @@ recorded_enough() {
 burn=$!
 background+=("$burn")
 # By /proc/PID/stat, whose names have no blanks here: a bare Debian has no pgrep.
-children() { awk -v parent="$burn" '$4 == parent { print $1 }' /proc/[0-9]*/stat 2>/dev/null || true; }
+children() { (cat /proc/[0-9]*/stat 2>/dev/null || true) | awk -v parent="$burn" '$4 == parent { print $1 }'; }
 burning() { [ "$(children | wc -l)" = 1 ]; }
 until_true 10 burning || fail "no child of $burn"
 recorded_enough --pid "$burn"
