@@ -86,7 +86,7 @@ recorded --all --duration 1s
 note "node-wide: $(head -1 "$work/record.log")"
 
 # It ends with the processes
-kill "$burn" $(children)
+children | xargs kill "$burn"
 wait "$burn" || true
 sleep 300 &
 sleeper=$!
