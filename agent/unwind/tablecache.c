@@ -429,14 +429,27 @@ static int open_dir(struct tablecache *c, const char *path)
 	return errno == EWOULDBLOCK ? TABLECACHE_BUSY : 0;
 }
 
+static int open_self(struct elffile **ret)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return write_outcome(errno);
+	if (elffile_open(fd, ret) == 0)
+		return 0;
+	close(fd);
+	errno = ENOEXEC;
+	return TABLECACHE_FAILED;
+}
+
 /* This program, as far as anybody can tell it from another. */
 static int find_maker(struct tablecache *c, const char *maker)
 {
 	_cleanup_(elffile_freep) struct elffile *self = NULL;
-	_cleanup_(close_fdp) int fd = -1;
 	uint8_t id[ELFFILE_BUILD_ID_MAX];
 	struct digest d;
 	size_t n = 0;
+	int r;
 
 	digest_init(&d, &c->secret);
 	if (maker) {
@@ -444,14 +457,9 @@ static int find_maker(struct tablecache *c, const char *maker)
 		c->maker = digest_end(&d);
 		return 0;
 	}
-	fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return write_outcome(errno);
-	if (elffile_open(fd, &self)) {
-		errno = ENOEXEC;
-		return TABLECACHE_FAILED;
-	}
-	fd = -1; /* the elffile's now */
+	r = open_self(&self);
+	if (r)
+		return r;
 	if (elffile_build_id(self, id, &n)) {
 		errno = ENOEXEC;
 		return TABLECACHE_FAILED;

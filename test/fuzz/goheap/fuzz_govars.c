@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (elffile_open_memory(data, size, &file) == 0) {
 		r = goruntime_file_read(file, &found);
-		if (r >= 0 && r >= GORUNTIME_STATE_MAX)
+		if (r >= (int)GORUNTIME_STATE_MAX)
 			abort();
 	}
 	elffile_free(file);

@@ -116,10 +116,14 @@ static void test_all_rules(void **state)
 
 	assert_int_equal(rows_new(TEXT, TEXT + 0x1000, &rows), 0);
 	assert_int_equal(rows_begin(rows, ROWS_EH_FRAME, TEXT, TEXT + 0x1000), 0);
-	for (uint8_t cfa = 1; cfa < UNWIND_CFA_MAX; cfa++)
-		for (uint8_t fp = 0; fp < UNWIND_FP_MAX; fp++)
-			for (uint8_t ra = 0; ra < UNWIND_RA_MAX; ra++, vaddr += 3) {
-				struct unwind_rule rule = {.cfa = cfa, .fp = fp, .ra = ra};
+	for (int cfa = 1; cfa < UNWIND_CFA_MAX; cfa++)
+		for (int fp = 0; fp < UNWIND_FP_MAX; fp++)
+			for (int ra = 0; ra < UNWIND_RA_MAX; ra++, vaddr += 3) {
+				struct unwind_rule rule = {
+					.cfa = (uint8_t)cfa,
+					.fp = (uint8_t)fp,
+					.ra = (uint8_t)ra,
+				};
 
 				assert_int_equal(rows_add(rows, vaddr, &rule), 0);
 			}
