@@ -123,10 +123,13 @@ static void publish(struct unwinder *u, const struct sample *sample, uint64_t pc
 		want(u, sample->user[sample->n_user - 1] - (sample->n_user > 1), space);
 	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
 		return;
+	want(u, pc, space);
+	/* the last samples come after the word of the end, which has withdrawn the record */
+	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= space_ended(space))
+		return;
 	make_maps(u, space);
 	/* what fails is counted there, and tried again with the next sample */
 	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
-	want(u, pc, space);
 }
 
 void unwinder_sample(struct unwinder *u, const struct sample *sample, const struct space *space)

@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -147,6 +148,18 @@ int pid_check(const struct root *proc, const struct pid_id *id)
 	char comm[PID_COMM_MAX];
 
 	return pid_read_comm(proc, id, comm);
+}
+
+/* The kernel counts them as links of the directory that has one for each, like "." and "..". */
+size_t pid_n_threads(const struct root *proc, pid_t pid)
+{
+	struct stat st;
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d/task", (int)pid);
+	if (fstatat(proc->fd, path, &st, 0) || st.st_nlink < 2)
+		return 0;
+	return (size_t)st.st_nlink - 2;
 }
 
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX])

@@ -46,6 +46,9 @@ int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
 /* Whether @id still is that process: 0, PID_GONE, ... */
 int pid_check(const struct root *proc, const struct pid_id *id);
 
+/* Its threads, a leader that is dead included; 0 if there is no such process. */
+size_t pid_n_threads(const struct root *proc, pid_t pid);
+
 #define PID_COMM_MAX 16 /* with the NUL; the kernel's TASK_COMM_LEN */
 /* The process's name, NUL-terminated. Any bytes but NUL may be in it. Outcomes as pid_read(). */
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);

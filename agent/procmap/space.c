@@ -141,6 +141,7 @@ struct space {
 	bool stale;	       /* read again before the next use */
 	bool doubtful;	       /* something was mapped since the time that samples are from */
 	bool unsure;	       /* ... or may have been */
+	bool ended;	       /* its leader has */
 	bool gone;	       /* nothing to be read any more */
 	int outcome;	       /* enum maps_outcome of the last read */
 	UT_hash_handle hh;
@@ -734,6 +735,7 @@ int space_cache_get(struct space_cache *c, const struct space_who *who, struct s
 	if (r)
 		return r;
 	life = life_of(c, s);
+	s->ended = life && life_exit_ns(life);
 	s->doubtful = !is_any(s) && life && life_changed_ns(life) > c->since_ns;
 	s->unsure =
 		key.start_ns && c->lost_ns - key.start_ns < SPACE_YOUNG_NS && is_uncertain(c, s);
@@ -755,6 +757,11 @@ uint64_t space_version(const struct space *s)
 bool space_gone(const struct space *s)
 {
 	return s->gone;
+}
+
+bool space_ended(const struct space *s)
+{
+	return s->ended;
 }
 
 /* Our own number in @proc; 0 if it shows another pid namespace. */

@@ -87,6 +87,8 @@ uint64_t space_version(const struct space *space);
 
 /* Whether the process has gone, or has left this program. */
 bool space_gone(const struct space *space);
+/* Whether the kernel has told that its leader has ended; threads of it may go on. */
+bool space_ended(const struct space *space);
 
 /* Both in one, for a process that is not followed by events. */
 int space_cache_resolve(struct space_cache *cache, const struct pid_id *id, uint64_t pc,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -189,6 +190,38 @@ static void test_for_each(void **state)
 	assert_true(all >= 2);
 }
 
+static void *sleeps(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	const struct root *proc = *state;
+	pid_t child = fork();
+	siginfo_t info;
+
+	if (child == 0) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, sleeps, NULL))
+			_exit(1);
+		pthread_exit(NULL); /* the leader is dead */
+	}
+	assert_true(child > 0);
+	while (pid_n_threads(proc, child) < 2)
+		usleep(1000);
+	kill(child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(pid_n_threads(proc, child), 1);
+	waitpid(child, NULL, 0);
+	assert_int_equal(pid_n_threads(proc, child), 0);
+	assert_int_equal(pid_n_threads(proc, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_impossible_numbers),
 		cmocka_unit_test(test_false_proc),
 		cmocka_unit_test(test_for_each),
+		cmocka_unit_test(test_threads),
 	};
 
 	return cmocka_run_group_tests(tests, proc_open, proc_close);
