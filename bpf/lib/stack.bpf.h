@@ -255,12 +255,20 @@ static __always_inline void stack_user(struct stack *s)
 	walk_begin(&c, mappings, n_mappings);
 }
 
-/* The context's members are read once: behind each fence they would be again. */
-static __attribute__((noinline)) long stack_walk_frame(__u32 i, void *ctx)
+/* Frames that are walked in one call of the loop's function. One by one, calling costs half as much
+ * as walking; the more, the more the verifier has to do. */
+#define STACK_FRAMES_A_CALL 4
+
+/* The context's members are read once: behind each fence they would be again. Behind a crossing
+ * what the call had left is not walked: the limit of all is reached that much earlier. */
+static __attribute__((noinline)) long stack_walk_frames(__u32 i, void *ctx)
 {
 	const struct walk_ctx c = *(const struct walk_ctx *)ctx;
 
-	return walk_frame(&c);
+	for (int k = 0; k < STACK_FRAMES_A_CALL; k++)
+		if (walk_near(&c))
+			break;
+	return walk_cross(&c);
 }
 
 /* All frames at once. The verifier looks at what bpf_loop() calls once or twice, where it follows a
@@ -270,7 +278,7 @@ static __always_inline void stack_walk_all(struct stack *s, struct window *win)
 	struct walk_ctx c = stack_walk_ctx(s, win);
 
 	if (s->walk.end == WALK_ON)
-		bpf_loop(SAMPLE_USER_FRAMES_MAX, stack_walk_frame, &c, 0);
+		bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, stack_walk_frames, &c, 0);
 }
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */

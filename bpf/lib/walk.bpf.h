@@ -633,12 +633,6 @@ WALK_INLINE int walk_cross(const struct walk_ctx *c)
 
 /* ---------------------------------------------------------------- frames */
 
-/* The next frame, outwards. 1 if that was the end of the walk, as w->end says. */
-WALK_INLINE int walk_frame(const struct walk_ctx *c)
-{
-	return walk_near(c) ? walk_cross(c) : 0;
-}
-
 /**
  * walk_on() - the next frames
  *
