@@ -15,16 +15,18 @@
 
 #define HIDDEN_PREFIX ".new-"
 
-static int write_all(int fd, const char *data, size_t n)
+int outfile_write_all(int fd, const void *data, size_t n)
 {
+	const char *at = data;
+
 	while (n) {
-		ssize_t done = write(fd, data, n);
+		ssize_t done = write(fd, at, n);
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
 			return -errno;
-		data += done;
+		at += done;
 		n -= (size_t)done;
 	}
 	return 0;
@@ -41,7 +43,7 @@ int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, s
 	fd = openat(dir_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, n);
+	r = outfile_write_all(fd, data, n);
 	/* network file systems tell about a full disk only now */
 	if (close(fd) && !r)
 		r = -errno;

@@ -12,6 +12,8 @@
  * Follows no symbolic link. There is no fsync(): after a power cut it may be empty or the old one.
  * 0 or -errno. */
 int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, size_t n);
+/* All of it to an open file. 0 or -errno. */
+int outfile_write_all(int fd, const void *data, size_t n);
 /* Whether a file of that name is what was being written when somebody ended: to be removed. */
 bool outfile_unfinished(const char *name);
 /* mkdir -p: the directory gets @mode if it is new, its parents 0755. 0 or -errno. */

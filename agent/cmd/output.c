@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/outfile.h"
 #include "cmd/cmd.h"
 
 static int failed(const char *command, const char *name, int err)
@@ -36,21 +37,6 @@ int output_open(const char *command, const char *name, struct output *ret)
 	return CMD_DONE;
 }
 
-static int write_all(int fd, const char *data, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, data, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return errno;
-		data += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
 /* Only a file can hold something old; standard output is its owner's, who may append to it. */
 static int empty(const struct output *o)
 {
@@ -68,7 +54,7 @@ int output_write(const char *command, struct output *o, const char *data, size_t
 	int err = empty(o);
 
 	if (!err)
-		err = write_all(o->fd, data, n);
+		err = -outfile_write_all(o->fd, data, n);
 	if (!err && close(take_fd(o->fd)) < 0)
 		err = errno;
 	if (err)
