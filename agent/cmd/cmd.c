@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/cmd.h"
 
+#include <errno.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +49,17 @@ void cmd_print(const char *s)
 		putchar(n ? '?' : *s);
 		s += n ? n : 1;
 	}
+}
+
+int cmd_print_json(json_t *object)
+{
+	_cleanup_(freep) char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	if (!line)
+		return -ENOMEM;
+	puts(line);
+	return 0;
 }
 
 static void print_help(FILE *to)

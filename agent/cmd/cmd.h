@@ -25,5 +25,8 @@ int cmd_version(int argc, char **argv);
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Somebody else's text on stdout: what a terminal would obey becomes '?', in errors too. */
 void cmd_print(const char *s);
+/* A line of JSON on stdout. Takes @object, which may be NULL for want of memory. 0 or -ENOMEM. */
+struct json_t;
+int cmd_print_json(struct json_t *object);
 
 #endif

@@ -43,21 +43,11 @@ static const char help[] =
 
 static int print_json(const struct cgroup_id *id)
 {
-	_cleanup_(freep) char *line = NULL;
-	json_t *object;
-
-	object = json_pack("{s:s, s:s?, s:s?, s:s?, s:s}", "runtime",
-			   cgroup_runtime_name(id->runtime), "container_id",
-			   id->container_id[0] ? id->container_id : NULL, "pod_uid",
-			   id->pod_uid[0] ? id->pod_uid : NULL, "qos", cgroup_qos_name(id->qos),
-			   "kind", cgroup_kind_name(id->kind));
-	if (object)
-		line = json_dumps(object, JSON_COMPACT);
-	json_decref(object);
-	if (!line)
-		return -ENOMEM;
-	puts(line);
-	return 0;
+	return cmd_print_json(json_pack(
+		"{s:s, s:s?, s:s?, s:s?, s:s}", "runtime", cgroup_runtime_name(id->runtime),
+		"container_id", id->container_id[0] ? id->container_id : NULL, "pod_uid",
+		id->pod_uid[0] ? id->pod_uid : NULL, "qos", cgroup_qos_name(id->qos), "kind",
+		cgroup_kind_name(id->kind)));
 }
 
 /* The four escapes, in place; any other backslash stays, as in systemd's "\x2d". */

@@ -78,7 +78,6 @@ static json_t *json_of_var(const struct finding *f, enum goruntime_var var)
 
 static int print_json(const struct finding *f)
 {
-	_cleanup_(freep) char *line = NULL;
 	json_t *vars = json_array(), *object;
 
 	for (int i = 0; i < GORUNTIME_VAR_MAX; i++)
@@ -89,14 +88,10 @@ static int print_json(const struct finding *f)
 			   f->has_now ? json_integer(f->now.rate) : json_null(), "cycle",
 			   f->has_now ? json_integer(f->now.cycle) : json_null(), "bias",
 			   json_hex(f->live, f->rt.bias), "variables", vars);
-	if (object)
-		line = json_dumps(object, JSON_COMPACT);
-	json_decref(object);
-	if (!line) {
+	if (cmd_print_json(object)) {
 		cmd_error("inspect goruntime: out of memory");
 		return CMD_FAILED;
 	}
-	puts(line);
 	return CMD_DONE;
 }
 

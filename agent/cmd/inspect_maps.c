@@ -85,17 +85,6 @@ static void find_build_id(const struct root *proc, uint64_t pid, const struct ma
 	image_unref(image);
 }
 
-static int print_object(json_t *object)
-{
-	_cleanup_(freep) char *line = object ? json_dumps(object, JSON_COMPACT) : NULL;
-
-	json_decref(object);
-	if (!line)
-		return -ENOMEM;
-	puts(line);
-	return 0;
-}
-
 static int print_json(const struct maps_entry *e, const struct last_file *file)
 {
 	char start[24], limit[24], device[32];
@@ -103,7 +92,7 @@ static int print_json(const struct maps_entry *e, const struct last_file *file)
 	snprintf(start, sizeof(start), "0x%" PRIx64, e->start);
 	snprintf(limit, sizeof(limit), "0x%" PRIx64, e->limit);
 	snprintf(device, sizeof(device), "%x:%x", major(e->device), minor(e->device));
-	return print_object(json_pack(
+	return cmd_print_json(json_pack(
 		"{s:s, s:s, s:I, s:s?, s:s?, s:s, s:I, s:b}", "start", start, "limit", limit,
 		"offset", (json_int_t)e->offset, "path", e->path[0] ? e->path : NULL, "build_id",
 		file->build_id[0] ? file->build_id : NULL, "device", device, "inode",
@@ -176,11 +165,11 @@ static int print_frame(const struct options *o, const struct frame *frame, const
 		       image->build_id[0] ? image->build_id : "-", vaddr, offset);
 		return 0;
 	}
-	return print_object(json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "address", address, "kind",
-				      image_kind_name(image->kind), "path", image->path, "build_id",
-				      image->build_id[0] ? image->build_id : NULL, "vaddr", vaddr,
-				      "offset",
-				      off ? json_integer((json_int_t)*off) : json_null()));
+	return cmd_print_json(json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "address", address,
+					"kind", image_kind_name(image->kind), "path", image->path,
+					"build_id", image->build_id[0] ? image->build_id : NULL,
+					"vaddr", vaddr, "offset",
+					off ? json_integer((json_int_t)*off) : json_null()));
 }
 
 static int print_address(const struct options *o, const struct root *proc, const struct pid_id *id)

@@ -60,19 +60,15 @@ static json_t *line_as_json(const struct symbol_line *line)
 
 static int print_json(const struct symbol *sym)
 {
-	_cleanup_(freep) char *text = NULL;
 	json_t *lines = json_array();
 	int r = 0;
 
 	for (size_t i = 0; !r && i < sym->n_lines; i++)
 		r = json_array_append_new(lines, line_as_json(&sym->lines[i]));
 	if (!r)
-		text = json_dumps(lines, JSON_COMPACT);
+		return cmd_print_json(lines);
 	json_decref(lines);
-	if (!text)
-		return -ENOMEM;
-	puts(text);
-	return 0;
+	return -ENOMEM;
 }
 
 static void print_text(uint64_t address, const struct symbol *sym)

@@ -178,8 +178,6 @@ static int print_row(const struct options *o, const struct image_rows *image, st
 		     uint64_t end)
 {
 	char text[ROWTEXT_MAX], from[24], to[24];
-	json_t *object;
-	int r = 0;
 
 	rowtext_print(image->machine, rows_rule(image->rows, row.rule), text);
 	if (!o->json) {
@@ -188,12 +186,7 @@ static int print_row(const struct options *o, const struct image_rows *image, st
 	}
 	snprintf(from, sizeof(from), "0x%" PRIx64, row.vaddr);
 	snprintf(to, sizeof(to), "0x%" PRIx64, end);
-	object = json_pack("{s:s, s:s, s:s}", "start", from, "end", to, "rule", text);
-	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
-		r = -ENOMEM;
-	json_decref(object);
-	putchar('\n');
-	return r;
+	return cmd_print_json(json_pack("{s:s, s:s, s:s}", "start", from, "end", to, "rule", text));
 }
 
 /* The last row is the gap behind all code: it has no end and is not shown. */
@@ -212,8 +205,6 @@ static int print_lookup(const struct options *o, const struct image_rows *image)
 {
 	struct unwind_rule rule = {0};
 	char text[ROWTEXT_MAX], vaddr[24];
-	json_t *object;
-	int r = 0;
 
 	if (image->table)
 		(void)table_lookup(image->table, o->vaddr, &rule);
@@ -223,12 +214,7 @@ static int print_lookup(const struct options *o, const struct image_rows *image)
 		return 0;
 	}
 	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, o->vaddr);
-	object = json_pack("{s:s, s:s}", "vaddr", vaddr, "rule", text);
-	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
-		r = -ENOMEM;
-	json_decref(object);
-	putchar('\n');
-	return r;
+	return cmd_print_json(json_pack("{s:s, s:s}", "vaddr", vaddr, "rule", text));
 }
 
 /* ---------------------------------------------------------------- the numbers */
@@ -320,11 +306,8 @@ static int print_summary_json(const struct image_rows *image, const struct censu
 		counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
 		counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
 		counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
-	int r = object && !json_dumpf(object, stdout, JSON_COMPACT) ? 0 : -ENOMEM;
 
-	json_decref(object);
-	putchar('\n');
-	return r;
+	return cmd_print_json(object);
 }
 
 /* ---------------------------------------------------------------- the command */

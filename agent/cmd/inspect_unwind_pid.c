@@ -225,16 +225,13 @@ static int print_mappings(const struct looking *l)
 static int print_mappings_json(const struct looking *l)
 {
 	json_t *list = json_array(), *object;
-	int r = list ? show_all(l, list) : -ENOMEM;
+	int r = list ? show_all(l, list) : -ENOMEM, printed;
 
 	object = json_pack("{s:i, s:s, s:s?, s:b, s:o}", "pid", (int)l->o->pid, "source",
 			   l->kernel ? "kernel" : "computed", "why", l->why, "current",
 			   is_current(l), "mappings", list);
-	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
-		r = -ENOMEM;
-	json_decref(object);
-	putchar('\n');
-	return r;
+	printed = cmd_print_json(object);
+	return r ? r : printed;
 }
 
 /* ---------------------------------------------------------------- one address */
@@ -284,7 +281,6 @@ static int print_lookup(const struct looking *l)
 	struct walkerview_row row;
 	const char *path = "-";
 	char rule[ROWTEXT_MAX];
-	json_t *object;
 	int r;
 
 	if (l->kernel) {
@@ -302,14 +298,9 @@ static int print_lookup(const struct looking *l)
 		printf("%" PRIx64 " %" PRIx64 " %s %s\n", l->o->pc, row.vaddr, rule, path);
 		return 0;
 	}
-	object = json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", hex(l->o->pc), "source",
-			   l->kernel ? "kernel" : "computed", "vaddr", hex(row.vaddr), "rule", rule,
-			   "path", path);
-	if (!object || json_dumpf(object, stdout, JSON_COMPACT))
-		r = -ENOMEM;
-	json_decref(object);
-	putchar('\n');
-	return r;
+	return cmd_print_json(json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", hex(l->o->pc), "source",
+					l->kernel ? "kernel" : "computed", "vaddr", hex(row.vaddr),
+					"rule", rule, "path", path));
 }
 
 /* ---------------------------------------------------------------- the command */
