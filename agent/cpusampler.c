@@ -2,20 +2,17 @@
 #include "cpusampler.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
 #include "latestacks.h"
 #include "procmap/lives.h"
 #include "procmap/space.h"
@@ -171,12 +168,7 @@ static uint64_t take_events(struct cpu_sampler *s)
  * our own namespace has them, and "self" says who we are in that /proc's. */
 static bool same_pids(const struct root *proc)
 {
-	_cleanup_(buf_deinit) struct buf self = BUF_INIT(PATH_MAX);
-	uint64_t pid;
-
-	return root_read_link(proc, "self", &self) == 0 &&
-	       text_only_u64(text_of_bytes(self.data, self.len), 10, &pid) &&
-	       pid == (uint64_t)getpid();
+	return pid_self(proc) == (uint64_t)getpid();
 }
 
 /* Without it what has exited before it was looked at has no names; that is all. */

@@ -7,10 +7,8 @@
 #include "heapreaders.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -25,14 +23,9 @@
 /* Processes with a reader. One more is not read, counted as "full". */
 #define HEAP_READERS_MAX 16384
 
-struct exe_key {
-	uint64_t device;
-	uint64_t inode;
-};
-
 struct heap_reader {
 	struct pid_id pid;
-	struct exe_key exe;
+	struct pid_exe exe;
 	struct goheap *heap;
 	size_t bytes;  /* of its records, as counted in heap_readers.bytes */
 	bool reopened; /* since the last round: it runs another program */
@@ -61,18 +54,6 @@ static void reader_free(struct heap_readers *all, struct heap_reader *reader)
 	free(reader);
 }
 
-/* Zeros where it cannot be read: the process has gone, or is a kernel thread. */
-static struct exe_key read_exe(const struct heap_readers *all, const struct pid_id *pid)
-{
-	struct stat st;
-	char path[48];
-
-	snprintf(path, sizeof(path), "%" PRIu64 "/exe", pid->pid);
-	if (fstatat(all->proc->fd, path, &st, 0) < 0)
-		return (struct exe_key){0};
-	return (struct exe_key){.device = st.st_dev, .inode = st.st_ino};
-}
-
 static int reader_add(struct heap_readers *all, const struct pid_id *pid, struct heap_reader **ret)
 {
 	struct heap_reader *reader = calloc(1, sizeof(*reader));
@@ -99,7 +80,7 @@ static void reader_account(struct heap_readers *all, struct heap_reader *reader)
 }
 
 /* The process runs this program now: look at it afresh. */
-static int reader_open(struct heap_readers *all, struct heap_reader *reader, struct exe_key exe)
+static int reader_open(struct heap_readers *all, struct heap_reader *reader, struct pid_exe exe)
 {
 	const struct goheap_opts opts = {
 		.proc = all->proc,
@@ -124,7 +105,7 @@ static int reader_open(struct heap_readers *all, struct heap_reader *reader, str
 /* 0, 1 when there are too many, -errno. */
 static int reader_get(struct heap_readers *all, const struct pid_id *pid, struct heap_reader **ret)
 {
-	struct exe_key exe = read_exe(all, pid);
+	struct pid_exe exe = pid_read_exe(all->proc, pid->pid);
 	struct heap_reader *reader;
 	int r;
 

@@ -20,6 +20,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -148,6 +150,28 @@ int pid_check(const struct root *proc, const struct pid_id *id)
 	char comm[PID_COMM_MAX];
 
 	return pid_read_comm(proc, id, comm);
+}
+
+uint64_t pid_self(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf link = BUF_INIT(PATH_MAX);
+	uint64_t pid;
+
+	if (root_read_link(proc, "self", &link) ||
+	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid))
+		return 0;
+	return pid;
+}
+
+struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid)
+{
+	struct stat st;
+	char path[48];
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/exe", pid);
+	if (fstatat(proc->fd, path, &st, 0) < 0)
+		return (struct pid_exe){0};
+	return (struct pid_exe){.device = st.st_dev, .inode = st.st_ino};
 }
 
 /* The kernel counts them as links of the directory that has one for each, like "." and "..". */

@@ -46,6 +46,17 @@ int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
 /* Whether @id still is that process: 0, PID_GONE, ... */
 int pid_check(const struct root *proc, const struct pid_id *id);
 
+/* Our own number as @proc shows it; 0 if that is a PID namespace without us. */
+uint64_t pid_self(const struct root *proc);
+
+/* The program that a process runs: the file's device and inode. */
+struct pid_exe {
+	uint64_t device;
+	uint64_t inode;
+};
+/* Zeros where it cannot be had: the process has gone, or is a kernel thread. */
+struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid);
+
 /* Its threads, a leader that is dead included; 0 if there is no such process. */
 size_t pid_n_threads(const struct root *proc, pid_t pid);
 

@@ -32,21 +32,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
 #include "procmap/images.h"
 #include "procmap/lives.h"
 #include "procmap/maps.h"
@@ -112,11 +107,6 @@ static const char *const source_names[SOURCE_MAX] = {
 	[FROM_NOWHERE] = "none",
 };
 
-struct exe_id {
-	uint64_t device;
-	uint64_t inode;
-};
-
 /* Compared as bytes. */
 struct space_key {
 	struct pid_id pid;
@@ -130,7 +120,7 @@ struct space {
 	size_t n;
 	uint64_t version;
 	uint32_t program; /* whose mappings these are, as lives.h counts */
-	struct exe_id exe;
+	struct pid_exe exe;
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* when they were last read */
 	uint64_t read_boot_ns; /* the same by the boot clock */
@@ -576,26 +566,14 @@ static int read_events(struct space_cache *c, struct space *s, uint64_t pc)
 
 /* ---------------------------------------------------------------- from /proc */
 
-/* Zeros if it cannot be had: then only pcs tell of an exec. */
-static struct exe_id read_exe(const struct space_cache *c, const struct space *s)
-{
-	struct exe_id exe = {0};
-	struct stat st;
-	char name[48];
-
-	snprintf(name, sizeof(name), "%" PRIu64 "/exe", s->key.pid.pid);
-	if (fstatat(c->proc->fd, name, &st, 0) == 0)
-		exe = (struct exe_id){.device = st.st_dev, .inode = st.st_ino};
-	return exe;
-}
-
+/* Where it cannot be read only pcs tell of an exec. */
 static bool exe_changed(const struct space_cache *c, const struct space *s)
 {
-	struct exe_id exe;
+	struct pid_exe exe;
 
 	if (!is_any(s))
 		return false;
-	exe = read_exe(c, s);
+	exe = pid_read_exe(c->proc, s->key.pid.pid);
 	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
 }
 
@@ -619,7 +597,7 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	struct finder finder = {0};
 	uint64_t begin_ns = nsec_boot();
 	const struct life *life;
-	struct exe_id exe;
+	struct pid_exe exe;
 	int r;
 
 	s->stale = is_uncertain(c, s);
@@ -628,7 +606,7 @@ static int read_space(struct space_cache *c, struct space *s, uint64_t now, uint
 	s->read_ns = s->looked_ns = now;
 	if (was_left(c, s))
 		return read_events(c, s, pc);
-	exe = is_any(s) ? read_exe(c, s) : (struct exe_id){0};
+	exe = is_any(s) ? pid_read_exe(c->proc, s->key.pid.pid) : (struct pid_exe){0};
 	r = maps_read(c->proc, &s->key.pid, &maps);
 	if (r == -ENOMEM)
 		return r;
@@ -764,18 +742,6 @@ bool space_ended(const struct space *s)
 	return s->ended;
 }
 
-/* Our own number in @proc; 0 if it shows another pid namespace. */
-static uint64_t self_in(const struct root *proc)
-{
-	_cleanup_(buf_deinit) struct buf link = BUF_INIT(PATH_MAX);
-	uint64_t pid;
-
-	if (root_read_link(proc, "self", &link) ||
-	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid))
-		return 0;
-	return pid;
-}
-
 int space_cache_new(const struct root *proc, struct space_cache **ret)
 {
 	_cleanup_(space_cache_freep) struct space_cache *c = calloc(1, sizeof(*c));
@@ -784,7 +750,7 @@ int space_cache_new(const struct root *proc, struct space_cache **ret)
 	if (!c)
 		return -ENOMEM;
 	c->proc = proc;
-	c->self = self_in(proc);
+	c->self = pid_self(proc);
 	r = images_new(proc, &c->images);
 	if (!r)
 		r = lives_new(&c->lives);
