@@ -128,14 +128,6 @@ static void job_free(struct exe_job *job)
 	free(job);
 }
 
-static int add_go_rows(void *ctx, struct rows *rows)
-{
-	const struct image *image = ctx;
-	int r = goimage_rows(image->file, rows, NULL);
-
-	return r > 0 ? 0 : r; /* not Go, or not one that is understood */
-}
-
 static enum compiled outcome_of_compile(int r)
 {
 	switch (r) {
@@ -171,8 +163,8 @@ static enum compiled outcome_of_pack(int r)
 static enum compiled compile(struct exe_job *job)
 {
 	const struct compile_opts opts = {
-		.more = add_go_rows,
-		.ctx = job->image,
+		.more = goimage_more,
+		.ctx = job->image->file,
 		.rows_dir = job->x->opts.rows_dir,
 		.rowfile = &job->rowfile,
 	};
