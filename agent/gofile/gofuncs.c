@@ -11,14 +11,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "gofile/gofunc.h"
+#include "gofile/gofuncwalk.h"
 #include "gofile/gomodule.h"
 #include "procmap/elffile.h"
-#include "procmap/elfwindow.h"
 
 #define NAMES_CHUNK    (64u << 10)
 #define RECORDS_WINDOW (64u << 10)
-#define ENTRIES_WINDOW (16u << 10)
 
 struct search {
 	const struct elffile *file;
@@ -96,62 +94,6 @@ static int search_names(struct search *s)
 
 /* ---------------------------------------------------------------- functions */
 
-struct functions {
-	struct elfwindow entries;
-	struct elfwindow records;
-};
-
-static void functions_deinit(struct functions *f)
-{
-	elfwindow_deinit(&f->entries);
-	elfwindow_deinit(&f->records);
-}
-
-static int functions_init(struct functions *f, const struct search *s)
-{
-	const struct gomodule *m = s->module;
-	uint64_t off = m->off + m->funcs, size = m->size - m->funcs;
-	int r = elfwindow_init(&f->entries, s->file, off, size, ENTRIES_WINDOW);
-
-	return r ? r : elfwindow_init(&f->records, s->file, off, size, RECORDS_WINDOW);
-}
-
-static int window_outcome(int r)
-{
-	return r > 0 ? GOMODULE_MALFORMED : r;
-}
-
-/* Function @i begins at @ret_entry; the last entry is where the last one ends, and no more. */
-static int read_entry(struct functions *f, const struct gomodule *m, uint64_t i,
-		      uint64_t *ret_entry, uint64_t *ret_record)
-{
-	uint8_t padded[GOFUNC_ENTRY_BYTES_MAX] = {0};
-	size_t n = gofunc_entry_bytes(m);
-	const uint8_t *bytes;
-	int r = elfwindow_get(&f->entries, i * n, i == m->n_funcs ? n / 2 : n, &bytes);
-
-	if (r)
-		return window_outcome(r);
-	memcpy(padded, bytes, i == m->n_funcs ? n / 2 : n);
-	gofunc_parse_entry(m, padded, ret_entry, ret_record);
-	return 0;
-}
-
-static int read_name(struct functions *f, const struct gomodule *m, uint64_t record, uint64_t entry,
-		     uint32_t *ret)
-{
-	struct gofunc func = {.entry = entry};
-	const uint8_t *bytes;
-	int r = elfwindow_get(&f->records, record, gofunc_bytes(m), &bytes);
-
-	if (r)
-		return window_outcome(r);
-	if (!gofunc_parse(m, bytes, &func))
-		return GOMODULE_MALFORMED;
-	*ret = func.name;
-	return 0;
-}
-
 static bool match_function(struct search *s, uint32_t name, uint64_t entry, uint64_t end)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -164,29 +106,22 @@ static bool match_function(struct search *s, uint32_t name, uint64_t entry, uint
 	return false;
 }
 
+/* A broken function is nobody's. */
 static int search_functions(struct search *s)
 {
-	_cleanup_(functions_deinit) struct functions f = {0};
-	const struct gomodule *m = s->module;
+	_cleanup_(gofuncwalk_deinit) struct gofuncwalk walk = {0};
 	size_t left = s->n - n_unnamed(s);
-	uint64_t entry, record, end, next;
-	uint32_t name;
-	int r = functions_init(&f, s);
+	struct gofunc f;
+	int r = gofuncwalk_init(&walk, s->file, s->module, RECORDS_WINDOW);
 
-	if (!r)
-		r = read_entry(&f, m, 0, &entry, &record);
-	for (uint64_t i = 0; !r && i < m->n_funcs && left; i++) {
-		r = read_name(&f, m, record, entry, &name);
-		if (!r)
-			r = read_entry(&f, m, i + 1, &end, &next);
-		if (r)
-			break;
-		if (end > entry && match_function(s, name, entry, end))
+	while (r >= 0 && left) {
+		r = gofuncwalk_next(&walk, &f);
+		if (r == GOFUNCWALK_END)
+			return 0;
+		if (r == 0 && match_function(s, f.name, f.entry, f.end))
 			left--;
-		entry = end;
-		record = next;
 	}
-	return r;
+	return r < 0 ? r : 0;
 }
 
 int gofuncs_find(const struct elffile *file, const struct gomodule *module,

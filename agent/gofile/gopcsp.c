@@ -3,10 +3,9 @@
  * Reading one value of every function's record, the offset of its pcsp table in the part "pcs"
  * (gopclntab.c tells about the parts), and that table from beginning to end.
  *
- * A program of 100 MB has 130,000 functions, so nothing here is looked up. Entries and records are
- * in the order of the code and are read through windows that move forward. The pcsp tables are not
- * in order: equal ones are stored once. So that part is held in memory as a whole while the
- * functions are read: 7 MB of those 100.
+ * The functions are in the order of the code (gofuncwalk.h), the pcsp tables are not: equal ones
+ * are stored once. So that part is held in memory as a whole while the functions are read: 7 MB of
+ * a program of 100 MB.
  *
  * A table is pairs of varints, a step of the value (zig-zag) and a step of the address. The value
  * begins at -1, and each pair says up to which address its value holds; a value step of 0 that is
@@ -26,7 +25,7 @@
 #include "base/vec.h"
 #include "procmap/elffile.h"
 #include "procmap/elfwindow.h"
-#include "gofile/gofunc.h"
+#include "gofile/gofuncwalk.h"
 
 /* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
  * has 12 million; above it, GOPCSP_TOO_LARGE. */
@@ -35,21 +34,16 @@
 #define GOPCSP_STEPS_MAX  (1u << 16)
 
 #define RECORDS_WINDOW (256u << 10)
-#define ENTRIES_WINDOW (64u << 10)
 #define NAMES_WINDOW   (4u << 10)
 
 struct gopcsp {
 	struct gomodule module;
-	struct elfwindow entries;
-	struct elfwindow records;
+	struct gofuncwalk walk;
 	struct elfwindow names;
 	uint8_t *tables;
 	size_t n_tables; /* bytes */
 	struct gocode_step *steps;
 	size_t steps_cap;
-	uint64_t i;	 /* of the next function */
-	uint64_t entry;	 /* its own */
-	uint64_t record; /* its own */
 };
 
 const char *gopcsp_outcome_name(int outcome)
@@ -126,6 +120,20 @@ static int read_steps(struct gopcsp *p, uint32_t off, struct gocode_func *f)
 
 /* ---------------------------------------------------------------- one function */
 
+static int module_outcome(int r)
+{
+	switch (r) {
+	case GOMODULE_ABSENT:
+		return GOPCSP_ABSENT;
+	case GOMODULE_UNSUPPORTED:
+		return GOPCSP_UNSUPPORTED;
+	case GOMODULE_MALFORMED:
+		return GOPCSP_MALFORMED;
+	default:
+		return r;
+	}
+}
+
 /* What elffile says about a read that left the file is here an offset that leaves the table. */
 static int read_outcome(int r)
 {
@@ -155,22 +163,14 @@ static bool wants_name(const struct gopcsp *p, const struct gofunc *f)
 	return f->flags || f->func_id || p->module.form == GOMODULE_1_16;
 }
 
-/* The function between @p->entry and @end, of which the record is at @p->record. */
-static int read_func(struct gopcsp *p, uint64_t end, struct gocode_func *ret)
+int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 {
-	struct gofunc f = {.entry = p->entry, .end = end};
-	const uint8_t *bytes;
-	int r;
+	struct gofunc f;
+	int r = gofuncwalk_next(&p->walk, &f);
 
-	*ret = (struct gocode_func){.entry = p->entry, .end = end};
-	if (end <= p->entry)
-		return GOPCSP_MALFORMED;
-	r = elfwindow_get(&p->records, p->record, gofunc_bytes(&p->module), &bytes);
 	if (r)
-		return read_outcome(r);
-	if (!gofunc_parse(&p->module, bytes, &f))
-		return GOPCSP_MALFORMED;
-	ret->flags = f.flags;
+		return r == GOFUNCWALK_END ? GOPCSP_END : module_outcome(r);
+	*ret = (struct gocode_func){.entry = f.entry, .end = f.end, .flags = f.flags};
 	if (wants_name(p, &f))
 		r = read_name(p, f.name, ret->name);
 	if (r || f.pc_sp == 0)
@@ -178,58 +178,7 @@ static int read_func(struct gopcsp *p, uint64_t end, struct gocode_func *ret)
 	return f.pc_sp < p->n_tables ? read_steps(p, f.pc_sp, ret) : GOPCSP_MALFORMED;
 }
 
-/* Entry @i; for the last one, which is an address and no more, @ret_record is undefined. */
-static int read_entry(struct gopcsp *p, uint64_t i, uint64_t *ret_entry, uint64_t *ret_record)
-{
-	size_t n = gofunc_entry_bytes(&p->module);
-	uint8_t padded[GOFUNC_ENTRY_BYTES_MAX] = {0};
-	const uint8_t *bytes;
-	int r;
-
-	if (i == p->module.n_funcs)
-		n /= 2;
-	r = elfwindow_get(&p->entries, i * gofunc_entry_bytes(&p->module), n, &bytes);
-	if (r)
-		return read_outcome(r);
-	memcpy(padded, bytes, n);
-	gofunc_parse_entry(&p->module, padded, ret_entry, ret_record);
-	return 0;
-}
-
-int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
-{
-	uint64_t end, record;
-	int r;
-
-	if (p->i >= p->module.n_funcs)
-		return GOPCSP_END;
-	r = read_entry(p, p->i + 1, &end, &record);
-	if (r) {
-		p->i = p->module.n_funcs;
-		return r;
-	}
-	r = read_func(p, end, ret);
-	p->i++;
-	p->entry = end;
-	p->record = record;
-	return r;
-}
-
 /* ---------------------------------------------------------------- open */
-
-static int module_outcome(int r)
-{
-	switch (r) {
-	case GOMODULE_ABSENT:
-		return GOPCSP_ABSENT;
-	case GOMODULE_UNSUPPORTED:
-		return GOPCSP_UNSUPPORTED;
-	case GOMODULE_MALFORMED:
-		return GOPCSP_MALFORMED;
-	default:
-		return r;
-	}
-}
 
 static int read_tables(struct gopcsp *p, const struct elffile *file)
 {
@@ -247,20 +196,6 @@ static int read_tables(struct gopcsp *p, const struct elffile *file)
 	return read_outcome(elffile_read(file, m->off + m->pcs, p->tables, n));
 }
 
-static int open_windows(struct gopcsp *p, const struct elffile *file)
-{
-	const struct gomodule *m = &p->module;
-	uint64_t funcs = m->off + m->funcs, n = m->size - m->funcs;
-	int r = elfwindow_init(&p->entries, file, funcs, n, ENTRIES_WINDOW);
-
-	if (!r)
-		r = elfwindow_init(&p->records, file, funcs, n, RECORDS_WINDOW);
-	if (!r)
-		r = elfwindow_init(&p->names, file, m->off + m->names, m->cus - m->names,
-				   NAMES_WINDOW);
-	return r;
-}
-
 DEFINE_CLEANUP(struct gopcsp *, gopcsp_freep, gopcsp_free);
 
 int gopcsp_open(const struct elffile *file, struct gopcsp **ret)
@@ -274,9 +209,10 @@ int gopcsp_open(const struct elffile *file, struct gopcsp **ret)
 	if (!r)
 		r = read_tables(p, file);
 	if (!r)
-		r = open_windows(p, file);
+		r = elfwindow_init(&p->names, file, p->module.off + p->module.names,
+				   p->module.cus - p->module.names, NAMES_WINDOW);
 	if (!r)
-		r = read_entry(p, 0, &p->entry, &p->record);
+		r = module_outcome(gofuncwalk_init(&p->walk, file, &p->module, RECORDS_WINDOW));
 	if (r)
 		return r;
 	*ret = take_ptr(p);
@@ -287,8 +223,7 @@ void gopcsp_free(struct gopcsp *p)
 {
 	if (!p)
 		return;
-	elfwindow_deinit(&p->entries);
-	elfwindow_deinit(&p->records);
+	gofuncwalk_deinit(&p->walk);
 	elfwindow_deinit(&p->names);
 	free(p->tables);
 	free(p->steps);
@@ -297,6 +232,6 @@ void gopcsp_free(struct gopcsp *p)
 
 size_t gopcsp_bytes(const struct gopcsp *p)
 {
-	return sizeof(*p) + p->entries.room + p->records.room + p->names.room + p->n_tables +
+	return sizeof(*p) + gofuncwalk_bytes(&p->walk) + p->names.room + p->n_tables +
 	       p->steps_cap * sizeof(*p->steps);
 }

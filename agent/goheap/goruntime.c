@@ -258,10 +258,11 @@ static void merge_place(const struct elffile *ef, uint64_t vaddr, size_t size,
 	snprintf(place->section, sizeof(place->section), "%s", section_at(ef, vaddr, size));
 }
 
-static int find_in_code(const struct elffile *ef, struct goruntime_file *ret)
+static int find_in_code(const struct elffile *ef, const struct gomodule *module,
+			struct goruntime_file *ret)
 {
 	struct govars found;
-	int r = govars_find(ef, &found);
+	int r = govars_find(ef, module, &found);
 
 	if (r)
 		return r < 0 ? r : 0;
@@ -280,12 +281,14 @@ static int find_in_code(const struct elffile *ef, struct goruntime_file *ret)
 	return 0;
 }
 
-static int find_vars(const struct elffile *ef, struct goruntime_file *ret)
+/* @module is NULL where the tables were not found. */
+static int find_vars(const struct elffile *ef, const struct gomodule *module,
+		     struct goruntime_file *ret)
 {
 	int r = find_symbols(ef, ret);
 
-	if (!r)
-		r = find_in_code(ef, ret);
+	if (!r && module)
+		r = find_in_code(ef, module, ret);
 	if (r)
 		return r;
 	if (has_place(ret, GORUNTIME_MBUCKETS) && has_place(ret, GORUNTIME_RATE) &&
@@ -294,38 +297,43 @@ static int find_vars(const struct elffile *ef, struct goruntime_file *ret)
 	return GORUNTIME_UNKNOWN_LAYOUT;
 }
 
-/* Whether it is a Go program, by its sections, or where it has none by its tables. */
-static int is_go(const struct elffile *ef, bool *ret)
+static bool has_sections(const struct elffile *ef)
+{
+	struct elffile_section section;
+
+	return elffile_section_at(ef, 1, &section) == 0;
+}
+
+static bool has_go_section(const struct elffile *ef)
 {
 	static const char *const names[] = {".go.buildinfo", ".gopclntab",
 					    ".data.rel.ro.gopclntab"};
 	struct elffile_section section;
-	struct gomodule module;
-	int r;
 
-	*ret = false;
-	for (size_t i = 0; i < array_size(names) && !*ret; i++)
-		*ret = elffile_section(ef, names[i], &section) == 0;
-	if (*ret || elffile_section_at(ef, 1, &section) == 0)
-		return 0;
-	r = gomodule_find(ef, &module);
-	*ret = r == 0;
-	return r < 0 ? r : 0;
+	for (size_t i = 0; i < array_size(names); i++)
+		if (elffile_section(ef, names[i], &section) == 0)
+			return true;
+	return false;
 }
 
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
 	struct elffile_section info;
-	bool go;
-	int r = is_go(ef, &go);
+	struct gomodule module;
+	bool has_module;
+	int r;
 
-	if (r || !go)
-		return r ? r : GORUNTIME_NO_RUNTIME;
-	if (elffile_section(ef, ".go.buildinfo", &info) == 0)
+	if (has_sections(ef) && !has_go_section(ef))
+		return GORUNTIME_NO_RUNTIME;
+	r = gomodule_find(ef, &module);
+	has_module = r == 0;
+	if (r > 0 && !has_sections(ef))
+		return GORUNTIME_NO_RUNTIME;
+	if (r >= 0 && elffile_section(ef, ".go.buildinfo", &info) == 0)
 		r = read_version(ef, &info, file.version);
 	if (r >= 0)
-		r = find_vars(ef, &file);
+		r = find_vars(ef, has_module ? &module : NULL, &file);
 	if (r >= 0)
 		*ret = file;
 	return r;

@@ -180,18 +180,15 @@ static void find_totals(const struct elffile *file, const struct refs *refs, str
 			ret->total_alloc = addresses[i];
 }
 
-int govars_find(const struct elffile *file, struct govars *ret)
+int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)
 {
 	_cleanup_(freep) struct refs *refs = calloc(ALLOC_LARGE + 1, sizeof(*refs));
 	struct gofuncs_one funcs[N_FUNCS];
-	struct gomodule module;
 	int r;
 
 	if (!refs)
 		return -ENOMEM;
-	r = gomodule_find(file, &module);
-	if (!r)
-		r = gofuncs_find(file, &module, func_names, N_FUNCS, funcs);
+	r = gofuncs_find(file, module, func_names, N_FUNCS, funcs);
 	for (int i = 0; !r && i <= ALLOC_LARGE; i++)
 		r = read_refs(file, &funcs[i], &refs[i]);
 	if (r)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct elffile;
+struct gomodule;
 
 /**
  * struct govars - vaddrs, 0 where the code does not tell
@@ -33,7 +34,7 @@ struct govars {
 	uint64_t total_alloc;
 };
 
-/* 0, also if little was found; an outcome of gomodule_find(); -errno. */
-int govars_find(const struct elffile *file, struct govars *ret);
+/* 0, also if little was found; GOMODULE_MALFORMED; -errno. */
+int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret);
 
 #endif

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
+#include "gofile/gomodule.h"
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
 #include "procmap/elffile.h"
@@ -15,13 +16,21 @@
 
 #include <fcntl.h>
 
+static int find_in(const struct elffile *file, struct govars *ret)
+{
+	struct gomodule module;
+	int r = gomodule_find(file, &module);
+
+	return r ? r : govars_find(file, &module, ret);
+}
+
 static int find(const struct gotable *t, struct govars *ret)
 {
 	struct elffile *file = NULL;
 	int r = elffile_open_memory(t->data, t->n, &file);
 
 	if (!r)
-		r = govars_find(file, ret);
+		r = find_in(file, ret);
 	elffile_free(file);
 	return r;
 }
@@ -88,7 +97,7 @@ static void agrees_with_symbols(void **state)
 
 		row_begin(path);
 		assert_int_equal(elffile_open(open(path, O_RDONLY | O_CLOEXEC), &file), 0);
-		assert_int_equal(govars_find(file, &code), 0);
+		assert_int_equal(find_in(file, &code), 0);
 		assert_int_equal(goruntime_file_read(file, &by_both), GORUNTIME_OK);
 		assert_int_equal(by_both.vars[GORUNTIME_MBUCKETS].source, GORUNTIME_FROM_SYMTAB);
 		assert_true(by_both.vars[GORUNTIME_MBUCKETS].vaddr == code.mbuckets);
