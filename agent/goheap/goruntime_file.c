@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finding the memory profiler's variables in a Go program's file.
+ *
+ * Every program that Go's own toolchain links carries the version of Go in a section
+ * .go.buildinfo, stripped or not, and that is how one is told from all others: by the section
+ * headers alone. The section starts with
+ *
+ *	"\xff Go buildinf:"   14 bytes
+ *	pointer size          1 byte
+ *	flags                 1 byte; 1: big-endian, 2: the strings follow (Go 1.18 and later)
+ *
+ * and then has at offset 32 the version as a LEB128 length and text, or, without flag 2, at offset
+ * 16 the address of a Go string (address and length, 8 bytes each). Source: debug/buildinfo of Go's
+ * standard library.
+ *
+ * A file without sections is searched for Go's line table (gofile/gomodule.h), which costs as much
+ * as reading it.
+ *
+ * The variables are ordinary data with a fixed name in every Go from 1.16 to 1.27, in .symtab as
+ * local or global symbols; only the one with the garbage collection cycle has changed its name, in
+ * 1.19. A program linked with -s, or stripped, has no .symtab: there the runtime's own code tells
+ * where they are (govars.h).
+ *
+ * A symbol is a claim of the file's maker. It counts only if it has the variable's size and lies
+ * inside one of the data sections that Go keeps such variables in, since one of them may be written
+ * to (goheap/force.h). Where the code says something else than the symbol, neither counts.
+ */
+#include "goheap/goruntime_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/cursor.h"
+#include "base/text.h"
+#include "gofile/gomodule.h"
+#include "goheap/goruntime.h"
+#include "goheap/govars.h"
+#include "procmap/elffile.h"
+#include "procmap/elfsym.h"
+
+#define BUILDINFO_MAGIC	      "\xff Go buildinf:"
+#define BUILDINFO_MAGIC_BYTES 14
+#define BUILDINFO_POINTER     16 /* offset of the address of the version, without flag 2 */
+#define BUILDINFO_INLINE      32 /* offset of the version itself, with it */
+#define BUILDINFO_F_BIG	      1
+#define BUILDINFO_F_INLINE    2
+
+static const struct var_info {
+	const char *name;
+	size_t size;
+} vars[GORUNTIME_VAR_MAX] = {
+	[GORUNTIME_MBUCKETS] = {"runtime.mbuckets", 8},
+	[GORUNTIME_RATE] = {"runtime.MemProfileRate", 8},
+	[GORUNTIME_CYCLE] = {"runtime.mProfCycle", 4},
+	[GORUNTIME_OLD_CYCLE] = {"runtime.mProf", 8},
+	[GORUNTIME_LINKER_FLAG] = {"runtime.disableMemoryProfiling", 1},
+};
+
+const char *goruntime_var_name(enum goruntime_var var)
+{
+	return vars[var].name;
+}
+
+size_t goruntime_var_bytes(enum goruntime_var var)
+{
+	return vars[var].size;
+}
+
+bool goruntime_has(const struct goruntime_file *file, enum goruntime_var var)
+{
+	return file->vars[var].source != GORUNTIME_FROM_NOWHERE;
+}
+
+const char *goruntime_source_name(enum goruntime_source source)
+{
+	static const char *const names[GORUNTIME_SOURCE_MAX] = {
+		[GORUNTIME_FROM_NOWHERE] = "none",
+		[GORUNTIME_FROM_SYMTAB] = "symtab",
+		[GORUNTIME_FROM_CODE] = "code",
+	};
+
+	return names[source];
+}
+
+/* ---------------------------------------------------------------- version */
+
+/* A version is for people and for guessing: what is not printable ASCII ends it. */
+static void keep_version(const uint8_t *s, size_t n, char ret[GORUNTIME_VERSION_MAX])
+{
+	size_t len = 0;
+
+	while (len < n && len < GORUNTIME_VERSION_MAX - 1 && s[len] >= ' ' && s[len] < 0x7f) {
+		ret[len] = (char)s[len];
+		len++;
+	}
+	ret[len] = '\0';
+}
+
+static int read_at_vaddr(const struct elffile *ef, uint64_t vaddr, void *ret, size_t n)
+{
+	uint64_t off;
+
+	if (!elffile_off_of_vaddr(ef, vaddr, &off))
+		return ELFFILE_MALFORMED;
+	return elffile_read(ef, off, ret, n);
+}
+
+static int read_pointer_version(const struct elffile *ef, uint64_t string_vaddr,
+				char ret[GORUNTIME_VERSION_MAX])
+{
+	uint8_t bytes[GORUNTIME_VERSION_MAX];
+	uint64_t string[2]; /* address, length */
+	size_t n;
+	int r = read_at_vaddr(ef, string_vaddr, string, sizeof(string));
+
+	if (r)
+		return r;
+	n = string[1] < sizeof(bytes) ? (size_t)string[1] : sizeof(bytes);
+	r = n ? read_at_vaddr(ef, string[0], bytes, n) : 0;
+	if (!r)
+		keep_version(bytes, n, ret);
+	return r;
+}
+
+/* Outcomes of elffile_*() are all the same here: no version. */
+static int read_version(const struct elffile *ef, const struct elffile_section *info,
+			char ret[GORUNTIME_VERSION_MAX])
+{
+	uint8_t bytes[BUILDINFO_INLINE + 2 + GORUNTIME_VERSION_MAX] = {0};
+	size_t n = info->size < sizeof(bytes) ? (size_t)info->size : sizeof(bytes);
+	struct cursor c;
+	uint8_t pointer_size, flags;
+	uint64_t value;
+	int r = elffile_read(ef, info->off, bytes, n);
+
+	if (r || n < BUILDINFO_INLINE || memcmp(bytes, BUILDINFO_MAGIC, BUILDINFO_MAGIC_BYTES) != 0)
+		return r;
+	cursor_init(&c, bytes, n);
+	if (!cursor_skip(&c, BUILDINFO_MAGIC_BYTES) || !cursor_u8(&c, &pointer_size) ||
+	    !cursor_u8(&c, &flags) || (flags & BUILDINFO_F_BIG))
+		return 0;
+	if (!(flags & BUILDINFO_F_INLINE)) {
+		if (pointer_size != 8 || !cursor_seek(&c, BUILDINFO_POINTER) ||
+		    !cursor_u64(&c, &value))
+			return 0;
+		return read_pointer_version(ef, value, ret);
+	}
+	if (cursor_seek(&c, BUILDINFO_INLINE) && cursor_uleb(&c, &value))
+		keep_version(c.pos, value < cursor_left(&c) ? value : cursor_left(&c), ret);
+	return 0;
+}
+
+unsigned int goruntime_minor(const struct goruntime_file *file)
+{
+	struct text t = text_of(file->version), word;
+	uint64_t minor;
+
+	if (!text_word(&t, &word) || (text_is(&word, "devel") && !text_word(&t, &word)))
+		return 0;
+	if (!text_prefix(&word, "go1.") || !text_u64(&word, 10, &minor) || minor > 1000)
+		return 0;
+	return (unsigned int)minor;
+}
+
+/* ---------------------------------------------------------------- variables */
+
+/* The data section that holds all of a variable, by name; "" for none. */
+static const char *section_at(const struct elffile *ef, uint64_t vaddr, uint64_t size)
+{
+	static const char *const names[] = {".noptrdata", ".data", ".bss", ".noptrbss"};
+	struct elffile_section section;
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (elffile_section(ef, names[i], &section) == 0 && vaddr >= section.vaddr &&
+		    size <= section.size && vaddr - section.vaddr <= section.size - size)
+			return names[i];
+	return "";
+}
+
+/* The same for a symbol, which also says in which section it is. */
+static const char *section_of(const struct elffile *ef, const struct elfsym *sym)
+{
+	const char *name = section_at(ef, sym->vaddr, sym->size);
+	struct elffile_section section;
+
+	if (*name && elffile_section(ef, name, &section) == 0 && section.index == sym->section)
+		return name;
+	return "";
+}
+
+/* Two addresses under one name are none: it is not known which one the program uses. */
+static void keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
+		       struct goruntime_place *ret)
+{
+	const char *section = section_of(ef, sym);
+
+	if (sym->n != 1 || sym->size != vars[var].size || !*section)
+		return;
+	ret->vaddr = sym->vaddr;
+	ret->source = GORUNTIME_FROM_SYMTAB;
+	snprintf(ret->section, sizeof(ret->section), "%s", section);
+}
+
+static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
+{
+	const char *names[GORUNTIME_VAR_MAX];
+	struct elfsym syms[GORUNTIME_VAR_MAX];
+	int r;
+
+	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
+		names[i] = vars[i].name;
+	r = elfsym_find(ef, names, GORUNTIME_VAR_MAX, syms);
+	if (r)
+		return r < 0 ? r : 0; /* there are none, or the table is broken */
+	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
+		keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]);
+	return 0;
+}
+
+/* What the code says of one variable, beside what a symbol may have said. */
+static void merge_place(const struct elffile *ef, uint64_t vaddr, size_t size,
+			struct goruntime_place *place)
+{
+	if (!vaddr)
+		return;
+	if (place->source == GORUNTIME_FROM_SYMTAB) {
+		if (place->vaddr != vaddr)
+			*place = (struct goruntime_place){0};
+		return;
+	}
+	place->vaddr = vaddr;
+	place->source = GORUNTIME_FROM_CODE;
+	snprintf(place->section, sizeof(place->section), "%s", section_at(ef, vaddr, size));
+}
+
+static int find_in_code(const struct elffile *ef, const struct gomodule *module,
+			struct goruntime_file *ret)
+{
+	struct govars found;
+	int r = govars_find(ef, module, &found);
+
+	if (r)
+		return r < 0 ? r : 0;
+	merge_place(ef, found.mbuckets, 8, &ret->vars[GORUNTIME_MBUCKETS]);
+	merge_place(ef, found.rate, 8, &ret->vars[GORUNTIME_RATE]);
+	if (found.old_cycle)
+		merge_place(ef, found.cycle, 8, &ret->vars[GORUNTIME_OLD_CYCLE]);
+	else
+		merge_place(ef, found.cycle, 4, &ret->vars[GORUNTIME_CYCLE]);
+	/* before totalAlloc there is one release of which the counters' layout is known */
+	if (found.total_alloc || goruntime_minor(ret) > 16) {
+		ret->heap_stats = found.heap_stats;
+		ret->total_alloc = found.total_alloc;
+	}
+	ret->unread = !found.can_profile && goruntime_minor(ret) != 16; /* it was new in 1.17 */
+	return 0;
+}
+
+/* @module is NULL where the tables were not found. */
+static int find_vars(const struct elffile *ef, const struct gomodule *module,
+		     struct goruntime_file *ret)
+{
+	int r = find_symbols(ef, ret);
+
+	if (!r && module)
+		r = find_in_code(ef, module, ret);
+	if (r)
+		return r;
+	if (goruntime_has(ret, GORUNTIME_MBUCKETS) && goruntime_has(ret, GORUNTIME_RATE) &&
+	    (goruntime_has(ret, GORUNTIME_CYCLE) || goruntime_has(ret, GORUNTIME_OLD_CYCLE)))
+		return GORUNTIME_OK;
+	return GORUNTIME_UNKNOWN_LAYOUT;
+}
+
+static bool has_sections(const struct elffile *ef)
+{
+	struct elffile_section section;
+
+	return elffile_section_at(ef, 1, &section) == 0;
+}
+
+static bool has_go_section(const struct elffile *ef)
+{
+	static const char *const names[] = {".go.buildinfo", ".gopclntab",
+					    ".data.rel.ro.gopclntab"};
+	struct elffile_section section;
+
+	for (size_t i = 0; i < array_size(names); i++)
+		if (elffile_section(ef, names[i], &section) == 0)
+			return true;
+	return false;
+}
+
+int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
+{
+	struct goruntime_file file = {0};
+	struct elffile_section info;
+	struct gomodule module;
+	bool has_module;
+	int r;
+
+	if (has_sections(ef) && !has_go_section(ef))
+		return GORUNTIME_NO_RUNTIME;
+	r = gomodule_find(ef, &module);
+	has_module = r == 0;
+	if (r > 0 && !has_sections(ef))
+		return GORUNTIME_NO_RUNTIME;
+	if (r >= 0 && elffile_section(ef, ".go.buildinfo", &info) == 0)
+		r = read_version(ef, &info, file.version);
+	if (r >= 0)
+		r = find_vars(ef, has_module ? &module : NULL, &file);
+	if (r >= 0)
+		*ret = file;
+	return r;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOHEAP_GORUNTIME_FILE_H
+#define PODPROF_GOHEAP_GORUNTIME_FILE_H
+
+/*
+ * What an ELF file says of the Go runtime in it: which Go it is, and where the variables of the
+ * memory profiler and the allocator are.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct elffile;
+
+/* The variables, by their names in Go's package runtime. */
+enum goruntime_var {
+	GORUNTIME_MBUCKETS,    /* head of the list of heap records */
+	GORUNTIME_RATE,	       /* MemProfileRate, int */
+	GORUNTIME_CYCLE,       /* mProfCycle, uint32: cycle << 1 | flushed; Go 1.19 and later */
+	GORUNTIME_OLD_CYCLE,   /* mProf, starts with the cycle as uint32; before Go 1.19 */
+	GORUNTIME_LINKER_FLAG, /* disableMemoryProfiling, bool; Go 1.17 and later */
+	GORUNTIME_VAR_MAX,
+};
+
+enum goruntime_source {
+	GORUNTIME_FROM_NOWHERE = 0,
+	GORUNTIME_FROM_SYMTAB,
+	GORUNTIME_FROM_CODE,
+	GORUNTIME_SOURCE_MAX,
+};
+
+/* One variable. The section holds all of it; "" where the file has no such section. */
+struct goruntime_place {
+	uint64_t vaddr;
+	enum goruntime_source source;
+	char section[32];
+};
+
+/* Bytes of a version that are kept; "go1.27.3 X:boringcrypto" is a long one. */
+#define GORUNTIME_VERSION_MAX 64
+
+/**
+ * struct goruntime_file - what an ELF file says
+ * @version: as the linker stored it ("go1.26.8"), "" if it did not; printable ASCII, cut. A hint:
+ *           it may carry a suffix, be "devel ...", or be what somebody made up.
+ * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
+ *           there is GORUNTIME_LINKER_FLAG that tells.
+ * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
+ */
+struct goruntime_file {
+	char version[GORUNTIME_VERSION_MAX];
+	struct goruntime_place vars[GORUNTIME_VAR_MAX];
+	bool unread;
+	uint64_t heap_stats;
+	uint64_t total_alloc;
+};
+
+/**
+ * goruntime_file_read() - look at one file
+ *
+ * Return: of enum goruntime_state (goruntime.h) GORUNTIME_OK; GORUNTIME_NO_RUNTIME for what is not
+ * Go, which costs nothing but the section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the
+ * list of records or the rate was not found, with the version in *@ret all the same; -errno.
+ */
+int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret);
+
+/* The second number of the version: 26 for "go1.26.8"; 0 if there is none to be seen. */
+unsigned int goruntime_minor(const struct goruntime_file *file);
+
+bool goruntime_has(const struct goruntime_file *file, enum goruntime_var var);
+const char *goruntime_var_name(enum goruntime_var var); /* "runtime.mbuckets" */
+size_t goruntime_var_bytes(enum goruntime_var var);
+const char *goruntime_source_name(enum goruntime_source source);
+
+#endif
