@@ -4,12 +4,12 @@
  *
  *	 0  next      link of a hash chain, of no use here
  *	 8  allnext   the next older record
- *	16  typ       1: memory
+ *	16  typ       1: memory, 2: block, 3: mutex
  *	24  hash      of the stack and the size
- *	32  size      of an object
+ *	32  size      of an object; 0 in the other lists
  *	40  nstk      number of PCs
  *	48  PCs       leaf first
- *	 +  counters  four slots: active, future[3]
+ *	 +  counters  four slots: active, future[3]; in the other lists a count and cycles
  *
  * A slot is {allocs, frees, alloc_bytes, free_bytes} up to Go 1.26 and {allocs, frees} in 1.27. The
  * bytes are the counts times the size, so the wide form proves itself, and also shows when a slot
@@ -36,7 +36,6 @@
 #include "base/vec.h"
 #include "goheap/memory.h"
 
-#define BUCKET_MEMORY	    1 /* typ */
 /* GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. One more is BUCKETS_MALFORMED. */
 #define BUCKET_PCS_MAX	    1026
 /* An object of a terabyte is not one: BUCKETS_MALFORMED. */
@@ -59,7 +58,7 @@
 #define BUCKETS_BATCH_BYTES (512u << 10)
 
 #define SLOT_WORDS_WIDE	  4
-#define SLOT_WORDS_NARROW 2
+#define SLOT_WORDS_NARROW 2 /* and in the other lists, which have one slot */
 #define RECORD_WORDS_MAX  (BUCKETS_SLOTS * SLOT_WORDS_WIDE)
 
 struct header {
@@ -107,16 +106,16 @@ static int buckets_outcome(int r)
 	}
 }
 
-void buckets_init(struct buckets *b, size_t max_bytes)
+void buckets_init(struct buckets *b, enum buckets_kind kind, size_t max_bytes)
 {
-	*b = (struct buckets){.max_bytes = max_bytes};
+	*b = (struct buckets){.kind = kind, .max_bytes = max_bytes};
 }
 
 void buckets_deinit(struct buckets *b)
 {
 	free(b->items);
 	free(b->pcs);
-	*b = (struct buckets){.max_bytes = b->max_bytes};
+	buckets_init(b, b->kind, b->max_bytes);
 }
 
 void buckets_reset(struct buckets *b)
@@ -153,9 +152,14 @@ static size_t slot_words(enum buckets_layout layout)
 	return layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW;
 }
 
+static size_t n_slots(enum buckets_layout layout)
+{
+	return layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
+}
+
 static size_t record_bytes(enum buckets_layout layout)
 {
-	return BUCKETS_SLOTS * slot_words(layout) * sizeof(uint64_t);
+	return n_slots(layout) * slot_words(layout) * sizeof(uint64_t);
 }
 
 static uint64_t counters_addr(const struct bucket *bucket)
@@ -193,7 +197,8 @@ static bool adds_up(const uint64_t words[RECORD_WORDS_MAX], uint64_t size)
 }
 
 /* Take the counters over if they can be true: false if they were being changed when they were read.
- * @bucket is unchanged then. */
+ * @bucket is unchanged then. A count that is a double grows with the bits that it is made of, too.
+ */
 static bool take_counters(enum buckets_layout layout, const uint64_t words[RECORD_WORDS_MAX],
 			  struct bucket *bucket)
 {
@@ -201,7 +206,7 @@ static bool take_counters(enum buckets_layout layout, const uint64_t words[RECOR
 
 	if (layout == BUCKETS_LAYOUT_WIDE && !adds_up(words, bucket->size))
 		return false;
-	for (size_t i = 0; i < BUCKETS_SLOTS; i++) {
+	for (size_t i = 0; i < n_slots(layout); i++) {
 		new.allocs[i] = words[i * slot_words(layout)];
 		new.frees[i] = words[i * slot_words(layout) + 1];
 	}
@@ -330,18 +335,22 @@ void buckets_begin(struct buckets *b)
 
 /* ---------------------------------------------------------------- one record */
 
-static bool header_is_sane(uint64_t addr, const struct header *h)
+static bool header_is_sane(enum buckets_kind kind, uint64_t addr, const struct header *h)
 {
-	return addr % 8 == 0 && h->next % 8 == 0 && h->allnext % 8 == 0 &&
-	       h->typ == BUCKET_MEMORY && h->size > 0 && h->size < BUCKET_SIZE_MAX && h->nstk > 0 &&
-	       h->nstk <= BUCKET_PCS_MAX;
+	bool is_sane = kind == BUCKETS_MEMORY
+			       ? h->size > 0 && h->size < BUCKET_SIZE_MAX && h->nstk > 0
+			       : h->size == 0;
+
+	return addr % 8 == 0 && h->next % 8 == 0 && h->allnext % 8 == 0 && h->typ == kind &&
+	       is_sane && h->nstk <= BUCKET_PCS_MAX;
 }
 
-static int read_candidate_once(struct memory_windows *w, uint64_t addr, struct candidate *ret)
+static int read_candidate_once(enum buckets_kind kind, struct memory_windows *w, uint64_t addr,
+			       struct candidate *ret)
 {
 	int r = memory_windows_read(w, addr, &ret->header, sizeof(ret->header));
 
-	if (!r && !header_is_sane(addr, &ret->header))
+	if (!r && !header_is_sane(kind, addr, &ret->header))
 		return BUCKETS_MALFORMED;
 	if (!r)
 		r = memory_windows_read(w, addr + sizeof(ret->header), ret->pcs,
@@ -356,14 +365,15 @@ static int read_candidate_once(struct memory_windows *w, uint64_t addr, struct c
 
 /* Before Go 1.19 a record was put into the list by an ordinary store, so that another processor may
  * see it there before it sees its contents. What looks wrong is read once more. */
-static int read_candidate(struct memory_windows *w, uint64_t addr, struct candidate *ret)
+static int read_candidate(enum buckets_kind kind, struct memory_windows *w, uint64_t addr,
+			  struct candidate *ret)
 {
-	int r = read_candidate_once(w, addr, ret);
+	int r = read_candidate_once(kind, w, addr, ret);
 
 	if (r != BUCKETS_MALFORMED)
 		return r;
 	memory_windows_forget(w);
-	return read_candidate_once(w, addr, ret);
+	return read_candidate_once(kind, w, addr, ret);
 }
 
 static uint64_t candidate_end(const struct candidate *c)
@@ -447,8 +457,12 @@ static int find_layout(struct buckets *b, struct memory_windows *w, struct candi
 	struct votes votes = {0};
 	uint64_t addr = head;
 
+	if (b->kind != BUCKETS_MEMORY) {
+		b->layout = BUCKETS_LAYOUT_CONTENTION;
+		return 0;
+	}
 	for (int i = 0; i < BUCKETS_VOTERS && addr; i++) {
-		int r = read_candidate(w, addr, c);
+		int r = read_candidate(b->kind, w, addr, c);
 
 		if (!r)
 			r = vote(w, c, &votes);
@@ -519,7 +533,7 @@ static int walk(struct buckets *b, struct memory_windows *w, struct candidate *c
 	size_t since_mark = 0, until_mark = 1;
 
 	while (addr && addr != b->head) {
-		int r = read_candidate(w, addr, c);
+		int r = read_candidate(b->kind, w, addr, c);
 
 		if (!r && overlaps(b, c, previous))
 			r = BUCKETS_UNKNOWN_LAYOUT;

@@ -4,7 +4,8 @@
 
 /*
  * A Go runtime's list of heap records ("buckets"): one for each pair of stack and object size that
- * was sampled, with counters. Read once; afterwards only what is new, and the counters.
+ * was sampled, with counters. Read once; afterwards only what is new, and the counters. The lists
+ * of what goroutines have waited for are made of the same records with other counters.
  */
 
 #include <stdbool.h>
@@ -23,11 +24,19 @@ enum buckets_outcome {
 	BUCKETS_OUTCOME_MAX,
 };
 
+/* Which of the runtime's lists; the values are its own. */
+enum buckets_kind {
+	BUCKETS_MEMORY = 1, /* runtime.mbuckets */
+	BUCKETS_BLOCK = 2,  /* runtime.bbuckets */
+	BUCKETS_MUTEX = 3,  /* runtime.xbuckets */
+};
+
 /* How a record's counters lie in memory. */
 enum buckets_layout {
 	BUCKETS_LAYOUT_UNKNOWN = 0,
-	BUCKETS_LAYOUT_WIDE,   /* Go 1.16 to 1.26: with byte counts, 128 bytes */
-	BUCKETS_LAYOUT_NARROW, /* Go 1.27: without, 64 bytes */
+	BUCKETS_LAYOUT_WIDE,	   /* Go 1.16 to 1.26: with byte counts, 128 bytes */
+	BUCKETS_LAYOUT_NARROW,	   /* Go 1.27: without, 64 bytes */
+	BUCKETS_LAYOUT_CONTENTION, /* of the other lists: 16 bytes */
 };
 
 /* Allocations are counted in the slot of a garbage collection cycle to come, and move to slot 0
@@ -38,7 +47,8 @@ enum buckets_layout {
  * struct bucket - one record
  * @addr: in the process; never moves and is never freed
  * @size: of an object, bytes, as the allocator rounds it
- * @allocs, @frees: [0] is what was published, [1 + cycle % 3] what that cycle will publish
+ * @allocs, @frees: [0] is what was published, [1 + cycle % 3] what that cycle will publish. Of the
+ *                  other lists only [0] is used: the count as it lies in memory, and the cycles
  * @before: sum of @allocs when the last buckets_begin() was called; 0 for a new one
  */
 struct bucket {
@@ -67,14 +77,15 @@ struct buckets {
 	size_t n_pcs;
 	size_t pcs_cap;
 	uint64_t head;
+	enum buckets_kind kind;
 	enum buckets_layout layout;
 	size_t max_bytes;
 	uint64_t n_torn;
 };
 
-void buckets_init(struct buckets *b, size_t max_bytes);
+void buckets_init(struct buckets *b, enum buckets_kind kind, size_t max_bytes);
 void buckets_deinit(struct buckets *b);
-/* Forget everything but the ceiling. */
+/* Forget everything but the kind and the ceiling. */
 void buckets_reset(struct buckets *b);
 
 /* Start a read: note in each bucket what it had before. */
@@ -82,7 +93,7 @@ void buckets_begin(struct buckets *b);
 
 /**
  * buckets_update() - add the records that are in front of the known ones
- * @head: value of runtime.mbuckets
+ * @head: value of runtime.mbuckets, or of the other list's variable
  * @go_minor: 26 for Go 1.26, 0 if not known: only used where the counters do not tell the layout
  *
  * The new records' counters are read too. Only the first call needs to find out the layout.

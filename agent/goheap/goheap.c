@@ -109,7 +109,7 @@ static struct goheap *goheap_alloc(size_t max_bytes)
 	if (!h)
 		return NULL;
 	h->process.fd = -1;
-	buckets_init(&h->buckets, max_bytes ? max_bytes : GOHEAP_BYTES_DEFAULT);
+	buckets_init(&h->buckets, BUCKETS_MEMORY, max_bytes ? max_bytes : GOHEAP_BYTES_DEFAULT);
 	return h;
 }
 

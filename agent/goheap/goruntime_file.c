@@ -56,6 +56,11 @@ static const struct var_info {
 	[GORUNTIME_CYCLE] = {"runtime.mProfCycle", 4},
 	[GORUNTIME_OLD_CYCLE] = {"runtime.mProf", 8},
 	[GORUNTIME_LINKER_FLAG] = {"runtime.disableMemoryProfiling", 1},
+	[GORUNTIME_BBUCKETS] = {"runtime.bbuckets", 8},
+	[GORUNTIME_XBUCKETS] = {"runtime.xbuckets", 8},
+	[GORUNTIME_BLOCK_RATE] = {"runtime.blockprofilerate", 8},
+	[GORUNTIME_MUTEX_RATE] = {"runtime.mutexprofilerate", 8},
+	[GORUNTIME_TICKS] = {"runtime.ticks.val", 8}, /* no symbol: only the code tells */
 };
 
 const char *goruntime_var_name(enum goruntime_var var)
@@ -249,6 +254,11 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 		merge_place(ef, found.cycle, 8, &ret->vars[GORUNTIME_OLD_CYCLE]);
 	else
 		merge_place(ef, found.cycle, 4, &ret->vars[GORUNTIME_CYCLE]);
+	merge_place(ef, found.bbuckets, 8, &ret->vars[GORUNTIME_BBUCKETS]);
+	merge_place(ef, found.xbuckets, 8, &ret->vars[GORUNTIME_XBUCKETS]);
+	merge_place(ef, found.block_rate, 8, &ret->vars[GORUNTIME_BLOCK_RATE]);
+	merge_place(ef, found.mutex_rate, 8, &ret->vars[GORUNTIME_MUTEX_RATE]);
+	merge_place(ef, found.ticks, 8, &ret->vars[GORUNTIME_TICKS]);
 	/* before totalAlloc there is one release of which the counters' layout is known */
 	if (found.total_alloc || goruntime_minor(ret) > 16) {
 		ret->heap_stats = found.heap_stats;

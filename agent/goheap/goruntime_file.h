@@ -20,6 +20,11 @@ enum goruntime_var {
 	GORUNTIME_CYCLE,       /* mProfCycle, uint32: cycle << 1 | flushed; Go 1.19 and later */
 	GORUNTIME_OLD_CYCLE,   /* mProf, starts with the cycle as uint32; before Go 1.19 */
 	GORUNTIME_LINKER_FLAG, /* disableMemoryProfiling, bool; Go 1.17 and later */
+	GORUNTIME_BBUCKETS,    /* head of the list of what goroutines have waited for */
+	GORUNTIME_XBUCKETS,    /* the same of who has kept a mutex that others waited for */
+	GORUNTIME_BLOCK_RATE,  /* blockprofilerate, uint64; 0: not recorded */
+	GORUNTIME_MUTEX_RATE,  /* mutexprofilerate, uint64; 0: not recorded */
+	GORUNTIME_TICKS,       /* ticks.val, int64: ticks in a second, 0 while nobody has asked */
 	GORUNTIME_VAR_MAX,
 };
 

@@ -10,6 +10,11 @@
  *	mallocgc, mallocgcLarge	one of them loads MemProfileRate: mallocgcLarge where there is one
  *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
  *to release it; then, since 1.19, that of gcController.totalAlloc, and that of gcController
+ *	blockProfileInternal, before 1.23 BlockProfile	loads bbuckets
+ *	mutexProfileInternal, before 1.23 MutexProfile	loads xbuckets
+ *	blockevent, before 1.17 blocksampled	loads blockprofilerate
+ *	mutexevent, before 1.27 called sync.event	loads mutexprofilerate
+ *	ticksPerSecond, before 1.22 tickspersecond	loads ticks.val
  *
  * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
  * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
@@ -45,7 +50,18 @@ enum func {
 	MALLOC_LARGE,
 	INIT,
 	ALLOC_LARGE,
-	READ_OLD,
+	READ_BLOCK,
+	READ_BLOCK_OLD,
+	READ_MUTEX,
+	READ_MUTEX_OLD,
+	BLOCK_EVENT,
+	BLOCK_EVENT_OLD,
+	MUTEX_EVENT,
+	MUTEX_EVENT_OLD,
+	TICKS,
+	TICKS_OLD,
+	N_CODES,
+	READ_OLD = N_CODES, /* only whether these are there is asked */
 	READ_NEW,
 	N_FUNCS
 };
@@ -58,6 +74,16 @@ static const char *const func_names[N_FUNCS] = {
 	[MALLOC_LARGE] = "runtime.mallocgcLarge",
 	[INIT] = "runtime.init",
 	[ALLOC_LARGE] = "runtime.(*mcache).allocLarge",
+	[READ_BLOCK] = "runtime.blockProfileInternal",
+	[READ_BLOCK_OLD] = "runtime.BlockProfile",
+	[READ_MUTEX] = "runtime.mutexProfileInternal",
+	[READ_MUTEX_OLD] = "runtime.MutexProfile",
+	[BLOCK_EVENT] = "runtime.blockevent",
+	[BLOCK_EVENT_OLD] = "runtime.blocksampled",
+	[MUTEX_EVENT] = "runtime.mutexevent",
+	[MUTEX_EVENT_OLD] = "sync.event",
+	[TICKS] = "runtime.ticksPerSecond",
+	[TICKS_OLD] = "runtime.tickspersecond",
 	[READ_OLD] = "runtime.MemProfile", /* the public one; since 1.23 pprof asks the other */
 	[READ_NEW] = "runtime.memProfileInternal",
 };
@@ -180,16 +206,35 @@ static void find_totals(const struct elffile *file, const struct refs *refs, str
 			ret->total_alloc = addresses[i];
 }
 
+/* The first word that a function loads; @old is its name in older releases, or what did its work.
+ */
+static uint64_t first_word(const struct elffile *file, const struct refs *refs, enum func func,
+			   enum func old)
+{
+	uint64_t vaddr = first_load(file, &refs[func], 8);
+
+	return vaddr ? vaddr : first_load(file, &refs[old], 8);
+}
+
+static void find_contention(const struct elffile *file, const struct refs *refs, struct govars *ret)
+{
+	ret->bbuckets = first_word(file, refs, READ_BLOCK, READ_BLOCK_OLD);
+	ret->xbuckets = first_word(file, refs, READ_MUTEX, READ_MUTEX_OLD);
+	ret->block_rate = first_word(file, refs, BLOCK_EVENT, BLOCK_EVENT_OLD);
+	ret->mutex_rate = first_word(file, refs, MUTEX_EVENT, MUTEX_EVENT_OLD);
+	ret->ticks = first_word(file, refs, TICKS, TICKS_OLD);
+}
+
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)
 {
-	_cleanup_(freep) struct refs *refs = calloc(ALLOC_LARGE + 1, sizeof(*refs));
+	_cleanup_(freep) struct refs *refs = calloc(N_CODES, sizeof(*refs));
 	struct gofuncs_one funcs[N_FUNCS];
 	int r;
 
 	if (!refs)
 		return -ENOMEM;
 	r = gofuncs_find(file, module, func_names, N_FUNCS, funcs);
-	for (int i = 0; !r && i <= ALLOC_LARGE; i++)
+	for (int i = 0; !r && i < N_CODES; i++)
 		r = read_refs(file, &funcs[i], &refs[i]);
 	if (r)
 		return r;
@@ -202,6 +247,7 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 		.can_profile = funcs[READ_OLD].named || funcs[READ_NEW].named,
 	};
 	find_totals(file, &refs[ALLOC_LARGE], ret);
+	find_contention(file, refs, ret);
 	ret->old_cycle = ret->cycle && has_access(file, &refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;
 }

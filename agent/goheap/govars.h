@@ -23,6 +23,9 @@ struct gomodule;
  *               them on
  * @heap_stats:  memstats.heapStats
  * @total_alloc: gcController.totalAlloc, before totalFree; 0 before Go 1.19
+ * @bbuckets, @xbuckets: heads of the lists of what was waited for, and of whom others waited for
+ * @block_rate, @mutex_rate: blockprofilerate, mutexprofilerate
+ * @ticks:       ticks.val, the processor's ticks in a second
  */
 struct govars {
 	uint64_t mbuckets;
@@ -32,6 +35,11 @@ struct govars {
 	bool can_profile;
 	uint64_t heap_stats;
 	uint64_t total_alloc;
+	uint64_t bbuckets;
+	uint64_t xbuckets;
+	uint64_t block_rate;
+	uint64_t mutex_rate;
+	uint64_t ticks;
 };
 
 /* 0, also if little was found; GOMODULE_MALFORMED; -errno. */

@@ -80,7 +80,7 @@ static void check_layout(bool wide)
 	second = first + heapimage_bucket_bytes(wide, 4);
 	heapimage_bucket(&image, second, first, wide, pcs, 1, 96, some_counts);
 
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, second, 0), 0);
 	assert_int_equal(b.layout, wide ? BUCKETS_LAYOUT_WIDE : BUCKETS_LAYOUT_NARROW);
 	assert_int_equal(b.n, 2);
@@ -115,7 +115,7 @@ static void test_narrow_at_the_end(void **state)
 	heapimage_init(&image);
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	heapimage_bucket(&image, addr, 0, false, pcs, 2, 16, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, addr, 0), 0);
 	assert_int_equal(b.layout, BUCKETS_LAYOUT_NARROW);
 	check_counts(&b.items[0], some_counts);
@@ -139,7 +139,7 @@ static void test_holes(void **state)
 		heapimage_bucket(&image, last, chunks[i], true, pcs, 4, 48, some_counts);
 		older = last;
 	}
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
 	assert_int_equal(b.n, 2 * array_size(chunks));
 	for (size_t i = 0; i < b.n; i++)
@@ -170,7 +170,7 @@ static void test_layout_by_version(void **state)
 		heapimage_init(&image);
 		heapimage_map(&image, CHUNK, CHUNK_BYTES);
 		heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, none);
-		buckets_init(&b, MAX_BYTES);
+		buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 		assert_int_equal(buckets_update(&b, &image.memory, CHUNK, rows[i].minor),
 				 rows[i].outcome);
 		assert_int_equal(b.layout, rows[i].layout);
@@ -188,7 +188,7 @@ static void test_new_in_front(void **state)
 	heapimage_init(&image);
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	counters = heapimage_bucket(&image, first, 0, true, pcs, 4, 48, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, first, 0), 0);
 
 	heapimage_bucket(&image, second, first, true, pcs, 2, 48, some_counts);
@@ -229,7 +229,7 @@ static void test_refresh_ranges(void **state)
 					       some_counts);
 		older = CHUNK + at[i];
 	}
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
 	for (size_t i = 0; i < array_size(at); i++)
 		heapimage_counters(&image, counters[i], true, 48,
@@ -267,7 +267,7 @@ static void test_torn(void **state)
 	heapimage_init(&image);
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	torn_addr = heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, CHUNK, 0), 0);
 
 	/* allocs are written, their bytes are not yet */
@@ -334,7 +334,7 @@ static void test_hostile(void **state)
 		heapimage_bucket(&image, CHUNK + 0x2000, CHUNK + 0x1000, true, pcs, 4, 48,
 				 some_counts);
 		/* as a good layout is known, the walk itself meets what is wrong */
-		buckets_init(&b, MAX_BYTES);
+		buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 		b.layout = BUCKETS_LAYOUT_WIDE;
 		heapimage_u64(&image, CHUNK + 0x1000 + 8 * row->word, row->value);
 		assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x2000, 0),
@@ -357,7 +357,7 @@ static void test_overlap(void **state)
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	heapimage_bucket(&image, CHUNK, 0, false, pcs, 4, 48, some_counts);
 	heapimage_bucket(&image, second, CHUNK, false, pcs, 4, 48, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	b.layout = BUCKETS_LAYOUT_WIDE;
 	assert_int_equal(buckets_update(&b, &image.memory, second, 0), BUCKETS_UNKNOWN_LAYOUT);
 	assert_int_equal(b.n, 0);
@@ -374,7 +374,7 @@ static void test_undecided(void **state)
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
 	heapimage_bucket(&image, CHUNK + 0x1000, CHUNK, false, pcs, 4, 48, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x1000, 26),
 			 BUCKETS_UNKNOWN_LAYOUT);
 }
@@ -390,7 +390,7 @@ static void test_known_are_gone(void **state)
 	heapimage_map(&image, CHUNK, CHUNK_BYTES);
 	heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
 	heapimage_bucket(&image, CHUNK + 0x1000, 0, true, pcs, 4, 48, some_counts);
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, CHUNK, 0), 0);
 	assert_int_equal(buckets_update(&b, &image.memory, CHUNK + 0x1000, 0), BUCKETS_MALFORMED);
 	assert_int_equal(b.n, 1);
@@ -422,7 +422,7 @@ static void test_ceiling(void **state)
 	for (size_t max = exact - 1; max <= exact; max++) {
 		_cleanup_(buckets_deinit) struct buckets b;
 
-		buckets_init(&b, max);
+		buckets_init(&b, BUCKETS_MEMORY, max);
 		assert_int_equal(buckets_update(&b, &image.memory, head, 0),
 				 max == exact ? 0 : BUCKETS_TOO_LARGE);
 		assert_int_equal(b.n, max == exact ? n : 0);
@@ -446,10 +446,10 @@ static void test_costly(void **state)
 		heapimage_bucket(&image, addr, older, false, pcs, 4, 48, some_counts);
 		older = addr;
 	}
-	buckets_init(&b, (size_t)N * 500);
+	buckets_init(&b, BUCKETS_MEMORY, (size_t)N * 500);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), BUCKETS_TOO_LARGE);
 	buckets_deinit(&b);
-	buckets_init(&b, (size_t)2 * MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, (size_t)2 * MAX_BYTES);
 	assert_int_equal(buckets_update(&b, &image.memory, older, 0), 0);
 }
 
@@ -459,7 +459,7 @@ static int update_all(void *ctx)
 	_cleanup_(buckets_deinit) struct buckets b;
 	int r;
 
-	buckets_init(&b, MAX_BYTES);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	r = buckets_update(&b, &image->memory, CHUNK + CHUNK_BYTES - 0x100, 0);
 	return r ? r : buckets_refresh(&b, &image->memory, b.n);
 }

@@ -106,6 +106,12 @@ static void agrees_with_symbols(void **state)
 		assert_true(by_both.vars[code.old_cycle ? GORUNTIME_OLD_CYCLE : GORUNTIME_CYCLE]
 				    .vaddr == code.cycle);
 		assert_true(code.can_profile);
+		assert_true(by_both.vars[GORUNTIME_BBUCKETS].vaddr == code.bbuckets);
+		assert_true(by_both.vars[GORUNTIME_XBUCKETS].vaddr == code.xbuckets);
+		assert_true(by_both.vars[GORUNTIME_BLOCK_RATE].vaddr == code.block_rate);
+		assert_true(by_both.vars[GORUNTIME_MUTEX_RATE].vaddr == code.mutex_rate);
+		assert_true(code.bbuckets && code.xbuckets && code.block_rate && code.mutex_rate);
+		assert_true(code.ticks);
 		elffile_free(file);
 		free(path);
 	}
