@@ -20,11 +20,20 @@
 #            cgo-pie-stripped
 #            arm64, arm64-pie   for another machine, not run
 #            debug, arm64-debug with .debug_frame as it is, not compressed
+#            cgo-static-pie     position independent and static, by the C linker
+#            sectionless, pie-sectionless
+#                               without section headers, as some tools leave them
+#            c-shared, c-shared-stripped
+#                               a library, and the result is a C program that loads it
+#            plugin             a plugin, and the result is a Go program that loads it
+#            packed             in anonymous memory, and the result is a program that puts it there
+#   All that runs does so with the same arguments, whatever the variant. What a result loads lies
+#   beside it, and has its name and ".so" or ".packed".
 #
 # Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
 set -eu
 
-[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,23p' "$0" >&2; exit 2; }
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,33p' "$0" >&2; exit 2; }
 out=$1 src=$2 go=$3 variant=$4
 
 # The user's own settings for fetching are kept, those for building are not: a machine's go env
@@ -67,6 +76,16 @@ cgo-pie-stripped)
 	flags+=(-buildmode=pie)
 	ldflags='-linkmode=external -s -w'
 	;;
+cgo-static-pie)
+	CGO_ENABLED=1
+	flags+=(-buildmode=pie)
+	ldflags='-linkmode=external -extldflags=-static-pie'
+	;;
+sectionless | packed) ;;
+pie-sectionless) flags+=(-buildmode=pie) ;;
+c-shared) CGO_ENABLED=1; flags+=(-buildmode=c-shared) ;;
+c-shared-stripped) CGO_ENABLED=1; flags+=(-buildmode=c-shared); ldflags='-s -w' ;;
+plugin) CGO_ENABLED=1; flags+=(-buildmode=plugin) ;;
 arm64) export GOARCH=arm64 ;;
 debug) export GOARCH=amd64; ldflags=-compressdwarf=false ;;
 arm64-debug) export GOARCH=arm64; ldflags=-compressdwarf=false ;;
@@ -80,20 +99,70 @@ out=$(cd "$out" && pwd)
 src=$(cd "$src" && pwd)
 result=$out/$(basename "$src")-$version-$variant
 
+# What has to be built again if it is newer.
+hosts=$(cd "$(dirname "$0")" && pwd)/gohosts
+sources=("$src" "$0" "$hosts")
+
+# Each step of these is chained: in a condition bash does not stop at a step that fails.
+
+# build SRC_DIR OUT [FLAG...]
+build() {
+	local from=$1 to=$2
+	shift 2
+	sed "s/^go .*/go 1.$minor/" "$from/go.mod" >"$to.mod" &&
+		(cd "$from" && "$go" build -modfile="$to.mod" "$@" -o "$to" .) &&
+		rm -f "$to.mod" "$to.sum"
+}
+
+# The program with one more file that says where a host finds its beginning.
+build_part() {
+	local part=$result.src
+	rm -rf "$part" && cp -r "$src" "$part" && cp "$hosts/$1" "$part/entry_$1" &&
+		build "$part" "$result.so" "${flags[@]}" -ldflags="$ldflags" &&
+		rm -rf "$part" "$result.h"
+}
+
+# Neither a table of section headers nor a word about one.
+drop_sections() {
+	dd if=/dev/zero of="$1" bs=1 seek=40 count=8 conv=notrunc status=none &&
+		dd if=/dev/zero of="$1" bs=1 seek=58 count=6 conv=notrunc status=none
+}
+
+build_variant() {
+	case $variant in
+	c-shared*)
+		build_part library.go &&
+			gcc -O1 -Wall -o "$result.new" "$hosts/library.c" -ldl -lpthread
+		;;
+	plugin)
+		build_part plugin.go && build "$hosts/pluginhost" "$result.new"
+		;;
+	packed)
+		build "$src" "$result.packed" "${flags[@]}" -ldflags="$ldflags" &&
+			gcc -O1 -Wall -fpie -pie -s -o "$result.new" "$hosts/packed.c" &&
+			drop_sections "$result.new"
+		;;
+	*sectionless)
+		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags" &&
+			drop_sections "$result.new"
+		;;
+	*)
+		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags"
+		;;
+	esac
+}
+
 exec 9>"$result.lock"
 flock 9
-if [ ! -e "$result" ] || [ -n "$(find "$src" "$0" -newer "$result" -print -quit)" ]; then
-	mod=$result.mod
-	sed "s/^go .*/go 1.$minor/" "$src/go.mod" >"$mod"
+if [ ! -e "$result" ] || [ -n "$(find "${sources[@]}" -newer "$result" -print -quit)" ]; then
 	log=$result.log
-	if ! (cd "$src" && "$go" build -modfile="$mod" "${flags[@]}" -ldflags="$ldflags" \
-		-o "$result.new" .) >"$log" 2>&1; then
+	if ! build_variant >"$log" 2>&1; then
 		echo "build-go.sh: $version $variant: go build fails in $src:" >&2
 		cat "$log" >&2
 		exit 1
 	fi
 	touch "$result.new" # go leaves the time of its cache entry where it can
 	mv "$result.new" "$result"
-	rm -f "$log" "$mod" "$result.sum"
+	rm -f "$log"
 fi
 echo "$result"

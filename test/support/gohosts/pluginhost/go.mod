@@ -1,0 +1,3 @@
+module example.org/pluginhost
+
+go 1.16
