@@ -20,7 +20,8 @@
 #            cgo-pie-stripped
 #            arm64, arm64-pie   for another machine, not run
 #            debug, arm64-debug with .debug_frame as it is, not compressed
-#            cgo-static-pie     position independent and static, by the C linker
+#            cgo-static-pie     position independent and static, by the C linker; those of old Go
+#                               (1.19 is one) crash when they are run
 #            sectionless, pie-sectionless
 #                               without section headers, as some tools leave them
 #            c-shared, c-shared-stripped
@@ -33,7 +34,7 @@
 # Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
 set -eu
 
-[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,33p' "$0" >&2; exit 2; }
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,34p' "$0" >&2; exit 2; }
 out=$1 src=$2 go=$3 variant=$4
 
 # The user's own settings for fetching are kept, those for building are not: a machine's go env
