@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What a packed program does, without the compression: puts the program that lies beside it under
- * its own name and ".packed" into anonymous memory, at the addresses that it is linked at, and jumps
- * there. Nothing of it is left in a file that is mapped.
+ * its own name and ".packed" into anonymous memory, at the addresses that it is linked at, and
+ * jumps there. Nothing of it is left in a file that is mapped.
  */
 #include <elf.h>
 #include <fcntl.h>
