@@ -164,8 +164,7 @@ static int target_snap(struct heap_readers *all, struct heap_target *target,
 {
 	struct snap_space space = {all->spaces, &target->pid};
 	const struct heapsnap_opts opts = {
-		.resolve = on_resolve,
-		.ctx = &space,
+		.space = {on_resolve, &space},
 		.forced = reader->forced,
 		.since_start = began_since(window_start_ns, &target->pid),
 	};

@@ -184,8 +184,7 @@ static int encode(struct session *s, const struct goheap_profile *profile, struc
 		  struct heap_report_stats *ret_stats)
 {
 	const struct heapsnap_opts snap_opts = {
-		.resolve = resolve,
-		.ctx = s,
+		.space = {resolve, s},
 		.forced = goheap_was_forced(s->heap),
 	};
 	const struct heap_report_opts opts = {

@@ -11,17 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "procmap/image.h"
+#include "report/stacksnap.h"
 
 struct goheap_profile;
 
-/* Where a run-time pc is: space_cache_resolve() for this process. @ret owns a reference to its
- * image. 0 or -errno. */
-typedef int (*heapsnap_resolve_fn)(void *ctx, uint64_t pc, struct frame *ret);
-
 struct heapsnap_opts {
-	heapsnap_resolve_fn resolve;
-	void *ctx;
+	struct stacksnap_space space;
 	bool forced; /* podprof has turned sampling on in this process */
 	/* The process began in this window: of a first read all allocations are the window's. Of
 	 * any other first read none are, since nobody knows when they were made. */
@@ -35,14 +30,12 @@ struct heapsnap_record {
 	uint64_t inuse;	 /* published */
 	uint64_t fresh;	 /* all allocations up to this read */
 	uint64_t before; /* all up to the one before */
-	size_t first_pc; /* into pcs */
+	size_t first_pc; /* into stacks.pcs */
 	size_t n_pcs;
 };
 
 /**
  * struct heapsnap - owns all it has
- * @frames: one for each distinct pc, as resolved: the vaddr is that of the return address
- * @pcs: indexes into @frames, leaf first in each record
  * @blank_label: as goheap_profile has it
  */
 struct heapsnap {
@@ -51,11 +44,7 @@ struct heapsnap {
 	bool forced;
 	struct heapsnap_record *records;
 	size_t n_records;
-	struct frame *frames;
-	size_t n_frames;
-	size_t frames_cap;
-	uint32_t *pcs;
-	size_t n_pcs;
+	struct stacksnap stacks;
 };
 
 /* 0, -ENOMEM, or what the resolver returned. */

@@ -179,8 +179,7 @@ static int read_outside(struct outside *o, const struct heap_report_opts *opts, 
 			struct goheap_totals *ret_totals)
 {
 	const struct heapsnap_opts snap_opts = {
-		.resolve = resolve,
-		.ctx = o,
+		.space = {resolve, o},
 		.since_start = since_start,
 	};
 	struct goheap_profile profile = {0};

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Go's block and mutex profiles (runtime/mprof.go). A program turns them on with
+ * SetBlockProfileRate() and SetMutexProfileFraction(); we never do. Each stack that waited has one
+ * record in a list like that of the heap profile (buckets.c), with a count and the processor's
+ * ticks.
+ *
+ * The count is an int64 in Go 1.16 and a float64 since, and tells which itself: a float64 of 1 or
+ * more, taken for an integer, is above 4 * 10^18.
+ *
+ * What was sampled is scaled up when it is recorded: of blocking since 1.17, of mutexes since 1.20.
+ * Before, mutexes are scaled by who reads, with the rate that is set then; blocking in 1.16 is not
+ * scaled at all. A block record's count of less than one is shown as one.
+ *
+ * Ticks to time: runtime/pprof divides by ticks.val, which the runtime measures when it is asked
+ * for the first time. Where nobody has asked, the same clock is measured here: the processor's time
+ * stamp counter on x86-64. On arm64 Go's ticks are nanoseconds.
+ *
+ * The arithmetic is in doubles and in the order of runtime/pprof/pprof.go
+ * (printCountCycleProfile), so that the numbers are those the program would write itself.
+ */
+#include "goheap/contention.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/vec.h"
+#include "goheap/buckets.h"
+#include "goheap/memory.h"
+
+/* How long a tick is measured: clocks are read within 100 ns, so this is good to 1 in 10^5. */
+#define TICKS_MEASURE_NS (10 * NSEC_PER_MSEC)
+/* A float64 of 1, as an integer; no int64 count comes near it. */
+#define FLOAT_ONE	 0x3ff0000000000000ull
+
+/* A record's counters as they lie in memory. */
+struct counters {
+	uint64_t count;
+	uint64_t cycles;
+};
+
+struct contention {
+	enum contention_kind kind;
+	const struct goruntime *rt;
+	struct memory *memory;
+	struct buckets buckets;
+	struct counters *before; /* of the records that were known before the last read */
+	size_t n_before;
+	size_t cap_before;
+	uint64_t rate;
+	int64_t ticks;	  /* in a second */
+	int64_t measured; /* the same by this machine's clocks; 0 while not needed */
+	bool was_read;
+};
+
+int contention_new(enum contention_kind kind, const struct goruntime *rt, struct memory *memory,
+		   size_t max_bytes, struct contention **ret)
+{
+	struct contention *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	c->kind = kind;
+	c->rt = rt;
+	c->memory = memory;
+	buckets_init(&c->buckets, kind == CONTENTION_MUTEX ? BUCKETS_MUTEX : BUCKETS_BLOCK,
+		     max_bytes ? max_bytes : CONTENTION_BYTES_DEFAULT);
+	*ret = c;
+	return 0;
+}
+
+void contention_free(struct contention *c)
+{
+	if (!c)
+		return;
+	buckets_deinit(&c->buckets);
+	free(c->before);
+	free(c);
+}
+
+size_t contention_bytes(const struct contention *c)
+{
+	return sizeof(*c) + buckets_bytes(&c->buckets) + c->cap_before * sizeof(*c->before);
+}
+
+/* ---------------------------------------------------------------- time */
+
+/* What Go's cputicks() reads. */
+static int64_t cpu_ticks(void)
+{
+#if defined(__x86_64__)
+	return (int64_t)__builtin_ia32_rdtsc();
+#else
+	return (int64_t)nsec_monotonic();
+#endif
+}
+
+static int64_t measure_ticks(void)
+{
+	const struct timespec pause = {.tv_nsec = TICKS_MEASURE_NS};
+	uint64_t start_ns = nsec_monotonic(), ns;
+	int64_t start = cpu_ticks(), ticks;
+
+	nanosleep(&pause, NULL);
+	ns = nsec_monotonic() - start_ns;
+	ticks = cpu_ticks() - start;
+	ticks = (int64_t)((double)ticks * 1e9 / (double)(ns ? ns : 1));
+	return ticks > 0 ? ticks : 1;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+static int state_of_memory(int r)
+{
+	switch (r) {
+	case MEMORY_GONE:
+		return GORUNTIME_GONE;
+	case MEMORY_DENIED:
+		return GORUNTIME_DENIED;
+	case MEMORY_UNMAPPED:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+static int state_of_buckets(int r)
+{
+	switch (r) {
+	case BUCKETS_GONE:
+		return GORUNTIME_GONE;
+	case BUCKETS_DENIED:
+		return GORUNTIME_DENIED;
+	case BUCKETS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	case BUCKETS_MALFORMED:
+	case BUCKETS_UNKNOWN_LAYOUT:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+/* Whether records are scaled by the rate when they are read. */
+static bool scales_when_read(const struct contention *c)
+{
+	unsigned int minor = goruntime_minor(&c->rt->file);
+
+	return c->kind == CONTENTION_MUTEX && minor && minor < 20;
+}
+
+/* The list's head, and how it is set. */
+static int look(struct contention *c, uint64_t *ret_head)
+{
+	bool mutex = c->kind == CONTENTION_MUTEX;
+	enum goruntime_var rate = mutex ? GORUNTIME_MUTEX_RATE : GORUNTIME_BLOCK_RATE;
+	uint64_t head = goruntime_addr(c->rt, mutex ? GORUNTIME_XBUCKETS : GORUNTIME_BBUCKETS);
+	struct memory_range ranges[] = {
+		{head, ret_head, sizeof(*ret_head)},
+		{goruntime_addr(c->rt, rate), &c->rate, sizeof(c->rate)},
+		{goruntime_addr(c->rt, GORUNTIME_TICKS), &c->ticks, sizeof(c->ticks)},
+	};
+
+	for (size_t i = 0; i < array_size(ranges); i++)
+		if (!ranges[i].addr)
+			return GORUNTIME_UNKNOWN_LAYOUT;
+	return state_of_memory(memory_read_ranges(c->memory, ranges, array_size(ranges)));
+}
+
+static int keep_before(struct contention *c)
+{
+	int r = vec_grow(&c->before, &c->cap_before, c->buckets.n, sizeof(*c->before),
+			 c->buckets.max_bytes / sizeof(*c->before));
+
+	if (r)
+		return r > 0 ? GORUNTIME_TOO_LARGE : r;
+	c->n_before = c->buckets.n;
+	for (size_t i = 0; i < c->n_before; i++)
+		c->before[i] = (struct counters){c->buckets.items[i].allocs[0],
+						 c->buckets.items[i].frees[0]};
+	return 0;
+}
+
+static int read_records(struct contention *c, uint64_t head)
+{
+	size_t n_known = c->buckets.n;
+	int r = keep_before(c);
+
+	if (!r)
+		r = state_of_buckets(buckets_update(&c->buckets, c->memory, head,
+						    goruntime_minor(&c->rt->file)));
+	if (!r)
+		r = state_of_buckets(buckets_refresh(&c->buckets, c->memory, n_known));
+	if (!r)
+		r = state_of_memory(memory_check(c->memory));
+	return r;
+}
+
+static void forget(struct contention *c)
+{
+	buckets_reset(&c->buckets);
+	c->n_before = 0;
+	c->was_read = false;
+}
+
+int contention_read(struct contention *c, struct contention_profile *ret)
+{
+	bool measured = false;
+	uint64_t head = 0;
+	int r = look(c, &head);
+
+	if (r)
+		return r;
+	if (!head)
+		return c->rate ? GORUNTIME_NO_SAMPLES_YET : GORUNTIME_DISABLED_BY_PROGRAM;
+	r = read_records(c, head);
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
+		forget(c); /* what was kept does not fit what is there: begin anew next time */
+	if (r)
+		return r;
+	if (c->ticks <= 0) {
+		c->measured = c->measured ? c->measured : measure_ticks();
+		c->ticks = c->measured;
+		measured = true;
+	}
+	*ret = (struct contention_profile){
+		.reader = c,
+		.rate = c->rate,
+		.n_records = c->buckets.n,
+		.first = !c->was_read,
+		.measured = measured,
+	};
+	c->was_read = true;
+	return GORUNTIME_OK;
+}
+
+/* ---------------------------------------------------------------- records */
+
+static int64_t to_int64(double x)
+{
+	/* 2^63 is exact as a double, INT64_MAX is not; what is no number is below nothing */
+	if (!(x > 0))
+		return 0;
+	return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
+}
+
+static int64_t count_of(const struct contention *c, uint64_t word)
+{
+	int64_t count;
+	double value;
+
+	if (word < FLOAT_ONE / 2) { /* of Go 1.16, or nothing */
+		count = (int64_t)word;
+	} else {
+		memcpy(&value, &word, sizeof(value));
+		count = to_int64(value);
+		if (count == 0 && c->kind == CONTENTION_BLOCK)
+			count = 1;
+	}
+	if (scales_when_read(c) &&
+	    (c->rate > INT64_MAX || __builtin_mul_overflow(count, (int64_t)c->rate, &count)))
+		count = INT64_MAX;
+	return count;
+}
+
+static int64_t delay_of(const struct contention *c, uint64_t cycles)
+{
+	double ghz = (double)c->ticks / 1e9;
+	double ns = (double)(int64_t)cycles / ghz;
+
+	return to_int64(scales_when_read(c) ? ns * (double)c->rate : ns);
+}
+
+void contention_record(const struct contention_profile *p, size_t i, struct contention_record *ret)
+{
+	const struct contention *c = p->reader;
+	const struct bucket *b = &c->buckets.items[i];
+
+	*ret = (struct contention_record){
+		.pcs = c->buckets.pcs + b->first_pc,
+		.n_pcs = b->n_pcs,
+		.contentions = count_of(c, b->allocs[0]),
+		.delay_ns = delay_of(c, b->frees[0]),
+	};
+	if (i >= c->n_before)
+		return;
+	ret->before_contentions = count_of(c, c->before[i].count);
+	ret->before_delay_ns = delay_of(c, c->before[i].cycles);
+}
