@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Of the 6 to 15 KB of a pod's JSON some hundred bytes are wanted. Everything else, environment
+ * variables with secrets among it, is forgotten with the parsed text.
+ *
+ * A container's id is in its status, "containerd://0123...", from some time after it has started;
+ * while one waits to be started again, the id of its last run is in lastState. Of a static pod the
+ * kubelet's own list has the UID that is in the cgroup's path too; the API server has a copy
+ * ("mirror pod") with a UID of its own, and the other one in an annotation.
+ */
+#include "metadata/pod.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+#define STATIC_UID_ANNOTATION "kubernetes.io/config.mirror"
+
+const char *pod_container_kind_name(enum pod_container_kind kind)
+{
+	static const char *const names[POD_CONTAINER_KIND_MAX] = {
+		[POD_CONTAINER_ORDINARY] = "container",
+		[POD_CONTAINER_INIT] = "init",
+		[POD_CONTAINER_EPHEMERAL] = "ephemeral",
+	};
+
+	return names[kind];
+}
+
+static void pairs_deinit(struct pod_pairs *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->items[i].key);
+		free(p->items[i].value);
+	}
+	free(p->items);
+}
+
+void pod_free(struct pod *pod)
+{
+	if (!pod)
+		return;
+	for (size_t i = 0; i < pod->n_containers; i++) {
+		free(pod->containers[i].name);
+		free(pod->containers[i].id);
+	}
+	free(pod->containers);
+	pairs_deinit(&pod->labels);
+	pairs_deinit(&pod->annotations);
+	free(pod->uid);
+	free(pod->static_uid);
+	free(pod->namespace);
+	free(pod->name);
+	free(pod->node);
+	free(pod->owner_kind);
+	free(pod->owner_name);
+	free(pod);
+}
+
+DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
+
+static const char *pairs_get(const struct pod_pairs *p, const char *key)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (strcmp(p->items[i].key, key) == 0)
+			return p->items[i].value;
+	return "";
+}
+
+const char *pod_label(const struct pod *pod, const char *key)
+{
+	return pairs_get(&pod->labels, key);
+}
+
+const char *pod_annotation(const struct pod *pod, const char *key)
+{
+	return pairs_get(&pod->annotations, key);
+}
+
+/* ---------------------------------------------------------------- text */
+
+/* "" for what is no string, or too long to be a name. */
+static const char *text_of_json(const json_t *value)
+{
+	return json_is_string(value) && json_string_length(value) <= POD_TEXT_MAX
+		       ? json_string_value(value)
+		       : "";
+}
+
+static const char *member(const json_t *object, const char *key)
+{
+	return text_of_json(json_object_get(object, key));
+}
+
+static int copy(const char *text, char **ret)
+{
+	*ret = strdup(text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* "2026-01-02T03:04:05Z" */
+static int64_t parse_time(const char *text)
+{
+	struct tm tm = {0};
+	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+
+	return end && !*end ? timegm(&tm) : 0;
+}
+
+/* ---------------------------------------------------------------- labels, annotations */
+
+/* What podprof goes by, whatever else there is. */
+static bool is_own(const char *key)
+{
+	return strncmp(key, "podprof.io/", 11) == 0 ||
+	       strncmp(key, "resource.opentelemetry.io/", 26) == 0 ||
+	       strncmp(key, "app.kubernetes.io/", 18) == 0 || strcmp(key, "pod-template-hash") == 0;
+}
+
+static int add_pair(struct pod *pod, struct pod_pairs *p, const char *key, const json_t *value)
+{
+	struct pod_pair *pair;
+	int r;
+
+	if (!json_is_string(value))
+		return 0;
+	if (strlen(key) > POD_TEXT_MAX || json_string_length(value) > POD_TEXT_MAX ||
+	    p->n >= POD_PAIRS_MAX) {
+		pod->n_left_out++;
+		return 0;
+	}
+	r = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), POD_PAIRS_MAX);
+	if (r)
+		return r;
+	pair = &p->items[p->n++];
+	*pair = (struct pod_pair){0};
+	r = copy(key, &pair->key);
+	return r ? r : copy(json_string_value(value), &pair->value);
+}
+
+static int add_pairs(struct pod *pod, struct pod_pairs *p, json_t *object)
+{
+	const char *key;
+	json_t *value;
+	int r = 0;
+
+	for (int own = 1; own >= 0; own--)
+		json_object_foreach(object, key, value) {
+			if (is_own(key) == (bool)own)
+				r = add_pair(pod, p, key, value);
+			if (r)
+				return r;
+		}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- containers */
+
+static int add_container(struct pod *pod, enum pod_container_kind kind, const char *name,
+			 const char *url)
+{
+	const char *scheme_end = strstr(url, "://");
+	struct pod_container *one;
+	int r;
+
+	if (!scheme_end || !scheme_end[3] || !*name)
+		return 0; /* it has not started yet */
+	if (pod->n_containers >= POD_CONTAINERS_MAX) {
+		pod->n_left_out++;
+		return 0;
+	}
+	r = vec_grow(&pod->containers, &pod->containers_cap, pod->n_containers + 1, sizeof(*one),
+		     POD_CONTAINERS_MAX);
+	if (r)
+		return r;
+	one = &pod->containers[pod->n_containers++];
+	*one = (struct pod_container){.kind = kind};
+	r = copy(name, &one->name);
+	return r ? r : copy(scheme_end + 3, &one->id);
+}
+
+static int add_statuses(struct pod *pod, enum pod_container_kind kind, const json_t *statuses)
+{
+	const json_t *status;
+	size_t i;
+
+	json_array_foreach((json_t *)statuses, i, status) {
+		const char *name = member(status, "name");
+		const json_t *last =
+			json_object_get(json_object_get(status, "lastState"), "terminated");
+		int r = add_container(pod, kind, name, member(status, "containerID"));
+
+		if (!r)
+			r = add_container(pod, kind, name, member(last, "containerID"));
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int read_containers(struct pod *pod, const json_t *status)
+{
+	static const char *const keys[POD_CONTAINER_KIND_MAX] = {
+		[POD_CONTAINER_ORDINARY] = "containerStatuses",
+		[POD_CONTAINER_INIT] = "initContainerStatuses",
+		[POD_CONTAINER_EPHEMERAL] = "ephemeralContainerStatuses",
+	};
+	int r = 0;
+
+	for (int i = 0; i < POD_CONTAINER_KIND_MAX && !r; i++)
+		r = add_statuses(pod, (enum pod_container_kind)i, json_object_get(status, keys[i]));
+	return r;
+}
+
+/* ---------------------------------------------------------------- a pod */
+
+static const json_t *controller_of(const json_t *metadata)
+{
+	json_t *owners = json_object_get(metadata, "ownerReferences");
+	const json_t *owner;
+	size_t i;
+
+	json_array_foreach(owners, i, owner)
+		if (json_is_true(json_object_get(owner, "controller")))
+			return owner;
+	return NULL;
+}
+
+static int read_names(struct pod *pod, const json_t *metadata, const json_t *spec)
+{
+	const json_t *controller = controller_of(metadata);
+	const json_t *annotations = json_object_get(metadata, "annotations");
+
+	pod->created_s = parse_time(member(metadata, "creationTimestamp"));
+	if (copy(member(metadata, "uid"), &pod->uid) ||
+	    copy(member(metadata, "namespace"), &pod->namespace) ||
+	    copy(member(metadata, "name"), &pod->name) ||
+	    copy(member(spec, "nodeName"), &pod->node) ||
+	    copy(member(annotations, STATIC_UID_ANNOTATION), &pod->static_uid) ||
+	    copy(member(controller, "kind"), &pod->owner_kind) ||
+	    copy(member(controller, "name"), &pod->owner_name))
+		return -ENOMEM;
+	return *pod->uid && *pod->namespace && *pod->name ? 0 : POD_MALFORMED;
+}
+
+static int read_pod(struct pod *pod, const json_t *object)
+{
+	const json_t *metadata = json_object_get(object, "metadata");
+	int r = read_names(pod, metadata, json_object_get(object, "spec"));
+
+	if (!r)
+		r = add_pairs(pod, &pod->labels, json_object_get(metadata, "labels"));
+	if (!r)
+		r = add_pairs(pod, &pod->annotations, json_object_get(metadata, "annotations"));
+	return r ? r : read_containers(pod, json_object_get(object, "status"));
+}
+
+int pod_parse(const char *json, size_t n, struct pod **ret)
+{
+	_cleanup_(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
+	json_error_t error;
+	json_t *object;
+	int r;
+
+	if (!pod)
+		return -ENOMEM;
+	object = json_loadb(json, n, JSON_ALLOW_NUL, &error);
+	if (!object)
+		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM
+									   : POD_MALFORMED;
+	r = read_pod(pod, object);
+	json_decref(object);
+	if (!r)
+		*ret = take_ptr(pod);
+	return r;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_METADATA_POD_H
+#define PODPROF_METADATA_POD_H
+
+/*
+ * What a Kubernetes API object of kind Pod says of names: of the pod, of its containers, of what
+ * made it. Source: Kubernetes API reference, core/v1 Pod, PodSpec, PodStatus, ContainerStatus.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Containers of a pod, former ones counted: the API takes objects of 1.5 MB, people use 10. */
+#define POD_CONTAINERS_MAX 1024
+/* Labels, and annotations, of a pod. What is beyond is left out, but never podprof's own. */
+#define POD_PAIRS_MAX	   128
+/* Bytes of a name or value. Kubernetes allows 317 for a key, 253 for a name, 63 for a label's
+ * value; annotations may be anything, and what is longer is no name of something. */
+#define POD_TEXT_MAX	   1024
+
+enum pod_outcome {
+	POD_OK = 0,
+	POD_MALFORMED, /* no JSON, or no name, namespace or UID */
+	POD_OUTCOME_MAX,
+};
+
+enum pod_container_kind {
+	POD_CONTAINER_ORDINARY,
+	POD_CONTAINER_INIT, /* sidecars as well */
+	POD_CONTAINER_EPHEMERAL,
+	POD_CONTAINER_KIND_MAX,
+};
+
+/* One run of a container; @id has no "containerd://" before it. A container that has run twice is
+ * there twice. */
+struct pod_container {
+	char *name;
+	char *id;
+	enum pod_container_kind kind;
+};
+
+/* A label or an annotation. */
+struct pod_pair {
+	char *key;
+	char *value;
+};
+
+struct pod_pairs {
+	struct pod_pair *items;
+	size_t n;
+	size_t cap;
+};
+
+/**
+ * struct pod - all strings are owned and never NULL; "" where the object says nothing
+ * @static_uid: the UID in the cgroup of a static pod, of which the API server knows a copy with
+ *              another UID
+ * @node:       where it runs
+ * @owner_kind, @owner_name: of the object that controls it: ReplicaSet, Job, ...
+ * @created_s:  Unix time; 0 if not known
+ * @n_left_out: containers and pairs beyond the ceilings
+ */
+struct pod {
+	char *uid;
+	char *static_uid;
+	char *namespace;
+	char *name;
+	char *node;
+	char *owner_kind;
+	char *owner_name;
+	int64_t created_s;
+	struct pod_pairs labels;
+	struct pod_pairs annotations;
+	struct pod_container *containers;
+	size_t n_containers;
+	size_t containers_cap;
+	size_t n_left_out;
+};
+
+/* @ret is the caller's to free. 0, POD_MALFORMED, -ENOMEM. */
+int pod_parse(const char *json, size_t n, struct pod **ret);
+void pod_free(struct pod *pod);
+
+/* "" if there is none. Borrowed. */
+const char *pod_label(const struct pod *pod, const char *key);
+const char *pod_annotation(const struct pod *pod, const char *key);
+
+/* "container", "init", "ephemeral" */
+const char *pod_container_kind_name(enum pod_container_kind kind);
+
+#endif

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One table for pods by UID, one for every other name that leads to one: a container's id, a static
+ * pod's other UID. Such a name is whoever's it came from first; a second pod that claims it makes
+ * it nobody's for as long as both are there, since a wrong name is worse than none.
+ */
+#include "metadata/pods.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+
+struct entry {
+	struct pod *pod;
+	unsigned int list;
+	UT_hash_handle hh;
+};
+
+/* @entry, @container: of the first that claimed it; @container is NULL for a UID. */
+struct alias {
+	const struct entry *entry;
+	const struct pod_container *container;
+	size_t n_claims;
+	UT_hash_handle hh;
+	char key[];
+};
+
+struct pods {
+	struct entry *by_uid;
+	struct alias *aliases;
+	unsigned int list;
+};
+
+int pods_new(struct pods **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* ---------------------------------------------------------------- aliases */
+
+static struct alias *alias_find(const struct pods *pods, const char *key)
+{
+	struct alias *alias;
+
+	HASH_FIND(hh, pods->aliases, key, strlen(key), alias);
+	return alias;
+}
+
+static int alias_claim(struct pods *pods, const char *key, const struct entry *entry,
+		       const struct pod_container *container)
+{
+	struct alias *alias = alias_find(pods, key);
+	size_t n = strlen(key) + 1;
+	bool hash_oom = false;
+
+	if (alias) {
+		alias->n_claims += alias->entry != entry;
+		return 0;
+	}
+	alias = calloc(1, sizeof(*alias) + n);
+	if (!alias)
+		return -ENOMEM;
+	alias->entry = entry;
+	alias->container = container;
+	alias->n_claims = 1;
+	memcpy(alias->key, key, n);
+	HASH_ADD(hh, pods->aliases, key[0], n - 1, alias);
+	if (hash_oom) {
+		free(alias);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void alias_drop(struct pods *pods, struct alias *alias)
+{
+	HASH_DELETE(hh, pods->aliases, alias);
+	free(alias);
+}
+
+/* True if others claim it as well. */
+static bool alias_release(struct pods *pods, const char *key, const struct entry *entry)
+{
+	struct alias *alias = alias_find(pods, key);
+	bool contested = alias && alias->n_claims > 1;
+
+	if (alias && alias->entry == entry)
+		alias_drop(pods, alias);
+	return contested;
+}
+
+static int claim_all(struct pods *pods, const struct entry *entry)
+{
+	const struct pod *pod = entry->pod;
+	int r = 0;
+
+	if (*pod->static_uid && strcmp(pod->static_uid, pod->uid) != 0)
+		r = alias_claim(pods, pod->static_uid, entry, NULL);
+	for (size_t i = 0; i < pod->n_containers && !r; i++)
+		r = alias_claim(pods, pod->containers[i].id, entry, &pod->containers[i]);
+	return r;
+}
+
+static bool release_all(struct pods *pods, const struct entry *entry)
+{
+	const struct pod *pod = entry->pod;
+	bool contested = alias_release(pods, pod->static_uid, entry);
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		contested = alias_release(pods, pod->containers[i].id, entry) || contested;
+	return contested;
+}
+
+/* Rare: one of those that claimed the same has gone. */
+static void reclaim(struct pods *pods)
+{
+	struct entry *entry, *next_entry;
+	struct alias *alias, *next;
+
+	HASH_ITER(hh, pods->aliases, alias, next) {
+		alias_drop(pods, alias);
+	}
+	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
+		(void)claim_all(pods, entry); /* without memory some are not found */
+	}
+}
+
+/* ---------------------------------------------------------------- pods */
+
+/* All but the pod itself. */
+static void entry_unlink(struct pods *pods, struct entry *entry)
+{
+	bool contested = release_all(pods, entry);
+
+	HASH_DELETE(hh, pods->by_uid, entry);
+	free(entry);
+	if (contested)
+		reclaim(pods);
+}
+
+static void entry_drop(struct pods *pods, struct entry *entry)
+{
+	struct pod *pod = entry->pod;
+
+	entry_unlink(pods, entry);
+	pod_free(pod);
+}
+
+void pods_free(struct pods *pods)
+{
+	struct entry *entry, *next_entry;
+	struct alias *alias, *next;
+
+	if (!pods)
+		return;
+	HASH_ITER(hh, pods->aliases, alias, next) {
+		alias_drop(pods, alias);
+	}
+	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
+		HASH_DELETE(hh, pods->by_uid, entry);
+		pod_free(entry->pod);
+		free(entry);
+	}
+	free(pods);
+}
+
+static struct entry *entry_find(const struct pods *pods, const char *uid)
+{
+	struct entry *entry;
+
+	HASH_FIND(hh, pods->by_uid, uid, strlen(uid), entry);
+	return entry;
+}
+
+/* @pod is taken on 0. */
+static int entry_add(struct pods *pods, struct pod *pod)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	bool hash_oom = false;
+	int r;
+
+	if (!entry)
+		return -ENOMEM;
+	entry->pod = pod;
+	entry->list = pods->list;
+	HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), entry);
+	if (hash_oom) {
+		free(entry);
+		return -ENOMEM;
+	}
+	r = claim_all(pods, entry);
+	if (r)
+		entry_unlink(pods, entry);
+	return r;
+}
+
+DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
+
+int pods_put(struct pods *pods, struct pod *taken)
+{
+	_cleanup_(pod_freep) struct pod *pod = taken;
+	struct entry *old = entry_find(pods, pod->uid);
+	int r;
+
+	if (old)
+		entry_drop(pods, old);
+	if (pods_count(pods) >= PODS_MAX)
+		return PODS_TOO_MANY;
+	r = entry_add(pods, pod);
+	if (!r)
+		(void)take_ptr(pod);
+	return r;
+}
+
+void pods_remove(struct pods *pods, const char *uid)
+{
+	struct entry *entry = entry_find(pods, uid);
+
+	if (entry)
+		entry_drop(pods, entry);
+}
+
+void pods_begin_list(struct pods *pods)
+{
+	pods->list++;
+}
+
+void pods_end_list(struct pods *pods)
+{
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, pods->by_uid, entry, next) {
+		if (entry->list != pods->list)
+			entry_drop(pods, entry);
+	}
+}
+
+/* ---------------------------------------------------------------- looking up */
+
+const struct pod *pods_by_container(const struct pods *pods, const char *id,
+				    const struct pod_container **ret)
+{
+	const struct alias *alias = alias_find(pods, id);
+
+	if (!alias || !alias->container || alias->n_claims != 1)
+		return NULL;
+	*ret = alias->container;
+	return alias->entry->pod;
+}
+
+const struct pod *pods_by_uid(const struct pods *pods, const char *uid)
+{
+	const struct entry *entry = entry_find(pods, uid);
+	const struct alias *alias = entry ? NULL : alias_find(pods, uid);
+
+	if (entry)
+		return entry->pod;
+	return alias && !alias->container && alias->n_claims == 1 ? alias->entry->pod : NULL;
+}
+
+size_t pods_count(const struct pods *pods)
+{
+	return HASH_COUNT(pods->by_uid);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_METADATA_PODS_H
+#define PODPROF_METADATA_PODS_H
+
+/* The pods that are known, found by container id and by UID. */
+
+#include <stddef.h>
+
+#include "metadata/pod.h"
+
+/* Pods of one node: kubelets are run with 110 to 500. */
+#define PODS_MAX 4096
+
+struct pods;
+
+enum pods_outcome {
+	PODS_OK = 0,
+	PODS_TOO_MANY, /* PODS_MAX are there already */
+};
+
+int pods_new(struct pods **ret);
+void pods_free(struct pods *pods);
+
+/* A pod that is new or has changed. @pod is taken, whatever the outcome. 0, PODS_TOO_MANY, -ENOMEM.
+ */
+int pods_put(struct pods *pods, struct pod *pod);
+/* Nothing if there is none. */
+void pods_remove(struct pods *pods, const char *uid);
+
+/* A list of all: what is put after pods_begin_list() stays at pods_end_list(), all others go. A
+ * list that was cut short is not ended; the next one begins anew. */
+void pods_begin_list(struct pods *pods);
+void pods_end_list(struct pods *pods);
+
+/* Both borrow until the table changes; NULL if there is none. Of a static pod either UID finds it.
+ * Where two pods claim one container, none has it. */
+const struct pod *pods_by_container(const struct pods *pods, const char *id,
+				    const struct pod_container **ret);
+const struct pod *pods_by_uid(const struct pods *pods, const char *uid);
+
+size_t pods_count(const struct pods *pods);
+
+#endif

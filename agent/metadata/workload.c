@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A pod names what controls it directly. That is enough for StatefulSets and DaemonSets, but a
+ * Deployment's pods belong to a ReplicaSet, WEB-5d4f8c7b9 for a Deployment WEB, and a CronJob's to
+ * a Job, BACKUP-29384720 for a CronJob BACKUP that was due 29,384,720 minutes after 1970. Asking
+ * for those objects would take one more right, for all of the cluster; their names tell.
+ *
+ * A ReplicaSet that somebody made by hand, or that a Rollout made, may end in a dash and some
+ * letters too, but only a Deployment's (and a Rollout's, which is as good) puts exactly these
+ * letters on the pod as the label pod-template-hash.
+ *
+ * Sources: the Kubernetes project's pkg/controller/deployment (getReplicaSetName), pkg/controller/
+ * cronjob (getJobName), 1.21 and later.
+ */
+#include "metadata/workload.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "metadata/pod.h"
+
+/* A Job may be made late, after the controller was down; but not a month. */
+#define CRONJOB_LATE_MINUTES ((int64_t)31 * 24 * 60)
+
+static void set(struct workload *ret, const char *kind, const char *name, size_t n)
+{
+	snprintf(ret->kind, sizeof(ret->kind), "%s", kind);
+	snprintf(ret->name, sizeof(ret->name), "%.*s",
+		 (int)(n < WORKLOAD_NAME_MAX ? n : WORKLOAD_NAME_MAX), name);
+}
+
+/* What is before "-@suffix" at the end of @name; 0 if it does not end so. */
+static size_t stem(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), m = strlen(suffix);
+
+	if (m == 0 || n < m + 2 || name[n - m - 1] != '-' || strcmp(name + n - m, suffix) != 0)
+		return 0;
+	return n - m - 1;
+}
+
+/* Whether @digits are a minute since 1970 shortly before the pod was made. */
+static bool is_due_minute(const char *digits, int64_t created_s)
+{
+	uint64_t minute;
+
+	return strlen(digits) == 8 && text_only_u64(text_of(digits), 10, &minute) &&
+	       created_s / 60 >= (int64_t)minute &&
+	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
+}
+
+void workload_of_pod(const struct pod *pod, struct workload *ret)
+{
+	const char *name = pod->owner_name, *dash = strrchr(name, '-');
+	size_t n;
+
+	if (!*name || strcmp(pod->owner_kind, "Node") == 0) {
+		set(ret, "", pod->name, strlen(pod->name));
+		return;
+	}
+	if (strcmp(pod->owner_kind, "ReplicaSet") == 0) {
+		n = stem(name, pod_label(pod, "pod-template-hash"));
+		if (n) {
+			set(ret, "Deployment", name, n);
+			return;
+		}
+	}
+	if (strcmp(pod->owner_kind, "Job") == 0 && dash && dash != name &&
+	    is_due_minute(dash + 1, pod->created_s)) {
+		set(ret, "CronJob", name, (size_t)(dash - name));
+		return;
+	}
+	set(ret, pod->owner_kind, name, strlen(name));
+}
+
+const char *workload_service(const struct pod *pod, const struct workload *workload)
+{
+	const char *const told[] = {
+		pod_annotation(pod, "podprof.io/service-name"),
+		pod_annotation(pod, "resource.opentelemetry.io/service.name"),
+		pod_label(pod, "app.kubernetes.io/instance"),
+		pod_label(pod, "app.kubernetes.io/name"),
+	};
+
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+		if (*told[i])
+			return told[i];
+	return workload->name;
+}

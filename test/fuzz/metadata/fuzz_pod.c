@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One pod as a server, or whoever answers in its place, says it is. */
+#include "fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "metadata/pod.h"
+#include "metadata/pods.h"
+#include "metadata/workload.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct pod_container *container;
+	struct workload workload;
+	struct pods *pods;
+	struct pod *pod;
+
+	if (pod_parse((const char *)data, size, &pod))
+		return 0;
+	workload_of_pod(pod, &workload);
+	if (!workload.name[0] || !*workload_service(pod, &workload))
+		abort();
+	if (pods_new(&pods)) {
+		pod_free(pod);
+		return 0;
+	}
+	if (pods_put(pods, pod) == 0) {
+		if (pods_by_uid(pods, pod->uid) != pod)
+			abort();
+		for (size_t i = 0; i < pod->n_containers; i++)
+			if (pods_by_container(pods, pod->containers[i].id, &container) != pod &&
+			    strcmp(pod->containers[i].id, pod->static_uid) != 0)
+				abort();
+	}
+	pods_free(pods);
+	return 0;
+}
