@@ -17,7 +17,8 @@
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "goheap/goheap.h"
-#include "goheap/goruntime.h"
+#include "goheap/goimages.h"
+#include "goheap/goruntimes.h"
 #include "goheap/memory.h"
 #include "procmap/elffile.h"
 
@@ -27,7 +28,7 @@ struct options {
 	const char *what; /* FILE or PID */
 };
 
-/* What is shown. For a file there is no rate and no run-time address. */
+/* One runtime. For a file there is no rate and no run-time address. */
 struct finding {
 	struct goruntime rt;
 	bool live;
@@ -36,22 +37,31 @@ struct finding {
 	enum goruntime_state state;
 };
 
+/* What is shown. Where there is no runtime the state says why. */
+struct findings {
+	struct finding items[GORUNTIMES_MAX];
+	size_t n;
+	enum goruntime_state state;
+};
+
 static const char help[] =
 	"usage: podprof inspect goruntime [--json] [--proc-root PATH] FILE|PID\n\n"
-	"Shows the Go version of an executable or a process, where the variables of Go's memory\n"
-	"profiler are and how that is known, the sampling rate, and whether there is a heap\n"
-	"profile to read. A name of digits only is a PID; write ./123 for a file.\n\n"
+	"Shows the Go runtimes of a file or a process: a process has one of its executable, and\n"
+	"of each library written in Go. Of each the Go version, where the variables of the\n"
+	"memory profiler are and how that is known, the sampling rate, and whether there is a\n"
+	"heap profile to read. A name of digits only is a PID; write ./123 for a file.\n\n"
 	"states: ok, no_samples_yet, disabled_by_linker (nothing in the program asks for heap\n"
 	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0),\n"
 	"unknown_layout (a Go program, but not as Go 1.16 to 1.27 has them), no_runtime (not Go),\n"
 	"denied, gone, too_large. Of a file the state tells only whether the variables were "
 	"found:\n"
-	"by its symbol table, or by the code of a stripped one.\n\n"
-	"  --json            one JSON object: {\"version\",\"state\",\"rate\",\"cycle\",\"bias\",\n"
+	"by its symbol table, or by the code of a stripped one.\n"
+	"certain: the process's memory agrees with the file, as it must before --force writes.\n\n"
+	"  --json            one JSON object: "
+	"{\"state\",\"runtimes\":[{\"name\",\"version\",\"state\",\n"
 	"                    "
-	"\"variables\":[{\"name\",\"source\",\"section\",\"vaddr\",\"address\"}]},"
-	" null\n"
-	"                    for what is not known\n"
+	"\"rate\",\"cycle\",\"bias\",\"certain\",\"variables\":[{\"name\",\"source\",\n"
+	"                    \"section\",\"vaddr\",\"address\"}]}]}, null for what is not known\n"
 	"  --proc-root PATH  where the host's /proc is (/proc)\n"
 	"  --help            this text\n";
 
@@ -76,35 +86,49 @@ static json_t *json_of_var(const struct finding *f, enum goruntime_var var)
 			 "address", json_hex(known && f->live, goruntime_addr(&f->rt, var)));
 }
 
-static int print_json(const struct finding *f)
+static json_t *json_of_finding(const struct finding *f)
 {
-	json_t *vars = json_array(), *object;
+	json_t *vars = json_array();
 
 	for (int i = 0; i < GORUNTIME_VAR_MAX; i++)
 		json_array_append_new(vars, json_of_var(f, (enum goruntime_var)i));
-	object = json_pack("{s:s?, s:s, s:o, s:o, s:o, s:o}", "version",
-			   f->rt.file.version[0] ? f->rt.file.version : NULL, "state",
-			   goruntime_state_name(f->state), "rate",
-			   f->has_now ? json_integer(f->now.rate) : json_null(), "cycle",
-			   f->has_now ? json_integer(f->now.cycle) : json_null(), "bias",
-			   json_hex(f->live, f->rt.bias), "variables", vars);
-	if (cmd_print_json(object)) {
+	return json_pack("{s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o}", "name",
+			 f->rt.name[0] ? f->rt.name : NULL, "version",
+			 f->rt.file.version[0] ? f->rt.file.version : NULL, "state",
+			 goruntime_state_name(f->state), "rate",
+			 f->has_now ? json_integer(f->now.rate) : json_null(), "cycle",
+			 f->has_now ? json_integer(f->now.cycle) : json_null(), "bias",
+			 json_hex(f->live, f->rt.bias), "certain",
+			 f->live ? json_boolean(f->rt.certain) : json_null(), "variables", vars);
+}
+
+static int print_json(const struct findings *all)
+{
+	json_t *runtimes = json_array();
+
+	for (size_t i = 0; i < all->n; i++)
+		json_array_append_new(runtimes, json_of_finding(&all->items[i]));
+	if (cmd_print_json(json_pack("{s:s, s:o}", "state", goruntime_state_name(all->state),
+				     "runtimes", runtimes))) {
 		cmd_error("inspect goruntime: out of memory");
 		return CMD_FAILED;
 	}
 	return CMD_DONE;
 }
 
-static int print_text(const struct finding *f)
+static void print_finding(const struct finding *f)
 {
 	const char *version = f->rt.file.version;
 
+	if (f->rt.name[0])
+		printf("name     %s\n", f->rt.name);
 	printf("version  %s\n", *version ? version : "not recorded");
 	printf("state    %s\n", goruntime_state_name(f->state));
 	if (f->has_now)
 		printf("rate     %" PRId64 "\ncycle    %" PRIu32 "\n", f->now.rate, f->now.cycle);
 	if (f->live)
-		printf("bias     0x%" PRIx64 "\n", f->rt.bias);
+		printf("bias     0x%" PRIx64 "\ncertain  %s\n", f->rt.bias,
+		       f->rt.certain ? "yes" : "no");
 	printf("\n%-32s %-8s %-12s %-18s %s\n", "variable", "source", "section", "vaddr",
 	       f->live ? "address" : "");
 	for (int i = 0; i < GORUNTIME_VAR_MAX; i++) {
@@ -119,6 +143,17 @@ static int print_text(const struct finding *f)
 			printf(" 0x%" PRIx64, goruntime_addr(&f->rt, var));
 		putchar('\n');
 	}
+}
+
+static int print_text(const struct findings *all)
+{
+	if (!all->n)
+		printf("state    %s\n", goruntime_state_name(all->state));
+	for (size_t i = 0; i < all->n; i++) {
+		if (i > 0)
+			putchar('\n');
+		print_finding(&all->items[i]);
+	}
 	return CMD_DONE;
 }
 
@@ -129,8 +164,9 @@ static void elffile_freep(struct elffile **ef)
 	elffile_free(*ef);
 }
 
-static int find_in_file(const char *name, struct finding *f)
+static int find_in_file(const char *name, struct findings *all)
 {
+	struct finding *f = &all->items[0];
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
 	_cleanup_(close_fdp) int fd = -1;
 	const struct root here = {.fd = AT_FDCWD};
@@ -153,7 +189,8 @@ static int find_in_file(const char *name, struct finding *f)
 		cmd_error("inspect goruntime: cannot read %s: %s", name, strerror(-r));
 		return CMD_FAILED;
 	}
-	f->state = (enum goruntime_state)r;
+	all->state = f->state = (enum goruntime_state)r;
+	all->n = r == GORUNTIME_OK || r == GORUNTIME_UNKNOWN_LAYOUT;
 	return CMD_DONE;
 }
 
@@ -179,7 +216,37 @@ static int look(const struct root *proc, const struct pid_id *id, struct finding
 	return 0;
 }
 
-static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
+/* All runtimes. A process that executes another program meanwhile shows as "gone" or odd: this is
+ * for people, who ask again. */
+static int find_runtimes(const struct root *proc, const struct pid_id *id, struct findings *all)
+{
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	struct goruntimes found;
+	int denied = process_memory_init(&pm, proc, id), r = denied;
+
+	if (r >= 0)
+		r = goimages_new(&images);
+	if (!r)
+		r = goruntimes_find(images, proc, id, denied ? NULL : &pm.memory, 0, &found);
+	if (r < 0)
+		return r;
+	all->state = (enum goruntime_state)r;
+	if (r != GORUNTIME_OK && r != GORUNTIME_UNKNOWN_LAYOUT)
+		return 0;
+	for (all->n = 0; r >= 0 && all->n < found.n; all->n++) {
+		struct finding *f = &all->items[all->n];
+
+		*f = (struct finding){.rt = found.items[all->n], .live = true};
+		f->state = f->rt.state;
+		r = f->state == GORUNTIME_OK ? look(proc, id, f) : 0;
+	}
+	if (r >= 0)
+		all->state = all->items[0].state;
+	return r;
+}
+
+static int find_in_process(const char *proc_root, pid_t pid, struct findings *all)
 {
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
 	struct pid_id id;
@@ -193,12 +260,7 @@ static int find_in_process(const char *proc_root, pid_t pid, struct finding *f)
 		return CMD_FAILED;
 	}
 	if (!r)
-		r = goruntime_find(&proc, &id, &f->rt);
-	f->live = r == GORUNTIME_OK || r == GORUNTIME_UNKNOWN_LAYOUT;
-	if (r >= 0)
-		f->state = (enum goruntime_state)r;
-	if (r == GORUNTIME_OK)
-		r = look(&proc, &id, f);
+		r = find_runtimes(&proc, &id, all);
 	if (r < 0) {
 		cmd_error("inspect goruntime: cannot read process %d: %s", (int)pid, strerror(-r));
 		return CMD_FAILED;
@@ -235,17 +297,17 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 int inspect_goruntime(int argc, char **argv)
 {
 	struct options options = {.proc_root = "/proc"};
-	struct finding f = {0};
+	struct findings found = {0};
 	pid_t pid;
 	int status;
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
 	if (cmdline_pid(options.what, &pid))
-		status = find_in_process(options.proc_root, pid, &f);
+		status = find_in_process(options.proc_root, pid, &found);
 	else
-		status = find_in_file(options.what, &f);
+		status = find_in_file(options.what, &found);
 	if (status == CMD_DONE)
-		status = options.json ? print_json(&f) : print_text(&f);
+		status = options.json ? print_json(&found) : print_text(&found);
 	return cmdline_finish("inspect goruntime", status);
 }

@@ -340,6 +340,9 @@ static int moduledata_found(const struct elffile *file, const struct elffile_seg
 		return r < 0 ? r : GOMODULE_ABSENT;
 	if (!moduledata_matches(m, bytes))
 		return GOMODULE_ABSENT;
+	m->data = segment->vaddr + (off - segment->off);
+	if (m->form == GOMODULE_1_16)
+		return 0;
 	text = moduledata_word(bytes, MODULEDATA_MINPC + 16);
 	if (m->text && m->text != text)
 		return GOMODULE_UNSUPPORTED;
@@ -361,7 +364,7 @@ static int find_moduledata(const struct elffile *file, struct gomodule *m)
 	if (r != GOMODULE_ABSENT)
 		return r;
 	/* up to 1.25 the header is enough, but for inlining */
-	return m->text ? 0 : GOMODULE_UNSUPPORTED;
+	return m->text || m->form == GOMODULE_1_16 ? 0 : GOMODULE_UNSUPPORTED;
 }
 
 /* ---------------------------------------------------------------- */
@@ -407,7 +410,7 @@ int gomodule_find(const struct elffile *file, struct gomodule *ret)
 	struct gomodule m;
 	int r = find_table(file, &m);
 
-	if (!r && m.form != GOMODULE_1_16)
+	if (!r)
 		r = find_moduledata(file, &m);
 	if (!r)
 		r = check_text(file, &m);

@@ -37,6 +37,7 @@ enum gomodule_form { GOMODULE_1_16, GOMODULE_1_18, GOMODULE_1_20 };
  * @funcs:   function table and functions, to the end
  * @text:    vaddr that function offsets count from; 0 in GOMODULE_1_16, which has addresses
  * @gofunc:  vaddr that offsets of function data count from; 0 when not known, and in GOMODULE_1_16
+ * @data:    vaddr of the runtime's moduledata; 0 where a linker has left it for the loader to fill
  */
 struct gomodule {
 	enum gomodule_form form;
@@ -52,6 +53,7 @@ struct gomodule {
 	uint64_t funcs;
 	uint64_t text;
 	uint64_t gofunc;
+	uint64_t data;
 };
 
 /* 0, an outcome, -errno. */

@@ -7,9 +7,11 @@
  * program could do itself at any time.
  *
  * What makes a write to the wrong place impossible:
- *  - the symbol has the variable's name and size and lies in one of Go's data sections (goruntime.c
- *    has seen to it),
- *  - its address is aligned, and inside a private, writable mapping of the executable or of the
+ *  - the file says where the variable is, by a symbol of its name and size in one of Go's data
+ *    sections, by the code that uses it, or by both alike (goruntime_file.c),
+ *  - the runtime's own description in memory agrees with the file and the mappings, and says that
+ *    the address is in the runtime's data (goruntime_check()),
+ *  - the address is aligned, and inside a private, writable mapping of the executable or of the
  *    anonymous memory that continues it (.noptrbss),
  *  - it reads 0 immediately before,
  *  - the write goes through a descriptor of /proc/PID/mem that was opened before the mappings were
@@ -129,7 +131,7 @@ int force_sampling(const struct root *proc, const struct pid_id *id, const struc
 	uint64_t addr = goruntime_addr(rt, GORUNTIME_RATE);
 	int r;
 
-	if (addr == 0 || addr % 8 != 0 || addr > INT64_MAX)
+	if (!rt->certain || addr == 0 || addr % 8 != 0 || addr > INT64_MAX)
 		return FORCE_UNCERTAIN;
 	r = open_memory(proc, id, &fd);
 	if (!r)

@@ -27,6 +27,8 @@
 #include "base/cleanup.h"
 #include "goheap/buckets.h"
 #include "goheap/force.h"
+#include "goheap/goimages.h"
+#include "goheap/goruntimes.h"
 #include "goheap/memory.h"
 
 /* Reads of the counters before a profile is taken as it is, although collections end faster than
@@ -124,17 +126,35 @@ void goheap_free(struct goheap *h)
 
 DEFINE_CLEANUP(struct goheap *, goheap_freep, goheap_free);
 
+/* The first runtime of the process. */
+static int find_runtime(struct goheap *h, struct memory *m)
+{
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
+	const struct goruntime *first;
+	int r = found ? goimages_new(&images) : -ENOMEM;
+
+	if (!r)
+		r = goruntimes_find(images, h->proc, &h->id, m, 0, found);
+	first = r >= 0 ? goruntimes_first(found) : NULL;
+	if (first)
+		h->rt = *first;
+	return r;
+}
+
 /* The address space is taken hold of first, so that what is then found belongs to it, or the check
  * after each read tells. It needs a permission that not everybody has, but a program that is not Go
  * deserves no word about that. */
-static int attach(struct goheap *h)
+static int attach(struct goheap *h, const struct goruntime *runtime)
 {
 	int denied = state_of_memory(process_memory_init(&h->process, h->proc, &h->id));
 	int state;
 
 	if (denied < 0 || denied == GORUNTIME_GONE)
 		return denied;
-	state = goruntime_find(h->proc, &h->id, &h->rt);
+	if (runtime)
+		h->rt = *runtime;
+	state = runtime ? (int)runtime->state : find_runtime(h, denied ? NULL : &h->process.memory);
 	if (state == GORUNTIME_OK && !denied)
 		h->memory = &h->process.memory;
 	else
@@ -153,7 +173,7 @@ int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 	h->id = opts->id;
 	h->force = opts->force;
 	h->was_forced = opts->was_forced;
-	r = attach(h);
+	r = attach(h, opts->runtime);
 	if (r < 0)
 		return r;
 	h->found = h->state = (enum goruntime_state)r;

@@ -27,8 +27,12 @@ struct root;
 struct goheap_opts {
 	const struct root *proc; /* borrowed; must outlive the reader */
 	struct pid_id id;
+	/* As goruntimes_find() gave it; copied. The caller sees to it that the process has not
+	 * executed another program between that and the return of goheap_new(), by a struct
+	 * process_memory of its own. NULL: found here, the first one that can be read. */
+	const struct goruntime *runtime;
 	bool force;	  /* turn sampling on where it is off */
-	bool was_forced;  /* this process has had that done to it before: never twice */
+	bool was_forced;  /* this runtime has had that done to it before: never twice */
 	size_t max_bytes; /* 0: GOHEAP_BYTES_DEFAULT */
 };
 

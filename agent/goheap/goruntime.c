@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A Go runtime in a process.
- *
- * The load bias is taken from the executable mappings, by PT_LOAD: Go's own linker bases position
- * independent programs at 0x400000, so the first mapping's address is not it.
+ * A runtime describes itself in memory, for its own stack walks: its moduledata has the address of
+ * the line table, the number of functions and where its data begins and ends. At the place where
+ * file and mappings say that it is, and with the same table, it proves the bias and the variables'
+ * places; what it says has been written by the loader and the runtime.
  */
 #include "goheap/goruntime.h"
 
-#include <elf.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/root.h"
-#include "base/text.h"
 #include "goheap/memory.h"
-#include "procmap/elffile.h"
-#include "procmap/maps.h"
 
 const char *goruntime_state_name(int state)
 {
@@ -39,153 +27,73 @@ const char *goruntime_state_name(int state)
 	return state >= 0 && state < GORUNTIME_STATE_MAX ? names[state] : "error";
 }
 
-/* ---------------------------------------------------------------- a process */
+/* ---------------------------------------------------------------- its own description */
 
-static int state_of_root(int r)
+/* Offsets of words in moduledata that have not moved from 1.16 to 1.27. */
+enum {
+	MODULE_TABLE = 0, /* pcHeader */
+	MODULE_FTAB_LEN = 17,
+	MODULE_RANGES = 24, /* noptrdata, data, bss, noptrbss: begin and end of each */
+	MODULE_WORDS = 32,
+	/* The word "next" is the last one and does move. The longest has 74. */
+	MODULE_WORDS_ALL = 80,
+};
+
+static int state_of_memory(int r)
 {
 	switch (r) {
-	case ROOT_GONE:
+	case MEMORY_GONE:
 		return GORUNTIME_GONE;
-	case ROOT_DENIED:
+	case MEMORY_DENIED:
 		return GORUNTIME_DENIED;
-	case ROOT_TOO_LARGE:
-	case ROOT_NOT_FILE:
-		return GORUNTIME_NO_RUNTIME;
+	case MEMORY_UNMAPPED:
+		return GORUNTIME_UNKNOWN_LAYOUT;
 	default:
 		return r;
 	}
 }
 
-static int state_of_maps(int r)
+/* Whether a variable is in the data that the runtime says is its own. */
+static bool in_module(const uint64_t words[MODULE_WORDS], uint64_t addr, size_t n)
 {
-	switch (r) {
-	case MAPS_GONE:
-		return GORUNTIME_GONE;
-	case MAPS_DENIED:
-		return GORUNTIME_DENIED;
-	case MAPS_TOO_LARGE:
-		return GORUNTIME_TOO_LARGE;
-	default:
-		return r;
-	}
-}
-
-/* Whether /proc/PID/exe, as the link shows it, is this entry's file. */
-static bool is_executable(const struct maps_entry *e, struct text exe)
-{
-	if (e->kind != MAPS_FILE)
-		return false;
-	if (e->deleted && !text_suffix(&exe, " (deleted)"))
-		return false;
-	return text_is(&exe, e->path);
-}
-
-/* The bias by one executable mapping: false if no segment of the file has its offset. */
-static bool bias_of(const struct elffile *ef, const struct maps_entry *e, uint64_t *ret)
-{
-	size_t n;
-	const struct elffile_segment *segments = elffile_segments(ef, &n);
-
-	for (size_t i = 0; i < n; i++) {
-		const struct elffile_segment *s = &segments[i];
-		uint64_t first = s->off & ~(uint64_t)4095; /* a mapping starts with a page */
-
-		if (!(s->flags & PF_X) || e->offset < first || e->offset - first >= s->filesz)
-			continue;
-		*ret = e->start - (s->vaddr + (e->offset - s->off));
-		return true;
-	}
+	for (size_t i = MODULE_RANGES; i < MODULE_WORDS; i += 2)
+		if (addr >= words[i] && addr < words[i + 1] && n <= words[i + 1] - addr)
+			return true;
 	return false;
 }
 
-/* The kernel maps all of a file with one bias. Where its executable mappings disagree, somebody has
- * mapped it again, and which one runs is not known. */
-static int find_bias(const struct elffile *ef, const struct maps *maps, const char *exe,
-		     uint64_t *ret)
+int goruntime_check(struct goruntime *rt, struct memory *m)
 {
-	bool found = false;
-	uint64_t bias = 0;
+	uint64_t words[MODULE_WORDS], rate = goruntime_addr(rt, GORUNTIME_RATE);
+	int r;
 
-	for (size_t i = 0; i < maps->n; i++) {
-		const struct maps_entry *e = &maps->items[i];
-		uint64_t one;
-
-		if (!(e->prot & MAPS_X) || !is_executable(e, text_of(exe)))
-			continue;
-		if (!bias_of(ef, e, &one) || (found && one != bias))
-			return GORUNTIME_UNKNOWN_LAYOUT;
-		bias = one;
-		found = true;
-	}
-	if (!found || (elffile_type(ef) == ET_EXEC && bias != 0))
+	rt->certain = false;
+	if (!rt->file.data)
+		return GORUNTIME_OK; /* nothing to compare with */
+	r = state_of_memory(memory_read(m, rt->file.data + rt->bias, words, sizeof(words)));
+	if (r)
+		return r;
+	if (words[MODULE_TABLE] != rt->file.table + rt->bias ||
+	    words[MODULE_FTAB_LEN] != rt->file.n_funcs + 1)
 		return GORUNTIME_UNKNOWN_LAYOUT;
-	*ret = bias;
+	rt->certain = rate && in_module(words, rate, goruntime_var_bytes(GORUNTIME_RATE));
 	return GORUNTIME_OK;
 }
 
-static int open_executable(const struct root *proc, const struct pid_id *id, struct elffile **ret)
+/* A runtime's modules are a list, the program's own first: each has the address of the next one. */
+bool goruntime_has_plugin(const struct goruntime *rt, struct memory *m,
+			  const struct goruntime *other)
 {
-	_cleanup_(close_fdp) int fd = -1;
-	char path[32];
-	int r;
+	uint64_t words[MODULE_WORDS_ALL];
+	size_t n;
 
-	snprintf(path, sizeof(path), "%" PRIu64 "/exe", id->pid);
-	r = state_of_root(root_open_file(proc, path, &fd));
-	if (r)
-		return r;
-	r = elffile_open(fd, ret);
-	if (!r)
-		fd = -1; /* taken */
-	return r > 0 ? GORUNTIME_NO_RUNTIME : r;
-}
-
-static int read_bias(const struct root *proc, const struct pid_id *id, const struct elffile *ef,
-		     uint64_t *ret)
-{
-	_cleanup_(buf_deinit) struct buf exe = BUF_INIT(PATH_MAX + sizeof(" (deleted)"));
-	_cleanup_(maps_deinit) struct maps maps = {0};
-	char path[32];
-	int r;
-
-	snprintf(path, sizeof(path), "%" PRIu64 "/exe", id->pid);
-	r = state_of_root(root_read_link(proc, path, &exe));
-	if (!r)
-		r = state_of_maps(maps_read(proc, id, &maps));
-	if (r)
-		return r;
-	r = find_bias(ef, &maps, exe.data, ret);
-	/* a process that ends while its mappings are read has only some of them */
-	if (r == GORUNTIME_UNKNOWN_LAYOUT && state_of_root(root_read_link(proc, path, &exe)))
-		return GORUNTIME_GONE;
-	return r;
-}
-
-static void elffile_freep(struct elffile **ef)
-{
-	elffile_free(*ef);
-}
-
-int goruntime_find(const struct root *proc, const struct pid_id *id, struct goruntime *ret)
-{
-	_cleanup_(elffile_freep) struct elffile *ef = NULL;
-	struct goruntime rt = {0};
-	int state, r = open_executable(proc, id, &ef);
-
-	if (r)
-		return r;
-	state = goruntime_file_read(ef, &rt.file);
-	if (state != GORUNTIME_OK && state != GORUNTIME_UNKNOWN_LAYOUT)
-		return state;
-	r = read_bias(proc, id, ef, &rt.bias);
-	if (r == GORUNTIME_UNKNOWN_LAYOUT)
-		state = r;
-	else if (r)
-		return r;
-	r = pid_check(proc, id);
-	if (r)
-		return r < 0 ? r : r == PID_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
-	*ret = rt;
-	return state;
+	if (!rt->file.data || !other->file.data ||
+	    memory_read_some(m, rt->file.data + rt->bias, words, sizeof(words), &n))
+		return false;
+	for (size_t i = MODULE_WORDS; i < n / sizeof(words[0]); i++)
+		if (words[i] == other->file.data + other->bias)
+			return true;
+	return false;
 }
 
 uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var)

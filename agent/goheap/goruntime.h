@@ -11,11 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "discovery/pid.h"
 #include "goheap/goruntime_file.h"
 
 struct memory;
-struct root;
 
 /* What there is to say about one process's heap profile, one word for each; the name is the value
  * of the label "state" and of inspect's "state". */
@@ -35,23 +33,41 @@ enum goruntime_state {
 
 const char *goruntime_state_name(int state);
 
+/* Bytes of a file's name that are kept, for people. */
+#define GORUNTIME_NAME_MAX 64
+
 /**
- * struct goruntime - one Go program in one process
- * @bias: run-time address minus ELF virtual address, the same for the whole file
+ * struct goruntime - one Go runtime in one process
+ * @file:    what its file says
+ * @id:      the file
+ * @name:    the last component of its path
+ * @state:   GORUNTIME_OK, or _UNKNOWN_LAYOUT: there is nothing that can be read
+ * @bias:    run-time address minus ELF virtual address, the same for the whole file
+ * @certain: the runtime's own description of itself, which lies in the process's memory, says where
+ *           it is the same as the file and the mappings do, and that runtime.MemProfileRate is in
+ *           its data. Reading does without, since what is read is checked; writing does not.
  */
 struct goruntime {
 	struct goruntime_file file;
+	struct goruntime_id id;
+	char name[GORUNTIME_NAME_MAX];
+	enum goruntime_state state;
 	uint64_t bias;
+	bool certain;
 };
 
 /**
- * goruntime_find() - the Go runtime of a process's executable
- * @ret: set on GORUNTIME_OK; on GORUNTIME_UNKNOWN_LAYOUT too, for its version
+ * goruntime_check() - compare with the process's memory; sets @rt->certain
  *
- * Return: GORUNTIME_OK; GORUNTIME_NO_RUNTIME, _GONE, _DENIED; _UNKNOWN_LAYOUT as above, and when
- * the mappings do not fit the file; -errno.
+ * Return: GORUNTIME_OK; _UNKNOWN_LAYOUT where the memory says something else; _GONE; _DENIED;
+ * -errno.
  */
-int goruntime_find(const struct root *proc, const struct pid_id *id, struct goruntime *ret);
+int goruntime_check(struct goruntime *rt, struct memory *m);
+
+/* Whether @other is a plugin in @rt's process: it has tables of its own, but the runtime that
+ * counts is @rt. */
+bool goruntime_has_plugin(const struct goruntime *rt, struct memory *m,
+			  const struct goruntime *other);
 
 /* The run-time address of a variable, 0 if it was not found. */
 uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var);

@@ -28,6 +28,7 @@
  */
 #include "goheap/goruntime_file.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -303,6 +304,29 @@ static bool has_go_section(const struct elffile *ef)
 	return false;
 }
 
+/* What it takes to find the file's parts in a process. */
+static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
+{
+	size_t n;
+	const struct elffile_segment *segments = elffile_segments(ef, &n);
+
+	ret->fixed = elffile_type(ef) == ET_EXEC;
+	for (size_t i = 0; i < n && ret->n_codes < GORUNTIME_CODES_MAX; i++)
+		if (segments[i].flags & PF_X)
+			ret->codes[ret->n_codes++] = (struct goruntime_code){
+				.vaddr = segments[i].vaddr,
+				.off = segments[i].off,
+				.n_bytes = segments[i].filesz,
+			};
+}
+
+static void keep_module(const struct gomodule *module, struct goruntime_file *ret)
+{
+	ret->table = module->vaddr;
+	ret->n_funcs = module->n_funcs;
+	ret->data = module->data;
+}
+
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
@@ -317,6 +341,9 @@ int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 	has_module = r == 0;
 	if (r > 0 && !has_sections(ef))
 		return GORUNTIME_NO_RUNTIME;
+	keep_shape(ef, &file);
+	if (has_module)
+		keep_module(&module, &file);
 	if (r >= 0 && elffile_section(ef, ".go.buildinfo", &info) == 0)
 		r = read_version(ef, &info, file.version);
 	if (r >= 0)

@@ -42,6 +42,22 @@ struct goruntime_place {
 	char section[32];
 };
 
+/* A file, by the numbers of fstat(). */
+struct goruntime_id {
+	uint64_t device;
+	uint64_t inode;
+};
+
+/* Executable segments of a Go file. Linkers make one. */
+#define GORUNTIME_CODES_MAX 4
+
+/* One of them: @n_bytes of the file from @off on. */
+struct goruntime_code {
+	uint64_t vaddr;
+	uint64_t off;
+	uint64_t n_bytes;
+};
+
 /* Bytes of a version that are kept; "go1.27.3 X:boringcrypto" is a long one. */
 #define GORUNTIME_VERSION_MAX 64
 
@@ -51,12 +67,22 @@ struct goruntime_place {
  *           it may carry a suffix, be "devel ...", or be what somebody made up.
  * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
  *           there is GORUNTIME_LINKER_FLAG that tells.
+ * @fixed:   it can only run at its own addresses
+ * @table:   vaddr of the line table, and @n_funcs in it; 0 where there is none
+ * @data:    vaddr of the runtime's moduledata; 0 where the file does not have it
+ * @codes:   of the file's executable segments the first ones
  * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
  */
 struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
 	struct goruntime_place vars[GORUNTIME_VAR_MAX];
 	bool unread;
+	bool fixed;
+	uint64_t table;
+	uint64_t n_funcs;
+	uint64_t data;
+	struct goruntime_code codes[GORUNTIME_CODES_MAX];
+	size_t n_codes;
 	uint64_t heap_stats;
 	uint64_t total_alloc;
 };

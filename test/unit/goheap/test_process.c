@@ -359,13 +359,16 @@ static void force_refuses(void **state)
 	assert_int_equal(root_open("/proc", &proc), 0);
 	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct goruntime rt = {0};
+		struct goruntime rt = {.certain = true};
 
 		row_begin(rows[i].name);
 		rt.file.vars[GORUNTIME_RATE] =
 			(struct goruntime_place){rows[i].addr, GORUNTIME_FROM_SYMTAB, ".noptrdata"};
 		assert_int_equal(zero, 0);
 		assert_int_equal(force_sampling(&proc, &id, &rt), rows[i].want);
+		/* nobody has compared what the file says with the memory */
+		rt.certain = false;
+		assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_UNCERTAIN);
 	}
 	assert_int_equal(zero, FORCE_RATE);
 	assert_int_equal(set, 42);
@@ -376,6 +379,7 @@ static void force_refuses(void **state)
 		force_sampling(
 			&proc, &id,
 			&(struct goruntime){
+				.certain = true,
 				.file.vars[GORUNTIME_RATE] = {(uint64_t)(uintptr_t)&zero,
 							      GORUNTIME_FROM_SYMTAB, ".bss"}}),
 		FORCE_GONE);

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A file is known by its device and inode, and known to be the same by its size and the times of
+ * its last changes: an inode is given out again when a file has gone, and a library may be written
+ * to in place. The time of the last status change cannot be set by whoever owns the file.
+ *
+ * Nothing is held open: a node has some ten thousand files that are mapped as code.
+ */
+#include "goheap/goimages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/nsec.h"
+#include "procmap/elffile.h"
+#include "procmap/mapped.h"
+
+/* Files remembered, 150 bytes each and 500 more for Go's. Beyond, a file is looked at for each
+ * process anew. */
+#define GOIMAGES_MAX 16384
+
+/* Compared as bytes. */
+struct goimage_key {
+	struct goruntime_id id;
+	uint64_t size;
+	uint64_t mtime_ns;
+	uint64_t ctime_ns;
+};
+
+struct goimage {
+	struct goimage_key key;
+	enum goruntime_state state;
+	struct goruntime_file *file; /* owned; NULL for what is not Go */
+	unsigned int round;	     /* in which it was last asked for */
+	UT_hash_handle hh;
+};
+
+struct goimages {
+	struct goimage *by_key;
+	struct goimage *last; /* what was not kept: freed by the next call */
+	size_t n_go;
+	unsigned int round;
+	uint64_t n_looks;
+};
+
+static void goimage_free(struct goimage *image)
+{
+	if (!image)
+		return;
+	free(image->file);
+	free(image);
+}
+
+DEFINE_CLEANUP(struct goimage *, goimage_freep, goimage_free);
+
+static void forget_last(struct goimages *images)
+{
+	goimage_free(images->last);
+	images->last = NULL;
+}
+
+static uint64_t ns_of(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
+}
+
+static int read_key(int fd, struct goimage_key *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (struct goimage_key){
+		.id = {.device = st.st_dev, .inode = st.st_ino},
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = ns_of(&st.st_mtim),
+		.ctime_ns = ns_of(&st.st_ctim),
+	};
+	return 0;
+}
+
+static inline void elffile_freep(struct elffile **ef)
+{
+	elffile_free(*ef);
+}
+
+static int look(int path_fd, struct goruntime_file *ret)
+{
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+	_cleanup_(close_fdp) int fd = -1;
+	int r = mapped_open(path_fd, &fd);
+
+	if (!r)
+		r = elffile_open(fd, &ef);
+	if (r)
+		return r < 0 ? r : GORUNTIME_NO_RUNTIME;
+	fd = -1; /* taken */
+	return goruntime_file_read(ef, ret);
+}
+
+/* 0 or -errno: what could not be read now is not remembered. */
+static int goimage_new(const struct goimage_key *key, int path_fd, struct goimage **ret)
+{
+	_cleanup_(goimage_freep) struct goimage *image = calloc(1, sizeof(*image));
+	struct goruntime_file file;
+	int r;
+
+	if (!image)
+		return -ENOMEM;
+	image->key = *key;
+	r = look(path_fd, &file);
+	if (r < 0)
+		return r;
+	image->state = (enum goruntime_state)r;
+	if (image->state != GORUNTIME_NO_RUNTIME) {
+		image->file = malloc(sizeof(file));
+		if (!image->file)
+			return -ENOMEM;
+		*image->file = file;
+	}
+	*ret = take_ptr(image);
+	return 0;
+}
+
+static void drop(struct goimages *images, struct goimage *image)
+{
+	images->n_go -= image->file != NULL;
+	HASH_DEL(images->by_key, image);
+	goimage_free(image);
+}
+
+/* Takes @image, in the table or, where that has no room, until the next call. */
+static void keep(struct goimages *images, struct goimage *image)
+{
+	bool hash_oom = HASH_COUNT(images->by_key) >= GOIMAGES_MAX;
+
+	if (!hash_oom)
+		HASH_ADD(hh, images->by_key, key, sizeof(image->key), image);
+	if (hash_oom)
+		images->last = image;
+	else
+		images->n_go += image->file != NULL;
+}
+
+int goimages_get(struct goimages *images, int path_fd, struct goruntime_id *ret_id,
+		 const struct goruntime_file **ret)
+{
+	struct goimage *image;
+	struct goimage_key key;
+	int r;
+
+	forget_last(images);
+	if (read_key(path_fd, &key))
+		return GORUNTIME_NO_RUNTIME;
+	HASH_FIND(hh, images->by_key, &key, sizeof(key), image);
+	if (!image) {
+		images->n_looks++;
+		r = goimage_new(&key, path_fd, &image);
+		if (r)
+			return r == -ENOMEM ? r : GORUNTIME_NO_RUNTIME;
+		keep(images, image);
+	}
+	image->round = images->round;
+	*ret_id = key.id;
+	*ret = image->file;
+	return image->state;
+}
+
+void goimages_sweep(struct goimages *images)
+{
+	struct goimage *image, *next;
+
+	forget_last(images);
+	images->round++;
+	HASH_ITER(hh, images->by_key, image, next)
+		if (images->round - image->round > GOIMAGES_KEEP_ROUNDS)
+			drop(images, image);
+}
+
+int goimages_new(struct goimages **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+void goimages_free(struct goimages *images)
+{
+	struct goimage *image, *next;
+
+	if (!images)
+		return;
+	forget_last(images);
+	HASH_ITER(hh, images->by_key, image, next)
+		drop(images, image);
+	free(images);
+}
+
+size_t goimages_bytes(const struct goimages *images)
+{
+	return sizeof(*images) + HASH_COUNT(images->by_key) * sizeof(struct goimage) +
+	       images->n_go * sizeof(struct goruntime_file) + HASH_OVERHEAD(hh, images->by_key);
+}
+
+uint64_t goimages_looks(const struct goimages *images)
+{
+	return images->n_looks;
+}

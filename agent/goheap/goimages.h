@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOHEAP_GOIMAGES_H
+#define PODPROF_GOHEAP_GOIMAGES_H
+
+/*
+ * What each mapped file says of Go, remembered, so that a file is looked at once for all processes
+ * that map it. Most are not Go, and of these no more is kept than that. For one thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "goheap/goruntime.h"
+
+struct goimages;
+
+/* Rounds that what nobody asks for is kept: longer than it takes until a process's mappings are
+ * looked at again (heapreaders.c). */
+#define GOIMAGES_KEEP_ROUNDS 80
+
+/* 0 or -ENOMEM. */
+int goimages_new(struct goimages **ret);
+void goimages_free(struct goimages *images);
+DEFINE_CLEANUP(struct goimages *, goimages_freep, goimages_free);
+
+/**
+ * goimages_get() - what a file says of Go
+ * @path_fd: names the file (O_PATH is enough); stays the caller's
+ * @ret_id:  the file's
+ * @ret:     borrowed until goimages_sweep(); NULL unless the state is GORUNTIME_OK or
+ *           _UNKNOWN_LAYOUT
+ *
+ * Return: what goruntime_file_read() says; GORUNTIME_NO_RUNTIME for what is no ELF file or cannot
+ * be read; -ENOMEM.
+ */
+int goimages_get(struct goimages *images, int path_fd, struct goruntime_id *ret_id,
+		 const struct goruntime_file **ret);
+
+/* The end of a round. */
+void goimages_sweep(struct goimages *images);
+/* Memory held. */
+size_t goimages_bytes(const struct goimages *images);
+/* Files that were looked at, since the beginning. */
+uint64_t goimages_looks(const struct goimages *images);
+
+#endif

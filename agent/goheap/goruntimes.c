@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Each file that is mapped as code may bring a Go runtime. What a file says is remembered for all
+ * processes (goimages.h); here is what a process adds to it.
+ *
+ * The load bias is taken from the executable mappings, by PT_LOAD: Go's own linker bases position
+ * independent programs at 0x400000, so the first mapping's address is not it. The kernel and the
+ * dynamic loader map all of a file with one bias. Where its executable mappings disagree, somebody
+ * has mapped it again, and which one runs is not known.
+ *
+ * Plugins look like libraries, and have a copy of all variables, but never use it: their code runs
+ * in the runtime of the program that has loaded them, and is in its list of modules. They are left
+ * out. Their functions are named by their own file, as those of any other file.
+ *
+ * A program that was never on a disk (memfd) is mapped as shared memory is, with an inode.
+ */
+#include "goheap/goruntimes.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "goheap/goimages.h"
+#include "procmap/mapped.h"
+#include "procmap/maps.h"
+
+/* Files mapped as code that are looked at in one process; a browser has 300. */
+#define GORUNTIMES_FILES_MAX 1024
+
+/* While one process is looked at. */
+struct search {
+	struct goimages *images;
+	const struct root *proc;
+	const struct pid_id *id;
+	struct memory *memory;
+	struct pid_exe exe;
+	struct maps maps;
+	size_t files[GORUNTIMES_FILES_MAX]; /* of each the first mapping */
+	size_t n_files;
+	struct goruntimes *ret;
+};
+
+static int state_of_maps(int r)
+{
+	switch (r) {
+	case MAPS_GONE:
+		return GORUNTIME_GONE;
+	case MAPS_DENIED:
+		return GORUNTIME_DENIED;
+	case MAPS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	default:
+		return r;
+	}
+}
+
+/* ---------------------------------------------------------------- files */
+
+static bool is_file(const struct maps_entry *e)
+{
+	return (e->kind == MAPS_FILE || e->kind == MAPS_ANON) && e->inode;
+}
+
+static bool same_file(const struct maps_entry *a, const struct maps_entry *b)
+{
+	return a->inode == b->inode && a->device == b->device;
+}
+
+static void add_file(struct search *s, size_t entry)
+{
+	const struct maps_entry *e = &s->maps.items[entry];
+
+	for (size_t i = s->n_files; i-- > 0;)
+		if (same_file(&s->maps.items[s->files[i]], e))
+			return;
+	if (s->n_files < GORUNTIMES_FILES_MAX)
+		s->files[s->n_files++] = entry;
+}
+
+/* FNV-1a over what tells one set of mappings from another. */
+static uint64_t fingerprint(const struct maps *maps)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct maps_entry *e = &maps->items[i];
+		const uint64_t words[] = {e->start, e->limit, e->offset, e->device, e->inode};
+
+		for (size_t k = 0; k < array_size(words); k++)
+			hash = (hash ^ words[k]) * 0x100000001b3ull;
+	}
+	return hash ? hash : 1;
+}
+
+/* ---------------------------------------------------------------- one runtime */
+
+/* The bias by one mapping: false if no segment of the file has its offset. */
+static bool bias_of(const struct goruntime_file *file, const struct maps_entry *e, uint64_t *ret)
+{
+	for (size_t i = 0; i < file->n_codes; i++) {
+		const struct goruntime_code *code = &file->codes[i];
+		uint64_t first = code->off & ~(uint64_t)4095; /* a mapping starts with a page */
+
+		if (e->offset < first || e->offset - first >= code->n_bytes + (code->off - first))
+			continue;
+		*ret = e->start - (code->vaddr + (e->offset - code->off));
+		return true;
+	}
+	return false;
+}
+
+static bool find_bias(const struct search *s, const struct maps_entry *first, struct goruntime *rt)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < s->maps.n; i++) {
+		const struct maps_entry *e = &s->maps.items[i];
+		uint64_t bias;
+
+		if (!same_file(e, first))
+			continue;
+		if (!bias_of(&rt->file, e, &bias) || (found && bias != rt->bias))
+			return false;
+		rt->bias = bias;
+		found = true;
+	}
+	return found && (!rt->file.fixed || rt->bias == 0);
+}
+
+/* Its place in the process. 0 or -errno, GORUNTIME_GONE; all else is the runtime's state. */
+static int place(const struct search *s, const struct maps_entry *first, struct goruntime *rt)
+{
+	int r;
+
+	if (!find_bias(s, first, rt)) {
+		rt->state = GORUNTIME_UNKNOWN_LAYOUT;
+		return 0;
+	}
+	if (!s->memory)
+		return 0;
+	r = goruntime_check(rt, s->memory);
+	if (r < 0 || r == GORUNTIME_GONE)
+		return r;
+	if (r != GORUNTIME_OK)
+		rt->state = GORUNTIME_UNKNOWN_LAYOUT;
+	return 0;
+}
+
+static void keep(struct search *s, const struct goruntime *rt)
+{
+	struct goruntimes *list = s->ret;
+	bool is_exe = rt->id.inode == s->exe.inode && rt->id.device == s->exe.device;
+
+	if (list->n == GORUNTIMES_MAX) {
+		list->n_left_out++;
+		return;
+	}
+	list->items[list->n++] = *rt;
+	if (is_exe && list->n > 1) {
+		list->items[list->n - 1] = list->items[0];
+		list->items[0] = *rt;
+	}
+}
+
+static void keep_name(const char *path, char ret[GORUNTIME_NAME_MAX])
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(ret, GORUNTIME_NAME_MAX, "%s", slash ? slash + 1 : path);
+}
+
+static int add_runtime(struct search *s, const struct maps_entry *first)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	const struct goruntime_file *file;
+	struct goruntime rt = {0};
+	int r = mapped_find(s->proc, s->maps.via_pid, first, &fd);
+
+	if (r)
+		return r < 0 ? r : 0; /* nobody lets us open it */
+	r = goimages_get(s->images, fd, &rt.id, &file);
+	if (r < 0 || r == GORUNTIME_NO_RUNTIME)
+		return r < 0 ? r : 0;
+	rt.file = *file;
+	keep_name(first->path, rt.name);
+	rt.state = (enum goruntime_state)r;
+	r = place(s, first, &rt);
+	if (!r)
+		keep(s, &rt);
+	return r;
+}
+
+/* ---------------------------------------------------------------- all */
+
+static bool is_plugin(const struct search *s, const struct goruntime *rt)
+{
+	for (size_t i = 0; i < s->ret->n; i++)
+		if (&s->ret->items[i] != rt &&
+		    goruntime_has_plugin(&s->ret->items[i], s->memory, rt))
+			return true;
+	return false;
+}
+
+static void drop_plugins(struct search *s)
+{
+	bool plugins[GORUNTIMES_MAX];
+	size_t n = 0;
+
+	if (!s->memory)
+		return;
+	for (size_t i = 0; i < s->ret->n; i++)
+		plugins[i] = is_plugin(s, &s->ret->items[i]);
+	for (size_t i = 0; i < s->ret->n; i++)
+		if (!plugins[i])
+			s->ret->items[n++] = s->ret->items[i];
+	s->ret->n = n;
+}
+
+static int look_at_files(struct search *s)
+{
+	for (size_t i = 0; i < s->maps.n; i++)
+		if (is_file(&s->maps.items[i]))
+			add_file(s, i);
+	for (size_t i = 0; i < s->n_files; i++) {
+		int r = add_runtime(s, &s->maps.items[s->files[i]]);
+
+		if (r)
+			return r;
+	}
+	drop_plugins(s);
+	return 0;
+}
+
+/* A process that ends while it is looked at has only some of its mappings. */
+static int check_alive(const struct search *s)
+{
+	int r = pid_check(s->proc, s->id);
+
+	if (!r && pid_read_exe(s->proc, s->id->pid).inode == 0)
+		r = PID_GONE;
+	if (r)
+		return r < 0 ? r : r == PID_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
+	return 0;
+}
+
+static int search(struct search *s, uint64_t known)
+{
+	int r = state_of_maps(maps_read(s->proc, s->id, &s->maps));
+
+	if (r)
+		return r;
+	s->ret->mappings = fingerprint(&s->maps);
+	if (s->ret->mappings == known)
+		return GORUNTIMES_UNCHANGED;
+	s->exe = pid_read_exe(s->proc, s->id->pid);
+	r = look_at_files(s);
+	return r ? r : check_alive(s);
+}
+
+const struct goruntime *goruntimes_first(const struct goruntimes *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->items[i].state == GORUNTIME_OK)
+			return &list->items[i];
+	return list->n ? &list->items[0] : NULL;
+}
+
+int goruntimes_find(struct goimages *images, const struct root *proc, const struct pid_id *id,
+		    struct memory *m, uint64_t known, struct goruntimes *ret)
+{
+	struct search s = {
+		.images = images,
+		.proc = proc,
+		.id = id,
+		.memory = m,
+		.maps = {.only_prot = MAPS_X},
+		.ret = ret,
+	};
+	const struct goruntime *first;
+	int r;
+
+	ret->n = ret->n_left_out = 0;
+	r = search(&s, known);
+	maps_deinit(&s.maps);
+	if (r)
+		return r;
+	first = goruntimes_first(ret);
+	return first ? (int)first->state : GORUNTIME_NO_RUNTIME;
+}
