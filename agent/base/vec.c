@@ -5,17 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+static int vec_resize(void *items, size_t *cap, size_t new_cap, size_t item_size)
 {
-	size_t new_cap = *cap ? *cap : 8;
 	void *grown;
 
-	if (need > max)
-		return VEC_FULL;
-	if (need <= *cap)
-		return 0;
-	while (new_cap < need)
-		new_cap = new_cap > max / 2 ? max : new_cap * 2;
 	memcpy(&grown, items, sizeof(grown));
 	grown = reallocarray(grown, new_cap, item_size);
 	if (!grown)
@@ -23,4 +16,28 @@ int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max
 	memcpy(items, &grown, sizeof(grown));
 	*cap = new_cap;
 	return 0;
+}
+
+int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+{
+	size_t new_cap = *cap ? *cap : 8;
+
+	if (need > max)
+		return VEC_FULL;
+	if (need <= *cap)
+		return 0;
+	while (new_cap < need)
+		new_cap = new_cap > max / 2 ? max : new_cap * 2;
+	return vec_resize(items, cap, new_cap, item_size);
+}
+
+int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
+{
+	size_t more = need / 8 < max - need ? need / 8 : max - need;
+
+	if (need > max)
+		return VEC_FULL;
+	if (need <= *cap)
+		return 0;
+	return vec_resize(items, cap, need + more, item_size);
 }

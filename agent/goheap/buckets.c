@@ -11,14 +11,13 @@
  *	48  PCs       leaf first
  *	 +  counters  four slots: active, future[3]; in the other lists a count and cycles
  *
- * A slot is {allocs, frees, alloc_bytes, free_bytes} up to Go 1.26 and {allocs, frees} in 1.27. The
- * bytes are the counts times the size, so the wide form proves itself, and also shows when a slot
- * was read while it was being written. The layout is taken from that and not from the version.
+ * A slot has four words up to Go 1.26, which prove themselves, and two in 1.27 (counters.c). The
+ * layout is taken from that and not from the version.
  *
  * Records are allocated one after the other in chunks that are never freed, put in front of the
  * list, and never changed again except for their counters. So they are read once, through windows,
  * and kept by address. Later reads walk from the head to the first known record and then fetch the
- * counters alone, of some thousand records a system call.
+ * counters alone (refresh.c).
  *
  * Everything is foreign. Each record must have the right type, a sane number of PCs, and the hash
  * that the runtime computed; the list may be as long as the ceiling on its bytes allows and may not
@@ -34,32 +33,21 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "goheap/counters.h"
 #include "goheap/memory.h"
+#include "goheap/memory_windows.h"
 
-/* GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. One more is BUCKETS_MALFORMED. */
-#define BUCKET_PCS_MAX	    1026
 /* An object of a terabyte is not one: BUCKETS_MALFORMED. */
 #define BUCKET_SIZE_MAX	    (1ull << 40)
 /* Newest records that vote on the layout; each has been counted at least once. */
 #define BUCKETS_VOTERS	    64
-/* Bytes read may be this many times the ceiling on bytes kept; windows cost a fifth on top in what
- * real programs have. Beyond: BUCKETS_TOO_LARGE. */
+/* What is read may cost this many times the ceiling on bytes kept; windows cost a fifth on top in
+ * what real programs have. Beyond: BUCKETS_TOO_LARGE. */
 #define BUCKETS_READ_FACTOR 4
-/* A changing record is read again so many times; the change takes some nanoseconds. */
+/* A call costs as much as copying so many bytes. */
+#define BUCKETS_CALL_BYTES  4096u
+/* A new record that is caught changing is read again so many times. */
 #define BUCKETS_TRIES	    3
-/* Records that are read again in one refresh; the rest keep what they had, counted as torn. */
-#define BUCKETS_REREADS_MAX 1024
-
-/* Counters that are at most so far apart are read in one range: to the kernel each range is a page
- * to find and hold, which costs more than copying this. Less than a page, so that there can be no
- * hole in between. */
-#define BUCKETS_GAP_BYTES   1024u
-/* Bytes of one call of a refresh. */
-#define BUCKETS_BATCH_BYTES (512u << 10)
-
-#define SLOT_WORDS_WIDE	  4
-#define SLOT_WORDS_NARROW 2 /* and in the other lists, which have one slot */
-#define RECORD_WORDS_MAX  (BUCKETS_SLOTS * SLOT_WORDS_WIDE)
 
 struct header {
 	uint64_t next;
@@ -69,13 +57,28 @@ struct header {
 	uint64_t size;
 	uint64_t nstk;
 };
-_Static_assert(sizeof(struct header) == 48, "as it lies in memory");
+_Static_assert(sizeof(struct header) == BUCKETS_HEADER_BYTES, "as it lies in memory");
 
 /* One record while it is looked at. */
 struct candidate {
 	uint64_t addr;
 	struct header header;
-	uint64_t pcs[BUCKET_PCS_MAX];
+	uint64_t pcs[BUCKETS_PCS_MAX];
+};
+
+/* The way from a new head to the first record that is known. */
+struct walk {
+	struct memory_windows windows;
+	struct candidate c;
+	uint64_t head;
+	uint64_t addr;	   /* comes next */
+	uint64_t previous; /* came before it */
+	uint64_t max_cost;
+	uint64_t mark; /* a ring leads to it again */
+	size_t since_mark;
+	size_t until_mark;
+	size_t n; /* what there was before */
+	size_t n_stacks;
 };
 
 const char *buckets_outcome_name(int outcome)
@@ -87,12 +90,13 @@ const char *buckets_outcome_name(int outcome)
 		[BUCKETS_MALFORMED] = "malformed",
 		[BUCKETS_UNKNOWN_LAYOUT] = "unknown_layout",
 		[BUCKETS_TOO_LARGE] = "too_large",
+		[BUCKETS_UNFINISHED] = "unfinished",
 	};
 
 	return outcome >= 0 && outcome < BUCKETS_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-static int buckets_outcome(int r)
+int buckets_outcome(int r)
 {
 	switch (r) {
 	case MEMORY_GONE:
@@ -111,10 +115,20 @@ void buckets_init(struct buckets *b, enum buckets_kind kind, size_t max_bytes)
 	*b = (struct buckets){.kind = kind, .max_bytes = max_bytes};
 }
 
+static void walk_free(struct walk *walk)
+{
+	if (walk)
+		memory_windows_deinit(&walk->windows);
+	free(walk);
+}
+
 void buckets_deinit(struct buckets *b)
 {
+	walk_free(b->walk);
+	pcset_deinit(&b->pcs);
 	free(b->items);
-	free(b->pcs);
+	free(b->order);
+	free(b->stacks);
 	buckets_init(b, b->kind, b->max_bytes);
 }
 
@@ -125,7 +139,8 @@ void buckets_reset(struct buckets *b)
 
 size_t buckets_bytes(const struct buckets *b)
 {
-	return b->cap * sizeof(*b->items) + b->pcs_cap * sizeof(*b->pcs);
+	return b->cap * sizeof(*b->items) + b->order_cap * sizeof(*b->order) +
+	       b->stacks_cap * sizeof(*b->stacks) + pcset_bytes(&b->pcs);
 }
 
 uint64_t bucket_hash(const uint64_t *pcs, size_t n, uint64_t size)
@@ -145,188 +160,6 @@ uint64_t bucket_hash(const uint64_t *pcs, size_t n, uint64_t size)
 	return h;
 }
 
-/* ---------------------------------------------------------------- counters */
-
-static size_t slot_words(enum buckets_layout layout)
-{
-	return layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW;
-}
-
-static size_t n_slots(enum buckets_layout layout)
-{
-	return layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
-}
-
-static size_t record_bytes(enum buckets_layout layout)
-{
-	return n_slots(layout) * slot_words(layout) * sizeof(uint64_t);
-}
-
-static uint64_t counters_addr(const struct bucket *bucket)
-{
-	/* cannot overflow: it was read from there */
-	return bucket->addr + sizeof(struct header) + bucket->n_pcs * sizeof(uint64_t);
-}
-
-static uint64_t add_up_to_max(uint64_t a, uint64_t b)
-{
-	uint64_t sum;
-
-	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-uint64_t bucket_allocs(const struct bucket *b)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < BUCKETS_SLOTS; i++)
-		sum = add_up_to_max(sum, b->allocs[i]);
-	return sum;
-}
-
-/* Whether the wide form's four slots agree with themselves. */
-static bool adds_up(const uint64_t words[RECORD_WORDS_MAX], uint64_t size)
-{
-	for (size_t i = 0; i < BUCKETS_SLOTS; i++) {
-		const uint64_t *slot = words + i * SLOT_WORDS_WIDE;
-
-		if (slot[2] != slot[0] * size || slot[3] != slot[1] * size)
-			return false;
-	}
-	return true;
-}
-
-/* Take the counters over if they can be true: false if they were being changed when they were read.
- * @bucket is unchanged then. A count that is a double grows with the bits that it is made of, too.
- */
-static bool take_counters(enum buckets_layout layout, const uint64_t words[RECORD_WORDS_MAX],
-			  struct bucket *bucket)
-{
-	struct bucket new = *bucket;
-
-	if (layout == BUCKETS_LAYOUT_WIDE && !adds_up(words, bucket->size))
-		return false;
-	for (size_t i = 0; i < n_slots(layout); i++) {
-		new.allocs[i] = words[i * slot_words(layout)];
-		new.frees[i] = words[i * slot_words(layout) + 1];
-	}
-	if (bucket_allocs(&new) < bucket_allocs(bucket))
-		return false;
-	*bucket = new;
-	return true;
-}
-
-/* Read one record's counters until they are good. After that it is as it is. */
-static int read_counters_again(struct buckets *b, struct memory *m, struct bucket *bucket)
-{
-	uint64_t words[RECORD_WORDS_MAX];
-
-	for (int i = 0; i < BUCKETS_TRIES; i++) {
-		int r = memory_read(m, counters_addr(bucket), words, record_bytes(b->layout));
-
-		if (r)
-			return buckets_outcome(r);
-		if (take_counters(b->layout, words, bucket))
-			return 0;
-		b->n_torn++;
-	}
-	return 0;
-}
-
-/* What one call of a refresh reads: ranges with the counters of neighbours in the list. */
-struct batch {
-	struct memory_range ranges[MEMORY_RANGES_MAX];
-	size_t first[MEMORY_RANGES_MAX + 1]; /* record of each range, and the one after the last */
-	size_t n;
-	size_t n_bytes;
-	size_t n_rereads;
-	uint8_t bytes[BUCKETS_BATCH_BYTES];
-};
-
-/* The counters of the record at @addr and of the one before it in the list, with what is between,
- * as one range: false if they are too far apart. */
-static bool extend_range(struct batch *batch, uint64_t addr, size_t n)
-{
-	struct memory_range *last = &batch->ranges[batch->n - 1];
-	uint64_t more = last->addr - addr;
-
-	if (addr >= last->addr || more < n || more - n > BUCKETS_GAP_BYTES ||
-	    more > BUCKETS_BATCH_BYTES - batch->n_bytes)
-		return false;
-	last->addr = addr;
-	last->n += more;
-	batch->n_bytes += more;
-	return true;
-}
-
-/* Fill a batch with the records from @first on, below @end. Returns the first that is left. */
-static size_t plan_batch(const struct buckets *b, struct batch *batch, size_t first, size_t end)
-{
-	size_t n = record_bytes(b->layout), i = first;
-	uint8_t *to = batch->bytes;
-
-	batch->n = batch->n_bytes = 0;
-	for (; i < end; i++) {
-		uint64_t addr = counters_addr(&b->items[i]);
-
-		if (batch->n && extend_range(batch, addr, n))
-			continue;
-		if (batch->n == MEMORY_RANGES_MAX || batch->n_bytes + n > BUCKETS_BATCH_BYTES)
-			break;
-		batch->first[batch->n] = i;
-		batch->ranges[batch->n++] = (struct memory_range){.addr = addr, .n = n};
-		batch->n_bytes += n;
-	}
-	batch->first[batch->n] = i;
-	for (size_t k = 0; k < batch->n; k++) {
-		batch->ranges[k].to = to;
-		to += batch->ranges[k].n;
-	}
-	return i;
-}
-
-static int take_range(struct buckets *b, struct memory *m, struct batch *batch, size_t k)
-{
-	const struct memory_range *range = &batch->ranges[k];
-	uint64_t words[RECORD_WORDS_MAX];
-
-	for (size_t i = batch->first[k]; i < batch->first[k + 1]; i++) {
-		struct bucket *bucket = &b->items[i];
-		int r = 0;
-
-		memcpy(words, (uint8_t *)range->to + (counters_addr(bucket) - range->addr),
-		       record_bytes(b->layout));
-		if (take_counters(b->layout, words, bucket))
-			continue;
-		b->n_torn++;
-		if (batch->n_rereads++ < BUCKETS_REREADS_MAX)
-			r = read_counters_again(b, m, bucket);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-int buckets_refresh(struct buckets *b, struct memory *m, size_t n)
-{
-	_cleanup_(freep) struct batch *batch = NULL;
-	int r = 0;
-
-	if (n == 0)
-		return 0;
-	batch = malloc(sizeof(*batch));
-	if (!batch)
-		return -ENOMEM;
-	batch->n_rereads = 0;
-	for (size_t i = 0; !r && i < n;) {
-		i = plan_batch(b, batch, i, n);
-		r = buckets_outcome(memory_read_ranges(m, batch->ranges, batch->n));
-		for (size_t k = 0; !r && k < batch->n; k++)
-			r = take_range(b, m, batch, k);
-	}
-	return r;
-}
-
 void buckets_begin(struct buckets *b)
 {
 	for (size_t i = 0; i < b->n; i++)
@@ -342,7 +175,7 @@ static bool header_is_sane(enum buckets_kind kind, uint64_t addr, const struct h
 			       : h->size == 0;
 
 	return addr % 8 == 0 && h->next % 8 == 0 && h->allnext % 8 == 0 && h->typ == kind &&
-	       is_sane && h->nstk <= BUCKET_PCS_MAX;
+	       is_sane && h->nstk <= BUCKETS_PCS_MAX;
 }
 
 static int read_candidate_once(enum buckets_kind kind, struct memory_windows *w, uint64_t addr,
@@ -389,6 +222,13 @@ struct votes {
 	unsigned int neither;
 };
 
+static uint64_t add_up_to_max(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
 static bool any_nonzero(const uint64_t *words, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -414,14 +254,14 @@ static bool narrow_is_sane(const uint64_t *words)
  * mapping does, so the wide one's bytes need not be there. */
 static int vote(struct memory_windows *w, const struct candidate *c, struct votes *votes)
 {
-	uint64_t words[RECORD_WORDS_MAX] = {0};
-	const size_t narrow = record_bytes(BUCKETS_LAYOUT_NARROW);
+	uint64_t words[COUNTERS_WORDS_MAX] = {0};
+	const size_t narrow = counters_bytes(BUCKETS_LAYOUT_NARROW);
 	int r = memory_windows_read(w, candidate_end(c), words, narrow);
 	bool has_wide = false;
 
 	if (!r) {
 		r = memory_windows_read(w, candidate_end(c) + narrow, (uint8_t *)words + narrow,
-					record_bytes(BUCKETS_LAYOUT_WIDE) - narrow);
+					counters_bytes(BUCKETS_LAYOUT_WIDE) - narrow);
 		has_wide = r == 0;
 		if (r == MEMORY_UNMAPPED)
 			r = 0;
@@ -430,7 +270,7 @@ static int vote(struct memory_windows *w, const struct candidate *c, struct vote
 		return buckets_outcome(r);
 	if (!any_nonzero(words, array_size(words)))
 		return 0;
-	if (has_wide && adds_up(words, c->header.size))
+	if (has_wide && counters_add_up(words, c->header.size))
 		votes->wide++;
 	else if (narrow_is_sane(words))
 		votes->narrow++;
@@ -476,116 +316,176 @@ static int find_layout(struct buckets *b, struct memory_windows *w, struct candi
 
 /* ---------------------------------------------------------------- the list */
 
+/* Room for one more record with @n_pcs. */
 static int grow(struct buckets *b, size_t n_pcs)
 {
 	size_t items = (b->n + 1) * sizeof(*b->items);
-	size_t pcs = (b->n_pcs + n_pcs) * sizeof(*b->pcs);
+	size_t stacks = (b->n_stacks + n_pcs) * sizeof(*b->stacks);
 	int r;
 
-	if (items + pcs > b->max_bytes)
+	if (items + stacks + pcset_bytes(&b->pcs) > b->max_bytes)
 		return BUCKETS_TOO_LARGE;
-	r = vec_grow(&b->items, &b->cap, b->n + 1, sizeof(*b->items),
-		     b->max_bytes / sizeof(*b->items));
+	r = vec_grow_tight(&b->items, &b->cap, b->n + 1, sizeof(*b->items), UINT32_MAX);
 	if (!r)
-		r = vec_grow(&b->pcs, &b->pcs_cap, b->n_pcs + n_pcs, sizeof(*b->pcs),
-			     b->max_bytes / sizeof(*b->pcs));
+		r = vec_grow_tight(&b->stacks, &b->stacks_cap, b->n_stacks + n_pcs,
+				   sizeof(*b->stacks), UINT32_MAX);
 	return r > 0 ? BUCKETS_TOO_LARGE : r;
 }
 
-static int keep(struct buckets *b, struct memory_windows *w, const struct candidate *c)
+static int keep_stack(struct buckets *b, const struct candidate *c)
 {
-	uint64_t words[RECORD_WORDS_MAX];
+	for (size_t i = 0; i < c->header.nstk; i++) {
+		int r = pcset_number(&b->pcs, c->pcs[i], &b->stacks[b->n_stacks + i]);
+
+		if (r)
+			return r;
+	}
+	b->n_stacks += c->header.nstk;
+	return 0;
+}
+
+/* A record that was caught changing. If it never adds up it has counted nothing so far. */
+static int read_counters_again(struct buckets *b, struct memory *m, struct bucket *bucket)
+{
+	uint64_t words[COUNTERS_WORDS_MAX];
+
+	for (int i = 0; i < BUCKETS_TRIES; i++) {
+		int r = memory_read(m, counters_addr(bucket), words, counters_bytes(b->layout));
+
+		if (r)
+			return buckets_outcome(r);
+		if (counters_take(b->layout, words, true, true, bucket) == COUNTERS_OK)
+			return 0;
+		b->n_torn++;
+	}
+	return 0;
+}
+
+static int keep(struct buckets *b, struct walk *walk)
+{
+	const struct candidate *c = &walk->c;
+	uint64_t words[COUNTERS_WORDS_MAX];
 	struct bucket *bucket;
-	size_t n = c->header.nstk;
-	int r = grow(b, n);
+	int r = grow(b, c->header.nstk);
 
 	if (!r)
-		r = buckets_outcome(
-			memory_windows_read(w, candidate_end(c), words, record_bytes(b->layout)));
+		r = buckets_outcome(memory_windows_read(&walk->windows, candidate_end(c), words,
+							counters_bytes(b->layout)));
 	if (r)
 		return r;
-	bucket = &b->items[b->n++];
+	bucket = &b->items[b->n];
 	*bucket = (struct bucket){
 		.addr = c->addr,
 		.size = c->header.size,
-		.first_pc = (uint32_t)b->n_pcs,
-		.n_pcs = (uint32_t)n,
+		.first_pc = (uint32_t)b->n_stacks,
+		.n_pcs = (uint32_t)c->header.nstk,
 	};
-	memcpy(b->pcs + b->n_pcs, c->pcs, n * sizeof(*b->pcs));
-	b->n_pcs += n;
-	if (take_counters(b->layout, words, bucket))
+	r = keep_stack(b, c);
+	if (r)
+		return r;
+	b->n++;
+	if (counters_take(b->layout, words, true, true, bucket) == COUNTERS_OK)
 		return 0;
 	b->n_torn++;
-	return read_counters_again(b, w->memory, bucket);
+	return read_counters_again(b, walk->windows.memory, bucket);
 }
 
 /* Records do not overlap; if these two do, their counters are shorter than we think. */
 static bool overlaps(const struct buckets *b, const struct candidate *older, uint64_t newer)
 {
-	return older->addr < newer && candidate_end(older) + record_bytes(b->layout) > newer;
+	return older->addr < newer && candidate_end(older) + counters_bytes(b->layout) > newer;
 }
 
-/* From @head to the first record that is known. */
-static int walk(struct buckets *b, struct memory_windows *w, struct candidate *c, uint64_t head)
+static uint64_t cost(const struct memory *m)
 {
-	uint64_t max_read = w->memory->n_bytes + (uint64_t)b->max_bytes * BUCKETS_READ_FACTOR;
-	uint64_t addr = head, previous = 0, mark = head;
-	size_t since_mark = 0, until_mark = 1;
-
-	while (addr && addr != b->head) {
-		int r = read_candidate(b->kind, w, addr, c);
-
-		if (!r && overlaps(b, c, previous))
-			r = BUCKETS_UNKNOWN_LAYOUT;
-		if (!r && w->memory->n_bytes > max_read)
-			r = BUCKETS_TOO_LARGE;
-		if (!r)
-			r = keep(b, w, c);
-		if (r)
-			return r;
-		previous = addr;
-		addr = c->header.allnext;
-		if (addr == mark)
-			return BUCKETS_MALFORMED; /* a ring */
-		if (++since_mark == until_mark) {
-			mark = addr;
-			since_mark = 0;
-			until_mark *= 2;
-		}
-	}
-	return addr == b->head ? 0 : BUCKETS_MALFORMED; /* the known ones have left the list */
+	return m->n_bytes + m->n_calls * BUCKETS_CALL_BYTES;
 }
 
-static int update(struct buckets *b, struct memory_windows *w, struct candidate *c, uint64_t head,
-		  unsigned int go_minor)
+static int walk_one(struct buckets *b, struct walk *walk)
 {
-	size_t n = b->n, n_pcs = b->n_pcs;
-	int r = 0;
+	int r = read_candidate(b->kind, &walk->windows, walk->addr, &walk->c);
 
-	if (b->layout == BUCKETS_LAYOUT_UNKNOWN)
-		r = find_layout(b, w, c, head, go_minor);
+	if (!r && overlaps(b, &walk->c, walk->previous))
+		r = BUCKETS_UNKNOWN_LAYOUT;
+	if (!r && cost(walk->windows.memory) > walk->max_cost)
+		r = BUCKETS_TOO_LARGE;
 	if (!r)
-		r = walk(b, w, c, head);
-	if (r) {
-		b->n = n;
-		b->n_pcs = n_pcs;
+		r = keep(b, walk);
+	if (r)
 		return r;
+	walk->previous = walk->addr;
+	walk->addr = walk->c.header.allnext;
+	if (walk->addr == walk->mark)
+		return BUCKETS_MALFORMED; /* a ring */
+	if (++walk->since_mark == walk->until_mark) {
+		walk->mark = walk->addr;
+		walk->since_mark = 0;
+		walk->until_mark *= 2;
 	}
-	b->head = head;
 	return 0;
 }
 
-int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor)
+/* On to the first record that is known, but at least one record. */
+static int walk_on(struct buckets *b, struct walk *walk, size_t *budget)
 {
-	_cleanup_(memory_windows_deinit) struct memory_windows w = {0};
-	_cleanup_(freep) struct candidate *c = NULL;
-	int r;
+	const struct memory *m = walk->windows.memory;
+	uint64_t begin = cost(m), spent = 0;
+	int r = 0;
 
-	if (head == b->head)
-		return 0;
-	c = malloc(sizeof(*c));
-	r = memory_windows_init(&w, m);
-	if (!c || r)
+	do {
+		if (!walk->addr || walk->addr == b->head)
+			break;
+		r = walk_one(b, walk);
+		spent = cost(m) - begin;
+	} while (!r && spent < *budget);
+	*budget -= spent < *budget ? (size_t)spent : *budget;
+	if (r || walk->addr == b->head)
+		return r;
+	return walk->addr ? BUCKETS_UNFINISHED : BUCKETS_MALFORMED; /* known ones have left it */
+}
+
+static int walk_begin(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor)
+{
+	struct walk *walk = calloc(1, sizeof(*walk));
+
+	if (!walk)
 		return -ENOMEM;
-	return update(b, &w, c, head, go_minor);
+	b->walk = walk;
+	memory_windows_init(&walk->windows, m);
+	walk->head = walk->addr = walk->mark = head;
+	walk->until_mark = 1;
+	walk->n = b->n;
+	walk->n_stacks = b->n_stacks;
+	walk->max_cost = cost(m) + (uint64_t)b->max_bytes * BUCKETS_READ_FACTOR;
+	if (b->layout != BUCKETS_LAYOUT_UNKNOWN)
+		return 0;
+	return find_layout(b, &walk->windows, &walk->c, head, go_minor);
+}
+
+static void walk_end(struct buckets *b, bool keep)
+{
+	if (keep) {
+		b->head = b->walk->head;
+	} else {
+		b->n = b->walk->n;
+		b->n_stacks = b->walk->n_stacks;
+	}
+	walk_free(b->walk);
+	b->walk = NULL;
+}
+
+int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor,
+		   size_t *budget)
+{
+	int r = 0;
+
+	if (!b->walk && head == b->head)
+		return 0;
+	if (!b->walk)
+		r = walk_begin(b, m, head, go_minor);
+	if (!r)
+		r = walk_on(b, b->walk, budget);
+	if (r != BUCKETS_UNFINISHED && b->walk)
+		walk_end(b, r == 0);
+	return r;
 }

@@ -48,6 +48,7 @@ struct contention {
 	const struct goruntime *rt;
 	struct memory *memory;
 	struct buckets buckets;
+	uint64_t *stack;	 /* of the record that was asked for last */
 	struct counters *before; /* of the records that were known before the last read */
 	size_t n_before;
 	size_t cap_before;
@@ -64,6 +65,11 @@ int contention_new(enum contention_kind kind, const struct goruntime *rt, struct
 
 	if (!c)
 		return -ENOMEM;
+	c->stack = calloc(BUCKETS_PCS_MAX, sizeof(*c->stack));
+	if (!c->stack) {
+		free(c);
+		return -ENOMEM;
+	}
 	c->kind = kind;
 	c->rt = rt;
 	c->memory = memory;
@@ -79,6 +85,7 @@ void contention_free(struct contention *c)
 		return;
 	buckets_deinit(&c->buckets);
 	free(c->before);
+	free(c->stack);
 	free(c);
 }
 
@@ -187,14 +194,14 @@ static int keep_before(struct contention *c)
 
 static int read_records(struct contention *c, uint64_t head)
 {
-	size_t n_known = c->buckets.n;
+	size_t n_known = c->buckets.n, budget = SIZE_MAX;
 	int r = keep_before(c);
 
 	if (!r)
 		r = state_of_buckets(buckets_update(&c->buckets, c->memory, head,
-						    goruntime_minor(&c->rt->file)));
+						    goruntime_minor(&c->rt->file), &budget));
 	if (!r)
-		r = state_of_buckets(buckets_refresh(&c->buckets, c->memory, n_known));
+		r = state_of_buckets(buckets_refresh(&c->buckets, c->memory, n_known, &budget));
 	if (!r)
 		r = state_of_memory(memory_check(c->memory));
 	return r;
@@ -280,8 +287,10 @@ void contention_record(const struct contention_profile *p, size_t i, struct cont
 	const struct contention *c = p->reader;
 	const struct bucket *b = &c->buckets.items[i];
 
+	for (size_t k = 0; k < b->n_pcs; k++)
+		c->stack[k] = c->buckets.pcs.pcs[c->buckets.stacks[b->first_pc + k]];
 	*ret = (struct contention_record){
-		.pcs = c->buckets.pcs + b->first_pc,
+		.pcs = c->stack,
 		.n_pcs = b->n_pcs,
 		.contentions = count_of(c, b->allocs[0]),
 		.delay_ns = delay_of(c, b->frees[0]),

@@ -54,8 +54,8 @@ struct contention_profile {
 
 /**
  * struct contention_record - one stack
- * @pcs: return addresses at run time, leaf first; since Go 1.23 an address may stand for functions
- *       that are inlined there
+ * @pcs: return addresses at run time, leaf first, until the next record is asked for; since Go 1.23
+ *       an address may stand for functions that are inlined there
  * @contentions, @delay_ns: as runtime/pprof would write them now
  * @before_contentions, @before_delay_ns: the same of the read before
  */

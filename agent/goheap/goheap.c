@@ -35,6 +35,16 @@
  * the read takes. */
 #define GOHEAP_TRIES 3
 
+/* A read that is under way. */
+struct reading {
+	enum { READING_NOTHING, READING_NEW, READING_COUNTERS } phase;
+	enum goruntime_state state;
+	int tries;
+	size_t n_known;	  /* records that are not new in this try */
+	uint64_t n_calls; /* when it began */
+	uint64_t n_bytes;
+};
+
 struct goheap {
 	const struct root *proc;
 	struct pid_id id;
@@ -47,8 +57,13 @@ struct goheap {
 	bool was_forced;
 	bool was_read;
 	struct buckets buckets;
-	size_t slot;	/* that is published next: 1 + cycle % 3 */
-	bool all_slots; /* nothing was ever published */
+	struct goruntime_now now; /* of the last read, or of the one that is under way */
+	bool has_now;
+	struct reading reading;
+	size_t failed_bytes; /* ceiling for which there were too many records; 0 if there were not
+			      */
+	size_t slot;	     /* that is published next: 1 + cycle % 3 */
+	bool all_slots;	     /* nothing was ever published */
 	enum gototals_layout totals;
 };
 
@@ -218,10 +233,12 @@ size_t goheap_bytes(const struct goheap *h)
 /* ---------------------------------------------------------------- reading */
 
 /* Look at the variables; where sampling is off, turn it on if that is wanted. */
-static int look(struct goheap *h, struct goruntime_now *now)
+static int look(struct goheap *h)
 {
+	struct goruntime_now *now = &h->now;
 	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
 
+	h->has_now = r == 0;
 	if (r)
 		return r;
 	if (now->rate == 0 && h->force && !h->was_forced && h->process.fd >= 0) {
@@ -237,31 +254,64 @@ static int look(struct goheap *h, struct goruntime_now *now)
 	return h->was_forced && now->rate > 0 ? GORUNTIME_FORCED : r;
 }
 
-/* All records and counters, at one moment if that can be had within some tries. */
-static int read_buckets(struct goheap *h, struct goruntime_now *now, bool *ret_settled)
+/* Begin a read: the state that the variables tell. Of these, two have records. */
+static int reading_begin(struct goheap *h)
 {
-	size_t n_known = h->buckets.n;
-	struct goruntime_now after;
-	int r;
+	struct reading *reading = &h->reading;
+	int state;
 
+	reading->n_calls = h->memory->n_calls;
+	reading->n_bytes = h->memory->n_bytes;
+	h->has_now = false;
+	state = look(h);
+	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
+		return state;
+	if (h->failed_bytes)
+		return GORUNTIME_TOO_LARGE;
 	buckets_begin(&h->buckets);
-	for (int i = 0; i < GOHEAP_TRIES; i++) {
-		/* the new ones come with their counters */
-		r = state_of_buckets(buckets_update(&h->buckets, h->memory, now->mbuckets,
-						    goruntime_minor(&h->rt.file)));
-		if (!r)
-			r = state_of_buckets(buckets_refresh(&h->buckets, h->memory, n_known));
+	reading->phase = READING_NEW;
+	reading->state = (enum goruntime_state)state;
+	reading->tries = 0;
+	reading->n_known = h->buckets.n;
+	return state;
+}
+
+/* One try at all records and counters of one moment. The new ones come with their counters. */
+static int reading_try(struct goheap *h, size_t *budget)
+{
+	struct reading *reading = &h->reading;
+	int r = 0;
+
+	if (reading->phase == READING_NEW)
+		r = buckets_update(&h->buckets, h->memory, h->now.mbuckets,
+				   goruntime_minor(&h->rt.file), budget);
+	if (!r) {
+		reading->phase = READING_COUNTERS;
+		r = buckets_refresh(&h->buckets, h->memory, reading->n_known, budget);
+	}
+	return r == BUCKETS_UNFINISHED ? (int)GOHEAP_UNFINISHED : state_of_buckets(r);
+}
+
+/* As many tries as it takes, within limits, for no collection to end in between. */
+static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
+{
+	struct reading *reading = &h->reading;
+
+	for (;;) {
+		struct goruntime_now after;
+		int r = reading_try(h, &budget);
+
 		if (!r)
 			r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &after));
 		if (r)
 			return r;
-		*ret_settled = after.cycle_word == now->cycle_word;
-		if (*ret_settled)
-			break;
-		*now = after;
-		n_known = h->buckets.n;
+		*ret_settled = after.cycle_word == h->now.cycle_word;
+		if (*ret_settled || ++reading->tries == GOHEAP_TRIES)
+			return state_of_memory(memory_check(h->memory));
+		h->now = after;
+		reading->phase = READING_NEW;
+		reading->n_known = h->buckets.n;
 	}
-	return 0;
 }
 
 /* Which slots are published: see the top of this file. */
@@ -277,52 +327,88 @@ static void choose_slots(struct goheap *h, uint32_t cycle)
 	}
 }
 
-static int read_profile(struct goheap *h, struct goheap_profile *ret)
+static void profile_of(struct goheap *h, bool settled, struct goheap_profile *ret)
 {
-	struct goruntime_now now = {0};
-	bool settled = true;
-	uint64_t n_calls = h->memory->n_calls, n_bytes = h->memory->n_bytes;
-	int state = look(h, &now), r;
-
-	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
-		return state;
-	r = read_buckets(h, &now, &settled);
-	if (!r)
-		r = state_of_memory(memory_check(h->memory));
-	if (r)
-		return r;
-	choose_slots(h, now.cycle);
+	choose_slots(h, h->now.cycle);
 	*ret = (struct goheap_profile){
 		.heap = h,
-		.rate = now.rate,
+		.rate = h->now.rate,
 		.n_records = h->buckets.n,
+		.pcs = h->buckets.pcs.pcs,
+		.n_pcs = h->buckets.pcs.n,
 		.first = !h->was_read,
 		.settled = settled,
 		.blank_label = h->buckets.layout == BUCKETS_LAYOUT_WIDE,
-		.n_calls = h->memory->n_calls - n_calls,
-		.n_bytes = h->memory->n_bytes - n_bytes,
+		.n_calls = h->memory->n_calls - h->reading.n_calls,
+		.n_bytes = h->memory->n_bytes - h->reading.n_bytes,
 	};
 	h->was_read = true;
-	return state;
+}
+
+static int step(struct goheap *h, size_t budget, struct goheap_profile *ret)
+{
+	bool settled = true;
+	int state, r;
+
+	if (h->reading.phase == READING_NOTHING) {
+		state = reading_begin(h);
+		if (h->reading.phase == READING_NOTHING) {
+			r = state >= 0 ? state_of_memory(memory_check(h->memory)) : 0;
+			return r ? r : state;
+		}
+	}
+	r = reading_on(h, budget, &settled);
+	if (r)
+		return r;
+	profile_of(h, settled, ret);
+	return (int)h->reading.state;
+}
+
+/* What was kept does not fit what is there: begin anew next time. */
+static void forget(struct goheap *h, int state)
+{
+	if (state == GORUNTIME_TOO_LARGE && !h->failed_bytes)
+		h->failed_bytes = h->buckets.max_bytes;
+	buckets_reset(&h->buckets);
+	h->was_read = false;
+}
+
+int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
+{
+	int r;
+
+	if (h->found != GORUNTIME_OK)
+		return (int)h->found;
+	r = step(h, budget, ret);
+	if (r == (int)GOHEAP_UNFINISHED)
+		return r;
+	h->reading.phase = READING_NOTHING;
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
+		forget(h, r);
+	if (r == GORUNTIME_GONE)
+		h->found = GORUNTIME_GONE;
+	if (r < 0 || r == GORUNTIME_GONE)
+		h->has_now = false;
+	if (r >= 0)
+		h->state = (enum goruntime_state)r;
+	return r;
 }
 
 int goheap_read(struct goheap *h, struct goheap_profile *ret)
 {
 	int r;
 
-	if (h->found != GORUNTIME_OK)
-		return (int)h->found;
-	r = read_profile(h, ret);
-	/* What was kept does not fit what is there: begin anew next time. */
-	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
-		buckets_reset(&h->buckets);
-		h->was_read = false;
-	}
-	if (r == GORUNTIME_GONE)
-		h->found = GORUNTIME_GONE;
-	if (r >= 0)
-		h->state = (enum goruntime_state)r;
+	do
+		r = goheap_step(h, SIZE_MAX, ret);
+	while (r == (int)GOHEAP_UNFINISHED);
 	return r;
+}
+
+void goheap_set_max_bytes(struct goheap *h, size_t max_bytes)
+{
+	h->buckets.max_bytes = max_bytes;
+	if (max_bytes - max_bytes / 5 >= h->failed_bytes)
+		h->failed_bytes = 0;
 }
 
 int goheap_exact(struct goheap *h, struct gototals *ret)
@@ -340,19 +426,12 @@ int goheap_exact(struct goheap *h, struct gototals *ret)
 	return r;
 }
 
-int goheap_cycles(struct goheap *h, uint64_t *ret)
+int goheap_cycles(const struct goheap *h, uint64_t *ret)
 {
-	struct goruntime_now now;
-	int r;
-
-	if (h->found != GORUNTIME_OK)
+	if (!h->has_now)
 		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
-	r = goruntime_read_now(&h->rt, h->memory, &now);
-	if (!r && memory_check(h->memory))
-		return GOTOTALS_GONE;
-	if (!r)
-		*ret = now.cycle;
-	return r > 0 ? GOTOTALS_ODD : r;
+	*ret = h->now.cycle;
+	return 0;
 }
 
 /* ---------------------------------------------------------------- records */
@@ -373,7 +452,7 @@ void goheap_record(const struct goheap_profile *p, size_t i, struct goheap_recor
 	const struct bucket *b = &h->buckets.items[i];
 
 	*ret = (struct goheap_record){
-		.pcs = h->buckets.pcs + b->first_pc,
+		.stack = h->buckets.stacks + b->first_pc,
 		.n_pcs = b->n_pcs,
 		.size = b->size,
 		.allocs = published(h, b->allocs),

@@ -20,7 +20,7 @@ struct goheap;
 struct memory;
 struct root;
 
-/* Bytes of records kept for one process if the caller does not say: 200,000 records of 20 PCs. A
+/* Bytes of records kept for one process if the caller does not say: 350,000 records of 20 PCs. A
  * process with more is GORUNTIME_TOO_LARGE. */
 #define GOHEAP_BYTES_DEFAULT (64u << 20)
 
@@ -62,13 +62,14 @@ size_t goheap_bytes(const struct goheap *h);
 /* The allocator's own counters, whatever the state of the profile. 0, an outcome of
  * gototals_read(), -errno. */
 int goheap_exact(struct goheap *h, struct gototals *ret);
-/* Garbage collections since the process started, up to 100,663,295 where that begins anew. 0, or
- * what goheap_exact() returns. */
-int goheap_cycles(struct goheap *h, uint64_t *ret);
+/* Garbage collections since the process started, up to 100,663,295 where that begins anew, as the
+ * last goheap_read() has seen it. 0, or what goheap_exact() returns. */
+int goheap_cycles(const struct goheap *h, uint64_t *ret);
 
 /**
  * struct goheap_profile - what one read found; borrows from the reader until its next read
  * @rate: mean bytes between samples, for unsample()
+ * @pcs: distinct return addresses at run time, @n_pcs of them
  * @first: nothing was read before, so that goheap_record.before_allocs is 0 everywhere
  * @settled: no garbage collection ended during the read. Where one did, a few records may be of the
  *           cycle before; their sums are right all the same.
@@ -80,6 +81,8 @@ struct goheap_profile {
 	const struct goheap *heap;
 	int64_t rate;
 	size_t n_records;
+	const uint64_t *pcs;
+	size_t n_pcs;
 	bool first;
 	bool settled;
 	bool blank_label;
@@ -89,7 +92,7 @@ struct goheap_profile {
 
 /**
  * struct goheap_record - one stack and object size
- * @pcs: return addresses at run time, leaf first, as the runtime recorded them
+ * @stack: numbers of goheap_profile.pcs, leaf first, as the runtime recorded them
  * @allocs, @frees: objects as runtime/pprof would count them now, that is, up to the end of the
  *                  garbage collection before the last one; allocs - frees is what was live then
  * @fresh_allocs: all up to now; never less than in the read before
@@ -98,7 +101,7 @@ struct goheap_profile {
  * Counts are of samples: see unsample().
  */
 struct goheap_record {
-	const uint64_t *pcs;
+	const uint32_t *stack;
 	size_t n_pcs;
 	uint64_t size;
 	uint64_t allocs;
@@ -114,6 +117,23 @@ struct goheap_record {
  * Return: an enum goruntime_state, which goheap_state() tells too, or -errno.
  */
 int goheap_read(struct goheap *h, struct goheap_profile *ret);
+
+/* A read has to go on: no state. */
+#define GOHEAP_UNFINISHED GORUNTIME_STATE_MAX
+
+/**
+ * goheap_step() - goheap_read() in pieces, for processes with very many records
+ * @budget: bytes to copy before it returns, about; 1 MiB takes below a millisecond
+ *
+ * Return: GOHEAP_UNFINISHED: call it again; else as goheap_read(), of the last step. An earlier
+ * profile is of no use once a step has begun.
+ */
+int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret);
+
+/* Another ceiling for the next read. A process that was too large for the one before is looked at
+ * again only when this one is larger by a quarter: records never become fewer. */
+void goheap_set_max_bytes(struct goheap *h, size_t max_bytes);
+
 void goheap_record(const struct goheap_profile *p, size_t i, struct goheap_record *ret);
 
 /* Objects that were live at the last published garbage collection. */

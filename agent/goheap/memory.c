@@ -12,27 +12,17 @@
  * since a process does not come back. An exec keeps both, though, so the address space is checked
  * too: a descriptor of /proc/PID/mem stays with the address space it was opened on and reads as an
  * empty file once that is gone (proc(5); mem_rw() in fs/proc/base.c).
- *
- * Windows. Objects that were allocated one after the other lie one after the other, so reading
- * 64 KiB at a time makes 30,000 small reads some 150 system calls. A window may run over the end of
- * a mapping; what is there is used. If the first page of the window is missing, but not the one
- * that is asked for, the window is read again from that page on.
  */
 #include "goheap/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/root.h"
-
-/* The smallest page size there is; a hole starts and ends at a multiple of it. */
-#define MEMORY_PAGE_BYTES 4096u
 
 const char *memory_outcome_name(int outcome)
 {
@@ -208,118 +198,4 @@ void process_memory_deinit(struct process_memory *pm)
 	if (pm->fd >= 0)
 		close(pm->fd);
 	pm->fd = -1;
-}
-
-/* ---------------------------------------------------------------- windows */
-
-int memory_windows_init(struct memory_windows *w, struct memory *memory)
-{
-	*w = (struct memory_windows){.memory = memory};
-	w->data = malloc((size_t)MEMORY_WINDOWS_MAX * MEMORY_WINDOW_BYTES);
-	return w->data ? 0 : -ENOMEM;
-}
-
-void memory_windows_deinit(struct memory_windows *w)
-{
-	free(w->data);
-	w->data = NULL;
-}
-
-void memory_windows_forget(struct memory_windows *w)
-{
-	for (size_t i = 0; i < MEMORY_WINDOWS_MAX; i++)
-		w->windows[i].n = 0;
-}
-
-/* How many of the bytes from @addr on the window has; 0 if it does not hold @addr. */
-static size_t window_has(const struct memory_window *window, uint64_t addr)
-{
-	uint64_t skip = addr - window->start;
-
-	return addr >= window->start && skip < window->n ? window->n - skip : 0;
-}
-
-static struct memory_window *window_find(struct memory_windows *w, uint64_t addr)
-{
-	for (size_t i = 0; i < MEMORY_WINDOWS_MAX; i++)
-		if (window_has(&w->windows[i], addr))
-			return &w->windows[i];
-	return NULL;
-}
-
-static struct memory_window *window_oldest(struct memory_windows *w)
-{
-	struct memory_window *oldest = &w->windows[0];
-
-	for (size_t i = 1; i < MEMORY_WINDOWS_MAX; i++)
-		if (w->windows[i].last_use < oldest->last_use)
-			oldest = &w->windows[i];
-	return oldest;
-}
-
-static uint8_t *window_data(struct memory_windows *w, const struct memory_window *window)
-{
-	return w->data + (size_t)(window - w->windows) * MEMORY_WINDOW_BYTES;
-}
-
-/* Fill the window that has been used least with what is at @start and up to the next multiple of
- * the window's size. */
-static int window_fill(struct memory_windows *w, uint64_t start, struct memory_window **ret)
-{
-	struct memory_window *window = window_oldest(w);
-	size_t n = MEMORY_WINDOW_BYTES - (size_t)(start % MEMORY_WINDOW_BYTES);
-	int r;
-
-	window->n = 0;
-	r = memory_read_some(w->memory, start, window_data(w, window), n, &window->n);
-	if (r)
-		return r;
-	window->start = start;
-	*ret = window;
-	return 0;
-}
-
-static int window_load(struct memory_windows *w, uint64_t addr, struct memory_window **ret)
-{
-	uint64_t aligned = addr - addr % MEMORY_WINDOW_BYTES;
-	uint64_t page = addr - addr % MEMORY_PAGE_BYTES;
-	struct memory_window *window = NULL;
-	int r = window_fill(w, aligned, &window);
-
-	if (r == 0 && !window_has(window, addr))
-		r = MEMORY_UNMAPPED; /* a hole between the window's start and @addr */
-	if (r == MEMORY_UNMAPPED && page != aligned)
-		r = window_fill(w, page, &window);
-	if (r)
-		return r;
-	if (!window_has(window, addr))
-		return MEMORY_UNMAPPED;
-	*ret = window;
-	return 0;
-}
-
-int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n)
-{
-	uint8_t *to = ret;
-	uint64_t end;
-
-	if (n > MEMORY_WINDOW_BYTES || __builtin_add_overflow(addr, n, &end))
-		return MEMORY_UNMAPPED;
-	while (n) {
-		struct memory_window *window = window_find(w, addr);
-		size_t step;
-		int r = window ? 0 : window_load(w, addr, &window);
-
-		if (r)
-			return r;
-		window->last_use = ++w->clock;
-		step = window_has(window, addr);
-		if (step > n)
-			step = n;
-		memcpy(to, window_data(w, window) + (addr - window->start), step);
-		to += step;
-		addr += step;
-		n -= step;
-	}
-	return 0;
 }

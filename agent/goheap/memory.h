@@ -32,6 +32,12 @@ struct memory_range {
 /* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). */
 #define MEMORY_RANGES_MAX 1024
 
+/* The smallest page size there is; a hole starts and ends at a multiple of it. */
+#define MEMORY_PAGE_BYTES 4096u
+/* Bytes that the copy of a large piece should be further into its page than the piece itself is
+ * into its own: see memory_windows.c. */
+#define MEMORY_SKEW_BYTES 64u
+
 /**
  * struct memory - what a reader reads from
  * @read:    fill the ranges in order up to the first byte that is not there; *@ret is the number of
@@ -78,35 +84,6 @@ int process_memory_init(struct process_memory *pm, const struct root *proc,
 			const struct pid_id *id);
 /* {.fd = -1} is fine. */
 void process_memory_deinit(struct process_memory *pm);
-
-/* Bytes of one window, and windows kept. A process allocates buckets in one chunk of 256 KiB per
- * processor, and the list runs through all of them at once. */
-#define MEMORY_WINDOW_BYTES 65536
-#define MEMORY_WINDOWS_MAX  16
-
-/**
- * struct memory_windows - small reads that are near to each other, served from larger ones
- *
- * Holds copies: what is read twice through one memory_windows has the same bytes.
- */
-struct memory_windows {
-	struct memory *memory;
-	struct memory_window {
-		uint64_t start;
-		size_t n; /* 0: not used */
-		uint64_t last_use;
-	} windows[MEMORY_WINDOWS_MAX];
-	uint8_t *data;
-	uint64_t clock;
-};
-
-/* 0 or -ENOMEM. @memory is borrowed. */
-int memory_windows_init(struct memory_windows *w, struct memory *memory);
-void memory_windows_deinit(struct memory_windows *w);
-/* What is read from now on is read anew. */
-void memory_windows_forget(struct memory_windows *w);
-/* Copy @n bytes (at most MEMORY_WINDOW_BYTES). As memory_read(). */
-int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n);
 
 const char *memory_outcome_name(int outcome);
 

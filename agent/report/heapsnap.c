@@ -18,8 +18,7 @@ void heapsnap_free(struct heapsnap *s)
 
 DEFINE_CLEANUP(struct heapsnap *, heapsnap_freep, heapsnap_free);
 
-static int add(struct heapsnap *s, const struct stacksnap_space *space,
-	       const struct goheap_record *record, bool none_before)
+static int add(struct heapsnap *s, const struct goheap_record *record, bool none_before)
 {
 	struct heapsnap_record *to = &s->records[s->n_records];
 
@@ -32,7 +31,7 @@ static int add(struct heapsnap *s, const struct stacksnap_space *space,
 		.n_pcs = record->n_pcs,
 	};
 	s->n_records++;
-	return stacksnap_add(&s->stacks, space, record->pcs, record->n_pcs, &to->first_pc);
+	return stacksnap_add_numbers(&s->stacks, record->stack, record->n_pcs, &to->first_pc);
 }
 
 int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opts *opts,
@@ -40,7 +39,7 @@ int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opt
 {
 	_cleanup_(heapsnap_freep) struct heapsnap *s = calloc(1, sizeof(*s));
 	bool none_before = profile->first && !opts->since_start;
-	int r = 0;
+	int r;
 
 	if (!s)
 		return -ENOMEM;
@@ -50,11 +49,12 @@ int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opt
 	s->rate = profile->rate;
 	s->blank_label = profile->blank_label;
 	s->forced = opts->forced;
+	r = stacksnap_resolve(&s->stacks, &opts->space, profile->pcs, profile->n_pcs);
 	for (size_t i = 0; !r && i < profile->n_records; i++) {
 		struct goheap_record record;
 
 		goheap_record(profile, i, &record);
-		r = add(s, &opts->space, &record, none_before);
+		r = add(s, &record, none_before);
 	}
 	if (r)
 		return r;

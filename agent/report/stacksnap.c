@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 
@@ -14,40 +15,6 @@
  * these keep the numbers in 32 bits. */
 #define STACKSNAP_FRAMES_MAX (1u << 24)
 #define STACKSNAP_PCS_MAX    (1u << 31)
-
-/* Open addressing; at most half full. */
-
-static void pcset_deinit(struct stacksnap_set *set)
-{
-	free(set->slots);
-}
-
-static struct stacksnap_slot *pcset_slot(const struct stacksnap_set *set, uint64_t pc)
-{
-	/* PCs differ in their low bits, and a multiplication carries these upwards */
-	size_t i = (size_t)((pc * 0x9e3779b97f4a7c15ull) >> 32) & (set->n_slots - 1);
-
-	while (set->slots[i].number && set->slots[i].pc != pc)
-		i = (i + 1) & (set->n_slots - 1);
-	return &set->slots[i];
-}
-
-static int pcset_grow(struct stacksnap_set *set)
-{
-	struct stacksnap_set old = *set;
-	size_t n_slots = old.n_slots ? old.n_slots * 2 : 1024;
-	struct stacksnap_slot *slots = calloc(n_slots, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	set->slots = slots;
-	set->n_slots = n_slots;
-	for (size_t i = 0; i < old.n_slots; i++)
-		if (old.slots[i].number)
-			*pcset_slot(set, old.slots[i].pc) = old.slots[i];
-	free(old.slots);
-	return 0;
-}
 
 static int frame_add(struct stacksnap *s, const struct stacksnap_space *space, uint64_t pc)
 {
@@ -65,46 +32,60 @@ static int frame_add(struct stacksnap *s, const struct stacksnap_space *space, u
 static int frame_of(struct stacksnap *s, const struct stacksnap_space *space, uint64_t pc,
 		    uint32_t *ret)
 {
-	struct stacksnap_set *set = &s->set;
-	struct stacksnap_slot *slot;
-	int r = 2 * (set->n + 1) > set->n_slots ? pcset_grow(set) : 0;
+	int r = pcset_number(&s->set, pc, ret);
 
-	if (r)
-		return r;
-	slot = pcset_slot(set, pc);
-	if (!slot->number) {
+	if (!r && *ret == s->n_frames) /* a new one */
 		r = frame_add(s, space, pc);
-		if (r)
-			return r;
-		*slot = (struct stacksnap_slot){pc, (uint32_t)s->n_frames};
-		set->n++;
-	}
-	*ret = slot->number - 1;
-	return 0;
+	return r;
+}
+
+static int grow(struct stacksnap *s, size_t n)
+{
+	int r = vec_grow(&s->pcs, &s->pcs_cap, s->n_pcs + n, sizeof(*s->pcs), STACKSNAP_PCS_MAX);
+
+	return r > 0 ? -ENOMEM : r;
 }
 
 int stacksnap_add(struct stacksnap *s, const struct stacksnap_space *space, const uint64_t *pcs,
 		  size_t n, size_t *ret_first)
 {
 	size_t first = s->n_pcs;
-	int r = vec_grow(&s->pcs, &s->pcs_cap, s->n_pcs + n, sizeof(*s->pcs), STACKSNAP_PCS_MAX);
+	int r = grow(s, n);
 
-	if (r)
-		return r < 0 ? r : -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; !r && i < n; i++)
 		r = frame_of(s, space, pcs[i], &s->pcs[first + i]);
-		if (r)
-			return r;
-	}
+	if (r)
+		return r;
 	s->n_pcs += n;
 	*ret_first = first;
+	return 0;
+}
+
+int stacksnap_resolve(struct stacksnap *s, const struct stacksnap_space *space, const uint64_t *pcs,
+		      size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n; i++)
+		r = frame_add(s, space, pcs[i]);
+	return r;
+}
+
+int stacksnap_add_numbers(struct stacksnap *s, const uint32_t *numbers, size_t n, size_t *ret_first)
+{
+	int r = grow(s, n);
+
+	if (r)
+		return r;
+	memcpy(s->pcs + s->n_pcs, numbers, n * sizeof(*s->pcs));
+	*ret_first = s->n_pcs;
+	s->n_pcs += n;
 	return 0;
 }
 
 void stacksnap_seal(struct stacksnap *s)
 {
 	pcset_deinit(&s->set);
-	s->set = (struct stacksnap_set){0};
 }
 
 void stacksnap_deinit(struct stacksnap *s)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "goheap/pcset.h"
 #include "procmap/image.h"
 
 /* Where a run-time pc is: space_cache_resolve() for this process. @ret owns a reference to its
@@ -31,19 +32,17 @@ struct stacksnap {
 	uint32_t *pcs;
 	size_t n_pcs;
 	size_t pcs_cap;
-	struct stacksnap_set {
-		struct stacksnap_slot {
-			uint64_t pc;
-			uint32_t number; /* plus one; 0 is free */
-		} * slots;
-		size_t n_slots; /* a power of two */
-		size_t n;
-	} set;
+	struct pcset set;
 };
 
 /* *@ret_first is where in pcs the stack begins. 0, -ENOMEM, or what the resolver returned. */
 int stacksnap_add(struct stacksnap *s, const struct stacksnap_space *space, const uint64_t *pcs,
 		  size_t n, size_t *ret_first);
+/* The same, where all stacks are of the numbers of some distinct PCs: give these first, once. */
+int stacksnap_resolve(struct stacksnap *s, const struct stacksnap_space *space, const uint64_t *pcs,
+		      size_t n);
+int stacksnap_add_numbers(struct stacksnap *s, const uint32_t *numbers, size_t n,
+			  size_t *ret_first);
 /* All stacks are in it. */
 void stacksnap_seal(struct stacksnap *s);
 void stacksnap_deinit(struct stacksnap *s);

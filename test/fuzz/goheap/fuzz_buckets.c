@@ -66,7 +66,7 @@ static void read_all(const struct goheap_profile *p)
 		goheap_record(p, i, &record);
 		assert(record.fresh_allocs >= record.before_allocs);
 		for (size_t k = 0; k < record.n_pcs; k++)
-			sum += record.pcs[k];
+			sum += p->pcs[record.stack[k]];
 		sum += record.size + record.allocs + record.frees + goheap_record_inuse(&record);
 	}
 	goheap_totals(p, &totals);

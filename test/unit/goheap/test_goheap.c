@@ -8,7 +8,7 @@
 #include "support/allocfail.h"
 #include "support/heapimage.h"
 
-#define CHUNK	    0x7f0000010000ull
+#define CHUNK	    0x7f0000020000ull
 #define CHUNK_BYTES 0x10000
 #define SIZE	    64
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A heap of 30,000 records has 600,000 PCs, but they are of a few thousand places. With numbers a
+ * stack takes half of the memory, and who wants to know something of each place asks once.
+ *
+ * An open-addressing hash table of numbers. A process chooses its PCs, so the hash has a multiplier
+ * that it cannot know: else it could choose them such that all collide.
+ */
+#include "goheap/pcset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/vec.h"
+
+#define PCSET_FIRST_SLOTS 1024
+
+void pcset_deinit(struct pcset *set)
+{
+	free(set->pcs);
+	free(set->slots);
+	*set = (struct pcset){0};
+}
+
+size_t pcset_bytes(const struct pcset *set)
+{
+	return set->cap * sizeof(*set->pcs) + set->n_slots * sizeof(*set->slots);
+}
+
+/* Where @pc is, or belongs. */
+static uint32_t *pcset_slot(const struct pcset *set, uint64_t pc)
+{
+	/* PCs differ in their low bits, and a multiplication carries these upwards */
+	size_t i = (size_t)((pc * set->multiplier) >> 32) & (set->n_slots - 1);
+
+	while (set->slots[i] && set->pcs[set->slots[i] - 1] != pc)
+		i = (i + 1) & (set->n_slots - 1);
+	return &set->slots[i];
+}
+
+static int pcset_grow(struct pcset *set)
+{
+	size_t n_slots = set->n_slots ? set->n_slots * 2 : PCSET_FIRST_SLOTS;
+	uint32_t *slots = calloc(n_slots, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	if (!set->multiplier) {
+		(void)!getrandom(&set->multiplier, sizeof(set->multiplier), GRND_NONBLOCK);
+		set->multiplier ^= 0x9e3779b97f4a7c15ull; /* at boot there may be none yet */
+		set->multiplier |= 1;
+	}
+	free(set->slots);
+	set->slots = slots;
+	set->n_slots = n_slots;
+	for (size_t i = 0; i < set->n; i++)
+		*pcset_slot(set, set->pcs[i]) = (uint32_t)i + 1;
+	return 0;
+}
+
+int pcset_number(struct pcset *set, uint64_t pc, uint32_t *ret)
+{
+	uint32_t *slot;
+	int r = 2 * (set->n + 1) > set->n_slots ? pcset_grow(set) : 0;
+
+	if (r)
+		return r;
+	slot = pcset_slot(set, pc);
+	if (!*slot) {
+		r = vec_grow(&set->pcs, &set->cap, set->n + 1, sizeof(*set->pcs), UINT32_MAX - 1);
+		if (r)
+			return -ENOMEM;
+		set->pcs[set->n++] = pc;
+		*slot = (uint32_t)set->n;
+	}
+	*ret = *slot - 1;
+	return 0;
+}
