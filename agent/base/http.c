@@ -49,6 +49,8 @@ struct http_call {
 	struct buf body;
 	bool body_cut; /* the reply was longer than HTTP_REPLY_MAX and was not read to its end */
 	char error[CURL_ERROR_SIZE];
+	http_body_fn on_body;
+	int stopped; /* what on_body() returned */
 	http_done_fn done;
 	void *ctx;
 };
@@ -133,12 +135,24 @@ static int http_on_timer(CURLM *multi, long timeout_ms, void *ctx)
 	return 0;
 }
 
+static bool call_streams(const struct http_call *call)
+{
+	long status = 0;
+
+	(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+	return call->on_body && status == 200;
+}
+
 static size_t call_on_body(char *data, size_t size, size_t n, void *ctx)
 {
 	struct http_call *call = ctx;
 	size_t room = call->body.max - call->body.len, take = n < room ? n : room;
 
 	(void)size; /* always 1 */
+	if (call_streams(call)) {
+		call->stopped = call->on_body(call->ctx, data, n);
+		return call->stopped ? CURL_WRITEFUNC_ERROR : n;
+	}
 	if (take < n)
 		call->body_cut = true;
 	if (buf_append(&call->body, data, take))
@@ -240,14 +254,20 @@ static bool call_set_callbacks(struct http_call *call)
 	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
 }
 
+static bool call_set_verify(CURL *easy, enum http_verify verify)
+{
+	return set_long(easy, CURLOPT_SSL_VERIFYPEER, verify != HTTP_VERIFY_NOTHING) &&
+	       set_long(easy, CURLOPT_SSL_VERIFYHOST, verify == HTTP_VERIFY_ALL ? 2 : 0);
+}
+
 static bool call_set(struct http_call *call, const struct http_request *request)
 {
 	return set_str(call->easy, CURLOPT_URL, request->url) &&
 	       set_str(call->easy, CURLOPT_USERAGENT, "podprof/" PODPROF_VERSION) &&
 	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
-	       call_set_auth(call->easy, request) && call_set_body(call->easy, request) &&
-	       call_set_limits(call->easy, request) && call_set_headers(call, request) &&
-	       call_set_callbacks(call);
+	       call_set_verify(call->easy, request->verify) && call_set_auth(call->easy, request) &&
+	       call_set_body(call->easy, request) && call_set_limits(call->easy, request) &&
+	       call_set_headers(call, request) && call_set_callbacks(call);
 }
 
 int http_start(struct http *http, const struct http_request *request, http_done_fn done, void *ctx,
@@ -259,6 +279,7 @@ int http_start(struct http *http, const struct http_request *request, http_done_
 		return -ENOMEM;
 	buf_init(&call->body, HTTP_REPLY_MAX);
 	call->http = http;
+	call->on_body = request->on_body;
 	call->done = done;
 	call->ctx = ctx;
 	call->easy = curl_easy_init();
@@ -301,6 +322,7 @@ static void call_finish(struct http_call *call, CURLcode code)
 	struct http_reply reply = {
 		.error = call->error[0] ? call->error : curl_easy_strerror(code),
 		.timed_out = code == CURLE_OPERATION_TIMEDOUT,
+		.stopped = call->stopped,
 		.retry_after_ns = call_retry_after_ns(call->easy),
 		.body = call->body.data ? call->body.data : "",
 		.body_len = call->body.len,

@@ -20,6 +20,16 @@ struct http_call;
  */
 #define HTTP_REPLY_MAX 65536
 
+/* How far a server's certificate is checked. */
+enum http_verify {
+	HTTP_VERIFY_ALL = 0,
+	HTTP_VERIFY_CHAIN,   /* who signed it, but not for which name */
+	HTTP_VERIFY_NOTHING, /* the user has asked for that */
+};
+
+/* The body of a reply as it comes. Not 0 ends the call. May not call http_cancel() for this one. */
+typedef int (*http_body_fn)(void *ctx, const char *bytes, size_t n);
+
 /**
  * struct http_request - what to send; everything is borrowed
  * @url:        http or https
@@ -28,6 +38,8 @@ struct http_call;
  * @bearer:     token for bearer authentication, or NULL
  * @ca_file:    PEM certificates to trust instead of the system's, or NULL
  * @body:       is sent with POST and must stay until the call is over; NULL for a GET
+ * @on_body:    gets the body of a reply with status 200, of any length, instead of its being kept;
+ *              or NULL. With the call's context.
  * @connect_ns: time to a connection, name lookup and TLS included
  * @total_ns:   time for everything
  */
@@ -39,8 +51,10 @@ struct http_request {
 	const char *password;
 	const char *bearer;
 	const char *ca_file;
+	enum http_verify verify;
 	const void *body;
 	size_t body_len;
+	http_body_fn on_body;
 	uint64_t connect_ns;
 	uint64_t total_ns;
 };
@@ -50,6 +64,7 @@ struct http_request {
  * @status:         of HTTP, or 0 when there was no reply: @error then says why
  * @error:          one line, never NULL; foreign where the server was involved
  * @timed_out:      the request's own time was over
+ * @stopped:        what the request's on_body() returned; 0 if it did not end the call
  * @retry_after_ns: what the server asked for, as a delay from now; 0 for nothing
  * @body:           at most HTTP_REPLY_MAX bytes, NUL behind them; foreign
  */
@@ -57,6 +72,7 @@ struct http_reply {
 	long status;
 	const char *error;
 	bool timed_out;
+	int stopped;
 	uint64_t retry_after_ns;
 	const char *body;
 	size_t body_len;

@@ -14,7 +14,6 @@
 
 #include <curl/curl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,6 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/nsec.h"
-#include "base/root.h"
 #include "base/text.h"
 
 #define DESTINATION_ERROR_MAX 1024
@@ -289,16 +287,6 @@ static int destination_set_pair(struct destination *d, struct text pair, char **
 	return key_unknown(d, &name, ret_error);
 }
 
-static bool secret_is_set(const struct secret *secret)
-{
-	return secret->value || secret->file || secret->env;
-}
-
-static bool secret_is_ambiguous(const struct secret *secret)
-{
-	return !!secret->value + !!secret->file + !!secret->env > 1;
-}
-
 /* What does not go together. */
 static int destination_check(const struct destination *d, char **ret_error)
 {
@@ -328,13 +316,6 @@ static int destination_check(const struct destination *d, char **ret_error)
 }
 
 /* ---- all of it */
-
-static void secret_deinit(struct secret *secret)
-{
-	free(secret->value);
-	free(secret->file);
-	free(secret->env);
-}
 
 void destination_free(struct destination *d)
 {
@@ -373,82 +354,4 @@ int destination_new(const char *spec, struct destination **ret, char **ret_error
 		return r;
 	*ret = take_ptr(d);
 	return 0;
-}
-
-/* ---- secrets */
-
-void secret_forget(char *value)
-{
-	if (!value)
-		return;
-	explicit_bzero(value, strlen(value));
-	free(value);
-}
-
-static int secret_read_file(const char *path, struct buf *b)
-{
-	/* The user's own path, wherever it leads: a secret's file in a pod is a symbolic link. */
-	static const struct root anywhere = {.fd = AT_FDCWD};
-	int r = root_read(&anywhere, path, b);
-
-	if (r == -ENOMEM)
-		return r;
-	if (r == ROOT_TOO_LARGE)
-		return SECRET_MALFORMED;
-	return r ? SECRET_UNREADABLE : SECRET_OK;
-}
-
-static int secret_read_env(const char *name, struct buf *b)
-{
-	const char *value = getenv(name);
-	int r = value ? buf_puts(b, value) : 0;
-
-	if (r)
-		return r < 0 ? r : SECRET_MALFORMED;
-	return value ? SECRET_OK : SECRET_UNREADABLE;
-}
-
-/* A buf that grows leaves copies behind on the heap; one that begins at its full size does not. */
-static int secret_fill(const struct secret *secret, struct buf *b)
-{
-	char *room;
-	int r = buf_reserve(b, SECRET_MAX, &room);
-
-	if (r)
-		return r;
-	if (secret->file)
-		return secret_read_file(secret->file, b);
-	if (secret->env)
-		return secret_read_env(secret->env, b);
-	return buf_puts(b, secret->value);
-}
-
-int secret_read(const struct secret *secret, char **ret)
-{
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(SECRET_MAX);
-	struct text t;
-	char *value;
-	int r = 0;
-
-	if (!secret_is_set(secret)) {
-		*ret = NULL;
-		return 0;
-	}
-	r = secret_fill(secret, &b);
-	if (!r) {
-		t = text_of_bytes(b.data, b.len);
-		while (text_suffix(&t, "\n") || text_suffix(&t, "\r"))
-			;
-		b.data[text_len(&t)] = '\0';
-		if (strlen(b.data) != text_len(&t) || text_empty(&t) || !http_value_ok(b.data))
-			r = SECRET_MALFORMED;
-	}
-	value = r ? NULL : strdup(b.data);
-	if (!r && !value)
-		r = -ENOMEM;
-	if (b.data)
-		explicit_bzero(b.data, b.cap);
-	if (!r)
-		*ret = value;
-	return r;
 }

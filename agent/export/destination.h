@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/secret.h"
+
 /**
  * struct destination_kind - what podprof knows about one kind of backend
  * @path:       appended to the user's URL
@@ -19,14 +21,6 @@ struct destination_kind {
 	const char *path;
 	uint64_t max_age_ns;
 	bool deltas;
-};
-
-/* A value that is kept out of the command line: in a file that may be replaced any time, or in the
- * environment; the tenant may also be given as it is. At most one is set. */
-struct secret {
-	char *value;
-	char *file;
-	char *env;
 };
 
 struct destination {
@@ -53,23 +47,5 @@ void destination_free(struct destination *d);
 
 /* For --help, below the heading "Destinations:". */
 extern const char destination_help[];
-
-enum secret_outcome {
-	SECRET_OK = 0,
-	SECRET_UNREADABLE, /* no such file, no right to read it, not a file */
-	SECRET_MALFORMED,  /* empty, longer than SECRET_MAX, or not printable ASCII */
-};
-
-/* Longer than any token seen (a JSON web token of a cloud provider is 2 to 4 KiB). Beyond it is no
- * secret but a wrong file: SECRET_MALFORMED. */
-#define SECRET_MAX 16384
-
-/*
- * The value as of now, without the line break at its end; the caller's to free with
- * secret_forget(). NULL when the secret is not set. 0, a secret_outcome or -ENOMEM.
- */
-int secret_read(const struct secret *secret, char **ret);
-/* Overwrites and frees. NULL is fine. */
-void secret_forget(char *value);
 
 #endif

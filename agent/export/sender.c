@@ -26,7 +26,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/cleanup.h"
 #include "base/http.h"
@@ -34,7 +33,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/text.h"
-#include "export/backoff.h"
+#include "base/backoff.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/pyroscope.h"
@@ -174,11 +173,8 @@ static void sender_end_batch(struct sender *s, enum export_outcome outcome)
 
 static void sender_retry(struct sender *s, long status, const char *why, uint64_t retry_after_ns)
 {
-	uint64_t random = 0, delay_ns;
+	uint64_t delay_ns = backoff_wait_ns(&s->backoff, retry_after_ns);
 
-	/* Cannot fail for so few bytes once the machine is up; 0 would only be less spread. */
-	(void)!getrandom(&random, sizeof(random), 0);
-	delay_ns = backoff_next(&s->backoff, random, retry_after_ns);
 	outbox_put_back(s->opts.box, &s->batch);
 	free(take_ptr(s->body));
 	sender_fails(s, status, why, delay_ns);

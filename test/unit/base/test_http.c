@@ -22,6 +22,9 @@ struct result {
 	size_t body_len;
 	char body[64]; /* the beginning */
 	char error[256];
+	size_t streamed;
+	size_t stop_at; /* bytes streamed; 0: never */
+	int stopped;
 };
 
 struct fixture {
@@ -79,6 +82,7 @@ static void finished(void *ctx, const struct http_reply *reply)
 	result->done = true;
 	result->status = reply->status;
 	result->timed_out = reply->timed_out;
+	result->stopped = reply->stopped;
 	result->retry_after_ns = reply->retry_after_ns;
 	result->body_len = reply->body_len;
 	snprintf(result->body, sizeof(result->body), "%s", reply->body);
@@ -278,6 +282,64 @@ static void test_refused(void **state)
 	assert_non_null(strstr(result.error, "onnect"));
 }
 
+static int take(void *ctx, const char *bytes, size_t n)
+{
+	struct result *result = ctx;
+
+	assert_int_equal(bytes[n - 1], 'x');
+	result->streamed += n;
+	return result->stop_at && result->streamed >= result->stop_at ? 42 : 0;
+}
+
+struct stream_row {
+	const char *name;
+	struct sink_answer answer;
+	size_t stop_at;
+	long status;
+	size_t streamed;
+	size_t body_len;
+	int stopped;
+};
+
+static const struct stream_row stream_rows[] = {
+	{"longer than what is kept",
+	 {.status = 200, .body = "xx", .body_repeat = HTTP_REPLY_MAX},
+	 0,
+	 200,
+	 2 * HTTP_REPLY_MAX,
+	 0,
+	 0},
+	{"an error is kept", {.status = 403, .body = "xx"}, 0, 403, 0, 2, 0},
+	{"ended by the reader", {.status = 200, .body = "x"}, 1, 0, 1, 0, 42},
+};
+
+static void test_stream(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < array_size(stream_rows); i++) {
+		const struct stream_row *row = &stream_rows[i];
+		struct result result = {.stop_at = row->stop_at};
+		struct http_request request = {
+			.on_body = take,
+			.connect_ns = 10 * NSEC_PER_SEC,
+			.total_ns = 30 * NSEC_PER_SEC,
+		};
+		struct http_call *started;
+
+		row_begin(row->name);
+		f->sink = sink_new(&row->answer, 1, NULL);
+		request.url = sink_url(f->sink);
+		assert_int_equal(http_start(f->http, &request, finished, &result, &started), 0);
+		loop_until(f->loop, is_finished, &result);
+		assert_int_equal(result.status, row->status);
+		assert_int_equal(result.streamed, row->streamed);
+		assert_int_equal(result.body_len, row->body_len);
+		assert_int_equal(result.stopped, row->stopped);
+		sink_free(take_ptr(f->sink));
+	}
+}
+
 static void test_scheme(void **state)
 {
 	struct fixture *f = *state;
@@ -285,10 +347,21 @@ static void test_scheme(void **state)
 	assert_int_equal(call(f, &(struct http_request){.url = "file:///etc/passwd"}).status, 0);
 }
 
+static const struct verify_row {
+	bool trusted;
+	enum http_verify verify;
+	long status;
+} verify_rows[] = {
+	{true, HTTP_VERIFY_ALL, 0},
+	{true, HTTP_VERIFY_CHAIN, 200},
+	{false, HTTP_VERIFY_CHAIN, 0},
+	{false, HTTP_VERIFY_NOTHING, 200},
+};
+
 static void test_tls(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
-	char folder[] = "/tmp/podprof-http-XXXXXX", command[512], ca[64];
+	char folder[] = "/tmp/podprof-http-XXXXXX", command[512], ca[64], url[64];
 	struct fixture *f = *state;
 	struct result result;
 
@@ -309,6 +382,15 @@ static void test_tls(void **state)
 
 	snprintf(ca, sizeof(ca), "%s/cert.pem", folder);
 	assert_int_equal(call(f, &(struct http_request){.ca_file = ca}).status, 200);
+
+	/* a name that the certificate does not have */
+	snprintf(url, sizeof(url), "https://localhost%s", strrchr(sink_url(f->sink), ':'));
+	for (size_t i = 0; i < array_size(verify_rows); i++) {
+		struct http_request request = {.url = url, .verify = verify_rows[i].verify};
+
+		request.ca_file = verify_rows[i].trusted ? ca : NULL;
+		assert_int_equal(call(f, &request).status, verify_rows[i].status);
+	}
 
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	assert_int_equal(system(command), 0);
@@ -378,6 +460,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_retry_after_date, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timeout, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stream, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_scheme, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_tls, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel, setup, teardown),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_EXPORT_BACKOFF_H
-#define PODPROF_EXPORT_BACKOFF_H
+#ifndef PODPROF_BASE_BACKOFF_H
+#define PODPROF_BASE_BACKOFF_H
 
 #include <stdint.h>
 
@@ -9,9 +9,11 @@
 #define BACKOFF_FIRST_NS (500 * NSEC_PER_MSEC)
 #define BACKOFF_MAX_NS	 (300 * NSEC_PER_SEC)
 
-/* How long to wait after each failure in a row. {0} is the beginning. */
+/* How long to wait after each failure in a row. {0} is the beginning; @max_ns 0 is BACKOFF_MAX_NS.
+ */
 struct backoff {
 	unsigned int failures;
+	uint64_t max_ns;
 };
 
 /**
@@ -19,11 +21,13 @@ struct backoff {
  * @random:         64 random bits
  * @retry_after_ns: what the server asked for; 0 for nothing
  *
- * Anything up to a bound that doubles from BACKOFF_FIRST_NS to BACKOFF_MAX_NS ("full jitter": many
+ * Anything up to a bound that doubles from BACKOFF_FIRST_NS to the maximum ("full jitter": many
  * nodes that failed together come back spread out), on top of what the server asked for. That is
- * cut at BACKOFF_MAX_NS, too.
+ * cut at the maximum, too.
  */
 uint64_t backoff_next(struct backoff *b, uint64_t random, uint64_t retry_after_ns);
+/* The same with random bits of its own. */
+uint64_t backoff_wait_ns(struct backoff *b, uint64_t retry_after_ns);
 
 static inline void backoff_reset(struct backoff *b)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
-#include "export/backoff.h"
+#include "base/backoff.h"
 
 struct backoff_row {
 	const char *name;
@@ -51,11 +51,24 @@ static void test_bounds(void **state)
 	assert_true(backoff_next(&b, BACKOFF_MAX_NS, 0) <= BACKOFF_FIRST_NS);
 }
 
+static void test_own_maximum(void **state)
+{
+	struct backoff b = {.max_ns = 2 * BACKOFF_FIRST_NS};
+
+	(void)state;
+	for (size_t i = 0; i < 100; i++) {
+		assert_true(backoff_next(&b, UINT64_MAX - i, 0) <= 2 * BACKOFF_FIRST_NS);
+		assert_true(backoff_wait_ns(&b, 0) <= 2 * BACKOFF_FIRST_NS);
+	}
+	assert_true(backoff_next(&b, 0, UINT64_MAX) == 2 * BACKOFF_FIRST_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_own_maximum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
