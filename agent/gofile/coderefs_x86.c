@@ -4,7 +4,8 @@
  * rm 101, then 4 bytes of distance, then the immediate if there is one. Instructions have no fixed
  * length, and to know all lengths takes a table of all instructions; but those that name data are a
  * few forms, and code is searched for them at each byte. Bytes inside another instruction that look
- * like one name an address that is almost surely nowhere in the program.
+ * like one name an address that is almost surely nowhere in the program; and since they may look
+ * like the beginning of one that would reach into the next, what was found is not skipped.
  *
  * Source: Intel's Software Developer's Manual, volume 2.
  */
@@ -58,16 +59,18 @@ static const struct form *find_form(const uint8_t *code, size_t n, size_t *ret_b
 	return NULL;
 }
 
-/* The instruction at @code; its length, or 0 if it is none of these. */
+/* The instruction at @code; the length of what precedes its opcode, and of that, or 0 if it is none
+ * of these. */
 static size_t read_one(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret)
 {
-	size_t i = 0, opcode;
+	size_t i = 0, opcode, prefix;
 	bool wide = false;
 	int32_t distance;
 	const struct form *f;
 
 	if (n && (code[0] & 0xf0) == REX_FIRST)
 		wide = code[i++] & REX_W;
+	prefix = i;
 	f = find_form(code + i, n - i, &opcode);
 	if (!f)
 		return 0;
@@ -78,18 +81,18 @@ static size_t read_one(const uint8_t *code, size_t n, uint64_t vaddr, struct cod
 		.kind = f->kind,
 		.bytes = wide && f->bytes == 4 ? 8 : f->bytes,
 	};
-	return i;
+	return prefix + 1;
 }
 
 size_t coderefs_find_x86(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret,
 			 size_t max)
 {
-	size_t found = 0, length;
+	size_t found = 0, step;
 	struct coderef one;
 
-	for (size_t i = 0; i < n; i += length ? length : 1) {
-		length = read_one(code + i, n - i, vaddr + i, &one);
-		if (length && found++ < max)
+	for (size_t i = 0; i < n; i += step ? step : 1) {
+		step = read_one(code + i, n - i, vaddr + i, &one);
+		if (step && found++ < max)
 			ret[found - 1] = one;
 	}
 	return found;

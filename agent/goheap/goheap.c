@@ -29,6 +29,7 @@
 #include "goheap/force.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
+#include "goheap/gosched.h"
 #include "goheap/memory.h"
 
 /* Reads of the counters before a profile is taken as it is, although collections end faster than
@@ -65,6 +66,7 @@ struct goheap {
 	size_t slot;	     /* that is published next: 1 + cycle % 3 */
 	bool all_slots;	     /* nothing was ever published */
 	enum gototals_layout totals;
+	struct gosched sched;
 };
 
 /* ---------------------------------------------------------------- a reader */
@@ -431,6 +433,26 @@ int goheap_cycles(const struct goheap *h, uint64_t *ret)
 	if (!h->has_now)
 		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
 	*ret = h->now.cycle;
+	return 0;
+}
+
+int goheap_gauges(struct goheap *h, struct goheap_gauges *ret)
+{
+	struct goheap_gauges found = {0};
+	int r;
+
+	*ret = found;
+	if (h->found != GORUNTIME_OK)
+		return 0;
+	r = gopacer_read(&h->rt, h->memory, &found.pacer);
+	found.has_pacer = r == 0;
+	if (r >= 0)
+		r = gosched_read(&h->rt, h->memory, &h->sched, &found.goroutines);
+	found.has_goroutines = r == 0;
+	if (r < 0)
+		return r;
+	if (!memory_check(h->memory))
+		*ret = found;
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "discovery/pid.h"
+#include "goheap/gopacer.h"
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
 #include "goheap/unsample.h"
@@ -65,6 +66,20 @@ int goheap_exact(struct goheap *h, struct gototals *ret);
 /* Garbage collections since the process started, up to 100,663,295 where that begins anew, as the
  * last goheap_read() has seen it. 0, or what goheap_exact() returns. */
 int goheap_cycles(const struct goheap *h, uint64_t *ret);
+
+/**
+ * struct goheap_gauges - what else the runtime counts
+ * @has_pacer, @has_goroutines: whether it could be read
+ */
+struct goheap_gauges {
+	bool has_pacer;
+	struct gopacer pacer;
+	bool has_goroutines;
+	uint64_t goroutines;
+};
+
+/* 0, also if nothing could be read; -errno. */
+int goheap_gauges(struct goheap *h, struct goheap_gauges *ret);
 
 /**
  * struct goheap_profile - what one read found; borrows from the reader until its next read

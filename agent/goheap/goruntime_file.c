@@ -264,6 +264,9 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 	if (found.total_alloc || goruntime_minor(ret) > 16) {
 		ret->heap_stats = found.heap_stats;
 		ret->total_alloc = found.total_alloc;
+		ret->controller = found.controller;
+		ret->heap_live = found.heap_live;
+		ret->sched = found.sched;
 	}
 	ret->unread = !found.can_profile && goruntime_minor(ret) != 16; /* it was new in 1.17 */
 	return 0;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "goheap/govars.h"
+
 struct elffile;
 
 /* The variables, by their names in Go's package runtime. */
@@ -72,6 +74,8 @@ struct goruntime_code {
  * @data:    vaddr of the runtime's moduledata; 0 where the file does not have it
  * @codes:   of the file's executable segments the first ones
  * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
+ * @controller, @heap_live: of the collector's (gopacer.h)
+ * @sched: of the scheduler's (gosched.h)
  */
 struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
@@ -85,6 +89,9 @@ struct goruntime_file {
 	size_t n_codes;
 	uint64_t heap_stats;
 	uint64_t total_alloc;
+	uint64_t controller;
+	uint64_t heap_live;
+	struct govars_sched sched;
 };
 
 /**

@@ -97,7 +97,7 @@ static bool is_sane(const struct gototals *t)
 	       t->alloc_bytes < UINT64_MAX / 2;
 }
 
-static int outcome_of_memory(int r)
+int gototals_outcome(int r)
 {
 	switch (r) {
 	case MEMORY_GONE:
@@ -152,7 +152,7 @@ int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_la
 
 	if (!f->heap_stats)
 		return GOTOTALS_ABSENT;
-	r = outcome_of_memory(memory_read_ranges(m, ranges, f->total_alloc ? 2 : 1));
+	r = gototals_outcome(memory_read_ranges(m, ranges, f->total_alloc ? 2 : 1));
 	if (r)
 		return r;
 	if (f->total_alloc)

@@ -47,4 +47,7 @@ struct gototals {
 int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_layout *layout,
 		  struct gototals *ret);
 
+/* What memory_read() returned, as gototals_read() would say it. */
+int gototals_outcome(int r);
+
 #endif

@@ -9,12 +9,21 @@
  *	profilealloc		loads MemProfileRate, and mcache0
  *	mallocgc, mallocgcLarge	one of them loads MemProfileRate: mallocgcLarge where there is one
  *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
- *to release it; then, since 1.19, that of gcController.totalAlloc, and that of gcController
+ *				to release it; then, since 1.19, that of gcController.totalAlloc, in
+ *				1.17 that of gcController.heapLive; then that of gcController
  *	blockProfileInternal, before 1.23 BlockProfile	loads bbuckets
  *	mutexProfileInternal, before 1.23 MutexProfile	loads xbuckets
  *	blockevent, before 1.17 blocksampled	loads blockprofilerate
  *	mutexevent, before 1.27 called sync.event	loads mutexprofilerate
  *	ticksPerSecond, before 1.22 tickspersecond	loads ticks.val
+ *	allgadd			takes the addresses of allglen and allglock, in the end
+ *	gfpurge			takes the address of sched.gFree, its lock, first and last; in
+ *				between stores the heads of the two lists behind it, each with its
+ *				length since 1.25
+ *	goexit0, gdestroy	one of them takes the address of sched.ngsys, shortly before that of
+ *				sched.gFree: gdestroy where there is one
+ *	procresize		loads all three words of allp, the first slice in it, and stores the
+ *				first two
  *
  * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
  * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
@@ -60,6 +69,11 @@ enum func {
 	MUTEX_EVENT_OLD,
 	TICKS,
 	TICKS_OLD,
+	ALL_ADD,
+	FREE_PURGE,
+	EXIT,
+	DESTROY,
+	PROC_RESIZE,
 	N_CODES,
 	READ_OLD = N_CODES, /* only whether these are there is asked */
 	READ_NEW,
@@ -84,6 +98,11 @@ static const char *const func_names[N_FUNCS] = {
 	[MUTEX_EVENT_OLD] = "sync.event",
 	[TICKS] = "runtime.ticksPerSecond",
 	[TICKS_OLD] = "runtime.tickspersecond",
+	[ALL_ADD] = "runtime.allgadd",
+	[FREE_PURGE] = "runtime.gfpurge",
+	[EXIT] = "runtime.goexit0",
+	[DESTROY] = "runtime.gdestroy",
+	[PROC_RESIZE] = "runtime.procresize",
 	[READ_OLD] = "runtime.MemProfile", /* the public one; since 1.23 pprof asks the other */
 	[READ_NEW] = "runtime.memProfileInternal",
 };
@@ -178,22 +197,53 @@ static uint64_t find_rate(const struct elffile *file, const struct refs *profile
 	return 0;
 }
 
+/* The addresses of variables that are taken, in the order of the code. Their number. */
+static size_t taken(const struct elffile *file, const struct refs *refs,
+		    uint64_t ret[GOVARS_REFS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < refs->n; i++)
+		if (refs->items[i].kind == CODEREF_ADDRESS &&
+		    is_data(file, refs->items[i].vaddr, 8))
+			ret[n++] = refs->items[i].vaddr;
+	return n;
+}
+
 /* Where totalAlloc is in gcController: 1.19, 1.20, and since 1.21. */
 static bool is_total_alloc(uint64_t vaddr, uint64_t controller)
 {
 	return vaddr - controller == 328 || vaddr - controller == 272 || vaddr - controller == 296;
 }
 
-/* The address that is taken first and again, and the two that follow the last time. */
+/* And heapLive: 1.17. */
+static bool is_heap_live(uint64_t vaddr, uint64_t controller)
+{
+	return vaddr - controller == 48;
+}
+
+/* What is taken behind heapStats: one of these first, and in 1.18 the controller at once. */
+static void find_controller(const uint64_t *addresses, size_t n, struct govars *ret)
+{
+	ret->controller = n ? addresses[0] : 0;
+	for (size_t i = 1; i < n; i++) {
+		if (is_total_alloc(addresses[0], addresses[i]))
+			ret->total_alloc = addresses[0];
+		else if (is_heap_live(addresses[0], addresses[i]))
+			ret->heap_live = addresses[0];
+		else
+			continue;
+		ret->controller = addresses[i];
+		return;
+	}
+}
+
+/* The address that is taken first and again, and what follows the last time. */
 static void find_totals(const struct elffile *file, const struct refs *refs, struct govars *ret)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
-	size_t n = 0, last = 0;
+	size_t n = taken(file, refs, addresses), last = 0;
 
-	for (size_t i = 0; i < refs->n; i++)
-		if (refs->items[i].kind == CODEREF_ADDRESS &&
-		    is_data(file, refs->items[i].vaddr, 8))
-			addresses[n++] = refs->items[i].vaddr;
 	for (size_t i = 0; i < n && !last; i++)
 		for (size_t k = i + 1; k < n; k++)
 			if (addresses[k] == addresses[i])
@@ -201,9 +251,71 @@ static void find_totals(const struct elffile *file, const struct refs *refs, str
 	if (!last)
 		return;
 	ret->heap_stats = addresses[last];
-	for (size_t i = last + 1; i + 1 < n; i++)
-		if (is_total_alloc(addresses[i], addresses[i + 1]))
-			ret->total_alloc = addresses[i];
+	find_controller(addresses + last + 1, n - last - 1, ret);
+}
+
+/* Beside the lock that is taken first and released last. */
+static uint64_t find_allglen(const struct elffile *file, const struct refs *refs)
+{
+	uint64_t addresses[GOVARS_REFS_MAX];
+	size_t n = taken(file, refs, addresses);
+
+	return n >= 3 && addresses[0] == addresses[n - 1] ? addresses[n - 2] : 0;
+}
+
+static void find_free(const struct elffile *file, const struct refs *refs, struct govars_sched *ret)
+{
+	uint64_t addresses[GOVARS_REFS_MAX];
+	size_t n = taken(file, refs, addresses);
+	uint64_t lock = n ? addresses[0] : 0;
+
+	if (n < 2 || addresses[n - 1] != lock ||
+	    !has_access(file, refs, CODEREF_STORE, 8, lock + 8))
+		return;
+	ret->split = has_access(file, refs, CODEREF_STORE, 8, lock + 24);
+	if (ret->split || has_access(file, refs, CODEREF_STORE, 8, lock + 16))
+		ret->free = lock;
+}
+
+/* How far before gFree ngsys is: up to 1.19, and since. */
+static uint64_t find_system(const struct elffile *file, const struct refs *refs, uint64_t free)
+{
+	uint64_t addresses[GOVARS_REFS_MAX];
+	size_t n = taken(file, refs, addresses);
+
+	for (size_t i = 0; free && i < n; i++)
+		if (free - addresses[i] == 80 || free - addresses[i] == 88)
+			return addresses[i];
+	return 0;
+}
+
+static uint64_t find_allp(const struct elffile *file, const struct refs *refs)
+{
+	for (size_t i = 0; i < refs->n; i++) {
+		uint64_t slice = refs->items[i].vaddr - 8; /* its length is asked for first */
+
+		if (has_access(file, refs, CODEREF_LOAD, 8, slice) &&
+		    has_access(file, refs, CODEREF_LOAD, 8, slice + 8) &&
+		    has_access(file, refs, CODEREF_LOAD, 8, slice + 16) &&
+		    has_access(file, refs, CODEREF_STORE, 8, slice) &&
+		    has_access(file, refs, CODEREF_STORE, 8, slice + 8))
+			return slice;
+	}
+	return 0;
+}
+
+static void find_sched(const struct elffile *file, const struct refs *refs,
+		       const struct gofuncs_one *funcs, struct govars_sched *ret)
+{
+	struct govars_sched found = {
+		.allglen = find_allglen(file, &refs[ALL_ADD]),
+		.allp = find_allp(file, &refs[PROC_RESIZE]),
+	};
+
+	find_free(file, &refs[FREE_PURGE], &found);
+	found.system = find_system(file, &refs[funcs[DESTROY].entry ? DESTROY : EXIT], found.free);
+	if (found.allglen && found.allp && found.system)
+		*ret = found;
 }
 
 /* The first word that a function loads; @old is its name in older releases, or what did its work.
@@ -248,6 +360,7 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 	};
 	find_totals(file, &refs[ALLOC_LARGE], ret);
 	find_contention(file, refs, ret);
+	find_sched(file, refs, funcs, &ret->sched);
 	ret->old_cycle = ret->cycle && has_access(file, &refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;
 }

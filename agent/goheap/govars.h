@@ -14,6 +14,22 @@ struct elffile;
 struct gomodule;
 
 /**
+ * struct govars_sched - where goroutines are counted (gosched.h)
+ * @allglen: how many there have been at a time
+ * @allp:    slice of the processors
+ * @free:    sched.gFree: goroutines that have ended, to be used again
+ * @system:  sched.ngsys: the runtime's own
+ * @split:   the free ones are counted in two lists and not once for both, as since Go 1.25
+ */
+struct govars_sched {
+	uint64_t allglen;
+	uint64_t allp;
+	uint64_t free;
+	uint64_t system;
+	bool split;
+};
+
+/**
  * struct govars - vaddrs, 0 where the code does not tell
  * @mbuckets:    head of the list of heap records
  * @rate:        MemProfileRate, which three places agree upon: it may be written to
@@ -26,6 +42,9 @@ struct gomodule;
  * @bbuckets, @xbuckets: heads of the lists of what was waited for, and of whom others waited for
  * @block_rate, @mutex_rate: blockprofilerate, mutexprofilerate
  * @ticks:       ticks.val, the processor's ticks in a second
+ * @controller:  gcController
+ * @heap_live:   gcController.heapLive, where there is no totalAlloc; 0 in Go 1.18
+ * @sched:       all or nothing
  */
 struct govars {
 	uint64_t mbuckets;
@@ -40,6 +59,9 @@ struct govars {
 	uint64_t block_rate;
 	uint64_t mutex_rate;
 	uint64_t ticks;
+	uint64_t controller;
+	uint64_t heap_live;
+	struct govars_sched sched;
 };
 
 /* 0, also if little was found; GOMODULE_MALFORMED; -errno. */

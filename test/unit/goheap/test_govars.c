@@ -10,6 +10,7 @@
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
 #include "procmap/elffile.h"
+#include "procmap/elfsym.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
@@ -80,6 +81,38 @@ static void out_of_memory(void **state)
 	allocfail_each(attempt, &t);
 }
 
+static uint64_t symbol(const struct elffile *file, const char *name)
+{
+	struct elfsym sym;
+
+	assert_int_equal(elfsym_find(file, &name, 1, &sym), 0);
+	assert_int_equal(sym.n, 1);
+	return sym.vaddr;
+}
+
+/* Variables that are only read. */
+static void assert_counters(const struct elffile *file, const struct govars *code,
+			    unsigned int minor)
+{
+	uint64_t controller = symbol(file, "runtime.gcController");
+
+	if (minor < 17)
+		return;
+	assert_true(code->controller == controller);
+	assert_int_equal(code->total_alloc != 0, minor >= 19);
+	assert_int_equal(code->heap_live, minor == 17 ? controller + 48 : 0);
+	assert_true(code->sched.allglen == symbol(file, "runtime.allglen"));
+	assert_true(code->sched.allp == symbol(file, "runtime.allp"));
+	assert_int_equal(code->sched.free - symbol(file, "runtime.sched"), minor >= 26	 ? 184
+									   : minor == 25 ? 168
+									   : minor >= 20 ? 160
+											 : 152);
+	assert_int_equal(code->sched.system - symbol(file, "runtime.sched"), minor >= 26   ? 96
+									     : minor == 25 ? 80
+											   : 72);
+	assert_int_equal(code->sched.split, minor >= 25);
+}
+
 /* The code and the symbols of one file say the same, also for the other machine. */
 static void agrees_with_symbols(void **state)
 {
@@ -112,6 +145,7 @@ static void agrees_with_symbols(void **state)
 		assert_true(by_both.vars[GORUNTIME_MUTEX_RATE].vaddr == code.mutex_rate);
 		assert_true(code.bbuckets && code.xbuckets && code.block_rate && code.mutex_rate);
 		assert_true(code.ticks);
+		assert_counters(file, &code, gofixture_minor(path));
 		elffile_free(file);
 		free(path);
 	}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The state of the garbage collector's pacer is one struct, gcController. Since Go 1.19 the goal
+ *for the heap is no longer kept there but worked out whenever somebody asks (heapGoalInternal),
+ *from words that have kept their places relative to totalAlloc, whatever came and went before them:
+ *
+ *	-224 gcPercentHeapGoal	-216 sweepDistMinTrigger	-208 triggered
+ *	-144 heapMarked
+ *	-24 heapInUse		-16 heapReleased		-8 heapFree
+ *	0 totalAlloc		8 totalFree			16 mappedReady
+ *
+ * and memoryLimit at 8 from the beginning. Before, heapGoal is one of them.
+ *
+ * Whether the layout is right shows in the heap's memory, which is counted in pages.
+ *
+ * Source: the Go project's src/runtime/mgcpacer.go and mstats.go, of releases 1.17 to 1.27.
+ */
+#include "goheap/gopacer.h"
+
+#include "goheap/goruntime.h"
+#include "goheap/gototals.h"
+#include "goheap/memory.h"
+
+/* Where totalAlloc is in gcController, which tells the release. */
+#define TOTAL_ALLOC_1_19 328
+#define TOTAL_ALLOC_1_20 272
+#define TOTAL_ALLOC_1_21 296
+
+#define PAGE_BYTES	 8192
+/* What a goal is kept above the point where the collection has begun. */
+#define MIN_RUNWAY_BYTES (64u << 10)
+/* What a goal is kept below the memory limit: at least this, since 1.21 also this share of it. */
+#define HEADROOM_BYTES	 (1u << 20)
+#define HEADROOM_PERCENT 3
+
+/* Up to totalAlloc + 24. */
+struct controller {
+	uint64_t words[TOTAL_ALLOC_1_19 / 8 + 3];
+	size_t total; /* index of totalAlloc */
+};
+
+static uint64_t word(const struct controller *c, int offset)
+{
+	return c->words[(int)c->total + offset / 8];
+}
+
+static uint64_t headroom(const struct controller *c, uint64_t goal)
+{
+	uint64_t share = goal / 100 * HEADROOM_PERCENT;
+
+	if (c->total * 8 != TOTAL_ALLOC_1_21 || share < HEADROOM_BYTES)
+		return HEADROOM_BYTES;
+	return share;
+}
+
+/* What heap the memory limit leaves room for. */
+static uint64_t memory_limit_goal(const struct controller *c)
+{
+	uint64_t heap_free = word(c, -8), ready = word(c, 16), limit = c->words[1];
+	uint64_t heap_alloc = word(c, 0) - word(c, 8), marked = word(c, -144);
+	uint64_t other = ready - heap_free - heap_alloc;
+	uint64_t over = ready > limit ? ready - limit : 0, goal, keep;
+
+	if (heap_free + heap_alloc > ready)
+		other = 0; /* caught while they are changed */
+	if (other + over >= limit)
+		return marked;
+	goal = limit - other - over;
+	keep = headroom(c, goal);
+	goal = goal < keep || goal - keep < keep ? keep : goal - keep;
+	return goal < marked ? marked : goal;
+}
+
+static uint64_t next_gc(const struct controller *c)
+{
+	uint64_t goal = word(c, -224), sweep = word(c, -216), triggered = word(c, -208);
+	uint64_t by_limit = memory_limit_goal(c);
+
+	if (by_limit < goal)
+		return by_limit;
+	if (sweep > goal)
+		goal = sweep;
+	if (triggered != UINT64_MAX && goal < triggered + MIN_RUNWAY_BYTES)
+		goal = triggered + MIN_RUNWAY_BYTES;
+	return goal;
+}
+
+static int read_controller(const struct goruntime *rt, struct memory *m, struct gopacer *ret)
+{
+	struct controller c = {.total = (rt->file.total_alloc - rt->file.controller) / 8};
+	int r;
+
+	if (c.total != TOTAL_ALLOC_1_19 / 8 && c.total != TOTAL_ALLOC_1_20 / 8 &&
+	    c.total != TOTAL_ALLOC_1_21 / 8)
+		return GOTOTALS_ABSENT;
+	r = gototals_outcome(
+		memory_read(m, rt->file.controller + rt->bias, c.words, (c.total + 3) * 8));
+	if (r)
+		return r;
+	*ret = (struct gopacer){
+		.next_gc = next_gc(&c),
+		.marked = word(&c, -144),
+		.has_memory = true,
+		.inuse = word(&c, -24),
+		.released = word(&c, -16),
+		.sys = word(&c, -24) + word(&c, -16) + word(&c, -8),
+	};
+	if ((ret->inuse | ret->sys | ret->released) % PAGE_BYTES || ret->inuse > ret->sys)
+		return GOTOTALS_ODD;
+	return GOTOTALS_OK;
+}
+
+/* In 1.17 and 1.18. */
+static int read_goal(const struct goruntime *rt, struct memory *m, struct gopacer *ret)
+{
+	bool first = rt->file.heap_live != 0; /* 1.17 */
+	uint64_t at = rt->file.controller + rt->bias;
+	struct memory_range ranges[] = {
+		{at + (first ? 32 : 104), &ret->next_gc, sizeof(ret->next_gc)},
+		{at + (first ? 64 : 168), &ret->marked, sizeof(ret->marked)},
+	};
+
+	return gototals_outcome(memory_read_ranges(m, ranges, 2));
+}
+
+int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret)
+{
+	struct gopacer found = {0};
+	int r = GOTOTALS_ABSENT;
+
+	if (rt->file.controller)
+		r = rt->file.total_alloc ? read_controller(rt, m, &found)
+					 : read_goal(rt, m, &found);
+	if (!r)
+		*ret = found;
+	return r;
+}
