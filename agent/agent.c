@@ -405,6 +405,7 @@ static void agent_collect(void *ctx, struct metric_sink *sink)
 		cache_bytes(sink, "heap_symbols", heap.symbol_bytes);
 		cache_bytes(sink, "heap_mappings", heap.space_bytes);
 		cache_bytes(sink, "heap_records", heap.record_bytes);
+		cache_bytes(sink, "heap_files", heap.file_bytes);
 	}
 	metric_family(sink, &limit);
 	metric_u64(sink, a->config->memory_budget, NULL, 0);

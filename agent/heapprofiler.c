@@ -63,7 +63,7 @@ struct heap_job {
 	size_t cap_targets;
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	struct heapsnap **snaps; /* of the processes that had something */
+	struct heapsnap **snaps; /* the targets', of those that had something */
 	size_t n_snaps;
 	struct buf pprof;
 	struct buf pprof_delta;
@@ -80,9 +80,9 @@ static void heap_job_free(struct heap_job *job)
 {
 	if (!job)
 		return;
-	for (size_t i = 0; i < job->n_snaps; i++)
-		heapsnap_free(job->snaps[i]);
 	free(job->snaps);
+	for (size_t i = 0; i < job->n_targets; i++)
+		heap_target_deinit(&job->targets[i]);
 	labels_deinit(&job->labels);
 	buf_deinit(&job->pprof);
 	buf_deinit(&job->pprof_delta);
@@ -120,21 +120,31 @@ static void heap_job_read(struct heap_job *job, struct heap_target *target)
 		job->n_failed++;
 	if (target->full)
 		job->n_full++;
-	if (target->snap)
-		job->snaps[job->n_snaps++] = take_ptr(target->snap);
+}
+
+static int heap_job_gather(struct heap_job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_targets; i++)
+		n += job->targets[i].n_found;
+	job->snaps = calloc(n + 1, sizeof(*job->snaps));
+	if (!job->snaps)
+		return -ENOMEM;
+	for (size_t i = 0; i < job->n_targets; i++)
+		for (size_t k = 0; k < job->targets[i].n_found; k++)
+			if (job->targets[i].found[k].snap)
+				job->snaps[job->n_snaps++] = job->targets[i].found[k].snap;
+	return 0;
 }
 
 static void heap_job_run(struct work *work)
 {
 	struct heap_job *job = container_of(work, struct heap_job, work);
 
-	job->snaps = calloc(job->n_targets, sizeof(*job->snaps));
-	if (!job->snaps) {
-		job->result = -ENOMEM;
-		return;
-	}
 	for (size_t i = 0; i < job->n_targets; i++)
 		heap_job_read(job, &job->targets[i]);
+	job->result = heap_job_gather(job);
 	if (!job->n_snaps)
 		return;
 	job->result = heap_job_encode(job, false, &job->pprof);
@@ -152,6 +162,17 @@ static void heap_job_sweep(struct work *work)
 
 /* ---------------------------------------------------------------- on the loop */
 
+static void heap_job_account_one(struct heap_job *job, const struct heap_target *target,
+				 struct heap_found *found)
+{
+	const struct goalloc_who who = {.pid = target->pid, .number = found->number};
+
+	found->reading.go_version = found->go_version;
+	/* what is refused is counted there */
+	(void)goalloc_update(job->profiler->allocs, job->owner, &job->labels, &who,
+			     &found->reading);
+}
+
 static void heap_job_account(struct heap_job *job)
 {
 	struct heap_profiler *p = job->profiler;
@@ -159,16 +180,9 @@ static void heap_job_account(struct heap_job *job)
 	p->outcomes[HEAP_PROCESSES_FULL] += job->n_full;
 	p->outcomes[HEAP_PROCESSES_FAILED] += job->n_failed;
 	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
-	for (size_t i = 0; i < job->n_targets; i++) {
-		struct heap_target *target = &job->targets[i];
-
-		if (!target->is_go)
-			continue;
-		target->reading.go_version = target->go_version;
-		/* what is refused is counted there */
-		(void)goalloc_update(p->allocs, job->owner, &job->labels, &target->pid,
-				     &target->reading);
-	}
+	for (size_t i = 0; i < job->n_targets; i++)
+		for (size_t k = 0; k < job->targets[i].n_found; k++)
+			heap_job_account_one(job, &job->targets[i], &job->targets[i].found[k]);
 }
 
 static int heap_job_profile(struct heap_job *job, struct profile **ret)

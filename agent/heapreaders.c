@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process that is no Go program keeps a reader too: an empty one, so that its executable is
- * opened once and not in every window. An exec keeps pid and start time, so the executable's
- * identity is looked at each time.
+ * A process that is no Go program keeps a place here too: so it is not looked at in every window.
  */
 #include "heapreaders.h"
 
@@ -15,6 +13,8 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "goheap/goheap.h"
+#include "goheap/goimages.h"
+#include "heapprocess.h"
 #include "procmap/space.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
@@ -24,15 +24,9 @@
 #define HEAP_READERS_MAX 16384
 
 struct heap_reader {
-	struct pid_id pid;
-	struct pid_exe exe;
-	struct goheap *heap;
-	size_t bytes;  /* of its records, as counted in heap_readers.bytes */
-	bool reopened; /* since the last round: it runs another program */
-	bool exact;    /* its allocator's own counters have been read: no estimate from then on */
-	bool forced; /* sampling was turned on in this process: never again, whatever it executes */
+	struct heap_process process;
 	unsigned int round;
-	UT_hash_handle hh;
+	UT_hash_handle hh; /* by process.pid */
 };
 
 struct heap_readers {
@@ -42,15 +36,15 @@ struct heap_readers {
 	size_t bytes; /* of all readers' records */
 	unsigned int round;
 	struct heap_reader *by_pid;
+	struct goimages *images;
 	struct space_cache *spaces; /* images of the Go programs alone */
 	struct symbolizer *symbolizer;
 };
 
 static void reader_free(struct heap_readers *all, struct heap_reader *reader)
 {
-	all->bytes -= reader->bytes;
 	HASH_DEL(all->by_pid, reader);
-	goheap_free(reader->heap);
+	heap_process_deinit(&reader->process);
 	free(reader);
 }
 
@@ -61,8 +55,8 @@ static int reader_add(struct heap_readers *all, const struct pid_id *pid, struct
 
 	if (!reader)
 		return -ENOMEM;
-	reader->pid = *pid;
-	HASH_ADD(hh, all->by_pid, pid, sizeof(reader->pid), reader);
+	heap_process_init(&reader->process, pid);
+	HASH_ADD(hh, all->by_pid, process.pid, sizeof(reader->process.pid), reader);
 	if (hash_oom) {
 		free(reader);
 		return -ENOMEM;
@@ -71,70 +65,42 @@ static int reader_add(struct heap_readers *all, const struct pid_id *pid, struct
 	return 0;
 }
 
-static void reader_account(struct heap_readers *all, struct heap_reader *reader)
-{
-	size_t bytes = reader->heap ? goheap_bytes(reader->heap) : 0;
-
-	all->bytes = all->bytes - reader->bytes + bytes;
-	reader->bytes = bytes;
-}
-
-/* The process runs this program now: look at it afresh. */
-static int reader_open(struct heap_readers *all, struct heap_reader *reader, struct pid_exe exe)
-{
-	const struct goheap_opts opts = {
-		.proc = all->proc,
-		.id = reader->pid,
-		.force = all->force,
-		.was_forced = reader->forced,
-		.max_bytes = all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1,
-	};
-	int r;
-
-	reader->reopened = reader->exe.inode != 0 &&
-			   (exe.inode != reader->exe.inode || exe.device != reader->exe.device);
-	goheap_free(reader->heap);
-	reader->heap = NULL;
-	reader->exact = false;
-	reader->exe = exe;
-	r = goheap_new(&opts, &reader->heap);
-	reader_account(all, reader);
-	return r;
-}
-
 /* 0, 1 when there are too many, -errno. */
 static int reader_get(struct heap_readers *all, const struct pid_id *pid, struct heap_reader **ret)
 {
-	struct pid_exe exe = pid_read_exe(all->proc, pid->pid);
 	struct heap_reader *reader;
-	int r;
+	int r = 0;
 
 	HASH_FIND(hh, all->by_pid, pid, sizeof(*pid), reader);
-	if (!reader) {
-		if (HASH_COUNT(all->by_pid) >= HEAP_READERS_MAX)
-			return 1;
+	if (!reader && HASH_COUNT(all->by_pid) >= HEAP_READERS_MAX)
+		return 1;
+	if (!reader)
 		r = reader_add(all, pid, &reader);
-		if (r)
-			return r;
-	}
+	if (r)
+		return r;
 	reader->round = all->round;
 	*ret = reader;
-	if (reader->heap && exe.inode == reader->exe.inode && exe.device == reader->exe.device)
-		return 0;
-	return reader_open(all, reader, exe);
+	return 0;
 }
 
-static void target_describe(struct heap_target *target, const struct goheap *heap)
+/* Bytes of all records of a process are taken out of the sum while it is changed. */
+static void discount(struct heap_readers *all, const struct heap_process *p)
 {
-	const struct goruntime *runtime = goheap_runtime(heap);
-
-	/* of a process that has gone before anybody looked nothing is known, nor that it was Go */
-	target->is_go = runtime || goheap_state(heap) == GORUNTIME_DENIED;
-	if (runtime)
-		snprintf(target->go_version, sizeof(target->go_version), "%s",
-			 runtime->file.version);
-	target->reading.state = goruntime_state_name(goheap_state(heap));
+	for (size_t i = 0; i < p->n_runtimes; i++)
+		all->bytes -= p->runtimes[i].bytes;
 }
+
+static void count(struct heap_readers *all, struct heap_process *p)
+{
+	for (size_t i = 0; i < p->n_runtimes; i++) {
+		struct heap_runtime *runtime = &p->runtimes[i];
+
+		runtime->bytes = runtime->heap ? goheap_bytes(runtime->heap) : 0;
+		all->bytes += runtime->bytes;
+	}
+}
+
+/* ---------------------------------------------------------------- one runtime */
 
 /* Where the pcs of one process are. */
 struct snap_space {
@@ -158,82 +124,164 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 	return age_ns <= nsec_wall() - window_start_ns;
 }
 
-static int target_snap(struct heap_readers *all, struct heap_target *target,
-		       const struct heap_reader *reader, const struct goheap_profile *profile,
-		       uint64_t window_start_ns)
+static int found_snap(struct heap_readers *all, const struct heap_process *p,
+		      const struct heap_runtime *runtime, const struct goheap_profile *profile,
+		      uint64_t window_start_ns, struct heap_found *found)
 {
-	struct snap_space space = {all->spaces, &target->pid};
+	struct snap_space space = {all->spaces, &p->pid};
 	const struct heapsnap_opts opts = {
 		.space = {on_resolve, &space},
-		.forced = reader->forced,
-		.since_start = began_since(window_start_ns, &target->pid),
+		.forced = heap_process_was_forced(p, &runtime->id),
+		.since_start = began_since(window_start_ns, &p->pid),
 	};
 
-	return heapsnap_new(profile, &opts, &target->snap);
+	return heapsnap_new(profile, &opts, &found->snap);
+}
+
+static void found_describe(struct heap_found *found, const struct heap_runtime *runtime)
+{
+	const struct goruntime *rt = goheap_runtime(runtime->heap);
+
+	found->number = runtime->number;
+	found->reading.state = goruntime_state_name(goheap_state(runtime->heap));
+	if (rt)
+		snprintf(found->go_version, sizeof(found->go_version), "%s", rt->file.version);
 }
 
 /* What the allocator has counted itself. It is there whether the profile is or not. */
-static void target_exact(struct heap_target *target, struct heap_reader *reader)
+static void found_exact(struct heap_found *found, struct heap_runtime *runtime)
 {
-	struct goalloc_reading *to = &target->reading;
+	struct goalloc_reading *to = &found->reading;
 	struct gototals totals;
 	uint64_t cycles;
 
-	if (goheap_cycles(reader->heap, &cycles) == 0)
+	if (goheap_cycles(runtime->heap, &cycles) == 0)
 		goalloc_set(to, GOALLOC_GC_CYCLES, cycles);
-	if (goheap_exact(reader->heap, &totals) == GOTOTALS_OK) {
-		reader->exact = true;
+	if (goheap_exact(runtime->heap, &totals) == GOTOTALS_OK) {
+		runtime->exact = true;
 		goalloc_set(to, GOALLOC_ALLOC_BYTES, totals.alloc_bytes);
 		goalloc_set(to, GOALLOC_ALLOC_OBJECTS, totals.alloc_objects);
 		goalloc_set(to, GOALLOC_HEAP_BYTES, totals.alloc_bytes - totals.free_bytes);
 		goalloc_set(to, GOALLOC_HEAP_OBJECTS, totals.alloc_objects - totals.free_objects);
 	}
-	to->source = reader->exact ? "runtime" : "profile";
+	to->source = runtime->exact ? "runtime" : "profile";
 }
 
-static void target_totals(struct heap_target *target, const struct heap_reader *reader,
-			  const struct goheap_profile *profile)
+static void found_totals(struct heap_found *found, const struct heap_runtime *runtime,
+			 const struct goheap_profile *profile)
 {
 	struct goheap_totals totals;
 
 	goheap_totals(profile, &totals);
-	goalloc_set(&target->reading, GOALLOC_INUSE_BYTES, (uint64_t)totals.inuse.bytes);
-	goalloc_set(&target->reading, GOALLOC_INUSE_OBJECTS, (uint64_t)totals.inuse.objects);
-	if (reader->exact)
+	goalloc_set(&found->reading, GOALLOC_INUSE_BYTES, (uint64_t)totals.inuse.bytes);
+	goalloc_set(&found->reading, GOALLOC_INUSE_OBJECTS, (uint64_t)totals.inuse.objects);
+	if (runtime->exact)
 		return;
-	goalloc_set(&target->reading, GOALLOC_ALLOC_BYTES, (uint64_t)totals.alloc.bytes);
-	goalloc_set(&target->reading, GOALLOC_ALLOC_OBJECTS, (uint64_t)totals.alloc.objects);
+	goalloc_set(&found->reading, GOALLOC_ALLOC_BYTES, (uint64_t)totals.alloc.bytes);
+	goalloc_set(&found->reading, GOALLOC_ALLOC_OBJECTS, (uint64_t)totals.alloc.objects);
+}
+
+static int runtime_read(struct heap_readers *all, struct heap_process *p,
+			struct heap_runtime *runtime, uint64_t window_start_ns,
+			struct heap_found *found)
+{
+	struct goheap_profile profile;
+	int state = goheap_read(runtime->heap, &profile), r = 0;
+
+	if (goheap_was_forced(runtime->heap))
+		r = heap_process_forced(p, runtime);
+	found_describe(found, runtime);
+	found_exact(found, runtime);
+	if (r || state < 0 || (state != GORUNTIME_OK && state != GORUNTIME_FORCED))
+		return r ? r : state < 0 ? state : 0;
+	found_totals(found, runtime, &profile);
+	return found_snap(all, p, runtime, &profile, window_start_ns, found);
+}
+
+/* ---------------------------------------------------------------- one process */
+
+void heap_target_deinit(struct heap_target *target)
+{
+	for (size_t i = 0; i < target->n_found; i++)
+		heapsnap_free(target->found[i].snap);
+	free(target->found);
+	target->found = NULL;
+	target->n_found = 0;
+}
+
+static int target_alloc(struct heap_target *target, size_t n)
+{
+	heap_target_deinit(target);
+	target->found = calloc(n, sizeof(*target->found));
+	return target->found ? 0 : -ENOMEM;
+}
+
+/* Of a process that we may not look at nothing more is known. */
+static int target_denied(struct heap_target *target)
+{
+	int r = target_alloc(target, 1);
+
+	if (r)
+		return r;
+	target->found[0].reading.state = goruntime_state_name(GORUNTIME_DENIED);
+	target->found[0].reading.source = "profile";
+	target->n_found = 1;
+	return 0;
+}
+
+/* All runtimes. One that fails does not keep the others from being read. */
+static int target_read(struct heap_readers *all, struct heap_target *target, struct heap_process *p,
+		       uint64_t window_start_ns)
+{
+	int r = target_alloc(target, p->n_runtimes), first = r;
+
+	for (size_t i = 0; target->found && i < p->n_runtimes; i++) {
+		struct heap_runtime *runtime = &p->runtimes[i];
+
+		if (!runtime->heap)
+			continue;
+		r = runtime_read(all, p, runtime, window_start_ns,
+				 &target->found[target->n_found++]);
+		first = first ? first : r;
+	}
+	return first;
 }
 
 /* Over the ceiling of all together: what this process had is forgotten, and read as if for the
  * first time in the next round, with what room there is then. */
-static void reader_shed(struct heap_readers *all, struct heap_reader *reader, bool *ret_full)
+static void shed(struct heap_readers *all, struct heap_process *p, bool *ret_full)
 {
 	if (all->bytes <= all->max_bytes)
 		return;
-	goheap_free(reader->heap);
-	reader->heap = NULL;
-	reader_account(all, reader);
+	discount(all, p);
+	for (size_t i = 0; i < p->n_runtimes; i++)
+		heap_process_shed(p, &p->runtimes[i]);
+	count(all, p);
 	*ret_full = true;
 }
 
-static int target_read(struct heap_readers *all, struct heap_target *target,
-		       struct heap_reader *reader, uint64_t window_start_ns)
+static int process_look(struct heap_readers *all, struct heap_process *p)
 {
-	struct goheap_profile profile;
-	int state = goheap_read(reader->heap, &profile), r;
+	const struct heap_process_opts opts = {
+		.proc = all->proc,
+		.images = all->images,
+		.force = all->force,
+		.max_bytes = all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1,
+		.round = all->round,
+	};
 
-	reader_account(all, reader);
-	reader->forced |= goheap_was_forced(reader->heap);
-	target_describe(target, reader->heap);
-	target->reading.restarted = reader->reopened;
-	reader->reopened = false;
-	target_exact(target, reader);
-	if (state != GORUNTIME_OK && state != GORUNTIME_FORCED)
-		return state < 0 ? state : 0;
-	target_totals(target, reader, &profile);
-	r = target_snap(all, target, reader, &profile, window_start_ns);
-	reader_shed(all, reader, &target->full);
+	return heap_process_look(p, &opts);
+}
+
+static int process_read(struct heap_readers *all, struct heap_target *target,
+			struct heap_process *p, uint64_t window_start_ns)
+{
+	int r = process_look(all, p);
+
+	if (!r && p->state == GORUNTIME_DENIED)
+		return target_denied(target);
+	if (!r && p->n_runtimes)
+		r = target_read(all, target, p, window_start_ns);
 	return r;
 }
 
@@ -241,6 +289,7 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 		      struct heap_target *target)
 {
 	struct heap_reader *reader;
+	struct heap_process *p;
 	int r = reader_get(all, &target->pid, &reader);
 
 	if (r > 0) {
@@ -249,9 +298,19 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 	}
 	if (r)
 		return r;
-	if (goheap_state(reader->heap) == GORUNTIME_NO_RUNTIME)
-		return 0;
-	return target_read(all, target, reader, window_start_ns);
+	p = &reader->process;
+	discount(all, p);
+	r = process_read(all, target, p, window_start_ns);
+	if (heap_process_left(p)) {
+		heap_target_deinit(target);
+		r = process_read(all, target, p, window_start_ns);
+		/* twice: it has ended, and what is left of it is nobody's */
+		if (heap_process_left(p))
+			heap_target_deinit(target);
+	}
+	count(all, p);
+	shed(all, p, &target->full);
+	return r;
 }
 
 int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_t n,
@@ -268,15 +327,20 @@ struct heap_caches heap_readers_end_round(struct heap_readers *all)
 {
 	struct heap_reader *reader, *next;
 
-	HASH_ITER(hh, all->by_pid, reader, next)
-		if (reader->round != all->round)
-			reader_free(all, reader);
+	HASH_ITER(hh, all->by_pid, reader, next) {
+		if (reader->round == all->round)
+			continue;
+		discount(all, &reader->process);
+		reader_free(all, reader);
+	}
 	all->round++;
 	space_cache_sweep(all->spaces);
+	goimages_sweep(all->images);
 	return (struct heap_caches){
 		.symbol_bytes = symbolizer_bytes(all->symbolizer),
 		.space_bytes = space_cache_bytes(all->spaces),
 		.record_bytes = all->bytes,
+		.file_bytes = goimages_bytes(all->images),
 	};
 }
 
@@ -292,6 +356,8 @@ int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers *
 	all->force = opts->force;
 	all->max_bytes = opts->heap_bytes;
 	r = space_cache_new(opts->proc, &all->spaces);
+	if (!r)
+		r = goimages_new(&all->images);
 	if (!r)
 		r = symbolizer_new(&symbols, &all->symbolizer);
 	if (r)
@@ -310,6 +376,7 @@ void heap_readers_free(struct heap_readers *all)
 	HASH_ITER(hh, all->by_pid, reader, next)
 		reader_free(all, reader);
 	symbolizer_free(all->symbolizer);
+	goimages_free(all->images);
 	space_cache_free(all->spaces);
 	free(all);
 }

@@ -29,21 +29,31 @@ struct heap_readers_opts {
 	size_t symbol_bytes;	 /* ceiling for symbol tables kept */
 };
 
-/* One process: who it is, and what was read. */
-struct heap_target {
-	struct pid_id pid;
-	bool is_go;
-	bool full; /* a ceiling: it was not read, or is read afresh the next time */
+/* What was read of one Go runtime. @number is that of goalloc_who; @snap is NULL without a profile.
+ */
+struct heap_found {
+	unsigned int number;
 	struct goalloc_reading reading;
 	char go_version[GORUNTIME_VERSION_MAX];
-	struct heapsnap *snap; /* owned by whoever holds the target; NULL without a profile */
+	struct heapsnap *snap;
 };
+
+/* One process: who it is, and what was read; owns that. */
+struct heap_target {
+	struct pid_id pid;
+	bool full; /* a ceiling: it was not read, or is read afresh the next time */
+	struct heap_found *found;
+	size_t n_found;
+};
+
+void heap_target_deinit(struct heap_target *target);
 
 /* Memory, as a round left it. */
 struct heap_caches {
 	size_t symbol_bytes;
 	size_t space_bytes;
 	size_t record_bytes;
+	size_t file_bytes; /* what is known of files */
 };
 
 int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers **ret);

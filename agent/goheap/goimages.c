@@ -132,17 +132,36 @@ static void drop(struct goimages *images, struct goimage *image)
 	goimage_free(image);
 }
 
-/* Takes @image, in the table or, where that has no room, until the next call. */
-static void keep(struct goimages *images, struct goimage *image)
+/* Takes @image on success: into the table or, where that has no room, until the next call. */
+static int keep(struct goimages *images, struct goimage *image)
 {
-	bool hash_oom = HASH_COUNT(images->by_key) >= GOIMAGES_MAX;
+	bool hash_oom = false;
 
-	if (!hash_oom)
-		HASH_ADD(hh, images->by_key, key, sizeof(image->key), image);
-	if (hash_oom)
+	if (HASH_COUNT(images->by_key) >= GOIMAGES_MAX) {
 		images->last = image;
-	else
-		images->n_go += image->file != NULL;
+		return 0;
+	}
+	HASH_ADD(hh, images->by_key, key, sizeof(image->key), image);
+	if (hash_oom)
+		return -ENOMEM;
+	images->n_go += image->file != NULL;
+	return 0;
+}
+
+/* Into @ret what is remembered from now on. */
+static int look_and_keep(struct goimages *images, const struct goimage_key *key, int path_fd,
+			 struct goimage **ret)
+{
+	_cleanup_(goimage_freep) struct goimage *image = NULL;
+	int r;
+
+	images->n_looks++;
+	r = goimage_new(key, path_fd, &image);
+	if (!r)
+		r = keep(images, image);
+	if (!r)
+		*ret = take_ptr(image);
+	return r;
 }
 
 int goimages_get(struct goimages *images, int path_fd, struct goruntime_id *ret_id,
@@ -157,11 +176,9 @@ int goimages_get(struct goimages *images, int path_fd, struct goruntime_id *ret_
 		return GORUNTIME_NO_RUNTIME;
 	HASH_FIND(hh, images->by_key, &key, sizeof(key), image);
 	if (!image) {
-		images->n_looks++;
-		r = goimage_new(&key, path_fd, &image);
+		r = look_and_keep(images, &key, path_fd, &image);
 		if (r)
 			return r == -ENOMEM ? r : GORUNTIME_NO_RUNTIME;
-		keep(images, image);
 	}
 	image->round = images->round;
 	*ret_id = key.id;

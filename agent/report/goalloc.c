@@ -10,8 +10,8 @@
 #include "base/metric.h"
 #include "base/vec.h"
 
-struct go_process {
-	struct pid_id pid;
+struct go_runtime {
+	struct goalloc_who who;
 	bool seen; /* in this round */
 	uint32_t has;
 	uint64_t last[GOALLOC_VALUES];
@@ -20,10 +20,10 @@ struct go_process {
 struct go_container {
 	char *key;
 	struct labels labels;
-	struct go_process *processes;
-	size_t n_processes;
-	size_t cap_processes;
-	uint32_t ended_has; /* of processes that have ended */
+	struct go_runtime *runtimes;
+	size_t n_runtimes;
+	size_t cap_runtimes;
+	uint32_t ended_has; /* of runtimes that have ended */
 	uint64_t ended[GOALLOC_COUNTERS];
 	char go_version[64];
 	const char *source;
@@ -53,7 +53,7 @@ int goalloc_new(struct goalloc **ret)
 static void container_free(struct go_container *c)
 {
 	labels_deinit(&c->labels);
-	free(c->processes);
+	free(c->runtimes);
 	free(c->key);
 	free(c);
 }
@@ -96,22 +96,23 @@ static int container_add(struct goalloc *g, const char *key, struct go_container
 	return 0;
 }
 
-static int container_process(struct go_container *c, const struct pid_id *pid,
-			     struct go_process **ret)
+static int container_runtime(struct go_container *c, const struct goalloc_who *who,
+			     struct go_runtime **ret)
 {
 	int r;
 
-	for (size_t i = 0; i < c->n_processes; i++)
-		if (pid_id_equal(&c->processes[i].pid, pid)) {
-			*ret = &c->processes[i];
+	for (size_t i = 0; i < c->n_runtimes; i++)
+		if (c->runtimes[i].who.number == who->number &&
+		    pid_id_equal(&c->runtimes[i].who.pid, &who->pid)) {
+			*ret = &c->runtimes[i];
 			return 0;
 		}
-	r = vec_grow(&c->processes, &c->cap_processes, c->n_processes + 1, sizeof(*c->processes),
+	r = vec_grow(&c->runtimes, &c->cap_runtimes, c->n_runtimes + 1, sizeof(*c->runtimes),
 		     GOALLOC_PROCESSES_MAX);
 	if (r)
 		return r < 0 ? r : GOALLOC_FULL;
-	c->processes[c->n_processes] = (struct go_process){.pid = *pid};
-	*ret = &c->processes[c->n_processes++];
+	c->runtimes[c->n_runtimes] = (struct go_runtime){.who = *who};
+	*ret = &c->runtimes[c->n_runtimes++];
 	return 0;
 }
 
@@ -136,7 +137,7 @@ static int container_describe(struct go_container *c, const struct labels *label
 }
 
 /* What it had stays in the sums. */
-static void process_end(struct go_container *c, struct go_process *p)
+static void runtime_end(struct go_container *c, struct go_runtime *p)
 {
 	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
 	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
@@ -145,8 +146,8 @@ static void process_end(struct go_container *c, struct go_process *p)
 	memset(p->last, 0, sizeof(p->last));
 }
 
-/* A decrease of a counter is a torn read or a forged one; a restart has another identity. */
-static void process_update(struct goalloc *g, struct go_process *p,
+/* A decrease of a counter is a torn read or a forged one; another program has another identity. */
+static void runtime_update(struct goalloc *g, struct go_runtime *p,
 			   const struct goalloc_reading *reading)
 {
 	bool less = false;
@@ -166,25 +167,23 @@ static void process_update(struct goalloc *g, struct go_process *p,
 }
 
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
-		   const struct pid_id *pid, const struct goalloc_reading *reading)
+		   const struct goalloc_who *who, const struct goalloc_reading *reading)
 {
 	struct go_container *c;
-	struct go_process *p;
+	struct go_runtime *p;
 	int r = 0;
 
 	HASH_FIND_STR(g->containers, container, c);
 	if (!c)
 		r = container_add(g, container, &c);
 	if (!r)
-		r = container_process(c, pid, &p);
+		r = container_runtime(c, who, &p);
 	if (r > 0)
 		g->n_refused++;
 	if (r)
 		return r;
 	c->rounds_unseen = 0;
-	if (reading->restarted)
-		process_end(c, p);
-	process_update(g, p, reading);
+	runtime_update(g, p, reading);
 	return container_describe(c, labels, reading);
 }
 
@@ -192,17 +191,17 @@ static void container_end_round(struct go_container *c)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < c->n_processes; i++) {
-		struct go_process *p = &c->processes[i];
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		struct go_runtime *p = &c->runtimes[i];
 
 		if (!p->seen) {
-			process_end(c, p);
+			runtime_end(c, p);
 			continue;
 		}
 		p->seen = false;
-		c->processes[n++] = *p;
+		c->runtimes[n++] = *p;
 	}
-	c->n_processes = n;
+	c->n_runtimes = n;
 }
 
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
@@ -216,15 +215,15 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	}
 }
 
-/* Over the container's processes. False if none has told it. */
+/* Over the container's runtimes. False if none has told it. */
 static bool container_sum(const struct go_container *c, enum goalloc_value what, uint64_t *ret)
 {
 	uint32_t has = c->ended_has;
 
 	*ret = what < GOALLOC_COUNTERS ? c->ended[what] : 0;
-	for (size_t i = 0; i < c->n_processes; i++) {
-		has |= c->processes[i].has;
-		*ret += c->processes[i].last[what];
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		has |= c->runtimes[i].has;
+		*ret += c->runtimes[i].last[what];
 	}
 	return has & 1u << what;
 }

@@ -20,12 +20,12 @@ struct metric_sink;
 
 /* Containers with Go processes; a node's kubelet allows 110 pods by default, some allow 500. */
 #define GOALLOC_CONTAINERS_MAX 4096
-/* Go processes of one container that are followed at a time. */
+/* Go runtimes of one container that are followed at a time. */
 #define GOALLOC_PROCESSES_MAX  256
 
-/* What is told of a process. The first are counters; the others are gauges. */
+/* What is told of a runtime. The first are counters; the others are gauges. */
 enum goalloc_value {
-	GOALLOC_ALLOC_BYTES, /* since the process started */
+	GOALLOC_ALLOC_BYTES, /* since the program started */
 	GOALLOC_ALLOC_OBJECTS,
 	GOALLOC_GC_CYCLES,
 	GOALLOC_COUNTERS,
@@ -37,16 +37,20 @@ enum goalloc_value {
 	GOALLOC_VALUES,
 };
 
+/* One Go runtime. A process may have several, of which each has a number; the one of a program that
+ * it executes later has another number than the one before. */
+struct goalloc_who {
+	struct pid_id pid;
+	unsigned int number;
+};
+
 /**
- * struct goalloc_reading - what one look at one process gave
+ * struct goalloc_reading - what one look at one runtime gave
  * @has: a bit for each enum goalloc_value that is there; the others keep what they were
- * @restarted: the process runs another program than at the reading before: what it had counts as
- *             that of one that has ended
  * @state, @source: words for the info metric, borrowed from constants
  */
 struct goalloc_reading {
 	uint32_t has;
-	bool restarted;
 	uint64_t values[GOALLOC_VALUES];
 	const char *go_version; /* copied */
 	const char *source;
@@ -65,8 +69,8 @@ void goalloc_free(struct goalloc *g);
 /* @container: what tells it from all others; copied, as are the labels. 0, GOALLOC_FULL, -ENOMEM.
  */
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
-		   const struct pid_id *pid, const struct goalloc_reading *reading);
-/* After each round of readings: processes not seen in it have ended, and a container that was not
+		   const struct goalloc_who *who, const struct goalloc_reading *reading);
+/* After each round of readings: runtimes not seen in it have ended, and a container that was not
  * seen for @keep_rounds is dropped. */
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
 /* A container as last reported; borrowed until the next update. */

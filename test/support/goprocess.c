@@ -78,6 +78,11 @@ void goprocess_order(struct goprocess *p, const char *line)
 	wait_ready(p);
 }
 
+void goprocess_wait(struct goprocess *p)
+{
+	wait_ready(p);
+}
+
 void goprocess_stop(struct goprocess *p)
 {
 	if (p->to < 0)

@@ -19,6 +19,8 @@ void goprocess_start(struct goprocess *p, const char *path, const char *const *a
 		     const char *env);
 /* Send a line and wait for the next "ready". */
 void goprocess_order(struct goprocess *p, const char *line);
+/* Wait for one more "ready", of a program that says it on its own. */
+void goprocess_wait(struct goprocess *p);
 /* Kill it and wait for its end. Nothing to do for {.to = -1}. */
 void goprocess_stop(struct goprocess *p);
 

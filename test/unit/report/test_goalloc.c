@@ -47,7 +47,7 @@ static struct catcher collect(struct goalloc *g, const char *family)
 static void update(struct goalloc *g, const char *container, uint64_t pid, uint64_t bytes)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
-	const struct pid_id id = {.start_ticks = 7, .pid = pid};
+	const struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = pid}, .number = 1};
 	struct goalloc_reading reading = {
 		.go_version = "go1.26.8",
 		.source = "profile",
@@ -115,7 +115,7 @@ static void test_state_without_values(void **state)
 static void test_restart(void **state)
 {
 	_cleanup_(labels_deinit) struct labels none = {0};
-	const struct pid_id id = {.start_ticks = 7, .pid = 1};
+	struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = 1}, .number = 1};
 	struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
 	struct goalloc *g;
 
@@ -125,10 +125,11 @@ static void test_restart(void **state)
 	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 600);
 	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
 	goalloc_end_round(g, 2);
-	reading.restarted = true;
+	id.number = 2;
 	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 10);
 	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 5);
 	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	goalloc_end_round(g, 2);
 	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
 	assert_int_equal(collect(g, "container_go_heap_alloc_bytes").value, 5);
 	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
@@ -138,16 +139,39 @@ static void test_restart(void **state)
 	goalloc_free(g);
 }
 
+/* A program with a library that has a runtime of its own. */
+static void test_runtimes_of_a_process(void **state)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = 1}};
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	for (int round = 1; round < 3; round++) {
+		for (id.number = 1; id.number < 3; id.number++) {
+			struct goalloc_reading reading = {
+				.go_version = "", .source = "", .state = ""};
+
+			goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 1000u * id.number * round);
+			assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+		}
+		goalloc_end_round(g, 2);
+		assert_int_equal(collect(g, "container_go_alloc_bytes").value, 3000u * round);
+	}
+	goalloc_free(g);
+}
+
 static void test_ceiling(void **state)
 {
 	const struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
 	const struct labels none = {0};
 	struct goalloc *g;
-	struct pid_id id = {.start_ticks = 1};
+	struct goalloc_who id = {.pid = {.start_ticks = 1}};
 
 	(void)state;
 	assert_int_equal(goalloc_new(&g), 0);
-	for (id.pid = 1; id.pid <= GOALLOC_PROCESSES_MAX; id.pid++)
+	for (id.pid.pid = 1; id.pid.pid <= GOALLOC_PROCESSES_MAX; id.pid.pid++)
 		assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
 	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), GOALLOC_FULL);
 	assert_int_equal(collect(g, "podprof_go_processes_refused").value, 1);
@@ -157,9 +181,8 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counters),
-		cmocka_unit_test(test_state_without_values),
-		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_counters), cmocka_unit_test(test_state_without_values),
+		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_runtimes_of_a_process),
 		cmocka_unit_test(test_ceiling),
 	};
 

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which Go runtimes real processes have: libraries, plugins, programs whose file has gone or was
+ * never there, and what all this costs. */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "goheap/goheap.h"
+#include "goheap/goimages.h"
+#include "goheap/goruntimes.h"
+#include "goheap/memory.h"
+#include "support/allocfail.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+
+#define HEAP   "test/fixtures/go/heap"
+#define PLAIN  "test/fixtures/go/plain"
+#define PYTHON "/usr/bin/python3"
+
+static const char *const inline_args[] = {"/dev/null", "inline", NULL};
+
+static int find(struct goimages *images, const struct goprocess *p, uint64_t known,
+		struct goruntimes *ret)
+{
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+
+	assert_int_equal(process_memory_init(&pm, &p->proc, &p->id), 0);
+	return goruntimes_find(images, &p->proc, &p->id, &pm.memory, known, ret);
+}
+
+/* A look with nothing remembered. */
+static int find_new(const struct goprocess *p, struct goruntimes *ret)
+{
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+
+	assert_int_equal(goimages_new(&images), 0);
+	return find(images, p, 0, ret);
+}
+
+/* The records of one runtime can be read. */
+static void assert_readable(const struct goprocess *p, const struct goruntime *rt)
+{
+	const struct goheap_opts opts = {.proc = &p->proc, .id = p->id, .runtime = rt};
+	struct goheap_profile profile = {0};
+	struct goheap *h;
+
+	assert_int_equal(rt->state, GORUNTIME_OK);
+	assert_true(rt->certain);
+	assert_int_equal(goheap_new(&opts, &h), 0);
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_OK);
+	assert_true(profile.n_records > 0);
+	goheap_free(h);
+}
+
+static void assert_one(const struct goprocess *p, const char *name_part)
+{
+	struct goruntimes found;
+
+	assert_int_equal(find_new(p, &found), GORUNTIME_OK);
+	assert_int_equal(found.n, 1);
+	assert_int_equal(found.n_left_out, 0);
+	assert_non_null(strstr(found.items[0].name, name_part));
+	assert_readable(p, &found.items[0]);
+}
+
+/* ---------------------------------------------------------------- ways of linking */
+
+static void one_runtime(void **state)
+{
+	static const struct {
+		const char *variant;
+		const char *in; /* a part of the file's name */
+	} rows[] = {
+		{"default", "heap-go"},
+		{"stripped", "heap-go"},
+		{"pie-stripped", "heap-go"},
+		{"cgo-pie-stripped", "heap-go"},
+		{"sectionless", "heap-go"},
+		{"pie-sectionless", "heap-go"},
+		{"c-shared", "c-shared.so"},
+		{"c-shared-stripped", "c-shared-stripped.so"},
+		/* that of the program that loads it, and not the plugin's copy */
+		{"plugin", "plugin"},
+	};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(rows); i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		char *path = gofixture_build(HEAP, gos[i / array_size(rows)],
+					     rows[i % array_size(rows)].variant);
+
+		row_begin(path);
+		goprocess_start(&p, path, inline_args, NULL);
+		assert_one(&p, rows[i % array_size(rows)].in);
+		free(path);
+	}
+}
+
+static const char *newest(void)
+{
+	static const char *gos[GOFIXTURE_GOS_MAX];
+
+	return gos[gofixture_gos(gos) - 1];
+}
+
+/* Two libraries in one C program: two runtimes, each with its own records. */
+static void two_runtimes(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *heap = gofixture_build(HEAP, newest(), "c-shared");
+	_cleanup_(freep) char *plain = gofixture_build(PLAIN, newest(), "c-shared-stripped");
+	struct goruntimes found;
+	char env[4200];
+
+	(void)state;
+	/* it says "ready" too, perhaps first: the other one is ready after it has written a profile
+	 */
+	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
+	goprocess_start(&p, heap, inline_args, env);
+	goprocess_wait(&p);
+	assert_int_equal(find_new(&p, &found), GORUNTIME_OK);
+	assert_int_equal(found.n, 2);
+	for (size_t i = 0; i < found.n; i++) {
+		assert_true(found.items[i].state == GORUNTIME_OK && found.items[i].certain);
+		if (strstr(found.items[i].name, "heap-go"))
+			assert_readable(&p, &found.items[i]);
+	}
+	assert_true(found.items[0].bias != found.items[1].bias);
+	assert_string_not_equal(found.items[0].name, found.items[1].name);
+}
+
+static void start_python(struct goprocess *p, const char *library)
+{
+	static const char script[] = "import os, sys, ctypes\n"
+				     "os.write(1, b'ready\\n')\n"
+				     "os.read(0, 1)\n"
+				     "ctypes.CDLL(sys.argv[1]).goMain(b'/dev/null inline')\n";
+	const char *const args[] = {"-c", script, library, NULL};
+
+	goprocess_start(p, PYTHON, args, NULL);
+}
+
+/* An interpreter that loads a library after a while: what is mapped tells. */
+static void library_comes_later(void **state)
+{
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *host = gofixture_build(HEAP, newest(), "c-shared-stripped");
+	struct goruntimes found, again;
+	char library[4200];
+
+	(void)state;
+	snprintf(library, sizeof(library), "%s.so", host);
+	start_python(&p, library);
+	assert_int_equal(goimages_new(&images), 0);
+	assert_int_equal(find(images, &p, 0, &found), GORUNTIME_NO_RUNTIME);
+	assert_int_equal(find(images, &p, found.mappings, &again), GORUNTIMES_UNCHANGED);
+	goprocess_order(&p, "load");
+	assert_int_equal(find(images, &p, found.mappings, &again), GORUNTIME_OK);
+	assert_int_equal(again.n, 1);
+	assert_readable(&p, &again.items[0]);
+}
+
+/* ---------------------------------------------------------------- files that are not there */
+
+static void copy_file(const char *from, const char *to)
+{
+	char command[9000];
+
+	snprintf(command, sizeof(command), "cp '%s' '%s'", from, to);
+	assert_int_equal(system(command), 0); // NOLINT
+}
+
+/* Deleted, or upgraded: another program lies there now. */
+static void file_has_gone(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
+	_cleanup_(freep) char *other = gofixture_build(PLAIN, newest(), "pie-stripped");
+	char file[4200], fresh[4300];
+
+	(void)state;
+	snprintf(file, sizeof(file), "%s.gone.%d", path, (int)getpid());
+	snprintf(fresh, sizeof(fresh), "%s.new", file);
+	for (int upgraded = 0; upgraded < 2; upgraded++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+
+		copy_file(path, file);
+		goprocess_start(&p, file, inline_args, NULL);
+		copy_file(other, fresh);
+		assert_int_equal(upgraded ? rename(fresh, file) : unlink(file), 0);
+		assert_one(&p, ".gone.");
+		unlink(file);
+		unlink(fresh);
+	}
+}
+
+/* Its path leads nowhere here. */
+static void other_mount_namespace(void **state)
+{
+	static const char script[] = "mount -t tmpfs tmpfs /mnt && cp \"$1\" /mnt/inside && "
+				     "exec /mnt/inside /dev/null inline";
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
+	const char *const args[] = {"-m", "sh", "-c", script, "sh", path, NULL};
+
+	(void)state;
+	goprocess_start(&p, "/usr/bin/unshare", args, NULL);
+	assert_int_equal(access("/mnt/inside", F_OK), -1);
+	assert_one(&p, "inside");
+}
+
+/* A program out of shared memory, which was never in a file system. */
+static void memfd(void **state)
+{
+	static const char script[] =
+		"import os, sys\n"
+		"fd = os.memfd_create('program')\n"
+		"os.write(fd, open(sys.argv[1], 'rb').read())\n"
+		"os.execve(fd, ['program', '/dev/null', 'inline'], os.environ)\n";
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
+	const char *const args[] = {"-c", script, path, NULL};
+
+	(void)state;
+	goprocess_start(&p, PYTHON, args, NULL);
+	assert_one(&p, "memfd:program");
+}
+
+/* ---------------------------------------------------------------- cost */
+
+/* One look at the file, and at those of C programs, whatever the number of processes. */
+static void looked_at_once(void **state)
+{
+	enum { N = 100 };
+	static struct goprocess go[N];
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "stripped");
+	_cleanup_(goprocess_stop) struct goprocess python = {.to = -1};
+	const char *const args[] = {NULL};
+	struct goruntimes found;
+	uint64_t n_looks;
+	size_t bytes;
+
+	(void)state;
+	assert_int_equal(goimages_new(&images), 0);
+	start_python(&python, "none");
+	assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
+	n_looks = goimages_looks(images);
+	assert_true(n_looks > 1); /* its libraries */
+	assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
+	assert_int_equal(goimages_looks(images), n_looks);
+	for (size_t i = 0; i < N; i++) {
+		goprocess_start(&go[i], path, args, "GOMAXPROCS=1");
+		assert_int_equal(find(images, &go[i], 0, &found), GORUNTIME_OK);
+		assert_int_equal(goimages_looks(images), n_looks + 1);
+		bytes = i == 0 ? goimages_bytes(images) : bytes;
+	}
+	assert_true(goimages_bytes(images) == bytes);
+	/* what is not asked for is forgotten */
+	for (int i = 0; i <= GOIMAGES_KEEP_ROUNDS; i++) {
+		assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
+		goimages_sweep(images);
+	}
+	assert_true(goimages_bytes(images) < bytes);
+	assert_int_equal(goimages_looks(images), n_looks + 1);
+	assert_int_equal(find(images, &go[0], 0, &found), GORUNTIME_OK);
+	assert_int_equal(goimages_looks(images), n_looks + 2);
+	for (size_t i = 0; i < N; i++)
+		goprocess_stop(&go[i]);
+}
+
+/* A file that is written to in place, or a new one with the old one's inode, is another one. */
+static void changed_file(void **state)
+{
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "stripped");
+	const struct goruntime_file *file;
+	struct goruntime_id id;
+	char name[] = "/tmp/test_goruntimes.XXXXXX";
+	int fd = mkstemp(name);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(goimages_new(&images), 0);
+	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	assert_null(file);
+	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	assert_int_equal(goimages_looks(images), 1);
+	copy_file(path, name);
+	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_OK);
+	assert_non_null(file);
+	assert_int_equal(goimages_looks(images), 2);
+	/* no file that one could look into */
+	close(fd);
+	fd = open("/", O_PATH | O_CLOEXEC);
+	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	close(fd);
+	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	unlink(name);
+}
+
+static int attempt(void *arg)
+{
+	struct goprocess *p = arg;
+	_cleanup_(goimages_freep) struct goimages *images = NULL;
+	struct goruntimes found;
+	int r = goimages_new(&images);
+
+	return r ? r : goruntimes_find(images, &p->proc, &p->id, NULL, 0, &found);
+}
+
+static void out_of_memory(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "stripped");
+	const char *const args[] = {NULL};
+
+	(void)state;
+	goprocess_start(&p, path, args, NULL);
+	allocfail_each(attempt, &p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_runtime),		 cmocka_unit_test(two_runtimes),
+		cmocka_unit_test(library_comes_later),	 cmocka_unit_test(file_has_gone),
+		cmocka_unit_test(other_mount_namespace), cmocka_unit_test(memfd),
+		cmocka_unit_test(looked_at_once),	 cmocka_unit_test(changed_file),
+		cmocka_unit_test(out_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
