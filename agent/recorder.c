@@ -126,13 +126,6 @@ static int add_sample(struct recorder *r, const struct owner *owner, const struc
 			 stack, sample->count, value);
 }
 
-static bool in_container(const struct recorder *r, const struct owner *owner)
-{
-	return owner && owner->kind == OWNER_CONTAINER &&
-	       (strcmp(owner->id.container_id, r->container) == 0 ||
-		strcmp(owner->id.outer_id, r->container) == 0);
-}
-
 static void on_sample(void *ctx, const struct sample *sample)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
@@ -142,7 +135,7 @@ static void on_sample(void *ctx, const struct sample *sample)
 	if (r->discovery)
 		owner = discovery_owner(r->discovery, sample->cgroup_id, sample->cgroup_v1_id,
 					&sample->pid, sample->comm);
-	if (r->container[0] && !in_container(r, owner))
+	if (r->container[0] && !discovery_in_container(owner, r->container))
 		return;
 	if (!r->begun) {
 		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* which asks for tables */
@@ -199,7 +192,7 @@ static void enter_cgroup(void *ctx, struct owner *owner, uint64_t id)
 	struct recorder *r = ctx;
 	int err;
 
-	if (!in_container(r, owner))
+	if (!discovery_in_container(owner, r->container))
 		return;
 	r->n_cgroups++;
 	err = wanted_add_cgroup(wanted_of(r), id);
@@ -215,33 +208,16 @@ static int enter_cgroups(struct recorder *r)
 	return r->add_result;
 }
 
-/* Ids as kubectl prints them have the runtime in front: "containerd://...". */
-static const char *without_runtime(const char *id)
-{
-	const char *colon = strstr(id, "://");
-
-	return colon ? colon + 3 : id;
-}
-
 int recorder_add_container(struct recorder *r, const char *id)
 {
-	const struct owner *owner = NULL, *found = NULL;
-	const char *begin = without_runtime(id);
+	enum discovery_find found;
 
 	if (!r->discovery)
 		return RECORDER_NO_CGROUPS;
-	while ((owner = discovery_next_owner(r->discovery, owner))) {
-		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner) ||
-		    strncmp(owner->id.container_id, begin, strlen(begin)) != 0)
-			continue;
-		if (found && strcmp(found->id.container_id, owner->id.container_id) != 0)
-			return RECORDER_AMBIGUOUS;
-		found = owner;
-	}
-	if (!found || !*begin)
-		return RECORDER_GONE;
-	memcpy(r->container, found->id.container_id, sizeof(r->container));
-	return enter_cgroups(r);
+	found = discovery_find_container(r->discovery, id, r->container);
+	if (found == DISCOVERY_FOUND)
+		return enter_cgroups(r);
+	return found == DISCOVERY_AMBIGUOUS ? RECORDER_AMBIGUOUS : RECORDER_GONE;
 }
 
 /* As the agent does at the end of a window: what a long recording has seen and is gone. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One Go process's heap profile, now, as its own /debug/pprof/heap would give it.
+ * One profile that Go's runtime keeps of itself, now, as the program's own /debug/pprof would give
+ * it; of one process, or of all of a container.
  */
 #include "cmd/cmd.h"
 
@@ -13,153 +14,146 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/nsec.h"
-#include "base/root.h"
 #include "cmd/cmdline.h"
+#include "cmd/heap_session.h"
 #include "cmd/output.h"
-#include "goheap/goheap.h"
+#include "discovery/discovery.h"
+#include "discovery/pid.h"
 #include "pprof/pprof.h"
-#include "procmap/space.h"
-#include "report/heap.h"
-#include "report/heapsnap.h"
-#include "symbolize/symbolizer.h"
 
-/* Memory that one reading may take. It is one process, read on somebody's demand. */
-#define HEAP_RECORDS_BYTES (512u << 20)
-#define HEAP_SYMBOLS_BYTES (64u << 20)
-#define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
+#define HEAP_OUTPUT_BYTES PPROF_BYTES_MAX
+/* "container " and an id. */
+#define HEAP_WHO_BYTES	  (16 + CGROUP_ID_MAX)
 
 struct options {
 	pid_t pid;
+	const char *container;
 	const char *output;
 	const char *proc_root;
+	const char *cgroupfs_root;
+	const char *kind_name;
+	enum heap_kind kind;
 	bool force;
 };
 
-/* All that is needed to name a process's addresses. */
-struct session {
-	struct root proc;
-	struct pid_id id;
-	struct goheap *heap;
-	struct space_cache *space;
-	struct symbolizer *symbolizer;
-};
-
 static const char help[] =
-	"usage: podprof heap PID --output FILE|- [--force] [--proc-root PATH]\n\n"
-	"Reads the heap profile of a running Go process from outside and writes it as pprof:\n"
-	"the same as the process's own runtime/pprof would write, so 'go tool pprof FILE' shows\n"
-	"who allocated what and who holds what. The process is not stopped and, without --force,\n"
-	"not changed. Go 1.16 to 1.27, not stripped.\n\n"
+	"usage: podprof heap PID --output FILE|- [OPTIONS]\n"
+	"       podprof heap --container ID --output FILE|- [OPTIONS]\n\n"
+	"Reads a profile that a running Go program keeps of itself from outside and writes it as\n"
+	"pprof: the same as the program's own runtime/pprof would write, so 'go tool pprof FILE'\n"
+	"shows who allocated what and who holds what. The process is not stopped and, without\n"
+	"--force, not changed. Go 1.16 to 1.27, stripped or not. The processes of a container "
+	"that\n"
+	"are Go programs go into one profile.\n\n"
 	"  -o, --output FILE|-   where to write; '-' is standard output\n"
+	"      --kind KIND       heap (the default);\n"
+	"                        mutex: who kept a mutex that others waited for;\n"
+	"                        block: who waited, and where. These two are there where the\n"
+	"                        program has turned them on: they are never turned on from "
+	"outside\n"
+	"      --container ID    all processes of a container; the beginning of its id will do\n"
 	"      --force           if the program's memory profiler is off, turn it on, once, by\n"
 	"                        setting runtime.MemProfileRate to its default, 524288. What was\n"
 	"                        allocated before stays unknown. Run the command again later.\n"
 	"      --proc-root PATH  where the host's /proc is (/proc)\n"
+	"      --cgroupfs-root PATH  where the host's cgroups are (/sys/fs/cgroup)\n"
 	"      --help            this text\n\n"
 	"Exit status: 0 written; 1 failed; 2 wrong usage; 3 there is no profile to read (not a Go\n"
-	"program, stripped, profiler off, or nothing sampled yet).\n";
+	"program, profiler off, or nothing recorded yet).\n";
 
-/* ---------------------------------------------------------------- session */
-
-static void session_deinit(struct session *s)
+static int failed(const char *who, int r)
 {
-	goheap_free(s->heap);
-	symbolizer_free(s->symbolizer);
-	space_cache_free(s->space);
-	root_deinit(&s->proc);
+	cmd_error("heap: cannot read %s: %s", who, strerror(-r));
+	return CMD_FAILED;
+}
+
+/* ---------------------------------------------------------------- whose */
+
+/* Exit status; says what is wrong. */
+static int read_process(struct heap_session *s, pid_t pid, const char *who)
+{
+	struct pid_id id;
+	int r = pid_read(&s->proc, pid, &id);
+
+	if (r > 0) {
+		cmd_error("heap: there is no %s; see 'ps'", who);
+		return CMD_FAILED;
+	}
+	if (!r)
+		r = heap_session_process(s, &id);
+	return r ? failed(who, r) : CMD_DONE;
+}
+
+/* The processes of one container, which are read when all are known. */
+struct members {
+	char container[CGROUP_ID_MAX];
+	struct pid_id ids[HEAP_SESSION_PROCESSES_MAX];
+	size_t n;
+	size_t n_left_out;
+};
+
+static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	struct members *members = ctx;
+
+	if (!discovery_in_container(owner, members->container))
+		return 0;
+	if (members->n == array_size(members->ids))
+		members->n_left_out++;
+	else
+		members->ids[members->n++] = *pid;
+	return 0;
 }
 
 /* Exit status; says what is wrong. */
-static int session_init(struct session *s, const struct options *options)
+static int find_members(struct heap_session *s, const struct options *o, struct members *ret)
 {
-	struct goheap_opts heap = {.proc = &s->proc, .max_bytes = HEAP_RECORDS_BYTES};
-	const struct symbolizer_opts symbols = {
+	const struct discovery_opts opts = {
 		.proc = &s->proc,
-		.cache_bytes = HEAP_SYMBOLS_BYTES,
+		.cgroupfs_root = o->cgroupfs_root,
+		.node_name = "",
 	};
-	int r;
+	struct discovery *d;
+	enum discovery_find found;
+	int r = discovery_new(&opts, &d);
 
-	if (cmdline_open_proc("heap", options->proc_root, &s->proc) != CMD_DONE)
-		return CMD_FAILED;
-	r = pid_read(&s->proc, options->pid, &s->id);
-	if (r > 0) {
-		cmd_error("heap: no process %d in %s; see 'ps'", (int)options->pid,
-			  options->proc_root);
+	if (r) {
+		cmd_error("heap: containers cannot be told: there is no cgroup file system; give a "
+			  "PID, or say with --cgroupfs-root where it is");
 		return CMD_FAILED;
 	}
-	heap.id = s->id;
-	heap.force = options->force;
-	if (!r)
-		r = space_cache_new(&s->proc, &s->space);
-	if (!r)
-		r = symbolizer_new(&symbols, &s->symbolizer);
-	if (!r)
-		r = goheap_new(&heap, &s->heap);
-	if (r < 0) {
-		cmd_error("heap: cannot read process %d: %s", (int)options->pid, strerror(-r));
-		return CMD_FAILED;
+	found = discovery_find_container(d, o->container, ret->container);
+	if (found == DISCOVERY_FOUND)
+		r = discovery_for_each_process(d, on_process, ret);
+	discovery_free(d);
+	if (found == DISCOVERY_NO_SUCH) {
+		cmd_error("heap: there is no container %s here; 'podprof inspect cgroup' lists "
+			  "them",
+			  o->container);
+		return CMD_NOTHING;
 	}
+	if (found == DISCOVERY_AMBIGUOUS) {
+		cmd_error("heap: more than one container's id begins with %s; give more of it",
+			  o->container);
+		return CMD_USAGE;
+	}
+	return r ? failed("the container's processes", r) : CMD_DONE;
+}
+
+static int read_container(struct heap_session *s, const struct options *o, const char *who)
+{
+	_cleanup_(freep) struct members *members = calloc(1, sizeof(*members));
+	int status = members ? find_members(s, o, members) : failed(who, -ENOMEM), r = 0;
+
+	if (status != CMD_DONE)
+		return status;
+	for (size_t i = 0; !r && i < members->n; i++)
+		r = heap_session_process(s, &members->ids[i]);
+	if (r)
+		return failed(who, r);
+	if (members->n_left_out)
+		cmd_error("heap: %zu more processes of %s are left out", members->n_left_out, who);
 	return CMD_DONE;
-}
-
-static const char *version_of(const struct session *s)
-{
-	const struct goruntime *rt = goheap_runtime(s->heap);
-
-	return rt && rt->file.version[0] ? rt->file.version : "of an unknown version";
-}
-
-/* Why there is nothing to write, and what to do about it. Exit status. */
-static int explain(const struct session *s, enum goruntime_state state)
-{
-	int pid = (int)s->id.pid;
-
-	switch (state) {
-	case GORUNTIME_NO_RUNTIME:
-		cmd_error("heap: process %d is not a Go program; only Go keeps a heap profile "
-			  "that can be read",
-			  pid);
-		return CMD_NOTHING;
-	case GORUNTIME_DISABLED_BY_LINKER:
-		cmd_error("heap: process %d (Go %s) has its memory profiler off, since nothing in "
-			  "it asks for heap profiles; import net/http/pprof, or turn it on with "
-			  "--force",
-			  pid, version_of(s));
-		return CMD_NOTHING;
-	case GORUNTIME_DISABLED_BY_PROGRAM:
-		cmd_error("heap: process %d (Go %s) has set runtime.MemProfileRate to 0; turn "
-			  "sampling on there, or with --force",
-			  pid, version_of(s));
-		return CMD_NOTHING;
-	case GORUNTIME_NO_SAMPLES_YET:
-		cmd_error("heap: process %d (Go %s) has sampled no allocation yet; try again when "
-			  "it has worked for a while",
-			  pid, version_of(s));
-		return CMD_NOTHING;
-	case GORUNTIME_FORCED:
-		cmd_error("heap: sampling in process %d (Go %s) is on from now; run the command "
-			  "again when it has worked for a while",
-			  pid, version_of(s));
-		return CMD_NOTHING;
-	case GORUNTIME_DENIED:
-		cmd_error("heap: reading process %d is not permitted; run as root, or with "
-			  "CAP_SYS_PTRACE",
-			  pid);
-		return CMD_FAILED;
-	case GORUNTIME_GONE:
-		cmd_error("heap: process %d has ended or started another program", pid);
-		return CMD_FAILED;
-	case GORUNTIME_TOO_LARGE:
-		cmd_error("heap: process %d has more than %u MiB of heap records", pid,
-			  HEAP_RECORDS_BYTES >> 20);
-		return CMD_FAILED;
-	default:
-		cmd_error("heap: process %d (Go %s) keeps its profile in a form that is not known "
-			  "here; see 'podprof inspect goruntime %d'",
-			  pid, version_of(s), pid);
-		return CMD_FAILED;
-	}
 }
 
 /* ---------------------------------------------------------------- output */
@@ -173,76 +167,73 @@ static int write_output(const char *name, const struct buf *profile)
 				  : status;
 }
 
-static int resolve(void *ctx, uint64_t pc, struct frame *ret)
+static void print_summary(const struct heap_session *s, const char *output)
 {
-	struct session *s = ctx;
-
-	return space_cache_resolve(s->space, &s->id, pc, ret);
+	printf("%s: %s, ", output, s->version[0] ? s->version : "Go of an unknown version");
+	if (s->n_snaps > 1)
+		printf("%zu processes, ", s->n_snaps);
+	printf("%zu records, ", s->n_records);
+	if (s->kind == HEAP_KIND_HEAP)
+		printf("%" PRId64 " bytes allocated, %" PRId64 " bytes in use",
+		       s->totals.alloc.bytes, s->totals.inuse.bytes);
+	else
+		printf("%" PRId64 " contentions, %.3f s of delay", s->contentions,
+		       (double)s->delay_ns / 1e9);
+	printf("; look at it with 'go tool pprof %s'\n", output);
 }
 
-static int encode(struct session *s, const struct goheap_profile *profile, struct buf *ret,
-		  struct heap_report_stats *ret_stats)
-{
-	const struct heapsnap_opts snap_opts = {
-		.space = {resolve, s},
-		.forced = goheap_was_forced(s->heap),
-	};
-	const struct heap_report_opts opts = {
-		.time_ns = nsec_wall(),
-		.max_samples = PPROF_SAMPLES_MAX,
-		.max_bytes = PPROF_BYTES_MAX,
-	};
-	struct heapsnap *snap;
-	int r = heapsnap_new(profile, &snap_opts, &snap);
-
-	if (!r) {
-		r = heap_report(&snap, 1, s->symbolizer, &opts, ret, ret_stats);
-		heapsnap_free(snap);
-	}
-	if (r)
-		cmd_error("heap: cannot make a profile of process %d: %s", (int)s->id.pid,
-			  r < 0 ? strerror(-r) : "it is too large");
-	return r ? CMD_FAILED : CMD_DONE;
-}
-
-static int report(struct session *s, const struct options *options)
+static int report(struct heap_session *s, const struct options *options, const char *who)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAP_OUTPUT_BYTES);
-	struct heap_report_stats stats = {0};
-	struct goheap_profile profile;
-	struct goheap_totals totals;
-	int r = goheap_read(s->heap, &profile), status;
+	uint64_t n_left_out = 0;
+	int status, r;
 
-	if (r < 0) {
-		cmd_error("heap: cannot read process %d: %s", (int)s->id.pid, strerror(-r));
+	if (!s->n_snaps)
+		return heap_session_explain(s, who);
+	r = heap_session_encode(s, &out, &n_left_out);
+	if (r) {
+		cmd_error("heap: cannot make a profile of %s: %s", who,
+			  r < 0 ? strerror(-r) : "it is too large");
 		return CMD_FAILED;
 	}
-	if (r != GORUNTIME_OK && (r != GORUNTIME_FORCED || profile.n_records == 0))
-		return explain(s, (enum goruntime_state)r);
-	status = encode(s, &profile, &out, &stats);
-	if (status == CMD_DONE)
-		status = write_output(options->output, &out);
+	status = write_output(options->output, &out);
 	if (status != CMD_DONE)
 		return status;
-	if (stats.n_left_out)
-		cmd_error("heap: %" PRIu64 " of %zu records had no room in the profile",
-			  stats.n_left_out, profile.n_records);
-	goheap_totals(&profile, &totals);
+	if (n_left_out)
+		cmd_error("heap: %" PRIu64 " of %zu records had no room in the profile", n_left_out,
+			  s->n_records);
 	if (strcmp(options->output, "-") != 0)
-		printf("%s: %s, %zu records, %" PRId64 " bytes allocated, %" PRId64
-		       " bytes in use; look at it with 'go tool pprof %s'\n",
-		       options->output, version_of(s), profile.n_records, totals.alloc.bytes,
-		       totals.inuse.bytes, options->output);
+		print_summary(s, options->output);
 	return CMD_DONE;
 }
 
 /* ---------------------------------------------------------------- command */
 
+static bool take_kind(const char *name, enum heap_kind *ret)
+{
+	for (int i = 0; i < HEAP_KIND_MAX; i++) {
+		if (strcmp(name, heap_kind_name((enum heap_kind)i)) == 0) {
+			*ret = (enum heap_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Exit status; says what is wrong. */
 static int take_operands(const struct cmdline *line, struct options *o)
 {
-	if (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid))
-		return cmdline_usage(line, "give one PID, a number");
+	if (o->container && line->n_operands)
+		return cmdline_usage(line, "only one of PID and --container");
+	if (o->container && !*o->container)
+		return cmdline_usage(line, "--container takes an id");
+	if (!o->container && (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid)))
+		return cmdline_usage(line, "give one PID, a number, or --container ID");
+	if (!take_kind(o->kind_name, &o->kind))
+		return cmdline_usage(line, "--kind takes heap, mutex or block");
+	if (o->force && o->kind != HEAP_KIND_HEAP)
+		return cmdline_usage(line, "--force is for heaps: nothing else is turned on from "
+					   "outside");
 	if (!o->output)
 		return cmdline_usage(line, "say where to write: --output FILE, or --output -");
 	if (strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO))
@@ -256,8 +247,11 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 {
 	const struct cmdline_option options[] = {
 		{.name = "output", .letter = 'o', .string = &o->output},
+		{.name = "kind", .string = &o->kind_name},
+		{.name = "container", .string = &o->container},
 		{.name = "force", .given = &o->force},
 		{.name = "proc-root", .string = &o->proc_root},
+		{.name = "cgroupfs-root", .string = &o->cgroupfs_root},
 	};
 	struct cmdline line = {
 		.command = "heap",
@@ -272,16 +266,33 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	return *ret_exit == CMD_DONE;
 }
 
+static int run(struct heap_session *s, const struct options *o)
+{
+	char who[HEAP_WHO_BYTES];
+	int status, r;
+
+	if (o->container)
+		snprintf(who, sizeof(who), "container %s", o->container);
+	else
+		snprintf(who, sizeof(who), "process %d", (int)o->pid);
+	if (cmdline_open_proc("heap", o->proc_root, &s->proc) != CMD_DONE)
+		return CMD_FAILED;
+	s->kind = o->kind;
+	s->force = o->force;
+	r = heap_session_init(s);
+	if (r)
+		return failed(who, r);
+	status = o->container ? read_container(s, o, who) : read_process(s, o->pid, who);
+	return status == CMD_DONE ? report(s, o, who) : status;
+}
+
 int cmd_heap(int argc, char **argv)
 {
-	struct options options = {.proc_root = "/proc"};
-	_cleanup_(session_deinit) struct session session = {.proc = ROOT_INIT};
+	struct options options = {.proc_root = "/proc", .kind_name = "heap"};
+	_cleanup_(heap_session_deinit) struct heap_session session = {.proc = ROOT_INIT};
 	int status;
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
-	status = session_init(&session, &options);
-	if (status == CMD_DONE)
-		status = report(&session, &options);
-	return cmdline_finish("heap", status);
+	return cmdline_finish("heap", run(&session, &options));
 }

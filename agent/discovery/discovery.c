@@ -277,6 +277,39 @@ struct owner *discovery_next_owner(struct discovery *d, const struct owner *owne
 	return owner_next(d->own.owners, owner);
 }
 
+/* Ids as kubectl prints them have the runtime in front: "containerd://...". */
+static const char *without_runtime(const char *id)
+{
+	const char *colon = strstr(id, "://");
+
+	return colon ? colon + 3 : id;
+}
+
+enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id)
+{
+	const struct owner *owner = NULL, *found = NULL;
+	const char *begin = without_runtime(id);
+
+	while ((owner = discovery_next_owner(d, owner))) {
+		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner) ||
+		    strncmp(owner->id.container_id, begin, strlen(begin)) != 0)
+			continue;
+		if (found && strcmp(found->id.container_id, owner->id.container_id) != 0)
+			return DISCOVERY_AMBIGUOUS;
+		found = owner;
+	}
+	if (!found || !*begin)
+		return DISCOVERY_NO_SUCH;
+	memcpy(ret_id, found->id.container_id, sizeof(found->id.container_id));
+	return DISCOVERY_FOUND;
+}
+
+bool discovery_in_container(const struct owner *owner, const char *id)
+{
+	return owner && owner->kind == OWNER_CONTAINER &&
+	       (strcmp(owner->id.container_id, id) == 0 || strcmp(owner->id.outer_id, id) == 0);
+}
+
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
 {
 	struct cgroupdir *dir = NULL;

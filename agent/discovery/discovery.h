@@ -63,6 +63,21 @@ struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t 
 /* All owners, oldest first: @owner is NULL to start; NULL at the end. Borrowed as above. */
 struct owner *discovery_next_owner(struct discovery *d, const struct owner *owner);
 
+enum discovery_find {
+	DISCOVERY_FOUND = 0,
+	DISCOVERY_NO_SUCH,   /* no living container's id begins like that */
+	DISCOVERY_AMBIGUOUS, /* those of more than one do */
+};
+
+/**
+ * discovery_find_container() - a container by its id or the beginning of it
+ * @id: as people have it: "containerd://..." is fine
+ * @ret_id: all of the id, CGROUP_ID_MAX bytes
+ */
+enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id);
+/* Whether an owner is the container of this (whole) id, or one inside it. */
+bool discovery_in_container(const struct owner *owner, const char *id);
+
 /* Return other than 0 to stop. Must not call back into discovery. */
 typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
 

@@ -12,6 +12,9 @@
  * Before, mutexes are scaled by who reads, with the rate that is set then; blocking in 1.16 is not
  * scaled at all. A block record's count of less than one is shown as one.
  *
+ * A stack of the runtime's own locks begins in 1.23 and 1.24 with a word of all ones, which says
+ * how the rest is to be read and is no address.
+ *
  * Ticks to time: runtime/pprof divides by ticks.val, which the runtime measures when it is asked
  * for the first time. Where nobody has asked, the same clock is measured here: the processor's time
  * stamp counter on x86-64. On arm64 Go's ticks are nanoseconds.
@@ -286,12 +289,14 @@ void contention_record(const struct contention_profile *p, size_t i, struct cont
 {
 	const struct contention *c = p->reader;
 	const struct bucket *b = &c->buckets.items[i];
+	size_t skip;
 
 	for (size_t k = 0; k < b->n_pcs; k++)
 		c->stack[k] = c->buckets.pcs.pcs[c->buckets.stacks[b->first_pc + k]];
+	skip = b->n_pcs && c->stack[0] == UINT64_MAX;
 	*ret = (struct contention_record){
-		.pcs = c->stack,
-		.n_pcs = b->n_pcs,
+		.pcs = c->stack + skip,
+		.n_pcs = b->n_pcs - skip,
 		.contentions = count_of(c, b->allocs[0]),
 		.delay_ns = delay_of(c, b->frees[0]),
 	};

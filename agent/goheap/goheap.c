@@ -222,6 +222,11 @@ const struct goruntime *goheap_runtime(const struct goheap *h)
 	return h->found == GORUNTIME_OK || h->found == GORUNTIME_UNKNOWN_LAYOUT ? &h->rt : NULL;
 }
 
+struct memory *goheap_memory(struct goheap *h)
+{
+	return h->found == GORUNTIME_OK ? h->memory : NULL;
+}
+
 bool goheap_was_forced(const struct goheap *h)
 {
 	return h->was_forced;

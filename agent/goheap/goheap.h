@@ -55,6 +55,9 @@ void goheap_free(struct goheap *h);
 enum goruntime_state goheap_state(const struct goheap *h);
 /* NULL unless the state of goheap_new() was GORUNTIME_OK or _UNKNOWN_LAYOUT. */
 const struct goruntime *goheap_runtime(const struct goheap *h);
+/* What is read from, for readers of other profiles of the same runtime, which go before this one;
+ * NULL unless the state of goheap_new() was GORUNTIME_OK. */
+struct memory *goheap_memory(struct goheap *h);
 /* Whether podprof has turned sampling on in this process, now or before. */
 bool goheap_was_forced(const struct goheap *h);
 /* Memory held. */

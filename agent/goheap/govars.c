@@ -5,7 +5,8 @@
  * small ones are never inlined:
  *
  *	mProf_FlushLocked	loads mbuckets, as the first word; up to 1.18 mProf before it
- *	mProf_PostSweep		loads the cycle, as the first 4 bytes
+ *	mProf_Free		loads the cycle, as the first 4 bytes
+ *	mProf_PostSweep		the same, where the program calls runtime.GC()
  *	profilealloc		loads MemProfileRate, and mcache0
  *	mallocgc, mallocgcLarge	one of them loads MemProfileRate: mallocgcLarge where there is one
  *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
@@ -53,6 +54,7 @@
 
 enum func {
 	FLUSH,
+	PROF_FREE,
 	POST_SWEEP,
 	PROFILE_ALLOC,
 	MALLOC,
@@ -82,6 +84,7 @@ enum func {
 
 static const char *const func_names[N_FUNCS] = {
 	[FLUSH] = "runtime.mProf_FlushLocked",
+	[PROF_FREE] = "runtime.mProf_Free",
 	[POST_SWEEP] = "runtime.mProf_PostSweep",
 	[PROFILE_ALLOC] = "runtime.profilealloc",
 	[MALLOC] = "runtime.mallocgc",
@@ -337,6 +340,17 @@ static void find_contention(const struct elffile *file, const struct refs *refs,
 	ret->ticks = first_word(file, refs, TICKS, TICKS_OLD);
 }
 
+/* Where there are two functions that load it, they agree. */
+static uint64_t find_cycle(const struct elffile *file, const struct refs *refs)
+{
+	uint64_t cycle = first_load(file, &refs[PROF_FREE], 4);
+	uint64_t again = first_load(file, &refs[POST_SWEEP], 4);
+
+	if (!cycle || !again)
+		return cycle ? cycle : again;
+	return cycle == again ? cycle : 0;
+}
+
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)
 {
 	_cleanup_(freep) struct refs *refs = calloc(N_CODES, sizeof(*refs));
@@ -355,7 +369,7 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 		.rate = find_rate(file, &refs[PROFILE_ALLOC],
 				  &refs[funcs[MALLOC_LARGE].entry ? MALLOC_LARGE : MALLOC],
 				  &refs[INIT]),
-		.cycle = first_load(file, &refs[POST_SWEEP], 4),
+		.cycle = find_cycle(file, refs),
 		.can_profile = funcs[READ_OLD].named || funcs[READ_NEW].named,
 	};
 	find_totals(file, &refs[ALLOC_LARGE], ret);

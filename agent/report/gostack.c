@@ -300,7 +300,6 @@ static int push_outer(struct gostack *b, const struct entry *inner, const struct
 	return r;
 }
 
-/* An entry of which everything is dropped counts for the limit, too; it is the root at most. */
 static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t first, size_t limit)
 {
 	int r = 0;
@@ -318,13 +317,12 @@ static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t fi
 /* Fill the stack with what is shown of a record. */
 static int build_stack(struct gostack *b, const uint32_t *pcs, size_t n, enum gostack_rule rule)
 {
-	size_t limit = rule == GOSTACK_PHYSICAL ? GOSTACK_PHYSICAL_DEPTH : GOSTACK_DEPTH_MAX;
+	bool cut = rule == GOSTACK_PHYSICAL && n <= GOSTACK_PHYSICAL_DEPTH + GOSTACK_PHYSICAL_MORE;
+	size_t limit = cut ? GOSTACK_PHYSICAL_DEPTH : GOSTACK_DEPTH_MAX;
 	size_t first = 0;
 	int r;
 
 	b->depth = 0;
-	if (limit < n)
-		limit = n;
 	while (rule == GOSTACK_HEAP && first < n && b->entries[pcs[first]].is_runtime)
 		first++;
 	if (first == n)

@@ -21,9 +21,11 @@ enum gostack_rule {
 			   * inlined functions are put in */
 };
 
-/* The limit of GOSTACK_PHYSICAL: the runtime's own, unless GODEBUG=profstackdepth has raised it,
- * which shows in longer stacks. */
+/* The limit of GOSTACK_PHYSICAL is the runtime's own, which has room for some frames more when it
+ * records, since it skips some. GODEBUG=profstackdepth may have raised it, which shows in stacks
+ * that are longer than both together: these are not cut. */
 #define GOSTACK_PHYSICAL_DEPTH 128
+#define GOSTACK_PHYSICAL_MORE  7
 
 /* Locations of one stack: the runtime's limit of 1026, and the functions put in at its end. */
 #define GOSTACK_LOCATIONS_MAX (1026 + 64)

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A process becomes a snapshot at once, so that its reader can go before the next process is read.
+ */
+#include "cmd/heap_session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/nsec.h"
+#include "cmd/cmd.h"
+#include "goheap/contention.h"
+#include "pprof/pprof.h"
+#include "procmap/space.h"
+#include "report/contention.h"
+#include "report/heap.h"
+#include "report/heapsnap.h"
+#include "symbolize/symbolizer.h"
+
+/* Memory that one reading may take. It is read on somebody's demand. */
+#define HEAP_RECORDS_BYTES (512u << 20)
+#define HEAP_SYMBOLS_BYTES (64u << 20)
+
+const char *heap_kind_name(enum heap_kind kind)
+{
+	static const char *const names[HEAP_KIND_MAX] = {
+		[HEAP_KIND_HEAP] = "heap",
+		[HEAP_KIND_MUTEX] = "mutex",
+		[HEAP_KIND_BLOCK] = "block",
+	};
+
+	return names[kind];
+}
+
+/* ---------------------------------------------------------------- session */
+
+int heap_session_init(struct heap_session *s)
+{
+	const struct symbolizer_opts symbols = {
+		.proc = &s->proc,
+		.cache_bytes = HEAP_SYMBOLS_BYTES,
+	};
+	int r = space_cache_new(&s->proc, &s->space);
+
+	s->state = GORUNTIME_NO_RUNTIME;
+	return r ? r : symbolizer_new(&symbols, &s->symbolizer);
+}
+
+void heap_session_deinit(struct heap_session *s)
+{
+	for (size_t i = 0; i < s->n_snaps; i++) {
+		if (s->kind == HEAP_KIND_HEAP)
+			heapsnap_free(s->snaps[i]);
+		else
+			contentionsnap_free(s->snaps[i]);
+	}
+	symbolizer_free(s->symbolizer);
+	space_cache_free(s->space);
+	root_deinit(&s->proc);
+}
+
+/* ---------------------------------------------------------------- one process */
+
+/* One process while it is read. */
+struct reading {
+	struct heap_session *session;
+	const struct pid_id *id;
+	struct goheap *heap;
+};
+
+static int resolve(void *ctx, uint64_t pc, struct frame *ret)
+{
+	const struct reading *reading = ctx;
+
+	return space_cache_resolve(reading->session->space, reading->id, pc, ret);
+}
+
+static void add_up(int64_t *sum, int64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = INT64_MAX;
+}
+
+static void add_unsampled(struct unsampled *sum, struct unsampled value)
+{
+	add_up(&sum->objects, value.objects);
+	add_up(&sum->bytes, value.bytes);
+}
+
+/* A goruntime_state or -errno, and the snapshot on GORUNTIME_OK. */
+static int read_heap(struct reading *reading, void **ret)
+{
+	struct heap_session *s = reading->session;
+	struct goheap_profile profile = {0};
+	struct heapsnap_opts opts = {.space = {resolve, reading}};
+	struct goheap_totals totals;
+	struct heapsnap *snap = NULL;
+	int r = goheap_read(reading->heap, &profile);
+
+	if (r == GORUNTIME_FORCED && profile.n_records)
+		r = GORUNTIME_OK;
+	opts.forced = goheap_was_forced(reading->heap);
+	if (!r)
+		r = heapsnap_new(&profile, &opts, &snap);
+	if (r)
+		return r;
+	goheap_totals(&profile, &totals);
+	add_unsampled(&s->totals.alloc, totals.alloc);
+	add_unsampled(&s->totals.inuse, totals.inuse);
+	s->n_records += profile.n_records;
+	*ret = snap;
+	return 0;
+}
+
+static int snap_contention(struct reading *reading, struct contention *reader, void **ret)
+{
+	const struct stacksnap_space space = {resolve, reading};
+	struct heap_session *s = reading->session;
+	struct contention_profile profile;
+	struct contentionsnap *snap = NULL;
+	int r = contention_read(reader, &profile);
+
+	if (!r)
+		r = contentionsnap_new(&profile, &space, true, &snap);
+	if (r)
+		return r;
+	for (size_t i = 0; i < snap->n_records; i++) {
+		add_up(&s->contentions, snap->records[i].contentions);
+		add_up(&s->delay_ns, snap->records[i].delay_ns);
+	}
+	s->n_records += snap->n_records;
+	*ret = snap;
+	return 0;
+}
+
+static int read_contention(struct reading *reading, void **ret)
+{
+	enum contention_kind kind =
+		reading->session->kind == HEAP_KIND_MUTEX ? CONTENTION_MUTEX : CONTENTION_BLOCK;
+	struct memory *memory = goheap_memory(reading->heap);
+	struct contention *reader;
+	int r;
+
+	if (!memory)
+		return (int)goheap_state(reading->heap);
+	r = contention_new(kind, goheap_runtime(reading->heap), memory, HEAP_RECORDS_BYTES,
+			   &reader);
+	if (r)
+		return r;
+	r = snap_contention(reading, reader, ret);
+	contention_free(reader);
+	return r;
+}
+
+/* The first Go program without a profile is the one that is spoken of if there is none at all. */
+static void note(struct heap_session *s, const struct reading *reading, int state)
+{
+	const struct goruntime *rt = goheap_runtime(reading->heap);
+	bool first = s->n_snaps == 0 && s->state == GORUNTIME_NO_RUNTIME;
+
+	if (first && rt)
+		snprintf(s->version, sizeof(s->version), "%s", rt->file.version);
+	if (state == GORUNTIME_OK || !first)
+		return;
+	s->state = (enum goruntime_state)state;
+	s->state_pid = reading->id->pid;
+}
+
+int heap_session_process(struct heap_session *s, const struct pid_id *id)
+{
+	const struct goheap_opts opts = {
+		.proc = &s->proc,
+		.id = *id,
+		.force = s->force,
+		.max_bytes = HEAP_RECORDS_BYTES,
+	};
+	struct reading reading = {.session = s, .id = id};
+	void *snap = NULL;
+	int r;
+
+	if (s->n_snaps == HEAP_SESSION_PROCESSES_MAX)
+		return 0;
+	r = goheap_new(&opts, &reading.heap);
+	if (r)
+		return r;
+	r = s->kind == HEAP_KIND_HEAP ? read_heap(&reading, &snap)
+				      : read_contention(&reading, &snap);
+	if (r >= 0)
+		note(s, &reading, r);
+	if (snap)
+		s->snaps[s->n_snaps++] = snap;
+	goheap_free(reading.heap);
+	return r < 0 ? r : 0;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n_left_out)
+{
+	const struct heap_report_opts opts = {
+		.time_ns = nsec_wall(),
+		.max_samples = PPROF_SAMPLES_MAX,
+		.max_bytes = PPROF_BYTES_MAX,
+	};
+	struct heap_report_stats stats = {0};
+	int r;
+
+	if (s->kind == HEAP_KIND_HEAP)
+		r = heap_report((struct heapsnap *const *)s->snaps, s->n_snaps, s->symbolizer,
+				&opts, ret, &stats);
+	else
+		r = contention_report((struct contentionsnap *const *)s->snaps, s->n_snaps,
+				      s->symbolizer, &opts, ret, &stats);
+	if (!r)
+		*ret_n_left_out = stats.n_left_out;
+	return r;
+}
+
+/* What is off, and how to turn it on. Exit status. */
+static int explain_off(const struct heap_session *s, const char *who, const char *version)
+{
+	switch (s->kind) {
+	case HEAP_KIND_MUTEX:
+		cmd_error("heap: %s (Go %s) records no mutex contention; it would have to call "
+			  "runtime.SetMutexProfileFraction()",
+			  who, version);
+		break;
+	case HEAP_KIND_BLOCK:
+		cmd_error("heap: %s (Go %s) records no blocking; it would have to call "
+			  "runtime.SetBlockProfileRate()",
+			  who, version);
+		break;
+	default:
+		cmd_error("heap: %s (Go %s) has set runtime.MemProfileRate to 0; turn sampling on "
+			  "there, or with --force",
+			  who, version);
+	}
+	return CMD_NOTHING;
+}
+
+int heap_session_explain(const struct heap_session *s, const char *who)
+{
+	const char *version = s->version[0] ? s->version : "of an unknown version";
+
+	switch (s->state) {
+	case GORUNTIME_NO_RUNTIME:
+		cmd_error("heap: %s is not a Go program; only Go keeps a profile of itself that "
+			  "can be read",
+			  who);
+		return CMD_NOTHING;
+	case GORUNTIME_DISABLED_BY_LINKER:
+		cmd_error("heap: %s (Go %s) has its memory profiler off, since nothing in it asks "
+			  "for heap profiles; import net/http/pprof, or turn it on with --force",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_DISABLED_BY_PROGRAM:
+		return explain_off(s, who, version);
+	case GORUNTIME_NO_SAMPLES_YET:
+		cmd_error("heap: %s (Go %s) has recorded nothing yet; try again when it has worked "
+			  "for a while",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_FORCED:
+		cmd_error("heap: sampling in %s (Go %s) is on from now; run the command again when "
+			  "it has worked for a while",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_DENIED:
+		cmd_error("heap: reading %s is not permitted; run as root, or with CAP_SYS_PTRACE",
+			  who);
+		return CMD_FAILED;
+	case GORUNTIME_GONE:
+		cmd_error("heap: %s has ended or started another program", who);
+		return CMD_FAILED;
+	case GORUNTIME_TOO_LARGE:
+		cmd_error("heap: %s has more than %u MiB of records", who,
+			  HEAP_RECORDS_BYTES >> 20);
+		return CMD_FAILED;
+	default:
+		cmd_error("heap: %s (Go %s) keeps its profile in a form that is not known here; "
+			  "see 'podprof inspect goruntime'",
+			  who, version);
+		return CMD_FAILED;
+	}
+}

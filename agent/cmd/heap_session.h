@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CMD_HEAP_SESSION_H
+#define PODPROF_CMD_HEAP_SESSION_H
+
+/* What 'heap' reads, one process after the other, until it is one profile. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/root.h"
+#include "goheap/goheap.h"
+
+struct buf;
+struct space_cache;
+struct symbolizer;
+
+enum heap_kind {
+	HEAP_KIND_HEAP,
+	HEAP_KIND_MUTEX,
+	HEAP_KIND_BLOCK,
+	HEAP_KIND_MAX,
+};
+
+const char *heap_kind_name(enum heap_kind kind);
+
+/* Processes of one container that are read; more are left out, which is said. */
+#define HEAP_SESSION_PROCESSES_MAX 1024
+
+/**
+ * struct heap_session - where what was read gathers
+ * @snaps: of the kind: struct heapsnap or struct contentionsnap, owned
+ * @version: of Go, of the first process that was read, or that would have been
+ * @state, @state_pid: the first process of which there was no profile, and why;
+ * GORUNTIME_NO_RUNTIME while there was no Go program at all
+ */
+struct heap_session {
+	struct root proc;
+	enum heap_kind kind;
+	bool force;
+	struct space_cache *space;
+	struct symbolizer *symbolizer;
+	void *snaps[HEAP_SESSION_PROCESSES_MAX];
+	size_t n_snaps;
+	size_t n_records;
+	struct goheap_totals totals; /* of HEAP_KIND_HEAP */
+	int64_t contentions;	     /* of the others */
+	int64_t delay_ns;
+	char version[GORUNTIME_VERSION_MAX];
+	enum goruntime_state state;
+	uint64_t state_pid;
+};
+
+/* With proc open, and kind and force set. 0 or -errno. {.proc = ROOT_INIT} may be deinited. */
+int heap_session_init(struct heap_session *s);
+void heap_session_deinit(struct heap_session *s);
+
+/* Read one process. 0, also if there is nothing; -errno. */
+int heap_session_process(struct heap_session *s, const struct pid_id *id);
+
+/* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
+int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n_left_out);
+
+/* Why nothing was read, and what to do about it. @who: "process 12", "container ab12". Exit
+ * status. */
+int heap_session_explain(const struct heap_session *s, const char *who);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * 'podprof heap' against what Go programs write of themselves at a quiet point: mutex and block
+ * profiles must be the same, record by record.
+ */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/root.h"
+#include "cmd/cmd.h"
+#include "support/command.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+#include "support/samelines.h"
+
+#define CONTENTION	  "test/fixtures/go/contention"
+#define PROFILE_BYTES_MAX (16u << 20)
+
+static const char *const contention_types[] = {"contentions", "delay"};
+
+static void read_file(const char *path, struct buf *ret)
+{
+	const struct root here = {.fd = AT_FDCWD};
+
+	ret->len = 0;
+	assert_int_equal(root_read(&here, path, ret), 0);
+}
+
+/* A running fixture, and the names of what it and we write. */
+struct subject {
+	struct goprocess process;
+	char own[64];
+	char ours[64];
+};
+
+static void subject_start(struct subject *s, const char *path, const char *env)
+{
+	const char *const args[] = {s->own, NULL};
+
+	snprintf(s->own, sizeof(s->own), "/tmp/test_heap_kinds.%d.own", (int)getpid());
+	snprintf(s->ours, sizeof(s->ours), "/tmp/test_heap_kinds.%d.ours", (int)getpid());
+	goprocess_start(&s->process, path, args, env);
+}
+
+static void subject_stop(struct subject *s)
+{
+	char name[80];
+
+	goprocess_stop(&s->process);
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "%s.%s", s->own, i ? "mutex" : "block");
+		unlink(name);
+	}
+	unlink(s->ours);
+}
+
+/* Run 'heap' for it; the status. What it says is in @says, if that is not NULL. */
+static int read_kind(const struct subject *s, const char *kind, char *says, size_t n)
+{
+	struct command_run run;
+	char line[256];
+	int status;
+
+	snprintf(line, sizeof(line), "heap %d --kind %s --output %s", (int)s->process.id.pid, kind,
+		 s->ours);
+	command_run(line, &run);
+	status = run.status;
+	if (says)
+		snprintf(says, n, "%s", run.err.data);
+	else if (status)
+		fail_msg("%s", run.err.data);
+	command_run_deinit(&run);
+	return status;
+}
+
+static void compare_kind(const struct subject *s, const char *kind, struct samelines_tally *tally)
+{
+	_cleanup_(buf_deinit) struct buf own_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(buf_deinit) struct buf our_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(samelines_deinit) struct samelines own = {0}, ours = {0};
+	char name[80];
+
+	assert_int_equal(read_kind(s, kind, NULL, 0), CMD_DONE);
+	snprintf(name, sizeof(name), "%s.%s", s->own, kind);
+	read_file(name, &own_bytes);
+	read_file(s->ours, &our_bytes);
+	samelines_of(&own_bytes, contention_types, 2, &own);
+	samelines_of(&our_bytes, contention_types, 2, &ours);
+	samelines_compare(&own, &ours, tally);
+	assert_int_equal(own.n, ours.n);
+	assert_int_equal(tally->n_one_off, 0);
+}
+
+static void equal_to_own(void **state)
+{
+	static const char *const variants[] = {"default", "stripped", "pie-stripped", "cgo-pie"};
+	static const char *const rates[] = {NULL, "CONTENTION_RATES=3 1000000"};
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		char *path = gofixture_build(CONTENTION, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+
+		row_begin(path);
+		for (size_t k = 0; k < array_size(rates); k++) {
+			struct subject s = {.process = {.to = -1}};
+			struct samelines_tally mutex = {0}, block = {0};
+
+			subject_start(&s, path, rates[k]);
+			compare_kind(&s, "mutex", &mutex);
+			compare_kind(&s, "block", &block);
+			goprocess_order(&s.process, "again");
+			compare_kind(&s, "mutex", &mutex);
+			compare_kind(&s, "block", &block);
+			print_message("  %s: %zu of mutexes, %zu of blocking, %zu frames\n",
+				      rates[k] ? rates[k] : "all", mutex.n_lines, block.n_lines,
+				      mutex.n_frames + block.n_frames);
+			subject_stop(&s);
+		}
+		free(path);
+	}
+}
+
+static void off_is_said(void **state)
+{
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct subject s = {.process = {.to = -1}};
+	char says[512];
+
+	(void)state;
+	gofixture_gos(gos);
+	path = gofixture_build(CONTENTION, gos[0], "default");
+	subject_start(&s, path, "CONTENTION_RATES=0 0");
+	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_NOTHING);
+	assert_non_null(strstr(says, "records no mutex contention"));
+	assert_int_equal(read_kind(&s, "block", says, sizeof(says)), CMD_NOTHING);
+	assert_non_null(strstr(says, "records no blocking"));
+	subject_stop(&s);
+}
+
+static void wrong_usage(void **state)
+{
+	static const struct {
+		const char *line;
+		const char *says;
+	} rows[] = {
+		{"heap", "give one PID"},
+		{"heap x --output -", "give one PID"},
+		{"heap 1 2 --output -", "give one PID"},
+		{"heap 1 --container abc", "only one of"},
+		{"heap --container=", "--container takes an id"},
+		{"heap 1 --kind cpu --output x", "--kind takes"},
+		{"heap 1 --kind mutex --force --output x", "--force is for heaps"},
+		{"heap 1", "say where to write"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct command_run run;
+
+		row_begin(rows[i].line);
+		command_run(rows[i].line, &run);
+		assert_int_equal(run.status, CMD_USAGE);
+		assert_string_equal(run.out.data, "");
+		if (!strstr(run.err.data, rows[i].says))
+			fail_msg("it says: %s", run.err.data);
+		command_run_deinit(&run);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_to_own),
+		cmocka_unit_test(off_is_said),
+		cmocka_unit_test(wrong_usage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
