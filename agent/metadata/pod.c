@@ -261,22 +261,32 @@ static int read_pod(struct pod *pod, const json_t *object)
 	return r ? r : read_containers(pod, json_object_get(object, "status"));
 }
 
-int pod_parse(const char *json, size_t n, struct pod **ret)
+int pod_of_json(const json_t *object, struct pod **ret)
 {
 	_cleanup_(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
-	json_error_t error;
-	json_t *object;
-	int r;
+	int r = pod ? read_pod(pod, object) : -ENOMEM;
 
-	if (!pod)
-		return -ENOMEM;
-	object = json_loadb(json, n, JSON_ALLOW_NUL, &error);
-	if (!object)
-		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM
-									   : POD_MALFORMED;
-	r = read_pod(pod, object);
-	json_decref(object);
 	if (!r)
 		*ret = take_ptr(pod);
 	return r;
+}
+
+int pod_parse_json(const char *json, size_t n, json_t **ret)
+{
+	json_error_t error;
+	json_t *value = json_loadb(json, n, JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+
+	if (!value)
+		return json_error_code(&error) == json_error_out_of_memory ? -ENOMEM
+									   : POD_MALFORMED;
+	*ret = value;
+	return 0;
+}
+
+int pod_parse(const char *json, size_t n, struct pod **ret)
+{
+	_cleanup_(json_decrefp) json_t *object = NULL;
+	int r = pod_parse_json(json, n, &object);
+
+	return r ? r : pod_of_json(object, ret);
 }

@@ -7,6 +7,7 @@
  * made it. Source: Kubernetes API reference, core/v1 Pod, PodSpec, PodStatus, ContainerStatus.
  */
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -78,7 +79,10 @@ struct pod {
 };
 
 /* @ret is the caller's to free. 0, POD_MALFORMED, -ENOMEM. */
+int pod_of_json(const json_t *object, struct pod **ret);
 int pod_parse(const char *json, size_t n, struct pod **ret);
+/* Any JSON, borrowing nothing. 0, POD_MALFORMED, -ENOMEM. */
+int pod_parse_json(const char *json, size_t n, json_t **ret);
 void pod_free(struct pod *pod);
 
 /* "" if there is none. Borrowed. */

@@ -45,6 +45,22 @@ static char *header_dup(struct MHD_Connection *connection, const char *name)
 	return value ? strdup(value) : NULL;
 }
 
+static enum MHD_Result add_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	(void)kind;
+	assert_int_equal(buf_printf(ctx, "%s=%s&", name, value ? value : ""), 0);
+	return MHD_YES;
+}
+
+static char *query_dup(struct MHD_Connection *connection)
+{
+	struct buf query = BUF_INIT(4096);
+
+	(void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, &query);
+	return query.data ? buf_take(&query) : strdup("");
+}
+
 /* Remembers the request and returns the answer to it. */
 static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connection *connection,
 					   const char *path, const char *method, struct buf *body)
@@ -58,6 +74,7 @@ static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connect
 	request = &sink->requests[at];
 	*request = (struct sink_request){
 		.method = strdup(method),
+		.query = query_dup(connection),
 		.path = strdup(path),
 		.content_type = header_dup(connection, "Content-Type"),
 		.connect_version = header_dup(connection, "Connect-Protocol-Version"),
@@ -217,6 +234,7 @@ static void request_deinit(struct sink_request *request)
 {
 	free(request->method);
 	free(request->path);
+	free(request->query);
 	free(request->content_type);
 	free(request->connect_version);
 	free(request->authorization);

@@ -31,10 +31,11 @@ struct sink_answer {
 	const char *location;
 };
 
-/* Absent headers are NULL. */
+/* Absent headers are NULL. @query: "name=value&" for each, decoded. */
 struct sink_request {
 	char *method;
 	char *path;
+	char *query;
 	char *content_type;
 	char *connect_version;
 	char *authorization;

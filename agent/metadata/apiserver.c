@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One list, then one watch after the other from where the last ended. What many nodes do at once is
+ * what hurts an API server, so
+ *
+ *	- both are asked for with the node's name, for which the server has an index;
+ *	- the list is with resourceVersion 0: any that the server has at hand, not one that it has
+ *to ask its database for. The watch brings what is newer;
+ *	- bookmarks keep the version young, so that after a break the watch goes on instead of a
+ *list;
+ *	- a watch ends after a random time, and failures are waited for with jitter.
+ *
+ * Pods stay known while the server is away.
+ *
+ * Source: Kubernetes API concepts, "Efficient detection of changes", "Watch bookmarks",
+ * "Semantics for get and list".
+ */
+#include "metadata/apiserver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/backoff.h"
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+
+#define APISERVER_LIST_NS    (30 * NSEC_PER_SEC)
+#define APISERVER_BACKOFF_NS (30 * NSEC_PER_SEC)
+/* Seconds of a watch: at least, and how many more at most. */
+#define APISERVER_WATCH_S    300
+#define APISERVER_WATCH_MORE 300
+/* After the time that the server was asked to end in, seconds. */
+#define APISERVER_GRACE_S    30
+/* Bytes of a node's name: Kubernetes allows 253. */
+#define APISERVER_NODE_MAX   253
+#define APISERVER_PATH_MAX   640
+
+struct apiserver {
+	struct podclient *client;
+	struct loop_source *timer;
+	struct backoff backoff;
+	char version[PODSTREAM_VERSION_MAX]; /* "": list first */
+	bool watching;
+	apiserver_replied_fn replied;
+	apiserver_changed_fn changed;
+	void *ctx;
+	char node[];
+};
+
+/* Names of nodes are DNS names: nothing in them needs an escape in a URL. */
+static bool is_node_name(const char *node)
+{
+	size_t n = strlen(node);
+
+	return n > 0 && n <= APISERVER_NODE_MAX &&
+	       strspn(node, "abcdefghijklmnopqrstuvwxyz0123456789.-") == n;
+}
+
+/* A version is foreign text, and goes into a URL. */
+static bool is_plain(const char *version)
+{
+	return strspn(version,
+		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+	       strlen(version);
+}
+
+static void list(struct apiserver *server)
+{
+	char path[APISERVER_PATH_MAX];
+	const struct podclient_request request = {
+		.path = path,
+		.kind = PODSTREAM_LIST,
+		.total_ns = APISERVER_LIST_NS,
+	};
+
+	snprintf(path, sizeof(path),
+		 "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&resourceVersion=0", server->node);
+	server->watching = false;
+	podclient_get(server->client, &request);
+}
+
+static void watch(struct apiserver *server)
+{
+	char path[APISERVER_PATH_MAX], version[PODSTREAM_VERSION_MAX];
+	struct podclient_request request = {
+		.path = path,
+		.kind = PODSTREAM_WATCH,
+		.version = version,
+	};
+	unsigned int random = 0, seconds;
+
+	(void)!getrandom(&random, sizeof(random), 0);
+	seconds = APISERVER_WATCH_S + random % APISERVER_WATCH_MORE;
+	snprintf(version, sizeof(version), "%s", server->version);
+	snprintf(path, sizeof(path),
+		 "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%%3D%s&resourceVersion=%s"
+		 "&allowWatchBookmarks=true&timeoutSeconds=%u",
+		 server->node, version, seconds);
+	request.total_ns = (seconds + APISERVER_GRACE_S) * NSEC_PER_SEC;
+	server->watching = true;
+	podclient_get(server->client, &request);
+}
+
+static void due(void *ctx)
+{
+	struct apiserver *server = ctx;
+
+	if (server->version[0])
+		watch(server);
+	else
+		list(server);
+}
+
+static void arm(struct apiserver *server, uint64_t delay_ns)
+{
+	(void)loop_arm(server->timer, delay_ns, 0); /* fails for no delay that there is */
+}
+
+static void ended(void *ctx, const struct podclient_reply *reply)
+{
+	struct apiserver *server = ctx;
+
+	if (reply->outcome == PODCLIENT_EXPIRED || !is_plain(reply->version))
+		server->version[0] = '\0';
+	else if (reply->version[0] && (server->watching || reply->outcome == PODCLIENT_OK))
+		snprintf(server->version, sizeof(server->version), "%s", reply->version);
+	/* A watch that ends at once, again and again, is to wait as well. */
+	if (reply->outcome == PODCLIENT_OK && (!server->watching || reply->n_pods))
+		backoff_reset(&server->backoff);
+	if (reply->outcome == PODCLIENT_OK && !server->watching && server->version[0])
+		arm(server, 1);
+	else
+		arm(server, backoff_wait_ns(&server->backoff, reply->retry_after_ns) + 1);
+	server->replied(server->ctx, reply);
+}
+
+static void brought(void *ctx)
+{
+	struct apiserver *server = ctx;
+
+	server->changed(server->ctx);
+}
+
+DEFINE_CLEANUP(struct apiserver *, apiserver_freep, apiserver_free);
+
+int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const char *node,
+		  apiserver_replied_fn replied, apiserver_changed_fn changed, void *ctx,
+		  struct apiserver **ret)
+{
+	_cleanup_(apiserver_freep) struct apiserver *server = NULL;
+	int r;
+
+	if (!is_node_name(node))
+		return -EINVAL;
+	server = calloc(1, sizeof(*server) + strlen(node) + 1);
+	if (!server)
+		return -ENOMEM;
+	memcpy(server->node, node, strlen(node) + 1);
+	server->replied = replied;
+	server->changed = changed;
+	server->ctx = ctx;
+	server->backoff.max_ns = APISERVER_BACKOFF_NS;
+	r = podclient_new(opts, ended, brought, server, &server->client);
+	if (!r)
+		r = loop_add_timer(loop, due, server, &server->timer);
+	if (r)
+		return r;
+	arm(server, 1);
+	*ret = take_ptr(server);
+	return 0;
+}
+
+void apiserver_free(struct apiserver *server)
+{
+	if (!server)
+		return;
+	loop_remove(server->timer);
+	podclient_free(server->client);
+	free(server);
+}

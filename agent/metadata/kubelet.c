@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The kubelet answers with all its pods, has no watch and encodes them anew each time, so it is
+ * asked when somebody has seen a container that is not known, and else once a minute for labels
+ * that have changed. It learns of a container's id up to a second after the container has started.
+ */
+#include "metadata/kubelet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/backoff.h"
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+
+#define KUBELET_REFRESH_NS (60 * NSEC_PER_SEC)
+/* From the end of one list to the next. */
+#define KUBELET_PAUSE_NS   (250 * NSEC_PER_MSEC)
+#define KUBELET_TOTAL_NS   (10 * NSEC_PER_SEC)
+#define KUBELET_BACKOFF_NS (30 * NSEC_PER_SEC)
+
+struct kubelet {
+	struct podclient *client;
+	struct loop_source *timer;
+	struct backoff backoff;
+	bool wanted;  /* since the list that is under way was asked for */
+	bool failing; /* the timer is set to what backoff says */
+	kubelet_listed_fn listed;
+	void *ctx;
+};
+
+static void due(void *ctx)
+{
+	static const struct podclient_request request = {
+		.path = "/pods",
+		.kind = PODSTREAM_LIST,
+		.total_ns = KUBELET_TOTAL_NS,
+	};
+	struct kubelet *kubelet = ctx;
+
+	kubelet->wanted = false;
+	podclient_get(kubelet->client, &request);
+}
+
+static void arm(struct kubelet *kubelet, uint64_t delay_ns)
+{
+	(void)loop_arm(kubelet->timer, delay_ns, 0); /* fails for no delay that there is */
+}
+
+static void replied(void *ctx, const struct podclient_reply *reply)
+{
+	struct kubelet *kubelet = ctx;
+
+	kubelet->failing = reply->outcome != PODCLIENT_OK;
+	if (kubelet->failing) {
+		arm(kubelet, backoff_wait_ns(&kubelet->backoff, reply->retry_after_ns));
+	} else {
+		backoff_reset(&kubelet->backoff);
+		arm(kubelet, kubelet->wanted ? KUBELET_PAUSE_NS : KUBELET_REFRESH_NS);
+	}
+	kubelet->listed(kubelet->ctx, reply);
+}
+
+void kubelet_look(struct kubelet *kubelet)
+{
+	if (kubelet->wanted)
+		return;
+	kubelet->wanted = true;
+	if (!kubelet->failing && !podclient_busy(kubelet->client))
+		arm(kubelet, KUBELET_PAUSE_NS);
+}
+
+DEFINE_CLEANUP(struct kubelet *, kubelet_freep, kubelet_free);
+
+int kubelet_new(struct loop *loop, const struct podclient_opts *opts, kubelet_listed_fn listed,
+		void *ctx, struct kubelet **ret)
+{
+	_cleanup_(kubelet_freep) struct kubelet *kubelet = calloc(1, sizeof(*kubelet));
+	int r;
+
+	if (!kubelet)
+		return -ENOMEM;
+	kubelet->listed = listed;
+	kubelet->ctx = ctx;
+	kubelet->backoff.max_ns = KUBELET_BACKOFF_NS;
+	r = podclient_new(opts, replied, NULL, kubelet, &kubelet->client);
+	if (!r)
+		r = loop_add_timer(loop, due, kubelet, &kubelet->timer);
+	if (r)
+		return r;
+	kubelet->wanted = true;
+	arm(kubelet, 1);
+	*ret = take_ptr(kubelet);
+	return 0;
+}
+
+void kubelet_free(struct kubelet *kubelet)
+{
+	if (!kubelet)
+		return;
+	loop_remove(kubelet->timer);
+	podclient_free(kubelet->client);
+	free(kubelet);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_METADATA_KUBELET_H
+#define PODPROF_METADATA_KUBELET_H
+
+/* The pods of this node as its kubelet lists them: GET /pods, the right "get" on "nodes/pods" (on
+ * "nodes/proxy" before Kubernetes 1.33). */
+
+#include "metadata/podclient.h"
+
+struct loop;
+
+/* After each list, whatever became of it. */
+typedef void (*kubelet_listed_fn)(void *ctx, const struct podclient_reply *reply);
+
+struct kubelet;
+/* Asks for the first list at once. */
+int kubelet_new(struct loop *loop, const struct podclient_opts *opts, kubelet_listed_fn listed,
+		void *ctx, struct kubelet **ret);
+void kubelet_free(struct kubelet *kubelet);
+
+/* There is a container that is not known: look again soon. */
+void kubelet_look(struct kubelet *kubelet);
+
+#endif

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "metadata/podclient.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/secret.h"
+#include "metadata/pods.h"
+
+/* A node's own kubelet, or a server in the same cluster. */
+#define PODCLIENT_CONNECT_NS (5 * NSEC_PER_SEC)
+#define PODCLIENT_ERROR_MAX  256
+
+struct podclient {
+	struct podclient_opts opts;
+	podclient_done_fn done;
+	podclient_changed_fn changed;
+	void *ctx;
+	struct http_call *call;
+	struct podstream stream;
+};
+
+const char *podclient_outcome_name(int outcome)
+{
+	static const char *const names[PODCLIENT_OUTCOME_MAX] = {
+		[PODCLIENT_OK] = "ok",	       [PODCLIENT_UNREACHABLE] = "unreachable",
+		[PODCLIENT_DENIED] = "denied", [PODCLIENT_EXPIRED] = "expired",
+		[PODCLIENT_ODD] = "odd",
+	};
+
+	return outcome >= 0 && outcome < PODCLIENT_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+int podclient_new(const struct podclient_opts *opts, podclient_done_fn done,
+		  podclient_changed_fn changed, void *ctx, struct podclient **ret)
+{
+	struct podclient *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return -ENOMEM;
+	client->opts = *opts;
+	client->done = done;
+	client->changed = changed;
+	client->ctx = ctx;
+	*ret = client;
+	return 0;
+}
+
+void podclient_free(struct podclient *client)
+{
+	if (!client)
+		return;
+	if (client->call) {
+		http_cancel(client->call);
+		podstream_deinit(&client->stream);
+	}
+	free(client);
+}
+
+bool podclient_busy(const struct podclient *client)
+{
+	return client->call;
+}
+
+/* ---------------------------------------------------------------- the reply */
+
+static enum podclient_outcome outcome_of_stream(int r)
+{
+	switch (r) {
+	case PODSTREAM_OK:
+		return PODCLIENT_OK;
+	case PODSTREAM_EXPIRED:
+		return PODCLIENT_EXPIRED;
+	default:
+		return PODCLIENT_ODD;
+	}
+}
+
+static enum podclient_outcome outcome_of_status(long status)
+{
+	switch (status) {
+	case 0:
+		return PODCLIENT_UNREACHABLE;
+	case 401:
+	case 403:
+		return PODCLIENT_DENIED;
+	case 410:
+		return PODCLIENT_EXPIRED;
+	default:
+		return status == 429 || status >= 500 ? PODCLIENT_UNREACHABLE : PODCLIENT_ODD;
+	}
+}
+
+/* What a status other than 200 says: its number, and the first line of what came with it. */
+static void describe_status(const struct http_reply *reply, char ret[PODCLIENT_ERROR_MAX])
+{
+	int n = (int)strcspn(reply->body, "\r\n");
+
+	snprintf(ret, PODCLIENT_ERROR_MAX, "HTTP status %ld%s%.*s", reply->status, n ? ": " : "",
+		 n < 160 ? n : 160, reply->body);
+}
+
+static void replied(void *ctx, const struct http_reply *http)
+{
+	struct podclient *client = ctx;
+	char version[PODSTREAM_VERSION_MAX];
+	char error[PODCLIENT_ERROR_MAX];
+	struct podclient_reply reply = {.retry_after_ns = http->retry_after_ns, .error = error};
+	int r = http->stopped;
+
+	if (http->status == 200)
+		r = podstream_end(&client->stream);
+	if (http->status == 200 || http->stopped) {
+		reply.outcome = outcome_of_stream(r);
+		snprintf(error, sizeof(error), "%s", podstream_outcome_name(r));
+	} else if (http->status) {
+		reply.outcome = outcome_of_status(http->status);
+		describe_status(http, error);
+	} else {
+		reply.outcome = PODCLIENT_UNREACHABLE;
+		snprintf(error, sizeof(error), "%s", http->error);
+	}
+	/* the callback may begin another */
+	snprintf(version, sizeof(version), "%s", client->stream.version);
+	reply.version = version;
+	reply.n_pods = client->stream.n_pods;
+	reply.n_odd = client->stream.n_odd;
+	podstream_deinit(&client->stream);
+	client->call = NULL;
+	client->done(client->ctx, &reply);
+}
+
+static int received(void *ctx, const char *bytes, size_t n)
+{
+	struct podclient *client = ctx;
+	uint64_t n_before = client->stream.n_pods;
+	int r = podstream_feed(&client->stream, bytes, n);
+
+	if (client->stream.kind == PODSTREAM_WATCH && client->stream.n_pods != n_before)
+		client->changed(client->ctx);
+	return r;
+}
+
+/* ---------------------------------------------------------------- the request */
+
+static void fail(struct podclient *client, enum podclient_outcome outcome, const char *error)
+{
+	const struct podclient_reply reply = {.outcome = outcome, .error = error, .version = ""};
+
+	client->done(client->ctx, &reply);
+}
+
+static int read_token(const struct podclient *client, char **ret)
+{
+	const struct secret secret = {.file = (char *)client->opts.token_file};
+
+	return secret_read(&secret, ret);
+}
+
+void podclient_get(struct podclient *client, const struct podclient_request *request)
+{
+	char url[PODCLIENT_URL_MAX];
+	struct http_request http = {
+		.url = url,
+		.ca_file = client->opts.ca_file,
+		.verify = client->opts.verify,
+		.on_body = received,
+		.connect_ns = PODCLIENT_CONNECT_NS,
+		.total_ns = request->total_ns,
+	};
+	char *token = NULL;
+	int r;
+
+	if (snprintf(url, sizeof(url), "%s%s", client->opts.url, request->path) >=
+	    (int)sizeof(url)) {
+		fail(client, PODCLIENT_ODD, "the server's address is too long");
+		return;
+	}
+	r = read_token(client, &token);
+	if (r) {
+		fail(client, PODCLIENT_DENIED, "cannot read the token");
+		return;
+	}
+	http.bearer = token;
+	podstream_init(&client->stream, request->kind, client->opts.pods, request->version);
+	r = http_start(client->opts.http, &http, replied, client, &client->call);
+	secret_forget(token);
+	if (r) {
+		client->call = NULL;
+		podstream_deinit(&client->stream);
+		fail(client, PODCLIENT_UNREACHABLE, strerror(-r));
+	}
+}
