@@ -42,6 +42,7 @@ const char *force_outcome_name(int outcome)
 		[FORCE_NOT_ZERO] = "not_zero",
 		[FORCE_UNCERTAIN] = "uncertain",
 		[FORCE_FAILED] = "failed",
+		[FORCE_WAS_ON] = "was_on",
 	};
 
 	return outcome >= 0 && outcome < FORCE_OUTCOME_MAX ? names[outcome] : "error";

@@ -20,6 +20,7 @@ enum force_outcome {
 	FORCE_NOT_ZERO,	 /* the rate is set already, or by now: nothing was written */
 	FORCE_UNCERTAIN, /* the address is not surely the rate's: nothing was written */
 	FORCE_FAILED,	 /* written, but it does not read back */
+	FORCE_WAS_ON,	 /* sampling was on before, and the program has turned it off (goheap.h) */
 	FORCE_OUTCOME_MAX,
 };
 

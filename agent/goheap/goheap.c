@@ -56,6 +56,7 @@ struct goheap {
 	enum goruntime_state state;
 	bool force;
 	bool was_forced;
+	enum force_outcome force_outcome; /* of the last read */
 	bool was_read;
 	struct buckets buckets;
 	struct goruntime_now now; /* of the last read, or of the one that is under way */
@@ -96,25 +97,6 @@ static int state_of_buckets(int r)
 		return GORUNTIME_TOO_LARGE;
 	case BUCKETS_MALFORMED:
 	case BUCKETS_UNKNOWN_LAYOUT:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
-static int state_of_force(int r)
-{
-	switch (r) {
-	case FORCE_OK:
-		return GORUNTIME_FORCED;
-	case FORCE_GONE:
-		return GORUNTIME_GONE;
-	case FORCE_DENIED:
-		return GORUNTIME_DENIED;
-	case FORCE_NOT_ZERO: /* the program was faster */
-		return GORUNTIME_OK;
-	case FORCE_UNCERTAIN:
-	case FORCE_FAILED:
 		return GORUNTIME_UNKNOWN_LAYOUT;
 	default:
 		return r;
@@ -232,6 +214,11 @@ bool goheap_was_forced(const struct goheap *h)
 	return h->was_forced;
 }
 
+enum force_outcome goheap_force_outcome(const struct goheap *h)
+{
+	return h->force_outcome;
+}
+
 size_t goheap_bytes(const struct goheap *h)
 {
 	return sizeof(*h) + buckets_bytes(&h->buckets);
@@ -239,26 +226,61 @@ size_t goheap_bytes(const struct goheap *h)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Look at the variables; where sampling is off, turn it on if that is wanted. */
+/* Whether sampling has ever been on. Where the linker has turned it off, Go 1.26 has one record all
+ * the same, of the program's start. */
+static int was_on(struct goheap *h, bool *ret)
+{
+	uint64_t older = 0;
+	int r = 0;
+
+	*ret = h->now.mbuckets != 0;
+	if (!*ret || !h->now.disabled_by_linker)
+		return 0;
+	/* behind the first word of a record: the one before it in the list */
+	r = state_of_memory(memory_read(h->memory, h->now.mbuckets + 8, &older, sizeof(older)));
+	*ret = older != 0;
+	return r;
+}
+
+/* Turn sampling on where it is off. Tried once, whatever comes of it: a program that was sampled
+ * before, by its own will or by ours in an earlier life of the agent, has turned it off itself. */
+static int force(struct goheap *h, bool on_before)
+{
+	int r;
+
+	if (h->now.rate != 0 || !h->force || h->process.fd < 0)
+		return 0;
+	h->force = false;
+	r = on_before || h->was_forced ? (int)FORCE_WAS_ON
+				       : force_sampling(h->proc, &h->id, &h->rt);
+	if (r < 0)
+		return r;
+	h->force_outcome = (enum force_outcome)r;
+	h->was_forced |= r == FORCE_OK;
+	if (r == FORCE_OK || r == FORCE_NOT_ZERO) /* the program may have been faster */
+		return state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+	return r == FORCE_GONE ? GORUNTIME_GONE : 0;
+}
+
+/* Look at the variables; turn sampling on if that is wanted. */
 static int look(struct goheap *h)
 {
 	struct goruntime_now *now = &h->now;
 	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
+	bool on_before;
 
+	h->force_outcome = FORCE_OUTCOME_MAX;
 	h->has_now = r == 0;
+	if (!r)
+		r = was_on(h, &on_before);
+	if (!r)
+		r = force(h, on_before);
 	if (r)
 		return r;
-	if (now->rate == 0 && h->force && !h->was_forced && h->process.fd >= 0) {
-		r = state_of_force(force_sampling(h->proc, &h->id, &h->rt));
-		if (r != GORUNTIME_FORCED && r != GORUNTIME_OK)
-			return r;
-		h->was_forced = r == GORUNTIME_FORCED;
-		r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
-		if (r)
-			return r;
-	}
-	r = (int)goruntime_state_now(now);
-	return h->was_forced && now->rate > 0 ? GORUNTIME_FORCED : r;
+	if (now->rate <= 0)
+		return on_before || h->was_forced ? GORUNTIME_DISABLED_BY_PROGRAM
+						  : (int)goruntime_state_now(now);
+	return h->was_forced ? GORUNTIME_FORCED : (int)goruntime_state_now(now);
 }
 
 /* Begin a read: the state that the variables tell. Of these, two have records. */

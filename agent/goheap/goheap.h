@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "discovery/pid.h"
+#include "goheap/force.h"
 #include "goheap/gopacer.h"
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
@@ -32,7 +33,7 @@ struct goheap_opts {
 	 * executed another program between that and the return of goheap_new(), by a struct
 	 * process_memory of its own. NULL: found here, the first one that can be read. */
 	const struct goruntime *runtime;
-	bool force;	  /* turn sampling on where it is off */
+	bool force;	  /* turn sampling on where it has never been on */
 	bool was_forced;  /* this runtime has had that done to it before: never twice */
 	size_t max_bytes; /* 0: GOHEAP_BYTES_DEFAULT */
 };
@@ -60,6 +61,8 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 struct memory *goheap_memory(struct goheap *h);
 /* Whether podprof has turned sampling on in this process, now or before. */
 bool goheap_was_forced(const struct goheap *h);
+/* What came of it in the last read; FORCE_OUTCOME_MAX if it was not tried. */
+enum force_outcome goheap_force_outcome(const struct goheap *h);
 /* Memory held. */
 size_t goheap_bytes(const struct goheap *h);
 

@@ -7,6 +7,7 @@
  */
 #include "goheap/goruntime.h"
 
+#include "goheap/force.h"
 #include "goheap/memory.h"
 
 const char *goruntime_state_name(int state)
@@ -136,5 +137,8 @@ enum goruntime_state goruntime_state_now(const struct goruntime_now *now)
 	if (now->rate <= 0)
 		return now->disabled_by_linker ? GORUNTIME_DISABLED_BY_LINKER
 					       : GORUNTIME_DISABLED_BY_PROGRAM;
+	/* nobody else turns on to this rate what the linker has turned off */
+	if (now->disabled_by_linker && now->rate == FORCE_RATE)
+		return GORUNTIME_FORCED;
 	return now->mbuckets ? GORUNTIME_OK : GORUNTIME_NO_SAMPLES_YET;
 }

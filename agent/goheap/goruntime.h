@@ -83,7 +83,7 @@ struct goruntime_now {
 
 /* One call. 0, an outcome of memory_read(), -errno. */
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret);
-/* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM. */
+/* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */
 enum goruntime_state goruntime_state_now(const struct goruntime_now *now);
 
 #endif

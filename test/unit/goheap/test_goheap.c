@@ -115,6 +115,8 @@ static void test_states(void **state)
 		{"program", 0, false, true, 0, GORUNTIME_DISABLED_BY_PROGRAM},
 		{"program, negative", -1, false, true, 0, GORUNTIME_DISABLED_BY_PROGRAM},
 		{"on in spite of the linker", 4096, true, true, 0, GORUNTIME_OK},
+		{"turned on in an earlier life of the agent", 524288, true, true, 0,
+		 GORUNTIME_FORCED},
 		{"gone", 524288, false, true, MEMORY_GONE, GORUNTIME_GONE},
 		{"denied", 524288, false, true, MEMORY_DENIED, GORUNTIME_DENIED},
 	};

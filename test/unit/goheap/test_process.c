@@ -291,13 +291,14 @@ static void force_one(const char *path)
 	goprocess_start(&p, path, args, NULL);
 	/* not where it was done before */
 	h = open_heap(&p, true, true);
-	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_LINKER);
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_PROGRAM);
 	goheap_free(h);
 
 	h = open_heap(&p, true, false);
 	assert_false(goheap_was_forced(h));
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
 	assert_true(goheap_was_forced(h));
+	assert_int_equal(goheap_force_outcome(h), FORCE_OK);
 	assert_int_equal(profile.rate, FORCE_RATE);
 	before = allocated_bytes(&profile);
 	goprocess_order(&p, "allocate");
@@ -307,6 +308,18 @@ static void force_one(const char *path)
 	assert_true(allocated_bytes(&profile) - before > 8u << 20);
 	/* a second write never happens, also for who does not know of the first one */
 	assert_int_equal(force_sampling(&p.proc, &p.id, goheap_runtime(h)), FORCE_NOT_ZERO);
+	goheap_free(h);
+	h = open_heap(&p, false, false);
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
+	goheap_free(h);
+	/* nor where the program has turned it off again */
+	goprocess_order(&p, "off");
+	h = open_heap(&p, true, false);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_PROGRAM);
+		assert_int_equal(goheap_force_outcome(h), i ? FORCE_OUTCOME_MAX : FORCE_WAS_ON);
+		assert_false(goheap_was_forced(h));
+	}
 	goheap_free(h);
 }
 
