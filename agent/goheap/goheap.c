@@ -278,8 +278,7 @@ static int look(struct goheap *h)
 	if (r)
 		return r;
 	if (now->rate <= 0)
-		return on_before || h->was_forced ? GORUNTIME_DISABLED_BY_PROGRAM
-						  : (int)goruntime_state_now(now);
+		return on_before ? GORUNTIME_DISABLED_BY_PROGRAM : (int)goruntime_state_now(now);
 	return h->was_forced ? GORUNTIME_FORCED : (int)goruntime_state_now(now);
 }
 

@@ -291,7 +291,8 @@ static void force_one(const char *path)
 	goprocess_start(&p, path, args, NULL);
 	/* not where it was done before */
 	h = open_heap(&p, true, true);
-	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_PROGRAM);
+	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_LINKER);
+	assert_int_equal(goheap_force_outcome(h), FORCE_WAS_ON);
 	goheap_free(h);
 
 	h = open_heap(&p, true, false);
