@@ -174,7 +174,8 @@ static bool same_pids(const struct root *proc)
 /* Without it what has exited before it was looked at has no names; that is all. */
 static int start_events(struct cpu_sampler *s)
 {
-	const struct sideband_opts opts = {.sys = s->opts.sys};
+	const struct sideband_opts opts = {.sys = s->opts.sys,
+					   .ring_bytes = s->opts.event_ring_bytes};
 	int r;
 
 	if (!same_pids(s->opts.proc)) {

@@ -49,6 +49,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @v1:          the version 1 hierarchy whose cgroup ids samples are to carry
  * @interval_ns: how often samples are taken in; a process that ends before its first ones are has
  *               stacks without names
+ * @event_ring_bytes: of each CPU, for what the kernel tells of processes; 0: SIDEBAND_RING_BYTES
  * @unwind:      how callers are found
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @rows_dir:    the folder with the user's row files (unwind/rowfile.h); NULL for none
@@ -73,6 +74,7 @@ struct cpu_sampler_opts {
 	const char *rows_dir;
 	struct tablecache *table_cache;
 	uint64_t interval_ns;
+	size_t event_ring_bytes;
 	double off_cpu;
 	sample_fn off_fn;
 	sample_fn fn;

@@ -83,7 +83,7 @@ static int walk(struct late_stacks *ls, struct late *late, struct sample *ret, s
 		.start_ns = copy->sample.start_boottime_ns,
 		.exec_id = copy->sample.exec_id,
 	};
-	space_cache_since(ls->opts.spaces, copy->time_ns);
+	space_cache_at(ls->opts.spaces, copy->time_ns);
 	r = space_cache_get(ls->opts.spaces, &who, &space);
 	return r ? r : unwinder_walk(ls->opts.unwinder, copy, space, ret, &late->waits);
 }

@@ -8,6 +8,12 @@
  * PIDs come back. Lives of one pid are a list, the newest first; a birth ends the one before,
  * should its exit have been lost. A process's start time is shortly before the event that tells of
  * its birth and after every earlier birth with that pid: so it belongs to the first birth after it.
+ *
+ * Where events were lost all that lived is forgotten, and a line is drawn: nothing of before it is
+ * taken any more, since other things of then are missing. A life that begins with something else
+ * than a birth is of a process that was there at the line; a process that was born before the line
+ * has none of the lives that were born after it, and what an ended life's pid does after the line
+ * another one may be doing.
  */
 #include "procmap/lives.h"
 
@@ -52,7 +58,7 @@ struct life_map {
 	uint64_t time_ns;
 	struct life_file *file; /* owns a reference */
 	uint32_t program;
-	bool replaces; /* something else of the same program */
+	bool replaces; /* something else of the same program, or maybe so */
 };
 
 struct life {
@@ -61,12 +67,13 @@ struct life {
 	uint64_t birth_ns;
 	uint64_t exit_ns; /* of the leader */
 	uint64_t changed_ns;
+	uint64_t line_ns; /* as it was when this came to be known */
 	uint32_t program;
 	bool counted;  /* the next is known */
+	bool learned;  /* ... because a sample has said it */
 	uint64_t base; /* what is added to the numbers of programs it has executed */
 	uint64_t exec_ns[LIFE_PROGRAMS]; /* of program i at i % LIFE_PROGRAMS; [0] of birth */
-	bool cut;
-	struct life_map *maps; /* in the order of time */
+	struct life_map *maps;		 /* in the order of time */
 	size_t n_maps;
 	size_t maps_cap;
 	struct life *older;	   /* of the same pid */
@@ -87,6 +94,7 @@ struct lives {
 	struct life_file *files;
 	struct life_list all;
 	struct life_list ended;
+	uint64_t line_ns; /* when events were found to be missing last; 0: never */
 	struct lives_stats stats;
 };
 
@@ -228,23 +236,32 @@ static struct pid_slot *get_pid(struct lives *lives, uint32_t pid)
 	return slot;
 }
 
+/* False if all live: without one that does, we would take its next event for its first. */
+static bool make_room(struct lives *lives)
+{
+	if (lives->stats.n < LIVES_MAX)
+		return true;
+	lives->stats.n_full++;
+	if (TAILQ_EMPTY(&lives->ended))
+		return false;
+	drop_life(lives, TAILQ_FIRST(&lives->ended));
+	return true;
+}
+
 static struct life *add_life(struct lives *lives, uint32_t pid)
 {
-	struct life *life = calloc(1, sizeof(*life));
+	struct life *life = make_room(lives) ? calloc(1, sizeof(*life)) : NULL;
 	struct pid_slot *slot;
 
 	if (!life)
 		return NULL;
-	if (lives->stats.n >= LIVES_MAX) {
-		lives->stats.n_full++;
-		drop_life(lives, TAILQ_FIRST(&lives->all));
-	}
 	slot = get_pid(lives, pid);
 	if (!slot) {
 		free(life);
 		return NULL;
 	}
 	life->pid = pid;
+	life->line_ns = lives->line_ns;
 	life->older = slot->newest;
 	slot->newest = life;
 	TAILQ_INSERT_TAIL(&lives->all, life, by_age);
@@ -258,21 +275,21 @@ static struct life *get_life(struct lives *lives, uint32_t pid)
 {
 	struct pid_slot *slot = find_pid(lives, pid);
 
-	return slot && slot->newest ? slot->newest : add_life(lives, pid);
+	if (slot && !life_is_past(lives, slot->newest))
+		return slot->newest;
+	return add_life(lives, pid);
 }
 
 /* ---------------------------------------------------------------- events */
 
 static bool born(struct lives *lives, const struct lives_event *event)
 {
-	struct pid_slot *slot = find_pid(lives, event->pid);
-	struct life *life;
+	struct life *life = add_life(lives, event->pid);
 
-	if (slot)
-		end_life(lives, slot->newest, event->time_ns);
-	life = add_life(lives, event->pid);
 	if (!life)
 		return false;
+	if (life->older)
+		end_life(lives, life->older, event->time_ns);
 	life->ppid = event->ppid;
 	life->counted = true;
 	life->birth_ns = life->changed_ns = life->exec_ns[0] = event->time_ns;
@@ -299,7 +316,6 @@ static bool executed(struct lives *lives, const struct lives_event *event)
 	life->exit_ns = 0;
 	life->program++;
 	life->changed_ns = life->exec_ns[life->program % LIFE_PROGRAMS] = event->time_ns;
-	life->cut = false;
 	drop_old_programs(lives, life);
 	return true;
 }
@@ -318,8 +334,11 @@ static void drop_same(struct lives *lives, struct life *life, const struct life_
 	}
 }
 
+/* Of a process that was there before we listened it is not known what was there. */
 static bool replaces_other(const struct life *life, const struct life_map *as)
 {
+	if (!life->birth_ns && !life->program && as->file->key.inode)
+		return true;
 	for (size_t i = 0; i < life->n_maps; i++) {
 		const struct life_map *m = &life->maps[i];
 
@@ -337,7 +356,6 @@ static bool add_map(struct lives *lives, struct life *life, const struct life_ma
 
 	if (life->n_maps >= LIFE_MAPS_MAX) {
 		lives->stats.n_maps++;
-		life->cut = true;
 		drop_map(lives, life, 0);
 	}
 	if (vec_grow(&life->maps, &life->maps_cap, life->n_maps + 1, sizeof(*life->maps),
@@ -381,15 +399,17 @@ static bool ended(struct lives *lives, const struct lives_event *event)
 {
 	struct pid_slot *slot = find_pid(lives, event->pid);
 
-	if (slot && event->tid == event->pid)
+	if (slot && event->tid == event->pid && !life_is_past(lives, slot->newest))
 		end_life(lives, slot->newest, event->time_ns);
 	return true;
 }
 
-void lives_tell(struct lives *lives, const struct lives_event *event)
+bool lives_tell(struct lives *lives, const struct lives_event *event)
 {
 	bool ok = true;
 
+	if (event->time_ns < lives->line_ns)
+		return true;
 	switch (event->what) {
 	case LIVES_BIRTH:
 		ok = born(lives, event);
@@ -405,12 +425,14 @@ void lives_tell(struct lives *lives, const struct lives_event *event)
 		break;
 	}
 	lives->stats.n_memory += !ok;
+	return ok;
 }
 
-void lives_lost(struct lives *lives, uint64_t since_ns)
+void lives_lost(struct lives *lives, uint64_t since_ns, uint64_t now_ns)
 {
 	struct life *life, *next;
 
+	lives->line_ns = now_ns;
 	for (life = TAILQ_FIRST(&lives->all); life; life = next) {
 		next = TAILQ_NEXT(life, by_age);
 		if (!life->exit_ns || life->exit_ns >= since_ns)
@@ -428,6 +450,19 @@ void lives_sweep(struct lives *lives, uint64_t now_ns)
 
 /* ---------------------------------------------------------------- questions */
 
+static bool is_birth_of(const struct life *life, uint64_t start_ns)
+{
+	return life->birth_ns >= start_ns && life->birth_ns - start_ns <= LIVES_BIRTH_NS &&
+	       start_ns > life->line_ns;
+}
+
+/* At the line, or, where none was drawn, before we listened. */
+static bool was_there(const struct life *life, uint64_t start_ns)
+{
+	return (!life->line_ns || start_ns <= life->line_ns) &&
+	       (!life->exit_ns || start_ns <= life->exit_ns);
+}
+
 const struct life *lives_find(const struct lives *lives, uint64_t pid, uint64_t start_ns)
 {
 	const struct pid_slot *slot = pid <= UINT32_MAX ? find_pid(lives, (uint32_t)pid) : NULL;
@@ -435,13 +470,9 @@ const struct life *lives_find(const struct lives *lives, uint64_t pid, uint64_t 
 
 	if (!slot || !start_ns)
 		return slot ? slot->newest : NULL;
-	for (const struct life *life = slot->newest; life; life = life->older) {
-		if (life->birth_ns >= start_ns && life->birth_ns - start_ns <= LIVES_BIRTH_NS)
+	for (const struct life *life = slot->newest; life; life = life->older)
+		if (life->birth_ns ? is_birth_of(life, start_ns) : was_there(life, start_ns))
 			best = life;
-		/* It was there before we listened, and before all others. */
-		if (!life->birth_ns && (!life->exit_ns || start_ns <= life->exit_ns))
-			best = life;
-	}
 	return best;
 }
 
@@ -475,11 +506,6 @@ uint64_t life_exec_id(const struct life *life)
 	return exec_id_of(life, life->program);
 }
 
-uint64_t life_exec_ns(const struct life *life)
-{
-	return life->program ? life->exec_ns[life->program % LIFE_PROGRAMS] : 0;
-}
-
 bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret)
 {
 	if (!life->counted)
@@ -493,16 +519,22 @@ bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret)
 }
 
 /* The list is ours, and so is what is in it. */
-void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id)
+void lives_learn(struct lives *lives, const struct life *life, uint32_t program, uint64_t exec_id)
 {
 	struct life *own = find_pid(lives, life->pid)->newest;
 
 	while (own != life)
 		own = own->older;
-	if (exec_id < own->program)
+	if (exec_id < program || (!program && own->birth_ns))
 		return;
-	own->base = exec_id - own->program;
+	own->base = exec_id - program;
 	own->counted = true;
+	own->learned = exec_id > 0;
+}
+
+bool life_is_learned(const struct life *life)
+{
+	return life->learned;
 }
 
 uint64_t life_changed_ns(const struct life *life)
@@ -513,6 +545,11 @@ uint64_t life_changed_ns(const struct life *life)
 uint64_t life_exit_ns(const struct life *life)
 {
 	return life->exit_ns;
+}
+
+bool life_is_past(const struct lives *lives, const struct life *life)
+{
+	return life->exit_ns && lives->line_ns > life->line_ns;
 }
 
 uint64_t life_birth_ns(const struct life *life)
@@ -535,6 +572,14 @@ uint32_t life_program_at(const struct life *life, uint64_t time_ns)
 	return program;
 }
 
+bool life_ran_only(const struct life *life, uint64_t since_ns, uint64_t until_ns, uint32_t *ret)
+{
+	*ret = life_program_at(life, since_ns);
+	if (*ret && life->exec_ns[*ret % LIFE_PROGRAMS] > since_ns)
+		return false; /* another one, before those whose times are known */
+	return life_program_at(life, until_ns) == *ret;
+}
+
 bool life_replaced(const struct life *life, uint32_t program, uint64_t pc, uint64_t since_ns)
 {
 	for (size_t i = 0; i < life->n_maps; i++) {
@@ -547,12 +592,8 @@ bool life_replaced(const struct life *life, uint32_t program, uint64_t pc, uint6
 	return false;
 }
 
-bool life_is_whole(const struct life *life, uint32_t program)
-{
-	return program && program == life->program && !life->cut;
-}
-
-int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, struct maps *maps)
+int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, uint64_t until_ns,
+		  struct maps *maps)
 {
 	int r = 0;
 
@@ -570,7 +611,7 @@ int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, 
 			.deleted = m->file->deleted,
 		};
 
-		if (m->program == program && m->time_ns > since_ns)
+		if (m->program == program && m->time_ns > since_ns && m->time_ns <= until_ns)
 			r = maps_cover(maps, &e);
 	}
 	return r;

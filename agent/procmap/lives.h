@@ -46,11 +46,13 @@ struct lives_event {
 int lives_new(struct lives **ret);
 void lives_free(struct lives *lives);
 
-/* Without memory, or above a ceiling, it is forgotten and counted. */
-void lives_tell(struct lives *lives, const struct lives_event *event);
-/* Some events of after @since_ns were lost: what is told of those that lived then is not all there
- * is. They are forgotten. */
-void lives_lost(struct lives *lives, uint64_t since_ns);
+/* Without memory, or where too many live, what is told is forgotten and counted: false. That is as
+ * if it had been lost. */
+bool lives_tell(struct lives *lives, const struct lives_event *event);
+/* Some events of between @since_ns and @now_ns were lost: what is told of those that lived then is
+ * not all there is. They are forgotten, and what comes later and is of before @now_ns is not taken.
+ */
+void lives_lost(struct lives *lives, uint64_t since_ns, uint64_t now_ns);
 /* Forget those that ended longer ago than LIVES_KEEP_NS before @now_ns (boot clock). */
 void lives_sweep(struct lives *lives, uint64_t now_ns);
 
@@ -71,36 +73,42 @@ uint32_t life_program(const struct life *life);
 /* Whether that program's exec id is known; and which it is then. */
 bool life_is_counted(const struct life *life);
 uint64_t life_exec_id(const struct life *life);
-/* When it executed that; 0 if that was before we listened. */
-uint64_t life_exec_ns(const struct life *life);
 /* Of which program a sample with @exec_id is. False if that is not known. */
 bool life_program_of(const struct life *life, uint64_t exec_id, uint32_t *ret);
-/* @exec_id is that of the program it runs. */
-void lives_learn(struct lives *lives, const struct life *life, uint64_t exec_id);
+/* @exec_id is that of @program. Others' are counted from there. */
+void lives_learn(struct lives *lives, const struct life *life, uint32_t program, uint64_t exec_id);
+/* Whether a sample has said that of one that it has executed. What is counted from what it was born
+ * with is right without it, except for who was made by clone(CLONE_PARENT): those count on from
+ * their maker (lib/task.bpf.h). */
+bool life_is_learned(const struct life *life);
 /* When a file was last mapped, or it executed one: a list of mappings that was read before is old.
  */
 uint64_t life_changed_ns(const struct life *life);
 uint64_t life_exit_ns(const struct life *life);
+/* Whether its leader had ended before something was lost: what its other threads did since is not
+ * known. */
+bool life_is_past(const struct lives *lives, const struct life *life);
 /* Who made it; 0 if that was before we listened. */
 uint32_t life_parent(const struct life *life);
 
 /**
  * life_add_maps() - put what @program is known to have mapped over @maps
- * @since_ns: only what was mapped after that time
+ * @since_ns: only what was mapped after that time, and
+ * @until_ns: not after that one
  *
  * A mapping that covers an older one replaces that part of it. What was unmapped is not told.
  *
  * Return: 0; -ENOMEM.
  */
-int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, struct maps *maps);
+int life_add_maps(const struct life *life, uint32_t program, uint64_t since_ns, uint64_t until_ns,
+		  struct maps *maps);
 /* Whether, after @since_ns, something was mapped at @pc where the same program had mapped something
- * else: a sample from then may be of either. */
+ * else, or may have: a sample from then may be of either. */
 bool life_replaced(const struct life *life, uint32_t program, uint64_t pc, uint64_t since_ns);
-/* Whether all of the program's mappings may be known: it was executed while we listened, and no
- * ceiling was reached. */
-bool life_is_whole(const struct life *life, uint32_t program);
 /* Which program @life ran at that time. */
 uint32_t life_program_at(const struct life *life, uint64_t time_ns);
+/* Whether it ran one program only between these times; which one. */
+bool life_ran_only(const struct life *life, uint64_t since_ns, uint64_t until_ns, uint32_t *ret);
 /* When it was born; 0 if that was before we listened. */
 uint64_t life_birth_ns(const struct life *life);
 

@@ -63,7 +63,8 @@
 #define SPACE_TOLD_NS	      (100 * NSEC_PER_MSEC)
 /* Sweeps that a process stays without being asked for. */
 #define SPACE_IDLE_SWEEPS     2
-/* A process as young as this, of which events were lost, may have mapped anything since. */
+/* What was mapped for less than this when events were lost may have been something else meanwhile.
+ */
 #define SPACE_YOUNG_NS	      (20 * NSEC_PER_SEC)
 /* Ancestors through whom an inherited space is looked for. */
 #define SPACE_ANCESTORS	      4
@@ -124,6 +125,9 @@ struct space {
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* when they were last read */
 	uint64_t read_boot_ns; /* the same by the boot clock */
+	uint64_t as_now_ns;    /* since when they are as they are, the same clock */
+	uint64_t asked_ns;     /* the time of the loss after which it was seen whether they ... */
+	bool lasting;	       /* ... have stayed */
 	uint64_t told_ns;      /* up to when what was told since is in it */
 	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
 	uint64_t used;	       /* tick of the last use */
@@ -151,6 +155,7 @@ struct space_cache {
 	space_catch_up_fn catch_up;
 	void *catch_up_ctx;
 	uint64_t since_ns; /* boot clock: samples are not older */
+	uint64_t until_ns; /* ... and not younger */
 	uint64_t lost_ns;  /* the same: when events were found to be missing last */
 	struct parent read_parent;
 	struct space *spaces;
@@ -281,8 +286,10 @@ static void replace_items(struct space_cache *c, struct space *s, struct space_m
 	clear_mappings(c, s);
 	s->items = items;
 	s->n = n;
-	if (!same)
+	if (!same) {
 		s->version = ++c->version;
+		s->as_now_ns = nsec_boot();
+	}
 	c->n_mappings += n;
 	while (c->n_mappings > SPACE_MAPPINGS_MAX && HASH_COUNT(c->spaces) > 1)
 		drop_least_used(c, s, DROP_MAPPINGS);
@@ -335,25 +342,25 @@ static void catch_up(struct space_cache *c)
 		c->catch_up(c->catch_up_ctx);
 }
 
-/* A sample of @s has come: if it must be of the program that the process runs, it says which that
- * is. */
+/* A sample of @s has come: if there is only one program that it can be of, that is its exec id.
+ */
 static void learn(struct space_cache *c, const struct space *s)
 {
 	const struct life *life = life_of(c, s);
-	bool newest;
+	uint32_t program;
 
-	if (!life || is_any(s) || (life_is_counted(life) && s->key.exec_id <= life_exec_id(life)))
+	if (!life || is_any(s) || life_is_learned(life))
 		return;
+	if (!s->key.exec_id && life_is_counted(life))
+		return; /* as any child */
 	catch_up(c);
 	life = life_of(c, s);
-	if (!life)
+	if (!life || (c->lost_ns > c->since_ns && !life_birth_ns(life)))
 		return;
-	if (life_is_counted(life))
-		newest = s->key.exec_id > life_exec_id(life);
-	else
-		newest = life_exec_ns(life) <= c->since_ns && c->lost_ns <= c->since_ns;
-	if (newest)
-		lives_learn(c->lives, life, s->key.exec_id);
+	if (life_ran_only(life, c->since_ns, c->until_ns, &program))
+		lives_learn(c->lives, life, program, s->key.exec_id);
+	else if (life_birth_ns(life) && s->key.exec_id == 1)
+		lives_learn(c->lives, life, 1, 1); /* no maker's are in it */
 }
 
 /* Whether the process has executed another program, or has ended and its pid has come back: what
@@ -363,6 +370,8 @@ static bool was_left(const struct space_cache *c, const struct space *s)
 	const struct life *life = life_of(c, s);
 	const struct life *newest = lives_find(c->lives, s->key.pid.pid, 0);
 
+	if (life && life_is_past(c->lives, life))
+		return true;
 	if (newest && newest != life && s->key.start_ns)
 		return life || life_birth_ns(newest) > s->key.start_ns;
 	return life && !is_any(s) && life_is_counted(life) && life_exec_id(life) > s->key.exec_id;
@@ -386,24 +395,25 @@ static int inherited_maps(struct space_cache *c, const struct life *life, unsign
 			  struct maps *maps);
 
 static int program_maps(struct space_cache *c, const struct life *life, uint32_t program,
-			unsigned int depth, struct maps *maps)
+			uint64_t until_ns, unsigned int depth, struct maps *maps)
 {
 	int r = 0;
 
 	if (!program && depth)
 		r = inherited_maps(c, life, depth - 1, maps);
-	return r ? r : life_add_maps(life, program, 0, maps);
+	return r ? r : life_add_maps(life, program, 0, until_ns, maps);
 }
 
 /* Whether nothing has been told of it that would make it another program than its child began
- * with. */
+ * with, or give it other mappings. */
 static bool is_untouched(const struct space_cache *c, const struct parent *p)
 {
 	const struct life *life = lives_find(c->lives, p->pid, 0);
 
 	if (c->lost_ns > p->birth_ns)
 		return false;
-	return !life || (!life_birth_ns(life) && !life_program(life) && !life_exit_ns(life));
+	return !life || (!life_birth_ns(life) && !life_program(life) && !life_exit_ns(life) &&
+			 life_changed_ns(life) <= p->birth_ns);
 }
 
 /* A living parent's, which is not known by events. Its images are then known. */
@@ -441,7 +451,7 @@ static int inherited_maps(struct space_cache *c, const struct life *life, unsign
 		return 0; /* another one: of this one nothing is known */
 	program = parent ? life_program_at(parent, p.birth_ns) : 0;
 	if (parent && (program || life_parent(parent)))
-		return program_maps(c, parent, program, depth, maps);
+		return program_maps(c, parent, program, p.birth_ns, depth, maps);
 	return is_untouched(c, &p) ? parent_maps(c, &p, maps) : 0;
 }
 
@@ -454,7 +464,7 @@ static int try_program(struct space_cache *c, struct space *s, uint32_t program,
 	int r;
 
 	c->read_parent = (struct parent){0};
-	r = life ? program_maps(c, life, program, SPACE_ANCESTORS, &maps) : 1;
+	r = life ? program_maps(c, life, program, UINT64_MAX, SPACE_ANCESTORS, &maps) : 1;
 	if (r)
 		return r < 0 ? r : 1;
 	if (c->read_parent.pid) {
@@ -513,7 +523,7 @@ static int add_since(struct space_cache *c, struct space *s, const struct life *
 
 	if (!program_of(life, s, &program))
 		return 0;
-	r = life_add_maps(life, program, since, &maps);
+	r = life_add_maps(life, program, since, UINT64_MAX, &maps);
 	if (r || !maps.n)
 		return r < 0 ? r : 0;
 	s->told_ns = life_changed_ns(life);
@@ -578,16 +588,50 @@ static bool exe_changed(const struct space_cache *c, const struct space *s)
 }
 
 /* Whether /proc shows the same program is not known: events are missing from the time that its
- * samples are of, or it has executed something then and was there before we listened. */
+ * samples are of; or it has executed something then and was there before we listened, or may have
+ * been made by one from whose number its own goes on. */
 static bool is_uncertain(const struct space_cache *c, const struct space *s)
 {
 	const struct life *life = life_of(c, s);
 
 	if (is_any(s))
 		return false;
-	if (life && !life_is_counted(life))
+	if (life && (!life_is_counted(life) || life_exec_id(life) < s->key.exec_id))
 		return true;
+	if (life && s->key.exec_id && !life_is_learned(life))
+		return true;
+	if (life && life_is_past(c->lives, life)) /* a thread may have outlived its leader */
+		return c->until_ns > life_exit_ns(life);
 	return c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
+}
+
+/* Whether all that was read of it before is still there. */
+static bool is_still_there(const struct space_cache *c, const struct space *s)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+
+	if (maps_read(c->proc, &s->key.pid, &maps))
+		return false;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct space_mapping *m = &s->items[i];
+		const struct maps_entry *e = maps_find(&maps, m->start);
+
+		if (!e || e->start != m->start || e->limit != m->limit || e->offset != m->offset ||
+		    e->device != m->device || e->inode != m->inode)
+			return false;
+	}
+	return true;
+}
+
+/* Where events are missing: what has been mapped for long and still is was there all the time. */
+static bool is_lasting(const struct space_cache *c, struct space *s)
+{
+	if (!s->n || c->since_ns < s->as_now_ns + SPACE_YOUNG_NS)
+		return false;
+	if (s->asked_ns != c->lost_ns)
+		s->lasting = is_still_there(c, s);
+	s->asked_ns = c->lost_ns;
+	return s->lasting;
 }
 
 /* Reads the mappings. Where that fails, those that are known stay. */
@@ -715,8 +759,7 @@ int space_cache_get(struct space_cache *c, const struct space_who *who, struct s
 	life = life_of(c, s);
 	s->ended = life && life_exit_ns(life);
 	s->doubtful = !is_any(s) && life && life_changed_ns(life) > c->since_ns;
-	s->unsure =
-		key.start_ns && c->lost_ns - key.start_ns < SPACE_YOUNG_NS && is_uncertain(c, s);
+	s->unsure = is_uncertain(c, s) && !is_lasting(c, s);
 	*ret = s;
 	return 0;
 }
@@ -750,6 +793,7 @@ int space_cache_new(const struct root *proc, struct space_cache **ret)
 	if (!c)
 		return -ENOMEM;
 	c->proc = proc;
+	c->until_ns = UINT64_MAX;
 	c->self = pid_self(proc);
 	r = images_new(proc, &c->images);
 	if (!r)
@@ -872,9 +916,16 @@ static uint64_t sampled_exec_id(const struct space_cache *c, uint32_t pid)
 
 	HASH_ITER(hh, c->spaces, s, next)
 		if (s->key.pid.pid == pid && !s->gone && !is_any(s) &&
-		    s->read_boot_ns > c->lost_ns && s->key.exec_id >= id)
+		    s->read_boot_ns > c->lost_ns && s->key.exec_id && s->key.exec_id >= id)
 			id = s->key.exec_id + 1;
 	return id;
+}
+
+/* Of what is known of that process. */
+static bool is_first_exec(const struct space_cache *c, const struct life *life)
+{
+	return !life || life_is_past(c->lives, life) ||
+	       (!life_is_counted(life) && !life_program(life));
 }
 
 void space_cache_tell(struct space_cache *c, const struct lives_event *event)
@@ -882,20 +933,23 @@ void space_cache_tell(struct space_cache *c, const struct lives_event *event)
 	const struct life *life = lives_find(c->lives, event->pid, 0);
 	uint64_t id = 0;
 
-	if (event->what == LIVES_EXEC && (!life || !life_is_counted(life)))
+	if (event->what == LIVES_EXEC && is_first_exec(c, life))
 		id = sampled_exec_id(c, event->pid);
-	lives_tell(c->lives, event);
+	if (!lives_tell(c->lives, event)) {
+		space_cache_lost(c, 0);
+		return;
+	}
 	life = id ? lives_find(c->lives, event->pid, 0) : NULL;
 	if (life)
-		lives_learn(c->lives, life, id);
+		lives_learn(c->lives, life, life_program(life), id);
 }
 
 void space_cache_lost(struct space_cache *c, uint64_t since_ns)
 {
 	struct space *s, *next;
 
-	lives_lost(c->lives, since_ns);
 	c->lost_ns = nsec_boot();
+	lives_lost(c->lives, since_ns, c->lost_ns);
 	HASH_ITER(hh, c->spaces, s, next)
 		s->stale = !s->gone;
 }
@@ -909,6 +963,12 @@ void space_cache_follow(struct space_cache *c, space_catch_up_fn fn, void *ctx)
 void space_cache_since(struct space_cache *c, uint64_t since_ns)
 {
 	c->since_ns = since_ns;
+	c->until_ns = UINT64_MAX;
+}
+
+void space_cache_at(struct space_cache *c, uint64_t time_ns)
+{
+	c->since_ns = c->until_ns = time_ns;
 }
 
 void space_cache_invalidate(struct space_cache *c, const struct pid_id *id)

@@ -109,6 +109,8 @@ typedef void (*space_catch_up_fn)(void *ctx);
 void space_cache_follow(struct space_cache *cache, space_catch_up_fn fn, void *ctx);
 /* The samples that come now were taken after that time (boot clock). */
 void space_cache_since(struct space_cache *cache, uint64_t since_ns);
+/* The one that comes now was taken then. */
+void space_cache_at(struct space_cache *cache, uint64_t time_ns);
 /* Forget a target's mappings. */
 void space_cache_invalidate(struct space_cache *cache, const struct pid_id *id);
 /* Once a window: drop targets that were not asked for since two calls ago, and images that nobody

@@ -12,8 +12,9 @@
  * Order. Each ring is in the order of time, so they are merged by a heap of CPUs. Time is the boot
  * clock, in which processes' start times are.
  *
- * Hot-plug is as in clocks.c, but a dummy event has no count that grows: the time that it was
- * enabled does, as long as its CPU is there.
+ * Hot-plug is as in clocks.c, and a CPU that has come may have told nobody what happened there; but
+ * a dummy event has no count that grows: the time that it was enabled does, as long as its CPU is
+ * there.
  */
 #include "profile/sideband.h"
 
@@ -79,7 +80,8 @@ struct sideband {
 	size_t n_heap;
 	size_t heap_cap;
 	uint8_t *linear;      /* a record that runs around the ring's end, in one piece */
-	bool full;	      /* some ring is, or was since the last drain */
+	bool full;	      /* some ring is, or was since the last drain, or made no sense */
+	bool deaf;	      /* a CPU had no ring for a while */
 	uint64_t last_ns;     /* of the record handed over last */
 	uint64_t begun_ns[2]; /* when this drain and the one before it began */
 	int error;	      /* of the last event that could not be opened */
@@ -202,8 +204,10 @@ int sideband_follow(struct sideband *sb)
 
 		if (lane->fd >= 0 && (!lane->online || !lane_alive(lane)))
 			lane_close(sb, lane);
-		if (lane->fd < 0 && lane->online)
+		if (lane->fd < 0 && lane->online) {
 			lane_open(sb, cpu);
+			sb->deaf = true; /* it may have been there for a second */
+		}
 	}
 	return 0;
 }
@@ -223,6 +227,7 @@ static int sideband_init(struct sideband *sb)
 	r = sideband_follow(sb);
 	if (r)
 		return r < 0 ? r : -ENOENT;
+	sb->deaf = false;
 	if (sideband_n_open(sb))
 		return 0;
 	return sb->error ? sb->error : -ENODEV;
@@ -287,6 +292,7 @@ static bool lane_peek(struct sideband *sb, struct lane *lane)
 	if (size < SIDEBAND_HEADER_BYTES + SIDEBAND_SUFFIX_BYTES || size % 8 || size > left ||
 	    left > sb->ring_bytes) {
 		sb->odd++;
+		sb->full = true;
 		lane->tail = lane->head;
 		return false;
 	}
@@ -380,6 +386,7 @@ static size_t deliver(struct sideband *sb, const struct lane *lane, sideband_fn 
 
 	sb->outside += r == SIDEBAND_OUTSIDE;
 	sb->odd += r == SIDEBAND_ODD;
+	sb->full |= r == SIDEBAND_ODD;
 	if (r)
 		return 0;
 	sb->kinds[record.kind]++;
@@ -415,13 +422,16 @@ static void look_for_full(struct sideband *sb)
 }
 
 /* What found no room did so since the drain before the last, whose end it may have been. */
-static void tell_lost(const struct sideband *sb, uint64_t since_ns, sideband_fn fn, void *ctx)
+static void tell_lost(struct sideband *sb, uint64_t since_ns, sideband_fn fn, void *ctx)
 {
-	const struct sideband_record record = {
-		.kind = SIDEBAND_LOST, .time_ns = sb->last_ns, .since_ns = since_ns, .name = ""};
+	const struct sideband_record record = {.kind = SIDEBAND_LOST,
+					       .time_ns = sb->last_ns,
+					       .since_ns = sb->deaf ? 0 : since_ns,
+					       .name = ""};
 
-	if (sb->full)
+	if (sb->full || sb->deaf)
 		fn(ctx, &record);
+	sb->deaf = false;
 }
 
 size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, void *ctx)

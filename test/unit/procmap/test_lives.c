@@ -53,7 +53,7 @@ static void check_maps(const struct life *life, uint32_t program, uint64_t since
 	char text[1024] = "";
 
 	assert_non_null(life);
-	assert_int_equal(life_add_maps(life, program, since, &maps), 0);
+	assert_int_equal(life_add_maps(life, program, since, UINT64_MAX, &maps), 0);
 	for (size_t i = 0; i < maps.n; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%llx-%llx+%llx %s%s",
 			 i ? ", " : "", (unsigned long long)maps.items[i].start,
@@ -82,8 +82,6 @@ static void test_programs(void **state)
 	assert_int_equal(life_parent(life), 9);
 	assert_int_equal(life_exit_ns(life), 130);
 	assert_int_equal(life_changed_ns(life), 122);
-	assert_false(life_is_whole(life, 0));
-	assert_true(life_is_whole(life, 1));
 	check_maps(life, 0, 0, "1000-2000+1000 /bin/sh");
 	check_maps(life, 1, 0,
 		   "4000-6000+1000 /bin/true, 8000-9000+1000 /lib/libc.so.6!, a000-b000+1000 "
@@ -185,23 +183,104 @@ static void test_ceilings(void **state)
 	exec(l, 10, 2);
 	for (uint64_t i = 0; i < 200; i++)
 		map(l, 10, 10 + i, 0x1000 * i, 0x1000 * (i + 1), i, "/a");
-	assert_int_equal(life_add_maps(lives_find(l, 10, 0), 1, 0, &maps), 0);
+	assert_int_equal(life_add_maps(lives_find(l, 10, 0), 1, 0, UINT64_MAX, &maps), 0);
 	assert_int_equal(maps.n, 128);
 	assert_int_equal(maps.items[127].start, 0x1000 * 199);
 	maps_deinit(&maps);
-	assert_false(life_is_whole(lives_find(l, 10, 0), 1));
 	assert_int_equal(lives_stats(l).n_maps, 72);
 
 	for (uint64_t i = 0; i < 4; i++)
 		exec(l, 10, 1000 + i);
 	check_maps(lives_find(l, 10, 0), 1, 0, "");
-	for (uint32_t pid = 0; pid < 40000; pid++)
+	for (uint32_t pid = 1; pid < 32768; pid++)
 		birth(l, 100 + pid, 1, 2000);
 	assert_int_equal(lives_stats(l).n, 32768);
-	assert_true(lives_stats(l).n_full > 0);
-	assert_null(lives_find(l, 10, 0));
+	assert_int_equal(lives_stats(l).n_full, 0);
 	lives_sweep(l, UINT64_MAX);
 	assert_int_equal(lives_stats(l).n, 32768); /* they live */
+	assert_false(lives_tell(l, &(struct lives_event){LIVES_BIRTH, 99, 99, 1, 2001, {0}, ""}));
+	assert_null(lives_find(l, 99, 0));
+	assert_non_null(lives_find(l, 10, 0));
+	end(l, 101, 101, 2002); /* those that have ended go */
+	assert_true(lives_tell(l, &(struct lives_event){LIVES_BIRTH, 99, 99, 1, 2003, {0}, ""}));
+	assert_null(lives_find(l, 101, 0));
+	assert_int_equal(lives_stats(l).n_full, 2);
+}
+
+static const struct life *find(struct lives *l, uint32_t pid, uint64_t start_ns)
+{
+	return lives_find(l, pid, start_ns);
+}
+
+/* Events of up to 1,000 were lost. */
+static void test_lost(void **state)
+{
+	struct lives *l = *state;
+
+	birth(l, 10, 1, 100); /* ends before */
+	exec(l, 10, 110);
+	end(l, 10, 10, 120);
+	birth(l, 11, 1, 130); /* lives */
+	birth(l, 12, 1, 140); /* ends within */
+	end(l, 12, 12, 600);
+	lives_lost(l, 500, 1000);
+	assert_non_null(find(l, 10, 100));
+	assert_null(find(l, 11, 130));
+	assert_null(find(l, 12, 140));
+
+	/* what is of before is told of too late */
+	birth(l, 13, 1, 999);
+	exec(l, 11, 998);
+	assert_null(find(l, 13, 998));
+	assert_null(find(l, 11, 130));
+
+	/* one that was there: not counted until a sample tells */
+	exec(l, 11, 1100);
+	assert_false(life_is_counted(find(l, 11, 130)));
+	assert_null(find(l, 11, 1050)); /* born after the line, and not told of */
+
+	/* one that was born before and has the number of one that is born after */
+	birth(l, 12, 1, 1010);
+	assert_non_null(find(l, 12, 1009));
+	assert_null(find(l, 12, 990));
+
+	/* one that has ended before: who has its number now is another, or one of its threads */
+	assert_true(life_is_past(l, find(l, 10, 100)));
+	exec(l, 10, 1200);
+	assert_int_equal(life_program(find(l, 10, 100)), 1);
+	assert_true(find(l, 10, 0) != find(l, 10, 100));
+	assert_ptr_equal(find(l, 10, 700), find(l, 10, 0));
+	end(l, 10, 10, 1300);
+	assert_int_equal(life_exit_ns(find(l, 10, 100)), 120);
+}
+
+/* By when a sample was taken it is known which program's it is. */
+static void test_learn(void **state)
+{
+	struct lives *l = *state;
+	const struct life *life;
+	uint32_t program;
+
+	birth(l, 10, 1, 100);
+	exec(l, 10, 200);
+	exec(l, 10, 300);
+	life = find(l, 10, 100);
+	assert_false(life_ran_only(life, 250, UINT64_MAX, &program));
+	assert_false(life_ran_only(life, 150, 250, &program));
+	assert_true(life_ran_only(life, 250, 250, &program));
+	assert_int_equal(program, 1);
+	assert_true(life_ran_only(life, 300, UINT64_MAX, &program));
+	assert_int_equal(program, 2);
+	assert_int_equal(life_exec_id(life), 2);
+	assert_false(life_is_learned(life));
+	lives_learn(l, life, 1, 5); /* made by one that had executed four */
+	assert_true(life_is_learned(life));
+	assert_int_equal(life_exec_id(life), 6);
+	assert_true(life_program_of(life, 0, &program));
+	assert_int_equal(program, 0);
+	for (uint64_t i = 0; i < 6; i++)
+		exec(l, 10, 400 + i);
+	assert_false(life_ran_only(life, 250, 250, &program)); /* too long ago */
 }
 
 static int tell_all(void *ctx)
@@ -235,7 +314,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_programs),	    TEST(test_covering), TEST(test_pid_reuse),
 		TEST(test_thread_executes), TEST(test_sweep),	 TEST(test_ceilings),
-		TEST(test_no_memory),
+		TEST(test_no_memory),	    TEST(test_lost),	 TEST(test_learn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
