@@ -63,7 +63,8 @@ _Static_assert(sizeof(struct header) == BUCKETS_HEADER_BYTES, "as it lies in mem
 struct candidate {
 	uint64_t addr;
 	struct header header;
-	uint64_t pcs[BUCKETS_PCS_MAX];
+	const uint64_t *pcs; /* in a window, or in room */
+	uint64_t room[BUCKETS_PCS_MAX];
 };
 
 /* The way from a new head to the first record that is known. */
@@ -181,15 +182,17 @@ static bool header_is_sane(enum buckets_kind kind, uint64_t addr, const struct h
 static int read_candidate_once(enum buckets_kind kind, struct memory_windows *w, uint64_t addr,
 			       struct candidate *ret)
 {
+	const void *pcs = NULL;
 	int r = memory_windows_read(w, addr, &ret->header, sizeof(ret->header));
 
 	if (!r && !header_is_sane(kind, addr, &ret->header))
 		return BUCKETS_MALFORMED;
 	if (!r)
-		r = memory_windows_read(w, addr + sizeof(ret->header), ret->pcs,
-					ret->header.nstk * sizeof(ret->pcs[0]));
+		r = memory_windows_view(w, addr + sizeof(ret->header),
+					ret->header.nstk * sizeof(ret->pcs[0]), ret->room, &pcs);
 	if (r)
 		return buckets_outcome(r);
+	ret->pcs = pcs;
 	if (bucket_hash(ret->pcs, ret->header.nstk, ret->header.size) != ret->header.hash)
 		return BUCKETS_MALFORMED;
 	ret->addr = addr;
@@ -332,15 +335,32 @@ static int grow(struct buckets *b, size_t n_pcs)
 	return r > 0 ? BUCKETS_TOO_LARGE : r;
 }
 
+/* The number that the stack before has for @pc, at the same distance @depth from its root: stacks
+ * that were recorded one after the other are alike there. */
+static bool number_as_before(const struct buckets *b, size_t depth, uint64_t pc, uint32_t *ret)
+{
+	const struct bucket *before = b->n ? &b->items[b->n - 1] : NULL;
+
+	if (!before || depth >= before->n_pcs)
+		return false;
+	*ret = b->stacks[before->first_pc + before->n_pcs - 1 - depth];
+	return b->pcs.pcs[*ret] == pc;
+}
+
 static int keep_stack(struct buckets *b, const struct candidate *c)
 {
-	for (size_t i = 0; i < c->header.nstk; i++) {
-		int r = pcset_number(&b->pcs, c->pcs[i], &b->stacks[b->n_stacks + i]);
+	size_t n = c->header.nstk;
+	uint32_t *to = b->stacks + b->n_stacks;
 
+	for (size_t i = 0; i < n; i++) {
+		int r = 0;
+
+		if (!number_as_before(b, n - 1 - i, c->pcs[i], &to[i]))
+			r = pcset_number(&b->pcs, c->pcs[i], &to[i]);
 		if (r)
 			return r;
 	}
-	b->n_stacks += c->header.nstk;
+	b->n_stacks += n;
 	return 0;
 }
 
@@ -364,13 +384,14 @@ static int read_counters_again(struct buckets *b, struct memory *m, struct bucke
 static int keep(struct buckets *b, struct walk *walk)
 {
 	const struct candidate *c = &walk->c;
-	uint64_t words[COUNTERS_WORDS_MAX];
+	uint64_t room[COUNTERS_WORDS_MAX];
+	const void *words;
 	struct bucket *bucket;
 	int r = grow(b, c->header.nstk);
 
 	if (!r)
-		r = buckets_outcome(memory_windows_read(&walk->windows, candidate_end(c), words,
-							counters_bytes(b->layout)));
+		r = buckets_outcome(memory_windows_view(&walk->windows, candidate_end(c),
+							counters_bytes(b->layout), room, &words));
 	if (r)
 		return r;
 	bucket = &b->items[b->n];

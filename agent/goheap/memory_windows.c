@@ -22,6 +22,7 @@
 
 #include "goheap/memory.h"
 
+/* At least three: what has been viewed must outlive the use of two others. */
 #define WINDOWS_FIRST 4
 
 void memory_windows_init(struct memory_windows *w, struct memory *memory)
@@ -136,6 +137,28 @@ static int window_load(struct memory_windows *w, uint64_t addr, struct memory_wi
 	return r;
 }
 
+static const uint8_t *window_at(const struct memory_window *window, uint64_t addr)
+{
+	return window->data + MEMORY_SKEW_BYTES + (addr - window->start);
+}
+
+int memory_windows_view(struct memory_windows *w, uint64_t addr, size_t n, void *room,
+			const void **ret)
+{
+	struct memory_window *window = window_find(w, addr);
+	int r;
+
+	if (window && window_has(window, addr) >= n) {
+		window->last_use = ++w->clock;
+		*ret = window_at(window, addr);
+		return 0;
+	}
+	r = memory_windows_read(w, addr, room, n);
+	if (!r)
+		*ret = room;
+	return r;
+}
+
 int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n)
 {
 	uint8_t *to = ret;
@@ -154,7 +177,7 @@ int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size
 		step = window_has(window, addr);
 		if (step > n)
 			step = n;
-		memcpy(to, window->data + MEMORY_SKEW_BYTES + (addr - window->start), step);
+		memcpy(to, window_at(window, addr), step);
 		to += step;
 		addr += step;
 		n -= step;

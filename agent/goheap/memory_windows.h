@@ -44,6 +44,10 @@ void memory_windows_init(struct memory_windows *w, struct memory *memory);
 void memory_windows_deinit(struct memory_windows *w);
 /* What is read from now on is read anew. */
 void memory_windows_forget(struct memory_windows *w);
+/* @n bytes without copying them, or, where they are in two windows, copied to @room. *@ret is good
+ * until two other windows have been used. As memory_read(). */
+int memory_windows_view(struct memory_windows *w, uint64_t addr, size_t n, void *room,
+			const void **ret);
 /* Copy @n bytes (at most MEMORY_WINDOW_BYTES). As memory_read(). */
 int memory_windows_read(struct memory_windows *w, uint64_t addr, void *ret, size_t n);
 
