@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -20,8 +22,27 @@ struct work_list {
 	struct work **last;
 };
 
+/* Who decides first that a job has ended, or is given up, has the word. */
+enum thread_state {
+	THREAD_IDLE,
+	THREAD_RUNNING,
+	THREAD_HELD, /* about to be given up: wait for that */
+	THREAD_ABANDONED,
+};
+
+/* Outlives the worker when it is abandoned, and is freed by the thread then. */
+struct worker_thread {
+	struct worker *worker;
+	pthread_t id;
+	_Atomic int state;
+	_Atomic uint64_t alive_ns;
+	struct work *running;	 /* set before the state is THREAD_RUNNING */
+	struct worker_left left; /* set before it is THREAD_ABANDONED */
+};
+
 struct worker {
-	pthread_t thread;
+	struct worker_thread *thread;
+	const char *name;
 	pthread_mutex_t lock; /* guards todo, finished and stop */
 	pthread_cond_t wake;
 	struct work_list todo;
@@ -70,27 +91,69 @@ static void worker_finish(struct worker *w, struct work *work)
 	(void)!write(w->event_fd, &one, sizeof(one));
 }
 
-static void *worker_main(void *arg)
+/* The next job, or NULL when there will be none. */
+static struct work *worker_next(struct worker *w)
 {
-	struct worker *w = arg;
+	struct work *work = NULL;
 
 	pthread_mutex_lock(&w->lock);
-	for (;;) {
-		struct work *work;
-
-		while (!w->stop && !w->todo.first)
-			pthread_cond_wait(&w->wake, &w->lock);
-		if (w->stop)
-			break;
+	while (!w->stop && !w->todo.first)
+		pthread_cond_wait(&w->wake, &w->lock);
+	if (!w->stop) {
 		work = work_list_pop(&w->todo);
 		w->n_waiting--;
-		pthread_mutex_unlock(&w->lock);
-		work->run(work);
-		worker_finish(w, work);
-		pthread_mutex_lock(&w->lock);
 	}
 	pthread_mutex_unlock(&w->lock);
+	return work;
+}
+
+/* False if the job was given up in the meantime: then the worker may be no more. */
+static bool thread_run(struct worker_thread *t, struct work *work)
+{
+	int state;
+
+	work->thread = t;
+	t->running = work;
+	atomic_store(&t->alive_ns, nsec_monotonic());
+	atomic_store(&t->state, THREAD_RUNNING);
+	work->run(work);
+	do {
+		state = THREAD_RUNNING;
+		if (atomic_compare_exchange_strong(&t->state, &state, THREAD_IDLE))
+			return true;
+		sched_yield();
+	} while (state == THREAD_HELD);
+	return false;
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker_thread *t = arg;
+	struct work *work;
+
+	while ((work = worker_next(t->worker))) {
+		if (!thread_run(t, work)) {
+			t->left.orphan(t->left.ctx, work);
+			free(t);
+			return NULL;
+		}
+		worker_finish(t->worker, work);
+	}
 	return NULL;
+}
+
+void work_alive(struct work *work)
+{
+	atomic_store(&work->thread->alive_ns, nsec_monotonic());
+}
+
+uint64_t worker_busy_ns(const struct worker *w)
+{
+	uint64_t alive_ns = atomic_load(&w->thread->alive_ns), now_ns = nsec_monotonic();
+
+	if (atomic_load(&w->thread->state) != THREAD_RUNNING)
+		return 0;
+	return now_ns > alive_ns ? now_ns - alive_ns : 1;
 }
 
 static struct work *worker_pop(struct worker *w, struct work_list *list)
@@ -123,18 +186,46 @@ static void on_finished(void *ctx, int fd, uint32_t events)
 }
 
 /* The thread takes no signals: they are the loop's. */
-static int worker_start(struct worker *w, const char *name)
+static int worker_start(struct worker *w)
 {
+	_cleanup_(freep) struct worker_thread *t = calloc(1, sizeof(*t));
 	sigset_t all, old;
 	int r;
 
+	if (!t)
+		return -ENOMEM;
+	t->worker = w;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&w->thread, NULL, worker_main, w);
+	r = pthread_create(&t->id, NULL, worker_main, t);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (r)
 		return -r;
-	pthread_setname_np(w->thread, name);
+	pthread_setname_np(t->id, w->name);
+	w->thread = take_ptr(t);
+	return 0;
+}
+
+int worker_abandon(struct worker *w, const struct worker_left *left)
+{
+	struct worker_thread *t = w->thread;
+	int running = THREAD_RUNNING, r;
+
+	if (!atomic_compare_exchange_strong(&t->state, &running, THREAD_HELD))
+		return WORKER_IDLE;
+	pthread_mutex_lock(&w->lock); /* the new thread takes no job before all is said */
+	r = worker_start(w);
+	if (!r)
+		left->seen(left->ctx, t->running);
+	pthread_mutex_unlock(&w->lock);
+	if (r) {
+		atomic_store(&t->state, THREAD_RUNNING);
+		return r;
+	}
+	t->left = *left;
+	w->n_pending--;
+	pthread_detach(t->id);
+	atomic_store(&t->state, THREAD_ABANDONED); /* from here on it may be freed */
 	return 0;
 }
 
@@ -152,12 +243,13 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 	pthread_cond_init(&w->wake, NULL);
 	work_list_init(&w->todo);
 	work_list_init(&w->finished);
+	w->name = name;
 	w->queue_max = queue_max;
 	w->event_fd = fd;
 	r = loop_add_fd(loop, fd, EPOLLIN, on_finished, w, &w->source);
 	if (r)
 		return r;
-	r = worker_start(w, name);
+	r = worker_start(w);
 	if (r) {
 		loop_remove(w->source);
 		return r;
@@ -177,7 +269,8 @@ void worker_free(struct worker *w)
 	w->stop = true;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
-	pthread_join(w->thread, NULL);
+	pthread_join(w->thread->id, NULL);
+	free(w->thread);
 	worker_deliver(w);
 	while ((work = work_list_pop(&w->todo))) {
 		work->cancelled = 1;

@@ -13,6 +13,7 @@
 
 struct loop;
 struct worker;
+struct worker_thread;
 
 /**
  * struct work - one job, embedded in the caller's struct
@@ -26,14 +27,17 @@ struct work {
 	void (*done)(struct work *work);
 	int cancelled;
 	struct work *next;
+	struct worker_thread *thread; /* while it runs */
 };
 
 enum worker_outcome {
 	WORKER_OK = 0,
 	WORKER_FULL, /* the queue's ceiling: the caller sheds the job and counts it */
+	WORKER_IDLE, /* there is no job to abandon */
 };
 
-/* @name: at most 15 characters, shown by ps. @queue_max: jobs waiting, the running one not counted.
+/* @name: at most 15 characters, shown by ps; borrowed. @queue_max: jobs waiting, the running one
+ * not counted.
  */
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret);
 /* Waits for the running job, cancels the rest; every done() has been called when it returns. */
@@ -45,5 +49,28 @@ int worker_submit(struct worker *worker, struct work *work) __attribute__((warn_
 bool worker_wait(struct worker *worker, uint64_t timeout_ns);
 /* Jobs waiting or running. */
 size_t worker_pending(const struct worker *worker);
+
+/*
+ * A job that does not come back, since the kernel makes it wait for somebody: it cannot be stopped,
+ * but the jobs behind it need not wait too.
+ */
+
+/* Called by run() of a long job, now and then: it is not stuck. */
+void work_alive(struct work *work);
+/* Nanoseconds since the running job began, or last called work_alive(); 0 if none is running. */
+uint64_t worker_busy_ns(const struct worker *worker);
+
+struct worker_left {
+	void (*seen)(void *ctx,
+		     struct work *work); /* called at once; the job's inputs may be read */
+	void (*orphan)(void *ctx, struct work *work); /* instead of done(), on the job's thread,
+						       * when run() returns after all, which may be
+						       * after the worker's end */
+	void *ctx;
+};
+
+/* Leave the running job to itself and go on with a new thread. 0; WORKER_IDLE when it has just
+ * ended; -errno, and everything is as before. */
+int worker_abandon(struct worker *worker, const struct worker_left *left);
 
 #endif

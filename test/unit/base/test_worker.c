@@ -163,6 +163,65 @@ static void test_wait(void **state)
 	assert_int_equal(bench.done, 1);
 }
 
+struct left {
+	struct job *seen;
+	sem_t orphaned;
+	bool on_loop;
+	pthread_t loop_thread;
+};
+
+static void on_seen(void *ctx, struct work *work)
+{
+	((struct left *)ctx)->seen = container_of(work, struct job, work);
+}
+
+static void on_orphan(void *ctx, struct work *work)
+{
+	struct left *left = ctx;
+
+	left->on_loop = pthread_equal(pthread_self(), left->loop_thread);
+	free(container_of(work, struct job, work));
+	sem_post(&left->orphaned);
+}
+
+/* One hangs: the others run all the same, also when the worker has been freed, and what hung is
+ * told when it is over. */
+static void test_abandon(void **state)
+{
+	struct left left = {.loop_thread = pthread_self()};
+	const struct worker_left how = {on_seen, on_orphan, &left};
+	struct bench bench;
+
+	(void)state;
+	sem_init(&left.orphaned, 0, 0);
+	bench_init(&bench, 10);
+	assert_int_equal(worker_busy_ns(bench.worker), 0);
+	assert_int_equal(worker_abandon(bench.worker, &how), WORKER_IDLE);
+	assert_int_equal(submit(&bench, 7, true), 0);
+	sem_wait(&bench.started);
+	assert_true(worker_busy_ns(bench.worker) > 0);
+	assert_int_equal(submit(&bench, 0, false), 0);
+	assert_int_equal(submit(&bench, 1, false), 0);
+	assert_int_equal(worker_pending(bench.worker), 3);
+	assert_int_equal(worker_abandon(bench.worker, &how), 0);
+	assert_int_equal(left.seen->order, 7);
+	assert_int_equal(worker_pending(bench.worker), 2);
+	bench.stop_after = 2;
+	assert_int_equal(loop_run(bench.loop), 0);
+	assert_int_equal(bench.ran, 2);
+	assert_int_equal(worker_pending(bench.worker), 0);
+	worker_free(bench.worker);
+	loop_free(bench.loop);
+	assert_int_equal(sem_trywait(&left.orphaned), -1);
+	sem_post(&bench.gate);
+	sem_wait(&left.orphaned);
+	assert_false(left.on_loop);
+	assert_int_equal(bench.done, 2);
+	sem_destroy(&left.orphaned);
+	sem_destroy(&bench.gate);
+	sem_destroy(&bench.started);
+}
+
 static int build(void *ctx)
 {
 	struct worker *worker;
@@ -182,17 +241,17 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* the loop, the worker, its source */
-	assert_int_equal(allocfail_each(build, NULL), 3);
+	/* the loop, the worker, its source, its thread */
+	assert_int_equal(allocfail_each(build, NULL), 4);
 	worker_free(NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_cancel),	  cmocka_unit_test(test_wait),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_order),	cmocka_unit_test(test_full),
+		cmocka_unit_test(test_cancel),	cmocka_unit_test(test_wait),
+		cmocka_unit_test(test_abandon), cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
