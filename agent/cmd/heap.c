@@ -6,6 +6,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "cmd/output.h"
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
+#include "goheap/gocore.h"
 #include "pprof/pprof.h"
 
 #define HEAP_OUTPUT_BYTES PPROF_BYTES_MAX
@@ -31,6 +33,9 @@ struct options {
 	const char *output;
 	const char *proc_root;
 	const char *cgroupfs_root;
+	const char *core;
+	const char *executable;
+	const char *sysroot;
 	const char *kind_name;
 	enum heap_kind kind;
 	bool force;
@@ -38,13 +43,16 @@ struct options {
 
 static const char help[] =
 	"usage: podprof heap PID --output FILE|- [OPTIONS]\n"
-	"       podprof heap --container ID --output FILE|- [OPTIONS]\n\n"
+	"       podprof heap --container ID --output FILE|- [OPTIONS]\n"
+	"       podprof heap --core FILE --output FILE|- [OPTIONS]\n\n"
 	"Reads a profile that a running Go program keeps of itself from outside and writes it as\n"
 	"pprof: the same as the program's own runtime/pprof would write, so 'go tool pprof FILE'\n"
 	"shows who allocated what and who holds what. The process is not stopped and, without\n"
 	"--force, not changed. Go 1.16 to 1.27, stripped or not. The processes of a container "
 	"that\n"
-	"are Go programs go into one profile.\n\n"
+	"are Go programs go into one profile. A core of a Go program, as the kernel or gcore "
+	"writes\n"
+	"it, is read as the program itself.\n\n"
 	"  -o, --output FILE|-   where to write; '-' is standard output\n"
 	"      --kind KIND       heap (the default);\n"
 	"                        mutex: who kept a mutex that others waited for;\n"
@@ -52,6 +60,10 @@ static const char help[] =
 	"                        program has turned them on: they are never turned on from "
 	"outside\n"
 	"      --container ID    all processes of a container; the beginning of its id will do\n"
+	"      --core FILE       an ELF core; the files that were mapped are opened by their "
+	"paths\n"
+	"      --executable FILE the program that the core is of, if it is not at its path\n"
+	"      --sysroot PATH    where the paths in a core begin (/)\n"
 	"      --force           if the program's memory profiler is off, turn it on, once, by\n"
 	"                        setting runtime.MemProfileRate to its default, 524288. What was\n"
 	"                        allocated before stays unknown. Run the command again later.\n"
@@ -207,6 +219,82 @@ static int report(struct heap_session *s, const struct options *options, const c
 	return CMD_DONE;
 }
 
+/* ---------------------------------------------------------------- a core */
+
+/* Exit status. */
+static int explain_core(const char *path, int r)
+{
+	switch (r) {
+	case COREFILE_NOT_CORE:
+		cmd_error("heap: %s is no core; gcore writes one of a running process", path);
+		break;
+	case COREFILE_UNSUPPORTED:
+		cmd_error(
+			"heap: %s is a core of another kind than this machine's, or has no list of "
+			"mapped files",
+			path);
+		break;
+	case COREFILE_TRUNCATED:
+		cmd_error(
+			"heap: %s is cut short: it ends before the memory that it says it has; was "
+			"a disk full, or 'ulimit -c' reached?",
+			path);
+		break;
+	default:
+		cmd_error("heap: cannot read %s: %s", path,
+			  r < 0 ? strerror(-r) : corefile_outcome_name(r));
+	}
+	return CMD_FAILED;
+}
+
+/* The first file that is not the one that was mapped may be the program: then there is nothing. */
+static int check_files(const struct heap_session *s, const struct gocore *core)
+{
+	enum gocore_file_state state;
+	const char *path;
+
+	for (size_t i = 0; (path = gocore_file(core, i, &state)); i++) {
+		if (state == GOCORE_FILE_OK)
+			continue;
+		cmd_error("heap: %s, which was mapped, is %s here; say with --executable or "
+			  "--sysroot where it is%s",
+			  path, state == GOCORE_FILE_OTHER ? "another file" : "not",
+			  s->n_snaps ? "; what is in it has no names" : "");
+		if (!s->n_snaps)
+			return CMD_FAILED;
+	}
+	return CMD_DONE;
+}
+
+static int read_core(struct heap_session *s, const struct options *o, const char *who)
+{
+	_cleanup_(root_deinit) struct root sysroot = ROOT_INIT;
+	_cleanup_(close_fdp) int fd = open(o->core, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct gocore_opts opts = {
+		.fd = fd,
+		.sysroot = &sysroot,
+		.executable = o->executable,
+	};
+	struct gocore *core;
+	int status, r;
+
+	if (fd < 0)
+		return explain_core(o->core, -errno);
+	if (root_open(o->sysroot ? o->sysroot : "/", &sysroot)) {
+		cmd_error("heap: there is no directory %s", o->sysroot ? o->sysroot : "/");
+		return CMD_FAILED;
+	}
+	r = gocore_open(&opts, &core);
+	if (r)
+		return explain_core(o->core, r);
+	r = heap_session_core(s, core);
+	status = r ? failed(who, r) : check_files(s, core);
+	if (status == CMD_DONE)
+		status = report(s, o, who);
+	gocore_free(core);
+	return status;
+}
+
 /* ---------------------------------------------------------------- command */
 
 static bool take_kind(const char *name, enum heap_kind *ret)
@@ -223,12 +311,18 @@ static bool take_kind(const char *name, enum heap_kind *ret)
 /* Exit status; says what is wrong. */
 static int take_operands(const struct cmdline *line, struct options *o)
 {
-	if (o->container && line->n_operands)
-		return cmdline_usage(line, "only one of PID and --container");
+	if (!!o->container + !!o->core + !!line->n_operands > 1)
+		return cmdline_usage(line, "only one of PID, --container and --core");
 	if (o->container && !*o->container)
 		return cmdline_usage(line, "--container takes an id");
-	if (!o->container && (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid)))
-		return cmdline_usage(line, "give one PID, a number, or --container ID");
+	if (!o->container && !o->core &&
+	    (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid)))
+		return cmdline_usage(line, "give one PID, a number, or --container ID, or --core "
+					   "FILE");
+	if (o->core && o->force)
+		return cmdline_usage(line, "--force is for what runs, not for a core");
+	if (!o->core && (o->executable || o->sysroot))
+		return cmdline_usage(line, "--executable and --sysroot go with --core");
 	if (!take_kind(o->kind_name, &o->kind))
 		return cmdline_usage(line, "--kind takes heap, mutex or block");
 	if (o->force && o->kind != HEAP_KIND_HEAP)
@@ -249,6 +343,9 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 		{.name = "output", .letter = 'o', .string = &o->output},
 		{.name = "kind", .string = &o->kind_name},
 		{.name = "container", .string = &o->container},
+		{.name = "core", .string = &o->core},
+		{.name = "executable", .string = &o->executable},
+		{.name = "sysroot", .string = &o->sysroot},
 		{.name = "force", .given = &o->force},
 		{.name = "proc-root", .string = &o->proc_root},
 		{.name = "cgroupfs-root", .string = &o->cgroupfs_root},
@@ -273,6 +370,8 @@ static int run(struct heap_session *s, const struct options *o)
 
 	if (o->container)
 		snprintf(who, sizeof(who), "container %s", o->container);
+	else if (o->core)
+		snprintf(who, sizeof(who), "the core");
 	else
 		snprintf(who, sizeof(who), "process %d", (int)o->pid);
 	if (cmdline_open_proc("heap", o->proc_root, &s->proc) != CMD_DONE)
@@ -282,6 +381,8 @@ static int run(struct heap_session *s, const struct options *o)
 	r = heap_session_init(s);
 	if (r)
 		return failed(who, r);
+	if (o->core)
+		return read_core(s, o, who);
 	status = o->container ? read_container(s, o, who) : read_process(s, o->pid, who);
 	return status == CMD_DONE ? report(s, o, who) : status;
 }

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process becomes a snapshot at once, so that its reader can go before the next process is read.
+ * A runtime becomes a snapshot at once, so that its reader can go before the next one is read.
  */
 #include "cmd/heap_session.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/nsec.h"
 #include "cmd/cmd.h"
+#include "base/cleanup.h"
 #include "goheap/contention.h"
+#include "goheap/gocore.h"
+#include "goheap/goimages.h"
+#include "goheap/goruntimes.h"
+#include "goheap/memory.h"
 #include "pprof/pprof.h"
 #include "procmap/space.h"
 #include "report/contention.h"
@@ -46,6 +52,8 @@ int heap_session_init(struct heap_session *s)
 	int r = space_cache_new(&s->proc, &s->space);
 
 	s->state = GORUNTIME_NO_RUNTIME;
+	if (!r)
+		r = goimages_new(&s->images);
 	return r ? r : symbolizer_new(&symbols, &s->symbolizer);
 }
 
@@ -58,25 +66,19 @@ void heap_session_deinit(struct heap_session *s)
 			contentionsnap_free(s->snaps[i]);
 	}
 	symbolizer_free(s->symbolizer);
+	goimages_free(s->images);
 	space_cache_free(s->space);
 	root_deinit(&s->proc);
 }
 
 /* ---------------------------------------------------------------- one process */
 
-/* One process while it is read. */
+/* One runtime while it is read. */
 struct reading {
 	struct heap_session *session;
-	const struct pid_id *id;
+	struct stacksnap_space space;
 	struct goheap *heap;
 };
-
-static int resolve(void *ctx, uint64_t pc, struct frame *ret)
-{
-	const struct reading *reading = ctx;
-
-	return space_cache_resolve(reading->session->space, reading->id, pc, ret);
-}
 
 static void add_up(int64_t *sum, int64_t value)
 {
@@ -95,7 +97,7 @@ static int read_heap(struct reading *reading, void **ret)
 {
 	struct heap_session *s = reading->session;
 	struct goheap_profile profile = {0};
-	struct heapsnap_opts opts = {.space = {resolve, reading}};
+	struct heapsnap_opts opts = {.space = reading->space};
 	struct goheap_totals totals;
 	struct heapsnap *snap = NULL;
 	int r = goheap_read(reading->heap, &profile);
@@ -117,14 +119,13 @@ static int read_heap(struct reading *reading, void **ret)
 
 static int snap_contention(struct reading *reading, struct contention *reader, void **ret)
 {
-	const struct stacksnap_space space = {resolve, reading};
 	struct heap_session *s = reading->session;
 	struct contention_profile profile;
 	struct contentionsnap *snap = NULL;
 	int r = contention_read(reader, &profile);
 
 	if (!r)
-		r = contentionsnap_new(&profile, &space, true, &snap);
+		r = contentionsnap_new(&profile, &reading->space, true, &snap);
 	if (r)
 		return r;
 	for (size_t i = 0; i < snap->n_records; i++) {
@@ -155,44 +156,127 @@ static int read_contention(struct reading *reading, void **ret)
 	return r;
 }
 
-/* The first Go program without a profile is the one that is spoken of if there is none at all. */
-static void note(struct heap_session *s, const struct reading *reading, int state)
+/* The first runtime without a profile is the one that is spoken of if there is none at all. */
+static void note(struct heap_session *s, const char *version, int state)
 {
-	const struct goruntime *rt = goheap_runtime(reading->heap);
 	bool first = s->n_snaps == 0 && s->state == GORUNTIME_NO_RUNTIME;
 
-	if (first && rt)
-		snprintf(s->version, sizeof(s->version), "%s", rt->file.version);
-	if (state == GORUNTIME_OK || !first)
-		return;
-	s->state = (enum goruntime_state)state;
-	s->state_pid = reading->id->pid;
+	if (first && version)
+		snprintf(s->version, sizeof(s->version), "%s", version);
+	if (first && state != GORUNTIME_OK)
+		s->state = (enum goruntime_state)state;
+}
+
+/* 0 or -errno. */
+static int read_runtime(struct reading *reading)
+{
+	struct heap_session *s = reading->session;
+	const struct goruntime *rt = goheap_runtime(reading->heap);
+	void *snap = NULL;
+	int r;
+
+	if (s->n_snaps == HEAP_SESSION_SNAPS_MAX)
+		return 0;
+	r = s->kind == HEAP_KIND_HEAP ? read_heap(reading, &snap) : read_contention(reading, &snap);
+	if (r < 0)
+		return r;
+	note(s, rt ? rt->file.version : NULL, r);
+	if (snap)
+		s->snaps[s->n_snaps++] = snap;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- a process */
+
+struct process_space {
+	struct heap_session *session;
+	const struct pid_id *id;
+};
+
+static int resolve(void *ctx, uint64_t pc, struct frame *ret)
+{
+	const struct process_space *space = ctx;
+
+	return space_cache_resolve(space->session->space, space->id, pc, ret);
+}
+
+/* All runtimes, each by a reader of its own. */
+static int read_process(struct heap_session *s, const struct pid_id *id,
+			const struct goruntimes *found)
+{
+	struct process_space space = {s, id};
+	struct reading reading = {.session = s, .space = {resolve, &space}};
+	int r = 0;
+
+	for (size_t i = 0; !r && i < found->n; i++) {
+		const struct goheap_opts opts = {
+			.proc = &s->proc,
+			.id = *id,
+			.runtime = &found->items[i],
+			.force = s->force,
+			.max_bytes = HEAP_RECORDS_BYTES,
+		};
+
+		r = goheap_new(&opts, &reading.heap);
+		if (!r)
+			r = read_runtime(&reading);
+		goheap_free(reading.heap);
+		reading.heap = NULL;
+	}
+	return r;
+}
+
+static int state_of_memory(int r)
+{
+	if (r < 0 || !r)
+		return r;
+	return r == MEMORY_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
 }
 
 int heap_session_process(struct heap_session *s, const struct pid_id *id)
 {
-	const struct goheap_opts opts = {
-		.proc = &s->proc,
-		.id = *id,
-		.force = s->force,
-		.max_bytes = HEAP_RECORDS_BYTES,
-	};
-	struct reading reading = {.session = s, .id = id};
-	void *snap = NULL;
-	int r;
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
+	int denied, r;
 
-	if (s->n_snaps == HEAP_SESSION_PROCESSES_MAX)
-		return 0;
-	r = goheap_new(&opts, &reading.heap);
-	if (r)
+	if (!found)
+		return -ENOMEM;
+	denied = state_of_memory(process_memory_init(&pm, &s->proc, id));
+	if (denied < 0)
+		return denied;
+	r = goruntimes_find(s->images, &s->proc, id, denied ? NULL : &pm.memory, 0, found);
+	if (r < 0)
 		return r;
-	r = s->kind == HEAP_KIND_HEAP ? read_heap(&reading, &snap)
-				      : read_contention(&reading, &snap);
-	if (r >= 0)
-		note(s, &reading, r);
-	if (snap)
-		s->snaps[s->n_snaps++] = snap;
-	goheap_free(reading.heap);
+	if (r == GORUNTIME_OK && denied)
+		r = denied;
+	if (r == GORUNTIME_OK || r == GORUNTIME_UNKNOWN_LAYOUT)
+		return read_process(s, id, found);
+	note(s, NULL, r);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- a core */
+
+int heap_session_core(struct heap_session *s, struct gocore *core)
+{
+	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
+	struct reading reading = {.session = s, .space = {gocore_resolve, core}};
+	int r = found ? gocore_runtimes(core, found) : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < found->n; i++) {
+		const struct goruntime *rt = &found->items[i];
+
+		if (rt->state != GORUNTIME_OK) {
+			note(s, rt->file.version, (int)rt->state);
+			continue;
+		}
+		r = goheap_new_of_memory(rt, gocore_memory(core), HEAP_RECORDS_BYTES,
+					 &reading.heap);
+		if (!r)
+			r = read_runtime(&reading);
+		goheap_free(reading.heap);
+		reading.heap = NULL;
+	}
 	return r < 0 ? r : 0;
 }
 

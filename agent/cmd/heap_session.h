@@ -12,6 +12,8 @@
 #include "goheap/goheap.h"
 
 struct buf;
+struct gocore;
+struct goimages;
 struct space_cache;
 struct symbolizer;
 
@@ -24,12 +26,14 @@ enum heap_kind {
 
 const char *heap_kind_name(enum heap_kind kind);
 
-/* Processes of one container that are read; more are left out, which is said. */
+/* Processes of one container that are read; more are left out, which is said. And Go runtimes of
+ * all of them. */
 #define HEAP_SESSION_PROCESSES_MAX 1024
+#define HEAP_SESSION_SNAPS_MAX	   (2 * HEAP_SESSION_PROCESSES_MAX)
 
 /**
  * struct heap_session - where what was read gathers
- * @snaps: of the kind: struct heapsnap or struct contentionsnap, owned
+ * @snaps: of the kind: struct heapsnap or struct contentionsnap, one for each runtime; owned
  * @version: of Go, of the first process that was read, or that would have been
  * @state, @state_pid: the first process of which there was no profile, and why;
  * GORUNTIME_NO_RUNTIME while there was no Go program at all
@@ -39,8 +43,9 @@ struct heap_session {
 	enum heap_kind kind;
 	bool force;
 	struct space_cache *space;
+	struct goimages *images;
 	struct symbolizer *symbolizer;
-	void *snaps[HEAP_SESSION_PROCESSES_MAX];
+	void *snaps[HEAP_SESSION_SNAPS_MAX];
 	size_t n_snaps;
 	size_t n_records;
 	struct goheap_totals totals; /* of HEAP_KIND_HEAP */
@@ -48,15 +53,15 @@ struct heap_session {
 	int64_t delay_ns;
 	char version[GORUNTIME_VERSION_MAX];
 	enum goruntime_state state;
-	uint64_t state_pid;
 };
 
 /* With proc open, and kind and force set. 0 or -errno. {.proc = ROOT_INIT} may be deinited. */
 int heap_session_init(struct heap_session *s);
 void heap_session_deinit(struct heap_session *s);
 
-/* Read one process. 0, also if there is nothing; -errno. */
+/* Read one process, or a core. 0, also if there is nothing; -errno. */
 int heap_session_process(struct heap_session *s, const struct pid_id *id);
+int heap_session_core(struct heap_session *s, struct gocore *core);
 
 /* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
 int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n_left_out);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * 'podprof heap' against what Go programs write of themselves at a quiet point: mutex and block
- * profiles must be the same, record by record.
+ * profiles must be the same, record by record, of a live process and of its core.
  */
 #include "support/test.h"
 
@@ -14,6 +14,7 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "support/command.h"
+#include "support/corewrite.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/samelines.h"
@@ -36,6 +37,7 @@ struct subject {
 	struct goprocess process;
 	char own[64];
 	char ours[64];
+	char core[64]; /* "": the process is read */
 };
 
 static void subject_start(struct subject *s, const char *path, const char *env)
@@ -52,6 +54,8 @@ static void subject_stop(struct subject *s)
 	char name[80];
 
 	goprocess_stop(&s->process);
+	if (s->core[0])
+		unlink(s->core);
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof(name), "%s.%s", s->own, i ? "mutex" : "block");
 		unlink(name);
@@ -63,11 +67,13 @@ static void subject_stop(struct subject *s)
 static int read_kind(const struct subject *s, const char *kind, char *says, size_t n)
 {
 	struct command_run run;
-	char line[256];
+	char line[512], whose[128];
 	int status;
 
-	snprintf(line, sizeof(line), "heap %d --kind %s --output %s", (int)s->process.id.pid, kind,
-		 s->ours);
+	snprintf(whose, sizeof(whose), "%d", (int)s->process.id.pid);
+	if (s->core[0])
+		snprintf(whose, sizeof(whose), "--core %s", s->core);
+	snprintf(line, sizeof(line), "heap %s --kind %s --output %s", whose, kind, s->ours);
 	command_run(line, &run);
 	status = run.status;
 	if (says)
@@ -128,6 +134,104 @@ static void equal_to_own(void **state)
 	}
 }
 
+/* Whoever kept a core of it has all profiles, when the process has long gone. */
+static void equal_from_core(void **state)
+{
+	static const char *const heap_types[] = {"alloc_objects", "alloc_space", "inuse_objects",
+						 "inuse_space"};
+	static const char *const variants[] = {"default", "pie-stripped", "cgo-pie"};
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		_cleanup_(buf_deinit) struct buf live_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+		_cleanup_(buf_deinit) struct buf core_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+		_cleanup_(samelines_deinit) struct samelines live = {0}, core = {0};
+		struct subject s = {.process = {.to = -1}};
+		struct samelines_tally tally = {0};
+		char *path = gofixture_build(CONTENTION, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+
+		row_begin(path);
+		subject_start(&s, path, NULL);
+		assert_int_equal(read_kind(&s, "heap", NULL, 0), CMD_DONE);
+		read_file(s.ours, &live_bytes);
+		snprintf(s.core, sizeof(s.core), "/tmp/test_heap_kinds.%d.core", (int)getpid());
+		corewrite(&s.process.proc, &s.process.id, s.core);
+		goprocess_stop(&s.process);
+		compare_kind(&s, "mutex", &tally);
+		compare_kind(&s, "block", &tally);
+		assert_int_equal(read_kind(&s, "heap", NULL, 0), CMD_DONE);
+		read_file(s.ours, &core_bytes);
+		samelines_of(&live_bytes, heap_types, 4, &live);
+		samelines_of(&core_bytes, heap_types, 4, &core);
+		samelines_compare(&live, &core, &tally);
+		assert_int_equal(live.n, core.n);
+		subject_stop(&s);
+		free(path);
+	}
+}
+
+static void bad_cores(void **state)
+{
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct subject s = {.process = {.to = -1}};
+	char says[512];
+
+	(void)state;
+	gofixture_gos(gos);
+	path = gofixture_build(CONTENTION, gos[0], "default");
+	subject_start(&s, path, NULL);
+	snprintf(s.core, sizeof(s.core), "/tmp/test_heap_kinds.%d.core", (int)getpid());
+	corewrite(&s.process.proc, &s.process.id, s.core);
+	assert_int_equal(truncate(s.core, 200000), 0);
+	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
+	assert_non_null(strstr(says, "is cut short"));
+	assert_int_equal(truncate(s.core, 10), 0);
+	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
+	assert_non_null(strstr(says, "is no core"));
+	unlink(s.core);
+	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
+	assert_non_null(strstr(says, "No such file"));
+	subject_stop(&s);
+}
+
+/* The program is not where it was, or another one is there. */
+static void moved_program(void **state)
+{
+	_cleanup_(freep) char *path = NULL, *other = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct subject s = {.process = {.to = -1}};
+	struct command_run run;
+	char line[1024];
+
+	(void)state;
+	gofixture_gos(gos);
+	path = gofixture_build(CONTENTION, gos[0], "default");
+	other = gofixture_build(CONTENTION, gos[0], "stripped");
+	subject_start(&s, path, NULL);
+	snprintf(s.core, sizeof(s.core), "/tmp/test_heap_kinds.%d.core", (int)getpid());
+	corewrite(&s.process.proc, &s.process.id, s.core);
+	for (int i = 0; i < 3; i++) {
+		const char *program = i == 0 ? "/nowhere" : i == 1 ? other : path;
+
+		snprintf(line, sizeof(line),
+			 "heap --core %s --kind mutex --sysroot /tmp --executable %s --output %s",
+			 s.core, program, s.ours);
+		command_run(line, &run);
+		if (i < 2) {
+			assert_int_equal(run.status, CMD_FAILED);
+			assert_non_null(strstr(run.err.data, "say with --executable"));
+		} else {
+			assert_int_equal(run.status, CMD_DONE);
+		}
+		command_run_deinit(&run);
+	}
+	subject_stop(&s);
+}
+
 static void off_is_said(void **state)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -160,6 +264,9 @@ static void wrong_usage(void **state)
 		{"heap 1 --kind cpu --output x", "--kind takes"},
 		{"heap 1 --kind mutex --force --output x", "--force is for heaps"},
 		{"heap 1", "say where to write"},
+		{"heap 1 --core x", "only one of"},
+		{"heap --core x --force --output y", "--force is for what runs"},
+		{"heap 1 --sysroot / --output y", "go with --core"},
 	};
 
 	(void)state;
@@ -179,9 +286,9 @@ static void wrong_usage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_to_own),
-		cmocka_unit_test(off_is_said),
-		cmocka_unit_test(wrong_usage),
+		cmocka_unit_test(equal_to_own), cmocka_unit_test(equal_from_core),
+		cmocka_unit_test(bad_cores),	cmocka_unit_test(moved_program),
+		cmocka_unit_test(off_is_said),	cmocka_unit_test(wrong_usage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A core names the files that were mapped, by path and without a number that tells one file from
+ * another. So a file is believed to be the one that was mapped if it begins with the same bytes: a
+ * core has the first page of each ELF file, where its headers and its build id are, unless
+ * /proc/PID/coredump_filter says otherwise. Where it has not, goruntime_check() still compares what
+ * the runtime says of itself with what the file says.
+ *
+ * Paths are foreign. Files are only opened below the given directory, and only regular ones.
+ */
+#include "goheap/gocore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "procmap/image.h"
+
+/* The beginning of a file that is compared; less, and it proves nothing: that is ELF's own header.
+ */
+#define CHECK_BYTES	  4096
+#define CHECK_BYTES_LEAST 64
+
+/* One file with code. */
+struct core_file {
+	const char *path; /* the core's */
+	struct image *image;
+	enum gocore_file_state state;
+};
+
+struct gocore {
+	struct corefile *core;
+	struct core_file files[GOCORE_FILES_MAX];
+	size_t n_files;
+	struct image *unknown; /* for what is in no file */
+};
+
+DEFINE_CLEANUP(struct gocore *, gocore_freep, gocore_free);
+
+void gocore_free(struct gocore *core)
+{
+	if (!core)
+		return;
+	for (size_t i = 0; i < core->n_files; i++)
+		image_unref(core->files[i].image);
+	image_unref(core->unknown);
+	corefile_free(core->core);
+	free(core);
+}
+
+/* ---------------------------------------------------------------- files */
+
+/* Whether the core has other bytes than the file at its beginning. */
+static bool is_other(struct gocore *core, const char *path, const struct image *image)
+{
+	uint8_t theirs[CHECK_BYTES], ours[CHECK_BYTES];
+	size_t n_mappings, n = 0;
+	const struct corefile_mapping *m = corefile_mappings(core->core, &n_mappings);
+
+	for (size_t i = 0; i < n_mappings; i++) {
+		if (m[i].offset != 0 || strcmp(m[i].path, path) != 0)
+			continue;
+		if (memory_read_some(corefile_memory(core->core), m[i].start, theirs,
+				     sizeof(theirs), &n) ||
+		    n < CHECK_BYTES_LEAST)
+			continue;
+		if (image->size < n || elffile_read(image->file, 0, ours, n) ||
+		    memcmp(theirs, ours, n) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* 0, also if it is missing; 1 if it is another one; -errno. */
+static int try_file(struct gocore *core, const struct root *root, const char *path,
+		    struct core_file *file)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	struct image *image;
+	int r, elf;
+
+	r = root_open_file(root, path, &fd);
+	if (r)
+		return r == -ENOMEM ? r : 0;
+	r = image_new_file(fd, file->path, &image, &elf);
+	if (r)
+		return r;
+	fd = -1;
+	if (image->file && !is_other(core, file->path, image)) {
+		file->image = image;
+		file->state = GOCORE_FILE_OK;
+		return 0;
+	}
+	image_unref(image);
+	return 1;
+}
+
+/* What could not be opened has a name and no file, as in a live process. */
+static int open_file(struct gocore *core, const struct gocore_opts *opts, struct core_file *file)
+{
+	const struct root here = {.fd = AT_FDCWD};
+	const char *path = file->path;
+	int r;
+
+	while (*path == '/')
+		path++;
+	r = *path ? try_file(core, opts->sysroot, path, file) : 0;
+	if (r > 0)
+		file->state = GOCORE_FILE_OTHER;
+	if (r >= 0 && !file->image && opts->executable)
+		r = try_file(core, &here, opts->executable, file);
+	if (r < 0 || file->image)
+		return r < 0 ? r : 0;
+	return image_new(IMAGE_FILE, file->path, &file->image);
+}
+
+static struct core_file *find_file(struct gocore *core, const char *path)
+{
+	for (size_t i = 0; i < core->n_files; i++)
+		if (strcmp(core->files[i].path, path) == 0)
+			return &core->files[i];
+	return NULL;
+}
+
+static int open_files(struct gocore *core, const struct gocore_opts *opts)
+{
+	size_t n;
+	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
+	int r = 0;
+
+	for (size_t i = 0; !r && i < n && core->n_files < GOCORE_FILES_MAX; i++) {
+		struct core_file *file = &core->files[core->n_files];
+
+		if (!m[i].code || find_file(core, m[i].path))
+			continue;
+		*file = (struct core_file){.path = m[i].path, .state = GOCORE_FILE_MISSING};
+		r = open_file(core, opts, file);
+		if (!r)
+			core->n_files++;
+	}
+	if (r)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		const struct core_file *file = find_file(core, m[i].path);
+
+		if (file && file->image->file)
+			corefile_attach(core->core, i, file->image->file);
+	}
+	return 0;
+}
+
+int gocore_open(const struct gocore_opts *opts, struct gocore **ret)
+{
+	_cleanup_(gocore_freep) struct gocore *core = calloc(1, sizeof(*core));
+	_cleanup_(close_fdp) int fd = fcntl(opts->fd, F_DUPFD_CLOEXEC, 0);
+	int r;
+
+	if (!core)
+		return -ENOMEM;
+	if (fd < 0)
+		return -errno;
+	r = corefile_open(fd, &core->core);
+	if (r)
+		return r;
+	fd = -1;
+	r = image_new(IMAGE_UNKNOWN, "[unknown]", &core->unknown);
+	if (!r)
+		r = open_files(core, opts);
+	if (r)
+		return r;
+	*ret = take_ptr(core);
+	return 0;
+}
+
+const struct corefile *gocore_corefile(const struct gocore *core)
+{
+	return core->core;
+}
+
+struct memory *gocore_memory(struct gocore *core)
+{
+	return corefile_memory(core->core);
+}
+
+const char *gocore_file(const struct gocore *core, size_t i, enum gocore_file_state *ret_state)
+{
+	if (i >= core->n_files)
+		return NULL;
+	*ret_state = core->files[i].state;
+	return core->files[i].path;
+}
+
+/* ---------------------------------------------------------------- runtimes */
+
+/* By the first of its mappings that has code: false if none fits the file. */
+static bool bias_of_file(struct gocore *core, const struct core_file *file, uint64_t *ret)
+{
+	size_t n;
+	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (m[i].code && strcmp(m[i].path, file->path) == 0 &&
+		    image_bias(file->image, m[i].start, m[i].limit - m[i].start, m[i].offset, ret))
+			return true;
+	return false;
+}
+
+static int read_runtime(struct gocore *core, const struct core_file *file, struct goruntime *ret)
+{
+	int r = goruntime_file_read(file->image->file, &ret->file);
+
+	if (r < 0 || r == GORUNTIME_NO_RUNTIME)
+		return r;
+	ret->id = (struct goruntime_id){file->image->device, file->image->inode};
+	snprintf(ret->name, sizeof(ret->name), "%s", image_name(file->image));
+	if (r == GORUNTIME_OK && !bias_of_file(core, file, &ret->bias))
+		r = GORUNTIME_UNKNOWN_LAYOUT;
+	if (r == GORUNTIME_OK)
+		r = goruntime_check(ret, corefile_memory(core->core));
+	if (r >= 0)
+		ret->state = (enum goruntime_state)r;
+	return r;
+}
+
+int gocore_runtimes(struct gocore *core, struct goruntimes *ret)
+{
+	const struct goruntime *first;
+
+	ret->n = ret->n_left_out = 0;
+	for (size_t i = 0; i < core->n_files; i++) {
+		struct goruntime rt = {0};
+		int r = core->files[i].image->file ? read_runtime(core, &core->files[i], &rt)
+						   : GORUNTIME_NO_RUNTIME;
+
+		if (r < 0)
+			return r;
+		if (r == GORUNTIME_NO_RUNTIME)
+			continue;
+		if (ret->n == GORUNTIMES_MAX)
+			ret->n_left_out++;
+		else
+			ret->items[ret->n++] = rt;
+	}
+	first = goruntimes_first(ret);
+	return first ? (int)first->state : GORUNTIME_NO_RUNTIME;
+}
+
+/* ---------------------------------------------------------------- frames */
+
+int gocore_resolve(void *ctx, uint64_t pc, struct frame *ret)
+{
+	struct gocore *core = ctx;
+	size_t n;
+	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
+
+	*ret = (struct frame){image_ref(core->unknown), pc};
+	for (size_t i = 0; i < n; i++) {
+		const struct core_file *file;
+		uint64_t bias;
+
+		if (pc < m[i].start || pc >= m[i].limit)
+			continue;
+		file = find_file(core, m[i].path);
+		if (!file)
+			return 0;
+		if (!image_bias(file->image, m[i].start, m[i].limit - m[i].start, m[i].offset,
+				&bias))
+			bias = m[i].start - m[i].offset; /* no file: by the offset */
+		image_unref(ret->image);
+		*ret = (struct frame){image_ref(file->image), pc - bias};
+	}
+	return 0;
+}
