@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The newest Go on the machine, without the machine's own settings for it, run with the arguments
-# given. From 1.21 on it fetches the version that a go.mod asks for by itself.
+# given; or --minor, the N of its version 1.N, or --path. From 1.21 on it fetches the version that a
+# go.mod asks for by itself.
 set -eu
 
 proxy=
@@ -20,9 +21,9 @@ if [ -z "$best" ]; then
 	echo "go.sh: no Go here; 'make setup' installs it" >&2
 	exit 1
 fi
-if [ "${1:-}" = --minor ]; then
-	echo "$best_version"
-	exit 0
-fi
+case ${1:-} in
+--minor) echo "$best_version"; exit 0 ;;
+--path) echo "$best"; exit 0 ;;
+esac
 export GOENV=off GOFLAGS='' GOTOOLCHAIN="${PODPROF_GOTOOLCHAIN:-auto}" GOPROXY="$proxy"
 exec "$best" "$@"

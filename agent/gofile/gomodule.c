@@ -234,6 +234,15 @@ static int table_found(const struct elffile *file, const struct elffile_segment 
 	return 0;
 }
 
+/* A plugin of Go 1.16 has no .go.buildinfo. */
+static bool is_go(const struct elffile *file)
+{
+	struct elffile_section section;
+
+	return elffile_section(file, ".go.buildinfo", &section) == 0 ||
+	       elffile_section(file, ".note.go.buildid", &section) == 0;
+}
+
 /* The search costs as much as reading the file, so it is for files of which we know that they are
  * Go, or that have no sections that could tell. */
 static int scan_for_table(const struct elffile *file, struct gomodule *m)
@@ -246,8 +255,7 @@ static int scan_for_table(const struct elffile *file, struct gomodule *m)
 	};
 	struct elffile_section section;
 
-	if (elffile_section_at(file, 1, &section) == 0 &&
-	    elffile_section(file, ".go.buildinfo", &section) != 0)
+	if (elffile_section_at(file, 1, &section) == 0 && !is_go(file))
 		return GOMODULE_ABSENT;
 	return scan_file(file, &scan, m);
 }

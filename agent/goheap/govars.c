@@ -140,15 +140,24 @@ static int read_refs(const struct elffile *file, const struct gofuncs_one *func,
 	return 0;
 }
 
-/* Whether a variable of @bytes may be there. */
+static bool is_in(const struct elffile_segment *s, uint64_t vaddr)
+{
+	return vaddr >= s->vaddr && vaddr - s->vaddr < s->memsz;
+}
+
+/* Whether a variable of @bytes may be there. What is read-only after relocation is the table that
+ * libraries find the thread's own memory by: before Go 1.17 each function begins with a load from
+ * it. */
 static bool is_data(const struct elffile *file, uint64_t vaddr, uint8_t bytes)
 {
 	size_t n;
 	const struct elffile_segment *segments = elffile_segments(file, &n);
+	struct elffile_segment relro;
 
+	if (elffile_relro(file, &relro) == 0 && is_in(&relro, vaddr))
+		return false;
 	for (size_t i = 0; i < n; i++)
-		if ((segments[i].flags & PF_W) && vaddr >= segments[i].vaddr &&
-		    vaddr - segments[i].vaddr < segments[i].memsz && vaddr % bytes == 0)
+		if ((segments[i].flags & PF_W) && is_in(&segments[i], vaddr) && vaddr % bytes == 0)
 			return true;
 	return false;
 }

@@ -59,6 +59,8 @@ struct elffile {
 	size_t n_segments;
 	struct elffile_segment eh_frame_hdr;
 	bool has_eh_frame_hdr;
+	struct elffile_segment relro;
+	bool has_relro;
 	struct named_section *sections;
 	size_t n_sections;
 	char *names; /* ends with a NUL */
@@ -233,6 +235,10 @@ static void keep_segment(struct elffile *ef, const GElf_Phdr *ph)
 	if (ph->p_type == PT_GNU_EH_FRAME && !ef->has_eh_frame_hdr) {
 		ef->eh_frame_hdr = segment;
 		ef->has_eh_frame_hdr = true;
+	}
+	if (ph->p_type == PT_GNU_RELRO && !ef->has_relro) {
+		ef->relro = segment;
+		ef->has_relro = true;
 	}
 }
 
@@ -495,6 +501,14 @@ int elffile_eh_frame_hdr(const struct elffile *ef, struct elffile_segment *ret)
 	if (!ef->has_eh_frame_hdr)
 		return ELFFILE_ABSENT;
 	*ret = ef->eh_frame_hdr;
+	return 0;
+}
+
+int elffile_relro(const struct elffile *ef, struct elffile_segment *ret)
+{
+	if (!ef->has_relro)
+		return ELFFILE_ABSENT;
+	*ret = ef->relro;
 	return 0;
 }
 

@@ -65,6 +65,8 @@ int elffile_stat(const struct elffile *ef, struct stat *ret);
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n);
 /* Where PT_GNU_EH_FRAME says that the index of the unwind table is. 0 or ELFFILE_ABSENT. */
 int elffile_eh_frame_hdr(const struct elffile *ef, struct elffile_segment *ret);
+/* What PT_GNU_RELRO says nobody writes to once the dynamic linker is done. 0 or ELFFILE_ABSENT. */
+int elffile_relro(const struct elffile *ef, struct elffile_segment *ret);
 /* By name; the first one. 0 or ELFFILE_ABSENT. */
 int elffile_section(const struct elffile *ef, const char *name, struct elffile_section *ret);
 int elffile_section_at(const struct elffile *ef, uint32_t index, struct elffile_section *ret);

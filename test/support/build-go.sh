@@ -10,8 +10,8 @@
 #            Go takes any other for the standard library). Its "go" line is replaced by the
 #            version that builds, so that new and old language features are both at hand; files
 #            that need a newer Go say so in a build constraint.
-#   GO       a go command (go, /usr/lib/go-1.19/bin/go), or a version (1.22.12) that the go
-#            command in PATH fetches as a toolchain (it must be 1.21 or newer for that)
+#   GO       a go command (go, /usr/lib/go-1.19/bin/go), or a version (1.22.12) that the
+#            newest command here fetches as a toolchain (it must be 1.21 or newer for that)
 #   VARIANT  default            the Go linker, no cgo
 #            stripped           the same with -ldflags '-s -w': neither .symtab nor DWARF
 #            pie, pie-stripped  position independent, by the Go linker
@@ -22,10 +22,19 @@
 #            debug, arm64-debug with .debug_frame as it is, not compressed
 #            cgo-static-pie     position independent and static, by the C linker; those of old Go
 #                               (1.19 is one) crash when they are run
-#            sectionless, pie-sectionless
+#            cgo-static         the C library in it, by the C linker
+#            cgo-internal       with cgo, by the Go linker
+#            sectionless, stripped-sectionless, pie-sectionless
 #                               without section headers, as some tools leave them
+#            strip              the default, stripped by binutils
+#            trimpath, race, noopt, noinline, amd64v3
+#                               as Go's flags and settings of these names have it
+#            devel, vendor, unversioned
+#                               the default, with other words for a version in it
+#            experiment         with one of the release's GOEXPERIMENTs turned over
 #            c-shared, c-shared-stripped
 #                               a library, and the result is a C program that loads it
+#            c-shared-python    the same in Python
 #            plugin             a plugin, and the result is a Go program that loads it
 #            packed             in anonymous memory, and the result is a program that puts it there
 #   All that runs does so with the same arguments, whatever the variant. What a result loads lies
@@ -34,7 +43,7 @@
 # Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
 set -eu
 
-[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,34p' "$0" >&2; exit 2; }
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,44p' "$0" >&2; exit 2; }
 out=$1 src=$2 go=$3 variant=$4
 
 # The user's own settings for fetching are kept, those for building are not: a machine's go env
@@ -45,7 +54,7 @@ GOSUMDB=$(go env GOSUMDB 2>/dev/null) || GOSUMDB=
 [ -z "$GOSUMDB" ] || export GOSUMDB
 export GOENV=off GOFLAGS='' GOWORK=off
 case $go in
-[0-9]*) export GOTOOLCHAIN="go$go"; go=go ;;
+[0-9]*) export GOTOOLCHAIN="go$go"; go=$("$(dirname "$0")/../go.sh" --path) ;;
 *) export GOTOOLCHAIN=local ;;
 esac
 
@@ -82,9 +91,36 @@ cgo-static-pie)
 	flags+=(-buildmode=pie)
 	ldflags='-linkmode=external -extldflags=-static-pie'
 	;;
-sectionless | packed) ;;
+cgo-static)
+	CGO_ENABLED=1
+	flags+=(-tags 'netgo osusergo')
+	ldflags='-linkmode=external -extldflags=-static'
+	;;
+cgo-internal) CGO_ENABLED=1; ldflags=-linkmode=internal ;;
+sectionless | packed | strip) ;;
+stripped-sectionless) ldflags='-s -w' ;;
+trimpath) flags+=(-trimpath) ;;
+race) CGO_ENABLED=1; flags+=(-race) ;;
+noopt) flags+=(-gcflags='all=-N -l') ;;
+noinline) flags+=(-gcflags='all=-l') ;;
+amd64v3) export GOAMD64=v3 ;;
+devel) ldflags="-X 'runtime.buildVersion=devel +d1c9f7a4b2 Tue Mar 3 10:00:00 2026 +0000'" ;;
+vendor) ldflags="-X 'runtime.buildVersion=go1.$minor.99-vendor.2 X:boringcrypto'" ;;
+unversioned) ldflags="-X 'runtime.buildVersion=our own toolchain'" ;;
+experiment) # a toolchain knows its own only
+	case $minor in
+	1[67]) GOEXPERIMENT=fieldtrack ;;
+	18 | 19) GOEXPERIMENT=staticlockranking ;;
+	2[01]) GOEXPERIMENT=arenas ;;
+	2[23]) GOEXPERIMENT=rangefunc ;;
+	24) GOEXPERIMENT=noswissmap ;;
+	25) GOEXPERIMENT=greenteagc ;;
+	*) GOEXPERIMENT=nosizespecializedmalloc ;;
+	esac
+	export GOEXPERIMENT
+	;;
 pie-sectionless) flags+=(-buildmode=pie) ;;
-c-shared) CGO_ENABLED=1; flags+=(-buildmode=c-shared) ;;
+c-shared | c-shared-python) CGO_ENABLED=1; flags+=(-buildmode=c-shared) ;;
 c-shared-stripped) CGO_ENABLED=1; flags+=(-buildmode=c-shared); ldflags='-s -w' ;;
 plugin) CGO_ENABLED=1; flags+=(-buildmode=plugin) ;;
 arm64) export GOARCH=arm64 ;;
@@ -131,6 +167,10 @@ drop_sections() {
 
 build_variant() {
 	case $variant in
+	c-shared-python)
+		build_part library.go && cp "$hosts/library.py" "$result.new" &&
+			chmod +x "$result.new"
+		;;
 	c-shared*)
 		build_part library.go &&
 			gcc -O1 -Wall -o "$result.new" "$hosts/library.c" -ldl -lpthread
@@ -142,6 +182,9 @@ build_variant() {
 		build "$src" "$result.packed" "${flags[@]}" -ldflags="$ldflags" &&
 			gcc -O1 -Wall -fpie -pie -s -o "$result.new" "$hosts/packed.c" &&
 			drop_sections "$result.new"
+		;;
+	strip)
+		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags" && strip "$result.new"
 		;;
 	*sectionless)
 		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags" &&

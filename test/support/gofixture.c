@@ -30,19 +30,16 @@ char *gofixture_build(const char *src, const char *go, const char *variant)
 	return path;
 }
 
-size_t gofixture_gos(const char *ret[GOFIXTURE_GOS_MAX])
+/* The words of $PODPROF_TEST_GO, 0 where it is not set. */
+static size_t wanted(const char *ret[GOFIXTURE_GOS_MAX])
 {
 	static char words[1024];
 	const char *list = getenv("PODPROF_TEST_GO");
 	size_t n = 0;
 	char *rest;
 
-	if (!list || !*list) {
-		ret[n++] = "go";
-		if (access(GOFIXTURE_DEBIAN_GO, X_OK) == 0)
-			ret[n++] = GOFIXTURE_DEBIAN_GO;
-		return n;
-	}
+	if (!list || !*list)
+		return 0;
 	assert_true(snprintf(words, sizeof(words), "%s", list) < (int)sizeof(words));
 	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
 		assert_true(n < GOFIXTURE_GOS_MAX);
@@ -50,6 +47,29 @@ size_t gofixture_gos(const char *ret[GOFIXTURE_GOS_MAX])
 	}
 	assert_true(n > 0);
 	return n;
+}
+
+size_t gofixture_gos(const char *ret[GOFIXTURE_GOS_MAX])
+{
+	size_t n = wanted(ret);
+
+	if (n)
+		return n;
+	ret[n++] = "go";
+	if (access(GOFIXTURE_DEBIAN_GO, X_OK) == 0)
+		ret[n++] = GOFIXTURE_DEBIAN_GO;
+	return n;
+}
+
+size_t gofixture_releases(const char *ret[GOFIXTURE_GOS_MAX])
+{
+	static const char *const releases[] = {"1.16.15", "1.24.13", "1.26.8", "1.27.3"};
+	size_t n = wanted(ret);
+
+	if (n)
+		return n;
+	memcpy(ret, releases, sizeof(releases));
+	return array_size(releases);
 }
 
 unsigned int gofixture_minor(const char *path)

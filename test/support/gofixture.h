@@ -16,6 +16,10 @@ char *gofixture_build(const char *src, const char *go, const char *variant);
 #define GOFIXTURE_GOS_MAX 32
 size_t gofixture_gos(const char *ret[GOFIXTURE_GOS_MAX]);
 
+/* The same for a test that looks at many releases: the words of $PODPROF_TEST_GO, else the oldest
+ * that podprof reads, Debian stable's, and the two newest. They are fetched. */
+size_t gofixture_releases(const char *ret[GOFIXTURE_GOS_MAX]);
+
 /* The N of go1.N, from a path that gofixture_build() returned. */
 unsigned int gofixture_minor(const char *path);
 

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -29,6 +30,15 @@ static void wait_ready(struct goprocess *p)
 	fail_msg("the Go program talks too much");
 }
 
+static void set_env(const char *env)
+{
+	char *words = env ? strdup(env) : NULL, *rest;
+
+	for (char *word = words ? strtok_r(words, ";", &rest) : NULL; word;
+	     word = strtok_r(NULL, ";", &rest))
+		putenv(word);
+}
+
 static void run_child(const char *path, const char *const *args, const char *env, int in, int out)
 {
 	char *argv[ARGS_MAX + 2] = {(char *)path};
@@ -38,10 +48,9 @@ static void run_child(const char *path, const char *const *args, const char *env
 	/* the leak checker's and the fuzzer's settings are no business of a Go program */
 	unsetenv("GODEBUG");
 	unsetenv("GOGC");
-	if (env)
-		putenv((char *)env);
+	set_env(env);
 	if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
-		execv(path, argv);
+		execvp(path, argv);
 	_exit(127);
 }
 

@@ -13,8 +13,9 @@ struct goprocess {
 	int from; /* its standard output */
 };
 
-/* Start @path with @args (ends with NULL; without the program's name) and wait for "ready". @env is
- * one more variable ("NAME=value") or NULL. The test fails where it cannot be started. */
+/* Start @path (in $PATH without a slash) with @args (ends with NULL; without the program's name)
+ * and wait for "ready". @env has more variables ("NAME=value", separated by semicolons) or is NULL.
+ * The test fails where it cannot be started. */
 void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
 		     const char *env);
 /* Send a line and wait for the next "ready". */

@@ -118,20 +118,30 @@ static size_t count_frames(const char *key)
 	return n;
 }
 
+/* Stacks are longer than what cmocka prints. */
+static void show(const char *what, const struct sameline *line)
+{
+	printf("%s: %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n%s", what, line->values[0],
+	       line->values[1], line->values[2], line->values[3], line->key);
+	fflush(stdout);
+}
+
 static void compare_line(const struct sameline *own, const struct sameline *ours, size_t n_values,
 			 struct samelines_tally *tally)
 {
 	bool exact = true;
 
 	if (!ours) {
-		fail_msg("not seen from outside (%" PRId64 " of the first value):\n%s",
-			 own->values[0], own->key);
+		show("not seen from outside", own);
+		fail();
 		return;
 	}
 	for (size_t i = 0; i < n_values; i++) {
-		if (llabs(own->values[i] - ours->values[i]) > (long long)own->n)
-			fail_msg("value %zu is %" PRId64 ", from outside %" PRId64 ", of\n%s", i,
-				 own->values[i], ours->values[i], own->key);
+		if (llabs(own->values[i] - ours->values[i]) > (long long)own->n) {
+			show("its own", own);
+			show("from outside", ours);
+			fail();
+		}
 		exact = exact && own->values[i] == ours->values[i];
 	}
 	tally->n_lines++;
@@ -151,8 +161,9 @@ void samelines_compare(const struct samelines *own, const struct samelines *ours
 		if (samelines_find(own, &ours->items[i]))
 			continue;
 		for (size_t k = 0; k < ours->n_values; k++)
-			if (ours->items[i].values[k])
-				fail_msg("seen only from outside (value %zu is %" PRId64 "):\n%s",
-					 k, ours->items[i].values[k], ours->items[i].key);
+			if (ours->items[i].values[k]) {
+				show("seen only from outside", &ours->items[i]);
+				fail();
+			}
 	}
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_HEAPOUTSIDE_H
+#define PODPROF_TEST_SUPPORT_HEAPOUTSIDE_H
+
+/* A Go program that is run and whose heap is read from outside and made a profile of, by the same
+ * calls as the agent's. */
+
+#include "goheap/goheap.h"
+#include "report/heap.h"
+#include "support/goprocess.h"
+
+struct buf;
+
+#define HEAPOUTSIDE_BYTES_MAX (64u << 20)
+
+struct heapoutside {
+	struct goprocess process;
+	struct goheap *heap;
+	struct space_cache *space;
+	struct symbolizer *symbolizer;
+};
+
+#define HEAPOUTSIDE_INIT               \
+	{                              \
+		.process = {.to = -1 } \
+	}
+
+/* As goprocess_start(). The test fails unless a runtime is found. */
+void heapoutside_start(struct heapoutside *o, const char *path, const char *const *args,
+		       const char *env);
+/* Ends the process, too. */
+void heapoutside_deinit(struct heapoutside *o);
+
+/* Everything since the start, as a file has it. */
+extern const struct heap_report_opts heapoutside_cumulative;
+
+/* 0, or what one of the steps returned. @ret is appended to. */
+int heapoutside_read(struct heapoutside *o, const struct heap_report_opts *opts, bool since_start,
+		     struct buf *ret, struct heap_report_stats *ret_stats,
+		     struct goheap_totals *ret_totals);
+
+#endif
