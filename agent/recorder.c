@@ -51,7 +51,6 @@ struct recorder {
 	bool begun;
 	uint64_t swept_ns;
 	int add_result; /* of the last process or cgroup that could not be entered */
-	int n_cgroups;
 	uint64_t n_samples;
 	uint64_t n_away;
 	uint64_t n_ends[SAMPLE_END_MAX];
@@ -194,7 +193,6 @@ static void enter_cgroup(void *ctx, struct owner *owner, uint64_t id)
 
 	if (!discovery_in_container(owner, r->container))
 		return;
-	r->n_cgroups++;
 	err = wanted_add_cgroup(wanted_of(r), id);
 	if (err)
 		r->add_result = err;
@@ -203,7 +201,6 @@ static void enter_cgroup(void *ctx, struct owner *owner, uint64_t id)
 /* Directories that a container makes later come into the table with the next sweep. */
 static int enter_cgroups(struct recorder *r)
 {
-	r->n_cgroups = 0;
 	discovery_for_each_cgroup(r->discovery, enter_cgroup, r);
 	return r->add_result;
 }
@@ -241,7 +238,7 @@ int recorder_sweep(struct recorder *r)
 		return wanted_sweep(wanted_of(r));
 	case SETTINGS_WANTED_CGROUPS:
 		err = enter_cgroups(r);
-		return err ? err : r->n_cgroups;
+		return err ? err : discovery_container_runs(r->discovery, r->container);
 	default:
 		return 1;
 	}

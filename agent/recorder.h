@@ -78,7 +78,7 @@ bool recorder_ready(const struct recorder *r);
 /* Samples count from here on. */
 void recorder_begin(struct recorder *r);
 /* Every second or so: follow what comes and goes. How many of those who are wanted still live:
- * processes, or cgroups of the container; 1 if all are wanted; -errno. */
+ * processes; 1 if the container has any, and if all are wanted; -errno. */
 int recorder_sweep(struct recorder *r);
 /* Stop sampling and take in what is left. */
 void recorder_finish(struct recorder *r);

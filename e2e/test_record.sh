@@ -170,5 +170,16 @@ shares
 has "$container"
 [ "$(programs)" = 2 ] || fail "container: $(cat "$work/record.log")"
 recorded --container "containerd://$container" --duration 300ms
+"$podprof" record --container "$container" --output "$work/ended.pb.gz" 2>"$work/ended.log" &
+recorder=$!
+background+=("$recorder")
+until_true 30 begun || fail "it does not begin"
+sleep 2
+ctr -a "$work/containerd.sock" task kill -s KILL "$container" || fail "ctr task kill"
+ended() { ! kill -0 "$recorder" 2>/dev/null; }
+until_true 30 ended || fail "it does not end with its container"
+wait "$recorder" || fail "a container that ends: ended with $?: $(cat "$work/ended.log")"
+"$fixtures/checkprofile" -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 20 "$work/ended.pb.gz" \
+	>>"$work/check.log" 2>&1 || fail "a container that ends: the profile"
 note "container: $(head -1 "$work/record.log")"
 note "$(sed -n 2p "$work/record.log")"

@@ -25,6 +25,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/root.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/listing.h"
 #include "discovery/ownership.h"
@@ -308,6 +309,33 @@ bool discovery_in_container(const struct owner *owner, const char *id)
 {
 	return owner && owner->kind == OWNER_CONTAINER &&
 	       (strcmp(owner->id.container_id, id) == 0 || strcmp(owner->id.outer_id, id) == 0);
+}
+
+enum { RUNS = ROOT_OUTCOME_MAX };
+
+static int found_process(void *ctx, pid_t pid)
+{
+	(void)ctx;
+	(void)pid;
+	return RUNS;
+}
+
+bool discovery_container_runs(struct discovery *d, const char *id)
+{
+	struct cgroupdir *dir = NULL;
+
+	while ((dir = cgroupfs_next(d->own.fs, dir))) {
+		struct owner *owner = dir->gone_ns ? NULL : ownership_of_dir(&d->own, dir);
+		int r;
+
+		if (!discovery_in_container(owner, id))
+			continue;
+		r = cgroupfs_procs(d->own.fs, dir, found_process, NULL);
+		/* of a threaded cgroup an ancestor lists the processes */
+		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
+			return true; /* or it cannot be read, and may */
+	}
+	return false;
 }
 
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)

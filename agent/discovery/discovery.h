@@ -75,6 +75,9 @@ enum discovery_find {
  * @ret_id: all of the id, CGROUP_ID_MAX bytes
  */
 enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id);
+/* Whether it has a process, of those inside it too: its directories may outlast them. @id is whole.
+ */
+bool discovery_container_runs(struct discovery *d, const char *id);
 /* Whether an owner is the container of this (whole) id, or one inside it. */
 bool discovery_in_container(const struct owner *owner, const char *id);
 

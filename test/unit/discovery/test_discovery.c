@@ -140,6 +140,31 @@ static void test_container(void **state)
 }
 
 /* On a node with both versions one tree may know only the runtime's service. */
+/* A container runs as long as it, or one inside it, has a process; its directories stay. */
+static void test_runs(void **state)
+{
+	struct cgroup outer, inner;
+	struct discovery *d;
+	struct pid_id child;
+
+	(void)state;
+	cgroup_make(&outer, "kubepods/besteffort/pod" POD "/" ID1);
+	cgroup_make(&inner, "kubepods/besteffort/pod" POD "/" ID1 "/docker/" ID2);
+	d = start(&proc, false);
+	assert_false(discovery_container_runs(d, ID1));
+	child_start(&child);
+	cgroup_enter(&inner, &child);
+	assert_true(discovery_container_runs(d, ID1));
+	assert_true(discovery_container_runs(d, ID2));
+	cgroup_enter(&outer, &child);
+	assert_true(discovery_container_runs(d, ID1));
+	assert_false(discovery_container_runs(d, ID2));
+	child_end(&child);
+	assert_false(discovery_container_runs(d, ID1));
+	discovery_free(d);
+	cgroup_remove(&inner); /* and what is above it */
+}
+
 static void test_only_one_tree_knows(void **state)
 {
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -510,7 +535,7 @@ int main(void)
 		cmocka_unit_test(test_late_samples),   cmocka_unit_test(test_host_process),
 		cmocka_unit_test(test_relative_paths), cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_host_processes), cmocka_unit_test(test_without_memory),
-		cmocka_unit_test(test_no_cgroups),
+		cmocka_unit_test(test_no_cgroups),     cmocka_unit_test(test_runs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
