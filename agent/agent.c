@@ -355,13 +355,25 @@ static int start_cpu(struct agent *a)
 	return metric_list_add(&a->metrics, cpu_profiler_collect, a->cpu);
 }
 
+static enum heap_mode mode_of_config(unsigned int go_heap)
+{
+	static const enum heap_mode map[CONFIG_GO_HEAP_MAX] = {
+		[CONFIG_GO_HEAP_DISABLED] = HEAP_MODE_DISABLED,
+		[CONFIG_GO_HEAP_ENABLED] = HEAP_MODE_ENABLED,
+		[CONFIG_GO_HEAP_FORCE_ANNOTATED] = HEAP_MODE_FORCE_ANNOTATED,
+		[CONFIG_GO_HEAP_FORCE] = HEAP_MODE_FORCE,
+	};
+
+	return map[go_heap];
+}
+
 static int start_heap(struct agent *a)
 {
 	const struct heap_profiler_opts opts = {
 		.loop = a->loop,
 		.proc = &a->proc,
 		.discovery = a->discovery,
-		.force = a->config->go_heap == CONFIG_GO_HEAP_FORCE,
+		.mode = mode_of_config(a->config->go_heap),
 		.heap_bytes = a->config->memory_budget / AGENT_HEAP_SHARE,
 		.symbol_bytes = a->config->memory_budget / AGENT_SYMBOL_SHARE,
 		.out = on_profile,

@@ -64,6 +64,11 @@ bool heap_process_was_forced(const struct heap_process *p, const struct goruntim
 	return false;
 }
 
+bool heap_process_may_force(const struct heap_process *p)
+{
+	return p->n_forced < HEAP_PROCESS_FORCED_MAX;
+}
+
 int heap_process_forced(struct heap_process *p, const struct heap_runtime *runtime)
 {
 	int r;
@@ -87,7 +92,6 @@ static int new_heap(const struct heap_process *p, const struct heap_process_opts
 		.proc = opts->proc,
 		.id = p->pid,
 		.runtime = found,
-		.force = opts->force && p->n_forced < HEAP_PROCESS_FORCED_MAX,
 		.was_forced = heap_process_was_forced(p, &found->id),
 		.max_bytes = opts->max_bytes,
 	};
@@ -117,6 +121,7 @@ static struct heap_runtime take_known(struct heap_process *p, const struct gorun
 		.id = found->id,
 		.bias = found->bias,
 		.number = ++p->n_numbers,
+		.told = GORUNTIME_STATE_MAX,
 	};
 }
 

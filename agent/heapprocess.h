@@ -23,6 +23,7 @@ struct root;
  * @heap:   its reader, owned; NULL where there is none for want of room: made anew by the next look
  * @bytes:  of the reader's records, as its owner counts them
  * @exact:  the allocator's own counters have been read: no estimate from then on
+ * @told:   the state that was told last; GORUNTIME_STATE_MAX at first
  */
 struct heap_runtime {
 	struct goruntime_id id;
@@ -31,6 +32,7 @@ struct heap_runtime {
 	struct goheap *heap;
 	size_t bytes;
 	bool exact;
+	enum goruntime_state told;
 };
 
 /**
@@ -61,7 +63,6 @@ struct heap_process {
 struct heap_process_opts {
 	const struct root *proc;
 	struct goimages *images;
-	bool force;
 	size_t max_bytes; /* of records of one runtime */
 	unsigned int round;
 };
@@ -78,6 +79,8 @@ bool heap_process_left(struct heap_process *p);
 void heap_process_shed(struct heap_process *p, struct heap_runtime *runtime);
 /* Remember that sampling was turned on in it. 0 or -errno. */
 int heap_process_forced(struct heap_process *p, const struct heap_runtime *runtime);
+/* Whether that may be done to one more of its runtimes. */
+bool heap_process_may_force(const struct heap_process *p);
 bool heap_process_was_forced(const struct heap_process *p, const struct goruntime_id *id);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/metric.h"
 #include "base/vec.h"
 #include "base/worker.h"
@@ -31,14 +32,17 @@
 /* Ceiling of one encoded profile. Pyroscope refuses more than 4 MiB before compression. */
 #define HEAP_PROFILER_SAMPLES_MAX    16000
 #define HEAP_PROFILER_PPROF_MAX	     (4u << 20)
+/* Lines about processes in the log, in a round; the others are only counted. */
+#define HEAP_PROFILER_NEWS_MAX	     16
 
 enum heap_outcome {
 	HEAP_PROFILES_MADE,
 	HEAP_PROFILES_FAILED,
-	HEAP_ROUNDS_SKIPPED,   /* the one before was not finished */
-	HEAP_PROCESSES_FULL,   /* over a ceiling: not read */
-	HEAP_PROCESSES_FAILED, /* our own side, for want of memory */
-	HEAP_RECORDS_LEFT_OUT, /* a ceiling of the profile */
+	HEAP_ROUNDS_SKIPPED,	/* the one before was not finished */
+	HEAP_PROCESSES_FULL,	/* over a ceiling: not read */
+	HEAP_PROCESSES_FAILED,	/* our own side, for want of memory */
+	HEAP_PROCESSES_REFUSED, /* by their pods' annotations: not read */
+	HEAP_RECORDS_LEFT_OUT,	/* a ceiling of the profile */
 	HEAP_OUTCOME_MAX,
 };
 
@@ -50,6 +54,10 @@ struct heap_profiler {
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t outcomes[HEAP_OUTCOME_MAX];
+	uint64_t forced[FORCE_OUTCOME_MAX];   /* attempts to turn sampling on */
+	uint64_t states[GORUNTIME_STATE_MAX]; /* of the last round */
+	uint64_t round_states[GORUNTIME_STATE_MAX];
+	uint64_t round_news;
 	struct heap_caches caches;
 };
 
@@ -162,15 +170,32 @@ static void heap_job_sweep(struct work *work)
 
 /* ---------------------------------------------------------------- on the loop */
 
+/* Once a process, and when its state has changed. */
+static void heap_job_log(struct heap_job *job, const struct heap_target *target,
+			 const struct heap_found *found)
+{
+	const char *service = labels_get(&job->labels, "service_name");
+
+	if (!found->news || job->profiler->round_news++ >= HEAP_PROFILER_NEWS_MAX)
+		return;
+	log_info("Go heap", log_str("state", goruntime_state_name(found->state)),
+		 log_uint("pid", target->pid.pid), log_str("service", service ? service : ""),
+		 log_str("go", found->go_version));
+}
+
 static void heap_job_account_one(struct heap_job *job, const struct heap_target *target,
 				 struct heap_found *found)
 {
 	const struct goalloc_who who = {.pid = target->pid, .number = found->number};
+	struct heap_profiler *p = job->profiler;
 
+	p->round_states[found->state]++;
+	if (found->forced < FORCE_OUTCOME_MAX)
+		p->forced[found->forced]++;
+	heap_job_log(job, target, found);
 	found->reading.go_version = found->go_version;
 	/* what is refused is counted there */
-	(void)goalloc_update(job->profiler->allocs, job->owner, &job->labels, &who,
-			     &found->reading);
+	(void)goalloc_update(p->allocs, job->owner, &job->labels, &who, &found->reading);
 }
 
 static void heap_job_account(struct heap_job *job)
@@ -180,9 +205,15 @@ static void heap_job_account(struct heap_job *job)
 	p->outcomes[HEAP_PROCESSES_FULL] += job->n_full;
 	p->outcomes[HEAP_PROCESSES_FAILED] += job->n_failed;
 	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
-	for (size_t i = 0; i < job->n_targets; i++)
-		for (size_t k = 0; k < job->targets[i].n_found; k++)
-			heap_job_account_one(job, &job->targets[i], &job->targets[i].found[k]);
+	goalloc_keep(p->allocs, job->owner);
+	for (size_t i = 0; i < job->n_targets; i++) {
+		struct heap_target *target = &job->targets[i];
+
+		for (size_t k = 0; k < target->n_found; k++)
+			heap_job_account_one(job, target, &target->found[k]);
+		if (!target->n_found && !target->full)
+			p->round_states[target->state]++;
+	}
 }
 
 static int heap_job_profile(struct heap_job *job, struct profile **ret)
@@ -204,6 +235,18 @@ static int heap_job_profile(struct heap_job *job, struct profile **ret)
 	return 0;
 }
 
+static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
+{
+	goalloc_end_round(p->allocs, HEAP_PROFILER_KEEP_ROUNDS);
+	p->caches = job->caches;
+	memcpy(p->states, p->round_states, sizeof(p->states));
+	memset(p->round_states, 0, sizeof(p->round_states));
+	if (p->round_news > HEAP_PROFILER_NEWS_MAX)
+		log_info("more Go heaps, not told one by one",
+			 log_uint("n", p->round_news - HEAP_PROFILER_NEWS_MAX));
+	p->round_news = 0;
+}
+
 static void heap_job_done(struct work *work)
 {
 	_cleanup_(heap_job_freep) struct heap_job *job = container_of(work, struct heap_job, work);
@@ -213,8 +256,7 @@ static void heap_job_done(struct work *work)
 	if (work->cancelled)
 		return;
 	if (job->ends_round) {
-		goalloc_end_round(p->allocs, HEAP_PROFILER_KEEP_ROUNDS);
-		p->caches = job->caches;
+		heap_round_done(p, job);
 		return;
 	}
 	heap_job_account(job);
@@ -279,12 +321,25 @@ static int round_job(struct heap_round *round, const struct owner *owner, struct
 	return 0;
 }
 
+static struct heap_want owner_want(const struct heap_profiler *p, const struct owner *owner)
+{
+	enum heap_wish wish = p->opts.wish ? p->opts.wish(p->opts.ctx, owner) : HEAP_WISH_NONE;
+
+	return heap_mode_want(p->opts.mode, wish);
+}
+
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct heap_round *round = ctx;
+	struct heap_want want = owner_want(round->profiler, owner);
 	struct heap_job *job;
-	int r = round_job(round, owner, &job);
+	int r;
 
+	if (!want.read) {
+		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
+		return 0;
+	}
+	r = round_job(round, owner, &job);
 	if (!r)
 		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
 			     sizeof(*job->targets), HEAP_PROFILER_CONTAINER_MAX);
@@ -292,7 +347,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 		round->profiler->outcomes[HEAP_PROCESSES_FULL]++;
 		return 0;
 	}
-	job->targets[job->n_targets++] = (struct heap_target){.pid = *pid};
+	job->targets[job->n_targets++] = (struct heap_target){.pid = *pid, .force = want.force};
 	return 0;
 }
 
@@ -335,7 +390,6 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 {
 	const struct heap_readers_opts readers = {
 		.proc = opts->proc,
-		.force = opts->force,
 		.heap_bytes = opts->heap_bytes,
 		.symbol_bytes = opts->symbol_bytes,
 	};
@@ -393,10 +447,25 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 		[HEAP_ROUNDS_SKIPPED] = "round_skipped",
 		[HEAP_PROCESSES_FULL] = "processes_full",
 		[HEAP_PROCESSES_FAILED] = "processes_failed",
+		[HEAP_PROCESSES_REFUSED] = "processes_refused",
 		[HEAP_RECORDS_LEFT_OUT] = "records_left_out",
 	};
+	static const struct metric_family_desc states = {
+		"podprof_go_processes", METRIC_GAUGE,
+		"Processes by what is known of their Go heaps; those with several count for each.",
+		NULL};
+	static const struct metric_family_desc forced = {"podprof_go_forced", METRIC_COUNTER,
+							 "Attempts to turn Go's heap sampling on.",
+							 NULL};
+	const char *state_names[GORUNTIME_STATE_MAX], *force_names[FORCE_OUTCOME_MAX];
 	struct heap_profiler *p = ctx;
 
+	for (int i = 0; i < GORUNTIME_STATE_MAX; i++)
+		state_names[i] = goruntime_state_name(i);
+	for (int i = 0; i < FORCE_OUTCOME_MAX; i++)
+		force_names[i] = force_outcome_name(i);
 	goalloc_collect(p->allocs, sink);
+	metric_by_name(sink, &states, "state", p->states, state_names, GORUNTIME_STATE_MAX);
+	metric_by_name(sink, &forced, "outcome", p->forced, force_names, FORCE_OUTCOME_MAX);
 	metric_by_name(sink, &rounds, "outcome", p->outcomes, names, HEAP_OUTCOME_MAX);
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "export/export.h"
+#include "heapmode.h"
 #include "heapreaders.h"
 #include "report/goalloc.h"
 
@@ -20,6 +21,7 @@ struct discovery;
 struct heap_profiler;
 struct loop;
 struct metric_sink;
+struct owner;
 struct root;
 
 /* What is borrowed must outlive the profiler. */
@@ -27,12 +29,14 @@ struct heap_profiler_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct discovery *discovery;
-	bool force;	     /* turn sampling on where it is off */
+	enum heap_mode mode;
+	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
+	enum heap_wish (*wish)(void *ctx, const struct owner *owner);
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
-	void *ctx;
+	void *ctx; /* of both */
 };
 
 int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret);

@@ -31,7 +31,6 @@ struct heap_reader {
 
 struct heap_readers {
 	const struct root *proc;
-	bool force;
 	size_t max_bytes;
 	size_t bytes; /* of all readers' records */
 	unsigned int round;
@@ -125,25 +124,29 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 }
 
 static int found_snap(struct heap_readers *all, const struct heap_process *p,
-		      const struct heap_runtime *runtime, const struct goheap_profile *profile,
-		      uint64_t window_start_ns, struct heap_found *found)
+		      const struct goheap_profile *profile, uint64_t window_start_ns,
+		      struct heap_found *found)
 {
 	struct snap_space space = {all->spaces, &p->pid};
 	const struct heapsnap_opts opts = {
 		.space = {on_resolve, &space},
-		.forced = heap_process_was_forced(p, &runtime->id),
+		.forced = found->state == GORUNTIME_FORCED,
 		.since_start = began_since(window_start_ns, &p->pid),
 	};
 
 	return heapsnap_new(profile, &opts, &found->snap);
 }
 
-static void found_describe(struct heap_found *found, const struct heap_runtime *runtime)
+static void found_describe(struct heap_found *found, struct heap_runtime *runtime)
 {
 	const struct goruntime *rt = goheap_runtime(runtime->heap);
 
 	found->number = runtime->number;
-	found->reading.state = goruntime_state_name(goheap_state(runtime->heap));
+	found->state = goheap_state(runtime->heap);
+	found->news = found->state != runtime->told;
+	runtime->told = found->state;
+	found->forced = goheap_force_outcome(runtime->heap);
+	found->reading.state = goruntime_state_name(found->state);
 	if (rt)
 		snprintf(found->go_version, sizeof(found->go_version), "%s", rt->file.version);
 }
@@ -167,6 +170,28 @@ static void found_exact(struct heap_found *found, struct heap_runtime *runtime)
 	to->source = runtime->exact ? "runtime" : "profile";
 }
 
+static int found_gauges(struct heap_found *found, const struct heap_runtime *runtime)
+{
+	struct goalloc_reading *to = &found->reading;
+	struct goheap_gauges gauges;
+	int r = goheap_gauges(runtime->heap, &gauges);
+
+	if (r)
+		return r;
+	if (gauges.has_pacer) {
+		goalloc_set(to, GOALLOC_NEXT_GC_BYTES, gauges.pacer.next_gc);
+		goalloc_set(to, GOALLOC_LIVE_BYTES, gauges.pacer.marked);
+	}
+	if (gauges.has_pacer && gauges.pacer.has_memory) {
+		goalloc_set(to, GOALLOC_SPANS_BYTES, gauges.pacer.inuse);
+		goalloc_set(to, GOALLOC_SYS_BYTES, gauges.pacer.sys);
+		goalloc_set(to, GOALLOC_RELEASED_BYTES, gauges.pacer.released);
+	}
+	if (gauges.has_goroutines)
+		goalloc_set(to, GOALLOC_GOROUTINES, gauges.goroutines);
+	return 0;
+}
+
 static void found_totals(struct heap_found *found, const struct heap_runtime *runtime,
 			 const struct goheap_profile *profile)
 {
@@ -182,20 +207,24 @@ static void found_totals(struct heap_found *found, const struct heap_runtime *ru
 }
 
 static int runtime_read(struct heap_readers *all, struct heap_process *p,
-			struct heap_runtime *runtime, uint64_t window_start_ns,
+			struct heap_runtime *runtime, bool force, uint64_t window_start_ns,
 			struct heap_found *found)
 {
 	struct goheap_profile profile;
-	int state = goheap_read(runtime->heap, &profile), r = 0;
+	int state, r = 0;
 
+	goheap_set_force(runtime->heap, force && heap_process_may_force(p));
+	state = goheap_read(runtime->heap, &profile);
 	if (goheap_was_forced(runtime->heap))
 		r = heap_process_forced(p, runtime);
 	found_describe(found, runtime);
 	found_exact(found, runtime);
+	if (!r)
+		r = found_gauges(found, runtime);
 	if (r || state < 0 || (state != GORUNTIME_OK && state != GORUNTIME_FORCED))
 		return r ? r : state < 0 ? state : 0;
 	found_totals(found, runtime, &profile);
-	return found_snap(all, p, runtime, &profile, window_start_ns, found);
+	return found_snap(all, p, &profile, window_start_ns, found);
 }
 
 /* ---------------------------------------------------------------- one process */
@@ -223,6 +252,8 @@ static int target_denied(struct heap_target *target)
 
 	if (r)
 		return r;
+	target->found[0].state = GORUNTIME_DENIED;
+	target->found[0].forced = FORCE_OUTCOME_MAX;
 	target->found[0].reading.state = goruntime_state_name(GORUNTIME_DENIED);
 	target->found[0].reading.source = "profile";
 	target->n_found = 1;
@@ -240,7 +271,7 @@ static int target_read(struct heap_readers *all, struct heap_target *target, str
 
 		if (!runtime->heap)
 			continue;
-		r = runtime_read(all, p, runtime, window_start_ns,
+		r = runtime_read(all, p, runtime, target->force, window_start_ns,
 				 &target->found[target->n_found++]);
 		first = first ? first : r;
 	}
@@ -265,7 +296,6 @@ static int process_look(struct heap_readers *all, struct heap_process *p)
 	const struct heap_process_opts opts = {
 		.proc = all->proc,
 		.images = all->images,
-		.force = all->force,
 		.max_bytes = all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1,
 		.round = all->round,
 	};
@@ -308,6 +338,7 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 		if (heap_process_left(p))
 			heap_target_deinit(target);
 	}
+	target->state = p->state;
 	count(all, p);
 	shed(all, p, &target->full);
 	return r;
@@ -353,7 +384,6 @@ int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers *
 	if (!all)
 		return -ENOMEM;
 	all->proc = opts->proc;
-	all->force = opts->force;
 	all->max_bytes = opts->heap_bytes;
 	r = space_cache_new(opts->proc, &all->spaces);
 	if (!r)

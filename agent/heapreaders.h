@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "discovery/pid.h"
+#include "goheap/force.h"
 #include "goheap/goruntime.h"
 #include "report/goalloc.h"
 
@@ -24,23 +25,33 @@ struct root;
 
 struct heap_readers_opts {
 	const struct root *proc; /* borrowed */
-	bool force;		 /* turn sampling on where it is off */
 	size_t heap_bytes;	 /* ceiling for all processes' records together */
 	size_t symbol_bytes;	 /* ceiling for symbol tables kept */
 };
 
-/* What was read of one Go runtime. @number is that of goalloc_who; @snap is NULL without a profile.
+/**
+ * struct heap_found - what was read of one Go runtime
+ * @number: that of goalloc_who
+ * @news:   its state was another one at the read before, or this is the first
+ * @forced: what came of turning sampling on; FORCE_OUTCOME_MAX where that was not tried
+ * @snap:   NULL without a profile
  */
 struct heap_found {
 	unsigned int number;
+	enum goruntime_state state;
+	bool news;
+	enum force_outcome forced;
 	struct goalloc_reading reading;
 	char go_version[GORUNTIME_VERSION_MAX];
 	struct heapsnap *snap;
 };
 
-/* One process: who it is, and what was read; owns that. */
+/* One process: who it is and what is wanted, and what was read; owns that. Without a Go runtime
+ * @state says why. */
 struct heap_target {
 	struct pid_id pid;
+	bool force; /* turn sampling on where it has never been on */
+	enum goruntime_state state;
 	bool full; /* a ceiling: it was not read, or is read afresh the next time */
 	struct heap_found *found;
 	size_t n_found;
@@ -59,8 +70,8 @@ struct heap_caches {
 int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers **ret);
 void heap_readers_free(struct heap_readers *all);
 
-/* Read one process; everything in @target but pid is set. Of a process that began in the window
- * everything is the window's. Return: 0, also if there is nothing to read; -errno. */
+/* Read one process; everything in @target but pid and force is set. Of a process that began in the
+ * window everything is the window's. Return: 0, also if there is nothing to read; -errno. */
 int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 		      struct heap_target *target);
 /* heap_report() with the readers' own symbol tables. */

@@ -20,8 +20,9 @@
 
 enum config_go_heap {
 	CONFIG_GO_HEAP_DISABLED,
-	CONFIG_GO_HEAP_ENABLED, /* read where the runtime samples already */
-	CONFIG_GO_HEAP_FORCE,	/* turn sampling on where it is off */
+	CONFIG_GO_HEAP_ENABLED,		/* read where the runtime samples already */
+	CONFIG_GO_HEAP_FORCE_ANNOTATED, /* turn sampling on in pods that ask for it */
+	CONFIG_GO_HEAP_FORCE,		/* and in all others */
 	CONFIG_GO_HEAP_MAX,
 };
 

@@ -11,7 +11,8 @@
 #include "base/text.h"
 
 static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};
-static const char *const go_heap_choices[] = {"disabled", "enabled", "force", NULL};
+static const char *const go_heap_choices[] = {"disabled", "enabled", "force-annotated", "force",
+					      NULL};
 static const char *const log_level_choices[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_format_choices[] = {"logfmt", "json", NULL};
 
@@ -70,7 +71,8 @@ const struct option_desc options[] = {
 	 .choices = go_heap_choices,
 	 .default_text = "enabled",
 	 .help = "disabled, enabled (read where the Go runtime samples already) or force\n"
-		 "(write MemProfileRate once where sampling is off)"},
+		 "(write MemProfileRate once where sampling is off); force-annotated does\n"
+		 "that only in pods annotated podprof.io/go-heap: force"},
 	{.name = "host-processes",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(host_processes),

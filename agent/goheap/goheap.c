@@ -46,6 +46,9 @@ struct reading {
 	uint64_t n_bytes;
 };
 
+/* The number of the cycle begins anew here (mProfCycleWrap). */
+#define CYCLES 100663296u
+
 struct goheap {
 	const struct root *proc;
 	struct pid_id id;
@@ -55,12 +58,14 @@ struct goheap {
 	enum goruntime_state found; /* by goheap_new() */
 	enum goruntime_state state;
 	bool force;
+	bool force_tried;
 	bool was_forced;
 	enum force_outcome force_outcome; /* of the last read */
 	bool was_read;
 	struct buckets buckets;
 	struct goruntime_now now; /* of the last read, or of the one that is under way */
 	bool has_now;
+	uint64_t cycles; /* now.cycle, and what it has lost by beginning anew */
 	struct reading reading;
 	size_t failed_bytes; /* ceiling for which there were too many records; 0 if there were not
 			      */
@@ -214,6 +219,11 @@ bool goheap_was_forced(const struct goheap *h)
 	return h->was_forced;
 }
 
+void goheap_set_force(struct goheap *h, bool force)
+{
+	h->force = force;
+}
+
 enum force_outcome goheap_force_outcome(const struct goheap *h)
 {
 	return h->force_outcome;
@@ -225,6 +235,13 @@ size_t goheap_bytes(const struct goheap *h)
 }
 
 /* ---------------------------------------------------------------- reading */
+
+static void add_cycles(struct goheap *h)
+{
+	uint32_t last = (uint32_t)(h->cycles % CYCLES);
+
+	h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
+}
 
 /* Whether sampling has ever been on. Where the linker has turned it off, Go 1.26 has one record all
  * the same, of the program's start. */
@@ -248,9 +265,9 @@ static int force(struct goheap *h, bool on_before)
 {
 	int r;
 
-	if (h->now.rate != 0 || !h->force || h->process.fd < 0)
+	if (h->now.rate != 0 || !h->force || h->force_tried || h->process.fd < 0)
 		return 0;
-	h->force = false;
+	h->force_tried = true;
 	r = on_before || h->was_forced ? (int)FORCE_WAS_ON
 				       : force_sampling(h->proc, &h->id, &h->rt);
 	if (r < 0)
@@ -271,8 +288,10 @@ static int look(struct goheap *h)
 
 	h->force_outcome = FORCE_OUTCOME_MAX;
 	h->has_now = r == 0;
-	if (!r)
+	if (!r) {
+		add_cycles(h);
 		r = was_on(h, &on_before);
+	}
 	if (!r)
 		r = force(h, on_before);
 	if (r)
@@ -458,7 +477,7 @@ int goheap_cycles(const struct goheap *h, uint64_t *ret)
 {
 	if (!h->has_now)
 		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
-	*ret = h->now.cycle;
+	*ret = h->cycles;
 	return 0;
 }
 

@@ -33,7 +33,7 @@ struct goheap_opts {
 	 * executed another program between that and the return of goheap_new(), by a struct
 	 * process_memory of its own. NULL: found here, the first one that can be read. */
 	const struct goruntime *runtime;
-	bool force;	  /* turn sampling on where it has never been on */
+	bool force;	  /* as goheap_set_force() */
 	bool was_forced;  /* this runtime has had that done to it before: never twice */
 	size_t max_bytes; /* 0: GOHEAP_BYTES_DEFAULT */
 };
@@ -59,6 +59,8 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 /* What is read from, for readers of other profiles of the same runtime, which go before this one;
  * NULL unless the state of goheap_new() was GORUNTIME_OK. */
 struct memory *goheap_memory(struct goheap *h);
+/* Whether the next read turns sampling on where it has never been on. */
+void goheap_set_force(struct goheap *h, bool force);
 /* Whether podprof has turned sampling on in this process, now or before. */
 bool goheap_was_forced(const struct goheap *h);
 /* What came of it in the last read; FORCE_OUTCOME_MAX if it was not tried. */
@@ -69,8 +71,8 @@ size_t goheap_bytes(const struct goheap *h);
 /* The allocator's own counters, whatever the state of the profile. 0, an outcome of
  * gototals_read(), -errno. */
 int goheap_exact(struct goheap *h, struct gototals *ret);
-/* Garbage collections since the process started, up to 100,663,295 where that begins anew, as the
- * last goheap_read() has seen it. 0, or what goheap_exact() returns. */
+/* Garbage collections since the process started, as the last goheap_read() has seen it. 0, or what
+ * goheap_exact() returns. */
 int goheap_cycles(const struct goheap *h, uint64_t *ret);
 
 /**

@@ -10,11 +10,19 @@
 #include "base/metric.h"
 #include "base/vec.h"
 
+/* What the info metric says of a runtime. */
+struct go_description {
+	char go_version[64];
+	const char *source;
+	const char *state;
+};
+
 struct go_runtime {
 	struct goalloc_who who;
 	bool seen; /* in this round */
 	uint32_t has;
 	uint64_t last[GOALLOC_VALUES];
+	struct go_description is;
 };
 
 struct go_container {
@@ -25,9 +33,7 @@ struct go_container {
 	size_t cap_runtimes;
 	uint32_t ended_has; /* of runtimes that have ended */
 	uint64_t ended[GOALLOC_COUNTERS];
-	char go_version[64];
-	const char *source;
-	const char *state;
+	struct go_description gone; /* of the one that has ended last */
 	unsigned int rounds_unseen;
 	UT_hash_handle hh;
 };
@@ -117,23 +123,26 @@ static int container_runtime(struct go_container *c, const struct goalloc_who *w
 }
 
 /* Labels may change while the container lives: metadata can come late. */
-static int container_describe(struct go_container *c, const struct labels *labels,
-			      const struct goalloc_reading *reading)
+static int container_label(struct go_container *c, const struct labels *labels)
 {
 	struct labels copy = {0};
 	int r;
 
-	if (!labels_equal(&c->labels, labels)) {
-		r = labels_copy(labels, &copy);
-		if (r)
-			return r;
-		labels_deinit(&c->labels);
-		c->labels = copy;
-	}
-	snprintf(c->go_version, sizeof(c->go_version), "%s", reading->go_version);
-	c->source = reading->source;
-	c->state = reading->state;
+	if (labels_equal(&c->labels, labels))
+		return 0;
+	r = labels_copy(labels, &copy);
+	if (r)
+		return r;
+	labels_deinit(&c->labels);
+	c->labels = copy;
 	return 0;
+}
+
+static void runtime_describe(struct go_runtime *p, const struct goalloc_reading *reading)
+{
+	snprintf(p->is.go_version, sizeof(p->is.go_version), "%s", reading->go_version);
+	p->is.source = reading->source;
+	p->is.state = reading->state;
 }
 
 /* What it had stays in the sums. */
@@ -142,8 +151,8 @@ static void runtime_end(struct go_container *c, struct go_runtime *p)
 	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
 	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
 		c->ended[i] += p->last[i];
-	p->has = 0;
-	memset(p->last, 0, sizeof(p->last));
+	c->gone = p->is;
+	c->gone.state = "gone";
 }
 
 /* A decrease of a counter is a torn read or a forged one; another program has another identity. */
@@ -184,7 +193,17 @@ int goalloc_update(struct goalloc *g, const char *container, const struct labels
 		return r;
 	c->rounds_unseen = 0;
 	runtime_update(g, p, reading);
-	return container_describe(c, labels, reading);
+	runtime_describe(p, reading);
+	return container_label(c, labels);
+}
+
+void goalloc_keep(struct goalloc *g, const char *container)
+{
+	struct go_container *c;
+
+	HASH_FIND_STR(g->containers, container, c);
+	if (c)
+		c->rounds_unseen = 0;
 }
 
 static void container_end_round(struct go_container *c)
@@ -223,19 +242,23 @@ static bool container_sum(const struct go_container *c, enum goalloc_value what,
 	*ret = what < GOALLOC_COUNTERS ? c->ended[what] : 0;
 	for (size_t i = 0; i < c->n_runtimes; i++) {
 		has |= c->runtimes[i].has;
-		*ret += c->runtimes[i].last[what];
+		/* GOGC=off: the goal is nearly 2^64 */
+		if (__builtin_add_overflow(*ret, c->runtimes[i].last[what], ret))
+			*ret = UINT64_MAX;
 	}
 	return has & 1u << what;
 }
 
 bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret)
 {
+	const struct go_description *is;
 	const struct go_container *c;
 
 	HASH_FIND_STR(g->containers, container, c);
 	if (!c)
 		return false;
-	*ret = (struct goalloc_view){.state = c->state, .go_version = c->go_version};
+	is = c->n_runtimes ? &c->runtimes[0].is : &c->gone;
+	*ret = (struct goalloc_view){.state = is->state, .go_version = is->go_version};
 	container_sum(c, GOALLOC_INUSE_BYTES, &ret->inuse_bytes);
 	return true;
 }
@@ -262,22 +285,47 @@ static void collect_values(const struct goalloc *g, struct metric_sink *sink,
 			metric_u64(sink, value, labels, metric_labels(&c->labels, labels));
 }
 
+static bool same_description(const struct go_description *a, const struct go_description *b)
+{
+	return strcmp(a->go_version, b->go_version) == 0 && strcmp(a->source, b->source) == 0 &&
+	       strcmp(a->state, b->state) == 0;
+}
+
+/* Whether an earlier one of the container has said the same. */
+static bool is_said(const struct go_container *c, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (same_description(&c->runtimes[k].is, &c->runtimes[i].is))
+			return true;
+	return false;
+}
+
+static void collect_description(struct metric_sink *sink, const struct go_container *c,
+				const struct go_description *is)
+{
+	struct metric_label labels[GO_LABELS_MAX];
+	size_t n = metric_labels(&c->labels, labels);
+
+	labels[n++] = (struct metric_label){"go_version", is->go_version};
+	labels[n++] = (struct metric_label){"source", is->source};
+	labels[n++] = (struct metric_label){"state", is->state};
+	metric_u64(sink, 1, labels, n);
+}
+
 static void collect_info(const struct goalloc *g, struct metric_sink *sink)
 {
 	static const struct metric_family_desc info = {
 		"container_go_heap_profile", METRIC_INFO,
 		"How the heap of a container's Go processes is read, and why not where it is not.",
 		NULL};
-	struct metric_label labels[GO_LABELS_MAX];
 
 	metric_family(sink, &info);
 	for (const struct go_container *c = g->containers; c; c = c->hh.next) {
-		size_t n = metric_labels(&c->labels, labels);
-
-		labels[n++] = (struct metric_label){"go_version", c->go_version};
-		labels[n++] = (struct metric_label){"source", c->source};
-		labels[n++] = (struct metric_label){"state", c->state};
-		metric_u64(sink, 1, labels, n);
+		for (size_t i = 0; i < c->n_runtimes; i++)
+			if (!is_said(c, i))
+				collect_description(sink, c, &c->runtimes[i].is);
+		if (!c->n_runtimes)
+			collect_description(sink, c, &c->gone);
 	}
 }
 
@@ -310,6 +358,28 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 					  "Objects of the container's Go heaps allocated and not "
 					  "freed, garbage included.",
 					  NULL},
+		[GOALLOC_SPANS_BYTES] = {"container_go_heap_inuse_bytes", METRIC_GAUGE,
+					 "Bytes of spans of the container's Go heaps that have "
+					 "objects.",
+					 "bytes"},
+		[GOALLOC_SYS_BYTES] =
+			{"container_go_heap_sys_bytes", METRIC_GAUGE,
+			 "Bytes of address space that the container's Go heaps have taken.",
+			 "bytes"},
+		[GOALLOC_RELEASED_BYTES] = {"container_go_heap_released_bytes", METRIC_GAUGE,
+					    "Bytes of them that were given back to the system.",
+					    "bytes"},
+		[GOALLOC_LIVE_BYTES] = {"container_go_gc_heap_live_bytes", METRIC_GAUGE,
+					"Bytes of the container's Go heaps that the last garbage "
+					"collection found to be live.",
+					"bytes"},
+		[GOALLOC_NEXT_GC_BYTES] =
+			{"container_go_next_gc_bytes", METRIC_GAUGE,
+			 "Sizes of the container's Go heaps at which the next garbage collection "
+			 "is to end.",
+			 "bytes"},
+		[GOALLOC_GOROUTINES] = {"container_go_goroutines", METRIC_GAUGE,
+					"Goroutines of the container's Go processes.", NULL},
 	};
 	static const struct metric_family_desc refused = {
 		"podprof_go_processes_refused", METRIC_COUNTER,

@@ -34,6 +34,12 @@ enum goalloc_value {
 	GOALLOC_INUSE_OBJECTS,
 	GOALLOC_HEAP_BYTES, /* allocated and not freed, garbage included */
 	GOALLOC_HEAP_OBJECTS,
+	GOALLOC_SPANS_BYTES, /* of the spans that have objects */
+	GOALLOC_SYS_BYTES,   /* of all spans, those included that are free or given back */
+	GOALLOC_RELEASED_BYTES,
+	GOALLOC_LIVE_BYTES, /* found to be live by the last garbage collection, exact */
+	GOALLOC_NEXT_GC_BYTES,
+	GOALLOC_GOROUTINES,
 	GOALLOC_VALUES,
 };
 
@@ -70,10 +76,12 @@ void goalloc_free(struct goalloc *g);
  */
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
 		   const struct goalloc_who *who, const struct goalloc_reading *reading);
+/* The container is still there, whether it has Go processes now or not. */
+void goalloc_keep(struct goalloc *g, const char *container);
 /* After each round of readings: runtimes not seen in it have ended, and a container that was not
- * seen for @keep_rounds is dropped. */
+ * seen for @keep_rounds is dropped. One whose runtimes have all ended has the state "gone". */
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
-/* A container as last reported; borrowed until the next update. */
+/* A container's first runtime as last reported; borrowed until the next update. */
 struct goalloc_view {
 	const char *state;
 	const char *go_version;

@@ -17,11 +17,10 @@
 
 static const char *const no_args[] = {NULL};
 
-static struct heap_readers *open_readers(const struct goprocess *p, bool force)
+static struct heap_readers *open_readers(const struct goprocess *p)
 {
 	const struct heap_readers_opts opts = {
 		.proc = &p->proc,
-		.force = force,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
@@ -32,9 +31,10 @@ static struct heap_readers *open_readers(const struct goprocess *p, bool force)
 }
 
 /* One round with one process; the caller frees what was found. */
-static struct heap_target read_round(struct heap_readers *readers, const struct goprocess *p)
+static struct heap_target read_round(struct heap_readers *readers, const struct goprocess *p,
+				     bool force)
 {
-	struct heap_target target = {.pid = p->id};
+	struct heap_target target = {.pid = p->id, .force = force};
 
 	assert_int_equal(heap_readers_read(readers, 0, &target), 0);
 	heap_readers_end_round(readers);
@@ -62,9 +62,9 @@ static void one_program(void **state)
 
 	(void)state;
 	goprocess_start(&p, path, args, NULL);
-	readers = open_readers(&p, false);
+	readers = open_readers(&p);
 	for (int round = 0; round < 3; round++) {
-		struct heap_target target = read_round(readers, &p);
+		struct heap_target target = read_round(readers, &p, false);
 
 		assert_int_equal(target.n_found, 1);
 		assert_string_equal(target.found[0].reading.state, "ok");
@@ -93,9 +93,9 @@ static void two_runtimes(void **state)
 	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
 	goprocess_start(&p, heap, args, env);
 	goprocess_wait(&p);
-	readers = open_readers(&p, false);
+	readers = open_readers(&p);
 	for (int round = 0; round < 2; round++) {
-		struct heap_target target = read_round(readers, &p);
+		struct heap_target target = read_round(readers, &p, false);
 		unsigned int n_ok = 0, n_disabled = 0;
 
 		assert_int_equal(target.n_found, 2);
@@ -132,16 +132,16 @@ static void library_comes_later(void **state)
 	(void)state;
 	snprintf(library, sizeof(library), "%s.so", host);
 	goprocess_start(&p, PYTHON, args, NULL);
-	readers = open_readers(&p, false);
+	readers = open_readers(&p);
 	for (round = 0; round < 10; round++) {
-		struct heap_target target = read_round(readers, &p);
+		struct heap_target target = read_round(readers, &p, false);
 
 		assert_int_equal(target.n_found, 0);
 		heap_target_deinit(&target);
 	}
 	goprocess_order(&p, "load");
 	for (round = 0; n_found == 0 && round < 10; round++) {
-		struct heap_target target = read_round(readers, &p);
+		struct heap_target target = read_round(readers, &p, false);
 
 		n_found = target.n_found;
 		heap_target_deinit(&target);
@@ -150,10 +150,10 @@ static void library_comes_later(void **state)
 	heap_readers_free(readers);
 }
 
-static void assert_state(struct heap_readers *readers, const struct goprocess *p, const char *want,
-			 unsigned int number)
+static void assert_state(struct heap_readers *readers, const struct goprocess *p, bool force,
+			 const char *want, unsigned int number)
 {
-	struct heap_target target = read_round(readers, p);
+	struct heap_target target = read_round(readers, p, force);
 
 	assert_int_equal(target.n_found, 1);
 	assert_string_equal(target.found[0].reading.state, want);
@@ -171,13 +171,13 @@ static void executes_itself(void **state)
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
-	readers = open_readers(&p, true);
-	assert_state(readers, &p, "forced", 1);
+	readers = open_readers(&p);
+	assert_state(readers, &p, true, "forced", 1);
 	goprocess_order(&p, "allocate");
-	assert_state(readers, &p, "forced", 1);
+	assert_state(readers, &p, true, "forced", 1);
 	goprocess_order(&p, "exec");
-	assert_state(readers, &p, "disabled_by_linker", 2);
-	assert_state(readers, &p, "disabled_by_linker", 2);
+	assert_state(readers, &p, true, "disabled_by_linker", 2);
+	assert_state(readers, &p, true, "disabled_by_linker", 2);
 	heap_readers_free(readers);
 }
 
@@ -190,12 +190,12 @@ static void ends(void **state)
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
-	readers = open_readers(&p, false);
-	assert_state(readers, &p, "disabled_by_linker", 1);
+	readers = open_readers(&p);
+	assert_state(readers, &p, false, "disabled_by_linker", 1);
 	target.pid = p.id;
 	goprocess_stop(&p);
 	assert_int_equal(root_open("/proc", &p.proc), 0);
-	target = read_round(readers, &p);
+	target = read_round(readers, &p, false);
 	assert_int_equal(target.n_found, 0);
 	heap_target_deinit(&target);
 	heap_readers_free(readers);
@@ -216,7 +216,7 @@ static void no_room(void **state)
 	opts.proc = &p.proc;
 	assert_int_equal(heap_readers_new(&opts, &readers), 0);
 	for (int round = 0; round < 3; round++) {
-		struct heap_target target = read_round(readers, &p);
+		struct heap_target target = read_round(readers, &p, false);
 
 		assert_true(target.full);
 		assert_int_equal(target.n_found, 1);
