@@ -33,6 +33,8 @@
 
 /* What compilers align functions to, and what is tried where nothing tells of one. */
 #define FUNCTION_ALIGN 16u
+/* Of a linkage table's entries. */
+#define STUB_ALIGN     8u
 /* Bytes of code from which on looking for a few functions' callers takes longer than all of the
  * file's tables (220 ms for a Go program of 60 MB, where 1 KB is undescribed); and the part of it
  * that is worth it all the same. */
@@ -585,6 +587,32 @@ static int guess(struct scan *s, uint32_t off)
 	return r || s->n_entries == n ? r : scan_entries(s);
 }
 
+/* An entry of a static program's linkage table, by which calls find the variant of memcpy() and its
+ * like that is right for this machine: a jump through a word. Linkers describe the tables of
+ * dynamic programs only. */
+static bool is_stub(const struct scan *s, uint32_t off)
+{
+	struct insn insn;
+
+	if (!s->decode(s->code + off, s->n - off, s->vaddr + off, &insn))
+		return false;
+	if ((insn.flow == INSN_NEXT || insn.flow == INSN_PADDING) && !insn.sp) /* endbr64 */
+		off += insn.length;
+	return off < s->n && s->decode(s->code + off, s->n - off, s->vaddr + off, &insn) &&
+	       insn.flow == INSN_INDIRECT && insn.by_word;
+}
+
+static int scan_stubs(struct scan *s)
+{
+	bool good;
+	int r = 0;
+
+	for (uint32_t off = (uint32_t)(-s->vaddr % STUB_ALIGN); off < s->n && !r; off += STUB_ALIGN)
+		if ((s->flags[off] & CODE_GAP) && !s->state_at[off] && go_on(s) && is_stub(s, off))
+			r = scan_function(s, off, false, &good);
+	return r;
+}
+
 /* What nobody told of: where something points, and where compilers would let a function begin. What
  * is found may point elsewhere, so once more. */
 static int scan_rest(struct scan *s)
@@ -713,6 +741,8 @@ static int scan_window(struct scan *s, const struct window *w, const struct rows
 	if (r || keeps_frames(s))
 		return r;
 	r = scan_entries(s);
+	if (!r)
+		r = scan_stubs(s);
 	return r ? r : scan_rest(s);
 }
 

@@ -55,6 +55,7 @@ struct insn {
 	uint8_t sp;   /* enum insn_sp */
 	uint8_t fp;   /* enum insn_fp */
 	uint8_t ra;   /* enum insn_ra */
+	bool by_word; /* an indirect jump to where a word says that has its own place */
 	int32_t sp_add;
 	int32_t fp_at;
 	int32_t ra_at;

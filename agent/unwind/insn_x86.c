@@ -498,6 +498,7 @@ static void set_flow(const struct x86 *x, uint64_t vaddr, struct insn *ret)
 		ret->flow = INSN_CALL;
 	} else if (op == 0xff && (x->reg & 7) == 4) {
 		ret->flow = INSN_INDIRECT;
+		ret->by_word = x->relative;
 	} else if (op == 0xf4 || op == 0xcc) {
 		ret->flow = op == 0xcc ? INSN_PADDING : INSN_END;
 	} else if (op == 0x90 && !(x->rex & REX_B) && !x->repeated) {

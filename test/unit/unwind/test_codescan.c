@@ -92,6 +92,12 @@ static const struct code_row code_rows[] = {
 	 "0 " ENTRY ";11 " SP(16) ";12 " ENTRY ";13 gap;"},
 	{"nor of what is no function", BYTES("\xc3" NOPS8 "\x90\x90\x90\x90\x90\x90\x90\x5b\xc3"),
 	 "0 " ENTRY ";1 gap;"},
+	{"a linkage table",
+	 BYTES("\xff\x25\x00\x10\x00\x00\x66\x90\xf3\x0f\x1e\xfa\xff\x25\x00\x10\x00\x00"
+	       "\x66\x90\x66\x90\x66\x90\xff\x25\x00\x10\x00\x00"),
+	 "0 " ENTRY ";1e gap;"},
+	{"what no linkage table has", BYTES("\xc3\x66\x90\x66\x90\x66\x66\x90\xff\xe0"),
+	 "0 " ENTRY ";1 gap;"},
 	/* most functions that save rbp make a frame: then the frame pointers tell */
 	{"code with frame pointers",
 	 BYTES("\x55\x48\x89\xe5\xe8\x17\x00\x00\x00\xe8\x22\x00\x00\x00\xe8\x2d\x00\x00\x00\x5d"
