@@ -47,7 +47,6 @@ static int enter_sample(struct heap_build *b, const struct heapsnap_record *reco
 	const struct pprof_label label = {
 		.key = "bytes",
 		.num = record->size > INT64_MAX ? INT64_MAX : (int64_t)record->size,
-		.unit = "bytes",
 	};
 	bool has_label = b->opts->delta || record->allocs || !b->snap->blank_label;
 	size_t n = 0;
