@@ -389,7 +389,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-kernels check-rows check-attribution arm64 check-arm64
+.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-kernels check-rows check-attribution arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -409,7 +409,7 @@ check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
 GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.5 1.26.8 1.27.3
 GO_TESTS := $(addprefix $(B)/test/unit/,gofile/test_gopclntab unwind/test_gorows unwind/test_gostacks \
-	goheap/test_process report/test_heap \
+	goheap/test_process goheap/test_load report/test_heap \
 	report/test_gopprof cmd/test_heap_kinds)
 GO_MATRIX := $(B)/test/unit/report/test_gomatrix
 check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stacks against GO_VERSIONS, fetched (1.16 to 1.27; minutes)
@@ -417,6 +417,11 @@ check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stack
 	$(Q)for v in $(GO_VERSIONS); do \
 		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done
 	$(Q)B=$(B) test/oracle/gostacks.sh $(GO_VERSIONS)
+
+GO_LOAD := $(B)/test/unit/goheap/test_load
+check-go-load: $(GO_LOAD) ## heaps read READS (100000) times under load, of each of GO_VERSIONS (an hour)
+	$(Q)for v in $(GO_VERSIONS); do \
+		PODPROF_TEST_GO=$$v PODPROF_TEST_READS=$(or $(READS),100000) $(GO_LOAD) || exit 1; done
 
 FUZZ_SECONDS ?= 60
 fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading a process that allocates on all processors and collects 100 times a second.
+ *
+ * Torn reads: with rate 1 every allocation is recorded, and the program counts in shared memory
+ * which allocations of each size have begun and which have ended. What is read lies between those
+ * that had ended before the read and those that had begun after it, in each single read; a record
+ * that was caught in the middle of an addition would be below or above.
+ *
+ * Never less: each record's allocations, the totals, and the allocator's counters, from one read to
+ * the next.
+ *
+ * Sampling: with the default rate R, an allocation of S bytes is recorded with probability
+ * p = 1-exp(-S/R), and n that are recorded stand for n/p. So the estimate of the bytes has a
+ * variance of n*(S/p)^2*(1-p), which adds up over records. The difference to the allocator's own
+ * counter, over windows of 256 MiB, in units of the standard error, has to be distributed as those
+ * are: a mean of its square of 1, and three of a thousand above 3.
+ */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "goheap/goheap.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+
+#define N_SIZES	     8
+#define WINDOW_BYTES (256u << 20)
+#define WINDOWS_MAX  300
+#define RATE	     524288
+
+static const uint64_t sizes[N_SIZES] = {1408, 2688, 3456, 4864, 5376, 6528, 6784, 6912};
+
+struct counts {
+	uint64_t begun;
+	uint64_t ended;
+};
+
+/* A program under load, and what was last read of it. */
+struct load {
+	struct goprocess process;
+	struct goheap *heap;
+	struct counts *shared;
+	char file[64];
+	struct gototals exact;
+	struct goheap_totals totals;
+	uint64_t n_exact; /* times that the counters could be read */
+	uint64_t n_odd;	  /* times that they were caught while they changed */
+	uint64_t n_unsettled;
+	uint64_t n_collections;
+};
+
+static void load_start(struct load *l, const char *path, const char *env)
+{
+	const char *const args[] = {l->file, NULL};
+	struct goheap_opts opts = {0};
+	int fd;
+
+	*l = (struct load){.process = {.to = -1}};
+	strcpy(l->file, "/tmp/test_load.XXXXXX");
+	fd = mkstemp(l->file);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, N_SIZES * sizeof(*l->shared)), 0);
+	l->shared = mmap(NULL, N_SIZES * sizeof(*l->shared), PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(l->shared != MAP_FAILED);
+	close(fd);
+	goprocess_start(&l->process, path, args, env);
+	opts.proc = &l->process.proc;
+	opts.id = l->process.id;
+	assert_int_equal(goheap_new(&opts, &l->heap), 0);
+}
+
+static void load_stop(struct load *l)
+{
+	goheap_free(l->heap);
+	goprocess_stop(&l->process);
+	munmap(l->shared, N_SIZES * sizeof(*l->shared));
+	unlink(l->file);
+}
+
+static size_t n_reads(size_t usual)
+{
+	const char *text = getenv("PODPROF_TEST_READS");
+
+	return text ? strtoul(text, NULL, 10) : usual;
+}
+
+/* ---------------------------------------------------------------- never less */
+
+static void exact_never_less(struct load *l)
+{
+	struct gototals now;
+	int r = goheap_exact(l->heap, &now);
+
+	if (r) {
+		l->n_odd += r == GOTOTALS_ODD;
+		return;
+	}
+	assert_true(now.alloc_bytes >= l->exact.alloc_bytes);
+	assert_true(now.alloc_objects >= l->exact.alloc_objects);
+	assert_true(now.free_bytes >= l->exact.free_bytes);
+	assert_true(now.free_objects >= l->exact.free_objects);
+	l->exact = now;
+	l->n_exact++;
+}
+
+static void totals_never_less(struct load *l, const struct goheap_profile *profile)
+{
+	struct goheap_totals now;
+
+	goheap_totals(profile, &now);
+	assert_true(now.alloc.objects >= l->totals.alloc.objects);
+	assert_true(now.alloc.bytes >= l->totals.alloc.bytes);
+	l->totals = now;
+}
+
+/* One read; what it says of each size. */
+static void read_once(struct load *l, uint64_t fresh[N_SIZES])
+{
+	struct goheap_profile profile;
+	struct goheap_record record;
+
+	memset(fresh, 0, N_SIZES * sizeof(*fresh));
+	assert_int_equal(goheap_read(l->heap, &profile), GORUNTIME_OK);
+	l->n_unsettled += !profile.settled;
+	for (size_t i = 0; i < profile.n_records; i++) {
+		goheap_record(&profile, i, &record);
+		assert_true(record.fresh_allocs >= record.before_allocs);
+		for (size_t k = 0; k < N_SIZES; k++)
+			if (record.size == sizes[k])
+				fresh[k] += record.fresh_allocs;
+	}
+	totals_never_less(l, &profile);
+	exact_never_less(l);
+	goheap_cycles(l->heap, &l->n_collections);
+}
+
+/* ---------------------------------------------------------------- torn reads */
+
+static void take_counts(const struct load *l, struct counts ret[N_SIZES])
+{
+	for (size_t i = 0; i < N_SIZES; i++) {
+		ret[i].begun = __atomic_load_n(&l->shared[i].begun, __ATOMIC_ACQUIRE);
+		ret[i].ended = __atomic_load_n(&l->shared[i].ended, __ATOMIC_ACQUIRE);
+	}
+}
+
+struct misses {
+	uint64_t n_below;
+	uint64_t n_above;
+	uint64_t most_below;
+	uint64_t most_above;
+};
+
+static void note(uint64_t too_much, uint64_t *n, uint64_t *most)
+{
+	*n += 1;
+	if (too_much > *most)
+		*most = too_much;
+}
+
+static void read_and_compare(struct load *l, struct misses *misses)
+{
+	struct counts before[N_SIZES], after[N_SIZES];
+	uint64_t fresh[N_SIZES];
+
+	take_counts(l, before);
+	read_once(l, fresh);
+	take_counts(l, after);
+	for (size_t i = 0; i < N_SIZES; i++) {
+		if (fresh[i] < before[i].ended)
+			note(before[i].ended - fresh[i], &misses->n_below, &misses->most_below);
+		if (fresh[i] > after[i].begun)
+			note(fresh[i] - after[i].begun, &misses->n_above, &misses->most_above);
+	}
+}
+
+static void no_torn_read(void **state)
+{
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n_gos = gofixture_gos(gos), n = n_reads(2000);
+
+	(void)state;
+	for (size_t i = 0; i < n_gos; i++) {
+		_cleanup_(freep) char *path =
+			gofixture_build("test/fixtures/go/load", gos[i], "default");
+		struct misses misses = {0};
+		struct load l;
+
+		row_begin(path);
+		load_start(&l, path, "LOAD_RATE=1");
+		for (size_t k = 0; k < n; k++)
+			read_and_compare(&l, &misses);
+		print_message("  %zu reads over %" PRIu64 " collections; %" PRIu64
+			      " not settled; counters caught changing %" PRIu64 " times\n",
+			      n, l.n_collections, l.n_unsettled, l.n_odd);
+		print_message("  below: %" PRIu64 ", by %" PRIu64 " at most; above: %" PRIu64
+			      ", by %" PRIu64 " at most\n",
+			      misses.n_below, misses.most_below, misses.n_above, misses.most_above);
+		load_stop(&l);
+		assert_int_equal(misses.n_below, 0);
+		assert_int_equal(misses.n_above, 0);
+	}
+}
+
+/* ---------------------------------------------------------------- sampling */
+
+/* The allocated bytes of one window by the records, and the variance of that. */
+static void estimate(struct load *l, double *ret_bytes, double *ret_variance)
+{
+	struct goheap_profile profile;
+	struct goheap_record record;
+
+	*ret_bytes = *ret_variance = 0;
+	assert_int_equal(goheap_read(l->heap, &profile), GORUNTIME_OK);
+	assert_int_equal(profile.rate, RATE);
+	for (size_t i = 0; i < profile.n_records; i++) {
+		double n, p, weight;
+
+		goheap_record(&profile, i, &record);
+		n = (double)(record.fresh_allocs - record.before_allocs);
+		p = 1 - exp(-(double)record.size / RATE);
+		weight = (double)record.size / p;
+		*ret_bytes += n * weight;
+		*ret_variance += n * weight * weight * (1 - p);
+	}
+	totals_never_less(l, &profile);
+}
+
+/* The allocator's counter around one read. */
+static double counted(struct load *l, double *ret_bytes, double *ret_variance)
+{
+	uint64_t before;
+
+	exact_never_less(l);
+	before = l->exact.alloc_bytes;
+	estimate(l, ret_bytes, ret_variance);
+	exact_never_less(l);
+	return ((double)before + (double)l->exact.alloc_bytes) / 2;
+}
+
+static void wait_for_window(struct load *l, double from)
+{
+	while ((double)l->exact.alloc_bytes < from + WINDOW_BYTES) {
+		usleep(1000);
+		exact_never_less(l);
+	}
+}
+
+static void sampled_as_expected(const char *path, size_t n_windows)
+{
+	double bytes, variance, squares = 0, sum = 0, last;
+	size_t n_inside = 0;
+	struct load l;
+
+	load_start(&l, path, "LOAD_RATE=524288");
+	exact_never_less(&l);
+	if (!l.n_exact && !l.n_odd) { /* Go 1.16 has no counters that we know */
+		load_stop(&l);
+		return;
+	}
+	wait_for_window(&l,
+			0); /* each processor's first allocation is recorded whatever its size */
+	last = counted(&l, &bytes, &variance);
+	for (size_t i = 0; i < n_windows; i++) {
+		double now, z;
+
+		wait_for_window(&l, last);
+		now = counted(&l, &bytes, &variance);
+		z = (bytes - (now - last)) / sqrt(variance);
+		last = now;
+		n_inside += fabs(z) <= 3;
+		squares += z * z;
+		sum += z;
+	}
+	load_stop(&l);
+	print_message("  %zu windows: %zu within 3 standard errors; of the difference in these the "
+		      "mean is %.2f, the root mean square %.2f\n",
+		      n_windows, n_inside, sum / (double)n_windows,
+		      sqrt(squares / (double)n_windows));
+	/* both fail by chance less than once in a million runs */
+	assert_true(n_windows - n_inside <= 3 + n_windows / 50);
+	assert_true(squares / (double)n_windows < 1 + 14 / sqrt((double)n_windows));
+}
+
+static void scaled_is_exact(void **state)
+{
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n_gos = gofixture_gos(gos), n = n_reads(2000) / 200;
+
+	(void)state;
+	for (size_t i = 0; i < n_gos; i++) {
+		_cleanup_(freep) char *path =
+			gofixture_build("test/fixtures/go/load", gos[i], "default");
+
+		row_begin(path);
+		sampled_as_expected(path, n < WINDOWS_MAX ? n : WINDOWS_MAX);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_torn_read),
+		cmocka_unit_test(scaled_is_exact),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
