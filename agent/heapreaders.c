@@ -103,6 +103,7 @@ static void count(struct heap_readers *all, struct heap_process *p)
 
 /* Where the pcs of one process are. */
 struct snap_space {
+	const struct goheap *heap;
 	struct space_cache *spaces;
 	const struct pid_id *pid;
 };
@@ -111,6 +112,8 @@ static int on_resolve(void *ctx, uint64_t pc, struct frame *ret)
 {
 	const struct snap_space *s = ctx;
 
+	if (goheap_resolve(s->heap, pc, ret))
+		return 0;
 	return space_cache_resolve(s->spaces, s->pid, pc, ret);
 }
 
@@ -124,10 +127,10 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 }
 
 static int found_snap(struct heap_readers *all, const struct heap_process *p,
-		      const struct goheap_profile *profile, uint64_t window_start_ns,
-		      struct heap_found *found)
+		      const struct heap_runtime *runtime, const struct goheap_profile *profile,
+		      uint64_t window_start_ns, struct heap_found *found)
 {
-	struct snap_space space = {all->spaces, &p->pid};
+	struct snap_space space = {runtime->heap, all->spaces, &p->pid};
 	const struct heapsnap_opts opts = {
 		.space = {on_resolve, &space},
 		.forced = found->state == GORUNTIME_FORCED,
@@ -224,7 +227,7 @@ static int runtime_read(struct heap_readers *all, struct heap_process *p,
 	if (r || state < 0 || (state != GORUNTIME_OK && state != GORUNTIME_FORCED))
 		return r ? r : state < 0 ? state : 0;
 	found_totals(found, runtime, &profile);
-	return found_snap(all, p, &profile, window_start_ns, found);
+	return found_snap(all, p, runtime, &profile, window_start_ns, found);
 }
 
 /* ---------------------------------------------------------------- one process */

@@ -191,12 +191,15 @@ static int read_runtime(struct reading *reading)
 struct process_space {
 	struct heap_session *session;
 	const struct pid_id *id;
+	const struct reading *reading;
 };
 
 static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 {
 	const struct process_space *space = ctx;
 
+	if (goheap_resolve(space->reading->heap, pc, ret))
+		return 0;
 	return space_cache_resolve(space->session->space, space->id, pc, ret);
 }
 
@@ -204,10 +207,11 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 static int read_process(struct heap_session *s, const struct pid_id *id,
 			const struct goruntimes *found)
 {
-	struct process_space space = {s, id};
-	struct reading reading = {.session = s, .space = {resolve, &space}};
+	struct reading reading = {.session = s};
+	struct process_space space = {s, id, &reading};
 	int r = 0;
 
+	reading.space = (struct stacksnap_space){resolve, &space};
 	for (size_t i = 0; !r && i < found->n; i++) {
 		const struct goheap_opts opts = {
 			.proc = &s->proc,

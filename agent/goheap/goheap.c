@@ -29,8 +29,10 @@
 #include "goheap/force.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
+#include "goheap/gounpacked.h"
 #include "goheap/gosched.h"
 #include "goheap/memory.h"
+#include "procmap/image.h"
 
 /* Reads of the counters before a profile is taken as it is, although collections end faster than
  * the read takes. */
@@ -55,6 +57,7 @@ struct goheap {
 	struct process_memory process;
 	struct memory *memory;
 	struct goruntime rt;
+	struct image *unpacked;	    /* owned; NULL unless rt is of no file */
 	enum goruntime_state found; /* by goheap_new() */
 	enum goruntime_state state;
 	bool force;
@@ -125,6 +128,7 @@ void goheap_free(struct goheap *h)
 		return;
 	buckets_deinit(&h->buckets);
 	process_memory_deinit(&h->process);
+	image_unref(h->unpacked);
 	free(h);
 }
 
@@ -166,6 +170,16 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	return state == GORUNTIME_OK ? denied : state;
 }
 
+/* Without it the heap is read all the same, and its functions have no names. */
+static int open_unpacked(struct goheap *h)
+{
+	int r = 0;
+
+	if (h->memory && h->rt.is_unpacked)
+		r = gounpacked_image(h->proc, &h->id, &h->rt, &h->unpacked);
+	return r < 0 ? r : 0;
+}
+
 int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 {
 	_cleanup_(goheap_freep) struct goheap *h = goheap_alloc(opts->max_bytes);
@@ -181,6 +195,9 @@ int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 	if (r < 0)
 		return r;
 	h->found = h->state = (enum goruntime_state)r;
+	r = open_unpacked(h);
+	if (r)
+		return r;
 	*ret = take_ptr(h);
 	return 0;
 }
@@ -212,6 +229,19 @@ const struct goruntime *goheap_runtime(const struct goheap *h)
 struct memory *goheap_memory(struct goheap *h)
 {
 	return h->found == GORUNTIME_OK ? h->memory : NULL;
+}
+
+bool goheap_resolve(const struct goheap *h, uint64_t pc, struct frame *ret)
+{
+	for (size_t i = 0; h->unpacked && i < h->rt.file.n_codes; i++) {
+		const struct goruntime_code *code = &h->rt.file.codes[i];
+
+		if (pc < code->vaddr || pc - code->vaddr >= code->n_bytes)
+			continue;
+		*ret = (struct frame){image_ref(h->unpacked), pc};
+		return true;
+	}
+	return false;
 }
 
 bool goheap_was_forced(const struct goheap *h)

@@ -18,6 +18,7 @@
 #include "goheap/gototals.h"
 #include "goheap/unsample.h"
 
+struct frame;
 struct goheap;
 struct memory;
 struct root;
@@ -67,6 +68,10 @@ bool goheap_was_forced(const struct goheap *h);
 enum force_outcome goheap_force_outcome(const struct goheap *h);
 /* Memory held. */
 size_t goheap_bytes(const struct goheap *h);
+
+/* Where a pc is that no mapped file has, in a program that was unpacked into memory. False for all
+ * others. On true @ret owns a reference to the image. */
+bool goheap_resolve(const struct goheap *h, uint64_t pc, struct frame *ret);
 
 /* The allocator's own counters, whatever the state of the profile. 0, an outcome of
  * gototals_read(), -errno. */

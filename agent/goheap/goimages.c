@@ -30,35 +30,35 @@ struct goimage_key {
 	uint64_t ctime_ns;
 };
 
-struct goimage {
+struct entry {
 	struct goimage_key key;
-	enum goruntime_state state;
+	struct goimage image;	     /* borrows: */
 	struct goruntime_file *file; /* owned; NULL for what is not Go */
 	unsigned int round;	     /* in which it was last asked for */
 	UT_hash_handle hh;
 };
 
 struct goimages {
-	struct goimage *by_key;
-	struct goimage *last; /* what was not kept: freed by the next call */
+	struct entry *by_key;
+	struct entry *last; /* what was not kept: freed by the next call */
 	size_t n_go;
 	unsigned int round;
 	uint64_t n_looks;
 };
 
-static void goimage_free(struct goimage *image)
+static void entry_free(struct entry *e)
 {
-	if (!image)
+	if (!e)
 		return;
-	free(image->file);
-	free(image);
+	free(e->file);
+	free(e);
 }
 
-DEFINE_CLEANUP(struct goimage *, goimage_freep, goimage_free);
+DEFINE_CLEANUP(struct entry *, entry_freep, entry_free);
 
 static void forget_last(struct goimages *images)
 {
-	goimage_free(images->last);
+	entry_free(images->last);
 	images->last = NULL;
 }
 
@@ -87,7 +87,15 @@ static inline void elffile_freep(struct elffile **ef)
 	elffile_free(*ef);
 }
 
-static int look(int path_fd, struct goruntime_file *ret)
+static bool has_sections(const struct elffile *ef)
+{
+	struct elffile_section section;
+
+	return elffile_section_at(ef, 1, &section) == 0;
+}
+
+/* 0 or -errno. */
+static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 {
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
 	_cleanup_(close_fdp) int fd = -1;
@@ -96,105 +104,110 @@ static int look(int path_fd, struct goruntime_file *ret)
 	if (!r)
 		r = elffile_open(fd, &ef);
 	if (r)
-		return r < 0 ? r : GORUNTIME_NO_RUNTIME;
+		return r < 0 ? r : 0;
 	fd = -1; /* taken */
-	return goruntime_file_read(ef, ret);
-}
-
-/* 0 or -errno: what could not be read now is not remembered. */
-static int goimage_new(const struct goimage_key *key, int path_fd, struct goimage **ret)
-{
-	_cleanup_(goimage_freep) struct goimage *image = calloc(1, sizeof(*image));
-	struct goruntime_file file;
-	int r;
-
-	if (!image)
-		return -ENOMEM;
-	image->key = *key;
-	r = look(path_fd, &file);
+	r = goruntime_file_read(ef, ret);
 	if (r < 0)
 		return r;
 	image->state = (enum goruntime_state)r;
-	if (image->state != GORUNTIME_NO_RUNTIME) {
-		image->file = malloc(sizeof(file));
-		if (!image->file)
-			return -ENOMEM;
-		*image->file = file;
-	}
-	*ret = take_ptr(image);
+	image->machine = elffile_machine(ef);
+	image->is_bare = r == GORUNTIME_NO_RUNTIME && !has_sections(ef);
 	return 0;
 }
 
-static void drop(struct goimages *images, struct goimage *image)
+/* 0 or -errno: what could not be read now is not remembered. */
+static int entry_new(const struct goimage_key *key, int path_fd, struct entry **ret)
 {
-	images->n_go -= image->file != NULL;
-	HASH_DEL(images->by_key, image);
-	goimage_free(image);
+	_cleanup_(entry_freep) struct entry *e = calloc(1, sizeof(*e));
+	struct goruntime_file file;
+	int r;
+
+	if (!e)
+		return -ENOMEM;
+	e->key = *key;
+	e->image = (struct goimage){.id = key->id, .state = GORUNTIME_NO_RUNTIME};
+	r = look(path_fd, &e->image, &file);
+	if (r)
+		return r;
+	if (e->image.state != GORUNTIME_NO_RUNTIME) {
+		e->file = malloc(sizeof(file));
+		if (!e->file)
+			return -ENOMEM;
+		*e->file = file;
+		e->image.file = e->file;
+	}
+	*ret = take_ptr(e);
+	return 0;
 }
 
-/* Takes @image on success: into the table or, where that has no room, until the next call. */
-static int keep(struct goimages *images, struct goimage *image)
+static void drop(struct goimages *images, struct entry *e)
+{
+	images->n_go -= e->file != NULL;
+	HASH_DEL(images->by_key, e);
+	entry_free(e);
+}
+
+/* Takes @e on success: into the table or, where that has no room, until the next call. */
+static int keep(struct goimages *images, struct entry *e)
 {
 	bool hash_oom = false;
 
 	if (HASH_COUNT(images->by_key) >= GOIMAGES_MAX) {
-		images->last = image;
+		images->last = e;
 		return 0;
 	}
-	HASH_ADD(hh, images->by_key, key, sizeof(image->key), image);
+	HASH_ADD(hh, images->by_key, key, sizeof(e->key), e);
 	if (hash_oom)
 		return -ENOMEM;
-	images->n_go += image->file != NULL;
+	images->n_go += e->file != NULL;
 	return 0;
 }
 
 /* Into @ret what is remembered from now on. */
 static int look_and_keep(struct goimages *images, const struct goimage_key *key, int path_fd,
-			 struct goimage **ret)
+			 struct entry **ret)
 {
-	_cleanup_(goimage_freep) struct goimage *image = NULL;
+	_cleanup_(entry_freep) struct entry *e = NULL;
 	int r;
 
 	images->n_looks++;
-	r = goimage_new(key, path_fd, &image);
+	r = entry_new(key, path_fd, &e);
 	if (!r)
-		r = keep(images, image);
+		r = keep(images, e);
 	if (!r)
-		*ret = take_ptr(image);
+		*ret = take_ptr(e);
 	return r;
 }
 
-int goimages_get(struct goimages *images, int path_fd, struct goruntime_id *ret_id,
-		 const struct goruntime_file **ret)
+int goimages_get(struct goimages *images, int path_fd, const struct goimage **ret)
 {
-	struct goimage *image;
 	struct goimage_key key;
+	struct entry *e;
 	int r;
 
 	forget_last(images);
 	if (read_key(path_fd, &key))
 		return GORUNTIME_NO_RUNTIME;
-	HASH_FIND(hh, images->by_key, &key, sizeof(key), image);
-	if (!image) {
-		r = look_and_keep(images, &key, path_fd, &image);
+	HASH_FIND(hh, images->by_key, &key, sizeof(key), e);
+	if (!e) {
+		r = look_and_keep(images, &key, path_fd, &e);
 		if (r)
 			return r == -ENOMEM ? r : GORUNTIME_NO_RUNTIME;
 	}
-	image->round = images->round;
-	*ret_id = key.id;
-	*ret = image->file;
-	return image->state;
+	e->round = images->round;
+	*ret = &e->image;
+	return 0;
 }
 
 void goimages_sweep(struct goimages *images)
 {
-	struct goimage *image, *next;
+	struct entry *e, *next;
 
 	forget_last(images);
 	images->round++;
-	HASH_ITER(hh, images->by_key, image, next)
-		if (images->round - image->round > GOIMAGES_KEEP_ROUNDS)
-			drop(images, image);
+	HASH_ITER(hh, images->by_key, e, next)
+		if (images->round - e->round > GOIMAGES_KEEP_ROUNDS)
+			drop(images, e);
 }
 
 int goimages_new(struct goimages **ret)
@@ -205,19 +218,19 @@ int goimages_new(struct goimages **ret)
 
 void goimages_free(struct goimages *images)
 {
-	struct goimage *image, *next;
+	struct entry *e, *next;
 
 	if (!images)
 		return;
 	forget_last(images);
-	HASH_ITER(hh, images->by_key, image, next)
-		drop(images, image);
+	HASH_ITER(hh, images->by_key, e, next)
+		drop(images, e);
 	free(images);
 }
 
 size_t goimages_bytes(const struct goimages *images)
 {
-	return sizeof(*images) + HASH_COUNT(images->by_key) * sizeof(struct goimage) +
+	return sizeof(*images) + HASH_COUNT(images->by_key) * sizeof(struct entry) +
 	       images->n_go * sizeof(struct goruntime_file) + HASH_OVERHEAD(hh, images->by_key);
 }
 

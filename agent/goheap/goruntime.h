@@ -42,6 +42,7 @@ const char *goruntime_state_name(int state);
  * @id:      the file
  * @name:    the last component of its path
  * @state:   GORUNTIME_OK, or _UNKNOWN_LAYOUT: there is nothing that can be read
+ * @is_unpacked: @file is of the process's memory, and @id and @name are of the packed executable
  * @bias:    run-time address minus ELF virtual address, the same for the whole file
  * @certain: the runtime's own description of itself, which lies in the process's memory, says where
  *           it is the same as the file and the mappings do, and that runtime.MemProfileRate is in
@@ -52,6 +53,7 @@ struct goruntime {
 	struct goruntime_id id;
 	char name[GORUNTIME_NAME_MAX];
 	enum goruntime_state state;
+	bool is_unpacked;
 	uint64_t bias;
 	bool certain;
 };

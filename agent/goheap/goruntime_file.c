@@ -15,7 +15,7 @@
  * standard library.
  *
  * A file without sections is searched for Go's line table (gofile/gomodule.h), which costs as much
- * as reading it.
+ * as reading it, and then for the version among its data.
  *
  * The variables are ordinary data with a fixed name in every Go from 1.16 to 1.27, in .symtab as
  * local or global symbols; only the one with the garbage collection cycle has changed its name, in
@@ -29,7 +29,9 @@
 #include "goheap/goruntime_file.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -47,6 +49,12 @@
 #define BUILDINFO_INLINE      32 /* offset of the version itself, with it */
 #define BUILDINFO_F_BIG	      1
 #define BUILDINFO_F_INLINE    2
+#define BUILDINFO_ALIGN	      16
+#define BUILDINFO_CHUNK	      (64u << 10)
+
+/* Bytes of each data segment searched for it where there are no sections. Go's linker puts it
+ * first, C linkers somewhere in between. Beyond it there is no version. */
+#define GORUNTIME_INFO_SCAN_MAX (4u << 20)
 
 static const struct var_info {
 	const char *name;
@@ -92,6 +100,13 @@ const char *goruntime_source_name(enum goruntime_source source)
 
 /* ---------------------------------------------------------------- version */
 
+static bool has_sections(const struct elffile *ef)
+{
+	struct elffile_section section;
+
+	return elffile_section_at(ef, 1, &section) == 0;
+}
+
 /* A version is for people and for guessing: what is not printable ASCII ends it. */
 static void keep_version(const uint8_t *s, size_t n, char ret[GORUNTIME_VERSION_MAX])
 {
@@ -130,9 +145,61 @@ static int read_pointer_version(const struct elffile *ef, uint64_t string_vaddr,
 	return r;
 }
 
+/* In @n bytes of the file from @off on. True if the magic is there. */
+static bool scan_for_info(const struct elffile *ef, uint64_t off, uint64_t n, uint8_t *chunk,
+			  uint64_t *ret)
+{
+	for (uint64_t at = 0; at < n; at += BUILDINFO_CHUNK) {
+		size_t have = n - at < BUILDINFO_CHUNK ? (size_t)(n - at) : BUILDINFO_CHUNK;
+
+		if (elffile_read(ef, off + at, chunk, have))
+			return false;
+		for (size_t i = 0; i + BUILDINFO_ALIGN <= have; i += BUILDINFO_ALIGN) {
+			if (memcmp(chunk + i, BUILDINFO_MAGIC, BUILDINFO_MAGIC_BYTES) != 0)
+				continue;
+			*ret = off + at + i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Without sections: where Go's linker puts it, among the first data that can be written. 0, 1 if it
+ * is not there, -ENOMEM. */
+static int scan_segments(const struct elffile *ef, uint64_t *ret)
+{
+	_cleanup_(freep) uint8_t *chunk = malloc(BUILDINFO_CHUNK);
+	size_t n;
+	const struct elffile_segment *segments = elffile_segments(ef, &n);
+
+	if (!chunk)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct elffile_segment *s = &segments[i];
+		uint64_t bytes =
+			s->filesz < GORUNTIME_INFO_SCAN_MAX ? s->filesz : GORUNTIME_INFO_SCAN_MAX;
+
+		if ((s->flags & PF_W) && s->vaddr % BUILDINFO_ALIGN == 0 &&
+		    scan_for_info(ef, s->off, bytes, chunk, ret))
+			return 0;
+	}
+	return 1;
+}
+
+/* 0, 1 if there is none, -ENOMEM. */
+static int find_info(const struct elffile *ef, struct elffile_section *ret)
+{
+	if (elffile_section(ef, ".go.buildinfo", ret) == 0)
+		return 0;
+	if (has_sections(ef))
+		return 1;
+	ret->size = BUILDINFO_INLINE + 2 + GORUNTIME_VERSION_MAX;
+	return scan_segments(ef, &ret->off);
+}
+
 /* Outcomes of elffile_*() are all the same here: no version. */
-static int read_version(const struct elffile *ef, const struct elffile_section *info,
-			char ret[GORUNTIME_VERSION_MAX])
+static int parse_version(const struct elffile *ef, const struct elffile_section *info,
+			 char ret[GORUNTIME_VERSION_MAX])
 {
 	uint8_t bytes[BUILDINFO_INLINE + 2 + GORUNTIME_VERSION_MAX] = {0};
 	size_t n = info->size < sizeof(bytes) ? (size_t)info->size : sizeof(bytes);
@@ -156,6 +223,14 @@ static int read_version(const struct elffile *ef, const struct elffile_section *
 	if (cursor_seek(&c, BUILDINFO_INLINE) && cursor_uleb(&c, &value))
 		keep_version(c.pos, value < cursor_left(&c) ? value : cursor_left(&c), ret);
 	return 0;
+}
+
+static int read_version(const struct elffile *ef, char ret[GORUNTIME_VERSION_MAX])
+{
+	struct elffile_section info = {0};
+	int r = find_info(ef, &info);
+
+	return r ? r : parse_version(ef, &info, ret);
 }
 
 unsigned int goruntime_minor(const struct goruntime_file *file)
@@ -288,13 +363,6 @@ static int find_vars(const struct elffile *ef, const struct gomodule *module,
 	return GORUNTIME_UNKNOWN_LAYOUT;
 }
 
-static bool has_sections(const struct elffile *ef)
-{
-	struct elffile_section section;
-
-	return elffile_section_at(ef, 1, &section) == 0;
-}
-
 static bool has_go_section(const struct elffile *ef)
 {
 	static const char *const names[] = {".go.buildinfo", ".gopclntab",
@@ -313,6 +381,7 @@ static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
 	size_t n;
 	const struct elffile_segment *segments = elffile_segments(ef, &n);
 
+	ret->machine = elffile_machine(ef);
 	ret->fixed = elffile_type(ef) == ET_EXEC;
 	for (size_t i = 0; i < n && ret->n_codes < GORUNTIME_CODES_MAX; i++)
 		if (segments[i].flags & PF_X)
@@ -333,7 +402,6 @@ static void keep_module(const struct gomodule *module, struct goruntime_file *re
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
-	struct elffile_section info;
 	struct gomodule module;
 	bool has_module;
 	int r;
@@ -347,8 +415,8 @@ int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 	keep_shape(ef, &file);
 	if (has_module)
 		keep_module(&module, &file);
-	if (r >= 0 && elffile_section(ef, ".go.buildinfo", &info) == 0)
-		r = read_version(ef, &info, file.version);
+	if (r >= 0)
+		r = read_version(ef, file.version);
 	if (r >= 0)
 		r = find_vars(ef, has_module ? &module : NULL, &file);
 	if (r >= 0)

@@ -69,6 +69,7 @@ struct goruntime_code {
  *           it may carry a suffix, be "devel ...", or be what somebody made up.
  * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
  *           there is GORUNTIME_LINKER_FLAG that tells.
+ * @machine: EM_* of its code
  * @fixed:   it can only run at its own addresses
  * @table:   vaddr of the line table, and @n_funcs in it; 0 where there is none
  * @data:    vaddr of the runtime's moduledata; 0 where the file does not have it
@@ -81,6 +82,7 @@ struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
 	struct goruntime_place vars[GORUNTIME_VAR_MAX];
 	bool unread;
+	uint16_t machine;
 	bool fixed;
 	uint64_t table;
 	uint64_t n_funcs;

@@ -22,6 +22,8 @@
 
 #include "base/cleanup.h"
 #include "goheap/goimages.h"
+#include "goheap/gounpacked.h"
+#include "procmap/elffile.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 
@@ -38,6 +40,8 @@ struct search {
 	struct maps maps;
 	size_t files[GORUNTIMES_FILES_MAX]; /* of each the first mapping */
 	size_t n_files;
+	bool is_packed;
+	struct goruntime packed; /* the executable then, without what is in it */
 	struct goruntimes *ret;
 };
 
@@ -147,17 +151,21 @@ static int place(const struct search *s, const struct maps_entry *first, struct 
 	return 0;
 }
 
+static bool is_exe(const struct search *s, const struct goruntime *rt)
+{
+	return rt->id.inode == s->exe.inode && rt->id.device == s->exe.device;
+}
+
 static void keep(struct search *s, const struct goruntime *rt)
 {
 	struct goruntimes *list = s->ret;
-	bool is_exe = rt->id.inode == s->exe.inode && rt->id.device == s->exe.device;
 
 	if (list->n == GORUNTIMES_MAX) {
 		list->n_left_out++;
 		return;
 	}
 	list->items[list->n++] = *rt;
-	if (is_exe && list->n > 1) {
+	if (is_exe(s, rt) && list->n > 1) {
 		list->items[list->n - 1] = list->items[0];
 		list->items[0] = *rt;
 	}
@@ -173,22 +181,58 @@ static void keep_name(const char *path, char ret[GORUNTIME_NAME_MAX])
 static int add_runtime(struct search *s, const struct maps_entry *first)
 {
 	_cleanup_(close_fdp) int fd = -1;
-	const struct goruntime_file *file;
+	const struct goimage *image;
 	struct goruntime rt = {0};
 	int r = mapped_find(s->proc, s->maps.via_pid, first, &fd);
 
+	if (!r)
+		r = goimages_get(s->images, fd, &image);
 	if (r)
 		return r < 0 ? r : 0; /* nobody lets us open it */
-	r = goimages_get(s->images, fd, &rt.id, &file);
-	if (r < 0 || r == GORUNTIME_NO_RUNTIME)
-		return r < 0 ? r : 0;
-	rt.file = *file;
+	rt.id = image->id;
+	rt.state = image->state;
 	keep_name(first->path, rt.name);
-	rt.state = (enum goruntime_state)r;
+	if (image->is_bare && is_exe(s, &rt)) {
+		rt.file.machine = image->machine;
+		s->packed = rt;
+		s->is_packed = true;
+	}
+	if (!image->file)
+		return 0;
+	rt.file = *image->file;
 	r = place(s, first, &rt);
 	if (!r)
 		keep(s, &rt);
 	return r;
+}
+
+/* ---------------------------------------------------------------- out of memory */
+
+static inline void elffile_freep(struct elffile **ef)
+{
+	elffile_free(*ef);
+}
+
+/* What an executable that says nothing has unpacked. */
+static int add_unpacked(struct search *s)
+{
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+	struct goruntime *rt = &s->packed;
+	int r = gounpacked_open(s->proc, s->id, rt->file.machine, &ef);
+
+	if (!r)
+		r = goruntime_file_read(ef, &rt->file);
+	if (r < 0 || r == GORUNTIME_GONE)
+		return r;
+	if (r != GORUNTIME_OK)
+		return 0;
+	rt->state = GORUNTIME_OK;
+	rt->is_unpacked = true;
+	r = goruntime_check(rt, s->memory);
+	if (r != GORUNTIME_OK)
+		return r < 0 || r == GORUNTIME_GONE ? r : 0;
+	keep(s, rt);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- all */
@@ -229,7 +273,7 @@ static int look_at_files(struct search *s)
 			return r;
 	}
 	drop_plugins(s);
-	return 0;
+	return s->is_packed && s->memory ? add_unpacked(s) : 0;
 }
 
 /* A process that ends while it is looked at has only some of its mappings. */

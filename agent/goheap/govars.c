@@ -28,8 +28,9 @@
  *
  * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
  * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
- * in the file, which is Go's default rate; from 1.17 to 1.19 there is none in the file, and the
- * package's initialization stores it. And the allocator has to load the same word.
+ * in the file, which is Go's default rate, or in a process by where they are; from 1.17 to 1.19
+ *there is none in the file, and the package's initialization stores it. And the allocator has to
+ *load the same word.
  *
  * Sources: the Go project's src/runtime/mprof.go and malloc.go, of releases 1.16 to 1.27.
  */
@@ -51,6 +52,8 @@
 #define GOVARS_REFS_MAX 512
 
 #define DEFAULT_RATE 524288u
+/* Offset in moduledata: where noptrdata begins and ends. */
+#define NOPTRDATA    192u
 
 enum func {
 	FLUSH,
@@ -193,8 +196,30 @@ static bool is_default_rate(const struct elffile *file, uint64_t vaddr)
 	       elffile_read(file, off, &value, sizeof(value)) == 0 && value == DEFAULT_RATE;
 }
 
-static uint64_t find_rate(const struct elffile *file, const struct refs *profile_alloc,
-			  const struct refs *malloc, const struct refs *init)
+/* Whether it is among what has a value to begin with. In a process that is all one can see: the
+ * value itself may be another one by now. */
+static bool began_with_value(const struct elffile *file, const struct gomodule *module,
+			     uint64_t vaddr)
+{
+	uint64_t off, noptrdata[2];
+
+	return module->data && elffile_off_of_vaddr(file, module->data + NOPTRDATA, &off) &&
+	       elffile_read(file, off, noptrdata, sizeof(noptrdata)) == 0 &&
+	       vaddr >= noptrdata[0] && vaddr < noptrdata[1];
+}
+
+static bool is_rate(const struct elffile *file, const struct gomodule *module,
+		    const struct refs *init, uint64_t vaddr)
+{
+	if (has_access(file, init, CODEREF_STORE, 8, vaddr))
+		return true;
+	return elffile_is_process(file) ? began_with_value(file, module, vaddr)
+					: is_default_rate(file, vaddr);
+}
+
+static uint64_t find_rate(const struct elffile *file, const struct gomodule *module,
+			  const struct refs *profile_alloc, const struct refs *malloc,
+			  const struct refs *init)
 {
 	for (size_t i = 0; i < profile_alloc->n; i++) {
 		const struct coderef *ref = &profile_alloc->items[i];
@@ -202,8 +227,7 @@ static uint64_t find_rate(const struct elffile *file, const struct refs *profile
 		if (!is_access(file, ref, CODEREF_LOAD, 8) ||
 		    !has_access(file, malloc, CODEREF_LOAD, 8, ref->vaddr))
 			continue;
-		if (is_default_rate(file, ref->vaddr) ||
-		    has_access(file, init, CODEREF_STORE, 8, ref->vaddr))
+		if (is_rate(file, module, init, ref->vaddr))
 			return ref->vaddr;
 	}
 	return 0;
@@ -375,7 +399,7 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 		return r;
 	*ret = (struct govars){
 		.mbuckets = first_load(file, &refs[FLUSH], 8),
-		.rate = find_rate(file, &refs[PROFILE_ALLOC],
+		.rate = find_rate(file, module, &refs[PROFILE_ALLOC],
 				  &refs[funcs[MALLOC_LARGE].entry ? MALLOC_LARGE : MALLOC],
 				  &refs[INIT]),
 		.cycle = find_cycle(file, refs),

@@ -51,6 +51,7 @@ struct named_section {
 struct elffile {
 	int fd;		     /* or -1: */
 	const uint8_t *data; /* borrowed */
+	bool is_process;     /* fd is a process's memory */
 	uint64_t size;
 	uint16_t type;
 	uint16_t machine;
@@ -110,9 +111,10 @@ int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n)
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0)
+		/* of a process's memory a part may be gone, or all of it */
+		if (got < 0 && !ef->is_process)
 			return -errno;
-		if (!got)
+		if (got <= 0)
 			return ELFFILE_TRUNCATED;
 		to += got;
 		off += (uint64_t)got;
@@ -451,6 +453,31 @@ int elffile_open_memory(const void *data, size_t n, struct elffile **ret)
 	return n ? elffile_new(-1, data, n, ret) : ELFFILE_NOT_ELF;
 }
 
+int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment *segments, size_t n,
+			 struct elffile **ret)
+{
+	_cleanup_(elffile_freep) struct elffile *ef = NULL;
+
+	if (n > ELFFILE_PHDRS_MAX)
+		return ELFFILE_TOO_LARGE;
+	ef = calloc(1, sizeof(*ef));
+	if (!ef)
+		return -ENOMEM;
+	ef->fd = -1;
+	ef->segments = calloc(n ? n : 1, sizeof(*segments));
+	if (!ef->segments)
+		return -ENOMEM;
+	memcpy(ef->segments, segments, n * sizeof(*segments));
+	ef->n_segments = n;
+	ef->machine = machine;
+	ef->type = ET_EXEC;
+	ef->size = INT64_MAX;
+	ef->is_process = true;
+	ef->fd = fd;
+	*ret = take_ptr(ef);
+	return 0;
+}
+
 void elffile_free(struct elffile *ef)
 {
 	if (!ef)
@@ -464,6 +491,11 @@ void elffile_free(struct elffile *ef)
 }
 
 /* ---------------------------------------------------------------- questions */
+
+bool elffile_is_process(const struct elffile *ef)
+{
+	return ef->is_process;
+}
 
 uint16_t elffile_type(const struct elffile *ef)
 {

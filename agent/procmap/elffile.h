@@ -52,8 +52,14 @@ struct stat;
 int elffile_open(int fd, struct elffile **ret);
 /* The same over @n bytes of memory that are borrowed (the vDSO; tests; fuzzers). */
 int elffile_open_memory(const void *data, size_t n, struct elffile **ret);
+/* A program as it lies in a process, where no file has it: @fd is the process's /proc/PID/mem,
+ * taken on success, and an offset is an address there. It has these segments, copied, and no
+ * sections. What cannot be read is ELFFILE_TRUNCATED. 0, ELFFILE_TOO_LARGE, -errno. */
+int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment *segments, size_t n,
+			 struct elffile **ret);
 void elffile_free(struct elffile *ef);
 
+bool elffile_is_process(const struct elffile *ef);  /* what elffile_open_process() made */
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */
 uint16_t elffile_machine(const struct elffile *ef); /* EM_X86_64, ... */
 uint64_t elffile_entry(const struct elffile *ef);   /* vaddr where a process begins; 0: none */

@@ -12,6 +12,7 @@
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
 #include "goheap/memory.h"
+#include "procmap/image.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
@@ -82,6 +83,7 @@ static void one_runtime(void **state)
 		{"pie-sectionless", "heap-go"},
 		{"c-shared", "c-shared.so"},
 		{"c-shared-stripped", "c-shared-stripped.so"},
+		{"packed", "packed"},
 		/* that of the program that loads it, and not the plugin's copy */
 		{"plugin", "plugin"},
 	};
@@ -106,6 +108,52 @@ static const char *newest(void)
 	static const char *gos[GOFIXTURE_GOS_MAX];
 
 	return gos[gofixture_gos(gos) - 1];
+}
+
+/* What is in no file: the memory has changed since the program began, and the sampling rate is not
+ * told by its value. */
+static void unpacked(void **state)
+{
+	static const struct {
+		const char *src;
+		const char *env;
+		enum goruntime_state want;
+	} rows[] = {
+		{HEAP, "HEAP_RATE=4096", GORUNTIME_OK},
+		{HEAP, "HEAP_RATE=0", GORUNTIME_DISABLED_BY_PROGRAM},
+		{PLAIN, NULL, GORUNTIME_DISABLED_BY_LINKER},
+	};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(rows); i++) {
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		char *path = gofixture_build(rows[i % array_size(rows)].src,
+					     gos[i / array_size(rows)], "packed");
+		enum goruntime_state want = rows[i % array_size(rows)].want;
+		struct goheap_opts opts = {.proc = &p.proc};
+		struct goheap_profile profile;
+		struct frame frame;
+		struct goheap *h;
+
+		row_begin(path);
+		if (want == GORUNTIME_DISABLED_BY_LINKER && gofixture_minor(path) < 17)
+			want = GORUNTIME_OK; /* the linker has done that since 1.17 */
+		goprocess_start(&p, path, inline_args, rows[i % array_size(rows)].env);
+		opts.id = p.id;
+		assert_int_equal(goheap_new(&opts, &h), 0);
+		assert_int_equal(goheap_read(h, &profile), want);
+		assert_true(goheap_runtime(h)->is_unpacked && goheap_runtime(h)->certain);
+		assert_int_equal(goruntime_minor(&goheap_runtime(h)->file), gofixture_minor(path));
+		/* by what its functions are named */
+		assert_true(goheap_resolve(h, goheap_runtime(h)->file.codes[0].vaddr, &frame));
+		assert_non_null(frame.image->file);
+		image_unref(frame.image);
+		assert_false(goheap_resolve(h, 0x1000, &frame));
+		goheap_free(h);
+		free(path);
+	}
 }
 
 /* Two libraries in one C program: two runtimes, each with its own records. */
@@ -279,28 +327,30 @@ static void changed_file(void **state)
 {
 	_cleanup_(goimages_freep) struct goimages *images = NULL;
 	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "stripped");
-	const struct goruntime_file *file;
-	struct goruntime_id id;
+	const struct goimage *image;
 	char name[] = "/tmp/test_goruntimes.XXXXXX";
 	int fd = mkstemp(name);
 
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(goimages_new(&images), 0);
-	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
-	assert_null(file);
-	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(goimages_get(images, fd, &image), 0);
+		assert_int_equal(image->state, GORUNTIME_NO_RUNTIME);
+		assert_null(image->file);
+	}
 	assert_int_equal(goimages_looks(images), 1);
 	copy_file(path, name);
-	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_OK);
-	assert_non_null(file);
+	assert_int_equal(goimages_get(images, fd, &image), 0);
+	assert_int_equal(image->state, GORUNTIME_OK);
+	assert_non_null(image->file);
 	assert_int_equal(goimages_looks(images), 2);
-	/* no file that one could look into */
 	close(fd);
+	/* nothing that one could look into, now or ever */
 	fd = open("/", O_PATH | O_CLOEXEC);
-	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	assert_int_equal(goimages_get(images, fd, &image), GORUNTIME_NO_RUNTIME);
 	close(fd);
-	assert_int_equal(goimages_get(images, fd, &id, &file), GORUNTIME_NO_RUNTIME);
+	assert_int_equal(goimages_get(images, fd, &image), GORUNTIME_NO_RUNTIME);
 	unlink(name);
 }
 
@@ -328,11 +378,11 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_runtime),		 cmocka_unit_test(two_runtimes),
-		cmocka_unit_test(library_comes_later),	 cmocka_unit_test(file_has_gone),
-		cmocka_unit_test(other_mount_namespace), cmocka_unit_test(memfd),
-		cmocka_unit_test(looked_at_once),	 cmocka_unit_test(changed_file),
-		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(one_runtime),	 cmocka_unit_test(unpacked),
+		cmocka_unit_test(two_runtimes),	 cmocka_unit_test(library_comes_later),
+		cmocka_unit_test(file_has_gone), cmocka_unit_test(other_mount_namespace),
+		cmocka_unit_test(memfd),	 cmocka_unit_test(looked_at_once),
+		cmocka_unit_test(changed_file),	 cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A packed executable is a small program with the real one compressed behind it. It puts that into
+ * anonymous memory, at its own addresses, and jumps there. What is on disk tells nothing, but the
+ * memory has all that the runtime needs, and so all that we need: line table, moduledata, code.
+ * There are no section headers, so they are searched for as in a file without (gofile/gomodule.h),
+ * with the pointers as the program itself has relocated them.
+ *
+ * Packers leave no section headers in what they make, and other programs have them: an interpreter
+ * with a JIT compiler has anonymous code too, but is not searched.
+ *
+ * Of the process's mappings those count that lie around its largest piece of anonymous code: the
+ * segments of one program are next to each other. A Go program's heap is far away.
+ */
+#include "goheap/gounpacked.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "goheap/goruntime.h"
+#include "procmap/elffile.h"
+#include "procmap/image.h"
+#include "procmap/maps.h"
+
+/* Bytes of code below which there is no Go runtime. */
+#define CODE_BYTES_MIN	    (256u << 10)
+/* Bytes between two segments of a program: linkers align them to 2 MiB at most. */
+#define GAP_BYTES	    (2u << 20)
+/* Mappings of one program; loaders make six. */
+#define GOUNPACKED_MAPS_MAX 32
+
+static bool is_memory(const struct maps_entry *e)
+{
+	return e->kind == MAPS_ANON && !(e->prot & MAPS_SHARED) && e->path[0] != '[';
+}
+
+/* The largest piece of code; n if there is none. */
+static size_t find_code(const struct maps *maps)
+{
+	size_t found = maps->n;
+	uint64_t bytes = CODE_BYTES_MIN - 1;
+
+	for (size_t i = 0; i < maps->n; i++) {
+		const struct maps_entry *e = &maps->items[i];
+
+		if (!is_memory(e) || !(e->prot & MAPS_X) || e->limit - e->start <= bytes)
+			continue;
+		found = i;
+		bytes = e->limit - e->start;
+	}
+	return found;
+}
+
+static bool are_near(const struct maps_entry *below, const struct maps_entry *above)
+{
+	return is_memory(below) && is_memory(above) && above->start - below->limit <= GAP_BYTES;
+}
+
+/* Those around @code. Their number. */
+static size_t gather(const struct maps *maps, size_t code,
+		     struct elffile_segment ret[GOUNPACKED_MAPS_MAX])
+{
+	size_t first = code, n = 0;
+
+	while (first > 0 && code - first < GOUNPACKED_MAPS_MAX / 2 &&
+	       are_near(&maps->items[first - 1], &maps->items[first]))
+		first--;
+	for (size_t i = first; i < maps->n && n < GOUNPACKED_MAPS_MAX; i++) {
+		const struct maps_entry *e = &maps->items[i];
+
+		if (i > code && !are_near(e - 1, e))
+			break;
+		ret[n++] = (struct elffile_segment){
+			.vaddr = e->start,
+			.memsz = e->limit - e->start,
+			.off = e->start,
+			.filesz = e->limit - e->start,
+			.flags = (e->prot & MAPS_R ? PF_R : 0u) | (e->prot & MAPS_W ? PF_W : 0u) |
+				 (e->prot & MAPS_X ? PF_X : 0u),
+		};
+	}
+	return n;
+}
+
+static int state_of_errno(int err)
+{
+	switch (root_outcome(err)) {
+	case ROOT_GONE:
+		return GORUNTIME_GONE;
+	case ROOT_DENIED:
+		return GORUNTIME_DENIED;
+	default:
+		return -err;
+	}
+}
+
+static int open_memory(const struct root *proc, const struct pid_id *id, int *ret)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/mem", id->pid);
+	fd = openat(proc->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return state_of_errno(errno);
+	*ret = fd;
+	return 0;
+}
+
+static int state_of_maps(int r)
+{
+	switch (r) {
+	case MAPS_GONE:
+		return GORUNTIME_GONE;
+	case MAPS_DENIED:
+		return GORUNTIME_DENIED;
+	case MAPS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	default:
+		return r;
+	}
+}
+
+/* The memory is opened first: then it is that of the mappings, or of nothing. */
+int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t machine,
+		    struct elffile **ret)
+{
+	struct elffile_segment segments[GOUNPACKED_MAPS_MAX];
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	_cleanup_(close_fdp) int fd = -1;
+	size_t code;
+	int r = open_memory(proc, id, &fd);
+
+	if (!r)
+		r = state_of_maps(maps_read(proc, id, &maps));
+	if (r)
+		return r;
+	code = find_code(&maps);
+	if (code == maps.n)
+		return GORUNTIME_NO_RUNTIME;
+	r = elffile_open_process(fd, machine, segments, gather(&maps, code, segments), ret);
+	if (r)
+		return r < 0 ? r : GORUNTIME_TOO_LARGE;
+	fd = -1; /* taken */
+	return GORUNTIME_OK;
+}
+
+int gounpacked_image(const struct root *proc, const struct pid_id *id, const struct goruntime *rt,
+		     struct image **ret)
+{
+	struct image *image;
+	int r = image_new(IMAGE_FILE, rt->name, &image);
+
+	if (r)
+		return r;
+	r = gounpacked_open(proc, id, rt->file.machine, &image->file);
+	if (r)
+		image_unref(image);
+	else
+		*ret = image;
+	return r;
+}
