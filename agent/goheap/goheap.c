@@ -163,7 +163,7 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	if (runtime)
 		h->rt = *runtime;
 	state = runtime ? (int)runtime->state : find_runtime(h, denied ? NULL : &h->process.memory);
-	if (state == GORUNTIME_OK && !denied)
+	if ((state == GORUNTIME_OK || state == GORUNTIME_UNKNOWN_LAYOUT) && !denied)
 		h->memory = &h->process.memory;
 	else
 		process_memory_deinit(&h->process);
@@ -488,16 +488,26 @@ void goheap_set_max_bytes(struct goheap *h, size_t max_bytes)
 		h->failed_bytes = 0;
 }
 
+/* Where the profile is not laid out as known, or not where it should be, the allocator's counters
+ * may be all the same: since Go 1.19 there are two of each, which have to agree. */
+static bool may_count(const struct goheap *h)
+{
+	return h->found == GORUNTIME_OK ||
+	       (h->found == GORUNTIME_UNKNOWN_LAYOUT && h->memory && h->rt.file.total_alloc);
+}
+
 int goheap_exact(struct goheap *h, struct gototals *ret)
 {
 	struct gototals totals;
 	int r;
 
-	if (h->found != GORUNTIME_OK)
+	if (!may_count(h))
 		return h->found == GORUNTIME_GONE ? GOTOTALS_GONE : GOTOTALS_ABSENT;
 	r = gototals_read(&h->rt, h->memory, &h->totals, &totals);
 	if (!r && memory_check(h->memory))
-		return GOTOTALS_GONE;
+		r = GOTOTALS_GONE;
+	if (r == GOTOTALS_GONE)
+		h->found = h->state = GORUNTIME_GONE;
 	if (!r)
 		*ret = totals;
 	return r;
@@ -517,7 +527,8 @@ int goheap_gauges(struct goheap *h, struct goheap_gauges *ret)
 	int r;
 
 	*ret = found;
-	if (h->found != GORUNTIME_OK)
+	/* in the other case only what stands beside counters that were found to be right */
+	if (h->found != GORUNTIME_OK && (!may_count(h) || !h->totals))
 		return 0;
 	r = gopacer_read(&h->rt, h->memory, &found.pacer);
 	found.has_pacer = r == 0;

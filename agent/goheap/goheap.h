@@ -91,7 +91,7 @@ struct goheap_gauges {
 	uint64_t goroutines;
 };
 
-/* 0, also if nothing could be read; -errno. */
+/* After goheap_exact(). 0, also if nothing could be read; -errno. */
 int goheap_gauges(struct goheap *h, struct goheap_gauges *ret);
 
 /**

@@ -111,25 +111,50 @@ int gototals_outcome(int r)
 	}
 }
 
-/* With totalAlloc and totalFree: by the layout whose bytes are those. */
-static int choose(const uint64_t *words, const uint64_t exact[2], enum gototals_layout *layout,
-		  struct gototals *ret)
+/* Whether the counts in this layout may be those. */
+static bool fits(const uint64_t *words, const uint64_t exact[2], enum gototals_layout layout,
+		 struct gototals *ret)
 {
-	enum gototals_layout found = GOTOTALS_LAYOUT_UNKNOWN;
-	struct gototals sums = {0};
+	*ret = sum_up(words, &layouts[layout]);
+	return is_sane(ret) && near(ret->alloc_bytes, exact[0]) && near(ret->free_bytes, exact[1]);
+}
 
-	for (int i = GOTOTALS_LAYOUT_1_17; i <= GOTOTALS_LAYOUT_1_25; i++) {
-		struct gototals one = sum_up(words, &layouts[i]);
+static bool is_equal(const struct gototals *sums, const uint64_t exact[2])
+{
+	return sums->alloc_bytes == exact[0] && sums->free_bytes == exact[1];
+}
 
-		if ((*layout != GOTOTALS_LAYOUT_UNKNOWN && (int)*layout != i) || !is_sane(&one) ||
-		    !near(one.alloc_bytes, exact[0]) || !near(one.free_bytes, exact[1]))
-			continue;
-		if (found != GOTOTALS_LAYOUT_UNKNOWN)
-			return GOTOTALS_ODD; /* so little was allocated that both fit */
-		found = (enum gototals_layout)i;
-		sums = one;
+/* With totalAlloc and totalFree: the layout whose bytes are those. While little was allocated both
+ * may be near; then the one that is right to the byte counts, and if the program is busy its
+ * version. */
+static enum gototals_layout find_layout(const uint64_t *words, const uint64_t exact[2],
+					unsigned int minor)
+{
+	struct gototals older, newer;
+	bool has_older = fits(words, exact, GOTOTALS_LAYOUT_1_17, &older);
+	bool has_newer = fits(words, exact, GOTOTALS_LAYOUT_1_25, &newer);
+
+	if (has_older && has_newer && is_equal(&older, exact) != is_equal(&newer, exact)) {
+		has_older = is_equal(&older, exact);
+		has_newer = !has_older;
 	}
-	if (found == GOTOTALS_LAYOUT_UNKNOWN)
+	if (has_older && has_newer && minor) {
+		has_older = minor < 25;
+		has_newer = !has_older;
+	}
+	if (has_older == has_newer)
+		return GOTOTALS_LAYOUT_UNKNOWN;
+	return has_older ? GOTOTALS_LAYOUT_1_17 : GOTOTALS_LAYOUT_1_25;
+}
+
+static int choose(const struct goruntime_file *file, const uint64_t *words, const uint64_t exact[2],
+		  enum gototals_layout *layout, struct gototals *ret)
+{
+	enum gototals_layout found =
+		*layout ? *layout : find_layout(words, exact, goruntime_minor(file));
+	struct gototals sums;
+
+	if (!found || !fits(words, exact, found, &sums))
 		return GOTOTALS_ODD;
 	sums.alloc_bytes = exact[0];
 	sums.free_bytes = exact[1];
@@ -156,7 +181,7 @@ int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_la
 	if (r)
 		return r;
 	if (f->total_alloc)
-		return choose(words, exact, layout, ret);
+		return choose(f, words, exact, layout, ret);
 	sums = sum_up(words, &layouts[GOTOTALS_LAYOUT_1_17]);
 	if (!is_sane(&sums))
 		return GOTOTALS_ODD;

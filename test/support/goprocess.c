@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/goprocess.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "support/test.h"
 
@@ -54,27 +58,52 @@ static void run_child(const char *path, const char *const *args, const char *env
 	_exit(127);
 }
 
-void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
-		     const char *env)
+/* A child with this process number, or any for 0; -1 if somebody has it. */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uint64_t)(uintptr_t)&pid,
+		.set_tid_size = pid ? 1 : 0,
+	};
+	pid_t child = pid ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
+
+	assert_true(child >= 0 || (pid && errno == EEXIST));
+	return child;
+}
+
+bool goprocess_start_as(struct goprocess *p, pid_t pid, const char *path, const char *const *args,
+			const char *env)
 {
 	int in[2], out[2];
-	pid_t pid;
 
 	*p = (struct goprocess){.proc = ROOT_INIT, .to = -1, .from = -1};
 	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
+	pid = fork_as(pid);
 	if (pid == 0)
 		run_child(path, args, env, in[0], out[1]);
 	close(in[0]);
 	close(out[1]);
 	p->to = in[1];
 	p->from = out[0];
+	if (pid < 0) {
+		close(p->to);
+		close(p->from);
+		p->to = p->from = -1;
+		return false;
+	}
 	p->id.pid = (uint64_t)pid;
 	assert_int_equal(root_open("/proc", &p->proc), 0);
 	wait_ready(p);
 	assert_int_equal(pid_read(&p->proc, pid, &p->id), 0);
+	return true;
+}
+
+void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
+		     const char *env)
+{
+	assert_true(goprocess_start_as(p, 0, path, args, env));
 }
 
 void goprocess_order(struct goprocess *p, const char *line)

@@ -2,6 +2,9 @@
 #ifndef PODPROF_TEST_SUPPORT_GOPROCESS_H
 #define PODPROF_TEST_SUPPORT_GOPROCESS_H
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include "base/root.h"
 #include "discovery/pid.h"
 
@@ -18,6 +21,9 @@ struct goprocess {
  * The test fails where it cannot be started. */
 void goprocess_start(struct goprocess *p, const char *path, const char *const *args,
 		     const char *env);
+/* The same with this process number; false if somebody has it: nothing was started then. */
+bool goprocess_start_as(struct goprocess *p, pid_t pid, const char *path, const char *const *args,
+			const char *env);
 /* Send a line and wait for the next "ready". */
 void goprocess_order(struct goprocess *p, const char *line);
 /* Wait for one more "ready", of a program that says it on its own. */

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The numbers of a container's Go processes while these come, go and execute each other, against
+ * what they say themselves. The container is a directory with a list of processes.
+ */
+#include "support/test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "discovery/discovery.h"
+#include "heapprofiler.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+#include "support/tree.h"
+#include "support/until.h"
+
+#define COUNTS	  "test/fixtures/go/counts"
+#define CONTAINER "docker/6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b"
+
+/* ---------------------------------------------------------------- a node with one container */
+
+struct node {
+	struct root proc;
+	struct tree tree;
+	struct loop *loop;
+	struct discovery *discovery;
+	struct heap_profiler *profiler;
+	enum heap_wish wish;
+	size_t n_profiles;
+};
+
+static void on_profile(void *ctx, struct profile *profile)
+{
+	struct node *node = ctx;
+
+	node->n_profiles++;
+	profile_free(profile);
+}
+
+static enum heap_wish on_wish(void *ctx, const struct owner *owner)
+{
+	const struct node *node = ctx;
+
+	assert_non_null(labels_get(&owner->labels, "container"));
+	return node->wish;
+}
+
+static void node_start_agent(struct node *node, enum heap_mode mode)
+{
+	const struct discovery_opts discovery = {
+		.proc = &node->proc,
+		.cgroupfs_root = node->tree.path,
+		.node_name = "n",
+		.grace_ns = NSEC_PER_SEC,
+	};
+	struct heap_profiler_opts opts = {
+		.loop = node->loop,
+		.proc = &node->proc,
+		.mode = mode,
+		.wish = on_wish,
+		.heap_bytes = 64u << 20,
+		.symbol_bytes = 16u << 20,
+		.out = on_profile,
+		.ctx = node,
+	};
+
+	assert_int_equal(discovery_new(&discovery, &node->discovery), 0);
+	opts.discovery = node->discovery;
+	assert_int_equal(heap_profiler_new(&opts, &node->profiler), 0);
+}
+
+static void node_stop_agent(struct node *node)
+{
+	heap_profiler_free(node->profiler);
+	discovery_free(node->discovery);
+}
+
+static void node_init(struct node *node, enum heap_mode mode)
+{
+	*node = (struct node){.proc = ROOT_INIT};
+	tree_init(&node->tree);
+	tree_mkdir(node->tree.fd, CONTAINER);
+	tree_write(node->tree.fd, "cgroup.controllers", "");
+	assert_int_equal(root_open("/proc", &node->proc), 0);
+	assert_int_equal(loop_new(&node->loop), 0);
+	node_start_agent(node, mode);
+}
+
+static void node_deinit(struct node *node)
+{
+	node_stop_agent(node);
+	loop_free(node->loop);
+	root_deinit(&node->proc);
+	tree_deinit(&node->tree);
+}
+
+/* These are the container's processes; NULL for none. */
+static void node_set(struct node *node, const struct goprocess *a, const struct goprocess *b)
+{
+	char text[64] = "";
+
+	if (a)
+		snprintf(text, sizeof(text), "%" PRIu64 "\n", a->id.pid);
+	if (b)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%" PRIu64 "\n",
+			 b->id.pid);
+	tree_write(node->tree.fd, CONTAINER "/cgroup.procs", text);
+}
+
+static bool is_done(void *ctx)
+{
+	return heap_profiler_pending(ctx) == 0;
+}
+
+static void node_round(struct node *node)
+{
+	heap_profiler_end_window(node->profiler, nsec_wall() - NSEC_PER_SEC, NSEC_PER_SEC);
+	loop_until(node->loop, is_done, node->profiler);
+}
+
+/* ---------------------------------------------------------------- what it shows */
+
+struct sum {
+	struct metric_sink sink;
+	const char *family;
+	const char *label; /* a value that one of the labels must have; NULL: any */
+	bool on;
+	uint64_t value;
+	size_t n;
+};
+
+static void sum_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct sum *s = (struct sum *)sink;
+
+	s->on = strcmp(family->name, s->family) == 0;
+}
+
+static void sum_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct sum *s = (struct sum *)sink;
+	bool match = !s->label;
+
+	for (size_t i = 0; i < value->n_labels; i++)
+		match |= s->label && strcmp(value->labels[i].value, s->label) == 0;
+	if (!s->on || !match)
+		return;
+	s->value += value->u;
+	s->n++;
+}
+
+static struct sum shown(const struct node *node, const char *family, const char *label)
+{
+	struct sum s = {.sink = {sum_family, sum_value}, .family = family, .label = label};
+
+	heap_profiler_collect(node->profiler, &s.sink);
+	return s;
+}
+
+static uint64_t value_of(const struct node *node, const char *family)
+{
+	struct sum s = shown(node, family, NULL);
+
+	assert_int_equal(s.n, 1);
+	return s.value;
+}
+
+static void assert_info(const struct node *node, const char *label, size_t n)
+{
+	assert_int_equal(shown(node, "container_go_heap_profile", label).n, n);
+}
+
+/* ---------------------------------------------------------------- what the programs say */
+
+struct truth {
+	uint64_t goroutines;
+	uint64_t next_gc;
+	uint64_t cycles;
+	uint64_t alloc_bytes;
+	uint64_t alloc_objects;
+};
+
+struct program {
+	struct goprocess process;
+	char file[32];
+	const char *args[2];
+};
+
+static void program_start(struct program *p, pid_t pid, const char *path)
+{
+	snprintf(p->file, sizeof(p->file), "/tmp/podprof-counts-XXXXXX");
+	close(mkstemp(p->file));
+	p->args[0] = p->file;
+	p->args[1] = NULL;
+	assert_true(goprocess_start_as(&p->process, pid, path, p->args, NULL));
+}
+
+static void program_stop(struct program *p)
+{
+	goprocess_stop(&p->process);
+	unlink(p->file);
+}
+
+static struct truth program_says(const struct program *p)
+{
+	struct truth t;
+	FILE *f = fopen(p->file, "re");
+
+	assert_non_null(f);
+	// NOLINTNEXTLINE(cert-err34-c): our own fixture's
+	assert_int_equal(
+		fscanf(f,
+		       "%" SCNu64 " %" SCNu64 " %*s %*s %*s %*s %" SCNu64 " %" SCNu64 " %" SCNu64,
+		       &t.goroutines, &t.next_gc, &t.cycles, &t.alloc_bytes, &t.alloc_objects),
+		5);
+	fclose(f);
+	return t;
+}
+
+static struct truth add(struct truth a, struct truth b)
+{
+	return (struct truth){
+		.goroutines = a.goroutines + b.goroutines,
+		.next_gc = a.next_gc + b.next_gc,
+		.cycles = a.cycles + b.cycles,
+		.alloc_bytes = a.alloc_bytes + b.alloc_bytes,
+		.alloc_objects = a.alloc_objects + b.alloc_objects,
+	};
+}
+
+/* No more than writing it down has taken. */
+static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
+{
+	assert_true(now >= then && now - then <= slack);
+}
+
+/* @now: of the processes that are there; @ever: also of those that were. */
+static void assert_shown(const struct node *node, struct truth now, struct truth ever)
+{
+	if (now.goroutines) {
+		assert_int_equal(value_of(node, "container_go_goroutines"), now.goroutines);
+		assert_int_equal(value_of(node, "container_go_next_gc_bytes"), now.next_gc);
+	} else {
+		assert_int_equal(shown(node, "container_go_goroutines", NULL).n, 0);
+	}
+	assert_int_equal(value_of(node, "container_go_gc_cycles"), ever.cycles);
+	assert_near(value_of(node, "container_go_alloc_bytes"), ever.alloc_bytes, 512 << 10);
+	assert_near(value_of(node, "container_go_alloc_objects"), ever.alloc_objects, 4096);
+	assert_int_equal(value_of(node, "podprof_go_decreases"), 0);
+}
+
+static const char *a_go(size_t i)
+{
+	const char *gos[GOFIXTURE_GOS_MAX];
+
+	return gos[i % gofixture_gos(gos)];
+}
+
+/* ---------------------------------------------------------------- tests */
+
+static const struct truth nothing;
+
+static void adds_up(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
+	_cleanup_(freep) char *other = gofixture_build(COUNTS, a_go(1), "stripped");
+	struct program a, b;
+	struct truth ended, last;
+	char exec[300];
+	struct node node;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* it does not tell, and counts nothing by itself */
+	node_init(&node, HEAP_MODE_ENABLED);
+	program_start(&a, 0, path);
+	program_start(&b, 0, path);
+	goprocess_order(&a.process, "hold 2000");
+	node_set(&node, &a.process, &b.process);
+	node_round(&node);
+	last = add(program_says(&a), program_says(&b));
+	assert_shown(&node, last, last);
+	assert_info(&node, "disabled_by_linker", 1); /* one for both */
+	assert_int_equal(shown(&node, "podprof_go_processes", "disabled_by_linker").value, 2);
+
+	goprocess_order(&a.process, "go 100");
+	goprocess_order(&a.process, "hold 3000");
+	goprocess_order(&b.process, "hold 100");
+	node_round(&node);
+	last = add(program_says(&a), program_says(&b));
+	assert_shown(&node, last, last);
+
+	/* one ends */
+	ended = program_says(&a);
+	program_stop(&a);
+	node_set(&node, &b.process, NULL);
+	goprocess_order(&b.process, "go 7");
+	node_round(&node);
+	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
+
+	/* another program in its place */
+	ended = add(ended, program_says(&b));
+	snprintf(exec, sizeof(exec), "exec %s", other);
+	goprocess_order(&b.process, exec);
+	node_round(&node);
+	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
+	node_round(&node);
+	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
+
+	/* an agent that starts counts what is there */
+	node_stop_agent(&node);
+	node_start_agent(&node, HEAP_MODE_ENABLED);
+	node_round(&node);
+	assert_shown(&node, program_says(&b), program_says(&b));
+	node_deinit(&node);
+	program_stop(&b);
+}
+
+/* The container lives on without Go, and with Go again, as the same process number. */
+static void comes_back(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
+	static const char *const sleep_args[] = {"-c", "echo ready; exec sleep 1000", NULL};
+	struct goprocess shell;
+	struct truth ended;
+	struct program a;
+	struct node node;
+	pid_t pid;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return;
+	node_init(&node, HEAP_MODE_ENABLED);
+	goprocess_start(&shell, "sh", sleep_args, NULL);
+	program_start(&a, 0, path);
+	goprocess_order(&a.process, "hold 5000");
+	node_set(&node, &a.process, &shell);
+	node_round(&node);
+	assert_shown(&node, program_says(&a), program_says(&a));
+	assert_int_equal(shown(&node, "podprof_go_processes", "no_runtime").value, 1);
+
+	ended = program_says(&a);
+	pid = (pid_t)a.process.id.pid;
+	program_stop(&a);
+	node_set(&node, &shell, NULL);
+	for (int i = 0; i < 6; i++) {
+		node_round(&node);
+		assert_shown(&node, nothing, ended);
+		assert_info(&node, "gone", 1);
+		assert_info(&node, NULL, 1);
+	}
+	program_start(&a, pid, path);
+	node_set(&node, &a.process, &shell);
+	node_round(&node);
+	assert_shown(&node, program_says(&a), add(ended, program_says(&a)));
+	assert_info(&node, "gone", 0);
+
+	/* both end: it has no process any more */
+	program_stop(&a);
+	goprocess_stop(&shell);
+	node_set(&node, NULL, NULL);
+	for (int i = 0; i < 4; i++)
+		node_round(&node);
+	assert_info(&node, NULL, 0);
+	node_deinit(&node);
+}
+
+/* What the pod asks for. */
+static void wishes(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+	struct program a;
+	struct node node;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	program_start(&a, 0, path);
+	node_init(&node, HEAP_MODE_FORCE);
+	node_set(&node, &a.process, NULL);
+	node.wish = HEAP_WISH_DISABLED;
+	node_round(&node);
+	assert_info(&node, NULL, 0);
+	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
+	node.wish = HEAP_WISH_PENDING;
+	node_round(&node);
+	assert_info(&node, "disabled_by_linker", 1);
+	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 0);
+	node.wish = HEAP_WISH_NONE;
+	node_round(&node);
+	assert_info(&node, "forced", 1);
+	assert_int_equal(shown(&node, "podprof_go_forced", "ok").value, 1);
+	goprocess_order(&a.process, "hold 10000");
+	node_round(&node);
+	node_round(&node);
+	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 1);
+	assert_true(node.n_profiles > 0);
+	/* another agent, which forces nobody, sees it too */
+	node_stop_agent(&node);
+	node_start_agent(&node, HEAP_MODE_ENABLED);
+	node_round(&node);
+	assert_info(&node, "forced", 1);
+	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 0);
+	node_deinit(&node);
+	program_stop(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(adds_up),
+		cmocka_unit_test(comes_back),
+		cmocka_unit_test(wishes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
