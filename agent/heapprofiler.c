@@ -3,7 +3,7 @@
  * Reading a heap takes milliseconds, and a target can make it slow, so it happens on a worker of
  * its own, which alone touches the readers. A round is one job for each container, with the
  * processes that it has now, and at its end one job that forgets the readers of processes that were
- * in none.
+ * in none. A container with a process that keeps the worker waiting is left alone for an hour.
  */
 #include "heapprofiler.h"
 
@@ -16,10 +16,12 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/nsec.h"
 #include "base/vec.h"
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
+#include "heapworker.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 
@@ -35,6 +37,11 @@
 /* Lines about processes in the log, in a round; the others are only counted. */
 #define HEAP_PROFILER_NEWS_MAX	     16
 
+/* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
+ * that has been there longest is tried again. */
+#define HEAP_GIVEN_UP_MAX 64
+#define HEAP_GIVEN_UP_NS  (3600 * NSEC_PER_SEC)
+
 enum heap_outcome {
 	HEAP_PROFILES_MADE,
 	HEAP_PROFILES_FAILED,
@@ -42,14 +49,23 @@ enum heap_outcome {
 	HEAP_PROCESSES_FULL,	/* over a ceiling: not read */
 	HEAP_PROCESSES_FAILED,	/* our own side, for want of memory */
 	HEAP_PROCESSES_REFUSED, /* by their pods' annotations: not read */
+	HEAP_PROCESSES_STUCK,	/* of containers that have one that kept us waiting: not read */
 	HEAP_RECORDS_LEFT_OUT,	/* a ceiling of the profile */
 	HEAP_OUTCOME_MAX,
 };
 
+/* A container that is left alone, and the process for which. */
+struct given_up {
+	char *owner;
+	struct pid_id pid;
+	uint64_t until_ns;
+	UT_hash_handle hh;
+};
+
 struct heap_profiler {
 	struct heap_profiler_opts opts;
-	struct worker *worker;
-	struct heap_readers *readers; /* the worker's */
+	struct heap_worker *worker;
+	struct given_up *given_up;
 	struct goalloc *allocs;
 	uint64_t start_ns;
 	uint64_t duration_ns;
@@ -62,13 +78,14 @@ struct heap_profiler {
 };
 
 struct heap_job {
-	struct work work;
-	struct heap_profiler *profiler;
+	struct heap_task task;
+	struct heap_profiler *profiler; /* not for the worker */
 	char *owner;
 	struct labels labels;
 	struct heap_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
+	_Atomic size_t at; /* the target that is being read */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct heapsnap **snaps; /* the targets', of those that had something */
@@ -113,7 +130,7 @@ static int heap_job_encode(struct heap_job *job, bool delta, struct buf *ret)
 		.max_bytes = HEAP_PROFILER_PPROF_MAX,
 	};
 	struct heap_report_stats stats;
-	int r = heap_readers_encode(job->profiler->readers, job->snaps, job->n_snaps, &opts, ret,
+	int r = heap_readers_encode(job->task.readers, job->snaps, job->n_snaps, &opts, ret,
 				    &stats);
 
 	if (!r)
@@ -124,7 +141,7 @@ static int heap_job_encode(struct heap_job *job, bool delta, struct buf *ret)
 static void heap_job_read(struct heap_job *job, struct heap_target *target)
 {
 	/* a process that cannot be read costs the container that process */
-	if (heap_readers_read(job->profiler->readers, job->start_ns, target))
+	if (heap_readers_read(job->task.readers, job->start_ns, target))
 		job->n_failed++;
 	if (target->full)
 		job->n_full++;
@@ -146,26 +163,36 @@ static int heap_job_gather(struct heap_job *job)
 	return 0;
 }
 
-static void heap_job_run(struct work *work)
+static void heap_job_run(struct heap_task *task)
 {
-	struct heap_job *job = container_of(work, struct heap_job, work);
+	struct heap_job *job = container_of(task, struct heap_job, task);
 
-	for (size_t i = 0; i < job->n_targets; i++)
+	for (size_t i = 0; i < job->n_targets; i++) {
+		work_alive(&task->work);
+		job->at = i;
 		heap_job_read(job, &job->targets[i]);
+	}
 	job->result = heap_job_gather(job);
 	if (!job->n_snaps)
 		return;
+	work_alive(&task->work);
 	job->result = heap_job_encode(job, false, &job->pprof);
+	work_alive(&task->work);
 	if (!job->result)
 		job->result = heap_job_encode(job, true, &job->pprof_delta);
 }
 
 /* Ends a round: readers that were not asked for go. */
-static void heap_job_sweep(struct work *work)
+static void heap_job_sweep(struct heap_task *task)
 {
-	struct heap_job *job = container_of(work, struct heap_job, work);
+	struct heap_job *job = container_of(task, struct heap_job, task);
 
-	job->caches = heap_readers_end_round(job->profiler->readers);
+	job->caches = heap_readers_end_round(job->task.readers);
+}
+
+static void heap_job_drop(struct heap_task *task)
+{
+	heap_job_free(container_of(task, struct heap_job, task));
 }
 
 /* ---------------------------------------------------------------- on the loop */
@@ -249,7 +276,8 @@ static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
 
 static void heap_job_done(struct work *work)
 {
-	_cleanup_(heap_job_freep) struct heap_job *job = container_of(work, struct heap_job, work);
+	_cleanup_(heap_job_freep) struct heap_job *job =
+		container_of(work, struct heap_job, task.work);
 	struct heap_profiler *p = job->profiler;
 	struct profile *profile;
 
@@ -276,7 +304,11 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 
 	if (!job)
 		return -ENOMEM;
-	job->work = (struct work){.run = heap_job_run, .done = heap_job_done};
+	job->task = (struct heap_task){
+		.work.done = heap_job_done,
+		.run = heap_job_run,
+		.drop = heap_job_drop,
+	};
 	job->profiler = p;
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
@@ -285,6 +317,87 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 	*ret = job;
 	return 0;
 }
+
+/* ---------------------------------------------------------------- processes that let us wait */
+
+static void given_up_free(struct heap_profiler *p, struct given_up *g)
+{
+	HASH_DEL(p->given_up, g);
+	free(g->owner);
+	free(g);
+}
+
+static void give_up(struct heap_profiler *p, const char *owner, const struct pid_id *pid)
+{
+	struct given_up *g = calloc(1, sizeof(*g));
+	bool hash_oom = false;
+
+	if (HASH_COUNT(p->given_up) >= HEAP_GIVEN_UP_MAX)
+		given_up_free(p, p->given_up); /* the oldest */
+	if (g)
+		g->owner = strdup(owner);
+	if (!g || !g->owner) {
+		free(g);
+		return; /* it will be met again */
+	}
+	g->pid = *pid;
+	g->until_ns = nsec_boot() + HEAP_GIVEN_UP_NS;
+	HASH_ADD_KEYPTR(hh, p->given_up, g->owner, strlen(g->owner), g);
+	if (hash_oom) {
+		free(g->owner);
+		free(g);
+	}
+}
+
+/* The process is there, and why nothing is known of it. */
+static void tell_stuck(struct heap_profiler *p, const char *owner, const struct labels *labels,
+		       const struct pid_id *pid)
+{
+	const struct goalloc_who who = {.pid = *pid, .number = 1};
+	const struct goalloc_reading reading = {
+		.go_version = "",
+		.source = "profile",
+		.state = goruntime_state_name(GORUNTIME_UNRESPONSIVE),
+	};
+
+	p->round_states[GORUNTIME_UNRESPONSIVE]++;
+	(void)goalloc_update(p->allocs, owner, labels, &who, &reading);
+}
+
+static void on_stuck(void *ctx, struct heap_task *task)
+{
+	struct heap_job *job = container_of(task, struct heap_job, task);
+	struct heap_profiler *p = ctx;
+	const struct pid_id *pid;
+
+	if (job->ends_round || !job->n_targets)
+		return;
+	pid = &job->targets[job->at].pid;
+	p->outcomes[HEAP_PROCESSES_STUCK] += job->n_targets;
+	give_up(p, job->owner, pid);
+	tell_stuck(p, job->owner, &job->labels, pid);
+	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
+		 log_uint("pid", pid->pid), log_str("container", job->owner));
+}
+
+static bool is_given_up(struct heap_profiler *p, const struct owner *owner,
+			const struct pid_id *pid)
+{
+	struct given_up *g;
+
+	HASH_FIND_STR(p->given_up, owner->key, g);
+	if (!g)
+		return false;
+	if (nsec_boot() >= g->until_ns) {
+		given_up_free(p, g);
+		return false;
+	}
+	if (pid_id_equal(pid, &g->pid))
+		tell_stuck(p, owner->key, &owner->labels, pid);
+	return true;
+}
+
+/* ---------------------------------------------------------------- a round */
 
 /* A round while it is gathered. */
 struct heap_round {
@@ -339,6 +452,10 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
 		return 0;
 	}
+	if (is_given_up(round->profiler, owner, pid)) {
+		round->profiler->outcomes[HEAP_PROCESSES_STUCK]++;
+		return 0;
+	}
 	r = round_job(round, owner, &job);
 	if (!r)
 		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
@@ -358,16 +475,16 @@ static void round_submit(struct heap_round *round)
 
 	HASH_ITER(hh, round->jobs, job, next) {
 		HASH_DEL(round->jobs, job);
-		if (worker_submit(p->worker, &job->work)) {
+		if (heap_worker_submit(p->worker, &job->task)) {
 			p->outcomes[HEAP_PROFILES_FAILED]++;
 			heap_job_free(job);
 		}
 	}
 	if (heap_job_new(p, &job))
 		return;
-	job->work.run = heap_job_sweep;
+	job->task.run = heap_job_sweep;
 	job->ends_round = true;
-	if (worker_submit(p->worker, &job->work))
+	if (heap_worker_submit(p->worker, &job->task))
 		heap_job_free(job);
 }
 
@@ -375,7 +492,7 @@ void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64
 {
 	struct heap_round round = {.profiler = p};
 
-	if (worker_pending(p->worker)) {
+	if (heap_worker_pending(p->worker)) {
 		p->outcomes[HEAP_ROUNDS_SKIPPED]++;
 		return;
 	}
@@ -388,10 +505,13 @@ void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64
 
 int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret)
 {
-	const struct heap_readers_opts readers = {
-		.proc = opts->proc,
-		.heap_bytes = opts->heap_bytes,
-		.symbol_bytes = opts->symbol_bytes,
+	struct heap_worker_opts worker = {
+		.loop = opts->loop,
+		.readers = {.proc = opts->proc,
+			    .heap_bytes = opts->heap_bytes,
+			    .symbol_bytes = opts->symbol_bytes},
+		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
+		.on_stuck = on_stuck,
 	};
 	struct heap_profiler *p = calloc(1, sizeof(*p));
 	int r;
@@ -399,11 +519,10 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
-	r = heap_readers_new(&readers, &p->readers);
+	worker.ctx = p;
+	r = goalloc_new(&p->allocs);
 	if (!r)
-		r = goalloc_new(&p->allocs);
-	if (!r)
-		r = worker_new(opts->loop, "go-heap", HEAP_PROFILER_CONTAINERS_MAX + 1, &p->worker);
+		r = heap_worker_new(&worker, &p->worker);
 	if (r)
 		heap_profiler_free(p);
 	else
@@ -415,15 +534,16 @@ void heap_profiler_free(struct heap_profiler *p)
 {
 	if (!p)
 		return;
-	worker_free(p->worker);
-	heap_readers_free(p->readers);
+	heap_worker_free(p->worker);
+	while (p->given_up)
+		given_up_free(p, p->given_up);
 	goalloc_free(p->allocs);
 	free(p);
 }
 
 size_t heap_profiler_pending(const struct heap_profiler *p)
 {
-	return worker_pending(p->worker);
+	return heap_worker_pending(p->worker);
 }
 
 bool heap_profiler_view(const struct heap_profiler *p, const char *owner, struct goalloc_view *ret)
@@ -448,6 +568,7 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 		[HEAP_PROCESSES_FULL] = "processes_full",
 		[HEAP_PROCESSES_FAILED] = "processes_failed",
 		[HEAP_PROCESSES_REFUSED] = "processes_refused",
+		[HEAP_PROCESSES_STUCK] = "processes_stuck",
 		[HEAP_RECORDS_LEFT_OUT] = "records_left_out",
 	};
 	static const struct metric_family_desc states = {

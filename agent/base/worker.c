@@ -259,16 +259,21 @@ int worker_new(struct loop *loop, const char *name, size_t queue_max, struct wor
 	return 0;
 }
 
+void worker_stop(struct worker *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->stop = true;
+	pthread_cond_signal(&w->wake);
+	pthread_mutex_unlock(&w->lock);
+}
+
 void worker_free(struct worker *w)
 {
 	struct work *work;
 
 	if (!w)
 		return;
-	pthread_mutex_lock(&w->lock);
-	w->stop = true;
-	pthread_cond_signal(&w->wake);
-	pthread_mutex_unlock(&w->lock);
+	worker_stop(w);
 	pthread_join(w->thread->id, NULL);
 	free(w->thread);
 	worker_deliver(w);

@@ -42,6 +42,8 @@ enum worker_outcome {
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret);
 /* Waits for the running job, cancels the rest; every done() has been called when it returns. */
 void worker_free(struct worker *worker);
+/* Take no more jobs from the queue. */
+void worker_stop(struct worker *worker);
 /* 0 or WORKER_FULL. */
 int worker_submit(struct worker *worker, struct work *work) __attribute__((warn_unused_result));
 /* Wait until a job has ended, at most so long, and call its done(). False if none has. For the end

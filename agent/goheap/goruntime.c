@@ -23,6 +23,7 @@ const char *goruntime_state_name(int state)
 		[GORUNTIME_UNKNOWN_LAYOUT] = "unknown_layout",
 		[GORUNTIME_GONE] = "gone",
 		[GORUNTIME_TOO_LARGE] = "too_large",
+		[GORUNTIME_UNRESPONSIVE] = "unresponsive",
 	};
 
 	return state >= 0 && state < GORUNTIME_STATE_MAX ? names[state] : "error";

@@ -27,7 +27,8 @@ enum goruntime_state {
 	GORUNTIME_NO_RUNTIME,	  /* not a Go program */
 	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program, not shaped as those of Go 1.16 to 1.27 */
 	GORUNTIME_GONE,
-	GORUNTIME_TOO_LARGE, /* more records than the ceilings allow */
+	GORUNTIME_TOO_LARGE,	/* more records than the ceilings allow */
+	GORUNTIME_UNRESPONSIVE, /* it keeps who reads it waiting: left alone for a while */
 	GORUNTIME_STATE_MAX,
 };
 
