@@ -37,8 +37,6 @@
 #include "goheap/memory.h"
 #include "goheap/memory_windows.h"
 
-/* An object of a terabyte is not one: BUCKETS_MALFORMED. */
-#define BUCKET_SIZE_MAX	    (1ull << 40)
 /* Newest records that vote on the layout; each has been counted at least once. */
 #define BUCKETS_VOTERS	    64
 /* What is read may cost this many times the ceiling on bytes kept; windows cost a fifth on top in
@@ -172,7 +170,7 @@ void buckets_begin(struct buckets *b)
 static bool header_is_sane(enum buckets_kind kind, uint64_t addr, const struct header *h)
 {
 	bool is_sane = kind == BUCKETS_MEMORY
-			       ? h->size > 0 && h->size < BUCKET_SIZE_MAX && h->nstk > 0
+			       ? h->size > 0 && h->size < BUCKETS_SIZE_MAX && h->nstk > 0
 			       : h->size == 0;
 
 	return addr % 8 == 0 && h->next % 8 == 0 && h->allnext % 8 == 0 && h->typ == kind &&

@@ -20,6 +20,8 @@ struct walk;
 /* PCs of one record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. One more is
  * BUCKETS_MALFORMED. */
 #define BUCKETS_PCS_MAX	     1026
+/* Bytes of an object; a terabyte is not one: BUCKETS_MALFORMED. */
+#define BUCKETS_SIZE_MAX     (1ull << 40)
 /* Bytes of a record in front of its PCs. */
 #define BUCKETS_HEADER_BYTES 48
 

@@ -27,12 +27,14 @@
 #include "base/cleanup.h"
 #include "goheap/buckets.h"
 #include "goheap/force.h"
+#include "goheap/gobss.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
 #include "goheap/gounpacked.h"
 #include "goheap/gosched.h"
 #include "goheap/memory.h"
 #include "procmap/image.h"
+#include "procmap/maps.h"
 
 /* Reads of the counters before a profile is taken as it is, although collections end faster than
  * the read takes. */
@@ -309,11 +311,46 @@ static int force(struct goheap *h, bool on_before)
 	return r == FORCE_GONE ? GORUNTIME_GONE : 0;
 }
 
+/* Search for the head of the list. As long as there is no record it cannot be found. */
+static int find_head(struct goheap *h)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	struct goruntime_place *place = &h->rt.file.vars[GORUNTIME_MBUCKETS];
+	uint64_t addr;
+	int r = maps_read(h->proc, &h->id, &maps);
+
+	if (r)
+		return r < 0 ? r : r == MAPS_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
+	r = gobss_find(&h->rt, h->memory, &maps, &addr);
+	switch (r) {
+	case GOBSS_OK:
+		*place = (struct goruntime_place){addr - h->rt.bias, GORUNTIME_FROM_SCAN, ""};
+		return 0;
+	case GOBSS_GONE:
+		return GORUNTIME_GONE;
+	case GOBSS_DENIED:
+		return GORUNTIME_DENIED;
+	default:
+		return r < 0 ? r : 0;
+	}
+}
+
+/* The variables as they are now. */
+static int read_now(struct goheap *h)
+{
+	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+
+	if (r || h->now.rate <= 0 || !h->proc || goruntime_has(&h->rt.file, GORUNTIME_MBUCKETS))
+		return r;
+	r = find_head(h);
+	return r ? r : state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+}
+
 /* Look at the variables; turn sampling on if that is wanted. */
 static int look(struct goheap *h)
 {
 	struct goruntime_now *now = &h->now;
-	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, now));
+	int r = read_now(h);
 	bool on_before;
 
 	h->force_outcome = FORCE_OUTCOME_MAX;

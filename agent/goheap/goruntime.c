@@ -112,15 +112,20 @@ int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goru
 	uint64_t mbuckets = 0, cycle_word = 0;
 	int64_t rate = 0;
 	uint8_t flag = rt->file.unread;
-	struct memory_range ranges[] = {
-		{goruntime_addr(rt, GORUNTIME_MBUCKETS), &mbuckets, sizeof(mbuckets)},
+	struct memory_range ranges[4] = {
 		{goruntime_addr(rt, GORUNTIME_RATE), &rate, sizeof(rate)},
 		{goruntime_addr(rt, cycle), &cycle_word, goruntime_var_bytes(cycle)},
-		{goruntime_addr(rt, GORUNTIME_LINKER_FLAG), &flag, sizeof(flag)},
 	};
-	size_t n = goruntime_has(&rt->file, GORUNTIME_LINKER_FLAG) ? 4 : 3;
-	int r = memory_read_ranges(m, ranges, n);
+	size_t n = 2;
+	int r;
 
+	if (goruntime_has(&rt->file, GORUNTIME_MBUCKETS))
+		ranges[n++] = (struct memory_range){goruntime_addr(rt, GORUNTIME_MBUCKETS),
+						    &mbuckets, sizeof(mbuckets)};
+	if (goruntime_has(&rt->file, GORUNTIME_LINKER_FLAG))
+		ranges[n++] = (struct memory_range){goruntime_addr(rt, GORUNTIME_LINKER_FLAG),
+						    &flag, sizeof(flag)};
+	r = memory_read_ranges(m, ranges, n);
 	if (r)
 		return r;
 	*ret = (struct goruntime_now){

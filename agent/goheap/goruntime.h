@@ -84,7 +84,8 @@ struct goruntime_now {
 	bool disabled_by_linker;
 };
 
-/* One call. 0, an outcome of memory_read(), -errno. */
+/* One call; no mbuckets where nobody knows where that is. 0, an outcome of memory_read(), -errno.
+ */
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret);
 /* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */
 enum goruntime_state goruntime_state_now(const struct goruntime_now *now);

@@ -93,6 +93,7 @@ const char *goruntime_source_name(enum goruntime_source source)
 		[GORUNTIME_FROM_NOWHERE] = "none",
 		[GORUNTIME_FROM_SYMTAB] = "symtab",
 		[GORUNTIME_FROM_CODE] = "code",
+		[GORUNTIME_FROM_SCAN] = "scan",
 	};
 
 	return names[source];
@@ -357,7 +358,9 @@ static int find_vars(const struct elffile *ef, const struct gomodule *module,
 		r = find_in_code(ef, module, ret);
 	if (r)
 		return r;
-	if (goruntime_has(ret, GORUNTIME_MBUCKETS) && goruntime_has(ret, GORUNTIME_RATE) &&
+	/* a process's memory tells where the records are, if there are any */
+	if ((goruntime_has(ret, GORUNTIME_MBUCKETS) || ret->data) &&
+	    goruntime_has(ret, GORUNTIME_RATE) &&
 	    (goruntime_has(ret, GORUNTIME_CYCLE) || goruntime_has(ret, GORUNTIME_OLD_CYCLE)))
 		return GORUNTIME_OK;
 	return GORUNTIME_UNKNOWN_LAYOUT;

@@ -34,6 +34,7 @@ enum goruntime_source {
 	GORUNTIME_FROM_NOWHERE = 0,
 	GORUNTIME_FROM_SYMTAB,
 	GORUNTIME_FROM_CODE,
+	GORUNTIME_FROM_SCAN, /* of a process's memory (gobss.h) */
 	GORUNTIME_SOURCE_MAX,
 };
 
