@@ -42,7 +42,9 @@ struct gototals {
  * @layout: in: what an earlier read of this process found; out: what this one has
  *
  * A processor's share is added when it takes the next span, so that the numbers may be some 100 KB
- * behind. Return: 0, an outcome, -errno; on everything but 0 nothing was changed.
+ * behind; in Go 1.17 and 1.18 it is added in advance and put right by each collection, so that they
+ * may be as much ahead, and go down. Return: 0, an outcome, -errno; on everything but 0 nothing was
+ * changed.
  */
 int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_layout *layout,
 		  struct gototals *ret);

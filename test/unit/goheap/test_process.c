@@ -225,10 +225,10 @@ static void read_stats(const char *path, struct gototals *ret)
 }
 
 /* @now was read after @then, while the program allocated no more than what writing it takes. */
-static void assert_near(uint64_t now, uint64_t then)
+static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
 {
 	assert_true(now >= then);
-	assert_true(now - then <= then / 5000 + 4096);
+	assert_true(now - then <= then / 5000 + slack);
 }
 
 static void exact_totals(void **state)
@@ -244,6 +244,8 @@ static void exact_totals(void **state)
 					     variants[i % array_size(variants)]);
 		char out[] = "/tmp/test_process.XXXXXX", stats[sizeof(out) + 8];
 		const char *const args[] = {out, "all", NULL};
+		/* in 1.17 and 1.18 spans that processors have taken count as used up */
+		uint64_t slack = gofixture_minor(path) < 19 ? 512 << 10 : 4096;
 		struct gototals now, then;
 		struct goheap *h;
 
@@ -258,10 +260,10 @@ static void exact_totals(void **state)
 			assert_int_equal(goheap_exact(h, &now), GOTOTALS_ABSENT);
 		} else {
 			assert_int_equal(goheap_exact(h, &now), 0);
-			assert_near(now.alloc_bytes, then.alloc_bytes);
-			assert_near(now.alloc_objects, then.alloc_objects);
-			assert_near(now.free_bytes, then.free_bytes);
-			assert_near(now.free_objects, then.free_objects);
+			assert_near(now.alloc_bytes, then.alloc_bytes, slack);
+			assert_near(now.alloc_objects, then.alloc_objects, slack);
+			assert_near(now.free_bytes, then.free_bytes, slack);
+			assert_near(now.free_objects, then.free_objects, slack);
 		}
 		goheap_free(h);
 		unlink(out);
