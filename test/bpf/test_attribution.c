@@ -24,12 +24,11 @@
 
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/root.h"
-#include "cpusampler.h"
 #include "procmap/image.h"
 #include "shared/sample.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
+#include "support/sampling.h"
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
 
@@ -43,9 +42,7 @@
 static const char *const animals[] = {"ape", "bat", "cat", "cow", "dog"};
 
 struct bench {
-	struct root proc, sys;
-	struct loop *loop;
-	struct cpu_sampler *sampler;
+	struct sampling on;
 	struct symbolizer *symbolizer;
 	pid_t spawner;
 	uint64_t sweep_ns;
@@ -150,7 +147,7 @@ static void take(void *ctx, const struct sample *sample)
 
 	if (!sample->n_user)
 		return;
-	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	b->n += sample->count;
 	why = fault(b, sample, &stack);
 	if (why) {
@@ -169,9 +166,9 @@ static int setup(void **state)
 
 	assert_non_null(b);
 	*state = b;
-	if (root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop))
+	if (sampling_open(&b->on))
 		return -1;
-	opts.proc = &b->proc;
+	opts.proc = &b->on.proc;
 	return symbolizer_new(&opts, &b->symbolizer);
 }
 
@@ -183,32 +180,10 @@ static int teardown(void **state)
 		kill(b->spawner, SIGKILL);
 		waitpid(b->spawner, NULL, 0);
 	}
-	cpu_sampler_free(b->sampler);
+	sampling_close(&b->on);
 	symbolizer_free(b->symbolizer);
-	loop_free(b->loop);
-	root_deinit(&b->proc);
-	root_deinit(&b->sys);
 	free(b);
 	return 0;
-}
-
-static void start_sampler(struct bench *b, size_t ring_bytes)
-{
-	const struct cpu_sampler_opts opts = {
-		.loop = b->loop,
-		.proc = &b->proc,
-		.sys = &b->sys,
-		.rate_hz = RATE,
-		.kernel_stacks = true,
-		.interval_ns = 200 * NSEC_PER_MSEC,
-		.event_ring_bytes = ring_bytes,
-		.fn = take,
-		.ctx = b,
-	};
-	struct bpfobj_why why = {""};
-
-	if (cpu_sampler_new(&opts, &why, &b->sampler))
-		fail_msg("no sampler: %s", why.text);
 }
 
 static void look(void *ctx)
@@ -219,12 +194,12 @@ static void look(void *ctx)
 	if (waitpid(b->spawner, &status, WNOHANG) == b->spawner) {
 		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 		b->spawner = 0;
-		loop_stop(b->loop);
+		loop_stop(b->on.loop);
 	}
 	if (nsec_monotonic() > b->sweep_ns) {
 		b->sweep_ns = nsec_monotonic() + WINDOW_NS;
 		symbolizer_release(b->symbolizer);
-		cpu_sampler_sweep(b->sampler);
+		cpu_sampler_sweep(b->on.sampler);
 	}
 }
 
@@ -248,16 +223,24 @@ static uint64_t watch(struct bench *b, size_t ring_bytes)
 	uint64_t lost;
 
 	b->sweep_ns = nsec_monotonic() + WINDOW_NS;
-	start_sampler(b, ring_bytes);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .kernel_stacks = true,
+				       .interval_ns = 200 * NSEC_PER_MSEC,
+				       .event_ring_bytes = ring_bytes,
+				       .fn = take,
+				       .ctx = b,
+			       });
 	b->spawner = fork();
 	if (b->spawner == 0)
 		spawn(programs ? programs : PROGRAMS);
-	assert_int_equal(loop_add_timer(b->loop, look, b, &timer), 0);
+	assert_int_equal(loop_add_timer(b->on.loop, look, b, &timer), 0);
 	assert_int_equal(loop_arm(timer, 0, 20 * NSEC_PER_MSEC), 0);
-	assert_int_equal(loop_run(b->loop), 0);
+	assert_int_equal(loop_run(b->on.loop), 0);
 	loop_remove(timer);
-	cpu_sampler_finish(b->sampler);
-	lost = metrics_get(cpu_sampler_collect, b->sampler, "podprof_process_events_lost", "full");
+	cpu_sampler_finish(b->on.sampler);
+	lost = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_process_events_lost",
+			   "full");
 	print_message("%s programs, %llu samples, %llu named, %llu whole, %llu wrong, %llu events "
 		      "lost\n",
 		      programs ? programs : PROGRAMS, (unsigned long long)b->n,

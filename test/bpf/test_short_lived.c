@@ -14,13 +14,10 @@
 
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/root.h"
-#include "cpusampler.h"
 #include "procmap/image.h"
-#include "profile/oncpu.h"
-#include "profile/wanted.h"
 #include "shared/sample.h"
 #include "support/fixture.h"
+#include "support/sampling.h"
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
 
@@ -30,9 +27,7 @@
 #define WANT 60		     /* samples with a user half */
 
 struct bench {
-	struct root proc, sys;
-	struct loop *loop;
-	struct cpu_sampler *sampler;
+	struct sampling on;
 	char dir[32];
 	pid_t spawner;
 	uint64_t n;	  /* samples with a user half */
@@ -100,7 +95,7 @@ static void take(void *ctx, const struct sample *sample)
 
 	if (strcmp(sample->comm, NAME) != 0 || !sample->n_user)
 		return;
-	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	assert_true(stack.n > sample->n_kernel);
 	b->n += sample->count;
 	if (stack.frames[sample->n_kernel].image->file) {
@@ -116,13 +111,12 @@ static void take(void *ctx, const struct sample *sample)
 static int setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	const struct symbolizer_opts symbols = {.proc = &b->proc, .cache_bytes = 16u << 20};
+	const struct symbolizer_opts symbols = {.proc = &b->on.proc, .cache_bytes = 16u << 20};
 
 	assert_non_null(b);
 	setup_dir(b);
 	*state = b;
-	return root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop) ||
-	       symbolizer_new(&symbols, &b->symbolizer);
+	return sampling_open(&b->on) || symbolizer_new(&symbols, &b->symbolizer);
 }
 
 static int teardown(void **state)
@@ -133,11 +127,8 @@ static int teardown(void **state)
 		kill(b->spawner, SIGKILL);
 		waitpid(b->spawner, NULL, 0);
 	}
-	cpu_sampler_free(b->sampler);
+	sampling_close(&b->on);
 	symbolizer_free(b->symbolizer);
-	loop_free(b->loop);
-	root_deinit(&b->proc);
-	root_deinit(&b->sys);
 	run("rm -rf --one-file-system $D");
 	free(b);
 	return 0;
@@ -145,21 +136,14 @@ static int teardown(void **state)
 
 static void start_sampler(struct bench *b)
 {
-	const struct cpu_sampler_opts opts = {
-		.loop = b->loop,
-		.proc = &b->proc,
-		.sys = &b->sys,
-		.rate_hz = RATE,
-		.wanted = SETTINGS_WANTED_PROCESSES,
-		.kernel_stacks = true,
-		.interval_ns = 200 * NSEC_PER_MSEC,
-		.fn = take,
-		.ctx = b,
-	};
-	struct bpfobj_why why = {""};
-
-	if (cpu_sampler_new(&opts, &why, &b->sampler))
-		fail_msg("no sampler: %s", why.text);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .wanted = SETTINGS_WANTED_PROCESSES,
+				       .kernel_stacks = true,
+				       .interval_ns = 200 * NSEC_PER_MSEC,
+				       .fn = take,
+				       .ctx = b,
+			       });
 }
 
 /* A shell that counts for some milliseconds, again and again; nobody looks at one while it lives.
@@ -179,14 +163,6 @@ static void spawn_for_ever(const char *program)
 	}
 }
 
-/* Whatever else the machine does is nobody's business. */
-static void want_spawner(struct bench *b)
-{
-	assert_true(b->spawner > 0);
-	assert_int_equal(
-		wanted_add_process(oncpu_wanted(cpu_sampler_oncpu(b->sampler)), b->spawner), 0);
-}
-
 static bool enough(void *ctx)
 {
 	struct bench *b = ctx;
@@ -196,8 +172,8 @@ static bool enough(void *ctx)
 
 static void check(struct bench *b)
 {
-	want_spawner(b);
-	loop_until(b->loop, enough, b);
+	sampling_want(&b->on, b->spawner); /* what else the machine does is nobody's business */
+	loop_until(b->on.loop, enough, b);
 	print_message("%llu samples, %llu named, %llu right\n", (unsigned long long)b->n,
 		      (unsigned long long)b->named, (unsigned long long)b->right);
 	assert_true(b->named * 100 >= b->n * 95);

@@ -17,15 +17,11 @@
 
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/root.h"
-#include "cpusampler.h"
 #include "procmap/image.h"
-#include "profile/oncpu.h"
-#include "profile/wanted.h"
-#include "support/command.h"
 #include "support/command.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
+#include "support/sampling.h"
 #include "support/tree.h"
 #include "support/until.h"
 #include "unwind/tablecache.h"
@@ -35,9 +31,7 @@
 #define STREAK 60
 
 struct bench {
-	struct root proc, sys;
-	struct loop *loop;
-	struct cpu_sampler *sampler;
+	struct sampling on;
 	struct tablecache *cache; /* NULL: none */
 	pid_t child;
 	const char *in;	    /* what the innermost user frame's file should be called */
@@ -56,7 +50,7 @@ static void take(void *ctx, const struct sample *sample)
 	struct bench *b = ctx;
 	bool whole;
 
-	assert_int_equal(cpu_sampler_resolve(b->sampler, sample, &stack), 0);
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	if ((pid_t)sample->pid.pid == b->child && sample->n_user) {
 		const struct image *image = stack.frames[sample->n_kernel].image;
 
@@ -86,7 +80,7 @@ static int setup(void **state)
 	assert_non_null(b);
 	b->in = "";
 	*state = b;
-	return root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop);
+	return sampling_open(&b->on);
 }
 
 static void end_child(struct bench *b)
@@ -103,36 +97,25 @@ static int teardown(void **state)
 	struct bench *b = *state;
 
 	end_child(b);
-	cpu_sampler_free(b->sampler);
+	sampling_close(&b->on);
 	tablecache_free(b->cache);
-	loop_free(b->loop);
-	root_deinit(&b->proc);
-	root_deinit(&b->sys);
 	free(b);
 	return 0;
 }
 
 static void start_sampler(struct bench *b)
 {
-	const struct cpu_sampler_opts opts = {
-		.loop = b->loop,
-		.proc = &b->proc,
-		.sys = &b->sys,
-		.rate_hz = RATE,
-		.kernel_stacks = true,
-		.wanted = SETTINGS_WANTED_PROCESSES,
-		.interval_ns = 100 * NSEC_PER_MSEC,
-		.rows_dir = b->rows_dir,
-		.table_cache = b->cache,
-		.fn = take,
-		.ctx = b,
-	};
-	struct bpfobj_why why = {""};
-
-	if (cpu_sampler_new(&opts, &why, &b->sampler))
-		fail_msg("no sampler: %s", why.text);
-	assert_int_equal(wanted_add_process(oncpu_wanted(cpu_sampler_oncpu(b->sampler)), b->child),
-			 0);
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .kernel_stacks = true,
+				       .wanted = SETTINGS_WANTED_PROCESSES,
+				       .interval_ns = 100 * NSEC_PER_MSEC,
+				       .rows_dir = b->rows_dir,
+				       .table_cache = b->cache,
+				       .fn = take,
+				       .ctx = b,
+			       });
+	sampling_want(&b->on, b->child);
 }
 
 /* ---------------------------------------------------------------- what children do */
@@ -206,7 +189,7 @@ static void test_whole(void **state)
 	start_child(b, only_zoo);
 	b->in = "zoo-pie";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	assert_true(b->most_rows >= 3);
 }
 
@@ -218,9 +201,9 @@ static void test_exec(void **state)
 	start_child(b, spin_then_zoo);
 	b->in = "test_unwinder";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	go_on(b, "zoo-static");
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 }
 
 static void wrong_zoo(const struct bench *b)
@@ -233,7 +216,7 @@ static bool known_to_be_wrong(void *ctx)
 {
 	struct bench *b = ctx;
 
-	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", "ok") &&
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", "ok") &&
 	       b->cut >= STREAK;
 }
 
@@ -267,18 +250,18 @@ static void test_row_file(void **state)
 	start_child(b, wrong_zoo);
 	b->in = "zoo-wrong";
 	start_sampler(b);
-	loop_until(b->loop, known_to_be_wrong, b);
+	loop_until(b->on.loop, known_to_be_wrong, b);
 	assert_int_equal(b->inside, 0);
 	write_row_file(b);
-	cpu_sampler_sweep(b->sampler);
-	loop_until(b->loop, streak, b);
+	cpu_sampler_sweep(b->on.sampler);
+	loop_until(b->on.loop, streak, b);
 	assert_int_equal(
-		metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_row_files", "used"),
+		metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_row_files", "used"),
 		1);
 	tree_deinit(&b->rows);
 	b->cut = 0;
-	cpu_sampler_sweep(b->sampler);
-	loop_until(b->loop, known_to_be_wrong, b);
+	cpu_sampler_sweep(b->on.sampler);
+	loop_until(b->on.loop, known_to_be_wrong, b);
 }
 
 #define COPY "/tmp/podprof-test-library.so"
@@ -329,11 +312,11 @@ static void test_load_later(void **state)
 	start_child(b, load_later);
 	b->in = "test_unwinder";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	go_on(b, COPY);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	go_on(b, COPY);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	unlink(COPY);
 }
 
@@ -363,14 +346,14 @@ static void test_dead_leader(void **state)
 	start_child(b, leader_dies);
 	b->in = "test_unwinder";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	go_on(b, "test_unwinder");
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 }
 
 static uint64_t known(struct bench *b)
 {
-	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_known", "processes");
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_known", "processes");
 }
 
 static bool forgotten(void *ctx)
@@ -388,17 +371,17 @@ static void test_exit(void **state)
 	start_child(b, only_zoo);
 	b->in = "zoo-pie";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	assert_int_equal(known(b), 1); /* nobody else is sampled */
 	end_child(b);
-	loop_until(b->loop, forgotten, b);
-	cpu_sampler_sweep(b->sampler);
-	cpu_sampler_finish(b->sampler);
+	loop_until(b->on.loop, forgotten, b);
+	cpu_sampler_sweep(b->on.sampler);
+	cpu_sampler_finish(b->on.sampler);
 }
 
 static uint64_t compiled(struct bench *b, const char *outcome)
 {
-	return metrics_get(cpu_sampler_collect, b->sampler, "podprof_unwind_compiled", outcome);
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", outcome);
 }
 
 /* An agent that starts again finds the tables that the one before has made, and they do. */
@@ -418,12 +401,12 @@ static void test_cached(void **state)
 		assert_int_equal(tablecache_open(&opts, &b->cache), 0);
 		start_sampler(b);
 		b->streak = b->inside = 0;
-		loop_until(b->loop, streak, b);
+		loop_until(b->on.loop, streak, b);
 		assert_true(compiled(b, start ? "cached" : "ok") >= 1);
 		assert_true(start || !compiled(b, "cached"));
-		cpu_sampler_free(b->sampler);
+		cpu_sampler_free(b->on.sampler);
 		tablecache_free(b->cache);
-		b->sampler = NULL;
+		b->on.sampler = NULL;
 		b->cache = NULL;
 	}
 }
@@ -451,7 +434,7 @@ static void test_inspected(void **state)
 	start_child(b, only_zoo);
 	b->in = "zoo-pie";
 	start_sampler(b);
-	loop_until(b->loop, streak, b);
+	loop_until(b->on.loop, streak, b);
 	inspect(b, "", &r);
 	assert_non_null(strstr(r.out.data, "as the walker in the kernel has them\n"));
 	line = strstr(r.out.data, "/zoo-pie\n");

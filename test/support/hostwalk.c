@@ -20,6 +20,7 @@
 #include "procmap/elffile.h"
 #include "procmap/maps.h"
 #include "support/hostspace.h"
+#include "support/walkregs.h"
 #include "unwind/compile.h"
 #include "unwind/table.h"
 
@@ -208,32 +209,6 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 	};
 	return 0;
 }
-
-static struct regs regs_at(const struct hostwalk_regs *r)
-{
-	const uint64_t *n = r->numbered;
-
-	return (struct regs){
-		.ip = r->pc,
-		.sp = r->sp,
-		.bp = r->fp,
-		.orig_ax = r->in_syscall ? 0 : (uint64_t)-1,
-		.ax = n[0],
-		.dx = n[1],
-		.cx = n[2],
-		.bx = n[3],
-		.si = n[4],
-		.di = n[5],
-		.r8 = n[8],
-		.r9 = n[9],
-		.r10 = n[10],
-		.r11 = n[11],
-		.r12 = n[12],
-		.r13 = n[13],
-		.r14 = n[14],
-		.r15 = n[15],
-	};
-}
 #else
 int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 {
@@ -246,21 +221,13 @@ int hostwalk_regs(pid_t pid, struct hostwalk_regs *ret)
 	memcpy(ret->numbered, u.x, sizeof(ret->numbered));
 	return 0;
 }
-
-static struct regs regs_at(const struct hostwalk_regs *r)
-{
-	struct regs regs = {.pc = r->pc, .sp = r->sp};
-
-	memcpy(regs.x, r->numbered, sizeof(r->numbered));
-	regs.x[29] = r->fp;
-	return regs;
-}
 #endif
 
 void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum settings_unwind mode,
 		   struct hostwalk_stack *ret)
 {
-	struct regs regs = regs_at(from);
+	struct regs regs =
+		walk_regs(from->pc, from->sp, from->fp, from->numbered, from->in_syscall);
 	struct walk w = {0};
 	struct window win;
 	__u64 frames[WALK_SLOTS];

@@ -5,8 +5,7 @@
 
 void walkcase_walk_arm64(struct walkcase *c, struct walkcase_stack *ret)
 {
-	struct regs regs = {.pc = c->pc, .sp = c->regs[31]};
+	struct regs regs = walk_regs(c->pc, c->regs[31], c->regs[29], c->regs, c->in_syscall);
 
-	memcpy(regs.x, c->regs, sizeof(regs.x));
 	walk_recorded(c, &regs, ret);
 }

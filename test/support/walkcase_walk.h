@@ -8,6 +8,7 @@
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 #include "support/walkcase.h"
+#include "support/walkregs.h"
 
 _Static_assert(WALKCASE_FRAMES == WALK_SLOTS, "the walker's slots");
 
