@@ -209,6 +209,12 @@ static void found_totals(struct heap_found *found, const struct heap_runtime *ru
 	goalloc_set(&found->reading, GOALLOC_ALLOC_OBJECTS, (uint64_t)totals.alloc.objects);
 }
 
+/* Bytes that the records of one more runtime may take. */
+static size_t room(const struct heap_readers *all)
+{
+	return all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1;
+}
+
 static int runtime_read(struct heap_readers *all, struct heap_process *p,
 			struct heap_runtime *runtime, bool force, uint64_t window_start_ns,
 			struct heap_found *found)
@@ -217,6 +223,7 @@ static int runtime_read(struct heap_readers *all, struct heap_process *p,
 	int state, r = 0;
 
 	goheap_set_force(runtime->heap, force && heap_process_may_force(p));
+	goheap_set_max_bytes(runtime->heap, room(all));
 	state = goheap_read(runtime->heap, &profile);
 	if (goheap_was_forced(runtime->heap))
 		r = heap_process_forced(p, runtime);
@@ -299,7 +306,7 @@ static int process_look(struct heap_readers *all, struct heap_process *p)
 	const struct heap_process_opts opts = {
 		.proc = all->proc,
 		.images = all->images,
-		.max_bytes = all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1,
+		.max_bytes = room(all),
 		.round = all->round,
 	};
 

@@ -497,6 +497,9 @@ int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	if (r == (int)GOHEAP_UNFINISHED)
 		return r;
 	h->reading.phase = READING_NOTHING;
+	/* what looks odd may be another program's by now */
+	if (r == GORUNTIME_UNKNOWN_LAYOUT && memory_check(h->memory) == MEMORY_GONE)
+		r = GORUNTIME_GONE;
 	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
 		forget(h, r);
 	if (r == GORUNTIME_GONE)
