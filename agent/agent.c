@@ -24,6 +24,7 @@
 #include "discovery/discovery.h"
 #include "export/export.h"
 #include "heapprofiler.h"
+#include "names.h"
 #include "report/series.h"
 #include "server/health.h"
 #include "server/listen.h"
@@ -56,6 +57,7 @@ struct agent {
 	struct metric_list metrics;
 	struct health health;
 	struct discovery *discovery;
+	struct names *names;
 	struct export *export;
 	struct tablecache *tables;  /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
@@ -258,6 +260,61 @@ static int start_discovery(struct agent *a)
 		return start_failed(r, "cannot read the cgroups; --cgroupfs-root names their place",
 				    NULL);
 	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
+}
+
+/* Who tells of pods, whether it does, and why not: in the log, and on /-/ready, where it decides
+ * nothing: profiles are taken all the same. */
+static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
+{
+	struct agent *a = ctx;
+	char text[HEALTH_REASON_MAX];
+
+	snprintf(text, sizeof(text), "%s: %s", source, why);
+	health_set(&a->health, HEALTH_READY, "metadata", true, text);
+	if (ok)
+		log_info("names of pods are known", log_str("source", source));
+	else
+		log_warn("no names of pods, keeping what is known and asking again",
+			 log_str("source", source), log_str("why", why));
+}
+
+static int start_names(struct agent *a)
+{
+	static const enum metadata_mode modes[CONFIG_METADATA_MAX] = {
+		[CONFIG_METADATA_AUTO] = METADATA_AUTO,
+		[CONFIG_METADATA_KUBELET] = METADATA_KUBELET,
+		[CONFIG_METADATA_APISERVER] = METADATA_APISERVER,
+		[CONFIG_METADATA_NONE] = METADATA_NONE,
+	};
+	static const enum http_verify verify[CONFIG_VERIFY_MAX] = {
+		[CONFIG_VERIFY_FULL] = HTTP_VERIFY_ALL,
+		[CONFIG_VERIFY_CHAIN] = HTTP_VERIFY_CHAIN,
+		[CONFIG_VERIFY_NONE] = HTTP_VERIFY_NOTHING,
+	};
+	const struct names_opts opts = {
+		.loop = a->loop,
+		.discovery = a->discovery,
+		.metadata = {.mode = modes[a->config->metadata],
+			     .node = a->config->node_name,
+			     .kubelet_url = a->config->kubelet_url,
+			     .kubelet_verify = verify[a->config->kubelet_verify]},
+		.source = on_metadata,
+		.ctx = a,
+	};
+	int r = names_new(&opts, &a->names);
+
+	if (r == -EDESTADDRREQ)
+		return start_failed(r, "--metadata names a server whose address is not known",
+				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
+	if (r ==
+	    -EINVAL) { /* what is not a node's name in Kubernetes is no reason not to profile */
+		log_warn("no names of pods: --node-name is no node's name",
+			 log_str("node", a->config->node_name));
+		return 0;
+	}
+	if (r)
+		return start_failed(r, "cannot ask for names of pods", NULL);
+	return metric_list_add(&a->metrics, names_collect, a->names);
 }
 
 static int start_export(struct agent *a)
@@ -493,7 +550,7 @@ static void raise_open_files(void)
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
-		start_roots,	   start_loop, start_discovery, start_export,
+		start_roots,	   start_loop, start_discovery, start_names,  start_export,
 		start_table_cache, start_cpu,  start_heap,	start_server,
 	};
 	int r = 0;
@@ -532,6 +589,7 @@ void agent_free(struct agent *a)
 	cpu_profiler_free(a->cpu);
 	tablecache_free(a->tables);
 	export_free(a->export);
+	names_free(a->names);
 	discovery_free(a->discovery);
 	process_metrics_free(a->process);
 	metric_list_deinit(&a->metrics);

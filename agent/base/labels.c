@@ -129,6 +129,14 @@ int labels_copy(const struct labels *l, struct labels *ret)
 	return 0;
 }
 
+void labels_swap(struct labels *a, struct labels *b)
+{
+	struct labels was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
 bool labels_equal(const struct labels *a, const struct labels *b)
 {
 	if (a->n != b->n)

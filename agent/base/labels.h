@@ -43,6 +43,7 @@ int labels_set(struct labels *l, const char *name, const char *value)
 const char *labels_get(const struct labels *l, const char *name);
 /* @ret must be empty. 0 or -ENOMEM. */
 int labels_copy(const struct labels *l, struct labels *ret) __attribute__((warn_unused_result));
+void labels_swap(struct labels *a, struct labels *b);
 bool labels_equal(const struct labels *a, const struct labels *b);
 bool labels_valid_name(const char *name);
 

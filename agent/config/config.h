@@ -34,6 +34,23 @@ enum config_unwind {
 	CONFIG_UNWIND_MAX,
 };
 
+/* Who is asked for the names of pods. */
+enum config_metadata {
+	CONFIG_METADATA_AUTO,
+	CONFIG_METADATA_KUBELET,
+	CONFIG_METADATA_APISERVER,
+	CONFIG_METADATA_NONE,
+	CONFIG_METADATA_MAX,
+};
+
+/* How far the kubelet's certificate is checked. */
+enum config_verify {
+	CONFIG_VERIFY_FULL,
+	CONFIG_VERIFY_CHAIN,
+	CONFIG_VERIFY_NONE,
+	CONFIG_VERIFY_MAX,
+};
+
 struct config_list {
 	char *items[CONFIG_DESTINATIONS_MAX];
 	size_t n;
@@ -53,6 +70,9 @@ struct config {
 	char *proc_root;
 	char *node_name;
 	bool host_processes;
+	unsigned int metadata;	     /* enum config_metadata */
+	char *kubelet_url;	     /* NULL: by $HOST_IP */
+	unsigned int kubelet_verify; /* enum config_verify */
 	struct config_list destinations;
 	char *store_dir; /* NULL: no store */
 	uint64_t store_bytes;

@@ -13,11 +13,15 @@
 static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};
 static const char *const go_heap_choices[] = {"disabled", "enabled", "force-annotated", "force",
 					      NULL};
+static const char *const metadata_choices[] = {"auto", "kubelet", "apiserver", "none", NULL};
+static const char *const verify_choices[] = {"full", "chain", "none", NULL};
 static const char *const log_level_choices[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_format_choices[] = {"logfmt", "json", NULL};
 
 _Static_assert(array_size(unwind_choices) == CONFIG_UNWIND_MAX + 1, "one word for each way");
 _Static_assert(array_size(go_heap_choices) == CONFIG_GO_HEAP_MAX + 1, "one word for each mode");
+_Static_assert(array_size(metadata_choices) == CONFIG_METADATA_MAX + 1, "one word for each");
+_Static_assert(array_size(verify_choices) == CONFIG_VERIFY_MAX + 1, "one word for each");
 _Static_assert(array_size(log_level_choices) == LOG_LEVEL_MAX + 1, "one word for each level");
 _Static_assert(array_size(log_format_choices) == LOG_FORMAT_MAX + 1, "one word for each format");
 
@@ -95,6 +99,28 @@ const struct option_desc options[] = {
 	 .offset = AT(node_name),
 	 .value_name = "NAME",
 	 .help = "value of the label node (default: $NODE_NAME, else the host's name)"},
+	{.group = "Names of pods",
+	 .name = "metadata",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(metadata),
+	 .value_name = "SOURCE",
+	 .choices = metadata_choices,
+	 .default_text = "auto",
+	 .help = "who is asked: kubelet, apiserver, none, or auto (in a Kubernetes pod the\n"
+		 "kubelet, and where it refuses the API server)"},
+	{.name = "kubelet-url",
+	 .kind = OPTION_STRING,
+	 .offset = AT(kubelet_url),
+	 .value_name = "URL",
+	 .help = "where the kubelet is (default: https://$HOST_IP:10250)"},
+	{.name = "kubelet-verify",
+	 .kind = OPTION_CHOICE,
+	 .offset = AT(kubelet_verify),
+	 .value_name = "HOW",
+	 .choices = verify_choices,
+	 .default_text = "full",
+	 .help = "how its certificate is checked, with the cluster's CA: full, chain (who has\n"
+		 "signed it, but not for which name) or none"},
 	{.group = "Where profiles go",
 	 .name = "destination",
 	 .kind = OPTION_LIST,

@@ -66,6 +66,18 @@ static int label_container(struct labels *l, const struct cgroup_id *id)
 	return set(l, "runtime", cgroup_runtime_name(id->runtime));
 }
 
+static int label_names(struct labels *l, const struct owner *owner, const struct owner_names *names)
+{
+	const char *id = owner->id.container_id;
+
+	if (set(l, "node", labels_get(&owner->labels, "node")) ||
+	    set(l, "namespace", names->namespace) || set(l, "pod", names->pod) ||
+	    set(l, "container", names->container) || set(l, "container_id", id) ||
+	    set(l, "outer_container", owner->id.outer_id))
+		return -ENOMEM;
+	return set(l, "service_name", names->service);
+}
+
 /* ---- the table ---- */
 
 static size_t kind_max(enum owner_kind kind)
@@ -78,6 +90,7 @@ static void owner_destroy(struct owner *owner)
 	if (!owner)
 		return;
 	labels_deinit(&owner->labels);
+	labels_deinit(&owner->settings);
 	free(owner);
 }
 
@@ -131,12 +144,25 @@ static struct owner *owner_find(struct owner_table *table, const char *key)
 	return owner ? owner_ref(owner) : NULL;
 }
 
+int owner_set_names(struct owner *owner, const struct owner_names *names,
+		    const struct labels *settings)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0}, copy = {0};
+
+	if (label_names(&labels, owner, names) || labels_copy(settings, &copy))
+		return -ENOMEM;
+	labels_swap(&owner->labels, &labels);
+	labels_swap(&owner->settings, &copy);
+	owner->named = true;
+	return 0;
+}
+
 /* Some trees know more of a container than others: another path may tell the pod. */
 static int owner_enrich(struct owner *owner, const struct cgroup_id *id)
 {
 	if (owner->id.pod_uid[0] || !id->pod_uid[0])
 		return 0;
-	if (set(&owner->labels, "pod_uid", id->pod_uid))
+	if (!owner->named && set(&owner->labels, "pod_uid", id->pod_uid))
 		return -ENOMEM;
 	owner->id = *id;
 	return 0;

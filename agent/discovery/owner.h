@@ -28,8 +28,11 @@ const char *owner_kind_name(enum owner_kind kind);
  * struct owner - a container, a unit, a program
  * @id:            of a container; else zero
  * @labels:        ready to be a series' labels: node and service_name; of a container also
- *                 container (the id), pod_uid, runtime and outer_container (its outer_id); of a
- *                 unit: unit; of a program: comm
+ *                 container (the id), pod_uid, runtime and outer_container (its outer_id), or when
+ *                 it has names: namespace, pod, container (the name) and container_id; of a unit:
+ *                 unit; of a program: comm
+ * @settings:      what is wanted for it, by name: "go_heap" = "force"
+ * @named:         owner_set_names() was called
  * @first_seen_ns: wall clock
  * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
  * @n_live:        cgroup directories that exist (containers)
@@ -42,6 +45,8 @@ struct owner {
 	enum owner_kind kind;
 	struct cgroup_id id;
 	struct labels labels;
+	struct labels settings;
+	bool named;
 	uint64_t first_seen_ns;
 	uint64_t last_seen_ns;
 	size_t n_live;
@@ -71,6 +76,18 @@ int owner_unit(struct owner_table *table, struct text unit, struct owner **ret);
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret);
 /* Borrowed; as long-lived as the table. */
 struct owner *owner_unknown(struct owner_table *table);
+
+/* What a container is called. @container is "" for one that is not told apart in its pod. */
+struct owner_names {
+	const char *namespace;
+	const char *pod;
+	const char *container;
+	const char *service;
+};
+
+/* Its labels and settings from now on; both are copied. 0 or -ENOMEM: then it is as before. */
+int owner_set_names(struct owner *owner, const struct owner_names *names,
+		    const struct labels *settings);
 
 struct owner *owner_ref(struct owner *owner);
 /* NULL is fine. */

@@ -46,7 +46,6 @@ struct apiserver {
 	char version[PODSTREAM_VERSION_MAX]; /* "": list first */
 	bool watching;
 	apiserver_replied_fn replied;
-	apiserver_changed_fn changed;
 	void *ctx;
 	char node[];
 };
@@ -138,18 +137,10 @@ static void ended(void *ctx, const struct podclient_reply *reply)
 	server->replied(server->ctx, reply);
 }
 
-static void brought(void *ctx)
-{
-	struct apiserver *server = ctx;
-
-	server->changed(server->ctx);
-}
-
 DEFINE_CLEANUP(struct apiserver *, apiserver_freep, apiserver_free);
 
 int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const char *node,
-		  apiserver_replied_fn replied, apiserver_changed_fn changed, void *ctx,
-		  struct apiserver **ret)
+		  apiserver_replied_fn replied, void *ctx, struct apiserver **ret)
 {
 	_cleanup_(apiserver_freep) struct apiserver *server = NULL;
 	int r;
@@ -161,10 +152,9 @@ int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const ch
 		return -ENOMEM;
 	memcpy(server->node, node, strlen(node) + 1);
 	server->replied = replied;
-	server->changed = changed;
 	server->ctx = ctx;
 	server->backoff.max_ns = APISERVER_BACKOFF_NS;
-	r = podclient_new(opts, ended, brought, server, &server->client);
+	r = podclient_new(opts, ended, server, &server->client);
 	if (!r)
 		r = loop_add_timer(loop, due, server, &server->timer);
 	if (r)

@@ -11,15 +11,12 @@ struct loop;
 
 /* After each list, and whenever a watch has ended. */
 typedef void (*apiserver_replied_fn)(void *ctx, const struct podclient_reply *reply);
-/* A watch has brought something. */
-typedef void (*apiserver_changed_fn)(void *ctx);
 
 struct apiserver;
 /* Asks for the first list at once. @node: the name that pods have as spec.nodeName. -EINVAL if that
  * cannot be a node's name. */
 int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const char *node,
-		  apiserver_replied_fn replied, apiserver_changed_fn changed, void *ctx,
-		  struct apiserver **ret);
+		  apiserver_replied_fn replied, void *ctx, struct apiserver **ret);
 void apiserver_free(struct apiserver *server);
 
 #endif

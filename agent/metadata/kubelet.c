@@ -26,6 +26,7 @@ struct kubelet {
 	struct backoff backoff;
 	bool wanted;  /* since the list that is under way was asked for */
 	bool failing; /* the timer is set to what backoff says */
+	bool stopped;
 	kubelet_listed_fn listed;
 	void *ctx;
 };
@@ -64,11 +65,17 @@ static void replied(void *ctx, const struct podclient_reply *reply)
 
 void kubelet_look(struct kubelet *kubelet)
 {
-	if (kubelet->wanted)
+	if (kubelet->wanted || kubelet->stopped)
 		return;
 	kubelet->wanted = true;
 	if (!kubelet->failing && !podclient_busy(kubelet->client))
 		arm(kubelet, KUBELET_PAUSE_NS);
+}
+
+void kubelet_stop(struct kubelet *kubelet)
+{
+	kubelet->stopped = true;
+	(void)loop_disarm(kubelet->timer);
 }
 
 DEFINE_CLEANUP(struct kubelet *, kubelet_freep, kubelet_free);
@@ -84,7 +91,7 @@ int kubelet_new(struct loop *loop, const struct podclient_opts *opts, kubelet_li
 	kubelet->listed = listed;
 	kubelet->ctx = ctx;
 	kubelet->backoff.max_ns = KUBELET_BACKOFF_NS;
-	r = podclient_new(opts, replied, NULL, kubelet, &kubelet->client);
+	r = podclient_new(opts, replied, kubelet, &kubelet->client);
 	if (!r)
 		r = loop_add_timer(loop, due, kubelet, &kubelet->timer);
 	if (r)

@@ -20,5 +20,7 @@ void kubelet_free(struct kubelet *kubelet);
 
 /* There is a container that is not known: look again soon. */
 void kubelet_look(struct kubelet *kubelet);
+/* Never asked again. May be called from the callback. */
+void kubelet_stop(struct kubelet *kubelet);
 
 #endif

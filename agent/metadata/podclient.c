@@ -18,7 +18,6 @@
 struct podclient {
 	struct podclient_opts opts;
 	podclient_done_fn done;
-	podclient_changed_fn changed;
 	void *ctx;
 	struct http_call *call;
 	struct podstream stream;
@@ -35,8 +34,8 @@ const char *podclient_outcome_name(int outcome)
 	return outcome >= 0 && outcome < PODCLIENT_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-int podclient_new(const struct podclient_opts *opts, podclient_done_fn done,
-		  podclient_changed_fn changed, void *ctx, struct podclient **ret)
+int podclient_new(const struct podclient_opts *opts, podclient_done_fn done, void *ctx,
+		  struct podclient **ret)
 {
 	struct podclient *client = calloc(1, sizeof(*client));
 
@@ -44,7 +43,6 @@ int podclient_new(const struct podclient_opts *opts, podclient_done_fn done,
 		return -ENOMEM;
 	client->opts = *opts;
 	client->done = done;
-	client->changed = changed;
 	client->ctx = ctx;
 	*ret = client;
 	return 0;
@@ -137,12 +135,8 @@ static void replied(void *ctx, const struct http_reply *http)
 static int received(void *ctx, const char *bytes, size_t n)
 {
 	struct podclient *client = ctx;
-	uint64_t n_before = client->stream.n_pods;
-	int r = podstream_feed(&client->stream, bytes, n);
 
-	if (client->stream.kind == PODSTREAM_WATCH && client->stream.n_pods != n_before)
-		client->changed(client->ctx);
-	return r;
+	return podstream_feed(&client->stream, bytes, n);
 }
 
 /* ---------------------------------------------------------------- the request */

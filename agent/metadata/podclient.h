@@ -58,8 +58,6 @@ struct podclient_reply {
 
 /* At the end of each request. */
 typedef void (*podclient_done_fn)(void *ctx, const struct podclient_reply *reply);
-/* A watch has brought something. May not free the client. */
-typedef void (*podclient_changed_fn)(void *ctx);
 
 /**
  * struct podclient_request
@@ -75,8 +73,8 @@ struct podclient_request {
 };
 
 struct podclient;
-int podclient_new(const struct podclient_opts *opts, podclient_done_fn done,
-		  podclient_changed_fn changed, void *ctx, struct podclient **ret);
+int podclient_new(const struct podclient_opts *opts, podclient_done_fn done, void *ctx,
+		  struct podclient **ret);
 /* What is under way ends without a word. NULL is fine. */
 void podclient_free(struct podclient *client);
 

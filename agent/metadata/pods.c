@@ -33,6 +33,7 @@ struct pods {
 	struct entry *by_uid;
 	struct alias *aliases;
 	unsigned int list;
+	uint64_t version;
 };
 
 int pods_new(struct pods **ret)
@@ -137,6 +138,7 @@ static void entry_unlink(struct pods *pods, struct entry *entry)
 {
 	bool contested = release_all(pods, entry);
 
+	pods->version++;
 	HASH_DELETE(hh, pods->by_uid, entry);
 	free(entry);
 	if (contested)
@@ -186,6 +188,7 @@ static int entry_add(struct pods *pods, struct pod *pod)
 
 	if (!entry)
 		return -ENOMEM;
+	pods->version++;
 	entry->pod = pod;
 	entry->list = pods->list;
 	HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), entry);
@@ -261,6 +264,11 @@ const struct pod *pods_by_uid(const struct pods *pods, const char *uid)
 	if (entry)
 		return entry->pod;
 	return alias && !alias->container && alias->n_claims == 1 ? alias->entry->pod : NULL;
+}
+
+uint64_t pods_version(const struct pods *pods)
+{
+	return pods->version;
 }
 
 size_t pods_count(const struct pods *pods)

@@ -5,6 +5,7 @@
 /* The pods that are known, found by container id and by UID. */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "metadata/pod.h"
 
@@ -38,6 +39,8 @@ const struct pod *pods_by_container(const struct pods *pods, const char *id,
 				    const struct pod_container **ret);
 const struct pod *pods_by_uid(const struct pods *pods, const char *uid);
 
+/* Changes with the table. */
+uint64_t pods_version(const struct pods *pods);
 size_t pods_count(const struct pods *pods);
 
 #endif

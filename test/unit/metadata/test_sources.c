@@ -31,8 +31,7 @@ struct fixture {
 	struct sink *sink;
 	char token_file[64];
 	size_t n_replies;
-	size_t n_wanted; /* replies that are waited for */
-	size_t n_changes;
+	size_t n_wanted;		/* replies that are waited for */
 	enum podclient_outcome outcome; /* of the last */
 	char error[128];
 	char until[2]; /* the pod that is waited for */
@@ -96,13 +95,6 @@ static void on_reply(void *ctx, const struct podclient_reply *reply)
 	f->n_replies++;
 	f->outcome = reply->outcome;
 	snprintf(f->error, sizeof(f->error), "%s", reply->error);
-}
-
-static void on_change(void *ctx)
-{
-	struct fixture *f = ctx;
-
-	f->n_changes++;
 }
 
 static bool has_replies(void *ctx)
@@ -182,7 +174,7 @@ static void test_rows(void **state)
 
 		row_begin(rows[i].name);
 		f->n_replies = 0;
-		assert_int_equal(podclient_new(&opts, on_reply, on_change, f, &client), 0);
+		assert_int_equal(podclient_new(&opts, on_reply, f, &client), 0);
 		podclient_get(client, &request);
 		wait_replies(f, 1);
 		assert_false(podclient_busy(client));
@@ -203,7 +195,7 @@ static void freed_while_busy(void **state)
 	struct podclient_opts opts = serve(f, &hang, 1);
 	struct podclient *client;
 
-	assert_int_equal(podclient_new(&opts, on_reply, on_change, f, &client), 0);
+	assert_int_equal(podclient_new(&opts, on_reply, f, &client), 0);
 	podclient_get(client, &request);
 	assert_true(podclient_busy(client));
 	podclient_free(client);
@@ -219,7 +211,7 @@ static void without_a_token(void **state)
 	struct podclient *client;
 
 	opts.token_file = "/nowhere/token";
-	assert_int_equal(podclient_new(&opts, on_reply, on_change, f, &client), 0);
+	assert_int_equal(podclient_new(&opts, on_reply, f, &client), 0);
 	podclient_get(client, &request);
 	assert_int_equal(f->n_replies, 1);
 	assert_int_equal(f->outcome, PODCLIENT_DENIED);
@@ -307,11 +299,9 @@ static void apiserver_watches(void **state)
 	struct podclient_opts opts = serve(f, script, array_size(script));
 	struct apiserver *server;
 
-	assert_int_equal(apiserver_new(f->loop, &opts, "n-1.x", on_reply, on_change, f, &server),
-			 0);
+	assert_int_equal(apiserver_new(f->loop, &opts, "n-1.x", on_reply, f, &server), 0);
 	wait_pod(f, 'b');
 	assert_non_null(pods_by_uid(f->pods, "a"));
-	assert_int_equal(f->n_changes, 1);
 	wait_pod(f, 'c');
 	assert_null(pods_by_uid(f->pods, "b"));
 	assert_non_null(pods_by_uid(f->pods, "a"));
@@ -332,9 +322,8 @@ static void apiserver_wants_a_name(void **state)
 	struct apiserver *server;
 
 	for (size_t i = 0; i < array_size(names); i++)
-		assert_int_equal(
-			apiserver_new(f->loop, &opts, names[i], on_reply, on_change, f, &server),
-			-EINVAL);
+		assert_int_equal(apiserver_new(f->loop, &opts, names[i], on_reply, f, &server),
+				 -EINVAL);
 }
 
 /* A version that would change the request is not gone on from. */
@@ -349,7 +338,7 @@ static void apiserver_with_odd_versions(void **state)
 	struct podclient_opts opts = serve(f, script, array_size(script));
 	struct apiserver *server;
 
-	assert_int_equal(apiserver_new(f->loop, &opts, "n", on_reply, on_change, f, &server), 0);
+	assert_int_equal(apiserver_new(f->loop, &opts, "n", on_reply, f, &server), 0);
 	wait_pod(f, 'b');
 	assert_non_null(strstr(sink_request(f->sink, 1)->query, "resourceVersion=0"));
 	apiserver_free(server);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Real cgroups with the paths of containers, named by servers on loopback. */
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/root.h"
+#include "discovery/discovery.h"
+#include "names.h"
+#include "support/metrics.h"
+#include "support/sink.h"
+#include "support/tree.h"
+#include "support/until.h"
+
+#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
+#define UID "2c48913c-b29f-11e7-9350-020968147796"
+
+#define STATUS "\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://" ID1 "\"}]"
+#define POD(annotations, status)                                                                 \
+	"{\"metadata\":{\"uid\":\"" UID                                                          \
+	"\",\"namespace\":\"shop\",\"name\":\"web-5d4f8-x\",\"labels\":{\"pod-template-hash\":"  \
+	"\"5d4f8\"},\"annotations\":{" annotations                                               \
+	"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":\"web-5d4f8\",\"controller\":" \
+	"true}]},\"status\":{" status "}}"
+#define LIST(items) \
+	"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[" items "]}"
+
+struct fixture {
+	struct root proc;
+	struct hierarchy_set trees;
+	char paths[2][256]; /* of the container, and of one that no status has */
+	struct loop *loop;
+	struct discovery *discovery;
+	struct sink *kubelet;
+	struct sink *apiserver;
+	struct names *names;
+	char token_file[64];
+	char told[256];
+	/* what is waited for */
+	const char *id;
+	const char *label;
+	const char *value;
+};
+
+static void make_cgroups(struct fixture *f)
+{
+	static const char *const ids[] = {ID1, ID2};
+
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(f->paths[i], sizeof(f->paths[i]), "podprof-names-%d/kubepods/pod%s/%s",
+			 (int)getpid(), UID, ids[i]);
+		for (int h = 0; h < HIERARCHY_MAX; h++)
+			if (f->trees.roots[h].fd >= 0)
+				tree_mkdir(f->trees.roots[h].fd, f->paths[i]);
+	}
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct discovery_opts opts = {.node_name = "node-1", .grace_ns = UINT64_C(3600000000000)};
+	FILE *file;
+
+	unsetenv("HOST_IP");
+	unsetenv("KUBERNETES_SERVICE_HOST");
+	unsetenv("http_proxy");
+	unsetenv("all_proxy");
+	f->proc = (struct root)ROOT_INIT;
+	assert_int_equal(root_open("/proc", &f->proc), 0);
+	assert_int_equal(hierarchy_find(NULL, &f->proc, &f->trees), 0);
+	make_cgroups(f);
+	assert_int_equal(loop_new(&f->loop), 0);
+	opts.proc = &f->proc;
+	opts.loop = f->loop;
+	assert_int_equal(discovery_new(&opts, &f->discovery), 0);
+	snprintf(f->token_file, sizeof(f->token_file), "/tmp/podprof-token-XXXXXX");
+	file = fdopen(mkstemp(f->token_file), "w");
+	fputs("t0ken", file);
+	fclose(file);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	names_free(f->names);
+	discovery_free(f->discovery);
+	loop_free(f->loop);
+	sink_free(f->kubelet);
+	sink_free(f->apiserver);
+	for (size_t i = 0; i < 2; i++)
+		for (int h = 0; h < HIERARCHY_MAX; h++)
+			if (f->trees.roots[h].fd >= 0)
+				tree_rmdir(f->trees.roots[h].fd, f->paths[i]);
+	hierarchy_deinit(&f->trees);
+	root_deinit(&f->proc);
+	unlink(f->token_file);
+	free(f);
+	return 0;
+}
+
+static void on_source(void *ctx, const char *source, bool ok, const char *why)
+{
+	struct fixture *f = ctx;
+	size_t n = strlen(f->told);
+
+	snprintf(f->told + n, sizeof(f->told) - n, "%s %s;", source, ok ? "ok" : why);
+}
+
+static int start(struct fixture *f, enum metadata_mode mode)
+{
+	const struct names_opts opts = {
+		.loop = f->loop,
+		.discovery = f->discovery,
+		.metadata = {.mode = mode,
+			     .node = "node-1",
+			     .kubelet_url = f->kubelet ? sink_url(f->kubelet) : NULL,
+			     .apiserver_url = f->apiserver ? sink_url(f->apiserver) : NULL,
+			     .token_file = f->token_file,
+			     .ca_file = "/nowhere"},
+		.source = on_source,
+		.ctx = f,
+	};
+
+	return names_new(&opts, &f->names);
+}
+
+static const struct owner *owner_of(struct fixture *f, const char *id)
+{
+	const struct owner *owner = NULL;
+
+	while ((owner = discovery_next_owner(f->discovery, owner)))
+		if (strcmp(owner->id.container_id, id) == 0)
+			return owner;
+	fail_msg("no container %s", id);
+	return NULL;
+}
+
+static const char *label(struct fixture *f, const char *id, const char *name)
+{
+	const char *value = labels_get(&owner_of(f, id)->labels, name);
+
+	return value ? value : "";
+}
+
+static bool has_label(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return strcmp(label(f, f->id, f->label), f->value) == 0;
+}
+
+static void wait_label(struct fixture *f, const char *id, const char *name, const char *value)
+{
+	f->id = id;
+	f->label = name;
+	f->value = value;
+	loop_until(f->loop, has_label, f);
+}
+
+static void named_by_the_kubelet(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST("")},
+		{.status = 200, .body = LIST(POD("", ""))}, /* it does not know the id yet */
+		{.status = 200,
+		 .body = LIST(
+			 POD("\"podprof.io/go-heap\":\"force\",\"podprof.io/b/c\":\"x\"", STATUS)),
+		 .times = 1},
+		{.status = 200, .body = LIST(POD("\"podprof.io/go-heap\":\"enabled\"", ""))},
+	};
+	struct fixture *f = *state;
+	const struct owner *owner;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_string_equal(label(f, ID1, "container"), ID1);
+	assert_string_equal(label(f, ID1, "pod_uid"), UID);
+	assert_int_equal(start(f, METADATA_AUTO), 0);
+	wait_label(f, ID1, "container", "web");
+	assert_string_equal(label(f, ID1, "namespace"), "shop");
+	assert_string_equal(label(f, ID1, "pod"), "web-5d4f8-x");
+	assert_string_equal(label(f, ID1, "container_id"), ID1);
+	assert_string_equal(label(f, ID1, "service_name"), "web");
+	assert_string_equal(label(f, ID1, "node"), "node-1");
+	assert_string_equal(label(f, ID1, "pod_uid"), "");
+	owner = owner_of(f, ID1);
+	assert_string_equal(labels_get(&owner->settings, "go_heap"), "force");
+	assert_int_equal(owner->settings.n, 1);
+	/* the other has the pod's name and none of its own */
+	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
+	assert_string_equal(label(f, ID2, "container"), "");
+	assert_string_equal(label(f, ID2, "container_id"), ID2);
+	assert_string_equal(f->told, "kubelet ok;");
+	/* asked on because of it; a list without statuses takes no name away */
+	while (sink_n_requests(f->kubelet) < 5)
+		wait_label(f, ID1, "container", "web");
+	assert_string_equal(label(f, ID1, "container"), "web");
+	assert_int_equal(metrics_get(names_collect, f->names, "podprof_metadata_containers", "pod"),
+			 2);
+}
+
+static void named_by_the_api_server(void **state)
+{
+	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS))},
+		{.how = SINK_HANG},
+	};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(&refuses, 1, NULL);
+	f->apiserver = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_AUTO), 0);
+	wait_label(f, ID1, "container", "web");
+	assert_string_equal(f->told, "kubelet HTTP status 403: Forbidden;apiserver ok;");
+	assert_int_equal(sink_n_requests(f->kubelet), 1); /* it is let alone */
+}
+
+/* Nobody tells: the ids stay, and it is said why. */
+static void refused(void **state)
+{
+	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(&refuses, 1, NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	while (sink_n_requests(f->kubelet) < 2 ||
+	       metrics_get(names_collect, f->names, "podprof_metadata_containers", "denied") < 2)
+		wait_label(f, ID1, "container", ID1);
+	assert_string_equal(f->told, "kubelet HTTP status 403: Forbidden;");
+	assert_string_equal(label(f, ID1, "pod_uid"), UID);
+}
+
+static void nobody_to_ask(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(start(f, METADATA_KUBELET), -EDESTADDRREQ);
+	assert_int_equal(start(f, METADATA_APISERVER), -EDESTADDRREQ);
+	assert_int_equal(start(f, METADATA_NONE), 0);
+	names_free(take_ptr(f->names));
+	assert_int_equal(start(f, METADATA_AUTO), 0);
+	assert_string_equal(f->told, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(named_by_the_kubelet),
+		TEST(named_by_the_api_server),
+		TEST(refused),
+		TEST(nobody_to_ask),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
