@@ -15,9 +15,9 @@
 #include "support/tree.h"
 #include "support/until.h"
 
-#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
-#define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
-#define UID "2c48913c-b29f-11e7-9350-020968147796"
+#define ID1 "5c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd73051af27110"
+#define ID2 "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
+#define UID "5d59024d-c3a0-12f8-a461-131a79258807"
 
 #define STATUS "\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://" ID1 "\"}]"
 #define POD(annotations, status)                                                                 \
