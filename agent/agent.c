@@ -424,6 +424,18 @@ static enum heap_mode mode_of_config(unsigned int go_heap)
 	return map[go_heap];
 }
 
+static enum heap_wish wish_of_owner(void *ctx, const struct owner *owner)
+{
+	const struct agent *a = ctx;
+	const char *wish;
+	bool known;
+
+	if (!a->names)
+		return HEAP_WISH_NONE;
+	wish = names_setting(a->names, owner, HEAP_WISH_SETTING, &known);
+	return known ? heap_wish_parse(wish) : HEAP_WISH_PENDING;
+}
+
 static int start_heap(struct agent *a)
 {
 	const struct heap_profiler_opts opts = {
@@ -431,6 +443,7 @@ static int start_heap(struct agent *a)
 		.proc = &a->proc,
 		.discovery = a->discovery,
 		.mode = mode_of_config(a->config->go_heap),
+		.wish = wish_of_owner,
 		.heap_bytes = a->config->memory_budget / AGENT_HEAP_SHARE,
 		.symbol_bytes = a->config->memory_budget / AGENT_SYMBOL_SHARE,
 		.out = on_profile,

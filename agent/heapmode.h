@@ -18,8 +18,8 @@ enum heap_mode {
 	HEAP_MODE_MAX,
 };
 
-/* The annotation's name. */
-#define HEAP_WISH_ANNOTATION "podprof.io/go-heap"
+/* The annotation's name, podprof.io/go-heap, as owners have it among their settings. */
+#define HEAP_WISH_SETTING "go_heap"
 
 /* And what it says. */
 enum heap_wish {

@@ -147,6 +147,15 @@ void names_free(struct names *names)
 	free(names);
 }
 
+const char *names_setting(const struct names *names, const struct owner *owner, const char *setting,
+			  bool *ret_known)
+{
+	bool has_pod = owner->kind == OWNER_CONTAINER && owner->id.pod_uid[0];
+
+	*ret_known = owner->named || !has_pod || !metadata_active(names->metadata);
+	return labels_get(&owner->settings, setting);
+}
+
 void names_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc containers = {

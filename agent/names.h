@@ -11,6 +11,7 @@ struct discovery;
 struct loop;
 struct metric_sink;
 struct names;
+struct owner;
 
 /**
  * struct names_opts - everything is borrowed and must outlive it
@@ -28,6 +29,12 @@ struct names_opts {
 /* 0; -EDESTADDRREQ where metadata.mode names a server and none is known; -errno. */
 int names_new(const struct names_opts *opts, struct names **ret);
 void names_free(struct names *names);
+
+/* What its pod's annotation podprof.io/NAME says, with '_' for '-' in @setting. NULL: it says
+ * nothing. *@ret_known is false while that is because nothing is known of the pod yet, though it
+ * may become known. Borrowed until the next trip through the loop. */
+const char *names_setting(const struct names *names, const struct owner *owner, const char *setting,
+			  bool *ret_known);
 
 /* A metric_collect_fn; @ctx is the names. */
 void names_collect(void *ctx, struct metric_sink *sink);

@@ -177,11 +177,14 @@ static void named_by_the_kubelet(void **state)
 	};
 	struct fixture *f = *state;
 	const struct owner *owner;
+	bool known;
 
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_string_equal(label(f, ID1, "container"), ID1);
 	assert_string_equal(label(f, ID1, "pod_uid"), UID);
 	assert_int_equal(start(f, METADATA_AUTO), 0);
+	assert_null(names_setting(f->names, owner_of(f, ID1), "go_heap", &known));
+	assert_false(known);
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID1, "namespace"), "shop");
 	assert_string_equal(label(f, ID1, "pod"), "web-5d4f8-x");
@@ -190,7 +193,8 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "node"), "node-1");
 	assert_string_equal(label(f, ID1, "pod_uid"), "");
 	owner = owner_of(f, ID1);
-	assert_string_equal(labels_get(&owner->settings, "go_heap"), "force");
+	assert_string_equal(names_setting(f->names, owner, "go_heap", &known), "force");
+	assert_true(known);
 	assert_int_equal(owner->settings.n, 1);
 	/* the other has the pod's name and none of its own */
 	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
@@ -240,6 +244,7 @@ static void refused(void **state)
 static void nobody_to_ask(void **state)
 {
 	struct fixture *f = *state;
+	bool known;
 
 	assert_int_equal(start(f, METADATA_KUBELET), -EDESTADDRREQ);
 	assert_int_equal(start(f, METADATA_APISERVER), -EDESTADDRREQ);
@@ -247,6 +252,8 @@ static void nobody_to_ask(void **state)
 	names_free(take_ptr(f->names));
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_string_equal(f->told, "");
+	assert_null(names_setting(f->names, owner_of(f, ID1), "go_heap", &known));
+	assert_true(known);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
