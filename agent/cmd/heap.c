@@ -184,13 +184,15 @@ static void print_summary(const struct heap_session *s, const char *output)
 	printf("%s: %s, ", output, s->version[0] ? s->version : "Go of an unknown version");
 	if (s->n_snaps > 1)
 		printf("%zu processes, ", s->n_snaps);
-	printf("%zu records, ", s->n_records);
-	if (s->kind == HEAP_KIND_HEAP)
-		printf("%" PRId64 " bytes allocated, %" PRId64 " bytes in use",
-		       s->totals.alloc.bytes, s->totals.inuse.bytes);
+	if (s->kind == HEAP_KIND_GOROUTINE)
+		printf("%zu goroutines, %" PRIu64 " more changed while they were read",
+		       s->n_records, s->n_changed);
+	else if (s->kind == HEAP_KIND_HEAP)
+		printf("%zu records, %" PRId64 " bytes allocated, %" PRId64 " bytes in use",
+		       s->n_records, s->totals.alloc.bytes, s->totals.inuse.bytes);
 	else
-		printf("%" PRId64 " contentions, %.3f s of delay", s->contentions,
-		       (double)s->delay_ns / 1e9);
+		printf("%zu records, %" PRId64 " contentions, %.3f s of delay", s->n_records,
+		       s->contentions, (double)s->delay_ns / 1e9);
 	printf("; look at it with 'go tool pprof %s'\n", output);
 }
 
@@ -214,6 +216,8 @@ static int report(struct heap_session *s, const struct options *options, const c
 	if (n_left_out)
 		cmd_error("heap: %" PRIu64 " of %zu records had no room in the profile", n_left_out,
 			  s->n_records);
+	if (s->n_more)
+		cmd_error("heap: %" PRIu64 " more goroutines are left out", s->n_more);
 	if (strcmp(options->output, "-") != 0)
 		print_summary(s, options->output);
 	return CMD_DONE;
@@ -324,7 +328,7 @@ static int take_operands(const struct cmdline *line, struct options *o)
 	if (!o->core && (o->executable || o->sysroot))
 		return cmdline_usage(line, "--executable and --sysroot go with --core");
 	if (!take_kind(o->kind_name, &o->kind))
-		return cmdline_usage(line, "--kind takes heap, mutex or block");
+		return cmdline_usage(line, "--kind takes heap, mutex, block or goroutine");
 	if (o->force && o->kind != HEAP_KIND_HEAP)
 		return cmdline_usage(line, "--force is for heaps: nothing else is turned on from "
 					   "outside");

@@ -22,6 +22,7 @@
 #include "pprof/pprof.h"
 #include "procmap/space.h"
 #include "report/contention.h"
+#include "report/goroutines.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 #include "symbolize/symbolizer.h"
@@ -36,6 +37,7 @@ const char *heap_kind_name(enum heap_kind kind)
 		[HEAP_KIND_HEAP] = "heap",
 		[HEAP_KIND_MUTEX] = "mutex",
 		[HEAP_KIND_BLOCK] = "block",
+		[HEAP_KIND_GOROUTINE] = "goroutine",
 	};
 
 	return names[kind];
@@ -57,14 +59,24 @@ int heap_session_init(struct heap_session *s)
 	return r ? r : symbolizer_new(&symbols, &s->symbolizer);
 }
 
+static void snap_free(enum heap_kind kind, void *snap)
+{
+	switch (kind) {
+	case HEAP_KIND_HEAP:
+		heapsnap_free(snap);
+		break;
+	case HEAP_KIND_GOROUTINE:
+		goroutinesnap_free(snap);
+		break;
+	default:
+		contentionsnap_free(snap);
+	}
+}
+
 void heap_session_deinit(struct heap_session *s)
 {
-	for (size_t i = 0; i < s->n_snaps; i++) {
-		if (s->kind == HEAP_KIND_HEAP)
-			heapsnap_free(s->snaps[i]);
-		else
-			contentionsnap_free(s->snaps[i]);
-	}
+	for (size_t i = 0; i < s->n_snaps; i++)
+		snap_free(s->kind, s->snaps[i]);
 	symbolizer_free(s->symbolizer);
 	goimages_free(s->images);
 	space_cache_free(s->space);
@@ -156,6 +168,37 @@ static int read_contention(struct reading *reading, void **ret)
 	return r;
 }
 
+static int read_goroutines(struct reading *reading, void **ret)
+{
+	struct heap_session *s = reading->session;
+	struct memory *memory = goheap_memory(reading->heap);
+	struct goroutinesnap *snap = NULL;
+	int r;
+
+	if (!memory)
+		return (int)goheap_state(reading->heap);
+	r = goroutinesnap_new(goheap_runtime(reading->heap), memory, &reading->space, &snap);
+	if (r)
+		return r;
+	s->n_records += snap->n_records;
+	s->n_changed += snap->stats.n_changed;
+	s->n_more += snap->stats.n_left_out;
+	*ret = snap;
+	return 0;
+}
+
+static int read_kind(struct reading *reading, void **ret)
+{
+	switch (reading->session->kind) {
+	case HEAP_KIND_HEAP:
+		return read_heap(reading, ret);
+	case HEAP_KIND_GOROUTINE:
+		return read_goroutines(reading, ret);
+	default:
+		return read_contention(reading, ret);
+	}
+}
+
 /* The first runtime without a profile is the one that is spoken of if there is none at all. */
 static void note(struct heap_session *s, const char *version, int state)
 {
@@ -177,7 +220,7 @@ static int read_runtime(struct reading *reading)
 
 	if (s->n_snaps == HEAP_SESSION_SNAPS_MAX)
 		return 0;
-	r = s->kind == HEAP_KIND_HEAP ? read_heap(reading, &snap) : read_contention(reading, &snap);
+	r = read_kind(reading, &snap);
 	if (r < 0)
 		return r;
 	note(s, rt ? rt->file.version : NULL, r);
@@ -299,6 +342,9 @@ int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n
 	if (s->kind == HEAP_KIND_HEAP)
 		r = heap_report((struct heapsnap *const *)s->snaps, s->n_snaps, s->symbolizer,
 				&opts, ret, &stats);
+	else if (s->kind == HEAP_KIND_GOROUTINE)
+		r = goroutine_report((struct goroutinesnap *const *)s->snaps, s->n_snaps,
+				     s->symbolizer, &opts, ret, &stats);
 	else
 		r = contention_report((struct contentionsnap *const *)s->snaps, s->n_snaps,
 				      s->symbolizer, &opts, ret, &stats);

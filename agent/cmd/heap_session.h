@@ -21,6 +21,7 @@ enum heap_kind {
 	HEAP_KIND_HEAP,
 	HEAP_KIND_MUTEX,
 	HEAP_KIND_BLOCK,
+	HEAP_KIND_GOROUTINE,
 	HEAP_KIND_MAX,
 };
 
@@ -33,7 +34,8 @@ const char *heap_kind_name(enum heap_kind kind);
 
 /**
  * struct heap_session - where what was read gathers
- * @snaps: of the kind: struct heapsnap or struct contentionsnap, one for each runtime; owned
+ * @snaps: of the kind: struct heapsnap, contentionsnap or goroutinesnap, one for each runtime;
+ *         owned
  * @version: of Go, of the first process that was read, or that would have been
  * @state, @state_pid: the first process of which there was no profile, and why;
  * GORUNTIME_NO_RUNTIME while there was no Go program at all
@@ -49,8 +51,10 @@ struct heap_session {
 	size_t n_snaps;
 	size_t n_records;
 	struct goheap_totals totals; /* of HEAP_KIND_HEAP */
-	int64_t contentions;	     /* of the others */
+	int64_t contentions;	     /* of the two after it */
 	int64_t delay_ns;
+	uint64_t n_changed; /* goroutines that were not taken: they changed while they were read, */
+	uint64_t n_more;    /* or there was no room for them */
 	char version[GORUNTIME_VERSION_MAX];
 	enum goruntime_state state;
 };

@@ -704,3 +704,22 @@ bool gopclntab_has_inlining(const struct gopclntab *t)
 {
 	return t->module.form == GOMODULE_1_16 || t->module.gofunc != 0;
 }
+
+int gopclntab_sp(struct gopclntab *t, uint64_t vaddr, uint32_t *ret)
+{
+	struct gofunc f;
+	uint64_t func;
+	int32_t value;
+	int r = search_ftab(t, vaddr, &f, &func);
+
+	if (!r)
+		r = read_func(t, func, &f);
+	if (!r)
+		r = pcs_value(t, f.pc_sp, &f, vaddr, &value);
+	if (r)
+		return r;
+	if (value < 0 || value % 8 != 0)
+		return GOPCLNTAB_NOT_FOUND;
+	*ret = (uint32_t)value;
+	return 0;
+}

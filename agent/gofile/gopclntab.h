@@ -70,6 +70,16 @@ struct gopclntab_line {
  */
 int gopclntab_find(struct gopclntab *t, uint64_t vaddr, struct gopclntab_line *ret);
 
+/**
+ * gopclntab_sp() - how far the stack pointer is from where it was when its function was entered
+ * @vaddr: of the instruction that is executed next: a return address as it is
+ * @ret:   bytes
+ *
+ * Return: 0; GOPCLNTAB_NOT_FOUND, also where the table says nothing about the place, or something
+ * that cannot be; GOPCLNTAB_MALFORMED; -errno.
+ */
+int gopclntab_sp(struct gopclntab *t, uint64_t vaddr, uint32_t *ret);
+
 const char *gopclntab_outcome_name(int outcome);
 
 #endif

@@ -70,6 +70,8 @@ static const struct var_info {
 	[GORUNTIME_BLOCK_RATE] = {"runtime.blockprofilerate", 8},
 	[GORUNTIME_MUTEX_RATE] = {"runtime.mutexprofilerate", 8},
 	[GORUNTIME_TICKS] = {"runtime.ticks.val", 8}, /* no symbol: only the code tells */
+	[GORUNTIME_ALLGS] = {"runtime.allgs", 24},
+	[GORUNTIME_WAIT_REASONS] = {"runtime.waitReasonStrings", 16}, /* longer: only the code */
 };
 
 const char *goruntime_var_name(enum goruntime_var var)
@@ -336,6 +338,8 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 	merge_place(ef, found.block_rate, 8, &ret->vars[GORUNTIME_BLOCK_RATE]);
 	merge_place(ef, found.mutex_rate, 8, &ret->vars[GORUNTIME_MUTEX_RATE]);
 	merge_place(ef, found.ticks, 8, &ret->vars[GORUNTIME_TICKS]);
+	merge_place(ef, found.allgs, 24, &ret->vars[GORUNTIME_ALLGS]);
+	merge_place(ef, found.wait_reasons, 16, &ret->vars[GORUNTIME_WAIT_REASONS]);
 	/* before totalAlloc there is one release of which the counters' layout is known */
 	if (found.total_alloc || goruntime_minor(ret) > 16) {
 		ret->heap_stats = found.heap_stats;

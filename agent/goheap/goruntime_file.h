@@ -17,16 +17,18 @@ struct elffile;
 
 /* The variables, by their names in Go's package runtime. */
 enum goruntime_var {
-	GORUNTIME_MBUCKETS,    /* head of the list of heap records */
-	GORUNTIME_RATE,	       /* MemProfileRate, int */
-	GORUNTIME_CYCLE,       /* mProfCycle, uint32: cycle << 1 | flushed; Go 1.19 and later */
-	GORUNTIME_OLD_CYCLE,   /* mProf, starts with the cycle as uint32; before Go 1.19 */
-	GORUNTIME_LINKER_FLAG, /* disableMemoryProfiling, bool; Go 1.17 and later */
-	GORUNTIME_BBUCKETS,    /* head of the list of what goroutines have waited for */
-	GORUNTIME_XBUCKETS,    /* the same of who has kept a mutex that others waited for */
-	GORUNTIME_BLOCK_RATE,  /* blockprofilerate, uint64; 0: not recorded */
-	GORUNTIME_MUTEX_RATE,  /* mutexprofilerate, uint64; 0: not recorded */
-	GORUNTIME_TICKS,       /* ticks.val, int64: ticks in a second, 0 while nobody has asked */
+	GORUNTIME_MBUCKETS,	/* head of the list of heap records */
+	GORUNTIME_RATE,		/* MemProfileRate, int */
+	GORUNTIME_CYCLE,	/* mProfCycle, uint32: cycle << 1 | flushed; Go 1.19 and later */
+	GORUNTIME_OLD_CYCLE,	/* mProf, starts with the cycle as uint32; before Go 1.19 */
+	GORUNTIME_LINKER_FLAG,	/* disableMemoryProfiling, bool; Go 1.17 and later */
+	GORUNTIME_BBUCKETS,	/* head of the list of what goroutines have waited for */
+	GORUNTIME_XBUCKETS,	/* the same of who has kept a mutex that others waited for */
+	GORUNTIME_BLOCK_RATE,	/* blockprofilerate, uint64; 0: not recorded */
+	GORUNTIME_MUTEX_RATE,	/* mutexprofilerate, uint64; 0: not recorded */
+	GORUNTIME_TICKS,	/* ticks.val, int64: ticks in a second, 0 while nobody has asked */
+	GORUNTIME_ALLGS,	/* slice of all goroutines: address, length, capacity */
+	GORUNTIME_WAIT_REASONS, /* waitReasonStrings, Go strings: what a goroutine may wait for */
 	GORUNTIME_VAR_MAX,
 };
 

@@ -17,7 +17,9 @@
  *	blockevent, before 1.17 blocksampled	loads blockprofilerate
  *	mutexevent, before 1.27 called sync.event	loads mutexprofilerate
  *	ticksPerSecond, before 1.22 tickspersecond	loads ticks.val
- *	allgadd			takes the addresses of allglen and allglock, in the end
+ *	allgadd			takes the addresses of allglen and allglock, in the end; before that
+ *				loads and stores all three words of allgs
+ *	waitReason.String	takes the address of waitReasonStrings
  *	gfpurge			takes the address of sched.gFree, its lock, first and last; in
  *				between stores the heads of the two lists behind it, each with its
  *				length since 1.25
@@ -75,6 +77,7 @@ enum func {
 	TICKS,
 	TICKS_OLD,
 	ALL_ADD,
+	WAIT_REASON,
 	FREE_PURGE,
 	EXIT,
 	DESTROY,
@@ -104,6 +107,7 @@ static const char *const func_names[N_FUNCS] = {
 	[MUTEX_EVENT_OLD] = "sync.event",
 	[TICKS] = "runtime.ticksPerSecond",
 	[TICKS_OLD] = "runtime.tickspersecond",
+	[WAIT_REASON] = "runtime.waitReason.String",
 	[ALL_ADD] = "runtime.allgadd",
 	[FREE_PURGE] = "runtime.gfpurge",
 	[EXIT] = "runtime.goexit0",
@@ -340,6 +344,31 @@ static uint64_t find_allp(const struct elffile *file, const struct refs *refs)
 	return 0;
 }
 
+/* Any of its words may come first. */
+static uint64_t find_allgs(const struct elffile *file, const struct refs *refs)
+{
+	for (size_t i = 0; i < 3 * refs->n; i++) {
+		uint64_t slice = refs->items[i / 3].vaddr - i % 3 * 8;
+
+		if (has_access(file, refs, CODEREF_LOAD, 8, slice) &&
+		    has_access(file, refs, CODEREF_LOAD, 8, slice + 8) &&
+		    has_access(file, refs, CODEREF_LOAD, 8, slice + 16) &&
+		    has_access(file, refs, CODEREF_STORE, 8, slice + 8) &&
+		    has_access(file, refs, CODEREF_STORE, 8, slice + 16))
+			return slice;
+	}
+	return 0;
+}
+
+static void find_goroutines(const struct elffile *file, const struct refs *refs, struct govars *ret)
+{
+	uint64_t addresses[GOVARS_REFS_MAX];
+
+	ret->allgs = find_allgs(file, &refs[ALL_ADD]);
+	if (taken(file, &refs[WAIT_REASON], addresses))
+		ret->wait_reasons = addresses[0];
+}
+
 static void find_sched(const struct elffile *file, const struct refs *refs,
 		       const struct gofuncs_one *funcs, struct govars_sched *ret)
 {
@@ -407,6 +436,7 @@ int govars_find(const struct elffile *file, const struct gomodule *module, struc
 	};
 	find_totals(file, &refs[ALLOC_LARGE], ret);
 	find_contention(file, refs, ret);
+	find_goroutines(file, refs, ret);
 	find_sched(file, refs, funcs, &ret->sched);
 	ret->old_cycle = ret->cycle && has_access(file, &refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;

@@ -44,6 +44,8 @@ struct govars_sched {
  * @ticks:       ticks.val, the processor's ticks in a second
  * @controller:  gcController
  * @heap_live:   gcController.heapLive, where there is no totalAlloc; 0 in Go 1.18
+ * @allgs:       slice of all goroutines
+ * @wait_reasons: array of strings
  * @sched:       all or nothing
  */
 struct govars {
@@ -61,6 +63,8 @@ struct govars {
 	uint64_t ticks;
 	uint64_t controller;
 	uint64_t heap_live;
+	uint64_t allgs;
+	uint64_t wait_reasons;
 	struct govars_sched sched;
 };
 

@@ -67,6 +67,7 @@ struct entry {
 	int32_t parent_pc; /* as gopclntab has it */
 	bool named;
 	bool is_runtime; /* a leading one is hidden */
+	bool wrapper;	 /* made by the compiler */
 };
 
 struct gostack {
@@ -199,6 +200,7 @@ static int name_go(struct gostack *b, struct gopclntab *table, const struct imag
 			  .dropped = strcmp(line->function, "runtime.goexit") == 0},
 		.parent_pc = line->parent_pc,
 		.named = true,
+		.wrapper = line->wrapper,
 	};
 	return pprof_function(b->pprof, line->function, line->function, line->file,
 			      line->start_line, &ret->place.function);
@@ -300,7 +302,8 @@ static int push_outer(struct gostack *b, const struct entry *inner, const struct
 	return r;
 }
 
-static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t first, size_t limit)
+static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t first, size_t limit,
+		     enum gostack_rule rule)
 {
 	int r = 0;
 
@@ -308,7 +311,8 @@ static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t fi
 	for (size_t i = first; !r && i < n && b->depth < limit; i++) {
 		const struct entry *entry = &b->entries[pcs[i]];
 
-		push(b, &entry->place);
+		if (!entry->wrapper || rule != GOSTACK_WALKED)
+			push(b, &entry->place);
 		r = push_outer(b, entry, i + 1 < n ? &b->snap->frames[pcs[i + 1]] : NULL);
 	}
 	return r;
@@ -327,9 +331,9 @@ static int build_stack(struct gostack *b, const uint32_t *pcs, size_t n, enum go
 		first++;
 	if (first == n)
 		first = 0;
-	r = push_from(b, pcs, n, first, limit);
+	r = push_from(b, pcs, n, first, limit, rule);
 	if (!r && b->depth == 0)
-		r = push_from(b, pcs, n, 0, limit);
+		r = push_from(b, pcs, n, 0, limit, rule);
 	return r;
 }
 

@@ -15,10 +15,10 @@ struct symbolizer;
 
 /* What is special about the stacks of one kind of profile. */
 enum gostack_rule {
-	GOSTACK_PLAIN,
 	GOSTACK_HEAP,	  /* leading functions of the runtime are hidden */
 	GOSTACK_PHYSICAL, /* mostly return addresses alone, cut at the runtime's limit once the
 			   * inlined functions are put in */
+	GOSTACK_WALKED,	  /* return addresses alone, with what the compiler made, which is hidden */
 };
 
 /* The limit of GOSTACK_PHYSICAL is the runtime's own, which has room for some frames more when it

@@ -20,7 +20,10 @@
 #include "support/samelines.h"
 
 #define CONTENTION	  "test/fixtures/go/contention"
+#define PARKED		  "test/fixtures/go/parked"
 #define PROFILE_BYTES_MAX (16u << 20)
+
+/* ---------------------------------------------------------------- a program */
 
 static const char *const contention_types[] = {"contentions", "delay"};
 
@@ -56,6 +59,7 @@ static void subject_stop(struct subject *s)
 	goprocess_stop(&s->process);
 	if (s->core[0])
 		unlink(s->core);
+	unlink(s->own);
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof(name), "%s.%s", s->own, i ? "mutex" : "block");
 		unlink(name);
@@ -104,7 +108,7 @@ static void compare_kind(const struct subject *s, const char *kind, struct samel
 
 static void equal_to_own(void **state)
 {
-	static const char *const variants[] = {"default", "stripped", "pie-stripped", "cgo-pie"};
+	static const char *const variants[] = {"default", "stripped", "cgo-pie"};
 	static const char *const rates[] = {NULL, "CONTENTION_RATES=3 1000000"};
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 	size_t n = gofixture_gos(gos);
@@ -139,7 +143,7 @@ static void equal_from_core(void **state)
 {
 	static const char *const heap_types[] = {"alloc_objects", "alloc_space", "inuse_objects",
 						 "inuse_space"};
-	static const char *const variants[] = {"default", "pie-stripped", "cgo-pie"};
+	static const char *const variants[] = {"default", "pie-stripped"};
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
 	size_t n = gofixture_gos(gos);
 
@@ -232,6 +236,120 @@ static void moved_program(void **state)
 	subject_stop(&s);
 }
 
+/* ---------------------------------------------------------------- goroutines */
+
+/* A stack without what we say of the goroutine beside it. */
+static const char *without_labels(const char *key)
+{
+	while (strncmp(key, "state=", 6) == 0 || strncmp(key, "wait_reason=", 12) == 0)
+		key = strchr(key, '\n') + 1;
+	return key;
+}
+
+/* The one that wrote the profile did that then, and does something else now. */
+static bool is_main(const char *key)
+{
+	return strstr(key, "main.main ") != NULL;
+}
+
+static int64_t count_stacks(const struct samelines *l, const char *stack)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		if (stack ? strcmp(without_labels(l->items[i].key), stack) == 0
+			  : !is_main(l->items[i].key))
+			n += l->items[i].values[0];
+	return n;
+}
+
+/* All but the main one: how many there are, of how many different stacks. */
+static void compare_goroutines(const struct subject *s, int64_t *ret_n, size_t *ret_stacks)
+{
+	static const char *const types[] = {"goroutine"};
+	_cleanup_(buf_deinit) struct buf own_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(buf_deinit) struct buf our_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(samelines_deinit) struct samelines own = {0}, ours = {0};
+
+	assert_int_equal(read_kind(s, "goroutine", NULL, 0), CMD_DONE);
+	read_file(s->own, &own_bytes);
+	read_file(s->ours, &our_bytes);
+	samelines_of(&own_bytes, types, 1, &own);
+	samelines_of(&our_bytes, types, 1, &ours);
+	for (size_t i = 0; i < own.n; i++) {
+		int64_t n = is_main(own.items[i].key) ? own.items[i].values[0]
+						      : count_stacks(&ours, own.items[i].key);
+
+		if (n != own.items[i].values[0])
+			fail_msg("%lld of %lld of\n%s", (long long)n,
+				 (long long)own.items[i].values[0], own.items[i].key);
+	}
+	*ret_n = count_stacks(&own, NULL);
+	*ret_stacks = own.n - 1;
+	assert_int_equal(count_stacks(&ours, NULL), *ret_n);
+}
+
+static void goroutines_equal_to_own(void **state)
+{
+	static const char *const variants[] = {"default", "pie-stripped", "cgo-pie"};
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		struct subject s = {.process = {.to = -1}};
+		char *path = gofixture_build(PARKED, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+		int64_t n_goroutines;
+		size_t n_stacks;
+
+		row_begin(path);
+		subject_start(&s, path, NULL);
+		compare_goroutines(&s, &n_goroutines, &n_stacks);
+		print_message("  %lld goroutines, %zu stacks\n", (long long)n_goroutines, n_stacks);
+		assert_true(n_stacks > 12);
+		snprintf(s.core, sizeof(s.core), "/tmp/test_heap_kinds.%d.core", (int)getpid());
+		corewrite(&s.process.proc, &s.process.id, s.core);
+		goprocess_stop(&s.process);
+		compare_goroutines(&s, &n_goroutines, &n_stacks);
+		subject_stop(&s);
+		free(path);
+	}
+}
+
+/* What begins, runs and ends all the time is read, too, or counted; those that wait are there each
+ * time. */
+static void goroutines_while_it_runs(void **state)
+{
+	static const char *const types[] = {"goroutine"};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct subject s = {.process = {.to = -1}};
+
+	(void)state;
+	gofixture_gos(gos);
+	path = gofixture_build(PARKED, gos[0], "default");
+	subject_start(&s, path, "PARKED_BUSY=1");
+	for (int i = 0; i < 20; i++) {
+		_cleanup_(buf_deinit) struct buf own_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+		_cleanup_(buf_deinit) struct buf our_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+		_cleanup_(samelines_deinit) struct samelines own = {0}, ours = {0};
+
+		assert_int_equal(read_kind(&s, "goroutine", NULL, 0), CMD_DONE);
+		read_file(s.own, &own_bytes);
+		read_file(s.ours, &our_bytes);
+		samelines_of(&own_bytes, types, 1, &own);
+		samelines_of(&our_bytes, types, 1, &ours);
+		for (size_t k = 0; k < own.n; k++)
+			if (!is_main(own.items[k].key) &&
+			    count_stacks(&ours, own.items[k].key) != own.items[k].values[0])
+				fail_msg("not all of\n%s", own.items[k].key);
+	}
+	subject_stop(&s);
+}
+
+/* ---------------------------------------------------------------- what is said */
+
 static void off_is_said(void **state)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -286,9 +404,14 @@ static void wrong_usage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_to_own), cmocka_unit_test(equal_from_core),
-		cmocka_unit_test(bad_cores),	cmocka_unit_test(moved_program),
-		cmocka_unit_test(off_is_said),	cmocka_unit_test(wrong_usage),
+		cmocka_unit_test(equal_to_own),
+		cmocka_unit_test(equal_from_core),
+		cmocka_unit_test(bad_cores),
+		cmocka_unit_test(moved_program),
+		cmocka_unit_test(goroutines_equal_to_own),
+		cmocka_unit_test(goroutines_while_it_runs),
+		cmocka_unit_test(off_is_said),
+		cmocka_unit_test(wrong_usage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
