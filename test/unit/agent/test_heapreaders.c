@@ -82,7 +82,7 @@ static void one_program(void **state)
 /* Each of two libraries is somebody of its own. */
 static void two_runtimes(void **state)
 {
-	static const char *const args[] = {"/dev/null", "inline", NULL};
+	static const char *const args[] = {"/dev/null", "large", NULL};
 	_cleanup_(freep) char *heap = gofixture_build(HEAP, newest(), "c-shared");
 	_cleanup_(freep) char *plain = gofixture_build(PLAIN, newest(), "c-shared-stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
@@ -120,7 +120,7 @@ static void library_comes_later(void **state)
 	static const char script[] = "import os, sys, ctypes\n"
 				     "os.write(1, b'ready\\n')\n"
 				     "os.read(0, 1)\n"
-				     "ctypes.CDLL(sys.argv[1]).goMain(b'/dev/null inline')\n";
+				     "ctypes.CDLL(sys.argv[1]).goMain(b'/dev/null large')\n";
 	_cleanup_(freep) char *host = gofixture_build(HEAP, newest(), "c-shared-stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	char library[4200];

@@ -145,7 +145,7 @@ static void out_of_memory(void **state)
 static void as_the_others_say(void **state)
 {
 	static const char *const variants[] = {"default", "cgo-pie-stripped", "c-shared-stripped"};
-	static const char *const args[] = {"/dev/null", "inline", NULL};
+	static const char *const args[] = {"/dev/null", "large", NULL};
 	const char *gos[GOFIXTURE_GOS_MAX];
 	size_t n = gofixture_gos(gos);
 
