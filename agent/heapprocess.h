@@ -39,6 +39,7 @@ struct heap_runtime {
  * struct heap_process - owns all it has
  * @exe:       the program that it runs
  * @state:     of the last look: GORUNTIME_OK where there are runtimes
+ * @told:      the state was told
  * @mappings:  as goruntimes_find() has them
  * @wait:      rounds between two looks now
  * @next_look: the round of the next one
@@ -49,6 +50,7 @@ struct heap_process {
 	struct pid_id pid;
 	struct pid_exe exe;
 	enum goruntime_state state;
+	bool told;
 	struct heap_runtime *runtimes;
 	size_t n_runtimes;
 	unsigned int n_numbers;

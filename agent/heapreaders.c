@@ -256,12 +256,14 @@ static int target_alloc(struct heap_target *target, size_t n)
 }
 
 /* Of a process that we may not look at nothing more is known. */
-static int target_denied(struct heap_target *target)
+static int target_denied(struct heap_target *target, struct heap_process *p)
 {
 	int r = target_alloc(target, 1);
 
 	if (r)
 		return r;
+	target->found[0].news = !p->told;
+	p->told = true;
 	target->found[0].state = GORUNTIME_DENIED;
 	target->found[0].forced = FORCE_OUTCOME_MAX;
 	target->found[0].reading.state = goruntime_state_name(GORUNTIME_DENIED);
@@ -319,7 +321,7 @@ static int process_read(struct heap_readers *all, struct heap_target *target,
 	int r = process_look(all, p);
 
 	if (!r && p->state == GORUNTIME_DENIED)
-		return target_denied(target);
+		return target_denied(target, p);
 	if (!r && p->n_runtimes)
 		r = target_read(all, target, p, window_start_ns);
 	return r;

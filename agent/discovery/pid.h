@@ -54,7 +54,8 @@ struct pid_exe {
 	uint64_t device;
 	uint64_t inode;
 };
-/* Zeros where it cannot be had: the process has gone, or is a kernel thread. */
+/* Zeros where it cannot be had, and errno says why: the process has gone or is a kernel thread
+ * (ENOENT, ESRCH), or we may not look (EACCES). */
 struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid);
 
 /* Its threads, a leader that is dead included; 0 if there is no such process. */

@@ -16,6 +16,7 @@
  */
 #include "goheap/goruntimes.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -276,13 +277,14 @@ static int look_at_files(struct search *s)
 	return s->is_packed && s->memory ? add_unpacked(s) : 0;
 }
 
-/* A process that ends while it is looked at has only some of its mappings. */
+/* A process that ends while it is looked at has only some of its mappings. Without the right to
+ * look at it these may be readable all the same, and its executable is not. */
 static int check_alive(const struct search *s)
 {
 	int r = pid_check(s->proc, s->id);
 
 	if (!r && pid_read_exe(s->proc, s->id->pid).inode == 0)
-		r = PID_GONE;
+		r = errno == EACCES || errno == EPERM ? PID_DENIED : PID_GONE;
 	if (r)
 		return r < 0 ? r : r == PID_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
 	return 0;
