@@ -370,6 +370,48 @@ static void test_descriptor(void **state)
 	assert_int_equal(elffile_open(fd, &file), -EBADF);
 }
 
+/* Our own memory as an ELF file: addresses are offsets, and what is not there is cut off. */
+static void test_process(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *at =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t start = (uint64_t)(uintptr_t)at;
+	const struct elffile_segment segments[] = {{.vaddr = start,
+						    .off = start,
+						    .memsz = page,
+						    .filesz = page,
+						    .flags = PF_R | PF_W}};
+	struct elffile_section section;
+	struct elffile *file;
+	uint8_t bytes[16];
+	uint64_t off;
+
+	(void)state;
+	assert_true(at != MAP_FAILED);
+	memset(at, 7, page);
+	munmap(at + page, page);
+	assert_int_equal(elffile_open_process(open("/proc/self/mem", O_RDONLY | O_CLOEXEC),
+					      EM_X86_64, segments, 1, &file),
+			 0);
+	assert_true(elffile_is_process(file));
+	assert_int_equal(elffile_machine(file), EM_X86_64);
+	assert_true(elffile_off_of_vaddr(file, start + 8, &off) && off == start + 8);
+	assert_int_equal(elffile_read(file, off, bytes, sizeof(bytes)), 0);
+	assert_int_equal(bytes[15], 7);
+	assert_int_equal(elffile_read(file, start + page - 8, bytes, 16), ELFFILE_TRUNCATED);
+	assert_int_equal(elffile_read(file, start + page, bytes, 1), ELFFILE_TRUNCATED);
+	assert_int_equal(elffile_read(file, UINT64_MAX - 3, bytes, 8), ELFFILE_TRUNCATED);
+	assert_int_equal(elffile_read(file, 1ull << 63, bytes, 8), ELFFILE_TRUNCATED);
+	assert_int_equal(elffile_section_at(file, 1, &section), ELFFILE_ABSENT);
+	assert_int_equal(elffile_section(file, ".text", &section), ELFFILE_ABSENT);
+	elffile_free(file);
+	munmap(at, page);
+	/* the descriptor stays the caller's */
+	assert_int_equal(elffile_open_process(-1, EM_X86_64, segments, 1u << 20, &file),
+			 ELFFILE_TOO_LARGE);
+}
+
 static int open_image(void *image)
 {
 	struct elffile *file = NULL;
@@ -391,10 +433,11 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_real_files), cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_broken),	   cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_read),	   cmocka_unit_test(test_truncated_later),
-		cmocka_unit_test(test_descriptor), cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_real_files),    cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_broken),	      cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_read),	      cmocka_unit_test(test_truncated_later),
+		cmocka_unit_test(test_descriptor),    cmocka_unit_test(test_process),
+		cmocka_unit_test(test_out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
