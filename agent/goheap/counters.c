@@ -7,10 +7,10 @@
  * When the runtime publishes a slot it adds it to the first one and then sets it to zero, some
  * nanoseconds later, without a lock that could be seen from here. A copy that was made in between
  * has the slot twice; one that was made across both steps may have it not at all. The second shows
- * as a total that has become smaller. The first shows as a first slot that has grown by exactly
- * what another slot still holds; that can be by chance, so it is doubtful only, and is taken when
- * it is still so after having been read again. In the other lists, where the one count is a double,
- * it grows with the bits that it is made of, too.
+ * as a first slot that has not grown by what another one has lost. The first shows as a first slot
+ * that has grown by exactly what another slot still holds; that can be by chance, so it is doubtful
+ * only, and is taken when it is still so after having been read again. In the other lists, where
+ * the one count is a double, it grows with the bits that it is made of, too.
  *
  * A total that stays smaller is the truth: the one before was of a slot that had been counted
  * twice. It is taken, and bucket_allocs() does not go down all the same.
@@ -82,6 +82,18 @@ static bool is_twice(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKE
 	return false;
 }
 
+/* Whether what slots have lost is not in the first one: copied across both steps. A total that has
+ * grown meanwhile can hide that. */
+static bool is_lost(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKETS_SLOTS])
+{
+	uint64_t moved = 0;
+
+	for (size_t i = 1; i < BUCKETS_SLOTS; i++)
+		if (new[i] < old[i] && __builtin_add_overflow(moved, old[i], &moved))
+			return true;
+	return new[0] - old[0] < moved;
+}
+
 int counters_take(enum buckets_layout layout, const uint64_t *words, bool fresh, bool insist,
 		  struct bucket *bucket)
 {
@@ -98,7 +110,8 @@ int counters_take(enum buckets_layout layout, const uint64_t *words, bool fresh,
 		return COUNTERS_TORN;
 	if (!fresh && !insist &&
 	    (sum(allocs) < sum(bucket->allocs) || is_twice(bucket->allocs, allocs) ||
-	     is_twice(bucket->frees, frees)))
+	     is_twice(bucket->frees, frees) || is_lost(bucket->allocs, allocs) ||
+	     is_lost(bucket->frees, frees)))
 		return COUNTERS_DOUBTFUL;
 	memcpy(bucket->allocs, allocs, sizeof(allocs));
 	memcpy(bucket->frees, frees, sizeof(frees));

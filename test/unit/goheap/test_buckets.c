@@ -256,7 +256,7 @@ static void test_refresh_ranges(void **state)
 	assert_int_equal(update(&b, &image.memory, older, 0), 0);
 	for (size_t i = 0; i < array_size(at); i++)
 		heapimage_counters(&image, counters[i], true, 48,
-				   (const heapimage_counts){{100 + i, i}});
+				   (const heapimage_counts){{100 + i, 50 + i}});
 	image.memory.n_calls = 0;
 	assert_int_equal(refresh(&b, &image.memory, b.n), 0);
 	assert_int_equal(image.memory.n_calls, 1);
@@ -265,7 +265,7 @@ static void test_refresh_ranges(void **state)
 
 		assert_int_equal(bucket->addr, CHUNK + at[i]);
 		assert_int_equal(bucket->allocs[0], 100 + i);
-		assert_int_equal(bucket->frees[0], i);
+		assert_int_equal(bucket->frees[0], 50 + i);
 	}
 	assert_int_equal(b.n_torn, 0);
 }
@@ -358,6 +358,35 @@ static void test_doubtful(void **state)
 	assert_int_equal(bucket_allocs(&b.items[0]), 14);
 }
 
+static const heapimage_counts moved_fully = {{8, 3}, {6, 0}, {0, 0}, {0, 0}};
+
+static void move_fully(struct heapimage *image, uint64_t n)
+{
+	if (n == 2)
+		heapimage_counters(image, torn_addr, true, 48, moved_fully);
+}
+
+/* What has left a slot and is not in the first one yet, while another slot has grown by more. */
+static void test_lost(void **state)
+{
+	_cleanup_(heapimage_deinit) struct heapimage image;
+	_cleanup_(buckets_deinit) struct buckets b;
+
+	(void)state;
+	heapimage_init(&image);
+	heapimage_map(&image, CHUNK, CHUNK_BYTES);
+	torn_addr = heapimage_bucket(&image, CHUNK, 0, true, pcs, 4, 48, some_counts);
+	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
+	assert_int_equal(update(&b, &image.memory, CHUNK, 0), 0);
+	heapimage_counters(&image, torn_addr, true, 48,
+			   (const heapimage_counts){{5, 2}, {6, 0}, {0, 1}, {0, 0}});
+	image.memory.n_calls = 0;
+	image.on_read = move_fully;
+	assert_int_equal(refresh(&b, &image.memory, 1), 0);
+	check_counts(&b.items[0], moved_fully);
+	assert_int_equal(b.n_torn, 1);
+}
+
 /* ---------------------------------------------------------------- in pieces */
 
 /* As a program with several processors has them: each allocates in a chunk of its own, and the list
@@ -378,7 +407,7 @@ static void recount(struct heapimage *image, const struct buckets *b, uint64_t a
 	for (size_t i = 0; i < b->n; i++)
 		heapimage_counters(
 			image, b->items[i].addr + BUCKETS_HEADER_BYTES + 8 * b->items[i].n_pcs,
-			true, b->items[i].size, (const heapimage_counts){{100 + add + i, i}});
+			true, b->items[i].size, (const heapimage_counts){{100 + add + i, 50 + i}});
 }
 
 static void in_pieces(size_t budget)
@@ -657,6 +686,7 @@ int main(void)
 		cmocka_unit_test(test_refresh_ranges),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_doubtful),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_in_pieces),
 		cmocka_unit_test(test_piece_fails),
 		cmocka_unit_test(test_hostile),
