@@ -14,6 +14,7 @@
 #include "base/nsec.h"
 #include "discovery/discovery.h"
 #include "heapprofiler.h"
+#include "pprof/reader.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/tree.h"
@@ -21,6 +22,9 @@
 
 #define COUNTS	  "test/fixtures/go/counts"
 #define CONTAINER "docker/6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b"
+
+/* alloc_objects, alloc_space, inuse_objects, inuse_space */
+#define N_TYPES 4
 
 /* ---------------------------------------------------------------- a node with one container */
 
@@ -32,13 +36,55 @@ struct node {
 	struct heap_profiler *profiler;
 	enum heap_wish wish;
 	size_t n_profiles;
+	int64_t window_sums[N_TYPES]; /* of all windows */
+	int64_t last[N_TYPES];	      /* of the last profile since the start */
 };
+
+/* The size of its objects is with each sample, and what was turned on is told. */
+static void check_sample(const struct pprof_tables *t, size_t i)
+{
+	const struct pprof_sample_row *sample = &t->samples[i];
+	const int64_t *values = t->values + i * N_TYPES;
+
+	assert_int_equal(sample->n_labels, 1);
+	assert_string_equal(t->strings[sample->labels[0].key], "bytes");
+	assert_true(sample->labels[0].num > 0);
+	for (size_t k = 0; k < N_TYPES; k++)
+		assert_true(values[k] >= 0);
+	/* objects are of that size; both are rounded down */
+	for (size_t k = 0; k < N_TYPES; k += 2)
+		assert_true(llabs(values[k + 1] / sample->labels[0].num - values[k]) <= 1);
+}
+
+/* The sums of what is in the bytes that are sent. */
+static void read_bytes(const char *bytes, size_t n, int64_t ret[N_TYPES])
+{
+	const struct pprof_tables *t;
+	struct reader *reader;
+	const char *why;
+
+	assert_int_equal(reader_new(bytes, n, 64u << 20, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_int_equal(t->n_types, N_TYPES);
+	assert_int_equal(t->n_comments, 1);
+	assert_non_null(strstr(t->strings[t->comments[0]], "turned sampling on"));
+	for (size_t i = 0; i < t->n_samples; i++)
+		check_sample(t, i);
+	for (size_t k = 0; k < N_TYPES; k++)
+		ret[k] = tables_total(t, k);
+	reader_free(reader);
+}
 
 static void on_profile(void *ctx, struct profile *profile)
 {
 	struct node *node = ctx;
+	int64_t window[N_TYPES];
 
 	node->n_profiles++;
+	read_bytes(profile->pprof_delta, profile->pprof_delta_len, window);
+	read_bytes(profile->pprof, profile->pprof_len, node->last);
+	for (size_t k = 0; k < N_TYPES; k++)
+		node->window_sums[k] += window[k];
 	profile_free(profile);
 }
 
@@ -119,7 +165,10 @@ static bool is_done(void *ctx)
 
 static void node_round(struct node *node)
 {
-	heap_profiler_end_window(node->profiler, nsec_wall() - NSEC_PER_SEC, NSEC_PER_SEC);
+	/* so long that every process began in it: what was allocated before counts for the first */
+	const uint64_t window_ns = 3600 * NSEC_PER_SEC;
+
+	heap_profiler_end_window(node->profiler, nsec_wall() - window_ns, window_ns);
 	loop_until(node->loop, is_done, node->profiler);
 }
 
@@ -416,9 +465,38 @@ static void wishes(void **state)
 	program_stop(&a);
 }
 
+/* What a backend adds up is what the process has in the end: nothing twice, nothing missing. */
+static void windows(void **state)
+{
+	static const char *const orders[] = {"hold 40000", "gc", "hold 1000", "drop", "gc", "gc"};
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+	struct program a;
+	struct node node;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	program_start(&a, 0, path);
+	node_init(&node, HEAP_MODE_FORCE);
+	node_set(&node, &a.process, NULL);
+	for (size_t i = 0; i < array_size(orders); i++) {
+		node_round(&node);
+		goprocess_order(&a.process, orders[i]);
+	}
+	node_round(&node);
+	node_round(&node);
+	/* 80 samples are expected; 40 are 4.5 standard deviations away */
+	assert_true(node.last[1] > 20 << 20);
+	assert_int_equal(node.window_sums[0], node.last[0]);
+	assert_int_equal(node.window_sums[1], node.last[1]);
+	node_deinit(&node);
+	program_stop(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows),
 		cmocka_unit_test(adds_up),
 		cmocka_unit_test(comes_back),
 		cmocka_unit_test(wishes),

@@ -178,12 +178,67 @@ static void test_ceiling(void **state)
 	goalloc_free(g);
 }
 
+static void update_one(struct goalloc *g, const struct goalloc_who *who, const char *state,
+		       uint64_t bytes)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	struct goalloc_reading reading = {.go_version = "go1.26.8", .source = "runtime"};
+
+	reading.state = state;
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+	goalloc_set(&reading, GOALLOC_NEXT_GC_BYTES, UINT64_MAX - bytes);
+	assert_int_equal(goalloc_update(g, "a", &none, who, &reading), 0);
+}
+
+/* One series for each state, and "gone" when nobody is left; what lives on keeps its counters. */
+static void test_states(void **state)
+{
+	struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};
+	struct goalloc_view view;
+	struct catcher info;
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update_one(g, &who, "ok", 5);
+	who.pid.pid++;
+	update_one(g, &who, "forced", 6);
+	who.pid.pid++;
+	update_one(g, &who, "ok", 7);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_heap_profile").n, 2);
+	/* goals of GOGC=off */
+	assert_true(collect(g, "container_go_next_gc_bytes").value == UINT64_MAX);
+	/* the same process number, another process */
+	who.pid.start_ticks++;
+	update_one(g, &who, "ok", 3);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 5 + 6 + 7 + 3);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	for (int i = 0; i < 5; i++) {
+		goalloc_keep(g, "a");
+		goalloc_keep(g, "nobody");
+		goalloc_end_round(g, 2);
+		info = collect(g, "container_go_heap_profile");
+		assert_int_equal(info.n, 1);
+		assert_string_equal(info.state, "gone");
+		assert_int_equal(collect(g, "container_go_alloc_bytes").value, 5 + 6 + 7 + 3);
+		assert_int_equal(collect(g, "container_go_next_gc_bytes").n, 0);
+		assert_true(goalloc_view(g, "a", &view));
+		assert_string_equal(view.state, "gone");
+	}
+	goalloc_end_round(g, 2);
+	goalloc_end_round(g, 2);
+	assert_false(goalloc_view(g, "a", &view));
+	goalloc_free(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_state_without_values),
 		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_runtimes_of_a_process),
-		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_states),	 cmocka_unit_test(test_ceiling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
