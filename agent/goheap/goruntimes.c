@@ -17,11 +17,14 @@
 #include "goheap/goruntimes.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/root.h"
 #include "goheap/goimages.h"
 #include "goheap/gounpacked.h"
 #include "procmap/elffile.h"
@@ -41,6 +44,7 @@ struct search {
 	struct maps maps;
 	size_t files[GORUNTIMES_FILES_MAX]; /* of each the first mapping */
 	size_t n_files;
+	bool has_exe; /* it is among the files */
 	bool is_packed;
 	struct goruntime packed; /* the executable then, without what is in it */
 	struct goruntimes *ret;
@@ -179,6 +183,17 @@ static void keep_name(const char *path, char ret[GORUNTIME_NAME_MAX])
 	snprintf(ret, GORUNTIME_NAME_MAX, "%s", slash ? slash + 1 : path);
 }
 
+/* The executable, if this is it: it may be a packed one. */
+static void note_exe(struct search *s, const struct goimage *image, const struct goruntime *rt)
+{
+	if (!is_exe(s, rt))
+		return;
+	s->has_exe = true;
+	s->is_packed = image->is_bare;
+	s->packed = *rt;
+	s->packed.file.machine = image->machine;
+}
+
 static int add_runtime(struct search *s, const struct maps_entry *first)
 {
 	_cleanup_(close_fdp) int fd = -1;
@@ -193,11 +208,7 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 	rt.id = image->id;
 	rt.state = image->state;
 	keep_name(first->path, rt.name);
-	if (image->is_bare && is_exe(s, &rt)) {
-		rt.file.machine = image->machine;
-		s->packed = rt;
-		s->is_packed = true;
-	}
+	note_exe(s, image, &rt);
 	if (!image->file)
 		return 0;
 	rt.file = *image->file;
@@ -212,6 +223,27 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 static inline void elffile_freep(struct elffile **ef)
 {
 	elffile_free(*ef);
+}
+
+/* What has unpacked a program may have unmapped itself. */
+static int look_at_exe(struct search *s)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	const struct goimage *image;
+	struct goruntime rt = {.name = "[unpacked]"};
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/exe", s->id->pid);
+	fd = openat(s->proc->fd, path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	r = goimages_get(s->images, fd, &image);
+	if (r)
+		return r < 0 ? r : 0;
+	rt.id = image->id;
+	note_exe(s, image, &rt);
+	return 0;
 }
 
 /* What an executable that says nothing has unpacked. */
@@ -274,6 +306,12 @@ static int look_at_files(struct search *s)
 			return r;
 	}
 	drop_plugins(s);
+	if (!s->has_exe && s->exe.inode) {
+		int r = look_at_exe(s);
+
+		if (r)
+			return r;
+	}
 	return s->is_packed && s->memory ? add_unpacked(s) : 0;
 }
 

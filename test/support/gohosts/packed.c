@@ -2,7 +2,7 @@
 /*
  * What a packed program does, without the compression: puts the program that lies beside it under
  * its own name and ".packed" into anonymous memory, at the addresses that it is linked at, and
- * jumps there. Nothing of it is left in a file that is mapped.
+ * jumps there. Nothing of it is in a file that is mapped, and we are not either any more.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -29,14 +29,54 @@ static void put_segment(const uint8_t *file, const Elf64_Phdr *ph)
 	mprotect(at, end - start, prot);
 }
 
-/* The stack as the kernel gave it to us: the count of arguments is the word below them. */
-static void jump(uint64_t entry, char **argv)
-{
+/*
+ * Unmap ourselves and go there, with the stack as the kernel gave it to us: the count of arguments
+ * is the word below them. The code that does it is run from a copy.
+ */
 #ifdef __x86_64__
-	__asm__ volatile("mov %0, %%rsp\n\txor %%edx, %%edx\n\tjmp *%1" ::"r"(argv - 1), "r"(entry)
+__asm__(".globl leave_begin, leave_end\n"
+	"leave_begin:\n"
+	"	mov $11, %eax\n" /* munmap */
+	"	syscall\n"
+	"	mov %r12, %rsp\n"
+	"	xor %edx, %edx\n"
+	"	jmp *%r13\n"
+	"leave_end:\n");
+#else
+__asm__(".globl leave_begin, leave_end\n"
+	"leave_begin:\n"
+	"	mov x8, #215\n"
+	"	svc #0\n"
+	"	mov sp, x19\n"
+	"	br x20\n"
+	"leave_end:\n");
+#endif
+extern const uint8_t leave_begin[], leave_end[];
+extern const uint8_t __ehdr_start[], _end[];
+
+static void leave(uint64_t entry, char **argv)
+{
+	uint64_t start = (uint64_t)__ehdr_start & -PAGE, end = ((uint64_t)_end + PAGE - 1) & -PAGE;
+	uint8_t *copy =
+		mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		_exit(3);
+	memcpy(copy, leave_begin, (size_t)(leave_end - leave_begin));
+	mprotect(copy, PAGE, PROT_READ | PROT_EXEC);
+	__builtin___clear_cache((char *)copy, (char *)copy + PAGE);
+#ifdef __x86_64__
+	register char **stack __asm__("r12") = argv - 1;
+	register uint64_t to __asm__("r13") = entry;
+
+	__asm__ volatile("jmp *%0" ::"r"(copy), "D"(start), "S"(end - start), "r"(stack), "r"(to)
 			 : "memory");
 #else
-	__asm__ volatile("mov sp, %0\n\tbr %1" ::"r"(argv - 1), "r"(entry) : "memory");
+	register uint64_t from __asm__("x0") = start, n __asm__("x1") = end - start;
+	register char **stack __asm__("x19") = argv - 1;
+	register uint64_t to __asm__("x20") = entry;
+
+	__asm__ volatile("br %0" ::"r"(copy), "r"(from), "r"(n), "r"(stack), "r"(to) : "memory");
 #endif
 	__builtin_unreachable();
 }
@@ -69,5 +109,5 @@ int main(int argc, char **argv)
 
 	munmap((void *)file, (size_t)st.st_size);
 	close(fd);
-	jump(entry, argv);
+	leave(entry, argv);
 }
