@@ -77,6 +77,24 @@ struct heap_profiler {
 	struct heap_caches caches;
 };
 
+/* One kind of profile: struct contentionsnap by enum contention_kind, and behind these struct
+ * heapsnap. */
+#define HEAP_PART_HEAP CONTENTION_KIND_MAX
+#define HEAP_PARTS     (HEAP_PART_HEAP + 1)
+
+static const enum profile_kind part_kinds[HEAP_PARTS] = {
+	[CONTENTION_MUTEX] = PROFILE_GO_MUTEX,
+	[CONTENTION_BLOCK] = PROFILE_GO_BLOCK,
+	[HEAP_PART_HEAP] = PROFILE_GO_HEAP,
+};
+
+struct heap_part {
+	void **snaps; /* the targets', of those that had something */
+	size_t n_snaps;
+	struct buf pprof;
+	struct buf pprof_delta;
+};
+
 struct heap_job {
 	struct heap_task task;
 	struct heap_profiler *profiler; /* not for the worker */
@@ -88,10 +106,7 @@ struct heap_job {
 	_Atomic size_t at; /* the target that is being read */
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	struct heapsnap **snaps; /* the targets', of those that had something */
-	size_t n_snaps;
-	struct buf pprof;
-	struct buf pprof_delta;
+	struct heap_part parts[HEAP_PARTS];
 	int result;
 	uint64_t n_full;
 	uint64_t n_failed;
@@ -105,12 +120,14 @@ static void heap_job_free(struct heap_job *job)
 {
 	if (!job)
 		return;
-	free(job->snaps);
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		free(job->parts[i].snaps);
+		buf_deinit(&job->parts[i].pprof);
+		buf_deinit(&job->parts[i].pprof_delta);
+	}
 	for (size_t i = 0; i < job->n_targets; i++)
 		heap_target_deinit(&job->targets[i]);
 	labels_deinit(&job->labels);
-	buf_deinit(&job->pprof);
-	buf_deinit(&job->pprof_delta);
 	free(job->targets);
 	free(job->owner);
 	free(job);
@@ -120,8 +137,9 @@ DEFINE_CLEANUP(struct heap_job *, heap_job_freep, heap_job_free);
 
 /* ---------------------------------------------------------------- on the worker */
 
-static int heap_job_encode(struct heap_job *job, bool delta, struct buf *ret)
+static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct buf *ret)
 {
+	const struct heap_part *p = &job->parts[part];
 	const struct heap_report_opts opts = {
 		.delta = delta,
 		.time_ns = job->start_ns,
@@ -130,9 +148,15 @@ static int heap_job_encode(struct heap_job *job, bool delta, struct buf *ret)
 		.max_bytes = HEAP_PROFILER_PPROF_MAX,
 	};
 	struct heap_report_stats stats;
-	int r = heap_readers_encode(job->task.readers, job->snaps, job->n_snaps, &opts, ret,
-				    &stats);
+	int r;
 
+	if (part == HEAP_PART_HEAP)
+		r = heap_readers_encode(job->task.readers, (struct heapsnap **)p->snaps, p->n_snaps,
+					&opts, ret, &stats);
+	else
+		r = heap_readers_encode_contention(job->task.readers,
+						   (struct contentionsnap **)p->snaps, p->n_snaps,
+						   &opts, ret, &stats);
 	if (!r)
 		job->n_left_out += stats.n_left_out;
 	return r;
@@ -147,20 +171,51 @@ static void heap_job_read(struct heap_job *job, struct heap_target *target)
 		job->n_full++;
 }
 
+static void gather_snap(struct heap_part *part, void *snap)
+{
+	if (snap)
+		part->snaps[part->n_snaps++] = snap;
+}
+
+static void gather_found(struct heap_job *job, const struct heap_found *found)
+{
+	gather_snap(&job->parts[HEAP_PART_HEAP], found->snap);
+	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+		gather_snap(&job->parts[i], found->contention[i]);
+}
+
 static int heap_job_gather(struct heap_job *job)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < job->n_targets; i++)
 		n += job->targets[i].n_found;
-	job->snaps = calloc(n + 1, sizeof(*job->snaps));
-	if (!job->snaps)
-		return -ENOMEM;
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		job->parts[i].snaps = calloc(n + 1, sizeof(*job->parts[i].snaps));
+		if (!job->parts[i].snaps)
+			return -ENOMEM;
+	}
 	for (size_t i = 0; i < job->n_targets; i++)
 		for (size_t k = 0; k < job->targets[i].n_found; k++)
-			if (job->targets[i].found[k].snap)
-				job->snaps[job->n_snaps++] = job->targets[i].found[k].snap;
+			gather_found(job, &job->targets[i].found[k]);
 	return 0;
+}
+
+/* Both forms of one kind; nothing where nothing was read. */
+static int heap_job_encode_part(struct heap_job *job, size_t part)
+{
+	struct heap_part *p = &job->parts[part];
+	int r = 0;
+
+	if (p->n_snaps) {
+		work_alive(&job->task.work);
+		r = heap_job_encode(job, part, false, &p->pprof);
+	}
+	if (!r && p->n_snaps) {
+		work_alive(&job->task.work);
+		r = heap_job_encode(job, part, true, &p->pprof_delta);
+	}
+	return r;
 }
 
 static void heap_job_run(struct heap_task *task)
@@ -173,13 +228,8 @@ static void heap_job_run(struct heap_task *task)
 		heap_job_read(job, &job->targets[i]);
 	}
 	job->result = heap_job_gather(job);
-	if (!job->n_snaps)
-		return;
-	work_alive(&task->work);
-	job->result = heap_job_encode(job, false, &job->pprof);
-	work_alive(&task->work);
-	if (!job->result)
-		job->result = heap_job_encode(job, true, &job->pprof_delta);
+	for (size_t i = 0; !job->result && i < HEAP_PARTS; i++)
+		job->result = heap_job_encode_part(job, i);
 }
 
 /* Ends a round: readers that were not asked for go. */
@@ -243,23 +293,42 @@ static void heap_job_account(struct heap_job *job)
 	}
 }
 
-static int heap_job_profile(struct heap_job *job, struct profile **ret)
+static int heap_job_profile(struct heap_job *job, size_t part, struct profile **ret)
 {
 	struct profile *profile = calloc(1, sizeof(*profile));
+	struct heap_part *p = &job->parts[part];
 
 	if (!profile)
 		return -ENOMEM;
-	profile->kind = PROFILE_GO_HEAP;
-	profile->labels = job->labels;
-	job->labels = (struct labels){0};
+	if (labels_copy(&job->labels, &profile->labels)) {
+		free(profile);
+		return -ENOMEM;
+	}
+	profile->kind = part_kinds[part];
 	profile->start_ns = job->start_ns;
 	profile->duration_ns = job->duration_ns;
-	profile->pprof_len = job->pprof.len;
-	profile->pprof = buf_take(&job->pprof);
-	profile->pprof_delta_len = job->pprof_delta.len;
-	profile->pprof_delta = buf_take(&job->pprof_delta);
+	profile->pprof_len = p->pprof.len;
+	profile->pprof = buf_take(&p->pprof);
+	profile->pprof_delta_len = p->pprof_delta.len;
+	profile->pprof_delta = buf_take(&p->pprof_delta);
 	*ret = profile;
 	return 0;
+}
+
+/* Nothing where there is no Go process, or nothing recorded yet. */
+static void heap_job_out(struct heap_job *job, size_t part)
+{
+	struct heap_profiler *p = job->profiler;
+	struct profile *profile;
+
+	if (!job->parts[part].pprof.len)
+		return;
+	if (heap_job_profile(job, part, &profile)) {
+		p->outcomes[HEAP_PROFILES_FAILED]++;
+		return;
+	}
+	p->outcomes[HEAP_PROFILES_MADE]++;
+	p->opts.out(p->opts.ctx, profile);
 }
 
 static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
@@ -279,7 +348,6 @@ static void heap_job_done(struct work *work)
 	_cleanup_(heap_job_freep) struct heap_job *job =
 		container_of(work, struct heap_job, task.work);
 	struct heap_profiler *p = job->profiler;
-	struct profile *profile;
 
 	if (work->cancelled)
 		return;
@@ -288,14 +356,12 @@ static void heap_job_done(struct work *work)
 		return;
 	}
 	heap_job_account(job);
-	if (!job->result && !job->pprof.len)
-		return; /* no Go process, or nothing recorded yet */
-	if (job->result || heap_job_profile(job, &profile)) {
+	if (job->result) {
 		p->outcomes[HEAP_PROFILES_FAILED]++;
 		return;
 	}
-	p->outcomes[HEAP_PROFILES_MADE]++;
-	p->opts.out(p->opts.ctx, profile);
+	for (size_t i = 0; i < HEAP_PARTS; i++)
+		heap_job_out(job, i);
 }
 
 static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
@@ -312,8 +378,10 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 	job->profiler = p;
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
-	buf_init(&job->pprof, HEAP_PROFILER_PPROF_MAX);
-	buf_init(&job->pprof_delta, HEAP_PROFILER_PPROF_MAX);
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		buf_init(&job->parts[i].pprof, HEAP_PROFILER_PPROF_MAX);
+		buf_init(&job->parts[i].pprof_delta, HEAP_PROFILER_PPROF_MAX);
+	}
 	*ret = job;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "goheap/goimages.h"
 #include "heapprocess.h"
 #include "procmap/space.h"
+#include "report/contention.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 #include "symbolize/symbolizer.h"
@@ -140,6 +141,28 @@ static int found_snap(struct heap_readers *all, const struct heap_process *p,
 	return heapsnap_new(profile, &opts, &found->snap);
 }
 
+/* What the program does not record is no profile, and neither is what cannot be read: the state is
+ * that of the heap. */
+static int found_contention(struct heap_readers *all, const struct heap_process *p,
+			    const struct heap_runtime *runtime, uint64_t window_start_ns,
+			    struct heap_found *found)
+{
+	struct snap_space at = {runtime->heap, all->spaces, &p->pid};
+	const struct stacksnap_space space = {on_resolve, &at};
+	int r = 0;
+
+	for (int i = 0; r >= 0 && i < CONTENTION_KIND_MAX; i++) {
+		struct contention_profile profile;
+
+		r = goheap_contention(runtime->heap, (enum contention_kind)i, &profile);
+		if (!r)
+			r = contentionsnap_new(&profile, &space,
+					       began_since(window_start_ns, &p->pid),
+					       &found->contention[i]);
+	}
+	return r < 0 ? r : 0;
+}
+
 static void found_describe(struct heap_found *found, struct heap_runtime *runtime)
 {
 	const struct goruntime *rt = goheap_runtime(runtime->heap);
@@ -231,6 +254,8 @@ static int runtime_read(struct heap_readers *all, struct heap_process *p,
 	found_exact(found, runtime);
 	if (!r)
 		r = found_gauges(found, runtime);
+	if (!r)
+		r = found_contention(all, p, runtime, window_start_ns, found);
 	if (r || state < 0 || (state != GORUNTIME_OK && state != GORUNTIME_FORCED))
 		return r ? r : state < 0 ? state : 0;
 	found_totals(found, runtime, &profile);
@@ -241,8 +266,11 @@ static int runtime_read(struct heap_readers *all, struct heap_process *p,
 
 void heap_target_deinit(struct heap_target *target)
 {
-	for (size_t i = 0; i < target->n_found; i++)
+	for (size_t i = 0; i < target->n_found; i++) {
 		heapsnap_free(target->found[i].snap);
+		for (size_t k = 0; k < CONTENTION_KIND_MAX; k++)
+			contentionsnap_free(target->found[i].contention[k]);
+	}
 	free(target->found);
 	target->found = NULL;
 	target->n_found = 0;
@@ -361,6 +389,16 @@ int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_
 			struct heap_report_stats *ret_stats)
 {
 	int r = heap_report(snaps, n, all->symbolizer, opts, ret, ret_stats);
+
+	symbolizer_release(all->symbolizer);
+	return r;
+}
+
+int heap_readers_encode_contention(struct heap_readers *all, struct contentionsnap **snaps,
+				   size_t n, const struct heap_report_opts *opts, struct buf *ret,
+				   struct heap_report_stats *ret_stats)
+{
+	int r = contention_report(snaps, n, all->symbolizer, opts, ret, ret_stats);
 
 	symbolizer_release(all->symbolizer);
 	return r;

@@ -13,6 +13,7 @@
 
 #include "discovery/pid.h"
 #include "goheap/force.h"
+#include "goheap/contention.h"
 #include "goheap/goruntime.h"
 #include "report/goalloc.h"
 
@@ -20,6 +21,7 @@ struct buf;
 struct heap_readers;
 struct heap_report_opts;
 struct heap_report_stats;
+struct contentionsnap;
 struct heapsnap;
 struct root;
 
@@ -35,6 +37,7 @@ struct heap_readers_opts {
  * @news:   its state was another one at the read before, or this is the first
  * @forced: what came of turning sampling on; FORCE_OUTCOME_MAX where that was not tried
  * @snap:   NULL without a profile
+ * @contention: mutex and block profiles, where the program has them on; NULL where not
  */
 struct heap_found {
 	unsigned int number;
@@ -44,6 +47,7 @@ struct heap_found {
 	struct goalloc_reading reading;
 	char go_version[GORUNTIME_VERSION_MAX];
 	struct heapsnap *snap;
+	struct contentionsnap *contention[CONTENTION_KIND_MAX];
 };
 
 /* One process: who it is and what is wanted, and what was read; owns that. Without a Go runtime
@@ -78,6 +82,10 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_t n,
 			const struct heap_report_opts *opts, struct buf *ret,
 			struct heap_report_stats *ret_stats);
+/* contention_report(), likewise. */
+int heap_readers_encode_contention(struct heap_readers *all, struct contentionsnap **snaps,
+				   size_t n, const struct heap_report_opts *opts, struct buf *ret,
+				   struct heap_report_stats *ret_stats);
 /* Processes that were not read in this round are forgotten. */
 struct heap_caches heap_readers_end_round(struct heap_readers *all);
 

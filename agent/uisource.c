@@ -273,9 +273,11 @@ static int flame_add_stored(struct flame *flame, const struct store *store, uint
 /* Cumulative kinds must not be added up: of those the newest is the answer. */
 static size_t flame_profiles_max(const struct ui_flame_query *query)
 {
-	return strcmp(query->kind, profile_kind_name(PROFILE_GO_HEAP)) == 0
-		       ? 1
-		       : UISOURCE_FLAME_PROFILES_MAX;
+	for (int i = 0; i < PROFILE_KIND_MAX; i++)
+		if (profile_kind_is_cumulative((enum profile_kind)i) &&
+		    strcmp(query->kind, profile_kind_name((enum profile_kind)i)) == 0)
+			return 1;
+	return UISOURCE_FLAME_PROFILES_MAX;
 }
 
 static int on_flame(void *ctx, const struct ui_flame_query *query, json_t **ret)

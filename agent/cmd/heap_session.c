@@ -129,12 +129,14 @@ static int read_heap(struct reading *reading, void **ret)
 	return 0;
 }
 
-static int snap_contention(struct reading *reading, struct contention *reader, void **ret)
+static int read_contention(struct reading *reading, void **ret)
 {
 	struct heap_session *s = reading->session;
+	enum contention_kind kind =
+		s->kind == HEAP_KIND_MUTEX ? CONTENTION_MUTEX : CONTENTION_BLOCK;
 	struct contention_profile profile;
 	struct contentionsnap *snap = NULL;
-	int r = contention_read(reader, &profile);
+	int r = goheap_contention(reading->heap, kind, &profile);
 
 	if (!r)
 		r = contentionsnap_new(&profile, &reading->space, true, &snap);
@@ -147,25 +149,6 @@ static int snap_contention(struct reading *reading, struct contention *reader, v
 	s->n_records += snap->n_records;
 	*ret = snap;
 	return 0;
-}
-
-static int read_contention(struct reading *reading, void **ret)
-{
-	enum contention_kind kind =
-		reading->session->kind == HEAP_KIND_MUTEX ? CONTENTION_MUTEX : CONTENTION_BLOCK;
-	struct memory *memory = goheap_memory(reading->heap);
-	struct contention *reader;
-	int r;
-
-	if (!memory)
-		return (int)goheap_state(reading->heap);
-	r = contention_new(kind, goheap_runtime(reading->heap), memory, HEAP_RECORDS_BYTES,
-			   &reader);
-	if (r)
-		return r;
-	r = snap_contention(reading, reader, ret);
-	contention_free(reader);
-	return r;
 }
 
 static int read_goroutines(struct reading *reading, void **ret)

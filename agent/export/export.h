@@ -4,6 +4,7 @@
 
 /* Finished profiles on their way out: to each destination's outbox and to the store. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,7 +15,14 @@ struct metric_sink;
 struct store;
 struct export;
 
-enum profile_kind { PROFILE_CPU, PROFILE_OFF_CPU, PROFILE_GO_HEAP, PROFILE_KIND_MAX };
+enum profile_kind {
+	PROFILE_CPU,
+	PROFILE_OFF_CPU,
+	PROFILE_GO_HEAP,
+	PROFILE_GO_MUTEX,
+	PROFILE_GO_BLOCK,
+	PROFILE_KIND_MAX,
+};
 
 /**
  * struct profile - one series and window, encoded
@@ -37,6 +45,8 @@ struct profile {
 
 void profile_free(struct profile *profile);
 const char *profile_kind_name(enum profile_kind kind); /* "cpu", "go_heap" */
+/* Whether each profile of the kind has everything since its processes began. */
+bool profile_kind_is_cumulative(enum profile_kind kind);
 
 struct export_opts {
 	struct loop *loop;

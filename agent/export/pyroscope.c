@@ -40,9 +40,9 @@ struct series {
 static const char *kind_name(enum profile_kind kind)
 {
 	static const char *const names[PROFILE_KIND_MAX] = {
-		[PROFILE_CPU] = "process_cpu",
-		[PROFILE_OFF_CPU] = "offcpu",
-		[PROFILE_GO_HEAP] = "memory",
+		[PROFILE_CPU] = "process_cpu", [PROFILE_OFF_CPU] = "offcpu",
+		[PROFILE_GO_HEAP] = "memory",  [PROFILE_GO_MUTEX] = "mutex",
+		[PROFILE_GO_BLOCK] = "block",
 	};
 
 	return names[kind];

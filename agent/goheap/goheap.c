@@ -78,6 +78,7 @@ struct goheap {
 	bool all_slots;	     /* nothing was ever published */
 	enum gototals_layout totals;
 	struct gosched sched;
+	struct contention *contention[CONTENTION_KIND_MAX]; /* owned; NULL until one is asked for */
 };
 
 /* ---------------------------------------------------------------- a reader */
@@ -128,6 +129,8 @@ void goheap_free(struct goheap *h)
 {
 	if (!h)
 		return;
+	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+		contention_free(h->contention[i]);
 	buckets_deinit(&h->buckets);
 	process_memory_deinit(&h->process);
 	image_unref(h->unpacked);
@@ -233,6 +236,18 @@ struct memory *goheap_memory(struct goheap *h)
 	return h->found == GORUNTIME_OK ? h->memory : NULL;
 }
 
+int goheap_contention(struct goheap *h, enum contention_kind kind, struct contention_profile *ret)
+{
+	int r = 0;
+
+	if (h->found != GORUNTIME_OK)
+		return (int)h->found;
+	if (!h->contention[kind])
+		r = contention_new(kind, &h->rt, h->memory, CONTENTION_BYTES_DEFAULT,
+				   &h->contention[kind]);
+	return r ? r : contention_read(h->contention[kind], ret);
+}
+
 bool goheap_resolve(const struct goheap *h, uint64_t pc, struct frame *ret)
 {
 	for (size_t i = 0; h->unpacked && i < h->rt.file.n_codes; i++) {
@@ -263,7 +278,11 @@ enum force_outcome goheap_force_outcome(const struct goheap *h)
 
 size_t goheap_bytes(const struct goheap *h)
 {
-	return sizeof(*h) + buckets_bytes(&h->buckets);
+	size_t n = sizeof(*h) + buckets_bytes(&h->buckets);
+
+	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+		n += h->contention[i] ? contention_bytes(h->contention[i]) : 0;
+	return n;
 }
 
 /* ---------------------------------------------------------------- reading */

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "discovery/pid.h"
+#include "goheap/contention.h"
 #include "goheap/force.h"
 #include "goheap/gopacer.h"
 #include "goheap/goruntime.h"
@@ -57,9 +58,12 @@ void goheap_free(struct goheap *h);
 enum goruntime_state goheap_state(const struct goheap *h);
 /* NULL unless the state of goheap_new() was GORUNTIME_OK or _UNKNOWN_LAYOUT. */
 const struct goruntime *goheap_runtime(const struct goheap *h);
-/* What is read from, for readers of other profiles of the same runtime, which go before this one;
- * NULL unless the state of goheap_new() was GORUNTIME_OK. */
+/* What is read from, for other profiles of the same runtime; NULL unless the state of goheap_new()
+ * was GORUNTIME_OK. */
 struct memory *goheap_memory(struct goheap *h);
+/* The runtime's mutex or block profile, by a reader that this one keeps. As contention_read(), or
+ * the state of goheap_new(). */
+int goheap_contention(struct goheap *h, enum contention_kind kind, struct contention_profile *ret);
 /* Whether the next read turns sampling on where it has never been on. */
 void goheap_set_force(struct goheap *h, bool force);
 /* Whether podprof has turned sampling on in this process, now or before. */
