@@ -10,7 +10,8 @@
  *  - the file says where the variable is, by a symbol of its name and size in one of Go's data
  *    sections, by the code that uses it, or by both alike (goruntime_file.c),
  *  - the runtime's own description in memory agrees with the file and the mappings, and says that
- *    the address is in the runtime's data (goruntime_check()),
+ *    the address is in the runtime's data (goruntime_check()); once more so in the address space
+ *    that is written to,
  *  - the address is aligned, and inside a private, writable mapping of the executable or of the
  *    anonymous memory that continues it (.noptrbss),
  *  - it reads 0 immediately before,
@@ -31,6 +32,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goruntime.h"
+#include "goheap/memory.h"
 #include "procmap/maps.h"
 
 const char *force_outcome_name(int outcome)
@@ -95,6 +97,48 @@ static int check_mapping(const struct root *proc, const struct pid_id *id, uint6
 	return 0;
 }
 
+/* Memory by the descriptor that is written through, whoever has the pid by now. */
+struct held_memory {
+	struct memory memory;
+	int fd;
+};
+
+static int held_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+		     size_t *ret)
+{
+	const struct held_memory *held = container_of(m, struct held_memory, memory);
+	size_t total = 0;
+
+	for (size_t i = 0; i < n_ranges; i++) {
+		ssize_t n = pread(held->fd, ranges[i].to, ranges[i].n, (off_t)ranges[i].addr);
+
+		if (n == 0)
+			return MEMORY_GONE;
+		if (n < 0 && errno != EIO)
+			return -errno;
+		total += n < 0 ? 0 : (size_t)n;
+		if (n != (ssize_t)ranges[i].n)
+			break;
+	}
+	*ret = total;
+	return 0;
+}
+
+/* The program may have executed another one since it was looked at: what was found certain then
+ * must be so in the address space that is written to. */
+static int check_runtime(int fd, const struct goruntime *rt)
+{
+	struct held_memory held = {.memory = {.read = held_read}, .fd = fd};
+	struct goruntime again = *rt;
+	int r = goruntime_check(&again, &held.memory);
+
+	if (r < 0)
+		return r;
+	if (r > 0)
+		return r == GORUNTIME_GONE ? FORCE_GONE : FORCE_UNCERTAIN;
+	return again.certain ? 0 : FORCE_UNCERTAIN;
+}
+
 static int read_rate(int fd, uint64_t addr, int64_t *ret)
 {
 	ssize_t n = pread(fd, ret, sizeof(*ret), (off_t)addr);
@@ -135,6 +179,8 @@ int force_sampling(const struct root *proc, const struct pid_id *id, const struc
 	if (!rt->certain || addr == 0 || addr % 8 != 0 || addr > INT64_MAX)
 		return FORCE_UNCERTAIN;
 	r = open_memory(proc, id, &fd);
+	if (!r)
+		r = check_runtime(fd, rt);
 	if (!r)
 		r = check_mapping(proc, id, addr);
 	if (!r) {

@@ -319,6 +319,9 @@ static int force(struct goheap *h, bool on_before)
 	if (h->now.rate != 0 || !h->force || h->force_tried || h->process.fd < 0)
 		return 0;
 	h->force_tried = true;
+	r = state_of_memory(memory_check(h->memory));
+	if (r)
+		return r;
 	r = on_before || h->was_forced ? (int)FORCE_WAS_ON
 				       : force_sampling(h->proc, &h->id, &h->rt);
 	if (r < 0)

@@ -78,7 +78,8 @@ int goruntime_check(struct goruntime *rt, struct memory *m)
 	if (words[MODULE_TABLE] != rt->file.table + rt->bias ||
 	    words[MODULE_FTAB_LEN] != rt->file.n_funcs + 1)
 		return GORUNTIME_UNKNOWN_LAYOUT;
-	rt->certain = rate && in_module(words, rate, goruntime_var_bytes(GORUNTIME_RATE));
+	rt->certain = rate && !rt->file.disputed &&
+		      in_module(words, rate, goruntime_var_bytes(GORUNTIME_RATE));
 	return GORUNTIME_OK;
 }
 

@@ -43,6 +43,9 @@
 #include "procmap/elffile.h"
 #include "procmap/elfsym.h"
 
+/* runtime.MemProfileRate, unless the program sets it. */
+#define DEFAULT_RATE 524288u
+
 #define BUILDINFO_MAGIC	      "\xff Go buildinf:"
 #define BUILDINFO_MAGIC_BYTES 14
 #define BUILDINFO_POINTER     16 /* offset of the address of the version, without flag 2 */
@@ -274,17 +277,27 @@ static const char *section_of(const struct elffile *ef, const struct elfsym *sym
 	return "";
 }
 
-/* Two addresses under one name are none: it is not known which one the program uses. */
-static void keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
+/* Two addresses under one name are none: it is not known which one the program uses. False if there
+ * is a symbol that cannot be the variable. */
+static bool keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
 		       struct goruntime_place *ret)
 {
 	const char *section = section_of(ef, sym);
 
 	if (sym->n != 1 || sym->size != vars[var].size || !*section)
-		return;
+		return sym->n == 0;
 	ret->vaddr = sym->vaddr;
 	ret->source = GORUNTIME_FROM_SYMTAB;
 	snprintf(ret->section, sizeof(ret->section), "%s", section);
+	return true;
+}
+
+/* But for three releases, the variable has its default in the file. */
+static bool is_default_rate(const struct elffile *ef, uint64_t vaddr)
+{
+	uint64_t value = 0;
+
+	return read_at_vaddr(ef, vaddr, &value, sizeof(value)) == 0 && value == DEFAULT_RATE;
 }
 
 static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
@@ -299,7 +312,11 @@ static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 	if (r)
 		return r < 0 ? r : 0; /* there are none, or the table is broken */
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
-		keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]);
+		if (!keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]) &&
+		    i == GORUNTIME_RATE)
+			ret->disputed = true;
+	if (ret->vars[GORUNTIME_RATE].source == GORUNTIME_FROM_SYMTAB)
+		ret->disputed = !is_default_rate(ef, ret->vars[GORUNTIME_RATE].vaddr);
 	return 0;
 }
 
@@ -328,6 +345,8 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 	if (r)
 		return r < 0 ? r : 0;
 	merge_place(ef, found.mbuckets, 8, &ret->vars[GORUNTIME_MBUCKETS]);
+	if (found.rate && found.rate == ret->vars[GORUNTIME_RATE].vaddr)
+		ret->disputed = false;
 	merge_place(ef, found.rate, 8, &ret->vars[GORUNTIME_RATE]);
 	if (found.old_cycle)
 		merge_place(ef, found.cycle, 8, &ret->vars[GORUNTIME_OLD_CYCLE]);

@@ -77,6 +77,8 @@ struct goruntime_code {
  * @table:   vaddr of the line table, and @n_funcs in it; 0 where there is none
  * @data:    vaddr of the runtime's moduledata; 0 where the file does not have it
  * @codes:   of the file's executable segments the first ones
+ * @disputed: a symbol that is called as the rate is cannot be it, or nothing else says that it is:
+ *            good enough to read, but not to write to
  * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
  * @controller, @heap_live: of the collector's (gopacer.h)
  * @sched: of the scheduler's (gosched.h)
@@ -85,6 +87,7 @@ struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];
 	struct goruntime_place vars[GORUNTIME_VAR_MAX];
 	bool unread;
+	bool disputed;
 	uint16_t machine;
 	bool fixed;
 	uint64_t table;

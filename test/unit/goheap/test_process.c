@@ -344,6 +344,24 @@ static void force(void **state)
 	}
 }
 
+/* What a runtime says of itself (goruntime.c): where its tables are, how many functions it has, and
+ * that all memory is its data. */
+static uint64_t own_description[32] = {[0] = 0x401000, [17] = 8, [25] = UINT64_MAX};
+
+static struct goruntime runtime_with_rate(uint64_t addr)
+{
+	struct goruntime rt = {
+		.certain = true,
+		.file = {.data = (uint64_t)(uintptr_t)own_description,
+			 .table = 0x401000,
+			 .n_funcs = 7},
+	};
+
+	rt.file.vars[GORUNTIME_RATE] =
+		(struct goruntime_place){addr, GORUNTIME_FROM_SYMTAB, ".noptrdata"};
+	return rt;
+}
+
 /* Addresses that a symbol might name, and that are not to be written to. */
 static void force_refuses(void **state)
 {
@@ -370,35 +388,34 @@ static void force_refuses(void **state)
 		{"right", (uint64_t)(uintptr_t)&zero, FORCE_OK},
 	};
 	struct pid_id id;
+	struct goruntime rt;
 
 	(void)state;
 	assert_int_equal(root_open("/proc", &proc), 0);
 	assert_int_equal(pid_read(&proc, getpid(), &id), 0);
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct goruntime rt = {.certain = true};
-
+		rt = runtime_with_rate(rows[i].addr);
 		row_begin(rows[i].name);
-		rt.file.vars[GORUNTIME_RATE] =
-			(struct goruntime_place){rows[i].addr, GORUNTIME_FROM_SYMTAB, ".noptrdata"};
 		assert_int_equal(zero, 0);
 		assert_int_equal(force_sampling(&proc, &id, &rt), rows[i].want);
 		/* nobody has compared what the file says with the memory */
 		rt.certain = false;
 		assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_UNCERTAIN);
 	}
+	/* it says something else by now: another program is there */
+	rt = runtime_with_rate((uint64_t)(uintptr_t)&zero);
+	zero = 0;
+	own_description[17]++;
+	assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_UNCERTAIN);
+	assert_int_equal(zero, 0);
+	own_description[17]--;
+	assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_OK);
 	assert_int_equal(zero, FORCE_RATE);
 	assert_int_equal(set, 42);
 	assert_int_equal(*shared, 0);
 	id.start_ticks++;
 	zero = 0;
-	assert_int_equal(
-		force_sampling(
-			&proc, &id,
-			&(struct goruntime){
-				.certain = true,
-				.file.vars[GORUNTIME_RATE] = {(uint64_t)(uintptr_t)&zero,
-							      GORUNTIME_FROM_SYMTAB, ".bss"}}),
-		FORCE_GONE);
+	assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_GONE);
 	assert_int_equal(zero, 0);
 	munmap(shared, page);
 	munmap(hole, page);

@@ -261,7 +261,6 @@ static void exec_while_read(void **state)
 	static const char *const args[] = {"12", "2", NULL};
 	_cleanup_(freep) char *path = build_buckets();
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	unsigned int n_ok = 0;
 
 	(void)state;
 	goprocess_start(&p, path, args, "GOMAXPROCS=2");
@@ -271,7 +270,7 @@ static void exec_while_read(void **state)
 		pid_t sender;
 		int r = 0;
 
-		assert_int_equal(goheap_state(h), GORUNTIME_OK);
+		assert_int_equal(goheap_read(h, &profile), GORUNTIME_OK);
 		sender = fork();
 		if (sender == 0) {
 			usleep(delay_us);
@@ -281,14 +280,12 @@ static void exec_while_read(void **state)
 			r = goheap_read(h, &profile);
 			if (r == GORUNTIME_OK)
 				assert_true(profile.n_records >= 1 << 12);
-			n_ok += r == GORUNTIME_OK;
 		}
 		assert_int_equal(r, GORUNTIME_GONE);
 		waitpid(sender, NULL, 0);
 		goheap_free(h);
 		goprocess_wait(&p);
 	}
-	assert_true(n_ok > 0);
 }
 
 static uint64_t sum_of(const struct goheap_profile *profile)
@@ -314,7 +311,7 @@ static void in_slices(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	struct goheap_profile whole, sliced;
 	struct goheap *a, *b;
-	uint64_t n_new = 0;
+	uint64_t n, n_new = 0;
 
 	(void)state;
 	goprocess_start(&p, path, args, "GOMAXPROCS=4");
@@ -327,8 +324,11 @@ static void in_slices(void **state)
 		while (goheap_step(b, SLICE, &sliced) == (int)GOHEAP_UNFINISHED)
 			n_steps++;
 		assert_int_equal(goheap_state(b), GORUNTIME_OK);
-		assert_int_equal(sliced.n_records, whole.n_records);
-		assert_int_equal(sum_of(&sliced), sum_of(&whole));
+		/* the runtime allocates a little itself */
+		n = sum_of(&sliced);
+		assert_true(n >= sum_of(&whole) && sliced.n_records >= whole.n_records);
+		assert_int_equal(goheap_read(a, &whole), GORUNTIME_OK);
+		assert_true(n <= sum_of(&whole) && sliced.n_records <= whole.n_records);
 		assert_true(n_steps > 10);
 		assert_true(sliced.n_bytes / n_steps <= SLICE + WINDOW);
 		if (i > 0)
