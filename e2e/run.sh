@@ -16,6 +16,7 @@ done
 for name in goalloc gounsampled; do
 	(cd e2e/workloads/$name && CGO_ENABLED=0 ../../../test/go.sh build -o ../../../$fixtures/$name .)
 done
+(cd e2e/workloads/goserve && CGO_ENABLED=0 ../../../test/go.sh build -ldflags '-s -w' -o ../../../$fixtures/goserve .)
 ln -sf "$(test/tool.sh pyrosink)" $fixtures/pyrosink
 ln -sf "$(test/tool.sh checkprofile)" $fixtures/checkprofile
 ln -sf "$(test/tool.sh promtool)" $fixtures/promtool

@@ -60,6 +60,9 @@ fi
 objects=$(metric container_go_alloc_objects_total "container=\"$goalloc\"")
 [ "$objects" -ge 40 ] || fail "container_go_alloc_objects_total is $objects, 40 were allocated"
 note "Go: $bytes bytes, $objects objects"
+for gauge in goroutines next_gc_bytes heap_alloc_bytes heap_objects heap_inuse_bytes heap_sys_bytes gc_heap_live_bytes inuse_bytes; do
+	[ "$(metric "container_go_$gauge" "container=\"$goalloc\"")" -gt 0 ] || fail "container_go_$gauge"
+done
 
 # The page of metrics
 curl -sf "http://$agent/metrics" >"$work/metrics.txt"

@@ -1,0 +1,3 @@
+module example.org/goserve
+
+go 1.19
