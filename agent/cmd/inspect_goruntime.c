@@ -223,7 +223,7 @@ static int find_runtimes(const struct root *proc, const struct pid_id *id, struc
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
 	_cleanup_(goimages_freep) struct goimages *images = NULL;
-	struct goruntimes found;
+	struct goruntimes found = {0};
 	int denied = process_memory_init(&pm, proc, id), r = denied;
 
 	if (r >= 0)

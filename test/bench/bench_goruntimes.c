@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 {
 	char path[4096];
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	build(path, sizeof(path));
 	if (argc > 1)
 		snprintf(path, sizeof(path), "%s", argv[1]);
