@@ -164,6 +164,7 @@ static int take_found(struct heap_process *p, const struct heap_process_opts *op
 	int r;
 
 	p->state = (enum goruntime_state)state;
+	p->is_cut = found->n_left_out > 0;
 	if (!found->n) {
 		drop_runtimes(p);
 		p->mappings = state == GORUNTIME_NO_RUNTIME ? found->mappings : 0;

@@ -43,6 +43,7 @@ struct heap_runtime {
  * @mappings:  as goruntimes_find() has them
  * @wait:      rounds between two looks now
  * @next_look: the round of the next one
+ * @is_cut:    it has more runtimes than are read
  * @forced:    files in whose runtimes sampling was turned on in this process: never again, whatever
  *             it executes
  */
@@ -55,6 +56,7 @@ struct heap_process {
 	size_t n_runtimes;
 	unsigned int n_numbers;
 	uint64_t mappings;
+	bool is_cut;
 	unsigned int wait;
 	unsigned int next_look;
 	struct goruntime_id *forced;

@@ -348,6 +348,7 @@ static int process_read(struct heap_readers *all, struct heap_target *target,
 {
 	int r = process_look(all, p);
 
+	target->full |= p->is_cut;
 	if (!r && p->state == GORUNTIME_DENIED)
 		return target_denied(target, p);
 	if (!r && p->n_runtimes)

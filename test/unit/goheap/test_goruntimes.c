@@ -215,6 +215,31 @@ static void library_comes_later(void **state)
 	assert_readable(&p, &again.items[0]);
 }
 
+/* One library under many names. */
+static void too_many(void **state)
+{
+	static const char script[] =
+		"import os, sys, ctypes, shutil, tempfile\n"
+		"with tempfile.TemporaryDirectory() as d:\n"
+		"  for i in range(int(sys.argv[2])):\n"
+		"    ctypes.CDLL(shutil.copy(sys.argv[1], os.path.join(d, 'library%d.so' % i)))\n"
+		"os.write(1, b'ready\\n')\n"
+		"os.read(0, 1)\n";
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *host = gofixture_build(PLAIN, newest(), "c-shared-stripped");
+	char library[4200], number[16];
+	const char *const args[] = {"-c", script, library, number, NULL};
+	struct goruntimes found;
+
+	(void)state;
+	snprintf(library, sizeof(library), "%s.so", host);
+	snprintf(number, sizeof(number), "%d", GORUNTIMES_MAX + 2);
+	goprocess_start(&p, PYTHON, args, NULL);
+	assert_int_equal(find_new(&p, &found), GORUNTIME_OK);
+	assert_int_equal(found.n, GORUNTIMES_MAX);
+	assert_int_equal(found.n_left_out, 2);
+}
+
 /* ---------------------------------------------------------------- files that are not there */
 
 static void copy_file(const char *from, const char *to)
@@ -379,11 +404,17 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_runtime),	 cmocka_unit_test(unpacked),
-		cmocka_unit_test(two_runtimes),	 cmocka_unit_test(library_comes_later),
-		cmocka_unit_test(file_has_gone), cmocka_unit_test(other_mount_namespace),
-		cmocka_unit_test(memfd),	 cmocka_unit_test(looked_at_once),
-		cmocka_unit_test(changed_file),	 cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(one_runtime),
+		cmocka_unit_test(unpacked),
+		cmocka_unit_test(two_runtimes),
+		cmocka_unit_test(library_comes_later),
+		cmocka_unit_test(too_many),
+		cmocka_unit_test(file_has_gone),
+		cmocka_unit_test(other_mount_namespace),
+		cmocka_unit_test(memfd),
+		cmocka_unit_test(looked_at_once),
+		cmocka_unit_test(changed_file),
+		cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
