@@ -328,7 +328,9 @@ static void force_one(const char *path)
 
 static void force(void **state)
 {
-	static const char *const variants[] = {"default", "pie", "stripped", "pie-stripped"};
+	static const char *const variants[] = {"default",      "pie",	      "stripped",
+					       "pie-stripped", "sectionless", "c-shared-stripped",
+					       "packed"};
 	const char *gos[GOFIXTURE_GOS_MAX];
 	size_t n = gofixture_gos(gos);
 
