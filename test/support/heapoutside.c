@@ -39,6 +39,8 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 {
 	struct heapoutside *o = ctx;
 
+	if (goheap_resolve(o->heap, pc, ret))
+		return 0;
 	return space_cache_resolve(o->space, &o->process.id, pc, ret);
 }
 

@@ -59,6 +59,7 @@ static const struct variant {
 	{"c-shared", "c-shared in a C program", false, 0},
 	{"c-shared-stripped", "c-shared in a C program, -s -w", false, 0},
 	{"c-shared-python", "c-shared in Python", false, 0},
+	{"packed", "unpacked into anonymous memory", false, 0},
 	{"race", "-race", true, 0},
 	{"noopt", "-gcflags='all=-N -l'", true, 0},
 	{"noinline", "-gcflags=all=-l", true, 0},
@@ -137,15 +138,17 @@ static void compare_profiles(struct heapoutside *o, const char *file, struct sam
 	samelines_compare(&own_lines, &our_lines, tally);
 }
 
-/* @now was read after @then, while the program allocated no more than what writing it takes. */
-static void assert_near(const char *what, uint64_t now, uint64_t then)
+/* @now was read after @then, while the program allocated no more than what writing it takes.
+ * Go 1.17 and 1.18 count in advance what processors have taken (gototals.h). */
+static void assert_near(const char *what, uint64_t now, uint64_t then, uint64_t ahead)
 {
-	if (now < then || now - then > then / 5000 + 4096)
+	if (now < then || now - then > then / 5000 + 4096 + ahead)
 		fail_msg("%s: %" PRIu64 " from outside, after %" PRIu64, what, now, then);
 }
 
-static void compare_totals(struct heapoutside *o, const char *file)
+static void compare_totals(struct heapoutside *o, const char *file, unsigned int minor)
 {
+	uint64_t ahead_bytes = minor < 19 ? 256 << 10 : 0, ahead_objects = minor < 19 ? 16384 : 0;
 	char path[4096 + sizeof(".stats")];
 	struct gototals now;
 	uint64_t total, mallocs, heap, frees;
@@ -161,10 +164,10 @@ static void compare_totals(struct heapoutside *o, const char *file)
 	fclose(f);
 	remove(path);
 	assert_int_equal(goheap_exact(o->heap, &now), 0);
-	assert_near("allocated bytes", now.alloc_bytes, total);
-	assert_near("allocated objects", now.alloc_objects, mallocs);
-	assert_near("freed bytes", now.free_bytes, total - heap);
-	assert_near("freed objects", now.free_objects, frees);
+	assert_near("allocated bytes", now.alloc_bytes, total, ahead_bytes);
+	assert_near("allocated objects", now.alloc_objects, mallocs, ahead_objects);
+	assert_near("freed bytes", now.free_bytes, total - heap, ahead_bytes);
+	assert_near("freed objects", now.free_objects, frees, ahead_objects);
 }
 
 /* Whether the allocator's counters can be found: up to 1.18 the release has to be known, since all
@@ -191,7 +194,7 @@ static void check_run(const struct cell *cell, const char *path, const struct ru
 	goprocess_order(&o.process, "again");
 	compare_profiles(&o, file, &tally);
 	if (has_totals(cell, gofixture_minor(path))) {
-		compare_totals(&o, file);
+		compare_totals(&o, file, gofixture_minor(path));
 		cell->found->totals = true;
 	}
 	remove(file);
@@ -319,6 +322,21 @@ static void show_table(const struct cell *cells, const char *const *gos, size_t 
 		      all.n_lines, all.n_frames, all.n_one_off);
 }
 
+/* Whether it is one of these words, separated by spaces; NULL is all. */
+static bool is_wanted(const char *words, const char *name)
+{
+	size_t n = strlen(name);
+
+	while (words && *words) {
+		size_t len = strcspn(words, " ");
+
+		if (len == n && strncmp(words, name, n) == 0)
+			return true;
+		words += len + (words[len] == ' ');
+	}
+	return !words;
+}
+
 static void matrix(void **state)
 {
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
@@ -338,8 +356,7 @@ static void matrix(void **state)
 
 		cells[i] = (struct cell){.go = go, .variant = variant, .found = &found[i]};
 		cells[i].left_out = (variant->long_only && !everything()) ||
-				    variant->since > minor ||
-				    (only && strcmp(only, variant->name) != 0);
+				    variant->since > minor || !is_wanted(only, variant->name);
 	}
 	run_cells(cells, n);
 	for (size_t i = 0; i < n; i++) {
