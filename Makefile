@@ -389,7 +389,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-kernels check-rows check-attribution arm64 check-arm64
+.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -417,6 +417,9 @@ check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stack
 	$(Q)for v in $(GO_VERSIONS); do \
 		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done
 	$(Q)B=$(B) test/oracle/gostacks.sh $(GO_VERSIONS)
+
+check-go-programs: $(B)/podprof ## heaps of Go programs in Debian's packages, fetched and run (root, minutes)
+	$(Q)B=$(B) test/oracle/goprograms.sh $(or $(SUITES),bookworm trixie sid)
 
 GO_LOAD := $(B)/test/unit/goheap/test_load
 check-go-load: $(GO_LOAD) ## heaps read READS (100000) times under load, of each of GO_VERSIONS (an hour)

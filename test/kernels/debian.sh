@@ -9,6 +9,8 @@
 #   debian.sh kernel RELEASE ARCH              path of a cloud kernel's image; RELEASE is 5.10, 6.1, ...
 #   debian.sh sysroot ARCH PACKAGE...          directory with these packages of the machine's suite and
 #                                              all that they depend on
+#   debian.sh tree SUITE ARCH PACKAGE...       the same of any suite, and of these packages those that
+#                                              it has
 set -eu
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools/debian
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -79,12 +81,10 @@ unpack_kernel() {
 	find "$work/x" -name 'vmlinuz*' -type f -exec mv {} "$out" \;
 }
 
-# unpack_sysroot ARCH OUT PACKAGE...
-unpack_sysroot() {
-	local arch=$1 out=$2 work suite state
-	shift 2
-	# shellcheck source=/dev/null
-	suite=$(. /etc/os-release && echo "$VERSION_CODENAME")
+# unpack_tree SUITE ARCH OUT PACKAGE...
+unpack_tree() {
+	local suite=$1 arch=$2 out=$3 work state
+	shift 3
 	lists_of "$suite" "$arch" "$suite"
 	work=$(mktemp -d "$cache/work.XXXXXX")
 	# shellcheck disable=SC2064
@@ -97,7 +97,9 @@ unpack_sysroot() {
 	for package in "$state"/cache/archives/*.deb; do dpkg-deb -x "$package" "$work/x"; done
 	apt_for "$suite" "$arch" get clean
 	# Since Debian 13 all is in /usr; the links to it come with the installation.
-	[ -e "$work/x/lib" ] || ln -s usr/lib "$work/x/lib"
+	for dir in lib lib64; do
+		[ -e "$work/x/$dir" ] || [ ! -d "$work/x/usr/$dir" ] || ln -s "usr/$dir" "$work/x/$dir"
+	done
 	mv "$work/x" "$out"
 }
 
@@ -113,11 +115,23 @@ sysroot*)
 	# Named by what is in it, so that a change makes another one.
 	out=$cache/sysroot-$1-$(. /etc/os-release && echo "$VERSION_CODENAME $*" | sha256sum | cut -c1-16)
 	mkdir -p "$cache"
-	[ -d "$out" ] || unpack_sysroot "$1" "$out" "${@:2}"
+	# shellcheck source=/dev/null
+	[ -d "$out" ] || unpack_tree "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$1" "$out" "${@:2}"
+	echo "$out"
+	;;
+tree*)
+	out=$cache/tree-$2-$3-$(echo "${@:4}" | sha256sum | cut -c1-16)
+	mkdir -p "$cache"
+	if [ ! -d "$out" ]; then
+		lists_of "$2" "$3" "$2"
+		# shellcheck disable=SC2046
+		unpack_tree "$2" "$3" "$out" $(apt_for "$2" "$3" cache pkgnames |
+			grep -xF "$(printf '%s\n' "${@:4}")")
+	fi
 	echo "$out"
 	;;
 *)
-	echo "usage: test/kernels/debian.sh kernel RELEASE ARCH | sysroot ARCH PACKAGE..." >&2
+	echo "usage: test/kernels/debian.sh kernel RELEASE ARCH | sysroot ARCH PACKAGE... | tree SUITE ARCH PACKAGE..." >&2
 	exit 2
 	;;
 esac
