@@ -18,7 +18,7 @@ struct command {
 
 static const struct command commands[] = {
 	{"agent", cmd_agent, "run as the node agent"},
-	{"heap", cmd_heap, "read one Go process's heap profile now; writes pprof"},
+	{"heap", cmd_heap, "read a Go program's profile of itself now; writes pprof"},
 	{"record", cmd_record,
 	 "profile processes, a container or the node for a while; writes pprof"},
 	{"inspect", cmd_inspect, "what podprof sees, of this node or of files"},

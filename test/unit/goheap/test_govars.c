@@ -146,10 +146,8 @@ static void agrees_with_symbols(void **state)
 		assert_true(by_both.vars[GORUNTIME_MUTEX_RATE].vaddr == code.mutex_rate);
 		assert_true(code.bbuckets && code.xbuckets && code.block_rate && code.mutex_rate);
 		assert_true(code.ticks);
-		if (!strstr(path, "arm64")) {
-			assert_true(by_both.vars[GORUNTIME_ALLGS].vaddr == code.allgs);
-			assert_true(code.allgs && code.wait_reasons);
-		}
+		assert_true(by_both.vars[GORUNTIME_ALLGS].vaddr == code.allgs);
+		assert_true(code.allgs && code.wait_reasons);
 		assert_counters(file, &code, gofixture_minor(path));
 		elffile_free(file);
 		free(path);
