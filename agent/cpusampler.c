@@ -213,13 +213,27 @@ static void begin_samples(struct cpu_sampler *s, const struct stacks *stacks)
 	s->caught_up = false;
 }
 
+/* Of a wait that was copied out the stack is in the copy, if that is there. */
+static void on_wait(void *ctx, const struct sample *sample)
+{
+	struct cpu_sampler *s = ctx;
+
+	if (sample->copy_id && s->late && late_stacks_back(s->late, sample)) {
+		space_cache_since(s->spaces, stacks_since_ns(offcpu_stacks(s->offcpu)));
+		return;
+	}
+	if (sample->copy_id)
+		offcpu_walked(s->offcpu, sample);
+	s->opts.off_fn(s->opts.ctx, sample);
+}
+
 static void on_off_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
 	(void)take_events(s);
 	begin_samples(s, offcpu_stacks(s->offcpu));
-	note_unread(s, offcpu_tick(s->offcpu, s->opts.off_fn, s->opts.ctx));
+	note_unread(s, offcpu_tick(s->offcpu, on_wait, s));
 	(void)loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
 }
 
@@ -258,7 +272,11 @@ static void on_late(void *ctx, enum copy_kind kind, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
-	(void)kind;
+	if (kind == COPY_OFFCPU) {
+		offcpu_walked(s->offcpu, sample);
+		s->opts.off_fn(s->opts.ctx, sample);
+		return;
+	}
 	oncpu_walked(s->oncpu, sample);
 	s->opts.fn(s->opts.ctx, sample);
 }
@@ -297,7 +315,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	if (!r && s->offcpu) {
 		(void)loop_disarm(s->off_tick);
 		begin_samples(s, offcpu_stacks(s->offcpu));
-		r = offcpu_finish(s->offcpu, s->opts.off_fn, s->opts.ctx);
+		r = offcpu_finish(s->offcpu, on_wait, s);
 	}
 	finish_late(s);
 	if (r < 0)

@@ -9,11 +9,16 @@
  * one subtraction; it keeps to a budget of stacks, and says how many switches a chosen one stands
  * for.
  *
+ * Where the walker does not know the process yet, or an image's table is to come, the stack is
+ * copied out, too, for the agent to walk (lib/copy.bpf.h): what waits for the first time may do so
+ * for long.
+ *
  * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
  * last switch. A thread that is still away is not counted yet.
  */
 #include "lib/stack.bpf.h"
 #include "lib/choice.bpf.h"
+#include "lib/copy.bpf.h"
 #include "lib/wanted.bpf.h"
 #include "shared/offcpu.h"
 
@@ -30,11 +35,12 @@ struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_windows offcpu_windows SEC(".maps");
+struct copy_scratch offcpu_copy_scratch SEC(".maps");
 
-/* offcpu_walk or offcpu_walk_part; user space puts it there. */
+/* offcpu_walk or offcpu_walk_part, and offcpu_copy; user space puts them there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, SETTINGS_PROGRAMS);
 	__type(key, __u32);
 	__type(value, __u32);
 } offcpu_programs SEC(".maps");
@@ -139,6 +145,8 @@ static __always_inline void offcpu_arrive(__u32 tid)
 		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, s);
 	else
 		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, s);
+	if ((s->key.flags & SAMPLE_FLAG_COPIED) && stat < SAMPLE_END_MAX)
+		stat = SAMPLE_STAT_COPIED;
 	stack_count(&offcpu_stats, stat);
 	offcpu_running(0);
 }
@@ -220,6 +228,8 @@ int offcpu_switch(__u64 *args)
 	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
 		stack_user(s);
+	if (copy_before(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_COPY);
 	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
@@ -230,8 +240,44 @@ static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
 
 	if (!stack_finish(s, s->value.head.count))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
+	if (s->copy_id) {
+		s->key.flags |= SAMPLE_FLAG_COPIED;
+		s->key.stack_hash = s->copy_id;
+	}
 	offcpu_keep(s, (__u32)prev->pid);
 	return 0;
+}
+
+/* Never 0, and another one each time: two that are the same would be one wait. */
+static __always_inline __u64 offcpu_copy_id(void)
+{
+	return ((__u64)bpf_get_prandom_u32() << 32 | (__u32)bpf_ktime_get_ns()) | 1;
+}
+
+static __always_inline void offcpu_copy_out(struct stack *s, struct window *win)
+{
+	__u32 zero = 0;
+	struct copy_record *c = bpf_map_lookup_elem(&offcpu_copy_scratch, &zero);
+
+	s->copy_id = offcpu_copy_id();
+	if (!c || !copy_out(c, win, s, COPY_OFFCPU))
+		s->copy_id = 0;
+}
+
+/* The stack as it is, for the agent to walk. It is walked here, too, or was: by frame pointers, in
+ * case that it does not get there. */
+SEC("tp_btf/sched_switch")
+int offcpu_copy(__u64 *args)
+{
+	struct window *win = stack_window(&offcpu_windows);
+	struct stack *s = offcpu_stack();
+
+	if (!s || !win)
+		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
+	offcpu_copy_out(s, win);
+	if (s->walk.end == WALK_ON)
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
+	return offcpu_walked(s, args);
 }
 
 /* The walk. */
@@ -244,6 +290,8 @@ int offcpu_walk(__u64 *args)
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_walk_all(s, win);
+	if (copy_after(s))
+		offcpu_copy_out(s, win);
 	return offcpu_walked(s, args);
 }
 
@@ -258,5 +306,7 @@ int offcpu_walk_part(__u64 *args)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(s, win))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
+	if (copy_after(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_COPY);
 	return offcpu_walked(s, args);
 }

@@ -251,7 +251,9 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	/* 17 KB for each CPU */
+	return bpf_map__set_autocreate(skel->maps.offcpu_copy_scratch,
+				       off->small && opts->copy_bytes);
 }
 
 /* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
@@ -267,6 +269,7 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 		{skel->progs.oncpu_walk_part, !has_loop},
 		{skel->progs.oncpu_copy, opts->copy_bytes},
 		{skel->progs.offcpu_switch, offcpu},
+		{skel->progs.offcpu_copy, offcpu && opts->copy_bytes},
 		{skel->progs.offcpu_walk, offcpu && has_loop},
 		{skel->progs.offcpu_walk_part, offcpu && !has_loop},
 		{skel->progs.wanted_fork, follow},
@@ -318,6 +321,10 @@ static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *o
 	if (r >= 0 && opts->copy_bytes)
 		r = chain(skel->maps.oncpu_programs, SETTINGS_COPY, skel->progs.oncpu_copy);
 	if (r < 0 || !opts->offcpu.small)
+		return r;
+	if (opts->copy_bytes)
+		r = chain(skel->maps.offcpu_programs, SETTINGS_COPY, skel->progs.offcpu_copy);
+	if (r < 0)
 		return r;
 	return chain(skel->maps.offcpu_programs, SETTINGS_WALK,
 		     has_loop ? skel->progs.offcpu_walk : skel->progs.offcpu_walk_part);

@@ -50,6 +50,7 @@ int copy_decode(const void *record, size_t size, struct copy *ret)
 				.cgroup_v1_id = h->key.cgroup_v1_id,
 				.exec_id = h->key.exec_id,
 				.start_boottime_ns = h->key.start_boottime_ns,
+				.copy_id = h->key.stack_hash,
 				.count = 1,
 				.n_kernel = h->head.n_kernel,
 				.kernel = (const uint64_t *)(const void *)c->data,

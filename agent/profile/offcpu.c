@@ -87,6 +87,11 @@ int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx)
 	return stacks_finish(oc->stacks, fn, ctx);
 }
 
+void offcpu_walked(struct offcpu *oc, const struct sample *sample)
+{
+	stacks_walked(oc->stacks, sample);
+}
+
 uint64_t offcpu_interval_ns(const struct offcpu *oc)
 {
 	return stacks_interval_ns(oc->stacks);

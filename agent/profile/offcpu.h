@@ -41,6 +41,8 @@ void offcpu_free(struct offcpu *oc);
 int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx);
 /* Stop, and hand over all that is left. Threads that are away are not counted. */
 int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx);
+/* One that has a copy is handed on, by whatever walk (stacks_walked()). */
+void offcpu_walked(struct offcpu *oc, const struct sample *sample);
 uint64_t offcpu_interval_ns(const struct offcpu *oc);
 /* What it counts, for stacks_collect(). */
 const struct stacks *offcpu_stacks(const struct offcpu *oc);

@@ -32,6 +32,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		.cgroup_v1_id = k->cgroup_v1_id,
 		.exec_id = k->exec_id,
 		.start_boottime_ns = k->start_boottime_ns,
+		.copy_id = k->flags & SAMPLE_FLAG_COPIED ? k->stack_hash : 0,
 		.count = v->head.count,
 		.total_ns = v->head.total,
 		.end = k->end,

@@ -174,7 +174,8 @@ static void deliver(struct drain *d, const void *key, const void *value, size_t 
 		s->n_odd++;
 		return;
 	}
-	count_frames(s, &sample);
+	if (!sample.copy_id) /* else when it is known who walks it: stacks_walked() */
+		count_frames(s, &sample);
 	d->fn(d->ctx, &sample);
 }
 

@@ -128,7 +128,7 @@ static __always_inline void copy_describe(struct copy_record *c, const struct st
 	c->head.key = s->key;
 	c->head.key.end = SAMPLE_END_NO_PROCESS;
 	c->head.key.flags = s->walk.flags;
-	c->head.key.stack_hash = 0;
+	c->head.key.stack_hash = s->copy_id;
 	c->head.head = s->value.head;
 	c->head.head.count = 1;
 	c->head.head.total = 0;

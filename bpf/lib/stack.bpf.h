@@ -76,7 +76,8 @@ struct stack {
 	struct walk walk;
 	struct regs regs;	 /* of the task in user mode */
 	struct regs walked_regs; /* the same, then those of signal frames */
-	__u32 copied;		 /* 1: copying was tried (copy.bpf.h) */
+	__u64 copied;		 /* 1: copying was tried (copy.bpf.h) */
+	__u64 copy_id;		 /* of a wait's copy; 0: there is none */
 };
 
 struct stack_scratch {
@@ -170,6 +171,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.hash = 0;
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->copied = 0;
+	s->copy_id = 0;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event

@@ -9,6 +9,10 @@
  *
  * A sample is in the ring or in the stack maps, never in both: it is SAMPLE_STAT_COPIED when it has
  * gone into the ring; where that did not work it is walked in the kernel, as if there were no ring.
+ *
+ * A wait off the CPU is in both: in the ring when it begins, with an id, and in the stack maps when
+ * it is over, with the id and the time, and with the stack as frame pointers lead, in case that the
+ * copy is not there any more. The agent puts them together.
  */
 
 #include "lib/regs_arch.bpf.h"
@@ -23,12 +27,13 @@
 /* Which samples. */
 enum copy_kind {
 	COPY_ONCPU,
+	COPY_OFFCPU,
 	COPY_KIND_MAX,
 };
 
 /* A record of the ring is this, then the kernel frames, then the stack bytes. */
 struct copy_head {
-	struct sample_key key;	 /* end and stack_hash say nothing */
+	struct sample_key key;	 /* end says nothing; stack_hash: the id, of COPY_OFFCPU */
 	struct sample_head head; /* no user frames */
 	__u64 time_ns;		 /* boot clock */
 	__u64 at;		 /* address of the first stack byte, a multiple of 8 */

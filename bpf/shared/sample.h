@@ -70,13 +70,14 @@ enum sample_stat {
 #define SAMPLE_FLAG_NO_MAPPING 2 /* there is one, but a pc is in none of its mappings */
 #define SAMPLE_FLAG_NO_TABLE   4 /* a pc is in an image whose unwind table is not there */
 #define SAMPLE_FLAG_AWAITS     8 /* ... which is to come */
+#define SAMPLE_FLAG_COPIED     16 /* stack_hash is the id of the copy that the stack is in (copy.h) */
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
 	__u64 exec_id;		 /* files that the process has executed since it was born */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
-	__u64 stack_hash;   /* over both parts and their lengths */
+	__u64 stack_hash;   /* over both parts and their lengths; see SAMPLE_FLAG_COPIED */
 	__u32 tgid;	    /* as the agent's /proc shows it */
 	__u16 end;	    /* enum sample_end */
 	__u16 flags;	    /* SAMPLE_FLAG_* */

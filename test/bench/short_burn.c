@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Short-lived processes, for test/bench/workloads.py: started with a number of milliseconds it
- * burns that much CPU three calls deep and ends; with "spawn RATE SECONDS PROGRAM..." it starts the
+ * burns that much CPU three calls deep, sleeps there for as many as a second number says, and ends;
+ * with "spawn RATE SECONDS PROGRAM..." it starts the
  * programs by turns, RATE a second. Prints what CPU time they took, in ns, at the end.
  */
 #include <stdio.h>
@@ -13,6 +14,8 @@
 #include <time.h>
 
 extern char **environ;
+
+static long sleep_ms;
 
 static unsigned long long now_ns(clockid_t clock)
 {
@@ -29,6 +32,8 @@ __attribute__((noinline)) static void short_inner(unsigned long long until)
 	while (now_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 		for (unsigned int i = 0; i < 20000; i++)
 			sink += i * sink + 1;
+	if (sleep_ms)
+		nanosleep(&(struct timespec){.tv_nsec = sleep_ms * 1000000}, NULL);
 }
 
 __attribute__((noinline)) static int short_middle(unsigned long long until)
@@ -81,5 +86,6 @@ int main(int argc, char **argv)
 		spawn(atoi(argv[2]), atoi(argv[3]), argv + 4, argc - 4);
 		return 0;
 	}
+	sleep_ms = argc > 2 ? atol(argv[2]) : 0;
 	return short_outer((argc > 1 ? strtoull(argv[1], NULL, 10) : 2) * 1000000) == 3;
 }

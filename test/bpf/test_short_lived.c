@@ -22,9 +22,10 @@
 #include "symbolize/symbolizer.h"
 
 /* Below what a CPU may copy out in a second. */
-#define RATE 397
-#define NAME "podprof-short" /* of the program, by which its samples are known */
-#define WANT 60		     /* samples with a user half */
+#define RATE	 397
+#define NAME	 "podprof-short" /* of the program, by which its samples are known */
+#define SLEEP_NS (20 * NSEC_PER_MSEC)
+#define WANT	 60 /* samples with a user half */
 
 struct bench {
 	struct sampling on;
@@ -108,6 +109,34 @@ static void take(void *ctx, const struct sample *sample)
 	cpu_stack_deinit(&stack);
 }
 
+static void take_none(void *ctx, const struct sample *sample)
+{
+	(void)ctx;
+	(void)sample;
+}
+
+/* Where it waits, from its innermost function on. */
+static void take_wait(void *ctx, const struct sample *sample)
+{
+	static const char *const callers[] = {"short_inner", "short_middle", "short_outer", "main"};
+	struct cpu_stack stack = {.n = 0};
+	size_t at = sample->n_kernel, n = 0;
+	struct bench *b = ctx;
+
+	if (strcmp(sample->comm, NAME) != 0 || sample->total_ns < SLEEP_NS * sample->count)
+		return;
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	b->n += sample->count;
+	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
+	while (at < stack.n && !is_at(b, &stack, at, callers[0]))
+		at++;
+	while (n < array_size(callers) && at + n < stack.n && is_at(b, &stack, at + n, callers[n]))
+		n++;
+	b->chains += n == array_size(callers) ? sample->count : 0;
+	symbolizer_release(b->symbolizer);
+	cpu_stack_deinit(&stack);
+}
+
 static int setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
@@ -134,14 +163,16 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void start_sampler(struct bench *b)
+static void start_sampler(struct bench *b, double off_cpu)
 {
 	sampling_start(&b->on, (struct cpu_sampler_opts){
 				       .rate_hz = RATE,
 				       .wanted = SETTINGS_WANTED_PROCESSES,
 				       .kernel_stacks = true,
 				       .interval_ns = 200 * NSEC_PER_MSEC,
-				       .fn = take,
+				       .off_cpu = off_cpu,
+				       .off_fn = take_wait,
+				       .fn = off_cpu > 0 ? take_none : take,
 				       .ctx = b,
 			       });
 }
@@ -189,7 +220,7 @@ static void test_host(void **state)
 	char program[64];
 
 	snprintf(program, sizeof(program), "%s/" NAME, b->dir);
-	start_sampler(b);
+	start_sampler(b, 0);
 	b->spawner = fork();
 	if (b->spawner == 0)
 		spawn_for_ever(program);
@@ -197,17 +228,26 @@ static void test_host(void **state)
 }
 
 /* A program without frame pointers, of some milliseconds, run again and again. */
-static void spawn_short(const char *program)
+static void spawn_short(const char *program, const char *burns, const char *sleeps)
 {
 	for (;;) {
 		pid_t pid = fork();
 
 		if (pid == 0) {
-			execl(program, NAME, "3", NULL);
+			execl(program, NAME, burns, sleeps, NULL);
 			_exit(127);
 		}
 		waitpid(pid, NULL, 0);
 	}
+}
+
+/* By its name here. */
+static void copy_short(struct bench *b, char path[FIXTURE_PATH_MAX])
+{
+	fixture_path("short", path);
+	assert_int_equal(setenv("P", path, 1), 0);
+	run("cp $P $D/" NAME);
+	snprintf(path, FIXTURE_PATH_MAX, "%s/" NAME, b->dir);
 }
 
 static void test_names(void **state)
@@ -215,19 +255,35 @@ static void test_names(void **state)
 	struct bench *b = *state;
 	char path[FIXTURE_PATH_MAX];
 
-	fixture_path("short", path);
-	assert_int_equal(setenv("P", path, 1), 0);
-	run("cp $P $D/" NAME);
-	snprintf(path, sizeof(path), "%s/" NAME, b->dir);
-	start_sampler(b);
+	copy_short(b, path);
+	start_sampler(b, 0);
 	b->spawner = fork();
 	if (b->spawner == 0)
-		spawn_short(path);
+		spawn_short(path, "3", "0");
 	check(b);
 	print_message("%llu in short_inner(), %llu with its callers\n",
 		      (unsigned long long)b->n_inner, (unsigned long long)b->chains);
 	assert_true(b->n_inner > 0);
 	assert_true(b->chains * 100 >= b->n_inner * 95);
+}
+
+/* It waits once, for longer than it runs, and has ended before anybody looks. */
+static void test_waits(void **state)
+{
+	struct bench *b = *state;
+	char path[FIXTURE_PATH_MAX];
+
+	copy_short(b, path);
+	start_sampler(b, 1);
+	b->spawner = fork();
+	if (b->spawner == 0)
+		spawn_short(path, "0", "20");
+	sampling_want(&b->on, b->spawner);
+	loop_until(b->on.loop, enough, b);
+	print_message("%llu waits, %llu whole, %llu with their callers\n", (unsigned long long)b->n,
+		      (unsigned long long)b->whole, (unsigned long long)b->chains);
+	assert_true(b->whole * 100 >= b->n * 95);
+	assert_true(b->chains * 100 >= b->n * 95);
 }
 
 /* As in a container: a root of its own, on overlayfs, where the file has other numbers in a mapping
@@ -252,7 +308,7 @@ static void test_overlay(void **state)
 {
 	struct bench *b = *state;
 
-	start_sampler(b);
+	start_sampler(b, 0);
 	b->spawner = fork();
 	if (b->spawner == 0)
 		spawn_in_overlay();
@@ -264,6 +320,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_host, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overlay, setup, teardown),
 	};
 
