@@ -56,8 +56,9 @@
 #define BUILDINFO_CHUNK	      (64u << 10)
 
 /* Bytes of each data segment searched for it where there are no sections. Go's linker puts it
- * first, C linkers somewhere in between. Beyond it there is no version. */
-#define GORUNTIME_INFO_SCAN_MAX (4u << 20)
+ * first, C linkers behind the line table, which has 16 MB in a program of 48. Beyond it there is no
+ * version. */
+#define GORUNTIME_INFO_SCAN_MAX (64u << 20)
 
 static const struct var_info {
 	const char *name;
@@ -182,11 +183,13 @@ static int scan_segments(const struct elffile *ef, uint64_t *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		const struct elffile_segment *s = &segments[i];
-		uint64_t bytes =
-			s->filesz < GORUNTIME_INFO_SCAN_MAX ? s->filesz : GORUNTIME_INFO_SCAN_MAX;
+		uint64_t skip = -s->vaddr % BUILDINFO_ALIGN, bytes = s->filesz;
 
-		if ((s->flags & PF_W) && s->vaddr % BUILDINFO_ALIGN == 0 &&
-		    scan_for_info(ef, s->off, bytes, chunk, ret))
+		if (!(s->flags & PF_W) || bytes <= skip)
+			continue;
+		if (bytes - skip > GORUNTIME_INFO_SCAN_MAX)
+			bytes = skip + GORUNTIME_INFO_SCAN_MAX;
+		if (scan_for_info(ef, s->off + skip, bytes - skip, chunk, ret))
 			return 0;
 	}
 	return 1;

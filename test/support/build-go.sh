@@ -120,6 +120,7 @@ experiment) # a toolchain knows its own only
 	export GOEXPERIMENT
 	;;
 pie-sectionless) flags+=(-buildmode=pie) ;;
+cgo-pie-sectionless) CGO_ENABLED=1; flags+=(-buildmode=pie); ldflags=-linkmode=external ;;
 c-shared | c-shared-python) CGO_ENABLED=1; flags+=(-buildmode=c-shared) ;;
 c-shared-stripped) CGO_ENABLED=1; flags+=(-buildmode=c-shared); ldflags='-s -w' ;;
 plugin) CGO_ENABLED=1; flags+=(-buildmode=plugin) ;;

@@ -51,6 +51,7 @@ static void assert_readable(const struct goprocess *p, const struct goruntime *r
 
 	assert_int_equal(rt->state, GORUNTIME_OK);
 	assert_true(rt->certain);
+	assert_true(goruntime_minor(&rt->file) >= 16);
 	assert_int_equal(goheap_new(&opts, &h), 0);
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_OK);
 	assert_true(profile.n_records > 0);
@@ -82,6 +83,7 @@ static void one_runtime(void **state)
 		{"cgo-pie-stripped", "heap-go"},
 		{"sectionless", "heap-go"},
 		{"pie-sectionless", "heap-go"},
+		{"cgo-pie-sectionless", "heap-go"},
 		{"c-shared", "c-shared.so"},
 		{"c-shared-stripped", "c-shared-stripped.so"},
 		{"packed", "packed"},
