@@ -294,25 +294,9 @@ static void add_cycles(struct goheap *h)
 	h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
 }
 
-/* Whether sampling has ever been on. Where the linker has turned it off, Go 1.26 has one record all
- * the same, of the program's start. */
-static int was_on(struct goheap *h, bool *ret)
-{
-	uint64_t older = 0;
-	int r = 0;
-
-	*ret = h->now.mbuckets != 0;
-	if (!*ret || !h->now.disabled_by_linker)
-		return 0;
-	/* behind the first word of a record: the one before it in the list */
-	r = state_of_memory(memory_read(h->memory, h->now.mbuckets + 8, &older, sizeof(older)));
-	*ret = older != 0;
-	return r;
-}
-
 /* Turn sampling on where it is off. Tried once, whatever comes of it: a program that was sampled
  * before, by its own will or by ours in an earlier life of the agent, has turned it off itself. */
-static int force(struct goheap *h, bool on_before)
+static int force(struct goheap *h)
 {
 	int r;
 
@@ -322,8 +306,8 @@ static int force(struct goheap *h, bool on_before)
 	r = state_of_memory(memory_check(h->memory));
 	if (r)
 		return r;
-	r = on_before || h->was_forced ? (int)FORCE_WAS_ON
-				       : force_sampling(h->proc, &h->id, &h->rt);
+	r = h->now.was_on || h->was_forced ? (int)FORCE_WAS_ON
+					   : force_sampling(h->proc, &h->id, &h->rt);
 	if (r < 0)
 		return r;
 	h->force_outcome = (enum force_outcome)r;
@@ -357,12 +341,14 @@ static int find_head(struct goheap *h)
 	}
 }
 
-/* The variables as they are now. */
+/* The variables as they are now. The list is searched where it is to be read, and before sampling
+ * is turned on, for whether it was on before. */
 static int read_now(struct goheap *h)
 {
 	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+	bool wanted = h->now.rate > 0 || (h->force && !h->force_tried);
 
-	if (r || h->now.rate <= 0 || !h->proc || goruntime_has(&h->rt.file, GORUNTIME_MBUCKETS))
+	if (r || !wanted || !h->proc || goruntime_has(&h->rt.file, GORUNTIME_MBUCKETS))
 		return r;
 	r = find_head(h);
 	return r ? r : state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
@@ -373,21 +359,16 @@ static int look(struct goheap *h)
 {
 	struct goruntime_now *now = &h->now;
 	int r = read_now(h);
-	bool on_before;
 
 	h->force_outcome = FORCE_OUTCOME_MAX;
 	h->has_now = r == 0;
 	if (!r) {
 		add_cycles(h);
-		r = was_on(h, &on_before);
+		r = force(h);
 	}
-	if (!r)
-		r = force(h, on_before);
 	if (r)
 		return r;
-	if (now->rate <= 0)
-		return on_before ? GORUNTIME_DISABLED_BY_PROGRAM : (int)goruntime_state_now(now);
-	return h->was_forced ? GORUNTIME_FORCED : (int)goruntime_state_now(now);
+	return h->was_forced && now->rate > 0 ? GORUNTIME_FORCED : (int)goruntime_state_now(now);
 }
 
 /* Begin a read: the state that the variables tell. Of these, two have records. */

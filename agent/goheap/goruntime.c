@@ -106,6 +106,22 @@ uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var)
 
 /* ---------------------------------------------------------------- now */
 
+/* What has records was sampled. Where the linker has turned sampling off, Go 1.26 has one record
+ * all the same, of the program's start. */
+static int read_was_on(struct memory *m, struct goruntime_now *now)
+{
+	uint64_t older = 0;
+	int r;
+
+	now->was_on = now->mbuckets != 0;
+	if (!now->was_on || !now->disabled_by_linker || now->rate > 0)
+		return 0;
+	/* behind the first word of a record: the one before it in the list */
+	r = memory_read(m, now->mbuckets + 8, &older, sizeof(older));
+	now->was_on = older != 0;
+	return r;
+}
+
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret)
 {
 	bool old = !goruntime_has(&rt->file, GORUNTIME_CYCLE);
@@ -136,14 +152,14 @@ int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goru
 		.cycle_word = cycle_word,
 		.disabled_by_linker = flag != 0,
 	};
-	return 0;
+	return read_was_on(m, ret);
 }
 
 enum goruntime_state goruntime_state_now(const struct goruntime_now *now)
 {
 	if (now->rate <= 0)
-		return now->disabled_by_linker ? GORUNTIME_DISABLED_BY_LINKER
-					       : GORUNTIME_DISABLED_BY_PROGRAM;
+		return now->disabled_by_linker && !now->was_on ? GORUNTIME_DISABLED_BY_LINKER
+							       : GORUNTIME_DISABLED_BY_PROGRAM;
 	/* nobody else turns on to this rate what the linker has turned off */
 	if (now->disabled_by_linker && now->rate == FORCE_RATE)
 		return GORUNTIME_FORCED;

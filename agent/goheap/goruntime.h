@@ -82,9 +82,11 @@ struct goruntime_now {
 	uint32_t cycle;	     /* counts garbage collections */
 	uint64_t cycle_word; /* as it lies in memory, flag and all: differs if anything moved */
 	bool disabled_by_linker;
+	bool was_on; /* sampling is on, or has been */
 };
 
-/* One call; no mbuckets where nobody knows where that is. 0, an outcome of memory_read(), -errno.
+/* One call, two where sampling is off; no mbuckets where nobody knows where that is. 0, an outcome
+ * of memory_read(), -errno.
  */
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret);
 /* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */
