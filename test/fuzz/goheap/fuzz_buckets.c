@@ -6,7 +6,9 @@
  * (8 bytes) and length (4 bytes), then the bytes of the segments one after the other; what the
  * input does not have is zero. The first segment begins with the profiler's variables: mbuckets,
  * rate, cycle, flag (8 bytes each). The last byte of the input says which byte of the first
- * segments changes for the second read.
+ * segments changes for the second read, and how large the pieces are in which another reader reads
+ * the same: it must come to the same end. What the allocator counts is looked for in the second
+ * segment, and the list is also read as one of mutexes.
  */
 #include "fuzz/fuzz.h"
 
@@ -15,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
+#include "goheap/contention.h"
 #include "goheap/goheap.h"
 #include "support/heapimage.h"
 
@@ -75,32 +78,96 @@ static void read_all(const struct goheap_profile *p)
 	sink = sum;
 }
 
+/* In pieces, it must be the same as at once. */
+static void read_in_pieces(struct goheap *heap, size_t piece, int want,
+			   const struct goheap_profile *whole)
+{
+	struct goheap_profile sliced;
+	unsigned int n = 0;
+	int r;
+
+	do {
+		r = goheap_step(heap, piece, &sliced);
+		assert(n++ < 4 * FUZZ_MAX_BYTES); /* each step gets on */
+	} while (r == (int)GOHEAP_UNFINISHED);
+	assert(r == want);
+	if (r != GORUNTIME_OK)
+		return;
+	assert(sliced.n_records == whole->n_records && sliced.n_pcs == whole->n_pcs);
+	read_all(&sliced);
+}
+
+static void read_others(const struct goruntime *rt, struct heapimage *image, struct goheap *heap)
+{
+	struct contention_profile profile;
+	struct contention *mutexes = NULL;
+	struct gototals totals;
+	uint64_t cycles;
+
+	(void)!goheap_exact(heap, &totals);
+	(void)!goheap_cycles(heap, &cycles);
+	assert(contention_new(CONTENTION_MUTEX, rt, &image->memory, FUZZ_MAX_BYTES, &mutexes) == 0);
+	for (int i = 0; i < 2; i++) {
+		if (contention_read(mutexes, &profile) != GORUNTIME_OK)
+			continue;
+		for (size_t k = 0; k < profile.n_records; k++) {
+			struct contention_record record;
+
+			contention_record(&profile, k, &record);
+			sink += (uint64_t)record.delay_ns + record.n_pcs;
+		}
+	}
+	contention_free(mutexes);
+}
+
+static void change(struct heapimage *image, const uint8_t *data, size_t size)
+{
+	if (size && image->n_segments > 1) {
+		struct heapimage_segment *s = &image->segments[1];
+
+		s->bytes[data[size - 1] % s->n] ^= data[size / 2];
+	}
+}
+
+static void prepare(struct heapimage *image, struct goruntime *rt, size_t size)
+{
+	heapimage_runtime(size % 2 ? "go1.26" : "", rt);
+	rt->file.vars[GORUNTIME_XBUCKETS] = rt->file.vars[GORUNTIME_MBUCKETS];
+	rt->file.vars[GORUNTIME_MUTEX_RATE] = rt->file.vars[GORUNTIME_RATE];
+	rt->file.vars[GORUNTIME_TICKS] =
+		rt->file.vars[GORUNTIME_RATE]; /* so that none is measured */
+	if (image->n_segments > 1) {
+		rt->file.heap_stats = image->segments[1].addr;
+		rt->file.total_alloc = image->segments[1].addr + 8;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct heapimage image;
-	struct goheap *heap = NULL;
+	struct goheap *whole = NULL, *sliced = NULL;
 	struct goheap_profile profile;
 	struct goruntime rt;
 	struct cursor c;
-	int r;
 
 	cursor_init(&c, data, size);
 	heapimage_init(&image);
 	build(&image, &c);
-	heapimage_runtime(size % 2 ? "go1.26" : "", &rt);
-	assert(goheap_new_of_memory(&rt, &image.memory, FUZZ_MAX_BYTES, &heap) == 0);
+	prepare(&image, &rt, size);
+	assert(goheap_new_of_memory(&rt, &image.memory, FUZZ_MAX_BYTES, &whole) == 0);
+	assert(goheap_new_of_memory(&rt, &image.memory, FUZZ_MAX_BYTES, &sliced) == 0);
 	for (int i = 0; i < 2; i++) {
-		r = goheap_read(heap, &profile);
+		int r = goheap_read(whole, &profile);
+
 		assert(r >= 0);
 		if (r == GORUNTIME_OK)
 			read_all(&profile);
-		if (size && image.n_segments > 1) {
-			struct heapimage_segment *s = &image.segments[1];
-
-			s->bytes[data[size - 1] % s->n] ^= data[size / 2];
-		}
+		read_in_pieces(sliced, size ? (size_t)data[size - 1] * 64 : 0, r, &profile);
+		read_others(&rt, &image, whole);
+		change(&image, data, size);
 	}
-	goheap_free(heap);
+	goheap_free(whole);
+	goheap_free(sliced);
 	heapimage_deinit(&image);
 	return 0;
 }
