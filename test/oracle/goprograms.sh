@@ -6,7 +6,7 @@
 # the variables are found, and what is read of the processes. It fails where something is not found, not
 # read, or not named.
 #
-#   goprograms.sh SUITE...      bookworm trixie sid
+#   goprograms.sh SUITE...      bookworm trixie sid; PROGRAMS is a part of the name of those to run
 set -u
 build=${B:-build}
 packages="prometheus etcd-server containerd rclone restic caddy prometheus-node-exporter syncthing gh hugo"
@@ -73,9 +73,10 @@ live_row() {
 	local suite=$1 tree=$2 name=$3 file=$4 state n forced=- n_forced=- share=-
 	shift 4
 	[ -x "$tree/$file" ] || return 0
+	case $name in *"${PROGRAMS:-}"*) ;; *) return ;; esac
 	# shellcheck disable=SC2016
 	unshare -n -m -- sh -c 'ip link set lo up; root=$1; shift
-		mount --bind /dev "$root/dev" && mount --bind /proc "$root/proc" || exit 1
+		mount --bind /dev "$root/dev" && mount --bind /proc "$root/proc" && mount --bind /sys "$root/sys" || exit 1
 		exec env -i HOME=/tmp/home PATH=/usr/bin:/usr/sbin RESTIC_PASSWORD=x chroot "$root" "$@"' \
 		sh "$tree" "$@" <&7 >"$work/log" 2>&1 &
 	pid=$!
@@ -107,7 +108,7 @@ live_row() {
 live_rows() {
 	local suite=$1 tree=$2 run
 	run="$tree/tmp/run"
-	rm -rf "$tree/tmp" && mkdir -p "$run" "$tree/tmp/home" "$tree/dev" "$tree/proc"
+	rm -rf "$tree/tmp" && mkdir -p "$run" "$tree/tmp/home" "$tree/dev" "$tree/proc" "$tree/sys"
 	mkdir -p "$tree/etc" && echo '127.0.0.1 localhost' >"$tree/etc/hosts"
 	echo 'root:x:0:0:root:/tmp/home:/bin/sh' >"$tree/etc/passwd"
 	echo 'scrape_configs: []' >"$run/prometheus.yml"
