@@ -628,7 +628,8 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc rounds = {
 		"podprof_go_heap_reads", METRIC_COUNTER,
-		"Heap profiles of containers, and what was left out of them.", NULL};
+		"Profiles of containers that Go keeps itself, and what was left out of them.",
+		NULL};
 	static const char *const names[HEAP_OUTCOME_MAX] = {
 		[HEAP_PROFILES_MADE] = "made",
 		[HEAP_PROFILES_FAILED] = "failed",

@@ -18,6 +18,7 @@
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/samelines.h"
+#include "support/tree.h"
 
 #define CONTENTION	  "test/fixtures/go/contention"
 #define PARKED		  "test/fixtures/go/parked"
@@ -348,6 +349,91 @@ static void goroutines_while_it_runs(void **state)
 	subject_stop(&s);
 }
 
+/* ---------------------------------------------------------------- a container */
+
+#define SCOPES	"system.slice/"
+#define ID_ZERO "00000000000000000000000000000000000000000000000000000000000"
+#define ID_GO	"aaaa1" ID_ZERO
+#define ID_C	"aaaa2" ID_ZERO
+
+static void make_container(struct tree *tree, const char *id, pid_t a, pid_t b)
+{
+	char path[256], pids[64];
+
+	snprintf(path, sizeof(path), SCOPES "docker-%s.scope", id);
+	tree_mkdir(tree->fd, path);
+	snprintf(path, sizeof(path), SCOPES "docker-%s.scope/cgroup.procs", id);
+	snprintf(pids, sizeof(pids), "%d\n%d\n", (int)a, (int)b);
+	tree_write(tree->fd, path, pids);
+}
+
+static int64_t count_contentions(const char *path)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(samelines_deinit) struct samelines lines = {0};
+	int64_t n = 0;
+
+	read_file(path, &bytes);
+	samelines_of(&bytes, contention_types, 2, &lines);
+	for (size_t i = 0; i < lines.n; i++)
+		n += lines.items[i].values[0];
+	return n;
+}
+
+static void containers(void **state)
+{
+	static const struct {
+		const char *id;
+		int status;
+		const char *says;
+	} rows[] = {
+		{"aaaa1", CMD_DONE, "2 processes"},
+		{"containerd://aaaa1", CMD_DONE, "2 processes"},
+		{ID_GO, CMD_DONE, "2 processes"},
+		{"aaaa2", CMD_NOTHING, "is not a Go program"},
+		{"aaaa", CMD_USAGE, "more than one container's id begins with aaaa"},
+		{"bbbb", CMD_NOTHING, "there is no container bbbb"},
+	};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	struct subject a = {.process = {.to = -1}}, b = {.process = {.to = -1}};
+	struct tree tree;
+	int64_t n_both;
+
+	(void)state;
+	gofixture_gos(gos);
+	path = gofixture_build(CONTENTION, gos[0], "default");
+	subject_start(&a, path, NULL);
+	subject_start(&b, path, NULL);
+	tree_init(&tree);
+	tree_write(tree.fd, "cgroup.controllers", "");
+	make_container(&tree, ID_GO, (pid_t)a.process.id.pid, (pid_t)b.process.id.pid);
+	make_container(&tree, ID_C, getpid(), getpid());
+	assert_int_equal(read_kind(&a, "mutex", NULL, 0), CMD_DONE);
+	n_both = count_contentions(a.ours);
+	assert_int_equal(read_kind(&b, "mutex", NULL, 0), CMD_DONE);
+	n_both += count_contentions(b.ours);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct command_run run;
+		char line[512];
+
+		row_begin(rows[i].id);
+		snprintf(line, sizeof(line),
+			 "heap --container %s --cgroupfs-root %s --kind mutex --output %s",
+			 rows[i].id, tree.path, a.ours);
+		command_run(line, &run);
+		if (!strstr(rows[i].status ? run.err.data : run.out.data, rows[i].says))
+			fail_msg("it says: %s%s", run.out.data, run.err.data);
+		assert_int_equal(run.status, rows[i].status);
+		if (!rows[i].status)
+			assert_int_equal(count_contentions(a.ours), n_both);
+		command_run_deinit(&run);
+	}
+	tree_deinit(&tree);
+	subject_stop(&a);
+	subject_stop(&b);
+}
+
 /* ---------------------------------------------------------------- what is said */
 
 static void off_is_said(void **state)
@@ -410,6 +496,7 @@ int main(void)
 		cmocka_unit_test(moved_program),
 		cmocka_unit_test(goroutines_equal_to_own),
 		cmocka_unit_test(goroutines_while_it_runs),
+		cmocka_unit_test(containers),
 		cmocka_unit_test(off_is_said),
 		cmocka_unit_test(wrong_usage),
 	};
