@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "goheap/goheap.h"
+#include "goheap/gosched.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
+#include "support/heapimage.h"
 
 #define COUNTS "test/fixtures/go/counts"
 
@@ -131,9 +133,83 @@ static void as_the_program_says(void **state)
 	}
 }
 
+/* ---------------------------------------------------------------- what memory may say */
+
+#define VARS  0x600000ull
+#define PROCS 0x610000ull /* pointers to processors */
+#define PROC  0x620000ull
+#define FREE  0x998 /* of gFree in a processor */
+
+/* A made-up scheduler with one processor: 20 descriptions, 4 of the runtime's own, 3 and 2 free. */
+static void scheduler_init(struct heapimage *image, struct goruntime *rt)
+{
+	heapimage_init(image);
+	heapimage_runtime("go1.26.8", rt);
+	heapimage_map(image, VARS, 4096);
+	heapimage_map(image, PROCS, 4096);
+	heapimage_map(image, PROC, 8192);
+	rt->file.sched = (struct govars_sched){
+		.allglen = VARS - rt->bias,
+		.allp = VARS + 8 - rt->bias,
+		.system = VARS + 32 - rt->bias,
+		.free = VARS + 64 - rt->bias,
+		.split = true,
+	};
+	heapimage_u64(image, VARS, 20);
+	heapimage_u64(image, VARS + 8, PROCS);
+	heapimage_u64(image, VARS + 16, 1);
+	heapimage_u64(image, VARS + 32, 4);
+	heapimage_u64(image, VARS + 64 + 16, 3);
+	heapimage_u64(image, PROCS, PROC);
+	heapimage_u64(image, PROC + FREE, 0xc000001000);
+	heapimage_u64(image, PROC + FREE + 8, 2);
+	heapimage_u64(image, PROC + FREE + 16, PROC + FREE + 40);
+	heapimage_u64(image, PROC + FREE + 32, 128);
+}
+
+static void odd_schedulers(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t addr;
+		uint64_t value;
+		int want;
+		uint64_t n;
+	} rows[] = {
+		{"as it should be", VARS, 20, GOTOTALS_OK, 11},
+		{"all are free", VARS, 9, GOTOTALS_OK, 1},
+		{"more free than there are", VARS, 8, GOTOTALS_ODD, 0},
+		{"2^63 descriptions", VARS, 1ull << 63, GOTOTALS_ODD, 0},
+		{"no processor", VARS + 16, 0, GOTOTALS_ODD, 0},
+		{"too many processors", VARS + 16, GOSCHED_PROCS_MAX + 1, GOTOTALS_ODD, 0},
+		{"processors nowhere", VARS + 8, 0x1000, GOTOTALS_ODD, 0},
+		{"a processor nowhere", PROCS, 0x1000, GOTOTALS_ODD, 0},
+		{"another struct", PROC + FREE + 16, PROC, GOTOTALS_ABSENT, 0},
+		{"another length", PROC + FREE + 32, 129, GOTOTALS_ABSENT, 0},
+		{"a longer list", PROC + FREE + 8, 64, GOTOTALS_ODD, 0},
+		{"a list too long", PROC + FREE + 8, 65, GOTOTALS_ODD, 0},
+		{"a list without a head", PROC + FREE, 0, GOTOTALS_ODD, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(heapimage_deinit) struct heapimage image;
+		struct gosched sched = {0};
+		struct goruntime rt;
+		uint64_t n = 0;
+
+		row_begin(rows[i].name);
+		scheduler_init(&image, &rt);
+		heapimage_u64(&image, rows[i].addr, rows[i].value);
+		assert_int_equal(gosched_read(&rt, &image.memory, &sched, &n), rows[i].want);
+		assert_int_equal(n, rows[i].n);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(odd_schedulers),
 		cmocka_unit_test(as_the_program_says),
 	};
 
