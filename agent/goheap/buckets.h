@@ -148,8 +148,8 @@ uint64_t bucket_hash(const uint64_t *pcs, size_t n, uint64_t size);
 
 /* Memory held, without what an unfinished update or refresh needs. */
 size_t buckets_bytes(const struct buckets *b);
-/* What an outcome of memory_read() means for records. */
-int buckets_outcome(int memory_outcome);
+/* What @r, of memory_read(), means for records. */
+int buckets_outcome(int r);
 const char *buckets_outcome_name(int outcome);
 
 #endif
