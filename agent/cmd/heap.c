@@ -155,8 +155,11 @@ static int find_members(struct heap_session *s, const struct options *o, struct 
 static int read_container(struct heap_session *s, const struct options *o, const char *who)
 {
 	_cleanup_(freep) struct members *members = calloc(1, sizeof(*members));
-	int status = members ? find_members(s, o, members) : failed(who, -ENOMEM), r = 0;
+	int status, r = 0;
 
+	if (!members)
+		return failed(who, -ENOMEM);
+	status = find_members(s, o, members);
 	if (status != CMD_DONE)
 		return status;
 	for (size_t i = 0; !r && i < members->n; i++)

@@ -201,7 +201,7 @@ static int read_runtime(struct reading *reading)
 	void *snap = NULL;
 	int r;
 
-	if (s->n_snaps == HEAP_SESSION_SNAPS_MAX)
+	if (s->n_snaps == array_size(s->snaps))
 		return 0;
 	r = read_kind(reading, &snap);
 	if (r < 0)

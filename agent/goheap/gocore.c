@@ -158,17 +158,18 @@ static int open_files(struct gocore *core, const struct gocore_opts *opts)
 int gocore_open(const struct gocore_opts *opts, struct gocore **ret)
 {
 	_cleanup_(gocore_freep) struct gocore *core = calloc(1, sizeof(*core));
-	_cleanup_(close_fdp) int fd = fcntl(opts->fd, F_DUPFD_CLOEXEC, 0);
-	int r;
+	int fd, r;
 
 	if (!core)
 		return -ENOMEM;
+	fd = fcntl(opts->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	r = corefile_open(fd, &core->core);
-	if (r)
+	if (r) {
+		close(fd);
 		return r;
-	fd = -1;
+	}
 	r = image_new(IMAGE_UNKNOWN, "[unknown]", &core->unknown);
 	if (!r)
 		r = open_files(core, opts);
@@ -253,9 +254,9 @@ int gocore_runtimes(struct gocore *core, struct goruntimes *ret)
 
 /* ---------------------------------------------------------------- frames */
 
-int gocore_resolve(void *ctx, uint64_t pc, struct frame *ret)
+int gocore_resolve(void *gocore, uint64_t pc, struct frame *ret)
 {
-	struct gocore *core = ctx;
+	struct gocore *core = gocore;
 	size_t n;
 	const struct corefile_mapping *m = corefile_mappings(core->core, &n);
 

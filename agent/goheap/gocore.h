@@ -50,7 +50,7 @@ const char *gocore_file(const struct gocore *core, size_t i, enum gocore_file_st
 /* As goruntimes_find(). */
 int gocore_runtimes(struct gocore *core, struct goruntimes *ret);
 
-/* A stacksnap_resolve_fn: @core is the gocore. */
-int gocore_resolve(void *core, uint64_t pc, struct frame *ret);
+/* A stacksnap_resolve_fn. */
+int gocore_resolve(void *gocore, uint64_t pc, struct frame *ret);
 
 #endif
