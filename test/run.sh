@@ -8,7 +8,7 @@
 #   run.sh bench PROGRAM...         measurements, printed
 #   run.sh summary                  one closing line over what ran since the last summary
 #
-# A program has TEST_SECONDS (600): some build Go programs, once.
+# A program has TEST_SECONDS (900): some build Go programs, once.
 set -u
 kind=$1
 shift
@@ -21,7 +21,7 @@ export UBSAN_OPTIONS=print_stacktrace=1
 one() {
 	local log
 	log=$(mktemp)
-	if timeout "${TEST_SECONDS:-600}" "$@" >"$log" 2>&1; then
+	if timeout "${TEST_SECONDS:-900}" "$@" >"$log" 2>&1; then
 		echo passed >>"$results/$kind"
 		rm -f "$log"
 		printf '  %-8s %s\n' PASS "${1#build/test/}"

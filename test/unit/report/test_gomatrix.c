@@ -80,7 +80,7 @@ static const struct run {
 	unsigned int since;
 	bool default_only; /* in the short form, of the default variant alone */
 } runs[] = {
-	{"HEAP_RATE=524288", {"all"}, 0, false},
+	{"HEAP_RATE=524288", {"all"}, 0, true},
 	{"HEAP_RATE=4096", {"all"}, 0, false},
 	{"HEAP_RATE=1", {"all"}, 0, true},
 	{"HEAP_RATE=64;HEAP_GC=0", {"large", "inline"}, 0, true},
