@@ -204,9 +204,9 @@ static int entry_add(struct pods *pods, struct pod *pod)
 
 DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
 
-int pods_put(struct pods *pods, struct pod *taken)
+int pods_put(struct pods *pods, struct pod *pod)
 {
-	_cleanup_(pod_freep) struct pod *pod = taken;
+	_cleanup_(pod_freep) struct pod *taken = pod;
 	struct entry *old = entry_find(pods, pod->uid);
 	int r;
 
@@ -216,7 +216,7 @@ int pods_put(struct pods *pods, struct pod *taken)
 		return PODS_TOO_MANY;
 	r = entry_add(pods, pod);
 	if (!r)
-		(void)take_ptr(pod);
+		(void)take_ptr(taken);
 	return r;
 }
 
