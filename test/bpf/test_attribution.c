@@ -32,12 +32,15 @@
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
 
-#define RATE	   1997
-#define PROGRAMS   "1500"
-/* Less than some processes fill between two looks, and more than what it takes to be full. */
-#define SMALL_RING 8192
-#define SHOWN	   20 /* wrong samples that are told in full */
-#define WINDOW_NS  (5 * NSEC_PER_SEC)
+#define RATE	    1997
+#define PROGRAMS    "1500"
+/* Less than what the programs fill while nobody reads for so long. */
+#define SMALL_RING  8192
+#define STALL_US    100000
+#define STALL_LOOKS 20 /* from one stall to the next, so that something gets a name between them \
+			*/
+#define SHOWN	    20 /* wrong samples that are told in full */
+#define WINDOW_NS   (5 * NSEC_PER_SEC)
 
 static const char *const animals[] = {"ape", "bat", "cat", "cow", "dog"};
 
@@ -46,6 +49,8 @@ struct bench {
 	struct symbolizer *symbolizer;
 	pid_t spawner;
 	uint64_t sweep_ns;
+	bool stalls; /* nobody reads for a while, again and again, so that events are lost */
+	size_t n_looks;
 	uint64_t n;	/* samples with a user half */
 	uint64_t named; /* with a function of an animal */
 	uint64_t whole; /* walked by its own tables to the end */
@@ -196,6 +201,8 @@ static void look(void *ctx)
 		b->spawner = 0;
 		loop_stop(b->on.loop);
 	}
+	if (b->stalls && ++b->n_looks % STALL_LOOKS == 0)
+		usleep(STALL_US);
 	if (nsec_monotonic() > b->sweep_ns) {
 		b->sweep_ns = nsec_monotonic() + WINDOW_NS;
 		symbolizer_release(b->symbolizer);
@@ -215,7 +222,7 @@ static void spawn(const char *programs)
 	_exit(127);
 }
 
-/* How many events were lost. */
+/* How many events were lost. @ring_bytes: 0 for the usual rings, read as usual. */
 static uint64_t watch(struct bench *b, size_t ring_bytes)
 {
 	const char *programs = getenv("PODPROF_TEST_PROGRAMS");
@@ -223,6 +230,7 @@ static uint64_t watch(struct bench *b, size_t ring_bytes)
 	uint64_t lost;
 
 	b->sweep_ns = nsec_monotonic() + WINDOW_NS;
+	b->stalls = ring_bytes != 0;
 	sampling_start(&b->on, (struct cpu_sampler_opts){
 				       .rate_hz = RATE,
 				       .kernel_stacks = true,

@@ -66,6 +66,18 @@ static bool is_named_right(const struct unwound *u, const struct sample *s)
 	return in_main && is_function(u, s->user[s->n_user - 1] - 1, "_start");
 }
 
+static void show(const struct unwound *u, const struct sample *s)
+{
+	struct symtab_symbol symbol;
+
+	print_message("odd:");
+	for (size_t i = 0; i < s->n_user; i++)
+		print_message(" %jx %s", (uintmax_t)s->user[i],
+			      symtab_find(u->symbols, s->user[i] - (i > 0), &symbol) ? "?"
+										     : symbol.name);
+	print_message("\n");
+}
+
 static void take(void *ctx, const struct sample *s)
 {
 	struct unwound *u = ctx;
@@ -80,8 +92,14 @@ static void take(void *ctx, const struct sample *s)
 	u->by_rows += s->n_rows && s->n_rows + 1 == s->n_user ? s->count : 0;
 	if (s->n_user > u->deepest)
 		u->deepest = s->n_user;
-	if (u->symbols && s->end == SAMPLE_END_COMPLETE)
-		*(is_named_right(u, s) ? &u->named : &u->odd) += s->count;
+	if (!u->symbols || s->end != SAMPLE_END_COMPLETE)
+		return;
+	if (is_named_right(u, s)) {
+		u->named += s->count;
+		return;
+	}
+	u->odd += s->count;
+	show(u, s);
 }
 
 static void drain(struct unwound *u)
@@ -231,7 +249,8 @@ static void test_rows(void **state)
 			      (uintmax_t)u->all, (uintmax_t)u->by_end[SAMPLE_END_COMPLETE],
 			      (uintmax_t)u->by_rows, u->deepest);
 		assert_true(u->all > 10);
-		assert_true(u->by_end[row->end] * 100 >= u->all * 98);
+		/* what is too deep is not so on its way there */
+		assert_true(u->by_end[row->end] * 100 >= u->all * 95);
 		assert_true(u->by_rows * 100 >= u->all * 98);
 		assert_int_equal(u->unknown, 0);
 		assert_int_equal(u->odd, 0);
