@@ -298,14 +298,22 @@ def start_profiler(command, to, rate):
     return subprocess.Popen(command, stdout=log, stderr=log)
 
 
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def wait_until_sampling(pid):
-    """Until its programs run as often as a clock on each CPU makes them; one without BPF is taken to
-    be at work at once. Loading is work that others can make slow. Seconds."""
+    """Until its programs run as often as a clock makes them, for which we work a little, since clocks
+    stand still where nothing runs; one without BPF is taken to be at work at once. Loading is work
+    that others can make slow. Seconds."""
     begin, before = time.monotonic(), 0
     while time.monotonic() - begin < 240:
-        time.sleep(1)
+        burn(.6)
+        time.sleep(.4)
         maps, _, runs = bpf_of(pid)
-        if (not maps and time.monotonic() - begin > 30) or (before and runs - before > 20 * CPUS):
+        if (not maps and time.monotonic() - begin > 30) or (before and runs - before > 40):
             break
         before = runs
     return time.monotonic() - begin
