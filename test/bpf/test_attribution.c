@@ -37,8 +37,8 @@
 /* Less than what the programs fill while nobody reads for so long. */
 #define SMALL_RING  8192
 #define STALL_US    100000
-#define STALL_LOOKS 20 /* from one stall to the next, so that something gets a name between them \
-			*/
+/* From one stall to the next, so that something gets a name between them. */
+#define STALL_LOOKS 20
 #define SHOWN	    20 /* wrong samples that are told in full */
 #define WINDOW_NS   (5 * NSEC_PER_SEC)
 
