@@ -54,10 +54,10 @@ static bool is_function(const struct unwound *u, uint64_t pc, const char *name)
 	return !symtab_find(u->symbols, pc, &symbol) && strcmp(symbol.name, name) == 0;
 }
 
-/* zoo_leaf() is called by zoo_saves() in this program, and everything by main(). */
+/* zoo_leaf() is called by zoo_saves() in this program, and everything is main() or called by it. */
 static bool is_named_right(const struct unwound *u, const struct sample *s)
 {
-	bool in_main = false;
+	bool in_main = is_function(u, s->user[0], "main");
 
 	for (size_t i = 1; i < s->n_user; i++)
 		in_main |= is_function(u, s->user[i] - 1, "main");
