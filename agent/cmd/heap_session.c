@@ -18,6 +18,7 @@
 #include "goheap/gocore.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
+#include "goheap/gostate.h"
 #include "goheap/memory.h"
 #include "pprof/pprof.h"
 #include "procmap/space.h"
@@ -256,13 +257,6 @@ static int read_process(struct heap_session *s, const struct pid_id *id,
 	return r;
 }
 
-static int state_of_memory(int r)
-{
-	if (r < 0 || !r)
-		return r;
-	return r == MEMORY_DENIED ? GORUNTIME_DENIED : GORUNTIME_GONE;
-}
-
 int heap_session_process(struct heap_session *s, const struct pid_id *id)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
@@ -271,7 +265,7 @@ int heap_session_process(struct heap_session *s, const struct pid_id *id)
 
 	if (!found)
 		return -ENOMEM;
-	denied = state_of_memory(process_memory_init(&pm, &s->proc, id));
+	denied = gostate_of_memory(process_memory_init(&pm, &s->proc, id));
 	if (denied < 0)
 		return denied;
 	r = goruntimes_find(s->images, &s->proc, id, denied ? NULL : &pm.memory, 0, found);

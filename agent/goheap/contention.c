@@ -33,6 +33,7 @@
 #include "base/nsec.h"
 #include "base/vec.h"
 #include "goheap/buckets.h"
+#include "goheap/gostate.h"
 #include "goheap/memory.h"
 
 /* How long a tick is measured: clocks are read within 100 ns, so this is good to 1 in 10^5. */
@@ -124,37 +125,6 @@ static int64_t measure_ticks(void)
 
 /* ---------------------------------------------------------------- reading */
 
-static int state_of_memory(int r)
-{
-	switch (r) {
-	case MEMORY_GONE:
-		return GORUNTIME_GONE;
-	case MEMORY_DENIED:
-		return GORUNTIME_DENIED;
-	case MEMORY_UNMAPPED:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
-static int state_of_buckets(int r)
-{
-	switch (r) {
-	case BUCKETS_GONE:
-		return GORUNTIME_GONE;
-	case BUCKETS_DENIED:
-		return GORUNTIME_DENIED;
-	case BUCKETS_TOO_LARGE:
-		return GORUNTIME_TOO_LARGE;
-	case BUCKETS_MALFORMED:
-	case BUCKETS_UNKNOWN_LAYOUT:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
 /* Whether records are scaled by the rate when they are read. */
 static bool scales_when_read(const struct contention *c)
 {
@@ -178,7 +148,7 @@ static int look(struct contention *c, uint64_t *ret_head)
 	for (size_t i = 0; i < array_size(ranges); i++)
 		if (!ranges[i].addr)
 			return GORUNTIME_UNKNOWN_LAYOUT;
-	return state_of_memory(memory_read_ranges(c->memory, ranges, array_size(ranges)));
+	return gostate_of_memory(memory_read_ranges(c->memory, ranges, array_size(ranges)));
 }
 
 static int keep_before(struct contention *c)
@@ -201,12 +171,12 @@ static int read_records(struct contention *c, uint64_t head)
 	int r = keep_before(c);
 
 	if (!r)
-		r = state_of_buckets(buckets_update(&c->buckets, c->memory, head,
-						    goruntime_minor(&c->rt->file), &budget));
+		r = gostate_of_buckets(buckets_update(&c->buckets, c->memory, head,
+						      goruntime_minor(&c->rt->file), &budget));
 	if (!r)
-		r = state_of_buckets(buckets_refresh(&c->buckets, c->memory, n_known, &budget));
+		r = gostate_of_buckets(buckets_refresh(&c->buckets, c->memory, n_known, &budget));
 	if (!r)
-		r = state_of_memory(memory_check(c->memory));
+		r = gostate_of_memory(memory_check(c->memory));
 	return r;
 }
 

@@ -32,6 +32,7 @@
 #include "goheap/goruntimes.h"
 #include "goheap/gounpacked.h"
 #include "goheap/gosched.h"
+#include "goheap/gostate.h"
 #include "goheap/memory.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
@@ -83,37 +84,6 @@ struct goheap {
 
 /* ---------------------------------------------------------------- a reader */
 
-static int state_of_memory(int r)
-{
-	switch (r) {
-	case MEMORY_GONE:
-		return GORUNTIME_GONE;
-	case MEMORY_DENIED:
-		return GORUNTIME_DENIED;
-	case MEMORY_UNMAPPED:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
-static int state_of_buckets(int r)
-{
-	switch (r) {
-	case BUCKETS_GONE:
-		return GORUNTIME_GONE;
-	case BUCKETS_DENIED:
-		return GORUNTIME_DENIED;
-	case BUCKETS_TOO_LARGE:
-		return GORUNTIME_TOO_LARGE;
-	case BUCKETS_MALFORMED:
-	case BUCKETS_UNKNOWN_LAYOUT:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
 static struct goheap *goheap_alloc(size_t max_bytes)
 {
 	struct goheap *h = calloc(1, sizeof(*h));
@@ -160,7 +130,7 @@ static int find_runtime(struct goheap *h, struct memory *m)
  * deserves no word about that. */
 static int attach(struct goheap *h, const struct goruntime *runtime)
 {
-	int denied = state_of_memory(process_memory_init(&h->process, h->proc, &h->id));
+	int denied = gostate_of_memory(process_memory_init(&h->process, h->proc, &h->id));
 	int state;
 
 	if (denied < 0 || denied == GORUNTIME_GONE)
@@ -303,7 +273,7 @@ static int force(struct goheap *h)
 	if (h->now.rate != 0 || !h->force || h->force_tried || h->process.fd < 0)
 		return 0;
 	h->force_tried = true;
-	r = state_of_memory(memory_check(h->memory));
+	r = gostate_of_memory(memory_check(h->memory));
 	if (r)
 		return r;
 	r = h->now.was_on || h->was_forced ? (int)FORCE_WAS_ON
@@ -313,7 +283,7 @@ static int force(struct goheap *h)
 	h->force_outcome = (enum force_outcome)r;
 	h->was_forced |= r == FORCE_OK;
 	if (r == FORCE_OK || r == FORCE_NOT_ZERO) /* the program may have been faster */
-		return state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+		return gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
 	return r == FORCE_GONE ? GORUNTIME_GONE : 0;
 }
 
@@ -345,13 +315,13 @@ static int find_head(struct goheap *h)
  * is turned on, for whether it was on before. */
 static int read_now(struct goheap *h)
 {
-	int r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+	int r = gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
 	bool wanted = h->now.rate > 0 || (h->force && !h->force_tried);
 
 	if (r || !wanted || !h->proc || goruntime_has(&h->rt.file, GORUNTIME_MBUCKETS))
 		return r;
 	r = find_head(h);
-	return r ? r : state_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
+	return r ? r : gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
 }
 
 /* Look at the variables; turn sampling on if that is wanted. */
@@ -406,7 +376,7 @@ static int reading_try(struct goheap *h, size_t *budget)
 		reading->phase = READING_COUNTERS;
 		r = buckets_refresh(&h->buckets, h->memory, reading->n_known, budget);
 	}
-	return r == BUCKETS_UNFINISHED ? (int)GOHEAP_UNFINISHED : state_of_buckets(r);
+	return r == BUCKETS_UNFINISHED ? (int)GOHEAP_UNFINISHED : gostate_of_buckets(r);
 }
 
 /* As many tries as it takes, within limits, for no collection to end in between. */
@@ -419,12 +389,12 @@ static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 		int r = reading_try(h, &budget);
 
 		if (!r)
-			r = state_of_memory(goruntime_read_now(&h->rt, h->memory, &after));
+			r = gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &after));
 		if (r)
 			return r;
 		*ret_settled = after.cycle_word == h->now.cycle_word;
 		if (*ret_settled || ++reading->tries == GOHEAP_TRIES)
-			return state_of_memory(memory_check(h->memory));
+			return gostate_of_memory(memory_check(h->memory));
 		h->now = after;
 		reading->phase = READING_NEW;
 		reading->n_known = h->buckets.n;
@@ -470,7 +440,7 @@ static int step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	if (h->reading.phase == READING_NOTHING) {
 		state = reading_begin(h);
 		if (h->reading.phase == READING_NOTHING) {
-			r = state >= 0 ? state_of_memory(memory_check(h->memory)) : 0;
+			r = state >= 0 ? gostate_of_memory(memory_check(h->memory)) : 0;
 			return r ? r : state;
 		}
 	}

@@ -27,6 +27,7 @@
 
 #include "base/cleanup.h"
 #include "goheap/goruntime.h"
+#include "goheap/gostate.h"
 #include "goheap/memory.h"
 
 /* Bytes of a description that are read: startpc ends at 320. */
@@ -105,20 +106,6 @@ const char *goroutine_status_name(enum goroutine_status status)
 	const char *name = status < GOROUTINE_STATUS_MAX ? names[status] : NULL;
 
 	return name ? name : "unknown";
-}
-
-static int state_of_memory(int r)
-{
-	switch (r) {
-	case MEMORY_GONE:
-		return GORUNTIME_GONE;
-	case MEMORY_DENIED:
-		return GORUNTIME_DENIED;
-	case MEMORY_UNMAPPED:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
 }
 
 /* Of an unknown release the newest: the self-test decides. */
@@ -232,7 +219,7 @@ static int read_looks(struct reader *r, size_t first, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		r->ranges[i] = (struct memory_range){r->all[first + i], r->words[i], G_BYTES};
-	err = state_of_memory(memory_read_ranges(r->memory, r->ranges, n));
+	err = gostate_of_memory(memory_read_ranges(r->memory, r->ranges, n));
 	for (size_t i = 0; !err && i < n; i++)
 		look_at(r->layout, r->words[i], &r->looks[i]);
 	return err;
@@ -274,12 +261,12 @@ static int read_stacks(struct reader *r, size_t n, size_t *next, size_t *ret_n)
 	*ret_n = n_ranges;
 	err = memory_read_ranges(r->memory, r->ranges, n_ranges);
 	if (err != MEMORY_UNMAPPED)
-		return state_of_memory(err);
+		return gostate_of_memory(err);
 	/* one of them has gone: each by itself, and those that are not there are dropped below */
 	for (size_t i = 0; i < n_ranges; i++) {
 		err = memory_read(r->memory, r->ranges[i].addr, r->ranges[i].to, r->ranges[i].n);
 		if (err && err != MEMORY_UNMAPPED)
-			return state_of_memory(err);
+			return gostate_of_memory(err);
 		if (err)
 			r->looks[r->order[i]].status = GOROUTINE_STATUS_MAX;
 	}
@@ -319,7 +306,7 @@ static int give_all(struct reader *r, size_t first, size_t n_ranges, goroutine_f
 	for (size_t i = 0; i < n_ranges; i++)
 		r->again[i] = (struct memory_range){r->all[first + r->order[i]],
 						    r->words[r->order[i]], G_BYTES};
-	err = state_of_memory(memory_read_ranges(r->memory, r->again, n_ranges));
+	err = gostate_of_memory(memory_read_ranges(r->memory, r->again, n_ranges));
 	for (size_t i = 0; !err && i < n_ranges; i++) {
 		struct look now;
 
@@ -359,7 +346,7 @@ static int read_list(struct reader *r)
 
 	if (!addr)
 		return GORUNTIME_UNKNOWN_LAYOUT;
-	err = state_of_memory(memory_read(r->memory, addr, slice, sizeof(slice)));
+	err = gostate_of_memory(memory_read(r->memory, addr, slice, sizeof(slice)));
 	if (err)
 		return err;
 	if (!slice[0] || !slice[1] || slice[1] > slice[2])
@@ -369,7 +356,7 @@ static int read_list(struct reader *r)
 	r->all = malloc(r->n_all * sizeof(*r->all));
 	if (!r->all)
 		return -ENOMEM;
-	return state_of_memory(
+	return gostate_of_memory(
 		memory_read(r->memory, slice[0], r->all, r->n_all * sizeof(*r->all)));
 }
 
@@ -387,7 +374,7 @@ static int read_all(struct reader *r, goroutine_fn fn, void *ctx)
 	}
 	if (!err && (!r->n_looked || r->n_odd > r->n_looked / 8))
 		err = GORUNTIME_UNKNOWN_LAYOUT;
-	return err ? err : state_of_memory(memory_check(r->memory));
+	return err ? err : gostate_of_memory(memory_check(r->memory));
 }
 
 int goroutines_read(const struct goruntime *rt, struct memory *m, goroutine_fn fn, void *ctx,

@@ -8,6 +8,7 @@
 #include "goheap/goruntime.h"
 
 #include "goheap/force.h"
+#include "goheap/gostate.h"
 #include "goheap/memory.h"
 
 const char *goruntime_state_name(int state)
@@ -41,20 +42,6 @@ enum {
 	MODULE_WORDS_ALL = 80,
 };
 
-static int state_of_memory(int r)
-{
-	switch (r) {
-	case MEMORY_GONE:
-		return GORUNTIME_GONE;
-	case MEMORY_DENIED:
-		return GORUNTIME_DENIED;
-	case MEMORY_UNMAPPED:
-		return GORUNTIME_UNKNOWN_LAYOUT;
-	default:
-		return r;
-	}
-}
-
 /* Whether a variable is in the data that the runtime says is its own. */
 static bool in_module(const uint64_t words[MODULE_WORDS], uint64_t addr, size_t n)
 {
@@ -72,7 +59,7 @@ int goruntime_check(struct goruntime *rt, struct memory *m)
 	rt->certain = false;
 	if (!rt->file.data)
 		return GORUNTIME_OK; /* nothing to compare with */
-	r = state_of_memory(memory_read(m, rt->file.data + rt->bias, words, sizeof(words)));
+	r = gostate_of_memory(memory_read(m, rt->file.data + rt->bias, words, sizeof(words)));
 	if (r)
 		return r;
 	if (words[MODULE_TABLE] != rt->file.table + rt->bias ||

@@ -26,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goimages.h"
+#include "goheap/gostate.h"
 #include "goheap/gounpacked.h"
 #include "procmap/elffile.h"
 #include "procmap/mapped.h"
@@ -49,20 +50,6 @@ struct search {
 	struct goruntime packed; /* the executable then, without what is in it */
 	struct goruntimes *ret;
 };
-
-static int state_of_maps(int r)
-{
-	switch (r) {
-	case MAPS_GONE:
-		return GORUNTIME_GONE;
-	case MAPS_DENIED:
-		return GORUNTIME_DENIED;
-	case MAPS_TOO_LARGE:
-		return GORUNTIME_TOO_LARGE;
-	default:
-		return r;
-	}
-}
 
 /* ---------------------------------------------------------------- files */
 
@@ -330,7 +317,7 @@ static int check_alive(const struct search *s)
 
 static int search(struct search *s, uint64_t known)
 {
-	int r = state_of_maps(maps_read(s->proc, s->id, &s->maps));
+	int r = gostate_of_maps(maps_read(s->proc, s->id, &s->maps));
 
 	if (r)
 		return r;

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goruntime.h"
+#include "goheap/gostate.h"
 #include "procmap/elffile.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
@@ -113,20 +114,6 @@ static int open_memory(const struct root *proc, const struct pid_id *id, int *re
 	return 0;
 }
 
-static int state_of_maps(int r)
-{
-	switch (r) {
-	case MAPS_GONE:
-		return GORUNTIME_GONE;
-	case MAPS_DENIED:
-		return GORUNTIME_DENIED;
-	case MAPS_TOO_LARGE:
-		return GORUNTIME_TOO_LARGE;
-	default:
-		return r;
-	}
-}
-
 /* The memory is opened first: then it is that of the mappings, or of nothing. */
 int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t machine,
 		    struct elffile **ret)
@@ -138,7 +125,7 @@ int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t m
 	int r = open_memory(proc, id, &fd);
 
 	if (!r)
-		r = state_of_maps(maps_read(proc, id, &maps));
+		r = gostate_of_maps(maps_read(proc, id, &maps));
 	if (r)
 		return r;
 	code = find_code(&maps);
