@@ -13,8 +13,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "goheap/contention.h"
-#include "pprof/pprof.h"
-#include "report/gostack.h"
+#include "report/gobuild.h"
 
 /* ---------------------------------------------------------------- a snapshot */
 
@@ -76,15 +75,12 @@ int contentionsnap_new(const struct contention_profile *profile,
 
 struct contention_build {
 	const struct heap_report_opts *opts;
-	struct pprof *pprof;
-	struct gostack *stacks;
-	struct heap_report_stats stats;
+	struct gobuild go;
 };
 
 static void contention_build_deinit(struct contention_build *b)
 {
-	gostack_free(b->stacks);
-	pprof_free(b->pprof);
+	gobuild_deinit(&b->go);
 }
 
 static int enter_record(struct contention_build *b, const struct contentionsnap *snap,
@@ -95,56 +91,33 @@ static int enter_record(struct contention_build *b, const struct contentionsnap 
 		record->contentions - (delta ? record->before_contentions : 0),
 		record->delay_ns - (delta ? record->before_delay_ns : 0),
 	};
-	uint32_t locations[GOSTACK_LOCATIONS_MAX];
-	size_t n = 0;
-	int r;
+	const struct gobuild_record sample = {
+		.pcs = snap->stacks.pcs + record->first_pc,
+		.n_pcs = record->n_pcs,
+		.rule = GOSTACK_PHYSICAL,
+		.values = values,
+	};
 
 	if (delta && !values[0] && !values[1]) {
-		b->stats.n_empty++;
+		b->go.stats.n_empty++;
 		return 0;
 	}
-	r = gostack_locations(b->stacks, snap->stacks.pcs + record->first_pc, record->n_pcs,
-			      GOSTACK_PHYSICAL, locations, &n);
-	if (!r)
-		r = pprof_sample(b->pprof, locations, n, values, NULL, 0);
-	if (r < 0)
-		return r;
-	*(r ? &b->stats.n_left_out : &b->stats.n_records) += 1;
-	return 0;
+	return gobuild_record(&b->go, &sample);
 }
 
 static int enter_snap(struct contention_build *b, const struct contentionsnap *snap)
 {
-	int r = gostack_name(b->stacks, &snap->stacks);
+	int r = gobuild_begin(&b->go, &snap->stacks, snap->n_records);
 
-	if (r > 0) { /* the profile has no room for more names */
-		b->stats.n_left_out += snap->n_records;
-		return 0;
-	}
+	if (r)
+		return r < 0 ? r : 0;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, snap, &snap->records[i]);
 	if (!r && snap->measured)
-		r = pprof_comment(b->pprof, "podprof has measured how long a tick of the processor "
-					    "is: this program has not done so yet");
+		r = pprof_comment(b->go.pprof,
+				  "podprof has measured how long a tick of the processor "
+				  "is: this program has not done so yet");
 	return r < 0 ? r : 0;
-}
-
-static int contention_build_init(struct contention_build *b, struct symbolizer *symbolizer)
-{
-	const struct heap_report_opts *opts = b->opts;
-	const struct pprof_opts pprof_opts = {
-		.types = {{"contentions", "count"}, {"delay", "nanoseconds"}},
-		.n_types = 2,
-		.period_type = {"contentions", "count"},
-		.period = 1,
-		.time_ns = (int64_t)opts->time_ns,
-		.duration_ns = (int64_t)opts->duration_ns,
-		.max_samples = opts->max_samples,
-		.max_bytes = opts->max_bytes,
-	};
-	int r = pprof_new(&pprof_opts, &b->pprof);
-
-	return r ? r : gostack_new(symbolizer, b->pprof, &b->stacks);
 }
 
 int contention_report(struct contentionsnap *const *snaps, size_t n_snaps,
@@ -152,18 +125,16 @@ int contention_report(struct contentionsnap *const *snaps, size_t n_snaps,
 		      struct buf *ret, struct heap_report_stats *ret_stats)
 {
 	_cleanup_(contention_build_deinit) struct contention_build b = {.opts = opts};
-	struct gostack_stats stacks;
-	int r = contention_build_init(&b, symbolizer);
+	const struct pprof_opts types = {
+		.types = {{"contentions", "count"}, {"delay", "nanoseconds"}},
+		.n_types = 2,
+		.period_type = {"contentions", "count"},
+		.period = 1,
+		.duration_ns = (int64_t)opts->duration_ns,
+	};
+	int r = gobuild_init(&b.go, symbolizer, &types, opts);
 
 	for (size_t i = 0; !r && i < n_snaps; i++)
 		r = enter_snap(&b, snaps[i]);
-	if (!r)
-		r = pprof_encode(b.pprof, ret);
-	if (r)
-		return r;
-	stacks = gostack_stats(b.stacks);
-	b.stats.n_places = stacks.n_places;
-	b.stats.n_unnamed = stacks.n_unnamed;
-	*ret_stats = b.stats;
-	return 0;
+	return r ? r : gobuild_encode(&b.go, ret, ret_stats);
 }

@@ -12,8 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "pprof/pprof.h"
-#include "report/gostack.h"
+#include "report/gobuild.h"
 #include "report/gowalk.h"
 
 /* Different reasons to wait; a release has below 50. Beyond, they have none. */
@@ -125,86 +124,50 @@ int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
 
 /* ---------------------------------------------------------------- a profile */
 
-struct goroutine_build {
-	struct pprof *pprof;
-	struct gostack *stacks;
-	struct heap_report_stats stats;
-};
-
-static void goroutine_build_deinit(struct goroutine_build *b)
-{
-	gostack_free(b->stacks);
-	pprof_free(b->pprof);
-}
-
-static int enter_record(struct goroutine_build *b, const struct goroutinesnap *snap,
+static int enter_record(struct gobuild *b, const struct goroutinesnap *snap,
 			const struct goroutinesnap_record *record)
 {
 	const struct pprof_label labels[] = {
 		{.key = "state", .str = goroutine_status_name(record->status)},
 		{.key = "wait_reason", .str = snap->reasons[record->reason]},
 	};
-	const int64_t values[] = {1};
-	uint32_t locations[GOSTACK_LOCATIONS_MAX];
-	size_t n = 0;
-	int r = gostack_locations(b->stacks, snap->stacks.pcs + record->first_pc, record->n_pcs,
-				  GOSTACK_WALKED, locations, &n);
+	const struct gobuild_record sample = {
+		.pcs = snap->stacks.pcs + record->first_pc,
+		.n_pcs = record->n_pcs,
+		.rule = GOSTACK_WALKED,
+		.values = (const int64_t[]){1},
+		.labels = labels,
+		.n_labels = record->reason ? 2 : 1,
+	};
 
-	if (!r)
-		r = pprof_sample(b->pprof, locations, n, values, labels, record->reason ? 2 : 1);
-	if (r < 0)
-		return r;
-	*(r ? &b->stats.n_left_out : &b->stats.n_records) += 1;
-	return 0;
+	return gobuild_record(b, &sample);
 }
 
-static int enter_snap(struct goroutine_build *b, const struct goroutinesnap *snap)
+static int enter_snap(struct gobuild *b, const struct goroutinesnap *snap)
 {
-	int r = gostack_name(b->stacks, &snap->stacks);
+	int r = gobuild_begin(b, &snap->stacks, snap->n_records);
 
-	if (r > 0) { /* the profile has no room for more names */
-		b->stats.n_left_out += snap->n_records;
-		return 0;
-	}
+	if (r)
+		return r < 0 ? r : 0;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, snap, &snap->records[i]);
-	return r < 0 ? r : 0;
-}
-
-static int goroutine_build_init(struct goroutine_build *b, struct symbolizer *symbolizer,
-				const struct heap_report_opts *opts)
-{
-	const struct pprof_opts pprof_opts = {
-		.types = {{"goroutine", "count"}},
-		.n_types = 1,
-		.period_type = {"goroutine", "count"},
-		.period = 1,
-		.time_ns = (int64_t)opts->time_ns,
-		.max_samples = opts->max_samples,
-		.max_bytes = opts->max_bytes,
-	};
-	int r = pprof_new(&pprof_opts, &b->pprof);
-
-	return r ? r : gostack_new(symbolizer, b->pprof, &b->stacks);
+	return r;
 }
 
 int goroutine_report(struct goroutinesnap *const *snaps, size_t n_snaps,
 		     struct symbolizer *symbolizer, const struct heap_report_opts *opts,
 		     struct buf *ret, struct heap_report_stats *ret_stats)
 {
-	_cleanup_(goroutine_build_deinit) struct goroutine_build b = {0};
-	struct gostack_stats stacks;
-	int r = goroutine_build_init(&b, symbolizer, opts);
+	static const struct pprof_opts types = {
+		.types = {{"goroutine", "count"}},
+		.n_types = 1,
+		.period_type = {"goroutine", "count"},
+		.period = 1,
+	};
+	_cleanup_(gobuild_deinit) struct gobuild b = {0};
+	int r = gobuild_init(&b, symbolizer, &types, opts);
 
 	for (size_t i = 0; !r && i < n_snaps; i++)
 		r = enter_snap(&b, snaps[i]);
-	if (!r)
-		r = pprof_encode(b.pprof, ret);
-	if (r)
-		return r;
-	stacks = gostack_stats(b.stacks);
-	b.stats.n_places = stacks.n_places;
-	b.stats.n_unnamed = stacks.n_unnamed;
-	*ret_stats = b.stats;
-	return 0;
+	return r ? r : gobuild_encode(&b, ret, ret_stats);
 }
