@@ -91,6 +91,7 @@ static void owner_destroy(struct owner *owner)
 		return;
 	labels_deinit(&owner->labels);
 	labels_deinit(&owner->settings);
+	free(owner->left_out);
 	free(owner);
 }
 
@@ -154,6 +155,20 @@ int owner_set_names(struct owner *owner, const struct owner_names *names,
 	labels_swap(&owner->labels, &labels);
 	labels_swap(&owner->settings, &copy);
 	owner->named = true;
+	return 0;
+}
+
+int owner_leave_out(struct owner *owner, const char *why)
+{
+	_cleanup_(freep) char *copy = NULL;
+
+	if (why) {
+		copy = strdup(why);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(owner->left_out);
+	owner->left_out = take_ptr(copy);
 	return 0;
 }
 

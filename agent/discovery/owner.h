@@ -33,6 +33,7 @@ const char *owner_kind_name(enum owner_kind kind);
  *                 unit; of a program: comm
  * @settings:      what is wanted for it, by name: "go_heap" = "force"
  * @named:         owner_set_names() was called
+ * @left_out:      why its processes are not to be profiled, for people; NULL: they are
  * @first_seen_ns: wall clock
  * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
  * @n_live:        cgroup directories that exist (containers)
@@ -47,6 +48,7 @@ struct owner {
 	struct labels labels;
 	struct labels settings;
 	bool named;
+	char *left_out;
 	uint64_t first_seen_ns;
 	uint64_t last_seen_ns;
 	size_t n_live;
@@ -88,6 +90,9 @@ struct owner_names {
 /* Its labels and settings from now on; both are copied. 0 or -ENOMEM: then it is as before. */
 int owner_set_names(struct owner *owner, const struct owner_names *names,
 		    const struct labels *settings);
+
+/* @why: copied; NULL: it is to be profiled (again). 0 or -ENOMEM: then it is as before. */
+int owner_leave_out(struct owner *owner, const char *why);
 
 struct owner *owner_ref(struct owner *owner);
 /* NULL is fine. */

@@ -114,6 +114,27 @@ static void test_comms(void **state)
 	owner_table_free(table);
 }
 
+static void test_left_out(void **state)
+{
+	struct owner_table *owners;
+	struct owner *unit;
+	char why[] = "rule 1";
+
+	(void)state;
+	assert_int_equal(owner_table_new("n1", &owners), 0);
+	assert_int_equal(owner_unit(owners, text_of("u.service"), &unit), OWNER_OK);
+	assert_null(unit->left_out);
+	assert_int_equal(owner_leave_out(unit, why), 0);
+	why[5] = '2';
+	assert_string_equal(unit->left_out, "rule 1");
+	assert_int_equal(owner_leave_out(unit, why), 0);
+	assert_string_equal(unit->left_out, "rule 2");
+	assert_int_equal(owner_leave_out(unit, NULL), 0);
+	assert_null(unit->left_out);
+	owner_unref(unit);
+	owner_table_free(owners);
+}
+
 static void test_same_and_other(void **state)
 {
 	struct owner_table *table;
@@ -267,8 +288,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_comms),
-		cmocka_unit_test(test_same_and_other), cmocka_unit_test(test_ceilings),
-		cmocka_unit_test(test_targets),	       cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_same_and_other),
+		cmocka_unit_test(test_ceilings),       cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
