@@ -16,7 +16,7 @@ void labels_deinit(struct labels *l)
 		free(l->items[i].value);
 	}
 	free(l->items);
-	*l = (struct labels){0};
+	*l = (struct labels){.max = l->max};
 }
 
 bool labels_valid_name(const char *name)
@@ -34,17 +34,22 @@ bool labels_valid_name(const char *name)
 /* Where @name is (true) or would have to be put (false). */
 static bool labels_find(const struct labels *l, const char *name, size_t *ret)
 {
-	size_t i;
+	size_t low = 0, high = l->n;
 
-	for (i = 0; i < l->n; i++) {
-		int order = strcmp(l->items[i].name, name);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(l->items[middle].name, name);
 
-		if (order >= 0) {
-			*ret = i;
-			return order == 0;
+		if (order == 0) {
+			*ret = middle;
+			return true;
 		}
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	*ret = i;
+	*ret = low;
 	return false;
 }
 
@@ -95,7 +100,7 @@ int labels_set(struct labels *l, const char *name, const char *value)
 		l->items[at].value = take_ptr(value_copy);
 		return 0;
 	}
-	r = vec_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items), LABELS_MAX);
+	r = vec_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items), l->max ? l->max : LABELS_MAX);
 	if (r)
 		return r < 0 ? r : LABELS_FULL;
 	name_copy = strdup(name);
@@ -116,7 +121,7 @@ const char *labels_get(const struct labels *l, const char *name)
 
 int labels_copy(const struct labels *l, struct labels *ret)
 {
-	_cleanup_(labels_deinit) struct labels copy = {0};
+	_cleanup_(labels_deinit) struct labels copy = {.max = ret->max};
 
 	for (size_t i = 0; i < l->n; i++) {
 		int r = labels_set(&copy, l->items[i].name, l->items[i].value);

@@ -9,6 +9,10 @@
 /* Pyroscope takes 30 label names a series, two or three of them its own; Prometheus 30 by default.
  * The owner's few and what a user adds stay below. One more is refused with LABELS_FULL. */
 #define LABELS_MAX	 27
+/* The ceiling of sets that no series gets: what is known of a container, from which its labels are
+ * chosen. A pod has 128 labels and 128 annotations at most (metadata/pod.h) with two names each,
+ * the rest is for everything else and for the names that rules make of them. */
+#define LABELS_FACTS_MAX 1024
 /* Bytes of one value (Pyroscope's ceiling is 2048); a longer one is cut there, at a character. */
 #define LABELS_VALUE_MAX 2048
 
@@ -19,21 +23,24 @@ struct label {
 
 /**
  * struct labels - a label set: names are unique, items are sorted by name
+ * @max: ceiling for @n; 0 is LABELS_MAX
  *
- * Owns its strings. {0} is the empty set.
+ * Owns its strings. {0} is the empty set; {.max = LABELS_FACTS_MAX} one that takes more.
  */
 struct labels {
 	struct label *items;
 	size_t n;
 	size_t cap;
+	size_t max;
 };
 
 enum labels_outcome {
 	LABELS_OK = 0,
-	LABELS_FULL,	 /* LABELS_MAX names already */
+	LABELS_FULL,	 /* as many names as its ceiling already */
 	LABELS_BAD_NAME, /* not [a-zA-Z_][a-zA-Z0-9_]* */
 };
 
+/* Makes it the empty set; it keeps its ceiling. */
 void labels_deinit(struct labels *l);
 /* Copies @name and @value; replaces an older value; an empty value removes the label. Bytes that
  * are not UTF-8 become '?'. 0, LABELS_FULL, LABELS_BAD_NAME, -ENOMEM. */
@@ -41,8 +48,10 @@ int labels_set(struct labels *l, const char *name, const char *value)
 	__attribute__((warn_unused_result));
 /* Borrowed; NULL if absent. */
 const char *labels_get(const struct labels *l, const char *name);
-/* @ret must be empty. 0 or -ENOMEM. */
+/* @ret must be empty; its own ceiling holds. 0, LABELS_FULL, -ENOMEM; on the last two it stays
+ * empty. */
 int labels_copy(const struct labels *l, struct labels *ret) __attribute__((warn_unused_result));
+/* With their ceilings. */
 void labels_swap(struct labels *a, struct labels *b);
 bool labels_equal(const struct labels *a, const struct labels *b);
 bool labels_valid_name(const char *name);

@@ -63,21 +63,81 @@ static void test_order(void **state)
 	assert_string_equal(labels_get(&l, "pod"), "n2");
 }
 
+static void fill(struct labels *l, int n)
+{
+	char name[16];
+
+	for (int i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "l%d", i);
+		assert_int_equal(labels_set(l, name, "x"), 0);
+	}
+}
+
 static void test_full(void **state)
 {
-	_cleanup_(labels_deinit) struct labels l = {0};
+	static const struct {
+		const char *name;
+		size_t max;
+		int n;
+	} rows[] = {
+		{"of a series", 0, LABELS_MAX},
+		{"facts", LABELS_FACTS_MAX, LABELS_FACTS_MAX},
+		{"two", 2, 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(labels_deinit) struct labels l = {.max = rows[i].max};
+
+		row_begin(rows[i].name);
+		fill(&l, rows[i].n);
+		assert_int_equal(labels_set(&l, "more", "x"), LABELS_FULL);
+		assert_int_equal(labels_set(&l, "l0", "y"), 0);
+		assert_int_equal(l.n, rows[i].n);
+		assert_int_equal(labels_set(&l, "l1", ""), 0);
+		assert_int_equal(labels_set(&l, "more", "x"), 0);
+		labels_deinit(&l);
+		assert_int_equal(l.n, 0);
+		assert_int_equal(l.max, rows[i].max);
+	}
+}
+
+static void test_many(void **state)
+{
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
 	char name[16];
 
 	(void)state;
-	for (int i = 0; i < LABELS_MAX; i++) {
-		snprintf(name, sizeof(name), "l%d", i);
-		assert_int_equal(labels_set(&l, name, "x"), 0);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "l%d", i * 7919 % 1000);
+		assert_null(labels_get(&l, name));
+		assert_int_equal(labels_set(&l, name, name), 0);
 	}
-	assert_int_equal(labels_set(&l, "more", "x"), LABELS_FULL);
-	assert_int_equal(labels_set(&l, "l0", "y"), 0);
-	assert_int_equal(l.n, LABELS_MAX);
-	assert_int_equal(labels_set(&l, "l1", ""), 0);
-	assert_int_equal(labels_set(&l, "more", "x"), 0);
+	assert_int_equal(l.n, 1000);
+	for (size_t i = 0; i < l.n; i++) {
+		assert_string_equal(l.items[i].name, l.items[i].value);
+		assert_string_equal(labels_get(&l, l.items[i].name), l.items[i].value);
+		if (i)
+			assert_true(strcmp(l.items[i - 1].name, l.items[i].name) < 0);
+	}
+}
+
+static void test_copy_full(void **state)
+{
+	_cleanup_(labels_deinit) struct labels facts = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels series = {0};
+	_cleanup_(labels_deinit) struct labels larger = {.max = LABELS_FACTS_MAX};
+
+	(void)state;
+	fill(&facts, LABELS_MAX + 1);
+	assert_int_equal(labels_copy(&facts, &series), LABELS_FULL);
+	assert_int_equal(series.n, 0);
+	assert_int_equal(labels_copy(&facts, &larger), 0);
+	assert_true(labels_equal(&facts, &larger));
+	assert_int_equal(labels_set(&facts, "l0", ""), 0);
+	assert_int_equal(labels_copy(&facts, &series), 0);
+	assert_true(labels_equal(&facts, &series));
+	assert_int_equal(labels_set(&series, "more", "x"), LABELS_FULL);
 }
 
 /* @n bytes of @fill, over and over. */
@@ -163,9 +223,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_full),  cmocka_unit_test(test_values),
-		cmocka_unit_test(test_equal), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_names),	  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_full),	  cmocka_unit_test(test_many),
+		cmocka_unit_test(test_copy_full), cmocka_unit_test(test_values),
+		cmocka_unit_test(test_equal),	  cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
