@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * /proc shows a process as it is now, which may be another program already, or another process.
+ * So all events of before the end of a read are looked at before what was read is believed.
+ */
+#include "procmap/space_state.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/root.h"
+
+/* The same where the kernel has told of a change: a program that loads a hundred libraries does it
+ * within a moment. */
+#define SPACE_TOLD_NS  (100 * NSEC_PER_MSEC)
+/* What was mapped for less than this when events were lost may have been something else meanwhile.
+ */
+#define SPACE_YOUNG_NS (20 * NSEC_PER_SEC)
+
+/* Where it cannot be read only pcs tell of an exec. */
+static bool exe_changed(const struct space_cache *c, const struct space *s)
+{
+	struct pid_exe exe;
+
+	if (!space_is_any(s))
+		return false;
+	exe = pid_read_exe(c->proc, s->key.pid.pid);
+	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
+}
+
+/* Whether /proc shows the same program is not known: events are missing from the time that its
+ * samples are of; or it has executed something then and was there before we listened, or may have
+ * been made by one from whose number its own goes on. */
+bool space_is_uncertain(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life = space_life(c, s);
+
+	if (space_is_any(s))
+		return false;
+	if (life && (!life_is_counted(life) || life_exec_id(life) < s->key.exec_id))
+		return true;
+	if (life && s->key.exec_id && !life_is_learned(life))
+		return true;
+	if (life && life_is_past(c->lives, life)) /* a thread may have outlived its leader */
+		return c->until_ns > life_exit_ns(life);
+	return c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
+}
+
+/* Whether all that was read of it before is still there. */
+static bool is_still_there(const struct space_cache *c, const struct space *s)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+
+	if (maps_read(c->proc, &s->key.pid, &maps))
+		return false;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct space_mapping *m = &s->items[i];
+		const struct maps_entry *e = maps_find(&maps, m->start);
+
+		if (!e || e->start != m->start || e->limit != m->limit || e->offset != m->offset ||
+		    e->device != m->device || e->inode != m->inode)
+			return false;
+	}
+	return true;
+}
+
+bool space_is_lasting(const struct space_cache *c, struct space *s)
+{
+	if (!s->n || c->since_ns < s->as_now_ns + SPACE_YOUNG_NS)
+		return false;
+	if (s->asked_ns != c->lost_ns)
+		s->lasting = is_still_there(c, s);
+	s->asked_ns = c->lost_ns;
+	return s->lasting;
+}
+
+int space_read(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+	struct finder finder = {0};
+	uint64_t begin_ns = nsec_boot();
+	const struct life *life;
+	struct pid_exe exe;
+	int r;
+
+	s->stale = space_is_uncertain(c, s);
+	if (s->stale)
+		return 0;
+	s->read_ns = s->looked_ns = now;
+	if (space_was_left(c, s))
+		return space_read_told(c, s, pc);
+	exe = space_is_any(s) ? pid_read_exe(c->proc, s->key.pid.pid) : (struct pid_exe){0};
+	r = maps_read(c->proc, &s->key.pid, &maps);
+	if (r == -ENOMEM)
+		return r;
+	space_catch_up(c);
+	s->stale = space_is_uncertain(c, s);
+	if (s->stale)
+		return 0;
+	/* One that has ended and was not waited for yet is there, but its memory is not. */
+	if (!r && (!maps.n || space_was_left(c, s)))
+		r = MAPS_GONE;
+	s->outcome = r < 0 ? MAPS_GONE : r;
+	if (r == MAPS_GONE)
+		return space_read_told(c, s, pc);
+	if (r)
+		return 0;
+	life = space_life(c, s);
+	s->program = life ? life_program(life) : 0;
+	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
+	s->exe = exe;
+	finder.via_pid = maps.via_pid;
+	c->sources[FROM_PROC]++;
+	return space_set(c, s, &finder, &maps);
+}
+
+/* The kernel told of mappings after the last read: they are added, and all are read again, though
+ * not at each of many that are made one after the other. */
+static int add_told(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	const struct life *life = space_life(c, s);
+
+	if (!life || life_changed_ns(life) <= s->read_boot_ns || space_is_uncertain(c, s))
+		return 0;
+	if (now - s->read_ns >= SPACE_TOLD_NS)
+		return space_read(c, s, now, pc);
+	return life_changed_ns(life) > s->told_ns ? space_add_since(c, s, life) : 0;
+}
+
+int space_look_again(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc)
+{
+	int r;
+
+	if (s->gone)
+		return 0;
+	if (s->stale || space_was_left(c, s))
+		return space_read(c, s, now, pc);
+	r = add_told(c, s, now, pc);
+	if (r || now - s->looked_ns < SPACE_REREAD_NS)
+		return r;
+	s->looked_ns = now;
+	return exe_changed(c, s) ? space_read(c, s, now, pc) : 0;
+}
