@@ -24,7 +24,7 @@
 #include "discovery/discovery.h"
 #include "export/export.h"
 #include "heapprofiler.h"
-#include "names.h"
+#include "naming/naming.h"
 #include "report/series.h"
 #include "server/health.h"
 #include "server/listen.h"
@@ -57,7 +57,7 @@ struct agent {
 	struct metric_list metrics;
 	struct health health;
 	struct discovery *discovery;
-	struct names *names;
+	struct naming *naming;
 	struct export *export;
 	struct tablecache *tables;  /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
@@ -278,7 +278,7 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 			 log_str("source", source), log_str("why", why));
 }
 
-static int start_names(struct agent *a)
+static int start_naming(struct agent *a)
 {
 	static const enum metadata_mode modes[CONFIG_METADATA_MAX] = {
 		[CONFIG_METADATA_AUTO] = METADATA_AUTO,
@@ -291,7 +291,7 @@ static int start_names(struct agent *a)
 		[CONFIG_VERIFY_CHAIN] = HTTP_VERIFY_CHAIN,
 		[CONFIG_VERIFY_NONE] = HTTP_VERIFY_NOTHING,
 	};
-	const struct names_opts opts = {
+	const struct naming_opts opts = {
 		.loop = a->loop,
 		.discovery = a->discovery,
 		.metadata = {.mode = modes[a->config->metadata],
@@ -301,7 +301,7 @@ static int start_names(struct agent *a)
 		.source = on_metadata,
 		.ctx = a,
 	};
-	int r = names_new(&opts, &a->names);
+	int r = naming_new(&opts, &a->naming);
 
 	if (r == -EDESTADDRREQ)
 		return start_failed(r, "--metadata names a server whose address is not known",
@@ -314,7 +314,7 @@ static int start_names(struct agent *a)
 	}
 	if (r)
 		return start_failed(r, "cannot ask for names of pods", NULL);
-	return metric_list_add(&a->metrics, names_collect, a->names);
+	return metric_list_add(&a->metrics, naming_collect, a->naming);
 }
 
 static int start_export(struct agent *a)
@@ -430,9 +430,9 @@ static enum heap_wish wish_of_owner(void *ctx, const struct owner *owner)
 	const char *wish;
 	bool known;
 
-	if (!a->names)
+	if (!a->naming)
 		return HEAP_WISH_NONE;
-	wish = names_setting(a->names, owner, HEAP_WISH_SETTING, &known);
+	wish = naming_setting(a->naming, owner, HEAP_WISH_SETTING, &known);
 	return known ? heap_wish_parse(wish) : HEAP_WISH_PENDING;
 }
 
@@ -563,7 +563,7 @@ static void raise_open_files(void)
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
-		start_roots,	   start_loop, start_discovery, start_names,  start_export,
+		start_roots,	   start_loop, start_discovery, start_naming, start_export,
 		start_table_cache, start_cpu,  start_heap,	start_server,
 	};
 	int r = 0;
@@ -602,7 +602,7 @@ void agent_free(struct agent *a)
 	cpu_profiler_free(a->cpu);
 	tablecache_free(a->tables);
 	export_free(a->export);
-	names_free(a->names);
+	naming_free(a->naming);
 	discovery_free(a->discovery);
 	process_metrics_free(a->process);
 	metric_list_deinit(&a->metrics);

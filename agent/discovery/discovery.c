@@ -278,6 +278,11 @@ struct owner *discovery_next_owner(struct discovery *d, const struct owner *owne
 	return owner_next(d->own.owners, owner);
 }
 
+void discovery_listen(struct discovery *d, owner_fn fn, void *ctx)
+{
+	owner_table_listen(d->own.owners, fn, ctx);
+}
+
 /* Ids as kubectl prints them have the runtime in front: "containerd://...". */
 static const char *without_runtime(const char *id)
 {

@@ -63,6 +63,9 @@ struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t 
 /* All owners, oldest first: @owner is NULL to start; NULL at the end. Borrowed as above. */
 struct owner *discovery_next_owner(struct discovery *d, const struct owner *owner);
 
+/* owner_table_listen(), of all owners. @fn must not call back into discovery. */
+void discovery_listen(struct discovery *d, owner_fn fn, void *ctx);
+
 enum discovery_find {
 	DISCOVERY_FOUND = 0,
 	DISCOVERY_NO_SUCH,   /* no living container's id begins like that */

@@ -31,6 +31,8 @@ struct owner_table {
 	struct owner *unknown;
 	size_t n[OWNER_KIND_MAX];
 	char *node;
+	owner_fn listener;
+	void *listener_ctx;
 };
 
 const char *owner_kind_name(enum owner_kind kind)
@@ -66,16 +68,47 @@ static int label_container(struct labels *l, const struct cgroup_id *id)
 	return set(l, "runtime", cgroup_runtime_name(id->runtime));
 }
 
-static int label_names(struct labels *l, const struct owner *owner, const struct owner_names *names)
+/* One name that is both what it is and its service. */
+static int label_host(struct labels *l, const char *label, const char *name)
 {
-	const char *id = owner->id.container_id;
+	return set(l, label, name) || set(l, "service_name", name) ? -ENOMEM : 0;
+}
 
-	if (set(l, "node", labels_get(&owner->labels, "node")) ||
-	    set(l, "namespace", names->namespace) || set(l, "pod", names->pod) ||
-	    set(l, "container", names->container) || set(l, "container_id", id) ||
-	    set(l, "outer_container", owner->id.outer_id))
+static int label_kind(struct labels *l, const struct owner *owner)
+{
+	switch (owner->kind) {
+	case OWNER_CONTAINER:
+		return label_container(l, &owner->id);
+	case OWNER_UNIT:
+		return label_host(l, "unit", owner_name(owner));
+	case OWNER_PROCESS:
+		return label_host(l, "comm", owner_name(owner));
+	case OWNER_UNKNOWN:
+	case OWNER_KIND_MAX:
+		break;
+	}
+	return set(l, "service_name", "unknown");
+}
+
+const char *owner_name(const struct owner *owner)
+{
+	return owner->kind == OWNER_CONTAINER ? owner->id.container_id : owner->key + 1;
+}
+
+int owner_identity(const struct owner *owner, struct labels *ret)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0};
+
+	if (set(&labels, "node", owner->table->node) || label_kind(&labels, owner))
 		return -ENOMEM;
-	return set(l, "service_name", names->service);
+	labels_swap(ret, &labels);
+	return 0;
+}
+
+void owner_set_labels(struct owner *owner, struct labels *labels, struct labels *settings)
+{
+	labels_swap(&owner->labels, labels);
+	labels_swap(&owner->settings, settings);
 }
 
 /* ---- the table ---- */
@@ -104,12 +137,19 @@ static size_t kind_count(const struct owner_table *table, enum owner_kind kind)
 	return table->n[OWNER_UNIT] + table->n[OWNER_PROCESS];
 }
 
-/* A new owner with its node label, not in the table yet. */
-static int owner_make(struct owner_table *table, enum owner_kind kind, const char *key,
-		      struct owner **ret)
+static void owner_tell(struct owner_table *table, struct owner *owner)
+{
+	if (table->listener)
+		table->listener(table->listener_ctx, owner);
+}
+
+/* A new owner, in the table; the reference is the caller's. @id: of a container. */
+static int owner_add(struct owner_table *table, enum owner_kind kind, const char *key,
+		     const struct cgroup_id *id, struct owner **ret)
 {
 	size_t n = strlen(key) + 1;
-	struct owner *owner = calloc(1, sizeof(*owner) + n);
+	_cleanup_(owner_destroyp) struct owner *owner = calloc(1, sizeof(*owner) + n);
+	bool hash_oom = false;
 
 	if (!owner)
 		return -ENOMEM;
@@ -117,23 +157,17 @@ static int owner_make(struct owner_table *table, enum owner_kind kind, const cha
 	owner->table = table;
 	owner->n_refs = 1;
 	owner->first_seen_ns = owner->last_seen_ns = nsec_wall();
+	if (id)
+		owner->id = *id;
 	memcpy(owner->key, key, n);
-	if (set(&owner->labels, "node", table->node)) {
-		owner_destroy(owner);
+	if (owner_identity(owner, &owner->labels))
 		return -ENOMEM;
-	}
-	*ret = owner;
-	return 0;
-}
-
-static int owner_insert(struct owner_table *table, struct owner *owner)
-{
-	bool hash_oom = false;
-
 	HASH_ADD(hh, table->owners, key[0], strlen(owner->key), owner);
 	if (hash_oom)
 		return -ENOMEM;
-	table->n[owner->kind]++;
+	table->n[kind]++;
+	owner_tell(table, owner);
+	*ret = take_ptr(owner);
 	return 0;
 }
 
@@ -143,19 +177,6 @@ static struct owner *owner_find(struct owner_table *table, const char *key)
 
 	HASH_FIND(hh, table->owners, key, strlen(key), owner);
 	return owner ? owner_ref(owner) : NULL;
-}
-
-int owner_set_names(struct owner *owner, const struct owner_names *names,
-		    const struct labels *settings)
-{
-	_cleanup_(labels_deinit) struct labels labels = {0}, copy = {0};
-
-	if (label_names(&labels, owner, names) || labels_copy(settings, &copy))
-		return -ENOMEM;
-	labels_swap(&owner->labels, &labels);
-	labels_swap(&owner->settings, &copy);
-	owner->named = true;
-	return 0;
 }
 
 int owner_leave_out(struct owner *owner, const char *why)
@@ -175,17 +196,25 @@ int owner_leave_out(struct owner *owner, const char *why)
 /* Some trees know more of a container than others: another path may tell the pod. */
 static int owner_enrich(struct owner *owner, const struct cgroup_id *id)
 {
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	struct cgroup_id was = owner->id;
+
 	if (owner->id.pod_uid[0] || !id->pod_uid[0])
 		return 0;
-	if (!owner->named && set(&owner->labels, "pod_uid", id->pod_uid))
-		return -ENOMEM;
 	owner->id = *id;
+	if (owner_identity(owner, &labels)) {
+		owner->id = was;
+		return -ENOMEM;
+	}
+	if (!owner->named)
+		labels_swap(&owner->labels, &labels);
+	owner->stamp = 0;
+	owner_tell(owner->table, owner);
 	return 0;
 }
 
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret)
 {
-	_cleanup_(owner_destroyp) struct owner *owner = NULL;
 	char key[2 * CGROUP_ID_MAX + 2];
 	struct owner *found;
 
@@ -201,20 +230,13 @@ int owner_container(struct owner_table *table, const struct cgroup_id *id, struc
 	}
 	if (kind_count(table, OWNER_CONTAINER) >= kind_max(OWNER_CONTAINER))
 		return OWNER_TOO_MANY;
-	if (owner_make(table, OWNER_CONTAINER, key, &owner))
-		return -ENOMEM;
-	owner->id = *id;
-	if (label_container(&owner->labels, id) || owner_insert(table, owner))
-		return -ENOMEM;
-	*ret = take_ptr(owner);
-	return 0;
+	return owner_add(table, OWNER_CONTAINER, key, id, ret);
 }
 
-/* A unit or a program: one name that is both key and service. */
-static int owner_host(struct owner_table *table, enum owner_kind kind, const char *label,
-		      const char *key, struct owner **ret)
+/* A unit or a program; its name is the rest of @key. */
+static int owner_host(struct owner_table *table, enum owner_kind kind, const char *key,
+		      struct owner **ret)
 {
-	_cleanup_(owner_destroyp) struct owner *owner = NULL;
 	struct owner *found = owner_find(table, key);
 
 	if (found) {
@@ -223,14 +245,7 @@ static int owner_host(struct owner_table *table, enum owner_kind kind, const cha
 	}
 	if (kind_count(table, kind) >= kind_max(kind))
 		return OWNER_TOO_MANY;
-	if (owner_make(table, kind, key, &owner))
-		return -ENOMEM;
-	if (set(&owner->labels, label, key + 1) || set(&owner->labels, "service_name", key + 1))
-		return -ENOMEM;
-	if (owner_insert(table, owner))
-		return -ENOMEM;
-	*ret = take_ptr(owner);
-	return 0;
+	return owner_add(table, kind, key, NULL, ret);
 }
 
 int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
@@ -242,7 +257,7 @@ int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
 	key[0] = 'u';
 	memcpy(key + 1, unit.p, text_len(&unit));
 	key[1 + text_len(&unit)] = '\0';
-	return owner_host(table, OWNER_UNIT, "unit", key, ret);
+	return owner_host(table, OWNER_UNIT, key, ret);
 }
 
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret)
@@ -253,7 +268,7 @@ int owner_process(struct owner_table *table, const char *comm, struct owner **re
 	char key[64];
 
 	snprintf(key, sizeof(key), "p%.*s", (int)(n ? n : strlen(comm)), comm);
-	return owner_host(table, OWNER_PROCESS, "comm", key[1] ? key : "p?", ret);
+	return owner_host(table, OWNER_PROCESS, key[1] ? key : "p?", ret);
 }
 
 struct owner *owner_unknown(struct owner_table *table)
@@ -294,20 +309,22 @@ DEFINE_CLEANUP(struct owner_table *, owner_table_freep, owner_table_free);
 int owner_table_new(const char *node, struct owner_table **ret)
 {
 	_cleanup_(owner_table_freep) struct owner_table *table = calloc(1, sizeof(*table));
-	struct owner *unknown;
 
 	if (!table)
 		return -ENOMEM;
 	table->node = strdup(node);
-	if (!table->node || owner_make(table, OWNER_UNKNOWN, "?", &unknown))
+	if (!table->node || owner_add(table, OWNER_UNKNOWN, "?", NULL, &table->unknown))
 		return -ENOMEM;
-	if (set(&unknown->labels, "service_name", "unknown") || owner_insert(table, unknown)) {
-		owner_destroy(unknown);
-		return -ENOMEM;
-	}
-	table->unknown = unknown;
 	*ret = take_ptr(table);
 	return 0;
+}
+
+void owner_table_listen(struct owner_table *table, owner_fn fn, void *ctx)
+{
+	table->listener = fn;
+	table->listener_ctx = ctx;
+	for (struct owner *owner = table->owners; fn && owner; owner = owner->hh.next)
+		fn(ctx, owner);
 }
 
 void owner_table_free(struct owner_table *table)

@@ -27,12 +27,12 @@ const char *owner_kind_name(enum owner_kind kind);
 /**
  * struct owner - a container, a unit, a program
  * @id:            of a container; else zero
- * @labels:        ready to be a series' labels: node and service_name; of a container also
- *                 container (the id), pod_uid, runtime and outer_container (its outer_id), or when
- *                 it has names: namespace, pod, container (the name) and container_id; of a unit:
- *                 unit; of a program: comm
+ * @labels:        ready to be a series' labels: those of owner_identity() until owner_set_labels()
  * @settings:      what is wanted for it, by name: "go_heap" = "force"
- * @named:         owner_set_names() was called
+ * @named:         the names that people know it by are among @labels
+ * @pending:       they are not, but may be soon: who can wait with what goes by @labels should
+ * @stamp:         for whoever sets the labels: what they were made of. 0 at first, and again when
+ *                 more of @id is known
  * @left_out:      why its processes are not to be profiled, for people; NULL: they are
  * @first_seen_ns: wall clock
  * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
@@ -48,6 +48,8 @@ struct owner {
 	struct labels labels;
 	struct labels settings;
 	bool named;
+	bool pending;
+	uint64_t stamp;
 	char *left_out;
 	uint64_t first_seen_ns;
 	uint64_t last_seen_ns;
@@ -71,6 +73,11 @@ enum owner_outcome {
 	OWNER_TOO_MANY, /* the table's ceiling: take owner_unknown() */
 };
 
+/* Calls @fn for each owner there is, and from then on for each that is made or of which more is
+ * known, before anybody else sees that. One at a time; NULL: nobody. */
+typedef void (*owner_fn)(void *ctx, struct owner *owner);
+void owner_table_listen(struct owner_table *table, owner_fn fn, void *ctx);
+
 /* The owner for a container, a unit, a process's name; made if need be. *@ret is the caller's
  * reference. 0, OWNER_TOO_MANY, -ENOMEM. */
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret);
@@ -79,17 +86,15 @@ int owner_process(struct owner_table *table, const char *comm, struct owner **re
 /* Borrowed; as long-lived as the table. */
 struct owner *owner_unknown(struct owner_table *table);
 
-/* What a container is called. @container is "" for one that is not told apart in its pod. */
-struct owner_names {
-	const char *namespace;
-	const char *pod;
-	const char *container;
-	const char *service;
-};
+/* What a unit or a program is called; of a container its id. Borrowed. */
+const char *owner_name(const struct owner *owner);
 
-/* Its labels and settings from now on; both are copied. 0 or -ENOMEM: then it is as before. */
-int owner_set_names(struct owner *owner, const struct owner_names *names,
-		    const struct labels *settings);
+/* The labels that its identity alone gives: node and service_name; of a container also container
+ * (the id), pod_uid, runtime and outer_container (its outer_id); of a unit: unit; of a program:
+ * comm. @ret must be empty. 0 or -ENOMEM. */
+int owner_identity(const struct owner *owner, struct labels *ret);
+/* Its labels and settings from now on; what they were before is left in both. */
+void owner_set_labels(struct owner *owner, struct labels *labels, struct labels *settings);
 
 /* @why: copied; NULL: it is to be profiled (again). 0 or -ENOMEM: then it is as before. */
 int owner_leave_out(struct owner *owner, const char *why);

@@ -83,6 +83,41 @@ const char *pod_annotation(const struct pod *pod, const char *key)
 	return pairs_get(&pod->annotations, key);
 }
 
+static bool pairs_equal(const struct pod_pairs *a, const struct pod_pairs *b)
+{
+	if (a->n != b->n)
+		return false;
+	for (size_t i = 0; i < a->n; i++)
+		if (strcmp(a->items[i].key, b->items[i].key) != 0 ||
+		    strcmp(a->items[i].value, b->items[i].value) != 0)
+			return false;
+	return true;
+}
+
+static bool containers_equal(const struct pod *a, const struct pod *b)
+{
+	if (a->n_containers != b->n_containers)
+		return false;
+	for (size_t i = 0; i < a->n_containers; i++) {
+		const struct pod_container *x = &a->containers[i], *y = &b->containers[i];
+
+		if (x->kind != y->kind || strcmp(x->name, y->name) != 0 ||
+		    strcmp(x->id, y->id) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool pod_equal(const struct pod *a, const struct pod *b)
+{
+	return a->created_s == b->created_s && a->n_left_out == b->n_left_out &&
+	       strcmp(a->uid, b->uid) == 0 && strcmp(a->static_uid, b->static_uid) == 0 &&
+	       strcmp(a->namespace, b->namespace) == 0 && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->node, b->node) == 0 && strcmp(a->owner_kind, b->owner_kind) == 0 &&
+	       strcmp(a->owner_name, b->owner_name) == 0 && pairs_equal(&a->labels, &b->labels) &&
+	       pairs_equal(&a->annotations, &b->annotations) && containers_equal(a, b);
+}
+
 /* ---------------------------------------------------------------- text */
 
 /* "" for what is no string, or too long to be a name. */

@@ -8,6 +8,7 @@
  */
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct pod_pairs {
  * @owner_kind, @owner_name: of the object that controls it: ReplicaSet, Job, ...
  * @created_s:  Unix time; 0 if not known
  * @n_left_out: containers and pairs beyond the ceilings
+ * @version:    another one for each pod that is put into the table of pods and each change of one
  */
 struct pod {
 	char *uid;
@@ -76,6 +78,7 @@ struct pod {
 	size_t n_containers;
 	size_t containers_cap;
 	size_t n_left_out;
+	uint64_t version;
 };
 
 /* @ret is the caller's to free. 0, POD_MALFORMED, -ENOMEM. */
@@ -84,6 +87,8 @@ int pod_parse(const char *json, size_t n, struct pod **ret);
 /* Any JSON, borrowing nothing. 0, POD_MALFORMED, -ENOMEM. */
 int pod_parse_json(const char *json, size_t n, json_t **ret);
 void pod_free(struct pod *pod);
+/* In all but their version. */
+bool pod_equal(const struct pod *a, const struct pod *b);
 
 /* "" if there is none. Borrowed. */
 const char *pod_label(const struct pod *pod, const char *key);

@@ -188,7 +188,7 @@ static int entry_add(struct pods *pods, struct pod *pod)
 
 	if (!entry)
 		return -ENOMEM;
-	pods->version++;
+	pod->version = ++pods->version;
 	entry->pod = pod;
 	entry->list = pods->list;
 	HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), entry);
@@ -210,6 +210,10 @@ int pods_put(struct pods *pods, struct pod *pod)
 	struct entry *old = entry_find(pods, pod->uid);
 	int r;
 
+	if (old && pod_equal(old->pod, pod)) {
+		old->list = pods->list;
+		return 0;
+	}
 	if (old)
 		entry_drop(pods, old);
 	if (pods_count(pods) >= PODS_MAX)

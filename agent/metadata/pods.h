@@ -22,8 +22,8 @@ enum pods_outcome {
 int pods_new(struct pods **ret);
 void pods_free(struct pods *pods);
 
-/* A pod that is new or has changed. @pod is taken, whatever the outcome. 0, PODS_TOO_MANY, -ENOMEM.
- */
+/* A pod that is new, has changed or is as it was (then nothing changes). @pod is taken, whatever
+ * the outcome. 0, PODS_TOO_MANY, -ENOMEM. */
 int pods_put(struct pods *pods, struct pod *pod);
 /* Nothing if there is none. */
 void pods_remove(struct pods *pods, const char *uid);

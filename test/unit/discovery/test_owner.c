@@ -167,6 +167,65 @@ static void test_same_and_other(void **state)
 	owner_table_free(table);
 }
 
+struct heard {
+	const struct owner *owner;
+	size_t n;
+};
+
+/* What it is told of is whole, and may be labelled at once. */
+static void hear(void *ctx, struct owner *owner)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
+	struct heard *heard = ctx;
+
+	heard->owner = owner;
+	heard->n++;
+	assert_int_equal(owner->stamp, 0);
+	assert_int_equal(owner_identity(owner, &labels), 0);
+	assert_true(labels_equal(&labels, &owner->labels));
+	assert_int_equal(labels_set(&labels, "pod", "p"), 0);
+	assert_int_equal(labels_set(&settings, "go_heap", "force"), 0);
+	owner_set_labels(owner, &labels, &settings);
+	owner->stamp = 7;
+	assert_null(labels_get(&labels, "pod"));
+}
+
+static void test_listener(void **state)
+{
+	struct owner_table *table;
+	struct heard heard = {0};
+	struct owner *a, *same, *unit;
+
+	(void)state;
+	assert_int_equal(owner_table_new("n", &table), 0);
+	assert_int_equal(owner_unit(table, text_of("u.service"), &unit), OWNER_OK);
+	owner_table_listen(table, hear, &heard);
+	assert_int_equal(heard.n, 2); /* what there is: the unknown one and the unit */
+	a = container(table, "/docker/" ID1);
+	assert_int_equal(heard.n, 3);
+	assert_ptr_equal(heard.owner, a);
+	assert_label(a, "pod", "p");
+	assert_label(a, "container", ID1);
+	assert_string_equal(labels_get(&a->settings, "go_heap"), "force");
+	/* nothing new */
+	same = container(table, "/docker/" ID1);
+	assert_int_equal(heard.n, 3);
+	owner_unref(same);
+	/* more is known: what has its name keeps it until it is named again */
+	same = container(table, "/kubepods/pod" POD "/" ID1);
+	assert_int_equal(heard.n, 4);
+	assert_label(a, "pod_uid", POD);
+	assert_label(a, "pod", "p");
+	owner_unref(same);
+	owner_table_listen(table, NULL, NULL);
+	same = container(table, "/docker/" ID2);
+	assert_int_equal(heard.n, 4);
+	owner_unref(same);
+	owner_unref(a);
+	owner_unref(unit);
+	owner_table_free(table);
+}
+
 /* One over the ceiling of each class; room again when one goes. */
 static void test_ceilings(void **state)
 {
@@ -287,10 +346,10 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_comms),
-		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_same_and_other),
-		cmocka_unit_test(test_ceilings),       cmocka_unit_test(test_targets),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_labels),	 cmocka_unit_test(test_comms),
+		cmocka_unit_test(test_left_out), cmocka_unit_test(test_same_and_other),
+		cmocka_unit_test(test_listener), cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_targets),	 cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

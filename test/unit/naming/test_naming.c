@@ -9,7 +9,7 @@
 #include "base/loop.h"
 #include "base/root.h"
 #include "discovery/discovery.h"
-#include "names.h"
+#include "naming/naming.h"
 #include "support/metrics.h"
 #include "support/sink.h"
 #include "support/tree.h"
@@ -37,7 +37,7 @@ struct fixture {
 	struct discovery *discovery;
 	struct sink *kubelet;
 	struct sink *apiserver;
-	struct names *names;
+	struct naming *naming;
 	char token_file[64];
 	char told[256];
 	/* what is waited for */
@@ -51,7 +51,7 @@ static void make_cgroups(struct fixture *f)
 	static const char *const ids[] = {ID1, ID2};
 
 	for (size_t i = 0; i < 2; i++) {
-		snprintf(f->paths[i], sizeof(f->paths[i]), "podprof-names-%d/kubepods/pod%s/%s",
+		snprintf(f->paths[i], sizeof(f->paths[i]), "podprof-naming-%d/kubepods/pod%s/%s",
 			 (int)getpid(), UID, ids[i]);
 		for (int h = 0; h < HIERARCHY_MAX; h++)
 			if (f->trees.roots[h].fd >= 0)
@@ -89,7 +89,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	names_free(f->names);
+	naming_free(f->naming);
 	discovery_free(f->discovery);
 	loop_free(f->loop);
 	sink_free(f->kubelet);
@@ -115,7 +115,7 @@ static void on_source(void *ctx, const char *source, bool ok, const char *why)
 
 static int start(struct fixture *f, enum metadata_mode mode)
 {
-	const struct names_opts opts = {
+	const struct naming_opts opts = {
 		.loop = f->loop,
 		.discovery = f->discovery,
 		.metadata = {.mode = mode,
@@ -128,7 +128,7 @@ static int start(struct fixture *f, enum metadata_mode mode)
 		.ctx = f,
 	};
 
-	return names_new(&opts, &f->names);
+	return naming_new(&opts, &f->naming);
 }
 
 static const struct owner *owner_of(struct fixture *f, const char *id)
@@ -183,30 +183,29 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "container"), ID1);
 	assert_string_equal(label(f, ID1, "pod_uid"), UID);
 	assert_int_equal(start(f, METADATA_AUTO), 0);
-	assert_null(names_setting(f->names, owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(f->naming, owner_of(f, ID1), "go_heap", &known));
 	assert_false(known);
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID1, "namespace"), "shop");
 	assert_string_equal(label(f, ID1, "pod"), "web-5d4f8-x");
-	assert_string_equal(label(f, ID1, "container_id"), ID1);
+	assert_string_equal(label(f, ID1, "container_id"), "");
 	assert_string_equal(label(f, ID1, "service_name"), "web");
 	assert_string_equal(label(f, ID1, "node"), "node-1");
 	assert_string_equal(label(f, ID1, "pod_uid"), "");
 	owner = owner_of(f, ID1);
-	assert_string_equal(names_setting(f->names, owner, "go_heap", &known), "force");
+	assert_string_equal(naming_setting(f->naming, owner, "go_heap", &known), "force");
 	assert_true(known);
 	assert_int_equal(owner->settings.n, 1);
 	/* the other has the pod's name and none of its own */
 	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID2, "container"), "");
-	assert_string_equal(label(f, ID2, "container_id"), ID2);
 	assert_string_equal(f->told, "kubelet ok;");
 	/* asked on because of it; a list without statuses takes no name away */
 	while (sink_n_requests(f->kubelet) < 5)
 		wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID1, "container"), "web");
-	assert_int_equal(metrics_get(names_collect, f->names, "podprof_metadata_containers", "pod"),
-			 2);
+	assert_int_equal(
+		metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "pod"), 2);
 }
 
 static void named_by_the_api_server(void **state)
@@ -235,7 +234,7 @@ static void refused(void **state)
 	f->kubelet = sink_new(&refuses, 1, NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	while (sink_n_requests(f->kubelet) < 2 ||
-	       metrics_get(names_collect, f->names, "podprof_metadata_containers", "denied") < 2)
+	       metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "denied") < 2)
 		wait_label(f, ID1, "container", ID1);
 	assert_string_equal(f->told, "kubelet HTTP status 403: Forbidden;");
 	assert_string_equal(label(f, ID1, "pod_uid"), UID);
@@ -249,10 +248,10 @@ static void nobody_to_ask(void **state)
 	assert_int_equal(start(f, METADATA_KUBELET), -EDESTADDRREQ);
 	assert_int_equal(start(f, METADATA_APISERVER), -EDESTADDRREQ);
 	assert_int_equal(start(f, METADATA_NONE), 0);
-	names_free(take_ptr(f->names));
+	naming_free(take_ptr(f->naming));
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_string_equal(f->told, "");
-	assert_null(names_setting(f->names, owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(f->naming, owner_of(f, ID1), "go_heap", &known));
 	assert_true(known);
 }
 

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names where there are any, ids where not. A container's id is no label of one with a name: it
+ * would make a series of each restart. Two containers with the same names (the one that runs, and
+ * the one before it) are one series then, and whoever makes profiles adds them up.
+ *
+ * The id of a container inside a container was chosen by somebody in the outer one, and may be that
+ * of any container of the node. So where the outer one is known by name it is the outer one's.
+ * Where it is not, the outer one's id stays as a label.
+ */
+#include "naming/names.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/labels.h"
+#include "discovery/owner.h"
+#include "metadata/workload.h"
+
+#define SETTING_PREFIX	  "podprof.io/"
+/* Bytes of a setting's name with its NUL. */
+#define NAMES_SETTING_MAX 64
+
+void names_find(const struct metadata *metadata, const struct owner *owner, struct names *ret)
+{
+	const struct cgroup_id *id = &owner->id;
+
+	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
+	if (owner->kind != OWNER_CONTAINER)
+		return;
+	if (id->outer_id[0]) {
+		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
+		ret->outer = ret->outcome == METADATA_OK;
+	}
+	if (!ret->outer)
+		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
+}
+
+bool names_known(const struct names *names)
+{
+	return names->outcome == METADATA_OK || names->outcome == METADATA_POD;
+}
+
+/* The few labels set here are far from the ceiling and have good names: only memory can lack. */
+static int set(struct labels *l, const char *name, const char *value)
+{
+	return labels_set(l, name, value) ? -ENOMEM : 0;
+}
+
+static int keep(struct labels *l, const struct labels *identity, const char *name)
+{
+	const char *value = labels_get(identity, name);
+
+	return value ? set(l, name, value) : 0;
+}
+
+int names_labels(const struct names *names, const struct owner *owner, struct labels *ret)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0}, identity = {0};
+	const struct pod_container *container = names->known.container;
+	const struct pod *pod = names->known.pod;
+	struct workload workload;
+
+	if (!names_known(names))
+		return owner_identity(owner, ret);
+	workload_of_pod(pod, &workload);
+	if (owner_identity(owner, &identity) || keep(&labels, &identity, "node") ||
+	    set(&labels, "namespace", pod->namespace) || set(&labels, "pod", pod->name) ||
+	    set(&labels, "container", container ? container->name : "") ||
+	    set(&labels, "service_name", workload_service(pod, &workload)))
+		return -ENOMEM;
+	if (!names->outer && keep(&labels, &identity, "outer_container"))
+		return -ENOMEM;
+	labels_swap(ret, &labels);
+	return 0;
+}
+
+static int add_setting(struct labels *settings, const struct pod_pair *pair)
+{
+	const size_t prefix = strlen(SETTING_PREFIX);
+	char name[NAMES_SETTING_MAX];
+	size_t n = strlen(pair->key);
+
+	if (strncmp(pair->key, SETTING_PREFIX, prefix) != 0 || n - prefix >= sizeof(name))
+		return 0;
+	for (size_t k = 0; k <= n - prefix; k++)
+		name[k] = (char)(pair->key[prefix + k] == '-' ? '_' : pair->key[prefix + k]);
+	/* what is no name, or one too many, is no setting */
+	return labels_set(settings, name, pair->value) == -ENOMEM ? -ENOMEM : 0;
+}
+
+int names_settings(const struct names *names, struct labels *ret)
+{
+	_cleanup_(labels_deinit) struct labels settings = {0};
+	const struct pod *pod = names_known(names) ? names->known.pod : NULL;
+
+	for (size_t i = 0; pod && i < pod->annotations.n; i++)
+		if (add_setting(&settings, &pod->annotations.items[i]))
+			return -ENOMEM;
+	labels_swap(ret, &settings);
+	return 0;
+}

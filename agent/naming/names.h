@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_NAMING_NAMES_H
+#define PODPROF_NAMING_NAMES_H
+
+/* The labels that an owner has before anybody's rules are applied to them. */
+
+#include "metadata/metadata.h"
+
+struct labels;
+struct owner;
+
+/**
+ * struct names - what is known of an owner
+ * @outcome: METADATA_OK and METADATA_POD: @known is set
+ * @outer:   it is inside a container of which that is known, not of itself
+ */
+struct names {
+	enum metadata_outcome outcome;
+	bool outer;
+	struct metadata_names known;
+};
+
+/* What is told of an owner of any kind. */
+void names_find(const struct metadata *metadata, const struct owner *owner, struct names *ret);
+/* Whether its name is known, or its pod's. */
+bool names_known(const struct names *names);
+
+/* Its labels: namespace, pod, container, node and service_name where names are known, else those of
+ * owner_identity(). @ret must be empty. 0 or -ENOMEM. */
+int names_labels(const struct names *names, const struct owner *owner, struct labels *ret);
+/* What its pod's annotations podprof.io/... ask for: podprof.io/go-heap as "go_heap". @ret must be
+ * empty. 0 or -ENOMEM. */
+int names_settings(const struct names *names, struct labels *ret);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_NAMING_NAMING_H
+#define PODPROF_NAMING_NAMING_H
+
+/* Gives discovery's owners their labels: as soon as there is one by what is known of it, and again
+ * whenever that changes. */
+
+#include "base/nsec.h"
+#include "metadata/metadata.h"
+
+struct discovery;
+struct loop;
+struct metric_sink;
+struct naming;
+struct owner;
+
+/* Time from a container's appearance in which its names are waited for: its owner is pending. The
+ * kubelet learns of a container's id a second or two after its start, the API server after that. */
+#define NAMING_LATE_NS (10 * NSEC_PER_SEC)
+
+/**
+ * struct naming_opts - everything is borrowed and must outlive it
+ * @metadata: whom to ask; its loop, callbacks and context are set here
+ * @source:   as in struct metadata_opts
+ */
+struct naming_opts {
+	struct loop *loop;
+	struct discovery *discovery;
+	struct metadata_opts metadata;
+	metadata_source_fn source;
+	void *ctx;
+};
+
+/* All owners have labels when it returns. 0; -EDESTADDRREQ where metadata.mode names a server and
+ * none is known; -errno. */
+int naming_new(const struct naming_opts *opts, struct naming **ret);
+/* Owners keep the labels that they have. */
+void naming_free(struct naming *naming);
+
+/* What its pod's annotation podprof.io/NAME says, with '_' for '-' in @setting. NULL: it says
+ * nothing. *@ret_known is false while that is because nothing is known of the pod yet, though it
+ * may become known. Borrowed until the next trip through the loop. */
+const char *naming_setting(const struct naming *naming, const struct owner *owner,
+			   const char *setting, bool *ret_known);
+
+/* A metric_collect_fn; @ctx is the naming. */
+void naming_collect(void *ctx, struct metric_sink *sink);
+
+#endif
