@@ -389,7 +389,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution arm64 check-arm64
+.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -487,6 +487,10 @@ check-rows: $(ROW_ORACLE) ## unwind rows against readelf: FILES, or all programs
 ATTRIBUTION := $(B)/test/bpf/test_attribution
 check-attribution: $(ATTRIBUTION) ## no sample with another program's frames: 100,000 programs, recycled pids (minutes)
 	$(Q)PODPROF_TEST_PROGRAMS=$(or $(PROGRAMS),100000) $(ATTRIBUTION)
+
+OWNERS := $(B)/test/bpf/test_owners
+check-owners: $(OWNERS) ## no sample goes to another's container: OWNER_SECONDS (60) of moving, short and dying processes (root)
+	$(Q)PODPROF_TEST_SECONDS=$(or $(OWNER_SECONDS),60) $(OWNERS)
 
 # Saves a living process's stack as a test case (test/data/walk/README.md).
 WALKSAVE := $(B)/test/tools/walksave

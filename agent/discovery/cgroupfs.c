@@ -43,6 +43,9 @@
 #define CGROUPFS_WALK_WATCHED_NS  (15 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
+/* Walks are further apart where they take long: of the time they may have the hundredth part. A
+ * container can make any number of directories, and samples in those that it has removed. */
+#define CGROUPFS_WALK_SHARE	  100
 
 static const char *const walk_names[CGROUPFS_WALK_MAX] = {
 	[CGROUPFS_WALK_START] = "start",
@@ -63,6 +66,7 @@ struct cgroupfs {
 	size_t n_unwatched;
 	struct loop_source *walk_timer;
 	uint64_t walked_ns;
+	uint64_t last_walk_ns; /* what it took */
 
 	uint64_t n_walks[CGROUPFS_WALK_MAX];
 	uint64_t n_left_out[CGROUPDIR_OUTCOME_MAX]; /* by enum cgroupdir_outcome */
@@ -284,9 +288,18 @@ static int scan_tree(struct cgroupfs *fs, enum hierarchy hierarchy)
 	return scan_dir(fs, dir, fd, true);
 }
 
+/* @ns, or as long as the last walk's cost asks for. */
+static uint64_t walk_gap(const struct cgroupfs *fs, uint64_t ns)
+{
+	const uint64_t least_ns = fs->last_walk_ns * CGROUPFS_WALK_SHARE;
+
+	return ns > least_ns ? ns : least_ns;
+}
+
 static uint64_t walk_period(const struct cgroupfs *fs)
 {
-	return !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS : CGROUPFS_WALK_WATCHED_NS;
+	return walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
+							    : CGROUPFS_WALK_WATCHED_NS);
 }
 
 int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
@@ -300,7 +313,8 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 	cgroupdir_expire(&fs->table);
 	fs->walked_ns = nsec_monotonic();
 	fs->n_walks[reason]++;
-	fs->walk_ns += fs->walked_ns - start;
+	fs->last_walk_ns = fs->walked_ns - start;
+	fs->walk_ns += fs->last_walk_ns;
 	if (fs->walk_timer)
 		loop_arm(fs->walk_timer, walk_period(fs), 0);
 	return r;
@@ -308,43 +322,66 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 
 bool cgroupfs_walk_for_miss(struct cgroupfs *fs)
 {
-	if (nsec_monotonic() - fs->walked_ns < CGROUPFS_WALK_MISS_GAP_NS)
+	if (nsec_monotonic() - fs->walked_ns < walk_gap(fs, CGROUPFS_WALK_MISS_GAP_NS))
 		return false;
 	(void)cgroupfs_walk(fs, CGROUPFS_WALK_MISS);
 	return true;
 }
 
-/* One component of a path that is to be learned; *@dir moves down to it. */
-static bool learn_step(struct cgroupfs *fs, struct cgroupdir **dir, const char *name)
+/**
+ * struct learning - the way down a path
+ * @fd:  the directory that was reached
+ * @dir: its entry; NULL below one that found no room
+ * @id:  its number
+ */
+struct learning {
+	int fd;
+	struct cgroupdir *dir;
+	uint64_t id;
+};
+
+static bool learn_step(struct cgroupfs *fs, enum hierarchy hierarchy, struct learning *l,
+		       const char *name)
 {
-	_cleanup_(close_fdp) int fd = -1;
 	struct hierarchy_child child;
 	struct cgroupdir *found;
+	int fd;
 
-	if (strcmp(name, "..") == 0 || open_below(fs, *dir, &fd))
+	if (strcmp(name, "..") == 0 || hierarchy_stat(l->fd, name, &child))
 		return false;
-	if (hierarchy_stat(fd, name, &child))
+	fd = openat(l->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
 		return false;
-	if (see(fs, (*dir)->key.hierarchy, *dir, &child, &found))
-		return false;
-	*dir = found;
+	close(l->fd);
+	l->fd = fd;
+	l->id = child.id;
+	if (l->dir)
+		l->dir = see(fs, hierarchy, l->dir, &child, &found) ? NULL : found;
 	return true;
 }
 
-void cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path)
+uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path)
 {
-	struct cgroupdir *dir = fs->table.roots[hierarchy];
+	struct learning l = {.dir = fs->table.roots[hierarchy]};
+	struct hierarchy_child top;
 	struct text component;
-	bool found = dir != NULL;
+	bool found = true;
 
+	l.fd = openat(fs->set.roots[hierarchy].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l.fd < 0 || hierarchy_stat(l.fd, ".", &top))
+		found = false;
+	else
+		l.id = top.id;
 	while (found && text_until(&path, '/', &component)) {
 		_cleanup_(freep) char *name = NULL;
 
 		if (text_empty(&component))
 			continue;
 		name = text_dup(component);
-		found = name && learn_step(fs, &dir, name);
+		found = name && learn_step(fs, hierarchy, &l, name);
 	}
+	close_fdp(&l.fd);
+	return found ? l.id : 0;
 }
 
 /* ---- changes ---- */

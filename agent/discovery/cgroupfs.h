@@ -54,14 +54,16 @@ enum cgroupfs_walk_reason {
 
 /* Look at everything. 0 or -ENOMEM; directories that cannot be read are counted and kept. */
 int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason);
-/* The same, unless there was one less than a second ago: then false. */
+/* The same, unless there was one less than a second ago, or than a hundred times what that took:
+ * then false. */
 bool cgroupfs_walk_for_miss(struct cgroupfs *fs);
 
 /* NULL if there is none. Also finds directories that are gone, for their grace time. */
 struct cgroupdir *cgroupfs_find(struct cgroupfs *fs, enum hierarchy hierarchy, uint64_t id);
-/* Look for one path, as in /proc/PID/cgroup, and put it and those above it into the table. Whether
- * it worked shows in cgroupfs_find(). */
-void cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path);
+/* Look for one path, as in /proc/PID/cgroup, and put it and those above it into the table as far as
+ * there is room: that shows in cgroupfs_find(). Returns the id that the path has now; 0 if there is
+ * no such directory. */
+uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path);
 
 /* All directories, those that are gone too, oldest first: @dir is NULL to start; NULL at the end.
  */

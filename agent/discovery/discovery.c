@@ -5,8 +5,10 @@
  * look into the table of directories. What is left:
  *
  *   - The id is not in the table. The directory is newer than the last event, or behind a ceiling,
- *     or it came and went between two looks. If the process lives, /proc/PID/cgroup has the path;
- *     if not, everything is looked at again, once a second at most.
+ *     or it came and went between two looks. If the process lives, /proc/PID/cgroup has the path,
+ *     which counts if the directory of that path has the sample's id: a process may have moved
+ *     since, into another container. If not, everything is looked at again, once a second at most,
+ *     and less often where that takes long.
  *   - The directory is in no container. The owner is then the systemd unit, which the unified tree
  *     or name=systemd know (the second is in no tree that is followed, so /proc is asked, once for
  *     each process), or all processes of that name.
@@ -43,6 +45,7 @@ enum lookup {
 	LOOKUP_HOST,	/* in no container, owner found */
 	LOOKUP_FILTERED,
 	LOOKUP_UNKNOWN_GONE,	   /* id not in the table, and the process has left */
+	LOOKUP_UNKNOWN_MOVED,	   /* ... and the process is in another cgroup now */
 	LOOKUP_UNKNOWN_UNREADABLE, /* ... and /proc/PID/cgroup cannot be read */
 	LOOKUP_UNKNOWN_LIMIT,	   /* too many owners, too many processes, or no memory */
 	LOOKUP_MAX,
@@ -57,6 +60,7 @@ static const char *const lookup_names[LOOKUP_MAX] = {
 	[LOOKUP_HOST] = "host",
 	[LOOKUP_FILTERED] = "filtered",
 	[LOOKUP_UNKNOWN_GONE] = "unknown_gone",
+	[LOOKUP_UNKNOWN_MOVED] = "unknown_moved",
 	[LOOKUP_UNKNOWN_UNREADABLE] = "unknown_unreadable",
 	[LOOKUP_UNKNOWN_LIMIT] = "unknown_limit",
 };
@@ -118,17 +122,43 @@ static bool has_controller(struct text controllers, enum controller controller)
 	return false;
 }
 
-static void learn(struct discovery *d, struct text proc_cgroup)
+/* What /proc/PID/cgroup says of the cgroup that a sample was taken in. */
+enum told {
+	TOLD_THIS,   /* the process is still in there */
+	TOLD_HIDDEN, /* or so it may be: the path begins above what we can see ("/../..") */
+	TOLD_OTHER,  /* it has moved since, or the cgroup has gone */
+};
+
+/* One line, of tree @h, in which the sample had @id. */
+static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
+			    const struct cgroup_line *line)
+{
+	if (text_starts(&line->path, "/.."))
+		return TOLD_HIDDEN;
+	return cgroupfs_learn(d->own.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
+}
+
+/* Put the paths into the table, and compare them with the ids of the sample. */
+static enum told learn(struct discovery *d, const struct query *q, struct text proc_cgroup)
 {
 	enum controller v1 = cgroupfs_controller(d->own.fs);
+	enum told told = TOLD_THIS, said;
 	struct cgroup_line line;
+	enum hierarchy h;
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
 		if (line.unified)
-			cgroupfs_learn(d->own.fs, HIERARCHY_V2, line.path);
+			h = HIERARCHY_V2;
 		else if (v1 && has_controller(line.controllers, v1))
-			cgroupfs_learn(d->own.fs, HIERARCHY_V1, line.path);
+			h = HIERARCHY_V1;
+		else
+			continue;
+		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h])
+			continue;
+		said = learn_line(d, h, q->cgroup[h], &line);
+		told = said > told ? said : told;
 	}
+	return told;
 }
 
 /* ---- by process ---- */
@@ -195,32 +225,8 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 
 /* ---- an id that is not in the table ---- */
 
-/* The process lives, and this is its /proc/PID/cgroup. */
-static struct owner *look_at_proc(struct discovery *d, const struct query *q, struct text text)
-{
-	struct owner *owner;
-	struct cgroup_id id;
-	bool known;
-
-	learn(d, text);
-	owner = by_table(d, q, &known);
-	if (owner) {
-		d->n_lookups[LOOKUP_LEARNED]++;
-		return owner;
-	}
-	/* behind a ceiling, or moved since; or seen from a cgroup namespace of our own */
-	cgroup_parse_proc(text, &id);
-	if (!known && !id.kind && !d->host_processes)
-		return keep(d, q, NULL, LOOKUP_FILTERED);
-	if (known || !id.kind)
-		return host_owner(d, q);
-	if (owner_container(d->own.owners, &id, &owner))
-		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
-	return keep(d, q, owner, LOOKUP_PROC);
-}
-
-/* The process has gone, but its directory may be there. */
-static struct owner *look_at_all(struct discovery *d, const struct query *q, int why)
+/* The process has gone or is elsewhere, but the directory may be there. */
+static struct owner *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
 {
 	struct owner *owner = NULL;
 	bool known = false;
@@ -231,9 +237,34 @@ static struct owner *look_at_all(struct discovery *d, const struct query *q, int
 		d->n_lookups[LOOKUP_WALKED]++;
 		return owner;
 	}
-	if (known)
+	return known ? host_owner(d, q) : unknown(d, why);
+}
+
+/* The process lives, and this is its /proc/PID/cgroup. */
+static struct owner *look_at_proc(struct discovery *d, const struct query *q, struct text text)
+{
+	enum told told = learn(d, q, text);
+	struct owner *owner;
+	struct cgroup_id id;
+	bool known;
+
+	owner = by_table(d, q, &known);
+	if (owner) {
+		d->n_lookups[LOOKUP_LEARNED]++;
+		return owner;
+	}
+	/* where it is now may be another container */
+	if (!known && told == TOLD_OTHER)
+		return look_at_all(d, q, LOOKUP_UNKNOWN_MOVED);
+	/* behind a ceiling, or seen from a cgroup namespace of our own */
+	cgroup_parse_proc(text, &id);
+	if (!known && !id.kind && !d->host_processes)
+		return keep(d, q, NULL, LOOKUP_FILTERED);
+	if (known || !id.kind)
 		return host_owner(d, q);
-	return unknown(d, why == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
+	if (owner_container(d->own.owners, &id, &owner))
+		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
+	return keep(d, q, owner, LOOKUP_PROC);
 }
 
 static struct owner *look(struct discovery *d, const struct query *q)
@@ -246,7 +277,8 @@ static struct owner *look(struct discovery *d, const struct query *q)
 		return cached(d, target);
 	r = pid_read_cgroup(d->own.proc, q->pid, &b);
 	if (r || !b.data)
-		return look_at_all(d, q, r);
+		return look_at_all(d, q,
+				   r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
 	return look_at_proc(d, q, text_of_bytes(b.data, b.len));
 }
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_CGROUPS_H
+#define PODPROF_TEST_SUPPORT_CGROUPS_H
+
+/* Real cgroups: the same path in each tree that discovery follows on this node, below a directory
+ * of the test's own. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "discovery/hierarchy.h"
+
+struct cgroups {
+	struct hierarchy_set trees;
+	char top[48];
+};
+
+/* @id: by enum hierarchy, as samples carry them; 0 where the node has no such tree */
+struct cgroup {
+	char path[1024];
+	uint64_t id[HIERARCHY_MAX];
+};
+
+/* Fails the test without cgroups. */
+void cgroups_open(struct cgroups *c, const struct root *proc);
+/* Removes what is left of the test's directory, with the processes that are still in it. */
+void cgroups_close(struct cgroups *c);
+
+/* The two that a child can call as well: false, with errno, where they cannot. */
+bool cgroups_try_make(const struct cgroups *c, const char *path, struct cgroup *ret);
+bool cgroups_try_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);
+/* As the others, in children: removes the directory alone, not those above it. */
+bool cgroups_try_remove(const struct cgroups *c, const struct cgroup *cgroup);
+
+/* Fail the test where they cannot. What is above a directory and empty is removed with it. */
+void cgroups_make(const struct cgroups *c, const char *path, struct cgroup *ret);
+void cgroups_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);
+void cgroups_remove(const struct cgroups *c, const struct cgroup *cgroup);
+
+#endif
