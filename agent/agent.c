@@ -23,6 +23,7 @@
 #include "cpuprofiler.h"
 #include "discovery/discovery.h"
 #include "export/export.h"
+#include "heappull.h"
 #include "heapprofiler.h"
 #include "naming/naming.h"
 #include "report/series.h"
@@ -47,6 +48,7 @@
 #define AGENT_TABLE_SHARE  6 /* a sixth for unwind tables in the kernel */
 #define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of CPU profiles, and of heaps */
 #define AGENT_HEAP_SHARE   4 /* a quarter for Go heap records */
+#define AGENT_PULL_SHARE   8 /* an eighth for what is read on demand, and for its symbols */
 #define AGENT_QUEUE_SHARE  4 /* a quarter for profiles that wait to be sent */
 
 struct agent {
@@ -62,6 +64,7 @@ struct agent {
 	struct tablecache *tables;  /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
 	struct heap_profiler *heap; /* NULL: turned off */
+	struct heap_pull *pull;	    /* NULL: not asked for */
 	struct uisource *ui;
 	struct server *server;
 	struct process_metrics *process;
@@ -446,6 +449,7 @@ static int start_heap(struct agent *a)
 		.wish = wish_of_owner,
 		.heap_bytes = a->config->memory_budget / AGENT_HEAP_SHARE,
 		.symbol_bytes = a->config->memory_budget / AGENT_SYMBOL_SHARE,
+		.no_contention = !a->config->go_contention,
 		.out = on_profile,
 		.ctx = a,
 	};
@@ -457,6 +461,28 @@ static int start_heap(struct agent *a)
 	if (r)
 		return start_failed(r, "cannot read Go heaps", NULL);
 	return metric_list_add(&a->metrics, heap_profiler_collect, a->heap);
+}
+
+static int start_pull(struct agent *a)
+{
+	const struct heap_pull_opts opts = {
+		.loop = a->loop,
+		.proc = &a->proc,
+		.discovery = a->discovery,
+		.mode = mode_of_config(a->config->go_heap),
+		.wish = wish_of_owner,
+		.ctx = a,
+		.max_bytes = a->config->memory_budget / AGENT_PULL_SHARE,
+		.symbol_bytes = a->config->memory_budget / AGENT_PULL_SHARE,
+	};
+	int r;
+
+	if (!a->config->go_pull || a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
+		return 0;
+	r = heap_pull_new(&opts, &a->pull);
+	if (r)
+		return start_failed(r, "cannot read Go processes on demand", NULL);
+	return metric_list_add(&a->metrics, heap_pull_collect, a->pull);
 }
 
 static void cache_bytes(struct metric_sink *sink, const char *cache, size_t bytes)
@@ -516,6 +542,7 @@ static int start_listening(struct agent *a)
 		.metrics = &a->metrics,
 		.health = &a->health,
 		.ui = uisource_get(a->ui),
+		.pull = heap_pull_source(a->pull),
 	};
 	int r;
 
@@ -564,7 +591,7 @@ static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
 		start_roots,	   start_loop, start_discovery, start_naming, start_export,
-		start_table_cache, start_cpu,  start_heap,	start_server,
+		start_table_cache, start_cpu,  start_heap,	start_pull,   start_server,
 	};
 	int r = 0;
 
@@ -598,6 +625,7 @@ void agent_free(struct agent *a)
 		return;
 	server_free(a->server);
 	uisource_free(a->ui);
+	heap_pull_free(a->pull);
 	heap_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
 	tablecache_free(a->tables);

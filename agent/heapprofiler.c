@@ -577,7 +577,8 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 		.loop = opts->loop,
 		.readers = {.proc = opts->proc,
 			    .heap_bytes = opts->heap_bytes,
-			    .symbol_bytes = opts->symbol_bytes},
+			    .symbol_bytes = opts->symbol_bytes,
+			    .no_contention = opts->no_contention},
 		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
 		.on_stuck = on_stuck,
 	};

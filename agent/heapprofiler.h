@@ -34,6 +34,7 @@ struct heap_profiler_opts {
 	enum heap_wish (*wish)(void *ctx, const struct owner *owner);
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
+	bool no_contention;  /* mutex and block profiles are not read */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx; /* of both */

@@ -32,6 +32,7 @@ struct heap_reader {
 
 struct heap_readers {
 	const struct root *proc;
+	bool no_contention;
 	size_t max_bytes;
 	size_t bytes; /* of all readers' records */
 	unsigned int round;
@@ -151,7 +152,7 @@ static int found_contention(struct heap_readers *all, const struct heap_process 
 	const struct stacksnap_space space = {on_resolve, &at};
 	int r = 0;
 
-	for (int i = 0; r >= 0 && i < CONTENTION_KIND_MAX; i++) {
+	for (int i = 0; r >= 0 && !all->no_contention && i < CONTENTION_KIND_MAX; i++) {
 		struct contention_profile profile;
 
 		r = goheap_contention(runtime->heap, (enum contention_kind)i, &profile);
@@ -435,6 +436,7 @@ int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers *
 	if (!all)
 		return -ENOMEM;
 	all->proc = opts->proc;
+	all->no_contention = opts->no_contention;
 	all->max_bytes = opts->heap_bytes;
 	r = space_cache_new(opts->proc, &all->spaces);
 	if (!r)

@@ -29,6 +29,7 @@ struct heap_readers_opts {
 	const struct root *proc; /* borrowed */
 	size_t heap_bytes;	 /* ceiling for all processes' records together */
 	size_t symbol_bytes;	 /* ceiling for symbol tables kept */
+	bool no_contention;	 /* mutex and block profiles are not read */
 };
 
 /**

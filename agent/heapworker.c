@@ -58,7 +58,7 @@ static void task_run(struct work *work)
 	struct heap_task *task = container_of(work, struct heap_task, work);
 
 	task->readers = task->worker->readers;
-	if (task->readers) /* none at the end */
+	if (task->readers || !task->worker->opts.readers.proc) /* they are gone at the end */
 		task->run(task);
 }
 
@@ -98,7 +98,7 @@ static void give_up(struct heap_worker *hw)
 	if (heap_worker_n_stuck(hw) >= HEAP_STUCK_MAX)
 		return;
 	readers.heap_bytes >>= heap_worker_n_stuck(hw) + 1;
-	if (heap_readers_new(&readers, &hw->next))
+	if (readers.proc && heap_readers_new(&readers, &hw->next))
 		return; /* the next time */
 	if (worker_abandon(hw->worker, &left)) {
 		heap_readers_free(hw->next);
@@ -129,11 +129,14 @@ int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **re
 		hw->opts.stuck_ns = HEAP_STUCK_NS;
 	period_ns = hw->opts.stuck_ns / 4;
 	hw->stuck = calloc(1, sizeof(*hw->stuck));
-	r = hw->stuck ? heap_readers_new(&opts->readers, &hw->readers) : -ENOMEM;
+	r = hw->stuck ? 0 : -ENOMEM;
+	if (!r && opts->readers.proc)
+		r = heap_readers_new(&opts->readers, &hw->readers);
 	if (hw->stuck)
 		hw->stuck->n_refs = 1;
 	if (!r)
-		r = worker_new(opts->loop, "go-heap", opts->queue_max, &hw->worker);
+		r = worker_new(opts->loop, opts->name ? opts->name : "go-heap", opts->queue_max,
+			       &hw->worker);
 	if (!r)
 		r = loop_add_timer(opts->loop, on_timer, hw, &hw->timer);
 	if (!r)

@@ -3,7 +3,7 @@
 #define PODPROF_HEAPWORKER_H
 
 /*
- * The thread that reads Go heaps, with the readers that it alone touches. A process can keep a
+ * A thread that reads Go heaps, with the readers that it alone touches. A process can keep a
  * reader waiting without end: then both are left to it, and a new thread goes on with new readers.
  */
 
@@ -27,7 +27,7 @@ struct loop;
  * @work:    done() is the caller's; it is called when run() has come back in time, or was cancelled
  * @run:     on the worker's thread; calls work_alive() between processes, and uses @readers alone
  * @drop:    frees the job, on whatever thread, when run() has come back too late
- * @readers: set for run()
+ * @readers: set for run(); NULL in a worker without
  */
 struct heap_task {
 	struct work work;
@@ -40,7 +40,8 @@ struct heap_task {
 
 struct heap_worker_opts {
 	struct loop *loop;
-	struct heap_readers_opts readers;
+	const char *name;		  /* of the thread; NULL: "go-heap" */
+	struct heap_readers_opts readers; /* without a proc: tasks have none */
 	size_t queue_max;
 	uint64_t stuck_ns; /* 0: HEAP_STUCK_NS */
 	/* A task is given up: called on the loop. Its inputs may be read, nothing else. */

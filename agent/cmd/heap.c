@@ -15,17 +15,24 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
 #include "cmd/cmdline.h"
-#include "cmd/heap_session.h"
+#include "cmd/heap_explain.h"
 #include "cmd/output.h"
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
 #include "goheap/gocore.h"
+#include "heapsession.h"
 #include "pprof/pprof.h"
+#include "report/heap.h"
 
-#define HEAP_OUTPUT_BYTES PPROF_BYTES_MAX
+#define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
+/* Memory that one reading may take. It is read on somebody's demand. */
+#define HEAP_RECORDS_BYTES (512u << 20)
+#define HEAP_SYMBOLS_BYTES (64u << 20)
 /* "container " and an id. */
-#define HEAP_WHO_BYTES	  (16 + CGROUP_ID_MAX)
+#define HEAP_WHO_BYTES	   (16 + CGROUP_ID_MAX)
 
 struct options {
 	pid_t pid;
@@ -58,7 +65,8 @@ static const char help[] =
 	"                        mutex: who kept a mutex that others waited for;\n"
 	"                        block: who waited, and where. These two are there where the\n"
 	"                        program has turned them on: they are never turned on from "
-	"outside\n"
+	"outside;\n"
+	"                        goroutine: where each goroutine stands, and what it waits for\n"
 	"      --container ID    all processes of a container; the beginning of its id will do\n"
 	"      --core FILE       an ELF core; the files that were mapped are opened by their "
 	"paths\n"
@@ -85,7 +93,7 @@ static int failed(const char *who, int r)
 static int read_process(struct heap_session *s, pid_t pid, const char *who)
 {
 	struct pid_id id;
-	int r = pid_read(&s->proc, pid, &id);
+	int r = pid_read(s->proc, pid, &id);
 
 	if (r > 0) {
 		cmd_error("heap: there is no %s; see 'ps'", who);
@@ -121,7 +129,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 static int find_members(struct heap_session *s, const struct options *o, struct members *ret)
 {
 	const struct discovery_opts opts = {
-		.proc = &s->proc,
+		.proc = s->proc,
 		.cgroupfs_root = o->cgroupfs_root,
 		.node_name = "",
 	};
@@ -202,12 +210,17 @@ static void print_summary(const struct heap_session *s, const char *output)
 static int report(struct heap_session *s, const struct options *options, const char *who)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAP_OUTPUT_BYTES);
+	const struct heap_report_opts opts = {
+		.time_ns = nsec_wall(),
+		.max_samples = PPROF_SAMPLES_MAX,
+		.max_bytes = PPROF_BYTES_MAX,
+	};
 	uint64_t n_left_out = 0;
 	int status, r;
 
 	if (!s->n_snaps)
-		return heap_session_explain(s, who);
-	r = heap_session_encode(s, &out, &n_left_out);
+		return heap_explain(s, who);
+	r = heap_session_encode(s, &opts, &out, &n_left_out);
 	if (r) {
 		cmd_error("heap: cannot make a profile of %s: %s", who,
 			  r < 0 ? strerror(-r) : "it is too large");
@@ -304,17 +317,6 @@ static int read_core(struct heap_session *s, const struct options *o, const char
 
 /* ---------------------------------------------------------------- command */
 
-static bool take_kind(const char *name, enum heap_kind *ret)
-{
-	for (int i = 0; i < HEAP_KIND_MAX; i++) {
-		if (strcmp(name, heap_kind_name((enum heap_kind)i)) == 0) {
-			*ret = (enum heap_kind)i;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* Exit status; says what is wrong. */
 static int take_operands(const struct cmdline *line, struct options *o)
 {
@@ -330,7 +332,8 @@ static int take_operands(const struct cmdline *line, struct options *o)
 		return cmdline_usage(line, "--force is for what runs, not for a core");
 	if (!o->core && (o->executable || o->sysroot))
 		return cmdline_usage(line, "--executable and --sysroot go with --core");
-	if (!take_kind(o->kind_name, &o->kind))
+	o->kind = heap_kind_parse(o->kind_name);
+	if (o->kind == HEAP_KIND_MAX)
 		return cmdline_usage(line, "--kind takes heap, mutex, block or goroutine");
 	if (o->force && o->kind != HEAP_KIND_HEAP)
 		return cmdline_usage(line, "--force is for heaps: nothing else is turned on from "
@@ -370,7 +373,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	return *ret_exit == CMD_DONE;
 }
 
-static int run(struct heap_session *s, const struct options *o)
+static int run(struct heap_session *s, const struct options *o, struct root *proc)
 {
 	char who[HEAP_WHO_BYTES];
 	int status, r;
@@ -381,8 +384,9 @@ static int run(struct heap_session *s, const struct options *o)
 		snprintf(who, sizeof(who), "the core");
 	else
 		snprintf(who, sizeof(who), "process %d", (int)o->pid);
-	if (cmdline_open_proc("heap", o->proc_root, &s->proc) != CMD_DONE)
+	if (cmdline_open_proc("heap", o->proc_root, proc) != CMD_DONE)
 		return CMD_FAILED;
+	s->proc = proc;
 	s->kind = o->kind;
 	s->force = o->force;
 	r = heap_session_init(s);
@@ -397,10 +401,14 @@ static int run(struct heap_session *s, const struct options *o)
 int cmd_heap(int argc, char **argv)
 {
 	struct options options = {.proc_root = "/proc", .kind_name = "heap"};
-	_cleanup_(heap_session_deinit) struct heap_session session = {.proc = ROOT_INIT};
+	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
+	_cleanup_(heap_session_deinit) struct heap_session session = {
+		.max_bytes = HEAP_RECORDS_BYTES,
+		.symbol_bytes = HEAP_SYMBOLS_BYTES,
+	};
 	int status;
 
 	if (!parse_options(argc, argv, &options, &status))
 		return status;
-	return cmdline_finish("heap", run(&session, &options));
+	return cmdline_finish("heap", run(&session, &options, &proc));
 }

@@ -66,7 +66,9 @@ struct config {
 	char *unwind_rows;   /* NULL: none */
 	bool kernel_stacks;
 	unsigned int go_heap; /* enum config_go_heap */
-	char *cgroupfs_root;  /* NULL: found by itself */
+	bool go_contention;
+	bool go_pull;
+	char *cgroupfs_root; /* NULL: found by itself */
 	char *proc_root;
 	char *node_name;
 	bool host_processes;

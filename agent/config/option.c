@@ -77,6 +77,17 @@ const struct option_desc options[] = {
 	 .help = "disabled, enabled (read where the Go runtime samples already) or force\n"
 		 "(write MemProfileRate once where sampling is off); force-annotated does\n"
 		 "that only in pods annotated podprof.io/go-heap: force"},
+	{.name = "go-contention",
+	 .kind = OPTION_BOOL,
+	 .offset = AT(go_contention),
+	 .default_text = "true",
+	 .help = "read mutex and block profiles of Go programs that have them on"},
+	{.name = "go-pull",
+	 .kind = OPTION_BOOL,
+	 .offset = AT(go_pull),
+	 .default_text = "false",
+	 .help = "serve /debug/pprof/heap, allocs, mutex, block and goroutine of any Go\n"
+		 "process, ?pid=N or ?container=ID, read when they are asked for"},
 	{.name = "host-processes",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(host_processes),

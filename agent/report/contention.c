@@ -26,6 +26,11 @@ void contentionsnap_free(struct contentionsnap *s)
 	free(s);
 }
 
+size_t contentionsnap_bytes(const struct contentionsnap *s)
+{
+	return sizeof(*s) + s->n_records * sizeof(*s->records) + stacksnap_bytes(&s->stacks);
+}
+
 DEFINE_CLEANUP(struct contentionsnap *, contentionsnap_freep, contentionsnap_free);
 
 static int add(struct contentionsnap *s, const struct stacksnap_space *space,

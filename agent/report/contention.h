@@ -45,6 +45,8 @@ int contentionsnap_new(const struct contention_profile *profile,
 		       const struct stacksnap_space *space, bool since_start,
 		       struct contentionsnap **ret);
 void contentionsnap_free(struct contentionsnap *s);
+/* Memory held. */
+size_t contentionsnap_bytes(const struct contentionsnap *s);
 
 /**
  * contention_report() - build and encode a mutex or block profile

@@ -8,6 +8,7 @@ int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct 
 	int r;
 
 	pprof_opts.time_ns = (int64_t)opts->time_ns;
+	pprof_opts.default_type = opts->default_type;
 	pprof_opts.max_samples = opts->max_samples;
 	pprof_opts.max_bytes = opts->max_bytes;
 	r = pprof_new(&pprof_opts, &b->pprof);

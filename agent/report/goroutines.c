@@ -6,6 +6,8 @@
 #include "report/goroutines.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +26,8 @@ struct making {
 	struct goroutinesnap *snap;
 	const struct stacksnap_space *space;
 	struct gowalk *walk;
+	size_t max_bytes;
+	uint64_t n_no_room;
 	uint64_t pcs[GOWALK_FRAMES_MAX];
 };
 
@@ -40,6 +44,11 @@ void goroutinesnap_free(struct goroutinesnap *s)
 	free(s->reasons);
 	free(s->records);
 	free(s);
+}
+
+size_t goroutinesnap_bytes(const struct goroutinesnap *s)
+{
+	return sizeof(*s) + s->cap * sizeof(*s->records) + stacksnap_bytes(&s->stacks);
 }
 
 static int number_of_reason(struct goroutinesnap *s, const char *reason, uint16_t *ret)
@@ -93,6 +102,10 @@ static int on_goroutine(void *ctx, const struct goroutine *g)
 		s->n_system += !r;
 		return r;
 	}
+	if (goroutinesnap_bytes(s) > making->max_bytes) {
+		making->n_no_room++;
+		return 0;
+	}
 	if (g->pc)
 		r = gowalk(making->walk, g, making->pcs, &n, &whole);
 	else
@@ -102,11 +115,12 @@ static int on_goroutine(void *ctx, const struct goroutine *g)
 }
 
 int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
-		      const struct stacksnap_space *space, struct goroutinesnap **ret)
+		      const struct stacksnap_space *space, size_t max_bytes,
+		      struct goroutinesnap **ret)
 {
 	_cleanup_(goroutinesnap_freep) struct goroutinesnap *s = calloc(1, sizeof(*s));
 	_cleanup_(gowalk_freep) struct gowalk *walk = NULL;
-	struct making making = {.snap = s, .space = space};
+	struct making making = {.snap = s, .space = space, .max_bytes = max_bytes};
 	uint16_t none;
 	int r = s ? gowalk_new(space, &walk) : -ENOMEM;
 
@@ -117,6 +131,7 @@ int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
 		r = goroutines_read(rt, m, on_goroutine, &making, &s->stats);
 	if (r)
 		return r;
+	s->stats.n_left_out += making.n_no_room;
 	stacksnap_seal(&s->stacks);
 	*ret = take_ptr(s);
 	return 0;
@@ -143,6 +158,22 @@ static int enter_record(struct gobuild *b, const struct goroutinesnap *snap,
 	return gobuild_record(b, &sample);
 }
 
+/* Whoever looks at the profile later should know. */
+static int enter_missing(struct gobuild *b, const struct goroutines_stats *stats)
+{
+	char comment[128];
+	int r;
+
+	if (!stats->n_changed && !stats->n_left_out)
+		return 0;
+	snprintf(comment, sizeof(comment),
+		 "not in here: %" PRIu64 " goroutines that changed while they were read, %" PRIu64
+		 " for want of room",
+		 stats->n_changed, stats->n_left_out);
+	r = pprof_comment(b->pprof, comment);
+	return r < 0 ? r : 0;
+}
+
 static int enter_snap(struct gobuild *b, const struct goroutinesnap *snap)
 {
 	int r = gobuild_begin(b, &snap->stacks, snap->n_records);
@@ -151,6 +182,8 @@ static int enter_snap(struct gobuild *b, const struct goroutinesnap *snap)
 		return r < 0 ? r : 0;
 	for (size_t i = 0; !r && i < snap->n_records; i++)
 		r = enter_record(b, snap, &snap->records[i]);
+	if (!r)
+		r = enter_missing(b, &snap->stats);
 	return r;
 }
 

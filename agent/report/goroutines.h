@@ -43,10 +43,13 @@ struct goroutinesnap {
 };
 
 /* What goroutines_read() returns, or the resolver. One that runs has the function that it began
- * with for a stack. */
+ * with for a stack. Those for which there is no room in @max_bytes count as left out. */
 int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
-		      const struct stacksnap_space *space, struct goroutinesnap **ret);
+		      const struct stacksnap_space *space, size_t max_bytes,
+		      struct goroutinesnap **ret);
 void goroutinesnap_free(struct goroutinesnap *s);
+/* Memory held. */
+size_t goroutinesnap_bytes(const struct goroutinesnap *s);
 
 /**
  * goroutine_report() - build and encode a goroutine profile

@@ -17,9 +17,10 @@ struct heap_report_opts {
 	/* Allocations since the read before, with samples of nothing left out, for who adds up
 	 * windows; otherwise all since the start, for files. In-use is the same in both. */
 	bool delta;
-	uint64_t time_ns;     /* wall clock; of a delta the window's start */
-	uint64_t duration_ns; /* of a delta */
-	size_t max_samples;   /* as in pprof_opts */
+	uint64_t time_ns;	  /* wall clock; of a delta the window's start */
+	uint64_t duration_ns;	  /* of a delta */
+	const char *default_type; /* as in pprof_opts */
+	size_t max_samples;	  /* as in pprof_opts */
 	size_t max_bytes;
 };
 

@@ -16,6 +16,11 @@ void heapsnap_free(struct heapsnap *s)
 	free(s);
 }
 
+size_t heapsnap_bytes(const struct heapsnap *s)
+{
+	return sizeof(*s) + s->n_records * sizeof(*s->records) + stacksnap_bytes(&s->stacks);
+}
+
 DEFINE_CLEANUP(struct heapsnap *, heapsnap_freep, heapsnap_free);
 
 static int add(struct heapsnap *s, const struct goheap_record *record, bool none_before)

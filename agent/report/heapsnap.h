@@ -51,5 +51,7 @@ struct heapsnap {
 int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opts *opts,
 		 struct heapsnap **ret);
 void heapsnap_free(struct heapsnap *s);
+/* Memory held. */
+size_t heapsnap_bytes(const struct heapsnap *s);
 
 #endif

@@ -97,3 +97,9 @@ void stacksnap_deinit(struct stacksnap *s)
 	free(s->pcs);
 	*s = (struct stacksnap){0};
 }
+
+size_t stacksnap_bytes(const struct stacksnap *s)
+{
+	return s->frames_cap * sizeof(*s->frames) + s->pcs_cap * sizeof(*s->pcs) +
+	       pcset_bytes(&s->set);
+}

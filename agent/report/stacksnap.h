@@ -46,5 +46,7 @@ int stacksnap_add_numbers(struct stacksnap *s, const uint32_t *numbers, size_t n
 /* All stacks are in it. */
 void stacksnap_seal(struct stacksnap *s);
 void stacksnap_deinit(struct stacksnap *s);
+/* Memory held. */
+size_t stacksnap_bytes(const struct stacksnap *s);
 
 #endif

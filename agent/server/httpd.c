@@ -8,6 +8,9 @@
  * does not count whom it turns away. So the connections are kept in a list here: the accept policy
  * counts by address, and a timer ends what is too old by shutting its socket down, which
  * libmicrohttpd then sees as the client's doing.
+ *
+ * A connection whose answer comes later is suspended: libmicrohttpd does not look at it until it is
+ * resumed, and then asks for the answer again. It must not be ended while it has such ones.
  */
 #include "server/httpd.h"
 
@@ -53,6 +56,21 @@ struct client {
 	bool expired;
 };
 
+/**
+ * struct httpd_later - an answer that comes later, while either side has not let go of it
+ * @httpd: NULL when the request is over: then the answer has nobody to go to
+ * @held:  it was not answered yet
+ * @is_waiting: the connection is suspended
+ */
+struct httpd_later {
+	struct httpd_later *prev, *next;
+	struct httpd *httpd;
+	struct MHD_Connection *connection;
+	bool held;
+	bool is_waiting;
+	struct httpd_response response;
+};
+
 struct httpd {
 	struct MHD_Daemon *daemon;
 	struct loop_source *source;
@@ -65,13 +83,16 @@ struct httpd {
 	char address[LISTEN_TEXT_MAX];
 	struct client *clients;
 	size_t n_clients;
+	struct httpd_later *laters;
 	uint64_t connections[CONNECTION_OUTCOME_MAX];
 	uint64_t requests[array_size(httpd_statuses)];
 };
 
 struct httpd_request {
+	struct httpd *httpd;
 	struct MHD_Connection *connection;
 	const char *path;
+	struct httpd_later **later; /* where the handler leaves it */
 };
 
 const char *httpd_path(const struct httpd_request *r)
@@ -218,6 +239,84 @@ static enum MHD_Result answer(struct httpd *h, const struct httpd_request *reque
 	return result;
 }
 
+/* ---------------------------------------------------------------- answers that come later */
+
+struct httpd_later *httpd_later(const struct httpd_request *r)
+{
+	struct httpd_later *later = *r->later ? NULL : calloc(1, sizeof(*later));
+
+	if (!later)
+		return NULL;
+	later->httpd = r->httpd;
+	later->connection = r->connection;
+	later->held = true;
+	later->response.body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
+	later->next = r->httpd->laters;
+	if (later->next)
+		later->next->prev = later;
+	r->httpd->laters = later;
+	*r->later = later;
+	return later;
+}
+
+static void later_free(struct httpd_later *later)
+{
+	buf_deinit(&later->response.body);
+	free(later);
+}
+
+/* The request is over. */
+static void later_detach(struct httpd_later *later)
+{
+	struct httpd *h = later->httpd;
+
+	if (later->prev)
+		later->prev->next = later->next;
+	else
+		h->laters = later->next;
+	if (later->next)
+		later->next->prev = later->prev;
+	later->httpd = NULL;
+	if (!later->held)
+		later_free(later);
+}
+
+static void later_resume(struct httpd_later *later)
+{
+	if (later->is_waiting)
+		MHD_resume_connection(later->connection);
+	later->is_waiting = false;
+}
+
+static void httpd_pump(struct httpd *h);
+
+void httpd_later_answer(struct httpd_later *later, struct httpd_response *response)
+{
+	bool was_waiting = later->is_waiting;
+	struct httpd *h = later->httpd;
+
+	later->held = false;
+	buf_deinit(&later->response.body);
+	later->response = *response;
+	response->body = (struct buf)BUF_INIT(HTTPD_BODY_MAX);
+	if (!h) {
+		later_free(later);
+		return;
+	}
+	later_resume(later);
+	if (was_waiting)
+		httpd_pump(h);
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *connection, void **state,
+			 enum MHD_RequestTerminationCode code)
+{
+	(void)connection;
+	(void)code;
+	if (*state && *state != ctx)
+		later_detach(take_ptr(*state));
+}
+
 /* ---------------------------------------------------------------- requests */
 
 /* Whether a Host header names this machine's loopback: "localhost", 127.x.y.z or [::1], with or
@@ -254,31 +353,53 @@ static void handle(struct httpd *h, const struct httpd_request *request, const c
 		h->handler(h->ctx, request, response);
 }
 
+/* The handler's answer, or none yet. */
+static enum MHD_Result ask_handler(struct httpd *h, struct httpd_request *request,
+				   const char *method, struct httpd_later **ret_later)
+{
+	struct httpd_response response = {.status = MHD_HTTP_OK, .body = BUF_INIT(HTTPD_BODY_MAX)};
+	enum MHD_Result result = MHD_YES;
+
+	handle(h, request, method, &response);
+	if (!*ret_later)
+		result = answer(h, request, &response);
+	buf_deinit(&response.body);
+	return result;
+}
+
 /* Called first with the headers, then with the body in pieces, then once more; a body is nothing we
- * want, so a GET waits for the second call and anything else is refused at once. */
+ * want, so a GET waits for the second call and anything else is refused at once. The state tells
+ * which call it is: nothing, the server itself, an answer that comes later. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *upload,
 				  size_t *n_upload, void **state)
 {
-	static char seen;
 	struct httpd *h = ctx;
-	struct httpd_request request = {.connection = connection, .path = url};
-	struct httpd_response response = {.status = MHD_HTTP_OK, .body = BUF_INIT(HTTPD_BODY_MAX)};
-	enum MHD_Result result;
+	struct httpd_later *later = *state == h ? NULL : *state;
+	struct httpd_request request = {h, connection, url, &later};
+	enum MHD_Result result = MHD_YES;
 
 	(void)version;
 	(void)upload;
 	if (!*state && (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)) {
-		*state = &seen;
+		*state = h;
 		return MHD_YES;
 	}
 	if (*n_upload) {
 		*n_upload = 0;
 		return MHD_YES;
 	}
-	handle(h, &request, method, &response);
-	result = answer(h, &request, &response);
-	buf_deinit(&response.body);
+	if (!later) {
+		result = ask_handler(h, &request, method, &later);
+		if (later)
+			*state = later;
+	}
+	if (later && later->held) {
+		later->is_waiting = true;
+		MHD_suspend_connection(connection);
+	} else if (later) {
+		result = answer(h, &request, &later->response);
+	}
 	return result;
 }
 
@@ -402,12 +523,13 @@ static void on_timer(void *ctx)
 static struct MHD_Daemon *start_daemon(struct httpd *h, int fd, unsigned int idle_s)
 {
 	return MHD_start_daemon(
-		MHD_USE_EPOLL, 0, on_accept, h, on_request, h, MHD_OPTION_LISTEN_SOCKET,
-		(MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, on_accept, h, on_request, h,
+		MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)HTTPD_CONNECTIONS_MAX + 1, MHD_OPTION_CONNECTION_TIMEOUT,
 		idle_s ? idle_s : HTTPD_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)HTTPD_REQUEST_MAX, MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+		MHD_OPTION_END);
 }
 
 static int watch(struct httpd *h, struct loop *loop)
@@ -464,6 +586,8 @@ void httpd_free(struct httpd *h)
 	loop_remove(h->source);
 	loop_remove(h->timer);
 	loop_remove(h->sweep);
+	for (struct httpd_later *later = h->laters; later; later = later->next)
+		later_resume(later);
 	if (h->daemon)
 		MHD_stop_daemon(h->daemon);
 	free(h);

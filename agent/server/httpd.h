@@ -19,6 +19,7 @@
 #include "server/listen.h"
 
 struct httpd;
+struct httpd_later;
 struct httpd_request;
 struct loop;
 struct metric_sink;
@@ -83,6 +84,17 @@ const char *httpd_path(const struct httpd_request *r);
 /* NULL if absent. A parameter of the query string, percent-decoded; a header. */
 const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
+
+/*
+ * An answer that takes a while: the handler asks for it, and what it leaves in its httpd_response
+ * counts for nothing. The connection waits; nothing else does.
+ */
+
+/* NULL without memory. Of each request once. The holder answers it once, also when the client, or
+ * the whole server, has gone in the meantime. */
+struct httpd_later *httpd_later(const struct httpd_request *r);
+/* On the loop's thread; of the handler itself too. The body is taken; @later is gone. */
+void httpd_later_answer(struct httpd_later *later, struct httpd_response *response);
 
 /* Make the answer a line of text with a status. */
 void httpd_fail(struct httpd_response *ret, unsigned int status, const char *text);

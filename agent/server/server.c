@@ -14,6 +14,7 @@ struct server {
 	const struct metric_list *metrics;
 	const struct health *health;
 	const struct ui_source *ui;
+	const struct pull_source *pull;
 	struct exposition_stats stats;
 };
 
@@ -51,6 +52,8 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 		answer_health(s, HEALTH_LIVE, 500, ret);
 	else if (strcmp(path, "/-/ready") == 0)
 		answer_health(s, HEALTH_READY, 503, ret);
+	else if (pull_handle(s->pull, request, ret))
+		return;
 	else if (!s->ui || !ui_handle(s->ui, request, ret))
 		httpd_fail(ret, 404, "no such page; / and /metrics are where to start");
 }
@@ -71,6 +74,7 @@ int server_new(const struct server_opts *opts, struct server **ret)
 	s->metrics = opts->metrics;
 	s->health = opts->health;
 	s->ui = opts->ui;
+	s->pull = opts->pull;
 	r = httpd_new(&httpd, &s->httpd);
 	if (r)
 		return r;

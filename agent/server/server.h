@@ -8,6 +8,7 @@
  *	/metrics      Prometheus text or OpenMetrics, as the client asks
  *	/-/healthy    200 or 500, with reasons
  *	/-/ready      200 or 503, with reasons
+ *	/debug/pprof/ the profiles of pull.h
  *	/ and below   the pages of ui.h
  *
  * Errors come as a line of text.
@@ -15,6 +16,7 @@
 
 #include "server/health.h"
 #include "server/listen.h"
+#include "server/pull.h"
 #include "server/ui.h"
 
 struct loop;
@@ -22,13 +24,15 @@ struct metric_list;
 struct metric_sink;
 struct server;
 
-/* All borrowed, and must outlive the server. @ui: NULL for no pages. */
+/* All borrowed, and must outlive the server. @ui: NULL for no pages; @pull: NULL for no profiles on
+ * demand. */
 struct server_opts {
 	struct loop *loop;
 	const struct listen_address *address;
 	const struct metric_list *metrics;
 	const struct health *health;
 	const struct ui_source *ui;
+	const struct pull_source *pull;
 };
 
 /* -errno of listening: listen_hint() says what to do. */

@@ -2,7 +2,7 @@
 /*
  * A runtime becomes a snapshot at once, so that its reader can go before the next one is read.
  */
-#include "cmd/heap_session.h"
+#include "heapsession.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/nsec.h"
-#include "cmd/cmd.h"
 #include "base/cleanup.h"
 #include "goheap/contention.h"
 #include "goheap/gocore.h"
@@ -20,17 +18,12 @@
 #include "goheap/goruntimes.h"
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
-#include "pprof/pprof.h"
 #include "procmap/space.h"
 #include "report/contention.h"
 #include "report/goroutines.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 #include "symbolize/symbolizer.h"
-
-/* Memory that one reading may take. It is read on somebody's demand. */
-#define HEAP_RECORDS_BYTES (512u << 20)
-#define HEAP_SYMBOLS_BYTES (64u << 20)
 
 const char *heap_kind_name(enum heap_kind kind)
 {
@@ -44,15 +37,23 @@ const char *heap_kind_name(enum heap_kind kind)
 	return names[kind];
 }
 
+enum heap_kind heap_kind_parse(const char *name)
+{
+	for (int i = 0; i < HEAP_KIND_MAX; i++)
+		if (strcmp(name, heap_kind_name((enum heap_kind)i)) == 0)
+			return (enum heap_kind)i;
+	return HEAP_KIND_MAX;
+}
+
 /* ---------------------------------------------------------------- session */
 
 int heap_session_init(struct heap_session *s)
 {
 	const struct symbolizer_opts symbols = {
-		.proc = &s->proc,
-		.cache_bytes = HEAP_SYMBOLS_BYTES,
+		.proc = s->proc,
+		.cache_bytes = s->symbol_bytes,
 	};
-	int r = space_cache_new(&s->proc, &s->space);
+	int r = space_cache_new(s->proc, &s->space);
 
 	s->state = GORUNTIME_NO_RUNTIME;
 	if (!r)
@@ -81,7 +82,6 @@ void heap_session_deinit(struct heap_session *s)
 	symbolizer_free(s->symbolizer);
 	goimages_free(s->images);
 	space_cache_free(s->space);
-	root_deinit(&s->proc);
 }
 
 /* ---------------------------------------------------------------- one process */
@@ -92,6 +92,12 @@ struct reading {
 	struct stacksnap_space space;
 	struct goheap *heap;
 };
+
+/* What is left of the ceiling. */
+static size_t room(const struct heap_session *s)
+{
+	return s->max_bytes > s->bytes ? s->max_bytes - s->bytes : 1;
+}
 
 static void add_up(int64_t *sum, int64_t value)
 {
@@ -126,6 +132,7 @@ static int read_heap(struct reading *reading, void **ret)
 	add_unsampled(&s->totals.alloc, totals.alloc);
 	add_unsampled(&s->totals.inuse, totals.inuse);
 	s->n_records += profile.n_records;
+	s->bytes += heapsnap_bytes(snap);
 	*ret = snap;
 	return 0;
 }
@@ -148,6 +155,7 @@ static int read_contention(struct reading *reading, void **ret)
 		add_up(&s->delay_ns, snap->records[i].delay_ns);
 	}
 	s->n_records += snap->n_records;
+	s->bytes += contentionsnap_bytes(snap);
 	*ret = snap;
 	return 0;
 }
@@ -161,12 +169,14 @@ static int read_goroutines(struct reading *reading, void **ret)
 
 	if (!memory)
 		return (int)goheap_state(reading->heap);
-	r = goroutinesnap_new(goheap_runtime(reading->heap), memory, &reading->space, &snap);
+	r = goroutinesnap_new(goheap_runtime(reading->heap), memory, &reading->space, room(s),
+			      &snap);
 	if (r)
 		return r;
 	s->n_records += snap->n_records;
 	s->n_changed += snap->stats.n_changed;
 	s->n_more += snap->stats.n_left_out;
+	s->bytes += goroutinesnap_bytes(snap);
 	*ret = snap;
 	return 0;
 }
@@ -241,11 +251,11 @@ static int read_process(struct heap_session *s, const struct pid_id *id,
 	reading.space = (struct stacksnap_space){resolve, &space};
 	for (size_t i = 0; !r && i < found->n; i++) {
 		const struct goheap_opts opts = {
-			.proc = &s->proc,
+			.proc = s->proc,
 			.id = *id,
 			.runtime = &found->items[i],
 			.force = s->force,
-			.max_bytes = HEAP_RECORDS_BYTES,
+			.max_bytes = room(s),
 		};
 
 		r = goheap_new(&opts, &reading.heap);
@@ -265,10 +275,10 @@ int heap_session_process(struct heap_session *s, const struct pid_id *id)
 
 	if (!found)
 		return -ENOMEM;
-	denied = gostate_of_memory(process_memory_init(&pm, &s->proc, id));
+	denied = gostate_of_memory(process_memory_init(&pm, s->proc, id));
 	if (denied < 0)
 		return denied;
-	r = goruntimes_find(s->images, &s->proc, id, denied ? NULL : &pm.memory, 0, found);
+	r = goruntimes_find(s->images, s->proc, id, denied ? NULL : &pm.memory, 0, found);
 	if (r < 0)
 		return r;
 	if (r == GORUNTIME_OK && denied)
@@ -294,8 +304,7 @@ int heap_session_core(struct heap_session *s, struct gocore *core)
 			note(s, rt->file.version, (int)rt->state);
 			continue;
 		}
-		r = goheap_new_of_memory(rt, gocore_memory(core), HEAP_RECORDS_BYTES,
-					 &reading.heap);
+		r = goheap_new_of_memory(rt, gocore_memory(core), room(s), &reading.heap);
 		if (!r)
 			r = read_runtime(&reading);
 		goheap_free(reading.heap);
@@ -306,94 +315,22 @@ int heap_session_core(struct heap_session *s, struct gocore *core)
 
 /* ---------------------------------------------------------------- all of them */
 
-int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n_left_out)
+int heap_session_encode(struct heap_session *s, const struct heap_report_opts *opts,
+			struct buf *ret, uint64_t *ret_n_left_out)
 {
-	const struct heap_report_opts opts = {
-		.time_ns = nsec_wall(),
-		.max_samples = PPROF_SAMPLES_MAX,
-		.max_bytes = PPROF_BYTES_MAX,
-	};
 	struct heap_report_stats stats = {0};
 	int r;
 
 	if (s->kind == HEAP_KIND_HEAP)
-		r = heap_report((struct heapsnap *const *)s->snaps, s->n_snaps, s->symbolizer,
-				&opts, ret, &stats);
+		r = heap_report((struct heapsnap *const *)s->snaps, s->n_snaps, s->symbolizer, opts,
+				ret, &stats);
 	else if (s->kind == HEAP_KIND_GOROUTINE)
 		r = goroutine_report((struct goroutinesnap *const *)s->snaps, s->n_snaps,
-				     s->symbolizer, &opts, ret, &stats);
+				     s->symbolizer, opts, ret, &stats);
 	else
 		r = contention_report((struct contentionsnap *const *)s->snaps, s->n_snaps,
-				      s->symbolizer, &opts, ret, &stats);
+				      s->symbolizer, opts, ret, &stats);
 	if (!r)
 		*ret_n_left_out = stats.n_left_out;
 	return r;
-}
-
-/* What is off, and how to turn it on. Exit status. */
-static int explain_off(const struct heap_session *s, const char *who, const char *version)
-{
-	switch (s->kind) {
-	case HEAP_KIND_MUTEX:
-		cmd_error("heap: %s (Go %s) records no mutex contention; it would have to call "
-			  "runtime.SetMutexProfileFraction()",
-			  who, version);
-		break;
-	case HEAP_KIND_BLOCK:
-		cmd_error("heap: %s (Go %s) records no blocking; it would have to call "
-			  "runtime.SetBlockProfileRate()",
-			  who, version);
-		break;
-	default:
-		cmd_error("heap: %s (Go %s) has set runtime.MemProfileRate to 0; turn sampling on "
-			  "there, or with --force",
-			  who, version);
-	}
-	return CMD_NOTHING;
-}
-
-int heap_session_explain(const struct heap_session *s, const char *who)
-{
-	const char *version = s->version[0] ? s->version : "of an unknown version";
-
-	switch (s->state) {
-	case GORUNTIME_NO_RUNTIME:
-		cmd_error("heap: %s is not a Go program; only Go keeps a profile of itself that "
-			  "can be read",
-			  who);
-		return CMD_NOTHING;
-	case GORUNTIME_DISABLED_BY_LINKER:
-		cmd_error("heap: %s (Go %s) has its memory profiler off, since nothing in it asks "
-			  "for heap profiles; import net/http/pprof, or turn it on with --force",
-			  who, version);
-		return CMD_NOTHING;
-	case GORUNTIME_DISABLED_BY_PROGRAM:
-		return explain_off(s, who, version);
-	case GORUNTIME_NO_SAMPLES_YET:
-		cmd_error("heap: %s (Go %s) has recorded nothing yet; try again when it has worked "
-			  "for a while",
-			  who, version);
-		return CMD_NOTHING;
-	case GORUNTIME_FORCED:
-		cmd_error("heap: sampling in %s (Go %s) is on from now; run the command again when "
-			  "it has worked for a while",
-			  who, version);
-		return CMD_NOTHING;
-	case GORUNTIME_DENIED:
-		cmd_error("heap: reading %s is not permitted; run as root, or with CAP_SYS_PTRACE",
-			  who);
-		return CMD_FAILED;
-	case GORUNTIME_GONE:
-		cmd_error("heap: %s has ended or started another program", who);
-		return CMD_FAILED;
-	case GORUNTIME_TOO_LARGE:
-		cmd_error("heap: %s has more than %u MiB of records", who,
-			  HEAP_RECORDS_BYTES >> 20);
-		return CMD_FAILED;
-	default:
-		cmd_error("heap: %s (Go %s) keeps its profile in a form that is not known here; "
-			  "see 'podprof inspect goruntime'",
-			  who, version);
-		return CMD_FAILED;
-	}
 }

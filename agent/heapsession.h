@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_CMD_HEAP_SESSION_H
-#define PODPROF_CMD_HEAP_SESSION_H
+#ifndef PODPROF_HEAPSESSION_H
+#define PODPROF_HEAPSESSION_H
 
-/* What 'heap' reads, one process after the other, until it is one profile. */
+/*
+ * One profile that Go's runtime keeps of itself, read on somebody's demand: one process after the
+ * other, each by a reader that is made for it, until it is one profile. Nothing is kept between two
+ * of them.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/root.h"
 #include "goheap/goheap.h"
 
 struct buf;
 struct gocore;
 struct goimages;
+struct heap_report_opts;
+struct root;
 struct space_cache;
 struct symbolizer;
 
@@ -26,6 +31,8 @@ enum heap_kind {
 };
 
 const char *heap_kind_name(enum heap_kind kind);
+/* HEAP_KIND_MAX if there is none of that name. */
+enum heap_kind heap_kind_parse(const char *name);
 
 /* Processes of one container that are read; more are left out, which is said. And Go runtimes of
  * all of them. */
@@ -34,6 +41,9 @@ const char *heap_kind_name(enum heap_kind kind);
 
 /**
  * struct heap_session - where what was read gathers
+ * @proc: borrowed
+ * @max_bytes: of the records and stacks of all together; what has no room is left out
+ * @symbol_bytes: of symbol tables
  * @snaps: of the kind: struct heapsnap, contentionsnap or goroutinesnap, one for each runtime;
  *         owned
  * @version: of Go, of the first process that was read, or that would have been
@@ -41,9 +51,12 @@ const char *heap_kind_name(enum heap_kind kind);
  * GORUNTIME_NO_RUNTIME while there was no Go program at all
  */
 struct heap_session {
-	struct root proc;
+	const struct root *proc;
 	enum heap_kind kind;
 	bool force;
+	size_t max_bytes;
+	size_t symbol_bytes;
+	size_t bytes; /* of max_bytes, taken */
 	struct space_cache *space;
 	struct goimages *images;
 	struct symbolizer *symbolizer;
@@ -59,7 +72,7 @@ struct heap_session {
 	enum goruntime_state state;
 };
 
-/* With proc open, and kind and force set. 0 or -errno. {.proc = ROOT_INIT} may be deinited. */
+/* With proc, kind, force and the ceilings set. 0 or -errno. {0} may be deinited. */
 int heap_session_init(struct heap_session *s);
 void heap_session_deinit(struct heap_session *s);
 
@@ -68,10 +81,7 @@ int heap_session_process(struct heap_session *s, const struct pid_id *id);
 int heap_session_core(struct heap_session *s, struct gocore *core);
 
 /* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
-int heap_session_encode(struct heap_session *s, struct buf *ret, uint64_t *ret_n_left_out);
-
-/* Why nothing was read, and what to do about it. @who: "process 12", "container ab12". Exit
- * status. */
-int heap_session_explain(const struct heap_session *s, const char *who);
+int heap_session_encode(struct heap_session *s, const struct heap_report_opts *opts,
+			struct buf *ret, uint64_t *ret_n_left_out);
 
 #endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/heap_explain.h"
+
+#include "cmd/cmd.h"
+#include "heapsession.h"
+
+/* What is off, and how to turn it on. Exit status. */
+static int explain_off(const struct heap_session *s, const char *who, const char *version)
+{
+	switch (s->kind) {
+	case HEAP_KIND_MUTEX:
+		cmd_error("heap: %s (Go %s) records no mutex contention; it would have to call "
+			  "runtime.SetMutexProfileFraction()",
+			  who, version);
+		break;
+	case HEAP_KIND_BLOCK:
+		cmd_error("heap: %s (Go %s) records no blocking; it would have to call "
+			  "runtime.SetBlockProfileRate()",
+			  who, version);
+		break;
+	default:
+		cmd_error("heap: %s (Go %s) has set runtime.MemProfileRate to 0; turn sampling on "
+			  "there, or with --force",
+			  who, version);
+	}
+	return CMD_NOTHING;
+}
+
+int heap_explain(const struct heap_session *s, const char *who)
+{
+	const char *version = s->version[0] ? s->version : "of an unknown version";
+
+	switch (s->state) {
+	case GORUNTIME_NO_RUNTIME:
+		cmd_error("heap: %s is not a Go program; only Go keeps a profile of itself that "
+			  "can be read",
+			  who);
+		return CMD_NOTHING;
+	case GORUNTIME_DISABLED_BY_LINKER:
+		cmd_error("heap: %s (Go %s) has its memory profiler off, since nothing in it asks "
+			  "for heap profiles; import net/http/pprof, or turn it on with --force",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_DISABLED_BY_PROGRAM:
+		return explain_off(s, who, version);
+	case GORUNTIME_NO_SAMPLES_YET:
+		cmd_error("heap: %s (Go %s) has recorded nothing yet; try again when it has worked "
+			  "for a while",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_FORCED:
+		cmd_error("heap: sampling in %s (Go %s) is on from now; run the command again when "
+			  "it has worked for a while",
+			  who, version);
+		return CMD_NOTHING;
+	case GORUNTIME_DENIED:
+		cmd_error("heap: reading %s is not permitted; run as root, or with CAP_SYS_PTRACE",
+			  who);
+		return CMD_FAILED;
+	case GORUNTIME_GONE:
+		cmd_error("heap: %s has ended or started another program", who);
+		return CMD_FAILED;
+	case GORUNTIME_TOO_LARGE:
+		cmd_error("heap: %s has more than %u MiB of records", who,
+			  (unsigned int)(s->max_bytes >> 20));
+		return CMD_FAILED;
+	default:
+		cmd_error("heap: %s (Go %s) keeps its profile in a form that is not known here; "
+			  "see 'podprof inspect goruntime'",
+			  who, version);
+		return CMD_FAILED;
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is asked for is taken literally: "debug", which would be text, and "seconds", which would be
+ * a difference, are refused rather than overlooked. "gc" would have the program collect its
+ * garbage, and nothing is done to programs.
+ */
+#include "server/pull.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "server/httpd.h"
+
+#define PULL_PATH "/debug/pprof/"
+
+const char *pull_kind_name(enum pull_kind kind)
+{
+	static const char *const names[PULL_KIND_MAX] = {
+		[PULL_HEAP] = "heap",	[PULL_ALLOCS] = "allocs",	[PULL_MUTEX] = "mutex",
+		[PULL_BLOCK] = "block", [PULL_GOROUTINE] = "goroutine",
+	};
+
+	return names[kind];
+}
+
+static enum pull_kind kind_of(const char *name)
+{
+	for (int i = 0; i < PULL_KIND_MAX; i++)
+		if (strcmp(name, pull_kind_name((enum pull_kind)i)) == 0)
+			return (enum pull_kind)i;
+	return PULL_KIND_MAX;
+}
+
+/* NULL, or why the question has no answer. */
+static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
+{
+	const char *pid = httpd_query(request, "pid");
+	const char *debug = httpd_query(request, "debug");
+	struct text number = text_of(pid ? pid : "");
+
+	ask->container = httpd_query(request, "container");
+	if (!pid == !ask->container)
+		return "give one process, ?pid=N, or one container, ?container=ID";
+	if (pid && (!text_u64(&number, 10, &ask->pid) || !text_empty(&number) || !ask->pid))
+		return "?pid= takes a process number";
+	if (ask->container && !*ask->container)
+		return "?container= takes an id";
+	if (debug && strcmp(debug, "0") != 0)
+		return "there is no text form; 'go tool pprof' shows profiles";
+	if (httpd_query(request, "seconds") || httpd_query(request, "gc"))
+		return "neither ?seconds= nor ?gc= can be done from outside";
+	return NULL;
+}
+
+bool pull_handle(const struct pull_source *source, const struct httpd_request *request,
+		 struct httpd_response *ret)
+{
+	const char *path = httpd_path(request), *why;
+	struct pull_ask ask = {0};
+	struct httpd_later *later;
+
+	if (strncmp(path, PULL_PATH, strlen(PULL_PATH)) != 0)
+		return false;
+	ask.kind = kind_of(path + strlen(PULL_PATH));
+	if (ask.kind == PULL_KIND_MAX)
+		return false;
+	if (!source) {
+		httpd_fail(ret, 404, "profiles are not made on demand here; --go-pull does that");
+		return true;
+	}
+	why = parse(request, &ask);
+	if (why) {
+		httpd_fail(ret, 400, why);
+		return true;
+	}
+	later = httpd_later(request);
+	if (later)
+		source->pull(source->ctx, &ask, later);
+	else
+		httpd_fail(ret, 500, "out of memory");
+	return true;
+}
