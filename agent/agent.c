@@ -38,6 +38,8 @@
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
 /* How long the end of the run may take; the chart gives the pod 15 s. */
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
+/* How much of that is for the names of what has just started. */
+#define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
 /* Owners that the first window's lines in the log name. */
 #define AGENT_SHOWN_MAX	      8
@@ -182,7 +184,9 @@ static void on_stop(void *ctx, int signo)
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
 	(void)loop_disarm(a->window);
 	if (a->cpu)
-		cpu_profiler_finish(a->cpu);
+		cpu_profiler_finish(a->cpu, AGENT_NAMES_NS);
+	if (a->heap)
+		heap_profiler_finish(a->heap, AGENT_NAMES_NS);
 	end_window(a);
 	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
 }

@@ -7,10 +7,12 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/worker.h"
 #include "cpusampler.h"
+#include "cpuwindow.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
 #include "profile/fold.h"
@@ -30,6 +32,9 @@
  * stacks without names. A tick costs a few system calls. */
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
+/* How often it is looked whether a window's owners have their names. */
+#define CPU_PROFILER_NAMES_NS (250 * NSEC_PER_MSEC)
+
 /* What became of samples on this side of the kernel, and of reports. */
 enum cpu_outcome {
 	CPU_SAMPLES_FOLDED,
@@ -37,6 +42,7 @@ enum cpu_outcome {
 	CPU_SAMPLES_LOST,	/* a ceiling of the window, or no memory */
 	CPU_SAMPLES_LEFT_OUT,	/* a ceiling of the profile */
 	CPU_SAMPLES_UNREPORTED, /* their report was refused or failed */
+	CPU_SAMPLES_DROPPED,	/* of what is not to be profiled, as was told later */
 	CPU_OUTCOME_MAX,
 };
 
@@ -50,16 +56,19 @@ struct cpu_profiler {
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
 	uint64_t n_unnamed;
-	size_t symbol_bytes; /* as the last report left it */
-	uint64_t window_start_ns;
-	uint64_t window_duration_ns;
+	size_t symbol_bytes;	 /* as the last report left it */
+	struct cpu_window *late; /* waits for names; NULL: none does */
+	struct loop_source *late_timer;
+	uint64_t wait_ns;
 };
 
 /* One series on its way through the worker. */
 struct cpu_job {
 	struct work work;
 	struct cpu_profiler *profiler;
-	struct fold *fold;
+	struct cpu_report_part *parts;
+	struct fold **folds;
+	size_t n_parts;
 	struct cpu_report_opts opts;
 	struct cpu_report_stats stats;
 	size_t symbol_bytes;
@@ -73,7 +82,10 @@ static void cpu_job_free(struct cpu_job *job)
 {
 	if (!job)
 		return;
-	fold_free(job->fold);
+	for (size_t i = 0; i < job->n_parts; i++)
+		fold_free(job->folds[i]);
+	free(job->folds);
+	free(job->parts);
 	buf_deinit(&job->pprof);
 	profile_free(job->profile);
 	free(job);
@@ -85,10 +97,9 @@ DEFINE_CLEANUP(struct cpu_job *, cpu_job_freep, cpu_job_free);
 static void cpu_job_run(struct work *work)
 {
 	struct cpu_job *job = container_of(work, struct cpu_job, work);
-	const struct cpu_report_part part = {.fold = job->fold};
 
-	job->result = cpu_report(&part, 1, job->profiler->symbolizer, &job->opts, &job->pprof,
-				 &job->stats);
+	job->result = cpu_report(job->parts, job->n_parts, job->profiler->symbolizer, &job->opts,
+				 &job->pprof, &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
 	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
 }
@@ -111,8 +122,35 @@ static void cpu_job_done(struct work *work)
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
 }
 
-static int cpu_job_new(struct cpu_profiler *p, struct series *series, enum profile_kind kind,
-		       struct cpu_job **ret)
+/* What a sample stands for, on average: that of an owner of which fewer are taken stands for more.
+ */
+static uint64_t mean_period(uint64_t value, uint64_t n)
+{
+	return (value + n / 2) / n;
+}
+
+/* Takes the folds when nothing can fail any more. */
+static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, size_t n)
+{
+	uint64_t value = 0;
+
+	job->parts = calloc(n, sizeof(*job->parts));
+	job->folds = calloc(n, sizeof(*job->folds));
+	if (!job->parts || !job->folds)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		job->parts[i].fold = job->folds[i] = take_ptr(parts[i].fold);
+		job->n_samples += parts[i].n;
+		value += parts[i].value;
+	}
+	job->n_parts = n;
+	if (job->opts.kind == CPU_REPORT_TIME)
+		job->opts.period = mean_period(value, job->n_samples);
+	return 0;
+}
+
+static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
+		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
 {
 	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
 
@@ -124,54 +162,110 @@ static int cpu_job_new(struct cpu_profiler *p, struct series *series, enum profi
 	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
 	job->profiler = p;
 	job->opts = (struct cpu_report_opts){
-		.kind = kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_AWAY,
-		.period = kind == PROFILE_CPU ? cpu_profiler_period_ns(p) : 1,
-		.start_ns = p->window_start_ns,
-		.duration_ns = p->window_duration_ns,
+		.kind = parts->kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_AWAY,
+		.period = 1,
+		.start_ns = cpu_window_start_ns(w),
+		.duration_ns = cpu_window_duration_ns(w),
 		.max_samples = CPU_PROFILER_SAMPLES_MAX,
 		.max_bytes = CPU_PROFILER_PPROF_MAX,
 	};
-	job->n_samples = series->n_window;
 	buf_init(&job->pprof, CPU_PROFILER_PPROF_MAX);
-	job->profile->kind = kind;
-	job->profile->start_ns = p->window_start_ns;
-	job->profile->duration_ns = p->window_duration_ns;
-	if (labels_copy(&series->labels, &job->profile->labels))
+	job->profile->kind = parts->kind;
+	job->profile->start_ns = cpu_window_start_ns(w);
+	job->profile->duration_ns = cpu_window_duration_ns(w);
+	if (labels_copy(&parts->owner->labels, &job->profile->labels) ||
+	    cpu_job_parts(job, parts, n))
 		return -ENOMEM;
-	job->fold = take_ptr(series->fold);
 	*ret = take_ptr(job);
 	return 0;
 }
 
-static void report_series(struct cpu_profiler *p, struct series *series, enum profile_kind kind)
+static void count_parts(struct cpu_profiler *p, enum cpu_outcome outcome,
+			const struct cpu_window_part *parts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p->outcomes[outcome] += parts[i].n;
+}
+
+static void report_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			  size_t n)
 {
 	_cleanup_(cpu_job_freep) struct cpu_job *job = NULL;
+	struct cpu_profiler *p = ctx;
 
-	if (cpu_job_new(p, series, kind, &job) || worker_submit(p->worker, &job->work)) {
-		p->outcomes[CPU_SAMPLES_UNREPORTED] += series->n_window;
+	if (cpu_job_new(p, w, parts, n, &job) || worker_submit(p->worker, &job->work)) {
+		count_parts(p, CPU_SAMPLES_UNREPORTED, parts, n);
 		return;
 	}
 	(void)take_ptr(job);
 }
 
+/* Who they belong to was left out when they had been taken. */
+static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			size_t n)
+{
+	(void)w;
+	count_parts(ctx, CPU_SAMPLES_DROPPED, parts, n);
+}
+
+/* ---------------------------------------------------------------- the end of a window */
+
+static void report_late(struct cpu_profiler *p)
+{
+	struct cpu_window *w = take_ptr(p->late);
+
+	if (!w)
+		return;
+	(void)loop_disarm(p->late_timer);
+	cpu_window_report(w, report_series, drop_series, p);
+	cpu_window_free(w);
+}
+
+static void on_late(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+
+	if (p->late && cpu_window_ready(p->late))
+		report_late(p);
+}
+
+static void add_series(struct cpu_profiler *p, struct series *series, enum profile_kind kind)
+{
+	struct cpu_window_part part = {
+		.owner = series->owner,
+		.kind = kind,
+		.fold = series->fold,
+		.n = series->n_window,
+		.value = series->value,
+	};
+
+	if (!p->late || cpu_window_add(p->late, &part))
+		p->outcomes[CPU_SAMPLES_UNREPORTED] += series->n_window;
+	else
+		series->fold = NULL;
+}
+
 static void on_series_end(void *ctx, struct series *series)
 {
-	report_series(ctx, series, PROFILE_CPU);
+	add_series(ctx, series, PROFILE_CPU);
 }
 
 static void on_away_end(void *ctx, struct series *series)
 {
-	report_series(ctx, series, PROFILE_OFF_CPU);
+	add_series(ctx, series, PROFILE_OFF_CPU);
 }
 
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
-	p->window_start_ns = start_ns;
-	p->window_duration_ns = duration_ns;
+	report_late(p); /* one waits at a time */
+	(void)cpu_window_new(start_ns, duration_ns, nsec_monotonic() + p->wait_ns, &p->late);
 	series_end_window(p->series, on_series_end, p);
 	if (p->away)
 		series_end_window(p->away, on_away_end, p);
 	cpu_sampler_sweep(p->sampler);
+	on_late(p);
+	if (p->late && loop_arm(p->late_timer, CPU_PROFILER_NAMES_NS, CPU_PROFILER_NAMES_NS))
+		report_late(p);
 }
 
 /* @value: what the sample stands for. */
@@ -179,7 +273,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		 uint64_t value)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
-	const struct owner *owner;
+	struct owner *owner;
 
 	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
 				&sample->pid, sample->comm);
@@ -188,8 +282,8 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		return;
 	}
 	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
-	    series_add(series, owner->key, &owner->labels, stack.frames, stack.return_address,
-		       stack.n, sample->count, value)) {
+	    series_add(series, &(struct series_of){.id = owner->key, .owner = owner}, stack.frames,
+		       stack.return_address, stack.n, sample->count, value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}
@@ -210,8 +304,9 @@ static void on_away(void *ctx, const struct sample *sample)
 	take(p, p->away, sample, sample->total_ns);
 }
 
-void cpu_profiler_finish(struct cpu_profiler *p)
+void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns)
 {
+	p->wait_ns = wait_ns;
 	cpu_sampler_finish(p->sampler);
 }
 
@@ -245,6 +340,8 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 	if (!r)
 		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
 	if (!r)
+		r = loop_add_timer(o->loop, on_late, p, &p->late_timer);
+	if (!r)
 		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
 	if (!r)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
@@ -260,6 +357,7 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
+	p->wait_ns = OWNER_PENDING_NS;
 	r = cpu_profiler_init(p, ret_why);
 	if (r)
 		cpu_profiler_free(p);
@@ -275,6 +373,8 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	cpu_sampler_free(p->sampler);
 	worker_free(p->worker);
 	symbolizer_free(p->symbolizer);
+	loop_remove(p->late_timer);
+	cpu_window_free(p->late);
 	series_table_free(p->series);
 	series_table_free(p->away);
 	free(p);
@@ -282,7 +382,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 
 size_t cpu_profiler_pending(const struct cpu_profiler *p)
 {
-	return worker_pending(p->worker);
+	return worker_pending(p->worker) + (p->late ? 1 : 0);
 }
 
 const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner)
@@ -317,6 +417,7 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 		[CPU_SAMPLES_LOST] = "lost",
 		[CPU_SAMPLES_LEFT_OUT] = "left_out",
 		[CPU_SAMPLES_UNREPORTED] = "unreported",
+		[CPU_SAMPLES_DROPPED] = "dropped",
 	};
 	struct cpu_profiler *p = ctx;
 

@@ -49,10 +49,12 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 /* Waits for the report that is being made; those that wait are dropped and counted. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
-/* What was folded until now goes out as profiles of this span (wall clock). */
+/* What was folded until now goes out as profiles of this span (wall clock): when all its owners
+ * have their names or are not waited for any more, or when the next window ends. */
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns);
-/* Stop sampling and take in what is left; then end the window a last time. */
-void cpu_profiler_finish(struct cpu_profiler *p);
+/* Stop sampling and take in what is left; then end the window a last time, of which names that have
+ * not come are waited for no longer than this. */
+void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns);
 /* Reports that are not out yet. */
 size_t cpu_profiler_pending(const struct cpu_profiler *p);
 

@@ -22,6 +22,7 @@
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
 #include "heapworker.h"
+#include "lateprofiles.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 
@@ -56,7 +57,7 @@ enum heap_outcome {
 
 /* A container that is left alone, and the process for which. */
 struct given_up {
-	char *owner;
+	char *key;
 	struct pid_id pid;
 	uint64_t until_ns;
 	UT_hash_handle hh;
@@ -67,6 +68,7 @@ struct heap_profiler {
 	struct heap_worker *worker;
 	struct given_up *given_up;
 	struct goalloc *allocs;
+	struct late_profiles *late;
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t outcomes[HEAP_OUTCOME_MAX];
@@ -98,8 +100,9 @@ struct heap_part {
 struct heap_job {
 	struct heap_task task;
 	struct heap_profiler *profiler; /* not for the worker */
-	char *owner;
+	char *key; /* of the series: of what has the same labels there is one job */
 	struct labels labels;
+	struct owner *late; /* has no names yet: a reference, and @labels are not used; else NULL */
 	struct heap_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
@@ -128,8 +131,9 @@ static void heap_job_free(struct heap_job *job)
 	for (size_t i = 0; i < job->n_targets; i++)
 		heap_target_deinit(&job->targets[i]);
 	labels_deinit(&job->labels);
+	owner_unref(job->late);
 	free(job->targets);
-	free(job->owner);
+	free(job->key);
 	free(job);
 }
 
@@ -247,11 +251,16 @@ static void heap_job_drop(struct heap_task *task)
 
 /* ---------------------------------------------------------------- on the loop */
 
+static const struct labels *heap_job_labels(const struct heap_job *job)
+{
+	return job->late ? &job->late->labels : &job->labels;
+}
+
 /* Once a process, and when its state has changed. */
 static void heap_job_log(struct heap_job *job, const struct heap_target *target,
 			 const struct heap_found *found)
 {
-	const char *service = labels_get(&job->labels, "service_name");
+	const char *service = labels_get(heap_job_labels(job), "service_name");
 
 	if (!found->news || job->profiler->round_news++ >= HEAP_PROFILER_NEWS_MAX)
 		return;
@@ -271,8 +280,10 @@ static void heap_job_account_one(struct heap_job *job, const struct heap_target 
 		p->forced[found->forced]++;
 	heap_job_log(job, target, found);
 	found->reading.go_version = found->go_version;
-	/* what is refused is counted there */
-	(void)goalloc_update(p->allocs, job->owner, &job->labels, &who, &found->reading);
+	/* What is refused is counted there. What has no names yet is told in the next round, all of
+	 * it since it began: in this one it would be another series. */
+	if (!job->late)
+		(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
 }
 
 static void heap_job_account(struct heap_job *job)
@@ -282,7 +293,7 @@ static void heap_job_account(struct heap_job *job)
 	p->outcomes[HEAP_PROCESSES_FULL] += job->n_full;
 	p->outcomes[HEAP_PROCESSES_FAILED] += job->n_failed;
 	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
-	goalloc_keep(p->allocs, job->owner);
+	goalloc_keep(p->allocs, job->key);
 	for (size_t i = 0; i < job->n_targets; i++) {
 		struct heap_target *target = &job->targets[i];
 
@@ -300,7 +311,7 @@ static int heap_job_profile(struct heap_job *job, size_t part, struct profile **
 
 	if (!profile)
 		return -ENOMEM;
-	if (labels_copy(&job->labels, &profile->labels)) {
+	if (!job->late && labels_copy(&job->labels, &profile->labels)) {
 		free(profile);
 		return -ENOMEM;
 	}
@@ -328,7 +339,10 @@ static void heap_job_out(struct heap_job *job, size_t part)
 		return;
 	}
 	p->outcomes[HEAP_PROFILES_MADE]++;
-	p->opts.out(p->opts.ctx, profile);
+	if (!job->late)
+		p->opts.out(p->opts.ctx, profile);
+	else if (late_profiles_add(p->late, job->late, profile))
+		p->outcomes[HEAP_PROFILES_FAILED]++;
 }
 
 static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
@@ -391,11 +405,11 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 static void given_up_free(struct heap_profiler *p, struct given_up *g)
 {
 	HASH_DEL(p->given_up, g);
-	free(g->owner);
+	free(g->key);
 	free(g);
 }
 
-static void give_up(struct heap_profiler *p, const char *owner, const struct pid_id *pid)
+static void give_up(struct heap_profiler *p, const char *key, const struct pid_id *pid)
 {
 	struct given_up *g = calloc(1, sizeof(*g));
 	bool hash_oom = false;
@@ -403,22 +417,22 @@ static void give_up(struct heap_profiler *p, const char *owner, const struct pid
 	if (HASH_COUNT(p->given_up) >= HEAP_GIVEN_UP_MAX)
 		given_up_free(p, p->given_up); /* the oldest */
 	if (g)
-		g->owner = strdup(owner);
-	if (!g || !g->owner) {
+		g->key = strdup(key);
+	if (!g || !g->key) {
 		free(g);
 		return; /* it will be met again */
 	}
 	g->pid = *pid;
 	g->until_ns = nsec_boot() + HEAP_GIVEN_UP_NS;
-	HASH_ADD_KEYPTR(hh, p->given_up, g->owner, strlen(g->owner), g);
+	HASH_ADD_KEYPTR(hh, p->given_up, g->key, strlen(g->key), g);
 	if (hash_oom) {
-		free(g->owner);
+		free(g->key);
 		free(g);
 	}
 }
 
 /* The process is there, and why nothing is known of it. */
-static void tell_stuck(struct heap_profiler *p, const char *owner, const struct labels *labels,
+static void tell_stuck(struct heap_profiler *p, const char *key, const struct labels *labels,
 		       const struct pid_id *pid)
 {
 	const struct goalloc_who who = {.pid = *pid, .number = 1};
@@ -429,12 +443,13 @@ static void tell_stuck(struct heap_profiler *p, const char *owner, const struct 
 	};
 
 	p->round_states[GORUNTIME_UNRESPONSIVE]++;
-	(void)goalloc_update(p->allocs, owner, labels, &who, &reading);
+	(void)goalloc_update(p->allocs, key, labels, &who, &reading);
 }
 
 static void on_stuck(void *ctx, struct heap_task *task)
 {
 	struct heap_job *job = container_of(task, struct heap_job, task);
+	const char *service = labels_get(heap_job_labels(job), "service_name");
 	struct heap_profiler *p = ctx;
 	const struct pid_id *pid;
 
@@ -442,18 +457,20 @@ static void on_stuck(void *ctx, struct heap_task *task)
 		return;
 	pid = &job->targets[job->at].pid;
 	p->outcomes[HEAP_PROCESSES_STUCK] += job->n_targets;
-	give_up(p, job->owner, pid);
-	tell_stuck(p, job->owner, &job->labels, pid);
+	give_up(p, job->key, pid);
+	tell_stuck(p, job->key, heap_job_labels(job), pid);
 	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
-		 log_uint("pid", pid->pid), log_str("container", job->owner));
+		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
+	/* the thread that is stuck frees the rest, when there may be no owners any more */
+	owner_unref(take_ptr(job->late));
 }
 
-static bool is_given_up(struct heap_profiler *p, const struct owner *owner,
+static bool is_given_up(struct heap_profiler *p, const char *key, const struct owner *owner,
 			const struct pid_id *pid)
 {
 	struct given_up *g;
 
-	HASH_FIND_STR(p->given_up, owner->key, g);
+	HASH_FIND_STR(p->given_up, key, g);
 	if (!g)
 		return false;
 	if (nsec_boot() >= g->until_ns) {
@@ -461,26 +478,40 @@ static bool is_given_up(struct heap_profiler *p, const struct owner *owner,
 		return false;
 	}
 	if (pid_id_equal(pid, &g->pid))
-		tell_stuck(p, owner->key, &owner->labels, pid);
+		tell_stuck(p, key, &owner->labels, pid);
 	return true;
 }
 
 /* ---------------------------------------------------------------- a round */
 
-/* A round while it is gathered. */
+/* A round while it is gathered. @owner, @key: of the process before, which often has the same. */
 struct heap_round {
 	struct heap_profiler *profiler;
 	struct heap_job *jobs;
+	const struct owner *owner;
+	char *key;
 };
 
-static int round_job(struct heap_round *round, const struct owner *owner, struct heap_job **ret)
+/* What the job is found by: owners with the same labels are one series; one whose labels will be
+ * others soon is by itself. */
+static int round_key(struct heap_round *round, const struct owner *owner)
+{
+	if (owner == round->owner)
+		return 0;
+	free(round->key);
+	round->key = owner->pending ? strdup(owner->key) : labels_key(&owner->labels);
+	round->owner = round->key ? owner : NULL;
+	return round->key ? 0 : -ENOMEM;
+}
+
+static int round_job(struct heap_round *round, struct owner *owner, struct heap_job **ret)
 {
 	_cleanup_(heap_job_freep) struct heap_job *fresh = NULL;
 	struct heap_job *job;
 	bool hash_oom = false;
 	int r;
 
-	HASH_FIND_STR(round->jobs, owner->key, job);
+	HASH_FIND_STR(round->jobs, round->key, job);
 	if (job) {
 		*ret = job;
 		return 0;
@@ -488,14 +519,16 @@ static int round_job(struct heap_round *round, const struct owner *owner, struct
 	if (HASH_COUNT(round->jobs) >= HEAP_PROFILER_CONTAINERS_MAX)
 		return 1;
 	r = heap_job_new(round->profiler, &fresh);
-	if (!r)
+	if (!r && owner->pending)
+		fresh->late = owner_ref(owner);
+	else if (!r)
 		r = labels_copy(&owner->labels, &fresh->labels);
 	if (r)
 		return r;
-	fresh->owner = strdup(owner->key);
-	if (!fresh->owner)
+	fresh->key = strdup(round->key);
+	if (!fresh->key)
 		return -ENOMEM;
-	HASH_ADD_KEYPTR(hh, round->jobs, fresh->owner, strlen(fresh->owner), fresh);
+	HASH_ADD_KEYPTR(hh, round->jobs, fresh->key, strlen(fresh->key), fresh);
 	if (hash_oom)
 		return -ENOMEM;
 	*ret = take_ptr(fresh);
@@ -516,15 +549,17 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	struct heap_job *job;
 	int r;
 
-	if (!want.read) {
+	if (!want.read || owner->left_out) {
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
 		return 0;
 	}
-	if (is_given_up(round->profiler, owner, pid)) {
+	r = round_key(round, owner);
+	if (!r && is_given_up(round->profiler, round->key, owner, pid)) {
 		round->profiler->outcomes[HEAP_PROCESSES_STUCK]++;
 		return 0;
 	}
-	r = round_job(round, owner, &job);
+	if (!r)
+		r = round_job(round, owner, &job);
 	if (!r)
 		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
 			     sizeof(*job->targets), HEAP_PROFILER_CONTAINER_MAX);
@@ -568,6 +603,7 @@ void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64
 	p->duration_ns = duration_ns;
 	/* without memory for the list those that came first are read */
 	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
+	free(round.key);
 	round_submit(&round);
 }
 
@@ -582,6 +618,11 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
 		.on_stuck = on_stuck,
 	};
+	const struct late_profiles_opts late = {
+		.loop = opts->loop,
+		.out = opts->out,
+		.ctx = opts->ctx,
+	};
 	struct heap_profiler *p = calloc(1, sizeof(*p));
 	int r;
 
@@ -590,6 +631,8 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	p->opts = *opts;
 	worker.ctx = p;
 	r = goalloc_new(&p->allocs);
+	if (!r)
+		r = late_profiles_new(&late, &p->late);
 	if (!r)
 		r = heap_worker_new(&worker, &p->worker);
 	if (r)
@@ -604,6 +647,7 @@ void heap_profiler_free(struct heap_profiler *p)
 	if (!p)
 		return;
 	heap_worker_free(p->worker);
+	late_profiles_free(p->late);
 	while (p->given_up)
 		given_up_free(p, p->given_up);
 	goalloc_free(p->allocs);
@@ -612,12 +656,20 @@ void heap_profiler_free(struct heap_profiler *p)
 
 size_t heap_profiler_pending(const struct heap_profiler *p)
 {
-	return heap_worker_pending(p->worker);
+	return heap_worker_pending(p->worker) + late_profiles_pending(p->late);
 }
 
-bool heap_profiler_view(const struct heap_profiler *p, const char *owner, struct goalloc_view *ret)
+void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns)
 {
-	return goalloc_view(p->allocs, owner, ret);
+	late_profiles_hurry(p->late, wait_ns);
+}
+
+bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
+			struct goalloc_view *ret)
+{
+	_cleanup_(freep) char *key = labels_key(&owner->labels);
+
+	return key && goalloc_view(p->allocs, key, ret);
 }
 
 struct heap_caches heap_profiler_caches(const struct heap_profiler *p)

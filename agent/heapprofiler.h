@@ -47,10 +47,13 @@ void heap_profiler_free(struct heap_profiler *p);
 /* Read all heaps; the profiles are of this span (wall clock). While the last round is still under
  * way nothing is begun, and that is counted. */
 void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns);
-/* Containers that are not read yet. */
+/* The run ends: names that have not come are not waited for longer than this. */
+void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns);
+/* Containers that are not read yet, and profiles that wait for names. */
 size_t heap_profiler_pending(const struct heap_profiler *p);
 /* What is known of an owner's Go heap; false if none of its processes is Go. */
-bool heap_profiler_view(const struct heap_profiler *p, const char *owner, struct goalloc_view *ret);
+bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
+			struct goalloc_view *ret);
 /* Memory of the caches, as the last round left them. */
 struct heap_caches heap_profiler_caches(const struct heap_profiler *p);
 /* A metric_collect_fn. */

@@ -96,8 +96,8 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
 	r->n_processes += !series_find(r->series, key) && !series_find(r->away, key);
-	err = series_add(table, key, labels, stack->frames, stack->return_address, stack->n, count,
-			 value);
+	err = series_add(table, &(struct series_of){.id = key, .labels = labels}, stack->frames,
+			 stack->return_address, stack->n, count, value);
 	if (err)
 		return err;
 	series = series_find(table, key);
@@ -121,8 +121,7 @@ static int add_sample(struct recorder *r, const struct owner *owner, const struc
 	known = series_find(away ? r->away : r->series, key);
 	if (!known && labels_of(r, owner, sample, &labels))
 		return -ENOMEM;
-	return add_stack(r, away ? r->away : r->series, key, known ? &known->labels : &labels,
-			 stack, sample->count, value);
+	return add_stack(r, away ? r->away : r->series, key, &labels, stack, sample->count, value);
 }
 
 static void on_sample(void *ctx, const struct sample *sample)

@@ -148,7 +148,7 @@ static void view_live(const struct uisource *u, const struct owner *owner, struc
 		view->ui.samples = series->n_last;
 		view->ui.cpu_ns = series->n_last * cpu_profiler_period_ns(u->opts.cpu);
 	}
-	if (u->opts.heap && heap_profiler_view(u->opts.heap, owner->key, &go)) {
+	if (u->opts.heap && heap_profiler_view(u->opts.heap, owner, &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;

@@ -2,6 +2,7 @@
 #include "base/labels.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,13 +143,38 @@ void labels_swap(struct labels *a, struct labels *b)
 	*b = was;
 }
 
+int labels_compare(const struct labels *a, const struct labels *b)
+{
+	size_t n = a->n < b->n ? a->n : b->n;
+	int order = 0;
+
+	for (size_t i = 0; i < n && !order; i++) {
+		order = strcmp(a->items[i].name, b->items[i].name);
+		if (!order)
+			order = strcmp(a->items[i].value, b->items[i].value);
+	}
+	return order ? order : (a->n > b->n) - (a->n < b->n);
+}
+
 bool labels_equal(const struct labels *a, const struct labels *b)
 {
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++)
-		if (strcmp(a->items[i].name, b->items[i].name) != 0 ||
-		    strcmp(a->items[i].value, b->items[i].value) != 0)
-			return false;
-	return true;
+	return a->n == b->n && labels_compare(a, b) == 0;
+}
+
+char *labels_key(const struct labels *l)
+{
+	size_t n = 1;
+	char *key, *at;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += strlen(l->items[i].name) + strlen(l->items[i].value) + 24;
+	key = at = malloc(n);
+	if (!key)
+		return NULL;
+	*at = '\0';
+	/* a value may hold anything, so its length comes first */
+	for (size_t i = 0; i < l->n; i++)
+		at += snprintf(at, n - (size_t)(at - key), "%s=%zu:%s", l->items[i].name,
+			       strlen(l->items[i].value), l->items[i].value);
+	return key;
 }

@@ -54,6 +54,10 @@ int labels_copy(const struct labels *l, struct labels *ret) __attribute__((warn_
 /* With their ceilings. */
 void labels_swap(struct labels *a, struct labels *b);
 bool labels_equal(const struct labels *a, const struct labels *b);
+/* An order of sets, for sorting: below, at or above 0. */
+int labels_compare(const struct labels *a, const struct labels *b);
+/* A text that no other set has, for hash tables; the caller frees it. NULL without memory. */
+char *labels_key(const struct labels *l);
 bool labels_valid_name(const char *name);
 
 #endif

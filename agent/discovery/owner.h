@@ -10,8 +10,14 @@
 
 #include "base/hash.h"
 #include "base/labels.h"
+#include "base/nsec.h"
 #include "base/text.h"
 #include "discovery/cgroup.h"
+
+/* Names are waited for so long after an owner has appeared, and what goes by its labels waits with
+ * it. The kubelet learns of a container's id a second or two after its start, the API server after
+ * that. */
+#define OWNER_PENDING_NS (10 * NSEC_PER_SEC)
 
 enum owner_kind {
 	OWNER_CONTAINER,
@@ -30,7 +36,7 @@ const char *owner_kind_name(enum owner_kind kind);
  * @labels:        ready to be a series' labels: those of owner_identity() until owner_set_labels()
  * @settings:      what is wanted for it, by name: "go_heap" = "force"
  * @named:         the names that people know it by are among @labels
- * @pending:       they are not, but may be soon: who can wait with what goes by @labels should
+ * @pending:       they are not, but may be soon: for OWNER_PENDING_NS at most
  * @stamp:         for whoever sets the labels: what they were made of. 0 at first, and again when
  *                 more of @id is known
  * @left_out:      why its processes are not to be profiled, for people; NULL: they are

@@ -25,19 +25,50 @@
 /* A container that has no name by now is one of those that get none: it is no reason to ask. */
 #define NAMING_YOUNG_NS	 (30 * NSEC_PER_SEC)
 
+/* How the wait for a container's names has ended. */
+enum waited {
+	WAITED_OK,
+	WAITED_POD,	    /* its pod's are known: a sandbox, or it takes longer */
+	WAITED_NO_MATCH,    /* its cgroup's path names no pod, and nobody knows its id */
+	WAITED_UNKNOWN_ID,  /* it does, and those who know pods do not know it */
+	WAITED_UNREACHABLE, /* nobody answers */
+	WAITED_DENIED,	    /* nobody that was asked will tell */
+	WAITED_GONE,	    /* it had ended before anybody knew it */
+	WAITED_MAX,
+};
+
+static const char *const waited_names[WAITED_MAX] = {
+	[WAITED_OK] = "ok",
+	[WAITED_POD] = "pod",
+	[WAITED_NO_MATCH] = "no_match",
+	[WAITED_UNKNOWN_ID] = "unknown_id",
+	[WAITED_UNREACHABLE] = "unreachable",
+	[WAITED_DENIED] = "denied",
+	[WAITED_GONE] = "gone",
+};
+
 struct naming {
 	struct discovery *discovery;
 	struct metadata *metadata;
 	struct loop_source *timer;
 	size_t n_containers[METADATA_OUTCOME_MAX]; /* that live, as the last look left them */
+	uint64_t n_waited[WAITED_MAX];
 };
 
-/* What labels are made of, as a number that is never 0: the pod as it was then, and what of it. */
+/* What labels are made of, as a number that is never 0: the pod as it was then, and whether the
+ * container itself was known. */
+#define STAMP_CONTAINER 2u
+
 static uint64_t stamp_of(const struct names *names)
 {
 	uint64_t pod = names_known(names) ? names->known.pod->version : 0;
 
-	return pod * 4 + (names->outcome == METADATA_OK ? 2 : 0) + 1;
+	return pod * 4 + (names->outcome == METADATA_OK ? STAMP_CONTAINER : 0) + 1;
+}
+
+static bool has_own_name(const struct owner *owner)
+{
+	return owner->stamp & STAMP_CONTAINER;
 }
 
 static bool younger(const struct owner *owner, uint64_t age_ns)
@@ -45,20 +76,19 @@ static bool younger(const struct owner *owner, uint64_t age_ns)
 	return nsec_wall() < owner->first_seen_ns + age_ns;
 }
 
-/* Whether it may yet get a name that it has not. */
-static bool is_wanting(const struct naming *naming, const struct owner *owner,
-		       const struct names *names)
+/* Whether it may yet get a name of its own. */
+static bool is_wanting(const struct naming *naming, const struct owner *owner, uint64_t age_ns)
 {
-	return names->outcome != METADATA_OK && owner->id.pod_uid[0] &&
-	       metadata_active(naming->metadata);
+	return owner->kind == OWNER_CONTAINER && !has_own_name(owner) &&
+	       metadata_active(naming->metadata) && younger(owner, age_ns);
 }
 
 /* A list may lack, for a moment, what an earlier one had: the kubelet's, when it has just started.
  * And of what has gone the names stay. */
 static bool knows_more(const struct owner *owner, const struct names *names)
 {
-	return owner->named && (!names_known(names) || (names->outcome == METADATA_POD &&
-							labels_get(&owner->labels, "container")));
+	return names->outcome == METADATA_POD ? has_own_name(owner)
+					      : owner->named && !names_known(names);
 }
 
 /* Without memory the stamp stays, and it is tried again. */
@@ -73,11 +103,30 @@ static void label(struct owner *owner, const struct names *names)
 	owner->stamp = stamp_of(names);
 }
 
-static void name_owner(const struct naming *naming, struct owner *owner, const struct names *names)
+static enum waited waited(const struct owner *owner, const struct names *names)
 {
+	if (has_own_name(owner))
+		return WAITED_OK;
+	if (owner->named)
+		return WAITED_POD;
+	if (!owner_alive(owner))
+		return WAITED_GONE;
+	if (names->outcome == METADATA_DENIED)
+		return WAITED_DENIED;
+	if (names->outcome == METADATA_UNREACHABLE)
+		return WAITED_UNREACHABLE;
+	return owner->id.pod_uid[0] ? WAITED_UNKNOWN_ID : WAITED_NO_MATCH;
+}
+
+static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
+{
+	bool was_pending = owner->pending;
+
 	if (owner->stamp != stamp_of(names) && !knows_more(owner, names))
 		label(owner, names);
-	owner->pending = is_wanting(naming, owner, names) && younger(owner, NAMING_LATE_NS);
+	owner->pending = is_wanting(naming, owner, OWNER_PENDING_NS);
+	if (was_pending && !owner->pending)
+		naming->n_waited[waited(owner, names)]++;
 }
 
 static void on_owner(void *ctx, struct owner *owner)
@@ -104,7 +153,7 @@ static void look(void *ctx)
 		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
 			continue;
 		wanting = wanting ||
-			  (is_wanting(naming, owner, &names) && younger(owner, NAMING_YOUNG_NS));
+			  (owner->id.pod_uid[0] && is_wanting(naming, owner, NAMING_YOUNG_NS));
 		naming->n_containers[names.outcome]++;
 	}
 	if (wanting)
@@ -162,9 +211,13 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc containers = {
 		"podprof_metadata_containers", METRIC_GAUGE,
 		"Containers by what Kubernetes has told of their names.", NULL};
+	static const struct metric_family_desc waits = {
+		"podprof_metadata_waits", METRIC_COUNTER,
+		"Containers whose names were waited for, by how that has ended.", NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);
+	metric_by_name(sink, &waits, "outcome", naming->n_waited, waited_names, WAITED_MAX);
 	metric_family(sink, &containers);
 	for (int i = 0; i < METADATA_OUTCOME_MAX; i++)
 		metric_u64(sink, naming->n_containers[i],

@@ -5,7 +5,6 @@
 /* Gives discovery's owners their labels: as soon as there is one by what is known of it, and again
  * whenever that changes. */
 
-#include "base/nsec.h"
 #include "metadata/metadata.h"
 
 struct discovery;
@@ -13,10 +12,6 @@ struct loop;
 struct metric_sink;
 struct naming;
 struct owner;
-
-/* Time from a container's appearance in which its names are waited for: its owner is pending. The
- * kubelet learns of a container's id a second or two after its start, the API server after that. */
-#define NAMING_LATE_NS (10 * NSEC_PER_SEC)
 
 /**
  * struct naming_opts - everything is borrowed and must outlive it

@@ -7,12 +7,13 @@
 
 #include "base/hash.h"
 #include "base/metric.h"
+#include "discovery/owner.h"
 #include "profile/fold.h"
 
 struct series_entry {
 	struct series series;
-	char *owner;
 	UT_hash_handle hh;
+	char id[];
 };
 
 struct series_table {
@@ -30,7 +31,7 @@ static void entry_free(struct series_entry *e)
 {
 	fold_free(e->series.fold);
 	labels_deinit(&e->series.labels);
-	free(e->owner);
+	owner_unref(e->series.owner);
 	free(e);
 }
 
@@ -51,69 +52,51 @@ void series_table_free(struct series_table *t)
 	free(t);
 }
 
-static struct series_entry *entry_find(const struct series_table *t, const char *owner)
+static struct series_entry *entry_find(const struct series_table *t, const char *id)
 {
 	struct series_entry *e;
 
-	HASH_FIND_STR(t->entries, owner, e);
+	HASH_FIND(hh, t->entries, id, strlen(id), e);
 	return e;
 }
 
-static int entry_add(struct series_table *t, const char *owner, struct series_entry **ret)
+static int entry_add(struct series_table *t, const struct series_of *of, struct series_entry **ret)
 {
+	size_t n = strlen(of->id) + 1;
 	struct series_entry *e;
 	bool hash_oom = false;
 
 	if (HASH_COUNT(t->entries) >= SERIES_MAX)
 		return SERIES_FULL;
-	e = calloc(1, sizeof(*e));
+	e = calloc(1, sizeof(*e) + n);
 	if (!e)
 		return -ENOMEM;
-	e->owner = strdup(owner);
-	if (e->owner)
-		HASH_ADD_KEYPTR(hh, t->entries, e->owner, strlen(e->owner), e);
-	if (!e->owner || hash_oom) {
+	memcpy(e->id, of->id, n);
+	e->series.id = e->id;
+	e->series.owner = of->owner ? owner_ref(of->owner) : NULL;
+	hash_oom = of->labels && labels_copy(of->labels, &e->series.labels);
+	if (!hash_oom)
+		HASH_ADD(hh, t->entries, id[0], n - 1, e);
+	if (hash_oom) {
 		entry_free(e);
 		return -ENOMEM;
 	}
-	e->series.owner = e->owner;
 	*ret = e;
 	return 0;
 }
 
-/* The entry, with a fold and the owner's labels of now. */
-static int entry_ready(struct series_table *t, const char *owner, const struct labels *labels,
-		       struct series_entry **ret)
+int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
+	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value)
 {
-	struct series_entry *e = entry_find(t, owner);
-	struct labels copy = {0};
-	int r = e ? 0 : entry_add(t, owner, &e);
+	struct series_entry *e = entry_find(t, of->id);
+	int r = e ? 0 : entry_add(t, of, &e);
 
 	if (!r && !e->series.fold)
 		r = fold_new(&e->series.fold);
-	if (r)
-		return r;
-	if (!labels_equal(&e->series.labels, labels)) {
-		r = labels_copy(labels, &copy);
-		if (r)
-			return r;
-		labels_deinit(&e->series.labels);
-		e->series.labels = copy;
-	}
-	*ret = e;
-	return 0;
-}
-
-int series_add(struct series_table *t, const char *owner, const struct labels *labels,
-	       const struct frame *frames, const uint8_t *return_address, size_t n_frames,
-	       uint64_t count, uint64_t value)
-{
-	struct series_entry *e = NULL;
-	int r = entry_ready(t, owner, labels, &e);
-
 	if (!r) {
 		r = fold_add(e->series.fold, frames, return_address, n_frames, count, value);
 		*(r ? &e->series.n_lost : &e->series.n_window) += count;
+		e->series.value += r ? 0 : value;
 	}
 	if (r)
 		t->n_lost += count;
@@ -135,6 +118,8 @@ void series_end_window(struct series_table *t, void (*fn)(void *ctx, struct seri
 		s->windows_unseen = s->n_window ? 0 : s->windows_unseen + 1;
 		s->n_last = s->n_window;
 		s->n_window = 0;
+		s->value_last = s->value;
+		s->value = 0;
 		s->n_lost = 0;
 		if (s->windows_unseen >= SERIES_KEEP_WINDOWS)
 			entry_remove(t, e);
@@ -149,9 +134,9 @@ void series_for_each(const struct series_table *t,
 			fn(ctx, &e->series);
 }
 
-const struct series *series_find(const struct series_table *t, const char *owner)
+const struct series *series_find(const struct series_table *t, const char *id)
 {
-	const struct series_entry *e = entry_find(t, owner);
+	const struct series_entry *e = entry_find(t, id);
 
 	return e ? &e->series : NULL;
 }

@@ -220,13 +220,51 @@ static void test_no_memory(void **state)
 	assert_int_equal(allocfail_each(build, "value"), 2 * (20 + 2) + 1);
 }
 
+/* Sets that are easily taken for each other. */
+static void test_keys(void **state)
+{
+	static const struct label sets[][2] = {
+		{{NULL, NULL}},
+		{{(char *)"a", (char *)"b"}},
+		{{(char *)"a", (char *)"b1:c"}},
+		{{(char *)"a", (char *)"c"}},
+		{{(char *)"a", (char *)"b"}, {(char *)"c", (char *)"d"}},
+		{{(char *)"a", (char *)"bc=1:d"}},
+		{{(char *)"ab", (char *)"b"}},
+	};
+	struct labels l[array_size(sets)] = {{0}};
+	char *keys[array_size(sets)];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(sets); i++) {
+		for (size_t k = 0; k < 2 && sets[i][k].name; k++)
+			assert_int_equal(labels_set(&l[i], sets[i][k].name, sets[i][k].value), 0);
+		keys[i] = labels_key(&l[i]);
+		assert_non_null(keys[i]);
+	}
+	for (size_t i = 0; i < array_size(sets); i++)
+		for (size_t k = 0; k < array_size(sets); k++) {
+			int order = labels_compare(&l[i], &l[k]);
+
+			assert_int_equal(strcmp(keys[i], keys[k]) == 0, i == k);
+			assert_int_equal(labels_equal(&l[i], &l[k]), i == k);
+			assert_int_equal(order == 0, i == k);
+			assert_int_equal(order > 0, labels_compare(&l[k], &l[i]) < 0);
+		}
+	for (size_t i = 0; i < array_size(sets); i++) {
+		labels_deinit(&l[i]);
+		free(keys[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	  cmocka_unit_test(test_order),
-		cmocka_unit_test(test_full),	  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_copy_full), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_equal),	  cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_keys),	  cmocka_unit_test(test_names),
+		cmocka_unit_test(test_order),	  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_many),	  cmocka_unit_test(test_copy_full),
+		cmocka_unit_test(test_values),	  cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
