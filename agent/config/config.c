@@ -16,6 +16,7 @@
 #include "base/nsec.h"
 #include "config/file.h"
 #include "config/option.h"
+#include "relabel/relabel.h"
 
 #define CONFIG_STORE_DIR "/var/lib/podprof"
 
@@ -249,6 +250,7 @@ void config_deinit(struct config *c)
 		if (options[i].kind == OPTION_STRING)
 			freep(at);
 	}
+	relabel_free(c->relabel);
 	*c = (struct config){0};
 }
 
@@ -300,6 +302,8 @@ void config_diff(const struct config *a, const struct config *b, char *ret, size
 		if (!settings_equal(&options[i], a, b))
 			used += (size_t)snprintf(ret + used, n - used, "%s%s", used ? " " : "",
 						 options[i].name);
+	if (!relabel_equal(a->relabel, b->relabel) && used < n)
+		snprintf(ret + used, n - used, "%srelabel_configs", used ? " " : "");
 }
 
 static void print_option(FILE *to, const struct option_desc *option)

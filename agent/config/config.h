@@ -51,6 +51,8 @@ enum config_verify {
 	CONFIG_VERIFY_MAX,
 };
 
+struct relabel;
+
 struct config_list {
 	char *items[CONFIG_DESTINATIONS_MAX];
 	size_t n;
@@ -86,6 +88,7 @@ struct config {
 	unsigned int log_level;	 /* enum log_level */
 	unsigned int log_format; /* enum log_format */
 	char *config_file;	 /* NULL: none */
+	struct relabel *relabel; /* "relabel_configs" of that file; NULL: none */
 	int argc;		 /* what it was loaded from, to load it again; borrowed */
 	char **argv;
 };

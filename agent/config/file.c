@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "config/option.h"
+#include "relabel/relabel.h"
 
 static int read_file(const char *path, struct buf *text, struct config_error *error)
 {
@@ -58,6 +59,25 @@ static int apply_value(const struct option_desc *option, struct config *c, const
 	return option_set(option, c, text, source, error);
 }
 
+/* The one setting that is no flag: it would not fit into one. */
+static int apply_relabel(const char *path, const json_t *value, struct config *c,
+			 struct config_error *error)
+{
+	struct relabel_error why = {""};
+	struct relabel *relabel;
+	int r = relabel_new(value, &relabel, &why);
+
+	if (r > 0) {
+		config_error_set(error, "%.100s: %s", path, why.text);
+		return CONFIG_BAD;
+	}
+	if (r)
+		return r;
+	relabel_free(c->relabel);
+	c->relabel = relabel;
+	return 0;
+}
+
 static int apply_key(const char *path, const char *key, json_t *value, struct config *c,
 		     struct config_error *error)
 {
@@ -65,6 +85,8 @@ static int apply_key(const char *path, const char *key, json_t *value, struct co
 	char source[256];
 	int r = 0;
 
+	if (strcmp(key, "relabel_configs") == 0)
+		return apply_relabel(path, value, c, error);
 	snprintf(source, sizeof(source), "\"%.60s\" in %.160s", key, path);
 	if (!option || strcmp(key, "config") == 0) {
 		config_error_set(error, "%s is no setting; 'podprof agent --help' lists them",

@@ -3,7 +3,8 @@
 #define PODPROF_CONFIG_FILE_H
 
 /* The configuration file: one JSON object whose keys are the flags' names. A number, a string or a
- * boolean is read as the flag's value would be; a repeatable flag takes an array of strings. */
+ * boolean is read as the flag's value would be; a repeatable flag takes an array of strings.
+ * "relabel_configs" is an array of objects, as in Prometheus' configuration. */
 
 #include "config/config.h"
 

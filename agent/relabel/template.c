@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A name is as long as it can be: "$1x" is the group "1x", not "1". Its letters and digits are
+ * Unicode's, though no group can be named with others than ASCII's: "$1é" is empty in Prometheus,
+ * and so it is here.
+ */
+#include "relabel/template.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+/* The name at the beginning of a text, and all the rest. */
+#define NAME_PATTERN "([\\pL\\p{Nd}_]*).*"
+
+struct part {
+	struct text text; /* of the template; used where group is NO_GROUP */
+	size_t group;
+};
+
+#define NO_GROUP SIZE_MAX
+
+struct template
+{
+	char *text;
+	struct part *parts;
+	size_t n;
+	size_t cap;
+};
+
+struct reader {
+	struct template *t;
+	struct text rest;
+	const struct pattern *pattern;
+	struct pattern *name;
+	struct pattern_error *error;
+};
+
+DEFINE_CLEANUP(struct template *, template_freep, template_free);
+DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
+
+static int add(struct reader *r, struct text text, size_t group)
+{
+	struct template *t = r->t;
+	int result;
+
+	if (group == NO_GROUP && text_empty(&text))
+		return 0;
+	result = vec_grow(&t->parts, &t->cap, t->n + 1, sizeof(*t->parts), TEMPLATE_PARTS_MAX);
+	if (result < 0)
+		return result;
+	if (result) {
+		snprintf(r->error->text, sizeof(r->error->text), "more than %d groups and texts",
+			 TEMPLATE_PARTS_MAX);
+		return PATTERN_REFUSED;
+	}
+	t->parts[t->n++] = (struct part){text, group};
+	return 0;
+}
+
+/* The group's number; NO_GROUP: there is none. */
+static size_t group_of(const struct reader *r, struct text name)
+{
+	size_t i;
+	uint64_t n;
+
+	if (text_only_u64(name, 10, &n) && (*name.p != '0' || text_len(&name) == 1))
+		return n <= pattern_n_groups(r->pattern) ? (size_t)n : NO_GROUP;
+	i = pattern_find_group(r->pattern, name);
+	return i ? i : NO_GROUP;
+}
+
+static int take_name(struct reader *r, struct text *rest, struct text *ret)
+{
+	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
+	int result = pattern_match(r->name, rest->p, text_len(rest), &m);
+
+	if (result < 0)
+		return result;
+	*ret = (struct text){rest->p, rest->p};
+	if (!result)
+		(void)pattern_match_group(&m, 1, ret);
+	rest->p = ret->end;
+	return 0;
+}
+
+/* Behind a '$'. */
+static int read_reference(struct reader *r)
+{
+	struct text rest = r->rest, name;
+	bool braces = text_char(&rest, '{');
+	int result = take_name(r, &rest, &name);
+	size_t group;
+
+	if (result)
+		return result;
+	if (text_empty(&name) || (braces && !text_char(&rest, '}')))
+		return add(r, text_of("$"), NO_GROUP);
+	r->rest = rest;
+	group = group_of(r, name);
+	if (group == NO_GROUP)
+		return 0;
+	if (pattern_group_is_vague(r->pattern, group)) {
+		snprintf(r->error->text, sizeof(r->error->text),
+			 "$%.*s is a group that is repeated and may match nothing: which of its "
+			 "texts is meant is not clear",
+			 (int)text_len(&name), name.p);
+		return PATTERN_REFUSED;
+	}
+	return add(r, text_of(""), group);
+}
+
+static int read_all(struct reader *r)
+{
+	struct text before;
+	int result = 0;
+
+	while (!result && text_until(&r->rest, '$', &before)) {
+		bool dollar = *before.end == '$';
+
+		result = add(r, before, NO_GROUP);
+		if (result || !dollar)
+			break;
+		if (text_char(&r->rest, '$'))
+			result = add(r, text_of("$"), NO_GROUP);
+		else
+			result = read_reference(r);
+	}
+	return result;
+}
+
+int template_new(const char *text, const struct pattern *pattern, struct template **ret,
+		 struct pattern_error *ret_error)
+{
+	_cleanup_(template_freep) struct template *t = calloc(1, sizeof(*t));
+	_cleanup_(pattern_freep) struct pattern *name = NULL;
+	struct reader r = {.t = t, .pattern = pattern, .error = ret_error};
+	int result;
+
+	if (!t)
+		return -ENOMEM;
+	if (strnlen(text, TEMPLATE_TEXT_MAX + 1) > TEMPLATE_TEXT_MAX) {
+		snprintf(ret_error->text, sizeof(ret_error->text), "has more than %zu bytes",
+			 TEMPLATE_TEXT_MAX);
+		return PATTERN_REFUSED;
+	}
+	result = pattern_new(NAME_PATTERN, &name, ret_error);
+	if (result)
+		return result;
+	t->text = strdup(text);
+	if (!t->text)
+		return -ENOMEM;
+	r.name = name;
+	r.rest = text_of(t->text);
+	result = read_all(&r);
+	if (result)
+		return result;
+	*ret = take_ptr(t);
+	return 0;
+}
+
+void template_free(struct template *t)
+{
+	if (!t)
+		return;
+	free(t->parts);
+	free(t->text);
+	free(t);
+}
+
+int template_expand(const struct template *t, const struct pattern_match *m, struct buf *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < t->n && !r; i++) {
+		struct text text = t->parts[i].text;
+
+		if (t->parts[i].group != NO_GROUP &&
+		    !pattern_match_group(m, t->parts[i].group, &text))
+			continue;
+		r = buf_append(to, text.p, text_len(&text));
+	}
+	return r;
+}
