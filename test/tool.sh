@@ -3,7 +3,7 @@
 # Print the path of a program that the tests need and Debian does not install for us; make it first if
 # need be. They are kept outside the tree, so that a clean clone does not build them again.
 #
-#   tool.sh charttool | promtool | pyrosink | checkprofile
+#   tool.sh charttool | promtool | pyrosink | checkprofile | relabelcases
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -29,6 +29,7 @@ case "${1:-}" in
 charttool) go_tool charttool "$top/e2e/charttool" . ;;
 pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
 checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
+relabelcases) go_tool relabelcases "$top/test/oracle/relabel" . ;;
 promtool)
 	# Taken out of Debian's package, which would start a server if it were installed; from Debian 13
 	# on it has one of its own.
@@ -45,7 +46,7 @@ promtool)
 	echo "$out"
 	;;
 *)
-	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile" >&2
+	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|relabelcases" >&2
 	exit 2
 	;;
 esac
