@@ -389,7 +389,7 @@ $(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/t
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench bench-workloads e2e e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
+.PHONY: fuzz bench bench-workloads e2e e2e-cluster e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -451,8 +451,13 @@ $(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -fsanitize=fuzzer,address,undefined -o $@ $^ -lcmocka $(LIBS)
 
-e2e: all ## all end-to-end tests
+e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
+	$(Q)test/setup.sh cluster
 	$(Q)e2e/run.sh
+	$(Q)e2e/cluster/run.sh
+
+e2e-cluster: all ## the cluster alone: TESTS (names ...)
+	$(Q)e2e/cluster/run.sh $(TESTS)
 
 # Leaks at its end fail it, too. It is larger: what was freed is kept for a while.
 e2e-san: $(B)/san/podprof ## the same with an agent under ASan and UBSan

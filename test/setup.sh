@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Install what is missing to build (build), to build and test (all), or to do so for arm64 too (arm64),
-# from the machine's own Debian suite. Asks nothing; when nothing is missing it only asks dpkg.
+# Install what is missing to build (build), to build and test (all), to do so for arm64 too (arm64), or in a
+# cluster (cluster), from the machine's own Debian suite. Asks nothing; when nothing is missing it only asks dpkg.
 # "libraries" prints the names of those that podprof is linked with.
 set -eu
 
@@ -18,6 +18,9 @@ esac
 # The other kind's, and what builds for it.
 arm64="qemu-system-arm gcc-aarch64-linux-gnu"
 
+# A node of Kubernetes, and images for it.
+cluster="containernetworking-plugins iptables conntrack iproute2 openssl buildah debootstrap"
+
 # The Go that the tests build their tools with: the first that fetches a newer one by itself.
 go_minor_wanted=21
 
@@ -25,8 +28,9 @@ case "${1:-all}" in
 build) want=$build ;;
 all) want="$build $tests" ;;
 arm64) want="$build $tests $arm64" ;;
+cluster) want="$build $tests $cluster" ;;
 libraries) echo $libraries; exit ;;
-*) echo "usage: test/setup.sh build|all|arm64|libraries" >&2; exit 2 ;;
+*) echo "usage: test/setup.sh build|all|arm64|cluster|libraries" >&2; exit 2 ;;
 esac
 
 # shellcheck source=/dev/null
@@ -80,7 +84,7 @@ install_backport() {
 	rm -f "$list"
 }
 
-if [ "${1:-all}" = all ] && [ "$("$(dirname "$0")/go.sh" --minor)" -lt "$go_minor_wanted" ]; then
+if [ "${1:-all}" != build ] && [ "$("$(dirname "$0")/go.sh" --minor)" -lt "$go_minor_wanted" ]; then
 	as_root " a newer Go"
 	install_backport golang-go golang-src
 fi

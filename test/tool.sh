@@ -3,24 +3,59 @@
 # Print the path of a program that the tests need and Debian does not install for us; make it first if
 # need be. They are kept outside the tree, so that a clean clone does not build them again.
 #
-#   tool.sh charttool | promtool | pyrosink | checkprofile | relabelcases
+#   tool.sh charttool | promtool | pyrosink | checkprofile | relabelcases | helm | etcd
+#   tool.sh kubernetes [PROGRAM...]   the folder with Kubernetes' programs, or only these (minutes, once)
 set -eu
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools
 mkdir -p "$cache"
 
-# A Go program, named by what it is built from, so that a change makes another one.
+# What a folder's Go programs are named by, so that a change makes another one.
+go_key() {
+	{
+		cat "$1"/*.mod "$1"/*.sum "$1"/*.go "$1"/*/*.go 2>/dev/null || true
+		find "$1" -mindepth 3 -type f | sort | xargs -r cat
+	} | sha256sum | cut -c1-16
+}
+
+# go_build OUT DIR PACKAGE [LINKER FLAGS]: whole when it appears
+go_build() {
+	[ ! -x "$1" ] || return 0
+	(cd "$2" && CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags "-s -w ${4:-}" -o "$1.new" "$3") >&2
+	mv "$1.new" "$1"
+}
+
 go_tool() {
 	name=$1 dir=$2 package=$3
-	key=$({
-		cat "$dir"/*.mod "$dir"/*.sum "$dir"/*.go "$dir"/*/*.go 2>/dev/null || true
-		find "$dir" -mindepth 3 -type f | sort | xargs -r cat
-	} | sha256sum | cut -c1-16)
-	out=$cache/$name-$key
+	out=$cache/$name-$(go_key "$dir")
+	go_build "$out" "$dir" "$package"
+	echo "$out"
+}
+
+# They tell their version by what the linker writes into them, and compare it with each other's.
+kubernetes() {
+	dir=$top/e2e/cluster/kubernetes
+	out=$cache/kubernetes-$(go_key "$dir")
+	version=$(sed -n 's/^require .* v1\.//p' "$dir/go.mod")
+	about=k8s.io/component-base/version
+	mkdir -p "$out"
+	for program in "$@"; do
+		go_build "$out/$program" "$dir" "k8s.io/kubernetes/cmd/$program" "-X $about.gitVersion=v1.$version \
+			-X $about.gitMajor=1 -X $about.gitMinor=${version%.*} -X $about.gitTreeState=clean"
+	done
+	echo "$out"
+}
+
+# debian_tool PACKAGE PROGRAM: taken out of Debian's package, which would start a server if it were installed
+debian_tool() {
+	out=$cache/$2
 	if [ ! -x "$out" ]; then
-		(cd "$dir" && CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags '-s -w' -o "$out.new" "$package") >&2
-		mv "$out.new" "$out"
+		work=$(mktemp -d)
+		trap 'rm -rf "$work"' EXIT
+		chmod 777 "$work"
+		(cd "$work" && apt-get download -q "$1" >/dev/null 2>&1 && dpkg-deb -x "$1"_*.deb x)
+		mv "$work/x/usr/bin/$2" "$out"
 	fi
 	echo "$out"
 }
@@ -30,23 +65,21 @@ charttool) go_tool charttool "$top/e2e/charttool" . ;;
 pyrosink) go_tool pyrosink "$top/e2e/pyrosink" . ;;
 checkprofile) go_tool checkprofile "$top/e2e/pyrosink" ./checkprofile ;;
 relabelcases) go_tool relabelcases "$top/test/oracle/relabel" . ;;
-promtool)
-	# Taken out of Debian's package, which would start a server if it were installed; from Debian 13
-	# on it has one of its own.
-	out=$cache/promtool
-	if [ ! -x "$out" ]; then
-		work=$(mktemp -d)
-		trap 'rm -rf "$work"' EXIT
-		chmod 777 "$work"
-		package=promtool
-		apt-cache show promtool >/dev/null 2>&1 || package=prometheus
-		(cd "$work" && apt-get download -q "$package" >/dev/null 2>&1 && dpkg-deb -x "$package"_*.deb x)
-		mv "$work/x/usr/bin/promtool" "$out"
-	fi
-	echo "$out"
+helm) go_tool helm "$top/e2e/cluster/helm" helm.sh/helm/v3/cmd/helm ;;
+kubernetes)
+	shift
+	[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl
+	kubernetes "$@"
 	;;
+promtool)
+	# from Debian 13 on it has a package of its own
+	package=promtool
+	apt-cache show promtool >/dev/null 2>&1 || package=prometheus
+	debian_tool "$package" promtool
+	;;
+etcd) debian_tool etcd-server etcd ;;
 *)
-	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|relabelcases" >&2
+	echo "usage: test/tool.sh charttool|promtool|pyrosink|checkprofile|relabelcases|helm|etcd|kubernetes" >&2
 	exit 2
 	;;
 esac

@@ -10,7 +10,7 @@
  * letters on the pod as the label pod-template-hash.
  *
  * Sources: the Kubernetes project's pkg/controller/deployment (getReplicaSetName), pkg/controller/
- * cronjob (getJobName), 1.21 and later.
+ * cronjob (getJobName), 1.21 and later; pkg/kubelet/config/common.go (generatePodName).
  */
 #include "metadata/workload.h"
 
@@ -52,12 +52,34 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }
 
+/* Made by a kubelet out of a file or an address; its own list has no controller for them, and
+ * says where each of its pods is from. */
+static bool is_static(const struct pod *pod)
+{
+	const char *source = pod_annotation(pod, "kubernetes.io/config.source");
+
+	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid ||
+	       (*source && strcmp(source, "api") != 0);
+}
+
+/* What is on every node is one service: the kubelet has put the node's name at the end. */
+static void set_static(struct workload *ret, const struct pod *pod)
+{
+	size_t n = stem(pod->name, pod->node);
+
+	set(ret, "", pod->name, n ? n : strlen(pod->name));
+}
+
 void workload_of_pod(const struct pod *pod, struct workload *ret)
 {
 	const char *name = pod->owner_name, *dash = strrchr(name, '-');
 	size_t n;
 
-	if (!*name || strcmp(pod->owner_kind, "Node") == 0) {
+	if (is_static(pod)) {
+		set_static(ret, pod);
+		return;
+	}
+	if (!*name) {
 		set(ret, "", pod->name, strlen(pod->name));
 		return;
 	}

@@ -10,7 +10,8 @@ struct pod;
 #define WORKLOAD_NAME_MAX 256
 
 /**
- * struct workload - @kind is "" for a pod that nothing controls; @name then is the pod's
+ * struct workload - @kind is "" for a pod that nothing controls; @name then is the pod's, for a
+ * static pod without the node's name at its end
  */
 struct workload {
 	char kind[WORKLOAD_NAME_MAX];

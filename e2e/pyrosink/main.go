@@ -2,7 +2,8 @@
 
 // Command pyrosink stands in for a Pyroscope server in tests. It takes pushes through Pyroscope's own
 // generated handler, checks every profile with pprof's reader, and keeps each as two files:
-// NUMBER.pb.gz, the bytes as they came, and NUMBER.json, which tells their labels.
+// NUMBER.pb.gz, the bytes as they came, and NUMBER.json, which tells their labels, and which functions are in
+// them with how much of the first sample type.
 //
 //	pyrosink -dir DIR [-listen 127.0.0.1:0] [-address-file FILE] [-fail-first N]
 //	         [-tenant NAME] [-user NAME -password PASSWORD] [-token TOKEN]
@@ -59,6 +60,8 @@ type entry struct {
 	TimeNanos     int64             `json:"time_nanos"`
 	DurationNanos int64             `json:"duration_nanos"`
 	Samples       int               `json:"samples"`
+	Total         int64             `json:"total"`
+	Functions     map[string]int64  `json:"functions"`
 	Tenant        string            `json:"tenant,omitempty"`
 }
 
@@ -139,6 +142,24 @@ func checkProfile(raw []byte) (*profile.Profile, error) {
 	return p, nil
 }
 
+// sums adds up the first value of all stacks, and of those that each function is on.
+func sums(p *profile.Profile) (int64, map[string]int64) {
+	total, functions := int64(0), map[string]int64{}
+	for _, s := range p.Sample {
+		seen := map[string]bool{}
+		for _, location := range s.Location {
+			for _, line := range location.Line {
+				if name := line.Function.Name; !seen[name] {
+					seen[name] = true
+					functions[name] += s.Value[0]
+				}
+			}
+		}
+		total += s.Value[0]
+	}
+	return total, functions
+}
+
 // check reads one sample and returns what to keep of it.
 func check(series *pushv1.RawProfileSeries, sample *pushv1.RawSample, tenant string) (*entry, error) {
 	labels, err := checkLabels(series.Labels)
@@ -162,6 +183,7 @@ func check(series *pushv1.RawProfileSeries, sample *pushv1.RawSample, tenant str
 		Samples:       len(p.Sample),
 		Tenant:        tenant,
 	}
+	e.Total, e.Functions = sums(p)
 	for _, t := range p.SampleType {
 		e.SampleTypes = append(e.SampleTypes, valueType(t))
 	}

@@ -62,6 +62,18 @@ static const struct row rows[] = {
 	{"static pod",
 	 META(",\"annotations\":{\"kubernetes.io/config.mirror\":\"0123\"}" OWNER("Node", "n1")),
 	 "u=0123 shop/web-0 service=web-0"},
+	{"static pod on its node",
+	 "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"s\",\"name\":\"proxy-n-1\"" OWNER(
+		 "Node", "n-1") "},\"spec\":{\"nodeName\":\"n-1\"}}",
+	 "u s/proxy-n-1@n-1 service=proxy"},
+	{"static pod, as its kubelet knows it",
+	 "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"s\",\"name\":\"proxy-n-1\",\"annotations\":{"
+	 "\"kubernetes.io/config.source\":\"file\"}},\"spec\":{\"nodeName\":\"n-1\"}}",
+	 "u s/proxy-n-1@n-1 service=proxy"},
+	{"not static, and of such a name",
+	 "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"s\",\"name\":\"proxy-n-1\",\"annotations\":{"
+	 "\"kubernetes.io/config.source\":\"api\"}},\"spec\":{\"nodeName\":\"n-1\"}}",
+	 "u s/proxy-n-1@n-1 service=proxy-n-1"},
 	{"service by labels",
 	 META(",\"labels\":{\"app.kubernetes.io/name\":\"a\",\"app.kubernetes.io/"
 	      "instance\":\"b\"}"),

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# image.sh podprof|workloads OUT.tar: an image for the node, as an archive: the agent's, by the Dockerfile
+# and 'make image', or the one that all test pods run. What images are built on, and the layers that have not
+# changed, are kept outside the tree.
+set -eu -o pipefail
+cd "$(dirname "$0")/../.."
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools
+export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=${STORAGE_DRIVER:-overlay}
+store=(--root "$cache/images" --runroot /run/podprof-e2e-images)
+# shellcheck source=/dev/null
+suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")
+base=localhost/debian:$suite
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# This machine's Debian, from the archive that its apt uses: there may be no registry to be reached.
+make_base() {
+	local archive container
+	if buildah "${store[@]}" inspect "$base" >/dev/null 2>&1; then return; fi
+	archive=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+		awk -v suite="$suite" '$2 == suite && $3 == "main" { print $1; exit }')
+	debootstrap --variant=minbase "$suite" "$work/base" "$archive" >"$work/debootstrap.log" ||
+		{ tail "$work/debootstrap.log"; return 1; }
+	container=$(buildah "${store[@]}" from scratch)
+	buildah "${store[@]}" copy -q "$container" "$work/base" / >/dev/null
+	buildah "${store[@]}" commit -q "$container" "$base" >/dev/null
+	buildah "${store[@]}" rm "$container" >/dev/null
+}
+
+# The fixtures of the other end-to-end tests, and more, all static
+build_workloads() {
+	local root=$work/root name
+	mkdir -p "$root/out" "$root/tmp"
+	gcc -O2 -Wall -Wextra -Werror -fomit-frame-pointer -static -o "$root/work" e2e/cluster/workloads/work.c
+	gcc -Os -Wall -Wextra -Werror -static -s -o "$root/pause" e2e/cluster/workloads/pause.c
+	for name in e2e/cluster/workloads/gowork e2e/workloads/gounsampled; do
+		(cd "$name" && CGO_ENABLED=0 "$OLDPWD/test/go.sh" build -o "$root/${name##*/}" .)
+	done
+	printf 'FROM scratch\nCOPY root /\nENTRYPOINT ["/pause"]\n' >"$work/Dockerfile"
+	buildah "${store[@]}" build -q -t "$1" "$work" >/dev/null
+}
+
+build_podprof() {
+	make_base
+	BASE=$base BUILD_FLAGS="${store[*]} --pull-never --network host --layers" \
+		test/image.sh "$1" "$(git describe --always --dirty --tags 2>/dev/null || echo e2e)"
+}
+
+case "${1:-} ${2:+given}" in
+"podprof given" | "workloads given")
+	image=localhost/$1:e2e
+	"build_$1" "$image"
+	rm -f "$2"
+	buildah "${store[@]}" push -q "$image" "docker-archive:$2:$image"
+	;;
+*)
+	echo "usage: e2e/cluster/image.sh podprof|workloads OUT.tar" >&2
+	exit 2
+	;;
+esac

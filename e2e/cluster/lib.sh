@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What the tests on the node share. run.sh starts it, and gives them the paths of programs.
+
+set -eu -o pipefail
+cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top=$(cd "$cluster/../.." && pwd)
+# shellcheck source=e2e/cluster/node.sh
+. "$cluster/node.sh"
+
+note() { printf '           %s\n' "$*"; }
+fail() {
+	printf '           FAILED: %s\n' "$*"
+	exit 1
+}
+
+# until_true SECONDS COMMAND...: poll; the command's output is not shown
+until_true() {
+	local deadline=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.3
+	done
+}
+
+# ---------------------------------------------------------------- podprof in the cluster
+
+# What each installation here has to say: an image that is on the node already, where profiles go, and windows
+# shorter than a minute.
+install_flags=(--namespace podprof --set image.repository=localhost/podprof --set image.tag=e2e --set image.pullPolicy=Never
+	--set "destinations={pyroscope=http://$node_address:4040}" --set config.window=10s)
+
+# podprof_install FLAGS...: as a user does; again for an upgrade. helm's --wait does not look at DaemonSets
+# whose pods never start.
+podprof_install() {
+	helm upgrade --install podprof "$top/charts/podprof" --create-namespace "${install_flags[@]}" "$@" >/dev/null ||
+		fail "helm"
+	podprof_rollout
+}
+
+podprof_rollout() {
+	kubectl -n podprof rollout status ds/podprof --timeout=90s >/dev/null || {
+		kubectl -n podprof describe pods -l app.kubernetes.io/name=podprof | tail -n 20
+		podprof_log | tail -n 20
+		fail "podprof does not start"
+	}
+}
+
+podprof_uninstall() { helm uninstall podprof --namespace podprof --wait >/dev/null; }
+podprof_pod() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
+podprof_log() { kubectl -n podprof logs ds/podprof; }
+# By the API server's proxy, as nothing but the cluster's own network leads to it
+podprof_get() { kubectl get --raw "/api/v1/namespaces/podprof/pods/$(podprof_pod):7070/proxy$1"; }
+
+# metric NAME [PART...]: the sum of the samples with all these label parts
+metric() {
+	local name=$1 part lines
+	shift
+	lines=$(podprof_get /metrics | grep "^${name}[{ ]" || true)
+	for part; do lines=$(grep -F "$part" <<<"$lines" || true); done
+	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
+}
+
+# restarts: of podprof's container; nothing that is done to it here may end it
+restarts() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
+
+# ---------------------------------------------------------------- what there is to profile
+
+workloads_up() {
+	kubectl apply -f "$cluster/workloads/pods.yaml" >/dev/null
+	cp "$cluster/workloads/static.yaml" "$node/manifests/"
+	kubectl -n shop wait --for=condition=Ready pod/mixed --timeout=90s >/dev/null || fail "the pods do not start"
+	kubectl -n shop debug mixed --image=localhost/workloads:e2e --image-pull-policy=Never --container=debugger \
+		--profile=general -- /work ephemeral >/dev/null || fail "kubectl debug"
+}
+
+workloads_down() {
+	rm -f "$node/manifests/static.yaml"
+	kubectl delete -f "$cluster/workloads/pods.yaml" >/dev/null
+}
+
+judge() { "$cluster/series.py" "$node/sink" "$node/seen" "$@"; }

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# A node of Kubernetes, with its control plane, out of the programs that test/tool.sh builds and Debian's
+# containerd: what e2e/cluster/run.sh starts and its tests talk to.
+#
+# All of it lives in a mount and a network namespace of its own, held by one process, and below a cgroup
+# of its own, which is the kubelet's --cgroup-root: a kubelet kills what it finds in "/kubepods" and has
+# not made. So nothing is left when these three are gone. It has no DNS and cannot fetch images.
+
+node=${PODPROF_E2E_NODE:-/tmp/podprof-e2e-node}   # its files
+node_name=e2e-node
+node_address=10.77.0.1
+node_cgroup=podprof-e2e
+node_containerd=$node/containerd.sock
+apiserver=https://$node_address:6443
+
+inside() { nsenter --net --mount --target "$(cat "$node/pids/holder")" -- "$@"; }
+kubectl() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$kubernetes/kubectl" --kubeconfig "$node/admin.conf" "$@"; }
+helm() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$helm" --kubeconfig "$node/admin.conf" "$@"; }
+node_ctr() { inside ctr -a "$node_containerd" -n k8s.io "$@"; }
+
+# start NAME COMMAND...: in the node's namespaces, its output in logs/NAME.log
+start() {
+	local name=$1
+	shift
+	nsenter --net --mount --target "$(cat "$node/pids/holder")" -- "$@" >>"$node/logs/$name.log" 2>&1 </dev/null &
+	echo $! >"$node/pids/$name"
+	disown # it is stopped by its id, and bash need not tell
+}
+
+running() { kill -0 "$(cat "$node/pids/$1" 2>/dev/null)" 2>/dev/null; }
+stopped() { ! running "$1"; }
+
+# stop NAME [SIGNAL]: and wait until it is gone; by force in the end
+stop() {
+	[ -s "$node/pids/$1" ] || return 0
+	kill "-${2:-TERM}" "$(cat "$node/pids/$1")" 2>/dev/null
+	until_true 10 stopped "$1" || kill -KILL "$(cat "$node/pids/$1")" 2>/dev/null
+	rm -f "$node/pids/$1"
+}
+
+# ---------------------------------------------------------------- who is who
+
+# certificate NAME SUBJECT [NAMES]: signed by the cluster's CA
+certificate() {
+	openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$node/pki/$1.key" \
+		-out "$node/pki/$1.csr" -subj "$2"
+	openssl x509 -req -in "$node/pki/$1.csr" -CA "$node/pki/ca.crt" -CAkey "$node/pki/ca.key" \
+		-CAcreateserial -days 2 -out "$node/pki/$1.crt" ${3:+-extfile <(echo "subjectAltName=$3")}
+}
+
+# kubeconfig NAME: for who has that certificate
+kubeconfig() {
+	cat >"$node/$1.conf" <<-EOF
+		apiVersion: v1
+		kind: Config
+		clusters: [{name: e2e, cluster: {server: "$apiserver", certificate-authority: $node/pki/ca.crt}}]
+		users: [{name: $1, user: {client-certificate: $node/pki/$1.crt, client-key: $node/pki/$1.key}}]
+		contexts: [{name: e2e, context: {cluster: e2e, user: $1}}]
+		current-context: e2e
+	EOF
+}
+
+pki() {
+	mkdir "$node/pki"
+	openssl genrsa -out "$node/pki/accounts.key" 2048
+	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$node/pki/ca.key" \
+		-out "$node/pki/ca.crt" -days 2 -subj /CN=e2e-ca
+	certificate admin /O=system:masters/CN=admin
+	certificate kubelet "/O=system:nodes/CN=system:node:$node_name"
+	certificate kubelet-client /O=system:masters/CN=kube-apiserver
+	certificate kubelet-server "/O=system:nodes/CN=system:node:$node_name" "IP:$node_address,DNS:$node_name"
+	certificate apiserver /CN=kube-apiserver "IP:$node_address,IP:10.96.0.1,DNS:kubernetes.default.svc"
+	kubeconfig admin
+	kubeconfig kubelet
+}
+
+# ---------------------------------------------------------------- its programs
+
+network() {
+	inside ip link set lo up
+	inside ip link add node0 type bridge
+	inside ip addr add "$node_address/24" dev node0
+	inside ip link set node0 up
+	inside ip route add default via 10.77.0.254 dev node0 # what has no route is not sent to services either
+	mkdir "$node/cni"
+	cat >"$node/cni/10-e2e.conflist" <<-EOF
+		{"cniVersion": "1.0.0", "name": "e2e", "plugins": [
+		  {"type": "bridge", "bridge": "pods0", "isGateway": true,
+		   "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.78.0.0/16"}]],
+		            "routes": [{"dst": "0.0.0.0/0"}], "dataDir": "$node/ipam"}},
+		  {"type": "portmap", "capabilities": {"portMappings": true}}]}
+	EOF
+}
+
+# restrict_oom_score_adj: a machine may lack CAP_SYS_RESOURCE, and then no score can be lowered
+start_containerd() {
+	cat >"$node/containerd.toml" <<-EOF
+		version = 2
+		root = "$node/containerd"
+		state = "$node/containerd-state"
+		[grpc]
+		  address = "$node_containerd"
+		[plugins."io.containerd.grpc.v1.cri"]
+		  sandbox_image = "localhost/workloads:e2e"
+		  disable_apparmor = true
+		  restrict_oom_score_adj = true
+		  [plugins."io.containerd.grpc.v1.cri".cni]
+		    bin_dir = "/usr/lib/cni"
+		    conf_dir = "$node/cni"
+	EOF
+	start containerd containerd --config "$node/containerd.toml"
+	until_true 30 node_ctr version || fail "containerd does not start"
+}
+
+# Of all requests only podprof's are written down.
+audit_policy() {
+	cat <<-EOF
+		apiVersion: audit.k8s.io/v1
+		kind: Policy
+		omitStages: []
+		rules:
+		- {level: Metadata, users: ["system:serviceaccount:podprof:podprof"]}
+		- {level: None}
+	EOF
+}
+
+start_apiserver() {
+	audit_policy >"$node/audit-policy.yaml"
+	start kube-apiserver "$kubernetes/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 \
+		--bind-address="$node_address" --secure-port=6443 --authorization-mode=Node,RBAC \
+		--tls-cert-file="$node/pki/apiserver.crt" --tls-private-key-file="$node/pki/apiserver.key" \
+		--client-ca-file="$node/pki/ca.crt" --service-cluster-ip-range=10.96.0.0/16 \
+		--service-account-issuer=https://kubernetes.default.svc \
+		--service-account-key-file="$node/pki/accounts.key" \
+		--service-account-signing-key-file="$node/pki/accounts.key" \
+		--kubelet-client-certificate="$node/pki/kubelet-client.crt" \
+		--kubelet-client-key="$node/pki/kubelet-client.key" \
+		--kubelet-preferred-address-types=InternalIP --allow-privileged=true \
+		--audit-policy-file="$node/audit-policy.yaml" --audit-log-path="$node/audit.log"
+	until_true 120 kubectl get --raw /readyz || fail "kube-apiserver is not ready"
+}
+
+# start_kubelet [MORE]: MORE is added to its configuration. Without a certificate it signs its own.
+# Permissions are remembered for seconds, not for minutes.
+# shellcheck disable=SC2120 # tests give it
+start_kubelet() {
+	cat >"$node/kubelet.yaml" <<-EOF
+		apiVersion: kubelet.config.k8s.io/v1beta1
+		kind: KubeletConfiguration
+		address: $node_address
+		containerRuntimeEndpoint: unix://$node_containerd
+		cgroupDriver: cgroupfs
+		cgroupRoot: /$node_cgroup
+		failCgroupV1: false
+		failSwapOn: false
+		enforceNodeAllocatable: []
+		localStorageCapacityIsolation: false
+		evictionHard: {memory.available: 10Mi}
+		maxPods: 200
+		resolvConf: ""
+		syncFrequency: 10s
+		staticPodPath: $node/manifests
+		podLogsDir: $node/pod-logs
+		authentication:
+		  anonymous: {enabled: false}
+		  webhook: {enabled: true, cacheTTL: 2s}
+		  x509: {clientCAFile: $node/pki/ca.crt}
+		authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 2s, cacheUnauthorizedTTL: 2s}}
+		${1:-}
+	EOF
+	start kubelet "$kubernetes/kubelet" --config="$node/kubelet.yaml" --kubeconfig="$node/kubelet.conf" \
+		--root-dir="$node/kubelet" --cert-dir="$node/kubelet-pki" --hostname-override="$node_name" \
+		--node-ip="$node_address"
+}
+kubelet_certificate="tlsCertFile: $node/pki/kubelet-server.crt
+tlsPrivateKeyFile: $node/pki/kubelet-server.key"
+
+start_controllers() {
+	start kube-controller-manager "$kubernetes/kube-controller-manager" --kubeconfig="$node/admin.conf" \
+		--service-account-private-key-file="$node/pki/accounts.key" --root-ca-file="$node/pki/ca.crt" \
+		--use-service-account-credentials --leader-elect=false --bind-address=127.0.0.1 \
+		--cert-dir="$node/controller-pki"
+	start kube-scheduler "$kubernetes/kube-scheduler" --kubeconfig="$node/admin.conf" \
+		--authentication-kubeconfig="$node/admin.conf" --authorization-kubeconfig="$node/admin.conf" \
+		--leader-elect=false --bind-address=127.0.0.1 --cert-dir="$node/scheduler-pki"
+	start kube-proxy "$kubernetes/kube-proxy" --kubeconfig="$node/admin.conf" \
+		--hostname-override="$node_name" --proxy-mode=iptables --cluster-cidr=10.78.0.0/16 \
+		--conntrack-max-per-core=0 --metrics-bind-address=127.0.0.1:10249 \
+		--healthz-bind-address=127.0.0.1:10256
+}
+
+# ---------------------------------------------------------------- all of it
+
+# A v1 cpuset takes no process before it has CPUs.
+cgroup_up() {
+	local top
+	for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
+		[ -f "$top/cgroup.procs" ] || continue
+		mkdir -p "$top/$node_cgroup"
+		[ ! -f "$top/cgroup.clone_children" ] || echo 1 >"$top/$node_cgroup/cgroup.clone_children"
+		[ ! -f "$top/cpuset.cpus" ] || cat "$top/cpuset.cpus" >"$top/$node_cgroup/cpuset.cpus"
+		[ ! -f "$top/cpuset.mems" ] || cat "$top/cpuset.mems" >"$top/$node_cgroup/cpuset.mems"
+	done
+}
+
+# All that the API server ever says of pods and what made them: what podprof's names are compared with
+watch_all() {
+	local kind
+	mkdir "$node/seen"
+	for kind in pods replicasets jobs; do
+		start "watch-$kind" sh -c 'while :; do "$@"; sleep 0.3; done >"$0"' "$node/seen/$kind.json" \
+			"$kubernetes/kubectl" --kubeconfig "$node/admin.conf" get "$kind" -A --watch --output-watch-events -o json
+	done
+}
+
+# Whatever is in there still: twice, for what has just been started
+cgroup_down() {
+	local tries
+	for tries in 1 2 3 4 5; do
+		find /sys/fs/cgroup{,/*}/"$node_cgroup" -name cgroup.procs -exec cat {} + 2>/dev/null |
+			sort -u | xargs -r kill -KILL 2>/dev/null
+		sleep "0.$tries"
+		find /sys/fs/cgroup{,/*}/"$node_cgroup" -depth -type d -exec rmdir {} \; 2>/dev/null
+	done
+	! ls -d /sys/fs/cgroup{,/*}/"$node_cgroup" 2>/dev/null
+}
+
+# node_up IMAGE.tar...: until the node is ready and has the images
+node_up() {
+	local image
+	mkdir -p "$node"/{pids,logs,manifests}
+	unshare --net --mount --propagation private sleep infinity </dev/null >/dev/null 2>&1 &
+	echo $! >"$node/pids/holder"
+	disown
+	until_true 5 test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$!/ns/net")"
+	inside mount --make-rshared / # as kubelets want it
+	cgroup_up
+	network
+	pki >"$node/logs/pki.log" 2>&1 || fail "openssl"
+	start etcd "$etcd" --data-dir "$node/etcd" --unsafe-no-fsync --log-level error
+	start_apiserver
+	start_controllers
+	start_containerd
+	for image; do node_ctr images import "$image" >/dev/null || fail "image $image"; done
+	start_kubelet
+	# pods are refused before there is an account for them
+	until_true 60 kubectl get node/"$node_name" sa/default || fail "the node does not register"
+	kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null || fail "the node is not ready"
+}
+
+# same_mounts PID: as those of the node
+same_mounts() { [ "$(readlink "/proc/$1/ns/mnt")" = "$(readlink "/proc/$(cat "$node/pids/holder")/ns/mnt")" ]; }
+
+# In every case and from every state
+node_down() {
+	local name pid
+	set +e
+	[ -d "$node" ] || return 0
+	stop kubelet
+	cgroup_down
+	for name in kube-proxy kube-scheduler kube-controller-manager; do stop "$name" KILL; done
+	stop kube-apiserver KILL
+	stop etcd KILL
+	stop containerd KILL
+	# shims, and whatever else was started in there
+	for pid in /proc/[0-9]*; do
+		pid=${pid#/proc/}
+		[ "$pid" = "$(cat "$node/pids/holder")" ] || ! same_mounts "$pid" || kill -KILL "$pid"
+	done 2>/dev/null
+	cgroup_down
+	stop holder KILL
+	rm -rf "$node"
+}

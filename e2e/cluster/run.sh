@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# podprof in a real cluster of one node: its chart installed by helm, its image made by its Dockerfile.
+#
+#   run.sh [NAME...]       all of test_NAME.sh, or some, on a node of their own
+#   run.sh up | down       the node alone, to look at it: run.sh kubectl ...
+#   run.sh test [NAME...]  on the node that is up
+#
+# PODPROF_TEST_IMAGE=FILE takes the agent's image from an archive. It has to be localhost/podprof:e2e.
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$top"
+
+programs() {
+	kubernetes=$(test/tool.sh kubernetes)
+	helm=$(test/tool.sh helm)
+	etcd=$(test/tool.sh etcd)
+	pyrosink=$(test/tool.sh pyrosink)
+	promtool=$(test/tool.sh promtool)
+	export kubernetes helm etcd pyrosink promtool
+}
+
+up() {
+	local images=$top/build/e2e/images
+	test/setup.sh cluster
+	programs
+	mkdir -p "$images"
+	e2e/cluster/image.sh workloads "$images/workloads.tar"
+	[ -n "${PODPROF_TEST_IMAGE:-}" ] || e2e/cluster/image.sh podprof "$images/podprof.tar"
+	node_down
+	node_up "$images/workloads.tar" "${PODPROF_TEST_IMAGE:-$images/podprof.tar}"
+	watch_all
+	mkdir "$node/sink"
+	start pyrosink "$pyrosink" -dir "$node/sink" -listen "$node_address:4040"
+}
+
+run_tests() {
+	local failed=0 name path tests=("$@")
+	[ $# -gt 0 ] || for path in e2e/cluster/test_*.sh; do
+		name=${path#*/test_}
+		tests+=("${name%.sh}")
+	done
+	for name in "${tests[@]}"; do
+		printf '  %-8s %s\n' E2E "cluster/$name"
+		SECONDS=0
+		if timeout 900 "e2e/cluster/test_$name.sh"; then
+			printf '  %-8s cluster/%s (%s s)\n' PASS "$name" "$SECONDS"
+		else
+			printf '  %-8s cluster/%s (%s s)\n' FAIL "$name" "$SECONDS"
+			failed=1
+		fi
+	done
+	return $failed
+}
+
+case "${1:-}" in
+up) trap '[ $? = 0 ] || node_down' EXIT; up ;;
+down) node_down ;;
+kubectl) programs; shift; kubectl "$@" ;;
+test) programs; shift; run_tests "$@" ;;
+*)
+	trap node_down EXIT
+	trap 'exit 130' INT TERM
+	up
+	run_tests "$@"
+	;;
+esac

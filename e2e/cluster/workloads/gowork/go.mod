@@ -1,0 +1,3 @@
+module podprof.io/e2e/gowork
+
+go 1.21
