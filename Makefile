@@ -382,7 +382,7 @@ $(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
-$(GUEST): $(B)/obj/test/kernels/guest.o $(B)/obj/test/kernels/plain.o $(B)/obj/test/support/burn.o \
+$(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o owners.o plain.o) $(B)/obj/test/support/burn.o \
 	$(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)

@@ -42,6 +42,7 @@
 #include "shared/sample.h"
 #include "support/burn.h"
 
+#include "owners.h"
 #include "plain.h"
 
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
@@ -433,6 +434,35 @@ static void check_record(struct guest *g)
 		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
 }
 
+/* ---------------------------------------------------------------- owners */
+
+static void check_owners(struct guest *g)
+{
+	struct owners_seen seen;
+
+	puts("owners");
+	owners_check(&g->proc, &g->sys, &seen);
+	say(g, " owners%s%s%s=%" PRIu64, seen.v2 ? "_v2" : "", seen.v1 ? "_" : "",
+	    seen.v1 ? controller_name(seen.v1) : "", seen.right);
+	if (seen.failed)
+		fail(g, "owners: %s", seen.failed);
+	if (seen.wrong || seen.unknown)
+		fail(g, "%" PRIu64 " samples went to others, %" PRIu64 " to nobody, of %" PRIu64,
+		     seen.wrong, seen.unknown, seen.right + seen.wrong + seen.unknown);
+}
+
+/* A node has version 2 alone, version 1 alone, or both as the machine this was built on may. */
+static void check_all_owners(struct guest *g, bool first)
+{
+	check_owners(g);
+	if (!first)
+		return;
+	if (owners_mount_v1())
+		check_owners(g);
+	else
+		puts("no cgroups of version 1");
+}
+
 /* ---------------------------------------------------------------- as first process */
 
 static int bring_up_loopback(void)
@@ -496,6 +526,7 @@ int main(int argc, char **argv)
 		check_kernel(&g);
 		check_off_cpu(&g);
 		check_record(&g);
+		check_all_owners(&g, first);
 	}
 	printf("RESULT %s kernel=%s%s\n", g.failed ? "failed" : "ok", name.release, g.line);
 	if (first) {
