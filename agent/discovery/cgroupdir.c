@@ -19,13 +19,16 @@
 
 /* Directories in the table, of all trees. 500 pods of three containers with a subdirectory each are
  * 3500 in one tree. At 300 bytes each this is 10 MiB. One more is CGROUPDIR_TOO_MANY. */
-#define CGROUPDIR_MAX	    32768
+#define CGROUPDIR_MAX	     32768
+/* Of them below containers, which are the containers' choice: the other half is for the node's own.
+ * One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. */
+#define CGROUPDIR_INSIDE_MAX (CGROUPDIR_MAX / 2)
 /* Of them below one outermost container: a whole node of 110 pods in a container (kind) is about
  * 1000. One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. */
-#define CGROUPDIR_BELOW_MAX 4096
+#define CGROUPDIR_BELOW_MAX  4096
 /* Components of a path. A pod in a node in a container is 8 deep. One more is CGROUPDIR_TOO_DEEP.
  */
-#define CGROUPDIR_DEPTH_MAX 24
+#define CGROUPDIR_DEPTH_MAX  24
 
 const char *cgroupdir_outcome_name(int outcome)
 {
@@ -63,11 +66,17 @@ void cgroupdir_path(const struct cgroupdir *dir, struct cgroupdir_path *ret)
 	memmove(ret->s, p, strlen(p) + 1);
 }
 
+/* The list of gone ones that a directory belongs in. */
+static struct cgroupdir **gone_list(struct cgroupdir_table *t, const struct cgroupdir *dir)
+{
+	return dir->inside ? &t->gone_inside : &t->gone;
+}
+
 static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
 {
 	/* the list is not empty, since @dir is in it */
 	if (dir->gone_ns)
-		DL_DELETE(t->gone, dir); // NOLINT(clang-analyzer-core.NullDereference)
+		DL_DELETE(*gone_list(t, dir), dir); // NOLINT(clang-analyzer-core.NullDereference)
 	HASH_DELETE(hh, t->dirs, dir);
 	if (t->events.forgotten)
 		t->events.forgotten(t->ctx, dir);
@@ -84,12 +93,14 @@ void cgroupdir_remove(struct cgroupdir_table *t, struct cgroupdir *dir)
 		DL_DELETE(dir->parent->children, dir);
 	else
 		t->roots[dir->key.hierarchy] = NULL;
-	if (dir->top && dir->top != dir)
+	if (dir->inside) {
 		dir->top->n_below--;
+		t->n_inside--;
+	}
 	dir->top = NULL;
 	dir->parent = NULL;
 	dir->gone_ns = nsec_monotonic();
-	DL_APPEND(t->gone, dir);
+	DL_APPEND(*gone_list(t, dir), dir);
 	if (t->events.removed)
 		t->events.removed(t->ctx, dir);
 	if (!t->grace_ns)
@@ -102,6 +113,8 @@ void cgroupdir_expire(struct cgroupdir_table *t)
 
 	while (t->gone && now - t->gone->gone_ns >= t->grace_ns)
 		dir_forget(t, t->gone);
+	while (t->gone_inside && now - t->gone_inside->gone_ns >= t->grace_ns)
+		dir_forget(t, t->gone_inside);
 }
 
 void cgroupdir_deinit(struct cgroupdir_table *t)
@@ -136,16 +149,17 @@ static size_t path_len(const struct cgroupdir *parent, const char *name)
 static int dir_allowed(struct cgroupdir_table *t, const struct cgroupdir *parent, const char *name)
 {
 	/* somebody who makes and removes directories in a circle costs the gone ones their time,
-	 * not the others their place */
-	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX && t->gone)
-		dir_forget(t, t->gone);
+	 * those in containers first, not the others their place */
+	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX && (t->gone_inside || t->gone))
+		dir_forget(t, t->gone_inside ? t->gone_inside : t->gone);
 	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX)
 		return CGROUPDIR_TOO_MANY;
 	if (!parent)
 		return 0;
 	if (parent->depth >= CGROUPDIR_DEPTH_MAX || path_len(parent, name) >= CGROUPDIR_PATH_MAX)
 		return CGROUPDIR_TOO_DEEP;
-	if (parent->top && parent->top->n_below >= CGROUPDIR_BELOW_MAX)
+	if (parent->top &&
+	    (parent->top->n_below >= CGROUPDIR_BELOW_MAX || t->n_inside >= CGROUPDIR_INSIDE_MAX))
 		return CGROUPDIR_TOO_MANY_IN_CONTAINER;
 	return 0;
 }
@@ -183,10 +197,13 @@ static void dir_link(struct cgroupdir_table *t, struct cgroupdir *dir, struct cg
 	cgroupdir_path(dir, &path);
 	cgroup_parse_path(text_of(path.s), &id);
 	dir->kind = id.kind;
-	if (dir->top)
+	dir->inside = dir->top != NULL;
+	if (dir->inside) {
 		dir->top->n_below++;
-	else if (dir->kind)
+		t->n_inside++;
+	} else if (dir->kind) {
 		dir->top = dir;
+	}
 	if (t->events.added)
 		t->events.added(t->ctx, dir, &id);
 }

@@ -36,6 +36,7 @@ struct cgroupdir {
 	enum cgroup_kind kind;
 	uint64_t gone_ns;
 	bool leaf;
+	bool inside; /* below a container's directory */
 
 	uint32_t scan; /* the last scan of its parent that saw it */
 	struct watch *watch;
@@ -63,7 +64,9 @@ struct cgroupdir_events {
 /**
  * struct cgroupdir_table - directories by hierarchy and id
  * @roots:    the trees' own directories, NULL for what has not been seen
- * @gone:     those that have gone, oldest first
+ * @gone, @gone_inside: those that have gone, oldest first: containers' and the node's, and what
+ *            containers had made
+ * @n_inside: directories that are below a container's
  * @grace_ns: how long they stay; the oldest goes early when the table is full
  *
  * Set @events, @ctx and @grace_ns, leave the rest zero.
@@ -72,6 +75,8 @@ struct cgroupdir_table {
 	struct cgroupdir *dirs;
 	struct cgroupdir *roots[HIERARCHY_MAX];
 	struct cgroupdir *gone;
+	struct cgroupdir *gone_inside;
+	size_t n_inside;
 	struct cgroupdir_events events;
 	void *ctx;
 	uint64_t grace_ns;

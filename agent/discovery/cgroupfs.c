@@ -16,8 +16,10 @@
  * A cgroup file system tells the number of subdirectories in the link count, which spares listing
  * the leaves: most directories, and a listing means some dozens of files each.
  *
- * What a container makes below its own directory is its own choice, in depth and number. Behind the
- * ceilings directories are left out and counted; their samples are then named through /proc.
+ * What a container makes below its own directory is its own choice, in depth, number and pace.
+ * Behind the ceilings directories are left out and counted; their samples are then named through
+ * /proc. A directory with far too many others in it is not listed to its end, so that what has gone
+ * from it is noticed only when there are fewer.
  */
 #include "discovery/cgroupfs.h"
 
@@ -43,6 +45,8 @@
 #define CGROUPFS_WALK_WATCHED_NS  (15 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
+/* Subdirectories that find no room, after which the rest of a directory is not listed. */
+#define CGROUPFS_LEFT_OUT_ENOUGH  256
 /* Walks are further apart where they take long: of the time they may have the hundredth part. A
  * container can make any number of directories, and samples in those that it has removed. */
 #define CGROUPFS_WALK_SHARE	  100
@@ -192,7 +196,8 @@ static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *
 
 /**
  * struct scan - the scan of one directory
- * @deep: look into every subdirectory, not only into new ones
+ * @deep:       look into every subdirectory, not only into new ones
+ * @n_left_out: subdirectories without room in the table
  */
 struct scan {
 	struct cgroupfs *fs;
@@ -200,7 +205,10 @@ struct scan {
 	uint32_t number;
 	int fd;
 	bool deep;
+	unsigned int n_left_out;
 };
+
+enum { SCAN_ENOUGH = ROOT_OUTCOME_MAX };
 
 static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep);
 
@@ -236,8 +244,10 @@ static int scan_child(void *ctx, const struct hierarchy_child *child)
 	dir = cgroupfs_find(fs, scan->dir->key.hierarchy, child->id);
 	known = dir && dir->parent == scan->dir && !dir->gone_ns;
 	r = see(fs, scan->dir->key.hierarchy, scan->dir, child, &dir);
+	if (r < 0)
+		return r;
 	if (r)
-		return r < 0 ? r : 0;
+		return ++scan->n_left_out < CGROUPFS_LEFT_OUT_ENOUGH ? 0 : SCAN_ENOUGH;
 	dir->scan = scan->number;
 	if (known && !scan->deep && !should_watch(fs, dir))
 		return 0;
@@ -257,7 +267,7 @@ static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool dee
 		return r;
 	if (r) {
 		/* half a listing says nothing about what was not in it */
-		if (r != ROOT_GONE)
+		if (r != ROOT_GONE && r != SCAN_ENOUGH)
 			fs->n_unreadable++;
 		return 0;
 	}
@@ -318,6 +328,12 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 	if (fs->walk_timer)
 		loop_arm(fs->walk_timer, walk_period(fs), 0);
 	return r;
+}
+
+void cgroupfs_catch_up(struct cgroupfs *fs)
+{
+	if (fs->watcher)
+		watcher_catch_up(fs->watcher);
 }
 
 bool cgroupfs_walk_for_miss(struct cgroupfs *fs)

@@ -58,6 +58,9 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason);
  * then false. */
 bool cgroupfs_walk_for_miss(struct cgroupfs *fs);
 
+/* Take in what inotify has told up to now; costs next to nothing when called again and again. */
+void cgroupfs_catch_up(struct cgroupfs *fs);
+
 /* NULL if there is none. Also finds directories that are gone, for their grace time. */
 struct cgroupdir *cgroupfs_find(struct cgroupfs *fs, enum hierarchy hierarchy, uint64_t id);
 /* Look for one path, as in /proc/PID/cgroup, and put it and those above it into the table as far as

@@ -5,10 +5,14 @@
  * look into the table of directories. What is left:
  *
  *   - The id is not in the table. The directory is newer than the last event, or behind a ceiling,
- *     or it came and went between two looks. If the process lives, /proc/PID/cgroup has the path,
- *     which counts if the directory of that path has the sample's id: a process may have moved
- *     since, into another container. If not, everything is looked at again, once a second at most,
- *     and less often where that takes long.
+ *     or it came and went between two looks. Events that wait are read first. If the process lives,
+ *     /proc/PID/cgroup has the path, which counts if the directory of that path has the sample's
+ *     id: a process may have moved since, into another container. If not, everything is looked at
+ *     again, once a second at most, and less often where that takes long.
+ *
+ *     With a cgroup namespace of our own, as containers have on version 2, paths in /proc begin
+ *     with "/../.." and name no directory that could be compared. Then the path counts for a
+ *     container that the table does not have at all.
  *   - The directory is in no container. The owner is then the systemd unit, which the unified tree
  *     or name=systemd know (the second is in no tree that is followed, so /proc is asked, once for
  *     each process), or all processes of that name.
@@ -39,6 +43,7 @@
 enum lookup {
 	LOOKUP_TABLE,	/* a container, by id */
 	LOOKUP_CACHED,	/* by process, as the last time */
+	LOOKUP_EVENT,	/* by id, after the last events were read */
 	LOOKUP_LEARNED, /* by id, after /proc told the path */
 	LOOKUP_PROC,	/* a container, by the path in /proc alone */
 	LOOKUP_WALKED,	/* by id, after all cgroups were looked at */
@@ -54,6 +59,7 @@ enum lookup {
 static const char *const lookup_names[LOOKUP_MAX] = {
 	[LOOKUP_TABLE] = "table",
 	[LOOKUP_CACHED] = "cached",
+	[LOOKUP_EVENT] = "event",
 	[LOOKUP_LEARNED] = "learned",
 	[LOOKUP_PROC] = "proc",
 	[LOOKUP_WALKED] = "walked",
@@ -225,19 +231,25 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 
 /* ---- an id that is not in the table ---- */
 
-/* The process has gone or is elsewhere, but the directory may be there. */
-static struct owner *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
+/* The directory may be there nevertheless. */
+static struct owner *by_walk(struct discovery *d, const struct query *q, bool *ret_known)
 {
-	struct owner *owner = NULL;
-	bool known = false;
+	struct owner *owner;
 
-	if (cgroupfs_walk_for_miss(d->own.fs))
-		owner = by_table(d, q, &known);
-	if (owner) {
+	if (!cgroupfs_walk_for_miss(d->own.fs))
+		return NULL;
+	owner = by_table(d, q, ret_known);
+	if (owner)
 		d->n_lookups[LOOKUP_WALKED]++;
-		return owner;
-	}
-	return known ? host_owner(d, q) : unknown(d, why);
+	return owner;
+}
+
+/* Whether the sample may be of the container that the process is in now. */
+static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_id *id)
+{
+	/* where its directories are known, this is none of them */
+	return told == TOLD_THIS ||
+	       (told == TOLD_HIDDEN && !(id->kind && owner_lives(d->own.owners, id)));
 }
 
 /* The process lives, and this is its /proc/PID/cgroup. */
@@ -253,11 +265,14 @@ static struct owner *look_at_proc(struct discovery *d, const struct query *q, st
 		d->n_lookups[LOOKUP_LEARNED]++;
 		return owner;
 	}
-	/* where it is now may be another container */
-	if (!known && told == TOLD_OTHER)
-		return look_at_all(d, q, LOOKUP_UNKNOWN_MOVED);
-	/* behind a ceiling, or seen from a cgroup namespace of our own */
+	if (!known && told != TOLD_THIS)
+		owner = by_walk(d, q, &known);
+	if (owner)
+		return owner;
+	/* what is not known is behind a ceiling, or was moved out of, or is not to be seen */
 	cgroup_parse_proc(text, &id);
+	if (!known && !may_be_in(d, told, &id))
+		return unknown(d, LOOKUP_UNKNOWN_MOVED);
 	if (!known && !id.kind && !d->host_processes)
 		return keep(d, q, NULL, LOOKUP_FILTERED);
 	if (known || !id.kind)
@@ -267,19 +282,39 @@ static struct owner *look_at_proc(struct discovery *d, const struct query *q, st
 	return keep(d, q, owner, LOOKUP_PROC);
 }
 
+/* The process has gone. */
+static struct owner *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
+{
+	bool known = false;
+	struct owner *owner = by_walk(d, q, &known);
+
+	if (owner)
+		return owner;
+	return known ? host_owner(d, q) : unknown(d, why);
+}
+
 static struct owner *look(struct discovery *d, const struct query *q)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct target *target = by_target(d, q);
+	struct owner *owner;
+	bool known;
 	int r;
 
 	if (target)
 		return cached(d, target);
+	cgroupfs_catch_up(d->own.fs);
+	owner = by_table(d, q, &known);
+	if (owner) {
+		d->n_lookups[LOOKUP_EVENT]++;
+		return owner;
+	}
+	if (known)
+		return host_owner(d, q);
 	r = pid_read_cgroup(d->own.proc, q->pid, &b);
-	if (r || !b.data)
-		return look_at_all(d, q,
-				   r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
-	return look_at_proc(d, q, text_of_bytes(b.data, b.len));
+	if (!r && b.data)
+		return look_at_proc(d, q, text_of_bytes(b.data, b.len));
+	return look_at_all(d, q, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
 }
 
 struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,

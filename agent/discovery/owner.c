@@ -17,10 +17,14 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "discovery/ownergroup.h"
 
 /* Containers at a time, those in their grace time too: 110 pods are usual, 500 the most a kubelet
  * is run with. One more is OWNER_TOO_MANY. */
 #define OWNER_CONTAINERS_MAX 8192
+/* Of them those inside others, whose paths somebody in a container has chosen: the other half is
+ * for the node's own. */
+#define OWNER_INNER_MAX	     (OWNER_CONTAINERS_MAX / 2)
 /* Units and programs of the host. A process can give itself any number of names. */
 #define OWNER_HOST_MAX	     2048
 /* Characters of a container's id as a name: what the runtimes' own tools show. */
@@ -29,7 +33,9 @@
 struct owner_table {
 	struct owner *owners;
 	struct owner *unknown;
+	struct owner_group *groups;
 	size_t n[OWNER_KIND_MAX];
+	size_t n_inner;
 	char *node;
 	owner_fn listener;
 	void *listener_ctx;
@@ -213,12 +219,40 @@ static int owner_enrich(struct owner *owner, const struct cgroup_id *id)
 	return 0;
 }
 
+#define CONTAINER_KEY_BYTES (2 * CGROUP_ID_MAX + 2)
+
+static void container_key(const struct cgroup_id *id, char ret[CONTAINER_KEY_BYTES])
+{
+	snprintf(ret, CONTAINER_KEY_BYTES, "c%s/%s", id->outer_id, id->container_id);
+}
+
+static int container_new(struct owner_table *table, const struct cgroup_id *id, const char *key,
+			 struct owner **ret)
+{
+	struct owner_group *group;
+	struct owner *owner;
+	int r;
+
+	r = owner_group_join(&table->groups, id, &group);
+	if (r)
+		return r < 0 ? r : OWNER_TOO_MANY;
+	if (owner_add(table, OWNER_CONTAINER, key, id, &owner)) {
+		owner_group_leave(&table->groups, group);
+		return -ENOMEM;
+	}
+	owner->group = group;
+	owner->inner = id->outer_id[0] != '\0';
+	table->n_inner += owner->inner;
+	*ret = owner;
+	return 0;
+}
+
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret)
 {
-	char key[2 * CGROUP_ID_MAX + 2];
+	char key[CONTAINER_KEY_BYTES];
 	struct owner *found;
 
-	snprintf(key, sizeof(key), "c%s/%s", id->outer_id, id->container_id);
+	container_key(id, key);
 	found = owner_find(table, key);
 	if (found && owner_enrich(found, id)) {
 		owner_unref(found);
@@ -228,9 +262,10 @@ int owner_container(struct owner_table *table, const struct cgroup_id *id, struc
 		*ret = found;
 		return 0;
 	}
-	if (kind_count(table, OWNER_CONTAINER) >= kind_max(OWNER_CONTAINER))
+	if (kind_count(table, OWNER_CONTAINER) >= kind_max(OWNER_CONTAINER) ||
+	    (id->outer_id[0] && table->n_inner >= OWNER_INNER_MAX))
 		return OWNER_TOO_MANY;
-	return owner_add(table, OWNER_CONTAINER, key, id, ret);
+	return container_new(table, id, key, ret);
 }
 
 /* A unit or a program; its name is the rest of @key. */
@@ -291,12 +326,24 @@ void owner_unref(struct owner *owner)
 	table = owner->table;
 	HASH_DELETE(hh, table->owners, owner);
 	table->n[owner->kind]--;
+	table->n_inner -= owner->inner;
+	owner_group_leave(&table->groups, owner->group);
 	owner_destroy(owner);
 }
 
 bool owner_alive(const struct owner *owner)
 {
 	return owner->kind != OWNER_CONTAINER || owner->n_live > 0;
+}
+
+bool owner_lives(struct owner_table *table, const struct cgroup_id *id)
+{
+	char key[CONTAINER_KEY_BYTES];
+	struct owner *owner;
+
+	container_key(id, key);
+	HASH_FIND(hh, table->owners, key, strlen(key), owner);
+	return owner && owner_alive(owner);
 }
 
 struct owner *owner_next(struct owner_table *table, const struct owner *owner)
@@ -335,6 +382,7 @@ void owner_table_free(struct owner_table *table)
 		return;
 	HASH_ITER(hh, table->owners, owner, next) {
 		HASH_DELETE(hh, table->owners, owner);
+		owner_group_leave(&table->groups, owner->group);
 		owner_destroy(owner);
 	}
 	free(table->node);

@@ -62,6 +62,8 @@ struct owner {
 	size_t n_live;
 
 	struct owner_table *table;
+	struct owner_group *group;
+	bool inner;
 	size_t n_refs;
 	UT_hash_handle hh;
 	char key[];
@@ -112,6 +114,9 @@ void owner_unref(struct owner *owner);
 /* Whether a container still has a cgroup directory. The others end with their last reference, so
  * that one which is in the table was seen lately. */
 bool owner_alive(const struct owner *owner);
+
+/* Whether this container is in the table and owner_alive(). */
+bool owner_lives(struct owner_table *table, const struct cgroup_id *id);
 
 /* All, oldest first: @owner is NULL to start; NULL at the end. Borrowed. */
 struct owner *owner_next(struct owner_table *table, const struct owner *owner);

@@ -35,6 +35,11 @@
 /* After a batch of events none is read for so long, so that somebody who makes and removes
  * directories in a circle costs one listing of them each time. */
 #define WATCHER_GAP_NS		(100 * NSEC_PER_MSEC)
+/* ... or so long for somebody who cannot wait. */
+#define WATCHER_CATCH_UP_NS	(10 * NSEC_PER_MSEC)
+/* Longer where a batch took long, so that it is a fiftieth of the time: a directory may have any
+ * number of others in it. */
+#define WATCHER_SHARE		50
 /* One batch. What comes behind it waits in the kernel, up to fs.inotify.max_queued_events. */
 #define WATCHER_BATCH_BYTES	65536
 
@@ -54,6 +59,8 @@ struct watcher {
 	size_t max;
 	uint32_t batch;
 	uint64_t n_events;
+	uint64_t read_ns; /* the end of the last batch */
+	uint64_t rest_ns; /* what it cost times WATCHER_SHARE */
 	struct loop_source *source;
 	struct loop_source *gap;
 };
@@ -111,26 +118,46 @@ static void on_event(struct watcher *w, const struct inotify_event *event, bool 
 	w->opts.changed(w->opts.ctx, watch->data);
 }
 
-static void on_readable(void *ctx, int fd, uint32_t events)
+static void read_batch(struct watcher *w)
 {
 	_Alignas(struct inotify_event) char bytes[WATCHER_BATCH_BYTES];
+	const uint64_t start_ns = nsec_monotonic();
 	const struct inotify_event *event;
-	struct watcher *w = ctx;
 	bool lost = false;
 	ssize_t n;
 
-	n = read(fd, bytes, sizeof(bytes));
-	if (n <= 0)
-		return;
-	w->batch++;
+	n = read(w->fd, bytes, sizeof(bytes));
+	if (n > 0)
+		w->batch++;
 	for (const char *p = bytes; p < bytes + n; p += sizeof(*event) + event->len) {
 		event = (const struct inotify_event *)(const void *)p;
 		on_event(w, event, &lost);
 	}
 	if (lost)
 		w->opts.lost(w->opts.ctx);
-	if (!loop_change_fd(w->source, 0) && loop_arm(w->gap, WATCHER_GAP_NS, 0))
+	w->read_ns = nsec_monotonic();
+	w->rest_ns = (w->read_ns - start_ns) * WATCHER_SHARE;
+}
+
+static uint64_t max_ns(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void on_readable(void *ctx, int fd, uint32_t events)
+{
+	struct watcher *w = ctx;
+
+	read_batch(w);
+	if (!loop_change_fd(w->source, 0) &&
+	    loop_arm(w->gap, max_ns(WATCHER_GAP_NS, w->rest_ns), 0))
 		(void)loop_change_fd(w->source, EPOLLIN);
+}
+
+void watcher_catch_up(struct watcher *w)
+{
+	if (nsec_monotonic() - w->read_ns >= max_ns(WATCHER_CATCH_UP_NS, w->rest_ns))
+		read_batch(w);
 }
 
 static void on_gap_over(void *ctx)

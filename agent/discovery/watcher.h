@@ -42,6 +42,9 @@ void watcher_free(struct watcher *w);
 int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret);
 void watcher_remove(struct watcher *w, struct watch *watch);
 
+/* Report what has happened up to now, unless that was done a moment ago. */
+void watcher_catch_up(struct watcher *w);
+
 size_t watcher_n(const struct watcher *w);
 uint64_t watcher_n_events(const struct watcher *w);
 

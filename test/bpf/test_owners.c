@@ -239,7 +239,7 @@ static void start_container(struct bench *b, int place, bool systemd,
 	char path[512];
 
 	container_path(b, place, systemd, path, sizeof(path));
-	cgroups_make(&b->cgroups, path, &cgroup);
+	cgroups_make(&b->cgroups, &cgroup, "%s", path);
 	start(b, &cgroup, run, place);
 }
 
@@ -254,7 +254,7 @@ static void run_subgroups(struct bench *b, int place)
 	container_path(b, place, false, path, sizeof(path));
 	snprintf(below, sizeof(below), "%s/%u/system.slice/x.service", path, turn++ / 10);
 	if (turn % 10 == 1) {
-		must(cgroups_try_make(&b->cgroups, below, &next));
+		must(cgroups_try_make(&b->cgroups, &next, "%s", below));
 		must(cgroups_try_enter(&b->cgroups, &next, getpid()));
 		if (here.path[0])
 			must(cgroups_try_remove(&b->cgroups, &here));
@@ -305,13 +305,14 @@ static void run_moves(struct bench *b, int place)
 	for (size_t i = 0; i < array_size(stations); i++) {
 		if (!cgroups[i].path[0]) {
 			container_path(b, stations[i], i & 1, path, sizeof(path));
-			must(cgroups_try_make(&b->cgroups, i == 2 ? "nothing" : path, &cgroups[i]));
+			must(cgroups_try_make(&b->cgroups, &cgroups[i], "%s",
+					      i == 2 ? "nothing" : path));
 		}
 		must(cgroups_try_enter(&b->cgroups, &cgroups[i], getpid()));
 		burn_and_nap(b, stations[i]);
 	}
 	container_path(b, RUNAWAY, true, path, sizeof(path));
-	must(cgroups_try_make(&b->cgroups, path, &cgroups[3]));
+	must(cgroups_try_make(&b->cgroups, &cgroups[3], "%s", path));
 	must(cgroups_try_enter(&b->cgroups, &cgroups[3], getpid()));
 	burn_and_nap(b, RUNAWAY);
 	must(cgroups_try_enter(&b->cgroups, &cgroups[0], getpid()));
@@ -326,13 +327,13 @@ static void start_node(struct bench *b)
 	int n;
 
 	n = snprintf(path, sizeof(path), "docker/%s", b->id[OUTER]);
-	cgroups_make(&b->cgroups, path, &cgroup);
+	cgroups_make(&b->cgroups, &cgroup, "%s", path);
 	start(b, &cgroup, burn_and_nap, OUTER);
 	snprintf(path + n, sizeof(path) - (size_t)n,
 		 "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_SLICE
 		 "%02d.slice/cri-containerd-%s.scope",
 		 INNER, b->id[INNER]);
-	cgroups_make(&b->cgroups, path, &cgroup);
+	cgroups_make(&b->cgroups, &cgroup, "%s", path);
 	start(b, &cgroup, burn_and_nap, INNER);
 }
 
@@ -343,9 +344,9 @@ static void start_others(struct bench *b)
 
 	container_path(b, SHORT_SYSTEMD, true, path, sizeof(path) - 16);
 	strcat(path, "/init.scope");
-	cgroups_make(&b->cgroups, path, &cgroup);
+	cgroups_make(&b->cgroups, &cgroup, "%s", path);
 	start(b, &cgroup, run_short, SHORT_SYSTEMD);
-	cgroups_make(&b->cgroups, "system.slice/x.service", &cgroup);
+	cgroups_make(&b->cgroups, &cgroup, "system.slice/x.service");
 	start(b, &cgroup, burn_and_nap, SERVICE);
 }
 
@@ -366,9 +367,9 @@ static void dying_make(struct bench *b, struct dying *d)
 	char path[512];
 
 	d->place = DIES + d->generation % (PLACES - DIES);
-	snprintf(b->id[d->place], sizeof(b->id[0]), "%064x", 0xdead0000 + d->generation);
+	cgroups_container_id(PLACES + d->generation, b->id[d->place]);
 	container_path(b, (int)d->place, d->generation & 1, path, sizeof(path));
-	cgroups_make(&b->cgroups, path, &d->cgroup);
+	cgroups_make(&b->cgroups, &d->cgroup, "%s", path);
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
@@ -457,7 +458,7 @@ static int setup(void **state)
 	cgroups_open(&b->cgroups, &b->on.proc);
 	for (int i = 0; i < PLACES; i++)
 		if (i != MOVES_OUT && i != SERVICE)
-			snprintf(b->id[i], sizeof(b->id[i]), "%064x", 0xc0de0000 + i);
+			cgroups_container_id((unsigned int)i, b->id[i]);
 	b->until_ns = nsec_monotonic() + (seconds ? strtoull(seconds, NULL, 10) : 0) * NSEC_PER_SEC;
 	return 0;
 }

@@ -70,7 +70,7 @@ struct guest {
 	struct root proc, sys;
 	const char *podprof; /* path of the program */
 	const char *self;    /* and of this one */
-	char line[512];	     /* what the result says besides */
+	char line[1024];     /* what the result says besides */
 	bool failed;
 };
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,12 @@
 /* Ours are removed at the end, whoever of them is still there then. */
 #define REMOVE_ATTEMPTS 500
 #define REMOVE_GAP_US	10000
+
+const char *cgroups_container_id(unsigned int number, char ret[65])
+{
+	snprintf(ret, 65, "%048x%08x%08x", 0xc0de, (unsigned int)getpid(), number);
+	return ret;
+}
 
 void cgroups_open(struct cgroups *c, const struct root *proc)
 {
@@ -43,10 +50,9 @@ static uint64_t make_all(int fd, const char *path)
 	return fstatat(fd, path, &st, 0) ? 0 : st.st_ino;
 }
 
-bool cgroups_try_make(const struct cgroups *c, const char *path, struct cgroup *ret)
+/* @ret has its path. */
+static bool make(const struct cgroups *c, struct cgroup *ret)
 {
-	memset(ret, 0, sizeof(*ret));
-	snprintf(ret->path, sizeof(ret->path), "%s/%s", c->top, path);
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		if (c->trees.roots[h].fd < 0)
 			continue;
@@ -55,6 +61,25 @@ bool cgroups_try_make(const struct cgroups *c, const char *path, struct cgroup *
 			return false;
 	}
 	return true;
+}
+
+static void name(const struct cgroups *c, struct cgroup *ret, const char *format, va_list args)
+{
+	int n;
+
+	memset(ret, 0, sizeof(*ret));
+	n = snprintf(ret->path, sizeof(ret->path), "%s/", c->top);
+	vsnprintf(ret->path + n, sizeof(ret->path) - (size_t)n, format, args);
+}
+
+bool cgroups_try_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	name(c, ret, format, args);
+	va_end(args);
+	return make(c, ret);
 }
 
 static bool write_pid(int fd, const char *dir, pid_t pid)
@@ -92,10 +117,15 @@ bool cgroups_try_remove(const struct cgroups *c, const struct cgroup *cgroup)
 	return done;
 }
 
-void cgroups_make(const struct cgroups *c, const char *path, struct cgroup *ret)
+void cgroups_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
 {
-	if (!cgroups_try_make(c, path, ret))
-		fail_msg("cannot make %s: %s", path, strerror(errno));
+	va_list args;
+
+	va_start(args, format);
+	name(c, ret, format, args);
+	va_end(args);
+	if (!make(c, ret))
+		fail_msg("cannot make %s: %s", ret->path, strerror(errno));
 }
 
 void cgroups_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid)

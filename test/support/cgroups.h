@@ -22,19 +22,25 @@ struct cgroup {
 	uint64_t id[HIERARCHY_MAX];
 };
 
+/* 64 hexadecimal digits, for a container: other numbers in each process, since several tests may
+ * run on one machine. Returns @ret. */
+const char *cgroups_container_id(unsigned int number, char ret[65]);
+
 /* Fails the test without cgroups. */
 void cgroups_open(struct cgroups *c, const struct root *proc);
 /* Removes what is left of the test's directory, with the processes that are still in it. */
 void cgroups_close(struct cgroups *c);
 
 /* The two that a child can call as well: false, with errno, where they cannot. */
-bool cgroups_try_make(const struct cgroups *c, const char *path, struct cgroup *ret);
+bool cgroups_try_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 bool cgroups_try_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);
 /* As the others, in children: removes the directory alone, not those above it. */
 bool cgroups_try_remove(const struct cgroups *c, const struct cgroup *cgroup);
 
 /* Fail the test where they cannot. What is above a directory and empty is removed with it. */
-void cgroups_make(const struct cgroups *c, const char *path, struct cgroup *ret);
+void cgroups_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void cgroups_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);
 void cgroups_remove(const struct cgroups *c, const struct cgroup *cgroup);
 

@@ -136,6 +136,39 @@ static void test_churn(void **state)
 	cgroupdir_deinit(&t);
 }
 
+/* Containers have half of the table for what they make; what they make and remove pushes out none
+ * of the others that are gone. */
+static void test_inside(void **state)
+{
+	struct cgroupdir_table t = {.grace_ns = LONG};
+	struct cgroupdir *root, *gone, *container = NULL;
+	uint64_t id = 100;
+	char name[80];
+
+	(void)state;
+	root = see(&t, NULL, "", 1);
+	gone = see(&t, root, ID1, 2);
+	cgroupdir_remove(&t, gone);
+	for (int c = 0; c < 5; c++) {
+		snprintf(name, sizeof(name), "%064d", c);
+		container = see(&t, root, name, ++id);
+		for (int i = 0; i < (c < 4 ? 4096 : 0); i++) {
+			snprintf(name, sizeof(name), "%d", i);
+			see(&t, container, name, ++id);
+		}
+		assert_int_equal(outcome(&t, container, "x", ++id),
+				 CGROUPDIR_TOO_MANY_IN_CONTAINER);
+	}
+	see(&t, root, "y", ++id);
+	cgroupdir_remove(&t, container->prev);
+	for (uint64_t i = 0; i < 2 * MAX; i++)
+		cgroupdir_remove(&t, see(&t, container, "x", ++id));
+	assert_non_null(cgroupdir_find(&t, HIERARCHY_V1, 2));
+	assert_non_null(cgroupdir_find(&t, HIERARCHY_V1, id));
+	assert_null(cgroupdir_find(&t, HIERARCHY_V1, id - 2 * MAX + 1));
+	cgroupdir_deinit(&t);
+}
+
 static int build(void *ctx)
 {
 	struct cgroupdir_table t = {.grace_ns = LONG};
@@ -161,9 +194,9 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_paths),	       cmocka_unit_test(test_no_tree),
-		cmocka_unit_test(test_full),	       cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_paths),  cmocka_unit_test(test_no_tree),
+		cmocka_unit_test(test_full),   cmocka_unit_test(test_churn),
+		cmocka_unit_test(test_inside), cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,18 @@ static void assert_path(const struct cgroupdir *dir, const char *path)
 	assert_string_equal(is.s, path);
 }
 
+struct wanted {
+	struct cgroupfs *fs;
+	uint64_t id;
+};
+
+static bool is_known(void *ctx)
+{
+	const struct wanted *wanted = ctx;
+
+	return cgroupfs_find(wanted->fs, HIERARCHY_V2, wanted->id) != NULL;
+}
+
 /* ---- plain trees ---- */
 
 /* The bare paths among the collected ones, as directories. */
@@ -325,6 +337,83 @@ static void test_below_one_container(void **state)
 	tree_deinit(&tree);
 }
 
+static bool all_told(void *ctx)
+{
+	struct cgroupfs *fs = ctx;
+
+	return metric(fs, "podprof_cgroup_refused", "too_many_in_container") >= 256;
+}
+
+/* One makes a hundred thousand while it is watched; another's directory is told of in time, and
+ * nothing is listed to its end again and again. */
+static void test_flood(void **state)
+{
+	uint64_t others, before;
+	struct cgroupfs *fs;
+	struct loop *loop;
+	struct tree tree;
+	char name[16];
+	int at;
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "docker/" ID1 "/x");
+	assert_int_equal(loop_new(&loop), 0);
+	fs = open_tree(tree.path, loop, LONG, NULL);
+	at = openat(tree.fd, "docker/" ID1, O_DIRECTORY | O_RDONLY);
+	assert_true(at >= 0);
+	for (int i = 0; i < 100000; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		assert_int_equal(mkdirat(at, name, 0755), 0);
+		if (i % 10000 == 0)
+			cgroupfs_catch_up(fs);
+	}
+	loop_until(loop, all_told, fs);
+	others = tree_mkdir(tree.fd, "docker/" ID2);
+	loop_until(loop, is_known, &(struct wanted){fs, others});
+	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 1 + 1 + 1 + 4096 + 1);
+	/* a scan stops 256 behind the ceiling */
+	before = metric(fs, "podprof_cgroup_refused", "too_many_in_container");
+	assert_int_equal(cgroupfs_walk(fs, CGROUPFS_WALK_TIMER), 0);
+	assert_int_equal(metric(fs, "podprof_cgroup_refused", "too_many_in_container"),
+			 before + 256);
+	cgroupfs_free(fs);
+	loop_free(loop);
+	close(at);
+	tree_deinit(&tree);
+}
+
+/* An event that waits is read when somebody asks, without a trip through the loop. */
+static void test_catch_up(void **state)
+{
+	struct cgroupfs *fs;
+	struct loop *loop;
+	struct tree tree;
+	uint64_t id;
+
+	(void)state;
+	tree_init(&tree);
+	assert_int_equal(loop_new(&loop), 0);
+	fs = open_tree(tree.path, loop, LONG, NULL);
+	id = tree_mkdir(tree.fd, "docker/" ID1);
+	assert_null(cgroupfs_find(fs, HIERARCHY_V2, id));
+	cgroupfs_catch_up(fs);
+	assert_path(cgroupfs_find(fs, HIERARCHY_V2, id), "/docker/" ID1);
+	/* and not again at once */
+	id = tree_mkdir(tree.fd, "docker/" ID2);
+	cgroupfs_catch_up(fs);
+	assert_null(cgroupfs_find(fs, HIERARCHY_V2, id));
+	loop_until(loop, is_known, &(struct wanted){fs, id});
+	assert_int_equal(metric(fs, "podprof_cgroup_walks", "timer"), 0);
+	cgroupfs_free(fs);
+	loop_free(loop);
+	/* without a loop there is nothing to catch up with */
+	fs = open_tree(tree.path, NULL, LONG, NULL);
+	cgroupfs_catch_up(fs);
+	cgroupfs_free(fs);
+	tree_deinit(&tree);
+}
+
 static void test_learn(void **state)
 {
 	struct cgroupfs *fs;
@@ -335,11 +424,11 @@ static void test_learn(void **state)
 	tree_init(&tree);
 	fs = open_tree(tree.path, NULL, LONG, NULL);
 	id = tree_mkdir(tree.fd, "a/b/c");
-	cgroupfs_learn(fs, HIERARCHY_V2, text_of("/../a/b/c"));
-	cgroupfs_learn(fs, HIERARCHY_V2, text_of("/nothing/there"));
-	cgroupfs_learn(fs, HIERARCHY_V1, text_of("/a/b/c"));
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("/../a/b/c")), 0);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("/nothing/there")), 0);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V1, text_of("/a/b/c")), 0);
 	assert_null(cgroupfs_find(fs, HIERARCHY_V2, id));
-	cgroupfs_learn(fs, HIERARCHY_V2, text_of("//a/b/c/"));
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("//a/b/c/")), id);
 	assert_path(cgroupfs_find(fs, HIERARCHY_V2, id), "/a/b/c");
 	/* no more than once a second */
 	assert_false(cgroupfs_walk_for_miss(fs));
@@ -609,6 +698,8 @@ int main(void)
 		cmocka_unit_test(test_depth),
 		cmocka_unit_test(test_long_path),
 		cmocka_unit_test(test_below_one_container),
+		cmocka_unit_test(test_flood),
+		cmocka_unit_test(test_catch_up),
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_node_walk),

@@ -20,19 +20,19 @@
 #include "support/metrics.h"
 #include "support/tree.h"
 
-#define ID1  "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
-#define ID2  "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
 #define POD  "2c48913c-b29f-11e7-9350-020968147796"
 #define LONG UINT64_C(3600000000000)
 
 static struct root proc = ROOT_INIT;
 static struct cgroups cgroups;
+static char id1[65], id2[65]; /* containers */
 
 static void child_start(struct pid_id *ret)
 {
 	pid_t child = fork();
 
 	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		pause();
 		_exit(0);
 	}
@@ -85,11 +85,11 @@ static void test_container(void **state)
 	struct owner *owner;
 
 	(void)state;
-	cgroups_make(&cgroups, "kubepods/besteffort/pod" POD "/" ID1 "/below", &cgroup);
+	cgroups_make(&cgroups, &cgroup, "kubepods/besteffort/pod" POD "/%s/below", id1);
 	d = start(&proc, false);
 	/* the id is enough; there is no such process */
 	owner = ask(d, &cgroup, &nobody);
-	assert_label(owner, "container", ID1);
+	assert_label(owner, "container", id1);
 	assert_label(owner, "pod_uid", POD);
 	assert_label(owner, "node", "node-1");
 	assert_true(owner_alive(owner));
@@ -116,21 +116,29 @@ static void test_runs(void **state)
 	struct pid_id child;
 
 	(void)state;
-	cgroups_make(&cgroups, "kubepods/besteffort/pod" POD "/" ID1, &outer);
-	cgroups_make(&cgroups, "kubepods/besteffort/pod" POD "/" ID1 "/docker/" ID2, &inner);
+	cgroups_make(&cgroups, &outer, "kubepods/besteffort/pod" POD "/%s", id1);
+	cgroups_make(&cgroups, &inner, "kubepods/besteffort/pod" POD "/%s/docker/%s", id1, id2);
 	d = start(&proc, false);
-	assert_false(discovery_container_runs(d, ID1));
+	assert_false(discovery_container_runs(d, id1));
 	child_start(&child);
 	cgroups_enter(&cgroups, &inner, (pid_t)child.pid);
-	assert_true(discovery_container_runs(d, ID1));
-	assert_true(discovery_container_runs(d, ID2));
+	assert_true(discovery_container_runs(d, id1));
+	assert_true(discovery_container_runs(d, id2));
 	cgroups_enter(&cgroups, &outer, (pid_t)child.pid);
-	assert_true(discovery_container_runs(d, ID1));
-	assert_false(discovery_container_runs(d, ID2));
+	assert_true(discovery_container_runs(d, id1));
+	assert_false(discovery_container_runs(d, id2));
 	child_end(&child);
-	assert_false(discovery_container_runs(d, ID1));
+	assert_false(discovery_container_runs(d, id1));
 	discovery_free(d);
 	cgroups_remove(&cgroups, &inner); /* and what is above it */
+}
+
+static uint64_t plain_mkdir(const struct tree *tree, const char *path, const char *name)
+{
+	char whole[256];
+
+	snprintf(whole, sizeof(whole), "%s/%s", path, name);
+	return tree_mkdir(tree->fd, whole);
 }
 
 /* On a node with both versions one tree may know only the runtime's service. */
@@ -145,22 +153,22 @@ static void test_only_one_tree_knows(void **state)
 
 	(void)state;
 	tree_init(&tree);
-	container[0] = tree_mkdir(tree.fd, "unified/docker/" ID1);
-	container[1] = tree_mkdir(tree.fd, "memory/docker/" ID2);
+	container[0] = plain_mkdir(&tree, "unified/docker", id1);
+	container[1] = plain_mkdir(&tree, "memory/docker", id2);
 	service[0] = tree_mkdir(tree.fd, "unified/system.slice/docker.service");
 	service[1] = tree_mkdir(tree.fd, "memory/system.slice/docker.service");
-	pod = tree_mkdir(tree.fd, "memory/kubepods/pod" POD "/" ID2);
+	pod = plain_mkdir(&tree, "memory/kubepods/pod" POD, id2);
 	opts.cgroupfs_root = tree.path;
 	assert_int_equal(discovery_new(&opts, &d), 0);
 	assert_int_equal(discovery_v1_controller(d), CONTROLLER_MEMORY);
 	owner = discovery_owner(d, container[0], service[1], &nobody, "x");
-	assert_label(owner, "container", ID1);
+	assert_label(owner, "container", id1);
 	owner = discovery_owner(d, service[0], container[1], &nobody, "x");
-	assert_label(owner, "container", ID2);
+	assert_label(owner, "container", id2);
 	assert_null(discovery_owner(d, service[0], service[1], &nobody, "x"));
 	/* where they differ the one with a pod is right */
 	owner = discovery_owner(d, container[0], pod, &nobody, "x");
-	assert_label(owner, "container", ID2);
+	assert_label(owner, "container", id2);
 	discovery_free(d);
 	tree_deinit(&tree);
 }
@@ -175,11 +183,11 @@ static void test_new_container(void **state)
 
 	(void)state;
 	d = start(&proc, false);
-	cgroups_make(&cgroups, "kubepods/besteffort/pod" POD "/" ID1, &cgroup);
+	cgroups_make(&cgroups, &cgroup, "kubepods/besteffort/pod" POD "/%s", id1);
 	child_start(&child);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)child.pid);
 	owner = ask(d, &cgroup, &child);
-	assert_label(owner, "container", ID1);
+	assert_label(owner, "container", id1);
 	assert_label(owner, "pod_uid", POD);
 	assert_int_equal(lookups(d, "learned"), 1);
 	assert_ptr_equal(ask(d, &cgroup, &child), owner);
@@ -187,12 +195,12 @@ static void test_new_container(void **state)
 
 	/* a sample from a cgroup that has gone, of a process that is now here: it is not this one's
 	 */
-	cgroups_make(&cgroups, "docker/" ID2, &other);
+	cgroups_make(&cgroups, &other, "docker/%s", id2);
 	cgroups_remove(&cgroups, &other);
 	assert_int_equal(ask(d, &other, &child)->kind, OWNER_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 1);
 	/* nor of nobody: the host's processes are left out, this one is not known */
-	cgroups_make(&cgroups, "nothing", &host);
+	cgroups_make(&cgroups, &host, "nothing");
 	cgroups_enter(&cgroups, &host, (pid_t)child.pid);
 	assert_int_equal(ask(d, &other, &child)->kind, OWNER_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 2);
@@ -214,7 +222,7 @@ static void test_unknown(void **state)
 	d = start(&proc, false);
 	child_start(&child);
 	child_end(&child);
-	cgroups_make(&cgroups, "docker/" ID1, &cgroup);
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	cgroups_remove(&cgroups, &cgroup);
 	owner = ask(d, &cgroup, &child);
 	assert_non_null(owner);
@@ -235,13 +243,13 @@ static void test_late_samples(void **state)
 	struct owner *owner;
 
 	(void)state;
-	cgroups_make(&cgroups, "docker/" ID1, &cgroup);
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	assert_int_equal(discovery_new(&opts, &d), 0);
 	owner = ask(d, &cgroup, &nobody);
-	assert_label(owner, "container", ID1);
+	assert_label(owner, "container", id1);
 	cgroups_remove(&cgroups, &cgroup);
 	/* a question about something else makes it look at everything, if it is a second later */
-	cgroups_make(&cgroups, "docker/" ID2, &newer);
+	cgroups_make(&cgroups, &newer, "docker/%s", id2);
 	while (ask(d, &newer, &nobody)->kind == OWNER_UNKNOWN)
 		usleep(100000);
 	assert_int_equal(lookups(d, "walked"), 1);
@@ -249,7 +257,7 @@ static void test_late_samples(void **state)
 	assert_ptr_equal(ask(d, &cgroup, &nobody), owner);
 	assert_true(metrics_get(discovery_collect, d, "podprof_owners", "container,gone") >= 1);
 	/* the container is started again: the same owner, alive */
-	cgroups_make(&cgroups, "docker/" ID1, &cgroup);
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	while (!owner_alive(owner)) {
 		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
 
@@ -270,8 +278,8 @@ static void test_host_process(void **state)
 	struct owner *owner;
 
 	(void)state;
-	cgroups_make(&cgroups, "system.slice/podprof-test.service", &service);
-	cgroups_make(&cgroups, "nothing", &none);
+	cgroups_make(&cgroups, &service, "system.slice/podprof-test.service");
+	cgroups_make(&cgroups, &none, "nothing");
 	child_start(&child);
 
 	d = start(&proc, false);
@@ -314,6 +322,7 @@ static void test_relative_paths(void **state)
 	struct root false_proc;
 	struct discovery *d;
 	struct tree tree;
+	char text[128];
 
 	(void)state;
 	tree_init(&tree);
@@ -321,13 +330,14 @@ static void test_relative_paths(void **state)
 	tree_mkdir(tree.fd, "7");
 	tree_write(tree.fd, "5/stat", "5 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 6 9\n");
 	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 8 9\n");
-	tree_write(tree.fd, "5/cgroup", "0::/../cri-containerd-" ID1 ".scope\n");
+	snprintf(text, sizeof(text), "0::/../cri-containerd-%s.scope\n", id1);
+	tree_write(tree.fd, "5/cgroup", text);
 	tree_write(tree.fd, "7/cgroup", "0::/../../ssh.service\n");
 	false_proc.fd = tree.fd;
 	d = start(&false_proc, false);
-	assert_label(ask(d, &odd, &pid), "container", ID1);
+	assert_label(ask(d, &odd, &pid), "container", id1);
 	assert_int_equal(lookups(d, "proc"), 1);
-	assert_label(ask(d, &odd, &pid), "container", ID1);
+	assert_label(ask(d, &odd, &pid), "container", id1);
 	assert_int_equal(lookups(d, "cached"), 1);
 	assert_null(ask(d, &odd, &host));
 	assert_null(ask(d, &odd, &host));
@@ -344,6 +354,43 @@ static void test_relative_paths(void **state)
 	assert_int_equal(ask(d, &odd, &host)->kind, OWNER_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_unreadable"), 1);
 	discovery_free(d);
+	tree_deinit(&tree);
+}
+
+/* Such a path of a container whose directories are known says that the process has moved there. */
+static void test_relative_path_elsewhere(void **state)
+{
+	struct cgroup container, other;
+	struct pid_id child, moved;
+	struct root false_proc;
+	struct discovery *d;
+	struct tree tree;
+	char path[64], text[256];
+
+	(void)state;
+	tree_init(&tree);
+	cgroups_make(&cgroups, &container, "kubepods/pod" POD "/%s", id1);
+	cgroups_make(&cgroups, &other, "kubepods/pod" POD "/%s", id2);
+	child_start(&child);
+	child_end(&child);
+	moved = child;
+	snprintf(path, sizeof(path), "%d", (int)moved.pid);
+	tree_mkdir(tree.fd, path);
+	snprintf(path, sizeof(path), "%d/stat", (int)moved.pid);
+	snprintf(text, sizeof(text), "%d (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 %llu 9\n",
+		 (int)moved.pid, (unsigned long long)moved.start_ticks);
+	tree_write(tree.fd, path, text);
+	snprintf(path, sizeof(path), "%d/cgroup", (int)moved.pid);
+	snprintf(text, sizeof(text), "0::/../%s\n", id1);
+	tree_write(tree.fd, path, text);
+	cgroups_remove(&cgroups, &other);
+	false_proc.fd = tree.fd;
+	d = start(&false_proc, false);
+	assert_int_equal(ask(d, &other, &moved)->kind, OWNER_UNKNOWN);
+	assert_int_equal(lookups(d, "unknown_moved"), 1);
+	assert_label(ask(d, &container, &moved), "container", id1);
+	discovery_free(d);
+	cgroups_remove(&cgroups, &container);
 	tree_deinit(&tree);
 }
 
@@ -385,8 +432,8 @@ static void test_processes(void **state)
 	size_t n = 0;
 
 	(void)state;
-	cgroups_make(&cgroups, "docker/" ID1 "/below", &cgroup);
-	cgroups_make(&cgroups, "docker/" ID2, &other);
+	cgroups_make(&cgroups, &cgroup, "docker/%s/below", id1);
+	cgroups_make(&cgroups, &other, "docker/%s", id2);
 	child_start(&l.wanted);
 	child_start(&second);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)l.wanted.pid);
@@ -397,7 +444,7 @@ static void test_processes(void **state)
 		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 		assert_true(l.n >= 2);
 		assert_int_equal(l.n_wanted, 1); /* though two trees may list it */
-		assert_label(l.owner, "container", ID1);
+		assert_label(l.owner, "container", id1);
 	}
 	assert_int_equal(metrics_get(discovery_collect, d, "podprof_targets", "listed"), l.n);
 	assert_int_equal(discovery_for_each_process(d, on_process_stop, &n), -77);
@@ -468,8 +515,8 @@ static void test_without_memory(void **state)
 	struct pid_id child;
 
 	(void)state;
-	cgroups_make(&cgroups, "docker/" ID1, &cgroup);
-	cgroups_make(&cgroups, "x.service", &service);
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
+	cgroups_make(&cgroups, &service, "x.service");
 	child_start(&child);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)child.pid);
 	assert_true(allocfail_survive(live_with_it, &(struct scarce){&cgroup, &service, &child}) >
@@ -495,6 +542,8 @@ static int setup(void **state)
 	if (root_open("/proc", &proc))
 		return -1;
 	cgroups_open(&cgroups, &proc);
+	cgroups_container_id(1, id1);
+	cgroups_container_id(2, id2);
 	return 0;
 }
 
@@ -508,12 +557,19 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_container),      cmocka_unit_test(test_only_one_tree_knows),
-		cmocka_unit_test(test_new_container),  cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_late_samples),   cmocka_unit_test(test_host_process),
-		cmocka_unit_test(test_relative_paths), cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_host_processes), cmocka_unit_test(test_without_memory),
-		cmocka_unit_test(test_no_cgroups),     cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_container),
+		cmocka_unit_test(test_only_one_tree_knows),
+		cmocka_unit_test(test_new_container),
+		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(test_late_samples),
+		cmocka_unit_test(test_host_process),
+		cmocka_unit_test(test_relative_paths),
+		cmocka_unit_test(test_relative_path_elsewhere),
+		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_host_processes),
+		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_no_cgroups),
+		cmocka_unit_test(test_runs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

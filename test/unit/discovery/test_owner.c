@@ -266,6 +266,53 @@ static void test_ceilings(void **state)
 	owner_table_free(table);
 }
 
+/* How many of @n containers with such an id find room; they keep it. */
+static size_t fill(struct owner_table *table, struct cgroup_id id, size_t n)
+{
+	struct owner *owner;
+	size_t i = 0;
+
+	for (; i < n; i++) {
+		snprintf(id.container_id, sizeof(id.container_id), "%.40s%s%zu", id.outer_id,
+			 id.pod_uid, i);
+		if (owner_container(table, &id, &owner))
+			break;
+	}
+	return i;
+}
+
+/* One pod, or what one container makes up, leaves room for the others. */
+static void test_groups(void **state)
+{
+	struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER, .pod_uid = POD};
+	struct owner_table *table;
+	struct owner *owner;
+	size_t n = 0;
+
+	(void)state;
+	assert_int_equal(owner_table_new("n", &table), 0);
+	assert_int_equal(fill(table, id, 10000), 1024);
+	/* it is there already */
+	strcpy(id.container_id, POD "7");
+	assert_int_equal(owner_container(table, &id, &owner), 0);
+	owner_unref(owner);
+	/* one leaves: the place is free */
+	owner_unref(owner);
+	assert_int_equal(fill(table, id, 10000), 1024);
+	strcpy(id.pod_uid, "another pod");
+	assert_int_equal(fill(table, id, 10), 10);
+	/* in one container; and in any number of them */
+	for (int i = 0; i < 6; i++) {
+		snprintf(id.outer_id, sizeof(id.outer_id), "outer %d ", i);
+		n += fill(table, id, 10000);
+		assert_int_equal(n, i < 4 ? 1024 * (i + 1) : 4096);
+	}
+	id.outer_id[0] = '\0';
+	strcpy(id.pod_uid, "a third pod");
+	assert_int_equal(fill(table, id, 10000), 1024);
+	owner_table_free(table);
+}
+
 static void test_targets(void **state)
 {
 	struct pid_id p = {.pid = 5, .start_ticks = 6}, later = {.pid = 5, .start_ticks = 7};
@@ -346,10 +393,11 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_labels),	 cmocka_unit_test(test_comms),
-		cmocka_unit_test(test_left_out), cmocka_unit_test(test_same_and_other),
-		cmocka_unit_test(test_listener), cmocka_unit_test(test_ceilings),
-		cmocka_unit_test(test_targets),	 cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_comms),
+		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_same_and_other),
+		cmocka_unit_test(test_listener),       cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_groups),	       cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discovery/ownergroup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* A letter in front of the id: a pod's and a container's could be the same. */
+struct owner_group {
+	size_t n;
+	UT_hash_handle hh;
+	char name[CGROUP_ID_MAX + 1];
+};
+
+/* "" where there is none. A container of which the pod is found out later stays in none. */
+static void group_name(const struct cgroup_id *id, char ret[CGROUP_ID_MAX + 1])
+{
+	if (id->outer_id[0])
+		snprintf(ret, CGROUP_ID_MAX + 1, "o%s", id->outer_id);
+	else if (id->pod_uid[0])
+		snprintf(ret, CGROUP_ID_MAX + 1, "p%s", id->pod_uid);
+	else
+		ret[0] = '\0';
+}
+
+static int group_new(struct owner_group **groups, const char *name, struct owner_group **ret)
+{
+	struct owner_group *group = calloc(1, sizeof(*group));
+	bool hash_oom = false;
+
+	if (!group)
+		return -ENOMEM;
+	memcpy(group->name, name, sizeof(group->name));
+	HASH_ADD(hh, *groups, name[0], strlen(group->name), group);
+	if (hash_oom) {
+		free(group);
+		return -ENOMEM;
+	}
+	*ret = group;
+	return 0;
+}
+
+int owner_group_join(struct owner_group **groups, const struct cgroup_id *id,
+		     struct owner_group **ret)
+{
+	char name[CGROUP_ID_MAX + 1] = {0};
+	struct owner_group *group = NULL;
+
+	group_name(id, name);
+	if (name[0]) {
+		HASH_FIND(hh, *groups, name, strlen(name), group);
+		if (group && group->n >= OWNER_GROUP_MAX)
+			return OWNER_GROUP_FULL;
+		if (!group && group_new(groups, name, &group))
+			return -ENOMEM;
+		group->n++;
+	}
+	*ret = group;
+	return 0;
+}
+
+void owner_group_leave(struct owner_group **groups, struct owner_group *group)
+{
+	if (!group || --group->n)
+		return;
+	HASH_DELETE(hh, *groups, group);
+	free(group);
+}
