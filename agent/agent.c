@@ -7,6 +7,7 @@
 #include "agent.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,6 +292,7 @@ static int start_naming(struct agent *a)
 		[CONFIG_METADATA_AUTO] = METADATA_AUTO,
 		[CONFIG_METADATA_KUBELET] = METADATA_KUBELET,
 		[CONFIG_METADATA_APISERVER] = METADATA_APISERVER,
+		[CONFIG_METADATA_RUNTIME] = METADATA_RUNTIME,
 		[CONFIG_METADATA_NONE] = METADATA_NONE,
 	};
 	static const enum http_verify verify[CONFIG_VERIFY_MAX] = {
@@ -298,18 +300,23 @@ static int start_naming(struct agent *a)
 		[CONFIG_VERIFY_CHAIN] = HTTP_VERIFY_CHAIN,
 		[CONFIG_VERIFY_NONE] = HTTP_VERIFY_NOTHING,
 	};
+	char host_root[PATH_MAX];
 	const struct naming_opts opts = {
 		.loop = a->loop,
 		.discovery = a->discovery,
 		.metadata = {.mode = modes[a->config->metadata],
 			     .node = a->config->node_name,
+			     .host_root = host_root,
 			     .kubelet_url = a->config->kubelet_url,
 			     .kubelet_verify = verify[a->config->kubelet_verify]},
 		.source = on_metadata,
 		.ctx = a,
 	};
-	int r = naming_new(&opts, &a->naming);
+	int r;
 
+	/* The first process's root directory is the node's. */
+	snprintf(host_root, sizeof(host_root), "%s/1/root", a->config->proc_root);
+	r = naming_new(&opts, &a->naming);
 	if (r == -EDESTADDRREQ)
 		return start_failed(r, "--metadata names a server whose address is not known",
 				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");

@@ -58,7 +58,7 @@ static bool is_word(char b)
 
 static int keep(struct jsoncut *c, const char *bytes, size_t n)
 {
-	int r = c->too_large ? 0 : buf_append(&c->value, bytes, n);
+	int r = c->too_large || c->skipped ? 0 : buf_append(&c->value, bytes, n);
 
 	if (r < 0)
 		return r;
@@ -73,7 +73,7 @@ static int end_value(struct jsoncut *c)
 	c->state = c->mode == JSONCUT_VALUES ? AT_VALUE : BEHIND;
 	if (c->too_large) {
 		c->n_too_large++;
-	} else {
+	} else if (!c->skipped) {
 		c->n_values++;
 		r = c->fn(c->ctx, c->key, c->value.data, c->value.len);
 	}
@@ -131,6 +131,15 @@ static int in_word(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
 	return r || i == n ? r : end_value(c);
 }
 
+static bool is_wanted(const struct jsoncut *c)
+{
+	const char *const *key = c->wanted;
+
+	while (key && *key && strcmp(*key, c->key) != 0)
+		key++;
+	return !key || *key;
+}
+
 static int begin_value(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
 {
 	if (*bytes == '[' && c->mode == JSONCUT_MEMBERS && !c->in_array) {
@@ -139,6 +148,7 @@ static int begin_value(struct jsoncut *c, const char *bytes, size_t n, size_t *r
 		*ret = 1;
 		return 0;
 	}
+	c->skipped = !is_wanted(c);
 	if (*bytes == '{' || *bytes == '[' || *bytes == '"') {
 		c->depth = 0;
 		c->state = IN_VALUE;

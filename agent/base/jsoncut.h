@@ -32,6 +32,8 @@ typedef int (*jsoncut_fn)(void *ctx, const char *key, const char *json, size_t n
 
 /**
  * struct jsoncut - how far it is
+ * @wanted:      names of members, NULL behind the last: values of all others are passed over and
+ * not kept. NULL: all are wanted. Borrowed, set after jsoncut_init().
  * @n_values:    handed over
  * @n_too_large: left out, being larger than the ceiling
  */
@@ -39,6 +41,7 @@ struct jsoncut {
 	enum jsoncut_mode mode;
 	jsoncut_fn fn;
 	void *ctx;
+	const char *const *wanted;
 	struct buf value;
 	uint64_t n_values;
 	uint64_t n_too_large;
@@ -49,6 +52,7 @@ struct jsoncut {
 	bool escaped;
 	bool in_array;
 	bool too_large;
+	bool skipped; /* the value that is being read is not wanted */
 	char key[JSONCUT_KEY_MAX];
 	size_t key_len;
 };

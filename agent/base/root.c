@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -66,10 +68,12 @@ void root_deinit(struct root *root)
 	root->fd = -1;
 }
 
-int root_open_file(const struct root *root, const char *path, int *ret_fd)
+#define ROOT_FILE_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+/* @opened: what an open returned, with errno as it left it. */
+static int root_take_file(int opened, int *ret_fd)
 {
-	_cleanup_(close_fdp) int fd =
-		openat(root->fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_(close_fdp) int fd = opened;
 	struct stat st;
 
 	if (fd < 0)
@@ -80,6 +84,19 @@ int root_open_file(const struct root *root, const char *path, int *ret_fd)
 		return ROOT_NOT_FILE;
 	*ret_fd = take_fd(fd);
 	return 0;
+}
+
+int root_open_file(const struct root *root, const char *path, int *ret_fd)
+{
+	return root_take_file(openat(root->fd, path, ROOT_FILE_FLAGS), ret_fd);
+}
+
+int root_open_inside(const struct root *root, const char *path, int *ret_fd)
+{
+	struct open_how how = {.flags = ROOT_FILE_FLAGS,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+
+	return root_take_file((int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how)), ret_fd);
 }
 
 /* One read into @b. *@ret is the number of bytes, 0 at the end of the file. */

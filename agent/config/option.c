@@ -13,7 +13,8 @@
 static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};
 static const char *const go_heap_choices[] = {"disabled", "enabled", "force-annotated", "force",
 					      NULL};
-static const char *const metadata_choices[] = {"auto", "kubelet", "apiserver", "none", NULL};
+static const char *const metadata_choices[] = {"auto",	  "kubelet", "apiserver",
+					       "runtime", "none",    NULL};
 static const char *const verify_choices[] = {"full", "chain", "none", NULL};
 static const char *const log_level_choices[] = {"debug", "info", "warn", "error", NULL};
 static const char *const log_format_choices[] = {"logfmt", "json", NULL};
@@ -117,8 +118,9 @@ const struct option_desc options[] = {
 	 .value_name = "SOURCE",
 	 .choices = metadata_choices,
 	 .default_text = "auto",
-	 .help = "who is asked: kubelet, apiserver, none, or auto (in a Kubernetes pod the\n"
-		 "kubelet, and where it refuses the API server)"},
+	 .help = "who is asked: kubelet, apiserver, runtime (its files on the node), none, or\n"
+		 "auto (the runtime; in a Kubernetes pod the kubelet as well, and where it\n"
+		 "refuses the API server)"},
 	{.name = "kubelet-url",
 	 .kind = OPTION_STRING,
 	 .offset = AT(kubelet_url),

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two servers know the pods of a node. The kubelet needs the lesser right, pods of this node alone,
- * but gives it only since Kubernetes 1.33, and in many clusters its certificate is signed by nobody
- * that is known. So it is asked first, and if its first answer is no list the API server takes its
- * place for good. One that has answered once is kept whatever happens later.
+ * Who knows what of a container:
+ *
+ *			   names	labels, annotations,	when		needs
+ *					workload
+ *	runtime's state	   yes		no (CRI-O: labels)	before it runs	the node's files
+ *	kubelet		   yes		yes			1 s after	a right for a node's
+ *pods API server	   yes		yes			1 s after	a right for all pods
+ *
+ * They are asked in that order, and what the later ones say counts more. The runtime's word fills
+ * the time until a server knows the container, and joins the two: a pod that a server knows, with a
+ * container whose id it has not heard of yet, but whose name the runtime knows, is all there is to
+ * know. Where no server may be asked the runtime's word has to do.
+ *
+ * A sandbox looks like a container in its cgroup's path. The runtime tells them apart; without it,
+ * what is in a pod that a server has told of for a minute, and is none of its containers, is one.
  */
 #include "metadata/metadata.h"
 
@@ -13,45 +24,44 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/http.h"
+#include "base/loop.h"
 #include "base/metric.h"
-#include "metadata/apiserver.h"
-#include "metadata/kubelet.h"
+#include "base/nsec.h"
+#include "metadata/lookup.h"
 #include "metadata/pods.h"
+#include "metadata/runtime.h"
+#include "metadata/servers.h"
 
-#define ACCOUNT_TOKEN	 "/var/run/secrets/kubernetes.io/serviceaccount/token"
-#define ACCOUNT_CA	 "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
-#define KUBELET_PORT	 "10250"
-/* Bytes of a server's address with its NUL. */
-#define METADATA_URL_MAX 300
-
-enum source { SOURCE_KUBELET, SOURCE_APISERVER, SOURCE_MAX };
-
-static const char *const source_names[SOURCE_MAX] = {
-	[SOURCE_KUBELET] = "kubelet",
-	[SOURCE_APISERVER] = "apiserver",
-};
+/* A container that its pod's server does not name in this time is the sandbox. */
+#define SANDBOX_AFTER_NS (60 * NSEC_PER_SEC)
+/* Versions of pods that a runtime has told of: beyond those of the servers'. */
+#define RUNTIME_VERSIONS (1ull << 40)
+/* Containers whose state is read in one step of the loop, and the pause to the next: at the start
+ * there may be some hundred, each for 50 to 500 microseconds. */
+#define READS_STEP	 32
+#define READS_PAUSE_NS	 (50 * NSEC_PER_MSEC)
 
 struct metadata {
 	struct metadata_opts opts;
-	struct http *http;
-	struct pods *pods;
-	struct kubelet *kubelet;
-	struct apiserver *apiserver;
-	bool may_turn; /* to the API server, if the kubelet's first answer is no list */
-	bool answered; /* a list has come */
-	bool told;     /* opts.source() was called */
-	enum podclient_outcome last;
-	uint64_t n_requests[SOURCE_MAX][PODCLIENT_OUTCOME_MAX];
-	uint64_t n_odd;
-	char kubelet_url[METADATA_URL_MAX];
-	char apiserver_url[METADATA_URL_MAX];
+	struct servers *servers;
+	struct runtime runtime;
+	int runtime_why; /* the outcome of opening the node's files */
+	bool asks_runtime;
+	struct lookups lookups;
+	struct loop_source *timer;
+	uint64_t timer_ns; /* when it fires */
+	uint64_t step_ns;  /* when the current step of reads began */
+	size_t n_step;
+	uint64_t n_changes;
+	uint64_t n_found[RUNTIME_SOURCES];
 };
 
 const char *metadata_outcome_name(int outcome)
 {
 	static const char *const names[METADATA_OUTCOME_MAX] = {
 		[METADATA_OK] = "ok",
+		[METADATA_PLAIN] = "plain",
+		[METADATA_SANDBOX] = "sandbox",
 		[METADATA_POD] = "pod",
 		[METADATA_UNKNOWN_ID] = "unknown_id",
 		[METADATA_UNREACHABLE] = "unreachable",
@@ -62,108 +72,235 @@ const char *metadata_outcome_name(int outcome)
 	return outcome >= 0 && outcome < METADATA_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-/* ---------------------------------------------------------------- who is asked */
+/* ---------------------------------------------------------------- the runtime's word */
 
-/* "[address]:port" for what has colons in it. False if there is none. */
-static bool make_url(const char *given, const char *address, const char *port,
-		     char ret[METADATA_URL_MAX])
+static void arm(struct metadata *m, uint64_t at_ns, uint64_t now_ns)
 {
-	const char *form = address && strchr(address, ':') ? "https://[%s]:%s" : "https://%s:%s";
-
-	if (given)
-		return snprintf(ret, METADATA_URL_MAX, "%s", given) < METADATA_URL_MAX;
-	return address && *address && port && *port &&
-	       snprintf(ret, METADATA_URL_MAX, form, address, port) < METADATA_URL_MAX;
+	if (m->timer_ns && m->timer_ns <= at_ns)
+		return;
+	m->timer_ns = at_ns;
+	(void)loop_arm(m->timer, at_ns > now_ns ? at_ns - now_ns : 1, 0); /* cannot fail */
 }
 
-static struct podclient_opts client_opts(const struct metadata *m, const char *url,
-					 enum http_verify verify)
+/* Nothing more can come from the runtime. */
+static bool is_whole(const struct container *state)
 {
-	return (struct podclient_opts){
-		.http = m->http,
-		.url = url,
-		.token_file = m->opts.token_file,
-		.ca_file = m->opts.ca_file,
-		.verify = verify,
-		.pods = m->pods,
-	};
+	return state && (!state->pod || state->sandbox || state->pod->n_containers);
 }
 
-static void apiserver_replied(void *ctx, const struct podclient_reply *reply);
-
-static int start_apiserver(struct metadata *m)
+/* One step of the loop reads so many and no more. */
+static bool may_read(struct metadata *m, uint64_t now_ns)
 {
-	const struct podclient_opts opts = client_opts(m, m->apiserver_url, HTTP_VERIFY_ALL);
-
-	return apiserver_new(m->opts.loop, &opts, m->opts.node, apiserver_replied, m,
-			     &m->apiserver);
+	if (now_ns - m->step_ns >= READS_PAUSE_NS) {
+		m->step_ns = now_ns;
+		m->n_step = 0;
+	}
+	return m->n_step++ < READS_STEP;
 }
 
-/* The user hears of a source when it is there, and when it is no more. */
-static void tell(struct metadata *m, enum source source, const struct podclient_reply *reply)
+static void found(struct metadata *m, struct lookup *lookup, struct container *state)
 {
-	bool ok = reply->outcome == PODCLIENT_OK;
-
-	m->n_requests[source][reply->outcome]++;
-	m->n_odd += reply->n_odd;
-	m->answered = m->answered || ok;
-	if (!m->told || ok != (m->last == PODCLIENT_OK))
-		m->opts.source(m->opts.ctx, source_names[source], ok, reply->error);
-	m->told = true;
-	m->last = reply->outcome;
+	for (size_t i = 0; i < RUNTIME_SOURCES; i++)
+		if (strcmp(state->source, runtime_source_name(i)) == 0 && m->n_found[i]++ == 0)
+			m->opts.source(m->opts.ctx, state->source, true, "ok");
+	container_free(lookup->state);
+	lookup->state = state;
+	m->n_changes++;
+	if (state->pod)
+		state->pod->version = RUNTIME_VERSIONS + m->n_changes;
 }
 
-static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
+/* False if it has to be tried again at once. */
+static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
-	struct podclient_reply plain = *reply;
+	struct container *state;
+	int r;
 
-	if (plain.outcome == PODCLIENT_EXPIRED) /* part of its work */
-		plain.outcome = PODCLIENT_OK;
-	tell(ctx, SOURCE_APISERVER, &plain);
+	if (!m->asks_runtime || is_whole(lookup->state))
+		return true;
+	if (!may_read(m, now_ns))
+		return false;
+	r = runtime_read(&m->runtime, lookup->id, lookup->pod_uid, &state);
+	if (r)
+		return true; /* without memory, too, the next time may do */
+	if (lookup->state && !is_whole(state))
+		container_free(state); /* the same again */
+	else
+		found(m, lookup, state);
+	return true;
 }
 
-static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
+/* ---------------------------------------------------------------- both */
+
+static bool same_pod(const struct pod *a, const struct pod *b)
+{
+	return strcmp(a->namespace, b->namespace) == 0 && strcmp(a->name, b->name) == 0;
+}
+
+/* What a server knows of the pod that a container is in, if it is that pod and not one that has had
+ * its UID. */
+static const struct pod *pod_of_server(const struct metadata *m, const struct lookup *lookup)
+{
+	const struct pod *own = lookup->state ? lookup->state->pod : NULL, *pod = NULL;
+
+	if (*lookup->pod_uid)
+		pod = pods_by_uid(servers_pods(m->servers), lookup->pod_uid);
+	if (!pod && own && *own->uid)
+		pod = pods_by_uid(servers_pods(m->servers), own->uid);
+	return pod && own && !same_pod(pod, own) ? NULL : pod;
+}
+
+static enum metadata_outcome why_unknown(const struct metadata *m)
+{
+	switch (servers_state(m->servers)) {
+	case SERVERS_ANSWERED:
+		return METADATA_UNKNOWN_ID;
+	case SERVERS_UNREACHABLE:
+		return METADATA_UNREACHABLE;
+	case SERVERS_DENIED:
+		return METADATA_DENIED;
+	default:
+		break;
+	}
+	if (!m->asks_runtime)
+		return METADATA_NOT_ASKED;
+	return m->runtime_why == STATEFILE_DENIED ? METADATA_DENIED : METADATA_UNKNOWN_ID;
+}
+
+/* Whether a container that its pod's server does not know is none. */
+static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
+			  const struct pod *pod)
+{
+	return pod->n_containers && servers_fresh(m->servers) &&
+	       lookup->asked_ns - lookup->first_ns >= SANDBOX_AFTER_NS;
+}
+
+/* The runtime's word, with what a server has told of the pod. */
+static enum metadata_outcome join(const struct metadata *m, const struct lookup *lookup,
+				  struct metadata_names *names)
+{
+	const struct container *state = lookup->state;
+	const struct pod *own = state ? state->pod : NULL;
+
+	names->state = state;
+	names->pod = pod_of_server(m, lookup);
+	if (state && state->sandbox) {
+		names->pod = names->pod ? names->pod : own;
+		return METADATA_SANDBOX;
+	}
+	if (names->pod && !(own && own->n_containers))
+		return seems_sandbox(m, lookup, names->pod) ? METADATA_SANDBOX : METADATA_POD;
+	if (own) {
+		names->partial = !names->pod && (servers_state(m->servers) == SERVERS_ANSWERED ||
+						 servers_state(m->servers) == SERVERS_UNREACHABLE);
+		names->pod = names->pod ? names->pod : own;
+		names->container = own->n_containers ? &own->containers[0] : NULL;
+		return names->container ? METADATA_OK : METADATA_POD;
+	}
+	return state ? METADATA_PLAIN : why_unknown(m);
+}
+
+static enum metadata_outcome answer(const struct metadata *m, const struct lookup *lookup,
+				    struct metadata_names *names)
+{
+	*names = (struct metadata_names){.state = lookup->state};
+	if (*lookup->id)
+		names->pod =
+			pods_by_container(servers_pods(m->servers), lookup->id, &names->container);
+	return names->pod ? METADATA_OK : join(m, lookup, names);
+}
+
+/* Somebody may yet tell more: a server of a pod, a runtime of anything. */
+static bool is_missing(const struct metadata *m, const struct lookup *lookup,
+		       const struct metadata_names *names)
+{
+	bool in_pod = *lookup->pod_uid || names->pod;
+
+	switch (lookup->outcome) {
+	case METADATA_OK:
+		return names->partial;
+	case METADATA_PLAIN:
+	case METADATA_SANDBOX:
+	case METADATA_NOT_ASKED:
+		return false;
+	default:
+		return in_pod || m->asks_runtime;
+	}
+}
+
+enum metadata_outcome metadata_find(struct metadata *m, const char *container_id,
+				    const char *pod_uid, struct metadata_names *ret)
+{
+	uint64_t now = nsec_monotonic();
+	struct lookup *lookup;
+	int r = lookups_ask(&m->lookups, container_id, pod_uid, now, &lookup);
+
+	*ret = (struct metadata_names){0};
+	if (r == LOOKUP_NEW) {
+		if (read_state(m, lookup, now))
+			lookup_tried(lookup, now);
+	} else if (r) { /* no memory, or too many at a time */
+		return why_unknown(m);
+	}
+	lookup->outcome = (int)answer(m, lookup, ret);
+	lookup->missing = is_missing(m, lookup, ret);
+	if (lookup->missing)
+		arm(m, lookup->due_ns, now);
+	return (enum metadata_outcome)lookup->outcome;
+}
+
+/* ---------------------------------------------------------------- trying again */
+
+/* True if a server could know more of it by now. */
+static bool try_again(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
+{
+	if (!read_state(m, lookup, now_ns)) {
+		lookup->due_ns = now_ns + READS_PAUSE_NS;
+		return false;
+	}
+	lookup_tried(lookup, now_ns);
+	return *lookup->pod_uid || (lookup->state && lookup->state->pod);
+}
+
+static void due(void *ctx)
 {
 	struct metadata *m = ctx;
+	uint64_t now = nsec_monotonic(), next = now + LOOKUP_GONE_NS;
+	struct lookup *lookup, *following;
+	bool wanting = false;
 
-	tell(m, SOURCE_KUBELET, reply);
-	if (!m->may_turn)
-		return;
-	m->may_turn = false;
-	if (reply->outcome == PODCLIENT_OK || start_apiserver(m))
-		return;
-	kubelet_stop(m->kubelet);
-	m->told = false; /* of this one */
+	lookups_sweep(&m->lookups, now);
+	HASH_ITER(hh, m->lookups.by_id, lookup, following) {
+		if (lookup_due(lookup, now))
+			wanting = try_again(m, lookup, now) || wanting;
+		if (lookup->missing && lookup->due_ns < next)
+			next = lookup->due_ns;
+	}
+	if (wanting)
+		servers_look(m->servers);
+	m->timer_ns = 0;
+	if (HASH_COUNT(m->lookups.by_id))
+		arm(m, next, now);
 }
 
-static int start_kubelet(struct metadata *m)
-{
-	const struct podclient_opts opts = client_opts(m, m->kubelet_url, m->opts.kubelet_verify);
-
-	return kubelet_new(m->opts.loop, &opts, kubelet_listed, m, &m->kubelet);
-}
-
-/* Whom there is to ask, by the mode and by what the environment says. */
-static int start(struct metadata *m)
-{
-	enum metadata_mode mode = m->opts.mode;
-	bool has_kubelet =
-		make_url(m->opts.kubelet_url, getenv("HOST_IP"), KUBELET_PORT, m->kubelet_url);
-	bool has_apiserver = make_url(m->opts.apiserver_url, getenv("KUBERNETES_SERVICE_HOST"),
-				      getenv("KUBERNETES_SERVICE_PORT"), m->apiserver_url);
-
-	if ((mode == METADATA_KUBELET && !has_kubelet) ||
-	    (mode == METADATA_APISERVER && !has_apiserver))
-		return -EDESTADDRREQ;
-	if (mode == METADATA_NONE || (!has_kubelet && !has_apiserver))
-		return 0;
-	if (mode == METADATA_APISERVER || !has_kubelet)
-		return start_apiserver(m);
-	m->may_turn = mode == METADATA_AUTO && has_apiserver;
-	return start_kubelet(m);
-}
+/* ---------------------------------------------------------------- all of it */
 
 DEFINE_CLEANUP(struct metadata *, metadata_freep, metadata_free);
+
+/* A node without runtimes, or whose files are not to be seen, is one more reason for no names. */
+static int start_runtime(struct metadata *m)
+{
+	int r;
+
+	m->runtime.files = (struct statefiles)STATEFILES_INIT;
+	if (!m->opts.host_root ||
+	    (m->opts.mode != METADATA_AUTO && m->opts.mode != METADATA_RUNTIME))
+		return 0;
+	r = runtime_init(&m->runtime, m->opts.host_root);
+	m->runtime_why = r < 0 ? STATEFILE_ODD : r;
+	m->asks_runtime = !r || m->opts.mode == METADATA_RUNTIME;
+	return r == -ENOMEM ? r : 0;
+}
 
 int metadata_new(const struct metadata_opts *opts, struct metadata **ret)
 {
@@ -173,15 +310,11 @@ int metadata_new(const struct metadata_opts *opts, struct metadata **ret)
 	if (!m)
 		return -ENOMEM;
 	m->opts = *opts;
-	if (!m->opts.token_file)
-		m->opts.token_file = ACCOUNT_TOKEN;
-	if (!m->opts.ca_file)
-		m->opts.ca_file = ACCOUNT_CA;
-	r = http_new(opts->loop, &m->http);
+	r = start_runtime(m);
 	if (!r)
-		r = pods_new(&m->pods);
+		r = servers_new(opts, &m->servers);
 	if (!r)
-		r = start(m);
+		r = loop_add_timer(opts->loop, due, m, &m->timer);
 	if (r)
 		return r;
 	*ret = take_ptr(m);
@@ -192,78 +325,62 @@ void metadata_free(struct metadata *m)
 {
 	if (!m)
 		return;
-	kubelet_free(m->kubelet);
-	apiserver_free(m->apiserver);
-	http_free(m->http);
-	pods_free(m->pods);
+	loop_remove(m->timer);
+	lookups_deinit(&m->lookups);
+	servers_free(m->servers);
+	runtime_deinit(&m->runtime);
 	free(m);
 }
 
 bool metadata_active(const struct metadata *m)
 {
-	return m->kubelet || m->apiserver;
-}
-
-/* ---------------------------------------------------------------- names */
-
-static enum metadata_outcome why_unknown(const struct metadata *m)
-{
-	if (!metadata_active(m))
-		return METADATA_NOT_ASKED;
-	if (m->answered)
-		return METADATA_UNKNOWN_ID;
-	return m->told && m->last == PODCLIENT_DENIED ? METADATA_DENIED : METADATA_UNREACHABLE;
-}
-
-enum metadata_outcome metadata_find(const struct metadata *m, const char *container_id,
-				    const char *pod_uid, struct metadata_names *ret)
-{
-	struct metadata_names names = {0};
-
-	if (*container_id)
-		names.pod = pods_by_container(m->pods, container_id, &names.container);
-	if (!names.pod && *pod_uid)
-		names.pod = pods_by_uid(m->pods, pod_uid);
-	if (!names.pod)
-		return why_unknown(m);
-	*ret = names;
-	return names.container ? METADATA_OK : METADATA_POD;
-}
-
-uint64_t metadata_version(const struct metadata *m)
-{
-	return pods_version(m->pods);
+	return m->asks_runtime || servers_state(m->servers) != SERVERS_NONE;
 }
 
 void metadata_look(struct metadata *m)
 {
-	if (m->kubelet)
-		kubelet_look(m->kubelet);
+	servers_look(m->servers);
+}
+
+/* ---------------------------------------------------------------- for people */
+
+void metadata_describe(const struct metadata *m, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	*ret = '\0';
+	for (size_t i = 0; i < RUNTIME_SOURCES && n < size; i++)
+		if (m->n_found[i])
+			n += (size_t)snprintf(ret + n, size - n, "%s%s: ok", n ? "; " : "",
+					      runtime_source_name(i));
+	if (!n && m->asks_runtime)
+		n = (size_t)snprintf(ret, size, "runtime: %s",
+				     m->runtime_why ? statefile_outcome_name(m->runtime_why)
+						    : "no container of any yet");
+	for (int i = 0; i < SERVER_MAX && n < size; i++) {
+		const char *word = servers_word(m->servers, (enum server)i);
+
+		if (word)
+			n += (size_t)snprintf(ret + n, size - n, "%s%s: %s", n ? "; " : "",
+					      server_name((enum server)i), word);
+	}
 }
 
 void metadata_collect(void *ctx, struct metric_sink *sink)
 {
-	static const struct metric_family_desc requests = {
-		"podprof_metadata_requests", METRIC_COUNTER,
-		"Requests for pods, by who was asked and how they ended.", NULL};
-	static const struct metric_family_desc pods = {"podprof_metadata_pods", METRIC_GAUGE,
-						       "Pods of this node that are known.", NULL};
-	static const struct metric_family_desc odd = {
-		"podprof_metadata_pods_left_out", METRIC_COUNTER,
-		"Pods that could not be read or were too large.", NULL};
-	const struct metadata *m = ctx;
+	static const struct metric_family_desc reads = {
+		"podprof_metadata_state_reads", METRIC_COUNTER,
+		"Looks into the container runtimes' state on the node, by how they ended.", NULL};
+	struct metadata *m = ctx;
 
-	metric_family(sink, &requests);
-	for (int s = 0; s < SOURCE_MAX; s++)
-		for (int i = 0; i < PODCLIENT_OUTCOME_MAX; i++) {
+	servers_collect(m->servers, sink);
+	metric_family(sink, &reads);
+	for (size_t s = 0; s < RUNTIME_SOURCES; s++)
+		for (int i = 0; i < STATEFILE_OUTCOME_MAX; i++) {
 			const struct metric_label labels[] = {
-				{"source", source_names[s]},
-				{"outcome", podclient_outcome_name(i)}};
+				{"source", runtime_source_name(s)},
+				{"outcome", statefile_outcome_name(i)}};
 
-			metric_u64(sink, m->n_requests[s][i], labels, array_size(labels));
+			metric_u64(sink, m->runtime.n_reads[s][i], labels, array_size(labels));
 		}
-	metric_family(sink, &pods);
-	metric_u64(sink, pods_count(m->pods), NULL, 0);
-	metric_family(sink, &odd);
-	metric_u64(sink, m->n_odd, NULL, 0);
 }

@@ -2,11 +2,12 @@
 #ifndef PODPROF_METADATA_METADATA_H
 #define PODPROF_METADATA_METADATA_H
 
-/* What Kubernetes calls a container: the front of this folder. */
+/* What containers are called: the front of this folder. */
 
 #include <stdbool.h>
 
 #include "base/http.h"
+#include "metadata/container.h"
 #include "metadata/pod.h"
 
 struct loop;
@@ -15,9 +16,11 @@ struct metric_sink;
 
 /* Whom to ask. */
 enum metadata_mode {
-	METADATA_AUTO, /* in a Kubernetes pod the kubelet, and where it refuses the API server */
+	METADATA_AUTO, /* the runtimes' state on the node; in a Kubernetes pod the kubelet as well,
+			  and where it refuses the API server */
 	METADATA_KUBELET,
 	METADATA_APISERVER,
+	METADATA_RUNTIME,
 	METADATA_NONE,
 	METADATA_MODE_MAX,
 };
@@ -28,6 +31,8 @@ typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const
 /**
  * struct metadata_opts - everything is borrowed and must outlive it, where not NULL
  * @node:           this node's name, for the API server
+ * @host_root:      where the node's root directory is to be seen, for the runtimes' state; NULL:
+ *                  nowhere. Not needed any more after the start
  * @kubelet_url:    "https://ADDRESS:10250"; NULL: $HOST_IP tells the address
  * @kubelet_verify: of its certificate, with @ca_file
  * @apiserver_url:  NULL: $KUBERNETES_SERVICE_HOST and _PORT tell it
@@ -37,6 +42,7 @@ struct metadata_opts {
 	struct loop *loop;
 	enum metadata_mode mode;
 	const char *node;
+	const char *host_root;
 	const char *kubelet_url;
 	enum http_verify kubelet_verify;
 	const char *apiserver_url;
@@ -48,34 +54,58 @@ struct metadata_opts {
 
 enum metadata_outcome {
 	METADATA_OK = 0,
+	METADATA_PLAIN,	      /* a container of no pod: its runtime knows it */
+	METADATA_SANDBOX,     /* it holds its pod's namespaces, and runs nothing of anybody's */
 	METADATA_POD,	      /* the pod is known, which of its containers it is is not (yet) */
-	METADATA_UNKNOWN_ID,  /* no pod has it (yet) */
+	METADATA_UNKNOWN_ID,  /* nobody has it (yet) */
 	METADATA_UNREACHABLE, /* nobody has answered yet */
 	METADATA_DENIED,      /* nobody that was asked will tell */
-	METADATA_NOT_ASKED,   /* METADATA_NONE, or not in Kubernetes */
+	METADATA_NOT_ASKED,   /* METADATA_NONE, or there is nobody */
 	METADATA_OUTCOME_MAX,
 };
 
-/* Borrowed until the next trip through the loop. @container: NULL with METADATA_POD. */
+/**
+ * struct metadata_names - what is known; borrowed until the next trip through the loop
+ * @pod:       with METADATA_OK and METADATA_POD; with METADATA_SANDBOX where it is known; else NULL
+ * @container: with METADATA_OK: its name, and image. Else NULL
+ * @state:     what its runtime says, where that was read: name and labels of a container of no pod
+ *             (always with METADATA_PLAIN), image. NULL otherwise
+ * @partial:   of @pod only name, namespace and UID are known, and perhaps labels; a server that is
+ *             asked may yet tell of its annotations and of what made it
+ */
 struct metadata_names {
 	const struct pod *pod;
 	const struct pod_container *container;
+	const struct container *state;
+	bool partial;
 };
 
+/* 0; -EDESTADDRREQ where the mode names a server and none is known; -errno. */
 int metadata_new(const struct metadata_opts *opts, struct metadata **ret);
 void metadata_free(struct metadata *m);
 
 /* Whether anybody is asked. */
 bool metadata_active(const struct metadata *m);
 
-/* @container_id, @pod_uid: as in the cgroup's path; "" for none. @ret is set on METADATA_OK and
- * METADATA_POD. */
-enum metadata_outcome metadata_find(const struct metadata *m, const char *container_id,
+/**
+ * metadata_find() - the names of a container, as far as they are known now
+ * @container_id, @pod_uid: as in the cgroup's path; "" for none
+ *
+ * For a container that it has not heard of it reads what runtimes say of it, some files on the
+ * node's disk, and so may know it at once: ask when a container is first seen, and then once a
+ * second for as long as it lives. What is not known is looked for again, with longer and longer
+ * pauses, for as long as it is asked for.
+ *
+ * Return: the outcome; @ret is set in each case.
+ */
+enum metadata_outcome metadata_find(struct metadata *m, const char *container_id,
 				    const char *pod_uid, struct metadata_names *ret);
-/* Differs from an earlier one if something may be known that was not, or has changed. */
-uint64_t metadata_version(const struct metadata *m);
-/* There is a container that is not known: look again soon. */
+/* There is a container that is not known: ask a server again soon. What metadata_find() was asked
+ * for is tried again without this. */
 void metadata_look(struct metadata *m);
+
+/* For people, one line: each source and what it says. */
+void metadata_describe(const struct metadata *m, char *ret, size_t size);
 
 /* A metric_collect_fn; @ctx is the metadata. */
 void metadata_collect(void *ctx, struct metric_sink *sink);

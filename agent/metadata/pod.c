@@ -33,13 +33,14 @@ const char *pod_container_kind_name(enum pod_container_kind kind)
 	return names[kind];
 }
 
-static void pairs_deinit(struct pod_pairs *p)
+void pod_pairs_deinit(struct pod_pairs *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		free(p->items[i].key);
 		free(p->items[i].value);
 	}
 	free(p->items);
+	*p = (struct pod_pairs){0};
 }
 
 void pod_free(struct pod *pod)
@@ -49,10 +50,11 @@ void pod_free(struct pod *pod)
 	for (size_t i = 0; i < pod->n_containers; i++) {
 		free(pod->containers[i].name);
 		free(pod->containers[i].id);
+		free(pod->containers[i].image);
 	}
 	free(pod->containers);
-	pairs_deinit(&pod->labels);
-	pairs_deinit(&pod->annotations);
+	pod_pairs_deinit(&pod->labels);
+	pod_pairs_deinit(&pod->annotations);
 	free(pod->uid);
 	free(pod->static_uid);
 	free(pod->namespace);
@@ -65,7 +67,7 @@ void pod_free(struct pod *pod)
 
 DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
 
-static const char *pairs_get(const struct pod_pairs *p, const char *key)
+const char *pod_pairs_get(const struct pod_pairs *p, const char *key)
 {
 	for (size_t i = 0; i < p->n; i++)
 		if (strcmp(p->items[i].key, key) == 0)
@@ -75,12 +77,12 @@ static const char *pairs_get(const struct pod_pairs *p, const char *key)
 
 const char *pod_label(const struct pod *pod, const char *key)
 {
-	return pairs_get(&pod->labels, key);
+	return pod_pairs_get(&pod->labels, key);
 }
 
 const char *pod_annotation(const struct pod *pod, const char *key)
 {
-	return pairs_get(&pod->annotations, key);
+	return pod_pairs_get(&pod->annotations, key);
 }
 
 static bool pairs_equal(const struct pod_pairs *a, const struct pod_pairs *b)
@@ -102,7 +104,7 @@ static bool containers_equal(const struct pod *a, const struct pod *b)
 		const struct pod_container *x = &a->containers[i], *y = &b->containers[i];
 
 		if (x->kind != y->kind || strcmp(x->name, y->name) != 0 ||
-		    strcmp(x->id, y->id) != 0)
+		    strcmp(x->id, y->id) != 0 || strcmp(x->image, y->image) != 0)
 			return false;
 	}
 	return true;
@@ -120,17 +122,13 @@ bool pod_equal(const struct pod *a, const struct pod *b)
 
 /* ---------------------------------------------------------------- text */
 
-/* "" for what is no string, or too long to be a name. */
-static const char *text_of_json(const json_t *value)
+const char *pod_text(const json_t *object, const char *key)
 {
+	const json_t *value = json_object_get(object, key);
+
 	return json_is_string(value) && json_string_length(value) <= POD_TEXT_MAX
 		       ? json_string_value(value)
 		       : "";
-}
-
-static const char *member(const json_t *object, const char *key)
-{
-	return text_of_json(json_object_get(object, key));
 }
 
 static int copy(const char *text, char **ret)
@@ -158,7 +156,7 @@ static bool is_own(const char *key)
 	       strncmp(key, "app.kubernetes.io/", 18) == 0 || strcmp(key, "pod-template-hash") == 0;
 }
 
-static int add_pair(struct pod *pod, struct pod_pairs *p, const char *key, const json_t *value)
+static int add_pair(struct pod_pairs *p, const char *key, const json_t *value, size_t *n_left_out)
 {
 	struct pod_pair *pair;
 	int r;
@@ -167,7 +165,7 @@ static int add_pair(struct pod *pod, struct pod_pairs *p, const char *key, const
 		return 0;
 	if (strlen(key) > POD_TEXT_MAX || json_string_length(value) > POD_TEXT_MAX ||
 	    p->n >= POD_PAIRS_MAX) {
-		pod->n_left_out++;
+		(*n_left_out)++;
 		return 0;
 	}
 	r = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), POD_PAIRS_MAX);
@@ -179,33 +177,35 @@ static int add_pair(struct pod *pod, struct pod_pairs *p, const char *key, const
 	return r ? r : copy(json_string_value(value), &pair->value);
 }
 
-static int add_pairs(struct pod *pod, struct pod_pairs *p, json_t *object)
+int pod_pairs_add(struct pod_pairs *p, const json_t *object, size_t *n_left_out)
 {
 	const char *key;
 	json_t *value;
 	int r = 0;
 
 	for (int own = 1; own >= 0; own--)
-		json_object_foreach(object, key, value) {
+		json_object_foreach((json_t *)object, key, value) {
 			if (is_own(key) == (bool)own)
-				r = add_pair(pod, p, key, value);
+				r = add_pair(p, key, value, n_left_out);
 			if (r)
 				return r;
 		}
 	return 0;
 }
 
+int pod_add_labels(struct pod *pod, const json_t *labels)
+{
+	return pod_pairs_add(&pod->labels, labels, &pod->n_left_out);
+}
+
 /* ---------------------------------------------------------------- containers */
 
-static int add_container(struct pod *pod, enum pod_container_kind kind, const char *name,
-			 const char *url)
+int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char *name,
+		      const char *id, const char *image)
 {
-	const char *scheme_end = strstr(url, "://");
 	struct pod_container *one;
 	int r;
 
-	if (!scheme_end || !scheme_end[3] || !*name)
-		return 0; /* it has not started yet */
 	if (pod->n_containers >= POD_CONTAINERS_MAX) {
 		pod->n_left_out++;
 		return 0;
@@ -216,8 +216,21 @@ static int add_container(struct pod *pod, enum pod_container_kind kind, const ch
 		return r;
 	one = &pod->containers[pod->n_containers++];
 	*one = (struct pod_container){.kind = kind};
-	r = copy(name, &one->name);
-	return r ? r : copy(scheme_end + 3, &one->id);
+	if (copy(name, &one->name) || copy(id, &one->id) || copy(image, &one->image))
+		return -ENOMEM;
+	return 0;
+}
+
+/* @run: an object with the id of one run of it. */
+static int add_run(struct pod *pod, enum pod_container_kind kind, const json_t *status,
+		   const json_t *run)
+{
+	const char *name = pod_text(status, "name");
+	const char *scheme_end = strstr(pod_text(run, "containerID"), "://");
+
+	if (!scheme_end || !scheme_end[3] || !*name)
+		return 0; /* it has not started yet */
+	return pod_add_container(pod, kind, name, scheme_end + 3, pod_text(status, "image"));
 }
 
 static int add_statuses(struct pod *pod, enum pod_container_kind kind, const json_t *statuses)
@@ -226,13 +239,12 @@ static int add_statuses(struct pod *pod, enum pod_container_kind kind, const jso
 	size_t i;
 
 	json_array_foreach((json_t *)statuses, i, status) {
-		const char *name = member(status, "name");
 		const json_t *last =
 			json_object_get(json_object_get(status, "lastState"), "terminated");
-		int r = add_container(pod, kind, name, member(status, "containerID"));
+		int r = add_run(pod, kind, status, status);
 
 		if (!r)
-			r = add_container(pod, kind, name, member(last, "containerID"));
+			r = add_run(pod, kind, status, last);
 		if (r)
 			return r;
 	}
@@ -272,14 +284,14 @@ static int read_names(struct pod *pod, const json_t *metadata, const json_t *spe
 	const json_t *controller = controller_of(metadata);
 	const json_t *annotations = json_object_get(metadata, "annotations");
 
-	pod->created_s = parse_time(member(metadata, "creationTimestamp"));
-	if (copy(member(metadata, "uid"), &pod->uid) ||
-	    copy(member(metadata, "namespace"), &pod->namespace) ||
-	    copy(member(metadata, "name"), &pod->name) ||
-	    copy(member(spec, "nodeName"), &pod->node) ||
-	    copy(member(annotations, STATIC_UID_ANNOTATION), &pod->static_uid) ||
-	    copy(member(controller, "kind"), &pod->owner_kind) ||
-	    copy(member(controller, "name"), &pod->owner_name))
+	pod->created_s = parse_time(pod_text(metadata, "creationTimestamp"));
+	if (copy(pod_text(metadata, "uid"), &pod->uid) ||
+	    copy(pod_text(metadata, "namespace"), &pod->namespace) ||
+	    copy(pod_text(metadata, "name"), &pod->name) ||
+	    copy(pod_text(spec, "nodeName"), &pod->node) ||
+	    copy(pod_text(annotations, STATIC_UID_ANNOTATION), &pod->static_uid) ||
+	    copy(pod_text(controller, "kind"), &pod->owner_kind) ||
+	    copy(pod_text(controller, "name"), &pod->owner_name))
 		return -ENOMEM;
 	return *pod->uid && *pod->namespace && *pod->name ? 0 : POD_MALFORMED;
 }
@@ -290,9 +302,10 @@ static int read_pod(struct pod *pod, const json_t *object)
 	int r = read_names(pod, metadata, json_object_get(object, "spec"));
 
 	if (!r)
-		r = add_pairs(pod, &pod->labels, json_object_get(metadata, "labels"));
+		r = pod_add_labels(pod, json_object_get(metadata, "labels"));
 	if (!r)
-		r = add_pairs(pod, &pod->annotations, json_object_get(metadata, "annotations"));
+		r = pod_pairs_add(&pod->annotations, json_object_get(metadata, "annotations"),
+				  &pod->n_left_out);
 	return r ? r : read_containers(pod, json_object_get(object, "status"));
 }
 
@@ -304,6 +317,20 @@ int pod_of_json(const json_t *object, struct pod **ret)
 	if (!r)
 		*ret = take_ptr(pod);
 	return r;
+}
+
+int pod_make(const char *namespace, const char *name, const char *uid, struct pod **ret)
+{
+	_cleanup_(pod_freep) struct pod *pod = calloc(1, sizeof(*pod));
+
+	if (!*namespace || !*name)
+		return POD_MALFORMED;
+	if (!pod || copy(namespace, &pod->namespace) || copy(name, &pod->name) ||
+	    copy(uid, &pod->uid) || copy("", &pod->static_uid) || copy("", &pod->node) ||
+	    copy("", &pod->owner_kind) || copy("", &pod->owner_name))
+		return -ENOMEM;
+	*ret = take_ptr(pod);
+	return 0;
 }
 
 int pod_parse_json(const char *json, size_t n, json_t **ret)

@@ -38,6 +38,7 @@ enum pod_container_kind {
 struct pod_container {
 	char *name;
 	char *id;
+	char *image; /* as its runtime calls it */
 	enum pod_container_kind kind;
 };
 
@@ -89,6 +90,24 @@ int pod_parse_json(const char *json, size_t n, json_t **ret);
 void pod_free(struct pod *pod);
 /* In all but their version. */
 bool pod_equal(const struct pod *a, const struct pod *b);
+
+/* A pod of which no more than this is known. 0, POD_MALFORMED without a name or namespace, -ENOMEM.
+ */
+int pod_make(const char *namespace, const char *name, const char *uid, struct pod **ret);
+/* Beyond the ceilings they are left out. 0 or -ENOMEM. @labels: an object of strings, or anything.
+ */
+int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char *name,
+		      const char *id, const char *image);
+int pod_add_labels(struct pod *pod, const json_t *labels);
+
+/* The text of a member; "" for what is no string, or longer than POD_TEXT_MAX. Borrowed. */
+const char *pod_text(const json_t *object, const char *key);
+
+void pod_pairs_deinit(struct pod_pairs *p);
+/* "" if there is none. Borrowed. */
+const char *pod_pairs_get(const struct pod_pairs *p, const char *key);
+/* @object: of strings, or anything. *@n_left_out grows by those beyond the ceilings. 0, -ENOMEM. */
+int pod_pairs_add(struct pod_pairs *p, const json_t *object, size_t *n_left_out);
 
 /* "" if there is none. Borrowed. */
 const char *pod_label(const struct pod *pod, const char *key);

@@ -22,7 +22,7 @@
 /* Bytes of a setting's name with its NUL. */
 #define NAMES_SETTING_MAX 64
 
-void names_find(const struct metadata *metadata, const struct owner *owner, struct names *ret)
+void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret)
 {
 	const struct cgroup_id *id = &owner->id;
 
@@ -39,7 +39,7 @@ void names_find(const struct metadata *metadata, const struct owner *owner, stru
 
 bool names_known(const struct names *names)
 {
-	return names->outcome == METADATA_OK || names->outcome == METADATA_POD;
+	return names->known.pod;
 }
 
 /* The few labels set here are far from the ceiling and have good names: only memory can lack. */

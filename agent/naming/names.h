@@ -11,7 +11,7 @@ struct owner;
 
 /**
  * struct names - what is known of an owner
- * @outcome: METADATA_OK and METADATA_POD: @known is set
+ * @known:   its pod is NULL where none is known
  * @outer:   it is inside a container of which that is known, not of itself
  */
 struct names {
@@ -21,7 +21,7 @@ struct names {
 };
 
 /* What is told of an owner of any kind. */
-void names_find(const struct metadata *metadata, const struct owner *owner, struct names *ret);
+void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret);
 /* Whether its name is known, or its pod's. */
 bool names_known(const struct names *names);
 

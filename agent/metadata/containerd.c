@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * containerd keeps a directory ("bundle") for each container that runs,
+ *
+ *	<state>/io.containerd.runtime.v2.task/<containerd's namespace>/<id>/config.json
+ *
+ * with the OCI specification that runc is given; its CRI plugin puts what the kubelet has told into
+ * the annotations. Kubernetes' containers are in containerd's namespace k8s.io; what nerdctl makes
+ * is in "default" and has its name in an annotation too.
+ *
+ * A pod's labels and owner are not in it; a sandboxer that is a virtual machine may have no bundle.
+ *
+ * Source: the containerd project's internal/cri/annotations and core/runtime/v2/bundle.go.
+ */
+#include "metadata/runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* Of containerd alone, and of distributions that bring their own. */
+static const char *const states[] = {
+	"run/containerd",
+	"run/k3s/containerd", /* RKE2's too */
+	"run/k0s/containerd",
+	"var/snap/microk8s/common/run/containerd",
+};
+
+static const char *const namespaces[] = {"k8s.io", "default"};
+
+static const struct container_keys keys = {
+	.type = "io.kubernetes.cri.container-type",
+	.sandbox = "sandbox",
+	.namespace = "io.kubernetes.cri.sandbox-namespace",
+	.pod = "io.kubernetes.cri.sandbox-name",
+	.uid = "io.kubernetes.cri.sandbox-uid",
+	.container = "io.kubernetes.cri.container-name",
+	.image = "io.kubernetes.cri.image-name",
+};
+
+static int read_bundle(const struct statefiles *files, const char *state, const char *namespace,
+		       const char *id, json_t **ret)
+{
+	char path[RUNTIME_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/io.containerd.runtime.v2.task/%s/%s/config.json", state,
+		 namespace, id);
+	return runtime_read_annotations(files, path, ret);
+}
+
+/* The first that is there, in whatever state it is. */
+static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
+{
+	int r = STATEFILE_GONE;
+
+	for (size_t i = 0; i < array_size(states) && r == STATEFILE_GONE; i++)
+		for (size_t n = 0; n < array_size(namespaces) && r == STATEFILE_GONE; n++)
+			r = read_bundle(files, states[i], namespaces[n], id, ret);
+	return r;
+}
+
+DEFINE_CLEANUP(struct container *, container_freep, container_free);
+
+static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
+			  struct container **ret)
+{
+	_cleanup_(container_freep) struct container *c = NULL;
+	_cleanup_(json_decrefp) json_t *annotations = NULL;
+	int r = find_bundle(files, id, &annotations);
+
+	(void)pod_uid;
+	if (!r)
+		r = container_new(containerd_source.name, &c);
+	if (!r)
+		r = container_read_pod(c, &keys, annotations, id);
+	if (!r && !c->pod)
+		r = container_set_name(c, pod_text(annotations, "nerdctl/name"));
+	if (r)
+		return r;
+	if (!c->pod && !*c->name)
+		return STATEFILE_ODD;
+	*ret = take_ptr(c);
+	return 0;
+}
+
+const struct runtime_source containerd_source = {.name = "containerd", .read = read_container};

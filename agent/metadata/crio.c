@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * CRI-O keeps its containers as Podman does, in the directories of the containers/storage library,
+ *
+ *	<run root>/overlay-containers/<id>/userdata/config.json
+ *
+ * an OCI specification with annotations. A pod's own labels are in those of its sandbox, as JSON
+ * inside a text. What has no pod's name is Podman's.
+ *
+ * Source: the CRI-O project's internal/annotations and server/container_create.go.
+ */
+#include "metadata/runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static const char *const storages[] = {
+	"run/containers/storage",
+	"var/lib/containers/storage",
+};
+
+static const struct container_keys keys = {
+	.type = "io.kubernetes.cri-o.ContainerType",
+	.sandbox = "sandbox",
+	.namespace = "io.kubernetes.pod.namespace",
+	.pod = "io.kubernetes.pod.name",
+	.uid = "io.kubernetes.pod.uid",
+	.container = "io.kubernetes.container.name",
+	.image = "io.kubernetes.cri-o.ImageName",
+};
+
+static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
+{
+	char path[RUNTIME_PATH_MAX];
+	int r = STATEFILE_GONE;
+
+	for (size_t i = 0; i < array_size(storages) && r == STATEFILE_GONE; i++) {
+		snprintf(path, sizeof(path), "%s/overlay-containers/%s/userdata/config.json",
+			 storages[i], id);
+		r = runtime_read_annotations(files, path, ret);
+	}
+	return r;
+}
+
+/* Without them, or in a form that is not known, the pod has none: its names are what counts. */
+static int add_labels(struct container *c, const json_t *annotations)
+{
+	const char *text =
+		json_string_value(json_object_get(annotations, "io.kubernetes.cri-o.Labels"));
+	_cleanup_(json_decrefp) json_t *labels = NULL;
+	int r = text ? pod_parse_json(text, strlen(text), &labels) : 0;
+
+	return r < 0 ? r : pod_add_labels(c->pod, labels);
+}
+
+static int add_sandbox_labels(const struct statefiles *files, struct container *c,
+			      const json_t *annotations)
+{
+	_cleanup_(json_decrefp) json_t *sandbox = NULL;
+	const char *id = pod_text(annotations, "io.kubernetes.cri-o.SandboxID");
+	int r;
+
+	if (c->sandbox)
+		return add_labels(c, annotations);
+	if (strspn(id, "0123456789abcdef") != 64 || id[64])
+		return 0;
+	r = find_bundle(files, id, &sandbox);
+	if (r)
+		return r < 0 ? r : 0;
+	return add_labels(c, sandbox);
+}
+
+DEFINE_CLEANUP(struct container *, container_freep, container_free);
+
+static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
+			  struct container **ret)
+{
+	_cleanup_(container_freep) struct container *c = NULL;
+	_cleanup_(json_decrefp) json_t *annotations = NULL;
+	int r = find_bundle(files, id, &annotations);
+
+	(void)pod_uid;
+	if (!r)
+		r = container_new(crio_source.name, &c);
+	if (!r)
+		r = container_read_pod(c, &keys, annotations, id);
+	if (!r && !c->pod)
+		return STATEFILE_GONE;
+	if (!r)
+		r = add_sandbox_labels(files, c, annotations);
+	if (r)
+		return r;
+	*ret = take_ptr(c);
+	return 0;
+}
+
+const struct runtime_source crio_source = {.name = "crio", .read = read_container};

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Whoever names containers asks for each of them once a second, for as long as it lives. What is
+ * not known then is tried again after 0.25 s, 0.5 s, 1 s and so on, at most 10 s, for as long as
+ * somebody asks: a kubelet learns of a container up to some seconds late, and one that was tried a
+ * fixed number of times would stay without a name for ever.
+ */
+#include "metadata/lookup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static void lookup_free(struct lookup *lookup)
+{
+	if (!lookup)
+		return;
+	container_free(lookup->state);
+	free(lookup);
+}
+DEFINE_CLEANUP(struct lookup *, lookup_freep, lookup_free);
+
+void lookups_deinit(struct lookups *lookups)
+{
+	struct lookup *lookup, *next;
+
+	HASH_ITER(hh, lookups->by_id, lookup, next) {
+		HASH_DELETE(hh, lookups->by_id, lookup);
+		lookup_free(lookup);
+	}
+}
+
+static int lookup_new(const char *id, const char *pod_uid, uint64_t now_ns, struct lookup **ret)
+{
+	size_t n = strlen(id) + 1, m = strlen(pod_uid) + 1;
+	struct lookup *lookup = calloc(1, sizeof(*lookup) + n + m);
+
+	if (!lookup)
+		return -ENOMEM;
+	memcpy(lookup->text, id, n);
+	memcpy(lookup->text + n, pod_uid, m);
+	lookup->id = lookup->text;
+	lookup->pod_uid = lookup->text + n;
+	lookup->missing = true;
+	lookup->first_ns = now_ns;
+	lookup->asked_ns = now_ns;
+	lookup->due_ns = now_ns;
+	lookup->wait_ns = LOOKUP_FIRST_NS;
+	*ret = lookup;
+	return 0;
+}
+
+int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
+		struct lookup **ret)
+{
+	/* One without an id is found by its pod. */
+	const char *key = *id ? id : pod_uid;
+	_cleanup_(lookup_freep) struct lookup *fresh = NULL;
+	struct lookup *lookup;
+	bool hash_oom = false;
+	int r;
+
+	HASH_FIND(hh, lookups->by_id, key, strlen(key), lookup);
+	if (lookup) {
+		lookup->asked_ns = now_ns;
+		*ret = lookup;
+		return 0;
+	}
+	if (HASH_COUNT(lookups->by_id) >= LOOKUPS_MAX)
+		return LOOKUP_FULL;
+	r = lookup_new(id, pod_uid, now_ns, &fresh);
+	if (r)
+		return r;
+	key = *id ? fresh->id : fresh->pod_uid;
+	HASH_ADD_KEYPTR(hh, lookups->by_id, key, strlen(key), fresh);
+	if (hash_oom)
+		return -ENOMEM;
+	*ret = take_ptr(fresh);
+	return LOOKUP_NEW;
+}
+
+void lookup_tried(struct lookup *lookup, uint64_t now_ns)
+{
+	lookup->due_ns = now_ns + lookup->wait_ns;
+	lookup->wait_ns *= 2;
+	if (lookup->wait_ns > LOOKUP_LONGEST_NS)
+		lookup->wait_ns = LOOKUP_LONGEST_NS;
+}
+
+bool lookup_due(const struct lookup *lookup, uint64_t now_ns)
+{
+	return lookup->missing && lookup->due_ns <= now_ns;
+}
+
+void lookups_sweep(struct lookups *lookups, uint64_t now_ns)
+{
+	struct lookup *lookup, *next;
+
+	HASH_ITER(hh, lookups->by_id, lookup, next) {
+		if (now_ns - lookup->asked_ns < LOOKUP_GONE_NS)
+			continue;
+		HASH_DELETE(hh, lookups->by_id, lookup);
+		lookup_free(lookup);
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The kubelet keeps a link for each container's log, whatever the runtime:
+ *
+ *	/var/log/containers/<pod>_<namespace>_<container>-<id>.log
+ *		-> /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restart>.log
+ *
+ * The link's name leads from the id to the link; what it points to has all names, and none of
+ * them can hold the character between them. The link is made just after the container has started,
+ * and there is none for a sandbox. Its name is cut at 251 characters and ".log", which cuts the id:
+ * then the beginning of the id has to do, of which PREFIX_MIN digits are enough that no other
+ * container of a node has them.
+ *
+ * Of what has no container with an id (gVisor, Kata), a pod's directory still tells the names.
+ *
+ * Nothing is opened but the two directories. A pod that the host's /var/log is mounted into may put
+ * links there; links and directories that are not the host's root user's are passed over, but one
+ * that runs as that user can lie about what a container is called. So this comes last.
+ *
+ * Source: the Kubernetes project's pkg/kubelet/kuberuntime/legacy.go and kuberuntime_container.go.
+ */
+#include "metadata/runtime.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define LINKS_FOLDER	    "var/log/containers"
+#define PODS_FOLDER	    "var/log/pods"
+/* Entries of a directory that are looked at: a node's containers, and former ones, in thousands. */
+#define PODLOGS_ENTRIES_MAX 16384
+/* Bytes of a link's name without its ".log", where the kubelet cuts it. */
+#define CUT_AT		    251
+#define PREFIX_MIN	    12
+
+/* What a link, or a directory of a pod, tells. */
+struct names {
+	char namespace[NAME_MAX + 1];
+	char pod[NAME_MAX + 1];
+	char uid[NAME_MAX + 1];
+	char container[NAME_MAX + 1];
+};
+
+static int open_folder(const struct statefiles *files, const char *path, DIR **ret)
+{
+	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	_cleanup_(close_fdp) int fd =
+		(int)syscall(SYS_openat2, files->root.fd, path, &how, sizeof(how));
+
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM || errno == ENOSYS ? STATEFILE_DENIED
+									    : STATEFILE_GONE;
+	*ret = fdopendir(fd);
+	if (!*ret)
+		return -ENOMEM;
+	(void)take_fd(fd);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- names */
+
+static bool take_name(struct text *t, char sep, char ret[NAME_MAX + 1])
+{
+	struct text part;
+
+	if (!text_until(t, sep, &part) || text_empty(&part) || text_len(&part) > NAME_MAX)
+		return false;
+	memcpy(ret, part.p, text_len(&part));
+	ret[text_len(&part)] = '\0';
+	return true;
+}
+
+/* "namespace_pod_uid" */
+static bool split_folder(struct text t, struct names *ret)
+{
+	return take_name(&t, '_', ret->namespace) && take_name(&t, '_', ret->pod) &&
+	       take_name(&t, '_', ret->uid) && text_empty(&t);
+}
+
+/* "/var/log/pods/namespace_pod_uid/container/0.log", whatever is before "pods". */
+static bool split_target(const char *target, struct names *ret)
+{
+	const char *at = strstr(target, "/pods/");
+	struct text t, folder;
+
+	if (!at)
+		return false;
+	t = text_of(at + strlen("/pods/"));
+	return text_until(&t, '/', &folder) && split_folder(folder, ret) &&
+	       take_name(&t, '/', ret->container) && !text_empty(&t);
+}
+
+/* Whether a link's name says that it is @id's. */
+static bool is_link_of(const char *name, const char *id)
+{
+	struct text t = text_of(name), tail;
+	size_t n;
+
+	if (!text_suffix(&t, ".log"))
+		return false;
+	tail = text_after_last(t, '-');
+	n = text_len(&tail);
+	if (n < PREFIX_MIN || n > strlen(id) || strncmp(tail.p, id, n) != 0)
+		return false;
+	return n == strlen(id) || text_len(&t) == CUT_AT;
+}
+
+/* ---------------------------------------------------------------- directories */
+
+static bool is_owners(const struct statefiles *files, DIR *folder, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dirfd(folder), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_uid == files->owner;
+}
+
+static bool read_target(DIR *folder, const char *name, struct names *ret)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(dirfd(folder), name, target, sizeof(target) - 1);
+
+	if (n < 0 || n == (ssize_t)sizeof(target) - 1)
+		return false;
+	target[n] = '\0';
+	return split_target(target, ret);
+}
+
+static int find_link(const struct statefiles *files, const char *id, struct names *ret)
+{
+	_cleanup_(closedirp) DIR *folder = NULL;
+	int r = open_folder(files, LINKS_FOLDER, &folder);
+	const struct dirent *entry;
+
+	if (r)
+		return r;
+	for (int i = 0; i < PODLOGS_ENTRIES_MAX && (entry = readdir(folder)); i++)
+		if (is_link_of(entry->d_name, id) && is_owners(files, folder, entry->d_name))
+			return read_target(folder, entry->d_name, ret) ? 0 : STATEFILE_ODD;
+	return STATEFILE_GONE;
+}
+
+static int find_pod(const struct statefiles *files, const char *uid, struct names *ret)
+{
+	_cleanup_(closedirp) DIR *folder = NULL;
+	int r = *uid ? open_folder(files, PODS_FOLDER, &folder) : STATEFILE_GONE;
+	const struct dirent *entry;
+
+	if (r)
+		return r;
+	for (int i = 0; i < PODLOGS_ENTRIES_MAX && (entry = readdir(folder)); i++)
+		if (split_folder(text_of(entry->d_name), ret) && strcmp(ret->uid, uid) == 0 &&
+		    is_owners(files, folder, entry->d_name))
+			return 0;
+	return STATEFILE_GONE;
+}
+
+/* ---------------------------------------------------------------- a container */
+
+DEFINE_CLEANUP(struct container *, container_freep, container_free);
+
+static int make(const struct names *names, const char *id, struct container **ret)
+{
+	_cleanup_(container_freep) struct container *c = NULL;
+	int r = container_new(podlogs_source.name, &c);
+
+	if (!r)
+		r = pod_make(names->namespace, names->pod, names->uid, &c->pod);
+	if (!r && *names->container)
+		r = pod_add_container(c->pod, POD_CONTAINER_ORDINARY, names->container, id, "");
+	if (r)
+		return r < 0 ? r : STATEFILE_ODD;
+	*ret = take_ptr(c);
+	return 0;
+}
+
+static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
+			  struct container **ret)
+{
+	struct names names = {0};
+	int r = *id ? find_link(files, id, &names) : STATEFILE_GONE;
+
+	if (r == STATEFILE_GONE) {
+		names = (struct names){0};
+		r = find_pod(files, pod_uid, &names);
+	}
+	return r ? r : make(&names, id, ret);
+}
+
+const struct runtime_source podlogs_source = {.name = "podlogs", .read = read_container};

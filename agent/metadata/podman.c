@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Podman's names are in the list of the containers/storage library,
+ *
+ *	<graph root>/overlay-containers/containers.json
+ *
+ *	[{"id": "0123...", "names": ["web"], "metadata": "{\"image-name\": \"shop\", ...}", ...},
+ *...]
+ *
+ * and in volatile-containers.json beside it for those that go with their process. Labels, Compose's
+ * among them, are in a database and not to be had. What users run without root is in their own
+ * directories, which they may write to and mount what they like on: it is not read.
+ *
+ * CRI-O's containers are in that list as well, but it tells more of them.
+ *
+ * Source: the containers/storage project's containers.go.
+ */
+#include "metadata/runtime.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static const char *const lists[] = {
+	"var/lib/containers/storage/overlay-containers/containers.json",
+	"var/lib/containers/storage/overlay-containers/volatile-containers.json",
+	"run/containers/storage/overlay-containers/containers.json",
+	"run/containers/storage/overlay-containers/volatile-containers.json",
+};
+
+/* Ends the reading. */
+#define FOUND STATEFILE_OUTCOME_MAX
+
+struct search {
+	const char *id;
+	struct container *c;
+};
+
+/* JSON inside a text. */
+static int set_image(struct container *c, const json_t *entry)
+{
+	const char *text = pod_text(entry, "metadata");
+	_cleanup_(json_decrefp) json_t *metadata = NULL;
+	int r = pod_parse_json(text, strlen(text), &metadata);
+
+	return r < 0 ? r : container_set_image(c, pod_text(metadata, "image-name"));
+}
+
+static int look_at(void *ctx, const char *key, const json_t *entry)
+{
+	const json_t *name = json_array_get(json_object_get(entry, "names"), 0);
+	struct search *search = ctx;
+	int r;
+
+	(void)key;
+	if (strcmp(pod_text(entry, "id"), search->id) != 0)
+		return 0;
+	if (!json_is_string(name) || json_string_length(name) > POD_TEXT_MAX)
+		return STATEFILE_ODD;
+	r = container_set_name(search->c, json_string_value(name));
+	if (!r)
+		r = set_image(search->c, entry);
+	return r ? r : FOUND;
+}
+
+DEFINE_CLEANUP(struct container *, container_freep, container_free);
+
+static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
+			  struct container **ret)
+{
+	_cleanup_(container_freep) struct container *c = NULL;
+	struct search search = {.id = id};
+	int r = container_new(podman_source.name, &c), worst = STATEFILE_GONE;
+
+	(void)pod_uid;
+	search.c = c;
+	for (size_t i = 0; i < array_size(lists) && r >= 0; i++) {
+		r = statefile_read_array(files, lists[i], look_at, &search);
+		if (r == FOUND) {
+			*ret = take_ptr(c);
+			return 0;
+		}
+		worst = r > worst ? r : worst;
+	}
+	return r < 0 ? r : worst;
+}
+
+const struct runtime_source podman_source = {.name = "podman", .read = read_container};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_METADATA_RUNTIME_H
+#define PODPROF_METADATA_RUNTIME_H
+
+/* The container runtimes' own state on the node's disk, all of them behind one question. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "metadata/container.h"
+#include "metadata/statefile.h"
+
+/* Bytes of a path below the host's root. */
+#define RUNTIME_PATH_MAX 512
+
+/**
+ * struct runtime_source - one runtime
+ * @read: what it knows of a container. @id is 64 hexadecimal digits, or "" where only the pod's UID
+ *        is known; @pod_uid is as in the cgroup's path, or "". *@ret is the caller's. 0;
+ * STATEFILE_GONE if it is none of its containers; another outcome; -ENOMEM
+ */
+struct runtime_source {
+	const char *name;
+	int (*read)(const struct statefiles *files, const char *id, const char *pod_uid,
+		    struct container **ret);
+};
+
+extern const struct runtime_source containerd_source;
+extern const struct runtime_source crio_source;
+extern const struct runtime_source docker_source;
+extern const struct runtime_source podman_source;
+extern const struct runtime_source podlogs_source;
+
+#define RUNTIME_SOURCES 5
+
+struct runtime {
+	struct statefiles files;
+	uint64_t n_reads[RUNTIME_SOURCES][STATEFILE_OUTCOME_MAX];
+};
+
+/* @host_root: "/proc/1/root". A host that cannot be seen is one without runtimes; the outcome
+ * tells. 0, a statefile_outcome, -errno: in every case it may be used. */
+int runtime_init(struct runtime *runtime, const char *host_root);
+void runtime_deinit(struct runtime *runtime);
+
+/* Asks one after the other, the best first. 0; STATEFILE_GONE if nobody has it; the worst that
+ * happened on the way; -ENOMEM. */
+int runtime_read(struct runtime *runtime, const char *id, const char *pod_uid,
+		 struct container **ret);
+
+/* "containerd", ... */
+const char *runtime_source_name(size_t source);
+
+/* The annotations of an OCI bundle. STATEFILE_ODD if there are none. */
+int runtime_read_annotations(const struct statefiles *files, const char *path, json_t **ret);
+
+#endif

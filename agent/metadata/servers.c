@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Two servers know the pods of a node. The kubelet needs the lesser right, pods of this node alone,
+ * but gives it only since Kubernetes 1.33, and in many clusters its certificate is signed by nobody
+ * that is known. So it is asked first, and if its first answer is no list the API server takes its
+ * place for good. One that has answered once is kept whatever happens later.
+ */
+#include "metadata/servers.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/metric.h"
+#include "metadata/apiserver.h"
+#include "metadata/kubelet.h"
+#include "metadata/pods.h"
+
+#define ACCOUNT_TOKEN	 "/var/run/secrets/kubernetes.io/serviceaccount/token"
+#define ACCOUNT_CA	 "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+#define KUBELET_PORT	 "10250"
+/* Bytes of a server's address with its NUL. */
+#define SERVERS_URL_MAX	 300
+/* Bytes of what is kept of a server's last word, with a NUL. */
+#define SERVERS_WORD_MAX 160
+
+static const char *const names[SERVER_MAX] = {
+	[SERVER_KUBELET] = "kubelet",
+	[SERVER_APISERVER] = "apiserver",
+};
+
+struct servers {
+	struct metadata_opts opts;
+	struct http *http;
+	struct pods *pods;
+	struct kubelet *kubelet;
+	struct apiserver *apiserver;
+	bool may_turn; /* to the API server, if the kubelet's first answer is no list */
+	bool answered; /* a list has come */
+	bool told;     /* opts.source() was called */
+	enum podclient_outcome last;
+	char words[SERVER_MAX][SERVERS_WORD_MAX];
+	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
+	uint64_t n_odd;
+	char kubelet_url[SERVERS_URL_MAX];
+	char apiserver_url[SERVERS_URL_MAX];
+};
+
+const char *server_name(enum server server)
+{
+	return names[server];
+}
+
+/* "[address]:port" for what has colons in it. False if there is none. */
+static bool make_url(const char *given, const char *address, const char *port,
+		     char ret[SERVERS_URL_MAX])
+{
+	const char *form = address && strchr(address, ':') ? "https://[%s]:%s" : "https://%s:%s";
+
+	if (given)
+		return snprintf(ret, SERVERS_URL_MAX, "%s", given) < SERVERS_URL_MAX;
+	return address && *address && port && *port &&
+	       snprintf(ret, SERVERS_URL_MAX, form, address, port) < SERVERS_URL_MAX;
+}
+
+static struct podclient_opts client_opts(const struct servers *s, const char *url,
+					 enum http_verify verify)
+{
+	return (struct podclient_opts){
+		.http = s->http,
+		.url = url,
+		.token_file = s->opts.token_file,
+		.ca_file = s->opts.ca_file,
+		.verify = verify,
+		.pods = s->pods,
+	};
+}
+
+static void apiserver_replied(void *ctx, const struct podclient_reply *reply);
+
+static int start_apiserver(struct servers *s)
+{
+	const struct podclient_opts opts = client_opts(s, s->apiserver_url, HTTP_VERIFY_ALL);
+	int r = apiserver_new(s->opts.loop, &opts, s->opts.node, apiserver_replied, s,
+			      &s->apiserver);
+
+	if (!r)
+		snprintf(s->words[SERVER_APISERVER], SERVERS_WORD_MAX, "not answered yet");
+	return r;
+}
+
+/* The user hears of a source when it is there, and when it is no more. */
+static void tell(struct servers *s, enum server server, const struct podclient_reply *reply)
+{
+	bool ok = reply->outcome == PODCLIENT_OK, changed;
+
+	s->n_requests[server][reply->outcome]++;
+	s->n_odd += reply->n_odd;
+	s->answered = s->answered || ok;
+	changed = !s->told || ok != (s->last == PODCLIENT_OK);
+	s->told = true;
+	s->last = reply->outcome;
+	snprintf(s->words[server], SERVERS_WORD_MAX, "%s", reply->error);
+	if (changed)
+		s->opts.source(s->opts.ctx, names[server], ok, reply->error);
+}
+
+static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
+{
+	struct podclient_reply plain = *reply;
+
+	if (plain.outcome == PODCLIENT_EXPIRED) { /* part of its work */
+		plain.outcome = PODCLIENT_OK;
+		plain.error = "ok";
+	}
+	tell(ctx, SERVER_APISERVER, &plain);
+}
+
+static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
+{
+	struct servers *s = ctx;
+
+	tell(s, SERVER_KUBELET, reply);
+	if (!s->may_turn)
+		return;
+	s->may_turn = false;
+	if (reply->outcome == PODCLIENT_OK || start_apiserver(s))
+		return;
+	kubelet_stop(s->kubelet);
+	s->told = false; /* of this one */
+}
+
+static int start_kubelet(struct servers *s)
+{
+	const struct podclient_opts opts = client_opts(s, s->kubelet_url, s->opts.kubelet_verify);
+	int r = kubelet_new(s->opts.loop, &opts, kubelet_listed, s, &s->kubelet);
+
+	if (!r)
+		snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX, "not answered yet");
+	return r;
+}
+
+/* Whom there is to ask, by the mode and by what the environment says. */
+static int start(struct servers *s)
+{
+	enum metadata_mode mode = s->opts.mode;
+	bool has_kubelet =
+		make_url(s->opts.kubelet_url, getenv("HOST_IP"), KUBELET_PORT, s->kubelet_url);
+	bool has_apiserver = make_url(s->opts.apiserver_url, getenv("KUBERNETES_SERVICE_HOST"),
+				      getenv("KUBERNETES_SERVICE_PORT"), s->apiserver_url);
+
+	if ((mode == METADATA_KUBELET && !has_kubelet) ||
+	    (mode == METADATA_APISERVER && !has_apiserver))
+		return -EDESTADDRREQ;
+	if (mode == METADATA_NONE || mode == METADATA_RUNTIME || (!has_kubelet && !has_apiserver))
+		return 0;
+	if (mode == METADATA_APISERVER || !has_kubelet)
+		return start_apiserver(s);
+	s->may_turn = mode == METADATA_AUTO && has_apiserver;
+	return start_kubelet(s);
+}
+
+DEFINE_CLEANUP(struct servers *, servers_freep, servers_free);
+
+int servers_new(const struct metadata_opts *opts, struct servers **ret)
+{
+	_cleanup_(servers_freep) struct servers *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->opts = *opts;
+	if (!s->opts.token_file)
+		s->opts.token_file = ACCOUNT_TOKEN;
+	if (!s->opts.ca_file)
+		s->opts.ca_file = ACCOUNT_CA;
+	r = http_new(opts->loop, &s->http);
+	if (!r)
+		r = pods_new(&s->pods);
+	if (!r)
+		r = start(s);
+	if (r)
+		return r;
+	*ret = take_ptr(s);
+	return 0;
+}
+
+void servers_free(struct servers *s)
+{
+	if (!s)
+		return;
+	kubelet_free(s->kubelet);
+	apiserver_free(s->apiserver);
+	http_free(s->http);
+	pods_free(s->pods);
+	free(s);
+}
+
+const struct pods *servers_pods(const struct servers *s)
+{
+	return s->pods;
+}
+
+enum servers_state servers_state(const struct servers *s)
+{
+	if (!s->kubelet && !s->apiserver)
+		return SERVERS_NONE;
+	if (s->answered)
+		return SERVERS_ANSWERED;
+	return s->told && s->last == PODCLIENT_DENIED ? SERVERS_DENIED : SERVERS_UNREACHABLE;
+}
+
+bool servers_fresh(const struct servers *s)
+{
+	return s->answered && s->last == PODCLIENT_OK;
+}
+
+void servers_look(struct servers *s)
+{
+	if (s->kubelet)
+		kubelet_look(s->kubelet);
+}
+
+const char *servers_word(const struct servers *s, enum server server)
+{
+	return *s->words[server] ? s->words[server] : NULL;
+}
+
+void servers_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc requests = {
+		"podprof_metadata_requests", METRIC_COUNTER,
+		"Requests for pods, by who was asked and how they ended.", NULL};
+	static const struct metric_family_desc pods = {"podprof_metadata_pods", METRIC_GAUGE,
+						       "Pods of this node that are known.", NULL};
+	static const struct metric_family_desc odd = {
+		"podprof_metadata_pods_left_out", METRIC_COUNTER,
+		"Pods that could not be read or were too large.", NULL};
+	const struct servers *s = ctx;
+
+	metric_family(sink, &requests);
+	for (int n = 0; n < SERVER_MAX; n++)
+		for (int i = 0; i < PODCLIENT_OUTCOME_MAX; i++) {
+			const struct metric_label labels[] = {
+				{"source", names[n]}, {"outcome", podclient_outcome_name(i)}};
+
+			metric_u64(sink, s->n_requests[n][i], labels, array_size(labels));
+		}
+	metric_family(sink, &pods);
+	metric_u64(sink, pods_count(s->pods), NULL, 0);
+	metric_family(sink, &odd);
+	metric_u64(sink, s->n_odd, NULL, 0);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The host's files are seen from a pod through /proc/1/root, so links in their paths (/var/run, a
+ * /var/lib/docker on another disk) have to be followed as the host would, and none may lead out of
+ * it. What is read must belong to the host's root user and be writable by nobody else: containers
+ * are given directories of the host to write to, and whoever could write such a file could give a
+ * container another one's name.
+ *
+ * A container's state holds its environment, with passwords in it. The file is therefore cut while
+ * it is read, and only members that are wanted are ever put together.
+ */
+#include "metadata/statefile.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/jsoncut.h"
+#include "metadata/pod.h"
+
+/* Bytes of one read, on the stack. */
+#define STATEFILE_STEP 16384
+
+const char *statefile_outcome_name(int outcome)
+{
+	static const char *const names[STATEFILE_OUTCOME_MAX] = {
+		[STATEFILE_OK] = "ok",
+		[STATEFILE_GONE] = "gone",
+		[STATEFILE_DENIED] = "denied",
+		[STATEFILE_ODD] = "odd",
+	};
+
+	return outcome >= 0 && outcome < STATEFILE_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+static int outcome_of_root(int r)
+{
+	switch (r) {
+	case ROOT_OK:
+		return STATEFILE_OK;
+	case ROOT_GONE:
+		return STATEFILE_GONE;
+	case ROOT_DENIED:
+	case -ENOSYS: /* of openat2(): a seccomp profile older than Linux 5.6 */
+		return STATEFILE_DENIED;
+	default:
+		return r < 0 ? r : STATEFILE_ODD;
+	}
+}
+
+int statefiles_open(const char *path, struct statefiles *ret)
+{
+	_cleanup_(root_deinit) struct root root = ROOT_INIT;
+	int r = outcome_of_root(root_open(path, &root));
+	struct stat st;
+
+	if (r)
+		return r;
+	if (fstat(root.fd, &st) < 0)
+		return -errno;
+	ret->root.fd = take_fd(root.fd);
+	ret->owner = st.st_uid;
+	return 0;
+}
+
+void statefiles_deinit(struct statefiles *s)
+{
+	root_deinit(&s->root);
+}
+
+int statefile_open(const struct statefiles *s, const char *path, int *ret_fd)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	int r = outcome_of_root(root_open_inside(&s->root, path, &fd));
+	struct stat st;
+
+	if (r)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != s->owner || (st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	    st.st_size > (off_t)STATEFILE_BYTES_MAX)
+		return STATEFILE_ODD;
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- members */
+
+/* Results of @fn are told apart from the cutter's own. */
+struct reading {
+	statefile_fn fn;
+	void *ctx;
+	int r;
+};
+
+static int cut_value(void *ctx, const char *key, const char *json, size_t n)
+{
+	_cleanup_(json_decrefp) json_t *value = NULL;
+	struct reading *reading = ctx;
+
+	reading->r = pod_parse_json(json, n, &value);
+	if (reading->r > 0)
+		reading->r = STATEFILE_ODD;
+	if (!reading->r)
+		reading->r = reading->fn(reading->ctx, key, value);
+	return reading->r;
+}
+
+/* The file grows while it is read, or is not what its size says: the ceiling counts here too. */
+static int feed_file(struct jsoncut *cut, int fd)
+{
+	size_t total = 0;
+	char bytes[STATEFILE_STEP];
+
+	for (;;) {
+		ssize_t n = read(fd, bytes, sizeof(bytes));
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return outcome_of_root(root_outcome(errno));
+		total += (size_t)n;
+		if (n == 0 || total > STATEFILE_BYTES_MAX)
+			return n ? STATEFILE_ODD : 0;
+		r = jsoncut_feed(cut, bytes, (size_t)n);
+		if (r)
+			return r < 0 ? r : STATEFILE_ODD;
+	}
+}
+
+/* @before, @after: what makes one object of the file. */
+static int read_cut(int fd, const char *const *wanted, const char *before, const char *after,
+		    struct reading *reading)
+{
+	struct jsoncut cut;
+	int r;
+
+	jsoncut_init(&cut, JSONCUT_MEMBERS, STATEFILE_VALUE_MAX, cut_value, reading);
+	cut.wanted = wanted;
+	r = jsoncut_feed(&cut, before, strlen(before));
+	if (!r)
+		r = feed_file(&cut, fd);
+	if (!r)
+		r = jsoncut_feed(&cut, after, strlen(after));
+	if (!r)
+		r = jsoncut_end(&cut);
+	if (r > 0 || (!r && cut.n_too_large))
+		r = STATEFILE_ODD;
+	jsoncut_deinit(&cut);
+	return reading->r ? reading->r : r;
+}
+
+int statefile_read(const struct statefiles *s, const char *path, const char *const *wanted,
+		   statefile_fn fn, void *ctx)
+{
+	struct reading reading = {.fn = fn, .ctx = ctx};
+	_cleanup_(close_fdp) int fd = -1;
+	int r = statefile_open(s, path, &fd);
+
+	return r ? r : read_cut(fd, wanted, "", "", &reading);
+}
+
+int statefile_read_array(const struct statefiles *s, const char *path, statefile_fn fn, void *ctx)
+{
+	static const char *const wanted[] = {"", NULL};
+	struct reading reading = {.fn = fn, .ctx = ctx};
+	_cleanup_(close_fdp) int fd = -1;
+	int r = statefile_open(s, path, &fd);
+
+	return r ? r : read_cut(fd, wanted, "{\"\":", "}", &reading);
+}
