@@ -16,7 +16,8 @@
  * how the rest is to be read and is no address.
  *
  * Ticks to time: runtime/pprof divides by ticks.val, which the runtime measures when it is asked
- * for the first time. Where nobody has asked, the same clock is measured here: the processor's time
+ * for the first time. Where nobody has asked, or nobody can since the program has no code for it,
+ * the same clock is measured here: the processor's time
  * stamp counter on x86-64. On arm64 Go's ticks are nanoseconds.
  *
  * The arithmetic is in doubles and in the order of runtime/pprof/pprof.go
@@ -139,16 +140,17 @@ static int look(struct contention *c, uint64_t *ret_head)
 	bool mutex = c->kind == CONTENTION_MUTEX;
 	enum goruntime_var rate = mutex ? GORUNTIME_MUTEX_RATE : GORUNTIME_BLOCK_RATE;
 	uint64_t head = goruntime_addr(c->rt, mutex ? GORUNTIME_XBUCKETS : GORUNTIME_BBUCKETS);
+	uint64_t ticks = goruntime_addr(c->rt, GORUNTIME_TICKS);
 	struct memory_range ranges[] = {
 		{head, ret_head, sizeof(*ret_head)},
 		{goruntime_addr(c->rt, rate), &c->rate, sizeof(c->rate)},
-		{goruntime_addr(c->rt, GORUNTIME_TICKS), &c->ticks, sizeof(c->ticks)},
+		{ticks, &c->ticks, sizeof(c->ticks)},
 	};
 
-	for (size_t i = 0; i < array_size(ranges); i++)
-		if (!ranges[i].addr)
-			return GORUNTIME_UNKNOWN_LAYOUT;
-	return gostate_of_memory(memory_read_ranges(c->memory, ranges, array_size(ranges)));
+	if (!ranges[0].addr || !ranges[1].addr)
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	c->ticks = 0;
+	return gostate_of_memory(memory_read_ranges(c->memory, ranges, ticks ? 3 : 2));
 }
 
 static int keep_before(struct contention *c)

@@ -14,6 +14,9 @@
  *				1.17 that of gcController.heapLive; then that of gcController
  *	blockProfileInternal, before 1.23 BlockProfile	loads bbuckets
  *	mutexProfileInternal, before 1.23 MutexProfile	loads xbuckets
+ *	stkbucket	takes the addresses of mbuckets, xbuckets and bbuckets, one after the other;
+ *			up to 1.18 it loads and stores each. It is there in every program, the two
+ *			above where something in it asks for such profiles
  *	blockevent, before 1.17 blocksampled	loads blockprofilerate
  *	mutexevent, before 1.27 called sync.event	loads mutexprofilerate
  *	ticksPerSecond, before 1.22 tickspersecond	loads ticks.val
@@ -70,6 +73,7 @@ enum func {
 	READ_BLOCK_OLD,
 	READ_MUTEX,
 	READ_MUTEX_OLD,
+	NEW_RECORD,
 	BLOCK_EVENT,
 	BLOCK_EVENT_OLD,
 	MUTEX_EVENT,
@@ -101,6 +105,7 @@ static const char *const func_names[N_FUNCS] = {
 	[READ_BLOCK_OLD] = "runtime.BlockProfile",
 	[READ_MUTEX] = "runtime.mutexProfileInternal",
 	[READ_MUTEX_OLD] = "runtime.MutexProfile",
+	[NEW_RECORD] = "runtime.stkbucket",
 	[BLOCK_EVENT] = "runtime.blockevent",
 	[BLOCK_EVENT_OLD] = "runtime.blocksampled",
 	[MUTEX_EVENT] = "runtime.mutexevent",
@@ -393,10 +398,53 @@ static uint64_t first_word(const struct elffile *file, const struct refs *refs, 
 	return vaddr ? vaddr : first_load(file, &refs[old], 8);
 }
 
+/* A list that records are put in front of: its address is taken, or it is loaded and stored. */
+static bool is_list(const struct elffile *file, const struct refs *refs, size_t i)
+{
+	const struct coderef *ref = &refs->items[i];
+
+	if (ref->kind == CODEREF_ADDRESS)
+		return is_data(file, ref->vaddr, 8);
+	return is_access(file, ref, CODEREF_LOAD, 8) &&
+	       has_access(file, refs, CODEREF_STORE, 8, ref->vaddr);
+}
+
+/* The two that come behind that of heap records. */
+static void find_lists(const struct elffile *file, const struct refs *refs, uint64_t mbuckets,
+		       uint64_t ret[2])
+{
+	uint64_t last = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < refs->n && n < 3; i++) {
+		uint64_t vaddr = refs->items[i].vaddr;
+
+		if (vaddr == last || !is_list(file, refs, i) || (!n && vaddr != mbuckets))
+			continue;
+		last = vaddr;
+		if (n++)
+			ret[n - 2] = vaddr;
+	}
+	if (n < 3)
+		ret[0] = ret[1] = 0;
+}
+
+/* What two ways have found, where they do not contradict. */
+static uint64_t agreed(uint64_t a, uint64_t b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return a == b ? a : 0;
+}
+
 static void find_contention(const struct elffile *file, const struct refs *refs, struct govars *ret)
 {
-	ret->bbuckets = first_word(file, refs, READ_BLOCK, READ_BLOCK_OLD);
-	ret->xbuckets = first_word(file, refs, READ_MUTEX, READ_MUTEX_OLD);
+	uint64_t lists[2] = {0};
+
+	if (ret->mbuckets)
+		find_lists(file, &refs[NEW_RECORD], ret->mbuckets, lists);
+	ret->xbuckets = agreed(lists[0], first_word(file, refs, READ_MUTEX, READ_MUTEX_OLD));
+	ret->bbuckets = agreed(lists[1], first_word(file, refs, READ_BLOCK, READ_BLOCK_OLD));
 	ret->block_rate = first_word(file, refs, BLOCK_EVENT, BLOCK_EVENT_OLD);
 	ret->mutex_rate = first_word(file, refs, MUTEX_EVENT, MUTEX_EVENT_OLD);
 	ret->ticks = first_word(file, refs, TICKS, TICKS_OLD);
@@ -405,12 +453,8 @@ static void find_contention(const struct elffile *file, const struct refs *refs,
 /* Where there are two functions that load it, they agree. */
 static uint64_t find_cycle(const struct elffile *file, const struct refs *refs)
 {
-	uint64_t cycle = first_load(file, &refs[PROF_FREE], 4);
-	uint64_t again = first_load(file, &refs[POST_SWEEP], 4);
-
-	if (!cycle || !again)
-		return cycle ? cycle : again;
-	return cycle == again ? cycle : 0;
+	return agreed(first_load(file, &refs[PROF_FREE], 4),
+		      first_load(file, &refs[POST_SWEEP], 4));
 }
 
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)

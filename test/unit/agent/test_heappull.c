@@ -238,6 +238,7 @@ static void who_is_not_read(void **state)
 		 "not to be profiled"},
 		{"its pod is not known yet", "/debug/pprof/goroutine?container=6c1bd2", false,
 		 HEAP_WISH_PENDING, 200, NULL},
+		{"not on", "/debug/pprof/mutex?pid=%d", false, HEAP_WISH_NONE, 404, "turned"},
 		{"never turned on", "/debug/pprof/heap?pid=%d", false, HEAP_WISH_FORCE, 404,
 		 "off: nothing in the program asks"},
 	};

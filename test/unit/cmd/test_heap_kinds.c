@@ -22,6 +22,7 @@
 
 #define CONTENTION	  "test/fixtures/go/contention"
 #define PARKED		  "test/fixtures/go/parked"
+#define UNREAD		  "test/fixtures/go/unread"
 #define PROFILE_BYTES_MAX (16u << 20)
 
 /* ---------------------------------------------------------------- a program */
@@ -135,6 +136,47 @@ static void equal_to_own(void **state)
 				      mutex.n_frames + block.n_frames);
 			subject_stop(&s);
 		}
+		free(path);
+	}
+}
+
+/* All contentions with this function in their stacks. */
+static int64_t count_of(const struct subject *s, const char *kind, const char *function)
+{
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(samelines_deinit) struct samelines lines = {0};
+	int64_t n = 0;
+
+	assert_int_equal(read_kind(s, kind, NULL, 0), CMD_DONE);
+	read_file(s->ours, &bytes);
+	samelines_of(&bytes, contention_types, 2, &lines);
+	for (size_t i = 0; i < lines.n; i++) {
+		assert_true(lines.items[i].values[1] > 0);
+		if (strstr(lines.items[i].key, function))
+			n += lines.items[i].values[0];
+	}
+	return n;
+}
+
+/* Turned on by programs that have nothing in them to read it. How long a tick is has to be measured
+ * here. */
+static void without_readers(void **state)
+{
+	static const char *const variants[] = {"default", "stripped", "pie-stripped"};
+	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		struct subject s = {.process = {.to = -1}};
+		char *path = gofixture_build(UNREAD, gos[i / array_size(variants)],
+					     variants[i % array_size(variants)]);
+
+		row_begin(path);
+		subject_start(&s, path, NULL);
+		assert_int_equal(count_of(&s, "block", "main.receive "), 20);
+		assert_true(count_of(&s, "mutex", "main.release ") > 0);
+		subject_stop(&s);
 		free(path);
 	}
 }
@@ -491,6 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_to_own),
+		cmocka_unit_test(without_readers),
 		cmocka_unit_test(equal_from_core),
 		cmocka_unit_test(bad_cores),
 		cmocka_unit_test(moved_program),

@@ -114,6 +114,35 @@ static void assert_counters(const struct elffile *file, const struct govars *cod
 	assert_int_equal(code->sched.split, minor >= 25);
 }
 
+/* Programs in which nothing asks for profiles: what is left is who writes them. */
+static void without_readers(void **state)
+{
+	static const char *const variants[] = {"default", "pie", "arm64", "arm64-pie"};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n * array_size(variants); i++) {
+		char *path =
+			gofixture_build("test/fixtures/go/plain", gos[i / array_size(variants)],
+					variants[i % array_size(variants)]);
+		struct elffile *file;
+		struct govars code;
+
+		row_begin(path);
+		assert_int_equal(elffile_open(open(path, O_RDONLY | O_CLOEXEC), &file), 0);
+		assert_int_equal(find_in(file, &code), 0);
+		assert_false(code.can_profile);
+		assert_true(code.mbuckets == symbol(file, "runtime.mbuckets"));
+		assert_true(code.bbuckets == symbol(file, "runtime.bbuckets"));
+		assert_true(code.xbuckets == symbol(file, "runtime.xbuckets"));
+		assert_true(code.block_rate == symbol(file, "runtime.blockprofilerate"));
+		assert_true(code.mutex_rate == symbol(file, "runtime.mutexprofilerate"));
+		elffile_free(file);
+		free(path);
+	}
+}
+
 /* The code and the symbols of one file say the same, also for the other machine. */
 static void agrees_with_symbols(void **state)
 {
@@ -159,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_writable_data_only),
 		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(without_readers),
 		cmocka_unit_test(agrees_with_symbols),
 	};
 
