@@ -67,10 +67,12 @@ restarts() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o js
 
 # ---------------------------------------------------------------- what there is to profile
 
+# Again for what is there already
 workloads_up() {
 	kubectl apply -f "$cluster/workloads/pods.yaml" >/dev/null
 	cp "$cluster/workloads/static.yaml" "$node/manifests/"
 	kubectl -n shop wait --for=condition=Ready pod/mixed --timeout=90s >/dev/null || fail "the pods do not start"
+	[ -z "$(kubectl -n shop get pod mixed -o jsonpath='{.spec.ephemeralContainers[*].name}')" ] || return 0
 	kubectl -n shop debug mixed --image=localhost/workloads:e2e --image-pull-policy=Never --container=debugger \
 		--profile=general -- /work ephemeral >/dev/null || fail "kubectl debug"
 }
