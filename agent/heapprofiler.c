@@ -55,6 +55,9 @@ enum heap_outcome {
 	HEAP_OUTCOME_MAX,
 };
 
+/* A container is set up in milliseconds; only who is young is asked for its name. */
+#define HEAP_SETTING_UP_NS (60 * NSEC_PER_SEC)
+
 /* A container that is left alone, and the process for which. */
 struct given_up {
 	char *key;
@@ -542,6 +545,16 @@ static struct heap_want owner_want(const struct heap_profiler *p, const struct o
 	return heap_mode_want(p->opts.mode, wish);
 }
 
+/* runc is written in Go, and is in the container before it executes the container's program: it
+ * would make a Go program of each. It names itself so (runc's libcontainer/nsenter/nsexec.c). */
+static bool is_setting_up(const struct heap_profiler *p, const struct pid_id *pid)
+{
+	char comm[PID_COMM_MAX];
+
+	return nsec_boot() - pid_ns_of_ticks(pid->start_ticks) < HEAP_SETTING_UP_NS &&
+	       pid_read_comm(p->opts.proc, pid, comm) == 0 && strncmp(comm, "runc:[", 6) == 0;
+}
+
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct heap_round *round = ctx;
@@ -549,7 +562,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	struct heap_job *job;
 	int r;
 
-	if (!want.read || owner->left_out) {
+	if (!want.read || owner->left_out || is_setting_up(round->profiler, pid)) {
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
 		return 0;
 	}

@@ -465,6 +465,34 @@ static void wishes(void **state)
 	program_stop(&a);
 }
 
+/* A runtime's process in the container is none of its Go processes; what it executes is. */
+static void set_up(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
+	char folder[] = "/tmp/podprof-setup-XXXXXX", link[80], exec[300];
+	struct program a;
+	struct node node;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(link, sizeof(link), "%s/runc:[2:INIT]-go1.%u", folder, gofixture_minor(path));
+	snprintf(exec, sizeof(exec), "exec %s", path);
+	assert_int_equal(symlink(path, link), 0);
+	program_start(&a, 0, link);
+	node_init(&node, HEAP_MODE_FORCE);
+	node_set(&node, &a.process, NULL);
+	node_round(&node);
+	assert_info(&node, NULL, 0);
+	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
+	goprocess_order(&a.process, exec);
+	node_round(&node);
+	assert_info(&node, "ok", 1);
+	node_deinit(&node);
+	program_stop(&a);
+	unlink(link);
+	rmdir(folder);
+}
+
 /* What a backend adds up is what the process has in the end: nothing twice, nothing missing. */
 static void windows(void **state)
 {
@@ -496,10 +524,8 @@ static void windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows),
-		cmocka_unit_test(adds_up),
-		cmocka_unit_test(comes_back),
-		cmocka_unit_test(wishes),
+		cmocka_unit_test(windows), cmocka_unit_test(adds_up), cmocka_unit_test(comes_back),
+		cmocka_unit_test(wishes),  cmocka_unit_test(set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
