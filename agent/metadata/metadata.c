@@ -50,8 +50,7 @@ struct metadata {
 	struct lookups lookups;
 	struct loop_source *timer;
 	uint64_t timer_ns; /* when it fires */
-	uint64_t step_ns;  /* when the current step of reads began */
-	size_t n_step;
+	size_t n_step;	   /* reads since it fired last */
 	uint64_t n_changes;
 	uint64_t n_found[RUNTIME_SOURCES];
 };
@@ -88,13 +87,9 @@ static bool is_whole(const struct container *state)
 	return state && (!state->pod || state->sandbox || state->pod->n_containers);
 }
 
-/* One step of the loop reads so many and no more. */
-static bool may_read(struct metadata *m, uint64_t now_ns)
+/* Between two calls of the timer so many are read, and no more. */
+static bool may_read(struct metadata *m)
 {
-	if (now_ns - m->step_ns >= READS_PAUSE_NS) {
-		m->step_ns = now_ns;
-		m->n_step = 0;
-	}
 	return m->n_step++ < READS_STEP;
 }
 
@@ -118,8 +113,10 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 
 	if (!m->asks_runtime || is_whole(lookup->state))
 		return true;
-	if (!may_read(m, now_ns))
+	if (!may_read(m)) {
+		lookup->due_ns = now_ns + READS_PAUSE_NS;
 		return false;
+	}
 	r = runtime_read(&m->runtime, lookup->id, lookup->pod_uid, &state);
 	if (r)
 		return true; /* without memory, too, the next time may do */
@@ -254,10 +251,8 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 /* True if a server could know more of it by now. */
 static bool try_again(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
-	if (!read_state(m, lookup, now_ns)) {
-		lookup->due_ns = now_ns + READS_PAUSE_NS;
+	if (!read_state(m, lookup, now_ns))
 		return false;
-	}
 	lookup_tried(lookup, now_ns);
 	return *lookup->pod_uid || (lookup->state && lookup->state->pod);
 }
@@ -269,6 +264,7 @@ static void due(void *ctx)
 	struct lookup *lookup, *following;
 	bool wanting = false;
 
+	m->n_step = 0;
 	lookups_sweep(&m->lookups, now);
 	HASH_ITER(hh, m->lookups.by_id, lookup, following) {
 		if (lookup_due(lookup, now))
