@@ -105,7 +105,7 @@ static void found(struct metadata *m, struct lookup *lookup, struct container *s
 		state->pod->version = RUNTIME_VERSIONS + m->n_changes;
 }
 
-/* False if it has to be tried again at once. */
+/* False if it is to be tried again soon: others came first. */
 static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
 	struct container *state;
