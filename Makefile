@@ -338,6 +338,13 @@ $(FIXTURE_DIR)/asm: test/fixtures/elf/asm.S
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/cxx: test/fixtures/elf/cxx.cc
 	$(BUILD_FIXTURE)
+# Relabelling rules and patterns with Prometheus' answers, always the same ones.
+RELABEL_CASES := $(FIXTURE_DIR)/relabel-cases.jsonl
+$(RELABEL_CASES): $(wildcard test/oracle/relabel/*)
+	$(call say,FIXTURE,$@)
+	@mkdir -p $(@D)
+	$(Q)tool=$$(test/tool.sh relabelcases) && $$tool 1 6000 > $@
+$(B)/test/unit/relabel/test_prometheus: | $(RELABEL_CASES)
 define BUILD_FIXTURE
 $(call say,FIXTURE,$@)
 @mkdir -p $(@D)
@@ -389,7 +396,7 @@ $(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o owners.o plain.o) $(B)/obj/
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz bench bench-workloads e2e e2e-cluster e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
+.PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -425,6 +432,12 @@ GO_LOAD := $(B)/test/unit/goheap/test_load
 check-go-load: $(GO_LOAD) ## heaps read READS (100000) times under load, of each of GO_VERSIONS (an hour)
 	$(Q)for v in $(GO_VERSIONS); do \
 		PODPROF_TEST_GO=$$v PODPROF_TEST_READS=$(or $(READS),100000) $(GO_LOAD) || exit 1; done
+
+RELABEL_TEST := $(B)/test/unit/relabel/test_prometheus
+check-relabel: $(RELABEL_TEST) ## rules and patterns against Prometheus' own: CASES (100000), SEED (a new one); a minute
+	$(Q)seed=$(or $(SEED),$$(date +%s)) && echo "  SEED     $$seed" && \
+		tool=$$(test/tool.sh relabelcases) && $$tool $$seed $(or $(CASES),100000) > $(B)/test/relabel-cases.jsonl
+	$(Q)PODPROF_TEST_RELABEL_CASES=$(B)/test/relabel-cases.jsonl $(RELABEL_TEST)
 
 FUZZ_SECONDS ?= 60
 fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)

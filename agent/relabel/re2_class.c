@@ -183,8 +183,8 @@ static bool is_script(struct text name)
 int re2_class_unicode(struct text name, bool negated, bool fold, struct buf *to)
 {
 	/* its complement is empty, which PCRE2 cannot say */
-	if (text_is(&name, "Any") && !negated)
-		return put_range(to, 0, 0x10ffff);
+	if (text_is(&name, "Any"))
+		return negated ? RE2_CLASS_UNKNOWN : put_range(to, 0, 0x10ffff);
 	if (fold && folds(name))
 		return RE2_CLASS_FOLDED;
 	if (text_is(&name, "LC"))

@@ -10,8 +10,8 @@
  * leave themselves out; that they can do anyway, by an annotation.
  *
  * Where it is not as in Prometheus: names and numbers of labels have ceilings, values are cut at
- * LABELS_VALUE_MAX, a name that a labelmap makes and that is none is left out (there it is set,
- * and the target is refused later), and lowercase and uppercase know ASCII's letters only.
+ * LABELS_VALUE_MAX, and a name that a labelmap makes and that is none is left out (there it is set,
+ * and the target is refused later).
  */
 #include "relabel/relabel.h"
 
@@ -26,6 +26,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "relabel/letters.h"
 #include "relabel/rule.h"
 
 /* Bytes of the values of a rule's source labels together: all there can be. */
@@ -155,22 +156,23 @@ static int apply_hashmod(struct application *a)
 	return set_label(a, a->rule->target_label, text);
 }
 
-static int change_case(struct application *a, char from, char to)
+static int change_case(struct application *a, int (*change)(const char *text, struct buf *to))
 {
-	for (char *p = a->value.data; *p; p++)
-		if (*p >= from && *p <= from + ('z' - 'a'))
-			*p = (char)(*p - from + to);
-	return set_label(a, a->rule->target_label, a->value.data);
+	/* a character of two bytes may become one of three */
+	_cleanup_(buf_deinit) struct buf value = BUF_INIT(2 * JOINED_MAX);
+	int r = change(a->value.data, &value);
+
+	return r < 0 ? r : set_label(a, a->rule->target_label, value.data ? value.data : "");
 }
 
 static int apply_lowercase(struct application *a)
 {
-	return change_case(a, 'A', 'a');
+	return change_case(a, letters_lower);
 }
 
 static int apply_uppercase(struct application *a)
 {
-	return change_case(a, 'a', 'A');
+	return change_case(a, letters_upper);
 }
 
 /* The new name of one label, and its value, put aside: until all of them are known, the set stays

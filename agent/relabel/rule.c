@@ -101,8 +101,7 @@ static int find_keys(const json_t *object, struct keys *ret, struct relabel_erro
 static int read_text(const json_t *value, const char *key, const char *otherwise, const char **ret,
 		     struct relabel_error *error)
 {
-	if (value && (!json_is_string(value) ||
-		      strlen(json_string_value(value)) != json_string_length(value)))
+	if (value && !json_is_string(value))
 		return bad(error, "%s: a string is needed", key);
 	*ret = value ? json_string_value(value) : otherwise;
 	return 0;

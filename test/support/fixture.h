@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_FIXTURE_H
 #define PODPROF_TEST_SUPPORT_FIXTURE_H
 
-/* The ELF files that the Makefile builds from test/fixtures/elf. */
+/* The files that the Makefile makes for tests: most of them ELF files from test/fixtures. */
 
 #define FIXTURE_PATH_MAX 4096
 

@@ -12,6 +12,9 @@ import (
 	"github.com/prometheus/prometheus/model/relabel"
 )
 
+// Labels of profiles are named as before Prometheus 3.
+func init() { model.NameValidationScheme = model.LegacyValidation }
+
 // A list of rules and a label set. Answer: whether the rules are refused, else whether the set is
 // kept, which rule dropped it, and what it is then.
 type rulesCase struct {

@@ -5,6 +5,7 @@ package main
 import (
 	"math/rand"
 	"strings"
+	"unicode"
 )
 
 type generator struct{ *rand.Rand }
@@ -39,7 +40,7 @@ func (g *generator) literal() string {
 	case 1:
 		return g.one(`-`, `#`, ` `, `]`, `}`, `{`, `{,2}`, `{a}`, `{2`, `:`, `&`, `,`, `"`)
 	case 2:
-		return `\Q` + g.one("a.b", "*", "(", "|a", "", "\u00e9.") + `\E`
+		return `\Q` + g.one("a.b", "*", "(", "|a", "\u00e9.") + `\E`
 	default:
 		l := g.letter()
 		if l == "." {
@@ -141,7 +142,12 @@ func (g *generator) pattern(depth int) string {
 	case 1:
 		return g.group(g.pattern(depth - 1))
 	case 2:
-		return g.group(g.pattern(depth-1)) + g.repeat()
+		// in Go's syntax the "*" of "a(?i)*" belongs to the "a"; we refuse it
+		group := g.group(g.pattern(depth - 1))
+		if strings.HasPrefix(group, "(?") && strings.IndexByte(group, ')') < strings.IndexAny(group+":<", ":<") {
+			group = "(?:" + group + ")"
+		}
+		return group + g.repeat()
 	case 3:
 		return g.class() + g.repeat() + g.pattern(depth-1)
 	default:
@@ -226,6 +232,9 @@ func (g *generator) replacement() string {
 }
 
 func (g *generator) target() string {
+	if g.chance(75) {
+		return g.one("a", "b", "service_name", "$1", "${1}_x", "x_$1", "$2", "${first}", "pod", "namespace")
+	}
 	return g.one("a", "b", "service_name", "$1", "${1}_x", "x_$1", "$2", "${first}", "a-b", "", "1a", "a$", "$$",
 		"${1", "x${1}y$2", "pod", "namespace", "a.b", "a ", "${1}9", "9$1", "$1.", "_", "\u00e9", "${\u00e9}")
 }
@@ -241,7 +250,7 @@ func (g *generator) rule() map[string]any {
 		rule["action"] = g.one("Replace", "KEEP", "LabelMap", "none", "", "replace ")
 	}
 	// usually what the action takes, now and then what it does not
-	odd := func(usual bool) bool { return usual != g.chance(4) }
+	odd := func(usual bool) bool { return usual != g.chance(1) }
 	byName := action == "labelmap" || action == "labeldrop" || action == "labelkeep"
 	equal := action == "keepequal" || action == "dropequal"
 	if odd(!byName) {
@@ -277,6 +286,33 @@ func (g *generator) rule() map[string]any {
 		rule["modulus"] = []int64{0, 1, 2, 3, 7, 8, 1000, 1 << 31, 1<<62 + 7, 999983}[g.Intn(10)]
 	}
 	return rule
+}
+
+// All characters that have another case, and their neighbours.
+func everyLetter() []*rulesCase {
+	hasCase := func(c rune) bool { return unicode.ToLower(c) != c || unicode.ToUpper(c) != c }
+	var cases []*rulesCase
+	var text []rune
+	add := func() {
+		cases = append(cases, &rulesCase{
+			Rules: []map[string]any{
+				{"action": "lowercase", "source_labels": []string{"a"}, "target_label": "lower"},
+				{"action": "uppercase", "source_labels": []string{"a"}, "target_label": "upper"},
+			},
+			Labels: map[string]string{"a": string(text)},
+		})
+		text = nil
+	}
+	for c := rune(1); c < unicode.MaxRune; c++ {
+		if c >= 0xd7ff && c <= 0xe001 || !hasCase(c-1) && !hasCase(c) && !hasCase(c+1) {
+			continue
+		}
+		if text = append(text, c); len(text) == 400 {
+			add()
+		}
+	}
+	add()
+	return cases
 }
 
 func (g *generator) rulesCase() *rulesCase {

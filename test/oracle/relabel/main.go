@@ -20,6 +20,7 @@ func main() {
 	}
 	seed, _ := strconv.ParseInt(os.Args[1], 10, 64)
 	n, _ := strconv.Atoi(os.Args[2])
+	letters := everyLetter()
 	g := &generator{rand.New(rand.NewSource(seed))}
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
@@ -27,7 +28,9 @@ func main() {
 	lines.SetEscapeHTML(false)
 	for i := 0; i < n; i++ {
 		var err error
-		if i%2 == 0 {
+		if i < len(letters) {
+			err = lines.Encode(answerRules(letters[i]))
+		} else if i%2 == 0 {
 			err = lines.Encode(answerRules(g.rulesCase()))
 		} else {
 			err = lines.Encode(answerPattern(g.patternCase()))
