@@ -14,6 +14,16 @@ render() {
 	"$charttool" template -version "$kube" -name podprof -namespace podprof charts/podprof
 }
 
+# The settings file of a rendered chart has the rules as they were written.
+check_rules() {
+	python3 -c '
+import json, sys
+text = sys.stdin.read().split("config.json: |\n")[1].split("\n---")[0]
+rules = json.loads(text)["relabel_configs"]
+assert rules[0]["regex"] == r"(?P<kube>kube)-\w+", rules
+assert rules[1]["action"] == "labelmap" and rules[2]["modulus"] == 4, rules'
+}
+
 check() {
 	"$charttool" lint -version "$kube" charts/podprof
 	for values in charts/podprof/ci/*.yaml; do
@@ -24,6 +34,11 @@ check() {
 		echo "a misspelt value was accepted"
 		return 1
 	fi
+	if "$charttool" template -version "$kube" -set 'relabelConfigs[0].regx=a' charts/podprof >/dev/null 2>&1; then
+		echo "a misspelt key of a relabelling rule was accepted"
+		return 1
+	fi
+	"$charttool" template -version "$kube" -f charts/podprof/ci/relabel-values.yaml charts/podprof | check_rules
 	render | diff -u deploy/podprof.yaml - || {
 		echo "deploy/podprof.yaml is out of date: make manifest"
 		return 1

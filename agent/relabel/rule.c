@@ -125,7 +125,7 @@ static int read_texts(const struct keys *keys, struct texts *ret, struct relabel
 
 static int read_action(const json_t *value, enum rule_action *ret, struct relabel_error *error)
 {
-	const char *name;
+	const char *name = "";
 	int r = read_text(value, "action", action_names[RULE_REPLACE], &name, error);
 
 	if (r)
