@@ -27,6 +27,7 @@
 #include "heappull.h"
 #include "heapprofiler.h"
 #include "naming/naming.h"
+#include "relabel/pattern.h"
 #include "report/series.h"
 #include "server/health.h"
 #include "server/listen.h"
@@ -56,6 +57,7 @@
 
 struct agent {
 	const struct config *config;
+	struct config reloaded; /* of this the settings that may change; before that of config */
 	struct loop *loop;
 	struct root proc;
 	struct root sys;
@@ -192,28 +194,6 @@ static void on_stop(void *ctx, int signo)
 	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
 }
 
-/* Only the log can change while everything runs; of the rest the user is told. */
-static void on_reload(void *ctx, int signo)
-{
-	_cleanup_(config_deinit) struct config fresh = {0};
-	struct agent *a = ctx;
-	struct config_error error = {""};
-	char changed[256];
-	int r = config_load(a->config->argc, a->config->argv, &fresh, &error);
-
-	(void)signo;
-	if (r) {
-		log_warn("configuration not reloaded, keeping the old settings",
-			 log_str("why", r < 0 ? strerror(-r) : error.text));
-		return;
-	}
-	log_set(fresh.log_level, fresh.log_format);
-	fresh.log_level = a->config->log_level;
-	fresh.log_format = a->config->log_format;
-	config_diff(a->config, &fresh, changed, sizeof(changed));
-	log_info("configuration reloaded", log_str("need_restart", changed));
-}
-
 /* Failures of the start: one line each, where the step that failed is known. */
 static int start_failed(int r, const char *what, const char *why)
 {
@@ -232,6 +212,59 @@ static int start_roots(struct agent *a)
 	if (r)
 		return start_failed(r, "cannot open /sys", r > 0 ? root_outcome_name(r) : NULL);
 	return 0;
+}
+
+static struct naming_settings naming_settings_of(const struct config *c)
+{
+	return (struct naming_settings){
+		.labels = (const char *const *)c->labels.items,
+		.n_labels = c->labels.n,
+		.select = (const char *const *)c->select.items,
+		.n_select = c->select.n,
+		.ignore = (const char *const *)c->ignore.items,
+		.n_ignore = c->ignore.n,
+		.relabel = c->relabel,
+	};
+}
+
+/* ---- settings that change while everything runs */
+
+static int reload(struct agent *a, struct config *fresh, struct config_error *error)
+{
+	struct naming_settings settings;
+	struct pattern_error why = {""};
+	int r = config_load(a->config->argc, a->config->argv, fresh, error);
+
+	if (r || !a->naming)
+		return r;
+	settings = naming_settings_of(fresh);
+	r = naming_configure(a->naming, &settings, &why);
+	if (r > 0)
+		snprintf(error->text, sizeof(error->text), "%s", why.text);
+	return r;
+}
+
+/* The log, and who is profiled under which labels; of the rest the user is told. */
+static void on_reload(void *ctx, int signo)
+{
+	_cleanup_(config_deinit) struct config fresh = {0};
+	struct agent *a = ctx;
+	struct config_error error = {""};
+	char changed[256];
+	int r = reload(a, &fresh, &error);
+
+	(void)signo;
+	if (r) {
+		log_warn("configuration not reloaded, keeping the old settings",
+			 log_str("why", r < 0 ? strerror(-r) : error.text));
+		return;
+	}
+	log_set(fresh.log_level, fresh.log_format);
+	config_diff(a->config, &fresh, changed, sizeof(changed));
+	log_info("configuration reloaded", log_str("need_restart", changed));
+	config_deinit(&a->reloaded);
+	a->reloaded = fresh;
+	fresh = (struct config){0};
 }
 
 static int start_loop(struct agent *a)
@@ -300,10 +333,12 @@ static int start_naming(struct agent *a)
 		[CONFIG_VERIFY_CHAIN] = HTTP_VERIFY_CHAIN,
 		[CONFIG_VERIFY_NONE] = HTTP_VERIFY_NOTHING,
 	};
+	struct pattern_error error = {""};
 	char host_root[PATH_MAX];
-	const struct naming_opts opts = {
+	struct naming_opts opts = {
 		.loop = a->loop,
 		.discovery = a->discovery,
+		.settings = naming_settings_of(a->config),
 		.metadata = {.mode = modes[a->config->metadata],
 			     .node = a->config->node_name,
 			     .host_root = host_root,
@@ -316,18 +351,18 @@ static int start_naming(struct agent *a)
 
 	/* The first process's root directory is the node's. */
 	snprintf(host_root, sizeof(host_root), "%s/1/root", a->config->proc_root);
-	r = naming_new(&opts, &a->naming);
+	r = naming_new(&opts, &a->naming, &error);
 	if (r == -EDESTADDRREQ)
 		return start_failed(r, "--metadata names a server whose address is not known",
 				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
-	if (r ==
-	    -EINVAL) { /* what is not a node's name in Kubernetes is no reason not to profile */
-		log_warn("no names of pods: --node-name is no node's name",
+	if (r == -EINVAL) { /* no reason not to profile */
+		log_warn("no server is asked for names: --node-name is no node's name",
 			 log_str("node", a->config->node_name));
-		return 0;
+		opts.metadata.mode = METADATA_RUNTIME;
+		r = naming_new(&opts, &a->naming, &error);
 	}
 	if (r)
-		return start_failed(r, "cannot ask for names of pods", NULL);
+		return start_failed(r, "cannot give labels", error.text);
 	return metric_list_add(&a->metrics, naming_collect, a->naming);
 }
 
@@ -642,6 +677,7 @@ void agent_free(struct agent *a)
 	tablecache_free(a->tables);
 	export_free(a->export);
 	naming_free(a->naming);
+	config_deinit(&a->reloaded);
 	discovery_free(a->discovery);
 	process_metrics_free(a->process);
 	metric_list_deinit(&a->metrics);

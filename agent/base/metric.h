@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/labels.h"
+
 /*
  * Metrics are plain numbers in the module that counts. Each module adds one collector to the list;
  * when somebody asks, the list calls them and each emits its families:
@@ -31,6 +33,9 @@ struct metric_family_desc {
 	const char *help;
 	const char *unit; /* "seconds", "bytes": also the suffix of @name; or NULL */
 };
+
+/* Labels of one sample: a container's, and those that a family adds. */
+#define METRIC_LABELS_MAX (LABELS_MAX + 3)
 
 struct metric_label {
 	const char *name;

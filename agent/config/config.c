@@ -13,10 +13,14 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/labels.h"
 #include "base/nsec.h"
 #include "config/file.h"
 #include "config/option.h"
+#include "relabel/pattern.h"
 #include "relabel/relabel.h"
+
+DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 
 #define CONFIG_STORE_DIR "/var/lib/podprof"
 
@@ -220,6 +224,51 @@ static int validate(const struct config *c, struct config_error *error)
 	return 0;
 }
 
+/* NAME=VALUE */
+static int validate_label(const char *text, struct config_error *error)
+{
+	const char *equals = strchr(text, '=');
+	char name[64];
+	size_t n = equals ? (size_t)(equals - text) : 0;
+	bool fits = n > 0 && n < sizeof(name);
+
+	if (fits)
+		snprintf(name, sizeof(name), "%.*s", (int)n, text);
+	if (fits && equals[1] && labels_valid_name(name) && strncmp(name, "__", 2) != 0)
+		return 0;
+	config_error_set(error,
+			 "--label: '%s' cannot be used: NAME=VALUE is needed, such as "
+			 "cluster=prod; a name is letters, digits and '_', and does not begin "
+			 "with a digit or '__'",
+			 text);
+	return CONFIG_BAD;
+}
+
+static int validate_pattern(const char *name, const char *text, struct config_error *error)
+{
+	_cleanup_(pattern_freep) struct pattern *pattern = NULL;
+	struct pattern_error why = {""};
+	int r = pattern_new(text, &pattern, &why);
+
+	if (r <= 0)
+		return r;
+	config_error_set(error, "--%s: '%.100s' cannot be used: %s", name, text, why.text);
+	return CONFIG_BAD;
+}
+
+static int validate_choice(const struct config *c, struct config_error *error)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < c->labels.n && !r; i++)
+		r = validate_label(c->labels.items[i], error);
+	for (size_t i = 0; i < c->select.n && !r; i++)
+		r = validate_pattern("select", c->select.items[i], error);
+	for (size_t i = 0; i < c->ignore.n && !r; i++)
+		r = validate_pattern("ignore", c->ignore.items[i], error);
+	return r;
+}
+
 int config_load(int argc, char **argv, struct config *ret, struct config_error *ret_error)
 {
 	int r = apply_defaults(ret, ret_error);
@@ -238,6 +287,8 @@ int config_load(int argc, char **argv, struct config *ret, struct config_error *
 		r = apply_late_defaults(ret);
 	if (!r)
 		r = validate(ret, ret_error);
+	if (!r)
+		r = validate_choice(ret, ret_error);
 	return r;
 }
 
@@ -299,11 +350,9 @@ void config_diff(const struct config *a, const struct config *b, char *ret, size
 
 	ret[0] = '\0';
 	for (size_t i = 0; i < n_options && used < n; i++)
-		if (!settings_equal(&options[i], a, b))
+		if (!options[i].live && !settings_equal(&options[i], a, b))
 			used += (size_t)snprintf(ret + used, n - used, "%s%s", used ? " " : "",
 						 options[i].name);
-	if (!relabel_equal(a->relabel, b->relabel) && used < n)
-		snprintf(ret + used, n - used, "%srelabel_configs", used ? " " : "");
 }
 
 static void print_option(FILE *to, const struct option_desc *option)

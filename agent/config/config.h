@@ -17,6 +17,10 @@
 
 /* Destinations that can be named; each has a queue and a clock of its own. */
 #define CONFIG_DESTINATIONS_MAX 8
+/* Labels that can be given: with an owner's own they have to fit into a set (base/labels.h). */
+#define CONFIG_LABELS_MAX	16
+/* Values of any other list: patterns, which are all tried for each owner. */
+#define CONFIG_LIST_MAX		64
 
 enum config_go_heap {
 	CONFIG_GO_HEAP_DISABLED,
@@ -55,7 +59,7 @@ enum config_verify {
 struct relabel;
 
 struct config_list {
-	char *items[CONFIG_DESTINATIONS_MAX];
+	char *items[CONFIG_LIST_MAX];
 	size_t n;
 };
 
@@ -75,6 +79,9 @@ struct config {
 	char *proc_root;
 	char *node_name;
 	bool host_processes;
+	struct config_list select;   /* patterns of what is profiled; none: everything */
+	struct config_list ignore;   /* and of what is not */
+	struct config_list labels;   /* NAME=VALUE */
 	unsigned int metadata;	     /* enum config_metadata */
 	char *kubelet_url;	     /* NULL: by $HOST_IP */
 	unsigned int kubelet_verify; /* enum config_verify */
@@ -111,7 +118,8 @@ struct config_error {
  * {0}; config_deinit() it whatever is returned. 0, CONFIG_BAD, CONFIG_HELP, -ENOMEM. */
 int config_load(int argc, char **argv, struct config *ret, struct config_error *ret_error);
 void config_deinit(struct config *c);
-/* The names of the settings that differ, separated by blanks, cut to @n bytes; "" if none does. */
+/* The names of the settings that differ and that cannot change while the agent runs, separated by
+ * blanks, cut to @n bytes; "" if none does. */
 void config_diff(const struct config *a, const struct config *b, char *ret, size_t n);
 /* The flags with their help, grouped. */
 void config_print_help(FILE *to);

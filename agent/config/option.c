@@ -94,6 +94,19 @@ const struct option_desc options[] = {
 	 .offset = AT(host_processes),
 	 .help = "also profile what is in no container (default: true, and false in a\n"
 		 "Kubernetes pod)"},
+	{.name = "select",
+	 .kind = OPTION_LIST,
+	 .offset = AT(select),
+	 .value_name = "PATTERN",
+	 .live = true,
+	 .help = "profile only what matches: NAMESPACE/POD/CONTAINER, elsewhere the\n"
+		 "container's, unit's or process's name; repeatable"},
+	{.name = "ignore",
+	 .kind = OPTION_LIST,
+	 .offset = AT(ignore),
+	 .value_name = "PATTERN",
+	 .live = true,
+	 .help = "and nothing that matches this; repeatable"},
 	{.group = "Where things are",
 	 .name = "cgroupfs-root",
 	 .kind = OPTION_STRING,
@@ -111,8 +124,15 @@ const struct option_desc options[] = {
 	 .offset = AT(node_name),
 	 .value_name = "NAME",
 	 .help = "value of the label node (default: $NODE_NAME, else the host's name)"},
-	{.group = "Names of pods",
-	 .name = "metadata",
+	{.group = "Names and labels",
+	 .name = "label",
+	 .kind = OPTION_LIST,
+	 .offset = AT(labels),
+	 .value_name = "NAME=VALUE",
+	 .list_max = CONFIG_LABELS_MAX,
+	 .live = true,
+	 .help = "a label of everything, such as cluster=prod; repeatable"},
+	{.name = "metadata",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(metadata),
 	 .value_name = "SOURCE",
@@ -138,6 +158,7 @@ const struct option_desc options[] = {
 	 .name = "destination",
 	 .kind = OPTION_LIST,
 	 .offset = AT(destinations),
+	 .list_max = CONFIG_DESTINATIONS_MAX,
 	 .value_name = "KIND=URL",
 	 .help = "send profiles there; repeatable. See 'Destinations' below"},
 	{.name = "store-dir",
@@ -192,6 +213,7 @@ const struct option_desc options[] = {
 	{.name = "log-level",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(log_level),
+	 .live = true,
 	 .value_name = "LEVEL",
 	 .choices = log_level_choices,
 	 .default_text = "info",
@@ -199,6 +221,7 @@ const struct option_desc options[] = {
 	{.name = "log-format",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(log_format),
+	 .live = true,
 	 .value_name = "FORMAT",
 	 .choices = log_format_choices,
 	 .default_text = "logfmt",
@@ -265,9 +288,9 @@ static int set_choice(const struct option_desc *option, unsigned int *at, const 
 	return CONFIG_BAD;
 }
 
-static int add_item(struct config_list *list, const char *text)
+static int add_item(const struct option_desc *option, struct config_list *list, const char *text)
 {
-	if (list->n == CONFIG_DESTINATIONS_MAX)
+	if (list->n == (option->list_max ? option->list_max : CONFIG_LIST_MAX))
 		return CONFIG_BAD;
 	list->items[list->n] = strdup(text);
 	if (!list->items[list->n])
@@ -335,7 +358,7 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 		r = set_choice(option, at, text);
 		break;
 	case OPTION_LIST:
-		r = add_item(at, text);
+		r = add_item(option, at, text);
 		break;
 	}
 	if (r == CONFIG_BAD)

@@ -4,6 +4,7 @@
 
 /* One setting as data: where it lives in struct config and how its text is read. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "config/config.h"
@@ -28,6 +29,8 @@ struct option_desc {
 	const char *help;	    /* may have several lines */
 	const char *const *choices; /* OPTION_CHOICE, ends with NULL */
 	const char *group;	    /* heading that starts before this one; or NULL */
+	size_t list_max;	    /* OPTION_LIST: ceiling of its items; 0: CONFIG_LIST_MAX */
+	bool live;		    /* may change while the agent runs */
 };
 
 extern const struct option_desc options[];

@@ -98,17 +98,43 @@ void workload_of_pod(const struct pod *pod, struct workload *ret)
 	set(ret, pod->owner_kind, name, strlen(name));
 }
 
+/* Where people say themselves what a service is called, in the order of who wins. */
+static const struct {
+	const char *kind;
+	const char *(*get)(const struct pod *pod, const char *key);
+	const char *key;
+} told[] = {
+	{"annotation", pod_annotation, "podprof.io/service-name"},
+	{"annotation", pod_annotation, "resource.opentelemetry.io/service.name"},
+	{"pod label", pod_label, "app.kubernetes.io/instance"},
+	{"pod label", pod_label, "app.kubernetes.io/name"},
+};
+
+#define N_TOLD (sizeof(told) / sizeof(told[0]))
+
+/* The first that does; N_TOLD if none does. */
+static size_t teller(const struct pod *pod)
+{
+	size_t i = 0;
+
+	while (i < N_TOLD && !*told[i].get(pod, told[i].key))
+		i++;
+	return i;
+}
+
 const char *workload_service(const struct pod *pod, const struct workload *workload)
 {
-	const char *const told[] = {
-		pod_annotation(pod, "podprof.io/service-name"),
-		pod_annotation(pod, "resource.opentelemetry.io/service.name"),
-		pod_label(pod, "app.kubernetes.io/instance"),
-		pod_label(pod, "app.kubernetes.io/name"),
-	};
+	size_t i = teller(pod);
 
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-		if (*told[i])
-			return told[i];
-	return workload->name;
+	return i < N_TOLD ? told[i].get(pod, told[i].key) : workload->name;
+}
+
+void workload_origin(const struct pod *pod, const struct workload *workload, char *ret, size_t n)
+{
+	size_t i = teller(pod);
+
+	if (i < N_TOLD)
+		snprintf(ret, n, "%s %s", told[i].kind, told[i].key);
+	else
+		snprintf(ret, n, "%s", *workload->kind ? workload->kind : "pod");
 }

@@ -4,6 +4,8 @@
 
 /* What people deploy: the Deployment behind a ReplicaSet's pod, the CronJob behind a Job's. */
 
+#include <stddef.h>
+
 struct pod;
 
 /* Bytes of a name with its NUL; a longer one is cut. Kubernetes allows 253. */
@@ -31,5 +33,7 @@ void workload_of_pod(const struct pod *pod, struct workload *ret);
  * resource.opentelemetry.io/service.name, label app.kubernetes.io/instance, label
  * app.kubernetes.io/name, the workload. Borrows from @pod and @workload. */
 const char *workload_service(const struct pod *pod, const struct workload *workload);
+/* Which of them it was, for people: "annotation podprof.io/service-name", "Deployment". */
+void workload_origin(const struct pod *pod, const struct workload *workload, char *ret, size_t n);
 
 #endif

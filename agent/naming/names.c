@@ -11,13 +11,16 @@
 #include "naming/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/labels.h"
+#include "base/text.h"
 #include "discovery/owner.h"
 #include "metadata/workload.h"
 
+#define COMPOSE_SERVICE	  "com.docker.compose.service"
 #define SETTING_PREFIX	  "podprof.io/"
 /* Bytes of a setting's name with its NUL. */
 #define NAMES_SETTING_MAX 64
@@ -39,7 +42,7 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 
 bool names_known(const struct names *names)
 {
-	return names->known.pod;
+	return names->known.pod || names->outcome == METADATA_PLAIN;
 }
 
 /* The few labels set here are far from the ceiling and have good names: only memory can lack. */
@@ -55,25 +58,124 @@ static int keep(struct labels *l, const struct labels *identity, const char *nam
 	return value ? set(l, name, value) : 0;
 }
 
-int names_labels(const struct names *names, const struct owner *owner, struct labels *ret)
+static int label_pod(struct labels *l, const struct names *names)
 {
-	_cleanup_(labels_deinit) struct labels labels = {0}, identity = {0};
 	const struct pod_container *container = names->known.container;
 	const struct pod *pod = names->known.pod;
 	struct workload workload;
 
+	workload_of_pod(pod, &workload);
+	if (set(l, "namespace", pod->namespace) || set(l, "pod", pod->name) ||
+	    set(l, "container", container ? container->name : "") ||
+	    set(l, "service_name", workload_service(pod, &workload)))
+		return -ENOMEM;
+	return 0;
+}
+
+/* Of Docker, Podman: what people have called it. */
+static const char *plain_name(const struct names *names, const struct owner *owner)
+{
+	const char *name = names->known.state ? names->known.state->name : "";
+
+	return *name ? name : owner_name(owner);
+}
+
+static const char *compose_service(const struct names *names)
+{
+	return names->known.state ? container_label(names->known.state, COMPOSE_SERVICE) : "";
+}
+
+static int label_plain(struct labels *l, const struct names *names, const struct owner *owner)
+{
+	const char *name = plain_name(names, owner), *service = compose_service(names);
+
+	return set(l, "container", name) || set(l, "service_name", *service ? service : name)
+		       ? -ENOMEM
+		       : 0;
+}
+
+int names_labels(const struct names *names, const struct owner *owner, struct labels *ret)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0}, identity = {0};
+	int r;
+
 	if (!names_known(names))
 		return owner_identity(owner, ret);
-	workload_of_pod(pod, &workload);
-	if (owner_identity(owner, &identity) || keep(&labels, &identity, "node") ||
-	    set(&labels, "namespace", pod->namespace) || set(&labels, "pod", pod->name) ||
-	    set(&labels, "container", container ? container->name : "") ||
-	    set(&labels, "service_name", workload_service(pod, &workload)))
+	r = names->known.pod ? label_pod(&labels, names) : label_plain(&labels, names, owner);
+	if (r || owner_identity(owner, &identity) || keep(&labels, &identity, "node"))
 		return -ENOMEM;
 	if (!names->outer && keep(&labels, &identity, "outer_container"))
 		return -ENOMEM;
 	labels_swap(ret, &labels);
 	return 0;
+}
+
+static const char *identity_origin(const struct owner *owner)
+{
+	switch (owner->kind) {
+	case OWNER_CONTAINER:
+	case OWNER_UNIT:
+		return "cgroup";
+	case OWNER_PROCESS:
+		return "process name";
+	case OWNER_UNKNOWN:
+	case OWNER_KIND_MAX:
+		break;
+	}
+	return "unknown owner";
+}
+
+static const char *source_of(const struct names *names)
+{
+	return names->known.state ? names->known.state->source : "pod";
+}
+
+static const char *origin_of(const struct names *names, const struct owner *owner,
+			     const char *label, char text[NAMES_TEXT_MAX])
+{
+	struct workload workload;
+
+	if (strcmp(label, "node") == 0)
+		return "--node-name";
+	if (!names_known(names) || strcmp(label, "outer_container") == 0)
+		return identity_origin(owner);
+	if (!names->known.pod)
+		return strcmp(label, "service_name") == 0 && *compose_service(names)
+			       ? "container label " COMPOSE_SERVICE
+			       : source_of(names);
+	if (strcmp(label, "service_name") != 0)
+		return names->outer ? "pod of the outer container" : source_of(names);
+	workload_of_pod(names->known.pod, &workload);
+	workload_origin(names->known.pod, &workload, text, NAMES_TEXT_MAX);
+	return text;
+}
+
+int names_origins(const struct names *names, const struct owner *owner, const struct labels *own,
+		  struct labels *ret)
+{
+	char text[NAMES_TEXT_MAX];
+
+	for (size_t i = 0; i < own->n; i++) {
+		const char *label = own->items[i].name;
+
+		if (labels_set(ret, label, origin_of(names, owner, label, text)) == -ENOMEM)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void names_text(const struct names *names, const struct owner *owner, char ret[NAMES_TEXT_MAX])
+{
+	const struct pod_container *container = names->known.container;
+	const struct pod *pod = names->known.pod;
+
+	if (names->known.pod)
+		snprintf(ret, NAMES_TEXT_MAX, "%s/%s/%s", pod->namespace, pod->name,
+			 container ? container->name : "");
+	else
+		snprintf(ret, NAMES_TEXT_MAX, "%s", plain_name(names, owner));
+	/* patterns take UTF-8 */
+	text_repair_utf8(ret, strlen(ret));
 }
 
 static int add_setting(struct labels *settings, const struct pod_pair *pair)
@@ -93,7 +195,7 @@ static int add_setting(struct labels *settings, const struct pod_pair *pair)
 int names_settings(const struct names *names, struct labels *ret)
 {
 	_cleanup_(labels_deinit) struct labels settings = {0};
-	const struct pod *pod = names_known(names) ? names->known.pod : NULL;
+	const struct pod *pod = names->known.pod;
 
 	for (size_t i = 0; pod && i < pod->annotations.n; i++)
 		if (add_setting(&settings, &pod->annotations.items[i]))

@@ -28,6 +28,15 @@ bool names_known(const struct names *names);
 /* Its labels: namespace, pod, container, node and service_name where names are known, else those of
  * owner_identity(). @ret must be empty. 0 or -ENOMEM. */
 int names_labels(const struct names *names, const struct owner *owner, struct labels *ret);
+/* Where each of @own, its labels of names_labels(), is from, for people, set in @ret by the labels'
+ * names. 0 or -ENOMEM. */
+int names_origins(const struct names *names, const struct owner *owner, const struct labels *own,
+		  struct labels *ret);
+/* Bytes of what it is called; a longer text is cut. */
+#define NAMES_TEXT_MAX 1024
+/* What it is called in one text: NAMESPACE/POD/CONTAINER; elsewhere the name of the container, unit
+ * or process. */
+void names_text(const struct names *names, const struct owner *owner, char ret[NAMES_TEXT_MAX]);
 /* What its pod's annotations podprof.io/... ask for: podprof.io/go-heap as "go_heap". @ret must be
  * empty. 0 or -ENOMEM. */
 int names_settings(const struct names *names, struct labels *ret);

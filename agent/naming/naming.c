@@ -50,25 +50,59 @@ static const char *const waited_names[WAITED_MAX] = {
 struct naming {
 	struct discovery *discovery;
 	struct metadata *metadata;
+	struct labelling labelling;
+	uint64_t generation; /* of that */
 	struct loop_source *timer;
 	size_t n_containers[METADATA_OUTCOME_MAX]; /* that live, as the last look left them */
 	uint64_t n_waited[WAITED_MAX];
+	uint64_t n_labels_left_out;
+	size_t n_left_out; /* owners, by the last look */
 };
 
-/* What labels are made of, as a number that is never 0: the pod as it was then, and whether the
- * container itself was known. */
-#define STAMP_CONTAINER 2u
+/* What labels are made of, as a number that is never 0: the settings, the pod as it was then, and
+ * what of the rest was known. */
+#define STAMP_NAMED	 1u /* its pod's name at least */
+#define STAMP_OWN	 2u /* its own */
+#define STAMP_WHOLE	 4u /* nothing more is to come: annotations are known */
+#define STAMP_PENDING	 8u
+#define STAMP_POD	 4  /* shift of the pod's version */
+#define STAMP_GENERATION 48 /* shift of the settings' number, which begins with 1 */
 
-static uint64_t stamp_of(const struct names *names)
+static unsigned int known_of(const struct names *names)
 {
-	uint64_t pod = names_known(names) ? names->known.pod->version : 0;
+	unsigned int known = 0;
 
-	return pod * 4 + (names->outcome == METADATA_OK ? STAMP_CONTAINER : 0) + 1;
+	if (names_known(names))
+		known |= STAMP_NAMED | (names->known.partial ? 0 : STAMP_WHOLE);
+	if (names->outcome == METADATA_OK || names->outcome == METADATA_PLAIN)
+		known |= STAMP_OWN;
+	return known;
 }
 
-static bool has_own_name(const struct owner *owner)
+/* An order of those. */
+static unsigned int rank(uint64_t known)
 {
-	return owner->stamp & STAMP_CONTAINER;
+	unsigned int whole = known & STAMP_WHOLE ? 1 : 0;
+
+	if (known & STAMP_OWN)
+		return 3 + whole;
+	return known & STAMP_NAMED ? 1 + whole : 0;
+}
+
+static uint64_t stamp_of(const struct naming *naming, const struct names *names, bool pending)
+{
+	uint64_t stamp = naming->generation << STAMP_GENERATION | known_of(names);
+
+	if (names->known.pod)
+		stamp |= names->known.pod->version << STAMP_POD;
+	return stamp | (pending ? STAMP_PENDING : 0);
+}
+
+/* A list may lack, for a moment, what an earlier one had: the kubelet's, when it has just started.
+ * And of what has gone the names stay. */
+static bool knows_more(const struct owner *owner, const struct names *names)
+{
+	return rank(owner->stamp) > rank(known_of(names));
 }
 
 static bool younger(const struct owner *owner, uint64_t age_ns)
@@ -76,36 +110,37 @@ static bool younger(const struct owner *owner, uint64_t age_ns)
 	return nsec_wall() < owner->first_seen_ns + age_ns;
 }
 
-/* Whether it may yet get a name of its own. */
-static bool is_wanting(const struct naming *naming, const struct owner *owner, uint64_t age_ns)
+/* Whether more of it may yet be known, while it is not older than this. */
+static bool is_wanting(const struct naming *naming, const struct owner *owner,
+		       const struct names *names, uint64_t age_ns)
 {
-	return owner->kind == OWNER_CONTAINER && !has_own_name(owner) &&
+	const uint64_t all = STAMP_OWN | STAMP_WHOLE;
+
+	return owner->kind == OWNER_CONTAINER && names->outcome != METADATA_SANDBOX &&
+	       (known_of(names) & all) != all && (owner->stamp & all) != all &&
 	       metadata_active(naming->metadata) && younger(owner, age_ns);
 }
 
-/* A list may lack, for a moment, what an earlier one had: the kubelet's, when it has just started.
- * And of what has gone the names stay. */
-static bool knows_more(const struct owner *owner, const struct names *names)
-{
-	return names->outcome == METADATA_POD ? has_own_name(owner)
-					      : owner->named && !names_known(names);
-}
-
 /* Without memory the stamp stays, and it is tried again. */
-static void label(struct owner *owner, const struct names *names)
+static void label(struct naming *naming, struct owner *owner, const struct names *names,
+		  uint64_t stamp)
 {
-	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
+	_cleanup_(labelled_deinit) struct labelled is = {0};
 
-	if (names_labels(names, owner, &labels) || names_settings(names, &settings))
+	/* whoever has no name yet is chosen when it has */
+	if (labelling_apply(&naming->labelling, names, owner, !(stamp & STAMP_PENDING), false, &is))
 		return;
-	owner_set_labels(owner, &labels, &settings);
+	if (owner_leave_out(owner, is.why[0] ? is.why : NULL))
+		return;
+	owner_set_labels(owner, &is.labels, &is.settings);
 	owner->named = names_known(names);
-	owner->stamp = stamp_of(names);
+	owner->stamp = stamp;
+	naming->n_labels_left_out += is.n_left_out;
 }
 
 static enum waited waited(const struct owner *owner, const struct names *names)
 {
-	if (has_own_name(owner))
+	if (owner->stamp & STAMP_OWN)
 		return WAITED_OK;
 	if (owner->named)
 		return WAITED_POD;
@@ -120,13 +155,14 @@ static enum waited waited(const struct owner *owner, const struct names *names)
 
 static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
 {
-	bool was_pending = owner->pending;
+	bool pending = is_wanting(naming, owner, names, OWNER_PENDING_NS);
+	uint64_t stamp = stamp_of(naming, names, pending);
 
-	if (owner->stamp != stamp_of(names) && !knows_more(owner, names))
-		label(owner, names);
-	owner->pending = is_wanting(naming, owner, OWNER_PENDING_NS);
-	if (was_pending && !owner->pending)
+	if (owner->stamp != stamp && !knows_more(owner, names))
+		label(naming, owner, names, stamp);
+	if (owner->pending && !pending)
 		naming->n_waited[waited(owner, names)]++;
+	owner->pending = pending;
 }
 
 static void on_owner(void *ctx, struct owner *owner)
@@ -145,15 +181,19 @@ static void look(void *ctx)
 	bool wanting = false;
 
 	memset(naming->n_containers, 0, sizeof(naming->n_containers));
+	naming->n_left_out = 0;
 	while ((owner = discovery_next_owner(naming->discovery, owner))) {
 		struct names names;
 
+		naming->n_left_out += owner->left_out != NULL;
+		if (!owner_alive(owner) && !owner->pending)
+			continue; /* its name is what it was */
 		names_find(naming->metadata, owner, &names);
 		name_owner(naming, owner, &names);
 		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
 			continue;
-		wanting = wanting ||
-			  (owner->id.pod_uid[0] && is_wanting(naming, owner, NAMING_YOUNG_NS));
+		wanting = wanting || (owner->id.pod_uid[0] &&
+				      is_wanting(naming, owner, &names, NAMING_YOUNG_NS));
 		naming->n_containers[names.outcome]++;
 	}
 	if (wanting)
@@ -162,7 +202,23 @@ static void look(void *ctx)
 
 DEFINE_CLEANUP(struct naming *, naming_freep, naming_free);
 
-int naming_new(const struct naming_opts *opts, struct naming **ret)
+int naming_configure(struct naming *naming, const struct naming_settings *settings,
+		     struct pattern_error *ret_error)
+{
+	struct labelling fresh = {0};
+	int r = labelling_init(settings, &fresh, ret_error);
+
+	if (r) {
+		labelling_deinit(&fresh);
+		return r;
+	}
+	labelling_deinit(&naming->labelling);
+	naming->labelling = fresh;
+	naming->generation++;
+	return 0;
+}
+
+int naming_new(const struct naming_opts *opts, struct naming **ret, struct pattern_error *ret_error)
 {
 	_cleanup_(naming_freep) struct naming *naming = calloc(1, sizeof(*naming));
 	struct metadata_opts metadata = opts->metadata;
@@ -173,7 +229,9 @@ int naming_new(const struct naming_opts *opts, struct naming **ret)
 	metadata.loop = opts->loop;
 	metadata.source = opts->source;
 	metadata.ctx = opts->ctx;
-	r = metadata_new(&metadata, &naming->metadata);
+	r = naming_configure(naming, &opts->settings, ret_error);
+	if (!r)
+		r = metadata_new(&metadata, &naming->metadata);
 	if (!r)
 		r = loop_add_timer(opts->loop, look, naming, &naming->timer);
 	if (!r)
@@ -193,6 +251,7 @@ void naming_free(struct naming *naming)
 	if (naming->discovery)
 		discovery_listen(naming->discovery, NULL, NULL);
 	metadata_free(naming->metadata);
+	labelling_deinit(&naming->labelling);
 	loop_remove(naming->timer);
 	free(naming);
 }
@@ -202,7 +261,7 @@ const char *naming_setting(const struct naming *naming, const struct owner *owne
 {
 	bool has_pod = owner->kind == OWNER_CONTAINER && owner->id.pod_uid[0];
 
-	*ret_known = owner->named || !has_pod || !metadata_active(naming->metadata);
+	*ret_known = owner->stamp & STAMP_WHOLE || !has_pod || !metadata_active(naming->metadata);
 	return labels_get(&owner->settings, setting);
 }
 
@@ -214,10 +273,21 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc waits = {
 		"podprof_metadata_waits", METRIC_COUNTER,
 		"Containers whose names were waited for, by how that has ended.", NULL};
+	static const struct metric_family_desc left_out = {
+		"podprof_owners_left_out", METRIC_GAUGE,
+		"Containers, units and programs that are not to be profiled.", NULL};
+	static const struct metric_family_desc labels = {
+		"podprof_labels_left_out", METRIC_COUNTER,
+		"Labels that were not set, because there were too many or their name is none.",
+		NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);
 	metric_by_name(sink, &waits, "outcome", naming->n_waited, waited_names, WAITED_MAX);
+	metric_family(sink, &left_out);
+	metric_u64(sink, naming->n_left_out, NULL, 0);
+	metric_family(sink, &labels);
+	metric_u64(sink, naming->n_labels_left_out, NULL, 0);
 	metric_family(sink, &containers);
 	for (int i = 0; i < METADATA_OUTCOME_MAX; i++)
 		metric_u64(sink, naming->n_containers[i],

@@ -6,6 +6,7 @@
  * whenever that changes. */
 
 #include "metadata/metadata.h"
+#include "naming/labelling.h"
 
 struct discovery;
 struct loop;
@@ -15,22 +16,31 @@ struct owner;
 
 /**
  * struct naming_opts - everything is borrowed and must outlive it
+ * @settings: until naming_configure(); what its strings and lists point to is copied, the rules are
+ *            not
  * @metadata: whom to ask; its loop, callbacks and context are set here
  * @source:   as in struct metadata_opts
  */
 struct naming_opts {
 	struct loop *loop;
 	struct discovery *discovery;
+	struct naming_settings settings;
 	struct metadata_opts metadata;
 	metadata_source_fn source;
 	void *ctx;
 };
 
-/* All owners have labels when it returns. 0; -EDESTADDRREQ where metadata.mode names a server and
- * none is known; -errno. */
-int naming_new(const struct naming_opts *opts, struct naming **ret);
+/* All owners have labels when it returns. 0; PATTERN_REFUSED with *@ret_error; -EDESTADDRREQ where
+ * metadata.mode names a server and none is known; -errno. */
+int naming_new(const struct naming_opts *opts, struct naming **ret,
+	       struct pattern_error *ret_error);
 /* Owners keep the labels that they have. */
 void naming_free(struct naming *naming);
+
+/* Other settings from now on: all owners are labelled and chosen anew, by the next trip through the
+ * loop. 0; PATTERN_REFUSED; -ENOMEM: on these two the old ones stay. */
+int naming_configure(struct naming *naming, const struct naming_settings *settings,
+		     struct pattern_error *ret_error);
 
 /* What its pod's annotation podprof.io/NAME says, with '_' for '-' in @setting. NULL: it says
  * nothing. *@ret_known is false while that is because nothing is known of the pod yet, though it

@@ -263,20 +263,28 @@ bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc
 	return true;
 }
 
-/* The container's labels, and room for those that one family adds. */
-#define GO_LABELS_MAX (LABELS_MAX + 3)
-
-static size_t metric_labels(const struct labels *labels, struct metric_label ret[GO_LABELS_MAX])
+static size_t metric_labels(const struct labels *labels, struct metric_label ret[METRIC_LABELS_MAX])
 {
 	for (size_t i = 0; i < labels->n; i++)
 		ret[i] = (struct metric_label){labels->items[i].name, labels->items[i].value};
 	return labels->n;
 }
 
+/* A label of the family's own; it takes the place of one that the user's rules have called so. */
+static size_t add_label(struct metric_label *labels, size_t n, const char *name, const char *value)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(labels[i].name, name) != 0)
+		i++;
+	labels[i] = (struct metric_label){name, value};
+	return i < n ? n : n + 1;
+}
+
 static void collect_values(const struct goalloc *g, struct metric_sink *sink,
 			   const struct metric_family_desc *family, enum goalloc_value what)
 {
-	struct metric_label labels[GO_LABELS_MAX];
+	struct metric_label labels[METRIC_LABELS_MAX];
 	uint64_t value;
 
 	metric_family(sink, family);
@@ -303,12 +311,12 @@ static bool is_said(const struct go_container *c, size_t i)
 static void collect_description(struct metric_sink *sink, const struct go_container *c,
 				const struct go_description *is)
 {
-	struct metric_label labels[GO_LABELS_MAX];
+	struct metric_label labels[METRIC_LABELS_MAX];
 	size_t n = metric_labels(&c->labels, labels);
 
-	labels[n++] = (struct metric_label){"go_version", is->go_version};
-	labels[n++] = (struct metric_label){"source", is->source};
-	labels[n++] = (struct metric_label){"state", is->state};
+	n = add_label(labels, n, "go_version", is->go_version);
+	n = add_label(labels, n, "source", is->source);
+	n = add_label(labels, n, "state", is->state);
 	metric_u64(sink, 1, labels, n);
 }
 

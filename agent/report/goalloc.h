@@ -72,8 +72,8 @@ enum goalloc_outcome {
 
 int goalloc_new(struct goalloc **ret);
 void goalloc_free(struct goalloc *g);
-/* @container: what tells it from all others; copied, as are the labels. 0, GOALLOC_FULL, -ENOMEM.
- */
+/* @container: what tells its labels from all others: labels_key(); copied, as are the labels. 0,
+ * GOALLOC_FULL, -ENOMEM. */
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
 		   const struct goalloc_who *who, const struct goalloc_reading *reading);
 /* The container is still there, whether it has Go processes now or not. */

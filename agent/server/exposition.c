@@ -163,14 +163,14 @@ static int label_order(const void *a, const void *b)
 /* {a="1",b="2"}; nothing for no labels, and none for an empty value, which means the same. */
 static int put_labels(struct buf *b, const struct metric_value *value)
 {
-	struct metric_label sorted[LABELS_MAX];
+	struct metric_label sorted[METRIC_LABELS_MAX];
 	size_t n = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < value->n_labels; i++) {
 		if (!value->labels[i].value || !*value->labels[i].value)
 			continue;
-		if (n == LABELS_MAX || !labels_valid_name(value->labels[i].name))
+		if (n == METRIC_LABELS_MAX || !labels_valid_name(value->labels[i].name))
 			return EXPOSITION_BAD_NAME;
 		sorted[n++] = value->labels[i];
 	}

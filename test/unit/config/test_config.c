@@ -137,7 +137,33 @@ static const struct bad_row bad_rows[] = {
 	{"word", NULL, "'word' is no flag"},
 	{"--config", "/no/such/file", "/no/such/file"},
 	{"--listen=", NULL, "must not be empty"},
+	{"--label", "prod", "NAME=VALUE"},
+	{"--label", "=prod", "NAME=VALUE"},
+	{"--label", "a=", "NAME=VALUE"},
+	{"--label", "a-b=c", "NAME=VALUE"},
+	{"--label", "__a=c", "NAME=VALUE"},
+	{"--select", "a)(b", "--select: 'a)(b'"},
+	{"--ignore", "(?=a)", "--ignore"},
 };
+
+static void test_choice(void **state)
+{
+	_cleanup_(config_deinit) struct config c = {0};
+	const char *flags[] = {"--label",  "cluster=prod", "--label=team=a=b",
+			       "--ignore", "^kube-",	   NULL};
+	struct config_error error;
+
+	(void)state;
+	setenv("PODPROF_SELECT", "^shop/ web$", 1);
+	assert_int_equal(load(flags, &c, &error), 0);
+	unsetenv("PODPROF_SELECT");
+	assert_int_equal(c.labels.n, 2);
+	assert_string_equal(c.labels.items[1], "team=a=b");
+	assert_int_equal(c.select.n, 2);
+	assert_string_equal(c.select.items[0], "^shop/");
+	assert_string_equal(c.select.items[1], "web$");
+	assert_int_equal(c.ignore.n, 1);
+}
 
 static void test_bad(void **state)
 {
@@ -193,8 +219,15 @@ static void test_diff(void **state)
 {
 	_cleanup_(config_deinit) struct config a = {0};
 	_cleanup_(config_deinit) struct config b = {0};
-	const char *flags[] = {"--cpu-rate=19",	    "--kernel-stacks=false", "--log-level=debug",
-			       "--destination=x=1", "--cgroupfs-root=/c",    NULL};
+	const char *flags[] = {"--cpu-rate=19",
+			       "--kernel-stacks=false",
+			       "--log-level=debug",
+			       "--label=a=b",
+			       "--select=x",
+			       "--ignore=y",
+			       "--destination=x=1",
+			       "--cgroupfs-root=/c",
+			       NULL};
 	struct config_error error;
 	char diff[200], cut[12];
 
@@ -206,8 +239,7 @@ static void test_diff(void **state)
 	config_deinit(&b);
 	assert_int_equal(load(flags, &b, &error), 0);
 	config_diff(&a, &b, diff, sizeof(diff));
-	assert_string_equal(diff,
-			    "cpu-rate kernel-stacks cgroupfs-root destination store-dir log-level");
+	assert_string_equal(diff, "cpu-rate kernel-stacks cgroupfs-root destination store-dir");
 	config_diff(&a, &b, cut, sizeof(cut));
 	assert_string_equal(cut, "cpu-rate ke");
 }
@@ -227,8 +259,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_in_kubernetes),
 		cmocka_unit_test(test_precedence), cmocka_unit_test(test_lists_replace),
-		cmocka_unit_test(test_bad),	   cmocka_unit_test(test_bad_file),
-		cmocka_unit_test(test_diff),	   cmocka_unit_test(test_help),
+		cmocka_unit_test(test_choice),	   cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_bad_file),   cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_help),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "base/root.h"
 #include "discovery/discovery.h"
 #include "naming/naming.h"
+#include "relabel/pattern.h"
 #include "support/metrics.h"
 #include "support/sink.h"
 #include "support/tree.h"
@@ -17,7 +18,7 @@
 
 #define ID1 "5c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd73051af27110"
 #define ID2 "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
-#define UID "5d59024d-c3a0-12f8-a461-131a79258807"
+#define UID "8e1c90d3-0a5b-4b0e-9b1f-7a4471c0e2d5"
 
 #define STATUS "\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://" ID1 "\"}]"
 #define POD(annotations, status)                                                                 \
@@ -40,6 +41,7 @@ struct fixture {
 	struct naming *naming;
 	char token_file[64];
 	char told[256];
+	struct naming_settings settings;
 	/* what is waited for */
 	const char *id;
 	const char *label;
@@ -118,6 +120,7 @@ static int start(struct fixture *f, enum metadata_mode mode)
 	const struct naming_opts opts = {
 		.loop = f->loop,
 		.discovery = f->discovery,
+		.settings = f->settings,
 		.metadata = {.mode = mode,
 			     .node = "node-1",
 			     .kubelet_url = f->kubelet ? sink_url(f->kubelet) : NULL,
@@ -128,7 +131,9 @@ static int start(struct fixture *f, enum metadata_mode mode)
 		.ctx = f,
 	};
 
-	return naming_new(&opts, &f->naming);
+	struct pattern_error error;
+
+	return naming_new(&opts, &f->naming, &error);
 }
 
 static const struct owner *owner_of(struct fixture *f, const char *id)
@@ -185,6 +190,7 @@ static void named_by_the_kubelet(void **state)
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_null(naming_setting(f->naming, owner_of(f, ID1), "go_heap", &known));
 	assert_false(known);
+	assert_true(owner_of(f, ID1)->pending);
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID1, "namespace"), "shop");
 	assert_string_equal(label(f, ID1, "pod"), "web-5d4f8-x");
@@ -193,6 +199,8 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "node"), "node-1");
 	assert_string_equal(label(f, ID1, "pod_uid"), "");
 	owner = owner_of(f, ID1);
+	assert_false(owner->pending);
+	assert_true(owner_of(f, ID2)->pending); /* it may still get its own */
 	assert_string_equal(naming_setting(f->naming, owner, "go_heap", &known), "force");
 	assert_true(known);
 	assert_int_equal(owner->settings.n, 1);
@@ -255,6 +263,98 @@ static void nobody_to_ask(void **state)
 	assert_true(known);
 }
 
+/* Its name does not come in time. */
+static void late(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST("")},
+	};
+	struct fixture *f = *state;
+	struct owner *owner = (struct owner *)owner_of(f, ID1);
+
+	f->kubelet = sink_new(script, 1, NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	assert_true(owner->pending);
+	while (metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "unknown_id") <
+	       2)
+		wait_label(f, ID1, "container", ID1);
+	assert_true(owner->pending);
+	owner->first_seen_ns -= OWNER_PENDING_NS;
+	while (owner->pending)
+		wait_label(f, ID1, "container", ID1);
+	assert_int_equal(metrics_get(naming_collect, f->naming, "podprof_metadata_waits",
+				     "unknown_id"),
+			 1);
+	assert_int_equal(
+		metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "ok"), 0);
+}
+
+static bool is_left_out(void *ctx)
+{
+	struct fixture *f = ctx;
+	const char *why = owner_of(f, f->id)->left_out;
+
+	return strcmp(why ? why : "", f->value) == 0;
+}
+
+static void wait_left_out(struct fixture *f, const char *id, const char *why)
+{
+	f->id = id;
+	f->value = why;
+	loop_until(f->loop, is_left_out, f);
+}
+
+static void configure(struct fixture *f)
+{
+	struct pattern_error error;
+
+	assert_int_equal(naming_configure(f->naming, &f->settings, &error), 0);
+}
+
+/* Who is profiled: by the pod's annotation as it is now, and by settings that are changed. */
+static void chosen(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200,
+		 .body = LIST(POD("\"podprof.io/profile\":\"false\"", STATUS)),
+		 .times = 2},
+		{.status = 200, .body = LIST(POD("\"podprof.io/profile\":\"true\"", STATUS))},
+	};
+	static const char *const labels[] = {"cluster=prod"};
+	static const char *const select[] = {"^shop/.*/web$"}, *const ignore[] = {"shop/"};
+	static const char *const bad[] = {"("};
+	struct fixture *f = *state;
+	struct pattern_error error;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	f->settings = (struct naming_settings){.labels = labels, .n_labels = 1};
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	assert_string_equal(label(f, ID1, "cluster"), "prod"); /* before anything is known */
+	assert_null(owner_of(f, ID1)->left_out);
+	wait_left_out(f, ID1, "annotation podprof.io/profile: \"false\"");
+	assert_string_equal(label(f, ID1, "container"), "web");
+	assert_string_equal(label(f, ID1, "cluster"), "prod");
+	wait_left_out(f, ID1, "");
+	/* by name: the one that has none yet is waited for */
+	f->settings = (struct naming_settings){.select = select, .n_select = 1};
+	configure(f);
+	((struct owner *)owner_of(f, ID2))->first_seen_ns -= OWNER_PENDING_NS;
+	wait_left_out(f, ID2, "no --select matches");
+	assert_null(owner_of(f, ID1)->left_out);
+	assert_string_equal(label(f, ID1, "cluster"), "");
+	f->settings = (struct naming_settings){.ignore = ignore, .n_ignore = 1};
+	configure(f);
+	wait_left_out(f, ID1, "--ignore shop/");
+	assert_true(metrics_get(naming_collect, f->naming, "podprof_owners_left_out", "") >= 1);
+	/* what cannot be used changes nothing */
+	f->settings = (struct naming_settings){.select = bad, .n_select = 1};
+	assert_int_equal(naming_configure(f->naming, &f->settings, &error), PATTERN_REFUSED);
+	f->settings = (struct naming_settings){0};
+	configure(f);
+	wait_left_out(f, ID1, "");
+	wait_left_out(f, ID2, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -264,6 +364,8 @@ int main(void)
 		TEST(named_by_the_api_server),
 		TEST(refused),
 		TEST(nobody_to_ask),
+		TEST(late),
+		TEST(chosen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

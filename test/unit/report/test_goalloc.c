@@ -13,6 +13,7 @@ struct catcher {
 	bool on;
 	uint64_t value;
 	size_t n;
+	size_t n_states; /* labels of that name of the last one */
 	char state[32];
 };
 
@@ -31,8 +32,9 @@ static void catch_value(struct metric_sink *sink, const struct metric_value *val
 		return;
 	c->n++;
 	c->value = value->u;
+	c->n_states = 0;
 	for (size_t i = 0; i < value->n_labels; i++)
-		if (strcmp(value->labels[i].name, "state") == 0)
+		if (strcmp(value->labels[i].name, "state") == 0 && ++c->n_states)
 			snprintf(c->state, sizeof(c->state), "%s", value->labels[i].value);
 }
 
@@ -233,12 +235,36 @@ static void test_states(void **state)
 	goalloc_free(g);
 }
 
+/* A container whose labels are as many as can be, one of them with a name of the family's own. */
+static void test_labels(void **state)
+{
+	const struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};
+	const struct goalloc_reading reading = {
+		.go_version = "go1.26.8", .source = "", .state = "ok"};
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	struct catcher info;
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	assert_int_equal(labels_set(&labels, "state", "of mind"), 0);
+	for (char name[] = "a"; labels.n < LABELS_MAX; name[0]++)
+		assert_int_equal(labels_set(&labels, name, "x"), 0);
+	assert_int_equal(goalloc_update(g, "a", &labels, &who, &reading), 0);
+	info = collect(g, "container_go_heap_profile");
+	assert_int_equal(info.n, 1);
+	assert_int_equal(info.n_states, 1);
+	assert_string_equal(info.state, "ok");
+	goalloc_free(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters), cmocka_unit_test(test_state_without_values),
 		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_runtimes_of_a_process),
 		cmocka_unit_test(test_states),	 cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_labels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

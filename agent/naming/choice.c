@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Patterns of relabel/ match all of a text or nothing, as Prometheus' do. Here people give a part
+ * of a name, as to grep, so ".*" is put around theirs. It is compiled by itself first: what is no
+ * pattern alone ("a)(b") may be one in between.
+ */
+#include "naming/choice.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "relabel/pattern.h"
+
+/* One pattern and what it was made of. */
+struct choice_pattern {
+	struct pattern *pattern;
+	char *text;
+};
+
+struct choice_list {
+	struct choice_pattern *items;
+	size_t n;
+};
+
+struct choice {
+	struct choice_list select;
+	struct choice_list ignore;
+};
+
+DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
+DEFINE_CLEANUP(struct choice *, choice_freep, choice_free);
+
+static void list_deinit(struct choice_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		pattern_free(list->items[i].pattern);
+		free(list->items[i].text);
+	}
+	free(list->items);
+}
+
+void choice_free(struct choice *choice)
+{
+	if (!choice)
+		return;
+	list_deinit(&choice->select);
+	list_deinit(&choice->ignore);
+	free(choice);
+}
+
+static int pattern_anywhere(const char *text, struct pattern **ret, struct pattern_error *ret_error)
+{
+	_cleanup_(pattern_freep) struct pattern *alone = NULL;
+	_cleanup_(freep) char *wrapped = NULL;
+	int r = pattern_new(text, &alone, ret_error);
+
+	if (!r && asprintf(&wrapped, ".*(?:%s).*", text) < 0)
+		r = -ENOMEM;
+	return r ? r : pattern_new(wrapped, ret, ret_error);
+}
+
+static int list_fill(struct choice_list *list, const char *const *texts, size_t n,
+		     struct pattern_error *ret_error)
+{
+	int r = 0;
+
+	list->items = calloc(n + 1, sizeof(*list->items)); /* + 1: not of size 0 */
+	if (!list->items)
+		return -ENOMEM;
+	for (; !r && list->n < n; list->n++) {
+		struct choice_pattern *one = &list->items[list->n];
+
+		one->text = strdup(texts[list->n]);
+		r = one->text ? pattern_anywhere(one->text, &one->pattern, ret_error) : -ENOMEM;
+	}
+	return r;
+}
+
+int choice_new(const char *const *select, size_t n_select, const char *const *ignore,
+	       size_t n_ignore, struct choice **ret, struct pattern_error *ret_error)
+{
+	_cleanup_(choice_freep) struct choice *choice = calloc(1, sizeof(*choice));
+	int r = choice ? list_fill(&choice->select, select, n_select, ret_error) : -ENOMEM;
+
+	if (!r)
+		r = list_fill(&choice->ignore, ignore, n_ignore, ret_error);
+	if (!r)
+		*ret = take_ptr(choice);
+	return r;
+}
+
+/* @ret: the text of the first that matches; NULL if none does. 0 or -ENOMEM. */
+static int list_match(const struct choice_list *list, const char *name, const char **ret)
+{
+	int r = PATTERN_NO_MATCH;
+	size_t i = 0;
+
+	for (; i < list->n && r != PATTERN_OK; i++) {
+		r = pattern_match(list->items[i].pattern, name, strlen(name), NULL);
+		if (r == -ENOMEM)
+			return r;
+	}
+	*ret = r == PATTERN_OK ? list->items[i - 1].text : NULL;
+	return 0;
+}
+
+int choice_ask(const struct choice *choice, const char *name, char ret_why[CHOICE_WHY_MAX])
+{
+	const char *ignored, *selected;
+
+	if (list_match(&choice->ignore, name, &ignored) ||
+	    list_match(&choice->select, name, &selected))
+		return -ENOMEM;
+	if (ignored)
+		snprintf(ret_why, CHOICE_WHY_MAX, "--ignore %s", ignored);
+	else if (choice->select.n && !selected)
+		snprintf(ret_why, CHOICE_WHY_MAX, "no --select matches");
+	else
+		return CHOICE_TAKEN;
+	return CHOICE_LEFT_OUT;
+}

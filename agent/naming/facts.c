@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The names are Prometheus' own, so that rules written for it can be taken over: what is no letter
+ * or digit in the key of a label or annotation becomes '_', and of each there is a second name that
+ * only says that it is there, since an empty label is none.
+ *
+ * Source: Prometheus' documentation of kubernetes_sd_config, role pod, and its
+ * discovery/kubernetes/pod.go.
+ */
+#include "naming/facts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/labels.h"
+#include "discovery/owner.h"
+#include "metadata/pod.h"
+#include "naming/names.h"
+
+#define POD_FACT       "__meta_kubernetes_pod_"
+#define CONTAINER_FACT "__meta_container_"
+
+/* Bytes of the longest name: a key of POD_TEXT_MAX and what is before it. */
+#define FACT_NAME_MAX (POD_TEXT_MAX + 64)
+
+/* One too many, or a key that makes no name, is left out. */
+static int set(struct labels *l, const char *name, const char *value)
+{
+	return *value && labels_set(l, name, value) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* @prefix and a key, in letters that a label's name may have. */
+static int set_keyed(struct labels *l, const char *prefix, const char *key, const char *value)
+{
+	char name[FACT_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%s%s", prefix, key);
+	for (char *c = name; *c; c++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
+			*c = '_';
+	return set(l, name, value);
+}
+
+static int add_pairs(struct labels *l, const struct pod_pairs *pairs, const char *prefix,
+		     const char *present_prefix)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < pairs->n && !r; i++) {
+		r = set_keyed(l, prefix, pairs->items[i].key, pairs->items[i].value);
+		if (!r && present_prefix)
+			r = set_keyed(l, present_prefix, pairs->items[i].key, "true");
+	}
+	return r;
+}
+
+static int add_pod(struct labels *l, const struct pod *pod)
+{
+	int r = 0;
+
+	if (set(l, "__meta_kubernetes_namespace", pod->namespace) ||
+	    set(l, POD_FACT "name", pod->name) || set(l, POD_FACT "uid", pod->uid) ||
+	    set(l, POD_FACT "node_name", pod->node) ||
+	    set(l, POD_FACT "controller_kind", pod->owner_kind) ||
+	    set(l, POD_FACT "controller_name", pod->owner_name))
+		r = -ENOMEM;
+	if (!r)
+		r = add_pairs(l, &pod->labels, POD_FACT "label_", POD_FACT "labelpresent_");
+	if (!r)
+		r = add_pairs(l, &pod->annotations, POD_FACT "annotation_",
+			      POD_FACT "annotationpresent_");
+	return r;
+}
+
+/* As a pod's status has it: "containerd://...". */
+static int add_pod_container_id(struct labels *l, const struct cgroup_id *id)
+{
+	const char *runtime = cgroup_runtime_name(id->runtime);
+	char url[CGROUP_ID_MAX + 32];
+
+	if (strcmp(runtime, "unknown") == 0)
+		snprintf(url, sizeof(url), "%s", id->container_id);
+	else
+		snprintf(url, sizeof(url), "%s://%s",
+			 strcmp(runtime, "crio") == 0 ? "cri-o" : runtime, id->container_id);
+	return set(l, POD_FACT "container_id", url);
+}
+
+static int add_pod_container(struct labels *l, const struct pod_container *container)
+{
+	bool init = container->kind == POD_CONTAINER_INIT;
+
+	if (set(l, POD_FACT "container_name", container->name) ||
+	    set(l, POD_FACT "container_image", container->image) ||
+	    set(l, POD_FACT "container_init", init ? "true" : "false"))
+		return -ENOMEM;
+	return 0;
+}
+
+/* What its runtime says of it. */
+static int add_state(struct labels *l, const struct container *state)
+{
+	if (set(l, CONTAINER_FACT "name", state->name) ||
+	    set(l, CONTAINER_FACT "image", state->image))
+		return -ENOMEM;
+	return add_pairs(l, &state->labels, CONTAINER_FACT "label_", NULL);
+}
+
+static int add_container(struct labels *l, const struct cgroup_id *id)
+{
+	if (set(l, CONTAINER_FACT "id", id->container_id) ||
+	    set(l, CONTAINER_FACT "outer_id", id->outer_id) ||
+	    set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime)))
+		return -ENOMEM;
+	return 0;
+}
+
+int facts_add(const struct names *names, const struct owner *owner, struct labels *labels)
+{
+	int r = 0;
+
+	switch (owner->kind) {
+	case OWNER_UNIT:
+		return set(labels, "__meta_process_unit", owner_name(owner));
+	case OWNER_PROCESS:
+		return set(labels, "__meta_process_comm", owner_name(owner));
+	case OWNER_CONTAINER:
+		r = add_container(labels, &owner->id);
+		break;
+	case OWNER_UNKNOWN:
+	case OWNER_KIND_MAX:
+		return 0;
+	}
+	if (!r && names->known.state && !names->outer)
+		r = add_state(labels, names->known.state);
+	if (!r && names->known.pod)
+		r = add_pod(labels, names->known.pod);
+	if (!r && names->known.container && !names->outer)
+		r = add_pod_container_id(labels, &owner->id);
+	if (!r && names->known.container)
+		r = add_pod_container(labels, names->known.container);
+	return r;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The order: the user's labels, the owner's own over them; the pod's annotation and the patterns
+ * say whether it is profiled; then the rules, which see all of that and the facts, and may still
+ * drop it. Labels that begin with "__" are for rules alone and go at the end, as in Prometheus.
+ */
+#include "naming/labelling.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "naming/choice.h"
+#include "naming/facts.h"
+#include "naming/names.h"
+#include "relabel/pattern.h"
+#include "relabel/relabel.h"
+
+#define PROFILE_ANNOTATION "podprof.io/profile"
+#define PROFILE_SETTING	   "profile"
+
+static int set_pair(struct labels *l, const char *pair)
+{
+	const char *equals = strchr(pair, '=');
+	_cleanup_(freep) char *name = equals ? strndup(pair, (size_t)(equals - pair)) : NULL;
+
+	/* a name that cannot be has been refused where settings are read */
+	return !equals ? 0 : name ? labels_set(l, name, equals + 1) : -ENOMEM;
+}
+
+int labelling_init(const struct naming_settings *settings, struct labelling *ret,
+		   struct pattern_error *ret_error)
+{
+	for (size_t i = 0; i < settings->n_labels; i++)
+		if (set_pair(&ret->labels, settings->labels[i]) == -ENOMEM)
+			return -ENOMEM;
+	ret->relabel = settings->relabel;
+	return choice_new(settings->select, settings->n_select, settings->ignore,
+			  settings->n_ignore, &ret->choice, ret_error);
+}
+
+void labelling_deinit(struct labelling *l)
+{
+	labels_deinit(&l->labels);
+	choice_free(l->choice);
+	*l = (struct labelling){0};
+}
+
+void labelled_deinit(struct labelled *l)
+{
+	labels_deinit(&l->labels);
+	labels_deinit(&l->settings);
+	labels_deinit(&l->origins);
+}
+
+/* ---------------------------------------------------------------- before the rules */
+
+static int add_all(struct labels *to, const struct labels *from)
+{
+	for (size_t i = 0; i < from->n; i++)
+		if (labels_set(to, from->items[i].name, from->items[i].value) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
+}
+
+/* Of each name the same text. */
+static int add_origin(struct labels *origins, const struct labels *of, const char *origin)
+{
+	for (size_t i = 0; i < of->n; i++)
+		if (labels_set(origins, of->items[i].name, origin) == -ENOMEM)
+			return -ENOMEM;
+	return 0;
+}
+
+/* @set: all that a rule may see. */
+static int gather(const struct labelling *l, const struct names *names, const struct owner *owner,
+		  struct labels *set, struct labels *origins)
+{
+	_cleanup_(labels_deinit) struct labels own = {0};
+	int r = names_labels(names, owner, &own);
+
+	if (!r)
+		r = add_all(set, &l->labels);
+	if (!r)
+		r = add_all(set, &own);
+	if (!r && l->relabel)
+		r = facts_add(names, owner, set);
+	if (!r && origins)
+		r = add_origin(origins, &l->labels, "--label");
+	if (!r && origins)
+		r = names_origins(names, owner, &own, origins);
+	return r;
+}
+
+static int choose(const struct labelling *l, const struct names *names, const struct owner *owner,
+		  struct labelled *ret)
+{
+	const char *profile = labels_get(&ret->settings, PROFILE_SETTING);
+	char name[NAMES_TEXT_MAX], why[CHOICE_WHY_MAX];
+	int r;
+
+	if (profile && strcmp(profile, "false") == 0) {
+		snprintf(ret->why, sizeof(ret->why),
+			 "annotation " PROFILE_ANNOTATION ": \"false\"");
+		return 0;
+	}
+	names_text(names, owner, name);
+	r = choice_ask(l->choice, name, why);
+	if (r == CHOICE_LEFT_OUT)
+		snprintf(ret->why, sizeof(ret->why), "%s", why);
+	return r < 0 ? r : 0;
+}
+
+/* ---------------------------------------------------------------- the rules */
+
+static void say_dropped(const struct labelling *l, int outcome, const struct relabel_result *result,
+			struct labelled *ret)
+{
+	char rule[RELABEL_DESCRIPTION_MAX];
+
+	relabel_describe(l->relabel, result->rule, rule);
+	snprintf(ret->why, sizeof(ret->why), "%s%s", rule,
+		 outcome == RELABEL_GAVE_UP ? " took too long" : "");
+}
+
+/* Of @set what is a series' label. One too many is left out. */
+static int keep_labels(const struct labels *set, struct labelled *ret)
+{
+	for (size_t i = 0; i < set->n; i++) {
+		const struct label *label = &set->items[i];
+		int r = strncmp(label->name, "__", 2) == 0
+				? 0
+				: labels_set(&ret->labels, label->name, label->value);
+
+		if (r < 0)
+			return r;
+		ret->n_left_out += r > 0;
+	}
+	return 0;
+}
+
+int labelling_apply(const struct labelling *l, const struct names *names, const struct owner *owner,
+		    bool decide, bool origins, struct labelled *ret)
+{
+	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_FACTS_MAX};
+	struct labels *from = origins ? &ret->origins : NULL;
+	struct relabel_result result = {0};
+	int r;
+
+	ret->origins.max = LABELS_FACTS_MAX;
+	r = gather(l, names, owner, &set, from);
+	if (!r)
+		r = names_settings(names, &ret->settings);
+	if (!r && decide)
+		r = choose(l, names, owner, ret);
+	if (r)
+		return r;
+	r = relabel_apply(l->relabel, &set, from, &result);
+	if (r < 0)
+		return r;
+	ret->n_left_out = result.n_left_out;
+	if (r > 0 && decide && !ret->why[0])
+		say_dropped(l, r, &result, ret);
+	return keep_labels(&set, ret);
+}
