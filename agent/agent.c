@@ -91,19 +91,19 @@ static void on_profile(void *ctx, struct profile *profile)
 
 struct shown_owner {
 	const struct owner *owner;
-	uint64_t n_samples;
+	uint64_t cpu_ns;
 };
 
 /* Keep the largest, in order. */
-static void shown_add(struct shown_owner *shown, const struct owner *owner, uint64_t n_samples)
+static void shown_add(struct shown_owner *shown, const struct owner *owner, uint64_t cpu_ns)
 {
 	size_t i = AGENT_SHOWN_MAX;
 
-	for (; i > 0 && n_samples > shown[i - 1].n_samples; i--)
+	for (; i > 0 && cpu_ns > shown[i - 1].cpu_ns; i--)
 		if (i < AGENT_SHOWN_MAX)
 			shown[i] = shown[i - 1];
 	if (i < AGENT_SHOWN_MAX)
-		shown[i] = (struct shown_owner){owner, n_samples};
+		shown[i] = (struct shown_owner){owner, cpu_ns};
 }
 
 /* Whoever has started it sees in the log that it works, and on what. */
@@ -116,15 +116,14 @@ static void show_first_window(struct agent *a)
 		const struct series *series = cpu_profiler_series(a->cpu, owner->key);
 
 		if (series)
-			shown_add(shown, owner, series->n_last);
+			shown_add(shown, owner, series->value_last);
 	}
 	for (size_t i = 0; i < AGENT_SHOWN_MAX && shown[i].owner; i++) {
 		const char *service = labels_get(&shown[i].owner->labels, "service_name");
-		uint64_t cpu_ns = shown[i].n_samples * cpu_profiler_period_ns(a->cpu);
 
 		log_info("seen", log_str("kind", owner_kind_name(shown[i].owner->kind)),
 			 log_str("service", service ? service : ""),
-			 log_uint("cpu_ms", cpu_ns / NSEC_PER_MSEC));
+			 log_uint("cpu_ms", shown[i].cpu_ns / NSEC_PER_MSEC));
 	}
 	log_info("the first profiles are there", log_str("page", a->url));
 }

@@ -7,10 +7,12 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/worker.h"
+#include "cpufilter.h"
 #include "cpusampler.h"
 #include "cpuwindow.h"
 #include "discovery/discovery.h"
@@ -34,6 +36,8 @@
 
 /* How often it is looked whether a window's owners have their names. */
 #define CPU_PROFILER_NAMES_NS (250 * NSEC_PER_MSEC)
+/* What changes of owners is in force within so long. */
+#define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
 
 /* What became of samples on this side of the kernel, and of reports. */
 enum cpu_outcome {
@@ -53,6 +57,8 @@ struct cpu_profiler {
 	struct series_table *away; /* off the CPUs; NULL: not wanted */
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
+	struct loop_source *filter;
+	struct log_limit filter_log;
 	uint64_t outcomes[CPU_OUTCOME_MAX];
 	uint64_t n_places;
 	uint64_t n_unnamed;
@@ -277,7 +283,7 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 
 	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
 				&sample->pid, sample->comm);
-	if (!owner) {
+	if (!owner || owner->left_out) {
 		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
 		return;
 	}
@@ -294,14 +300,35 @@ static void on_sample(void *ctx, const struct sample *sample)
 {
 	struct cpu_profiler *p = ctx;
 
-	take(p, p->series, sample, sample->count * cpu_profiler_period_ns(p));
+	take(p, p->series, sample, sample_value(sample, cpu_profiler_period_ns(p)));
 }
 
 static void on_away(void *ctx, const struct sample *sample)
 {
 	struct cpu_profiler *p = ctx;
 
-	take(p, p->away, sample, sample->total_ns);
+	take(p, p->away, sample, sample->total);
+}
+
+/* Whoever is not to be sampled, or less. */
+static void on_filter(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+	const struct oncpu *oncpu = cpu_sampler_oncpu(p->sampler);
+	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_shares(oncpu));
+	uint64_t suppressed;
+
+	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
+		log_warn("cannot tell the kernel whom to leave out, trying again", log_err(r),
+			 log_uint("suppressed", suppressed));
+}
+
+static int start_filter(struct cpu_profiler *p)
+{
+	int r = loop_add_timer(p->opts.loop, on_filter, p, &p->filter);
+
+	p->filter_log.interval_ns = 60 * NSEC_PER_SEC;
+	return r ? r : loop_arm(p->filter, CPU_PROFILER_FILTER_NS, CPU_PROFILER_FILTER_NS);
 }
 
 void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns)
@@ -345,6 +372,8 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
 	if (!r)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
+	if (!r)
+		r = start_filter(p);
 	return r;
 }
 
@@ -370,6 +399,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 {
 	if (!p)
 		return;
+	loop_remove(p->filter);
 	cpu_sampler_free(p->sampler);
 	worker_free(p->worker);
 	symbolizer_free(p->symbolizer);

@@ -55,7 +55,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @rows_dir:    the folder with the user's row files (unwind/rowfile.h); NULL for none
  * @table_cache: unwind tables on disk; NULL: none
  * @off_cpu:     share of task switches that is looked at, up to 1; 0: no off-CPU samples
- * @off_fn:      as @fn, for off-CPU stacks (their total_ns is set)
+ * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval
  */
 struct cpu_sampler_opts {

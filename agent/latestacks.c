@@ -168,7 +168,7 @@ static enum late_outcome deliver(struct late_stacks *ls, const struct late *late
 		return keep_away(ls, late, sample);
 	if (late->id) {
 		sample->count = late->count;
-		sample->total_ns = late->total_ns;
+		sample->total = late->total_ns;
 	}
 	ls->opts.fn(ls->opts.ctx, copy->kind, sample);
 	return LATE_WALKED;
@@ -263,7 +263,7 @@ static bool come_back(struct late_stacks *ls, const struct sample *sample)
 	TAILQ_FOREACH(late, &ls->list, in_list)
 	if (late->id == sample->copy_id && !late->count) {
 		late->count = sample->count;
-		late->total_ns = sample->total_ns;
+		late->total_ns = sample->total;
 		ls->n_waits--;
 		return true;
 	}

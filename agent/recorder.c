@@ -27,6 +27,7 @@
 #include "profile/event.h"
 #include "profile/fold.h"
 #include "profile/oncpu.h"
+#include "profile/shares.h"
 #include "profile/wanted.h"
 #include "report/cpu.h"
 #include "report/series.h"
@@ -107,11 +108,10 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 
 /* Labels are made once for each process and program: the series keeps them. */
 static int add_sample(struct recorder *r, const struct owner *owner, const struct sample *sample,
-		      const struct cpu_stack *stack)
+		      bool away, const struct cpu_stack *stack)
 {
-	const bool away = sample->total_ns;
-	const uint64_t value = away ? sample->total_ns
-				    : sample->count * oncpu_period(cpu_sampler_oncpu(r->sampler));
+	const uint64_t period = oncpu_period(cpu_sampler_oncpu(r->sampler));
+	const uint64_t value = away ? sample->total : sample_value(sample, period);
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	const struct series *known;
 	char key[64 + PID_COMM_MAX];
@@ -124,10 +124,9 @@ static int add_sample(struct recorder *r, const struct owner *owner, const struc
 	return add_stack(r, away ? r->away : r->series, key, &labels, stack, sample->count, value);
 }
 
-static void on_sample(void *ctx, const struct sample *sample)
+static void take(struct recorder *r, const struct sample *sample, bool away)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
-	struct recorder *r = ctx;
 	const struct owner *owner = NULL;
 
 	if (r->discovery)
@@ -140,17 +139,27 @@ static void on_sample(void *ctx, const struct sample *sample)
 		return;
 	}
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
-	    add_sample(r, owner, sample, &stack)) {
+	    add_sample(r, owner, sample, away, &stack)) {
 		r->n_lost += sample->count;
 		return;
 	}
-	if (sample->total_ns) {
+	if (away) {
 		r->n_away += sample->count;
 		return;
 	}
 	r->n_samples += sample->count;
 	if (sample->end < SAMPLE_END_MAX)
 		r->n_ends[sample->end] += sample->count;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	take(ctx, sample, false);
+}
+
+static void on_away(void *ctx, const struct sample *sample)
+{
+	take(ctx, sample, true);
 }
 
 /* ---------------------------------------------------------------- whose */
@@ -185,23 +194,32 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool family)
 	return err > 0 ? RECORDER_GONE : err;
 }
 
-static void enter_cgroup(void *ctx, struct owner *owner, uint64_t id)
+static struct shares *shares_of(const struct recorder *r)
+{
+	return oncpu_shares(cpu_sampler_oncpu(r->sampler));
+}
+
+static void enter_cgroup(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
 {
 	struct recorder *r = ctx;
 	int err;
 
 	if (!discovery_in_container(owner, r->container))
 		return;
-	err = wanted_add_cgroup(wanted_of(r), id);
+	err = shares_set(shares_of(r), hierarchy, id, 1, 1);
 	if (err)
-		r->add_result = err;
+		r->add_result = err == SHARES_FULL ? -E2BIG : err;
 }
 
 /* Directories that a container makes later come into the table with the next sweep. */
 static int enter_cgroups(struct recorder *r)
 {
+	int err;
+
+	shares_begin(shares_of(r));
 	discovery_for_each_cgroup(r->discovery, enter_cgroup, r);
-	return r->add_result;
+	err = shares_end(shares_of(r));
+	return r->add_result ? r->add_result : err;
 }
 
 int recorder_add_container(struct recorder *r, const char *id)
@@ -277,7 +295,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.off_cpu = o->off_cpu,
-		.off_fn = on_sample,
+		.off_fn = on_away,
 		.fn = on_sample,
 		.ctx = r,
 	};

@@ -146,7 +146,7 @@ static void view_live(const struct uisource *u, const struct owner *owner, struc
 		series = cpu_profiler_series(u->opts.cpu, owner->key);
 	if (series) {
 		view->ui.samples = series->n_last;
-		view->ui.cpu_ns = series->n_last * cpu_profiler_period_ns(u->opts.cpu);
+		view->ui.cpu_ns = series->value_last;
 	}
 	if (u->opts.heap && heap_profiler_view(u->opts.heap, owner, &go)) {
 		view->ui.go_state = go.state;

@@ -19,6 +19,7 @@
 #include "lib/stack.bpf.h"
 #include "lib/choice.bpf.h"
 #include "lib/copy.bpf.h"
+#include "lib/share.bpf.h"
 #include "lib/wanted.bpf.h"
 #include "shared/offcpu.h"
 
@@ -172,6 +173,16 @@ static __always_inline __u64 offcpu_choose(void)
 	return choice ? choice_next(choice, &offcpu_plan) : 0;
 }
 
+/* The one that was chosen is not taken. */
+static __always_inline void offcpu_refund(void)
+{
+	__u32 zero = 0;
+	struct choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
+
+	if (choice)
+		choice_refund(choice, &offcpu_plan);
+}
+
 /* Keep the stack until @tid comes back. */
 static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
 {
@@ -206,6 +217,7 @@ int offcpu_switch(__u64 *args)
 	struct task_struct *next = (struct task_struct *)args[2];
 	struct stack *s;
 	__u64 weight;
+	__u32 stat;
 
 	offcpu_arrive((__u32)next->pid);
 	if (args[0] || !prev->pid || !task_waits(prev))
@@ -224,7 +236,12 @@ int offcpu_switch(__u64 *args)
 		return offcpu_done(SAMPLE_STAT_OUTSIDE);
 	if (!wanted(&s->key))
 		return offcpu_done(SAMPLE_STAT_UNWANTED);
-	s->value.head.count = weight;
+	stat = share_take(s);
+	if (stat != SAMPLE_STAT_MAX) {
+		offcpu_refund();
+		return offcpu_done(stat);
+	}
+	s->value.head.count = share_stands_for(s, weight);
 	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
 		stack_user(s);
@@ -238,7 +255,7 @@ static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
 {
 	struct task_struct *prev = (struct task_struct *)args[1];
 
-	if (!stack_finish(s, s->value.head.count))
+	if (!stack_finish(s, s->value.head.count, 0))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
 	if (s->copy_id) {
 		s->key.flags |= SAMPLE_FLAG_COPIED;

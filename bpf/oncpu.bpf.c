@@ -5,6 +5,7 @@
  * so that a busy loop costs user space as much as a single sample.
  */
 #include "lib/copy.bpf.h"
+#include "lib/share.bpf.h"
 #include "lib/stack.bpf.h"
 #include "lib/wanted.bpf.h"
 
@@ -66,7 +67,7 @@ static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct
 
 static __always_inline __u32 oncpu_add(struct stack *s)
 {
-	if (!stack_finish(s, 1))
+	if (!stack_finish(s, 1, s->weight))
 		return SAMPLE_STAT_NO_FRAMES;
 	if (oncpu_generation & 1)
 		return stack_add(&oncpu_small_1, &oncpu_large_1, &oncpu_deep_1, s);
@@ -78,7 +79,7 @@ SEC("perf_event")
 int oncpu_sample(struct regs_event *ctx)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	__u32 zero = 0;
+	__u32 zero = 0, stat;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
 
 	oncpu_running(1);
@@ -91,6 +92,9 @@ int oncpu_sample(struct regs_event *ctx)
 		return oncpu_done(SAMPLE_STAT_OUTSIDE);
 	if (!wanted(&s->key))
 		return oncpu_done(SAMPLE_STAT_UNWANTED);
+	stat = share_take(s);
+	if (stat != SAMPLE_STAT_MAX)
+		return oncpu_done(stat);
 	if (!regs_user_mode(&ctx->regs))
 		stack_kernel(ctx, s, 0);
 	if (oncpu_regs(ctx, task, s))

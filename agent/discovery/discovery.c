@@ -418,8 +418,25 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
 		struct owner *owner = dir->gone_ns ? NULL : ownership_of_dir(&d->own, dir);
 
 		if (owner)
-			fn(ctx, owner, dir->key.id);
+			fn(ctx, owner, dir->key.hierarchy, dir->key.id);
 	}
+}
+
+void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
+{
+	const enum hierarchy tree =
+		cgroupfs_has(d->own.fs, HIERARCHY_V1) ? HIERARCHY_V1 : HIERARCHY_V2;
+	struct cgroupdir *dir = NULL;
+
+	while ((dir = cgroupfs_next(d->own.fs, dir)))
+		if (dir->key.hierarchy == tree && !dir->gone_ns && !dir->kind)
+			fn(ctx, d->host_processes ? ownership_unit_of_dir(&d->own, dir) : NULL,
+			   tree, dir->key.id);
+}
+
+bool discovery_has_host_processes(const struct discovery *d)
+{
+	return d->host_processes;
 }
 
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx)

@@ -283,16 +283,33 @@ static int owner_host(struct owner_table *table, enum owner_kind kind, const cha
 	return owner_add(table, kind, key, NULL, ret);
 }
 
-int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
+static char *unit_key(const struct text *unit)
 {
-	_cleanup_(freep) char *key = malloc(text_len(&unit) + 2);
+	char *key = malloc(text_len(unit) + 2);
 
 	if (!key)
-		return -ENOMEM;
+		return NULL;
 	key[0] = 'u';
-	memcpy(key + 1, unit.p, text_len(&unit));
-	key[1 + text_len(&unit)] = '\0';
-	return owner_host(table, OWNER_UNIT, key, ret);
+	memcpy(key + 1, unit->p, text_len(unit));
+	key[1 + text_len(unit)] = '\0';
+	return key;
+}
+
+int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
+{
+	_cleanup_(freep) char *key = unit_key(&unit);
+
+	return key ? owner_host(table, OWNER_UNIT, key, ret) : -ENOMEM;
+}
+
+struct owner *owner_known_unit(struct owner_table *table, struct text unit)
+{
+	_cleanup_(freep) char *key = unit_key(&unit);
+	struct owner *owner = NULL;
+
+	if (key)
+		HASH_FIND(hh, table->owners, key, strlen(key), owner);
+	return owner;
 }
 
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret)

@@ -91,6 +91,8 @@ void owner_table_listen(struct owner_table *table, owner_fn fn, void *ctx);
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret);
 int owner_unit(struct owner_table *table, struct text unit, struct owner **ret);
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret);
+/* A unit's owner if there is one, else NULL. Borrowed. */
+struct owner *owner_known_unit(struct owner_table *table, struct text unit);
 /* Borrowed; as long-lived as the table. */
 struct owner *owner_unknown(struct owner_table *table);
 

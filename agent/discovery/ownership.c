@@ -62,6 +62,15 @@ struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir)
 	return dir->data;
 }
 
+struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdir *dir)
+{
+	struct cgroupdir_path path;
+	struct text unit;
+
+	cgroupdir_path(dir, &path);
+	return cgroup_unit(text_of(path.s), &unit) ? owner_known_unit(own->owners, unit) : NULL;
+}
+
 /* ---- processes of the host ---- */
 
 /* The unit of a process of the host: from /proc, else from the directories its sample names. */

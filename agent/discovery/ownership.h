@@ -28,6 +28,9 @@ extern const struct cgroupdir_events ownership_events;
  * directory came is tried again. */
 struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir);
 
+/* Of a directory in no container: its unit's owner, if there is one by now. Borrowed. */
+struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdir *dir);
+
 /* The owner of a process in no container; the reference is the caller's. @cgroup: by enum
  * hierarchy, for where /proc does not tell any more; 0 where there is none. 0, OWNER_TOO_MANY,
  * -ENOMEM. */

@@ -33,6 +33,7 @@
 #include "shared/copy.h"
 #include "shared/offcpu.h"
 #include "shared/sample.h"
+#include "shared/share.h"
 #include "shared/wanted.h"
 #include "podprof.skel.h"
 
@@ -227,7 +228,10 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_small_1, opts->oncpu.small},
 		{skel->maps.oncpu_large_0, opts->oncpu.large},
 		{skel->maps.oncpu_large_1, opts->oncpu.large},
-		{skel->maps.wanted_ids, opts->settings.wanted ? WANTED_ENTRIES : 1},
+		{skel->maps.shares,
+		 opts->settings.wanted == SETTINGS_WANTED_PROCESSES ? 1 : SHARE_ENTRIES},
+		{skel->maps.wanted_ids,
+		 opts->settings.wanted == SETTINGS_WANTED_PROCESSES ? WANTED_ENTRIES : 1},
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_windows, window_slabs(opts)},
@@ -468,6 +472,16 @@ struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj)
 		.fork_program = bpf_program__fd(skel->progs.wanted_fork),
 		.exit_program = bpf_program__fd(skel->progs.wanted_exit),
 		.refused = &skel->bss->wanted_refused,
+	};
+}
+
+struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_shares){
+		.shares = bpf_map__fd(skel->maps.shares),
+		.in_use = &skel->bss->share_in_use,
 	};
 }
 

@@ -114,6 +114,14 @@ struct bpfobj_wanted {
 
 struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj);
 
+/* The table of shares (bpf/shared/share.h). */
+struct bpfobj_shares {
+	int shares;
+	volatile uint32_t *in_use;
+};
+
+struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj);
+
 /* Stacks that were copied out; descriptors belong to the object. */
 struct bpfobj_copies {
 	int ring;

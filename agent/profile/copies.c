@@ -52,6 +52,7 @@ int copy_decode(const void *record, size_t size, struct copy *ret)
 				.start_boottime_ns = h->key.start_boottime_ns,
 				.copy_id = h->key.stack_hash,
 				.count = 1,
+				.total = h->head.total,
 				.n_kernel = h->head.n_kernel,
 				.kernel = (const uint64_t *)(const void *)c->data,
 			},

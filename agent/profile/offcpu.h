@@ -36,7 +36,7 @@ int offcpu_new(const struct bpfobj *obj, double share, unsigned int stacks_max,
 	       struct bpfobj_why *ret_why, struct offcpu **ret);
 void offcpu_free(struct offcpu *oc);
 
-/* As stacks_tick(), whose samples have switches as count and how long they took as total_ns, both
+/* As stacks_tick(), whose samples have switches as count and how long they took as total, both
  * for all switches and not only for the chosen ones. */
 int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx);
 /* Stop, and hand over all that is left. Threads that are away are not counted. */

@@ -20,6 +20,7 @@
 #include "profile/copies.h"
 #include "profile/event.h"
 #include "profile/offcpu.h"
+#include "profile/shares.h"
 #include "profile/stacks.h"
 #include "profile/wanted.h"
 #include "shared/sample.h"
@@ -40,6 +41,7 @@ struct oncpu {
 	struct stacks *stacks;
 	struct clocks clocks;
 	struct wanted_set *wanted;
+	struct shares *shares;
 	const struct root *proc;
 	uint64_t map_bytes;
 	struct bpfobj_why why;
@@ -133,6 +135,7 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 		.proc = opts->proc,
 		.sys = opts->sys,
 	};
+	struct bpfobj_shares shares;
 	int r;
 
 	r = bpfobj_new(&obj_opts, ret_why, &oc->obj);
@@ -140,6 +143,10 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 		return r;
 	oc->bpf = bpfobj_oncpu(oc->obj);
 	oc->map_bytes = bpfobj_map_bytes(oc->obj, opts->proc);
+	shares = bpfobj_shares(oc->obj);
+	r = shares_new(&shares, &oc->shares);
+	if (r < 0)
+		return r;
 	return stacks_new("cpu", &oc->bpf.stacks, &sizes, interval_ns, &oc->stacks);
 }
 
@@ -180,9 +187,9 @@ static int start_wanted(struct oncpu *oc, const struct oncpu_opts *opts, struct 
 	const struct bpfobj_wanted parts = bpfobj_wanted(oc->obj);
 	int r;
 
-	if (opts->wanted == SETTINGS_WANTED_ALL)
+	if (opts->wanted != SETTINGS_WANTED_PROCESSES)
 		return 0;
-	r = wanted_new(&parts, opts->wanted, &oc->wanted);
+	r = wanted_new(&parts, &oc->wanted);
 	if (r < 0)
 		bpfobj_explain_here(BPFOBJ_FOLLOW, r, opts->sys, ret_why);
 	return r;
@@ -218,6 +225,7 @@ void oncpu_free(struct oncpu *oc)
 		return;
 	clocks_deinit(&oc->clocks);
 	wanted_free(oc->wanted);
+	shares_free(oc->shares);
 	stacks_free(oc->stacks);
 	bpfobj_free(oc->obj);
 	free(oc);
@@ -275,6 +283,11 @@ uint64_t oncpu_period(const struct oncpu *oc)
 struct wanted_set *oncpu_wanted(const struct oncpu *oc)
 {
 	return oc->wanted;
+}
+
+struct shares *oncpu_shares(const struct oncpu *oc)
+{
+	return oc->shares;
 }
 
 size_t oncpu_n_cpus(const struct oncpu *oc)
@@ -358,4 +371,5 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 	metric_family(sink, &bytes);
 	metric_u64(sink, oc->map_bytes, NULL, 0);
 	collect_clocks(oc, sink);
+	shares_collect(oc->shares, sink);
 }

@@ -14,6 +14,7 @@ struct event;
 struct metric_sink;
 struct oncpu;
 struct root;
+struct shares;
 struct stacks;
 struct wanted_set;
 
@@ -28,7 +29,7 @@ struct wanted_set;
  * @event:         what samples are taken by instead of a clock; NULL: a clock, at @rate_hz
  * @period:        events that one sample stands for; for @event only
  * @wanted:        whose samples are taken; if not everybody's, nobody's until they are entered in
- *                 oncpu_wanted()
+ *                 oncpu_wanted(), or for cgroups in oncpu_shares()
  * @kernel_stacks: with the kernel half of each stack
  * @unwind:        how callers are found
  * @copies:        stacks that are not to be walked by rows in the kernel are copied out, for
@@ -87,8 +88,10 @@ void oncpu_stop(struct oncpu *oc);
 uint64_t oncpu_interval_ns(const struct oncpu *oc);
 /* What one sample stands for: CPU time in ns with a clock, else events. */
 uint64_t oncpu_period(const struct oncpu *oc);
-/* Those whose samples are taken; NULL if everybody's are. */
+/* The processes whose samples are taken; NULL if it does not go by processes. */
 struct wanted_set *oncpu_wanted(const struct oncpu *oc);
+/* Which share of a cgroup's samples is taken, on and off the CPUs. */
+struct shares *oncpu_shares(const struct oncpu *oc);
 /* CPUs that have a clock now. */
 size_t oncpu_n_cpus(const struct oncpu *oc);
 /* Why the last clock that could not be had was refused; "" if there was none. */
@@ -104,7 +107,7 @@ const struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,
- * podprof_cpu_clocks. */
+ * podprof_cpu_clocks, and those of shares_collect(). */
 void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

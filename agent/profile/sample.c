@@ -34,7 +34,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		.start_boottime_ns = k->start_boottime_ns,
 		.copy_id = k->flags & SAMPLE_FLAG_COPIED ? k->stack_hash : 0,
 		.count = v->head.count,
-		.total_ns = v->head.total,
+		.total = v->head.total,
 		.end = k->end,
 		.flags = k->flags,
 		.n_user = v->head.n_user,
@@ -45,6 +45,11 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 	};
 	memcpy(ret->comm, v->head.comm, PID_COMM_MAX - 1);
 	return SAMPLE_OK;
+}
+
+uint64_t sample_value(const struct sample *sample, uint64_t period)
+{
+	return (uint64_t)((unsigned __int128)sample->total * period / SAMPLE_ONE);
 }
 
 static const char *const stat_names[] = {
@@ -75,6 +80,8 @@ static const char *const stat_names[] = {
 	[SAMPLE_STAT_LOST_INTERNAL] = "lost_internal",
 	[SAMPLE_STAT_OUTSIDE] = "filtered_outside",
 	[SAMPLE_STAT_UNWANTED] = "filtered_unwanted",
+	[SAMPLE_STAT_LEFT_OUT] = "filtered_left_out",
+	[SAMPLE_STAT_THINNED] = "filtered_thinned",
 	[SAMPLE_STAT_IDLE] = "filtered_idle",
 	[SAMPLE_STAT_NO_FRAMES] = "filtered_no_frames",
 };

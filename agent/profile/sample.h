@@ -16,7 +16,8 @@
  * none
  * @comm:         of the group's leader when this stack was first seen; any bytes but NUL
  * @count:        samples; task switches for an off-CPU stack
- * @total_ns:     how long threads were away there; 0 for an on-CPU stack
+ * @total:        what they stand for: of an off-CPU stack how long threads were away there, ns; of
+ *                an on-CPU stack samples, in units that sample_value() knows
  * @exec_id:      as bpf/shared/process.h has it: which of the programs that it executed
  * @start_boottime_ns: start of @pid as the kernel's programs see it
  * @copy_id:      the copy that its user half is in as well (profile/copies.h); 0: none
@@ -36,7 +37,7 @@ struct sample {
 	uint64_t start_boottime_ns;
 	uint64_t copy_id;
 	uint64_t count;
-	uint64_t total_ns;
+	uint64_t total;
 	uint32_t end;
 	uint32_t flags;
 	size_t n_user;
@@ -58,6 +59,9 @@ enum sample_outcome {
  * sample_small, sample_large or sample_deep of @value_size bytes, both aligned to 8. @ret borrows
  * from @value. */
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret);
+
+/* What the samples of an on-CPU stack stand for, if one does for @period. */
+uint64_t sample_value(const struct sample *sample, uint64_t period);
 
 /* enum sample_end and enum sample_stat as label values: "ok", "truncated_no_fp", "lost_full". */
 const char *sample_stat_name(unsigned int stat);

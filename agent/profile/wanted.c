@@ -22,7 +22,7 @@
 
 struct wanted_set {
 	struct bpfobj_wanted bpf;
-	int fork_link; /* -1: children are not followed */
+	int fork_link;
 	int exit_link;
 	uint64_t *ended; /* processes that had at the last sweep; they are kept until this one */
 	size_t n_ended;
@@ -39,7 +39,7 @@ static int attach(struct wanted_set *set)
 	return set->fork_link < 0 ? set->fork_link : 0;
 }
 
-int wanted_new(const struct bpfobj_wanted *bpf, enum settings_wanted kind, struct wanted_set **ret)
+int wanted_new(const struct bpfobj_wanted *bpf, struct wanted_set **ret)
 {
 	_cleanup_(wanted_freep) struct wanted_set *set = calloc(1, sizeof(*set));
 	int r;
@@ -52,7 +52,7 @@ int wanted_new(const struct bpfobj_wanted *bpf, enum settings_wanted kind, struc
 	set->ended = calloc(WANTED_ENTRIES, sizeof(*set->ended));
 	if (!set->ended)
 		return -ENOMEM;
-	r = kind == SETTINGS_WANTED_PROCESSES ? attach(set) : 0;
+	r = attach(set);
 	if (r < 0)
 		return r;
 	*ret = take_ptr(set);
@@ -69,23 +69,14 @@ void wanted_free(struct wanted_set *set)
 	free(set);
 }
 
-static int add(struct wanted_set *set, uint64_t id)
+int wanted_add_process(struct wanted_set *set, pid_t pid)
 {
 	const struct wanted value = {0};
+	const uint64_t id = (uint64_t)pid;
 	/* one that its parent's fork has entered already is known better than we do */
 	int r = bpf_map_update_elem(set->bpf.ids, &id, &value, BPF_NOEXIST);
 
 	return r == -EEXIST ? 0 : r;
-}
-
-int wanted_add_process(struct wanted_set *set, pid_t pid)
-{
-	return add(set, (uint64_t)pid);
-}
-
-int wanted_add_cgroup(struct wanted_set *set, uint64_t id)
-{
-	return add(set, id);
 }
 
 /* Those of the last sweep; a number that lives again by now is another process. */

@@ -52,6 +52,13 @@ CHOICE_INLINE void choice_pay(struct choice *c, const volatile struct offcpu_pla
 		c->level += 1;
 }
 
+/* The last one was looked at and then left alone, which costs less than an eighth of a stack: those
+ * who are not profiled do not use up the others' budget. */
+CHOICE_INLINE void choice_refund(struct choice *c, const volatile struct offcpu_plan *plan)
+{
+	c->spent_ns -= plan->stack_ns - plan->stack_ns / 8;
+}
+
 /* Of the distance, one more than what is passed over. The difference of two random numbers has the
  * mean 0, and makes a doubled distance odd as often as even. */
 CHOICE_INLINE void choice_draw(struct choice *c, const volatile struct offcpu_plan *plan)

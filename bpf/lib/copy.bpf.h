@@ -131,7 +131,7 @@ static __always_inline void copy_describe(struct copy_record *c, const struct st
 	c->head.key.stack_hash = s->copy_id;
 	c->head.head = s->value.head;
 	c->head.head.count = 1;
-	c->head.head.total = 0;
+	c->head.head.total = kind == COPY_ONCPU ? s->weight : 0;
 	c->head.head.n_user = 0;
 	c->head.head.n_rows = 0;
 	c->head.head.pad = 0;

@@ -78,6 +78,7 @@ struct stack {
 	struct regs walked_regs; /* the same, then those of signal frames */
 	__u64 copied;		 /* 1: copying was tried (copy.bpf.h) */
 	__u64 copy_id;		 /* of a wait's copy; 0: there is none */
+	__u64 weight;		 /* of the sample, in SAMPLE_ONEs (share.bpf.h) */
 };
 
 struct stack_scratch {
@@ -172,6 +173,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->copied = 0;
 	s->copy_id = 0;
+	s->weight = SAMPLE_ONE;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event
@@ -296,12 +298,12 @@ static __always_inline int stack_walk_part(struct stack *s, struct window *win)
 }
 
 /* Key and head of what was walked. False if there is nothing in it. */
-static __always_inline int stack_finish(struct stack *s, __u64 count)
+static __always_inline int stack_finish(struct stack *s, __u64 count, __u64 total)
 {
 	struct sample_head *head = &s->value.head;
 
 	head->count = count;
-	head->total = 0;
+	head->total = total;
 	head->n_user = s->walk.n;
 	head->n_rows = s->walk.n_rows;
 	head->pad = 0;
@@ -333,8 +335,7 @@ static __always_inline int stack_add_to(void *map, struct stack *s)
 	if (!head)
 		return r;
 	__sync_fetch_and_add(&head->count, s->value.head.count);
-	if (s->value.head.total)
-		__sync_fetch_and_add(&head->total, s->value.head.total);
+	__sync_fetch_and_add(&head->total, s->value.head.total);
 	return 0;
 }
 

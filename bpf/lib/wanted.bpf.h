@@ -25,28 +25,10 @@ static __always_inline int wanted_process(const struct sample_key *key)
 	return w && (!w->start_boottime_ns || w->start_boottime_ns == key->start_boottime_ns);
 }
 
-/* Ids of two hierarchies may be equal; user space, which knows the owners, looks again. */
-static __always_inline int wanted_cgroup(const struct sample_key *key)
-{
-	__u64 id = key->cgroup_id;
-
-	if (bpf_map_lookup_elem(&wanted_ids, &id))
-		return 1;
-	id = key->cgroup_v1_id;
-	return id && bpf_map_lookup_elem(&wanted_ids, &id);
-}
-
-/* Whether a sample with this identity is to be taken. */
+/* Whether a sample with this identity is to be taken. Cgroups are another table's: share.bpf.h. */
 static __always_inline int wanted(const struct sample_key *key)
 {
-	switch (cfg.wanted) {
-	case SETTINGS_WANTED_PROCESSES:
-		return wanted_process(key);
-	case SETTINGS_WANTED_CGROUPS:
-		return wanted_cgroup(key);
-	default:
-		return 1;
-	}
+	return cfg.wanted != SETTINGS_WANTED_PROCESSES || wanted_process(key);
 }
 
 /* Whether @task can be told not to be wanted without finding out who it is. It must be an argument

@@ -46,6 +46,8 @@ enum sample_stat {
 	SAMPLE_STAT_LOST_INTERNAL, /* a lookup that cannot fail failed */
 	SAMPLE_STAT_OUTSIDE,   /* the task is in no pid namespace that the agent's /proc shows */
 	SAMPLE_STAT_UNWANTED,  /* not of those whose samples are wanted (wanted.h) */
+	SAMPLE_STAT_LEFT_OUT,  /* of a cgroup that is not to be sampled (share.h) */
+	SAMPLE_STAT_THINNED,   /* of one whose samples are taken in part only, and not drawn */
 	SAMPLE_STAT_IDLE,      /* the idle task, if the kernel gives it to us anyway */
 	SAMPLE_STAT_NO_FRAMES, /* kernel thread, and kernel stacks are off */
 	SAMPLE_STAT_MAX,
@@ -85,9 +87,13 @@ struct sample_key {
 _Static_assert(sizeof(struct sample_key) == 48, "key of the stack maps");
 _Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: it is hashed");
 
+/* Weight of an on-CPU sample that stands for itself alone. */
+#define SAMPLE_ONE (1u << 16)
+
 struct sample_head {
 	__u64 count;
-	__u64 total;   /* ns that threads were away; 0 for on-CPU samples */
+	__u64 total;   /* what they stand for. Off the CPUs: ns that threads were away. On them: the
+			* samples' weights, SAMPLE_ONE each where all are taken (share.h) */
 	char comm[16]; /* of the leader, when this stack was first seen */
 	__u16 n_kernel;
 	__u16 n_user;

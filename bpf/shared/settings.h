@@ -25,11 +25,11 @@ enum settings_v1 {
 	SETTINGS_V1_MAX,
 };
 
-/* Whose samples are taken (shared/wanted.h). */
+/* Whose samples are taken (shared/wanted.h, shared/share.h). */
 enum settings_wanted {
 	SETTINGS_WANTED_ALL,
 	SETTINGS_WANTED_PROCESSES, /* those in the table and their descendants */
-	SETTINGS_WANTED_CGROUPS,   /* tasks in a cgroup that is in the table */
+	SETTINGS_WANTED_CGROUPS,   /* tasks in a cgroup that is in the table of shares */
 };
 
 /* How callers are found in user stacks. */

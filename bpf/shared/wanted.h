@@ -3,9 +3,9 @@
 #define PODPROF_BPF_SHARED_WANTED_H
 
 /*
- * Whose samples are wanted, where not everybody's are (settings.wanted): the programs look here
- * before they take a stack. The key is a __u64: a process's number as the agent's /proc shows it,
- * or a cgroup's id.
+ * Which processes' samples are wanted, where not everybody's are (settings.wanted): the programs
+ * look here before they take a stack. The key is a __u64: a process's number as the agent's /proc
+ * shows it.
  */
 
 #include "lib/types.h"
@@ -14,7 +14,6 @@
  * fewer a large build would not fit. 3 MB, and only where samples are filtered. */
 #define WANTED_ENTRIES 32768
 
-/* Value of a process; a cgroup's is all zero. */
 struct wanted {
 	__u64 start_boottime_ns; /* of the leader; 0: not known, then the number alone decides */
 	__u64 exited; /* 1: its last thread has ended. What the kernel does for it after that is

@@ -210,7 +210,7 @@ static struct waited let_wait(struct bench *b, enum wait_kind kind, uint64_t n, 
 static void take_cpu(void *ctx, const struct sample *s)
 {
 	(void)ctx;
-	assert_int_equal(s->total_ns, 0);
+	assert_int_equal(s->total, s->count * SAMPLE_ONE);
 }
 
 static void take(void *ctx, const struct sample *s)
@@ -218,14 +218,14 @@ static void take(void *ctx, const struct sample *s)
 	struct bench *b = ctx;
 	bool waiting = false;
 
-	assert_true(s->total_ns > 0);
+	assert_true(s->total > 0);
 	for (size_t i = 0; i < s->n_user; i++)
 		waiting |= in_waiting(s->user[i]);
 	if (s->pid.pid != (uint64_t)b->child || !waiting) {
 		b->others += s->count;
 		return;
 	}
-	b->total_ns += s->total_ns;
+	b->total_ns += s->total;
 	b->count += s->count;
 	if (s->n_kernel)
 		b->with_kernel += s->count;

@@ -123,7 +123,7 @@ static void take_wait(void *ctx, const struct sample *sample)
 	size_t at = sample->n_kernel, n = 0;
 	struct bench *b = ctx;
 
-	if (strcmp(sample->comm, NAME) != 0 || sample->total_ns < SLEEP_NS * sample->count)
+	if (strcmp(sample->comm, NAME) != 0 || sample->total < SLEEP_NS * sample->count)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	b->n += sample->count;

@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "profile/event.h"
 #include "profile/oncpu.h"
+#include "profile/shares.h"
 #include "profile/wanted.h"
 #include "shared/sample.h"
 #include "shared/wanted.h"
@@ -267,7 +268,7 @@ static void test_cgroup(void **state)
 	assert_true(fprintf(procs, "%d\n", b->one) > 0);
 	assert_int_equal(fclose(procs), 0);
 	start(b, SETTINGS_WANTED_CGROUPS, NULL, 0);
-	assert_int_equal(wanted_add_cgroup(oncpu_wanted(b->oc), st.st_ino), 0);
+	assert_int_equal(shares_set(oncpu_shares(b->oc), HIERARCHY_V2, st.st_ino, 1, 1), 0);
 	wait_cpu(b->one, NSEC_PER_SEC / 5);
 	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
 	burn_end(b->one);

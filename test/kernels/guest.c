@@ -114,7 +114,7 @@ static void take(void *ctx, const struct sample *s)
 	run->mine += s->count;
 	run->nested += nested(s) ? s->count : 0;
 	run->in_kernel += s->n_kernel ? s->count : 0;
-	run->away_ns += s->total_ns;
+	run->away_ns += s->total;
 	for (size_t i = 0; i < s->n_kernel; i++)
 		run->odd |= !(s->kernel[i] >> 63);
 	for (size_t i = 0; i < s->n_user; i++)

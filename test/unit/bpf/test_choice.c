@@ -165,6 +165,27 @@ static void test_after_burst(void **state)
 	assert_int_equal(choice_next(&choice, &plan), 1);
 }
 
+/* Those who are looked at and left alone cost an eighth, and no more than all of the budget. */
+static void test_refund(void **state)
+{
+	static struct offcpu_plan plan;
+	struct choice choice = {0};
+	uint64_t chosen = 0;
+
+	(void)state;
+	seed = 1;
+	now_ns = NSEC_PER_SEC;
+	offplan_make(1, NSEC_PER_SEC / 1000, &plan);
+	for (int i = 0; i < 500000; i++, now_ns += 2000) {
+		if (!choice_next(&choice, &plan))
+			continue;
+		chosen++;
+		choice_refund(&choice, &plan);
+	}
+	print_message("%llu looked at\n", (unsigned long long)chosen);
+	assert_in_range(chosen, 8 * 1000 / 2, 8 * (1000 + OFFCPU_BURST));
+}
+
 /* Of each share the weight is what the numbers' mean says. */
 static void test_plan(void **state)
 {
@@ -192,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_after_burst),
+		cmocka_unit_test(test_refund),
 		cmocka_unit_test(test_plan),
 	};
 
