@@ -35,7 +35,7 @@
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
 /* How often it is looked whether a window's owners have their names. */
-#define CPU_PROFILER_NAMES_NS (250 * NSEC_PER_MSEC)
+#define CPU_PROFILER_NAMES_NS  (250 * NSEC_PER_MSEC)
 /* What changes of owners is in force within so long. */
 #define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
 

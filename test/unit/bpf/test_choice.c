@@ -210,10 +210,8 @@ static void test_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_after_burst),
-		cmocka_unit_test(test_refund),
+		cmocka_unit_test(test_sums),	    cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_after_burst), cmocka_unit_test(test_refund),
 		cmocka_unit_test(test_plan),
 	};
 
