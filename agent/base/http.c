@@ -246,6 +246,15 @@ static bool call_set_limits(CURL *easy, const struct http_request *request)
 	       set_long(easy, CURLOPT_TIMEOUT_MS, (long)(request->total_ns / NSEC_PER_MSEC));
 }
 
+/* A peer that is gone without a word, behind a reply that takes minutes (a watch): TCP asks it
+ * after 30 s of silence, and nine times more; the connection then breaks after two minutes. */
+static bool call_set_keepalive(CURL *easy)
+{
+	return set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
+	       set_long(easy, CURLOPT_TCP_KEEPIDLE, 30) &&
+	       set_long(easy, CURLOPT_TCP_KEEPINTVL, 10);
+}
+
 static bool call_set_callbacks(struct http_call *call)
 {
 	return curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
@@ -267,7 +276,8 @@ static bool call_set(struct http_call *call, const struct http_request *request)
 	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
 	       call_set_verify(call->easy, request->verify) && call_set_auth(call->easy, request) &&
 	       call_set_body(call->easy, request) && call_set_limits(call->easy, request) &&
-	       call_set_headers(call, request) && call_set_callbacks(call);
+	       call_set_keepalive(call->easy) && call_set_headers(call, request) &&
+	       call_set_callbacks(call);
 }
 
 int http_start(struct http *http, const struct http_request *request, http_done_fn done, void *ctx,

@@ -18,7 +18,9 @@
 /* From the end of one list to the next. */
 #define KUBELET_PAUSE_NS   (250 * NSEC_PER_MSEC)
 #define KUBELET_TOTAL_NS   (10 * NSEC_PER_SEC)
-#define KUBELET_BACKOFF_NS (30 * NSEC_PER_SEC)
+/* Between two tries that fail, at most; and where it refuses, which makes it ask the API server. */
+#define KUBELET_BACKOFF_NS (10 * NSEC_PER_SEC)
+#define KUBELET_DENIED_NS  (30 * NSEC_PER_SEC)
 
 struct kubelet {
 	struct podclient *client;
@@ -54,6 +56,8 @@ static void replied(void *ctx, const struct podclient_reply *reply)
 	struct kubelet *kubelet = ctx;
 
 	kubelet->failing = reply->outcome != PODCLIENT_OK;
+	kubelet->backoff.max_ns =
+		reply->outcome == PODCLIENT_DENIED ? KUBELET_DENIED_NS : KUBELET_BACKOFF_NS;
 	if (kubelet->failing) {
 		arm(kubelet, backoff_wait_ns(&kubelet->backoff, reply->retry_after_ns));
 	} else {
@@ -90,7 +94,6 @@ int kubelet_new(struct loop *loop, const struct podclient_opts *opts, kubelet_li
 		return -ENOMEM;
 	kubelet->listed = listed;
 	kubelet->ctx = ctx;
-	kubelet->backoff.max_ns = KUBELET_BACKOFF_NS;
 	r = podclient_new(opts, replied, kubelet, &kubelet->client);
 	if (!r)
 		r = loop_add_timer(loop, due, kubelet, &kubelet->timer);

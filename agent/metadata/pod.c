@@ -65,6 +65,25 @@ void pod_free(struct pod *pod)
 	free(pod);
 }
 
+static size_t pairs_bytes(const struct pod_pairs *p)
+{
+	size_t n = p->cap * sizeof(*p->items);
+
+	for (size_t i = 0; i < p->n; i++)
+		n += strlen(p->items[i].key) + strlen(p->items[i].value);
+	return n;
+}
+
+size_t pod_bytes(const struct pod *pod)
+{
+	size_t n = sizeof(*pod) + pod->containers_cap * sizeof(*pod->containers);
+
+	for (size_t i = 0; i < pod->n_containers; i++)
+		n += strlen(pod->containers[i].name) + strlen(pod->containers[i].id) +
+		     strlen(pod->containers[i].image);
+	return n + pairs_bytes(&pod->labels) + pairs_bytes(&pod->annotations);
+}
+
 DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
 
 const char *pod_pairs_get(const struct pod_pairs *p, const char *key)
@@ -207,7 +226,7 @@ int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char 
 	int r;
 
 	if (pod->n_containers >= POD_CONTAINERS_MAX) {
-		pod->n_left_out++;
+		pod->n_containers_left_out++;
 		return 0;
 	}
 	r = vec_grow(&pod->containers, &pod->containers_cap, pod->n_containers + 1, sizeof(*one),

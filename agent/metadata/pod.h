@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Containers of a pod, former ones counted: the API takes objects of 1.5 MB, people use 10. */
-#define POD_CONTAINERS_MAX 1024
+/* Containers of a pod, former ones counted. People use 10; what the API takes, objects of 1.5 MB,
+ * has room for some thousand. */
+#define POD_CONTAINERS_MAX 16384
 /* Labels, and annotations, of a pod. What is beyond is left out, but never podprof's own. */
 #define POD_PAIRS_MAX	   128
 /* Bytes of a name or value. Kubernetes allows 317 for a key, 253 for a name, 63 for a label's
@@ -61,7 +62,8 @@ struct pod_pairs {
  * @node:       where it runs
  * @owner_kind, @owner_name: of the object that controls it: ReplicaSet, Job, ...
  * @created_s:  Unix time; 0 if not known
- * @n_left_out: containers and pairs beyond the ceilings
+ * @n_left_out: labels and annotations beyond the ceilings
+ * @n_containers_left_out: containers beyond the ceiling
  * @version:    another one for each pod that is put into the table of pods and each change of one
  */
 struct pod {
@@ -79,6 +81,7 @@ struct pod {
 	size_t n_containers;
 	size_t containers_cap;
 	size_t n_left_out;
+	size_t n_containers_left_out;
 	uint64_t version;
 };
 
@@ -88,6 +91,8 @@ int pod_parse(const char *json, size_t n, struct pod **ret);
 /* Any JSON, borrowing nothing. 0, POD_MALFORMED, -ENOMEM. */
 int pod_parse_json(const char *json, size_t n, json_t **ret);
 void pod_free(struct pod *pod);
+/* Bytes of memory that it takes, about. */
+size_t pod_bytes(const struct pod *pod);
 /* In all but their version. */
 bool pod_equal(const struct pod *a, const struct pod *b);
 

@@ -127,6 +127,7 @@ static void replied(void *ctx, const struct http_reply *http)
 	reply.version = version;
 	reply.n_pods = client->stream.n_pods;
 	reply.n_odd = client->stream.n_odd;
+	reply.n_containers_left_out = client->stream.n_containers_left_out;
 	podstream_deinit(&client->stream);
 	client->call = NULL;
 	client->done(client->ctx, &reply);

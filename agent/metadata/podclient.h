@@ -54,6 +54,7 @@ struct podclient_reply {
 	const char *version;
 	uint64_t n_pods;
 	uint64_t n_odd;
+	uint64_t n_containers_left_out;
 };
 
 /* At the end of each request. */

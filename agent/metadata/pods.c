@@ -14,8 +14,12 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
+/* A container's id, with its NUL. */
+#define ID_BYTES 65
+
 struct entry {
 	struct pod *pod;
+	size_t bytes;
 	unsigned int list;
 	UT_hash_handle hh;
 };
@@ -34,6 +38,7 @@ struct pods {
 	struct alias *aliases;
 	unsigned int list;
 	uint64_t version;
+	size_t bytes;
 };
 
 int pods_new(struct pods **ret)
@@ -139,6 +144,7 @@ static void entry_unlink(struct pods *pods, struct entry *entry)
 	bool contested = release_all(pods, entry);
 
 	pods->version++;
+	pods->bytes -= entry->bytes;
 	HASH_DELETE(hh, pods->by_uid, entry);
 	free(entry);
 	if (contested)
@@ -179,6 +185,13 @@ static struct entry *entry_find(const struct pods *pods, const char *uid)
 	return entry;
 }
 
+/* With what finds it. */
+static size_t bytes_of(const struct pod *pod)
+{
+	return pod_bytes(pod) + sizeof(struct entry) +
+	       pod->n_containers * (sizeof(struct alias) + ID_BYTES);
+}
+
 /* @pod is taken on 0. */
 static int entry_add(struct pods *pods, struct pod *pod)
 {
@@ -190,12 +203,14 @@ static int entry_add(struct pods *pods, struct pod *pod)
 		return -ENOMEM;
 	pod->version = ++pods->version;
 	entry->pod = pod;
+	entry->bytes = bytes_of(pod);
 	entry->list = pods->list;
 	HASH_ADD_KEYPTR(hh, pods->by_uid, pod->uid, strlen(pod->uid), entry);
 	if (hash_oom) {
 		free(entry);
 		return -ENOMEM;
 	}
+	pods->bytes += entry->bytes;
 	r = claim_all(pods, entry);
 	if (r)
 		entry_unlink(pods, entry);
@@ -216,7 +231,7 @@ int pods_put(struct pods *pods, struct pod *pod)
 	}
 	if (old)
 		entry_drop(pods, old);
-	if (pods_count(pods) >= PODS_MAX)
+	if (pods_count(pods) >= PODS_MAX || pods->bytes + bytes_of(pod) > PODS_BYTES_MAX)
 		return PODS_TOO_MANY;
 	r = entry_add(pods, pod);
 	if (!r)
@@ -278,4 +293,9 @@ uint64_t pods_version(const struct pods *pods)
 size_t pods_count(const struct pods *pods)
 {
 	return HASH_COUNT(pods->by_uid);
+}
+
+size_t pods_bytes(const struct pods *pods)
+{
+	return pods->bytes;
 }

@@ -10,13 +10,15 @@
 #include "metadata/pod.h"
 
 /* Pods of one node: kubelets are run with 110 to 500. */
-#define PODS_MAX 4096
+#define PODS_MAX       4096
+/* Bytes of all of them together: real ones have 2 to 6 KB each, but one may have a megabyte. */
+#define PODS_BYTES_MAX ((size_t)32 << 20)
 
 struct pods;
 
 enum pods_outcome {
 	PODS_OK = 0,
-	PODS_TOO_MANY, /* PODS_MAX are there already */
+	PODS_TOO_MANY, /* it would be more than PODS_MAX, or PODS_BYTES_MAX */
 };
 
 int pods_new(struct pods **ret);
@@ -42,5 +44,6 @@ const struct pod *pods_by_uid(const struct pods *pods, const char *uid);
 /* Changes with the table. */
 uint64_t pods_version(const struct pods *pods);
 size_t pods_count(const struct pods *pods);
+size_t pods_bytes(const struct pods *pods);
 
 #endif

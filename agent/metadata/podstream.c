@@ -54,8 +54,10 @@ static int put_pod(struct podstream *s, const json_t *object)
 	struct pod *pod;
 	int r = pod_of_json(object, &pod);
 
-	if (!r)
+	if (!r) {
+		s->n_containers_left_out += pod->n_containers_left_out;
 		r = pods_put(s->pods, pod);
+	}
 	if (r < 0)
 		return r;
 	if (r)

@@ -35,6 +35,7 @@ enum podstream_outcome {
  * @n_pods:   put into the table or taken out
  * @n_odd:    left out: larger than PODSTREAM_VALUE_MAX, without name or UID, beyond the table's
  *            ceiling
+ * @n_containers_left_out: of pods with more than there is room for
  */
 struct podstream {
 	enum podstream_kind kind;
@@ -44,6 +45,7 @@ struct podstream {
 	bool is_list;
 	uint64_t n_pods;
 	uint64_t n_odd;
+	uint64_t n_containers_left_out;
 };
 
 /* @pods is borrowed. @version: where a watch begins; NULL for a list. */

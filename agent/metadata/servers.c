@@ -45,6 +45,7 @@ struct servers {
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
 	uint64_t n_odd;
+	uint64_t n_containers_left_out;
 	char kubelet_url[SERVERS_URL_MAX];
 	char apiserver_url[SERVERS_URL_MAX];
 };
@@ -99,6 +100,7 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 
 	s->n_requests[server][reply->outcome]++;
 	s->n_odd += reply->n_odd;
+	s->n_containers_left_out += reply->n_containers_left_out;
 	s->answered = s->answered || ok;
 	changed = !s->told || ok != (s->last == PODCLIENT_OK);
 	s->told = true;
@@ -239,6 +241,9 @@ void servers_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc odd = {
 		"podprof_metadata_pods_left_out", METRIC_COUNTER,
 		"Pods that could not be read or were too large.", NULL};
+	static const struct metric_family_desc containers = {
+		"podprof_metadata_containers_left_out", METRIC_COUNTER,
+		"Containers of pods that have too many, each time that such a pod was read.", NULL};
 	const struct servers *s = ctx;
 
 	metric_family(sink, &requests);
@@ -253,4 +258,6 @@ void servers_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, pods_count(s->pods), NULL, 0);
 	metric_family(sink, &odd);
 	metric_u64(sink, s->n_odd, NULL, 0);
+	metric_family(sink, &containers);
+	metric_u64(sink, s->n_containers_left_out, NULL, 0);
 }
