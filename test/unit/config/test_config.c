@@ -6,6 +6,7 @@
 
 #include "base/nsec.h"
 #include "config/config.h"
+#include "relabel/relabel.h"
 
 static int load(const char *const *flags, struct config *c, struct config_error *error)
 {
@@ -191,6 +192,9 @@ static const struct bad_row file_rows[] = {
 	{"{\"window\": 60}", NULL, "unit"},
 	{"{\"destination\": [\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"]}", NULL,
 	 "too many"},
+	{"{\"relabel_configs\": {}}", NULL, "relabel_configs: an array"},
+	{"{\"relabel_configs\": [{\"action\": \"drop\", \"regex\": \"[\"}]}", NULL,
+	 "relabel_configs[0].regex: a [ without ]"},
 };
 
 static void test_bad_file(void **state)
@@ -244,6 +248,34 @@ static void test_diff(void **state)
 	assert_string_equal(cut, "cpu-rate ke");
 }
 
+static void test_relabel(void **state)
+{
+	static const char text[] = "{\"relabel_configs\": [{\"action\": \"drop\"}]}";
+	_cleanup_(config_deinit) struct config a = {0};
+	_cleanup_(config_deinit) struct config b = {0};
+	char path[] = "/tmp/podprof-config-XXXXXX", diff[200];
+	const char *flags[] = {"--config", path, NULL};
+	struct config_error error;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	write_file(path, "{}");
+	assert_int_equal(load(flags, &a, &error), 0);
+	assert_null(a.relabel);
+	write_file(path, text);
+	assert_int_equal(load(flags, &b, &error), 0);
+	assert_int_equal(relabel_n_rules(b.relabel), 1);
+	config_diff(&a, &b, diff, sizeof(diff));
+	assert_string_equal(diff, "relabel_configs");
+	config_deinit(&a);
+	assert_int_equal(load(flags, &a, &error), 0);
+	config_diff(&a, &b, diff, sizeof(diff));
+	assert_string_equal(diff, "");
+	unlink(path);
+}
+
 static void test_help(void **state)
 {
 	_cleanup_(config_deinit) struct config c = {0};
@@ -261,7 +293,7 @@ int main(void)
 		cmocka_unit_test(test_precedence), cmocka_unit_test(test_lists_replace),
 		cmocka_unit_test(test_choice),	   cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_bad_file),   cmocka_unit_test(test_diff),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_help),	   cmocka_unit_test(test_relabel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
