@@ -166,7 +166,7 @@ static void test_rows(void **state)
 /* @n labels, the last of which is podprof's, and @n containers. */
 static char *many(size_t n)
 {
-	struct buf b = BUF_INIT(1u << 20);
+	struct buf b = BUF_INIT(4u << 20);
 
 	assert_int_equal(buf_puts(&b, "{\"metadata\":{\"uid\":\"u\",\"namespace\":\"s\",\"name\":"
 				      "\"n\",\"labels\":{"),
@@ -203,8 +203,8 @@ static void ceilings(void **state)
 		assert_int_equal(pod_parse(json, strlen(json), &pod), 0);
 		assert_int_equal(pod->labels.n, sizes[i].pairs);
 		assert_int_equal(pod->n_containers, sizes[i].containers);
-		assert_int_equal(pod->n_left_out,
-				 2 * sizes[i].n - pod->labels.n - pod->n_containers);
+		assert_int_equal(pod->n_left_out, sizes[i].n - pod->labels.n);
+		assert_int_equal(pod->n_containers_left_out, sizes[i].n - pod->n_containers);
 		assert_string_equal(pod_label(pod, "podprof.io/x"), "own");
 		assert_string_equal(pod_label(pod, "other"), "");
 		pod_free(pod);
