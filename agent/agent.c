@@ -7,7 +7,6 @@
 #include "agent.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +26,7 @@
 #include "heappull.h"
 #include "heapprofiler.h"
 #include "naming/naming.h"
+#include "namingopts.h"
 #include "relabel/pattern.h"
 #include "report/series.h"
 #include "server/health.h"
@@ -213,19 +213,6 @@ static int start_roots(struct agent *a)
 	return 0;
 }
 
-static struct naming_settings naming_settings_of(const struct config *c)
-{
-	return (struct naming_settings){
-		.labels = (const char *const *)c->labels.items,
-		.n_labels = c->labels.n,
-		.select = (const char *const *)c->select.items,
-		.n_select = c->select.n,
-		.ignore = (const char *const *)c->ignore.items,
-		.n_ignore = c->ignore.n,
-		.relabel = c->relabel,
-	};
-}
-
 /* ---- settings that change while everything runs */
 
 static int reload(struct agent *a, struct config *fresh, struct config_error *error)
@@ -236,7 +223,7 @@ static int reload(struct agent *a, struct config *fresh, struct config_error *er
 
 	if (r || !a->naming)
 		return r;
-	settings = naming_settings_of(fresh);
+	settings = namingopts_settings(fresh);
 	r = naming_configure(a->naming, &settings, &why);
 	if (r > 0)
 		snprintf(error->text, sizeof(error->text), "%s", why.text);
@@ -320,45 +307,24 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 
 static int start_naming(struct agent *a)
 {
-	static const enum metadata_mode modes[CONFIG_METADATA_MAX] = {
-		[CONFIG_METADATA_AUTO] = METADATA_AUTO,
-		[CONFIG_METADATA_KUBELET] = METADATA_KUBELET,
-		[CONFIG_METADATA_APISERVER] = METADATA_APISERVER,
-		[CONFIG_METADATA_RUNTIME] = METADATA_RUNTIME,
-		[CONFIG_METADATA_NONE] = METADATA_NONE,
-	};
-	static const enum http_verify verify[CONFIG_VERIFY_MAX] = {
-		[CONFIG_VERIFY_FULL] = HTTP_VERIFY_ALL,
-		[CONFIG_VERIFY_CHAIN] = HTTP_VERIFY_CHAIN,
-		[CONFIG_VERIFY_NONE] = HTTP_VERIFY_NOTHING,
-	};
 	struct pattern_error error = {""};
-	char host_root[PATH_MAX];
-	struct naming_opts opts = {
-		.loop = a->loop,
-		.discovery = a->discovery,
-		.settings = naming_settings_of(a->config),
-		.metadata = {.mode = modes[a->config->metadata],
-			     .node = a->config->node_name,
-			     .host_root = host_root,
-			     .kubelet_url = a->config->kubelet_url,
-			     .kubelet_verify = verify[a->config->kubelet_verify]},
-		.source = on_metadata,
-		.ctx = a,
-	};
+	struct namingopts with;
 	int r;
 
-	/* The first process's root directory is the node's. */
-	snprintf(host_root, sizeof(host_root), "%s/1/root", a->config->proc_root);
-	r = naming_new(&opts, &a->naming, &error);
+	namingopts_init(&with, a->config);
+	with.opts.loop = a->loop;
+	with.opts.discovery = a->discovery;
+	with.opts.source = on_metadata;
+	with.opts.ctx = a;
+	r = naming_new(&with.opts, &a->naming, &error);
 	if (r == -EDESTADDRREQ)
 		return start_failed(r, "--metadata names a server whose address is not known",
 				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
 	if (r == -EINVAL) { /* no reason not to profile */
 		log_warn("no server is asked for names: --node-name is no node's name",
 			 log_str("node", a->config->node_name));
-		opts.metadata.mode = METADATA_RUNTIME;
-		r = naming_new(&opts, &a->naming, &error);
+		with.opts.metadata.mode = METADATA_RUNTIME;
+		r = naming_new(&with.opts, &a->naming, &error);
 	}
 	if (r)
 		return start_failed(r, "cannot give labels", error.text);

@@ -19,6 +19,7 @@ static const struct inspector inspectors[] = {
 	{"maps", inspect_maps, "the mappings of a process; what an address of it is"},
 	{"profile", inspect_profile, "a pprof file: types, totals, top functions, labels"},
 	{"symbols", inspect_symbols, "the functions at addresses of a file or process"},
+	{"targets", inspect_targets, "what is profiled here, under which labels, and why not"},
 	{"unwind", inspect_unwind, "the unwind rows of a file: how callers are found"},
 };
 

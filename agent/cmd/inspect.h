@@ -14,6 +14,7 @@ int inspect_goruntime(int argc, char **argv);
 int inspect_maps(int argc, char **argv);
 int inspect_profile(int argc, char **argv);
 int inspect_symbols(int argc, char **argv);
+int inspect_targets(int argc, char **argv);
 int inspect_unwind(int argc, char **argv);
 
 /* What 'inspect unwind --pid' shows. */

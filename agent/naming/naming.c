@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Discovery tells of each owner as it makes it. From then on all are gone through once a second:
- * each is looked up in what is known, by two looks into hash tables, and where that is not what its
- * labels were made of (its stamp) it is named again. For as long as one that is alive and in a pod
- * has no name the kubelet is asked again, at once while it is young, since it has to learn of a
- * container's id first, and rarely when it is old: a sandbox never gets a name of its own, and its
- * pod's is enough.
+ * Discovery tells of each owner as it makes it. From then on all that live are gone through once a
+ * second: each is looked up in what is known, by some looks into hash tables, and where that is not
+ * what its labels were made of (its stamp) it is labelled again. To be asked for is also what keeps
+ * metadata looking for those that it does not know.
  */
 #include "naming/naming.h"
 
@@ -22,9 +20,6 @@
 #include "naming/names.h"
 
 #define NAMING_PERIOD_NS NSEC_PER_SEC
-/* A container that has no name by now is one of those that get none: it is no reason to ask. */
-#define NAMING_YOUNG_NS	 (30 * NSEC_PER_SEC)
-
 /* How the wait for a container's names has ended. */
 enum waited {
 	WAITED_OK,
@@ -105,20 +100,16 @@ static bool knows_more(const struct owner *owner, const struct names *names)
 	return rank(owner->stamp) > rank(known_of(names));
 }
 
-static bool younger(const struct owner *owner, uint64_t age_ns)
-{
-	return nsec_wall() < owner->first_seen_ns + age_ns;
-}
-
-/* Whether more of it may yet be known, while it is not older than this. */
-static bool is_wanting(const struct naming *naming, const struct owner *owner,
-		       const struct names *names, uint64_t age_ns)
+/* Whether more of it may soon be known. */
+static bool is_pending(const struct naming *naming, const struct owner *owner,
+		       const struct names *names)
 {
 	const uint64_t all = STAMP_OWN | STAMP_WHOLE;
 
 	return owner->kind == OWNER_CONTAINER && names->outcome != METADATA_SANDBOX &&
 	       (known_of(names) & all) != all && (owner->stamp & all) != all &&
-	       metadata_active(naming->metadata) && younger(owner, age_ns);
+	       metadata_active(naming->metadata) &&
+	       nsec_wall() < owner->first_seen_ns + OWNER_PENDING_NS;
 }
 
 /* Without memory the stamp stays, and it is tried again. */
@@ -155,7 +146,7 @@ static enum waited waited(const struct owner *owner, const struct names *names)
 
 static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
 {
-	bool pending = is_wanting(naming, owner, names, OWNER_PENDING_NS);
+	bool pending = is_pending(naming, owner, names);
 	uint64_t stamp = stamp_of(naming, names, pending);
 
 	if (owner->stamp != stamp && !knows_more(owner, names))
@@ -178,7 +169,6 @@ static void look(void *ctx)
 {
 	struct naming *naming = ctx;
 	struct owner *owner = NULL;
-	bool wanting = false;
 
 	memset(naming->n_containers, 0, sizeof(naming->n_containers));
 	naming->n_left_out = 0;
@@ -192,12 +182,8 @@ static void look(void *ctx)
 		name_owner(naming, owner, &names);
 		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
 			continue;
-		wanting = wanting || (owner->id.pod_uid[0] &&
-				      is_wanting(naming, owner, &names, NAMING_YOUNG_NS));
 		naming->n_containers[names.outcome]++;
 	}
-	if (wanting)
-		metadata_look(naming->metadata);
 }
 
 DEFINE_CLEANUP(struct naming *, naming_freep, naming_free);
@@ -263,6 +249,21 @@ const char *naming_setting(const struct naming *naming, const struct owner *owne
 
 	*ret_known = owner->stamp & STAMP_WHOLE || !has_pod || !metadata_active(naming->metadata);
 	return labels_get(&owner->settings, setting);
+}
+
+int naming_explain(struct naming *naming, const struct owner *owner, struct labelled *ret,
+		   char *ret_name)
+{
+	struct names names;
+
+	names_find(naming->metadata, owner, &names);
+	names_text(&names, owner, ret_name);
+	return labelling_apply(&naming->labelling, &names, owner, true, true, ret);
+}
+
+void naming_describe(const struct naming *naming, char *ret, size_t size)
+{
+	metadata_describe(naming->metadata, ret, size);
 }
 
 void naming_collect(void *ctx, struct metric_sink *sink)

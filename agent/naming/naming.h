@@ -48,6 +48,14 @@ int naming_configure(struct naming *naming, const struct naming_settings *settin
 const char *naming_setting(const struct naming *naming, const struct owner *owner,
 			   const char *setting, bool *ret_known);
 
+/* What an owner's labels are made of now, with their origins, and what it is called (NAMES_TEXT_MAX
+ * bytes); also of one that is pending, as if nothing more would come. For people: what is used is
+ * in the owner. 0 or -ENOMEM. */
+int naming_explain(struct naming *naming, const struct owner *owner, struct labelled *ret,
+		   char *ret_name);
+/* For people, one line: who tells names, and how that goes. */
+void naming_describe(const struct naming *naming, char *ret, size_t size);
+
 /* A metric_collect_fn; @ctx is the naming. */
 void naming_collect(void *ctx, struct metric_sink *sink);
 

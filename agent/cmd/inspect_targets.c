@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What an agent with the same settings would profile, under which labels. The settings are the
+ * agent's own flags, variables and file, so that inside its pod the command alone shows what it
+ * does. It looks by itself and waits a little for the names; it does not ask the agent, which may
+ * be what does not run.
+ */
+#include "cmd/inspect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "cmd/cmd.h"
+#include "cmd/cmdline.h"
+#include "cmd/inspect_targets.h"
+#include "config/config.h"
+#include "discovery/discovery.h"
+#include "namingopts.h"
+#include "relabel/pattern.h"
+
+/* For how long names are waited for, and how often it is looked whether they are there. */
+#define TARGETS_WAIT_NS (3 * NSEC_PER_SEC)
+#define TARGETS_POLL_NS (50 * NSEC_PER_MSEC)
+/* Bytes of the line about who tells names. */
+#define TARGETS_SOURCES 512
+
+struct inspection {
+	struct config config;
+	bool json;
+	bool brief;
+	const char *only; /* a part of the names that are shown; NULL: all */
+	struct root proc;
+	struct loop *loop;
+	struct loop_source *timer;
+	uint64_t deadline_ns;
+	struct discovery *discovery;
+	struct naming *naming;
+	struct target_process *processes;
+	size_t n_processes;
+	size_t cap_processes;
+	struct target_view *views;
+	size_t n_views;
+};
+
+static void inspection_deinit(struct inspection *t)
+{
+	for (size_t i = 0; i < t->n_views; i++)
+		labelled_deinit(&t->views[i].is);
+	free(t->views);
+	free(t->processes);
+	naming_free(t->naming);
+	discovery_free(t->discovery);
+	loop_free(t->loop);
+	root_deinit(&t->proc);
+	config_deinit(&t->config);
+}
+
+static int failed(const char *what, const char *why)
+{
+	cmd_error("inspect targets: %s: %s", what, why);
+	return CMD_FAILED;
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static bool is_pending(const struct inspection *t)
+{
+	const struct owner *owner = NULL;
+
+	while ((owner = discovery_next_owner(t->discovery, owner)))
+		if (owner->pending)
+			return true;
+	return false;
+}
+
+static void on_poll(void *ctx)
+{
+	struct inspection *t = ctx;
+
+	if (!is_pending(t) || nsec_monotonic() >= t->deadline_ns)
+		loop_stop(t->loop);
+}
+
+/* They are named in the last line. */
+static void on_source(void *ctx, const char *source, bool ok, const char *why)
+{
+	(void)ctx;
+	(void)source;
+	(void)ok;
+	(void)why;
+}
+
+static int wait_for_names(struct inspection *t)
+{
+	int r = loop_add_timer(t->loop, on_poll, t, &t->timer);
+
+	t->deadline_ns = nsec_monotonic() + TARGETS_WAIT_NS;
+	if (!r)
+		r = loop_arm(t->timer, 1, TARGETS_POLL_NS);
+	return r ? r : loop_run(t->loop);
+}
+
+static int start(struct inspection *t)
+{
+	const struct config *c = &t->config;
+	struct discovery_opts discovery = {
+		.proc = &t->proc,
+		.cgroupfs_root = c->cgroupfs_root,
+		.host_processes = c->host_processes,
+		.node_name = c->node_name,
+		.grace_ns = TARGETS_WAIT_NS,
+	};
+	struct pattern_error why = {""};
+	struct namingopts with;
+	int r = loop_new(&t->loop);
+
+	if (r)
+		return failed("cannot make the event loop", strerror(-r));
+	if (cmdline_open_proc("inspect targets", c->proc_root, &t->proc))
+		return CMD_FAILED;
+	discovery.loop = t->loop;
+	r = discovery_new(&discovery, &t->discovery);
+	if (r)
+		return failed("cannot read the cgroups; --cgroupfs-root names their place",
+			      r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
+	namingopts_init(&with, c);
+	with.opts.loop = t->loop;
+	with.opts.discovery = t->discovery;
+	with.opts.source = on_source;
+	with.opts.ctx = t;
+	r = naming_new(&with.opts, &t->naming, &why);
+	if (!r)
+		r = wait_for_names(t);
+	return r ? failed("cannot ask for names", r < 0 ? strerror(-r) : why.text) : CMD_DONE;
+}
+
+/* ---------------------------------------------------------------- gathering */
+
+static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	struct inspection *t = ctx;
+	struct target_process *process;
+	int r = vec_grow(&t->processes, &t->cap_processes, t->n_processes + 1,
+			 sizeof(*t->processes), TARGETS_PROCESSES_MAX);
+
+	if (r)
+		return r < 0 ? r : 0; /* one too many */
+	process = &t->processes[t->n_processes++];
+	*process = (struct target_process){.pid = *pid, .owner = owner};
+	if (pid_read_comm(&t->proc, pid, process->comm))
+		snprintf(process->comm, sizeof(process->comm), "?");
+	text_make_printable(process->comm);
+	return 0;
+}
+
+static int process_order(const void *a, const void *b)
+{
+	const struct target_process *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	return (x->pid.pid > y->pid.pid) - (x->pid.pid < y->pid.pid);
+}
+
+/* Those of one owner stand together. */
+static void find_processes(const struct inspection *t, struct target_view *v)
+{
+	size_t low = 0, high = t->n_processes;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (t->processes[middle].owner < v->owner)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	v->processes = t->processes + low;
+	while (low + v->n_processes < t->n_processes &&
+	       t->processes[low + v->n_processes].owner == v->owner)
+		v->n_processes++;
+}
+
+/* A container that has gone, or a unit that nobody is in, is nothing to show. */
+static bool is_shown(const struct inspection *t, const struct target_view *v)
+{
+	if (!owner_alive(v->owner) || (v->owner->kind != OWNER_CONTAINER && !v->n_processes))
+		return false;
+	return !t->only || strstr(v->name, t->only);
+}
+
+static int view_order(const void *a, const void *b)
+{
+	const struct target_view *x = a, *y = b;
+
+	if (!x->is.why[0] != !y->is.why[0])
+		return x->is.why[0] ? 1 : -1;
+	if (x->owner->kind != y->owner->kind)
+		return x->owner->kind < y->owner->kind ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int add_view(struct inspection *t, const struct owner *owner)
+{
+	struct target_view *v = &t->views[t->n_views];
+	int r;
+
+	*v = (struct target_view){.owner = owner};
+	r = naming_explain(t->naming, owner, &v->is, v->name);
+	if (!r)
+		find_processes(t, v);
+	if (!r && is_shown(t, v))
+		t->n_views++;
+	else
+		labelled_deinit(&v->is);
+	return r;
+}
+
+static int gather(struct inspection *t)
+{
+	const struct owner *owner = NULL;
+	size_t n = 1;
+	int r = discovery_for_each_process(t->discovery, on_process, t);
+
+	while ((owner = discovery_next_owner(t->discovery, owner)))
+		n++;
+	t->views = calloc(n, sizeof(*t->views));
+	if (r || !t->views)
+		return -ENOMEM;
+	if (t->n_processes)
+		qsort(t->processes, t->n_processes, sizeof(*t->processes), process_order);
+	while (!r && (owner = discovery_next_owner(t->discovery, owner)))
+		r = add_view(t, owner);
+	qsort(t->views, t->n_views, sizeof(*t->views), view_order);
+	return r;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static json_t *json_labels(const struct labelled *is)
+{
+	json_t *labels = json_object();
+
+	for (size_t i = 0; i < is->labels.n; i++) {
+		const struct label *label = &is->labels.items[i];
+
+		json_object_set_new(labels, label->name,
+				    json_pack("{s:s, s:s?}", "value", label->value, "from",
+					      labels_get(&is->origins, label->name)));
+	}
+	return labels;
+}
+
+static json_t *json_settings(const struct labels *settings)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; i < settings->n; i++)
+		json_object_set_new(object, settings->items[i].name,
+				    json_string(settings->items[i].value));
+	return object;
+}
+
+static json_t *json_processes(const struct target_view *v)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_processes; i++)
+		json_array_append_new(list, json_pack("{s:I, s:s}", "pid",
+						      (json_int_t)v->processes[i].pid.pid, "comm",
+						      v->processes[i].comm));
+	return list;
+}
+
+static const char *or_null(const char *s)
+{
+	return *s ? s : NULL;
+}
+
+static int print_json(const struct target_view *v)
+{
+	const struct cgroup_id *id = &v->owner->id;
+	bool container = v->owner->kind == OWNER_CONTAINER;
+
+	return cmd_print_json(json_pack(
+		"{s:s, s:s, s:b, s:s?, s:b, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "name",
+		v->name, "kind", owner_kind_name(v->owner->kind), "profiled", !v->is.why[0],
+		"left_out", or_null(v->is.why), "pending", v->owner->pending, "runtime",
+		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
+		or_null(id->container_id), "outer_container", or_null(id->outer_id), "pod_uid",
+		or_null(id->pod_uid), "labels", json_labels(&v->is), "settings",
+		json_settings(&v->is.settings), "processes", json_processes(v)));
+}
+
+static int print(const struct inspection *t)
+{
+	char sources[TARGETS_SOURCES];
+	int r = 0;
+
+	naming_describe(t->naming, sources, sizeof(sources));
+	text_make_printable(sources);
+	if (!t->json)
+		(t->brief ? inspect_targets_brief : inspect_targets_text)(t->views, t->n_views,
+									  sources);
+	for (size_t i = 0; t->json && !r && i < t->n_views; i++)
+		r = print_json(&t->views[i]);
+	return r;
+}
+
+/* ---------------------------------------------------------------- the command line */
+
+static int print_help(void)
+{
+	printf("usage: podprof inspect targets [--json] [--brief] [--name TEXT] [AGENT FLAGS]\n\n"
+	       "What an agent with these settings profiles on this node: each container, unit and\n"
+	       "program, its processes, its labels and where each of them is from; and of what it\n"
+	       "leaves out, why. The settings are those of 'podprof agent': its flags (see\n"
+	       "'podprof agent --help'), its variables and its file.\n\n"
+	       "  --brief      one line for each\n"
+	       "  --name TEXT  only those in whose name this is\n"
+	       "  --json       one JSON object a line: name, kind, profiled, left_out (why),\n"
+	       "               pending (its name may yet come), runtime, container_id,\n"
+	       "               outer_container, pod_uid, labels {NAME: {value, from}}, settings\n"
+	       "               (of the pod's annotations), processes [{pid, comm}]\n"
+	       "  --help       this text\n\n"
+	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 there is nothing\n");
+	return CMD_DONE;
+}
+
+/* Takes this command's own words out of the agent's. False for --name without a value. */
+static bool take_own(struct inspection *t, int *argc, char **argv)
+{
+	int n = 1;
+
+	for (int i = 1; i < *argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			t->json = true;
+		else if (strcmp(argv[i], "--brief") == 0)
+			t->brief = true;
+		else if (strncmp(argv[i], "--name=", 7) == 0)
+			t->only = argv[i] + 7;
+		else if (strcmp(argv[i], "--name") == 0 && i + 1 < *argc)
+			t->only = argv[++i];
+		else if (strcmp(argv[i], "--name") == 0)
+			return false;
+		else
+			argv[n++] = argv[i];
+	}
+	*argc = n;
+	return true;
+}
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse(struct inspection *t, int argc, char **argv, int *ret_exit)
+{
+	struct config_error error = {"a value is missing behind '--name'"};
+	int r = take_own(t, &argc, argv) ? config_load(argc, argv, &t->config, &error) : CONFIG_BAD;
+
+	if (!r)
+		return true;
+	*ret_exit = CMD_USAGE;
+	if (r == CONFIG_HELP)
+		*ret_exit = print_help();
+	else if (r > 0)
+		cmd_error("inspect targets: %s", error.text);
+	else
+		*ret_exit = failed("cannot read the settings", strerror(-r));
+	return false;
+}
+
+int inspect_targets(int argc, char **argv)
+{
+	_cleanup_(inspection_deinit) struct inspection t = {.proc = ROOT_INIT};
+	int status;
+
+	if (!parse(&t, argc, argv, &status))
+		return status;
+	status = start(&t);
+	if (!status && (gather(&t) || print(&t)))
+		status = failed("cannot show them", strerror(ENOMEM));
+	if (!status && !t.n_views)
+		status = CMD_NOTHING;
+	return cmdline_finish("inspect targets", status);
+}
