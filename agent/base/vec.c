@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/populate.h"
+
 static int vec_resize(void *items, size_t *cap, size_t new_cap, size_t item_size)
 {
 	void *grown;
@@ -34,10 +36,18 @@ int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max
 int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 {
 	size_t more = need / 8 < max - need ? need / 8 : max - need;
+	size_t old_bytes = *cap * item_size;
+	char *grown;
+	int r;
 
 	if (need > max)
 		return VEC_FULL;
 	if (need <= *cap)
 		return 0;
-	return vec_resize(items, cap, need + more, item_size);
+	r = vec_resize(items, cap, need + more, item_size);
+	if (r)
+		return r;
+	memcpy(&grown, items, sizeof(grown));
+	populate(grown + old_bytes, *cap * item_size - old_bytes);
+	return 0;
 }

@@ -22,7 +22,7 @@ enum vec_outcome {
 int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 	__attribute__((warn_unused_result));
 /* The same, grown by an eighth: for arrays of many megabytes, of which half may not lie idle. A
- * large block is moved without being copied. */
+ * large block is moved without being copied, and what is new of it has its pages at once. */
 int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 	__attribute__((warn_unused_result));
 

@@ -333,30 +333,26 @@ static int grow(struct buckets *b, size_t n_pcs)
 	return r > 0 ? BUCKETS_TOO_LARGE : r;
 }
 
-/* The number that the stack before has for @pc, at the same distance @depth from its root: stacks
- * that were recorded one after the other are alike there. */
-static bool number_as_before(const struct buckets *b, size_t depth, uint64_t pc, uint32_t *ret)
-{
-	const struct bucket *before = b->n ? &b->items[b->n - 1] : NULL;
-
-	if (!before || depth >= before->n_pcs)
-		return false;
-	*ret = b->stacks[before->first_pc + before->n_pcs - 1 - depth];
-	return b->pcs.pcs[*ret] == pc;
-}
-
+/* Stacks that were recorded one after the other are alike at the same distance from their roots: so
+ * the one before has most of the numbers. */
 static int keep_stack(struct buckets *b, const struct candidate *c)
 {
-	size_t n = c->header.nstk;
-	uint32_t *to = b->stacks + b->n_stacks;
+	const struct bucket *last = b->n ? &b->items[b->n - 1] : NULL;
+	size_t n = c->header.nstk, n_last = last ? last->n_pcs : 0;
+	const uint32_t *before = last ? b->stacks + last->first_pc + n_last : NULL;
+	uint32_t *to = b->stacks + b->n_stacks + n;
+	const uint64_t *pcs = c->pcs + n, *known = b->pcs.pcs;
 
-	for (size_t i = 0; i < n; i++) {
-		int r = 0;
+	for (size_t i = 1; i <= n; i++) {
+		if (i <= n_last && known[*(before - i)] == *(pcs - i)) {
+			*(to - i) = *(before - i);
+		} else {
+			int r = pcset_number(&b->pcs, *(pcs - i), to - i);
 
-		if (!number_as_before(b, n - 1 - i, c->pcs[i], &to[i]))
-			r = pcset_number(&b->pcs, c->pcs[i], &to[i]);
-		if (r)
-			return r;
+			if (r)
+				return r;
+			known = b->pcs.pcs;
+		}
 	}
 	b->n_stacks += n;
 	return 0;

@@ -94,18 +94,56 @@ static bool is_lost(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKET
 	return new[0] - old[0] < moved;
 }
 
+/* Slots of @n words; constant for the compiler, since this is what most of a later read is. */
+static inline bool same_slots(const uint64_t *words, size_t n, const struct bucket *bucket)
+{
+	uint64_t changed = 0;
+
+	for (size_t i = 0; i < BUCKETS_SLOTS; i++)
+		changed |=
+			(words[i * n] ^ bucket->allocs[i]) | (words[i * n + 1] ^ bucket->frees[i]);
+	return !changed;
+}
+
+static inline void load_slots(const uint64_t *words, size_t n, uint64_t allocs[BUCKETS_SLOTS],
+			      uint64_t frees[BUCKETS_SLOTS])
+{
+	for (size_t i = 0; i < BUCKETS_SLOTS; i++) {
+		allocs[i] = words[i * n];
+		frees[i] = words[i * n + 1];
+	}
+}
+
+static void load(enum buckets_layout layout, const uint64_t *words, uint64_t allocs[BUCKETS_SLOTS],
+		 uint64_t frees[BUCKETS_SLOTS])
+{
+	if (layout == BUCKETS_LAYOUT_WIDE) {
+		load_slots(words, SLOT_WORDS_WIDE, allocs, frees);
+	} else if (layout == BUCKETS_LAYOUT_NARROW) {
+		load_slots(words, SLOT_WORDS_NARROW, allocs, frees);
+	} else {
+		allocs[0] = words[0];
+		frees[0] = words[1];
+	}
+}
+
+static bool is_same(enum buckets_layout layout, const uint64_t *words, const struct bucket *bucket)
+{
+	if (layout == BUCKETS_LAYOUT_WIDE)
+		return same_slots(words, SLOT_WORDS_WIDE, bucket);
+	if (layout == BUCKETS_LAYOUT_NARROW)
+		return same_slots(words, SLOT_WORDS_NARROW, bucket);
+	return words[0] == bucket->allocs[0] && words[1] == bucket->frees[0];
+}
+
 int counters_take(enum buckets_layout layout, const uint64_t *words, bool fresh, bool insist,
 		  struct bucket *bucket)
 {
-	uint64_t allocs[BUCKETS_SLOTS] = {0}, frees[BUCKETS_SLOTS] = {0}, changed = 0;
+	uint64_t allocs[BUCKETS_SLOTS] = {0}, frees[BUCKETS_SLOTS] = {0};
 
-	for (size_t i = 0; i < n_slots(layout); i++) {
-		allocs[i] = words[i * slot_words(layout)];
-		frees[i] = words[i * slot_words(layout) + 1];
-		changed |= (allocs[i] ^ bucket->allocs[i]) | (frees[i] ^ bucket->frees[i]);
-	}
-	if (!changed)
+	if (is_same(layout, words, bucket))
 		return COUNTERS_OK; /* as most are */
+	load(layout, words, allocs, frees);
 	if (layout == BUCKETS_LAYOUT_WIDE && !counters_add_up(words, bucket->size))
 		return COUNTERS_TORN;
 	if (!fresh && !insist &&

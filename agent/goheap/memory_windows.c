@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/populate.h"
 #include "goheap/memory.h"
 
 /* At least three: what has been viewed must outlive the use of two others. */
@@ -114,6 +115,17 @@ static int window_fill(struct memory_windows *w, struct memory_window *window, u
 	return 0;
 }
 
+static int window_alloc(struct memory_window *window)
+{
+	const size_t n = MEMORY_WINDOW_BYTES + MEMORY_PAGE_BYTES;
+
+	window->data = aligned_alloc(MEMORY_PAGE_BYTES, n);
+	if (!window->data)
+		return -ENOMEM;
+	populate(window->data, n);
+	return 0;
+}
+
 static int window_load(struct memory_windows *w, uint64_t addr, struct memory_window **ret)
 {
 	uint64_t aligned = addr - addr % MEMORY_WINDOW_BYTES;
@@ -121,10 +133,7 @@ static int window_load(struct memory_windows *w, uint64_t addr, struct memory_wi
 	struct memory_window *window = window_choose(w, addr);
 	int r;
 
-	if (!window->data)
-		window->data =
-			aligned_alloc(MEMORY_PAGE_BYTES, MEMORY_WINDOW_BYTES + MEMORY_PAGE_BYTES);
-	if (!window->data)
+	if (!window->data && window_alloc(window))
 		return -ENOMEM;
 	r = window_fill(w, window, aligned);
 	if (r == 0 && !window_has(window, addr))

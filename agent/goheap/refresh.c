@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/populate.h"
 #include "base/vec.h"
 #include "goheap/counters.h"
 #include "goheap/memory.h"
@@ -27,6 +28,9 @@
 #define REFRESH_GAP_BYTES   1024u
 /* Bytes of one call: they stay in a second-level cache until they have been looked at. */
 #define REFRESH_BATCH_BYTES (512u << 10)
+/* Pieces of a list in which addresses ascend that are put in order as such: chunks of 256 KiB of a
+ * table of 100 MB. With more the records are sorted one by one. */
+#define RUNS_MAX	    512
 #define REFRESH_SKEW_WORDS  (MEMORY_SKEW_BYTES / sizeof(uint64_t))
 
 /* What one call reads: ranges with the counters of neighbours. */
@@ -52,18 +56,78 @@ static int by_addr(const void *a, const void *b, void *ctx)
 	return left < right ? -1 : left > right;
 }
 
-/* The records from @first up to @n, ascending. Later ones of a list have lower addresses. */
-static void order_new(const struct buckets *b, size_t first, size_t n, uint32_t *ret)
-{
-	bool sorted = true;
+/* Neighbours of a list that ascend already. */
+struct run {
+	uint64_t addr; /* of the first */
+	uint32_t begin;
+	uint32_t n;
+};
 
-	for (size_t i = 0; i < n - first; i++) {
-		ret[i] = (uint32_t)(n - 1 - i);
-		if (i > 0 && b->items[ret[i]].addr < b->items[ret[i - 1]].addr)
-			sorted = false;
+static int by_run(const void *a, const void *b)
+{
+	const struct run *left = a, *right = b;
+
+	return left->addr < right->addr ? -1 : left->addr > right->addr;
+}
+
+/* Their number; 0 if there are more than RUNS_MAX. */
+static size_t find_runs(const struct bucket *items, const uint32_t *list, size_t n,
+			struct run ret[RUNS_MAX])
+{
+	size_t n_runs = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t addr = items[list[i]].addr;
+
+		if (i && addr > items[list[i - 1]].addr) {
+			ret[n_runs - 1].n++;
+			continue;
+		}
+		if (n_runs == RUNS_MAX)
+			return 0;
+		ret[n_runs++] = (struct run){addr, (uint32_t)i, 1};
 	}
-	if (!sorted)
-		qsort_r(ret, n - first, sizeof(*ret), by_addr, b->items);
+	return n_runs;
+}
+
+static bool ascends(const struct bucket *items, const uint32_t *list, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (items[list[i]].addr < items[list[i - 1]].addr)
+			return false;
+	return true;
+}
+
+/* Runs put one behind the other; whether they ascend then, or were too many. */
+static bool order_runs(const struct bucket *items, const uint32_t *list, size_t n, uint32_t *ret)
+{
+	struct run runs[RUNS_MAX];
+	size_t n_runs = find_runs(items, list, n, runs), at = 0;
+
+	qsort(runs, n_runs, sizeof(*runs), by_run);
+	for (size_t i = 0; i < n_runs; i++) {
+		memcpy(ret + at, list + runs[i].begin, runs[i].n * sizeof(*ret));
+		at += runs[i].n;
+	}
+	return n_runs && ascends(items, ret, n);
+}
+
+/* The records from @first up to @n, ascending. Later ones of a list have lower addresses, in each
+ * of the runtime's chunks; those of a program with few processors are used up one after the other.
+ */
+static int order_new(const struct buckets *b, size_t first, size_t n, uint32_t *ret)
+{
+	_cleanup_(freep) uint32_t *list = malloc((n - first) * sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n - first; i++)
+		list[i] = (uint32_t)(n - 1 - i);
+	if (order_runs(b->items, list, n - first, ret))
+		return 0;
+	memcpy(ret, list, (n - first) * sizeof(*ret));
+	qsort_r(ret, n - first, sizeof(*ret), by_addr, b->items);
+	return 0;
 }
 
 /* The ordered records come first in @to, which has room for @n_new more: merged from the end. */
@@ -93,7 +157,9 @@ static int order(struct buckets *b, size_t n)
 	r = vec_grow(&b->order, &b->order_cap, n, sizeof(*b->order), UINT32_MAX);
 	if (r || !new)
 		return -ENOMEM;
-	order_new(b, b->n_ordered, n, new);
+	r = order_new(b, b->n_ordered, n, new);
+	if (r)
+		return r;
 	merge(b->items, b->order, b->n_ordered, new, n_new);
 	b->n_ordered = n;
 	return 0;
@@ -232,6 +298,7 @@ int buckets_refresh(struct buckets *b, struct memory *m, size_t n, size_t *budge
 	batch = malloc(sizeof(*batch));
 	if (!batch)
 		return -ENOMEM;
+	populate(batch, sizeof(*batch));
 	batch->n_again = 0;
 	r = refresh(b, m, batch, b->n_ordered, budget);
 	if (!r && b->done < b->n_ordered)

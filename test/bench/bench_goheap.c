@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,10 +78,17 @@ static uint64_t cpu_ns(void)
 	return nsec_read(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+static uint64_t sys_ns(const struct rusage *r)
+{
+	return (uint64_t)r->ru_stime.tv_sec * NSEC_PER_SEC + (uint64_t)r->ru_stime.tv_usec * 1000;
+}
+
 /* What some reads took. */
 struct cost {
 	uint64_t cpu_ns;     /* of the cheapest */
 	uint64_t longest_ns; /* the longest step of the cheapest, by the clock */
+	uint64_t sys_ns;   /* of it, in the kernel; in ticks of some milliseconds on some kernels */
+	uint64_t n_faults; /* pages of ours that were new */
 	uint64_t n_calls;
 	uint64_t n_bytes;
 };
@@ -89,6 +97,9 @@ static void print_cost(const char *name, const struct cost *cost, const struct c
 {
 	printf("  %-22s %8.2f ms CPU %7" PRIu64 " calls %10" PRIu64 " bytes", name,
 	       (double)cost->cpu_ns / 1e6, cost->n_calls, cost->n_bytes);
+	if (cost->n_faults)
+		printf(" %5" PRIu64 " faults %5.2f ms sys", cost->n_faults,
+		       (double)cost->sys_ns / 1e6);
 	if (beside)
 		printf("   1/%.0f of the time, 1/%.0f of the calls",
 		       (double)beside->cpu_ns / (double)cost->cpu_ns,
@@ -103,9 +114,12 @@ static int read_once(struct goheap *h, size_t budget, struct goheap_profile *pro
 		     struct cost *cost)
 {
 	struct cost now = {0};
-	uint64_t begin = cpu_ns();
+	struct rusage before, after;
+	uint64_t begin;
 	int r;
 
+	getrusage(RUSAGE_SELF, &before);
+	begin = cpu_ns();
 	do {
 		uint64_t step = nsec_monotonic();
 
@@ -115,6 +129,9 @@ static int read_once(struct goheap *h, size_t budget, struct goheap_profile *pro
 			now.longest_ns = step;
 	} while (r == (int)GOHEAP_UNFINISHED);
 	now.cpu_ns = cpu_ns() - begin;
+	getrusage(RUSAGE_SELF, &after);
+	now.sys_ns = sys_ns(&after) - sys_ns(&before);
+	now.n_faults = (uint64_t)(after.ru_minflt - before.ru_minflt);
 	if (r) {
 		fprintf(stderr, "bench_goheap: state %s\n", goruntime_state_name(r));
 		return r;
