@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What it asks of the kubelet and of the API server, by their own counts: while nothing happens, and while 50
+# pods start.
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+at_least() { [ "$("${@:2}")" -ge "$1" ]; }
+pods=50
+
+asked_apiserver() { jq -s 'map(select(.stage == "RequestReceived")) | length' "$node/audit.log"; }
+asked_kubelet() {
+	kubectl get --raw "/api/v1/nodes/$node_name/proxy/metrics" |
+		awk '/^kubelet_http_requests_total.*path="pods"/ { sum += $NF } END { printf "%d\n", sum }'
+}
+
+start_pods() {
+	kubectl create namespace many >/dev/null
+	kubectl -n many create deployment many --image=localhost/workloads:e2e --replicas=$pods --dry-run=client -o json |
+		jq '.spec.template.spec += {terminationGracePeriodSeconds: 1} |
+			.spec.template.spec.containers[0] += {imagePullPolicy: "Never", command: ["/work", "short"]}' |
+		kubectl apply -f - >/dev/null
+	kubectl -n many rollout status deployment/many --timeout=180s >/dev/null || fail "$pods pods do not start"
+}
+
+named() { [ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge $((before + pods)) ]; }
+
+# count SOURCE MOST-QUIET MOST-BUSY FLAGS...
+count() {
+	local source=$1 quiet=$2 busy=$3 asked
+	shift 3
+	podprof_install "$@"
+	until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+	sleep 40 # until what is young is so no more
+	asked=$("asked_$source")
+	sleep 60
+	asked=$(($("asked_$source") - asked))
+	note "$source: $asked requests in a quiet minute"
+	[ "$asked" -le "$quiet" ] || fail "$asked requests, more than $quiet"
+	before=$(metric podprof_metadata_containers 'outcome="ok"')
+	asked=$("asked_$source")
+	SECONDS=0
+	start_pods
+	until_true 60 named || fail "$(metric podprof_metadata_containers 'outcome="ok"') of $((before + pods)) have names"
+	asked=$(($("asked_$source") - asked))
+	note "$source: $asked requests while $pods pods started, in $SECONDS s"
+	[ "$asked" -le "$busy" ] || fail "$asked requests, more than $busy"
+	kubectl delete namespace many --wait=true >/dev/null
+}
+
+workloads_up
+count apiserver 0 2
+count kubelet 3 60 --set metadata.source=kubelet --set metadata.kubeletVerify=none

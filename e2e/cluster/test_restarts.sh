@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything around it is restarted or replaced while it runs; it goes on, and asks the API server for no more than
+# one watch.
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+at_least() { [ "$("${@:2}")" -ge "$1" ]; }
+
+# asked VERB: how often it has asked kube-apiserver, by its audit log; from line $mark on
+asked() { tail -n "+$((mark + 1))" "$node/audit.log" | jq -s --arg verb "$1" \
+	'map(select(.stage == "RequestReceived" and .verb == $verb)) | length'; }
+watching() { at_least 1 asked watch; }
+set_mark() { mark=$(wc -l <"$node/audit.log"); }
+
+# newly_named: pods that come now get their names
+newly_named() {
+	local began
+	began=$(date +%s)
+	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
+	kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "no new pods"
+	until_true 60 judge --since "$began" --expect deployment=20 || {
+		judge --since "$began" --expect deployment=20
+		fail "new pods have no names"
+	}
+	[ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"
+}
+
+workloads_up
+set_mark
+podprof_install
+until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+note "start: $(asked list) lists, $(asked watch) watches"
+
+set_mark
+stop kubelet
+newly_sampled=$(metric podprof_samples_total)
+start_kubelet
+kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null
+newly_named
+[ "$(metric podprof_samples_total)" -gt "$newly_sampled" ] || fail "no samples while the kubelet was away"
+[ "$(asked list)" = 0 ] || fail "$(asked list) lists because a kubelet was restarted"
+note "the kubelet restarted, pods replaced: $(asked list) lists, $(asked watch) watches"
+
+set_mark
+stop kube-apiserver
+sleep 15
+start_apiserver
+until_true 60 watching || fail "it does not watch again"
+newly_named
+[ "$(asked list)" -le 1 ] && [ "$(asked watch)" -le 2 ] || fail "$(asked list) lists, $(asked watch) watches after an outage"
+note "kube-apiserver away for 15 s: $(asked list) lists, $(asked watch) watches"
+
+# Its account is another one of the same name: all its tokens are worth nothing, until the kubelet fetches one
+kubectl -n podprof get serviceaccount podprof -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$node/account.json"
+kubectl -n podprof delete serviceaccount podprof >/dev/null
+kubectl apply -f "$node/account.json" >/dev/null 2>&1
+stop kube-apiserver # and with it the open watch
+start_apiserver
+denied() { at_least 1 metric podprof_metadata_requests_total 'source="apiserver"' 'outcome="denied"'; }
+until_true 60 denied || fail "a token of an account that is gone is good for something"
+set_mark
+stop kubelet
+start_kubelet
+until_true 150 watching || fail "the new token is not used"
+newly_named
+note "another token: $(asked list) lists, $(asked watch) watches"

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The rights are taken away while it runs, and given back: what has names keeps them, what is new has none and is
+# told so, nothing else ends.
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+answers() { metric podprof_metadata_requests_total "source=\"$1\"" "outcome=\"$2\""; }
+at_least() { [ "$("${@:2}")" -ge "$1" ]; }
+ready_says() { podprof_get /-/ready | grep -q "$1"; }
+
+revoke() {
+	kubectl get clusterrolebinding podprof -o json |
+		jq 'del(.metadata.resourceVersion, .metadata.uid, .metadata.creationTimestamp)' >"$node/binding.json"
+	kubectl delete clusterrolebinding podprof >/dev/null
+}
+give_back() { kubectl apply -f "$node/binding.json" >/dev/null 2>&1; }
+
+newcomer() {
+	kubectl -n shop run "$1" --image=localhost/workloads:e2e --image-pull-policy=Never --command -- /work short >/dev/null
+	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout=30s >/dev/null || fail "pod $1"
+}
+
+# revoked SOURCE: from then on it is denied
+revoked() {
+	local source=$1 began named
+	began=$(date +%s)
+	named=$(metric podprof_metadata_containers 'outcome="ok"')
+	newcomer "new-$source"
+	until_true 40 ready_says "$source.*denied\|$source: .*40[13]" || fail "still said to be ready: $(podprof_get /-/ready)"
+	at_least 1 answers "$source" denied || fail "no denial was counted"
+	[ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge $((named - 2)) ] || fail "names were lost"
+	until_true 60 judge --since "$began" --expect deployment=5 --expect main=2 || fail "names were not kept"
+	judge --since "$began" --expect deployment=5 --absent short || fail "a name that nobody has told"
+	note "denied by $source: $(podprof_get /-/ready | tr '\n' ' ')"
+	began=$(date +%s)
+	give_back
+	until_true 120 judge --since $((began - 10)) --expect short=1 || fail "the newcomer has no name"
+	note "a name for the newcomer $(($(date +%s) - began)) s after the right was given back"
+	kubectl -n shop delete pod "new-$source" --now >/dev/null
+	[ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"
+}
+
+workloads_up
+podprof_install --set metadata.source=kubelet --set metadata.kubeletVerify=none
+until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+revoke
+revoked kubelet
+
+podprof_install --set metadata.source=apiserver
+until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+revoke
+# An open watch goes on until it ends
+stop kube-apiserver
+start_apiserver
+revoked apiserver
