@@ -296,8 +296,8 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 	struct agent *a = ctx;
 	char text[HEALTH_REASON_MAX];
 
-	snprintf(text, sizeof(text), "%s: %s", source, why);
-	health_set(&a->health, HEALTH_READY, "metadata", true, text);
+	snprintf(text, sizeof(text), "%s%s%s", source, ok ? "" : ": ", ok ? "" : why);
+	health_set(&a->health, HEALTH_NOTE, "metadata", ok, text);
 	if (ok)
 		log_info("names of pods are known", log_str("source", source));
 	else

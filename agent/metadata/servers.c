@@ -102,7 +102,7 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 	s->n_odd += reply->n_odd;
 	s->n_containers_left_out += reply->n_containers_left_out;
 	s->answered = s->answered || ok;
-	changed = !s->told || ok != (s->last == PODCLIENT_OK);
+	changed = !s->told || reply->outcome != s->last;
 	s->told = true;
 	s->last = reply->outcome;
 	snprintf(s->words[server], SERVERS_WORD_MAX, "%s", reply->error);

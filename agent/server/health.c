@@ -50,7 +50,8 @@ static bool counts(const struct health_condition *c, enum health_kind kind)
 bool health_ok(const struct health *h, enum health_kind kind)
 {
 	for (size_t i = 0; i < h->n; i++)
-		if (counts(&h->items[i], kind) && !h->items[i].ok)
+		if (counts(&h->items[i], kind) && h->items[i].kind != HEALTH_NOTE &&
+		    !h->items[i].ok)
 			return false;
 	return !h->overflow;
 }

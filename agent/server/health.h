@@ -21,6 +21,7 @@ struct buf;
 enum health_kind {
 	HEALTH_LIVE,  /* matters to both */
 	HEALTH_READY, /* matters to ready only */
+	HEALTH_NOTE,  /* is shown with it, and decides nothing */
 };
 
 struct health_condition {

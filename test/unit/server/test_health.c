@@ -31,6 +31,10 @@ static void test_conditions(void **state)
 	assert_health(&h, HEALTH_READY, false, "not ready\nbpf: ok\nloop: failing\n");
 	health_set(&h, HEALTH_LIVE, "loop", true, "again");
 	assert_health(&h, HEALTH_READY, true, "ready\nbpf: ok\nloop: ok, again\n");
+	health_set(&h, HEALTH_NOTE, "names", false, "denied");
+	assert_health(&h, HEALTH_LIVE, true, "healthy\nloop: ok, again\n");
+	assert_health(&h, HEALTH_READY, true,
+		      "ready\nbpf: ok\nloop: ok, again\nnames: failing, denied\n");
 }
 
 static void test_full(void **state)
