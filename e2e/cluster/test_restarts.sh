@@ -19,8 +19,8 @@ newly_named() {
 	began=$(date +%s)
 	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
 	kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "no new pods"
-	until_true 60 judge --since "$began" --expect deployment=20 || {
-		judge --since "$began" --expect deployment=20
+	until_true 90 judge --since "$began" --expect deployment=5 || {
+		judge --since "$began" --expect deployment=5
 		fail "new pods have no names"
 	}
 	[ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"
