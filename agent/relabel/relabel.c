@@ -37,7 +37,6 @@
 void *md5_buffer(const char *data, size_t n, void *ret);
 
 struct relabel {
-	char *json; /* as it was written, in one way of writing */
 	size_t n;
 	struct rule rules[];
 };
@@ -318,11 +317,6 @@ int relabel_new(const struct json_t *configs, struct relabel **ret, struct relab
 	relabel = calloc(1, sizeof(*relabel) + n * sizeof(relabel->rules[0]));
 	if (!relabel)
 		return -ENOMEM;
-	if (n) {
-		relabel->json = json_dumps(configs, JSON_COMPACT | JSON_SORT_KEYS);
-		if (!relabel->json)
-			return -ENOMEM;
-	}
 	for (size_t i = 0; i < n; i++) {
 		int r;
 
@@ -341,15 +335,7 @@ void relabel_free(struct relabel *relabel)
 		return;
 	for (size_t i = 0; i < relabel->n; i++)
 		rule_deinit(&relabel->rules[i]);
-	free(relabel->json);
 	free(relabel);
-}
-
-bool relabel_equal(const struct relabel *a, const struct relabel *b)
-{
-	const char *json_a = a && a->json ? a->json : "", *json_b = b && b->json ? b->json : "";
-
-	return strcmp(json_a, json_b) == 0;
 }
 
 size_t relabel_n_rules(const struct relabel *relabel)

@@ -8,7 +8,6 @@
  * the rules are and where they differ from Prometheus'.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/labels.h"
@@ -50,8 +49,6 @@ struct relabel;
 int relabel_new(const struct json_t *configs, struct relabel **ret,
 		struct relabel_error *ret_error);
 void relabel_free(struct relabel *relabel);
-/* Whether both are written alike; NULL is the same as no rules. */
-bool relabel_equal(const struct relabel *a, const struct relabel *b);
 size_t relabel_n_rules(const struct relabel *relabel);
 /* Rule @i for people: "relabel_configs[3] (drop, source_labels namespace, regex kube-.*)". */
 void relabel_describe(const struct relabel *relabel, size_t i, char ret[RELABEL_DESCRIPTION_MAX]);
