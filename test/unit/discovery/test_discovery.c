@@ -485,7 +485,9 @@ static void test_host_processes(void **state)
 
 /* ---- without memory ---- */
 
+/* @tree: the test's own part of one tree: the machine may have any number of cgroups */
 struct scarce {
+	char tree[128];
 	const struct cgroup *cgroup;
 	const struct cgroup *service;
 	const struct pid_id *pid;
@@ -494,8 +496,11 @@ struct scarce {
 static int live_with_it(void *ctx)
 {
 	const struct scarce *s = ctx;
-	struct discovery_opts opts = {
-		.proc = &proc, .node_name = "n", .grace_ns = LONG, .host_processes = true};
+	struct discovery_opts opts = {.proc = &proc,
+				      .cgroupfs_root = s->tree,
+				      .node_name = "n",
+				      .grace_ns = LONG,
+				      .host_processes = true};
 	struct listing l = {0};
 	struct discovery *d;
 	int r = discovery_new(&opts, &d);
@@ -513,14 +518,18 @@ static void test_without_memory(void **state)
 {
 	struct cgroup cgroup, service;
 	struct pid_id child;
+	struct scarce scarce = {.cgroup = &cgroup, .service = &service, .pid = &child};
 
 	(void)state;
 	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	cgroups_make(&cgroups, &service, "x.service");
 	child_start(&child);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)child.pid);
-	assert_true(allocfail_survive(live_with_it, &(struct scarce){&cgroup, &service, &child}) >
-		    20);
+	snprintf(scarce.tree, sizeof(scarce.tree), "/proc/self/fd/%d/%s",
+		 cgroups.trees.roots[HIERARCHY_V2].fd >= 0 ? cgroups.trees.roots[HIERARCHY_V2].fd
+							   : cgroups.trees.roots[HIERARCHY_V1].fd,
+		 cgroups.top);
+	assert_true(allocfail_survive(live_with_it, &scarce) > 20);
 	child_end(&child);
 	cgroups_remove(&cgroups, &cgroup);
 	cgroups_remove(&cgroups, &service);
