@@ -5,16 +5,17 @@
  * what is new with all below it, and remove what is no longer there. Who asks for a scan differs:
  *
  *   - inotify on the directory (it reports mkdir and rmdir, in both versions of cgroupfs). An event
- *     only says which directory to scan, so that lost, merged or late events do no harm. A watch is
- *     set before the listing, so that nothing falls between them.
+ *     only says where to look, at one name or at all, so that lost, merged or late events do no
+ *     harm. A watch is set before the listing, so that nothing falls between them.
  *   - a timer, for everything: each 15 s; each 3 s if some directory could not be watched.
  *   - a sample with an id that is not in the table.
  *
  * A container's own directory is not watched while nothing is below it: what appears there belongs
  * to the container anyway, and watches are a budget.
  *
- * A cgroup file system tells the number of subdirectories in the link count, which spares listing
- * the leaves: most directories, and a listing means some dozens of files each.
+ * A cgroup file system tells the number of subdirectories in the link count. It spares listing the
+ * leaves, most directories, since a listing means some dozens of files each; and a walk lists no
+ * directory whose subdirectories are all there, and no others.
  *
  * What a container makes below its own directory is its own choice, in depth, number and pace.
  * Behind the ceilings directories are left out and counted; their samples are then named through
@@ -254,6 +255,47 @@ static int scan_child(void *ctx, const struct hierarchy_child *child)
 	return scan_into(scan, dir);
 }
 
+/* Whether the subdirectories are those of the table, all of them and no other: then there is
+ * nothing to list, and those that may have changed are looked into. */
+static bool scan_known(struct scan *scan)
+{
+	struct hierarchy_child self, now;
+	struct cgroupdir *child;
+	uint64_t n = 0;
+
+	DL_COUNT(scan->dir->children, child, n);
+	if (hierarchy_stat(scan->fd, ".", &self) || self.n_children != n)
+		return false;
+	DL_FOREACH(scan->dir->children, child)
+	{
+		if (hierarchy_stat(scan->fd, child->name, &now) || now.id != child->key.id)
+			return false;
+		child->leaf = now.leaf;
+	}
+	return true;
+}
+
+/* Look into all subdirectories in the table. */
+static int scan_below(struct scan *scan)
+{
+	struct cgroupdir *dir = scan->dir->children, *next;
+	uint64_t next_id;
+	int r;
+
+	while (dir) {
+		next = dir->next;
+		next_id = next ? next->key.id : 0;
+		r = scan_into(scan, dir);
+		if (r || !next)
+			return r;
+		/* what was found below may have moved from here */
+		dir = cgroupfs_find(scan->fs, scan->dir->key.hierarchy, next_id);
+		if (!dir || dir->parent != scan->dir)
+			return 0;
+	}
+	return 0;
+}
+
 /* @fd is @dir, which has been watched already if it is to be. */
 static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep)
 {
@@ -261,6 +303,8 @@ static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool dee
 	struct cgroupdir *child, *next;
 	int r;
 
+	if (deep && scan_known(&scan))
+		return scan_below(&scan);
 	fs->n_scans++;
 	r = hierarchy_each(fd, scan_child, &scan);
 	if (r == -ENOMEM)
@@ -408,13 +452,41 @@ static void on_walk_timer(void *ctx)
 	(void)cgroupfs_walk(ctx, CGROUPFS_WALK_TIMER);
 }
 
-static void on_changed(void *ctx, void *data)
+static struct cgroupdir *child_of_name(struct cgroupdir *dir, const char *name)
+{
+	struct cgroupdir *child;
+
+	DL_FOREACH(dir->children, child)
+	if (strcmp(child->name, name) == 0)
+		return child;
+	return NULL;
+}
+
+/* One subdirectory of @fd, which is @dir, has come or gone or both. */
+static void scan_name(struct cgroupfs *fs, struct cgroupdir *dir, int fd, const char *name)
+{
+	struct scan scan = {.fs = fs, .dir = dir, .number = fs->scan, .fd = fd};
+	struct cgroupdir *known = child_of_name(dir, name);
+	struct hierarchy_child child;
+	bool there = !hierarchy_stat(fd, name, &child);
+
+	if (known && (!there || known->key.id != child.id))
+		cgroupdir_remove(&fs->table, known);
+	if (there)
+		(void)scan_child(&scan, &child);
+}
+
+static void on_changed(void *ctx, void *data, const char *name)
 {
 	_cleanup_(close_fdp) int fd = -1;
 	struct cgroupdir *dir = data;
 	struct cgroupfs *fs = ctx;
 
-	if (!open_below(fs, dir, &fd))
+	if (open_below(fs, dir, &fd))
+		return;
+	if (name)
+		scan_name(fs, dir, fd, name);
+	else
 		(void)scan_dir(fs, dir, fd, false);
 }
 

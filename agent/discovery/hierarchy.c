@@ -74,6 +74,7 @@ int hierarchy_stat(int fd, const char *name, struct hierarchy_child *ret)
 		.id = st.st_ino,
 		/* "." and the name above; file systems that do not count say 1 */
 		.leaf = st.st_nlink == 2,
+		.n_children = st.st_nlink >= 2 ? st.st_nlink - 2 : UINT64_MAX,
 	};
 	return 0;
 }

@@ -78,11 +78,13 @@ void hierarchy_deinit(struct hierarchy_set *set);
  * struct hierarchy_child - a subdirectory
  * @id:   inode number; in a cgroup file system the kernel's id of the cgroup (kernfs, Linux 5.5)
  * @leaf: it has no subdirectories: their number is in the link count
+ * @n_children: this number; UINT64_MAX where the file system does not count
  */
 struct hierarchy_child {
 	const char *name;
 	uint64_t id;
 	bool leaf;
+	uint64_t n_children;
 };
 
 typedef int (*hierarchy_child_fn)(void *ctx, const struct hierarchy_child *child);

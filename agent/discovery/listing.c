@@ -38,51 +38,68 @@ struct run {
 
 enum { LISTING_STOP = ROOT_OUTCOME_MAX };
 
+/* A process and the inode by which it is known again. */
+struct found {
+	struct pid_id id;
+	uint64_t inode;
+};
+
 /* @comm is that of a host's process, whose owner hangs on it; else NULL. */
-static int list_process(struct run *run, const struct pid_id *pid, struct owner *owner,
+static int list_process(struct run *run, const struct found *found, struct owner *owner,
 			const char *comm)
 {
 	struct target *target;
 	int r;
 
-	r = target_set(run->l->targets, pid, owner, &target);
+	r = target_set(run->l->targets, &found->id, owner, &target);
 	if (r < 0)
 		return r;
-	if (!r)
+	if (!r) {
 		target->listing = run->l->number;
+		target->inode = found->inode;
+	}
 	if (!r && comm)
 		memcpy(target->comm, comm, PID_COMM_MAX);
 	owner->last_seen_ns = nsec_wall();
 	run->l->n_listed[LISTED_OK]++;
-	run->result = run->fn(run->ctx, pid, owner);
+	run->result = run->fn(run->ctx, &found->id, owner);
 	return run->result ? LISTING_STOP : 0;
 }
 
-/* Whether the process with this number is new to the listing; @ret is its identity. */
-static bool list_identify(struct listing *l, pid_t pid, struct pid_id *ret)
+/* Whether the process with this number is new to the listing. It may be in two trees, or have moved
+ * while we read. */
+static bool list_identify(struct listing *l, pid_t pid, struct found *ret)
 {
-	struct target *target;
-	int r = pid_read(l->own->proc, pid, ret);
+	struct target *target = target_of_pid(l->targets, (uint64_t)pid);
+	int r;
 
+	if (target && target->listing == l->number)
+		return false;
+	/* before the rest is read: of two processes after each other it must not be the second's */
+	ret->inode = pid_inode(l->own->proc, pid);
+	if (target && ret->inode && target->inode == ret->inode) {
+		ret->id = target->id;
+		return true;
+	}
+	r = pid_read(l->own->proc, pid, &ret->id);
 	if (r) {
 		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
 		return false;
 	}
-	/* it may be in two trees, or have moved while we read */
-	target = target_find(l->targets, ret);
+	target = target_find(l->targets, &ret->id);
 	return !target || target->listing != l->number;
 }
 
 static int list_container_pid(void *ctx, pid_t pid)
 {
 	struct run *run = ctx;
-	struct pid_id id;
+	struct found found;
 
 	if (pid == 0) {
 		run->l->n_listed[LISTED_OTHER_NAMESPACE]++;
 		return 0;
 	}
-	return list_identify(run->l, pid, &id) ? list_process(run, &id, run->owner, NULL) : 0;
+	return list_identify(run->l, pid, &found) ? list_process(run, &found, run->owner, NULL) : 0;
 }
 
 static int list_containers(struct run *run)
@@ -120,19 +137,19 @@ static int list_host_pid(void *ctx, pid_t pid)
 	struct run *run = ctx;
 	struct owner *owner;
 	struct target *target;
-	struct pid_id id;
+	struct found found;
 	int r;
 
-	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &id) ||
-	    pid_read_comm(run->l->own->proc, &id, comm))
+	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found) ||
+	    pid_read_comm(run->l->own->proc, &found.id, comm))
 		return 0;
-	target = target_find(run->l->targets, &id);
+	target = target_find(run->l->targets, &found.id);
 	if (target && target->owner && strcmp(target->comm, comm) == 0)
-		return list_process(run, &id, target->owner, comm);
-	r = ownership_of_host(run->l->own, &id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
+		return list_process(run, &found, target->owner, comm);
+	r = ownership_of_host(run->l->own, &found.id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
 	if (r)
 		return r < 0 ? r : 0;
-	r = list_process(run, &id, owner, comm);
+	r = list_process(run, &found, owner, comm);
 	owner_unref(owner);
 	return r;
 }

@@ -152,6 +152,18 @@ int pid_check(const struct root *proc, const struct pid_id *id)
 	return pid_read_comm(proc, id, comm);
 }
 
+/* An inode of procfs holds the process (struct pid), not its number: when that has gone, the next
+ * lookup makes another inode (fs/proc/base.c, pid_revalidate), with a number that has been given
+ * out 4 billion inodes before at the earliest. Under memory pressure the kernel drops them. */
+uint64_t pid_inode(const struct root *proc, pid_t pid)
+{
+	struct stat st;
+	char path[16];
+
+	snprintf(path, sizeof(path), "%d", (int)pid);
+	return fstatat(proc->fd, path, &st, 0) ? 0 : st.st_ino;
+}
+
 uint64_t pid_self(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf link = BUF_INIT(PATH_MAX);

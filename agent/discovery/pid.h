@@ -46,6 +46,11 @@ int pid_read(const struct root *proc, pid_t pid, struct pid_id *ret);
 /* Whether @id still is that process: 0, PID_GONE, ... */
 int pid_check(const struct root *proc, const struct pid_id *id);
 
+/* The inode number of /proc/PID: as long as it is the same the number has not changed hands, since
+ * procfs makes it anew for each process. 0 if there is no such process. The other way round it may
+ * be another one for the same process. */
+uint64_t pid_inode(const struct root *proc, pid_t pid);
+
 /* Our own number as @proc shows it; 0 if that is a PID namespace without us. */
 uint64_t pid_self(const struct root *proc);
 

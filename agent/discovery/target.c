@@ -8,12 +8,13 @@
 #include "base/nsec.h"
 #include "discovery/owner.h"
 
-/* Processes: a large node has 9000, and as many again may have left in the last two minutes. At 150
- * bytes each this is 10 MiB. One more is TARGET_TOO_MANY: it is looked up each time instead. */
+/* Processes: a large node has 9000, and as many again may have left in the last two minutes. At 210
+ * bytes each this is 13 MiB. One more is TARGET_TOO_MANY: it is looked up each time instead. */
 #define TARGETS_MAX 65536
 
 struct target_table {
 	struct target *targets;
+	struct target *by_pid;
 	uint64_t n_refused;
 };
 
@@ -27,9 +28,19 @@ int target_table_new(struct target_table **ret)
 	return 0;
 }
 
+struct target *target_of_pid(struct target_table *table, uint64_t pid)
+{
+	struct target *target;
+
+	HASH_FIND(by_pid, table->by_pid, &pid, sizeof(pid), target);
+	return target;
+}
+
 static void target_drop(struct target_table *table, struct target *target)
 {
 	HASH_DELETE(hh, table->targets, target);
+	if (target_of_pid(table, target->id.pid) == target)
+		HASH_DELETE(by_pid, table->by_pid, target);
 	owner_unref(target->owner);
 	free(target);
 }
@@ -53,6 +64,18 @@ struct target *target_find(struct target_table *table, const struct pid_id *id)
 	return target;
 }
 
+/* From now on it is the one with its number. */
+static int target_index(struct target_table *table, struct target *target)
+{
+	struct target *former = target_of_pid(table, target->id.pid);
+	bool hash_oom = false;
+
+	if (former)
+		HASH_DELETE(by_pid, table->by_pid, former);
+	HASH_ADD(by_pid, table->by_pid, id.pid, sizeof(target->id.pid), target);
+	return hash_oom ? -ENOMEM : 0;
+}
+
 static int target_new(struct target_table *table, const struct pid_id *id, struct target **ret)
 {
 	_cleanup_(freep) struct target *target = NULL;
@@ -69,6 +92,10 @@ static int target_new(struct target_table *table, const struct pid_id *id, struc
 	HASH_ADD(hh, table->targets, id, sizeof(target->id), target);
 	if (hash_oom)
 		return -ENOMEM;
+	if (target_index(table, target)) {
+		HASH_DELETE(hh, table->targets, target);
+		return -ENOMEM;
+	}
 	*ret = take_ptr(target);
 	return 0;
 }

@@ -21,6 +21,7 @@ struct target_table;
  * @cgroup:  ids by enum hierarchy that this answer is for; 0 where it was listed
  * @used_ns: monotonic; when it was last asked for or listed
  * @listing: number of the last listing that had it
+ * @inode:   pid_inode() then; 0 where it is not known
  */
 struct target {
 	struct pid_id id;
@@ -29,7 +30,9 @@ struct target {
 	uint64_t cgroup[2];
 	uint64_t used_ns;
 	uint32_t listing;
+	uint64_t inode;
 	UT_hash_handle hh;
+	UT_hash_handle by_pid; /* of those with the same number the last one */
 };
 
 int target_table_new(struct target_table **ret);
@@ -37,6 +40,9 @@ void target_table_free(struct target_table *table);
 
 /* NULL if there is none. */
 struct target *target_find(struct target_table *table, const struct pid_id *id);
+
+/* The one that had this number last; NULL if there is none. */
+struct target *target_of_pid(struct target_table *table, uint64_t pid);
 
 enum target_outcome {
 	TARGET_OK = 0,

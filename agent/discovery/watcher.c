@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * inotify(7) on directories. What has happened is not passed on, only where: who is told lists the
- * directory, so that events that are merged, late or double do no harm.
+ * inotify(7) on directories. What has happened is not passed on, only where and under which name:
+ * who is told looks for himself, so that events that are merged, late or double do no harm.
  *
  * Watches are a budget of the user (fs.inotify.max_user_watches), for root shared with the kubelet
  * and every other daemon, so that we take a part of it only. Instances are one too
@@ -43,11 +43,15 @@
 /* One batch. What comes behind it waits in the kernel, up to fs.inotify.max_queued_events. */
 #define WATCHER_BATCH_BYTES	65536
 
+/* Names of a directory that are told in one batch; for more, that it has changed. */
+#define WATCHER_NAMES 16
+
 #define WATCHER_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
 
 struct watch {
 	int wd;
 	uint32_t batch; /* the last one it was reported in */
+	unsigned int n; /* names in that one */
 	void *data;
 	UT_hash_handle hh;
 };
@@ -111,11 +115,15 @@ static void on_event(struct watcher *w, const struct inotify_event *event, bool 
 	if (!(event->mask & IN_ISDIR) || event->mask & IN_IGNORED)
 		return;
 	HASH_FIND(hh, w->watches, &event->wd, sizeof(event->wd), watch);
-	/* all events of a batch are older than the first report of it */
-	if (!watch || watch->batch == w->batch)
+	if (!watch)
 		return;
+	if (watch->batch != w->batch)
+		watch->n = 0;
 	watch->batch = w->batch;
-	w->opts.changed(w->opts.ctx, watch->data);
+	/* all events of a batch are older than the report of the whole directory */
+	if (watch->n <= WATCHER_NAMES)
+		w->opts.changed(w->opts.ctx, watch->data,
+				watch->n++ < WATCHER_NAMES ? event->name : NULL);
 }
 
 static void read_batch(struct watcher *w)

@@ -15,14 +15,15 @@ struct watcher;
 /**
  * struct watcher_opts
  * @proc:    to learn the user's limit of watches; used only while the watcher is made
- * @changed: a subdirectory of a watched directory was made, removed or renamed; called once for
- *           many changes at a time, and perhaps without need. May add and remove watches.
+ * @changed: a subdirectory of a watched directory was made, removed or renamed: the one of this
+ * name, or where many have changed at a time @name is NULL. Perhaps without need. May add and
+ *           remove watches.
  * @lost:    changes were not reported: look at everything
  */
 struct watcher_opts {
 	struct loop *loop;
 	const struct root *proc;
-	void (*changed)(void *ctx, void *data);
+	void (*changed)(void *ctx, void *data, const char *name);
 	void (*lost)(void *ctx);
 	void *ctx;
 };

@@ -311,8 +311,9 @@ static void report_starts(const struct starting *s, uint64_t wall_ns, uint64_t u
 		const uint64_t i = strtoull(owner->id.container_id, NULL, 10);
 		uint64_t ns;
 
-		if (owner->kind != OWNER_CONTAINER || i < CONTAINERS || i >= CONTAINERS + STARTS ||
-		    !s->made_ns[i - CONTAINERS])
+		/* others' ids have letters in them */
+		if (strspn(owner->id.container_id, "0123456789") != 64 || i < CONTAINERS ||
+		    i >= CONTAINERS + STARTS || !s->made_ns[i - CONTAINERS])
 			continue;
 		ns = owner->first_seen_ns - s->made_ns[i - CONTAINERS];
 		seen++;

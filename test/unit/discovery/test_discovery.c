@@ -7,12 +7,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "base/buf.h"
 #include "base/root.h"
 #include "discovery/discovery.h"
 #include "support/allocfail.h"
@@ -461,6 +464,56 @@ static void test_processes(void **state)
 	cgroups_remove(&cgroups, &other);
 }
 
+/* A process with this number, which is free. */
+static void child_start_as(pid_t pid, struct pid_id *ret)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
+	long child;
+
+	/* somebody else may have it for a moment */
+	while ((child = syscall(SYS_clone3, &args, sizeof(args))) < 0 && errno == EEXIST)
+		usleep(1000);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(child, pid);
+	assert_int_equal(pid_read(&proc, pid, ret), 0);
+}
+
+/* The same number in the same container is another process. */
+static void test_number_again(void **state)
+{
+	struct listing l = {0};
+	struct cgroup cgroup;
+	struct discovery *d;
+	struct pid_id second;
+
+	(void)state;
+	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
+	child_start(&l.wanted);
+	cgroups_enter(&cgroups, &cgroup, (pid_t)l.wanted.pid);
+	d = start(&proc, false);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 2);
+	child_end(&l.wanted);
+	usleep(20000); /* so that it starts in another tick */
+	child_start_as((pid_t)l.wanted.pid, &second);
+	cgroups_enter(&cgroups, &cgroup, (pid_t)second.pid);
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 2);
+	l.wanted = second;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 4);
+	discovery_free(d);
+	child_end(&second);
+	cgroups_remove(&cgroups, &cgroup);
+}
+
 static void test_host_processes(void **state)
 {
 	struct listing self = {0}, kernel = {.wanted = {.pid = 2}};
@@ -485,8 +538,32 @@ static void test_host_processes(void **state)
 
 /* ---- without memory ---- */
 
-/* @tree: the test's own part of one tree: the machine may have any number of cgroups */
+/* A copy of what /proc says of one process. */
+static void copy_process(const struct tree *to, pid_t pid)
+{
+	static const char *const files[] = {"stat", "cgroup"};
+	char path[48];
+
+	snprintf(path, sizeof(path), "%d", (int)pid);
+	tree_mkdir(to->fd, path);
+	for (size_t i = 0; i < array_size(files); i++) {
+		_cleanup_(buf_deinit) struct buf b = BUF_INIT(1u << 16);
+		_cleanup_(freep) char *text = NULL;
+
+		snprintf(path, sizeof(path), "%d/%s", (int)pid, files[i]);
+		assert_int_equal(root_read(&proc, path, &b), 0);
+		text = text_dup(text_of_bytes(b.data, b.len));
+		assert_non_null(text);
+		tree_write(to->fd, path, text);
+	}
+	snprintf(path, sizeof(path), "%d/exe", (int)pid);
+	assert_int_equal(symlinkat("/bin/x", to->fd, path), 0);
+}
+
+/* @tree: the test's own part of one tree: the machine may have any number of cgroups
+ * @proc: of two processes, for the same reason */
 struct scarce {
+	struct root proc;
 	char tree[128];
 	const struct cgroup *cgroup;
 	const struct cgroup *service;
@@ -496,7 +573,7 @@ struct scarce {
 static int live_with_it(void *ctx)
 {
 	const struct scarce *s = ctx;
-	struct discovery_opts opts = {.proc = &proc,
+	struct discovery_opts opts = {.proc = &s->proc,
 				      .cgroupfs_root = s->tree,
 				      .node_name = "n",
 				      .grace_ns = LONG,
@@ -519,6 +596,7 @@ static void test_without_memory(void **state)
 	struct cgroup cgroup, service;
 	struct pid_id child;
 	struct scarce scarce = {.cgroup = &cgroup, .service = &service, .pid = &child};
+	struct tree false_proc;
 
 	(void)state;
 	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
@@ -529,7 +607,12 @@ static void test_without_memory(void **state)
 		 cgroups.trees.roots[HIERARCHY_V2].fd >= 0 ? cgroups.trees.roots[HIERARCHY_V2].fd
 							   : cgroups.trees.roots[HIERARCHY_V1].fd,
 		 cgroups.top);
+	tree_init(&false_proc);
+	copy_process(&false_proc, (pid_t)child.pid);
+	copy_process(&false_proc, getpid());
+	scarce.proc.fd = false_proc.fd;
 	assert_true(allocfail_survive(live_with_it, &scarce) > 20);
+	tree_deinit(&false_proc);
 	child_end(&child);
 	cgroups_remove(&cgroups, &cgroup);
 	cgroups_remove(&cgroups, &service);
@@ -576,6 +659,7 @@ int main(void)
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_host_processes),
+		cmocka_unit_test(test_number_again),
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_no_cgroups),
 		cmocka_unit_test(test_runs),
