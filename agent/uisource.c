@@ -123,8 +123,9 @@ static void view_name(struct owner_view *view, const struct labels *labels)
 	const char *container = labels_get(labels, "container");
 	const char *service = labels_get(labels, "service_name");
 
-	if (namespace && pod && container)
-		snprintf(view->name, sizeof(view->name), "%s/%s/%s", namespace, pod, container);
+	if (namespace && pod)
+		snprintf(view->name, sizeof(view->name), "%s/%s%s%s", namespace, pod,
+			 container ? "/" : "", container ? container : "");
 	else
 		snprintf(view->name, sizeof(view->name), "%s", service ? service : "(unnamed)");
 	view->ui.name = view->name;
@@ -132,23 +133,29 @@ static void view_name(struct owner_view *view, const struct labels *labels)
 	view->ui.labels = labels;
 }
 
-static void view_live(const struct uisource *u, const struct owner *owner, struct owner_view *view)
+static const char *runtime_of(const struct owner *owner)
 {
-	const struct series *series = NULL;
+	if (owner->kind != OWNER_CONTAINER || owner->id.runtime == CGROUP_RUNTIME_UNKNOWN)
+		return "";
+	return cgroup_runtime_name(owner->id.runtime);
+}
+
+/* @owners have the same labels, so they are one series, as which they are shown. */
+static void view_live(const struct uisource *u, struct owner *const *owners, size_t n,
+		      struct owner_view *view)
+{
 	struct goalloc_view go;
 
-	view_name(view, &owner->labels);
-	view->ui.kind = owner_kind_name(owner->kind);
-	view->ui.runtime = labels_get(&owner->labels, "runtime");
-	if (!view->ui.runtime)
-		view->ui.runtime = "";
-	if (u->opts.cpu)
-		series = cpu_profiler_series(u->opts.cpu, owner->key);
-	if (series) {
-		view->ui.samples = series->n_last;
-		view->ui.cpu_ns = series->value_last;
+	view_name(view, &owners[0]->labels);
+	view->ui.kind = owner_kind_name(owners[0]->kind);
+	view->ui.runtime = runtime_of(owners[0]);
+	for (size_t i = 0; u->opts.cpu && i < n; i++) {
+		const struct series *series = cpu_profiler_series(u->opts.cpu, owners[i]->key);
+
+		view->ui.samples += series ? series->n_last : 0;
+		view->ui.cpu_ns += series ? series->value_last : 0;
 	}
-	if (u->opts.heap && heap_profiler_view(u->opts.heap, owner, &go)) {
+	if (u->opts.heap && heap_profiler_view(u->opts.heap, owners[0], &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;
@@ -166,20 +173,49 @@ static void view_gone(const struct store_folder *folder, struct owner_view *view
 	view->ui.n_profiles = folder->n_profiles;
 }
 
-/* Calls @fn for each live owner; with @only, for that id alone. Marks the folders of the others. */
+static int label_order(const void *a, const void *b)
+{
+	const struct owner *const *x = a, *const *y = b;
+
+	return labels_compare(&(*x)->labels, &(*y)->labels);
+}
+
+/* All, those with the same labels together; the caller frees the list. NULL without memory, and
+ * then the page is short. */
+static struct owner **owners_by_labels(const struct uisource *u, size_t *ret_n)
+{
+	struct owner *owner = NULL, **list;
+	size_t n = 0;
+
+	while ((owner = discovery_next_owner(u->opts.discovery, owner)))
+		n++;
+	list = calloc(n + 1, sizeof(struct owner *));
+	for (n = 0; list && (owner = discovery_next_owner(u->opts.discovery, owner)); n++)
+		list[n] = owner;
+	if (list)
+		qsort(list, n, sizeof(*list), label_order);
+	*ret_n = list ? n : 0;
+	return list;
+}
+
+/* Calls @fn for each live series; with @only, for that id alone. Marks the folders of the others.
+ */
 static bool each_live(const struct uisource *u, struct folder_table *t, const char *only,
 		      ui_owner_fn fn, void *arg)
 {
-	struct owner *owner = NULL;
+	size_t n, end;
+	_cleanup_(freep) struct owner **owners = owners_by_labels(u, &n);
 	bool found = false;
 
-	while ((owner = discovery_next_owner(u->opts.discovery, owner))) {
+	for (size_t i = 0; i < n; i = end) {
 		struct owner_view view = {.ui = {0}};
-		struct folder_entry *e = folder_of_labels(t, &owner->labels, view.id);
+		struct folder_entry *e = folder_of_labels(t, &owners[i]->labels, view.id);
 
+		for (end = i + 1; end < n && label_order(&owners[i], &owners[end]) == 0; end++)
+			;
 		if (only && strcmp(only, view.id) != 0)
 			continue;
-		view_live(u, owner, &view);
+		view_live(u, owners + i, end - i, &view);
 		if (e) {
 			view.ui.n_profiles = e->folder->n_profiles;
 			e->shown = true;
