@@ -19,8 +19,51 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "metadata/jsontrim.h"
 
 #define STATIC_UID_ANNOTATION "kubernetes.io/config.mirror"
+
+static const struct jsontrim metadata_wanted[] = {
+	{.key = "name"},
+	{.key = "namespace"},
+	{.key = "uid"},
+	{.key = "resourceVersion"},
+	{.key = "creationTimestamp"},
+	{.key = "labels"},
+	{.key = "annotations"},
+	{.key = "ownerReferences", .array = true},
+	{0},
+};
+
+static const struct jsontrim spec_wanted[] = {{.key = "nodeName"}, {0}};
+
+static const struct jsontrim run_wanted[] = {{.key = "containerID"}, {0}};
+
+static const struct jsontrim last_wanted[] = {{.key = "terminated", .below = run_wanted}, {0}};
+
+static const struct jsontrim container_wanted[] = {
+	{.key = "name"},
+	{.key = "image"},
+	{.key = "containerID"},
+	{.key = "lastState", .below = last_wanted},
+	{0},
+};
+
+static const struct jsontrim status_wanted[] = {
+	{.key = "containerStatuses", .array = true, .below = container_wanted},
+	{.key = "initContainerStatuses", .array = true, .below = container_wanted},
+	{.key = "ephemeralContainerStatuses", .array = true, .below = container_wanted},
+	{0},
+};
+
+const struct jsontrim pod_wanted[] = {
+	{.key = "kind"},
+	{.key = "code"},
+	{.key = "metadata", .below = metadata_wanted},
+	{.key = "spec", .below = spec_wanted},
+	{.key = "status", .below = status_wanted},
+	{0},
+};
 
 const char *pod_container_kind_name(enum pod_container_kind kind)
 {
@@ -367,7 +410,9 @@ int pod_parse_json(const char *json, size_t n, json_t **ret)
 int pod_parse(const char *json, size_t n, struct pod **ret)
 {
 	_cleanup_(json_decrefp) json_t *object = NULL;
-	int r = pod_parse_json(json, n, &object);
+	int r = jsontrim_parse(json, n, pod_wanted, &object);
 
-	return r ? r : pod_of_json(object, ret);
+	return r ? r : pod_of_json(object, ret); /* JSONTRIM_MALFORMED is the same number */
 }
+
+_Static_assert((int)JSONTRIM_MALFORMED == (int)POD_MALFORMED, "handed on as it is");

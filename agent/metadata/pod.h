@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "metadata/jsontrim.h"
+
 /* Containers of a pod, former ones counted. People use 10; what the API takes, objects of 1.5 MB,
  * has room for some thousand. */
 #define POD_CONTAINERS_MAX 16384
@@ -88,6 +90,9 @@ struct pod {
 /* @ret is the caller's to free. 0, POD_MALFORMED, -ENOMEM. */
 int pod_of_json(const json_t *object, struct pod **ret);
 int pod_parse(const char *json, size_t n, struct pod **ret);
+/* The members that pod_of_json() looks at, for a reader that passes over the others; those that say
+ * of what kind and version the object is as well. */
+extern const struct jsontrim pod_wanted[];
 /* Any JSON, borrowing nothing. 0, POD_MALFORMED, -ENOMEM. */
 int pod_parse_json(const char *json, size_t n, json_t **ret);
 void pod_free(struct pod *pod);

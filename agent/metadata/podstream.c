@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "metadata/jsontrim.h"
 #include "metadata/pod.h"
 #include "metadata/pods.h"
 
@@ -75,9 +76,8 @@ static int list_value(void *ctx, const char *key, const char *json, size_t n)
 	struct podstream *s = ctx;
 	int r;
 
-	if (strcmp(key, "items") != 0 && strcmp(key, "kind") != 0 && strcmp(key, "metadata") != 0)
-		return 0;
-	r = pod_parse_json(json, n, &value);
+	r = strcmp(key, "items") == 0 ? jsontrim_parse(json, n, pod_wanted, &value)
+				      : pod_parse_json(json, n, &value);
 	if (r)
 		return r < 0 ? r : PODSTREAM_MALFORMED;
 	if (strcmp(key, "kind") == 0) {
@@ -108,13 +108,19 @@ static int delete_pod(struct podstream *s, const json_t *object)
 	return 0;
 }
 
+static const struct jsontrim event_wanted[] = {
+	{.key = "type"},
+	{.key = "object", .below = pod_wanted},
+	{0},
+};
+
 static int event_value(void *ctx, const char *key, const char *json, size_t n)
 {
 	_cleanup_(json_decrefp) json_t *event = NULL;
 	struct podstream *s = ctx;
 	const json_t *object;
 	const char *type;
-	int r = pod_parse_json(json, n, &event);
+	int r = jsontrim_parse(json, n, event_wanted, &event);
 
 	(void)key;
 	if (r)
@@ -142,9 +148,12 @@ static int event_value(void *ctx, const char *key, const char *json, size_t n)
 void podstream_init(struct podstream *s, enum podstream_kind kind, struct pods *pods,
 		    const char *version)
 {
+	static const char *const list_wanted[] = {"kind", "metadata", "items", NULL};
+
 	*s = (struct podstream){.kind = kind, .pods = pods};
 	if (kind == PODSTREAM_LIST) {
 		jsoncut_init(&s->cut, JSONCUT_MEMBERS, PODSTREAM_VALUE_MAX, list_value, s);
+		s->cut.wanted = list_wanted;
 		pods_begin_list(pods);
 	} else {
 		jsoncut_init(&s->cut, JSONCUT_VALUES, PODSTREAM_VALUE_MAX, event_value, s);
