@@ -22,6 +22,7 @@
 #include "base/root.h"
 #include "cpuprofiler.h"
 #include "discovery/discovery.h"
+#include "discovery/procview.h"
 #include "export/export.h"
 #include "heappull.h"
 #include "heapprofiler.h"
@@ -200,6 +201,19 @@ static int start_failed(int r, const char *what, const char *why)
 	return r < 0 ? r : -EINVAL;
 }
 
+/* What of the node's processes we do not see, in the log and on /-/ready, where it decides nothing:
+ * what is seen is profiled. */
+static void tell_procview(struct agent *a)
+{
+	char text[PROCVIEW_TEXT_BYTES];
+	struct procview view;
+
+	procview_look(&a->proc, &view);
+	if (procview_tell(&view, text))
+		log_warn("not all processes are seen", log_str("why", text));
+	health_set(&a->health, HEALTH_READY, "processes", true, *text ? text : NULL);
+}
+
 static int start_roots(struct agent *a)
 {
 	int r = root_open(a->config->proc_root, &a->proc);
@@ -210,6 +224,7 @@ static int start_roots(struct agent *a)
 	r = root_open("/sys", &a->sys);
 	if (r)
 		return start_failed(r, "cannot open /sys", r > 0 ? root_outcome_name(r) : NULL);
+	tell_procview(a);
 	return 0;
 }
 

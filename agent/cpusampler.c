@@ -13,6 +13,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "discovery/pid.h"
 #include "latestacks.h"
 #include "procmap/lives.h"
 #include "procmap/space.h"
@@ -164,13 +165,6 @@ static uint64_t take_events(struct cpu_sampler *s)
 	return until_ns;
 }
 
-/* Whether the pids that the kernel tells us are those in the /proc that is read: it tells them as
- * our own namespace has them, and "self" says who we are in that /proc's. */
-static bool same_pids(const struct root *proc)
-{
-	return pid_self(proc) == (uint64_t)getpid();
-}
-
 /* Without it what has exited before it was looked at has no names; that is all. */
 static int start_events(struct cpu_sampler *s)
 {
@@ -178,7 +172,8 @@ static int start_events(struct cpu_sampler *s)
 					   .ring_bytes = s->opts.event_ring_bytes};
 	int r;
 
-	if (!same_pids(s->opts.proc)) {
+	/* the kernel tells pids as our own namespace has them */
+	if (!pid_is_ours(s->opts.proc)) {
 		log_warn("--proc-root is of another PID namespace, short-lived processes will have "
 			 "no "
 			 "names");

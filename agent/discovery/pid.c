@@ -35,6 +35,8 @@
 
 /* 52 fields, at most 20 digits each, and a name: a real line stays below 1200 bytes. A longer one
  * is PID_ODD. */
+/* Bytes of our own /proc/self/status; 1.5 KB, and a list of groups and of CPUs. */
+#define PID_STATUS_BYTES_MAX	(64u << 10)
 #define PID_STAT_BYTES_MAX	4096
 /* Fields between the name's ')' and starttime, which is the 22nd of the line (the name is the
  * second). */
@@ -173,6 +175,35 @@ uint64_t pid_self(const struct root *proc)
 	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid))
 		return 0;
 	return pid;
+}
+
+/* Our own status has a number for each namespace from the one that is shown down to ours: NSpid,
+ * since Linux 4.1. */
+bool pid_is_ours(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_STATUS_BYTES_MAX);
+	struct text all, line;
+	uint64_t pid;
+
+	if (root_read(proc, "self/status", &b) || !b.data)
+		return false;
+	all = text_of_bytes(b.data, b.len);
+	while (text_line(&all, &line))
+		if (text_prefix(&line, "NSpid:")) {
+			text_skip_blanks(&line);
+			return text_only_u64(line, 10, &pid) && pid == (uint64_t)getpid();
+		}
+	return false;
+}
+
+uint32_t pid_namespace(const struct root *proc)
+{
+	struct stat st;
+
+	if (fstatat(proc->fd, "1/ns/pid", &st, 0) == 0 ||
+	    (pid_is_ours(proc) && fstatat(proc->fd, "self/ns/pid", &st, 0) == 0))
+		return (uint32_t)st.st_ino;
+	return 0;
 }
 
 struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid)

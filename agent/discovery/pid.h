@@ -54,6 +54,13 @@ uint64_t pid_inode(const struct root *proc, pid_t pid);
 /* Our own number as @proc shows it; 0 if that is a PID namespace without us. */
 uint64_t pid_self(const struct root *proc);
 
+/* Whether the numbers that @proc shows are those that system calls of ours take and tell: it is of
+ * our own PID namespace. */
+bool pid_is_ours(const struct root *proc);
+/* The PID namespace that @proc shows, by its inode number. Where we may not look at its first
+ * process: our own, if that is the one; else 0. */
+uint32_t pid_namespace(const struct root *proc);
+
 /* The program that a process runs: the file's device and inode. */
 struct pid_exe {
 	uint64_t device;

@@ -154,6 +154,26 @@ static int process_read(struct memory *m, const struct memory_range *ranges, siz
 	return 0;
 }
 
+/* The same through the file, which no number is needed for. */
+static int file_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
+		     size_t *ret)
+{
+	struct process_memory *pm = container_of(m, struct process_memory, memory);
+	size_t done = 0;
+
+	for (size_t i = 0; i < n_ranges; i++) {
+		ssize_t n = pread(pm->fd, ranges[i].to, ranges[i].n, (off_t)ranges[i].addr);
+
+		if (n < 0 && errno != EIO && errno != EFAULT && errno != EINVAL)
+			return outcome_of_errno(errno);
+		done += n < 0 ? 0 : (size_t)n;
+		if (n < 0 || (size_t)n < ranges[i].n)
+			break;
+	}
+	*ret = done;
+	return 0;
+}
+
 /* An address that is mapped in every process that we have read from is not known here, but page
  * zero will do: while the address space lives the read fails (nothing is mapped there) or, oddly,
  * succeeds; afterwards it is an empty file. */
@@ -177,7 +197,8 @@ int process_memory_init(struct process_memory *pm, const struct root *proc, cons
 	int r;
 
 	*pm = (struct process_memory){
-		.memory = {.read = process_read, .check = process_check},
+		.memory = {.read = pid_is_ours(proc) ? process_read : file_read,
+			   .check = process_check},
 		.proc = proc,
 		.id = *id,
 		.fd = -1,

@@ -70,7 +70,8 @@ int memory_check(struct memory *m);
  * exit reads through it end at once. That is how the same pid running another program is noticed.
  *
  * Needs what ptrace needs (CAP_SYS_PTRACE, or the same user and a permissive Yama), but does not
- * stop or mark the process.
+ * stop or mark the process. Where @proc is of another PID namespace than ours, no system call takes
+ * the number that it shows, and all is read through @fd, one range at a time.
  */
 struct process_memory {
 	struct memory memory;

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/metric.h"
@@ -91,16 +90,12 @@ static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struc
 
 /* ---------------------------------------------------------------- starting */
 
-/* The pid namespace that @proc shows is that of its process 1. Reading that link may be forbidden
- * (ptrace access); then it is taken to be our own. */
+/* Where it cannot be told it is taken for the first one: a /proc that is not ours is the node's. */
 static uint32_t pidns_of(const struct root *proc)
 {
-	struct stat st;
+	const uint32_t inum = pid_namespace(proc);
 
-	if (fstatat(proc->fd, "1/ns/pid", &st, 0) == 0 ||
-	    fstatat(proc->fd, "self/ns/pid", &st, 0) == 0)
-		return (uint32_t)st.st_ino;
-	return SETTINGS_PIDNS_INIT;
+	return inum ? inum : SETTINGS_PIDNS_INIT;
 }
 
 static size_t count_cpus(void)

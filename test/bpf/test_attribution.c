@@ -13,11 +13,9 @@
  */
 #include "support/test.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +26,7 @@
 #include "shared/sample.h"
 #include "support/fixture.h"
 #include "support/metrics.h"
+#include "support/pidns.h"
 #include "support/sampling.h"
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
@@ -270,41 +269,6 @@ static void test_lost(void **state)
 	assert_true(watch(*state, SMALL_RING) > 0);
 }
 
-/* The status of @pid; others that end meanwhile are taken in. */
-static int wait_for(pid_t pid)
-{
-	pid_t ended;
-	int status;
-
-	do {
-		ended = wait(&status);
-	} while (ended > 0 && ended != pid);
-	return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
-/* Three processes: one whose children are in a pid namespace of their own, the first in there,
- * which does nothing else, and, with a /proc of theirs, the tests. */
-static int in_namespace(int (*run)(void))
-{
-	pid_t pid = fork();
-
-	if (pid)
-		return wait_for(pid);
-	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
-		_exit(1);
-	pid = fork();
-	if (pid)
-		_exit(wait_for(pid));
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("proc", "/proc", "proc", 0, NULL))
-		_exit(1);
-	pid = fork();
-	if (pid)
-		_exit(wait_for(pid));
-	exit(run());
-}
-
 static int run_inside(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,5 +281,5 @@ static int run_inside(void)
 
 int main(void)
 {
-	return in_namespace(run_inside);
+	return pidns_run(run_inside);
 }
