@@ -48,7 +48,7 @@
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
 /* Subdirectories that find no room, after which the rest of a directory is not listed. */
 #define CGROUPFS_LEFT_OUT_ENOUGH  256
-/* Walks are further apart where they take long: of the time they may have the hundredth part. A
+/* Walks are further apart where they cost much: of a CPU they may have the hundredth part. A
  * container can make any number of directories, and samples in those that it has removed. */
 #define CGROUPFS_WALK_SHARE	  100
 
@@ -71,7 +71,7 @@ struct cgroupfs {
 	size_t n_unwatched;
 	struct loop_source *walk_timer;
 	uint64_t walked_ns;
-	uint64_t last_walk_ns; /* what it took */
+	uint64_t last_walk_ns; /* CPU time */
 
 	uint64_t n_walks[CGROUPFS_WALK_MAX];
 	uint64_t n_left_out[CGROUPDIR_OUTCOME_MAX]; /* by enum cgroupdir_outcome */
@@ -358,7 +358,7 @@ static uint64_t walk_period(const struct cgroupfs *fs)
 
 int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 {
-	uint64_t start = nsec_monotonic();
+	const uint64_t start = nsec_monotonic(), cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	int r = 0;
 
 	fs->watches_out = false;
@@ -367,8 +367,8 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 	cgroupdir_expire(&fs->table);
 	fs->walked_ns = nsec_monotonic();
 	fs->n_walks[reason]++;
-	fs->last_walk_ns = fs->walked_ns - start;
-	fs->walk_ns += fs->last_walk_ns;
+	fs->last_walk_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	fs->walk_ns += fs->walked_ns - start;
 	if (fs->walk_timer)
 		loop_arm(fs->walk_timer, walk_period(fs), 0);
 	return r;

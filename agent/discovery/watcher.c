@@ -37,8 +37,8 @@
 #define WATCHER_GAP_NS		(100 * NSEC_PER_MSEC)
 /* ... or so long for somebody who cannot wait. */
 #define WATCHER_CATCH_UP_NS	(10 * NSEC_PER_MSEC)
-/* Longer where a batch took long, so that it is a fiftieth of the time: a directory may have any
- * number of others in it. */
+/* Longer where a batch cost much CPU time, so that it is a fiftieth of the time: a directory may
+ * have any number of others in it. */
 #define WATCHER_SHARE		50
 /* One batch. What comes behind it waits in the kernel, up to fs.inotify.max_queued_events. */
 #define WATCHER_BATCH_BYTES	65536
@@ -129,7 +129,7 @@ static void on_event(struct watcher *w, const struct inotify_event *event, bool 
 static void read_batch(struct watcher *w)
 {
 	_Alignas(struct inotify_event) char bytes[WATCHER_BATCH_BYTES];
-	const uint64_t start_ns = nsec_monotonic();
+	const uint64_t start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	const struct inotify_event *event;
 	bool lost = false;
 	ssize_t n;
@@ -144,7 +144,7 @@ static void read_batch(struct watcher *w)
 	if (lost)
 		w->opts.lost(w->opts.ctx);
 	w->read_ns = nsec_monotonic();
-	w->rest_ns = (w->read_ns - start_ns) * WATCHER_SHARE;
+	w->rest_ns = (nsec_read(CLOCK_THREAD_CPUTIME_ID) - start_ns) * WATCHER_SHARE;
 }
 
 static uint64_t max_ns(uint64_t a, uint64_t b)

@@ -305,7 +305,7 @@ static void report_starts(const struct starting *s, uint64_t wall_ns, uint64_t u
 {
 	const struct owner *owner = NULL;
 	uint64_t late_ns = 0, all_ns = 0;
-	unsigned int seen = 0;
+	unsigned int seen = 0, made = 0;
 
 	while ((owner = discovery_next_owner(s->discovery, owner))) {
 		const uint64_t i = strtoull(owner->id.container_id, NULL, 10);
@@ -320,10 +320,12 @@ static void report_starts(const struct starting *s, uint64_t wall_ns, uint64_t u
 		all_ns += ns;
 		late_ns = ns > late_ns ? ns : late_ns;
 	}
+	for (unsigned int i = 0; i < STARTS; i++)
+		made += s->made_ns[i] != 0;
 	printf("%u containers started in %.1f s, as many ended: %u seen, after %.0f ms in the "
 	       "mean, "
 	       "%.0f ms at most;\n%.3f %% of a CPU for following them, walks included\n",
-	       STARTS, (double)wall_ns / 1e9, seen, seen ? (double)all_ns / seen / 1e6 : 0,
+	       made, (double)wall_ns / 1e9, seen, seen ? (double)all_ns / seen / 1e6 : 0,
 	       (double)late_ns / 1e6, 100.0 * (double)used_ns / (double)wall_ns);
 }
 
@@ -340,11 +342,15 @@ static void starts(struct node *node, struct discovery *d, struct loop *loop)
 	loop_remove(timer);
 }
 
-static int run(struct node *node)
+/* @path: NULL for all trees of this node. */
+static int measure(struct node *node, const char *path)
 {
-	struct discovery_opts opts = {
-		.proc = &node->proc, .node_name = "n", .grace_ns = 2 * WINDOW_S * NSEC_PER_SEC};
-	struct cgroupfs_opts fs_opts = {.proc = &node->proc, .grace_ns = NSEC_PER_SEC};
+	struct discovery_opts opts = {.proc = &node->proc,
+				      .cgroupfs_root = path,
+				      .node_name = "n",
+				      .grace_ns = 2 * WINDOW_S * NSEC_PER_SEC};
+	struct cgroupfs_opts fs_opts = {
+		.path = path, .proc = &node->proc, .grace_ns = NSEC_PER_SEC};
 	struct discovery *d = NULL;
 	struct cgroupfs *fs = NULL;
 	unsigned int n = 0;
@@ -363,12 +369,27 @@ static int run(struct node *node)
 		r = cgroupfs_new(&fs_opts, &fs);
 	if (!r)
 		steady(node, fs, d);
-	if (!r)
+	if (!r && !path)
 		starts(node, d, opts.loop);
 	cgroupfs_free(fs);
 	discovery_free(d);
 	loop_free(opts.loop);
 	return r;
+}
+
+static int run(struct node *node)
+{
+	const int v2 = node->trees.roots[HIERARCHY_V2].fd, v1 = node->trees.roots[HIERARCHY_V1].fd;
+	char path[32];
+	int r = 0;
+
+	if (v2 >= 0 && v1 >= 0) {
+		puts("version 2 alone:");
+		snprintf(path, sizeof(path), "/proc/self/fd/%d/.", v2);
+		r = measure(node, path);
+		printf("with %s of version 1:\n", controller_name(node->trees.controller));
+	}
+	return r ? r : measure(node, NULL);
 }
 
 int main(void)
