@@ -38,6 +38,10 @@
 /* Bytes of a node's name: Kubernetes allows 253. */
 #define APISERVER_NODE_MAX   253
 #define APISERVER_PATH_MAX   640
+/* Doublings of the first wait for one whose watch has broken off: up to 4 s. All nodes lose theirs
+ * in the same moment, nobody waits for a watch that is some seconds late, and the runtimes' word
+ * names what starts meanwhile. */
+#define APISERVER_SPREAD     3
 
 struct apiserver {
 	struct podclient *client;
@@ -127,6 +131,9 @@ static void ended(void *ctx, const struct podclient_reply *reply)
 		server->version[0] = '\0';
 	else if (reply->version[0] && (server->watching || reply->outcome == PODCLIENT_OK))
 		snprintf(server->version, sizeof(server->version), "%s", reply->version);
+	if (reply->outcome == PODCLIENT_UNREACHABLE && server->watching &&
+	    server->backoff.failures < APISERVER_SPREAD)
+		server->backoff.failures = APISERVER_SPREAD;
 	/* A watch that ends at once, again and again, is to wait as well. */
 	if (reply->outcome == PODCLIENT_OK && (!server->watching || reply->n_pods))
 		backoff_reset(&server->backoff);
