@@ -20,16 +20,19 @@ void labels_deinit(struct labels *l)
 	*l = (struct labels){.max = l->max};
 }
 
+bool labels_name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+	       (c >= '0' && c <= '9');
+}
+
 bool labels_valid_name(const char *name)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-
-	if (!*name || !strchr(letters, *name))
+	if (!*name || (*name >= '0' && *name <= '9'))
 		return false;
-	for (; *name; name++)
-		if (!strchr(letters, *name) && (*name < '0' || *name > '9'))
-			return false;
-	return true;
+	while (labels_name_char(*name))
+		name++;
+	return !*name;
 }
 
 /* Where @name is (true) or would have to be put (false). */

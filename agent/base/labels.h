@@ -59,5 +59,7 @@ int labels_compare(const struct labels *a, const struct labels *b);
 /* A text that no other set has, for hash tables; the caller frees it. NULL without memory. */
 char *labels_key(const struct labels *l);
 bool labels_valid_name(const char *name);
+/* Whether it may stand in a name; a digit not at its beginning. */
+bool labels_name_char(char c);
 
 #endif

@@ -37,7 +37,7 @@ static int set_keyed(struct labels *l, const char *prefix, const char *key, cons
 
 	snprintf(name, sizeof(name), "%s%s", prefix, key);
 	for (char *c = name; *c; c++)
-		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
+		if (!labels_name_char(*c))
 			*c = '_';
 	return set(l, name, value);
 }
