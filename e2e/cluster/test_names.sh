@@ -4,7 +4,7 @@
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-podprof_install
+podprof_install --set config.go-heap-profiler=force-annotated
 workloads_up
 
 # Each in the pod, the namespace and under the service_name that are its own, and what was sampled before its
@@ -12,9 +12,20 @@ workloads_up
 everything=(--expect deployment=60 --expect daemonset=30 --expect statefulset=30 --expect job=30
 	--expect cronjob=30 --expect restarting=30 --expect init=20 --expect sidecar=30 --expect main=30
 	--expect ephemeral=30 --expect left=30 --expect right=30 --expect annotated=30 --expect labelled=20
-	--expect static=30 --expect workGo=30 --expect allocateUnasked=1 --nameless 5)
+	--expect static=30 --expect workGo=30 --expect allocateUnasked=1 --nameless 5
+	--absent optedout)
 until_true 150 judge "${everything[@]}" || {
 	judge "${everything[@]}"
 	fail "not all is there, or under its names"
 }
 judge "${everything[@]}"
+
+# The Go programs' numbers, theirs alone, on a page that Prometheus can read
+page=$node/metrics
+podprof_get /metrics >"$page"
+"$promtool" check metrics <"$page" || fail "promtool"
+[ "$(metric container_go_alloc_bytes_total 'namespace="shop",' 'container="api"')" -gt 10000000 ] || fail "what the Go program has allocated"
+[ "$(metric container_go_heap_profile_info 'service_name="unsampled"' 'state="forced"')" = 1 ] ||
+	fail "an annotation that asks for heap profiles: $(grep unsampled "$page")"
+others=$(grep '^container_go_' "$page" | grep -v 'container="\(api\|app\)",') && fail "not of Go: $others"
+note "$(grep -c '^container_go_' "$page") Go metrics, of the Go programs alone"
