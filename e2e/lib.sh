@@ -5,17 +5,13 @@
 
 set -eu -o pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=e2e/common.sh
+. "$top/e2e/common.sh"
 podprof=${PODPROF:-$top/build/podprof} # the one under test
 fixtures=$top/build/e2e
 work=$(mktemp -d /tmp/podprof-e2e-XXXXXX)
 containers=()
 background=()
-
-note() { printf '           %s\n' "$*"; }
-fail() {
-	printf '           FAILED: %s\n' "$*"
-	exit 1
-}
 
 # Whatever happened, containers first: their processes are not our children.
 cleanup() {
@@ -36,16 +32,6 @@ cleanup() {
 	exit $status
 }
 trap cleanup EXIT
-
-# until_true SECONDS COMMAND...: poll; the command's output is not shown
-until_true() {
-	local deadline=$((SECONDS + $1))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.2
-	done
-}
 
 # A port nobody listens on now.
 free_port() {

@@ -5,24 +5,10 @@
 set -eu -o pipefail
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$cluster/../.." && pwd)
+# shellcheck source=e2e/common.sh
+. "$top/e2e/common.sh"
 # shellcheck source=e2e/cluster/node.sh
 . "$cluster/node.sh"
-
-note() { printf '           %s\n' "$*"; }
-fail() {
-	printf '           FAILED: %s\n' "$*"
-	exit 1
-}
-
-# until_true SECONDS COMMAND...: poll; the command's output is not shown
-until_true() {
-	local deadline=$((SECONDS + $1))
-	shift
-	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.3
-	done
-}
 
 # ---------------------------------------------------------------- podprof in the cluster
 
