@@ -518,6 +518,13 @@ $(WALKSAVE): $(B)/obj/test/tools/walksave.o \
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
 
+# Saves what is read of a living Go process as a seed for fuzz_heapimage.
+HEAPSAVE := $(B)/test/tools/heapsave
+$(HEAPSAVE): $(B)/obj/test/tools/heapsave.o $(B)/obj/test/support/heapsaved.o $(B)/obj/libpodprof.a
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)
+
 # Its frames are what is measured, so it keeps them.
 $(B)/obj/test/support/burn.o: private HARDEN += -O1 -fno-omit-frame-pointer
 $(B)/obj/test/bench/bench_walk.o: private HARDEN += -fno-omit-frame-pointer

@@ -20,8 +20,8 @@
 #            cgo-pie-stripped
 #            arm64, arm64-pie   for another machine, not run
 #            debug, arm64-debug with .debug_frame as it is, not compressed
-#            cgo-static-pie     position independent and static, by the C linker; those of old Go
-#                               (1.19 is one) crash when they are run
+#            cgo-static-pie     position independent and static, by the C linker; those of Go before
+#                               1.21 end themselves when they begin, in runtime.rt0_go
 #            cgo-static         the C library in it, by the C linker
 #            cgo-internal       with cgo, by the Go linker
 #            sectionless, stripped-sectionless, pie-sectionless
@@ -37,13 +37,14 @@
 #            c-shared-python    the same in Python
 #            plugin             a plugin, and the result is a Go program that loads it
 #            packed             in anonymous memory, and the result is a program that puts it there
+#            upx, upx-pie       the default, and pie, packed by the UPX that $PODPROF_UPX names
 #   All that runs does so with the same arguments, whatever the variant. What a result loads lies
 #   beside it, and has its name and ".so" or ".packed".
 #
 # Exit status: 0 built or still good; 1 the build fails; 2 wrong usage; 3 no such Go to be had here.
 set -eu
 
-[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,44p' "$0" >&2; exit 2; }
+[ $# = 4 ] || { sed -n 's/^# \{0,1\}//; 5,45p' "$0" >&2; exit 2; }
 out=$1 src=$2 go=$3 variant=$4
 
 # The user's own settings for fetching are kept, those for building are not: a machine's go env
@@ -97,7 +98,8 @@ cgo-static)
 	ldflags='-linkmode=external -extldflags=-static'
 	;;
 cgo-internal) CGO_ENABLED=1; ldflags=-linkmode=internal ;;
-sectionless | packed | strip) ;;
+sectionless | packed | strip | upx) ;;
+upx-pie) flags+=(-buildmode=pie) ;;
 stripped-sectionless) ldflags='-s -w' ;;
 trimpath) flags+=(-trimpath) ;;
 race) CGO_ENABLED=1; flags+=(-race) ;;
@@ -183,6 +185,10 @@ build_variant() {
 		build "$src" "$result.packed" "${flags[@]}" -ldflags="$ldflags" &&
 			gcc -O1 -Wall -fpie -pie -s -o "$result.new" "$hosts/packed.c" &&
 			drop_sections "$result.new"
+		;;
+	upx*)
+		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags" &&
+			"${PODPROF_UPX:?no UPX}" -q "$result.new"
 		;;
 	strip)
 		build "$src" "$result.new" "${flags[@]}" -ldflags="$ldflags" && strip "$result.new"
