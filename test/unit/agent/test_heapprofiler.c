@@ -580,6 +580,10 @@ static void names(void **state)
 	node_round(&node);
 	assert_int_equal(node.n_profiles, 4);
 	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
+	for (int i = 0; i < 3; i++)
+		node_round(&node);
+	assert_info(&node, "db", 0);
+	assert_info(&node, "web", 1);
 	node_deinit(&node);
 	program_stop(&a);
 	program_stop(&b);
