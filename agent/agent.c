@@ -461,7 +461,7 @@ static enum heap_wish wish_of_owner(void *ctx, const struct owner *owner)
 
 	if (!a->naming)
 		return HEAP_WISH_NONE;
-	wish = naming_setting(a->naming, owner, HEAP_WISH_SETTING, &known);
+	wish = naming_setting(owner, HEAP_WISH_SETTING, &known);
 	return known ? heap_wish_parse(wish) : HEAP_WISH_PENDING;
 }
 

@@ -333,6 +333,11 @@ bool metadata_active(const struct metadata *m)
 	return m->asks_runtime || servers_state(m->servers) != SERVERS_NONE;
 }
 
+bool metadata_has_server(const struct metadata *m)
+{
+	return servers_state(m->servers) != SERVERS_NONE;
+}
+
 void metadata_look(struct metadata *m)
 {
 	servers_look(m->servers);

@@ -84,8 +84,9 @@ struct metadata_names {
 int metadata_new(const struct metadata_opts *opts, struct metadata **ret);
 void metadata_free(struct metadata *m);
 
-/* Whether anybody is asked. */
+/* Whether anybody is asked; whether that is one who knows of annotations. */
 bool metadata_active(const struct metadata *m);
+bool metadata_has_server(const struct metadata *m);
 
 /**
  * metadata_find() - the names of a container, as far as they are known now

@@ -58,9 +58,10 @@ struct naming {
  * what of the rest was known. */
 #define STAMP_NAMED	 1u /* its pod's name at least */
 #define STAMP_OWN	 2u /* its own */
-#define STAMP_WHOLE	 4u /* nothing more is to come: annotations are known */
-#define STAMP_PENDING	 8u
-#define STAMP_POD	 4  /* shift of the pod's version */
+#define STAMP_WHOLE	 4u /* nothing more is to come */
+#define STAMP_SETTLED	 8u /* its pod's annotations are known, or there is nobody to tell them */
+#define STAMP_PENDING	 16u
+#define STAMP_POD	 5  /* shift of the pod's version */
 #define STAMP_GENERATION 48 /* shift of the settings' number, which begins with 1 */
 
 static unsigned int known_of(const struct names *names)
@@ -84,9 +85,26 @@ static unsigned int rank(uint64_t known)
 	return known & STAMP_NAMED ? 1 + whole : 0;
 }
 
-static uint64_t stamp_of(const struct naming *naming, const struct names *names, bool pending)
+/* A runtime knows pods, but not what their annotations ask for. */
+static bool is_settled(const struct naming *naming, const struct owner *owner,
+		       const struct names *names)
+{
+	const struct container *state = names->known.state;
+
+	if (!metadata_has_server(naming->metadata) || names->outcome == METADATA_PLAIN)
+		return true;
+	if (!names->known.pod)
+		return !owner->id.pod_uid[0];
+	return !state || state->pod != names->known.pod;
+}
+
+static uint64_t stamp_of(const struct naming *naming, const struct owner *owner,
+			 const struct names *names, bool pending)
 {
 	uint64_t stamp = naming->generation << STAMP_GENERATION | known_of(names);
+
+	if (is_settled(naming, owner, names))
+		stamp |= STAMP_SETTLED;
 
 	if (names->known.pod)
 		stamp |= names->known.pod->version << STAMP_POD;
@@ -147,7 +165,7 @@ static enum waited waited(const struct owner *owner, const struct names *names)
 static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
 {
 	bool pending = is_pending(naming, owner, names);
-	uint64_t stamp = stamp_of(naming, names, pending);
+	uint64_t stamp = stamp_of(naming, owner, names, pending);
 
 	if (owner->stamp != stamp && !knows_more(owner, names))
 		label(naming, owner, names, stamp);
@@ -242,12 +260,9 @@ void naming_free(struct naming *naming)
 	free(naming);
 }
 
-const char *naming_setting(const struct naming *naming, const struct owner *owner,
-			   const char *setting, bool *ret_known)
+const char *naming_setting(const struct owner *owner, const char *setting, bool *ret_known)
 {
-	bool has_pod = owner->kind == OWNER_CONTAINER && owner->id.pod_uid[0];
-
-	*ret_known = owner->stamp & STAMP_WHOLE || !has_pod || !metadata_active(naming->metadata);
+	*ret_known = owner->stamp & STAMP_SETTLED;
 	return labels_get(&owner->settings, setting);
 }
 

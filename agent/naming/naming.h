@@ -43,10 +43,9 @@ int naming_configure(struct naming *naming, const struct naming_settings *settin
 		     struct pattern_error *ret_error);
 
 /* What its pod's annotation podprof.io/NAME says, with '_' for '-' in @setting. NULL: it says
- * nothing. *@ret_known is false while that is because nothing is known of the pod yet, though it
- * may become known. Borrowed until the next trip through the loop. */
-const char *naming_setting(const struct naming *naming, const struct owner *owner,
-			   const char *setting, bool *ret_known);
+ * nothing. *@ret_known is false while that is because the annotations are not known, though there
+ * is a server that knows them. Borrowed until the next trip through the loop. */
+const char *naming_setting(const struct owner *owner, const char *setting, bool *ret_known);
 
 /* What an owner's labels are made of now, with their origins, and what it is called (NAMES_TEXT_MAX
  * bytes); also of one that is pending, as if nothing more would come. For people: what is used is

@@ -42,6 +42,7 @@ struct fixture {
 	char token_file[64];
 	char told[256];
 	struct naming_settings settings;
+	const char *host_root; /* of the runtimes' files; NULL: none */
 	/* what is waited for */
 	const char *id;
 	const char *label;
@@ -123,6 +124,7 @@ static int start(struct fixture *f, enum metadata_mode mode)
 		.settings = f->settings,
 		.metadata = {.mode = mode,
 			     .node = "node-1",
+			     .host_root = f->host_root,
 			     .kubelet_url = f->kubelet ? sink_url(f->kubelet) : NULL,
 			     .apiserver_url = f->apiserver ? sink_url(f->apiserver) : NULL,
 			     .token_file = f->token_file,
@@ -188,7 +190,7 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "container"), ID1);
 	assert_string_equal(label(f, ID1, "pod_uid"), UID);
 	assert_int_equal(start(f, METADATA_AUTO), 0);
-	assert_null(naming_setting(f->naming, owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
 	assert_false(known);
 	assert_true(owner_of(f, ID1)->pending);
 	wait_label(f, ID1, "container", "web");
@@ -201,7 +203,7 @@ static void named_by_the_kubelet(void **state)
 	owner = owner_of(f, ID1);
 	assert_false(owner->pending);
 	assert_true(owner_of(f, ID2)->pending); /* it may still get its own */
-	assert_string_equal(naming_setting(f->naming, owner, "go_heap", &known), "force");
+	assert_string_equal(naming_setting(owner, "go_heap", &known), "force");
 	assert_true(known);
 	assert_int_equal(owner->settings.n, 1);
 	/* the other has the pod's name and none of its own */
@@ -233,6 +235,45 @@ static void named_by_the_api_server(void **state)
 	assert_int_equal(sink_n_requests(f->kubelet), 1); /* it is let alone */
 }
 
+/* Only the runtime tells: names, but not what the pod's annotations ask for. */
+static void named_by_the_runtime(void **state)
+{
+	static const char bundle[] = "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID1;
+	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
+	struct fixture *f = *state;
+	struct tree tree;
+	char path[200];
+	bool known;
+
+	tree_init(&tree);
+	tree_mkdir(tree.fd, bundle);
+	snprintf(path, sizeof(path), "%s/config.json", bundle);
+	tree_write(tree.fd, path,
+		   "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"container\","
+		   "\"io.kubernetes.cri.sandbox-namespace\":\"shop\","
+		   "\"io.kubernetes.cri.sandbox-name\":\"web-1\","
+		   "\"io.kubernetes.cri.sandbox-uid\":\"" UID "\","
+		   "\"io.kubernetes.cri.container-name\":\"web\"}}");
+	f->host_root = tree.path;
+	f->kubelet = sink_new(&refuses, 1, NULL);
+	assert_int_equal(start(f, METADATA_AUTO), 0);
+	assert_string_equal(label(f, ID1, "container"), "web"); /* at once */
+	assert_string_equal(label(f, ID1, "pod"), "web-1");
+	assert_true(owner_of(f, ID1)->pending); /* a server may tell more */
+	while (sink_n_requests(f->kubelet) < 1 || owner_of(f, ID1)->pending)
+		wait_label(f, ID1, "container", "web");
+	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_false(known);
+	naming_free(take_ptr(f->naming));
+	/* nobody is there to tell */
+	assert_int_equal(start(f, METADATA_RUNTIME), 0);
+	assert_string_equal(label(f, ID1, "container"), "web");
+	assert_false(owner_of(f, ID1)->pending);
+	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_true(known);
+	tree_deinit(&tree);
+}
+
 /* Nobody tells: the ids stay, and it is said why. */
 static void refused(void **state)
 {
@@ -259,7 +300,7 @@ static void nobody_to_ask(void **state)
 	naming_free(take_ptr(f->naming));
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_string_equal(f->told, "");
-	assert_null(naming_setting(f->naming, owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
 	assert_true(known);
 }
 
@@ -360,6 +401,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(named_by_the_api_server),
+		TEST(named_by_the_runtime),
 		TEST(refused),
 		TEST(nobody_to_ask),
 		TEST(late),
