@@ -53,17 +53,23 @@ containerd_start() {
 }
 
 # container_run PROGRAM ARGS...: a container that holds one static program, with a cgroup path as a
-# best-effort pod has it. Sets $container (its id) and $pod_uid.
+# best-effort pod has it, by the cgroupfs driver or with driver=systemd by the other. Sets $container
+# (its id) and $pod_uid. $container_run_flags are ctr's.
 container_run() {
-	local root
+	local root path slice
 	container=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
 	pod_uid=$(cat /proc/sys/kernel/random/uuid)
 	root=$work/rootfs-${container:0:12}
 	mkdir -p "$root/out"
 	cp "$1" "$root/program"
 	shift
-	ctr -a "$work/containerd.sock" run -d --rootfs \
-		--cgroup "/kubepods/besteffort/pod$pod_uid/$container" \
+	path=/kubepods/besteffort/pod$pod_uid/$container
+	if [ "${driver:-}" = systemd ]; then
+		slice=kubepods-besteffort-pod${pod_uid//-/_}.slice
+		path=/kubepods.slice/kubepods-besteffort.slice/$slice/cri-containerd-$container.scope
+	fi
+	# shellcheck disable=SC2086
+	ctr -a "$work/containerd.sock" run -d --rootfs ${container_run_flags:-} --cgroup "$path" \
 		"$root" "$container" /program "$@" >"$work/ctr.log" 2>&1 || fail "ctr run"
 	containers+=("$container")
 	container_root=$root
@@ -77,6 +83,7 @@ container_remove() {
 	until_true 5 ctr -a "$work/containerd.sock" container rm "$1" || true
 	# the pod's folders are nobody's after that; others' are not empty and stay
 	rmdir /sys/fs/cgroup/{,*/}kubepods/besteffort/pod*/ 2>/dev/null || true
+	rmdir /sys/fs/cgroup/{,*/}kubepods.slice/{kubepods-besteffort.slice/{*.slice/,},} 2>/dev/null || true
 }
 
 # agent_start FLAGS...: sets $agent_pid and $agent (its address)
