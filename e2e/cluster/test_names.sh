@@ -9,10 +9,10 @@ workloads_up
 
 # Each in the pod, the namespace and under the service_name that are its own, and what was sampled before its
 # name was known, too.
-everything=(--expect deployment=60 --expect daemonset=30 --expect statefulset=30 --expect job=30
-	--expect cronjob=30 --expect restarting=30 --expect init=20 --expect sidecar=30 --expect main=30
-	--expect ephemeral=30 --expect left=30 --expect right=30 --expect annotated=30 --expect labelled=20
-	--expect static=30 --expect workGo=30 --expect allocateUnasked=1 --nameless 5
+everything=(--expect deployment=30 --expect daemonset=15 --expect statefulset=15 --expect job=5
+	--expect cronjob=5 --expect restarting=5 --expect init=3 --expect sidecar=10 --expect main=10
+	--expect ephemeral=10 --expect left=10 --expect right=10 --expect annotated=10 --expect labelled=10
+	--expect static=10 --expect workGo=10 --expect allocateUnasked=1 --nameless 5
 	--absent optedout)
 until_true 150 judge "${everything[@]}" || {
 	judge "${everything[@]}"
