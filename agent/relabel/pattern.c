@@ -157,7 +157,6 @@ static int outcome_of(int pcre2)
 int pattern_match(const struct pattern *p, const char *text, size_t n, struct pattern_match *ret)
 {
 	_cleanup_(pattern_match_deinit) struct pattern_match m = {.text = text};
-	struct pattern_match was;
 	int r;
 
 	/* new each time: it keeps the memory of the largest match that it was used for */
@@ -167,9 +166,8 @@ int pattern_match(const struct pattern *p, const char *text, size_t n, struct pa
 	r = outcome_of(pcre2_match(p->code, (PCRE2_SPTR)text, n, 0, 0, m.data, p->limits));
 	if (r || !ret)
 		return r;
-	was = *ret;
-	*ret = m;
-	m = was;
+	pattern_match_deinit(ret);
+	*ret = (struct pattern_match){.data = take_ptr(m.data), .text = text};
 	return 0;
 }
 
