@@ -311,7 +311,10 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 	struct agent *a = ctx;
 	char text[HEALTH_REASON_MAX];
 
-	snprintf(text, sizeof(text), "%s%s%s", source, ok ? "" : ": ", ok ? "" : why);
+	if (a->naming)
+		naming_describe(a->naming, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s: %s", source, why);
 	health_set(&a->health, HEALTH_NOTE, "metadata", ok, text);
 	if (ok)
 		log_info("names of pods are known", log_str("source", source));

@@ -338,11 +338,6 @@ bool metadata_has_server(const struct metadata *m)
 	return servers_state(m->servers) != SERVERS_NONE;
 }
 
-void metadata_look(struct metadata *m)
-{
-	servers_look(m->servers);
-}
-
 /* ---------------------------------------------------------------- for people */
 
 void metadata_describe(const struct metadata *m, char *ret, size_t size)

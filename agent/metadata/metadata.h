@@ -101,9 +101,6 @@ bool metadata_has_server(const struct metadata *m);
  */
 enum metadata_outcome metadata_find(struct metadata *m, const char *container_id,
 				    const char *pod_uid, struct metadata_names *ret);
-/* There is a container that is not known: ask a server again soon. What metadata_find() was asked
- * for is tried again without this. */
-void metadata_look(struct metadata *m);
 
 /* For people, one line: each source and what it says. */
 void metadata_describe(const struct metadata *m, char *ret, size_t size);

@@ -70,14 +70,28 @@ static int put_pod(struct podstream *s, const json_t *object)
 
 /* ---------------------------------------------------------------- a list */
 
+/* One that cannot be read is no reason to lose the others. */
+static int list_pod(struct podstream *s, const char *json, size_t n)
+{
+	_cleanup_(json_decrefp) json_t *value = NULL;
+	int r = jsontrim_parse(json, n, pod_wanted, &value);
+
+	if (r > 0)
+		s->n_odd++;
+	if (r)
+		return r < 0 ? r : 0;
+	return json_is_null(value) ? 0 : put_pod(s, value); /* null: a list of none */
+}
+
 static int list_value(void *ctx, const char *key, const char *json, size_t n)
 {
 	_cleanup_(json_decrefp) json_t *value = NULL;
 	struct podstream *s = ctx;
 	int r;
 
-	r = strcmp(key, "items") == 0 ? jsontrim_parse(json, n, pod_wanted, &value)
-				      : pod_parse_json(json, n, &value);
+	if (strcmp(key, "items") == 0)
+		return list_pod(s, json, n);
+	r = pod_parse_json(json, n, &value);
 	if (r)
 		return r < 0 ? r : PODSTREAM_MALFORMED;
 	if (strcmp(key, "kind") == 0) {
@@ -85,10 +99,7 @@ static int list_value(void *ctx, const char *key, const char *json, size_t n)
 			json_is_string(value) && strcmp(json_string_value(value), "PodList") == 0;
 		return s->is_list ? 0 : PODSTREAM_MALFORMED;
 	}
-	if (strcmp(key, "metadata") == 0)
-		keep_version(s, value);
-	else if (!json_is_null(value)) /* a list of none */
-		return put_pod(s, value);
+	keep_version(s, value);
 	return 0;
 }
 
