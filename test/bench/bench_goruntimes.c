@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What it costs to know which of a node's processes have a Go runtime: CPU time for one process,
- *the first time, with its files known, and in later rounds. 100 processes of one Go program, 100 of
- *one C program.
+ * the first time, with its files known, and in later rounds. 100 processes of one Go program, 100
+ *of one C program.
+ *
+ * Then 100 processes of one Go program of 100 MB, read by the agent's readers and named in
+ *profiles: what that takes the first time, in later rounds, and in memory of ours.
  *
  *	bench_goruntimes [PROGRAM [ARG]]	instead of the fixture, one that goes on running
  *
@@ -19,11 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
 #include "heapprocess.h"
+#include "heapreaders.h"
+#include "report/heap.h"
 
 #define N 100
 
@@ -44,12 +50,14 @@ static uint64_t cpu_ns(void)
 }
 
 /* The fixture's path, or an empty string. */
-static void build(char *ret, size_t n)
+static void build(const char *fixture, char *ret, size_t n)
 {
-	FILE *out =
-		popen("test/support/build-go.sh build/test/go test/fixtures/go/plain go stripped",
-		      "r"); // NOLINT(bugprone-command-processor,cert-env33-c)
+	char command[256];
+	FILE *out;
 
+	snprintf(command, sizeof(command),
+		 "test/support/build-go.sh build/test/go test/fixtures/go/%s go stripped", fixture);
+	out = popen(command, "r"); // NOLINT(bugprone-command-processor,cert-env33-c)
 	ret[0] = '\0';
 	if (!out)
 		return;
@@ -142,15 +150,97 @@ static void rows(const char *title, const char *path, const char *arg)
 	root_deinit(&b.proc);
 }
 
+/* ---------------------------------------------------------------- one file, many processes */
+
+/* Of our own memory, what belongs to nobody else, in KiB. */
+static size_t own_kib(void)
+{
+	unsigned long all = 0, shared = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (!f ||
+	    fscanf(f, "%*u %lu %lu", &all, &shared) != 2) // NOLINT(cert-err34-c): the kernel's
+		all = shared = 0;
+	if (f)
+		fclose(f);
+	return (all - shared) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+/* A profile of one process, made and thrown away. */
+static size_t name(struct heap_readers *readers, struct heap_target *target)
+{
+	const struct heap_report_opts opts = {.max_samples = 10000, .max_bytes = 4u << 20};
+	_cleanup_(buf_deinit) struct buf out = BUF_INIT(4u << 20);
+	struct heap_report_stats stats = {0};
+
+	for (size_t i = 0; i < target->n_found; i++)
+		if (target->found[i].snap &&
+		    heap_readers_encode(readers, &target->found[i].snap, 1, &opts, &out, &stats))
+			exit(1);
+	return (size_t)stats.n_records;
+}
+
+static void read_all(struct bench *b, struct heap_readers *readers, const char *what, int first,
+		     int limit)
+{
+	uint64_t start_ns = cpu_ns();
+	size_t n_records = 0;
+	char mark[64];
+
+	snprintf(mark, sizeof(mark), "/bench/%d", limit - first);
+	(void)!access(mark, F_OK);
+	for (int i = first; i < limit; i++) {
+		struct heap_target target = {.pid = b->processes[i].pid};
+
+		if (heap_readers_read(readers, 0, &target))
+			exit(1);
+		n_records += name(readers, &target);
+		heap_target_deinit(&target);
+	}
+	(void)!access("/bench/end", F_OK);
+	printf("  %-34s %3d processes %8.1f us each, %zu records, %zu KiB of ours\n", what,
+	       limit - first, (double)(cpu_ns() - start_ns) / 1000 / (limit - first), n_records,
+	       own_kib());
+}
+
+static void shared_file(const char *path)
+{
+	static struct bench b;
+	struct heap_readers_opts opts = {.heap_bytes = 64u << 20, .symbol_bytes = 32u << 20};
+	struct heap_readers *readers;
+	struct heap_caches caches;
+
+	b = (struct bench){.proc = ROOT_INIT};
+	if (root_open("/proc", &b.proc))
+		exit(1);
+	opts.proc = &b.proc;
+	start(&b, path, NULL);
+	printf("a Go program of 100 MB, read and named; %zu KiB of ours before\n", own_kib());
+	if (heap_readers_new(&opts, &readers))
+		exit(1);
+	read_all(&b, readers, "the first one", 0, 1);
+	read_all(&b, readers, "others", 1, N);
+	caches = heap_readers_end_round(readers);
+	read_all(&b, readers, "next round", 0, N);
+	caches = heap_readers_end_round(readers);
+	printf("  kept: %zu bytes of records, %zu of symbols, %zu of mappings, %zu of files\n",
+	       caches.record_bytes, caches.symbol_bytes, caches.space_bytes, caches.file_bytes);
+	heap_readers_free(readers);
+	stop(&b);
+	root_deinit(&b.proc);
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
 
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	build(path, sizeof(path));
+	build("plain", path, sizeof(path));
 	if (argc > 1)
 		snprintf(path, sizeof(path), "%s", argv[1]);
 	rows("a Go program", path, argc > 2 ? argv[2] : NULL);
 	rows("a C program", "sleep", "1000");
+	build("large", path, sizeof(path));
+	shared_file(path);
 	return 0;
 }
