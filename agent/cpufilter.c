@@ -8,6 +8,11 @@
  * In the table are, too, where the host's own processes are not profiled, all directories that are
  * in no container: a node has some hundred of them, and the processes that make it run.
  *
+ * On nodes with both versions of cgroups a container may be in the unified tree alone, and its
+ * tasks in a directory of the host's in the other. So where directories of the host are in the
+ * table, those of containers in the unified tree are, too, which is looked at first: as taken. If
+ * there is no room for all of them, none of the host's gets in.
+ *
  * A unit of the host has its directories. A program in no unit has none: its samples are walked and
  * then dropped.
  */
@@ -25,6 +30,8 @@ struct pass {
 	struct shares *shares;
 	unsigned int rate_hz;
 	bool host; /* host processes are profiled */
+	bool both; /* containers are told, too, that are as usual */
+	bool full;
 	int result;
 };
 
@@ -42,11 +49,9 @@ unsigned int cpu_filter_rate(const struct owner *owner, unsigned int rate_hz)
 
 static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarchy, uint64_t id)
 {
-	int r;
+	int r = shares_set(pass->shares, hierarchy, id, rate_hz, pass->rate_hz);
 
-	if (rate_hz >= pass->rate_hz)
-		return;
-	r = shares_set(pass->shares, hierarchy, id, rate_hz, pass->rate_hz);
+	pass->full |= r == SHARES_FULL;
 	if (r < 0)
 		pass->result = r;
 }
@@ -54,18 +59,21 @@ static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarch
 static void set_container(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
 {
 	struct pass *pass = ctx;
+	const unsigned int rate_hz = cpu_filter_rate(owner, pass->rate_hz);
 
-	set(pass, cpu_filter_rate(owner, pass->rate_hz), hierarchy, id);
+	if (rate_hz < pass->rate_hz || (pass->both && hierarchy == HIERARCHY_V2))
+		set(pass, rate_hz, hierarchy, id);
 }
 
 static void set_host(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
 {
 	struct pass *pass = ctx;
+	unsigned int rate_hz = 0;
 
-	if (!pass->host)
-		set(pass, 0, hierarchy, id);
-	else if (owner)
-		set(pass, cpu_filter_rate(owner, pass->rate_hz), hierarchy, id);
+	if (pass->host)
+		rate_hz = owner ? cpu_filter_rate(owner, pass->rate_hz) : pass->rate_hz;
+	if (rate_hz < pass->rate_hz)
+		set(pass, rate_hz, hierarchy, id);
 }
 
 /* The kinds of owners that are not sampled in full: usually none, and then there is nothing to look
@@ -83,14 +91,16 @@ int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz, struct s
 	struct pass pass = {.shares = shares,
 			    .rate_hz = rate_hz,
 			    .host = discovery_has_host_processes(discovery)};
-	bool kinds[OWNER_KIND_MAX] = {false};
+	bool kinds[OWNER_KIND_MAX] = {false}, of_host;
 	int r;
 
 	find_kinds(discovery, rate_hz, kinds);
+	of_host = kinds[OWNER_UNIT] || !pass.host;
+	pass.both = of_host && discovery_v1_controller(discovery) != CONTROLLER_NONE;
 	shares_begin(shares);
-	if (kinds[OWNER_CONTAINER])
+	if (kinds[OWNER_CONTAINER] || pass.both)
 		discovery_for_each_cgroup(discovery, set_container, &pass);
-	if (kinds[OWNER_UNIT] || !pass.host)
+	if (of_host && !pass.full)
 		discovery_for_each_host_cgroup(discovery, set_host, &pass);
 	r = shares_end(shares);
 	return pass.result ? pass.result : r;

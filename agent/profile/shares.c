@@ -165,18 +165,19 @@ void shares_collect(void *shares, struct metric_sink *sink)
 {
 	static const struct metric_family_desc cgroups = {
 		"podprof_share_cgroups", METRIC_GAUGE,
-		"Cgroups whose samples are not all taken, by which are.", NULL};
+		"Cgroups of which it is told which samples are taken, by which.", NULL};
 	static const struct metric_family_desc refused = {
 		"podprof_share_refused", METRIC_COUNTER,
 		"Times that such a cgroup found no room in the kernel's table.", NULL};
 	const struct shares *s = shares;
-	uint64_t n_none = 0, n_some = 0;
+	uint64_t n_none = 0, n_some = 0, n_all = 0;
 
 	for (const struct share_entry *e = s->entries; e; e = e->hh.next)
-		*(e->share.keep ? &n_some : &n_none) += 1;
+		*(e->share.keep == SHARE_ALL ? &n_all : e->share.keep ? &n_some : &n_none) += 1;
 	metric_family(sink, &cgroups);
 	metric_u64(sink, n_none, &(struct metric_label){"taken", "none"}, 1);
 	metric_u64(sink, n_some, &(struct metric_label){"taken", "some"}, 1);
+	metric_u64(sink, n_all, &(struct metric_label){"taken", "all"}, 1);
 	metric_family(sink, &refused);
 	metric_u64(sink, s->n_refused, NULL, 0);
 }

@@ -41,6 +41,7 @@ struct bench {
 	uint64_t cpu_until;
 	const char *family, *labels; /* a metric that is waited for */
 	uint64_t above;
+	bool only_v2;
 	size_t n_profiles; /* of the container */
 	int64_t period, samples, cpu_ns;
 };
@@ -51,7 +52,7 @@ static struct bench bench;
 
 static void make_dir(struct bench *b, const char *path)
 {
-	for (int h = 0; h < HIERARCHY_MAX; h++)
+	for (int h = 0; h < (b->only_v2 ? 1 : HIERARCHY_MAX); h++)
 		if (b->trees.roots[h].fd >= 0)
 			tree_mkdir(b->trees.roots[h].fd, path);
 }
@@ -70,7 +71,7 @@ static void enter(struct bench *b, const char *path)
 
 	snprintf(file, sizeof(file), "%s/cgroup.procs", path);
 	snprintf(text, sizeof(text), "%d\n", b->pid);
-	for (int h = 0; h < HIERARCHY_MAX; h++)
+	for (int h = 0; h < (b->only_v2 ? 1 : HIERARCHY_MAX); h++)
 		if (b->trees.roots[h].fd >= 0)
 			tree_write(b->trees.roots[h].fd, file, text);
 }
@@ -247,6 +248,13 @@ static uint64_t n_samples(struct bench *b, const struct owner *owner)
 	return series ? series->n_window : 0;
 }
 
+static void wait_samples(struct bench *b, const struct owner *owner)
+{
+	for (int i = 0; i < 100 && !n_samples(b, owner); i++)
+		run_for(b, NSEC_PER_SEC / 10);
+	assert_true(n_samples(b, owner) > 0);
+}
+
 static bool is_out(void *ctx)
 {
 	const struct bench *b = ctx;
@@ -369,9 +377,7 @@ static void test_left_out(void **state)
 
 	n = b->n_profiles;
 	assert_int_equal(owner_leave_out(owner, NULL), 0);
-	do
-		run_for(b, NSEC_PER_SEC / 10);
-	while (!n_samples(b, owner));
+	wait_samples(b, owner);
 	assert_int_equal(cgroups(b), 0);
 	end_window(b);
 	assert_true(b->n_profiles > n);
@@ -405,9 +411,7 @@ static void test_no_host(void **state)
 	owner = find(b, OWNER_CONTAINER, "container", ID);
 	assert_non_null(owner);
 	wait_above(b, "podprof_share_cgroups", "none", 0);
-	do
-		run_for(b, NSEC_PER_SEC / 10);
-	while (!n_samples(b, owner));
+	wait_samples(b, owner);
 	remove_dir(b, b->sub);
 	snprintf(b->sub, sizeof(b->sub), "system.slice/" UNIT, getpid());
 	make_dir(b, b->sub);
@@ -418,13 +422,30 @@ static void test_no_host(void **state)
 	assert_int_equal(n_samples(b, owner), 0);
 }
 
+/* A container that is in the unified tree alone is one, where its tasks are in version 1's. */
+static void test_no_host_but_unified(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner;
+
+	if (b->trees.roots[HIERARCHY_V1].fd >= 0)
+		b->only_v2 = true;
+	start(b, CONTAINER, false);
+	owner = find(b, OWNER_CONTAINER, "container", ID);
+	assert_non_null(owner);
+	wait_left_out(b); /* whoever else there is */
+	end_window(b);
+	wait_samples(b, owner);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rate), TEST(test_wish), TEST(test_left_out), TEST(test_unit),
-		TEST(test_no_host),
+		cmocka_unit_test(test_rate), TEST(test_wish),
+		TEST(test_left_out),	     TEST(test_unit),
+		TEST(test_no_host),	     TEST(test_no_host_but_unified),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
