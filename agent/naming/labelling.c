@@ -161,6 +161,7 @@ int labelling_apply(const struct labelling *l, const struct names *names, const 
 	if (r < 0)
 		return r;
 	ret->n_left_out = result.n_left_out;
+	ret->gave_up = r == RELABEL_GAVE_UP;
 	if (r > 0 && decide && !ret->why[0])
 		say_dropped(l, r, &result, ret);
 	return keep_labels(&set, ret);

@@ -53,6 +53,7 @@ void labelling_deinit(struct labelling *l);
  * @why:        why it is not to be profiled; "": it is
  * @origins:    where each label is from, for people; only where asked for
  * @n_left_out: labels that were too many
+ * @gave_up:    a rule took too long
  */
 struct labelled {
 	struct labels labels;
@@ -60,6 +61,7 @@ struct labelled {
 	char why[LABELLING_WHY_MAX];
 	struct labels origins;
 	size_t n_left_out;
+	bool gave_up;
 };
 
 void labelled_deinit(struct labelled *l);

@@ -51,6 +51,7 @@ struct naming {
 	size_t n_containers[METADATA_OUTCOME_MAX]; /* that live, as the last look left them */
 	uint64_t n_waited[WAITED_MAX];
 	uint64_t n_labels_left_out;
+	uint64_t n_rules_gave_up;
 	size_t n_left_out; /* owners, by the last look */
 };
 
@@ -145,6 +146,7 @@ static void label(struct naming *naming, struct owner *owner, const struct names
 	owner->named = names_known(names);
 	owner->stamp = stamp;
 	naming->n_labels_left_out += is.n_left_out;
+	naming->n_rules_gave_up += is.gave_up;
 }
 
 static enum waited waited(const struct owner *owner, const struct names *names)
@@ -296,6 +298,10 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		"podprof_labels_left_out", METRIC_COUNTER,
 		"Labels that were not set, because there were too many or their name is none.",
 		NULL};
+	static const struct metric_family_desc gave_up = {
+		"podprof_relabel_gave_up", METRIC_COUNTER,
+		"Times a relabelling rule took too long, which leaves out whom it was applied to.",
+		NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);
@@ -304,6 +310,8 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, naming->n_left_out, NULL, 0);
 	metric_family(sink, &labels);
 	metric_u64(sink, naming->n_labels_left_out, NULL, 0);
+	metric_family(sink, &gave_up);
+	metric_u64(sink, naming->n_rules_gave_up, NULL, 0);
 	metric_family(sink, &containers);
 	for (int i = 0; i < METADATA_OUTCOME_MAX; i++)
 		metric_u64(sink, naming->n_containers[i],

@@ -370,6 +370,23 @@ static void labelled_rows(void **state)
 	}
 }
 
+/* What is a pod's to choose makes a careless rule take for ever. */
+static void too_slow(void **state)
+{
+	static const struct label_row row = {
+		.kind = 'c',
+		.rules = "[{\"action\":\"keep\",\"separator\":\"\",\"source_labels\":"
+			 "[\"namespace\",\"namespace\",\"namespace\",\"namespace\",\"namespace\","
+			 "\"namespace\",\"namespace\",\"namespace\",\"namespace\",\"namespace\"],"
+			 "\"regex\":\"(?:[a-z]|[a-z][a-z]?)*[!?]\"}]",
+	};
+	_cleanup_(labelled_deinit) struct labelled is = {0};
+
+	label_one(*state, &row, true, &is);
+	assert_true(is.gave_up);
+	assert_non_null(strstr(is.why, "took too long"));
+}
+
 /* More labels than a series may have: those that come first stay, and the others are counted. */
 static void too_many(void **state)
 {
@@ -450,6 +467,7 @@ int main(void)
 		TEST(choices),
 		TEST(choices_refused),
 		TEST(labelled_rows),
+		TEST(too_slow),
 		TEST(too_many),
 		TEST(texts),
 		TEST(without_memory),
