@@ -372,6 +372,9 @@ static void test_changes(void **state)
 
 /* ---------------------------------------------------------------- off the CPUs */
 
+/* A second: no switch is passed over, however many the machine has. */
+#define AWAY_STACKS 1000000
+
 static void start_away(struct bench *b, unsigned int part)
 {
 	struct bpfobj_why why = {""};
@@ -379,7 +382,7 @@ static void start_away(struct bench *b, unsigned int part)
 	open_tree(b, HIERARCHY_V2);
 	start(b, BURN_SLEEP);
 	set(b, b->dir_id, part);
-	if (offcpu_new(oncpu_object(b->oc), 1, OFFCPU_STACKS_MAX, &why, &b->off))
+	if (offcpu_new(oncpu_object(b->oc), 1, AWAY_STACKS, &why, &b->off))
 		fail_msg("no sampler: %s", why.text);
 	burn_go(b->one);
 }
@@ -422,7 +425,8 @@ static void test_away_left_out(void **state)
 	assert_true(stat_in(offcpu_stacks(b->off), SAMPLE_STAT_LEFT_OUT) > 0);
 }
 
-/* Switches that are taken stand for those that are not: a standard error is sqrt((1 - p) / np). */
+/* Switches that are taken stand for those that are not: a standard error is sqrt((1 - p) / np).
+ * Where all want to run, a sleep may be over before it has begun: some of them are no waits. */
 static void test_away_thinned(void **state)
 {
 	const double p = 0.5;
@@ -438,7 +442,8 @@ static void test_away_thinned(void **state)
 	error = sqrt((double)n * (1 - p) / p);
 	print_message("%ju switches of %ju\n", (uintmax_t)b->n_one, (uintmax_t)n);
 	assert_true(stat_in(offcpu_stacks(b->off), SAMPLE_STAT_THINNED) > 0);
-	assert_true(fabs((double)b->n_one - (double)n) <= SIGMAS * error + (double)n / 10);
+	assert_true((double)b->n_one <= (double)n + SIGMAS * error);
+	assert_true((double)b->n_one >= (double)n * 3 / 4 - SIGMAS * error);
 }
 
 /* ---------------------------------------------------------------- the table */
