@@ -15,6 +15,13 @@ base=localhost/debian:$suite
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# What builds that were broken off have left, and layers that nothing has used for long
+tidy() {
+	buildah "${store[@]}" rm --all >/dev/null 2>&1 || true
+	[ ! -d "$cache/images" ] || [ "$(du -sm "$cache/images" | cut -f1)" -lt 4096 ] ||
+		buildah "${store[@]}" rmi --prune >/dev/null
+}
+
 # This machine's Debian, from the archive that its apt uses: there may be no registry to be reached.
 make_base() {
 	local archive container
@@ -51,6 +58,7 @@ build_podprof() {
 case "${1:-} ${2:+given}" in
 "podprof given" | "workloads given")
 	image=localhost/$1:e2e
+	tidy
 	"build_$1" "$image"
 	rm -f "$2"
 	buildah "${store[@]}" push -q "$image" "docker-archive:$2:$image"

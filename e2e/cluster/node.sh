@@ -235,6 +235,8 @@ node_up() {
 	disown
 	until_true 5 test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$!/ns/net")"
 	inside mount --make-rshared / # as kubelets want it
+	mkdir -p /run/netns
+	inside mount -t tmpfs node-netns /run/netns # what stands for pods' networks goes with the node
 	cgroup_up
 	network
 	pki >"$node/logs/pki.log" 2>&1 || fail "openssl"
