@@ -15,8 +15,11 @@
 #include "base/nsec.h"
 
 #define KUBELET_REFRESH_NS (60 * NSEC_PER_SEC)
-/* From the end of one list to the next. */
+/* From when somebody has seen a container that is not known to the list that may have it. */
 #define KUBELET_PAUSE_NS   (250 * NSEC_PER_MSEC)
+/* From the end of one list to the next at least: while many containers start there always is one
+ * that is not known, and the kubelet looks at its runtime once a second. */
+#define KUBELET_APART_NS   NSEC_PER_SEC
 #define KUBELET_TOTAL_NS   (10 * NSEC_PER_SEC)
 /* Between two tries that fail, at most; and where it refuses, which makes it ask the API server. */
 #define KUBELET_BACKOFF_NS (10 * NSEC_PER_SEC)
@@ -29,6 +32,7 @@ struct kubelet {
 	bool wanted;  /* since the list that is under way was asked for */
 	bool failing; /* the timer is set to what backoff says */
 	bool stopped;
+	uint64_t listed_ns; /* monotonic: the end of the last list; 0: none */
 	kubelet_listed_fn listed;
 	void *ctx;
 };
@@ -56,24 +60,29 @@ static void replied(void *ctx, const struct podclient_reply *reply)
 	struct kubelet *kubelet = ctx;
 
 	kubelet->failing = reply->outcome != PODCLIENT_OK;
+	kubelet->listed_ns = nsec_monotonic();
 	kubelet->backoff.max_ns =
 		reply->outcome == PODCLIENT_DENIED ? KUBELET_DENIED_NS : KUBELET_BACKOFF_NS;
 	if (kubelet->failing) {
 		arm(kubelet, backoff_wait_ns(&kubelet->backoff, reply->retry_after_ns));
 	} else {
 		backoff_reset(&kubelet->backoff);
-		arm(kubelet, kubelet->wanted ? KUBELET_PAUSE_NS : KUBELET_REFRESH_NS);
+		arm(kubelet, kubelet->wanted ? KUBELET_APART_NS : KUBELET_REFRESH_NS);
 	}
 	kubelet->listed(kubelet->ctx, reply);
 }
 
 void kubelet_look(struct kubelet *kubelet)
 {
+	uint64_t since_ns = nsec_monotonic() - kubelet->listed_ns;
+
 	if (kubelet->wanted || kubelet->stopped)
 		return;
 	kubelet->wanted = true;
 	if (!kubelet->failing && !podclient_busy(kubelet->client))
-		arm(kubelet, KUBELET_PAUSE_NS);
+		arm(kubelet, since_ns + KUBELET_PAUSE_NS < KUBELET_APART_NS
+				     ? KUBELET_APART_NS - since_ns
+				     : KUBELET_PAUSE_NS);
 }
 
 void kubelet_stop(struct kubelet *kubelet)

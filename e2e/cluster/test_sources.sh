@@ -22,7 +22,7 @@ by() {
 		[ "$other" != "$source" ] && [ "$(answers "$other")" = 0 ] && continue
 		fail "$other has answered $(answers "$other") times"
 	done
-	podprof_get /-/ready | grep -qx "metadata: ok, $source" || fail "$(podprof_get /-/ready)"
+	podprof_get /-/ready | grep -qE "^metadata: ok,(.*;)? $source(: ok)?$" || fail "$(podprof_get /-/ready)"
 	until_true 40 judge --since "$began" --expect deployment=10 --expect main=5 --expect static=5 || {
 		judge --since "$began" --expect deployment=10 --expect main=5 --expect static=5
 		fail "names by $source"
