@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every way in which a container comes to be, and all that podprof sends is named as the API server says.
+# Every way in which a container comes to be, and all that podprof sends is named as the API server says. It
+# comes first on a node: init containers run once, and of others' settings nothing may have arrived.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
