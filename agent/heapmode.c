@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "discovery/owner.h"
+
 enum heap_wish heap_wish_parse(const char *annotation)
 {
 	static const char *const words[HEAP_WISH_MAX] = {
@@ -30,4 +32,12 @@ struct heap_want heap_mode_want(enum heap_mode mode, enum heap_wish wish)
 			     : mode == HEAP_MODE_FORCE_ANNOTATED && wish == HEAP_WISH_FORCE;
 
 	return (struct heap_want){.read = read, .force = read && force};
+}
+
+struct heap_want heap_mode_want_of(enum heap_mode mode, heap_wish_fn wish, void *ctx,
+				   const struct owner *owner)
+{
+	if (owner->left_out)
+		return (struct heap_want){.read = false};
+	return heap_mode_want(mode, wish ? wish(ctx, owner) : HEAP_WISH_NONE);
 }

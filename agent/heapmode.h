@@ -41,4 +41,13 @@ struct heap_want {
 
 struct heap_want heap_mode_want(enum heap_mode mode, enum heap_wish wish);
 
+struct owner;
+
+/* What an owner's pod asks for. */
+typedef enum heap_wish (*heap_wish_fn)(void *ctx, const struct owner *owner);
+
+/* Of one that is left out nothing is wanted. @wish: NULL: nobody asks for anything. */
+struct heap_want heap_mode_want_of(enum heap_mode mode, heap_wish_fn wish, void *ctx,
+				   const struct owner *owner);
+
 #endif

@@ -538,13 +538,6 @@ static int round_job(struct heap_round *round, struct owner *owner, struct heap_
 	return 0;
 }
 
-static struct heap_want owner_want(const struct heap_profiler *p, const struct owner *owner)
-{
-	enum heap_wish wish = p->opts.wish ? p->opts.wish(p->opts.ctx, owner) : HEAP_WISH_NONE;
-
-	return heap_mode_want(p->opts.mode, wish);
-}
-
 /* runc is written in Go, and is in the container before it executes the container's program: it
  * would make a Go program of each. It names itself so (runc's libcontainer/nsenter/nsexec.c). */
 static bool is_setting_up(const struct heap_profiler *p, const struct pid_id *pid)
@@ -558,11 +551,12 @@ static bool is_setting_up(const struct heap_profiler *p, const struct pid_id *pi
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct heap_round *round = ctx;
-	struct heap_want want = owner_want(round->profiler, owner);
+	const struct heap_profiler_opts *opts = &round->profiler->opts;
+	struct heap_want want = heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner);
 	struct heap_job *job;
 	int r;
 
-	if (!want.read || owner->left_out || is_setting_up(round->profiler, pid)) {
+	if (!want.read || is_setting_up(round->profiler, pid)) {
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
 		return 0;
 	}

@@ -31,7 +31,7 @@ struct heap_profiler_opts {
 	struct discovery *discovery;
 	enum heap_mode mode;
 	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
-	enum heap_wish (*wish)(void *ctx, const struct owner *owner);
+	heap_wish_fn wish;
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	bool no_contention;  /* mutex and block profiles are not read */

@@ -213,22 +213,16 @@ struct search {
 	bool is_refused;
 };
 
-static bool may_read(const struct heap_pull *p, const struct owner *owner)
-{
-	enum heap_wish wish = p->opts.wish ? p->opts.wish(p->opts.ctx, owner) : HEAP_WISH_NONE;
-
-	return !owner->left_out && heap_mode_want(p->opts.mode, wish).read;
-}
-
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct search *search = ctx;
 	struct pull_job *job = search->job;
+	const struct heap_pull_opts *opts = &search->pull->opts;
 
 	if (search->pid ? pid->pid != search->pid
 			: !discovery_in_container(owner, search->container))
 		return 0;
-	if (!may_read(search->pull, owner))
+	if (!heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner).read)
 		search->is_refused = true;
 	else if (job->n_ids == array_size(job->ids))
 		job->n_left_out++;

@@ -35,7 +35,7 @@ struct heap_pull_opts {
 	struct discovery *discovery;
 	enum heap_mode mode;
 	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
-	enum heap_wish (*wish)(void *ctx, const struct owner *owner);
+	heap_wish_fn wish;
 	void *ctx;
 	size_t max_bytes;    /* ceiling for the records and stacks of one answer */
 	size_t symbol_bytes; /* and for its symbol tables */

@@ -91,12 +91,28 @@ int root_open_file(const struct root *root, const char *path, int *ret_fd)
 	return root_take_file(openat(root->fd, path, ROOT_FILE_FLAGS), ret_fd);
 }
 
-int root_open_inside(const struct root *root, const char *path, int *ret_fd)
+/* The descriptor, or -1 and errno. */
+static int open_inside(const struct root *root, const char *path, int flags)
 {
-	struct open_how how = {.flags = ROOT_FILE_FLAGS,
+	struct open_how how = {.flags = (uint64_t)flags,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 
-	return root_take_file((int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how)), ret_fd);
+	return (int)syscall(SYS_openat2, root->fd, path, &how, sizeof(how));
+}
+
+int root_open_inside(const struct root *root, const char *path, int *ret_fd)
+{
+	return root_take_file(open_inside(root, path, ROOT_FILE_FLAGS), ret_fd);
+}
+
+int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd)
+{
+	int fd = open_inside(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return root_outcome(errno);
+	*ret_fd = fd;
+	return 0;
 }
 
 /* One read into @b. *@ret is the number of bytes, 0 at the end of the file. */

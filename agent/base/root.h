@@ -44,6 +44,8 @@ int root_open_file(const struct root *root, const char *path, int *ret_fd);
 /* The same where @root is the root of another file system (a container's, the host's): links in
  * @path are followed as if it were ours, and lead nowhere outside. Linux 5.6. */
 int root_open_inside(const struct root *root, const char *path, int *ret_fd);
+/* A directory there. */
+int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd);
 
 /* Append all of a file to @b (its ceiling is the limit). On a failure @b keeps its old length. */
 int root_read(const struct root *root, const char *path, struct buf *b);

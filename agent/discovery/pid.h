@@ -57,6 +57,9 @@ uint64_t pid_self(const struct root *proc);
 /* Whether the numbers that @proc shows are those that system calls of ours take and tell: it is of
  * our own PID namespace. */
 bool pid_is_ours(const struct root *proc);
+/* The first PID namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
+#define PID_NAMESPACE_FIRST 0xeffffffcu
+
 /* The PID namespace that @proc shows, by its inode number. Where we may not look at its first
  * process: our own, if that is the one; else 0. */
 uint32_t pid_namespace(const struct root *proc);

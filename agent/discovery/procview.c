@@ -24,9 +24,6 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 
-/* The first PID namespace's inode number (include/linux/proc_ns.h, PROC_PID_INIT_INO). */
-#define PROCVIEW_FIRST_NAMESPACE 0xeffffffcu
-
 /* Everybody may read a process's stat where nothing is hidden. */
 static enum procview_others look_at_others(const struct root *proc)
 {
@@ -43,7 +40,7 @@ void procview_look(const struct root *proc, struct procview *ret)
 
 	*ret = (struct procview){
 		.others = look_at_others(proc),
-		.nested = namespace && namespace != PROCVIEW_FIRST_NAMESPACE,
+		.nested = namespace && namespace != PID_NAMESPACE_FIRST,
 		.ours = pid_is_ours(proc),
 	};
 }

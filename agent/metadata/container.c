@@ -7,8 +7,6 @@
 
 #include "base/cleanup.h"
 
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
-
 int container_new(const char *source, struct container **ret)
 {
 	_cleanup_(container_freep) struct container *c = calloc(1, sizeof(*c));

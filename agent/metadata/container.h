@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "base/cleanup.h"
 #include "metadata/pod.h"
 
 /**
@@ -31,6 +32,7 @@ struct container {
 /* An empty one. 0 or -ENOMEM. */
 int container_new(const char *source, struct container **ret);
 void container_free(struct container *c);
+DEFINE_CLEANUP(struct container *, container_freep, container_free);
 
 /* Both replace what was there. 0 or -ENOMEM. */
 int container_set_name(struct container *c, const char *name);

@@ -61,8 +61,6 @@ static int find_bundle(const struct statefiles *files, const char *id, json_t **
 	return r;
 }
 
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
-
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {

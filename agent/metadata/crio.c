@@ -65,15 +65,13 @@ static int add_sandbox_labels(const struct statefiles *files, struct container *
 
 	if (c->sandbox)
 		return add_labels(c, annotations);
-	if (strspn(id, "0123456789abcdef") != 64 || id[64])
+	if (!runtime_is_id(id))
 		return 0;
 	r = find_bundle(files, id, &sandbox);
 	if (r)
 		return r < 0 ? r : 0;
 	return add_labels(c, sandbox);
 }
-
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
 
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)

@@ -62,8 +62,6 @@ static int read_member(void *ctx, const char *key, const json_t *value)
 	return strlen(name) <= POD_TEXT_MAX ? container_set_name(reading->c, name) : 0;
 }
 
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
-
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {

@@ -25,11 +25,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "base/text.h"
@@ -52,14 +50,11 @@ struct names {
 
 static int open_folder(const struct statefiles *files, const char *path, DIR **ret)
 {
-	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	_cleanup_(close_fdp) int fd =
-		(int)syscall(SYS_openat2, files->root.fd, path, &how, sizeof(how));
+	_cleanup_(close_fdp) int fd = -1;
+	int r = root_open_dir_inside(&files->root, path, &fd);
 
-	if (fd < 0)
-		return errno == EACCES || errno == EPERM || errno == ENOSYS ? STATEFILE_DENIED
-									    : STATEFILE_GONE;
+	if (r)
+		return r == ROOT_DENIED || r == -ENOSYS ? STATEFILE_DENIED : STATEFILE_GONE;
 	*ret = fdopendir(fd);
 	if (!*ret)
 		return -ENOMEM;
@@ -166,8 +161,6 @@ static int find_pod(const struct statefiles *files, const char *uid, struct name
 }
 
 /* ---------------------------------------------------------------- a container */
-
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
 
 static int make(const struct names *names, const char *id, struct container **ret)
 {

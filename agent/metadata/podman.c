@@ -64,8 +64,6 @@ static int look_at(void *ctx, const char *key, const json_t *entry)
 	return r ? r : FOUND;
 }
 
-DEFINE_CLEANUP(struct container *, container_freep, container_free);
-
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {

@@ -36,7 +36,7 @@ void runtime_deinit(struct runtime *runtime)
 }
 
 /* What is told to the file system as a name comes from a cgroup's, and so from anybody. */
-static bool is_id(const char *id)
+bool runtime_is_id(const char *id)
 {
 	return strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64;
 }
@@ -46,7 +46,7 @@ int runtime_read(struct runtime *runtime, const char *id, const char *pod_uid,
 {
 	int worst = STATEFILE_GONE;
 
-	if ((*id && !is_id(id)) || runtime->files.root.fd < 0)
+	if ((*id && !runtime_is_id(id)) || runtime->files.root.fd < 0)
 		return STATEFILE_GONE;
 	/* Without an id there is only the pod's directory of logs. */
 	for (size_t i = *id ? 0 : RUNTIME_SOURCES - 1; i < RUNTIME_SOURCES; i++) {

@@ -4,6 +4,7 @@
 
 /* The container runtimes' own state on the node's disk, all of them behind one question. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,8 @@ int runtime_read(struct runtime *runtime, const char *id, const char *pod_uid,
 /* "containerd", ... */
 const char *runtime_source_name(size_t source);
 
+/* Whether it is a container's id, and no path. */
+bool runtime_is_id(const char *id);
 /* The annotations of an OCI bundle. STATEFILE_ODD if there are none. */
 int runtime_read_annotations(const struct statefiles *files, const char *path, json_t **ret);
 

@@ -106,7 +106,6 @@ static uint64_t stamp_of(const struct naming *naming, const struct owner *owner,
 
 	if (is_settled(naming, owner, names))
 		stamp |= STAMP_SETTLED;
-
 	if (names->known.pod)
 		stamp |= names->known.pod->version << STAMP_POD;
 	return stamp | (pending ? STAMP_PENDING : 0);

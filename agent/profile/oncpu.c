@@ -90,6 +90,8 @@ static uint64_t choose_sizes(const struct oncpu_opts *opts, size_t n_cpus, struc
 
 /* ---------------------------------------------------------------- starting */
 
+_Static_assert(SETTINGS_PIDNS_INIT == PID_NAMESPACE_FIRST, "the same namespace");
+
 /* Where it cannot be told it is taken for the first one: a /proc that is not ours is the node's. */
 static uint32_t pidns_of(const struct root *proc)
 {

@@ -36,12 +36,11 @@ static const char *parse(const struct httpd_request *request, struct pull_ask *a
 {
 	const char *pid = httpd_query(request, "pid");
 	const char *debug = httpd_query(request, "debug");
-	struct text number = text_of(pid ? pid : "");
 
 	ask->container = httpd_query(request, "container");
 	if (!pid == !ask->container)
 		return "give one process, ?pid=N, or one container, ?container=ID";
-	if (pid && (!text_u64(&number, 10, &ask->pid) || !text_empty(&number) || !ask->pid))
+	if (pid && (!text_only_u64(text_of(pid), 10, &ask->pid) || !ask->pid))
 		return "?pid= takes a process number";
 	if (ask->container && !*ask->container)
 		return "?container= takes an id";

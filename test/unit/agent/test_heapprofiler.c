@@ -476,13 +476,14 @@ static void wishes(void **state)
 static void set_up(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
-	char folder[] = "/tmp/podprof-setup-XXXXXX", link[80], exec[300];
+	char link[128], exec[300];
 	struct program a;
+	struct tree tree;
 	struct node node;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(link, sizeof(link), "%s/runc:[2:INIT]-go1.%u", folder, gofixture_minor(path));
+	tree_init(&tree);
+	snprintf(link, sizeof(link), "%s/runc:[2:INIT]-go1.%u", tree.path, gofixture_minor(path));
 	snprintf(exec, sizeof(exec), "exec %s", path);
 	assert_int_equal(symlink(path, link), 0);
 	program_start(&a, 0, link);
@@ -496,8 +497,7 @@ static void set_up(void **state)
 	assert_info(&node, NULL, 1);
 	node_deinit(&node);
 	program_stop(&a);
-	unlink(link);
-	rmdir(folder);
+	tree_deinit(&tree);
 }
 
 /* One profile is out, and one is all that is left. */
