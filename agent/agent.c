@@ -20,6 +20,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "cpuopts.h"
 #include "cpuprofiler.h"
 #include "discovery/discovery.h"
 #include "discovery/procview.h"
@@ -49,9 +50,9 @@
 /* Each image that was sampled keeps its file open. */
 #define AGENT_OPEN_FILES      65536
 
-/* Shares of --memory-budget. The rest is for what is in flight: folded stacks, reports. */
-#define AGENT_TABLE_SHARE  6 /* a sixth for unwind tables in the kernel */
-#define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of CPU profiles, and of heaps */
+/* Shares of --memory-budget, besides those of cpuopts.c. The rest is for what is in flight: folded
+ * stacks, reports. */
+#define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of heaps */
 #define AGENT_HEAP_SHARE   4 /* a quarter for Go heap records */
 #define AGENT_PULL_SHARE   8 /* an eighth for what is read on demand, and for its symbols */
 #define AGENT_QUEUE_SHARE  4 /* a quarter for profiles that wait to be sent */
@@ -369,18 +370,6 @@ static int start_export(struct agent *a)
 	return metric_list_add(&a->metrics, export_collect, a->export);
 }
 
-/* The kernel side's name for the way that callers are found. */
-static enum settings_unwind unwind_of_config(unsigned int unwind)
-{
-	static const enum settings_unwind map[CONFIG_UNWIND_MAX] = {
-		[CONFIG_UNWIND_AUTO] = SETTINGS_UNWIND_AUTO,
-		[CONFIG_UNWIND_FP] = SETTINGS_UNWIND_FP,
-		[CONFIG_UNWIND_DWARF] = SETTINGS_UNWIND_DWARF,
-	};
-
-	return map[unwind];
-}
-
 /* Without it tables are made anew at each start, that is all. */
 static int start_table_cache(struct agent *a)
 {
@@ -408,23 +397,7 @@ static int start_table_cache(struct agent *a)
 static int start_cpu(struct agent *a)
 {
 	const struct config *c = a->config;
-	const struct cpu_profiler_opts opts = {
-		.loop = a->loop,
-		.proc = &a->proc,
-		.sys = &a->sys,
-		.discovery = a->discovery,
-		.rate_hz = (unsigned int)c->cpu_rate,
-		.off_cpu = c->off_cpu,
-		.kernel_stacks = c->kernel_stacks,
-		.unwind = unwind_of_config(c->unwind),
-		.unsafe_kernel = c->allow_unsafe_kernel,
-		.symbol_bytes = c->memory_budget / AGENT_SYMBOL_SHARE,
-		.table_bytes = c->memory_budget / AGENT_TABLE_SHARE,
-		.rows_dir = c->unwind_rows,
-		.table_cache = a->tables,
-		.out = on_profile,
-		.ctx = a,
-	};
+	struct cpu_profiler_opts opts = cpuopts(c);
 	struct bpfobj_why why = {""};
 	int r;
 
@@ -433,6 +406,13 @@ static int start_cpu(struct agent *a)
 	if (c->unwind_rows && access(c->unwind_rows, R_OK | X_OK))
 		log_warn("cannot read --unwind-rows, looking there again from time to time",
 			 log_str("dir", c->unwind_rows), log_err(-errno));
+	opts.loop = a->loop;
+	opts.proc = &a->proc;
+	opts.sys = &a->sys;
+	opts.discovery = a->discovery;
+	opts.table_cache = a->tables;
+	opts.out = on_profile;
+	opts.ctx = a;
 	r = cpu_profiler_new(&opts, &why, &a->cpu);
 	if (r == -ENOMEM)
 		return start_failed(r, "cannot profile CPUs", NULL);

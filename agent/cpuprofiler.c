@@ -433,6 +433,11 @@ struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
 	};
 }
 
+const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p)
+{
+	return p->sampler;
+}
+
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc samples = {

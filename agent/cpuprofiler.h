@@ -15,6 +15,7 @@
 #include "export/export.h"
 #include "profile/bpfobj.h"
 
+struct cpu_sampler;
 struct discovery;
 struct loop;
 struct metric_sink;
@@ -68,6 +69,8 @@ struct cpu_profiler_caches {
 	size_t space_bytes;
 };
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
+/* What it takes samples by; borrowed. */
+const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink);
 

@@ -326,6 +326,17 @@ static uint64_t call_retry_after_ns(CURL *easy)
 	return (uint64_t)s * NSEC_PER_SEC;
 }
 
+static int64_t call_date_s(CURL *easy)
+{
+	struct curl_header *date;
+	time_t t;
+
+	if (curl_easy_header(easy, "Date", 0, CURLH_HEADER, -1, &date) != CURLHE_OK)
+		return 0;
+	t = curl_getdate(date->value, NULL);
+	return t > 0 ? (int64_t)t : 0;
+}
+
 static void call_finish(struct http_call *call, CURLcode code)
 {
 	bool whole = code == CURLE_OK || (code == CURLE_WRITE_ERROR && call->body_cut);
@@ -334,6 +345,7 @@ static void call_finish(struct http_call *call, CURLcode code)
 		.timed_out = code == CURLE_OPERATION_TIMEDOUT,
 		.stopped = call->stopped,
 		.retry_after_ns = call_retry_after_ns(call->easy),
+		.date_s = call_date_s(call->easy),
 		.body = call->body.data ? call->body.data : "",
 		.body_len = call->body.len,
 	};

@@ -66,6 +66,7 @@ struct http_request {
  * @timed_out:      the request's own time was over
  * @stopped:        what the request's on_body() returned; 0 if it did not end the call
  * @retry_after_ns: what the server asked for, as a delay from now; 0 for nothing
+ * @date_s:         the server's clock as its Date header says, seconds since 1970; 0 without one
  * @body:           at most HTTP_REPLY_MAX bytes, NUL behind them; foreign
  */
 struct http_reply {
@@ -74,6 +75,7 @@ struct http_reply {
 	bool timed_out;
 	int stopped;
 	uint64_t retry_after_ns;
+	int64_t date_s;
 	const char *body;
 	size_t body_len;
 };

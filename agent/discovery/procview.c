@@ -45,24 +45,37 @@ void procview_look(const struct root *proc, struct procview *ret)
 	};
 }
 
-bool procview_tell(const struct procview *view, char ret[PROCVIEW_TEXT_BYTES])
+size_t procview_problems(const struct procview *view,
+			 struct procview_problem ret[PROCVIEW_PROBLEMS])
 {
 	size_t n = 0;
 
-	*ret = '\0';
 	if (view->others != PROCVIEW_SEEN)
-		n += (size_t)snprintf(ret, PROCVIEW_TEXT_BYTES,
-				      "/proc is mounted with hidepid and does not show us other "
-				      "users' processes: grant CAP_SYS_PTRACE");
+		ret[n++] = (struct procview_problem){
+			"/proc is mounted with hidepid and does not show us other users' processes",
+			"grant CAP_SYS_PTRACE"};
 	if (view->nested)
-		n += (size_t)snprintf(ret + n, PROCVIEW_TEXT_BYTES - n,
-				      "%s/proc is of a PID namespace inside the node's: processes "
-				      "outside it are not profiled",
-				      n ? "; " : "");
+		ret[n++] = (struct procview_problem){
+			"/proc is of a PID namespace inside the node's: processes outside it are "
+			"not profiled",
+			""};
 	if (!view->ours)
-		n += (size_t)snprintf(ret + n, PROCVIEW_TEXT_BYTES - n,
-				      "%s/proc is of another PID namespace than ours, so "
-				      "short-lived processes have no names: use hostPID",
-				      n ? "; " : "");
+		ret[n++] = (struct procview_problem){
+			"/proc is of another PID namespace than ours, so short-lived processes "
+			"have no names",
+			"use hostPID"};
+	return n;
+}
+
+bool procview_tell(const struct procview *view, char ret[PROCVIEW_TEXT_BYTES])
+{
+	struct procview_problem problems[PROCVIEW_PROBLEMS];
+	size_t n_problems = procview_problems(view, problems), n = 0;
+
+	*ret = '\0';
+	for (size_t i = 0; i < n_problems; i++)
+		n += (size_t)snprintf(ret + n, PROCVIEW_TEXT_BYTES - n, "%s%s%s%s", n ? "; " : "",
+				      problems[i].what, *problems[i].remedy ? ": " : "",
+				      problems[i].remedy);
 	return n > 0;
 }

@@ -30,6 +30,18 @@ struct procview {
 
 void procview_look(const struct root *proc, struct procview *ret);
 
+/* A thing that is not as it should be. */
+struct procview_problem {
+	const char *what;   /* and what of it */
+	const char *remedy; /* "" where there may be nothing wrong */
+};
+
+#define PROCVIEW_PROBLEMS 3
+
+/* Those that there are. Returns their number. */
+size_t procview_problems(const struct procview *view,
+			 struct procview_problem ret[PROCVIEW_PROBLEMS]);
+
 /* Bytes of all sentences with the NUL. */
 #define PROCVIEW_TEXT_BYTES 512
 

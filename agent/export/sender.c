@@ -22,7 +22,6 @@
 #include "export/sender.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +31,9 @@
 #include "base/log.h"
 #include "base/loop.h"
 #include "base/nsec.h"
-#include "base/text.h"
 #include "base/backoff.h"
-#include "export/destination.h"
 #include "export/outbox.h"
+#include "export/push.h"
 #include "export/pyroscope.h"
 
 #define SENDER_CONNECT_NS      (5 * NSEC_PER_SEC)
@@ -49,10 +47,6 @@
 #define SENDER_BATCH_BYTES_MIN (64ull << 10)
 /* Lines about one destination; the rest is in the metrics. */
 #define SENDER_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
-/* What is shown of an error message of the server's. */
-#define SENDER_MESSAGE_MAX     200
-
-#define SENDER_HEADERS_MAX 3
 
 enum sender_state { SENDER_IDLE, SENDER_GATHERING, SENDER_SENDING, SENDER_BACKING_OFF };
 enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
@@ -122,29 +116,6 @@ static void sender_works(struct sender *s)
 	s->told = false;
 }
 
-/* What is shown when a reply says nothing itself. */
-static const char *status_message(long status)
-{
-	if (status >= 300 && status < 400)
-		return "redirects are not followed; give the address that it leads to";
-	return "no message";
-}
-
-/* The error message in a reply: "message" of a JSON object, else the first line. */
-static void reply_message(const struct http_reply *reply, char ret[SENDER_MESSAGE_MAX + 1])
-{
-	json_t *json = json_loadb(reply->body, reply->body_len, 0, NULL);
-	const char *message = json_string_value(json_object_get(json, "message"));
-	struct text body = text_of_bytes(reply->body, reply->body_len), line;
-
-	if (message)
-		line = text_of(message);
-	else if (!text_line(&body, &line) || text_empty(&line))
-		line = text_of(status_message(reply->status));
-	snprintf(ret, SENDER_MESSAGE_MAX + 1, "%.*s", (int)text_len(&line), line.p);
-	json_decref(json);
-}
-
 /* ---- states */
 
 static void sender_arm(struct sender *s, enum sender_state state, uint64_t delay_ns)
@@ -182,11 +153,6 @@ static void sender_retry(struct sender *s, long status, const char *why, uint64_
 }
 
 /* ---- replies */
-
-static bool status_may_pass(long status)
-{
-	return status == 0 || status == 408 || status == 429 || status >= 500;
-}
 
 static enum export_outcome status_outcome(long status)
 {
@@ -234,9 +200,9 @@ static void sender_sent(struct sender *s)
 
 static void sender_refused(struct sender *s, const struct http_reply *reply)
 {
-	char message[SENDER_MESSAGE_MAX + 1];
+	char message[PUSH_MESSAGE_MAX + 1];
 
-	reply_message(reply, message);
+	push_message(reply, message);
 	sender_end_batch(s, status_outcome(reply->status));
 	backoff_reset(&s->backoff);
 	sender_refuses(s, reply->status, message);
@@ -256,12 +222,12 @@ static void sender_replied(void *ctx, const struct http_reply *reply)
 		outbox_put_back(s->opts.box, &s->batch);
 		free(take_ptr(s->body));
 		sender_go_on(s);
-	} else if (status_may_pass(reply->status)) {
-		char message[SENDER_MESSAGE_MAX + 1];
+	} else if (push_may_pass(reply->status)) {
+		char message[PUSH_MESSAGE_MAX + 1];
 
 		if (reply->timed_out)
 			(void)sender_halve(s);
-		reply_message(reply, message);
+		push_message(reply, message);
 		sender_retry(s, reply->status, reply->status ? message : reply->error,
 			     reply->retry_after_ns);
 	} else {
@@ -271,74 +237,18 @@ static void sender_replied(void *ctx, const struct http_reply *reply)
 
 /* ---- requests */
 
-/* What a request borrows that was read for it alone. */
-struct credentials {
-	char *password;
-	char *bearer;
-	char *tenant;
-	char *tenant_header;
-};
-
-static void credentials_deinit(struct credentials *c)
-{
-	secret_forget(c->password);
-	secret_forget(c->bearer);
-	secret_forget(c->tenant);
-	secret_forget(c->tenant_header);
-}
-
-/* As secret_read(). */
-static int credentials_read(const struct destination *d, struct credentials *ret)
-{
-	int r = secret_read(&d->password, &ret->password);
-
-	if (!r)
-		r = secret_read(&d->bearer, &ret->bearer);
-	if (!r)
-		r = secret_read(&d->tenant, &ret->tenant);
-	if (!r && ret->tenant &&
-	    asprintf(&ret->tenant_header, "X-Scope-OrgID: %s", ret->tenant) < 0) {
-		ret->tenant_header = NULL;
-		r = -ENOMEM;
-	}
-	return r;
-}
-
 /* 0, a secret_outcome or -errno. */
 static int sender_start_call(struct sender *s, size_t body_len)
 {
-	_cleanup_(credentials_deinit) struct credentials c = {0};
-	const char *headers[SENDER_HEADERS_MAX] = {"Content-Type: application/proto",
-						   "Connect-Protocol-Version: 1"};
-	struct http_request request = {
-		.url = s->opts.destination->url,
-		.headers = headers,
-		.n_headers = 2,
-		.user = s->opts.destination->user,
-		.ca_file = s->opts.destination->ca_file,
+	const struct push push = {
+		.destination = s->opts.destination,
 		.body = s->body,
 		.body_len = body_len,
 		.connect_ns = s->opts.connect_ns,
 		.total_ns = s->opts.total_ns,
 	};
-	int r = credentials_read(s->opts.destination, &c);
 
-	if (r)
-		return r;
-	request.password = c.password;
-	request.bearer = c.bearer;
-	if (c.tenant_header)
-		headers[request.n_headers++] = c.tenant_header;
-	return http_start(s->opts.http, &request, sender_replied, s, &s->call);
-}
-
-static const char *start_error(int r)
-{
-	if (r == SECRET_UNREADABLE)
-		return "cannot read the password, token or tenant file; check path and permissions";
-	if (r == SECRET_MALFORMED)
-		return "the password, token or tenant is empty, too long or not printable ASCII";
-	return strerror(-r);
+	return push_start(s->opts.http, &push, sender_replied, s, &s->call);
 }
 
 static void sender_send(struct sender *s)
@@ -357,7 +267,7 @@ static void sender_send(struct sender *s)
 	if (r == 0)
 		s->state = SENDER_SENDING;
 	else
-		sender_retry(s, 0, start_error(r), 0);
+		sender_retry(s, 0, push_start_error(r), 0);
 }
 
 static void sender_due(void *ctx)

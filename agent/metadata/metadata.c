@@ -340,26 +340,72 @@ bool metadata_has_server(const struct metadata *m)
 
 /* ---------------------------------------------------------------- for people */
 
-void metadata_describe(const struct metadata *m, char *ret, size_t size)
+static enum metadata_state state_of_server(int outcome)
+{
+	switch (outcome) {
+	case -1:
+		return METADATA_WAITING;
+	case PODCLIENT_OK:
+	case PODCLIENT_EXPIRED:
+		return METADATA_WORKS;
+	case PODCLIENT_DENIED:
+		return METADATA_REFUSES;
+	case PODCLIENT_UNREACHABLE:
+		return METADATA_FAILS;
+	default:
+		return METADATA_STRANGE;
+	}
+}
+
+static enum metadata_state state_of_runtime(int why)
+{
+	if (!why)
+		return METADATA_WAITING;
+	return why == STATEFILE_DENIED ? METADATA_REFUSES : METADATA_FAILS;
+}
+
+static size_t runtime_sources(const struct metadata *m, struct metadata_source *ret)
 {
 	size_t n = 0;
 
-	*ret = '\0';
-	for (size_t i = 0; i < RUNTIME_SOURCES && n < size; i++)
+	for (size_t i = 0; i < RUNTIME_SOURCES; i++)
 		if (m->n_found[i])
-			n += (size_t)snprintf(ret + n, size - n, "%s%s: ok", n ? "; " : "",
-					      runtime_source_name(i));
+			ret[n++] = (struct metadata_source){runtime_source_name(i), METADATA_WORKS,
+							    "ok", ""};
 	if (!n && m->asks_runtime)
-		n = (size_t)snprintf(ret, size, "runtime: %s",
-				     m->runtime_why ? statefile_outcome_name(m->runtime_why)
-						    : "no container of any yet");
-	for (int i = 0; i < SERVER_MAX && n < size; i++) {
-		const char *word = servers_word(m->servers, (enum server)i);
+		ret[n++] = (struct metadata_source){"runtime", state_of_runtime(m->runtime_why),
+						    m->runtime_why
+							    ? statefile_outcome_name(m->runtime_why)
+							    : "no container of any yet",
+						    ""};
+	return n;
+}
+
+size_t metadata_sources(const struct metadata *m, struct metadata_source ret[METADATA_SOURCES_MAX])
+{
+	_Static_assert(RUNTIME_SOURCES + SERVER_MAX <= METADATA_SOURCES_MAX, "all have room");
+	size_t n = runtime_sources(m, ret);
+
+	for (enum server i = 0; i < SERVER_MAX; i++) {
+		const char *word = servers_word(m->servers, i);
 
 		if (word)
-			n += (size_t)snprintf(ret + n, size - n, "%s%s: %s", n ? "; " : "",
-					      server_name((enum server)i), word);
+			ret[n++] = (struct metadata_source){
+				server_name(i), state_of_server(servers_outcome(m->servers, i)),
+				word, servers_url(m->servers, i)};
 	}
+	return n;
+}
+
+void metadata_describe(const struct metadata *m, char *ret, size_t size)
+{
+	struct metadata_source sources[METADATA_SOURCES_MAX];
+	size_t n_sources = metadata_sources(m, sources), n = 0;
+
+	*ret = '\0';
+	for (size_t i = 0; i < n_sources && n < size; i++)
+		n += (size_t)snprintf(ret + n, size - n, "%s%s: %s", n ? "; " : "", sources[i].name,
+				      sources[i].word);
 }
 
 void metadata_collect(void *ctx, struct metric_sink *sink)

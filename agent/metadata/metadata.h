@@ -102,6 +102,33 @@ bool metadata_has_server(const struct metadata *m);
 enum metadata_outcome metadata_find(struct metadata *m, const char *container_id,
 				    const char *pod_uid, struct metadata_names *ret);
 
+/* How it stands with a source. */
+enum metadata_state {
+	METADATA_WAITING, /* it has not answered yet; of a runtime: it has told of no container */
+	METADATA_WORKS,
+	METADATA_REFUSES, /* the token, the right to read pods; of runtimes: the node's files */
+	METADATA_FAILS,	  /* it is not reached */
+	METADATA_STRANGE, /* it answers, but not with pods */
+};
+
+/**
+ * struct metadata_source - one that is asked; borrowed until the next trip through the loop
+ * @name: "kubelet", "apiserver", "containerd"; "runtime" for all runtimes, while none has told
+ * @word: what it said last, for people: foreign
+ * @url:  of a server; else ""
+ */
+struct metadata_source {
+	const char *name;
+	enum metadata_state state;
+	const char *word;
+	const char *url;
+};
+
+/* Two servers, and runtimes; one more is left out. */
+#define METADATA_SOURCES_MAX 8
+
+/* Those that are asked: runtimes first. Returns their number. */
+size_t metadata_sources(const struct metadata *m, struct metadata_source ret[METADATA_SOURCES_MAX]);
 /* For people, one line: each source and what it says. */
 void metadata_describe(const struct metadata *m, char *ret, size_t size);
 

@@ -43,6 +43,7 @@ struct servers {
 	bool told;     /* opts.source() was called */
 	enum podclient_outcome last;
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
+	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
 	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
 	uint64_t n_odd;
 	uint64_t n_containers_left_out;
@@ -106,6 +107,7 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 	s->told = true;
 	s->last = reply->outcome;
 	snprintf(s->words[server], SERVERS_WORD_MAX, "%s", reply->error);
+	s->outcomes[server] = (int)reply->outcome;
 	if (changed)
 		s->opts.source(s->opts.ctx, names[server], ok, reply->error);
 }
@@ -175,6 +177,7 @@ int servers_new(const struct metadata_opts *opts, struct servers **ret)
 	if (!s)
 		return -ENOMEM;
 	s->opts = *opts;
+	s->outcomes[SERVER_KUBELET] = s->outcomes[SERVER_APISERVER] = -1;
 	if (!s->opts.token_file)
 		s->opts.token_file = ACCOUNT_TOKEN;
 	if (!s->opts.ca_file)
@@ -229,6 +232,16 @@ void servers_look(struct servers *s)
 const char *servers_word(const struct servers *s, enum server server)
 {
 	return *s->words[server] ? s->words[server] : NULL;
+}
+
+int servers_outcome(const struct servers *s, enum server server)
+{
+	return s->outcomes[server];
+}
+
+const char *servers_url(const struct servers *s, enum server server)
+{
+	return server == SERVER_KUBELET ? s->kubelet_url : s->apiserver_url;
 }
 
 void servers_collect(void *ctx, struct metric_sink *sink)

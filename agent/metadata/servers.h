@@ -38,6 +38,10 @@ bool servers_fresh(const struct servers *servers);
 /* There is a container that is not known: ask again soon. */
 void servers_look(struct servers *servers);
 
+/* How the last request ended, an enum podclient_outcome; -1 before the first one has. */
+int servers_outcome(const struct servers *servers, enum server server);
+/* Its address; "" if that is not known. */
+const char *servers_url(const struct servers *servers, enum server server);
 /* Name and last word of one that is asked; NULL for one that is not. */
 const char *servers_word(const struct servers *servers, enum server server);
 const char *server_name(enum server server);

@@ -16,14 +16,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
@@ -41,6 +40,7 @@ struct bpfobj {
 	struct podprof_bpf *skel;
 	struct verifier verifier;
 	uint64_t load_ns;
+	bool has_loop; /* the walk is bpf_loop()'s */
 };
 
 DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
@@ -164,18 +164,15 @@ static bool lockdown_confidentiality(const struct root *sys)
 /* CAP_SYS_ADMIN stands for either. */
 static void note_capabilities(struct bpfobj_facts *facts)
 {
-	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2];
 	uint64_t has;
 
-	if (syscall(SYS_capget, &header, data) < 0)
+	if (!capabilities_here(&has))
 		return;
-	has = (uint64_t)data[1].effective << 32 | data[0].effective;
-	facts->no_bpf = !(has & (1ull << CAP_BPF | 1ull << CAP_SYS_ADMIN));
-	facts->no_perfmon = !(has & (1ull << CAP_PERFMON | 1ull << CAP_SYS_ADMIN));
+	facts->no_bpf = !capability_in(has, CAP_BPF) && !capability_in(has, CAP_SYS_ADMIN);
+	facts->no_perfmon = !capability_in(has, CAP_PERFMON) && !capability_in(has, CAP_SYS_ADMIN);
 }
 
-static struct bpfobj_facts facts_here(const struct root *proc, const struct root *sys)
+struct bpfobj_facts bpfobj_facts_here(const struct root *proc, const struct root *sys)
 {
 	struct bpfobj_facts facts = {.has_btf = true};
 	struct stat st;
@@ -192,7 +189,7 @@ static struct bpfobj_facts facts_here(const struct root *proc, const struct root
 void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
 			 struct bpfobj_why *ret)
 {
-	const struct bpfobj_facts facts = facts_here(NULL, sys);
+	const struct bpfobj_facts facts = bpfobj_facts_here(NULL, sys);
 
 	bpfobj_explain(step, err, &facts, ret);
 }
@@ -366,6 +363,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	if (r < 0)
 		return r;
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
+	obj->has_loop = has_loop;
 	verifier_done(&obj->verifier);
 	r = make_all_windows(obj->skel, opts);
 	return r < 0 ? r : chain_all(obj->skel, opts, has_loop);
@@ -399,7 +397,7 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 
 	if (!obj)
 		return -ENOMEM;
-	facts = facts_here(opts->proc, opts->sys);
+	facts = bpfobj_facts_here(opts->proc, opts->sys);
 	r = bpfobj_permit(&facts, opts->unsafe_kernel, ret_why);
 	if (r < 0)
 		return r;
@@ -536,6 +534,11 @@ const struct verifier *bpfobj_verifier(const struct bpfobj *obj)
 uint64_t bpfobj_load_ns(const struct bpfobj *obj)
 {
 	return obj->load_ns;
+}
+
+bool bpfobj_has_loop(const struct bpfobj *obj)
+{
+	return obj->has_loop;
 }
 
 int bpfobj_count_cost(void)

@@ -154,12 +154,17 @@ int bpfobj_cost(int program, struct bpfobj_cost *ret);
 const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
 /* What the kernel took to load everything: maps, relocation, verifying. */
 uint64_t bpfobj_load_ns(const struct bpfobj *obj);
+/* Stacks are walked in one go; else, on a kernel without bpf_loop(), in parts. */
+bool bpfobj_has_loop(const struct bpfobj *obj);
 /* Let the kernel count what programs cost, until the descriptor that this returns is closed.
  * -errno if it may not or cannot (before 5.8). It costs every program on the node some 20 ns. */
 int bpfobj_count_cost(void);
 /* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 
+/* The facts of this machine and process. @proc as in struct bpfobj_opts; @sys: NULL: none known of
+ * it. */
+struct bpfobj_facts bpfobj_facts_here(const struct root *proc, const struct root *sys);
 /* Whether programs may be loaded at all: 0, or -EPERM with the sentence. */
 int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret);
 /* The sentence for a failed step. */

@@ -19,6 +19,7 @@ struct result {
 	long status;
 	bool timed_out;
 	uint64_t retry_after_ns;
+	int64_t date_s;
 	size_t body_len;
 	char body[64]; /* the beginning */
 	char error[256];
@@ -84,6 +85,7 @@ static void finished(void *ctx, const struct http_reply *reply)
 	result->timed_out = reply->timed_out;
 	result->stopped = reply->stopped;
 	result->retry_after_ns = reply->retry_after_ns;
+	result->date_s = reply->date_s;
 	result->body_len = reply->body_len;
 	snprintf(result->body, sizeof(result->body), "%s", reply->body);
 	snprintf(result->error, sizeof(result->error), "%s", reply->error);
@@ -229,6 +231,9 @@ static void test_replies(void **state)
 		assert_int_equal(result.status, row->status);
 		assert_int_equal(result.body_len, row->body_len);
 		assert_int_equal(result.retry_after_ns, row->retry_after_ns);
+		/* this machine's clock, where there was a reply */
+		assert_in_range(result.date_s, row->status ? time(NULL) - 60 : 0,
+				row->status ? time(NULL) + 60 : 0);
 		assert_false(result.timed_out);
 		sink_free(take_ptr(f->sink));
 	}

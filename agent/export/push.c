@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/push.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "export/destination.h"
+
+/* Two of the protocol's, and the tenant. */
+#define HEADERS 3
+
+/* What is shown when a reply says nothing itself. */
+static const char *status_message(long status)
+{
+	if (status >= 300 && status < 400)
+		return "redirects are not followed; give the address that it leads to";
+	return "no message";
+}
+
+void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1])
+{
+	json_t *json = json_loadb(reply->body, reply->body_len, 0, NULL);
+	const char *message = json_string_value(json_object_get(json, "message"));
+	struct text body = text_of_bytes(reply->body, reply->body_len), line;
+
+	if (message)
+		line = text_of(message);
+	else if (!text_line(&body, &line) || text_empty(&line))
+		line = text_of(status_message(reply->status));
+	snprintf(ret, PUSH_MESSAGE_MAX + 1, "%.*s", (int)text_len(&line), line.p);
+	json_decref(json);
+}
+
+bool push_may_pass(long status)
+{
+	return status == 0 || status == 408 || status == 429 || status >= 500;
+}
+
+/* What a request borrows that was read for it alone. */
+struct credentials {
+	char *password;
+	char *bearer;
+	char *tenant;
+	char *tenant_header;
+};
+
+static void credentials_deinit(struct credentials *c)
+{
+	secret_forget(c->password);
+	secret_forget(c->bearer);
+	secret_forget(c->tenant);
+	secret_forget(c->tenant_header);
+}
+
+/* As secret_read(). */
+static int credentials_read(const struct destination *d, struct credentials *ret)
+{
+	int r = secret_read(&d->password, &ret->password);
+
+	if (!r)
+		r = secret_read(&d->bearer, &ret->bearer);
+	if (!r)
+		r = secret_read(&d->tenant, &ret->tenant);
+	if (!r && ret->tenant &&
+	    asprintf(&ret->tenant_header, "X-Scope-OrgID: %s", ret->tenant) < 0) {
+		ret->tenant_header = NULL;
+		r = -ENOMEM;
+	}
+	return r;
+}
+
+int push_start(struct http *http, const struct push *push, http_done_fn done, void *ctx,
+	       struct http_call **ret)
+{
+	_cleanup_(credentials_deinit) struct credentials c = {0};
+	const struct destination *d = push->destination;
+	const char *headers[HEADERS] = {"Content-Type: application/proto",
+					"Connect-Protocol-Version: 1"};
+	struct http_request request = {
+		.url = d->url,
+		.headers = headers,
+		.n_headers = 2,
+		.user = d->user,
+		.ca_file = d->ca_file,
+		.body = push->body,
+		.body_len = push->body_len,
+		.connect_ns = push->connect_ns,
+		.total_ns = push->total_ns,
+	};
+	int r = credentials_read(d, &c);
+
+	if (r)
+		return r;
+	request.password = c.password;
+	request.bearer = c.bearer;
+	if (c.tenant_header)
+		headers[request.n_headers++] = c.tenant_header;
+	return http_start(http, &request, done, ctx, ret);
+}
+
+const char *push_start_error(int r)
+{
+	if (r == SECRET_UNREADABLE)
+		return "cannot read the password, token or tenant file; check path and permissions";
+	if (r == SECRET_MALFORMED)
+		return "the password, token or tenant is empty, too long or not printable ASCII";
+	return strerror(-r);
+}

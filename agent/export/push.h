@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_EXPORT_PUSH_H
+#define PODPROF_EXPORT_PUSH_H
+
+/* One request to a destination: its address, headers and credentials. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/http.h"
+
+struct destination;
+
+/* Bytes that are shown of an error message of a server's, without the NUL. */
+#define PUSH_MESSAGE_MAX 200
+
+/**
+ * struct push - what to send; everything is borrowed, for http_start() as its request
+ * @body: encoded as the destination's kind wants it
+ */
+struct push {
+	const struct destination *destination;
+	const void *body;
+	size_t body_len;
+	uint64_t connect_ns;
+	uint64_t total_ns;
+};
+
+/* Reads the credentials anew; else as http_start(). 0, a secret_outcome or -errno. */
+int push_start(struct http *http, const struct push *push, http_done_fn done, void *ctx,
+	       struct http_call **ret);
+/* What to tell people of such a result. */
+const char *push_start_error(int r);
+
+/* The error message in a reply: "message" of a JSON object, else the first line. Foreign. */
+void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]);
+/* Whether the same request may succeed later: no reply, 408, 429, 5xx. */
+bool push_may_pass(long status);
+
+#endif
