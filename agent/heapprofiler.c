@@ -544,7 +544,7 @@ static bool is_setting_up(const struct heap_profiler *p, const struct pid_id *pi
 {
 	char comm[PID_COMM_MAX];
 
-	return nsec_boot() - pid_ns_of_ticks(pid->start_ticks) < HEAP_SETTING_UP_NS &&
+	return nsec_boot() - pid_ns_of_ticks(pid->start_ticks) < p->opts.setting_up_ns &&
 	       pid_read_comm(p->opts.proc, pid, comm) == 0 && strncmp(comm, "runc:[", 6) == 0;
 }
 
@@ -623,6 +623,7 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 			    .symbol_bytes = opts->symbol_bytes,
 			    .no_contention = opts->no_contention},
 		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
+		.stuck_ns = opts->stuck_ns,
 		.on_stuck = on_stuck,
 	};
 	const struct late_profiles_opts late = {
@@ -636,6 +637,8 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
+	if (!p->opts.setting_up_ns)
+		p->opts.setting_up_ns = HEAP_SETTING_UP_NS;
 	worker.ctx = p;
 	r = goalloc_new(&p->allocs);
 	if (!r)

@@ -113,6 +113,9 @@ static void node_start_agent(struct node *node, enum heap_mode mode)
 		.wish = on_wish,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
+		/* a process may have to wait for its turn */
+		.setting_up_ns = UINT64_MAX,
+		.stuck_ns = 3600 * NSEC_PER_SEC,
 		.out = on_profile,
 		.ctx = node,
 	};
