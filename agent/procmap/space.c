@@ -15,6 +15,8 @@
  * Reads that found nothing new double the time until the next one is made for such a reason.
  *
  * A place where something else was mapped within the time that a sample may be from has no name.
+ *Nor has anything in mappings of before a loss of events, until they have been read again: one that
+ *has ended since never will be, and may have had something else there at its end.
  *
  * Everything is counted by outcome for each resolved pc.
  */
@@ -99,11 +101,20 @@ static int add_space(struct space_cache *c, const struct space_who *who, struct 
 	return 0;
 }
 
+/* What of it is to be believed, by all that has been told. */
+static void judge(const struct space_cache *c, struct space *s)
+{
+	const struct life *life = space_life(c, s);
+
+	s->ended = life && life_exit_ns(life);
+	s->doubtful = !space_is_any(s) && life && life_changed_ns(life) > c->since_ns;
+	s->unsure = (space_is_uncertain(c, s) || space_is_old(c, s)) && !space_is_lasting(c, s);
+}
+
 int space_cache_get(struct space_cache *c, const struct space_who *who, struct space **ret)
 {
 	struct space_key key = key_of(who);
 	struct space *s = find_space(c, &key);
-	const struct life *life;
 	int r = s ? 0 : add_space(c, who, &s);
 
 	if (r)
@@ -114,10 +125,7 @@ int space_cache_get(struct space_cache *c, const struct space_who *who, struct s
 	r = space_look_again(c, s, nsec_monotonic(), who->pc);
 	if (r)
 		return r;
-	life = space_life(c, s);
-	s->ended = life && life_exit_ns(life);
-	s->doubtful = !space_is_any(s) && life && life_changed_ns(life) > c->since_ns;
-	s->unsure = space_is_uncertain(c, s) && !space_is_lasting(c, s);
+	judge(c, s);
 	*ret = s;
 	return 0;
 }
@@ -231,6 +239,7 @@ int space_resolve(struct space_cache *c, struct space *s, uint64_t pc, struct fr
 
 		if (r)
 			return r;
+		judge(c, s);
 		m = space_find(s, pc);
 		s->delay_ns = m ? SPACE_REREAD_NS : 2 * s->delay_ns;
 		if (s->delay_ns > SPACE_REREAD_LONG_NS)

@@ -46,6 +46,15 @@ bool space_is_uncertain(const struct space_cache *c, const struct space *s)
 	return c->lost_ns > c->since_ns && (!life || !life_birth_ns(life));
 }
 
+bool space_is_old(const struct space_cache *c, const struct space *s)
+{
+	const struct life *life = space_life(c, s);
+
+	if (!s->version || s->line_ns == c->lost_ns)
+		return false;
+	return !life || !life_birth_ns(life); /* of one with a birth all is known */
+}
+
 /* Whether all that was read of it before is still there. */
 static bool is_still_there(const struct space_cache *c, const struct space *s)
 {
@@ -107,11 +116,22 @@ int space_read(struct space_cache *c, struct space *s, uint64_t now, uint64_t pc
 		return 0;
 	life = space_life(c, s);
 	s->program = life ? life_program(life) : 0;
+	s->line_ns = c->lost_ns;
 	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
 	s->exe = exe;
 	finder.via_pid = maps.via_pid;
 	c->sources[FROM_PROC]++;
 	return space_set(c, s, &finder, &maps);
+}
+
+/* One that cannot be read any more, but may have threads that live on. */
+static int add_to_gone(struct space_cache *c, struct space *s)
+{
+	const struct life *life = space_life(c, s);
+
+	if (!life || !s->version || life_changed_ns(life) <= s->told_ns)
+		return 0;
+	return space_add_since(c, s, life);
 }
 
 /* The kernel told of mappings after the last read: they are added, and all are read again, though
@@ -132,7 +152,7 @@ int space_look_again(struct space_cache *c, struct space *s, uint64_t now, uint6
 	int r;
 
 	if (s->gone)
-		return 0;
+		return add_to_gone(c, s);
 	if (s->stale || space_was_left(c, s))
 		return space_read(c, s, now, pc);
 	r = add_told(c, s, now, pc);

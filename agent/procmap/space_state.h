@@ -65,6 +65,7 @@ struct space {
 	uint64_t asked_ns;     /* the time of the loss after which it was seen whether they ... */
 	bool lasting;	       /* ... have stayed */
 	uint64_t told_ns;      /* up to when what was told since is in it */
+	uint64_t line_ns;      /* the last loss of events when they were had */
 	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
 	uint64_t used;	       /* tick of the last use */
 	unsigned int idle;     /* sweeps since then */
@@ -148,6 +149,8 @@ int space_read_told(struct space_cache *c, struct space *s, uint64_t pc);
 
 /* Whether /proc shows the same program is not known. */
 bool space_is_uncertain(const struct space_cache *c, const struct space *s);
+/* Whether the mappings are of before a loss: nobody told what was mapped meanwhile. */
+bool space_is_old(const struct space_cache *c, const struct space *s);
 /* Where events are missing: what has been mapped for long and still is was there all the time. */
 bool space_is_lasting(const struct space_cache *c, struct space *s);
 /* Reads the mappings. Where that fails, those that are known stay. @now: monotonic. */

@@ -170,6 +170,8 @@ static int try_program(struct space_cache *c, struct space *s, uint32_t program,
 		return 1;
 	find_ancestors(c, life, &finder);
 	s->program = program;
+	s->line_ns = c->lost_ns;
+	s->told_ns = life_changed_ns(life);
 	return space_set(c, s, &finder, &maps);
 }
 
@@ -195,9 +197,11 @@ int space_add_since(struct space_cache *c, struct space *s, const struct life *l
 	if (!space_program(life, s, &program))
 		return 0;
 	r = life_add_maps(life, program, since, UINT64_MAX, &maps);
-	if (r || !maps.n)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
 	s->told_ns = life_changed_ns(life);
+	if (!maps.n)
+		return 0;
 	finder.likely[SPACE_ANCESTORS + 1] = s->gone ? 0 : s->key.pid.pid;
 	find_ancestors(c, life, &finder);
 	return space_add(c, s, &finder, &maps);
