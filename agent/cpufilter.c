@@ -59,7 +59,7 @@ static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarch
 static void set_container(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
 {
 	struct pass *pass = ctx;
-	const unsigned int rate_hz = cpu_filter_rate(owner, pass->rate_hz);
+	const unsigned int rate_hz = owner ? cpu_filter_rate(owner, pass->rate_hz) : pass->rate_hz;
 
 	if (rate_hz < pass->rate_hz || (pass->both && hierarchy == HIERARCHY_V2))
 		set(pass, rate_hz, hierarchy, id);
@@ -98,7 +98,7 @@ int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz, struct s
 	of_host = kinds[OWNER_UNIT] || !pass.host;
 	pass.both = of_host && discovery_v1_controller(discovery) != CONTROLLER_NONE;
 	shares_begin(shares);
-	if (kinds[OWNER_CONTAINER] || pass.both)
+	if (kinds[OWNER_CONTAINER] || kinds[OWNER_POD] || pass.both)
 		discovery_for_each_cgroup(discovery, set_container, &pass);
 	if (of_host && !pass.full)
 		discovery_for_each_host_cgroup(discovery, set_host, &pass);

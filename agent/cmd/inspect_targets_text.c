@@ -52,9 +52,11 @@ static void print_what(const struct owner *owner)
 	if (owner->kind == OWNER_CONTAINER) {
 		printf(", %s ", cgroup_runtime_name(id->runtime));
 		cmd_print(id->container_id);
-		if (id->outer_id[0])
-			printf(", in container %.12s", id->outer_id);
+	} else if (owner->kind == OWNER_POD) {
+		printf(" %s: what is in it and in no container of it", id->pod_uid);
 	}
+	if (id->outer_id[0])
+		printf(", in container %.12s", id->outer_id);
 	putchar('\n');
 	if (owner->pending)
 		puts("    its name is still waited for");
@@ -105,8 +107,11 @@ static void print_summary(const struct target_view *views, size_t n, const char 
 		kinds[views[i].owner->kind]++;
 		left_out += views[i].is.why[0] != '\0';
 	}
-	printf("%zu containers, %zu units, %zu programs; %zu not profiled\n",
-	       kinds[OWNER_CONTAINER], kinds[OWNER_UNIT], kinds[OWNER_PROCESS], left_out);
+	printf("%zu containers, ", kinds[OWNER_CONTAINER]);
+	if (kinds[OWNER_POD])
+		printf("%zu pods, ", kinds[OWNER_POD]);
+	printf("%zu units, %zu programs; %zu not profiled\n", kinds[OWNER_UNIT],
+	       kinds[OWNER_PROCESS], left_out);
 	printf("names from: %s\n", *sources ? sources : "nobody is asked");
 }
 

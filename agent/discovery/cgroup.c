@@ -19,6 +19,9 @@
  * leaf. An id must be exactly 64 lower-case hexadecimal digits in a form we know, since longer and
  * shorter runs of them occur in the names of mount units, layers and tasks.
  *
+ * Without a leaf a path may still lead into a pod: gVisor's processes, one kernel for all of a
+ *pod's containers, are in the pod's own directory, and so are threads of Kata's virtual machines.
+ *
  * What a path cannot say is left out: sandboxes look like containers in most runtimes, and with the
  * cgroupfs driver docker and containerd look the same.
  *
@@ -73,6 +76,7 @@ const char *cgroup_kind_name(enum cgroup_kind kind)
 		[CGROUP_KIND_NONE] = "none",
 		[CGROUP_KIND_CONTAINER] = "container",
 		[CGROUP_KIND_SANDBOX] = "sandbox",
+		[CGROUP_KIND_POD] = "pod",
 	};
 
 	return kind < CGROUP_KIND_MAX ? names[kind] : "none";
@@ -295,6 +299,15 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct text uid)
 			ret[i] = '-';
 }
 
+/* Of what is in no leaf: a leaf above it is that of the node it is in. */
+static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
+{
+	if (w->leaf_at && w->leaf.kind)
+		copy_id(ret, w->leaf.id, w->leaf.escaped);
+	else
+		copy_id(ret, w->outer_id, w->outer_escaped);
+}
+
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 {
 	/* An id above a pod or the kubelet's root is that of the node they are in. */
@@ -313,8 +326,10 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 		ret->kind = w->leaf.kind;
 		copy_id(ret->container_id, w->leaf.id, w->leaf.escaped);
 		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
-	} else if (w->uid_at && w->uid_at == w->at) {
+	} else if (w->uid_at > w->leaf_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
+		ret->kind = CGROUP_KIND_POD;
+		copy_outer(w, ret->outer_id);
 	}
 }
 

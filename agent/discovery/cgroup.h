@@ -37,8 +37,15 @@ enum cgroup_kind {
 	CGROUP_KIND_NONE,
 	CGROUP_KIND_CONTAINER, /* or a sandbox: most runtimes give both the same path */
 	CGROUP_KIND_SANDBOX,   /* surely one: Kata's, CRI-O's empty directory */
+	CGROUP_KIND_POD,       /* a pod's own directory, or one in it that is no container's */
 	CGROUP_KIND_MAX,
 };
+
+/* Of a container, or what holds a pod's containers: not of the pod around them. */
+static inline bool cgroup_in_container(enum cgroup_kind kind)
+{
+	return kind == CGROUP_KIND_CONTAINER || kind == CGROUP_KIND_SANDBOX;
+}
 
 /* Bytes of a container id with its NUL. Ids are 64 hexadecimal digits; the names of LXC and nspawn
  * containers can be longer, and one that does not fit is no container (a cut one could be

@@ -201,7 +201,7 @@ static void dir_link(struct cgroupdir_table *t, struct cgroupdir *dir, struct cg
 	if (dir->inside) {
 		dir->top->n_below++;
 		t->n_inside++;
-	} else if (dir->kind) {
+	} else if (cgroup_in_container(dir->kind)) {
 		dir->top = dir;
 	}
 	if (t->events.added)

@@ -102,7 +102,7 @@ static int open_below(const struct cgroupfs *fs, const struct cgroupdir *dir, in
 
 static bool should_watch(const struct cgroupfs *fs, const struct cgroupdir *dir)
 {
-	return fs->watcher && !dir->watch && !(dir->kind && dir->leaf);
+	return fs->watcher && !dir->watch && !(cgroup_in_container(dir->kind) && dir->leaf);
 }
 
 static void set_unwatched(struct cgroupfs *fs, struct cgroupdir *dir, bool unwatched)

@@ -90,11 +90,21 @@ struct query {
 
 /* ---- by cgroup id ---- */
 
+/* Of a task that is in two places: the container that knows its pod, a container, a pod. */
+static int rank(const struct owner *owner)
+{
+	if (!owner)
+		return 0;
+	if (owner->kind == OWNER_POD)
+		return 1;
+	return owner->id.pod_uid[0] ? 3 : 2;
+}
+
 /**
  * by_table() - what the table says of a task
  * @ret_known: all the cgroups the task has are in the table
  *
- * Return: the container's owner, or NULL.
+ * Return: the container's owner, or the pod's, or NULL.
  */
 static struct owner *by_table(struct discovery *d, const struct query *q, bool *ret_known)
 {
@@ -109,7 +119,7 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 		owner = dir ? ownership_of_dir(&d->own, dir) : NULL;
 		any = true;
 		missing |= !dir;
-		if (owner && (!best || (owner->id.pod_uid[0] && !best->id.pod_uid[0])))
+		if (rank(owner) > rank(best))
 			best = owner;
 	}
 	*ret_known = any && !missing;
@@ -379,7 +389,7 @@ enum discovery_find discovery_find_container(struct discovery *d, const char *id
 
 bool discovery_in_container(const struct owner *owner, const char *id)
 {
-	return owner && owner->kind == OWNER_CONTAINER &&
+	return owner && (owner->kind == OWNER_CONTAINER || owner->kind == OWNER_POD) &&
 	       (strcmp(owner->id.container_id, id) == 0 || strcmp(owner->id.outer_id, id) == 0);
 }
 
@@ -397,7 +407,7 @@ bool discovery_container_runs(struct discovery *d, const char *id)
 	struct cgroupdir *dir = NULL;
 
 	while ((dir = cgroupfs_next(d->own.fs, dir))) {
-		struct owner *owner = dir->gone_ns ? NULL : ownership_of_dir(&d->own, dir);
+		struct owner *owner = dir->gone_ns ? NULL : ownership_known(&d->own, dir);
 		int r;
 
 		if (!discovery_in_container(owner, id))
@@ -415,9 +425,9 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
 	struct cgroupdir *dir = NULL;
 
 	while ((dir = cgroupfs_next(d->own.fs, dir))) {
-		struct owner *owner = dir->gone_ns ? NULL : ownership_of_dir(&d->own, dir);
+		struct owner *owner = dir->gone_ns ? NULL : ownership_known(&d->own, dir);
 
-		if (owner)
+		if (owner || (!dir->gone_ns && dir->kind == CGROUP_KIND_POD))
 			fn(ctx, owner, dir->key.hierarchy, dir->key.id);
 	}
 }

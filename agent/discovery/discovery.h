@@ -87,21 +87,23 @@ bool discovery_in_container(const struct owner *owner, const char *id);
 /* Return other than 0 to stop. Must not call back into discovery. */
 typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
 
-/* Calls @fn once for each process that is in a container now, and for those of the host that have
- * a program (kernel threads have none), if host_processes is set. 0, what @fn returned, -ENOMEM. */
+/* Calls @fn once for each process that is in a container or pod now, and for those of the host that
+ * have a program (kernel threads have none), if host_processes is set. 0, what @fn returned,
+ * -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
 
 typedef void (*discovery_cgroup_fn)(void *ctx, struct owner *owner, enum hierarchy hierarchy,
 				    uint64_t id);
 
-/* Calls @fn for each cgroup directory of a container, of either tree, with the id that samples
- * carry. Must not call back into discovery. */
+/* Calls @fn for each cgroup directory of a container or pod, of either tree, with the id that
+ * samples carry. @owner is NULL for a pod's own in which nothing was found to run yet. Must not
+ * call back into discovery. */
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
-/* Calls @fn for each cgroup directory that is in no container, with the owner of its systemd unit,
- * or NULL where it is in none or nothing is known of it. Of one tree only: of a node with both
- * versions it is version 1's, where all runtimes have all containers; tasks of a container may well
- * be in a unit's directory of the other. Must not call back into discovery. */
+/* Calls @fn for each cgroup directory that is in no container or pod, with the owner of its systemd
+ * unit, or NULL where it is in none or nothing is known of it. Of one tree only: of a node with
+ * both versions it is version 1's, where all runtimes have all containers; tasks of a container may
+ * well be in a unit's directory of the other. Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
 /* Whether processes in no container have owners. */

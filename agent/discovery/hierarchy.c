@@ -148,7 +148,7 @@ static int search_child(void *ctx, const struct hierarchy_child *child)
 	if ((*up->n_left)-- == 0)
 		return SEARCH_ENOUGH;
 	cgroup_parse_path(text_of(child->name), &id);
-	if (id.kind)
+	if (cgroup_in_container(id.kind))
 		return SEARCH_FOUND;
 	if (child->leaf || here.depth == HIERARCHY_SEARCH_DEPTH)
 		return 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
- * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
- * listing has a number, and each process is in it once, with the owner it was first found with.
- * What is found out stays with the process (target.h), so that the next listing need not ask again.
+ * Containers and pods are asked for their processes by cgroup.procs, directory by directory; those
+ * of the host are what /proc lists besides. A process may be in two trees, or move while they are
+ * read: a listing has a number, and each process is in it once, with the owner it was first found
+ * with. What is found out stays with the process (target.h), so that the next listing need not ask
+ * again.
  */
 #include "discovery/listing.h"
 
@@ -30,7 +31,7 @@ static const char *const listed_names[LISTED_MAX] = {
 /* One run. */
 struct run {
 	struct listing *l;
-	struct owner *owner; /* of the directory that is read */
+	struct cgroupdir *dir; /* that is read, and is of a container or pod */
 	listing_fn fn;
 	void *ctx;
 	int result; /* of @fn, to stop with */
@@ -93,25 +94,27 @@ static bool list_identify(struct listing *l, pid_t pid, struct found *ret)
 static int list_container_pid(void *ctx, pid_t pid)
 {
 	struct run *run = ctx;
+	struct owner *owner;
 	struct found found;
 
 	if (pid == 0) {
 		run->l->n_listed[LISTED_OTHER_NAMESPACE]++;
 		return 0;
 	}
-	return list_identify(run->l, pid, &found) ? list_process(run, &found, run->owner, NULL) : 0;
+	if (!list_identify(run->l, pid, &found))
+		return 0;
+	owner = ownership_of_dir(run->l->own, run->dir);
+	return owner ? list_process(run, &found, owner, NULL) : 0;
 }
 
 static int list_containers(struct run *run)
 {
-	struct cgroupdir *dir = NULL;
 	int r;
 
-	while ((dir = cgroupfs_next(run->l->own->fs, dir))) {
-		run->owner = dir->gone_ns ? NULL : ownership_of_dir(run->l->own, dir);
-		if (!run->owner)
+	while ((run->dir = cgroupfs_next(run->l->own->fs, run->dir))) {
+		if (run->dir->gone_ns || !run->dir->kind)
 			continue;
-		r = cgroupfs_procs(run->l->own->fs, dir, list_container_pid, run);
+		r = cgroupfs_procs(run->l->own->fs, run->dir, list_container_pid, run);
 		if (r == LISTING_STOP || r == -ENOMEM)
 			return r;
 		/* of a threaded cgroup an ancestor lists the processes */

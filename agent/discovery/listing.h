@@ -37,8 +37,8 @@ struct listing {
 /* Return other than 0 to stop. Must not call back. */
 typedef int (*listing_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
 
-/* Calls @fn once for each process that is in a container now, and with @host_processes for those
- * others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */
+/* Calls @fn once for each process that is in a container or pod now, and with @host_processes for
+ * those others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */
 int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx);
 
 void listing_collect(const struct listing *l, struct metric_sink *sink);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Owners are found by a key: "c<outer container>/<container>", "u<unit>", "p<name>". The container
- * around a container is part of it, since an inner one's path, and so the id in it, is what
- * somebody inside the outer one has chosen: it may well be the id of a container elsewhere on the
- * node, whose samples it must not join.
+ * Owners are found by a key: "c<outer container>/<container>", "k<outer container>/<pod UID>",
+ * "u<unit>", "p<name>". The container around a container is part of it, since an inner one's path,
+ * and so the id in it, is what somebody inside the outer one has chosen: it may well be the id of a
+ * container elsewhere on the node, whose samples it must not join.
  *
  * References say how long an owner lives. That of a cgroup directory lasts until the directory's
  * grace time is over, so that samples that arrive late still find their name.
@@ -19,8 +19,8 @@
 #include "base/nsec.h"
 #include "discovery/ownergroup.h"
 
-/* Containers at a time, those in their grace time too: 110 pods are usual, 500 the most a kubelet
- * is run with. One more is OWNER_TOO_MANY. */
+/* Containers and pods at a time, those in their grace time too: 110 pods are usual, 500 the most a
+ * kubelet is run with. One more is OWNER_TOO_MANY. */
 #define OWNER_CONTAINERS_MAX 8192
 /* Of them those inside others, whose paths somebody in a container has chosen: the other half is
  * for the node's own. */
@@ -44,10 +44,8 @@ struct owner_table {
 const char *owner_kind_name(enum owner_kind kind)
 {
 	static const char *const names[OWNER_KIND_MAX] = {
-		[OWNER_CONTAINER] = "container",
-		[OWNER_UNIT] = "unit",
-		[OWNER_PROCESS] = "process",
-		[OWNER_UNKNOWN] = "unknown",
+		[OWNER_CONTAINER] = "container", [OWNER_POD] = "pod",	      [OWNER_UNIT] = "unit",
+		[OWNER_PROCESS] = "process",	 [OWNER_UNKNOWN] = "unknown",
 	};
 
 	return kind < OWNER_KIND_MAX ? names[kind] : "unknown";
@@ -71,7 +69,17 @@ static int label_container(struct labels *l, const struct cgroup_id *id)
 	if (set(l, "container", id->container_id) || set(l, "outer_container", id->outer_id) ||
 	    set(l, "pod_uid", id->pod_uid) || set(l, "service_name", service))
 		return -ENOMEM;
+	if (id->kind == CGROUP_KIND_SANDBOX && set(l, OWNER_LEVEL, OWNER_LEVEL_POD))
+		return -ENOMEM;
 	return set(l, "runtime", cgroup_runtime_name(id->runtime));
+}
+
+static int label_pod(struct labels *l, const struct cgroup_id *id)
+{
+	if (set(l, "outer_container", id->outer_id) || set(l, "pod_uid", id->pod_uid) ||
+	    set(l, "service_name", id->pod_uid))
+		return -ENOMEM;
+	return set(l, OWNER_LEVEL, OWNER_LEVEL_POD);
 }
 
 /* One name that is both what it is and its service. */
@@ -85,6 +93,8 @@ static int label_kind(struct labels *l, const struct owner *owner)
 	switch (owner->kind) {
 	case OWNER_CONTAINER:
 		return label_container(l, &owner->id);
+	case OWNER_POD:
+		return label_pod(l, &owner->id);
 	case OWNER_UNIT:
 		return label_host(l, "unit", owner_name(owner));
 	case OWNER_PROCESS:
@@ -98,6 +108,8 @@ static int label_kind(struct labels *l, const struct owner *owner)
 
 const char *owner_name(const struct owner *owner)
 {
+	if (owner->kind == OWNER_POD)
+		return owner->id.pod_uid;
 	return owner->kind == OWNER_CONTAINER ? owner->id.container_id : owner->key + 1;
 }
 
@@ -119,9 +131,15 @@ void owner_set_labels(struct owner *owner, struct labels *labels, struct labels 
 
 /* ---- the table ---- */
 
+/* Those that have cgroup directories of their own. */
+static bool has_dirs(enum owner_kind kind)
+{
+	return kind == OWNER_CONTAINER || kind == OWNER_POD;
+}
+
 static size_t kind_max(enum owner_kind kind)
 {
-	return kind == OWNER_CONTAINER ? OWNER_CONTAINERS_MAX : OWNER_HOST_MAX;
+	return has_dirs(kind) ? OWNER_CONTAINERS_MAX : OWNER_HOST_MAX;
 }
 
 static void owner_destroy(struct owner *owner)
@@ -138,8 +156,8 @@ DEFINE_CLEANUP(struct owner *, owner_destroyp, owner_destroy);
 
 static size_t kind_count(const struct owner_table *table, enum owner_kind kind)
 {
-	if (kind == OWNER_CONTAINER)
-		return table->n[OWNER_CONTAINER];
+	if (has_dirs(kind))
+		return table->n[OWNER_CONTAINER] + table->n[OWNER_POD];
 	return table->n[OWNER_UNIT] + table->n[OWNER_PROCESS];
 }
 
@@ -149,7 +167,7 @@ static void owner_tell(struct owner_table *table, struct owner *owner)
 		table->listener(table->listener_ctx, owner);
 }
 
-/* A new owner, in the table; the reference is the caller's. @id: of a container. */
+/* A new owner, in the table; the reference is the caller's. @id: of a container, of a pod. */
 static int owner_add(struct owner_table *table, enum owner_kind kind, const char *key,
 		     const struct cgroup_id *id, struct owner **ret)
 {
@@ -223,12 +241,16 @@ static int owner_enrich(struct owner *owner, const struct cgroup_id *id)
 
 static void container_key(const struct cgroup_id *id, char ret[CONTAINER_KEY_BYTES])
 {
-	snprintf(ret, CONTAINER_KEY_BYTES, "c%s/%s", id->outer_id, id->container_id);
+	if (id->kind == CGROUP_KIND_POD)
+		snprintf(ret, CONTAINER_KEY_BYTES, "k%s/%s", id->outer_id, id->pod_uid);
+	else
+		snprintf(ret, CONTAINER_KEY_BYTES, "c%s/%s", id->outer_id, id->container_id);
 }
 
 static int container_new(struct owner_table *table, const struct cgroup_id *id, const char *key,
 			 struct owner **ret)
 {
+	const bool pod = id->kind == CGROUP_KIND_POD;
 	struct owner_group *group;
 	struct owner *owner;
 	int r;
@@ -236,7 +258,7 @@ static int container_new(struct owner_table *table, const struct cgroup_id *id, 
 	r = owner_group_join(&table->groups, id, &group);
 	if (r)
 		return r < 0 ? r : OWNER_TOO_MANY;
-	if (owner_add(table, OWNER_CONTAINER, key, id, &owner)) {
+	if (owner_add(table, pod ? OWNER_POD : OWNER_CONTAINER, key, id, &owner)) {
 		owner_group_leave(&table->groups, group);
 		return -ENOMEM;
 	}
@@ -350,7 +372,7 @@ void owner_unref(struct owner *owner)
 
 bool owner_alive(const struct owner *owner)
 {
-	return owner->kind != OWNER_CONTAINER || owner->n_live > 0;
+	return !has_dirs(owner->kind) || owner->n_live > 0;
 }
 
 bool owner_lives(struct owner_table *table, const struct cgroup_id *id)

@@ -19,8 +19,13 @@
  * that. */
 #define OWNER_PENDING_NS (10 * NSEC_PER_SEC)
 
+/* The label of what is a pod's and of none of its containers, and its value. */
+#define OWNER_LEVEL	"level"
+#define OWNER_LEVEL_POD "pod"
+
 enum owner_kind {
 	OWNER_CONTAINER,
+	OWNER_POD,     /* what is in a pod and in no container of it: gVisor, Kata */
 	OWNER_UNIT,    /* a systemd unit of the host */
 	OWNER_PROCESS, /* of the host and of no unit: all processes of one name */
 	OWNER_UNKNOWN, /* it could not be found out; there is one of these */
@@ -31,8 +36,8 @@ enum owner_kind {
 const char *owner_kind_name(enum owner_kind kind);
 
 /**
- * struct owner - a container, a unit, a program
- * @id:            of a container; else zero
+ * struct owner - a container, a pod, a unit, a program
+ * @id:            of a container, of a pod; else zero
  * @labels:        ready to be a series' labels: those of owner_identity() until owner_set_labels()
  * @settings:      what is wanted for it, by name: "go_heap" = "force"
  * @named:         the names that people know it by are among @labels
@@ -42,7 +47,7 @@ const char *owner_kind_name(enum owner_kind kind);
  * @left_out:      why its processes are not to be profiled, for people; NULL: they are
  * @first_seen_ns: wall clock
  * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
- * @n_live:        cgroup directories that exist (containers)
+ * @n_live:        cgroup directories that exist (containers, pods)
  * @key:           what it is found by: the same for a container that has come back
  *
  * Lives while it is referred to; the table's users hold references for as long as they need the
@@ -86,8 +91,8 @@ enum owner_outcome {
 typedef void (*owner_fn)(void *ctx, struct owner *owner);
 void owner_table_listen(struct owner_table *table, owner_fn fn, void *ctx);
 
-/* The owner for a container, a unit, a process's name; made if need be. *@ret is the caller's
- * reference. 0, OWNER_TOO_MANY, -ENOMEM. */
+/* The owner for a container (a pod where that is @id's kind), a unit, a process's name; made if
+ * need be. *@ret is the caller's reference. 0, OWNER_TOO_MANY, -ENOMEM. */
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret);
 int owner_unit(struct owner_table *table, struct text unit, struct owner **ret);
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret);
@@ -96,12 +101,13 @@ struct owner *owner_known_unit(struct owner_table *table, struct text unit);
 /* Borrowed; as long-lived as the table. */
 struct owner *owner_unknown(struct owner_table *table);
 
-/* What a unit or a program is called; of a container its id. Borrowed. */
+/* What a unit or a program is called; of a container its id, of a pod its UID. Borrowed. */
 const char *owner_name(const struct owner *owner);
 
 /* The labels that its identity alone gives: node and service_name; of a container also container
- * (the id), pod_uid, runtime and outer_container (its outer_id); of a unit: unit; of a program:
- * comm. @ret must be empty. 0 or -ENOMEM. */
+ * (the id), pod_uid, runtime and outer_container (its outer_id), and of a sandbox OWNER_LEVEL; of a
+ * pod: pod_uid, outer_container and OWNER_LEVEL; of a unit: unit; of a program: comm. @ret must be
+ * empty. 0 or -ENOMEM. */
 int owner_identity(const struct owner *owner, struct labels *ret);
 /* Its labels and settings from now on; what they were before is left in both. */
 void owner_set_labels(struct owner *owner, struct labels *labels, struct labels *settings);
@@ -113,11 +119,11 @@ struct owner *owner_ref(struct owner *owner);
 /* NULL is fine. */
 void owner_unref(struct owner *owner);
 
-/* Whether a container still has a cgroup directory. The others end with their last reference, so
- * that one which is in the table was seen lately. */
+/* Whether a container or pod still has a cgroup directory. The others end with their last
+ * reference, so that one which is in the table was seen lately. */
 bool owner_alive(const struct owner *owner);
 
-/* Whether this container is in the table and owner_alive(). */
+/* Whether this container or pod is in the table and owner_alive(). */
 bool owner_lives(struct owner_table *table, const struct cgroup_id *id);
 
 /* All, oldest first: @owner is NULL to start; NULL at the end. Borrowed. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A container is known by its cgroup directory: the table of directories tells of each, and its
- * owner hangs on it from then on. What is in no container belongs to the systemd unit that the
- * unified tree or name=systemd know (the second is in no tree that is followed, so /proc is asked),
- * or to all processes of its name.
+ * owner hangs on it from then on. A pod has one only from when something is found in a directory of
+ * its own: in nearly all pods nothing ever is. What is in no container belongs to the systemd unit
+ * that the unified tree or name=systemd know (the second is in no tree that is followed, so /proc
+ * is asked), or to all processes of its name.
  */
 #include "discovery/ownership.h"
 
@@ -14,16 +15,21 @@
 
 /* ---- directories ---- */
 
-static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
+static void give_owner(struct ownership *own, struct cgroupdir *dir, const struct cgroup_id *id)
 {
-	struct ownership *own = ctx;
 	struct owner *owner;
 
-	/* a container without an owner is tried again when a sample asks */
+	/* without one it is tried again when a sample asks */
 	if (!id->kind || owner_container(own->owners, id, &owner))
 		return;
 	owner->n_live++;
 	dir->data = owner;
+}
+
+static void dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
+{
+	if (cgroup_in_container(id->kind))
+		give_owner(ctx, dir, id);
 }
 
 static void dir_removed(void *ctx, struct cgroupdir *dir)
@@ -57,9 +63,14 @@ struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir)
 	if (!dir->data && dir->kind && !dir->gone_ns) {
 		cgroupdir_path(dir, &path);
 		cgroup_parse_path(text_of(path.s), &id);
-		dir_added(own, dir, &id);
+		give_owner(own, dir, &id);
 	}
 	return dir->data;
+}
+
+struct owner *ownership_known(struct ownership *own, struct cgroupdir *dir)
+{
+	return cgroup_in_container(dir->kind) ? ownership_of_dir(own, dir) : dir->data;
 }
 
 struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdir *dir)

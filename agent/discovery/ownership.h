@@ -24,9 +24,11 @@ struct ownership {
 /* Gives each container's directory its owner, in @data. The context is the struct ownership. */
 extern const struct cgroupdir_events ownership_events;
 
-/* Borrowed from the directory; NULL if it is in no container. One that found no room when the
- * directory came is tried again. */
+/* Whose what runs in it is. Borrowed from the directory; NULL if it is in no container or pod. One
+ * that found no room when the directory came is tried again. */
 struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir);
+/* The same, but NULL for a pod's own directory in which nothing was found to run yet. */
+struct owner *ownership_known(struct ownership *own, struct cgroupdir *dir);
 
 /* Of a directory in no container: its unit's owner, if there is one by now. Borrowed. */
 struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdir *dir);

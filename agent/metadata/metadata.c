@@ -81,10 +81,10 @@ static void arm(struct metadata *m, uint64_t at_ns, uint64_t now_ns)
 	(void)loop_arm(m->timer, at_ns > now_ns ? at_ns - now_ns : 1, 0); /* cannot fail */
 }
 
-/* Nothing more can come from the runtime. */
-static bool is_whole(const struct container *state)
+/* Nothing more can come from the runtime. Without an id it is a pod that is asked for. */
+static bool is_whole(const struct lookup *lookup, const struct container *state)
 {
-	return state && (!state->pod || state->sandbox || state->pod->n_containers);
+	return state && (!*lookup->id || !state->pod || state->sandbox || state->pod->n_containers);
 }
 
 /* Between two calls of the timer so many are read, and no more. */
@@ -111,7 +111,7 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 	struct container *state;
 	int r;
 
-	if (!m->asks_runtime || is_whole(lookup->state))
+	if (!m->asks_runtime || is_whole(lookup, lookup->state))
 		return true;
 	if (!may_read(m)) {
 		lookup->due_ns = now_ns + READS_PAUSE_NS;
@@ -120,7 +120,7 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 	r = runtime_read(&m->runtime, lookup->id, lookup->pod_uid, &state);
 	if (r)
 		return true; /* without memory, too, the next time may do */
-	if (lookup->state && !is_whole(state))
+	if (lookup->state && !is_whole(lookup, state))
 		container_free(state); /* the same again */
 	else
 		found(m, lookup, state);
@@ -168,7 +168,7 @@ static enum metadata_outcome why_unknown(const struct metadata *m)
 static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 			  const struct pod *pod)
 {
-	return pod->n_containers && servers_fresh(m->servers) &&
+	return *lookup->id && pod->n_containers && servers_fresh(m->servers) &&
 	       lookup->asked_ns - lookup->first_ns >= SANDBOX_AFTER_NS;
 }
 
@@ -216,6 +216,8 @@ static bool is_missing(const struct metadata *m, const struct lookup *lookup,
 	switch (lookup->outcome) {
 	case METADATA_OK:
 		return names->partial;
+	case METADATA_POD:
+		return *lookup->id || names->partial;
 	case METADATA_PLAIN:
 	case METADATA_SANDBOX:
 	case METADATA_NOT_ASKED:

@@ -54,10 +54,11 @@ struct metadata_opts {
 
 enum metadata_outcome {
 	METADATA_OK = 0,
-	METADATA_PLAIN,	      /* a container of no pod: its runtime knows it */
-	METADATA_SANDBOX,     /* it holds its pod's namespaces, and runs nothing of anybody's */
-	METADATA_POD,	      /* the pod is known, which of its containers it is is not (yet) */
-	METADATA_UNKNOWN_ID,  /* nobody has it (yet) */
+	METADATA_PLAIN,	     /* a container of no pod: its runtime knows it */
+	METADATA_SANDBOX,    /* it holds its pod's namespaces, and runs nothing of anybody's */
+	METADATA_POD,	     /* the pod is known, which of its containers it is is not (yet), or was
+				not asked */
+	METADATA_UNKNOWN_ID, /* nobody has it (yet) */
 	METADATA_UNREACHABLE, /* nobody has answered yet */
 	METADATA_DENIED,      /* nobody that was asked will tell */
 	METADATA_NOT_ASKED,   /* METADATA_NONE, or there is nobody */
@@ -90,7 +91,7 @@ bool metadata_has_server(const struct metadata *m);
 
 /**
  * metadata_find() - the names of a container, as far as they are known now
- * @container_id, @pod_uid: as in the cgroup's path; "" for none
+ * @container_id, @pod_uid: as in the cgroup's path; "" for none. Without the first those of a pod
  *
  * For a container that it has not heard of it reads what runtimes say of it, some files on the
  * node's disk, and so may know it at once: ask when a container is first seen, and then once a

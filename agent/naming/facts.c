@@ -107,13 +107,15 @@ static int add_state(struct labels *l, const struct container *state)
 	return add_pairs(l, &state->labels, CONTAINER_FACT "label_", NULL);
 }
 
+/* Of a pod's own cgroup there is neither id nor runtime. */
 static int add_container(struct labels *l, const struct cgroup_id *id)
 {
 	if (set(l, CONTAINER_FACT "id", id->container_id) ||
-	    set(l, CONTAINER_FACT "outer_id", id->outer_id) ||
-	    set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime)))
+	    set(l, CONTAINER_FACT "outer_id", id->outer_id))
 		return -ENOMEM;
-	return 0;
+	if (id->kind == CGROUP_KIND_POD)
+		return 0;
+	return set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime));
 }
 
 int facts_add(const struct names *names, const struct owner *owner, struct labels *labels)
@@ -126,6 +128,7 @@ int facts_add(const struct names *names, const struct owner *owner, struct label
 	case OWNER_PROCESS:
 		return set(labels, "__meta_process_comm", owner_name(owner));
 	case OWNER_CONTAINER:
+	case OWNER_POD:
 		r = add_container(labels, &owner->id);
 		break;
 	case OWNER_UNKNOWN:

@@ -4,6 +4,9 @@
  * would make a series of each restart. Two containers with the same names (the one that runs, and
  * the one before it) are one series then, and whoever makes profiles adds them up.
  *
+ * What is in a pod and in none of its containers (gVisor's kernel, Kata's virtual machine) has the
+ * pod's names, and a label that says so: which container it works for cannot be told from outside.
+ *
  * The id of a container inside a container was chosen by somebody in the outer one, and may be that
  * of any container of the node. So where the outer one is known by name it is the outer one's.
  * Where it is not, the outer one's id stays as a label.
@@ -30,7 +33,7 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 	const struct cgroup_id *id = &owner->id;
 
 	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
-	if (owner->kind != OWNER_CONTAINER)
+	if (owner->kind != OWNER_CONTAINER && owner->kind != OWNER_POD)
 		return;
 	if (id->outer_id[0]) {
 		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
@@ -38,6 +41,14 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 	}
 	if (!ret->outer)
 		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
+}
+
+bool names_of_pod(const struct names *names, const struct owner *owner)
+{
+	if (names->outer)
+		return false;
+	return owner->kind == OWNER_POD || owner->id.kind == CGROUP_KIND_SANDBOX ||
+	       names->outcome == METADATA_SANDBOX;
 }
 
 bool names_known(const struct names *names)
@@ -106,6 +117,8 @@ int names_labels(const struct names *names, const struct owner *owner, struct la
 		return -ENOMEM;
 	if (!names->outer && keep(&labels, &identity, "outer_container"))
 		return -ENOMEM;
+	if (names_of_pod(names, owner) && set(&labels, OWNER_LEVEL, OWNER_LEVEL_POD))
+		return -ENOMEM;
 	labels_swap(ret, &labels);
 	return 0;
 }
@@ -114,6 +127,7 @@ static const char *identity_origin(const struct owner *owner)
 {
 	switch (owner->kind) {
 	case OWNER_CONTAINER:
+	case OWNER_POD:
 	case OWNER_UNIT:
 		return "cgroup";
 	case OWNER_PROCESS:
@@ -130,6 +144,15 @@ static const char *source_of(const struct names *names)
 	return names->known.state ? names->known.state->source : "pod";
 }
 
+/* Who says that it is no container. */
+static const char *level_origin(const struct names *names)
+{
+	if (names->outcome != METADATA_SANDBOX)
+		return "cgroup";
+	return names->known.state && names->known.state->sandbox ? source_of(names)
+								 : "none of its pod's containers";
+}
+
 static const char *origin_of(const struct names *names, const struct owner *owner,
 			     const char *label, char text[NAMES_TEXT_MAX])
 {
@@ -139,6 +162,8 @@ static const char *origin_of(const struct names *names, const struct owner *owne
 		return "--node-name";
 	if (!names_known(names) || strcmp(label, "outer_container") == 0)
 		return identity_origin(owner);
+	if (strcmp(label, OWNER_LEVEL) == 0)
+		return level_origin(names);
 	if (!names->known.pod)
 		return strcmp(label, "service_name") == 0 && *compose_service(names)
 			       ? "container label " COMPOSE_SERVICE

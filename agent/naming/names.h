@@ -25,8 +25,11 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 /* Whether its name is known, or its pod's. */
 bool names_known(const struct names *names);
 
-/* Its labels: namespace, pod, container, node and service_name where names are known, else those of
- * owner_identity(). @ret must be empty. 0 or -ENOMEM. */
+/* Whether it is in a pod and in none of its containers. */
+bool names_of_pod(const struct names *names, const struct owner *owner);
+
+/* Its labels: namespace, pod, container, node and service_name where names are known, OWNER_LEVEL
+ * where it is names_of_pod(); else those of owner_identity(). @ret must be empty. 0 or -ENOMEM. */
 int names_labels(const struct names *names, const struct owner *owner, struct labels *ret);
 /* Where each of @own, its labels of names_labels(), is from, for people, set in @ret by the labels'
  * names. 0 or -ENOMEM. */

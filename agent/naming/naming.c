@@ -62,8 +62,9 @@ struct naming {
 #define STAMP_WHOLE	 4u /* nothing more is to come */
 #define STAMP_SETTLED	 8u /* its pod's annotations are known, or there is nobody to tell them */
 #define STAMP_PENDING	 16u
-#define STAMP_POD	 5  /* shift of the pod's version */
-#define STAMP_GENERATION 48 /* shift of the settings' number, which begins with 1 */
+#define STAMP_LEVEL	 32u /* it is none of its pod's containers */
+#define STAMP_POD	 6   /* shift of the pod's version */
+#define STAMP_GENERATION 48  /* shift of the settings' number, which begins with 1 */
 
 static unsigned int known_of(const struct names *names)
 {
@@ -106,6 +107,8 @@ static uint64_t stamp_of(const struct naming *naming, const struct owner *owner,
 
 	if (is_settled(naming, owner, names))
 		stamp |= STAMP_SETTLED;
+	if (names_of_pod(names, owner))
+		stamp |= STAMP_LEVEL;
 	if (names->known.pod)
 		stamp |= names->known.pod->version << STAMP_POD;
 	return stamp | (pending ? STAMP_PENDING : 0);
@@ -122,11 +125,11 @@ static bool knows_more(const struct owner *owner, const struct names *names)
 static bool is_pending(const struct naming *naming, const struct owner *owner,
 		       const struct names *names)
 {
-	const uint64_t all = STAMP_OWN | STAMP_WHOLE;
+	const uint64_t all = STAMP_WHOLE | (names_of_pod(names, owner) ? STAMP_NAMED : STAMP_OWN);
 
-	return owner->kind == OWNER_CONTAINER && names->outcome != METADATA_SANDBOX &&
-	       (known_of(names) & all) != all && (owner->stamp & all) != all &&
-	       metadata_active(naming->metadata) &&
+	return (owner->kind == OWNER_CONTAINER || owner->kind == OWNER_POD) &&
+	       names->outcome != METADATA_SANDBOX && (known_of(names) & all) != all &&
+	       (owner->stamp & all) != all && metadata_active(naming->metadata) &&
 	       nsec_wall() < owner->first_seen_ns + OWNER_PENDING_NS;
 }
 

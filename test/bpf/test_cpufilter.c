@@ -25,7 +25,9 @@
 #include "support/until.h"
 
 #define ID	  "9d1f7ad4a5a34f1c8a3a6f0f7f2c7e5d1b6f4c30bc8d69923d37ee698f5cfcce"
-#define CONTAINER "podprof-filter-%d/kubepods/pod5d59024d-c3a0-12f8-a461-131a79258807/" ID
+#define UID	  "5d59024d-c3a0-12f8-a461-131a79258807"
+#define POD	  "podprof-filter-%d/kubepods/pod" UID
+#define CONTAINER POD "/" ID
 #define UNIT	  "podprof-filter-%d.service"
 #define RATE	  97
 #define WISH	  19
@@ -407,6 +409,26 @@ static void test_unit(void **state)
 	assert_int_equal(cgroups(b), 1);
 }
 
+/* What is in a pod and in no container of it is not the host's, and is left out as a container is;
+ * where it is in the unified tree alone as well. */
+static void test_pod(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner = NULL;
+
+	b->only_v2 = b->trees.roots[HIERARCHY_V1].fd >= 0;
+	start(b, POD, false);
+	for (int i = 0; i < 100 && !owner; i++) {
+		run_for(b, NSEC_PER_SEC / 10);
+		owner = find(b, OWNER_POD, "pod_uid", UID);
+	}
+	assert_non_null(owner);
+	wait_above(b, "podprof_share_cgroups", "none", 0); /* the host's */
+	wait_samples(b, owner);
+	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
+	check_nothing(b, owner);
+}
+
 /* Where the host is not profiled it is left out in the kernel; containers are not. */
 static void test_no_host(void **state)
 {
@@ -449,9 +471,13 @@ static void test_no_host_but_unified(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rate), TEST(test_wish),
-		TEST(test_left_out),	     TEST(test_unit),
-		TEST(test_no_host),	     TEST(test_no_host_but_unified),
+		cmocka_unit_test(test_rate),
+		TEST(test_wish),
+		TEST(test_left_out),
+		TEST(test_unit),
+		TEST(test_no_host),
+		TEST(test_no_host_but_unified),
+		TEST(test_pod),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
  *
  * Half of them make it hard: processes of 5 ms, 200 a second; some that move between containers,
  * and between cgroups that they make and remove themselves; containers in containers; pid and
- * cgroup namespaces of their own; containers that have gone when their samples are read.
+ * cgroup namespaces of their own; containers that have gone when their samples are read. What is in
+ * a pod's own cgroup, beside its container, as gVisor's kernel is, is the pod's.
  *
  * PODPROF_TEST_SECONDS is how long at least; `make check-owners` has it run for a minute. A node
  * has one of the two kinds of trees, or both; test/kernels/guest.c has the others.
@@ -67,11 +68,13 @@ static volatile uint64_t sink;
 
 /* clang-format off */
 PLACE(0) PLACE(1) PLACE(2) PLACE(3) PLACE(4) PLACE(5) PLACE(6) PLACE(7) PLACE(8) PLACE(9)
-PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15) PLACE(16)
+PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15) PLACE(16) PLACE(17) PLACE(18)
 	/* clang-format on */
 
 	enum { CGROUPFS,      /* the cgroupfs driver's path */
 	       SYSTEMD,	      /* the systemd driver's */
+	       POD,	      /* what is in that one's pod, */
+	       POD_SLICE,     /* and in that one's, and in no container */
 	       SUBGROUPS,     /* moves between cgroups that it makes in its container */
 	       NAMESPACES,    /* is the first of a pid namespace, with a cgroup namespace */
 	       OUTER,	      /* a node in a container */
@@ -90,8 +93,9 @@ PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15) PLACE(16)
 static const struct {
 	void (*burn)(void);
 	const char *start, *limit;
-} places[PLACES] = {ROW(0), ROW(1),  ROW(2),  ROW(3),  ROW(4),	ROW(5),	 ROW(6),  ROW(7), ROW(8),
-		    ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15), ROW(16)};
+} places[PLACES] = {ROW(0),  ROW(1),  ROW(2),  ROW(3),	ROW(4),	 ROW(5),  ROW(6),
+		    ROW(7),  ROW(8),  ROW(9),  ROW(10), ROW(11), ROW(12), ROW(13),
+		    ROW(14), ROW(15), ROW(16), ROW(17), ROW(18)};
 
 struct tally {
 	uint64_t right;
@@ -112,7 +116,7 @@ struct bench {
 	struct sampling on;
 	struct cgroups cgroups;
 	struct discovery *discovery;
-	char id[PLACES][CGROUP_ID_MAX]; /* the container whose place it is; "": none */
+	char id[PLACES][CGROUP_ID_MAX]; /* the container, or pod, whose place it is; "": none */
 	struct tally tally[PLACES];
 	struct dying dying;
 	pid_t children[32];
@@ -121,6 +125,14 @@ struct bench {
 	uint64_t until_ns;  /* the end of the test, and of a part of it */
 	uint64_t turn_ns;
 };
+
+/* As in struct bench. */
+static const char *id_of(const struct owner *owner)
+{
+	if (!owner)
+		return "";
+	return owner->kind == OWNER_POD ? owner->id.pod_uid : owner->id.container_id;
+}
 
 static int place_of(const struct sample *s)
 {
@@ -140,9 +152,9 @@ static void show(const struct bench *b, const struct sample *s, int place,
 		 const struct owner *owner)
 {
 	print_message("place %d (%s) went to %s %s: pid %llu, cgroups %llu and %llu\n", place,
-		      b->id[place], owner ? owner_kind_name(owner->kind) : "nobody",
-		      owner ? owner->id.container_id : "", (unsigned long long)s->pid.pid,
-		      (unsigned long long)s->cgroup_id, (unsigned long long)s->cgroup_v1_id);
+		      b->id[place], owner ? owner_kind_name(owner->kind) : "nobody", id_of(owner),
+		      (unsigned long long)s->pid.pid, (unsigned long long)s->cgroup_id,
+		      (unsigned long long)s->cgroup_v1_id);
 }
 
 static void take(void *ctx, const struct sample *s)
@@ -159,7 +171,7 @@ static void take(void *ctx, const struct sample *s)
 	if (owner && owner->kind == OWNER_UNKNOWN) {
 		tally->unknown += s->count;
 		b->n_unknown++;
-	} else if (strcmp(owner ? owner->id.container_id : "", b->id[place]) == 0) {
+	} else if (strcmp(id_of(owner), b->id[place]) == 0) {
 		tally->right += s->count;
 	} else {
 		if (tally->wrong < SHOWN)
@@ -457,7 +469,7 @@ static int setup(void **state)
 		return -1;
 	cgroups_open(&b->cgroups, &b->on.proc);
 	for (int i = 0; i < PLACES; i++)
-		if (i != MOVES_OUT && i != SERVICE)
+		if (i != MOVES_OUT && i != SERVICE && i != POD && i != POD_SLICE)
 			cgroups_container_id((unsigned int)i, b->id[i]);
 	b->until_ns = nsec_monotonic() + (seconds ? strtoull(seconds, NULL, 10) : 0) * NSEC_PER_SEC;
 	return 0;
@@ -480,10 +492,24 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* In the pod of the container whose place that is. */
+static void start_in_pod(struct bench *b, int place, int container, bool systemd)
+{
+	struct cgroup cgroup;
+	char path[256];
+
+	pod_path(container, systemd, path, sizeof(path));
+	cgroups_make(&b->cgroups, &cgroup, "%s", path);
+	snprintf(b->id[place], CGROUP_ID_MAX, UID "%02d", container);
+	start(b, &cgroup, burn_and_nap, place);
+}
+
 static void start_all(struct bench *b)
 {
 	start_container(b, CGROUPFS, false, burn_and_nap);
 	start_container(b, SYSTEMD, true, burn_and_nap);
+	start_in_pod(b, POD, CGROUPFS, false);
+	start_in_pod(b, POD_SLICE, SYSTEMD, true);
 	start_container(b, SUBGROUPS, false, run_subgroups);
 	start_container(b, NAMESPACES, true, run_namespaces);
 	start_container(b, SHORT, false, run_short);

@@ -36,14 +36,18 @@ static const struct {
 	const char *id;
 	bool late; /* made when discovery has begun */
 	bool dies;
+	bool pod; /* a pod's own, which is known when something has run in it */
 } containers[] = {
-	{"kubepods/burstable/pod" UID "01/" ID "01", ID "01", false, false},
+	{"kubepods/burstable/pod" UID "01/" ID "01", ID "01", false, false, false},
 	{"kubepods.slice/kubepods-pod" UID_SLICE "02.slice/cri-containerd-" ID "02.scope", ID "02",
-	 false, false},
-	{"kubepods/besteffort/pod" UID "03/" ID "03", ID "03", true, true},
+	 false, false, false},
+	{"kubepods/besteffort/pod" UID "03/" ID "03", ID "03", true, true, false},
 	{"kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_SLICE
 	 "04.slice/crio-" ID "04.scope/container",
-	 ID "04", true, false},
+	 ID "04", true, false, false},
+	/* in a pod of their own and no container */
+	{"kubepods/burstable/pod" UID "05", UID "05", false, false, true},
+	{"kubepods.slice/kubepods-pod" UID_SLICE "06.slice", UID "06", true, false, true},
 };
 
 #define N array_size(containers)
@@ -114,6 +118,14 @@ static bool enter(struct check *c, size_t i)
 
 /* ---- samples ---- */
 
+static bool is_of(const struct owner *owner, size_t i)
+{
+	if (containers[i].pod != (owner->kind == OWNER_POD))
+		return false;
+	return strcmp(containers[i].pod ? owner->id.pod_uid : owner->id.container_id,
+		      containers[i].id) == 0;
+}
+
 static bool in_burn(const struct sample *s)
 {
 	for (size_t i = 0; i < s->n_user; i++)
@@ -136,7 +148,7 @@ static void take(void *ctx, const struct sample *s)
 		c->n[i] += s->count;
 		if (owner && owner->kind == OWNER_UNKNOWN)
 			c->seen->unknown += s->count;
-		else if (owner && strcmp(owner->id.container_id, containers[i].id) == 0)
+		else if (owner && is_of(owner, i))
 			c->seen->right += s->count;
 		else
 			c->seen->wrong += s->count;
@@ -172,9 +184,11 @@ static bool all_known(struct check *c)
 	size_t n = 0;
 	const struct owner *owner = NULL;
 
+	for (size_t i = 0; i < N; i++)
+		n += containers[i].pod;
 	while ((owner = discovery_next_owner(c->discovery, owner)))
 		for (size_t i = 0; i < N; i++)
-			n += strcmp(owner->id.container_id, containers[i].id) == 0;
+			n += !containers[i].pod && is_of(owner, i);
 	return n == N;
 }
 

@@ -6,14 +6,17 @@
 
 #include "discovery/cgroup.h"
 
-/* Whatever the text, the strings end, and an id is there exactly where a container is. */
+/* Whatever the text, the strings end, and an id is there exactly where a container is, and a UID
+ * where a pod. */
 static void check(const struct cgroup_id *id)
 {
 	if (strnlen(id->container_id, CGROUP_ID_MAX) == CGROUP_ID_MAX ||
 	    strnlen(id->outer_id, CGROUP_ID_MAX) == CGROUP_ID_MAX ||
 	    strnlen(id->pod_uid, CGROUP_UID_MAX) == CGROUP_UID_MAX)
 		abort();
-	if ((id->kind == CGROUP_KIND_NONE) != (id->container_id[0] == '\0'))
+	if (cgroup_in_container(id->kind) != (id->container_id[0] != '\0'))
+		abort();
+	if (id->kind == CGROUP_KIND_POD && id->pod_uid[0] == '\0')
 		abort();
 	for (const char *p = id->container_id; *p; p++)
 		if (*p <= ' ' || *p > '~')

@@ -111,6 +111,45 @@ static void test_container(void **state)
 	cgroups_remove(&cgroups, &cgroup);
 }
 
+/* What is in a pod and in none of its containers (gVisor) is the pod's, from when it is seen. */
+static void test_pod(void **state)
+{
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct cgroup pod, container;
+	struct discovery *d;
+	struct owner *owner;
+
+	(void)state;
+	cgroups_make(&cgroups, &pod, "kubepods/besteffort/pod" POD);
+	cgroups_make(&cgroups, &container, "kubepods/besteffort/pod" POD "/%s", id1);
+	d = start(&proc, false);
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_owners", "pod,alive"), 0);
+	owner = ask(d, &pod, &nobody);
+	assert_non_null(owner);
+	assert_int_equal(owner->kind, OWNER_POD);
+	assert_label(owner, "pod_uid", POD);
+	assert_true(owner_alive(owner));
+	assert_int_equal(lookups(d, "table"), 1);
+	assert_label(ask(d, &container, &nobody), "container", id1);
+	/* of a task that is in both, in one tree each, the container is right */
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		struct cgroup mixed = pod;
+
+		mixed.id[h] = container.id[h];
+		if (pod.id[h])
+			assert_label(ask(d, &mixed, &nobody), "container", id1);
+	}
+	cgroups_remove(&cgroups, &container); /* and what is above it */
+	while (owner_alive(owner)) {
+		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
+
+		(void)ask(d, &odd, &nobody);
+		usleep(100000);
+	}
+	assert_ptr_equal(ask(d, &pod, &nobody), owner);
+	discovery_free(d);
+}
+
 /* A container runs as long as it, or one inside it, has a process; its directories stay. */
 static void test_runs(void **state)
 {
@@ -429,7 +468,7 @@ static int on_process_stop(void *ctx, const struct pid_id *pid, struct owner *ow
 static void test_processes(void **state)
 {
 	struct listing l = {0};
-	struct cgroup cgroup, other;
+	struct cgroup cgroup, other, pod;
 	struct discovery *d;
 	struct pid_id second;
 	size_t n = 0;
@@ -437,6 +476,7 @@ static void test_processes(void **state)
 	(void)state;
 	cgroups_make(&cgroups, &cgroup, "docker/%s/below", id1);
 	cgroups_make(&cgroups, &other, "docker/%s", id2);
+	cgroups_make(&cgroups, &pod, "kubepods/pod" POD);
 	child_start(&l.wanted);
 	child_start(&second);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)l.wanted.pid);
@@ -453,6 +493,14 @@ static void test_processes(void **state)
 	assert_int_equal(discovery_for_each_process(d, on_process_stop, &n), -77);
 	assert_int_equal(n, 1);
 
+	/* in a pod, and in no container of it */
+	cgroups_enter(&cgroups, &pod, (pid_t)l.wanted.pid);
+	l.n_wanted = 0;
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 1);
+	assert_int_equal(l.owner->kind, OWNER_POD);
+	assert_label(l.owner, "pod_uid", POD);
+
 	child_end(&l.wanted);
 	l.n = l.n_wanted = 0;
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
@@ -462,6 +510,7 @@ static void test_processes(void **state)
 	child_end(&second);
 	cgroups_remove(&cgroups, &cgroup);
 	cgroups_remove(&cgroups, &other);
+	cgroups_remove(&cgroups, &pod);
 }
 
 /* A process with this number, which is free. */
@@ -650,6 +699,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_container),
+		cmocka_unit_test(test_pod),
 		cmocka_unit_test(test_only_one_tree_knows),
 		cmocka_unit_test(test_new_container),
 		cmocka_unit_test(test_unknown),

@@ -66,6 +66,22 @@ static void test_labels(void **state)
 	assert_label(o, "pod_uid", NULL);
 	owner_unref(o);
 
+	o = container(table, "/kubepods/pod" POD "/kata_" ID1);
+	assert_label(o, "container", ID1);
+	assert_label(o, "level", "pod");
+	owner_unref(o);
+
+	o = container(table, "/docker/" ID1 "/kubepods/burstable/pod" POD);
+	assert_int_equal(o->kind, OWNER_POD);
+	assert_string_equal(owner_name(o), POD);
+	assert_label(o, "pod_uid", POD);
+	assert_label(o, "level", "pod");
+	assert_label(o, "service_name", POD);
+	assert_label(o, "container", NULL);
+	assert_label(o, "outer_container", ID1);
+	assert_false(owner_alive(o)); /* no directory of it is known */
+	owner_unref(o);
+
 	assert_int_equal(owner_unit(table, text_of("ssh.service"), &o), 0);
 	assert_label(o, "unit", "ssh.service");
 	assert_label(o, "service_name", "ssh.service");

@@ -193,6 +193,31 @@ static void first_the_pod(void **state)
 	assert_string_equal(f->names.container->name, "app");
 }
 
+/* A container that nobody knows was looked for again and again, and nothing else needs be. */
+static bool tried_often(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	return find(f, C2, "") == METADATA_UNKNOWN_ID && reads(f, "containerd,gone") >= 4;
+}
+
+/* What is in a pod and no container of it: that is all there is to know. */
+static void the_pod_alone(void **state)
+{
+	struct fixture *f = *state;
+
+	start(f, METADATA_AUTO, NULL, 0);
+	assert_int_equal(find(f, "", UID), METADATA_UNKNOWN_ID);
+	tree_mkdir(f->node.fd, "var/log/pods/shop_web-1_" UID);
+	wait_outcome(f, "", METADATA_POD);
+	assert_string_equal(f->names.pod->name, "web-1");
+	assert_null(f->names.container);
+	/* it is not looked for any more */
+	loop_until(f->loop, tried_often, f);
+	assert_int_equal(find(f, "", UID), METADATA_POD);
+	assert_int_equal(reads(f, "podlogs,ok"), 1);
+}
+
 static void of_no_pod(void **state)
 {
 	struct fixture *f = *state;
@@ -285,6 +310,26 @@ static void kubelet_knows_the_pod(void **state)
 	assert_true(sink_n_requests(f->sink) >= 3);
 }
 
+/* It knows the pod by its UID alone, and is not asked again because of it. */
+static void kubelet_knows_a_pod_alone(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("web-1", STATUS("app", C1)))},
+	};
+	struct fixture *f = *state;
+
+	tree_mkdir(f->node.fd, "var/log/pods/shop_web-1_" UID);
+	start(f, METADATA_AUTO, script, array_size(script));
+	assert_int_equal(find(f, "", UID), METADATA_POD);
+	assert_true(f->names.partial);
+	wait_outcome(f, "", METADATA_POD);
+	assert_string_equal(pod_label(f->names.pod, "app.kubernetes.io/name"), "web");
+	loop_until(f->loop, tried_often, f);
+	assert_int_equal(find(f, "", UID), METADATA_POD);
+	assert_false(f->names.partial);
+	assert_int_equal(sink_n_requests(f->sink), 1);
+}
+
 static void kubelet_counts_more(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -324,9 +369,17 @@ static void kubelet_denies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(runtime_alone),   TEST(found_later),	    TEST(first_the_pod),
-		TEST(of_no_pod),       TEST(nobody_is_asked),	    TEST(many_at_once),
-		TEST(kubelet_is_late), TEST(kubelet_knows_the_pod), TEST(kubelet_counts_more),
+		TEST(runtime_alone),
+		TEST(found_later),
+		TEST(first_the_pod),
+		TEST(the_pod_alone),
+		TEST(of_no_pod),
+		TEST(nobody_is_asked),
+		TEST(many_at_once),
+		TEST(kubelet_is_late),
+		TEST(kubelet_knows_the_pod),
+		TEST(kubelet_counts_more),
+		TEST(kubelet_knows_a_pod_alone),
 		TEST(kubelet_denies),
 	};
 

@@ -29,9 +29,10 @@ static const char pod_json[] =
 
 struct fixture {
 	struct owner_table *owners;
-	struct owner *container, *unit, *process;
-	struct pod *pod;
+	struct owner *container, *in_pod, *unit, *process;
+	struct pod *a_pod;
 	struct names known; /* the container's */
+	struct names pod;   /* of its pod alone */
 	struct names none;
 };
 
@@ -52,12 +53,16 @@ static int setup(void **state)
 	assert_int_equal(owner_table_new("n1", &f->owners), 0);
 	f->container = container(f, "/kubepods.slice/kubepods-pod" UID ".slice/cri-containerd-" ID
 				    ".scope");
+	f->in_pod = container(f, "/kubepods.slice/kubepods-pod" UID ".slice");
+	assert_int_equal(f->in_pod->kind, OWNER_POD);
 	assert_int_equal(owner_unit(f->owners, text_of("ssh.service"), &f->unit), 0);
 	assert_int_equal(owner_process(f->owners, "sh", &f->process), 0);
-	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->pod), 0);
-	assert_int_equal(f->pod->n_containers, 1);
+	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->a_pod), 0);
+	assert_int_equal(f->a_pod->n_containers, 1);
 	f->known.outcome = METADATA_OK;
-	f->known.known = (struct metadata_names){.pod = f->pod, .container = f->pod->containers};
+	f->known.known =
+		(struct metadata_names){.pod = f->a_pod, .container = f->a_pod->containers};
+	f->pod = (struct names){.outcome = METADATA_POD, .known = {.pod = f->a_pod}};
 	f->none.outcome = METADATA_UNKNOWN_ID;
 	*state = f;
 	return 0;
@@ -68,10 +73,11 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	owner_unref(f->container);
+	owner_unref(f->in_pod);
 	owner_unref(f->unit);
 	owner_unref(f->process);
 	owner_table_free(f->owners);
-	pod_free(f->pod);
+	pod_free(f->a_pod);
 	free(f);
 	return 0;
 }
@@ -116,6 +122,11 @@ static void facts_of_all_kinds(void **state)
 		      "__meta_kubernetes_pod_name=web-5d4f8-x __meta_kubernetes_pod_node_name=n1 "
 		      "__meta_kubernetes_pod_uid=" UID);
 	labels_deinit(&l);
+	assert_int_equal(facts_add(&f->pod, f->in_pod, &l), 0);
+	assert_null(labels_get(&l, "__meta_container_runtime"));
+	assert_null(labels_get(&l, "__meta_kubernetes_pod_container_name"));
+	assert_string_equal(labels_get(&l, "__meta_kubernetes_pod_uid"), UID);
+	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->none, f->unit, &l), 0);
 	assert_labels(&l, "__meta_process_unit=ssh.service");
 	labels_deinit(&l);
@@ -149,9 +160,10 @@ static void facts_of_a_large_pod(void **state)
 	}
 	json_object_set(metadata, "labels", pairs);
 	json_object_set_new(metadata, "annotations", pairs);
-	pod_free(f->pod);
-	assert_int_equal(pod_of_json(object, &f->pod), 0);
-	f->known.known = (struct metadata_names){.pod = f->pod, .container = f->pod->containers};
+	pod_free(f->a_pod);
+	assert_int_equal(pod_of_json(object, &f->a_pod), 0);
+	f->known.known =
+		(struct metadata_names){.pod = f->a_pod, .container = f->a_pod->containers};
 	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
 	assert_int_equal(l.n, 4 * POD_PAIRS_MAX + 11);
 	labels_deinit(&l);
@@ -231,7 +243,7 @@ static void choices_refused(void **state)
 
 struct label_row {
 	const char *name;
-	char kind; /* container, without its name, unit */
+	char kind; /* of owner_of() */
 	const char *labels[3];
 	const char *ignore[2];
 	const char *rules;
@@ -259,6 +271,31 @@ static const struct label_row label_rows[] = {
 	 "container=" ID " node=n1 pod_uid=" UID " runtime=containerd service_name=5c07e1f493b3",
 	 "",
 	 "container=cgroup node=--node-name pod_uid=cgroup runtime=cgroup service_name=cgroup"},
+	{"a pod's own",
+	 'p',
+	 {NULL},
+	 {"^shop/web-[^/]*/$", NULL},
+	 NULL,
+	 "level=pod " NAMED,
+	 "--ignore ^shop/web-[^/]*/$",
+	 "level=cgroup namespace=pod node=--node-name pod=pod service_name=Deployment"},
+	{"a bare pod's own",
+	 'q',
+	 {NULL},
+	 {NULL},
+	 NULL,
+	 "level=pod node=n1 pod_uid=" UID " service_name=" UID,
+	 "",
+	 "level=cgroup node=--node-name pod_uid=cgroup service_name=cgroup"},
+	{"a sandbox, by elimination",
+	 's',
+	 {NULL},
+	 {NULL},
+	 "[{\"action\":\"keep\",\"source_labels\":[\"level\"],\"regex\":\"pod\"}]",
+	 "level=pod " NAMED,
+	 "",
+	 "level=none of its pod's containers namespace=pod node=--node-name pod=pod "
+	 "service_name=Deployment"},
 	{"unit",
 	 'u',
 	 {"cluster=prod", NULL},
@@ -312,6 +349,30 @@ static const struct label_row label_rows[] = {
 	 NULL},
 };
 
+static const struct owner *owner_of(const struct fixture *f, char kind)
+{
+	switch (kind) {
+	case 'p': /* a pod's own */
+	case 'q': /* and nothing is known of it */
+		return f->in_pod;
+	case 'u':
+		return f->unit;
+	default: /* a container: 'c', 'b' if nothing is known of it, 's' if it is a sandbox */
+		return f->container;
+	}
+}
+
+static struct names names_of(const struct fixture *f, char kind)
+{
+	struct names names = kind == 'c' ? f->known : f->none;
+
+	if (kind == 'p' || kind == 's')
+		names = f->pod;
+	if (kind == 's')
+		names.outcome = METADATA_SANDBOX;
+	return names;
+}
+
 static void label_one(struct fixture *f, const struct label_row *row, bool decide,
 		      struct labelled *ret)
 {
@@ -323,6 +384,7 @@ static void label_one(struct fixture *f, const struct label_row *row, bool decid
 		.ignore = row->ignore,
 		.n_ignore = count(row->ignore),
 	};
+	const struct names names = names_of(f, row->kind);
 	struct relabel_error rule_error;
 	struct pattern_error error;
 	struct relabel *relabel = NULL;
@@ -331,8 +393,7 @@ static void label_one(struct fixture *f, const struct label_row *row, bool decid
 		assert_int_equal(relabel_new(json, &relabel, &rule_error), 0);
 	settings.relabel = relabel;
 	assert_int_equal(labelling_init(&settings, &labelling, &error), 0);
-	assert_int_equal(labelling_apply(&labelling, row->kind == 'c' ? &f->known : &f->none,
-					 row->kind == 'u' ? f->unit : f->container, decide,
+	assert_int_equal(labelling_apply(&labelling, &names, owner_of(f, row->kind), decide,
 					 row->origins, ret),
 			 0);
 	relabel_free(relabel);

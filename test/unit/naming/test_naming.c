@@ -286,6 +286,41 @@ static void named_by_the_runtime(void **state)
 	tree_deinit(&tree);
 }
 
+/* In a pod's own cgroup, as gVisor: named by the UID, and no container's name is waited for. */
+static void of_a_pod(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST("")},
+		{.status = 200, .body = LIST(POD("", STATUS))},
+	};
+	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	uint64_t ids[HIERARCHY_MAX] = {0};
+	struct fixture *f = *state;
+	const struct owner *owner;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s", f->paths[0]);
+	*strrchr(path, '/') = '\0';
+	for (int h = 0; h < HIERARCHY_MAX; h++)
+		if (f->trees.roots[h].fd >= 0)
+			ids[h] = tree_mkdir(f->trees.roots[h].fd, path);
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	owner = discovery_owner(f->discovery, ids[HIERARCHY_V2], ids[HIERARCHY_V1], &nobody, "x");
+	assert_int_equal(owner->kind, OWNER_POD);
+	assert_true(owner->pending);
+	assert_string_equal(labels_get(&owner->labels, "pod_uid"), UID);
+	while (owner->pending)
+		wait_label(f, ID2, "pod", "web-5d4f8-x");
+	assert_null(labels_get(&owner->labels, "pod_uid"));
+	assert_null(labels_get(&owner->labels, "container"));
+	assert_string_equal(labels_get(&owner->labels, "namespace"), "shop");
+	assert_string_equal(labels_get(&owner->labels, "pod"), "web-5d4f8-x");
+	assert_string_equal(labels_get(&owner->labels, "service_name"), "web");
+	assert_string_equal(labels_get(&owner->labels, "level"), "pod");
+	assert_true(owner_of(f, ID2)->pending); /* but of a container it is */
+}
+
 /* Nobody tells: the ids stay, and it is said why. */
 static void refused(void **state)
 {
@@ -414,6 +449,7 @@ int main(void)
 		TEST(named_by_the_kubelet),
 		TEST(named_by_the_api_server),
 		TEST(named_by_the_runtime),
+		TEST(of_a_pod),
 		TEST(refused),
 		TEST(nobody_to_ask),
 		TEST(late),
