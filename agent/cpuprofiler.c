@@ -18,6 +18,7 @@
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
 #include "profile/fold.h"
+#include "profile/mkdirs.h"
 #include "profile/oncpu.h"
 #include "report/cpu.h"
 #include "report/series.h"
@@ -374,6 +375,9 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
 	if (!r)
 		r = start_filter(p);
+	if (!r)
+		discovery_ask(o->discovery, mkdirs_find,
+			      oncpu_mkdirs(cpu_sampler_oncpu(p->sampler)));
 	return r;
 }
 
@@ -400,6 +404,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	if (!p)
 		return;
 	loop_remove(p->filter);
+	discovery_ask(p->opts.discovery, NULL, NULL);
 	cpu_sampler_free(p->sampler);
 	worker_free(p->worker);
 	symbolizer_free(p->symbolizer);

@@ -26,6 +26,7 @@
 #include "pprof/pprof.h"
 #include "profile/event.h"
 #include "profile/fold.h"
+#include "profile/mkdirs.h"
 #include "profile/oncpu.h"
 #include "profile/shares.h"
 #include "profile/wanted.h"
@@ -312,7 +313,11 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 	if (r->discovery)
 		sampler.v1 = discovery_v1_controller(r->discovery);
 	r->cost_fd = bpfobj_count_cost(); /* if not, the summary has a number less */
-	return cpu_sampler_new(&sampler, ret_why, &r->sampler);
+	err = cpu_sampler_new(&sampler, ret_why, &r->sampler);
+	if (!err && r->discovery)
+		discovery_ask(r->discovery, mkdirs_find,
+			      oncpu_mkdirs(cpu_sampler_oncpu(r->sampler)));
+	return err;
 }
 
 int recorder_new(const struct recorder_opts *opts, struct bpfobj_why *ret_why,

@@ -5,7 +5,10 @@
  * look into the table of directories. What is left:
  *
  *   - The id is not in the table. The directory is newer than the last event, or behind a ceiling,
- *     or it came and went between two looks. Events that wait are read first. If the process lives,
+ *     or it came and went between two looks. Events that wait are read first. Then whoever was
+ *     there when it was made is asked (the kernel's tracepoint), which has the path from the tree's
+ *     root: it counts where we see the tree from there, too, so that a container that was seen in
+ *     both ways is one. If that does not tell and the process lives,
  *     /proc/PID/cgroup has the path, which counts if the directory of that path has the sample's
  *     id: a process may have moved since, into another container. If not, everything is looked at
  *     again, once a second at most, and less often where that takes long.
@@ -44,6 +47,7 @@ enum lookup {
 	LOOKUP_TABLE,	/* a container, by id */
 	LOOKUP_CACHED,	/* by process, as the last time */
 	LOOKUP_EVENT,	/* by id, after the last events were read */
+	LOOKUP_MADE,	/* a container, by the path that its directory was made with */
 	LOOKUP_LEARNED, /* by id, after /proc told the path */
 	LOOKUP_PROC,	/* a container, by the path in /proc alone */
 	LOOKUP_WALKED,	/* by id, after all cgroups were looked at */
@@ -60,6 +64,7 @@ static const char *const lookup_names[LOOKUP_MAX] = {
 	[LOOKUP_TABLE] = "table",
 	[LOOKUP_CACHED] = "cached",
 	[LOOKUP_EVENT] = "event",
+	[LOOKUP_MADE] = "made",
 	[LOOKUP_LEARNED] = "learned",
 	[LOOKUP_PROC] = "proc",
 	[LOOKUP_WALKED] = "walked",
@@ -78,6 +83,8 @@ struct discovery {
 	struct target_table *targets;
 	struct listing listing;
 	struct loop_source *sweep;
+	discovery_made_fn made;
+	void *made_ctx;
 	uint64_t n_lookups[LOOKUP_MAX];
 };
 
@@ -222,6 +229,17 @@ static struct owner *unknown(struct discovery *d, enum lookup outcome)
 	return owner_unknown(d->own.owners);
 }
 
+/* A container of which only the path is known. */
+static struct owner *container_owner(struct discovery *d, const struct query *q,
+				     const struct cgroup_id *id, enum lookup outcome)
+{
+	struct owner *owner;
+
+	if (owner_container(d->own.owners, id, &owner))
+		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
+	return keep(d, q, owner, outcome);
+}
+
 static struct owner *host_owner(struct discovery *d, const struct query *q)
 {
 	struct target *target;
@@ -240,6 +258,46 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 }
 
 /* ---- an id that is not in the table ---- */
+
+/* Where our view of the tree begins at its own root, whose id is always this. */
+#define ROOT_CGROUP 1
+
+/* Bytes of a path that a container may have; kubelets' have 200. */
+#define MADE_PATH_BYTES 1024
+
+/* What the path says that the directory was made with. False if nobody knows. */
+static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct cgroup_id *ret)
+{
+	char path[MADE_PATH_BYTES];
+
+	if (!d->made || !cgroupfs_find(d->own.fs, h, ROOT_CGROUP) ||
+	    !d->made(d->made_ctx, h, id, path, sizeof(path)))
+		return false;
+	cgroup_parse_path(text_of(path), ret);
+	return true;
+}
+
+/* As by_table(), of directories that have come and gone unseen. */
+static bool by_making(struct discovery *d, const struct query *q, struct cgroup_id *ret,
+		      bool *ret_known)
+{
+	struct cgroup_id id;
+	bool found = false;
+
+	*ret_known = true;
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h] ||
+		    cgroupfs_find(d->own.fs, h, q->cgroup[h]))
+			continue;
+		if (!made_as(d, h, q->cgroup[h], &id)) {
+			*ret_known = false;
+		} else if (id.kind && (!found || (id.pod_uid[0] && !ret->pod_uid[0]))) {
+			*ret = id;
+			found = true;
+		}
+	}
+	return found;
+}
 
 /* The directory may be there nevertheless. */
 static struct owner *by_walk(struct discovery *d, const struct query *q, bool *ret_known)
@@ -287,9 +345,7 @@ static struct owner *look_at_proc(struct discovery *d, const struct query *q, st
 		return keep(d, q, NULL, LOOKUP_FILTERED);
 	if (known || !id.kind)
 		return host_owner(d, q);
-	if (owner_container(d->own.owners, &id, &owner))
-		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
-	return keep(d, q, owner, LOOKUP_PROC);
+	return container_owner(d, q, &id, LOOKUP_PROC);
 }
 
 /* The process has gone. */
@@ -308,6 +364,7 @@ static struct owner *look(struct discovery *d, const struct query *q)
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct target *target = by_target(d, q);
 	struct owner *owner;
+	struct cgroup_id id;
 	bool known;
 	int r;
 
@@ -319,12 +376,20 @@ static struct owner *look(struct discovery *d, const struct query *q)
 		d->n_lookups[LOOKUP_EVENT]++;
 		return owner;
 	}
+	if (!known && by_making(d, q, &id, &known))
+		return container_owner(d, q, &id, LOOKUP_MADE);
 	if (known)
 		return host_owner(d, q);
 	r = pid_read_cgroup(d->own.proc, q->pid, &b);
 	if (!r && b.data)
 		return look_at_proc(d, q, text_of_bytes(b.data, b.len));
 	return look_at_all(d, q, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
+}
+
+void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx)
+{
+	d->made = made;
+	d->made_ctx = ctx;
 }
 
 struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,

@@ -45,13 +45,22 @@ void discovery_free(struct discovery *d);
  * where the node has only the unified one. Does not change. */
 enum controller discovery_v1_controller(const struct discovery *d);
 
+/* The path, from its tree's root, of a cgroup directory that was made lately, by the id that
+ * samples carry: "/...", at most @size bytes with its NUL. False: not known. */
+typedef bool (*discovery_made_fn)(void *ctx, enum hierarchy hierarchy, uint64_t id, char *ret,
+				  size_t size);
+
+/* Whom to ask for directories that have gone before they were seen. NULL: nobody. */
+void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx);
+
 /**
  * discovery_owner() - whose a sample is
  * @cgroup_id:    of the task in the unified hierarchy; 0 if there is none
  * @cgroup_v1_id: of the task in the hierarchy of discovery_v1_controller(); 0 if there is none
  * @pid, @comm:   the process, for what is in no container and for ids that are not known yet
  *
- * For an id that is not known it looks at /proc and, once a second at most, at all cgroups.
+ * For an id that is not known it asks as told by discovery_ask(), and looks at /proc and, once a
+ * second at most, at all cgroups.
  *
  * Return: the owner, borrowed until the next trip through the loop (owner_ref() keeps it). The one
  * of kind OWNER_UNKNOWN where it cannot be told. NULL for a process of the host, unless

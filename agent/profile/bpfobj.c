@@ -53,6 +53,7 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
 	[BPFOBJ_FOLLOW] = "following processes' children",
 	[BPFOBJ_SWITCH] = "attaching the BPF program to task switches",
+	[BPFOBJ_MKDIR] = "attaching the BPF program to the making of cgroups",
 };
 
 /* Of the kernel, whatever the error was: with this one nothing can be loaded. NULL: it is not that.
@@ -275,6 +276,7 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 		{skel->progs.offcpu_walk_part, offcpu && !has_loop},
 		{skel->progs.wanted_fork, follow},
 		{skel->progs.wanted_exit, follow},
+		{skel->progs.mkdir_made, !follow},
 	};
 	int r;
 
@@ -480,6 +482,17 @@ struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj)
 	return (struct bpfobj_shares){
 		.shares = bpf_map__fd(skel->maps.shares),
 		.in_use = &skel->bss->share_in_use,
+	};
+}
+
+struct bpfobj_mkdirs bpfobj_mkdirs(const struct bpfobj *obj)
+{
+	const struct podprof_bpf *skel = obj->skel;
+
+	return (struct bpfobj_mkdirs){
+		.ring = bpf_map__fd(skel->maps.mkdirs),
+		.program = bpf_program__fd(skel->progs.mkdir_made),
+		.n = (const volatile uint64_t *)&skel->bss->mkdir_n,
 	};
 }
 

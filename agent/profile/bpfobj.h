@@ -30,6 +30,7 @@ enum bpfobj_step {
 	BPFOBJ_ATTACH, /* a program to an event */
 	BPFOBJ_FOLLOW, /* programs to the forks and exits of processes */
 	BPFOBJ_SWITCH, /* a program to task switches */
+	BPFOBJ_MKDIR,  /* a program to the making of cgroups */
 	BPFOBJ_STEP_MAX,
 };
 
@@ -121,6 +122,16 @@ struct bpfobj_shares {
 };
 
 struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj);
+
+/* Cgroup directories that were made (bpf/shared/mkdir.h); the program is -1 where only some
+ * processes' samples are wanted. */
+struct bpfobj_mkdirs {
+	int ring;
+	int program;
+	const volatile uint64_t *n;
+};
+
+struct bpfobj_mkdirs bpfobj_mkdirs(const struct bpfobj *obj);
 
 /* Stacks that were copied out; descriptors belong to the object. */
 struct bpfobj_copies {

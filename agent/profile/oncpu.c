@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/clocks.h"
 #include "profile/copies.h"
 #include "profile/event.h"
+#include "profile/mkdirs.h"
 #include "profile/offcpu.h"
 #include "profile/shares.h"
 #include "profile/stacks.h"
@@ -41,6 +43,7 @@ struct oncpu {
 	struct clocks clocks;
 	struct wanted_set *wanted;
 	struct shares *shares;
+	struct mkdirs *mkdirs;
 	const struct root *proc;
 	uint64_t map_bytes;
 	struct bpfobj_why why;
@@ -192,6 +195,24 @@ static int start_wanted(struct oncpu *oc, const struct oncpu_opts *opts, struct 
 	return r;
 }
 
+/* Without it containers that live for milliseconds are not known: no reason not to sample. */
+static int start_mkdirs(struct oncpu *oc, const struct oncpu_opts *opts)
+{
+	const struct bpfobj_mkdirs parts = bpfobj_mkdirs(oc->obj);
+	struct bpfobj_why why;
+	int r;
+
+	if (opts->wanted == SETTINGS_WANTED_PROCESSES)
+		return 0;
+	r = mkdirs_new(&parts, &oc->mkdirs);
+	if (r < 0) {
+		bpfobj_explain_here(BPFOBJ_MKDIR, r, opts->sys, &why);
+		log_warn("containers that live for milliseconds will have no names",
+			 log_str("why", why.text));
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
 int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct oncpu **ret)
 {
 	_cleanup_(oncpu_freep) struct oncpu *oc = NULL;
@@ -209,6 +230,9 @@ int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct 
 	r = start_wanted(oc, opts, ret_why);
 	if (r < 0)
 		return r;
+	r = start_mkdirs(oc, opts);
+	if (r < 0)
+		return r;
 	r = start(oc, opts, ret_why);
 	if (r < 0)
 		return r;
@@ -223,6 +247,7 @@ void oncpu_free(struct oncpu *oc)
 	clocks_deinit(&oc->clocks);
 	wanted_free(oc->wanted);
 	shares_free(oc->shares);
+	mkdirs_free(oc->mkdirs);
 	stacks_free(oc->stacks);
 	bpfobj_free(oc->obj);
 	free(oc);
@@ -285,6 +310,11 @@ struct wanted_set *oncpu_wanted(const struct oncpu *oc)
 struct shares *oncpu_shares(const struct oncpu *oc)
 {
 	return oc->shares;
+}
+
+struct mkdirs *oncpu_mkdirs(const struct oncpu *oc)
+{
+	return oc->mkdirs;
 }
 
 size_t oncpu_n_cpus(const struct oncpu *oc)
@@ -369,4 +399,6 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 	metric_u64(sink, oc->map_bytes, NULL, 0);
 	collect_clocks(oc, sink);
 	shares_collect(oc->shares, sink);
+	if (oc->mkdirs)
+		mkdirs_collect(oc->mkdirs, sink);
 }

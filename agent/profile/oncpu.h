@@ -12,6 +12,7 @@
 
 struct event;
 struct metric_sink;
+struct mkdirs;
 struct oncpu;
 struct root;
 struct shares;
@@ -92,6 +93,9 @@ uint64_t oncpu_period(const struct oncpu *oc);
 struct wanted_set *oncpu_wanted(const struct oncpu *oc);
 /* Which share of a cgroup's samples is taken, on and off the CPUs. */
 struct shares *oncpu_shares(const struct oncpu *oc);
+/* Cgroup directories made since the start; NULL where the kernel does not tell, or only some
+ * processes' samples are wanted. */
+struct mkdirs *oncpu_mkdirs(const struct oncpu *oc);
 /* CPUs that have a clock now. */
 size_t oncpu_n_cpus(const struct oncpu *oc);
 /* Why the last clock that could not be had was refused; "" if there was none. */
@@ -107,7 +111,7 @@ const struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,
- * podprof_cpu_clocks, and those of shares_collect(). */
+ * podprof_cpu_clocks, and those of shares_collect() and mkdirs_collect(). */
 void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

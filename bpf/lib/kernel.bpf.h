@@ -80,8 +80,14 @@ struct kernfs_node {
 	__u64 id; /* since 5.5 (67c0496e87d1); before it was a union */
 };
 
+struct cgroup_root {
+	unsigned int subsys_mask; /* a bit for each enum cgroup_subsys_id */
+	int hierarchy_id;	  /* 0: the unified one */
+};
+
 struct cgroup {
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 };
 
 struct cgroup_subsys_state {

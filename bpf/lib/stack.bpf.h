@@ -27,14 +27,11 @@
 #include <bpf/bpf_core_read.h>
 #include "lib/process_maps.bpf.h"
 #include "lib/regs.bpf.h"
+#include "lib/settings.bpf.h"
 #include "lib/table_maps.bpf.h"
 #include "lib/task.bpf.h"
 #include "lib/walk.bpf.h"
 #include "shared/sample.h"
-#include "shared/settings.h"
-
-/* The same for all programs: one variable, however many objects are linked. */
-const volatile struct settings cfg __weak = {};
 
 struct stacks_small {
 	__uint(type, BPF_MAP_TYPE_HASH);
