@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{"heap", cmd_heap, "read a Go program's profile of itself now; writes pprof"},
 	{"record", cmd_record,
 	 "profile processes, a container or the node for a while; writes pprof"},
+	{"doctor", cmd_doctor, "what this node lacks for the agent, and what to do about it"},
 	{"inspect", cmd_inspect, "what podprof sees, of this node or of files"},
 	{"version", cmd_version, "print the version"},
 };

@@ -15,6 +15,7 @@ enum cmd_exit {
 int cmd_main(int argc, char **argv);
 
 /* Each takes its own name as argv[0]. */
+int cmd_doctor(int argc, char **argv);
 int cmd_heap(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 int cmd_record(int argc, char **argv);

@@ -374,7 +374,7 @@ static size_t runtime_sources(const struct metadata *m, struct metadata_source *
 		if (m->n_found[i])
 			ret[n++] = (struct metadata_source){runtime_source_name(i), METADATA_WORKS,
 							    "ok", ""};
-	if (!n && m->asks_runtime)
+	if (!n && (m->asks_runtime || m->runtime_why))
 		ret[n++] = (struct metadata_source){"runtime", state_of_runtime(m->runtime_why),
 						    m->runtime_why
 							    ? statefile_outcome_name(m->runtime_why)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Will an agent with these settings work here, and if a part of it will not, why, and what is to be
+ * done? The settings are the agent's own flags, variables and file, so that in its pod the command
+ * needs none.
+ */
+#include "doctor/doctor.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cmd/cmd.h"
+#include "cmd/cmdline.h"
+#include "config/config.h"
+#include "cpuopts.h"
+#include "cpusampler.h"
+#include "namingopts.h"
+#include "profile/oncpu.h"
+
+struct examination {
+	struct config config;
+	bool json;
+	struct facts facts;
+	struct findings findings;
+};
+
+static void examination_deinit(struct examination *e)
+{
+	config_deinit(&e->config);
+}
+
+/* ---------------------------------------------------------------- CPU profiles, for a moment */
+
+static void drop_profile(void *ctx, struct profile *profile)
+{
+	(void)ctx;
+	profile_free(profile);
+}
+
+static void note_trial(const struct cpu_profiler *cpu, struct kernelside *ret)
+{
+	const struct oncpu *oncpu = cpu_sampler_oncpu(cpu_profiler_sampler(cpu));
+	const struct bpfobj *object = oncpu_object(oncpu);
+
+	ret->has_loop = bpfobj_has_loop(object);
+	ret->load_ns = bpfobj_load_ns(object);
+	ret->n_cpus = oncpu_n_cpus(oncpu);
+	snprintf(ret->cpu_why, sizeof(ret->cpu_why), "%s", oncpu_why(oncpu));
+}
+
+static int try_cpu(const struct config *config, struct loop *loop, const struct root *proc,
+		   const struct root *sys, struct discovery *discovery, struct kernelside *ret)
+{
+	struct cpu_profiler_opts opts = cpuopts(config);
+	struct cpu_profiler *cpu = NULL;
+
+	opts.loop = loop;
+	opts.proc = proc;
+	opts.sys = sys;
+	opts.discovery = discovery;
+	opts.out = drop_profile;
+	ret->tried = true;
+	ret->result = cpu_profiler_new(&opts, &ret->why, &cpu);
+	if (ret->result)
+		return ret->result == -ENOMEM && !*ret->why.text ? -ENOMEM : 0;
+	note_trial(cpu, ret);
+	cpu_profiler_free(cpu);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- output */
+
+/* Long lines are left to the terminal: they are read in logs, too, and searched for. */
+static void print_finding(const struct finding *f)
+{
+	printf("%-9s %-22s %s\n",
+	       f->outcome == FINDING_MISSING ? "MISSING" : finding_outcome_name(f->outcome),
+	       f->check, f->found);
+	if (f->outcome == FINDING_OK)
+		return;
+	printf("%32s means:  %s\n", "", f->means);
+	printf("%32s remedy: %s\n", "", f->remedy);
+}
+
+static void print_sum(const struct findings *f)
+{
+	const size_t n_missing = findings_count(f, FINDING_MISSING);
+	const size_t n_degraded = findings_count(f, FINDING_DEGRADED);
+
+	if (n_missing)
+		printf("\n%zu missing, %zu degraded: not all that the settings ask for works "
+		       "here\n",
+		       n_missing, n_degraded);
+	else if (n_degraded)
+		printf("\n%zu degraded: all that the settings ask for works here, with less\n",
+		       n_degraded);
+	else
+		printf("\nall that the settings ask for works here\n");
+}
+
+static const char *or_null(const char *s)
+{
+	return *s ? s : NULL;
+}
+
+static int print_json(const struct findings *f)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < f->n && !r; i++)
+		r = cmd_print_json(json_pack("{s:s, s:s, s:s, s:s?, s:s?}", "check",
+					     f->items[i].check, "outcome",
+					     finding_outcome_name(f->items[i].outcome), "found",
+					     f->items[i].found, "means", or_null(f->items[i].means),
+					     "remedy", or_null(f->items[i].remedy)));
+	return r;
+}
+
+static int print(const struct examination *e)
+{
+	if (e->json)
+		return print_json(&e->findings);
+	for (size_t i = 0; i < e->findings.n; i++)
+		print_finding(&e->findings.items[i]);
+	print_sum(&e->findings);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the command line */
+
+static int print_help(void)
+{
+	printf("usage: podprof doctor [--json] [AGENT FLAGS]\n\n"
+	       "Whether an agent with these settings works here, and if a part of it does not, "
+	       "why,\n"
+	       "and what to do about it. The settings are those of 'podprof agent': its flags "
+	       "(see\n"
+	       "'podprof agent --help'), its variables and its file; so it is best run where the\n"
+	       "agent runs or is to run, as the same user:\n\n"
+	       "  kubectl exec ds/podprof -- podprof doctor\n\n"
+	       "Each line is a check: ok; degraded, it works with less; MISSING, something that "
+	       "the\n"
+	       "settings ask for does not. BPF programs are loaded, processes read and servers "
+	       "asked\n"
+	       "as the agent does it; nothing is sent, stored or changed. Where an agent runs, it\n"
+	       "is asked instead of taking samples beside it.\n\n"
+	       "  --json  one JSON object a line: check, outcome (ok, degraded, missing), found,\n"
+	       "          means, remedy\n"
+	       "  --help  this text\n\n"
+	       "Exit status: 0 all that the settings ask for works, 1 something is missing, 2 "
+	       "wrong\n"
+	       "usage\n");
+	return CMD_DONE;
+}
+
+/* Takes this command's own word out of the agent's. */
+static void take_own(struct examination *e, int *argc, char **argv)
+{
+	int n = 1;
+
+	for (int i = 1; i < *argc; i++)
+		if (strcmp(argv[i], "--json") == 0)
+			e->json = true;
+		else
+			argv[n++] = argv[i];
+	argv[n] = NULL;
+	*argc = n;
+}
+
+/* True to go on; else *@ret_exit is the status to leave with. */
+static bool parse(struct examination *e, int argc, char **argv, int *ret_exit)
+{
+	struct config_error error = {""};
+	int r;
+
+	take_own(e, &argc, argv);
+	r = config_load(argc, argv, &e->config, &error);
+	if (!r)
+		return true;
+	if (r == CONFIG_HELP) {
+		*ret_exit = print_help();
+		return false;
+	}
+	cmd_error("doctor: %s", r < 0 ? strerror(-r) : error.text);
+	*ret_exit = r < 0 ? CMD_FAILED : CMD_USAGE;
+	return false;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+	_cleanup_(examination_deinit) struct examination e = {.json = false};
+	struct namingopts naming;
+	struct doctor_opts opts = {.config = &e.config, .try_cpu = try_cpu};
+	int status, r;
+
+	if (!parse(&e, argc, argv, &status))
+		return status;
+	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* what is warned of is a finding */
+	namingopts_init(&naming, &e.config);
+	opts.metadata = &naming.opts.metadata;
+	r = doctor_look(&opts, &e.facts);
+	if (!r) {
+		doctor_check(&e.facts, &e.findings);
+		r = print(&e);
+	}
+	if (r)
+		cmd_error("doctor: cannot look at everything: %s", strerror(-r));
+	status = r || findings_count(&e.findings, FINDING_MISSING) ? CMD_FAILED : CMD_DONE;
+	return cmdline_finish("doctor", status);
+}

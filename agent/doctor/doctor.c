@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Each file of this folder has a topic: it looks, which may fail in any way and leaves facts, and
+ * it checks, which is a function of the facts alone. So each outcome of a check can be tried
+ * without a kernel that has it.
+ *
+ * The servers are asked all at the same time, on one loop.
+ */
+#include "doctor/doctor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "config/config.h"
+#include "discovery/discovery.h"
+
+/* How long answers are waited for: two servers that do not answer, one after the other. */
+#define DOCTOR_WAIT_NS	(12 * NSEC_PER_SEC)
+#define DOCTOR_POLL_NS	(60 * NSEC_PER_MSEC)
+#define DOCTOR_GRACE_NS NSEC_PER_SEC
+
+/* Everything that is open while it looks. */
+struct look {
+	const struct doctor_opts *opts;
+	struct facts *facts;
+	struct root proc;
+	struct root own_proc;
+	struct root sys;
+	struct loop *loop;
+	struct loop_source *timer;
+	struct http *http;
+	struct discovery *discovery; /* NULL: no cgroups */
+	struct listener_trial *listener;
+	struct network_trial *network;
+	struct sources_trial *sources;
+	uint64_t deadline_ns;
+};
+
+/* What has been asked has answered, or is not waited for any more. */
+static void end_trials(struct look *l)
+{
+	listener_end(take_ptr(l->listener), &l->facts->listener);
+	network_end(take_ptr(l->network), &l->facts->network);
+	sources_end(take_ptr(l->sources), &l->facts->sources);
+}
+
+static void look_deinit(struct look *l)
+{
+	discovery_free(l->discovery);
+	http_free(l->http);
+	loop_free(l->loop);
+	root_deinit(&l->proc);
+	root_deinit(&l->own_proc);
+	root_deinit(&l->sys);
+}
+
+static int open_roots(struct look *l)
+{
+	/* what cannot be opened stays -1, below which nothing is found */
+	(void)root_open("/proc", &l->own_proc);
+	(void)root_open("/sys", &l->sys);
+	l->facts->no_proc = root_open(l->opts->config->proc_root, &l->proc);
+	return l->facts->no_proc == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int start_discovery(struct look *l)
+{
+	const struct config *c = l->opts->config;
+	const struct discovery_opts opts = {
+		.loop = l->loop,
+		.proc = &l->proc,
+		.cgroupfs_root = c->cgroupfs_root,
+		.host_processes = c->host_processes,
+		.node_name = c->node_name,
+		.grace_ns = DOCTOR_GRACE_NS,
+	};
+	int r = discovery_new(&opts, &l->discovery);
+
+	return r == -ENOMEM ? r : 0; /* what is wrong is told by node_check() */
+}
+
+static size_t count_containers(struct discovery *discovery)
+{
+	const struct owner *owner = NULL;
+	size_t n = 0;
+
+	while (discovery && (owner = discovery_next_owner(discovery, owner)))
+		n += owner->kind == OWNER_CONTAINER && owner_alive(owner);
+	return n;
+}
+
+static void on_poll(void *ctx)
+{
+	struct look *l = ctx;
+	bool pending = listener_pending(l->listener) || network_pending(l->network);
+
+	pending = (l->sources && sources_pending(l->sources)) || pending;
+	if (!pending || nsec_monotonic() >= l->deadline_ns)
+		loop_stop(l->loop);
+}
+
+/* All that goes through the network. */
+static int ask_servers(struct look *l)
+{
+	int r = listener_begin(l->http, l->opts->config, &l->listener);
+
+	if (!r)
+		r = network_begin(l->http, l->opts->config, &l->network);
+	if (!r && l->discovery)
+		r = sources_begin(l->loop, l->opts->metadata, l->discovery, &l->sources);
+	if (!r)
+		r = loop_arm(l->timer, 1, DOCTOR_POLL_NS);
+	l->deadline_ns = nsec_monotonic() + DOCTOR_WAIT_NS;
+	if (!r)
+		r = loop_run(l->loop);
+	end_trials(l);
+	return r;
+}
+
+static int look_at_node(struct look *l)
+{
+	const struct config *c = l->opts->config;
+	int r = node_look(c, &l->proc, &l->facts->node);
+
+	if (!r)
+		r = reading_look(&l->proc, &l->facts->reading);
+	if (!r)
+		r = start_discovery(l);
+	l->facts->node.n_containers = count_containers(l->discovery);
+	return r;
+}
+
+static int look_at_all(struct look *l)
+{
+	const struct config *c = l->opts->config;
+	struct facts *f = l->facts;
+	int r = open_roots(l);
+
+	if (!r)
+		r = loop_new(&l->loop);
+	if (!r)
+		r = loop_add_timer(l->loop, on_poll, l, &l->timer);
+	if (!r)
+		r = http_new(l->loop, &l->http);
+	if (r)
+		return r;
+	rights_look(&l->own_proc, &l->sys, &f->rights);
+	places_look(c, f->places);
+	kernelside_look(&l->own_proc, &l->sys, &f->kernel);
+	if (!f->no_proc)
+		r = look_at_node(l);
+	if (!r)
+		r = ask_servers(l);
+	if (!r && l->discovery && c->cpu_rate && !f->listener.agent)
+		r = l->opts->try_cpu(c, l->loop, &l->proc, &l->sys, l->discovery, &f->kernel);
+	return r;
+}
+
+int doctor_look(const struct doctor_opts *opts, struct facts *ret)
+{
+	_cleanup_(look_deinit) struct look look = {
+		.opts = opts,
+		.facts = ret,
+		.proc = ROOT_INIT,
+		.own_proc = ROOT_INIT,
+		.sys = ROOT_INIT,
+	};
+
+	*ret = (struct facts){
+		.config = opts->config,
+		.in_cluster = getenv("KUBERNETES_SERVICE_HOST") != NULL,
+	};
+	return look_at_all(&look);
+}
+
+static void check_no_proc(const struct facts *facts, struct findings *ret)
+{
+	finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
+				 facts->config->proc_root,
+				 facts->no_proc < 0 ? strerror(-facts->no_proc)
+						    : root_outcome_name(facts->no_proc)),
+		    "the agent does not start", "name the node's procfs with --proc-root");
+}
+
+void doctor_check(const struct facts *facts, struct findings *ret)
+{
+	*ret = (struct findings){0};
+	rights_check(facts, ret);
+	kernelside_check(facts, ret);
+	if (facts->no_proc) {
+		check_no_proc(facts, ret);
+	} else {
+		node_check(facts, ret);
+		reading_check(facts, ret);
+		sources_check(facts, ret);
+	}
+	places_check(facts, ret);
+	network_check(facts, ret);
+	listener_check(facts, ret);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Version numbers tell little of a distribution's kernel, so that the programs are loaded and
+ * attached as the agent does it, and what comes of that counts. Only what nobody could guess from
+ * an errno is looked at besides: it is told with the failure, or where there was no trial.
+ *
+ * kernel.unprivileged_bpf_disabled is no check: it binds nobody who has CAP_BPF. Nor is tracefs:
+ * task switches are followed by way of BTF, and perf events by their numbers.
+ */
+#include "doctor/kernelside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/capability.h"
+#include "base/cleanup.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "config/config.h"
+#include "doctor/facts.h"
+#include "doctor/file.h"
+#include "doctor/finding.h"
+#include "profile/sideband.h"
+
+#define CPU_LOST "no CPU profiles"
+
+/* ---------------------------------------------------------------- looking */
+
+static int paranoid_of(const struct root *proc)
+{
+	char line[16];
+	int n;
+
+	file_line(proc, "sys/kernel/perf_event_paranoid", line, sizeof(line));
+	if (sscanf(line, "%3d", &n) != 1)
+		return -2;
+	return n < 0 ? -1 : n;
+}
+
+static int try_events(const struct root *sys)
+{
+	const struct sideband_opts opts = {.sys = sys};
+	struct sideband *sideband;
+	int r = sideband_new(&opts, &sideband);
+
+	if (!r)
+		sideband_free(sideband);
+	return r;
+}
+
+void kernelside_look(const struct root *proc, const struct root *sys, struct kernelside *ret)
+{
+	*ret = (struct kernelside){
+		.known = bpfobj_facts_here(proc, sys),
+		.paranoid = paranoid_of(proc),
+		.events = try_events(sys),
+	};
+}
+
+/* ---------------------------------------------------------------- checks */
+
+static void check_version(const struct facts *facts, struct findings *ret)
+{
+	const struct kernel_version *v = &facts->kernel.known.version;
+	const bool old = v->major && kernel_is_before(v, 5, 10);
+	struct bpfobj_why why = {""};
+	struct finding *finding;
+
+	if (old || bpfobj_permit(&facts->kernel.known, facts->config->allow_unsafe_kernel, &why)) {
+		finding =
+			findings_add(ret, "kernel", FINDING_MISSING, "Linux %u.%u.%u: %s", v->major,
+				     v->minor, v->patch, old ? "it takes 5.10 or newer" : why.text);
+		finding_say(finding, CPU_LOST,
+			    old ? "use a newer kernel"
+				: "use a kernel that has it mended: 6.1.36, 6.3.10, or 6.4");
+		return;
+	}
+	findings_add(ret, "kernel", FINDING_OK, "Linux %u.%u.%u", v->major, v->minor, v->patch);
+}
+
+static void check_types(const struct bpfobj_facts *known, struct findings *ret)
+{
+	if (known->has_btf)
+		findings_add(ret, "BTF", FINDING_OK, "/sys/kernel/btf/vmlinux");
+	else
+		finding_say(findings_add(ret, "BTF", FINDING_MISSING,
+					 "the kernel has no /sys/kernel/btf/vmlinux"),
+			    CPU_LOST, "use a kernel built with CONFIG_DEBUG_INFO_BTF");
+}
+
+static void check_lockdown(const struct bpfobj_facts *known, struct findings *ret)
+{
+	if (known->confidentiality)
+		finding_say(findings_add(ret, "lockdown", FINDING_MISSING,
+					 "the kernel is in confidentiality mode"),
+			    CPU_LOST, "boot with lockdown=integrity or none");
+}
+
+/* What Debian and Ubuntu have added. */
+static void check_paranoid(const struct facts *facts, struct findings *ret)
+{
+	const struct kernelside *k = &facts->kernel;
+	struct finding *finding;
+
+	if (k->paranoid <= 2 || capability_in(facts->rights.capabilities, CAP_SYS_ADMIN) ||
+	    (k->tried && !k->result))
+		return;
+	finding = findings_add(ret, "perf events", FINDING_MISSING,
+			       "kernel.perf_event_paranoid is %d, which takes CAP_SYS_ADMIN on "
+			       "Debian's and Ubuntu's kernels",
+			       k->paranoid);
+	finding_say(finding, CPU_LOST,
+		    "sysctl -w kernel.perf_event_paranoid=2 on the node, or add CAP_SYS_ADMIN");
+}
+
+/* The sentence is "what failed; what to do". */
+static void say_refused(const struct facts *facts, struct findings *ret)
+{
+	const struct kernelside *k = &facts->kernel;
+	const char *what = *k->why.text ? k->why.text : strerror(-k->result);
+	const char *todo = strstr(what, "; ");
+	struct finding *finding = findings_add(ret, "CPU profiles", FINDING_MISSING, "%.*s",
+					       todo ? (int)(todo - what) : (int)strlen(what), what);
+
+	if (k->known.no_bpf || k->known.no_perfmon)
+		todo = "; see the capabilities";
+	finding_say(finding, facts->config->off_cpu > 0 ? "no CPU and off-CPU profiles" : CPU_LOST,
+		    todo ? todo + 2 : "see the line above");
+}
+
+static void say_begun(const struct facts *facts, struct findings *ret)
+{
+	const struct kernelside *k = &facts->kernel;
+	const char *what = facts->config->off_cpu > 0 ? "on and off the CPUs" : "on the CPUs";
+	struct finding *finding;
+
+	if (k->has_loop && !*k->cpu_why) {
+		findings_add(ret, "CPU profiles", FINDING_OK,
+			     "samples are taken %s, %zu of them; the kernel checked the programs "
+			     "in %" PRIu64 " ms",
+			     what, k->n_cpus, (uint64_t)(k->load_ns / NSEC_PER_MSEC));
+		return;
+	}
+	if (*k->cpu_why) {
+		finding = findings_add(ret, "CPU profiles", FINDING_DEGRADED,
+				       "some CPU has no clock: %s", k->cpu_why);
+		finding_say(finding, "what runs there is not seen", "see the line above");
+		return;
+	}
+	finding = findings_add(ret, "CPU profiles", FINDING_DEGRADED,
+			       "samples are taken %s, and walked in parts: the kernel lacks "
+			       "bpf_loop() (5.17), or net.core.bpf_jit_enable is 0",
+			       what);
+	finding_say(finding, "each sample costs more", "nothing has to be done");
+}
+
+/* Without a trial the agent that runs here has said how it goes. */
+static void check_trial(const struct facts *facts, struct findings *ret)
+{
+	if (!facts->kernel.tried)
+		return;
+	if (facts->kernel.result)
+		say_refused(facts, ret);
+	else
+		say_begun(facts, ret);
+}
+
+static void check_events(const struct facts *facts, struct findings *ret)
+{
+	const struct kernelside *k = &facts->kernel;
+
+	/* what keeps all of CPU profiling away is told once */
+	if (!k->events || (k->tried && k->result))
+		return;
+	finding_say(findings_add(ret, "short-lived processes", FINDING_DEGRADED,
+				 "perf events of their mappings are refused (%s)",
+				 strerror(-k->events)),
+		    "what ends within a second has no names in profiles",
+		    "grant CAP_PERFMON, and allow perf_event_open(2)");
+}
+
+void kernelside_check(const struct facts *facts, struct findings *ret)
+{
+	if (!facts->config->cpu_rate) {
+		findings_add(ret, "CPU profiles", FINDING_OK, "not asked for (--cpu-rate 0)");
+		return;
+	}
+	check_version(facts, ret);
+	check_types(&facts->kernel.known, ret);
+	check_lockdown(&facts->kernel.known, ret);
+	check_paranoid(facts, ret);
+	check_trial(facts, ret);
+	check_events(facts, ret);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/listener.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/nsec.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "doctor/facts.h"
+#include "doctor/finding.h"
+#include "server/listen.h"
+
+/* It is this machine that is asked. */
+#define LISTENER_TOTAL_NS (3 * NSEC_PER_SEC)
+
+struct listener_trial {
+	struct listener listener;
+	struct http_call *call;
+};
+
+/* ---------------------------------------------------------------- what an agent says */
+
+static void copy_text(char *ret, size_t n, struct text t)
+{
+	snprintf(ret, n, "%.*s", (int)text_len(&t), t.p);
+	text_make_printable(ret);
+}
+
+/* "NAME: ok, WHY" or "NAME: failing, WHY" */
+static void take_condition(struct text line, struct listener *ret)
+{
+	struct listener_condition *c = &ret->conditions[ret->n];
+	struct text name, state;
+
+	if (ret->n == LISTENER_CONDITIONS_MAX || !text_until(&line, ':', &name))
+		return;
+	text_skip_blanks(&line);
+	if (!text_until(&line, ',', &state)) {
+		state = line;
+		line = text_of("");
+	}
+	text_skip_blanks(&line);
+	c->ok = text_is(&state, "ok");
+	copy_text(c->name, sizeof(c->name), name);
+	copy_text(c->why, sizeof(c->why), line);
+	ret->n++;
+}
+
+bool listener_read(const char *body, struct listener *ret)
+{
+	struct text all = text_of(body), line;
+
+	if (!text_line(&all, &line) || (!text_is(&line, "ready") && !text_is(&line, "not ready")))
+		return false;
+	ret->agent = true;
+	ret->ready = text_is(&line, "ready");
+	while (text_line(&all, &line))
+		take_condition(line, ret);
+	return true;
+}
+
+/* ---------------------------------------------------------------- looking */
+
+static void on_reply(void *ctx, const struct http_reply *reply)
+{
+	struct listener_trial *trial = ctx;
+
+	trial->call = NULL;
+	if (reply->status == 200 || reply->status == 503)
+		(void)listener_read(reply->body, &trial->listener);
+}
+
+/* Who listens everywhere does so on loopback, too. */
+static void make_url(const struct listen_address *address, char *ret, size_t n)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->addr;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&address->addr;
+	char host[INET6_ADDRSTRLEN] = "";
+
+	if (address->addr.ss_family == AF_INET6) {
+		const bool any = IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr);
+
+		inet_ntop(AF_INET6, any ? &in6addr_loopback : &in6->sin6_addr, host, sizeof(host));
+		snprintf(ret, n, "http://[%s]:%u/-/ready", host, ntohs(in6->sin6_port));
+	} else {
+		const struct in_addr loopback = {.s_addr = htonl(INADDR_LOOPBACK)};
+		const bool any = in->sin_addr.s_addr == htonl(INADDR_ANY);
+
+		inet_ntop(AF_INET, any ? &loopback : &in->sin_addr, host, sizeof(host));
+		snprintf(ret, n, "http://%s:%u/-/ready", host, ntohs(in->sin_port));
+	}
+}
+
+static int ask(struct http *http, const struct listen_address *address,
+	       struct listener_trial *trial)
+{
+	char url[128];
+	const struct http_request request = {
+		.url = url, .connect_ns = LISTENER_TOTAL_NS, .total_ns = LISTENER_TOTAL_NS};
+
+	make_url(address, url, sizeof(url));
+	return http_start(http, &request, on_reply, trial, &trial->call);
+}
+
+int listener_begin(struct http *http, const struct config *config, struct listener_trial **ret)
+{
+	struct listener_trial *trial = calloc(1, sizeof(*trial));
+	_cleanup_(close_fdp) int fd = -1;
+	struct listen_address address;
+	int r = 0;
+
+	if (!trial)
+		return -ENOMEM;
+	trial->listener.wrong = !listen_parse(config->listen, &address);
+	if (!trial->listener.wrong)
+		trial->listener.result = listen_open(&address, &fd);
+	if (trial->listener.result == -EADDRINUSE)
+		r = ask(http, &address, trial);
+	if (r)
+		free(trial);
+	else
+		*ret = trial;
+	return r;
+}
+
+bool listener_pending(const struct listener_trial *trial)
+{
+	return trial->call;
+}
+
+void listener_end(struct listener_trial *trial, struct listener *ret)
+{
+	*ret = trial ? trial->listener : (struct listener){0};
+	if (trial)
+		http_cancel(trial->call);
+	free(trial);
+}
+
+/* ---------------------------------------------------------------- checks */
+
+/* What it knows better than a trial beside it. */
+static void check_agent(const struct facts *facts, struct findings *ret)
+{
+	const struct listener *l = &facts->listener;
+
+	findings_add(ret, "agent", FINDING_OK, "one runs here, at %s, and is %sready",
+		     facts->config->listen, l->ready ? "" : "not ");
+	for (size_t i = 0; i < l->n; i++) {
+		const struct listener_condition *c = &l->conditions[i];
+		const char *todo = strstr(c->why, "; ");
+
+		if (c->ok)
+			continue;
+		finding_say(findings_add(ret, "agent", FINDING_MISSING, "%s: %.*s", c->name,
+					 todo ? (int)(todo - c->why) : (int)strlen(c->why), c->why),
+			    "the agent that runs goes on without", todo ? todo + 2 : "see its log");
+	}
+}
+
+void listener_check(const struct facts *facts, struct findings *ret)
+{
+	const struct listener *l = &facts->listener;
+
+	if (l->agent)
+		check_agent(facts, ret);
+	else if (l->wrong)
+		finding_say(findings_add(ret, "listen", FINDING_MISSING,
+					 "--listen %s is no address", facts->config->listen),
+			    "the agent does not start",
+			    "it has to be ADDRESS:PORT, such as 127.0.0.1:7070");
+	else if (l->result)
+		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",
+					 facts->config->listen, strerror(-l->result)),
+			    "the agent does not start", listen_hint(l->result));
+	else
+		findings_add(ret, "listen", FINDING_OK, "%s is free", facts->config->listen);
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A request like those that profiles go in, by the same code and with the same credentials, but
+ * with no body: a push of nothing. Pyroscope refuses that as an invalid argument, and does so after
+ * it has looked at who is asking, so that a 400 says that all is well. Gateways before it say 401,
+ * 403 or 404 by themselves.
+ */
+#include "doctor/network.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/http.h"
+#include "base/nsec.h"
+#include "doctor/facts.h"
+#include "doctor/finding.h"
+#include "export/destination.h"
+#include "export/push.h"
+
+#define NETWORK_CONNECT_NS (5 * NSEC_PER_SEC)
+#define NETWORK_TOTAL_NS   (8 * NSEC_PER_SEC)
+/* A clock that was never set: this is the year before this was written. */
+#define CLOCK_LEAST_S	   1735689600
+/* Pyroscope takes profiles of the last hour, and 10 minutes of the next. */
+#define CLOCK_APART_S	   300
+
+struct call {
+	struct network_trial *trial;
+	struct destination *destination;
+	struct http_call *http;
+	struct reached *reached;
+};
+
+struct network_trial {
+	struct network network;
+	struct call calls[CONFIG_DESTINATIONS_MAX];
+};
+
+/* ---------------------------------------------------------------- looking */
+
+static void say(struct reached *reached, const char *why)
+{
+	snprintf(reached->why, sizeof(reached->why), "%s", why);
+	reached->done = true;
+}
+
+static void on_reply(void *ctx, const struct http_reply *reply)
+{
+	struct call *call = ctx;
+	struct reached *reached = call->reached;
+	char message[PUSH_MESSAGE_MAX + 1];
+
+	call->http = NULL;
+	push_message(reply, message);
+	say(reached, reply->status ? message : reply->error);
+	reached->status = reply->status;
+	reached->refused = reply->status == 400 && strstr(reply->body, "invalid_argument");
+	if (reply->date_s)
+		reached->ahead_s = reply->date_s - (int64_t)(nsec_wall() / NSEC_PER_SEC);
+}
+
+static int begin_call(struct http *http, const char *spec, struct call *call)
+{
+	_cleanup_(freep) char *error = NULL;
+	struct push push = {
+		.body = "", .connect_ns = NETWORK_CONNECT_NS, .total_ns = NETWORK_TOTAL_NS};
+	int r = destination_new(spec, &call->destination, &error);
+
+	call->reached->wrong = r > 0;
+	if (r > 0)
+		say(call->reached, error);
+	if (r)
+		return r < 0 ? r : 0;
+	snprintf(call->reached->where, sizeof(call->reached->where), "%s %s",
+		 call->destination->kind->name, call->destination->host);
+	push.destination = call->destination;
+	r = push_start(http, &push, on_reply, call, &call->http);
+	if (r)
+		say(call->reached, push_start_error(r));
+	return r == -ENOMEM ? r : 0;
+}
+
+int network_begin(struct http *http, const struct config *config, struct network_trial **ret)
+{
+	struct network_trial *trial = calloc(1, sizeof(*trial));
+	struct network unused;
+	int r = 0;
+
+	if (!trial)
+		return -ENOMEM;
+	trial->network.n = config->destinations.n;
+	for (size_t i = 0; i < trial->network.n && !r; i++) {
+		trial->calls[i].trial = trial;
+		trial->calls[i].reached = &trial->network.items[i];
+		r = begin_call(http, config->destinations.items[i], &trial->calls[i]);
+	}
+	if (r)
+		network_end(trial, &unused);
+	else
+		*ret = trial;
+	return r;
+}
+
+bool network_pending(const struct network_trial *trial)
+{
+	for (size_t i = 0; i < trial->network.n; i++)
+		if (!trial->network.items[i].done)
+			return true;
+	return false;
+}
+
+void network_end(struct network_trial *trial, struct network *ret)
+{
+	*ret = trial ? trial->network : (struct network){0};
+	ret->now_s = (int64_t)(nsec_wall() / NSEC_PER_SEC);
+	if (!trial)
+		return;
+	for (size_t i = 0; i < trial->network.n; i++) {
+		http_cancel(trial->calls[i].http);
+		destination_free(trial->calls[i].destination);
+	}
+	free(trial);
+}
+
+/* ---------------------------------------------------------------- checks */
+
+static const char *remedy(const struct reached *reached)
+{
+	if (reached->wrong)
+		return "write it as 'podprof agent --help' says at its end";
+	if (reached->status == 401 || reached->status == 403)
+		return "give credentials that it takes: bearer-token-file, basic-auth-user and "
+		       "-password-file, tenant";
+	if (reached->status == 404)
+		return "give the server's base address, without a path unless a proxy wants one";
+	if (reached->status >= 300 && reached->status < 400)
+		return "give the address that it leads to: redirects are not followed";
+	if (reached->status)
+		return push_may_pass(reached->status) ? "see the server's own log"
+						      : "see whether this is a Pyroscope server";
+	if (strstr(reached->why, "certificate"))
+		return "ca-file=PATH names the certificates to trust";
+	return "check the address from here: its name, its port, network policies and proxies";
+}
+
+static void check_destination(const struct reached *reached, struct findings *ret)
+{
+	const bool ok = reached->refused || (reached->status >= 200 && reached->status < 300);
+	struct finding *finding;
+	char status[32] = "";
+
+	if (ok) {
+		findings_add(ret, "destination", FINDING_OK, "%s answers", reached->where);
+		return;
+	}
+	if (reached->status)
+		snprintf(status, sizeof(status), "HTTP status %ld: ", reached->status);
+	finding = findings_add(ret, "destination", FINDING_MISSING, "%s%s%s%s", reached->where,
+			       *reached->where ? ": " : "", status,
+			       reached->done ? reached->why : "no answer in time");
+	finding_say(finding,
+		    reached->wrong ? "the agent does not start"
+				   : "no profile gets there; it is tried again and again",
+		    remedy(reached));
+}
+
+/* The one that differs most: if they do not agree one is still wrong, and profiles get lost. */
+static int64_t furthest_s(const struct network *network)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < network->n; i++)
+		if (llabs(network->items[i].ahead_s) > llabs(most))
+			most = network->items[i].ahead_s;
+	return most;
+}
+
+static void check_clock(const struct network *network, struct findings *ret)
+{
+	const int64_t ahead_s = furthest_s(network);
+	struct finding *finding;
+
+	if (network->now_s >= CLOCK_LEAST_S && llabs(ahead_s) <= CLOCK_APART_S)
+		return;
+	if (network->now_s < CLOCK_LEAST_S)
+		finding = findings_add(ret, "clock", FINDING_MISSING, "it was never set");
+	else
+		finding = findings_add(ret, "clock", FINDING_MISSING,
+				       "%" PRId64 " s %s of the destination's",
+				       (int64_t)llabs(ahead_s), ahead_s > 0 ? "behind" : "ahead");
+	finding_say(finding, "profiles are shown at the wrong time, or refused as too old",
+		    "set the node's clock (chrony, systemd-timesyncd)");
+}
+
+void network_check(const struct facts *facts, struct findings *ret)
+{
+	for (size_t i = 0; i < facts->network.n; i++)
+		check_destination(&facts->network.items[i], ret);
+	check_clock(&facts->network, ret);
+}

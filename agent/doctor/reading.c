@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names in stacks and Go heaps are read out of other processes by the ways that are tried here.
+ * What is refused although the capability is there is refused by a security module: AppArmor's
+ * profile of most container runtimes lets a container trace nobody outside.
+ */
+#include "doctor/reading.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/capability.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "config/config.h"
+#include "discovery/pid.h"
+#include "doctor/facts.h"
+#include "doctor/finding.h"
+#include "goheap/memory.h"
+#include "procmap/mapped.h"
+#include "procmap/maps.h"
+#include "symbolize/ksyms.h"
+
+/* ---------------------------------------------------------------- looking */
+
+struct attempt {
+	const struct root *proc;
+	uint64_t own;
+	struct reading *reading;
+};
+
+/* Code of a file: what a stack leads to. */
+static const struct maps_entry *find_code(const struct maps *maps)
+{
+	for (size_t i = 0; i < maps->n; i++)
+		if (maps->items[i].kind == MAPS_FILE && maps->items[i].prot & MAPS_X &&
+		    maps->items[i].prot & MAPS_R)
+			return &maps->items[i];
+	return NULL;
+}
+
+static bool file_refused(const struct root *proc, const struct maps *maps,
+			 const struct maps_entry *entry)
+{
+	_cleanup_(close_fdp) int path_fd = -1;
+	_cleanup_(close_fdp) int fd = -1;
+	int r = mapped_find(proc, maps->via_pid, entry, &path_fd);
+
+	if (!r)
+		r = mapped_open(path_fd, &fd);
+	return r == MAPPED_DENIED;
+}
+
+static bool memory_refused(const struct root *proc, const struct pid_id *id,
+			   const struct maps_entry *entry)
+{
+	struct process_memory memory = {.fd = -1};
+	char bytes[8];
+	int r = process_memory_init(&memory, proc, id);
+
+	if (!r)
+		r = memory_read(&memory.memory, entry->start, bytes, sizeof(bytes));
+	process_memory_deinit(&memory);
+	return r == MEMORY_DENIED;
+}
+
+static bool note(const struct attempt *a, const struct pid_id *id, const bool refused[READING_MAX])
+{
+	struct reading *reading = a->reading;
+	bool any = false;
+
+	for (size_t i = 0; i < READING_MAX; i++) {
+		reading->refused[i] += refused[i];
+		any |= refused[i];
+	}
+	if (any && !reading->example.pid) {
+		reading->example.pid = id->pid;
+		if (pid_read_comm(a->proc, id, reading->example.comm))
+			*reading->example.comm = '\0';
+	}
+	return ++reading->n == READING_PROCESSES_MAX;
+}
+
+static int try_process(void *ctx, pid_t pid)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct attempt *a = ctx;
+	const struct maps_entry *code;
+	bool refused[READING_MAX] = {true, true, true};
+	struct pid_id id;
+	int r = (uint64_t)pid == a->own ? PID_GONE : pid_read(a->proc, pid, &id);
+
+	if (!r)
+		r = maps_read(a->proc, &id, &maps);
+	if (r == -ENOMEM)
+		return r;
+	if (r)
+		return r == MAPS_DENIED ? note(a, &id, refused) : 0;
+	code = find_code(&maps);
+	if (!code) /* a kernel thread, or it has just ended */
+		return 0;
+	refused[READING_MAPPINGS] = false;
+	refused[READING_FILES] = file_refused(a->proc, &maps, code);
+	refused[READING_MEMORY] = memory_refused(a->proc, &id, code);
+	return note(a, &id, refused);
+}
+
+static int look_at_kernel(const struct root *proc, struct reading *ret)
+{
+	struct ksyms *ksyms;
+
+	ret->ksyms = ksyms_load(proc, &ksyms);
+	if (ret->ksyms)
+		return ret->ksyms == -ENOMEM ? -ENOMEM : 0;
+	ret->n_ksyms = ksyms_n(ksyms);
+	ksyms_free(ksyms);
+	return 0;
+}
+
+int reading_look(const struct root *proc, struct reading *ret)
+{
+	struct attempt attempt = {.proc = proc, .own = pid_self(proc), .reading = ret};
+	int r;
+
+	*ret = (struct reading){0};
+	r = pid_for_each(proc, try_process, &attempt);
+	return r == -ENOMEM ? r : look_at_kernel(proc, ret);
+}
+
+/* ---------------------------------------------------------------- checks */
+
+/* Why that may be. */
+static const char *remedy(const struct facts *facts)
+{
+	const struct rights *rights = &facts->rights;
+
+	if (!rights_has(rights, CAP_SYS_PTRACE))
+		return "see CAP_SYS_PTRACE";
+	if (!rights_has(rights, CAP_DAC_READ_SEARCH))
+		return "see CAP_DAC_READ_SEARCH";
+	if (rights->in_namespace)
+		return "see user namespace";
+	if (rights_apparmor(rights))
+		return "AppArmor forbids it: appArmorProfile: {type: Unconfined} (chart: "
+		       "appArmorUnconfined; docker: --security-opt apparmor=unconfined)";
+	if (rights->selinux)
+		return "SELinux forbids it: seLinuxOptions: {type: spc_t} (the chart's default)";
+	if (rights->yama == 3)
+		return "sysctl kernel.yama.ptrace_scope is 3: boot the node with less";
+	return "a security module or a seccomp profile forbids it: allow ptrace and "
+	       "process_vm_readv";
+}
+
+static void check_processes(const struct facts *facts, struct findings *ret)
+{
+	static const char *const lost[READING_MAX] = {
+		[READING_MAPPINGS] = "their functions have no names, and Go heaps are not read",
+		[READING_FILES] = "their functions have no names",
+		[READING_MEMORY] = "their Go heaps are not read",
+	};
+	static const char *const names[READING_MAX] = {
+		[READING_MAPPINGS] = "mappings",
+		[READING_FILES] = "programs",
+		[READING_MEMORY] = "memory",
+	};
+	const bool heaps = facts->config->go_heap != CONFIG_GO_HEAP_DISABLED;
+	const struct reading *reading = &facts->reading;
+
+	for (size_t i = 0; i < READING_MAX; i++) {
+		const bool all = reading->refused[i] == reading->n;
+
+		if (!reading->refused[i] || (i == READING_MEMORY && !heaps))
+			continue;
+		finding_say(findings_add(ret, "reading processes",
+					 all ? FINDING_MISSING : FINDING_DEGRADED,
+					 "the %s of %zu of %zu processes are refused, %" PRIu64
+					 " %s the first",
+					 names[i], reading->refused[i], reading->n,
+					 reading->example.pid, reading->example.comm),
+			    lost[i], remedy(facts));
+		return;
+	}
+	findings_add(ret, "reading processes", FINDING_OK, "%zu tried: mappings, programs%s",
+		     reading->n, heaps ? ", memory" : "");
+}
+
+static void check_kernel(const struct facts *facts, struct findings *ret)
+{
+	const struct reading *reading = &facts->reading;
+	const bool may = rights_has(&facts->rights, CAP_SYSLOG);
+	struct finding *finding;
+
+	if (!facts->config->cpu_rate || !facts->config->kernel_stacks)
+		return;
+	if (!reading->ksyms) {
+		findings_add(ret, "kernel symbols", FINDING_OK, "%zu", reading->n_ksyms);
+		return;
+	}
+	if (reading->ksyms == KSYMS_HIDDEN && !may)
+		return; /* CAP_SYSLOG has been asked for */
+	finding = findings_add(ret, "kernel symbols", FINDING_MISSING, "/proc/kallsyms: %s",
+			       ksyms_outcome_name(reading->ksyms));
+	finding_say(finding, "kernel functions have no names",
+		    reading->ksyms == KSYMS_HIDDEN ? "sysctl -w kernel.kptr_restrict=1 on the node"
+						   : "let podprof read /proc/kallsyms, or set "
+						     "--kernel-stacks false");
+}
+
+void reading_check(const struct facts *facts, struct findings *ret)
+{
+	check_processes(facts, ret);
+	check_kernel(facts, ret);
+}

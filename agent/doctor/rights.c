@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which capability is for what is told in docs/security.md. One that is missing does not always
+ * cost something (the sysctl kernel.kptr_restrict may be 0, all processes may be our own), but an
+ * agent without it will sooner or later leave something out.
+ *
+ * Seccomp and security modules say no in ways of their own, and nothing tells in advance what they
+ * refuse: here it is only said that they are there. The checks that try something say what failed.
+ */
+#include "doctor/rights.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/buf.h"
+#include "base/capability.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "doctor/facts.h"
+#include "doctor/file.h"
+#include "doctor/finding.h"
+#include "profile/kernel.h"
+#include "symbolize/ksyms.h"
+
+/* Below, programs whose files are kept open may be too many: a node has some thousand images. */
+#define OPEN_FILES_WANTED 8192
+
+/* ---------------------------------------------------------------- looking */
+
+/* "Seccomp:	2" */
+static bool filters_calls(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(65536);
+	struct text all, line;
+
+	if (root_read(proc, "self/status", &b) || !b.data)
+		return false;
+	all = text_of_bytes(b.data, b.len);
+	while (text_line(&all, &line))
+		if (text_prefix(&line, "Seccomp:")) {
+			text_skip_blanks(&line);
+			return !text_is(&line, "0");
+		}
+	return false;
+}
+
+/* The first namespace maps all users to themselves: "0 0 4294967295". */
+static bool in_user_namespace(const struct root *proc)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(4096);
+	struct text all, line, word;
+	uint64_t n[3] = {0};
+
+	if (root_read(proc, "self/uid_map", &b))
+		return false;
+	all = text_of_bytes(b.data, b.len);
+	if (!text_line(&all, &line))
+		return true; /* no user is mapped */
+	for (int i = 0; i < 3; i++)
+		if (!text_word(&line, &word) || !text_only_u64(word, 10, &n[i]))
+			return false;
+	return n[0] != 0 || n[1] != 0 || n[2] != UINT32_MAX;
+}
+
+static uint64_t hard_limit(int resource)
+{
+	struct rlimit limit;
+
+	return getrlimit(resource, &limit) < 0 ? 0 : limit.rlim_max;
+}
+
+void rights_look(const struct root *proc, const struct root *sys, struct rights *ret)
+{
+	uint64_t yama, enforce;
+
+	*ret = (struct rights){
+		.in_namespace = in_user_namespace(proc),
+		.seccomp = filters_calls(proc),
+		.yama = -1,
+		.open_files = hard_limit(RLIMIT_NOFILE),
+		.locked_bytes = hard_limit(RLIMIT_MEMLOCK),
+	};
+	ret->known = capabilities_here(&ret->capabilities);
+	file_line(proc, "self/attr/current", ret->label, sizeof(ret->label));
+	ret->selinux = file_number(sys, "fs/selinux/enforce", &enforce) && enforce == 1;
+	if (file_number(proc, "sys/kernel/yama/ptrace_scope", &yama) && yama <= 3)
+		ret->yama = (int)yama;
+}
+
+bool rights_has(const struct rights *rights, unsigned int capability)
+{
+	bool by_admin = capability == CAP_BPF || capability == CAP_PERFMON ||
+			capability == CAP_CHECKPOINT_RESTORE;
+
+	return capability_in(rights->capabilities, capability) ||
+	       (by_admin && capability_in(rights->capabilities, CAP_SYS_ADMIN));
+}
+
+bool rights_apparmor(const struct rights *rights)
+{
+	return *rights->label && !strchr(rights->label, ':') &&
+	       strncmp(rights->label, "unconfined", strlen("unconfined")) != 0;
+}
+
+/* ---------------------------------------------------------------- capabilities */
+
+enum need { NEED_ALWAYS, NEED_CPU, NEED_KERNEL_STACKS };
+
+static const struct {
+	unsigned int capability;
+	const char *check;
+	enum need need;
+	enum finding_outcome without;
+	const char *means;
+} wanted[] = {
+	{CAP_BPF, "CAP_BPF", NEED_CPU, FINDING_MISSING, "no CPU profiles"},
+	{CAP_PERFMON, "CAP_PERFMON", NEED_CPU, FINDING_MISSING, "no CPU profiles"},
+	{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", NEED_ALWAYS, FINDING_MISSING,
+	 "other users' programs have no names in profiles, and their Go heaps are not read; nor is "
+	 "what the container runtimes say"},
+	{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", NEED_ALWAYS, FINDING_MISSING,
+	 "programs and files that only other users may read have no names, and their Go heaps are "
+	 "not read"},
+	{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", NEED_ALWAYS, FINDING_DEGRADED,
+	 "programs that were replaced or deleted while they run have no names"},
+	{CAP_SYSLOG, "CAP_SYSLOG", NEED_KERNEL_STACKS, FINDING_MISSING,
+	 "kernel functions have no names"},
+};
+
+/* With kernel.kptr_restrict 0 everybody may read addresses. */
+static bool is_needed(enum need need, const struct facts *facts)
+{
+	const struct config *c = facts->config;
+
+	if (need == NEED_KERNEL_STACKS)
+		return c->cpu_rate && c->kernel_stacks && facts->reading.ksyms == KSYMS_HIDDEN;
+	return need == NEED_ALWAYS || c->cpu_rate;
+}
+
+static void say_missing(const struct facts *facts, size_t i, struct findings *ret)
+{
+	char remedy[FINDING_TEXT_MAX];
+	struct finding *finding =
+		findings_add(ret, wanted[i].check, wanted[i].without, "not in force");
+
+	snprintf(remedy, sizeof(remedy),
+		 facts->in_cluster
+			 ? "add %s to the container's securityContext.capabilities (the chart does)"
+			 : "run as root, or grant %s",
+		 wanted[i].check + (facts->in_cluster ? strlen("CAP_") : 0));
+	finding_say(finding, wanted[i].means, remedy);
+}
+
+static void check_capabilities(const struct facts *facts, struct findings *ret)
+{
+	const struct rights *rights = &facts->rights;
+	char has[256] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < array_size(wanted); i++)
+		if (rights_has(rights, wanted[i].capability))
+			n += (size_t)snprintf(has + n, sizeof(has) - n, "%s%s", n ? " " : "",
+					      wanted[i].check + strlen("CAP_"));
+	if (n)
+		findings_add(ret, "capabilities", FINDING_OK, "%s", has);
+	for (size_t i = 0; i < array_size(wanted); i++)
+		if (!rights_has(rights, wanted[i].capability) && is_needed(wanted[i].need, facts))
+			say_missing(facts, i, ret);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static void check_namespace(const struct rights *rights, struct findings *ret)
+{
+	if (rights->in_namespace)
+		finding_say(findings_add(ret, "user namespace", FINDING_MISSING,
+					 "podprof runs in one, where capabilities do not reach the "
+					 "node"),
+			    "no CPU profiles, and other users' programs are not seen",
+			    "run it as the node's root: no hostUsers: false, no rootless runtime");
+}
+
+static void check_confinement(const struct rights *rights, struct findings *ret)
+{
+	char yama[32] = "";
+
+	if (rights->yama >= 0)
+		snprintf(yama, sizeof(yama), ", Yama %d", rights->yama);
+	findings_add(ret, "confinement", FINDING_OK, "seccomp %s, %s%s%s",
+		     rights->seccomp ? "on" : "off",
+		     *rights->label ? rights->label : "no security module",
+		     rights->selinux ? " (SELinux enforcing)" : "", yama);
+}
+
+/* Kernels before 5.11 charge BPF maps to it. */
+static void check_locked(const struct facts *facts, struct findings *ret)
+{
+	const struct rights *rights = &facts->rights;
+	struct finding *finding;
+
+	if (!facts->config->cpu_rate || !facts->kernel.known.version.major ||
+	    !kernel_is_before(&facts->kernel.known.version, 5, 11))
+		return;
+	if (rights->locked_bytes == UINT64_MAX ||
+	    capability_in(rights->capabilities, CAP_SYS_RESOURCE)) {
+		findings_add(ret, "locked memory", FINDING_OK, "may be raised");
+		return;
+	}
+	finding = findings_add(ret, "locked memory", FINDING_MISSING,
+			       "limited to %llu bytes, which this kernel counts BPF maps in",
+			       (unsigned long long)rights->locked_bytes);
+	finding_say(finding, "no CPU profiles",
+		    "add CAP_SYS_RESOURCE (in the chart: capabilities), or raise the limit");
+}
+
+static void check_open_files(const struct rights *rights, struct findings *ret)
+{
+	if (rights->open_files < OPEN_FILES_WANTED)
+		finding_say(findings_add(ret, "open files", FINDING_DEGRADED, "at most %llu",
+					 (unsigned long long)rights->open_files),
+			    "on a busy node, programs that are one too many have no names",
+			    "raise the hard limit of open files to 65536 (systemd: LimitNOFILE=)");
+}
+
+void rights_check(const struct facts *facts, struct findings *ret)
+{
+	check_capabilities(facts, ret);
+	check_namespace(&facts->rights, ret);
+	check_confinement(&facts->rights, ret);
+	check_locked(facts, ret);
+	check_open_files(&facts->rights, ret);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_DOCTOR_RIGHTS_H
+#define PODPROF_DOCTOR_RIGHTS_H
+
+/* What the process that asks may do: capabilities, and what confines it all the same. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct facts;
+struct findings;
+struct root;
+
+/* Bytes of a security module's label with its NUL; a longer one is cut. */
+#define RIGHTS_LABEL_MAX 128
+
+/**
+ * struct rights
+ * @known:          the kernel tells @capabilities
+ * @in_namespace:   we are in a user namespace, in which capabilities count for little
+ * @seccomp:        system calls are filtered
+ * @label:          of AppArmor ("docker-default (enforce)") or SELinux ("u:r:t:s0"); "" for none
+ * @selinux:        it is SELinux's, which is enforcing
+ * @yama:           kernel.yama.ptrace_scope; -1 without Yama
+ * @open_files:     up to how many we may raise their number
+ * @locked_bytes:   RLIMIT_MEMLOCK, up to which we may raise it
+ */
+struct rights {
+	bool known;
+	uint64_t capabilities;
+	bool in_namespace;
+	bool seccomp;
+	char label[RIGHTS_LABEL_MAX];
+	bool selinux;
+	int yama;
+	uint64_t open_files;
+	uint64_t locked_bytes;
+};
+
+/* @proc is our own /proc, and not the node's. */
+void rights_look(const struct root *proc, const struct root *sys, struct rights *ret);
+
+/* CAP_SYS_ADMIN stands for some others. */
+bool rights_has(const struct rights *rights, unsigned int capability);
+/* By AppArmor, not as "unconfined". */
+bool rights_apparmor(const struct rights *rights);
+
+void rights_check(const struct facts *facts, struct findings *ret);
+
+#endif

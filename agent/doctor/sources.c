@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/sources.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "discovery/discovery.h"
+#include "doctor/facts.h"
+#include "doctor/finding.h"
+
+/* Looks at all containers that runtimes surely have been read in: 32 go at a time. */
+#define LOOKS(n_containers) ((n_containers) / 32 + 2)
+
+struct sources_trial {
+	struct metadata_opts opts;
+	struct metadata *metadata; /* NULL: @result */
+	struct discovery *discovery;
+	int result;
+	size_t n_looks;
+	size_t n_containers;
+	size_t n_named;
+};
+
+/* ---------------------------------------------------------------- looking */
+
+/* What it says is looked at when all is over. */
+static void on_source(void *ctx, const char *source, bool ok, const char *why)
+{
+	(void)ctx;
+	(void)source;
+	(void)ok;
+	(void)why;
+}
+
+int sources_begin(struct loop *loop, const struct metadata_opts *metadata,
+		  struct discovery *discovery, struct sources_trial **ret)
+{
+	struct sources_trial *trial = calloc(1, sizeof(*trial));
+
+	if (!trial)
+		return -ENOMEM;
+	trial->opts = *metadata;
+	trial->opts.loop = loop;
+	trial->opts.source = on_source;
+	trial->discovery = discovery;
+	trial->result = metadata_new(&trial->opts, &trial->metadata);
+	if (trial->result == -ENOMEM) {
+		free(trial);
+		return -ENOMEM;
+	}
+	*ret = trial;
+	return 0;
+}
+
+static bool is_named(struct metadata *metadata, const struct owner *owner)
+{
+	struct metadata_names names;
+
+	switch (metadata_find(metadata, owner->id.container_id, owner->id.pod_uid, &names)) {
+	case METADATA_OK:
+	case METADATA_PLAIN:
+	case METADATA_SANDBOX:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void ask_for_all(struct sources_trial *trial)
+{
+	const struct owner *owner = NULL;
+
+	trial->n_containers = trial->n_named = 0;
+	while ((owner = discovery_next_owner(trial->discovery, owner))) {
+		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
+			continue;
+		trial->n_containers++;
+		trial->n_named += is_named(trial->metadata, owner);
+	}
+	trial->n_looks++;
+}
+
+bool sources_pending(struct sources_trial *trial)
+{
+	struct metadata_source sources[METADATA_SOURCES_MAX];
+	bool pending = false;
+	size_t n;
+
+	if (!trial->metadata)
+		return false;
+	ask_for_all(trial);
+	n = metadata_sources(trial->metadata, sources);
+	for (size_t i = 0; i < n; i++)
+		pending |= *sources[i].url && sources[i].state == METADATA_WAITING;
+	return pending || trial->n_looks < LOOKS(trial->n_containers);
+}
+
+static void copy_text(char *ret, size_t n, const char *s)
+{
+	snprintf(ret, n, "%s", s);
+	text_make_printable(ret);
+}
+
+void sources_end(struct sources_trial *trial, struct sources *ret)
+{
+	struct metadata_source sources[METADATA_SOURCES_MAX];
+
+	*ret = (struct sources){.result = trial ? trial->result : 0};
+	if (!trial)
+		return;
+	if (trial->metadata)
+		ret->n = metadata_sources(trial->metadata, sources);
+	for (size_t i = 0; i < ret->n; i++) {
+		ret->items[i].state = sources[i].state;
+		copy_text(ret->items[i].name, sizeof(ret->items[i].name), sources[i].name);
+		copy_text(ret->items[i].word, SOURCE_TEXT_MAX, sources[i].word);
+		copy_text(ret->items[i].url, SOURCE_TEXT_MAX, sources[i].url);
+	}
+	ret->n_containers = trial->n_containers;
+	ret->n_named = trial->n_named;
+	metadata_free(trial->metadata);
+	free(trial);
+}
+
+/* ---------------------------------------------------------------- checks */
+
+static bool is_server(const struct source *source)
+{
+	return *source->url;
+}
+
+static bool some_server_works(const struct sources *sources)
+{
+	for (size_t i = 0; i < sources->n; i++)
+		if (is_server(&sources->items[i]) && sources->items[i].state == METADATA_WORKS)
+			return true;
+	return false;
+}
+
+static const char *remedy_of_runtime(const struct source *source)
+{
+	if (source->state == METADATA_WAITING)
+		return "nothing, where no container has been started yet, or by none of "
+		       "containerd, "
+		       "CRI-O, Docker and Podman";
+	return "see CAP_SYS_PTRACE; in a pod: hostPID: true";
+}
+
+static const char *remedy_of_server(const struct source *source)
+{
+	const bool kubelet = strcmp(source->name, "kubelet") == 0;
+
+	if (strstr(source->word, "token"))
+		return "mount the service account's token (automountServiceAccountToken)";
+	if (source->state == METADATA_REFUSES)
+		return kubelet ? "allow 'get' on nodes/pods (the chart does); kubelets before "
+				 "Kubernetes 1.33: on nodes/proxy (metadata.nodesProxy)"
+			       : "allow 'list' and 'watch' on pods in the whole cluster (chart: "
+				 "metadata.source auto or apiserver)";
+	if (strstr(source->word, "certificate"))
+		return kubelet ? "--kubelet-verify chain, or none, if it is not signed by the "
+				 "cluster's CA for its address (chart: metadata.kubeletVerify)"
+			       : "the cluster's CA has to be mounted with the token";
+	return kubelet ? "set --kubelet-url or $HOST_IP to the node's address; let no network "
+			 "policy forbid port 10250"
+		       : "let no network policy forbid the way to the API server";
+}
+
+/* What does not work does no harm where another source has the same. */
+static void check_source(const struct facts *facts, const struct source *source,
+			 struct findings *ret)
+{
+	const bool auto_mode = facts->config->metadata == CONFIG_METADATA_AUTO;
+	const bool server = is_server(source);
+	enum finding_outcome outcome = FINDING_MISSING;
+	struct finding *finding;
+	char found[FINDING_TEXT_MAX];
+
+	snprintf(found, sizeof(found), "%s%s%s: %s", source->name, server ? " " : "", source->url,
+		 source->word);
+	if (source->state == METADATA_WORKS ||
+	    (source->state == METADATA_WAITING && !server && !facts->sources.n_containers)) {
+		findings_add(ret, "names of pods", FINDING_OK, "%s", found);
+		return;
+	}
+	if (server ? auto_mode && some_server_works(&facts->sources)
+		   : auto_mode || source->state == METADATA_WAITING)
+		outcome = FINDING_DEGRADED;
+	finding = findings_add(ret, "names of pods", outcome, "%s", found);
+	if (!server)
+		finding_say(finding, "the names of containers come late, or not at all",
+			    remedy_of_runtime(source));
+	else
+		finding_say(finding,
+			    outcome == FINDING_DEGRADED
+				    ? "nothing: the other server knows as much, for a larger right"
+				    : "pods have no labels, annotations and workloads in profiles",
+			    remedy_of_server(source));
+}
+
+/* Some have none for a moment: those that have just started. */
+static void check_named(const struct facts *facts, struct findings *ret)
+{
+	const struct sources *sources = &facts->sources;
+
+	if (!sources->n_containers || facts->config->metadata == CONFIG_METADATA_NONE)
+		return;
+	if (sources->n_named)
+		findings_add(ret, "named containers", FINDING_OK, "%zu of %zu", sources->n_named,
+			     sources->n_containers);
+	else
+		finding_say(findings_add(ret, "named containers", FINDING_DEGRADED, "none of %zu",
+					 sources->n_containers),
+			    "they are called by their ids",
+			    "see the names of pods; what made them may be none of containerd, "
+			    "CRI-O, Docker and Podman");
+}
+
+void sources_check(const struct facts *facts, struct findings *ret)
+{
+	const struct sources *sources = &facts->sources;
+
+	if (sources->result == -EDESTADDRREQ)
+		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
+					 "--metadata names a server whose address is not known"),
+			    "the agent does not start",
+			    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
+	else if (sources->result == -EINVAL)
+		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
+					 "--node-name %s is no node's name",
+					 facts->config->node_name),
+			    "pods have no labels, annotations and workloads in profiles",
+			    "set --node-name to the name that 'kubectl get nodes' shows");
+	else if (sources->result)
+		finding_say(findings_add(ret, "names of pods", FINDING_MISSING, "%s",
+					 strerror(-sources->result)),
+			    "containers are called by their ids", "see the line above");
+	else if (!sources->n && facts->config->metadata != CONFIG_METADATA_NONE)
+		findings_add(ret, "names of pods", FINDING_OK, "nobody is asked: this is no pod");
+	for (size_t i = 0; i < sources->n; i++)
+		check_source(facts, &sources->items[i], ret);
+	check_named(facts, ret);
+}
