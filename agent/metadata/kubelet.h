@@ -18,6 +18,8 @@ int kubelet_new(struct loop *loop, const struct podclient_opts *opts, kubelet_li
 		void *ctx, struct kubelet **ret);
 void kubelet_free(struct kubelet *kubelet);
 
+/* From the end of a list of so many bytes to the next, while nobody looks for a container. */
+uint64_t kubelet_refresh_ns(uint64_t n_bytes);
 /* There is a container that is not known: look again soon. */
 void kubelet_look(struct kubelet *kubelet);
 /* Never asked again. May be called from the callback. */

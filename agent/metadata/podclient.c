@@ -21,6 +21,7 @@ struct podclient {
 	void *ctx;
 	struct http_call *call;
 	struct podstream stream;
+	uint64_t n_bytes; /* of the reply, up to now */
 };
 
 const char *podclient_outcome_name(int outcome)
@@ -125,6 +126,7 @@ static void replied(void *ctx, const struct http_reply *http)
 	/* the callback may begin another */
 	snprintf(version, sizeof(version), "%s", client->stream.version);
 	reply.version = version;
+	reply.n_bytes = client->n_bytes;
 	reply.n_pods = client->stream.n_pods;
 	reply.n_odd = client->stream.n_odd;
 	reply.n_containers_left_out = client->stream.n_containers_left_out;
@@ -137,6 +139,7 @@ static int received(void *ctx, const char *bytes, size_t n)
 {
 	struct podclient *client = ctx;
 
+	client->n_bytes += n;
 	return podstream_feed(&client->stream, bytes, n);
 }
 
@@ -181,6 +184,7 @@ void podclient_get(struct podclient *client, const struct podclient_request *req
 		return;
 	}
 	http.bearer = token;
+	client->n_bytes = 0;
 	podstream_init(&client->stream, request->kind, client->opts.pods, request->version);
 	r = http_start(client->opts.http, &http, replied, client, &client->call);
 	secret_forget(token);

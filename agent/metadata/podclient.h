@@ -46,12 +46,14 @@ struct podclient_opts {
  * struct podclient_reply - borrowed, for the time of the callback
  * @error:   one line for people: foreign where the server was involved
  * @version: to watch from
+ * @n_bytes: of the reply's body
  */
 struct podclient_reply {
 	enum podclient_outcome outcome;
 	const char *error;
 	uint64_t retry_after_ns;
 	const char *version;
+	uint64_t n_bytes;
 	uint64_t n_pods;
 	uint64_t n_odd;
 	uint64_t n_containers_left_out;

@@ -3,6 +3,11 @@
  * One table for pods by UID, one for every other name that leads to one: a container's id, a static
  * pod's other UID. Such a name is whoever's it came from first; a second pod that claims it makes
  * it nobody's for as long as both are there, since a wrong name is worse than none.
+ *
+ * And one table by the texts that pods were read from. A kubelet lists all pods each time, in
+ * another order, and of most of them the text is what it was: it need not be read again. Of a text
+ * its length and two checksums are kept, 64 bits that a pod's author could make collide. What comes
+ * of that is a pod of theirs whose change, or whose coming, is not noticed.
  */
 #include "metadata/pods.h"
 
@@ -10,6 +15,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -17,11 +23,21 @@
 /* A container's id, with its NUL. */
 #define ID_BYTES 65
 
+/* What is kept of a text; all 0 for none. Compared as bytes: without holes. */
+struct text_mark {
+	uint64_t n;
+	uint32_t crc32;
+	uint32_t adler32;
+};
+_Static_assert(sizeof(struct text_mark) == 16, "no padding");
+
 struct entry {
 	struct pod *pod;
 	size_t bytes;
 	unsigned int list;
+	struct text_mark text;
 	UT_hash_handle hh;
+	UT_hash_handle hh_text; /* where @text is one */
 };
 
 /* @entry, @container: of the first that claimed it; @container is NULL for a UID. */
@@ -35,6 +51,7 @@ struct alias {
 
 struct pods {
 	struct entry *by_uid;
+	struct entry *by_text;
 	struct alias *aliases;
 	unsigned int list;
 	uint64_t version;
@@ -136,6 +153,57 @@ static void reclaim(struct pods *pods)
 	}
 }
 
+/* ---------------------------------------------------------------- texts */
+
+static struct text_mark mark_of(const char *json, size_t n)
+{
+	return (struct text_mark){
+		.n = n,
+		.crc32 = (uint32_t)crc32_z(0, (const Bytef *)json, n),
+		.adler32 = (uint32_t)adler32_z(1, (const Bytef *)json, n),
+	};
+}
+
+static struct entry *entry_by_text(const struct pods *pods, const struct text_mark *text)
+{
+	struct entry *entry;
+
+	HASH_FIND(hh_text, pods->by_text, text, sizeof(*text), entry);
+	return entry;
+}
+
+static void entry_unmark(struct pods *pods, struct entry *entry)
+{
+	if (entry->text.n)
+		HASH_DELETE(hh_text, pods->by_text, entry);
+	entry->text = (struct text_mark){0};
+}
+
+/* What it had before stays as good as it was, unless there is another one now. */
+static int entry_mark(struct pods *pods, struct entry *entry, const struct text_mark *text)
+{
+	bool hash_oom = false;
+
+	if (!text->n || entry_by_text(pods, text))
+		return 0;
+	entry_unmark(pods, entry);
+	entry->text = *text;
+	HASH_ADD(hh_text, pods->by_text, text, sizeof(entry->text), entry);
+	if (hash_oom)
+		entry->text = (struct text_mark){0};
+	return hash_oom ? -ENOMEM : 0;
+}
+
+bool pods_keep(struct pods *pods, const char *json, size_t n)
+{
+	const struct text_mark text = mark_of(json, n);
+	struct entry *entry = entry_by_text(pods, &text);
+
+	if (entry)
+		entry->list = pods->list;
+	return entry;
+}
+
 /* ---------------------------------------------------------------- pods */
 
 /* All but the pod itself. */
@@ -145,6 +213,7 @@ static void entry_unlink(struct pods *pods, struct entry *entry)
 
 	pods->version++;
 	pods->bytes -= entry->bytes;
+	entry_unmark(pods, entry);
 	HASH_DELETE(hh, pods->by_uid, entry);
 	free(entry);
 	if (contested)
@@ -169,6 +238,7 @@ void pods_free(struct pods *pods)
 	HASH_ITER(hh, pods->aliases, alias, next) {
 		alias_drop(pods, alias);
 	}
+	HASH_CLEAR(hh_text, pods->by_text);
 	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
 		HASH_DELETE(hh, pods->by_uid, entry);
 		pod_free(entry->pod);
@@ -193,7 +263,7 @@ static size_t bytes_of(const struct pod *pod)
 }
 
 /* @pod is taken on 0. */
-static int entry_add(struct pods *pods, struct pod *pod)
+static int entry_add(struct pods *pods, struct pod *pod, struct entry **ret)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 	bool hash_oom = false;
@@ -214,29 +284,44 @@ static int entry_add(struct pods *pods, struct pod *pod)
 	r = claim_all(pods, entry);
 	if (r)
 		entry_unlink(pods, entry);
+	else
+		*ret = entry;
 	return r;
 }
 
 DEFINE_CLEANUP(struct pod *, pod_freep, pod_free);
 
-int pods_put(struct pods *pods, struct pod *pod)
+static int put(struct pods *pods, struct pod *pod, const struct text_mark *text)
 {
 	_cleanup_(pod_freep) struct pod *taken = pod;
-	struct entry *old = entry_find(pods, pod->uid);
+	struct entry *entry = entry_find(pods, pod->uid);
 	int r;
 
-	if (old && pod_equal(old->pod, pod)) {
-		old->list = pods->list;
-		return 0;
+	if (entry && pod_equal(entry->pod, pod)) {
+		entry->list = pods->list;
+		return entry_mark(pods, entry, text);
 	}
-	if (old)
-		entry_drop(pods, old);
+	if (entry)
+		entry_drop(pods, entry);
 	if (pods_count(pods) >= PODS_MAX || pods->bytes + bytes_of(pod) > PODS_BYTES_MAX)
 		return PODS_TOO_MANY;
-	r = entry_add(pods, pod);
-	if (!r)
-		(void)take_ptr(taken);
-	return r;
+	r = entry_add(pods, pod, &entry);
+	if (r)
+		return r;
+	(void)take_ptr(taken);
+	return entry_mark(pods, entry, text);
+}
+
+int pods_put(struct pods *pods, struct pod *pod)
+{
+	return put(pods, pod, &(struct text_mark){0});
+}
+
+int pods_put_text(struct pods *pods, struct pod *pod, const char *json, size_t n)
+{
+	const struct text_mark text = mark_of(json, n);
+
+	return put(pods, pod, &text);
 }
 
 void pods_remove(struct pods *pods, const char *uid)

@@ -27,11 +27,16 @@ void pods_free(struct pods *pods);
 /* A pod that is new, has changed or is as it was (then nothing changes). @pod is taken, whatever
  * the outcome. 0, PODS_TOO_MANY, -ENOMEM. */
 int pods_put(struct pods *pods, struct pod *pod);
+/* The same with the text that it was read from. */
+int pods_put_text(struct pods *pods, struct pod *pod, const char *json, size_t n);
+/* The pod that was put with this text, if there is one, is as it was. False: there is none, read
+ * it. */
+bool pods_keep(struct pods *pods, const char *json, size_t n);
 /* Nothing if there is none. */
 void pods_remove(struct pods *pods, const char *uid);
 
-/* A list of all: what is put after pods_begin_list() stays at pods_end_list(), all others go. A
- * list that was cut short is not ended; the next one begins anew. */
+/* A list of all: what is put or kept after pods_begin_list() stays at pods_end_list(), all others
+ * go. A list that was cut short is not ended; the next one begins anew. */
 void pods_begin_list(struct pods *pods);
 void pods_end_list(struct pods *pods);
 

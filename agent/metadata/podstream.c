@@ -50,14 +50,15 @@ static void keep_version(struct podstream *s, const json_t *metadata)
 		snprintf(s->version, sizeof(s->version), "%s", version);
 }
 
-static int put_pod(struct podstream *s, const json_t *object)
+/* @json: of the pod alone, or NULL. */
+static int put_pod(struct podstream *s, const json_t *object, const char *json, size_t n)
 {
 	struct pod *pod;
 	int r = pod_of_json(object, &pod);
 
 	if (!r) {
 		s->n_containers_left_out += pod->n_containers_left_out;
-		r = pods_put(s->pods, pod);
+		r = json ? pods_put_text(s->pods, pod, json, n) : pods_put(s->pods, pod);
 	}
 	if (r < 0)
 		return r;
@@ -74,13 +75,18 @@ static int put_pod(struct podstream *s, const json_t *object)
 static int list_pod(struct podstream *s, const char *json, size_t n)
 {
 	_cleanup_(json_decrefp) json_t *value = NULL;
-	int r = jsontrim_parse(json, n, pod_wanted, &value);
+	int r;
 
+	if (pods_keep(s->pods, json, n)) {
+		s->n_pods++;
+		return 0;
+	}
+	r = jsontrim_parse(json, n, pod_wanted, &value);
 	if (r > 0)
 		s->n_odd++;
 	if (r)
 		return r < 0 ? r : 0;
-	return json_is_null(value) ? 0 : put_pod(s, value); /* null: a list of none */
+	return json_is_null(value) ? 0 : put_pod(s, value, json, n); /* null: a list of none */
 }
 
 static int list_value(void *ctx, const char *key, const char *json, size_t n)
@@ -145,7 +151,7 @@ static int event_value(void *ctx, const char *key, const char *json, size_t n)
 			       ? PODSTREAM_EXPIRED
 			       : PODSTREAM_REFUSED;
 	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
-		r = put_pod(s, object);
+		r = put_pod(s, object, NULL, 0);
 	else if (strcmp(type, "DELETED") == 0)
 		r = delete_pod(s, object);
 	/* others to come may be passed over: their versions count */

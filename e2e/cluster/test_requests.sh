@@ -58,4 +58,5 @@ workloads_up
 kubectl -n batch patch cronjob tick -p '{"spec": {"suspend": true}}' >/dev/null
 kubectl -n batch delete pod restarting --now >/dev/null
 count apiserver 0 2
-count kubelet 3 60 --set metadata.source=kubelet --set metadata.kubeletVerify=none
+# Each four seconds, and each second while something is not known
+count kubelet 17 75 --set metadata.source=kubelet --set metadata.kubeletVerify=none

@@ -144,6 +144,43 @@ static void lists(void **state)
 	pods_free(pods);
 }
 
+/* A text that was put stands for its pod, until the pod is another. */
+static void texts(void **state)
+{
+	uint64_t version;
+	struct pods *pods;
+
+	(void)state;
+	assert_int_equal(pods_new(&pods), 0);
+	assert_false(pods_keep(pods, "", 0));
+	assert_int_equal(pods_put_text(pods, make("u1", "one", "", "a"), "one", 3), 0);
+	put(pods, "u2", "two", "b");
+	version = pods_version(pods);
+	pods_begin_list(pods);
+	assert_true(pods_keep(pods, "one", 3));
+	assert_false(pods_keep(pods, "on", 2));
+	assert_false(pods_keep(pods, "two", 3));
+	pods_end_list(pods);
+	assert_string_equal(by_uid(pods, "u1"), "one");
+	assert_string_equal(by_uid(pods, "u2"), "-"); /* it was in no list */
+	assert_true(pods_version(pods) > version);
+	/* another text of the same, a text that two have, another pod */
+	assert_int_equal(pods_put_text(pods, make("u1", "one", "", "a"), "uno", 3), 0);
+	assert_true(pods_keep(pods, "uno", 3));
+	assert_false(pods_keep(pods, "one", 3));
+	assert_int_equal(pods_put_text(pods, make("u3", "three", "", "c"), "uno", 3), 0);
+	assert_true(pods_keep(pods, "uno", 3));
+	put(pods, "u1", "one", "a"); /* as it was */
+	assert_true(pods_keep(pods, "uno", 3));
+	put(pods, "u1", "changed", "a");
+	assert_false(pods_keep(pods, "uno", 3));
+	assert_int_equal(pods_put_text(pods, make("u3", "three", "", "c"), "3", 1), 0);
+	pods_remove(pods, "u3");
+	assert_false(pods_keep(pods, "3", 1));
+	assert_int_equal(pods_put_text(pods, make("u3", "three", "", "c"), "3", 1), 0);
+	pods_free(pods);
+}
+
 static void ceiling(void **state)
 {
 	struct pods *pods;
@@ -200,6 +237,7 @@ int main(void)
 		cmocka_unit_test(static_pods_have_two_uids),
 		cmocka_unit_test(what_two_claim_is_nobodys),
 		cmocka_unit_test(lists),
+		cmocka_unit_test(texts),
 		cmocka_unit_test(ceiling),
 		cmocka_unit_test(out_of_memory),
 	};

@@ -130,6 +130,40 @@ static void test_rows(void **state)
 	}
 }
 
+/* A list in another order changes nothing; of one with a change in it only that is seen. */
+static void the_same_again(void **state)
+{
+	static const struct row in_order = {
+		.kind = PODSTREAM_LIST,
+		.json = LIST("PodList", "7", "[" POD("a", "1") "," POD("b", "2") "]")};
+	static const struct row turned = {
+		.kind = PODSTREAM_LIST,
+		.json = LIST("PodList", "8", "[" POD("b", "2") "," POD("a", "1") "]")};
+	static const struct row changed = {
+		.kind = PODSTREAM_LIST,
+		.json = LIST("PodList", "9",
+			     "[" POD("b", "2") ",{\"metadata\":{\"uid\":\"a\",\"namespace\":"
+					       "\"s\",\"name\":\"other\"}}]")};
+	struct pods *pods = two();
+	uint64_t a, b;
+	size_t n_odd;
+	char seen[96];
+
+	(void)state;
+	assert_int_equal(stream(&in_order, pods, 7, seen, &n_odd), 0);
+	a = pods_by_uid(pods, "a")->version;
+	b = pods_by_uid(pods, "b")->version;
+	assert_int_equal(stream(&turned, pods, 7, seen, &n_odd), 0);
+	assert_string_equal(seen, "ab 8");
+	assert_int_equal(pods_by_uid(pods, "a")->version, a);
+	assert_int_equal(stream(&changed, pods, 7, seen, &n_odd), 0);
+	assert_string_equal(seen, "ab 9");
+	assert_int_equal(pods_by_uid(pods, "b")->version, b);
+	assert_true(pods_by_uid(pods, "a")->version > a);
+	assert_string_equal(pods_by_uid(pods, "a")->name, "other");
+	pods_free(pods);
+}
+
 /* A pod that is larger than the ceiling is left out, and those around it are there. */
 static void too_large(void **state)
 {
@@ -177,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
+		cmocka_unit_test(the_same_again),
 		cmocka_unit_test(too_large),
 		cmocka_unit_test(out_of_memory),
 	};

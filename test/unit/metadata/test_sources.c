@@ -271,6 +271,36 @@ static void kubelet_fails_for_a_while(void **state)
 	kubelet_free(kubelet);
 }
 
+/* Nobody looks for anything, and yet what a pod's annotations say is known soon. */
+static void kubelet_is_asked_now_and_then(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		uint64_t ms;
+	} pauses[] = {
+		{0, 4000},	     {4 * 98304, 4000},		  {4 * 98304 + 98304, 5000},
+		{2 << 20, 21333},    {60 * 98304 - 98304, 59000}, {60 * 98304, 60000},
+		{UINT64_MAX, 60000},
+	};
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST("", POD("a", "1"))},
+		{.status = 200, .body = LIST("", POD("b", "1"))},
+	};
+	struct fixture *f = *state;
+	struct podclient_opts opts = serve(f, script, array_size(script));
+	struct kubelet *kubelet;
+
+	for (size_t i = 0; i < array_size(pauses); i++)
+		assert_int_equal(kubelet_refresh_ns(pauses[i].bytes) / NSEC_PER_MSEC, pauses[i].ms);
+	assert_int_equal(kubelet_new(f->loop, &opts, on_reply, f, &kubelet), 0);
+	kubelet_look(kubelet); /* the first is under way for it */
+	wait_replies(f, 2);
+	assert_non_null(pods_by_uid(f->pods, "b"));
+	assert_true(sink_request(f->sink, 1)->time_ns - sink_request(f->sink, 0)->time_ns >=
+		    4 * NSEC_PER_SEC);
+	kubelet_free(kubelet);
+}
+
 /* ---------------------------------------------------------------- API server */
 
 static void apiserver_watches(void **state)
@@ -353,6 +383,7 @@ int main(void)
 		TEST(freed_while_busy),
 		TEST(without_a_token),
 		TEST(kubelet_is_asked_again),
+		TEST(kubelet_is_asked_now_and_then),
 		TEST(kubelet_fails_for_a_while),
 		TEST(apiserver_watches),
 		TEST(apiserver_wants_a_name),
