@@ -34,6 +34,7 @@
 
 #include "base/cleanup.h"
 #include "discovery/leaf.h"
+#include "discovery/unit.h"
 
 #define UUID_LEN       36
 #define STATIC_UID_LEN 32
@@ -229,21 +230,13 @@ static void walk_kubelet(struct walk *w, struct text component)
 	}
 }
 
-/* user@<uid>.service, below which a user without privileges can make any directory. */
-static bool is_user_manager(struct text component)
-{
-	uint64_t uid;
-
-	return text_prefix(&component, "user@") && text_suffix(&component, ".service") &&
-	       text_only_u64(component, 10, &uid);
-}
-
 static void walk_component(struct walk *w, struct text component)
 {
+	struct text user;
 	struct leaf leaf;
 
 	w->at++;
-	if (!w->leaf_at && is_user_manager(component))
+	if (!w->leaf_at && unit_is_manager(component, &user))
 		w->outer_id = component;
 	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
@@ -412,70 +405,4 @@ void cgroup_parse(struct text t, struct cgroup_id *ret)
 		cgroup_parse_proc(t, ret);
 	else
 		cgroup_parse_path(line, ret);
-}
-
-/* ---- systemd units ---- */
-
-/* How good a component is as a name: 2 for a unit that processes are started in, 1 for a slice,
- * which groups units, 0 for what is no unit. */
-static int unit_rank(struct text component)
-{
-	static const char *const types[] = {".service", ".scope", ".mount", ".socket", ".swap"};
-
-	for (size_t i = 0; i < array_size(types); i++)
-		if (text_suffix(&component, types[i]))
-			return text_empty(&component) ? 0 : 2;
-	if (text_suffix(&component, ".slice"))
-		return text_empty(&component) ? 0 : 1;
-	return 0;
-}
-
-struct unit {
-	struct text name;
-	int rank;
-	size_t at; /* its place in the path */
-};
-
-static bool unit_better(const struct unit *a, const struct unit *b)
-{
-	return a->rank > b->rank || (a->rank && a->rank == b->rank && a->at > b->at);
-}
-
-static struct unit unit_find(struct text path)
-{
-	struct unit best = {0}, unit = {0};
-
-	while (text_until(&path, '/', &unit.name)) {
-		unit.at++;
-		unit.rank = unit_rank(unit.name);
-		if (unit_better(&unit, &best))
-			best = unit;
-	}
-	return best;
-}
-
-bool cgroup_unit(struct text path, struct text *ret)
-{
-	struct unit unit = unit_find(path);
-
-	if (!unit.rank)
-		return false;
-	*ret = unit.name;
-	return true;
-}
-
-bool cgroup_unit_proc(struct text proc_cgroup, struct text *ret)
-{
-	struct unit best = {0}, unit;
-	struct cgroup_line line;
-
-	while (cgroup_line_next(&proc_cgroup, &line)) {
-		unit = unit_find(line.path);
-		if (unit_better(&unit, &best))
-			best = unit;
-	}
-	if (!best.rank)
-		return false;
-	*ret = best.name;
-	return true;
 }

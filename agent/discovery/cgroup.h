@@ -93,12 +93,6 @@ struct cgroup_line {
 /* The next line of that form; others are passed over. False at the end. */
 bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MUST_CHECK;
 
-/* The deepest systemd unit in a path: a service, scope or other unit with processes, else a slice.
- * False if there is none. @ret borrows from @path. */
-bool cgroup_unit(struct text path, struct text *ret) TEXT_MUST_CHECK;
-/* The same over all lines of /proc/PID/cgroup. */
-bool cgroup_unit_proc(struct text proc_cgroup, struct text *ret) TEXT_MUST_CHECK;
-
 /* Names as in labels and JSON: "containerd", "burstable", "container". NULL for a QoS class that is
  * not known. */
 const char *cgroup_runtime_name(enum cgroup_runtime runtime);

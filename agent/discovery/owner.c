@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Owners are found by a key: "c<outer container>/<container>", "k<outer container>/<pod UID>",
- * "u<unit>", "p<name>". The container around a container is part of it, since an inner one's path,
- * and so the id in it, is what somebody inside the outer one has chosen: it may well be the id of a
- * container elsewhere on the node, whose samples it must not join.
+ * "u<user>/<slice>/<unit>", "p<name>". The container around a container is part of it, since an
+ * inner one's path, and so the id in it, is what somebody inside the outer one has chosen: it may
+ * well be the id of a container elsewhere on the node, whose samples it must not join.
  *
  * References say how long an owner lives. That of a cgroup directory lasts until the directory's
  * grace time is over, so that samples that arrive late still find their name.
@@ -88,6 +88,22 @@ static int label_host(struct labels *l, const char *label, const char *name)
 	return set(l, label, name) || set(l, "service_name", name) ? -ENOMEM : 0;
 }
 
+static int set_text(struct labels *l, const char *name, struct text value)
+{
+	_cleanup_(freep) char *s = text_dup(value);
+
+	return s ? set(l, name, s) : -ENOMEM;
+}
+
+static int label_unit(struct labels *l, const struct owner *owner)
+{
+	const struct unit unit = owner_unit_of(owner);
+
+	if (set_text(l, "user", unit.user) || set_text(l, "slice", unit.slice))
+		return -ENOMEM;
+	return label_host(l, "unit", owner_name(owner));
+}
+
 static int label_kind(struct labels *l, const struct owner *owner)
 {
 	switch (owner->kind) {
@@ -96,7 +112,7 @@ static int label_kind(struct labels *l, const struct owner *owner)
 	case OWNER_POD:
 		return label_pod(l, &owner->id);
 	case OWNER_UNIT:
-		return label_host(l, "unit", owner_name(owner));
+		return label_unit(l, owner);
 	case OWNER_PROCESS:
 		return label_host(l, "comm", owner_name(owner));
 	case OWNER_UNKNOWN:
@@ -110,6 +126,8 @@ const char *owner_name(const struct owner *owner)
 {
 	if (owner->kind == OWNER_POD)
 		return owner->id.pod_uid;
+	if (owner->kind == OWNER_UNIT)
+		return strrchr(owner->key, '/') + 1;
 	return owner->kind == OWNER_CONTAINER ? owner->id.container_id : owner->key + 1;
 }
 
@@ -305,28 +323,39 @@ static int owner_host(struct owner_table *table, enum owner_kind kind, const cha
 	return owner_add(table, kind, key, NULL, ret);
 }
 
-static char *unit_key(const struct text *unit)
+/* The caller's to free. */
+static char *unit_key(const struct unit *unit)
 {
-	char *key = malloc(text_len(unit) + 2);
+	char *key;
 
-	if (!key)
-		return NULL;
-	key[0] = 'u';
-	memcpy(key + 1, unit->p, text_len(unit));
-	key[1 + text_len(unit)] = '\0';
-	return key;
+	return asprintf(&key, "u%.*s/%.*s/%.*s", (int)text_len(&unit->user), unit->user.p,
+			(int)text_len(&unit->slice), unit->slice.p, (int)text_len(&unit->name),
+			unit->name.p) < 0
+		       ? NULL
+		       : key;
 }
 
-int owner_unit(struct owner_table *table, struct text unit, struct owner **ret)
+struct unit owner_unit_of(const struct owner *owner)
 {
-	_cleanup_(freep) char *key = unit_key(&unit);
+	struct text rest = text_of(owner->kind == OWNER_UNIT ? owner->key + 1 : "//");
+	struct unit unit;
+
+	if (!text_until(&rest, '/', &unit.user) || !text_until(&rest, '/', &unit.slice))
+		return (struct unit){rest, rest, rest};
+	unit.name = rest;
+	return unit;
+}
+
+int owner_unit(struct owner_table *table, const struct unit *unit, struct owner **ret)
+{
+	_cleanup_(freep) char *key = unit_key(unit);
 
 	return key ? owner_host(table, OWNER_UNIT, key, ret) : -ENOMEM;
 }
 
-struct owner *owner_known_unit(struct owner_table *table, struct text unit)
+struct owner *owner_known_unit(struct owner_table *table, const struct unit *unit)
 {
-	_cleanup_(freep) char *key = unit_key(&unit);
+	_cleanup_(freep) char *key = unit_key(unit);
 	struct owner *owner = NULL;
 
 	if (key)

@@ -13,6 +13,7 @@
 #include "base/nsec.h"
 #include "base/text.h"
 #include "discovery/cgroup.h"
+#include "discovery/unit.h"
 
 /* Names are waited for so long after an owner has appeared, and what goes by its labels waits with
  * it. The kubelet learns of a container's id a second or two after its start, the API server after
@@ -94,20 +95,23 @@ void owner_table_listen(struct owner_table *table, owner_fn fn, void *ctx);
 /* The owner for a container (a pod where that is @id's kind), a unit, a process's name; made if
  * need be. *@ret is the caller's reference. 0, OWNER_TOO_MANY, -ENOMEM. */
 int owner_container(struct owner_table *table, const struct cgroup_id *id, struct owner **ret);
-int owner_unit(struct owner_table *table, struct text unit, struct owner **ret);
+int owner_unit(struct owner_table *table, const struct unit *unit, struct owner **ret);
 int owner_process(struct owner_table *table, const char *comm, struct owner **ret);
 /* A unit's owner if there is one, else NULL. Borrowed. */
-struct owner *owner_known_unit(struct owner_table *table, struct text unit);
+struct owner *owner_known_unit(struct owner_table *table, const struct unit *unit);
 /* Borrowed; as long-lived as the table. */
 struct owner *owner_unknown(struct owner_table *table);
+
+/* What it is the owner of; all "" where it is no unit. Borrowed. */
+struct unit owner_unit_of(const struct owner *owner);
 
 /* What a unit or a program is called; of a container its id, of a pod its UID. Borrowed. */
 const char *owner_name(const struct owner *owner);
 
 /* The labels that its identity alone gives: node and service_name; of a container also container
  * (the id), pod_uid, runtime and outer_container (its outer_id), and of a sandbox OWNER_LEVEL; of a
- * pod: pod_uid, outer_container and OWNER_LEVEL; of a unit: unit; of a program: comm. @ret must be
- * empty. 0 or -ENOMEM. */
+ * pod: pod_uid, outer_container and OWNER_LEVEL; of a unit: unit, slice, user; of a program: comm.
+ * @ret must be empty. 0 or -ENOMEM. */
 int owner_identity(const struct owner *owner, struct labels *ret);
 /* Its labels and settings from now on; what they were before is left in both. */
 void owner_set_labels(struct owner *owner, struct labels *labels, struct labels *settings);

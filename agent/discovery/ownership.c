@@ -76,10 +76,10 @@ struct owner *ownership_known(struct ownership *own, struct cgroupdir *dir)
 struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdir *dir)
 {
 	struct cgroupdir_path path;
-	struct text unit;
+	struct unit unit;
 
 	cgroupdir_path(dir, &path);
-	return cgroup_unit(text_of(path.s), &unit) ? owner_known_unit(own->owners, unit) : NULL;
+	return unit_of_path(text_of(path.s), &unit) ? owner_known_unit(own->owners, &unit) : NULL;
 }
 
 /* ---- processes of the host ---- */
@@ -87,18 +87,18 @@ struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdi
 /* The unit of a process of the host: from /proc, else from the directories its sample names. */
 static bool find_unit(struct ownership *own, const struct pid_id *pid,
 		      const uint64_t cgroup[HIERARCHY_MAX], struct buf *b,
-		      struct cgroupdir_path *path, struct text *ret)
+		      struct cgroupdir_path *path, struct unit *ret)
 {
 	struct cgroupdir *dir;
 
 	if (!pid_read_cgroup(own->proc, pid, b) && b->data)
-		return cgroup_unit_proc(text_of_bytes(b->data, b->len), ret);
+		return unit_of_proc(text_of_bytes(b->data, b->len), ret);
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		dir = cgroupfs_find(own->fs, h, cgroup[h]);
 		if (!dir)
 			continue;
 		cgroupdir_path(dir, path);
-		if (cgroup_unit(text_of(path->s), ret))
+		if (unit_of_path(text_of(path->s), ret))
 			return true;
 	}
 	return false;
@@ -109,9 +109,9 @@ int ownership_of_host(struct ownership *own, const struct pid_id *pid, const cha
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct cgroupdir_path path;
-	struct text unit;
+	struct unit unit;
 
 	if (find_unit(own, pid, cgroup, &b, &path, &unit))
-		return owner_unit(own->owners, unit, ret);
+		return owner_unit(own->owners, &unit, ret);
 	return owner_process(own->owners, comm, ret);
 }

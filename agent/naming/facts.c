@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/labels.h"
+#include "base/text.h"
 #include "discovery/owner.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
@@ -28,6 +30,13 @@
 static int set(struct labels *l, const char *name, const char *value)
 {
 	return *value && labels_set(l, name, value) == -ENOMEM ? -ENOMEM : 0;
+}
+
+static int set_text(struct labels *l, const char *name, struct text value)
+{
+	_cleanup_(freep) char *s = text_dup(value);
+
+	return s ? set(l, name, s) : -ENOMEM;
 }
 
 /* @prefix and a key, in letters that a label's name may have. */
@@ -118,13 +127,24 @@ static int add_container(struct labels *l, const struct cgroup_id *id)
 	return set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime));
 }
 
+static int add_unit(struct labels *l, const struct owner *owner)
+{
+	const struct unit unit = owner_unit_of(owner);
+
+	if (set(l, "__meta_process_unit", owner_name(owner)) ||
+	    set_text(l, "__meta_process_slice", unit.slice) ||
+	    set_text(l, "__meta_process_user", unit.user))
+		return -ENOMEM;
+	return 0;
+}
+
 int facts_add(const struct names *names, const struct owner *owner, struct labels *labels)
 {
 	int r = 0;
 
 	switch (owner->kind) {
 	case OWNER_UNIT:
-		return set(labels, "__meta_process_unit", owner_name(owner));
+		return add_unit(labels, owner);
 	case OWNER_PROCESS:
 		return set(labels, "__meta_process_comm", owner_name(owner));
 	case OWNER_CONTAINER:

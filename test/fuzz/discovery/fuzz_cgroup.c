@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "discovery/cgroup.h"
+#include "discovery/unit.h"
 
 /* Whatever the text, the strings end, and an id is there exactly where a container is, and a UID
  * where a pod. */
@@ -23,9 +24,15 @@ static void check(const struct cgroup_id *id)
 			abort();
 }
 
+static bool is_inside(struct text part, struct text t)
+{
+	return part.p >= t.p && part.end <= t.end;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct text t = text_of_bytes((const char *)data, size), unit;
+	struct text t = text_of_bytes((const char *)data, size);
+	struct unit unit;
 	struct cgroup_id id;
 
 	cgroup_parse(t, &id);
@@ -34,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&id);
 	cgroup_parse_proc(t, &id);
 	check(&id);
-	if (cgroup_unit_proc(t, &unit) && (unit.p < t.p || unit.end > t.end))
+	if (unit_of_proc(t, &unit) && (text_empty(&unit.name) || !is_inside(unit.name, t) ||
+				       (!text_empty(&unit.slice) && !is_inside(unit.slice, t))))
 		abort();
 	return 0;
 }

@@ -216,43 +216,6 @@ static void test_name_length(void **state)
 	assert_int_equal(id.kind, CGROUP_KIND_NONE);
 }
 
-struct unit_row {
-	const char *name;
-	const char *text;
-	const char *unit;
-};
-
-static const struct unit_row unit_rows[] = {
-	{"service", "0::/system.slice/ssh.service\n", "ssh.service"},
-	{"below the service", "0::/system.slice/ssh.service/a/b\n", "ssh.service"},
-	{"the deepest", "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope\n",
-	 "app-x.scope"},
-	{"a slice is better than nothing", "0::/user.slice/user-1000.slice\n", "user-1000.slice"},
-	{"but not than a service", "0::/system.slice/x.service/y.slice\n", "x.service"},
-	{"none", "0::/init\n", NULL},
-	{"suffix alone", "0::/.service\n", NULL},
-	{"the line that knows",
-	 "3:memory:/user.slice\n2:devices:/user.slice/user-0.slice/user@0.service\n"
-	 "1:name=systemd:/user.slice/user-0.slice/user@0.service/a.slice/b.scope\n0::/\n",
-	 "b.scope"},
-	{"no lines", "", NULL},
-	{"not a line", "garbage\n0:x\n", NULL},
-};
-
-static void test_units(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < array_size(unit_rows); i++) {
-		const struct unit_row *row = &unit_rows[i];
-		struct text unit = {0};
-
-		row_begin(row->name);
-		assert_int_equal(cgroup_unit_proc(text_of(row->text), &unit), row->unit != NULL);
-		if (row->unit)
-			assert_true(text_is(&unit, row->unit));
-	}
-}
-
 static void test_lines(void **state)
 {
 	struct text t = text_of("12:cpu,cpuacct:/a:b/c (deleted)\nx:y:/z\n7:pids:\n0::/d\r\n");
@@ -273,8 +236,9 @@ static void test_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),	    cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_name_length), cmocka_unit_test(test_units),
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_name_length),
 		cmocka_unit_test(test_lines),
 	};
 

@@ -356,6 +356,39 @@ static void test_host_process(void **state)
 	cgroups_remove(&cgroups, &none);
 }
 
+/* Two users' units of one name, and sessions of one user. */
+static void test_users(void **state)
+{
+	static const char *const paths[] = {
+		"user.slice/user-1000.slice/user@1000.service/app.slice/web.service",
+		"user.slice/user-1001.slice/user@1001.service/app.slice/web.service",
+		"user.slice/user-1001.slice/session-1.scope",
+		"user.slice/user-1001.slice/session-2.scope",
+	};
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct cgroup dirs[array_size(paths)];
+	struct owner *owners[array_size(paths)];
+	struct discovery *d;
+
+	(void)state;
+	for (size_t i = 0; i < array_size(paths); i++)
+		cgroups_make(&cgroups, &dirs[i], "%s", paths[i]);
+	d = start(&proc, true);
+	for (size_t i = 0; i < array_size(paths); i++) {
+		nobody.start_ticks++; /* another process */
+		owners[i] = ask(d, &dirs[i], &nobody);
+		assert_int_equal(owners[i]->kind, OWNER_UNIT);
+		assert_label(owners[i], "user", i ? "1001" : "1000");
+		assert_label(owners[i], "unit", i < 2 ? "web.service" : "user-1001.slice");
+		assert_label(owners[i], "slice", i < 2 ? "app.slice" : "user.slice");
+	}
+	assert_ptr_not_equal(owners[0], owners[1]);
+	assert_ptr_equal(owners[2], owners[3]);
+	discovery_free(d);
+	for (size_t i = 0; i < array_size(paths); i++)
+		cgroups_remove(&cgroups, &dirs[i]);
+}
+
 /* Behind a cgroup namespace the paths in /proc are cut, and the trees do not have them. */
 static void test_relative_paths(void **state)
 {
@@ -705,6 +738,7 @@ int main(void)
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_late_samples),
 		cmocka_unit_test(test_host_process),
+		cmocka_unit_test(test_users),
 		cmocka_unit_test(test_relative_paths),
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_processes),

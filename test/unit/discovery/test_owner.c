@@ -32,6 +32,13 @@ static void assert_label(const struct owner *owner, const char *name, const char
 		assert_string_equal(is ? is : "(none)", value);
 }
 
+static int unit_named(struct owner_table *table, const char *name, struct owner **ret)
+{
+	const struct unit unit = {text_of(name), text_of("system.slice"), text_of("")};
+
+	return owner_unit(table, &unit, ret);
+}
+
 static size_t count(struct owner_table *table)
 {
 	struct owner *owner = NULL;
@@ -82,9 +89,11 @@ static void test_labels(void **state)
 	assert_false(owner_alive(o)); /* no directory of it is known */
 	owner_unref(o);
 
-	assert_int_equal(owner_unit(table, text_of("ssh.service"), &o), 0);
+	assert_int_equal(unit_named(table, "ssh.service", &o), 0);
 	assert_label(o, "unit", "ssh.service");
 	assert_label(o, "service_name", "ssh.service");
+	assert_label(o, "slice", "system.slice");
+	assert_label(o, "user", NULL);
 	assert_label(o, "node", "node-1");
 	owner_unref(o);
 
@@ -97,6 +106,39 @@ static void test_labels(void **state)
 	assert_label(o, "service_name", "unknown");
 	assert_int_equal(o->kind, OWNER_UNKNOWN);
 	assert_int_equal(count(table), 1);
+	owner_table_free(table);
+}
+
+/* Those of two users, or of one and of the system, are different ones. */
+static void test_users_units(void **state)
+{
+	struct unit unit = {text_of("web.service"), text_of("app.slice"), text_of("1000")};
+	struct owner_table *table;
+	struct owner *a, *b, *c, *again;
+
+	(void)state;
+	assert_int_equal(owner_table_new("", &table), 0);
+	assert_int_equal(owner_unit(table, &unit, &a), 0);
+	assert_int_equal(owner_unit(table, &unit, &again), 0);
+	assert_ptr_equal(a, again);
+	assert_ptr_equal(owner_known_unit(table, &unit), a);
+	unit.user = text_of("1001");
+	assert_null(owner_known_unit(table, &unit));
+	assert_int_equal(owner_unit(table, &unit, &b), 0);
+	assert_ptr_not_equal(a, b);
+	assert_int_equal(unit_named(table, "web.service", &c), 0);
+	assert_ptr_not_equal(a, c);
+	assert_string_equal(owner_name(a), "web.service");
+	assert_label(a, "unit", "web.service");
+	assert_label(a, "slice", "app.slice");
+	assert_label(a, "user", "1000");
+	assert_label(b, "user", "1001");
+	assert_label(b, "service_name", "web.service");
+	assert_label(c, "user", NULL);
+	owner_unref(a);
+	owner_unref(again);
+	owner_unref(b);
+	owner_unref(c);
 	owner_table_free(table);
 }
 
@@ -138,7 +180,7 @@ static void test_left_out(void **state)
 
 	(void)state;
 	assert_int_equal(owner_table_new("n1", &owners), 0);
-	assert_int_equal(owner_unit(owners, text_of("u.service"), &unit), OWNER_OK);
+	assert_int_equal(unit_named(owners, "u.service", &unit), OWNER_OK);
 	assert_null(unit->left_out);
 	assert_int_equal(owner_leave_out(unit, why), 0);
 	why[5] = '2';
@@ -170,7 +212,7 @@ static void test_same_and_other(void **state)
 	assert_label(inner, "outer_container", ID2);
 	assert_false(labels_equal(&inner->labels, &a->labels));
 	/* kinds do not meet either */
-	assert_int_equal(owner_unit(table, text_of("x"), &unit), 0);
+	assert_int_equal(unit_named(table, "x", &unit), 0);
 	assert_int_equal(owner_process(table, "x", &process), 0);
 	assert_ptr_not_equal(unit, process);
 	owner_unref(a);
@@ -214,7 +256,7 @@ static void test_listener(void **state)
 
 	(void)state;
 	assert_int_equal(owner_table_new("n", &table), 0);
-	assert_int_equal(owner_unit(table, text_of("u.service"), &unit), OWNER_OK);
+	assert_int_equal(unit_named(table, "u.service", &unit), OWNER_OK);
 	owner_table_listen(table, hear, &heard);
 	assert_int_equal(heard.n, 2); /* what there is: the unknown one and the unit */
 	a = container(table, "/docker/" ID1);
@@ -262,8 +304,8 @@ static void test_ceilings(void **state)
 	assert_int_equal(r, OWNER_TOO_MANY);
 	assert_int_equal(n, 2048);
 	owner_unref(owners[0]);
-	assert_int_equal(owner_unit(table, text_of("u.service"), &owners[0]), 0);
-	assert_int_equal(owner_unit(table, text_of("v.service"), &owners[n]), OWNER_TOO_MANY);
+	assert_int_equal(unit_named(table, "u.service", &owners[0]), 0);
+	assert_int_equal(unit_named(table, "v.service", &owners[n]), OWNER_TOO_MANY);
 	while (n)
 		owner_unref(owners[--n]);
 
@@ -390,7 +432,7 @@ static int build(void *ctx)
 			owner_unref(same);
 	}
 	if (!r)
-		r = owner_unit(owners, text_of("u.service"), &unit);
+		r = unit_named(owners, "u.service", &unit);
 	if (!r)
 		r = target_set(targets, &p, owner, &t);
 	target_table_free(targets);
@@ -409,11 +451,11 @@ static void test_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_comms),
-		cmocka_unit_test(test_left_out),       cmocka_unit_test(test_same_and_other),
-		cmocka_unit_test(test_listener),       cmocka_unit_test(test_ceilings),
-		cmocka_unit_test(test_groups),	       cmocka_unit_test(test_targets),
-		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_labels),	       cmocka_unit_test(test_users_units),
+		cmocka_unit_test(test_comms),	       cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_same_and_other), cmocka_unit_test(test_listener),
+		cmocka_unit_test(test_ceilings),       cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_targets),	       cmocka_unit_test(test_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,7 @@ static struct owner *container(struct fixture *f, const char *path)
 
 static int setup(void **state)
 {
+	const struct unit ssh = {text_of("ssh.service"), text_of("system.slice"), text_of("")};
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_int_equal(owner_table_new("n1", &f->owners), 0);
@@ -55,7 +56,7 @@ static int setup(void **state)
 				    ".scope");
 	f->in_pod = container(f, "/kubepods.slice/kubepods-pod" UID ".slice");
 	assert_int_equal(f->in_pod->kind, OWNER_POD);
-	assert_int_equal(owner_unit(f->owners, text_of("ssh.service"), &f->unit), 0);
+	assert_int_equal(owner_unit(f->owners, &ssh, &f->unit), 0);
 	assert_int_equal(owner_process(f->owners, "sh", &f->process), 0);
 	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->a_pod), 0);
 	assert_int_equal(f->a_pod->n_containers, 1);
@@ -128,7 +129,7 @@ static void facts_of_all_kinds(void **state)
 	assert_string_equal(labels_get(&l, "__meta_kubernetes_pod_uid"), UID);
 	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->none, f->unit, &l), 0);
-	assert_labels(&l, "__meta_process_unit=ssh.service");
+	assert_labels(&l, "__meta_process_slice=system.slice __meta_process_unit=ssh.service");
 	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->none, f->process, &l), 0);
 	assert_labels(&l, "__meta_process_comm=sh");
@@ -301,9 +302,9 @@ static const struct label_row label_rows[] = {
 	 {"cluster=prod", NULL},
 	 {NULL},
 	 NULL,
-	 "cluster=prod node=n1 service_name=ssh.service unit=ssh.service",
+	 "cluster=prod node=n1 service_name=ssh.service slice=system.slice unit=ssh.service",
 	 "",
-	 "cluster=--label node=--node-name service_name=cgroup unit=cgroup"},
+	 "cluster=--label node=--node-name service_name=cgroup slice=cgroup unit=cgroup"},
 	{"own labels win",
 	 'c',
 	 {"pod=x", "team=a=b", NULL},
@@ -344,7 +345,7 @@ static const struct label_row label_rows[] = {
 	 {NULL},
 	 {NULL},
 	 "[{\"action\":\"keep\",\"source_labels\":[\"__meta_process_unit\"],\"regex\":\"ssh.*\"}]",
-	 "node=n1 service_name=ssh.service unit=ssh.service",
+	 "node=n1 service_name=ssh.service slice=system.slice unit=ssh.service",
 	 "",
 	 NULL},
 };
