@@ -3,9 +3,10 @@
  * A pod that lacks hostPID, or mounts a part of the cgroups, starts all the same and sees next to
  * nothing. Both show in numbers:
  *
- *   - cgroup.procs gives 0 for a process that our PID namespace does not have. A node in a
- * container (kind) has a PID namespace of its own, too, but with all processes of its containers in
- * it.
+ *   - cgroup.procs gives 0 (version 1: nothing) for a process that our PID namespace does not have.
+ * A node in a container (kind) has a PID namespace of its own, too, but with all processes of its
+ *     containers in it. A pod without hostPID has its own processes there, and no other
+ * container's.
  *   - Only the machine's own root of a cgroup tree lacks some files that all other directories have
  *     (version 2: cgroup.events), or has one that they lack (version 1: release_agent). What a
  *     container has mounted begins at its own directory.
@@ -63,12 +64,20 @@ static int look_at_trees(const struct config *config, const struct root *proc, s
 	return 0;
 }
 
+/* Those of one directory. */
+struct census {
+	size_t n_processes;
+	size_t n_outside;
+	bool ours;
+};
+
 static int count_process(void *ctx, pid_t pid)
 {
-	struct node *node = ctx;
+	struct census *census = ctx;
 
-	node->n_processes += pid != 0;
-	node->n_outside += pid == 0;
+	census->n_processes += pid != 0;
+	census->n_outside += pid == 0;
+	census->ours |= pid == getpid();
 	return 0;
 }
 
@@ -77,11 +86,17 @@ static void count_dir(struct cgroupfs *fs, struct cgroupdir *dir, struct node *r
 {
 	const enum hierarchy counted = ret->has[HIERARCHY_V1] ? HIERARCHY_V1 : HIERARCHY_V2;
 
+	struct census census = {0};
+
 	ret->n_dirs++;
 	ret->n_unwatched += dir->unwatched;
 	if (dir->key.hierarchy != counted || !dir->kind)
 		return;
-	(void)cgroupfs_procs(fs, dir, count_process, ret); /* it may have gone */
+	(void)cgroupfs_procs(fs, dir, count_process, &census); /* it may have gone */
+	if (census.ours)
+		return;
+	ret->n_processes += census.n_processes;
+	ret->n_outside += census.n_outside;
 }
 
 static int count_dirs(const struct config *config, const struct root *proc, struct node *ret)
@@ -193,7 +208,8 @@ static void check_part(const struct facts *facts, const char *version, struct fi
 		    "--cgroupfs-root");
 }
 
-static void check_cgroups(const struct facts *facts, struct findings *ret)
+/* Whether there are cgroups to look at. */
+static bool check_cgroups(const struct facts *facts, struct findings *ret)
 {
 	const struct node *node = &facts->node;
 	const bool v1 = node->has[HIERARCHY_V1], v2 = node->has[HIERARCHY_V2];
@@ -201,18 +217,29 @@ static void check_cgroups(const struct facts *facts, struct findings *ret)
 
 	if (node->cgroups) {
 		check_outcome(facts, ret);
-		return;
+		return false;
 	}
 	if (v1)
 		snprintf(version, sizeof(version), "version 1 (%s)%s",
 			 controller_name(node->controller), v2 ? " with 2 beside it" : "");
-	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2]))
+	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2])) {
 		check_copy(facts, ret);
-	else if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])
+		return false;
+	}
+	if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])
 		check_part(facts, version, ret);
 	else
 		findings_add(ret, "cgroups", FINDING_OK, "%s, %zu directories", version,
 			     node->n_dirs);
+	return true;
+}
+
+/* Version 1 leaves those out that version 2 gives as 0: a container that has nobody. One is ours.
+ */
+static bool sees_none(const struct node *node)
+{
+	return node->view.ours && !node->n_processes &&
+	       (node->n_outside || (node->view.nested && node->n_containers > 1));
 }
 
 static void check_containers(const struct facts *facts, struct findings *ret)
@@ -220,13 +247,10 @@ static void check_containers(const struct facts *facts, struct findings *ret)
 	const struct node *node = &facts->node;
 	struct finding *finding;
 
-	if (node->cgroups)
-		return;
-	if (node->n_outside && !node->n_processes) {
-		finding =
-			findings_add(ret, "containers", FINDING_MISSING,
-				     "%zu, and none of their %zu processes is in %s",
-				     node->n_containers, node->n_outside, facts->config->proc_root);
+	if (sees_none(node)) {
+		finding = findings_add(ret, "containers", FINDING_MISSING,
+				       "%zu, and %s has no process of any but our own",
+				       node->n_containers, facts->config->proc_root);
 		finding_say(finding, "no container has profiles",
 			    "set hostPID: true (docker: --pid=host)");
 	} else if (!node->n_containers && facts->in_cluster) {
@@ -235,9 +259,10 @@ static void check_containers(const struct facts *facts, struct findings *ret)
 		finding_say(finding, "no container has profiles",
 			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
 	} else {
-		findings_add(ret, "containers", FINDING_OK, "%zu, with %zu processes%s",
-			     node->n_containers, node->n_processes,
-			     node->n_outside ? " and some outside of what we see" : "");
+		findings_add(ret, "containers", FINDING_OK, "%zu, with %zu other processes%s",
+			     node->n_containers, node->n_processes + node->n_outside,
+			     node->n_outside && node->n_processes ? ", not all of which we see"
+								  : "");
 	}
 }
 
@@ -246,8 +271,6 @@ static void check_changes(const struct facts *facts, struct findings *ret)
 	const struct node *node = &facts->node;
 	struct finding *finding;
 
-	if (node->cgroups)
-		return;
 	if (!node->no_inotify && !node->n_unwatched) {
 		findings_add(ret, "inotify", FINDING_OK, "all cgroups are watched");
 		return;
@@ -264,7 +287,8 @@ static void check_changes(const struct facts *facts, struct findings *ret)
 void node_check(const struct facts *facts, struct findings *ret)
 {
 	check_view(facts, ret);
-	check_cgroups(facts, ret);
+	if (!check_cgroups(facts, ret))
+		return;
 	check_containers(facts, ret);
 	check_changes(facts, ret);
 }

@@ -25,8 +25,8 @@ struct root;
  * @controller:  of the version 1 hierarchy
  * @n_dirs:      cgroup directories
  * @n_containers: that live
- * @n_processes: in containers, as --proc-root numbers them
- * @n_outside:   in containers, and not in --proc-root
+ * @n_processes: in containers' cgroups that are not our own, and in our PID namespace
+ * @n_outside:   and not in it
  * @n_unwatched: directories that inotify has no watch for
  * @no_inotify:  there is no instance to be had
  */

@@ -183,8 +183,8 @@ static void check_processes(const struct facts *facts, struct findings *ret)
 			    lost[i], remedy(facts));
 		return;
 	}
-	findings_add(ret, "reading processes", FINDING_OK, "%zu tried: mappings, programs%s",
-		     reading->n, heaps ? ", memory" : "");
+	findings_add(ret, "reading processes", FINDING_OK, "%s of %zu others",
+		     heaps ? "mappings, programs and memory" : "mappings and programs", reading->n);
 }
 
 static void check_kernel(const struct facts *facts, struct findings *ret)

@@ -663,7 +663,7 @@ static const struct check_row check_rows[] = {
 	{"no hostPID",
 	 no_host_pid,
 	 {{"processes", DEGRADED, "inside", "hostPID"},
-	  {"containers", MISSING, "40, and none of their 90", "hostPID: true"}}},
+	  {"containers", MISSING, "40, and /proc has no process", "hostPID: true"}}},
 	{"another's /proc", others_numbers, {{"processes", DEGRADED, "another PID", "hostPID"}}},
 	{"no cgroups",
 	 no_cgroups,
