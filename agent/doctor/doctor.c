@@ -129,7 +129,7 @@ static int look_at_node(struct look *l)
 	int r = node_look(c, &l->proc, &l->facts->node);
 
 	if (!r)
-		r = reading_look(&l->proc, &l->facts->reading);
+		r = reading_look(c, &l->proc, &l->facts->reading);
 	if (!r)
 		r = start_discovery(l);
 	l->facts->node.n_containers = count_containers(l->discovery);
@@ -152,7 +152,8 @@ static int look_at_all(struct look *l)
 		return r;
 	rights_look(&l->own_proc, &l->sys, &f->rights);
 	places_look(c, f->places);
-	kernelside_look(&l->own_proc, &l->sys, &f->kernel);
+	if (c->cpu_rate)
+		kernelside_look(&l->own_proc, &l->sys, &f->kernel);
 	if (!f->no_proc)
 		r = look_at_node(l);
 	if (!r)

@@ -39,7 +39,8 @@ static void take_condition(struct text line, struct listener *ret)
 	struct listener_condition *c = &ret->conditions[ret->n];
 	struct text name, state;
 
-	if (ret->n == LISTENER_CONDITIONS_MAX || !text_until(&line, ':', &name))
+	if (ret->n == LISTENER_CONDITIONS_MAX || !text_until(&line, ':', &name) ||
+	    text_empty(&line))
 		return;
 	text_skip_blanks(&line);
 	if (!text_until(&line, ',', &state)) {

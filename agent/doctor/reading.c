@@ -120,14 +120,16 @@ static int look_at_kernel(const struct root *proc, struct reading *ret)
 	return 0;
 }
 
-int reading_look(const struct root *proc, struct reading *ret)
+int reading_look(const struct config *config, const struct root *proc, struct reading *ret)
 {
 	struct attempt attempt = {.proc = proc, .own = pid_self(proc), .reading = ret};
 	int r;
 
 	*ret = (struct reading){0};
 	r = pid_for_each(proc, try_process, &attempt);
-	return r == -ENOMEM ? r : look_at_kernel(proc, ret);
+	if (r == -ENOMEM || !config->cpu_rate || !config->kernel_stacks)
+		return r == -ENOMEM ? r : 0;
+	return look_at_kernel(proc, ret);
 }
 
 /* ---------------------------------------------------------------- checks */

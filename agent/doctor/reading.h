@@ -8,6 +8,7 @@
 
 #include "discovery/pid.h"
 
+struct config;
 struct facts;
 struct findings;
 struct root;
@@ -41,8 +42,8 @@ struct reading {
 	size_t n_ksyms;
 };
 
-/* @proc: --proc-root. 0 or -ENOMEM. */
-int reading_look(const struct root *proc, struct reading *ret);
+/* @proc: --proc-root. What the settings do not ask for is not tried. 0 or -ENOMEM. */
+int reading_look(const struct config *config, const struct root *proc, struct reading *ret);
 
 void reading_check(const struct facts *facts, struct findings *ret);
 
