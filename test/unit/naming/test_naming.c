@@ -294,19 +294,14 @@ static void of_a_pod(void **state)
 		{.status = 200, .body = LIST(POD("", STATUS))},
 	};
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
-	uint64_t ids[HIERARCHY_MAX] = {0};
 	struct fixture *f = *state;
 	const struct owner *owner;
-	char path[256];
+	uint64_t id;
 
-	snprintf(path, sizeof(path), "%s", f->paths[0]);
-	*strrchr(path, '/') = '\0';
-	for (int h = 0; h < HIERARCHY_MAX; h++)
-		if (f->trees.roots[h].fd >= 0)
-			ids[h] = tree_mkdir(f->trees.roots[h].fd, path);
+	id = tree_mkdir(f->cgroups.fd, "kubepods/pod" UID);
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	owner = discovery_owner(f->discovery, ids[HIERARCHY_V2], ids[HIERARCHY_V1], &nobody, "x");
+	owner = discovery_owner(f->discovery, id, 0, &nobody, "x");
 	assert_int_equal(owner->kind, OWNER_POD);
 	assert_true(owner->pending);
 	assert_string_equal(labels_get(&owner->labels, "pod_uid"), UID);
