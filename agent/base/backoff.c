@@ -3,8 +3,9 @@
 
 #include <sys/random.h>
 
-/* Doubling so often passes BACKOFF_MAX_NS; counting further would only overflow the shift. */
-#define BACKOFF_DOUBLINGS_MAX 10
+/* Doubling so often passes every maximum there is; counting further would only overflow the shift.
+ */
+#define BACKOFF_DOUBLINGS_MAX 12
 _Static_assert((BACKOFF_FIRST_NS << BACKOFF_DOUBLINGS_MAX) > BACKOFF_MAX_NS, "reaches the maximum");
 
 uint64_t backoff_next(struct backoff *b, uint64_t random, uint64_t retry_after_ns)

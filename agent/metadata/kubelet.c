@@ -18,19 +18,22 @@
 
 /* Bytes of lists a second while nothing happens. Of a list that is what it was a megabyte costs us
  * three milliseconds: 0.03 % of a CPU. */
-#define KUBELET_BYTES_PER_S	(96u << 10)
+#define KUBELET_BYTES_PER_S	 (96u << 10)
 /* From one such list to the next, at least and at most. */
-#define KUBELET_REFRESH_NS	(4 * NSEC_PER_SEC)
-#define KUBELET_REFRESH_LAST_NS (60 * NSEC_PER_SEC)
+#define KUBELET_REFRESH_NS	 (4 * NSEC_PER_SEC)
+#define KUBELET_REFRESH_LAST_NS	 (60 * NSEC_PER_SEC)
 /* From when somebody has seen a container that is not known to the list that may have it. */
-#define KUBELET_PAUSE_NS	(250 * NSEC_PER_MSEC)
+#define KUBELET_PAUSE_NS	 (250 * NSEC_PER_MSEC)
 /* From the end of one list to the next at least: while many containers start there always is one
  * that is not known, and the kubelet looks at its runtime once a second. */
-#define KUBELET_APART_NS	NSEC_PER_SEC
-#define KUBELET_TOTAL_NS	(10 * NSEC_PER_SEC)
+#define KUBELET_APART_NS	 NSEC_PER_SEC
+#define KUBELET_TOTAL_NS	 (10 * NSEC_PER_SEC)
 /* Between two tries that fail, at most; and where it refuses, which makes it ask the API server. */
-#define KUBELET_BACKOFF_NS	(10 * NSEC_PER_SEC)
-#define KUBELET_DENIED_NS	(30 * NSEC_PER_SEC)
+#define KUBELET_BACKOFF_NS	 (10 * NSEC_PER_SEC)
+#define KUBELET_DENIED_NS	 (30 * NSEC_PER_SEC)
+/* The same while it is not needed. */
+#define KUBELET_SPARE_BACKOFF_NS (300 * NSEC_PER_SEC)
+#define KUBELET_SPARE_DENIED_NS	 (1800 * NSEC_PER_SEC)
 
 struct kubelet {
 	struct podclient *client;
@@ -38,7 +41,7 @@ struct kubelet {
 	struct backoff backoff;
 	bool wanted;  /* since the list that is under way was asked for */
 	bool failing; /* the timer is set to what backoff says */
-	bool stopped;
+	bool spare;
 	uint64_t listed_ns; /* monotonic: the end of the last list; 0: none */
 	kubelet_listed_fn listed;
 	void *ctx;
@@ -73,29 +76,34 @@ static void arm(struct kubelet *kubelet, uint64_t delay_ns)
 	(void)loop_arm(kubelet->timer, delay_ns, 0); /* fails for no delay that there is */
 }
 
+static uint64_t longest_wait_ns(const struct kubelet *kubelet, enum podclient_outcome outcome)
+{
+	if (outcome == PODCLIENT_DENIED)
+		return kubelet->spare ? KUBELET_SPARE_DENIED_NS : KUBELET_DENIED_NS;
+	return kubelet->spare ? KUBELET_SPARE_BACKOFF_NS : KUBELET_BACKOFF_NS;
+}
+
 static void replied(void *ctx, const struct podclient_reply *reply)
 {
 	struct kubelet *kubelet = ctx;
 
 	kubelet->failing = reply->outcome != PODCLIENT_OK;
 	kubelet->listed_ns = nsec_monotonic();
-	kubelet->backoff.max_ns =
-		reply->outcome == PODCLIENT_DENIED ? KUBELET_DENIED_NS : KUBELET_BACKOFF_NS;
-	if (kubelet->failing) {
-		arm(kubelet, backoff_wait_ns(&kubelet->backoff, reply->retry_after_ns));
-	} else {
-		backoff_reset(&kubelet->backoff);
-		arm(kubelet,
-		    kubelet->wanted ? KUBELET_APART_NS : kubelet_refresh_ns(reply->n_bytes));
-	}
 	kubelet->listed(kubelet->ctx, reply);
+	if (kubelet->failing) {
+		kubelet->backoff.max_ns = longest_wait_ns(kubelet, reply->outcome);
+		arm(kubelet, backoff_wait_ns(&kubelet->backoff, reply->retry_after_ns) + 1);
+		return;
+	}
+	backoff_reset(&kubelet->backoff);
+	arm(kubelet, kubelet->wanted ? KUBELET_APART_NS : kubelet_refresh_ns(reply->n_bytes));
 }
 
 void kubelet_look(struct kubelet *kubelet)
 {
 	uint64_t since_ns = nsec_monotonic() - kubelet->listed_ns;
 
-	if (kubelet->wanted || kubelet->stopped)
+	if (kubelet->wanted)
 		return;
 	kubelet->wanted = true;
 	if (!kubelet->failing && !podclient_busy(kubelet->client))
@@ -104,10 +112,9 @@ void kubelet_look(struct kubelet *kubelet)
 				     : KUBELET_PAUSE_NS);
 }
 
-void kubelet_stop(struct kubelet *kubelet)
+void kubelet_spare(struct kubelet *kubelet, bool spare)
 {
-	kubelet->stopped = true;
-	(void)loop_disarm(kubelet->timer);
+	kubelet->spare = spare;
 }
 
 DEFINE_CLEANUP(struct kubelet *, kubelet_freep, kubelet_free);

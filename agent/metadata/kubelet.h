@@ -22,7 +22,8 @@ void kubelet_free(struct kubelet *kubelet);
 uint64_t kubelet_refresh_ns(uint64_t n_bytes);
 /* There is a container that is not known: look again soon. */
 void kubelet_look(struct kubelet *kubelet);
-/* Never asked again. May be called from the callback. */
-void kubelet_stop(struct kubelet *kubelet);
+/* Whether another server tells of pods meanwhile: then it is asked less and less often while it
+ * gives no list. May be called from the callback. */
+void kubelet_spare(struct kubelet *kubelet, bool spare);
 
 #endif

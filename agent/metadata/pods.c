@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct text_mark) == 16, "no padding");
 struct entry {
 	struct pod *pod;
 	size_t bytes;
-	unsigned int list;
+	unsigned int list; /* the latest that had begun when it was put or kept */
 	struct text_mark text;
 	UT_hash_handle hh;
 	UT_hash_handle hh_text; /* where @text is one */
@@ -332,17 +332,17 @@ void pods_remove(struct pods *pods, const char *uid)
 		entry_drop(pods, entry);
 }
 
-void pods_begin_list(struct pods *pods)
+unsigned int pods_begin_list(struct pods *pods)
 {
-	pods->list++;
+	return ++pods->list;
 }
 
-void pods_end_list(struct pods *pods)
+void pods_end_list(struct pods *pods, unsigned int list)
 {
 	struct entry *entry, *next;
 
 	HASH_ITER(hh, pods->by_uid, entry, next) {
-		if (entry->list != pods->list)
+		if (entry->list < list)
 			entry_drop(pods, entry);
 	}
 }

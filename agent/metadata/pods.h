@@ -35,10 +35,11 @@ bool pods_keep(struct pods *pods, const char *json, size_t n);
 /* Nothing if there is none. */
 void pods_remove(struct pods *pods, const char *uid);
 
-/* A list of all: what is put or kept after pods_begin_list() stays at pods_end_list(), all others
- * go. A list that was cut short is not ended; the next one begins anew. */
-void pods_begin_list(struct pods *pods);
-void pods_end_list(struct pods *pods);
+/* A list of all: what is put or kept after pods_begin_list() stays at the pods_end_list() of the
+ * number that it returns, all others go. A list that was cut short is not ended. Two may be under
+ * way at a time. */
+unsigned int pods_begin_list(struct pods *pods);
+void pods_end_list(struct pods *pods, unsigned int list);
 
 /* Both borrow until the table changes; NULL if there is none. Of a static pod either UID finds it.
  * Where two pods claim one container, none has it. */

@@ -171,7 +171,7 @@ void podstream_init(struct podstream *s, enum podstream_kind kind, struct pods *
 	if (kind == PODSTREAM_LIST) {
 		jsoncut_init(&s->cut, JSONCUT_MEMBERS, PODSTREAM_VALUE_MAX, list_value, s);
 		s->cut.wanted = list_wanted;
-		pods_begin_list(pods);
+		s->list = pods_begin_list(pods);
 	} else {
 		jsoncut_init(&s->cut, JSONCUT_VALUES, PODSTREAM_VALUE_MAX, event_value, s);
 		snprintf(s->version, sizeof(s->version), "%s", version);
@@ -205,6 +205,6 @@ int podstream_end(struct podstream *s)
 	if (s->kind == PODSTREAM_LIST && !r)
 		r = s->is_list ? 0 : PODSTREAM_MALFORMED;
 	if (s->kind == PODSTREAM_LIST && !r)
-		pods_end_list(s->pods);
+		pods_end_list(s->pods, s->list);
 	return r;
 }

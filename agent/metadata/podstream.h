@@ -43,6 +43,7 @@ struct podstream {
 	struct jsoncut cut;
 	char version[PODSTREAM_VERSION_MAX];
 	bool is_list;
+	unsigned int list; /* its number in the table */
 	uint64_t n_pods;
 	uint64_t n_odd;
 	uint64_t n_containers_left_out;

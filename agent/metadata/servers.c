@@ -3,7 +3,9 @@
  * Two servers know the pods of a node. The kubelet needs the lesser right, pods of this node alone,
  * but gives it only since Kubernetes 1.33, and in many clusters its certificate is signed by nobody
  * that is known. So it is asked first, and if its first answer is no list the API server takes its
- * place for good. One that has answered once is kept whatever happens later.
+ * place, until the kubelet, which is asked on now and then, has a list after all: it may have been
+ * about to start, or the right may have been given. A kubelet that has answered once is kept
+ * whatever happens later: what is known stays known.
  */
 #include "metadata/servers.h"
 
@@ -40,8 +42,6 @@ struct servers {
 	struct apiserver *apiserver;
 	bool may_turn; /* to the API server, if the kubelet's first answer is no list */
 	bool answered; /* a list has come */
-	bool told;     /* opts.source() was called */
-	enum podclient_outcome last;
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
 	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
@@ -103,9 +103,7 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 	s->n_odd += reply->n_odd;
 	s->n_containers_left_out += reply->n_containers_left_out;
 	s->answered = s->answered || ok;
-	changed = !s->told || reply->outcome != s->last;
-	s->told = true;
-	s->last = reply->outcome;
+	changed = s->outcomes[server] != (int)reply->outcome;
 	snprintf(s->words[server], SERVERS_WORD_MAX, "%s", reply->error);
 	s->outcomes[server] = (int)reply->outcome;
 	if (changed)
@@ -123,18 +121,27 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 	tell(ctx, SERVER_APISERVER, &plain);
 }
 
+/* The watch ends. */
+static void turn_back(struct servers *s)
+{
+	if (!s->apiserver)
+		return;
+	apiserver_free(s->apiserver);
+	s->apiserver = NULL;
+	s->words[SERVER_APISERVER][0] = '\0';
+	kubelet_spare(s->kubelet, false);
+}
+
 static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
 {
 	struct servers *s = ctx;
 
 	tell(s, SERVER_KUBELET, reply);
-	if (!s->may_turn)
-		return;
+	if (reply->outcome == PODCLIENT_OK)
+		turn_back(s);
+	else if (s->may_turn && !start_apiserver(s))
+		kubelet_spare(s->kubelet, true);
 	s->may_turn = false;
-	if (reply->outcome == PODCLIENT_OK || start_apiserver(s))
-		return;
-	kubelet_stop(s->kubelet);
-	s->told = false; /* of this one */
 }
 
 static int start_kubelet(struct servers *s)
@@ -209,18 +216,25 @@ const struct pods *servers_pods(const struct servers *s)
 	return s->pods;
 }
 
+static enum server server_in_use(const struct servers *s)
+{
+	return s->apiserver ? SERVER_APISERVER : SERVER_KUBELET;
+}
+
 enum servers_state servers_state(const struct servers *s)
 {
+	enum server in_use = server_in_use(s);
+
 	if (!s->kubelet && !s->apiserver)
 		return SERVERS_NONE;
 	if (s->answered)
 		return SERVERS_ANSWERED;
-	return s->told && s->last == PODCLIENT_DENIED ? SERVERS_DENIED : SERVERS_UNREACHABLE;
+	return s->outcomes[in_use] == PODCLIENT_DENIED ? SERVERS_DENIED : SERVERS_UNREACHABLE;
 }
 
 bool servers_fresh(const struct servers *s)
 {
-	return s->answered && s->last == PODCLIENT_OK;
+	return s->answered && s->outcomes[server_in_use(s)] == PODCLIENT_OK;
 }
 
 void servers_look(struct servers *s)

@@ -123,6 +123,7 @@ static void what_two_claim_is_nobodys(void **state)
 
 static void lists(void **state)
 {
+	unsigned int first, second;
 	struct pods *pods;
 
 	(void)state;
@@ -131,22 +132,37 @@ static void lists(void **state)
 	pods_begin_list(pods);
 	put(pods, "u2", "two", "b");
 	/* cut short: nothing goes */
-	pods_begin_list(pods);
+	first = pods_begin_list(pods);
 	put(pods, "u3", "three", "c");
 	assert_int_equal(pods_count(pods), 3);
-	pods_end_list(pods);
+	pods_end_list(pods, first);
 	assert_int_equal(pods_count(pods), 1);
 	assert_string_equal(by_container(pods, "c"), "three/cc");
 	assert_string_equal(by_container(pods, "b"), "-");
-	pods_begin_list(pods);
-	pods_end_list(pods);
+	first = pods_begin_list(pods);
+	pods_end_list(pods, first);
 	assert_int_equal(pods_count(pods), 0);
+
+	/* two at a time: what either has told stays when that ends, however they overlap */
+	put(pods, "u0", "none", "");
+	first = pods_begin_list(pods);
+	put(pods, "u1", "one", "a");
+	second = pods_begin_list(pods);
+	put(pods, "u2", "two", "b");
+	put(pods, "u3", "three", "c");
+	pods_end_list(pods, first);
+	assert_string_equal(by_uid(pods, "u0"), "-");
+	assert_int_equal(pods_count(pods), 3);
+	pods_end_list(pods, second);
+	assert_string_equal(by_uid(pods, "u1"), "-");
+	assert_int_equal(pods_count(pods), 2);
 	pods_free(pods);
 }
 
 /* A text that was put stands for its pod, until the pod is another. */
 static void texts(void **state)
 {
+	unsigned int list;
 	uint64_t version;
 	struct pods *pods;
 
@@ -156,11 +172,11 @@ static void texts(void **state)
 	assert_int_equal(pods_put_text(pods, make("u1", "one", "", "a"), "one", 3), 0);
 	put(pods, "u2", "two", "b");
 	version = pods_version(pods);
-	pods_begin_list(pods);
+	list = pods_begin_list(pods);
 	assert_true(pods_keep(pods, "one", 3));
 	assert_false(pods_keep(pods, "on", 2));
 	assert_false(pods_keep(pods, "two", 3));
-	pods_end_list(pods);
+	pods_end_list(pods, list);
 	assert_string_equal(by_uid(pods, "u1"), "one");
 	assert_string_equal(by_uid(pods, "u2"), "-"); /* it was in no list */
 	assert_true(pods_version(pods) > version);

@@ -51,6 +51,7 @@ struct fixture {
 	const char *id;
 	const char *label;
 	const char *value;
+	const char *setting;
 };
 
 /* The container, and one that no status has. */
@@ -177,6 +178,15 @@ static void wait_label(struct fixture *f, const char *id, const char *name, cons
 	loop_until(f->loop, has_label, f);
 }
 
+static bool has_go_heap(void *ctx)
+{
+	struct fixture *f = ctx;
+	bool known;
+	const char *value = naming_setting(owner_of(f, ID1), "go_heap", &known);
+
+	return value && strcmp(value, f->setting) == 0;
+}
+
 static bool both_by_pod(void *ctx)
 {
 	const struct fixture *f = ctx;
@@ -244,7 +254,46 @@ static void named_by_the_api_server(void **state)
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(f->told, "kubelet HTTP status 403: Forbidden;apiserver ok;");
-	assert_int_equal(sink_n_requests(f->kubelet), 1); /* it is let alone */
+}
+
+static bool asks_kubelet_alone(void *ctx)
+{
+	const struct fixture *f = ctx;
+	char text[256];
+
+	naming_describe(f->naming, text, sizeof(text));
+	return strcmp(text, "kubelet: ok") == 0;
+}
+
+/* The right comes late: the API server tells meanwhile, and no longer. */
+static void back_to_the_kubelet(void **state)
+{
+	static const struct sink_answer late[] = {
+		{.status = 403, .body = "Forbidden", .times = 3},
+		{.status = 200, .body = LIST(POD("\"podprof.io/go-heap\":\"force\"", STATUS))},
+	};
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS))},
+		{.how = SINK_HANG},
+	};
+	struct fixture *f = *state;
+	size_t n_requests;
+	bool known;
+
+	f->kubelet = sink_new(late, array_size(late), NULL);
+	f->apiserver = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_AUTO), 0);
+	wait_label(f, ID1, "container", "web");
+	loop_until(f->loop, asks_kubelet_alone, f);
+	assert_string_equal(f->told, "kubelet HTTP status 403: Forbidden;apiserver ok;kubelet ok;");
+	n_requests = sink_n_requests(f->apiserver);
+	f->setting = "force";
+	loop_until(f->loop, has_go_heap, f);
+	assert_string_equal(naming_setting(owner_of(f, ID1), "go_heap", &known), "force");
+	assert_string_equal(label(f, ID1, "container"), "web");
+	while (sink_n_requests(f->kubelet) < 6)
+		wait_label(f, ID1, "container", "web");
+	assert_int_equal(sink_n_requests(f->apiserver), n_requests);
 }
 
 /* Only the runtime tells: names, but not what the pod's annotations ask for. */
@@ -443,6 +492,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(named_by_the_api_server),
+		TEST(back_to_the_kubelet),
 		TEST(named_by_the_runtime),
 		TEST(of_a_pod),
 		TEST(refused),
