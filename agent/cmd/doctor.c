@@ -74,16 +74,17 @@ static int try_cpu(const struct config *config, struct loop *loop, const struct 
 
 /* ---------------------------------------------------------------- output */
 
-/* Long lines are left to the terminal: they are read in logs, too, and searched for. */
-static void print_finding(const struct finding *f)
+/* Long lines are left to the terminal: they are read in logs, too, and searched for. @next may have
+ * the same remedy, or be NULL. */
+static void print_finding(const struct finding *f, const struct finding *next)
 {
-	printf("%-9s %-22s %s\n",
-	       f->outcome == FINDING_MISSING ? "MISSING" : finding_outcome_name(f->outcome),
-	       f->check, f->found);
-	if (f->outcome == FINDING_OK)
-		return;
-	printf("%32s means:  %s\n", "", f->means);
-	printf("%32s remedy: %s\n", "", f->remedy);
+	const char *outcome =
+		f->outcome == FINDING_MISSING ? "MISSING" : finding_outcome_name(f->outcome);
+
+	printf("%-9s %-22s %s%s%s\n", outcome, f->check, f->found, *f->means ? " - " : "",
+	       f->means);
+	if (*f->remedy && (!next || strcmp(f->remedy, next->remedy) != 0))
+		printf("%32s -> %s\n", "", f->remedy);
 }
 
 static void print_sum(const struct findings *f)
@@ -125,7 +126,8 @@ static int print(const struct examination *e)
 	if (e->json)
 		return print_json(&e->findings);
 	for (size_t i = 0; i < e->findings.n; i++)
-		print_finding(&e->findings.items[i]);
+		print_finding(&e->findings.items[i],
+			      i + 1 < e->findings.n ? &e->findings.items[i + 1] : NULL);
 	print_sum(&e->findings);
 	return 0;
 }

@@ -51,19 +51,17 @@ size_t procview_problems(const struct procview *view,
 	size_t n = 0;
 
 	if (view->others != PROCVIEW_SEEN)
-		ret[n++] = (struct procview_problem){
-			"/proc is mounted with hidepid and does not show us other users' processes",
-			"grant CAP_SYS_PTRACE"};
+		ret[n++] = (struct procview_problem){"/proc is mounted with hidepid",
+						     "other users' processes are not shown to us",
+						     "grant CAP_SYS_PTRACE"};
 	if (view->nested)
-		ret[n++] = (struct procview_problem){
-			"/proc is of a PID namespace inside the node's: processes outside it are "
-			"not profiled",
-			""};
+		ret[n++] =
+			(struct procview_problem){"/proc is of a PID namespace inside the node's",
+						  "processes outside it are not profiled", ""};
 	if (!view->ours)
-		ret[n++] = (struct procview_problem){
-			"/proc is of another PID namespace than ours, so short-lived processes "
-			"have no names",
-			"use hostPID"};
+		ret[n++] = (struct procview_problem){"/proc is of another PID namespace than ours",
+						     "short-lived processes have no names",
+						     "use hostPID"};
 	return n;
 }
 
@@ -74,8 +72,8 @@ bool procview_tell(const struct procview *view, char ret[PROCVIEW_TEXT_BYTES])
 
 	*ret = '\0';
 	for (size_t i = 0; i < n_problems; i++)
-		n += (size_t)snprintf(ret + n, PROCVIEW_TEXT_BYTES - n, "%s%s%s%s", n ? "; " : "",
-				      problems[i].what, *problems[i].remedy ? ": " : "",
-				      problems[i].remedy);
+		n += (size_t)snprintf(ret + n, PROCVIEW_TEXT_BYTES - n, "%s%s: %s%s%s",
+				      n ? "; " : "", problems[i].what, problems[i].means,
+				      *problems[i].remedy ? ": " : "", problems[i].remedy);
 	return n > 0;
 }

@@ -32,7 +32,8 @@ void procview_look(const struct root *proc, struct procview *ret);
 
 /* A thing that is not as it should be. */
 struct procview_problem {
-	const char *what;   /* and what of it */
+	const char *what;
+	const char *means;  /* what is missing because of it */
 	const char *remedy; /* "" where there may be nothing wrong */
 };
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A pod that lacks hostPID, or mounts a part of the cgroups, starts all the same and sees next to
- * nothing. Both show in numbers:
+ * nothing. Both show:
  *
- *   - cgroup.procs gives 0 (version 1: nothing) for a process that our PID namespace does not have.
- * A node in a container (kind) has a PID namespace of its own, too, but with all processes of its
- *     containers in it. A pod without hostPID has its own processes there, and no other
- * container's.
+ *   - A pod without hostPID has processes of its own cgroup alone in its /proc. A node in a
+ *     container (kind) has a PID namespace of its own, too, but with all of its processes in it.
  *   - Only the machine's own root of a cgroup tree lacks some files that all other directories have
  *     (version 2: cgroup.events), or has one that they lack (version 1: release_agent). What a
  *     container has mounted begins at its own directory.
@@ -22,15 +20,20 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/loop.h"
 #include "base/root.h"
 #include "config/config.h"
 #include "discovery/cgroupfs.h"
+#include "discovery/pid.h"
 #include "doctor/facts.h"
 #include "doctor/finding.h"
 
 /* ---------------------------------------------------------------- looking */
+
+/* More need not be counted. */
+#define STRANGERS_ENOUGH 10
 
 DEFINE_CLEANUP(struct cgroupfs *, cgroupfs_freep, cgroupfs_free);
 DEFINE_CLEANUP(struct loop *, loop_freep, loop_free);
@@ -64,39 +67,40 @@ static int look_at_trees(const struct config *config, const struct root *proc, s
 	return 0;
 }
 
-/* Those of one directory. */
+/* Looking for processes in other cgroups than our own. */
 struct census {
-	size_t n_processes;
-	size_t n_outside;
-	bool ours;
+	const struct root *proc;
+	struct buf own; /* /proc/self/cgroup */
+	struct buf other;
+	size_t n_strangers;
 };
 
-static int count_process(void *ctx, pid_t pid)
+static int count_stranger(void *ctx, pid_t pid)
 {
-	struct census *census = ctx;
+	struct census *c = ctx;
+	char path[48];
 
-	census->n_processes += pid != 0;
-	census->n_outside += pid == 0;
-	census->ours |= pid == getpid();
-	return 0;
+	snprintf(path, sizeof(path), "%ju/cgroup", (uintmax_t)pid);
+	buf_reset(&c->other);
+	if (root_read(c->proc, path, &c->other) || !c->other.data)
+		return 0; /* it has gone */
+	c->n_strangers +=
+		c->other.len != c->own.len || memcmp(c->other.data, c->own.data, c->own.len) != 0;
+	return c->n_strangers == STRANGERS_ENOUGH;
 }
 
-/* Of one tree only, where there are two: version 1's has all containers. */
-static void count_dir(struct cgroupfs *fs, struct cgroupdir *dir, struct node *ret)
+/* Of a /proc that has not us in it everybody is one. */
+static size_t count_strangers(const struct root *proc)
 {
-	const enum hierarchy counted = ret->has[HIERARCHY_V1] ? HIERARCHY_V1 : HIERARCHY_V2;
+	struct census c = {.proc = proc,
+			   .own = BUF_INIT(PID_CGROUP_BYTES_MAX),
+			   .other = BUF_INIT(PID_CGROUP_BYTES_MAX)};
 
-	struct census census = {0};
-
-	ret->n_dirs++;
-	ret->n_unwatched += dir->unwatched;
-	if (dir->key.hierarchy != counted || !dir->kind)
-		return;
-	(void)cgroupfs_procs(fs, dir, count_process, &census); /* it may have gone */
-	if (census.ours)
-		return;
-	ret->n_processes += census.n_processes;
-	ret->n_outside += census.n_outside;
+	(void)root_read(proc, "self/cgroup", &c.own);
+	(void)pid_for_each(proc, count_stranger, &c); /* what is seen counts */
+	buf_deinit(&c.own);
+	buf_deinit(&c.other);
+	return c.n_strangers;
 }
 
 static int count_dirs(const struct config *config, const struct root *proc, struct node *ret)
@@ -112,8 +116,10 @@ static int count_dirs(const struct config *config, const struct root *proc, stru
 		r = cgroupfs_new(&opts, &fs);
 	if (!r)
 		r = cgroupfs_walk(fs, CGROUPFS_WALK_START);
-	while (!r && (dir = cgroupfs_next(fs, dir)))
-		count_dir(fs, dir, ret);
+	while (!r && (dir = cgroupfs_next(fs, dir))) {
+		ret->n_dirs++;
+		ret->n_unwatched += dir->unwatched;
+	}
 	return r;
 }
 
@@ -130,6 +136,7 @@ int node_look(const struct config *config, const struct root *proc, struct node 
 
 	*ret = (struct node){.no_inotify = has_no_inotify()};
 	procview_look(proc, &ret->view);
+	ret->n_strangers = count_strangers(proc);
 	ret->cgroups = look_at_trees(config, proc, ret);
 	if (ret->cgroups)
 		return 0;
@@ -139,6 +146,17 @@ int node_look(const struct config *config, const struct root *proc, struct node 
 
 /* ---------------------------------------------------------------- processes */
 
+static void check_problem(const struct procview_problem *problem, bool hidden, struct findings *ret)
+{
+	struct finding *finding = findings_add(
+		ret, "processes", hidden ? FINDING_MISSING : FINDING_DEGRADED, "%s", problem->what);
+
+	finding_say(finding, problem->means,
+		    *problem->remedy ? problem->remedy
+				     : "nothing, if the node is itself a container (kind, minikube "
+				       "with docker); in a pod: hostPID: true");
+}
+
 /* Who is not seen, by how much it matters. */
 static void check_view(const struct facts *facts, struct findings *ret)
 {
@@ -146,22 +164,18 @@ static void check_view(const struct facts *facts, struct findings *ret)
 	const struct node *node = &facts->node;
 	const size_t n = procview_problems(&node->view, problems);
 
+	if (node->view.nested && !node->n_strangers) {
+		finding_say(findings_add(ret, "processes", FINDING_MISSING,
+					 "%s has no process but those of our own container",
+					 facts->config->proc_root),
+			    "nothing else is profiled", "hostPID: true (docker: --pid=host)");
+		return;
+	}
 	if (!n)
 		findings_add(ret, "processes", FINDING_OK, "%s is the node's",
 			     facts->config->proc_root);
-	for (size_t i = 0; i < n; i++) {
-		const bool hidden = i == 0 && node->view.others != PROCVIEW_SEEN;
-		struct finding *finding =
-			findings_add(ret, "processes", hidden ? FINDING_MISSING : FINDING_DEGRADED,
-				     "%s", problems[i].what);
-
-		finding_say(finding,
-			    hidden ? "most programs have no profiles" : "what it says is left out",
-			    *problems[i].remedy
-				    ? problems[i].remedy
-				    : "nothing, if the node is itself a container (kind, minikube "
-				      "with docker); in a pod: hostPID: true");
-	}
+	for (size_t i = 0; i < n; i++)
+		check_problem(&problems[i], i == 0 && node->view.others != PROCVIEW_SEEN, ret);
 }
 
 /* ---------------------------------------------------------------- cgroups */
@@ -195,8 +209,8 @@ static void check_part(const struct facts *facts, const char *version, struct fi
 	struct finding *finding;
 
 	if (node->view.nested) { /* both are of the container that the node is */
-		findings_add(ret, "cgroups", FINDING_OK, "%s, of the container that this node is",
-			     version);
+		findings_add(ret, "cgroups", FINDING_OK,
+			     "%s, those of the container that we are in", version);
 		return;
 	}
 	finding = findings_add(ret, "cgroups", FINDING_MISSING,
@@ -234,35 +248,18 @@ static bool check_cgroups(const struct facts *facts, struct findings *ret)
 	return true;
 }
 
-/* Version 1 leaves those out that version 2 gives as 0: a container that has nobody. One is ours.
- */
-static bool sees_none(const struct node *node)
-{
-	return node->view.ours && !node->n_processes &&
-	       (node->n_outside || (node->view.nested && node->n_containers > 1));
-}
-
 static void check_containers(const struct facts *facts, struct findings *ret)
 {
 	const struct node *node = &facts->node;
 	struct finding *finding;
 
-	if (sees_none(node)) {
-		finding = findings_add(ret, "containers", FINDING_MISSING,
-				       "%zu, and %s has no process of any but our own",
-				       node->n_containers, facts->config->proc_root);
-		finding_say(finding, "no container has profiles",
-			    "set hostPID: true (docker: --pid=host)");
-	} else if (!node->n_containers && facts->in_cluster) {
+	if (!node->n_containers && facts->in_cluster) {
 		finding = findings_add(ret, "containers", FINDING_MISSING,
 				       "none is found, though this is one");
 		finding_say(finding, "no container has profiles",
 			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
 	} else {
-		findings_add(ret, "containers", FINDING_OK, "%zu, with %zu other processes%s",
-			     node->n_containers, node->n_processes + node->n_outside,
-			     node->n_outside && node->n_processes ? ", not all of which we see"
-								  : "");
+		findings_add(ret, "containers", FINDING_OK, "%zu", node->n_containers);
 	}
 }
 

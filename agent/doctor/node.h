@@ -18,6 +18,7 @@ struct root;
 /**
  * struct node
  * @view:        of --proc-root
+ * @n_strangers: processes in another cgroup than our own, some of them
  * @cgroups:     the outcome of hierarchy_find()
  * @has:         by hierarchy: it is there
  * @real:        it is a cgroup file system and no other directory
@@ -25,13 +26,12 @@ struct root;
  * @controller:  of the version 1 hierarchy
  * @n_dirs:      cgroup directories
  * @n_containers: that live
- * @n_processes: in containers' cgroups that are not our own, and in our PID namespace
- * @n_outside:   and not in it
  * @n_unwatched: directories that inotify has no watch for
  * @no_inotify:  there is no instance to be had
  */
 struct node {
 	struct procview view;
+	size_t n_strangers;
 	int cgroups;
 	bool has[HIERARCHY_MAX];
 	bool real[HIERARCHY_MAX];
@@ -39,8 +39,6 @@ struct node {
 	enum controller controller;
 	size_t n_dirs;
 	size_t n_containers;
-	size_t n_processes;
-	size_t n_outside;
 	size_t n_unwatched;
 	bool no_inotify;
 };

@@ -140,35 +140,43 @@ static bool is_needed(enum need need, const struct facts *facts)
 	return need == NEED_ALWAYS || c->cpu_rate;
 }
 
-static void say_missing(const struct facts *facts, size_t i, struct findings *ret)
+static bool is_missing(const struct facts *facts, size_t i)
 {
-	char remedy[FINDING_TEXT_MAX];
-	struct finding *finding =
-		findings_add(ret, wanted[i].check, wanted[i].without, "not in force");
+	return !rights_has(&facts->rights, wanted[i].capability) &&
+	       is_needed(wanted[i].need, facts);
+}
 
-	snprintf(remedy, sizeof(remedy),
-		 facts->in_cluster
-			 ? "add %s to the container's securityContext.capabilities (the chart does)"
-			 : "run as root, or grant %s",
-		 wanted[i].check + (facts->in_cluster ? strlen("CAP_") : 0));
-	finding_say(finding, wanted[i].means, remedy);
+/* One remedy for all that are missing: it is one line of a manifest, or of a unit. */
+static void make_remedy(const struct facts *facts, char *ret, size_t size)
+{
+	size_t n = (size_t)snprintf(ret, size, "%s",
+				    facts->in_cluster ? "securityContext.capabilities.add, as the "
+							"chart has it:"
+						      : "run as root, or grant");
+
+	for (size_t i = 0; i < array_size(wanted); i++)
+		if (is_missing(facts, i))
+			n += (size_t)snprintf(ret + n, size - n, " %s",
+					      wanted[i].check + strlen("CAP_"));
 }
 
 static void check_capabilities(const struct facts *facts, struct findings *ret)
 {
-	const struct rights *rights = &facts->rights;
-	char has[256] = "";
+	char has[256] = "", remedy[FINDING_TEXT_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < array_size(wanted); i++)
-		if (rights_has(rights, wanted[i].capability))
+		if (rights_has(&facts->rights, wanted[i].capability))
 			n += (size_t)snprintf(has + n, sizeof(has) - n, "%s%s", n ? " " : "",
 					      wanted[i].check + strlen("CAP_"));
 	if (n)
 		findings_add(ret, "capabilities", FINDING_OK, "%s", has);
+	make_remedy(facts, remedy, sizeof(remedy));
 	for (size_t i = 0; i < array_size(wanted); i++)
-		if (!rights_has(rights, wanted[i].capability) && is_needed(wanted[i].need, facts))
-			say_missing(facts, i, ret);
+		if (is_missing(facts, i))
+			finding_say(findings_add(ret, wanted[i].check, wanted[i].without,
+						 "not in force"),
+				    wanted[i].means, remedy);
 }
 
 /* ---------------------------------------------------------------- all of it */

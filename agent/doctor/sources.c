@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -142,13 +143,16 @@ static bool some_server_works(const struct sources *sources)
 	return false;
 }
 
-static const char *remedy_of_runtime(const struct source *source)
+static const char *remedy_of_runtime(const struct facts *facts, const struct source *source)
 {
 	if (source->state == METADATA_WAITING)
 		return "nothing, where no container has been started yet, or by none of "
 		       "containerd, "
 		       "CRI-O, Docker and Podman";
-	return "see CAP_SYS_PTRACE; in a pod: hostPID: true";
+	return rights_has(&facts->rights, CAP_SYS_PTRACE)
+		       ? "in a pod: hostPID: true; else see reading "
+			 "processes"
+		       : "see CAP_SYS_PTRACE";
 }
 
 static const char *remedy_of_server(const struct source *source)
@@ -194,13 +198,21 @@ static void check_source(const struct facts *facts, const struct source *source,
 	finding = findings_add(ret, "names of pods", outcome, "%s", found);
 	if (!server)
 		finding_say(finding, "the names of containers come late, or not at all",
-			    remedy_of_runtime(source));
+			    remedy_of_runtime(facts, source));
 	else
 		finding_say(finding,
 			    outcome == FINDING_DEGRADED
 				    ? "nothing: the other server knows as much, for a larger right"
 				    : "pods have no labels, annotations and workloads in profiles",
 			    remedy_of_server(source));
+}
+
+static bool all_work(const struct sources *sources)
+{
+	for (size_t i = 0; i < sources->n; i++)
+		if (sources->items[i].state != METADATA_WORKS)
+			return false;
+	return sources->n;
 }
 
 /* Some have none for a moment: those that have just started. */
@@ -210,6 +222,8 @@ static void check_named(const struct facts *facts, struct findings *ret)
 
 	if (!sources->n_containers || facts->config->metadata == CONFIG_METADATA_NONE)
 		return;
+	if (!sources->n_named && !all_work(sources))
+		return; /* that is why */
 	if (sources->n_named)
 		findings_add(ret, "named containers", FINDING_OK, "%zu of %zu", sources->n_named,
 			     sources->n_containers);
@@ -217,8 +231,7 @@ static void check_named(const struct facts *facts, struct findings *ret)
 		finding_say(findings_add(ret, "named containers", FINDING_DEGRADED, "none of %zu",
 					 sources->n_containers),
 			    "they are called by their ids",
-			    "see the names of pods; what made them may be none of containerd, "
-			    "CRI-O, Docker and Podman");
+			    "nothing, if none of containerd, CRI-O, Docker and Podman made them");
 }
 
 void sources_check(const struct facts *facts, struct findings *ret)

@@ -62,12 +62,12 @@ static void good_facts(const struct config *c, struct facts *f)
 			   .load_ns = 30000000,
 			   .n_cpus = 4},
 		.node = {.view = {.ours = true},
+			 .n_strangers = 10,
 			 .has = {[HIERARCHY_V2] = true},
 			 .real = {[HIERARCHY_V2] = true},
 			 .top = {[HIERARCHY_V2] = true},
 			 .n_dirs = 300,
-			 .n_containers = 40,
-			 .n_processes = 90},
+			 .n_containers = 40},
 		.reading = {.n = 64, .n_ksyms = 100000},
 		.sources = {.n = 2, .n_containers = 40, .n_named = 39},
 		.network = {.n = 1, .now_s = 1800000000},
@@ -269,8 +269,7 @@ static void nested(struct facts *f, struct config *c)
 static void no_host_pid(struct facts *f, struct config *c)
 {
 	f->node.view.nested = true;
-	f->node.n_outside = 90;
-	f->node.n_processes = 0;
+	f->node.n_strangers = 0;
 	(void)c;
 }
 
@@ -302,7 +301,6 @@ static void part_of_cgroups(struct facts *f, struct config *c)
 {
 	f->node.top[HIERARCHY_V2] = false;
 	f->node.n_containers = 0;
-	f->node.n_processes = 0;
 	(void)c;
 }
 
@@ -436,6 +434,12 @@ static void no_runtime_alone(struct facts *f, struct config *c)
 	f->sources.n = 1;
 	f->sources.n_named = 0;
 	c->metadata = CONFIG_METADATA_RUNTIME;
+}
+
+static void no_names(struct facts *f, struct config *c)
+{
+	f->sources.n_named = 0;
+	(void)c;
 }
 
 static void no_names_wanted(struct facts *f, struct config *c)
@@ -617,15 +621,15 @@ static const struct check_row check_rows[] = {
 	{"all is well", nothing, {{0}}},
 	{"no capabilities",
 	 no_capabilities,
-	 {{"CAP_BPF", MISSING, "", "run as root, or grant CAP_BPF"},
-	  {"CAP_PERFMON", MISSING, "", "grant CAP_PERFMON"},
-	  {"CAP_SYS_PTRACE", MISSING, "", "grant CAP_SYS_PTRACE"},
-	  {"CAP_DAC_READ_SEARCH", MISSING, "", "grant CAP_DAC_READ_SEARCH"}}},
+	 {{"CAP_BPF", MISSING, "", "run as root, or grant BPF PERFMON SYS_PTRACE DAC_READ"},
+	  {"CAP_PERFMON", MISSING, "", "CHECKPOINT_RESTORE SYSLOG"},
+	  {"CAP_SYS_PTRACE", MISSING, "", "grant BPF"},
+	  {"CAP_DAC_READ_SEARCH", MISSING, "", "grant BPF"}}},
 	{"CAP_SYS_ADMIN stands for three", only_admin, {{0}}},
 	{"no BPF where it is not wanted", no_bpf_not_wanted, {{0}}},
 	{"no CAP_CHECKPOINT_RESTORE",
 	 no_restore,
-	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "add CHECKPOINT_RESTORE to the container's"}}},
+	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "as the chart has it: CHECKPOINT_RESTORE"}}},
 	{"no CAP_SYSLOG, and no need", no_syslog_but_shown, {{0}}},
 	{"user namespace", rootless, {{"user namespace", MISSING, "", "hostUsers"}}},
 	{"5.10 without memory",
@@ -662,8 +666,7 @@ static const struct check_row check_rows[] = {
 	{"a node that is a container", nested, {{"processes", DEGRADED, "inside", "kind"}}},
 	{"no hostPID",
 	 no_host_pid,
-	 {{"processes", DEGRADED, "inside", "hostPID"},
-	  {"containers", MISSING, "40, and /proc has no process", "hostPID: true"}}},
+	 {{"processes", MISSING, "/proc has no process but", "hostPID: true"}}},
 	{"another's /proc", others_numbers, {{"processes", DEGRADED, "another PID", "hostPID"}}},
 	{"no cgroups",
 	 no_cgroups,
@@ -711,11 +714,13 @@ static const struct check_row check_rows[] = {
 	 {{"names of pods", MISSING, "apiserver", "automountServiceAccountToken"}}},
 	{"no runtime's files",
 	 no_runtime,
-	 {{"names of pods", DEGRADED, "runtime: denied", "CAP_SYS_PTRACE"}}},
+	 {{"names of pods", DEGRADED, "runtime: denied", "reading processes"}}},
 	{"no runtime's files, and nobody else",
 	 no_runtime_alone,
-	 {{"names of pods", MISSING, "runtime: denied", "CAP_SYS_PTRACE"},
-	  {"named containers", DEGRADED, "none of 40", ""}}},
+	 {{"names of pods", MISSING, "runtime: denied", "hostPID"}}},
+	{"nobody has the names",
+	 no_names,
+	 {{"named containers", DEGRADED, "none of 40", "nothing, if none"}}},
 	{"no names wanted", no_names_wanted, {{0}}},
 	{"no address", no_address, {{"names of pods", MISSING, "not known", "$HOST_IP"}}},
 	{"odd node", odd_node, {{"names of pods", MISSING, "Node 1", "kubectl get nodes"}}},
