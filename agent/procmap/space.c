@@ -15,8 +15,8 @@
  * Reads that found nothing new double the time until the next one is made for such a reason.
  *
  * A place where something else was mapped within the time that a sample may be from has no name.
- *Nor has anything in mappings of before a loss of events, until they have been read again: one that
- *has ended since never will be, and may have had something else there at its end.
+ * Nor has anything in mappings of before a loss of events, until they have been read again: one
+ * that has ended since never will be, and may have had something else there at its end.
  *
  * Everything is counted by outcome for each resolved pc.
  */
