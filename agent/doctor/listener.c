@@ -146,18 +146,30 @@ void listener_end(struct listener_trial *trial, struct listener *ret)
 
 /* ---------------------------------------------------------------- checks */
 
+/* Who tells names, and which processes are seen: that is looked at here anyway. */
+static bool is_known(const struct listener_condition *c)
+{
+	return strcmp(c->name, "metadata") == 0 || strcmp(c->name, "processes") == 0;
+}
+
 /* What it knows better than a trial beside it. */
 static void check_agent(const struct facts *facts, struct findings *ret)
 {
 	const struct listener *l = &facts->listener;
+	char works[FINDING_TEXT_MAX] = "";
+	size_t n = 0;
 
-	findings_add(ret, "agent", FINDING_OK, "one runs here, at %s, and is %sready",
-		     facts->config->listen, l->ready ? "" : "not ");
+	for (size_t i = 0; i < l->n; i++)
+		if (l->conditions[i].ok && !is_known(&l->conditions[i]))
+			n += (size_t)snprintf(works + n, sizeof(works) - n, "; %s works",
+					      l->conditions[i].name);
+	findings_add(ret, "agent", FINDING_OK, "one runs here, at %s, and is %sready%s",
+		     facts->config->listen, l->ready ? "" : "not ", works);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct listener_condition *c = &l->conditions[i];
 		const char *todo = strstr(c->why, "; ");
 
-		if (c->ok)
+		if (c->ok || is_known(c))
 			continue;
 		finding_say(findings_add(ret, "agent", FINDING_MISSING, "%s: %.*s", c->name,
 					 todo ? (int)(todo - c->why) : (int)strlen(c->why), c->why),

@@ -610,7 +610,7 @@ static void agent_fails(struct facts *f, struct config *c)
 	f->kernel.tried = false;
 	assert_true(listener_read("not ready\nprocesses: ok, all\n"
 				  "cpu profiling: failing, loading failed (Permission denied); "
-				  "grant CAP_BPF\nmetadata: failing\n",
+				  "grant CAP_BPF\nmetadata: failing\nother: failing\n",
 				  &f->listener));
 }
 
@@ -752,7 +752,7 @@ static const struct check_row check_rows[] = {
 	{"an agent runs, and fails",
 	 agent_fails,
 	 {{"agent", MISSING, "cpu profiling: loading failed (Permission denied)", "grant CAP_BPF"},
-	  {"agent", MISSING, "metadata: ", "see its log"}}},
+	  {"agent", MISSING, "other: ", "see its log"}}},
 };
 
 static void assert_has(const char *is, const char *want)
