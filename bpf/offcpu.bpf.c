@@ -231,16 +231,17 @@ int offcpu_switch(__u64 *args)
 	s = offcpu_stack();
 	if (!s)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_begin(prev, s);
-	if (!s->key.tgid)
-		return offcpu_done(SAMPLE_STAT_OUTSIDE);
-	if (!wanted(&s->key))
-		return offcpu_done(SAMPLE_STAT_UNWANTED);
+	stack_cgroups(prev, s);
 	stat = share_take(s);
 	if (stat != SAMPLE_STAT_MAX) {
 		offcpu_refund();
 		return offcpu_done(stat);
 	}
+	stack_begin(prev, s);
+	if (!s->key.tgid)
+		return offcpu_done(SAMPLE_STAT_OUTSIDE);
+	if (!wanted(&s->key))
+		return offcpu_done(SAMPLE_STAT_UNWANTED);
 	s->value.head.count = share_stands_for(s, weight);
 	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))

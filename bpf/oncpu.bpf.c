@@ -87,14 +87,15 @@ int oncpu_sample(struct regs_event *ctx)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (!(bpf_get_current_pid_tgid() >> 32))
 		return oncpu_done(SAMPLE_STAT_IDLE);
+	stack_cgroups(task, s);
+	stat = share_take(s);
+	if (stat != SAMPLE_STAT_MAX)
+		return oncpu_done(stat);
 	stack_begin(task, s);
 	if (!s->key.tgid)
 		return oncpu_done(SAMPLE_STAT_OUTSIDE);
 	if (!wanted(&s->key))
 		return oncpu_done(SAMPLE_STAT_UNWANTED);
-	stat = share_take(s);
-	if (stat != SAMPLE_STAT_MAX)
-		return oncpu_done(stat);
 	if (!regs_user_mode(&ctx->regs))
 		stack_kernel(ctx, s, 0);
 	if (oncpu_regs(ctx, task, s))

@@ -96,7 +96,6 @@ struct cgroup_subsys_state {
 
 struct css_set {
 	struct cgroup_subsys_state *subsys[1]; /* one for each enum cgroup_subsys_id */
-	struct cgroup *dfl_cgrp;
 };
 
 struct mm_struct {

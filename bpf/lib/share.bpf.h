@@ -2,8 +2,8 @@
 #ifndef PODPROF_BPF_LIB_SHARE_BPF_H
 #define PODPROF_BPF_LIB_SHARE_BPF_H
 
-/* Which share of a cgroup's samples is taken (shared/share.h). Asked as soon as it is known who the
- * task is, so that a sample that is not taken costs a tenth of one, and no room. */
+/* Which share of a cgroup's samples is taken (shared/share.h). Asked before anything else about the
+ * task, so that a sample that is not taken costs a fifth of one, and no room. */
 
 #include "lib/stack.bpf.h"
 #include "shared/share.h"
@@ -32,8 +32,8 @@ static __always_inline const struct share *share_find(const struct sample_key *k
 	return bpf_map_lookup_elem(&shares, &k);
 }
 
-/* SAMPLE_STAT_MAX if the sample that has begun in @s is to be taken, with its weight in s->weight.
- * Else how it is to be counted. */
+/* SAMPLE_STAT_MAX if the sample whose cgroups are in @s is to be taken, with its weight in
+ * s->weight. Else how it is to be counted. */
 static __always_inline __u32 share_take(struct stack *s)
 {
 	const volatile __u64 *share = NULL;

@@ -4,10 +4,11 @@
 
 /*
  * Taking a stack: what every program that takes one has in common. A program hangs on its event,
- * finds its struct stack, and calls from here, in this order: stack_begin(), stack_kernel(),
- * stack_user(); then, in a program of its own, stack_walk_all(), and stack_add(). Where the kernel
- * has no bpf_loop(), that other program calls stack_walk_part() and then itself for as long as the
- * walk goes on (a tail call), so that the verifier has to do with no more than WALK_STEPS frames.
+ * finds its struct stack, and calls from here, in this order: stack_cgroups(), stack_begin(),
+ * stack_kernel(), stack_user(); then, in a program of its own, stack_walk_all(), and stack_add().
+ * Where the kernel has no bpf_loop(), that other program calls stack_walk_part() and then itself
+ * for as long as the walk goes on (a tail call), so that the verifier has to do with no more than
+ * WALK_STEPS frames.
  *
  * Each event has maps of its own (struct stacks_small and so on are their types), because one
  * event's program may interrupt another's, and because user space empties them at their own pace.
@@ -151,7 +152,16 @@ static __always_inline void stack_count(void *stats, __u32 stat)
 		*count += 1; /* this CPU's own, and no other program of ours runs in between */
 }
 
-/* Begin with whose stack it is. 0 in key.tgid: nobody that the agent's /proc shows. */
+/* The cgroups of @task, which is the current one: all that is asked of a sample that is not taken.
+ * The unified hierarchy's is the directory's inode number. */
+static __always_inline void stack_cgroups(struct task_struct *task, struct stack *s)
+{
+	s->key.cgroup_id = bpf_get_current_cgroup_id();
+	s->key.cgroup_v1_id = task_cgroup_v1_id(task, cfg.v1_controller);
+	s->weight = SAMPLE_ONE;
+}
+
+/* Whose stack it is. 0 in key.tgid: nobody that the agent's /proc shows. */
 static __always_inline void stack_begin(struct task_struct *task, struct stack *s)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -159,8 +169,6 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->key.tgid = task_tgid_in(leader, cfg.pidns_inum);
 	s->key.start_boottime_ns = BPF_CORE_READ(leader, start_boottime);
 	s->key.exec_id = task_exec_id(leader);
-	s->key.cgroup_id = task_cgroup_id(task);
-	s->key.cgroup_v1_id = task_cgroup_v1_id(task, cfg.v1_controller);
 	bpf_probe_read_kernel(s->value.head.comm, sizeof(s->value.head.comm), leader->comm);
 	s->value.head.n_kernel = 0;
 	s->walk.n = 0;
@@ -170,7 +178,6 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->copied = 0;
 	s->copy_id = 0;
-	s->weight = SAMPLE_ONE;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event

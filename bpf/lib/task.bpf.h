@@ -88,12 +88,6 @@ static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum
 	return 0;
 }
 
-/* The id of @task's cgroup in the unified hierarchy: the directory's inode number. */
-static __always_inline __u64 task_cgroup_id(struct task_struct *task)
-{
-	return BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
-}
-
 #define TASK_SUBSYS(name)                                                          \
 	(bpf_core_enum_value_exists(enum cgroup_subsys_id, name##_cgrp_id)         \
 		 ? (int)bpf_core_enum_value(enum cgroup_subsys_id, name##_cgrp_id) \
