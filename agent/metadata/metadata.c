@@ -105,6 +105,19 @@ static void found(struct metadata *m, struct lookup *lookup, struct container *s
 		state->pod->version = RUNTIME_VERSIONS + m->n_changes;
 }
 
+/* A runtime does not say of which node it is. */
+static int read_here(struct metadata *m, const struct lookup *lookup, struct container **ret)
+{
+	_cleanup_(container_freep) struct container *state = NULL;
+	int r = runtime_read(&m->runtime, lookup->id, lookup->pod_uid, &state);
+
+	if (!r && state->pod && m->opts.node)
+		r = pod_set_node(state->pod, m->opts.node);
+	if (!r)
+		*ret = take_ptr(state);
+	return r;
+}
+
 /* False if it is to be tried again soon: others came first. */
 static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
@@ -117,7 +130,7 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 		lookup->due_ns = now_ns + READS_PAUSE_NS;
 		return false;
 	}
-	r = runtime_read(&m->runtime, lookup->id, lookup->pod_uid, &state);
+	r = read_here(m, lookup, &state);
 	if (r)
 		return true; /* without memory, too, the next time may do */
 	if (lookup->state && !is_whole(lookup, state))

@@ -395,6 +395,17 @@ int pod_make(const char *namespace, const char *name, const char *uid, struct po
 	return 0;
 }
 
+int pod_set_node(struct pod *pod, const char *node)
+{
+	char *fresh;
+
+	if (copy(node, &fresh))
+		return -ENOMEM;
+	free(pod->node);
+	pod->node = fresh;
+	return 0;
+}
+
 int pod_parse_json(const char *json, size_t n, json_t **ret)
 {
 	json_error_t error;

@@ -104,6 +104,8 @@ bool pod_equal(const struct pod *a, const struct pod *b);
 /* A pod of which no more than this is known. 0, POD_MALFORMED without a name or namespace, -ENOMEM.
  */
 int pod_make(const char *namespace, const char *name, const char *uid, struct pod **ret);
+/* Copies. 0 or -ENOMEM. */
+int pod_set_node(struct pod *pod, const char *node);
 /* Beyond the ceilings they are left out. 0 or -ENOMEM. @labels: an object of strings, or anything.
  */
 int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char *name,

@@ -52,13 +52,19 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }
 
+/* The UID that a kubelet makes of a manifest's text, an MD5; all others have dashes. */
+static bool is_digest(const char *uid)
+{
+	return strlen(uid) == 32 && strspn(uid, "0123456789abcdef") == 32;
+}
+
 /* Made by a kubelet out of a file or an address; its own list has no controller for them, and
- * says where each of its pods is from. */
+ * says where each of its pods is from. The runtime has nothing but the UID. */
 static bool is_static(const struct pod *pod)
 {
 	const char *source = pod_annotation(pod, "kubernetes.io/config.source");
 
-	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid ||
+	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid || is_digest(pod->uid) ||
 	       (*source && strcmp(source, "api") != 0);
 }
 

@@ -152,6 +152,7 @@ static void runtime_alone(void **state)
 	assert_string_equal(text, "runtime: no container of any yet");
 	assert_int_equal(find(f, C1, UID), METADATA_OK);
 	assert_string_equal(f->names.pod->name, "web-1");
+	assert_string_equal(f->names.pod->node, "n");
 	assert_string_equal(f->names.container->name, "app");
 	assert_false(f->names.partial);
 	assert_non_null(f->names.state);

@@ -163,6 +163,33 @@ static void test_rows(void **state)
 	}
 }
 
+/* What a runtime knows of a pod */
+static void of_a_runtime(void **state)
+{
+	static const struct {
+		const char *name, *uid, *node, *want;
+	} pods[] = {
+		{"etcd-n", "0123456789abcdef0123456789abcdef", "n", "etcd"},
+		{"etcd-n", "0123456789abcdef0123456789abcdef", "", "etcd-n"},
+		{"etcd-n", "0123456789abcdef0123456789abcdef", "cd-n", "etcd-n"},
+		{"etcd-n", "01234567-89ab-cdef-0123-456789abcdef", "n", "etcd-n"},
+		{"etcd-n", "0123456789abcdef0123456789abcdef0", "n", "etcd-n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(pods); i++) {
+		struct pod *pod = NULL;
+		struct workload w;
+
+		row_begin(pods[i].want);
+		assert_int_equal(pod_make("s", pods[i].name, pods[i].uid, &pod), 0);
+		assert_int_equal(pod_set_node(pod, pods[i].node), 0);
+		workload_of_pod(pod, &w);
+		assert_string_equal(workload_service(pod, &w), pods[i].want);
+		pod_free(pod);
+	}
+}
+
 /* @n labels, the last of which is podprof's, and @n containers. */
 static char *many(size_t n)
 {
@@ -261,9 +288,8 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(ceilings),
-		cmocka_unit_test(long_values),
+		cmocka_unit_test(test_rows),	 cmocka_unit_test(of_a_runtime),
+		cmocka_unit_test(ceilings),	 cmocka_unit_test(long_values),
 		cmocka_unit_test(out_of_memory),
 	};
 
