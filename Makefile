@@ -396,7 +396,7 @@ $(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o owners.o plain.o) $(B)/obj/
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
+.PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -468,9 +468,13 @@ e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one no
 	$(Q)test/setup.sh cluster
 	$(Q)e2e/run.sh
 	$(Q)e2e/cluster/run.sh
+	$(Q)PODPROF_E2E_SHAPE=container e2e/cluster/run.sh
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)
+
+e2e-long: all ## the cluster while a service account's token expires: a quarter of an hour
+	$(Q)e2e/cluster/run.sh tokens
 
 # Leaks at its end fail it, too. It is larger: what was freed is kept for a while.
 e2e-san: $(B)/san/podprof ## the same with an agent under ASan and UBSan

@@ -12,6 +12,11 @@ store=(--root "$cache/images" --runroot /run/podprof-e2e-images)
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")
 base=localhost/debian:$suite
 
+# One at a time: what is tidied away might be another's.
+mkdir -p "$cache"
+exec 9>"$cache/images.lock"
+flock 9
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -4,28 +4,68 @@
 # containerd: what e2e/cluster/run.sh starts and its tests talk to.
 #
 # All of it lives in a mount and a network namespace of its own, held by one process, and below a cgroup
-# of its own, which is the kubelet's --cgroup-root: a kubelet kills what it finds in "/kubepods" and has
-# not made. So nothing is left when these three are gone. It has no DNS and cannot fetch images.
+# of its own: a kubelet kills what it finds in "/kubepods" and has not made. So nothing is left when these
+# three are gone. It has no DNS and cannot fetch images.
+#
+# It has one of two shapes. As a machine: pods with hostPID see this machine's processes, and through the first of
+# them no state of the node's containerd. Or as a container, as kind's nodes are: with PIDs and cgroups of its own,
+# which the machine sees below those of a container of Docker's.
 
 node=${PODPROF_E2E_NODE:-/tmp/podprof-e2e-node}   # its files
+node_shape=${PODPROF_E2E_SHAPE:-machine}          # or container
 node_name=e2e-node
 node_address=10.77.0.1
-node_cgroup=podprof-e2e
 node_containerd=$node/containerd.sock
 apiserver=https://$node_address:6443
+node_cgroup=${node##*/}    # below the root of each hierarchy
+node_outer=$node_cgroup    # where its processes are, below the same
+kubelet_cgroup=/$node_cgroup
+containerd_state=$node/containerd-state
+node_namespaces=(--net --mount)
+if [ "$node_shape" = container ]; then
+	node_outer=$node_cgroup/docker/$(printf '%s' "$node" | sha256sum | cut -c1-64)
+	kubelet_cgroup=/kubelet
+	containerd_state=/run/containerd
+	node_namespaces+=(--pid --cgroup)
+fi
 
-inside() { nsenter --net --mount --target "$(cat "$node/pids/holder")" -- "$@"; }
+inside() { nsenter "${node_namespaces[@]}" --target "$(cat "$node/pids/holder")" -- "$@"; }
 kubectl() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$kubernetes/kubectl" --kubeconfig "$node/admin.conf" "$@"; }
 helm() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$helm" --kubeconfig "$node/admin.conf" "$@"; }
 node_ctr() { inside ctr -a "$node_containerd" -n k8s.io "$@"; }
 
+# not_up WHAT LOG: what its log says last, as it goes with the node
+not_up() {
+	tail -n 5 "$node/logs/$2.log" | cut -c1-600
+	fail "$1"
+}
+
+# join_cgroups COMMAND...: in those of the node. For a subshell: it does not return.
+join_cgroups() {
+	local top
+	[ "$node_shape" = machine ] || for top in "${hierarchies[@]}"; do
+		echo "$BASHPID" >"$top/$node_outer/cgroup.procs"
+	done
+	exec "$@"
+}
+
+# child_of PID: prints the id of its only child, once it is there
+child_of() {
+	local children=/proc/$1/task/$1/children
+	until_true 10 grep -q . "$children" || return
+	tr -d ' ' <"$children"
+}
+
 # start NAME COMMAND...: in the node's namespaces, its output in logs/NAME.log
 start() {
-	local name=$1
+	local name=$1 holder
 	shift
-	nsenter --net --mount --target "$(cat "$node/pids/holder")" -- "$@" >>"$node/logs/$name.log" 2>&1 </dev/null &
+	holder=$(cat "$node/pids/holder") # nsenter's child has to be the only one
+	join_cgroups nsenter "${node_namespaces[@]}" --target "$holder" -- "$@" >>"$node/logs/$name.log" 2>&1 </dev/null &
 	echo $! >"$node/pids/$name"
 	disown # it is stopped by its id, and bash need not tell
+	# nsenter stays outside, and waits
+	[ "$node_shape" = machine ] || child_of $! >"$node/pids/$name"
 }
 
 running() { kill -0 "$(cat "$node/pids/$1" 2>/dev/null)" 2>/dev/null; }
@@ -98,7 +138,7 @@ start_containerd() {
 	cat >"$node/containerd.toml" <<-EOF
 		version = 2
 		root = "$node/containerd"
-		state = "$node/containerd-state"
+		state = "$containerd_state"
 		[grpc]
 		  address = "$node_containerd"
 		[plugins."io.containerd.grpc.v1.cri"]
@@ -110,7 +150,7 @@ start_containerd() {
 		    conf_dir = "$node/cni"
 	EOF
 	start containerd containerd --config "$node/containerd.toml"
-	until_true 30 node_ctr version || fail "containerd does not start"
+	until_true 30 node_ctr version || not_up "containerd does not start" containerd
 }
 
 # Of all requests only podprof's are written down.
@@ -138,7 +178,7 @@ start_apiserver() {
 		--kubelet-client-key="$node/pki/kubelet-client.key" \
 		--kubelet-preferred-address-types=InternalIP --allow-privileged=true \
 		--audit-policy-file="$node/audit-policy.yaml" --audit-log-path="$node/audit.log"
-	until_true 120 kubectl get --raw /readyz || fail "kube-apiserver is not ready"
+	until_true 120 kubectl get --raw /readyz || not_up "kube-apiserver is not ready" kube-apiserver
 }
 
 # start_kubelet [MORE]: MORE is added to its configuration. Without a certificate it signs its own.
@@ -151,7 +191,7 @@ start_kubelet() {
 		address: $node_address
 		containerRuntimeEndpoint: unix://$node_containerd
 		cgroupDriver: cgroupfs
-		cgroupRoot: /$node_cgroup
+		cgroupRoot: $kubelet_cgroup
 		failCgroupV1: false
 		failSwapOn: false
 		enforceNodeAllocatable: []
@@ -192,15 +232,55 @@ start_controllers() {
 
 # ---------------------------------------------------------------- all of it
 
-# A v1 cpuset takes no process before it has CPUs.
+# The roots of all hierarchies that this machine has
+hierarchies=()
+for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
+	[ ! -f "$hierarchy/cgroup.procs" ] || hierarchies+=("$hierarchy")
+done
+
+# A v1 cpuset takes no process before it has CPUs; what is made below takes them over.
 cgroup_up() {
 	local top
-	for top in /sys/fs/cgroup /sys/fs/cgroup/*; do
-		[ -f "$top/cgroup.procs" ] || continue
+	for top in "${hierarchies[@]}"; do
 		mkdir -p "$top/$node_cgroup"
 		[ ! -f "$top/cgroup.clone_children" ] || echo 1 >"$top/$node_cgroup/cgroup.clone_children"
 		[ ! -f "$top/cpuset.cpus" ] || cat "$top/cpuset.cpus" >"$top/$node_cgroup/cpuset.cpus"
 		[ ! -f "$top/cpuset.mems" ] || cat "$top/cpuset.mems" >"$top/$node_cgroup/cpuset.mems"
+		mkdir -p "$top/$node_outer"
+		[ "$node_shape" = machine ] || mkdir -p "$top/$node_outer$kubelet_cgroup"
+	done
+}
+
+# The process that holds the namespaces. A PID namespace's first process inherits what others have left behind.
+holder_up() {
+	local forever='while :; do sleep 1000 & wait; done' new=("${node_namespaces[@]}")
+	[ "$node_shape" = machine ] || new+=(--fork --kill-child)
+	join_cgroups unshare "${new[@]}" --propagation private bash -c "$forever" </dev/null >/dev/null 2>&1 &
+	echo $! >"$node/pids/holder"
+	disown
+	[ "$node_shape" = machine ] || child_of $! >"$node/pids/holder"
+	until_true 5 test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$(cat "$node/pids/holder")/ns/net")"
+}
+
+# What the node has instead of the machine's. Pods' networks go with it; kubelets put links into /var/log/containers.
+mounts_up() {
+	local top
+	inside mount --make-rshared / # as kubelets want it
+	mkdir -p /run/netns /var/log/containers "$containerd_state"
+	inside mount -t tmpfs node-netns /run/netns
+	inside mount -t tmpfs node-logs /var/log/containers
+	[ "$node_shape" = container ] || return 0
+	inside mount -t proc node-proc /proc
+	inside mount -t tmpfs node-containerd "$containerd_state"
+	[ "${hierarchies[0]}" = /sys/fs/cgroup ] || inside mount -t tmpfs node-cgroup /sys/fs/cgroup
+	for top in "${hierarchies[@]}"; do
+		inside mkdir -p "$top"
+		if [ "$(stat -f -c %T "$top")" = cgroup2fs ]; then
+			inside mount -t cgroup2 node-cgroup "$top"
+		else
+			inside mount -t cgroup -o "$(awk -v top="$top" '$2 == top { print $4 }' /proc/self/mounts |
+				sed 's/^rw,//; s/\(relatime\|nosuid\|nodev\|noexec\),//g')" node-cgroup "$top"
+		fi
 	done
 }
 
@@ -230,14 +310,9 @@ cgroup_down() {
 node_up() {
 	local image
 	mkdir -p "$node"/{pids,logs,manifests}
-	unshare --net --mount --propagation private sleep infinity </dev/null >/dev/null 2>&1 &
-	echo $! >"$node/pids/holder"
-	disown
-	until_true 5 test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$!/ns/net")"
-	inside mount --make-rshared / # as kubelets want it
-	mkdir -p /run/netns
-	inside mount -t tmpfs node-netns /run/netns # what stands for pods' networks goes with the node
 	cgroup_up
+	holder_up
+	mounts_up
 	network
 	pki >"$node/logs/pki.log" 2>&1 || fail "openssl"
 	start etcd "$etcd" --data-dir "$node/etcd" --unsafe-no-fsync --log-level error
@@ -247,8 +322,8 @@ node_up() {
 	for image; do node_ctr images import "$image" >/dev/null || fail "image $image"; done
 	start_kubelet
 	# pods are refused before there is an account for them
-	until_true 60 kubectl get node/"$node_name" sa/default || fail "the node does not register"
-	kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null || fail "the node is not ready"
+	until_true 60 kubectl get node/"$node_name" sa/default || not_up "the node does not register" kubelet
+	kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null || not_up "the node is not ready" kubelet
 }
 
 # same_mounts PID: as those of the node

@@ -2,14 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # podprof in a real cluster of one node: its chart installed by helm, its image made by its Dockerfile.
 #
-#   run.sh [NAME...]       all of test_NAME.sh, or some, on a node of their own
+#   run.sh [NAME...]       some of test_NAME.sh, or those for its shape, on a node of their own
 #   run.sh up | down       the node alone, to look at it: run.sh kubectl ...
 #   run.sh test [NAME...]  on the node that is up
 #
+# PODPROF_E2E_SHAPE=container: the node is one, as kind's are; otherwise it is this machine.
 # PODPROF_TEST_IMAGE=FILE takes the agent's image from an archive. It has to be localhost/podprof:e2e.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$top"
+
+# "names" comes first on a node. "tokens" is for "make e2e-long" alone.
+declare -A tests_of=(
+	[machine]="names restarts rights sources requests uninstall"
+	[container]="names nested runtime"
+)
 
 programs() {
 	kubernetes=$(test/tool.sh kubernetes)
@@ -35,13 +42,11 @@ up() {
 }
 
 run_tests() {
-	local failed=0 name path tests=("$@")
-	[ $# -gt 0 ] || for path in e2e/cluster/test_*.sh; do
-		name=${path#*/test_}
-		tests+=("${name%.sh}")
-	done
-	for name in "${tests[@]}"; do
-		printf '  %-8s %s\n' E2E "cluster/$name"
+	local failed=0 name
+	# shellcheck disable=SC2086
+	[ $# -gt 0 ] || set -- ${tests_of[$node_shape]}
+	for name; do
+		printf '  %-8s %s\n' E2E "cluster/$name (the node is a $node_shape)"
 		SECONDS=0
 		if timeout 900 "e2e/cluster/test_$name.sh"; then
 			printf '  %-8s cluster/%s (%s s)\n' PASS "$name" "$SECONDS"

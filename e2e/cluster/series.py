@@ -3,6 +3,7 @@
 """Compare what has arrived at pyrosink with what the API server says of the pods.
 
     series.py SINK SEEN [--since SECONDS] [--expect NAME=SAMPLES]... [--absent NAME]... [--nameless SAMPLES]
+              [--by-id | --by-runtime]
 
 SEEN has pods.json, replicasets.json and jobs.json: all that "kubectl get --watch" has told of them, so
 that pods that are gone are known, too. Every profile is looked at. Each of a container of this node has
@@ -11,7 +12,9 @@ the objects' owners; and its stacks may be in no other container's function (wor
 names are counted: they may be there, at most --nameless samples of them, but wrong names may not.
 
 --since: only those that began at that time or later. --expect: so many samples of work_NAME, or main.NAME, are
-there under the right names. --absent: there are none of it.
+there under the right names. --absent: there are none of it. --by-id: by an agent that cannot know names; the
+container's id and its pod's UID have to be the right ones. --by-runtime: by one that knows names alone, of
+no labels, annotations and owners.
 """
 import argparse
 import collections
@@ -22,7 +25,7 @@ import re
 import sys
 
 ID = re.compile("[0-9a-f]{64}$")
-OWN = re.compile("work_|main\\.(workGo|allocate)")
+OWN = re.compile("work_|main\\.(workGo|allocateGo|allocateUnasked)$")
 
 
 def objects(path):
@@ -46,9 +49,11 @@ def owner(thing):
 
 
 class Truth:
-    def __init__(self, seen):
+    def __init__(self, seen, by_runtime):
+        self.by_runtime = by_runtime
         self.owners = {}  # of ReplicaSets and Jobs
         self.containers = {}  # by id: where, and what they run
+        self.uids = {}  # of their pods, by the same
         self.commands = {}  # by where
         self.services = {}  # of pods
         for kind in "replicasets", "jobs":
@@ -64,6 +69,8 @@ class Truth:
         kind, name = owner(pod)
         if kind == "Node":  # a static pod
             name = meta["name"].removesuffix("-" + pod["spec"]["nodeName"])
+        if self.by_runtime:
+            return name if kind == "Node" else meta["name"]
         return (marks[0].get("podprof.io/service-name")
                 or marks[0].get("resource.opentelemetry.io/service.name")
                 or marks[1].get("app.kubernetes.io/instance")
@@ -74,6 +81,8 @@ class Truth:
         place = pod["metadata"]["namespace"], pod["metadata"]["name"]
         self.services[place] = self.service(pod)
         spec, status = pod["spec"], pod.get("status", {})
+        # the API server's copy of a static pod has another UID
+        uid = pod["metadata"].get("annotations", {}).get("kubernetes.io/config.hash") or pod["metadata"]["uid"]
         for which, running in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses"),
                                ("ephemeralContainers", "ephemeralContainerStatuses")):
             commands = {c["name"]: c.get("command") or c.get("args") or [""] for c in spec.get(which, [])}
@@ -85,11 +94,13 @@ class Truth:
                     ids.append(state.get("terminated", {}).get("containerID", ""))
                 for cid in filter(None, ids):
                     self.containers[cid.split("//")[-1]] = place + (c["name"],), commands[c["name"]]
+                    self.uids[cid.split("//")[-1]] = uid
 
 
 class Judge:
-    def __init__(self, truth):
+    def __init__(self, truth, by_id):
         self.truth = truth
+        self.counted = "nameless" if by_id else "named"
         self.wrong = []
         self.samples = collections.Counter()  # of CPU profiles, by what is known of them
         self.functions = collections.Counter()  # under the right names
@@ -106,7 +117,7 @@ class Judge:
             self.samples[what] += entry["total"]
             place = "/".join(labels.get(k, "-") for k in ("namespace", "pod", "container"))
             self.places[what][place, labels["service_name"]] += entry["total"]
-            if what == "named":
+            if what == self.counted:
                 for name, n in entry["functions"].items():
                     self.functions[re.sub("^(work_|main\\.)", "", name)] += n
 
@@ -114,7 +125,10 @@ class Judge:
         place = tuple(labels.get(k) for k in ("namespace", "pod", "container"))
         if place[0] is None:
             if cid not in self.truth.containers:
+                self.stacks([""], entry, labels)
                 return "elsewhere" if cid else "host"
+            if labels.get("pod_uid") != self.truth.uids[cid]:
+                self.wrong.append(("pod_uid", labels, self.truth.uids[cid]))
             self.stacks(self.truth.containers[cid][1], entry, labels)
             return "nameless"
         if place[:2] not in self.truth.services or place[2] and place not in self.truth.commands:
@@ -144,9 +158,11 @@ def main():
     p.add_argument("--expect", action="append", default=[])
     p.add_argument("--absent", action="append", default=[])
     p.add_argument("--nameless", type=int)
+    p.add_argument("--by-id", action="store_true")
+    p.add_argument("--by-runtime", action="store_true")
     p.add_argument("--verbose", action="store_true")
     o = p.parse_args()
-    judge = Judge(Truth(o.seen))
+    judge = Judge(Truth(o.seen, o.by_runtime), o.by_id)
     for path in sorted(glob.glob(f"{o.sink}/*.json")):
         with open(path, encoding="utf-8") as f:
             began = json.load(f)["time_nanos"] / 1e9
@@ -158,7 +174,7 @@ def main():
         name, n = want.split("=")
         if judge.functions[name] < int(n):
             missing += 1
-            print(f"           {judge.functions[name]} samples of {name} under its names, not {n}")
+            print(f"           {judge.functions[name]} samples of {name} under what is its own, not {n}")
     for name in o.absent:
         if judge.functions[name]:
             missing += 1

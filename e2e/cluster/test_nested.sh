@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Two agents look at a node that is a container. The one in it, in a pod, has PIDs that are not the kernel's; the one
+# outside sees pods' cgroups below the node's, which look like those of a container of Docker's: of several
+# containers in each other the innermost is whose a sample is.
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ "$node_shape" = container ] || fail "the node is no container: PODPROF_E2E_SHAPE=container"
+outer_sink=$node/outer
+mkdir -p "$outer_sink"
+
+# Outside of all that the node is made of, but its network
+start_outside() {
+	nsenter --net --target "$(cat "$node/pids/holder")" -- "$@" >>"$node/logs/outer.log" 2>&1 </dev/null &
+	echo $! >"$node/pids/outer"
+	disown
+}
+outer_get() { nsenter --net --target "$(cat "$node/pids/holder")" -- curl -sf "http://127.0.0.1:7171$1"; }
+
+workloads_up
+podprof_install
+start outer-sink "$pyrosink" -dir "$outer_sink" -listen "$node_address:4041"
+trap 'stop outer; stop outer-sink' EXIT
+began=$(date +%s)
+start_outside "$top/build/podprof" agent --listen 127.0.0.1:7171 --window 5s --node-name outer \
+	--destination "pyroscope=http://$node_address:4041"
+until_true 20 outer_get /-/ready || fail "the agent outside is not ready: $(tail -n 5 "$node/logs/outer.log")"
+
+everybody=(--since "$began" --expect deployment=50 --expect daemonset=20 --expect statefulset=20 --expect main=20
+	--expect sidecar=20 --expect static=20 --expect left=20 --expect right=20 --expect annotated=20
+	--expect labelled=20 --expect workGo=20)
+outer_judge() { "$cluster/series.py" "$outer_sink" "$node/seen" --by-id "$@" "${everybody[@]}"; }
+until_true 90 outer_judge || {
+	outer_judge --verbose
+	fail "seen from outside, not all is there, or it is another's"
+}
+until_true 60 judge "${everybody[@]}" || {
+	judge "${everybody[@]}" --verbose
+	fail "seen from inside, not all is there, or it is another's"
+}
+note "from outside:"
+outer_judge
+note "from inside:"
+judge "${everybody[@]}"
+
+# The node's own daemons are the outer container's
+jq -e --arg id "${node_outer##*/}" -s 'any(.labels.container == $id and .labels.pod_uid == null)' "$outer_sink"/*.json >/dev/null ||
+	fail "nothing of the node itself"
+# Go's heaps are found by their processes' ids
+[ "$(metric container_go_alloc_bytes_total 'namespace="shop",' 'container="api"')" -gt 1000000 ] || fail "no Go heap from inside"
+lost() { awk '/^podprof_owner_lookups_total\{outcome="unknown/ { sum += $NF } END { printf "%d", sum }'; }
+note "samples whose owner was not found: outside $(outer_get /metrics | lost), inside $(podprof_get /metrics | lost)"

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Tokens of ten minutes, the least that Kubernetes gives: the kubelet replaces the file's text at four fifths of that,
+# and here it is waited for until the first ones are worth nothing. One agent asks the kubelet, one the API server;
+# neither may ever be refused. Eleven minutes: "make e2e-long".
+# shellcheck source=e2e/cluster/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# What the service account's admission would mount, but for its time
+cat >"$node/tokens.yaml" <<-'EOF'
+	extraVolumes:
+	  - name: token
+	    projected:
+	      sources:
+	        - serviceAccountToken: { path: token, expirationSeconds: 600 }
+	        - configMap: { name: kube-root-ca.crt, items: [{ key: ca.crt, path: ca.crt }] }
+	extraVolumeMounts:
+	  - { name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true }
+EOF
+
+# The two: podprof itself, and one beside it that asks another source
+beside() { helm upgrade --install beside "$top/charts/podprof" --create-namespace "${install_flags[@]}" --namespace beside "$@" >/dev/null; }
+page() { kubectl get --raw "/api/v1/namespaces/$1/pods/$(pod_of "$1"):7070/proxy$2"; }
+pod_of() { kubectl -n "$1" get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
+token_of() { cat "$node/kubelet/pods/$(kubectl -n "$1" get pod "$(pod_of "$1")" -o jsonpath='{.metadata.uid}')/volumes/kubernetes.io~projected/token/token"; }
+refused() { page "$1" /metrics | awk '/^podprof_metadata_requests_total.*outcome="denied"/ { sum += $NF } END { printf "%d", sum }'; }
+answered() { page "$1" /metrics | awk -v s="source=\"$2\"" '/^podprof_metadata_requests_total.*outcome="ok"/ && index($0, s) { sum += $NF } END { printf "%d", sum }'; }
+# is_good TOKEN: for the API server
+is_good() { nsenter --net --target "$(cat "$node/pids/holder")" -- curl -sf --cacert "$node/pki/ca.crt" -H "Authorization: Bearer $1" "$apiserver/api" >/dev/null; }
+watching() { [ "$(answered podprof apiserver)" -gt "$1" ]; }
+
+podprof_install -f "$node/tokens.yaml" --set metadata.source=apiserver
+beside -f "$node/tokens.yaml" --set metadata.source=kubelet --set metadata.kubeletVerify=none
+trap 'helm uninstall beside --namespace beside --wait >/dev/null' EXIT
+kubectl -n beside rollout status ds/beside-podprof --timeout=90s >/dev/null || fail "the second agent does not start"
+kubectl create namespace shop >/dev/null
+kubectl -n shop create deployment web --image=localhost/workloads:e2e --dry-run=client -o json |
+	jq '.spec.template.spec.containers[0] += {imagePullPolicy: "Never", command: ["/work", "deployment"]}' |
+	kubectl apply -f - >/dev/null
+kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "the pod does not start"
+first=$(token_of podprof) first_beside=$(token_of beside)
+is_good "$first" || fail "a new token is good for nothing"
+note "tokens for $(cut -d . -f 2 <<<"$first" | tr '_-' '/+' | base64 -d 2>/dev/null | jq '.exp - .iat') s"
+
+SECONDS=0
+expired() { ! is_good "$first" && ! is_good "$first_beside"; }
+replaced=
+while ! expired; do
+	[ $SECONDS -lt 780 ] || fail "the first tokens are good for ever"
+	[ -n "$replaced" ] || [ "$(token_of podprof)" = "$first" ] || replaced=$SECONDS
+	sleep 10
+done
+note "replaced after ${replaced:-no} s, expired after $SECONDS s"
+[ -n "$replaced" ] || fail "the kubelet has not replaced the token"
+
+# Whoever asks now with what it read first is refused.
+watches=$(answered podprof apiserver)
+asked=$(answered beside kubelet)
+stop kube-apiserver
+start_apiserver
+until_true 60 watching "$watches" || fail "no new watch: $(page podprof /-/ready)"
+began=$(date +%s)
+kubectl -n shop delete pod -l app=web --wait=false >/dev/null
+kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "no new pods"
+until_true 90 judge --since "$began" --expect deployment=5 --nameless 5 || {
+	judge --since "$began" --expect deployment=5 --nameless 5
+	fail "new pods have no names"
+}
+[ "$(answered beside kubelet)" -gt "$asked" ] || fail "the kubelet was not asked again"
+for one in podprof beside; do
+	[ "$(refused $one)" = 0 ] || fail "$one was refused $(refused $one) times"
+done
+[ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"
+note "after that: $(answered podprof apiserver) answers of the API server, $(answered beside kubelet) of the kubelet, none refused"
