@@ -47,6 +47,7 @@ static size_t value_width(const struct labels *l)
 static void print_what(const struct owner *owner)
 {
 	const struct cgroup_id *id = &owner->id;
+	struct text user;
 
 	printf("    %s", owner_kind_name(owner->kind));
 	if (owner->kind == OWNER_CONTAINER) {
@@ -55,7 +56,9 @@ static void print_what(const struct owner *owner)
 	} else if (owner->kind == OWNER_POD) {
 		printf(" %s: what is in it and in no container of it", id->pod_uid);
 	}
-	if (id->outer_id[0])
+	if (cgroup_user(id, &user))
+		printf(", of user %.*s", (int)text_len(&user), user.p);
+	else if (id->outer_id[0])
 		printf(", in container %.12s", id->outer_id);
 	putchar('\n');
 	if (owner->pending)

@@ -200,6 +200,8 @@ struct walk {
 	size_t leaf_at; /* 0: none yet */
 	struct text outer_id;
 	bool outer_escaped;
+	struct text service;	  /* passed since the last leaf, no user's manager; */
+	struct text leaf_service; /* up to the leaf */
 	struct text uid;
 	size_t uid_at;
 	size_t kubepods_at;
@@ -238,6 +240,8 @@ static void walk_component(struct walk *w, struct text component)
 	w->at++;
 	if (!w->leaf_at && unit_is_manager(component, &user))
 		w->outer_id = component;
+	else if (text_suffix(&(struct text){component.p, component.end}, ".service"))
+		w->service = component;
 	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
 	if (leaf_parse(component, w->parent, &leaf)) {
@@ -247,6 +251,8 @@ static void walk_component(struct walk *w, struct text component)
 		}
 		w->leaf = leaf;
 		w->leaf_at = w->at;
+		w->leaf_service = w->service;
+		w->service = text_of("");
 	}
 	w->parent = component;
 }
@@ -319,6 +325,10 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 		ret->kind = w->leaf.kind;
 		copy_id(ret->container_id, w->leaf.id, w->leaf.escaped);
 		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
+		/* of others it is the daemon's, or the user's who has started it */
+		if (w->leaf.runtime == CGROUP_RUNTIME_PODMAN &&
+		    text_len(&w->leaf_service) < CGROUP_ID_MAX)
+			copy_id(ret->service, w->leaf_service, false);
 	} else if (w->uid_at > w->leaf_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
 		ret->kind = CGROUP_KIND_POD;
@@ -328,7 +338,10 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 
 void cgroup_parse_path(struct text path, struct cgroup_id *ret)
 {
-	struct walk w = {.parent = text_of(""), .outer_id = text_of("")};
+	struct walk w = {.parent = text_of(""),
+			 .outer_id = text_of(""),
+			 .service = text_of(""),
+			 .leaf_service = text_of("")};
 	struct text component;
 
 	path = without(path, " (deleted)");
@@ -336,6 +349,11 @@ void cgroup_parse_path(struct text path, struct cgroup_id *ret)
 		if (!text_empty(&component) && !text_is(&component, ".."))
 			walk_component(&w, component);
 	walk_finish(&w, ret);
+}
+
+bool cgroup_user(const struct cgroup_id *id, struct text *ret)
+{
+	return unit_is_manager(text_of(id->outer_id), ret);
 }
 
 /* ---- /proc/PID/cgroup ---- */

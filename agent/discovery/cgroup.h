@@ -60,6 +60,8 @@ static inline bool cgroup_in_container(enum cgroup_kind kind)
  * @outer_id:     the container around that one (docker in docker, the node of kind), or the user's
  *                systemd it is in (rootless podman); "" if none. What is inside one of them chose
  *                its own path and may claim any name.
+ * @service:      the systemd service that runs it, "web.service" (Podman's split mode, Quadlet); ""
+ *                if none
  * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names none
  */
 struct cgroup_id {
@@ -68,6 +70,7 @@ struct cgroup_id {
 	enum cgroup_kind kind;
 	char container_id[CGROUP_ID_MAX];
 	char outer_id[CGROUP_ID_MAX];
+	char service[CGROUP_ID_MAX];
 	char pod_uid[CGROUP_UID_MAX];
 };
 
@@ -92,6 +95,10 @@ struct cgroup_line {
 
 /* The next line of that form; others are passed over. False at the end. */
 bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MUST_CHECK;
+
+/* The number of the user whose systemd a container or pod is in. False if it is in none's: then
+ * @outer_id is a container's. */
+bool cgroup_user(const struct cgroup_id *id, struct text *ret) TEXT_MUST_CHECK;
 
 /* Names as in labels and JSON: "containerd", "burstable", "container". NULL for a QoS class that is
  * not known. */

@@ -59,15 +59,39 @@ static int set(struct labels *l, const char *name, const char *value)
 	return labels_set(l, name, value) ? -ENOMEM : 0;
 }
 
+static int set_text(struct labels *l, const char *name, struct text value)
+{
+	_cleanup_(freep) char *s = text_dup(value);
+
+	return s ? set(l, name, s) : -ENOMEM;
+}
+
+/* Whose it is, if it is not the node's. */
+static int label_outer(struct labels *l, const struct cgroup_id *id)
+{
+	struct text user;
+
+	return cgroup_user(id, &user) ? set_text(l, OWNER_USER, user)
+				      : set(l, OWNER_OUTER, id->outer_id);
+}
+
+/* What runs it is better known than its id. */
+static struct text service_of(const struct cgroup_id *id)
+{
+	struct text name = text_of(*id->service ? id->service : id->container_id);
+
+	if (text_suffix(&name, ".service"))
+		return name;
+	if (text_len(&name) == 64)
+		name.end = name.p + OWNER_SHORT_ID;
+	return name;
+}
+
 static int label_container(struct labels *l, const struct cgroup_id *id)
 {
-	char service[CGROUP_ID_MAX];
-	bool long_id = strlen(id->container_id) == 64;
-
-	snprintf(service, sizeof(service), "%.*s", long_id ? OWNER_SHORT_ID : CGROUP_ID_MAX,
-		 id->container_id);
-	if (set(l, "container", id->container_id) || set(l, "outer_container", id->outer_id) ||
-	    set(l, "pod_uid", id->pod_uid) || set(l, "service_name", service))
+	if (set(l, "container", id->container_id) || label_outer(l, id) ||
+	    set(l, "pod_uid", id->pod_uid) || set(l, "unit", id->service) ||
+	    set_text(l, "service_name", service_of(id)))
 		return -ENOMEM;
 	if (id->kind == CGROUP_KIND_SANDBOX && set(l, OWNER_LEVEL, OWNER_LEVEL_POD))
 		return -ENOMEM;
@@ -76,7 +100,7 @@ static int label_container(struct labels *l, const struct cgroup_id *id)
 
 static int label_pod(struct labels *l, const struct cgroup_id *id)
 {
-	if (set(l, "outer_container", id->outer_id) || set(l, "pod_uid", id->pod_uid) ||
+	if (label_outer(l, id) || set(l, "pod_uid", id->pod_uid) ||
 	    set(l, "service_name", id->pod_uid))
 		return -ENOMEM;
 	return set(l, OWNER_LEVEL, OWNER_LEVEL_POD);
@@ -88,18 +112,11 @@ static int label_host(struct labels *l, const char *label, const char *name)
 	return set(l, label, name) || set(l, "service_name", name) ? -ENOMEM : 0;
 }
 
-static int set_text(struct labels *l, const char *name, struct text value)
-{
-	_cleanup_(freep) char *s = text_dup(value);
-
-	return s ? set(l, name, s) : -ENOMEM;
-}
-
 static int label_unit(struct labels *l, const struct owner *owner)
 {
 	const struct unit unit = owner_unit_of(owner);
 
-	if (set_text(l, "user", unit.user) || set_text(l, "slice", unit.slice))
+	if (set_text(l, OWNER_USER, unit.user) || set_text(l, "slice", unit.slice))
 		return -ENOMEM;
 	return label_host(l, "unit", owner_name(owner));
 }

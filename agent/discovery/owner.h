@@ -23,6 +23,9 @@
 /* The label of what is a pod's and of none of its containers, and its value. */
 #define OWNER_LEVEL	"level"
 #define OWNER_LEVEL_POD "pod"
+/* Those of what is inside something that is not the node's: a container's id, a user's number. */
+#define OWNER_OUTER	"outer_container"
+#define OWNER_USER	"user"
 
 enum owner_kind {
 	OWNER_CONTAINER,
@@ -109,9 +112,9 @@ struct unit owner_unit_of(const struct owner *owner);
 const char *owner_name(const struct owner *owner);
 
 /* The labels that its identity alone gives: node and service_name; of a container also container
- * (the id), pod_uid, runtime and outer_container (its outer_id), and of a sandbox OWNER_LEVEL; of a
- * pod: pod_uid, outer_container and OWNER_LEVEL; of a unit: unit, slice, user; of a program: comm.
- * @ret must be empty. 0 or -ENOMEM. */
+ * (the id), pod_uid, runtime, unit (its service), OWNER_OUTER or OWNER_USER, and of a sandbox
+ * OWNER_LEVEL; of a pod: pod_uid, OWNER_OUTER or OWNER_USER, and OWNER_LEVEL; of a unit: unit,
+ * slice, OWNER_USER; of a program: comm. @ret must be empty. 0 or -ENOMEM. */
 int owner_identity(const struct owner *owner, struct labels *ret);
 /* Its labels and settings from now on; what they were before is left in both. */
 void owner_set_labels(struct owner *owner, struct labels *labels, struct labels *settings);

@@ -7,8 +7,10 @@
  *	{"Name": "/shop-web-1", "Config": {"Image": "shop", "Labels": {...}, "Env": [...], ...},
  *...}
  *
- * Compose says in labels which project and service it is, cri-dockerd which pod. A directory given
- * to dockerd as --data-root is not found.
+ * Compose says in labels which project and service it is, cri-dockerd which pod. Where it is not in
+ * the usual place the daemon's settings tell another one, "data-root" ("graph" before Docker 17.05)
+ * in /etc/docker/daemon.json; one that is given to dockerd as an argument is not found, nor the
+ * directory in it that a daemon with userns-remap uses.
  *
  * Source: the Moby project's daemon/container; the cri-dockerd project's core/docker_service.go.
  */
@@ -23,6 +25,12 @@
 static const char *const folders[] = {
 	"var/lib/docker/containers",
 	"var/snap/docker/common/var-lib-docker/containers",
+};
+
+/* The snap's settings have a version in their path; "current" is a link to the one in use. */
+static const char *const settings[] = {
+	"etc/docker/daemon.json",
+	"var/snap/docker/current/config/daemon.json",
 };
 
 static const struct container_keys keys = {
@@ -62,24 +70,71 @@ static int read_member(void *ctx, const char *key, const json_t *value)
 	return strlen(name) <= POD_TEXT_MAX ? container_set_name(reading->c, name) : 0;
 }
 
+static int read_below(const struct statefiles *files, const char *folder, struct reading *reading)
+{
+	static const char *const wanted[] = {"Name", "Config", NULL};
+	char path[RUNTIME_PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s/config.v2.json", folder, reading->id);
+
+	if (n >= (int)sizeof(path))
+		return STATEFILE_GONE;
+	return statefile_read(files, path, wanted, read_member, reading);
+}
+
+/* A directory's name out of a file of root's, in which the last one counts. */
+static int keep_root(void *ctx, const char *key, const json_t *value)
+{
+	const char *root = json_is_string(value) ? json_string_value(value) : "";
+	char *folder = ctx;
+	int n;
+
+	(void)key;
+	while (*root == '/')
+		root++;
+	n = snprintf(folder, RUNTIME_PATH_MAX, "%s/containers", root);
+	if (!*root || n >= RUNTIME_PATH_MAX)
+		*folder = '\0';
+	return 0;
+}
+
+/* The directory of containers that the settings name; STATEFILE_GONE if they name none. */
+static int find_folder(const struct statefiles *files, const char *path, char ret[RUNTIME_PATH_MAX])
+{
+	static const char *const wanted[] = {"data-root", "graph", NULL};
+	int r;
+
+	*ret = '\0';
+	r = statefile_read(files, path, wanted, keep_root, ret);
+	return r || *ret ? r : STATEFILE_GONE;
+}
+
+static int find_config(const struct statefiles *files, struct reading *reading)
+{
+	char folder[RUNTIME_PATH_MAX];
+	int r = STATEFILE_GONE;
+
+	for (size_t i = 0; i < array_size(folders) && r == STATEFILE_GONE; i++)
+		r = read_below(files, folders[i], reading);
+	for (size_t i = 0; i < array_size(settings) && r == STATEFILE_GONE; i++) {
+		r = find_folder(files, settings[i], folder);
+		if (!r)
+			r = read_below(files, folder, reading);
+	}
+	return r;
+}
+
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {
-	static const char *const wanted[] = {"Name", "Config", NULL};
 	_cleanup_(container_freep) struct container *c = NULL;
 	struct reading reading = {.id = id};
-	char path[RUNTIME_PATH_MAX];
 	int r = container_new(docker_source.name, &c);
 
 	(void)pod_uid;
 	if (r)
 		return r;
 	reading.c = c;
-	r = STATEFILE_GONE;
-	for (size_t i = 0; i < array_size(folders) && r == STATEFILE_GONE; i++) {
-		snprintf(path, sizeof(path), "%s/%s/config.v2.json", folders[i], id);
-		r = statefile_read(files, path, wanted, read_member, &reading);
-	}
+	r = find_config(files, &reading);
 	if (r)
 		return r;
 	if (!c->pod && !*c->name)

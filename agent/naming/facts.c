@@ -119,8 +119,12 @@ static int add_state(struct labels *l, const struct container *state)
 /* Of a pod's own cgroup there is neither id nor runtime. */
 static int add_container(struct labels *l, const struct cgroup_id *id)
 {
+	struct text user = text_of("");
+	const char *outer_id = cgroup_user(id, &user) ? "" : id->outer_id;
+
 	if (set(l, CONTAINER_FACT "id", id->container_id) ||
-	    set(l, CONTAINER_FACT "outer_id", id->outer_id))
+	    set(l, CONTAINER_FACT "outer_id", outer_id) ||
+	    set(l, CONTAINER_FACT "unit", id->service) || set_text(l, CONTAINER_FACT "user", user))
 		return -ENOMEM;
 	if (id->kind == CGROUP_KIND_POD)
 		return 0;

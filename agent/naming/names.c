@@ -9,7 +9,8 @@
  *
  * The id of a container inside a container was chosen by somebody in the outer one, and may be that
  * of any container of the node. So where the outer one is known by name it is the outer one's.
- * Where it is not, the outer one's id stays as a label.
+ * Where it is not, the outer one's id stays as a label. A container of a user without privileges
+ * (Podman without root) is looked for nowhere: his own files are not read, and nobody else has it.
  */
 #include "naming/names.h"
 
@@ -31,10 +32,13 @@
 void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret)
 {
 	const struct cgroup_id *id = &owner->id;
+	struct text user;
 
 	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
 	if (owner->kind != OWNER_CONTAINER && owner->kind != OWNER_POD)
 		return;
+	if (cgroup_user(id, &user))
+		return; /* the node's runtimes do not have it, whatever id he gave it */
 	if (id->outer_id[0]) {
 		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
 		ret->outer = ret->outcome == METADATA_OK;
@@ -115,7 +119,7 @@ int names_labels(const struct names *names, const struct owner *owner, struct la
 	r = names->known.pod ? label_pod(&labels, names) : label_plain(&labels, names, owner);
 	if (r || owner_identity(owner, &identity) || keep(&labels, &identity, "node"))
 		return -ENOMEM;
-	if (!names->outer && keep(&labels, &identity, "outer_container"))
+	if (!names->outer && keep(&labels, &identity, OWNER_OUTER))
 		return -ENOMEM;
 	if (names_of_pod(names, owner) && set(&labels, OWNER_LEVEL, OWNER_LEVEL_POD))
 		return -ENOMEM;
@@ -160,7 +164,7 @@ static const char *origin_of(const struct names *names, const struct owner *owne
 
 	if (strcmp(label, "node") == 0)
 		return "--node-name";
-	if (!names_known(names) || strcmp(label, "outer_container") == 0)
+	if (!names_known(names) || strcmp(label, OWNER_OUTER) == 0)
 		return identity_origin(owner);
 	if (strcmp(label, OWNER_LEVEL) == 0)
 		return level_origin(names);

@@ -89,6 +89,35 @@ static void test_labels(void **state)
 	assert_false(owner_alive(o)); /* no directory of it is known */
 	owner_unref(o);
 
+	o = container(table, "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/"
+			     "libpod-payload-" ID1);
+	assert_label(o, "container", ID1);
+	assert_label(o, "runtime", "podman");
+	assert_label(o, "unit", "web.service");
+	assert_label(o, "user", "1000");
+	assert_label(o, "service_name", "web");
+	assert_label(o, "outer_container", NULL);
+	owner_unref(o);
+
+	o = container(table, "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID1
+			     ".scope/container");
+	assert_label(o, "unit", NULL);
+	assert_label(o, "user", "1000");
+	assert_label(o, "service_name", "73051af27110");
+	owner_unref(o);
+
+	/* another daemon's service is not its containers' */
+	o = container(table, "/system.slice/containerd.service/kubepods-pod" POD
+			     ".slice:cri-containerd:" ID1);
+	assert_label(o, "unit", NULL);
+	owner_unref(o);
+
+	/* what is inside a container of podman's is not the service's */
+	o = container(table, "/system.slice/web.service/libpod-payload-" ID1 "/libpod-" ID2);
+	assert_label(o, "unit", NULL);
+	assert_label(o, "outer_container", ID1);
+	owner_unref(o);
+
 	assert_int_equal(unit_named(table, "ssh.service", &o), 0);
 	assert_label(o, "unit", "ssh.service");
 	assert_label(o, "service_name", "ssh.service");

@@ -103,6 +103,7 @@ static void facts_of_all_kinds(void **state)
 {
 	struct fixture *f = *state;
 	struct labels l = {.max = LABELS_FACTS_MAX};
+	struct owner *users;
 
 	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
 	assert_labels(&l,
@@ -127,6 +128,13 @@ static void facts_of_all_kinds(void **state)
 	assert_null(labels_get(&l, "__meta_container_runtime"));
 	assert_null(labels_get(&l, "__meta_kubernetes_pod_container_name"));
 	assert_string_equal(labels_get(&l, "__meta_kubernetes_pod_uid"), UID);
+	labels_deinit(&l);
+	users = container(f, "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/"
+			     "libpod-payload-" ID);
+	assert_int_equal(facts_add(&f->none, users, &l), 0);
+	assert_labels(&l, "__meta_container_id=" ID " __meta_container_runtime=podman "
+			  "__meta_container_unit=web.service __meta_container_user=1000");
+	owner_unref(users);
 	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->none, f->unit, &l), 0);
 	assert_labels(&l, "__meta_process_slice=system.slice __meta_process_unit=ssh.service");

@@ -365,6 +365,32 @@ static void of_a_pod(void **state)
 	assert_true(owner_of(f, ID2)->pending); /* but of a container it is */
 }
 
+/* A user without privileges has made a cgroup with another container's id: it gets no name by it,
+ * and none is waited for. */
+static void of_a_user(void **state)
+{
+	static const struct sink_answer script[] = {{.status = 200, .body = LIST(POD("", STATUS))}};
+	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct fixture *f = *state;
+	const struct owner *owner;
+	uint64_t id;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, ID1, "container", "web");
+	id = tree_mkdir(f->cgroups.fd, "user.slice/user-1000.slice/user@1000.service/user.slice/"
+				       "libpod-" ID1 ".scope");
+	do
+		owner = discovery_owner(f->discovery, id, 0, &nobody, "x");
+	while (owner->kind == OWNER_UNKNOWN);
+	assert_false(owner->pending);
+	assert_string_equal(labels_get(&owner->labels, "container"), ID1);
+	assert_string_equal(labels_get(&owner->labels, "user"), "1000");
+	assert_string_equal(labels_get(&owner->labels, "runtime"), "podman");
+	assert_null(labels_get(&owner->labels, "pod"));
+	assert_string_equal(label(f, ID1, "container"), "web");
+}
+
 /* Nobody tells: the ids stay, and it is said why. */
 static void refused(void **state)
 {
@@ -495,6 +521,7 @@ int main(void)
 		TEST(back_to_the_kubelet),
 		TEST(named_by_the_runtime),
 		TEST(of_a_pod),
+		TEST(of_a_user),
 		TEST(refused),
 		TEST(nobody_to_ask),
 		TEST(late),
