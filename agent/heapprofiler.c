@@ -4,6 +4,10 @@
  * its own, which alone touches the readers. A round is one job for each container, with the
  * processes that it has now, and at its end one job that forgets the readers of processes that were
  * in none. A container with a process that keeps the worker waiting is left alone for an hour.
+ *
+ * One whose names may still come, some seconds after its start, is not read in this round but in
+ * the next, which is told all since it began. Its labels may turn out to be those of others, and of
+ * what has the same labels there is one profile a window, made of all their processes.
  */
 #include "heapprofiler.h"
 
@@ -15,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/vec.h"
@@ -22,7 +27,6 @@
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
 #include "heapworker.h"
-#include "lateprofiles.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
 
@@ -37,6 +41,11 @@
 #define HEAP_PROFILER_PPROF_MAX	     (4u << 20)
 /* Lines about processes in the log, in a round; the others are only counted. */
 #define HEAP_PROFILER_NEWS_MAX	     16
+/* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
+ * soon after its first process has begun. */
+#define HEAP_PROFILER_UNNAMED_NS     (OWNER_PENDING_NS + 2 * NSEC_PER_SEC)
+/* How often it is looked whether names have come, at the end. */
+#define HEAP_PROFILER_NAMES_NS	     (250 * NSEC_PER_MSEC)
 
 /* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
  * that has been there longest is tried again. */
@@ -51,6 +60,7 @@ enum heap_outcome {
 	HEAP_PROCESSES_FAILED,	/* our own side, for want of memory */
 	HEAP_PROCESSES_REFUSED, /* by their pods' annotations: not read */
 	HEAP_PROCESSES_STUCK,	/* of containers that have one that kept us waiting: not read */
+	HEAP_PROCESSES_UNNAMED, /* of containers without their names yet: read in the next round */
 	HEAP_RECORDS_LEFT_OUT,	/* a ceiling of the profile */
 	HEAP_OUTCOME_MAX,
 };
@@ -71,7 +81,10 @@ struct heap_profiler {
 	struct heap_worker *worker;
 	struct given_up *given_up;
 	struct goalloc *allocs;
-	struct late_profiles *late;
+	struct loop_source *timer;  /* for names, at the end */
+	uint64_t names_deadline_ns; /* monotonic; 0: it is not the end */
+	bool waiting;		    /* for that timer */
+	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	uint64_t outcomes[HEAP_OUTCOME_MAX];
@@ -105,11 +118,11 @@ struct heap_job {
 	struct heap_profiler *profiler; /* not for the worker */
 	char *key; /* of the series: of what has the same labels there is one job */
 	struct labels labels;
-	struct owner *late; /* has no names yet: a reference, and @labels are not used; else NULL */
 	struct heap_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
 	_Atomic size_t at; /* the target that is being read */
+	uint64_t since_ns; /* what began after it is read for the first time */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct heap_part parts[HEAP_PARTS];
@@ -134,7 +147,6 @@ static void heap_job_free(struct heap_job *job)
 	for (size_t i = 0; i < job->n_targets; i++)
 		heap_target_deinit(&job->targets[i]);
 	labels_deinit(&job->labels);
-	owner_unref(job->late);
 	free(job->targets);
 	free(job->key);
 	free(job);
@@ -172,7 +184,7 @@ static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct
 static void heap_job_read(struct heap_job *job, struct heap_target *target)
 {
 	/* a process that cannot be read costs the container that process */
-	if (heap_readers_read(job->task.readers, job->start_ns, target))
+	if (heap_readers_read(job->task.readers, job->since_ns, target))
 		job->n_failed++;
 	if (target->full)
 		job->n_full++;
@@ -254,16 +266,11 @@ static void heap_job_drop(struct heap_task *task)
 
 /* ---------------------------------------------------------------- on the loop */
 
-static const struct labels *heap_job_labels(const struct heap_job *job)
-{
-	return job->late ? &job->late->labels : &job->labels;
-}
-
 /* Once a process, and when its state has changed. */
 static void heap_job_log(struct heap_job *job, const struct heap_target *target,
 			 const struct heap_found *found)
 {
-	const char *service = labels_get(heap_job_labels(job), "service_name");
+	const char *service = labels_get(&job->labels, "service_name");
 
 	if (!found->news || job->profiler->round_news++ >= HEAP_PROFILER_NEWS_MAX)
 		return;
@@ -283,10 +290,8 @@ static void heap_job_account_one(struct heap_job *job, const struct heap_target 
 		p->forced[found->forced]++;
 	heap_job_log(job, target, found);
 	found->reading.go_version = found->go_version;
-	/* What is refused is counted there. What has no names yet is told in the next round, all of
-	 * it since it began: in this one it would be another series. */
-	if (!job->late)
-		(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
+	/* what is refused is counted there */
+	(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
 }
 
 static void heap_job_account(struct heap_job *job)
@@ -314,7 +319,7 @@ static int heap_job_profile(struct heap_job *job, size_t part, struct profile **
 
 	if (!profile)
 		return -ENOMEM;
-	if (!job->late && labels_copy(&job->labels, &profile->labels)) {
+	if (labels_copy(&job->labels, &profile->labels)) {
 		free(profile);
 		return -ENOMEM;
 	}
@@ -342,10 +347,7 @@ static void heap_job_out(struct heap_job *job, size_t part)
 		return;
 	}
 	p->outcomes[HEAP_PROFILES_MADE]++;
-	if (!job->late)
-		p->opts.out(p->opts.ctx, profile);
-	else if (late_profiles_add(p->late, job->late, profile))
-		p->outcomes[HEAP_PROFILES_FAILED]++;
+	p->opts.out(p->opts.ctx, profile);
 }
 
 static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
@@ -381,6 +383,14 @@ static void heap_job_done(struct work *work)
 		heap_job_out(job, i);
 }
 
+/* What was without its names at the end of a window had begun this long before at most. */
+static uint64_t since_ns(const struct heap_profiler *p)
+{
+	uint64_t since = p->start_ns - HEAP_PROFILER_UNNAMED_NS;
+
+	return since > p->first_ns ? since : p->first_ns;
+}
+
 static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 {
 	struct heap_job *job = calloc(1, sizeof(*job));
@@ -393,6 +403,7 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 		.drop = heap_job_drop,
 	};
 	job->profiler = p;
+	job->since_ns = since_ns(p);
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
 	for (size_t i = 0; i < HEAP_PARTS; i++) {
@@ -452,7 +463,7 @@ static void tell_stuck(struct heap_profiler *p, const char *key, const struct la
 static void on_stuck(void *ctx, struct heap_task *task)
 {
 	struct heap_job *job = container_of(task, struct heap_job, task);
-	const char *service = labels_get(heap_job_labels(job), "service_name");
+	const char *service = labels_get(&job->labels, "service_name");
 	struct heap_profiler *p = ctx;
 	const struct pid_id *pid;
 
@@ -461,11 +472,9 @@ static void on_stuck(void *ctx, struct heap_task *task)
 	pid = &job->targets[job->at].pid;
 	p->outcomes[HEAP_PROCESSES_STUCK] += job->n_targets;
 	give_up(p, job->key, pid);
-	tell_stuck(p, job->key, heap_job_labels(job), pid);
+	tell_stuck(p, job->key, &job->labels, pid);
 	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
 		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
-	/* the thread that is stuck frees the rest, when there may be no owners any more */
-	owner_unref(take_ptr(job->late));
 }
 
 static bool is_given_up(struct heap_profiler *p, const char *key, const struct owner *owner,
@@ -495,19 +504,18 @@ struct heap_round {
 	char *key;
 };
 
-/* What the job is found by: owners with the same labels are one series; one whose labels will be
- * others soon is by itself. */
+/* What the job is found by: owners with the same labels are one series. */
 static int round_key(struct heap_round *round, const struct owner *owner)
 {
 	if (owner == round->owner)
 		return 0;
 	free(round->key);
-	round->key = owner->pending ? strdup(owner->key) : labels_key(&owner->labels);
+	round->key = labels_key(&owner->labels);
 	round->owner = round->key ? owner : NULL;
 	return round->key ? 0 : -ENOMEM;
 }
 
-static int round_job(struct heap_round *round, struct owner *owner, struct heap_job **ret)
+static int round_job(struct heap_round *round, const struct owner *owner, struct heap_job **ret)
 {
 	_cleanup_(heap_job_freep) struct heap_job *fresh = NULL;
 	struct heap_job *job;
@@ -522,9 +530,7 @@ static int round_job(struct heap_round *round, struct owner *owner, struct heap_
 	if (HASH_COUNT(round->jobs) >= HEAP_PROFILER_CONTAINERS_MAX)
 		return 1;
 	r = heap_job_new(round->profiler, &fresh);
-	if (!r && owner->pending)
-		fresh->late = owner_ref(owner);
-	else if (!r)
+	if (!r)
 		r = labels_copy(&owner->labels, &fresh->labels);
 	if (r)
 		return r;
@@ -558,6 +564,10 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 
 	if (!want.read || is_setting_up(round->profiler, pid)) {
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
+		return 0;
+	}
+	if (owner->pending && !round->profiler->names_deadline_ns) {
+		round->profiler->outcomes[HEAP_PROCESSES_UNNAMED]++;
 		return 0;
 	}
 	r = round_key(round, owner);
@@ -598,20 +608,53 @@ static void round_submit(struct heap_round *round)
 		heap_job_free(job);
 }
 
-void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+static void read_round(struct heap_profiler *p)
 {
 	struct heap_round round = {.profiler = p};
 
-	if (heap_worker_pending(p->worker)) {
+	/* without memory for the list those that came first are read */
+	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
+	free(round.key);
+	round_submit(&round);
+}
+
+/* Nobody's may yet come, or there is no more time. */
+static bool has_names(const struct heap_profiler *p)
+{
+	struct owner *owner = NULL;
+
+	while ((owner = discovery_next_owner(p->opts.discovery, owner)))
+		if (owner->pending)
+			return nsec_monotonic() >= p->names_deadline_ns;
+	return true;
+}
+
+/* There is no next round. */
+static void on_names(void *ctx)
+{
+	struct heap_profiler *p = ctx;
+
+	if (!has_names(p))
+		return;
+	(void)loop_disarm(p->timer);
+	p->waiting = false;
+	read_round(p);
+}
+
+void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+{
+	if (p->waiting || heap_worker_pending(p->worker)) {
 		p->outcomes[HEAP_ROUNDS_SKIPPED]++;
 		return;
 	}
 	p->start_ns = start_ns;
 	p->duration_ns = duration_ns;
-	/* without memory for the list those that came first are read */
-	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
-	free(round.key);
-	round_submit(&round);
+	if (!p->first_ns)
+		p->first_ns = start_ns;
+	p->waiting = p->names_deadline_ns && !has_names(p) &&
+		     loop_arm(p->timer, HEAP_PROFILER_NAMES_NS, HEAP_PROFILER_NAMES_NS) == 0;
+	if (!p->waiting)
+		read_round(p);
 }
 
 int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret)
@@ -626,11 +669,6 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 		.stuck_ns = opts->stuck_ns,
 		.on_stuck = on_stuck,
 	};
-	const struct late_profiles_opts late = {
-		.loop = opts->loop,
-		.out = opts->out,
-		.ctx = opts->ctx,
-	};
 	struct heap_profiler *p = calloc(1, sizeof(*p));
 	int r;
 
@@ -642,7 +680,7 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	worker.ctx = p;
 	r = goalloc_new(&p->allocs);
 	if (!r)
-		r = late_profiles_new(&late, &p->late);
+		r = loop_add_timer(opts->loop, on_names, p, &p->timer);
 	if (!r)
 		r = heap_worker_new(&worker, &p->worker);
 	if (r)
@@ -657,7 +695,7 @@ void heap_profiler_free(struct heap_profiler *p)
 	if (!p)
 		return;
 	heap_worker_free(p->worker);
-	late_profiles_free(p->late);
+	loop_remove(p->timer);
 	while (p->given_up)
 		given_up_free(p, p->given_up);
 	goalloc_free(p->allocs);
@@ -666,12 +704,12 @@ void heap_profiler_free(struct heap_profiler *p)
 
 size_t heap_profiler_pending(const struct heap_profiler *p)
 {
-	return heap_worker_pending(p->worker) + late_profiles_pending(p->late);
+	return heap_worker_pending(p->worker) + (p->waiting ? 1 : 0);
 }
 
 void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns)
 {
-	late_profiles_hurry(p->late, wait_ns);
+	p->names_deadline_ns = nsec_monotonic() + wait_ns;
 }
 
 bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
@@ -701,6 +739,7 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 		[HEAP_PROCESSES_FAILED] = "processes_failed",
 		[HEAP_PROCESSES_REFUSED] = "processes_refused",
 		[HEAP_PROCESSES_STUCK] = "processes_stuck",
+		[HEAP_PROCESSES_UNNAMED] = "processes_unnamed",
 		[HEAP_RECORDS_LEFT_OUT] = "records_left_out",
 	};
 	static const struct metric_family_desc states = {

@@ -51,9 +51,9 @@ void heap_profiler_free(struct heap_profiler *p);
 /* Read all heaps; the profiles are of this span (wall clock). While the last round is still under
  * way nothing is begun, and that is counted. */
 void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns);
-/* The run ends: names that have not come are not waited for longer than this. */
+/* The run ends: the next round is the last, and waits so long for names that have not come. */
 void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns);
-/* Containers that are not read yet, and profiles that wait for names. */
+/* Containers that are not read yet. */
 size_t heap_profiler_pending(const struct heap_profiler *p);
 /* What is known of an owner's Go heap; false if none of its processes is Go. */
 bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,

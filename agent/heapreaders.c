@@ -125,7 +125,7 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
 	uint64_t age_ns = nsec_boot() - pid->start_ticks * tick_ns;
 
-	return age_ns <= nsec_wall() - window_start_ns;
+	return nsec_wall() - age_ns >= window_start_ns;
 }
 
 static int found_snap(struct heap_readers *all, const struct heap_process *p,

@@ -503,14 +503,6 @@ static void set_up(void **state)
 	tree_deinit(&tree);
 }
 
-/* One profile is out, and one is all that is left. */
-static bool is_late(void *ctx)
-{
-	const struct node *node = ctx;
-
-	return node->n_profiles == 2 && heap_profiler_pending(node->profiler) == 1;
-}
-
 static struct owner *node_owner(const struct node *node, const char *id)
 {
 	struct owner *owner = NULL;
@@ -531,8 +523,28 @@ static void name(struct owner *owner, const char *container)
 	owner->pending = false;
 }
 
+/* One container each. */
+static void node_init_two(struct node *node, const struct program *a, const struct program *b)
+{
+	char text[32];
+
+	node_init(node, HEAP_MODE_FORCE);
+	node_stop_agent(node);
+	tree_mkdir(node->tree.fd, CONTAINER2);
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", b->process.id.pid);
+	tree_write(node->tree.fd, CONTAINER2 "/cgroup.procs", text);
+	node_set(node, &a->process, NULL);
+	node_start_agent(node, HEAP_MODE_FORCE);
+	name(node_owner(node, "6c1bd2c0a2d7"), "web");
+}
+
+static uint64_t unnamed(const struct node *node)
+{
+	return shown(node, "podprof_go_heap_reads", "processes_unnamed").value;
+}
+
 /* Two runs of one container, or whatever else has the same labels, are one series; what has just
- * started waits for its name. */
+ * started is in none before its name is known, since that may be the same. */
 static void names(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
@@ -540,28 +552,21 @@ static void names(void **state)
 	struct program a, b;
 	struct truth both;
 	struct node node;
-	char text[32];
 
 	(void)state;
 	if (gofixture_minor(path) < 17)
 		return; /* the linker turns nothing off */
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
-	node_init(&node, HEAP_MODE_FORCE);
-	node_stop_agent(&node);
-	tree_mkdir(node.tree.fd, CONTAINER2);
-	snprintf(text, sizeof(text), "%" PRIu64 "\n", b.process.id.pid);
-	tree_write(node.tree.fd, CONTAINER2 "/cgroup.procs", text);
-	node_set(&node, &a.process, NULL);
-	node_start_agent(&node, HEAP_MODE_FORCE);
+	node_init_two(&node, &a, &b);
 	second = node_owner(&node, "17b3d1f0f6a2");
 	second->pending = true;
-	name(node_owner(&node, "6c1bd2c0a2d7"), "web");
 	node_round(&node);
-	assert_info(&node, "forced",
-		    1); /* the other has no series of its own on the way to its name */
+	assert_info(&node, "forced", 1);
+	assert_int_equal(unnamed(&node), 1);
 	name(second, "web");
 	goprocess_order(&a.process, "hold 40000");
+	node_round(&node);
 	goprocess_order(&b.process, "hold 40000");
 	node.n_profiles = 0;
 	node_round(&node);
@@ -569,14 +574,8 @@ static void names(void **state)
 	assert_int_equal(node.n_profiles, 1);
 	both = add(program_says(&a), program_says(&b));
 	assert_shown(&node, both, both);
-	/* its profile waits, and nobody else's */
 	name(second, "db");
-	second->pending = true;
-	node_round_begin(&node);
-	loop_until(node.loop, is_late, &node);
-	assert_int_equal(node.n_profiles, 2);
-	name(second, "db");
-	loop_until(node.loop, is_done, node.profiler);
+	node_round(&node);
 	assert_int_equal(node.n_profiles, 3);
 	/* not wanted any more */
 	assert_int_equal(owner_leave_out(second, "rule"), 0);
@@ -587,6 +586,84 @@ static void names(void **state)
 		node_round(&node);
 	assert_info(&node, "db", 0);
 	assert_info(&node, "web", 1);
+	node_deinit(&node);
+	program_stop(&a);
+	program_stop(&b);
+}
+
+/* What a container without a name had allocated when its first window ended is in the next one's
+ * profile; what one had that was long there is nobody's window's. */
+static void names_and_windows(void **state)
+{
+	static const struct {
+		uint64_t after_s; /* from the process's start to the second window's */
+		bool counts;
+	} rows[] = {{8, true}, {60, false}};
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct owner *owner;
+		struct program a;
+		struct node node;
+		uint64_t began_ns;
+
+		program_start(&a, 0, path);
+		node_init(&node, HEAP_MODE_FORCE);
+		node_set(&node, &a.process, NULL);
+		node_round(&node); /* sampling is on */
+		goprocess_order(&a.process, "hold 40000");
+		node_stop_agent(&node);
+		node_start_agent(&node, HEAP_MODE_FORCE);
+		owner = node_owner(&node, "6c1bd2c0a2d7");
+		owner->pending = true;
+		node.n_profiles = 0;
+		memset(node.window_sums, 0, sizeof(node.window_sums));
+		node_round(&node);
+		assert_int_equal(node.n_profiles, 0);
+		name(owner, "web");
+		began_ns = nsec_wall() - nsec_boot() + pid_ns_of_ticks(a.process.id.start_ticks);
+		heap_profiler_end_window(node.profiler, began_ns + rows[i].after_s * NSEC_PER_SEC,
+					 NSEC_PER_SEC);
+		loop_until(node.loop, is_done, node.profiler);
+		assert_int_equal(node.n_profiles, 1);
+		assert_true(node.last[0] > 0);
+		assert_int_equal(node.window_sums[0], rows[i].counts ? node.last[0] : 0);
+		node_deinit(&node);
+		program_stop(&a);
+	}
+}
+
+/* At the end of the run there is no next round: names are waited for, but not for long. */
+static void names_at_the_end(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
+	struct program a, b;
+	struct owner *second;
+	struct node node;
+
+	(void)state;
+	if (gofixture_minor(path) < 17)
+		return; /* the linker turns nothing off */
+	program_start(&a, 0, path);
+	program_start(&b, 0, path);
+	node_init_two(&node, &a, &b);
+	second = node_owner(&node, "17b3d1f0f6a2");
+	second->pending = true;
+	heap_profiler_finish(node.profiler, 3600 * NSEC_PER_SEC);
+	node_round_begin(&node);
+	assert_int_equal(heap_profiler_pending(node.profiler), 1);
+	name(second, "db");
+	loop_until(node.loop, is_done, node.profiler);
+	assert_info(&node, "forced", 2);
+	assert_info(&node, "db", 1);
+	second->pending = true;
+	heap_profiler_finish(node.profiler, 0);
+	node_round(&node);
+	assert_info(&node, "forced", 2);
+	assert_int_equal(unnamed(&node), 0);
 	node_deinit(&node);
 	program_stop(&a);
 	program_stop(&b);
@@ -623,8 +700,10 @@ static void windows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows), cmocka_unit_test(adds_up), cmocka_unit_test(comes_back),
-		cmocka_unit_test(wishes),  cmocka_unit_test(set_up),  cmocka_unit_test(names),
+		cmocka_unit_test(windows),	    cmocka_unit_test(adds_up),
+		cmocka_unit_test(comes_back),	    cmocka_unit_test(wishes),
+		cmocka_unit_test(set_up),	    cmocka_unit_test(names),
+		cmocka_unit_test(names_at_the_end), cmocka_unit_test(names_and_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

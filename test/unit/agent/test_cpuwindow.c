@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What waits for names: the stacks of a window, and finished profiles. */
+/* What waits for names: the stacks of a window. */
 #include "support/test.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "base/loop.h"
 #include "base/nsec.h"
 #include "cpuwindow.h"
 #include "discovery/owner.h"
-#include "lateprofiles.h"
 #include "profile/fold.h"
 #include "support/allocfail.h"
-#include "support/until.h"
 
 struct fixture {
-	struct loop *loop;
 	struct owner_table *owners;
 	struct owner *a, *b, *c;
-	struct late_profiles *late;
 	char told[256]; /* what has come out */
 };
 
@@ -42,28 +37,13 @@ static void name(struct owner *owner, const char *pod)
 	owner->pending = false;
 }
 
-static void on_out(void *ctx, struct profile *profile)
-{
-	struct fixture *f = ctx;
-	const char *pod = labels_get(&profile->labels, "pod");
-	size_t n = strlen(f->told);
-
-	snprintf(f->told + n, sizeof(f->told) - n, "%s ", pod ? pod : "-");
-	profile_free(profile);
-}
-
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct late_profiles_opts opts = {.out = on_out, .ctx = f};
-
-	assert_int_equal(loop_new(&f->loop), 0);
 	assert_int_equal(owner_table_new("n", &f->owners), 0);
 	f->a = container(f, "a");
 	f->b = container(f, "b");
 	f->c = container(f, "c");
-	opts.loop = f->loop;
-	assert_int_equal(late_profiles_new(&opts, &f->late), 0);
 	*state = f;
 	return 0;
 }
@@ -72,12 +52,10 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	late_profiles_free(f->late);
 	owner_unref(f->a);
 	owner_unref(f->b);
 	owner_unref(f->c);
 	owner_table_free(f->owners);
-	loop_free(f->loop);
 	free(f);
 	return 0;
 }
@@ -183,85 +161,11 @@ static int build_window(void *ctx)
 	return r;
 }
 
-/* ---------------------------------------------------------------- profiles */
-
-static struct profile *profile(size_t bytes)
-{
-	struct profile *p = calloc(1, sizeof(*p));
-
-	p->kind = PROFILE_GO_HEAP;
-	p->pprof = malloc(bytes);
-	p->pprof_len = bytes;
-	return p;
-}
-
-static bool has_told(void *ctx)
-{
-	const struct fixture *f = ctx;
-
-	return f->told[0];
-}
-
-static void profiles_wait(void **state)
-{
-	struct fixture *f = *state;
-
-	name(f->a, "web");
-	f->b->pending = f->c->pending = true;
-	assert_int_equal(late_profiles_add(f->late, f->a, profile(10)), 0);
-	assert_string_equal(f->told, "web ");
-	f->told[0] = '\0';
-	assert_int_equal(late_profiles_add(f->late, f->b, profile(10)), 0);
-	assert_int_equal(late_profiles_add(f->late, f->c, profile(10)), 0);
-	assert_int_equal(late_profiles_add(f->late, f->b, profile(10)), 0);
-	assert_int_equal(late_profiles_pending(f->late), 3);
-	name(f->b, "db");
-	loop_until(f->loop, has_told, f);
-	assert_string_equal(f->told, "db db ");
-	assert_int_equal(late_profiles_pending(f->late), 1);
-	/* the run ends */
-	f->told[0] = '\0';
-	late_profiles_hurry(f->late, 0);
-	loop_until(f->loop, has_told, f);
-	assert_string_equal(f->told, "- ");
-	/* nobody wants it */
-	f->told[0] = '\0';
-	assert_int_equal(owner_leave_out(f->a, "rule"), 0);
-	assert_int_equal(late_profiles_add(f->late, f->a, profile(10)), 0);
-	assert_string_equal(f->told, "");
-	assert_int_equal(late_profiles_pending(f->late), 0);
-	/* one that waits at the end is dropped with the rest */
-	assert_int_equal(late_profiles_add(f->late, f->c, profile(10)), 0);
-}
-
-static void profiles_full(void **state)
-{
-	struct fixture *f = *state;
-
-	f->a->pending = f->b->pending = true;
-	assert_int_equal(late_profiles_add(f->late, f->a, profile(10)), 0);
-	assert_int_equal(late_profiles_add(f->late, f->b, profile(LATE_PROFILES_BYTES_MAX)), 0);
-	assert_string_equal(f->told, "- ");
-	assert_int_equal(late_profiles_pending(f->late), 1);
-}
-
-static int build_profile(void *ctx)
-{
-	struct fixture *f = ctx;
-	struct profile *p = calloc(1, sizeof(*p));
-
-	return p ? late_profiles_add(f->late, f->a, p) : -ENOMEM;
-}
-
 static void without_memory(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_true(allocfail_each(build_window, f) > 2);
-	name(f->a, "web");
-	assert_true(allocfail_each(build_profile, f) > 2);
-	f->a->pending = true;
-	assert_true(allocfail_each(build_profile, f) > 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -269,8 +173,9 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(window_by_labels), TEST(window_expires), TEST(profiles_wait),
-		TEST(profiles_full),	TEST(without_memory),
+		TEST(window_by_labels),
+		TEST(window_expires),
+		TEST(without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
