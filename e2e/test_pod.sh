@@ -125,3 +125,14 @@ note "a heap profile that was forced"
 until_true 40 has_stored "$unsampled" offcpu || fail "no off-CPU profile of a program that sleeps"
 check "$unsampled" offcpu -type delay -function '^schedule$' -cum -share 98 -tolerance 2
 note "where a sleeping program waits"
+
+# With the agent that runs, and, where that is not found, by a trial of its own with the same rights
+doctor() {
+	ctr task exec --exec-id "doctor$RANDOM" podprof-agent /usr/bin/podprof doctor \
+		--config /etc/podprof/config.json --metadata none "$@" >"$work/doctor.log" 2>&1
+}
+doctor || fail "doctor finds something missing: $(cat "$work/doctor.log")"
+grep -q "^ok *agent .* is ready; cpu profiling works" "$work/doctor.log" || fail "doctor sees no agent: $(cat "$work/doctor.log")"
+doctor --listen 127.0.0.1:0 || fail "doctor finds something missing: $(cat "$work/doctor.log")"
+grep -q "^ok *CPU profiles .*on and off the CPUs" "$work/doctor.log" || fail "doctor takes no samples: $(cat "$work/doctor.log")"
+note "doctor: $(tail -n 1 "$work/doctor.log")"
