@@ -164,7 +164,9 @@ static void check_destination(const struct reached *reached, struct findings *re
 			       reached->done ? reached->why : "no answer in time");
 	finding_say(finding,
 		    reached->wrong ? "the agent does not start"
-				   : "no profile gets there; it is tried again and again",
+		    : push_may_pass(reached->status)
+			    ? "no profile gets there; it is tried again and again"
+			    : "no profile gets there",
 		    remedy(reached));
 }
 
