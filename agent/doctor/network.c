@@ -29,7 +29,6 @@
 #define CLOCK_APART_S	   300
 
 struct call {
-	struct network_trial *trial;
 	struct destination *destination;
 	struct http_call *http;
 	struct reached *reached;
@@ -94,7 +93,6 @@ int network_begin(struct http *http, const struct config *config, struct network
 		return -ENOMEM;
 	trial->network.n = config->destinations.n;
 	for (size_t i = 0; i < trial->network.n && !r; i++) {
-		trial->calls[i].trial = trial;
 		trial->calls[i].reached = &trial->network.items[i];
 		r = begin_call(http, config->destinations.items[i], &trial->calls[i]);
 	}
