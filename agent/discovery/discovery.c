@@ -545,7 +545,8 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 		r = target_table_new(&d->targets);
 	if (!r)
 		r = cgroupfs_new(&fs_opts, &d->own.fs);
-	d->listing = (struct listing){.own = &d->own, .targets = d->targets};
+	d->listing = (struct listing){
+		.own = &d->own, .targets = d->targets, .foreign = !pid_is_ours(opts->proc)};
 	if (!r)
 		r = cgroupfs_walk(d->own.fs, CGROUPFS_WALK_START);
 	if (r || !opts->loop)

@@ -5,6 +5,10 @@
  * read: a listing has a number, and each process is in it once, with the owner it was first found
  * with. What is found out stays with the process (target.h), so that the next listing need not ask
  * again.
+ *
+ * A cgroup.procs has the numbers of whoever reads it, and 0 for what he has no number for. Where
+ * /proc is of another PID namespace (the node's, mounted into a pod without hostPID) those are
+ * other processes there. Then all that it lists are asked for their cgroup.
  */
 #include "discovery/listing.h"
 
@@ -32,6 +36,7 @@ static const char *const listed_names[LISTED_MAX] = {
 struct run {
 	struct listing *l;
 	struct cgroupdir *dir; /* that is read, and is of a container or pod */
+	bool host_processes;
 	listing_fn fn;
 	void *ctx;
 	int result; /* of @fn, to stop with */
@@ -134,37 +139,79 @@ static bool has_program(const struct root *proc, pid_t pid)
 	return root_read_link(proc, path, &b) != ROOT_GONE;
 }
 
-static int list_host_pid(void *ctx, pid_t pid)
+static int list_host_process(struct run *run, const struct found *found)
 {
 	char comm[PID_COMM_MAX];
-	struct run *run = ctx;
 	struct owner *owner;
 	struct target *target;
+	int r;
+
+	if (pid_read_comm(run->l->own->proc, &found->id, comm))
+		return 0;
+	target = target_find(run->l->targets, &found->id);
+	if (target && target->owner && strcmp(target->comm, comm) == 0)
+		return list_process(run, found, target->owner, comm);
+	r = ownership_of_host(run->l->own, &found->id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
+	if (r)
+		return r < 0 ? r : 0;
+	r = list_process(run, found, owner, comm);
+	owner_unref(owner);
+	return r;
+}
+
+static int list_host_pid(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	struct found found;
+
+	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found))
+		return 0;
+	return list_host_process(run, &found);
+}
+
+/* The container's or pod's, by the process's own word; NULL: the host's, or it cannot be read. The
+ * reference is the caller's. */
+static int owner_by_proc(struct run *run, const struct pid_id *pid, struct owner **ret)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
+	struct cgroup_id id = {0};
+	int r;
+
+	*ret = NULL;
+	if (pid_read_cgroup(run->l->own->proc, pid, &b) || !b.data)
+		return 0;
+	cgroup_parse_proc(text_of_bytes(b.data, b.len), &id);
+	r = id.kind ? owner_container(run->l->own->owners, &id, ret) : 0;
+	return r < 0 ? r : 0;
+}
+
+static int list_any_pid(void *ctx, pid_t pid)
+{
+	struct run *run = ctx;
+	struct owner *owner;
 	struct found found;
 	int r;
 
-	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found) ||
-	    pid_read_comm(run->l->own->proc, &found.id, comm))
+	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found))
 		return 0;
-	target = target_find(run->l->targets, &found.id);
-	if (target && target->owner && strcmp(target->comm, comm) == 0)
-		return list_process(run, &found, target->owner, comm);
-	r = ownership_of_host(run->l->own, &found.id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
+	r = owner_by_proc(run, &found.id, &owner);
 	if (r)
-		return r < 0 ? r : 0;
-	r = list_process(run, &found, owner, comm);
+		return r;
+	if (!owner)
+		return run->host_processes ? list_host_process(run, &found) : 0;
+	r = list_process(run, &found, owner, NULL);
 	owner_unref(owner);
 	return r;
 }
 
 int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
 {
-	struct run run = {.l = l, .fn = fn, .ctx = ctx};
+	struct run run = {.l = l, .host_processes = host_processes, .fn = fn, .ctx = ctx};
 	int r;
 
 	l->number++;
-	r = list_containers(&run);
-	if (!r && host_processes)
+	r = l->foreign ? pid_for_each(l->own->proc, list_any_pid, &run) : list_containers(&run);
+	if (!r && host_processes && !l->foreign)
 		r = pid_for_each(l->own->proc, list_host_pid, &run);
 	if (run.result)
 		return run.result;

@@ -181,8 +181,12 @@ static enum metadata_outcome why_unknown(const struct metadata *m)
 static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 			  const struct pod *pod)
 {
-	return *lookup->id && pod->n_containers && servers_fresh(m->servers) &&
-	       lookup->asked_ns - lookup->first_ns >= SANDBOX_AFTER_NS;
+	if (!*lookup->id || !pod->n_containers)
+		return false;
+	if (lookup->outcome == METADATA_SANDBOX) /* also while nobody answers */
+		return true;
+	return servers_fresh(m->servers) &&
+	       lookup->asked_ns - lookup->first_ns >= m->opts.sandbox_after_ns;
 }
 
 /* The runtime's word, with what a server has told of the pod. */
@@ -321,6 +325,8 @@ int metadata_new(const struct metadata_opts *opts, struct metadata **ret)
 	if (!m)
 		return -ENOMEM;
 	m->opts = *opts;
+	if (!m->opts.sandbox_after_ns)
+		m->opts.sandbox_after_ns = SANDBOX_AFTER_NS;
 	r = start_runtime(m);
 	if (!r)
 		r = servers_new(opts, &m->servers);

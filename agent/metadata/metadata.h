@@ -36,6 +36,8 @@ typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const
  * @kubelet_url:    "https://ADDRESS:10250"; NULL: $HOST_IP tells the address
  * @kubelet_verify: of its certificate, with @ca_file
  * @apiserver_url:  NULL: $KUBERNETES_SERVICE_HOST and _PORT tell it
+ * @sandbox_after_ns: what a pod's server does not name as a container of it in this time is its
+ *                    sandbox; 0: a minute
  * @token_file, @ca_file: NULL: those of the pod's service account
  */
 struct metadata_opts {
@@ -46,6 +48,7 @@ struct metadata_opts {
 	const char *kubelet_url;
 	enum http_verify kubelet_verify;
 	const char *apiserver_url;
+	uint64_t sandbox_after_ns;
 	const char *token_file;
 	const char *ca_file;
 	metadata_source_fn source;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
@@ -294,6 +295,20 @@ static void test_memory(void **state)
 	outside.secret = 0xfeedf00d;
 }
 
+/* Of the two in the container, by the numbers of the machine's /proc. */
+static int check_listed(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(PID_CGROUP_BYTES_MAX);
+	struct bench *b = ctx;
+
+	if (strcmp(owner->id.container_id, ID) != 0)
+		return 0;
+	assert_int_equal(pid_read_cgroup(&outside.proc, pid, &text), 0);
+	assert_non_null(strstr(text.data, ID));
+	b->n_unknown += pid->pid == (uint64_t)outside.pid ? 10 : 1;
+	return 0;
+}
+
 /* The machine's /proc, as a pod without hostPID has it: the numbers are those of there. */
 static void test_outer_proc(void **state)
 {
@@ -309,6 +324,9 @@ static void test_outer_proc(void **state)
 	assert_non_null(strstr(text, "hostPID"));
 	start_burning(b);
 	start(b);
+	assert_int_equal(discovery_for_each_process(b->discovery, check_listed, b), 0);
+	assert_int_equal(b->n_unknown, 11);
+	b->n_unknown = 0;
 	run(b);
 	b->on.proc = (struct root)ROOT_INIT;
 	assert_int_equal(stat_of(b, SAMPLE_STAT_OUTSIDE), 0);

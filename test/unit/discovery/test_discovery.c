@@ -546,6 +546,45 @@ static void test_processes(void **state)
 	cgroups_remove(&cgroups, &pod);
 }
 
+/* Version 2 alone, read from a PID namespace inside the containers' one: 0 is a process that has no
+ * number here. It is in no list, but its container runs, and its samples are the container's. */
+static void test_without_numbers(void **state)
+{
+	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct discovery_opts opts = {.proc = &proc, .node_name = "", .grace_ns = LONG};
+	struct listing l = {0};
+	struct discovery *d;
+	struct pid_id child;
+	struct tree tree;
+	uint64_t id;
+	char path[160], text[64];
+
+	(void)state;
+	tree_init(&tree);
+	tree_write(tree.fd, "cgroup.controllers", "");
+	id = plain_mkdir(&tree, "kubepods/pod" POD, id1);
+	child_start(&child);
+	snprintf(path, sizeof(path), "kubepods/pod" POD "/%s/cgroup.procs", id1);
+	snprintf(text, sizeof(text), "0\n%d\n0\n", (int)child.pid);
+	tree_write(tree.fd, path, text);
+	opts.cgroupfs_root = tree.path;
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	assert_int_equal(discovery_v1_controller(d), CONTROLLER_NONE);
+	l.wanted = child;
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n, 1);
+	assert_label(l.owner, "container", id1);
+	assert_int_equal(
+		metrics_get(discovery_collect, d, "podprof_processes_listed", "other_namespace"),
+		2);
+	tree_write(tree.fd, path, "0\n");
+	assert_true(discovery_container_runs(d, id1));
+	assert_label(discovery_owner(d, id, 0, &nobody, "x"), "container", id1);
+	child_end(&child);
+	discovery_free(d);
+	tree_deinit(&tree);
+}
+
 /* A process with this number, which is free. */
 static void child_start_as(pid_t pid, struct pid_id *ret)
 {
@@ -742,6 +781,7 @@ int main(void)
 		cmocka_unit_test(test_relative_paths),
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_without_numbers),
 		cmocka_unit_test(test_host_processes),
 		cmocka_unit_test(test_number_again),
 		cmocka_unit_test(test_without_memory),

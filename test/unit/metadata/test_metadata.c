@@ -18,6 +18,7 @@
 
 #define C1	    "6d5ffa3e53a1a1e2d3f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8"
 #define C2	    "7d5ffa3e53a1a1e2d3f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8"
+#define C3	    "8d5ffa3e53a1a1e2d3f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8"
 #define UID	    "2c48913c-b29f-11e7-9350-020968147796"
 #define LIST(items) "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[" items "]}"
 #define POD(name, statuses)                                                          \
@@ -32,6 +33,7 @@ struct fixture {
 	struct sink *sink;
 	struct metadata *metadata;
 	char token_file[96];
+	uint64_t sandbox_after_ns;
 	const char *id; /* that is waited for */
 	enum metadata_outcome wanted;
 	struct metadata_names names;
@@ -102,6 +104,7 @@ static void start(struct fixture *f, enum metadata_mode mode, const struct sink_
 		.node = "n",
 		.host_root = f->node.path,
 		.token_file = f->token_file,
+		.sandbox_after_ns = f->sandbox_after_ns,
 		.source = on_source,
 		.ctx = f,
 	};
@@ -331,6 +334,64 @@ static void kubelet_knows_a_pod_alone(void **state)
 	assert_int_equal(sink_n_requests(f->sink), 1);
 }
 
+static bool fails(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return strstr(f->told, "kubelet 0") != NULL;
+}
+
+/* What is in a pod whose containers the kubelet tells, and is none of them for long enough. */
+static void sandbox_by_elimination(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("web-1", STATUS("app", C1)))},
+		{.status = 500, .body = "no"},
+	};
+	struct fixture *f = *state;
+
+	f->sandbox_after_ns = 1;
+	start(f, METADATA_KUBELET, script, array_size(script));
+	assert_int_equal(find(f, C2, UID), METADATA_UNREACHABLE);
+	wait_outcome(f, C2, METADATA_SANDBOX);
+	assert_string_equal(f->names.pod->name, "web-1");
+	assert_null(f->names.container);
+	assert_int_equal(find(f, C1, UID), METADATA_OK);
+	assert_int_equal(find(f, "", UID), METADATA_POD);
+	assert_int_equal(find(f, "", UID), METADATA_POD);
+	/* one that is new is not, and not while the kubelet does not answer */
+	assert_int_equal(find(f, C3, UID), METADATA_POD);
+	loop_until(f->loop, fails, f);
+	assert_int_equal(find(f, C3, UID), METADATA_POD);
+	/* but what was told apart stays so */
+	assert_int_equal(find(f, C2, UID), METADATA_SANDBOX);
+}
+
+/* A pod none of whose containers has started; and the time that it usually takes. */
+static void no_sandbox_yet(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("web-1", "")), .times = 3},
+		{.status = 200, .body = LIST(POD("web-1", STATUS("app", C1)))},
+	};
+	struct fixture *f = *state;
+
+	f->sandbox_after_ns = 1;
+	start(f, METADATA_KUBELET, script, array_size(script));
+	wait_outcome(f, C2, METADATA_POD);
+	while (sink_n_requests(f->sink) < 3)
+		wait_outcome(f, C2, METADATA_POD);
+	wait_outcome(f, C2, METADATA_SANDBOX);
+	metadata_free(f->metadata);
+	sink_free(f->sink);
+	f->sandbox_after_ns = 0;
+	start(f, METADATA_KUBELET, script + 1, 1);
+	wait_outcome(f, C2, METADATA_POD);
+	while (sink_n_requests(f->sink) < 2)
+		wait_outcome(f, C2, METADATA_POD);
+	assert_int_equal(find(f, C2, UID), METADATA_POD);
+}
+
 static void kubelet_counts_more(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -381,6 +442,8 @@ int main(void)
 		TEST(kubelet_knows_the_pod),
 		TEST(kubelet_counts_more),
 		TEST(kubelet_knows_a_pod_alone),
+		TEST(sandbox_by_elimination),
+		TEST(no_sandbox_yet),
 		TEST(kubelet_denies),
 	};
 
