@@ -19,7 +19,14 @@
 #include "discovery/discovery.h"
 #include "naming/names.h"
 
-#define NAMING_PERIOD_NS NSEC_PER_SEC
+#define NAMING_PERIOD_NS    NSEC_PER_SEC
+/* CPU time for labels between two looks, which is the loop's: some thousand owners under usual
+ * rules. Those beyond it are labelled by the next one. */
+#define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
+/* One whose labels have taken longer than this gets others in each sixteenth look only, so that
+ * what its pod changes all the time leaves time for the others. */
+#define NAMING_COSTLY_NS    (5 * NSEC_PER_MSEC)
+#define NAMING_COSTLY_LOOKS 16
 /* How the wait for a container's names has ended. */
 enum waited {
 	WAITED_OK,
@@ -52,6 +59,9 @@ struct naming {
 	uint64_t n_waited[WAITED_MAX];
 	uint64_t n_labels_left_out;
 	uint64_t n_rules_gave_up;
+	uint64_t n_put_off;
+	uint64_t cpu_ns; /* of labels since the last look */
+	unsigned int n_looks;
 	size_t n_left_out; /* owners, by the last look */
 };
 
@@ -63,7 +73,8 @@ struct naming {
 #define STAMP_SETTLED	 8u /* its pod's annotations are known, or there is nobody to tell them */
 #define STAMP_PENDING	 16u
 #define STAMP_LEVEL	 32u /* it is none of its pod's containers */
-#define STAMP_POD	 6   /* shift of the pod's version */
+#define STAMP_COSTLY	 64u /* to label it has taken long; no part of what they are made of */
+#define STAMP_POD	 7   /* shift of the pod's version */
 #define STAMP_GENERATION 48  /* shift of the settings' number, which begins with 1 */
 
 static unsigned int known_of(const struct names *names)
@@ -139,6 +150,7 @@ static void label(struct naming *naming, struct owner *owner, const struct names
 		  uint64_t stamp)
 {
 	_cleanup_(labelled_deinit) struct labelled is = {0};
+	uint64_t start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 
 	/* whoever has no name yet is chosen when it has */
 	if (labelling_apply(&naming->labelling, names, owner, !(stamp & STAMP_PENDING), false, &is))
@@ -147,7 +159,9 @@ static void label(struct naming *naming, struct owner *owner, const struct names
 		return;
 	owner_set_labels(owner, &is.labels, &is.settings);
 	owner->named = names_known(names);
-	owner->stamp = stamp;
+	start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	naming->cpu_ns += start_ns;
+	owner->stamp = stamp | (start_ns > NAMING_COSTLY_NS ? STAMP_COSTLY : 0);
 	naming->n_labels_left_out += is.n_left_out;
 	naming->n_rules_gave_up += is.gave_up;
 }
@@ -167,13 +181,32 @@ static enum waited waited(const struct owner *owner, const struct names *names)
 	return owner->id.pod_uid[0] ? WAITED_UNKNOWN_ID : WAITED_NO_MATCH;
 }
 
+static bool is_put_off(const struct naming *naming, const struct owner *owner)
+{
+	return naming->cpu_ns > NAMING_CPU_NS ||
+	       (owner->stamp & STAMP_COSTLY && naming->n_looks % NAMING_COSTLY_LOOKS != 0);
+}
+
+/* It stays what it is. One that has never been chosen is not taken before it is. */
+static void put_off(struct naming *naming, struct owner *owner)
+{
+	naming->n_put_off++;
+	if (!owner->stamp)
+		(void)owner_leave_out(owner, "its rules are still to be applied");
+}
+
 static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
 {
 	bool pending = is_pending(naming, owner, names);
 	uint64_t stamp = stamp_of(naming, owner, names, pending);
 
-	if (owner->stamp != stamp && !knows_more(owner, names))
+	if ((owner->stamp & ~(uint64_t)STAMP_COSTLY) != stamp && !knows_more(owner, names)) {
+		if (is_put_off(naming, owner)) {
+			put_off(naming, owner);
+			return;
+		}
 		label(naming, owner, names, stamp);
+	}
 	if (owner->pending && !pending)
 		naming->n_waited[waited(owner, names)]++;
 	owner->pending = pending;
@@ -195,6 +228,8 @@ static void look(void *ctx)
 
 	memset(naming->n_containers, 0, sizeof(naming->n_containers));
 	naming->n_left_out = 0;
+	naming->cpu_ns = 0;
+	naming->n_looks++;
 	while ((owner = discovery_next_owner(naming->discovery, owner))) {
 		struct names names;
 
@@ -224,6 +259,7 @@ int naming_configure(struct naming *naming, const struct naming_settings *settin
 	labelling_deinit(&naming->labelling);
 	naming->labelling = fresh;
 	naming->generation++;
+	naming->n_looks = NAMING_COSTLY_LOOKS - 1; /* the next is one for all */
 	return 0;
 }
 
@@ -305,6 +341,9 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		"podprof_relabel_gave_up", METRIC_COUNTER,
 		"Times a relabelling rule took too long, which leaves out whom it was applied to.",
 		NULL};
+	static const struct metric_family_desc put_off = {
+		"podprof_owners_put_off", METRIC_COUNTER,
+		"Times an owner was to be labelled anew and had to wait, for want of time.", NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);
@@ -315,6 +354,8 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, naming->n_labels_left_out, NULL, 0);
 	metric_family(sink, &gave_up);
 	metric_u64(sink, naming->n_rules_gave_up, NULL, 0);
+	metric_family(sink, &put_off);
+	metric_u64(sink, naming->n_put_off, NULL, 0);
 	metric_family(sink, &containers);
 	for (int i = 0; i < METADATA_OUTCOME_MAX; i++)
 		metric_u64(sink, naming->n_containers[i],

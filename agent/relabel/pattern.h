@@ -38,6 +38,8 @@ struct pattern;
 struct pattern_match {
 	struct pcre2_real_match_data_8 *data;
 	const char *text;
+	struct text plain[2]; /* instead of @data, where the pattern is plain (plain.h) */
+	size_t n_plain;
 };
 
 /* 0, PATTERN_REFUSED, -ENOMEM. @text is copied. */
@@ -51,7 +53,8 @@ const char *pattern_text(const struct pattern *p);
  * @text: @n bytes of UTF-8
  * @ret:  the groups, after PATTERN_OK; may be used again. NULL: not wanted
  *
- * Return: 0; PATTERN_NO_MATCH; PATTERN_LIMIT; -EILSEQ where @text is not UTF-8; -ENOMEM.
+ * Return: 0; PATTERN_NO_MATCH; PATTERN_LIMIT; -EILSEQ where it is noticed that @text is not UTF-8;
+ * -ENOMEM.
  */
 int pattern_match(const struct pattern *p, const char *text, size_t n, struct pattern_match *ret)
 	__attribute__((warn_unused_result));

@@ -6,8 +6,10 @@
  *
  * A pattern that uses up its budget (pattern.h) drops the set. Going on as if it had matched, or
  * had not, could keep what a rule is there to drop or give wrong labels; a profile that is missing
- * and counted is the lesser evil. Values are written by those who make pods, so by this they can
- * leave themselves out; that they can do anyway, by an annotation.
+ * and counted is the lesser evil. So does a list of rules that has used up its time, which is that
+ * of the whole agent's one loop: 256 rules over a pod's 512 names are 131,072 matches. Values are
+ * written by those who make pods, so by this they can leave themselves out; that they can do
+ * anyway, by an annotation.
  *
  * Where it is not as in Prometheus: names and numbers of labels have ceilings, values are cut at
  * LABELS_VALUE_MAX, and a name that a labelmap makes and that is none is left out (there it is set,
@@ -44,6 +46,7 @@ struct relabel {
 /**
  * struct application - one rule at work
  * @value:  of the source labels, NUL-terminated
+ * @end_ns: of the thread's CPU time, when there has been enough of it
  * @origin: "relabel_configs[N]"
  */
 struct application {
@@ -52,6 +55,7 @@ struct application {
 	struct labels *origins;
 	struct relabel_result *result;
 	struct buf value;
+	uint64_t end_ns;
 	char origin[48];
 };
 
@@ -174,6 +178,13 @@ static int apply_uppercase(struct application *a)
 	return change_case(a, letters_upper);
 }
 
+/* Whether the time is over. A rule about names may have a thousand matches, each of which may take
+ * long; it is looked at the clock now and then. */
+static bool is_over(const struct application *a, size_t i)
+{
+	return i % 16 == 0 && nsec_read(CLOCK_THREAD_CPUTIME_ID) >= a->end_ns;
+}
+
 /* The new name of one label, and its value, put aside: until all of them are known, the set stays
  * as it was. */
 static int map_label(struct application *a, const struct label *label, struct labels *mapped)
@@ -198,7 +209,7 @@ static int apply_labelmap(struct application *a)
 	int r = 0;
 
 	for (size_t i = 0; i < a->labels->n && !r; i++)
-		r = map_label(a, &a->labels->items[i], &mapped);
+		r = is_over(a, i) ? RELABEL_GAVE_UP : map_label(a, &a->labels->items[i], &mapped);
 	for (size_t i = 0; i < mapped.n && !r; i++)
 		r = set_label(a, mapped.items[i].name, mapped.items[i].value);
 	return r;
@@ -209,7 +220,7 @@ static int remove_labels(struct application *a, int unwanted)
 {
 	for (size_t i = a->labels->n; i-- > 0;) {
 		_cleanup_(freep) char *name = NULL;
-		int r = match(a, a->labels->items[i].name, NULL);
+		int r = is_over(a, i) ? PATTERN_LIMIT : match(a, a->labels->items[i].name, NULL);
 
 		if (r < 0 || r == PATTERN_LIMIT)
 			return outcome_of(r);
@@ -259,7 +270,7 @@ static int join_sources(struct application *a)
 
 static int apply_rule(struct application *a)
 {
-	int r = join_sources(a);
+	int r = is_over(a, 0) ? RELABEL_GAVE_UP : join_sources(a);
 
 	return r ? r : actions[a->rule->action](a);
 }
@@ -267,6 +278,8 @@ static int apply_rule(struct application *a)
 int relabel_apply(const struct relabel *relabel, struct labels *labels, struct labels *origins,
 		  struct relabel_result *ret)
 {
+	const uint64_t end_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) + RELABEL_CPU_NS_MAX;
+
 	*ret = (struct relabel_result){0};
 	for (size_t i = 0; relabel && i < relabel->n; i++) {
 		struct application a = {
@@ -275,6 +288,7 @@ int relabel_apply(const struct relabel *relabel, struct labels *labels, struct l
 			.origins = origins,
 			.result = ret,
 			.value = BUF_INIT(JOINED_MAX),
+			.end_ns = end_ns,
 		};
 		int r;
 

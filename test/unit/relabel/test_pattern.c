@@ -65,7 +65,27 @@ static void test_match(void **state)
 		{"\\p{^Greek}", "a", 0},
 		{"\\P{^Lu}", "A", 0},
 		{"a{1000}", "a", PATTERN_NO_MATCH},
-		{"a", "\xff", -EILSEQ},
+		{"[a]", "\xff", -EILSEQ},
+		/* compared, not matched */
+		{"(.*)", "", 0},
+		{"(.+)", "", PATTERN_NO_MATCH},
+		{"(.+)", "\n", 0},
+		{"a_(.+)", "a_", PATTERN_NO_MATCH},
+		{"a_(.+)", "a_b", 0},
+		{"a_(.+)", "b_b", PATTERN_NO_MATCH},
+		{"a.*|b|c.+|", "a", 0},
+		{"a.*|b|c.+|", "b", 0},
+		{"a.*|b|c.+|", "ba", PATTERN_NO_MATCH},
+		{"a.*|b|c.+|", "c", PATTERN_NO_MATCH},
+		{"a.*|b|c.+|", "c\n", 0},
+		{"a.*|b|c.+|", "", 0},
+		{"a|", "b", PATTERN_NO_MATCH},
+		{"a-z", "b", PATTERN_NO_MATCH},
+		{"a-z", "a-z", 0},
+		{"a+", "aa", 0},
+		{"a*|b", "aaa", 0},
+		{"a.*b", "acb", 0},
+		{"a?|b", "", 0},
 	};
 
 	(void)state;

@@ -374,6 +374,39 @@ static void test_gave_up(void **state)
 	}
 }
 
+/* No rule takes too long, and all together do: 256 of half a million steps each, and 256 over each
+ * name of a pod that has all that a pod may have. */
+static void test_gave_up_after_many(void **state)
+{
+	static const char *const rules[] = {
+		"{\"source_labels\":[\"a\"],\"regex\":\".*a.*b\",\"target_label\":\"x\"}",
+		"{\"action\":\"labelmap\",\"regex\":\".*0.*0l(.*)\"}"};
+	char value[1000], name[300];
+
+	(void)state;
+	memset(value, 'a', sizeof(value) - 1);
+	memcpy(value + sizeof(value) - 3, "bc", 3);
+	for (size_t i = 0; i < array_size(rules); i++) {
+		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+		_cleanup_(buf_deinit) struct buf text = BUF_INIT(1u << 20);
+		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
+		struct relabel_result result;
+
+		assert_int_equal(buf_puts(&text, "["), 0);
+		for (int k = 0; k < RELABEL_RULES_MAX; k++)
+			assert_int_equal(buf_printf(&text, "%s%s", k ? "," : "", rules[i]), 0);
+		assert_int_equal(buf_puts(&text, "]"), 0);
+		rules_of(text.data, &relabel);
+		assert_int_equal(labels_set(&l, "a", value), 0);
+		for (int k = 0; k < 512; k++) {
+			snprintf(name, sizeof(name), "__meta_kubernetes_pod_label_%0250d", k);
+			assert_int_equal(labels_set(&l, name, "v"), 0);
+		}
+		assert_int_equal(relabel_apply(relabel, &l, NULL, &result), RELABEL_GAVE_UP);
+		assert_true(result.rule < RELABEL_RULES_MAX - 1);
+	}
+}
+
 static void test_none(void **state)
 {
 	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
@@ -428,11 +461,17 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_actions),	   cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_ceilings),   cmocka_unit_test(test_origins),
-		cmocka_unit_test(test_dropped_by), cmocka_unit_test(test_left_out),
-		cmocka_unit_test(test_long),	   cmocka_unit_test(test_gave_up),
-		cmocka_unit_test(test_none),	   cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_actions),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_ceilings),
+		cmocka_unit_test(test_origins),
+		cmocka_unit_test(test_dropped_by),
+		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_gave_up),
+		cmocka_unit_test(test_gave_up_after_many),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
