@@ -22,7 +22,7 @@ EOF
 beside() { helm upgrade --install beside "$top/charts/podprof" --create-namespace "${install_flags[@]}" --namespace beside "$@" >/dev/null; }
 page() { kubectl get --raw "/api/v1/namespaces/$1/pods/$(pod_of "$1"):7070/proxy$2"; }
 pod_of() { kubectl -n "$1" get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
-token_of() { cat "$node/kubelet/pods/$(kubectl -n "$1" get pod "$(pod_of "$1")" -o jsonpath='{.metadata.uid}')/volumes/kubernetes.io~projected/token/token"; }
+token_of() { inside cat "$node/kubelet/pods/$(kubectl -n "$1" get pod "$(pod_of "$1")" -o jsonpath='{.metadata.uid}')/volumes/kubernetes.io~projected/token/token"; }
 refused() { page "$1" /metrics | awk '/^podprof_metadata_requests_total.*outcome="denied"/ { sum += $NF } END { printf "%d", sum }'; }
 answered() { page "$1" /metrics | awk -v s="source=\"$2\"" '/^podprof_metadata_requests_total.*outcome="ok"/ && index($0, s) { sum += $NF } END { printf "%d", sum }'; }
 # is_good TOKEN: for the API server
@@ -33,7 +33,7 @@ podprof_install -f "$node/tokens.yaml" --set metadata.source=apiserver
 beside -f "$node/tokens.yaml" --set metadata.source=kubelet --set metadata.kubeletVerify=none
 trap 'helm uninstall beside --namespace beside --wait >/dev/null' EXIT
 kubectl -n beside rollout status ds/beside-podprof --timeout=90s >/dev/null || fail "the second agent does not start"
-kubectl create namespace shop >/dev/null
+kubectl create namespace shop >/dev/null 2>&1 || true
 kubectl -n shop create deployment web --image=localhost/workloads:e2e --dry-run=client -o json |
 	jq '.spec.template.spec.containers[0] += {imagePullPolicy: "Never", command: ["/work", "deployment"]}' |
 	kubectl apply -f - >/dev/null
