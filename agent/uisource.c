@@ -147,7 +147,7 @@ static void view_live(const struct uisource *u, struct owner *const *owners, siz
 	struct goalloc_view go;
 
 	view_name(view, &owners[0]->labels);
-	view->ui.kind = owner_kind_name(owners[0]->kind);
+	view->ui.kind = owner_what(owners[0]->kind, &owners[0]->labels);
 	view->ui.runtime = runtime_of(owners[0]);
 	for (size_t i = 0; u->opts.cpu && i < n; i++) {
 		const struct series *series = cpu_profiler_series(u->opts.cpu, owners[i]->key);

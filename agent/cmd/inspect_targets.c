@@ -210,6 +210,15 @@ static int view_order(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* Patterns see "shop/web-1/" of what is in no container of the pod. */
+static void cut_slash(char *name)
+{
+	size_t n = strlen(name);
+
+	if (n > 0 && name[n - 1] == '/')
+		name[n - 1] = '\0';
+}
+
 static int add_view(struct inspection *t, const struct owner *owner)
 {
 	struct target_view *v = &t->views[t->n_views];
@@ -217,6 +226,7 @@ static int add_view(struct inspection *t, const struct owner *owner)
 
 	*v = (struct target_view){.owner = owner};
 	r = naming_explain(t->naming, owner, &v->is, v->name);
+	cut_slash(v->name);
 	if (!r)
 		find_processes(t, v);
 	if (!r && is_shown(t, v))
@@ -287,6 +297,11 @@ static const char *or_null(const char *s)
 	return *s ? s : NULL;
 }
 
+const char *inspect_targets_what(const struct target_view *v)
+{
+	return owner_what(v->owner->kind, &v->is.labels);
+}
+
 static int print_json(const struct target_view *v)
 {
 	const struct cgroup_id *id = &v->owner->id;
@@ -294,8 +309,8 @@ static int print_json(const struct target_view *v)
 
 	return cmd_print_json(json_pack(
 		"{s:s, s:s, s:b, s:s?, s:b, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "name",
-		v->name, "kind", owner_kind_name(v->owner->kind), "profiled", !v->is.why[0],
-		"left_out", or_null(v->is.why), "pending", v->owner->pending, "runtime",
+		v->name, "kind", inspect_targets_what(v), "profiled", !v->is.why[0], "left_out",
+		or_null(v->is.why), "pending", v->owner->pending, "runtime",
 		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
 		or_null(id->container_id), "outer_container", or_null(id->outer_id), "pod_uid",
 		or_null(id->pod_uid), "labels", json_labels(&v->is), "settings",

@@ -35,6 +35,8 @@ struct target_view {
 	size_t n_processes;
 };
 
+/* "container", "sandbox", "unit", ... */
+const char *inspect_targets_what(const struct target_view *v);
 /* Each in some lines with all that is known, or all in a line each; both with a last line on who
  * tells names (@sources). */
 void inspect_targets_text(const struct target_view *views, size_t n, const char *sources);

@@ -44,12 +44,13 @@ static size_t value_width(const struct labels *l)
 	return width;
 }
 
-static void print_what(const struct owner *owner)
+static void print_what(const struct target_view *v)
 {
+	const struct owner *owner = v->owner;
 	const struct cgroup_id *id = &owner->id;
 	struct text user;
 
-	printf("    %s", owner_kind_name(owner->kind));
+	printf("    %s", inspect_targets_what(v));
 	if (owner->kind == OWNER_CONTAINER) {
 		printf(", %s ", cgroup_runtime_name(id->runtime));
 		cmd_print(id->container_id);
@@ -104,13 +105,18 @@ static void print_processes(const struct target_view *v)
 
 static void print_summary(const struct target_view *views, size_t n, const char *sources)
 {
-	size_t kinds[OWNER_KIND_MAX] = {0}, left_out = 0;
+	size_t kinds[OWNER_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		kinds[views[i].owner->kind]++;
+		if (strcmp(inspect_targets_what(&views[i]), "sandbox") == 0)
+			n_sandboxes++;
+		else
+			kinds[views[i].owner->kind]++;
 		left_out += views[i].is.why[0] != '\0';
 	}
 	printf("%zu containers, ", kinds[OWNER_CONTAINER]);
+	if (n_sandboxes)
+		printf("%zu sandboxes, ", n_sandboxes);
 	if (kinds[OWNER_POD])
 		printf("%zu pods, ", kinds[OWNER_POD]);
 	printf("%zu units, %zu programs; %zu not profiled\n", kinds[OWNER_UNIT],
@@ -130,7 +136,7 @@ void inspect_targets_text(const struct target_view *views, size_t n, const char 
 			cmd_print(v->is.why);
 			putchar('\n');
 		}
-		print_what(v->owner);
+		print_what(v);
 		print_labels(v);
 		print_processes(v);
 		putchar('\n');
@@ -162,7 +168,7 @@ void inspect_targets_brief(const struct target_view *views, size_t n, const char
 		const char *service = labels_get(&v->is.labels, "service_name");
 
 		pad(display_name(v), width);
-		printf("  %-9s  %9zu  ", owner_kind_name(v->owner->kind), v->n_processes);
+		printf("  %-9s  %9zu  ", inspect_targets_what(v), v->n_processes);
 		pad(service ? service : "-", 24);
 		printf("  ");
 		cmd_print(v->is.why[0] ? "no: " : "yes");

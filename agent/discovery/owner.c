@@ -51,6 +51,15 @@ const char *owner_kind_name(enum owner_kind kind)
 	return kind < OWNER_KIND_MAX ? names[kind] : "unknown";
 }
 
+const char *owner_what(enum owner_kind kind, const struct labels *labels)
+{
+	const char *level = labels_get(labels, OWNER_LEVEL);
+
+	if (kind == OWNER_CONTAINER && level && strcmp(level, OWNER_LEVEL_POD) == 0)
+		return "sandbox";
+	return owner_kind_name(kind);
+}
+
 /* ---- labels ---- */
 
 /* The few labels set here are far from the ceiling and have good names: only memory can lack. */

@@ -38,6 +38,9 @@ enum owner_kind {
 
 /* "container", ... */
 const char *owner_kind_name(enum owner_kind kind);
+/* The same for people, who also want to know which containers are only a pod's "sandbox": by
+ * @labels, the owner's. */
+const char *owner_what(enum owner_kind kind, const struct labels *labels);
 
 /**
  * struct owner - a container, a pod, a unit, a program

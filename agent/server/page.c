@@ -121,7 +121,8 @@ static bool is_said(const struct label *label, const char *name)
 	for (size_t i = 0; i < array_size(parts); i++)
 		if (strcmp(label->name, parts[i]) == 0)
 			return strstr(name, label->value) != NULL;
-	return strcmp(label->name, "node") == 0;
+	/* "level" is in the column of kinds */
+	return strcmp(label->name, "node") == 0 || strcmp(label->name, "level") == 0;
 }
 
 static void put_labels(struct html *h, const struct labels *labels, const char *name)

@@ -14,6 +14,7 @@
 #define WEB   "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
 #define DNS   "2f1e0d9c8b7a6f5e4d3c2b1a09f8e7d6c5b4a39281706f5e4d3c2b1a09182736"
 #define OTHER "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
+#define PAUSE "5c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd73051af27110"
 #define UID1  "2c48913c-b29f-11e7-9350-020968147796"
 #define UID2  "8e1c90d3-0a5b-4b0e-9b1f-7a4471c0e2d5"
 
@@ -221,9 +222,31 @@ static void outputs(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* It has its pod's names, and no container's. */
+static void sandbox(void **state)
+{
+	struct tree *tree = *state;
+	_cleanup_(command_run_deinit) struct command_run r = {0};
+
+	add_container(tree, "kubepods/pod" UID1 "/" PAUSE, "104\n");
+	add_process(tree, "104", STAT("104", "pause"));
+	tree_mkdir(tree->fd, TASKS PAUSE);
+	tree_write(tree->fd, TASKS PAUSE "/config.json",
+		   "{\"annotations\":{\"io.kubernetes.cri.container-type\":\"sandbox\","
+		   "\"io.kubernetes.cri.sandbox-namespace\":\"shop\","
+		   "\"io.kubernetes.cri.sandbox-name\":\"web-1\","
+		   "\"io.kubernetes.cri.sandbox-uid\":\"" UID1 "\"}}");
+	inspect(tree, "--metadata runtime --brief --name web-1", &r);
+	assert_int_equal(r.status, CMD_DONE);
+	assert_has(&r.out, "shop/web-1      sandbox            1  web-1                     yes\n");
+	assert_has(&r.out, "shop/web-1/web  container          2  web-1                     yes\n");
+	assert_has(&r.out, "1 containers, 1 sandboxes, 0 units,");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(text), TEST(brief), TEST(json), TEST(outputs)};
+	const struct CMUnitTest tests[] = {TEST(text), TEST(brief), TEST(json), TEST(sandbox),
+					   TEST(outputs)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
