@@ -3,6 +3,9 @@
  * Of the 6 to 15 KB of a pod's JSON some hundred bytes are wanted. Everything else, environment
  * variables with secrets among it, is forgotten with the parsed text.
  *
+ * Conditions are left out: whether a pod is ready changes while it runs, and it would be known anew
+ * each time.
+ *
  * A container's id is in its status, "containerd://0123...", from some time after it has started;
  * while one waits to be started again, the id of its last run is in lastState. Of a static pod the
  * kubelet's own list has the UID that is in the cgroup's path too; the API server has a copy
@@ -50,6 +53,9 @@ static const struct jsontrim container_wanted[] = {
 };
 
 static const struct jsontrim status_wanted[] = {
+	{.key = "podIP"},
+	{.key = "hostIP"},
+	{.key = "phase"},
 	{.key = "containerStatuses", .array = true, .below = container_wanted},
 	{.key = "initContainerStatuses", .array = true, .below = container_wanted},
 	{.key = "ephemeralContainerStatuses", .array = true, .below = container_wanted},
@@ -103,6 +109,9 @@ void pod_free(struct pod *pod)
 	free(pod->namespace);
 	free(pod->name);
 	free(pod->node);
+	free(pod->ip);
+	free(pod->host_ip);
+	free(pod->phase);
 	free(pod->owner_kind);
 	free(pod->owner_name);
 	free(pod);
@@ -177,7 +186,9 @@ bool pod_equal(const struct pod *a, const struct pod *b)
 	return a->created_s == b->created_s && a->n_left_out == b->n_left_out &&
 	       strcmp(a->uid, b->uid) == 0 && strcmp(a->static_uid, b->static_uid) == 0 &&
 	       strcmp(a->namespace, b->namespace) == 0 && strcmp(a->name, b->name) == 0 &&
-	       strcmp(a->node, b->node) == 0 && strcmp(a->owner_kind, b->owner_kind) == 0 &&
+	       strcmp(a->node, b->node) == 0 && strcmp(a->ip, b->ip) == 0 &&
+	       strcmp(a->host_ip, b->host_ip) == 0 && strcmp(a->phase, b->phase) == 0 &&
+	       strcmp(a->owner_kind, b->owner_kind) == 0 &&
 	       strcmp(a->owner_name, b->owner_name) == 0 && pairs_equal(&a->labels, &b->labels) &&
 	       pairs_equal(&a->annotations, &b->annotations) && containers_equal(a, b);
 }
@@ -341,7 +352,8 @@ static const json_t *controller_of(const json_t *metadata)
 	return NULL;
 }
 
-static int read_names(struct pod *pod, const json_t *metadata, const json_t *spec)
+static int read_names(struct pod *pod, const json_t *metadata, const json_t *spec,
+		      const json_t *status)
 {
 	const json_t *controller = controller_of(metadata);
 	const json_t *annotations = json_object_get(metadata, "annotations");
@@ -351,6 +363,9 @@ static int read_names(struct pod *pod, const json_t *metadata, const json_t *spe
 	    copy(pod_text(metadata, "namespace"), &pod->namespace) ||
 	    copy(pod_text(metadata, "name"), &pod->name) ||
 	    copy(pod_text(spec, "nodeName"), &pod->node) ||
+	    copy(pod_text(status, "podIP"), &pod->ip) ||
+	    copy(pod_text(status, "hostIP"), &pod->host_ip) ||
+	    copy(pod_text(status, "phase"), &pod->phase) ||
 	    copy(pod_text(annotations, STATIC_UID_ANNOTATION), &pod->static_uid) ||
 	    copy(pod_text(controller, "kind"), &pod->owner_kind) ||
 	    copy(pod_text(controller, "name"), &pod->owner_name))
@@ -361,14 +376,15 @@ static int read_names(struct pod *pod, const json_t *metadata, const json_t *spe
 static int read_pod(struct pod *pod, const json_t *object)
 {
 	const json_t *metadata = json_object_get(object, "metadata");
-	int r = read_names(pod, metadata, json_object_get(object, "spec"));
+	const json_t *status = json_object_get(object, "status");
+	int r = read_names(pod, metadata, json_object_get(object, "spec"), status);
 
 	if (!r)
 		r = pod_add_labels(pod, json_object_get(metadata, "labels"));
 	if (!r)
 		r = pod_pairs_add(&pod->annotations, json_object_get(metadata, "annotations"),
 				  &pod->n_left_out);
-	return r ? r : read_containers(pod, json_object_get(object, "status"));
+	return r ? r : read_containers(pod, status);
 }
 
 int pod_of_json(const json_t *object, struct pod **ret)
@@ -389,6 +405,7 @@ int pod_make(const char *namespace, const char *name, const char *uid, struct po
 		return POD_MALFORMED;
 	if (!pod || copy(namespace, &pod->namespace) || copy(name, &pod->name) ||
 	    copy(uid, &pod->uid) || copy("", &pod->static_uid) || copy("", &pod->node) ||
+	    copy("", &pod->ip) || copy("", &pod->host_ip) || copy("", &pod->phase) ||
 	    copy("", &pod->owner_kind) || copy("", &pod->owner_name))
 		return -ENOMEM;
 	*ret = take_ptr(pod);

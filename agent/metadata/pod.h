@@ -62,6 +62,7 @@ struct pod_pairs {
  * @static_uid: the UID in the cgroup of a static pod, of which the API server knows a copy with
  *              another UID
  * @node:       where it runs
+ * @ip, @host_ip, @phase: its address, its node's, "Running"
  * @owner_kind, @owner_name: of the object that controls it: ReplicaSet, Job, ...
  * @created_s:  Unix time; 0 if not known
  * @n_left_out: labels and annotations beyond the ceilings
@@ -74,6 +75,9 @@ struct pod {
 	char *namespace;
 	char *name;
 	char *node;
+	char *ip;
+	char *host_ip;
+	char *phase;
 	char *owner_kind;
 	char *owner_name;
 	int64_t created_s;

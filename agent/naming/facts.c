@@ -70,7 +70,8 @@ static int add_pod(struct labels *l, const struct pod *pod)
 
 	if (set(l, "__meta_kubernetes_namespace", pod->namespace) ||
 	    set(l, POD_FACT "name", pod->name) || set(l, POD_FACT "uid", pod->uid) ||
-	    set(l, POD_FACT "node_name", pod->node) ||
+	    set(l, POD_FACT "node_name", pod->node) || set(l, POD_FACT "ip", pod->ip) ||
+	    set(l, POD_FACT "host_ip", pod->host_ip) || set(l, POD_FACT "phase", pod->phase) ||
 	    set(l, POD_FACT "controller_kind", pod->owner_kind) ||
 	    set(l, POD_FACT "controller_name", pod->owner_name))
 		r = -ENOMEM;

@@ -285,12 +285,40 @@ static void out_of_memory(void **state)
 			allocfail_each(attempt, (void *)rows[i].json);
 }
 
+#define POD_STATUS(phase, ip, ready)                                                              \
+	"{\"metadata\":{\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"p\"},\"status\":{\"phase\":" \
+	"\"" phase "\",\"podIP\":\"" ip                                                           \
+	"\",\"hostIP\":\"192.0.2.1\",\"conditions\":[{\"type\":\"Ready\","                        \
+	"\"status\":\"" ready "\"}]}}"
+
+/* What of its status makes it another one: not whether it is ready, which comes and goes. */
+static void status_changes(void **state)
+{
+	static const char *const texts[] = {POD_STATUS("Running", "10.1.2.3", "True"),
+					    POD_STATUS("Running", "10.1.2.3", "False"),
+					    POD_STATUS("Pending", "10.1.2.3", "True"),
+					    POD_STATUS("Running", "fd00::1", "True")};
+	struct pod *pods[array_size(texts)];
+
+	(void)state;
+	for (size_t i = 0; i < array_size(texts); i++)
+		assert_int_equal(pod_parse(texts[i], strlen(texts[i]), &pods[i]), 0);
+	assert_string_equal(pods[0]->phase, "Running");
+	assert_string_equal(pods[0]->ip, "10.1.2.3");
+	assert_string_equal(pods[0]->host_ip, "192.0.2.1");
+	assert_true(pod_equal(pods[0], pods[1]));
+	assert_false(pod_equal(pods[0], pods[2]));
+	assert_false(pod_equal(pods[0], pods[3]));
+	for (size_t i = 0; i < array_size(texts); i++)
+		pod_free(pods[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	 cmocka_unit_test(of_a_runtime),
-		cmocka_unit_test(ceilings),	 cmocka_unit_test(long_values),
-		cmocka_unit_test(out_of_memory),
+		cmocka_unit_test(status_changes), cmocka_unit_test(test_rows),
+		cmocka_unit_test(of_a_runtime),	  cmocka_unit_test(ceilings),
+		cmocka_unit_test(long_values),	  cmocka_unit_test(out_of_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

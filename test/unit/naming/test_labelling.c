@@ -24,7 +24,8 @@ static const char pod_json[] =
 	"\",\"namespace\":\"shop\",\"name\":\"web-5d4f8-x\",\"labels\":{\"pod-template-hash\":"
 	"\"5d4f8\",\"app.kubernetes.io/part-of\":\"store\"},\"annotations\":{\"a/b\":\"c\",\"e\":"
 	"\"\"},\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":\"web-5d4f8\",\"controller\":"
-	"true}]},\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"initContainerStatuses\":[{\"name\":"
+	"true}]},\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"podIP\":\"10.1.2.3\",\"hostIP\":"
+	"\"192.0.2.1\",\"phase\":\"Running\",\"initContainerStatuses\":[{\"name\":"
 	"\"web\",\"containerID\":\"containerd://" ID "\"}]}}";
 
 struct fixture {
@@ -117,11 +118,13 @@ static void facts_of_all_kinds(void **state)
 		      "__meta_kubernetes_pod_container_name=web "
 		      "__meta_kubernetes_pod_controller_kind=ReplicaSet "
 		      "__meta_kubernetes_pod_controller_name=web-5d4f8 "
+		      "__meta_kubernetes_pod_host_ip=192.0.2.1 __meta_kubernetes_pod_ip=10.1.2.3 "
 		      "__meta_kubernetes_pod_label_app_kubernetes_io_part_of=store "
 		      "__meta_kubernetes_pod_label_pod_template_hash=5d4f8 "
 		      "__meta_kubernetes_pod_labelpresent_app_kubernetes_io_part_of=true "
 		      "__meta_kubernetes_pod_labelpresent_pod_template_hash=true "
 		      "__meta_kubernetes_pod_name=web-5d4f8-x __meta_kubernetes_pod_node_name=n1 "
+		      "__meta_kubernetes_pod_phase=Running "
 		      "__meta_kubernetes_pod_uid=" UID);
 	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->pod, f->in_pod, &l), 0);
@@ -174,7 +177,7 @@ static void facts_of_a_large_pod(void **state)
 	f->known.known =
 		(struct metadata_names){.pod = f->a_pod, .container = f->a_pod->containers};
 	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
-	assert_int_equal(l.n, 4 * POD_PAIRS_MAX + 11);
+	assert_int_equal(l.n, 4 * POD_PAIRS_MAX + 14);
 	labels_deinit(&l);
 }
 
@@ -473,7 +476,7 @@ static void too_many(void **state)
 
 	label_one(f, &row, true, &is);
 	assert_int_equal(is.labels.n, LABELS_MAX);
-	assert_int_equal(is.n_left_out, 2 * 18 + 5 - LABELS_MAX);
+	assert_int_equal(is.n_left_out, 2 * 21 + 5 - LABELS_MAX);
 }
 
 /* A container in a container: of the one in the pod, by whatever id the inner one has. */
