@@ -26,8 +26,10 @@
 #include "discovery/discovery.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -528,6 +530,14 @@ static void on_sweep(void *ctx)
 	target_expire(d->targets, d->grace_ns);
 }
 
+/* A /proc whose numbers are not ours; what is none at all is a copy, with that of its cgroups. */
+static bool is_foreign(const struct root *proc)
+{
+	struct statfs fs;
+
+	return !pid_is_ours(proc) && !fstatfs(proc->fd, &fs) && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 static int discovery_init(struct discovery *d, const struct discovery_opts *opts)
 {
 	struct cgroupfs_opts fs_opts = {
@@ -546,7 +556,7 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 	if (!r)
 		r = cgroupfs_new(&fs_opts, &d->own.fs);
 	d->listing = (struct listing){
-		.own = &d->own, .targets = d->targets, .foreign = !pid_is_ours(opts->proc)};
+		.own = &d->own, .targets = d->targets, .foreign = is_foreign(opts->proc)};
 	if (!r)
 		r = cgroupfs_walk(d->own.fs, CGROUPFS_WALK_START);
 	if (r || !opts->loop)
