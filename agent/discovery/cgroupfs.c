@@ -7,7 +7,7 @@
  *   - inotify on the directory (it reports mkdir and rmdir, in both versions of cgroupfs). An event
  *     only says where to look, at one name or at all, so that lost, merged or late events do no
  *     harm. A watch is set before the listing, so that nothing falls between them.
- *   - a timer, for everything: each 15 s; each 3 s if some directory could not be watched.
+ *   - a timer, for everything: each 30 s; each 3 s if some directory could not be watched.
  *   - a sample with an id that is not in the table.
  *
  * A container's own directory is not watched while nothing is below it: what appears there belongs
@@ -43,7 +43,7 @@
 /* Bytes of a cgroup.procs: 100,000 processes. Beyond, the directory's processes are not listed. */
 #define CGROUPFS_PROCS_BYTES_MAX (1u << 20)
 
-#define CGROUPFS_WALK_WATCHED_NS  (15 * NSEC_PER_SEC)
+#define CGROUPFS_WALK_WATCHED_NS  (30 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
 /* Subdirectories that find no room, after which the rest of a directory is not listed. */

@@ -4,7 +4,8 @@
  * of the host are what /proc lists besides. A process may be in two trees, or move while they are
  * read: a listing has a number, and each process is in it once, with the owner it was first found
  * with. What is found out stays with the process (target.h), so that the next listing need not ask
- * again.
+ * again. Which of those processes still live is told by one listing of /proc, whose entries have
+ * inodes: that costs a third of asking for each.
  *
  * A cgroup.procs has the numbers of whoever reads it, and 0 for what he has no number for. Where
  * /proc is of another PID namespace (the node's, mounted into a pod without hostPID) those are
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -21,9 +23,14 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/vec.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/ownership.h"
 #include "discovery/target.h"
+
+/* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
+ * asked for one by one. */
+#define LISTING_ROLL_MAX 131072
 
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
@@ -32,11 +39,22 @@ static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_UNREADABLE] = "unreadable",
 };
 
+/* A process that /proc lists. */
+struct roll {
+	uint32_t pid;
+	bool listed;
+	uint64_t inode;
+};
+
 /* One run. */
 struct run {
 	struct listing *l;
 	struct cgroupdir *dir; /* that is read, and is of a container or pod */
 	bool host_processes;
+	struct roll *roll; /* ascending */
+	size_t n_roll;
+	size_t roll_cap;
+	uint64_t now_ns; /* monotonic */
 	listing_fn fn;
 	void *ctx;
 	int result; /* of @fn, to stop with */
@@ -44,26 +62,77 @@ struct run {
 
 enum { LISTING_STOP = ROOT_OUTCOME_MAX };
 
-/* A process and the inode by which it is known again. */
+/**
+ * struct found - a process that is to be listed
+ * @inode:  by which it is known again
+ * @roll:   its entry there, or NULL
+ * @target: what is known of it, if that is so already
+ */
 struct found {
 	struct pid_id id;
 	uint64_t inode;
+	struct roll *roll;
+	struct target *target;
 };
+
+/* ---------------------------------------------------------------- who lives */
+
+static int roll_add(void *ctx, pid_t pid, uint64_t inode)
+{
+	struct run *run = ctx;
+
+	if (run->n_roll && (uint32_t)pid <= run->roll[run->n_roll - 1].pid)
+		return 0;
+	if (vec_grow(&run->roll, &run->roll_cap, run->n_roll + 1, sizeof(*run->roll),
+		     LISTING_ROLL_MAX))
+		return 1;
+	run->roll[run->n_roll++] = (struct roll){.pid = (uint32_t)pid, .inode = inode};
+	return 0;
+}
+
+static struct roll *roll_find(const struct run *run, pid_t pid)
+{
+	size_t low = 0, high = run->n_roll;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (run->roll[mid].pid < (uint32_t)pid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < run->n_roll && run->roll[low].pid == (uint32_t)pid ? &run->roll[low] : NULL;
+}
+
+static bool was_listed(const struct run *run, pid_t pid)
+{
+	const struct roll *roll = roll_find(run, pid);
+
+	return roll && roll->listed;
+}
+
+/* ---------------------------------------------------------------- one process */
 
 /* @comm is that of a host's process, whose owner hangs on it; else NULL. */
 static int list_process(struct run *run, const struct found *found, struct owner *owner,
 			const char *comm)
 {
-	struct target *target;
-	int r;
+	struct target *target = found->target;
+	int r = 0;
 
-	r = target_set(run->l->targets, &found->id, owner, &target);
+	if (!target || target->owner != owner)
+		r = target_set(run->l->targets, &found->id, owner, &target);
+	else
+		target->used_ns = run->now_ns;
 	if (r < 0)
 		return r;
 	if (!r) {
 		target->listing = run->l->number;
 		target->inode = found->inode;
 	}
+	if (found->roll)
+		found->roll->listed = true;
 	if (!r && comm)
 		memcpy(target->comm, comm, PID_COMM_MAX);
 	owner->last_seen_ns = nsec_wall();
@@ -72,21 +141,22 @@ static int list_process(struct run *run, const struct found *found, struct owner
 	return run->result ? LISTING_STOP : 0;
 }
 
-/* Whether the process with this number is new to the listing. It may be in two trees, or have moved
- * while we read. */
-static bool list_identify(struct listing *l, pid_t pid, struct found *ret)
+/* Who has this number. False if that is not known, or it was listed. */
+static bool identify(struct run *run, pid_t pid, struct found *ret)
 {
-	struct target *target = target_of_pid(l->targets, (uint64_t)pid);
+	struct target *target = target_of_pid(run->l->targets, (uint64_t)pid);
+	struct listing *l = run->l;
 	int r;
 
-	if (target && target->listing == l->number)
-		return false;
 	/* before the rest is read: of two processes after each other it must not be the second's */
-	ret->inode = pid_inode(l->own->proc, pid);
+	ret->inode = ret->roll ? ret->roll->inode : pid_inode(l->own->proc, pid);
 	if (target && ret->inode && target->inode == ret->inode) {
 		ret->id = target->id;
-		return true;
+		ret->target = target;
+		return target->listing != l->number;
 	}
+	if (ret->roll) /* listed some time ago */
+		ret->inode = pid_inode(l->own->proc, pid);
 	r = pid_read(l->own->proc, pid, &ret->id);
 	if (r) {
 		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
@@ -94,6 +164,14 @@ static bool list_identify(struct listing *l, pid_t pid, struct found *ret)
 	}
 	target = target_find(l->targets, &ret->id);
 	return !target || target->listing != l->number;
+}
+
+/* Whether the process with this number is new to the listing. It may be in two trees, or have moved
+ * while we read. */
+static bool list_identify(struct run *run, pid_t pid, struct found *ret)
+{
+	*ret = (struct found){.roll = roll_find(run, pid)};
+	return !(ret->roll && ret->roll->listed) && identify(run, pid, ret);
 }
 
 static int list_container_pid(void *ctx, pid_t pid)
@@ -106,7 +184,7 @@ static int list_container_pid(void *ctx, pid_t pid)
 		run->l->n_listed[LISTED_OTHER_NAMESPACE]++;
 		return 0;
 	}
-	if (!list_identify(run->l, pid, &found))
+	if (!list_identify(run, pid, &found))
 		return 0;
 	owner = ownership_of_dir(run->l->own, run->dir);
 	return owner ? list_process(run, &found, owner, NULL) : 0;
@@ -164,7 +242,8 @@ static int list_host_pid(void *ctx, pid_t pid)
 	struct run *run = ctx;
 	struct found found;
 
-	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found))
+	if (was_listed(run, pid) || !has_program(run->l->own->proc, pid) ||
+	    !list_identify(run, pid, &found))
 		return 0;
 	return list_host_process(run, &found);
 }
@@ -192,7 +271,7 @@ static int list_any_pid(void *ctx, pid_t pid)
 	struct found found;
 	int r;
 
-	if (!has_program(run->l->own->proc, pid) || !list_identify(run->l, pid, &found))
+	if (!has_program(run->l->own->proc, pid) || !list_identify(run, pid, &found))
 		return 0;
 	r = owner_by_proc(run, &found.id, &owner);
 	if (r)
@@ -206,13 +285,19 @@ static int list_any_pid(void *ctx, pid_t pid)
 
 int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
 {
-	struct run run = {.l = l, .host_processes = host_processes, .fn = fn, .ctx = ctx};
+	struct run run = {.l = l,
+			  .host_processes = host_processes,
+			  .fn = fn,
+			  .ctx = ctx,
+			  .now_ns = nsec_monotonic()};
 	int r;
 
 	l->number++;
+	(void)pid_for_each_inode(l->own->proc, roll_add, &run); /* who is not on it is asked */
 	r = l->foreign ? pid_for_each(l->own->proc, list_any_pid, &run) : list_containers(&run);
 	if (!r && host_processes && !l->foreign)
 		r = pid_for_each(l->own->proc, list_host_pid, &run);
+	free(run.roll);
 	if (run.result)
 		return run.result;
 	return r < 0 ? r : 0;

@@ -293,7 +293,8 @@ static int pid_open_dir(const struct root *proc, DIR **ret)
 	return 0;
 }
 
-int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx)
+int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, uint64_t inode),
+		       void *ctx)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	struct dirent *entry;
@@ -307,9 +308,29 @@ int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void 
 	while (errno = 0, entry = readdir(dir)) {
 		if (!text_only_u64(text_of(entry->d_name), 10, &pid) || pid == 0 || pid > INT32_MAX)
 			continue;
-		r = fn(ctx, (pid_t)pid);
+		r = fn(ctx, (pid_t)pid, entry->d_ino);
 		if (r)
 			return r;
 	}
 	return -errno;
+}
+
+struct each {
+	int (*fn)(void *ctx, pid_t pid);
+	void *ctx;
+};
+
+static int without_inode(void *ctx, pid_t pid, uint64_t inode)
+{
+	const struct each *each = ctx;
+
+	(void)inode;
+	return each->fn(each->ctx, pid);
+}
+
+int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx)
+{
+	struct each each = {fn, ctx};
+
+	return pid_for_each_inode(proc, without_inode, &each);
 }

@@ -95,6 +95,9 @@ int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm
 /* Calls @fn for each process that /proc lists, until it returns something else than 0, which is
  * then returned. 0, PID_DENIED, PID_GONE (no /proc there), -errno. */
 int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void *ctx);
+/* The same with pid_inode(), which costs a third of asking for each. */
+int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, uint64_t inode),
+		       void *ctx);
 
 /* "gone", "denied", ...: label values of metrics. */
 const char *pid_outcome_name(int outcome);

@@ -36,7 +36,7 @@
 #define PROCESSES  20u /* of a container */
 #define ROUNDS	   10
 /* As the agent does them. */
-#define WALK_S	   15
+#define WALK_S	   30
 #define WINDOW_S   60
 #define NAIVE_S	   10
 #define STACK	   16384

@@ -180,6 +180,34 @@ static int count(void *ctx, pid_t pid)
 	return 0;
 }
 
+struct same {
+	const struct root *proc;
+	size_t n;
+	bool self;
+};
+
+/* One that has ended since has none any more. */
+static int check_inode(void *ctx, pid_t pid, uint64_t inode)
+{
+	struct same *same = ctx;
+	const uint64_t own = pid_inode(same->proc, pid);
+
+	same->n += own == inode;
+	same->self |= pid == getpid() && own == inode;
+	return 0;
+}
+
+/* What a listing says is what is said of each. Of others the kernel may forget it in between. */
+static void test_inodes(void **state)
+{
+	struct same same = {.proc = *state};
+
+	assert_true(pid_inode(*state, getpid()) > 0);
+	assert_int_equal(pid_for_each_inode(*state, check_inode, &same), 0);
+	assert_true(same.self);
+	assert_true(same.n > 1);
+}
+
 static void test_for_each(void **state)
 {
 	size_t until_self = 0, all = 0;
@@ -231,6 +259,7 @@ int main(void)
 		cmocka_unit_test(test_impossible_numbers),
 		cmocka_unit_test(test_false_proc),
 		cmocka_unit_test(test_for_each),
+		cmocka_unit_test(test_inodes),
 		cmocka_unit_test(test_threads),
 	};
 
