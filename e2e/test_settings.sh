@@ -9,7 +9,14 @@
 account=/run/secrets/kubernetes.io/serviceaccount
 made=$([ -d /run/secrets ] || echo yes)
 mkdir -p /run/secrets
-trap 's=$?; set +e; [ -z "$made" ] || rmdir /run/secrets; (exit $s); cleanup' EXIT
+leave() {
+	local status=$?
+	set +e
+	[ -z "$made" ] || rmdir /run/secrets
+	(exit $status)
+	cleanup
+}
+trap leave EXIT
 agent_with_account() {
 	agent=127.0.0.1:$(free_port)
 	# shellcheck disable=SC2016
