@@ -5,7 +5,8 @@
 #
 # All of it lives in a mount and a network namespace of its own, held by one process, and below a cgroup
 # of its own: a kubelet kills what it finds in "/kubepods" and has not made. So nothing is left when these
-# three are gone. It has no DNS and cannot fetch images.
+# three are gone. It has no DNS and cannot fetch images. One at a time: the agent on a node that is this machine sees
+# the containers of any other, and says their ids.
 #
 # It has one of two shapes. As a machine: pods with hostPID see this machine's processes, and through the first of
 # them no state of the node's containerd. Or as a container, as kind's nodes are: with PIDs and cgroups of its own,
