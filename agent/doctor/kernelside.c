@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/capability.h"
@@ -30,13 +32,14 @@
 
 static int paranoid_of(const struct root *proc)
 {
-	char line[16];
-	int n;
+	char line[16], *end;
+	long n;
 
 	file_line(proc, "sys/kernel/perf_event_paranoid", line, sizeof(line));
-	if (sscanf(line, "%3d", &n) != 1)
+	n = strtol(line, &end, 10);
+	if (end == line || n > INT_MAX)
 		return -2;
-	return n < 0 ? -1 : n;
+	return n < 0 ? -1 : (int)n;
 }
 
 static int try_events(const struct root *sys)

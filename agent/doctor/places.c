@@ -55,12 +55,14 @@ static void look_at(const char *path, int mode, uint64_t bytes, struct place *re
 		return;
 	}
 	ret->there = strcmp(path, at) == 0;
-	if (faccessat(AT_FDCWD, at, mode, AT_EACCESS) || stat(at, &st) || statvfs(at, &fs))
+	if (faccessat(AT_FDCWD, at, mode, AT_EACCESS) || stat(at, &st) || statvfs(at, &fs)) {
 		ret->result = -errno;
-	else if (!S_ISDIR(st.st_mode))
-		ret->result = -ENOTDIR;
-	if (ret->result)
 		return;
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		ret->result = -ENOTDIR;
+		return;
+	}
 	ret->unsafe = ret->there && (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH));
 	ret->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }

@@ -109,7 +109,7 @@ static void copy_text(char *ret, size_t n, const char *s)
 
 void sources_end(struct sources_trial *trial, struct sources *ret)
 {
-	struct metadata_source sources[METADATA_SOURCES_MAX];
+	struct metadata_source sources[METADATA_SOURCES_MAX] = {0};
 
 	*ret = (struct sources){.result = trial ? trial->result : 0};
 	if (!trial)
