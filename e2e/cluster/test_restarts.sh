@@ -18,7 +18,8 @@ newly_named() {
 	local began
 	began=$(date +%s)
 	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
-	kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "no new pods"
+	# what controllers take to find a server again that was away is theirs
+	kubectl -n shop rollout status deployment/web --timeout=180s >/dev/null || fail "no new pods"
 	until_true 90 judge --since "$began" --expect deployment=5 || {
 		judge --since "$began" --expect deployment=5
 		fail "new pods have no names"
