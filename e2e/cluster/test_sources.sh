@@ -58,6 +58,6 @@ podprof_install --set metadata.source=none
 began=$(date +%s)
 until_true 40 eval '[ "$(ls -t "$node/sink" | wc -l)" -gt 0 ] && [ "$(metric podprof_metadata_containers "outcome=\"not_asked\"")" -ge 10 ]' ||
 	fail "containers that nobody asks for: $(podprof_get /-/ready)"
-sleep 15
+until_true 60 eval 'judge --since "$began" | grep -q nameless' || fail "nothing of those that have no names"
 judge --since "$began" --absent deployment --absent main
 kubelet_selfsigned
