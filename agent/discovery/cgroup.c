@@ -20,7 +20,7 @@
  * shorter runs of them occur in the names of mount units, layers and tasks.
  *
  * Without a leaf a path may still lead into a pod: gVisor's processes, one kernel for all of a
- *pod's containers, are in the pod's own directory, and so are threads of Kata's virtual machines.
+ * pod's containers, are in the pod's own directory, and so are threads of Kata's virtual machines.
  *
  * What a path cannot say is left out: sandboxes look like containers in most runtimes, and with the
  * cgroupfs driver docker and containerd look the same.

@@ -100,13 +100,13 @@ struct query {
 /* ---- by cgroup id ---- */
 
 /* Of a task that is in two places: the container that knows its pod, a container, a pod. */
-static int rank(const struct owner *owner)
+static int rank(const struct cgroup_id *id)
 {
-	if (!owner)
+	if (!id->kind)
 		return 0;
-	if (owner->kind == OWNER_POD)
+	if (id->kind == CGROUP_KIND_POD)
 		return 1;
-	return owner->id.pod_uid[0] ? 3 : 2;
+	return id->pod_uid[0] ? 3 : 2;
 }
 
 /**
@@ -128,7 +128,7 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 		owner = dir ? ownership_of_dir(&d->own, dir) : NULL;
 		any = true;
 		missing |= !dir;
-		if (rank(owner) > rank(best))
+		if (owner && (!best || rank(&owner->id) > rank(&best->id)))
 			best = owner;
 	}
 	*ret_known = any && !missing;
@@ -284,21 +284,19 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 		      bool *ret_known)
 {
 	struct cgroup_id id;
-	bool found = false;
 
+	*ret = (struct cgroup_id){.kind = CGROUP_KIND_NONE};
 	*ret_known = true;
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h] ||
 		    cgroupfs_find(d->own.fs, h, q->cgroup[h]))
 			continue;
-		if (!made_as(d, h, q->cgroup[h], &id)) {
+		if (!made_as(d, h, q->cgroup[h], &id))
 			*ret_known = false;
-		} else if (id.kind && (!found || (id.pod_uid[0] && !ret->pod_uid[0]))) {
+		else if (rank(&id) > rank(ret))
 			*ret = id;
-			found = true;
-		}
 	}
-	return found;
+	return ret->kind;
 }
 
 /* The directory may be there nevertheless. */
@@ -456,7 +454,7 @@ enum discovery_find discovery_find_container(struct discovery *d, const char *id
 
 bool discovery_in_container(const struct owner *owner, const char *id)
 {
-	return owner && (owner->kind == OWNER_CONTAINER || owner->kind == OWNER_POD) &&
+	return owner && owner_has_dirs(owner->kind) &&
 	       (strcmp(owner->id.container_id, id) == 0 || strcmp(owner->id.outer_id, id) == 0);
 }
 

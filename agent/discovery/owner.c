@@ -175,15 +175,9 @@ void owner_set_labels(struct owner *owner, struct labels *labels, struct labels 
 
 /* ---- the table ---- */
 
-/* Those that have cgroup directories of their own. */
-static bool has_dirs(enum owner_kind kind)
-{
-	return kind == OWNER_CONTAINER || kind == OWNER_POD;
-}
-
 static size_t kind_max(enum owner_kind kind)
 {
-	return has_dirs(kind) ? OWNER_CONTAINERS_MAX : OWNER_HOST_MAX;
+	return owner_has_dirs(kind) ? OWNER_CONTAINERS_MAX : OWNER_HOST_MAX;
 }
 
 static void owner_destroy(struct owner *owner)
@@ -200,7 +194,7 @@ DEFINE_CLEANUP(struct owner *, owner_destroyp, owner_destroy);
 
 static size_t kind_count(const struct owner_table *table, enum owner_kind kind)
 {
-	if (has_dirs(kind))
+	if (owner_has_dirs(kind))
 		return table->n[OWNER_CONTAINER] + table->n[OWNER_POD];
 	return table->n[OWNER_UNIT] + table->n[OWNER_PROCESS];
 }
@@ -427,7 +421,7 @@ void owner_unref(struct owner *owner)
 
 bool owner_alive(const struct owner *owner)
 {
-	return !has_dirs(owner->kind) || owner->n_live > 0;
+	return !owner_has_dirs(owner->kind) || owner->n_live > 0;
 }
 
 bool owner_lives(struct owner_table *table, const struct cgroup_id *id)

@@ -36,6 +36,12 @@ enum owner_kind {
 	OWNER_KIND_MAX,
 };
 
+/* Those that have cgroup directories of their own, and @id. */
+static inline bool owner_has_dirs(enum owner_kind kind)
+{
+	return kind == OWNER_CONTAINER || kind == OWNER_POD;
+}
+
 /* "container", ... */
 const char *owner_kind_name(enum owner_kind kind);
 /* The same for people, who also want to know which containers are only a pod's "sandbox": by

@@ -16,8 +16,8 @@ struct root;
  * struct doctor_opts - everything is borrowed
  * @metadata: whom to ask for names, as the agent does
  * @try_cpu:  begins with CPU profiles as the agent does, ends at once, and fills in what is known
- * by a trial. Not called where an agent runs already: two would be more than the memory of its
- * container may have. @discovery is NULL where cgroups cannot be read. 0 or -ENOMEM
+ * by a trial. Not called where cgroups cannot be read, or an agent runs already: two would be more
+ * than the memory of its container may have. 0 or -ENOMEM
  */
 struct doctor_opts {
 	const struct config *config;

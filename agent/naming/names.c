@@ -35,7 +35,7 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 	struct text user;
 
 	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
-	if (owner->kind != OWNER_CONTAINER && owner->kind != OWNER_POD)
+	if (!owner_has_dirs(owner->kind))
 		return;
 	if (cgroup_user(id, &user))
 		return; /* the node's runtimes do not have it, whatever id he gave it */

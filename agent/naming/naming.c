@@ -138,10 +138,9 @@ static bool is_pending(const struct naming *naming, const struct owner *owner,
 {
 	const uint64_t all = STAMP_WHOLE | (names_of_pod(names, owner) ? STAMP_NAMED : STAMP_OWN);
 
-	return (owner->kind == OWNER_CONTAINER || owner->kind == OWNER_POD) &&
-	       names->outcome != METADATA_SANDBOX && names->outcome != METADATA_NOT_ASKED &&
-	       (known_of(names) & all) != all && (owner->stamp & all) != all &&
-	       metadata_active(naming->metadata) &&
+	return owner_has_dirs(owner->kind) && names->outcome != METADATA_SANDBOX &&
+	       names->outcome != METADATA_NOT_ASKED && (known_of(names) & all) != all &&
+	       (owner->stamp & all) != all && metadata_active(naming->metadata) &&
 	       nsec_wall() < owner->first_seen_ns + OWNER_PENDING_NS;
 }
 

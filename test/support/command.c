@@ -60,3 +60,24 @@ void command_run_deinit(struct command_run *run)
 	buf_deinit(&run->out);
 	buf_deinit(&run->err);
 }
+
+void command_assert_has(const struct buf *printed, const char *want)
+{
+	if (!strstr(printed->data, want))
+		fail_msg("'%s' is not in:\n%s", want, printed->data);
+}
+
+static void assert_printed(const struct buf *printed, const char *want)
+{
+	if (want)
+		command_assert_has(printed, want);
+	else
+		assert_int_equal(printed->len, 0);
+}
+
+void command_assert(const struct command_run *run, int status, const char *out, const char *err)
+{
+	assert_int_equal(run->status, status);
+	assert_printed(&run->out, out);
+	assert_printed(&run->err, err);
+}

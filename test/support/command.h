@@ -15,4 +15,9 @@ struct command_run {
 void command_run(const char *line, struct command_run *ret);
 void command_run_deinit(struct command_run *run);
 
+/* @want is somewhere in what was printed. */
+void command_assert_has(const struct buf *printed, const char *want);
+/* How it has ended, and what is somewhere in each of its outputs; NULL: there is none. */
+void command_assert(const struct command_run *run, int status, const char *out, const char *err);
+
 #endif

@@ -75,12 +75,6 @@ static void doctor(const struct fixture *f, const char *arguments, struct comman
 	command_run(line, ret);
 }
 
-static void assert_has(const struct buf *is, const char *want)
-{
-	if (!strstr(is->data, want))
-		fail_msg("'%s' is not in:\n%s", want, is->data);
-}
-
 static void text(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run r = {0};
@@ -91,17 +85,19 @@ static void text(void **state)
 	doctor(f, arguments, &r);
 	assert_int_equal(r.status, CMD_FAILED);
 	assert_int_equal(r.err.len, 0);
-	assert_has(&r.out, "ok        CPU profiles           not asked for (--cpu-rate 0)\n");
-	assert_has(&r.out, "MISSING   cgroups                ");
-	assert_has(&r.out, "/fs is no cgroup file system - no container is found\n"
+	command_assert_has(&r.out,
+			   "ok        CPU profiles           not asked for (--cpu-rate 0)\n");
+	command_assert_has(&r.out, "MISSING   cgroups                ");
+	command_assert_has(&r.out,
+			   "/fs is no cgroup file system - no container is found\n"
 			   "                                 -> name the place of the host's "
 			   "/sys/fs/cgroup with --cgroupfs-root\n");
-	assert_has(&r.out, "ok        names of pods          containerd: ok\n");
-	assert_has(&r.out, "ok        named containers       1 of 1\n");
-	assert_has(&r.out, "/store, which will be made\n");
-	assert_has(&r.out, "ok        destination            pyroscope 127.0.0.1:");
-	assert_has(&r.out, "ok        listen                 127.0.0.1:0 is free\n");
-	assert_has(&r.out, "not all that the settings ask for works here\n");
+	command_assert_has(&r.out, "ok        names of pods          containerd: ok\n");
+	command_assert_has(&r.out, "ok        named containers       1 of 1\n");
+	command_assert_has(&r.out, "/store, which will be made\n");
+	command_assert_has(&r.out, "ok        destination            pyroscope 127.0.0.1:");
+	command_assert_has(&r.out, "ok        listen                 127.0.0.1:0 is free\n");
+	command_assert_has(&r.out, "not all that the settings ask for works here\n");
 	assert_int_equal(sink_n_requests(f->sink), 1);
 	assert_int_equal(sink_request(f->sink, 0)->body_len, 0);
 }
@@ -181,15 +177,7 @@ static void outputs(void **state)
 
 		row_begin(row->arguments);
 		doctor(*state, row->arguments, &r);
-		assert_int_equal(r.status, row->status);
-		if (row->out)
-			assert_has(&r.out, row->out);
-		else
-			assert_int_equal(r.out.len, 0);
-		if (row->err)
-			assert_has(&r.err, row->err);
-		else
-			assert_int_equal(r.err.len, 0);
+		command_assert(&r, row->status, row->out, row->err);
 	}
 }
 

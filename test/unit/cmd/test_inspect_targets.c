@@ -103,12 +103,6 @@ static void inspect(const struct tree *tree, const char *arguments, struct comma
 	command_run(line, ret);
 }
 
-static void assert_has(const struct buf *is, const char *want)
-{
-	if (!strstr(is->data, want))
-		fail_msg("'%s' is not in:\n%s", want, is->data);
-}
-
 static void text(void **state)
 {
 	const struct tree *tree = *state;
@@ -121,17 +115,18 @@ static void text(void **state)
 	inspect(tree, arguments, &r);
 	assert_int_equal(r.status, CMD_DONE);
 	assert_int_equal(r.err.len, 0);
-	assert_has(&r.out, "shop/web-1/web\n    container, unknown " WEB "\n"
-			   "    cluster              prod   --label\n"
-			   "    container            web    containerd\n"
-			   "    namespace            shop   containerd\n"
-			   "    node                 n1     --node-name\n"
-			   "    pod                  web-1  containerd\n"
-			   "    service_name         web-1  pod\n"
-			   "    team                 shop   relabel_configs[1]\n"
-			   "    processes            101 nginx, 102 a?[1m) b\n");
-	assert_has(&r.out, "kube-system/dns-1/dns\n    NOT PROFILED: --ignore ^kube-\n");
-	assert_has(&r.out, "shop-db-1\n    NOT PROFILED: relabel_configs[0] (drop, source_labels "
+	command_assert_has(&r.out, "shop/web-1/web\n    container, unknown " WEB "\n"
+				   "    cluster              prod   --label\n"
+				   "    container            web    containerd\n"
+				   "    namespace            shop   containerd\n"
+				   "    node                 n1     --node-name\n"
+				   "    pod                  web-1  containerd\n"
+				   "    service_name         web-1  pod\n"
+				   "    team                 shop   relabel_configs[1]\n"
+				   "    processes            101 nginx, 102 a?[1m) b\n");
+	command_assert_has(&r.out, "kube-system/dns-1/dns\n    NOT PROFILED: --ignore ^kube-\n");
+	command_assert_has(&r.out,
+			   "shop-db-1\n    NOT PROFILED: relabel_configs[0] (drop, source_labels "
 			   "__meta_container_image, regex postgres.*)\n"
 			   "    container, docker " OTHER "\n"
 			   "    cluster              prod       --label\n"
@@ -140,8 +135,8 @@ static void text(void **state)
 			   "    service_name         db         container label "
 			   "com.docker.compose.service\n"
 			   "    processes            none\n");
-	assert_has(&r.out, "3 containers, 0 units, 0 programs; 2 not profiled\n"
-			   "names from: containerd: ok; docker: ok\n");
+	command_assert_has(&r.out, "3 containers, 0 units, 0 programs; 2 not profiled\n"
+				   "names from: containerd: ok; docker: ok\n");
 	/* what is profiled comes first */
 	assert_true(strstr(r.out.data, "shop/") < strstr(r.out.data, "kube-system/"));
 }
@@ -152,9 +147,9 @@ static void brief(void **state)
 
 	inspect(*state, "--brief --metadata none --name 7305", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_has(&r.out, WEB "  container          2  73051af27110              yes\n");
-	assert_has(&r.out, "1 containers,");
-	assert_has(&r.out, "names from: nobody is asked\n");
+	command_assert_has(&r.out, WEB "  container          2  73051af27110              yes\n");
+	command_assert_has(&r.out, "1 containers,");
+	command_assert_has(&r.out, "names from: nobody is asked\n");
 	assert_null(strstr(r.out.data, OTHER));
 }
 
@@ -208,15 +203,7 @@ static void outputs(void **state)
 
 		row_begin(row->arguments);
 		inspect(*state, row->arguments, &r);
-		assert_int_equal(r.status, row->status);
-		if (row->out)
-			assert_has(&r.out, row->out);
-		else
-			assert_int_equal(r.out.len, 0);
-		if (row->err)
-			assert_has(&r.err, row->err);
-		else
-			assert_int_equal(r.err.len, 0);
+		command_assert(&r, row->status, row->out, row->err);
 	}
 }
 
@@ -238,9 +225,11 @@ static void sandbox(void **state)
 		   "\"io.kubernetes.cri.sandbox-uid\":\"" UID1 "\"}}");
 	inspect(tree, "--metadata runtime --brief --name web-1", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_has(&r.out, "shop/web-1      sandbox            1  web-1                     yes\n");
-	assert_has(&r.out, "shop/web-1/web  container          2  web-1                     yes\n");
-	assert_has(&r.out, "1 containers, 1 sandboxes, 0 units,");
+	command_assert_has(&r.out,
+			   "shop/web-1      sandbox            1  web-1                     yes\n");
+	command_assert_has(&r.out,
+			   "shop/web-1/web  container          2  web-1                     yes\n");
+	command_assert_has(&r.out, "1 containers, 1 sandboxes, 0 units,");
 }
 
 int main(void)
