@@ -135,10 +135,17 @@ metrics() {
 		sed -n 's/^</docs\/metrics.md lacks/p; s/^>/docs\/metrics.md has, but no module declares/p' | none
 }
 
+# " *word" is what clang-format makes of a line of a comment that was too long, and goes on with the next one,
+# which may have been a row of a table.
+comments() {
+	files '*.c' '*.h' | xargs grep -nE $'^\t* \\*[^ \t*/]' | none
+}
+
 step 'shell scripts' scripts
 step 'include direction' includes
 step 'table of limits' limits
 step 'licence lines' licences
 step 'make help' help
 step 'metrics' metrics
+step 'comments' comments
 exit $failed

@@ -8,7 +8,7 @@
  * Secrets are never part of it: command lines are public on a machine (/proc/PID/cmdline), so
  * passwords and tokens are named by file or environment variable, and a URL with a password in it
  * is refused. Files are read again for each request: Kubernetes replaces the files of a secret
- *under us when it is rotated.
+ * under us when it is rotated.
  */
 #include "export/destination.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The state of the garbage collector's pacer is one struct, gcController. Since Go 1.19 the goal
- *for the heap is no longer kept there but worked out whenever somebody asks (heapGoalInternal),
- *from words that have kept their places relative to totalAlloc, whatever came and went before them:
+ * for the heap is no longer kept there but worked out whenever somebody asks (heapGoalInternal),
+ * from words that have kept their places relative to totalAlloc, whatever came and went before
+ * them:
  *
  *	-224 gcPercentHeapGoal	-216 sweepDistMinTrigger	-208 triggered
  *	-144 heapMarked

@@ -34,8 +34,8 @@
  * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
  * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
  * in the file, which is Go's default rate, or in a process by where they are; from 1.17 to 1.19
- *there is none in the file, and the package's initialization stores it. And the allocator has to
- *load the same word.
+ * there is none in the file, and the package's initialization stores it. And the allocator has to
+ * load the same word.
  *
  * Sources: the Go project's src/runtime/mprof.go and malloc.go, of releases 1.16 to 1.27.
  */

@@ -4,10 +4,10 @@
  * what hurts an API server, so
  *
  *	- both are asked for with the node's name, for which the server has an index;
- *	- the list is with resourceVersion 0: any that the server has at hand, not one that it has
- *to ask its database for. The watch brings what is newer;
- *	- bookmarks keep the version young, so that after a break the watch goes on instead of a
- *list;
+ *	- the list is with resourceVersion 0: any that the server has at hand, not one that it
+ *	  has to ask its database for. The watch brings what is newer;
+ *	- bookmarks keep the version young, so that after a break the watch goes on instead of
+ *	  a list;
  *	- a watch ends after a random time, and failures are waited for with jitter.
  *
  * Pods stay known while the server is away.

@@ -4,8 +4,7 @@
  *
  *	/var/lib/docker/containers/<id>/config.v2.json
  *
- *	{"Name": "/shop-web-1", "Config": {"Image": "shop", "Labels": {...}, "Env": [...], ...},
- *...}
+ *	{"Name": "/shop-web-1", "Config": {"Image": "shop", "Labels": {...}, ...}, ...}
  *
  * Compose says in labels which project and service it is, cri-dockerd which pod. Where it is not in
  * the usual place the daemon's settings tell another one, "data-root" ("graph" before Docker 17.05)

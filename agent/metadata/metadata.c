@@ -2,12 +2,12 @@
 /*
  * Who knows what of a container:
  *
- *			   names	labels, annotations,	when		needs
- *					workload
- *	runtime's state	   yes		no (CRI-O: labels)	before it runs	the node's files
- *	kubelet		   yes		yes			1 s after	a right for a node's
- *pods API server	   yes		yes			1 s after	a right for all pods
+ *	                 from when       needs
+ *	runtime's state  before it runs  the node's files
+ *	kubelet          1 s after       a right for a node's pods
+ *	API server       1 s after       a right for all pods
  *
+ * All know names; labels, annotations and the workload are the servers' (CRI-O has labels, too).
  * They are asked in that order, and what the later ones say counts more. The runtime's word fills
  * the time until a server knows the container, and joins the two: a pod that a server knows, with a
  * container whose id it has not heard of yet, but whose name the runtime knows, is all there is to

@@ -4,8 +4,7 @@
  *
  *	<graph root>/overlay-containers/containers.json
  *
- *	[{"id": "0123...", "names": ["web"], "metadata": "{\"image-name\": \"shop\", ...}", ...},
- *...]
+ *	[{"id": "0123...", "names": ["web"], "metadata": "{\"image-name\": \"shop\", ...}"}, ...]
  *
  * and in volatile-containers.json beside it for those that go with their process. Labels, Compose's
  * among them, are in a database and not to be had. What users run without root is in their own

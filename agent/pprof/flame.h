@@ -52,7 +52,7 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type);
  *
  * A name's kind says whose code it is: "native", "go", "kernel", or "unknown" where there is no
  * function. Nodes come in depth-first order, children by name, so that a node's children are those
- *that follow with its depth + 1; the first one is the root. "(other)" is last among its siblings.
+ * that follow with its depth + 1; the first one is the root. "(other)" is last among its siblings.
  *
  * Return: 0 or -ENOMEM.
  */

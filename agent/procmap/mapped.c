@@ -17,9 +17,9 @@
  * lead elsewhere.
  *
  * The numbers in maps are not compared with fstat()'s: on overlayfs and btrfs they differ. Where
- *the process has gone, and with it the first two ways, a file of that path is the one that was
- *mapped only if the numbers agree: what fstat() says, or else what the kernel shows of a mapping of
- *our own.
+ * the process has gone, and with it the first two ways, a file of that path is the one that was
+ * mapped only if the numbers agree: what fstat() says, or else what the kernel shows of a mapping
+ * of our own.
  */
 #include "procmap/mapped.h"
 

@@ -5,14 +5,14 @@
  *	START-LIMIT PERMS OFFSET MAJOR:MINOR INODE      PATH
  *
  * with all numbers but the inode in hex (show_map_vma() in fs/proc/task_mmu.c). The path is all
- *that follows the padding, blanks included; the one character the kernel escapes in it is the
- *newline, as "\012", and a backslash is not escaped, so nothing else may be undone. An unlinked
- *file's name gets " (deleted)" behind it; a file may also be really called so, which is told apart
- *by nothing in the line.
+ * that follows the padding, blanks included; the one character the kernel escapes in it is the
+ * newline, as "\012", and a backslash is not escaped, so nothing else may be undone. An unlinked
+ * file's name gets " (deleted)" behind it; a file may also be really called so, which is told apart
+ * by nothing in the line.
  *
  * The text is read in pieces and parsed as it comes, so that its size does not matter (a process
- *may have a million mappings of files with names of 4 KiB). The kernel writes it piece by piece
- *too: a process that maps and unmaps meanwhile gives entries that overlap, and these are skipped.
+ * may have a million mappings of files with names of 4 KiB). The kernel writes it piece by piece
+ * too: a process that maps and unmaps meanwhile gives entries that overlap, and these are skipped.
  *
  * A process whose first thread has ended while others run has an empty maps file, and so has its
  * every other file in /proc/PID. Its threads' are intact.

@@ -6,8 +6,9 @@
  * Profiles that are made when they are asked for, at the paths that Go's net/http/pprof has:
  *
  *	/debug/pprof/heap?pid=N             the process's own heap profile
- *	/debug/pprof/heap?container=ID      of all Go processes of a container; the id's beginning
- *will do /debug/pprof/allocs                 the same, shown by what was allocated
+ *	/debug/pprof/heap?container=ID      of all Go processes of a container, by its id or the
+ *	                                    beginning of that
+ *	/debug/pprof/allocs                 the same, shown by what was allocated
  *	/debug/pprof/mutex, block, goroutine
  *
  * The answer is gzip-compressed pprof, or a line of text with a status.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * libiberty does the work; here it is kept from working too much. Names come from files that
- *anybody may have written, and a mangled name is a little program: a back reference repeats what
- *was said before, so that n bytes can stand for 2^n. The fences:
+ * anybody may have written, and a mangled name is a little program: a back reference repeats what
+ * was said before, so that n bytes can stand for 2^n. The fences:
  *
  *	- a mangled name has a length (DEMANGLE_MANGLED_MAX);
  *	- the readable one has one too: libiberty hands over its output in pieces, and where that

@@ -5,11 +5,10 @@
  *	ADDRESS TYPE NAME[\t[MODULE]]
  *
  * with the types of nm(1). There are no sizes: a function reaches to the next symbol of any type,
- *and not further than KSYMS_FUNCTION_MAX, which matters at the end of a module. Of the kernel
- *itself only what lies between _stext and _etext is taken: its initialisation code is listed too,
- *but has been thrown away, and modules may be where it was. Modules, BPF programs ("[bpf]") and
- *trampolines
- * ("[ftrace]") are taken as they are.
+ * and not further than KSYMS_FUNCTION_MAX, which matters at the end of a module. Of the kernel
+ * itself only what lies between _stext and _etext is taken: its initialisation code is listed too,
+ * but has been thrown away, and modules may be where it was. Modules, BPF programs ("[bpf]") and
+ * trampolines ("[ftrace]") are taken as they are.
  *
  * Who may not see addresses sees zeros (kernel.kptr_restrict).
  *

@@ -11,7 +11,7 @@
  *
  * An address of a file that has no name there is "image+0xVADDR", by ELF virtual address: the same
  * in each process that maps the file, whatever the loader chose, and what addr2line takes. Where
- *the file is not readable ELF it is the offset into the file. A kernel address without a name is
+ * the file is not readable ELF it is the offset into the file. A kernel address without a name is
  * "[kernel]" alone, since such an address means something on this boot only.
  *
  * Tables are kept by image, least used dropped first when their memory passes the ceiling. A table

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Go's frames on arm64. The return address comes in lr. A function that has a frame stores it at
- *the frame's lower end, where sp points, and the caller's frame pointer one word below that:
+ * the frame's lower end, where sp points, and the caller's frame pointer one word below that:
  *
  *	small	str x30,[sp,#-n]!; stur x29,[sp,#-8]; sub x29,sp,#8
  *	large	sub x20,sp,#n; stp x29,x30,[x20,#-8]; mov sp,x20; sub x29,sp,#8
  *	before	sub x27,sp,#n; str x30,[x27]; mov sp,x27; stur x29,[sp,#-8]; sub x29,sp,#8
  *
  * so that with n bytes of frame the CFA is sp + n, or x29 + 8 + n. A function without a frame
- *leaves both in their registers; so does assembly that makes room by itself.
+ * leaves both in their registers; so does assembly that makes room by itself.
  *
  * Sources: the Go project's src/cmd/internal/obj/arm64/obj7.go (preprocess),
- *src/runtime/asm_arm64.s (asmcgocall), of releases 1.16 to 1.27; Arm ARM (DDI 0487), C6.2.
+ * src/runtime/asm_arm64.s (asmcgocall), of releases 1.16 to 1.27; Arm ARM (DDI 0487), C6.2.
  */
 #include "unwind/goarch.h"
 

@@ -4,8 +4,8 @@
  * function's entry. That is the CFA, exactly, also in prologues and epilogues and in functions
  * without a frame, where a frame pointer leads past the caller. Where the caller's frame pointer is
  * they do not say, and it is needed: C code that Go calls may have a CFA that counts from it, and
- *so has Go where it changes stacks (below). It is in the frame once the prologue has stored it
- *there, which is recognised in the code, at the place where the table says that the frame begins
+ * so has Go where it changes stacks (below). It is in the frame once the prologue has stored it
+ * there, which is recognised in the code, at the place where the table says that the frame begins
  * (goarch.h). Elsewhere it is still in its register.
  *
  * A table cannot say everything: assembly sets the stack pointer to a value it has read. The linker

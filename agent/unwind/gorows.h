@@ -4,7 +4,7 @@
 
 /*
  * Rows of Go code, from what Go's own tables say of each function's stack (gofile/gocode.h).
- *Whoever has both joins the reader of those tables with this:
+ * Whoever has both joins the reader of those tables with this:
  *
  *	gorows_new(file, rows, &g)
  *	for each function: gorows_add(g, &func)

@@ -6,11 +6,11 @@
  * The unwind tables that are in the kernel: numbers for executables, a place for each table, which
  * tables are worth it.
  *
- *	tables_exe_get(t, &key, now, &exe)	a process maps that image; exe goes into its
- *mappings tables_wanted(t, ...)			walkers came upon these, and they have no
- *table tables_publish(t, exe, table, now)	here is one (compiled and packed on the worker)
- *	tables_tick(t, now)			once a second
- *	tables_exe_put(t, exe, now)		no mapping table has exe any more
+ *	tables_exe_get(t, &key, now, &exe)     a process maps that image; its mappings get exe
+ *	tables_wanted(t, ...)                  walkers came upon these, and they have no table
+ *	tables_publish(t, exe, table, now)     here is one (compiled and packed on the worker)
+ *	tables_tick(t, now)                    once a second
+ *	tables_exe_put(t, exe, now)            no mapping table has exe any more
  *
  * Not for threads.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Burns CPU time in a function whose name says which container this is: PLACE, given to the
- *compiler.
+ * compiler.
  *
  *	places           all the time
  *	places short     in processes of 5 ms, 200 a second

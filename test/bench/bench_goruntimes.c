@@ -2,10 +2,10 @@
 /*
  * What it costs to know which of a node's processes have a Go runtime: CPU time for one process,
  * the first time, with its files known, and in later rounds. 100 processes of one Go program, 100
- *of one C program.
+ * of one C program.
  *
  * Then 100 processes of one Go program of 100 MB, read by the agent's readers and named in
- *profiles: what that takes the first time, in later rounds, and in memory of ours.
+ * profiles: what that takes the first time, in later rounds, and in memory of ours.
  *
  *	bench_goruntimes [PROGRAM [ARG]]	instead of the fixture, one that goes on running
  *

@@ -10,15 +10,16 @@
  *
  * A line each, numbers in hex, ADDRESS... ascending; "#" begins a comment:
  *
- *	machine x86-64			or aarch64; the first line
- *	unwind auto			or fp, dwarf (--unwind)
- *	in_syscall			the pc is behind a system call's instruction (x86-64)
- *	reg NAME VALUE			rax to r15, rip, fs_base; x0 to x30, sp, pc. 0 where there
- *is none map START LIMIT BIAS IMAGE	code; vaddr = pc - BIAS. "-" is code without an image row
- *IMAGE START END RULE	what `podprof inspect unwind --rows` prints mem ADDRESS WORD...		of 8
- *bytes; what is between two lines is zeros if near
- *	frame PC NAME			expected, innermost first; the name is for people
- *	end ok				expected: as in podprof_samples_total
+ *	machine x86-64              or aarch64; the first line
+ *	unwind auto                 or fp, dwarf (--unwind)
+ *	in_syscall                  the pc is behind a system call's instruction (x86-64)
+ *	reg NAME VALUE              rax to r15, rip, fs_base; x0 to x30, sp, pc. 0 where there is
+ *	                            none
+ *	map START LIMIT BIAS IMAGE  code; vaddr = pc - BIAS. "-" is code without an image
+ *	row IMAGE START END RULE    what `podprof inspect unwind --rows` prints
+ *	mem ADDRESS WORD...         of 8 bytes; what is between two lines is zeros if near
+ *	frame PC NAME               expected, innermost first; the name is for people
+ *	end ok                      expected: as in podprof_samples_total
  */
 
 #include <stdbool.h>
