@@ -138,7 +138,7 @@ metrics() {
 # " *word" is what clang-format makes of a line of a comment that was too long, and goes on with the next one,
 # which may have been a row of a table.
 comments() {
-	files '*.c' '*.h' | xargs grep -nE $'^\t* \\*[^ \t*/]' | none
+	files '*.c' '*.h' | xargs grep -nE $'^ \\*[^ \t*/]' | none
 }
 
 step 'shell scripts' scripts
