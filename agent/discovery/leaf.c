@@ -142,6 +142,9 @@ static bool leaf_hex(struct text name, struct text parent, struct leaf *ret)
 
 	if (!text_tail(name, HEX_ID_LEN, &head, &leaf.id) || !is_hex_id(leaf.id))
 		return false;
+	/* Podman's pod, with its containers' directories in it, and nothing else */
+	if (text_empty(&head) && text_is(&parent, "libpod_parent"))
+		return false;
 	if (text_is(&head, "kata_") || (text_empty(&head) && text_is(&parent, "kata_overhead"))) {
 		leaf.runtime = CGROUP_RUNTIME_KATA;
 		leaf.kind = CGROUP_KIND_SANDBOX;

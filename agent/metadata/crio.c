@@ -2,7 +2,7 @@
 /*
  * CRI-O keeps its containers as Podman does, in the directories of the containers/storage library,
  *
- *	<run root>/overlay-containers/<id>/userdata/config.json
+ *	<root>/overlay-containers/<id>/userdata/config.json
  *
  * an OCI specification with annotations. A pod's own labels are in those of its sandbox, as JSON
  * inside a text. What has no pod's name is Podman's.
@@ -16,11 +16,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-static const char *const storages[] = {
-	"run/containers/storage",
-	"var/lib/containers/storage",
-};
+#include "metadata/storage.h"
 
 static const struct container_keys keys = {
 	.type = "io.kubernetes.cri-o.ContainerType",
@@ -32,16 +28,29 @@ static const struct container_keys keys = {
 	.image = "io.kubernetes.cri-o.ImageName",
 };
 
+struct bundle {
+	const char *id;
+	json_t *annotations; /* owned */
+};
+
+static int look_for_bundle(void *ctx, const struct statefiles *files, const char *folder)
+{
+	struct bundle *bundle = ctx;
+	char path[RUNTIME_PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s/userdata/config.json", folder, bundle->id);
+
+	if (n >= (int)sizeof(path))
+		return STATEFILE_GONE;
+	return runtime_read_annotations(files, path, &bundle->annotations);
+}
+
 static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
 {
-	char path[RUNTIME_PATH_MAX];
-	int r = STATEFILE_GONE;
+	struct bundle bundle = {.id = id};
+	int r = storage_search(files, look_for_bundle, &bundle);
 
-	for (size_t i = 0; i < array_size(storages) && r == STATEFILE_GONE; i++) {
-		snprintf(path, sizeof(path), "%s/overlay-containers/%s/userdata/config.json",
-			 storages[i], id);
-		r = runtime_read_annotations(files, path, ret);
-	}
+	if (!r)
+		*ret = bundle.annotations;
 	return r;
 }
 

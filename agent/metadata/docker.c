@@ -7,11 +7,14 @@
  *	{"Name": "/shop-web-1", "Config": {"Image": "shop", "Labels": {...}, ...}, ...}
  *
  * Compose says in labels which project and service it is, cri-dockerd which pod. Where it is not in
- * the usual place the daemon's settings tell another one, "data-root" ("graph" before Docker 17.05)
- * in /etc/docker/daemon.json; one that is given to dockerd as an argument is not found, nor the
- * directory in it that a daemon with userns-remap uses.
+ * the usual place (--data-root, userns-remap) the bundle of the containerd that dockerd has
+ *started, or shares, tells another one: /etc/hostname is mounted from a file beside config.v2.json,
+ *or beside that of another container of the same daemon, with whose network it is run.
  *
- * Source: the Moby project's daemon/container; the cri-dockerd project's core/docker_service.go.
+ * Not found is what another --exec-root and another place have together.
+ *
+ * Source: the Moby project's daemon/container and daemon/oci_linux.go; the cri-dockerd project's
+ *core/docker_service.go.
  */
 #include "metadata/runtime.h"
 
@@ -26,10 +29,10 @@ static const char *const folders[] = {
 	"var/snap/docker/common/var-lib-docker/containers",
 };
 
-/* The snap's settings have a version in their path; "current" is a link to the one in use. */
-static const char *const settings[] = {
-	"etc/docker/daemon.json",
-	"var/snap/docker/current/config/daemon.json",
+/* Of the containerd that dockerd starts, and of the node's. */
+static const char *const states[] = {
+	"run/docker/containerd/daemon",
+	"run/containerd",
 };
 
 static const struct container_keys keys = {
@@ -80,30 +83,47 @@ static int read_below(const struct statefiles *files, const char *folder, struct
 	return statefile_read(files, path, wanted, read_member, reading);
 }
 
-/* A directory's name out of a file of root's, in which the last one counts. */
-static int keep_root(void *ctx, const char *key, const json_t *value)
+/* The directory of containers that a mount's source is in: without a container's own, and a file.
+ */
+static void keep_folder(const char *source, char ret[RUNTIME_PATH_MAX])
 {
-	const char *root = json_is_string(value) ? json_string_value(value) : "";
-	char *folder = ctx;
 	int n;
 
+	while (*source == '/')
+		source++;
+	n = snprintf(ret, RUNTIME_PATH_MAX, "%s", source);
+	for (int cut = 0; cut < 2 && n < RUNTIME_PATH_MAX; cut++) {
+		char *slash = strrchr(ret, '/');
+
+		if (slash)
+			*slash = '\0';
+		else
+			*ret = '\0';
+	}
+	if (n >= RUNTIME_PATH_MAX)
+		*ret = '\0';
+}
+
+static int look_at_mount(void *ctx, const char *key, const json_t *mount)
+{
 	(void)key;
-	while (*root == '/')
-		root++;
-	n = snprintf(folder, RUNTIME_PATH_MAX, "%s/containers", root);
-	if (!*root || n >= RUNTIME_PATH_MAX)
-		*folder = '\0';
+	if (strcmp(pod_text(mount, "destination"), "/etc/hostname") == 0)
+		keep_folder(pod_text(mount, "source"), ctx);
 	return 0;
 }
 
-/* The directory of containers that the settings name; STATEFILE_GONE if they name none. */
-static int find_folder(const struct statefiles *files, const char *path, char ret[RUNTIME_PATH_MAX])
+/* As the bundle tells it; STATEFILE_GONE if it does not. */
+static int find_folder(const struct statefiles *files, const char *state, const char *id,
+		       char ret[RUNTIME_PATH_MAX])
 {
-	static const char *const wanted[] = {"data-root", "graph", NULL};
+	static const char *const wanted[] = {"mounts", NULL};
+	char path[RUNTIME_PATH_MAX];
 	int r;
 
 	*ret = '\0';
-	r = statefile_read(files, path, wanted, keep_root, ret);
+	snprintf(path, sizeof(path), "%s/io.containerd.runtime.v2.task/moby/%s/config.json", state,
+		 id);
+	r = statefile_read(files, path, wanted, look_at_mount, ret);
 	return r || *ret ? r : STATEFILE_GONE;
 }
 
@@ -114,8 +134,8 @@ static int find_config(const struct statefiles *files, struct reading *reading)
 
 	for (size_t i = 0; i < array_size(folders) && r == STATEFILE_GONE; i++)
 		r = read_below(files, folders[i], reading);
-	for (size_t i = 0; i < array_size(settings) && r == STATEFILE_GONE; i++) {
-		r = find_folder(files, settings[i], folder);
+	for (size_t i = 0; i < array_size(states) && r == STATEFILE_GONE; i++) {
+		r = find_folder(files, states[i], reading->id, folder);
 		if (!r)
 			r = read_below(files, folder, reading);
 	}

@@ -2,13 +2,15 @@
 /*
  * Podman's names are in the list of the containers/storage library,
  *
- *	<graph root>/overlay-containers/containers.json
+ *	<root>/overlay-containers/containers.json
  *
  *	[{"id": "0123...", "names": ["web"], "metadata": "{\"image-name\": \"shop\", ...}"}, ...]
  *
  * and in volatile-containers.json beside it for those that go with their process. Labels, Compose's
- * among them, are in a database and not to be had. What users run without root is in their own
- * directories, which they may write to and mount what they like on: it is not read.
+ * among them, and the names of Podman's pods are in a database only (bbolt, SQLite since
+ *Podman 4.8): of the files about a container none has them, but for a log of events that is written
+ *where there is no journal. What users run without root is in their own directories, which they may
+ *write to and mount what they like on: it is not read.
  *
  * CRI-O's containers are in that list as well, but it tells more of them.
  *
@@ -17,16 +19,13 @@
 #include "metadata/runtime.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "metadata/storage.h"
 
-static const char *const lists[] = {
-	"var/lib/containers/storage/overlay-containers/containers.json",
-	"var/lib/containers/storage/overlay-containers/volatile-containers.json",
-	"run/containers/storage/overlay-containers/containers.json",
-	"run/containers/storage/overlay-containers/volatile-containers.json",
-};
+static const char *const lists[] = {"containers.json", "volatile-containers.json"};
 
 /* Ends the reading. */
 #define FOUND STATEFILE_OUTCOME_MAX
@@ -34,6 +33,7 @@ static const char *const lists[] = {
 struct search {
 	const char *id;
 	struct container *c;
+	int worst; /* of the lists that could not be read */
 };
 
 /* JSON inside a text. */
@@ -63,24 +63,40 @@ static int look_at(void *ctx, const char *key, const json_t *entry)
 	return r ? r : FOUND;
 }
 
+static int look_through_lists(void *ctx, const struct statefiles *files, const char *folder)
+{
+	struct search *search = ctx;
+	char path[RUNTIME_PATH_MAX];
+
+	for (size_t i = 0; i < array_size(lists); i++) {
+		int n = snprintf(path, sizeof(path), "%s/%s", folder, lists[i]);
+		int r = n < (int)sizeof(path) ? statefile_read_array(files, path, look_at, search)
+					      : STATEFILE_GONE;
+
+		if (r < 0 || r == FOUND)
+			return r;
+		search->worst = r > search->worst ? r : search->worst;
+	}
+	return STATEFILE_GONE;
+}
+
 static int read_container(const struct statefiles *files, const char *id, const char *pod_uid,
 			  struct container **ret)
 {
 	_cleanup_(container_freep) struct container *c = NULL;
-	struct search search = {.id = id};
-	int r = container_new(podman_source.name, &c), worst = STATEFILE_GONE;
+	struct search search = {.id = id, .worst = STATEFILE_GONE};
+	int r = container_new(podman_source.name, &c);
 
 	(void)pod_uid;
+	if (r)
+		return r;
 	search.c = c;
-	for (size_t i = 0; i < array_size(lists) && r >= 0; i++) {
-		r = statefile_read_array(files, lists[i], look_at, &search);
-		if (r == FOUND) {
-			*ret = take_ptr(c);
-			return 0;
-		}
-		worst = r > worst ? r : worst;
+	r = storage_search(files, look_through_lists, &search);
+	if (r == FOUND) {
+		*ret = take_ptr(c);
+		return 0;
 	}
-	return r < 0 ? r : worst;
+	return r < 0 || r > search.worst ? r : search.worst;
 }
 
 const struct runtime_source podman_source = {.name = "podman", .read = read_container};

@@ -13,20 +13,24 @@
 #include "support/allocfail.h"
 #include "support/tree.h"
 
-#define DATA		  "test/data/runtime"
-#define UID		  "2c48913c-b29f-11e7-9350-020968147796"
-#define ID		  "6d5ffa3e53a1a1e2d3f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8"
-#define CRIO_ID		  "49f9e8e5395d57c1083996c09e2e6f042d5fe1ec0310facab32f94912b35ce59"
-#define SANDBOX_ID	  "5be1a1c3d0f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80a1b2c3d"
-#define COMPOSE_ID	  "52b876149e27cd26ab722e465c2ddec45235a34b71013a306520997b2cb6681c"
-#define K8S_ID		  "3ffc23e0d62497b0e893049d0e7ff531e373b24207361a3b0d49930eb5f5ffb8"
-#define PODMAN_ID	  "f20816b046f3aebac97c42ba086e0f5990062bd000e08036a88a0bbf5f457f60"
-#define BUNDLE(state, id) state "/io.containerd.runtime.v2.task/k8s.io/" id "/config.json"
-#define CONFIG		  BUNDLE("run/containerd", ID)
+#define DATA		   "test/data/runtime"
+#define UID		   "2c48913c-b29f-11e7-9350-020968147796"
+#define ID		   "6d5ffa3e53a1a1e2d3f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f8"
+#define CRIO_ID		   "49f9e8e5395d57c1083996c09e2e6f042d5fe1ec0310facab32f94912b35ce59"
+#define SANDBOX_ID	   "5be1a1c3d0f9a0b4c5d6e7f8091a2b3c4d5e6f708192a3b4c5d6e7f80a1b2c3d"
+#define COMPOSE_ID	   "52b876149e27cd26ab722e465c2ddec45235a34b71013a306520997b2cb6681c"
+#define K8S_ID		   "3ffc23e0d62497b0e893049d0e7ff531e373b24207361a3b0d49930eb5f5ffb8"
+#define PODMAN_ID	   "f20816b046f3aebac97c42ba086e0f5990062bd000e08036a88a0bbf5f457f60"
+#define BUNDLE(state, id)  state "/io.containerd.runtime.v2.task/k8s.io/" id "/config.json"
+#define CONFIG		   BUNDLE("run/containerd", ID)
+#define DOCKERD(state, id) state "/io.containerd.runtime.v2.task/moby/" id "/config.json"
+#define HOSTNAME(source) \
+	"{\"mounts\":[{\"destination\":\"/etc/hostname\",\"source\":\"" source "\"}]}"
 #define POD_TEXT                                                                               \
 	"\"io.kubernetes.cri.sandbox-namespace\":\"shop\",\"io.kubernetes.cri.sandbox-name\":" \
 	"\"web-1\""
-#define LINK_TARGET "/var/log/pods/shop_web-1_" UID "/web/0.log"
+#define STORAGE_CONF "etc/containers/storage.conf"
+#define LINK_TARGET  "/var/log/pods/shop_web-1_" UID "/web/0.log"
 
 /* One file or link of the node. */
 struct node_file {
@@ -200,30 +204,33 @@ static const struct row rows[] = {
 	 .pod = "shop/web-5d4f8c7b9-abcde/" UID "/web",
 	 .plain = "k8s_web_web-5d4f8c7b9-abcde_shop_" UID "_0"},
 	{"Docker's other place",
-	 {{"etc/docker/daemon.json", .text = "{\"debug\":true,\"data-root\":\"/mnt/docker\"}"},
+	 {{DOCKERD("run/docker/containerd/daemon", COMPOSE_ID), .data = "docker-bundle.json"},
 	  {"mnt/docker/containers/" COMPOSE_ID "/config.v2.json", .data = "docker-compose.json"}},
 	 .id = COMPOSE_ID,
 	 .source = "docker",
 	 .plain = "shop-web-1"},
-	{"Docker's other place, of old and of the snap",
-	 {{"etc/docker/daemon.json", .text = "{}"},
-	  {"var/snap/docker/current", .link = "/var/snap/docker/2932"},
-	  {"var/snap/docker/2932/config/daemon.json", .text = "{\"graph\":\"/srv/docker/\"}"},
-	  {"srv/docker/containers/" COMPOSE_ID "/config.v2.json", .data = "docker-compose.json"}},
+	{"Docker's other place, with the node's containerd, users remapped, another's network",
+	 {{DOCKERD("run/containerd", COMPOSE_ID),
+	   .text = "{\"mounts\":[{\"destination\":\"/proc\",\"source\":\"proc\"},7,"
+		   "{\"destination\":\"/etc/hostname\",\"source\":"
+		   "\"/mnt/docker/165536.165536/containers/" K8S_ID "/hostname\"}]}"},
+	  {"mnt/docker/165536.165536/containers/" COMPOSE_ID "/config.v2.json",
+	   .data = "docker-compose.json"}},
 	 .id = COMPOSE_ID,
 	 .source = "docker",
 	 .plain = "shop-web-1"},
-	{"Docker's settings lead out of the node",
-	 {{"etc/docker/daemon.json", .text = "{\"data-root\":\"/../../../../../proc/self/cwd\"}"}},
+	{"Docker's bundle leads out of the node",
+	 {{DOCKERD("run/containerd", ID), .text = HOSTNAME("/../../../../../proc/self/cwd/a/b")}},
 	 .id = ID,
 	 .outcome = STATEFILE_GONE},
-	{"Docker's settings name nothing",
-	 {{"etc/docker/daemon.json", .text = "{\"data-root\":[1],\"graph\":\"/\"}"}},
+	{"Docker's bundle names no directory",
+	 {{DOCKERD("run/docker/containerd/daemon", ID), .text = HOSTNAME("//hostname")},
+	  {DOCKERD("run/containerd", ID), .text = "{\"mounts\":{\"destination\":[]}}"}},
 	 .id = ID,
 	 .outcome = STATEFILE_GONE},
-	{"Docker's settings are somebody's",
-	 {{"etc/docker/daemon.json", .text = "{\"data-root\":\"/mnt/docker\"}", .mode = 0666},
-	  {"mnt/docker/containers/" ID "/config.v2.json", .text = "{\"Name\":\"/x\"}"}},
+	{"Docker's bundle is somebody's",
+	 {{DOCKERD("run/containerd", ID), .text = HOSTNAME("/mnt/a/hostname"), .mode = 0666},
+	  {"mnt/" ID "/config.v2.json", .text = "{\"Name\":\"/x\"}"}},
 	 .id = ID,
 	 .outcome = STATEFILE_ODD},
 	{"Docker's members twice",
@@ -249,6 +256,45 @@ static const struct row rows[] = {
 	 .id = PODMAN_ID,
 	 .source = "podman",
 	 .plain = "shop-rm"},
+	{"Podman, another driver",
+	 {{"var/lib/containers/storage/overlay-containers/containers.json", .text = "[]"},
+	  {"var/lib/containers/storage/vfs-containers/containers.json",
+	   .data = "podman-containers.json"}},
+	 .id = PODMAN_ID,
+	 .source = "podman",
+	 .plain = "shop-rm"},
+	{"Podman, another place",
+	 {{STORAGE_CONF, .text = "[storage]\n# graphroot = \"/a\"\ndriver = \"zfs\"\n "
+				 "graphroot=\"//srv/c\" # ours\n"},
+	  {"srv/c/zfs-containers/volatile-containers.json", .data = "podman-containers.json"}},
+	 .id = PODMAN_ID,
+	 .source = "podman",
+	 .plain = "shop-rm"},
+	{"CRI-O, another place",
+	 {{STORAGE_CONF, .text = "[storage]\nrunroot = '/srv/c'"},
+	  {"srv/c/overlay-containers/" CRIO_ID "/userdata/config.json", .data = "crio.json"}},
+	 .id = CRIO_ID,
+	 .source = "crio",
+	 .pod = "shop/web-5d4f8c7b9-abcde/" UID "/web"},
+	{"Podman's settings lead out of the node",
+	 {{STORAGE_CONF,
+	   .text = "graphroot = \"../../../../../../../../proc/self/cwd/" DATA "\"\n"}},
+	 .id = PODMAN_ID,
+	 .outcome = STATEFILE_GONE},
+	{"Podman's settings name nothing",
+	 {{STORAGE_CONF,
+	   .text = "graphroot\ngraphroot =\ngraphroot = \"\nrunroot = 7\n= \"x\"\n\"\n"}},
+	 .id = PODMAN_ID,
+	 .outcome = STATEFILE_GONE},
+	{"Podman's settings are somebody's",
+	 {{STORAGE_CONF, .text = "graphroot = \"/srv/c\"", .mode = 0666},
+	  {"srv/c/overlay-containers/containers.json", .data = "podman-containers.json"}},
+	 .id = PODMAN_ID,
+	 .outcome = STATEFILE_ODD},
+	{"Podman, a list that is none",
+	 {{"var/lib/containers/storage/overlay-containers/containers.json", .text = "[{}"}},
+	 .id = PODMAN_ID,
+	 .outcome = STATEFILE_ODD},
 	{"Podman, without a name",
 	 {{"var/lib/containers/storage/overlay-containers/containers.json",
 	   .text = "[{\"id\":\"" ID "\",\"names\":[]}]"}},

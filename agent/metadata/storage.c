@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The library has two roots, for what outlives a boot and for what does not, and in each a
+ *directory of containers whose name begins with that of the driver of their file systems:
+ *
+ *	/var/lib/containers/storage/overlay-containers/containers.json
+ *	/var/lib/containers/storage/overlay-containers/<id>/userdata/config.json
+ *	/run/containers/storage/overlay-containers/<id>/userdata/...
+ *
+ * Which root has which file depends on the program and its settings. Other roots are in
+ *
+ *	/etc/containers/storage.conf
+ *
+ *	[storage]
+ *	graphroot = "/srv/containers"
+ *
+ * of which only lines of that form are understood: no multi-line strings, no escapes. Not found are
+ * those given as arguments, and in files of storage.conf.d.
+ *
+ * Source: the containers/storage project's types/options.go, store.go, containers-storage.conf(5).
+ */
+#include "metadata/storage.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/lines.h"
+#include "metadata/runtime.h"
+
+#define SETTINGS "etc/containers/storage.conf"
+
+static const char *const roots[] = {"run/containers/storage", "var/lib/containers/storage"};
+
+/* What most have comes first. The others that the library knows of make a directory of containers
+ * for overlay too, or are of other systems. */
+static const char *const drivers[] = {"overlay", "vfs", "btrfs", "zfs"};
+
+struct search {
+	const struct statefiles *files;
+	storage_fn fn;
+	void *ctx;
+	int r;
+};
+
+static void look_below(struct search *search, const char *root)
+{
+	char folder[RUNTIME_PATH_MAX];
+
+	for (size_t i = 0; i < array_size(drivers) && search->r == STATEFILE_GONE; i++) {
+		int n = snprintf(folder, sizeof(folder), "%s/%s-containers", root, drivers[i]);
+
+		if (n < (int)sizeof(folder))
+			search->r = search->fn(search->ctx, search->files, folder);
+	}
+}
+
+/* KEY = "VALUE" */
+static bool parse_setting(struct text line, struct text *ret_key, struct text *ret_value)
+{
+	struct text key, value;
+	char quote;
+
+	if (!text_until(&line, '=', &key) || !text_word(&key, ret_key))
+		return false;
+	text_skip_blanks(&line);
+	if (text_empty(&line) || (*line.p != '"' && *line.p != '\''))
+		return false;
+	quote = *line.p++;
+	if (!text_until(&line, quote, &value))
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+static int look_at_line(void *ctx, struct text line)
+{
+	struct search *search = ctx;
+	char root[RUNTIME_PATH_MAX];
+	struct text key, value;
+	int n;
+
+	if (!parse_setting(line, &key, &value))
+		return 0;
+	if (!text_is(&key, "graphroot") && !text_is(&key, "runroot"))
+		return 0;
+	while (text_char(&value, '/'))
+		;
+	n = snprintf(root, sizeof(root), "%.*s", (int)text_len(&value), value.p);
+	if (n > 0 && n < (int)sizeof(root))
+		look_below(search, root);
+	return search->r != STATEFILE_GONE;
+}
+
+int storage_search(const struct statefiles *files, storage_fn fn, void *ctx)
+{
+	struct search search = {.files = files, .fn = fn, .ctx = ctx, .r = STATEFILE_GONE};
+	_cleanup_(close_fdp) int fd = -1;
+	size_t n_skipped = 0;
+	int r;
+
+	for (size_t i = 0; i < array_size(roots) && search.r == STATEFILE_GONE; i++)
+		look_below(&search, roots[i]);
+	if (search.r != STATEFILE_GONE)
+		return search.r;
+	r = statefile_open(files, SETTINGS, &fd);
+	if (r)
+		return r;
+	r = lines_read(fd, look_at_line, &search, &n_skipped);
+	return r < 0 ? r : search.r;
+}
