@@ -144,6 +144,15 @@ static void ended(void *ctx, const struct podclient_reply *reply)
 	server->replied(server->ctx, reply);
 }
 
+void apiserver_relist(struct apiserver *server)
+{
+	server->version[0] = '\0';
+	if (!podclient_busy(server->client))
+		return; /* it is due */
+	podclient_cancel(server->client);
+	arm(server, 1);
+}
+
 DEFINE_CLEANUP(struct apiserver *, apiserver_freep, apiserver_free);
 
 int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const char *node,

@@ -18,5 +18,7 @@ struct apiserver;
 int apiserver_new(struct loop *loop, const struct podclient_opts *opts, const char *node,
 		  apiserver_replied_fn replied, void *ctx, struct apiserver **ret);
 void apiserver_free(struct apiserver *server);
+/* Another has told of the pods: begin with a list. May be called from the callback. */
+void apiserver_relist(struct apiserver *server);
 
 #endif

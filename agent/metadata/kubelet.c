@@ -42,6 +42,7 @@ struct kubelet {
 	bool wanted;  /* since the list that is under way was asked for */
 	bool failing; /* the timer is set to what backoff says */
 	bool spare;
+	bool resting;
 	uint64_t listed_ns; /* monotonic: the end of the last list; 0: none */
 	kubelet_listed_fn listed;
 	void *ctx;
@@ -56,6 +57,11 @@ uint64_t kubelet_refresh_ns(uint64_t n_bytes)
 		return KUBELET_REFRESH_LAST_NS;
 	ns = n_bytes * NSEC_PER_SEC / KUBELET_BYTES_PER_S;
 	return ns < KUBELET_REFRESH_NS ? KUBELET_REFRESH_NS : ns;
+}
+
+bool kubelet_keeps_up(uint64_t n_bytes)
+{
+	return kubelet_refresh_ns(n_bytes) == KUBELET_REFRESH_NS;
 }
 
 static void due(void *ctx)
@@ -103,7 +109,7 @@ void kubelet_look(struct kubelet *kubelet)
 {
 	uint64_t since_ns = nsec_monotonic() - kubelet->listed_ns;
 
-	if (kubelet->wanted)
+	if (kubelet->wanted || kubelet->resting)
 		return;
 	kubelet->wanted = true;
 	if (!kubelet->failing && !podclient_busy(kubelet->client))
@@ -115,6 +121,21 @@ void kubelet_look(struct kubelet *kubelet)
 void kubelet_spare(struct kubelet *kubelet, bool spare)
 {
 	kubelet->spare = spare;
+}
+
+void kubelet_rest(struct kubelet *kubelet, bool rest)
+{
+	if (rest == kubelet->resting)
+		return;
+	kubelet->resting = rest;
+	kubelet->failing = false;
+	kubelet->wanted = !rest;
+	backoff_reset(&kubelet->backoff);
+	podclient_cancel(kubelet->client);
+	if (rest)
+		(void)loop_disarm(kubelet->timer);
+	else
+		arm(kubelet, 1);
 }
 
 DEFINE_CLEANUP(struct kubelet *, kubelet_freep, kubelet_free);

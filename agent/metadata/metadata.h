@@ -38,6 +38,8 @@ typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const
  * @apiserver_url:  NULL: $KUBERNETES_SERVICE_HOST and _PORT tell it
  * @sandbox_after_ns: what a pod's server does not name as a container of it in this time is its
  *                    sandbox; 0: a minute
+ * @watch_lost_ns: an API server that is watched in the place of a kubelet with large lists, and has
+ *                 not answered for this long, is not any more; 0: five minutes
  * @token_file, @ca_file: NULL: those of the pod's service account
  */
 struct metadata_opts {
@@ -49,6 +51,7 @@ struct metadata_opts {
 	enum http_verify kubelet_verify;
 	const char *apiserver_url;
 	uint64_t sandbox_after_ns;
+	uint64_t watch_lost_ns;
 	const char *token_file;
 	const char *ca_file;
 	metadata_source_fn source;

@@ -49,14 +49,20 @@ int podclient_new(const struct podclient_opts *opts, podclient_done_fn done, voi
 	return 0;
 }
 
+void podclient_cancel(struct podclient *client)
+{
+	if (!client->call)
+		return;
+	http_cancel(client->call);
+	client->call = NULL;
+	podstream_deinit(&client->stream);
+}
+
 void podclient_free(struct podclient *client)
 {
 	if (!client)
 		return;
-	if (client->call) {
-		http_cancel(client->call);
-		podstream_deinit(&client->stream);
-	}
+	podclient_cancel(client);
 	free(client);
 }
 

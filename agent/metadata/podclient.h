@@ -80,6 +80,7 @@ int podclient_new(const struct podclient_opts *opts, podclient_done_fn done, voi
 		  struct podclient **ret);
 /* What is under way ends without a word. NULL is fine. */
 void podclient_free(struct podclient *client);
+void podclient_cancel(struct podclient *client);
 
 /* Always answered, later or at once; may be called from the callback, but not while a request is
  * under way. */

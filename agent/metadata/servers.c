@@ -2,10 +2,18 @@
 /*
  * Two servers know the pods of a node. The kubelet needs the lesser right, pods of this node alone,
  * but gives it only since Kubernetes 1.33, and in many clusters its certificate is signed by nobody
- * that is known. So it is asked first, and if its first answer is no list the API server takes its
- * place, until the kubelet, which is asked on now and then, has a list after all: it may have been
- * about to start, or the right may have been given. A kubelet that has answered once is kept
- * whatever happens later: what is known stays known.
+ * that is known. And it has no watch: a change is seen in seconds only as long as its list is so
+ * small that it may be asked for every few seconds. So it is asked first, and the API server takes
+ * its place
+ *
+ *	- if the kubelet's first answer is no list. The kubelet is tried now and then: it may have
+ *	  been about to start, or the right may have been given. One that has answered once is kept
+ *	  whatever happens later: what is known stays known;
+ *	- if its lists are too large. The kubelet rests once the API server has told of the pods,
+ *and is back if that refuses, or does not answer for minutes.
+ *
+ * One of them is believed at a time: each is a moment behind, and what the other one has told since
+ * would be undone. Whose turn it is begins with a list.
  */
 #include "metadata/servers.h"
 
@@ -13,10 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/metric.h"
+#include "base/nsec.h"
 #include "metadata/apiserver.h"
 #include "metadata/kubelet.h"
 #include "metadata/pods.h"
@@ -29,6 +39,20 @@
 /* Bytes of what is kept of a server's last word, with a NUL. */
 #define SERVERS_WORD_MAX 160
 
+/* For how long an API server that is watched may be away before the kubelet is asked instead. While
+ * it is away little is missed: nobody starts pods or changes them. */
+#define WATCH_LOST_NS (300 * NSEC_PER_SEC)
+/* So many times as long, and up to once more so many at random, until it is tried again: each time
+ * costs it a list, and all nodes have lost it in the same moment. */
+#define WATCH_AGAIN   2
+
+/* Why the API server is asked in the kubelet's place, or is to be. */
+enum instead {
+	INSTEAD_NOT,
+	INSTEAD_FAILING, /* the kubelet's first answer was no list */
+	INSTEAD_LARGE,	 /* its lists are too large */
+};
+
 static const char *const names[SERVER_MAX] = {
 	[SERVER_KUBELET] = "kubelet",
 	[SERVER_APISERVER] = "apiserver",
@@ -40,8 +64,12 @@ struct servers {
 	struct pods *pods;
 	struct kubelet *kubelet;
 	struct apiserver *apiserver;
-	bool may_turn; /* to the API server, if the kubelet's first answer is no list */
-	bool answered; /* a list has come */
+	bool may_turn; /* to the API server */
+	enum instead instead;
+	bool watching;		/* it is the API server's word that counts */
+	uint64_t lost_ns;	/* monotonic: since when it fails; 0: it does not */
+	uint64_t watch_from_ns; /* not before */
+	bool answered;		/* a list has come */
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
 	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
@@ -89,6 +117,7 @@ static int start_apiserver(struct servers *s)
 	int r = apiserver_new(s->opts.loop, &opts, s->opts.node, apiserver_replied, s,
 			      &s->apiserver);
 
+	s->outcomes[SERVER_APISERVER] = -1;
 	if (!r)
 		snprintf(s->words[SERVER_APISERVER], SERVERS_WORD_MAX, "not answered yet");
 	return r;
@@ -110,39 +139,115 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 		s->opts.source(s->opts.ctx, names[server], ok, reply->error);
 }
 
+/* ---------------------------------------------------------------- whose turn it is */
+
+static void rest(struct servers *s)
+{
+	s->watching = true;
+	kubelet_rest(s->kubelet, true);
+	snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
+		 "ok; its lists are large, so the API server is watched");
+}
+
+/* The kubelet's list ends the watch. */
+static void rest_no_more(struct servers *s)
+{
+	s->watching = false;
+	apiserver_relist(s->apiserver);
+	kubelet_rest(s->kubelet, false);
+}
+
+static void watch_anew(struct servers *s)
+{
+	apiserver_relist(s->apiserver);
+	s->outcomes[SERVER_APISERVER] = -1;
+}
+
+static bool is_lost(struct servers *s, int outcome)
+{
+	uint64_t now = nsec_monotonic();
+
+	if (!s->lost_ns)
+		s->lost_ns = now;
+	return outcome == PODCLIENT_DENIED || now - s->lost_ns >= s->opts.watch_lost_ns;
+}
+
 static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 {
 	struct podclient_reply plain = *reply;
+	struct servers *s = ctx;
 
 	if (plain.outcome == PODCLIENT_EXPIRED) { /* part of its work */
 		plain.outcome = PODCLIENT_OK;
 		plain.error = "ok";
 	}
-	tell(ctx, SERVER_APISERVER, &plain);
+	tell(s, SERVER_APISERVER, &plain);
+	if (plain.outcome == PODCLIENT_OK)
+		s->lost_ns = 0;
+	if (s->instead != INSTEAD_LARGE)
+		return;
+	if (reply->outcome == PODCLIENT_OK)
+		rest(s);
+	else if (is_lost(s, (int)plain.outcome) && s->watching)
+		rest_no_more(s);
 }
 
 /* The watch ends. */
 static void turn_back(struct servers *s)
 {
-	if (!s->apiserver)
-		return;
+	kubelet_spare(s->kubelet, false);
+	s->instead = INSTEAD_NOT;
+	s->watching = false;
+	s->lost_ns = 0;
 	apiserver_free(s->apiserver);
 	s->apiserver = NULL;
 	s->words[SERVER_APISERVER][0] = '\0';
+}
+
+static void give_up(struct servers *s)
+{
+	uint64_t pause = WATCH_AGAIN * s->opts.watch_lost_ns, random = 0;
+
+	(void)!getrandom(&random, sizeof(random), 0);
+	turn_back(s);
+	s->watch_from_ns = nsec_monotonic() + pause + random % pause;
+}
+
+/* There is a list, but the next will be long in coming. */
+static void prefer_watch(struct servers *s)
+{
+	int outcome = s->outcomes[SERVER_APISERVER];
+
 	kubelet_spare(s->kubelet, false);
+	s->watching = false;
+	if (!s->apiserver && nsec_monotonic() >= s->watch_from_ns)
+		(void)start_apiserver(s); /* or at the next list */
+	else if (s->instead == INSTEAD_FAILING)
+		watch_anew(s);
+	else if (s->apiserver && outcome > PODCLIENT_OK && is_lost(s, outcome))
+		give_up(s);
+	s->instead = s->apiserver ? INSTEAD_LARGE : INSTEAD_NOT;
 }
 
 static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
 {
 	struct servers *s = ctx;
+	bool first = s->outcomes[SERVER_KUBELET] < 0;
 
 	tell(s, SERVER_KUBELET, reply);
-	if (reply->outcome == PODCLIENT_OK)
-		turn_back(s);
-	else if (s->may_turn && !start_apiserver(s))
+	if (reply->outcome == PODCLIENT_OK) {
+		if (s->may_turn && !kubelet_keeps_up(reply->n_bytes))
+			prefer_watch(s);
+		else
+			turn_back(s);
+	} else if (first && s->may_turn && !start_apiserver(s)) {
+		s->instead = INSTEAD_FAILING;
+		s->watching = true;
 		kubelet_spare(s->kubelet, true);
-	s->may_turn = false;
+	}
 }
+
+/* ---------------------------------------------------------------- all of it */
 
 static int start_kubelet(struct servers *s)
 {
@@ -168,7 +273,8 @@ static int start(struct servers *s)
 		return -EDESTADDRREQ;
 	if (mode == METADATA_NONE || mode == METADATA_RUNTIME || (!has_kubelet && !has_apiserver))
 		return 0;
-	if (mode == METADATA_APISERVER || !has_kubelet)
+	s->watching = mode == METADATA_APISERVER || !has_kubelet;
+	if (s->watching)
 		return start_apiserver(s);
 	s->may_turn = mode == METADATA_AUTO && has_apiserver;
 	return start_kubelet(s);
@@ -185,6 +291,8 @@ int servers_new(const struct metadata_opts *opts, struct servers **ret)
 		return -ENOMEM;
 	s->opts = *opts;
 	s->outcomes[SERVER_KUBELET] = s->outcomes[SERVER_APISERVER] = -1;
+	if (!s->opts.watch_lost_ns)
+		s->opts.watch_lost_ns = WATCH_LOST_NS;
 	if (!s->opts.token_file)
 		s->opts.token_file = ACCOUNT_TOKEN;
 	if (!s->opts.ca_file)
@@ -218,7 +326,7 @@ const struct pods *servers_pods(const struct servers *s)
 
 static enum server server_in_use(const struct servers *s)
 {
-	return s->apiserver ? SERVER_APISERVER : SERVER_KUBELET;
+	return s->watching ? SERVER_APISERVER : SERVER_KUBELET;
 }
 
 enum servers_state servers_state(const struct servers *s)

@@ -30,6 +30,38 @@ by() {
 	note "named by $source after $(($(date +%s) - began)) s: ${*:-as it is}"
 }
 
+left_out() { metric podprof_owners_left_out; }
+are_left_out() { [ "$(left_out)" "$@" ]; }
+
+# followed: that a pod opts out, and in again, by whoever tells of it: within 5 seconds, and what it takes to see that
+followed() {
+	local before took
+	before=$(left_out)
+	SECONDS=0
+	kubectl -n shop annotate pod annotated podprof.io/profile=false >/dev/null
+	until_true 30 are_left_out -gt "$before" || fail "an annotation is not seen: $(podprof_get /-/ready)"
+	took=$SECONDS
+	kubectl -n shop annotate pod annotated podprof.io/profile- >/dev/null
+	until_true 30 are_left_out -le "$before" || fail "that an annotation is gone is not seen"
+	note "an annotation was seen after $took s, and its end after $((SECONDS - took)) s: $(podprof_get /-/ready | grep ^metadata)"
+	[ "$SECONDS" -le 16 ] || fail "annotations are seen too late"
+}
+
+# The kubelet's list with so much more in it: an annotation may not have more than 256 KiB, a pod neither
+large_list() {
+	local pod
+	for pod in annotated labelled; do
+		jq -n --arg ballast "$(printf '%0100000d' 0)" \
+			'{metadata: {annotations: {a: $ballast, b: $ballast}}}' >"$node/ballast.json"
+		kubectl -n shop patch pod "$pod" --patch-file "$node/ballast.json" >/dev/null
+	done
+}
+small_list() {
+	local pod
+	for pod in annotated labelled; do kubectl -n shop annotate pod "$pod" a- b- >/dev/null; done
+}
+is_watching() { podprof_get /-/ready | grep -q "^metadata: .*its lists are large.*; apiserver: ok"; }
+
 workloads_up
 kubelet_signed() {
 	stop kubelet
@@ -52,6 +84,13 @@ by kubelet --set metadata.source=kubelet --set metadata.kubeletVerify=none
 kubelet_signed
 by kubelet --set metadata.source=kubelet
 by kubelet
+followed
+
+# Its list becomes too large to be asked for often
+large_list
+until_true 30 is_watching || fail "the API server is not watched: $(podprof_get /-/ready)"
+followed
+small_list
 
 # Nobody: ids for names, and none is wrong
 podprof_install --set metadata.source=none
