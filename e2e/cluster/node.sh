@@ -327,12 +327,17 @@ node_up() {
 	kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null || not_up "the node is not ready" kubelet
 }
 
-# same_mounts PID: as those of the node
-same_mounts() { [ "$(readlink "/proc/$1/ns/mnt")" = "$(readlink "/proc/$(cat "$node/pids/holder")/ns/mnt")" ]; }
+# Processes with the node's mounts: shims, and whatever else was started in there, but not the holder itself
+inmates() {
+	local holder ns
+	holder=$(cat "$node/pids/holder")
+	ns=$(readlink "/proc/$holder/ns/mnt")
+	find /proc/[0-9]*/ns/mnt -maxdepth 0 -lname "${ns//[\[\]]/?}" | cut -d/ -f3 | grep -vx "$holder"
+}
 
 # In every case and from every state
 node_down() {
-	local name pid
+	local name
 	set +e
 	[ -d "$node" ] || return 0
 	stop kubelet
@@ -341,11 +346,7 @@ node_down() {
 	stop kube-apiserver KILL
 	stop etcd KILL
 	stop containerd KILL
-	# shims, and whatever else was started in there
-	for pid in /proc/[0-9]*; do
-		pid=${pid#/proc/}
-		[ "$pid" = "$(cat "$node/pids/holder")" ] || ! same_mounts "$pid" || kill -KILL "$pid"
-	done 2>/dev/null
+	inmates 2>/dev/null | xargs -r kill -KILL 2>/dev/null
 	cgroup_down
 	stop holder KILL
 	rm -rf "$node"
