@@ -52,6 +52,14 @@ static int lookup_new(const char *id, const char *pod_uid, uint64_t now_ns, stru
 	return 0;
 }
 
+const struct lookup *lookups_find(const struct lookups *lookups, const char *id)
+{
+	const struct lookup *lookup;
+
+	HASH_FIND(hh, lookups->by_id, id, strlen(id), lookup);
+	return lookup;
+}
+
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret)
 {

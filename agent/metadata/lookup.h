@@ -29,6 +29,7 @@
  * @outcome:      of the last answer to whoever asked
  * @first_ns, @asked_ns: when it was asked for, first and last
  * @due_ns:       when it is tried again
+ * @round:        of whoever asks: by which it is told who was there before whom
  */
 struct lookup {
 	const char *id;
@@ -39,6 +40,7 @@ struct lookup {
 	uint64_t first_ns;
 	uint64_t asked_ns;
 	uint64_t due_ns;
+	uint64_t round;
 
 	uint64_t wait_ns;
 	UT_hash_handle hh;
@@ -60,6 +62,8 @@ void lookups_deinit(struct lookups *lookups);
 /* Somebody asks for it. 0, LOOKUP_NEW, LOOKUP_FULL, -ENOMEM: @ret is set on the first two. */
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret);
+/* NULL if it was not asked for; borrowed. */
+const struct lookup *lookups_find(const struct lookups *lookups, const char *id);
 /* It was tried: the next time is later each time. */
 void lookup_tried(struct lookup *lookup, uint64_t now_ns);
 /* Whether it is to be tried now. */

@@ -13,8 +13,11 @@
  * container whose id it has not heard of yet, but whose name the runtime knows, is all there is to
  * know. Where no server may be asked the runtime's word has to do.
  *
- * A sandbox looks like a container in its cgroup's path. The runtime tells them apart; without it,
- * what is in a pod that a server has told of for a minute, and is none of its containers, is one.
+ * A sandbox looks like a container in its cgroup's path. The runtime tells them apart. Without it:
+ * a pod's status tells of its containers as they were at one moment, so what is in none of it and
+ * was there before a container that is in it is the sandbox, which every pod begins with. Where the
+ * order is not known, because both were there when the agent came, it is what is in a pod that a
+ * server has told of for a minute, and is none of its containers.
  */
 #include "metadata/metadata.h"
 
@@ -34,6 +37,8 @@
 
 /* A container that its pod's server does not name in this time is the sandbox. */
 #define SANDBOX_AFTER_NS (60 * NSEC_PER_SEC)
+/* Of a pod's containers so many are looked at for one that is younger: people use 10. */
+#define SANDBOX_LOOKS	 64
 /* Versions of pods that a runtime has told of: beyond those of the servers'. */
 #define RUNTIME_VERSIONS (1ull << 40)
 /* Containers whose state is read in one step of the loop, and the pause to the next: at the start
@@ -51,6 +56,7 @@ struct metadata {
 	struct loop_source *timer;
 	uint64_t timer_ns; /* when it fires */
 	size_t n_step;	   /* reads since it fired last */
+	uint64_t n_rounds; /* how often it has fired */
 	uint64_t n_changes;
 	uint64_t n_found[RUNTIME_SOURCES];
 };
@@ -177,6 +183,20 @@ static enum metadata_outcome why_unknown(const struct metadata *m)
 	return m->runtime_why == STATEFILE_DENIED ? METADATA_DENIED : METADATA_UNKNOWN_ID;
 }
 
+/* Those that were first asked for between two calls of the timer may have been found by one walk of
+ * the cgroups, in any order. */
+static bool is_before_known(const struct metadata *m, const struct lookup *lookup,
+			    const struct pod *pod)
+{
+	for (size_t i = 0; i < pod->n_containers && i < SANDBOX_LOOKS; i++) {
+		const struct lookup *known = lookups_find(&m->lookups, pod->containers[i].id);
+
+		if (known && known->round > lookup->round)
+			return true;
+	}
+	return false;
+}
+
 /* Whether a container that its pod's server does not know is none. */
 static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 			  const struct pod *pod)
@@ -184,6 +204,8 @@ static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 	if (!*lookup->id || !pod->n_containers)
 		return false;
 	if (lookup->outcome == METADATA_SANDBOX) /* also while nobody answers */
+		return true;
+	if (is_before_known(m, lookup, pod))
 		return true;
 	return servers_fresh(m->servers) &&
 	       lookup->asked_ns - lookup->first_ns >= m->opts.sandbox_after_ns;
@@ -253,6 +275,8 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 
 	*ret = (struct metadata_names){0};
 	if (r == LOOKUP_NEW) {
+		lookup->round = m->n_rounds;
+		arm(m, now + READS_PAUSE_NS, now);
 		if (read_state(m, lookup, now))
 			lookup_tried(lookup, now);
 	} else if (r) { /* no memory, or too many at a time */
@@ -284,6 +308,7 @@ static void due(void *ctx)
 	bool wanting = false;
 
 	m->n_step = 0;
+	m->n_rounds++;
 	lookups_sweep(&m->lookups, now);
 	HASH_ITER(hh, m->lookups.by_id, lookup, following) {
 		if (lookup_due(lookup, now))

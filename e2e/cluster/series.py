@@ -3,13 +3,14 @@
 """Compare what has arrived at pyrosink with what the API server says of the pods.
 
     series.py SINK SEEN [--since SECONDS] [--expect NAME=SAMPLES]... [--absent NAME]... [--nameless SAMPLES]
-              [--by-id | --by-runtime]
+              [--pod-only SAMPLES] [--by-id | --by-runtime]
 
 SEEN has pods.json, replicasets.json and jobs.json: all that "kubectl get --watch" has told of them, so
 that pods that are gone are known, too. Every profile is looked at. Each of a container of this node has
 to have the names of its pod, and the service_name that docs/configuration.md promises, found here by
 the objects' owners; and its stacks may be in no other container's function (work.c). Those without
-names are counted: they may be there, at most --nameless samples of them, but wrong names may not.
+names are counted: they may be there, at most --nameless samples of them, but wrong names may not; and those
+with the pod's name that are not said to be its sandbox's, at most --pod-only.
 
 --since: only those that began at that time or later. --expect: so many samples of work_NAME, or main.NAME, are
 there under the right names. --absent: there are none of it. --by-id: by an agent that cannot know names; the
@@ -139,8 +140,10 @@ class Judge:
             self.wrong.append(("another's id", labels, self.truth.containers[cid]))
         elif place[2]:
             self.stacks(self.truth.commands[place], entry, labels)
-        # without a container it is the pod's sandbox, or what has just begun
-        return "named" if place[2] else "pod_only"
+        if place[2]:
+            return "named"
+        # the sandbox's, most of it what runc does before there is "pause"; else a container's whose name was lost
+        return "sandbox" if labels.get("level") == "pod" else "pod_only"
 
     def stacks(self, command, entry, labels):
         own = {"/work": f"work_{command[1] if len(command) > 1 else None}",
@@ -158,6 +161,7 @@ def main():
     p.add_argument("--expect", action="append", default=[])
     p.add_argument("--absent", action="append", default=[])
     p.add_argument("--nameless", type=int)
+    p.add_argument("--pod-only", type=int)
     p.add_argument("--by-id", action="store_true")
     p.add_argument("--by-runtime", action="store_true")
     p.add_argument("--verbose", action="store_true")
@@ -179,9 +183,10 @@ def main():
         if judge.functions[name]:
             missing += 1
             print(f"           {judge.functions[name]} samples of {name}")
-    if o.nameless is not None and judge.samples["nameless"] > o.nameless:
-        missing += 1
-        print(f"           {judge.samples['nameless']} samples without names, more than {o.nameless}")
+    for what, most in ("nameless", o.nameless), ("pod_only", o.pod_only):
+        if most is not None and judge.samples[what] > most:
+            missing += 1
+            print(f"           {judge.samples[what]} samples {what}, more than {most}")
     for wrong in judge.wrong[:10]:
         print("           WRONG", *wrong)
     if o.verbose or judge.wrong or missing:

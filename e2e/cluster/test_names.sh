@@ -13,7 +13,7 @@ workloads_up
 everything=(--expect deployment=30 --expect daemonset=15 --expect statefulset=15 --expect job=5
 	--expect cronjob=5 --expect restarting=5 --expect init=3 --expect sidecar=10 --expect main=10
 	--expect ephemeral=10 --expect left=10 --expect right=10 --expect annotated=10 --expect labelled=10
-	--expect static=10 --expect workGo=10 --expect allocateUnasked=1 --nameless 5
+	--expect static=10 --expect workGo=10 --expect allocateUnasked=1 --nameless 5 --pod-only 20
 	--absent optedout)
 until_true 150 judge "${everything[@]}" || {
 	judge "${everything[@]}"

@@ -392,6 +392,29 @@ static void no_sandbox_yet(void **state)
 	assert_int_equal(find(f, C2, UID), METADATA_POD);
 }
 
+/* A pod's status that has a container, and not what was there before it: the sandbox, at once. */
+static void sandbox_came_first(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("web-1", "")), .times = 2},
+		{.status = 200, .body = LIST(POD("web-1", STATUS("app", C1)))},
+	};
+	struct fixture *f = *state;
+
+	start(f, METADATA_KUBELET, script, array_size(script));
+	wait_outcome(f, C2, METADATA_POD);
+	while (sink_n_requests(f->sink) < 2) /* it was tried again meanwhile */
+		wait_outcome(f, C2, METADATA_POD);
+	/* these two begin at once: which of them was first is not known */
+	assert_int_equal(find(f, C1, UID), METADATA_POD);
+	assert_int_equal(find(f, C3, UID), METADATA_POD);
+	wait_outcome(f, C1, METADATA_OK);
+	assert_int_equal(find(f, C2, UID), METADATA_SANDBOX);
+	assert_string_equal(f->names.pod->name, "web-1");
+	assert_null(f->names.container);
+	assert_int_equal(find(f, C3, UID), METADATA_POD);
+}
+
 static void kubelet_counts_more(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -444,6 +467,7 @@ int main(void)
 		TEST(kubelet_knows_a_pod_alone),
 		TEST(sandbox_by_elimination),
 		TEST(no_sandbox_yet),
+		TEST(sandbox_came_first),
 		TEST(kubelet_denies),
 	};
 

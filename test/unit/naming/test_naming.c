@@ -25,7 +25,10 @@
 #define ID2 "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
 #define UID "8e1c90d3-0a5b-4b0e-9b1f-7a4471c0e2d5"
 
-#define STATUS "\"containerStatuses\":[{\"name\":\"web\",\"containerID\":\"containerd://" ID1 "\"}]"
+#define ID3	       "c7a5d41cd9e7a034e48fe7a6f0dfddf3d8c8ec82070528898881a94904b14681"
+#define RUNS(name, id) "{\"name\":\"" name "\",\"containerID\":\"containerd://" id "\"}"
+#define STATUS	       "\"containerStatuses\":[" RUNS("web", ID1) "]"
+#define STATUS_LATER   "\"containerStatuses\":[" RUNS("web", ID1) "," RUNS("late", ID3) "]"
 #define POD(annotations, status)                                                                 \
 	"{\"metadata\":{\"uid\":\"" UID                                                          \
 	"\",\"namespace\":\"shop\",\"name\":\"web-5d4f8-x\",\"labels\":{\"pod-template-hash\":"  \
@@ -365,6 +368,34 @@ static void of_a_pod(void **state)
 	assert_true(owner_of(f, ID2)->pending); /* but of a container it is */
 }
 
+/* A container that comes later, and is known: what was there before it and is not is told to be the
+ * sandbox, and what was sampled of it need not wait longer. */
+static void sandbox_of_a_pod(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS)), .times = 2},
+		{.status = 200, .body = LIST(POD("", STATUS_LATER))},
+	};
+	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	struct fixture *f = *state;
+	uint64_t id;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, ID2, "pod", "web-5d4f8-x");
+	while (sink_n_requests(f->kubelet) < 2)
+		wait_label(f, ID2, "level", "");
+	assert_true(owner_of(f, ID2)->pending);
+	id = tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
+	assert_int_equal(discovery_owner(f->discovery, id, 0, &nobody, "x")->kind, OWNER_CONTAINER);
+	wait_label(f, ID3, "container", "late");
+	wait_label(f, ID2, "level", "pod");
+	assert_false(owner_of(f, ID2)->pending);
+	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
+	assert_string_equal(label(f, ID2, "container"), "");
+	assert_string_equal(label(f, ID1, "container"), "web");
+}
+
 /* A user without privileges has made a cgroup with another container's id: it gets no name by it,
  * and none is waited for. */
 static void of_a_user(void **state)
@@ -521,6 +552,7 @@ int main(void)
 		TEST(back_to_the_kubelet),
 		TEST(named_by_the_runtime),
 		TEST(of_a_pod),
+		TEST(sandbox_of_a_pod),
 		TEST(of_a_user),
 		TEST(refused),
 		TEST(nobody_to_ask),
