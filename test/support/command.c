@@ -81,3 +81,9 @@ void command_assert(const struct command_run *run, int status, const char *out, 
 	assert_printed(&run->out, out);
 	assert_printed(&run->err, err);
 }
+
+void command_assert_error(const struct command_run *run, int status, const char *says)
+{
+	command_assert(run, status, NULL, says);
+	assert_ptr_equal(strchr(run->err.data, '\n'), run->err.data + run->err.len - 1);
+}

@@ -19,5 +19,7 @@ void command_run_deinit(struct command_run *run);
 void command_assert_has(const struct buf *printed, const char *want);
 /* How it has ended, and what is somewhere in each of its outputs; NULL: there is none. */
 void command_assert(const struct command_run *run, int status, const char *out, const char *err);
+/* How it has failed: with one line in which @says is, and nothing else was printed. */
+void command_assert_error(const struct command_run *run, int status, const char *says);
 
 #endif

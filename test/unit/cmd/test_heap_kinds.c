@@ -270,7 +270,7 @@ static void moved_program(void **state)
 		command_run(line, &run);
 		if (i < 2) {
 			assert_int_equal(run.status, CMD_FAILED);
-			assert_non_null(strstr(run.err.data, "say with --executable"));
+			command_assert_has(&run.err, "say with --executable");
 		} else {
 			assert_int_equal(run.status, CMD_DONE);
 		}
@@ -464,9 +464,8 @@ static void containers(void **state)
 			 "heap --container %s --cgroupfs-root %s --kind mutex --output %s",
 			 rows[i].id, tree.path, a.ours);
 		command_run(line, &run);
-		if (!strstr(rows[i].status ? run.err.data : run.out.data, rows[i].says))
-			fail_msg("it says: %s%s", run.out.data, run.err.data);
 		assert_int_equal(run.status, rows[i].status);
+		command_assert_has(rows[i].status ? &run.err : &run.out, rows[i].says);
 		if (!rows[i].status)
 			assert_int_equal(count_contentions(a.ours), n_both);
 		command_run_deinit(&run);
@@ -521,10 +520,7 @@ static void wrong_usage(void **state)
 
 		row_begin(rows[i].line);
 		command_run(rows[i].line, &run);
-		assert_int_equal(run.status, CMD_USAGE);
-		assert_string_equal(run.out.data, "");
-		if (!strstr(run.err.data, rows[i].says))
-			fail_msg("it says: %s", run.err.data);
+		command_assert_error(&run, CMD_USAGE, rows[i].says);
 		command_run_deinit(&run);
 	}
 }

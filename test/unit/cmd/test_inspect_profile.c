@@ -52,10 +52,7 @@ static void test_usage(void **state)
 
 		row_begin(usage_rows[i].line);
 		inspect(usage_rows[i].line, &r);
-		assert_int_equal(r.status, usage_rows[i].status);
-		assert_string_equal(r.out.data, "");
-		assert_non_null(strstr(r.err.data, usage_rows[i].err));
-		assert_ptr_equal(strchr(r.err.data, '\n'), r.err.data + r.err.len - 1);
+		command_assert_error(&r, usage_rows[i].status, usage_rows[i].err);
 	}
 }
 
@@ -67,9 +64,9 @@ static void test_help(void **state)
 	inspect("--help", &r);
 	assert_int_equal(r.status, CMD_DONE);
 	assert_string_equal(r.err.data, "");
-	assert_non_null(strstr(r.out.data, "--sample-type TYPE"));
-	assert_non_null(strstr(r.out.data, "--top N"));
-	assert_non_null(strstr(r.out.data, "--json"));
+	command_assert_has(&r.out, "--sample-type TYPE");
+	command_assert_has(&r.out, "--top N");
+	command_assert_has(&r.out, "--json");
 }
 
 static void test_text(void **state)
@@ -80,15 +77,15 @@ static void test_text(void **state)
 	inspect("--top 2 " CPU, &r);
 	assert_int_equal(r.status, CMD_DONE);
 	assert_string_equal(r.err.data, "");
-	assert_non_null(strstr(r.out.data, "time        2026-11-21T11:34:14Z, for 800.05ms\n"));
-	assert_non_null(strstr(r.out.data, "period      10000000 cpu/nanoseconds\n"));
-	assert_non_null(strstr(r.out.data, "cpu/nanoseconds 800.00ms (default)\n"));
-	assert_non_null(strstr(r.out.data, "labels      request: slow (5)\n"));
-	assert_non_null(strstr(r.out.data, "cpu by flat value\n"));
-	assert_non_null(strstr(r.out.data, "640.00ms  80.00%     800.00ms 100.00%  main.spin\n"));
+	command_assert_has(&r.out, "time        2026-11-21T11:34:14Z, for 800.05ms\n");
+	command_assert_has(&r.out, "period      10000000 cpu/nanoseconds\n");
+	command_assert_has(&r.out, "cpu/nanoseconds 800.00ms (default)\n");
+	command_assert_has(&r.out, "labels      request: slow (5)\n");
+	command_assert_has(&r.out, "cpu by flat value\n");
+	command_assert_has(&r.out, "640.00ms  80.00%     800.00ms 100.00%  main.spin\n");
 	assert_null(strstr(r.out.data, "runtime.asyncPreempt")); /* the fourth */
 	inspect("--sample-type inuse_space test/data/pprof/go_heap.pb.gz", &heap);
-	assert_non_null(strstr(heap.out.data, "490.05KiB  96.52%"));
+	command_assert_has(&heap.out, "490.05KiB  96.52%");
 }
 
 static void test_json(void **state)
@@ -122,7 +119,7 @@ static void test_empty_profile(void **state)
 	(void)state;
 	inspect("test/data/pprof/go_empty.pb.gz", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "samples     0,"));
+	command_assert_has(&r.out, "samples     0,");
 	inspect("--json test/data/pprof/go_empty.pb.gz", &json);
 	assert_int_equal(json.status, CMD_DONE);
 }

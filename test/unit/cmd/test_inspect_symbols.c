@@ -55,11 +55,7 @@ static void test_usage(void **state)
 
 		row_begin(usage_rows[i].line);
 		command_run(usage_rows[i].line, &run);
-		assert_int_equal(run.status, usage_rows[i].status);
-		assert_non_null(strstr(run.err.data, usage_rows[i].err));
-		/* one line */
-		assert_ptr_equal(strchr(run.err.data, '\n'), run.err.data + run.err.len - 1);
-		assert_string_equal(run.out.data, "");
+		command_assert_error(&run, usage_rows[i].status, usage_rows[i].err);
 	}
 }
 
@@ -134,7 +130,7 @@ static void test_address(void **state)
 	snprintf(line, sizeof(line), "inspect maps %d --address 10", getpid());
 	command_run(line, &none);
 	assert_int_equal(none.status, 1);
-	assert_non_null(strstr(none.err.data, "has no code at 0x10"));
+	command_assert_has(&none.err, "has no code at 0x10");
 }
 
 /* The first frame's function, of one line of --json. */
@@ -186,7 +182,7 @@ static void test_control_characters(void **state)
 	assert_int_equal(run.status, 0);
 	assert_string_equal(run.out.data, "0x1234  x?[2J??+0x1234\n");
 	assert_int_equal(none.status, 1);
-	assert_non_null(strstr(none.err.data, "/x?[2J"));
+	command_assert_has(&none.err, "/x?[2J");
 }
 
 int main(void)

@@ -45,13 +45,13 @@ static void test_rows(void **state)
 	run("--rows", "plain-static", &r);
 	assert_int_equal(r.status, CMD_DONE);
 	check_rows(r.out.data);
-	assert_non_null(strstr(r.out.data, " stop\n"));
-	assert_non_null(strstr(r.out.data, " signal\n"));
-	assert_non_null(strstr(r.out.data, " cfa=rsp+16 fp=cfa-16 ra=cfa-8\n"));
+	command_assert_has(&r.out, " stop\n");
+	command_assert_has(&r.out, " signal\n");
+	command_assert_has(&r.out, " cfa=rsp+16 fp=cfa-16 ra=cfa-8\n");
 	command_run_deinit(&r);
 	run("--rows --json", "plain-pie", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "\"rule\":\"cfa=rsp+8 fp=same ra=cfa-8\"}\n"));
+	command_assert_has(&r.out, "\"rule\":\"cfa=rsp+8 fp=same ra=cfa-8\"}\n");
 	command_run_deinit(&r);
 }
 
@@ -62,12 +62,12 @@ static void test_summary(void **state)
 	(void)state;
 	run("", "plain-pie", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "functions "));
-	assert_non_null(strstr(r.out.data, "rows register "));
+	command_assert_has(&r.out, "functions ");
+	command_assert_has(&r.out, "rows register ");
 	command_run_deinit(&r);
 	run("--json", "plain-pie", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "\"rows_by_kind\":{"));
+	command_assert_has(&r.out, "\"rows_by_kind\":{");
 	command_run_deinit(&r);
 }
 
@@ -86,11 +86,11 @@ static void test_lookup(void **state)
 	snprintf(what, sizeof(what), "--lookup 0x%llx", end - 1);
 	run(what, "plain-fixed", &found);
 	assert_int_equal(found.status, CMD_DONE);
-	assert_non_null(strstr(found.out.data, rule));
+	command_assert_has(&found.out, rule);
 	command_run_deinit(&found);
 	run("--lookup 0 --json", "plain-fixed", &found);
 	assert_int_equal(found.status, CMD_DONE);
-	assert_non_null(strstr(found.out.data, "gap"));
+	command_assert_has(&found.out, "gap");
 	command_run_deinit(&found);
 	command_run_deinit(&r);
 }
@@ -122,7 +122,7 @@ static void test_row_file(void **state)
 	run(what, "zoo-wrong", &wrong);
 	assert_int_equal(wrong.status, CMD_DONE);
 	assert_string_not_equal(wrong.out.data, whole.out.data);
-	assert_non_null(strstr(wrong.err.data, "there is no row file"));
+	command_assert_has(&wrong.err, "there is no row file");
 	tree_write(tree.fd, name, whole.out.data);
 	run(what, "zoo-wrong", &mended);
 	assert_int_equal(mended.status, CMD_DONE);
@@ -149,9 +149,9 @@ static void test_bad_row_file(void **state)
 	tree_write(tree.fd, name, "# mine\n1 2\n3 3 gap\n");
 	run(what, "zoo-pie", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.err.data, ".rows:2: the rule must be"));
-	assert_non_null(strstr(r.err.data, ".rows:3: END must be above START"));
-	assert_non_null(strstr(r.err.data, "2 lines are left out, 0 are used"));
+	command_assert_has(&r.err, ".rows:2: the rule must be");
+	command_assert_has(&r.err, ".rows:3: END must be above START");
+	command_assert_has(&r.err, "2 lines are left out, 0 are used");
 	command_run_deinit(&r);
 	tree_deinit(&tree);
 }
@@ -180,25 +180,25 @@ static void test_pid(void **state)
 	assert_true(child > 0);
 	inspect_pid(child, "", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "as they would be for the walker: "));
-	assert_non_null(strstr(r.out.data, "/test_inspect_unwind\n"));
-	assert_non_null(strstr(r.out.data, "/libc.so.6\n"));
+	command_assert_has(&r.out, "as they would be for the walker: ");
+	command_assert_has(&r.out, "/test_inspect_unwind\n");
+	command_assert_has(&r.out, "/libc.so.6\n");
 	command_run_deinit(&r);
 	inspect_pid(child, "--json", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, "\"source\":\"computed\""));
-	assert_non_null(strstr(r.out.data, "\"table\":{\"start\":\"0x"));
+	command_assert_has(&r.out, "\"source\":\"computed\"");
+	command_assert_has(&r.out, "\"table\":{\"start\":\"0x");
 	command_run_deinit(&r);
 	snprintf(lookup, sizeof(lookup), "--lookup %llx",
 		 (unsigned long long)(uintptr_t)command_run);
 	inspect_pid(child, lookup, &r);
 	assert_int_equal(r.status, CMD_DONE);
-	assert_non_null(strstr(r.out.data, " cfa="));
-	assert_non_null(strstr(r.out.data, "/test_inspect_unwind\n"));
+	command_assert_has(&r.out, " cfa=");
+	command_assert_has(&r.out, "/test_inspect_unwind\n");
 	command_run_deinit(&r);
 	inspect_pid(child, "--lookup 10", &r);
 	assert_int_equal(r.status, CMD_FAILED);
-	assert_non_null(strstr(r.err.data, "in no executable mapping"));
+	command_assert_has(&r.err, "in no executable mapping");
 	command_run_deinit(&r);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
@@ -233,7 +233,7 @@ static void test_errors(void **state)
 		row_begin(rows[i].line);
 		command_run(rows[i].line, &r);
 		assert_int_equal(r.status, rows[i].status);
-		assert_non_null(strstr(r.err.data, rows[i].err));
+		command_assert_has(&r.err, rows[i].err);
 		command_run_deinit(&r);
 	}
 }
