@@ -20,6 +20,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "budget.h"
 #include "cpuopts.h"
 #include "cpuprofiler.h"
 #include "discovery/discovery.h"
@@ -49,13 +50,6 @@
 #define AGENT_SHOWN_MAX	      8
 /* Each image that was sampled keeps its file open. */
 #define AGENT_OPEN_FILES      65536
-
-/* Shares of --memory-budget, besides those of cpuopts.c. The rest is for what is in flight: folded
- * stacks, reports. */
-#define AGENT_SYMBOL_SHARE 8 /* an eighth for symbol tables of heaps */
-#define AGENT_HEAP_SHARE   4 /* a quarter for Go heap records */
-#define AGENT_PULL_SHARE   8 /* an eighth for what is read on demand, and for its symbols */
-#define AGENT_QUEUE_SHARE  4 /* a quarter for profiles that wait to be sent */
 
 struct agent {
 	const struct config *config;
@@ -360,7 +354,7 @@ static int start_export(struct agent *a)
 		.store_dir = c->store_dir,
 		.store_bytes = c->store_bytes,
 		.store_age_ns = c->store_age_ns,
-		.queue_bytes = c->memory_budget / AGENT_QUEUE_SHARE,
+		.queue_bytes = c->memory_budget / BUDGET_QUEUE,
 	};
 	_cleanup_(freep) char *error = NULL;
 	int r = export_new(&opts, &a->export, &error);
@@ -456,8 +450,8 @@ static int start_heap(struct agent *a)
 		.discovery = a->discovery,
 		.mode = mode_of_config(a->config->go_heap),
 		.wish = wish_of_owner,
-		.heap_bytes = a->config->memory_budget / AGENT_HEAP_SHARE,
-		.symbol_bytes = a->config->memory_budget / AGENT_SYMBOL_SHARE,
+		.heap_bytes = a->config->memory_budget / BUDGET_HEAPS,
+		.symbol_bytes = a->config->memory_budget / BUDGET_SYMBOLS,
 		.no_contention = !a->config->go_contention,
 		.out = on_profile,
 		.ctx = a,
@@ -481,8 +475,8 @@ static int start_pull(struct agent *a)
 		.mode = mode_of_config(a->config->go_heap),
 		.wish = wish_of_owner,
 		.ctx = a,
-		.max_bytes = a->config->memory_budget / AGENT_PULL_SHARE,
-		.symbol_bytes = a->config->memory_budget / AGENT_PULL_SHARE,
+		.max_bytes = a->config->memory_budget / BUDGET_PULLS,
+		.symbol_bytes = a->config->memory_budget / BUDGET_PULLS,
 	};
 	int r;
 

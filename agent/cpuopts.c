@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpuopts.h"
 
+#include "budget.h"
 #include "config/config.h"
-
-/* Shares of --memory-budget (see agent.c). */
-#define TABLE_SHARE  6 /* a sixth for unwind tables in the kernel */
-#define SYMBOL_SHARE 8 /* an eighth for symbol tables */
 
 /* The kernel side's name for the way that callers are found. */
 static const enum settings_unwind unwinds[CONFIG_UNWIND_MAX] = {
@@ -22,8 +19,8 @@ struct cpu_profiler_opts cpuopts(const struct config *c)
 		.kernel_stacks = c->kernel_stacks,
 		.unwind = unwinds[c->unwind],
 		.unsafe_kernel = c->allow_unsafe_kernel,
-		.symbol_bytes = c->memory_budget / SYMBOL_SHARE,
-		.table_bytes = c->memory_budget / TABLE_SHARE,
+		.symbol_bytes = c->memory_budget / BUDGET_SYMBOLS,
+		.table_bytes = c->memory_budget / BUDGET_TABLES,
 		.rows_dir = c->unwind_rows,
 	};
 }

@@ -11,6 +11,7 @@
 #include "base/root.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "config/config.h"
 
 /* Above every character, so that getopt's result tells an option's place in the table. */
 enum { OPTION_HELP = 256, OPTION_FIRST };
@@ -151,6 +152,21 @@ bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 				       argv[optind]);
 	*ret_exit = status;
 	return status == CMD_DONE;
+}
+
+bool cmdline_settings(const char *command, int argc, char **argv, int (*help)(void),
+		      struct config *ret, int *ret_exit)
+{
+	struct config_error error = {""};
+	int r = config_load(argc, argv, ret, &error);
+
+	if (r == CONFIG_HELP) {
+		*ret_exit = help();
+	} else if (r) {
+		cmd_error("%s: %s", command, r < 0 ? strerror(-r) : error.text);
+		*ret_exit = r < 0 ? CMD_FAILED : CMD_USAGE;
+	}
+	return !r;
 }
 
 int cmdline_open_proc(const char *command, const char *path, struct root *ret)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct config;
 struct root;
 
 /* Values of an option that may stand more than once; one more is wrong usage. */
@@ -75,6 +76,12 @@ bool cmdline_pid(const char *s, pid_t *ret);
 
 /* "true" or "1", "false" or "0". */
 bool cmdline_bool(const char *s, bool *ret);
+
+/* The agent's settings, for a command that goes by them: its flags, variables and file
+ * (config_load()). True to go on; else all is said, and *@ret_exit is the status to leave with:
+ * what @help, which prints the command's own, returns where --help stands. */
+bool cmdline_settings(const char *command, int argc, char **argv, int (*help)(void),
+		      struct config *ret, int *ret_exit);
 
 /* The procfs that a command's --proc-root names. CMD_DONE or CMD_FAILED, said. */
 int cmdline_open_proc(const char *command, const char *path, struct root *ret);

@@ -173,25 +173,6 @@ static void take_own(struct examination *e, int *argc, char **argv)
 	*argc = n;
 }
 
-/* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse(struct examination *e, int argc, char **argv, int *ret_exit)
-{
-	struct config_error error = {""};
-	int r;
-
-	take_own(e, &argc, argv);
-	r = config_load(argc, argv, &e->config, &error);
-	if (!r)
-		return true;
-	if (r == CONFIG_HELP) {
-		*ret_exit = print_help();
-		return false;
-	}
-	cmd_error("doctor: %s", r < 0 ? strerror(-r) : error.text);
-	*ret_exit = r < 0 ? CMD_FAILED : CMD_USAGE;
-	return false;
-}
-
 int cmd_doctor(int argc, char **argv)
 {
 	_cleanup_(examination_deinit) struct examination e = {.json = false};
@@ -199,7 +180,8 @@ int cmd_doctor(int argc, char **argv)
 	struct doctor_opts opts = {.config = &e.config, .try_cpu = try_cpu};
 	int status, r;
 
-	if (!parse(&e, argc, argv, &status))
+	take_own(&e, &argc, argv);
+	if (!cmdline_settings("doctor", argc, argv, print_help, &e.config, &status))
 		return status;
 	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* what is warned of is a finding */
 	namingopts_init(&naming, &e.config);

@@ -375,30 +375,16 @@ static bool take_own(struct inspection *t, int *argc, char **argv)
 	return true;
 }
 
-/* True to go on; else *@ret_exit is the status to leave with. */
-static bool parse(struct inspection *t, int argc, char **argv, int *ret_exit)
-{
-	struct config_error error = {"a value is missing behind '--name'"};
-	int r = take_own(t, &argc, argv) ? config_load(argc, argv, &t->config, &error) : CONFIG_BAD;
-
-	if (!r)
-		return true;
-	*ret_exit = CMD_USAGE;
-	if (r == CONFIG_HELP)
-		*ret_exit = print_help();
-	else if (r > 0)
-		cmd_error("inspect targets: %s", error.text);
-	else
-		*ret_exit = failed("cannot read the settings", strerror(-r));
-	return false;
-}
-
 int inspect_targets(int argc, char **argv)
 {
 	_cleanup_(inspection_deinit) struct inspection t = {.proc = ROOT_INIT};
 	int status;
 
-	if (!parse(&t, argc, argv, &status))
+	if (!take_own(&t, &argc, argv)) {
+		cmd_error("inspect targets: a value is missing behind '--name'");
+		return CMD_USAGE;
+	}
+	if (!cmdline_settings("inspect targets", argc, argv, print_help, &t.config, &status))
 		return status;
 	status = start(&t);
 	if (!status && (gather(&t) || print(&t)))

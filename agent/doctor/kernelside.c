@@ -66,39 +66,42 @@ void kernelside_look(const struct root *proc, const struct root *sys, struct ker
 
 static void check_version(const struct facts *facts, struct findings *ret)
 {
-	const struct kernel_version *v = &facts->kernel.known.version;
-	const bool old = v->major && kernel_is_before(v, 5, 10);
+	const struct bpfobj_facts *known = &facts->kernel.known;
+	const struct bpfobj_fault *old = bpfobj_unfit(known, BPFOBJ_TOO_OLD);
+	const struct kernel_version *v = &known->version;
 	struct bpfobj_why why = {""};
-	struct finding *finding;
+	char name[40];
 
-	if (old || bpfobj_permit(&facts->kernel.known, facts->config->allow_unsafe_kernel, &why)) {
-		finding =
-			findings_add(ret, "kernel", FINDING_MISSING, "Linux %u.%u.%u: %s", v->major,
-				     v->minor, v->patch, old ? "it takes 5.10 or newer" : why.text);
-		finding_say(finding, CPU_LOST,
-			    old ? "use a newer kernel"
-				: "use a kernel that has it mended: 6.1.36, 6.3.10, or 6.4");
-		return;
-	}
-	findings_add(ret, "kernel", FINDING_OK, "Linux %u.%u.%u", v->major, v->minor, v->patch);
+	snprintf(name, sizeof(name), "Linux %u.%u.%u", v->major, v->minor, v->patch);
+	if (old)
+		finding_say(findings_add(ret, "kernel", FINDING_MISSING, "%s %s", name, old->is),
+			    CPU_LOST, old->remedy);
+	else if (bpfobj_permit(known, facts->config->allow_unsafe_kernel, &why))
+		finding_say(findings_add(ret, "kernel", FINDING_MISSING, "%s: %s", name, why.text),
+			    CPU_LOST, "use a kernel that has it mended: 6.1.36, 6.3.10, or 6.4");
+	else
+		findings_add(ret, "kernel", FINDING_OK, "%s", name);
 }
 
 static void check_types(const struct bpfobj_facts *known, struct findings *ret)
 {
-	if (known->has_btf)
-		findings_add(ret, "BTF", FINDING_OK, "/sys/kernel/btf/vmlinux");
+	const struct bpfobj_fault *fault = bpfobj_unfit(known, BPFOBJ_NO_TYPES);
+
+	if (fault)
+		finding_say(findings_add(ret, "BTF", FINDING_MISSING, "the kernel %s", fault->is),
+			    CPU_LOST, fault->remedy);
 	else
-		finding_say(findings_add(ret, "BTF", FINDING_MISSING,
-					 "the kernel has no /sys/kernel/btf/vmlinux"),
-			    CPU_LOST, "use a kernel built with CONFIG_DEBUG_INFO_BTF");
+		findings_add(ret, "BTF", FINDING_OK, "/sys/kernel/btf/vmlinux");
 }
 
 static void check_lockdown(const struct bpfobj_facts *known, struct findings *ret)
 {
-	if (known->confidentiality)
-		finding_say(findings_add(ret, "lockdown", FINDING_MISSING,
-					 "the kernel is in confidentiality mode"),
-			    CPU_LOST, "boot with lockdown=integrity or none");
+	const struct bpfobj_fault *fault = bpfobj_unfit(known, BPFOBJ_CONFIDENTIALITY);
+
+	if (fault)
+		finding_say(
+			findings_add(ret, "lockdown", FINDING_MISSING, "the kernel %s", fault->is),
+			CPU_LOST, fault->remedy);
 }
 
 /* What Debian and Ubuntu have added. */

@@ -56,19 +56,22 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_MKDIR] = "attaching the BPF program to the making of cgroups",
 };
 
-/* Of the kernel, whatever the error was: with this one nothing can be loaded. NULL: it is not that.
- */
-static const char *unfit_kernel(const struct bpfobj_facts *facts)
+const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what)
 {
-	if (facts->version.major && kernel_is_before(&facts->version, 5, 10))
-		return "it takes 5.10 or newer";
-	if (!facts->has_btf)
-		return "it has no type information: use one built with CONFIG_DEBUG_INFO_BTF "
-		       "(/sys/kernel/btf/vmlinux)";
-	if (facts->confidentiality)
-		return "its lockdown is in confidentiality mode: boot with lockdown=integrity or "
-		       "none";
-	return NULL;
+	static const struct bpfobj_fault faults[BPFOBJ_UNFIT_MAX] = {
+		[BPFOBJ_TOO_OLD] = {"is older than 5.10", "use a newer one"},
+		[BPFOBJ_NO_TYPES] = {"has no type information (/sys/kernel/btf/vmlinux)",
+				     "use one built with CONFIG_DEBUG_INFO_BTF"},
+		[BPFOBJ_CONFIDENTIALITY] = {"is locked down in confidentiality mode",
+					    "boot with lockdown=integrity or none"},
+	};
+	const bool is[BPFOBJ_UNFIT_MAX] = {
+		[BPFOBJ_TOO_OLD] = facts->version.major && kernel_is_before(&facts->version, 5, 10),
+		[BPFOBJ_NO_TYPES] = !facts->has_btf,
+		[BPFOBJ_CONFIDENTIALITY] = facts->confidentiality,
+	};
+
+	return is[what] ? &faults[what] : NULL;
 }
 
 static const char *load_not_permitted(const struct bpfobj_facts *facts)
@@ -117,21 +120,33 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 	}
 }
 
+/* Whatever the error was: with this kernel nothing can be loaded. False: it is not that. */
+static bool say_unfit(const struct bpfobj_facts *facts, char *ret, size_t size)
+{
+	const struct kernel_version *v = &facts->version;
+	const struct bpfobj_fault *fault = NULL;
+	char kernel[40] = "the kernel";
+
+	for (int what = 0; what < BPFOBJ_UNFIT_MAX && !fault; what++)
+		fault = bpfobj_unfit(facts, (enum bpfobj_unfit)what);
+	if (!fault)
+		return false;
+	if (v->major)
+		snprintf(kernel, sizeof(kernel), "Linux %u.%u.%u", v->major, v->minor, v->patch);
+	snprintf(ret, size, "%s %s: %s", kernel, fault->is, fault->remedy);
+	return true;
+}
+
 void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
 		    struct bpfobj_why *ret)
 {
-	const char *unfit = step == BPFOBJ_LOAD ? unfit_kernel(facts) : NULL;
 	const char *complaint = facts->complaint ? facts->complaint : "";
-	const struct kernel_version *v = &facts->version;
 	int n = snprintf(ret->text, sizeof(ret->text), "%s failed (%s); ", step_what[step],
 			 strerror(-err));
+	size_t room = sizeof(ret->text) - (size_t)n;
 
-	if (unfit && v->major)
-		snprintf(ret->text + n, sizeof(ret->text) - (size_t)n, "this is Linux %u.%u.%u: %s",
-			 v->major, v->minor, v->patch, unfit);
-	else
-		snprintf(ret->text + n, sizeof(ret->text) - (size_t)n, "%s%s%s%s",
-			 unfit ? "of the kernel: " : "", unfit ? unfit : reason(step, err, facts),
+	if (step != BPFOBJ_LOAD || !say_unfit(facts, ret->text + n, room))
+		snprintf(ret->text + n, room, "%s%s%s", reason(step, err, facts),
 			 *complaint ? "; the verifier says: " : "", complaint);
 }
 

@@ -176,6 +176,22 @@ uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 /* The facts of this machine and process. @proc as in struct bpfobj_opts; @sys: NULL: none known of
  * it. */
 struct bpfobj_facts bpfobj_facts_here(const struct root *proc, const struct root *sys);
+
+/* What may be true of a kernel into which no program can be loaded. */
+enum bpfobj_unfit {
+	BPFOBJ_TOO_OLD,
+	BPFOBJ_NO_TYPES,
+	BPFOBJ_CONFIDENTIALITY,
+	BPFOBJ_UNFIT_MAX,
+};
+/* For people: behind "the kernel", and what helps. */
+struct bpfobj_fault {
+	const char *is;
+	const char *remedy;
+};
+/* NULL where it is not so. */
+const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what);
+
 /* Whether programs may be loaded at all: 0, or -EPERM with the sentence. */
 int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret);
 /* The sentence for a failed step. */

@@ -169,7 +169,7 @@ static void very_old(struct facts *f, struct config *c)
 	f->rights.locked_bytes = UINT64_MAX;
 	f->kernel.result = -EINVAL;
 	snprintf(f->kernel.why.text, sizeof(f->kernel.why.text),
-		 "loading the BPF programs failed (Invalid argument); this is Linux 4.19.0: ...");
+		 "loading the BPF programs failed (Invalid argument); Linux 4.19.0 is older ...");
 	(void)c;
 }
 
@@ -640,9 +640,9 @@ static const struct check_row check_rows[] = {
 
 	{"4.19",
 	 very_old,
-	 {{"kernel", MISSING, "Linux 4.19.0: it takes 5.10", "newer"},
+	 {{"kernel", MISSING, "Linux 4.19.0 is older than 5.10", "newer"},
 	  {"CPU profiles", MISSING, "loading the BPF programs failed (Invalid argument)",
-	   "this is Linux 4.19.0"}}},
+	   "Linux 4.19.0 is older"}}},
 	{"6.2", may_hang, {{"kernel", MISSING, "could hang", "6.4"}}},
 	{"6.2 allowed", may_hang_allowed, {{0}}},
 	{"no BTF", no_types, {{"BTF", MISSING, "", "CONFIG_DEBUG_INFO_BTF"}}},
