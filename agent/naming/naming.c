@@ -19,7 +19,7 @@
 #include "discovery/discovery.h"
 #include "naming/names.h"
 
-#define NAMING_PERIOD_NS    NSEC_PER_SEC
+#define NAMING_LOOK_NS	    NSEC_PER_SEC
 /* CPU time for labels between two looks, which is the loop's: some thousand owners under usual
  * rules. Those beyond it are labelled by the next one. */
 #define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
@@ -27,6 +27,7 @@
  * what its pod changes all the time leaves time for the others. */
 #define NAMING_COSTLY_NS    (5 * NSEC_PER_MSEC)
 #define NAMING_COSTLY_LOOKS 16
+
 /* How the wait for a container's names has ended. */
 enum waited {
 	WAITED_OK,
@@ -60,6 +61,7 @@ struct naming {
 	uint64_t n_labels_left_out;
 	uint64_t n_rules_gave_up;
 	uint64_t n_put_off;
+	uint64_t (*cpu_clock)(void);
 	uint64_t cpu_ns; /* of labels since the last look */
 	unsigned int n_looks;
 	size_t n_left_out; /* owners, by the last look */
@@ -149,7 +151,7 @@ static void label(struct naming *naming, struct owner *owner, const struct names
 		  uint64_t stamp)
 {
 	_cleanup_(labelled_deinit) struct labelled is = {0};
-	uint64_t start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t start_ns = naming->cpu_clock(), took_ns;
 
 	/* whoever has no name yet is chosen when it has */
 	if (labelling_apply(&naming->labelling, names, owner, !(stamp & STAMP_PENDING), false, &is))
@@ -158,9 +160,9 @@ static void label(struct naming *naming, struct owner *owner, const struct names
 		return;
 	owner_set_labels(owner, &is.labels, &is.settings);
 	owner->named = names_known(names);
-	start_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - start_ns;
-	naming->cpu_ns += start_ns;
-	owner->stamp = stamp | (start_ns > NAMING_COSTLY_NS ? STAMP_COSTLY : 0);
+	took_ns = naming->cpu_clock() - start_ns;
+	naming->cpu_ns += took_ns;
+	owner->stamp = stamp | (took_ns > NAMING_COSTLY_NS ? STAMP_COSTLY : 0);
 	naming->n_labels_left_out += is.n_left_out;
 	naming->n_rules_gave_up += is.gave_up;
 }
@@ -243,6 +245,11 @@ static void look(void *ctx)
 	}
 }
 
+static uint64_t thread_cpu_ns(void)
+{
+	return nsec_read(CLOCK_THREAD_CPUTIME_ID);
+}
+
 DEFINE_CLEANUP(struct naming *, naming_freep, naming_free);
 
 int naming_configure(struct naming *naming, const struct naming_settings *settings,
@@ -266,10 +273,12 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 {
 	_cleanup_(naming_freep) struct naming *naming = calloc(1, sizeof(*naming));
 	struct metadata_opts metadata = opts->metadata;
+	uint64_t look_ns = opts->look_ns ? opts->look_ns : NAMING_LOOK_NS;
 	int r;
 
 	if (!naming)
 		return -ENOMEM;
+	naming->cpu_clock = opts->cpu_ns ? opts->cpu_ns : thread_cpu_ns;
 	metadata.loop = opts->loop;
 	metadata.source = opts->source;
 	metadata.ctx = opts->ctx;
@@ -279,7 +288,7 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 	if (!r)
 		r = loop_add_timer(opts->loop, look, naming, &naming->timer);
 	if (!r)
-		r = loop_arm(naming->timer, NAMING_PERIOD_NS, NAMING_PERIOD_NS);
+		r = loop_arm(naming->timer, look_ns, look_ns);
 	if (r)
 		return r;
 	naming->discovery = opts->discovery;

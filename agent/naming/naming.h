@@ -20,6 +20,8 @@ struct owner;
  *            not
  * @metadata: whom to ask; its loop, callbacks and context are set here
  * @source:   as in struct metadata_opts
+ * @cpu_ns:   the CPU time that this thread has used; NULL: the kernel's word
+ * @look_ns:  from one look at all owners to the next; 0: a second
  */
 struct naming_opts {
 	struct loop *loop;
@@ -28,6 +30,8 @@ struct naming_opts {
 	struct metadata_opts metadata;
 	metadata_source_fn source;
 	void *ctx;
+	uint64_t (*cpu_ns)(void);
+	uint64_t look_ns;
 };
 
 /* All owners have labels when it returns. 0; PATTERN_REFUSED with *@ret_error; -EDESTADDRREQ where

@@ -7,6 +7,7 @@
 #include "support/test.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "discovery/discovery.h"
 #include "naming/naming.h"
 #include "relabel/pattern.h"
+#include "relabel/relabel.h"
 #include "support/metrics.h"
 #include "support/sink.h"
 #include "support/tree.h"
@@ -50,6 +52,8 @@ struct fixture {
 	char told[256];
 	struct naming_settings settings;
 	const char *host_root; /* of the runtimes' files; NULL: none */
+	uint64_t (*cpu_ns)(void);
+	uint64_t look_ns;
 	/* what is waited for */
 	const char *id;
 	const char *label;
@@ -64,6 +68,16 @@ static void make_cgroups(struct fixture *f)
 	tree_write(f->cgroups.fd, "cgroup.controllers", "");
 	tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID1);
 	tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID2);
+}
+
+/* One more, found before its first sample. */
+static void add_container(struct fixture *f, const char *path)
+{
+	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
+	uint64_t id = tree_mkdir(f->cgroups.fd, path);
+
+	while (discovery_owner(f->discovery, id, 0, &nobody, "x")->kind == OWNER_UNKNOWN)
+		;
 }
 
 /* Names are waited for until a test says that their time is over. */
@@ -141,6 +155,8 @@ static int start(struct fixture *f, enum metadata_mode mode)
 			     .ca_file = "/nowhere"},
 		.source = on_source,
 		.ctx = f,
+		.cpu_ns = f->cpu_ns,
+		.look_ns = f->look_ns,
 	};
 
 	struct pattern_error error;
@@ -542,6 +558,133 @@ static void chosen(void **state)
 	wait_left_out(f, ID2, "");
 }
 
+/* ---------------------------------------------------------------- time for labels */
+
+/* Whoever is labelled takes so long. */
+static uint64_t took_150_ms(void)
+{
+	static uint64_t now_ns;
+
+	return now_ns += 150 * NSEC_PER_MSEC;
+}
+
+static uint64_t took_6_ms(void)
+{
+	static uint64_t now_ns;
+
+	return now_ns += 6 * NSEC_PER_MSEC;
+}
+
+static uint64_t metric(const struct fixture *f, const char *name)
+{
+	return metrics_get(naming_collect, f->naming, name, "");
+}
+
+/* How many are left out, and why; NULL: for another reason. */
+static size_t count_left_out(const struct fixture *f, const char *why, size_t *ret_others)
+{
+	const struct owner *owner = NULL;
+	size_t n = 0;
+
+	*ret_others = 0;
+	while ((owner = discovery_next_owner(f->discovery, owner)))
+		if (owner->left_out && strcmp(owner->left_out, why) == 0)
+			n++;
+		else
+			++*ret_others;
+	return n;
+}
+
+static bool none_waits(void *ctx)
+{
+	size_t others;
+
+	return count_left_out(ctx, "its rules are still to be applied", &others) == 0;
+}
+
+/* A rule that goes back and tries again until its steps are used up, with what every container has:
+ * some are labelled in each look, the others wait, and none is profiled before it is its turn. */
+static void one_by_one(void **state)
+{
+	static const char slow[] = "[{\"action\":\"keep\",\"source_labels\":[\"container\"],"
+				   "\"regex\":\"(?:[0-9a-z]|[0-9a-z][0-9a-z]?)*[!?]\"}]";
+	_cleanup_(json_decrefp) json_t *configs = json_loads(slow, 0, NULL);
+	struct relabel *rules = NULL;
+	struct relabel_error error;
+	struct fixture *f = *state;
+	size_t n_waiting, n_others;
+
+	assert_int_equal(relabel_new(configs, &rules, &error), 0);
+	for (char digit = '1'; digit <= '3'; digit++) {
+		char path[200] = "kubepods/pod" UID "/" ID1;
+
+		path[strlen(path) - 1] = digit;
+		add_container(f, path);
+	}
+	f->settings = (struct naming_settings){.relabel = rules};
+	f->cpu_ns = took_150_ms;
+	f->look_ns = 20 * NSEC_PER_MSEC;
+	assert_int_equal(start(f, METADATA_NONE), 0);
+	/* two have had 300 ms, which is more than 200 */
+	n_waiting = count_left_out(f, "its rules are still to be applied", &n_others);
+	assert_int_equal(n_others, 2);
+	assert_true(n_waiting >= 3);
+	assert_int_equal(metric(f, "podprof_owners_put_off"), n_waiting);
+	loop_until(f->loop, none_waits, f);
+	/* two more by each look */
+	assert_int_equal(metric(f, "podprof_owners_put_off"),
+			 n_waiting + (n_waiting > 2 ? n_waiting - 2 : 0) +
+				 (n_waiting > 4 ? n_waiting - 4 : 0));
+	assert_int_equal(count_left_out(f,
+					"relabel_configs[0] (keep, source_labels container, regex "
+					"(?:[0-9a-z]|[0-9a-z][0-9a-z]?)*[!?]) took too long",
+					&n_others),
+			 5);
+	assert_int_equal(metric(f, "podprof_relabel_gave_up"), 5);
+	naming_free(take_ptr(f->naming));
+	relabel_free(rules);
+}
+
+static bool was_looked_at(void *ctx)
+{
+	const struct fixture *f = ctx;
+
+	return metrics_get(naming_collect, f->naming, "podprof_metadata_containers",
+			   "unreachable") == 2;
+}
+
+static bool has_waited(void *ctx)
+{
+	return !owner_of(ctx, ID1)->pending;
+}
+
+/* One that takes long is labelled anew in each sixteenth look only. */
+static void costly(void **state)
+{
+	static const struct sink_answer hangs = {.how = SINK_HANG};
+	struct fixture *f = *state;
+	uint64_t n;
+
+	f->kubelet = sink_new(&hangs, 1, NULL);
+	f->cpu_ns = took_6_ms;
+	f->look_ns = 20 * NSEC_PER_MSEC;
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	assert_int_equal(metric(f, "podprof_owners_put_off"), 0);
+	loop_until(f->loop, was_looked_at, f);
+	/* it is known now that its name does not come, which its labels and its choice are made of
+	 */
+	((struct owner *)owner_of(f, ID1))->first_seen_ns = 0;
+	loop_until(f->loop, has_waited, f);
+	n = metric(f, "podprof_owners_put_off");
+	assert_in_range(n, 1, 15);
+	/* it is not done again and again */
+	((struct owner *)owner_of(f, ID2))->first_seen_ns = 0;
+	f->id = ID2;
+	while (owner_of(f, ID2)->pending)
+		wait_label(f, ID2, "container", ID2);
+	assert_int_equal(metric(f, "podprof_owners_put_off"), n + 15);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -558,6 +701,8 @@ int main(void)
 		TEST(nobody_to_ask),
 		TEST(late),
 		TEST(chosen),
+		TEST(one_by_one),
+		TEST(costly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
