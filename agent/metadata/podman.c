@@ -8,9 +8,9 @@
  *
  * and in volatile-containers.json beside it for those that go with their process. Labels, Compose's
  * among them, and the names of Podman's pods are in a database only (bbolt, SQLite since
- *Podman 4.8): of the files about a container none has them, but for a log of events that is written
- *where there is no journal. What users run without root is in their own directories, which they may
- *write to and mount what they like on: it is not read.
+ * Podman 4.8): of the files about a container none has them, but for a log of events that is
+ * written where there is no journal. What users run without root is in their own directories, which
+ * they may write to and mount what they like on: it is not read.
  *
  * CRI-O's containers are in that list as well, but it tells more of them.
  *

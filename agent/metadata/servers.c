@@ -9,8 +9,8 @@
  *	- if the kubelet's first answer is no list. The kubelet is tried now and then: it may have
  *	  been about to start, or the right may have been given. One that has answered once is kept
  *	  whatever happens later: what is known stays known;
- *	- if its lists are too large. The kubelet rests once the API server has told of the pods,
- *and is back if that refuses, or does not answer for minutes.
+ *	- if its lists are too large. The kubelet rests once the API server has told of the
+ *	  pods, and is back if that refuses, or does not answer for minutes.
  *
  * One of them is believed at a time: each is a moment behind, and what the other one has told since
  * would be undone. Whose turn it is begins with a list.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The library has two roots, for what outlives a boot and for what does not, and in each a
- *directory of containers whose name begins with that of the driver of their file systems:
+ * directory of containers whose name begins with that of the driver of their file systems:
  *
  *	/var/lib/containers/storage/overlay-containers/containers.json
  *	/var/lib/containers/storage/overlay-containers/<id>/userdata/config.json

@@ -31,7 +31,7 @@ by() {
 }
 
 left_out() { metric podprof_owners_left_out; }
-are_left_out() { [ "$(left_out)" "$@" ]; }
+are_left_out() { test "$(left_out)" "$@"; }
 
 # followed: that a pod opts out, and in again, by whoever tells of it: within 5 seconds, and what it takes to see that
 followed() {
