@@ -8,13 +8,14 @@
  *
  * Compose says in labels which project and service it is, cri-dockerd which pod. Where it is not in
  * the usual place (--data-root, userns-remap) the bundle of the containerd that dockerd has
- *started, or shares, tells another one: /etc/hostname is mounted from a file beside config.v2.json,
- *or beside that of another container of the same daemon, with whose network it is run.
+ * started, or shares, tells another one: /etc/hostname is mounted from a file beside
+ * config.v2.json, or beside that of another container of the same daemon, with whose network it is
+ * run.
  *
  * Not found is what another --exec-root and another place have together.
  *
  * Source: the Moby project's daemon/container and daemon/oci_linux.go; the cri-dockerd project's
- *core/docker_service.go.
+ * core/docker_service.go.
  */
 #include "metadata/runtime.h"
 
