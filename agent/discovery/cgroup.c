@@ -232,6 +232,13 @@ static void walk_kubelet(struct walk *w, struct text component)
 	}
 }
 
+static bool same_id(const struct leaf *a, const struct leaf *b)
+{
+	return a->runtime == b->runtime && a->escaped == b->escaped &&
+	       text_len(&a->id) == text_len(&b->id) &&
+	       memcmp(a->id.p, b->id.p, text_len(&a->id)) == 0;
+}
+
 static void walk_component(struct walk *w, struct text component)
 {
 	struct text user;
@@ -245,7 +252,8 @@ static void walk_component(struct walk *w, struct text component)
 	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
 	if (leaf_parse(component, w->parent, &leaf)) {
-		if (w->leaf_at && w->leaf.kind) {
+		/* LXC has /lxc/NAME/lxc.payload.NAME where lxc.cgroup.dir is lxc/NAME */
+		if (w->leaf_at && w->leaf.kind && !same_id(&w->leaf, &leaf)) {
 			w->outer_id = w->leaf.id;
 			w->outer_escaped = w->leaf.escaped;
 		}
@@ -356,6 +364,16 @@ bool cgroup_user(const struct cgroup_id *id, struct text *ret)
 	return unit_is_manager(text_of(id->outer_id), ret);
 }
 
+bool cgroup_is_inside(const struct cgroup_id *id, const struct cgroup_id *outer)
+{
+	return id->outer_id[0] && strcmp(id->outer_id, outer->container_id) == 0;
+}
+
+bool cgroup_id_is_name(const struct cgroup_id *id)
+{
+	return id->runtime == CGROUP_RUNTIME_LXC || id->runtime == CGROUP_RUNTIME_NSPAWN;
+}
+
 /* ---- /proc/PID/cgroup ---- */
 
 static bool line_parse(struct text line, struct cgroup_line *ret)
@@ -385,7 +403,8 @@ bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret)
 }
 
 /* How much a record says. On hybrid nodes some hierarchies know the pod and others only the
- * runtime's service, and which ones differs from node to node. */
+ * runtime's service, and which ones differs from node to node. A daemon in a container may have
+ * some hierarchies only, and of the others its containers stay in its own cgroup. */
 static int richness(const struct cgroup_id *id)
 {
 	if (id->container_id[0])
@@ -402,7 +421,7 @@ void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret)
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
 		cgroup_parse_path(line.path, &id);
-		if (richness(&id) > richness(&best))
+		if (richness(&id) > richness(&best) || cgroup_is_inside(&id, &best))
 			best = id;
 	}
 	*ret = best;

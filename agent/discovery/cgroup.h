@@ -100,6 +100,13 @@ bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MU
  * @outer_id is a container's. */
 bool cgroup_user(const struct cgroup_id *id, struct text *ret) TEXT_MUST_CHECK;
 
+/* Whether @id is of a container in @outer's. */
+bool cgroup_is_inside(const struct cgroup_id *id, const struct cgroup_id *outer);
+
+/* Whether people have chosen the container's id: then that is what it is called, and no runtime's
+ * file has another name for it. */
+bool cgroup_id_is_name(const struct cgroup_id *id);
+
 /* Names as in labels and JSON: "containerd", "burstable", "container". NULL for a QoS class that is
  * not known. */
 const char *cgroup_runtime_name(enum cgroup_runtime runtime);

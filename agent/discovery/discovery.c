@@ -109,6 +109,15 @@ static int rank(const struct cgroup_id *id)
 	return id->pod_uid[0] ? 3 : 2;
 }
 
+/* Of two that are as good the inner one: Docker in a container has the trees of version 1 only, and
+ * its containers stay where it is in the unified one. */
+static bool is_better(const struct cgroup_id *id, const struct cgroup_id *than)
+{
+	int by = rank(id) - rank(than);
+
+	return by > 0 || (by == 0 && cgroup_is_inside(id, than));
+}
+
 /**
  * by_table() - what the table says of a task
  * @ret_known: all the cgroups the task has are in the table
@@ -128,7 +137,7 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 		owner = dir ? ownership_of_dir(&d->own, dir) : NULL;
 		any = true;
 		missing |= !dir;
-		if (owner && (!best || rank(&owner->id) > rank(&best->id)))
+		if (owner && (!best || is_better(&owner->id, &best->id)))
 			best = owner;
 	}
 	*ret_known = any && !missing;

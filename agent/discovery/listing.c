@@ -190,12 +190,19 @@ static int list_container_pid(void *ctx, pid_t pid)
 	return owner ? list_process(run, &found, owner, NULL) : 0;
 }
 
-static int list_containers(struct run *run)
+static bool is_inner(const struct run *run)
+{
+	const struct owner *owner = ownership_known(run->l->own, run->dir);
+
+	return owner && owner->id.outer_id[0];
+}
+
+static int list_containers(struct run *run, bool inner)
 {
 	int r;
 
 	while ((run->dir = cgroupfs_next(run->l->own->fs, run->dir))) {
-		if (run->dir->gone_ns || !run->dir->kind)
+		if (run->dir->gone_ns || !run->dir->kind || is_inner(run) != inner)
 			continue;
 		r = cgroupfs_procs(run->l->own->fs, run->dir, list_container_pid, run);
 		if (r == LISTING_STOP || r == -ENOMEM)
@@ -283,6 +290,14 @@ static int list_any_pid(void *ctx, pid_t pid)
 	return r;
 }
 
+/* What is in a container in one tree may be in one inside that in the other, which is right. */
+static int list_all_containers(struct run *run)
+{
+	int r = list_containers(run, true);
+
+	return r ? r : list_containers(run, false);
+}
+
 int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
 {
 	struct run run = {.l = l,
@@ -294,7 +309,7 @@ int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx
 
 	l->number++;
 	(void)pid_for_each_inode(l->own->proc, roll_add, &run); /* who is not on it is asked */
-	r = l->foreign ? pid_for_each(l->own->proc, list_any_pid, &run) : list_containers(&run);
+	r = l->foreign ? pid_for_each(l->own->proc, list_any_pid, &run) : list_all_containers(&run);
 	if (!r && host_processes && !l->foreign)
 		r = pid_for_each(l->own->proc, list_host_pid, &run);
 	free(run.roll);

@@ -11,6 +11,7 @@
  * of any container of the node. So where the outer one is known by name it is the outer one's.
  * Where it is not, the outer one's id stays as a label. A container of a user without privileges
  * (Podman without root) is looked for nowhere: his own files are not read, and nobody else has it.
+ * Nor is one of LXC or nspawn, whose name is in its path.
  */
 #include "naming/names.h"
 
@@ -43,7 +44,7 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
 		ret->outer = ret->outcome == METADATA_OK;
 	}
-	if (!ret->outer)
+	if (!ret->outer && !cgroup_id_is_name(id))
 		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
 }
 

@@ -119,6 +119,12 @@ static const struct path_row path_rows[] = {
 	 CGROUP_KIND_CONTAINER, ID2, "", "", 0},
 	{"Podman's pod", "/libpod_parent/" ID1, CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "",
 	 0},
+	{"LXC's own directory in one that its settings name", "/lxc/web1/lxc.payload.web1",
+	 CGROUP_RUNTIME_LXC, CGROUP_KIND_CONTAINER, "web1", "", "", 0},
+	{"LXC's in LXC's", "/lxc/web1/ns/lxc.payload.web2", CGROUP_RUNTIME_LXC,
+	 CGROUP_KIND_CONTAINER, "web2", "web1", "", 0},
+	{"LXC's monitor in one that its settings name", "/lxc/web1/lxc.monitor.web1",
+	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
 	{"some service that is no user's manager", "/system.slice/user@x.service/" ID1,
 	 CGROUP_RUNTIME_UNKNOWN, CGROUP_KIND_CONTAINER, ID1, "", "", 0},
 	{"three deep: the next one out", "/docker/" ID1 "/docker/" ID2 "/lxc/inner",
@@ -237,6 +243,25 @@ static void test_lines(void **state)
 	assert_false(cgroup_line_next(&t, &line));
 }
 
+/* Docker in Docker, which has two of three hierarchies. */
+static void test_inner_in_some_lines(void **state)
+{
+	static const char *const orders[] = {
+		"2:pids:/docker/" ID1 "\n1:cpu:/docker/" ID1 "/docker/" ID2 "\n0::/docker/" ID1
+		"\n",
+		"1:cpu:/docker/" ID1 "/docker/" ID2 "\n0::/docker/" ID1 "\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(orders); i++) {
+		struct cgroup_id id;
+
+		cgroup_parse_proc(text_of(orders[i]), &id);
+		assert_string_equal(id.container_id, ID2);
+		assert_string_equal(id.outer_id, ID1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +269,7 @@ int main(void)
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_name_length),
 		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_inner_in_some_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

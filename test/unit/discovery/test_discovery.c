@@ -498,6 +498,40 @@ static int on_process_stop(void *ctx, const struct pid_id *pid, struct owner *ow
 	return -77;
 }
 
+/* A daemon in a container that has the trees of version 1 only: what it starts stays in its own
+ * cgroup of the unified tree. */
+static void test_container_in_one_tree_only(void **state)
+{
+	struct discovery_opts opts = {.proc = &proc, .node_name = "", .grace_ns = LONG};
+	struct listing l = {0};
+	struct discovery *d;
+	uint64_t outer, inner;
+	struct tree tree;
+	char path[256], pid[32];
+
+	(void)state;
+	tree_init(&tree);
+	outer = plain_mkdir(&tree, "unified/docker", id1);
+	snprintf(path, sizeof(path), "memory/docker/%s/docker", id1);
+	inner = plain_mkdir(&tree, path, id2);
+	child_start(&l.wanted);
+	snprintf(pid, sizeof(pid), "%d\n", (int)l.wanted.pid);
+	snprintf(path, sizeof(path), "unified/docker/%s/cgroup.procs", id1);
+	tree_write(tree.fd, path, pid);
+	snprintf(path, sizeof(path), "memory/docker/%s/docker/%s/cgroup.procs", id1, id2);
+	tree_write(tree.fd, path, pid);
+	opts.cgroupfs_root = tree.path;
+	assert_int_equal(discovery_new(&opts, &d), 0);
+	assert_label(discovery_owner(d, outer, inner, &l.wanted, "x"), "container", id2);
+	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
+	assert_int_equal(l.n_wanted, 1);
+	assert_label(l.owner, "container", id2);
+	assert_label(l.owner, "outer_container", id1);
+	discovery_free(d);
+	child_end(&l.wanted);
+	tree_deinit(&tree);
+}
+
 static void test_processes(void **state)
 {
 	struct listing l = {0};
@@ -773,6 +807,7 @@ int main(void)
 		cmocka_unit_test(test_container),
 		cmocka_unit_test(test_pod),
 		cmocka_unit_test(test_only_one_tree_knows),
+		cmocka_unit_test(test_container_in_one_tree_only),
 		cmocka_unit_test(test_new_container),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_late_samples),

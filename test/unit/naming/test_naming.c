@@ -68,6 +68,7 @@ static void make_cgroups(struct fixture *f)
 	tree_write(f->cgroups.fd, "cgroup.controllers", "");
 	tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID1);
 	tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID2);
+	tree_mkdir(f->cgroups.fd, "lxc.payload.db");
 }
 
 /* One more, found before its first sample. */
@@ -235,6 +236,9 @@ static void named_by_the_kubelet(void **state)
 	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
 	assert_false(known);
 	assert_true(owner_of(f, ID1)->pending);
+	assert_false(owner_of(f, "db")->pending); /* that is its name */
+	assert_string_equal(label(f, "db", "container"), "db");
+	assert_string_equal(label(f, "db", "service_name"), "db");
 	wait_label(f, ID1, "container", "web");
 	assert_string_equal(label(f, ID1, "namespace"), "shop");
 	assert_string_equal(label(f, ID1, "pod"), "web-5d4f8-x");
