@@ -27,16 +27,17 @@ agent_with_account() {
 	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
-# pods ANNOTATIONS: what the kubelet says from now on. The names end quotes, lines, tags and texts, are no
+# pods ANNOTATIONS [ID]: what the kubelet says from now on, with the ID of the container's run before. The names end quotes, lines, tags and texts, are no
 # UTF-8 (that pod is left out), have a terminal's commands, and are longer than any label may be.
 pods() {
-	python3 - "$container" "$pod_uid" "$1" >"$work/kubelet/pods.new" <<-'EOF'
+	python3 - "$container" "$pod_uid" "$@" >"$work/kubelet/pods.new" <<-'EOF'
 		import json, sys
 		evil = '"}\n# TYPE x counter\nx{a="b"} 1\r\t\\" \x1b[2J\x01 <script>{}&=%2f../ \u202e'
 		pod = {"metadata": {"uid": sys.argv[2], "namespace": "n" + evil, "name": "p" + evil,
 		                    "labels": {"app.kubernetes.io/name": "a" + evil, "long": "x" * 4096, evil: "y", "team": "t" + evil},
 		                    "annotations": json.loads(sys.argv[3])},
-		       "status": {"containerStatuses": [{"name": "c" + evil, "containerID": "containerd://" + sys.argv[1]}]}}
+		       "status": {"containerStatuses": [{"name": "c" + evil, "containerID": "containerd://" + sys.argv[1],
+		           "lastState": {"terminated": {"containerID": "containerd://" + i} for i in sys.argv[4:]}}]}}
 		odd = {"metadata": {"uid": "u", "namespace": "n", "name": "INVALID"}}
 		text = json.dumps({"kind": "PodList", "metadata": {}, "items": [odd, pod]}, ensure_ascii=False).encode()
 		sys.stdout.buffer.write(text.replace(b"INVALID", b"app\xff\xfe\xc3"))
@@ -114,4 +115,23 @@ more() { [ "$(entries '.labels.pod != null')" -gt "$before" ]; }
 reload '{}'
 until_true 30 more || fail "no settings"
 note "rules, --select, rules that are none, no settings: by SIGHUP"
+
+# The next run of a container has the same names: of a window with both there is one profile
+former=$container
+container_run "$fixtures/burn"
+pods '{}' "$former"
+named() { metric podprof_metadata_containers 'outcome="ok"'; }
+both() { [ "$(named)" = 2 ]; }
+until_true 20 both || fail "two runs of a container: $(named) have names"
+before=$(entries '.labels.pod != null')
+later() { [ "$(entries '.labels.pod != null')" -gt $((before + 2)) ]; }
+until_true 30 later || fail "no profiles of two runs"
+container_remove "$former"
+one_run() { [ "$(named)" = 1 ]; }
+until_true 20 one_run || fail "a run that has ended is still there"
+before=$(entries '.labels.pod != null')
+until_true 30 later || fail "no profiles of the run that is left"
+twice=$(jq -s 'map(select(.labels.pod != null) | [.labels, .time_nanos]) | length - (unique | length)' "$work"/sink/*.json)
+[ "$twice" = 0 ] || fail "$twice windows have two profiles of a container"
+note "two runs of a container in a window: one profile"
 agent_stop

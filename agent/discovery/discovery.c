@@ -417,8 +417,6 @@ struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t 
 		d->n_lookups[LOOKUP_TABLE]++;
 	else
 		owner = known ? host_owner(d, &q) : look(d, &q);
-	if (owner)
-		owner->last_seen_ns = nsec_wall();
 	return owner;
 }
 

@@ -135,7 +135,6 @@ static int list_process(struct run *run, const struct found *found, struct owner
 		found->roll->listed = true;
 	if (!r && comm)
 		memcpy(target->comm, comm, PID_COMM_MAX);
-	owner->last_seen_ns = nsec_wall();
 	run->l->n_listed[LISTED_OK]++;
 	run->result = run->fn(run->ctx, &found->id, owner);
 	return run->result ? LISTING_STOP : 0;

@@ -218,7 +218,7 @@ static int owner_add(struct owner_table *table, enum owner_kind kind, const char
 	owner->kind = kind;
 	owner->table = table;
 	owner->n_refs = 1;
-	owner->first_seen_ns = owner->last_seen_ns = nsec_wall();
+	owner->first_seen_ns = nsec_monotonic();
 	if (id)
 		owner->id = *id;
 	memcpy(owner->key, key, n);

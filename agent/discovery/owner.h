@@ -58,8 +58,7 @@ const char *owner_what(enum owner_kind kind, const struct labels *labels);
  * @stamp:         for whoever sets the labels: what they were made of. 0 at first, and again when
  *                 more of @id is known
  * @left_out:      why its processes are not to be profiled, for people; NULL: they are
- * @first_seen_ns: wall clock
- * @last_seen_ns:  wall clock; while @n_live is not 0 it is being seen
+ * @first_seen_ns: monotonic
  * @n_live:        cgroup directories that exist (containers, pods)
  * @key:           what it is found by: the same for a container that has come back
  *
@@ -76,7 +75,6 @@ struct owner {
 	uint64_t stamp;
 	char *left_out;
 	uint64_t first_seen_ns;
-	uint64_t last_seen_ns;
 	size_t n_live;
 
 	struct owner_table *table;

@@ -37,10 +37,8 @@ static void dir_removed(void *ctx, struct cgroupdir *dir)
 	struct owner *owner = dir->data;
 
 	(void)ctx;
-	if (!owner)
-		return;
-	owner->n_live--;
-	owner->last_seen_ns = nsec_wall();
+	if (owner)
+		owner->n_live--;
 }
 
 static void dir_forgotten(void *ctx, struct cgroupdir *dir)

@@ -92,33 +92,49 @@ int choice_new(const char *const *select, size_t n_select, const char *const *ig
 	return r;
 }
 
-/* @ret: the text of the first that matches; NULL if none does. 0 or -ENOMEM. */
+/* The first that matches, or that gives up: what comes behind it is not looked at, so that one name
+ * costs no more than one match's budget. PATTERN_OK or PATTERN_LIMIT with its text in @ret,
+ * PATTERN_NO_MATCH, -ENOMEM. */
 static int list_match(const struct choice_list *list, const char *name, const char **ret)
 {
-	int r = PATTERN_NO_MATCH;
-	size_t i = 0;
+	for (size_t i = 0; i < list->n; i++) {
+		int r = pattern_match(list->items[i].pattern, name, strlen(name), NULL);
 
-	for (; i < list->n && r != PATTERN_OK; i++) {
-		r = pattern_match(list->items[i].pattern, name, strlen(name), NULL);
 		if (r == -ENOMEM)
 			return r;
+		if (r == PATTERN_OK || r == PATTERN_LIMIT) {
+			*ret = list->items[i].text;
+			return r;
+		}
 	}
-	*ret = r == PATTERN_OK ? list->items[i - 1].text : NULL;
-	return 0;
+	return PATTERN_NO_MATCH;
+}
+
+static int gave_up(const char *flag, const char *text, char ret_why[CHOICE_WHY_MAX])
+{
+	snprintf(ret_why, CHOICE_WHY_MAX, "%s %.90s took too long", flag, text);
+	return CHOICE_GAVE_UP;
 }
 
 int choice_ask(const struct choice *choice, const char *name, char ret_why[CHOICE_WHY_MAX])
 {
-	const char *ignored, *selected;
+	const char *text;
+	int r = list_match(&choice->ignore, name, &text);
 
-	if (list_match(&choice->ignore, name, &ignored) ||
-	    list_match(&choice->select, name, &selected))
-		return -ENOMEM;
-	if (ignored)
-		snprintf(ret_why, CHOICE_WHY_MAX, "--ignore %s", ignored);
-	else if (choice->select.n && !selected)
+	if (r < 0)
+		return r;
+	if (r == PATTERN_LIMIT)
+		return gave_up("--ignore", text, ret_why);
+	if (r == PATTERN_OK) {
+		snprintf(ret_why, CHOICE_WHY_MAX, "--ignore %s", text);
+		return CHOICE_LEFT_OUT;
+	}
+	r = choice->select.n ? list_match(&choice->select, name, &text) : PATTERN_OK;
+	if (r == PATTERN_LIMIT)
+		return gave_up("--select", text, ret_why);
+	if (r == PATTERN_NO_MATCH) {
 		snprintf(ret_why, CHOICE_WHY_MAX, "no --select matches");
-	else
-		return CHOICE_TAKEN;
-	return CHOICE_LEFT_OUT;
+		return CHOICE_LEFT_OUT;
+	}
+	return r; /* CHOICE_TAKEN, or no memory */
 }

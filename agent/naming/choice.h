@@ -27,11 +27,11 @@ void choice_free(struct choice *choice);
 
 enum choice_outcome {
 	CHOICE_TAKEN = 0,
-	CHOICE_LEFT_OUT, /* *@ret_why says why */
+	CHOICE_LEFT_OUT, /* @ret_why says why */
+	CHOICE_GAVE_UP,	 /* left out, because a pattern took too long with the name; as above */
 };
 
-/* Whether what has this name is profiled. A pattern that takes too long with a name does not match
- * it. CHOICE_TAKEN, CHOICE_LEFT_OUT, -ENOMEM. */
+/* Whether what has this name is profiled. An outcome or -ENOMEM. */
 int choice_ask(const struct choice *choice, const char *name, char ret_why[CHOICE_WHY_MAX]);
 
 #endif

@@ -108,8 +108,9 @@ static int choose(const struct labelling *l, const struct names *names, const st
 	}
 	names_text(names, owner, name);
 	r = choice_ask(l->choice, name, why);
-	if (r == CHOICE_LEFT_OUT)
+	if (r > 0)
 		snprintf(ret->why, sizeof(ret->why), "%s", why);
+	ret->gave_up = r == CHOICE_GAVE_UP;
 	return r < 0 ? r : 0;
 }
 
@@ -161,7 +162,7 @@ int labelling_apply(const struct labelling *l, const struct names *names, const 
 	if (r < 0)
 		return r;
 	ret->n_left_out = result.n_left_out;
-	ret->gave_up = r == RELABEL_GAVE_UP;
+	ret->gave_up = ret->gave_up || r == RELABEL_GAVE_UP;
 	if (r > 0 && decide && !ret->why[0])
 		say_dropped(l, r, &result, ret);
 	return keep_labels(&set, ret);

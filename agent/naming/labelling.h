@@ -53,7 +53,7 @@ void labelling_deinit(struct labelling *l);
  * @why:        why it is not to be profiled; "": it is
  * @origins:    where each label is from, for people; only where asked for
  * @n_left_out: labels that were too many
- * @gave_up:    a rule took too long
+ * @gave_up:    a rule or a pattern took too long
  */
 struct labelled {
 	struct labels labels;

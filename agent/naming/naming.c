@@ -143,7 +143,7 @@ static bool is_pending(const struct naming *naming, const struct owner *owner,
 	return owner_has_dirs(owner->kind) && names->outcome != METADATA_SANDBOX &&
 	       names->outcome != METADATA_NOT_ASKED && (known_of(names) & all) != all &&
 	       (owner->stamp & all) != all && metadata_active(naming->metadata) &&
-	       nsec_wall() < owner->first_seen_ns + OWNER_PENDING_NS;
+	       nsec_monotonic() < owner->first_seen_ns + OWNER_PENDING_NS;
 }
 
 /* Without memory the stamp stays, and it is tried again. */
@@ -347,7 +347,9 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		NULL};
 	static const struct metric_family_desc gave_up = {
 		"podprof_relabel_gave_up", METRIC_COUNTER,
-		"Times a relabelling rule took too long, which leaves out whom it was applied to.",
+		"Times a relabelling rule, or a pattern of a choice, took too long, which leaves "
+		"out "
+		"whom it was applied to.",
 		NULL};
 	static const struct metric_family_desc put_off = {
 		"podprof_owners_put_off", METRIC_COUNTER,

@@ -132,7 +132,7 @@ static uint32_t upper(uint32_t c)
 	return c;
 }
 
-static uint32_t next_char(const char **p)
+uint32_t letters_next(const char **p)
 {
 	uint32_t c = (uint8_t) * (*p)++;
 	unsigned int more = c < 0xc0 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
@@ -171,7 +171,7 @@ static int change(const char *text, uint32_t (*map)(uint32_t c), struct buf *to)
 	int r = 0;
 
 	while (*text && !r)
-		r = put_char(to, map(next_char(&text)));
+		r = put_char(to, map(letters_next(&text)));
 	return r;
 }
 

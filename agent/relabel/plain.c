@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
+
 static bool is_itself(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -30,7 +32,7 @@ static enum plain_tail take_tail(struct text *rest, bool *ret_group)
 		{".+", PLAIN_SOME, false},
 	};
 
-	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+	for (size_t i = 0; i < array_size(tails); i++)
 		if (text_prefix(rest, tails[i].text)) {
 			*ret_group = *ret_group || tails[i].group;
 			return tails[i].tail;

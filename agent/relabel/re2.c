@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "relabel/letters.h"
 #include "relabel/re2_class.h"
 
 /* Bytes of the translated pattern: a byte becomes ten at most, a class of two bytes 120. */
@@ -110,17 +111,10 @@ static bool take(struct reader *r, const char *prefix)
 	return text_prefix(&r->rest, prefix);
 }
 
-/* The next character; the text is known to be UTF-8 and not at its end. */
+/* The text is known to be UTF-8 and not at its end. */
 static uint32_t next_char(struct reader *r)
 {
-	uint32_t c = (uint8_t)*r->rest.p++;
-	unsigned int more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-
-	if (more)
-		c &= 0x3fu >> more;
-	for (; more; more--)
-		c = c << 6 | ((uint8_t)*r->rest.p++ & 0x3f);
-	return c;
+	return letters_next(&r->rest.p);
 }
 
 static bool is_digit(uint32_t c)

@@ -47,7 +47,13 @@ judge "${everybody[@]}"
 # The node's own daemons are the outer container's
 jq -e --arg id "${node_outer##*/}" -s 'any(.labels.container == $id and .labels.pod_uid == null)' "$outer_sink"/*.json >/dev/null ||
 	fail "nothing of the node itself"
-# Go's heaps are found by their processes' ids
+# Go's heaps are read in processes of a namespace further inside, by either's numbers of them
+has_heap() {
+	jq -es 'any(.labels.__name__ == "memory" and (.labels.pod == null or .labels.container == "api") and
+		.functions["main.allocateGo"] != null)' "$1"/*.json >/dev/null
+}
+until_true 30 has_heap "$outer_sink" || fail "no Go heap from outside"
+until_true 30 has_heap "$node/sink" || fail "no Go heap from inside"
 [ "$(metric container_go_alloc_bytes_total 'namespace="shop",' 'container="api"')" -gt 1000000 ] || fail "no Go heap from inside"
 lost() { awk '/^podprof_owner_lookups_total\{outcome="unknown/ { sum += $NF } END { printf "%d", sum }'; }
 note "samples whose owner was not found: outside $(outer_get /metrics | lost), inside $(podprof_get /metrics | lost)"

@@ -293,7 +293,7 @@ static void start_one(void *ctx)
 	const uint64_t at = cpu_ns();
 
 	if (s->n < STARTS && !make(s->node, CONTAINERS + s->n))
-		s->made_ns[s->n] = nsec_wall();
+		s->made_ns[s->n] = nsec_monotonic();
 	if (s->n >= LIVE)
 		unmake(s->node, CONTAINERS + s->n - LIVE);
 	if (++s->n == STARTS + LIVE)

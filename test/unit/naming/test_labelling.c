@@ -191,6 +191,10 @@ struct choice_row {
 	const char *why; /* NULL: taken */
 };
 
+/* Tries all ways to part the name before it knows. */
+#define SLOW	  "(?:[a-z]|[a-z][a-z]?)*[!?]"
+#define SLOW_NAME "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+
 static const struct choice_row choice_rows[] = {
 	{"nothing said", {NULL}, {NULL}, "shop/web-1/web", NULL},
 	{"a part", {"web"}, {NULL}, "shop/web-1/web", NULL},
@@ -205,6 +209,17 @@ static const struct choice_row choice_rows[] = {
 	{"case", {"(?i)WEB"}, {NULL}, "shop/web-1/web", NULL},
 	{"not UTF-8", {"a"}, {NULL}, "a\xff", "no --select matches"},
 	{"empty name", {"^$"}, {NULL}, "", NULL},
+	{"ignored, but nobody knows",
+	 {NULL},
+	 {SLOW, "."},
+	 SLOW_NAME,
+	 "--ignore " SLOW " took too long"},
+	{"ignored before that", {NULL}, {".", SLOW}, SLOW_NAME, "--ignore ."},
+	{"selected, but nobody knows",
+	 {SLOW, "."},
+	 {NULL},
+	 SLOW_NAME,
+	 "--select " SLOW " took too long"},
 };
 
 static size_t count(const char *const *texts)
@@ -224,13 +239,16 @@ static void choices(void **state)
 		struct pattern_error error;
 		struct choice *choice;
 		char why[CHOICE_WHY_MAX];
+		int r;
 
 		row_begin(row->name);
 		assert_int_equal(choice_new(row->select, count(row->select), row->ignore,
 					    count(row->ignore), &choice, &error),
 				 0);
-		assert_int_equal(choice_ask(choice, row->of, why),
-				 row->why ? CHOICE_LEFT_OUT : CHOICE_TAKEN);
+		r = choice_ask(choice, row->of, why);
+		assert_int_equal(r == CHOICE_TAKEN, !row->why);
+		assert_int_equal(r == CHOICE_GAVE_UP,
+				 row->why && strstr(row->why, "took too long"));
 		if (row->why)
 			assert_string_equal(why, row->why);
 		choice_free(choice);
