@@ -69,6 +69,7 @@ struct servers {
 	bool watching;		/* it is the API server's word that counts */
 	uint64_t lost_ns;	/* monotonic: since when it fails; 0: it does not */
 	uint64_t watch_from_ns; /* not before */
+	bool turned;		/* which is to be told */
 	bool answered;		/* a list has come */
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
@@ -132,7 +133,8 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 	s->n_odd += reply->n_odd;
 	s->n_containers_left_out += reply->n_containers_left_out;
 	s->answered = s->answered || ok;
-	changed = s->outcomes[server] != (int)reply->outcome;
+	changed = s->turned || s->outcomes[server] != (int)reply->outcome;
+	s->turned = false;
 	snprintf(s->words[server], SERVERS_WORD_MAX, "%s", reply->error);
 	s->outcomes[server] = (int)reply->outcome;
 	if (changed)
@@ -143,7 +145,10 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 
 static void rest(struct servers *s)
 {
+	if (s->watching)
+		return;
 	s->watching = true;
+	s->turned = true;
 	kubelet_rest(s->kubelet, true);
 	snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
 		 "ok; its lists are large, so the API server is watched");
@@ -181,20 +186,19 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 		plain.outcome = PODCLIENT_OK;
 		plain.error = "ok";
 	}
-	tell(s, SERVER_APISERVER, &plain);
 	if (plain.outcome == PODCLIENT_OK)
 		s->lost_ns = 0;
-	if (s->instead != INSTEAD_LARGE)
-		return;
-	if (reply->outcome == PODCLIENT_OK)
-		rest(s);
-	else if (is_lost(s, (int)plain.outcome) && s->watching)
+	else if (s->instead == INSTEAD_LARGE && is_lost(s, (int)plain.outcome) && s->watching)
 		rest_no_more(s);
+	if (s->instead == INSTEAD_LARGE && reply->outcome == PODCLIENT_OK)
+		rest(s);
+	tell(s, SERVER_APISERVER, &plain);
 }
 
 /* The watch ends. */
 static void turn_back(struct servers *s)
 {
+	s->turned = s->apiserver;
 	kubelet_spare(s->kubelet, false);
 	s->instead = INSTEAD_NOT;
 	s->watching = false;
@@ -234,7 +238,6 @@ static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
 	struct servers *s = ctx;
 	bool first = s->outcomes[SERVER_KUBELET] < 0;
 
-	tell(s, SERVER_KUBELET, reply);
 	if (reply->outcome == PODCLIENT_OK) {
 		if (s->may_turn && !kubelet_keeps_up(reply->n_bytes))
 			prefer_watch(s);
@@ -245,6 +248,7 @@ static void kubelet_listed(void *ctx, const struct podclient_reply *reply)
 		s->watching = true;
 		kubelet_spare(s->kubelet, true);
 	}
+	tell(s, SERVER_KUBELET, reply);
 }
 
 /* ---------------------------------------------------------------- all of it */
