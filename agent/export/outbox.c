@@ -259,13 +259,19 @@ void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outco
 		outbox_end_item(box, list_pop(taken), outcome);
 }
 
+/* They are on the way no more. */
+static void outbox_retry(struct outbox *box, const struct outbox_list *taken)
+{
+	for (struct outbox_item *item = taken->first; item; item = item->next)
+		outbox_count(box, item->parcel->profile, EXPORT_RETRIED);
+	box->on_the_way -= taken->bytes;
+}
+
 void outbox_put_back(struct outbox *box, struct outbox_list *taken)
 {
 	if (!taken->first)
 		return;
-	for (struct outbox_item *item = taken->first; item; item = item->next)
-		outbox_count(box, item->parcel->profile, EXPORT_RETRIED);
-	box->on_the_way -= taken->bytes;
+	outbox_retry(box, taken);
 	taken->last->next = box->waiting.first;
 	if (!box->waiting.last)
 		box->waiting.last = taken->last;
@@ -273,5 +279,13 @@ void outbox_put_back(struct outbox *box, struct outbox_list *taken)
 	box->waiting.n += taken->n;
 	box->waiting.bytes += taken->bytes;
 	*taken = (struct outbox_list){0};
+	budget_enforce(box->budget);
+}
+
+void outbox_put_last(struct outbox *box, struct outbox_list *taken)
+{
+	outbox_retry(box, taken);
+	while (taken->first)
+		list_append(&box->waiting, list_pop(taken));
 	budget_enforce(box->budget);
 }

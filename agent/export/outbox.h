@@ -118,6 +118,8 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome);
 /* To the front; they are counted as retried. */
 void outbox_put_back(struct outbox *box, struct outbox_list *taken);
+/* The same, but to the end. */
+void outbox_put_last(struct outbox *box, struct outbox_list *taken);
 
 static inline uint64_t outbox_bytes(const struct outbox *box)
 {

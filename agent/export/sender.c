@@ -15,9 +15,13 @@
  * halving the bytes of a batch. What a 413 taught is kept; what a time-out taught is unlearned by
  * doubling after each success, since the server may only have been slow.
  *
- * Not done: a batch refused with 400 is not split to save its good profiles. Pyroscope stores the
- * good ones of such a batch and names the bad ones in its reply, so sending them again would count
- * them twice.
+ * Of a batch that is refused for what is in it (400) or for a tenant's rate (429) Pyroscope 1.15
+ * and later have stored what was not, and the reply does not say which; older ones have stored
+ * nothing, and refuse for ever what is together more than a tenant may send at a time (2 MiB before
+ * compression by default). So each of those is the last batch for a while: after it profiles go
+ * alone, and each reply is about one. What was in that batch is sent again after a 429, which may
+ * count some of it twice, and dropped after a 400, which may lose some of it. A profile alone whose
+ * rate is too high goes behind the others: it may be larger than all that is ever allowed.
  */
 #include "export/sender.h"
 
@@ -43,6 +47,8 @@
 /* Bytes of pprof in one request: Pyroscope takes 256 MiB, proxies before it far less, and the body
  * is a second copy in memory. A larger profile goes alone. */
 #define SENDER_BATCH_BYTES     (4ull << 20)
+/* So long after the last 400 or 429 profiles go alone. */
+#define SENDER_ALONE_NS	       (600 * NSEC_PER_SEC)
 /* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
 #define SENDER_BATCH_BYTES_MIN (64ull << 10)
 /* Lines about one destination; the rest is in the metrics. */
@@ -55,6 +61,7 @@ enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
  * @batch, @body:    the request that is under way, and @call its handle
  * @batch_bytes:     bytes of pprof for the next one
  * @batch_bytes_max: what no 413 was seen for
+ * @alone_until_ns:  monotonic; until then a batch is one profile
  * @told:            the user has read that it does not work
  */
 struct sender {
@@ -67,6 +74,7 @@ struct sender {
 	char *body;
 	uint64_t batch_bytes;
 	uint64_t batch_bytes_max;
+	uint64_t alone_until_ns;
 	enum sender_health health;
 	bool told;
 	struct log_limit log_limit;
@@ -146,7 +154,10 @@ static void sender_retry(struct sender *s, long status, const char *why, uint64_
 {
 	uint64_t delay_ns = backoff_wait_ns(&s->backoff, retry_after_ns);
 
-	outbox_put_back(s->opts.box, &s->batch);
+	if (status == 429 && s->batch.n == 1)
+		outbox_put_last(s->opts.box, &s->batch);
+	else
+		outbox_put_back(s->opts.box, &s->batch);
 	free(take_ptr(s->body));
 	sender_fails(s, status, why, delay_ns);
 	sender_arm(s, SENDER_BACKING_OFF, delay_ns);
@@ -214,6 +225,8 @@ static void sender_replied(void *ctx, const struct http_reply *reply)
 	struct sender *s = ctx;
 
 	s->call = NULL;
+	if (reply->status == 400 || reply->status == 429)
+		s->alone_until_ns = nsec_monotonic() + SENDER_ALONE_NS;
 	if (reply->status >= 200 && reply->status < 300) {
 		sender_sent(s);
 	} else if (reply->status == 413 && s->batch_bytes > SENDER_BATCH_BYTES_MIN &&
@@ -253,10 +266,11 @@ static int sender_start_call(struct sender *s, size_t body_len)
 
 static void sender_send(struct sender *s)
 {
+	size_t max_n = nsec_monotonic() < s->alone_until_ns ? 1 : PYROSCOPE_SERIES_MAX;
 	size_t body_len;
 	int r;
 
-	outbox_take(s->opts.box, PYROSCOPE_SERIES_MAX, s->batch_bytes, nsec_wall(), &s->batch);
+	outbox_take(s->opts.box, max_n, s->batch_bytes, nsec_wall(), &s->batch);
 	if (!s->batch.n) {
 		sender_go_on(s);
 		return;

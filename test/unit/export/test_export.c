@@ -411,6 +411,7 @@ static const struct batch_row batch_rows[] = {
 	{"larger", 2, (2 << 20) + 1, {THEN_OK, THEN_OK}, {1, 1}, EXPORT_SENT},
 	{"larger alone", 1, 9 << 20, {THEN_OK, THEN_OK}, {1}, EXPORT_SENT},
 	{"smaller after a 413", 4, 100000, {{.status = 413}, THEN_OK}, {4, 2, 2}, EXPORT_SENT},
+	{"alone after a 429", 4, 100000, {{.status = 429}, THEN_OK}, {4, 1, 1, 1, 1}, EXPORT_SENT},
 	{"smaller and smaller, in vain",
 	 2,
 	 100000,
@@ -446,6 +447,59 @@ static void test_batches(void **state)
 		export_free(take_ptr(f->e));
 		sink_free(take_ptr(f->sink));
 	}
+}
+
+/* The number in the name of the service of a push of one. */
+static size_t service_of(struct fixture *f, size_t i)
+{
+	Push__V1__PushRequest *push = unpack(f, i);
+	size_t service = SIZE_MAX;
+
+	assert_int_equal(push->n_series, 1);
+	for (size_t j = 0; j < push->series[0]->n_labels; j++)
+		if (strcmp(push->series[0]->labels[j]->name, "service_name") == 0)
+			service = strtoul(push->series[0]->labels[j]->value + 1, NULL, 10);
+	push__v1__push_request__free_unpacked(push, NULL);
+	return service;
+}
+
+/* A profile that is refused for its rate, alone, does not keep the others waiting. */
+static void test_behind(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 429, .times = 2}, {.status = 503}, {.status = 200}};
+	static const size_t order[] = {0, 1, 1, 2, 0}; /* from the second request on */
+	struct fixture *f = *state;
+
+	f->sink = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, ""), 0);
+	submit(f, 3, 10);
+	loop_until(f->loop, all_sent, f);
+	assert_int_equal(sink_n_requests(f->sink), 1 + array_size(order));
+	assert_int_equal(n_series(f, 0), 3);
+	for (size_t i = 0; i < array_size(order); i++)
+		assert_int_equal(service_of(f, i + 1), order[i]);
+	assert_all_ended(f);
+}
+
+/* What is in one profile costs no others, but for those that came with it. */
+static void test_alone(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 400}, {.status = 200}, {.status = 400}, {.status = 200}};
+	struct fixture *f = *state;
+
+	f->sink = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, ""), 0);
+	submit(f, 2, 10);
+	flush(f, 30 * NSEC_PER_SEC);
+	assert_int_equal(count(f, EXPORT_DROPPED_REFUSED), 2);
+	submit(f, 3, 10);
+	flush(f, 30 * NSEC_PER_SEC);
+	assert_int_equal(sink_n_requests(f->sink), 4);
+	assert_int_equal(count(f, EXPORT_DROPPED_REFUSED), 3);
+	assert_int_equal(count(f, EXPORT_SENT), 2);
+	assert_all_ended(f);
 }
 
 static void write_token(const char *path, const char *token)
@@ -679,6 +733,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_recovers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retry_after, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_batches, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_behind, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_token_rotates, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_too_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_flush_gives_up, setup, teardown),

@@ -126,6 +126,26 @@ static void test_put_back_before_others(void **state)
 	outbox_deinit(&box);
 }
 
+static void test_put_last(void **state)
+{
+	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
+	struct outbox_list taken;
+	struct outbox box;
+	char text[MAX_N];
+
+	(void)state;
+	outbox_init(&box, &budget, &plain);
+	for (const char *mark = "abcd"; *mark; mark++)
+		submit(&budget, *mark, NOW_NS, 10);
+	outbox_take(&box, 2, ANY_SIZE, NOW_NS, &taken);
+	outbox_put_last(&box, &taken);
+	assert_string_equal(marks(&box.waiting, text), "cdab");
+	assert_int_equal(box.on_the_way, 0);
+	assert_int_equal(box.profiles[EXPORT_RETRIED], 2);
+	outbox_deinit(&box);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
 static void test_age(void **state)
 {
 	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
@@ -294,7 +314,7 @@ int main(void)
 		cmocka_unit_test(test_age),    cmocka_unit_test(test_full),
 		cmocka_unit_test(test_shared), cmocka_unit_test(test_payload),
 		cmocka_unit_test(test_ids),    cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names),  cmocka_unit_test(test_put_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
