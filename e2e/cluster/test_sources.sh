@@ -23,7 +23,7 @@ by() {
 		fail "$other has answered $(answers "$other") times"
 	done
 	podprof_get /-/ready | grep -qE "^metadata: ok,(.*;)? $source(: ok)?$" || fail "$(podprof_get /-/ready)"
-	until_true 40 judge --since "$began" --expect deployment=10 --expect main=5 --expect static=5 || {
+	until_true 90 judge --since "$began" --expect deployment=10 --expect main=5 --expect static=5 || {
 		judge --since "$began" --expect deployment=10 --expect main=5 --expect static=5
 		fail "names by $source"
 	}
