@@ -302,7 +302,7 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 			continue;
 		if (!made_as(d, h, q->cgroup[h], &id))
 			*ret_known = false;
-		else if (rank(&id) > rank(ret))
+		else if (is_better(&id, ret))
 			*ret = id;
 	}
 	return ret->kind;
