@@ -120,7 +120,8 @@ int names_labels(const struct names *names, const struct owner *owner, struct la
 	r = names->known.pod ? label_pod(&labels, names) : label_plain(&labels, names, owner);
 	if (r || owner_identity(owner, &identity) || keep(&labels, &identity, "node"))
 		return -ENOMEM;
-	if (!names->outer && keep(&labels, &identity, OWNER_OUTER))
+	if (!names->outer &&
+	    (keep(&labels, &identity, OWNER_OUTER) || keep(&labels, &identity, "unit")))
 		return -ENOMEM;
 	if (names_of_pod(names, owner) && set(&labels, OWNER_LEVEL, OWNER_LEVEL_POD))
 		return -ENOMEM;
@@ -165,7 +166,7 @@ static const char *origin_of(const struct names *names, const struct owner *owne
 
 	if (strcmp(label, "node") == 0)
 		return "--node-name";
-	if (!names_known(names) || strcmp(label, OWNER_OUTER) == 0)
+	if (!names_known(names) || strcmp(label, OWNER_OUTER) == 0 || strcmp(label, "unit") == 0)
 		return identity_origin(owner);
 	if (strcmp(label, OWNER_LEVEL) == 0)
 		return level_origin(names);

@@ -28,6 +28,8 @@ static const char pod_json[] =
 	"\"192.0.2.1\",\"phase\":\"Running\",\"initContainerStatuses\":[{\"name\":"
 	"\"web\",\"containerID\":\"containerd://" ID "\"}]}}";
 
+#define OTHER_ID "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
+
 struct fixture {
 	struct owner_table *owners;
 	struct owner *container, *in_pod, *unit, *process;
@@ -35,6 +37,9 @@ struct fixture {
 	struct names known; /* the container's */
 	struct names pod;   /* of its pod alone */
 	struct names none;
+	struct container *state; /* what Podman says of it */
+	struct owner *in_service;
+	struct names plain;
 };
 
 static struct owner *container(struct fixture *f, const char *path)
@@ -66,6 +71,10 @@ static int setup(void **state)
 		(struct metadata_names){.pod = f->a_pod, .container = f->a_pod->containers};
 	f->pod = (struct names){.outcome = METADATA_POD, .known = {.pod = f->a_pod}};
 	f->none.outcome = METADATA_UNKNOWN_ID;
+	f->in_service = container(f, "/system.slice/web.service/libpod-payload-" OTHER_ID);
+	assert_int_equal(container_new("podman", &f->state), 0);
+	assert_int_equal(container_set_name(f->state, "systemd-web"), 0);
+	f->plain = (struct names){.outcome = METADATA_PLAIN, .known = {.state = f->state}};
 	*state = f;
 	return 0;
 }
@@ -76,10 +85,12 @@ static int teardown(void **state)
 
 	owner_unref(f->container);
 	owner_unref(f->in_pod);
+	owner_unref(f->in_service);
 	owner_unref(f->unit);
 	owner_unref(f->process);
 	owner_table_free(f->owners);
 	pod_free(f->a_pod);
+	container_free(f->state);
 	free(f);
 	return 0;
 }
@@ -326,6 +337,14 @@ static const struct label_row label_rows[] = {
 	 "",
 	 "level=none of its pod's containers namespace=pod node=--node-name pod=pod "
 	 "service_name=Deployment"},
+	{"Podman's, in a service",
+	 'd',
+	 {NULL},
+	 {NULL},
+	 NULL,
+	 "container=systemd-web node=n1 service_name=systemd-web unit=web.service",
+	 "",
+	 "container=podman node=--node-name service_name=podman unit=cgroup"},
 	{"unit",
 	 'u',
 	 {"cluster=prod", NULL},
@@ -387,6 +406,8 @@ static const struct owner *owner_of(const struct fixture *f, char kind)
 		return f->in_pod;
 	case 'u':
 		return f->unit;
+	case 'd': /* Podman's, in a service */
+		return f->in_service;
 	default: /* a container: 'c', 'b' if nothing is known of it, 's' if it is a sandbox */
 		return f->container;
 	}
@@ -400,7 +421,7 @@ static struct names names_of(const struct fixture *f, char kind)
 		names = f->pod;
 	if (kind == 's')
 		names.outcome = METADATA_SANDBOX;
-	return names;
+	return kind == 'd' ? f->plain : names;
 }
 
 static void label_one(struct fixture *f, const struct label_row *row, bool decide,
