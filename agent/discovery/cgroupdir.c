@@ -164,6 +164,12 @@ static int dir_allowed(struct cgroupdir_table *t, const struct cgroupdir *parent
 	return 0;
 }
 
+void cgroupdir_saw(struct cgroupdir *dir, const struct hierarchy_child *now)
+{
+	dir->leaf = now->leaf;
+	dir->n_children = now->n_children;
+}
+
 static int dir_new(struct cgroupdir_key key, const struct hierarchy_child *child,
 		   struct cgroupdir **ret)
 {
@@ -174,7 +180,7 @@ static int dir_new(struct cgroupdir_key key, const struct hierarchy_child *child
 		return -ENOMEM;
 	memcpy(dir->name, child->name, n);
 	dir->key = key;
-	dir->leaf = child->leaf;
+	cgroupdir_saw(dir, child);
 	*ret = dir;
 	return 0;
 }
@@ -243,7 +249,7 @@ int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cg
 	struct cgroupdir *dir = cgroupdir_find(t, hierarchy, child->id);
 
 	if (dir && !dir->gone_ns && dir->parent == parent && strcmp(dir->name, child->name) == 0) {
-		dir->leaf = child->leaf;
+		cgroupdir_saw(dir, child);
 		*ret = dir;
 		return 0;
 	}

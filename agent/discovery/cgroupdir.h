@@ -26,7 +26,8 @@ struct cgroupdir_key {
  * @kind:    what its path says it is, or is below
  * @gone_ns: monotonic; 0 while it exists. A directory that is gone stays in the table for a while
  *           for the samples that were taken before, without a path.
- * @leaf:    nothing is below it, by its last listing
+ * @leaf:    nothing is below it, by what was seen last
+ * @n_children: by that, too; UINT64_MAX where the file system does not count
  *
  * @scan, @watch and @unwatched belong to cgroupfs.c, the rest to the table.
  */
@@ -35,6 +36,7 @@ struct cgroupdir {
 	void *data;
 	enum cgroup_kind kind;
 	uint64_t gone_ns;
+	uint64_t n_children;
 	bool leaf;
 	bool inside; /* below a container's directory */
 
@@ -103,6 +105,8 @@ struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hiera
  * if it is new or another. 0, an outcome, -ENOMEM. */
 int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cgroupdir *parent,
 		  const struct hierarchy_child *child, struct cgroupdir **ret);
+/* It is the same as before, and this is what it has in it now. */
+void cgroupdir_saw(struct cgroupdir *dir, const struct hierarchy_child *now);
 /* The directory has gone, and so has everything below it. */
 void cgroupdir_remove(struct cgroupdir_table *t, struct cgroupdir *dir);
 /* Forget those that went longer ago than the grace time. */

@@ -15,7 +15,8 @@
  *
  * A cgroup file system tells the number of subdirectories in the link count. It spares listing the
  * leaves, most directories, since a listing means some dozens of files each; and a walk lists no
- * directory whose subdirectories are all there, and no others.
+ * directory whose subdirectories are all there, and no others, and opens none if they are leaves,
+ * as containers in their pod are.
  *
  * What a container makes below its own directory is its own choice, in depth, number and pace.
  * Behind the ceilings directories are left out and counted; their samples are then named through
@@ -26,6 +27,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,13 +215,43 @@ enum { SCAN_ENOUGH = ROOT_OUTCOME_MAX };
 
 static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep);
 
+/* Bytes of a directory's name with what ends it: the kernel's own limit. */
+#define NAME_BYTES (NAME_MAX + 1)
+
+/* Whether what is in @dir, a subdirectory that was just looked at, are the leaves that the table
+ * has, all of them and nothing else. That is asked by their paths from here: most of what a walk
+ * would open is a pod with its containers. */
+static bool leaves_known(const struct scan *scan, const struct cgroupdir *dir)
+{
+	const size_t n = strlen(dir->name);
+	char path[2 * NAME_BYTES];
+	struct hierarchy_child now;
+	struct cgroupdir *child;
+	uint64_t n_children = 0;
+
+	DL_COUNT(dir->children, child, n_children);
+	if (n >= NAME_BYTES || dir->n_children != n_children)
+		return false;
+	memcpy(path, dir->name, n);
+	path[n] = '/';
+	DL_FOREACH(dir->children, child)
+	{
+		if (!memccpy(path + n + 1, child->name, '\0', NAME_BYTES) ||
+		    hierarchy_stat(scan->fd, path, &now) || now.id != child->key.id || !now.leaf ||
+		    should_watch(scan->fs, child))
+			return false;
+		cgroupdir_saw(child, &now);
+	}
+	return true;
+}
+
 /* Go into a subdirectory: watch it, then list it. */
 static int scan_into(struct scan *scan, struct cgroupdir *child)
 {
 	_cleanup_(close_fdp) int fd = -1;
 	struct hierarchy_child now;
 
-	if (child->leaf && !should_watch(scan->fs, child))
+	if (!should_watch(scan->fs, child) && (child->leaf || leaves_known(scan, child)))
 		return 0;
 	fd = openat(scan->fd, child->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0) {
@@ -230,7 +262,7 @@ static int scan_into(struct scan *scan, struct cgroupdir *child)
 	watch_add(scan->fs, child, fd);
 	/* something may have been made in it before the watch was there */
 	if (child->leaf && !hierarchy_stat(fd, ".", &now))
-		child->leaf = now.leaf;
+		cgroupdir_saw(child, &now);
 	return child->leaf ? 0 : scan_dir(scan->fs, child, fd, scan->deep);
 }
 
@@ -270,7 +302,7 @@ static bool scan_known(struct scan *scan)
 	{
 		if (hierarchy_stat(scan->fd, child->name, &now) || now.id != child->key.id)
 			return false;
-		child->leaf = now.leaf;
+		cgroupdir_saw(child, &now);
 	}
 	return true;
 }
@@ -563,6 +595,36 @@ bool cgroupfs_has(const struct cgroupfs *fs, enum hierarchy hierarchy)
 enum controller cgroupfs_controller(const struct cgroupfs *fs)
 {
 	return fs->set.controller;
+}
+
+static bool has_controller(struct text controllers, enum controller controller)
+{
+	struct text word;
+
+	while (text_until(&controllers, ',', &word))
+		if (text_is(&word, controller_name(controller)))
+			return true;
+	return false;
+}
+
+bool cgroupfs_of_line(const struct cgroupfs *fs, const struct cgroup_line *line,
+		      enum hierarchy *ret)
+{
+	enum hierarchy hierarchy = line->unified ? HIERARCHY_V2 : HIERARCHY_V1;
+
+	if (!cgroupfs_has(fs, hierarchy) ||
+	    (!line->unified && !has_controller(line->controllers, fs->set.controller)))
+		return false;
+	*ret = hierarchy;
+	return true;
+}
+
+/* Where a tree begins at its own root, whose id is always this. */
+#define ROOT_CGROUP 1
+
+bool cgroupfs_from_root(struct cgroupfs *fs, enum hierarchy hierarchy)
+{
+	return cgroupfs_find(fs, hierarchy, ROOT_CGROUP) != NULL;
 }
 
 int cgroupfs_procs(struct cgroupfs *fs, const struct cgroupdir *dir,

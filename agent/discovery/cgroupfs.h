@@ -42,6 +42,11 @@ void cgroupfs_free(struct cgroupfs *fs);
 
 bool cgroupfs_has(const struct cgroupfs *fs, enum hierarchy hierarchy);
 enum controller cgroupfs_controller(const struct cgroupfs *fs);
+/* Which tree a line of /proc/PID/cgroup is about; false if it is none that is followed. */
+bool cgroupfs_of_line(const struct cgroupfs *fs, const struct cgroup_line *line,
+		      enum hierarchy *ret);
+/* Whether a tree is seen from its own root, as paths that the kernel tells begin there. */
+bool cgroupfs_from_root(struct cgroupfs *fs, enum hierarchy hierarchy);
 
 /* Why a walk over everything is made; label of a metric. */
 enum cgroupfs_walk_reason {

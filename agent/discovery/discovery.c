@@ -146,16 +146,6 @@ static struct owner *by_table(struct discovery *d, const struct query *q, bool *
 
 /* ---- by /proc ---- */
 
-static bool has_controller(struct text controllers, enum controller controller)
-{
-	struct text word;
-
-	while (text_until(&controllers, ',', &word))
-		if (text_is(&word, controller_name(controller)))
-			return true;
-	return false;
-}
-
 /* What /proc/PID/cgroup says of the cgroup that a sample was taken in. */
 enum told {
 	TOLD_THIS,   /* the process is still in there */
@@ -175,19 +165,12 @@ static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
 /* Put the paths into the table, and compare them with the ids of the sample. */
 static enum told learn(struct discovery *d, const struct query *q, struct text proc_cgroup)
 {
-	enum controller v1 = cgroupfs_controller(d->own.fs);
 	enum told told = TOLD_THIS, said;
 	struct cgroup_line line;
 	enum hierarchy h;
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
-		if (line.unified)
-			h = HIERARCHY_V2;
-		else if (v1 && has_controller(line.controllers, v1))
-			h = HIERARCHY_V1;
-		else
-			continue;
-		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h])
+		if (!cgroupfs_of_line(d->own.fs, &line, &h) || !q->cgroup[h])
 			continue;
 		said = learn_line(d, h, q->cgroup[h], &line);
 		told = said > told ? said : told;
@@ -270,9 +253,6 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 
 /* ---- an id that is not in the table ---- */
 
-/* Where our view of the tree begins at its own root, whose id is always this. */
-#define ROOT_CGROUP 1
-
 /* Bytes of a path that a container may have; kubelets' have 200. */
 #define MADE_PATH_BYTES 1024
 
@@ -281,7 +261,7 @@ static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct c
 {
 	char path[MADE_PATH_BYTES];
 
-	if (!d->made || !cgroupfs_find(d->own.fs, h, ROOT_CGROUP) ||
+	if (!d->made || !cgroupfs_from_root(d->own.fs, h) ||
 	    !d->made(d->made_ctx, h, id, path, sizeof(path)))
 		return false;
 	cgroup_parse_path(text_of(path), ret);
@@ -561,7 +541,11 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 	if (!r)
 		r = cgroupfs_new(&fs_opts, &d->own.fs);
 	d->listing = (struct listing){
-		.own = &d->own, .targets = d->targets, .foreign = is_foreign(opts->proc)};
+		.own = &d->own,
+		.targets = d->targets,
+		.foreign = is_foreign(opts->proc),
+		.true_paths = pid_sees_all_cgroups(opts->proc),
+	};
 	if (!r)
 		r = cgroupfs_walk(d->own.fs, CGROUPFS_WALK_START);
 	if (r || !opts->loop)

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Containers and pods are asked for their processes by cgroup.procs, directory by directory; those
- * of the host are what /proc lists besides. A process may be in two trees, or move while they are
- * read: a listing has a number, and each process is in it once, with the owner it was first found
- * with. What is found out stays with the process (target.h), so that the next listing need not ask
- * again. Which of those processes still live is told by one listing of /proc, whose entries have
- * inodes: that costs a third of asking for each.
+ * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
+ * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
+ * listing has a number, and each process is in it once, with the owner it was first found with.
+ * What is found out stays with the process (target.h), so that the next listing need not ask again.
+ * Which of those processes still live is told by one listing of /proc, whose entries have inodes:
+ * that costs a third of asking for each.
+ *
+ * Of two trees the second has the same processes nearly always, and pods' own directories have
+ * none: to read them all costs as much as the first, for nothing. So whoever is on the list and was
+ * not found yet is asked for its cgroup, as long as those are few: a node's daemons.
  *
  * A cgroup.procs has the numbers of whoever reads it, and 0 for what he has no number for. Where
  * /proc is of another PID namespace (the node's, mounted into a pod without hostPID) those are
@@ -30,7 +34,10 @@
 
 /* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
  * asked for one by one. */
-#define LISTING_ROLL_MAX 131072
+#define LISTING_ROLL_MAX   131072
+/* How many processes, half of them the kernel's own, are asked in the time that it takes to read
+ * the cgroup.procs of one directory. */
+#define LISTING_ASKED_EACH 2
 
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
@@ -43,6 +50,7 @@ static const char *const listed_names[LISTED_MAX] = {
 struct roll {
 	uint32_t pid;
 	bool listed;
+	bool bare; /* it has no program */
 	uint64_t inode;
 };
 
@@ -54,7 +62,9 @@ struct run {
 	struct roll *roll; /* ascending */
 	size_t n_roll;
 	size_t roll_cap;
-	uint64_t now_ns; /* monotonic */
+	bool roll_whole;     /* it has all that /proc lists */
+	enum hierarchy main; /* the tree that is read first */
+	uint64_t now_ns;     /* monotonic */
 	listing_fn fn;
 	void *ctx;
 	int result; /* of @fn, to stop with */
@@ -105,11 +115,12 @@ static struct roll *roll_find(const struct run *run, pid_t pid)
 	return low < run->n_roll && run->roll[low].pid == (uint32_t)pid ? &run->roll[low] : NULL;
 }
 
-static bool was_listed(const struct run *run, pid_t pid)
+/* It is listed, or is not to be. */
+static bool is_out(const struct run *run, pid_t pid)
 {
 	const struct roll *roll = roll_find(run, pid);
 
-	return roll && roll->listed;
+	return roll && (roll->listed || roll->bare);
 }
 
 /* ---------------------------------------------------------------- one process */
@@ -189,19 +200,32 @@ static int list_container_pid(void *ctx, pid_t pid)
 	return owner ? list_process(run, &found, owner, NULL) : 0;
 }
 
-static bool is_inner(const struct run *run)
-{
-	const struct owner *owner = ownership_known(run->l->own, run->dir);
+/* In which order directories are read: those of containers in others, since what is in one of them
+ * in one tree may be in the outer one in the other; those of containers in one tree, in the other;
+ * pods'.
+ */
+enum turn { TURN_INNER, TURN_MAIN, TURN_OTHER, TURN_PODS, TURN_MAX };
 
-	return owner && owner->id.outer_id[0];
+static enum turn turn_of(const struct run *run, struct cgroupdir *dir)
+{
+	const struct owner *owner;
+
+	if (dir->gone_ns || !dir->kind)
+		return TURN_MAX;
+	owner = ownership_known(run->l->own, dir);
+	if (owner && owner->id.outer_id[0])
+		return TURN_INNER;
+	if (!cgroup_in_container(dir->kind))
+		return TURN_PODS;
+	return dir->key.hierarchy == run->main ? TURN_MAIN : TURN_OTHER;
 }
 
-static int list_containers(struct run *run, bool inner)
+static int list_dirs(struct run *run, enum turn turn)
 {
 	int r;
 
 	while ((run->dir = cgroupfs_next(run->l->own->fs, run->dir))) {
-		if (run->dir->gone_ns || !run->dir->kind || is_inner(run) != inner)
+		if (turn_of(run, run->dir) != turn)
 			continue;
 		r = cgroupfs_procs(run->l->own->fs, run->dir, list_container_pid, run);
 		if (r == LISTING_STOP || r == -ENOMEM)
@@ -222,6 +246,124 @@ static bool has_program(const struct root *proc, pid_t pid)
 	snprintf(path, sizeof(path), "%d/exe", (int)pid);
 	return root_read_link(proc, path, &b) != ROOT_GONE;
 }
+
+/* ---------------------------------------------------------------- who was not found */
+
+/* As /proc/PID/cgroup has it: the container's directory, else the pod's, else NULL. */
+static struct cgroupdir *dir_told(struct cgroupfs *fs, struct text proc_cgroup)
+{
+	struct cgroupdir *best = NULL, *dir;
+	struct cgroup_line line;
+	struct cgroup_id id;
+	enum hierarchy h;
+
+	while (cgroup_line_next(&proc_cgroup, &line)) {
+		if (!cgroupfs_of_line(fs, &line, &h))
+			continue;
+		cgroup_parse_path(line.path, &id);
+		if (!id.kind)
+			continue;
+		dir = cgroupfs_find(fs, h, cgroupfs_learn(fs, h, line.path));
+		if (dir && (!best || !cgroup_in_container(best->kind)))
+			best = dir;
+	}
+	return best;
+}
+
+/* The directory that the process with this number is in. */
+static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
+	if (root_read(run->l->own->proc, path, &b) || !b.data)
+		return NULL;
+	return dir_told(run->l->own->fs, text_of_bytes(b.data, b.len));
+}
+
+static int list_told(struct run *run, const struct found *found)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
+	struct cgroupdir *dir = NULL;
+	struct owner *owner;
+
+	if (!pid_read_cgroup(run->l->own->proc, &found->id, &b) && b.data)
+		dir = dir_told(run->l->own->fs, text_of_bytes(b.data, b.len));
+	owner = dir ? ownership_of_dir(run->l->own, dir) : NULL;
+	return owner ? list_process(run, found, owner, NULL) : 0;
+}
+
+/* Nearly always it is in no container, and then nothing else is asked. */
+static int ask(struct run *run, struct roll *roll)
+{
+	const pid_t pid = (pid_t)roll->pid;
+	struct found found;
+
+	roll->bare = !has_program(run->l->own->proc, pid);
+	if (roll->bare || !dir_of_number(run, pid) || !list_identify(run, pid, &found))
+		return 0;
+	return list_told(run, &found);
+}
+
+/* Whether that is exact, and less than to read what was not read. */
+static bool may_ask(const struct run *run)
+{
+	struct cgroupfs *fs = run->l->own->fs;
+	struct cgroupdir *dir = NULL;
+	size_t n_asked = 0, n_dirs = 0;
+
+	if (!run->roll_whole || !run->l->true_paths)
+		return false;
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++)
+		if (cgroupfs_has(fs, h) && !cgroupfs_from_root(fs, h))
+			return false;
+	for (size_t i = 0; i < run->n_roll; i++)
+		n_asked += !run->roll[i].listed;
+	while ((dir = cgroupfs_next(fs, dir)))
+		n_dirs += turn_of(run, dir) == TURN_OTHER || turn_of(run, dir) == TURN_PODS;
+	return n_asked <= n_dirs * LISTING_ASKED_EACH;
+}
+
+static int ask_unlisted(struct run *run)
+{
+	int r = 0;
+
+	for (size_t i = 0; !r && i < run->n_roll; i++)
+		if (!run->roll[i].listed)
+			r = ask(run, &run->roll[i]);
+	return r;
+}
+
+/* The unified tree, if it has containers. */
+static enum hierarchy main_tree(const struct run *run)
+{
+	struct cgroupdir *dir = NULL;
+
+	while ((dir = cgroupfs_next(run->l->own->fs, dir)))
+		if (dir->key.hierarchy == HIERARCHY_V2 && !dir->gone_ns &&
+		    cgroup_in_container(dir->kind))
+			return HIERARCHY_V2;
+	return HIERARCHY_V1;
+}
+
+static int list_containers(struct run *run)
+{
+	int r;
+
+	run->main = main_tree(run);
+	r = list_dirs(run, TURN_INNER);
+	if (!r)
+		r = list_dirs(run, TURN_MAIN);
+	if (r)
+		return r;
+	if (may_ask(run))
+		return ask_unlisted(run);
+	r = list_dirs(run, TURN_OTHER);
+	return r ? r : list_dirs(run, TURN_PODS);
+}
+
+/* ---------------------------------------------------------------- the host's */
 
 static int list_host_process(struct run *run, const struct found *found)
 {
@@ -248,7 +390,7 @@ static int list_host_pid(void *ctx, pid_t pid)
 	struct run *run = ctx;
 	struct found found;
 
-	if (was_listed(run, pid) || !has_program(run->l->own->proc, pid) ||
+	if (is_out(run, pid) || !has_program(run->l->own->proc, pid) ||
 	    !list_identify(run, pid, &found))
 		return 0;
 	return list_host_process(run, &found);
@@ -289,12 +431,16 @@ static int list_any_pid(void *ctx, pid_t pid)
 	return r;
 }
 
-/* What is in a container in one tree may be in one inside that in the other, which is right. */
-static int list_all_containers(struct run *run)
+/* All that /proc lists: once more where there was no room for it. */
+static int list_each(struct run *run, int (*fn)(void *ctx, pid_t pid))
 {
-	int r = list_containers(run, true);
+	int r = 0;
 
-	return r ? r : list_containers(run, false);
+	if (!run->roll_whole)
+		return pid_for_each(run->l->own->proc, fn, run);
+	for (size_t i = 0; !r && i < run->n_roll; i++)
+		r = fn(run, (pid_t)run->roll[i].pid);
+	return r;
 }
 
 int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
@@ -307,10 +453,10 @@ int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx
 	int r;
 
 	l->number++;
-	(void)pid_for_each_inode(l->own->proc, roll_add, &run); /* who is not on it is asked */
-	r = l->foreign ? pid_for_each(l->own->proc, list_any_pid, &run) : list_all_containers(&run);
+	run.roll_whole = pid_for_each_inode(l->own->proc, roll_add, &run) == 0;
+	r = l->foreign ? list_each(&run, list_any_pid) : list_containers(&run);
 	if (!r && host_processes && !l->foreign)
-		r = pid_for_each(l->own->proc, list_host_pid, &run);
+		r = list_each(&run, list_host_pid);
 	free(run.roll);
 	if (run.result)
 		return run.result;

@@ -26,12 +26,14 @@ enum listed {
  * struct listing - what is kept between listings
  * @own, @targets: borrowed
  * @foreign:       /proc is of another PID namespace than ours: what cgroups list is not what it has
+ * @true_paths:    /proc/PID/cgroup has paths as the trees have them
  * @number:        of the last one; 0: none yet
  */
 struct listing {
 	struct ownership *own;
 	struct target_table *targets;
 	bool foreign;
+	bool true_paths;
 	uint32_t number;
 	uint64_t n_listed[LISTED_MAX];
 };

@@ -257,6 +257,17 @@ int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf
 	return pid_check(proc, id);
 }
 
+/* Its inode number (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO). */
+#define CGROUP_NAMESPACE_FIRST 0xeffffffbu
+
+bool pid_sees_all_cgroups(const struct root *proc)
+{
+	struct stat st;
+
+	return fstatat(proc->fd, "self/ns/cgroup", &st, 0) == 0 &&
+	       st.st_ino == CGROUP_NAMESPACE_FIRST;
+}
+
 int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 {
 	_cleanup_(buf_deinit) struct buf stat = BUF_INIT(PID_STAT_BYTES_MAX);

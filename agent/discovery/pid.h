@@ -85,6 +85,9 @@ int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID
 /* Appends /proc/PID/cgroup of exactly this process; @b is of that size. Outcomes as pid_read(). */
 int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf *b);
 
+/* Whether paths there begin at the trees' roots, for we are in the first cgroup namespace. */
+bool pid_sees_all_cgroups(const struct root *proc);
+
 /* Whose child it is; 0 for one whose parent our pid namespace does not have. Outcomes as
  * pid_read(). */
 int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret);

@@ -580,6 +580,70 @@ static void test_processes(void **state)
 	cgroups_remove(&cgroups, &pod);
 }
 
+static int count_process(void *ctx, pid_t pid)
+{
+	size_t *n = ctx;
+
+	(void)pid;
+	(*n)++;
+	return 0;
+}
+
+/* Of one tree alone; false where the node has it not. */
+static bool enter_one(enum hierarchy h, const struct cgroup *cgroup, pid_t pid)
+{
+	struct cgroups one = cgroups;
+
+	one.trees.roots[h == HIERARCHY_V2 ? HIERARCHY_V1 : HIERARCHY_V2].fd = -1;
+	cgroups_enter(&one, cgroup, pid);
+	return one.trees.roots[h].fd >= 0;
+}
+
+/* On a full node most is not read: who was not found in the containers of one tree is asked. */
+static void test_processes_of_many(void **state)
+{
+	struct cgroup container, pod, empty;
+	struct listing l[4] = {0};
+	struct discovery *d;
+	size_t n_all = 0;
+
+	(void)state;
+	assert_int_equal(pid_for_each(&proc, count_process, &n_all), 0);
+	n_all = n_all / 2 + 8;
+	for (size_t i = 0; i < n_all; i++)
+		cgroups_make(&cgroups, &empty, "kubepods/pod2c48913c-b29f-11e7-9350-%012zu", i);
+	cgroups_make(&cgroups, &container, "kubepods/pod" POD "/%s", id1);
+	cgroups_make(&cgroups, &pod, "kubepods/pod" POD);
+	for (size_t i = 0; i < array_size(l); i++)
+		child_start(&l[i].wanted);
+	cgroups_enter(&cgroups, &container, (pid_t)l[0].wanted.pid);
+	cgroups_enter(&cgroups, &pod, (pid_t)l[1].wanted.pid);
+	if (!enter_one(HIERARCHY_V1, &container, (pid_t)l[2].wanted.pid))
+		cgroups_enter(&cgroups, &container, (pid_t)l[2].wanted.pid);
+	/* as a process that has just moved: in two places at a time */
+	cgroups_enter(&cgroups, &pod, (pid_t)l[3].wanted.pid);
+	if (!enter_one(HIERARCHY_V1, &container, (pid_t)l[3].wanted.pid))
+		cgroups_enter(&cgroups, &container, (pid_t)l[3].wanted.pid);
+	d = start(&proc, true);
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < array_size(l); i++) {
+			l[i].n_wanted = 0;
+			assert_int_equal(discovery_for_each_process(d, on_process, &l[i]), 0);
+			assert_int_equal(l[i].n_wanted, 1);
+			assert_string_equal(l[i].owner->id.pod_uid, POD);
+			assert_string_equal(l[i].owner->id.container_id, i == 1 ? "" : id1);
+		}
+	discovery_free(d);
+	for (size_t i = 0; i < array_size(l); i++)
+		child_end(&l[i].wanted);
+	cgroups_remove(&cgroups, &container);
+	for (size_t i = 0; i < n_all; i++) {
+		snprintf(empty.path, sizeof(empty.path),
+			 "%s/kubepods/pod2c48913c-b29f-11e7-9350-%012zu", cgroups.top, i);
+		cgroups_remove(&cgroups, &empty);
+	}
+}
+
 /* Version 2 alone, read from a PID namespace inside the containers' one: 0 is a process that has no
  * number here. It is in no list, but its container runs, and its samples are the container's. */
 static void test_without_numbers(void **state)
@@ -816,6 +880,7 @@ int main(void)
 		cmocka_unit_test(test_relative_paths),
 		cmocka_unit_test(test_relative_path_elsewhere),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_processes_of_many),
 		cmocka_unit_test(test_without_numbers),
 		cmocka_unit_test(test_host_processes),
 		cmocka_unit_test(test_number_again),
