@@ -209,12 +209,14 @@ static void look(void *ctx)
 	}
 }
 
+/* Found before there are mounts of our own: behind a chroot our program would have another path. */
+static char keeper[FIXTURE_PATH_MAX];
+
 static void spawn(const char *programs)
 {
-	char keeper[FIXTURE_PATH_MAX], dir[FIXTURE_PATH_MAX];
+	char dir[FIXTURE_PATH_MAX];
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fixture_path("keeper", keeper);
 	strcpy(dir, keeper);
 	*strrchr(dir, '/') = '\0';
 	execl(keeper, keeper, dir, programs, NULL);
@@ -281,5 +283,6 @@ static int run_inside(void)
 
 int main(void)
 {
+	fixture_path("keeper", keeper);
 	return pidns_run(run_inside);
 }
