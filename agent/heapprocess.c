@@ -8,25 +8,37 @@
  * An exec keeps pid and start time. To the same program it keeps the executable too: then the
  * readers notice, since they hold the address space that has gone.
  *
+ * What runc starts for a container is runc itself, which is written in Go, until it executes the
+ * container's program: for moments, or until somebody starts a container that was made before. It
+ * is looked at in each round as if for the first time, and counts as no Go program until then.
+ *
  * While readers are made the process's memory is held open: if it is the same address space at the
  * end, what was found belongs to it.
  */
 #include "heapprocess.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "goheap/goheap.h"
 #include "goheap/goruntimes.h"
 #include "goheap/memory.h"
 
 /* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. */
-#define HEAP_PROCESS_WAIT_MAX	64
+#define HEAP_PROCESS_WAIT_MAX	 64
 /* Files whose runtimes were forced in one process: it has executed one after the other. Above, none
  * is forced any more. */
-#define HEAP_PROCESS_FORCED_MAX 64
+#define HEAP_PROCESS_FORCED_MAX	 64
+/* Bytes of a process's environment in which runc's variables are looked for. runc gives its own
+ * process nothing else: 300, and the path of its directory. */
+#define HEAP_PROCESS_ENVIRON_MAX 8192
 
 void heap_process_init(struct heap_process *p, const struct pid_id *pid)
 {
@@ -179,6 +191,24 @@ static int take_found(struct heap_process *p, const struct heap_process_opts *op
 	return r;
 }
 
+/* By the environment, which it has from its first moment on; the name "runc:[2:INIT]" comes later
+ * (runc's libcontainer/container_linux.go and nsenter/nsexec.c). */
+static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(HEAP_PROCESS_ENVIRON_MAX);
+	struct text all, variable;
+	char path[48];
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/environ", pid->pid);
+	if (root_read(proc, path, &b) || !b.data)
+		return false;
+	all = text_of_bytes(b.data, b.len);
+	while (text_until(&all, '\0', &variable))
+		if (text_starts(&variable, "_LIBCONTAINER_INITPIPE="))
+			return true;
+	return false;
+}
+
 static int look(struct heap_process *p, const struct heap_process_opts *opts)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
@@ -191,6 +221,12 @@ static int look(struct heap_process *p, const struct heap_process_opts *opts)
 			    p->mappings, found);
 	if (r < 0 || r == GORUNTIMES_UNCHANGED)
 		return r < 0 ? r : 0;
+	if (found->n && is_setting_up(opts->proc, &p->pid)) {
+		drop_runtimes(p);
+		p->state = GORUNTIME_NO_RUNTIME;
+		p->wait = 0;
+		return 0;
+	}
 	r = take_found(p, opts, found, r);
 	if (!r && !denied && memory_check(&pm.memory)) {
 		drop_runtimes(p);

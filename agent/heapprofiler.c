@@ -65,9 +65,6 @@ enum heap_outcome {
 	HEAP_OUTCOME_MAX,
 };
 
-/* A container is set up in milliseconds; only who is young is asked for its name. */
-#define HEAP_SETTING_UP_NS (60 * NSEC_PER_SEC)
-
 /* A container that is left alone, and the process for which. */
 struct given_up {
 	char *key;
@@ -544,16 +541,6 @@ static int round_job(struct heap_round *round, const struct owner *owner, struct
 	return 0;
 }
 
-/* runc is written in Go, and is in the container before it executes the container's program: it
- * would make a Go program of each. It names itself so (runc's libcontainer/nsenter/nsexec.c). */
-static bool is_setting_up(const struct heap_profiler *p, const struct pid_id *pid)
-{
-	char comm[PID_COMM_MAX];
-
-	return nsec_boot() - pid_ns_of_ticks(pid->start_ticks) < p->opts.setting_up_ns &&
-	       pid_read_comm(p->opts.proc, pid, comm) == 0 && strncmp(comm, "runc:[", 6) == 0;
-}
-
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct heap_round *round = ctx;
@@ -562,7 +549,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	struct heap_job *job;
 	int r;
 
-	if (!want.read || is_setting_up(round->profiler, pid)) {
+	if (!want.read) {
 		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
 		return 0;
 	}
@@ -675,8 +662,6 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
-	if (!p->opts.setting_up_ns)
-		p->opts.setting_up_ns = HEAP_SETTING_UP_NS;
 	worker.ctx = p;
 	r = goalloc_new(&p->allocs);
 	if (!r)

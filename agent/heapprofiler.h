@@ -35,10 +35,7 @@ struct heap_profiler_opts {
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	bool no_contention;  /* mutex and block profiles are not read */
-	/* Of a process with a runtime's name; and as in struct heap_worker_opts. 0: the usual ones.
-	 */
-	uint64_t setting_up_ns;
-	uint64_t stuck_ns;
+	uint64_t stuck_ns;   /* as in struct heap_worker_opts; 0: the usual one */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx; /* of both */

@@ -16,6 +16,8 @@
 extern char **environ;
 
 static long sleep_ms;
+/* So that something is left to do after each call, whatever the compiler knows of the result. */
+static volatile unsigned int returns;
 
 static unsigned long long now_ns(clockid_t clock)
 {
@@ -39,12 +41,16 @@ __attribute__((noinline)) static void short_inner(unsigned long long until)
 __attribute__((noinline)) static int short_middle(unsigned long long until)
 {
 	short_inner(until);
+	returns++;
 	return (int)(until & 1);
 }
 
 __attribute__((noinline)) static int short_outer(unsigned long long ns)
 {
-	return short_middle(now_ns(CLOCK_PROCESS_CPUTIME_ID) + ns) + 1;
+	int odd = short_middle(now_ns(CLOCK_PROCESS_CPUTIME_ID) + ns);
+
+	returns++;
+	return odd + 1;
 }
 
 static void start(const char *program)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/loop.h"
 #include "base/metric.h"
@@ -118,8 +119,6 @@ static void node_start_agent(struct node *node, enum heap_mode mode)
 		.wish = on_wish,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
-		/* a process may have to wait for its turn */
-		.setting_up_ns = UINT64_MAX,
 		.stuck_ns = 3600 * NSEC_PER_SEC,
 		.out = on_profile,
 		.ctx = node,
@@ -257,14 +256,19 @@ struct program {
 	unsigned int minor;
 };
 
-static void program_start(struct program *p, pid_t pid, const char *path)
+static void program_start_with(struct program *p, pid_t pid, const char *path, const char *env)
 {
 	snprintf(p->file, sizeof(p->file), "/tmp/podprof-counts-XXXXXX");
 	close(mkstemp(p->file));
 	p->minor = gofixture_minor(path);
 	p->args[0] = p->file;
 	p->args[1] = NULL;
-	assert_true(goprocess_start_as(&p->process, pid, path, p->args, NULL));
+	assert_true(goprocess_start_as(&p->process, pid, path, p->args, env));
+}
+
+static void program_start(struct program *p, pid_t pid, const char *path)
+{
+	program_start_with(p, pid, path, NULL);
 }
 
 static void program_stop(struct program *p)
@@ -480,32 +484,54 @@ static void wishes(void **state)
 	program_stop(&a);
 }
 
-/* A runtime's process in the container is none of its Go processes; what it executes is. */
+static void assert_no_trace(struct node *node)
+{
+	for (int round = 0; round < 2; round++) {
+		node_round(node);
+		assert_info(node, NULL, 0);
+		assert_int_equal(shown(node, "container_go_alloc_bytes", NULL).n, 0);
+		assert_int_equal(shown(node, "podprof_go_processes", NULL).value, 1);
+		assert_int_equal(shown(node, "podprof_go_processes", "no_runtime").value, 1);
+	}
+}
+
+/* runc's process in the container, which then executes @script. */
+static void be_runc(struct node *node, struct program *program, const char *path,
+		    const char *script)
+{
+	char file[128], exec[160];
+
+	program_start_with(program, 0, path, "GOMAXPROCS=;_LIBCONTAINER_INITPIPE=3");
+	node_init(node, HEAP_MODE_ENABLED);
+	node_set(node, &program->process, NULL);
+	assert_no_trace(node);
+	snprintf(file, sizeof(file), "%s/script", node->tree.path);
+	tree_write(node->tree.fd, "script", script);
+	assert_int_equal(chmod(file, 0755), 0);
+	snprintf(exec, sizeof(exec), "exec %s", file);
+	goprocess_order(&program->process, exec);
+}
+
+/* It is none of the container's Go processes; what it executes may be. */
 static void set_up(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
-	char link[128], exec[300];
+	char script[300];
 	struct program a;
-	struct tree tree;
 	struct node node;
 
 	(void)state;
-	tree_init(&tree);
-	snprintf(link, sizeof(link), "%s/runc:[2:INIT]-go1.%u", tree.path, gofixture_minor(path));
-	snprintf(exec, sizeof(exec), "exec %s", path);
-	assert_int_equal(symlink(path, link), 0);
-	program_start(&a, 0, link);
-	node_init(&node, HEAP_MODE_ENABLED);
-	node_set(&node, &a.process, NULL);
-	node_round(&node);
-	assert_info(&node, NULL, 0);
-	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
-	goprocess_order(&a.process, exec);
+	be_runc(&node, &a, path, "#!/bin/sh\necho ready\nexec env -i sleep 1000\n");
+	assert_no_trace(&node);
+	node_deinit(&node);
+	program_stop(&a);
+
+	snprintf(script, sizeof(script), "#!/bin/sh\nexec env -i %s \"$1\"\n", path);
+	be_runc(&node, &a, path, script);
 	node_round(&node);
 	assert_info(&node, NULL, 1);
 	node_deinit(&node);
 	program_stop(&a);
-	tree_deinit(&tree);
 }
 
 static struct owner *node_owner(const struct node *node, const char *id)
