@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -34,6 +35,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "base/text.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/copies.h"
@@ -434,6 +436,98 @@ static void check_record(struct guest *g)
 		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
 }
 
+/* ---------------------------------------------------------------- doctor */
+
+/* What 'podprof doctor' has to say about a check. */
+struct verdict {
+	const char *check;
+	const char *outcomes[2]; /* one of them */
+	const char *found;	 /* is part of what was found */
+	bool seen;
+};
+
+static const char *string_of(const json_t *object, const char *key)
+{
+	const char *s = json_string_value(json_object_get(object, key));
+
+	return s ? s : "";
+}
+
+static bool is_one_of(const char *s, const char *const of[2])
+{
+	return strcmp(s, of[0]) == 0 || (of[1] && strcmp(s, of[1]) == 0);
+}
+
+static void check_line(struct guest *g, const char *line, struct verdict *verdicts, size_t n)
+{
+	json_t *finding = json_loads(line, 0, NULL);
+	const char *found = string_of(finding, "found"), *check = string_of(finding, "check");
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(check, verdicts[i].check) != 0)
+			continue;
+		verdicts[i].seen = true;
+		if (!is_one_of(string_of(finding, "outcome"), verdicts[i].outcomes) ||
+		    !strstr(found, verdicts[i].found))
+			fail(g, "doctor is wrong: %s", line);
+	}
+	json_decref(finding);
+}
+
+/* It is the agent's programs that are loaded, with all rights on a kernel that we know to do. */
+static void check_doctor(struct guest *g, const char *release)
+{
+	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
+	char *const doctor[] = {(char *)g->podprof, (char *)"doctor", (char *)"--json", NULL};
+	unsigned int major = 0, minor = 0;
+	const bool loops = sscanf(release, "%u.%u", &major, &minor) == 2 &&
+			   (major > 5 || (major == 5 && minor >= 17));
+	char version[32];
+	struct verdict verdicts[] = {
+		{"capabilities", {"ok"}, "BPF PERFMON", false},
+		{"kernel", {"ok"}, version, false},
+		{"BTF", {"ok"}, "", false},
+		{"CPU profiles",
+		 {loops ? "ok" : "degraded"},
+		 loops ? "on the CPUs" : "in parts",
+		 false},
+		{"cgroups", {"ok", "degraded"}, "version ", false},
+		{"kernel symbols", {"ok"}, "", false},
+	};
+	struct text lines, line;
+
+	puts("podprof doctor");
+	snprintf(version, sizeof(version), "Linux %u.%u.", major, minor);
+	if (run_program(doctor, &said) < 0 || !said.data) {
+		fail(g, "doctor says nothing");
+		return;
+	}
+	lines = text_of_bytes(said.data, said.len);
+	while (text_line(&lines, &line)) {
+		_cleanup_(freep) char *s = text_dup(line);
+
+		check_line(g, s ? s : "", verdicts, array_size(verdicts));
+		puts(s ? s : "");
+	}
+	for (size_t i = 0; i < array_size(verdicts); i++)
+		if (!verdicts[i].seen)
+			fail(g, "doctor does not tell of %s", verdicts[i].check);
+}
+
+/* 'podprof inspect targets' has us among the processes. */
+static void check_targets(struct guest *g)
+{
+	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
+	char *const targets[] = {(char *)g->podprof, (char *)"inspect", (char *)"targets", NULL};
+	char us[48] = "", comm[16] = "";
+
+	puts("podprof inspect targets");
+	prctl(PR_GET_NAME, comm);
+	snprintf(us, sizeof(us), " %d %s", (int)getpid(), comm);
+	if (run_program(targets, &said) || !said.data || !strstr(said.data, us))
+		fail(g, "there is no%s in\n%s", us, said.data ? said.data : "nothing");
+}
+
 /* ---------------------------------------------------------------- owners */
 
 static void check_owners(struct guest *g)
@@ -526,6 +620,8 @@ int main(int argc, char **argv)
 		check_kernel(&g);
 		check_off_cpu(&g);
 		check_record(&g);
+		check_doctor(&g, name.release);
+		check_targets(&g);
 		check_all_owners(&g, first);
 	}
 	printf("RESULT %s kernel=%s%s\n", g.failed ? "failed" : "ok", name.release, g.line);

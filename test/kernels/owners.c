@@ -16,6 +16,9 @@
 #include "base/root.h"
 #include "cpusampler.h"
 #include "discovery/discovery.h"
+#include "discovery/hierarchy.h"
+#include "profile/mkdirs.h"
+#include "profile/oncpu.h"
 #include "support/burn.h"
 
 #define RATE	    199
@@ -235,6 +238,28 @@ static const char *make(struct check *c, bool late)
 	return NULL;
 }
 
+/* A directory that has gone before anybody looked has its path still. */
+static const char *make_and_remove(struct check *c)
+{
+	struct mkdirs *made = oncpu_mkdirs(cpu_sampler_oncpu(c->sampler));
+	struct hierarchy_child child;
+	char path[256];
+
+	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
+		const int fd = c->trees.roots[h].fd;
+
+		if (fd < 0)
+			continue;
+		if (mkdirat(fd, TOP "/gone", 0755) || hierarchy_stat(fd, TOP "/gone", &child) ||
+		    unlinkat(fd, TOP "/gone", AT_REMOVEDIR))
+			return "a cgroup cannot be made and removed";
+		if (!made || !mkdirs_find(made, h, child.id, path, sizeof(path)) ||
+		    strcmp(path, "/" TOP "/gone") != 0)
+			return "the kernel did not tell of a cgroup that has gone";
+	}
+	return NULL;
+}
+
 static const char *burn(struct check *c)
 {
 	for (size_t i = 0; i < N; i++) {
@@ -269,7 +294,8 @@ static const char *run(struct check *c, const struct root *proc, const struct ro
 		return failed;
 	if (!wait_until(c, EVENT_NS, all_known))
 		return "inotify did not tell of a container";
-	failed = burn(c);
+	failed = make_and_remove(c);
+	failed = failed ? failed : burn(c);
 	if (failed)
 		return failed;
 	let_die(c);
