@@ -16,8 +16,6 @@
 extern char **environ;
 
 static long sleep_ms;
-/* So that something is left to do after each call, whatever the compiler knows of the result. */
-static volatile unsigned int returns;
 
 static unsigned long long now_ns(clockid_t clock)
 {
@@ -27,7 +25,7 @@ static unsigned long long now_ns(clockid_t clock)
 	return (unsigned long long)ts.tv_sec * 1000000000ull + (unsigned long long)ts.tv_nsec;
 }
 
-__attribute__((noinline)) static void short_inner(unsigned long long until)
+__attribute__((noipa)) static void short_inner(unsigned long long until)
 {
 	static volatile unsigned long sink;
 
@@ -38,19 +36,15 @@ __attribute__((noinline)) static void short_inner(unsigned long long until)
 		nanosleep(&(struct timespec){.tv_nsec = sleep_ms * 1000000}, NULL);
 }
 
-__attribute__((noinline)) static int short_middle(unsigned long long until)
+__attribute__((noipa)) static int short_middle(unsigned long long until)
 {
 	short_inner(until);
-	returns++;
 	return (int)(until & 1);
 }
 
-__attribute__((noinline)) static int short_outer(unsigned long long ns)
+__attribute__((noipa)) static int short_outer(unsigned long long ns)
 {
-	int odd = short_middle(now_ns(CLOCK_PROCESS_CPUTIME_ID) + ns);
-
-	returns++;
-	return odd + 1;
+	return short_middle(now_ns(CLOCK_PROCESS_CPUTIME_ID) + ns) + 1;
 }
 
 static void start(const char *program)
