@@ -416,6 +416,58 @@ static void sandbox_of_a_pod(void **state)
 	assert_string_equal(label(f, ID1, "container"), "web");
 }
 
+static bool has_ended(void *ctx)
+{
+	return !owner_alive(owner_of(ctx, ID3));
+}
+
+/* Containers that have ended before anybody has told of them: one is told of later. */
+static void named_after_its_end(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS)), .times = 2},
+		{.status = 200, .body = LIST(POD("", STATUS_LATER))},
+	};
+	struct fixture *f = *state;
+
+	add_container(f, "kubepods/pod" UID "/" ID3);
+	wait_long(f->discovery);
+	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	loop_until(f->loop, has_ended, f);
+	assert_true(owner_of(f, ID3)->pending);
+	wait_label(f, ID3, "container", "late");
+	assert_false(owner_of(f, ID3)->pending);
+	assert_string_equal(label(f, ID3, "pod"), "web-5d4f8-x");
+	assert_int_equal(sink_n_requests(f->kubelet), 3);
+}
+
+/* And one is not: its pod's name is all there is. */
+static void not_named_after_its_end(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS))},
+	};
+	struct fixture *f = *state;
+
+	add_container(f, "kubepods/pod" UID "/" ID3);
+	wait_long(f->discovery);
+	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	loop_until(f->loop, has_ended, f);
+	wait_label(f, ID3, "pod", "web-5d4f8-x");
+	assert_true(owner_of(f, ID3)->pending);
+	((struct owner *)owner_of(f, ID3))->first_seen_ns = 0;
+	while (owner_of(f, ID3)->pending)
+		wait_label(f, ID3, "container", "");
+	assert_string_equal(label(f, ID3, "pod"), "web-5d4f8-x");
+	assert_string_equal(label(f, ID3, "level"), "");
+	assert_int_equal(metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "pod"),
+			 1);
+}
+
 /* A user without privileges has made a cgroup with another container's id: it gets no name by it,
  * and none is waited for. */
 static void of_a_user(void **state)
@@ -700,6 +752,8 @@ int main(void)
 		TEST(named_by_the_runtime),
 		TEST(of_a_pod),
 		TEST(sandbox_of_a_pod),
+		TEST(named_after_its_end),
+		TEST(not_named_after_its_end),
 		TEST(of_a_user),
 		TEST(refused),
 		TEST(nobody_to_ask),
