@@ -150,6 +150,8 @@ static int start(struct fixture *f, enum metadata_mode mode)
 		.metadata = {.mode = mode,
 			     .node = "node-1",
 			     .host_root = f->host_root,
+			     /* not by the time that has gone */
+			     .sandbox_after_ns = 3600 * NSEC_PER_SEC,
 			     .kubelet_url = f->kubelet ? sink_url(f->kubelet) : NULL,
 			     .apiserver_url = f->apiserver ? sink_url(f->apiserver) : NULL,
 			     .token_file = f->token_file,
