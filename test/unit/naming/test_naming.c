@@ -673,10 +673,10 @@ static void one_by_one(void **state)
 	size_t n_waiting, n_others;
 
 	assert_int_equal(relabel_new(configs, &rules, &error), 0);
-	for (char digit = '1'; digit <= '3'; digit++) {
+	for (int i = 0; i < 3; i++) {
 		char path[200] = "kubepods/pod" UID "/" ID1;
 
-		path[strlen(path) - 1] = digit;
+		path[strlen(path) - 1] = "123"[i];
 		add_container(f, path);
 	}
 	f->settings = (struct naming_settings){.relabel = rules};
