@@ -13,6 +13,9 @@
  * A session has a number that means nothing once it is over, so all of a user's are named by his
  * slice; and init.scope, which is the process of a systemd, by what it is of.
  *
+ * Podman and CRI-O start a monitor for each container, in a scope with the container's id in its
+ * name, "libpod-conmon-<id>.scope": those of a slice are one, "libpod-conmon".
+ *
  * Source: the manuals systemd.slice(5), systemd.special(7), pam_systemd(8), user@.service(5).
  */
 #include "discovery/unit.h"
@@ -90,6 +93,19 @@ static bool is_nameless(const struct walk *w, struct text component)
 	return is_session(component) && has_number(w->parent, "user-", ".slice", &user);
 }
 
+static struct text name_of(struct text component)
+{
+	static const char *const monitors[] = {"libpod-conmon", "crio-conmon"};
+
+	for (size_t i = 0; i < array_size(monitors); i++) {
+		struct text rest = component;
+
+		if (text_prefix(&rest, monitors[i]) && text_starts(&rest, "-"))
+			return (struct text){component.p, rest.p};
+	}
+	return component;
+}
+
 static void walk_component(struct walk *w, struct text component, size_t at)
 {
 	const int rank = rank_of(component);
@@ -103,7 +119,7 @@ static void walk_component(struct walk *w, struct text component, size_t at)
 	if (rank && is_nameless(w, component)) {
 		w->rank = rank; /* as good as if it had a name */
 	} else if (rank && rank >= w->rank) {
-		w->unit.name = component;
+		w->unit.name = name_of(component);
 		w->unit.slice = rank == 1 ? w->above : w->slice;
 		w->rank = rank;
 	}

@@ -20,8 +20,8 @@ struct unit {
 	struct text user;
 };
 
-/* The deepest unit in a path. All sessions of a user are one, under the name of the user's slice.
- * False if there is none. */
+/* The deepest unit in a path. All sessions of a user are one, under the name of the user's slice,
+ * and so are the monitors of a slice's containers ("libpod-conmon"). False if there is none. */
 bool unit_of_path(struct text path, struct unit *ret) TEXT_MUST_CHECK;
 /* The same over all lines of /proc/PID/cgroup. */
 bool unit_of_proc(struct text proc_cgroup, struct unit *ret) TEXT_MUST_CHECK;

@@ -46,6 +46,13 @@ static const struct row rows[] = {
 	 "1000"},
 	{"but not than a service", "0::/system.slice/x.service/y.slice\n", "x.service",
 	 "system.slice", ""},
+	{"monitors of containers are one",
+	 "0::/machine.slice/libpod-conmon-"
+	 "8e69eed643b5321b53d7433ab2f309794105bf357aeac54337f251be3b6f1094.scope\n",
+	 "libpod-conmon", "machine.slice", ""},
+	{"CRI-O's", "0::/system.slice/crio-conmon-8e69.scope\n", "crio-conmon", "system.slice", ""},
+	{"no monitor", "0::/system.slice/crio-conmonitor.service\n", "crio-conmonitor.service",
+	 "system.slice", ""},
 	{"none", "0::/init\n", NULL, NULL, NULL},
 	{"suffix alone", "0::/.service\n", NULL, NULL, NULL},
 	{"the line that knows",
