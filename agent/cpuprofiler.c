@@ -26,10 +26,10 @@
 
 /* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
 #define CPU_PROFILER_QUEUE_MAX	 ((size_t)2 * SERIES_MAX)
-/* Ceilings of one profile: Pyroscope refuses more samples, and more than 4 MiB before compression.
- */
+/* Ceilings of one profile: Pyroscope refuses more samples; and, before compression, what is more
+ * than its tenant may send at once, 2 MiB by default with the labels. */
 #define CPU_PROFILER_SAMPLES_MAX 16000
-#define CPU_PROFILER_PPROF_MAX	 (4u << 20)
+#define CPU_PROFILER_PPROF_MAX	 (31u << 16)
 
 /* A process's mappings are read when its first sample is handed over: one that ends before that has
  * stacks without names. A tick costs a few system calls. */

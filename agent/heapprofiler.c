@@ -36,9 +36,10 @@
 #define HEAP_PROFILER_CONTAINERS_MAX 4096
 /* Rounds that a container's counters outlive it: its last values must have been scraped. */
 #define HEAP_PROFILER_KEEP_ROUNDS    3
-/* Ceiling of one encoded profile. Pyroscope refuses more than 4 MiB before compression. */
+/* Ceiling of one encoded profile. Pyroscope refuses, before compression, what is more than its
+ * tenant may send at once, 2 MiB by default with the labels. */
 #define HEAP_PROFILER_SAMPLES_MAX    16000
-#define HEAP_PROFILER_PPROF_MAX	     (4u << 20)
+#define HEAP_PROFILER_PPROF_MAX	     (31u << 16)
 /* Lines about processes in the log, in a round; the others are only counted. */
 #define HEAP_PROFILER_NEWS_MAX	     16
 /* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is

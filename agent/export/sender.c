@@ -19,9 +19,10 @@
  * and later have stored what was not, and the reply does not say which; older ones have stored
  * nothing, and refuse for ever what is together more than a tenant may send at a time (2 MiB before
  * compression by default). So each of those is the last batch for a while: after it profiles go
- * alone, and each reply is about one. What was in that batch is sent again after a 429, which may
- * count some of it twice, and dropped after a 400, which may lose some of it. A profile alone whose
- * rate is too high goes behind the others: it may be larger than all that is ever allowed.
+ * alone, and each reply is about one. What was in that batch is sent again after a 429, so that
+ * some of it is stored twice (1.21.1 answers queries as if it were there once), and dropped after
+ * a 400, which may lose some of it. A profile alone whose rate is too high goes behind the others:
+ * it may be larger than all that is ever allowed.
  */
 #include "export/sender.h"
 
