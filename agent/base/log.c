@@ -81,13 +81,13 @@ static int put_quoted(struct buf *b, const char *s)
 	for (; *s && !r; s++) {
 		size_t control = text_control(s);
 
-		s += control ? control - 1 : 0;
 		if (control)
-			r = buf_printf(b, "\\u%04x", (unsigned char)*s);
+			r = buf_printf(b, "\\u%04x", (unsigned int)text_control_code(s));
 		else if (*s == '"' || *s == '\\')
 			r = buf_printf(b, "\\%c", *s);
 		else
 			r = buf_putc(b, *s);
+		s += control ? control - 1 : 0;
 	}
 	return r ? r : buf_putc(b, '"');
 }

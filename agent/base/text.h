@@ -80,8 +80,10 @@ bool text_is_utf8(const char *s, size_t n);
 void text_repair_utf8(char *s, size_t n);
 
 /* Bytes of the control character at @s, 0 if it is none: what a terminal would obey. That are C0,
- * DEL, and C1, which is c2 80 to c2 9f in UTF-8. */
+ * DEL, C1, and what ends a line or turns its direction round, so that a name reads as another
+ * (Unicode's Bidi_Control). Which one it is: text_control_code(). */
 size_t text_control(const char *s);
+uint32_t text_control_code(const char *s);
 /* Overwrite with '?' what breaks UTF-8 and what a terminal would obey, in place. */
 void text_make_printable(char *s);
 

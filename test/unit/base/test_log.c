@@ -49,6 +49,12 @@ static const struct value_row value_rows[] = {
 	{"delete", "\x7f", "\"\\u007f\"", "\x7f"},
 	{"eight-bit terminal escape", "\xc2\x9b[2J", "\"\\u009b[2J\"", "\xc2\x9b[2J"},
 	{"one past those", "\xc2\xa0", "\xc2\xa0", "\xc2\xa0"},
+	{"right-to-left override",
+	 "\xe2\x80\xae"
+	 "fdp",
+	 "\"\\u202efdp\"",
+	 "\xe2\x80\xae"
+	 "fdp"},
 	{"cut short", "\xc2", "?", "?"},
 	{"UTF-8", "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 	{"not UTF-8", "a\xff", "a?", "a?"},

@@ -279,6 +279,19 @@ static void test_printable(void **state)
 		{"last of C1", "\xc2\x9f", "??"},
 		{"after C1", "\xc2\xa0", "\xc2\xa0"},
 		{"half of a C1", "\xc2", "?"},
+		{"right-to-left override",
+		 "a\xe2\x80\xae"
+		 "b",
+		 "a???b"},
+		{"an isolate",
+		 "\xe2\x81\xa6"
+		 "b",
+		 "???b"},
+		{"an Arabic mark", "\xd8\x9c", "??"},
+		{"a line's end", "\xe2\x80\xa8", "???"},
+		{"characters beside them", "\xd8\x9b\xe2\x80\x90\xe2\x80\xaf",
+		 "\xd8\x9b\xe2\x80\x90\xe2\x80\xaf"},
+		{"one of four bytes", "\xf0\x9f\x90\x9d", "\xf0\x9f\x90\x9d"},
 		{"a byte that is a C1 elsewhere", "\x9b", "?"},
 	};
 
