@@ -19,7 +19,8 @@ give_back() { kubectl apply -f "$node/binding.json" >/dev/null 2>&1; }
 newcomer() {
 	kubectl -n shop delete pod "$1" --now --ignore-not-found >/dev/null
 	kubectl -n shop run "$1" --image=localhost/workloads:e2e --image-pull-policy=Never --command -- /work short >/dev/null
-	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout=30s >/dev/null || fail "pod $1"
+	# (the scheduler and the controllers have to find the API server again)
+	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout=180s >/dev/null || fail "pod $1"
 }
 
 # revoked SOURCE: from then on it is denied
