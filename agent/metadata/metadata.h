@@ -27,6 +27,8 @@ enum metadata_mode {
 
 /* A source has answered otherwise than before: whether it works now, and for people, why not. */
 typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const char *why);
+/* There was a list, and what it told is not what was known. */
+typedef void (*metadata_listed_fn)(void *ctx);
 
 /**
  * struct metadata_opts - everything is borrowed and must outlive it, where not NULL
@@ -40,6 +42,7 @@ typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const
  *                    sandbox; 0: a minute
  * @watch_lost_ns: an API server that is watched in the place of a kubelet with large lists, and has
  *                 not answered for this long, is not any more; 0: five minutes
+ * @listed:     NULL: nobody wants to know
  * @token_file, @ca_file: NULL: those of the pod's service account
  */
 struct metadata_opts {
@@ -56,6 +59,8 @@ struct metadata_opts {
 	const char *ca_file;
 	metadata_source_fn source;
 	void *ctx;
+	metadata_listed_fn listed;
+	void *listed_ctx;
 };
 
 enum metadata_outcome {

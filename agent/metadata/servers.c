@@ -70,6 +70,7 @@ struct servers {
 	uint64_t lost_ns;	/* monotonic: since when it fails; 0: it does not */
 	uint64_t watch_from_ns; /* not before */
 	bool turned;		/* which is to be told */
+	uint64_t version;	/* of the pods, at the end of the last request */
 	bool answered;		/* a list has come */
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
@@ -139,6 +140,9 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 	s->outcomes[server] = (int)reply->outcome;
 	if (changed)
 		s->opts.source(s->opts.ctx, names[server], ok, reply->error);
+	if (s->version != pods_version(s->pods) && s->opts.listed)
+		s->opts.listed(s->opts.listed_ctx);
+	s->version = pods_version(s->pods);
 }
 
 /* ---------------------------------------------------------------- whose turn it is */

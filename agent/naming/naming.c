@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Discovery tells of each owner as it makes it. From then on all that live are gone through once a
- * second: each is looked up in what is known, by some looks into hash tables, and where that is not
- * what its labels were made of (its stamp) it is labelled again. To be asked for is also what keeps
- * metadata looking for those that it does not know.
+ * second, and when metadata has a list that is not as the last one: each is looked up in what is
+ * known, by some looks into hash tables, and where that is not what its labels were made of (its
+ * stamp) it is labelled again. To be asked for is also what keeps metadata looking for those that
+ * it does not know.
  */
 #include "naming/naming.h"
 
@@ -64,6 +65,8 @@ struct naming {
 	uint64_t (*cpu_clock)(void);
 	uint64_t cpu_ns; /* of labels since the last look */
 	unsigned int n_looks;
+	uint64_t look_ns;  /* from one to the next */
+	bool early;	   /* the next is for a list, within the time of the last one */
 	size_t n_left_out; /* owners, by the last look */
 };
 
@@ -229,8 +232,11 @@ static void look(void *ctx)
 
 	memset(naming->n_containers, 0, sizeof(naming->n_containers));
 	naming->n_left_out = 0;
-	naming->cpu_ns = 0;
-	naming->n_looks++;
+	if (!naming->early) {
+		naming->cpu_ns = 0;
+		naming->n_looks++;
+	}
+	naming->early = false;
 	while ((owner = discovery_next_owner(naming->discovery, owner))) {
 		struct names names;
 
@@ -243,6 +249,15 @@ static void look(void *ctx)
 			continue;
 		naming->n_containers[names.outcome]++;
 	}
+}
+
+/* Somebody may have waited for seconds for what it tells. */
+static void on_list(void *ctx)
+{
+	struct naming *naming = ctx;
+
+	naming->early = true;
+	(void)loop_arm(naming->timer, 1, naming->look_ns); /* fails for no time that there is */
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -273,7 +288,6 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 {
 	_cleanup_(naming_freep) struct naming *naming = calloc(1, sizeof(*naming));
 	struct metadata_opts metadata = opts->metadata;
-	uint64_t look_ns = opts->look_ns ? opts->look_ns : NAMING_LOOK_NS;
 	int r;
 
 	if (!naming)
@@ -282,13 +296,16 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 	metadata.loop = opts->loop;
 	metadata.source = opts->source;
 	metadata.ctx = opts->ctx;
+	metadata.listed = on_list;
+	metadata.listed_ctx = naming;
+	naming->look_ns = opts->look_ns ? opts->look_ns : NAMING_LOOK_NS;
 	r = naming_configure(naming, &opts->settings, ret_error);
 	if (!r)
 		r = metadata_new(&metadata, &naming->metadata);
 	if (!r)
 		r = loop_add_timer(opts->loop, look, naming, &naming->timer);
 	if (!r)
-		r = loop_arm(naming->timer, look_ns, look_ns);
+		r = loop_arm(naming->timer, naming->look_ns, naming->look_ns);
 	if (r)
 		return r;
 	naming->discovery = opts->discovery;

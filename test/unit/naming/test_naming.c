@@ -265,6 +265,23 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "container"), "web");
 }
 
+/* What a list has brought is not left until the next look. */
+static void looked_at_after_a_list(void **state)
+{
+	static const struct sink_answer script[] = {
+		{.status = 200, .body = LIST(POD("", STATUS))},
+		{.status = 200, .body = LIST(POD("\"podprof.io/go-heap\":\"force\"", STATUS))},
+	};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(script, array_size(script), NULL);
+	f->look_ns = 3600 * NSEC_PER_SEC;
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, ID1, "container", "web");
+	f->setting = "force";
+	loop_until(f->loop, has_go_heap, f);
+}
+
 static void named_by_the_api_server(void **state)
 {
 	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
@@ -750,6 +767,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(named_by_the_api_server),
+		TEST(looked_at_after_a_list),
 		TEST(back_to_the_kubelet),
 		TEST(named_by_the_runtime),
 		TEST(of_a_pod),
