@@ -59,7 +59,8 @@ kubectl apply -f "$node/account.json" >/dev/null 2>&1
 stop kube-apiserver # and with it the open watch
 start_apiserver
 denied() { at_least 1 metric podprof_metadata_requests_total 'source="apiserver"' 'outcome="denied"'; }
-until_true 60 denied || fail "a token of an account that is gone is good for something"
+# (between two tries are up to 30 s)
+until_true 150 denied || fail "a token of an account that is gone is good for something"
 set_mark
 stop kubelet
 start_kubelet
