@@ -78,16 +78,17 @@ static int put_quoted(struct buf *b, const char *s)
 {
 	int r = buf_putc(b, '"');
 
-	for (; *s && !r; s++) {
-		size_t control = text_control(s);
+	while (*s && !r) {
+		const char *c = s;
+		const size_t control = text_control(c);
 
+		s += control ? control : 1;
 		if (control)
-			r = buf_printf(b, "\\u%04x", (unsigned int)text_control_code(s));
-		else if (*s == '"' || *s == '\\')
-			r = buf_printf(b, "\\%c", *s);
+			r = buf_printf(b, "\\u%04x", (unsigned int)text_utf8_next(&c));
+		else if (*c == '"' || *c == '\\')
+			r = buf_printf(b, "\\%c", *c);
 		else
-			r = buf_putc(b, *s);
-		s += control ? control - 1 : 0;
+			r = buf_putc(b, *c);
 	}
 	return r ? r : buf_putc(b, '"');
 }

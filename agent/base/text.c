@@ -302,24 +302,16 @@ void text_repair_utf8(char *s, size_t n)
 	}
 }
 
-static bool goes_on(unsigned char c)
+uint32_t text_utf8_next(const char **p)
 {
-	return (c & 0xc0) == 0x80;
-}
+	uint32_t c = (uint8_t) * (*p)++;
+	unsigned int more = c < 0xc0 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
 
-/* Of up to three bytes; 0 at the text's end and for anything else. */
-static uint32_t character(const char *s, size_t *ret_n)
-{
-	const unsigned char *c = (const unsigned char *)s;
-
-	*ret_n = c[0] < 0x80 ? 1 : c[0] < 0xe0 ? 2 : 3;
-	if (*ret_n == 1)
-		return c[0];
-	if (c[0] < 0xc0 || c[0] >= 0xf0 || !goes_on(c[1]) || (*ret_n == 3 && !goes_on(c[2])))
-		return 0;
-	if (*ret_n == 2)
-		return (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);
-	return (c[0] & 0x0fu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+	if (more)
+		c &= 0x3fu >> more;
+	for (; more && (**p & 0xc0) == 0x80; more--)
+		c = c << 6 | ((uint8_t) * (*p)++ & 0x3f);
+	return c;
 }
 
 size_t text_control(const char *s)
@@ -330,20 +322,13 @@ size_t text_control(const char *s)
 		{0x01, 0x1f},	  {0x7f, 0x9f},	    {0x61c, 0x61c},
 		{0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
 	};
-	size_t n;
-	uint32_t c = character(s, &n);
+	const size_t n = utf8_sequence((const unsigned char *)s, strnlen(s, 4));
+	const uint32_t c = n ? text_utf8_next(&s) : 0;
 
 	for (size_t i = 0; i < array_size(controls); i++)
 		if (c >= controls[i].first && c <= controls[i].last)
 			return n;
 	return 0;
-}
-
-uint32_t text_control_code(const char *s)
-{
-	size_t n;
-
-	return character(s, &n);
 }
 
 void text_make_printable(char *s)

@@ -79,11 +79,13 @@ bool text_is_utf8(const char *s, size_t n);
 /* Overwrite each byte that breaks UTF-8 with '?', in place. */
 void text_repair_utf8(char *s, size_t n);
 
+/* The next character of a NUL-terminated text that is UTF-8; moves *@p past it. Not for its end. */
+uint32_t text_utf8_next(const char **p);
+
 /* Bytes of the control character at @s, 0 if it is none: what a terminal would obey. That are C0,
  * DEL, C1, and what ends a line or turns its direction round, so that a name reads as another
- * (Unicode's Bidi_Control). Which one it is: text_control_code(). */
+ * (Unicode's Bidi_Control). */
 size_t text_control(const char *s);
-uint32_t text_control_code(const char *s);
 /* Overwrite with '?' what breaks UTF-8 and what a terminal would obey, in place. */
 void text_make_printable(char *s);
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 
 /* Every @step-th character from @first to @last becomes itself plus @delta. */
 struct row {
@@ -132,18 +133,6 @@ static uint32_t upper(uint32_t c)
 	return c;
 }
 
-uint32_t letters_next(const char **p)
-{
-	uint32_t c = (uint8_t) * (*p)++;
-	unsigned int more = c < 0xc0 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-
-	if (more)
-		c &= 0x3fu >> more;
-	for (; more && (**p & 0xc0) == 0x80; more--)
-		c = c << 6 | ((uint8_t) * (*p)++ & 0x3f);
-	return c;
-}
-
 static int put_char(struct buf *to, uint32_t c)
 {
 	char bytes[4];
@@ -171,7 +160,7 @@ static int change(const char *text, uint32_t (*map)(uint32_t c), struct buf *to)
 	int r = 0;
 
 	while (*text && !r)
-		r = put_char(to, map(letters_next(&text)));
+		r = put_char(to, map(text_utf8_next(&text)));
 	return r;
 }
 

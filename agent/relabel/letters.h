@@ -8,8 +8,6 @@
 
 #include "base/buf.h"
 
-/* The next character of a NUL-terminated text that is UTF-8; moves *@p past it. Not for its end. */
-uint32_t letters_next(const char **p);
 /* Appends @text, which is UTF-8, with each letter in the other case where it has one: one character
  * for one, so that U+00DF stays what it is. As buf_append(). */
 int letters_lower(const char *text, struct buf *to) __attribute__((warn_unused_result));

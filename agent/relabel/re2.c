@@ -30,7 +30,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "relabel/letters.h"
 #include "relabel/re2_class.h"
 
 /* Bytes of the translated pattern: a byte becomes ten at most, a class of two bytes 120. */
@@ -114,7 +113,7 @@ static bool take(struct reader *r, const char *prefix)
 /* The text is known to be UTF-8 and not at its end. */
 static uint32_t next_char(struct reader *r)
 {
-	return letters_next(&r->rest.p);
+	return text_utf8_next(&r->rest.p);
 }
 
 static bool is_digit(uint32_t c)
