@@ -402,10 +402,10 @@ bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret)
 	return false;
 }
 
-/* How much a record says. On hybrid nodes some hierarchies know the pod and others only the
+/* On hybrid nodes some hierarchies know the pod and others only the
  * runtime's service, and which ones differs from node to node. A daemon in a container may have
  * some hierarchies only, and of the others its containers stay in its own cgroup. */
-static int richness(const struct cgroup_id *id)
+int cgroup_richness(const struct cgroup_id *id)
 {
 	if (id->container_id[0])
 		return id->pod_uid[0] ? 4 : 3;
@@ -421,7 +421,7 @@ void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret)
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
 		cgroup_parse_path(line.path, &id);
-		if (richness(&id) > richness(&best) || cgroup_is_inside(&id, &best))
+		if (cgroup_richness(&id) > cgroup_richness(&best) || cgroup_is_inside(&id, &best))
 			best = id;
 	}
 	*ret = best;

@@ -100,6 +100,9 @@ bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MU
  * @outer_id is a container's. */
 bool cgroup_user(const struct cgroup_id *id, struct text *ret) TEXT_MUST_CHECK;
 
+/* How much it says: a container that knows its pod more than one that does not, that more than a
+ * pod. 0 for nothing. */
+int cgroup_richness(const struct cgroup_id *id);
 /* Whether @id is of a container in @outer's. */
 bool cgroup_is_inside(const struct cgroup_id *id, const struct cgroup_id *outer);
 

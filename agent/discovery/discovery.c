@@ -99,21 +99,12 @@ struct query {
 
 /* ---- by cgroup id ---- */
 
-/* Of a task that is in two places: the container that knows its pod, a container, a pod. */
-static int rank(const struct cgroup_id *id)
-{
-	if (!id->kind)
-		return 0;
-	if (id->kind == CGROUP_KIND_POD)
-		return 1;
-	return id->pod_uid[0] ? 3 : 2;
-}
-
-/* Of two that are as good the inner one: Docker in a container has the trees of version 1 only, and
- * its containers stay where it is in the unified one. */
+/* Of a task that is in two places: what says more, and of two that say as much the inner one.
+ * Docker in a container has the trees of version 1 only, and its containers stay where it is in the
+ * unified one. */
 static bool is_better(const struct cgroup_id *id, const struct cgroup_id *than)
 {
-	int by = rank(id) - rank(than);
+	int by = cgroup_richness(id) - cgroup_richness(than);
 
 	return by > 0 || (by == 0 && cgroup_is_inside(id, than));
 }
@@ -282,7 +273,7 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 			continue;
 		if (!made_as(d, h, q->cgroup[h], &id))
 			*ret_known = false;
-		else if (is_better(&id, ret))
+		else if (id.kind && is_better(&id, ret))
 			*ret = id;
 	}
 	return ret->kind;
