@@ -17,6 +17,7 @@
 #include "cpuwindow.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
+#include "export/pyroscope.h"
 #include "profile/fold.h"
 #include "profile/mkdirs.h"
 #include "profile/oncpu.h"
@@ -25,11 +26,7 @@
 #include "symbolize/symbolizer.h"
 
 /* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
-#define CPU_PROFILER_QUEUE_MAX	 ((size_t)2 * SERIES_MAX)
-/* Ceilings of one profile: Pyroscope refuses more samples; and, before compression, what is more
- * than its tenant may send at once, 2 MiB by default with the labels. */
-#define CPU_PROFILER_SAMPLES_MAX 16000
-#define CPU_PROFILER_PPROF_MAX	 (31u << 16)
+#define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
 
 /* A process's mappings are read when its first sample is handed over: one that ends before that has
  * stacks without names. A tick costs a few system calls. */
@@ -173,10 +170,10 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.period = 1,
 		.start_ns = cpu_window_start_ns(w),
 		.duration_ns = cpu_window_duration_ns(w),
-		.max_samples = CPU_PROFILER_SAMPLES_MAX,
-		.max_bytes = CPU_PROFILER_PPROF_MAX,
+		.max_samples = PYROSCOPE_SAMPLES_MAX,
+		.max_bytes = PYROSCOPE_PPROF_MAX,
 	};
-	buf_init(&job->pprof, CPU_PROFILER_PPROF_MAX);
+	buf_init(&job->pprof, PYROSCOPE_PPROF_MAX);
 	job->profile->kind = parts->kind;
 	job->profile->start_ns = cpu_window_start_ns(w);
 	job->profile->duration_ns = cpu_window_duration_ns(w);

@@ -26,6 +26,7 @@
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
+#include "export/pyroscope.h"
 #include "heapworker.h"
 #include "report/heap.h"
 #include "report/heapsnap.h"
@@ -36,10 +37,6 @@
 #define HEAP_PROFILER_CONTAINERS_MAX 4096
 /* Rounds that a container's counters outlive it: its last values must have been scraped. */
 #define HEAP_PROFILER_KEEP_ROUNDS    3
-/* Ceiling of one encoded profile. Pyroscope refuses, before compression, what is more than its
- * tenant may send at once, 2 MiB by default with the labels. */
-#define HEAP_PROFILER_SAMPLES_MAX    16000
-#define HEAP_PROFILER_PPROF_MAX	     (31u << 16)
 /* Lines about processes in the log, in a round; the others are only counted. */
 #define HEAP_PROFILER_NEWS_MAX	     16
 /* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
@@ -161,8 +158,8 @@ static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct
 		.delta = delta,
 		.time_ns = job->start_ns,
 		.duration_ns = job->duration_ns,
-		.max_samples = HEAP_PROFILER_SAMPLES_MAX,
-		.max_bytes = HEAP_PROFILER_PPROF_MAX,
+		.max_samples = PYROSCOPE_SAMPLES_MAX,
+		.max_bytes = PYROSCOPE_PPROF_MAX,
 	};
 	struct heap_report_stats stats;
 	int r;
@@ -405,8 +402,8 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
 	for (size_t i = 0; i < HEAP_PARTS; i++) {
-		buf_init(&job->parts[i].pprof, HEAP_PROFILER_PPROF_MAX);
-		buf_init(&job->parts[i].pprof_delta, HEAP_PROFILER_PPROF_MAX);
+		buf_init(&job->parts[i].pprof, PYROSCOPE_PPROF_MAX);
+		buf_init(&job->parts[i].pprof_delta, PYROSCOPE_PPROF_MAX);
 	}
 	*ret = job;
 	return 0;

@@ -8,7 +8,11 @@ struct outbox;
 struct outbox_list;
 
 /* Most series Pyroscope handles in one push by default. */
-#define PYROSCOPE_SERIES_MAX 256
+#define PYROSCOPE_SERIES_MAX  256
+/* Most samples of one profile; and bytes before compression, of which a tenant may send 2 MiB at
+ * once by default, the labels among them. */
+#define PYROSCOPE_SAMPLES_MAX 16000
+#define PYROSCOPE_PPROF_MAX   (31u << 16)
 
 /**
  * pyroscope_encode() - profiles as the body of one push
