@@ -440,6 +440,17 @@ static bool has_ended(void *ctx)
 	return !owner_alive(owner_of(ctx, ID3));
 }
 
+/* ID3 has been there, and has ended before the kubelet was asked. */
+static void start_after_end(struct fixture *f, const struct sink_answer *script, size_t n)
+{
+	add_container(f, "kubepods/pod" UID "/" ID3);
+	wait_long(f->discovery);
+	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
+	f->kubelet = sink_new(script, n, NULL);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	loop_until(f->loop, has_ended, f);
+}
+
 /* Containers that have ended before anybody has told of them: one is told of later. */
 static void named_after_its_end(void **state)
 {
@@ -449,12 +460,7 @@ static void named_after_its_end(void **state)
 	};
 	struct fixture *f = *state;
 
-	add_container(f, "kubepods/pod" UID "/" ID3);
-	wait_long(f->discovery);
-	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
-	f->kubelet = sink_new(script, array_size(script), NULL);
-	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	loop_until(f->loop, has_ended, f);
+	start_after_end(f, script, array_size(script));
 	assert_true(owner_of(f, ID3)->pending);
 	wait_label(f, ID3, "container", "late");
 	assert_false(owner_of(f, ID3)->pending);
@@ -470,12 +476,7 @@ static void not_named_after_its_end(void **state)
 	};
 	struct fixture *f = *state;
 
-	add_container(f, "kubepods/pod" UID "/" ID3);
-	wait_long(f->discovery);
-	tree_rmdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
-	f->kubelet = sink_new(script, array_size(script), NULL);
-	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	loop_until(f->loop, has_ended, f);
+	start_after_end(f, script, array_size(script));
 	wait_label(f, ID3, "pod", "web-5d4f8-x");
 	assert_true(owner_of(f, ID3)->pending);
 	((struct owner *)owner_of(f, ID3))->first_seen_ns = 0;
