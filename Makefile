@@ -416,9 +416,9 @@ check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
 # One of each minor release that podprof reads; "go" in PATH fetches those it is not (1.21 or newer).
 GO_VERSIONS ?= 1.16.15 1.17.13 1.18.10 1.19.13 1.20.14 1.21.13 1.22.12 1.23.12 1.24.13 1.25.5 1.26.8 1.27.3
 GO_TESTS := $(addprefix $(B)/test/unit/,gofile/test_gopclntab unwind/test_gorows unwind/test_gostacks \
-	goheap/test_process goheap/test_load report/test_heap \
-	report/test_gopprof cmd/test_heap_kinds agent/test_heapcontention)
-GO_MATRIX := $(B)/test/unit/report/test_gomatrix
+	goheap/test_process goheap/test_load goprofile/test_heap \
+	goprofile/test_gopprof cmd/test_heap_kinds goprofile/test_heapcontention)
+GO_MATRIX := $(B)/test/unit/goprofile/test_gomatrix
 check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stacks against GO_VERSIONS, fetched (1.16 to 1.27; minutes)
 	$(Q)PODPROF_TEST_GO="$(GO_VERSIONS)" $(GO_MATRIX)
 	$(Q)for v in $(GO_VERSIONS); do \

@@ -20,24 +20,22 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "budget.h"
-#include "cpuopts.h"
-#include "cpuprofiler.h"
+#include "cpu/profiler.h"
 #include "discovery/discovery.h"
 #include "discovery/procview.h"
 #include "export/export.h"
-#include "heappull.h"
-#include "heapprofiler.h"
+#include "goprofile/pull.h"
+#include "goprofile/profiler.h"
 #include "naming/naming.h"
-#include "namingopts.h"
+#include "settings.h"
 #include "relabel/pattern.h"
-#include "report/series.h"
+#include "cpu/series.h"
 #include "server/health.h"
 #include "server/listen.h"
 #include "server/process.h"
 #include "server/server.h"
 #include "uisource.h"
-#include "unwind/tablecache.h"
+#include "unwindtable/tablecache.h"
 
 /* The first window is short: whoever has just started it wants to see something. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
@@ -233,7 +231,7 @@ static int reload(struct agent *a, struct config *fresh, struct config_error *er
 
 	if (r || !a->naming)
 		return r;
-	settings = namingopts_settings(fresh);
+	settings = settings_naming(fresh);
 	r = naming_configure(a->naming, &settings, &why);
 	if (r > 0)
 		snprintf(error->text, sizeof(error->text), "%s", why.text);
@@ -321,10 +319,10 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 static int start_naming(struct agent *a)
 {
 	struct pattern_error error = {""};
-	struct namingopts with;
+	struct settings_naming_opts with;
 	int r;
 
-	namingopts_init(&with, a->config);
+	settings_naming_opts_init(&with, a->config);
 	with.opts.loop = a->loop;
 	with.opts.discovery = a->discovery;
 	with.opts.source = on_metadata;
@@ -391,7 +389,7 @@ static int start_table_cache(struct agent *a)
 static int start_cpu(struct agent *a)
 {
 	const struct config *c = a->config;
-	struct cpu_profiler_opts opts = cpuopts(c);
+	struct cpu_profiler_opts opts = settings_cpu(c);
 	struct bpfobj_why why = {""};
 	int r;
 

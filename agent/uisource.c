@@ -13,14 +13,14 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "cpuprofiler.h"
+#include "cpu/profiler.h"
 #include "discovery/discovery.h"
 #include "export/store.h"
 #include "export/store_name.h"
-#include "heapprofiler.h"
+#include "goprofile/profiler.h"
 #include "pprof/flame.h"
 #include "pprof/reader.h"
-#include "report/series.h"
+#include "cpu/series.h"
 
 /* Profiles that one flame graph adds up, the newest first: reading one takes about a millisecond,
  * and the loop waits. The graph says how many it is made of. */

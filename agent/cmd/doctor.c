@@ -16,9 +16,8 @@
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "config/config.h"
-#include "cpuopts.h"
-#include "cpusampler.h"
-#include "namingopts.h"
+#include "cpu/sampler.h"
+#include "settings.h"
 #include "profile/oncpu.h"
 
 struct examination {
@@ -55,7 +54,7 @@ static void note_trial(const struct cpu_profiler *cpu, struct kernelside *ret)
 static int try_cpu(const struct config *config, struct loop *loop, const struct root *proc,
 		   const struct root *sys, struct discovery *discovery, struct kernelside *ret)
 {
-	struct cpu_profiler_opts opts = cpuopts(config);
+	struct cpu_profiler_opts opts = settings_cpu(config);
 	struct cpu_profiler *cpu = NULL;
 
 	opts.loop = loop;
@@ -176,7 +175,7 @@ static void take_own(struct examination *e, int *argc, char **argv)
 int cmd_doctor(int argc, char **argv)
 {
 	_cleanup_(examination_deinit) struct examination e = {.json = false};
-	struct namingopts naming;
+	struct settings_naming_opts naming;
 	struct doctor_opts opts = {.config = &e.config, .try_cpu = try_cpu};
 	int status, r;
 
@@ -184,7 +183,7 @@ int cmd_doctor(int argc, char **argv)
 	if (!cmdline_settings("doctor", argc, argv, print_help, &e.config, &status))
 		return status;
 	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* what is warned of is a finding */
-	namingopts_init(&naming, &e.config);
+	settings_naming_opts_init(&naming, &e.config);
 	opts.metadata = &naming.opts.metadata;
 	r = doctor_look(&opts, &e.facts);
 	if (!r) {

@@ -23,9 +23,9 @@
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
 #include "goheap/gocore.h"
-#include "heapsession.h"
+#include "goprofile/session.h"
 #include "pprof/pprof.h"
-#include "report/heap.h"
+#include "goprofile/heap.h"
 
 #define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
 /* Memory that one reading may take. It is read on somebody's demand. */

@@ -2,7 +2,7 @@
 #include "cmd/heap_explain.h"
 
 #include "cmd/cmd.h"
-#include "heapsession.h"
+#include "goprofile/session.h"
 
 /* What is off, and how to turn it on. Exit status. */
 static int explain_off(const struct heap_session *s, const char *who, const char *version)

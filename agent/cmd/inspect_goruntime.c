@@ -20,7 +20,7 @@
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
 #include "goheap/memory.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 struct options {
 	bool json;

@@ -25,7 +25,7 @@
 #include "cmd/inspect_targets.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
-#include "namingopts.h"
+#include "settings.h"
 #include "relabel/pattern.h"
 
 /* For how long names are waited for, and how often it is looked whether they are there. */
@@ -121,7 +121,7 @@ static int start(struct inspection *t)
 		.grace_ns = TARGETS_WAIT_NS,
 	};
 	struct pattern_error why = {""};
-	struct namingopts with;
+	struct settings_naming_opts with;
 	int r = loop_new(&t->loop);
 
 	if (r)
@@ -133,7 +133,7 @@ static int start(struct inspection *t)
 	if (r)
 		return failed("cannot read the cgroups; --cgroupfs-root names their place",
 			      r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
-	namingopts_init(&with, c);
+	settings_naming_opts_init(&with, c);
 	with.opts.loop = t->loop;
 	with.opts.discovery = t->discovery;
 	with.opts.source = on_source;

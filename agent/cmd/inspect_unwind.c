@@ -19,10 +19,10 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "goimage.h"
-#include "unwind/compile.h"
+#include "unwindtable/goimage.h"
+#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 struct options {
 	bool json;

@@ -20,13 +20,13 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "goimage.h"
+#include "unwindtable/goimage.h"
 #include "procmap/maps.h"
 #include "procmap/space.h"
-#include "unwind/compile.h"
+#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
-#include "unwind/table.h"
-#include "unwind/walkerview.h"
+#include "unwindtable/table.h"
+#include "unwindtable/walkerview.h"
 
 struct looking {
 	const struct inspect_unwind_pid *o;

@@ -30,7 +30,7 @@
 #include "discovery/pid.h"
 #include "profile/event.h"
 #include "profile/sample.h"
-#include "recorder.h"
+#include "cpu/recorder.h"
 #include "version.h"
 
 /* Between looks at who still lives, and lines of progress. */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "gofile/gofuncwalk.h"
 #include "gofile/gomodule.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 #define NAMES_CHUNK    (64u << 10)
 #define RECORDS_WINDOW (64u << 10)

@@ -12,7 +12,7 @@
 
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
-#include "procmap/elfwindow.h"
+#include "elf/elfwindow.h"
 
 struct elffile;
 

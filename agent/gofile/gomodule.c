@@ -40,7 +40,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 /* Bytes of a file that are searched for the header, and again for moduledata. Data segments have a
  * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. */

@@ -43,8 +43,8 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
-#include "procmap/elffile.h"
-#include "procmap/blockcache.h"
+#include "elf/elffile.h"
+#include "elf/blockcache.h"
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 

@@ -23,8 +23,8 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "procmap/elffile.h"
-#include "procmap/elfwindow.h"
+#include "elf/elffile.h"
+#include "elf/elfwindow.h"
 #include "gofile/gofuncwalk.h"
 
 /* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,

@@ -26,7 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 /* Program headers, one for each mapping: the kernel's default for vm.max_map_count is 65530. */
 #define COREFILE_SEGMENTS_MAX 65600

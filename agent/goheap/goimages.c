@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/nsec.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "procmap/mapped.h"
 
 /* Files remembered, 150 bytes each and 500 more for Go's. Beyond, a file is looked at for each

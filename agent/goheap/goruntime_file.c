@@ -40,8 +40,8 @@
 #include "gofile/gomodule.h"
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
-#include "procmap/elffile.h"
-#include "procmap/elfsym.h"
+#include "elf/elffile.h"
+#include "elf/elfsym.h"
 
 /* runtime.MemProfileRate, unless the program sets it. */
 #define DEFAULT_RATE 524288u

@@ -28,7 +28,7 @@
 #include "goheap/goimages.h"
 #include "goheap/gostate.h"
 #include "goheap/gounpacked.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 

@@ -25,7 +25,7 @@
 #include "base/root.h"
 #include "goheap/goruntime.h"
 #include "goheap/gostate.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
 

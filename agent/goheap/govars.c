@@ -49,7 +49,7 @@
 #include "gofile/coderefs.h"
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 /* Bytes of one function that are looked at; mallocgc has 3,000. What is behind is not seen. */
 #define GOVARS_CODE_MAX (16u << 10)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 enum image_kind {
 	IMAGE_FILE,

@@ -28,7 +28,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "symbolize/symname.h"
 
 /* Symbols kept of one file (16 MiB). The largest programs have half of that. What is above it has

@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "procmap/elfinflate.h"
+#include "elf/elfinflate.h"
 
 /* Bytes read at a time, and so the most that an FDE may have: the largest seen have 40 KiB. Above
  * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. */

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "unwind/cfi.h"
 #include "unwind/rows.h"
 

@@ -47,8 +47,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "procmap/elffile.h"
-#include "procmap/elfwindow.h"
+#include "elf/elffile.h"
+#include "elf/elfwindow.h"
 #include "gofile/gocode.h"
 #include "unwind/goarch.h"
 #include "unwind/rows.h"

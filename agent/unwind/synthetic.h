@@ -4,7 +4,7 @@
 
 /* Rows that we know without a table: of code that is recognised by its bytes. */
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "unwind/rows.h"
 
 /* Bytes of code that are searched, 2 ms: what has such code is a C library, the vDSO, or a static

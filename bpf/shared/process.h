@@ -7,9 +7,9 @@
  * table of its image. Mapping tables are arrays of 16-byte entries in the element space of the
  * unwind tables (table.h); processes with equal mappings (fork) may share one.
  *
- * The agent writes all of it (agent/unwinder.c), the walker only reads. A mapping table is complete
- * before the process's record points at it, and is not written again before no walk can be reading
- * it any more. Records are replaced as a whole.
+ * The agent writes all of it (agent/unwindtable/unwinder.c), the walker only reads. A mapping table
+ * is complete before the process's record points at it, and is not written again before no walk can
+ * be reading it any more. Records are replaced as a whole.
  *
  * How the agent learns of processes: a sample of one that has no record (or another start time or
  * exec id) carries SAMPLE_FLAG_NO_PROCESS, and one with a pc in no mapping of the record carries

@@ -4,7 +4,8 @@
 
 /*
  * Unwind tables as the kernel has them: from an executable and a vaddr to a rule (unwind.h). The
- * agent packs them (agent/unwind/table.c tells why they look like this), lib/table.bpf.h reads.
+ * agent packs them (agent/unwindtable/table.c tells why they look like this) and lib/table.bpf.h
+ * reads them.
  *
  * Element space: one array of 4 KiB elements, made of slabs of TABLE_SLAB_ELEMENTS each. Element
  * number e is in slab e / TABLE_SLAB_ELEMENTS. All slabs are equal, so that the verifier can turn

@@ -20,11 +20,11 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "bpf/lookup.h"
-#include "goimage.h"
+#include "unwindtable/goimage.h"
 #include "lookup.skel.h"
-#include "unwind/compile.h"
-#include "unwind/tablecache.h"
-#include "unwind/tablemaps.h"
+#include "unwindtable/compile.h"
+#include "unwindtable/tablecache.h"
+#include "unwindtable/tablemaps.h"
 
 #define WANTED	    1000
 #define BUDGET	    ((uint64_t)64 << 20)

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
 #include "gofile/gopclntab.h"

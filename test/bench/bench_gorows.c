@@ -11,8 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "goimage.h"
-#include "procmap/elffile.h"
+#include "unwindtable/goimage.h"
+#include "elf/elffile.h"
 #include "gofile/gopcsp.h"
 #include "unwind/rows.h"
 

@@ -27,9 +27,9 @@
 #include "base/root.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
-#include "heapprocess.h"
-#include "heapreaders.h"
-#include "report/heap.h"
+#include "goprofile/process.h"
+#include "goprofile/readers.h"
+#include "goprofile/heap.h"
 
 #define N 100
 

@@ -18,7 +18,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "cpusampler.h"
+#include "cpu/sampler.h"
 #include "profile/oncpu.h"
 #include "profile/wanted.h"
 #include "shared/sample.h"

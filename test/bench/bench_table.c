@@ -28,8 +28,8 @@
 #include "base/nsec.h"
 #include "bpf/lookup.h"
 #include "lookup.skel.h"
-#include "unwind/compile.h"
-#include "unwind/tablemaps.h"
+#include "unwindtable/compile.h"
+#include "unwindtable/tablemaps.h"
 
 #define RUNS	    30
 /* Of a hash's entry: the kernel's own part, and the pointer to its bucket. */

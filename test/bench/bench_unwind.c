@@ -12,8 +12,8 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "procmap/elffile.h"
-#include "unwind/compile.h"
+#include "elf/elffile.h"
+#include "unwindtable/compile.h"
 
 #define RUNS 7
 

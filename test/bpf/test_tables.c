@@ -12,8 +12,8 @@
 
 #include "bpf/lookup.h"
 #include "lookup.skel.h"
-#include "unwind/compile.h"
-#include "unwind/tablemaps.h"
+#include "unwindtable/compile.h"
+#include "unwindtable/tablemaps.h"
 
 /* Of 32 lookups in a loop, which is what a walker does and more. Seen: 44,000 on 6.18. */
 #define VERIFIED_INSNS_MAX 100000

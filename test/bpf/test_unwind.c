@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "profile/oncpu.h"
 #include "shared/sample.h"
 #include "support/fixture.h"

@@ -24,7 +24,7 @@
 #include "support/sampling.h"
 #include "support/tree.h"
 #include "support/until.h"
-#include "unwind/tablecache.h"
+#include "unwindtable/tablecache.h"
 
 #define RATE   997
 /* Whole stacks one after the other that say that all is well. */

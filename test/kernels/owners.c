@@ -14,7 +14,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "cpusampler.h"
+#include "cpu/sampler.h"
 #include "discovery/discovery.h"
 #include "discovery/hierarchy.h"
 #include "profile/mkdirs.h"

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/rowsoracle.h"
 #include "symbolize/symtab.h"
 

@@ -2,7 +2,7 @@
 #include "support/heapoutside.h"
 
 #include "procmap/space.h"
-#include "report/heapsnap.h"
+#include "goprofile/heapsnap.h"
 #include "support/test.h"
 #include "symbolize/symbolizer.h"
 

@@ -6,7 +6,7 @@
  * calls as the agent's. */
 
 #include "goheap/goheap.h"
-#include "report/heap.h"
+#include "goprofile/heap.h"
 #include "support/goprocess.h"
 
 struct buf;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 /* Room for so many elements more, zeroed. The number of the first one, or -ENOMEM. */
 static ssize_t add_elements(struct hostspace *s, size_t n)

@@ -16,13 +16,13 @@
 #include "base/root.h"
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
-#include "goimage.h"
-#include "procmap/elffile.h"
+#include "unwindtable/goimage.h"
+#include "elf/elffile.h"
 #include "procmap/maps.h"
 #include "support/hostspace.h"
 #include "support/walkregs.h"
-#include "unwind/compile.h"
-#include "unwind/table.h"
+#include "unwindtable/compile.h"
+#include "unwindtable/table.h"
 
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 

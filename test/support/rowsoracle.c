@@ -25,9 +25,9 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "unwind/compile.h"
+#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 #define EVERYTHING  ((size_t)1 << 26) /* of anything */
 #define KEY_SIZE    96

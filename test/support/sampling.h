@@ -5,7 +5,7 @@
 /* A sampler with what it stands on: a loop, /proc and /sys. */
 
 #include "base/root.h"
-#include "cpusampler.h"
+#include "cpu/sampler.h"
 
 struct loop;
 

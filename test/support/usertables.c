@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "unwind/rows.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 #define SLABS 4
 #define VADDR 0x1000ull

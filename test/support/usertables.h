@@ -9,7 +9,7 @@
 
 #include "lib/regs_arch.bpf.h"
 #include "shared/process.h"
-#include "unwind/tables.h"
+#include "unwindtable/tables.h"
 
 struct usertables;
 

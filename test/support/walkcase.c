@@ -17,7 +17,7 @@
 #include "shared/settings.h"
 #include "unwind/rows.h"
 #include "unwind/rowtext.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 DEFINE_CLEANUP(struct walkcase *, walkcase_freep, walkcase_free);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "gofile/gopclntab.h"
 
 /* Addresses that are asked for in each segment with code, and levels of inlining at each. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "goheap/corefile.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 #define READ_BYTES 256
 

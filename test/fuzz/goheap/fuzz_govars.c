@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "goheap/goruntime.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

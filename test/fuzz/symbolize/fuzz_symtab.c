@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "symbolize/symtab.h"
 
 /* A symbol holds the address it was found by. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "support/ehimage.h"
-#include "unwind/compile.h"
+#include "unwindtable/compile.h"
 
 static void check(const struct rows *rows)
 {

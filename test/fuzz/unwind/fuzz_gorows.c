@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "goimage.h"
-#include "procmap/elffile.h"
+#include "unwindtable/goimage.h"
+#include "elf/elffile.h"
 #include "gofile/gopcsp.h"
 #include "unwind/rows.h"
 

@@ -11,7 +11,7 @@
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 #include "unwind/rows.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);

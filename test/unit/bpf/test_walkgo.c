@@ -10,7 +10,7 @@
 #include "lib/walk.bpf.h"
 #include "support/hostspace.h"
 #include "unwind/rows.h"
-#include "unwind/table.h"
+#include "unwindtable/table.h"
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);

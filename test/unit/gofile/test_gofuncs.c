@@ -7,7 +7,7 @@
 
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/allocfail.h"
 #include "support/gotable.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/allocfail.h"
 #include "support/gotable.h"
 #include "gofile/gopclntab.h"

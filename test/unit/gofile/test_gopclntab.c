@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/gofixture.h"
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "goheap/corefile.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/allocfail.h"
 
 /* Two segments of a page, of which the second is half written, next to each other at BASE, and one

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
 #include "symbolize/symname.h"

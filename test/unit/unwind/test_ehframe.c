@@ -10,7 +10,7 @@
 
 #include "support/allocfail.h"
 #include "support/ehimage.h"
-#include "unwind/compile.h"
+#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "goimage.h"
-#include "procmap/elffile.h"
+#include "unwindtable/goimage.h"
+#include "elf/elffile.h"
 #include "gofile/gocode.h"
 #include "support/allocfail.h"
 #include "support/gofixture.h"

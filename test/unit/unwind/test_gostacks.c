@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "gofile/gopclntab.h"
-#include "procmap/elffile.h"
+#include "elf/elffile.h"
 #include "procmap/maps.h"
 #include "profile/sample.h"
 #include "shared/sample.h"

@@ -6,7 +6,7 @@
 
 #include "support/allocfail.h"
 #include "support/ehimage.h"
-#include "unwind/compile.h"
+#include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 #include "unwind/synthetic.h"
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CODESCAN_CODESTATE_H
+#define PODPROF_CODESCAN_CODESTATE_H
+
+/*
+ * Where a function has its frame at one of its instructions: what instructions make of it, one
+ * after the other, and which row it amounts to.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shared/unwind.h"
+#include "unwind/cfi.h"
+#include "codescan/insn.h"
+
+/**
+ * struct codestate - distances are below the CFA, in bytes
+ * @sp:        of the stack pointer, if @sp_known
+ * @fp:        of where the frame pointer points, if @fp_frame
+ * @fp_at:     where the caller's frame pointer is stored; 0: it is in the register
+ * @ra_at:     the same of the return address
+ * @outermost: there is no caller
+ *
+ * Equal states are equal bytes.
+ */
+struct codestate {
+	int32_t sp;
+	int32_t fp;
+	int32_t fp_at;
+	int32_t ra_at;
+	bool sp_known;
+	bool fp_frame;
+	bool outermost;
+	bool unused;
+};
+
+/* At a function's first instruction. */
+struct codestate codestate_entry(enum cfi_machine machine);
+/* Behind an instruction. False where no function of the usual kind has such a one. */
+bool codestate_step(struct codestate *st, const struct insn *insn);
+/* As at the function's first instruction, as far as its caller can tell. */
+bool codestate_is_balanced(enum cfi_machine machine, const struct codestate *st);
+/* A gap if the stack is not known. */
+void codestate_rule(enum cfi_machine machine, const struct codestate *st, struct unwind_rule *ret);
+
+#endif

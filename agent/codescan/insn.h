@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_CODESCAN_INSN_H
+#define PODPROF_CODESCAN_INSN_H
+
+/*
+ * What one machine instruction does to the stack pointer, the frame pointer, the return address and
+ * the flow of control; nothing else of it matters to whoever looks for frames in code without
+ * tables (codescan.h).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum insn_flow {
+	INSN_NEXT = 0,
+	INSN_JUMP,   /* to target */
+	INSN_BRANCH, /* to target, or on */
+	INSN_CALL,   /* of target (0: not known), and on */
+	INSN_RETURN,
+	INSN_INDIRECT, /* a jump to where a register or memory says */
+	INSN_END,      /* nothing comes behind it */
+	INSN_PADDING,  /* does nothing; compilers put it between functions, too */
+};
+
+enum insn_sp {
+	INSN_SP_SAME = 0,
+	INSN_SP_ADD,	 /* sp += sp_add */
+	INSN_SP_FROM_FP, /* sp = fp + sp_add */
+	INSN_SP_LOST,	 /* set otherwise */
+};
+
+/* A place is an offset from the stack pointer: as it is after the instruction for what is saved, as
+ * it was before for what is loaded. */
+enum insn_fp {
+	INSN_FP_SAME = 0,
+	INSN_FP_SAVED,	 /* stored at fp_at */
+	INSN_FP_LOADED,	 /* from fp_at */
+	INSN_FP_FROM_SP, /* fp = sp + fp_at, sp as it is after the instruction */
+	INSN_FP_POPPED,	 /* from where fp itself points: x86's leave */
+	INSN_FP_ZERO,	 /* what marks the outermost function */
+	INSN_FP_OTHER,	 /* set otherwise */
+};
+
+enum insn_ra {
+	INSN_RA_SAME = 0,
+	INSN_RA_SAVED, /* the link register, at ra_at */
+	INSN_RA_LOADED,
+};
+
+/* Unused members are 0. */
+struct insn {
+	uint8_t length;
+	uint8_t flow; /* enum insn_flow */
+	uint8_t sp;   /* enum insn_sp */
+	uint8_t fp;   /* enum insn_fp */
+	uint8_t ra;   /* enum insn_ra */
+	bool by_word; /* an indirect jump to where a word says that has its own place */
+	int32_t sp_add;
+	int32_t fp_at;
+	int32_t ra_at;
+	uint64_t target;   /* an address */
+	uint64_t points;   /* an address that it computes from its own; or 0 */
+	uint64_t constant; /* that it loads, which may be an address; or 0 */
+};
+
+/* The instruction at @bytes, of which there are @n; its address is @vaddr. False if it is none. */
+typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret);
+
+insn_decode_fn insn_decode_x86;
+insn_decode_fn insn_decode_arm64;
+
+#endif

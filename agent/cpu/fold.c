@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A hash table over stacks that live in an arena. All frames of all stacks are one array, in the
+ * order of first appearance, and a second array of bytes has their return-address marks: 17 bytes a
+ * frame, no allocation per stack, and everything is freed at once at the end of the window.
+ *
+ * Open addressing with linear probing; a slot holds the number of a stack plus one. Each stack's
+ * hash is kept, so that growing does not read the frames and probing seldom compares them. A target
+ * that builds stacks of equal hashes makes its own series slower, at most by FOLD_STACKS_MAX
+ * compares of one word for each drained stack.
+ */
+#include "cpu/fold.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/vec.h"
+
+/* Slots at first; always a power of two and at least twice the number of stacks. */
+#define FOLD_SLOTS_MIN 64
+
+struct entry {
+	uint64_t hash;
+	uint64_t count;
+	uint64_t value;
+	uint32_t first; /* frame in the arena */
+	uint32_t n;
+};
+
+struct fold {
+	struct frame *frames; /* the arena */
+	uint8_t *marks;	      /* return-address mark of each */
+	size_t n_frames;
+	size_t frames_cap;
+	size_t marks_cap;
+	struct entry *entries;
+	size_t n;
+	size_t entries_cap;
+	uint32_t *slots;
+	size_t n_slots;
+	uint64_t total;
+};
+
+DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
+
+_Static_assert(sizeof(struct frame) == 16, "frames are compared as bytes: no padding");
+
+int fold_new(struct fold **ret)
+{
+	_cleanup_(fold_freep) struct fold *fold = calloc(1, sizeof(*fold));
+
+	if (!fold)
+		return -ENOMEM;
+	fold->slots = calloc(FOLD_SLOTS_MIN, sizeof(*fold->slots));
+	if (!fold->slots)
+		return -ENOMEM;
+	fold->n_slots = FOLD_SLOTS_MIN;
+	*ret = take_ptr(fold);
+	return 0;
+}
+
+void fold_free(struct fold *fold)
+{
+	if (!fold)
+		return;
+	for (size_t i = 0; i < fold->n_frames; i++)
+		image_unref(fold->frames[i].image);
+	free(fold->frames);
+	free(fold->marks);
+	free(fold->entries);
+	free(fold->slots);
+	free(fold);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+	return hash ^ (hash >> 32);
+}
+
+static uint64_t hash_of(const struct frame *frames, const uint8_t *marks, size_t n)
+{
+	uint64_t hash = mix(0, n);
+
+	for (size_t i = 0; i < n; i++)
+		hash = mix(mix(hash, (uintptr_t)frames[i].image), frames[i].vaddr + marks[i]);
+	return hash;
+}
+
+static bool is(const struct fold *fold, const struct entry *entry, const struct frame *frames,
+	       const uint8_t *marks, size_t n)
+{
+	return entry->n == n &&
+	       (!n || (memcmp(fold->frames + entry->first, frames, n * sizeof(*frames)) == 0 &&
+		       memcmp(fold->marks + entry->first, marks, n) == 0));
+}
+
+/* The slot that holds the stack, or the free one where it belongs. */
+static uint32_t *find(const struct fold *fold, uint64_t hash, const struct frame *frames,
+		      const uint8_t *marks, size_t n)
+{
+	const size_t mask = fold->n_slots - 1;
+
+	for (size_t i = hash & mask;; i = (i + 1) & mask) {
+		uint32_t *slot = &fold->slots[i];
+		const struct entry *entry;
+
+		if (!*slot)
+			return slot;
+		entry = &fold->entries[*slot - 1];
+		if (entry->hash == hash && is(fold, entry, frames, marks, n))
+			return slot;
+	}
+}
+
+/* Twice the slots, once half of them are taken. */
+static int grow_slots(struct fold *fold)
+{
+	const size_t n_slots = fold->n_slots * 2;
+	uint32_t *slots;
+
+	if (fold->n < fold->n_slots / 2)
+		return 0;
+	slots = calloc(n_slots, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t e = 0; e < fold->n; e++) {
+		size_t i = fold->entries[e].hash & (n_slots - 1);
+
+		while (slots[i])
+			i = (i + 1) & (n_slots - 1);
+		slots[i] = (uint32_t)e + 1;
+	}
+	free(fold->slots);
+	fold->slots = slots;
+	fold->n_slots = n_slots;
+	return 0;
+}
+
+/* Room for one more stack of @n frames, without adding anything. 0, VEC_FULL, -ENOMEM. */
+static int make_room(struct fold *fold, size_t n)
+{
+	size_t need;
+	int r;
+
+	if (__builtin_add_overflow(fold->n_frames, n, &need))
+		return VEC_FULL;
+	r = vec_grow(&fold->entries, &fold->entries_cap, fold->n + 1, sizeof(*fold->entries),
+		     FOLD_STACKS_MAX);
+	if (r)
+		return r;
+	r = vec_grow(&fold->frames, &fold->frames_cap, need, sizeof(*fold->frames),
+		     FOLD_FRAMES_MAX);
+	if (r)
+		return r;
+	r = vec_grow(&fold->marks, &fold->marks_cap, need, sizeof(*fold->marks), FOLD_FRAMES_MAX);
+	if (r)
+		return r;
+	return grow_slots(fold);
+}
+
+/* There is room. */
+static void append(struct fold *fold, uint64_t hash, const struct frame *frames,
+		   const uint8_t *marks, size_t n)
+{
+	fold->entries[fold->n++] = (struct entry){
+		.hash = hash,
+		.first = (uint32_t)fold->n_frames,
+		.n = (uint32_t)n,
+	};
+	for (size_t i = 0; i < n; i++) {
+		fold->frames[fold->n_frames] = frames[i];
+		image_ref(frames[i].image);
+		fold->marks[fold->n_frames++] = marks[i];
+	}
+}
+
+int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
+	     size_t n_frames, uint64_t count, uint64_t value)
+{
+	uint64_t hash = hash_of(frames, return_address, n_frames);
+	uint32_t *slot = find(fold, hash, frames, return_address, n_frames);
+	int r;
+
+	if (!*slot) {
+		r = make_room(fold, n_frames);
+		if (r)
+			return r == VEC_FULL ? FOLD_FULL : r;
+		slot = find(fold, hash, frames, return_address, n_frames); /* they may have moved */
+		append(fold, hash, frames, return_address, n_frames);
+		*slot = (uint32_t)fold->n;
+	}
+	fold->entries[*slot - 1].count += count;
+	fold->entries[*slot - 1].value += value;
+	fold->total += count;
+	return 0;
+}
+
+size_t fold_n(const struct fold *fold)
+{
+	return fold->n;
+}
+
+struct fold_stack fold_get(const struct fold *fold, size_t i)
+{
+	const struct entry *entry = &fold->entries[i];
+
+	return (struct fold_stack){
+		.frames = entry->n ? fold->frames + entry->first : NULL,
+		.return_address = entry->n ? fold->marks + entry->first : NULL,
+		.n_frames = entry->n,
+		.count = entry->count,
+		.value = entry->value,
+	};
+}
+
+uint64_t fold_total(const struct fold *fold)
+{
+	return fold->total;
+}
+
+size_t fold_bytes(const struct fold *fold)
+{
+	return sizeof(*fold) + fold->frames_cap * sizeof(*fold->frames) + fold->marks_cap +
+	       fold->entries_cap * sizeof(*fold->entries) + fold->n_slots * sizeof(*fold->slots);
+}

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/profiler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/worker.h"
+#include "cpu/filter.h"
+#include "cpu/sampler.h"
+#include "cpu/window.h"
+#include "discovery/discovery.h"
+#include "discovery/owner.h"
+#include "export/pyroscope.h"
+#include "cpu/fold.h"
+#include "profile/mkdirs.h"
+#include "profile/oncpu.h"
+#include "cpu/report.h"
+#include "cpu/series.h"
+#include "symbolize/symbolizer.h"
+
+/* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
+#define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
+
+/* A process's mappings are read when its first sample is handed over: one that ends before that has
+ * stacks without names. A tick costs a few system calls. */
+#define CPU_PROFILER_TICK_NS NSEC_PER_SEC
+
+/* How often it is looked whether a window's owners have their names. */
+#define CPU_PROFILER_NAMES_NS  (250 * NSEC_PER_MSEC)
+/* What changes of owners is in force within so long. */
+#define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
+
+/* What became of samples on this side of the kernel, and of reports. */
+enum cpu_outcome {
+	CPU_SAMPLES_FOLDED,
+	CPU_SAMPLES_FILTERED,	/* of what is not to be profiled */
+	CPU_SAMPLES_LOST,	/* a ceiling of the window, or no memory */
+	CPU_SAMPLES_LEFT_OUT,	/* a ceiling of the profile */
+	CPU_SAMPLES_UNREPORTED, /* their report was refused or failed */
+	CPU_SAMPLES_DROPPED,	/* of what is not to be profiled, as was told later */
+	CPU_OUTCOME_MAX,
+};
+
+struct cpu_profiler {
+	struct cpu_profiler_opts opts;
+	struct cpu_sampler *sampler;
+	struct series_table *series;
+	struct series_table *away; /* off the CPUs; NULL: not wanted */
+	struct worker *worker;
+	struct symbolizer *symbolizer; /* the worker's */
+	struct loop_source *filter;
+	struct log_limit filter_log;
+	uint64_t outcomes[CPU_OUTCOME_MAX];
+	uint64_t n_places;
+	uint64_t n_unnamed;
+	size_t symbol_bytes;	 /* as the last report left it */
+	struct cpu_window *late; /* waits for names; NULL: none does */
+	struct loop_source *late_timer;
+	uint64_t wait_ns;
+};
+
+/* One series on its way through the worker. */
+struct cpu_job {
+	struct work work;
+	struct cpu_profiler *profiler;
+	struct cpu_report_part *parts;
+	struct fold **folds;
+	size_t n_parts;
+	struct cpu_report_opts opts;
+	struct cpu_report_stats stats;
+	size_t symbol_bytes;
+	struct buf pprof;
+	int result;
+	struct profile *profile; /* all but the bytes */
+	uint64_t n_samples;
+};
+
+static void cpu_job_free(struct cpu_job *job)
+{
+	if (!job)
+		return;
+	for (size_t i = 0; i < job->n_parts; i++)
+		fold_free(job->folds[i]);
+	free(job->folds);
+	free(job->parts);
+	buf_deinit(&job->pprof);
+	profile_free(job->profile);
+	free(job);
+}
+
+DEFINE_CLEANUP(struct cpu_job *, cpu_job_freep, cpu_job_free);
+
+/* On the worker's thread: touches the job and the symbolizer alone. */
+static void cpu_job_run(struct work *work)
+{
+	struct cpu_job *job = container_of(work, struct cpu_job, work);
+
+	job->result = cpu_report(job->parts, job->n_parts, job->profiler->symbolizer, &job->opts,
+				 &job->pprof, &job->stats);
+	symbolizer_release(job->profiler->symbolizer);
+	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
+}
+
+static void cpu_job_done(struct work *work)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = container_of(work, struct cpu_job, work);
+	struct cpu_profiler *p = job->profiler;
+
+	if (work->cancelled || job->result) {
+		p->outcomes[CPU_SAMPLES_UNREPORTED] += job->n_samples;
+		return;
+	}
+	p->symbol_bytes = job->symbol_bytes;
+	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
+	p->n_places += job->stats.n_places;
+	p->n_unnamed += job->stats.n_unnamed;
+	job->profile->pprof_len = job->pprof.len;
+	job->profile->pprof = buf_take(&job->pprof);
+	p->opts.out(p->opts.ctx, take_ptr(job->profile));
+}
+
+/* What a sample stands for, on average: that of an owner of which fewer are taken stands for more.
+ */
+static uint64_t mean_period(uint64_t value, uint64_t n)
+{
+	return (value + n / 2) / n;
+}
+
+/* Takes the folds when nothing can fail any more. */
+static int cpu_job_parts(struct cpu_job *job, struct cpu_window_part *parts, size_t n)
+{
+	uint64_t value = 0;
+
+	job->parts = calloc(n, sizeof(*job->parts));
+	job->folds = calloc(n, sizeof(*job->folds));
+	if (!job->parts || !job->folds)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		job->parts[i].fold = job->folds[i] = take_ptr(parts[i].fold);
+		job->n_samples += parts[i].n;
+		value += parts[i].value;
+	}
+	job->n_parts = n;
+	if (job->opts.kind == CPU_REPORT_TIME)
+		job->opts.period = mean_period(value, job->n_samples);
+	return 0;
+}
+
+static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
+		       struct cpu_window_part *parts, size_t n, struct cpu_job **ret)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return -ENOMEM;
+	job->profile = calloc(1, sizeof(*job->profile));
+	if (!job->profile)
+		return -ENOMEM;
+	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
+	job->profiler = p;
+	job->opts = (struct cpu_report_opts){
+		.kind = parts->kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_AWAY,
+		.period = 1,
+		.start_ns = cpu_window_start_ns(w),
+		.duration_ns = cpu_window_duration_ns(w),
+		.max_samples = PYROSCOPE_SAMPLES_MAX,
+		.max_bytes = PYROSCOPE_PPROF_MAX,
+	};
+	buf_init(&job->pprof, PYROSCOPE_PPROF_MAX);
+	job->profile->kind = parts->kind;
+	job->profile->start_ns = cpu_window_start_ns(w);
+	job->profile->duration_ns = cpu_window_duration_ns(w);
+	if (labels_copy(&parts->owner->labels, &job->profile->labels) ||
+	    cpu_job_parts(job, parts, n))
+		return -ENOMEM;
+	*ret = take_ptr(job);
+	return 0;
+}
+
+static void count_parts(struct cpu_profiler *p, enum cpu_outcome outcome,
+			const struct cpu_window_part *parts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		p->outcomes[outcome] += parts[i].n;
+}
+
+static void report_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			  size_t n)
+{
+	_cleanup_(cpu_job_freep) struct cpu_job *job = NULL;
+	struct cpu_profiler *p = ctx;
+
+	if (cpu_job_new(p, w, parts, n, &job) || worker_submit(p->worker, &job->work)) {
+		count_parts(p, CPU_SAMPLES_UNREPORTED, parts, n);
+		return;
+	}
+	(void)take_ptr(job);
+}
+
+/* Who they belong to was left out when they had been taken. */
+static void drop_series(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
+			size_t n)
+{
+	(void)w;
+	count_parts(ctx, CPU_SAMPLES_DROPPED, parts, n);
+}
+
+/* ---------------------------------------------------------------- the end of a window */
+
+static void report_late(struct cpu_profiler *p)
+{
+	struct cpu_window *w = take_ptr(p->late);
+
+	if (!w)
+		return;
+	(void)loop_disarm(p->late_timer);
+	cpu_window_report(w, report_series, drop_series, p);
+	cpu_window_free(w);
+}
+
+static void on_late(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+
+	if (p->late && cpu_window_ready(p->late))
+		report_late(p);
+}
+
+static void add_series(struct cpu_profiler *p, struct series *series, enum profile_kind kind)
+{
+	struct cpu_window_part part = {
+		.owner = series->owner,
+		.kind = kind,
+		.fold = series->fold,
+		.n = series->n_window,
+		.value = series->value,
+	};
+
+	if (!p->late || cpu_window_add(p->late, &part))
+		p->outcomes[CPU_SAMPLES_UNREPORTED] += series->n_window;
+	else
+		series->fold = NULL;
+}
+
+static void on_series_end(void *ctx, struct series *series)
+{
+	add_series(ctx, series, PROFILE_CPU);
+}
+
+static void on_away_end(void *ctx, struct series *series)
+{
+	add_series(ctx, series, PROFILE_OFF_CPU);
+}
+
+void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+{
+	report_late(p); /* one waits at a time */
+	(void)cpu_window_new(start_ns, duration_ns, nsec_monotonic() + p->wait_ns, &p->late);
+	series_end_window(p->series, on_series_end, p);
+	if (p->away)
+		series_end_window(p->away, on_away_end, p);
+	cpu_sampler_sweep(p->sampler);
+	on_late(p);
+	if (p->late && loop_arm(p->late_timer, CPU_PROFILER_NAMES_NS, CPU_PROFILER_NAMES_NS))
+		report_late(p);
+}
+
+/* @value: what the sample stands for. */
+static void take(struct cpu_profiler *p, struct series_table *series, const struct sample *sample,
+		 uint64_t value)
+{
+	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	struct owner *owner;
+
+	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
+				&sample->pid, sample->comm);
+	if (!owner || owner->left_out) {
+		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
+		return;
+	}
+	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
+	    series_add(series, &(struct series_of){.id = owner->key, .owner = owner}, stack.frames,
+		       stack.return_address, stack.n, sample->count, value)) {
+		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
+		return;
+	}
+	p->outcomes[CPU_SAMPLES_FOLDED] += sample->count;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	struct cpu_profiler *p = ctx;
+
+	take(p, p->series, sample, sample_value(sample, cpu_profiler_period_ns(p)));
+}
+
+static void on_away(void *ctx, const struct sample *sample)
+{
+	struct cpu_profiler *p = ctx;
+
+	take(p, p->away, sample, sample->total);
+}
+
+/* Whoever is not to be sampled, or less. */
+static void on_filter(void *ctx)
+{
+	struct cpu_profiler *p = ctx;
+	const struct oncpu *oncpu = cpu_sampler_oncpu(p->sampler);
+	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_shares(oncpu));
+	uint64_t suppressed;
+
+	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
+		log_warn("cannot tell the kernel whom to leave out, trying again", log_err(r),
+			 log_uint("suppressed", suppressed));
+}
+
+static int start_filter(struct cpu_profiler *p)
+{
+	int r = loop_add_timer(p->opts.loop, on_filter, p, &p->filter);
+
+	p->filter_log.interval_ns = 60 * NSEC_PER_SEC;
+	return r ? r : loop_arm(p->filter, CPU_PROFILER_FILTER_NS, CPU_PROFILER_FILTER_NS);
+}
+
+void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns)
+{
+	p->wait_ns = wait_ns;
+	cpu_sampler_finish(p->sampler);
+}
+
+static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
+{
+	const struct cpu_profiler_opts *o = &p->opts;
+	const struct cpu_sampler_opts sampler_opts = {
+		.loop = o->loop,
+		.proc = o->proc,
+		.sys = o->sys,
+		.v1 = discovery_v1_controller(o->discovery),
+		.rate_hz = o->rate_hz,
+		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
+		.table_bytes = o->table_bytes,
+		.rows_dir = o->rows_dir,
+		.table_cache = o->table_cache,
+		.unsafe_kernel = o->unsafe_kernel,
+		.interval_ns = CPU_PROFILER_TICK_NS,
+		.fn = on_sample,
+		.off_cpu = o->off_cpu,
+		.off_fn = on_away,
+		.ctx = p,
+	};
+	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
+							.cache_bytes = o->symbol_bytes};
+	int r = series_table_new(&p->series);
+
+	if (!r && o->off_cpu > 0)
+		r = series_table_new(&p->away);
+	if (!r)
+		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
+	if (!r)
+		r = loop_add_timer(o->loop, on_late, p, &p->late_timer);
+	if (!r)
+		r = worker_new(o->loop, "report", CPU_PROFILER_QUEUE_MAX, &p->worker);
+	if (!r)
+		r = cpu_sampler_new(&sampler_opts, ret_why, &p->sampler);
+	if (!r)
+		r = start_filter(p);
+	if (!r)
+		discovery_ask(o->discovery, mkdirs_find,
+			      oncpu_mkdirs(cpu_sampler_oncpu(p->sampler)));
+	return r;
+}
+
+int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *ret_why,
+		     struct cpu_profiler **ret)
+{
+	struct cpu_profiler *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->opts = *opts;
+	p->wait_ns = OWNER_PENDING_NS;
+	r = cpu_profiler_init(p, ret_why);
+	if (r)
+		cpu_profiler_free(p);
+	else
+		*ret = p;
+	return r;
+}
+
+void cpu_profiler_free(struct cpu_profiler *p)
+{
+	if (!p)
+		return;
+	loop_remove(p->filter);
+	discovery_ask(p->opts.discovery, NULL, NULL);
+	cpu_sampler_free(p->sampler);
+	worker_free(p->worker);
+	symbolizer_free(p->symbolizer);
+	loop_remove(p->late_timer);
+	cpu_window_free(p->late);
+	series_table_free(p->series);
+	series_table_free(p->away);
+	free(p);
+}
+
+size_t cpu_profiler_pending(const struct cpu_profiler *p)
+{
+	return worker_pending(p->worker) + (p->late ? 1 : 0);
+}
+
+const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner)
+{
+	return series_find(p->series, owner);
+}
+
+uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)
+{
+	return oncpu_period(cpu_sampler_oncpu(p->sampler));
+}
+
+struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
+{
+	return (struct cpu_profiler_caches){
+		.symbol_bytes = p->symbol_bytes,
+		.space_bytes = cpu_sampler_space_bytes(p->sampler),
+	};
+}
+
+const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p)
+{
+	return p->sampler;
+}
+
+void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc samples = {
+		"podprof_profiled_samples", METRIC_COUNTER,
+		"Samples taken over from the kernel, by what became of them.", NULL};
+	static const struct metric_family_desc places = {
+		"podprof_symbolized_places", METRIC_COUNTER,
+		"Distinct addresses looked up, by whether a name was found.", NULL};
+	static const char *const names[CPU_OUTCOME_MAX] = {
+		[CPU_SAMPLES_FOLDED] = "folded",
+		[CPU_SAMPLES_FILTERED] = "filtered",
+		[CPU_SAMPLES_LOST] = "lost",
+		[CPU_SAMPLES_LEFT_OUT] = "left_out",
+		[CPU_SAMPLES_UNREPORTED] = "unreported",
+		[CPU_SAMPLES_DROPPED] = "dropped",
+	};
+	struct cpu_profiler *p = ctx;
+
+	cpu_sampler_collect(p->sampler, sink);
+	series_collect(p->series, sink);
+	metric_by_name(sink, &samples, "outcome", p->outcomes, names, CPU_OUTCOME_MAX);
+	metric_family(sink, &places);
+	metric_u64(sink, p->n_places - p->n_unnamed, &(struct metric_label){"found", "yes"}, 1);
+	metric_u64(sink, p->n_unnamed, &(struct metric_label){"found", "no"}, 1);
+}

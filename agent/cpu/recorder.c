@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent's parts, put together another way: the same sampler, but folded by process instead of
+ * by owner, and one report at the end, made here and not by a worker, since nothing else waits.
+ *
+ * Samples are taken in ten times a second. The mappings of a process are read when its first ones
+ * come in: a program that lives for 300 ms is still there then, and once they are known they stay
+ * so until the end.
+ */
+#include "cpu/recorder.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/labels.h"
+#include "base/nsec.h"
+#include "base/vec.h"
+#include "cpu/sampler.h"
+#include "discovery/discovery.h"
+#include "discovery/family.h"
+#include "pprof/pprof.h"
+#include "profile/event.h"
+#include "cpu/fold.h"
+#include "profile/mkdirs.h"
+#include "profile/oncpu.h"
+#include "profile/shares.h"
+#include "profile/wanted.h"
+#include "cpu/report.h"
+#include "cpu/series.h"
+#include "symbolize/symbolizer.h"
+
+#define RECORDER_TICK_NS      (100 * NSEC_PER_MSEC)
+#define RECORDER_SWEEP_NS     (60 * NSEC_PER_SEC)
+/* Symbol tables; it is one report, on somebody's demand. */
+#define RECORDER_SYMBOL_BYTES (256u << 20)
+/* Looks at all processes for those made while the last look was under way. */
+#define RECORDER_FAMILY_LOOKS 10
+
+struct recorder {
+	struct recorder_opts opts;
+	struct discovery *discovery; /* NULL: there are no cgroups to be seen */
+	struct cpu_sampler *sampler;
+	struct series_table *series; /* by process and program */
+	struct series_table *away;   /* the same, off the CPUs */
+	struct family *family;
+	char container[CGROUP_ID_MAX]; /* "" for none */
+	int cost_fd;
+	bool begun;
+	uint64_t swept_ns;
+	int add_result; /* of the last process or cgroup that could not be entered */
+	uint64_t n_samples;
+	uint64_t n_away;
+	uint64_t n_ends[SAMPLE_END_MAX];
+	uint64_t n_lost;
+	uint64_t n_stacks;
+	uint64_t n_processes;
+};
+
+DEFINE_CLEANUP(struct recorder *, recorder_freep, recorder_free);
+DEFINE_CLEANUP(struct symbolizer *, symbolizer_freep, symbolizer_free);
+
+/* ---------------------------------------------------------------- samples */
+
+/* The owner's, less what is the same for all; the tags; and the process's own, which win. */
+static int labels_of(const struct recorder *r, const struct owner *owner,
+		     const struct sample *sample, struct labels *ret)
+{
+	const struct labels *sources[] = {owner ? &owner->labels : NULL, r->opts.tags};
+	char pid[24];
+	int err = 0;
+
+	for (size_t s = 0; s < array_size(sources); s++)
+		for (size_t i = 0; sources[s] && i < sources[s]->n && err >= 0; i++)
+			if (strcmp(sources[s]->items[i].name, "node") != 0)
+				err = labels_set(ret, sources[s]->items[i].name,
+						 sources[s]->items[i].value);
+	snprintf(pid, sizeof(pid), "%" PRIu64, sample->pid.pid);
+	if (err >= 0)
+		err = labels_set(ret, "pid", pid);
+	if (err >= 0)
+		err = labels_set(ret, "comm", sample->comm);
+	return err < 0 ? err : 0; /* with too many tags the last have no room */
+}
+
+static int add_stack(struct recorder *r, struct series_table *table, const char *key,
+		     const struct labels *labels, const struct cpu_stack *stack, uint64_t count,
+		     uint64_t value)
+{
+	const struct series *series = series_find(table, key);
+	size_t before = series && series->fold ? fold_n(series->fold) : 0;
+	int err;
+
+	if (r->n_stacks >= RECORDER_STACKS_MAX)
+		return SERIES_FULL;
+	r->n_processes += !series_find(r->series, key) && !series_find(r->away, key);
+	err = series_add(table, &(struct series_of){.id = key, .labels = labels}, stack->frames,
+			 stack->return_address, stack->n, count, value);
+	if (err)
+		return err;
+	series = series_find(table, key);
+	r->n_stacks += fold_n(series->fold) - before;
+	return 0;
+}
+
+/* Labels are made once for each process and program: the series keeps them. */
+static int add_sample(struct recorder *r, const struct owner *owner, const struct sample *sample,
+		      bool away, const struct cpu_stack *stack)
+{
+	const uint64_t period = oncpu_period(cpu_sampler_oncpu(r->sampler));
+	const uint64_t value = away ? sample->total : sample_value(sample, period);
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	const struct series *known;
+	char key[64 + PID_COMM_MAX];
+
+	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s", sample->pid.pid,
+		 sample->pid.start_ticks, sample->comm);
+	known = series_find(away ? r->away : r->series, key);
+	if (!known && labels_of(r, owner, sample, &labels))
+		return -ENOMEM;
+	return add_stack(r, away ? r->away : r->series, key, &labels, stack, sample->count, value);
+}
+
+static void take(struct recorder *r, const struct sample *sample, bool away)
+{
+	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
+	const struct owner *owner = NULL;
+
+	if (r->discovery)
+		owner = discovery_owner(r->discovery, sample->cgroup_id, sample->cgroup_v1_id,
+					&sample->pid, sample->comm);
+	if (r->container[0] && !discovery_in_container(owner, r->container))
+		return;
+	if (!r->begun) {
+		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* which asks for tables */
+		return;
+	}
+	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
+	    add_sample(r, owner, sample, away, &stack)) {
+		r->n_lost += sample->count;
+		return;
+	}
+	if (away) {
+		r->n_away += sample->count;
+		return;
+	}
+	r->n_samples += sample->count;
+	if (sample->end < SAMPLE_END_MAX)
+		r->n_ends[sample->end] += sample->count;
+}
+
+static void on_sample(void *ctx, const struct sample *sample)
+{
+	take(ctx, sample, false);
+}
+
+static void on_away(void *ctx, const struct sample *sample)
+{
+	take(ctx, sample, true);
+}
+
+/* ---------------------------------------------------------------- whose */
+
+static struct wanted_set *wanted_of(const struct recorder *r)
+{
+	return oncpu_wanted(cpu_sampler_oncpu(r->sampler));
+}
+
+static void enter_process(void *ctx, pid_t pid)
+{
+	struct recorder *r = ctx;
+	int err = wanted_add_process(wanted_of(r), pid);
+
+	if (err)
+		r->add_result = err;
+}
+
+int recorder_add_process(struct recorder *r, pid_t pid, bool family)
+{
+	struct pid_id id;
+	int err, n = family ? 1 : 0;
+
+	enter_process(r, pid);
+	(void)family_add(r->family, pid);
+	for (int i = 0; i < RECORDER_FAMILY_LOOKS && n > 0; i++)
+		n = family_grow(r->family, r->opts.proc, enter_process, r);
+	if (r->add_result || n < 0)
+		return r->add_result == -E2BIG ? RECORDER_FULL : n < 0 ? n : r->add_result;
+	/* last, so that it was there when it was entered */
+	err = pid_read(r->opts.proc, pid, &id);
+	return err > 0 ? RECORDER_GONE : err;
+}
+
+static struct shares *shares_of(const struct recorder *r)
+{
+	return oncpu_shares(cpu_sampler_oncpu(r->sampler));
+}
+
+static void enter_cgroup(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
+{
+	struct recorder *r = ctx;
+	int err;
+
+	if (!discovery_in_container(owner, r->container))
+		return;
+	err = shares_set(shares_of(r), hierarchy, id, 1, 1);
+	if (err)
+		r->add_result = err == SHARES_FULL ? -E2BIG : err;
+}
+
+/* Directories that a container makes later come into the table with the next sweep. */
+static int enter_cgroups(struct recorder *r)
+{
+	int err;
+
+	shares_begin(shares_of(r));
+	discovery_for_each_cgroup(r->discovery, enter_cgroup, r);
+	err = shares_end(shares_of(r));
+	return r->add_result ? r->add_result : err;
+}
+
+int recorder_add_container(struct recorder *r, const char *id)
+{
+	enum discovery_find found;
+
+	if (!r->discovery)
+		return RECORDER_NO_CGROUPS;
+	found = discovery_find_container(r->discovery, id, r->container);
+	if (found == DISCOVERY_FOUND)
+		return enter_cgroups(r);
+	return found == DISCOVERY_AMBIGUOUS ? RECORDER_AMBIGUOUS : RECORDER_GONE;
+}
+
+/* As the agent does at the end of a window: what a long recording has seen and is gone. */
+static void sweep_sampler(struct recorder *r)
+{
+	const uint64_t now = nsec_monotonic();
+
+	if (now - r->swept_ns < RECORDER_SWEEP_NS)
+		return;
+	r->swept_ns = now;
+	cpu_sampler_sweep(r->sampler);
+}
+
+int recorder_sweep(struct recorder *r)
+{
+	int err;
+
+	sweep_sampler(r);
+	switch (r->opts.wanted) {
+	case SETTINGS_WANTED_PROCESSES:
+		return wanted_sweep(wanted_of(r));
+	case SETTINGS_WANTED_CGROUPS:
+		err = enter_cgroups(r);
+		return err ? err : discovery_container_runs(r->discovery, r->container);
+	default:
+		return 1;
+	}
+}
+
+/* ---------------------------------------------------------------- life */
+
+static int start_discovery(struct recorder *r)
+{
+	const struct discovery_opts opts = {
+		.loop = r->opts.loop,
+		.proc = r->opts.proc,
+		.host_processes = true,
+		.node_name = "",
+		.grace_ns = 60 * NSEC_PER_SEC,
+	};
+	int err = discovery_new(&opts, &r->discovery);
+
+	/* without cgroups a sample says its process and nothing more */
+	return err < 0 ? err : 0;
+}
+
+static int start(struct recorder *r, struct bpfobj_why *ret_why)
+{
+	const struct recorder_opts *o = &r->opts;
+	struct cpu_sampler_opts sampler = {
+		.loop = o->loop,
+		.proc = o->proc,
+		.sys = o->sys,
+		.rate_hz = o->rate_hz,
+		.event = o->event,
+		.period = o->period,
+		.wanted = o->wanted,
+		.kernel_stacks = o->kernel_stacks,
+		.unwind = o->unwind,
+		.rows_dir = o->rows_dir,
+		.unsafe_kernel = o->unsafe_kernel,
+		.interval_ns = RECORDER_TICK_NS,
+		.off_cpu = o->off_cpu,
+		.off_fn = on_away,
+		.fn = on_sample,
+		.ctx = r,
+	};
+	int err = series_table_new(&r->series);
+
+	if (!err)
+		err = series_table_new(&r->away);
+	if (!err)
+		err = family_new(&r->family);
+	if (!err)
+		err = start_discovery(r);
+	if (err)
+		return err;
+	if (r->discovery)
+		sampler.v1 = discovery_v1_controller(r->discovery);
+	r->cost_fd = bpfobj_count_cost(); /* if not, the summary has a number less */
+	err = cpu_sampler_new(&sampler, ret_why, &r->sampler);
+	if (!err && r->discovery)
+		discovery_ask(r->discovery, mkdirs_find,
+			      oncpu_mkdirs(cpu_sampler_oncpu(r->sampler)));
+	return err;
+}
+
+int recorder_new(const struct recorder_opts *opts, struct bpfobj_why *ret_why,
+		 struct recorder **ret)
+{
+	_cleanup_(recorder_freep) struct recorder *r = calloc(1, sizeof(*r));
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	r->opts = *opts;
+	r->cost_fd = -1;
+	err = start(r, ret_why);
+	if (err)
+		return err;
+	*ret = take_ptr(r);
+	return 0;
+}
+
+void recorder_free(struct recorder *r)
+{
+	if (!r)
+		return;
+	cpu_sampler_free(r->sampler);
+	series_table_free(r->series);
+	series_table_free(r->away);
+	discovery_free(r->discovery);
+	family_free(r->family);
+	close_fdp(&r->cost_fd);
+	free(r);
+}
+
+bool recorder_ready(const struct recorder *r)
+{
+	return cpu_sampler_pending(r->sampler) == 0;
+}
+
+void recorder_begin(struct recorder *r)
+{
+	r->begun = true;
+	r->swept_ns = nsec_monotonic();
+}
+
+void recorder_finish(struct recorder *r)
+{
+	cpu_sampler_finish(r->sampler);
+}
+
+void recorder_stats(const struct recorder *r, struct recorder_stats *ret)
+{
+	const struct oncpu *oncpu = cpu_sampler_oncpu(r->sampler);
+	uint64_t stats[SAMPLE_STAT_MAX] = {0};
+	struct bpfobj_cost cost = {0};
+
+	(void)oncpu_stats(oncpu, stats, SAMPLE_STAT_MAX);
+	(void)bpfobj_cost(oncpu_program(oncpu), &cost);
+	*ret = (struct recorder_stats){
+		.n_samples = r->n_samples,
+		.n_away = r->n_away,
+		.n_complete = r->n_ends[SAMPLE_END_COMPLETE] + r->n_ends[SAMPLE_END_NO_USER],
+		.n_lost = r->n_lost + stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
+			  stats[SAMPLE_STAT_LOST_INTERNAL],
+		.n_refused = oncpu_wanted(oncpu) ? wanted_n_refused(oncpu_wanted(oncpu)) : 0,
+		.n_processes = r->n_processes,
+		.bpf_ns = cost.run_ns,
+	};
+	memcpy(ret->n_ends, r->n_ends, sizeof(ret->n_ends));
+}
+
+/* ---------------------------------------------------------------- report */
+
+struct parts {
+	struct cpu_report_part *items;
+	size_t n;
+	size_t cap;
+	int result;
+};
+
+/* The series stay in the table until it is freed, and keep labels and folds: they are borrowed. */
+static void add_part(struct parts *p, const struct series *series, bool away)
+{
+	if (!p->result)
+		p->result = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), SERIES_MAX);
+	if (!p->result)
+		p->items[p->n++] = (struct cpu_report_part){series->fold, &series->labels, away};
+}
+
+static void add_cpu_part(void *ctx, const struct series *series)
+{
+	add_part(ctx, series, false);
+}
+
+static void add_away_part(void *ctx, const struct series *series)
+{
+	add_part(ctx, series, true);
+}
+
+int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
+		    const char *const *comments, size_t n_comments, struct buf *ret,
+		    uint64_t *ret_left_out)
+{
+	const struct symbolizer_opts symbolizer_opts = {
+		.proc = r->opts.proc,
+		.cache_bytes = RECORDER_SYMBOL_BYTES,
+	};
+	const struct cpu_report_opts opts = {
+		.kind = r->opts.event	      ? CPU_REPORT_EVENTS
+			: r->opts.off_cpu > 0 ? CPU_REPORT_BOTH
+					      : CPU_REPORT_TIME,
+		.event = r->opts.event ? r->opts.event->name : NULL,
+		.period = oncpu_period(cpu_sampler_oncpu(r->sampler)),
+		.start_ns = start_ns,
+		.duration_ns = duration_ns,
+		.max_samples = PPROF_SAMPLES_MAX,
+		.max_bytes = RECORDER_PPROF_MAX,
+		.comments = comments,
+		.n_comments = n_comments,
+	};
+	_cleanup_(symbolizer_freep) struct symbolizer *symbolizer = NULL;
+	struct cpu_report_stats stats = {0};
+	struct parts parts = {0};
+	int err = symbolizer_new(&symbolizer_opts, &symbolizer);
+
+	if (!err) {
+		series_for_each(r->series, add_cpu_part, &parts);
+		series_for_each(r->away, add_away_part, &parts);
+		err = parts.result;
+	}
+	if (!err)
+		err = cpu_report(parts.items, parts.n, symbolizer, &opts, ret, &stats);
+	free(parts.items);
+	*ret_left_out = stats.n_left_out;
+	return err;
+}

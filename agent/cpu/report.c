@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Two passes over the stacks. The first names each distinct place once and learns what is known of
+ * each image (functions? files? lines?), because pprof wants that said in the mapping, which comes
+ * before the locations that refer to it. The second enters locations and samples.
+ */
+#include "cpu/report.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/labels.h"
+#include "pprof/pprof.h"
+#include "cpu/fold.h"
+#include "symbolize/symbolizer.h"
+
+/* An address in an image as it was seen: padding is spelled out, the whole is a hash key. */
+struct place_key {
+	const struct image *image;
+	uint64_t vaddr;
+	uint64_t is_return;
+};
+
+struct place {
+	struct place_key key;
+	struct symbol_line *lines;
+	size_t n_lines;
+	uint32_t location; /* pprof's number; 0 until it is entered */
+	UT_hash_handle hh;
+};
+
+struct image_facts {
+	const struct image *image;
+	bool functions;
+	bool filenames;
+	bool line_numbers;
+	bool inlined;
+	UT_hash_handle hh;
+};
+
+struct cpu_build {
+	const struct cpu_report_part *parts;
+	size_t n_parts;
+	struct symbolizer *symbolizer;
+	struct pprof *pprof;
+	struct place *places;
+	struct image_facts *images;
+	enum cpu_report_kind kind;
+	struct cpu_report_stats stats;
+};
+
+static void cpu_build_deinit(struct cpu_build *b)
+{
+	struct place *place, *next_place;
+	struct image_facts *facts, *next_facts;
+
+	HASH_ITER(hh, b->places, place, next_place) {
+		HASH_DEL(b->places, place);
+		free(place->lines);
+		free(place);
+	}
+	HASH_ITER(hh, b->images, facts, next_facts) {
+		HASH_DEL(b->images, facts);
+		free(facts);
+	}
+	pprof_free(b->pprof);
+}
+
+static int facts_get(struct cpu_build *b, const struct image *image, struct image_facts **ret)
+{
+	struct image_facts *facts;
+	bool hash_oom = false;
+
+	HASH_FIND_PTR(b->images, &image, facts);
+	if (!facts) {
+		facts = calloc(1, sizeof(*facts));
+		if (!facts)
+			return -ENOMEM;
+		facts->image = image;
+		HASH_ADD_PTR(b->images, image, facts);
+		if (hash_oom) {
+			free(facts);
+			return -ENOMEM;
+		}
+	}
+	*ret = facts;
+	return 0;
+}
+
+static int facts_learn(struct cpu_build *b, const struct image *image, const struct symbol *symbol)
+{
+	struct image_facts *facts;
+	int r = facts_get(b, image, &facts);
+
+	if (r)
+		return r;
+	facts->functions |= symbol->found;
+	for (size_t i = 0; i < symbol->n_lines; i++) {
+		facts->filenames |= symbol->lines[i].file[0] != '\0';
+		facts->line_numbers |= symbol->lines[i].line != 0;
+		facts->inlined |= symbol->lines[i].inlined;
+	}
+	return 0;
+}
+
+/* The address of the instruction that was running or calling. */
+static struct frame frame_of_instruction(const struct frame *frame, bool is_return)
+{
+	return (struct frame){.image = frame->image,
+			      .vaddr = frame->vaddr - (is_return && frame->vaddr ? 1 : 0)};
+}
+
+static int place_new(struct cpu_build *b, const struct frame *frame, bool is_return,
+		     struct place **ret)
+{
+	_cleanup_(freep) struct place *place = calloc(1, sizeof(*place));
+	struct frame at = frame_of_instruction(frame, is_return);
+	struct symbol symbol;
+	int r;
+
+	if (!place)
+		return -ENOMEM;
+	r = symbolizer_find(b->symbolizer, &at, &symbol);
+	if (r)
+		return r;
+	place->lines = calloc(symbol.n_lines, sizeof(*place->lines));
+	if (!place->lines)
+		return -ENOMEM;
+	memcpy(place->lines, symbol.lines, symbol.n_lines * sizeof(*place->lines));
+	place->n_lines = symbol.n_lines;
+	b->stats.n_places++;
+	b->stats.n_unnamed += !symbol.found;
+	r = facts_learn(b, frame->image, &symbol);
+	if (r)
+		free(place->lines);
+	else
+		*ret = take_ptr(place);
+	return r;
+}
+
+static int place_get(struct cpu_build *b, const struct frame *frame, bool is_return,
+		     struct place **ret)
+{
+	struct place_key key = {frame->image, frame->vaddr, is_return};
+	struct place *place;
+	bool hash_oom = false;
+	int r;
+
+	HASH_FIND(hh, b->places, &key, sizeof(key), place);
+	if (!place) {
+		r = place_new(b, frame, is_return, &place);
+		if (r)
+			return r;
+		place->key = key;
+		HASH_ADD(hh, b->places, key, sizeof(key), place);
+		if (hash_oom) {
+			free(place->lines);
+			free(place);
+			return -ENOMEM;
+		}
+	}
+	*ret = place;
+	return 0;
+}
+
+static int name_places(struct cpu_build *b, const struct fold *fold)
+{
+	for (size_t i = 0; i < fold_n(fold); i++) {
+		struct fold_stack stack = fold_get(fold, i);
+
+		for (size_t j = 0; j < stack.n_frames; j++) {
+			struct place *place;
+			int r = place_get(b, &stack.frames[j], stack.return_address[j], &place);
+
+			if (r)
+				return r;
+		}
+	}
+	return 0;
+}
+
+/* The segment of the file that has @vaddr; all of the address space for what is no file. */
+static struct pprof_mapping mapping_of(const struct image *image, uint64_t vaddr)
+{
+	struct pprof_mapping mapping = {
+		.limit = UINT64_MAX,
+		.path = image->path,
+		.build_id = image->build_id,
+	};
+	const struct elffile_segment *segments;
+	size_t n = 0;
+
+	if (!image->file)
+		return mapping;
+	segments = elffile_segments(image->file, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (vaddr < segments[i].vaddr || vaddr - segments[i].vaddr >= segments[i].memsz)
+			continue;
+		mapping.start = segments[i].vaddr;
+		mapping.limit = segments[i].vaddr + segments[i].memsz;
+		mapping.offset = segments[i].off;
+		break;
+	}
+	return mapping;
+}
+
+static int enter_mapping(struct cpu_build *b, const struct place *place, uint32_t *ret)
+{
+	struct pprof_mapping mapping = mapping_of(place->key.image, place->key.vaddr);
+	struct image_facts *facts;
+	int r = facts_get(b, place->key.image, &facts);
+
+	if (r)
+		return r;
+	mapping.has_functions = facts->functions;
+	mapping.has_filenames = facts->filenames;
+	mapping.has_line_numbers = facts->line_numbers;
+	mapping.has_inline_frames = facts->inlined;
+	return pprof_mapping(b->pprof, &mapping, ret);
+}
+
+static int enter_location(struct cpu_build *b, struct place *place)
+{
+	struct pprof_line lines[SYMBOL_LINES_MAX];
+	uint32_t mapping;
+	int r = enter_mapping(b, place, &mapping);
+
+	for (size_t i = 0; i < place->n_lines && !r; i++) {
+		const struct symbol_line *line = &place->lines[i];
+
+		lines[i].line = line->line;
+		r = pprof_function(b->pprof, line->function, line->system_name, line->file,
+				   line->start_line, &lines[i].function);
+	}
+	if (r)
+		return r;
+	return pprof_location(b->pprof, mapping, place->key.vaddr, lines, place->n_lines,
+			      &place->location);
+}
+
+/* A part's labels as its samples have them. */
+struct sample_labels {
+	struct pprof_label items[LABELS_MAX];
+	size_t n;
+};
+
+static void labels_of(const struct cpu_report_part *part, struct sample_labels *ret)
+{
+	ret->n = part->labels ? part->labels->n : 0;
+	for (size_t i = 0; i < ret->n; i++)
+		ret->items[i] = (struct pprof_label){.key = part->labels->items[i].name,
+						     .str = part->labels->items[i].value};
+}
+
+/* In the order of the kind's types. */
+static void values_of(const struct cpu_build *b, const struct cpu_report_part *part,
+		      const struct fold_stack *stack, int64_t ret[PPROF_VALUES_MAX])
+{
+	const int64_t count = (int64_t)stack->count, value = (int64_t)stack->value;
+	const bool away = b->kind == CPU_REPORT_AWAY || part->away;
+	const size_t at = b->kind == CPU_REPORT_BOTH && away ? 2 : 0;
+
+	memset(ret, 0, PPROF_VALUES_MAX * sizeof(*ret));
+	ret[at] = away ? value : count;
+	ret[at + 1] = away ? count : value;
+}
+
+static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
+			const struct fold_stack *stack, const struct sample_labels *labels,
+			uint32_t *locations)
+{
+	int64_t values[PPROF_VALUES_MAX];
+
+	values_of(b, part, stack, values);
+	for (size_t i = 0; i < stack->n_frames; i++) {
+		struct place *place;
+		int r = place_get(b, &stack->frames[i], stack->return_address[i], &place);
+
+		if (!r && !place->location)
+			r = enter_location(b, place);
+		if (r)
+			return r;
+		locations[i] = place->location;
+	}
+	return pprof_sample(b->pprof, locations, stack->n_frames, values, labels->items, labels->n);
+}
+
+static size_t deepest_stack(const struct fold *fold)
+{
+	size_t deepest = 1;
+
+	for (size_t i = 0; i < fold_n(fold); i++)
+		if (fold_get(fold, i).n_frames > deepest)
+			deepest = fold_get(fold, i).n_frames;
+	return deepest;
+}
+
+static int enter_samples(struct cpu_build *b, const struct cpu_report_part *part)
+{
+	_cleanup_(freep) uint32_t *locations =
+		calloc(deepest_stack(part->fold), sizeof(*locations));
+	struct sample_labels labels;
+
+	if (!locations)
+		return -ENOMEM;
+	labels_of(part, &labels);
+	for (size_t i = 0; i < fold_n(part->fold); i++) {
+		struct fold_stack stack = fold_get(part->fold, i);
+		int r = enter_sample(b, part, &stack, &labels, locations);
+
+		if (r < 0)
+			return r;
+		*(r ? &b->stats.n_left_out : &b->stats.n_samples) += stack.count;
+	}
+	return 0;
+}
+
+static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < b->n_parts && !r; i++)
+		r = name_places(b, b->parts[i].fold);
+	for (size_t i = 0; i < b->n_parts && !r; i++)
+		r = enter_samples(b, &b->parts[i]);
+	for (size_t i = 0; i < opts->n_comments && !r; i++)
+		r = pprof_comment(b->pprof, opts->comments[i]);
+	return r;
+}
+
+/* What a profile of each kind says of its values. */
+static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret)
+{
+	const struct pprof_type samples = {"samples", "count"}, cpu = {"cpu", "nanoseconds"},
+				event = {opts->event, "count"}, delay = {"delay", "nanoseconds"},
+				switches = {"switches", "count"};
+	const struct pprof_type types[][PPROF_VALUES_MAX] = {
+		[CPU_REPORT_TIME] = {samples, cpu},
+		[CPU_REPORT_EVENTS] = {samples, event},
+		[CPU_REPORT_AWAY] = {delay, switches},
+		[CPU_REPORT_BOTH] = {samples, cpu, delay, switches},
+	};
+	static const struct {
+		size_t n;
+		size_t main; /* the one that the period is of, and that is shown first */
+	} kinds[] = {
+		[CPU_REPORT_TIME] = {2, 1},
+		[CPU_REPORT_EVENTS] = {2, 1},
+		[CPU_REPORT_AWAY] = {2, 0},
+		[CPU_REPORT_BOTH] = {4, 1},
+	};
+
+	memcpy(ret->types, types[opts->kind], sizeof(ret->types));
+	ret->n_types = kinds[opts->kind].n;
+	ret->period_type = ret->types[kinds[opts->kind].main];
+	ret->default_type = ret->period_type.type;
+}
+
+int cpu_report(const struct cpu_report_part *parts, size_t n_parts, struct symbolizer *symbolizer,
+	       const struct cpu_report_opts *opts, struct buf *ret,
+	       struct cpu_report_stats *ret_stats)
+{
+	struct pprof_opts pprof_opts = {
+		.period = (int64_t)opts->period,
+		.time_ns = (int64_t)opts->start_ns,
+		.duration_ns = (int64_t)opts->duration_ns,
+		.max_samples = opts->max_samples,
+		.max_bytes = opts->max_bytes,
+	};
+	_cleanup_(cpu_build_deinit) struct cpu_build b = {
+		.parts = parts,
+		.n_parts = n_parts,
+		.symbolizer = symbolizer,
+		.kind = opts->kind,
+	};
+	int r;
+
+	set_types(opts, &pprof_opts);
+	r = pprof_new(&pprof_opts, &b.pprof);
+
+	if (!r)
+		r = enter_all(&b, opts);
+	if (!r)
+		r = pprof_encode(b.pprof, ret);
+	if (r)
+		return r;
+	*ret_stats = b.stats;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_ELF_BLOCKCACHE_H
+#define PODPROF_ELF_BLOCKCACHE_H
+
+/*
+ * A few blocks of a file, the least used replaced first: for readers that jump about in a table
+ * which is too large to copy. Positions are the file's offsets.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elffile;
+
+/* Bytes of a block: a page, since the page cache holds pages. */
+#define BLOCKCACHE_BLOCK 4096u
+/* A block can be in one of WAYS places of its set, so that a look-up is WAYS comparisons. */
+#define BLOCKCACHE_WAYS	 4u
+#define BLOCKCACHE_SETS	 16u
+
+/* Needs no more than blockcache_init(); @n_bytes and @n_reads are for whoever accounts for it. */
+struct blockcache {
+	const struct elffile *file;
+	struct block {
+		uint64_t number; /* offset / BLOCKCACHE_BLOCK */
+		uint64_t used;	 /* the clock when it was last */
+		size_t n;	 /* bytes; less than a block at the end of the file */
+		uint8_t *data;	 /* NULL until the place is used */
+	} blocks[BLOCKCACHE_SETS][BLOCKCACHE_WAYS];
+	uint64_t clock;
+	uint64_t n_reads; /* blocks read from the file */
+	size_t n_bytes;	  /* allocated */
+};
+
+/* @file is borrowed. */
+void blockcache_init(struct blockcache *bc, const struct elffile *file);
+void blockcache_deinit(struct blockcache *bc);
+
+/**
+ * blockcache_peek() - the bytes at an offset, in place
+ * @off:   where
+ * @ret_n: how many there are, at least 1: to the end of the block that has @off
+ * @ret:   borrowed until the next call
+ *
+ * Return: 0, an outcome of elffile_read() (at the end of the file too), -errno.
+ */
+int blockcache_peek(struct blockcache *bc, uint64_t off, const uint8_t **ret, size_t *ret_n);
+
+/* All of @n bytes from @off. Returns as blockcache_peek(). */
+int blockcache_read(struct blockcache *bc, uint64_t off, void *ret, size_t n);
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A compressed section begins with an Elf64_Chdr, which says how and how large it is otherwise
+ * (gABI, "Section Compression"). The size is foreign: it is held to a ceiling, and the stream must
+ * have exactly as much.
+ */
+#include "elf/elfinflate.h"
+
+#include <elf.h>
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/cleanup.h"
+
+/* Read at a time. */
+#define PIECE ((size_t)32 << 10)
+
+struct stream {
+	const struct elffile *ef;
+	uint64_t off;
+	uint64_t left; /* in the file */
+	uint8_t piece[PIECE];
+	z_stream z;
+};
+
+static void stream_free(struct stream **s)
+{
+	if (*s)
+		inflateEnd(&(*s)->z);
+	free(*s);
+}
+
+static int refill(struct stream *s)
+{
+	size_t n = s->left < PIECE ? (size_t)s->left : PIECE;
+	int r;
+
+	if (!n)
+		return ELFFILE_MALFORMED;
+	r = elffile_read(s->ef, s->off, s->piece, n);
+	if (r)
+		return r;
+	s->off += n;
+	s->left -= n;
+	s->z.next_in = s->piece;
+	s->z.avail_in = (uInt)n;
+	return 0;
+}
+
+/* All of what z.next_out has room for, and the end then. */
+static int run(struct stream *s)
+{
+	int r = 0, z = Z_OK;
+
+	while (!r && z != Z_STREAM_END) {
+		if (!s->z.avail_in)
+			r = refill(s);
+		if (r)
+			break;
+		z = inflate(&s->z, Z_NO_FLUSH);
+		if (z == Z_MEM_ERROR)
+			r = -ENOMEM;
+		else if (z != Z_OK && z != Z_STREAM_END)
+			r = ELFFILE_MALFORMED;
+	}
+	if (!r && s->z.avail_out)
+		r = ELFFILE_MALFORMED;
+	return r;
+}
+
+static int read_header(const struct elffile *ef, const struct elffile_section *section, size_t max,
+		       size_t *ret)
+{
+	Elf64_Chdr header;
+	int r;
+
+	if (section->size < sizeof(header))
+		return ELFFILE_MALFORMED;
+	r = elffile_read(ef, section->off, &header, sizeof(header));
+	if (r)
+		return r;
+	if (le32toh(header.ch_type) != ELFCOMPRESS_ZLIB)
+		return ELFFILE_UNSUPPORTED;
+	if (le64toh(header.ch_size) > max || le64toh(header.ch_size) > UINT32_MAX)
+		return ELFFILE_TOO_LARGE;
+	*ret = (size_t)le64toh(header.ch_size);
+	return 0;
+}
+
+int elfinflate(const struct elffile *ef, const struct elffile_section *section, size_t max,
+	       void **ret, size_t *ret_n)
+{
+	_cleanup_(stream_free) struct stream *s = NULL;
+	_cleanup_(freep) void *bytes = NULL;
+	size_t n = 0;
+	int r = read_header(ef, section, max, &n);
+
+	if (r)
+		return r;
+	s = calloc(1, sizeof(*s));
+	bytes = malloc(n + 1);
+	if (!s || !bytes || inflateInit(&s->z) != Z_OK)
+		return -ENOMEM;
+	s->ef = ef;
+	s->off = section->off + sizeof(Elf64_Chdr);
+	s->left = section->size - sizeof(Elf64_Chdr);
+	s->z.next_out = bytes;
+	s->z.avail_out = (uInt)n;
+	r = run(s);
+	if (r)
+		return r;
+	*ret = take_ptr(bytes);
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_ELF_ELFINFLATE_H
+#define PODPROF_ELF_ELFINFLATE_H
+
+#include "elf/elffile.h"
+
+/**
+ * elfinflate() - the contents of a section that is compressed (SHF_COMPRESSED)
+ * @max: ceiling for the size it has when it is not
+ * @ret: owned by the caller (free()); *@ret_n bytes
+ *
+ * Return: 0; ELFFILE_UNSUPPORTED for a method other than zlib; ELFFILE_TOO_LARGE;
+ * ELFFILE_MALFORMED; ELFFILE_TRUNCATED; -errno.
+ */
+int elfinflate(const struct elffile *ef, const struct elffile_section *section, size_t max,
+	       void **ret, size_t *ret_n);
+
+#endif

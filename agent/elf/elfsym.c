@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Finding a symbol by name means reading all of .symtab, since it is in no useful order and
+ * ordinary programs have no hash table for it. A large Go program has 200,000 symbols, 5 MB, and 15
+ * MB of names, so instead of fetching each symbol's name the search goes the other way round: first
+ * .strtab is searched for the names, which gives a few offsets, then .symtab for symbols whose
+ * st_name is one of these. Both tables are read once, in pieces, front to back.
+ *
+ * A name may be the tail of a longer one: linkers store "b" inside "ab" (ld's string merging). So
+ * each place where the name is followed by a NUL counts, whatever stands before it.
+ *
+ * Specification: System V ABI, chapter 4, "Symbol Table" and "String Table".
+ */
+#include "elf/elfsym.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "elf/elffile.h"
+
+/* One read's size. */
+#define ELFSYM_STEP_BYTES      65536u
+/* Ten times what the largest programs here have; a table above it makes the file ELFSYM_MALFORMED.
+ */
+#define ELFSYM_TABLE_BYTES_MAX (512u << 20)
+/* Length of a name that can be asked for, with its NUL. */
+#define ELFSYM_NAME_MAX	       128u
+/* Places in .strtab where one of the names stands. There is one for each name, or a few where
+ * longer names end in it; beyond this the file is odd: ELFSYM_MALFORMED. */
+#define ELFSYM_PLACES_MAX      256u
+
+struct place {
+	uint32_t st_name;
+	uint32_t name; /* which of the names asked for */
+};
+
+struct search {
+	const struct elffile *file;
+	const char *const *names;
+	size_t n_names;
+	struct place places[ELFSYM_PLACES_MAX];
+	size_t n_places;
+	uint8_t *buf; /* ELFSYM_STEP_BYTES, the piece at hand */
+};
+
+const char *elfsym_outcome_name(int outcome)
+{
+	static const char *const names[ELFSYM_OUTCOME_MAX] = {
+		[ELFSYM_OK] = "ok",
+		[ELFSYM_ABSENT] = "absent",
+		[ELFSYM_MALFORMED] = "malformed",
+	};
+
+	return outcome >= 0 && outcome < ELFSYM_OUTCOME_MAX ? names[outcome] : "error";
+}
+
+/* Outcomes of elffile_*() as ours. */
+static int elfsym_outcome(int r)
+{
+	return r > 0 ? ELFSYM_MALFORMED : r;
+}
+
+/* Note where @name stands, NUL included, in the @n bytes of .strtab from @base on. */
+static int note_places(struct search *s, uint64_t base, size_t n, uint32_t name)
+{
+	size_t len = strlen(s->names[name]) + 1;
+	const uint8_t *p = s->buf, *end = s->buf + n;
+
+	while ((p = memmem(p, (size_t)(end - p), s->names[name], len))) {
+		if (s->n_places == ELFSYM_PLACES_MAX)
+			return ELFSYM_MALFORMED;
+		s->places[s->n_places++] = (struct place){
+			.st_name = (uint32_t)(base + (uint64_t)(p - s->buf)),
+			.name = name,
+		};
+		p++;
+	}
+	return 0;
+}
+
+/* Pieces overlap, so that a name across the border is found; each name is searched in bounds of its
+ * own, so that it is found once. */
+static int search_strings(struct search *s, const struct elffile_section *strings)
+{
+	size_t overlap = ELFSYM_NAME_MAX;
+
+	for (uint64_t at = 0; at < strings->size; at += ELFSYM_STEP_BYTES - overlap) {
+		uint64_t left = strings->size - at;
+		size_t n = left < ELFSYM_STEP_BYTES ? (size_t)left : ELFSYM_STEP_BYTES;
+		int r = elfsym_outcome(elffile_read(s->file, strings->off + at, s->buf, n));
+
+		for (uint32_t i = 0; !r && i < s->n_names; i++) {
+			/* of the bytes that the next piece has too, only so many that a match
+			 * that begins there is not seen twice */
+			size_t len = strlen(s->names[i]) + 1;
+			size_t own = n < left ? n - overlap + len - 1 : n;
+
+			r = note_places(s, at, own, i);
+		}
+		if (r)
+			return r;
+		if (n == left)
+			break;
+	}
+	return 0;
+}
+
+static void note_symbol(const struct search *s, const Elf64_Sym *sym, struct elfsym *found)
+{
+	unsigned int type = ELF64_ST_TYPE(sym->st_info);
+
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx >= SHN_LORESERVE)
+		return;
+	if (type != STT_OBJECT && type != STT_NOTYPE)
+		return;
+	for (size_t i = 0; i < s->n_places; i++) {
+		struct elfsym *to = &found[s->places[i].name];
+
+		if (s->places[i].st_name != sym->st_name)
+			continue;
+		if (to->n == 0)
+			*to = (struct elfsym){sym->st_value, sym->st_size, sym->st_shndx, 1};
+		else if (to->vaddr != sym->st_value)
+			to->n++;
+	}
+}
+
+static int search_symbols(const struct search *s, const struct elffile_section *symbols,
+			  struct elfsym *found)
+{
+	const uint64_t step = ELFSYM_STEP_BYTES / sizeof(Elf64_Sym) * sizeof(Elf64_Sym);
+
+	for (uint64_t at = 0; at < symbols->size; at += step) {
+		uint64_t left = symbols->size - at;
+		size_t n = (size_t)(left < step ? left : step);
+		int r = elfsym_outcome(elffile_read(s->file, symbols->off + at, s->buf, n));
+
+		if (r)
+			return r;
+		for (size_t i = 0; i + sizeof(Elf64_Sym) <= n; i += sizeof(Elf64_Sym)) {
+			Elf64_Sym sym;
+
+			memcpy(&sym, s->buf + i, sizeof(sym));
+			note_symbol(s, &sym, found);
+		}
+	}
+	return 0;
+}
+
+static int find_tables(const struct elffile *ef, struct elffile_section *ret_symbols,
+		       struct elffile_section *ret_strings)
+{
+	int r = elffile_section(ef, ".symtab", ret_symbols);
+
+	if (r == ELFFILE_ABSENT || (!r && ret_symbols->type != SHT_SYMTAB))
+		return ELFSYM_ABSENT;
+	if (!r)
+		r = elffile_section_at(ef, ret_symbols->link, ret_strings);
+	if (r)
+		return elfsym_outcome(r);
+	if (ret_strings->type != SHT_STRTAB || ret_symbols->size > ELFSYM_TABLE_BYTES_MAX ||
+	    ret_strings->size > ELFSYM_TABLE_BYTES_MAX)
+		return ELFSYM_MALFORMED;
+	return 0;
+}
+
+int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, struct elfsym *ret)
+{
+	_cleanup_(freep) struct search *s = NULL;
+	_cleanup_(freep) uint8_t *buf = NULL;
+	struct elffile_section symbols, strings;
+	struct elfsym found[ELFSYM_NAMES_MAX] = {0};
+	int r;
+
+	if (n > ELFSYM_NAMES_MAX)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++)
+		if (strlen(names[i]) >= ELFSYM_NAME_MAX)
+			return -EINVAL;
+	r = find_tables(ef, &symbols, &strings);
+	if (r)
+		return r;
+	s = calloc(1, sizeof(*s));
+	buf = malloc(ELFSYM_STEP_BYTES);
+	if (!s || !buf)
+		return -ENOMEM;
+	s->file = ef;
+	s->names = names;
+	s->n_names = n;
+	s->buf = buf;
+	r = search_strings(s, &strings);
+	if (!r && s->n_places)
+		r = search_symbols(s, &symbols, found);
+	if (r)
+		return r;
+	memcpy(ret, found, n * sizeof(*ret));
+	return 0;
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "goprofile/goalloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/metric.h"
+#include "base/vec.h"
+
+/* What the info metric says of a runtime. */
+struct go_description {
+	char go_version[64];
+	const char *source;
+	const char *state;
+};
+
+struct go_runtime {
+	struct goalloc_who who;
+	bool seen; /* in this round */
+	uint32_t has;
+	uint64_t last[GOALLOC_VALUES];
+	struct go_description is;
+};
+
+struct go_container {
+	char *key;
+	struct labels labels;
+	struct go_runtime *runtimes;
+	size_t n_runtimes;
+	size_t cap_runtimes;
+	uint32_t ended_has; /* of runtimes that have ended */
+	uint64_t ended[GOALLOC_COUNTERS];
+	struct go_description gone; /* of the one that has ended last */
+	unsigned int rounds_unseen;
+	UT_hash_handle hh;
+};
+
+struct goalloc {
+	struct go_container *containers;
+	uint64_t n_refused;
+	uint64_t n_decreases; /* readings below the last one: kept out */
+};
+
+void goalloc_set(struct goalloc_reading *reading, enum goalloc_value what, uint64_t value)
+{
+	reading->has |= 1u << what;
+	reading->values[what] = value;
+}
+
+int goalloc_new(struct goalloc **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+static void container_free(struct go_container *c)
+{
+	labels_deinit(&c->labels);
+	free(c->runtimes);
+	free(c->key);
+	free(c);
+}
+
+static void goalloc_remove(struct goalloc *g, struct go_container *c)
+{
+	HASH_DEL(g->containers, c);
+	container_free(c);
+}
+
+void goalloc_free(struct goalloc *g)
+{
+	struct go_container *c, *next;
+
+	if (!g)
+		return;
+	HASH_ITER(hh, g->containers, c, next)
+		goalloc_remove(g, c);
+	free(g);
+}
+
+static int container_add(struct goalloc *g, const char *key, struct go_container **ret)
+{
+	struct go_container *c;
+	bool hash_oom = false;
+
+	if (HASH_COUNT(g->containers) >= GOALLOC_CONTAINERS_MAX)
+		return GOALLOC_FULL;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->key = strdup(key);
+	if (c->key)
+		HASH_ADD_KEYPTR(hh, g->containers, c->key, strlen(c->key), c);
+	if (!c->key || hash_oom) {
+		container_free(c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
+static int container_runtime(struct go_container *c, const struct goalloc_who *who,
+			     struct go_runtime **ret)
+{
+	int r;
+
+	for (size_t i = 0; i < c->n_runtimes; i++)
+		if (c->runtimes[i].who.number == who->number &&
+		    pid_id_equal(&c->runtimes[i].who.pid, &who->pid)) {
+			*ret = &c->runtimes[i];
+			return 0;
+		}
+	r = vec_grow(&c->runtimes, &c->cap_runtimes, c->n_runtimes + 1, sizeof(*c->runtimes),
+		     GOALLOC_PROCESSES_MAX);
+	if (r)
+		return r < 0 ? r : GOALLOC_FULL;
+	c->runtimes[c->n_runtimes] = (struct go_runtime){.who = *who};
+	*ret = &c->runtimes[c->n_runtimes++];
+	return 0;
+}
+
+/* Labels may change while the container lives: metadata can come late. */
+static int container_label(struct go_container *c, const struct labels *labels)
+{
+	struct labels copy = {0};
+	int r;
+
+	if (labels_equal(&c->labels, labels))
+		return 0;
+	r = labels_copy(labels, &copy);
+	if (r)
+		return r;
+	labels_deinit(&c->labels);
+	c->labels = copy;
+	return 0;
+}
+
+static void runtime_describe(struct go_runtime *p, const struct goalloc_reading *reading)
+{
+	snprintf(p->is.go_version, sizeof(p->is.go_version), "%s", reading->go_version);
+	p->is.source = reading->source;
+	p->is.state = reading->state;
+}
+
+/* What it had stays in the sums. */
+static void runtime_end(struct go_container *c, struct go_runtime *p)
+{
+	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
+	for (size_t i = 0; i < GOALLOC_COUNTERS; i++)
+		c->ended[i] += p->last[i];
+	c->gone = p->is;
+	c->gone.state = "gone";
+}
+
+/* A decrease of a counter is a torn read or a forged one; another program has another identity. */
+static void runtime_update(struct goalloc *g, struct go_runtime *p,
+			   const struct goalloc_reading *reading)
+{
+	bool less = false;
+
+	p->seen = true;
+	for (size_t i = 0; i < GOALLOC_VALUES; i++) {
+		if (!(reading->has & 1u << i))
+			continue;
+		if (i < GOALLOC_COUNTERS && reading->values[i] < p->last[i]) {
+			less = true;
+			continue;
+		}
+		p->has |= 1u << i;
+		p->last[i] = reading->values[i];
+	}
+	g->n_decreases += less;
+}
+
+int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
+		   const struct goalloc_who *who, const struct goalloc_reading *reading)
+{
+	struct go_container *c;
+	struct go_runtime *p;
+	int r = 0;
+
+	HASH_FIND_STR(g->containers, container, c);
+	if (!c)
+		r = container_add(g, container, &c);
+	if (!r)
+		r = container_runtime(c, who, &p);
+	if (r > 0)
+		g->n_refused++;
+	if (r)
+		return r;
+	c->rounds_unseen = 0;
+	runtime_update(g, p, reading);
+	runtime_describe(p, reading);
+	return container_label(c, labels);
+}
+
+void goalloc_keep(struct goalloc *g, const char *container)
+{
+	struct go_container *c;
+
+	HASH_FIND_STR(g->containers, container, c);
+	if (c)
+		c->rounds_unseen = 0;
+}
+
+static void container_end_round(struct go_container *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		struct go_runtime *p = &c->runtimes[i];
+
+		if (!p->seen) {
+			runtime_end(c, p);
+			continue;
+		}
+		p->seen = false;
+		c->runtimes[n++] = *p;
+	}
+	c->n_runtimes = n;
+}
+
+void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
+{
+	struct go_container *c, *next;
+
+	HASH_ITER(hh, g->containers, c, next) {
+		container_end_round(c);
+		if (c->rounds_unseen++ >= keep_rounds)
+			goalloc_remove(g, c);
+	}
+}
+
+/* Over the container's runtimes. False if none has told it. */
+static bool container_sum(const struct go_container *c, enum goalloc_value what, uint64_t *ret)
+{
+	uint32_t has = c->ended_has;
+
+	*ret = what < GOALLOC_COUNTERS ? c->ended[what] : 0;
+	for (size_t i = 0; i < c->n_runtimes; i++) {
+		has |= c->runtimes[i].has;
+		/* GOGC=off: the goal is nearly 2^64 */
+		if (__builtin_add_overflow(*ret, c->runtimes[i].last[what], ret))
+			*ret = UINT64_MAX;
+	}
+	return has & 1u << what;
+}
+
+bool goalloc_view(const struct goalloc *g, const char *container, struct goalloc_view *ret)
+{
+	const struct go_description *is;
+	const struct go_container *c;
+
+	HASH_FIND_STR(g->containers, container, c);
+	if (!c)
+		return false;
+	is = c->n_runtimes ? &c->runtimes[0].is : &c->gone;
+	*ret = (struct goalloc_view){.state = is->state, .go_version = is->go_version};
+	container_sum(c, GOALLOC_INUSE_BYTES, &ret->inuse_bytes);
+	return true;
+}
+
+static size_t metric_labels(const struct labels *labels, struct metric_label ret[METRIC_LABELS_MAX])
+{
+	for (size_t i = 0; i < labels->n; i++)
+		ret[i] = (struct metric_label){labels->items[i].name, labels->items[i].value};
+	return labels->n;
+}
+
+/* A label of the family's own; it takes the place of one that the user's rules have called so. */
+static size_t add_label(struct metric_label *labels, size_t n, const char *name, const char *value)
+{
+	size_t i = 0;
+
+	while (i < n && strcmp(labels[i].name, name) != 0)
+		i++;
+	labels[i] = (struct metric_label){name, value};
+	return i < n ? n : n + 1;
+}
+
+static void collect_values(const struct goalloc *g, struct metric_sink *sink,
+			   const struct metric_family_desc *family, enum goalloc_value what)
+{
+	struct metric_label labels[METRIC_LABELS_MAX];
+	uint64_t value;
+
+	metric_family(sink, family);
+	for (const struct go_container *c = g->containers; c; c = c->hh.next)
+		if (container_sum(c, what, &value))
+			metric_u64(sink, value, labels, metric_labels(&c->labels, labels));
+}
+
+static bool same_description(const struct go_description *a, const struct go_description *b)
+{
+	return strcmp(a->go_version, b->go_version) == 0 && strcmp(a->source, b->source) == 0 &&
+	       strcmp(a->state, b->state) == 0;
+}
+
+/* Whether an earlier one of the container has said the same. */
+static bool is_said(const struct go_container *c, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (same_description(&c->runtimes[k].is, &c->runtimes[i].is))
+			return true;
+	return false;
+}
+
+static void collect_description(struct metric_sink *sink, const struct go_container *c,
+				const struct go_description *is)
+{
+	struct metric_label labels[METRIC_LABELS_MAX];
+	size_t n = metric_labels(&c->labels, labels);
+
+	n = add_label(labels, n, "go_version", is->go_version);
+	n = add_label(labels, n, "source", is->source);
+	n = add_label(labels, n, "state", is->state);
+	metric_u64(sink, 1, labels, n);
+}
+
+static void collect_info(const struct goalloc *g, struct metric_sink *sink)
+{
+	static const struct metric_family_desc info = {
+		"container_go_heap_profile", METRIC_INFO,
+		"How the heap of a container's Go processes is read, and why not where it is not.",
+		NULL};
+
+	metric_family(sink, &info);
+	for (const struct go_container *c = g->containers; c; c = c->hh.next) {
+		for (size_t i = 0; i < c->n_runtimes; i++)
+			if (!is_said(c, i))
+				collect_description(sink, c, &c->runtimes[i].is);
+		if (!c->n_runtimes)
+			collect_description(sink, c, &c->gone);
+	}
+}
+
+void goalloc_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc families[GOALLOC_VALUES] = {
+		[GOALLOC_ALLOC_BYTES] = {"container_go_alloc_bytes", METRIC_COUNTER,
+					 "Bytes that the container's Go processes have allocated.",
+					 "bytes"},
+		[GOALLOC_ALLOC_OBJECTS] =
+			{"container_go_alloc_objects", METRIC_COUNTER,
+			 "Objects that the container's Go processes have allocated.", NULL},
+		[GOALLOC_GC_CYCLES] = {"container_go_gc_cycles", METRIC_COUNTER,
+				       "Garbage collections of the container's Go processes.",
+				       NULL},
+		[GOALLOC_INUSE_BYTES] = {"container_go_inuse_bytes", METRIC_GAUGE,
+					 "Bytes of the container's Go heaps in use at the last "
+					 "garbage collection.",
+					 "bytes"},
+		[GOALLOC_INUSE_OBJECTS] = {"container_go_inuse_objects", METRIC_GAUGE,
+					   "Objects of the container's Go heaps in use at the last "
+					   "garbage collection.",
+					   NULL},
+		[GOALLOC_HEAP_BYTES] =
+			{"container_go_heap_alloc_bytes", METRIC_GAUGE,
+			 "Bytes of the container's Go heaps allocated and not freed, "
+			 "garbage included.",
+			 "bytes"},
+		[GOALLOC_HEAP_OBJECTS] = {"container_go_heap_objects", METRIC_GAUGE,
+					  "Objects of the container's Go heaps allocated and not "
+					  "freed, garbage included.",
+					  NULL},
+		[GOALLOC_SPANS_BYTES] = {"container_go_heap_inuse_bytes", METRIC_GAUGE,
+					 "Bytes of spans of the container's Go heaps that have "
+					 "objects.",
+					 "bytes"},
+		[GOALLOC_SYS_BYTES] =
+			{"container_go_heap_sys_bytes", METRIC_GAUGE,
+			 "Bytes of address space that the container's Go heaps have taken.",
+			 "bytes"},
+		[GOALLOC_RELEASED_BYTES] = {"container_go_heap_released_bytes", METRIC_GAUGE,
+					    "Bytes of them that were given back to the system.",
+					    "bytes"},
+		[GOALLOC_LIVE_BYTES] = {"container_go_gc_heap_live_bytes", METRIC_GAUGE,
+					"Bytes of the container's Go heaps that the last garbage "
+					"collection found to be live.",
+					"bytes"},
+		[GOALLOC_NEXT_GC_BYTES] =
+			{"container_go_next_gc_bytes", METRIC_GAUGE,
+			 "Sizes of the container's Go heaps at which the next garbage collection "
+			 "is to end.",
+			 "bytes"},
+		[GOALLOC_GOROUTINES] = {"container_go_goroutines", METRIC_GAUGE,
+					"Goroutines of the container's Go processes.", NULL},
+	};
+	static const struct metric_family_desc refused = {
+		"podprof_go_processes_refused", METRIC_COUNTER,
+		"Readings of Go processes above the ceilings.", NULL};
+	static const struct metric_family_desc decreases = {
+		"podprof_go_decreases", METRIC_COUNTER,
+		"Readings of allocation totals below the one before, kept out.", NULL};
+	const struct goalloc *g = ctx;
+
+	for (int i = 0; i < GOALLOC_VALUES; i++)
+		collect_values(g, sink, &families[i], (enum goalloc_value)i);
+	collect_info(g, sink);
+	metric_family(sink, &refused);
+	metric_u64(sink, g->n_refused, NULL, 0);
+	metric_family(sink, &decreases);
+	metric_u64(sink, g->n_decreases, NULL, 0);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "goprofile/gobuild.h"
+
+int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
+		 const struct heap_report_opts *opts)
+{
+	struct pprof_opts pprof_opts = *types;
+	int r;
+
+	pprof_opts.time_ns = (int64_t)opts->time_ns;
+	pprof_opts.default_type = opts->default_type;
+	pprof_opts.max_samples = opts->max_samples;
+	pprof_opts.max_bytes = opts->max_bytes;
+	r = pprof_new(&pprof_opts, &b->pprof);
+	return r ? r : gostack_new(symbolizer, b->pprof, &b->stacks);
+}
+
+void gobuild_deinit(struct gobuild *b)
+{
+	gostack_free(b->stacks);
+	pprof_free(b->pprof);
+}
+
+int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks, size_t n_records)
+{
+	int r = gostack_name(b->stacks, stacks);
+
+	if (r > 0)
+		b->stats.n_left_out += n_records;
+	return r;
+}
+
+int gobuild_record(struct gobuild *b, const struct gobuild_record *record)
+{
+	uint32_t locations[GOSTACK_LOCATIONS_MAX];
+	size_t n = 0;
+	int r = gostack_locations(b->stacks, record->pcs, record->n_pcs, record->rule, locations,
+				  &n);
+
+	if (!r)
+		r = pprof_sample(b->pprof, locations, n, record->values, record->labels,
+				 record->n_labels);
+	if (r < 0)
+		return r;
+	*(r ? &b->stats.n_left_out : &b->stats.n_records) += 1;
+	return 0;
+}
+
+int gobuild_encode(struct gobuild *b, struct buf *ret, struct heap_report_stats *ret_stats)
+{
+	struct gostack_stats stacks;
+	int r = pprof_encode(b->pprof, ret);
+
+	if (r)
+		return r;
+	stacks = gostack_stats(b->stacks);
+	b->stats.n_places = stacks.n_places;
+	b->stats.n_unnamed = stacks.n_unnamed;
+	*ret_stats = b->stats;
+	return 0;
+}

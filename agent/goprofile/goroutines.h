@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOPROFILE_GOROUTINES_H
+#define PODPROF_GOPROFILE_GOROUTINES_H
+
+/* Goroutine profiles: one read of one process as a value, and values to an encoded pprof. Runs on
+ * the thread that owns the symbolizer. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "goheap/goroutines.h"
+#include "goprofile/heap.h"
+#include "goprofile/stacksnap.h"
+
+struct buf;
+struct goruntime;
+struct memory;
+struct symbolizer;
+
+struct goroutinesnap_record {
+	enum goroutine_status status;
+	uint16_t reason; /* index of reasons */
+	size_t first_pc; /* into stacks.pcs */
+	size_t n_pcs;
+};
+
+/**
+ * struct goroutinesnap - owns all it has
+ * @n_system: the runtime's own, which are left out
+ * @n_cut:    stacks of which the root is missing
+ */
+struct goroutinesnap {
+	struct goroutinesnap_record *records;
+	size_t n_records;
+	size_t cap;
+	char **reasons;
+	size_t n_reasons;
+	size_t reasons_cap;
+	struct stacksnap stacks;
+	struct goroutines_stats stats;
+	uint64_t n_system;
+	uint64_t n_cut;
+};
+
+/* What goroutines_read() returns, or the resolver. One that runs has the function that it began
+ * with for a stack. Those for which there is no room in @max_bytes count as left out. */
+int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
+		      const struct stacksnap_space *space, size_t max_bytes,
+		      struct goroutinesnap **ret);
+void goroutinesnap_free(struct goroutinesnap *s);
+/* Memory held. */
+size_t goroutinesnap_bytes(const struct goroutinesnap *s);
+
+/**
+ * goroutine_report() - build and encode a goroutine profile
+ * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ *
+ * Sample type goroutine/count, period goroutine/count 1; labels "state" and, of those that wait,
+ * "wait_reason". Of opts the delta is of no meaning. Return: 0; BUF_FULL; -errno.
+ */
+int goroutine_report(struct goroutinesnap *const *snaps, size_t n_snaps,
+		     struct symbolizer *symbolizer, const struct heap_report_opts *opts,
+		     struct buf *ret, struct heap_report_stats *ret_stats);
+
+#endif

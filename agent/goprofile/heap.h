@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOPROFILE_HEAP_H
+#define PODPROF_GOPROFILE_HEAP_H
+
+/* One series' Go heaps to an encoded pprof, as the processes' own runtime/pprof would show them.
+ * Runs on the thread that owns the symbolizer. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct heapsnap;
+struct symbolizer;
+
+struct heap_report_opts {
+	/* Allocations since the read before, with samples of nothing left out, for who adds up
+	 * windows; otherwise all since the start, for files. In-use is the same in both. */
+	bool delta;
+	uint64_t time_ns;	  /* wall clock; of a delta the window's start */
+	uint64_t duration_ns;	  /* of a delta */
+	const char *default_type; /* as in pprof_opts */
+	size_t max_samples;	  /* as in pprof_opts */
+	size_t max_bytes;
+};
+
+/* What became of the records, for the counters. */
+struct heap_report_stats {
+	uint64_t n_records;
+	uint64_t n_empty;    /* left out of a delta */
+	uint64_t n_left_out; /* that a ceiling of the profile kept out */
+	uint64_t n_places;   /* distinct return addresses */
+	uint64_t n_unnamed;  /* of them without a function name */
+};
+
+/**
+ * heap_report() - build and encode a heap profile
+ * @snaps: of the processes of one series
+ * @ret:   gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret_stats: set on success
+ *
+ * Sample types alloc_objects/count, alloc_space/bytes, inuse_objects/count, inuse_space/bytes;
+ * period space/bytes, the sampling rate of the first process; the objects' size as label "bytes".
+ * Values are unsampled. Addresses are as in cpu_report().
+ *
+ * Return: 0; BUF_FULL; -errno.
+ */
+int heap_report(struct heapsnap *const *snaps, size_t n_snaps, struct symbolizer *symbolizer,
+		const struct heap_report_opts *opts, struct buf *ret,
+		struct heap_report_stats *ret_stats);
+
+#endif

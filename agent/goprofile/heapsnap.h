@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOPROFILE_HEAPSNAP_H
+#define PODPROF_GOPROFILE_HEAPSNAP_H
+
+/*
+ * One read of one process's heap, as a value: the reader and the process may go, and another thread
+ * may name what is in it (heap.h).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "goprofile/stacksnap.h"
+
+struct goheap_profile;
+
+struct heapsnap_opts {
+	struct stacksnap_space space;
+	bool forced; /* podprof has turned sampling on in this process */
+	/* The process began in this window: of a first read all allocations are the window's. Of
+	 * any other first read none are, since nobody knows when they were made. */
+	bool since_start;
+};
+
+/* Counts are of samples. */
+struct heapsnap_record {
+	uint64_t size;
+	uint64_t allocs; /* published */
+	uint64_t inuse;	 /* published */
+	uint64_t fresh;	 /* all allocations up to this read */
+	uint64_t before; /* all up to the one before */
+	size_t first_pc; /* into stacks.pcs */
+	size_t n_pcs;
+};
+
+/**
+ * struct heapsnap - owns all it has
+ * @blank_label: as goheap_profile has it
+ */
+struct heapsnap {
+	int64_t rate;
+	bool blank_label;
+	bool forced;
+	struct heapsnap_record *records;
+	size_t n_records;
+	struct stacksnap stacks;
+};
+
+/* 0, -ENOMEM, or what the resolver returned. */
+int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opts *opts,
+		 struct heapsnap **ret);
+void heapsnap_free(struct heapsnap *s);
+/* Memory held. */
+size_t heapsnap_bytes(const struct heapsnap *s);
+
+#endif

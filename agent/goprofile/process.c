@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * When is a process looked at? At first, and whenever its executable is another one: that is one
+ * fstatat() a round, and all that most processes cost. A library may come at any time, so mappings
+ * are looked at again, after one round, two, four and so on. That costs reading them, and where
+ * nothing has changed no more than that.
+ *
+ * An exec keeps pid and start time. To the same program it keeps the executable too: then the
+ * readers notice, since they hold the address space that has gone.
+ *
+ * What runc starts for a container is runc itself, which is written in Go, until it executes the
+ * container's program: for moments, or until somebody starts a container that was made before. It
+ * is looked at in each round as if for the first time, and counts as no Go program until then.
+ *
+ * While readers are made the process's memory is held open: if it is the same address space at the
+ * end, what was found belongs to it.
+ */
+#include "goprofile/process.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/root.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "goheap/goheap.h"
+#include "goheap/goruntimes.h"
+#include "goheap/memory.h"
+
+/* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. */
+#define HEAP_PROCESS_WAIT_MAX	 64
+/* Files whose runtimes were forced in one process: it has executed one after the other. Above, none
+ * is forced any more. */
+#define HEAP_PROCESS_FORCED_MAX	 64
+/* Bytes of a process's environment in which runc's variables are looked for. runc gives its own
+ * process nothing else: 300, and the path of its directory. */
+#define HEAP_PROCESS_ENVIRON_MAX 8192
+
+void heap_process_init(struct heap_process *p, const struct pid_id *pid)
+{
+	*p = (struct heap_process){.pid = *pid, .state = GORUNTIME_NO_RUNTIME};
+}
+
+static void drop_runtimes(struct heap_process *p)
+{
+	for (size_t i = 0; i < p->n_runtimes; i++)
+		goheap_free(p->runtimes[i].heap);
+	free(p->runtimes);
+	p->runtimes = NULL;
+	p->n_runtimes = 0;
+	p->mappings = 0;
+}
+
+void heap_process_deinit(struct heap_process *p)
+{
+	drop_runtimes(p);
+	free(p->forced);
+}
+
+/* ---------------------------------------------------------------- forced */
+
+static bool same_id(const struct goruntime_id *a, const struct goruntime_id *b)
+{
+	return a->inode == b->inode && a->device == b->device;
+}
+
+bool heap_process_was_forced(const struct heap_process *p, const struct goruntime_id *id)
+{
+	for (size_t i = 0; i < p->n_forced; i++)
+		if (same_id(&p->forced[i], id))
+			return true;
+	return false;
+}
+
+bool heap_process_may_force(const struct heap_process *p)
+{
+	return p->n_forced < HEAP_PROCESS_FORCED_MAX;
+}
+
+int heap_process_forced(struct heap_process *p, const struct heap_runtime *runtime)
+{
+	int r;
+
+	if (heap_process_was_forced(p, &runtime->id))
+		return 0;
+	r = vec_grow(&p->forced, &p->cap_forced, p->n_forced + 1, sizeof(*p->forced),
+		     HEAP_PROCESS_FORCED_MAX);
+	if (r)
+		return r < 0 ? r : 0;
+	p->forced[p->n_forced++] = runtime->id;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- looking */
+
+static int new_heap(const struct heap_process *p, const struct heap_process_opts *opts,
+		    const struct goruntime *found, struct goheap **ret)
+{
+	const struct goheap_opts heap = {
+		.proc = opts->proc,
+		.id = p->pid,
+		.runtime = found,
+		.was_forced = heap_process_was_forced(p, &found->id),
+		.max_bytes = opts->max_bytes,
+	};
+
+	return goheap_new(&heap, ret);
+}
+
+/* The reader that there is already, moved out of @p; else a number without one. */
+static struct heap_runtime take_known(struct heap_process *p, const struct goruntime *found)
+{
+	struct heap_runtime known;
+
+	for (size_t i = 0; i < p->n_runtimes; i++) {
+		struct heap_runtime *r = &p->runtimes[i];
+
+		if (!same_id(&r->id, &found->id) || r->bias != found->bias)
+			continue;
+		known = *r;
+		r->heap = NULL;
+		if (known.heap && goheap_state(known.heap) == GORUNTIME_UNKNOWN_LAYOUT) {
+			goheap_free(known.heap); /* it may have been too early */
+			known.heap = NULL;
+		}
+		return known;
+	}
+	return (struct heap_runtime){
+		.id = found->id,
+		.bias = found->bias,
+		.number = ++p->n_numbers,
+		.told = GORUNTIME_STATE_MAX,
+	};
+}
+
+/* In place of the runtimes that were known. */
+static int keep_found(struct heap_process *p, const struct heap_process_opts *opts,
+		      const struct goruntimes *found)
+{
+	struct heap_runtime *fresh = calloc(found->n, sizeof(*fresh));
+	size_t n = 0;
+	int r = 0;
+
+	if (!fresh)
+		return -ENOMEM;
+	for (; !r && n < found->n; n++) {
+		fresh[n] = take_known(p, &found->items[n]);
+		if (!fresh[n].heap)
+			r = new_heap(p, opts, &found->items[n], &fresh[n].heap);
+	}
+	drop_runtimes(p);
+	p->runtimes = fresh;
+	p->n_runtimes = n;
+	p->mappings = found->mappings;
+	return r;
+}
+
+/* Whether another look at the same mappings may find more. */
+static bool is_settled(const struct goruntimes *found)
+{
+	for (size_t i = 0; i < found->n; i++)
+		if (found->items[i].state != GORUNTIME_OK || !found->items[i].certain)
+			return false;
+	return true;
+}
+
+/* What was found, or that there is nothing, in place of what was known. */
+static int take_found(struct heap_process *p, const struct heap_process_opts *opts,
+		      const struct goruntimes *found, int state)
+{
+	unsigned int n_numbers = p->n_numbers;
+	int r;
+
+	p->state = (enum goruntime_state)state;
+	p->is_cut = found->n_left_out > 0;
+	if (!found->n) {
+		drop_runtimes(p);
+		p->mappings = state == GORUNTIME_NO_RUNTIME ? found->mappings : 0;
+		return 0;
+	}
+	p->state = GORUNTIME_OK;
+	r = keep_found(p, opts, found);
+	if (!is_settled(found))
+		p->mappings = 0;
+	if (p->n_numbers != n_numbers)
+		p->wait = 1; /* where one has come there may come more */
+	return r;
+}
+
+/* By the environment, which it has from its first moment on; the name "runc:[2:INIT]" comes later
+ * (runc's libcontainer/container_linux.go and nsenter/nsexec.c). */
+static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
+{
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(HEAP_PROCESS_ENVIRON_MAX);
+	struct text all, variable;
+	char path[48];
+
+	snprintf(path, sizeof(path), "%" PRIu64 "/environ", pid->pid);
+	if (root_read(proc, path, &b) || !b.data)
+		return false;
+	all = text_of_bytes(b.data, b.len);
+	while (text_until(&all, '\0', &variable))
+		if (text_starts(&variable, "_LIBCONTAINER_INITPIPE="))
+			return true;
+	return false;
+}
+
+static int look(struct heap_process *p, const struct heap_process_opts *opts)
+{
+	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
+	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
+	int denied = process_memory_init(&pm, opts->proc, &p->pid), r;
+
+	if (!found || denied < 0)
+		return found ? denied : -ENOMEM;
+	r = goruntimes_find(opts->images, opts->proc, &p->pid, denied ? NULL : &pm.memory,
+			    p->mappings, found);
+	if (r < 0 || r == GORUNTIMES_UNCHANGED)
+		return r < 0 ? r : 0;
+	if (found->n && is_setting_up(opts->proc, &p->pid)) {
+		drop_runtimes(p);
+		p->state = GORUNTIME_NO_RUNTIME;
+		p->wait = 0;
+		return 0;
+	}
+	r = take_found(p, opts, found, r);
+	if (!r && !denied && memory_check(&pm.memory)) {
+		drop_runtimes(p);
+		p->wait = 0;
+	}
+	return r;
+}
+
+static bool same_exe(const struct pid_exe *a, const struct pid_exe *b)
+{
+	return a->inode == b->inode && a->device == b->device;
+}
+
+int heap_process_look(struct heap_process *p, const struct heap_process_opts *opts)
+{
+	struct pid_exe exe = pid_read_exe(opts->proc, p->pid.pid);
+	bool first = p->wait == 0, other = !same_exe(&exe, &p->exe);
+	int r;
+
+	if (!first && !other && (int)(opts->round - p->next_look) < 0)
+		return 0;
+	if (other) {
+		drop_runtimes(p);
+		p->exe = exe;
+		p->wait = 0;
+	}
+	p->wait = p->wait ? p->wait * 2 : 1;
+	if (p->wait > HEAP_PROCESS_WAIT_MAX)
+		p->wait = HEAP_PROCESS_WAIT_MAX;
+	r = look(p, opts);
+	p->next_look = opts->round + p->wait;
+	return r;
+}
+
+bool heap_process_left(struct heap_process *p)
+{
+	bool left = false;
+
+	for (size_t i = 0; i < p->n_runtimes; i++)
+		left |= p->runtimes[i].heap && goheap_state(p->runtimes[i].heap) == GORUNTIME_GONE;
+	if (!left)
+		return false;
+	drop_runtimes(p);
+	p->state = GORUNTIME_GONE;
+	p->wait = 0;
+	return true;
+}
+
+void heap_process_shed(struct heap_process *p, struct heap_runtime *runtime)
+{
+	goheap_free(runtime->heap);
+	runtime->heap = NULL;
+	p->mappings = 0;
+	p->wait = 0;
+}

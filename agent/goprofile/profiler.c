@@ -1,0 +1,746 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Reading a heap takes milliseconds, and a target can make it slow, so it happens on a worker of
+ * its own, which alone touches the readers. A round is one job for each container, with the
+ * processes that it has now, and at its end one job that forgets the readers of processes that were
+ * in none. A container with a process that keeps the worker waiting is left alone for an hour.
+ *
+ * One whose names may still come, some seconds after its start, is not read in this round but in
+ * the next, which is told all since it began. Its labels may turn out to be those of others, and of
+ * what has the same labels there is one profile a window, made of all their processes.
+ */
+#include "goprofile/profiler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "base/vec.h"
+#include "base/worker.h"
+#include "discovery/discovery.h"
+#include "discovery/owner.h"
+#include "export/pyroscope.h"
+#include "goprofile/worker.h"
+#include "goprofile/heap.h"
+#include "goprofile/heapsnap.h"
+
+/* Processes of one container that are looked at in a round; counted as "full" beyond. */
+#define HEAP_PROFILER_CONTAINER_MAX  1024
+/* Containers in a round. */
+#define HEAP_PROFILER_CONTAINERS_MAX 4096
+/* Rounds that a container's counters outlive it: its last values must have been scraped. */
+#define HEAP_PROFILER_KEEP_ROUNDS    3
+/* Lines about processes in the log, in a round; the others are only counted. */
+#define HEAP_PROFILER_NEWS_MAX	     16
+/* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
+ * soon after its first process has begun. */
+#define HEAP_PROFILER_UNNAMED_NS     (OWNER_PENDING_NS + 2 * NSEC_PER_SEC)
+/* How often it is looked whether names have come, at the end. */
+#define HEAP_PROFILER_NAMES_NS	     (250 * NSEC_PER_MSEC)
+
+/* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
+ * that has been there longest is tried again. */
+#define HEAP_GIVEN_UP_MAX 64
+#define HEAP_GIVEN_UP_NS  (3600 * NSEC_PER_SEC)
+
+enum heap_outcome {
+	HEAP_PROFILES_MADE,
+	HEAP_PROFILES_FAILED,
+	HEAP_ROUNDS_SKIPPED,	/* the one before was not finished */
+	HEAP_PROCESSES_FULL,	/* over a ceiling: not read */
+	HEAP_PROCESSES_FAILED,	/* our own side, for want of memory */
+	HEAP_PROCESSES_REFUSED, /* by their pods' annotations: not read */
+	HEAP_PROCESSES_STUCK,	/* of containers that have one that kept us waiting: not read */
+	HEAP_PROCESSES_UNNAMED, /* of containers without their names yet: read in the next round */
+	HEAP_RECORDS_LEFT_OUT,	/* a ceiling of the profile */
+	HEAP_OUTCOME_MAX,
+};
+
+/* A container that is left alone, and the process for which. */
+struct given_up {
+	char *key;
+	struct pid_id pid;
+	uint64_t until_ns;
+	UT_hash_handle hh;
+};
+
+struct heap_profiler {
+	struct heap_profiler_opts opts;
+	struct heap_worker *worker;
+	struct given_up *given_up;
+	struct goalloc *allocs;
+	struct loop_source *timer;  /* for names, at the end */
+	uint64_t names_deadline_ns; /* monotonic; 0: it is not the end */
+	bool waiting;		    /* for that timer */
+	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	uint64_t outcomes[HEAP_OUTCOME_MAX];
+	uint64_t forced[FORCE_OUTCOME_MAX];   /* attempts to turn sampling on */
+	uint64_t states[GORUNTIME_STATE_MAX]; /* of the last round */
+	uint64_t round_states[GORUNTIME_STATE_MAX];
+	uint64_t round_news;
+	struct heap_caches caches;
+};
+
+/* One kind of profile: struct contentionsnap by enum contention_kind, and behind these struct
+ * heapsnap. */
+#define HEAP_PART_HEAP CONTENTION_KIND_MAX
+#define HEAP_PARTS     (HEAP_PART_HEAP + 1)
+
+static const enum profile_kind part_kinds[HEAP_PARTS] = {
+	[CONTENTION_MUTEX] = PROFILE_GO_MUTEX,
+	[CONTENTION_BLOCK] = PROFILE_GO_BLOCK,
+	[HEAP_PART_HEAP] = PROFILE_GO_HEAP,
+};
+
+struct heap_part {
+	void **snaps; /* the targets', of those that had something */
+	size_t n_snaps;
+	struct buf pprof;
+	struct buf pprof_delta;
+};
+
+struct heap_job {
+	struct heap_task task;
+	struct heap_profiler *profiler; /* not for the worker */
+	char *key; /* of the series: of what has the same labels there is one job */
+	struct labels labels;
+	struct heap_target *targets;
+	size_t n_targets;
+	size_t cap_targets;
+	_Atomic size_t at; /* the target that is being read */
+	uint64_t since_ns; /* what began after it is read for the first time */
+	uint64_t start_ns;
+	uint64_t duration_ns;
+	struct heap_part parts[HEAP_PARTS];
+	int result;
+	uint64_t n_full;
+	uint64_t n_failed;
+	uint64_t n_left_out;
+	struct heap_caches caches; /* at the round's end */
+	bool ends_round;
+	UT_hash_handle hh; /* while a round is gathered, by owner */
+};
+
+static void heap_job_free(struct heap_job *job)
+{
+	if (!job)
+		return;
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		free(job->parts[i].snaps);
+		buf_deinit(&job->parts[i].pprof);
+		buf_deinit(&job->parts[i].pprof_delta);
+	}
+	for (size_t i = 0; i < job->n_targets; i++)
+		heap_target_deinit(&job->targets[i]);
+	labels_deinit(&job->labels);
+	free(job->targets);
+	free(job->key);
+	free(job);
+}
+
+DEFINE_CLEANUP(struct heap_job *, heap_job_freep, heap_job_free);
+
+/* ---------------------------------------------------------------- on the worker */
+
+static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct buf *ret)
+{
+	const struct heap_part *p = &job->parts[part];
+	const struct heap_report_opts opts = {
+		.delta = delta,
+		.time_ns = job->start_ns,
+		.duration_ns = job->duration_ns,
+		.max_samples = PYROSCOPE_SAMPLES_MAX,
+		.max_bytes = PYROSCOPE_PPROF_MAX,
+	};
+	struct heap_report_stats stats;
+	int r;
+
+	if (part == HEAP_PART_HEAP)
+		r = heap_readers_encode(job->task.readers, (struct heapsnap **)p->snaps, p->n_snaps,
+					&opts, ret, &stats);
+	else
+		r = heap_readers_encode_contention(job->task.readers,
+						   (struct contentionsnap **)p->snaps, p->n_snaps,
+						   &opts, ret, &stats);
+	if (!r)
+		job->n_left_out += stats.n_left_out;
+	return r;
+}
+
+static void heap_job_read(struct heap_job *job, struct heap_target *target)
+{
+	/* a process that cannot be read costs the container that process */
+	if (heap_readers_read(job->task.readers, job->since_ns, target))
+		job->n_failed++;
+	if (target->full)
+		job->n_full++;
+}
+
+static void gather_snap(struct heap_part *part, void *snap)
+{
+	if (snap)
+		part->snaps[part->n_snaps++] = snap;
+}
+
+static void gather_found(struct heap_job *job, const struct heap_found *found)
+{
+	gather_snap(&job->parts[HEAP_PART_HEAP], found->snap);
+	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+		gather_snap(&job->parts[i], found->contention[i]);
+}
+
+static int heap_job_gather(struct heap_job *job)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < job->n_targets; i++)
+		n += job->targets[i].n_found;
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		job->parts[i].snaps = calloc(n + 1, sizeof(*job->parts[i].snaps));
+		if (!job->parts[i].snaps)
+			return -ENOMEM;
+	}
+	for (size_t i = 0; i < job->n_targets; i++)
+		for (size_t k = 0; k < job->targets[i].n_found; k++)
+			gather_found(job, &job->targets[i].found[k]);
+	return 0;
+}
+
+/* Both forms of one kind; nothing where nothing was read. */
+static int heap_job_encode_part(struct heap_job *job, size_t part)
+{
+	struct heap_part *p = &job->parts[part];
+	int r = 0;
+
+	if (p->n_snaps) {
+		work_alive(&job->task.work);
+		r = heap_job_encode(job, part, false, &p->pprof);
+	}
+	if (!r && p->n_snaps) {
+		work_alive(&job->task.work);
+		r = heap_job_encode(job, part, true, &p->pprof_delta);
+	}
+	return r;
+}
+
+static void heap_job_run(struct heap_task *task)
+{
+	struct heap_job *job = container_of(task, struct heap_job, task);
+
+	for (size_t i = 0; i < job->n_targets; i++) {
+		work_alive(&task->work);
+		job->at = i;
+		heap_job_read(job, &job->targets[i]);
+	}
+	job->result = heap_job_gather(job);
+	for (size_t i = 0; !job->result && i < HEAP_PARTS; i++)
+		job->result = heap_job_encode_part(job, i);
+}
+
+/* Ends a round: readers that were not asked for go. */
+static void heap_job_sweep(struct heap_task *task)
+{
+	struct heap_job *job = container_of(task, struct heap_job, task);
+
+	job->caches = heap_readers_end_round(job->task.readers);
+}
+
+static void heap_job_drop(struct heap_task *task)
+{
+	heap_job_free(container_of(task, struct heap_job, task));
+}
+
+/* ---------------------------------------------------------------- on the loop */
+
+/* Once a process, and when its state has changed. */
+static void heap_job_log(struct heap_job *job, const struct heap_target *target,
+			 const struct heap_found *found)
+{
+	const char *service = labels_get(&job->labels, "service_name");
+
+	if (!found->news || job->profiler->round_news++ >= HEAP_PROFILER_NEWS_MAX)
+		return;
+	log_info("Go heap", log_str("state", goruntime_state_name(found->state)),
+		 log_uint("pid", target->pid.pid), log_str("service", service ? service : ""),
+		 log_str("go", found->go_version));
+}
+
+static void heap_job_account_one(struct heap_job *job, const struct heap_target *target,
+				 struct heap_found *found)
+{
+	const struct goalloc_who who = {.pid = target->pid, .number = found->number};
+	struct heap_profiler *p = job->profiler;
+
+	p->round_states[found->state]++;
+	if (found->forced < FORCE_OUTCOME_MAX)
+		p->forced[found->forced]++;
+	heap_job_log(job, target, found);
+	found->reading.go_version = found->go_version;
+	/* what is refused is counted there */
+	(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
+}
+
+static void heap_job_account(struct heap_job *job)
+{
+	struct heap_profiler *p = job->profiler;
+
+	p->outcomes[HEAP_PROCESSES_FULL] += job->n_full;
+	p->outcomes[HEAP_PROCESSES_FAILED] += job->n_failed;
+	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
+	goalloc_keep(p->allocs, job->key);
+	for (size_t i = 0; i < job->n_targets; i++) {
+		struct heap_target *target = &job->targets[i];
+
+		for (size_t k = 0; k < target->n_found; k++)
+			heap_job_account_one(job, target, &target->found[k]);
+		if (!target->n_found && !target->full)
+			p->round_states[target->state]++;
+	}
+}
+
+static int heap_job_profile(struct heap_job *job, size_t part, struct profile **ret)
+{
+	struct profile *profile = calloc(1, sizeof(*profile));
+	struct heap_part *p = &job->parts[part];
+
+	if (!profile)
+		return -ENOMEM;
+	if (labels_copy(&job->labels, &profile->labels)) {
+		free(profile);
+		return -ENOMEM;
+	}
+	profile->kind = part_kinds[part];
+	profile->start_ns = job->start_ns;
+	profile->duration_ns = job->duration_ns;
+	profile->pprof_len = p->pprof.len;
+	profile->pprof = buf_take(&p->pprof);
+	profile->pprof_delta_len = p->pprof_delta.len;
+	profile->pprof_delta = buf_take(&p->pprof_delta);
+	*ret = profile;
+	return 0;
+}
+
+/* Nothing where there is no Go process, or nothing recorded yet. */
+static void heap_job_out(struct heap_job *job, size_t part)
+{
+	struct heap_profiler *p = job->profiler;
+	struct profile *profile;
+
+	if (!job->parts[part].pprof.len)
+		return;
+	if (heap_job_profile(job, part, &profile)) {
+		p->outcomes[HEAP_PROFILES_FAILED]++;
+		return;
+	}
+	p->outcomes[HEAP_PROFILES_MADE]++;
+	p->opts.out(p->opts.ctx, profile);
+}
+
+static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
+{
+	goalloc_end_round(p->allocs, HEAP_PROFILER_KEEP_ROUNDS);
+	p->caches = job->caches;
+	memcpy(p->states, p->round_states, sizeof(p->states));
+	memset(p->round_states, 0, sizeof(p->round_states));
+	if (p->round_news > HEAP_PROFILER_NEWS_MAX)
+		log_info("more Go heaps, not told one by one",
+			 log_uint("n", p->round_news - HEAP_PROFILER_NEWS_MAX));
+	p->round_news = 0;
+}
+
+static void heap_job_done(struct work *work)
+{
+	_cleanup_(heap_job_freep) struct heap_job *job =
+		container_of(work, struct heap_job, task.work);
+	struct heap_profiler *p = job->profiler;
+
+	if (work->cancelled)
+		return;
+	if (job->ends_round) {
+		heap_round_done(p, job);
+		return;
+	}
+	heap_job_account(job);
+	if (job->result) {
+		p->outcomes[HEAP_PROFILES_FAILED]++;
+		return;
+	}
+	for (size_t i = 0; i < HEAP_PARTS; i++)
+		heap_job_out(job, i);
+}
+
+/* What was without its names at the end of a window had begun this long before at most. */
+static uint64_t since_ns(const struct heap_profiler *p)
+{
+	uint64_t since = p->start_ns - HEAP_PROFILER_UNNAMED_NS;
+
+	return since > p->first_ns ? since : p->first_ns;
+}
+
+static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
+{
+	struct heap_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return -ENOMEM;
+	job->task = (struct heap_task){
+		.work.done = heap_job_done,
+		.run = heap_job_run,
+		.drop = heap_job_drop,
+	};
+	job->profiler = p;
+	job->since_ns = since_ns(p);
+	job->start_ns = p->start_ns;
+	job->duration_ns = p->duration_ns;
+	for (size_t i = 0; i < HEAP_PARTS; i++) {
+		buf_init(&job->parts[i].pprof, PYROSCOPE_PPROF_MAX);
+		buf_init(&job->parts[i].pprof_delta, PYROSCOPE_PPROF_MAX);
+	}
+	*ret = job;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- processes that let us wait */
+
+static void given_up_free(struct heap_profiler *p, struct given_up *g)
+{
+	HASH_DEL(p->given_up, g);
+	free(g->key);
+	free(g);
+}
+
+static void give_up(struct heap_profiler *p, const char *key, const struct pid_id *pid)
+{
+	struct given_up *g = calloc(1, sizeof(*g));
+	bool hash_oom = false;
+
+	if (HASH_COUNT(p->given_up) >= HEAP_GIVEN_UP_MAX)
+		given_up_free(p, p->given_up); /* the oldest */
+	if (g)
+		g->key = strdup(key);
+	if (!g || !g->key) {
+		free(g);
+		return; /* it will be met again */
+	}
+	g->pid = *pid;
+	g->until_ns = nsec_boot() + HEAP_GIVEN_UP_NS;
+	HASH_ADD_KEYPTR(hh, p->given_up, g->key, strlen(g->key), g);
+	if (hash_oom) {
+		free(g->key);
+		free(g);
+	}
+}
+
+/* The process is there, and why nothing is known of it. */
+static void tell_stuck(struct heap_profiler *p, const char *key, const struct labels *labels,
+		       const struct pid_id *pid)
+{
+	const struct goalloc_who who = {.pid = *pid, .number = 1};
+	const struct goalloc_reading reading = {
+		.go_version = "",
+		.source = "profile",
+		.state = goruntime_state_name(GORUNTIME_UNRESPONSIVE),
+	};
+
+	p->round_states[GORUNTIME_UNRESPONSIVE]++;
+	(void)goalloc_update(p->allocs, key, labels, &who, &reading);
+}
+
+static void on_stuck(void *ctx, struct heap_task *task)
+{
+	struct heap_job *job = container_of(task, struct heap_job, task);
+	const char *service = labels_get(&job->labels, "service_name");
+	struct heap_profiler *p = ctx;
+	const struct pid_id *pid;
+
+	if (job->ends_round || !job->n_targets)
+		return;
+	pid = &job->targets[job->at].pid;
+	p->outcomes[HEAP_PROCESSES_STUCK] += job->n_targets;
+	give_up(p, job->key, pid);
+	tell_stuck(p, job->key, &job->labels, pid);
+	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
+		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
+}
+
+static bool is_given_up(struct heap_profiler *p, const char *key, const struct owner *owner,
+			const struct pid_id *pid)
+{
+	struct given_up *g;
+
+	HASH_FIND_STR(p->given_up, key, g);
+	if (!g)
+		return false;
+	if (nsec_boot() >= g->until_ns) {
+		given_up_free(p, g);
+		return false;
+	}
+	if (pid_id_equal(pid, &g->pid))
+		tell_stuck(p, key, &owner->labels, pid);
+	return true;
+}
+
+/* ---------------------------------------------------------------- a round */
+
+/* A round while it is gathered. @owner, @key: of the process before, which often has the same. */
+struct heap_round {
+	struct heap_profiler *profiler;
+	struct heap_job *jobs;
+	const struct owner *owner;
+	char *key;
+};
+
+/* What the job is found by: owners with the same labels are one series. */
+static int round_key(struct heap_round *round, const struct owner *owner)
+{
+	if (owner == round->owner)
+		return 0;
+	free(round->key);
+	round->key = labels_key(&owner->labels);
+	round->owner = round->key ? owner : NULL;
+	return round->key ? 0 : -ENOMEM;
+}
+
+static int round_job(struct heap_round *round, const struct owner *owner, struct heap_job **ret)
+{
+	_cleanup_(heap_job_freep) struct heap_job *fresh = NULL;
+	struct heap_job *job;
+	bool hash_oom = false;
+	int r;
+
+	HASH_FIND_STR(round->jobs, round->key, job);
+	if (job) {
+		*ret = job;
+		return 0;
+	}
+	if (HASH_COUNT(round->jobs) >= HEAP_PROFILER_CONTAINERS_MAX)
+		return 1;
+	r = heap_job_new(round->profiler, &fresh);
+	if (!r)
+		r = labels_copy(&owner->labels, &fresh->labels);
+	if (r)
+		return r;
+	fresh->key = strdup(round->key);
+	if (!fresh->key)
+		return -ENOMEM;
+	HASH_ADD_KEYPTR(hh, round->jobs, fresh->key, strlen(fresh->key), fresh);
+	if (hash_oom)
+		return -ENOMEM;
+	*ret = take_ptr(fresh);
+	return 0;
+}
+
+static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	struct heap_round *round = ctx;
+	const struct heap_profiler_opts *opts = &round->profiler->opts;
+	struct heap_want want = heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner);
+	struct heap_job *job;
+	int r;
+
+	if (!want.read) {
+		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
+		return 0;
+	}
+	if (owner->pending && !round->profiler->names_deadline_ns) {
+		round->profiler->outcomes[HEAP_PROCESSES_UNNAMED]++;
+		return 0;
+	}
+	r = round_key(round, owner);
+	if (!r && is_given_up(round->profiler, round->key, owner, pid)) {
+		round->profiler->outcomes[HEAP_PROCESSES_STUCK]++;
+		return 0;
+	}
+	if (!r)
+		r = round_job(round, owner, &job);
+	if (!r)
+		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
+			     sizeof(*job->targets), HEAP_PROFILER_CONTAINER_MAX);
+	if (r) {
+		round->profiler->outcomes[HEAP_PROCESSES_FULL]++;
+		return 0;
+	}
+	job->targets[job->n_targets++] = (struct heap_target){.pid = *pid, .force = want.force};
+	return 0;
+}
+
+static void round_submit(struct heap_round *round)
+{
+	struct heap_profiler *p = round->profiler;
+	struct heap_job *job, *next;
+
+	HASH_ITER(hh, round->jobs, job, next) {
+		HASH_DEL(round->jobs, job);
+		if (heap_worker_submit(p->worker, &job->task)) {
+			p->outcomes[HEAP_PROFILES_FAILED]++;
+			heap_job_free(job);
+		}
+	}
+	if (heap_job_new(p, &job))
+		return;
+	job->task.run = heap_job_sweep;
+	job->ends_round = true;
+	if (heap_worker_submit(p->worker, &job->task))
+		heap_job_free(job);
+}
+
+static void read_round(struct heap_profiler *p)
+{
+	struct heap_round round = {.profiler = p};
+
+	/* without memory for the list those that came first are read */
+	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
+	free(round.key);
+	round_submit(&round);
+}
+
+/* Nobody's may yet come, or there is no more time. */
+static bool has_names(const struct heap_profiler *p)
+{
+	struct owner *owner = NULL;
+
+	while ((owner = discovery_next_owner(p->opts.discovery, owner)))
+		if (owner->pending)
+			return nsec_monotonic() >= p->names_deadline_ns;
+	return true;
+}
+
+/* There is no next round. */
+static void on_names(void *ctx)
+{
+	struct heap_profiler *p = ctx;
+
+	if (!has_names(p))
+		return;
+	(void)loop_disarm(p->timer);
+	p->waiting = false;
+	read_round(p);
+}
+
+void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+{
+	if (p->waiting || heap_worker_pending(p->worker)) {
+		p->outcomes[HEAP_ROUNDS_SKIPPED]++;
+		return;
+	}
+	p->start_ns = start_ns;
+	p->duration_ns = duration_ns;
+	if (!p->first_ns)
+		p->first_ns = start_ns;
+	p->waiting = p->names_deadline_ns && !has_names(p) &&
+		     loop_arm(p->timer, HEAP_PROFILER_NAMES_NS, HEAP_PROFILER_NAMES_NS) == 0;
+	if (!p->waiting)
+		read_round(p);
+}
+
+int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret)
+{
+	struct heap_worker_opts worker = {
+		.loop = opts->loop,
+		.readers = {.proc = opts->proc,
+			    .heap_bytes = opts->heap_bytes,
+			    .symbol_bytes = opts->symbol_bytes,
+			    .no_contention = opts->no_contention},
+		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
+		.stuck_ns = opts->stuck_ns,
+		.on_stuck = on_stuck,
+	};
+	struct heap_profiler *p = calloc(1, sizeof(*p));
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->opts = *opts;
+	worker.ctx = p;
+	r = goalloc_new(&p->allocs);
+	if (!r)
+		r = loop_add_timer(opts->loop, on_names, p, &p->timer);
+	if (!r)
+		r = heap_worker_new(&worker, &p->worker);
+	if (r)
+		heap_profiler_free(p);
+	else
+		*ret = p;
+	return r;
+}
+
+void heap_profiler_free(struct heap_profiler *p)
+{
+	if (!p)
+		return;
+	heap_worker_free(p->worker);
+	loop_remove(p->timer);
+	while (p->given_up)
+		given_up_free(p, p->given_up);
+	goalloc_free(p->allocs);
+	free(p);
+}
+
+size_t heap_profiler_pending(const struct heap_profiler *p)
+{
+	return heap_worker_pending(p->worker) + (p->waiting ? 1 : 0);
+}
+
+void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns)
+{
+	p->names_deadline_ns = nsec_monotonic() + wait_ns;
+}
+
+bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
+			struct goalloc_view *ret)
+{
+	_cleanup_(freep) char *key = labels_key(&owner->labels);
+
+	return key && goalloc_view(p->allocs, key, ret);
+}
+
+struct heap_caches heap_profiler_caches(const struct heap_profiler *p)
+{
+	return p->caches;
+}
+
+void heap_profiler_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc rounds = {
+		"podprof_go_heap_reads", METRIC_COUNTER,
+		"Profiles of containers that Go keeps itself, and what was left out of them.",
+		NULL};
+	static const char *const names[HEAP_OUTCOME_MAX] = {
+		[HEAP_PROFILES_MADE] = "made",
+		[HEAP_PROFILES_FAILED] = "failed",
+		[HEAP_ROUNDS_SKIPPED] = "round_skipped",
+		[HEAP_PROCESSES_FULL] = "processes_full",
+		[HEAP_PROCESSES_FAILED] = "processes_failed",
+		[HEAP_PROCESSES_REFUSED] = "processes_refused",
+		[HEAP_PROCESSES_STUCK] = "processes_stuck",
+		[HEAP_PROCESSES_UNNAMED] = "processes_unnamed",
+		[HEAP_RECORDS_LEFT_OUT] = "records_left_out",
+	};
+	static const struct metric_family_desc states = {
+		"podprof_go_processes", METRIC_GAUGE,
+		"Processes by what is known of their Go heaps; those with several count for each.",
+		NULL};
+	static const struct metric_family_desc forced = {"podprof_go_forced", METRIC_COUNTER,
+							 "Attempts to turn Go's heap sampling on.",
+							 NULL};
+	const char *state_names[GORUNTIME_STATE_MAX], *force_names[FORCE_OUTCOME_MAX];
+	struct heap_profiler *p = ctx;
+
+	for (int i = 0; i < GORUNTIME_STATE_MAX; i++)
+		state_names[i] = goruntime_state_name(i);
+	for (int i = 0; i < FORCE_OUTCOME_MAX; i++)
+		force_names[i] = force_outcome_name(i);
+	goalloc_collect(p->allocs, sink);
+	metric_by_name(sink, &states, "state", p->states, state_names, GORUNTIME_STATE_MAX);
+	metric_by_name(sink, &forced, "outcome", p->forced, force_names, FORCE_OUTCOME_MAX);
+	metric_by_name(sink, &rounds, "outcome", p->outcomes, names, HEAP_OUTCOME_MAX);
+}

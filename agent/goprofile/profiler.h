@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOPROFILE_PROFILER_H
+#define PODPROF_GOPROFILE_PROFILER_H
+
+/*
+ * The way of a Go heap: once a window each container's processes go to a worker as a list; it reads
+ * the heaps of those that are Go, names the stacks, encodes, and gives back one profile per
+ * container and the numbers for the container_go_* metrics.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export/export.h"
+#include "goprofile/mode.h"
+#include "goprofile/readers.h"
+#include "goprofile/goalloc.h"
+
+struct discovery;
+struct heap_profiler;
+struct loop;
+struct metric_sink;
+struct owner;
+struct root;
+
+/* What is borrowed must outlive the profiler. */
+struct heap_profiler_opts {
+	struct loop *loop;
+	const struct root *proc;
+	struct discovery *discovery;
+	enum heap_mode mode;
+	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
+	heap_wish_fn wish;
+	size_t heap_bytes;   /* ceiling for all processes' records together */
+	size_t symbol_bytes; /* ceiling for symbol tables kept */
+	bool no_contention;  /* mutex and block profiles are not read */
+	uint64_t stuck_ns;   /* as in struct heap_worker_opts; 0: the usual one */
+	/* Takes a finished profile; called on the loop. */
+	void (*out)(void *ctx, struct profile *profile);
+	void *ctx; /* of both */
+};
+
+int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret);
+/* Waits for the process that is being read. */
+void heap_profiler_free(struct heap_profiler *p);
+
+/* Read all heaps; the profiles are of this span (wall clock). While the last round is still under
+ * way nothing is begun, and that is counted. */
+void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns);
+/* The run ends: the next round is the last, and waits so long for names that have not come. */
+void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns);
+/* Containers that are not read yet. */
+size_t heap_profiler_pending(const struct heap_profiler *p);
+/* What is known of an owner's Go heap; false if none of its processes is Go. */
+bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
+			struct goalloc_view *ret);
+/* Memory of the caches, as the last round left them. */
+struct heap_caches heap_profiler_caches(const struct heap_profiler *p);
+/* A metric_collect_fn. */
+void heap_profiler_collect(void *ctx, struct metric_sink *sink);
+
+#endif

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The loop finds the processes, a worker reads and encodes, the loop answers. The worker is another
+ * one than that of the windows: neither waits for the other, and readers of a window keep what they
+ * know of the window before. A process that keeps its reader waiting costs that one request.
+ */
+#include "goprofile/pull.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "discovery/discovery.h"
+#include "goprofile/session.h"
+#include "goprofile/worker.h"
+#include "goprofile/heap.h"
+#include "server/httpd.h"
+
+enum pull_outcome {
+	PULL_MADE,
+	PULL_NOTHING, /* no such process or container, no Go program, nothing recorded */
+	PULL_REFUSED, /* left out of profiling, or its pod refuses */
+	PULL_BUSY,
+	PULL_STUCK,
+	PULL_FAILED,
+	PULL_LEFT_OUT, /* processes and records of answers that were made */
+	PULL_OUTCOME_MAX,
+};
+
+struct heap_pull {
+	struct heap_pull_opts opts;
+	struct heap_worker *worker;
+	struct pull_source source;
+	uint64_t outcomes[PULL_OUTCOME_MAX];
+};
+
+/**
+ * struct pull_job - one request: who is to be read, then what came of it
+ * @later:  the loop's
+ * @result: of reading and encoding: 0, BUF_FULL, -errno
+ */
+struct pull_job {
+	struct heap_task task;
+	struct heap_pull *pull;
+	struct httpd_later *later;
+	enum pull_kind kind;
+	struct pid_id ids[HEAP_PULL_PROCESSES_MAX];
+	size_t n_ids;
+	uint64_t n_left_out;
+	size_t n_snaps;
+	enum goruntime_state state;
+	struct buf pprof;
+	int result;
+};
+
+static void pull_job_free(struct pull_job *job)
+{
+	if (!job)
+		return;
+	buf_deinit(&job->pprof);
+	free(job);
+}
+
+DEFINE_CLEANUP(struct pull_job *, pull_job_freep, pull_job_free);
+
+static enum heap_kind heap_kind_of(enum pull_kind kind)
+{
+	static const enum heap_kind kinds[PULL_KIND_MAX] = {
+		[PULL_HEAP] = HEAP_KIND_HEAP,		[PULL_ALLOCS] = HEAP_KIND_HEAP,
+		[PULL_MUTEX] = HEAP_KIND_MUTEX,		[PULL_BLOCK] = HEAP_KIND_BLOCK,
+		[PULL_GOROUTINE] = HEAP_KIND_GOROUTINE,
+	};
+
+	return kinds[kind];
+}
+
+/* ---------------------------------------------------------------- on the worker */
+
+static int job_encode(struct pull_job *job, struct heap_session *s)
+{
+	const struct heap_report_opts opts = {
+		.time_ns = nsec_wall(),
+		.default_type = job->kind == PULL_ALLOCS ? "alloc_space" : NULL,
+		.max_samples = HEAP_PULL_SAMPLES_MAX,
+		.max_bytes = HEAP_PULL_PPROF_MAX,
+	};
+	uint64_t n_left_out = 0;
+	int r = heap_session_encode(s, &opts, &job->pprof, &n_left_out);
+
+	job->n_left_out += n_left_out + s->n_more;
+	return r;
+}
+
+static void job_run(struct heap_task *task)
+{
+	struct pull_job *job = container_of(task, struct pull_job, task);
+	const struct heap_pull_opts *opts = &job->pull->opts;
+	struct heap_session s = {
+		.proc = opts->proc,
+		.kind = heap_kind_of(job->kind),
+		.max_bytes = opts->max_bytes,
+		.symbol_bytes = opts->symbol_bytes,
+	};
+	int r = heap_session_init(&s);
+
+	for (size_t i = 0; !r && i < job->n_ids; i++) {
+		work_alive(&task->work);
+		r = heap_session_process(&s, &job->ids[i]);
+	}
+	work_alive(&task->work);
+	job->n_snaps = s.n_snaps;
+	job->state = s.state;
+	if (!r && s.n_snaps)
+		r = job_encode(job, &s);
+	job->result = r;
+	heap_session_deinit(&s);
+}
+
+static void job_drop(struct heap_task *task)
+{
+	pull_job_free(container_of(task, struct pull_job, task));
+}
+
+/* ---------------------------------------------------------------- answers */
+
+static void fail(struct heap_pull *p, struct httpd_later *later, enum pull_outcome outcome,
+		 unsigned int status, const char *why)
+{
+	struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
+
+	p->outcomes[outcome]++;
+	httpd_fail(&response, status, why);
+	httpd_later_answer(later, &response);
+}
+
+/* Without a profile: each state in words, or that it is a failure. */
+static const char *why_nothing(enum goruntime_state state)
+{
+	static const char *const texts[GORUNTIME_STATE_MAX] = {
+		[GORUNTIME_NO_RUNTIME] = "no Go program",
+		[GORUNTIME_NO_SAMPLES_YET] = "nothing recorded yet",
+		[GORUNTIME_DISABLED_BY_LINKER] =
+			"its memory profiler is off: nothing in the program asks for heap profiles",
+		[GORUNTIME_DISABLED_BY_PROGRAM] = "the program has not turned this profile on",
+		[GORUNTIME_GONE] = "it has ended, or runs another program now",
+	};
+
+	return texts[state];
+}
+
+static void answer_nothing(struct pull_job *job)
+{
+	const char *why = why_nothing(job->state);
+	char text[96];
+
+	snprintf(text, sizeof(text), "cannot be read: %s", goruntime_state_name(job->state));
+	fail(job->pull, job->later, why ? PULL_NOTHING : PULL_FAILED, why ? 404 : 500,
+	     why ? why : text);
+}
+
+static void answer_profile(struct pull_job *job)
+{
+	struct httpd_response response = {
+		.status = 200,
+		.content_type = "application/octet-stream",
+		.body = job->pprof,
+	};
+
+	job->pprof = (struct buf)BUF_INIT(0);
+	snprintf(response.filename, sizeof(response.filename), "%s.pb.gz",
+		 pull_kind_name(job->kind));
+	job->pull->outcomes[PULL_MADE]++;
+	job->pull->outcomes[PULL_LEFT_OUT] += job->n_left_out;
+	httpd_later_answer(job->later, &response);
+}
+
+static void job_done(struct work *work)
+{
+	_cleanup_(pull_job_freep) struct pull_job *job =
+		container_of(work, struct pull_job, task.work);
+
+	if (work->cancelled)
+		fail(job->pull, job->later, PULL_FAILED, 503, "the agent ends");
+	else if (job->result)
+		fail(job->pull, job->later, PULL_FAILED, 500,
+		     job->result < 0 ? strerror(-job->result) : "the profile is too large");
+	else if (!job->n_snaps)
+		answer_nothing(job);
+	else
+		answer_profile(job);
+}
+
+/* The job is the thread's from now on, the request is not. */
+static void on_stuck(void *ctx, struct heap_task *task)
+{
+	struct pull_job *job = container_of(task, struct pull_job, task);
+
+	fail(ctx, job->later, PULL_STUCK, 503, "the process keeps who reads it waiting");
+}
+
+/* ---------------------------------------------------------------- who is asked for */
+
+struct search {
+	struct heap_pull *pull;
+	struct pull_job *job;
+	uint64_t pid;
+	char container[CGROUP_ID_MAX];
+	bool is_refused;
+};
+
+static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+{
+	struct search *search = ctx;
+	struct pull_job *job = search->job;
+	const struct heap_pull_opts *opts = &search->pull->opts;
+
+	if (search->pid ? pid->pid != search->pid
+			: !discovery_in_container(owner, search->container))
+		return 0;
+	if (!heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner).read)
+		search->is_refused = true;
+	else if (job->n_ids == array_size(job->ids))
+		job->n_left_out++;
+	else
+		job->ids[job->n_ids++] = *pid;
+	return 0;
+}
+
+/* 0 and the processes, or the status, why, and what to count it as. */
+static unsigned int find(struct heap_pull *p, const struct pull_ask *ask, struct pull_job *job,
+			 enum pull_outcome *ret_outcome, const char **ret_why)
+{
+	struct search search = {.pull = p, .job = job, .pid = ask->pid};
+	enum discovery_find found = DISCOVERY_FOUND;
+
+	*ret_outcome = PULL_NOTHING;
+	if (ask->container)
+		found = discovery_find_container(p->opts.discovery, ask->container,
+						 search.container);
+	if (found == DISCOVERY_AMBIGUOUS) {
+		*ret_why = "more than one container's id begins like that";
+		return 400;
+	}
+	if (found == DISCOVERY_FOUND &&
+	    discovery_for_each_process(p->opts.discovery, on_process, &search)) {
+		*ret_outcome = PULL_FAILED;
+		*ret_why = "out of memory";
+		return 500;
+	}
+	if (job->n_ids)
+		return 0;
+	if (search.is_refused) {
+		*ret_outcome = PULL_REFUSED;
+		*ret_why = "not to be profiled: its pod, or a setting of the agent, says so";
+	} else {
+		*ret_why = ask->container ? "no such container with a process here"
+					  : "no such process among those that are profiled";
+	}
+	return 404;
+}
+
+/* The ceiling of waiting requests comes first: the look at all processes is not for free. */
+static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
+{
+	_cleanup_(pull_job_freep) struct pull_job *job = calloc(1, sizeof(*job));
+	struct heap_pull *p = ctx;
+	enum pull_outcome outcome;
+	const char *why;
+	unsigned int status;
+
+	if (!job) {
+		fail(p, later, PULL_FAILED, 500, "out of memory");
+		return;
+	}
+	if (heap_worker_pending(p->worker) > HEAP_PULL_QUEUE_MAX) {
+		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
+		return;
+	}
+	job->task = (struct heap_task){.work.done = job_done, .run = job_run, .drop = job_drop};
+	job->pull = p;
+	job->later = later;
+	job->kind = ask->kind;
+	buf_init(&job->pprof, HEAP_PULL_PPROF_MAX);
+	status = find(p, ask, job, &outcome, &why);
+	if (status)
+		fail(p, later, outcome, status, why);
+	else if (heap_worker_submit(p->worker, &job->task))
+		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
+	else
+		(void)take_ptr(job);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret)
+{
+	struct heap_pull *p = calloc(1, sizeof(*p));
+	const struct heap_worker_opts worker = {
+		.loop = opts->loop,
+		.name = "go-pull",
+		.queue_max = HEAP_PULL_QUEUE_MAX,
+		.on_stuck = on_stuck,
+		.ctx = p,
+	};
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->opts = *opts;
+	p->source = (struct pull_source){p, on_pull};
+	r = heap_worker_new(&worker, &p->worker);
+	if (r)
+		heap_pull_free(p);
+	else
+		*ret = p;
+	return r;
+}
+
+void heap_pull_free(struct heap_pull *p)
+{
+	if (!p)
+		return;
+	heap_worker_free(p->worker);
+	free(p);
+}
+
+const struct pull_source *heap_pull_source(const struct heap_pull *p)
+{
+	return p ? &p->source : NULL;
+}
+
+void heap_pull_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc pulls = {
+		"podprof_go_pulls", METRIC_COUNTER,
+		"Requests for Go's own profiles, and what was left out of the answers.", NULL};
+	static const char *const names[PULL_OUTCOME_MAX] = {
+		[PULL_MADE] = "made",	      [PULL_NOTHING] = "nothing",
+		[PULL_REFUSED] = "refused",   [PULL_BUSY] = "busy",
+		[PULL_STUCK] = "stuck",	      [PULL_FAILED] = "failed",
+		[PULL_LEFT_OUT] = "left_out",
+	};
+	const struct heap_pull *p = ctx;
+
+	metric_by_name(sink, &pulls, "outcome", p->outcomes, names, PULL_OUTCOME_MAX);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_GOPROFILE_SESSION_H
+#define PODPROF_GOPROFILE_SESSION_H
+
+/*
+ * One profile that Go's runtime keeps of itself, read on somebody's demand: one process after the
+ * other, each by a reader that is made for it, until it is one profile. Nothing is kept between two
+ * of them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "goheap/goheap.h"
+
+struct buf;
+struct gocore;
+struct goimages;
+struct heap_report_opts;
+struct root;
+struct space_cache;
+struct symbolizer;
+
+enum heap_kind {
+	HEAP_KIND_HEAP,
+	HEAP_KIND_MUTEX,
+	HEAP_KIND_BLOCK,
+	HEAP_KIND_GOROUTINE,
+	HEAP_KIND_MAX,
+};
+
+const char *heap_kind_name(enum heap_kind kind);
+/* HEAP_KIND_MAX if there is none of that name. */
+enum heap_kind heap_kind_parse(const char *name);
+
+/* Processes of one container that are read; more are left out, which is said. And Go runtimes of
+ * all of them. */
+#define HEAP_SESSION_PROCESSES_MAX 1024
+#define HEAP_SESSION_SNAPS_MAX	   (2 * HEAP_SESSION_PROCESSES_MAX)
+
+/**
+ * struct heap_session - where what was read gathers
+ * @proc: borrowed
+ * @max_bytes: of the records and stacks of all together; what has no room is left out
+ * @symbol_bytes: of symbol tables
+ * @snaps: of the kind: struct heapsnap, contentionsnap or goroutinesnap, one for each runtime;
+ *         owned
+ * @version: of Go, of the first process that was read, or that would have been
+ * @state, @state_pid: the first process of which there was no profile, and why;
+ * GORUNTIME_NO_RUNTIME while there was no Go program at all
+ */
+struct heap_session {
+	const struct root *proc;
+	enum heap_kind kind;
+	bool force;
+	size_t max_bytes;
+	size_t symbol_bytes;
+	size_t bytes; /* of max_bytes, taken */
+	struct space_cache *space;
+	struct goimages *images;
+	struct symbolizer *symbolizer;
+	void *snaps[HEAP_SESSION_SNAPS_MAX];
+	size_t n_snaps;
+	size_t n_records;
+	struct goheap_totals totals; /* of HEAP_KIND_HEAP */
+	int64_t contentions;	     /* of the two after it */
+	int64_t delay_ns;
+	uint64_t n_changed; /* goroutines that were not taken: they changed while they were read, */
+	uint64_t n_more;    /* or there was no room for them */
+	char version[GORUNTIME_VERSION_MAX];
+	enum goruntime_state state;
+};
+
+/* With proc, kind, force and the ceilings set. 0 or -errno. {0} may be deinited. */
+int heap_session_init(struct heap_session *s);
+void heap_session_deinit(struct heap_session *s);
+
+/* Read one process, or a core. 0, also if there is nothing; -errno. */
+int heap_session_process(struct heap_session *s, const struct pid_id *id);
+int heap_session_core(struct heap_session *s, struct gocore *core);
+
+/* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
+int heap_session_encode(struct heap_session *s, const struct heap_report_opts *opts,
+			struct buf *ret, uint64_t *ret_n_left_out);
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What can make a reader wait without end? Memory that a process has registered with userfaultfd:
+ * process_vm_readv(2) then sleeps until the process's own monitor has filled the page, and only a
+ * fatal signal ends that. (Reading /proc/PID/mem fails at once instead, since that path of the
+ * kernel may not sleep there.) A file on a FUSE or network file system whose server is silent, as
+ * the program or as mapped memory; there, reading /proc/PID/mem cannot even be killed. A lock of an
+ * address space that one of its threads holds while it waits for such a file. Processes that are
+ * stopped, frozen or at a tracer's mercy are none of these: their memory is read as any other.
+ *
+ * None of this can be seen in advance: a process may change its mappings between the look and the
+ * read. So the answer is here, and is the same for all of them. The thread that waits is left
+ * behind with all its readers, since it may touch them whenever it is let go. New readers begin
+ * anew: counters are cumulative, so what is lost is one window's difference.
+ *
+ * Each such thread keeps the memory of its readers; the new ones get half of what those before had,
+ * and the number of threads has a ceiling.
+ */
+#include "goprofile/worker.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+
+/* At the end of the agent: how long the running task is waited for. */
+#define END_WAIT_NS  (2 * NSEC_PER_SEC)
+#define END_PAUSE_NS (5 * NSEC_PER_MSEC)
+
+/* How many threads wait; shared by the worker and them. */
+struct heap_stuck {
+	_Atomic unsigned int n;
+	_Atomic unsigned int n_refs;
+};
+
+struct heap_worker {
+	struct heap_worker_opts opts;
+	struct worker *worker;
+	struct heap_readers *readers;
+	struct heap_readers *next; /* for the thread that comes next */
+	struct heap_stuck *stuck;
+	struct loop_source *timer;
+};
+
+static void stuck_unref(struct heap_stuck *stuck)
+{
+	if (stuck && atomic_fetch_sub(&stuck->n_refs, 1) == 1)
+		free(stuck);
+}
+
+static void task_run(struct work *work)
+{
+	struct heap_task *task = container_of(work, struct heap_task, work);
+
+	task->readers = task->worker->readers;
+	if (task->readers || !task->worker->opts.readers.proc) /* they are gone at the end */
+		task->run(task);
+}
+
+/* ---------------------------------------------------------------- a task that does not end */
+
+static void on_seen(void *ctx, struct work *work)
+{
+	struct heap_task *task = container_of(work, struct heap_task, work);
+	struct heap_worker *hw = ctx;
+
+	atomic_fetch_add(&hw->stuck->n, 1);
+	atomic_fetch_add(&hw->stuck->n_refs, 1);
+	task->stuck = hw->stuck;
+	hw->readers = take_ptr(hw->next);
+	if (hw->opts.on_stuck)
+		hw->opts.on_stuck(hw->opts.ctx, task);
+}
+
+/* It has ended after all; there may be no worker any more. */
+static void on_orphan(void *ctx, struct work *work)
+{
+	struct heap_task *task = container_of(work, struct heap_task, work);
+	struct heap_stuck *stuck = task->stuck;
+
+	(void)ctx;
+	heap_readers_free(task->readers);
+	task->drop(task);
+	atomic_fetch_sub(&stuck->n, 1);
+	stuck_unref(stuck);
+}
+
+static void give_up(struct heap_worker *hw)
+{
+	const struct worker_left left = {on_seen, on_orphan, hw};
+	struct heap_readers_opts readers = hw->opts.readers;
+
+	if (heap_worker_n_stuck(hw) >= HEAP_STUCK_MAX)
+		return;
+	readers.heap_bytes >>= heap_worker_n_stuck(hw) + 1;
+	if (readers.proc && heap_readers_new(&readers, &hw->next))
+		return; /* the next time */
+	if (worker_abandon(hw->worker, &left)) {
+		heap_readers_free(hw->next);
+		hw->next = NULL;
+	}
+}
+
+static void on_timer(void *ctx)
+{
+	struct heap_worker *hw = ctx;
+
+	if (worker_busy_ns(hw->worker) > hw->opts.stuck_ns)
+		give_up(hw);
+}
+
+/* ---------------------------------------------------------------- the worker */
+
+int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **ret)
+{
+	struct heap_worker *hw = calloc(1, sizeof(*hw));
+	uint64_t period_ns;
+	int r;
+
+	if (!hw)
+		return -ENOMEM;
+	hw->opts = *opts;
+	if (!hw->opts.stuck_ns)
+		hw->opts.stuck_ns = HEAP_STUCK_NS;
+	period_ns = hw->opts.stuck_ns / 4;
+	hw->stuck = calloc(1, sizeof(*hw->stuck));
+	r = hw->stuck ? 0 : -ENOMEM;
+	if (!r && opts->readers.proc)
+		r = heap_readers_new(&opts->readers, &hw->readers);
+	if (hw->stuck)
+		hw->stuck->n_refs = 1;
+	if (!r)
+		r = worker_new(opts->loop, opts->name ? opts->name : "go-heap", opts->queue_max,
+			       &hw->worker);
+	if (!r)
+		r = loop_add_timer(opts->loop, on_timer, hw, &hw->timer);
+	if (!r)
+		r = loop_arm(hw->timer, period_ns, period_ns);
+	if (r)
+		heap_worker_free(hw);
+	else
+		*ret = hw;
+	return r;
+}
+
+/* A while for the running task to end; then it is given up, whatever the ceiling. */
+static void wait_for_end(struct heap_worker *hw)
+{
+	const struct timespec pause = {.tv_nsec = END_PAUSE_NS};
+	const struct worker_left left = {on_seen, on_orphan, hw};
+	uint64_t end_ns = nsec_monotonic() + END_WAIT_NS;
+
+	worker_stop(hw->worker);
+	while (worker_busy_ns(hw->worker) && nsec_monotonic() < end_ns)
+		nanosleep(&pause, NULL);
+	if (worker_busy_ns(hw->worker))
+		(void)!worker_abandon(hw->worker, &left);
+}
+
+void heap_worker_free(struct heap_worker *hw)
+{
+	if (!hw)
+		return;
+	loop_remove(hw->timer);
+	if (hw->worker)
+		wait_for_end(hw);
+	worker_free(hw->worker);
+	heap_readers_free(hw->readers);
+	stuck_unref(hw->stuck);
+	free(hw);
+}
+
+int heap_worker_submit(struct heap_worker *hw, struct heap_task *task)
+{
+	task->worker = hw;
+	task->work.run = task_run;
+	return worker_submit(hw->worker, &task->work);
+}
+
+size_t heap_worker_pending(const struct heap_worker *hw)
+{
+	return worker_pending(hw->worker);
+}
+
+unsigned int heap_worker_n_stuck(const struct heap_worker *hw)
+{
+	return atomic_load(&hw->stuck->n);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_SETTINGS_H
+#define PODPROF_SETTINGS_H
+
+/*
+ * The settings as each pipeline takes them: the enums of config/ become those of the modules, and
+ * the memory budget is divided. The agent and the commands that show what the agent would do share
+ * these functions.
+ */
+
+#include <limits.h>
+
+#include "cpu/profiler.h"
+#include "naming/naming.h"
+
+struct config;
+
+/* Shares of --memory-budget: the divisor of each. The rest is for data in flight, folded stacks and
+ * reports. */
+#define BUDGET_TABLES  6 /* unwind tables in the kernel */
+#define BUDGET_SYMBOLS 8 /* symbol tables of CPU profiles, and as much again for heap profiles */
+#define BUDGET_HEAPS   4 /* Go heap records */
+#define BUDGET_PULLS   8 /* profiles read on demand, and as much again for their symbols */
+#define BUDGET_QUEUE   4 /* profiles that wait to be sent */
+
+/* Options of the CPU profiler. The loop, roots, discovery, cache and callback are NULL: the caller
+ * sets them. Strings borrow from @c. */
+struct cpu_profiler_opts settings_cpu(const struct config *c);
+
+/* Labels, patterns and rules. Borrows from @c. */
+struct naming_settings settings_naming(const struct config *c);
+
+/* @host_root is the node's root directory. @opts points into it, so the struct does not move. */
+struct settings_naming_opts {
+	struct naming_opts opts;
+	char host_root[PATH_MAX];
+};
+
+/* All options of naming but the loop, discovery and the callback. Borrows from @c. */
+void settings_naming_opts_init(struct settings_naming_opts *n, const struct config *c);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWINDTABLE_SLABMAKER_H
+#define PODPROF_UNWINDTABLE_SLABMAKER_H
+
+/* Slabs of element space, made on a thread of their own. */
+
+#include "unwindtable/elements.h"
+
+struct loop;
+struct slabmaker;
+
+/**
+ * struct slabmaker_opts
+ * @slabs: makes them; its make() is called on the thread, the others by who has slabmaker_slabs()
+ * @made:  on the loop: what became of the one that was asked for, 0 or -errno
+ */
+struct slabmaker_opts {
+	struct loop *loop;
+	struct elements_slabs slabs;
+	void (*made)(void *ctx, int result);
+	void *ctx;
+};
+
+/* 0 or -errno. */
+int slabmaker_new(const struct slabmaker_opts *opts, struct slabmaker **ret);
+/* Waits for the slab that is being made; nobody is told of it. Who has slabmaker_slabs() goes
+ * first. */
+void slabmaker_free(struct slabmaker *maker);
+
+/* The same slabs, but each is there later. */
+struct elements_slabs slabmaker_slabs(struct slabmaker *maker);
+
+#endif

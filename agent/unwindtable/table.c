@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Rows into the bytes that the kernel has. Unwind tables are the largest thing an agent keeps in
+ * kernel memory, so they are packed; the layout is in bpf/shared/table.h, and this is why:
+ *
+ *  - A row is two bytes: one of address in a page of 256, one that names the rule. Images have a
+ *    few hundred rules and most of their rows use the commonest of them, so one byte, by frequency,
+ *    and two for the rest.
+ *  - The index is a count for each page, one byte, and their sum is made when looking up: eight
+ *    counts are added in a few instructions. An offset for each page would be two bytes and
+ *    programs have but two or three slots in a page.
+ *  - Rows that belong to one prologue or epilogue are one slot (ramps.c), half of them all.
+ *  - A group's slots are in one element and begin with one at the group's first address, so that a
+ *    lookup needs three elements and no search goes beyond.
+ *
+ * What an image could have and none has (more ids than numbers, more slots in a group than an
+ * element holds) is cut: those rows become gaps, where the walker tries frame pointers.
+ *
+ * Considered and left out: 16-bit addresses in pages of 64 KiB for sparse code (the byte of index
+ * for 256 of code is less), lists of rules for parts of an image, entropy coding.
+ */
+#include "unwindtable/table.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "lib/table_host.h"
+#include "unwindtable/ramps.h"
+
+#define GROUP_UNITS   ((uint64_t)TABLE_GROUP_PAGES * 256)
+#define ELEMENT_SLOTS (TABLE_ELEMENT / 2)
+/* The gap is the rows' rule 0, and always has a number. */
+#define GAP	      0u
+
+DEFINE_CLEANUP(struct table *, table_freep, table_free);
+DEFINE_CLEANUP(struct ramps *, ramps_freep, ramps_free);
+
+/* A symbol is what a slot can say: a rule, or behind those a ramp. */
+struct symbol {
+	uint32_t n;  /* slots that say so */
+	uint32_t id; /* local id; or that of the gap if there are too many */
+};
+
+struct packer {
+	const struct rows *rows;
+	struct table *table;
+	struct step *steps; /* later slots: unit and symbol */
+	size_t n;
+	struct ramps *ramps;
+	struct symbol *symbols;
+	size_t n_symbols;
+	uint32_t *used; /* symbols, the most frequent first */
+	size_t n_used;
+	struct buf out;
+};
+
+static void packer_deinit(struct packer *p)
+{
+	free(p->steps);
+	ramps_free(p->ramps);
+	free(p->symbols);
+	free(p->used);
+	buf_deinit(&p->out);
+	table_free(p->table);
+}
+
+/* @n bytes of @data, or zeros if that is NULL. */
+static int put(struct packer *p, const void *data, size_t n)
+{
+	char *at;
+	int r = buf_reserve(&p->out, n, &at);
+
+	if (r)
+		return r == BUF_FULL ? TABLE_TOO_LARGE : r;
+	if (data)
+		memcpy(at, data, n);
+	else
+		memset(at, 0, n);
+	p->out.len += n;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* Units that all rows are multiples of. */
+static uint8_t unit_shift(const struct rows *rows, size_t n, uint64_t start)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 1; i < n; i++)
+		bits |= rows_at(rows, i).vaddr - start;
+	/* 2^12: one row for all of a program. */
+	return (uint8_t)__builtin_ctzll(bits | 1ull << 12);
+}
+
+/* The rows as steps, and at the start of each group one that repeats what holds there. */
+static size_t fill_steps(const struct rows *rows, size_t n, const struct table_exe *exe,
+			 struct step *steps)
+{
+	uint64_t group = 0;
+	size_t out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct row row = rows_at(rows, i);
+		uint32_t unit = (uint32_t)((row.vaddr - exe->start) >> exe->unit_shift);
+
+		for (; group < unit; group += GROUP_UNITS)
+			if (out && steps[out - 1].unit < group)
+				steps[out] = (struct step){(uint32_t)group, steps[out - 1].rule},
+				out++;
+		steps[out++] = (struct step){unit, row.rule};
+	}
+	return out;
+}
+
+static int make_steps(struct packer *p)
+{
+	struct table_exe *exe = &p->table->exe;
+	size_t n = rows_count(p->rows);
+	uint64_t units;
+
+	if (!n)
+		return TABLE_EMPTY;
+	exe->start = rows_at(p->rows, 0).vaddr;
+	exe->unit_shift = unit_shift(p->rows, n, exe->start);
+	units = ((rows_at(p->rows, n - 1).vaddr - exe->start) >> exe->unit_shift) + 1;
+	if (units / GROUP_UNITS >= TABLE_BYTES_MAX / sizeof(struct table_group))
+		return TABLE_TOO_LARGE;
+	exe->n_pages = (uint32_t)((units + 255) / 256);
+	p->table->n_rows = n;
+	p->steps = calloc(n + units / GROUP_UNITS + 1, sizeof(*p->steps));
+	if (!p->steps)
+		return -ENOMEM;
+	p->n = fill_steps(p->rows, n, exe, p->steps);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- symbols */
+
+/* The steps become slots, in place; count who is used how often. */
+static void make_slots(struct packer *p)
+{
+	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), ramp;
+	size_t out = 0;
+
+	for (size_t i = 0; i < p->n;) {
+		struct step slot = p->steps[i];
+		size_t len = ramps_match(p->ramps, &p->steps[i], p->n - i, &ramp);
+
+		if (len > 1)
+			slot.rule = n_rules + ramp;
+		p->symbols[slot.rule].n++;
+		p->steps[out++] = slot;
+		i += len;
+	}
+	p->n = out;
+	p->symbols[GAP].n++; /* for what is cut */
+}
+
+struct ranked {
+	uint32_t n;
+	uint32_t symbol;
+};
+
+static int ranked_compare(const void *a, const void *b)
+{
+	const struct ranked *left = a, *right = b;
+
+	if (left->n != right->n)
+		return left->n > right->n ? -1 : 1;
+	return left->symbol < right->symbol ? -1 : 1;
+}
+
+/* Local ids, short for who is used most. */
+static int rank_symbols(struct packer *p)
+{
+	_cleanup_(freep) struct ranked *ranked = calloc(p->n_symbols, sizeof(*ranked));
+	size_t n = 0;
+
+	p->used = calloc(p->n_symbols, sizeof(*p->used));
+	if (!ranked || !p->used)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->n_symbols; i++)
+		if (p->symbols[i].n)
+			ranked[n++] = (struct ranked){i == GAP ? UINT32_MAX : p->symbols[i].n, i};
+	qsort(ranked, n, sizeof(*ranked), ranked_compare);
+	for (size_t i = 0; i < n; i++) {
+		struct symbol *s = &p->symbols[ranked[i].symbol];
+
+		if (i < TABLE_IDS)
+			p->used[p->n_used++] = ranked[i].symbol;
+		else
+			p->table->n_cut += s->n;
+		s->id = i < TABLE_IDS ? (uint32_t)i : p->symbols[GAP].id;
+	}
+	return 0;
+}
+
+static int make_symbols(struct packer *p)
+{
+	size_t n_rules = rows_n_rules(p->rows);
+	int r = ramps_new(p->steps, p->n, &p->ramps);
+
+	if (r < 0)
+		return r;
+	ramps_limit(p->ramps, n_rules < TABLE_IDS ? TABLE_IDS - n_rules : 0);
+	p->n_symbols = n_rules + ramps_bound(p->ramps);
+	p->symbols = calloc(p->n_symbols, sizeof(*p->symbols));
+	if (!p->symbols)
+		return -ENOMEM;
+	make_slots(p);
+	return rank_symbols(p);
+}
+
+/* ---------------------------------------------------------------- rules */
+
+/* The table's own index of the rows' rule @rule. */
+static uint16_t table_rule_index(struct table *table, const struct rows *rows, uint32_t *index,
+				 uint32_t rule)
+{
+	if (!index[rule]) {
+		table->rules[table->n_rules++] = *rows_rule(rows, rule);
+		index[rule] = table->n_rules;
+	}
+	return (uint16_t)(index[rule] - 1);
+}
+
+/* The list of ids, with the rules and ramps that they mean. */
+static void list_ids(struct packer *p, uint32_t *index, uint16_t *ids)
+{
+	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows);
+	struct table *table = p->table;
+
+	for (size_t i = 0; i < p->n_used; i++) {
+		struct table_ramp *ramp = &table->ramps[table->n_ramps];
+
+		if (p->used[i] < n_rules) {
+			ids[i] = table_rule_index(table, p->rows, index, p->used[i]);
+			continue;
+		}
+		ramps_get(p->ramps, p->used[i] - n_rules, ramp);
+		for (size_t k = 0; k < TABLE_RAMP_STEPS && ramp->at[k] != TABLE_RAMP_END; k++)
+			ramp->rules[k] = table_rule_index(table, p->rows, index, ramp->rules[k]);
+		ids[i] = (uint16_t)(TABLE_RAMP | table->n_ramps++);
+	}
+}
+
+static int put_ids(struct packer *p)
+{
+	size_t n_rules = rows_n_rules(p->rows);
+	_cleanup_(freep) uint32_t *index = calloc(n_rules, sizeof(*index));
+	_cleanup_(freep) uint16_t *ids = calloc(p->n_used, sizeof(*ids));
+	struct table *table = p->table;
+
+	table->rules = calloc(n_rules, sizeof(*table->rules));
+	table->ramps = calloc(p->n_used, sizeof(*table->ramps));
+	if (!index || !ids || !table->rules || !table->ramps)
+		return -ENOMEM;
+	list_ids(p, index, ids);
+	table->n_ids = (uint32_t)p->n_used;
+	table->exe.ids = (uint32_t)p->out.len;
+	return put(p, ids, p->n_used * sizeof(*ids));
+}
+
+/* ---------------------------------------------------------------- slots */
+
+/* A group being written. */
+struct group {
+	struct table_group head;
+	uint8_t slots[ELEMENT_SLOTS][2];
+	size_t n;
+	bool full; /* of this page or of all: nothing more goes in before the next */
+	uint32_t page;
+};
+
+/* Room for one slot and, if need be, for the gap after it. */
+static bool group_has_room(const struct group *g, size_t n)
+{
+	return g->n + n < ELEMENT_SLOTS - 1 && g->head.n[g->page] + n < 255;
+}
+
+static void group_put(struct group *g, uint8_t low, uint8_t id)
+{
+	g->slots[g->n][0] = low;
+	g->slots[g->n++][1] = id;
+	g->head.n[g->page]++;
+}
+
+static void group_add(struct group *g, const struct step *slot, uint32_t id, uint32_t gap,
+		      size_t *n_cut)
+{
+	uint32_t page = slot->unit / 256 % TABLE_GROUP_PAGES;
+	bool wide = id >= TABLE_WIDE;
+	uint8_t low = (uint8_t)slot->unit;
+
+	if (page != g->page)
+		g->full = g->n >= ELEMENT_SLOTS - 3;
+	g->page = page;
+	if (g->full || !group_has_room(g, wide ? 2 : 1)) {
+		if (!g->full)
+			group_put(g, low, (uint8_t)gap);
+		g->full = true;
+		(*n_cut)++;
+		return;
+	}
+	if (wide)
+		group_put(g, low, (uint8_t)(id - TABLE_WIDE));
+	group_put(g, low, (uint8_t)(wide ? TABLE_WIDE + (id - TABLE_WIDE) / 256 : id));
+}
+
+/* Behind what is there; in the next element if this one has no room for all of it. */
+static int group_end(struct packer *p, struct group *g, size_t number)
+{
+	size_t left = TABLE_ELEMENT - p->out.len % TABLE_ELEMENT;
+	size_t n = g->n * sizeof(g->slots[0]);
+	int r = n > left ? put(p, NULL, left) : 0;
+
+	g->head.slots = (uint32_t)p->out.len;
+	if (!r)
+		r = put(p, g->slots, n);
+	if (!r)
+		memcpy(p->out.data + number * sizeof(g->head), &g->head, sizeof(g->head));
+	return r;
+}
+
+static size_t n_groups(const struct packer *p)
+{
+	return (p->table->exe.n_pages + TABLE_GROUP_PAGES - 1) / TABLE_GROUP_PAGES;
+}
+
+static int put_slots(struct packer *p)
+{
+	_cleanup_(freep) struct group *g = malloc(sizeof(*g));
+	size_t i = 0;
+	int r = 0;
+
+	if (!g)
+		return -ENOMEM;
+	for (size_t number = 0; !r && number < n_groups(p); number++) {
+		g->head = (struct table_group){0};
+		g->n = g->page = 0;
+		g->full = false;
+		for (; i < p->n && p->steps[i].unit / GROUP_UNITS == number; i++)
+			group_add(g, &p->steps[i], p->symbols[p->steps[i].rule].id,
+				  p->symbols[GAP].id, &p->table->n_cut);
+		r = group_end(p, g, number);
+	}
+	return r;
+}
+
+/* The bytes, in memory of their own: whole elements, so that an array of them can be read. */
+static int take_blob(struct packer *p)
+{
+	struct table *table = p->table;
+	size_t chunks = (p->out.len + TABLE_CHUNK - 1) / TABLE_CHUNK;
+	size_t elements = (p->out.len + TABLE_ELEMENT - 1) / TABLE_ELEMENT;
+
+	table->blob = calloc(elements, TABLE_ELEMENT);
+	if (!table->blob)
+		return -ENOMEM;
+	memcpy(table->blob, p->out.data, p->out.len);
+	table->n_bytes = chunks * TABLE_CHUNK;
+	table->exe.n_elements = (uint16_t)(table->n_bytes / TABLE_ELEMENT);
+	table->exe.element = 0;
+	table->exe.tail = table->exe.n_elements * (TABLE_ELEMENT / TABLE_CHUNK);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+static int pack(struct packer *p)
+{
+	int r = make_steps(p);
+
+	if (!r)
+		r = make_symbols(p);
+	/* The groups are filled in as their slots are written. */
+	if (!r)
+		r = put(p, NULL, n_groups(p) * sizeof(struct table_group));
+	if (!r)
+		r = put_ids(p);
+	if (!r)
+		r = put_slots(p);
+	if (!r)
+		r = take_blob(p);
+	return r;
+}
+
+int table_pack(const struct rows *rows, struct table **ret)
+{
+	_cleanup_(packer_deinit) struct packer p = {.rows = rows,
+						    .out = BUF_INIT(TABLE_BYTES_MAX),
+						    .table = calloc(1, sizeof(*p.table))};
+	int r;
+
+	if (!p.table)
+		return -ENOMEM;
+	r = pack(&p);
+	if (r)
+		return r;
+	*ret = take_ptr(p.table);
+	return 0;
+}
+
+void table_free(struct table *table)
+{
+	if (!table)
+		return;
+	free(table->blob);
+	free(table->rules);
+	free(table->ramps);
+	free(table);
+}
+
+uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_rule *ret)
+{
+	const struct table_space space = {
+		.elements = (const struct table_element *)(const void *)table->blob,
+		.rules = table->rules,
+		.ramps = table->ramps,
+		.n_elements = (table->n_bytes + TABLE_ELEMENT - 1) / TABLE_ELEMENT,
+		.n_rules = table->n_rules,
+		.n_ramps = table->n_ramps,
+	};
+
+	return table_find(&space, &table->exe, vaddr, ret);
+}
+
+const char *table_outcome_name(int outcome)
+{
+	static const char *const names[TABLE_OUTCOME_MAX] = {
+		[TABLE_OK] = "ok",
+		[TABLE_EMPTY] = "empty",
+		[TABLE_TOO_LARGE] = "too_large",
+	};
+
+	return outcome >= 0 && outcome < TABLE_OUTCOME_MAX ? names[outcome] : "error";
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWINDTABLE_TABLE_H
+#define PODPROF_UNWINDTABLE_TABLE_H
+
+/*
+ * The packed unwind table of one image, as the kernel gets it (bpf/shared/table.h), but with
+ * numbers of rules and ramps that are its own. tables_publish() gives it a place and the node's
+ * numbers.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/table.h"
+#include "unwind/rows.h"
+
+/* Bytes of one blob: ten times the largest program seen (700 MB of Go: 3 MB). Above it,
+ * TABLE_TOO_LARGE. */
+#define TABLE_BYTES_MAX (32u << 20)
+
+/**
+ * struct table - one packed table; plain memory, may go from thread to thread
+ * @exe:     where things are in @blob; where the blob is (element, tail) is as if it were alone
+ * @blob:    @n_bytes, a multiple of TABLE_CHUNK, allocated to whole elements
+ * @n_ids:   local ids; each is a rule's index in @rules, or TABLE_RAMP and an index in @ramps
+ * @ramps:   their rules are indexes in @rules
+ * @n_rows:  rows that went in
+ * @n_cut:   rows that did not: they are gaps now. 0 for what compilers make
+ */
+struct table {
+	struct table_exe exe;
+	uint8_t *blob;
+	size_t n_bytes;
+	uint32_t n_ids;
+	uint32_t n_rules;
+	uint32_t n_ramps;
+	struct unwind_rule *rules;
+	struct table_ramp *ramps;
+	size_t n_rows;
+	size_t n_cut;
+};
+
+enum table_outcome {
+	TABLE_OK = 0,
+	TABLE_EMPTY,	 /* there are no rows */
+	TABLE_TOO_LARGE, /* the code is too far apart or too much */
+	TABLE_OUTCOME_MAX,
+};
+
+/**
+ * table_pack() - pack finished rows
+ *
+ * The same rows give the same bytes. Pure, for a worker's thread; besides the result it takes 8
+ * bytes a row.
+ *
+ * Return: 0, an outcome, -ENOMEM.
+ */
+int table_pack(const struct rows *rows, struct table **ret);
+void table_free(struct table *table);
+
+/* The rule at @vaddr as the walker would find it, by its own code: TABLE_FOUND, or why not (enum
+ * table_found). Reads nothing outside the table, whatever is in it. */
+uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_rule *ret);
+
+const char *table_outcome_name(int outcome);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cpu/fold.h"
+#include "support/allocfail.h"
+
+DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
+
+/* Enough of an image for a table that only compares and counts references. They are on the stack of
+ * the test, so the last reference stays with it. */
+static struct image image_a = {.kind = IMAGE_UNKNOWN, .refs = 1};
+static struct image image_b = {.kind = IMAGE_UNKNOWN, .refs = 1};
+
+struct stack_row {
+	const char *name;
+	struct frame frames[3];
+	uint8_t marks[3];
+	size_t n;
+	uint64_t count;
+	size_t want; /* index of the stack it must be counted in */
+};
+
+static const struct stack_row stack_rows[] = {
+	{"first", {{&image_a, 16}, {&image_a, 32}}, {0, 1}, 2, 5, 0},
+	{"the same", {{&image_a, 16}, {&image_a, 32}}, {0, 1}, 2, 7, 0},
+	{"other address", {{&image_a, 16}, {&image_a, 33}}, {0, 1}, 2, 1, 1},
+	{"other image", {{&image_a, 16}, {&image_b, 32}}, {0, 1}, 2, 1, 2},
+	{"other order", {{&image_a, 32}, {&image_a, 16}}, {0, 1}, 2, 1, 3},
+	{"other mark", {{&image_a, 16}, {&image_a, 32}}, {1, 1}, 2, 1, 4},
+	{"a frame more", {{&image_a, 16}, {&image_a, 32}, {&image_a, 48}}, {0, 1, 1}, 3, 1, 5},
+	{"a frame less", {{&image_a, 16}}, {0}, 1, 1, 6},
+	{"no frames", {{0}}, {0}, 0, 2, 7},
+	{"no frames again", {{0}}, {0}, 0, 3, 7},
+	{"first again", {{&image_a, 16}, {&image_a, 32}}, {0, 1}, 2, 1, 0},
+};
+
+static void test_equal_stacks_are_one(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	uint64_t counts[8] = {0}, total = 0;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (size_t i = 0; i < array_size(stack_rows); i++) {
+		const struct stack_row *row = &stack_rows[i];
+		struct fold_stack got;
+
+		row_begin(row->name);
+		assert_int_equal(
+			fold_add(fold, row->frames, row->marks, row->n, row->count, 3 * row->count),
+			0);
+		counts[row->want] += row->count;
+		total += row->count;
+		assert_true(fold_n(fold) > row->want);
+		got = fold_get(fold, row->want);
+		assert_int_equal(got.count, counts[row->want]);
+		assert_int_equal(got.value, 3 * counts[row->want]);
+		assert_int_equal(got.n_frames, row->n);
+		if (row->n) {
+			assert_memory_equal(got.frames, row->frames, row->n * sizeof(struct frame));
+			assert_memory_equal(got.return_address, row->marks, row->n);
+		}
+	}
+	assert_int_equal(fold_n(fold), array_size(counts));
+	assert_int_equal(fold_total(fold), total);
+}
+
+static void test_references(void **state)
+{
+	struct frame frames[] = {{&image_a, 1}, {&image_a, 2}, {&image_b, 3}};
+	static const uint8_t marks[3];
+	struct fold *fold = NULL;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
+	assert_int_equal(image_a.refs, 3);
+	assert_int_equal(image_b.refs, 2);
+	assert_int_equal(fold_add(fold, frames, marks, 3, 1, 3), 0);
+	assert_int_equal(image_a.refs, 3);
+	fold_free(fold);
+	assert_int_equal(image_a.refs, 1);
+	assert_int_equal(image_b.refs, 1);
+}
+
+static void add_numbered(struct fold *fold, uint64_t i, int want)
+{
+	const struct frame frames[] = {{&image_a, i}, {&image_a, i * 0x10000}};
+	static const uint8_t marks[] = {0, 1};
+
+	assert_int_equal(fold_add(fold, frames, marks, 2, i + 1, 3 * (i + 1)), want);
+}
+
+static void test_ceiling(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	uint64_t total;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (uint64_t i = 0; i < FOLD_STACKS_MAX; i++)
+		add_numbered(fold, i, 0);
+	assert_int_equal(fold_n(fold), FOLD_STACKS_MAX);
+	total = fold_total(fold);
+	add_numbered(fold, FOLD_STACKS_MAX, FOLD_FULL);
+	assert_int_equal(fold_total(fold), total);
+	/* what is known still counts, and is where it was */
+	add_numbered(fold, 77, 0);
+	assert_int_equal(fold_get(fold, 77).count, 2 * 78);
+	assert_int_equal(fold_get(fold, 77).frames[1].vaddr, 77 * 0x10000);
+	/* 2 frames of 17 bytes, an entry of 24, up to 4 slots of 4; arrays are doubled */
+	assert_in_range(fold_bytes(fold) / FOLD_STACKS_MAX, 2 * 17 + 24 + 8,
+			2 * (2 * 17 + 24 + 16));
+}
+
+static void test_frames_ceiling(void **state)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	static struct frame frames[256];
+	static const uint8_t marks[256];
+	uint64_t i;
+
+	(void)state;
+	assert_int_equal(fold_new(&fold), 0);
+	for (i = 0; i < FOLD_FRAMES_MAX / 256; i++) {
+		for (size_t f = 0; f < 256; f++)
+			frames[f] = (struct frame){&image_a, i};
+		assert_int_equal(fold_add(fold, frames, marks, 256, 1, 3), 0);
+	}
+	for (size_t f = 0; f < 256; f++)
+		frames[f].vaddr = i;
+	assert_int_equal(fold_add(fold, frames, marks, 1, 1, 3), FOLD_FULL);
+	assert_int_equal(fold_n(fold), FOLD_FRAMES_MAX / 256);
+}
+
+static int fill(void *ctx)
+{
+	_cleanup_(fold_freep) struct fold *fold = NULL;
+	static const uint8_t marks[] = {0, 1};
+	int r;
+
+	(void)ctx;
+	r = fold_new(&fold);
+	for (uint64_t i = 0; r == 0 && i < 200; i++) {
+		const struct frame frames[] = {{&image_a, i}, {&image_b, i}};
+		const size_t n = fold_n(fold);
+
+		r = fold_add(fold, frames, marks, 2, 1, 3);
+		/* all or nothing */
+		assert_int_equal(fold_n(fold), r ? n : n + 1);
+		assert_int_equal(fold_total(fold), fold_n(fold));
+		assert_int_equal(image_a.refs, 1 + fold_n(fold));
+	}
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	allocfail_each(fill, NULL);
+	assert_int_equal(image_a.refs, 1);
+	assert_int_equal(image_b.refs, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_equal_stacks_are_one),
+		cmocka_unit_test(test_references),
+		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_frames_ceiling),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

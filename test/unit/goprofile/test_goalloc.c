@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "base/metric.h"
+#include "goprofile/goalloc.h"
+
+/* Keeps the last value of one family, and how many values it had. */
+struct catcher {
+	struct metric_sink sink;
+	const char *wanted;
+	bool on;
+	uint64_t value;
+	size_t n;
+	size_t n_states; /* labels of that name of the last one */
+	char state[32];
+};
+
+static void catch_family(struct metric_sink *sink, const struct metric_family_desc *family)
+{
+	struct catcher *c = (struct catcher *)sink;
+
+	c->on = strcmp(family->name, c->wanted) == 0;
+}
+
+static void catch_value(struct metric_sink *sink, const struct metric_value *value)
+{
+	struct catcher *c = (struct catcher *)sink;
+
+	if (!c->on)
+		return;
+	c->n++;
+	c->value = value->u;
+	c->n_states = 0;
+	for (size_t i = 0; i < value->n_labels; i++)
+		if (strcmp(value->labels[i].name, "state") == 0 && ++c->n_states)
+			snprintf(c->state, sizeof(c->state), "%s", value->labels[i].value);
+}
+
+static struct catcher collect(struct goalloc *g, const char *family)
+{
+	struct catcher c = {.sink = {catch_family, catch_value}, .wanted = family};
+
+	goalloc_collect(g, &c.sink);
+	return c;
+}
+
+static void update(struct goalloc *g, const char *container, uint64_t pid, uint64_t bytes)
+{
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	const struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = pid}, .number = 1};
+	struct goalloc_reading reading = {
+		.go_version = "go1.26.8",
+		.source = "profile",
+		.state = bytes ? "ok" : "no_samples_yet",
+	};
+
+	if (bytes) {
+		goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+		goalloc_set(&reading, GOALLOC_ALLOC_OBJECTS, bytes / 10);
+		goalloc_set(&reading, GOALLOC_INUSE_BYTES, bytes / 2);
+	}
+	assert_int_equal(labels_set(&labels, "container", container), 0);
+	assert_int_equal(goalloc_update(g, container, &labels, &id, &reading), 0);
+}
+
+static void test_counters(void **state)
+{
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update(g, "a", 1, 1000);
+	update(g, "a", 2, 500);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1500);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 750);
+
+	/* one process ends: its part stays, its heap does not */
+	update(g, "a", 1, 1100);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 550);
+
+	/* a reading below the last one is kept out, and counted */
+	update(g, "a", 1, 900);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 1);
+
+	/* all gone: the sum stays until the container is dropped */
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
+	goalloc_end_round(g, 2);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").n, 0);
+	goalloc_free(g);
+}
+
+static void test_state_without_values(void **state)
+{
+	struct goalloc *g;
+	struct catcher info;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update(g, "a", 1, 0);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").n, 0);
+	info = collect(g, "container_go_heap_profile");
+	assert_int_equal(info.n, 1);
+	assert_string_equal(info.state, "no_samples_yet");
+	goalloc_free(g);
+}
+
+/* The process executes another program, which starts at nothing. */
+static void test_restart(void **state)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = 1}, .number = 1};
+	struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 1000);
+	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 600);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	goalloc_end_round(g, 2);
+	id.number = 2;
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 10);
+	goalloc_set(&reading, GOALLOC_HEAP_BYTES, 5);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
+	assert_int_equal(collect(g, "container_go_heap_alloc_bytes").value, 5);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	/* nobody has told of these */
+	assert_int_equal(collect(g, "container_go_inuse_bytes").n, 0);
+	assert_int_equal(collect(g, "container_go_gc_cycles").n, 0);
+	goalloc_free(g);
+}
+
+/* A program with a library that has a runtime of its own. */
+static void test_runtimes_of_a_process(void **state)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	struct goalloc_who id = {.pid = {.start_ticks = 7, .pid = 1}};
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	for (int round = 1; round < 3; round++) {
+		for (id.number = 1; id.number < 3; id.number++) {
+			struct goalloc_reading reading = {
+				.go_version = "", .source = "", .state = ""};
+
+			goalloc_set(&reading, GOALLOC_ALLOC_BYTES, 1000u * id.number * round);
+			assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+		}
+		goalloc_end_round(g, 2);
+		assert_int_equal(collect(g, "container_go_alloc_bytes").value, 3000u * round);
+	}
+	goalloc_free(g);
+}
+
+static void test_ceiling(void **state)
+{
+	const struct goalloc_reading reading = {.go_version = "", .source = "", .state = ""};
+	const struct labels none = {0};
+	struct goalloc *g;
+	struct goalloc_who id = {.pid = {.start_ticks = 1}};
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	for (id.pid.pid = 1; id.pid.pid <= GOALLOC_PROCESSES_MAX; id.pid.pid++)
+		assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
+	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), GOALLOC_FULL);
+	assert_int_equal(collect(g, "podprof_go_processes_refused").value, 1);
+	goalloc_free(g);
+}
+
+static void update_one(struct goalloc *g, const struct goalloc_who *who, const char *state,
+		       uint64_t bytes)
+{
+	_cleanup_(labels_deinit) struct labels none = {0};
+	struct goalloc_reading reading = {.go_version = "go1.26.8", .source = "runtime"};
+
+	reading.state = state;
+	goalloc_set(&reading, GOALLOC_ALLOC_BYTES, bytes);
+	goalloc_set(&reading, GOALLOC_NEXT_GC_BYTES, UINT64_MAX - bytes);
+	assert_int_equal(goalloc_update(g, "a", &none, who, &reading), 0);
+}
+
+/* One series for each state, and "gone" when nobody is left; what lives on keeps its counters. */
+static void test_states(void **state)
+{
+	struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};
+	struct goalloc_view view;
+	struct catcher info;
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	update_one(g, &who, "ok", 5);
+	who.pid.pid++;
+	update_one(g, &who, "forced", 6);
+	who.pid.pid++;
+	update_one(g, &who, "ok", 7);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_heap_profile").n, 2);
+	/* goals of GOGC=off */
+	assert_true(collect(g, "container_go_next_gc_bytes").value == UINT64_MAX);
+	/* the same process number, another process */
+	who.pid.start_ticks++;
+	update_one(g, &who, "ok", 3);
+	goalloc_end_round(g, 2);
+	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 5 + 6 + 7 + 3);
+	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
+	for (int i = 0; i < 5; i++) {
+		goalloc_keep(g, "a");
+		goalloc_keep(g, "nobody");
+		goalloc_end_round(g, 2);
+		info = collect(g, "container_go_heap_profile");
+		assert_int_equal(info.n, 1);
+		assert_string_equal(info.state, "gone");
+		assert_int_equal(collect(g, "container_go_alloc_bytes").value, 5 + 6 + 7 + 3);
+		assert_int_equal(collect(g, "container_go_next_gc_bytes").n, 0);
+		assert_true(goalloc_view(g, "a", &view));
+		assert_string_equal(view.state, "gone");
+	}
+	goalloc_end_round(g, 2);
+	goalloc_end_round(g, 2);
+	assert_false(goalloc_view(g, "a", &view));
+	goalloc_free(g);
+}
+
+/* A container whose labels are as many as can be, one of them with a name of the family's own. */
+static void test_labels(void **state)
+{
+	const struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};
+	const struct goalloc_reading reading = {
+		.go_version = "go1.26.8", .source = "", .state = "ok"};
+	_cleanup_(labels_deinit) struct labels labels = {0};
+	struct catcher info;
+	struct goalloc *g;
+
+	(void)state;
+	assert_int_equal(goalloc_new(&g), 0);
+	assert_int_equal(labels_set(&labels, "state", "of mind"), 0);
+	for (char name[] = "a"; labels.n < LABELS_MAX; name[0]++)
+		assert_int_equal(labels_set(&labels, name, "x"), 0);
+	assert_int_equal(goalloc_update(g, "a", &labels, &who, &reading), 0);
+	info = collect(g, "container_go_heap_profile");
+	assert_int_equal(info.n, 1);
+	assert_int_equal(info.n_states, 1);
+	assert_string_equal(info.state, "ok");
+	goalloc_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counters), cmocka_unit_test(test_state_without_values),
+		cmocka_unit_test(test_restart),	 cmocka_unit_test(test_runtimes_of_a_process),
+		cmocka_unit_test(test_states),	 cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_labels),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

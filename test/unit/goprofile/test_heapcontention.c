@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Mutex and block profiles, window after window, of a real process that has turned them on. */
+#include "support/test.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/nsec.h"
+#include "goprofile/readers.h"
+#include "pprof/reader.h"
+#include "goprofile/contention.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+
+#define CONTENTION	  "test/fixtures/go/contention"
+#define PROFILE_BYTES_MAX (16u << 20)
+
+static const char *const args[] = {"/dev/null", NULL};
+
+static struct heap_readers *open_readers(const struct goprocess *p)
+{
+	const struct heap_readers_opts opts = {
+		.proc = &p->proc,
+		.heap_bytes = 64u << 20,
+		.symbol_bytes = 16u << 20,
+	};
+	struct heap_readers *readers;
+
+	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	return readers;
+}
+
+/* A window that begins now; the caller frees what was found. */
+static struct heap_target read_window(struct heap_readers *readers, const struct goprocess *p)
+{
+	struct heap_target target = {.pid = p->id};
+
+	assert_int_equal(heap_readers_read(readers, nsec_wall(), &target), 0);
+	heap_readers_end_round(readers);
+	assert_int_equal(target.n_found, 1);
+	return target;
+}
+
+struct sums {
+	int64_t all;	/* contentions so far */
+	int64_t window; /* of them in this window */
+};
+
+static struct sums sum(const struct contentionsnap *snap)
+{
+	struct sums s = {0};
+
+	assert_non_null(snap);
+	for (size_t i = 0; i < snap->n_records; i++) {
+		assert_true(snap->records[i].delay_ns >= snap->records[i].before_delay_ns);
+		s.all += snap->records[i].contentions;
+		s.window += snap->records[i].contentions - snap->records[i].before_contentions;
+	}
+	return s;
+}
+
+/* What an encoded profile adds up to. */
+static int64_t sum_encoded(struct heap_readers *readers, struct contentionsnap *snap, bool delta)
+{
+	const struct heap_report_opts opts = {
+		.delta = delta,
+		.max_samples = 10000,
+		.max_bytes = PROFILE_BYTES_MAX,
+	};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	struct heap_report_stats stats;
+	struct reader *reader;
+	const struct pprof_tables *t;
+	const char *why;
+	int64_t n = 0;
+
+	assert_int_equal(heap_readers_encode_contention(readers, &snap, 1, &opts, &bytes, &stats),
+			 0);
+	assert_int_equal(stats.n_left_out, 0);
+	assert_int_equal(stats.n_unnamed, 0);
+	assert_int_equal(reader_new(bytes.data, bytes.len, PROFILE_BYTES_MAX, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_int_equal(t->n_types, 2);
+	for (size_t i = 0; i < t->n_samples; i++)
+		n += t->values[2 * i];
+	reader_free(reader);
+	return n;
+}
+
+static void windows_add_up(void **state)
+{
+	const char *gos[GOFIXTURE_GOS_MAX];
+	size_t n = gofixture_gos(gos);
+
+	(void)state;
+	for (size_t i = 0; i < n; i++) {
+		_cleanup_(freep) char *path = gofixture_build(CONTENTION, gos[i], "stripped");
+		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+		int64_t before[CONTENTION_KIND_MAX] = {0};
+		struct heap_readers *readers;
+
+		row_begin(path);
+		goprocess_start(&p, path, args, NULL);
+		readers = open_readers(&p);
+		for (int window = 0; window < 3; window++) {
+			struct heap_target target = read_window(readers, &p);
+
+			for (int k = 0; k < CONTENTION_KIND_MAX; k++) {
+				struct contentionsnap *snap = target.found[0].contention[k];
+				struct sums s = sum(snap);
+
+				/* what came before the first window is not the window's */
+				assert_true(s.all > before[k]);
+				assert_int_equal(s.window, window ? s.all - before[k] : 0);
+				assert_int_equal(sum_encoded(readers, snap, false), s.all);
+				assert_int_equal(sum_encoded(readers, snap, true), s.window);
+				before[k] = s.all;
+			}
+			heap_target_deinit(&target);
+			goprocess_order(&p, "again");
+		}
+		heap_readers_free(readers);
+	}
+}
+
+/* Nobody has asked for the program's own profile, so its ticks were not measured. */
+static void ticks_are_measured(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX];
+	struct heap_readers *readers;
+	struct heap_target target;
+	int64_t delay_ns = 0;
+
+	(void)state;
+	path = gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "default");
+	goprocess_start(&p, path, args, "CONTENTION_UNREAD=1");
+	readers = open_readers(&p);
+	target = read_window(readers, &p);
+	assert_non_null(target.found[0].contention[CONTENTION_BLOCK]);
+	assert_true(target.found[0].contention[CONTENTION_BLOCK]->measured);
+	for (size_t i = 0; i < target.found[0].contention[CONTENTION_BLOCK]->n_records; i++)
+		delay_ns += target.found[0].contention[CONTENTION_BLOCK]->records[i].delay_ns;
+	/* it sleeps for a millisecond with a lock held, a hundred times */
+	assert_true(delay_ns > 20 * 1000000ll && delay_ns < 600 * 1000000000ll);
+	heap_target_deinit(&target);
+	heap_readers_free(readers);
+}
+
+static void off_is_no_profile(void **state)
+{
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path = NULL;
+	const char *gos[GOFIXTURE_GOS_MAX];
+	struct heap_readers *readers;
+	struct heap_target target;
+
+	(void)state;
+	path = gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "default");
+	goprocess_start(&p, path, args, "CONTENTION_RATES=0 0");
+	readers = open_readers(&p);
+	target = read_window(readers, &p);
+	assert_non_null(target.found[0].snap);
+	assert_null(target.found[0].contention[CONTENTION_MUTEX]);
+	assert_null(target.found[0].contention[CONTENTION_BLOCK]);
+	heap_target_deinit(&target);
+	heap_readers_free(readers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_add_up),
+		cmocka_unit_test(ticks_are_measured),
+		cmocka_unit_test(off_is_no_profile),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Profiles on demand, through a real client: those of a Go process are what it writes itself, and
+ * who is not to be asked for is not read. The container is a directory with a list of processes.
+ */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "discovery/discovery.h"
+#include "goprofile/pull.h"
+#include "pprof/reader.h"
+#include "server/server.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+#include "support/samelines.h"
+#include "support/served.h"
+#include "support/tree.h"
+
+#define CONTENTION	  "test/fixtures/go/contention"
+#define ID		  "6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b6c1bd2c0a2d7f8f7ba5aa6a8f17e1f2b"
+#define CONTAINER	  "docker/" ID
+#define PROFILE_BYTES_MAX (16u << 20)
+
+struct node {
+	struct root proc;
+	struct tree tree;
+	struct served served;
+	struct discovery *discovery;
+	struct heap_pull *pull;
+	struct server *server;
+	struct metric_list metrics;
+	struct health health;
+	enum heap_wish wish;
+};
+
+static enum heap_wish on_wish(void *ctx, const struct owner *owner)
+{
+	const struct node *node = ctx;
+
+	assert_non_null(labels_get(&owner->labels, "container"));
+	return node->wish;
+}
+
+static void start_server(struct node *node)
+{
+	struct listen_address address;
+	const struct server_opts opts = {
+		.loop = node->served.loop,
+		.address = &address,
+		.metrics = &node->metrics,
+		.health = &node->health,
+		.pull = heap_pull_source(node->pull),
+	};
+
+	assert_true(listen_parse("127.0.0.1:0", &address));
+	assert_int_equal(metric_list_add(&node->metrics, heap_pull_collect, node->pull), 0);
+	assert_int_equal(server_new(&opts, &node->server), 0);
+}
+
+static void node_init(struct node *node, const struct goprocess *p)
+{
+	const struct discovery_opts discovery = {
+		.proc = &node->proc,
+		.cgroupfs_root = node->tree.path,
+		.node_name = "n",
+	};
+	struct heap_pull_opts opts = {
+		.proc = &node->proc,
+		.mode = HEAP_MODE_ENABLED,
+		.wish = on_wish,
+		.ctx = node,
+		.max_bytes = 16u << 20,
+		.symbol_bytes = 16u << 20,
+	};
+	char text[32];
+
+	*node = (struct node){.proc = ROOT_INIT};
+	tree_init(&node->tree);
+	tree_mkdir(node->tree.fd, CONTAINER);
+	tree_write(node->tree.fd, "cgroup.controllers", "");
+	snprintf(text, sizeof(text), "%" PRIu64 "\n%d\n", p->id.pid, (int)getpid());
+	tree_write(node->tree.fd, CONTAINER "/cgroup.procs", text);
+	assert_int_equal(root_open("/proc", &node->proc), 0);
+	assert_int_equal(discovery_new(&discovery, &node->discovery), 0);
+	served_init(&node->served);
+	opts.loop = node->served.loop;
+	opts.discovery = node->discovery;
+	assert_int_equal(heap_pull_new(&opts, &node->pull), 0);
+	start_server(node);
+	served_start(&node->served);
+}
+
+static void node_deinit(struct node *node)
+{
+	served_stop(&node->served);
+	server_free(node->server);
+	heap_pull_free(node->pull);
+	discovery_free(node->discovery);
+	metric_list_deinit(&node->metrics);
+	served_deinit(&node->served);
+	tree_deinit(&node->tree);
+	root_deinit(&node->proc);
+}
+
+/* The body; the status. */
+static int get(struct node *node, const char *target, struct buf *ret)
+{
+	_cleanup_(buf_deinit) struct buf reply = BUF_INIT(PROFILE_BYTES_MAX);
+	char request[256];
+	const char *body;
+	int n = snprintf(request, sizeof(request),
+			 "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target);
+
+	served_exchange(server_address(node->server), request, (size_t)n, &reply);
+	body = memmem(reply.data, reply.len, "\r\n\r\n", 4);
+	assert_non_null(body);
+	body += 4;
+	buf_reset(ret);
+	assert_int_equal(buf_append(ret, body, reply.len - (size_t)(body - reply.data)), 0);
+	return atoi(reply.data + strlen("HTTP/1.1 ")); // NOLINT(cert-err34-c): three digits
+}
+
+/* What the process has written itself, at a quiet point. */
+static void read_own(const char *path, const char *kind, struct buf *ret)
+{
+	const struct root here = {.fd = AT_FDCWD};
+	char name[96];
+
+	snprintf(name, sizeof(name), "%s.%s", path, kind);
+	assert_int_equal(root_read(&here, name, ret), 0);
+}
+
+static void check_contention(const struct buf *bytes, const char *own_path, const char *kind)
+{
+	static const char *const types[] = {"contentions", "delay"};
+	_cleanup_(buf_deinit) struct buf own_bytes = BUF_INIT(PROFILE_BYTES_MAX);
+	_cleanup_(samelines_deinit) struct samelines own = {0}, ours = {0};
+	struct samelines_tally tally = {0};
+
+	read_own(own_path, kind, &own_bytes);
+	samelines_of(&own_bytes, types, 2, &own);
+	samelines_of(bytes, types, 2, &ours);
+	samelines_compare(&own, &ours, &tally);
+	assert_int_equal(own.n, ours.n);
+}
+
+static void check_types(const struct buf *bytes, const char *first, const char *by_default)
+{
+	const struct pprof_tables *t;
+	struct reader *reader;
+	const char *why;
+
+	assert_int_equal(reader_new(bytes->data, bytes->len, 64u << 20, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_true(t->n_samples > 0);
+	assert_string_equal(t->strings[t->types[0].type], first);
+	if (by_default)
+		assert_string_equal(t->strings[t->default_type], by_default);
+	reader_free(reader);
+}
+
+static void profiles_of_a_process(void **state)
+{
+	static const struct {
+		const char *kind;
+		const char *first, *by_default;
+	} rows[] = {
+		{"mutex", "contentions", NULL},	  {"block", "contentions", NULL},
+		{"heap", "alloc_objects", NULL},  {"allocs", "alloc_objects", "alloc_space"},
+		{"goroutine", "goroutine", NULL},
+	};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path =
+		gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "stripped");
+	char own[64];
+	const char *const args[] = {own, NULL};
+	struct node node;
+
+	(void)state;
+	snprintf(own, sizeof(own), "/tmp/test_heappull.%d", (int)getpid());
+	goprocess_start(&p, path, args, NULL);
+	node_init(&node, &p);
+	for (size_t i = 0; i < 2 * array_size(rows); i++) {
+		const char *kind = rows[i / 2].kind;
+		_cleanup_(buf_deinit) struct buf body = BUF_INIT(PROFILE_BYTES_MAX);
+		char target[128];
+
+		row_begin(kind);
+		/* the test is in the container too, and is no Go program */
+		if (i % 2)
+			snprintf(target, sizeof(target), "/debug/pprof/%s?container=%.12s", kind,
+				 ID);
+		else
+			snprintf(target, sizeof(target), "/debug/pprof/%s?pid=%" PRIu64, kind,
+				 p.id.pid);
+		assert_int_equal(get(&node, target, &body), 200);
+		check_types(&body, rows[i / 2].first, rows[i / 2].by_default);
+		if (i < 4)
+			check_contention(&body, own, kind);
+	}
+	node_deinit(&node);
+	unlink(own);
+	for (int i = 0; i < 2; i++) {
+		char name[96];
+
+		snprintf(name, sizeof(name), "%s.%s", own, i ? "mutex" : "block");
+		unlink(name);
+	}
+}
+
+static void who_is_not_read(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *target; /* %d: the process's number, or the test's */
+		bool test;
+		enum heap_wish wish;
+		int status;
+		const char *says;
+	} rows[] = {
+		{"no Go program", "/debug/pprof/heap?pid=%d", true, HEAP_WISH_NONE, 404,
+		 "no Go program"},
+		{"in no container", "/debug/pprof/heap?pid=1", false, HEAP_WISH_NONE, 404,
+		 "no such process"},
+		{"no process", "/debug/pprof/heap?pid=4194305", false, HEAP_WISH_NONE, 404,
+		 "no such process"},
+		{"no container", "/debug/pprof/heap?container=123", false, HEAP_WISH_NONE, 404,
+		 "no such container"},
+		{"its pod refuses", "/debug/pprof/heap?pid=%d", false, HEAP_WISH_DISABLED, 404,
+		 "not to be profiled"},
+		{"its pod is not known yet", "/debug/pprof/goroutine?container=6c1bd2", false,
+		 HEAP_WISH_PENDING, 200, NULL},
+		{"not on", "/debug/pprof/mutex?pid=%d", false, HEAP_WISH_NONE, 404, "turned"},
+		{"never turned on", "/debug/pprof/heap?pid=%d", false, HEAP_WISH_FORCE, 404,
+		 "off: nothing in the program asks"},
+	};
+	const char *gos[GOFIXTURE_GOS_MAX];
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	_cleanup_(freep) char *path =
+		gofixture_build("test/fixtures/go/plain", gos[gofixture_gos(gos) - 1], "default");
+	const char *const args[] = {NULL};
+	struct node node;
+
+	(void)state;
+	goprocess_start(&p, path, args, NULL);
+	node_init(&node, &p);
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(buf_deinit) struct buf body = BUF_INIT(PROFILE_BYTES_MAX);
+		char target[128];
+
+		row_begin(rows[i].name);
+		node.wish = rows[i].wish;
+		snprintf(target, sizeof(target), rows[i].target,
+			 rows[i].test ? (int)getpid() : (int)p.id.pid);
+		assert_int_equal(get(&node, target, &body), rows[i].status);
+		if (rows[i].says)
+			assert_non_null(strstr(body.data, rows[i].says));
+	}
+	node_deinit(&node);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(profiles_of_a_process),
+		cmocka_unit_test(who_is_not_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

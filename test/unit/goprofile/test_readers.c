@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Readers of real processes, round after round. */
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "goheap/force.h"
+#include "goprofile/readers.h"
+#include "goprofile/heapsnap.h"
+#include "support/gofixture.h"
+#include "support/goprocess.h"
+
+#define HEAP   "test/fixtures/go/heap"
+#define PLAIN  "test/fixtures/go/plain"
+#define PYTHON "/usr/bin/python3"
+
+static const char *const no_args[] = {NULL};
+
+static struct heap_readers *open_readers(const struct goprocess *p)
+{
+	const struct heap_readers_opts opts = {
+		.proc = &p->proc,
+		.heap_bytes = 64u << 20,
+		.symbol_bytes = 16u << 20,
+	};
+	struct heap_readers *readers;
+
+	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	return readers;
+}
+
+/* One round with one process; the caller frees what was found. */
+static struct heap_target read_round(struct heap_readers *readers, const struct goprocess *p,
+				     bool force)
+{
+	struct heap_target target = {.pid = p->id, .force = force};
+
+	assert_int_equal(heap_readers_read(readers, 0, &target), 0);
+	heap_readers_end_round(readers);
+	return target;
+}
+
+static const char *newest(void)
+{
+	static const char *gos[GOFIXTURE_GOS_MAX];
+
+	return gos[gofixture_gos(gos) - 1];
+}
+
+static bool has(const struct heap_found *found, enum goalloc_value what)
+{
+	return found->reading.has & 1u << what;
+}
+
+static void one_program(void **state)
+{
+	static const char *const args[] = {"/dev/null", "all", NULL};
+	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct heap_readers *readers;
+
+	(void)state;
+	goprocess_start(&p, path, args, NULL);
+	readers = open_readers(&p);
+	for (int round = 0; round < 3; round++) {
+		struct heap_target target = read_round(readers, &p, false);
+
+		assert_int_equal(target.n_found, 1);
+		assert_string_equal(target.found[0].reading.state, "ok");
+		assert_string_equal(target.found[0].reading.source, "runtime");
+		assert_int_equal(target.found[0].number, 1);
+		assert_non_null(strstr(target.found[0].go_version, "go1."));
+		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
+		assert_non_null(target.found[0].snap);
+		assert_true(target.found[0].snap->n_records > 0);
+		heap_target_deinit(&target);
+	}
+	heap_readers_free(readers);
+}
+
+/* Each of two libraries is somebody of its own. */
+static void two_runtimes(void **state)
+{
+	static const char *const args[] = {"/dev/null", "large", NULL};
+	_cleanup_(freep) char *heap = gofixture_build(HEAP, newest(), "c-shared");
+	_cleanup_(freep) char *plain = gofixture_build(PLAIN, newest(), "c-shared-stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct heap_readers *readers;
+	char env[4200];
+
+	(void)state;
+	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
+	goprocess_start(&p, heap, args, env);
+	goprocess_wait(&p);
+	readers = open_readers(&p);
+	for (int round = 0; round < 2; round++) {
+		struct heap_target target = read_round(readers, &p, false);
+		unsigned int n_ok = 0, n_disabled = 0;
+
+		assert_int_equal(target.n_found, 2);
+		assert_int_equal(target.found[0].number + target.found[1].number, 3);
+		for (size_t i = 0; i < 2; i++) {
+			const struct heap_found *found = &target.found[i];
+
+			n_ok += strcmp(found->reading.state, "ok") == 0 && found->snap;
+			n_disabled += strcmp(found->reading.state, "disabled_by_linker") == 0;
+			assert_true(has(found, GOALLOC_GC_CYCLES));
+		}
+		assert_true(n_ok == 1 && n_disabled == 1);
+		heap_target_deinit(&target);
+	}
+	heap_readers_free(readers);
+}
+
+/* Looked for after 1, 2, 4 and more rounds; so it is found after as many as have passed, at most.
+ */
+static void library_comes_later(void **state)
+{
+	static const char script[] = "import os, sys, ctypes\n"
+				     "os.write(1, b'ready\\n')\n"
+				     "os.read(0, 1)\n"
+				     "ctypes.CDLL(sys.argv[1]).goMain(b'/dev/null large')\n";
+	_cleanup_(freep) char *host = gofixture_build(HEAP, newest(), "c-shared-stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	char library[4200];
+	const char *const args[] = {"-c", script, library, NULL};
+	struct heap_readers *readers;
+	size_t n_found = 0;
+	int round;
+
+	(void)state;
+	snprintf(library, sizeof(library), "%s.so", host);
+	goprocess_start(&p, PYTHON, args, NULL);
+	readers = open_readers(&p);
+	for (round = 0; round < 10; round++) {
+		struct heap_target target = read_round(readers, &p, false);
+
+		assert_int_equal(target.n_found, 0);
+		heap_target_deinit(&target);
+	}
+	goprocess_order(&p, "load");
+	for (round = 0; n_found == 0 && round < 10; round++) {
+		struct heap_target target = read_round(readers, &p, false);
+
+		n_found = target.n_found;
+		heap_target_deinit(&target);
+	}
+	assert_int_equal(n_found, 1);
+	heap_readers_free(readers);
+}
+
+static void assert_state(struct heap_readers *readers, const struct goprocess *p, bool force,
+			 const char *want, unsigned int number)
+{
+	struct heap_target target = read_round(readers, p, force);
+
+	assert_int_equal(target.n_found, 1);
+	assert_string_equal(target.found[0].reading.state, want);
+	assert_int_equal(target.found[0].number, number);
+	heap_target_deinit(&target);
+}
+
+/* The same process, program and start time, but another address space: read anew in the same round,
+ * and not forced a second time. */
+static void executes_itself(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct heap_readers *readers;
+
+	(void)state;
+	goprocess_start(&p, path, no_args, NULL);
+	readers = open_readers(&p);
+	assert_state(readers, &p, true, "forced", 1);
+	goprocess_order(&p, "allocate");
+	assert_state(readers, &p, true, "forced", 1);
+	goprocess_order(&p, "exec");
+	assert_state(readers, &p, true, "disabled_by_linker", 2);
+	assert_state(readers, &p, true, "disabled_by_linker", 2);
+	heap_readers_free(readers);
+}
+
+static void ends(void **state)
+{
+	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
+	struct goprocess p = {.to = -1};
+	struct heap_readers *readers;
+	struct heap_target target;
+
+	(void)state;
+	goprocess_start(&p, path, no_args, NULL);
+	readers = open_readers(&p);
+	assert_state(readers, &p, false, "disabled_by_linker", 1);
+	target.pid = p.id;
+	goprocess_stop(&p);
+	assert_int_equal(root_open("/proc", &p.proc), 0);
+	target = read_round(readers, &p, false);
+	assert_int_equal(target.n_found, 0);
+	heap_target_deinit(&target);
+	heap_readers_free(readers);
+	root_deinit(&p.proc);
+}
+
+/* Above the ceiling of memory a process is begun anew in each round, as the one that it was. */
+static void no_room(void **state)
+{
+	static const char *const args[] = {"/dev/null", "all", NULL};
+	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
+	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
+	struct heap_readers_opts opts = {.heap_bytes = 1, .symbol_bytes = 1u << 20};
+	struct heap_readers *readers;
+
+	(void)state;
+	goprocess_start(&p, path, args, "HEAP_RATE=512");
+	opts.proc = &p.proc;
+	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	for (int round = 0; round < 3; round++) {
+		struct heap_target target = read_round(readers, &p, false);
+
+		assert_true(target.full);
+		assert_int_equal(target.n_found, 1);
+		assert_int_equal(target.found[0].number, 1);
+		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
+		heap_target_deinit(&target);
+	}
+	heap_readers_free(readers);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_program),
+		cmocka_unit_test(two_runtimes),
+		cmocka_unit_test(library_comes_later),
+		cmocka_unit_test(executes_itself),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(no_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
