@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "export/export.h"
+#include "export/profile.h"
 
 struct cpu_window;
 struct fold;

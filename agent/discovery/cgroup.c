@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "discovery/cgroup_line.h"
 #include "discovery/leaf.h"
 #include "discovery/unit.h"
 
@@ -375,32 +376,6 @@ bool cgroup_id_is_name(const struct cgroup_id *id)
 }
 
 /* ---- /proc/PID/cgroup ---- */
-
-static bool line_parse(struct text line, struct cgroup_line *ret)
-{
-	struct text number;
-	uint64_t hierarchy;
-	struct cgroup_line l;
-
-	if (!text_until(&line, ':', &number) || !text_only_u64(number, 10, &hierarchy))
-		return false;
-	if (!text_until(&line, ':', &l.controllers) || !text_starts(&line, "/"))
-		return false;
-	l.path = without(line, " (deleted)");
-	l.unified = hierarchy == 0;
-	*ret = l;
-	return true;
-}
-
-bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret)
-{
-	struct text line;
-
-	while (text_line(proc_cgroup, &line))
-		if (line_parse(line, ret))
-			return true;
-	return false;
-}
 
 /* On hybrid nodes some hierarchies know the pod and others only the
  * runtime's service, and which ones differs from node to node. A daemon in a container may have

@@ -81,21 +81,6 @@ void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret);
 /* Either of them, told apart by the form of the first line. */
 void cgroup_parse(struct text t, struct cgroup_id *ret);
 
-/**
- * struct cgroup_line - one line of /proc/PID/cgroup, "hierarchy:controllers:path"
- * @controllers: separated by commas; empty for the unified hierarchy; "name=systemd" and the like
- *               where a hierarchy has no controller
- * @path:        starts with '/'; without " (deleted)"
- */
-struct cgroup_line {
-	struct text controllers;
-	struct text path;
-	bool unified;
-};
-
-/* The next line of that form; others are passed over. False at the end. */
-bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MUST_CHECK;
-
 /* The number of the user whose systemd a container or pod is in. False if it is in none's: then
  * @outer_id is a container's. */
 bool cgroup_user(const struct cgroup_id *id, struct text *ret) TEXT_MUST_CHECK;

@@ -41,6 +41,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "discovery/watcher.h"
+#include "discovery/cgroup_line.h"
 
 /* Bytes of a cgroup.procs: 100,000 processes. Beyond, the directory's processes are not listed. */
 #define CGROUPFS_PROCS_BYTES_MAX (1u << 20)

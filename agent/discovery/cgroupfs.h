@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "discovery/cgroupdir.h"
 
+struct cgroup_line;
 struct cgroupfs;
 struct loop;
 struct metric_sink;

@@ -41,6 +41,7 @@
 #include "discovery/listing.h"
 #include "discovery/ownership.h"
 #include "discovery/target.h"
+#include "discovery/cgroup_line.h"
 
 /* How often processes that nobody asked for are dropped. */
 #define DISCOVERY_SWEEP_NS (30 * NSEC_PER_SEC)

@@ -31,6 +31,7 @@
 #include "discovery/cgroupfs.h"
 #include "discovery/ownership.h"
 #include "discovery/target.h"
+#include "discovery/cgroup_line.h"
 
 /* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
  * asked for one by one. */

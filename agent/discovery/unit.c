@@ -23,7 +23,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-#include "discovery/cgroup.h"
+#include "discovery/cgroup_line.h"
 
 /* How good a component is as a name: 2 for a unit that processes are started in, 1 for a slice,
  * which groups units, 0 for what is no unit. */

@@ -8,45 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/labels.h"
+#include "export/profile.h"
 
 struct loop;
 struct metric_sink;
 struct store;
 struct export;
-
-enum profile_kind {
-	PROFILE_CPU,
-	PROFILE_OFF_CPU,
-	PROFILE_GO_HEAP,
-	PROFILE_GO_MUTEX,
-	PROFILE_GO_BLOCK,
-	PROFILE_KIND_MAX,
-};
-
-/**
- * struct profile - one series and window, encoded
- * @labels:      without __name__ or anything that is one backend's own
- * @start_ns:    wall clock
- * @pprof:       gzip; cumulative where the kind is (what files and pulls show)
- * @pprof_delta: the same window with alloc values as differences, for destinations that want that;
- *               NULL where there is no difference
- */
-struct profile {
-	enum profile_kind kind;
-	struct labels labels;
-	uint64_t start_ns;
-	uint64_t duration_ns;
-	char *pprof;
-	size_t pprof_len;
-	char *pprof_delta;
-	size_t pprof_delta_len;
-};
-
-void profile_free(struct profile *profile);
-const char *profile_kind_name(enum profile_kind kind); /* "cpu", "go_heap" */
-/* Whether each profile of the kind has everything since its processes began. */
-bool profile_kind_is_cumulative(enum profile_kind kind);
 
 struct export_opts {
 	struct loop *loop;

@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "export/destination.h"
-#include "export/export.h"
+#include "export/profile.h"
 
 const char *export_outcome_name(enum export_outcome outcome)
 {

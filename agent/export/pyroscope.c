@@ -20,7 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/labels.h"
-#include "export/export.h"
+#include "export/profile.h"
 #include "export/outbox.h"
 #include "push.pb-c.h"
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/labels.h"
-#include "export/export.h"
+#include "export/profile.h"
 
 struct buf;
 struct metric_sink;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/labels.h"
-#include "export/export.h"
+#include "export/profile.h"
 
 /* File systems stop at 255. Four parts of STORE_NAME_PART_MAX, separators and the hash. */
 #define STORE_NAME_MAX	    224

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/root.h"
 #include "discovery/cgroup.h"
+#include "discovery/cgroup_line.h"
 
 #define VECTORS	      "test/data/cgroup"
 #define VECTORS_BYTES (1u << 20)
