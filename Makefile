@@ -135,7 +135,7 @@ clean: ## remove build/
 	rm -rf $(B)
 
 ##@ Parts of check
-.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-format check-deploy check-e2e lint lint-c format
+.PHONY: check-build check-unit check-bpf check-kernel check-fuzz check-format check-deploy check-e2e lint lint-c format limits
 check-build: $(UNIT) $(BPF_TEST) $(REPLAY) $(GUEST) $(BPF_OTHER) ## build every test program
 check-unit: $(UNIT) ## unit tests under ASan and UBSan
 	$(Q)test/run.sh unit $(UNIT)
@@ -157,6 +157,9 @@ lint-c: $(TIDY) ## clang-tidy on what has changed since it last passed
 
 format: ## reformat the C files
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
+
+limits: ## generate docs/design/limits.md from the limits in the code
+	$(Q)test/limits.py > docs/design/limits.md.new && mv docs/design/limits.md.new docs/design/limits.md
 
 check-deploy: ## the chart: helm lint, renders, deploy/podprof.yaml is what it renders
 	$(Q)test/deploy.sh check

@@ -44,7 +44,7 @@
 /* How much of that is for the names of what has just started. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
-/* Owners that the first window's lines in the log name. */
+/* Owners that the first window's lines in the log name. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
 /* Each image that was sampled keeps its file open. */
 #define AGENT_OPEN_FILES      65536

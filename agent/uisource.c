@@ -23,9 +23,10 @@
 #include "cpu/series.h"
 
 /* Profiles that one flame graph adds up, the newest first: reading one takes about a millisecond,
- * and the loop waits. The graph says how many it is made of. */
+ * and the loop waits. The graph says how many it is made of. Reached: the newest; the page says how
+ * many. */
 #define UISOURCE_FLAME_PROFILES_MAX 120
-/* Ceiling of one profile after decompression. */
+/* Ceiling of one profile after decompression. Reached: left out of the graph. */
 #define UISOURCE_PPROF_MAX	    (16u << 20)
 /* Names of folders tried for a label set; the hash in them has 32 bits. */
 #define UISOURCE_NAME_ATTEMPTS	    8

@@ -84,42 +84,13 @@ includes() {
 		END { exit bad }'
 }
 
-# Every "#define ..._MAX" is in agent/README.md with its value: "| `NAME` | `value` | `file` | ...".
+# Each limit has its comment, and docs/design/limits.md is generated from them.
 limits() {
-	files 'agent/*.c' 'agent/*.h' 'bpf/*.c' 'bpf/*.h' | xargs awk '
-		BEGIN {
-			while ((getline line < "agent/README.md") > 0) {
-				if (split(line, cell, / *\| */) < 6 || cell[2] !~ /^`[A-Z0-9_]+`$/)
-					continue
-				gsub(/`/, "", line)
-				split(line, cell, / *\| */)
-				if ((cell[4] " " cell[2]) in listed)
-					print "agent/README.md lists " cell[2] " of " cell[4] " twice"
-				listed[cell[4] " " cell[2]] = cell[3]
-			}
-		}
-		/^#define +[A-Z0-9_]+_MAX(_NS|_S)?[ \t]/ {
-			file = FILENAME
-			sub(/^agent\//, "", file)
-			name = $2
-			value = $0
-			sub(/^#define +[A-Z0-9_]+[ \t]+/, "", value)
-			sub(/[ \t]*\/\*.*/, "", value)
-			gsub(/[ \t]+/, " ", value)
-			if (value ~ /\\$/)
-				value = "computed"
-			at = file " " name
-			if (!(at in listed))
-				print FILENAME ":" FNR ": agent/README.md does not list " name
-			else if (listed[at] != value)
-				print FILENAME ":" FNR ": agent/README.md says " listed[at] " for " name
-			used[at] = 1
-		}
-		END {
-			for (at in listed)
-				if (!(at in used))
-					print "agent/README.md: no such limit: " at
-		}' | none
+	test/limits.py | diff -u docs/design/limits.md - | grep '^[-+]'
+	[ "${PIPESTATUS[0]}${PIPESTATUS[1]}" = 00 ] || {
+		echo "docs/design/limits.md is not what 'make limits' generates"
+		return 1
+	}
 }
 
 # In the first line, or in the second after "#!".

@@ -4,7 +4,7 @@
 #include <sys/random.h>
 
 /* Doubling so often passes every maximum there is; counting further would only overflow the shift.
- */
+ * Reached: -. */
 #define BACKOFF_DOUBLINGS_MAX 12
 _Static_assert((BACKOFF_FIRST_NS << BACKOFF_DOUBLINGS_MAX) > BACKOFF_MAX_NS, "reaches the maximum");
 

@@ -7,6 +7,7 @@
 #include "base/nsec.h"
 
 #define BACKOFF_FIRST_NS (500 * NSEC_PER_MSEC)
+/* Nanoseconds between two attempts. Reached: -. */
 #define BACKOFF_MAX_NS	 (300 * NSEC_PER_SEC)
 
 /* How long to wait after each failure in a row. {0} is the beginning; @max_ns 0 is BACKOFF_MAX_NS.

@@ -27,10 +27,12 @@
 #include "base/nsec.h"
 #include "version.h"
 
-/* Idle connections kept: one for each server that a node agent talks to, with room. */
+/* Idle connections kept: one for each server that a node agent talks to, with room. Reached: the
+ * oldest is closed. */
 #define HTTP_CONNECTIONS_MAX   8L
 /* What a server may ask us to wait is cut here, so that it cannot overflow; an hour is beyond what
- * anyone waits, and below what later versions of libcurl cut it to themselves (8.14: 6 hours). */
+ * anyone waits, and below what later versions of libcurl cut it to themselves (8.14: 6 hours).
+ * Reached: cut. */
 #define HTTP_RETRY_AFTER_MAX_S 3600
 
 struct http {

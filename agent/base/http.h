@@ -17,7 +17,7 @@ struct http;
 struct http_call;
 
 /* What is kept of a reply's body; the rest is not read. Nothing but an error message is expected.
- */
+ * Reached: the rest is not read. */
 #define HTTP_REPLY_MAX 65536
 
 /* How far a server's certificate is checked. */

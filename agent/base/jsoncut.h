@@ -23,7 +23,7 @@ enum jsoncut_outcome {
 	JSONCUT_MALFORMED, /* no JSON of that shape, or it ended too early */
 };
 
-/* Bytes of a member's name that are told apart; a longer one is "". */
+/* Bytes of a member's name that are told apart; a longer one is "". Reached: no name. */
 #define JSONCUT_KEY_MAX 32
 
 /* One value, borrowed. @key: the member that it is, or is an element of; "" in JSONCUT_VALUES. Not

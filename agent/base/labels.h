@@ -7,13 +7,15 @@
 #include <stdint.h>
 
 /* Pyroscope takes 30 label names a series, two or three of them its own; Prometheus 30 by default.
- * The owner's few and what a user adds stay below. One more is refused with LABELS_FULL. */
+ * The owner's few and what a user adds stay below. One more is refused with LABELS_FULL. Reached:
+ * refused with `LABELS_FULL`. */
 #define LABELS_MAX	 27
 /* The ceiling of sets that no series gets: what is known of a container, from which its labels are
  * chosen. A pod has 128 labels and 128 annotations at most (metadata/pod.h) with two names each,
- * the rest is for everything else and for the names that rules make of them. */
+ * the rest is for everything else and for the names that rules make of them. Reached: left out. */
 #define LABELS_FACTS_MAX 1024
-/* Bytes of one value (Pyroscope's ceiling is 2048); a longer one is cut there, at a character. */
+/* Bytes of one value (Pyroscope's ceiling is 2048); a longer one is cut there, at a character.
+ * Reached: cut at a character. */
 #define LABELS_VALUE_MAX 2048
 
 struct label {

@@ -9,7 +9,8 @@
 #include "base/text.h"
 
 /* Bytes of one line. The longest honest one is in /proc/PID/maps, with a path of PATH_MAX
- * characters that take four each; a longer one is skipped and counted. */
+ * characters that take four each; a longer one is skipped and counted. Reached: skipped, counted by
+ * the reader. */
 #define LINES_MAX ((size_t)64 << 10)
 
 /* Not 0 ends the reading. The line borrows, and has no newline. */

@@ -12,7 +12,7 @@
 #include "base/text.h"
 
 /* A line's ceiling: below PIPE_BUF, so that lines of several writers do not mix. A field that does
- * not fit is left out. */
+ * not fit is left out. Reached: the field is left out. */
 #define LOG_LINE_MAX 4000
 
 /* The one piece of file-scope state in the program: what to print and how. */

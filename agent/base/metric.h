@@ -34,7 +34,8 @@ struct metric_family_desc {
 	const char *unit; /* "seconds", "bytes": also the suffix of @name; or NULL */
 };
 
-/* Labels of one sample: a container's, and those that a family adds. */
+/* Labels of one sample: a container's, and those that a family adds. Reached:
+ * `podprof_exposition_samples_total{outcome="bad_name"}`. */
 #define METRIC_LABELS_MAX (LABELS_MAX + 3)
 
 struct metric_label {

@@ -28,7 +28,7 @@ enum secret_outcome {
 };
 
 /* Longer than any token seen (a JSON web token of a cloud provider is 2 to 4 KiB). Beyond it is no
- * secret but a wrong file: SECRET_MALFORMED. */
+ * secret but a wrong file: SECRET_MALFORMED. Reached: wrong usage. */
 #define SECRET_MAX 16384
 
 /*

@@ -16,7 +16,8 @@
 struct config;
 struct root;
 
-/* Values of an option that may stand more than once; one more is wrong usage. */
+/* Values of an option that may stand more than once; one more is wrong usage. Reached: wrong usage.
+ */
 #define CMDLINE_VALUES_MAX 64
 
 struct cmdline_values {

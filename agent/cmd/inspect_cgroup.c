@@ -19,7 +19,7 @@
 #include "discovery/discovery.h"
 
 /* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double that. A
- * longer one is an error that names it. */
+ * longer one is an error that names it. Reached: an error names it. */
 #define RECORD_BYTES_MAX (256u << 10)
 
 struct options {

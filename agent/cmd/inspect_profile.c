@@ -18,10 +18,12 @@
 #include "cmd/inspect.h"
 #include "pprof/reader.h"
 
-/* A profile of a whole large cluster is some tens of MB. More is an error that says so. */
+/* A profile of a whole large cluster is some tens of MB. More is an error that says so. Reached: an
+ * error says so. */
 #define FILE_BYTES_MAX	  (64u << 20)
+/* Bytes of a profile after decompression in `inspect profile`. Reached: an error says so. */
 #define MESSAGE_BYTES_MAX (256u << 20)
-/* Different (key, value) pairs looked at. */
+/* Different (key, value) pairs looked at. Reached: the output says so. */
 #define LABELS_SEEN_MAX	  100000
 #define TOP_DEFAULT	  20
 

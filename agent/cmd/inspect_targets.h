@@ -13,7 +13,7 @@
 #include "naming/labelling.h"
 #include "naming/names.h"
 
-/* Processes that are gathered: as many as an agent remembers. */
+/* Processes that are gathered: as many as an agent remembers. Reached: the others are left out. */
 #define TARGETS_PROCESSES_MAX 65536
 
 struct target_process {

@@ -19,7 +19,7 @@
 #define RECORD_RATE_HZ	    99
 /* The clock's shortest period: as many samples as its highest rate. */
 #define RECORD_CLOCK_MIN_NS (NSEC_PER_SEC / ONCPU_RATE_MAX)
-/* The kernel's own ceiling is 2^63; nothing is counted as often as this. */
+/* The kernel's own ceiling is 2^63; nothing is counted as often as this. Reached: wrong usage. */
 #define RECORD_PERIOD_MAX   (1ull << 48)
 #define RECORD_EVENT_NAMES  512
 

@@ -11,11 +11,12 @@
 #include "unwind/rows.h"
 
 /* Bytes of each table that is looked through; those of libraries of 100 MB are larger, and such
- * have unwind tables. */
+ * have unwind tables. Reached: not looked at. */
 #define CODEENTRIES_TABLE_MAX (16u << 20)
-/* From the first to the last described byte of a program whose calls are looked through. */
+/* From the first to the last described byte of a program whose calls are looked through. Reached:
+ * not looked at. */
 #define CODEENTRIES_CODE_MAX  (32u << 20)
-/* Of one image: 16 bytes each. */
+/* Of one image: 16 bytes each. Reached: the others are guessed. */
 #define CODEENTRIES_MAX	      (1u << 18)
 
 /* Ascending virtual addresses, some more than once. */

@@ -15,13 +15,16 @@
  * begins and ends with); above, it is left alone. musl has 500 KB; libraries that keep frame
  * pointers instead of tables are larger, and what is found by those is not bad either. */
 #define CODESCAN_BYTES_MIN    256u
+/* Bytes of code without unwind tables that are disassembled in one image; musl has 500 KB. Reached:
+ * the code has no rows. */
 #define CODESCAN_BYTES_MAX    (4u << 20)
-/* Different states of the stack in one image; libc.so of musl has 600. */
+/* Different states of the stack in one image; libc.so of musl has 600. Reached: the functions
+ * behind have no rows. */
 #define CODESCAN_STATES_MAX   16384u
-/* Bytes of one function. */
+/* Bytes of one function. Reached: what is behind has no rows. */
 #define CODESCAN_FUNCTION_MAX (256u << 10)
 /* Instructions looked at, some several times: a second. libc.so of musl takes 2.8 million, 0.1 s.
- */
+ * Reached: the functions behind have no rows. */
 #define CODESCAN_STEPS_MAX    16000000u
 
 /* What was found, for people. */

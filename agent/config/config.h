@@ -15,11 +15,12 @@
 
 #include "base/log.h"
 
-/* Destinations that can be named; each has a queue and a clock of its own. */
+/* Destinations that can be named; each has a queue and a clock of its own. Reached: wrong usage. */
 #define CONFIG_DESTINATIONS_MAX 8
-/* Labels that can be given: with an owner's own they have to fit into a set (base/labels.h). */
+/* Labels that can be given: with an owner's own they have to fit into a set (base/labels.h).
+ * Reached: wrong usage. */
 #define CONFIG_LABELS_MAX	16
-/* Values of any other list: patterns, which are all tried for each owner. */
+/* Values of any other list: patterns, which are all tried for each owner. Reached: wrong usage. */
 #define CONFIG_LIST_MAX		64
 
 enum config_go_heap {
@@ -107,7 +108,7 @@ enum config_outcome {
 	CONFIG_HELP, /* --help was asked for */
 };
 
-/* Room for one sentence, whatever the user typed: it is cut to fit. */
+/* Room for one sentence, whatever the user typed: it is cut to fit. Reached: cut. */
 #define CONFIG_ERROR_MAX 512
 
 struct config_error {

@@ -8,7 +8,8 @@
 
 #include "config/config.h"
 
-/* A settings file is a few hundred bytes; what is longer is something else. */
+/* A settings file is a few hundred bytes; what is longer is something else. Reached: an error says
+ * so. */
 #define FILE_BYTES_MAX (1u << 20)
 
 /* 0, CONFIG_BAD with a sentence, -ENOMEM. */

@@ -23,11 +23,13 @@ struct metric_sink;
 struct space_cache;
 struct unwinder;
 
-/* Bytes of the copies that wait: some 900 copies. Above it the oldest ones are
- * walked as it is possible now, counted as "full". */
+/* Bytes of the copies that wait: some 900 copies. Above it the oldest ones are walked as it is
+ * possible now, counted as "full". Reached: `podprof_late_stacks_total{outcome="full"}`: walked as
+ * it is possible. */
 #define LATE_STACKS_BYTES_MAX ((size_t)8 << 20)
 /* Bytes of the stacks of threads that are away: some 8,000. Above it the oldest ones are forgotten,
- * counted as "away"; they are what frame pointers say then. */
+ * counted as "away"; they are what frame pointers say then. Reached:
+ * `podprof_late_stacks_total{outcome="away"}`: walked by frame pointers. */
 #define LATE_STACKS_AWAY_MAX  ((size_t)4 << 20)
 /* A table that has not come by then: the stack is walked as it is possible, counted as "expired".
  * Processes that have gone are known for twice as long (LIVES_KEEP_NS). */

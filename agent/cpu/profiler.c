@@ -25,7 +25,8 @@
 #include "cpu/series.h"
 #include "symbolize/symbolizer.h"
 
-/* Reports waiting for the worker: a window's series, and as many again if it falls behind. */
+/* Reports waiting for the worker: a window's series, and as many again if it falls behind. Reached:
+ * `podprof_profiled_samples_total{outcome="unreported"}`. */
 #define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
 
 /* A process's mappings are read when its first sample is handed over: one that ends before that has

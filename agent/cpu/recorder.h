@@ -24,9 +24,11 @@ struct loop;
 struct root;
 struct recorder;
 
-/* Distinct stacks of a recording, all processes together: 30 frames each are 150 MB. */
+/* Distinct stacks of a recording, all processes together: 30 frames each are 150 MB. Reached:
+ * "lost" in the summary. */
 #define RECORDER_STACKS_MAX 262144
-/* Bytes of the profile before compression; go tool pprof takes more, but not gladly. */
+/* Bytes of the profile before compression; go tool pprof takes more, but not gladly. Reached: an
+ * error says so. */
 #define RECORDER_PPROF_MAX  PPROF_BYTES_MAX
 
 /**

@@ -25,7 +25,8 @@ struct root;
 struct tablecache;
 struct cpu_sampler;
 
-/* Frames of one stack: both halves. */
+/* Frames of one stack: both halves. Reached:
+ * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define CPU_STACK_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
 
 /* A sample's stack as places, innermost first: the kernel's part, then the user's. Owns references

@@ -15,7 +15,8 @@ struct metric_sink;
 struct owner;
 struct series_table;
 
-/* Owners with samples in one window: containers, units and names of host processes. */
+/* Owners with samples in one window: containers, units and names of host processes. Reached:
+ * `podprof_profiled_samples_total{outcome="lost"}`. */
 #define SERIES_MAX	    8192
 /* Windows after which a series that got no sample is forgotten. */
 #define SERIES_KEEP_WINDOWS 2

@@ -17,7 +17,8 @@ struct cpu_window;
 struct fold;
 struct owner;
 
-/* Bytes of the stacks of a window that waits: those of 16 MB are not kept longer than necessary. */
+/* Bytes of the stacks of a window that waits: those of 16 MB are not kept longer than necessary.
+ * Reached: the window is reported with the labels that are known. */
 #define CPU_WINDOW_BYTES_MAX (16u << 20)
 
 /**

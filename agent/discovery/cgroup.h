@@ -49,9 +49,9 @@ static inline bool cgroup_in_container(enum cgroup_kind kind)
 
 /* Bytes of a container id with its NUL. Ids are 64 hexadecimal digits; the names of LXC and nspawn
  * containers can be longer, and one that does not fit is no container (a cut one could be
- * another's). */
+ * another's). Reached: no container: a cut id could be another's. */
 #define CGROUP_ID_MAX  128
-/* Bytes of a pod UID with its NUL: 36 characters, or 32 for a static pod. */
+/* Bytes of a pod UID with its NUL: 36 characters, or 32 for a static pod. Reached: no pod. */
 #define CGROUP_UID_MAX 37
 
 /**

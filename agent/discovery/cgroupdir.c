@@ -18,16 +18,19 @@
 #include "base/nsec.h"
 
 /* Directories in the table, of all trees. 500 pods of three containers with a subdirectory each are
- * 3500 in one tree. At 300 bytes each this is 10 MiB. One more is CGROUPDIR_TOO_MANY. */
+ * 3500 in one tree. At 300 bytes each this is 10 MiB. One more is CGROUPDIR_TOO_MANY. Reached:
+ * `podprof_cgroup_refused_total{reason="too_many"}`. */
 #define CGROUPDIR_MAX	     32768
 /* Of them below containers, which are the containers' choice: the other half is for the node's own.
- * One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. */
+ * One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
+ * `podprof_cgroup_refused_total{reason="too_many_in_container"}`. */
 #define CGROUPDIR_INSIDE_MAX (CGROUPDIR_MAX / 2)
 /* Of them below one outermost container: a whole node of 110 pods in a container (kind) is about
- * 1000. One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. */
+ * 1000. One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
+ * `podprof_cgroup_refused_total{reason="too_many_in_container"}`. */
 #define CGROUPDIR_BELOW_MAX  4096
 /* Components of a path. A pod in a node in a container is 8 deep. One more is CGROUPDIR_TOO_DEEP.
- */
+ * Reached: `podprof_cgroup_refused_total{reason="too_deep"}`. */
 #define CGROUPDIR_DEPTH_MAX  24
 
 const char *cgroupdir_outcome_name(int outcome)

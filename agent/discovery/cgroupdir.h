@@ -115,7 +115,8 @@ void cgroupdir_expire(struct cgroupdir_table *t);
 /* All, oldest first: @dir is NULL to start; NULL at the end. */
 struct cgroupdir *cgroupdir_next(const struct cgroupdir_table *t, const struct cgroupdir *dir);
 
-/* The kernel's own limit for paths in /proc/PID/cgroup. */
+/* The kernel's own limit for paths in /proc/PID/cgroup. Reached:
+ * `podprof_cgroup_refused_total{reason="too_deep"}`. */
 #define CGROUPDIR_PATH_MAX 4096
 
 struct cgroupdir_path {

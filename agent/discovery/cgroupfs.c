@@ -43,7 +43,8 @@
 #include "discovery/watcher.h"
 #include "discovery/cgroup_line.h"
 
-/* Bytes of a cgroup.procs: 100,000 processes. Beyond, the directory's processes are not listed. */
+/* Bytes of a cgroup.procs: 100,000 processes. Beyond, the directory's processes are not listed.
+ * Reached: `podprof_cgroup_refused_total{reason="unreadable"}`. */
 #define CGROUPFS_PROCS_BYTES_MAX (1u << 20)
 
 #define CGROUPFS_WALK_WATCHED_NS  (30 * NSEC_PER_SEC)

@@ -15,7 +15,8 @@
 #include "base/vec.h"
 #include "discovery/pid.h"
 
-/* The kernel's own ceiling of process numbers (PID_MAX_LIMIT); one that is larger is left out. */
+/* The kernel's own ceiling of process numbers (PID_MAX_LIMIT); one that is larger is left out.
+ * Reached: left out. */
 #define FAMILY_PIDS_MAX (1u << 22)
 
 struct family {

@@ -34,7 +34,7 @@
 #include "discovery/cgroup_line.h"
 
 /* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
- * asked for one by one. */
+ * asked for one by one. Reached: those behind are asked for one by one. */
 #define LISTING_ROLL_MAX   131072
 /* How many processes, half of them the kernel's own, are asked in the time that it takes to read
  * the cgroup.procs of one directory. */

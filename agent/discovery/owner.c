@@ -20,12 +20,14 @@
 #include "discovery/ownergroup.h"
 
 /* Containers and pods at a time, those in their grace time too: 110 pods are usual, 500 the most a
- * kubelet is run with. One more is OWNER_TOO_MANY. */
+ * kubelet is run with. One more is OWNER_TOO_MANY. Reached:
+ * `podprof_owner_lookups_total{outcome="unknown_limit"}`. */
 #define OWNER_CONTAINERS_MAX 8192
 /* Of them those inside others, whose paths somebody in a container has chosen: the other half is
- * for the node's own. */
+ * for the node's own. Reached: `podprof_owner_lookups_total{outcome="unknown_limit"}`. */
 #define OWNER_INNER_MAX	     (OWNER_CONTAINERS_MAX / 2)
-/* Units and programs of the host. A process can give itself any number of names. */
+/* Units and programs of the host. A process can give itself any number of names. Reached:
+ * `podprof_owner_lookups_total{outcome="unknown_limit"}`. */
 #define OWNER_HOST_MAX	     2048
 /* Characters of a container's id as a name: what the runtimes' own tools show. */
 #define OWNER_SHORT_ID	     12

@@ -8,7 +8,7 @@
 #include "discovery/cgroup.h"
 
 /* Containers of one group: people use 10, and a node in a container (kind) has 500. One more is
- * OWNER_GROUP_FULL. */
+ * OWNER_GROUP_FULL. Reached: `podprof_owner_lookups_total{outcome="unknown_limit"}`. */
 #define OWNER_GROUP_MAX 1024
 
 struct owner_group;

@@ -35,8 +35,10 @@
 
 /* 52 fields, at most 20 digits each, and a name: a real line stays below 1200 bytes. A longer one
  * is PID_ODD. */
-/* Bytes of our own /proc/self/status; 1.5 KB, and a list of groups and of CPUs. */
+/* Bytes of our own /proc/self/status; 1.5 KB, and a list of groups and of CPUs. Reached:
+ * `--proc-root` is taken for another PID namespace's. */
 #define PID_STATUS_BYTES_MAX	(64u << 10)
+/* Bytes of `/proc/PID/stat`; a real line has below 1,200. Reached: `PID_ODD`. */
 #define PID_STAT_BYTES_MAX	4096
 /* Fields between the name's ')' and starttime, which is the 22nd of the line (the name is the
  * second). */

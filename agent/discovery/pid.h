@@ -76,11 +76,13 @@ struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid);
 /* Its threads, a leader that is dead included; 0 if there is no such process. */
 size_t pid_n_threads(const struct root *proc, pid_t pid);
 
-#define PID_COMM_MAX 16 /* with the NUL; the kernel's TASK_COMM_LEN */
+/* With the NUL; the kernel's TASK_COMM_LEN. Reached: -. */
+#define PID_COMM_MAX 16
 /* The process's name, NUL-terminated. Any bytes but NUL may be in it. Outcomes as pid_read(). */
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
 
-/* 14 lines with paths of up to 4 KiB; a longer file is PID_ODD. */
+/* 14 lines with paths of up to 4 KiB; a longer file is PID_ODD. Reached:
+ * `podprof_owner_lookups_total{outcome="unknown_unreadable"}`. */
 #define PID_CGROUP_BYTES_MAX (64u << 10)
 /* Appends /proc/PID/cgroup of exactly this process; @b is of that size. Outcomes as pid_read(). */
 int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf *b);

@@ -9,7 +9,8 @@
 #include "discovery/owner.h"
 
 /* Processes: a large node has 9000, and as many again may have left in the last two minutes. At 210
- * bytes each this is 13 MiB. One more is TARGET_TOO_MANY: it is looked up each time instead. */
+ * bytes each this is 13 MiB. One more is TARGET_TOO_MANY: it is looked up each time instead.
+ * Reached: `podprof_targets`; looked up each time instead. */
 #define TARGETS_MAX 65536
 
 struct target_table {

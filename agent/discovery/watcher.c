@@ -28,7 +28,8 @@
 #include "base/text.h"
 
 /* Watches: a quarter of the user's, and never more than this; each costs the kernel about 1 KiB.
- * One more is WATCHER_FULL. */
+ * One more is WATCHER_FULL. Reached: `podprof_cgroup_refused_total{reason="watch"}`; the slow walk
+ * finds it. */
 #define WATCHER_WATCHES_MAX	8192
 /* When the limit cannot be read: a quarter of what kernels before 5.11 allow. */
 #define WATCHER_WATCHES_DEFAULT 2048

@@ -14,9 +14,10 @@ enum finding_outcome {
 	FINDING_OUTCOME_MAX,
 };
 
-/* Findings of one run; a dozen checks have one or two, destinations one each. */
+/* Findings of one run; a dozen checks have one or two, destinations one each. Reached: the last
+ * ones are missing. */
 #define FINDINGS_MAX	 64
-/* Bytes of each text with its NUL; a longer one is cut. */
+/* Bytes of each text with its NUL; a longer one is cut. Reached: cut. */
 #define FINDING_TEXT_MAX 512
 
 /**

@@ -13,7 +13,7 @@ struct facts;
 struct findings;
 struct http;
 
-/* Conditions of an agent's that are kept: it has a handful. */
+/* Conditions of an agent's that are kept: it has a handful. Reached: the others are not told. */
 #define LISTENER_CONDITIONS_MAX 8
 
 /* A line of /-/ready. */

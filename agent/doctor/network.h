@@ -15,7 +15,7 @@ struct facts;
 struct findings;
 struct http;
 
-/* Bytes of what is told of a destination with the NUL; more is cut. */
+/* Bytes of what is told of a destination with the NUL; more is cut. Reached: cut. */
 #define REACHED_TEXT_MAX 512
 
 /**

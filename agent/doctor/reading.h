@@ -13,7 +13,8 @@ struct facts;
 struct findings;
 struct root;
 
-/* Processes that are tried: of any container and user, and in a few milliseconds. */
+/* Processes that are tried: of any container and user, and in a few milliseconds. Reached: the
+ * others are not tried. */
 #define READING_PROCESSES_MAX 64
 
 enum reading_what {

@@ -11,7 +11,7 @@ struct facts;
 struct findings;
 struct root;
 
-/* Bytes of a security module's label with its NUL; a longer one is cut. */
+/* Bytes of a security module's label with its NUL; a longer one is cut. Reached: cut. */
 #define RIGHTS_LABEL_MAX 128
 
 /**

@@ -14,7 +14,8 @@ struct facts;
 struct findings;
 struct loop;
 
-/* Bytes of a source's name, last word and address with their NUL; longer ones are cut. */
+/* Bytes of a source's name, last word and address with their NUL; longer ones are cut. Reached:
+ * cut. */
 #define SOURCE_TEXT_MAX 200
 
 struct source {

@@ -32,15 +32,15 @@
 #include "base/cursor.h"
 
 /* Program headers; the kernel refuses programs with more than 64 KiB of them (load_elf_phdrs()).
- * Above it, and above the next two, the file is ELFFILE_TOO_LARGE. */
+ * Above it, and above the next two, the file is ELFFILE_TOO_LARGE. Reached: `too_large`. */
 #define ELFFILE_PHDRS_MAX    1170
 /* Sections. Linked files have some 40; a kernel module built with function sections has hundreds.
- */
+ * Reached: `too_large`. */
 #define ELFFILE_SECTIONS_MAX 8192
-/* Bytes of section names. */
+/* Bytes of section names. Reached: `too_large`. */
 #define ELFFILE_NAMES_MAX    (1u << 20)
 /* Bytes of one note segment or section that are searched for the build id, which linkers put first.
- * Beyond it there is no build id. */
+ * Beyond it there is no build id. Reached: no build id. */
 #define ELFFILE_NOTES_MAX    (64u << 10)
 
 struct named_section {

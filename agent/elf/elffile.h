@@ -12,7 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ELFFILE_BUILD_ID_MAX 64 /* bytes; GNU ids have 20, Go's note is another one */
+/* Bytes; GNU ids have 20, Go's note is another one. Reached: no build id. */
+#define ELFFILE_BUILD_ID_MAX 64
 
 enum elffile_outcome {
 	ELFFILE_OK = 0,

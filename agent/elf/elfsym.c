@@ -25,12 +25,12 @@
 /* One read's size. */
 #define ELFSYM_STEP_BYTES      65536u
 /* Ten times what the largest programs here have; a table above it makes the file ELFSYM_MALFORMED.
- */
+ * Reached: `malformed`. */
 #define ELFSYM_TABLE_BYTES_MAX (512u << 20)
-/* Length of a name that can be asked for, with its NUL. */
+/* Length of a name that can be asked for, with its NUL. Reached: -. */
 #define ELFSYM_NAME_MAX	       128u
 /* Places in .strtab where one of the names stands. There is one for each name, or a few where
- * longer names end in it; beyond this the file is odd: ELFSYM_MALFORMED. */
+ * longer names end in it; beyond this the file is odd: ELFSYM_MALFORMED. Reached: `malformed`. */
 #define ELFSYM_PLACES_MAX      256u
 
 struct place {

@@ -18,7 +18,7 @@ enum elfsym_outcome {
 	ELFSYM_OUTCOME_MAX,
 };
 
-/* Names that can be asked for at once. */
+/* Names that can be asked for at once. Reached: -. */
 #define ELFSYM_NAMES_MAX 16
 
 /* What has one of the names. */

@@ -25,6 +25,7 @@
 #include "base/nsec.h"
 #include "base/text.h"
 
+/* Bytes of a message about a destination. Reached: cut. */
 #define DESTINATION_ERROR_MAX 1024
 
 /* Pyroscope takes what is up to an hour old by its own clock; a minute is left for clocks that

@@ -12,7 +12,7 @@
 
 struct destination;
 
-/* Bytes that are shown of an error message of a server's, without the NUL. */
+/* Bytes that are shown of an error message of a server's, without the NUL. Reached: cut. */
 #define PUSH_MESSAGE_MAX 200
 
 /**

@@ -26,6 +26,7 @@
 
 /* __name__, __delta__, and service_name where it is missing. */
 #define OWN_LABELS	  3
+/* Labels of a pushed series, with the backend's own. Reached: -. */
 #define SERIES_LABELS_MAX (LABELS_MAX + OWN_LABELS)
 
 /* One series with all that it points to. */

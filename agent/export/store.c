@@ -36,13 +36,14 @@
 /* What a file takes at least on the usual file systems. */
 #define BLOCK_BYTES	     4096u
 /* Folders that are tried for one label set when its name is taken: each is another's with the same
- * 32 bits of hash. */
+ * 32 bits of hash. Reached: `podprof_store_profiles_total{outcome="failed"}`. */
 #define FOLDER_ATTEMPTS_MAX  16
 #define LABELS_FILE	     "labels.json"
-/* LABELS_MAX values of LABELS_VALUE_MAX, six bytes for each when escaped, and their names. */
+/* LABELS_MAX values of LABELS_VALUE_MAX, six bytes for each when escaped, and their names. Reached:
+ * the folder is not ours. */
 #define LABELS_FILE_SIZE_MAX (512u << 10)
 /* Files looked at when the store is opened, from which the newest STORE_PROFILES_MAX are kept. More
- * cannot be ours; they stay where they are. */
+ * cannot be ours; they stay where they are. Reached: they stay where they are. */
 #define SCAN_PROFILES_MAX    ((size_t)4 * STORE_PROFILES_MAX)
 
 enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };

@@ -11,8 +11,10 @@
 #include "base/labels.h"
 #include "export/profile.h"
 
-/* File systems stop at 255. Four parts of STORE_NAME_PART_MAX, separators and the hash. */
+/* File systems stop at 255. Four parts of STORE_NAME_PART_MAX, separators and the hash. Reached:
+ * parts are cut, a hash tells them apart. */
 #define STORE_NAME_MAX	    224
+/* Bytes of one label in a folder's name. Reached: cut. */
 #define STORE_NAME_PART_MAX 48
 
 /* "shop_checkout_checkout-5d7c_app-1a2b3c4d": namespace, service_name, pod and container, as far as

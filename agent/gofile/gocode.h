@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of a name that are kept, with the NUL: enough for the runtime's own functions. */
+/* Bytes of a name that are kept, with the NUL: enough for the runtime's own functions. Reached:
+ * cut. */
 #define GOCODE_NAME_MAX 64
 
 /* What the linker knows about a function (since 1.17; 0 before). */

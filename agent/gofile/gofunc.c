@@ -18,7 +18,8 @@
 
 #include "base/cursor.h"
 
-/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Above it the record is refused. */
+/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Above it the record is refused.
+ * Reached: `malformed`. */
 #define GOFUNC_DATA_MAX 64u
 
 size_t gofunc_entry_bytes(const struct gomodule *m)

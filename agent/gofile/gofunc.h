@@ -14,8 +14,9 @@
 #include "gofile/gocode.h"
 #include "gofile/gomodule.h"
 
-/* Bytes of an entry, and of a record's fixed part, in the form that has most. */
+/* Bytes of an entry, and of a record's fixed part, in the form that has most. Reached: -. */
 #define GOFUNC_ENTRY_BYTES_MAX 16u
+/* Bytes of a function's head, of the newest version. Reached: -. */
 #define GOFUNC_BYTES_MAX       44u
 
 /* A function record's fixed part, and where it is. */

@@ -11,7 +11,7 @@
 struct elffile;
 struct gomodule;
 
-/* Names that can be asked for at once. */
+/* Names that can be asked for at once. Reached: -. */
 #define GOFUNCS_NAMES_MAX 32
 
 /**

@@ -43,11 +43,12 @@
 #include "elf/elffile.h"
 
 /* Bytes of a file that are searched for the header, and again for moduledata. Data segments have a
- * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. */
+ * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. Reached: no Go
+ * names. */
 #define GOMODULE_SCAN_MAX   (256u << 20)
 #define GOMODULE_SCAN_CHUNK (64u << 10)
 /* Functions; a program of 100 MB has 130 000. It bounds the search for a function by name. Above
- * it, MALFORMED. */
+ * it, MALFORMED. Reached: no Go names. */
 #define GOMODULE_FUNCS_MAX  (1u << 20)
 
 #define GOMODULE_MAGIC_1_16 0xfffffffau

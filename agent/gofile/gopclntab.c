@@ -48,15 +48,16 @@
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 
-/* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB
- * has between 16 and 64. Above it, GOPCLNTAB_MALFORMED. */
+/* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB has between 16
+ * and 64. Above it, GOPCLNTAB_MALFORMED. Reached: `malformed`. */
 #define GOPCLNTAB_PCS_MAX    (256u << 10)
 /* Bytes of one string; names of generic functions are long, but have no more than some KiB. Above
- * it, GOPCLNTAB_MALFORMED. */
+ * it, GOPCLNTAB_MALFORMED. Reached: `malformed`. */
 #define GOPCLNTAB_STRING_MAX (64u << 10)
 
 #define PCDATA_INLINE_INDEX  2u
 #define FUNCDATA_INLINE_TREE 3u
+/* Bytes of an entry of the inlining tree, of the newest version. Reached: -. */
 #define TREE_BYTES_MAX	     20u
 #define NO_INDEX	     (-1)
 #define NO_FILE		     UINT32_MAX

@@ -15,7 +15,7 @@
 struct elffile;
 struct gopclntab;
 
-/* Bytes of a name or path that are kept, with the NUL; the rest is cut off. */
+/* Bytes of a name or path that are kept, with the NUL; the rest is cut off. Reached: cut. */
 #define GOPCLNTAB_NAME_MAX 512
 
 enum gopclntab_outcome {

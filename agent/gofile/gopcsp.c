@@ -28,9 +28,10 @@
 #include "gofile/gofuncwalk.h"
 
 /* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
- * has 12 million; above it, GOPCSP_TOO_LARGE. */
+ * has 12 million; above it, GOPCSP_TOO_LARGE. Reached: no rows from Go's tables. */
 #define GOPCSP_TABLES_MAX (64u << 20)
-/* Steps of one function; the largest seen has some thousand. Above it, GOPCSP_MALFORMED. */
+/* Steps of one function; the largest seen has some thousand. Above it, GOPCSP_MALFORMED. Reached:
+ * that function has no row. */
 #define GOPCSP_STEPS_MAX  (1u << 16)
 
 #define RECORDS_WINDOW (256u << 10)

@@ -18,9 +18,9 @@ struct memory;
 struct walk;
 
 /* PCs of one record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. One more is
- * BUCKETS_MALFORMED. */
+ * BUCKETS_MALFORMED. Reached: read is `malformed`. */
 #define BUCKETS_PCS_MAX	     1026
-/* Bytes of an object; a terabyte is not one: BUCKETS_MALFORMED. */
+/* Bytes of an object; a terabyte is not one: BUCKETS_MALFORMED. Reached: read is `malformed`. */
 #define BUCKETS_SIZE_MAX     (1ull << 40)
 /* Bytes of a record in front of its PCs. */
 #define BUCKETS_HEADER_BYTES 48

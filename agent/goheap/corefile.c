@@ -28,10 +28,11 @@
 #include "base/cursor.h"
 #include "elf/elffile.h"
 
-/* Program headers, one for each mapping: the kernel's default for vm.max_map_count is 65530. */
+/* Program headers, one for each mapping: the kernel's default for vm.max_map_count is 65530.
+ * Reached: `too_large`. */
 #define COREFILE_SEGMENTS_MAX 65600
 /* Bytes of notes: one of 700 bytes and the registers for each thread, and the mapped files, of
- * which the kernel writes 4 MiB at most. */
+ * which the kernel writes 4 MiB at most. Reached: `too_large`. */
 #define COREFILE_NOTES_MAX    (64u << 20)
 /* The kernel's, with its NUL. */
 #define COREFILE_NAME_BYTES   16

@@ -12,6 +12,7 @@
 
 #define SLOT_WORDS_WIDE	   4
 #define SLOT_WORDS_NARROW  2 /* and in the other lists, which have one slot */
+/* Words of the counters of one record, of the wider form. Reached: -. */
 #define COUNTERS_WORDS_MAX (BUCKETS_SLOTS * SLOT_WORDS_WIDE)
 
 enum counters_outcome {

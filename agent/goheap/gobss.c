@@ -22,7 +22,7 @@
 #include "procmap/maps.h"
 
 /* Bytes of variables that are searched in one section; programs of 100 MB have 200 KB. A larger one
- * is left out. */
+ * is left out. Reached: not searched. */
 #define GOBSS_BYTES_MAX (4u << 20)
 
 /* Words of moduledata, from @FIRST on: begin and end of each section. */

@@ -22,7 +22,8 @@ enum gocore_file_state {
 	GOCORE_FILE_OTHER,   /* it begins with other bytes than the one that was mapped */
 };
 
-/* Files with code that are opened; a browser has 300. What is above has no names. */
+/* Files with code that are opened; a browser has 300. What is above has no names. Reached: what is
+ * in the others has no names. */
 #define GOCORE_FILES_MAX 1024
 
 /**

@@ -19,7 +19,7 @@
 #include "procmap/mapped.h"
 
 /* Files remembered, 150 bytes each and 500 more for Go's. Beyond, a file is looked at for each
- * process anew. */
+ * process anew. Reached: looked at for each process anew. */
 #define GOIMAGES_MAX 16384
 
 /* Compared as bytes. */

@@ -35,11 +35,13 @@
 #define G_WORDS		 (G_BYTES / 8)
 #define BATCH_GOROUTINES 512
 #define BATCH_BYTES	 (4u << 20)
-/* Stacks are powers of two, 2 KiB to the largest that the runtime allows. */
+/* Stacks are powers of two, 2 KiB to the largest that the runtime allows. Reached: the goroutine is
+ * odd; most of them, and it is `unknown_layout`. */
 #define STACK_BYTES_MAX	 (1ull << 30)
 #define SCAN_BIT	 0x1000u
+/* A goroutine's number; they are given one after the other. Reached: as above. */
 #define IDS_MAX		 (1ull << 48)
-/* Reasons that are read, and bytes of one; Go 1.27 has 47. */
+/* Reasons that are read, and bytes of one; Go 1.27 has 47. Reached: no reason. */
 #define REASONS_MAX	 64
 #define REASON_BYTES	 48
 

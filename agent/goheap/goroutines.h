@@ -13,9 +13,11 @@
 struct goruntime;
 struct memory;
 
-/* Goroutines that are read; the others are counted. */
+/* Goroutines that are read; the others are counted. Reached: the command says how many are left
+ * out. */
 #define GOROUTINES_MAX	     (1u << 18)
-/* Bytes of one stack that are read, from its leaf on: what is beyond is missing at the root. */
+/* Bytes of one stack that are read, from its leaf on: what is beyond is missing at the root.
+ * Reached: the root is missing. */
 #define GOROUTINES_STACK_MAX (64u << 10)
 
 /* As the runtime has it, without its mark for stacks that are being scanned. */

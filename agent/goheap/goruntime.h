@@ -34,7 +34,7 @@ enum goruntime_state {
 
 const char *goruntime_state_name(int state);
 
-/* Bytes of a file's name that are kept, for people. */
+/* Bytes of a file's name that are kept, for people. Reached: cut. */
 #define GORUNTIME_NAME_MAX 64
 
 /**

@@ -57,7 +57,7 @@
 
 /* Bytes of each data segment searched for it where there are no sections. Go's linker puts it
  * first, C linkers behind the line table, which has 16 MB in a program of 48. Beyond it there is no
- * version. */
+ * version. Reached: no version. */
 #define GORUNTIME_INFO_SCAN_MAX (64u << 20)
 
 static const struct var_info {

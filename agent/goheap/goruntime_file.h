@@ -53,7 +53,8 @@ struct goruntime_id {
 	uint64_t inode;
 };
 
-/* Executable segments of a Go file. Linkers make one. */
+/* Executable segments of a Go file. Linkers make one. Reached: the others are not used to place it.
+ */
 #define GORUNTIME_CODES_MAX 4
 
 /* One of them: @n_bytes of the file from @off on. */
@@ -63,7 +64,7 @@ struct goruntime_code {
 	uint64_t n_bytes;
 };
 
-/* Bytes of a version that are kept; "go1.27.3 X:boringcrypto" is a long one. */
+/* Bytes of a version that are kept; "go1.27.3 X:boringcrypto" is a long one. Reached: cut. */
 #define GORUNTIME_VERSION_MAX 64
 
 /**

@@ -32,7 +32,8 @@
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 
-/* Files mapped as code that are looked at in one process; a browser has 300. */
+/* Files mapped as code that are looked at in one process; a browser has 300. Reached: not looked
+ * at. */
 #define GORUNTIMES_FILES_MAX 1024
 
 /* While one process is looked at. */

@@ -17,7 +17,8 @@ struct goimages;
 struct memory;
 struct root;
 
-/* Runtimes of one process that are read. */
+/* Runtimes of one process that are read. Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_full"}`: the others are not read. */
 #define GORUNTIMES_MAX 8
 
 /**

@@ -32,9 +32,11 @@
 #define SUDOG_CACHE	 16 /* from gFree */
 #define SUDOG_BUF	 (SUDOG_CACHE + 24)
 #define SUDOG_BUF_LENGTH 128
-/* Free goroutines that a processor keeps before it gives some away; they are counted up first. */
+/* Free goroutines that a processor keeps before it gives some away; they are counted up first.
+ * Reached: the goroutines are not counted this time. */
 #define FREE_MAX	 64u
-/* More descriptions are odd: they have 400 bytes each. */
+/* More descriptions are odd: they have 400 bytes each. Reached: the goroutines are not counted this
+ * time. */
 #define ALL_MAX		 (1ull << 32)
 
 /* An entry of a list's head: the number is the lower half of the second word. */

@@ -11,7 +11,7 @@ struct goruntime;
 struct memory;
 
 /* Processors of a program (GOMAXPROCS): as many as the machine has, by default. With more the
- * goroutines are not counted. */
+ * goroutines are not counted. Reached: its goroutines are not counted. */
 #define GOSCHED_PROCS_MAX 1024
 
 /* Kept from read to read of one process; {0} at first. */

@@ -33,7 +33,7 @@
 #define CODE_BYTES_MIN	    (256u << 10)
 /* Bytes between two segments of a program: linkers align them to 2 MiB at most. */
 #define GAP_BYTES	    (2u << 20)
-/* Mappings of one program; loaders make six. */
+/* Mappings of one program; loaders make six. Reached: the others are not searched. */
 #define GOUNPACKED_MAPS_MAX 32
 
 static bool is_memory(const struct maps_entry *e)

@@ -51,9 +51,10 @@
 #include "gofile/gomodule.h"
 #include "elf/elffile.h"
 
-/* Bytes of one function that are looked at; mallocgc has 3,000. What is behind is not seen. */
+/* Bytes of one function that are looked at; mallocgc has 3,000. What is behind is not seen.
+ * Reached: its variables are not found: `unknown_layout`. */
 #define GOVARS_CODE_MAX (16u << 10)
-/* References of one function; runtime.init has 60. */
+/* References of one function; runtime.init has 60. Reached: as above. */
 #define GOVARS_REFS_MAX 512
 
 #define DEFAULT_RATE 524288u

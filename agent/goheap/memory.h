@@ -29,7 +29,7 @@ struct memory_range {
 	size_t n;
 };
 
-/* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). */
+/* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: the next call. */
 #define MEMORY_RANGES_MAX 1024
 
 /* The smallest page size there is; a hole starts and ends at a multiple of it. */

@@ -14,9 +14,11 @@ struct memory;
 /* Bytes of one window: 30,000 records make some hundred system calls. */
 #define MEMORY_WINDOW_BYTES 131072
 /* Windows kept, 16 MiB; beyond, the one that was used least makes room. A process allocates records
- * in one chunk for each processor, and the list runs through all of them at once. */
+ * in one chunk for each processor, and the list runs through all of them at once. Reached: the one
+ * used least is used again. */
 #define MEMORY_WINDOWS_MAX  128
-/* Windows that were given up and are remembered, so that those who are asked for again show. */
+/* Windows that were given up and are remembered, so that those who are asked for again show.
+ * Reached: the oldest is forgotten. */
 #define MEMORY_GHOSTS_MAX   256
 
 /**

@@ -21,7 +21,7 @@
 /* A changing record is read again so many times; the change takes some nanoseconds. */
 #define REFRESH_TRIES	    3
 /* Records that are read again after one call of buckets_refresh(); the rest keep what they had,
- * counted as torn. */
+ * counted as torn. Reached: the others keep what they had. */
 #define REFRESH_AGAIN_MAX   1024
 /* Counters that are at most so far apart are read in one range. Less than a page, so that there can
  * be no hole in between. */
@@ -29,7 +29,8 @@
 /* Bytes of one call: they stay in a second-level cache until they have been looked at. */
 #define REFRESH_BATCH_BYTES (512u << 10)
 /* Pieces of a list in which addresses ascend that are put in order as such: chunks of 256 KiB of a
- * table of 100 MB. With more the records are sorted one by one. */
+ * table of 100 MB. With more the records are sorted one by one. Reached: the records are sorted one
+ * by one. */
 #define RUNS_MAX	    512
 #define REFRESH_SKEW_WORDS  (MEMORY_SKEW_BYTES / sizeof(uint64_t))
 

@@ -17,7 +17,7 @@
 #include "goprofile/gobuild.h"
 #include "goprofile/gowalk.h"
 
-/* Different reasons to wait; a release has below 50. Beyond, they have none. */
+/* Different reasons to wait; a release has below 50. Beyond, they have none. Reached: no reason. */
 #define GOROUTINE_REASONS_MAX 256
 
 /* ---------------------------------------------------------------- a snapshot */

@@ -37,12 +37,13 @@
 #include "symbolize/symbolizer.h"
 
 /* Go programs and libraries in the processes of one series. Beyond, the rest is named by the
- * symbolizer alone. */
+ * symbolizer alone. Reached: named by the symbolizer alone. */
 #define GOSTACK_IMAGES_MAX 64
 /* Functions inlined into each other that are put in at one place; a chain that is longer goes in
- * circles. */
+ * circles. Reached: the stack ends there. */
 #define GOSTACK_EXPAND_MAX 64
-/* Entries of one stack before the last one's functions are put in: the runtime's limit. */
+/* Entries of one stack before the last one's functions are put in: the runtime's limit. Reached:
+ * the stack ends there. */
 #define GOSTACK_DEPTH_MAX  (GOSTACK_LOCATIONS_MAX - GOSTACK_EXPAND_MAX)
 
 struct go_image {

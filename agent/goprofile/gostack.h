@@ -27,7 +27,8 @@ enum gostack_rule {
 #define GOSTACK_PHYSICAL_DEPTH 128
 #define GOSTACK_PHYSICAL_MORE  7
 
-/* Locations of one stack: the runtime's limit of 1026, and the functions put in at its end. */
+/* Locations of one stack: the runtime's limit of 1026, and the functions put in at its end.
+ * Reached: the stack ends there. */
 #define GOSTACK_LOCATIONS_MAX (1026 + 64)
 
 struct gostack_stats {

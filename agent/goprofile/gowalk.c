@@ -26,9 +26,11 @@
 #include "goheap/pcset.h"
 #include "elf/elffile.h"
 
-/* Go files of one process; what is in more of them cannot be walked. */
+/* Go files of one process; what is in more of them cannot be walked. Reached: the stack ends there.
+ */
 #define GOWALK_FILES_MAX  16
-/* Distinct return addresses that are remembered, 40 bytes each; above it the walk ends. */
+/* Distinct return addresses that are remembered, 40 bytes each; above it the walk ends. Reached:
+ * the stack ends there. */
 #define GOWALK_PLACES_MAX (1u << 20)
 
 /* What is known of a pc. */

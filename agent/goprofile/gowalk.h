@@ -14,7 +14,7 @@
 struct goroutine;
 struct gowalk;
 
-/* Frames of one stack; the rest, at the root, is missing. */
+/* Frames of one stack; the rest, at the root, is missing. Reached: the root is missing. */
 #define GOWALK_FRAMES_MAX 512
 
 /* @space is copied; what it is of must outlive the walker. 0 or -ENOMEM. */

@@ -31,13 +31,14 @@
 #include "goheap/goruntimes.h"
 #include "goheap/memory.h"
 
-/* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. */
+/* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
 #define HEAP_PROCESS_WAIT_MAX	 64
 /* Files whose runtimes were forced in one process: it has executed one after the other. Above, none
- * is forced any more. */
+ * is forced any more. Reached: none is forced any more. */
 #define HEAP_PROCESS_FORCED_MAX	 64
 /* Bytes of a process's environment in which runc's variables are looked for. runc gives its own
- * process nothing else: 300, and the path of its directory. */
+ * process nothing else: 300, and the path of its directory. Reached: taken for a program of the
+ * container. */
 #define HEAP_PROCESS_ENVIRON_MAX 8192
 
 void heap_process_init(struct heap_process *p, const struct pid_id *pid)

@@ -31,13 +31,15 @@
 #include "goprofile/heap.h"
 #include "goprofile/heapsnap.h"
 
-/* Processes of one container that are looked at in a round; counted as "full" beyond. */
+/* Processes of one container that are looked at in a round; counted as "full" beyond. Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
 #define HEAP_PROFILER_CONTAINER_MAX  1024
-/* Containers in a round. */
+/* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_full"}`. */
 #define HEAP_PROFILER_CONTAINERS_MAX 4096
 /* Rounds that a container's counters outlive it: its last values must have been scraped. */
 #define HEAP_PROFILER_KEEP_ROUNDS    3
-/* Lines about processes in the log, in a round; the others are only counted. */
+/* Lines about processes in the log, in a round; the others are only counted. Reached: one line says
+ * how many there were. */
 #define HEAP_PROFILER_NEWS_MAX	     16
 /* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
  * soon after its first process has begun. */
@@ -46,7 +48,8 @@
 #define HEAP_PROFILER_NAMES_NS	     (250 * NSEC_PER_MSEC)
 
 /* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
- * that has been there longest is tried again. */
+ * that has been there longest is tried again. Reached: the one that has been there longest is tried
+ * again. */
 #define HEAP_GIVEN_UP_MAX 64
 #define HEAP_GIVEN_UP_NS  (3600 * NSEC_PER_SEC)
 

@@ -20,12 +20,16 @@ struct metric_sink;
 struct owner;
 struct root;
 
-/* Requests waiting for the worker; who comes then is told to come again. */
+/* Requests waiting for the worker; who comes then is told to come again. Reached: 503;
+ * `podprof_go_pulls_total{outcome="busy"}`. */
 #define HEAP_PULL_QUEUE_MAX	4
-/* Processes of a container that one answer is of; the others are left out, and counted. */
+/* Processes of a container that one answer is of; the others are left out, and counted. Reached:
+ * `podprof_go_pulls_total{outcome="left_out"}`. */
 #define HEAP_PULL_PROCESSES_MAX 64
-/* Samples and bytes before compression of one answer; what has no room is left out, and counted. */
+/* Samples and bytes before compression of one answer; what has no room is left out, and counted.
+ * Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
 #define HEAP_PULL_SAMPLES_MAX	(1u << 17)
+/* Bytes of one answer before compression. Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
 #define HEAP_PULL_PPROF_MAX	(16u << 20)
 
 /* What is borrowed must outlive it. */

@@ -21,7 +21,8 @@
 #include "goprofile/heapsnap.h"
 #include "symbolize/symbolizer.h"
 
-/* Processes with a reader. One more is not read, counted as "full". */
+/* Processes with a reader. One more is not read, counted as "full". Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
 #define HEAP_READERS_MAX 16384
 
 struct heap_reader {

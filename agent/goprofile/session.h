@@ -35,8 +35,9 @@ const char *heap_kind_name(enum heap_kind kind);
 enum heap_kind heap_kind_parse(const char *name);
 
 /* Processes of one container that are read; more are left out, which is said. And Go runtimes of
- * all of them. */
+ * all of them. Reached: the command says how many are left out. */
 #define HEAP_SESSION_PROCESSES_MAX 1024
+/* Go runtimes of them. Reached: the others are left out. */
 #define HEAP_SESSION_SNAPS_MAX	   (2 * HEAP_SESSION_PROCESSES_MAX)
 
 /**

@@ -12,8 +12,11 @@
 #include "base/vec.h"
 
 /* Distinct PCs of one process, and PCs of its stacks. The reader's ceiling on bytes comes first;
- * these keep the numbers in 32 bits. */
+ * these keep the numbers in 32 bits. Reached:
+ * `podprof_go_heap_reads_total{outcome="records_left_out"}`. */
 #define STACKSNAP_FRAMES_MAX (1u << 24)
+/* PCs of all stacks of one process. Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_failed"}`. */
 #define STACKSNAP_PCS_MAX    (1u << 31)
 
 static int frame_add(struct stacksnap *s, const struct stacksnap_space *space, uint64_t pc)

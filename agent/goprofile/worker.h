@@ -17,7 +17,9 @@ struct heap_stuck;
 struct heap_worker;
 struct loop;
 
-/* Threads that wait for processes at a time. With more, nothing is read until one is let go. */
+/* Threads that wait for processes at a time. With more, nothing is read until one is let go.
+ * Reached: no heap is read until one is let go:
+ * `podprof_go_heap_reads_total{outcome="round_skipped"}`. */
 #define HEAP_STUCK_MAX 4
 /* How long one process, or one profile, may take. */
 #define HEAP_STUCK_NS  (10 * 1000000000ull)

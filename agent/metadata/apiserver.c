@@ -35,8 +35,9 @@
 #define APISERVER_WATCH_MORE 300
 /* After the time that the server was asked to end in, seconds. */
 #define APISERVER_GRACE_S    30
-/* Bytes of a node's name: Kubernetes allows 253. */
+/* Bytes of a node's name: Kubernetes allows 253. Reached: the API server is not asked. */
 #define APISERVER_NODE_MAX   253
+/* Bytes of a request's path: the longest name and version fit. Reached: -. */
 #define APISERVER_PATH_MAX   640
 /* Doublings of the first wait for one whose watch has broken off: up to 4 s. All nodes lose theirs
  * in the same moment, nobody waits for a watch that is some seconds late, and the runtimes' word

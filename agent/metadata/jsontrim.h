@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Members of one object that may be wanted. */
+/* Members of one object that may be wanted. Reached: -. */
 #define JSONTRIM_WANTED_MAX 16
 
 /**

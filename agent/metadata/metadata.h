@@ -136,7 +136,7 @@ struct metadata_source {
 	const char *url;
 };
 
-/* Two servers, and runtimes; one more is left out. */
+/* Two servers, and runtimes; one more is left out. Reached: -. */
 #define METADATA_SOURCES_MAX 8
 
 /* Those that are asked: runtimes first. Returns their number. */

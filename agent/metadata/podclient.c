@@ -13,6 +13,7 @@
 
 /* A node's own kubelet, or a server in the same cluster. */
 #define PODCLIENT_CONNECT_NS (5 * NSEC_PER_SEC)
+/* Bytes of the reason of a failure. Reached: cut. */
 #define PODCLIENT_ERROR_MAX  256
 
 struct podclient {

@@ -23,7 +23,7 @@ enum podclient_outcome {
 	PODCLIENT_OUTCOME_MAX,
 };
 
-/* Bytes of a URL. */
+/* Bytes of a URL. Reached: the request fails as `odd`. */
 #define PODCLIENT_URL_MAX 1024
 
 /**

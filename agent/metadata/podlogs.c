@@ -34,7 +34,8 @@
 
 #define LINKS_FOLDER	    "var/log/containers"
 #define PODS_FOLDER	    "var/log/pods"
-/* Entries of a directory that are looked at: a node's containers, and former ones, in thousands. */
+/* Entries of a directory that are looked at: a node's containers, and former ones, in thousands.
+ * Reached: not found. */
 #define PODLOGS_ENTRIES_MAX 16384
 /* Bytes of a link's name without its ".log", where the kubelet cuts it. */
 #define CUT_AT		    251

@@ -24,9 +24,11 @@ enum podstream_outcome {
 	PODSTREAM_OUTCOME_MAX,
 };
 
-/* Bytes of one pod, or of an event with one. The API server takes objects of 1.5 MiB. */
+/* Bytes of one pod, or of an event with one. The API server takes objects of 1.5 MiB. Reached: that
+ * pod is left out and counted. */
 #define PODSTREAM_VALUE_MAX   (2u << 20)
-/* Bytes of a resource version with its NUL: a number of up to 20 digits, but nobody promises. */
+/* Bytes of a resource version with its NUL: a number of up to 20 digits, but nobody promises.
+ * Reached: listed anew instead of watched. */
 #define PODSTREAM_VERSION_MAX 64
 
 /**

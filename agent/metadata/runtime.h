@@ -11,7 +11,7 @@
 #include "metadata/container.h"
 #include "metadata/statefile.h"
 
-/* Bytes of a path below the host's root. */
+/* Bytes of a path below the host's root. Reached: -. */
 #define RUNTIME_PATH_MAX 512
 
 /**

@@ -34,9 +34,9 @@
 #define ACCOUNT_TOKEN	 "/var/run/secrets/kubernetes.io/serviceaccount/token"
 #define ACCOUNT_CA	 "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 #define KUBELET_PORT	 "10250"
-/* Bytes of a server's address with its NUL. */
+/* Bytes of a server's address with its NUL. Reached: not asked. */
 #define SERVERS_URL_MAX	 300
-/* Bytes of what is kept of a server's last word, with a NUL. */
+/* Bytes of what is kept of a server's last word, with a NUL. Reached: cut. */
 #define SERVERS_WORD_MAX 160
 
 /* For how long an API server that is watched may be away before the kubelet is asked instead. While

@@ -8,7 +8,7 @@
 
 struct pod;
 
-/* Bytes of a name with its NUL; a longer one is cut. Kubernetes allows 253. */
+/* Bytes of a name with its NUL; a longer one is cut. Kubernetes allows 253. Reached: cut. */
 #define WORKLOAD_NAME_MAX 256
 
 /**

@@ -9,7 +9,7 @@
 struct choice;
 struct pattern_error;
 
-/* Bytes of a reason for people; a longer pattern is cut. */
+/* Bytes of a reason for people; a longer pattern is cut. Reached: cut. */
 #define CHOICE_WHY_MAX 128
 
 /**

@@ -23,7 +23,7 @@
 #define POD_FACT       "__meta_kubernetes_pod_"
 #define CONTAINER_FACT "__meta_container_"
 
-/* Bytes of the longest name: a key of POD_TEXT_MAX and what is before it. */
+/* Bytes of the longest name: a key of POD_TEXT_MAX and what is before it. Reached: -. */
 #define FACT_NAME_MAX (POD_TEXT_MAX + 64)
 
 /* One too many, or a key that makes no name, is left out. */

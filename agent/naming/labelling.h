@@ -43,7 +43,7 @@ int labelling_init(const struct naming_settings *settings, struct labelling *ret
 		   struct pattern_error *ret_error);
 void labelling_deinit(struct labelling *l);
 
-/* Bytes of a reason why something is left out, for people. */
+/* Bytes of a reason why something is left out, for people. Reached: cut. */
 #define LABELLING_WHY_MAX 256
 
 /**

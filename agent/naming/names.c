@@ -27,7 +27,7 @@
 
 #define COMPOSE_SERVICE	  "com.docker.compose.service"
 #define SETTING_PREFIX	  "podprof.io/"
-/* Bytes of a setting's name with its NUL. */
+/* Bytes of a setting's name with its NUL. Reached: no setting. */
 #define NAMES_SETTING_MAX 64
 
 void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret)

@@ -35,7 +35,7 @@ int names_labels(const struct names *names, const struct owner *owner, struct la
  * names. 0 or -ENOMEM. */
 int names_origins(const struct names *names, const struct owner *owner, const struct labels *own,
 		  struct labels *ret);
-/* Bytes of what it is called; a longer text is cut. */
+/* Bytes of what it is called; a longer text is cut. Reached: cut. */
 #define NAMES_TEXT_MAX 1024
 /* What it is called in one text: NAMESPACE/POD/CONTAINER; elsewhere the name of the container, unit
  * or process. */

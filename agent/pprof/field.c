@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pprof/field.h"
 
-/* 29 bits: larger ones do not exist. */
+/* 29 bits: larger ones do not exist. Reached: malformed. */
 #define NUMBER_MAX 0x1fffffffu
 
 static bool field_body(struct cursor *c, struct field *f)

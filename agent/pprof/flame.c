@@ -22,9 +22,10 @@
 #include "pprof/intern.h"
 #include "pprof/tables.h"
 
-/* Names and the keys of nodes; above it flame_add() is FLAME_FULL. */
+/* Names and the keys of nodes; above it flame_add() is FLAME_FULL. Reached: what was added stays.
+ */
 #define ARENA_BYTES_MAX (64u << 20)
-/* "name+0x0123456789abcdef"; a longer name is cut. */
+/* "name+0x0123456789abcdef"; a longer name is cut. Reached: cut. */
 #define PLACE_MAX	256
 
 /* Whose code a name is, for people who look at colours. */

@@ -17,11 +17,13 @@ struct flame;
 struct pprof_tables;
 
 /* Distinct calls (paths from the root) kept; some 8 MB. What a profile has above that is shown as
- * "(other)" below the last frame that fits, and counted as cut. */
+ * "(other)" below the last frame that fits, and counted as cut. Reached: "(other)", `cut` in the
+ * JSON. */
 #define FLAME_NODES_MAX 65536
-/* Frames of one stack, from the root; the rest is "(other)", too. */
+/* Frames of one stack, from the root; the rest is "(other)", too. Reached: "(other)", `cut` in the
+ * JSON. */
 #define FLAME_DEPTH_MAX 1024
-/* For the page: at 1 % of a screen's pixels each, more cannot be seen. */
+/* For the page: at 1 % of a screen's pixels each, more cannot be seen. Reached: "(other)". */
 #define FLAME_SHOWN_MAX 4096
 
 enum flame_outcome {

@@ -28,7 +28,7 @@
  * in a sample 4, where the message may need 1. Never reached before the message's ceiling. */
 #define ARENA_FACTOR 48
 #define ARENA_MIN    (1u << 20)
-/* The key of the largest sample or location. */
+/* The key of the largest sample or location. Reached: -. */
 #define KEY_MAX                                                   \
 	(16 + PPROF_LABELS_MAX * sizeof(struct pprof_label_row) + \
 	 PPROF_LINES_MAX * sizeof(struct pprof_line) + PPROF_DEPTH_MAX * sizeof(uint32_t))

@@ -21,20 +21,27 @@ struct pprof_type {
 	const char *unit;
 };
 
+/* Values of one sample that we write. Reached: -. */
 #define PPROF_VALUES_MAX 4
 
 /* What Pyroscope refuses by default: more samples in a profile, and a larger message before
  * compression. They hold where pprof_opts names no others. */
 #define PPROF_SAMPLES_DEFAULT 16000
 #define PPROF_BYTES_DEFAULT   (4u << 20)
-/* What pprof_opts may ask for at most: some 200 MB of the builder's memory. */
+/* What pprof_opts may ask for at most: some 200 MB of the builder's memory. Reached: `PPROF_FULL`,
+ * counted by the caller. */
 #define PPROF_SAMPLES_MAX     (1u << 20)
+/* Bytes a builder may be asked to hold. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_BYTES_MAX	      (64u << 20)
-/* A stack: Pyroscope cuts at 1000. A location: inlined functions at one address. */
+/* A stack: Pyroscope cuts at 1000. A location: inlined functions at one address. Reached:
+ * `PPROF_FULL`, counted by the caller. */
 #define PPROF_DEPTH_MAX	      1024
+/* Functions inlined at one address. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_LINES_MAX	      256
+/* Labels of one sample. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_LABELS_MAX      64
-/* Bytes of one string; Pyroscope's ceiling. A longer one is cut there, at a character. */
+/* Bytes of one string; Pyroscope's ceiling. A longer one is cut there, at a character. Reached: cut
+ * at a character. */
 #define PPROF_STRING_MAX      65535
 
 struct pprof_opts {

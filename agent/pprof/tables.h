@@ -15,7 +15,8 @@
 
 #include "pprof/pprof.h"
 
-/* Values of one sample in a file we read. Go's own profiles have up to 4; a plain bound. */
+/* Values of one sample in a file we read. Go's own profiles have up to 4; a plain bound. Reached:
+ * `PPROF_FULL`. */
 #define PPROF_TYPES_MAX 16
 
 struct pprof_type_row {

@@ -31,9 +31,11 @@ typedef Perftools__Profiles__Function function_msg;
 
 /* Bytes gathered before the compressor is called, and its output at a time. */
 #define CHUNK_BYTES	16384u
-/* The largest piece: a string, or a sample with all its labels. Above it the profile is FULL. */
+/* The largest piece: a string, or a sample with all its labels. Above it the profile is FULL.
+ * Reached: `PPROF_FULL`. */
 #define PIECE_BYTES_MAX (1u << 20)
-/* Repeated messages inside one piece (lines, labels); the builder's ceilings are lower. */
+/* Repeated messages inside one piece (lines, labels); the builder's ceilings are lower. Reached:
+ * `PPROF_FULL`. */
 #define PARTS_MAX	4096
 
 /* Where pieces go. @parts and @ids are scratch for one piece's repeated fields. */

@@ -13,7 +13,7 @@
 #include "base/nsec.h"
 
 /* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read: there is no outcome,
- * the kernel is not foreign. */
+ * the kernel is not foreign. Reached: its frames have no name. */
 #define IMAGE_VDSO_MAX (256u << 10)
 
 static void image_free(struct image *image)

@@ -23,7 +23,7 @@
 #include "procmap/mapped.h"
 
 /* Images, each with an open file. Above it a new file has the image that says so; its pcs are
- * counted as "images_full". */
+ * counted as "images_full". Reached: `podprof_resolved_pcs_total{outcome="images_full"}`. */
 #define IMAGES_MAX	      8192
 /* The vDSO of a 64-bit process is above this; a 32-bit one's is another image. */
 #define IMAGES_VDSO_START_MIN (1ull << 32)

@@ -27,10 +27,10 @@
 #include "base/vec.h"
 
 /* Lives known at a time, the ended ones included: as many as pids by default. The oldest one goes,
- * counted as "lives". */
+ * counted as "lives". Reached: `podprof_space_dropped_total{ceiling="lives"}`. */
 #define LIVES_MAX     32768
 /* Mappings of one life; a program with its libraries has 5 to 50. The oldest one goes, counted as
- * "maps". */
+ * "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
 #define LIFE_MAPS_MAX 128
 /* Programs of one life whose times are known. A shell that executes has two. */
 #define LIFE_PROGRAMS 4

@@ -42,7 +42,7 @@
 #include "procmap/maps.h"
 
 /* Bytes of the links /proc/PID/exe and /proc/self; one that is longer is not taken for the
- * mapping's. */
+ * mapping's. Reached: not taken for the mapping's file. */
 #define MAPPED_LINK_MAX 8192
 
 static int outcome_of_errno(int err)

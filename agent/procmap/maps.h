@@ -22,9 +22,10 @@ enum maps_kind {
 };
 
 /* Entries kept; counted in n_skipped. The kernel's default for vm.max_map_count is 65530; a process
- * with more has its first so many. */
+ * with more has its first so many. Reached: the first so many. */
 #define MAPS_ENTRIES_MAX 65536
-/* Bytes of all paths kept; counted in n_skipped. 65,536 entries with paths of 256 bytes. */
+/* Bytes of all paths kept; counted in n_skipped. 65,536 entries with paths of 256 bytes. Reached:
+ * the first so many. */
 #define MAPS_PATHS_MAX	 (16u << 20)
 
 struct maps_entry {

@@ -37,7 +37,8 @@
 #include "procmap/space_state.h"
 
 /* Address spaces that are kept. One more drops the one that was used least recently, which is
- * counted as "targets" in podprof_space_dropped. */
+ * counted as "targets" in podprof_space_dropped. Reached:
+ * `podprof_space_dropped_total{ceiling="targets"}`. */
 #define SPACE_TARGETS_MAX    8192
 #define SPACE_REREAD_LONG_NS (64 * NSEC_PER_SEC)
 /* Sweeps that a process stays without being asked for. */

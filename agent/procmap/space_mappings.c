@@ -15,10 +15,12 @@
 #include "procmap/images.h"
 
 /* Executable mappings of one process. A browser has 300; a JIT that maps each function apart has
- * thousands. Those above it are not kept: the pcs there are counted as unmapped. */
+ * thousands. Those above it are not kept: the pcs there are counted as unmapped. Reached:
+ * `podprof_resolved_pcs_total{outcome="unmapped"}`. */
 #define SPACE_TARGET_MAPS_MAX 4096
 /* Mappings of all processes together (48 bytes each: 12 MiB). Above it the least recently used
- * processes are dropped, counted as "mappings". */
+ * processes are dropped, counted as "mappings". Reached:
+ * `podprof_space_dropped_total{ceiling="mappings"}`. */
 #define SPACE_MAPPINGS_MAX    262144
 
 static void free_items(struct space_mapping *items, size_t n)

@@ -21,7 +21,8 @@
 #include "base/vec.h"
 #include "profile/event.h"
 
-/* Bytes of the kernel's list of CPUs: 8192 single numbers with commas have 40 KB. */
+/* Bytes of the kernel's list of CPUs: 8192 single numbers with commas have 40 KB. Reached: the list
+ * is odd: CPU profiling does not start. */
 #define CLOCKS_LIST_MAX 65536
 
 void clocks_init(struct clocks *c, const struct event *event, uint64_t period, int program,

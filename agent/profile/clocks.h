@@ -14,7 +14,7 @@ struct event;
 struct root;
 
 /* NR_CPUS of the largest x86-64 and arm64 configurations is 8192; a higher number in the list of
- * CPUs makes the list CLOCKS_ODD_LIST. */
+ * CPUs makes the list CLOCKS_ODD_LIST. Reached: the list is odd: CPU profiling does not start. */
 #define CLOCKS_CPUS_MAX 8192
 
 enum clocks_outcome {

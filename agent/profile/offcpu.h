@@ -18,7 +18,8 @@ struct stacks;
 #define OFFCPU_SIZES ((struct bpfobj_sizes){.small = 4096, .large = 512, .deep = 32})
 
 /* Stacks taken in a second, by all CPUs together; where there would be more, fewer switches are
- * chosen, and stand for more. At 5 us each 1 % of a CPU. */
+ * chosen, and stand for more. At 5 us each 1 % of a CPU. Reached: fewer switches are chosen, each
+ * stands for more. */
 #define OFFCPU_STACKS_MAX 2000
 /* Of one CPU, however many there are. */
 #define OFFCPU_STACKS_MIN 50

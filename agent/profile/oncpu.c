@@ -30,10 +30,15 @@
  * the ceilings the interval becomes shorter, and what finds no room is counted as lost_full. Kernel
  * memory at the ceilings: 2 x (16384 x 0.44 + 2048 x 1.4 + 256 x 5.2) KB = 23 MB. */
 #define ONCPU_SMALL_MIN 256
+/* Stacks of up to 40 frames between two drains. Reached:
+ * `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_SMALL_MAX 16384
 #define ONCPU_LARGE_MIN 128
+/* Deeper stacks between two drains. Reached: `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_LARGE_MAX 2048
 #define ONCPU_DEEP_MIN	32
+/* Stacks of more than 160 frames in a generation, 5 KB each. Reached:
+ * `podprof_samples_total{outcome="lost_full"}`. */
 #define ONCPU_DEEP_MAX	256
 
 struct oncpu {

@@ -21,7 +21,8 @@ struct wanted_set;
 
 /* Above it the clock's interrupts cost more than they tell; the kernel's own limit
  * (kernel.perf_event_max_sample_rate) is 100,000 but nobody profiles a node with that. */
-#define ONCPU_RATE_MAX 10000 /* Hz */
+/* Hz. Reached: wrong usage. */
+#define ONCPU_RATE_MAX 10000
 
 /**
  * struct oncpu_opts

@@ -43,7 +43,7 @@
  * the next one that finds some. The longest has a path of PATH_MAX bytes, others have 150. */
 #define SIDEBAND_ROOM 4352
 
-/* The kernel's length field has 16 bits. */
+/* The kernel's length field has 16 bits. Reached: -. */
 #define SIDEBAND_RECORD_MAX 65536
 
 /**

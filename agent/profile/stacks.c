@@ -35,7 +35,8 @@
  * enough for its flag to be seen by any other CPU. */
 #define STACKS_SETTLE_NS     (10 * NSEC_PER_MSEC)
 /* A flag that stays set for so long is not one of a running program; nothing that we know of does
- * that. Emptying goes on, counted as podprof_bpf_unsettled_drains. */
+ * that. Emptying goes on, counted as podprof_bpf_unsettled_drains. Reached:
+ * `podprof_bpf_unsettled_drains_total`. */
 #define STACKS_SETTLE_MAX_NS (2 * NSEC_PER_SEC)
 
 /* Entries read by one system call. A bucket of the kernel's hash table is read as a whole, so the

@@ -10,11 +10,12 @@
 
 #include "base/text.h"
 
-/* Bytes of a pattern as it is written: room for a list of several hundred namespaces. */
+/* Bytes of a pattern as it is written: room for a list of several hundred namespaces. Reached:
+ * wrong usage. */
 #define PATTERN_TEXT_MAX   ((size_t)16 << 10)
-/* Groups of a pattern that keep what they matched. */
+/* Groups of a pattern that keep what they matched. Reached: wrong usage. */
 #define PATTERN_GROUPS_MAX 64
-/* Bytes of a message about a pattern. */
+/* Bytes of a message about a pattern. Reached: cut. */
 #define PATTERN_ERROR_MAX  256
 
 struct pattern_error {

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* Words of one pattern; more are left to the engine. */
+/* Words of one pattern; more are left to the engine. Reached: left to PCRE2. */
 #define PLAIN_WORDS_MAX 32
 
 enum plain_tail {

@@ -32,7 +32,8 @@
 #include "base/cleanup.h"
 #include "relabel/re2_class.h"
 
-/* Bytes of the translated pattern: a byte becomes ten at most, a class of two bytes 120. */
+/* Bytes of the translated pattern: a byte becomes ten at most, a class of two bytes 120. Reached:
+ * wrong usage. */
 #define RE2_PCRE2_MAX ((size_t)1 << 20)
 
 #define NO_CEILING UINT32_MAX

@@ -11,9 +11,10 @@
 #include "base/text.h"
 #include "relabel/pattern.h"
 
-/* Groups inside groups; RE2 allows 1,000, PCRE2 250. */
+/* Groups inside groups; RE2 allows 1,000, PCRE2 250. Reached: wrong usage. */
 #define RE2_DEPTH_MAX  100
-/* The largest {n}, also of repetitions inside repetitions: RE2's own ceiling. */
+/* The largest {n}, also of repetitions inside repetitions: RE2's own ceiling. Reached: wrong usage.
+ */
 #define RE2_REPEAT_MAX 1000
 
 /**

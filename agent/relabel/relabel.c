@@ -31,7 +31,7 @@
 #include "relabel/letters.h"
 #include "relabel/rule.h"
 
-/* Bytes of the values of a rule's source labels together: all there can be. */
+/* Bytes of the values of a rule's source labels together: all there can be. Reached: -. */
 #define JOINED_MAX ((size_t)RULE_SOURCES_MAX * (LABELS_VALUE_MAX + RULE_SEPARATOR_MAX))
 
 /* libiberty's, which has no header in Debian's package; it stands in for all of RFC 1321. Writes 16

@@ -15,17 +15,19 @@
 
 struct json_t;
 
-/* Rules of one list; long ones have 40. */
+/* Rules of one list; long ones have 40. Reached: wrong usage. */
 #define RELABEL_RULES_MAX	256
-/* Bytes of a label's name that a rule may make; a pod's longest has 317 of its own. */
+/* Bytes of a label's name that a rule may make; a pod's longest has 317 of its own. Reached: left
+ * out. */
 #define RELABEL_NAME_MAX	1024
-/* Bytes of a message about rules. */
+/* Bytes of a message about rules. Reached: cut. */
 #define RELABEL_ERROR_MAX	400
-/* Bytes of a rule as it is told to people. */
+/* Bytes of a rule as it is told to people. Reached: cut. */
 #define RELABEL_DESCRIPTION_MAX 200
 
 /* CPU time of relabel_apply(), nanoseconds: forty rules over the facts of a usual pod take a
- * thousandth of it. A match may take 20 milliseconds more (pattern.h). */
+ * thousandth of it. A match may take 20 milliseconds more (pattern.h). Reached:
+ * `podprof_relabel_gave_up_total`: the owner is left out. */
 #define RELABEL_CPU_NS_MAX (50 * NSEC_PER_MSEC)
 
 struct relabel_error {

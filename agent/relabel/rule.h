@@ -30,9 +30,9 @@ enum rule_action {
 
 const char *rule_action_name(enum rule_action action);
 
-/* Names in source_labels; people use up to five. */
+/* Names in source_labels; people use up to five. Reached: wrong usage. */
 #define RULE_SOURCES_MAX   32
-/* Bytes of a separator, which is usually one. */
+/* Bytes of a separator, which is usually one. Reached: wrong usage. */
 #define RULE_SEPARATOR_MAX 64
 
 /**

@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "relabel/pattern.h"
 
-/* Bytes of a template. */
+/* Bytes of a template. Reached: wrong usage. */
 #define TEMPLATE_TEXT_MAX  ((size_t)4 << 10)
-/* Groups and the pieces of text between them. */
+/* Groups and the pieces of text between them. Reached: wrong usage. */
 #define TEMPLATE_PARTS_MAX 64
 
 struct template;

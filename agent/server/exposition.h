@@ -17,7 +17,8 @@ struct metric_list;
 struct metric_sink;
 
 /* Bytes of one page. A series takes some 250, so this is 60,000 of them; what does not fit is left
- * out and counted as "page_full". */
+ * out and counted as "page_full". Reached: `podprof_exposition_samples_total{outcome="page_full"}`.
+ */
 #define EXPOSITION_PAGE_MAX (16u << 20)
 
 enum exposition_outcome {

@@ -13,9 +13,9 @@
 struct buf;
 
 /* Conditions; agent.c sets each under a name of its own, a dozen in all. One more is not kept, and
- * then neither healthy nor ready holds. */
+ * then neither healthy nor ready holds. Reached: neither healthy nor ready. */
 #define HEALTH_CONDITIONS_MAX 32
-/* Bytes of a reason with its NUL; a longer one is cut. */
+/* Bytes of a reason with its NUL; a longer one is cut. Reached: cut. */
 #define HEALTH_REASON_MAX     256
 
 enum health_kind {

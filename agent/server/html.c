@@ -14,7 +14,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* One piece that html_printf() makes: markup around numbers. */
+/* One piece that html_printf() makes: markup around numbers. Reached: cut. */
 #define HTML_PIECE_MAX 512
 
 void html_raw(struct html *h, const char *markup)

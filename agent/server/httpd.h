@@ -25,18 +25,22 @@ struct loop;
 struct metric_sink;
 
 /* Connections at a time, some 40 KiB each, and of one client's address. What is above is closed at
- * once and counted as "full" or "per_address". */
+ * once and counted as "full" or "per_address". Reached:
+ * `podprof_http_connections_total{outcome="full"}`. */
 #define HTTPD_CONNECTIONS_MAX 128
+/* Connections of one address. Reached: `podprof_http_connections_total{outcome="per_address"}`. */
 #define HTTPD_PER_ADDRESS_MAX 32
-/* Bytes of a request's line and headers; above, the client gets 414 or 431. */
+/* Bytes of a request's line and headers; above, the client gets 414 or 431. Reached: 414 or 431. */
 #define HTTPD_REQUEST_MAX     (32u << 10)
-/* Bytes of an answer that is made for the request. */
+/* Bytes of an answer that is made for the request. Reached: 500. */
 #define HTTPD_BODY_MAX	      (80u << 20)
 /* Seconds without a byte, and nanoseconds in all, until a connection is closed: a client may be
  * slow, but not for ever. Closed ones of the second kind are counted as "expired". */
 #define HTTPD_IDLE_S	      30
+/* Nanoseconds a connection may last: a slow client, but not for ever. Reached:
+ * `podprof_http_connections_total{outcome="expired"}`. */
 #define HTTPD_AGE_MAX_NS      (300 * 1000000000ull)
-/* Bytes of a file's name for Content-Disposition, with its NUL. */
+/* Bytes of a file's name for Content-Disposition, with its NUL. Reached: cut. */
 #define HTTPD_FILENAME_MAX    256
 
 /**

@@ -13,7 +13,7 @@ struct listen_address {
 	socklen_t len;
 };
 
-/* "[ffff:...:255.255.255.255]:65535" with its NUL */
+/* "[ffff:...:255.255.255.255]:65535" with its NUL. Reached: wrong usage. */
 #define LISTEN_TEXT_MAX 64
 
 bool listen_parse(const char *s, struct listen_address *ret) __attribute__((warn_unused_result));

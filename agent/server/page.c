@@ -15,8 +15,9 @@
 #include "server/ui.h"
 
 /* Rows that are rendered to find those to show, and their bytes; the store's ceiling of profiles is
- * as high. */
+ * as high. Reached: the page says how many are left out. */
 #define PAGE_ROWS_MAX	    65536
+/* Bytes of those rows. Reached: the page says how many are left out. */
 #define PAGE_ROWS_BYTES_MAX (32u << 20)
 
 /* A table's rows as they were rendered, to be put in order. */

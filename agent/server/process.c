@@ -18,7 +18,8 @@
 #include "base/text.h"
 #include "version.h"
 
-/* /proc/self is our own process, so its text has no more than its usual size. */
+/* /proc/self is our own process, so its text has no more than its usual size. Reached: the number
+ * is left out. */
 #define PROCESS_STAT_MAX 4096
 
 struct process_metrics {

@@ -27,9 +27,10 @@ struct httpd_response;
 struct labels;
 
 /* Owners on the first page; a node's kubelet allows 110 pods by default. The page says how many it
- * leaves out. */
+ * leaves out. Reached: the page says how many are left out. */
 #define UI_OWNERS_MAX	4096
-/* Profiles listed on an owner's page, the newest; a day of 60 s windows of two kinds is 2,880. */
+/* Profiles listed on an owner's page, the newest; a day of 60 s windows of two kinds is 2,880.
+ * Reached: the page says how many there are. */
 #define UI_PROFILES_MAX 3000
 
 /**

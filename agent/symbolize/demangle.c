@@ -31,9 +31,10 @@
 
 /* Bytes; libiberty has this limit itself, as one on its depth (DEMANGLE_RECURSION_LIMIT, two for
  * each byte). Of 36,692 functions of LLVM 15 none has a longer name; longer ones are shown as they
- * are. */
+ * are. Reached: shown as it is. */
 #define DEMANGLE_MANGLED_MAX	1024
-/* 2^20 visits are 10 ms. Three of those 36,692 have more of them and a pack. */
+/* 2^20 visits are 10 ms. Three of those 36,692 have more of them and a pack. Reached: shown as it
+ * is. */
 #define DEMANGLE_REFERENCES_MAX 20
 
 struct output {

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* Bytes of a readable name, with the NUL; what is longer is cut and ends with "...". */
+/* Bytes of a readable name, with the NUL; what is longer is cut and ends with "...". Reached: cut,
+ * "...". */
 #define DEMANGLE_NAME_MAX 4096
 
 /**

@@ -30,10 +30,11 @@
 #include "symbolize/symname.h"
 
 /* Symbols of all types while the file is read (16 bytes each), and the bytes of their names. A
- * kernel with everything has 300,000. What is above has no name. */
+ * kernel with everything has 300,000. What is above has no name. Reached: no name. */
 #define KSYMS_SYMBOLS_MAX  (1u << 20)
+/* Bytes of their names. Reached: no name. */
 #define KSYMS_NAMES_MAX	   (48u << 20)
-/* Bytes; the kernel's largest functions have some 30 KiB. */
+/* Bytes; the kernel's largest functions have some 30 KiB. Reached: no name. */
 #define KSYMS_FUNCTION_MAX (256u << 10)
 
 enum ksym_kind {

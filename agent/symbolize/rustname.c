@@ -20,9 +20,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Lifetimes of one "for<...>". Code that people write has a handful. */
+/* Lifetimes of one "for<...>". Code that people write has a handful. Reached: shown as it is. */
 #define RUSTNAME_LIFETIMES_MAX 32
-/* Productions inside one another; closures in generic impls reach some 30. */
+/* Productions inside one another; closures in generic impls reach some 30. Reached: shown as it is.
+ */
 #define RUSTNAME_DEPTH_MAX     128
 
 enum kind { PATH = 1, TYPE = 2, CONST = 4 };

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a name; a longer one is not well-formed. */
+/* Bytes of a name; a longer one is not well-formed. Reached: shown as it is. */
 #define RUSTNAME_MAX 1024
 
 struct rustname {

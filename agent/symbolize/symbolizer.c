@@ -38,7 +38,8 @@
 #include "symbolize/symtab.h"
 
 /* Bytes of all strings between two releases; above it a new one is TOO_MANY_NAMES. A window of a
- * busy node has some 50,000 names of 60 bytes. */
+ * busy node has some 50,000 names of 60 bytes. Reached:
+ * `podprof_symbolized_places_total{found="no"}`: shown as `image+0xoff`. */
 #define SYMBOLIZER_STRINGS_MAX (32u << 20)
 /* Reading the kernel's table takes some 100 ms, so an unknown kernel address is a reason to read it
  * again only so long after the last time. */

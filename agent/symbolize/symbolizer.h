@@ -13,7 +13,8 @@
 
 #include "procmap/image.h"
 
-/* Inlined functions at one address that are shown; what is deeper is left out. */
+/* Inlined functions at one address that are shown; what is deeper is left out. Reached: the
+ * outermost are missing. */
 #define SYMBOL_LINES_MAX 64
 
 /* One (possibly inlined) function at an address. Strings are borrowed, see below. */

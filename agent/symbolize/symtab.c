@@ -32,24 +32,27 @@
 #include "symbolize/symname.h"
 
 /* Symbols kept of one file (16 MiB). The largest programs have half of that. What is above it has
- * no name. */
+ * no name. Reached: no name. */
 #define SYMTAB_SYMBOLS_MAX  (1u << 20)
-/* Entries looked at in one table, data and all: what is behind them has no name. */
+/* Entries looked at in one table, data and all: what is behind them has no name. Reached: no name.
+ */
 #define SYMTAB_ENTRIES_MAX  (8u << 20)
-/* Bytes of a string table that names are looked up in: they have 28 bits. */
+/* Bytes of a string table that names are looked up in: they have 28 bits. Reached: no name. */
 #define SYMTAB_STRINGS_MAX  (1u << 28)
-/* Executable sections. Programs have five; one with a section for each function is not linked. */
+/* Executable sections. Programs have five; one with a section for each function is not linked.
+ * Reached: no name. */
 #define SYMTAB_RANGES_MAX   256
-/* Bytes that a symbol without a size reaches at most. */
+/* Bytes that a symbol without a size reaches at most. Reached: no name. */
 #define SYMTAB_UNSIZED_MAX  4096
-/* Symbols before an address that are asked whether they hold it, for functions inside others. */
+/* Symbols before an address that are asked whether they hold it, for functions inside others.
+ * Reached: no name. */
 #define SYMTAB_LOOKBACK_MAX 64
-/* Names of one address that are compared. */
+/* Names of one address that are compared. Reached: the best of those. */
 #define SYMTAB_ALIASES_MAX  64
 /* Entries read at a time. */
 #define SYMTAB_STEP	    4096
 /* Names of untyped symbols remembered while a table is loaded: there are thousands, and few of them
- * different. */
+ * different. Reached: looked at again. */
 #define SYMTAB_MARKS_MAX    64
 /* Bytes of a name read at first; most are shorter. */
 #define SYMTAB_NAME_STEP    128

@@ -13,7 +13,8 @@
 struct elffile;
 struct symtab;
 
-/* Bytes of a name, with the NUL; what is longer is cut. C++ has some of several KiB. */
+/* Bytes of a name, with the NUL; what is longer is cut. C++ has some of several KiB. Reached: cut.
+ */
 #define SYMTAB_NAME_MAX 4096
 
 enum symtab_outcome {

@@ -32,18 +32,22 @@
 #include "elf/elfinflate.h"
 
 /* Bytes read at a time, and so the most that an FDE may have: the largest seen have 40 KiB. Above
- * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. */
+ * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. Reached: the function has no rows:
+ * `too_large`. */
 #define EHFRAME_ENTRY_MAX     ((size_t)256 << 10)
-/* Bytes of a CIE; they have some 24. Above it, its FDEs are skipped as EHFRAME_SKIP_TOO_LARGE. */
+/* Bytes of a CIE; they have some 24. Above it, its FDEs are skipped as EHFRAME_SKIP_TOO_LARGE.
+ * Reached: they have no rows: `too_large`. */
 #define EHFRAME_CIE_MAX	      1024
 /* Bytes of a .debug_frame that is compressed, when it is not; that of a Go program of 40 MB has 2
- * MiB. Above it, and where it is no zlib, EHFRAME_SKIP_COMPRESSED. */
+ * MiB. Above it, and where it is no zlib, EHFRAME_SKIP_COMPRESSED. Reached: the section has no
+ * rows: `compressed`. */
 #define EHFRAME_INFLATED_MAX  ((size_t)32 << 20)
 /* What one file may cost, in bytes of its sections; besides, each entry costs EHFRAME_ENTRY_COST,
  * and each time that a CIE is read EHFRAME_CIE_COST and EHFRAME_CIE_BYTE_COST for its bytes. Any
  * container can map a file that says it has a terabyte of entries, or whose functions take turns
  * with CIEs that push each other out. The largest seen needs 10 MiB, for 107,000 functions. Above
- * it the rest is skipped, as one EHFRAME_SKIP_TOO_LARGE. */
+ * it the rest is skipped, as one EHFRAME_SKIP_TOO_LARGE. Reached: the rest has no rows:
+ * `too_large`. */
 #define EHFRAME_WORK_MAX      ((uint64_t)256 << 20)
 #define EHFRAME_ENTRY_COST    32
 #define EHFRAME_CIE_COST      256

@@ -17,7 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Items; the longest shape that is understood has two. With more, EXPR_OTHER. */
+/* Items; the longest shape that is understood has two. With more, EXPR_OTHER. Reached: the row is
+ * `unsupported`. */
 #define EXPR_DEPTH_MAX 4
 
 enum {

@@ -27,14 +27,17 @@
 #include "shared/unwind.h"
 
 /* Rows of one image: 32 MiB while they are collected and as much again while they are sorted. The
- * largest program seen, of 200 MB, has 1.3 million. Above it, ROWS_FULL. */
+ * largest program seen, of 200 MB, has 1.3 million. Above it, ROWS_FULL. Reached: `rows_full`: the
+ * image is walked by frame pointers. */
 #define ROWS_MAX (1u << 22)
 
 /* Distinct rules of one image; the largest seen has 1,125. A row with one more is
- * UNWIND_CFA_UNSUPPORTED for UNSUPPORTED_TOO_MANY_RULES. */
+ * UNWIND_CFA_UNSUPPORTED for UNSUPPORTED_TOO_MANY_RULES. Reached: the row says
+ * `unsupported=too_many_rules`. */
 #define ROWS_RULES_MAX (1u << 15)
 
-/* Bytes between two ranges that are padding and belong to what is before them; above, a gap. */
+/* Bytes between two ranges that are padding and belong to what is before them; above, a gap.
+ * Reached: a row for the gap. */
 #define ROWS_PADDING_MAX 15
 
 enum rows_outcome {

@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "unwind/cfi.h"
 
-/* Characters with the NUL; the longest has 70. */
+/* Characters with the NUL; the longest has 70. Reached: -. */
 #define ROWTEXT_MAX 96
 
 /* Returns @ret. */

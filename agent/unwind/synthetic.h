@@ -8,7 +8,7 @@
 #include "unwind/rows.h"
 
 /* Bytes of code that are searched, 2 ms: what has such code is a C library, the vDSO, or a static
- * program. Larger images are left to their tables. */
+ * program. Larger images are left to their tables. Reached: the tables alone say what there is. */
 #define SYNTHETIC_SCAN_MAX ((uint64_t)4 << 20)
 
 /**

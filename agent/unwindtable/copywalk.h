@@ -16,7 +16,7 @@ struct copywalk;
 struct tables;
 
 /* Images without a table that one walk tells of; those behind them are seen when these are there.
- */
+ * Reached: the others are come upon when those are there. */
 #define COPYWALK_MISSING_MAX 8
 
 /**

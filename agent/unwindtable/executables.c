@@ -38,7 +38,8 @@
 #include "unwindtable/tables.h"
 
 /* Tables with the worker at a time, the one that it compiles among them. When they are done the
- * next are asked for, so on a node with a thousand programs it goes from one to the next. */
+ * next are asked for, so on a node with a thousand programs it goes from one to the next. Reached:
+ * asked for again in the next interval. */
 #define EXECUTABLES_QUEUE_MAX 4
 /* The worker's. A table is 5 ms of work, each image once, and stacks wait for it: with 19, where a
  * dozen others want the same CPU, it would have a thousandth of it. */

@@ -30,7 +30,8 @@
 _Static_assert(SLOT_SMALLEST << (SLOT_SIZES - 1) == ENTRIES, "the largest is an element");
 _Static_assert(ENTRIES / SLOT_SMALLEST == 64, "slots of an element have a bit each");
 
-/* Elements for slots: as many as the records can need if each had a whole one. */
+/* Elements for slots: as many as the records can need if each had a whole one. Reached:
+ * `podprof_unwind_processes_total{outcome="no_space"}`. */
 #define PROCESSES_SHELVES_MAX PROCESS_RECORDS
 
 /* An element that is cut into slots. */

@@ -23,9 +23,10 @@
 
 struct elffile;
 
-/* Bytes of a file; all rows of libLLVM are 75 MB. Above it, ROOT_TOO_LARGE in the report. */
+/* Bytes of a file; all rows of libLLVM are 75 MB. Above it, ROOT_TOO_LARGE in the report. Reached:
+ * `podprof_unwind_row_files_total{outcome="unreadable"}`. */
 #define ROWFILE_BYTES_MAX (256u << 20)
-/* Bad lines of a file that are reported one by one. */
+/* Bad lines of a file that are reported one by one. Reached: all are counted. */
 #define ROWFILE_BAD_MAX	  10
 
 /* What a line is. */

@@ -15,7 +15,7 @@
 #include "unwind/rows.h"
 
 /* Bytes of one blob: ten times the largest program seen (700 MB of Go: 3 MB). Above it,
- * TABLE_TOO_LARGE. */
+ * TABLE_TOO_LARGE. Reached: `TABLE_TOO_LARGE`. */
 #define TABLE_BYTES_MAX (32u << 20)
 
 /**

@@ -42,7 +42,8 @@
 /* Digits of the build id in a name: GNU's are 40. It is for people, the contents tell. */
 #define NAME_BUILD_ID	40u
 #define CONTENTS_DIGITS 16u
-/* Files looked at when the cache is opened. More cannot be ours; they stay where they are. */
+/* Files looked at when the cache is opened. More cannot be ours; they stay where they are. Reached:
+ * they stay where they are. */
 #define SCAN_FILES_MAX	((size_t)4 * TABLECACHE_FILES_MAX)
 
 /* In the hash by name, from the least to the most recently used. */

@@ -20,7 +20,7 @@
 #include "unwindtable/table.h"
 
 /* Files kept whatever the ceiling of bytes says: 200 bytes of memory each. The least recently used
- * go first. */
+ * go first. Reached: `podprof_unwind_cache_removed_total`. */
 #define TABLECACHE_FILES_MAX 16384
 
 struct tablecache;

@@ -21,7 +21,8 @@
 
 struct buf;
 
-/* Bytes of a file: a blob, and as many rules and ramps as there can be. */
+/* Bytes of a file: a blob, and as many rules and ramps as there can be. Reached:
+ * `podprof_unwind_cache_writes_total{outcome="too_large"}`. */
 #define TABLEFILE_BYTES_MAX (TABLE_BYTES_MAX + (1u << 20))
 
 /* For what a table is. */

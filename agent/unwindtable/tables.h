@@ -30,7 +30,8 @@ struct tables;
 /* A table that was loaded stays, and one that was evicted or refused is not asked for, at least so
  * long. */
 #define TABLES_STAY_NS	   (30 * TABLES_QUIET_NS)
-/* Tables that wait for a place that is not free yet; each may have TABLE_BYTES_MAX. */
+/* Tables that wait for a place that is not free yet; each may have TABLE_BYTES_MAX. Reached:
+ * `TABLES_WAITING`: asked for again. */
 #define TABLES_WAITING_MAX 16
 
 /* Which image, as whoever knows images tells them apart. Padding must be set. */

@@ -28,6 +28,8 @@
  * 256 entries is within one element; a longer one begins where an element does and goes on in those
  * that follow. */
 #define PROCESS_MAPPINGS_PER_ELEMENT 256
+/* Elements of 256 executable mappings of one process. Reached: the others are unknown code;
+ * `podprof_unwind_processes_total{outcome="cut"}`. */
 #define PROCESS_ELEMENTS_MAX	     16
 
 /*

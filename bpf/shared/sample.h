@@ -57,9 +57,11 @@ enum sample_stat {
 #define SAMPLE_STAT_RUNNING SAMPLE_STAT_MAX
 #define SAMPLE_STAT_SLOTS   (SAMPLE_STAT_MAX + 1)
 
-/* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it. */
+/* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it.
+ * Reached: the outermost are missing. */
 #define SAMPLE_KERNEL_FRAMES_MAX 127
-/* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. */
+/* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. Reached:
+ * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define SAMPLE_USER_FRAMES_MAX	 512
 
 /* Three classes of stacks, so that memory is not what the deepest one needs for each. */
