@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 
 void labels_deinit(struct labels *l)
@@ -76,9 +76,9 @@ static char *value_dup(const char *value)
 		for (n = LABELS_VALUE_MAX; n > LABELS_VALUE_MAX - 3 && (value[n] & 0xc0) == 0x80;
 		     n--)
 			;
-	copy = text_dup(text_of_bytes(value, n));
+	copy = strview_dup(strview_of_bytes(value, n));
 	if (copy)
-		text_repair_utf8(copy, n);
+		utf8_repair(copy, n);
 	return copy;
 }
 

@@ -36,7 +36,7 @@ static int read_some(int fd, char *to, size_t room, size_t *ret)
 	return 0;
 }
 
-static int end_line(struct lines *l, struct text line)
+static int end_line(struct lines *l, struct strview line)
 {
 	if (!l->oversized)
 		return l->fn(l->ctx, line);
@@ -48,12 +48,12 @@ static int end_line(struct lines *l, struct text line)
 /* Hands on the lines that are complete and keeps what is behind them. */
 static int take_lines(struct lines *l)
 {
-	struct text t = text_of_bytes(l->window, l->have), line;
+	struct strview t = strview_of_bytes(l->window, l->have), line;
 	int r = 0;
 
-	while (!r && memchr(t.p, '\n', text_len(&t)) && text_until(&t, '\n', &line))
+	while (!r && memchr(t.p, '\n', strview_len(&t)) && strview_until(&t, '\n', &line))
 		r = end_line(l, line);
-	l->have = text_len(&t);
+	l->have = strview_len(&t);
 	memmove(l->window, t.p, l->have);
 	if (l->have == LINES_MAX) {
 		l->oversized = true;
@@ -79,6 +79,6 @@ int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
 			r = take_lines(&l);
 	}
 	if (!r && (l.have || l.oversized))
-		r = end_line(&l, text_of_bytes(window, l.have));
+		r = end_line(&l, strview_of_bytes(window, l.have));
 	return r;
 }

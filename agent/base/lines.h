@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Bytes of one line. The longest honest one is in /proc/PID/maps, with a path of PATH_MAX
  * characters that take four each; a longer one is skipped and counted. Reached: skipped, counted by
@@ -14,7 +14,7 @@
 #define LINES_MAX ((size_t)64 << 10)
 
 /* Not 0 ends the reading. The line borrows, and has no newline. */
-typedef int (*lines_fn)(void *ctx, struct text line);
+typedef int (*lines_fn)(void *ctx, struct strview line);
 
 /**
  * lines_read() - give each line of @fd, from its position on, to @fn

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* A line's ceiling: below PIPE_BUF, so that lines of several writers do not mix. A field that does
  * not fit is left out. Reached: the field is left out. */
@@ -68,7 +68,7 @@ static bool needs_quotes(const char *s)
 	if (!*s)
 		return true;
 	for (; *s; s++)
-		if (strchr(" \"=\\", *s) || text_control(s))
+		if (strchr(" \"=\\", *s) || utf8_control(s))
 			return true;
 	return false;
 }
@@ -80,11 +80,11 @@ static int put_quoted(struct buf *b, const char *s)
 
 	while (*s && !r) {
 		const char *c = s;
-		const size_t control = text_control(c);
+		const size_t control = utf8_control(c);
 
 		s += control ? control : 1;
 		if (control)
-			r = buf_printf(b, "\\u%04x", (unsigned int)text_utf8_next(&c));
+			r = buf_printf(b, "\\u%04x", (unsigned int)utf8_next(&c));
 		else if (*c == '"' || *c == '\\')
 			r = buf_printf(b, "\\%c", *c);
 		else
@@ -165,7 +165,7 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 		(void)put_field(&line, fields);
 	if (!line.data)
 		return;
-	text_repair_utf8(line.data, line.len);
+	utf8_repair(line.data, line.len);
 	line.max += 2; /* the closing must always fit */
 	if (buf_puts(&line, json ? "}\n" : "\n"))
 		return;

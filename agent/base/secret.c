@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 bool secret_is_set(const struct secret *secret)
 {
@@ -78,7 +78,7 @@ static int secret_fill(const struct secret *secret, struct buf *b)
 int secret_read(const struct secret *secret, char **ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(SECRET_MAX);
-	struct text t;
+	struct strview t;
 	char *value;
 	int r = 0;
 
@@ -88,11 +88,12 @@ int secret_read(const struct secret *secret, char **ret)
 	}
 	r = secret_fill(secret, &b);
 	if (!r) {
-		t = text_of_bytes(b.data, b.len);
-		while (text_suffix(&t, "\n") || text_suffix(&t, "\r"))
+		t = strview_of_bytes(b.data, b.len);
+		while (strview_suffix(&t, "\n") || strview_suffix(&t, "\r"))
 			;
-		b.data[text_len(&t)] = '\0';
-		if (strlen(b.data) != text_len(&t) || text_empty(&t) || !http_value_ok(b.data))
+		b.data[strview_len(&t)] = '\0';
+		if (strlen(b.data) != strview_len(&t) || strview_empty(&t) ||
+		    !http_value_ok(b.data))
 			r = SECRET_MALFORMED;
 	}
 	value = r ? NULL : strdup(b.data);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 struct command {
 	const char *name;
@@ -38,14 +38,14 @@ void cmd_error(const char *format, ...)
 	if (n < 0)
 		message = NULL;
 	else
-		text_make_printable(message);
+		utf8_make_printable(message);
 	fprintf(stderr, "podprof: %s\n", message ? message : "out of memory");
 }
 
 void cmd_print(const char *s)
 {
 	while (*s) {
-		size_t n = text_control(s);
+		size_t n = utf8_control(s);
 
 		putchar(n ? '?' : *s);
 		s += n ? n : 1;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "config/config.h"
 
@@ -34,7 +34,7 @@ bool cmdline_pid(const char *s, pid_t *ret)
 {
 	uint64_t pid;
 
-	if (!text_only_u64(text_of(s), 10, &pid) || pid == 0 || pid > INT32_MAX)
+	if (!strview_only_u64(strview_of(s), 10, &pid) || pid == 0 || pid > INT32_MAX)
 		return false;
 	*ret = (pid_t)pid;
 	return true;
@@ -60,9 +60,9 @@ static const char *take_value(const struct cmdline_option *o, const char *value)
 {
 	if (o->string)
 		*o->string = value;
-	if (o->number && !text_only_u64(text_of(value), 10, o->number))
+	if (o->number && !strview_only_u64(strview_of(value), 10, o->number))
 		return "a number";
-	if (o->address && !text_address(value, o->address))
+	if (o->address && !strview_address(value, o->address))
 		return "an address in hex";
 	if (o->pid && !cmdline_pid(value, o->pid))
 		return "a PID";

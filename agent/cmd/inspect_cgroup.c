@@ -74,7 +74,7 @@ static int inspect_line(char *line, size_t n)
 {
 	struct cgroup_id id;
 
-	cgroup_parse(text_of_bytes(line, unescape(line, n)), &id);
+	cgroup_parse(strview_of_bytes(line, unescape(line, n)), &id);
 	return print_json(&id);
 }
 

@@ -16,7 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "procmap/image.h"
@@ -121,7 +121,7 @@ static int print_maps(const struct options *o, const struct root *proc, const st
 		       "PATH");
 	for (size_t i = 0; !r && i < maps.n; i++) {
 		find_build_id(proc, maps.via_pid, &maps.items[i], &file);
-		text_make_printable(maps.items[i].path);
+		utf8_make_printable(maps.items[i].path);
 		if (o->json)
 			r = print_json(&maps.items[i], &file);
 		else
@@ -157,7 +157,7 @@ static int print_frame(const struct options *o, const struct frame *frame, const
 	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, frame->vaddr);
 	if (off)
 		snprintf(offset, sizeof(offset), "0x%" PRIx64, *off);
-	text_make_printable(image->path);
+	utf8_make_printable(image->path);
 	if (!o->json) {
 		printf("address   %s\nkind      %s\npath      %s\nbuild id  %s\nvaddr     %s\n"
 		       "offset    %s\n",

@@ -13,7 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "procmap/image.h"
@@ -115,7 +115,7 @@ static int print_all(const struct options *o, struct symbolizer *s, resolve_fn r
 		struct frame frame = {0};
 		uint64_t address;
 
-		if (!text_address(o->addresses[i], &address))
+		if (!strview_address(o->addresses[i], &address))
 			continue; /* all were checked before */
 		if (resolve(ctx, address, &frame) < 0) {
 			cmd_error("inspect symbols: out of memory");
@@ -216,7 +216,7 @@ static int take_operands(const struct cmdline *line, struct options *o)
 	if (!o->n_addresses)
 		return cmdline_usage(line, "which addresses? give them in hex");
 	for (int i = 0; i < o->n_addresses; i++)
-		if (!text_address(o->addresses[i], &address))
+		if (!strview_address(o->addresses[i], &address))
 			return cmdline_usage(line, "not a hex address: '%s'", o->addresses[i]);
 	return CMD_DONE;
 }

@@ -18,7 +18,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
@@ -159,7 +159,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	*process = (struct target_process){.pid = *pid, .owner = owner};
 	if (pid_read_comm(&t->proc, pid, process->comm))
 		snprintf(process->comm, sizeof(process->comm), "?");
-	text_make_printable(process->comm);
+	utf8_make_printable(process->comm);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ static int print(const struct inspection *t)
 	int r = 0;
 
 	naming_describe(t->naming, sources, sizeof(sources));
-	text_make_printable(sources);
+	utf8_make_printable(sources);
 	if (!t->json)
 		(t->brief ? inspect_targets_brief : inspect_targets_text)(t->views, t->n_views,
 									  sources);

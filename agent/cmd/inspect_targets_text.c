@@ -48,7 +48,7 @@ static void print_what(const struct target_view *v)
 {
 	const struct owner *owner = v->owner;
 	const struct cgroup_id *id = &owner->id;
-	struct text user;
+	struct strview user;
 
 	printf("    %s", inspect_targets_what(v));
 	if (owner->kind == OWNER_CONTAINER) {
@@ -58,7 +58,7 @@ static void print_what(const struct target_view *v)
 		printf(" %s: what is in it and in no container of it", id->pod_uid);
 	}
 	if (cgroup_user(id, &user))
-		printf(", of user %.*s", (int)text_len(&user), user.p);
+		printf(", of user %.*s", (int)strview_len(&user), user.p);
 	else if (id->outer_id[0])
 		printf(", in container %.12s", id->outer_id);
 	putchar('\n');

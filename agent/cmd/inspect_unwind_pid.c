@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "unwindtable/goimage.h"
@@ -118,7 +118,7 @@ static int shown_of_space(const struct looking *l, const struct space_mapping *m
 
 	if (r)
 		return r;
-	text_make_printable(m->image->path);
+	utf8_make_printable(m->image->path);
 	*ret = (struct shown){.start = m->start, .limit = m->limit, .path = m->image->path};
 	(void)image_bias(m->image, m->start, m->limit - m->start, m->offset, &ret->bias);
 	if (table)
@@ -266,7 +266,7 @@ static int look_up_space(const struct looking *l, struct walkerview_row *ret, co
 		(void)image_bias(items[i].image, items[i].start, items[i].limit - items[i].start,
 				 items[i].offset, &bias);
 		*ret = (struct walkerview_row){.vaddr = pc - bias, .found = TABLE_OUTSIDE};
-		text_make_printable(items[i].image->path);
+		utf8_make_printable(items[i].image->path);
 		*ret_path = items[i].image->path;
 		r = make_table(l, items[i].image, &table);
 		if (table)
@@ -346,7 +346,7 @@ static int look(struct looking *l)
 	if (lives)
 		(void)maps_read(&l->proc, &l->id, &l->maps); /* without it they have no paths */
 	for (size_t i = 0; i < l->maps.n; i++)
-		text_make_printable(l->maps.items[i].path);
+		utf8_make_printable(l->maps.items[i].path);
 	if (!l->kernel) {
 		if (!l->why)
 			l->why = "the kernel's maps cannot be read";

@@ -24,7 +24,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/output.h"
 #include "discovery/pid.h"
@@ -191,7 +191,7 @@ static void name_of_targets(struct recording *rec, char *ret, size_t n)
 	struct pid_id id;
 
 	if (o->command)
-		name = text_after_last(text_of(o->command[0]), '/').p;
+		name = strview_after_last(strview_of(o->command[0]), '/').p;
 	else if (o->n_pids && pid_read(&rec->proc, o->pids[0], &id) == 0 &&
 		 pid_read_comm(&rec->proc, &id, comm) == 0)
 		name = comm;

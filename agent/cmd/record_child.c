@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 static _Noreturn void child_main(char **command, bool quiet, int go, int failed)
 {
@@ -24,7 +24,7 @@ static _Noreturn void child_main(char **command, bool quiet, int go, int failed)
 	if (read(go, &byte, 1) != 1)
 		_exit(1); /* podprof has given up */
 	/* what the kernel does to load the program is the program's in the profile, too */
-	(void)prctl(PR_SET_NAME, text_after_last(text_of(command[0]), '/').p);
+	(void)prctl(PR_SET_NAME, strview_after_last(strview_of(command[0]), '/').p);
 	if (quiet)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execvp(command[0], command);

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "profile/event.h"
 #include "profile/oncpu.h"
@@ -110,19 +110,19 @@ void record_options_deinit(struct record_options *o)
 /* A comma promises another one. */
 static int take_pid_list(const struct cmdline *line, const char *list, struct record_options *o)
 {
-	struct text rest = text_of(list);
+	struct strview rest = strview_of(list);
 	uint64_t pid;
 
 	do {
-		if (!text_u64(&rest, 10, &pid) || !pid || pid > INT32_MAX)
+		if (!strview_u64(&rest, 10, &pid) || !pid || pid > INT32_MAX)
 			return cmdline_usage(line, "--pid takes a PID, or PID,PID,..., not '%s'",
 					     list);
 		if (o->n_pids == array_size(o->pids))
 			return cmdline_usage(line, "--pid takes %zu processes at most",
 					     array_size(o->pids));
 		o->pids[o->n_pids++] = (pid_t)pid;
-	} while (text_char(&rest, ','));
-	if (!text_empty(&rest))
+	} while (strview_char(&rest, ','));
+	if (!strview_empty(&rest))
 		return cmdline_usage(line, "--pid takes a PID, or PID,PID,..., not '%s'", list);
 	return CMD_DONE;
 }
@@ -157,7 +157,8 @@ static int take_targets(const struct cmdline *line, const struct raw *raw, struc
 static int take_duration(const struct cmdline *line, const struct raw *raw,
 			 struct record_options *o)
 {
-	if (raw->duration && (!text_duration(raw->duration, &o->duration_ns) || !o->duration_ns))
+	if (raw->duration &&
+	    (!quantity_duration(raw->duration, &o->duration_ns) || !o->duration_ns))
 		return cmdline_usage(line,
 				     "--duration takes a time such as 500ms, 10s or 5m, not "
 				     "'%s'",
@@ -179,7 +180,7 @@ static int unknown_event(const struct cmdline *line, const char *name)
 
 static int take_period(const struct cmdline *line, const char *period, struct record_options *o)
 {
-	if (!text_only_u64(text_of(period), 10, &o->period) || !o->period ||
+	if (!strview_only_u64(strview_of(period), 10, &o->period) || !o->period ||
 	    o->period > RECORD_PERIOD_MAX)
 		return cmdline_usage(line, "--period takes a number of events above 0, not '%s'",
 				     period);
@@ -205,7 +206,7 @@ static int take_event(const struct cmdline *line, const struct raw *raw, struct 
 				     "each N of them",
 				     o->event->name);
 	if (raw->rate &&
-	    (!text_only_u64(text_of(raw->rate), 10, &rate) || !rate || rate > ONCPU_RATE_MAX))
+	    (!strview_only_u64(strview_of(raw->rate), 10, &rate) || !rate || rate > ONCPU_RATE_MAX))
 		return cmdline_usage(line, "--rate takes a number from 1 to %d, not '%s'",
 				     ONCPU_RATE_MAX, raw->rate);
 	o->rate_hz = (unsigned int)rate;
@@ -221,7 +222,7 @@ static int take_tag(const struct cmdline *line, const char *tag, struct record_o
 
 	if (!equals || !equals[1])
 		return cmdline_usage(line, "--tag takes KEY=VALUE, not '%s'", tag);
-	name = text_dup(text_of_bytes(tag, (size_t)(equals - tag)));
+	name = strview_dup(strview_of_bytes(tag, (size_t)(equals - tag)));
 	r = name ? labels_set(&o->tags, name, equals + 1) : -ENOMEM;
 	if (r == LABELS_BAD_NAME)
 		return cmdline_usage(line, "--tag: a key has letters, digits and _, unlike '%s'",
@@ -257,7 +258,7 @@ static int take_rest(const struct cmdline *line, const struct raw *raw, struct r
 	if (raw->kernel_stacks && !cmdline_bool(raw->kernel_stacks, &o->kernel_stacks))
 		return cmdline_usage(line, "--kernel-stacks takes true or false, not '%s'",
 				     raw->kernel_stacks);
-	if (raw->off_cpu && !text_share(raw->off_cpu, &o->off_cpu))
+	if (raw->off_cpu && !quantity_share(raw->off_cpu, &o->off_cpu))
 		return cmdline_usage(line,
 				     "--off-cpu takes a share from 0 to 1, such as 0.05, not '%s'",
 				     raw->off_cpu);

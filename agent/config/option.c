@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};
 static const char *const go_heap_choices[] = {"disabled", "enabled", "force-annotated", "force",
@@ -340,16 +340,16 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 		r = set_string(at, text);
 		break;
 	case OPTION_UINT:
-		r = text_only_u64(text_of(text), 10, at) ? 0 : CONFIG_BAD;
+		r = strview_only_u64(strview_of(text), 10, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_SHARE:
-		r = text_share(text, at) ? 0 : CONFIG_BAD;
+		r = quantity_share(text, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_DURATION:
-		r = text_duration(text, at) ? 0 : CONFIG_BAD;
+		r = quantity_duration(text, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_BYTES:
-		r = text_bytes(text, at) ? 0 : CONFIG_BAD;
+		r = quantity_bytes(text, at) ? 0 : CONFIG_BAD;
 		break;
 	case OPTION_BOOL:
 		r = set_bool(at, text);

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
 #include "profile/shares.h"
@@ -42,7 +42,7 @@ unsigned int cpu_filter_rate(const struct owner *owner, unsigned int rate_hz)
 
 	if (owner->left_out)
 		return 0;
-	if (!wish || !text_only_u64(text_of(wish), 10, &rate) || rate > rate_hz)
+	if (!wish || !strview_only_u64(strview_of(wish), 10, &rate) || rate > rate_hz)
 		return rate_hz;
 	return (unsigned int)rate;
 }

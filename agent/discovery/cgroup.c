@@ -85,9 +85,9 @@ const char *cgroup_kind_name(enum cgroup_kind kind)
 }
 
 /* @t without @suffix, if it ends with it. */
-static struct text without(struct text t, const char *suffix)
+static struct strview without(struct strview t, const char *suffix)
 {
-	if (!text_suffix(&t, suffix))
+	if (!strview_suffix(&t, suffix))
 		return t;
 	return t;
 }
@@ -100,9 +100,9 @@ static bool is_hex(char c)
 }
 
 /* The UUID of a pod, with the dashes the kubelet writes or the underscores systemd needs. */
-static bool is_pod_uuid(struct text t)
+static bool is_pod_uuid(struct strview t)
 {
-	if (text_len(&t) != UUID_LEN)
+	if (strview_len(&t) != UUID_LEN)
 		return false;
 	for (size_t i = 0; i < UUID_LEN; i++) {
 		bool sep = i == 8 || i == 13 || i == 18 || i == 23;
@@ -114,9 +114,9 @@ static bool is_pod_uuid(struct text t)
 }
 
 /* A static pod's UID is an MD5 sum. */
-static bool is_static_uid(struct text t)
+static bool is_static_uid(struct strview t)
 {
-	if (text_len(&t) != STATIC_UID_LEN)
+	if (strview_len(&t) != STATIC_UID_LEN)
 		return false;
 	for (const char *p = t.p; p < t.end; p++)
 		if (!is_hex(*p))
@@ -126,9 +126,9 @@ static bool is_static_uid(struct text t)
 
 /* The part of a component that the kubelet named: without what runc's colons added and without
  * systemd's suffix. */
-static struct text kubelet_name(struct text component)
+static struct strview kubelet_name(struct strview component)
 {
-	const char *colon = memchr(component.p, ':', text_len(&component));
+	const char *colon = memchr(component.p, ':', strview_len(&component));
 
 	if (colon)
 		component.end = colon;
@@ -136,26 +136,26 @@ static struct text kubelet_name(struct text component)
 }
 
 /* [<parent>-]pod<UID> */
-static bool kubelet_pod(struct text name, struct text *ret_uid)
+static bool kubelet_pod(struct strview name, struct strview *ret_uid)
 {
-	struct text head, uid;
+	struct strview head, uid;
 
-	if (!(text_tail(name, UUID_LEN, &head, &uid) && is_pod_uuid(uid)) &&
-	    !(text_tail(name, STATIC_UID_LEN, &head, &uid) && is_static_uid(uid)))
+	if (!(strview_tail(name, UUID_LEN, &head, &uid) && is_pod_uuid(uid)) &&
+	    !(strview_tail(name, STATIC_UID_LEN, &head, &uid) && is_static_uid(uid)))
 		return false;
-	if (!text_suffix(&head, "pod"))
+	if (!strview_suffix(&head, "pod"))
 		return false;
-	if (!text_empty(&head) && head.end[-1] != '-')
+	if (!strview_empty(&head) && head.end[-1] != '-')
 		return false;
 	*ret_uid = uid;
 	return true;
 }
 
-static enum cgroup_qos qos_of(struct text word)
+static enum cgroup_qos qos_of(struct strview word)
 {
-	if (text_is(&word, "besteffort"))
+	if (strview_is(&word, "besteffort"))
 		return CGROUP_QOS_BESTEFFORT;
-	if (text_is(&word, "burstable"))
+	if (strview_is(&word, "burstable"))
 		return CGROUP_QOS_BURSTABLE;
 	return CGROUP_QOS_UNKNOWN;
 }
@@ -172,20 +172,20 @@ struct kubelet_words {
 	enum cgroup_qos qos;
 };
 
-static struct kubelet_words kubelet_words(struct text name)
+static struct kubelet_words kubelet_words(struct strview name)
 {
 	struct kubelet_words words = {0};
 	enum cgroup_qos qos = CGROUP_QOS_UNKNOWN, qos_before;
-	struct text word;
+	struct strview word;
 
-	while (text_until(&name, '-', &word)) {
+	while (strview_until(&name, '-', &word)) {
 		qos_before = qos;
 		qos = qos_of(word);
 		if (words.last && qos)
 			words.qos = qos;
-		if (qos_before && text_starts(&word, "pod"))
+		if (qos_before && strview_starts(&word, "pod"))
 			words.qos = qos_before;
-		words.last = text_is(&word, "kubepods");
+		words.last = strview_is(&word, "kubepods");
 		words.kubepods |= words.last;
 	}
 	return words;
@@ -195,15 +195,15 @@ static struct kubelet_words kubelet_words(struct text name)
 
 /* What has been found so far; positions count components from 1. */
 struct walk {
-	struct text parent;
+	struct strview parent;
 	size_t at;
 	struct leaf leaf;
 	size_t leaf_at; /* 0: none yet */
-	struct text outer_id;
+	struct strview outer_id;
 	bool outer_escaped;
-	struct text service;	  /* passed since the last leaf, no user's manager; */
-	struct text leaf_service; /* up to the leaf */
-	struct text uid;
+	struct strview service;	     /* passed since the last leaf, no user's manager; */
+	struct strview leaf_service; /* up to the leaf */
+	struct strview uid;
 	size_t uid_at;
 	size_t kubepods_at;
 	bool qos_may_follow;
@@ -211,9 +211,9 @@ struct walk {
 	bool mount;
 };
 
-static void walk_kubelet(struct walk *w, struct text component)
+static void walk_kubelet(struct walk *w, struct strview component)
 {
-	struct text name = kubelet_name(component), uid;
+	struct strview name = kubelet_name(component), uid;
 	struct kubelet_words words = kubelet_words(name);
 	enum cgroup_qos alone = qos_of(name);
 
@@ -236,21 +236,21 @@ static void walk_kubelet(struct walk *w, struct text component)
 static bool same_id(const struct leaf *a, const struct leaf *b)
 {
 	return a->runtime == b->runtime && a->escaped == b->escaped &&
-	       text_len(&a->id) == text_len(&b->id) &&
-	       memcmp(a->id.p, b->id.p, text_len(&a->id)) == 0;
+	       strview_len(&a->id) == strview_len(&b->id) &&
+	       memcmp(a->id.p, b->id.p, strview_len(&a->id)) == 0;
 }
 
-static void walk_component(struct walk *w, struct text component)
+static void walk_component(struct walk *w, struct strview component)
 {
-	struct text user;
+	struct strview user;
 	struct leaf leaf;
 
 	w->at++;
 	if (!w->leaf_at && unit_is_manager(component, &user))
 		w->outer_id = component;
-	else if (text_suffix(&(struct text){component.p, component.end}, ".service"))
+	else if (strview_suffix(&(struct strview){component.p, component.end}, ".service"))
 		w->service = component;
-	w->mount |= text_suffix(&(struct text){component.p, component.end}, ".mount");
+	w->mount |= strview_suffix(&(struct strview){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
 	if (leaf_parse(component, w->parent, &leaf)) {
 		/* LXC has /lxc/NAME/lxc.payload.NAME where lxc.cgroup.dir is lxc/NAME */
@@ -261,7 +261,7 @@ static void walk_component(struct walk *w, struct text component)
 		w->leaf = leaf;
 		w->leaf_at = w->at;
 		w->leaf_service = w->service;
-		w->service = text_of("");
+		w->service = strview_of("");
 	}
 	w->parent = component;
 }
@@ -269,18 +269,18 @@ static void walk_component(struct walk *w, struct text component)
 /* The character behind a "\xHH" at @p, which is shorter than @end. */
 static bool unescape(const char *p, const char *end, char *ret)
 {
-	struct text digits = {.p = p + 2, .end = p + 4};
+	struct strview digits = {.p = p + 2, .end = p + 4};
 	uint64_t c;
 
 	if (end - p < 4 || p[0] != '\\' || p[1] != 'x')
 		return false;
-	if (!text_only_u64(digits, 16, &c) || c <= ' ' || c > '~')
+	if (!strview_only_u64(digits, 16, &c) || c <= ' ' || c > '~')
 		return false;
 	*ret = (char)c;
 	return true;
 }
 
-static void copy_id(char ret[CGROUP_ID_MAX], struct text id, bool escaped)
+static void copy_id(char ret[CGROUP_ID_MAX], struct strview id, bool escaped)
 {
 	size_t n = 0;
 	char c;
@@ -296,9 +296,9 @@ static void copy_id(char ret[CGROUP_ID_MAX], struct text id, bool escaped)
 	ret[n] = '\0';
 }
 
-static void copy_uid(char ret[CGROUP_UID_MAX], struct text uid)
+static void copy_uid(char ret[CGROUP_UID_MAX], struct strview uid)
 {
-	size_t n = text_len(&uid);
+	size_t n = strview_len(&uid);
 
 	memcpy(ret, uid.p, n);
 	ret[n] = '\0';
@@ -336,7 +336,7 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
 		/* of others it is the daemon's, or the user's who has started it */
 		if (w->leaf.runtime == CGROUP_RUNTIME_PODMAN &&
-		    text_len(&w->leaf_service) < CGROUP_ID_MAX)
+		    strview_len(&w->leaf_service) < CGROUP_ID_MAX)
 			copy_id(ret->service, w->leaf_service, false);
 	} else if (w->uid_at > w->leaf_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
@@ -345,24 +345,24 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 	}
 }
 
-void cgroup_parse_path(struct text path, struct cgroup_id *ret)
+void cgroup_parse_path(struct strview path, struct cgroup_id *ret)
 {
-	struct walk w = {.parent = text_of(""),
-			 .outer_id = text_of(""),
-			 .service = text_of(""),
-			 .leaf_service = text_of("")};
-	struct text component;
+	struct walk w = {.parent = strview_of(""),
+			 .outer_id = strview_of(""),
+			 .service = strview_of(""),
+			 .leaf_service = strview_of("")};
+	struct strview component;
 
 	path = without(path, " (deleted)");
-	while (text_until(&path, '/', &component))
-		if (!text_empty(&component) && !text_is(&component, ".."))
+	while (strview_until(&path, '/', &component))
+		if (!strview_empty(&component) && !strview_is(&component, ".."))
 			walk_component(&w, component);
 	walk_finish(&w, ret);
 }
 
-bool cgroup_user(const struct cgroup_id *id, struct text *ret)
+bool cgroup_user(const struct cgroup_id *id, struct strview *ret)
 {
-	return unit_is_manager(text_of(id->outer_id), ret);
+	return unit_is_manager(strview_of(id->outer_id), ret);
 }
 
 bool cgroup_is_inside(const struct cgroup_id *id, const struct cgroup_id *outer)
@@ -389,7 +389,7 @@ int cgroup_richness(const struct cgroup_id *id)
 	return id->qos ? 1 : 0;
 }
 
-void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret)
+void cgroup_parse_proc(struct strview proc_cgroup, struct cgroup_id *ret)
 {
 	struct cgroup_id best = {0}, id;
 	struct cgroup_line line;
@@ -402,18 +402,18 @@ void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret)
 	*ret = best;
 }
 
-void cgroup_parse(struct text t, struct cgroup_id *ret)
+void cgroup_parse(struct strview t, struct cgroup_id *ret)
 {
-	struct text rest = t, line = t, number;
+	struct strview rest = t, line = t, number;
 	uint64_t hierarchy;
 
-	if (!text_line(&rest, &line)) {
+	if (!strview_line(&rest, &line)) {
 		*ret = (struct cgroup_id){0};
 		return;
 	}
 	rest = line;
-	if (text_until(&rest, ':', &number) && number.end < line.end &&
-	    text_only_u64(number, 10, &hierarchy))
+	if (strview_until(&rest, ':', &number) && number.end < line.end &&
+	    strview_only_u64(number, 10, &hierarchy))
 		cgroup_parse_proc(t, ret);
 	else
 		cgroup_parse_path(line, ret);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /* What a cgroup path says about the container it belongs to. Pure text in, value out. */
 
@@ -75,15 +75,15 @@ struct cgroup_id {
 };
 
 /* One path, as below a cgroup mount or in /proc/PID/cgroup; a leading '/' is not needed. */
-void cgroup_parse_path(struct text path, struct cgroup_id *ret);
+void cgroup_parse_path(struct strview path, struct cgroup_id *ret);
 /* The text of /proc/PID/cgroup: the line that says most, the first of equals. */
-void cgroup_parse_proc(struct text proc_cgroup, struct cgroup_id *ret);
+void cgroup_parse_proc(struct strview proc_cgroup, struct cgroup_id *ret);
 /* Either of them, told apart by the form of the first line. */
-void cgroup_parse(struct text t, struct cgroup_id *ret);
+void cgroup_parse(struct strview t, struct cgroup_id *ret);
 
 /* The number of the user whose systemd a container or pod is in. False if it is in none's: then
  * @outer_id is a container's. */
-bool cgroup_user(const struct cgroup_id *id, struct text *ret) TEXT_MUST_CHECK;
+bool cgroup_user(const struct cgroup_id *id, struct strview *ret) STRVIEW_MUST_CHECK;
 
 /* How much it says: a container that knows its pod more than one that does not, that more than a
  * pod. 0 for nothing. */

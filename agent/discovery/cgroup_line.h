@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /**
  * struct cgroup_line - one line, "hierarchy:controllers:path"
@@ -15,12 +15,12 @@
  * @path:        starts with '/'; without " (deleted)"
  */
 struct cgroup_line {
-	struct text controllers;
-	struct text path;
+	struct strview controllers;
+	struct strview path;
 	bool unified;
 };
 
 /* The next line of that form; lines of any other form are skipped. False at the end. */
-bool cgroup_line_next(struct text *proc_cgroup, struct cgroup_line *ret) TEXT_MUST_CHECK;
+bool cgroup_line_next(struct strview *proc_cgroup, struct cgroup_line *ret) STRVIEW_MUST_CHECK;
 
 #endif

@@ -204,7 +204,7 @@ static void dir_link(struct cgroupdir_table *t, struct cgroupdir *dir, struct cg
 		t->roots[dir->key.hierarchy] = dir;
 	}
 	cgroupdir_path(dir, &path);
-	cgroup_parse_path(text_of(path.s), &id);
+	cgroup_parse_path(strview_of(path.s), &id);
 	dir->kind = id.kind;
 	dir->inside = dir->top != NULL;
 	if (dir->inside) {

@@ -454,11 +454,11 @@ static bool learn_step(struct cgroupfs *fs, enum hierarchy hierarchy, struct lea
 	return true;
 }
 
-uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path)
+uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct strview path)
 {
 	struct learning l = {.dir = fs->table.roots[hierarchy]};
 	struct hierarchy_child top;
-	struct text component;
+	struct strview component;
 	bool found = true;
 
 	l.fd = openat(fs->set.roots[hierarchy].fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -466,12 +466,12 @@ uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct te
 		found = false;
 	else
 		l.id = top.id;
-	while (found && text_until(&path, '/', &component)) {
+	while (found && strview_until(&path, '/', &component)) {
 		_cleanup_(freep) char *name = NULL;
 
-		if (text_empty(&component))
+		if (strview_empty(&component))
 			continue;
-		name = text_dup(component);
+		name = strview_dup(component);
 		found = name && learn_step(fs, hierarchy, &l, name);
 	}
 	close_fdp(&l.fd);
@@ -599,12 +599,12 @@ enum controller cgroupfs_controller(const struct cgroupfs *fs)
 	return fs->set.controller;
 }
 
-static bool has_controller(struct text controllers, enum controller controller)
+static bool has_controller(struct strview controllers, enum controller controller)
 {
-	struct text word;
+	struct strview word;
 
-	while (text_until(&controllers, ',', &word))
-		if (text_is(&word, controller_name(controller)))
+	while (strview_until(&controllers, ',', &word))
+		if (strview_is(&word, controller_name(controller)))
 			return true;
 	return false;
 }
@@ -635,7 +635,7 @@ int cgroupfs_procs(struct cgroupfs *fs, const struct cgroupdir *dir,
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(CGROUPFS_PROCS_BYTES_MAX);
 	char file[CGROUPDIR_PATH_MAX + sizeof("/cgroup.procs")];
 	struct cgroupdir_path path;
-	struct text t, line;
+	struct strview t, line;
 	uint64_t pid;
 	int r;
 
@@ -646,9 +646,9 @@ int cgroupfs_procs(struct cgroupfs *fs, const struct cgroupdir *dir,
 	r = root_read(&fs->set.roots[dir->key.hierarchy], file, &b);
 	if (r || !b.data)
 		return r;
-	t = text_of_bytes(b.data, b.len);
-	while (text_line(&t, &line)) {
-		if (!text_only_u64(line, 10, &pid) || pid > INT32_MAX)
+	t = strview_of_bytes(b.data, b.len);
+	while (strview_line(&t, &line)) {
+		if (!strview_only_u64(line, 10, &pid) || pid > INT32_MAX)
 			continue;
 		r = fn(ctx, (pid_t)pid);
 		if (r)

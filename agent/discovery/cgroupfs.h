@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/cgroupdir.h"
 
 struct cgroup_line;
@@ -72,7 +72,7 @@ struct cgroupdir *cgroupfs_find(struct cgroupfs *fs, enum hierarchy hierarchy, u
 /* Look for one path, as in /proc/PID/cgroup, and put it and those above it into the table as far as
  * there is room: that shows in cgroupfs_find(). Returns the id that the path has now; 0 if there is
  * no such directory. */
-uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct text path);
+uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct strview path);
 
 /* All directories, those that are gone too, oldest first: @dir is NULL to start; NULL at the end.
  */

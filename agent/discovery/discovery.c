@@ -149,13 +149,13 @@ enum told {
 static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
 			    const struct cgroup_line *line)
 {
-	if (text_starts(&line->path, "/.."))
+	if (strview_starts(&line->path, "/.."))
 		return TOLD_HIDDEN;
 	return cgroupfs_learn(d->own.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
 }
 
 /* Put the paths into the table, and compare them with the ids of the sample. */
-static enum told learn(struct discovery *d, const struct query *q, struct text proc_cgroup)
+static enum told learn(struct discovery *d, const struct query *q, struct strview proc_cgroup)
 {
 	enum told told = TOLD_THIS, said;
 	struct cgroup_line line;
@@ -256,7 +256,7 @@ static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct c
 	if (!d->made || !cgroupfs_from_root(d->own.fs, h) ||
 	    !d->made(d->made_ctx, h, id, path, sizeof(path)))
 		return false;
-	cgroup_parse_path(text_of(path), ret);
+	cgroup_parse_path(strview_of(path), ret);
 	return true;
 }
 
@@ -302,7 +302,7 @@ static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_i
 }
 
 /* The process lives, and this is its /proc/PID/cgroup. */
-static struct owner *look_at_proc(struct discovery *d, const struct query *q, struct text text)
+static struct owner *look_at_proc(struct discovery *d, const struct query *q, struct strview text)
 {
 	enum told told = learn(d, q, text);
 	struct owner *owner;
@@ -363,7 +363,7 @@ static struct owner *look(struct discovery *d, const struct query *q)
 		return host_owner(d, q);
 	r = pid_read_cgroup(d->own.proc, q->pid, &b);
 	if (!r && b.data)
-		return look_at_proc(d, q, text_of_bytes(b.data, b.len));
+		return look_at_proc(d, q, strview_of_bytes(b.data, b.len));
 	return look_at_all(d, q, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
 }
 

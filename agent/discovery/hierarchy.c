@@ -24,7 +24,7 @@
 #include <sys/statfs.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/cgroup.h"
 
 /* When looking for a container, to choose a controller: directories and levels looked at. Without
@@ -147,7 +147,7 @@ static int search_child(void *ctx, const struct hierarchy_child *child)
 
 	if ((*up->n_left)-- == 0)
 		return SEARCH_ENOUGH;
-	cgroup_parse_path(text_of(child->name), &id);
+	cgroup_parse_path(strview_of(child->name), &id);
 	if (cgroup_in_container(id.kind))
 		return SEARCH_FOUND;
 	if (child->leaf || here.depth == HIERARCHY_SEARCH_DEPTH)
@@ -180,12 +180,12 @@ struct finding {
 /* The preferred one of the controllers in a mount's name, "cpu,cpuacct". */
 static enum controller controller_of(const char *name)
 {
-	struct text t = text_of(name), word;
+	struct strview t = strview_of(name), word;
 	enum controller best = CONTROLLER_NONE;
 
-	while (text_until(&t, ',', &word))
+	while (strview_until(&t, ',', &word))
 		for (enum controller c = CONTROLLER_MEMORY; c < CONTROLLER_MAX; c++)
-			if (text_is(&word, controller_names[c]) && (!best || c < best))
+			if (strview_is(&word, controller_names[c]) && (!best || c < best))
 				best = c;
 	return best;
 }

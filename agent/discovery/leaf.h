@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/cgroup.h"
 
 /**
@@ -16,11 +16,11 @@
 struct leaf {
 	enum cgroup_runtime runtime;
 	enum cgroup_kind kind;
-	struct text id;
+	struct strview id;
 	bool escaped;
 };
 
 /* Whether @name, a directory in one called @parent, is a container's or a monitor's. */
-bool leaf_parse(struct text name, struct text parent, struct leaf *ret) TEXT_MUST_CHECK;
+bool leaf_parse(struct strview name, struct strview parent, struct leaf *ret) STRVIEW_MUST_CHECK;
 
 #endif

@@ -251,7 +251,7 @@ static bool has_program(const struct root *proc, pid_t pid)
 /* ---------------------------------------------------------------- who was not found */
 
 /* As /proc/PID/cgroup has it: the container's directory, else the pod's, else NULL. */
-static struct cgroupdir *dir_told(struct cgroupfs *fs, struct text proc_cgroup)
+static struct cgroupdir *dir_told(struct cgroupfs *fs, struct strview proc_cgroup)
 {
 	struct cgroupdir *best = NULL, *dir;
 	struct cgroup_line line;
@@ -280,7 +280,7 @@ static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
 	snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
 	if (root_read(run->l->own->proc, path, &b) || !b.data)
 		return NULL;
-	return dir_told(run->l->own->fs, text_of_bytes(b.data, b.len));
+	return dir_told(run->l->own->fs, strview_of_bytes(b.data, b.len));
 }
 
 static int list_told(struct run *run, const struct found *found)
@@ -290,7 +290,7 @@ static int list_told(struct run *run, const struct found *found)
 	struct owner *owner;
 
 	if (!pid_read_cgroup(run->l->own->proc, &found->id, &b) && b.data)
-		dir = dir_told(run->l->own->fs, text_of_bytes(b.data, b.len));
+		dir = dir_told(run->l->own->fs, strview_of_bytes(b.data, b.len));
 	owner = dir ? ownership_of_dir(run->l->own, dir) : NULL;
 	return owner ? list_process(run, found, owner, NULL) : 0;
 }
@@ -408,7 +408,7 @@ static int owner_by_proc(struct run *run, const struct pid_id *pid, struct owner
 	*ret = NULL;
 	if (pid_read_cgroup(run->l->own->proc, pid, &b) || !b.data)
 		return 0;
-	cgroup_parse_proc(text_of_bytes(b.data, b.len), &id);
+	cgroup_parse_proc(strview_of_bytes(b.data, b.len), &id);
 	r = id.kind ? owner_container(run->l->own->owners, &id, ret) : 0;
 	return r < 0 ? r : 0;
 }

@@ -70,9 +70,9 @@ static int set(struct labels *l, const char *name, const char *value)
 	return labels_set(l, name, value) ? -ENOMEM : 0;
 }
 
-static int set_text(struct labels *l, const char *name, struct text value)
+static int set_text(struct labels *l, const char *name, struct strview value)
 {
-	_cleanup_(freep) char *s = text_dup(value);
+	_cleanup_(freep) char *s = strview_dup(value);
 
 	return s ? set(l, name, s) : -ENOMEM;
 }
@@ -80,20 +80,20 @@ static int set_text(struct labels *l, const char *name, struct text value)
 /* Whose it is, if it is not the node's. */
 static int label_outer(struct labels *l, const struct cgroup_id *id)
 {
-	struct text user;
+	struct strview user;
 
 	return cgroup_user(id, &user) ? set_text(l, OWNER_USER, user)
 				      : set(l, OWNER_OUTER, id->outer_id);
 }
 
 /* What runs it is better known than its id. */
-static struct text service_of(const struct cgroup_id *id)
+static struct strview service_of(const struct cgroup_id *id)
 {
-	struct text name = text_of(*id->service ? id->service : id->container_id);
+	struct strview name = strview_of(*id->service ? id->service : id->container_id);
 
-	if (text_suffix(&name, ".service"))
+	if (strview_suffix(&name, ".service"))
 		return name;
-	if (text_len(&name) == 64)
+	if (strview_len(&name) == 64)
 		name.end = name.p + OWNER_SHORT_ID;
 	return name;
 }
@@ -350,19 +350,19 @@ static char *unit_key(const struct unit *unit)
 {
 	char *key;
 
-	return asprintf(&key, "u%.*s/%.*s/%.*s", (int)text_len(&unit->user), unit->user.p,
-			(int)text_len(&unit->slice), unit->slice.p, (int)text_len(&unit->name),
-			unit->name.p) < 0
+	return asprintf(&key, "u%.*s/%.*s/%.*s", (int)strview_len(&unit->user), unit->user.p,
+			(int)strview_len(&unit->slice), unit->slice.p,
+			(int)strview_len(&unit->name), unit->name.p) < 0
 		       ? NULL
 		       : key;
 }
 
 struct unit owner_unit_of(const struct owner *owner)
 {
-	struct text rest = text_of(owner->kind == OWNER_UNIT ? owner->key + 1 : "//");
+	struct strview rest = strview_of(owner->kind == OWNER_UNIT ? owner->key + 1 : "//");
 	struct unit unit;
 
-	if (!text_until(&rest, '/', &unit.user) || !text_until(&rest, '/', &unit.slice))
+	if (!strview_until(&rest, '/', &unit.user) || !strview_until(&rest, '/', &unit.slice))
 		return (struct unit){rest, rest, rest};
 	unit.name = rest;
 	return unit;

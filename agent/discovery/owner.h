@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "base/labels.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/cgroup.h"
 #include "discovery/unit.h"
 

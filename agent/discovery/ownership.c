@@ -60,7 +60,7 @@ struct owner *ownership_of_dir(struct ownership *own, struct cgroupdir *dir)
 
 	if (!dir->data && dir->kind && !dir->gone_ns) {
 		cgroupdir_path(dir, &path);
-		cgroup_parse_path(text_of(path.s), &id);
+		cgroup_parse_path(strview_of(path.s), &id);
 		give_owner(own, dir, &id);
 	}
 	return dir->data;
@@ -77,7 +77,8 @@ struct owner *ownership_unit_of_dir(struct ownership *own, const struct cgroupdi
 	struct unit unit;
 
 	cgroupdir_path(dir, &path);
-	return unit_of_path(text_of(path.s), &unit) ? owner_known_unit(own->owners, &unit) : NULL;
+	return unit_of_path(strview_of(path.s), &unit) ? owner_known_unit(own->owners, &unit)
+						       : NULL;
 }
 
 /* ---- processes of the host ---- */
@@ -90,13 +91,13 @@ static bool find_unit(struct ownership *own, const struct pid_id *pid,
 	struct cgroupdir *dir;
 
 	if (!pid_read_cgroup(own->proc, pid, b) && b->data)
-		return unit_of_proc(text_of_bytes(b->data, b->len), ret);
+		return unit_of_proc(strview_of_bytes(b->data, b->len), ret);
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		dir = cgroupfs_find(own->fs, h, cgroup[h]);
 		if (!dir)
 			continue;
 		cgroupdir_path(dir, path);
-		if (unit_of_path(text_of(path->s), ret))
+		if (unit_of_path(strview_of(path->s), ret))
 			return true;
 	}
 	return false;

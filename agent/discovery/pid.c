@@ -31,7 +31,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* 52 fields, at most 20 digits each, and a name: a real line stays below 1200 bytes. A longer one
  * is PID_ODD. */
@@ -85,35 +85,35 @@ static int pid_outcome(int r)
 }
 
 /* The fields behind the name. */
-static bool pid_parse_start(struct text t, uint64_t *ret_ticks)
+static bool pid_parse_start(struct strview t, uint64_t *ret_ticks)
 {
-	struct text word;
+	struct strview word;
 
 	for (int i = 0; i < PID_FIELDS_BEFORE_START; i++)
-		if (!text_word(&t, &word))
+		if (!strview_word(&t, &word))
 			return false;
-	return text_word(&t, &word) && text_only_u64(word, 10, ret_ticks);
+	return strview_word(&t, &word) && strview_only_u64(word, 10, ret_ticks);
 }
 
 int pid_parse_stat(const char *stat, size_t n, struct pid_id *ret, char ret_comm[PID_COMM_MAX])
 {
-	struct text t = text_of_bytes(stat, n), comm;
+	struct strview t = strview_of_bytes(stat, n), comm;
 	struct pid_id id;
 	const char *close;
 
-	if (!text_u64(&t, 10, &id.pid) || !text_prefix(&t, " (") || text_empty(&t))
+	if (!strview_u64(&t, 10, &id.pid) || !strview_prefix(&t, " (") || strview_empty(&t))
 		return PID_ODD;
-	close = memrchr(t.p, ')', text_len(&t));
+	close = memrchr(t.p, ')', strview_len(&t));
 	if (!close)
 		return PID_ODD;
-	comm = (struct text){.p = t.p, .end = close};
+	comm = (struct strview){.p = t.p, .end = close};
 	t.p = close + 1;
-	if (text_len(&comm) >= PID_COMM_MAX || memchr(comm.p, '\0', text_len(&comm)))
+	if (strview_len(&comm) >= PID_COMM_MAX || memchr(comm.p, '\0', strview_len(&comm)))
 		return PID_ODD;
 	if (!pid_parse_start(t, &id.start_ticks))
 		return PID_ODD;
 	memset(ret_comm, 0, PID_COMM_MAX);
-	memcpy(ret_comm, comm.p, text_len(&comm));
+	memcpy(ret_comm, comm.p, strview_len(&comm));
 	*ret = id;
 	return 0;
 }
@@ -174,7 +174,7 @@ uint64_t pid_self(const struct root *proc)
 	uint64_t pid;
 
 	if (root_read_link(proc, "self", &link) ||
-	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid))
+	    !strview_only_u64(strview_of_bytes(link.data, link.len), 10, &pid))
 		return 0;
 	return pid;
 }
@@ -184,16 +184,16 @@ uint64_t pid_self(const struct root *proc)
 bool pid_is_ours(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_STATUS_BYTES_MAX);
-	struct text all, line;
+	struct strview all, line;
 	uint64_t pid;
 
 	if (root_read(proc, "self/status", &b) || !b.data)
 		return false;
-	all = text_of_bytes(b.data, b.len);
-	while (text_line(&all, &line))
-		if (text_prefix(&line, "NSpid:")) {
-			text_skip_blanks(&line);
-			return text_only_u64(line, 10, &pid) && pid == (uint64_t)getpid();
+	all = strview_of_bytes(b.data, b.len);
+	while (strview_line(&all, &line))
+		if (strview_prefix(&line, "NSpid:")) {
+			strview_skip_blanks(&line);
+			return strview_only_u64(line, 10, &pid) && pid == (uint64_t)getpid();
 		}
 	return false;
 }
@@ -273,7 +273,7 @@ bool pid_sees_all_cgroups(const struct root *proc)
 int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 {
 	_cleanup_(buf_deinit) struct buf stat = BUF_INIT(PID_STAT_BYTES_MAX);
-	struct text rest, state;
+	struct strview rest, state;
 	char path[32];
 	uint64_t parent;
 	int r;
@@ -283,9 +283,9 @@ int pid_read_parent(const struct root *proc, pid_t pid, pid_t *ret)
 	if (r)
 		return pid_outcome(r);
 	/* "PID (any name) STATE PARENT ..." */
-	rest = text_after_last(text_of_bytes(stat.data ? stat.data : "", stat.len), ')');
-	if (!text_word(&rest, &state) || !text_char(&rest, ' ') || !text_u64(&rest, 10, &parent) ||
-	    parent > INT32_MAX)
+	rest = strview_after_last(strview_of_bytes(stat.data ? stat.data : "", stat.len), ')');
+	if (!strview_word(&rest, &state) || !strview_char(&rest, ' ') ||
+	    !strview_u64(&rest, 10, &parent) || parent > INT32_MAX)
 		return PID_ODD;
 	*ret = (pid_t)parent;
 	return 0;
@@ -319,7 +319,8 @@ int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, 
 		return r;
 	/* readdir() tells its end from a failure by errno alone */
 	while (errno = 0, entry = readdir(dir)) {
-		if (!text_only_u64(text_of(entry->d_name), 10, &pid) || pid == 0 || pid > INT32_MAX)
+		if (!strview_only_u64(strview_of(entry->d_name), 10, &pid) || pid == 0 ||
+		    pid > INT32_MAX)
 			continue;
 		r = fn(ctx, (pid_t)pid, entry->d_ino);
 		if (r)

@@ -27,90 +27,90 @@
 
 /* How good a component is as a name: 2 for a unit that processes are started in, 1 for a slice,
  * which groups units, 0 for what is no unit. */
-static int rank_of(struct text component)
+static int rank_of(struct strview component)
 {
 	static const char *const types[] = {".service", ".scope", ".mount", ".socket", ".swap"};
 
 	for (size_t i = 0; i < array_size(types); i++)
-		if (text_suffix(&component, types[i]))
-			return text_empty(&component) ? 0 : 2;
-	if (text_suffix(&component, ".slice"))
-		return text_empty(&component) ? 0 : 1;
+		if (strview_suffix(&component, types[i]))
+			return strview_empty(&component) ? 0 : 2;
+	if (strview_suffix(&component, ".slice"))
+		return strview_empty(&component) ? 0 : 1;
 	return 0;
 }
 
 /* "<prefix>1000<suffix>" */
-static bool has_number(struct text component, const char *prefix, const char *suffix,
-		       struct text *ret)
+static bool has_number(struct strview component, const char *prefix, const char *suffix,
+		       struct strview *ret)
 {
 	uint64_t number;
 
-	if (!text_prefix(&component, prefix) || !text_suffix(&component, suffix) ||
-	    !text_only_u64(component, 10, &number))
+	if (!strview_prefix(&component, prefix) || !strview_suffix(&component, suffix) ||
+	    !strview_only_u64(component, 10, &number))
 		return false;
 	*ret = component;
 	return true;
 }
 
-bool unit_is_manager(struct text component, struct text *ret_user)
+bool unit_is_manager(struct strview component, struct strview *ret_user)
 {
 	return has_number(component, "user@", ".service", ret_user);
 }
 
-static bool is_session(struct text component)
+static bool is_session(struct strview component)
 {
-	return text_prefix(&component, "session-") && text_suffix(&component, ".scope") &&
-	       !text_empty(&component);
+	return strview_prefix(&component, "session-") && strview_suffix(&component, ".scope") &&
+	       !strview_empty(&component);
 }
 
 /* The way down a path; the unit is empty until one was found. */
 struct walk {
 	struct unit unit;
 	int rank;
-	size_t at;	    /* its place in the path */
-	struct text slice;  /* the last one passed, */
-	struct text above;  /* and the one it is in */
-	struct text user;   /* the first */
-	struct text parent; /* the component passed last */
+	size_t at;	       /* its place in the path */
+	struct strview slice;  /* the last one passed, */
+	struct strview above;  /* and the one it is in */
+	struct strview user;   /* the first */
+	struct strview parent; /* the component passed last */
 };
 
-static struct text user_of(struct text component)
+static struct strview user_of(struct strview component)
 {
-	struct text user;
+	struct strview user;
 
 	if (unit_is_manager(component, &user) || has_number(component, "user-", ".slice", &user))
 		return user;
-	return text_of("");
+	return strview_of("");
 }
 
 /* What is not named by itself but by what it is in, which was found just before. */
-static bool is_nameless(const struct walk *w, struct text component)
+static bool is_nameless(const struct walk *w, struct strview component)
 {
-	struct text user;
+	struct strview user;
 
-	if (text_is(&component, "init.scope"))
+	if (strview_is(&component, "init.scope"))
 		return unit_is_manager(w->parent, &user);
 	return is_session(component) && has_number(w->parent, "user-", ".slice", &user);
 }
 
-static struct text name_of(struct text component)
+static struct strview name_of(struct strview component)
 {
 	static const char *const monitors[] = {"libpod-conmon", "crio-conmon"};
 
 	for (size_t i = 0; i < array_size(monitors); i++) {
-		struct text rest = component;
+		struct strview rest = component;
 
-		if (text_prefix(&rest, monitors[i]) && text_starts(&rest, "-"))
-			return (struct text){component.p, rest.p};
+		if (strview_prefix(&rest, monitors[i]) && strview_starts(&rest, "-"))
+			return (struct strview){component.p, rest.p};
 	}
 	return component;
 }
 
-static void walk_component(struct walk *w, struct text component, size_t at)
+static void walk_component(struct walk *w, struct strview component, size_t at)
 {
 	const int rank = rank_of(component);
 
-	if (text_empty(&w->user))
+	if (strview_empty(&w->user))
 		w->user = user_of(component);
 	if (rank == 1) {
 		w->above = w->slice;
@@ -127,22 +127,22 @@ static void walk_component(struct walk *w, struct text component, size_t at)
 	w->parent = component;
 }
 
-static struct walk walk(struct text path)
+static struct walk walk(struct strview path)
 {
-	struct walk w = {.unit = {text_of(""), text_of(""), text_of("")},
-			 .slice = text_of(""),
-			 .above = text_of(""),
-			 .user = text_of(""),
-			 .parent = text_of("")};
-	struct text component;
+	struct walk w = {.unit = {strview_of(""), strview_of(""), strview_of("")},
+			 .slice = strview_of(""),
+			 .above = strview_of(""),
+			 .user = strview_of(""),
+			 .parent = strview_of("")};
+	struct strview component;
 
-	for (size_t at = 1; text_until(&path, '/', &component); at++)
+	for (size_t at = 1; strview_until(&path, '/', &component); at++)
 		walk_component(&w, component, at);
 	w.unit.user = w.user;
 	return w;
 }
 
-bool unit_of_path(struct text path, struct unit *ret)
+bool unit_of_path(struct strview path, struct unit *ret)
 {
 	const struct walk w = walk(path);
 
@@ -152,7 +152,7 @@ bool unit_of_path(struct text path, struct unit *ret)
 	return true;
 }
 
-bool unit_of_proc(struct text proc_cgroup, struct unit *ret)
+bool unit_of_proc(struct strview proc_cgroup, struct unit *ret)
 {
 	struct walk best = {0}, w;
 	struct cgroup_line line;

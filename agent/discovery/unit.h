@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /**
  * struct unit - all texts borrow from the path
@@ -15,19 +15,19 @@
  * @user:  the number of the user whose systemd has it, or who is logged in there; "" for the system
  */
 struct unit {
-	struct text name;
-	struct text slice;
-	struct text user;
+	struct strview name;
+	struct strview slice;
+	struct strview user;
 };
 
 /* The deepest unit in a path. All sessions of a user are one, under the name of the user's slice,
  * and so are the monitors of a slice's containers ("libpod-conmon"). False if there is none. */
-bool unit_of_path(struct text path, struct unit *ret) TEXT_MUST_CHECK;
+bool unit_of_path(struct strview path, struct unit *ret) STRVIEW_MUST_CHECK;
 /* The same over all lines of /proc/PID/cgroup. */
-bool unit_of_proc(struct text proc_cgroup, struct unit *ret) TEXT_MUST_CHECK;
+bool unit_of_proc(struct strview proc_cgroup, struct unit *ret) STRVIEW_MUST_CHECK;
 
 /* The number in "user@1000.service", below which a user without privileges makes any directory.
  * False if it is something else. */
-bool unit_is_manager(struct text component, struct text *ret_user) TEXT_MUST_CHECK;
+bool unit_is_manager(struct strview component, struct strview *ret_user) STRVIEW_MUST_CHECK;
 
 #endif

@@ -25,7 +25,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Watches: a quarter of the user's, and never more than this; each costs the kernel about 1 KiB.
  * One more is WATCHER_FULL. Reached: `podprof_cgroup_refused_total{reason="watch"}`; the slow walk
@@ -179,13 +179,13 @@ static void on_gap_over(void *ctx)
 static size_t watches_allowed(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(64);
-	struct text t, line;
+	struct strview t, line;
 	uint64_t n;
 
 	if (root_read(proc, "sys/fs/inotify/max_user_watches", &b) || !b.data)
 		return WATCHER_WATCHES_DEFAULT;
-	t = text_of_bytes(b.data, b.len);
-	if (!text_line(&t, &line) || !text_only_u64(line, 10, &n))
+	t = strview_of_bytes(b.data, b.len);
+	if (!strview_line(&t, &line) || !strview_only_u64(line, 10, &n))
 		return WATCHER_WATCHES_DEFAULT;
 	return n / 4 < WATCHER_WATCHES_MAX ? n / 4 : WATCHER_WATCHES_MAX;
 }

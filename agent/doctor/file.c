@@ -6,34 +6,34 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 #define FILE_BYTES 4096
 
 void file_line(const struct root *root, const char *path, char *ret, size_t n)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(FILE_BYTES);
-	struct text all, line;
+	struct strview all, line;
 
 	*ret = '\0';
 	if (root_read(root, path, &b) || !b.data)
 		return;
-	all = text_of_bytes(b.data, b.len);
-	if (text_line(&all, &line))
-		snprintf(ret, n, "%.*s", (int)text_len(&line), line.p);
-	text_make_printable(ret);
+	all = strview_of_bytes(b.data, b.len);
+	if (strview_line(&all, &line))
+		snprintf(ret, n, "%.*s", (int)strview_len(&line), line.p);
+	utf8_make_printable(ret);
 }
 
 bool file_number(const struct root *root, const char *path, uint64_t *ret)
 {
 	char line[32];
-	struct text t;
+	struct strview t;
 
 	file_line(root, path, line, sizeof(line));
-	t = text_of(line);
-	if (text_char(&t, '-')) {
+	t = strview_of(line);
+	if (strview_char(&t, '-')) {
 		*ret = 0;
-		return !text_empty(&t);
+		return !strview_empty(&t);
 	}
-	return text_only_u64(t, 10, ret);
+	return strview_only_u64(t, 10, ret);
 }

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 const char *finding_outcome_name(enum finding_outcome outcome)
 {
@@ -27,7 +27,7 @@ struct finding *findings_add(struct findings *f, const char *check, enum finding
 	va_start(args, found);
 	vsnprintf(finding->found, sizeof(finding->found), found, args);
 	va_end(args);
-	text_make_printable(finding->found);
+	utf8_make_printable(finding->found);
 	return finding;
 }
 
@@ -35,8 +35,8 @@ void finding_say(struct finding *finding, const char *means, const char *remedy)
 {
 	snprintf(finding->means, sizeof(finding->means), "%s", means);
 	snprintf(finding->remedy, sizeof(finding->remedy), "%s", remedy);
-	text_make_printable(finding->means);
-	text_make_printable(finding->remedy);
+	utf8_make_printable(finding->means);
+	utf8_make_printable(finding->remedy);
 }
 
 size_t findings_count(const struct findings *f, enum finding_outcome outcome)

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "config/config.h"
 #include "doctor/facts.h"
 #include "doctor/finding.h"
@@ -27,28 +27,28 @@ struct listener_trial {
 
 /* ---------------------------------------------------------------- what an agent says */
 
-static void copy_text(char *ret, size_t n, struct text t)
+static void copy_text(char *ret, size_t n, struct strview t)
 {
-	snprintf(ret, n, "%.*s", (int)text_len(&t), t.p);
-	text_make_printable(ret);
+	snprintf(ret, n, "%.*s", (int)strview_len(&t), t.p);
+	utf8_make_printable(ret);
 }
 
 /* "NAME: ok, WHY" or "NAME: failing, WHY" */
-static void take_condition(struct text line, struct listener *ret)
+static void take_condition(struct strview line, struct listener *ret)
 {
 	struct listener_condition *c = &ret->conditions[ret->n];
-	struct text name, state;
+	struct strview name, state;
 
-	if (ret->n == LISTENER_CONDITIONS_MAX || !text_until(&line, ':', &name) ||
-	    text_empty(&line))
+	if (ret->n == LISTENER_CONDITIONS_MAX || !strview_until(&line, ':', &name) ||
+	    strview_empty(&line))
 		return;
-	text_skip_blanks(&line);
-	if (!text_until(&line, ',', &state)) {
+	strview_skip_blanks(&line);
+	if (!strview_until(&line, ',', &state)) {
 		state = line;
-		line = text_of("");
+		line = strview_of("");
 	}
-	text_skip_blanks(&line);
-	c->ok = text_is(&state, "ok");
+	strview_skip_blanks(&line);
+	c->ok = strview_is(&state, "ok");
 	copy_text(c->name, sizeof(c->name), name);
 	copy_text(c->why, sizeof(c->why), line);
 	ret->n++;
@@ -56,13 +56,14 @@ static void take_condition(struct text line, struct listener *ret)
 
 bool listener_read(const char *body, struct listener *ret)
 {
-	struct text all = text_of(body), line;
+	struct strview all = strview_of(body), line;
 
-	if (!text_line(&all, &line) || (!text_is(&line, "ready") && !text_is(&line, "not ready")))
+	if (!strview_line(&all, &line) ||
+	    (!strview_is(&line, "ready") && !strview_is(&line, "not ready")))
 		return false;
 	ret->agent = true;
-	ret->ready = text_is(&line, "ready");
-	while (text_line(&all, &line))
+	ret->ready = strview_is(&line, "ready");
+	while (strview_line(&all, &line))
 		take_condition(line, ret);
 	return true;
 }

@@ -17,7 +17,7 @@
 #include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "config/config.h"
 #include "doctor/facts.h"
 #include "doctor/file.h"
@@ -34,15 +34,15 @@
 static bool filters_calls(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(65536);
-	struct text all, line;
+	struct strview all, line;
 
 	if (root_read(proc, "self/status", &b) || !b.data)
 		return false;
-	all = text_of_bytes(b.data, b.len);
-	while (text_line(&all, &line))
-		if (text_prefix(&line, "Seccomp:")) {
-			text_skip_blanks(&line);
-			return !text_is(&line, "0");
+	all = strview_of_bytes(b.data, b.len);
+	while (strview_line(&all, &line))
+		if (strview_prefix(&line, "Seccomp:")) {
+			strview_skip_blanks(&line);
+			return !strview_is(&line, "0");
 		}
 	return false;
 }
@@ -51,16 +51,16 @@ static bool filters_calls(const struct root *proc)
 static bool in_user_namespace(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(4096);
-	struct text all, line, word;
+	struct strview all, line, word;
 	uint64_t n[3] = {0};
 
 	if (root_read(proc, "self/uid_map", &b))
 		return false;
-	all = text_of_bytes(b.data, b.len);
-	if (!text_line(&all, &line))
+	all = strview_of_bytes(b.data, b.len);
+	if (!strview_line(&all, &line))
 		return true; /* no user is mapped */
 	for (int i = 0; i < 3; i++)
-		if (!text_word(&line, &word) || !text_only_u64(word, 10, &n[i]))
+		if (!strview_word(&line, &word) || !strview_only_u64(word, 10, &n[i]))
 			return false;
 	return n[0] != 0 || n[1] != 0 || n[2] != UINT32_MAX;
 }

@@ -8,7 +8,7 @@
 
 #include "base/capability.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
 #include "doctor/facts.h"
@@ -104,7 +104,7 @@ bool sources_pending(struct sources_trial *trial)
 static void copy_text(char *ret, size_t n, const char *s)
 {
 	snprintf(ret, n, "%s", s);
-	text_make_printable(ret);
+	utf8_make_printable(ret);
 }
 
 void sources_end(struct sources_trial *trial, struct sources *ret)

@@ -23,7 +23,7 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Bytes of a message about a destination. Reached: cut. */
 #define DESTINATION_ERROR_MAX 1024
@@ -72,15 +72,15 @@ static int wrong(char **ret_error, const char *format, ...)
 
 /* ---- kinds */
 
-static const struct destination_kind *kind_find(const struct text *name)
+static const struct destination_kind *kind_find(const struct strview *name)
 {
 	for (size_t i = 0; i < array_size(kinds); i++)
-		if (text_is(name, kinds[i].name))
+		if (strview_is(name, kinds[i].name))
 			return &kinds[i];
 	return NULL;
 }
 
-static int kind_unknown(const struct text *name, char **ret_error)
+static int kind_unknown(const struct strview *name, char **ret_error)
 {
 	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
 
@@ -88,13 +88,13 @@ static int kind_unknown(const struct text *name, char **ret_error)
 		if (buf_printf(&list, "%s%s", i ? ", " : "", kinds[i].name))
 			return -ENOMEM;
 	/* A URL without a kind ends up here too, and it may have a password in it. */
-	if (text_empty(name) || memchr(name->p, ':', text_len(name)))
+	if (strview_empty(name) || memchr(name->p, ':', strview_len(name)))
 		return wrong(ret_error,
 			     "a destination has no kind before its URL; write KIND=URL with KIND "
 			     "one of: %s",
 			     list.data);
 	return wrong(ret_error, "destination kind '%.*s' is not known; there are: %s",
-		     (int)text_len(name), name->p, list.data);
+		     (int)strview_len(name), name->p, list.data);
 }
 
 /* ---- the URL */
@@ -158,15 +158,15 @@ static int url_host(CURLU *u, char **ret)
 	return asprintf(ret, "%s%s%s", host, port ? ":" : "", port ? port : "") < 0 ? -ENOMEM : 0;
 }
 
-static int destination_set_url(struct destination *d, struct text url, char **ret_error)
+static int destination_set_url(struct destination *d, struct strview url, char **ret_error)
 {
 	_cleanup_(curlu_freep) CURLU *u = curl_url();
 	_cleanup_(freep) char *base = NULL;
 	int r;
 
-	while (text_suffix(&url, "/"))
+	while (strview_suffix(&url, "/"))
 		;
-	base = text_dup(url);
+	base = strview_dup(url);
 	if (!u || !base)
 		return -ENOMEM;
 	r = url_check(u, d->kind->name, base, ret_error);
@@ -237,7 +237,7 @@ static bool key_is_env(enum key key)
 	return key == KEY_PASSWORD_ENV || key == KEY_BEARER_ENV || key == KEY_TENANT_ENV;
 }
 
-static int key_unknown(const struct destination *d, const struct text *key, char **ret_error)
+static int key_unknown(const struct destination *d, const struct strview *key, char **ret_error)
 {
 	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
 
@@ -245,21 +245,21 @@ static int key_unknown(const struct destination *d, const struct text *key, char
 		if (buf_printf(&list, "%s%s", i ? ", " : "", key_names[i]))
 			return -ENOMEM;
 	return wrong(ret_error, "destination %s: key '%.*s' is not known; there are: %s",
-		     d->kind->name, (int)text_len(key), key->p, list.data);
+		     d->kind->name, (int)strview_len(key), key->p, list.data);
 }
 
-static int destination_set_key(struct destination *d, enum key key, struct text value,
+static int destination_set_key(struct destination *d, enum key key, struct strview value,
 			       char **ret_error)
 {
 	char **place = key_place(d, key);
 
-	if (text_empty(&value))
+	if (strview_empty(&value))
 		return wrong(ret_error, "destination %s: %s has no value; write %s=VALUE",
 			     d->kind->name, key_names[key], key_names[key]);
 	if (*place)
 		return wrong(ret_error, "destination %s: %s is given twice; give it once",
 			     d->kind->name, key_names[key]);
-	*place = text_dup(value);
+	*place = strview_dup(value);
 	if (!*place)
 		return -ENOMEM;
 	if (key_is_env(key) && !getenv(*place))
@@ -276,14 +276,14 @@ static int destination_set_key(struct destination *d, enum key key, struct text 
 	return 0;
 }
 
-static int destination_set_pair(struct destination *d, struct text pair, char **ret_error)
+static int destination_set_pair(struct destination *d, struct strview pair, char **ret_error)
 {
-	struct text name = pair;
+	struct strview name = pair;
 
-	if (!text_until(&pair, '=', &name))
+	if (!strview_until(&pair, '=', &name))
 		name = pair; /* between two commas, where no key has that name either */
 	for (int key = 0; key < KEY_MAX; key++)
-		if (text_is(&name, key_names[key]))
+		if (strview_is(&name, key_names[key]))
 			return destination_set_key(d, (enum key)key, pair, ret_error);
 	return key_unknown(d, &name, ret_error);
 }
@@ -336,18 +336,18 @@ DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
 int destination_new(const char *spec, struct destination **ret, char **ret_error)
 {
 	_cleanup_(destination_freep) struct destination *d = calloc(1, sizeof(*d));
-	struct text rest = text_of(spec), name = rest, url = text_of(""), pair;
+	struct strview rest = strview_of(spec), name = rest, url = strview_of(""), pair;
 	int r;
 
 	if (!d)
 		return -ENOMEM;
-	d->kind = text_until(&rest, '=', &name) ? kind_find(&name) : NULL;
+	d->kind = strview_until(&rest, '=', &name) ? kind_find(&name) : NULL;
 	if (!d->kind)
 		return kind_unknown(&name, ret_error);
-	if (!text_until(&rest, ',', &url))
+	if (!strview_until(&rest, ',', &url))
 		url = rest; /* nothing, which is said to be no URL */
 	r = destination_set_url(d, url, ret_error);
-	while (!r && text_until(&rest, ',', &pair))
+	while (!r && strview_until(&rest, ',', &pair))
 		r = destination_set_pair(d, pair, ret_error);
 	if (!r)
 		r = destination_check(d, ret_error);

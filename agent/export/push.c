@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "export/destination.h"
 
 /* Two of the protocol's, and the tenant. */
@@ -26,13 +26,13 @@ void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]
 {
 	json_t *json = json_loadb(reply->body, reply->body_len, 0, NULL);
 	const char *message = json_string_value(json_object_get(json, "message"));
-	struct text body = text_of_bytes(reply->body, reply->body_len), line;
+	struct strview body = strview_of_bytes(reply->body, reply->body_len), line;
 
 	if (message)
-		line = text_of(message);
-	else if (!text_line(&body, &line) || text_empty(&line))
-		line = text_of(status_message(reply->status));
-	snprintf(ret, PUSH_MESSAGE_MAX + 1, "%.*s", (int)text_len(&line), line.p);
+		line = strview_of(message);
+	else if (!strview_line(&body, &line) || strview_empty(&line))
+		line = strview_of(status_message(reply->status));
+	snprintf(ret, PUSH_MESSAGE_MAX + 1, "%.*s", (int)strview_len(&line), line.p);
 	json_decref(json);
 }
 

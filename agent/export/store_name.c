@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 #define FILE_SUFFIX ".pb.gz"
 #define HASH_DIGITS 8
@@ -114,26 +114,26 @@ void store_name_file(const struct store_name *name, char ret[STORE_NAME_MAX])
 }
 
 /* Exactly @n digits. */
-static bool take_digits(struct text *t, size_t n, uint64_t *ret)
+static bool take_digits(struct strview *t, size_t n, uint64_t *ret)
 {
-	struct text digits = {.p = t->p, .end = t->p + n};
+	struct strview digits = {.p = t->p, .end = t->p + n};
 
-	if (text_len(t) < n || !text_only_u64(digits, 10, ret))
+	if (strview_len(t) < n || !strview_only_u64(digits, 10, ret))
 		return false;
 	t->p += n;
 	return true;
 }
 
-static bool take_time(struct text *t, uint64_t *ret_ns)
+static bool take_time(struct strview *t, uint64_t *ret_ns)
 {
 	uint64_t year, month, day, hour, minute, second, ms;
 	struct tm tm = {0};
 	time_t seconds;
 
 	if (!take_digits(t, 4, &year) || !take_digits(t, 2, &month) || !take_digits(t, 2, &day) ||
-	    !text_char(t, 'T') || !take_digits(t, 2, &hour) || !take_digits(t, 2, &minute) ||
-	    !take_digits(t, 2, &second) || !text_char(t, '.') || !take_digits(t, 3, &ms) ||
-	    !text_char(t, 'Z'))
+	    !strview_char(t, 'T') || !take_digits(t, 2, &hour) || !take_digits(t, 2, &minute) ||
+	    !take_digits(t, 2, &second) || !strview_char(t, '.') || !take_digits(t, 3, &ms) ||
+	    !strview_char(t, 'Z'))
 		return false;
 	tm.tm_year = (int)year - 1900;
 	tm.tm_mon = (int)month - 1;
@@ -148,20 +148,20 @@ static bool take_time(struct text *t, uint64_t *ret_ns)
 	       !__builtin_add_overflow(*ret_ns, ms * NSEC_PER_MSEC, ret_ns);
 }
 
-static bool take_duration(struct text *t, uint64_t *ret_ns)
+static bool take_duration(struct strview *t, uint64_t *ret_ns)
 {
 	uint64_t value;
 
-	if (!text_u64(t, 10, &value))
+	if (!strview_u64(t, 10, &value))
 		return false;
-	return !__builtin_mul_overflow(value, text_prefix(t, "ms") ? NSEC_PER_MSEC : NSEC_PER_SEC,
-				       ret_ns);
+	return !__builtin_mul_overflow(
+		value, strview_prefix(t, "ms") ? NSEC_PER_MSEC : NSEC_PER_SEC, ret_ns);
 }
 
-static bool take_kind(struct text *t, enum profile_kind *ret)
+static bool take_kind(struct strview *t, enum profile_kind *ret)
 {
 	for (int kind = 0; kind < PROFILE_KIND_MAX; kind++) {
-		if (text_is(t, profile_kind_name((enum profile_kind)kind))) {
+		if (strview_is(t, profile_kind_name((enum profile_kind)kind))) {
 			*ret = (enum profile_kind)kind;
 			return true;
 		}
@@ -171,14 +171,14 @@ static bool take_kind(struct text *t, enum profile_kind *ret)
 
 bool store_name_parse(const char *file, struct store_name *ret)
 {
-	struct text t = text_of(file);
+	struct strview t = strview_of(file);
 	char again[STORE_NAME_MAX];
 	struct store_name name;
 
-	if (!text_suffix(&t, FILE_SUFFIX) || !take_time(&t, &name.start_ns) ||
-	    !text_char(&t, '_') || !take_duration(&t, &name.duration_ns))
+	if (!strview_suffix(&t, FILE_SUFFIX) || !take_time(&t, &name.start_ns) ||
+	    !strview_char(&t, '_') || !take_duration(&t, &name.duration_ns))
 		return false;
-	if (!text_prefix(&t, "s_") && !text_prefix(&t, "_"))
+	if (!strview_prefix(&t, "s_") && !strview_prefix(&t, "_"))
 		return false;
 	if (!take_kind(&t, &name.kind))
 		return false;

@@ -36,7 +36,7 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "gofile/gomodule.h"
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
@@ -244,12 +244,12 @@ static int read_version(const struct elffile *ef, char ret[GORUNTIME_VERSION_MAX
 
 unsigned int goruntime_minor(const struct goruntime_file *file)
 {
-	struct text t = text_of(file->version), word;
+	struct strview t = strview_of(file->version), word;
 	uint64_t minor;
 
-	if (!text_word(&t, &word) || (text_is(&word, "devel") && !text_word(&t, &word)))
+	if (!strview_word(&t, &word) || (strview_is(&word, "devel") && !strview_word(&t, &word)))
 		return 0;
-	if (!text_prefix(&word, "go1.") || !text_u64(&word, 10, &minor) || minor > 1000)
+	if (!strview_prefix(&word, "go1.") || !strview_u64(&word, 10, &minor) || minor > 1000)
 		return 0;
 	return (unsigned int)minor;
 }

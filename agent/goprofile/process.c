@@ -25,7 +25,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "goheap/goheap.h"
 #include "goheap/goruntimes.h"
@@ -197,15 +197,15 @@ static int take_found(struct heap_process *p, const struct heap_process_opts *op
 static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(HEAP_PROCESS_ENVIRON_MAX);
-	struct text all, variable;
+	struct strview all, variable;
 	char path[48];
 
 	snprintf(path, sizeof(path), "%" PRIu64 "/environ", pid->pid);
 	if (root_read(proc, path, &b) || !b.data)
 		return false;
-	all = text_of_bytes(b.data, b.len);
-	while (text_until(&all, '\0', &variable))
-		if (text_starts(&variable, "_LIBCONTAINER_INITPIPE="))
+	all = strview_of_bytes(b.data, b.len);
+	while (strview_until(&all, '\0', &variable))
+		if (strview_starts(&variable, "_LIBCONTAINER_INITPIPE="))
 			return true;
 	return false;
 }

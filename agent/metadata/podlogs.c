@@ -30,7 +30,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 #define LINKS_FOLDER	    "var/log/containers"
 #define PODS_FOLDER	    "var/log/pods"
@@ -65,50 +65,50 @@ static int open_folder(const struct statefiles *files, const char *path, DIR **r
 
 /* ---------------------------------------------------------------- names */
 
-static bool take_name(struct text *t, char sep, char ret[NAME_MAX + 1])
+static bool take_name(struct strview *t, char sep, char ret[NAME_MAX + 1])
 {
-	struct text part;
+	struct strview part;
 
-	if (!text_until(t, sep, &part) || text_empty(&part) || text_len(&part) > NAME_MAX)
+	if (!strview_until(t, sep, &part) || strview_empty(&part) || strview_len(&part) > NAME_MAX)
 		return false;
-	memcpy(ret, part.p, text_len(&part));
-	ret[text_len(&part)] = '\0';
+	memcpy(ret, part.p, strview_len(&part));
+	ret[strview_len(&part)] = '\0';
 	return true;
 }
 
 /* "namespace_pod_uid" */
-static bool split_folder(struct text t, struct names *ret)
+static bool split_folder(struct strview t, struct names *ret)
 {
 	return take_name(&t, '_', ret->namespace) && take_name(&t, '_', ret->pod) &&
-	       take_name(&t, '_', ret->uid) && text_empty(&t);
+	       take_name(&t, '_', ret->uid) && strview_empty(&t);
 }
 
 /* "/var/log/pods/namespace_pod_uid/container/0.log", whatever is before "pods". */
 static bool split_target(const char *target, struct names *ret)
 {
 	const char *at = strstr(target, "/pods/");
-	struct text t, folder;
+	struct strview t, folder;
 
 	if (!at)
 		return false;
-	t = text_of(at + strlen("/pods/"));
-	return text_until(&t, '/', &folder) && split_folder(folder, ret) &&
-	       take_name(&t, '/', ret->container) && !text_empty(&t);
+	t = strview_of(at + strlen("/pods/"));
+	return strview_until(&t, '/', &folder) && split_folder(folder, ret) &&
+	       take_name(&t, '/', ret->container) && !strview_empty(&t);
 }
 
 /* Whether a link's name says that it is @id's. */
 static bool is_link_of(const char *name, const char *id)
 {
-	struct text t = text_of(name), tail;
+	struct strview t = strview_of(name), tail;
 	size_t n;
 
-	if (!text_suffix(&t, ".log"))
+	if (!strview_suffix(&t, ".log"))
 		return false;
-	tail = text_after_last(t, '-');
-	n = text_len(&tail);
+	tail = strview_after_last(t, '-');
+	n = strview_len(&tail);
 	if (n < PREFIX_MIN || n > strlen(id) || strncmp(tail.p, id, n) != 0)
 		return false;
-	return n == strlen(id) || text_len(&t) == CUT_AT;
+	return n == strlen(id) || strview_len(&t) == CUT_AT;
 }
 
 /* ---------------------------------------------------------------- directories */
@@ -155,7 +155,7 @@ static int find_pod(const struct statefiles *files, const char *uid, struct name
 	if (r)
 		return r;
 	for (int i = 0; i < PODLOGS_ENTRIES_MAX && (entry = readdir(folder)); i++)
-		if (split_folder(text_of(entry->d_name), ret) && strcmp(ret->uid, uid) == 0 &&
+		if (split_folder(strview_of(entry->d_name), ret) && strcmp(ret->uid, uid) == 0 &&
 		    is_owners(files, folder, entry->d_name))
 			return 0;
 	return STATEFILE_GONE;

@@ -55,37 +55,37 @@ static void look_below(struct search *search, const char *root)
 }
 
 /* KEY = "VALUE" */
-static bool parse_setting(struct text line, struct text *ret_key, struct text *ret_value)
+static bool parse_setting(struct strview line, struct strview *ret_key, struct strview *ret_value)
 {
-	struct text key, value;
+	struct strview key, value;
 	char quote;
 
-	if (!text_until(&line, '=', &key) || !text_word(&key, ret_key))
+	if (!strview_until(&line, '=', &key) || !strview_word(&key, ret_key))
 		return false;
-	text_skip_blanks(&line);
-	if (text_empty(&line) || (*line.p != '"' && *line.p != '\''))
+	strview_skip_blanks(&line);
+	if (strview_empty(&line) || (*line.p != '"' && *line.p != '\''))
 		return false;
 	quote = *line.p++;
-	if (!text_until(&line, quote, &value))
+	if (!strview_until(&line, quote, &value))
 		return false;
 	*ret_value = value;
 	return true;
 }
 
-static int look_at_line(void *ctx, struct text line)
+static int look_at_line(void *ctx, struct strview line)
 {
 	struct search *search = ctx;
 	char root[RUNTIME_PATH_MAX];
-	struct text key, value;
+	struct strview key, value;
 	int n;
 
 	if (!parse_setting(line, &key, &value))
 		return 0;
-	if (!text_is(&key, "graphroot") && !text_is(&key, "runroot"))
+	if (!strview_is(&key, "graphroot") && !strview_is(&key, "runroot"))
 		return 0;
-	while (text_char(&value, '/'))
+	while (strview_char(&value, '/'))
 		;
-	n = snprintf(root, sizeof(root), "%.*s", (int)text_len(&value), value.p);
+	n = snprintf(root, sizeof(root), "%.*s", (int)strview_len(&value), value.p);
 	if (n > 0 && n < (int)sizeof(root))
 		look_below(search, root);
 	return search->r != STATEFILE_GONE;

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "metadata/pod.h"
 
 /* A Job may be made late, after the controller was down; but not a month. */
@@ -47,7 +47,7 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 {
 	uint64_t minute;
 
-	return strlen(digits) == 8 && text_only_u64(text_of(digits), 10, &minute) &&
+	return strlen(digits) == 8 && strview_only_u64(strview_of(digits), 10, &minute) &&
 	       created_s / 60 >= (int64_t)minute &&
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }

@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/labels.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/owner.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
@@ -32,9 +32,9 @@ static int set(struct labels *l, const char *name, const char *value)
 	return *value && labels_set(l, name, value) == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int set_text(struct labels *l, const char *name, struct text value)
+static int set_text(struct labels *l, const char *name, struct strview value)
 {
-	_cleanup_(freep) char *s = text_dup(value);
+	_cleanup_(freep) char *s = strview_dup(value);
 
 	return s ? set(l, name, s) : -ENOMEM;
 }
@@ -120,7 +120,7 @@ static int add_state(struct labels *l, const struct container *state)
 /* Of a pod's own cgroup there is neither id nor runtime. */
 static int add_container(struct labels *l, const struct cgroup_id *id)
 {
-	struct text user = text_of("");
+	struct strview user = strview_of("");
 	const char *outer_id = cgroup_user(id, &user) ? "" : id->outer_id;
 
 	if (set(l, CONTAINER_FACT "id", id->container_id) ||

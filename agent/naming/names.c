@@ -21,7 +21,7 @@
 
 #include "base/cleanup.h"
 #include "base/labels.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/owner.h"
 #include "metadata/workload.h"
 
@@ -33,7 +33,7 @@
 void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret)
 {
 	const struct cgroup_id *id = &owner->id;
-	struct text user;
+	struct strview user;
 
 	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
 	if (!owner_has_dirs(owner->kind))
@@ -206,7 +206,7 @@ void names_text(const struct names *names, const struct owner *owner, char ret[N
 	else
 		snprintf(ret, NAMES_TEXT_MAX, "%s", plain_name(names, owner));
 	/* patterns take UTF-8 */
-	text_repair_utf8(ret, strlen(ret));
+	utf8_repair(ret, strlen(ret));
 }
 
 static int add_setting(struct labels *settings, const struct pod_pair *pair)

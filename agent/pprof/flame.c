@@ -17,7 +17,7 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "pprof/intern.h"
 #include "pprof/tables.h"
@@ -147,7 +147,7 @@ static int place_name(struct adding *a, const struct pprof_location_row *row, ui
 	slash = strrchr(path, '/');
 	snprintf(place, sizeof(place), "%.*s+0x%" PRIx64, PLACE_MAX - 20, slash ? slash + 1 : path,
 		 row->address);
-	text_repair_utf8(place, strlen(place)); /* the cut may have split a character */
+	utf8_repair(place, strlen(place)); /* the cut may have split a character */
 	return name_number(a->f, place, NAME_UNKNOWN, ret);
 }
 
@@ -165,12 +165,12 @@ static int location_name(struct adding *a, uint32_t location, uint32_t *ret)
 static enum name_kind function_kind(const struct pprof_tables *t,
 				    const struct pprof_function_row *row, uint32_t mapping)
 {
-	struct text path = text_of(mapping ? t->strings[t->mappings[mapping - 1].path] : "");
-	struct text file = text_of(t->strings[row->file]);
+	struct strview path = strview_of(mapping ? t->strings[t->mappings[mapping - 1].path] : "");
+	struct strview file = strview_of(t->strings[row->file]);
 
-	if (text_starts(&path, "[kernel") || text_suffix(&path, ".ko"))
+	if (strview_starts(&path, "[kernel") || strview_suffix(&path, ".ko"))
 		return NAME_KERNEL;
-	if (text_suffix(&file, ".go") || text_suffix(&file, ".s"))
+	if (strview_suffix(&file, ".go") || strview_suffix(&file, ".s"))
 		return NAME_GO;
 	return NAME_NATIVE;
 }

@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "pprof/intern.h"
 #include "pprof/tables.h"
@@ -121,12 +121,12 @@ static int string_number(struct pprof *p, const char *s, uint32_t *ret)
 		*ret = number;
 		return 0;
 	}
-	if (text_is_utf8(s, n))
+	if (utf8_is_valid(s, n))
 		return string_enter(p, s, n, ret);
-	repaired = text_dup(text_of_bytes(s, n));
+	repaired = strview_dup(strview_of_bytes(s, n));
 	if (!repaired)
 		return -ENOMEM;
-	text_repair_utf8(repaired, n);
+	utf8_repair(repaired, n);
 	return string_number(p, repaired, ret);
 }
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 int rowread_malformed(struct rowread *rd, const char *why)
 {
@@ -162,7 +162,7 @@ int rowread_string(struct rowread *rd, const struct field *f)
 	for (size_t i = 0; i < n; i++)
 		if (!copy[i])
 			copy[i] = '?';
-	text_repair_utf8(copy, n);
+	utf8_repair(copy, n);
 	rd->t.strings[rd->t.n_strings++] = copy;
 	return 0;
 }

@@ -115,7 +115,7 @@ static struct life_file *file_new(const char *name, struct maps_entry *e)
 
 	if (!file)
 		return NULL;
-	file->name = text_dup(maps_classify(text_of(name), e));
+	file->name = strview_dup(maps_classify(strview_of(name), e));
 	if (!file->name) {
 		free(file);
 		return NULL;

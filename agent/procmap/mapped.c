@@ -37,7 +37,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/pid.h"
 #include "procmap/maps.h"
 
@@ -168,7 +168,7 @@ static bool find_own(const struct root *proc, const void *at, struct maps_entry 
 	uint64_t pid;
 
 	if (root_read_link(proc, "self", &link) ||
-	    !text_only_u64(text_of_bytes(link.data, link.len), 10, &pid) ||
+	    !strview_only_u64(strview_of_bytes(link.data, link.len), 10, &pid) ||
 	    pid_read(proc, (pid_t)pid, &self) || maps_read(proc, &self, &maps))
 		return false;
 	e = maps_find(&maps, (uint64_t)(uintptr_t)at);

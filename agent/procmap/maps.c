@@ -30,7 +30,7 @@
 #include "base/cleanup.h"
 #include "base/lines.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 
 /* Threads that are tried where the leader is dead; the first is nearly always alive. After that the
@@ -51,62 +51,64 @@ const char *maps_outcome_name(int outcome)
 
 /* ---------------------------------------------------------------- one line */
 
-static bool parse_prot(struct text *t, uint32_t *ret)
+static bool parse_prot(struct strview *t, uint32_t *ret)
 {
 	static const char letters[] = "rwx";
 	uint32_t prot = 0;
 
 	for (unsigned int i = 0; i < 3; i++) {
-		if (text_char(t, letters[i]))
+		if (strview_char(t, letters[i]))
 			prot |= 1u << i;
-		else if (!text_char(t, '-'))
+		else if (!strview_char(t, '-'))
 			return false;
 	}
-	if (text_char(t, 's'))
+	if (strview_char(t, 's'))
 		prot |= MAPS_SHARED;
-	else if (!text_char(t, 'p'))
+	else if (!strview_char(t, 'p'))
 		return false;
 	*ret = prot;
 	return true;
 }
 
-static bool parse_device(struct text *t, uint64_t *ret)
+static bool parse_device(struct strview *t, uint64_t *ret)
 {
 	uint64_t major, minor;
 
-	if (!text_u64(t, 16, &major) || !text_char(t, ':') || !text_u64(t, 16, &minor) ||
+	if (!strview_u64(t, 16, &major) || !strview_char(t, ':') || !strview_u64(t, 16, &minor) ||
 	    major > UINT32_MAX || minor > UINT32_MAX)
 		return false;
 	*ret = makedev((unsigned int)major, (unsigned int)minor);
 	return true;
 }
 
-static bool parse_numbers(struct text *t, struct maps_entry *e)
+static bool parse_numbers(struct strview *t, struct maps_entry *e)
 {
-	return text_u64(t, 16, &e->start) && text_char(t, '-') && text_u64(t, 16, &e->limit) &&
-	       text_char(t, ' ') && parse_prot(t, &e->prot) && text_char(t, ' ') &&
-	       text_u64(t, 16, &e->offset) && text_char(t, ' ') && parse_device(t, &e->device) &&
-	       text_char(t, ' ') && text_u64(t, 10, &e->inode) && e->start < e->limit;
+	return strview_u64(t, 16, &e->start) && strview_char(t, '-') &&
+	       strview_u64(t, 16, &e->limit) && strview_char(t, ' ') && parse_prot(t, &e->prot) &&
+	       strview_char(t, ' ') && strview_u64(t, 16, &e->offset) && strview_char(t, ' ') &&
+	       parse_device(t, &e->device) && strview_char(t, ' ') &&
+	       strview_u64(t, 10, &e->inode) && e->start < e->limit;
 }
 
 /* Shared memory that has an inode on the kernel's internal tmpfs and a name that is no path. Such a
  * name is always shown as deleted. */
-static bool is_shared_memory(const struct text *path)
+static bool is_shared_memory(const struct strview *path)
 {
-	return text_starts(path, "/memfd:") || text_starts(path, "/SYSV") ||
-	       text_is(path, "/dev/zero") || text_is(path, "/anon_hugepage") ||
-	       text_starts(path, "//anon");
+	return strview_starts(path, "/memfd:") || strview_starts(path, "/SYSV") ||
+	       strview_is(path, "/dev/zero") || strview_is(path, "/anon_hugepage") ||
+	       strview_starts(path, "//anon");
 }
 
-static uint32_t kind_of(const struct text *path, bool deleted)
+static uint32_t kind_of(const struct strview *path, bool deleted)
 {
-	if (text_empty(path))
+	if (strview_empty(path))
 		return MAPS_ANON;
-	if (text_starts(path, "/"))
+	if (strview_starts(path, "/"))
 		return deleted && is_shared_memory(path) ? MAPS_ANON : MAPS_FILE;
-	if (text_is(path, "[vdso]"))
+	if (strview_is(path, "[vdso]"))
 		return MAPS_VDSO;
-	if (text_is(path, "[heap]") || text_starts(path, "[stack") || text_starts(path, "[anon"))
+	if (strview_is(path, "[heap]") || strview_starts(path, "[stack") ||
+	    strview_starts(path, "[anon"))
 		return MAPS_ANON;
 	return MAPS_OTHER;
 }
@@ -127,31 +129,31 @@ static void unescape_newlines(char *s)
 	*to = '\0';
 }
 
-struct text maps_classify(struct text name, struct maps_entry *e)
+struct strview maps_classify(struct strview name, struct maps_entry *e)
 {
-	e->deleted = text_starts(&name, "/") && text_suffix(&name, " (deleted)");
+	e->deleted = strview_starts(&name, "/") && strview_suffix(&name, " (deleted)");
 	e->kind = kind_of(&name, e->deleted);
 	return name;
 }
 
-static bool parse_line(struct text line, struct maps_entry *ret, struct text *ret_path)
+static bool parse_line(struct strview line, struct maps_entry *ret, struct strview *ret_path)
 {
 	struct maps_entry e = {0};
 
 	if (!parse_numbers(&line, &e))
 		return false;
-	text_skip_blanks(&line);
+	strview_skip_blanks(&line);
 	*ret_path = maps_classify(line, &e);
 	*ret = e;
 	return true;
 }
 
-static int add_line(void *ctx, struct text line)
+static int add_line(void *ctx, struct strview line)
 {
 	struct maps *m = ctx;
 	uint64_t behind = m->n ? m->items[m->n - 1].limit : 0;
 	struct maps_entry e;
-	struct text path;
+	struct strview path;
 	int r;
 
 	if (!parse_line(line, &e, &path) || e.start < behind) {
@@ -163,25 +165,25 @@ static int add_line(void *ctx, struct text line)
 	r = vec_grow(&m->items, &m->cap, m->n + 1, sizeof(*m->items), MAPS_ENTRIES_MAX);
 	if (r < 0)
 		return r;
-	if (r > 0 || text_len(&path) > MAPS_PATHS_MAX - m->n_path_bytes) {
+	if (r > 0 || strview_len(&path) > MAPS_PATHS_MAX - m->n_path_bytes) {
 		m->n_skipped++;
 		return 0;
 	}
-	e.path = text_dup(path);
+	e.path = strview_dup(path);
 	if (!e.path)
 		return -ENOMEM;
 	unescape_newlines(e.path);
-	m->n_path_bytes += text_len(&path);
+	m->n_path_bytes += strview_len(&path);
 	m->items[m->n++] = e;
 	return 0;
 }
 
 int maps_parse(const char *text, size_t n, struct maps *m)
 {
-	struct text t = text_of_bytes(text, n), line;
+	struct strview t = strview_of_bytes(text, n), line;
 	int r = 0;
 
-	while (!r && text_until(&t, '\n', &line))
+	while (!r && strview_until(&t, '\n', &line))
 		r = add_line(m, line);
 	return r;
 }
@@ -251,7 +253,7 @@ static int read_via_threads(const struct root *proc, uint64_t pid, struct maps *
 		return -ENOMEM;
 	}
 	for (int tries = 0; tries < MAPS_THREADS_MAX && !m->n && (entry = readdir(dir));) {
-		if (!text_only_u64(text_of(entry->d_name), 10, &tid) || tid == pid)
+		if (!strview_only_u64(strview_of(entry->d_name), 10, &tid) || tid == pid)
 			continue;
 		tries++;
 		r = read_via(proc, tid, m);

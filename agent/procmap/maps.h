@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/pid.h"
 
 struct root;
@@ -79,7 +79,7 @@ const struct maps_entry *maps_find(const struct maps *m, uint64_t pc);
 int maps_cover(struct maps *m, const struct maps_entry *entry);
 /* What a mapping is by the name that the kernel gives it: sets kind and deleted. Returns the name
  * without " (deleted)". */
-struct text maps_classify(struct text name, struct maps_entry *e);
+struct strview maps_classify(struct strview name, struct maps_entry *e);
 
 const char *maps_outcome_name(int outcome);
 

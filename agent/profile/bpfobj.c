@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "profile/kernel.h"
 #include "profile/verifier.h"
 #include "shared/copy.h"
@@ -578,18 +578,18 @@ int bpfobj_count_cost(void)
 static uint64_t map_bytes(const struct root *proc, int fd)
 {
 	struct buf b = BUF_INIT(4096);
-	struct text all, line;
+	struct strview all, line;
 	uint64_t bytes = 0;
 	char path[64];
 
 	snprintf(path, sizeof(path), "self/fdinfo/%d", fd);
 	if (root_read(proc, path, &b) == 0) {
-		all = text_of_bytes(b.data, b.len);
-		while (text_line(&all, &line)) {
-			if (!text_prefix(&line, "memlock:"))
+		all = strview_of_bytes(b.data, b.len);
+		while (strview_line(&all, &line)) {
+			if (!strview_prefix(&line, "memlock:"))
 				continue;
-			text_skip_blanks(&line);
-			if (!text_only_u64(line, 10, &bytes))
+			strview_skip_blanks(&line);
+			if (!strview_only_u64(line, 10, &bytes))
 				bytes = 0;
 		}
 	}

@@ -51,18 +51,18 @@ void clocks_deinit(struct clocks *c)
 	c->cap = 0;
 }
 
-bool clocks_parse_list(struct text list, void (*fn)(void *ctx, unsigned int cpu), void *ctx)
+bool clocks_parse_list(struct strview list, void (*fn)(void *ctx, unsigned int cpu), void *ctx)
 {
-	struct text range;
+	struct strview range;
 	uint64_t first, last;
 
-	while (text_until(&list, ',', &range)) {
-		if (!text_u64(&range, 10, &first))
+	while (strview_until(&list, ',', &range)) {
+		if (!strview_u64(&range, 10, &first))
 			return false;
 		last = first;
-		if (text_char(&range, '-') && !text_u64(&range, 10, &last))
+		if (strview_char(&range, '-') && !strview_u64(&range, 10, &last))
 			return false;
-		if (!text_empty(&range) || last < first || last >= CLOCKS_CPUS_MAX)
+		if (!strview_empty(&range) || last < first || last >= CLOCKS_CPUS_MAX)
 			return false;
 		for (uint64_t cpu = first; cpu <= last; cpu++)
 			fn(ctx, (unsigned int)cpu);
@@ -98,12 +98,12 @@ static int read_list(const struct root *sys, const char *path,
 		     void (*fn)(void *ctx, unsigned int cpu), void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(CLOCKS_LIST_MAX);
-	struct text all, line;
+	struct strview all, line;
 
 	if (root_read(sys, path, &b) != 0)
 		return CLOCKS_NO_LIST;
-	all = text_of_bytes(b.data, b.len);
-	if (!text_line(&all, &line) || !clocks_parse_list(line, fn, ctx))
+	all = strview_of_bytes(b.data, b.len);
+	if (!strview_line(&all, &line) || !clocks_parse_list(line, fn, ctx))
 		return CLOCKS_ODD_LIST;
 	return 0;
 }

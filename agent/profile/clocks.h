@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 struct event;
 struct root;
@@ -89,7 +89,7 @@ int clocks_for_each_online(const struct root *sys, void (*fn)(void *ctx, unsigne
 			   void *ctx);
 /* "0-3,8": calls @fn for each number. False if it is not such a list, or has a number that is
  * CLOCKS_CPUS_MAX or larger; @fn may have been called then. */
-bool clocks_parse_list(struct text list, void (*fn)(void *ctx, unsigned int cpu), void *ctx);
+bool clocks_parse_list(struct strview list, void (*fn)(void *ctx, unsigned int cpu), void *ctx);
 
 const char *clocks_outcome_name(int outcome);
 

@@ -22,16 +22,16 @@
 
 #include "base/buf.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* "6.1.27-1" and the like: two numbers or three, and then anything. */
-static bool take_version(struct text t, struct kernel_version *ret)
+static bool take_version(struct strview t, struct kernel_version *ret)
 {
 	uint64_t major, minor, patch = 0;
 
-	if (!text_u64(&t, 10, &major) || !text_char(&t, '.') || !text_u64(&t, 10, &minor))
+	if (!strview_u64(&t, 10, &major) || !strview_char(&t, '.') || !strview_u64(&t, 10, &minor))
 		return false;
-	if (text_char(&t, '.') && !text_u64(&t, 10, &patch))
+	if (strview_char(&t, '.') && !strview_u64(&t, 10, &patch))
 		return false;
 	if (major > UINT32_MAX || minor > UINT32_MAX || patch > UINT32_MAX)
 		return false;
@@ -47,21 +47,22 @@ static bool same_series(const struct kernel_version *a, const struct kernel_vers
 /* The word after "Debian". */
 static bool debian_version(const char *version, struct kernel_version *ret)
 {
-	struct text t = text_of(version), word;
+	struct strview t = strview_of(version), word;
 
-	while (text_word(&t, &word))
-		if (text_is(&word, "Debian"))
-			return text_word(&t, &word) && take_version(word, ret);
+	while (strview_word(&t, &word))
+		if (strview_is(&word, "Debian"))
+			return strview_word(&t, &word) && take_version(word, ret);
 	return false;
 }
 
 /* The third and last word. */
 static bool ubuntu_version(const char *signature, struct kernel_version *ret)
 {
-	struct text all = text_of(signature), line, word;
+	struct strview all = strview_of(signature), line, word;
 
-	return text_line(&all, &line) && text_word(&line, &word) && text_is(&word, "Ubuntu") &&
-	       text_word(&line, &word) && text_word(&line, &word) && take_version(word, ret);
+	return strview_line(&all, &line) && strview_word(&line, &word) &&
+	       strview_is(&word, "Ubuntu") && strview_word(&line, &word) &&
+	       strview_word(&line, &word) && take_version(word, ret);
 }
 
 bool kernel_version_parse(const char *release, const char *version, const char *signature,
@@ -69,7 +70,7 @@ bool kernel_version_parse(const char *release, const char *version, const char *
 {
 	struct kernel_version base, other;
 
-	if (!take_version(text_of(release), &base))
+	if (!take_version(strview_of(release), &base))
 		return false;
 	*ret = base;
 	if ((debian_version(version, &other) || ubuntu_version(signature, &other)) &&

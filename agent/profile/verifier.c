@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 #define VERIFIER_LOG_BYTES ((size_t)16 << 10)
 /* include/linux/bpf_verifier.h; not in the user API's headers. */
@@ -30,26 +30,27 @@
 
 uint32_t verifier_insns(const char *log)
 {
-	struct text all = text_of(log), line;
+	struct strview all = strview_of(log), line;
 	uint64_t n;
 
-	while (text_line(&all, &line))
-		if (text_prefix(&line, "processed ") && text_u64(&line, 10, &n) &&
-		    text_starts(&line, " insns") && n <= UINT32_MAX)
+	while (strview_line(&all, &line))
+		if (strview_prefix(&line, "processed ") && strview_u64(&line, 10, &n) &&
+		    strview_starts(&line, " insns") && n <= UINT32_MAX)
 			return (uint32_t)n;
 	return 0;
 }
 
 /* The last line that is none of the statistics, which may be empty. */
-static struct text complaint(const char *log)
+static struct strview complaint(const char *log)
 {
-	struct text all = text_of(log), line, last = text_of("");
+	struct strview all = strview_of(log), line, last = strview_of("");
 
-	while (text_line(&all, &line)) {
-		if (text_starts(&line, "processed ") || text_starts(&line, "verification time ") ||
-		    text_starts(&line, "stack depth "))
+	while (strview_line(&all, &line)) {
+		if (strview_starts(&line, "processed ") ||
+		    strview_starts(&line, "verification time ") ||
+		    strview_starts(&line, "stack depth "))
 			break;
-		if (!text_empty(&line))
+		if (!strview_empty(&line))
 			last = line;
 	}
 	return last;
@@ -116,10 +117,10 @@ void verifier_complaint(const struct verifier *v, char *ret, size_t n)
 {
 	ret[0] = 0;
 	for (size_t i = 0; i < v->n && v->logs; i++) {
-		struct text line = complaint(log_of(v, i));
+		struct strview line = complaint(log_of(v, i));
 
-		if (!text_empty(&line))
-			snprintf(ret, n, "%s: %.*s", v->programs[i].name, (int)text_len(&line),
+		if (!strview_empty(&line))
+			snprintf(ret, n, "%s: %.*s", v->programs[i].name, (int)strview_len(&line),
 				 line.p);
 	}
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Every @step-th character from @first to @last becomes itself plus @delta. */
 struct row {
@@ -160,7 +160,7 @@ static int change(const char *text, uint32_t (*map)(uint32_t c), struct buf *to)
 	int r = 0;
 
 	while (*text && !r)
-		r = put_char(to, map(text_utf8_next(&text)));
+		r = put_char(to, map(utf8_next(&text)));
 	return r;
 }
 

@@ -198,7 +198,7 @@ int pattern_match(const struct pattern *p, const char *text, size_t n, struct pa
 	return match_engine(p, text, n, ret);
 }
 
-bool pattern_match_group(const struct pattern_match *m, size_t i, struct text *ret)
+bool pattern_match_group(const struct pattern_match *m, size_t i, struct strview *ret)
 {
 	const PCRE2_SIZE *places;
 
@@ -210,7 +210,7 @@ bool pattern_match_group(const struct pattern_match *m, size_t i, struct text *r
 	places = pcre2_get_ovector_pointer(m->data);
 	if (i >= pcre2_get_ovector_count(m->data) || places[2 * i] == PCRE2_UNSET)
 		return false;
-	*ret = (struct text){m->text + places[2 * i], m->text + places[2 * i + 1]};
+	*ret = (struct strview){m->text + places[2 * i], m->text + places[2 * i + 1]};
 	return true;
 }
 
@@ -219,13 +219,13 @@ size_t pattern_n_groups(const struct pattern *p)
 	return p->n_groups;
 }
 
-size_t pattern_find_group(const struct pattern *p, struct text name)
+size_t pattern_find_group(const struct pattern *p, struct strview name)
 {
 	for (size_t i = 1; i <= p->n_groups; i++) {
-		const struct text *n = &p->groups[i].name;
+		const struct strview *n = &p->groups[i].name;
 
-		if (!text_empty(n) && text_len(n) == text_len(&name) &&
-		    !memcmp(n->p, name.p, text_len(n)))
+		if (!strview_empty(n) && strview_len(n) == strview_len(&name) &&
+		    !memcmp(n->p, name.p, strview_len(n)))
 			return i;
 	}
 	return 0;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Bytes of a pattern as it is written: room for a list of several hundred namespaces. Reached:
  * wrong usage. */
@@ -39,7 +39,7 @@ struct pattern;
 struct pattern_match {
 	struct pcre2_real_match_data_8 *data;
 	const char *text;
-	struct text plain[2]; /* instead of @data, where the pattern is plain (plain.h) */
+	struct strview plain[2]; /* instead of @data, where the pattern is plain (plain.h) */
 	size_t n_plain;
 };
 
@@ -62,12 +62,12 @@ int pattern_match(const struct pattern *p, const char *text, size_t n, struct pa
 void pattern_match_deinit(struct pattern_match *m);
 /* What group @i matched, 0 being everything. False if there is no such group or it matched
  * nothing. */
-bool pattern_match_group(const struct pattern_match *m, size_t i, struct text *ret);
+bool pattern_match_group(const struct pattern_match *m, size_t i, struct strview *ret);
 
 /* The number of groups, without group 0. */
 size_t pattern_n_groups(const struct pattern *p);
 /* The number of the group (?P<name>...); 0: there is none. */
-size_t pattern_find_group(const struct pattern *p, struct text name);
+size_t pattern_find_group(const struct pattern *p, struct strview name);
 /* Whether what group @i keeps is another text for RE2 and for PCRE2 (see re2.h). */
 bool pattern_group_is_vague(const struct pattern *p, size_t i);
 

@@ -19,7 +19,7 @@ static bool is_itself(char c)
 	       (c && strchr("_-/:,=@ ", c));
 }
 
-static enum plain_tail take_tail(struct text *rest, bool *ret_group)
+static enum plain_tail take_tail(struct strview *rest, bool *ret_group)
 {
 	static const struct {
 		const char *text;
@@ -33,7 +33,7 @@ static enum plain_tail take_tail(struct text *rest, bool *ret_group)
 	};
 
 	for (size_t i = 0; i < array_size(tails); i++)
-		if (text_prefix(rest, tails[i].text)) {
+		if (strview_prefix(rest, tails[i].text)) {
 			*ret_group = *ret_group || tails[i].group;
 			return tails[i].tail;
 		}
@@ -42,35 +42,35 @@ static enum plain_tail take_tail(struct text *rest, bool *ret_group)
 
 void plain_read(const char *pattern, struct plain *ret)
 {
-	struct text rest = text_of(pattern);
+	struct strview rest = strview_of(pattern);
 	struct plain p = {.n = 0};
 	bool more = true;
 
 	ret->n = 0;
 	while (more && p.n < PLAIN_WORDS_MAX) {
-		struct text word = rest;
+		struct strview word = rest;
 
-		while (!text_empty(&rest) && is_itself(*rest.p))
+		while (!strview_empty(&rest) && is_itself(*rest.p))
 			rest.p++;
 		word.end = rest.p;
 		p.words[p.n].word = word;
 		p.words[p.n++].tail = take_tail(&rest, &p.group);
-		more = text_char(&rest, '|');
+		more = strview_char(&rest, '|');
 	}
-	if (text_empty(&rest) && !more && (!p.group || p.n == 1))
+	if (strview_empty(&rest) && !more && (!p.group || p.n == 1))
 		*ret = p;
 }
 
-bool plain_match(const struct plain *p, struct text text, struct text *ret_tail)
+bool plain_match(const struct plain *p, struct strview text, struct strview *ret_tail)
 {
 	for (size_t i = 0; i < p->n; i++) {
-		size_t n = text_len(&p->words[i].word);
-		struct text tail = {text.p + n, text.end};
+		size_t n = strview_len(&p->words[i].word);
+		struct strview tail = {text.p + n, text.end};
 
-		if (text_len(&text) < n || memcmp(text.p, p->words[i].word.p, n) != 0)
+		if (strview_len(&text) < n || memcmp(text.p, p->words[i].word.p, n) != 0)
 			continue;
-		if (text_empty(&tail) ? p->words[i].tail == PLAIN_SOME
-				      : p->words[i].tail == PLAIN_NOTHING)
+		if (strview_empty(&tail) ? p->words[i].tail == PLAIN_SOME
+					 : p->words[i].tail == PLAIN_NOTHING)
 			continue;
 		*ret_tail = tail;
 		return true;

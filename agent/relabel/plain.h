@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Words of one pattern; more are left to the engine. Reached: left to PCRE2. */
 #define PLAIN_WORDS_MAX 32
@@ -27,7 +27,7 @@ enum plain_tail {
  */
 struct plain {
 	struct {
-		struct text word;
+		struct strview word;
 		enum plain_tail tail;
 	} words[PLAIN_WORDS_MAX];
 	size_t n;
@@ -36,6 +36,6 @@ struct plain {
 
 void plain_read(const char *pattern, struct plain *ret);
 /* Of UTF-8. *@ret_tail: what is behind the word that it begins with. */
-bool plain_match(const struct plain *p, struct text text, struct text *ret_tail);
+bool plain_match(const struct plain *p, struct strview text, struct strview *ret_tail);
 
 #endif

@@ -46,7 +46,7 @@ enum flag {
 };
 
 struct reader {
-	struct text rest;
+	struct strview rest;
 	const char *start;
 	struct re2 *re;
 	struct pattern_error *error;
@@ -103,18 +103,18 @@ static int put(struct reader *r, const char *s)
 
 static bool peek(const struct reader *r, const char *prefix)
 {
-	return text_starts(&r->rest, prefix);
+	return strview_starts(&r->rest, prefix);
 }
 
 static bool take(struct reader *r, const char *prefix)
 {
-	return text_prefix(&r->rest, prefix);
+	return strview_prefix(&r->rest, prefix);
 }
 
 /* The text is known to be UTF-8 and not at its end. */
 static uint32_t next_char(struct reader *r)
 {
-	return text_utf8_next(&r->rest.p);
+	return utf8_next(&r->rest.p);
 }
 
 static bool is_digit(uint32_t c)
@@ -154,7 +154,7 @@ static int read_hex(struct reader *r, uint32_t *ret)
 	int n = 0;
 
 	for (; braces || n < 2; n++) {
-		int digit = text_empty(&r->rest) ? -1 : hex_value((uint8_t)*r->rest.p);
+		int digit = strview_empty(&r->rest) ? -1 : hex_value((uint8_t)*r->rest.p);
 
 		if (braces && n && take(r, "}"))
 			break;
@@ -169,7 +169,7 @@ static int read_hex(struct reader *r, uint32_t *ret)
 
 static bool is_octal(const struct reader *r)
 {
-	return !text_empty(&r->rest) && *r->rest.p >= '0' && *r->rest.p <= '7';
+	return !strview_empty(&r->rest) && *r->rest.p >= '0' && *r->rest.p <= '7';
 }
 
 static int read_octal(struct reader *r, uint32_t first, uint32_t *ret)
@@ -202,7 +202,7 @@ static int read_escape(struct reader *r, uint32_t *ret)
 	const char *letter;
 	uint32_t c;
 
-	if (text_empty(&r->rest))
+	if (strview_empty(&r->rest))
 		return refuse(r, "a backslash at the end");
 	c = next_char(r);
 	if (c == 'x')
@@ -221,9 +221,9 @@ static int read_escape(struct reader *r, uint32_t *ret)
 
 /* ---------------------------------------------------------------- classes */
 
-static int class_result(const struct reader *r, struct text name, int result)
+static int class_result(const struct reader *r, struct strview name, int result)
 {
-	int n = (int)(text_len(&name) > 40 ? 40 : text_len(&name));
+	int n = (int)(strview_len(&name) > 40 ? 40 : strview_len(&name));
 
 	if (result == RE2_CLASS_UNKNOWN)
 		return refuse(r, "'%.*s' is no class of characters", n, name.p);
@@ -235,22 +235,22 @@ static int class_result(const struct reader *r, struct text name, int result)
 /* "\pN" or "\p{Greek}", behind the "\p" or "\P". */
 static int read_unicode(struct reader *r, bool negated)
 {
-	struct text name = {r->rest.p, r->rest.p};
+	struct strview name = {r->rest.p, r->rest.p};
 
 	if (take(r, "{")) {
-		const char *end = memchr(r->rest.p, '}', text_len(&r->rest));
+		const char *end = memchr(r->rest.p, '}', strview_len(&r->rest));
 
 		if (!end)
 			return refuse(r, "\\p{ without }");
-		name = (struct text){r->rest.p, end};
+		name = (struct strview){r->rest.p, end};
 		r->rest.p = end + 1;
 	} else {
-		if (text_empty(&r->rest))
+		if (strview_empty(&r->rest))
 			return refuse(r, "\\p without a name");
 		(void)next_char(r);
 		name.end = r->rest.p;
 	}
-	if (text_char(&name, '^'))
+	if (strview_char(&name, '^'))
 		negated = !negated;
 	return class_result(r, name,
 			    re2_class_unicode(name, negated, r->flags & FOLD, &r->re->pcre2));
@@ -259,13 +259,13 @@ static int read_unicode(struct reader *r, bool negated)
 /* Puts a class that a backslash stands for. *@ret: there was one. */
 static int read_named(struct reader *r, bool *ret)
 {
-	struct text letter;
+	struct strview letter;
 
-	*ret = text_len(&r->rest) >= 2 && *r->rest.p == '\\' && r->rest.p[1] &&
+	*ret = strview_len(&r->rest) >= 2 && *r->rest.p == '\\' && r->rest.p[1] &&
 	       strchr("dDsSwWpP", r->rest.p[1]);
 	if (!*ret)
 		return 0;
-	letter = text_of_bytes(r->rest.p + 1, 1);
+	letter = strview_of_bytes(r->rest.p + 1, 1);
 	r->rest.p += 2;
 	if ((*letter.p | 0x20) == 'p')
 		return read_unicode(r, *letter.p == 'P');
@@ -276,17 +276,17 @@ static int read_named(struct reader *r, bool *ret)
 static int read_posix(struct reader *r, bool *ret)
 {
 	const char *end = NULL;
-	struct text name;
+	struct strview name;
 	bool negated;
 
 	*ret = false;
 	if (peek(r, "[:"))
-		end = memmem(r->rest.p + 2, text_len(&r->rest) - 2, ":]", 2);
+		end = memmem(r->rest.p + 2, strview_len(&r->rest) - 2, ":]", 2);
 	if (!end)
 		return 0;
 	*ret = true;
-	name = (struct text){r->rest.p + 2, end};
-	negated = text_char(&name, '^');
+	name = (struct strview){r->rest.p + 2, end};
+	negated = strview_char(&name, '^');
 	r->rest.p = end + 2;
 	return class_result(r, name,
 			    re2_class_posix(name, negated, r->flags & FOLD, &r->re->pcre2));
@@ -294,7 +294,7 @@ static int read_posix(struct reader *r, bool *ret)
 
 static int read_class_char(struct reader *r, uint32_t *ret)
 {
-	if (text_empty(&r->rest))
+	if (strview_empty(&r->rest))
 		return refuse(r, "a [ without ]");
 	if (take(r, "\\"))
 		return read_escape(r, ret);
@@ -310,7 +310,7 @@ static int read_range(struct reader *r)
 
 	if (!result)
 		result = put_char(r, low);
-	if (result || text_len(&r->rest) < 2 || *r->rest.p != '-' || r->rest.p[1] == ']')
+	if (result || strview_len(&r->rest) < 2 || *r->rest.p != '-' || r->rest.p[1] == ']')
 		return result;
 	r->rest.p++;
 	result = read_class_char(r, &high);
@@ -349,12 +349,12 @@ static int read_class(struct reader *r)
 
 /* ---------------------------------------------------------------- repetition */
 
-static bool read_count(struct text *t, uint32_t *ret)
+static bool read_count(struct strview *t, uint32_t *ret)
 {
 	const char *start = t->p;
 	uint64_t n;
 
-	if (!text_u64(t, 10, &n)) {
+	if (!strview_u64(t, 10, &n)) {
 		/* digits that are more than 64 bits are too many as well */
 		while (t->p < t->end && is_digit((uint8_t)*t->p))
 			t->p++;
@@ -365,25 +365,25 @@ static bool read_count(struct text *t, uint32_t *ret)
 }
 
 /* "{2}", "{2,}" or "{2,5}"; what is not one of them is text. */
-static bool read_braces(struct text *t, struct repeat *ret)
+static bool read_braces(struct strview *t, struct repeat *ret)
 {
-	struct text rest = *t;
+	struct strview rest = *t;
 
-	if (!text_char(&rest, '{') || !read_count(&rest, &ret->min))
+	if (!strview_char(&rest, '{') || !read_count(&rest, &ret->min))
 		return false;
 	ret->max = ret->min;
-	if (text_char(&rest, ',')) {
+	if (strview_char(&rest, ',')) {
 		ret->max = NO_CEILING;
-		if (!text_starts(&rest, "}") && !read_count(&rest, &ret->max))
+		if (!strview_starts(&rest, "}") && !read_count(&rest, &ret->max))
 			return false;
 	}
-	if (!text_char(&rest, '}'))
+	if (!strview_char(&rest, '}'))
 		return false;
 	*t = rest;
 	return true;
 }
 
-static bool read_operator(struct text *t, struct repeat *ret)
+static bool read_operator(struct strview *t, struct repeat *ret)
 {
 	static const struct {
 		const char *text;
@@ -391,7 +391,7 @@ static bool read_operator(struct text *t, struct repeat *ret)
 	} operators[] = {{"*", {0, NO_CEILING}}, {"+", {1, NO_CEILING}}, {"?", {0, 1}}};
 
 	for (size_t i = 0; i < array_size(operators); i++)
-		if (text_prefix(t, operators[i].text)) {
+		if (strview_prefix(t, operators[i].text)) {
 			*ret = operators[i].repeat;
 			return true;
 		}
@@ -399,18 +399,18 @@ static bool read_operator(struct text *t, struct repeat *ret)
 }
 
 /* @operator: as it was written, without the '?' that may follow. */
-static int put_operator(struct reader *r, struct text operator)
+static int put_operator(struct reader *r, struct strview operator)
 {
-	bool lazy = text_char(&r->rest, '?');
-	int result = written(r, buf_append(&r->re->pcre2, operator.p, text_len(&operator)));
+	bool lazy = strview_char(&r->rest, '?');
+	int result = written(r, buf_append(&r->re->pcre2, operator.p, strview_len(&operator)));
 
 	if (!result && lazy != !!(r->flags & SWAPPED))
 		result = put(r, "?");
 	return result;
 }
 
-static int check_repeat(const struct reader *r, struct text operator, const struct repeat * repeat,
-			struct piece *piece)
+static int check_repeat(const struct reader *r, struct strview operator,
+			const struct repeat * repeat, struct piece *piece)
 {
 	uint32_t n = repeat->max == NO_CEILING ? repeat->min : repeat->max;
 
@@ -431,7 +431,7 @@ static int check_repeat(const struct reader *r, struct text operator, const stru
 /* What may follow @piece, whose groups come after the first @n_before. */
 static int read_repeat(struct reader *r, size_t n_before, struct piece *piece)
 {
-	struct text operator= r->rest, rest;
+	struct strview operator= r->rest, rest;
 	struct repeat repeat, second;
 	int result;
 
@@ -457,24 +457,25 @@ static int read_repeat(struct reader *r, size_t n_before, struct piece *piece)
 
 /* ---------------------------------------------------------------- groups */
 
-static bool is_name(struct text name)
+static bool is_name(struct strview name)
 {
 	for (const char *p = name.p; p < name.end; p++)
 		if (!is_alnum((uint8_t)*p) && *p != '_')
 			return false;
-	return !text_empty(&name);
+	return !strview_empty(&name);
 }
 
-static int add_group(struct reader *r, struct text name)
+static int add_group(struct reader *r, struct strview name)
 {
 	struct re2 *re = r->re;
 
 	if (re->n_groups == PATTERN_GROUPS_MAX)
 		return refuse(r, "more than %d groups; (?:..) are not counted", PATTERN_GROUPS_MAX);
 	for (size_t i = 1; i <= re->n_groups; i++)
-		if (text_len(&name) && text_len(&name) == text_len(&re->groups[i].name) &&
-		    !memcmp(name.p, re->groups[i].name.p, text_len(&name)))
-			return refuse(r, "two groups are named %.*s", (int)text_len(&name), name.p);
+		if (strview_len(&name) && strview_len(&name) == strview_len(&re->groups[i].name) &&
+		    !memcmp(name.p, re->groups[i].name.p, strview_len(&name)))
+			return refuse(r, "two groups are named %.*s", (int)strview_len(&name),
+				      name.p);
 	re->groups[++re->n_groups] = (struct re2_group){.name = name};
 	return put(r, "(");
 }
@@ -482,10 +483,10 @@ static int add_group(struct reader *r, struct text name)
 /* Behind "(?P<" or "(?<". */
 static int read_name(struct reader *r)
 {
-	struct text name;
+	struct strview name;
 
-	if (!memchr(r->rest.p, '>', text_len(&r->rest)) || !text_until(&r->rest, '>', &name) ||
-	    !is_name(name))
+	if (!memchr(r->rest.p, '>', strview_len(&r->rest)) ||
+	    !strview_until(&r->rest, '>', &name) || !is_name(name))
 		return refuse(r, "a group's name is made of letters, digits and '_'");
 	return add_group(r, name);
 }
@@ -501,7 +502,7 @@ static int read_flags(struct reader *r, char *ret_end)
 	unsigned int flags = r->flags;
 	bool minus = false, any = true;
 
-	for (; !text_empty(&r->rest) && *r->rest.p != ')' && *r->rest.p != ':'; r->rest.p++) {
+	for (; !strview_empty(&r->rest) && *r->rest.p != ')' && *r->rest.p != ':'; r->rest.p++) {
 		unsigned int flag = flag_of(*r->rest.p);
 
 		if (*r->rest.p == '-' && !minus) {
@@ -515,7 +516,7 @@ static int read_flags(struct reader *r, char *ret_end)
 		any = true;
 		flags = minus ? flags & ~flag : flags | flag;
 	}
-	if (text_empty(&r->rest) || !any)
+	if (strview_empty(&r->rest) || !any)
 		return refuse(r, "flags without an end");
 	r->flags = flags;
 	*ret_end = *r->rest.p++;
@@ -543,7 +544,7 @@ static int refuse_foreign(const struct reader *r)
 	for (size_t i = 0; i < array_size(all); i++)
 		if (peek(r, all[i].text))
 			return refuse(r, "RE2 has no %s", all[i].what);
-	if (text_len(&r->rest) > 2 && peek(r, "(?") && is_digit((uint8_t)r->rest.p[2]))
+	if (strview_len(&r->rest) > 2 && peek(r, "(?") && is_digit((uint8_t)r->rest.p[2]))
 		return refuse(r, "RE2 has no recursion");
 	return 0;
 }
@@ -562,7 +563,7 @@ static int read_open(struct reader *r, bool *ret_flags)
 		return read_name(r);
 	if (!take(r, "(?")) {
 		r->rest.p++;
-		return add_group(r, text_of(""));
+		return add_group(r, strview_of(""));
 	}
 	result = read_flags(r, &end);
 	*ret_flags = end == ')';
@@ -661,7 +662,7 @@ static int read_quoted(struct reader *r)
 
 static int read_atom(struct reader *r, struct piece *ret)
 {
-	struct text rest = r->rest;
+	struct strview rest = r->rest;
 	struct repeat repeat;
 	bool done;
 	int result;
@@ -700,7 +701,7 @@ static int read_piece(struct reader *r, struct piece *ret)
 
 static bool at_end_of_sequence(const struct reader *r)
 {
-	return text_empty(&r->rest) || (!r->quoted && (peek(r, "|") || peek(r, ")")));
+	return strview_empty(&r->rest) || (!r->quoted && (peek(r, "|") || peek(r, ")")));
 }
 
 static int read_sequence(struct reader *r, struct piece *ret)
@@ -744,7 +745,7 @@ static int read_alternatives(struct reader *r, struct piece *ret)
 int re2_translate(const char *text, struct re2 *ret, struct pattern_error *ret_error)
 {
 	struct reader r = {
-		.rest = text_of(text),
+		.rest = strview_of(text),
 		.start = text,
 		.re = ret,
 		.error = ret_error,
@@ -754,14 +755,14 @@ int re2_translate(const char *text, struct re2 *ret, struct pattern_error *ret_e
 	int result;
 
 	*ret = (struct re2){.pcre2 = BUF_INIT(RE2_PCRE2_MAX)};
-	if (text_len(&r.rest) > PATTERN_TEXT_MAX)
+	if (strview_len(&r.rest) > PATTERN_TEXT_MAX)
 		return refuse(&r, "a pattern has %zu bytes at most;", PATTERN_TEXT_MAX);
-	if (!text_is_utf8(text, text_len(&r.rest)))
+	if (!utf8_is_valid(text, strview_len(&r.rest)))
 		return refuse(&r, "the pattern is not UTF-8;");
 	result = put(&r, "\\A(?:");
 	if (!result)
 		result = read_alternatives(&r, &all);
-	if (!result && !text_empty(&r.rest))
+	if (!result && !strview_empty(&r.rest))
 		return refuse(&r, "a ) without (");
 	return result ? result : put(&r, ")\\z");
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "relabel/pattern.h"
 
 /* Groups inside groups; RE2 allows 1,000, PCRE2 250. Reached: wrong usage. */
@@ -24,7 +24,7 @@
  *         empty, PCRE2 keeps that; whether there is a match is the same.
  */
 struct re2_group {
-	struct text name;
+	struct strview name;
 	bool vague;
 };
 

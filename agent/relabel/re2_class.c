@@ -51,10 +51,10 @@ static const struct ascii_class classes[] = {
 #define LONG_S 0x17f
 #define KELVIN 0x212a
 
-static const struct ascii_class *class_find(struct text name)
+static const struct ascii_class *class_find(struct strview name)
 {
 	for (size_t i = 0; i < array_size(classes); i++)
-		if (text_is(&name, classes[i].name))
+		if (strview_is(&name, classes[i].name))
 			return &classes[i];
 	return NULL;
 }
@@ -126,7 +126,7 @@ static int put_complement(const struct ascii_class *class, bool fold, struct buf
 	return r ? r : put_range(to, KELVIN + 1, 0x10ffff);
 }
 
-static int put(struct text name, bool negated, bool fold, struct buf *to)
+static int put(struct strview name, bool negated, bool fold, struct buf *to)
 {
 	const struct ascii_class *class = class_find(name);
 
@@ -135,65 +135,65 @@ static int put(struct text name, bool negated, bool fold, struct buf *to)
 	return negated ? put_complement(class, fold, to) : put_class(class, to);
 }
 
-int re2_class_posix(struct text name, bool negated, bool fold, struct buf *to)
+int re2_class_posix(struct strview name, bool negated, bool fold, struct buf *to)
 {
-	return text_empty(&name) ? RE2_CLASS_UNKNOWN : put(name, negated, fold, to);
+	return strview_empty(&name) ? RE2_CLASS_UNKNOWN : put(name, negated, fold, to);
 }
 
 int re2_class_perl(char letter, bool fold, struct buf *to)
 {
 	const char *name = (letter | 0x20) == 'd' ? "digit" : (letter | 0x20) == 'w' ? "word" : "";
 
-	return put(text_of(name), !(letter & 0x20), fold, to);
+	return put(strview_of(name), !(letter & 0x20), fold, to);
 }
 
 /* Properties that have characters with another case outside of them. */
-static bool folds(struct text name)
+static bool folds(struct strview name)
 {
 	static const char *const names[] = {"L", "Ll", "Lt",	"Lu",	  "LC",
 					    "M", "Mn", "Greek", "Common", "Inherited"};
 
 	for (size_t i = 0; i < array_size(names); i++)
-		if (text_is(&name, names[i]))
+		if (strview_is(&name, names[i]))
 			return true;
 	return false;
 }
 
-static bool is_category(struct text name)
+static bool is_category(struct strview name)
 {
 	static const char categories[] =
 		" C Cc Cf Cn Co Cs L LC Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No "
 		"P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So Z Zl Zp Zs ";
 	char wanted[8];
 
-	if (text_len(&name) > 2)
+	if (strview_len(&name) > 2)
 		return false;
-	snprintf(wanted, sizeof(wanted), " %.*s ", (int)text_len(&name), name.p);
+	snprintf(wanted, sizeof(wanted), " %.*s ", (int)strview_len(&name), name.p);
 	return strstr(categories, wanted);
 }
 
-static bool is_script(struct text name)
+static bool is_script(struct strview name)
 {
 	for (const char *p = name.p; p < name.end; p++)
 		if (!is_letter((uint8_t)*p) && *p != '_')
 			return false;
-	return text_len(&name) > 2;
+	return strview_len(&name) > 2;
 }
 
-int re2_class_unicode(struct text name, bool negated, bool fold, struct buf *to)
+int re2_class_unicode(struct strview name, bool negated, bool fold, struct buf *to)
 {
 	/* its complement is empty, which PCRE2 cannot say */
-	if (text_is(&name, "Any"))
+	if (strview_is(&name, "Any"))
 		return negated ? RE2_CLASS_UNKNOWN : put_range(to, 0, 0x10ffff);
 	if (fold && folds(name))
 		return RE2_CLASS_FOLDED;
-	if (text_is(&name, "LC"))
+	if (strview_is(&name, "LC"))
 		return buf_puts(to, negated ? "\\P{L&}" : "\\p{L&}");
 	if (is_category(name))
-		return buf_printf(to, "\\%c{%.*s}", negated ? 'P' : 'p', (int)text_len(&name),
+		return buf_printf(to, "\\%c{%.*s}", negated ? 'P' : 'p', (int)strview_len(&name),
 				  name.p);
 	if (is_script(name))
-		return buf_printf(to, "\\%c{sc:%.*s}", negated ? 'P' : 'p', (int)text_len(&name),
+		return buf_printf(to, "\\%c{sc:%.*s}", negated ? 'P' : 'p', (int)strview_len(&name),
 				  name.p);
 	return RE2_CLASS_UNKNOWN;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 enum re2_class_outcome {
 	RE2_CLASS_OK = 0,
@@ -21,8 +21,8 @@ enum re2_class_outcome {
 /* \d, \D, \s, \S, \w, \W by their @letter; they are ASCII in RE2. @fold: under (?i). */
 int re2_class_perl(char letter, bool fold, struct buf *to);
 /* "alpha" of [:alpha:]. */
-int re2_class_posix(struct text name, bool negated, bool fold, struct buf *to);
+int re2_class_posix(struct strview name, bool negated, bool fold, struct buf *to);
 /* "Lu" or "Greek" of \p{Lu} and \p{Greek}. */
-int re2_class_unicode(struct text name, bool negated, bool fold, struct buf *to);
+int re2_class_unicode(struct strview name, bool negated, bool fold, struct buf *to);
 
 #endif

@@ -27,7 +27,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "relabel/letters.h"
 #include "relabel/rule.h"
 
@@ -369,5 +369,5 @@ void relabel_describe(const struct relabel *relabel, size_t i, char ret[RELABEL_
 		 rule_action_name(rule->action), sources.len ? ", source_labels " : "",
 		 sources.len ? sources.data : "", *rule->target_label ? "target_label" : "regex",
 		 *rule->target_label ? rule->target_label : pattern_text(rule->regex));
-	text_make_printable(ret);
+	utf8_make_printable(ret);
 }

@@ -19,7 +19,7 @@
 #define NAME_PATTERN "([\\pL\\p{Nd}_]*).*"
 
 struct part {
-	struct text text; /* of the template; used where group is NO_GROUP */
+	struct strview text; /* of the template; used where group is NO_GROUP */
 	size_t group;
 };
 
@@ -35,7 +35,7 @@ struct template
 
 struct reader {
 	struct template *t;
-	struct text rest;
+	struct strview rest;
 	const struct pattern *pattern;
 	struct pattern *name;
 	struct pattern_error *error;
@@ -44,12 +44,12 @@ struct reader {
 DEFINE_CLEANUP(struct template *, template_freep, template_free);
 DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 
-static int add(struct reader *r, struct text text, size_t group)
+static int add(struct reader *r, struct strview text, size_t group)
 {
 	struct template *t = r->t;
 	int result;
 
-	if (group == NO_GROUP && text_empty(&text))
+	if (group == NO_GROUP && strview_empty(&text))
 		return 0;
 	result = vec_grow(&t->parts, &t->cap, t->n + 1, sizeof(*t->parts), TEMPLATE_PARTS_MAX);
 	if (result < 0)
@@ -64,25 +64,25 @@ static int add(struct reader *r, struct text text, size_t group)
 }
 
 /* The group's number; NO_GROUP: there is none. */
-static size_t group_of(const struct reader *r, struct text name)
+static size_t group_of(const struct reader *r, struct strview name)
 {
 	size_t i;
 	uint64_t n;
 
-	if (text_only_u64(name, 10, &n) && (*name.p != '0' || text_len(&name) == 1))
+	if (strview_only_u64(name, 10, &n) && (*name.p != '0' || strview_len(&name) == 1))
 		return n <= pattern_n_groups(r->pattern) ? (size_t)n : NO_GROUP;
 	i = pattern_find_group(r->pattern, name);
 	return i ? i : NO_GROUP;
 }
 
-static int take_name(struct reader *r, struct text *rest, struct text *ret)
+static int take_name(struct reader *r, struct strview *rest, struct strview *ret)
 {
 	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
-	int result = pattern_match(r->name, rest->p, text_len(rest), &m);
+	int result = pattern_match(r->name, rest->p, strview_len(rest), &m);
 
 	if (result < 0)
 		return result;
-	*ret = (struct text){rest->p, rest->p};
+	*ret = (struct strview){rest->p, rest->p};
 	if (!result)
 		(void)pattern_match_group(&m, 1, ret);
 	rest->p = ret->end;
@@ -92,15 +92,15 @@ static int take_name(struct reader *r, struct text *rest, struct text *ret)
 /* Behind a '$'. */
 static int read_reference(struct reader *r)
 {
-	struct text rest = r->rest, name;
-	bool braces = text_char(&rest, '{');
+	struct strview rest = r->rest, name;
+	bool braces = strview_char(&rest, '{');
 	int result = take_name(r, &rest, &name);
 	size_t group;
 
 	if (result)
 		return result;
-	if (text_empty(&name) || (braces && !text_char(&rest, '}')))
-		return add(r, text_of("$"), NO_GROUP);
+	if (strview_empty(&name) || (braces && !strview_char(&rest, '}')))
+		return add(r, strview_of("$"), NO_GROUP);
 	r->rest = rest;
 	group = group_of(r, name);
 	if (group == NO_GROUP)
@@ -109,25 +109,25 @@ static int read_reference(struct reader *r)
 		snprintf(r->error->text, sizeof(r->error->text),
 			 "$%.*s is a group that is repeated and may match nothing: which of its "
 			 "texts is meant is not clear",
-			 (int)text_len(&name), name.p);
+			 (int)strview_len(&name), name.p);
 		return PATTERN_REFUSED;
 	}
-	return add(r, text_of(""), group);
+	return add(r, strview_of(""), group);
 }
 
 static int read_all(struct reader *r)
 {
-	struct text before;
+	struct strview before;
 	int result = 0;
 
-	while (!result && text_until(&r->rest, '$', &before)) {
+	while (!result && strview_until(&r->rest, '$', &before)) {
 		bool dollar = *before.end == '$';
 
 		result = add(r, before, NO_GROUP);
 		if (result || !dollar)
 			break;
-		if (text_char(&r->rest, '$'))
-			result = add(r, text_of("$"), NO_GROUP);
+		if (strview_char(&r->rest, '$'))
+			result = add(r, strview_of("$"), NO_GROUP);
 		else
 			result = read_reference(r);
 	}
@@ -156,7 +156,7 @@ int template_new(const char *text, const struct pattern *pattern, struct templat
 	if (!t->text)
 		return -ENOMEM;
 	r.name = name;
-	r.rest = text_of(t->text);
+	r.rest = strview_of(t->text);
 	result = read_all(&r);
 	if (result)
 		return result;
@@ -178,12 +178,12 @@ int template_expand(const struct template *t, const struct pattern_match *m, str
 	int r = 0;
 
 	for (size_t i = 0; i < t->n && !r; i++) {
-		struct text text = t->parts[i].text;
+		struct strview text = t->parts[i].text;
 
 		if (t->parts[i].group != NO_GROUP &&
 		    !pattern_match_group(m, t->parts[i].group, &text))
 			continue;
-		r = buf_append(to, text.p, text_len(&text));
+		r = buf_append(to, text.p, strview_len(&text));
 	}
 	return r;
 }

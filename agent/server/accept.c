@@ -15,45 +15,45 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* One clause. */
 struct clause {
-	struct text name;
-	struct text version; /* empty if it has none */
-	unsigned int q;	     /* in thousandths, as far as HTTP is precise */
+	struct strview name;
+	struct strview version; /* empty if it has none */
+	unsigned int q;		/* in thousandths, as far as HTTP is precise */
 };
 
-static struct text trim(struct text t)
+static struct strview trim(struct strview t)
 {
-	text_skip_blanks(&t);
-	while (!text_empty(&t) && (t.end[-1] == ' ' || t.end[-1] == '\t'))
+	strview_skip_blanks(&t);
+	while (!strview_empty(&t) && (t.end[-1] == ' ' || t.end[-1] == '\t'))
 		t.end--;
 	return t;
 }
 
-static bool is_word(struct text t, const char *word)
+static bool is_word(struct strview t, const char *word)
 {
-	if (text_empty(&t))
+	if (strview_empty(&t))
 		return !*word;
-	return text_len(&t) == strlen(word) && strncasecmp(t.p, word, text_len(&t)) == 0;
+	return strview_len(&t) == strlen(word) && strncasecmp(t.p, word, strview_len(&t)) == 0;
 }
 
 /* "1", "0.5", "0.123" in thousandths. */
-static bool parse_q(struct text t, unsigned int *ret)
+static bool parse_q(struct strview t, unsigned int *ret)
 {
 	unsigned int q = 0, weight = 1000;
 
-	if (text_empty(&t) || (*t.p != '0' && *t.p != '1'))
+	if (strview_empty(&t) || (*t.p != '0' && *t.p != '1'))
 		return false;
 	q = *t.p++ == '1' ? 1000 : 0;
-	if (text_empty(&t)) {
+	if (strview_empty(&t)) {
 		*ret = q;
 		return true;
 	}
-	if (!text_char(&t, '.') || text_len(&t) > 3)
+	if (!strview_char(&t, '.') || strview_len(&t) > 3)
 		return false;
-	for (; !text_empty(&t); t.p++) {
+	for (; !strview_empty(&t); t.p++) {
 		if (*t.p < '0' || *t.p > '9')
 			return false;
 		weight /= 10;
@@ -66,17 +66,17 @@ static bool parse_q(struct text t, unsigned int *ret)
 }
 
 /* False at the end. A clause whose q cannot be read is not wanted (q = 0). */
-static bool clause_next(struct text *header, struct clause *ret)
+static bool clause_next(struct strview *header, struct clause *ret)
 {
-	struct text clause, part, key;
+	struct strview clause, part, key;
 
-	if (!text_until(header, ',', &clause))
+	if (!strview_until(header, ',', &clause))
 		return false;
 	*ret = (struct clause){.q = 1000};
-	if (text_until(&clause, ';', &part))
+	if (strview_until(&clause, ';', &part))
 		ret->name = trim(part);
-	while (text_until(&clause, ';', &part)) {
-		if (!text_until(&part, '=', &key))
+	while (strview_until(&clause, ';', &part)) {
+		if (!strview_until(&part, '=', &key))
 			continue;
 		key = trim(key);
 		part = trim(part);
@@ -113,7 +113,7 @@ static bool clause_format(const struct clause *c, enum accept_format *ret)
 
 enum accept_format accept_format(const char *accept)
 {
-	struct text header = text_of(accept ? accept : "");
+	struct strview header = strview_of(accept ? accept : "");
 	enum accept_format best = ACCEPT_TEXT, format;
 	unsigned int best_q = 0;
 	struct clause c;
@@ -140,7 +140,7 @@ const char *accept_content_type(enum accept_format format)
 
 bool accept_gzip(const char *accept_encoding)
 {
-	struct text header = text_of(accept_encoding ? accept_encoding : "");
+	struct strview header = strview_of(accept_encoding ? accept_encoding : "");
 	bool any = false;
 	struct clause c;
 

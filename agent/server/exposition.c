@@ -29,7 +29,7 @@
 #include "base/hash.h"
 #include "base/labels.h"
 #include "base/metric.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 static const char openmetrics_end[] = "# EOF\n";
 
@@ -123,17 +123,17 @@ static int put_escaped(struct buf *b, const char *s, bool quote)
 			r = buf_putc(b, *s);
 	}
 	if (b->data)
-		text_repair_utf8(b->data + start, b->len - start);
+		utf8_repair(b->data + start, b->len - start);
 	return r;
 }
 
 /* OpenMetrics wants the unit to be the end of the name, and none on an info. */
 static bool has_unit(const struct metric_family_desc *family)
 {
-	struct text name = text_of(family->name);
+	struct strview name = strview_of(family->name);
 
 	return family->unit && *family->unit && family->type != METRIC_INFO &&
-	       text_suffix(&name, family->unit) && text_suffix(&name, "_");
+	       strview_suffix(&name, family->unit) && strview_suffix(&name, "_");
 }
 
 static int put_head(struct page *page)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 static struct health_condition *health_find(struct health *h, const char *name)
 {
@@ -21,7 +21,7 @@ static struct health_condition *health_find(struct health *h, const char *name)
 /* One line of readable text, whatever was in it: reasons quote other programs' messages. */
 static void make_plain(char *s)
 {
-	text_repair_utf8(s, strlen(s));
+	utf8_repair(s, strlen(s));
 	for (; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			*s = ' ';

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -84,7 +84,7 @@ void html_text(struct html *h, const char *s)
 		s += n;
 	}
 	if (h->b->data)
-		text_repair_utf8(h->b->data + start, h->b->len - start);
+		utf8_repair(h->b->data + start, h->b->len - start);
 }
 
 void html_bytes(struct html *h, uint64_t bytes)

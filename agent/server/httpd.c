@@ -28,7 +28,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "server/accept.h"
 #include "server/gzip.h"
 
@@ -323,19 +323,19 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **st
  * without a port. */
 static bool host_is_loopback(const char *host)
 {
-	struct text t = text_of(host), name;
+	struct strview t = strview_of(host), name;
 	struct in_addr in;
 	char addr[INET_ADDRSTRLEN];
 
-	if (text_prefix(&t, "[::1]"))
-		return text_empty(&t) || *t.p == ':';
-	if (!text_until(&t, ':', &name))
+	if (strview_prefix(&t, "[::1]"))
+		return strview_empty(&t) || *t.p == ':';
+	if (!strview_until(&t, ':', &name))
 		return false;
-	if (text_is(&name, "localhost"))
+	if (strview_is(&name, "localhost"))
 		return true;
-	if (text_len(&name) >= sizeof(addr))
+	if (strview_len(&name) >= sizeof(addr))
 		return false;
-	snprintf(addr, sizeof(addr), "%.*s", (int)text_len(&name), name.p);
+	snprintf(addr, sizeof(addr), "%.*s", (int)strview_len(&name), name.p);
 	return inet_pton(AF_INET, addr, &in) == 1 && ntohl(in.s_addr) >> 24 == 127;
 }
 

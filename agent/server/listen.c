@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 
 /* Connections that wait to be accepted; the loop takes them within milliseconds. */
 #define LISTEN_BACKLOG 64
@@ -17,18 +17,18 @@
 static bool split(const char *s, char *host, size_t size, bool *ret_v6, uint16_t *ret_port)
 {
 	const char *colon = strrchr(s, ':');
-	struct text addr;
+	struct strview addr;
 	uint64_t port;
 
-	if (!colon || !text_only_u64(text_of(colon + 1), 10, &port) || port > UINT16_MAX)
+	if (!colon || !strview_only_u64(strview_of(colon + 1), 10, &port) || port > UINT16_MAX)
 		return false;
-	addr = text_of_bytes(s, (size_t)(colon - s));
-	*ret_v6 = text_char(&addr, '[');
-	if (*ret_v6 && !text_suffix(&addr, "]"))
+	addr = strview_of_bytes(s, (size_t)(colon - s));
+	*ret_v6 = strview_char(&addr, '[');
+	if (*ret_v6 && !strview_suffix(&addr, "]"))
 		return false;
-	if (text_len(&addr) >= size)
+	if (strview_len(&addr) >= size)
 		return false;
-	snprintf(host, size, "%.*s", (int)text_len(&addr), addr.p);
+	snprintf(host, size, "%.*s", (int)strview_len(&addr), addr.p);
 	*ret_port = (uint16_t)port;
 	return true;
 }

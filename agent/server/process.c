@@ -15,7 +15,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "version.h"
 
 /* /proc/self is our own process, so its text has no more than its usual size. Reached: the number
@@ -39,13 +39,15 @@ struct process_stat {
 /* The name in parentheses may hold anything, so fields are counted from the last one. */
 static bool parse_stat(const struct buf *text, struct process_stat *ret)
 {
-	struct text rest = text_after_last(text_of_bytes(text->data, text->len), ')'), word;
+	struct strview rest = strview_after_last(strview_of_bytes(text->data, text->len), ')'),
+		       word;
 
 	*ret = (struct process_stat){{0}};
 	for (size_t i = 3; i <= STAT_RSS; i++) {
-		if (!text_word(&rest, &word))
+		if (!strview_word(&rest, &word))
 			return false;
-		(void)!text_only_u64(word, 10, &ret->fields[i]); /* some are letters or negative */
+		(void)!strview_only_u64(word, 10,
+					&ret->fields[i]); /* some are letters or negative */
 	}
 	return true;
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "server/httpd.h"
 
 #define PULL_PATH "/debug/pprof/"
@@ -40,7 +40,7 @@ static const char *parse(const struct httpd_request *request, struct pull_ask *a
 	ask->container = httpd_query(request, "container");
 	if (!pid == !ask->container)
 		return "give one process, ?pid=N, or one container, ?container=ID";
-	if (pid && (!text_only_u64(text_of(pid), 10, &ask->pid) || !ask->pid))
+	if (pid && (!strview_only_u64(strview_of(pid), 10, &ask->pid) || !ask->pid))
 		return "?pid= takes a process number";
 	if (ask->container && !*ask->container)
 		return "?container= takes an id";

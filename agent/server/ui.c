@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "server/asset.h"
 #include "server/httpd.h"
 #include "server/page.h"
@@ -37,10 +37,10 @@ static void answer_html(int r, struct httpd_response *ret)
 		fail(ret, r);
 }
 
-static void answer_asset(struct text name, struct httpd_response *ret)
+static void answer_asset(struct strview name, struct httpd_response *ret)
 {
 	for (size_t i = 0; i < n_assets; i++)
-		if (text_is(&name, assets[i].name)) {
+		if (strview_is(&name, assets[i].name)) {
 			ret->content_type = assets[i].content_type;
 			ret->etag = assets[i].etag;
 			ret->fixed = assets[i].data;
@@ -51,12 +51,12 @@ static void answer_asset(struct text name, struct httpd_response *ret)
 }
 
 /* NUMBER.pb.gz */
-static void answer_raw(const struct ui_source *ui, struct text name, struct httpd_response *ret)
+static void answer_raw(const struct ui_source *ui, struct strview name, struct httpd_response *ret)
 {
 	uint64_t id;
 	int r;
 
-	if (!text_suffix(&name, ".pb.gz") || !text_only_u64(name, 10, &id)) {
+	if (!strview_suffix(&name, ".pb.gz") || !strview_only_u64(name, 10, &id)) {
 		httpd_fail(ret, 404, "no such profile");
 		return;
 	}
@@ -77,7 +77,7 @@ static bool query_time(const struct httpd_request *request, const char *name, ui
 	*ret_ns = fallback;
 	if (!value)
 		return true;
-	return text_only_u64(text_of(value), 10, &ms) &&
+	return strview_only_u64(strview_of(value), 10, &ms) &&
 	       !__builtin_mul_overflow(ms, NSEC_PER_MSEC, ret_ns);
 }
 
@@ -113,20 +113,20 @@ static void answer_flame(const struct ui_source *ui, const char *owner,
 }
 
 /* /owner/ID or /owner/ID/flame.json */
-static void answer_owner(const struct ui_source *ui, struct text rest,
+static void answer_owner(const struct ui_source *ui, struct strview rest,
 			 const struct httpd_request *request, struct httpd_response *ret)
 {
 	char owner[UI_ID_MAX];
-	struct text id;
+	struct strview id;
 
-	if (!text_until(&rest, '/', &id) || text_len(&id) >= sizeof(owner)) {
+	if (!strview_until(&rest, '/', &id) || strview_len(&id) >= sizeof(owner)) {
 		httpd_fail(ret, 404, "no such owner");
 		return;
 	}
-	snprintf(owner, sizeof(owner), "%.*s", (int)text_len(&id), id.p);
-	if (text_empty(&rest))
+	snprintf(owner, sizeof(owner), "%.*s", (int)strview_len(&id), id.p);
+	if (strview_empty(&rest))
 		answer_html(page_owner(ui, owner, &ret->body), ret);
-	else if (text_is(&rest, "flame.json"))
+	else if (strview_is(&rest, "flame.json"))
 		answer_flame(ui, owner, request, ret);
 	else
 		httpd_fail(ret, 404, "no such page");
@@ -135,15 +135,15 @@ static void answer_owner(const struct ui_source *ui, struct text rest,
 bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
 	       struct httpd_response *ret)
 {
-	struct text path = text_of(httpd_path(request));
+	struct strview path = strview_of(httpd_path(request));
 
-	if (text_is(&path, "/"))
+	if (strview_is(&path, "/"))
 		answer_html(page_overview(ui, &ret->body), ret);
-	else if (text_prefix(&path, "/owner/"))
+	else if (strview_prefix(&path, "/owner/"))
 		answer_owner(ui, path, request, ret);
-	else if (text_prefix(&path, "/profile/"))
+	else if (strview_prefix(&path, "/profile/"))
 		answer_raw(ui, path, ret);
-	else if (text_prefix(&path, "/assets/"))
+	else if (strview_prefix(&path, "/assets/"))
 		answer_asset(path, ret);
 	else
 		return false;

@@ -25,7 +25,7 @@
 #include "base/cleanup.h"
 #include "base/lines.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "symbolize/symname.h"
 
@@ -84,20 +84,20 @@ const char *ksyms_outcome_name(int outcome)
 struct ksym_line {
 	uint64_t start;
 	char type;
-	struct text name;
-	struct text module; /* "[x]", or empty */
+	struct strview name;
+	struct strview module; /* "[x]", or empty */
 };
 
-static bool parse_line(struct text line, struct ksym_line *ret)
+static bool parse_line(struct strview line, struct ksym_line *ret)
 {
-	struct text type;
+	struct strview type;
 
-	if (!text_u64(&line, 16, &ret->start) || !text_word(&line, &type) || text_len(&type) != 1 ||
-	    !text_word(&line, &ret->name))
+	if (!strview_u64(&line, 16, &ret->start) || !strview_word(&line, &type) ||
+	    strview_len(&type) != 1 || !strview_word(&line, &ret->name))
 		return false;
 	ret->type = *type.p;
-	ret->module = text_of("");
-	if (text_word(&line, &ret->module) && !text_starts(&ret->module, "["))
+	ret->module = strview_of("");
+	if (strview_word(&line, &ret->module) && !strview_starts(&ret->module, "["))
 		return false;
 	return true;
 }
@@ -121,12 +121,12 @@ static enum ksym_kind kind_of(const struct ksym_line *line)
 static int add_name(struct ksyms *k, const struct ksym_line *line, uint32_t *ret)
 {
 	size_t at = k->names.len;
-	int r = buf_append(&k->names, line->name.p, text_len(&line->name));
+	int r = buf_append(&k->names, line->name.p, strview_len(&line->name));
 
-	if (!r && text_len(&line->module))
+	if (!r && strview_len(&line->module))
 		r = buf_puts(&k->names, " ");
 	if (!r)
-		r = buf_append(&k->names, line->module.p, text_len(&line->module));
+		r = buf_append(&k->names, line->module.p, strview_len(&line->module));
 	if (!r)
 		r = buf_append(&k->names, "", 1);
 	if (r)
@@ -138,15 +138,15 @@ static int add_name(struct ksyms *k, const struct ksym_line *line, uint32_t *ret
 
 static void note_text_bounds(struct ksyms *k, const struct ksym_line *line)
 {
-	if (text_len(&line->module))
+	if (strview_len(&line->module))
 		return;
-	if (text_is(&line->name, "_stext"))
+	if (strview_is(&line->name, "_stext"))
 		k->text_start = line->start;
-	else if (text_is(&line->name, "_etext"))
+	else if (strview_is(&line->name, "_etext"))
 		k->text_limit = line->start;
 }
 
-static int add_line(void *ctx, struct text text)
+static int add_line(void *ctx, struct strview text)
 {
 	struct ksyms *k = ctx;
 	struct ksym_line line;
@@ -163,7 +163,7 @@ static int add_line(void *ctx, struct text text)
 	note_text_bounds(k, &line);
 	sym.start = line.start;
 	sym.kind = kind_of(&line);
-	sym.core = text_empty(&line.module);
+	sym.core = strview_empty(&line.module);
 	r = vec_grow(&k->items, &k->cap, k->n + 1, sizeof(*k->items), KSYMS_SYMBOLS_MAX);
 	if (!r && sym.kind != KSYM_BOUNDARY)
 		r = add_name(k, &line, &name);

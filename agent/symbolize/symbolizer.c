@@ -31,7 +31,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "symbolize/demangle.h"
 #include "gofile/gopclntab.h"
 #include "symbolize/ksyms.h"
@@ -132,7 +132,7 @@ static const char *intern(struct symbolizer *s, const char *string)
 /* The same for foreign bytes. @string is changed. */
 static const char *intern_foreign(struct symbolizer *s, char *string)
 {
-	text_repair_utf8(string, strlen(string));
+	utf8_repair(string, strlen(string));
 	return intern(s, string);
 }
 

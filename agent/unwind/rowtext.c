@@ -129,12 +129,12 @@ const char *rowtext_print(enum cfi_machine machine, const struct unwind_rule *ru
 /* ---------------------------------------------------------------- from text */
 
 /* "+8", "-8". */
-static bool parse_signed(struct text *t, int64_t min, int64_t max, int64_t *ret)
+static bool parse_signed(struct strview *t, int64_t min, int64_t max, int64_t *ret)
 {
-	bool negative = text_char(t, '-');
+	bool negative = strview_char(t, '-');
 	uint64_t value;
 
-	if ((!negative && !text_char(t, '+')) || !text_u64(t, 10, &value) ||
+	if ((!negative && !strview_char(t, '+')) || !strview_u64(t, 10, &value) ||
 	    value > INT32_MAX + 1ull)
 		return false;
 	*ret = negative ? -(int64_t)value : (int64_t)value;
@@ -142,17 +142,17 @@ static bool parse_signed(struct text *t, int64_t min, int64_t max, int64_t *ret)
 }
 
 /* The longest name that fits: "r1" is not "r10". */
-static bool parse_register(enum cfi_machine machine, struct text *t, unsigned int *ret)
+static bool parse_register(enum cfi_machine machine, struct strview *t, unsigned int *ret)
 {
 	const char *const *names;
-	struct text best = *t;
+	struct strview best = *t;
 	size_t n;
 
 	names = register_names(machine, &n);
 	for (size_t i = 0; i < n; i++) {
-		struct text rest = *t;
+		struct strview rest = *t;
 
-		if (text_prefix(&rest, names[i]) && rest.p > best.p) {
+		if (strview_prefix(&rest, names[i]) && rest.p > best.p) {
 			best = rest;
 			*ret = (unsigned int)i;
 		}
@@ -163,19 +163,20 @@ static bool parse_register(enum cfi_machine machine, struct text *t, unsigned in
 	return true;
 }
 
-static bool parse_place(enum cfi_machine machine, struct text *t, unsigned int *reg, int64_t *off)
+static bool parse_place(enum cfi_machine machine, struct strview *t, unsigned int *reg,
+			int64_t *off)
 {
 	return parse_register(machine, t, reg) && parse_signed(t, INT32_MIN, INT32_MAX, off);
 }
 
 /* After "cgo(". */
-static bool parse_cgo(struct text *t, struct unwind_rule *ret)
+static bool parse_cgo(struct strview *t, struct unwind_rule *ret)
 {
 	uint64_t g, depth;
 	int64_t add;
 
-	if (!text_u64(t, 10, &g) || g > UINT8_MAX || !text_char(t, ',') ||
-	    !text_u64(t, 10, &depth) || depth > INT32_MAX || !text_char(t, ')') ||
+	if (!strview_u64(t, 10, &g) || g > UINT8_MAX || !strview_char(t, ',') ||
+	    !strview_u64(t, 10, &depth) || depth > INT32_MAX || !strview_char(t, ')') ||
 	    !parse_signed(t, INT16_MIN, INT16_MAX, &add))
 		return false;
 	ret->cfa = UNWIND_CFA_GO_CGO;
@@ -186,20 +187,21 @@ static bool parse_cgo(struct text *t, struct unwind_rule *ret)
 }
 
 /* After "curg(". */
-static bool parse_curg(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
+static bool parse_curg(enum cfi_machine machine, struct strview *t, struct unwind_rule *ret)
 {
 	unsigned int reg = UNWIND_GO_TLS_AT;
 	int64_t off, add;
 	uint64_t curg;
 
-	if (!text_prefix(t, "tlsat")) {
+	if (!strview_prefix(t, "tlsat")) {
 		reg = UNWIND_GO_TLS;
-		if (!text_prefix(t, "tls") && !parse_register(machine, t, &reg))
+		if (!strview_prefix(t, "tls") && !parse_register(machine, t, &reg))
 			return false;
 	}
-	if (!parse_signed(t, INT32_MIN, INT32_MAX, &off) || !text_char(t, ',') ||
-	    !text_u64(t, 10, &curg) || curg % 8 || curg / 8 > INT16_MAX >> UNWIND_GO_CURG ||
-	    !text_char(t, ')') || !parse_signed(t, 0, (8 << UNWIND_GO_CURG) - 1, &add) || add % 8)
+	if (!parse_signed(t, INT32_MIN, INT32_MAX, &off) || !strview_char(t, ',') ||
+	    !strview_u64(t, 10, &curg) || curg % 8 || curg / 8 > INT16_MAX >> UNWIND_GO_CURG ||
+	    !strview_char(t, ')') || !parse_signed(t, 0, (8 << UNWIND_GO_CURG) - 1, &add) ||
+	    add % 8)
 		return false;
 	ret->cfa = UNWIND_CFA_GO_CURG;
 	ret->cfa_reg = (uint8_t)reg;
@@ -208,30 +210,30 @@ static bool parse_curg(enum cfi_machine machine, struct text *t, struct unwind_r
 	return true;
 }
 
-static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
+static bool parse_cfa(enum cfi_machine machine, struct strview *t, struct unwind_rule *ret)
 {
 	unsigned int reg = 0;
 	int64_t off = 0, add = 0;
 	uint64_t threshold;
 
-	if (!text_prefix(t, "cfa="))
+	if (!strview_prefix(t, "cfa="))
 		return false;
-	if (text_prefix(t, "plt")) {
-		if (machine != CFI_X86_64 || !text_u64(t, 10, &threshold) || threshold > 15)
+	if (strview_prefix(t, "plt")) {
+		if (machine != CFI_X86_64 || !strview_u64(t, 10, &threshold) || threshold > 15)
 			return false;
 		ret->cfa = UNWIND_CFA_PLT;
 		ret->cfa_off = (int32_t)threshold;
 		return true;
 	}
-	if (text_prefix(t, "cgo("))
+	if (strview_prefix(t, "cgo("))
 		return parse_cgo(t, ret);
-	if (text_prefix(t, "curg("))
+	if (strview_prefix(t, "curg("))
 		return parse_curg(machine, t, ret);
-	ret->cfa = text_prefix(t, "deref(") ? UNWIND_CFA_DEREF : UNWIND_CFA_REG;
+	ret->cfa = strview_prefix(t, "deref(") ? UNWIND_CFA_DEREF : UNWIND_CFA_REG;
 	if (!parse_place(machine, t, &reg, &off))
 		return false;
 	if (ret->cfa == UNWIND_CFA_DEREF &&
-	    (!text_char(t, ')') || !parse_signed(t, INT16_MIN, INT16_MAX, &add)))
+	    (!strview_char(t, ')') || !parse_signed(t, INT16_MIN, INT16_MAX, &add)))
 		return false;
 	ret->cfa_reg = (uint8_t)reg;
 	ret->cfa_off = (int32_t)off;
@@ -239,41 +241,41 @@ static bool parse_cfa(enum cfi_machine machine, struct text *t, struct unwind_ru
 	return true;
 }
 
-static bool parse_fp(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
+static bool parse_fp(enum cfi_machine machine, struct strview *t, struct unwind_rule *ret)
 {
 	unsigned int reg = 0;
 	int64_t off = 0;
 
-	if (!text_prefix(t, "fp="))
+	if (!strview_prefix(t, "fp="))
 		return false;
-	if (text_prefix(t, "same"))
+	if (strview_prefix(t, "same"))
 		return true;
-	if (text_prefix(t, "curg")) {
+	if (strview_prefix(t, "curg")) {
 		ret->fp = UNWIND_FP_GO_CURG;
 		if (ret->cfa != UNWIND_CFA_GO_CURG || !parse_signed(t, INT32_MIN, INT32_MAX, &off))
 			return false;
-	} else if (text_prefix(t, "cfa")) {
+	} else if (strview_prefix(t, "cfa")) {
 		ret->fp = UNWIND_FP_AT_CFA;
 		if (!parse_signed(t, INT32_MIN, INT32_MAX, &off))
 			return false;
 	} else {
 		ret->fp = UNWIND_FP_DEREF;
-		if (!text_prefix(t, "deref(") || !parse_place(machine, t, &reg, &off) ||
-		    reg != fp_register(machine) || !text_char(t, ')'))
+		if (!strview_prefix(t, "deref(") || !parse_place(machine, t, &reg, &off) ||
+		    reg != fp_register(machine) || !strview_char(t, ')'))
 			return false;
 	}
 	ret->fp_off = (int32_t)off;
 	return true;
 }
 
-static bool parse_ra(enum cfi_machine machine, struct text *t, struct unwind_rule *ret)
+static bool parse_ra(enum cfi_machine machine, struct strview *t, struct unwind_rule *ret)
 {
 	unsigned int reg = 0;
 	int64_t off = 0;
 
-	if (!text_prefix(t, "ra="))
+	if (!strview_prefix(t, "ra="))
 		return false;
-	if (text_prefix(t, "cfa")) {
+	if (strview_prefix(t, "cfa")) {
 		if (!parse_signed(t, INT16_MIN, INT16_MAX, &off))
 			return false;
 		ret->ra_off = (int16_t)off;
@@ -286,7 +288,7 @@ static bool parse_ra(enum cfi_machine machine, struct text *t, struct unwind_rul
 	return true;
 }
 
-static bool parse_whole(const struct text *t, struct unwind_rule *ret)
+static bool parse_whole(const struct strview *t, struct unwind_rule *ret)
 {
 	static const struct {
 		const char *name;
@@ -297,17 +299,17 @@ static bool parse_whole(const struct text *t, struct unwind_rule *ret)
 		{"signal", UNWIND_CFA_SIGNAL},
 		{"frame", UNWIND_CFA_FP},
 	};
-	struct text reason = *t;
+	struct strview reason = *t;
 
 	for (size_t i = 0; i < array_size(whole); i++)
-		if (text_is(t, whole[i].name)) {
+		if (strview_is(t, whole[i].name)) {
 			ret->cfa = whole[i].cfa;
 			return true;
 		}
-	if (!text_prefix(&reason, "unsupported="))
+	if (!strview_prefix(&reason, "unsupported="))
 		return false;
 	for (int32_t why = 1; why < UNSUPPORTED_MAX; why++)
-		if (text_is(&reason, rows_unsupported_name(why))) {
+		if (strview_is(&reason, rows_unsupported_name(why))) {
 			ret->cfa = UNWIND_CFA_UNSUPPORTED;
 			ret->cfa_off = why;
 			return true;
@@ -316,26 +318,26 @@ static bool parse_whole(const struct text *t, struct unwind_rule *ret)
 }
 
 /* A fourth word, of rules that go on with another stack. */
-static void parse_switch(struct text *t, struct unwind_rule *ret)
+static void parse_switch(struct strview *t, struct unwind_rule *ret)
 {
-	struct text rest = *t;
+	struct strview rest = *t;
 
-	text_skip_blanks(&rest);
-	if (ret->cfa != UNWIND_CFA_REG || !text_is(&rest, "switch"))
+	strview_skip_blanks(&rest);
+	if (ret->cfa != UNWIND_CFA_REG || !strview_is(&rest, "switch"))
 		return;
 	ret->cfa = UNWIND_CFA_SWITCH;
 	t->p = t->end;
 }
 
-static bool parse_blanks(struct text *t)
+static bool parse_blanks(struct strview *t)
 {
 	const char *was = t->p;
 
-	text_skip_blanks(t);
+	strview_skip_blanks(t);
 	return t->p > was;
 }
 
-static enum rowtext_part read_columns(enum cfi_machine machine, struct text *text,
+static enum rowtext_part read_columns(enum cfi_machine machine, struct strview *text,
 				      struct unwind_rule *ret)
 {
 	if (!parse_cfa(machine, text, ret))
@@ -345,10 +347,11 @@ static enum rowtext_part read_columns(enum cfi_machine machine, struct text *tex
 	if (!parse_blanks(text) || !parse_ra(machine, text, ret))
 		return ROWTEXT_RA;
 	parse_switch(text, ret);
-	return text_empty(text) ? ROWTEXT_OK : ROWTEXT_REST;
+	return strview_empty(text) ? ROWTEXT_OK : ROWTEXT_REST;
 }
 
-enum rowtext_part rowtext_read(enum cfi_machine machine, struct text text, struct unwind_rule *ret)
+enum rowtext_part rowtext_read(enum cfi_machine machine, struct strview text,
+			       struct unwind_rule *ret)
 {
 	struct unwind_rule rule = {0};
 	enum rowtext_part part = ROWTEXT_OK;
@@ -360,7 +363,7 @@ enum rowtext_part rowtext_read(enum cfi_machine machine, struct text text, struc
 	return part;
 }
 
-bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret)
+bool rowtext_parse(enum cfi_machine machine, struct strview text, struct unwind_rule *ret)
 {
 	return rowtext_read(machine, text, ret) == ROWTEXT_OK;
 }

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "unwind/cfi.h"
 
 /* Characters with the NUL; the longest has 70. Reached: -. */
@@ -37,8 +37,9 @@ enum rowtext_part {
 };
 
 /* All of @text. @ret is set if it is one of the above. */
-enum rowtext_part rowtext_read(enum cfi_machine machine, struct text text, struct unwind_rule *ret);
+enum rowtext_part rowtext_read(enum cfi_machine machine, struct strview text,
+			       struct unwind_rule *ret);
 /* The same, in a word. */
-bool rowtext_parse(enum cfi_machine machine, struct text text, struct unwind_rule *ret);
+bool rowtext_parse(enum cfi_machine machine, struct strview text, struct unwind_rule *ret);
 
 #endif

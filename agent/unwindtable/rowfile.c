@@ -60,43 +60,43 @@ static enum rowfile_line why_no_rule(enum rowtext_part part)
 }
 
 /* Without the comment, and the blanks at both ends. */
-static struct text strip(struct text line)
+static struct strview strip(struct strview line)
 {
-	const char *comment = memchr(line.p, '#', text_len(&line));
+	const char *comment = memchr(line.p, '#', strview_len(&line));
 
 	if (comment)
 		line.end = comment;
-	text_skip_blanks(&line);
+	strview_skip_blanks(&line);
 	while (line.end > line.p && strchr(" \t\r", line.end[-1]))
 		line.end--;
 	return line;
 }
 
-static bool address(struct text *t, uint64_t *ret)
+static bool address(struct strview *t, uint64_t *ret)
 {
 	const char *was = t->p;
 
-	text_skip_blanks(t);
-	if (text_prefix(t, "0x") || text_prefix(t, "0X"))
+	strview_skip_blanks(t);
+	if (strview_prefix(t, "0x") || strview_prefix(t, "0X"))
 		was = t->p;
-	if (!text_u64(t, 16, ret))
+	if (!strview_u64(t, 16, ret))
 		return false;
-	return t->p > was && (text_empty(t) || *t->p == ' ' || *t->p == '\t');
+	return t->p > was && (strview_empty(t) || *t->p == ' ' || *t->p == '\t');
 }
 
-static enum rowfile_line parse(enum cfi_machine machine, struct text t, uint64_t *ret_start,
+static enum rowfile_line parse(enum cfi_machine machine, struct strview t, uint64_t *ret_start,
 			       uint64_t *ret_end, struct unwind_rule *ret_rule)
 {
 	enum rowtext_part part;
 
 	t = strip(t);
-	if (text_empty(&t))
+	if (strview_empty(&t))
 		return ROWFILE_NOTHING;
 	if (!address(&t, ret_start) || !address(&t, ret_end))
 		return ROWFILE_ADDRESSES;
 	if (*ret_end <= *ret_start)
 		return ROWFILE_EMPTY;
-	text_skip_blanks(&t);
+	strview_skip_blanks(&t);
 	part = rowtext_read(machine, t, ret_rule);
 	return part ? why_no_rule(part) : ROWFILE_ROW;
 }
@@ -122,7 +122,7 @@ static void tell_too_long(struct reader *rd)
 		tell(rd, rd->n_lines + rd->n_told, ROWFILE_LONG);
 }
 
-static int take_line(void *ctx, struct text line)
+static int take_line(void *ctx, struct strview line)
 {
 	struct reader *rd = ctx;
 	struct unwind_rule rule = {0};

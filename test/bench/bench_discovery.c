@@ -136,7 +136,7 @@ static void bench_parse(void)
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < LOOKUPS; i++) {
-		cgroup_parse_path(text_of(path), &id);
+		cgroup_parse_path(strview_of(path), &id);
 		n += id.kind == CGROUP_KIND_CONTAINER;
 	}
 	printf("parse a path of %zu characters      %8.0f ns\n", sizeof(path) - 1,

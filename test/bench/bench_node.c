@@ -234,7 +234,7 @@ static int naive_pid(void *ctx, pid_t pid)
 	snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
 	if (root_read(scan->proc, path, &b) || !b.data)
 		return 0;
-	cgroup_parse_proc(text_of_bytes(b.data, b.len), &id);
+	cgroup_parse_proc(strview_of_bytes(b.data, b.len), &id);
 	scan->n += id.kind == CGROUP_KIND_CONTAINER;
 	return 0;
 }

@@ -24,7 +24,7 @@
 #include "base/buf.h"
 #include "base/capability.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "support/cgroups.h"
 #include "support/pidns.h"
@@ -93,14 +93,14 @@ static int run_command(void)
 static void take_findings(struct bench *b)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(OUTPUT_MAX);
-	struct text all, line;
+	struct strview all, line;
 
 	lseek(b->out, 0, SEEK_SET);
 	assert_int_equal(root_read_fd(b->out, &out), 0);
 	b->findings = json_array();
-	all = text_of_bytes(out.data, out.len);
-	while (text_line(&all, &line)) {
-		json_t *finding = json_loadb(line.p, text_len(&line), 0, NULL);
+	all = strview_of_bytes(out.data, out.len);
+	while (strview_line(&all, &line)) {
+		json_t *finding = json_loadb(line.p, strview_len(&line), 0, NULL);
 
 		assert_non_null(finding);
 		json_array_append_new(b->findings, finding);
@@ -196,12 +196,12 @@ static bool sysctl_above(const char *path, uint64_t limit)
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(64);
 	struct root proc = ROOT_INIT;
 	uint64_t n = 0;
-	struct text t;
+	struct strview t;
 
 	assert_int_equal(root_open("/proc", &proc), 0);
 	if (!root_read(&proc, path, &b)) {
-		t = text_of_bytes(b.data, b.len);
-		(void)!text_u64(&t, 10, &n);
+		t = strview_of_bytes(b.data, b.len);
+		(void)!strview_u64(&t, 10, &n);
 	}
 	root_deinit(&proc);
 	return n > limit;

@@ -35,7 +35,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/copies.h"
@@ -494,7 +494,7 @@ static void check_doctor(struct guest *g, const char *release)
 		{"cgroups", {"ok", "degraded"}, "version ", false},
 		{"kernel symbols", {"ok"}, "", false},
 	};
-	struct text lines, line;
+	struct strview lines, line;
 
 	puts("podprof doctor");
 	snprintf(version, sizeof(version), "Linux %u.%u.", major, minor);
@@ -502,9 +502,9 @@ static void check_doctor(struct guest *g, const char *release)
 		fail(g, "doctor says nothing");
 		return;
 	}
-	lines = text_of_bytes(said.data, said.len);
-	while (text_line(&lines, &line)) {
-		_cleanup_(freep) char *s = text_dup(line);
+	lines = strview_of_bytes(said.data, said.len);
+	while (strview_line(&lines, &line)) {
+		_cleanup_(freep) char *s = strview_dup(line);
 
 		check_line(g, s ? s : "", verdicts, array_size(verdicts));
 		puts(s ? s : "");

@@ -501,7 +501,7 @@ static struct unwind_rule should_be(const struct oracle *o, const struct want *w
 	if (cfa_text(o, w, cfa, cfa_part, &why) && fp_text(o, w, fp, fp_part, &why) &&
 	    ra_text(o, w, ra_part, &why)) {
 		snprintf(text, sizeof(text), "%s %s %s", cfa_part, fp_part, ra_part);
-		if (rowtext_parse(o->machine, text_of(text), &rule))
+		if (rowtext_parse(o->machine, strview_of(text), &rule))
 			return rule;
 	}
 	return (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED, .cfa_off = why};

@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/lines.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "base/vec.h"
 #include "profile/sample.h"
 #include "shared/sample.h"
@@ -39,37 +39,38 @@ const char *walkcase_outcome_name(int outcome)
 
 /* ---------------------------------------------------------------- parts of a line */
 
-static bool word_u64(struct text *t, uint64_t *ret)
+static bool word_u64(struct strview *t, uint64_t *ret)
 {
-	struct text word;
+	struct strview word;
 
-	return text_word(t, &word) && text_only_u64(word, 16, ret);
+	return strview_word(t, &word) && strview_only_u64(word, 16, ret);
 }
 
 /* The last number of a line. */
-static int only_u64(struct text *t, uint64_t *ret)
+static int only_u64(struct strview *t, uint64_t *ret)
 {
 	if (!word_u64(t, ret))
 		return WALKCASE_NUMBER;
-	text_skip_blanks(t);
-	return text_empty(t) ? 0 : WALKCASE_NUMBER;
+	strview_skip_blanks(t);
+	return strview_empty(t) ? 0 : WALKCASE_NUMBER;
 }
 
-static void copy_name(struct text word, char ret[WALKCASE_NAME])
+static void copy_name(struct strview word, char ret[WALKCASE_NAME])
 {
-	const size_t n = text_len(&word) < WALKCASE_NAME ? text_len(&word) : WALKCASE_NAME - 1;
+	const size_t n =
+		strview_len(&word) < WALKCASE_NAME ? strview_len(&word) : WALKCASE_NAME - 1;
 
 	memcpy(ret, word.p, n);
 	ret[n] = '\0';
 }
 
 /* An image's number; it gets one when it is first named. 0 or an outcome. */
-static int image_number(struct walkcase *c, struct text *t, uint32_t *ret)
+static int image_number(struct walkcase *c, struct strview *t, uint32_t *ret)
 {
 	char name[WALKCASE_NAME];
-	struct text word;
+	struct strview word;
 
-	if (!text_word(t, &word))
+	if (!strview_word(t, &word))
 		return WALKCASE_NAMED;
 	copy_name(word, name);
 	*ret = 0;
@@ -94,75 +95,76 @@ static int full(int r)
 
 /* ---------------------------------------------------------------- lines */
 
-static int read_machine(struct walkcase *c, struct text *t)
+static int read_machine(struct walkcase *c, struct strview *t)
 {
-	text_skip_blanks(t);
-	if (text_is(t, "x86-64"))
+	strview_skip_blanks(t);
+	if (strview_is(t, "x86-64"))
 		c->machine = CFI_X86_64;
-	else if (text_is(t, "aarch64"))
+	else if (strview_is(t, "aarch64"))
 		c->machine = CFI_ARM64;
 	else
 		return WALKCASE_MACHINE;
 	return 0;
 }
 
-static int read_mode(struct walkcase *c, struct text *t)
+static int read_mode(struct walkcase *c, struct strview *t)
 {
-	text_skip_blanks(t);
-	if (text_is(t, "auto"))
+	strview_skip_blanks(t);
+	if (strview_is(t, "auto"))
 		c->mode = SETTINGS_UNWIND_AUTO;
-	else if (text_is(t, "fp"))
+	else if (strview_is(t, "fp"))
 		c->mode = SETTINGS_UNWIND_FP;
-	else if (text_is(t, "dwarf"))
+	else if (strview_is(t, "dwarf"))
 		c->mode = SETTINGS_UNWIND_DWARF;
 	else
 		return WALKCASE_NAMED;
 	return 0;
 }
 
-static int read_in_syscall(struct walkcase *c, struct text *t)
+static int read_in_syscall(struct walkcase *c, struct strview *t)
 {
-	text_skip_blanks(t);
+	strview_skip_blanks(t);
 	c->in_syscall = true;
-	return text_empty(t) ? 0 : WALKCASE_NUMBER;
+	return strview_empty(t) ? 0 : WALKCASE_NUMBER;
 }
 
 /* Where the register of that name is kept; NULL if there is none. */
-static uint64_t *find_register(struct walkcase *c, struct text name)
+static uint64_t *find_register(struct walkcase *c, struct strview name)
 {
 	static const char *const x86[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
 					  "r8",	 "r9",	"r10", "r11", "r12", "r13", "r14", "r15"};
 	uint64_t number;
 
-	if (text_is(&name, c->machine == CFI_ARM64 ? "pc" : "rip"))
+	if (strview_is(&name, c->machine == CFI_ARM64 ? "pc" : "rip"))
 		return &c->pc;
 	if (c->machine == CFI_ARM64) {
-		if (text_is(&name, "sp"))
+		if (strview_is(&name, "sp"))
 			return &c->regs[31];
-		if (!text_char(&name, 'x') || !text_only_u64(name, 10, &number) || number > 30)
+		if (!strview_char(&name, 'x') || !strview_only_u64(name, 10, &number) ||
+		    number > 30)
 			return NULL;
 		return &c->regs[number];
 	}
-	if (text_is(&name, "fs_base"))
+	if (strview_is(&name, "fs_base"))
 		return &c->thread_pointer;
 	for (size_t i = 0; i < array_size(x86); i++)
-		if (text_is(&name, x86[i]))
+		if (strview_is(&name, x86[i]))
 			return &c->regs[i];
 	return NULL;
 }
 
-static int read_register(struct walkcase *c, struct text *t)
+static int read_register(struct walkcase *c, struct strview *t)
 {
 	uint64_t *reg;
-	struct text name;
+	struct strview name;
 
-	if (!text_word(t, &name))
+	if (!strview_word(t, &name))
 		return WALKCASE_NAMED;
 	reg = find_register(c, name);
 	return reg ? only_u64(t, reg) : WALKCASE_NAMED;
 }
 
-static int read_mapping(struct walkcase *c, struct text *t)
+static int read_mapping(struct walkcase *c, struct strview *t)
 {
 	struct walkcase_mapping m;
 	int r;
@@ -181,7 +183,7 @@ static int read_mapping(struct walkcase *c, struct text *t)
 	return full(r);
 }
 
-static int read_row(struct walkcase *c, struct text *t)
+static int read_row(struct walkcase *c, struct strview *t)
 {
 	struct walkcase_row row = {0};
 	int r = image_number(c, t, &row.image);
@@ -192,7 +194,7 @@ static int read_row(struct walkcase *c, struct text *t)
 		return WALKCASE_NUMBER;
 	if (row.end <= row.start)
 		return WALKCASE_ORDER;
-	text_skip_blanks(t);
+	strview_skip_blanks(t);
 	if (!row.image || !rowtext_parse(c->machine, *t, &row.rule))
 		return WALKCASE_RULE;
 	r = vec_grow(&c->rows, &c->rows_cap, c->n_rows + 1, sizeof(row), WALKCASE_ROWS);
@@ -213,14 +215,15 @@ static int add_word(struct walkcase *c, uint64_t address, uint64_t value)
 	return full(r);
 }
 
-static int read_memory(struct walkcase *c, struct text *t)
+static int read_memory(struct walkcase *c, struct strview *t)
 {
 	uint64_t address, value;
 	int r = 0;
 
 	if (!word_u64(t, &address))
 		return WALKCASE_NUMBER;
-	for (text_skip_blanks(t); !r && !text_empty(t); text_skip_blanks(t), address += WORD) {
+	for (strview_skip_blanks(t); !r && !strview_empty(t);
+	     strview_skip_blanks(t), address += WORD) {
 		if (!word_u64(t, &value))
 			return WALKCASE_NUMBER;
 		r = add_word(c, address, value);
@@ -228,14 +231,14 @@ static int read_memory(struct walkcase *c, struct text *t)
 	return r;
 }
 
-static int read_frame(struct walkcase *c, struct text *t)
+static int read_frame(struct walkcase *c, struct strview *t)
 {
 	struct walkcase_frame frame;
 	int r;
 
 	if (!word_u64(t, &frame.pc))
 		return WALKCASE_NUMBER;
-	text_skip_blanks(t);
+	strview_skip_blanks(t);
 	copy_name(*t, frame.name);
 	r = vec_grow(&c->frames, &c->frames_cap, c->n_frames + 1, sizeof(frame), WALKCASE_FRAMES);
 	if (!r)
@@ -243,11 +246,11 @@ static int read_frame(struct walkcase *c, struct text *t)
 	return full(r);
 }
 
-static int read_end(struct walkcase *c, struct text *t)
+static int read_end(struct walkcase *c, struct strview *t)
 {
-	text_skip_blanks(t);
+	strview_skip_blanks(t);
 	for (unsigned int i = 0; i < SAMPLE_END_MAX; i++)
-		if (text_is(t, sample_stat_name(i)))
+		if (strview_is(t, sample_stat_name(i)))
 			c->end = i;
 	return c->end == SAMPLE_END_MAX ? WALKCASE_NAMED : 0;
 }
@@ -263,25 +266,25 @@ struct reader {
 
 static const struct {
 	const char *word;
-	int (*read)(struct walkcase *c, struct text *t);
+	int (*read)(struct walkcase *c, struct strview *t);
 } readers[] = {
 	{"machine", read_machine}, {"unwind", read_mode}, {"in_syscall", read_in_syscall},
 	{"reg", read_register},	   {"map", read_mapping}, {"row", read_row},
 	{"mem", read_memory},	   {"frame", read_frame}, {"end", read_end},
 };
 
-static int take_line(void *ctx, struct text line)
+static int take_line(void *ctx, struct strview line)
 {
 	struct reader *rd = ctx;
-	struct text word, rest;
+	struct strview word, rest;
 
 	rd->n_lines++;
 	if (rd->n_long)
 		return WALKCASE_LONG;
-	if (!text_until(&line, '#', &rest) || !text_word(&rest, &word))
+	if (!strview_until(&line, '#', &rest) || !strview_word(&rest, &word))
 		return 0;
 	for (size_t i = 0; i < array_size(readers); i++) {
-		if (!text_is(&word, readers[i].word))
+		if (!strview_is(&word, readers[i].word))
 			continue;
 		if (!rd->n_said++ != (i == 0)) /* the machine comes first, and once */
 			return WALKCASE_MACHINE;

@@ -24,14 +24,14 @@ static void check(const struct cgroup_id *id)
 			abort();
 }
 
-static bool is_inside(struct text part, struct text t)
+static bool is_inside(struct strview part, struct strview t)
 {
 	return part.p >= t.p && part.end <= t.end;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct text t = text_of_bytes((const char *)data, size);
+	struct strview t = strview_of_bytes((const char *)data, size);
 	struct unit unit;
 	struct cgroup_id id;
 
@@ -41,8 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(&id);
 	cgroup_parse_proc(t, &id);
 	check(&id);
-	if (unit_of_proc(t, &unit) && (text_empty(&unit.name) || !is_inside(unit.name, t) ||
-				       (!text_empty(&unit.slice) && !is_inside(unit.slice, t))))
+	if (unit_of_proc(t, &unit) && (strview_empty(&unit.name) || !is_inside(unit.name, t) ||
+				       (!strview_empty(&unit.slice) && !is_inside(unit.slice, t))))
 		abort();
 	return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "doctor/listener.h"
 
 static void check_text(const char *s, size_t size)
@@ -13,7 +13,7 @@ static void check_text(const char *s, size_t size)
 	if (!memchr(s, '\0', size))
 		abort();
 	for (; *s; s++)
-		if (text_control(s))
+		if (utf8_control(s))
 			abort();
 }
 

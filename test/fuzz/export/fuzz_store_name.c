@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "export/store_name.h"
 
 static void check_file(const char *text)
@@ -35,7 +35,7 @@ static void check_folder(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(freep) char *text = text_dup(text_of_bytes((const char *)data, size));
+	_cleanup_(freep) char *text = strview_dup(strview_of_bytes((const char *)data, size));
 
 	if (!text)
 		return 0;

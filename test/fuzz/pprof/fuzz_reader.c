@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "pprof/flame.h"
 #include "pprof/reader.h"
 #include "pprof/wire.h"
@@ -27,7 +27,7 @@ static void must(int ok)
 static void check_rows(const struct pprof_tables *t)
 {
 	for (size_t i = 0; i < t->n_strings; i++)
-		must(text_is_utf8(t->strings[i], strlen(t->strings[i])));
+		must(utf8_is_valid(t->strings[i], strlen(t->strings[i])));
 	must(t->n_strings > 0 && !*t->strings[0]);
 	for (size_t i = 0; i < t->n_mappings; i++)
 		must(t->mappings[i].path < t->n_strings && t->mappings[i].build_id < t->n_strings);

@@ -19,7 +19,7 @@ static void match(const struct pattern *p, const struct template *t, const char 
 {
 	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
 	_cleanup_(buf_deinit) struct buf to = BUF_INIT(1000);
-	struct text group;
+	struct strview group;
 	int r = pattern_match(p, text, n, &m);
 
 	if (r)
@@ -37,26 +37,26 @@ static void match(const struct pattern *p, const struct template *t, const char 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct text rest = text_of_bytes((const char *)data, size), line;
+	struct strview rest = strview_of_bytes((const char *)data, size), line;
 	_cleanup_(freep) char *pattern_text = NULL;
 	_cleanup_(freep) char *template_text = NULL;
 	_cleanup_(pattern_freep) struct pattern *p = NULL;
 	_cleanup_(template_freep) struct template *t = NULL;
 	struct pattern_error error = {""};
 
-	if (!text_until(&rest, '\n', &line))
+	if (!strview_until(&rest, '\n', &line))
 		return 0;
-	pattern_text = text_dup(line);
+	pattern_text = strview_dup(line);
 	if (!pattern_text || pattern_new(pattern_text, &p, &error)) {
 		if (pattern_text && !error.text[0])
 			abort();
 		return 0;
 	}
-	if (!text_until(&rest, '\n', &line))
-		line = text_of("");
-	template_text = text_dup(line);
+	if (!strview_until(&rest, '\n', &line))
+		line = strview_of("");
+	template_text = strview_dup(line);
 	if (template_text)
 		(void)template_new(template_text, p, &t, &error);
-	match(p, t, rest.p, text_len(&rest));
+	match(p, t, rest.p, strview_len(&rest));
 	return 0;
 }

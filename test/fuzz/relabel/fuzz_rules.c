@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/labels.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "relabel/relabel.h"
 
 DEFINE_CLEANUP(json_t *, json_freep, json_decref);
@@ -29,15 +29,15 @@ static const char usual[] =
 	"{\"action\":\"dropequal\",\"source_labels\":[\"a\"],\"target_label\":\"b\"},"
 	"{\"action\":\"labelkeep\",\"regex\":\"[a-z]|\\\\w+_\\\\pL\"}]";
 
-static int read_rules(struct text *rest, struct relabel **ret)
+static int read_rules(struct strview *rest, struct relabel **ret)
 {
 	struct relabel_error error = {""};
 	_cleanup_(json_freep) json_t *json = NULL;
-	struct text line;
+	struct strview line;
 	int r;
 
-	if (text_starts(rest, "[") && text_until(rest, '\n', &line))
-		json = json_loadb(line.p, text_len(&line), 0, NULL);
+	if (strview_starts(rest, "[") && strview_until(rest, '\n', &line))
+		json = json_loadb(line.p, strview_len(&line), 0, NULL);
 	else
 		json = json_loads(usual, 0, NULL);
 	if (!json)
@@ -48,13 +48,13 @@ static int read_rules(struct text *rest, struct relabel **ret)
 	return r;
 }
 
-static void read_labels(struct text rest, struct labels *l)
+static void read_labels(struct strview rest, struct labels *l)
 {
-	struct text line, name;
+	struct strview line, name;
 
-	while (text_until(&rest, '\n', &line) && text_until(&line, '=', &name)) {
-		_cleanup_(freep) char *name_text = text_dup(name);
-		_cleanup_(freep) char *value = text_dup(line);
+	while (strview_until(&rest, '\n', &line) && strview_until(&line, '=', &name)) {
+		_cleanup_(freep) char *name_text = strview_dup(name);
+		_cleanup_(freep) char *value = strview_dup(line);
 
 		if (!name_text || !value || labels_set(l, name_text, value) < 0)
 			return;
@@ -66,13 +66,13 @@ static void check_labels(const struct labels *l)
 	for (size_t i = 0; i < l->n; i++)
 		if (!labels_valid_name(l->items[i].name) || !l->items[i].value[0] ||
 		    strlen(l->items[i].value) > LABELS_VALUE_MAX ||
-		    !text_is_utf8(l->items[i].value, strlen(l->items[i].value)))
+		    !utf8_is_valid(l->items[i].value, strlen(l->items[i].value)))
 			abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct text rest = text_of_bytes((const char *)data, size);
+	struct strview rest = strview_of_bytes((const char *)data, size);
 	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
 	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_FACTS_MAX};
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;

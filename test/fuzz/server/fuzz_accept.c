@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "server/accept.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *header = text_dup(text_of_bytes((const char *)data, size));
+	char *header = strview_dup(strview_of_bytes((const char *)data, size));
 
 	if (!header)
 		return 0;

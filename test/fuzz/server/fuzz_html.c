@@ -7,13 +7,13 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "server/html.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(1u << 20);
-	char *text = text_dup(text_of_bytes((const char *)data, size));
+	char *text = strview_dup(strview_of_bytes((const char *)data, size));
 	struct html h = {.b = &out};
 
 	if (!text)
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(text);
 	if (!out.data)
 		return 0;
-	if (strpbrk(out.data, "<>\"'\n\r\t\x1b") || !text_is_utf8(out.data, out.len) ||
+	if (strpbrk(out.data, "<>\"'\n\r\t\x1b") || !utf8_is_valid(out.data, out.len) ||
 	    strlen(out.data) != out.len)
 		abort();
 	return 0;

@@ -12,10 +12,10 @@ static void try(enum cfi_machine machine, const uint8_t *data, size_t size)
 	struct unwind_rule rule, again;
 	char text[ROWTEXT_MAX];
 
-	if (!rowtext_parse(machine, text_of_bytes((const char *)data, size), &rule))
+	if (!rowtext_parse(machine, strview_of_bytes((const char *)data, size), &rule))
 		return;
 	rowtext_print(machine, &rule, text);
-	if (!rowtext_parse(machine, text_of(text), &again) ||
+	if (!rowtext_parse(machine, strview_of(text), &again) ||
 	    memcmp(&rule, &again, sizeof(rule)) != 0)
 		abort();
 }

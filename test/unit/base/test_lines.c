@@ -36,13 +36,13 @@ struct seen {
 	int stop_after;
 };
 
-static int see(void *ctx, struct text line)
+static int see(void *ctx, struct strview line)
 {
 	struct seen *seen = ctx;
 
-	if (text_starts(&line, "ff"))
-		line = text_of("*");
-	assert_int_equal(buf_append(&seen->text, line.p, text_len(&line)), 0);
+	if (strview_starts(&line, "ff"))
+		line = strview_of("*");
+	assert_int_equal(buf_append(&seen->text, line.p, strview_len(&line)), 0);
 	assert_int_equal(buf_puts(&seen->text, ";"), 0);
 	return ++seen->n == seen->stop_after ? 42 : 0;
 }

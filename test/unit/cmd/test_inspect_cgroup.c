@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/root.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "cmd/cmd.h"
 #include "support/command.h"
 #include "support/tree.h"
@@ -24,13 +24,13 @@ static void inspect(const char *arguments, struct command_run *ret)
 	command_run(line, ret);
 }
 
-static void assert_field(json_t *object, const char *name, struct text *row)
+static void assert_field(json_t *object, const char *name, struct strview *row)
 {
 	_cleanup_(freep) char *want = NULL;
-	struct text column;
+	struct strview column;
 
-	assert_true(text_until(row, '\t', &column));
-	want = text_dup(column);
+	assert_true(strview_until(row, '\t', &column));
+	want = strview_dup(column);
 	assert_non_null(want);
 	assert_non_null(json_object_get(object, name));
 	if (strcmp(want, "-") == 0)
@@ -45,7 +45,7 @@ static void test_vectors(void **state)
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20), input = BUF_INIT(1u << 20);
 	_cleanup_(root_deinit) struct root data = ROOT_INIT;
 	_cleanup_(command_run_deinit) struct command_run r = {0};
-	struct text rows, row, path, lines, line;
+	struct strview rows, row, path, lines, line;
 	struct tree tree;
 	char name[80];
 	size_t n = 0;
@@ -54,11 +54,11 @@ static void test_vectors(void **state)
 	tree_init(&tree);
 	assert_int_equal(root_open("test/data/cgroup", &data), 0);
 	assert_int_equal(root_read(&data, "vectors.tsv", &file), 0);
-	rows = text_of_bytes(file.data, file.len);
-	assert_true(text_until(&rows, '\n', &row));
-	for (struct text rest = rows; text_until(&rest, '\n', &row);) {
-		assert_true(text_until(&row, '\t', &path));
-		assert_int_equal(buf_append(&input, path.p, text_len(&path)), 0);
+	rows = strview_of_bytes(file.data, file.len);
+	assert_true(strview_until(&rows, '\n', &row));
+	for (struct strview rest = rows; strview_until(&rest, '\n', &row);) {
+		assert_true(strview_until(&row, '\t', &path));
+		assert_int_equal(buf_append(&input, path.p, strview_len(&path)), 0);
 		assert_int_equal(buf_putc(&input, '\n'), 0);
 	}
 	tree_write(tree.fd, "in", input.data);
@@ -66,13 +66,13 @@ static void test_vectors(void **state)
 	inspect(name, &r);
 	assert_int_equal(r.status, CMD_DONE);
 	assert_int_equal(r.err.len, 0);
-	lines = text_of_bytes(r.out.data, r.out.len);
-	while (text_until(&rows, '\n', &row)) {
+	lines = strview_of_bytes(r.out.data, r.out.len);
+	while (strview_until(&rows, '\n', &row)) {
 		json_t *object;
 
-		assert_true(text_until(&row, '\t', &path));
-		assert_true(text_until(&lines, '\n', &line));
-		object = json_loadb(line.p, text_len(&line), JSON_REJECT_DUPLICATES, NULL);
+		assert_true(strview_until(&row, '\t', &path));
+		assert_true(strview_until(&lines, '\n', &line));
+		object = json_loadb(line.p, strview_len(&line), JSON_REJECT_DUPLICATES, NULL);
 		assert_non_null(object);
 		assert_int_equal(json_object_size(object), 5);
 		assert_field(object, "runtime", &row);
@@ -83,7 +83,7 @@ static void test_vectors(void **state)
 		json_decref(object);
 		n++;
 	}
-	assert_true(text_empty(&lines));
+	assert_true(strview_empty(&lines));
 	assert_int_equal(n, 163);
 	tree_deinit(&tree);
 }

@@ -38,13 +38,13 @@ static size_t vector_unescape(char *s, size_t n)
 	return to;
 }
 
-static void assert_column(struct text *row, const char *value)
+static void assert_column(struct strview *row, const char *value)
 {
-	struct text column;
+	struct strview column;
 	_cleanup_(freep) char *s = NULL;
 
-	assert_true(text_until(row, '\t', &column));
-	s = text_dup(column);
+	assert_true(strview_until(row, '\t', &column));
+	s = strview_dup(column);
 	assert_non_null(s);
 	assert_string_equal(value && *value ? value : "-", s);
 }
@@ -53,23 +53,23 @@ static void test_vectors(void **state)
 {
 	_cleanup_(root_deinit) struct root dir = ROOT_INIT;
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(VECTORS_BYTES);
-	struct text rows, row, input;
+	struct strview rows, row, input;
 	size_t n = 0;
 
 	(void)state;
 	assert_int_equal(root_open(VECTORS, &dir), 0);
 	assert_int_equal(root_read(&dir, "vectors.tsv", &file), 0);
-	rows = text_of_bytes(file.data, file.len);
-	assert_true(text_until(&rows, '\n', &row)); /* the header */
-	while (text_until(&rows, '\n', &row)) {
+	rows = strview_of_bytes(file.data, file.len);
+	assert_true(strview_until(&rows, '\n', &row)); /* the header */
+	while (strview_until(&rows, '\n', &row)) {
 		_cleanup_(freep) char *s = NULL;
 		struct cgroup_id id;
 
-		assert_true(text_until(&row, '\t', &input));
-		s = text_dup(input);
+		assert_true(strview_until(&row, '\t', &input));
+		s = strview_dup(input);
 		assert_non_null(s);
 		print_message("row: %s\n", s);
-		cgroup_parse(text_of_bytes(s, vector_unescape(s, strlen(s))), &id);
+		cgroup_parse(strview_of_bytes(s, vector_unescape(s, strlen(s))), &id);
 		assert_column(&row, cgroup_runtime_name(id.runtime));
 		assert_column(&row, id.container_id);
 		assert_column(&row, id.pod_uid);
@@ -199,7 +199,7 @@ static void test_paths(void **state)
 		struct cgroup_id id;
 
 		row_begin(row->name);
-		cgroup_parse_path(text_of(row->path), &id);
+		cgroup_parse_path(strview_of(row->path), &id);
 		assert_int_equal(id.runtime, row->runtime);
 		assert_int_equal(id.kind, row->kind);
 		assert_string_equal(id.container_id, row->container_id);
@@ -214,32 +214,33 @@ static void test_name_length(void **state)
 {
 	char path[8 + CGROUP_ID_MAX];
 	struct cgroup_id id;
-	struct text t;
+	struct strview t;
 
 	(void)state;
-	t = text_of_bytes(path,
-			  (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX - 1, 7));
+	t = strview_of_bytes(
+		path, (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX - 1, 7));
 	cgroup_parse_path(t, &id);
 	assert_int_equal(strlen(id.container_id), CGROUP_ID_MAX - 1);
-	t = text_of_bytes(path,
-			  (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX, 7));
+	t = strview_of_bytes(path,
+			     (size_t)snprintf(path, sizeof(path), "/lxc/%0*d", CGROUP_ID_MAX, 7));
 	cgroup_parse_path(t, &id);
 	assert_int_equal(id.kind, CGROUP_KIND_NONE);
 }
 
 static void test_lines(void **state)
 {
-	struct text t = text_of("12:cpu,cpuacct:/a:b/c (deleted)\nx:y:/z\n7:pids:\n0::/d\r\n");
+	struct strview t =
+		strview_of("12:cpu,cpuacct:/a:b/c (deleted)\nx:y:/z\n7:pids:\n0::/d\r\n");
 	struct cgroup_line line;
 
 	(void)state;
 	assert_true(cgroup_line_next(&t, &line));
-	assert_true(text_is(&line.controllers, "cpu,cpuacct"));
-	assert_true(text_is(&line.path, "/a:b/c"));
+	assert_true(strview_is(&line.controllers, "cpu,cpuacct"));
+	assert_true(strview_is(&line.path, "/a:b/c"));
 	assert_false(line.unified);
 	assert_true(cgroup_line_next(&t, &line));
-	assert_true(text_empty(&line.controllers));
-	assert_true(text_is(&line.path, "/d"));
+	assert_true(strview_empty(&line.controllers));
+	assert_true(strview_is(&line.path, "/d"));
 	assert_true(line.unified);
 	assert_false(cgroup_line_next(&t, &line));
 }
@@ -257,7 +258,7 @@ static void test_inner_in_some_lines(void **state)
 	for (size_t i = 0; i < array_size(orders); i++) {
 		struct cgroup_id id;
 
-		cgroup_parse_proc(text_of(orders[i]), &id);
+		cgroup_parse_proc(strview_of(orders[i]), &id);
 		assert_string_equal(id.container_id, ID2);
 		assert_string_equal(id.outer_id, ID1);
 	}

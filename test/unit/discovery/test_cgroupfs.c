@@ -114,7 +114,7 @@ static void test_vectors(void **state)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20);
 	_cleanup_(root_deinit) struct root data = ROOT_INIT;
-	struct text rows, row, path, again;
+	struct strview rows, row, path, again;
 	struct cgroupfs *fs;
 	struct cgroup_id id;
 	struct tree tree;
@@ -124,19 +124,19 @@ static void test_vectors(void **state)
 	tree_init(&tree);
 	assert_int_equal(root_open("test/data/cgroup", &data), 0);
 	assert_int_equal(root_read(&data, "vectors.tsv", &file), 0);
-	again = rows = text_of_bytes(file.data, file.len);
+	again = rows = strview_of_bytes(file.data, file.len);
 	for (int pass = 0; pass < 2; pass++) {
 		rows = again;
 		fs = pass ? open_tree(tree.path, NULL, LONG, NULL) : NULL;
-		while (text_until(&rows, '\n', &row)) {
+		while (strview_until(&rows, '\n', &row)) {
 			_cleanup_(freep) char *s = NULL;
 			struct cgroupdir *dir;
 			uint64_t ino;
 
-			if (!text_until(&row, '\t', &path) || !text_starts(&path, "/") ||
-			    text_len(&path) < 2 || memchr(path.p, '\\', text_len(&path)))
+			if (!strview_until(&row, '\t', &path) || !strview_starts(&path, "/") ||
+			    strview_len(&path) < 2 || memchr(path.p, '\\', strview_len(&path)))
 				continue;
-			s = text_dup(path);
+			s = strview_dup(path);
 			assert_non_null(s);
 			ino = tree_mkdir(tree.fd, s + 1);
 			if (!pass)
@@ -424,11 +424,11 @@ static void test_learn(void **state)
 	tree_init(&tree);
 	fs = open_tree(tree.path, NULL, LONG, NULL);
 	id = tree_mkdir(tree.fd, "a/b/c");
-	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("/../a/b/c")), 0);
-	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("/nothing/there")), 0);
-	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V1, text_of("/a/b/c")), 0);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, strview_of("/../a/b/c")), 0);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, strview_of("/nothing/there")), 0);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V1, strview_of("/a/b/c")), 0);
 	assert_null(cgroupfs_find(fs, HIERARCHY_V2, id));
-	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, text_of("//a/b/c/")), id);
+	assert_int_equal(cgroupfs_learn(fs, HIERARCHY_V2, strview_of("//a/b/c/")), id);
 	assert_path(cgroupfs_find(fs, HIERARCHY_V2, id), "/a/b/c");
 	/* no more than once a second */
 	assert_false(cgroupfs_walk_for_miss(fs));

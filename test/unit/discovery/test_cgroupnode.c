@@ -49,26 +49,27 @@ static uint64_t metric(struct cgroupfs *fs, const char *family, const char *labe
 
 /* ---------------------------------------------------------------- the collected paths */
 
-static void assert_column(struct text *row, const char *value)
+static void assert_column(struct strview *row, const char *value)
 {
 	_cleanup_(freep) char *s = NULL;
-	struct text column;
+	struct strview column;
 
-	assert_true(text_until(row, '\t', &column));
-	s = text_dup(column);
+	assert_true(strview_until(row, '\t', &column));
+	s = strview_dup(column);
 	assert_non_null(s);
 	assert_string_equal(value && *value ? value : "-", s);
 }
 
 /* The first column, if it is one path and has no way up: "\\" stands for one. */
-static char *bare_path(struct text *row)
+static char *bare_path(struct strview *row)
 {
-	struct text path;
+	struct strview path;
 	char *s, *to;
 
-	if (!text_until(row, '\t', &path) || !text_starts(&path, "/") || text_len(&path) < 2)
+	if (!strview_until(row, '\t', &path) || !strview_starts(&path, "/") ||
+	    strview_len(&path) < 2)
 		return NULL;
-	s = text_dup(path);
+	s = strview_dup(path);
 	assert_non_null(s);
 	if (strstr(s, "\\n") || strstr(s, "/..") || strstr(s, " (deleted)")) {
 		free(s);
@@ -89,7 +90,7 @@ static size_t check_rows(enum hierarchy h, int top, const char *path)
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20);
 	_cleanup_(root_deinit) struct root data = ROOT_INIT;
 	struct cgroupfs *fs = NULL;
-	struct text rows, row;
+	struct strview rows, row;
 	size_t n = 0;
 
 	assert_int_equal(root_open("test/data/cgroup", &data), 0);
@@ -97,8 +98,8 @@ static size_t check_rows(enum hierarchy h, int top, const char *path)
 	for (int pass = 0; pass < 2; pass++) {
 		if (pass)
 			fs = follow(path, NULL);
-		rows = text_of_bytes(file.data, file.len);
-		while (text_until(&rows, '\n', &row)) {
+		rows = strview_of_bytes(file.data, file.len);
+		while (strview_until(&rows, '\n', &row)) {
 			_cleanup_(freep) char *s = bare_path(&row);
 			struct cgroupdir_path is;
 			struct cgroupdir *dir;
@@ -114,7 +115,7 @@ static size_t check_rows(enum hierarchy h, int top, const char *path)
 			dir = cgroupfs_find(fs, h, inode);
 			assert_non_null(dir);
 			cgroupdir_path(dir, &is);
-			cgroup_parse_path(text_of(is.s), &id);
+			cgroup_parse_path(strview_of(is.s), &id);
 			assert_int_equal(dir->kind, id.kind);
 			assert_column(&row, cgroup_runtime_name(id.runtime));
 			assert_column(&row, id.container_id);
@@ -411,7 +412,7 @@ static void test_vanishing(void **state)
 	}
 	for (int i = 0; i < 500; i++) {
 		assert_int_equal(cgroupfs_walk(fs, CGROUPFS_WALK_MISS), 0);
-		(void)cgroupfs_learn(fs, HIERARCHY_V2, text_of("/1/2/3"));
+		(void)cgroupfs_learn(fs, HIERARCHY_V2, strview_of("/1/2/3"));
 		cgroupfs_catch_up(fs);
 	}
 	loop_until(loop, again, &n);

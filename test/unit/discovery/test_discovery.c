@@ -771,7 +771,7 @@ static void copy_process(const struct tree *to, pid_t pid)
 
 		snprintf(path, sizeof(path), "%d/%s", (int)pid, files[i]);
 		assert_int_equal(root_read(&proc, path, &b), 0);
-		text = text_dup(text_of_bytes(b.data, b.len));
+		text = strview_dup(strview_of_bytes(b.data, b.len));
 		assert_non_null(text);
 		tree_write(to->fd, path, text);
 	}

@@ -17,7 +17,7 @@ static struct owner *container(struct owner_table *table, const char *path)
 	struct cgroup_id id;
 	struct owner *owner = NULL;
 
-	cgroup_parse_path(text_of(path), &id);
+	cgroup_parse_path(strview_of(path), &id);
 	assert_int_equal(owner_container(table, &id, &owner), 0);
 	return owner;
 }
@@ -34,7 +34,7 @@ static void assert_label(const struct owner *owner, const char *name, const char
 
 static int unit_named(struct owner_table *table, const char *name, struct owner **ret)
 {
-	const struct unit unit = {text_of(name), text_of("system.slice"), text_of("")};
+	const struct unit unit = {strview_of(name), strview_of("system.slice"), strview_of("")};
 
 	return owner_unit(table, &unit, ret);
 }
@@ -141,7 +141,7 @@ static void test_labels(void **state)
 /* Those of two users, or of one and of the system, are different ones. */
 static void test_users_units(void **state)
 {
-	struct unit unit = {text_of("web.service"), text_of("app.slice"), text_of("1000")};
+	struct unit unit = {strview_of("web.service"), strview_of("app.slice"), strview_of("1000")};
 	struct owner_table *table;
 	struct owner *a, *b, *c, *again;
 
@@ -151,7 +151,7 @@ static void test_users_units(void **state)
 	assert_int_equal(owner_unit(table, &unit, &again), 0);
 	assert_ptr_equal(a, again);
 	assert_ptr_equal(owner_known_unit(table, &unit), a);
-	unit.user = text_of("1001");
+	unit.user = strview_of("1001");
 	assert_null(owner_known_unit(table, &unit));
 	assert_int_equal(owner_unit(table, &unit, &b), 0);
 	assert_ptr_not_equal(a, b);
@@ -446,13 +446,13 @@ static int build(void *ctx)
 	int r;
 
 	(void)ctx;
-	cgroup_parse_path(text_of("/docker/" ID1), &id);
+	cgroup_parse_path(strview_of("/docker/" ID1), &id);
 	r = owner_table_new("n", &owners);
 	if (!r)
 		r = target_table_new(&targets);
 	if (!r)
 		r = owner_container(owners, &id, &owner);
-	cgroup_parse_path(text_of("/kubepods/pod" POD "/" ID1), &id);
+	cgroup_parse_path(strview_of("/kubepods/pod" POD "/" ID1), &id);
 	if (!r) {
 		struct owner *same;
 

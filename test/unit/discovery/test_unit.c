@@ -67,9 +67,9 @@ static const struct row rows[] = {
 	{"not a line", "garbage\n0:x\n", NULL, NULL, NULL},
 };
 
-static void assert_text(struct text is, const char *expected)
+static void assert_strview(struct strview is, const char *expected)
 {
-	_cleanup_(freep) char *s = text_dup(is);
+	_cleanup_(freep) char *s = strview_dup(is);
 
 	assert_non_null(s);
 	assert_string_equal(s, expected);
@@ -83,12 +83,12 @@ static void test_units(void **state)
 		struct unit unit;
 
 		row_begin(row->name);
-		assert_int_equal(unit_of_proc(text_of(row->text), &unit), row->unit != NULL);
+		assert_int_equal(unit_of_proc(strview_of(row->text), &unit), row->unit != NULL);
 		if (!row->unit)
 			continue;
-		assert_text(unit.name, row->unit);
-		assert_text(unit.slice, row->slice);
-		assert_text(unit.user, row->user);
+		assert_strview(unit.name, row->unit);
+		assert_strview(unit.slice, row->slice);
+		assert_strview(unit.user, row->user);
 	}
 }
 

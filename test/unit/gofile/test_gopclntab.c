@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
+#include "base/strview.h"
 #include "elf/elffile.h"
 #include "support/gofixture.h"
 #include "gofile/gofuncs.h"
@@ -90,26 +90,26 @@ static void set_bias(struct subject *s, uint64_t anchor)
 /* ---------------------------------------------------------------- one line of truth */
 
 struct level {
-	struct text function;
-	struct text file;
+	struct strview function;
+	struct strview file;
 	uint64_t line;
 	uint64_t start_line;
 };
 
-static bool next_level(struct text *t, struct level *ret)
+static bool next_level(struct strview *t, struct level *ret)
 {
-	struct text line, start_line;
+	struct strview line, start_line;
 
-	return text_until(t, '\t', &ret->function) && text_until(t, '\t', &ret->file) &&
-	       text_until(t, '\t', &line) && text_until(t, '\t', &start_line) &&
-	       text_only_u64(line, 10, &ret->line) &&
-	       text_only_u64(start_line, 10, &ret->start_line);
+	return strview_until(t, '\t', &ret->function) && strview_until(t, '\t', &ret->file) &&
+	       strview_until(t, '\t', &line) && strview_until(t, '\t', &start_line) &&
+	       strview_only_u64(line, 10, &ret->line) &&
+	       strview_only_u64(start_line, 10, &ret->start_line);
 }
 
 /* The string, as far as it is kept. */
-static bool same_text(struct text t, const char *s)
+static bool same_text(struct strview t, const char *s)
 {
-	size_t n = text_len(&t);
+	size_t n = strview_len(&t);
 
 	if (n > GOPCLNTAB_NAME_MAX - 1)
 		n = GOPCLNTAB_NAME_MAX - 1;
@@ -119,12 +119,12 @@ static bool same_text(struct text t, const char *s)
 static bool same_function(const struct gopclntab_line *line, const struct level *level)
 {
 	/* the runtime has no name for the function whose name comes first in the table */
-	return text_empty(&level->function) || same_text(level->function, line->function);
+	return strview_empty(&level->function) || same_text(level->function, line->function);
 }
 
 static bool same_place(const struct gopclntab_line *line, const struct level *level)
 {
-	if (text_is(&level->file, "*")) /* debug/gosym does not know */
+	if (strview_is(&level->file, "*")) /* debug/gosym does not know */
 		return true;
 	/* where the runtime does not know it says "?", line 0 */
 	if (level->line == 0)
@@ -143,8 +143,8 @@ static void wrong(struct subject *s, uint64_t vaddr, const struct level *want,
 {
 	if (s->n_wrong++ < 10)
 		print_error("at %#llx: want %.*s %.*s:%llu (%llu), got %s %s:%u (%u)\n",
-			    (unsigned long long)vaddr, (int)text_len(&want->function),
-			    want->function.p, (int)text_len(&want->file), want->file.p,
+			    (unsigned long long)vaddr, (int)strview_len(&want->function),
+			    want->function.p, (int)strview_len(&want->file), want->file.p,
 			    (unsigned long long)want->line, (unsigned long long)want->start_line,
 			    got->function, got->file, got->line, got->start_line);
 }
@@ -174,7 +174,7 @@ static bool find_parent(struct subject *s, struct gopclntab_line *line)
 	return true;
 }
 
-static void check_levels(struct subject *s, uint64_t vaddr, struct text levels)
+static void check_levels(struct subject *s, uint64_t vaddr, struct strview levels)
 {
 	struct gopclntab_line line;
 	struct level want;
@@ -194,13 +194,13 @@ static void check_levels(struct subject *s, uint64_t vaddr, struct text levels)
 			return;
 		}
 	}
-	want = (struct level){.function = text_of("(no more)"), .file = text_of("")};
+	want = (struct level){.function = strview_of("(no more)"), .file = strview_of("")};
 	if (find_parent(s, &line))
 		wrong(s, vaddr, &want, &line);
 }
 
 /* The truth has the place of the innermost function under the name of the outermost. */
-static void check_physical(struct subject *s, uint64_t vaddr, struct text levels)
+static void check_physical(struct subject *s, uint64_t vaddr, struct strview levels)
 {
 	struct gopclntab_line line;
 	struct level want;
@@ -220,20 +220,20 @@ static void check_physical(struct subject *s, uint64_t vaddr, struct text levels
 }
 
 /* False at the last one. */
-static bool check_line(struct subject *s, struct text t)
+static bool check_line(struct subject *s, struct strview t)
 {
 	uint64_t first = 0, last = 0, anchor = 0;
-	struct text range;
+	struct strview range;
 
-	if (text_is(&t, "end"))
+	if (strview_is(&t, "end"))
 		return false;
-	if (text_prefix(&t, "anchor ")) {
-		assert_true(text_only_u64(t, 16, &anchor));
+	if (strview_prefix(&t, "anchor ")) {
+		assert_true(strview_only_u64(t, 16, &anchor));
 		set_bias(s, anchor);
 		return true;
 	}
-	assert_true(text_until(&t, '\t', &range) && text_u64(&range, 16, &first) &&
-		    text_char(&range, ' ') && text_only_u64(range, 16, &last));
+	assert_true(strview_until(&t, '\t', &range) && strview_u64(&range, 16, &first) &&
+		    strview_char(&range, ' ') && strview_only_u64(range, 16, &last));
 	if (s->outermost_only) {
 		check_physical(s, first - s->bias, t);
 		check_physical(s, last - s->bias, t);
@@ -255,7 +255,7 @@ static void check_output(struct subject *s, const char *command)
 	assert_non_null(out);
 	while ((n = getline(&line, &cap, out)) > 0) {
 		assert_true(more);
-		more = check_line(s, text_of_bytes(line, (size_t)n - 1));
+		more = check_line(s, strview_of_bytes(line, (size_t)n - 1));
 	}
 	assert_int_equal(pclose(out), 0);
 	assert_false(more);

@@ -11,7 +11,7 @@
 #include "base/labels.h"
 #include "base/log.h"
 #include "base/metric.h"
-#include "base/text.h"
+#include "base/strview.h"
 #include "discovery/owner.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
@@ -48,7 +48,7 @@ static int setup(void **state)
 	struct fixture *f = calloc(1, sizeof(*f));
 	struct cgroup_id id;
 
-	cgroup_parse_path(text_of("/kubepods/pod" UID "/" ID), &id);
+	cgroup_parse_path(strview_of("/kubepods/pod" UID "/" ID), &id);
 	assert_int_equal(owner_table_new("n1", &f->owners), 0);
 	assert_int_equal(owner_container(f->owners, &id, &f->owner), 0);
 	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->pod), 0);
@@ -85,7 +85,7 @@ static void labels(void **state)
 		assert_int_equal(strspn(f->labels.items[i].name, "abcdefghijklmnopqrstuvwxyz_"),
 				 strlen(f->labels.items[i].name));
 		assert_true(
-			text_is_utf8(f->labels.items[i].value, strlen(f->labels.items[i].value)));
+			utf8_is_valid(f->labels.items[i].value, strlen(f->labels.items[i].value)));
 	}
 	assert_int_equal(names_settings(&f->names, &settings), 0);
 	assert_int_equal(settings.n, 1); /* the other one's name is none */
@@ -144,7 +144,7 @@ static void metrics(void **state)
 		}
 		assert_int_equal(strncmp(p, "} 7", 3), 0);
 		assert_int_equal(n, ((struct fixture *)*state)->labels.n);
-		assert_true(text_is_utf8(page.data, page.len));
+		assert_true(utf8_is_valid(page.data, page.len));
 	}
 	metric_list_deinit(&list);
 }
@@ -194,7 +194,7 @@ static void check_page(const struct buf *page)
 	assert_null(strchr(page->data, '\x1b'));
 	assert_null(strstr(page->data, "\xc2\x9b"));
 	assert_null(strstr(page->data, "\xe2\x80\xae"));
-	assert_true(text_is_utf8(page->data, page->len));
+	assert_true(utf8_is_valid(page->data, page->len));
 }
 
 static void pages(void **state)

@@ -47,14 +47,15 @@ static struct owner *container(struct fixture *f, const char *path)
 	struct cgroup_id id;
 	struct owner *owner;
 
-	cgroup_parse_path(text_of(path), &id);
+	cgroup_parse_path(strview_of(path), &id);
 	assert_int_equal(owner_container(f->owners, &id, &owner), 0);
 	return owner;
 }
 
 static int setup(void **state)
 {
-	const struct unit ssh = {text_of("ssh.service"), text_of("system.slice"), text_of("")};
+	const struct unit ssh = {strview_of("ssh.service"), strview_of("system.slice"),
+				 strview_of("")};
 	struct fixture *f = calloc(1, sizeof(*f));
 
 	assert_int_equal(owner_table_new("n1", &f->owners), 0);

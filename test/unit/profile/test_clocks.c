@@ -57,7 +57,7 @@ static void test_list(void **state)
 		struct seen seen = {0};
 
 		row_begin(row->name);
-		assert_int_equal(clocks_parse_list(text_of(row->list), see, &seen), row->ok);
+		assert_int_equal(clocks_parse_list(strview_of(row->list), see, &seen), row->ok);
 		if (!row->ok)
 			continue;
 		assert_int_equal(seen.n, row->n);

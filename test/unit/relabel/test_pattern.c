@@ -277,15 +277,15 @@ static void test_groups(void **state)
 	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
 	_cleanup_(pattern_freep) struct pattern *p = NULL;
 	struct pattern_error error;
-	struct text group;
+	struct strview group;
 
 	(void)state;
 	assert_int_equal(pattern_new("(?P<first>a+)(?:x)(?<2nd>b)?(c*)*", &p, &error), 0);
 	assert_int_equal(pattern_n_groups(p), 3);
-	assert_int_equal(pattern_find_group(p, text_of("first")), 1);
-	assert_int_equal(pattern_find_group(p, text_of("2nd")), 2);
-	assert_int_equal(pattern_find_group(p, text_of("firs")), 0);
-	assert_int_equal(pattern_find_group(p, text_of("")), 0);
+	assert_int_equal(pattern_find_group(p, strview_of("first")), 1);
+	assert_int_equal(pattern_find_group(p, strview_of("2nd")), 2);
+	assert_int_equal(pattern_find_group(p, strview_of("firs")), 0);
+	assert_int_equal(pattern_find_group(p, strview_of("")), 0);
 	assert_false(pattern_group_is_vague(p, 2));
 	assert_true(pattern_group_is_vague(p, 3));
 	assert_false(pattern_group_is_vague(p, 4));
@@ -293,9 +293,9 @@ static void test_groups(void **state)
 	/* used again, and left alone by what does not match */
 	assert_int_equal(pattern_match(p, "aaxbc", 4, &m), 0);
 	assert_int_equal(pattern_match(p, "b", 1, &m), PATTERN_NO_MATCH);
-	assert_true(pattern_match_group(&m, 0, &group) && text_is(&group, "aaxb"));
-	assert_true(pattern_match_group(&m, 1, &group) && text_is(&group, "aa"));
-	assert_true(pattern_match_group(&m, 2, &group) && text_is(&group, "b"));
+	assert_true(pattern_match_group(&m, 0, &group) && strview_is(&group, "aaxb"));
+	assert_true(pattern_match_group(&m, 1, &group) && strview_is(&group, "aa"));
+	assert_true(pattern_match_group(&m, 2, &group) && strview_is(&group, "b"));
 	assert_false(pattern_match_group(&m, 4, &group));
 	assert_int_equal(pattern_match(p, "ax", 2, &m), 0);
 	assert_false(pattern_match_group(&m, 2, &group));

@@ -121,7 +121,7 @@ static void check_rules(struct count *count, const char *line, const json_t *c)
 static void compare_group(struct count *count, const char *line, const struct pattern *p,
 			  const struct pattern_match *m, size_t i, const json_t *theirs)
 {
-	struct text ours;
+	struct strview ours;
 	bool is_set = pattern_match_group(m, i, &ours);
 	char what[64];
 
@@ -132,7 +132,7 @@ static void compare_group(struct count *count, const char *line, const struct pa
 	count->n_groups++;
 	snprintf(what, sizeof(what), "group %zu", i);
 	if (is_set != json_is_string(theirs) ||
-	    (is_set && !text_is(&ours, json_string_value(theirs))))
+	    (is_set && !strview_is(&ours, json_string_value(theirs))))
 		wrong(count, line, what, is_set ? ours.p : "(not set)");
 }
 

@@ -37,16 +37,16 @@ static void rules_of(const char *text, struct relabel **ret)
 /* "a=1 b=2" */
 static int set_labels(struct labels *l, const char *text)
 {
-	struct text rest = text_of(text), word, name;
+	struct strview rest = strview_of(text), word, name;
 
-	while (text_word(&rest, &word)) {
+	while (strview_word(&rest, &word)) {
 		char name_copy[64], value[64];
 		int r;
 
-		if (!text_until(&word, '=', &name))
+		if (!strview_until(&word, '=', &name))
 			break;
-		snprintf(name_copy, sizeof(name_copy), "%.*s", (int)text_len(&name), name.p);
-		snprintf(value, sizeof(value), "%.*s", (int)text_len(&word), word.p);
+		snprintf(name_copy, sizeof(name_copy), "%.*s", (int)strview_len(&name), name.p);
+		snprintf(value, sizeof(value), "%.*s", (int)strview_len(&word), word.p);
 		r = labels_set(l, name_copy, value);
 		if (r)
 			return r;

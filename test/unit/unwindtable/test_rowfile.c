@@ -320,7 +320,7 @@ static void test_before_all(void **state)
 	char text[1024];
 
 	(void)state;
-	assert_true(rowtext_parse(CFI_X86_64, text_of(LEAF), &leaf));
+	assert_true(rowtext_parse(CFI_X86_64, strview_of(LEAF), &leaf));
 	assert_int_equal(rows_new(TEXT, TEXT_END, &rows), 0);
 	read_text("1010 1020 stop\n1030 1040 gap\n", 29, rows, &report);
 	for (int source = 0; source < ROWS_USER; source++) {

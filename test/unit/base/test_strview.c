@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/nsec.h"
-#include "base/text.h"
+#include "base/strview.h"
 
-static void assert_text(const struct text *t, const char *want)
+static void assert_strview(const struct strview *t, const char *want)
 {
-	_cleanup_(freep) char *got = text_dup(*t);
+	_cleanup_(freep) char *got = strview_dup(*t);
 
 	assert_string_equal(got, want);
 }
@@ -44,15 +44,15 @@ static void test_number(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(number_rows); i++) {
 		const struct number_row *row = &number_rows[i];
-		struct text t = text_of(row->text);
+		struct strview t = strview_of(row->text);
 		uint64_t value = 42;
 
 		row_begin(row->text);
-		assert_int_equal(text_u64(&t, row->base, &value), row->ok);
+		assert_int_equal(strview_u64(&t, row->base, &value), row->ok);
 		assert_int_equal(value, row->ok ? row->value : 42);
-		assert_text(&t, row->ok ? row->rest : row->text);
+		assert_strview(&t, row->ok ? row->rest : row->text);
 		value = 42;
-		assert_int_equal(text_only_u64(text_of(row->text), row->base, &value),
+		assert_int_equal(strview_only_u64(strview_of(row->text), row->base, &value),
 				 row->ok && !*row->rest);
 	}
 }
@@ -60,37 +60,37 @@ static void test_number(void **state)
 /* The number ends where the text does, whatever follows in memory. */
 static void test_number_bounds(void **state)
 {
-	struct text t = text_of_bytes("123456", 3);
+	struct strview t = strview_of_bytes("123456", 3);
 	uint64_t value;
 
 	(void)state;
-	assert_true(text_u64(&t, 10, &value));
+	assert_true(strview_u64(&t, 10, &value));
 	assert_int_equal(value, 123);
-	assert_true(text_empty(&t));
+	assert_true(strview_empty(&t));
 }
 
 static void test_pieces(void **state)
 {
-	struct text t = text_of("cpu: 12 kB");
-	struct text empty = text_of_bytes(NULL, 0);
+	struct strview t = strview_of("cpu: 12 kB");
+	struct strview empty = strview_of_bytes(NULL, 0);
 
 	(void)state;
-	assert_false(text_prefix(&t, "cpu :"));
-	assert_true(text_prefix(&t, "cpu"));
-	assert_false(text_char(&t, ' '));
-	assert_true(text_char(&t, ':'));
-	assert_false(text_suffix(&t, "MB"));
-	assert_true(text_suffix(&t, " kB"));
-	assert_text(&t, " 12");
-	assert_false(text_suffix(&t, "very long"));
-	assert_true(text_is(&t, " 12"));
-	assert_false(text_is(&t, " 1"));
-	assert_false(text_is(&t, " 123"));
-	assert_false(text_char(&empty, 'x'));
-	assert_false(text_prefix(&empty, "x"));
-	assert_true(text_prefix(&empty, ""));
-	assert_true(text_suffix(&empty, ""));
-	assert_true(text_is(&empty, ""));
+	assert_false(strview_prefix(&t, "cpu :"));
+	assert_true(strview_prefix(&t, "cpu"));
+	assert_false(strview_char(&t, ' '));
+	assert_true(strview_char(&t, ':'));
+	assert_false(strview_suffix(&t, "MB"));
+	assert_true(strview_suffix(&t, " kB"));
+	assert_strview(&t, " 12");
+	assert_false(strview_suffix(&t, "very long"));
+	assert_true(strview_is(&t, " 12"));
+	assert_false(strview_is(&t, " 1"));
+	assert_false(strview_is(&t, " 123"));
+	assert_false(strview_char(&empty, 'x'));
+	assert_false(strview_prefix(&empty, "x"));
+	assert_true(strview_prefix(&empty, ""));
+	assert_true(strview_suffix(&empty, ""));
+	assert_true(strview_is(&empty, ""));
 }
 
 /* What one reader makes of a text, its pieces joined by "|". */
@@ -111,19 +111,20 @@ static const struct split_row split_rows[] = {
 };
 
 static void join(char *ret, size_t size, const char *text,
-		 bool (*next)(struct text *, struct text *))
+		 bool (*next)(struct strview *, struct strview *))
 {
-	struct text t = text_of(text), piece;
+	struct strview t = strview_of(text), piece;
 	size_t n = 0;
 
 	ret[0] = '\0';
 	while (next(&t, &piece))
-		n += (size_t)snprintf(ret + n, size - n, "%.*s|", (int)text_len(&piece), piece.p);
+		n += (size_t)snprintf(ret + n, size - n, "%.*s|", (int)strview_len(&piece),
+				      piece.p);
 }
 
-static bool next_by_colon(struct text *t, struct text *ret)
+static bool next_by_colon(struct strview *t, struct strview *ret)
 {
-	return text_until(t, ':', ret);
+	return strview_until(t, ':', ret);
 }
 
 static void test_split(void **state)
@@ -133,16 +134,16 @@ static void test_split(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(split_rows); i++) {
 		const struct split_row *row = &split_rows[i];
-		struct text last = text_after_last(text_of(row->text), ':');
+		struct strview last = strview_after_last(strview_of(row->text), ':');
 
 		row_begin(row->text);
-		join(got, sizeof(got), row->text, text_line);
+		join(got, sizeof(got), row->text, strview_line);
 		assert_string_equal(got, row->lines);
-		join(got, sizeof(got), row->text, text_word);
+		join(got, sizeof(got), row->text, strview_word);
 		assert_string_equal(got, row->words);
 		join(got, sizeof(got), row->text, next_by_colon);
 		assert_string_equal(got, row->by_colon);
-		assert_text(&last, row->last);
+		assert_strview(&last, row->last);
 	}
 }
 
@@ -180,7 +181,7 @@ static void test_duration(void **state)
 		uint64_t ns = 42;
 
 		row_begin(rows[i].text);
-		assert_int_equal(text_duration(rows[i].text, &ns), rows[i].ok);
+		assert_int_equal(quantity_duration(rows[i].text, &ns), rows[i].ok);
 		assert_int_equal(ns, rows[i].ok ? rows[i].ns : 42);
 	}
 }
@@ -216,7 +217,7 @@ static void test_bytes(void **state)
 		uint64_t bytes = 42;
 
 		row_begin(rows[i].text);
-		assert_int_equal(text_bytes(rows[i].text, &bytes), rows[i].ok);
+		assert_int_equal(quantity_bytes(rows[i].text, &bytes), rows[i].ok);
 		assert_int_equal(bytes, rows[i].ok ? rows[i].bytes : 42);
 	}
 }
@@ -256,12 +257,12 @@ static void test_utf8(void **state)
 		row_begin(rows[i].name);
 		if (bytes)
 			memcpy(bytes, rows[i].bytes, n);
-		assert_int_equal(text_is_utf8(bytes, n),
+		assert_int_equal(utf8_is_valid(bytes, n),
 				 strcmp(rows[i].bytes, rows[i].repaired) == 0);
-		text_repair_utf8(bytes, n);
+		utf8_repair(bytes, n);
 		if (bytes)
 			assert_memory_equal(bytes, rows[i].repaired, n);
-		assert_true(text_is_utf8(bytes, n));
+		assert_true(utf8_is_valid(bytes, n));
 	}
 }
 
@@ -300,23 +301,23 @@ static void test_printable(void **state)
 		_cleanup_(freep) char *text = strdup(rows[i].text);
 
 		row_begin(rows[i].name);
-		text_make_printable(text);
+		utf8_make_printable(text);
 		assert_string_equal(text, rows[i].printable);
 	}
 }
 
 static void test_tail(void **state)
 {
-	struct text t = text_of("pod-123"), head, tail;
+	struct strview t = strview_of("pod-123"), head, tail;
 
 	(void)state;
-	assert_true(text_tail(t, 3, &head, &tail));
-	assert_true(text_is(&head, "pod-"));
-	assert_true(text_is(&tail, "123"));
-	assert_true(text_tail(t, 7, &head, &tail));
-	assert_true(text_empty(&head));
-	assert_false(text_tail(t, 8, &head, &tail));
-	assert_true(text_is(&tail, "pod-123"));
+	assert_true(strview_tail(t, 3, &head, &tail));
+	assert_true(strview_is(&head, "pod-"));
+	assert_true(strview_is(&tail, "123"));
+	assert_true(strview_tail(t, 7, &head, &tail));
+	assert_true(strview_empty(&head));
+	assert_false(strview_tail(t, 8, &head, &tail));
+	assert_true(strview_is(&tail, "pod-123"));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.h"
+#include "base/strview.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,30 +7,30 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 
-struct text text_of_bytes(const char *s, size_t n)
+struct strview strview_of_bytes(const char *s, size_t n)
 {
-	return (struct text){.p = s, .end = n ? s + n : s};
+	return (struct strview){.p = s, .end = n ? s + n : s};
 }
 
-struct text text_of(const char *s)
+struct strview strview_of(const char *s)
 {
-	return text_of_bytes(s, strlen(s));
+	return strview_of_bytes(s, strlen(s));
 }
 
-bool text_starts(const struct text *t, const char *prefix)
+bool strview_starts(const struct strview *t, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
 	/* an empty text may have no address, which memcmp() must not see */
-	return text_len(t) >= n && (!n || memcmp(t->p, prefix, n) == 0);
+	return strview_len(t) >= n && (!n || memcmp(t->p, prefix, n) == 0);
 }
 
-bool text_is(const struct text *t, const char *s)
+bool strview_is(const struct strview *t, const char *s)
 {
-	return text_len(t) == strlen(s) && text_starts(t, s);
+	return strview_len(t) == strlen(s) && strview_starts(t, s);
 }
 
-static bool text_digit(char c, unsigned int base, unsigned int *ret)
+static bool strview_digit(char c, unsigned int base, unsigned int *ret)
 {
 	unsigned int d;
 
@@ -48,13 +48,13 @@ static bool text_digit(char c, unsigned int base, unsigned int *ret)
 	return true;
 }
 
-bool text_u64(struct text *t, unsigned int base, uint64_t *ret)
+bool strview_u64(struct strview *t, unsigned int base, uint64_t *ret)
 {
 	const char *p = t->p;
 	uint64_t value = 0;
 	unsigned int d;
 
-	while (p < t->end && text_digit(*p, base, &d)) {
+	while (p < t->end && strview_digit(*p, base, &d)) {
 		if (__builtin_mul_overflow(value, base, &value) ||
 		    __builtin_add_overflow(value, d, &value))
 			return false;
@@ -67,124 +67,124 @@ bool text_u64(struct text *t, unsigned int base, uint64_t *ret)
 	return true;
 }
 
-bool text_only_u64(struct text t, unsigned int base, uint64_t *ret)
+bool strview_only_u64(struct strview t, unsigned int base, uint64_t *ret)
 {
 	uint64_t value;
 
-	if (!text_u64(&t, base, &value) || !text_empty(&t))
+	if (!strview_u64(&t, base, &value) || !strview_empty(&t))
 		return false;
 	*ret = value;
 	return true;
 }
 
-bool text_address(const char *s, uint64_t *ret)
+bool strview_address(const char *s, uint64_t *ret)
 {
-	struct text t = text_of(s);
+	struct strview t = strview_of(s);
 
-	if (text_starts(&t, "0x"))
+	if (strview_starts(&t, "0x"))
 		t.p += 2;
-	return text_only_u64(t, 16, ret);
+	return strview_only_u64(t, 16, ret);
 }
 
-bool text_char(struct text *t, char c)
+bool strview_char(struct strview *t, char c)
 {
-	if (text_empty(t) || *t->p != c)
+	if (strview_empty(t) || *t->p != c)
 		return false;
 	t->p++;
 	return true;
 }
 
-bool text_prefix(struct text *t, const char *prefix)
+bool strview_prefix(struct strview *t, const char *prefix)
 {
-	if (!text_starts(t, prefix))
+	if (!strview_starts(t, prefix))
 		return false;
 	t->p += strlen(prefix);
 	return true;
 }
 
-bool text_suffix(struct text *t, const char *suffix)
+bool strview_suffix(struct strview *t, const char *suffix)
 {
 	size_t n = strlen(suffix);
 
-	if (text_len(t) < n || (n && memcmp(t->end - n, suffix, n) != 0))
+	if (strview_len(t) < n || (n && memcmp(t->end - n, suffix, n) != 0))
 		return false;
 	t->end -= n;
 	return true;
 }
 
-bool text_until(struct text *t, char sep, struct text *ret)
+bool strview_until(struct strview *t, char sep, struct strview *ret)
 {
 	const char *at;
 
-	if (text_empty(t))
+	if (strview_empty(t))
 		return false;
-	at = memchr(t->p, sep, text_len(t));
-	*ret = (struct text){.p = t->p, .end = at ? at : t->end};
+	at = memchr(t->p, sep, strview_len(t));
+	*ret = (struct strview){.p = t->p, .end = at ? at : t->end};
 	t->p = at ? at + 1 : t->end;
 	return true;
 }
 
-bool text_line(struct text *t, struct text *ret)
+bool strview_line(struct strview *t, struct strview *ret)
 {
-	struct text line;
+	struct strview line;
 
-	if (!text_until(t, '\n', &line))
+	if (!strview_until(t, '\n', &line))
 		return false;
-	if (!text_empty(&line) && line.end[-1] == '\r')
+	if (!strview_empty(&line) && line.end[-1] == '\r')
 		line.end--;
 	*ret = line;
 	return true;
 }
 
-void text_skip_blanks(struct text *t)
+void strview_skip_blanks(struct strview *t)
 {
 	while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
 		t->p++;
 }
 
-bool text_word(struct text *t, struct text *ret)
+bool strview_word(struct strview *t, struct strview *ret)
 {
-	struct text rest = *t;
+	struct strview rest = *t;
 	const char *start;
 
-	text_skip_blanks(&rest);
+	strview_skip_blanks(&rest);
 	start = rest.p;
 	while (rest.p < rest.end && *rest.p != ' ' && *rest.p != '\t')
 		rest.p++;
 	if (rest.p == start)
 		return false;
-	*ret = (struct text){.p = start, .end = rest.p};
+	*ret = (struct strview){.p = start, .end = rest.p};
 	*t = rest;
 	return true;
 }
 
-struct text text_after_last(struct text t, char sep)
+struct strview strview_after_last(struct strview t, char sep)
 {
-	const char *at = text_empty(&t) ? NULL : memrchr(t.p, sep, text_len(&t));
+	const char *at = strview_empty(&t) ? NULL : memrchr(t.p, sep, strview_len(&t));
 
 	if (at)
 		t.p = at + 1;
 	return t;
 }
 
-bool text_tail(struct text t, size_t n, struct text *ret_head, struct text *ret_tail)
+bool strview_tail(struct strview t, size_t n, struct strview *ret_head, struct strview *ret_tail)
 {
-	if (text_len(&t) < n)
+	if (strview_len(&t) < n)
 		return false;
-	*ret_head = (struct text){.p = t.p, .end = t.end - n};
-	*ret_tail = (struct text){.p = t.end - n, .end = t.end};
+	*ret_head = (struct strview){.p = t.p, .end = t.end - n};
+	*ret_tail = (struct strview){.p = t.end - n, .end = t.end};
 	return true;
 }
 
-char *text_dup(struct text t)
+char *strview_dup(struct strview t)
 {
-	char *s = malloc(text_len(&t) + 1);
+	char *s = malloc(strview_len(&t) + 1);
 
 	if (!s)
 		return NULL;
-	if (!text_empty(&t))
-		memcpy(s, t.p, text_len(&t));
-	s[text_len(&t)] = '\0';
+	if (!strview_empty(&t))
+		memcpy(s, t.p, strview_len(&t));
+	s[strview_len(&t)] = '\0';
 	return s;
 }
 
@@ -194,22 +194,22 @@ struct unit {
 };
 
 /* A decimal number followed by one of @units. */
-static bool text_with_unit(const char *s, const struct unit *units, size_t n_units, uint64_t *ret)
+static bool with_unit(const char *s, const struct unit *units, size_t n_units, uint64_t *ret)
 {
-	struct text t = text_of(s);
+	struct strview t = strview_of(s);
 	uint64_t value;
 
-	if (!text_u64(&t, 10, &value))
+	if (!strview_u64(&t, 10, &value))
 		return false;
 	for (size_t i = 0; i < n_units; i++) {
-		if (!text_is(&t, units[i].name))
+		if (!strview_is(&t, units[i].name))
 			continue;
 		return !__builtin_mul_overflow(value, units[i].factor, ret);
 	}
 	return false;
 }
 
-bool text_duration(const char *s, uint64_t *ret_ns)
+bool quantity_duration(const char *s, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
 		{"ms", NSEC_PER_MSEC},
@@ -223,13 +223,13 @@ bool text_duration(const char *s, uint64_t *ret_ns)
 		*ret_ns = 0;
 		return true;
 	}
-	if (!text_with_unit(s, units, array_size(units), &ns))
+	if (!with_unit(s, units, array_size(units), &ns))
 		return false;
 	*ret_ns = ns;
 	return true;
 }
 
-bool text_bytes(const char *s, uint64_t *ret)
+bool quantity_bytes(const char *s, uint64_t *ret)
 {
 	static const struct unit units[] = {
 		{"", 1},
@@ -242,7 +242,7 @@ bool text_bytes(const char *s, uint64_t *ret)
 	};
 	uint64_t bytes;
 
-	if (!text_with_unit(s, units, array_size(units), &bytes))
+	if (!with_unit(s, units, array_size(units), &bytes))
 		return false;
 	*ret = bytes;
 	return true;
@@ -277,7 +277,7 @@ static size_t utf8_sequence(const unsigned char *s, size_t n)
 	return len;
 }
 
-bool text_is_utf8(const char *s, size_t n)
+bool utf8_is_valid(const char *s, size_t n)
 {
 	size_t step;
 
@@ -289,7 +289,7 @@ bool text_is_utf8(const char *s, size_t n)
 	return true;
 }
 
-void text_repair_utf8(char *s, size_t n)
+void utf8_repair(char *s, size_t n)
 {
 	size_t step;
 
@@ -302,7 +302,7 @@ void text_repair_utf8(char *s, size_t n)
 	}
 }
 
-uint32_t text_utf8_next(const char **p)
+uint32_t utf8_next(const char **p)
 {
 	uint32_t c = (uint8_t) * (*p)++;
 	unsigned int more = c < 0xc0 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
@@ -314,7 +314,7 @@ uint32_t text_utf8_next(const char **p)
 	return c;
 }
 
-size_t text_control(const char *s)
+size_t utf8_control(const char *s)
 {
 	static const struct {
 		uint32_t first, last;
@@ -323,7 +323,7 @@ size_t text_control(const char *s)
 		{0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069},
 	};
 	const size_t n = utf8_sequence((const unsigned char *)s, strnlen(s, 4));
-	const uint32_t c = n ? text_utf8_next(&s) : 0;
+	const uint32_t c = n ? utf8_next(&s) : 0;
 
 	for (size_t i = 0; i < array_size(controls); i++)
 		if (c >= controls[i].first && c <= controls[i].last)
@@ -331,18 +331,18 @@ size_t text_control(const char *s)
 	return 0;
 }
 
-void text_make_printable(char *s)
+void utf8_make_printable(char *s)
 {
 	size_t n;
 
-	text_repair_utf8(s, strlen(s));
+	utf8_repair(s, strlen(s));
 	for (; *s; s += n ? n : 1) {
-		n = text_control(s);
+		n = utf8_control(s);
 		memset(s, '?', n);
 	}
 }
 
-bool text_share(const char *s, double *ret)
+bool quantity_share(const char *s, double *ret)
 {
 	char *end;
 	double share;
