@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 void labels_deinit(struct labels *l)

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 
 /* A line's ceiling: below PIPE_BUF, so that lines of several writers do not mix. A field that does
  * not fit is left out. Reached: the field is left out. */

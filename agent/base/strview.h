@@ -67,26 +67,4 @@ bool strview_tail(struct strview t, size_t n, struct strview *ret_head,
 /* A NUL-terminated copy, owned by the caller; NULL without memory. */
 char *strview_dup(struct strview t);
 
-/* "250ms", "90s", "5m", "24h", "0"; a bare number other than 0 is refused. In nanoseconds. */
-bool quantity_duration(const char *s, uint64_t *ret_ns) STRVIEW_MUST_CHECK;
-/* "4096", "256KiB", "96MiB", "2GiB", also "256Ki" and "96Mi". In bytes. */
-bool quantity_bytes(const char *s, uint64_t *ret) STRVIEW_MUST_CHECK;
-/* A share from 0 to 1, in decimals: "0.02". */
-bool quantity_share(const char *s, double *ret) STRVIEW_MUST_CHECK;
-
-/* Whether @n bytes at @s are well-formed UTF-8 (RFC 3629). */
-bool utf8_is_valid(const char *s, size_t n);
-/* Overwrite each byte that breaks UTF-8 with '?', in place. */
-void utf8_repair(char *s, size_t n);
-
-/* The next character of a NUL-terminated text that is UTF-8; moves *@p past it. Not for its end. */
-uint32_t utf8_next(const char **p);
-
-/* Bytes of the control character at @s, 0 if it is none: what a terminal would obey. That are C0,
- * DEL, C1, and what ends a line or turns its direction round, so that a name reads as another
- * (Unicode's Bidi_Control). */
-size_t utf8_control(const char *s);
-/* Overwrite with '?' what breaks UTF-8 and what a terminal would obey, in place. */
-void utf8_make_printable(char *s);
-
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 
 struct command {
 	const char *name;

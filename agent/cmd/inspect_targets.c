@@ -18,7 +18,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"

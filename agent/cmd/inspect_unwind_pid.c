@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
 #include "unwindtable/goimage.h"

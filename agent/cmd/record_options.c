@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
+#include "base/quantity.h"
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "profile/event.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/quantity.h"
 #include "base/strview.h"
 
 static const char *const unwind_choices[] = {"auto", "fp", "dwarf", NULL};

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 
 #define FILE_BYTES 4096
 

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/strview.h"
+#include "base/utf8.h"
 
 const char *finding_outcome_name(enum finding_outcome outcome)
 {

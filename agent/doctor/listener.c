@@ -12,6 +12,7 @@
 #include "base/http.h"
 #include "base/nsec.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "config/config.h"
 #include "doctor/facts.h"
 #include "doctor/finding.h"

@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "discovery/owner.h"
 #include "metadata/workload.h"
 

@@ -19,6 +19,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 #include "pprof/intern.h"
 #include "pprof/tables.h"

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "base/strview.h"
+#include "base/utf8.h"
 
 int rowread_malformed(struct rowread *rd, const char *why)
 {

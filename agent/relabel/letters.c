@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 
 /* Every @step-th character from @first to @last becomes itself plus @delta. */
 struct row {

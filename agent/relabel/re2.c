@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "relabel/re2_class.h"
 
 /* Bytes of the translated pattern: a byte becomes ten at most, a class of two bytes 120. Reached:

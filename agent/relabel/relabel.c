@@ -27,7 +27,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "relabel/letters.h"
 #include "relabel/rule.h"
 

@@ -30,6 +30,7 @@
 #include "base/labels.h"
 #include "base/metric.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 
 static const char openmetrics_end[] = "# EOF\n";
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 
 static struct health_condition *health_find(struct health *h, const char *name)
 {

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 

@@ -31,7 +31,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/nsec.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "symbolize/demangle.h"
 #include "gofile/gopclntab.h"
 #include "symbolize/ksyms.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "doctor/listener.h"
 
 static void check_text(const char *s, size_t size)

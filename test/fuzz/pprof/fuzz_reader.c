@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/strview.h"
+#include "base/utf8.h"
 #include "pprof/flame.h"
 #include "pprof/reader.h"
 #include "pprof/wire.h"

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "relabel/relabel.h"
 
 DEFINE_CLEANUP(json_t *, json_freep, json_decref);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "server/html.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

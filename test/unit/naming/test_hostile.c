@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/strview.h"
+#include "base/utf8.h"
 #include "discovery/owner.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
