@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 
 /* One object on its way. */
 struct trimming {
@@ -63,21 +63,21 @@ static int trim_member(void *ctx, const char *key, const char *json, size_t n)
 static int trim(const char *json, size_t n, struct trimming *trimming)
 {
 	const char *keys[JSONTRIM_WANTED_MAX + 1] = {NULL};
-	struct jsoncut cut;
+	struct json_splitter cut;
 	int r;
 
 	for (size_t i = 0; i < JSONTRIM_WANTED_MAX && trimming->wanted[i].key; i++)
 		keys[i] = trimming->wanted[i].key;
-	jsoncut_init(&cut, JSONCUT_MEMBERS, n, trim_member, trimming);
+	json_splitter_init(&cut, JSON_SPLITTER_MEMBERS, n, trim_member, trimming);
 	cut.wanted = keys;
-	r = jsoncut_feed(&cut, json, n);
+	r = json_splitter_feed(&cut, json, n);
 	if (!r)
-		r = jsoncut_end(&cut);
-	jsoncut_deinit(&cut);
-	return r; /* JSONCUT_MALFORMED is the same number */
+		r = json_splitter_end(&cut);
+	json_splitter_deinit(&cut);
+	return r; /* JSON_SPLITTER_MALFORMED is the same number */
 }
 
-_Static_assert((int)JSONCUT_MALFORMED == (int)JSONTRIM_MALFORMED, "handed on as it is");
+_Static_assert((int)JSON_SPLITTER_MALFORMED == (int)JSONTRIM_MALFORMED, "handed on as it is");
 
 int jsontrim_parse(const char *json, size_t n, const struct jsontrim *wanted, json_t **ret)
 {

@@ -169,18 +169,20 @@ void podstream_init(struct podstream *s, enum podstream_kind kind, struct pods *
 
 	*s = (struct podstream){.kind = kind, .pods = pods};
 	if (kind == PODSTREAM_LIST) {
-		jsoncut_init(&s->cut, JSONCUT_MEMBERS, PODSTREAM_VALUE_MAX, list_value, s);
+		json_splitter_init(&s->cut, JSON_SPLITTER_MEMBERS, PODSTREAM_VALUE_MAX, list_value,
+				   s);
 		s->cut.wanted = list_wanted;
 		s->list = pods_begin_list(pods);
 	} else {
-		jsoncut_init(&s->cut, JSONCUT_VALUES, PODSTREAM_VALUE_MAX, event_value, s);
+		json_splitter_init(&s->cut, JSON_SPLITTER_VALUES, PODSTREAM_VALUE_MAX, event_value,
+				   s);
 		snprintf(s->version, sizeof(s->version), "%s", version);
 	}
 }
 
 void podstream_deinit(struct podstream *s)
 {
-	jsoncut_deinit(&s->cut);
+	json_splitter_deinit(&s->cut);
 }
 
 /* What was too large is odd like everything that is left out. */
@@ -188,19 +190,19 @@ static int outcome(struct podstream *s, int r)
 {
 	s->n_odd += s->cut.n_too_large;
 	s->cut.n_too_large = 0;
-	return r; /* JSONCUT_MALFORMED is the same number */
+	return r; /* JSON_SPLITTER_MALFORMED is the same number */
 }
 
-_Static_assert((int)JSONCUT_MALFORMED == (int)PODSTREAM_MALFORMED, "handed on as it is");
+_Static_assert((int)JSON_SPLITTER_MALFORMED == (int)PODSTREAM_MALFORMED, "handed on as it is");
 
 int podstream_feed(struct podstream *s, const char *bytes, size_t n)
 {
-	return outcome(s, jsoncut_feed(&s->cut, bytes, n));
+	return outcome(s, json_splitter_feed(&s->cut, bytes, n));
 }
 
 int podstream_end(struct podstream *s)
 {
-	int r = outcome(s, jsoncut_end(&s->cut));
+	int r = outcome(s, json_splitter_end(&s->cut));
 
 	if (s->kind == PODSTREAM_LIST && !r)
 		r = s->is_list ? 0 : PODSTREAM_MALFORMED;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 
 struct pods;
 
@@ -42,7 +42,7 @@ enum podstream_outcome {
 struct podstream {
 	enum podstream_kind kind;
 	struct pods *pods;
-	struct jsoncut cut;
+	struct json_splitter cut;
 	char version[PODSTREAM_VERSION_MAX];
 	bool is_list;
 	unsigned int list; /* its number in the table */

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 #include "metadata/pod.h"
 
 /* Bytes of one read, on the stack. */
@@ -109,7 +109,7 @@ static int cut_value(void *ctx, const char *key, const char *json, size_t n)
 }
 
 /* The file grows while it is read, or is not what its size says: the ceiling counts here too. */
-static int feed_file(struct jsoncut *cut, int fd)
+static int feed_file(struct json_splitter *cut, int fd)
 {
 	size_t total = 0;
 	char bytes[STATEFILE_STEP];
@@ -125,7 +125,7 @@ static int feed_file(struct jsoncut *cut, int fd)
 		total += (size_t)n;
 		if (n == 0 || total > STATEFILE_BYTES_MAX)
 			return n ? STATEFILE_ODD : 0;
-		r = jsoncut_feed(cut, bytes, (size_t)n);
+		r = json_splitter_feed(cut, bytes, (size_t)n);
 		if (r)
 			return r < 0 ? r : STATEFILE_ODD;
 	}
@@ -135,21 +135,21 @@ static int feed_file(struct jsoncut *cut, int fd)
 static int read_cut(int fd, const char *const *wanted, const char *before, const char *after,
 		    struct reading *reading)
 {
-	struct jsoncut cut;
+	struct json_splitter cut;
 	int r;
 
-	jsoncut_init(&cut, JSONCUT_MEMBERS, STATEFILE_VALUE_MAX, cut_value, reading);
+	json_splitter_init(&cut, JSON_SPLITTER_MEMBERS, STATEFILE_VALUE_MAX, cut_value, reading);
 	cut.wanted = wanted;
-	r = jsoncut_feed(&cut, before, strlen(before));
+	r = json_splitter_feed(&cut, before, strlen(before));
 	if (!r)
 		r = feed_file(&cut, fd);
 	if (!r)
-		r = jsoncut_feed(&cut, after, strlen(after));
+		r = json_splitter_feed(&cut, after, strlen(after));
 	if (!r)
-		r = jsoncut_end(&cut);
+		r = json_splitter_end(&cut);
 	if (r > 0 || (!r && cut.n_too_large))
 		r = STATEFILE_ODD;
-	jsoncut_deinit(&cut);
+	json_splitter_deinit(&cut);
 	return reading->r ? reading->r : r;
 }
 

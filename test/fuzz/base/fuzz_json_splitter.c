@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 
 #define VALUE_MAX 4096
 
@@ -28,34 +28,35 @@ static int see(void *ctx, const char *key, const char *json, size_t n)
 	return 0;
 }
 
-static int cut(enum jsoncut_mode mode, const char *json, size_t n, size_t step, struct seen *ret)
+static int cut(enum json_splitter_mode mode, const char *json, size_t n, size_t step,
+	       struct seen *ret)
 {
-	struct jsoncut c;
+	struct json_splitter c;
 	int r = 0;
 
 	*ret = (struct seen){0};
-	jsoncut_init(&c, mode, VALUE_MAX, see, ret);
+	json_splitter_init(&c, mode, VALUE_MAX, see, ret);
 	for (size_t i = 0; i < n && !r; i += step)
-		r = jsoncut_feed(&c, json + i, n - i < step ? n - i : step);
+		r = json_splitter_feed(&c, json + i, n - i < step ? n - i : step);
 	if (!r)
-		r = jsoncut_end(&c);
+		r = json_splitter_end(&c);
 	if (c.n_values != ret->n)
 		abort();
-	jsoncut_deinit(&c);
+	json_splitter_deinit(&c);
 	return r;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct seen whole, pieces;
-	enum jsoncut_mode mode;
+	enum json_splitter_mode mode;
 	const char *json;
 	json_t *object;
 	int r;
 
 	if (size < 1)
 		return 0;
-	mode = data[0] & 1 ? JSONCUT_MEMBERS : JSONCUT_VALUES;
+	mode = data[0] & 1 ? JSON_SPLITTER_MEMBERS : JSON_SPLITTER_VALUES;
 	json = (const char *)data + 1;
 	r = cut(mode, json, size - 1, size, &whole);
 	if (cut(mode, json, size - 1, (data[0] >> 1) + 1u, &pieces) != r ||
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (memchr(json, '\0', size - 1))
 		return 0; /* the parser passes over it between values */
 	object = json_loadb(json, size - 1, JSON_ALLOW_NUL, NULL);
-	if (object && r && (json_is_object(object) || mode == JSONCUT_VALUES))
+	if (object && r && (json_is_object(object) || mode == JSON_SPLITTER_VALUES))
 		abort();
 	json_decref(object);
 	return 0;

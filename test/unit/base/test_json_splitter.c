@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 #include "support/allocfail.h"
 
 #define VALUE_MAX 24
 
 struct row {
 	const char *name;
-	enum jsoncut_mode mode;
+	enum json_splitter_mode mode;
 	const char *json;
 	const char *want; /* KEY=VALUE; each */
 	int outcome;
 	size_t n_too_large;
 };
 
-#define MEMBERS JSONCUT_MEMBERS
-#define VALUES	JSONCUT_VALUES
+#define MEMBERS JSON_SPLITTER_MEMBERS
+#define VALUES	JSON_SPLITTER_VALUES
 
 static const struct row rows[] = {
 	{"empty object", MEMBERS, "{}", "", 0, 0},
@@ -41,20 +41,20 @@ static const struct row rows[] = {
 	{"larger value", MEMBERS, "{\"a\":\"12345678901234567890123\",\"b\":2}", "b=2;", 0, 1},
 	{"larger element", MEMBERS, "{\"a\":[{\"x\":\"1234567890123456789\"},7]}", "a=7;", 0, 1},
 
-	{"nothing", MEMBERS, "", "", JSONCUT_MALFORMED, 0},
-	{"no object", MEMBERS, "[1]", "", JSONCUT_MALFORMED, 0},
-	{"unended", MEMBERS, "{\"a\":1", "", JSONCUT_MALFORMED, 0},
-	{"unended string", MEMBERS, "{\"a\":\"1}", "", JSONCUT_MALFORMED, 0},
-	{"unended array", MEMBERS, "{\"a\":[1", "", JSONCUT_MALFORMED, 0},
-	{"no name", MEMBERS, "{1:2}", "", JSONCUT_MALFORMED, 0},
-	{"no colon", MEMBERS, "{\"a\" 1}", "", JSONCUT_MALFORMED, 0},
-	{"no value", MEMBERS, "{\"a\":,\"b\":1}", "", JSONCUT_MALFORMED, 0},
-	{"no comma", MEMBERS, "{\"a\":1 \"b\":2}", "a=1;", JSONCUT_MALFORMED, 0},
-	{"comma too many", MEMBERS, "{\"a\":1,}", "a=1;", JSONCUT_MALFORMED, 0},
-	{"element too few", MEMBERS, "{\"a\":[1,]}", "a=1;", JSONCUT_MALFORMED, 0},
-	{"wrong bracket", MEMBERS, "{\"a\":[1}}", "a=1;", JSONCUT_MALFORMED, 0},
-	{"text behind", MEMBERS, "{} x", "", JSONCUT_MALFORMED, 0},
-	{"html", MEMBERS, "<html>", "", JSONCUT_MALFORMED, 0},
+	{"nothing", MEMBERS, "", "", JSON_SPLITTER_MALFORMED, 0},
+	{"no object", MEMBERS, "[1]", "", JSON_SPLITTER_MALFORMED, 0},
+	{"unended", MEMBERS, "{\"a\":1", "", JSON_SPLITTER_MALFORMED, 0},
+	{"unended string", MEMBERS, "{\"a\":\"1}", "", JSON_SPLITTER_MALFORMED, 0},
+	{"unended array", MEMBERS, "{\"a\":[1", "", JSON_SPLITTER_MALFORMED, 0},
+	{"no name", MEMBERS, "{1:2}", "", JSON_SPLITTER_MALFORMED, 0},
+	{"no colon", MEMBERS, "{\"a\" 1}", "", JSON_SPLITTER_MALFORMED, 0},
+	{"no value", MEMBERS, "{\"a\":,\"b\":1}", "", JSON_SPLITTER_MALFORMED, 0},
+	{"no comma", MEMBERS, "{\"a\":1 \"b\":2}", "a=1;", JSON_SPLITTER_MALFORMED, 0},
+	{"comma too many", MEMBERS, "{\"a\":1,}", "a=1;", JSON_SPLITTER_MALFORMED, 0},
+	{"element too few", MEMBERS, "{\"a\":[1,]}", "a=1;", JSON_SPLITTER_MALFORMED, 0},
+	{"wrong bracket", MEMBERS, "{\"a\":[1}}", "a=1;", JSON_SPLITTER_MALFORMED, 0},
+	{"text behind", MEMBERS, "{} x", "", JSON_SPLITTER_MALFORMED, 0},
+	{"html", MEMBERS, "<html>", "", JSON_SPLITTER_MALFORMED, 0},
 
 	{"no values", VALUES, " \n", "", 0, 0},
 	{"events", VALUES, "{\"a\":[1]}\n{\"b\":2}\n", "={\"a\":[1]};={\"b\":2};", 0, 0},
@@ -62,8 +62,8 @@ static const struct row rows[] = {
 	{"words", VALUES, "1 true", "=1;=true;", 0, 0},
 	{"event too large", VALUES, "{\"a\":\"12345678901234567890\"}\n{\"b\":2}\n", "={\"b\":2};",
 	 0, 1},
-	{"half an event", VALUES, "{\"a\":1}\n{\"b\":", "={\"a\":1};", JSONCUT_MALFORMED, 0},
-	{"a bracket too many", VALUES, "{}}", "={};", JSONCUT_MALFORMED, 0},
+	{"half an event", VALUES, "{\"a\":1}\n{\"b\":", "={\"a\":1};", JSON_SPLITTER_MALFORMED, 0},
+	{"a bracket too many", VALUES, "{}}", "={};", JSON_SPLITTER_MALFORMED, 0},
 };
 
 static int see(void *ctx, const char *key, const char *json, size_t n)
@@ -75,16 +75,16 @@ static int see(void *ctx, const char *key, const char *json, size_t n)
 static int cut(const struct row *row, size_t step, struct buf *seen, uint64_t *ret_too_large)
 {
 	size_t n = strlen(row->json);
-	struct jsoncut c;
+	struct json_splitter c;
 	int r = 0;
 
-	jsoncut_init(&c, row->mode, VALUE_MAX, see, seen);
+	json_splitter_init(&c, row->mode, VALUE_MAX, see, seen);
 	for (size_t i = 0; i < n && !r; i += step)
-		r = jsoncut_feed(&c, row->json + i, n - i < step ? n - i : step);
+		r = json_splitter_feed(&c, row->json + i, n - i < step ? n - i : step);
 	if (!r)
-		r = jsoncut_end(&c);
+		r = json_splitter_end(&c);
 	*ret_too_large = c.n_too_large;
-	jsoncut_deinit(&c);
+	json_splitter_deinit(&c);
 	return r;
 }
 
@@ -116,14 +116,14 @@ static int stop(void *ctx, const char *key, const char *json, size_t n)
 
 static void stops_where_it_is_told_to(void **state)
 {
-	struct jsoncut c;
+	struct json_splitter c;
 	int left = 2;
 
 	(void)state;
-	jsoncut_init(&c, JSONCUT_VALUES, VALUE_MAX, stop, &left);
-	assert_int_equal(jsoncut_feed(&c, "{}{}{}", 6), 42);
+	json_splitter_init(&c, JSON_SPLITTER_VALUES, VALUE_MAX, stop, &left);
+	assert_int_equal(json_splitter_feed(&c, "{}{}{}", 6), 42);
 	assert_int_equal(c.n_values, 2);
-	jsoncut_deinit(&c);
+	json_splitter_deinit(&c);
 }
 
 static int attempt(void *ctx)

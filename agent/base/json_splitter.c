@@ -7,14 +7,14 @@
  * The outer structure is checked here, RFC 8259 except for the insides of names; that of a value is
  * checked by whoever parses it.
  */
-#include "base/jsoncut.h"
+#include "base/json_splitter.h"
 
 #include <string.h>
 
 #include "base/cleanup.h"
 
 enum {
-	AT_START,  /* JSONCUT_MEMBERS: before the object */
+	AT_START,  /* JSON_SPLITTER_MEMBERS: before the object */
 	AT_MEMBER, /* before a name, or the end of an object without members */
 	AT_NEXT,   /* behind a comma: before a name */
 	IN_NAME,
@@ -27,18 +27,19 @@ enum {
 	AT_END,	    /* behind the object */
 };
 
-void jsoncut_init(struct jsoncut *c, enum jsoncut_mode mode, size_t max, jsoncut_fn fn, void *ctx)
+void json_splitter_init(struct json_splitter *c, enum json_splitter_mode mode, size_t max,
+			json_splitter_fn fn, void *ctx)
 {
-	*c = (struct jsoncut){
+	*c = (struct json_splitter){
 		.mode = mode,
 		.fn = fn,
 		.ctx = ctx,
 		.value = BUF_INIT(max),
-		.state = mode == JSONCUT_MEMBERS ? AT_START : AT_VALUE,
+		.state = mode == JSON_SPLITTER_MEMBERS ? AT_START : AT_VALUE,
 	};
 }
 
-void jsoncut_deinit(struct jsoncut *c)
+void json_splitter_deinit(struct json_splitter *c)
 {
 	buf_deinit(&c->value);
 }
@@ -56,7 +57,7 @@ static bool is_word(char b)
 
 /* ---------------------------------------------------------------- one value */
 
-static int keep(struct jsoncut *c, const char *bytes, size_t n)
+static int keep(struct json_splitter *c, const char *bytes, size_t n)
 {
 	int r = c->too_large || c->skipped ? 0 : buf_append(&c->value, bytes, n);
 
@@ -66,11 +67,11 @@ static int keep(struct jsoncut *c, const char *bytes, size_t n)
 	return 0;
 }
 
-static int end_value(struct jsoncut *c)
+static int end_value(struct json_splitter *c)
 {
 	int r = 0;
 
-	c->state = c->mode == JSONCUT_VALUES ? AT_VALUE : BEHIND;
+	c->state = c->mode == JSON_SPLITTER_VALUES ? AT_VALUE : BEHIND;
 	if (c->too_large) {
 		c->n_too_large++;
 	} else if (!c->skipped) {
@@ -83,7 +84,7 @@ static int end_value(struct jsoncut *c)
 }
 
 /* The bytes up to the end of the value, or all; *@ret is how many. True if it has ended. */
-static bool find_end(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
+static bool find_end(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		char b = bytes[i];
@@ -111,7 +112,7 @@ static bool find_end(struct jsoncut *c, const char *bytes, size_t n, size_t *ret
 	return false;
 }
 
-static int in_value(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
+static int in_value(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
 	bool ended = find_end(c, bytes, n, ret);
 	int r = keep(c, bytes, *ret);
@@ -119,7 +120,7 @@ static int in_value(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
 	return r || !ended ? r : end_value(c);
 }
 
-static int in_word(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
+static int in_word(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
 	size_t i = 0;
 	int r;
@@ -131,7 +132,7 @@ static int in_word(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
 	return r || i == n ? r : end_value(c);
 }
 
-static bool is_wanted(const struct jsoncut *c)
+static bool is_wanted(const struct json_splitter *c)
 {
 	const char *const *key = c->wanted;
 
@@ -140,9 +141,9 @@ static bool is_wanted(const struct jsoncut *c)
 	return !key || *key;
 }
 
-static int begin_value(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
+static int begin_value(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
-	if (*bytes == '[' && c->mode == JSONCUT_MEMBERS && !c->in_array) {
+	if (*bytes == '[' && c->mode == JSON_SPLITTER_MEMBERS && !c->in_array) {
 		c->in_array = true;
 		c->state = AT_ELEMENT;
 		*ret = 1;
@@ -155,7 +156,7 @@ static int begin_value(struct jsoncut *c, const char *bytes, size_t n, size_t *r
 		return in_value(c, bytes, n, ret);
 	}
 	if (!is_word(*bytes))
-		return JSONCUT_MALFORMED;
+		return JSON_SPLITTER_MALFORMED;
 	c->state = IN_WORD;
 	return in_word(c, bytes, n, ret);
 }
@@ -163,25 +164,25 @@ static int begin_value(struct jsoncut *c, const char *bytes, size_t n, size_t *r
 /* ---------------------------------------------------------------- between values */
 
 /* A name with an escape in it is none that anybody waits for. */
-static void in_name(struct jsoncut *c, char b)
+static void in_name(struct json_splitter *c, char b)
 {
 	bool escaped = c->escaped;
 
 	c->escaped = !escaped && b == '\\';
 	if (b == '"' && !escaped) {
-		if (c->key_len >= JSONCUT_KEY_MAX)
+		if (c->key_len >= JSON_SPLITTER_KEY_MAX)
 			c->key_len = 0;
 		c->key[c->key_len] = '\0';
 		c->state = AT_COLON;
 		return;
 	}
-	if (b == '\\' || c->key_len >= JSONCUT_KEY_MAX - 1)
-		c->key_len = JSONCUT_KEY_MAX;
+	if (b == '\\' || c->key_len >= JSON_SPLITTER_KEY_MAX - 1)
+		c->key_len = JSON_SPLITTER_KEY_MAX;
 	else
 		c->key[c->key_len++] = b;
 }
 
-static int behind(struct jsoncut *c, char b)
+static int behind(struct json_splitter *c, char b)
 {
 	if (b == ',')
 		c->state = c->in_array ? AT_VALUE : AT_NEXT;
@@ -190,12 +191,12 @@ static int behind(struct jsoncut *c, char b)
 	else if (!c->in_array && b == '}')
 		c->state = AT_END;
 	else
-		return JSONCUT_MALFORMED;
+		return JSON_SPLITTER_MALFORMED;
 	return 0;
 }
 
 /* A byte that belongs to no value. */
-static int between(struct jsoncut *c, char b)
+static int between(struct json_splitter *c, char b)
 {
 	if (c->state == IN_NAME) {
 		in_name(c, b);
@@ -215,12 +216,12 @@ static int between(struct jsoncut *c, char b)
 	} else if (c->state == BEHIND) {
 		return behind(c, b);
 	} else {
-		return JSONCUT_MALFORMED;
+		return JSON_SPLITTER_MALFORMED;
 	}
 	return 0;
 }
 
-static int step(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
+static int step(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
 	*ret = 1;
 	switch (c->state) {
@@ -242,7 +243,7 @@ static int step(struct jsoncut *c, const char *bytes, size_t n, size_t *ret)
 	}
 }
 
-int jsoncut_feed(struct jsoncut *c, const char *bytes, size_t n)
+int json_splitter_feed(struct json_splitter *c, const char *bytes, size_t n)
 {
 	while (n > 0) {
 		size_t done;
@@ -256,11 +257,11 @@ int jsoncut_feed(struct jsoncut *c, const char *bytes, size_t n)
 	return 0;
 }
 
-int jsoncut_end(struct jsoncut *c)
+int json_splitter_end(struct json_splitter *c)
 {
-	if (c->mode == JSONCUT_MEMBERS)
-		return c->state == AT_END ? 0 : JSONCUT_MALFORMED;
+	if (c->mode == JSON_SPLITTER_MEMBERS)
+		return c->state == AT_END ? 0 : JSON_SPLITTER_MALFORMED;
 	if (c->state == IN_WORD)
 		return end_value(c);
-	return c->state == AT_VALUE ? 0 : JSONCUT_MALFORMED;
+	return c->state == AT_VALUE ? 0 : JSON_SPLITTER_MALFORMED;
 }
