@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/populate.h"
+#include "base/prefault.h"
 
 static int vec_resize(void *items, size_t *cap, size_t new_cap, size_t item_size)
 {
@@ -48,6 +48,6 @@ int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size
 	if (r)
 		return r;
 	memcpy(&grown, items, sizeof(grown));
-	populate(grown + old_bytes, *cap * item_size - old_bytes);
+	prefault(grown + old_bytes, *cap * item_size - old_bytes);
 	return 0;
 }

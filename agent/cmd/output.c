@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/cleanup.h"
-#include "base/outfile.h"
 #include "cmd/cmd.h"
 
 static int failed(const char *command, const char *name, int err)
@@ -54,7 +54,7 @@ int output_write(const char *command, struct output *o, const char *data, size_t
 	int err = empty(o);
 
 	if (!err)
-		err = -outfile_write_all(o->fd, data, n);
+		err = -atomic_file_write_all(o->fd, data, n);
 	if (!err && close(take_fd(o->fd)) < 0)
 		err = errno;
 	if (err)

@@ -24,11 +24,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/metric.h"
 #include "base/nsec.h"
-#include "base/outfile.h"
 #include "base/root.h"
 #include "export/store_name.h"
 #include "export/store_table.h"
@@ -167,7 +167,7 @@ void store_trim(struct store *s, uint64_t now_ns)
 /* A file appears under its name as a whole or not at all. */
 static int write_file(int folder_fd, const char *name, const char *data, size_t n)
 {
-	int r = outfile_write(folder_fd, name, 0640, data, n);
+	int r = atomic_file_write(folder_fd, name, 0640, data, n);
 
 	return r ? fs_outcome(-r) : 0;
 }
@@ -302,7 +302,7 @@ static int scan_file(struct store *s, struct store_folder *folder, int fd, const
 	struct store_name name;
 	struct stat st;
 
-	if (outfile_unfinished(file)) {
+	if (atomic_file_unfinished(file)) {
 		(void)unlinkat(fd, file, 0);
 		return 0;
 	}
@@ -369,7 +369,7 @@ static int scan(struct store *s)
 
 static int open_dir(struct store *s, const char *path)
 {
-	int r = outfile_make_dir(path, 0750);
+	int r = atomic_file_make_dir(path, 0750);
 
 	if (r)
 		return fs_outcome(-r);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/populate.h"
+#include "base/prefault.h"
 #include "goheap/memory.h"
 
 /* At least three: what has been viewed must outlive the use of two others. */
@@ -122,7 +122,7 @@ static int window_alloc(struct memory_window *window)
 	window->data = aligned_alloc(MEMORY_PAGE_BYTES, n);
 	if (!window->data)
 		return -ENOMEM;
-	populate(window->data, n);
+	prefault(window->data, n);
 	return 0;
 }
 

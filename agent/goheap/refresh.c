@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/populate.h"
+#include "base/prefault.h"
 #include "base/vec.h"
 #include "goheap/counters.h"
 #include "goheap/memory.h"
@@ -299,7 +299,7 @@ int buckets_refresh(struct buckets *b, struct memory *m, size_t n, size_t *budge
 	batch = malloc(sizeof(*batch));
 	if (!batch)
 		return -ENOMEM;
-	populate(batch, sizeof(*batch));
+	prefault(batch, sizeof(*batch));
 	batch->n_again = 0;
 	r = refresh(b, m, batch, b->n_ordered, budget);
 	if (!r && b->done < b->n_ordered)

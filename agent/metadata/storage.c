@@ -24,7 +24,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "metadata/runtime.h"
 
 #define SETTINGS "etc/containers/storage.conf"
@@ -105,6 +105,6 @@ int storage_search(const struct statefiles *files, storage_fn fn, void *ctx)
 	r = statefile_open(files, SETTINGS, &fd);
 	if (r)
 		return r;
-	r = lines_read(fd, look_at_line, &search, &n_skipped);
+	r = line_reader_read(fd, look_at_line, &search, &n_skipped);
 	return r < 0 ? r : search.r;
 }

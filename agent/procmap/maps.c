@@ -28,7 +28,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/root.h"
 #include "base/strview.h"
 #include "base/vec.h"
@@ -224,7 +224,7 @@ static int read_via(const struct root *proc, uint64_t pid, struct maps *m)
 	snprintf(name, sizeof(name), "%" PRIu64 "/maps", pid);
 	r = root_open_file(proc, name, &fd);
 	if (!r)
-		r = lines_read(fd, add_line, m, &n_too_long);
+		r = line_reader_read(fd, add_line, m, &n_too_long);
 	r = outcome_of_root(r);
 	m->n_skipped += n_too_long;
 	if (r)

@@ -23,7 +23,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/root.h"
 #include "base/strview.h"
 #include "base/vec.h"
@@ -244,7 +244,7 @@ static int read_lines(const struct root *proc, struct ksyms *k)
 	int r = root_open_file(proc, "kallsyms", &fd);
 
 	if (!r)
-		r = lines_read(fd, add_line, k, &n_skipped);
+		r = line_reader_read(fd, add_line, k, &n_skipped);
 	if (r > 0)
 		return r == ROOT_DENIED ? KSYMS_DENIED : KSYMS_ABSENT;
 	return r;

@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/nsec.h"
 #include "base/root.h"
 #include "elf/elffile.h"
@@ -151,7 +151,7 @@ static int take_line(void *ctx, struct strview line)
 int rowfile_read(int fd, enum cfi_machine machine, struct rows *rows, struct rowfile_report *ret)
 {
 	struct reader rd = {.machine = machine, .rows = rows, .report = ret};
-	int r = lines_read(fd, take_line, &rd, &rd.n_too_long);
+	int r = line_reader_read(fd, take_line, &rd, &rd.n_too_long);
 
 	if (r == ROWFILE_FULL)
 		return 0;

@@ -40,7 +40,7 @@ enum rowfile_line {
 	ROWFILE_RA,
 	ROWFILE_REST,	 /* more than a rule */
 	ROWFILE_OUTSIDE, /* not all in the image's code */
-	ROWFILE_LONG,	 /* longer than LINES_MAX */
+	ROWFILE_LONG,	 /* longer than LINE_READER_MAX */
 	ROWFILE_FULL,	 /* more than ROWS_MAX rows; those behind it are not looked at */
 	ROWFILE_LINE_MAX,
 };

@@ -25,10 +25,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/outfile.h"
 #include "base/root.h"
 #include "unwindtable/contents.h"
 #include "unwindtable/tablefile.h"
@@ -301,7 +301,7 @@ static int put(struct tablecache *c, const struct elffile *image, const struct t
 	if (changed_ns(image) != key->changed_ns)
 		return TABLECACHE_CHANGED;
 	make_room(c, disk_bytes(bytes.len), 1);
-	r = outfile_write(c->root.fd, key->name, 0600, bytes.data, bytes.len);
+	r = atomic_file_write(c->root.fd, key->name, 0600, bytes.data, bytes.len);
 	if (r)
 		return write_outcome(-r);
 	stamp(c, key->name);
@@ -337,7 +337,7 @@ static int read_secret(struct tablecache *c)
 	}
 	if (getrandom(&c->secret, sizeof(c->secret), 0) != (ssize_t)sizeof(c->secret))
 		return TABLECACHE_FAILED;
-	r = outfile_write(c->root.fd, SECRET, 0600, &c->secret, sizeof(c->secret));
+	r = atomic_file_write(c->root.fd, SECRET, 0600, &c->secret, sizeof(c->secret));
 	return r ? write_outcome(-r) : 0;
 }
 
@@ -356,7 +356,7 @@ static int scan_file(struct tablecache *c, const char *name)
 	struct stat st;
 	int r;
 
-	if (outfile_unfinished(name)) {
+	if (atomic_file_unfinished(name)) {
 		(void)unlinkat(c->root.fd, name, 0);
 		return 0;
 	}
@@ -415,7 +415,7 @@ static int scan(struct tablecache *c)
 static int open_dir(struct tablecache *c, const char *path)
 {
 	struct stat st;
-	int r = outfile_make_dir(path, 0700);
+	int r = atomic_file_make_dir(path, 0700);
 
 	if (r)
 		return write_outcome(-r);

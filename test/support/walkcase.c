@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/strview.h"
 #include "base/vec.h"
 #include "profile/sample.h"
@@ -365,7 +365,7 @@ int walkcase_read(int fd, struct walkcase **ret, size_t *ret_line)
 		return -ENOMEM;
 	c->n_images = 1;
 	c->end = SAMPLE_END_MAX;
-	r = lines_read(fd, take_line, &rd, &rd.n_long);
+	r = line_reader_read(fd, take_line, &rd, &rd.n_long);
 	*ret_line = rd.n_lines;
 	if (!r && rd.n_long)
 		r = WALKCASE_LONG;

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/lines.h"
+#include "base/line_reader.h"
 #include "base/root.h"
 #include "support/allocfail.h"
 #include "support/ehimage.h"
@@ -153,20 +153,20 @@ static void test_many_bad(void **state)
 /* Lines keep their numbers where one is too long. */
 static void test_long(void **state)
 {
-	static char text[3 * LINES_MAX + 100];
+	static char text[3 * LINE_READER_MAX + 100];
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct rowfile_report report;
 	size_t n = (size_t)sprintf(text, "1040 1041 stop\n");
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		memset(text + n, ' ', LINES_MAX);
-		n += LINES_MAX;
+		memset(text + n, ' ', LINE_READER_MAX);
+		n += LINE_READER_MAX;
 		text[n++] = '\n';
 	}
 	n += (size_t)sprintf(text + n, "bad\n");
-	memset(text + n, ' ', LINES_MAX);
-	n += LINES_MAX;
+	memset(text + n, ' ', LINE_READER_MAX);
+	n += LINE_READER_MAX;
 	assert_int_equal(rows_new(TEXT, TEXT_END, &rows), 0);
 	read_text(text, n, rows, &report);
 	assert_int_equal(report.n_rows, 1);

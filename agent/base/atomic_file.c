@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Written to a hidden name in the same directory, then renamed. */
-#include "base/outfile.h"
+#include "base/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #define HIDDEN_PREFIX ".new-"
 
-int outfile_write_all(int fd, const void *data, size_t n)
+int atomic_file_write_all(int fd, const void *data, size_t n)
 {
 	const char *at = data;
 
@@ -32,7 +32,7 @@ int outfile_write_all(int fd, const void *data, size_t n)
 	return 0;
 }
 
-int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, size_t n)
+int atomic_file_write(int dir_fd, const char *name, mode_t mode, const void *data, size_t n)
 {
 	char hidden[NAME_MAX + 1];
 	int fd, r;
@@ -43,7 +43,7 @@ int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, s
 	fd = openat(dir_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
-	r = outfile_write_all(fd, data, n);
+	r = atomic_file_write_all(fd, data, n);
 	/* network file systems tell about a full disk only now */
 	if (close(fd) && !r)
 		r = -errno;
@@ -54,12 +54,12 @@ int outfile_write(int dir_fd, const char *name, mode_t mode, const void *data, s
 	return r;
 }
 
-bool outfile_unfinished(const char *name)
+bool atomic_file_unfinished(const char *name)
 {
 	return strncmp(name, HIDDEN_PREFIX, strlen(HIDDEN_PREFIX)) == 0;
 }
 
-int outfile_make_dir(const char *path, mode_t mode)
+int atomic_file_make_dir(const char *path, mode_t mode)
 {
 	_cleanup_(freep) char *copy = strdup(path);
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/buf.h"
-#include "base/lines.h"
+#include "base/line_reader.h"
 
 struct row {
 	const char *name;
@@ -23,11 +23,11 @@ static const struct row rows[] = {
 	{"two", "a\nb\n", 0, "", "a;b;", 0, 0},
 	{"empty lines", "\n\na", 0, "", ";;a;", 0, 0},
 	{"stop", "a\nb\nc\n", 0, "", "a;b;", 0, 2},
-	{"longest", "a\n", LINES_MAX - 1, "\nb\n", "a;*;b;", 0, 0},
-	{"one longer", "a\n", LINES_MAX, "\nb\n", "a;b;", 1, 0},
-	{"much longer", "a\n", 5 * LINES_MAX + 7, "\nb\nc", "a;b;c;", 1, 0},
-	{"too long, unended", "a\n", 2 * LINES_MAX, "", "a;", 1, 0},
-	{"across the window", "a\n", LINES_MAX - 4, "\nbcdef\ng\n", "a;*;bcdef;g;", 0, 0},
+	{"longest", "a\n", LINE_READER_MAX - 1, "\nb\n", "a;*;b;", 0, 0},
+	{"one longer", "a\n", LINE_READER_MAX, "\nb\n", "a;b;", 1, 0},
+	{"much longer", "a\n", 5 * LINE_READER_MAX + 7, "\nb\nc", "a;b;c;", 1, 0},
+	{"too long, unended", "a\n", 2 * LINE_READER_MAX, "", "a;", 1, 0},
+	{"across the window", "a\n", LINE_READER_MAX - 4, "\nbcdef\ng\n", "a;*;bcdef;g;", 0, 0},
 };
 
 struct seen {
@@ -71,7 +71,7 @@ static void test_rows(void **state)
 		size_t n_skipped = 42;
 
 		row_begin(rows[i].name);
-		assert_int_equal(lines_read(fd, see, &seen, &n_skipped),
+		assert_int_equal(line_reader_read(fd, see, &seen, &n_skipped),
 				 rows[i].stop_after ? 42 : 0);
 		assert_string_equal(seen.text.data ? seen.text.data : "", rows[i].want);
 		assert_int_equal(n_skipped, rows[i].n_skipped);

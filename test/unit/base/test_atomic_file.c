@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/outfile.h"
+#include "base/atomic_file.h"
 #include "support/tree.h"
 
 static void read_back(int dir, const char *name, char *ret, size_t n)
@@ -27,8 +27,8 @@ static void test_write(void **state)
 	char text[16];
 
 	tree_init(&tree);
-	assert_int_equal(outfile_write(tree.fd, "a", 0600, "one", 3), 0);
-	assert_int_equal(outfile_write(tree.fd, "a", 0600, "two!", 4), 0);
+	assert_int_equal(atomic_file_write(tree.fd, "a", 0600, "one", 3), 0);
+	assert_int_equal(atomic_file_write(tree.fd, "a", 0600, "two!", 4), 0);
 	read_back(tree.fd, "a", text, sizeof(text));
 	assert_string_equal(text, "two!");
 	assert_int_equal(fstatat(tree.fd, "a", &st, AT_SYMLINK_NOFOLLOW), 0);
@@ -45,7 +45,7 @@ static void test_links(void **state)
 	tree_write(tree.fd, "precious", "mine");
 	assert_int_equal(symlinkat("precious", tree.fd, "a"), 0);
 	assert_int_equal(symlinkat("precious", tree.fd, ".new-a"), 0);
-	assert_int_equal(outfile_write(tree.fd, "a", 0600, "new", 3), 0);
+	assert_int_equal(atomic_file_write(tree.fd, "a", 0600, "new", 3), 0);
 	read_back(tree.fd, "precious", text, sizeof(text));
 	assert_string_equal(text, "mine");
 	read_back(tree.fd, "a", text, sizeof(text));
@@ -61,12 +61,12 @@ static void test_fails(void **state)
 	tree_init(&tree);
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(outfile_write(tree.fd, name, 0600, "x", 1), -ENAMETOOLONG);
+	assert_int_equal(atomic_file_write(tree.fd, name, 0600, "x", 1), -ENAMETOOLONG);
 	tree_mkdir(tree.fd, "folder/inside");
-	assert_int_equal(outfile_write(tree.fd, "folder", 0600, "x", 1), -EISDIR);
+	assert_int_equal(atomic_file_write(tree.fd, "folder", 0600, "x", 1), -EISDIR);
 	assert_int_equal(faccessat(tree.fd, ".new-folder", F_OK, AT_SYMLINK_NOFOLLOW), -1);
-	assert_true(outfile_unfinished(".new-folder"));
-	assert_false(outfile_unfinished("folder"));
+	assert_true(atomic_file_unfinished(".new-folder"));
+	assert_false(atomic_file_unfinished("folder"));
 }
 
 static void test_make_dir(void **state)
@@ -77,13 +77,13 @@ static void test_make_dir(void **state)
 
 	tree_init(&tree);
 	snprintf(path, sizeof(path), "%s/a/b/c", tree.path);
-	assert_int_equal(outfile_make_dir(path, 0700), 0);
-	assert_int_equal(outfile_make_dir(path, 0700), 0);
+	assert_int_equal(atomic_file_make_dir(path, 0700), 0);
+	assert_int_equal(atomic_file_make_dir(path, 0700), 0);
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
 	tree_write(tree.fd, "file", "");
 	snprintf(path, sizeof(path), "%s/file/b", tree.path);
-	assert_int_equal(outfile_make_dir(path, 0700), -ENOTDIR);
+	assert_int_equal(atomic_file_make_dir(path, 0700), -ENOTDIR);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/lines.h"
+#include "base/line_reader.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,13 +9,13 @@
 #include "base/root.h"
 
 /**
- * struct lines - the window that moves over the file
+ * struct line_reader - the window that moves over the file
  * @have:      bytes in @window, all of the line that has not ended yet
  * @oversized: the line that has not ended yet is being skipped
  * @n_skipped: the caller's
  */
-struct lines {
-	lines_fn fn;
+struct line_reader {
+	line_reader_fn fn;
 	void *ctx;
 	char *window;
 	size_t have;
@@ -36,7 +36,7 @@ static int read_some(int fd, char *to, size_t room, size_t *ret)
 	return 0;
 }
 
-static int end_line(struct lines *l, struct strview line)
+static int end_line(struct line_reader *l, struct strview line)
 {
 	if (!l->oversized)
 		return l->fn(l->ctx, line);
@@ -46,7 +46,7 @@ static int end_line(struct lines *l, struct strview line)
 }
 
 /* Hands on the lines that are complete and keeps what is behind them. */
-static int take_lines(struct lines *l)
+static int take_lines(struct line_reader *l)
 {
 	struct strview t = strview_of_bytes(l->window, l->have), line;
 	int r = 0;
@@ -55,17 +55,17 @@ static int take_lines(struct lines *l)
 		r = end_line(l, line);
 	l->have = strview_len(&t);
 	memmove(l->window, t.p, l->have);
-	if (l->have == LINES_MAX) {
+	if (l->have == LINE_READER_MAX) {
 		l->oversized = true;
 		l->have = 0;
 	}
 	return r;
 }
 
-int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
+int line_reader_read(int fd, line_reader_fn fn, void *ctx, size_t *ret_skipped)
 {
-	_cleanup_(freep) char *window = malloc(LINES_MAX);
-	struct lines l = {.fn = fn, .ctx = ctx, .window = window, .n_skipped = ret_skipped};
+	_cleanup_(freep) char *window = malloc(LINE_READER_MAX);
+	struct line_reader l = {.fn = fn, .ctx = ctx, .window = window, .n_skipped = ret_skipped};
 	size_t n = 1;
 	int r = 0;
 
@@ -73,7 +73,7 @@ int lines_read(int fd, lines_fn fn, void *ctx, size_t *ret_skipped)
 		return -ENOMEM;
 	*ret_skipped = 0;
 	while (!r && n > 0) {
-		r = read_some(fd, window + l.have, LINES_MAX - l.have, &n);
+		r = read_some(fd, window + l.have, LINE_READER_MAX - l.have, &n);
 		l.have += r ? 0 : n;
 		if (!r)
 			r = take_lines(&l);

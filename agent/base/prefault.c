@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/populate.h"
+#include "base/prefault.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 /* Below, some faults cost no more than the call; and a small block is one that was used before. */
-#define POPULATE_BYTES_MIN (32u << 10)
+#define PREFAULT_BYTES_MIN (32u << 10)
 /* Linux 5.14; older headers do not have it. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
-void populate(void *block, size_t n_bytes)
+void prefault(void *block, size_t n_bytes)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = ((uintptr_t)block + page - 1) & ~(page - 1);
 	uintptr_t to = ((uintptr_t)block + n_bytes) & ~(page - 1);
 
-	if (n_bytes < POPULATE_BYTES_MIN || from >= to)
+	if (n_bytes < PREFAULT_BYTES_MIN || from >= to)
 		return;
 	/* else the pages come one by one */
 	(void)!madvise((void *)from, to - from,
