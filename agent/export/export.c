@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The fan-out: each finished profile becomes a parcel that every destination's outbox refers to,
- * and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
+ * The fan-out: each finished profile becomes a queued profile that every destination's outbox
+ * refers to, and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
  */
 #include "export/export.h"
 
@@ -283,19 +283,19 @@ void export_free(struct export *e)
 	free(e);
 }
 
-static void export_queue(struct export *e, struct parcel *parcel)
+static void export_queue(struct export *e, struct queued_profile *queued)
 {
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		outbox_push(&route->box, parcel, nsec_wall());
+		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);
 	}
 }
 
 void export_submit(struct export *e, struct profile *profile)
 {
-	struct parcel *parcel;
+	struct queued_profile *queued;
 
 	if (e->store)
 		export_keep(e, profile);
@@ -303,14 +303,14 @@ void export_submit(struct export *e, struct profile *profile)
 		profile_free(profile);
 		return;
 	}
-	if (parcel_new(&e->budget, profile, &parcel) < 0) {
+	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
 		for (size_t i = 0; i < e->n_routes; i++)
 			outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
 		profile_free(profile);
 		return;
 	}
-	export_queue(e, parcel);
-	parcel_unref(parcel);
+	export_queue(e, queued);
+	queued_profile_unref(queued);
 }
 
 /* ---- metrics */

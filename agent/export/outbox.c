@@ -35,10 +35,10 @@ const char *export_outcome_name(enum export_outcome outcome)
 	return names[outcome];
 }
 
-/* ---- parcels */
+/* ---- queued profiles */
 
 /* RFC 9562 section 5.4: version 4, random. */
-static int uuid_make(char ret[PARCEL_ID_LEN + 1])
+static int uuid_make(char ret[QUEUED_PROFILE_ID_LEN + 1])
 {
 	unsigned char b[16];
 
@@ -46,7 +46,7 @@ static int uuid_make(char ret[PARCEL_ID_LEN + 1])
 		return -errno;
 	b[6] = (b[6] & 0x0f) | 0x40;
 	b[8] = (b[8] & 0x3f) | 0x80;
-	snprintf(ret, PARCEL_ID_LEN + 1,
+	snprintf(ret, QUEUED_PROFILE_ID_LEN + 1,
 		 "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
 		 b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
 		 b[15]);
@@ -55,7 +55,7 @@ static int uuid_make(char ret[PARCEL_ID_LEN + 1])
 
 static uint64_t profile_bytes(const struct profile *profile)
 {
-	uint64_t bytes = sizeof(struct parcel) + sizeof(*profile) + profile->pprof_len +
+	uint64_t bytes = sizeof(struct queued_profile) + sizeof(*profile) + profile->pprof_len +
 			 profile->pprof_delta_len;
 
 	for (size_t i = 0; i < profile->labels.n; i++)
@@ -64,9 +64,10 @@ static uint64_t profile_bytes(const struct profile *profile)
 	return bytes;
 }
 
-int parcel_new(struct outbox_budget *budget, struct profile *profile, struct parcel **ret)
+int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
+		       struct queued_profile **ret)
 {
-	_cleanup_(freep) struct parcel *p = calloc(1, sizeof(*p));
+	_cleanup_(freep) struct queued_profile *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
@@ -84,13 +85,13 @@ int parcel_new(struct outbox_budget *budget, struct profile *profile, struct par
 	return 0;
 }
 
-struct parcel *parcel_ref(struct parcel *p)
+struct queued_profile *queued_profile_ref(struct queued_profile *p)
 {
 	p->refs++;
 	return p;
 }
 
-void parcel_unref(struct parcel *p)
+void queued_profile_unref(struct queued_profile *p)
 {
 	if (!p || --p->refs)
 		return;
@@ -110,7 +111,7 @@ static void list_append(struct outbox_list *list, struct outbox_item *item)
 		list->first = item;
 	list->last = item;
 	list->n++;
-	list->bytes += item->parcel->bytes;
+	list->bytes += item->queued->bytes;
 }
 
 static struct outbox_item *list_pop(struct outbox_list *list)
@@ -121,7 +122,7 @@ static struct outbox_item *list_pop(struct outbox_list *list)
 	if (!list->first)
 		list->last = NULL;
 	list->n--;
-	list->bytes -= item->parcel->bytes;
+	list->bytes -= item->queued->bytes;
 	return item;
 }
 
@@ -156,8 +157,8 @@ void outbox_count(struct outbox *box, const struct profile *profile, enum export
 static void outbox_end_item(struct outbox *box, struct outbox_item *item,
 			    enum export_outcome outcome)
 {
-	outbox_count(box, item->parcel->profile, outcome);
-	parcel_unref(item->parcel);
+	outbox_count(box, item->queued->profile, outcome);
+	queued_profile_unref(item->queued);
 	free(item);
 }
 
@@ -174,14 +175,14 @@ void outbox_deinit(struct outbox *box)
 		}
 }
 
-/* The outbox whose first waiting parcel is the oldest of all; NULL when nothing waits. */
+/* The outbox whose first waiting queued profile is the oldest of all; NULL when nothing waits. */
 static struct outbox *budget_oldest(const struct outbox_budget *budget)
 {
 	struct outbox *oldest = NULL;
 
 	for (struct outbox *box = budget->boxes; box; box = box->next)
-		if (box->waiting.first && (!oldest || box->waiting.first->parcel->seq <
-							      oldest->waiting.first->parcel->seq))
+		if (box->waiting.first && (!oldest || box->waiting.first->queued->seq <
+							      oldest->waiting.first->queued->seq))
 			oldest = box;
 	return oldest;
 }
@@ -200,7 +201,7 @@ static void budget_enforce(struct outbox_budget *budget)
 static bool outbox_too_old(const struct outbox *box, const struct outbox_item *item,
 			   uint64_t wall_ns)
 {
-	uint64_t start_ns = item->parcel->profile->start_ns;
+	uint64_t start_ns = item->queued->profile->start_ns;
 
 	return wall_ns > start_ns && wall_ns - start_ns > box->kind->max_age_ns;
 }
@@ -212,7 +213,7 @@ static void outbox_expire(struct outbox *box, uint64_t wall_ns)
 		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_OLD);
 }
 
-void outbox_push(struct outbox *box, struct parcel *p, uint64_t wall_ns)
+void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 {
 	struct outbox_item *item;
 
@@ -226,7 +227,7 @@ void outbox_push(struct outbox *box, struct parcel *p, uint64_t wall_ns)
 		outbox_count(box, p->profile, EXPORT_DROPPED_MEMORY);
 		return;
 	}
-	item->parcel = parcel_ref(p);
+	item->queued = queued_profile_ref(p);
 	list_append(&box->waiting, item);
 	outbox_expire(box, wall_ns);
 	budget_enforce(box->budget);
@@ -243,7 +244,7 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 		outbox_expire(box, wall_ns);
 		if (!box->waiting.first || ret->n >= max_n)
 			break;
-		(void)outbox_payload(box, box->waiting.first->parcel->profile, &len);
+		(void)outbox_payload(box, box->waiting.first->queued->profile, &len);
 		if (ret->n > 0 && payload + len > max_payload)
 			break;
 		payload += len;
@@ -263,7 +264,7 @@ void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outco
 static void outbox_retry(struct outbox *box, const struct outbox_list *taken)
 {
 	for (struct outbox_item *item = taken->first; item; item = item->next)
-		outbox_count(box, item->parcel->profile, EXPORT_RETRIED);
+		outbox_count(box, item->queued->profile, EXPORT_RETRIED);
 	box->on_the_way -= taken->bytes;
 }
 

@@ -4,7 +4,7 @@
 
 /*
  * Profiles that wait to be sent: one outbox for each destination, one ceiling for all. A profile is
- * in memory once (a parcel) however many outboxes hold it.
+ * in memory once (a queued profile) however many outboxes hold it.
  */
 
 #include <stdbool.h>
@@ -30,21 +30,21 @@ enum export_outcome {
 };
 const char *export_outcome_name(enum export_outcome outcome);
 
-#define PARCEL_ID_LEN 36
+#define QUEUED_PROFILE_ID_LEN 36
 
 /**
- * struct parcel - a profile with the number of its holders
+ * struct queued_profile - a profile with the number of its holders
  * @id:    a random UUID; stays the same when the profile is sent again
  * @bytes: what it takes in memory, for the ceiling
  * @seq:   order of creation
  */
-struct parcel {
+struct queued_profile {
 	unsigned int refs;
 	struct outbox_budget *budget;
 	struct profile *profile;
 	uint64_t bytes;
 	uint64_t seq;
-	char id[PARCEL_ID_LEN + 1];
+	char id[QUEUED_PROFILE_ID_LEN + 1];
 };
 
 /* The ceiling of all outboxes in @boxes. The owner sets @max_bytes; the rest starts as 0. */
@@ -56,20 +56,21 @@ struct outbox_budget {
 };
 
 /* Takes @profile on success. One reference is the caller's. 0 or -errno. */
-int parcel_new(struct outbox_budget *budget, struct profile *profile, struct parcel **ret);
-struct parcel *parcel_ref(struct parcel *p);
-void parcel_unref(struct parcel *p); /* NULL is fine */
+int queued_profile_new(struct outbox_budget *budget, struct profile *profile,
+		       struct queued_profile **ret);
+struct queued_profile *queued_profile_ref(struct queued_profile *p);
+void queued_profile_unref(struct queued_profile *p); /* NULL is fine */
 
 struct outbox_item {
 	struct outbox_item *next;
-	struct parcel *parcel;
+	struct queued_profile *queued;
 };
 
 /* Items, oldest first. {0} is empty. */
 struct outbox_list {
 	struct outbox_item *first, *last;
 	size_t n;
-	uint64_t bytes; /* of the parcels */
+	uint64_t bytes; /* of the queued profiles */
 };
 
 /**
@@ -95,8 +96,9 @@ void outbox_init(struct outbox *box, struct outbox_budget *budget,
 /* What waits ends as "stopped"; what is on the way must have been ended or put back. */
 void outbox_deinit(struct outbox *box);
 
-/* References @p. While the ceiling is passed, the oldest parcel that waits anywhere is dropped. */
-void outbox_push(struct outbox *box, struct parcel *p, uint64_t wall_ns);
+/* References @p. While the ceiling is passed, the oldest queued profile that waits anywhere is
+ * dropped. */
+void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns);
 
 /* What outbox_end() and the like do; for a profile that cannot even be put in. */
 void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome);

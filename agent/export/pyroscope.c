@@ -79,7 +79,7 @@ static void series_set_labels(struct series *s, const struct profile *profile)
 	}
 }
 
-static void series_set(struct series *s, const struct outbox *box, struct parcel *p)
+static void series_set(struct series *s, const struct outbox *box, struct queued_profile *p)
 {
 	size_t len;
 	const void *pprof = outbox_payload(box, p->profile, &len);
@@ -122,7 +122,7 @@ int pyroscope_encode(const struct outbox *box, const struct outbox_list *batch, 
 	for (struct outbox_item *item = batch->first; item; item = item->next) {
 		struct series *s = &series[request.n_series];
 
-		series_set(s, box, item->parcel);
+		series_set(s, box, item->queued);
 		ptrs[request.n_series++] = &s->msg;
 	}
 	return request_pack(&request, ret, ret_len);

@@ -182,7 +182,7 @@ static uint64_t batch_payload(const struct sender *s)
 	for (struct outbox_item *item = s->batch.first; item; item = item->next) {
 		size_t len;
 
-		(void)outbox_payload(s->opts.box, item->parcel->profile, &len);
+		(void)outbox_payload(s->opts.box, item->queued->profile, &len);
 		bytes += len;
 	}
 	return bytes;

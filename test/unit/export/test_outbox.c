@@ -22,12 +22,12 @@ static const struct destination_kind deltas = {.name = "d", .max_age_ns = HOUR_N
 static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, size_t n)
 {
 	struct profile *profile = profile_make(PROFILE_CPU, "svc", start_ns, mark, n);
-	struct parcel *p;
+	struct queued_profile *p;
 
-	assert_int_equal(parcel_new(budget, profile, &p), 0);
+	assert_int_equal(queued_profile_new(budget, profile, &p), 0);
 	for (struct outbox *box = budget->boxes; box; box = box->next)
 		outbox_push(box, p, NOW_NS);
-	parcel_unref(p);
+	queued_profile_unref(p);
 }
 
 /* The marks of what is in a list, in order. */
@@ -36,7 +36,7 @@ static const char *marks(const struct outbox_list *list, char ret[MAX_N])
 	size_t n = 0;
 
 	for (const struct outbox_item *item = list->first; item; item = item->next)
-		ret[n++] = item->parcel->profile->pprof[0];
+		ret[n++] = item->queued->profile->pprof[0];
 	assert_int_equal(n, list->n);
 	ret[n] = '\0';
 	return ret;
@@ -255,30 +255,30 @@ static void test_payload(void **state)
 static void test_ids(void **state)
 {
 	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
-	struct parcel *p[2];
+	struct queued_profile *p[2];
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct profile *profile = profile_make(PROFILE_CPU, NULL, NOW_NS, 'a', 1);
 
-		assert_int_equal(parcel_new(&budget, profile, &p[i]), 0);
-		assert_int_equal(strlen(p[i]->id), PARCEL_ID_LEN);
-		assert_int_equal(strspn(p[i]->id, "0123456789abcdef-"), PARCEL_ID_LEN);
+		assert_int_equal(queued_profile_new(&budget, profile, &p[i]), 0);
+		assert_int_equal(strlen(p[i]->id), QUEUED_PROFILE_ID_LEN);
+		assert_int_equal(strspn(p[i]->id, "0123456789abcdef-"), QUEUED_PROFILE_ID_LEN);
 		assert_int_equal(p[i]->id[14], '4');
 		assert_non_null(strchr("89ab", p[i]->id[19]));
 	}
 	assert_string_not_equal(p[0]->id, p[1]->id);
-	parcel_unref(p[0]);
-	parcel_unref(p[1]);
-	parcel_unref(NULL);
+	queued_profile_unref(p[0]);
+	queued_profile_unref(p[1]);
+	queued_profile_unref(NULL);
 }
 
 static int push_one(void *ctx)
 {
 	struct outbox_budget budget = {.max_bytes = UINT64_MAX};
 	struct outbox box;
-	struct parcel *p;
-	int r = parcel_new(&budget, ctx, &p);
+	struct queued_profile *p;
+	int r = queued_profile_new(&budget, ctx, &p);
 
 	if (r < 0)
 		return r;

@@ -37,11 +37,11 @@ static void fixture_deinit(struct fixture *f)
 
 static void fixture_add(struct fixture *f, struct profile *profile)
 {
-	struct parcel *p;
+	struct queued_profile *p;
 
-	assert_int_equal(parcel_new(&f->budget, profile, &p), 0);
+	assert_int_equal(queued_profile_new(&f->budget, profile, &p), 0);
 	outbox_push(&f->box, p, 0);
-	parcel_unref(p);
+	queued_profile_unref(p);
 }
 
 /* Encode all that was added, and decode it with the generated reader. */
@@ -111,7 +111,7 @@ static void test_series(void **state)
 		assert_int_equal(series->n_samples, 1);
 		assert_int_equal(series->samples[0]->raw_profile.len, row->delta ? 1 : 5);
 		assert_int_equal(series->samples[0]->raw_profile.data[0], row->want_mark);
-		assert_string_equal(series->samples[0]->id, f.batch.first->parcel->id);
+		assert_string_equal(series->samples[0]->id, f.batch.first->queued->id);
 		fixture_deinit(&f);
 	}
 }

@@ -78,11 +78,11 @@ static void submit(struct fixture *f, size_t n, size_t bytes)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct profile *profile = profile_make(PROFILE_CPU, "s", nsec_wall(), 'p', bytes);
-		struct parcel *p;
+		struct queued_profile *p;
 
-		assert_int_equal(parcel_new(&f->budget, profile, &p), 0);
+		assert_int_equal(queued_profile_new(&f->budget, profile, &p), 0);
 		outbox_push(&f->box, p, nsec_wall());
-		parcel_unref(p);
+		queued_profile_unref(p);
 		sender_wake(f->sender);
 	}
 }
