@@ -509,7 +509,7 @@ static void agent_collect(void *ctx, struct metric_sink *sink)
 		cache_bytes(sink, "cpu_mappings", cpu.space_bytes);
 	}
 	if (a->heap) {
-		struct heap_caches heap = heap_profiler_caches(a->heap);
+		struct go_profile_memory heap = heap_profiler_caches(a->heap);
 
 		cache_bytes(sink, "heap_symbols", heap.symbol_bytes);
 		cache_bytes(sink, "heap_mappings", heap.space_bytes);

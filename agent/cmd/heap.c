@@ -210,7 +210,7 @@ static void print_summary(const struct heap_session *s, const char *output)
 static int report(struct heap_session *s, const struct options *options, const char *who)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAP_OUTPUT_BYTES);
-	const struct heap_report_opts opts = {
+	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
 		.max_samples = PPROF_SAMPLES_MAX,
 		.max_bytes = PPROF_BYTES_MAX,

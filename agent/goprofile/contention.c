@@ -79,7 +79,7 @@ int contentionsnap_new(const struct contention_profile *profile,
 /* ---------------------------------------------------------------- a profile */
 
 struct contention_build {
-	const struct heap_report_opts *opts;
+	const struct go_profile_report_opts *opts;
 	struct gobuild go;
 };
 
@@ -126,8 +126,8 @@ static int enter_snap(struct contention_build *b, const struct contentionsnap *s
 }
 
 int contention_report(struct contentionsnap *const *snaps, size_t n_snaps,
-		      struct symbolizer *symbolizer, const struct heap_report_opts *opts,
-		      struct buf *ret, struct heap_report_stats *ret_stats)
+		      struct symbolizer *symbolizer, const struct go_profile_report_opts *opts,
+		      struct buf *ret, struct go_profile_report_stats *ret_stats)
 {
 	_cleanup_(contention_build_deinit) struct contention_build b = {.opts = opts};
 	const struct pprof_opts types = {

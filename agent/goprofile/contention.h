@@ -56,7 +56,7 @@ size_t contentionsnap_bytes(const struct contentionsnap *s);
  * out what has not changed. Return: 0; BUF_FULL; -errno.
  */
 int contention_report(struct contentionsnap *const *snaps, size_t n_snaps,
-		      struct symbolizer *symbolizer, const struct heap_report_opts *opts,
-		      struct buf *ret, struct heap_report_stats *ret_stats);
+		      struct symbolizer *symbolizer, const struct go_profile_report_opts *opts,
+		      struct buf *ret, struct go_profile_report_stats *ret_stats);
 
 #endif

@@ -2,7 +2,7 @@
 #include "goprofile/gobuild.h"
 
 int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
-		 const struct heap_report_opts *opts)
+		 const struct go_profile_report_opts *opts)
 {
 	struct pprof_opts pprof_opts = *types;
 	int r;
@@ -46,7 +46,7 @@ int gobuild_record(struct gobuild *b, const struct gobuild_record *record)
 	return 0;
 }
 
-int gobuild_encode(struct gobuild *b, struct buf *ret, struct heap_report_stats *ret_stats)
+int gobuild_encode(struct gobuild *b, struct buf *ret, struct go_profile_report_stats *ret_stats)
 {
 	struct gostack_stats stacks;
 	int r = pprof_encode(b->pprof, ret);

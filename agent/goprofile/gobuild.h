@@ -15,12 +15,12 @@
 struct gobuild {
 	struct pprof *pprof;
 	struct gostack *stacks;
-	struct heap_report_stats stats;
+	struct go_profile_report_stats stats;
 };
 
 /* @types: as for pprof_new(); time and ceilings are those of @opts. 0 or -errno. */
 int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
-		 const struct heap_report_opts *opts);
+		 const struct go_profile_report_opts *opts);
 /* {0} is fine. */
 void gobuild_deinit(struct gobuild *b);
 
@@ -44,6 +44,6 @@ struct gobuild_record {
 int gobuild_record(struct gobuild *b, const struct gobuild_record *record);
 
 /* Appends the encoded profile. 0; BUF_FULL; -errno. */
-int gobuild_encode(struct gobuild *b, struct buf *ret, struct heap_report_stats *ret_stats);
+int gobuild_encode(struct gobuild *b, struct buf *ret, struct go_profile_report_stats *ret_stats);
 
 #endif

@@ -188,8 +188,8 @@ static int enter_snap(struct gobuild *b, const struct goroutinesnap *snap)
 }
 
 int goroutine_report(struct goroutinesnap *const *snaps, size_t n_snaps,
-		     struct symbolizer *symbolizer, const struct heap_report_opts *opts,
-		     struct buf *ret, struct heap_report_stats *ret_stats)
+		     struct symbolizer *symbolizer, const struct go_profile_report_opts *opts,
+		     struct buf *ret, struct go_profile_report_stats *ret_stats)
 {
 	static const struct pprof_opts types = {
 		.types = {{"goroutine", "count"}},

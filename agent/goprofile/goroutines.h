@@ -59,7 +59,7 @@ size_t goroutinesnap_bytes(const struct goroutinesnap *s);
  * "wait_reason". Of opts the delta is of no meaning. Return: 0; BUF_FULL; -errno.
  */
 int goroutine_report(struct goroutinesnap *const *snaps, size_t n_snaps,
-		     struct symbolizer *symbolizer, const struct heap_report_opts *opts,
-		     struct buf *ret, struct heap_report_stats *ret_stats);
+		     struct symbolizer *symbolizer, const struct go_profile_report_opts *opts,
+		     struct buf *ret, struct go_profile_report_stats *ret_stats);
 
 #endif

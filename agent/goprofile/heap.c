@@ -14,7 +14,7 @@
 #include "goprofile/heapsnap.h"
 
 struct heap_build {
-	const struct heap_report_opts *opts;
+	const struct go_profile_report_opts *opts;
 	const struct heapsnap *snap; /* the one at hand */
 	struct gobuild go;
 };
@@ -78,8 +78,8 @@ static int enter_snap(struct heap_build *b, const struct heapsnap *snap)
 }
 
 int heap_report(struct heapsnap *const *snaps, size_t n_snaps, struct symbolizer *symbolizer,
-		const struct heap_report_opts *opts, struct buf *ret,
-		struct heap_report_stats *ret_stats)
+		const struct go_profile_report_opts *opts, struct buf *ret,
+		struct go_profile_report_stats *ret_stats)
 {
 	_cleanup_(heap_build_deinit) struct heap_build b = {.opts = opts};
 	const struct pprof_opts types = {

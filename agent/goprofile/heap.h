@@ -13,7 +13,7 @@ struct buf;
 struct heapsnap;
 struct symbolizer;
 
-struct heap_report_opts {
+struct go_profile_report_opts {
 	/* Allocations since the read before, with samples of nothing left out, for who adds up
 	 * windows; otherwise all since the start, for files. In-use is the same in both. */
 	bool delta;
@@ -25,7 +25,7 @@ struct heap_report_opts {
 };
 
 /* What became of the records, for the counters. */
-struct heap_report_stats {
+struct go_profile_report_stats {
 	uint64_t n_records;
 	uint64_t n_empty;    /* left out of a delta */
 	uint64_t n_left_out; /* that a ceiling of the profile kept out */
@@ -46,7 +46,7 @@ struct heap_report_stats {
  * Return: 0; BUF_FULL; -errno.
  */
 int heap_report(struct heapsnap *const *snaps, size_t n_snaps, struct symbolizer *symbolizer,
-		const struct heap_report_opts *opts, struct buf *ret,
-		struct heap_report_stats *ret_stats);
+		const struct go_profile_report_opts *opts, struct buf *ret,
+		struct go_profile_report_stats *ret_stats);
 
 #endif

@@ -76,7 +76,7 @@ struct given_up {
 
 struct heap_profiler {
 	struct heap_profiler_opts opts;
-	struct heap_worker *worker;
+	struct go_profile_worker *worker;
 	struct given_up *given_up;
 	struct goalloc *allocs;
 	struct loop_source *timer;  /* for names, at the end */
@@ -90,7 +90,7 @@ struct heap_profiler {
 	uint64_t states[GORUNTIME_STATE_MAX]; /* of the last round */
 	uint64_t round_states[GORUNTIME_STATE_MAX];
 	uint64_t round_news;
-	struct heap_caches caches;
+	struct go_profile_memory caches;
 };
 
 /* One kind of profile: struct contentionsnap by enum contention_kind, and behind these struct
@@ -112,11 +112,11 @@ struct heap_part {
 };
 
 struct heap_job {
-	struct heap_task task;
+	struct go_profile_task task;
 	struct heap_profiler *profiler; /* not for the worker */
 	char *key; /* of the series: of what has the same labels there is one job */
 	struct labels labels;
-	struct heap_target *targets;
+	struct go_profile_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
 	_Atomic size_t at; /* the target that is being read */
@@ -128,7 +128,7 @@ struct heap_job {
 	uint64_t n_full;
 	uint64_t n_failed;
 	uint64_t n_left_out;
-	struct heap_caches caches; /* at the round's end */
+	struct go_profile_memory caches; /* at the round's end */
 	bool ends_round;
 	UT_hash_handle hh; /* while a round is gathered, by owner */
 };
@@ -143,7 +143,7 @@ static void heap_job_free(struct heap_job *job)
 		buf_deinit(&job->parts[i].pprof_delta);
 	}
 	for (size_t i = 0; i < job->n_targets; i++)
-		heap_target_deinit(&job->targets[i]);
+		go_profile_target_deinit(&job->targets[i]);
 	labels_deinit(&job->labels);
 	free(job->targets);
 	free(job->key);
@@ -157,32 +157,32 @@ DEFINE_CLEANUP(struct heap_job *, heap_job_freep, heap_job_free);
 static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct buf *ret)
 {
 	const struct heap_part *p = &job->parts[part];
-	const struct heap_report_opts opts = {
+	const struct go_profile_report_opts opts = {
 		.delta = delta,
 		.time_ns = job->start_ns,
 		.duration_ns = job->duration_ns,
 		.max_samples = PYROSCOPE_SAMPLES_MAX,
 		.max_bytes = PYROSCOPE_PPROF_MAX,
 	};
-	struct heap_report_stats stats;
+	struct go_profile_report_stats stats;
 	int r;
 
 	if (part == HEAP_PART_HEAP)
-		r = heap_readers_encode(job->task.readers, (struct heapsnap **)p->snaps, p->n_snaps,
-					&opts, ret, &stats);
+		r = go_profile_cache_encode(job->task.readers, (struct heapsnap **)p->snaps,
+					    p->n_snaps, &opts, ret, &stats);
 	else
-		r = heap_readers_encode_contention(job->task.readers,
-						   (struct contentionsnap **)p->snaps, p->n_snaps,
-						   &opts, ret, &stats);
+		r = go_profile_cache_encode_contention(job->task.readers,
+						       (struct contentionsnap **)p->snaps,
+						       p->n_snaps, &opts, ret, &stats);
 	if (!r)
 		job->n_left_out += stats.n_left_out;
 	return r;
 }
 
-static void heap_job_read(struct heap_job *job, struct heap_target *target)
+static void heap_job_read(struct heap_job *job, struct go_profile_target *target)
 {
 	/* a process that cannot be read costs the container that process */
-	if (heap_readers_read(job->task.readers, job->since_ns, target))
+	if (go_profile_cache_read(job->task.readers, job->since_ns, target))
 		job->n_failed++;
 	if (target->full)
 		job->n_full++;
@@ -194,7 +194,7 @@ static void gather_snap(struct heap_part *part, void *snap)
 		part->snaps[part->n_snaps++] = snap;
 }
 
-static void gather_found(struct heap_job *job, const struct heap_found *found)
+static void gather_found(struct heap_job *job, const struct go_profile_found *found)
 {
 	gather_snap(&job->parts[HEAP_PART_HEAP], found->snap);
 	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
@@ -235,7 +235,7 @@ static int heap_job_encode_part(struct heap_job *job, size_t part)
 	return r;
 }
 
-static void heap_job_run(struct heap_task *task)
+static void heap_job_run(struct go_profile_task *task)
 {
 	struct heap_job *job = container_of(task, struct heap_job, task);
 
@@ -250,14 +250,14 @@ static void heap_job_run(struct heap_task *task)
 }
 
 /* Ends a round: readers that were not asked for go. */
-static void heap_job_sweep(struct heap_task *task)
+static void heap_job_sweep(struct go_profile_task *task)
 {
 	struct heap_job *job = container_of(task, struct heap_job, task);
 
-	job->caches = heap_readers_end_round(job->task.readers);
+	job->caches = go_profile_cache_end_round(job->task.readers);
 }
 
-static void heap_job_drop(struct heap_task *task)
+static void heap_job_drop(struct go_profile_task *task)
 {
 	heap_job_free(container_of(task, struct heap_job, task));
 }
@@ -265,8 +265,8 @@ static void heap_job_drop(struct heap_task *task)
 /* ---------------------------------------------------------------- on the loop */
 
 /* Once a process, and when its state has changed. */
-static void heap_job_log(struct heap_job *job, const struct heap_target *target,
-			 const struct heap_found *found)
+static void heap_job_log(struct heap_job *job, const struct go_profile_target *target,
+			 const struct go_profile_found *found)
 {
 	const char *service = labels_get(&job->labels, "service_name");
 
@@ -277,8 +277,8 @@ static void heap_job_log(struct heap_job *job, const struct heap_target *target,
 		 log_str("go", found->go_version));
 }
 
-static void heap_job_account_one(struct heap_job *job, const struct heap_target *target,
-				 struct heap_found *found)
+static void heap_job_account_one(struct heap_job *job, const struct go_profile_target *target,
+				 struct go_profile_found *found)
 {
 	const struct goalloc_who who = {.pid = target->pid, .number = found->number};
 	struct heap_profiler *p = job->profiler;
@@ -301,7 +301,7 @@ static void heap_job_account(struct heap_job *job)
 	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
 	goalloc_keep(p->allocs, job->key);
 	for (size_t i = 0; i < job->n_targets; i++) {
-		struct heap_target *target = &job->targets[i];
+		struct go_profile_target *target = &job->targets[i];
 
 		for (size_t k = 0; k < target->n_found; k++)
 			heap_job_account_one(job, target, &target->found[k]);
@@ -395,7 +395,7 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 
 	if (!job)
 		return -ENOMEM;
-	job->task = (struct heap_task){
+	job->task = (struct go_profile_task){
 		.work.done = heap_job_done,
 		.run = heap_job_run,
 		.drop = heap_job_drop,
@@ -458,7 +458,7 @@ static void tell_stuck(struct heap_profiler *p, const char *key, const struct la
 	(void)goalloc_update(p->allocs, key, labels, &who, &reading);
 }
 
-static void on_stuck(void *ctx, struct heap_task *task)
+static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct heap_job *job = container_of(task, struct heap_job, task);
 	const char *service = labels_get(&job->labels, "service_name");
@@ -572,7 +572,8 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 		round->profiler->outcomes[HEAP_PROCESSES_FULL]++;
 		return 0;
 	}
-	job->targets[job->n_targets++] = (struct heap_target){.pid = *pid, .force = want.force};
+	job->targets[job->n_targets++] =
+		(struct go_profile_target){.pid = *pid, .force = want.force};
 	return 0;
 }
 
@@ -583,7 +584,7 @@ static void round_submit(struct heap_round *round)
 
 	HASH_ITER(hh, round->jobs, job, next) {
 		HASH_DEL(round->jobs, job);
-		if (heap_worker_submit(p->worker, &job->task)) {
+		if (go_profile_worker_submit(p->worker, &job->task)) {
 			p->outcomes[HEAP_PROFILES_FAILED]++;
 			heap_job_free(job);
 		}
@@ -592,7 +593,7 @@ static void round_submit(struct heap_round *round)
 		return;
 	job->task.run = heap_job_sweep;
 	job->ends_round = true;
-	if (heap_worker_submit(p->worker, &job->task))
+	if (go_profile_worker_submit(p->worker, &job->task))
 		heap_job_free(job);
 }
 
@@ -631,7 +632,7 @@ static void on_names(void *ctx)
 
 void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
-	if (p->waiting || heap_worker_pending(p->worker)) {
+	if (p->waiting || go_profile_worker_pending(p->worker)) {
 		p->outcomes[HEAP_ROUNDS_SKIPPED]++;
 		return;
 	}
@@ -647,7 +648,7 @@ void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64
 
 int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret)
 {
-	struct heap_worker_opts worker = {
+	struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
 		.readers = {.proc = opts->proc,
 			    .heap_bytes = opts->heap_bytes,
@@ -668,7 +669,7 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	if (!r)
 		r = loop_add_timer(opts->loop, on_names, p, &p->timer);
 	if (!r)
-		r = heap_worker_new(&worker, &p->worker);
+		r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
 		heap_profiler_free(p);
 	else
@@ -680,7 +681,7 @@ void heap_profiler_free(struct heap_profiler *p)
 {
 	if (!p)
 		return;
-	heap_worker_free(p->worker);
+	go_profile_worker_free(p->worker);
 	loop_remove(p->timer);
 	while (p->given_up)
 		given_up_free(p, p->given_up);
@@ -690,7 +691,7 @@ void heap_profiler_free(struct heap_profiler *p)
 
 size_t heap_profiler_pending(const struct heap_profiler *p)
 {
-	return heap_worker_pending(p->worker) + (p->waiting ? 1 : 0);
+	return go_profile_worker_pending(p->worker) + (p->waiting ? 1 : 0);
 }
 
 void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns)
@@ -706,7 +707,7 @@ bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner
 	return key && goalloc_view(p->allocs, key, ret);
 }
 
-struct heap_caches heap_profiler_caches(const struct heap_profiler *p)
+struct go_profile_memory heap_profiler_caches(const struct heap_profiler *p)
 {
 	return p->caches;
 }

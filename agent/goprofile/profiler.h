@@ -14,7 +14,7 @@
 
 #include "export/export.h"
 #include "goprofile/mode.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 #include "goprofile/goalloc.h"
 
 struct discovery;
@@ -35,7 +35,7 @@ struct heap_profiler_opts {
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	bool no_contention;  /* mutex and block profiles are not read */
-	uint64_t stuck_ns;   /* as in struct heap_worker_opts; 0: the usual one */
+	uint64_t stuck_ns;   /* as in struct go_profile_worker_opts; 0: the usual one */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx; /* of both */
@@ -56,7 +56,7 @@ size_t heap_profiler_pending(const struct heap_profiler *p);
 bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
 			struct goalloc_view *ret);
 /* Memory of the caches, as the last round left them. */
-struct heap_caches heap_profiler_caches(const struct heap_profiler *p);
+struct go_profile_memory heap_profiler_caches(const struct heap_profiler *p);
 /* A metric_collect_fn. */
 void heap_profiler_collect(void *ctx, struct metric_sink *sink);
 

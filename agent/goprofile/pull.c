@@ -34,7 +34,7 @@ enum pull_outcome {
 
 struct heap_pull {
 	struct heap_pull_opts opts;
-	struct heap_worker *worker;
+	struct go_profile_worker *worker;
 	struct pull_source source;
 	uint64_t outcomes[PULL_OUTCOME_MAX];
 };
@@ -45,7 +45,7 @@ struct heap_pull {
  * @result: of reading and encoding: 0, BUF_FULL, -errno
  */
 struct pull_job {
-	struct heap_task task;
+	struct go_profile_task task;
 	struct heap_pull *pull;
 	struct httpd_later *later;
 	enum pull_kind kind;
@@ -83,7 +83,7 @@ static enum heap_kind heap_kind_of(enum pull_kind kind)
 
 static int job_encode(struct pull_job *job, struct heap_session *s)
 {
-	const struct heap_report_opts opts = {
+	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
 		.default_type = job->kind == PULL_ALLOCS ? "alloc_space" : NULL,
 		.max_samples = HEAP_PULL_SAMPLES_MAX,
@@ -96,7 +96,7 @@ static int job_encode(struct pull_job *job, struct heap_session *s)
 	return r;
 }
 
-static void job_run(struct heap_task *task)
+static void job_run(struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 	const struct heap_pull_opts *opts = &job->pull->opts;
@@ -121,7 +121,7 @@ static void job_run(struct heap_task *task)
 	heap_session_deinit(&s);
 }
 
-static void job_drop(struct heap_task *task)
+static void job_drop(struct go_profile_task *task)
 {
 	pull_job_free(container_of(task, struct pull_job, task));
 }
@@ -196,7 +196,7 @@ static void job_done(struct work *work)
 }
 
 /* The job is the thread's from now on, the request is not. */
-static void on_stuck(void *ctx, struct heap_task *task)
+static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 
@@ -277,11 +277,12 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		fail(p, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
-	if (heap_worker_pending(p->worker) > HEAP_PULL_QUEUE_MAX) {
+	if (go_profile_worker_pending(p->worker) > HEAP_PULL_QUEUE_MAX) {
 		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
 		return;
 	}
-	job->task = (struct heap_task){.work.done = job_done, .run = job_run, .drop = job_drop};
+	job->task =
+		(struct go_profile_task){.work.done = job_done, .run = job_run, .drop = job_drop};
 	job->pull = p;
 	job->later = later;
 	job->kind = ask->kind;
@@ -289,7 +290,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	status = find(p, ask, job, &outcome, &why);
 	if (status)
 		fail(p, later, outcome, status, why);
-	else if (heap_worker_submit(p->worker, &job->task))
+	else if (go_profile_worker_submit(p->worker, &job->task))
 		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
 	else
 		(void)take_ptr(job);
@@ -300,7 +301,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret)
 {
 	struct heap_pull *p = calloc(1, sizeof(*p));
-	const struct heap_worker_opts worker = {
+	const struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
 		.name = "go-pull",
 		.queue_max = HEAP_PULL_QUEUE_MAX,
@@ -313,7 +314,7 @@ int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret)
 		return -ENOMEM;
 	p->opts = *opts;
 	p->source = (struct pull_source){p, on_pull};
-	r = heap_worker_new(&worker, &p->worker);
+	r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
 		heap_pull_free(p);
 	else
@@ -325,7 +326,7 @@ void heap_pull_free(struct heap_pull *p)
 {
 	if (!p)
 		return;
-	heap_worker_free(p->worker);
+	go_profile_worker_free(p->worker);
 	free(p);
 }
 

@@ -315,10 +315,10 @@ int heap_session_core(struct heap_session *s, struct gocore *core)
 
 /* ---------------------------------------------------------------- all of them */
 
-int heap_session_encode(struct heap_session *s, const struct heap_report_opts *opts,
+int heap_session_encode(struct heap_session *s, const struct go_profile_report_opts *opts,
 			struct buf *ret, uint64_t *ret_n_left_out)
 {
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 	int r;
 
 	if (s->kind == HEAP_KIND_HEAP)

@@ -17,7 +17,7 @@
 struct buf;
 struct gocore;
 struct goimages;
-struct heap_report_opts;
+struct go_profile_report_opts;
 struct root;
 struct space_cache;
 struct symbolizer;
@@ -82,7 +82,7 @@ int heap_session_process(struct heap_session *s, const struct pid_id *id);
 int heap_session_core(struct heap_session *s, struct gocore *core);
 
 /* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
-int heap_session_encode(struct heap_session *s, const struct heap_report_opts *opts,
+int heap_session_encode(struct heap_session *s, const struct go_profile_report_opts *opts,
 			struct buf *ret, uint64_t *ret_n_left_out);
 
 #endif

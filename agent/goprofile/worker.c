@@ -33,21 +33,21 @@
 #define END_PAUSE_NS (5 * NSEC_PER_MSEC)
 
 /* How many threads wait; shared by the worker and them. */
-struct heap_stuck {
+struct go_profile_stuck {
 	_Atomic unsigned int n;
 	_Atomic unsigned int n_refs;
 };
 
-struct heap_worker {
-	struct heap_worker_opts opts;
+struct go_profile_worker {
+	struct go_profile_worker_opts opts;
 	struct worker *worker;
-	struct heap_readers *readers;
-	struct heap_readers *next; /* for the thread that comes next */
-	struct heap_stuck *stuck;
+	struct go_profile_cache *readers;
+	struct go_profile_cache *next; /* for the thread that comes next */
+	struct go_profile_stuck *stuck;
 	struct loop_source *timer;
 };
 
-static void stuck_unref(struct heap_stuck *stuck)
+static void stuck_unref(struct go_profile_stuck *stuck)
 {
 	if (stuck && atomic_fetch_sub(&stuck->n_refs, 1) == 1)
 		free(stuck);
@@ -55,7 +55,7 @@ static void stuck_unref(struct heap_stuck *stuck)
 
 static void task_run(struct work *work)
 {
-	struct heap_task *task = container_of(work, struct heap_task, work);
+	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
 
 	task->readers = task->worker->readers;
 	if (task->readers || !task->worker->opts.readers.proc) /* they are gone at the end */
@@ -66,8 +66,8 @@ static void task_run(struct work *work)
 
 static void on_seen(void *ctx, struct work *work)
 {
-	struct heap_task *task = container_of(work, struct heap_task, work);
-	struct heap_worker *hw = ctx;
+	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
+	struct go_profile_worker *hw = ctx;
 
 	atomic_fetch_add(&hw->stuck->n, 1);
 	atomic_fetch_add(&hw->stuck->n_refs, 1);
@@ -80,35 +80,35 @@ static void on_seen(void *ctx, struct work *work)
 /* It has ended after all; there may be no worker any more. */
 static void on_orphan(void *ctx, struct work *work)
 {
-	struct heap_task *task = container_of(work, struct heap_task, work);
-	struct heap_stuck *stuck = task->stuck;
+	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
+	struct go_profile_stuck *stuck = task->stuck;
 
 	(void)ctx;
-	heap_readers_free(task->readers);
+	go_profile_cache_free(task->readers);
 	task->drop(task);
 	atomic_fetch_sub(&stuck->n, 1);
 	stuck_unref(stuck);
 }
 
-static void give_up(struct heap_worker *hw)
+static void give_up(struct go_profile_worker *hw)
 {
 	const struct worker_left left = {on_seen, on_orphan, hw};
-	struct heap_readers_opts readers = hw->opts.readers;
+	struct go_profile_cache_opts readers = hw->opts.readers;
 
-	if (heap_worker_n_stuck(hw) >= HEAP_STUCK_MAX)
+	if (go_profile_worker_n_stuck(hw) >= GO_PROFILE_STUCK_MAX)
 		return;
-	readers.heap_bytes >>= heap_worker_n_stuck(hw) + 1;
-	if (readers.proc && heap_readers_new(&readers, &hw->next))
+	readers.heap_bytes >>= go_profile_worker_n_stuck(hw) + 1;
+	if (readers.proc && go_profile_cache_new(&readers, &hw->next))
 		return; /* the next time */
 	if (worker_abandon(hw->worker, &left)) {
-		heap_readers_free(hw->next);
+		go_profile_cache_free(hw->next);
 		hw->next = NULL;
 	}
 }
 
 static void on_timer(void *ctx)
 {
-	struct heap_worker *hw = ctx;
+	struct go_profile_worker *hw = ctx;
 
 	if (worker_busy_ns(hw->worker) > hw->opts.stuck_ns)
 		give_up(hw);
@@ -116,9 +116,9 @@ static void on_timer(void *ctx)
 
 /* ---------------------------------------------------------------- the worker */
 
-int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **ret)
+int go_profile_worker_new(const struct go_profile_worker_opts *opts, struct go_profile_worker **ret)
 {
-	struct heap_worker *hw = calloc(1, sizeof(*hw));
+	struct go_profile_worker *hw = calloc(1, sizeof(*hw));
 	uint64_t period_ns;
 	int r;
 
@@ -126,12 +126,12 @@ int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **re
 		return -ENOMEM;
 	hw->opts = *opts;
 	if (!hw->opts.stuck_ns)
-		hw->opts.stuck_ns = HEAP_STUCK_NS;
+		hw->opts.stuck_ns = GO_PROFILE_STUCK_NS;
 	period_ns = hw->opts.stuck_ns / 4;
 	hw->stuck = calloc(1, sizeof(*hw->stuck));
 	r = hw->stuck ? 0 : -ENOMEM;
 	if (!r && opts->readers.proc)
-		r = heap_readers_new(&opts->readers, &hw->readers);
+		r = go_profile_cache_new(&opts->readers, &hw->readers);
 	if (hw->stuck)
 		hw->stuck->n_refs = 1;
 	if (!r)
@@ -142,14 +142,14 @@ int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **re
 	if (!r)
 		r = loop_arm(hw->timer, period_ns, period_ns);
 	if (r)
-		heap_worker_free(hw);
+		go_profile_worker_free(hw);
 	else
 		*ret = hw;
 	return r;
 }
 
 /* A while for the running task to end; then it is given up, whatever the ceiling. */
-static void wait_for_end(struct heap_worker *hw)
+static void wait_for_end(struct go_profile_worker *hw)
 {
 	const struct timespec pause = {.tv_nsec = END_PAUSE_NS};
 	const struct worker_left left = {on_seen, on_orphan, hw};
@@ -162,7 +162,7 @@ static void wait_for_end(struct heap_worker *hw)
 		(void)!worker_abandon(hw->worker, &left);
 }
 
-void heap_worker_free(struct heap_worker *hw)
+void go_profile_worker_free(struct go_profile_worker *hw)
 {
 	if (!hw)
 		return;
@@ -170,24 +170,24 @@ void heap_worker_free(struct heap_worker *hw)
 	if (hw->worker)
 		wait_for_end(hw);
 	worker_free(hw->worker);
-	heap_readers_free(hw->readers);
+	go_profile_cache_free(hw->readers);
 	stuck_unref(hw->stuck);
 	free(hw);
 }
 
-int heap_worker_submit(struct heap_worker *hw, struct heap_task *task)
+int go_profile_worker_submit(struct go_profile_worker *hw, struct go_profile_task *task)
 {
 	task->worker = hw;
 	task->work.run = task_run;
 	return worker_submit(hw->worker, &task->work);
 }
 
-size_t heap_worker_pending(const struct heap_worker *hw)
+size_t go_profile_worker_pending(const struct go_profile_worker *hw)
 {
 	return worker_pending(hw->worker);
 }
 
-unsigned int heap_worker_n_stuck(const struct heap_worker *hw)
+unsigned int go_profile_worker_n_stuck(const struct go_profile_worker *hw)
 {
 	return atomic_load(&hw->stuck->n);
 }

@@ -11,55 +11,56 @@
 #include <stdint.h>
 
 #include "base/worker.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 
-struct heap_stuck;
-struct heap_worker;
+struct go_profile_stuck;
+struct go_profile_worker;
 struct loop;
 
 /* Threads that wait for processes at a time. With more, nothing is read until one is let go.
  * Reached: no heap is read until one is let go:
  * `podprof_go_heap_reads_total{outcome="round_skipped"}`. */
-#define HEAP_STUCK_MAX 4
+#define GO_PROFILE_STUCK_MAX 4
 /* How long one process, or one profile, may take. */
-#define HEAP_STUCK_NS  (10 * 1000000000ull)
+#define GO_PROFILE_STUCK_NS  (10 * 1000000000ull)
 
 /**
- * struct heap_task - one job, embedded in the caller's struct
+ * struct go_profile_task - one job, embedded in the caller's struct
  * @work:    done() is the caller's; it is called when run() has come back in time, or was cancelled
  * @run:     on the worker's thread; calls work_alive() between processes, and uses @readers alone
  * @drop:    frees the job, on whatever thread, when run() has come back too late
  * @readers: set for run(); NULL in a worker without
  */
-struct heap_task {
+struct go_profile_task {
 	struct work work;
-	void (*run)(struct heap_task *task);
-	void (*drop)(struct heap_task *task);
-	struct heap_readers *readers;
-	struct heap_worker *worker;
-	struct heap_stuck *stuck;
+	void (*run)(struct go_profile_task *task);
+	void (*drop)(struct go_profile_task *task);
+	struct go_profile_cache *readers;
+	struct go_profile_worker *worker;
+	struct go_profile_stuck *stuck;
 };
 
-struct heap_worker_opts {
+struct go_profile_worker_opts {
 	struct loop *loop;
-	const char *name;		  /* of the thread; NULL: "go-heap" */
-	struct heap_readers_opts readers; /* without a proc: tasks have none */
+	const char *name;		      /* of the thread; NULL: "go-heap" */
+	struct go_profile_cache_opts readers; /* without a proc: tasks have none */
 	size_t queue_max;
-	uint64_t stuck_ns; /* 0: HEAP_STUCK_NS */
+	uint64_t stuck_ns; /* 0: GO_PROFILE_STUCK_NS */
 	/* A task is given up: called on the loop. Its inputs may be read, nothing else. */
-	void (*on_stuck)(void *ctx, struct heap_task *task);
+	void (*on_stuck)(void *ctx, struct go_profile_task *task);
 	void *ctx;
 };
 
-int heap_worker_new(const struct heap_worker_opts *opts, struct heap_worker **ret);
+int go_profile_worker_new(const struct go_profile_worker_opts *opts,
+			  struct go_profile_worker **ret);
 /* Waits for the process that is being read, but not long. */
-void heap_worker_free(struct heap_worker *hw);
+void go_profile_worker_free(struct go_profile_worker *hw);
 /* 0 or WORKER_FULL. */
-int heap_worker_submit(struct heap_worker *hw, struct heap_task *task)
+int go_profile_worker_submit(struct go_profile_worker *hw, struct go_profile_task *task)
 	__attribute__((warn_unused_result));
 /* Tasks waiting or running; those that were given up are not. */
-size_t heap_worker_pending(const struct heap_worker *hw);
+size_t go_profile_worker_pending(const struct go_profile_worker *hw);
 /* Threads that still wait for a process. */
-unsigned int heap_worker_n_stuck(const struct heap_worker *hw);
+unsigned int go_profile_worker_n_stuck(const struct go_profile_worker *hw);
 
 #endif

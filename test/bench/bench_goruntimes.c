@@ -28,7 +28,7 @@
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
 #include "goprofile/process.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 #include "goprofile/heap.h"
 
 #define N 100
@@ -167,20 +167,21 @@ static size_t own_kib(void)
 }
 
 /* A profile of one process, made and thrown away. */
-static size_t name(struct heap_readers *readers, struct heap_target *target)
+static size_t name(struct go_profile_cache *readers, struct go_profile_target *target)
 {
-	const struct heap_report_opts opts = {.max_samples = 10000, .max_bytes = 4u << 20};
+	const struct go_profile_report_opts opts = {.max_samples = 10000, .max_bytes = 4u << 20};
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(4u << 20);
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 
 	for (size_t i = 0; i < target->n_found; i++)
 		if (target->found[i].snap &&
-		    heap_readers_encode(readers, &target->found[i].snap, 1, &opts, &out, &stats))
+		    go_profile_cache_encode(readers, &target->found[i].snap, 1, &opts, &out,
+					    &stats))
 			exit(1);
 	return (size_t)stats.n_records;
 }
 
-static void read_all(struct bench *b, struct heap_readers *readers, const char *what, int first,
+static void read_all(struct bench *b, struct go_profile_cache *readers, const char *what, int first,
 		     int limit)
 {
 	uint64_t start_ns = cpu_ns();
@@ -190,12 +191,12 @@ static void read_all(struct bench *b, struct heap_readers *readers, const char *
 	snprintf(mark, sizeof(mark), "/bench/%d", limit - first);
 	(void)!access(mark, F_OK);
 	for (int i = first; i < limit; i++) {
-		struct heap_target target = {.pid = b->processes[i].pid};
+		struct go_profile_target target = {.pid = b->processes[i].pid};
 
-		if (heap_readers_read(readers, 0, &target))
+		if (go_profile_cache_read(readers, 0, &target))
 			exit(1);
 		n_records += name(readers, &target);
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
 	(void)!access("/bench/end", F_OK);
 	printf("  %-34s %3d processes %8.1f us each, %zu records, %zu KiB of ours\n", what,
@@ -206,9 +207,9 @@ static void read_all(struct bench *b, struct heap_readers *readers, const char *
 static void shared_file(const char *path)
 {
 	static struct bench b;
-	struct heap_readers_opts opts = {.heap_bytes = 64u << 20, .symbol_bytes = 32u << 20};
-	struct heap_readers *readers;
-	struct heap_caches caches;
+	struct go_profile_cache_opts opts = {.heap_bytes = 64u << 20, .symbol_bytes = 32u << 20};
+	struct go_profile_cache *readers;
+	struct go_profile_memory caches;
 
 	b = (struct bench){.proc = ROOT_INIT};
 	if (root_open("/proc", &b.proc))
@@ -216,16 +217,16 @@ static void shared_file(const char *path)
 	opts.proc = &b.proc;
 	start(&b, path, NULL);
 	printf("a Go program of 100 MB, read and named; %zu KiB of ours before\n", own_kib());
-	if (heap_readers_new(&opts, &readers))
+	if (go_profile_cache_new(&opts, &readers))
 		exit(1);
 	read_all(&b, readers, "the first one", 0, 1);
 	read_all(&b, readers, "others", 1, N);
-	caches = heap_readers_end_round(readers);
+	caches = go_profile_cache_end_round(readers);
 	read_all(&b, readers, "next round", 0, N);
-	caches = heap_readers_end_round(readers);
+	caches = go_profile_cache_end_round(readers);
 	printf("  kept: %zu bytes of records, %zu of symbols, %zu of mappings, %zu of files\n",
 	       caches.record_bytes, caches.symbol_bytes, caches.space_bytes, caches.file_bytes);
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 	stop(&b);
 	root_deinit(&b.proc);
 }

@@ -6,7 +6,7 @@
 #include "support/test.h"
 #include "symbolize/symbolizer.h"
 
-const struct heap_report_opts heapoutside_cumulative = {
+const struct go_profile_report_opts heapoutside_cumulative = {
 	.time_ns = 1,
 	.max_samples = 1u << 20,
 	.max_bytes = HEAPOUTSIDE_BYTES_MAX,
@@ -44,8 +44,8 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 	return space_cache_resolve(o->space, &o->process.id, pc, ret);
 }
 
-int heapoutside_read(struct heapoutside *o, const struct heap_report_opts *opts, bool since_start,
-		     struct buf *ret, struct heap_report_stats *ret_stats,
+int heapoutside_read(struct heapoutside *o, const struct go_profile_report_opts *opts,
+		     bool since_start, struct buf *ret, struct go_profile_report_stats *ret_stats,
 		     struct goheap_totals *ret_totals)
 {
 	const struct heapsnap_opts snap_opts = {

@@ -32,11 +32,11 @@ void heapoutside_start(struct heapoutside *o, const char *path, const char *cons
 void heapoutside_deinit(struct heapoutside *o);
 
 /* Everything since the start, as a file has it. */
-extern const struct heap_report_opts heapoutside_cumulative;
+extern const struct go_profile_report_opts heapoutside_cumulative;
 
 /* 0, or what one of the steps returned. @ret is appended to. */
-int heapoutside_read(struct heapoutside *o, const struct heap_report_opts *opts, bool since_start,
-		     struct buf *ret, struct heap_report_stats *ret_stats,
+int heapoutside_read(struct heapoutside *o, const struct go_profile_report_opts *opts,
+		     bool since_start, struct buf *ret, struct go_profile_report_stats *ret_stats,
 		     struct goheap_totals *ret_totals);
 
 #endif

@@ -133,7 +133,7 @@ static void compare_profiles(struct heapoutside *o, const char *file, struct sam
 	_cleanup_(buf_deinit) struct buf own = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
 	_cleanup_(buf_deinit) struct buf ours = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
 	_cleanup_(samelines_deinit) struct samelines own_lines = {0}, our_lines = {0};
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 	struct goheap_totals totals;
 
 	assert_int_equal(

@@ -42,7 +42,7 @@ static void make_profiles(const char *path, const char *env, const struct files 
 	_cleanup_(heapoutside_deinit) struct heapoutside o = HEAPOUTSIDE_INIT;
 	_cleanup_(buf_deinit) struct buf ours = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
 	const char *const args[] = {files->own, NULL};
-	struct heap_report_stats stats;
+	struct go_profile_report_stats stats;
 	struct goheap_totals totals;
 
 	heapoutside_start(&o, path, args, env);

@@ -36,9 +36,9 @@ static void sum_values(const struct buf *bytes, int64_t sums[N_VALUES])
 static void read_window(struct heapoutside *o, bool since_start, int64_t sums[N_VALUES],
 			struct goheap_totals *ret_totals)
 {
-	const struct heap_report_opts delta = {.delta = true, .duration_ns = 1};
+	const struct go_profile_report_opts delta = {.delta = true, .duration_ns = 1};
 	_cleanup_(buf_deinit) struct buf window = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 
 	memset(sums, 0, N_VALUES * sizeof(*sums));
 	assert_int_equal(heapoutside_read(o, &delta, since_start, &window, &stats, ret_totals), 0);
@@ -87,15 +87,15 @@ static void windows_add_up(void **state)
 
 static void ceilings(void **state)
 {
-	const struct heap_report_opts few = {.max_samples = 3};
-	const struct heap_report_opts small = {.max_bytes = 2000};
+	const struct go_profile_report_opts few = {.max_samples = 3};
+	const struct go_profile_report_opts small = {.max_bytes = 2000};
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
 	_cleanup_(buf_deinit) struct buf tiny = BUF_INIT(100);
 	_cleanup_(heapoutside_deinit) struct heapoutside o = HEAPOUTSIDE_INIT;
 	const char *const args[] = {"/dev/null", "inline", "tiny", "deep", NULL};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 	struct goheap_totals totals;
 
 	(void)state;
@@ -116,7 +116,7 @@ static void ceilings(void **state)
 static int report_again(void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
-	struct heap_report_stats stats = {0};
+	struct go_profile_report_stats stats = {0};
 	struct goheap_totals totals;
 
 	return heapoutside_read(ctx, &heapoutside_cumulative, false, &out, &stats, &totals);

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/nsec.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 #include "pprof/reader.h"
 #include "goprofile/contention.h"
 #include "support/gofixture.h"
@@ -17,26 +17,27 @@
 
 static const char *const args[] = {"/dev/null", NULL};
 
-static struct heap_readers *open_readers(const struct goprocess *p)
+static struct go_profile_cache *open_readers(const struct goprocess *p)
 {
-	const struct heap_readers_opts opts = {
+	const struct go_profile_cache_opts opts = {
 		.proc = &p->proc,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 
-	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
 	return readers;
 }
 
 /* A window that begins now; the caller frees what was found. */
-static struct heap_target read_window(struct heap_readers *readers, const struct goprocess *p)
+static struct go_profile_target read_window(struct go_profile_cache *readers,
+					    const struct goprocess *p)
 {
-	struct heap_target target = {.pid = p->id};
+	struct go_profile_target target = {.pid = p->id};
 
-	assert_int_equal(heap_readers_read(readers, nsec_wall(), &target), 0);
-	heap_readers_end_round(readers);
+	assert_int_equal(go_profile_cache_read(readers, nsec_wall(), &target), 0);
+	go_profile_cache_end_round(readers);
 	assert_int_equal(target.n_found, 1);
 	return target;
 }
@@ -60,22 +61,23 @@ static struct sums sum(const struct contentionsnap *snap)
 }
 
 /* What an encoded profile adds up to. */
-static int64_t sum_encoded(struct heap_readers *readers, struct contentionsnap *snap, bool delta)
+static int64_t sum_encoded(struct go_profile_cache *readers, struct contentionsnap *snap,
+			   bool delta)
 {
-	const struct heap_report_opts opts = {
+	const struct go_profile_report_opts opts = {
 		.delta = delta,
 		.max_samples = 10000,
 		.max_bytes = PROFILE_BYTES_MAX,
 	};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
-	struct heap_report_stats stats;
+	struct go_profile_report_stats stats;
 	struct reader *reader;
 	const struct pprof_tables *t;
 	const char *why;
 	int64_t n = 0;
 
-	assert_int_equal(heap_readers_encode_contention(readers, &snap, 1, &opts, &bytes, &stats),
-			 0);
+	assert_int_equal(
+		go_profile_cache_encode_contention(readers, &snap, 1, &opts, &bytes, &stats), 0);
 	assert_int_equal(stats.n_left_out, 0);
 	assert_int_equal(stats.n_unnamed, 0);
 	assert_int_equal(reader_new(bytes.data, bytes.len, PROFILE_BYTES_MAX, &reader, &why), 0);
@@ -97,13 +99,13 @@ static void windows_add_up(void **state)
 		_cleanup_(freep) char *path = gofixture_build(CONTENTION, gos[i], "stripped");
 		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 		int64_t before[CONTENTION_KIND_MAX] = {0};
-		struct heap_readers *readers;
+		struct go_profile_cache *readers;
 
 		row_begin(path);
 		goprocess_start(&p, path, args, NULL);
 		readers = open_readers(&p);
 		for (int window = 0; window < 3; window++) {
-			struct heap_target target = read_window(readers, &p);
+			struct go_profile_target target = read_window(readers, &p);
 
 			for (int k = 0; k < CONTENTION_KIND_MAX; k++) {
 				struct contentionsnap *snap = target.found[0].contention[k];
@@ -116,10 +118,10 @@ static void windows_add_up(void **state)
 				assert_int_equal(sum_encoded(readers, snap, true), s.window);
 				before[k] = s.all;
 			}
-			heap_target_deinit(&target);
+			go_profile_target_deinit(&target);
 			goprocess_order(&p, "again");
 		}
-		heap_readers_free(readers);
+		go_profile_cache_free(readers);
 	}
 }
 
@@ -129,8 +131,8 @@ static void ticks_are_measured(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX];
-	struct heap_readers *readers;
-	struct heap_target target;
+	struct go_profile_cache *readers;
+	struct go_profile_target target;
 	int64_t delay_ns = 0;
 
 	(void)state;
@@ -144,8 +146,8 @@ static void ticks_are_measured(void **state)
 		delay_ns += target.found[0].contention[CONTENTION_BLOCK]->records[i].delay_ns;
 	/* it sleeps for a millisecond with a lock held, a hundred times */
 	assert_true(delay_ns > 20 * 1000000ll && delay_ns < 600 * 1000000000ll);
-	heap_target_deinit(&target);
-	heap_readers_free(readers);
+	go_profile_target_deinit(&target);
+	go_profile_cache_free(readers);
 }
 
 static void off_is_no_profile(void **state)
@@ -153,8 +155,8 @@ static void off_is_no_profile(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX];
-	struct heap_readers *readers;
-	struct heap_target target;
+	struct go_profile_cache *readers;
+	struct go_profile_target target;
 
 	(void)state;
 	path = gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "default");
@@ -164,8 +166,8 @@ static void off_is_no_profile(void **state)
 	assert_non_null(target.found[0].snap);
 	assert_null(target.found[0].contention[CONTENTION_MUTEX]);
 	assert_null(target.found[0].contention[CONTENTION_BLOCK]);
-	heap_target_deinit(&target);
-	heap_readers_free(readers);
+	go_profile_target_deinit(&target);
+	go_profile_cache_free(readers);
 }
 
 int main(void)

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "goheap/goruntime.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 #include "goprofile/heapsnap.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
@@ -36,20 +36,20 @@ struct look {
 
 static struct look look_at(const struct goprocess *p, bool force, size_t heap_bytes)
 {
-	const struct heap_readers_opts opts = {
+	const struct go_profile_cache_opts opts = {
 		.proc = &p->proc,
 		.heap_bytes = heap_bytes,
 		.symbol_bytes = 1u << 20,
 	};
-	struct heap_target target = {.pid = p->id, .force = force};
-	struct heap_readers *readers;
+	struct go_profile_target target = {.pid = p->id, .force = force};
+	struct go_profile_cache *readers;
 	struct look ret;
 
-	assert_int_equal(heap_readers_new(&opts, &readers), 0);
-	assert_int_equal(heap_readers_read(readers, 0, &target), 0);
+	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
+	assert_int_equal(go_profile_cache_read(readers, 0, &target), 0);
 	ret = (struct look){.state = target.state, .is_go = target.n_found};
 	if (target.n_found) {
-		const struct heap_found *found = &target.found[0];
+		const struct go_profile_found *found = &target.found[0];
 
 		ret.state = found->state;
 		ret.counts = found->reading.has & 1u << GOALLOC_ALLOC_BYTES;
@@ -57,8 +57,8 @@ static struct look look_at(const struct goprocess *p, bool force, size_t heap_by
 		assert_string_equal(found->reading.state, goruntime_state_name(found->state));
 		assert_true(found->news);
 	}
-	heap_target_deinit(&target);
-	heap_readers_free(readers);
+	go_profile_target_deinit(&target);
+	go_profile_cache_free(readers);
 	return ret;
 }
 

@@ -24,7 +24,7 @@ struct bench {
 	struct goprocess good;
 	struct goprocess bad;
 	struct loop *loop;
-	struct heap_worker *worker;
+	struct go_profile_worker *worker;
 	int n_done;
 	int n_cancelled;
 	int n_ok; /* with a profile */
@@ -35,26 +35,26 @@ struct bench {
 };
 
 struct job {
-	struct heap_task task;
+	struct go_profile_task task;
 	struct bench *bench;
-	struct heap_target target;
+	struct go_profile_target target;
 };
 
-static void job_run(struct heap_task *task)
+static void job_run(struct go_profile_task *task)
 {
 	struct job *job = container_of(task, struct job, task);
 
 	job->bench->n_started++;
-	(void)!heap_readers_read(task->readers, 0, &job->target);
+	(void)!go_profile_cache_read(task->readers, 0, &job->target);
 }
 
 static void job_free(struct job *job)
 {
-	heap_target_deinit(&job->target);
+	go_profile_target_deinit(&job->target);
 	free(job);
 }
 
-static void job_drop(struct heap_task *task)
+static void job_drop(struct go_profile_task *task)
 {
 	struct job *job = container_of(task, struct job, task);
 
@@ -74,7 +74,7 @@ static void job_done(struct work *work)
 	job_free(job);
 }
 
-static void on_stuck(void *ctx, struct heap_task *task)
+static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct bench *bench = ctx;
 
@@ -87,10 +87,11 @@ static void submit(struct bench *bench, const struct goprocess *p)
 	struct job *job = calloc(1, sizeof(*job));
 
 	assert_non_null(job);
-	job->task = (struct heap_task){.work.done = job_done, .run = job_run, .drop = job_drop};
+	job->task =
+		(struct go_profile_task){.work.done = job_done, .run = job_run, .drop = job_drop};
 	job->bench = bench;
 	job->target.pid = p->id;
-	assert_int_equal(heap_worker_submit(bench->worker, &job->task), 0);
+	assert_int_equal(go_profile_worker_submit(bench->worker, &job->task), 0);
 }
 
 static void bench_init(struct bench *bench)
@@ -101,7 +102,7 @@ static void bench_init(struct bench *bench)
 	const char *go = gos[gofixture_gos(gos) - 1];
 	_cleanup_(freep) char *heap = gofixture_build(HEAP, go, "default");
 	_cleanup_(freep) char *blocks = gofixture_build(BLOCKS, go, "default");
-	struct heap_worker_opts opts = {
+	struct go_profile_worker_opts opts = {
 		.queue_max = 10,
 		.stuck_ns = STUCK_NS,
 		.on_stuck = on_stuck,
@@ -113,22 +114,22 @@ static void bench_init(struct bench *bench)
 	goprocess_start(&bench->bad, blocks, no_args, NULL);
 	assert_int_equal(loop_new(&bench->loop), 0);
 	opts.loop = bench->loop;
-	opts.readers = (struct heap_readers_opts){
+	opts.readers = (struct go_profile_cache_opts){
 		.proc = &bench->good.proc,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
-	assert_int_equal(heap_worker_new(&opts, &bench->worker), 0);
+	assert_int_equal(go_profile_worker_new(&opts, &bench->worker), 0);
 }
 
 static bool all_done(void *ctx)
 {
-	return heap_worker_pending(((struct bench *)ctx)->worker) == 0;
+	return go_profile_worker_pending(((struct bench *)ctx)->worker) == 0;
 }
 
 static bool nobody_waits(void *ctx)
 {
-	return heap_worker_n_stuck(((struct bench *)ctx)->worker) == 0;
+	return go_profile_worker_n_stuck(((struct bench *)ctx)->worker) == 0;
 }
 
 static void others_are_read(void **state)
@@ -148,13 +149,13 @@ static void others_are_read(void **state)
 	assert_int_equal(bench.n_ok, 3);
 	assert_int_equal(bench.n_stuck, 1);
 	assert_int_equal(bench.stuck_pid, bench.bad.id.pid);
-	assert_int_equal(heap_worker_n_stuck(bench.worker), 1);
+	assert_int_equal(go_profile_worker_n_stuck(bench.worker), 1);
 	assert_int_equal(bench.n_dropped, 0);
 	/* its end lets the thread go */
 	goprocess_stop(&bench.bad);
 	loop_until(bench.loop, nobody_waits, &bench);
 	assert_int_equal(bench.n_dropped, 1);
-	heap_worker_free(bench.worker);
+	go_profile_worker_free(bench.worker);
 	loop_free(bench.loop);
 	goprocess_stop(&bench.good);
 }
@@ -166,23 +167,23 @@ static void ceiling_and_end(void **state)
 
 	(void)state;
 	bench_init(&bench);
-	for (int i = 0; i < HEAP_STUCK_MAX; i++) {
+	for (int i = 0; i < GO_PROFILE_STUCK_MAX; i++) {
 		submit(&bench, &bench.bad);
 		loop_until(bench.loop, all_done, &bench);
 	}
-	assert_int_equal(bench.n_stuck, HEAP_STUCK_MAX);
-	assert_int_equal(heap_worker_n_stuck(bench.worker), HEAP_STUCK_MAX);
+	assert_int_equal(bench.n_stuck, GO_PROFILE_STUCK_MAX);
+	assert_int_equal(go_profile_worker_n_stuck(bench.worker), GO_PROFILE_STUCK_MAX);
 	submit(&bench, &bench.bad);
 	submit(&bench, &bench.good);
-	while (bench.n_started < HEAP_STUCK_MAX + 1)
+	while (bench.n_started < GO_PROFILE_STUCK_MAX + 1)
 		usleep(1000);
-	heap_worker_free(bench.worker);
+	go_profile_worker_free(bench.worker);
 	assert_int_equal(bench.n_done, 1);
 	assert_int_equal(bench.n_cancelled, 1);
 	loop_free(bench.loop);
 	goprocess_stop(&bench.bad);
 	/* so that nothing of theirs is left when leaks are counted */
-	while (bench.n_dropped < HEAP_STUCK_MAX + 1)
+	while (bench.n_dropped < GO_PROFILE_STUCK_MAX + 1)
 		usleep(1000);
 	goprocess_stop(&bench.good);
 }

@@ -2,7 +2,7 @@
 /*
  * A process that is no Go program keeps a place here too: so it is not looked at in every window.
  */
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,36 +23,37 @@
 
 /* Processes with a reader. One more is not read, counted as "full". Reached:
  * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
-#define HEAP_READERS_MAX 16384
+#define GO_PROFILE_CACHE_PROCESSES_MAX 16384
 
-struct heap_reader {
+struct cached_process {
 	struct heap_process process;
 	unsigned int round;
 	UT_hash_handle hh; /* by process.pid */
 };
 
-struct heap_readers {
+struct go_profile_cache {
 	const struct root *proc;
 	bool no_contention;
 	size_t max_bytes;
 	size_t bytes; /* of all readers' records */
 	unsigned int round;
-	struct heap_reader *by_pid;
+	struct cached_process *by_pid;
 	struct goimages *images;
 	struct space_cache *spaces; /* images of the Go programs alone */
 	struct symbolizer *symbolizer;
 };
 
-static void reader_free(struct heap_readers *all, struct heap_reader *reader)
+static void reader_free(struct go_profile_cache *all, struct cached_process *reader)
 {
 	HASH_DEL(all->by_pid, reader);
 	heap_process_deinit(&reader->process);
 	free(reader);
 }
 
-static int reader_add(struct heap_readers *all, const struct pid_id *pid, struct heap_reader **ret)
+static int reader_add(struct go_profile_cache *all, const struct pid_id *pid,
+		      struct cached_process **ret)
 {
-	struct heap_reader *reader = calloc(1, sizeof(*reader));
+	struct cached_process *reader = calloc(1, sizeof(*reader));
 	bool hash_oom = false;
 
 	if (!reader)
@@ -68,13 +69,14 @@ static int reader_add(struct heap_readers *all, const struct pid_id *pid, struct
 }
 
 /* 0, 1 when there are too many, -errno. */
-static int reader_get(struct heap_readers *all, const struct pid_id *pid, struct heap_reader **ret)
+static int reader_get(struct go_profile_cache *all, const struct pid_id *pid,
+		      struct cached_process **ret)
 {
-	struct heap_reader *reader;
+	struct cached_process *reader;
 	int r = 0;
 
 	HASH_FIND(hh, all->by_pid, pid, sizeof(*pid), reader);
-	if (!reader && HASH_COUNT(all->by_pid) >= HEAP_READERS_MAX)
+	if (!reader && HASH_COUNT(all->by_pid) >= GO_PROFILE_CACHE_PROCESSES_MAX)
 		return 1;
 	if (!reader)
 		r = reader_add(all, pid, &reader);
@@ -86,13 +88,13 @@ static int reader_get(struct heap_readers *all, const struct pid_id *pid, struct
 }
 
 /* Bytes of all records of a process are taken out of the sum while it is changed. */
-static void discount(struct heap_readers *all, const struct heap_process *p)
+static void discount(struct go_profile_cache *all, const struct heap_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++)
 		all->bytes -= p->runtimes[i].bytes;
 }
 
-static void count(struct heap_readers *all, struct heap_process *p)
+static void count(struct go_profile_cache *all, struct heap_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++) {
 		struct heap_runtime *runtime = &p->runtimes[i];
@@ -129,9 +131,9 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 	return nsec_wall() - age_ns >= window_start_ns;
 }
 
-static int found_snap(struct heap_readers *all, const struct heap_process *p,
+static int found_snap(struct go_profile_cache *all, const struct heap_process *p,
 		      const struct heap_runtime *runtime, const struct goheap_profile *profile,
-		      uint64_t window_start_ns, struct heap_found *found)
+		      uint64_t window_start_ns, struct go_profile_found *found)
 {
 	struct snap_space space = {runtime->heap, all->spaces, &p->pid};
 	const struct heapsnap_opts opts = {
@@ -145,9 +147,9 @@ static int found_snap(struct heap_readers *all, const struct heap_process *p,
 
 /* What the program does not record is no profile, and neither is what cannot be read: the state is
  * that of the heap. */
-static int found_contention(struct heap_readers *all, const struct heap_process *p,
+static int found_contention(struct go_profile_cache *all, const struct heap_process *p,
 			    const struct heap_runtime *runtime, uint64_t window_start_ns,
-			    struct heap_found *found)
+			    struct go_profile_found *found)
 {
 	struct snap_space at = {runtime->heap, all->spaces, &p->pid};
 	const struct stacksnap_space space = {on_resolve, &at};
@@ -165,7 +167,7 @@ static int found_contention(struct heap_readers *all, const struct heap_process 
 	return r < 0 ? r : 0;
 }
 
-static void found_describe(struct heap_found *found, struct heap_runtime *runtime)
+static void found_describe(struct go_profile_found *found, struct heap_runtime *runtime)
 {
 	const struct goruntime *rt = goheap_runtime(runtime->heap);
 
@@ -180,7 +182,7 @@ static void found_describe(struct heap_found *found, struct heap_runtime *runtim
 }
 
 /* What the allocator has counted itself. It is there whether the profile is or not. */
-static void found_exact(struct heap_found *found, struct heap_runtime *runtime)
+static void found_exact(struct go_profile_found *found, struct heap_runtime *runtime)
 {
 	struct goalloc_reading *to = &found->reading;
 	struct gototals totals;
@@ -198,7 +200,7 @@ static void found_exact(struct heap_found *found, struct heap_runtime *runtime)
 	to->source = runtime->exact ? "runtime" : "profile";
 }
 
-static int found_gauges(struct heap_found *found, const struct heap_runtime *runtime)
+static int found_gauges(struct go_profile_found *found, const struct heap_runtime *runtime)
 {
 	struct goalloc_reading *to = &found->reading;
 	struct goheap_gauges gauges;
@@ -220,7 +222,7 @@ static int found_gauges(struct heap_found *found, const struct heap_runtime *run
 	return 0;
 }
 
-static void found_totals(struct heap_found *found, const struct heap_runtime *runtime,
+static void found_totals(struct go_profile_found *found, const struct heap_runtime *runtime,
 			 const struct goheap_profile *profile)
 {
 	struct goheap_totals totals;
@@ -235,14 +237,14 @@ static void found_totals(struct heap_found *found, const struct heap_runtime *ru
 }
 
 /* Bytes that the records of one more runtime may take. */
-static size_t room(const struct heap_readers *all)
+static size_t room(const struct go_profile_cache *all)
 {
 	return all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1;
 }
 
-static int runtime_read(struct heap_readers *all, struct heap_process *p,
+static int runtime_read(struct go_profile_cache *all, struct heap_process *p,
 			struct heap_runtime *runtime, bool force, uint64_t window_start_ns,
-			struct heap_found *found)
+			struct go_profile_found *found)
 {
 	struct goheap_profile profile;
 	int state, r = 0;
@@ -266,7 +268,7 @@ static int runtime_read(struct heap_readers *all, struct heap_process *p,
 
 /* ---------------------------------------------------------------- one process */
 
-void heap_target_deinit(struct heap_target *target)
+void go_profile_target_deinit(struct go_profile_target *target)
 {
 	for (size_t i = 0; i < target->n_found; i++) {
 		heapsnap_free(target->found[i].snap);
@@ -278,15 +280,15 @@ void heap_target_deinit(struct heap_target *target)
 	target->n_found = 0;
 }
 
-static int target_alloc(struct heap_target *target, size_t n)
+static int target_alloc(struct go_profile_target *target, size_t n)
 {
-	heap_target_deinit(target);
+	go_profile_target_deinit(target);
 	target->found = calloc(n, sizeof(*target->found));
 	return target->found ? 0 : -ENOMEM;
 }
 
 /* Of a process that we may not look at nothing more is known. */
-static int target_denied(struct heap_target *target, struct heap_process *p)
+static int target_denied(struct go_profile_target *target, struct heap_process *p)
 {
 	int r = target_alloc(target, 1);
 
@@ -303,8 +305,8 @@ static int target_denied(struct heap_target *target, struct heap_process *p)
 }
 
 /* All runtimes. One that fails does not keep the others from being read. */
-static int target_read(struct heap_readers *all, struct heap_target *target, struct heap_process *p,
-		       uint64_t window_start_ns)
+static int target_read(struct go_profile_cache *all, struct go_profile_target *target,
+		       struct heap_process *p, uint64_t window_start_ns)
 {
 	int r = target_alloc(target, p->n_runtimes), first = r;
 
@@ -322,7 +324,7 @@ static int target_read(struct heap_readers *all, struct heap_target *target, str
 
 /* Over the ceiling of all together: what this process had is forgotten, and read as if for the
  * first time in the next round, with what room there is then. */
-static void shed(struct heap_readers *all, struct heap_process *p, bool *ret_full)
+static void shed(struct go_profile_cache *all, struct heap_process *p, bool *ret_full)
 {
 	if (all->bytes <= all->max_bytes)
 		return;
@@ -333,7 +335,7 @@ static void shed(struct heap_readers *all, struct heap_process *p, bool *ret_ful
 	*ret_full = true;
 }
 
-static int process_look(struct heap_readers *all, struct heap_process *p)
+static int process_look(struct go_profile_cache *all, struct heap_process *p)
 {
 	const struct heap_process_opts opts = {
 		.proc = all->proc,
@@ -345,7 +347,7 @@ static int process_look(struct heap_readers *all, struct heap_process *p)
 	return heap_process_look(p, &opts);
 }
 
-static int process_read(struct heap_readers *all, struct heap_target *target,
+static int process_read(struct go_profile_cache *all, struct go_profile_target *target,
 			struct heap_process *p, uint64_t window_start_ns)
 {
 	int r = process_look(all, p);
@@ -358,10 +360,10 @@ static int process_read(struct heap_readers *all, struct heap_target *target,
 	return r;
 }
 
-int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
-		      struct heap_target *target)
+int go_profile_cache_read(struct go_profile_cache *all, uint64_t window_start_ns,
+			  struct go_profile_target *target)
 {
-	struct heap_reader *reader;
+	struct cached_process *reader;
 	struct heap_process *p;
 	int r = reader_get(all, &target->pid, &reader);
 
@@ -375,11 +377,11 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 	discount(all, p);
 	r = process_read(all, target, p, window_start_ns);
 	if (heap_process_left(p)) {
-		heap_target_deinit(target);
+		go_profile_target_deinit(target);
 		r = process_read(all, target, p, window_start_ns);
 		/* twice: it has ended, and what is left of it is nobody's */
 		if (heap_process_left(p))
-			heap_target_deinit(target);
+			go_profile_target_deinit(target);
 	}
 	target->state = p->state;
 	count(all, p);
@@ -387,9 +389,9 @@ int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
 	return r;
 }
 
-int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_t n,
-			const struct heap_report_opts *opts, struct buf *ret,
-			struct heap_report_stats *ret_stats)
+int go_profile_cache_encode(struct go_profile_cache *all, struct heapsnap **snaps, size_t n,
+			    const struct go_profile_report_opts *opts, struct buf *ret,
+			    struct go_profile_report_stats *ret_stats)
 {
 	int r = heap_report(snaps, n, all->symbolizer, opts, ret, ret_stats);
 
@@ -397,9 +399,9 @@ int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_
 	return r;
 }
 
-int heap_readers_encode_contention(struct heap_readers *all, struct contentionsnap **snaps,
-				   size_t n, const struct heap_report_opts *opts, struct buf *ret,
-				   struct heap_report_stats *ret_stats)
+int go_profile_cache_encode_contention(struct go_profile_cache *all, struct contentionsnap **snaps,
+				       size_t n, const struct go_profile_report_opts *opts,
+				       struct buf *ret, struct go_profile_report_stats *ret_stats)
 {
 	int r = contention_report(snaps, n, all->symbolizer, opts, ret, ret_stats);
 
@@ -407,9 +409,9 @@ int heap_readers_encode_contention(struct heap_readers *all, struct contentionsn
 	return r;
 }
 
-struct heap_caches heap_readers_end_round(struct heap_readers *all)
+struct go_profile_memory go_profile_cache_end_round(struct go_profile_cache *all)
 {
-	struct heap_reader *reader, *next;
+	struct cached_process *reader, *next;
 
 	HASH_ITER(hh, all->by_pid, reader, next) {
 		if (reader->round == all->round)
@@ -420,7 +422,7 @@ struct heap_caches heap_readers_end_round(struct heap_readers *all)
 	all->round++;
 	space_cache_sweep(all->spaces);
 	goimages_sweep(all->images);
-	return (struct heap_caches){
+	return (struct go_profile_memory){
 		.symbol_bytes = symbolizer_bytes(all->symbolizer),
 		.space_bytes = space_cache_bytes(all->spaces),
 		.record_bytes = all->bytes,
@@ -428,10 +430,10 @@ struct heap_caches heap_readers_end_round(struct heap_readers *all)
 	};
 }
 
-int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers **ret)
+int go_profile_cache_new(const struct go_profile_cache_opts *opts, struct go_profile_cache **ret)
 {
 	struct symbolizer_opts symbols = {.proc = opts->proc, .cache_bytes = opts->symbol_bytes};
-	struct heap_readers *all = calloc(1, sizeof(*all));
+	struct go_profile_cache *all = calloc(1, sizeof(*all));
 	int r;
 
 	if (!all)
@@ -445,15 +447,15 @@ int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers *
 	if (!r)
 		r = symbolizer_new(&symbols, &all->symbolizer);
 	if (r)
-		heap_readers_free(all);
+		go_profile_cache_free(all);
 	else
 		*ret = all;
 	return r;
 }
 
-void heap_readers_free(struct heap_readers *all)
+void go_profile_cache_free(struct go_profile_cache *all)
 {
-	struct heap_reader *reader, *next;
+	struct cached_process *reader, *next;
 
 	if (!all)
 		return;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "goheap/force.h"
-#include "goprofile/readers.h"
+#include "goprofile/cache.h"
 #include "goprofile/heapsnap.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
@@ -17,27 +17,27 @@
 
 static const char *const no_args[] = {NULL};
 
-static struct heap_readers *open_readers(const struct goprocess *p)
+static struct go_profile_cache *open_readers(const struct goprocess *p)
 {
-	const struct heap_readers_opts opts = {
+	const struct go_profile_cache_opts opts = {
 		.proc = &p->proc,
 		.heap_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 
-	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
 	return readers;
 }
 
 /* One round with one process; the caller frees what was found. */
-static struct heap_target read_round(struct heap_readers *readers, const struct goprocess *p,
-				     bool force)
+static struct go_profile_target read_round(struct go_profile_cache *readers,
+					   const struct goprocess *p, bool force)
 {
-	struct heap_target target = {.pid = p->id, .force = force};
+	struct go_profile_target target = {.pid = p->id, .force = force};
 
-	assert_int_equal(heap_readers_read(readers, 0, &target), 0);
-	heap_readers_end_round(readers);
+	assert_int_equal(go_profile_cache_read(readers, 0, &target), 0);
+	go_profile_cache_end_round(readers);
 	return target;
 }
 
@@ -48,7 +48,7 @@ static const char *newest(void)
 	return gos[gofixture_gos(gos) - 1];
 }
 
-static bool has(const struct heap_found *found, enum goalloc_value what)
+static bool has(const struct go_profile_found *found, enum goalloc_value what)
 {
 	return found->reading.has & 1u << what;
 }
@@ -58,13 +58,13 @@ static void one_program(void **state)
 	static const char *const args[] = {"/dev/null", "all", NULL};
 	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 
 	(void)state;
 	goprocess_start(&p, path, args, NULL);
 	readers = open_readers(&p);
 	for (int round = 0; round < 3; round++) {
-		struct heap_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(readers, &p, false);
 
 		assert_int_equal(target.n_found, 1);
 		assert_string_equal(target.found[0].reading.state, "ok");
@@ -74,9 +74,9 @@ static void one_program(void **state)
 		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
 		assert_non_null(target.found[0].snap);
 		assert_true(target.found[0].snap->n_records > 0);
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 }
 
 /* Each of two libraries is somebody of its own. */
@@ -86,7 +86,7 @@ static void two_runtimes(void **state)
 	_cleanup_(freep) char *heap = gofixture_build(HEAP, newest(), "c-shared");
 	_cleanup_(freep) char *plain = gofixture_build(PLAIN, newest(), "c-shared-stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 	char env[4200];
 
 	(void)state;
@@ -95,22 +95,22 @@ static void two_runtimes(void **state)
 	goprocess_wait(&p);
 	readers = open_readers(&p);
 	for (int round = 0; round < 2; round++) {
-		struct heap_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(readers, &p, false);
 		unsigned int n_ok = 0, n_disabled = 0;
 
 		assert_int_equal(target.n_found, 2);
 		assert_int_equal(target.found[0].number + target.found[1].number, 3);
 		for (size_t i = 0; i < 2; i++) {
-			const struct heap_found *found = &target.found[i];
+			const struct go_profile_found *found = &target.found[i];
 
 			n_ok += strcmp(found->reading.state, "ok") == 0 && found->snap;
 			n_disabled += strcmp(found->reading.state, "disabled_by_linker") == 0;
 			assert_true(has(found, GOALLOC_GC_CYCLES));
 		}
 		assert_true(n_ok == 1 && n_disabled == 1);
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 }
 
 /* Looked for after 1, 2, 4 and more rounds; so it is found after as many as have passed, at most.
@@ -125,7 +125,7 @@ static void library_comes_later(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	char library[4200];
 	const char *const args[] = {"-c", script, library, NULL};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 	size_t n_found = 0;
 	int round;
 
@@ -134,31 +134,31 @@ static void library_comes_later(void **state)
 	goprocess_start(&p, PYTHON, args, NULL);
 	readers = open_readers(&p);
 	for (round = 0; round < 10; round++) {
-		struct heap_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(readers, &p, false);
 
 		assert_int_equal(target.n_found, 0);
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
 	goprocess_order(&p, "load");
 	for (round = 0; n_found == 0 && round < 10; round++) {
-		struct heap_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(readers, &p, false);
 
 		n_found = target.n_found;
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
 	assert_int_equal(n_found, 1);
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 }
 
-static void assert_state(struct heap_readers *readers, const struct goprocess *p, bool force,
+static void assert_state(struct go_profile_cache *readers, const struct goprocess *p, bool force,
 			 const char *want, unsigned int number)
 {
-	struct heap_target target = read_round(readers, p, force);
+	struct go_profile_target target = read_round(readers, p, force);
 
 	assert_int_equal(target.n_found, 1);
 	assert_string_equal(target.found[0].reading.state, want);
 	assert_int_equal(target.found[0].number, number);
-	heap_target_deinit(&target);
+	go_profile_target_deinit(&target);
 }
 
 /* The same process, program and start time, but another address space: read anew in the same round,
@@ -167,7 +167,7 @@ static void executes_itself(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct heap_readers *readers;
+	struct go_profile_cache *readers;
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
@@ -178,15 +178,15 @@ static void executes_itself(void **state)
 	goprocess_order(&p, "exec");
 	assert_state(readers, &p, true, "disabled_by_linker", 2);
 	assert_state(readers, &p, true, "disabled_by_linker", 2);
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 }
 
 static void ends(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
 	struct goprocess p = {.to = -1};
-	struct heap_readers *readers;
-	struct heap_target target;
+	struct go_profile_cache *readers;
+	struct go_profile_target target;
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
@@ -197,8 +197,8 @@ static void ends(void **state)
 	assert_int_equal(root_open("/proc", &p.proc), 0);
 	target = read_round(readers, &p, false);
 	assert_int_equal(target.n_found, 0);
-	heap_target_deinit(&target);
-	heap_readers_free(readers);
+	go_profile_target_deinit(&target);
+	go_profile_cache_free(readers);
 	root_deinit(&p.proc);
 }
 
@@ -208,23 +208,23 @@ static void no_room(void **state)
 	static const char *const args[] = {"/dev/null", "all", NULL};
 	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct heap_readers_opts opts = {.heap_bytes = 1, .symbol_bytes = 1u << 20};
-	struct heap_readers *readers;
+	struct go_profile_cache_opts opts = {.heap_bytes = 1, .symbol_bytes = 1u << 20};
+	struct go_profile_cache *readers;
 
 	(void)state;
 	goprocess_start(&p, path, args, "HEAP_RATE=512");
 	opts.proc = &p.proc;
-	assert_int_equal(heap_readers_new(&opts, &readers), 0);
+	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
 	for (int round = 0; round < 3; round++) {
-		struct heap_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(readers, &p, false);
 
 		assert_true(target.full);
 		assert_int_equal(target.n_found, 1);
 		assert_int_equal(target.found[0].number, 1);
 		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
-		heap_target_deinit(&target);
+		go_profile_target_deinit(&target);
 	}
-	heap_readers_free(readers);
+	go_profile_cache_free(readers);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_GOPROFILE_READERS_H
-#define PODPROF_GOPROFILE_READERS_H
+#ifndef PODPROF_GOPROFILE_CACHE_H
+#define PODPROF_GOPROFILE_CACHE_H
 
 /*
  * The readers of Go heaps, one for each process of the node, with the mappings and symbol tables
@@ -18,14 +18,14 @@
 #include "goprofile/goalloc.h"
 
 struct buf;
-struct heap_readers;
-struct heap_report_opts;
-struct heap_report_stats;
+struct go_profile_cache;
+struct go_profile_report_opts;
+struct go_profile_report_stats;
 struct contentionsnap;
 struct heapsnap;
 struct root;
 
-struct heap_readers_opts {
+struct go_profile_cache_opts {
 	const struct root *proc; /* borrowed */
 	size_t heap_bytes;	 /* ceiling for all processes' records together */
 	size_t symbol_bytes;	 /* ceiling for symbol tables kept */
@@ -33,14 +33,14 @@ struct heap_readers_opts {
 };
 
 /**
- * struct heap_found - what was read of one Go runtime
+ * struct go_profile_found - what was read of one Go runtime
  * @number: that of goalloc_who
  * @news:   its state was another one at the read before, or this is the first
  * @forced: what came of turning sampling on; FORCE_OUTCOME_MAX where that was not tried
  * @snap:   NULL without a profile
  * @contention: mutex and block profiles, where the program has them on; NULL where not
  */
-struct heap_found {
+struct go_profile_found {
 	unsigned int number;
 	enum goruntime_state state;
 	bool news;
@@ -53,41 +53,41 @@ struct heap_found {
 
 /* One process: who it is and what is wanted, and what was read; owns that. Without a Go runtime
  * @state says why. */
-struct heap_target {
+struct go_profile_target {
 	struct pid_id pid;
 	bool force; /* turn sampling on where it has never been on */
 	enum goruntime_state state;
 	bool full; /* a ceiling: it was not read, or is read afresh the next time */
-	struct heap_found *found;
+	struct go_profile_found *found;
 	size_t n_found;
 };
 
-void heap_target_deinit(struct heap_target *target);
+void go_profile_target_deinit(struct go_profile_target *target);
 
 /* Memory, as a round left it. */
-struct heap_caches {
+struct go_profile_memory {
 	size_t symbol_bytes;
 	size_t space_bytes;
 	size_t record_bytes;
 	size_t file_bytes; /* what is known of files */
 };
 
-int heap_readers_new(const struct heap_readers_opts *opts, struct heap_readers **ret);
-void heap_readers_free(struct heap_readers *all);
+int go_profile_cache_new(const struct go_profile_cache_opts *opts, struct go_profile_cache **ret);
+void go_profile_cache_free(struct go_profile_cache *all);
 
 /* Read one process; everything in @target but pid and force is set. Of a process that began in the
  * window everything is the window's. Return: 0, also if there is nothing to read; -errno. */
-int heap_readers_read(struct heap_readers *all, uint64_t window_start_ns,
-		      struct heap_target *target);
+int go_profile_cache_read(struct go_profile_cache *all, uint64_t window_start_ns,
+			  struct go_profile_target *target);
 /* heap_report() with the readers' own symbol tables. */
-int heap_readers_encode(struct heap_readers *all, struct heapsnap **snaps, size_t n,
-			const struct heap_report_opts *opts, struct buf *ret,
-			struct heap_report_stats *ret_stats);
+int go_profile_cache_encode(struct go_profile_cache *all, struct heapsnap **snaps, size_t n,
+			    const struct go_profile_report_opts *opts, struct buf *ret,
+			    struct go_profile_report_stats *ret_stats);
 /* contention_report(), likewise. */
-int heap_readers_encode_contention(struct heap_readers *all, struct contentionsnap **snaps,
-				   size_t n, const struct heap_report_opts *opts, struct buf *ret,
-				   struct heap_report_stats *ret_stats);
+int go_profile_cache_encode_contention(struct go_profile_cache *all, struct contentionsnap **snaps,
+				       size_t n, const struct go_profile_report_opts *opts,
+				       struct buf *ret, struct go_profile_report_stats *ret_stats);
 /* Processes that were not read in this round are forgotten. */
-struct heap_caches heap_readers_end_round(struct heap_readers *all);
+struct go_profile_memory go_profile_cache_end_round(struct go_profile_cache *all);
 
 #endif
