@@ -23,7 +23,7 @@
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
 #include "goheap/gocore.h"
-#include "goprofile/session.h"
+#include "goprofile/oneshot.h"
 #include "pprof/pprof.h"
 #include "goprofile/heap.h"
 
@@ -44,7 +44,7 @@ struct options {
 	const char *executable;
 	const char *sysroot;
 	const char *kind_name;
-	enum heap_kind kind;
+	enum go_profile_kind kind;
 	bool force;
 };
 
@@ -90,7 +90,7 @@ static int failed(const char *who, int r)
 /* ---------------------------------------------------------------- whose */
 
 /* Exit status; says what is wrong. */
-static int read_process(struct heap_session *s, pid_t pid, const char *who)
+static int read_process(struct go_profile_oneshot *s, pid_t pid, const char *who)
 {
 	struct pid_id id;
 	int r = pid_read(s->proc, pid, &id);
@@ -100,14 +100,14 @@ static int read_process(struct heap_session *s, pid_t pid, const char *who)
 		return CMD_FAILED;
 	}
 	if (!r)
-		r = heap_session_process(s, &id);
+		r = go_profile_oneshot_process(s, &id);
 	return r ? failed(who, r) : CMD_DONE;
 }
 
 /* The processes of one container, which are read when all are known. */
 struct members {
 	char container[CGROUP_ID_MAX];
-	struct pid_id ids[HEAP_SESSION_PROCESSES_MAX];
+	struct pid_id ids[GO_PROFILE_ONESHOT_PROCESSES_MAX];
 	size_t n;
 	size_t n_left_out;
 };
@@ -126,7 +126,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 }
 
 /* Exit status; says what is wrong. */
-static int find_members(struct heap_session *s, const struct options *o, struct members *ret)
+static int find_members(struct go_profile_oneshot *s, const struct options *o, struct members *ret)
 {
 	const struct discovery_opts opts = {
 		.proc = s->proc,
@@ -160,7 +160,7 @@ static int find_members(struct heap_session *s, const struct options *o, struct 
 	return r ? failed("the container's processes", r) : CMD_DONE;
 }
 
-static int read_container(struct heap_session *s, const struct options *o, const char *who)
+static int read_container(struct go_profile_oneshot *s, const struct options *o, const char *who)
 {
 	_cleanup_(freep) struct members *members = calloc(1, sizeof(*members));
 	int status, r = 0;
@@ -171,7 +171,7 @@ static int read_container(struct heap_session *s, const struct options *o, const
 	if (status != CMD_DONE)
 		return status;
 	for (size_t i = 0; !r && i < members->n; i++)
-		r = heap_session_process(s, &members->ids[i]);
+		r = go_profile_oneshot_process(s, &members->ids[i]);
 	if (r)
 		return failed(who, r);
 	if (members->n_left_out)
@@ -190,15 +190,15 @@ static int write_output(const char *name, const struct buf *profile)
 				  : status;
 }
 
-static void print_summary(const struct heap_session *s, const char *output)
+static void print_summary(const struct go_profile_oneshot *s, const char *output)
 {
 	printf("%s: %s, ", output, s->version[0] ? s->version : "Go of an unknown version");
 	if (s->n_snaps > 1)
 		printf("%zu processes, ", s->n_snaps);
-	if (s->kind == HEAP_KIND_GOROUTINE)
+	if (s->kind == GO_PROFILE_GOROUTINE)
 		printf("%zu goroutines, %" PRIu64 " more changed while they were read",
 		       s->n_records, s->n_changed);
-	else if (s->kind == HEAP_KIND_HEAP)
+	else if (s->kind == GO_PROFILE_HEAP)
 		printf("%zu records, %" PRId64 " bytes allocated, %" PRId64 " bytes in use",
 		       s->n_records, s->totals.alloc.bytes, s->totals.inuse.bytes);
 	else
@@ -207,7 +207,7 @@ static void print_summary(const struct heap_session *s, const char *output)
 	printf("; look at it with 'go tool pprof %s'\n", output);
 }
 
-static int report(struct heap_session *s, const struct options *options, const char *who)
+static int report(struct go_profile_oneshot *s, const struct options *options, const char *who)
 {
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(HEAP_OUTPUT_BYTES);
 	const struct go_profile_report_opts opts = {
@@ -220,7 +220,7 @@ static int report(struct heap_session *s, const struct options *options, const c
 
 	if (!s->n_snaps)
 		return heap_explain(s, who);
-	r = heap_session_encode(s, &opts, &out, &n_left_out);
+	r = go_profile_oneshot_encode(s, &opts, &out, &n_left_out);
 	if (r) {
 		cmd_error("heap: cannot make a profile of %s: %s", who,
 			  r < 0 ? strerror(-r) : "it is too large");
@@ -268,7 +268,7 @@ static int explain_core(const char *path, int r)
 }
 
 /* The first file that is not the one that was mapped may be the program: then there is nothing. */
-static int check_files(const struct heap_session *s, const struct gocore *core)
+static int check_files(const struct go_profile_oneshot *s, const struct gocore *core)
 {
 	enum gocore_file_state state;
 	const char *path;
@@ -286,7 +286,7 @@ static int check_files(const struct heap_session *s, const struct gocore *core)
 	return CMD_DONE;
 }
 
-static int read_core(struct heap_session *s, const struct options *o, const char *who)
+static int read_core(struct go_profile_oneshot *s, const struct options *o, const char *who)
 {
 	_cleanup_(root_deinit) struct root sysroot = ROOT_INIT;
 	_cleanup_(close_fdp) int fd = open(o->core, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -307,7 +307,7 @@ static int read_core(struct heap_session *s, const struct options *o, const char
 	r = gocore_open(&opts, &core);
 	if (r)
 		return explain_core(o->core, r);
-	r = heap_session_core(s, core);
+	r = go_profile_oneshot_core(s, core);
 	status = r ? failed(who, r) : check_files(s, core);
 	if (status == CMD_DONE)
 		status = report(s, o, who);
@@ -332,10 +332,10 @@ static int take_operands(const struct cmdline *line, struct options *o)
 		return cmdline_usage(line, "--force is for what runs, not for a core");
 	if (!o->core && (o->executable || o->sysroot))
 		return cmdline_usage(line, "--executable and --sysroot go with --core");
-	o->kind = heap_kind_parse(o->kind_name);
-	if (o->kind == HEAP_KIND_MAX)
+	o->kind = go_profile_kind_parse(o->kind_name);
+	if (o->kind == GO_PROFILE_KIND_MAX)
 		return cmdline_usage(line, "--kind takes heap, mutex, block or goroutine");
-	if (o->force && o->kind != HEAP_KIND_HEAP)
+	if (o->force && o->kind != GO_PROFILE_HEAP)
 		return cmdline_usage(line, "--force is for heaps: nothing else is turned on from "
 					   "outside");
 	if (!o->output)
@@ -373,7 +373,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	return *ret_exit == CMD_DONE;
 }
 
-static int run(struct heap_session *s, const struct options *o, struct root *proc)
+static int run(struct go_profile_oneshot *s, const struct options *o, struct root *proc)
 {
 	char who[HEAP_WHO_BYTES];
 	int status, r;
@@ -389,7 +389,7 @@ static int run(struct heap_session *s, const struct options *o, struct root *pro
 	s->proc = proc;
 	s->kind = o->kind;
 	s->force = o->force;
-	r = heap_session_init(s);
+	r = go_profile_oneshot_init(s);
 	if (r)
 		return failed(who, r);
 	if (o->core)
@@ -402,7 +402,7 @@ int cmd_heap(int argc, char **argv)
 {
 	struct options options = {.proc_root = "/proc", .kind_name = "heap"};
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
-	_cleanup_(heap_session_deinit) struct heap_session session = {
+	_cleanup_(go_profile_oneshot_deinit) struct go_profile_oneshot session = {
 		.max_bytes = HEAP_RECORDS_BYTES,
 		.symbol_bytes = HEAP_SYMBOLS_BYTES,
 	};

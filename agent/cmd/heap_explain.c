@@ -2,18 +2,18 @@
 #include "cmd/heap_explain.h"
 
 #include "cmd/cmd.h"
-#include "goprofile/session.h"
+#include "goprofile/oneshot.h"
 
 /* What is off, and how to turn it on. Exit status. */
-static int explain_off(const struct heap_session *s, const char *who, const char *version)
+static int explain_off(const struct go_profile_oneshot *s, const char *who, const char *version)
 {
 	switch (s->kind) {
-	case HEAP_KIND_MUTEX:
+	case GO_PROFILE_MUTEX:
 		cmd_error("heap: %s (Go %s) records no mutex contention; it would have to call "
 			  "runtime.SetMutexProfileFraction()",
 			  who, version);
 		break;
-	case HEAP_KIND_BLOCK:
+	case GO_PROFILE_BLOCK:
 		cmd_error("heap: %s (Go %s) records no blocking; it would have to call "
 			  "runtime.SetBlockProfileRate()",
 			  who, version);
@@ -26,7 +26,7 @@ static int explain_off(const struct heap_session *s, const char *who, const char
 	return CMD_NOTHING;
 }
 
-int heap_explain(const struct heap_session *s, const char *who)
+int heap_explain(const struct go_profile_oneshot *s, const char *who)
 {
 	const char *version = s->version[0] ? s->version : "of an unknown version";
 

@@ -16,7 +16,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
-#include "goprofile/session.h"
+#include "goprofile/oneshot.h"
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
 #include "server/httpd.h"
@@ -68,12 +68,12 @@ static void pull_job_free(struct pull_job *job)
 
 DEFINE_CLEANUP(struct pull_job *, pull_job_freep, pull_job_free);
 
-static enum heap_kind heap_kind_of(enum pull_kind kind)
+static enum go_profile_kind kind_of(enum pull_kind kind)
 {
-	static const enum heap_kind kinds[PULL_KIND_MAX] = {
-		[PULL_HEAP] = HEAP_KIND_HEAP,		[PULL_ALLOCS] = HEAP_KIND_HEAP,
-		[PULL_MUTEX] = HEAP_KIND_MUTEX,		[PULL_BLOCK] = HEAP_KIND_BLOCK,
-		[PULL_GOROUTINE] = HEAP_KIND_GOROUTINE,
+	static const enum go_profile_kind kinds[PULL_KIND_MAX] = {
+		[PULL_HEAP] = GO_PROFILE_HEAP,		 [PULL_ALLOCS] = GO_PROFILE_HEAP,
+		[PULL_MUTEX] = GO_PROFILE_MUTEX,	 [PULL_BLOCK] = GO_PROFILE_BLOCK,
+		[PULL_GOROUTINE] = GO_PROFILE_GOROUTINE,
 	};
 
 	return kinds[kind];
@@ -81,7 +81,7 @@ static enum heap_kind heap_kind_of(enum pull_kind kind)
 
 /* ---------------------------------------------------------------- on the worker */
 
-static int job_encode(struct pull_job *job, struct heap_session *s)
+static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 {
 	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
@@ -90,7 +90,7 @@ static int job_encode(struct pull_job *job, struct heap_session *s)
 		.max_bytes = HEAP_PULL_PPROF_MAX,
 	};
 	uint64_t n_left_out = 0;
-	int r = heap_session_encode(s, &opts, &job->pprof, &n_left_out);
+	int r = go_profile_oneshot_encode(s, &opts, &job->pprof, &n_left_out);
 
 	job->n_left_out += n_left_out + s->n_more;
 	return r;
@@ -100,17 +100,17 @@ static void job_run(struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 	const struct heap_pull_opts *opts = &job->pull->opts;
-	struct heap_session s = {
+	struct go_profile_oneshot s = {
 		.proc = opts->proc,
-		.kind = heap_kind_of(job->kind),
+		.kind = kind_of(job->kind),
 		.max_bytes = opts->max_bytes,
 		.symbol_bytes = opts->symbol_bytes,
 	};
-	int r = heap_session_init(&s);
+	int r = go_profile_oneshot_init(&s);
 
 	for (size_t i = 0; !r && i < job->n_ids; i++) {
 		work_alive(&task->work);
-		r = heap_session_process(&s, &job->ids[i]);
+		r = go_profile_oneshot_process(&s, &job->ids[i]);
 	}
 	work_alive(&task->work);
 	job->n_snaps = s.n_snaps;
@@ -118,7 +118,7 @@ static void job_run(struct go_profile_task *task)
 	if (!r && s.n_snaps)
 		r = job_encode(job, &s);
 	job->result = r;
-	heap_session_deinit(&s);
+	go_profile_oneshot_deinit(&s);
 }
 
 static void job_drop(struct go_profile_task *task)

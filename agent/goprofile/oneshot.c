@@ -2,7 +2,7 @@
 /*
  * A runtime becomes a snapshot at once, so that its reader can go before the next one is read.
  */
-#include "goprofile/session.h"
+#include "goprofile/oneshot.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,29 +25,29 @@
 #include "goprofile/heapsnap.h"
 #include "symbolize/symbolizer.h"
 
-const char *heap_kind_name(enum heap_kind kind)
+const char *go_profile_kind_name(enum go_profile_kind kind)
 {
-	static const char *const names[HEAP_KIND_MAX] = {
-		[HEAP_KIND_HEAP] = "heap",
-		[HEAP_KIND_MUTEX] = "mutex",
-		[HEAP_KIND_BLOCK] = "block",
-		[HEAP_KIND_GOROUTINE] = "goroutine",
+	static const char *const names[GO_PROFILE_KIND_MAX] = {
+		[GO_PROFILE_HEAP] = "heap",
+		[GO_PROFILE_MUTEX] = "mutex",
+		[GO_PROFILE_BLOCK] = "block",
+		[GO_PROFILE_GOROUTINE] = "goroutine",
 	};
 
 	return names[kind];
 }
 
-enum heap_kind heap_kind_parse(const char *name)
+enum go_profile_kind go_profile_kind_parse(const char *name)
 {
-	for (int i = 0; i < HEAP_KIND_MAX; i++)
-		if (strcmp(name, heap_kind_name((enum heap_kind)i)) == 0)
-			return (enum heap_kind)i;
-	return HEAP_KIND_MAX;
+	for (int i = 0; i < GO_PROFILE_KIND_MAX; i++)
+		if (strcmp(name, go_profile_kind_name((enum go_profile_kind)i)) == 0)
+			return (enum go_profile_kind)i;
+	return GO_PROFILE_KIND_MAX;
 }
 
 /* ---------------------------------------------------------------- session */
 
-int heap_session_init(struct heap_session *s)
+int go_profile_oneshot_init(struct go_profile_oneshot *s)
 {
 	const struct symbolizer_opts symbols = {
 		.proc = s->proc,
@@ -61,13 +61,13 @@ int heap_session_init(struct heap_session *s)
 	return r ? r : symbolizer_new(&symbols, &s->symbolizer);
 }
 
-static void snap_free(enum heap_kind kind, void *snap)
+static void snap_free(enum go_profile_kind kind, void *snap)
 {
 	switch (kind) {
-	case HEAP_KIND_HEAP:
+	case GO_PROFILE_HEAP:
 		heapsnap_free(snap);
 		break;
-	case HEAP_KIND_GOROUTINE:
+	case GO_PROFILE_GOROUTINE:
 		goroutinesnap_free(snap);
 		break;
 	default:
@@ -75,7 +75,7 @@ static void snap_free(enum heap_kind kind, void *snap)
 	}
 }
 
-void heap_session_deinit(struct heap_session *s)
+void go_profile_oneshot_deinit(struct go_profile_oneshot *s)
 {
 	for (size_t i = 0; i < s->n_snaps; i++)
 		snap_free(s->kind, s->snaps[i]);
@@ -88,13 +88,13 @@ void heap_session_deinit(struct heap_session *s)
 
 /* One runtime while it is read. */
 struct reading {
-	struct heap_session *session;
+	struct go_profile_oneshot *session;
 	struct stacksnap_space space;
 	struct goheap *heap;
 };
 
 /* What is left of the ceiling. */
-static size_t room(const struct heap_session *s)
+static size_t room(const struct go_profile_oneshot *s)
 {
 	return s->max_bytes > s->bytes ? s->max_bytes - s->bytes : 1;
 }
@@ -114,7 +114,7 @@ static void add_unsampled(struct unsampled *sum, struct unsampled value)
 /* A goruntime_state or -errno, and the snapshot on GORUNTIME_OK. */
 static int read_heap(struct reading *reading, void **ret)
 {
-	struct heap_session *s = reading->session;
+	struct go_profile_oneshot *s = reading->session;
 	struct goheap_profile profile = {0};
 	struct heapsnap_opts opts = {.space = reading->space};
 	struct goheap_totals totals;
@@ -139,9 +139,9 @@ static int read_heap(struct reading *reading, void **ret)
 
 static int read_contention(struct reading *reading, void **ret)
 {
-	struct heap_session *s = reading->session;
+	struct go_profile_oneshot *s = reading->session;
 	enum contention_kind kind =
-		s->kind == HEAP_KIND_MUTEX ? CONTENTION_MUTEX : CONTENTION_BLOCK;
+		s->kind == GO_PROFILE_MUTEX ? CONTENTION_MUTEX : CONTENTION_BLOCK;
 	struct contention_profile profile;
 	struct contentionsnap *snap = NULL;
 	int r = goheap_contention(reading->heap, kind, &profile);
@@ -162,7 +162,7 @@ static int read_contention(struct reading *reading, void **ret)
 
 static int read_goroutines(struct reading *reading, void **ret)
 {
-	struct heap_session *s = reading->session;
+	struct go_profile_oneshot *s = reading->session;
 	struct memory *memory = goheap_memory(reading->heap);
 	struct goroutinesnap *snap = NULL;
 	int r;
@@ -184,9 +184,9 @@ static int read_goroutines(struct reading *reading, void **ret)
 static int read_kind(struct reading *reading, void **ret)
 {
 	switch (reading->session->kind) {
-	case HEAP_KIND_HEAP:
+	case GO_PROFILE_HEAP:
 		return read_heap(reading, ret);
-	case HEAP_KIND_GOROUTINE:
+	case GO_PROFILE_GOROUTINE:
 		return read_goroutines(reading, ret);
 	default:
 		return read_contention(reading, ret);
@@ -194,7 +194,7 @@ static int read_kind(struct reading *reading, void **ret)
 }
 
 /* The first runtime without a profile is the one that is spoken of if there is none at all. */
-static void note(struct heap_session *s, const char *version, int state)
+static void note(struct go_profile_oneshot *s, const char *version, int state)
 {
 	bool first = s->n_snaps == 0 && s->state == GORUNTIME_NO_RUNTIME;
 
@@ -207,7 +207,7 @@ static void note(struct heap_session *s, const char *version, int state)
 /* 0 or -errno. */
 static int read_runtime(struct reading *reading)
 {
-	struct heap_session *s = reading->session;
+	struct go_profile_oneshot *s = reading->session;
 	const struct goruntime *rt = goheap_runtime(reading->heap);
 	void *snap = NULL;
 	int r;
@@ -226,7 +226,7 @@ static int read_runtime(struct reading *reading)
 /* ---------------------------------------------------------------- a process */
 
 struct process_space {
-	struct heap_session *session;
+	struct go_profile_oneshot *session;
 	const struct pid_id *id;
 	const struct reading *reading;
 };
@@ -241,7 +241,7 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 }
 
 /* All runtimes, each by a reader of its own. */
-static int read_process(struct heap_session *s, const struct pid_id *id,
+static int read_process(struct go_profile_oneshot *s, const struct pid_id *id,
 			const struct goruntimes *found)
 {
 	struct reading reading = {.session = s};
@@ -267,7 +267,7 @@ static int read_process(struct heap_session *s, const struct pid_id *id,
 	return r;
 }
 
-int heap_session_process(struct heap_session *s, const struct pid_id *id)
+int go_profile_oneshot_process(struct go_profile_oneshot *s, const struct pid_id *id)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
 	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
@@ -291,7 +291,7 @@ int heap_session_process(struct heap_session *s, const struct pid_id *id)
 
 /* ---------------------------------------------------------------- a core */
 
-int heap_session_core(struct heap_session *s, struct gocore *core)
+int go_profile_oneshot_core(struct go_profile_oneshot *s, struct gocore *core)
 {
 	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
 	struct reading reading = {.session = s, .space = {gocore_resolve, core}};
@@ -315,16 +315,17 @@ int heap_session_core(struct heap_session *s, struct gocore *core)
 
 /* ---------------------------------------------------------------- all of them */
 
-int heap_session_encode(struct heap_session *s, const struct go_profile_report_opts *opts,
-			struct buf *ret, uint64_t *ret_n_left_out)
+int go_profile_oneshot_encode(struct go_profile_oneshot *s,
+			      const struct go_profile_report_opts *opts, struct buf *ret,
+			      uint64_t *ret_n_left_out)
 {
 	struct go_profile_report_stats stats = {0};
 	int r;
 
-	if (s->kind == HEAP_KIND_HEAP)
+	if (s->kind == GO_PROFILE_HEAP)
 		r = heap_report((struct heapsnap *const *)s->snaps, s->n_snaps, s->symbolizer, opts,
 				ret, &stats);
-	else if (s->kind == HEAP_KIND_GOROUTINE)
+	else if (s->kind == GO_PROFILE_GOROUTINE)
 		r = goroutine_report((struct goroutinesnap *const *)s->snaps, s->n_snaps,
 				     s->symbolizer, opts, ret, &stats);
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_GOPROFILE_SESSION_H
-#define PODPROF_GOPROFILE_SESSION_H
+#ifndef PODPROF_GOPROFILE_ONESHOT_H
+#define PODPROF_GOPROFILE_ONESHOT_H
 
 /*
  * One profile that Go's runtime keeps of itself, read on somebody's demand: one process after the
@@ -22,26 +22,26 @@ struct root;
 struct space_cache;
 struct symbolizer;
 
-enum heap_kind {
-	HEAP_KIND_HEAP,
-	HEAP_KIND_MUTEX,
-	HEAP_KIND_BLOCK,
-	HEAP_KIND_GOROUTINE,
-	HEAP_KIND_MAX,
+enum go_profile_kind {
+	GO_PROFILE_HEAP,
+	GO_PROFILE_MUTEX,
+	GO_PROFILE_BLOCK,
+	GO_PROFILE_GOROUTINE,
+	GO_PROFILE_KIND_MAX,
 };
 
-const char *heap_kind_name(enum heap_kind kind);
-/* HEAP_KIND_MAX if there is none of that name. */
-enum heap_kind heap_kind_parse(const char *name);
+const char *go_profile_kind_name(enum go_profile_kind kind);
+/* GO_PROFILE_KIND_MAX if there is none of that name. */
+enum go_profile_kind go_profile_kind_parse(const char *name);
 
 /* Processes of one container that are read; more are left out, which is said. And Go runtimes of
  * all of them. Reached: the command says how many are left out. */
-#define HEAP_SESSION_PROCESSES_MAX 1024
+#define GO_PROFILE_ONESHOT_PROCESSES_MAX 1024
 /* Go runtimes of them. Reached: the others are left out. */
-#define HEAP_SESSION_SNAPS_MAX	   (2 * HEAP_SESSION_PROCESSES_MAX)
+#define GO_PROFILE_ONESHOT_SNAPS_MAX	 (2 * GO_PROFILE_ONESHOT_PROCESSES_MAX)
 
 /**
- * struct heap_session - where what was read gathers
+ * struct go_profile_oneshot - where what was read gathers
  * @proc: borrowed
  * @max_bytes: of the records and stacks of all together; what has no room is left out
  * @symbol_bytes: of symbol tables
@@ -51,9 +51,9 @@ enum heap_kind heap_kind_parse(const char *name);
  * @state, @state_pid: the first process of which there was no profile, and why;
  * GORUNTIME_NO_RUNTIME while there was no Go program at all
  */
-struct heap_session {
+struct go_profile_oneshot {
 	const struct root *proc;
-	enum heap_kind kind;
+	enum go_profile_kind kind;
 	bool force;
 	size_t max_bytes;
 	size_t symbol_bytes;
@@ -61,10 +61,10 @@ struct heap_session {
 	struct space_cache *space;
 	struct goimages *images;
 	struct symbolizer *symbolizer;
-	void *snaps[HEAP_SESSION_SNAPS_MAX];
+	void *snaps[GO_PROFILE_ONESHOT_SNAPS_MAX];
 	size_t n_snaps;
 	size_t n_records;
-	struct goheap_totals totals; /* of HEAP_KIND_HEAP */
+	struct goheap_totals totals; /* of GO_PROFILE_HEAP */
 	int64_t contentions;	     /* of the two after it */
 	int64_t delay_ns;
 	uint64_t n_changed; /* goroutines that were not taken: they changed while they were read, */
@@ -74,15 +74,16 @@ struct heap_session {
 };
 
 /* With proc, kind, force and the ceilings set. 0 or -errno. {0} may be deinited. */
-int heap_session_init(struct heap_session *s);
-void heap_session_deinit(struct heap_session *s);
+int go_profile_oneshot_init(struct go_profile_oneshot *s);
+void go_profile_oneshot_deinit(struct go_profile_oneshot *s);
 
 /* Read one process, or a core. 0, also if there is nothing; -errno. */
-int heap_session_process(struct heap_session *s, const struct pid_id *id);
-int heap_session_core(struct heap_session *s, struct gocore *core);
+int go_profile_oneshot_process(struct go_profile_oneshot *s, const struct pid_id *id);
+int go_profile_oneshot_core(struct go_profile_oneshot *s, struct gocore *core);
 
 /* All that was read, as one profile; *@ret_n_left_out records had no room. 0, BUF_FULL, -errno. */
-int heap_session_encode(struct heap_session *s, const struct go_profile_report_opts *opts,
-			struct buf *ret, uint64_t *ret_n_left_out);
+int go_profile_oneshot_encode(struct go_profile_oneshot *s,
+			      const struct go_profile_report_opts *opts, struct buf *ret,
+			      uint64_t *ret_n_left_out);
 
 #endif
