@@ -24,7 +24,7 @@
 #include "discovery/discovery.h"
 #include "discovery/procview.h"
 #include "export/export.h"
-#include "goprofile/pull.h"
+#include "goprofile/http.h"
 #include "goprofile/profiler.h"
 #include "naming/naming.h"
 #include "settings.h"
@@ -60,10 +60,10 @@ struct agent {
 	struct discovery *discovery;
 	struct naming *naming;
 	struct export *export;
-	struct tablecache *tables;  /* NULL: turned off, or refused by the disk */
-	struct cpu_profiler *cpu;   /* NULL: turned off, or refused by the kernel */
-	struct heap_profiler *heap; /* NULL: turned off */
-	struct heap_pull *pull;	    /* NULL: not asked for */
+	struct tablecache *tables;    /* NULL: turned off, or refused by the disk */
+	struct cpu_profiler *cpu;     /* NULL: turned off, or refused by the kernel */
+	struct heap_profiler *heap;   /* NULL: turned off */
+	struct go_profile_http *pull; /* NULL: not asked for */
 	struct uisource *ui;
 	struct server *server;
 	struct process_metrics *process;
@@ -416,28 +416,28 @@ static int start_cpu(struct agent *a)
 	return metric_list_add(&a->metrics, cpu_profiler_collect, a->cpu);
 }
 
-static enum heap_mode mode_of_config(unsigned int go_heap)
+static enum go_profile_mode mode_of_config(unsigned int go_heap)
 {
-	static const enum heap_mode map[CONFIG_GO_HEAP_MAX] = {
-		[CONFIG_GO_HEAP_DISABLED] = HEAP_MODE_DISABLED,
-		[CONFIG_GO_HEAP_ENABLED] = HEAP_MODE_ENABLED,
-		[CONFIG_GO_HEAP_FORCE_ANNOTATED] = HEAP_MODE_FORCE_ANNOTATED,
-		[CONFIG_GO_HEAP_FORCE] = HEAP_MODE_FORCE,
+	static const enum go_profile_mode map[CONFIG_GO_HEAP_MAX] = {
+		[CONFIG_GO_HEAP_DISABLED] = GO_PROFILE_MODE_DISABLED,
+		[CONFIG_GO_HEAP_ENABLED] = GO_PROFILE_MODE_ENABLED,
+		[CONFIG_GO_HEAP_FORCE_ANNOTATED] = GO_PROFILE_MODE_FORCE_ANNOTATED,
+		[CONFIG_GO_HEAP_FORCE] = GO_PROFILE_MODE_FORCE,
 	};
 
 	return map[go_heap];
 }
 
-static enum heap_wish wish_of_owner(void *ctx, const struct owner *owner)
+static enum go_profile_wish wish_of_owner(void *ctx, const struct owner *owner)
 {
 	const struct agent *a = ctx;
 	const char *wish;
 	bool known;
 
 	if (!a->naming)
-		return HEAP_WISH_NONE;
-	wish = naming_setting(owner, HEAP_WISH_SETTING, &known);
-	return known ? heap_wish_parse(wish) : HEAP_WISH_PENDING;
+		return GO_PROFILE_WISH_NONE;
+	wish = naming_setting(owner, GO_PROFILE_WISH_SETTING, &known);
+	return known ? go_profile_wish_parse(wish) : GO_PROFILE_WISH_PENDING;
 }
 
 static int start_heap(struct agent *a)
@@ -466,7 +466,7 @@ static int start_heap(struct agent *a)
 
 static int start_pull(struct agent *a)
 {
-	const struct heap_pull_opts opts = {
+	const struct go_profile_http_opts opts = {
 		.loop = a->loop,
 		.proc = &a->proc,
 		.discovery = a->discovery,
@@ -480,10 +480,10 @@ static int start_pull(struct agent *a)
 
 	if (!a->config->go_pull || a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
 		return 0;
-	r = heap_pull_new(&opts, &a->pull);
+	r = go_profile_http_new(&opts, &a->pull);
 	if (r)
 		return start_failed(r, "cannot read Go processes on demand", NULL);
-	return metric_list_add(&a->metrics, heap_pull_collect, a->pull);
+	return metric_list_add(&a->metrics, go_profile_http_collect, a->pull);
 }
 
 static void cache_bytes(struct metric_sink *sink, const char *cache, size_t bytes)
@@ -543,7 +543,7 @@ static int start_listening(struct agent *a)
 		.metrics = &a->metrics,
 		.health = &a->health,
 		.ui = uisource_get(a->ui),
-		.pull = heap_pull_source(a->pull),
+		.pull = go_profile_http_source(a->pull),
 	};
 	int r;
 
@@ -626,7 +626,7 @@ void agent_free(struct agent *a)
 		return;
 	server_free(a->server);
 	uisource_free(a->ui);
-	heap_pull_free(a->pull);
+	go_profile_http_free(a->pull);
 	heap_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
 	tablecache_free(a->tables);

@@ -546,7 +546,8 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct heap_round *round = ctx;
 	const struct heap_profiler_opts *opts = &round->profiler->opts;
-	struct heap_want want = heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner);
+	struct go_profile_want want =
+		go_profile_policy_of(opts->mode, opts->wish, opts->ctx, owner);
 	struct heap_job *job;
 	int r;
 

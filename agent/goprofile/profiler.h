@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "export/export.h"
-#include "goprofile/mode.h"
+#include "goprofile/policy.h"
 #include "goprofile/cache.h"
 #include "goprofile/goalloc.h"
 
@@ -29,9 +29,9 @@ struct heap_profiler_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct discovery *discovery;
-	enum heap_mode mode;
-	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
-	heap_wish_fn wish;
+	enum go_profile_mode mode;
+	/* What an owner's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
+	go_profile_wish_fn wish;
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	bool no_contention;  /* mutex and block profiles are not read */

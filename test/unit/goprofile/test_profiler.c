@@ -37,7 +37,7 @@ struct node {
 	struct loop *loop;
 	struct discovery *discovery;
 	struct heap_profiler *profiler;
-	enum heap_wish wish;
+	enum go_profile_wish wish;
 	size_t n_profiles;
 	int64_t window_sums[N_TYPES]; /* of all windows */
 	int64_t last[N_TYPES];	      /* of the last profile since the start */
@@ -96,7 +96,7 @@ static void on_profile(void *ctx, struct profile *profile)
 	profile_free(profile);
 }
 
-static enum heap_wish on_wish(void *ctx, const struct owner *owner)
+static enum go_profile_wish on_wish(void *ctx, const struct owner *owner)
 {
 	const struct node *node = ctx;
 
@@ -104,7 +104,7 @@ static enum heap_wish on_wish(void *ctx, const struct owner *owner)
 	return node->wish;
 }
 
-static void node_start_agent(struct node *node, enum heap_mode mode)
+static void node_start_agent(struct node *node, enum go_profile_mode mode)
 {
 	const struct discovery_opts discovery = {
 		.proc = &node->proc,
@@ -135,7 +135,7 @@ static void node_stop_agent(struct node *node)
 	discovery_free(node->discovery);
 }
 
-static void node_init(struct node *node, enum heap_mode mode)
+static void node_init(struct node *node, enum go_profile_mode mode)
 {
 	*node = (struct node){.proc = ROOT_INIT};
 	tree_init(&node->tree);
@@ -351,7 +351,7 @@ static void adds_up(void **state)
 	(void)state;
 	if (gofixture_minor(path) < 17)
 		return; /* it does not tell, and counts nothing by itself */
-	node_init(&node, HEAP_MODE_ENABLED);
+	node_init(&node, GO_PROFILE_MODE_ENABLED);
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
 	goprocess_order(&a.process, "hold 2000");
@@ -388,7 +388,7 @@ static void adds_up(void **state)
 
 	/* an agent that starts counts what is there */
 	node_stop_agent(&node);
-	node_start_agent(&node, HEAP_MODE_ENABLED);
+	node_start_agent(&node, GO_PROFILE_MODE_ENABLED);
 	node_round(&node);
 	assert_shown(&node, program_says(&b), program_says(&b));
 	node_deinit(&node);
@@ -409,7 +409,7 @@ static void comes_back(void **state)
 	(void)state;
 	if (gofixture_minor(path) < 17)
 		return;
-	node_init(&node, HEAP_MODE_ENABLED);
+	node_init(&node, GO_PROFILE_MODE_ENABLED);
 	goprocess_start(&shell, "sh", sleep_args, NULL);
 	program_start(&a, 0, path);
 	goprocess_order(&a.process, "hold 5000");
@@ -455,17 +455,17 @@ static void wishes(void **state)
 	if (gofixture_minor(path) < 17)
 		return; /* the linker turns nothing off */
 	program_start(&a, 0, path);
-	node_init(&node, HEAP_MODE_FORCE);
+	node_init(&node, GO_PROFILE_MODE_FORCE);
 	node_set(&node, &a.process, NULL);
-	node.wish = HEAP_WISH_DISABLED;
+	node.wish = GO_PROFILE_WISH_DISABLED;
 	node_round(&node);
 	assert_info(&node, NULL, 0);
 	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
-	node.wish = HEAP_WISH_PENDING;
+	node.wish = GO_PROFILE_WISH_PENDING;
 	node_round(&node);
 	assert_info(&node, "disabled_by_linker", 1);
 	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 0);
-	node.wish = HEAP_WISH_NONE;
+	node.wish = GO_PROFILE_WISH_NONE;
 	node_round(&node);
 	assert_info(&node, "forced", 1);
 	assert_int_equal(shown(&node, "podprof_go_forced", "ok").value, 1);
@@ -476,7 +476,7 @@ static void wishes(void **state)
 	assert_true(node.n_profiles > 0);
 	/* another agent, which forces nobody, sees it too */
 	node_stop_agent(&node);
-	node_start_agent(&node, HEAP_MODE_ENABLED);
+	node_start_agent(&node, GO_PROFILE_MODE_ENABLED);
 	node_round(&node);
 	assert_info(&node, "forced", 1);
 	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 0);
@@ -502,7 +502,7 @@ static void be_runc(struct node *node, struct program *program, const char *path
 	char file[128], exec[160];
 
 	program_start_with(program, 0, path, "GOMAXPROCS=;_LIBCONTAINER_INITPIPE=3");
-	node_init(node, HEAP_MODE_ENABLED);
+	node_init(node, GO_PROFILE_MODE_ENABLED);
 	node_set(node, &program->process, NULL);
 	assert_no_trace(node);
 	snprintf(file, sizeof(file), "%s/script", node->tree.path);
@@ -559,13 +559,13 @@ static void node_init_two(struct node *node, const struct program *a, const stru
 {
 	char text[32];
 
-	node_init(node, HEAP_MODE_FORCE);
+	node_init(node, GO_PROFILE_MODE_FORCE);
 	node_stop_agent(node);
 	tree_mkdir(node->tree.fd, CONTAINER2);
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", b->process.id.pid);
 	tree_write(node->tree.fd, CONTAINER2 "/cgroup.procs", text);
 	node_set(node, &a->process, NULL);
-	node_start_agent(node, HEAP_MODE_FORCE);
+	node_start_agent(node, GO_PROFILE_MODE_FORCE);
 	name(node_owner(node, "6c1bd2c0a2d7"), "web");
 }
 
@@ -642,12 +642,12 @@ static void names_and_windows(void **state)
 		uint64_t began_ns;
 
 		program_start(&a, 0, path);
-		node_init(&node, HEAP_MODE_FORCE);
+		node_init(&node, GO_PROFILE_MODE_FORCE);
 		node_set(&node, &a.process, NULL);
 		node_round(&node); /* sampling is on */
 		goprocess_order(&a.process, "hold 40000");
 		node_stop_agent(&node);
-		node_start_agent(&node, HEAP_MODE_FORCE);
+		node_start_agent(&node, GO_PROFILE_MODE_FORCE);
 		owner = node_owner(&node, "6c1bd2c0a2d7");
 		owner->pending = true;
 		node.n_profiles = 0;
@@ -712,7 +712,7 @@ static void windows(void **state)
 	if (gofixture_minor(path) < 17)
 		return; /* the linker turns nothing off */
 	program_start(&a, 0, path);
-	node_init(&node, HEAP_MODE_FORCE);
+	node_init(&node, GO_PROFILE_MODE_FORCE);
 	node_set(&node, &a.process, NULL);
 	for (size_t i = 0; i < array_size(orders); i++) {
 		node_round(&node);

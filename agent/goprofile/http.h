@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_GOPROFILE_PULL_H
-#define PODPROF_GOPROFILE_PULL_H
+#ifndef PODPROF_GOPROFILE_HTTP_H
+#define PODPROF_GOPROFILE_HTTP_H
 
 /*
  * Go's own profiles on demand, over HTTP: who asks waits until a worker has read the processes,
@@ -10,11 +10,11 @@
 
 #include <stddef.h>
 
-#include "goprofile/mode.h"
+#include "goprofile/policy.h"
 #include "server/pull.h"
 
 struct discovery;
-struct heap_pull;
+struct go_profile_http;
 struct loop;
 struct metric_sink;
 struct owner;
@@ -22,35 +22,35 @@ struct root;
 
 /* Requests waiting for the worker; who comes then is told to come again. Reached: 503;
  * `podprof_go_pulls_total{outcome="busy"}`. */
-#define HEAP_PULL_QUEUE_MAX	4
+#define GO_PROFILE_HTTP_QUEUE_MAX     4
 /* Processes of a container that one answer is of; the others are left out, and counted. Reached:
  * `podprof_go_pulls_total{outcome="left_out"}`. */
-#define HEAP_PULL_PROCESSES_MAX 64
+#define GO_PROFILE_HTTP_PROCESSES_MAX 64
 /* Samples and bytes before compression of one answer; what has no room is left out, and counted.
  * Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
-#define HEAP_PULL_SAMPLES_MAX	(1u << 17)
+#define GO_PROFILE_HTTP_SAMPLES_MAX   (1u << 17)
 /* Bytes of one answer before compression. Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
-#define HEAP_PULL_PPROF_MAX	(16u << 20)
+#define GO_PROFILE_HTTP_PPROF_MAX     (16u << 20)
 
 /* What is borrowed must outlive it. */
-struct heap_pull_opts {
+struct go_profile_http_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct discovery *discovery;
-	enum heap_mode mode;
-	/* What an owner's pod asks for; called on the loop. NULL: HEAP_WISH_NONE. */
-	heap_wish_fn wish;
+	enum go_profile_mode mode;
+	/* What an owner's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
+	go_profile_wish_fn wish;
 	void *ctx;
 	size_t max_bytes;    /* ceiling for the records and stacks of one answer */
 	size_t symbol_bytes; /* and for its symbol tables */
 };
 
-int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret);
+int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profile_http **ret);
 /* Requests that wait are answered that it ends. NULL is fine. */
-void heap_pull_free(struct heap_pull *p);
+void go_profile_http_free(struct go_profile_http *p);
 /* Borrowed; lives as long as @p. */
-const struct pull_source *heap_pull_source(const struct heap_pull *p);
+const struct pull_source *go_profile_http_source(const struct go_profile_http *p);
 /* A metric_collect_fn: podprof_go_pulls. */
-void heap_pull_collect(void *ctx, struct metric_sink *sink);
+void go_profile_http_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -4,7 +4,7 @@
  * one than that of the windows: neither waits for the other, and readers of a window keep what they
  * know of the window before. A process that keeps its reader waiting costs that one request.
  */
-#include "goprofile/pull.h"
+#include "goprofile/http.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ enum pull_outcome {
 	PULL_OUTCOME_MAX,
 };
 
-struct heap_pull {
-	struct heap_pull_opts opts;
+struct go_profile_http {
+	struct go_profile_http_opts opts;
 	struct go_profile_worker *worker;
 	struct pull_source source;
 	uint64_t outcomes[PULL_OUTCOME_MAX];
@@ -46,10 +46,10 @@ struct heap_pull {
  */
 struct pull_job {
 	struct go_profile_task task;
-	struct heap_pull *pull;
+	struct go_profile_http *pull;
 	struct httpd_later *later;
 	enum pull_kind kind;
-	struct pid_id ids[HEAP_PULL_PROCESSES_MAX];
+	struct pid_id ids[GO_PROFILE_HTTP_PROCESSES_MAX];
 	size_t n_ids;
 	uint64_t n_left_out;
 	size_t n_snaps;
@@ -86,8 +86,8 @@ static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
 		.default_type = job->kind == PULL_ALLOCS ? "alloc_space" : NULL,
-		.max_samples = HEAP_PULL_SAMPLES_MAX,
-		.max_bytes = HEAP_PULL_PPROF_MAX,
+		.max_samples = GO_PROFILE_HTTP_SAMPLES_MAX,
+		.max_bytes = GO_PROFILE_HTTP_PPROF_MAX,
 	};
 	uint64_t n_left_out = 0;
 	int r = go_profile_oneshot_encode(s, &opts, &job->pprof, &n_left_out);
@@ -99,7 +99,7 @@ static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 static void job_run(struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
-	const struct heap_pull_opts *opts = &job->pull->opts;
+	const struct go_profile_http_opts *opts = &job->pull->opts;
 	struct go_profile_oneshot s = {
 		.proc = opts->proc,
 		.kind = kind_of(job->kind),
@@ -128,7 +128,7 @@ static void job_drop(struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- answers */
 
-static void fail(struct heap_pull *p, struct httpd_later *later, enum pull_outcome outcome,
+static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull_outcome outcome,
 		 unsigned int status, const char *why)
 {
 	struct httpd_response response = {.body = BUF_INIT(HTTPD_BODY_MAX)};
@@ -206,7 +206,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 /* ---------------------------------------------------------------- who is asked for */
 
 struct search {
-	struct heap_pull *pull;
+	struct go_profile_http *pull;
 	struct pull_job *job;
 	uint64_t pid;
 	char container[CGROUP_ID_MAX];
@@ -217,12 +217,12 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
 	struct search *search = ctx;
 	struct pull_job *job = search->job;
-	const struct heap_pull_opts *opts = &search->pull->opts;
+	const struct go_profile_http_opts *opts = &search->pull->opts;
 
 	if (search->pid ? pid->pid != search->pid
 			: !discovery_in_container(owner, search->container))
 		return 0;
-	if (!heap_mode_want_of(opts->mode, opts->wish, opts->ctx, owner).read)
+	if (!go_profile_policy_of(opts->mode, opts->wish, opts->ctx, owner).read)
 		search->is_refused = true;
 	else if (job->n_ids == array_size(job->ids))
 		job->n_left_out++;
@@ -232,8 +232,8 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 }
 
 /* 0 and the processes, or the status, why, and what to count it as. */
-static unsigned int find(struct heap_pull *p, const struct pull_ask *ask, struct pull_job *job,
-			 enum pull_outcome *ret_outcome, const char **ret_why)
+static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
+			 struct pull_job *job, enum pull_outcome *ret_outcome, const char **ret_why)
 {
 	struct search search = {.pull = p, .job = job, .pid = ask->pid};
 	enum discovery_find found = DISCOVERY_FOUND;
@@ -268,7 +268,7 @@ static unsigned int find(struct heap_pull *p, const struct pull_ask *ask, struct
 static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
 {
 	_cleanup_(pull_job_freep) struct pull_job *job = calloc(1, sizeof(*job));
-	struct heap_pull *p = ctx;
+	struct go_profile_http *p = ctx;
 	enum pull_outcome outcome;
 	const char *why;
 	unsigned int status;
@@ -277,7 +277,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		fail(p, later, PULL_FAILED, 500, "out of memory");
 		return;
 	}
-	if (go_profile_worker_pending(p->worker) > HEAP_PULL_QUEUE_MAX) {
+	if (go_profile_worker_pending(p->worker) > GO_PROFILE_HTTP_QUEUE_MAX) {
 		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
 		return;
 	}
@@ -286,7 +286,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	job->pull = p;
 	job->later = later;
 	job->kind = ask->kind;
-	buf_init(&job->pprof, HEAP_PULL_PPROF_MAX);
+	buf_init(&job->pprof, GO_PROFILE_HTTP_PPROF_MAX);
 	status = find(p, ask, job, &outcome, &why);
 	if (status)
 		fail(p, later, outcome, status, why);
@@ -298,13 +298,13 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 
 /* ---------------------------------------------------------------- all of it */
 
-int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret)
+int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profile_http **ret)
 {
-	struct heap_pull *p = calloc(1, sizeof(*p));
+	struct go_profile_http *p = calloc(1, sizeof(*p));
 	const struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
 		.name = "go-pull",
-		.queue_max = HEAP_PULL_QUEUE_MAX,
+		.queue_max = GO_PROFILE_HTTP_QUEUE_MAX,
 		.on_stuck = on_stuck,
 		.ctx = p,
 	};
@@ -316,13 +316,13 @@ int heap_pull_new(const struct heap_pull_opts *opts, struct heap_pull **ret)
 	p->source = (struct pull_source){p, on_pull};
 	r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
-		heap_pull_free(p);
+		go_profile_http_free(p);
 	else
 		*ret = p;
 	return r;
 }
 
-void heap_pull_free(struct heap_pull *p)
+void go_profile_http_free(struct go_profile_http *p)
 {
 	if (!p)
 		return;
@@ -330,12 +330,12 @@ void heap_pull_free(struct heap_pull *p)
 	free(p);
 }
 
-const struct pull_source *heap_pull_source(const struct heap_pull *p)
+const struct pull_source *go_profile_http_source(const struct go_profile_http *p)
 {
 	return p ? &p->source : NULL;
 }
 
-void heap_pull_collect(void *ctx, struct metric_sink *sink)
+void go_profile_http_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc pulls = {
 		"podprof_go_pulls", METRIC_COUNTER,
@@ -346,7 +346,7 @@ void heap_pull_collect(void *ctx, struct metric_sink *sink)
 		[PULL_STUCK] = "stuck",	      [PULL_FAILED] = "failed",
 		[PULL_LEFT_OUT] = "left_out",
 	};
-	const struct heap_pull *p = ctx;
+	const struct go_profile_http *p = ctx;
 
 	metric_by_name(sink, &pulls, "outcome", p->outcomes, names, PULL_OUTCOME_MAX);
 }

@@ -14,7 +14,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
-#include "goprofile/pull.h"
+#include "goprofile/http.h"
 #include "pprof/reader.h"
 #include "server/server.h"
 #include "support/gofixture.h"
@@ -33,14 +33,14 @@ struct node {
 	struct tree tree;
 	struct served served;
 	struct discovery *discovery;
-	struct heap_pull *pull;
+	struct go_profile_http *pull;
 	struct server *server;
 	struct metric_list metrics;
 	struct health health;
-	enum heap_wish wish;
+	enum go_profile_wish wish;
 };
 
-static enum heap_wish on_wish(void *ctx, const struct owner *owner)
+static enum go_profile_wish on_wish(void *ctx, const struct owner *owner)
 {
 	const struct node *node = ctx;
 
@@ -56,11 +56,11 @@ static void start_server(struct node *node)
 		.address = &address,
 		.metrics = &node->metrics,
 		.health = &node->health,
-		.pull = heap_pull_source(node->pull),
+		.pull = go_profile_http_source(node->pull),
 	};
 
 	assert_true(listen_parse("127.0.0.1:0", &address));
-	assert_int_equal(metric_list_add(&node->metrics, heap_pull_collect, node->pull), 0);
+	assert_int_equal(metric_list_add(&node->metrics, go_profile_http_collect, node->pull), 0);
 	assert_int_equal(server_new(&opts, &node->server), 0);
 }
 
@@ -71,9 +71,9 @@ static void node_init(struct node *node, const struct goprocess *p)
 		.cgroupfs_root = node->tree.path,
 		.node_name = "n",
 	};
-	struct heap_pull_opts opts = {
+	struct go_profile_http_opts opts = {
 		.proc = &node->proc,
-		.mode = HEAP_MODE_ENABLED,
+		.mode = GO_PROFILE_MODE_ENABLED,
 		.wish = on_wish,
 		.ctx = node,
 		.max_bytes = 16u << 20,
@@ -92,7 +92,7 @@ static void node_init(struct node *node, const struct goprocess *p)
 	served_init(&node->served);
 	opts.loop = node->served.loop;
 	opts.discovery = node->discovery;
-	assert_int_equal(heap_pull_new(&opts, &node->pull), 0);
+	assert_int_equal(go_profile_http_new(&opts, &node->pull), 0);
 	start_server(node);
 	served_start(&node->served);
 }
@@ -101,7 +101,7 @@ static void node_deinit(struct node *node)
 {
 	served_stop(&node->served);
 	server_free(node->server);
-	heap_pull_free(node->pull);
+	go_profile_http_free(node->pull);
 	discovery_free(node->discovery);
 	metric_list_deinit(&node->metrics);
 	served_deinit(&node->served);
@@ -222,24 +222,24 @@ static void who_is_not_read(void **state)
 		const char *name;
 		const char *target; /* %d: the process's number, or the test's */
 		bool test;
-		enum heap_wish wish;
+		enum go_profile_wish wish;
 		int status;
 		const char *says;
 	} rows[] = {
-		{"no Go program", "/debug/pprof/heap?pid=%d", true, HEAP_WISH_NONE, 404,
+		{"no Go program", "/debug/pprof/heap?pid=%d", true, GO_PROFILE_WISH_NONE, 404,
 		 "no Go program"},
-		{"in no container", "/debug/pprof/heap?pid=1", false, HEAP_WISH_NONE, 404,
+		{"in no container", "/debug/pprof/heap?pid=1", false, GO_PROFILE_WISH_NONE, 404,
 		 "no such process"},
-		{"no process", "/debug/pprof/heap?pid=4194305", false, HEAP_WISH_NONE, 404,
+		{"no process", "/debug/pprof/heap?pid=4194305", false, GO_PROFILE_WISH_NONE, 404,
 		 "no such process"},
-		{"no container", "/debug/pprof/heap?container=123", false, HEAP_WISH_NONE, 404,
-		 "no such container"},
-		{"its pod refuses", "/debug/pprof/heap?pid=%d", false, HEAP_WISH_DISABLED, 404,
-		 "not to be profiled"},
+		{"no container", "/debug/pprof/heap?container=123", false, GO_PROFILE_WISH_NONE,
+		 404, "no such container"},
+		{"its pod refuses", "/debug/pprof/heap?pid=%d", false, GO_PROFILE_WISH_DISABLED,
+		 404, "not to be profiled"},
 		{"its pod is not known yet", "/debug/pprof/goroutine?container=6c1bd2", false,
-		 HEAP_WISH_PENDING, 200, NULL},
-		{"not on", "/debug/pprof/mutex?pid=%d", false, HEAP_WISH_NONE, 404, "turned"},
-		{"never turned on", "/debug/pprof/heap?pid=%d", false, HEAP_WISH_FORCE, 404,
+		 GO_PROFILE_WISH_PENDING, 200, NULL},
+		{"not on", "/debug/pprof/mutex?pid=%d", false, GO_PROFILE_WISH_NONE, 404, "turned"},
+		{"never turned on", "/debug/pprof/heap?pid=%d", false, GO_PROFILE_WISH_FORCE, 404,
 		 "off: nothing in the program asks"},
 	};
 	const char *gos[GOFIXTURE_GOS_MAX];
