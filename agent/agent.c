@@ -62,7 +62,7 @@ struct agent {
 	struct export *export;
 	struct tablecache *tables;    /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;     /* NULL: turned off, or refused by the kernel */
-	struct heap_profiler *heap;   /* NULL: turned off */
+	struct go_profiler *heap;     /* NULL: turned off */
 	struct go_profile_http *pull; /* NULL: not asked for */
 	struct uisource *ui;
 	struct server *server;
@@ -134,7 +134,7 @@ static void end_window(struct agent *a)
 	if (a->cpu)
 		cpu_profiler_end_window(a->cpu, start, duration);
 	if (a->heap)
-		heap_profiler_end_window(a->heap, start, duration);
+		go_profiler_end_window(a->heap, start, duration);
 	if (a->n_windows == 1)
 		show_first_window(a);
 }
@@ -157,7 +157,7 @@ static void on_flush(void *ctx)
 	struct agent *a = ctx;
 	uint64_t now = nsec_monotonic();
 	bool pending = (a->cpu && cpu_profiler_pending(a->cpu)) ||
-		       (a->heap && heap_profiler_pending(a->heap));
+		       (a->heap && go_profiler_pending(a->heap));
 
 	if (pending && now < a->flush_deadline_ns)
 		return;
@@ -182,7 +182,7 @@ static void on_stop(void *ctx, int signo)
 	if (a->cpu)
 		cpu_profiler_finish(a->cpu, AGENT_NAMES_NS);
 	if (a->heap)
-		heap_profiler_finish(a->heap, AGENT_NAMES_NS);
+		go_profiler_finish(a->heap, AGENT_NAMES_NS);
 	end_window(a);
 	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
 }
@@ -442,7 +442,7 @@ static enum go_profile_wish wish_of_owner(void *ctx, const struct owner *owner)
 
 static int start_heap(struct agent *a)
 {
-	const struct heap_profiler_opts opts = {
+	const struct go_profiler_opts opts = {
 		.loop = a->loop,
 		.proc = &a->proc,
 		.discovery = a->discovery,
@@ -458,10 +458,10 @@ static int start_heap(struct agent *a)
 
 	if (a->config->go_heap == CONFIG_GO_HEAP_DISABLED)
 		return 0;
-	r = heap_profiler_new(&opts, &a->heap);
+	r = go_profiler_new(&opts, &a->heap);
 	if (r)
 		return start_failed(r, "cannot read Go heaps", NULL);
-	return metric_list_add(&a->metrics, heap_profiler_collect, a->heap);
+	return metric_list_add(&a->metrics, go_profiler_collect, a->heap);
 }
 
 static int start_pull(struct agent *a)
@@ -509,7 +509,7 @@ static void agent_collect(void *ctx, struct metric_sink *sink)
 		cache_bytes(sink, "cpu_mappings", cpu.space_bytes);
 	}
 	if (a->heap) {
-		struct go_profile_memory heap = heap_profiler_caches(a->heap);
+		struct go_profile_memory heap = go_profiler_memory(a->heap);
 
 		cache_bytes(sink, "heap_symbols", heap.symbol_bytes);
 		cache_bytes(sink, "heap_mappings", heap.space_bytes);
@@ -627,7 +627,7 @@ void agent_free(struct agent *a)
 	server_free(a->server);
 	uisource_free(a->ui);
 	go_profile_http_free(a->pull);
-	heap_profiler_free(a->heap);
+	go_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
 	tablecache_free(a->tables);
 	export_free(a->export);

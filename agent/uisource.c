@@ -156,7 +156,7 @@ static void view_live(const struct uisource *u, struct owner *const *owners, siz
 		view->ui.samples += series ? series->n_last : 0;
 		view->ui.cpu_ns += series ? series->value_last : 0;
 	}
-	if (u->opts.heap && heap_profiler_view(u->opts.heap, owners[0], &go)) {
+	if (u->opts.heap && go_profiler_view(u->opts.heap, owners[0], &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;

@@ -11,7 +11,7 @@
 
 struct cpu_profiler;
 struct discovery;
-struct heap_profiler;
+struct go_profiler;
 struct store;
 struct uisource;
 
@@ -19,7 +19,7 @@ struct uisource;
 struct uisource_opts {
 	struct discovery *discovery;
 	const struct cpu_profiler *cpu;
-	const struct heap_profiler *heap;
+	const struct go_profiler *heap;
 	const struct store *store;
 	const char *node;
 	uint64_t window_ns;

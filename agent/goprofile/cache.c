@@ -26,7 +26,7 @@
 #define GO_PROFILE_CACHE_PROCESSES_MAX 16384
 
 struct cached_process {
-	struct heap_process process;
+	struct go_process process;
 	unsigned int round;
 	UT_hash_handle hh; /* by process.pid */
 };
@@ -46,7 +46,7 @@ struct go_profile_cache {
 static void reader_free(struct go_profile_cache *all, struct cached_process *reader)
 {
 	HASH_DEL(all->by_pid, reader);
-	heap_process_deinit(&reader->process);
+	go_process_deinit(&reader->process);
 	free(reader);
 }
 
@@ -58,7 +58,7 @@ static int reader_add(struct go_profile_cache *all, const struct pid_id *pid,
 
 	if (!reader)
 		return -ENOMEM;
-	heap_process_init(&reader->process, pid);
+	go_process_init(&reader->process, pid);
 	HASH_ADD(hh, all->by_pid, process.pid, sizeof(reader->process.pid), reader);
 	if (hash_oom) {
 		free(reader);
@@ -88,16 +88,16 @@ static int reader_get(struct go_profile_cache *all, const struct pid_id *pid,
 }
 
 /* Bytes of all records of a process are taken out of the sum while it is changed. */
-static void discount(struct go_profile_cache *all, const struct heap_process *p)
+static void discount(struct go_profile_cache *all, const struct go_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++)
 		all->bytes -= p->runtimes[i].bytes;
 }
 
-static void count(struct go_profile_cache *all, struct heap_process *p)
+static void count(struct go_profile_cache *all, struct go_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++) {
-		struct heap_runtime *runtime = &p->runtimes[i];
+		struct go_process_runtime *runtime = &p->runtimes[i];
 
 		runtime->bytes = runtime->heap ? goheap_bytes(runtime->heap) : 0;
 		all->bytes += runtime->bytes;
@@ -131,9 +131,10 @@ static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 	return nsec_wall() - age_ns >= window_start_ns;
 }
 
-static int found_snap(struct go_profile_cache *all, const struct heap_process *p,
-		      const struct heap_runtime *runtime, const struct goheap_profile *profile,
-		      uint64_t window_start_ns, struct go_profile_found *found)
+static int found_snap(struct go_profile_cache *all, const struct go_process *p,
+		      const struct go_process_runtime *runtime,
+		      const struct goheap_profile *profile, uint64_t window_start_ns,
+		      struct go_profile_found *found)
 {
 	struct snap_space space = {runtime->heap, all->spaces, &p->pid};
 	const struct heapsnap_opts opts = {
@@ -147,8 +148,8 @@ static int found_snap(struct go_profile_cache *all, const struct heap_process *p
 
 /* What the program does not record is no profile, and neither is what cannot be read: the state is
  * that of the heap. */
-static int found_contention(struct go_profile_cache *all, const struct heap_process *p,
-			    const struct heap_runtime *runtime, uint64_t window_start_ns,
+static int found_contention(struct go_profile_cache *all, const struct go_process *p,
+			    const struct go_process_runtime *runtime, uint64_t window_start_ns,
 			    struct go_profile_found *found)
 {
 	struct snap_space at = {runtime->heap, all->spaces, &p->pid};
@@ -167,7 +168,7 @@ static int found_contention(struct go_profile_cache *all, const struct heap_proc
 	return r < 0 ? r : 0;
 }
 
-static void found_describe(struct go_profile_found *found, struct heap_runtime *runtime)
+static void found_describe(struct go_profile_found *found, struct go_process_runtime *runtime)
 {
 	const struct goruntime *rt = goheap_runtime(runtime->heap);
 
@@ -182,7 +183,7 @@ static void found_describe(struct go_profile_found *found, struct heap_runtime *
 }
 
 /* What the allocator has counted itself. It is there whether the profile is or not. */
-static void found_exact(struct go_profile_found *found, struct heap_runtime *runtime)
+static void found_exact(struct go_profile_found *found, struct go_process_runtime *runtime)
 {
 	struct goalloc_reading *to = &found->reading;
 	struct gototals totals;
@@ -200,7 +201,7 @@ static void found_exact(struct go_profile_found *found, struct heap_runtime *run
 	to->source = runtime->exact ? "runtime" : "profile";
 }
 
-static int found_gauges(struct go_profile_found *found, const struct heap_runtime *runtime)
+static int found_gauges(struct go_profile_found *found, const struct go_process_runtime *runtime)
 {
 	struct goalloc_reading *to = &found->reading;
 	struct goheap_gauges gauges;
@@ -222,7 +223,7 @@ static int found_gauges(struct go_profile_found *found, const struct heap_runtim
 	return 0;
 }
 
-static void found_totals(struct go_profile_found *found, const struct heap_runtime *runtime,
+static void found_totals(struct go_profile_found *found, const struct go_process_runtime *runtime,
 			 const struct goheap_profile *profile)
 {
 	struct goheap_totals totals;
@@ -242,18 +243,18 @@ static size_t room(const struct go_profile_cache *all)
 	return all->max_bytes > all->bytes ? all->max_bytes - all->bytes : 1;
 }
 
-static int runtime_read(struct go_profile_cache *all, struct heap_process *p,
-			struct heap_runtime *runtime, bool force, uint64_t window_start_ns,
+static int runtime_read(struct go_profile_cache *all, struct go_process *p,
+			struct go_process_runtime *runtime, bool force, uint64_t window_start_ns,
 			struct go_profile_found *found)
 {
 	struct goheap_profile profile;
 	int state, r = 0;
 
-	goheap_set_force(runtime->heap, force && heap_process_may_force(p));
+	goheap_set_force(runtime->heap, force && go_process_may_force(p));
 	goheap_set_max_bytes(runtime->heap, room(all));
 	state = goheap_read(runtime->heap, &profile);
 	if (goheap_was_forced(runtime->heap))
-		r = heap_process_forced(p, runtime);
+		r = go_process_forced(p, runtime);
 	found_describe(found, runtime);
 	found_exact(found, runtime);
 	if (!r)
@@ -288,7 +289,7 @@ static int target_alloc(struct go_profile_target *target, size_t n)
 }
 
 /* Of a process that we may not look at nothing more is known. */
-static int target_denied(struct go_profile_target *target, struct heap_process *p)
+static int target_denied(struct go_profile_target *target, struct go_process *p)
 {
 	int r = target_alloc(target, 1);
 
@@ -306,12 +307,12 @@ static int target_denied(struct go_profile_target *target, struct heap_process *
 
 /* All runtimes. One that fails does not keep the others from being read. */
 static int target_read(struct go_profile_cache *all, struct go_profile_target *target,
-		       struct heap_process *p, uint64_t window_start_ns)
+		       struct go_process *p, uint64_t window_start_ns)
 {
 	int r = target_alloc(target, p->n_runtimes), first = r;
 
 	for (size_t i = 0; target->found && i < p->n_runtimes; i++) {
-		struct heap_runtime *runtime = &p->runtimes[i];
+		struct go_process_runtime *runtime = &p->runtimes[i];
 
 		if (!runtime->heap)
 			continue;
@@ -324,31 +325,31 @@ static int target_read(struct go_profile_cache *all, struct go_profile_target *t
 
 /* Over the ceiling of all together: what this process had is forgotten, and read as if for the
  * first time in the next round, with what room there is then. */
-static void shed(struct go_profile_cache *all, struct heap_process *p, bool *ret_full)
+static void shed(struct go_profile_cache *all, struct go_process *p, bool *ret_full)
 {
 	if (all->bytes <= all->max_bytes)
 		return;
 	discount(all, p);
 	for (size_t i = 0; i < p->n_runtimes; i++)
-		heap_process_shed(p, &p->runtimes[i]);
+		go_process_shed(p, &p->runtimes[i]);
 	count(all, p);
 	*ret_full = true;
 }
 
-static int process_look(struct go_profile_cache *all, struct heap_process *p)
+static int process_look(struct go_profile_cache *all, struct go_process *p)
 {
-	const struct heap_process_opts opts = {
+	const struct go_process_opts opts = {
 		.proc = all->proc,
 		.images = all->images,
 		.max_bytes = room(all),
 		.round = all->round,
 	};
 
-	return heap_process_look(p, &opts);
+	return go_process_look(p, &opts);
 }
 
 static int process_read(struct go_profile_cache *all, struct go_profile_target *target,
-			struct heap_process *p, uint64_t window_start_ns)
+			struct go_process *p, uint64_t window_start_ns)
 {
 	int r = process_look(all, p);
 
@@ -364,7 +365,7 @@ int go_profile_cache_read(struct go_profile_cache *all, uint64_t window_start_ns
 			  struct go_profile_target *target)
 {
 	struct cached_process *reader;
-	struct heap_process *p;
+	struct go_process *p;
 	int r = reader_get(all, &target->pid, &reader);
 
 	if (r > 0) {
@@ -376,11 +377,11 @@ int go_profile_cache_read(struct go_profile_cache *all, uint64_t window_start_ns
 	p = &reader->process;
 	discount(all, p);
 	r = process_read(all, target, p, window_start_ns);
-	if (heap_process_left(p)) {
+	if (go_process_left(p)) {
 		go_profile_target_deinit(target);
 		r = process_read(all, target, p, window_start_ns);
 		/* twice: it has ended, and what is left of it is nobody's */
-		if (heap_process_left(p))
+		if (go_process_left(p))
 			go_profile_target_deinit(target);
 	}
 	target->state = p->state;

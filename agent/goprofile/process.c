@@ -32,21 +32,21 @@
 #include "goheap/memory.h"
 
 /* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
-#define HEAP_PROCESS_WAIT_MAX	 64
+#define GO_PROCESS_WAIT_MAX    64
 /* Files whose runtimes were forced in one process: it has executed one after the other. Above, none
  * is forced any more. Reached: none is forced any more. */
-#define HEAP_PROCESS_FORCED_MAX	 64
+#define GO_PROCESS_FORCED_MAX  64
 /* Bytes of a process's environment in which runc's variables are looked for. runc gives its own
  * process nothing else: 300, and the path of its directory. Reached: taken for a program of the
  * container. */
-#define HEAP_PROCESS_ENVIRON_MAX 8192
+#define GO_PROCESS_ENVIRON_MAX 8192
 
-void heap_process_init(struct heap_process *p, const struct pid_id *pid)
+void go_process_init(struct go_process *p, const struct pid_id *pid)
 {
-	*p = (struct heap_process){.pid = *pid, .state = GORUNTIME_NO_RUNTIME};
+	*p = (struct go_process){.pid = *pid, .state = GORUNTIME_NO_RUNTIME};
 }
 
-static void drop_runtimes(struct heap_process *p)
+static void drop_runtimes(struct go_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++)
 		goheap_free(p->runtimes[i].heap);
@@ -56,7 +56,7 @@ static void drop_runtimes(struct heap_process *p)
 	p->mappings = 0;
 }
 
-void heap_process_deinit(struct heap_process *p)
+void go_process_deinit(struct go_process *p)
 {
 	drop_runtimes(p);
 	free(p->forced);
@@ -69,7 +69,7 @@ static bool same_id(const struct goruntime_id *a, const struct goruntime_id *b)
 	return a->inode == b->inode && a->device == b->device;
 }
 
-bool heap_process_was_forced(const struct heap_process *p, const struct goruntime_id *id)
+bool go_process_was_forced(const struct go_process *p, const struct goruntime_id *id)
 {
 	for (size_t i = 0; i < p->n_forced; i++)
 		if (same_id(&p->forced[i], id))
@@ -77,19 +77,19 @@ bool heap_process_was_forced(const struct heap_process *p, const struct goruntim
 	return false;
 }
 
-bool heap_process_may_force(const struct heap_process *p)
+bool go_process_may_force(const struct go_process *p)
 {
-	return p->n_forced < HEAP_PROCESS_FORCED_MAX;
+	return p->n_forced < GO_PROCESS_FORCED_MAX;
 }
 
-int heap_process_forced(struct heap_process *p, const struct heap_runtime *runtime)
+int go_process_forced(struct go_process *p, const struct go_process_runtime *runtime)
 {
 	int r;
 
-	if (heap_process_was_forced(p, &runtime->id))
+	if (go_process_was_forced(p, &runtime->id))
 		return 0;
 	r = vec_grow(&p->forced, &p->cap_forced, p->n_forced + 1, sizeof(*p->forced),
-		     HEAP_PROCESS_FORCED_MAX);
+		     GO_PROCESS_FORCED_MAX);
 	if (r)
 		return r < 0 ? r : 0;
 	p->forced[p->n_forced++] = runtime->id;
@@ -98,14 +98,14 @@ int heap_process_forced(struct heap_process *p, const struct heap_runtime *runti
 
 /* ---------------------------------------------------------------- looking */
 
-static int new_heap(const struct heap_process *p, const struct heap_process_opts *opts,
+static int new_heap(const struct go_process *p, const struct go_process_opts *opts,
 		    const struct goruntime *found, struct goheap **ret)
 {
 	const struct goheap_opts heap = {
 		.proc = opts->proc,
 		.id = p->pid,
 		.runtime = found,
-		.was_forced = heap_process_was_forced(p, &found->id),
+		.was_forced = go_process_was_forced(p, &found->id),
 		.max_bytes = opts->max_bytes,
 	};
 
@@ -113,12 +113,12 @@ static int new_heap(const struct heap_process *p, const struct heap_process_opts
 }
 
 /* The reader that there is already, moved out of @p; else a number without one. */
-static struct heap_runtime take_known(struct heap_process *p, const struct goruntime *found)
+static struct go_process_runtime take_known(struct go_process *p, const struct goruntime *found)
 {
-	struct heap_runtime known;
+	struct go_process_runtime known;
 
 	for (size_t i = 0; i < p->n_runtimes; i++) {
-		struct heap_runtime *r = &p->runtimes[i];
+		struct go_process_runtime *r = &p->runtimes[i];
 
 		if (!same_id(&r->id, &found->id) || r->bias != found->bias)
 			continue;
@@ -130,7 +130,7 @@ static struct heap_runtime take_known(struct heap_process *p, const struct gorun
 		}
 		return known;
 	}
-	return (struct heap_runtime){
+	return (struct go_process_runtime){
 		.id = found->id,
 		.bias = found->bias,
 		.number = ++p->n_numbers,
@@ -139,10 +139,10 @@ static struct heap_runtime take_known(struct heap_process *p, const struct gorun
 }
 
 /* In place of the runtimes that were known. */
-static int keep_found(struct heap_process *p, const struct heap_process_opts *opts,
+static int keep_found(struct go_process *p, const struct go_process_opts *opts,
 		      const struct goruntimes *found)
 {
-	struct heap_runtime *fresh = calloc(found->n, sizeof(*fresh));
+	struct go_process_runtime *fresh = calloc(found->n, sizeof(*fresh));
 	size_t n = 0;
 	int r = 0;
 
@@ -170,7 +170,7 @@ static bool is_settled(const struct goruntimes *found)
 }
 
 /* What was found, or that there is nothing, in place of what was known. */
-static int take_found(struct heap_process *p, const struct heap_process_opts *opts,
+static int take_found(struct go_process *p, const struct go_process_opts *opts,
 		      const struct goruntimes *found, int state)
 {
 	unsigned int n_numbers = p->n_numbers;
@@ -196,7 +196,7 @@ static int take_found(struct heap_process *p, const struct heap_process_opts *op
  * (runc's libcontainer/container_linux.go and nsenter/nsexec.c). */
 static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
 {
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(HEAP_PROCESS_ENVIRON_MAX);
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(GO_PROCESS_ENVIRON_MAX);
 	struct strview all, variable;
 	char path[48];
 
@@ -210,7 +210,7 @@ static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
 	return false;
 }
 
-static int look(struct heap_process *p, const struct heap_process_opts *opts)
+static int look(struct go_process *p, const struct go_process_opts *opts)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
 	_cleanup_(freep) struct goruntimes *found = calloc(1, sizeof(*found));
@@ -241,7 +241,7 @@ static bool same_exe(const struct pid_exe *a, const struct pid_exe *b)
 	return a->inode == b->inode && a->device == b->device;
 }
 
-int heap_process_look(struct heap_process *p, const struct heap_process_opts *opts)
+int go_process_look(struct go_process *p, const struct go_process_opts *opts)
 {
 	struct pid_exe exe = pid_read_exe(opts->proc, p->pid.pid);
 	bool first = p->wait == 0, other = !same_exe(&exe, &p->exe);
@@ -255,14 +255,14 @@ int heap_process_look(struct heap_process *p, const struct heap_process_opts *op
 		p->wait = 0;
 	}
 	p->wait = p->wait ? p->wait * 2 : 1;
-	if (p->wait > HEAP_PROCESS_WAIT_MAX)
-		p->wait = HEAP_PROCESS_WAIT_MAX;
+	if (p->wait > GO_PROCESS_WAIT_MAX)
+		p->wait = GO_PROCESS_WAIT_MAX;
 	r = look(p, opts);
 	p->next_look = opts->round + p->wait;
 	return r;
 }
 
-bool heap_process_left(struct heap_process *p)
+bool go_process_left(struct go_process *p)
 {
 	bool left = false;
 
@@ -276,7 +276,7 @@ bool heap_process_left(struct heap_process *p)
 	return true;
 }
 
-void heap_process_shed(struct heap_process *p, struct heap_runtime *runtime)
+void go_process_shed(struct go_process *p, struct go_process_runtime *runtime)
 {
 	goheap_free(runtime->heap);
 	runtime->heap = NULL;

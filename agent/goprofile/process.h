@@ -18,14 +18,14 @@ struct goimages;
 struct root;
 
 /**
- * struct heap_runtime - one runtime
+ * struct go_process_runtime - one runtime
  * @number: of it in the process; from 1, never given twice
  * @heap:   its reader, owned; NULL where there is none for want of room: made anew by the next look
  * @bytes:  of the reader's records, as its owner counts them
  * @exact:  the allocator's own counters have been read: no estimate from then on
  * @told:   the state that was told last; GORUNTIME_STATE_MAX at first
  */
-struct heap_runtime {
+struct go_process_runtime {
 	struct goruntime_id id;
 	uint64_t bias;
 	unsigned int number;
@@ -36,7 +36,7 @@ struct heap_runtime {
 };
 
 /**
- * struct heap_process - owns all it has
+ * struct go_process - owns all it has
  * @exe:       the program that it runs
  * @state:     of the last look: GORUNTIME_OK where there are runtimes
  * @told:      the state was told
@@ -47,12 +47,12 @@ struct heap_runtime {
  * @forced:    files in whose runtimes sampling was turned on in this process: never again, whatever
  *             it executes
  */
-struct heap_process {
+struct go_process {
 	struct pid_id pid;
 	struct pid_exe exe;
 	enum goruntime_state state;
 	bool told;
-	struct heap_runtime *runtimes;
+	struct go_process_runtime *runtimes;
 	size_t n_runtimes;
 	unsigned int n_numbers;
 	uint64_t mappings;
@@ -64,27 +64,27 @@ struct heap_process {
 	size_t cap_forced;
 };
 
-struct heap_process_opts {
+struct go_process_opts {
 	const struct root *proc;
 	struct goimages *images;
 	size_t max_bytes; /* of records of one runtime */
 	unsigned int round;
 };
 
-void heap_process_init(struct heap_process *p, const struct pid_id *pid);
-void heap_process_deinit(struct heap_process *p);
+void go_process_init(struct go_process *p, const struct pid_id *pid);
+void go_process_deinit(struct go_process *p);
 
 /* See which runtimes it has, if it is time for that. 0 or -errno. */
-int heap_process_look(struct heap_process *p, const struct heap_process_opts *opts);
+int go_process_look(struct go_process *p, const struct go_process_opts *opts);
 /* After a read that has found that the process has left the program: it may run another one, or the
  * same one anew. True if there is reason to read again. */
-bool heap_process_left(struct heap_process *p);
+bool go_process_left(struct go_process *p);
 /* Free a reader, for want of room. */
-void heap_process_shed(struct heap_process *p, struct heap_runtime *runtime);
+void go_process_shed(struct go_process *p, struct go_process_runtime *runtime);
 /* Remember that sampling was turned on in it. 0 or -errno. */
-int heap_process_forced(struct heap_process *p, const struct heap_runtime *runtime);
+int go_process_forced(struct go_process *p, const struct go_process_runtime *runtime);
 /* Whether that may be done to one more of its runtimes. */
-bool heap_process_may_force(const struct heap_process *p);
-bool heap_process_was_forced(const struct heap_process *p, const struct goruntime_id *id);
+bool go_process_may_force(const struct go_process *p);
+bool go_process_was_forced(const struct go_process *p, const struct goruntime_id *id);
 
 #endif

@@ -33,37 +33,39 @@
 
 /* Processes of one container that are looked at in a round; counted as "full" beyond. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
-#define HEAP_PROFILER_CONTAINER_MAX  1024
+#define GO_PROFILER_CONTAINER_MAX  1024
 /* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_full"}`. */
-#define HEAP_PROFILER_CONTAINERS_MAX 4096
+#define GO_PROFILER_CONTAINERS_MAX 4096
 /* Rounds that a container's counters outlive it: its last values must have been scraped. */
-#define HEAP_PROFILER_KEEP_ROUNDS    3
+#define GO_PROFILER_KEEP_ROUNDS	   3
 /* Lines about processes in the log, in a round; the others are only counted. Reached: one line says
  * how many there were. */
-#define HEAP_PROFILER_NEWS_MAX	     16
+#define GO_PROFILER_NEWS_MAX	   16
 /* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
  * soon after its first process has begun. */
-#define HEAP_PROFILER_UNNAMED_NS     (OWNER_PENDING_NS + 2 * NSEC_PER_SEC)
+#define GO_PROFILER_UNNAMED_NS	   (OWNER_PENDING_NS + 2 * NSEC_PER_SEC)
 /* How often it is looked whether names have come, at the end. */
-#define HEAP_PROFILER_NAMES_NS	     (250 * NSEC_PER_MSEC)
+#define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
 
 /* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
  * that has been there longest is tried again. Reached: the one that has been there longest is tried
  * again. */
-#define HEAP_GIVEN_UP_MAX 64
-#define HEAP_GIVEN_UP_NS  (3600 * NSEC_PER_SEC)
+#define GO_PROFILER_GIVEN_UP_MAX 64
+#define GO_PROFILER_GIVEN_UP_NS	 (3600 * NSEC_PER_SEC)
 
-enum heap_outcome {
-	HEAP_PROFILES_MADE,
-	HEAP_PROFILES_FAILED,
-	HEAP_ROUNDS_SKIPPED,	/* the one before was not finished */
-	HEAP_PROCESSES_FULL,	/* over a ceiling: not read */
-	HEAP_PROCESSES_FAILED,	/* our own side, for want of memory */
-	HEAP_PROCESSES_REFUSED, /* by their pods' annotations: not read */
-	HEAP_PROCESSES_STUCK,	/* of containers that have one that kept us waiting: not read */
-	HEAP_PROCESSES_UNNAMED, /* of containers without their names yet: read in the next round */
-	HEAP_RECORDS_LEFT_OUT,	/* a ceiling of the profile */
-	HEAP_OUTCOME_MAX,
+enum go_profiler_outcome {
+	GO_PROFILER_MADE,
+	GO_PROFILER_FAILED,
+	GO_PROFILER_ROUNDS_SKIPPED,    /* the one before was not finished */
+	GO_PROFILER_PROCESSES_FULL,    /* over a ceiling: not read */
+	GO_PROFILER_PROCESSES_FAILED,  /* our own side, for want of memory */
+	GO_PROFILER_PROCESSES_REFUSED, /* by their pods' annotations: not read */
+	GO_PROFILER_PROCESSES_STUCK,   /* of containers that have one that kept us waiting: not read
+					*/
+	GO_PROFILER_PROCESSES_UNNAMED, /* of containers without their names yet: read in the next
+					  round */
+	GO_PROFILER_RECORDS_LEFT_OUT,  /* a ceiling of the profile */
+	GO_PROFILER_OUTCOME_MAX,
 };
 
 /* A container that is left alone, and the process for which. */
@@ -74,8 +76,8 @@ struct given_up {
 	UT_hash_handle hh;
 };
 
-struct heap_profiler {
-	struct heap_profiler_opts opts;
+struct go_profiler {
+	struct go_profiler_opts opts;
 	struct go_profile_worker *worker;
 	struct given_up *given_up;
 	struct goalloc *allocs;
@@ -85,7 +87,7 @@ struct heap_profiler {
 	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	uint64_t outcomes[HEAP_OUTCOME_MAX];
+	uint64_t outcomes[GO_PROFILER_OUTCOME_MAX];
 	uint64_t forced[FORCE_OUTCOME_MAX];   /* attempts to turn sampling on */
 	uint64_t states[GORUNTIME_STATE_MAX]; /* of the last round */
 	uint64_t round_states[GORUNTIME_STATE_MAX];
@@ -95,25 +97,25 @@ struct heap_profiler {
 
 /* One kind of profile: struct contentionsnap by enum contention_kind, and behind these struct
  * heapsnap. */
-#define HEAP_PART_HEAP CONTENTION_KIND_MAX
-#define HEAP_PARTS     (HEAP_PART_HEAP + 1)
+#define GO_PROFILER_PART_HEAP CONTENTION_KIND_MAX
+#define GO_PROFILER_PARTS     (GO_PROFILER_PART_HEAP + 1)
 
-static const enum profile_kind part_kinds[HEAP_PARTS] = {
+static const enum profile_kind part_kinds[GO_PROFILER_PARTS] = {
 	[CONTENTION_MUTEX] = PROFILE_GO_MUTEX,
 	[CONTENTION_BLOCK] = PROFILE_GO_BLOCK,
-	[HEAP_PART_HEAP] = PROFILE_GO_HEAP,
+	[GO_PROFILER_PART_HEAP] = PROFILE_GO_HEAP,
 };
 
-struct heap_part {
+struct go_profiler_part {
 	void **snaps; /* the targets', of those that had something */
 	size_t n_snaps;
 	struct buf pprof;
 	struct buf pprof_delta;
 };
 
-struct heap_job {
+struct go_profiler_job {
 	struct go_profile_task task;
-	struct heap_profiler *profiler; /* not for the worker */
+	struct go_profiler *profiler; /* not for the worker */
 	char *key; /* of the series: of what has the same labels there is one job */
 	struct labels labels;
 	struct go_profile_target *targets;
@@ -123,7 +125,7 @@ struct heap_job {
 	uint64_t since_ns; /* what began after it is read for the first time */
 	uint64_t start_ns;
 	uint64_t duration_ns;
-	struct heap_part parts[HEAP_PARTS];
+	struct go_profiler_part parts[GO_PROFILER_PARTS];
 	int result;
 	uint64_t n_full;
 	uint64_t n_failed;
@@ -133,11 +135,11 @@ struct heap_job {
 	UT_hash_handle hh; /* while a round is gathered, by owner */
 };
 
-static void heap_job_free(struct heap_job *job)
+static void job_free(struct go_profiler_job *job)
 {
 	if (!job)
 		return;
-	for (size_t i = 0; i < HEAP_PARTS; i++) {
+	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
 		free(job->parts[i].snaps);
 		buf_deinit(&job->parts[i].pprof);
 		buf_deinit(&job->parts[i].pprof_delta);
@@ -150,13 +152,13 @@ static void heap_job_free(struct heap_job *job)
 	free(job);
 }
 
-DEFINE_CLEANUP(struct heap_job *, heap_job_freep, heap_job_free);
+DEFINE_CLEANUP(struct go_profiler_job *, job_freep, job_free);
 
 /* ---------------------------------------------------------------- on the worker */
 
-static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct buf *ret)
+static int job_encode(struct go_profiler_job *job, size_t part, bool delta, struct buf *ret)
 {
-	const struct heap_part *p = &job->parts[part];
+	const struct go_profiler_part *p = &job->parts[part];
 	const struct go_profile_report_opts opts = {
 		.delta = delta,
 		.time_ns = job->start_ns,
@@ -167,7 +169,7 @@ static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct
 	struct go_profile_report_stats stats;
 	int r;
 
-	if (part == HEAP_PART_HEAP)
+	if (part == GO_PROFILER_PART_HEAP)
 		r = go_profile_cache_encode(job->task.readers, (struct heapsnap **)p->snaps,
 					    p->n_snaps, &opts, ret, &stats);
 	else
@@ -179,7 +181,7 @@ static int heap_job_encode(struct heap_job *job, size_t part, bool delta, struct
 	return r;
 }
 
-static void heap_job_read(struct heap_job *job, struct go_profile_target *target)
+static void job_read(struct go_profiler_job *job, struct go_profile_target *target)
 {
 	/* a process that cannot be read costs the container that process */
 	if (go_profile_cache_read(job->task.readers, job->since_ns, target))
@@ -188,26 +190,26 @@ static void heap_job_read(struct heap_job *job, struct go_profile_target *target
 		job->n_full++;
 }
 
-static void gather_snap(struct heap_part *part, void *snap)
+static void gather_snap(struct go_profiler_part *part, void *snap)
 {
 	if (snap)
 		part->snaps[part->n_snaps++] = snap;
 }
 
-static void gather_found(struct heap_job *job, const struct go_profile_found *found)
+static void gather_found(struct go_profiler_job *job, const struct go_profile_found *found)
 {
-	gather_snap(&job->parts[HEAP_PART_HEAP], found->snap);
+	gather_snap(&job->parts[GO_PROFILER_PART_HEAP], found->snap);
 	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
 		gather_snap(&job->parts[i], found->contention[i]);
 }
 
-static int heap_job_gather(struct heap_job *job)
+static int job_gather(struct go_profiler_job *job)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < job->n_targets; i++)
 		n += job->targets[i].n_found;
-	for (size_t i = 0; i < HEAP_PARTS; i++) {
+	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
 		job->parts[i].snaps = calloc(n + 1, sizeof(*job->parts[i].snaps));
 		if (!job->parts[i].snaps)
 			return -ENOMEM;
@@ -219,101 +221,101 @@ static int heap_job_gather(struct heap_job *job)
 }
 
 /* Both forms of one kind; nothing where nothing was read. */
-static int heap_job_encode_part(struct heap_job *job, size_t part)
+static int job_encode_part(struct go_profiler_job *job, size_t part)
 {
-	struct heap_part *p = &job->parts[part];
+	struct go_profiler_part *p = &job->parts[part];
 	int r = 0;
 
 	if (p->n_snaps) {
 		work_alive(&job->task.work);
-		r = heap_job_encode(job, part, false, &p->pprof);
+		r = job_encode(job, part, false, &p->pprof);
 	}
 	if (!r && p->n_snaps) {
 		work_alive(&job->task.work);
-		r = heap_job_encode(job, part, true, &p->pprof_delta);
+		r = job_encode(job, part, true, &p->pprof_delta);
 	}
 	return r;
 }
 
-static void heap_job_run(struct go_profile_task *task)
+static void job_run(struct go_profile_task *task)
 {
-	struct heap_job *job = container_of(task, struct heap_job, task);
+	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
 
 	for (size_t i = 0; i < job->n_targets; i++) {
 		work_alive(&task->work);
 		job->at = i;
-		heap_job_read(job, &job->targets[i]);
+		job_read(job, &job->targets[i]);
 	}
-	job->result = heap_job_gather(job);
-	for (size_t i = 0; !job->result && i < HEAP_PARTS; i++)
-		job->result = heap_job_encode_part(job, i);
+	job->result = job_gather(job);
+	for (size_t i = 0; !job->result && i < GO_PROFILER_PARTS; i++)
+		job->result = job_encode_part(job, i);
 }
 
 /* Ends a round: readers that were not asked for go. */
-static void heap_job_sweep(struct go_profile_task *task)
+static void job_sweep(struct go_profile_task *task)
 {
-	struct heap_job *job = container_of(task, struct heap_job, task);
+	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
 
 	job->caches = go_profile_cache_end_round(job->task.readers);
 }
 
-static void heap_job_drop(struct go_profile_task *task)
+static void job_drop(struct go_profile_task *task)
 {
-	heap_job_free(container_of(task, struct heap_job, task));
+	job_free(container_of(task, struct go_profiler_job, task));
 }
 
 /* ---------------------------------------------------------------- on the loop */
 
 /* Once a process, and when its state has changed. */
-static void heap_job_log(struct heap_job *job, const struct go_profile_target *target,
-			 const struct go_profile_found *found)
+static void job_log(struct go_profiler_job *job, const struct go_profile_target *target,
+		    const struct go_profile_found *found)
 {
 	const char *service = labels_get(&job->labels, "service_name");
 
-	if (!found->news || job->profiler->round_news++ >= HEAP_PROFILER_NEWS_MAX)
+	if (!found->news || job->profiler->round_news++ >= GO_PROFILER_NEWS_MAX)
 		return;
 	log_info("Go heap", log_str("state", goruntime_state_name(found->state)),
 		 log_uint("pid", target->pid.pid), log_str("service", service ? service : ""),
 		 log_str("go", found->go_version));
 }
 
-static void heap_job_account_one(struct heap_job *job, const struct go_profile_target *target,
-				 struct go_profile_found *found)
+static void job_account_one(struct go_profiler_job *job, const struct go_profile_target *target,
+			    struct go_profile_found *found)
 {
 	const struct goalloc_who who = {.pid = target->pid, .number = found->number};
-	struct heap_profiler *p = job->profiler;
+	struct go_profiler *p = job->profiler;
 
 	p->round_states[found->state]++;
 	if (found->forced < FORCE_OUTCOME_MAX)
 		p->forced[found->forced]++;
-	heap_job_log(job, target, found);
+	job_log(job, target, found);
 	found->reading.go_version = found->go_version;
 	/* what is refused is counted there */
 	(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
 }
 
-static void heap_job_account(struct heap_job *job)
+static void job_account(struct go_profiler_job *job)
 {
-	struct heap_profiler *p = job->profiler;
+	struct go_profiler *p = job->profiler;
 
-	p->outcomes[HEAP_PROCESSES_FULL] += job->n_full;
-	p->outcomes[HEAP_PROCESSES_FAILED] += job->n_failed;
-	p->outcomes[HEAP_RECORDS_LEFT_OUT] += job->n_left_out;
+	p->outcomes[GO_PROFILER_PROCESSES_FULL] += job->n_full;
+	p->outcomes[GO_PROFILER_PROCESSES_FAILED] += job->n_failed;
+	p->outcomes[GO_PROFILER_RECORDS_LEFT_OUT] += job->n_left_out;
 	goalloc_keep(p->allocs, job->key);
 	for (size_t i = 0; i < job->n_targets; i++) {
 		struct go_profile_target *target = &job->targets[i];
 
 		for (size_t k = 0; k < target->n_found; k++)
-			heap_job_account_one(job, target, &target->found[k]);
+			job_account_one(job, target, &target->found[k]);
 		if (!target->n_found && !target->full)
 			p->round_states[target->state]++;
 	}
 }
 
-static int heap_job_profile(struct heap_job *job, size_t part, struct profile **ret)
+static int job_profile(struct go_profiler_job *job, size_t part, struct profile **ret)
 {
 	struct profile *profile = calloc(1, sizeof(*profile));
-	struct heap_part *p = &job->parts[part];
+	struct go_profiler_part *p = &job->parts[part];
 
 	if (!profile)
 		return -ENOMEM;
@@ -333,78 +335,78 @@ static int heap_job_profile(struct heap_job *job, size_t part, struct profile **
 }
 
 /* Nothing where there is no Go process, or nothing recorded yet. */
-static void heap_job_out(struct heap_job *job, size_t part)
+static void job_out(struct go_profiler_job *job, size_t part)
 {
-	struct heap_profiler *p = job->profiler;
+	struct go_profiler *p = job->profiler;
 	struct profile *profile;
 
 	if (!job->parts[part].pprof.len)
 		return;
-	if (heap_job_profile(job, part, &profile)) {
-		p->outcomes[HEAP_PROFILES_FAILED]++;
+	if (job_profile(job, part, &profile)) {
+		p->outcomes[GO_PROFILER_FAILED]++;
 		return;
 	}
-	p->outcomes[HEAP_PROFILES_MADE]++;
+	p->outcomes[GO_PROFILER_MADE]++;
 	p->opts.out(p->opts.ctx, profile);
 }
 
-static void heap_round_done(struct heap_profiler *p, const struct heap_job *job)
+static void round_done(struct go_profiler *p, const struct go_profiler_job *job)
 {
-	goalloc_end_round(p->allocs, HEAP_PROFILER_KEEP_ROUNDS);
+	goalloc_end_round(p->allocs, GO_PROFILER_KEEP_ROUNDS);
 	p->caches = job->caches;
 	memcpy(p->states, p->round_states, sizeof(p->states));
 	memset(p->round_states, 0, sizeof(p->round_states));
-	if (p->round_news > HEAP_PROFILER_NEWS_MAX)
+	if (p->round_news > GO_PROFILER_NEWS_MAX)
 		log_info("more Go heaps, not told one by one",
-			 log_uint("n", p->round_news - HEAP_PROFILER_NEWS_MAX));
+			 log_uint("n", p->round_news - GO_PROFILER_NEWS_MAX));
 	p->round_news = 0;
 }
 
-static void heap_job_done(struct work *work)
+static void job_done(struct work *work)
 {
-	_cleanup_(heap_job_freep) struct heap_job *job =
-		container_of(work, struct heap_job, task.work);
-	struct heap_profiler *p = job->profiler;
+	_cleanup_(job_freep) struct go_profiler_job *job =
+		container_of(work, struct go_profiler_job, task.work);
+	struct go_profiler *p = job->profiler;
 
 	if (work->cancelled)
 		return;
 	if (job->ends_round) {
-		heap_round_done(p, job);
+		round_done(p, job);
 		return;
 	}
-	heap_job_account(job);
+	job_account(job);
 	if (job->result) {
-		p->outcomes[HEAP_PROFILES_FAILED]++;
+		p->outcomes[GO_PROFILER_FAILED]++;
 		return;
 	}
-	for (size_t i = 0; i < HEAP_PARTS; i++)
-		heap_job_out(job, i);
+	for (size_t i = 0; i < GO_PROFILER_PARTS; i++)
+		job_out(job, i);
 }
 
 /* What was without its names at the end of a window had begun this long before at most. */
-static uint64_t since_ns(const struct heap_profiler *p)
+static uint64_t since_ns(const struct go_profiler *p)
 {
-	uint64_t since = p->start_ns - HEAP_PROFILER_UNNAMED_NS;
+	uint64_t since = p->start_ns - GO_PROFILER_UNNAMED_NS;
 
 	return since > p->first_ns ? since : p->first_ns;
 }
 
-static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
+static int job_new(struct go_profiler *p, struct go_profiler_job **ret)
 {
-	struct heap_job *job = calloc(1, sizeof(*job));
+	struct go_profiler_job *job = calloc(1, sizeof(*job));
 
 	if (!job)
 		return -ENOMEM;
 	job->task = (struct go_profile_task){
-		.work.done = heap_job_done,
-		.run = heap_job_run,
-		.drop = heap_job_drop,
+		.work.done = job_done,
+		.run = job_run,
+		.drop = job_drop,
 	};
 	job->profiler = p;
 	job->since_ns = since_ns(p);
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
-	for (size_t i = 0; i < HEAP_PARTS; i++) {
+	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
 		buf_init(&job->parts[i].pprof, PYROSCOPE_PPROF_MAX);
 		buf_init(&job->parts[i].pprof_delta, PYROSCOPE_PPROF_MAX);
 	}
@@ -414,19 +416,19 @@ static int heap_job_new(struct heap_profiler *p, struct heap_job **ret)
 
 /* ---------------------------------------------------------------- processes that let us wait */
 
-static void given_up_free(struct heap_profiler *p, struct given_up *g)
+static void given_up_free(struct go_profiler *p, struct given_up *g)
 {
 	HASH_DEL(p->given_up, g);
 	free(g->key);
 	free(g);
 }
 
-static void give_up(struct heap_profiler *p, const char *key, const struct pid_id *pid)
+static void give_up(struct go_profiler *p, const char *key, const struct pid_id *pid)
 {
 	struct given_up *g = calloc(1, sizeof(*g));
 	bool hash_oom = false;
 
-	if (HASH_COUNT(p->given_up) >= HEAP_GIVEN_UP_MAX)
+	if (HASH_COUNT(p->given_up) >= GO_PROFILER_GIVEN_UP_MAX)
 		given_up_free(p, p->given_up); /* the oldest */
 	if (g)
 		g->key = strdup(key);
@@ -435,7 +437,7 @@ static void give_up(struct heap_profiler *p, const char *key, const struct pid_i
 		return; /* it will be met again */
 	}
 	g->pid = *pid;
-	g->until_ns = nsec_boot() + HEAP_GIVEN_UP_NS;
+	g->until_ns = nsec_boot() + GO_PROFILER_GIVEN_UP_NS;
 	HASH_ADD_KEYPTR(hh, p->given_up, g->key, strlen(g->key), g);
 	if (hash_oom) {
 		free(g->key);
@@ -444,7 +446,7 @@ static void give_up(struct heap_profiler *p, const char *key, const struct pid_i
 }
 
 /* The process is there, and why nothing is known of it. */
-static void tell_stuck(struct heap_profiler *p, const char *key, const struct labels *labels,
+static void tell_stuck(struct go_profiler *p, const char *key, const struct labels *labels,
 		       const struct pid_id *pid)
 {
 	const struct goalloc_who who = {.pid = *pid, .number = 1};
@@ -460,22 +462,22 @@ static void tell_stuck(struct heap_profiler *p, const char *key, const struct la
 
 static void on_stuck(void *ctx, struct go_profile_task *task)
 {
-	struct heap_job *job = container_of(task, struct heap_job, task);
+	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
 	const char *service = labels_get(&job->labels, "service_name");
-	struct heap_profiler *p = ctx;
+	struct go_profiler *p = ctx;
 	const struct pid_id *pid;
 
 	if (job->ends_round || !job->n_targets)
 		return;
 	pid = &job->targets[job->at].pid;
-	p->outcomes[HEAP_PROCESSES_STUCK] += job->n_targets;
+	p->outcomes[GO_PROFILER_PROCESSES_STUCK] += job->n_targets;
 	give_up(p, job->key, pid);
 	tell_stuck(p, job->key, &job->labels, pid);
 	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
 		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
 }
 
-static bool is_given_up(struct heap_profiler *p, const char *key, const struct owner *owner,
+static bool is_given_up(struct go_profiler *p, const char *key, const struct owner *owner,
 			const struct pid_id *pid)
 {
 	struct given_up *g;
@@ -495,15 +497,15 @@ static bool is_given_up(struct heap_profiler *p, const char *key, const struct o
 /* ---------------------------------------------------------------- a round */
 
 /* A round while it is gathered. @owner, @key: of the process before, which often has the same. */
-struct heap_round {
-	struct heap_profiler *profiler;
-	struct heap_job *jobs;
+struct go_profiler_round {
+	struct go_profiler *profiler;
+	struct go_profiler_job *jobs;
 	const struct owner *owner;
 	char *key;
 };
 
 /* What the job is found by: owners with the same labels are one series. */
-static int round_key(struct heap_round *round, const struct owner *owner)
+static int round_key(struct go_profiler_round *round, const struct owner *owner)
 {
 	if (owner == round->owner)
 		return 0;
@@ -513,10 +515,11 @@ static int round_key(struct heap_round *round, const struct owner *owner)
 	return round->key ? 0 : -ENOMEM;
 }
 
-static int round_job(struct heap_round *round, const struct owner *owner, struct heap_job **ret)
+static int round_job(struct go_profiler_round *round, const struct owner *owner,
+		     struct go_profiler_job **ret)
 {
-	_cleanup_(heap_job_freep) struct heap_job *fresh = NULL;
-	struct heap_job *job;
+	_cleanup_(job_freep) struct go_profiler_job *fresh = NULL;
+	struct go_profiler_job *job;
 	bool hash_oom = false;
 	int r;
 
@@ -525,9 +528,9 @@ static int round_job(struct heap_round *round, const struct owner *owner, struct
 		*ret = job;
 		return 0;
 	}
-	if (HASH_COUNT(round->jobs) >= HEAP_PROFILER_CONTAINERS_MAX)
+	if (HASH_COUNT(round->jobs) >= GO_PROFILER_CONTAINERS_MAX)
 		return 1;
-	r = heap_job_new(round->profiler, &fresh);
+	r = job_new(round->profiler, &fresh);
 	if (!r)
 		r = labels_copy(&owner->labels, &fresh->labels);
 	if (r)
@@ -544,33 +547,33 @@ static int round_job(struct heap_round *round, const struct owner *owner, struct
 
 static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 {
-	struct heap_round *round = ctx;
-	const struct heap_profiler_opts *opts = &round->profiler->opts;
+	struct go_profiler_round *round = ctx;
+	const struct go_profiler_opts *opts = &round->profiler->opts;
 	struct go_profile_want want =
 		go_profile_policy_of(opts->mode, opts->wish, opts->ctx, owner);
-	struct heap_job *job;
+	struct go_profiler_job *job;
 	int r;
 
 	if (!want.read) {
-		round->profiler->outcomes[HEAP_PROCESSES_REFUSED]++;
+		round->profiler->outcomes[GO_PROFILER_PROCESSES_REFUSED]++;
 		return 0;
 	}
 	if (owner->pending && !round->profiler->names_deadline_ns) {
-		round->profiler->outcomes[HEAP_PROCESSES_UNNAMED]++;
+		round->profiler->outcomes[GO_PROFILER_PROCESSES_UNNAMED]++;
 		return 0;
 	}
 	r = round_key(round, owner);
 	if (!r && is_given_up(round->profiler, round->key, owner, pid)) {
-		round->profiler->outcomes[HEAP_PROCESSES_STUCK]++;
+		round->profiler->outcomes[GO_PROFILER_PROCESSES_STUCK]++;
 		return 0;
 	}
 	if (!r)
 		r = round_job(round, owner, &job);
 	if (!r)
 		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
-			     sizeof(*job->targets), HEAP_PROFILER_CONTAINER_MAX);
+			     sizeof(*job->targets), GO_PROFILER_CONTAINER_MAX);
 	if (r) {
-		round->profiler->outcomes[HEAP_PROCESSES_FULL]++;
+		round->profiler->outcomes[GO_PROFILER_PROCESSES_FULL]++;
 		return 0;
 	}
 	job->targets[job->n_targets++] =
@@ -578,29 +581,29 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	return 0;
 }
 
-static void round_submit(struct heap_round *round)
+static void round_submit(struct go_profiler_round *round)
 {
-	struct heap_profiler *p = round->profiler;
-	struct heap_job *job, *next;
+	struct go_profiler *p = round->profiler;
+	struct go_profiler_job *job, *next;
 
 	HASH_ITER(hh, round->jobs, job, next) {
 		HASH_DEL(round->jobs, job);
 		if (go_profile_worker_submit(p->worker, &job->task)) {
-			p->outcomes[HEAP_PROFILES_FAILED]++;
-			heap_job_free(job);
+			p->outcomes[GO_PROFILER_FAILED]++;
+			job_free(job);
 		}
 	}
-	if (heap_job_new(p, &job))
+	if (job_new(p, &job))
 		return;
-	job->task.run = heap_job_sweep;
+	job->task.run = job_sweep;
 	job->ends_round = true;
 	if (go_profile_worker_submit(p->worker, &job->task))
-		heap_job_free(job);
+		job_free(job);
 }
 
-static void read_round(struct heap_profiler *p)
+static void read_round(struct go_profiler *p)
 {
-	struct heap_round round = {.profiler = p};
+	struct go_profiler_round round = {.profiler = p};
 
 	/* without memory for the list those that came first are read */
 	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
@@ -609,7 +612,7 @@ static void read_round(struct heap_profiler *p)
 }
 
 /* Nobody's may yet come, or there is no more time. */
-static bool has_names(const struct heap_profiler *p)
+static bool has_names(const struct go_profiler *p)
 {
 	struct owner *owner = NULL;
 
@@ -622,7 +625,7 @@ static bool has_names(const struct heap_profiler *p)
 /* There is no next round. */
 static void on_names(void *ctx)
 {
-	struct heap_profiler *p = ctx;
+	struct go_profiler *p = ctx;
 
 	if (!has_names(p))
 		return;
@@ -631,10 +634,10 @@ static void on_names(void *ctx)
 	read_round(p);
 }
 
-void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns)
+void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
 	if (p->waiting || go_profile_worker_pending(p->worker)) {
-		p->outcomes[HEAP_ROUNDS_SKIPPED]++;
+		p->outcomes[GO_PROFILER_ROUNDS_SKIPPED]++;
 		return;
 	}
 	p->start_ns = start_ns;
@@ -642,12 +645,12 @@ void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64
 	if (!p->first_ns)
 		p->first_ns = start_ns;
 	p->waiting = p->names_deadline_ns && !has_names(p) &&
-		     loop_arm(p->timer, HEAP_PROFILER_NAMES_NS, HEAP_PROFILER_NAMES_NS) == 0;
+		     loop_arm(p->timer, GO_PROFILER_NAMES_NS, GO_PROFILER_NAMES_NS) == 0;
 	if (!p->waiting)
 		read_round(p);
 }
 
-int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret)
+int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **ret)
 {
 	struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
@@ -655,11 +658,11 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 			    .heap_bytes = opts->heap_bytes,
 			    .symbol_bytes = opts->symbol_bytes,
 			    .no_contention = opts->no_contention},
-		.queue_max = HEAP_PROFILER_CONTAINERS_MAX + 1,
+		.queue_max = GO_PROFILER_CONTAINERS_MAX + 1,
 		.stuck_ns = opts->stuck_ns,
 		.on_stuck = on_stuck,
 	};
-	struct heap_profiler *p = calloc(1, sizeof(*p));
+	struct go_profiler *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
@@ -672,13 +675,13 @@ int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profile
 	if (!r)
 		r = go_profile_worker_new(&worker, &p->worker);
 	if (r)
-		heap_profiler_free(p);
+		go_profiler_free(p);
 	else
 		*ret = p;
 	return r;
 }
 
-void heap_profiler_free(struct heap_profiler *p)
+void go_profiler_free(struct go_profiler *p)
 {
 	if (!p)
 		return;
@@ -690,45 +693,45 @@ void heap_profiler_free(struct heap_profiler *p)
 	free(p);
 }
 
-size_t heap_profiler_pending(const struct heap_profiler *p)
+size_t go_profiler_pending(const struct go_profiler *p)
 {
 	return go_profile_worker_pending(p->worker) + (p->waiting ? 1 : 0);
 }
 
-void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns)
+void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns)
 {
 	p->names_deadline_ns = nsec_monotonic() + wait_ns;
 }
 
-bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
-			struct goalloc_view *ret)
+bool go_profiler_view(const struct go_profiler *p, const struct owner *owner,
+		      struct goalloc_view *ret)
 {
 	_cleanup_(freep) char *key = labels_key(&owner->labels);
 
 	return key && goalloc_view(p->allocs, key, ret);
 }
 
-struct go_profile_memory heap_profiler_caches(const struct heap_profiler *p)
+struct go_profile_memory go_profiler_memory(const struct go_profiler *p)
 {
 	return p->caches;
 }
 
-void heap_profiler_collect(void *ctx, struct metric_sink *sink)
+void go_profiler_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc rounds = {
 		"podprof_go_heap_reads", METRIC_COUNTER,
 		"Profiles of containers that Go keeps itself, and what was left out of them.",
 		NULL};
-	static const char *const names[HEAP_OUTCOME_MAX] = {
-		[HEAP_PROFILES_MADE] = "made",
-		[HEAP_PROFILES_FAILED] = "failed",
-		[HEAP_ROUNDS_SKIPPED] = "round_skipped",
-		[HEAP_PROCESSES_FULL] = "processes_full",
-		[HEAP_PROCESSES_FAILED] = "processes_failed",
-		[HEAP_PROCESSES_REFUSED] = "processes_refused",
-		[HEAP_PROCESSES_STUCK] = "processes_stuck",
-		[HEAP_PROCESSES_UNNAMED] = "processes_unnamed",
-		[HEAP_RECORDS_LEFT_OUT] = "records_left_out",
+	static const char *const names[GO_PROFILER_OUTCOME_MAX] = {
+		[GO_PROFILER_MADE] = "made",
+		[GO_PROFILER_FAILED] = "failed",
+		[GO_PROFILER_ROUNDS_SKIPPED] = "round_skipped",
+		[GO_PROFILER_PROCESSES_FULL] = "processes_full",
+		[GO_PROFILER_PROCESSES_FAILED] = "processes_failed",
+		[GO_PROFILER_PROCESSES_REFUSED] = "processes_refused",
+		[GO_PROFILER_PROCESSES_STUCK] = "processes_stuck",
+		[GO_PROFILER_PROCESSES_UNNAMED] = "processes_unnamed",
+		[GO_PROFILER_RECORDS_LEFT_OUT] = "records_left_out",
 	};
 	static const struct metric_family_desc states = {
 		"podprof_go_processes", METRIC_GAUGE,
@@ -738,7 +741,7 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 							 "Attempts to turn Go's heap sampling on.",
 							 NULL};
 	const char *state_names[GORUNTIME_STATE_MAX], *force_names[FORCE_OUTCOME_MAX];
-	struct heap_profiler *p = ctx;
+	struct go_profiler *p = ctx;
 
 	for (int i = 0; i < GORUNTIME_STATE_MAX; i++)
 		state_names[i] = goruntime_state_name(i);
@@ -747,5 +750,5 @@ void heap_profiler_collect(void *ctx, struct metric_sink *sink)
 	goalloc_collect(p->allocs, sink);
 	metric_by_name(sink, &states, "state", p->states, state_names, GORUNTIME_STATE_MAX);
 	metric_by_name(sink, &forced, "outcome", p->forced, force_names, FORCE_OUTCOME_MAX);
-	metric_by_name(sink, &rounds, "outcome", p->outcomes, names, HEAP_OUTCOME_MAX);
+	metric_by_name(sink, &rounds, "outcome", p->outcomes, names, GO_PROFILER_OUTCOME_MAX);
 }

@@ -18,14 +18,14 @@
 #include "goprofile/goalloc.h"
 
 struct discovery;
-struct heap_profiler;
+struct go_profiler;
 struct loop;
 struct metric_sink;
 struct owner;
 struct root;
 
 /* What is borrowed must outlive the profiler. */
-struct heap_profiler_opts {
+struct go_profiler_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct discovery *discovery;
@@ -41,23 +41,23 @@ struct heap_profiler_opts {
 	void *ctx; /* of both */
 };
 
-int heap_profiler_new(const struct heap_profiler_opts *opts, struct heap_profiler **ret);
+int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **ret);
 /* Waits for the process that is being read. */
-void heap_profiler_free(struct heap_profiler *p);
+void go_profiler_free(struct go_profiler *p);
 
 /* Read all heaps; the profiles are of this span (wall clock). While the last round is still under
  * way nothing is begun, and that is counted. */
-void heap_profiler_end_window(struct heap_profiler *p, uint64_t start_ns, uint64_t duration_ns);
+void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t duration_ns);
 /* The run ends: the next round is the last, and waits so long for names that have not come. */
-void heap_profiler_finish(struct heap_profiler *p, uint64_t wait_ns);
+void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns);
 /* Containers that are not read yet. */
-size_t heap_profiler_pending(const struct heap_profiler *p);
+size_t go_profiler_pending(const struct go_profiler *p);
 /* What is known of an owner's Go heap; false if none of its processes is Go. */
-bool heap_profiler_view(const struct heap_profiler *p, const struct owner *owner,
-			struct goalloc_view *ret);
+bool go_profiler_view(const struct go_profiler *p, const struct owner *owner,
+		      struct goalloc_view *ret);
 /* Memory of the caches, as the last round left them. */
-struct go_profile_memory heap_profiler_caches(const struct heap_profiler *p);
+struct go_profile_memory go_profiler_memory(const struct go_profiler *p);
 /* A metric_collect_fn. */
-void heap_profiler_collect(void *ctx, struct metric_sink *sink);
+void go_profiler_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -37,7 +37,7 @@ struct bench {
 	struct root proc;
 	struct goimages *images;
 	pid_t pids[N];
-	struct heap_process processes[N];
+	struct go_process processes[N];
 	unsigned int round;
 };
 
@@ -92,14 +92,14 @@ static void start(struct bench *b, const char *path, const char *arg)
 
 		if (pid_read(&b->proc, b->pids[i], &id))
 			exit(1);
-		heap_process_init(&b->processes[i], &id);
+		go_process_init(&b->processes[i], &id);
 	}
 }
 
 static void stop(struct bench *b)
 {
 	for (int i = 0; i < N; i++) {
-		heap_process_deinit(&b->processes[i]);
+		go_process_deinit(&b->processes[i]);
 		kill(b->pids[i], SIGKILL);
 		waitpid(b->pids[i], NULL, 0);
 	}
@@ -108,7 +108,7 @@ static void stop(struct bench *b)
 /* One look at the processes from @first to @limit, and how much it took for each. */
 static void look(struct bench *b, const char *what, int first, int limit)
 {
-	const struct heap_process_opts opts = {
+	const struct go_process_opts opts = {
 		.proc = &b->proc,
 		.images = b->images,
 		.max_bytes = 64u << 20,
@@ -121,7 +121,7 @@ static void look(struct bench *b, const char *what, int first, int limit)
 	snprintf(mark, sizeof(mark), "/bench/%d", limit - first);
 	(void)!access(mark, F_OK);
 	for (int i = first; i < limit; i++)
-		if (heap_process_look(&b->processes[i], &opts))
+		if (go_process_look(&b->processes[i], &opts))
 			exit(1);
 	(void)!access("/bench/end", F_OK);
 	printf("  %-34s %3d processes %8.1f us each, %" PRIu64 " files looked into\n", what,

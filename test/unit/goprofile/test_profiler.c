@@ -36,7 +36,7 @@ struct node {
 	struct tree tree;
 	struct loop *loop;
 	struct discovery *discovery;
-	struct heap_profiler *profiler;
+	struct go_profiler *profiler;
 	enum go_profile_wish wish;
 	size_t n_profiles;
 	int64_t window_sums[N_TYPES]; /* of all windows */
@@ -112,7 +112,7 @@ static void node_start_agent(struct node *node, enum go_profile_mode mode)
 		.node_name = "n",
 		.grace_ns = NSEC_PER_SEC,
 	};
-	struct heap_profiler_opts opts = {
+	struct go_profiler_opts opts = {
 		.loop = node->loop,
 		.proc = &node->proc,
 		.mode = mode,
@@ -126,12 +126,12 @@ static void node_start_agent(struct node *node, enum go_profile_mode mode)
 
 	assert_int_equal(discovery_new(&discovery, &node->discovery), 0);
 	opts.discovery = node->discovery;
-	assert_int_equal(heap_profiler_new(&opts, &node->profiler), 0);
+	assert_int_equal(go_profiler_new(&opts, &node->profiler), 0);
 }
 
 static void node_stop_agent(struct node *node)
 {
-	heap_profiler_free(node->profiler);
+	go_profiler_free(node->profiler);
 	discovery_free(node->discovery);
 }
 
@@ -169,7 +169,7 @@ static void node_set(struct node *node, const struct goprocess *a, const struct 
 
 static bool is_done(void *ctx)
 {
-	return heap_profiler_pending(ctx) == 0;
+	return go_profiler_pending(ctx) == 0;
 }
 
 static void node_round_begin(struct node *node)
@@ -177,7 +177,7 @@ static void node_round_begin(struct node *node)
 	/* so long that every process began in it: what was allocated before counts for the first */
 	const uint64_t window_ns = 3600 * NSEC_PER_SEC;
 
-	heap_profiler_end_window(node->profiler, nsec_wall() - window_ns, window_ns);
+	go_profiler_end_window(node->profiler, nsec_wall() - window_ns, window_ns);
 }
 
 static void node_round(struct node *node)
@@ -221,7 +221,7 @@ static struct sum shown(const struct node *node, const char *family, const char 
 {
 	struct sum s = {.sink = {sum_family, sum_value}, .family = family, .label = label};
 
-	heap_profiler_collect(node->profiler, &s.sink);
+	go_profiler_collect(node->profiler, &s.sink);
 	return s;
 }
 
@@ -656,8 +656,8 @@ static void names_and_windows(void **state)
 		assert_int_equal(node.n_profiles, 0);
 		name(owner, "web");
 		began_ns = nsec_wall() - nsec_boot() + pid_ns_of_ticks(a.process.id.start_ticks);
-		heap_profiler_end_window(node.profiler, began_ns + rows[i].after_s * NSEC_PER_SEC,
-					 NSEC_PER_SEC);
+		go_profiler_end_window(node.profiler, began_ns + rows[i].after_s * NSEC_PER_SEC,
+				       NSEC_PER_SEC);
 		loop_until(node.loop, is_done, node.profiler);
 		assert_int_equal(node.n_profiles, 1);
 		assert_true(node.last[0] > 0);
@@ -683,15 +683,15 @@ static void names_at_the_end(void **state)
 	node_init_two(&node, &a, &b);
 	second = node_owner(&node, "17b3d1f0f6a2");
 	second->pending = true;
-	heap_profiler_finish(node.profiler, 3600 * NSEC_PER_SEC);
+	go_profiler_finish(node.profiler, 3600 * NSEC_PER_SEC);
 	node_round_begin(&node);
-	assert_int_equal(heap_profiler_pending(node.profiler), 1);
+	assert_int_equal(go_profiler_pending(node.profiler), 1);
 	name(second, "db");
 	loop_until(node.loop, is_done, node.profiler);
 	assert_info(&node, "forced", 2);
 	assert_info(&node, "db", 1);
 	second->pending = true;
-	heap_profiler_finish(node.profiler, 0);
+	go_profiler_finish(node.profiler, 0);
 	node_round(&node);
 	assert_info(&node, "forced", 2);
 	assert_int_equal(unnamed(&node), 0);
