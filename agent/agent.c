@@ -506,13 +506,13 @@ static void agent_collect(void *ctx, struct metric_sink *sink)
 		struct cpu_profiler_caches cpu = cpu_profiler_caches(a->cpu);
 
 		cache_bytes(sink, "cpu_symbols", cpu.symbol_bytes);
-		cache_bytes(sink, "cpu_mappings", cpu.space_bytes);
+		cache_bytes(sink, "cpu_mappings", cpu.address_space_bytes);
 	}
 	if (a->heap) {
 		struct go_profile_memory heap = go_profiler_memory(a->heap);
 
 		cache_bytes(sink, "heap_symbols", heap.symbol_bytes);
-		cache_bytes(sink, "heap_mappings", heap.space_bytes);
+		cache_bytes(sink, "heap_mappings", heap.address_space_bytes);
 		cache_bytes(sink, "heap_records", heap.record_bytes);
 		cache_bytes(sink, "heap_files", heap.file_bytes);
 	}

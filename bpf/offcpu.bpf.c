@@ -5,22 +5,22 @@
  * and kept with the time until the thread comes back, on whatever CPU. Then the time is added to
  * that stack.
  *
- * The choice (lib/choice.bpf.h) costs a switch that nobody looks at, all but a few in a hundred,
- * one subtraction; it keeps to a budget of stacks, and says how many switches a chosen one stands
- * for.
+ * The choice (lib/event_sampler.bpf.h) costs a switch that nobody looks at, all but a few in a
+ * hundred, one subtraction; it keeps to a budget of stacks, and says how many switches a chosen one
+ * stands for.
  *
  * Where the walker does not know the process yet, or an image's table is to come, the stack is
- * copied out, too, for the agent to walk (lib/copy.bpf.h): what waits for the first time may do so
- * for long.
+ * copied out, too, for the agent to walk (lib/stack_dump.bpf.h): what waits for the first time may
+ * do so for long.
  *
  * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
  * last switch. A thread that is still away is not counted yet.
  */
 #include "lib/stack.bpf.h"
-#include "lib/choice.bpf.h"
-#include "lib/copy.bpf.h"
-#include "lib/share.bpf.h"
-#include "lib/wanted.bpf.h"
+#include "lib/event_sampler.bpf.h"
+#include "lib/stack_dump.bpf.h"
+#include "lib/cgroup_sampling.bpf.h"
+#include "lib/pid_filter.bpf.h"
 #include "shared/offcpu.h"
 
 volatile __u32 offcpu_generation = 0;
@@ -36,9 +36,9 @@ struct stack_stats offcpu_stats SEC(".maps");
 /* Interrupts are off at a task switch. */
 struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_windows offcpu_windows SEC(".maps");
-struct copy_scratch offcpu_copy_scratch SEC(".maps");
+struct stack_dump_scratch offcpu_dump_scratch SEC(".maps");
 
-/* offcpu_walk or offcpu_walk_part, and offcpu_copy; user space puts them there. */
+/* offcpu_walk or offcpu_walk_part, and offcpu_dump; user space puts them there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SETTINGS_PROGRAMS);
@@ -53,26 +53,26 @@ struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct choice);
-} offcpu_choices SEC(".maps");
+	__type(value, struct event_sampler);
+} offcpu_samplers SEC(".maps");
 
 /* Threads that are away, by thread id: the beginning of the struct stack that was taken, with the
  * time in head.total and the weight in head.count. In classes, as stacks are. */
-#define OFFCPU_AWAY_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
+#define OFF_CPU_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__uint(value_size, OFFCPU_AWAY_BYTES(SAMPLE_SMALL_FRAMES));
-} offcpu_away_small SEC(".maps");
+	__uint(value_size, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES));
+} off_cpu_small SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__uint(value_size, OFFCPU_AWAY_BYTES(SAMPLE_LARGE_FRAMES));
-} offcpu_away_large SEC(".maps");
+	__uint(value_size, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES));
+} off_cpu_large SEC(".maps");
 
 /* How many of the threads whose ids end like this are away: nearly always none, and then there is
  * nothing to look up for the thread that comes. */
@@ -81,13 +81,13 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, __u64);
-} offcpu_away_counts SEC(".maps");
+} off_cpu_counts SEC(".maps");
 
-static __always_inline __u64 *offcpu_away_count(__u32 tid)
+static __always_inline __u64 *off_cpu_count(__u32 tid)
 {
-	__u32 slot = tid % OFFCPU_AWAY_SLOTS;
+	__u32 slot = tid % OFF_CPU_SLOTS;
 
-	return bpf_map_lookup_elem(&offcpu_away_counts, &slot);
+	return bpf_map_lookup_elem(&off_cpu_counts, &slot);
 }
 
 static __always_inline void offcpu_running(__u64 is)
@@ -111,24 +111,24 @@ static __always_inline struct stack *offcpu_stack(void)
 /* Get what was kept of @tid into @s. */
 static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
 {
-	void *away = bpf_map_lookup_elem(&offcpu_away_small, &tid);
+	void *off_cpu = bpf_map_lookup_elem(&off_cpu_small, &tid);
 
-	if (away) {
-		bpf_probe_read_kernel(s, OFFCPU_AWAY_BYTES(SAMPLE_SMALL_FRAMES), away);
-		bpf_map_delete_elem(&offcpu_away_small, &tid);
+	if (off_cpu) {
+		bpf_probe_read_kernel(s, OFF_CPU_BYTES(SAMPLE_SMALL_FRAMES), off_cpu);
+		bpf_map_delete_elem(&off_cpu_small, &tid);
 		return 1;
 	}
-	away = bpf_map_lookup_elem(&offcpu_away_large, &tid);
-	if (!away)
+	off_cpu = bpf_map_lookup_elem(&off_cpu_large, &tid);
+	if (!off_cpu)
 		return 0;
-	bpf_probe_read_kernel(s, OFFCPU_AWAY_BYTES(SAMPLE_LARGE_FRAMES), away);
-	bpf_map_delete_elem(&offcpu_away_large, &tid);
+	bpf_probe_read_kernel(s, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES), off_cpu);
+	bpf_map_delete_elem(&off_cpu_large, &tid);
 	return 1;
 }
 
 static __always_inline void offcpu_arrive(__u32 tid)
 {
-	__u64 *count = offcpu_away_count(tid);
+	__u64 *count = off_cpu_count(tid);
 	struct sample_head *head;
 	struct stack *s;
 	__u32 stat;
@@ -146,20 +146,20 @@ static __always_inline void offcpu_arrive(__u32 tid)
 		stat = stack_add(&offcpu_small_1, &offcpu_large_1, &offcpu_deep_1, s);
 	else
 		stat = stack_add(&offcpu_small_0, &offcpu_large_0, &offcpu_deep_0, s);
-	if ((s->key.flags & SAMPLE_FLAG_COPIED) && stat < SAMPLE_END_MAX)
-		stat = SAMPLE_STAT_COPIED;
+	if ((s->key.flags & SAMPLE_FLAG_DUMPED) && stat < SAMPLE_END_MAX)
+		stat = SAMPLE_STAT_DUMPED;
 	stack_count(&offcpu_stats, stat);
 	offcpu_running(0);
 }
 
 /* ---------------------------------------------------------------- leaving */
 
-CHOICE_INLINE __u64 choice_now_ns(void)
+EVENT_SAMPLER_INLINE __u64 event_sampler_now_ns(void)
 {
 	return bpf_ktime_get_ns();
 }
 
-CHOICE_INLINE __u32 choice_random(void)
+EVENT_SAMPLER_INLINE __u32 event_sampler_random(void)
 {
 	return bpf_get_prandom_u32();
 }
@@ -168,35 +168,35 @@ CHOICE_INLINE __u32 choice_random(void)
 static __always_inline __u64 offcpu_choose(void)
 {
 	__u32 zero = 0;
-	struct choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
+	struct event_sampler *sampler = bpf_map_lookup_elem(&offcpu_samplers, &zero);
 
-	return choice ? choice_next(choice, &offcpu_plan) : 0;
+	return sampler ? event_sampler_next(sampler, &offcpu_plan) : 0;
 }
 
 /* The one that was chosen is not taken. */
 static __always_inline void offcpu_refund(void)
 {
 	__u32 zero = 0;
-	struct choice *choice = bpf_map_lookup_elem(&offcpu_choices, &zero);
+	struct event_sampler *sampler = bpf_map_lookup_elem(&offcpu_samplers, &zero);
 
-	if (choice)
-		choice_refund(choice, &offcpu_plan);
+	if (sampler)
+		event_sampler_refund(sampler, &offcpu_plan);
 }
 
 /* Keep the stack until @tid comes back. */
 static __always_inline void offcpu_keep(struct stack *s, __u32 tid)
 {
 	__u32 n = s->value.head.n_kernel + s->value.head.n_user;
-	__u64 *count = offcpu_away_count(tid);
+	__u64 *count = off_cpu_count(tid);
 	int r = -E2BIG;
 
 	if (!count)
 		return;
 	s->value.head.total = bpf_ktime_get_ns();
 	if (n <= SAMPLE_SMALL_FRAMES)
-		r = (int)bpf_map_update_elem(&offcpu_away_small, &tid, s, BPF_ANY);
+		r = (int)bpf_map_update_elem(&off_cpu_small, &tid, s, BPF_ANY);
 	if (r)
-		r = (int)bpf_map_update_elem(&offcpu_away_large, &tid, s, BPF_ANY);
+		r = (int)bpf_map_update_elem(&off_cpu_large, &tid, s, BPF_ANY);
 	if (r)
 		stack_count(&offcpu_stats, SAMPLE_STAT_LOST_FULL);
 	else
@@ -223,7 +223,7 @@ int offcpu_switch(__u64 *args)
 	if (args[0] || !prev->pid || !task_waits(prev))
 		return 0;
 	/* Before the choice: those who are not wanted do not use up the others' budget. */
-	if (wanted_surely_not(prev))
+	if (pid_filter_excludes(prev))
 		return 0;
 	weight = offcpu_choose();
 	if (!weight)
@@ -232,7 +232,7 @@ int offcpu_switch(__u64 *args)
 	if (!s)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_cgroups(prev, s);
-	stat = share_take(s);
+	stat = cgroup_sampling_take(s);
 	if (stat != SAMPLE_STAT_MAX) {
 		offcpu_refund();
 		return offcpu_done(stat);
@@ -240,14 +240,14 @@ int offcpu_switch(__u64 *args)
 	stack_begin(prev, s);
 	if (!s->key.tgid)
 		return offcpu_done(SAMPLE_STAT_OUTSIDE);
-	if (!wanted(&s->key))
-		return offcpu_done(SAMPLE_STAT_UNWANTED);
-	s->value.head.count = share_stands_for(s, weight);
+	if (!pid_filter_match(&s->key))
+		return offcpu_done(SAMPLE_STAT_FILTERED);
+	s->value.head.count = cgroup_sampling_stands_for(s, weight);
 	stack_kernel(args, s, OFFCPU_OWN_FRAMES);
 	if (!task_is_kernel(prev) && stack_saved_regs(prev, s))
 		stack_user(s);
-	if (copy_before(s))
-		bpf_tail_call(args, &offcpu_programs, SETTINGS_COPY);
+	if (stack_dump_before(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
 	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
@@ -258,41 +258,41 @@ static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
 
 	if (!stack_finish(s, s->value.head.count, 0))
 		return offcpu_done(SAMPLE_STAT_NO_FRAMES);
-	if (s->copy_id) {
-		s->key.flags |= SAMPLE_FLAG_COPIED;
-		s->key.stack_hash = s->copy_id;
+	if (s->dump_id) {
+		s->key.flags |= SAMPLE_FLAG_DUMPED;
+		s->key.stack_hash = s->dump_id;
 	}
 	offcpu_keep(s, (__u32)prev->pid);
 	return 0;
 }
 
 /* Never 0, and another one each time: two that are the same would be one wait. */
-static __always_inline __u64 offcpu_copy_id(void)
+static __always_inline __u64 offcpu_dump_id(void)
 {
 	return ((__u64)bpf_get_prandom_u32() << 32 | (__u32)bpf_ktime_get_ns()) | 1;
 }
 
-static __always_inline void offcpu_copy_out(struct stack *s, struct window *win)
+static __always_inline void offcpu_dump_out(struct stack *s, struct window *win)
 {
 	__u32 zero = 0;
-	struct copy_record *c = bpf_map_lookup_elem(&offcpu_copy_scratch, &zero);
+	struct stack_dump_record *c = bpf_map_lookup_elem(&offcpu_dump_scratch, &zero);
 
-	s->copy_id = offcpu_copy_id();
-	if (!c || !copy_out(c, win, s, COPY_OFFCPU))
-		s->copy_id = 0;
+	s->dump_id = offcpu_dump_id();
+	if (!c || !stack_dump_out(c, win, s, STACK_DUMP_OFFCPU))
+		s->dump_id = 0;
 }
 
 /* The stack as it is, for the agent to walk. It is walked here, too, or was: by frame pointers, in
  * case that it does not get there. */
 SEC("tp_btf/sched_switch")
-int offcpu_copy(__u64 *args)
+int offcpu_dump(__u64 *args)
 {
 	struct window *win = stack_window(&offcpu_windows);
 	struct stack *s = offcpu_stack();
 
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	offcpu_copy_out(s, win);
+	offcpu_dump_out(s, win);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_walked(s, args);
@@ -308,8 +308,8 @@ int offcpu_walk(__u64 *args)
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_walk_all(s, win);
-	if (copy_after(s))
-		offcpu_copy_out(s, win);
+	if (stack_dump_after(s))
+		offcpu_dump_out(s, win);
 	return offcpu_walked(s, args);
 }
 
@@ -324,7 +324,7 @@ int offcpu_walk_part(__u64 *args)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(s, win))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
-	if (copy_after(s))
-		bpf_tail_call(args, &offcpu_programs, SETTINGS_COPY);
+	if (stack_dump_after(s))
+		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
 	return offcpu_walked(s, args);
 }

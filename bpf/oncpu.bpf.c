@@ -4,10 +4,10 @@
  * the program takes the stack and adds one to that stack's count. Equal stacks are one map entry,
  * so that a busy loop costs user space as much as a single sample.
  */
-#include "lib/copy.bpf.h"
-#include "lib/share.bpf.h"
+#include "lib/cgroup_sampling.bpf.h"
+#include "lib/pid_filter.bpf.h"
 #include "lib/stack.bpf.h"
-#include "lib/wanted.bpf.h"
+#include "lib/stack_dump.bpf.h"
 
 char oncpu_license[] SEC("license") = "Dual BSD/GPL";
 
@@ -24,9 +24,9 @@ struct stack_stats oncpu_stats SEC(".maps");
  * way has this to itself. */
 struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_windows oncpu_windows SEC(".maps");
-struct copy_scratch oncpu_copy_scratch SEC(".maps");
+struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
-/* oncpu_walk or oncpu_walk_part, and oncpu_copy; user space puts them there. */
+/* oncpu_walk or oncpu_walk_part, and oncpu_dump; user space puts them there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SETTINGS_PROGRAMS);
@@ -88,36 +88,36 @@ int oncpu_sample(struct regs_event *ctx)
 	if (!(bpf_get_current_pid_tgid() >> 32))
 		return oncpu_done(SAMPLE_STAT_IDLE);
 	stack_cgroups(task, s);
-	stat = share_take(s);
+	stat = cgroup_sampling_take(s);
 	if (stat != SAMPLE_STAT_MAX)
 		return oncpu_done(stat);
 	stack_begin(task, s);
 	if (!s->key.tgid)
 		return oncpu_done(SAMPLE_STAT_OUTSIDE);
-	if (!wanted(&s->key))
-		return oncpu_done(SAMPLE_STAT_UNWANTED);
+	if (!pid_filter_match(&s->key))
+		return oncpu_done(SAMPLE_STAT_FILTERED);
 	if (!regs_user_mode(&ctx->regs))
 		stack_kernel(ctx, s, 0);
 	if (oncpu_regs(ctx, task, s))
 		stack_user(s);
-	if (copy_before(s))
-		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_COPY);
+	if (stack_dump_before(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
 	bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
 /* Copy the stack out. True if the agent gets it. */
-static __always_inline int oncpu_copy_out(struct stack *s, struct window *win)
+static __always_inline int oncpu_dump_out(struct stack *s, struct window *win)
 {
 	__u32 zero = 0;
-	struct copy_record *c = bpf_map_lookup_elem(&oncpu_copy_scratch, &zero);
+	struct stack_dump_record *c = bpf_map_lookup_elem(&oncpu_dump_scratch, &zero);
 
-	return c && copy_out(c, win, s, COPY_ONCPU);
+	return c && stack_dump_out(c, win, s, STACK_DUMP_ONCPU);
 }
 
 /* The stack as it is, for the agent to walk. If it cannot have it, it is walked here, or was. */
 SEC("perf_event")
-int oncpu_copy(struct regs_event *ctx)
+int oncpu_dump(struct regs_event *ctx)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
@@ -125,8 +125,8 @@ int oncpu_copy(struct regs_event *ctx)
 
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (oncpu_copy_out(s, win))
-		return oncpu_done(SAMPLE_STAT_COPIED);
+	if (oncpu_dump_out(s, win))
+		return oncpu_done(SAMPLE_STAT_DUMPED);
 	if (s->walk.end == WALK_ON)
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
 	return oncpu_done(oncpu_add(s));
@@ -143,8 +143,8 @@ int oncpu_walk(struct regs_event *ctx)
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	stack_walk_all(s, win);
-	if (copy_after(s) && oncpu_copy_out(s, win))
-		return oncpu_done(SAMPLE_STAT_COPIED);
+	if (stack_dump_after(s) && oncpu_dump_out(s, win))
+		return oncpu_done(SAMPLE_STAT_DUMPED);
 	return oncpu_done(oncpu_add(s));
 }
 
@@ -160,7 +160,7 @@ int oncpu_walk_part(struct regs_event *ctx)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 	if (stack_walk_part(s, win))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
-	if (copy_after(s))
-		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_COPY);
+	if (stack_dump_after(s))
+		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
 	return oncpu_done(oncpu_add(s));
 }

@@ -19,10 +19,10 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "procmap/address_space.h"
 #include "procmap/image.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
-#include "procmap/space.h"
 
 struct options {
 	bool json;
@@ -174,14 +174,14 @@ static int print_frame(const struct options *o, const struct frame *frame, const
 
 static int print_address(const struct options *o, const struct root *proc, const struct pid_id *id)
 {
-	struct space_cache *cache = NULL;
+	struct address_space_cache *cache = NULL;
 	struct frame frame = {0};
 	uint64_t off;
 	bool known;
-	int r = space_cache_new(proc, &cache);
+	int r = address_space_cache_new(proc, &cache);
 
 	if (!r)
-		r = space_cache_resolve(cache, id, o->address, &frame);
+		r = address_space_cache_resolve(cache, id, o->address, &frame);
 	known = !r && frame.image->kind != IMAGE_UNKNOWN;
 	if (known)
 		r = print_frame(o, &frame, find_offset(o, proc, id, &off) ? &off : NULL);
@@ -192,7 +192,7 @@ static int print_address(const struct options *o, const struct root *proc, const
 			  "; 'podprof inspect maps %d' lists where it has",
 			  (int)o->pid, o->address, (int)o->pid);
 	image_unref(frame.image);
-	space_cache_free(cache);
+	address_space_cache_free(cache);
 	return known && !r ? CMD_DONE : CMD_FAILED;
 }
 

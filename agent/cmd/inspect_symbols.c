@@ -16,8 +16,8 @@
 #include "base/strview.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "procmap/address_space.h"
 #include "procmap/image.h"
-#include "procmap/space.h"
 #include "symbolize/symbolizer.h"
 
 /* Bytes of symbol tables kept, while the command runs. */
@@ -162,7 +162,7 @@ static int inspect_file(const struct options *o, struct symbolizer *s)
 }
 
 struct process {
-	struct space_cache *cache;
+	struct address_space_cache *cache;
 	struct pid_id id;
 };
 
@@ -171,8 +171,8 @@ static int resolve_in_process(void *ctx, uint64_t address, struct frame *ret)
 	struct process *p = ctx;
 
 	if (address < INSPECT_KERNEL_START)
-		return space_cache_resolve(p->cache, &p->id, address, ret);
-	space_cache_kernel(p->cache, address, ret);
+		return address_space_cache_resolve(p->cache, &p->id, address, ret);
+	address_space_cache_kernel(p->cache, address, ret);
 	return 0;
 }
 
@@ -189,12 +189,12 @@ static int inspect_process(const struct options *o, const struct root *proc, str
 			  r == PID_DENIED ? "run as root" : "check the number");
 		return CMD_FAILED;
 	}
-	if (space_cache_new(proc, &p.cache)) {
+	if (address_space_cache_new(proc, &p.cache)) {
 		cmd_error("inspect symbols: out of memory");
 		return CMD_FAILED;
 	}
 	status = print_all(o, s, resolve_in_process, &p);
-	space_cache_free(p.cache);
+	address_space_cache_free(p.cache);
 	return status;
 }
 

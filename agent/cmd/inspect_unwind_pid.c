@@ -22,7 +22,7 @@
 #include "cmd/cmdline.h"
 #include "unwindtable/goimage.h"
 #include "procmap/maps.h"
-#include "procmap/space.h"
+#include "procmap/address_space.h"
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 #include "unwindtable/table.h"
@@ -35,8 +35,8 @@ struct looking {
 	struct maps maps; /* executable ones, for their paths */
 	struct walkerview *kernel;
 	const char *why; /* not the kernel's; NULL if it is */
-	struct space_cache *cache;
-	struct space *space;
+	struct address_space_cache *cache;
+	struct address_space *space;
 };
 
 /* One mapping, wherever it comes from. */
@@ -55,16 +55,16 @@ DEFINE_CLEANUP(struct table *, table_freep, table_free);
 static void looking_deinit(struct looking *l)
 {
 	walkerview_free(l->kernel);
-	space_cache_free(l->cache);
+	address_space_cache_free(l->cache);
 	maps_deinit(&l->maps);
 	root_deinit(&l->proc);
 }
 
 static void show_table(struct shown *s, const struct table_exe *exe)
 {
-	s->has_table = exe->n_pages > 0;
+	s->has_table = exe->n_blocks > 0;
 	s->table_start = exe->start;
-	s->table_limit = exe->start + ((uint64_t)exe->n_pages * 256 << exe->unit_shift % 64);
+	s->table_limit = exe->start + ((uint64_t)exe->n_blocks * 256 << exe->unit_shift % 64);
 }
 
 /* ---------------------------------------------------------------- from the kernel */
@@ -96,7 +96,7 @@ static struct shown shown_of_kernel(const struct looking *l, uint32_t i)
 
 /* ---------------------------------------------------------------- as it would be */
 
-/* As the worker does it (executables.c). NULL if the image has no table. */
+/* As the worker does it (table_builder.c). NULL if the image has no table. */
 static int make_table(const struct looking *l, const struct image *image, struct table **ret)
 {
 	const struct compile_opts opts = {
@@ -111,7 +111,8 @@ static int make_table(const struct looking *l, const struct image *image, struct
 	return r == -ENOMEM ? r : 0;
 }
 
-static int shown_of_space(const struct looking *l, const struct space_mapping *m, struct shown *ret)
+static int shown_of_address_space(const struct looking *l, const struct address_space_mapping *m,
+				  struct shown *ret)
 {
 	_cleanup_(table_freep) struct table *table = NULL;
 	int r = make_table(l, m->image, &table);
@@ -170,7 +171,7 @@ static int show(const struct shown *s, json_t *list)
 
 static int show_all(const struct looking *l, json_t *list)
 {
-	const struct space_mapping *items;
+	const struct address_space_mapping *items;
 	struct shown s;
 	size_t n;
 	int r = 0;
@@ -182,9 +183,9 @@ static int show_all(const struct looking *l, json_t *list)
 		}
 		return r;
 	}
-	items = space_mappings(l->space, &n);
+	items = address_space_mappings(l->space, &n);
 	for (size_t i = 0; !r && i < n; i++) {
-		r = shown_of_space(l, &items[i], &s);
+		r = shown_of_address_space(l, &items[i], &s);
 		if (!r)
 			r = show(&s, list);
 	}
@@ -197,7 +198,7 @@ static size_t n_mappings(const struct looking *l)
 
 	if (l->kernel)
 		return walkerview_process(l->kernel)->n_mappings;
-	(void)space_mappings(l->space, &n);
+	(void)address_space_mappings(l->space, &n);
 	return n;
 }
 
@@ -250,13 +251,14 @@ static enum cfi_machine host_machine(void)
 	return ret;
 }
 
-static int look_up_space(const struct looking *l, struct walkerview_row *ret, const char **ret_path)
+static int look_up_address_space(const struct looking *l, struct walkerview_row *ret,
+				 const char **ret_path)
 {
-	const struct space_mapping *items;
+	const struct address_space_mapping *items;
 	uint64_t pc = l->o->pc, bias = 0;
 	size_t n;
 
-	items = space_mappings(l->space, &n);
+	items = address_space_mappings(l->space, &n);
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(table_freep) struct table *table = NULL;
 		int r;
@@ -287,7 +289,7 @@ static int print_lookup(const struct looking *l)
 		path = path_at(l, l->o->pc);
 		r = walkerview_lookup(l->kernel, l->o->pc, &row);
 	} else {
-		r = look_up_space(l, &row, &path);
+		r = look_up_address_space(l, &row, &path);
 	}
 	if (r)
 		return r;
@@ -321,12 +323,12 @@ static int open_kernel(struct looking *l)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int open_space(struct looking *l)
+static int open_address_space(struct looking *l)
 {
-	struct space_who who = {.pid = l->id, .exec_id = SPACE_EXEC_ANY};
-	int r = space_cache_new(&l->proc, &l->cache);
+	struct address_space_who who = {.pid = l->id, .exec_id = ADDRESS_SPACE_EXEC_ANY};
+	int r = address_space_cache_new(&l->proc, &l->cache);
 
-	return r ? r : space_cache_get(l->cache, &who, &l->space);
+	return r ? r : address_space_cache_get(l->cache, &who, &l->space);
 }
 
 static int look(struct looking *l)
@@ -350,7 +352,7 @@ static int look(struct looking *l)
 	if (!l->kernel) {
 		if (!l->why)
 			l->why = "the kernel's maps cannot be read";
-		r = open_space(l);
+		r = open_address_space(l);
 	}
 	if (r)
 		return r;

@@ -304,9 +304,9 @@ static int start_recorder(struct recording *rec)
 		.unwind = o->unwind,
 		.rows_dir = o->rows_dir,
 		.unsafe_kernel = o->unsafe_kernel,
-		.wanted = o->all	 ? SETTINGS_WANTED_ALL
-			  : o->container ? SETTINGS_WANTED_CGROUPS
-					 : SETTINGS_WANTED_PROCESSES,
+		.scope = o->all		? SETTINGS_SCOPE_ALL
+			 : o->container ? SETTINGS_SCOPE_CGROUPS
+					: SETTINGS_SCOPE_PROCESSES,
 		.tags = &o->tags,
 	};
 	struct bpfobj_why why = {""};
@@ -587,8 +587,8 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 			s->n_refused);
 	if (o->off_cpu > 0)
 		fprintf(stderr, "%" PRIu64 " waits, from at most one in %.0f task switches\n",
-			s->n_away, 1 / o->off_cpu);
-	if (!s->n_samples && !s->n_away)
+			s->n_off_cpu, 1 / o->off_cpu);
+	if (!s->n_samples && !s->n_off_cpu)
 		fprintf(stderr, o->event->clock
 					? "nothing ran on a CPU in that time: what waits or "
 					  "sleeps is not sampled\n"

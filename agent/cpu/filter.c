@@ -24,10 +24,10 @@
 #include "base/strview.h"
 #include "discovery/discovery.h"
 #include "discovery/owner.h"
-#include "profile/shares.h"
+#include "profile/cgroup_sampling.h"
 
 struct pass {
-	struct shares *shares;
+	struct cgroup_sampling *cgroup_sampling;
 	unsigned int rate_hz;
 	bool host; /* host processes are profiled */
 	bool both; /* containers are told, too, that are as usual */
@@ -49,9 +49,9 @@ unsigned int cpu_filter_rate(const struct owner *owner, unsigned int rate_hz)
 
 static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarchy, uint64_t id)
 {
-	int r = shares_set(pass->shares, hierarchy, id, rate_hz, pass->rate_hz);
+	int r = cgroup_sampling_set(pass->cgroup_sampling, hierarchy, id, rate_hz, pass->rate_hz);
 
-	pass->full |= r == SHARES_FULL;
+	pass->full |= r == CGROUP_SAMPLING_FULL;
 	if (r < 0)
 		pass->result = r;
 }
@@ -86,9 +86,10 @@ static void find_kinds(struct discovery *discovery, unsigned int rate_hz, bool r
 		ret[owner->kind] |= cpu_filter_rate(owner, rate_hz) < rate_hz;
 }
 
-int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz, struct shares *shares)
+int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
+		     struct cgroup_sampling *cgroup_sampling)
 {
-	struct pass pass = {.shares = shares,
+	struct pass pass = {.cgroup_sampling = cgroup_sampling,
 			    .rate_hz = rate_hz,
 			    .host = discovery_has_host_processes(discovery)};
 	bool kinds[OWNER_KIND_MAX] = {false}, of_host;
@@ -97,11 +98,11 @@ int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz, struct s
 	find_kinds(discovery, rate_hz, kinds);
 	of_host = kinds[OWNER_UNIT] || !pass.host;
 	pass.both = of_host && discovery_v1_controller(discovery) != CONTROLLER_NONE;
-	shares_begin(shares);
+	cgroup_sampling_begin(cgroup_sampling);
 	if (kinds[OWNER_CONTAINER] || kinds[OWNER_POD] || pass.both)
 		discovery_for_each_cgroup(discovery, set_container, &pass);
 	if (of_host && !pass.full)
 		discovery_for_each_host_cgroup(discovery, set_host, &pass);
-	r = shares_end(shares);
+	r = cgroup_sampling_end(cgroup_sampling);
 	return pass.result ? pass.result : r;
 }

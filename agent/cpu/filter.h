@@ -5,9 +5,9 @@
 /* Whose samples the kernel's programs leave out, and whose they take in part: from what is decided
  * of owners to the table of shares. */
 
+struct cgroup_sampling;
 struct discovery;
 struct owner;
-struct shares;
 
 /* The setting of an owner that says how many samples a second are wanted: a number; 0 for none. */
 #define CPU_FILTER_SETTING "cpu_rate"
@@ -19,6 +19,7 @@ unsigned int cpu_filter_rate(const struct owner *owner, unsigned int rate_hz);
 
 /* Tell the kernel's side of all owners, as they are now. Once a second. 0 or -errno: then it is not
  * told all. */
-int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz, struct shares *shares);
+int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
+		     struct cgroup_sampling *cgroup_sampling);
 
 #endif

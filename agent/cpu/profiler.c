@@ -19,7 +19,7 @@
 #include "discovery/owner.h"
 #include "export/pyroscope.h"
 #include "cpu/fold.h"
-#include "profile/mkdirs.h"
+#include "profile/cgroup_events.h"
 #include "profile/oncpu.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
@@ -53,7 +53,7 @@ struct cpu_profiler {
 	struct cpu_profiler_opts opts;
 	struct cpu_sampler *sampler;
 	struct series_table *series;
-	struct series_table *away; /* off the CPUs; NULL: not wanted */
+	struct series_table *off_cpu; /* off the CPUs; NULL: not wanted */
 	struct worker *worker;
 	struct symbolizer *symbolizer; /* the worker's */
 	struct loop_source *filter;
@@ -167,7 +167,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 	job->work = (struct work){.run = cpu_job_run, .done = cpu_job_done};
 	job->profiler = p;
 	job->opts = (struct cpu_report_opts){
-		.kind = parts->kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_AWAY,
+		.kind = parts->kind == PROFILE_CPU ? CPU_REPORT_TIME : CPU_REPORT_OFF_CPU,
 		.period = 1,
 		.start_ns = cpu_window_start_ns(w),
 		.duration_ns = cpu_window_duration_ns(w),
@@ -255,7 +255,7 @@ static void on_series_end(void *ctx, struct series *series)
 	add_series(ctx, series, PROFILE_CPU);
 }
 
-static void on_away_end(void *ctx, struct series *series)
+static void on_off_cpu_end(void *ctx, struct series *series)
 {
 	add_series(ctx, series, PROFILE_OFF_CPU);
 }
@@ -265,8 +265,8 @@ void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t
 	report_late(p); /* one waits at a time */
 	(void)cpu_window_new(start_ns, duration_ns, nsec_monotonic() + p->wait_ns, &p->late);
 	series_end_window(p->series, on_series_end, p);
-	if (p->away)
-		series_end_window(p->away, on_away_end, p);
+	if (p->off_cpu)
+		series_end_window(p->off_cpu, on_off_cpu_end, p);
 	cpu_sampler_sweep(p->sampler);
 	on_late(p);
 	if (p->late && loop_arm(p->late_timer, CPU_PROFILER_NAMES_NS, CPU_PROFILER_NAMES_NS))
@@ -302,11 +302,11 @@ static void on_sample(void *ctx, const struct sample *sample)
 	take(p, p->series, sample, sample_value(sample, cpu_profiler_period_ns(p)));
 }
 
-static void on_away(void *ctx, const struct sample *sample)
+static void on_off_cpu(void *ctx, const struct sample *sample)
 {
 	struct cpu_profiler *p = ctx;
 
-	take(p, p->away, sample, sample->total);
+	take(p, p->off_cpu, sample, sample->total);
 }
 
 /* Whoever is not to be sampled, or less. */
@@ -314,7 +314,7 @@ static void on_filter(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
 	const struct oncpu *oncpu = cpu_sampler_oncpu(p->sampler);
-	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_shares(oncpu));
+	int r = cpu_filter_apply(p->opts.discovery, p->opts.rate_hz, oncpu_cgroup_sampling(oncpu));
 	uint64_t suppressed;
 
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
@@ -354,7 +354,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.fn = on_sample,
 		.off_cpu = o->off_cpu,
-		.off_fn = on_away,
+		.off_fn = on_off_cpu,
 		.ctx = p,
 	};
 	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
@@ -362,7 +362,7 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 	int r = series_table_new(&p->series);
 
 	if (!r && o->off_cpu > 0)
-		r = series_table_new(&p->away);
+		r = series_table_new(&p->off_cpu);
 	if (!r)
 		r = symbolizer_new(&symbolizer_opts, &p->symbolizer);
 	if (!r)
@@ -374,8 +374,8 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 	if (!r)
 		r = start_filter(p);
 	if (!r)
-		discovery_ask(o->discovery, mkdirs_find,
-			      oncpu_mkdirs(cpu_sampler_oncpu(p->sampler)));
+		discovery_ask(o->discovery, cgroup_events_find,
+			      oncpu_cgroup_events(cpu_sampler_oncpu(p->sampler)));
 	return r;
 }
 
@@ -409,7 +409,7 @@ void cpu_profiler_free(struct cpu_profiler *p)
 	loop_remove(p->late_timer);
 	cpu_window_free(p->late);
 	series_table_free(p->series);
-	series_table_free(p->away);
+	series_table_free(p->off_cpu);
 	free(p);
 }
 
@@ -432,7 +432,7 @@ struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p)
 {
 	return (struct cpu_profiler_caches){
 		.symbol_bytes = p->symbol_bytes,
-		.space_bytes = cpu_sampler_space_bytes(p->sampler),
+		.address_space_bytes = cpu_sampler_address_space_bytes(p->sampler),
 	};
 }
 

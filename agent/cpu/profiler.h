@@ -66,7 +66,7 @@ uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p);
 /* Memory of the caches: symbol tables as of the last report, and mappings. */
 struct cpu_profiler_caches {
 	size_t symbol_bytes;
-	size_t space_bytes;
+	size_t address_space_bytes;
 };
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
 /* What it takes samples by; borrowed. */

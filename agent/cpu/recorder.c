@@ -26,10 +26,10 @@
 #include "pprof/pprof.h"
 #include "profile/event.h"
 #include "cpu/fold.h"
-#include "profile/mkdirs.h"
+#include "profile/cgroup_events.h"
 #include "profile/oncpu.h"
-#include "profile/shares.h"
-#include "profile/wanted.h"
+#include "profile/cgroup_sampling.h"
+#include "profile/pid_filter.h"
 #include "cpu/report.h"
 #include "cpu/series.h"
 #include "symbolize/symbolizer.h"
@@ -45,8 +45,8 @@ struct recorder {
 	struct recorder_opts opts;
 	struct discovery *discovery; /* NULL: there are no cgroups to be seen */
 	struct cpu_sampler *sampler;
-	struct series_table *series; /* by process and program */
-	struct series_table *away;   /* the same, off the CPUs */
+	struct series_table *series;  /* by process and program */
+	struct series_table *off_cpu; /* the same, off the CPUs */
 	struct family *family;
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
@@ -54,7 +54,7 @@ struct recorder {
 	uint64_t swept_ns;
 	int add_result; /* of the last process or cgroup that could not be entered */
 	uint64_t n_samples;
-	uint64_t n_away;
+	uint64_t n_off_cpu;
 	uint64_t n_ends[SAMPLE_END_MAX];
 	uint64_t n_lost;
 	uint64_t n_stacks;
@@ -97,7 +97,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 
 	if (r->n_stacks >= RECORDER_STACKS_MAX)
 		return SERIES_FULL;
-	r->n_processes += !series_find(r->series, key) && !series_find(r->away, key);
+	r->n_processes += !series_find(r->series, key) && !series_find(r->off_cpu, key);
 	err = series_add(table, &(struct series_of){.id = key, .labels = labels}, stack->frames,
 			 stack->return_address, stack->n, count, value);
 	if (err)
@@ -109,23 +109,24 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 
 /* Labels are made once for each process and program: the series keeps them. */
 static int add_sample(struct recorder *r, const struct owner *owner, const struct sample *sample,
-		      bool away, const struct cpu_stack *stack)
+		      bool off_cpu, const struct cpu_stack *stack)
 {
 	const uint64_t period = oncpu_period(cpu_sampler_oncpu(r->sampler));
-	const uint64_t value = away ? sample->total : sample_value(sample, period);
+	const uint64_t value = off_cpu ? sample->total : sample_value(sample, period);
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	const struct series *known;
 	char key[64 + PID_COMM_MAX];
 
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s", sample->pid.pid,
 		 sample->pid.start_ticks, sample->comm);
-	known = series_find(away ? r->away : r->series, key);
+	known = series_find(off_cpu ? r->off_cpu : r->series, key);
 	if (!known && labels_of(r, owner, sample, &labels))
 		return -ENOMEM;
-	return add_stack(r, away ? r->away : r->series, key, &labels, stack, sample->count, value);
+	return add_stack(r, off_cpu ? r->off_cpu : r->series, key, &labels, stack, sample->count,
+			 value);
 }
 
-static void take(struct recorder *r, const struct sample *sample, bool away)
+static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
 	const struct owner *owner = NULL;
@@ -140,12 +141,12 @@ static void take(struct recorder *r, const struct sample *sample, bool away)
 		return;
 	}
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
-	    add_sample(r, owner, sample, away, &stack)) {
+	    add_sample(r, owner, sample, off_cpu, &stack)) {
 		r->n_lost += sample->count;
 		return;
 	}
-	if (away) {
-		r->n_away += sample->count;
+	if (off_cpu) {
+		r->n_off_cpu += sample->count;
 		return;
 	}
 	r->n_samples += sample->count;
@@ -158,22 +159,22 @@ static void on_sample(void *ctx, const struct sample *sample)
 	take(ctx, sample, false);
 }
 
-static void on_away(void *ctx, const struct sample *sample)
+static void on_off_cpu(void *ctx, const struct sample *sample)
 {
 	take(ctx, sample, true);
 }
 
 /* ---------------------------------------------------------------- whose */
 
-static struct wanted_set *wanted_of(const struct recorder *r)
+static struct pid_filter *pid_filter_of(const struct recorder *r)
 {
-	return oncpu_wanted(cpu_sampler_oncpu(r->sampler));
+	return oncpu_pid_filter(cpu_sampler_oncpu(r->sampler));
 }
 
 static void enter_process(void *ctx, pid_t pid)
 {
 	struct recorder *r = ctx;
-	int err = wanted_add_process(wanted_of(r), pid);
+	int err = pid_filter_add(pid_filter_of(r), pid);
 
 	if (err)
 		r->add_result = err;
@@ -195,9 +196,9 @@ int recorder_add_process(struct recorder *r, pid_t pid, bool family)
 	return err > 0 ? RECORDER_GONE : err;
 }
 
-static struct shares *shares_of(const struct recorder *r)
+static struct cgroup_sampling *cgroup_sampling_of(const struct recorder *r)
 {
-	return oncpu_shares(cpu_sampler_oncpu(r->sampler));
+	return oncpu_cgroup_sampling(cpu_sampler_oncpu(r->sampler));
 }
 
 static void enter_cgroup(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
@@ -207,9 +208,9 @@ static void enter_cgroup(void *ctx, struct owner *owner, enum hierarchy hierarch
 
 	if (!discovery_in_container(owner, r->container))
 		return;
-	err = shares_set(shares_of(r), hierarchy, id, 1, 1);
+	err = cgroup_sampling_set(cgroup_sampling_of(r), hierarchy, id, 1, 1);
 	if (err)
-		r->add_result = err == SHARES_FULL ? -E2BIG : err;
+		r->add_result = err == CGROUP_SAMPLING_FULL ? -E2BIG : err;
 }
 
 /* Directories that a container makes later come into the table with the next sweep. */
@@ -217,9 +218,9 @@ static int enter_cgroups(struct recorder *r)
 {
 	int err;
 
-	shares_begin(shares_of(r));
+	cgroup_sampling_begin(cgroup_sampling_of(r));
 	discovery_for_each_cgroup(r->discovery, enter_cgroup, r);
-	err = shares_end(shares_of(r));
+	err = cgroup_sampling_end(cgroup_sampling_of(r));
 	return r->add_result ? r->add_result : err;
 }
 
@@ -251,10 +252,10 @@ int recorder_sweep(struct recorder *r)
 	int err;
 
 	sweep_sampler(r);
-	switch (r->opts.wanted) {
-	case SETTINGS_WANTED_PROCESSES:
-		return wanted_sweep(wanted_of(r));
-	case SETTINGS_WANTED_CGROUPS:
+	switch (r->opts.scope) {
+	case SETTINGS_SCOPE_PROCESSES:
+		return pid_filter_sweep(pid_filter_of(r));
+	case SETTINGS_SCOPE_CGROUPS:
 		err = enter_cgroups(r);
 		return err ? err : discovery_container_runs(r->discovery, r->container);
 	default:
@@ -289,21 +290,21 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.rate_hz = o->rate_hz,
 		.event = o->event,
 		.period = o->period,
-		.wanted = o->wanted,
+		.scope = o->scope,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.rows_dir = o->rows_dir,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.off_cpu = o->off_cpu,
-		.off_fn = on_away,
+		.off_fn = on_off_cpu,
 		.fn = on_sample,
 		.ctx = r,
 	};
 	int err = series_table_new(&r->series);
 
 	if (!err)
-		err = series_table_new(&r->away);
+		err = series_table_new(&r->off_cpu);
 	if (!err)
 		err = family_new(&r->family);
 	if (!err)
@@ -315,8 +316,8 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 	r->cost_fd = bpfobj_count_cost(); /* if not, the summary has a number less */
 	err = cpu_sampler_new(&sampler, ret_why, &r->sampler);
 	if (!err && r->discovery)
-		discovery_ask(r->discovery, mkdirs_find,
-			      oncpu_mkdirs(cpu_sampler_oncpu(r->sampler)));
+		discovery_ask(r->discovery, cgroup_events_find,
+			      oncpu_cgroup_events(cpu_sampler_oncpu(r->sampler)));
 	return err;
 }
 
@@ -343,7 +344,7 @@ void recorder_free(struct recorder *r)
 		return;
 	cpu_sampler_free(r->sampler);
 	series_table_free(r->series);
-	series_table_free(r->away);
+	series_table_free(r->off_cpu);
 	discovery_free(r->discovery);
 	family_free(r->family);
 	close_fdp(&r->cost_fd);
@@ -376,11 +377,12 @@ void recorder_stats(const struct recorder *r, struct recorder_stats *ret)
 	(void)bpfobj_cost(oncpu_program(oncpu), &cost);
 	*ret = (struct recorder_stats){
 		.n_samples = r->n_samples,
-		.n_away = r->n_away,
+		.n_off_cpu = r->n_off_cpu,
 		.n_complete = r->n_ends[SAMPLE_END_COMPLETE] + r->n_ends[SAMPLE_END_NO_USER],
 		.n_lost = r->n_lost + stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
 			  stats[SAMPLE_STAT_LOST_INTERNAL],
-		.n_refused = oncpu_wanted(oncpu) ? wanted_n_refused(oncpu_wanted(oncpu)) : 0,
+		.n_refused =
+			oncpu_pid_filter(oncpu) ? pid_filter_n_refused(oncpu_pid_filter(oncpu)) : 0,
 		.n_processes = r->n_processes,
 		.bpf_ns = cost.run_ns,
 	};
@@ -397,12 +399,12 @@ struct parts {
 };
 
 /* The series stay in the table until it is freed, and keep labels and folds: they are borrowed. */
-static void add_part(struct parts *p, const struct series *series, bool away)
+static void add_part(struct parts *p, const struct series *series, bool off_cpu)
 {
 	if (!p->result)
 		p->result = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), SERIES_MAX);
 	if (!p->result)
-		p->items[p->n++] = (struct cpu_report_part){series->fold, &series->labels, away};
+		p->items[p->n++] = (struct cpu_report_part){series->fold, &series->labels, off_cpu};
 }
 
 static void add_cpu_part(void *ctx, const struct series *series)
@@ -410,7 +412,7 @@ static void add_cpu_part(void *ctx, const struct series *series)
 	add_part(ctx, series, false);
 }
 
-static void add_away_part(void *ctx, const struct series *series)
+static void add_off_cpu_part(void *ctx, const struct series *series)
 {
 	add_part(ctx, series, true);
 }
@@ -443,7 +445,7 @@ int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 
 	if (!err) {
 		series_for_each(r->series, add_cpu_part, &parts);
-		series_for_each(r->away, add_away_part, &parts);
+		series_for_each(r->off_cpu, add_off_cpu_part, &parts);
 		err = parts.result;
 	}
 	if (!err)

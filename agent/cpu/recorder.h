@@ -35,7 +35,7 @@ struct recorder;
  * struct recorder_opts - what is borrowed must outlive the recorder
  * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
  * @off_cpu: share of task switches that is looked at; 0: no time off the CPUs. Not with an event
- * @wanted: if not all, it is to be said whose samples are wanted: see below
+ * @scope: if not all, it is to be said whose samples are wanted: see below
  * @tags:   labels that every sample has, besides its own
  */
 struct recorder_opts {
@@ -50,7 +50,7 @@ struct recorder_opts {
 	enum settings_unwind unwind;
 	const char *rows_dir; /* as in cpu_sampler_opts */
 	bool unsafe_kernel;
-	enum settings_wanted wanted;
+	enum settings_scope scope;
 	const struct labels *tags;
 };
 
@@ -88,7 +88,7 @@ void recorder_finish(struct recorder *r);
 /**
  * struct recorder_stats
  * @n_samples:   taken over from the kernel and wanted
- * @n_away:      task switches that its off-CPU stacks stand for
+ * @n_off_cpu:      task switches that its off-CPU stacks stand for
  * @n_ends:      of the samples, by enum sample_end: how the user's part ended
  * @n_complete:  of the samples, with a whole stack
  * @n_lost:      samples that found no room, there or here
@@ -98,7 +98,7 @@ void recorder_finish(struct recorder *r);
  */
 struct recorder_stats {
 	uint64_t n_samples;
-	uint64_t n_away;
+	uint64_t n_off_cpu;
 	uint64_t n_ends[SAMPLE_END_MAX];
 	uint64_t n_complete;
 	uint64_t n_lost;

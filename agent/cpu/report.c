@@ -262,12 +262,12 @@ static void values_of(const struct cpu_build *b, const struct cpu_report_part *p
 		      const struct fold_stack *stack, int64_t ret[PPROF_VALUES_MAX])
 {
 	const int64_t count = (int64_t)stack->count, value = (int64_t)stack->value;
-	const bool away = b->kind == CPU_REPORT_AWAY || part->away;
-	const size_t at = b->kind == CPU_REPORT_BOTH && away ? 2 : 0;
+	const bool off_cpu = b->kind == CPU_REPORT_OFF_CPU || part->off_cpu;
+	const size_t at = b->kind == CPU_REPORT_BOTH && off_cpu ? 2 : 0;
 
 	memset(ret, 0, PPROF_VALUES_MAX * sizeof(*ret));
-	ret[at] = away ? value : count;
-	ret[at + 1] = away ? count : value;
+	ret[at] = off_cpu ? value : count;
+	ret[at + 1] = off_cpu ? count : value;
 }
 
 static int enter_sample(struct cpu_build *b, const struct cpu_report_part *part,
@@ -342,7 +342,7 @@ static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret
 	const struct pprof_type types[][PPROF_VALUES_MAX] = {
 		[CPU_REPORT_TIME] = {samples, cpu},
 		[CPU_REPORT_EVENTS] = {samples, event},
-		[CPU_REPORT_AWAY] = {delay, switches},
+		[CPU_REPORT_OFF_CPU] = {delay, switches},
 		[CPU_REPORT_BOTH] = {samples, cpu, delay, switches},
 	};
 	static const struct {
@@ -351,7 +351,7 @@ static void set_types(const struct cpu_report_opts *opts, struct pprof_opts *ret
 	} kinds[] = {
 		[CPU_REPORT_TIME] = {2, 1},
 		[CPU_REPORT_EVENTS] = {2, 1},
-		[CPU_REPORT_AWAY] = {2, 0},
+		[CPU_REPORT_OFF_CPU] = {2, 0},
 		[CPU_REPORT_BOTH] = {4, 1},
 	};
 

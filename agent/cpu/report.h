@@ -18,21 +18,22 @@ struct symbolizer;
 struct cpu_report_part {
 	const struct fold *fold;
 	const struct labels *labels;
-	bool away;
+	bool off_cpu;
 };
 
 /* What the stacks' values are. */
 enum cpu_report_kind {
-	CPU_REPORT_TIME,   /* ns on a CPU */
-	CPU_REPORT_EVENTS, /* events of one kind */
-	CPU_REPORT_AWAY,   /* ns off the CPUs; samples are task switches */
-	CPU_REPORT_BOTH,   /* parts of CPU_REPORT_TIME, and of CPU_REPORT_AWAY where @away is set */
+	CPU_REPORT_TIME,    /* ns on a CPU */
+	CPU_REPORT_EVENTS,  /* events of one kind */
+	CPU_REPORT_OFF_CPU, /* ns off the CPUs; samples are task switches */
+	CPU_REPORT_BOTH,    /* parts of CPU_REPORT_TIME, and of CPU_REPORT_OFF_CPU where @off_cpu is
+			       set */
 };
 
 struct cpu_report_opts {
 	enum cpu_report_kind kind;
 	const char *event; /* of CPU_REPORT_EVENTS: the name of the sample type */
-	uint64_t period;   /* what one sample stands for; CPU_REPORT_AWAY: 1 */
+	uint64_t period;   /* what one sample stands for; CPU_REPORT_OFF_CPU: 1 */
 	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */

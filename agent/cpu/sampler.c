@@ -14,27 +14,27 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "discovery/pid.h"
-#include "cpu/latestacks.h"
-#include "procmap/lives.h"
-#include "procmap/space.h"
+#include "cpu/deferred_unwind.h"
+#include "procmap/process_history.h"
+#include "procmap/address_space.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
 #include "profile/stacks.h"
-#include "unwindtable/unwinder.h"
+#include "unwindtable/unwind_publisher.h"
 
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
 	struct offcpu *offcpu;	   /* NULL: not wanted */
 	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
-	struct space_cache *spaces;
-	struct unwinder *unwinder; /* NULL: by frame pointers alone */
-	struct late_stacks *late;  /* with it */
+	struct address_space_cache *spaces;
+	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
+	struct deferred_unwind *deferred;   /* with it */
 	struct loop_source *tick;
 	struct loop_source *off_tick;
 	struct loop_source *wake;
-	struct loop_source *late_wake;
+	struct loop_source *deferred_wake;
 	struct log_limit tick_log;
 	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
@@ -78,8 +78,8 @@ static void catch_up(void *ctx)
  * is still in the function that made the call. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
 {
-	struct space *space = NULL;
-	struct space_who who = {
+	struct address_space *space = NULL;
+	struct address_space_who who = {
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
@@ -89,19 +89,19 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	if (!s->caught_up)
 		catch_up(s);
 	if (sample->n_user)
-		r = space_cache_get(s->spaces, &who, &space);
+		r = address_space_cache_get(s->spaces, &who, &space);
 	if (r)
 		return r;
-	if (s->unwinder && space)
-		unwinder_sample(s->unwinder, sample, space);
+	if (s->publisher && space)
+		unwind_publisher_sample(s->publisher, sample, space);
 	for (size_t i = 0; i < sample->n_kernel && ret->n < CPU_STACK_FRAMES_MAX; i++) {
 		ret->return_address[ret->n] = i > 0;
-		space_cache_kernel(s->spaces, sample->kernel[i], &ret->frames[ret->n++]);
+		address_space_cache_kernel(s->spaces, sample->kernel[i], &ret->frames[ret->n++]);
 	}
 	for (size_t i = 0; i < sample->n_user && ret->n < CPU_STACK_FRAMES_MAX; i++) {
 		struct frame frame;
 
-		r = space_resolve(s->spaces, space, sample->user[i], &frame);
+		r = address_space_resolve(s->spaces, space, sample->user[i], &frame);
 		if (r)
 			return r;
 		cpu_stack_push(ret, &frame, i > 0);
@@ -113,14 +113,14 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 
 static void on_record(void *ctx, const struct sideband_record *record)
 {
-	static const enum lives_what whats[SIDEBAND_KIND_MAX] = {
-		[SIDEBAND_FORK] = LIVES_BIRTH,
-		[SIDEBAND_EXEC] = LIVES_EXEC,
-		[SIDEBAND_MMAP] = LIVES_MAP,
-		[SIDEBAND_EXIT] = LIVES_EXIT,
+	static const enum process_event_kind whats[SIDEBAND_KIND_MAX] = {
+		[SIDEBAND_FORK] = PROCESS_EVENT_BIRTH,
+		[SIDEBAND_EXEC] = PROCESS_EVENT_EXEC,
+		[SIDEBAND_MMAP] = PROCESS_EVENT_MAP,
+		[SIDEBAND_EXIT] = PROCESS_EVENT_EXIT,
 	};
 	struct cpu_sampler *s = ctx;
-	struct lives_event event = {
+	struct process_event event = {
 		.what = whats[record->kind],
 		.pid = record->pid,
 		.tid = record->tid,
@@ -135,12 +135,12 @@ static void on_record(void *ctx, const struct sideband_record *record)
 	};
 
 	if (record->kind == SIDEBAND_LOST) {
-		space_cache_lost(s->spaces, record->since_ns); /* counted already */
+		address_space_cache_lost(s->spaces, record->since_ns); /* counted already */
 		return;
 	}
-	space_cache_tell(s->spaces, &event);
-	if (s->unwinder && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
-		unwinder_exit(s->unwinder, record->pid);
+	address_space_cache_event(s->spaces, &event);
+	if (s->publisher && record->kind == SIDEBAND_EXIT && record->tid == record->pid)
+		unwind_publisher_exit(s->publisher, record->pid);
 }
 
 /* Some ring is half full, between two ticks. */
@@ -204,7 +204,7 @@ static void note_unread(struct cpu_sampler *s, int r)
 /* Samples are about to be taken in. */
 static void begin_samples(struct cpu_sampler *s, const struct stacks *stacks)
 {
-	space_cache_since(s->spaces, stacks_since_ns(stacks));
+	address_space_cache_since(s->spaces, stacks_since_ns(stacks));
 	s->caught_up = false;
 }
 
@@ -213,11 +213,11 @@ static void on_wait(void *ctx, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (sample->copy_id && s->late && late_stacks_back(s->late, sample)) {
-		space_cache_since(s->spaces, stacks_since_ns(offcpu_stacks(s->offcpu)));
+	if (sample->dump_id && s->deferred && deferred_unwind_back(s->deferred, sample)) {
+		address_space_cache_since(s->spaces, stacks_since_ns(offcpu_stacks(s->offcpu)));
 		return;
 	}
-	if (sample->copy_id)
+	if (sample->dump_id)
 		offcpu_walked(s->offcpu, sample);
 	s->opts.off_fn(s->opts.ctx, sample);
 }
@@ -237,8 +237,8 @@ static void take_late(struct cpu_sampler *s)
 {
 	const uint64_t until_ns = take_events(s);
 
-	if (s->late)
-		note_unread(s, late_stacks_tick(s->late, until_ns));
+	if (s->deferred)
+		note_unread(s, deferred_unwind_tick(s->deferred, until_ns));
 }
 
 static void on_tick(void *ctx)
@@ -248,13 +248,13 @@ static void on_tick(void *ctx)
 	take_late(s);
 	begin_samples(s, oncpu_stacks(s->oncpu));
 	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
-	if (s->unwinder)
-		unwinder_tick(s->unwinder);
+	if (s->publisher)
+		unwind_publisher_tick(s->publisher);
 	(void)loop_arm(s->tick, oncpu_interval_ns(s->oncpu), 0);
 }
 
 /* The ring fills, between two ticks. */
-static void on_late_wake(void *ctx, int fd, uint32_t events)
+static void on_deferred_wake(void *ctx, int fd, uint32_t events)
 {
 	struct cpu_sampler *s = ctx;
 
@@ -263,11 +263,11 @@ static void on_late_wake(void *ctx, int fd, uint32_t events)
 	take_late(s);
 }
 
-static void on_late(void *ctx, enum copy_kind kind, const struct sample *sample)
+static void on_late(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (kind == COPY_OFFCPU) {
+	if (kind == STACK_DUMP_OFFCPU) {
 		offcpu_walked(s->offcpu, sample);
 		s->opts.off_fn(s->opts.ctx, sample);
 		return;
@@ -280,23 +280,23 @@ static void on_table(void *ctx, uint16_t exe)
 {
 	struct cpu_sampler *s = ctx;
 
-	if (s->late)
-		late_stacks_ready(s->late, exe);
+	if (s->deferred)
+		deferred_unwind_ready(s->deferred, exe);
 }
 
 /* What a command that has just ended leaves: tables that its stacks wait for are made now. */
-static void finish_late(struct cpu_sampler *s)
+static void finish_deferred(struct cpu_sampler *s)
 {
 	const uint64_t end_ns = nsec_monotonic() + CPU_SAMPLER_LATE_NS;
 	uint64_t now_ns;
 
-	if (!s->late)
+	if (!s->deferred)
 		return;
-	(void)late_stacks_tick(s->late, UINT64_MAX);
-	while (late_stacks_pending(s->late) && (now_ns = nsec_monotonic()) < end_ns)
-		if (!unwinder_wait(s->unwinder, end_ns - now_ns))
+	(void)deferred_unwind_tick(s->deferred, UINT64_MAX);
+	while (deferred_unwind_pending(s->deferred) && (now_ns = nsec_monotonic()) < end_ns)
+		if (!unwind_publisher_wait(s->publisher, end_ns - now_ns))
 			break;
-	late_stacks_flush(s->late);
+	deferred_unwind_flush(s->deferred);
 }
 
 void cpu_sampler_finish(struct cpu_sampler *s)
@@ -312,16 +312,16 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 		begin_samples(s, offcpu_stacks(s->offcpu));
 		r = offcpu_finish(s->offcpu, on_wait, s);
 	}
-	finish_late(s);
+	finish_deferred(s);
 	if (r < 0)
 		log_warn("cannot read the last samples, leaving them out", log_err(r));
 }
 
 void cpu_sampler_sweep(struct cpu_sampler *s)
 {
-	space_cache_sweep(s->spaces);
-	if (s->unwinder)
-		unwinder_sweep(s->unwinder);
+	address_space_cache_sweep(s->spaces);
+	if (s->publisher)
+		unwind_publisher_sweep(s->publisher);
 }
 
 /* The kernel side's name for the hierarchy that discovery walks. */
@@ -344,9 +344,9 @@ static enum settings_v1 v1_of_controller(enum controller controller)
 	return map[controller];
 }
 
-static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
+static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
-	const struct unwinder_opts opts = {
+	const struct unwind_publisher_opts opts = {
 		.loop = s->opts.loop,
 		.proc = s->opts.proc,
 		.kernel = oncpu_unwind(s->oncpu),
@@ -361,7 +361,7 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 
 	if (s->opts.unwind == SETTINGS_UNWIND_FP)
 		return 0;
-	r = unwinder_new(&opts, &s->unwinder);
+	r = unwind_publisher_new(&opts, &s->publisher);
 	if (r)
 		snprintf(ret_why->text, sizeof(ret_why->text),
 			 "setting up the unwind tables failed (%s); --unwind=fp does without",
@@ -369,21 +369,21 @@ static int start_unwinder(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	return r;
 }
 
-static int start_late(struct cpu_sampler *s)
+static int start_deferred(struct cpu_sampler *s)
 {
-	const struct late_stacks_opts opts = {
-		.maps = oncpu_copies(s->oncpu),
+	const struct deferred_unwind_opts opts = {
+		.maps = oncpu_stack_dumps(s->oncpu),
 		.spaces = s->spaces,
-		.unwinder = s->unwinder,
+		.publisher = s->publisher,
 		.fn = on_late,
 		.ctx = s,
 	};
-	int r = s->unwinder ? late_stacks_new(&opts, &s->late) : 0;
+	int r = s->publisher ? deferred_unwind_new(&opts, &s->deferred) : 0;
 
-	if (r || !s->late)
+	if (r || !s->deferred)
 		return r;
-	return loop_add_fd(s->opts.loop, late_stacks_fd(s->late), EPOLLIN, on_late_wake, s,
-			   &s->late_wake);
+	return loop_add_fd(s->opts.loop, deferred_unwind_fd(s->deferred), EPOLLIN, on_deferred_wake,
+			   s, &s->deferred_wake);
 }
 
 static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
@@ -403,10 +403,10 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.rate_hz = o->rate_hz,
 		.event = o->event,
 		.period = o->period,
-		.wanted = o->wanted,
+		.scope = o->scope,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
-		.copies = o->unwind != SETTINGS_UNWIND_FP,
+		.stack_dumps = o->unwind != SETTINGS_UNWIND_FP,
 		.offcpu = o->off_cpu > 0,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = o->interval_ns,
@@ -414,10 +414,10 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.proc = o->proc,
 		.sys = o->sys,
 	};
-	int r = space_cache_new(o->proc, &s->spaces);
+	int r = address_space_cache_new(o->proc, &s->spaces);
 
 	if (!r)
-		space_cache_follow(s->spaces, catch_up, s);
+		address_space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
 		r = start_events(s);
 	if (!r)
@@ -425,9 +425,9 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
 	if (!r)
-		r = start_unwinder(s, ret_why);
+		r = start_publisher(s, ret_why);
 	if (!r)
-		r = start_late(s);
+		r = start_deferred(s);
 	if (!r && o->off_cpu > 0)
 		r = start_off_cpu(s, ret_why);
 	if (!r)
@@ -460,21 +460,21 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	loop_remove(s->tick);
 	loop_remove(s->off_tick);
 	loop_remove(s->wake);
-	loop_remove(s->late_wake);
+	loop_remove(s->deferred_wake);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
 	offcpu_free(s->offcpu);
-	late_stacks_free(s->late);
-	s->late = NULL; /* tables that are being made still come */
-	unwinder_free(s->unwinder);
+	deferred_unwind_free(s->deferred);
+	s->deferred = NULL; /* tables that are being made still come */
+	unwind_publisher_free(s->publisher);
 	oncpu_free(s->oncpu);
-	space_cache_free(s->spaces);
+	address_space_cache_free(s->spaces);
 	free(s);
 }
 
 size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
-	return s->unwinder ? unwinder_pending(s->unwinder) : 0;
+	return s->publisher ? unwind_publisher_pending(s->publisher) : 0;
 }
 
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)
@@ -482,9 +482,9 @@ const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)
 	return s->oncpu;
 }
 
-size_t cpu_sampler_space_bytes(const struct cpu_sampler *s)
+size_t cpu_sampler_address_space_bytes(const struct cpu_sampler *s)
 {
-	return space_cache_bytes(s->spaces);
+	return address_space_cache_bytes(s->spaces);
 }
 
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
@@ -499,9 +499,9 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	oncpu_collect(s->oncpu, sink);
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);
-	space_cache_collect(s->spaces, sink);
-	if (s->unwinder)
-		unwinder_collect(s->unwinder, sink);
-	if (s->late)
-		late_stacks_collect(s->late, sink);
+	address_space_cache_collect(s->spaces, sink);
+	if (s->publisher)
+		unwind_publisher_collect(s->publisher, sink);
+	if (s->deferred)
+		deferred_unwind_collect(s->deferred, sink);
 }

@@ -67,7 +67,7 @@ struct cpu_sampler_opts {
 	unsigned int rate_hz; /* this, and the next six: as in oncpu_opts */
 	const struct event *event;
 	uint64_t period;
-	enum settings_wanted wanted;
+	enum settings_scope scope;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
@@ -100,7 +100,7 @@ size_t cpu_sampler_pending(const struct cpu_sampler *s);
 /* The kernel's side, for its counters and for those who are wanted. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */
-size_t cpu_sampler_space_bytes(const struct cpu_sampler *s);
+size_t cpu_sampler_address_space_bytes(const struct cpu_sampler *s);
 /* A metric_collect_fn. */
 void cpu_sampler_collect(void *ctx, struct metric_sink *sink);
 

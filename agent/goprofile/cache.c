@@ -15,7 +15,7 @@
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
 #include "goprofile/process.h"
-#include "procmap/space.h"
+#include "procmap/address_space.h"
 #include "goprofile/contention.h"
 #include "goprofile/heap.h"
 #include "goprofile/heapsnap.h"
@@ -39,7 +39,7 @@ struct go_profile_cache {
 	unsigned int round;
 	struct cached_process *by_pid;
 	struct goimages *images;
-	struct space_cache *spaces; /* images of the Go programs alone */
+	struct address_space_cache *spaces; /* images of the Go programs alone */
 	struct symbolizer *symbolizer;
 };
 
@@ -109,7 +109,7 @@ static void count(struct go_profile_cache *all, struct go_process *p)
 /* Where the pcs of one process are. */
 struct snap_space {
 	const struct goheap *heap;
-	struct space_cache *spaces;
+	struct address_space_cache *spaces;
 	const struct pid_id *pid;
 };
 
@@ -119,7 +119,7 @@ static int on_resolve(void *ctx, uint64_t pc, struct frame *ret)
 
 	if (goheap_resolve(s->heap, pc, ret))
 		return 0;
-	return space_cache_resolve(s->spaces, s->pid, pc, ret);
+	return address_space_cache_resolve(s->spaces, s->pid, pc, ret);
 }
 
 /* Whether the process began in the window: then all that it has allocated is the window's. */
@@ -421,11 +421,11 @@ struct go_profile_memory go_profile_cache_end_round(struct go_profile_cache *all
 		reader_free(all, reader);
 	}
 	all->round++;
-	space_cache_sweep(all->spaces);
+	address_space_cache_sweep(all->spaces);
 	goimages_sweep(all->images);
 	return (struct go_profile_memory){
 		.symbol_bytes = symbolizer_bytes(all->symbolizer),
-		.space_bytes = space_cache_bytes(all->spaces),
+		.address_space_bytes = address_space_cache_bytes(all->spaces),
 		.record_bytes = all->bytes,
 		.file_bytes = goimages_bytes(all->images),
 	};
@@ -442,7 +442,7 @@ int go_profile_cache_new(const struct go_profile_cache_opts *opts, struct go_pro
 	all->proc = opts->proc;
 	all->no_contention = opts->no_contention;
 	all->max_bytes = opts->heap_bytes;
-	r = space_cache_new(opts->proc, &all->spaces);
+	r = address_space_cache_new(opts->proc, &all->spaces);
 	if (!r)
 		r = goimages_new(&all->images);
 	if (!r)
@@ -464,6 +464,6 @@ void go_profile_cache_free(struct go_profile_cache *all)
 		reader_free(all, reader);
 	symbolizer_free(all->symbolizer);
 	goimages_free(all->images);
-	space_cache_free(all->spaces);
+	address_space_cache_free(all->spaces);
 	free(all);
 }

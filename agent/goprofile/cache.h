@@ -67,7 +67,7 @@ void go_profile_target_deinit(struct go_profile_target *target);
 /* Memory, as a round left it. */
 struct go_profile_memory {
 	size_t symbol_bytes;
-	size_t space_bytes;
+	size_t address_space_bytes;
 	size_t record_bytes;
 	size_t file_bytes; /* what is known of files */
 };

@@ -18,7 +18,7 @@
 #include "goheap/goruntimes.h"
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
-#include "procmap/space.h"
+#include "procmap/address_space.h"
 #include "goprofile/contention.h"
 #include "goprofile/goroutines.h"
 #include "goprofile/heap.h"
@@ -53,7 +53,7 @@ int go_profile_oneshot_init(struct go_profile_oneshot *s)
 		.proc = s->proc,
 		.cache_bytes = s->symbol_bytes,
 	};
-	int r = space_cache_new(s->proc, &s->space);
+	int r = address_space_cache_new(s->proc, &s->space);
 
 	s->state = GORUNTIME_NO_RUNTIME;
 	if (!r)
@@ -81,7 +81,7 @@ void go_profile_oneshot_deinit(struct go_profile_oneshot *s)
 		snap_free(s->kind, s->snaps[i]);
 	symbolizer_free(s->symbolizer);
 	goimages_free(s->images);
-	space_cache_free(s->space);
+	address_space_cache_free(s->space);
 }
 
 /* ---------------------------------------------------------------- one process */
@@ -237,7 +237,7 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 
 	if (goheap_resolve(space->reading->heap, pc, ret))
 		return 0;
-	return space_cache_resolve(space->session->space, space->id, pc, ret);
+	return address_space_cache_resolve(space->session->space, space->id, pc, ret);
 }
 
 /* All runtimes, each by a reader of its own. */

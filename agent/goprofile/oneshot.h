@@ -19,7 +19,7 @@ struct gocore;
 struct goimages;
 struct go_profile_report_opts;
 struct root;
-struct space_cache;
+struct address_space_cache;
 struct symbolizer;
 
 enum go_profile_kind {
@@ -58,7 +58,7 @@ struct go_profile_oneshot {
 	size_t max_bytes;
 	size_t symbol_bytes;
 	size_t bytes; /* of max_bytes, taken */
-	struct space_cache *space;
+	struct address_space_cache *space;
 	struct goimages *images;
 	struct symbolizer *symbolizer;
 	void *snaps[GO_PROFILE_ONESHOT_SNAPS_MAX];

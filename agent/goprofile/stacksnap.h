@@ -10,8 +10,8 @@
 #include "goheap/pcset.h"
 #include "procmap/image.h"
 
-/* Where a run-time pc is: space_cache_resolve() for this process. @ret owns a reference to its
- * image. 0 or -errno. */
+/* Where a run-time pc is: address_space_cache_resolve() for this process. @ret owns a reference to
+ * its image. 0 or -errno. */
 typedef int (*stacksnap_resolve_fn)(void *ctx, uint64_t pc, struct frame *ret);
 
 struct stacksnap_space {

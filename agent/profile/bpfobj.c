@@ -29,11 +29,11 @@
 #include "base/strview.h"
 #include "profile/kernel.h"
 #include "profile/verifier.h"
-#include "shared/copy.h"
+#include "shared/stack_dump.h"
 #include "shared/offcpu.h"
 #include "shared/sample.h"
-#include "shared/share.h"
-#include "shared/wanted.h"
+#include "shared/cgroup_sampling.h"
+#include "shared/pid_filter.h"
 #include "podprof.skel.h"
 
 struct bpfobj {
@@ -53,7 +53,7 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
 	[BPFOBJ_FOLLOW] = "following processes' children",
 	[BPFOBJ_SWITCH] = "attaching the BPF program to task switches",
-	[BPFOBJ_MKDIR] = "attaching the BPF program to the making of cgroups",
+	[BPFOBJ_CGROUP_EVENTS] = "attaching the BPF program to the making of cgroups",
 };
 
 const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what)
@@ -221,7 +221,7 @@ static uint32_t window_slabs(const struct bpfobj_opts *opts)
 /* Kernels want whole pages. */
 static uint32_t ring_bytes(const struct bpfobj_opts *opts)
 {
-	return opts->copy_bytes ? opts->copy_bytes : (uint32_t)sysconf(_SC_PAGESIZE);
+	return opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE);
 }
 
 /* What is not used is made all the same, as small as can be. */
@@ -241,24 +241,25 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_small_1, opts->oncpu.small},
 		{skel->maps.oncpu_large_0, opts->oncpu.large},
 		{skel->maps.oncpu_large_1, opts->oncpu.large},
-		{skel->maps.shares,
-		 opts->settings.wanted == SETTINGS_WANTED_PROCESSES ? 1 : SHARE_ENTRIES},
-		{skel->maps.wanted_ids,
-		 opts->settings.wanted == SETTINGS_WANTED_PROCESSES ? WANTED_ENTRIES : 1},
+		{skel->maps.cgroup_sampling,
+		 opts->settings.scope == SETTINGS_SCOPE_PROCESSES ? 1 : CGROUP_SAMPLING_ENTRIES},
+		{skel->maps.pid_filter_ids,
+		 opts->settings.scope == SETTINGS_SCOPE_PROCESSES ? PID_FILTER_ENTRIES : 1},
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_windows, window_slabs(opts)},
-		{skel->maps.copies, ring_bytes(opts)},
-		{skel->maps.copy_processes, opts->copy_bytes ? COPY_PROCESS_SLOTS : 1},
+		{skel->maps.stack_dumps, ring_bytes(opts)},
+		{skel->maps.stack_dump_processes,
+		 opts->stack_dump_bytes ? STACK_DUMP_PROCESS_SLOTS : 1},
 		{skel->maps.offcpu_small_0, at_least_one(off->small)},
 		{skel->maps.offcpu_small_1, at_least_one(off->small)},
 		{skel->maps.offcpu_large_0, at_least_one(off->large)},
 		{skel->maps.offcpu_large_1, at_least_one(off->large)},
 		{skel->maps.offcpu_deep_0, at_least_one(off->deep)},
 		{skel->maps.offcpu_deep_1, at_least_one(off->deep)},
-		{skel->maps.offcpu_away_small, at_least_one(off->small)},
-		{skel->maps.offcpu_away_large, at_least_one(off->large)},
-		{skel->maps.offcpu_away_counts, off->small ? OFFCPU_AWAY_SLOTS : 1},
+		{skel->maps.off_cpu_small, at_least_one(off->small)},
+		{skel->maps.off_cpu_large, at_least_one(off->large)},
+		{skel->maps.off_cpu_counts, off->small ? OFF_CPU_SLOTS : 1},
 		{skel->maps.offcpu_windows, off->small ? window_slabs(opts) : 1},
 	};
 	int r;
@@ -269,14 +270,14 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 			return r;
 	}
 	/* 17 KB for each CPU */
-	return bpf_map__set_autocreate(skel->maps.offcpu_copy_scratch,
-				       off->small && opts->copy_bytes);
+	return bpf_map__set_autocreate(skel->maps.offcpu_dump_scratch,
+				       off->small && opts->stack_dump_bytes);
 }
 
 /* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
 static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
-	const bool follow = opts->settings.wanted == SETTINGS_WANTED_PROCESSES;
+	const bool follow = opts->settings.scope == SETTINGS_SCOPE_PROCESSES;
 	const bool offcpu = opts->offcpu.small;
 	const struct {
 		struct bpf_program *program;
@@ -284,14 +285,14 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 	} programs[] = {
 		{skel->progs.oncpu_walk, has_loop},
 		{skel->progs.oncpu_walk_part, !has_loop},
-		{skel->progs.oncpu_copy, opts->copy_bytes},
+		{skel->progs.oncpu_dump, opts->stack_dump_bytes},
 		{skel->progs.offcpu_switch, offcpu},
-		{skel->progs.offcpu_copy, offcpu && opts->copy_bytes},
+		{skel->progs.offcpu_dump, offcpu && opts->stack_dump_bytes},
 		{skel->progs.offcpu_walk, offcpu && has_loop},
 		{skel->progs.offcpu_walk_part, offcpu && !has_loop},
-		{skel->progs.wanted_fork, follow},
-		{skel->progs.wanted_exit, follow},
-		{skel->progs.mkdir_made, !follow},
+		{skel->progs.pid_filter_fork, follow},
+		{skel->progs.pid_filter_exit, follow},
+		{skel->progs.cgroup_made, !follow},
 	};
 	int r;
 
@@ -336,12 +337,12 @@ static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *o
 	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
-	if (r >= 0 && opts->copy_bytes)
-		r = chain(skel->maps.oncpu_programs, SETTINGS_COPY, skel->progs.oncpu_copy);
+	if (r >= 0 && opts->stack_dump_bytes)
+		r = chain(skel->maps.oncpu_programs, SETTINGS_DUMP, skel->progs.oncpu_dump);
 	if (r < 0 || !opts->offcpu.small)
 		return r;
-	if (opts->copy_bytes)
-		r = chain(skel->maps.offcpu_programs, SETTINGS_COPY, skel->progs.offcpu_copy);
+	if (opts->stack_dump_bytes)
+		r = chain(skel->maps.offcpu_programs, SETTINGS_DUMP, skel->progs.offcpu_dump);
 	if (r < 0)
 		return r;
 	return chain(skel->maps.offcpu_programs, SETTINGS_WALK,
@@ -478,46 +479,46 @@ struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj)
 	};
 }
 
-struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj)
+struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj)
 {
 	const struct podprof_bpf *skel = obj->skel;
 
-	return (struct bpfobj_wanted){
-		.ids = bpf_map__fd(skel->maps.wanted_ids),
-		.fork_program = bpf_program__fd(skel->progs.wanted_fork),
-		.exit_program = bpf_program__fd(skel->progs.wanted_exit),
-		.refused = &skel->bss->wanted_refused,
+	return (struct bpfobj_pid_filter){
+		.ids = bpf_map__fd(skel->maps.pid_filter_ids),
+		.fork_program = bpf_program__fd(skel->progs.pid_filter_fork),
+		.exit_program = bpf_program__fd(skel->progs.pid_filter_exit),
+		.refused = &skel->bss->pid_filter_refused,
 	};
 }
 
-struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj)
+struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj)
 {
 	const struct podprof_bpf *skel = obj->skel;
 
-	return (struct bpfobj_shares){
-		.shares = bpf_map__fd(skel->maps.shares),
-		.in_use = &skel->bss->share_in_use,
+	return (struct bpfobj_cgroup_sampling){
+		.cgroup_sampling = bpf_map__fd(skel->maps.cgroup_sampling),
+		.in_use = &skel->bss->cgroup_sampling_in_use,
 	};
 }
 
-struct bpfobj_mkdirs bpfobj_mkdirs(const struct bpfobj *obj)
+struct bpfobj_cgroup_events bpfobj_cgroup_events(const struct bpfobj *obj)
 {
 	const struct podprof_bpf *skel = obj->skel;
 
-	return (struct bpfobj_mkdirs){
-		.ring = bpf_map__fd(skel->maps.mkdirs),
-		.program = bpf_program__fd(skel->progs.mkdir_made),
-		.n = (const volatile uint64_t *)&skel->bss->mkdir_n,
+	return (struct bpfobj_cgroup_events){
+		.ring = bpf_map__fd(skel->maps.cgroup_events),
+		.program = bpf_program__fd(skel->progs.cgroup_made),
+		.n = (const volatile uint64_t *)&skel->bss->cgroup_event_n,
 	};
 }
 
-struct bpfobj_copies bpfobj_copies(const struct bpfobj *obj)
+struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj)
 {
 	const struct podprof_bpf *skel = obj->skel;
 
-	return (struct bpfobj_copies){
-		.ring = bpf_map__fd(skel->maps.copies),
-		.stats = bpf_map__fd(skel->maps.copy_stats),
+	return (struct bpfobj_stack_dumps){
+		.ring = bpf_map__fd(skel->maps.stack_dumps),
+		.stats = bpf_map__fd(skel->maps.stack_dump_stats),
 	};
 }
 
@@ -531,7 +532,7 @@ struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj)
 		.exes = bpf_map__fd(skel->maps.table_exes),
 		.uses = bpf_map__fd(skel->maps.table_uses),
 		.rules = bpf_map__fd(skel->maps.table_rules),
-		.ramps = bpf_map__fd(skel->maps.table_ramps),
+		.rule_runs = bpf_map__fd(skel->maps.table_rule_runs),
 	};
 }
 

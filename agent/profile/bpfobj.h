@@ -25,12 +25,12 @@ struct bpfobj_why {
 
 /* What was being done. */
 enum bpfobj_step {
-	BPFOBJ_LOAD,   /* bpf(2): maps and programs */
-	BPFOBJ_EVENT,  /* perf_event_open(2) */
-	BPFOBJ_ATTACH, /* a program to an event */
-	BPFOBJ_FOLLOW, /* programs to the forks and exits of processes */
-	BPFOBJ_SWITCH, /* a program to task switches */
-	BPFOBJ_MKDIR,  /* a program to the making of cgroups */
+	BPFOBJ_LOAD,	      /* bpf(2): maps and programs */
+	BPFOBJ_EVENT,	      /* perf_event_open(2) */
+	BPFOBJ_ATTACH,	      /* a program to an event */
+	BPFOBJ_FOLLOW,	      /* programs to the forks and exits of processes */
+	BPFOBJ_SWITCH,	      /* a program to task switches */
+	BPFOBJ_CGROUP_EVENTS, /* a program to the making of cgroups */
 	BPFOBJ_STEP_MAX,
 };
 
@@ -56,8 +56,9 @@ struct bpfobj_sizes {
  * @settings:      of all programs
  * @oncpu:         sizes of the on-CPU program's maps
  * @offcpu:        and of the off-CPU program's; zeros: it is not loaded
- * @copy_bytes:    of the ring for copied stacks, a power of two and not less than a page; 0 with
- *                 settings.copies_per_second 0
+ * @stack_dump_bytes:    of the ring for copied stacks, a power of two and not less than a page; 0
+ *                       with
+ *                 settings.dumps_per_second 0
  * @n_cpus:        one more than the highest number a CPU can have
  * @unsafe_kernel: also load where reading user memory may hang the machine (profile/kernel.h)
  * @proc, @sys:    /proc (NULL: the machine's own) and /sys, to tell which kernel this is; borrowed
@@ -67,7 +68,7 @@ struct bpfobj_opts {
 	struct settings settings;
 	struct bpfobj_sizes oncpu;
 	struct bpfobj_sizes offcpu;
-	uint32_t copy_bytes;
+	uint32_t stack_dump_bytes;
 	uint32_t n_cpus;
 	bool unsafe_kernel;
 	const struct root *proc;
@@ -106,40 +107,40 @@ struct bpfobj_offcpu {
 struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj);
 
 /* The filter's parts; the programs are -1 unless processes are filtered. */
-struct bpfobj_wanted {
+struct bpfobj_pid_filter {
 	int ids;
 	int fork_program;
 	int exit_program;
 	volatile uint32_t *refused;
 };
 
-struct bpfobj_wanted bpfobj_wanted(const struct bpfobj *obj);
+struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj);
 
-/* The table of shares (bpf/shared/share.h). */
-struct bpfobj_shares {
-	int shares;
+/* The table of shares (bpf/shared/cgroup_sampling.h). */
+struct bpfobj_cgroup_sampling {
+	int cgroup_sampling;
 	volatile uint32_t *in_use;
 };
 
-struct bpfobj_shares bpfobj_shares(const struct bpfobj *obj);
+struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj);
 
-/* Cgroup directories that were made (bpf/shared/mkdir.h); the program is -1 where only some
+/* Cgroup directories that were made (bpf/shared/cgroup_events.h); the program is -1 where only some
  * processes' samples are wanted. */
-struct bpfobj_mkdirs {
+struct bpfobj_cgroup_events {
 	int ring;
 	int program;
 	const volatile uint64_t *n;
 };
 
-struct bpfobj_mkdirs bpfobj_mkdirs(const struct bpfobj *obj);
+struct bpfobj_cgroup_events bpfobj_cgroup_events(const struct bpfobj *obj);
 
 /* Stacks that were copied out; descriptors belong to the object. */
-struct bpfobj_copies {
+struct bpfobj_stack_dumps {
 	int ring;
-	int stats; /* per CPU, by enum copy_stat */
+	int stats; /* per CPU, by enum stack_dump_stat */
 };
 
-struct bpfobj_copies bpfobj_copies(const struct bpfobj *obj);
+struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
 
 /* What the walker goes by. */
 struct bpfobj_unwind {
@@ -148,7 +149,7 @@ struct bpfobj_unwind {
 	int exes;
 	int uses;
 	int rules;
-	int ramps;
+	int rule_runs;
 };
 
 struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj);

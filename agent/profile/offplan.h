@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_OFFPLAN_H
 #define PODPROF_PROFILE_OFFPLAN_H
 
-/* By what numbers the off-CPU program chooses among task switches (bpf/lib/choice.bpf.h). */
+/* By what numbers the off-CPU program chooses among task switches (bpf/lib/event_sampler.bpf.h). */
 
 #include <stdint.h>
 

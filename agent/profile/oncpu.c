@@ -16,14 +16,14 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "profile/clocks.h"
-#include "profile/copies.h"
+#include "profile/cgroup_events.h"
+#include "profile/cgroup_sampling.h"
 #include "profile/event.h"
-#include "profile/mkdirs.h"
 #include "profile/offcpu.h"
-#include "profile/shares.h"
+#include "profile/perf_events.h"
+#include "profile/pid_filter.h"
+#include "profile/stack_dump.h"
 #include "profile/stacks.h"
-#include "profile/wanted.h"
 #include "shared/sample.h"
 
 /* Stacks in one generation. As many samples as an interval has can all be different ones; beyond
@@ -45,10 +45,10 @@ struct oncpu {
 	struct bpfobj *obj;
 	struct bpfobj_oncpu bpf;
 	struct stacks *stacks;
-	struct clocks clocks;
-	struct wanted_set *wanted;
-	struct shares *shares;
-	struct mkdirs *mkdirs;
+	struct perf_events perf_events;
+	struct pid_filter *pid_filter;
+	struct cgroup_sampling *cgroup_sampling;
+	struct cgroup_events *cgroup_events;
 	const struct root *proc;
 	uint64_t map_bytes;
 	struct bpfobj_why why;
@@ -117,7 +117,7 @@ static size_t count_cpus(void)
 
 static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_why *ret_why)
 {
-	const unsigned int n_cpus = clocks_possible(opts->sys);
+	const unsigned int n_cpus = perf_events_possible(opts->sys);
 	const int n_possible = libbpf_num_possible_cpus();
 	struct bpfobj_sizes sizes;
 	const uint64_t interval_ns = choose_sizes(opts, count_cpus(), &sizes);
@@ -128,19 +128,19 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 				.kernel_stacks = opts->kernel_stacks,
 				.unwind = opts->unwind,
 				.pidns_inum = pidns_of(opts->proc),
-				.wanted = opts->wanted,
-				.copies_per_second =
-					opts->copies ? copies_per_cpu(count_cpus()) : 0,
+				.scope = opts->scope,
+				.dumps_per_second =
+					opts->stack_dumps ? stack_dumps_per_cpu(count_cpus()) : 0,
 			},
 		.oncpu = sizes,
 		.offcpu = opts->offcpu ? OFFCPU_SIZES : (struct bpfobj_sizes){0},
-		.copy_bytes = opts->copies ? COPIES_RING_BYTES : 0,
+		.stack_dump_bytes = opts->stack_dumps ? STACK_DUMPS_RING_BYTES : 0,
 		.n_cpus = n_cpus ? n_cpus : (uint32_t)(n_possible > 0 ? n_possible : 1),
 		.unsafe_kernel = opts->unsafe_kernel,
 		.proc = opts->proc,
 		.sys = opts->sys,
 	};
-	struct bpfobj_shares shares;
+	struct bpfobj_cgroup_sampling cgroup_sampling;
 	int r;
 
 	r = bpfobj_new(&obj_opts, ret_why, &oc->obj);
@@ -148,8 +148,8 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 		return r;
 	oc->bpf = bpfobj_oncpu(oc->obj);
 	oc->map_bytes = bpfobj_map_bytes(oc->obj, opts->proc);
-	shares = bpfobj_shares(oc->obj);
-	r = shares_new(&shares, &oc->shares);
+	cgroup_sampling = bpfobj_cgroup_sampling(oc->obj);
+	r = cgroup_sampling_new(&cgroup_sampling, &oc->cgroup_sampling);
 	if (r < 0)
 		return r;
 	return stacks_new("cpu", &oc->bpf.stacks, &sizes, interval_ns, &oc->stacks);
@@ -157,9 +157,9 @@ static int load(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_w
 
 static void note_failure(struct oncpu *oc)
 {
-	if (oc->clocks.error)
-		bpfobj_explain_here(oc->clocks.attaching ? BPFOBJ_ATTACH : BPFOBJ_EVENT,
-				    oc->clocks.error, oc->clocks.sys, &oc->why);
+	if (oc->perf_events.error)
+		bpfobj_explain_here(oc->perf_events.attaching ? BPFOBJ_ATTACH : BPFOBJ_EVENT,
+				    oc->perf_events.error, oc->perf_events.sys, &oc->why);
 }
 
 /* The clocks of all CPUs; without a single one there is no profiling. */
@@ -167,51 +167,52 @@ static int start(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_
 {
 	int r;
 
-	clocks_init(&oc->clocks, opts->event ? opts->event : event_clock(),
-		    opts->event ? opts->period : NSEC_PER_SEC / opts->rate_hz, oc->bpf.program,
-		    opts->sys);
-	r = clocks_follow(&oc->clocks);
+	perf_events_init(&oc->perf_events, opts->event ? opts->event : event_clock(),
+			 opts->event ? opts->period : NSEC_PER_SEC / opts->rate_hz, oc->bpf.program,
+			 opts->sys);
+	r = perf_events_follow(&oc->perf_events);
 	if (r < 0)
 		return r;
 	if (r > 0) {
 		snprintf(ret_why->text, sizeof(ret_why->text),
 			 "finding the CPUs failed (%s); the host's /sys must be mounted with "
 			 "devices/system/cpu/online in it",
-			 clocks_outcome_name(r));
+			 perf_events_outcome_name(r));
 		return -ENOENT;
 	}
 	note_failure(oc);
-	if (clocks_n_open(&oc->clocks))
+	if (perf_events_n_open(&oc->perf_events))
 		return 0;
 	*ret_why = oc->why;
-	return oc->clocks.error ? oc->clocks.error : -ENODEV;
+	return oc->perf_events.error ? oc->perf_events.error : -ENODEV;
 }
 
-static int start_wanted(struct oncpu *oc, const struct oncpu_opts *opts, struct bpfobj_why *ret_why)
+static int start_pid_filter(struct oncpu *oc, const struct oncpu_opts *opts,
+			    struct bpfobj_why *ret_why)
 {
-	const struct bpfobj_wanted parts = bpfobj_wanted(oc->obj);
+	const struct bpfobj_pid_filter parts = bpfobj_pid_filter(oc->obj);
 	int r;
 
-	if (opts->wanted != SETTINGS_WANTED_PROCESSES)
+	if (opts->scope != SETTINGS_SCOPE_PROCESSES)
 		return 0;
-	r = wanted_new(&parts, &oc->wanted);
+	r = pid_filter_new(&parts, &oc->pid_filter);
 	if (r < 0)
 		bpfobj_explain_here(BPFOBJ_FOLLOW, r, opts->sys, ret_why);
 	return r;
 }
 
 /* Without it containers that live for milliseconds are not known: no reason not to sample. */
-static int start_mkdirs(struct oncpu *oc, const struct oncpu_opts *opts)
+static int start_cgroup_events(struct oncpu *oc, const struct oncpu_opts *opts)
 {
-	const struct bpfobj_mkdirs parts = bpfobj_mkdirs(oc->obj);
+	const struct bpfobj_cgroup_events parts = bpfobj_cgroup_events(oc->obj);
 	struct bpfobj_why why;
 	int r;
 
-	if (opts->wanted == SETTINGS_WANTED_PROCESSES)
+	if (opts->scope == SETTINGS_SCOPE_PROCESSES)
 		return 0;
-	r = mkdirs_new(&parts, &oc->mkdirs);
+	r = cgroup_events_new(&parts, &oc->cgroup_events);
 	if (r < 0) {
-		bpfobj_explain_here(BPFOBJ_MKDIR, r, opts->sys, &why);
+		bpfobj_explain_here(BPFOBJ_CGROUP_EVENTS, r, opts->sys, &why);
 		log_warn("containers that live for milliseconds will have no names",
 			 log_str("why", why.text));
 	}
@@ -232,10 +233,10 @@ int oncpu_new(const struct oncpu_opts *opts, struct bpfobj_why *ret_why, struct 
 	r = load(oc, opts, ret_why);
 	if (r < 0)
 		return r;
-	r = start_wanted(oc, opts, ret_why);
+	r = start_pid_filter(oc, opts, ret_why);
 	if (r < 0)
 		return r;
-	r = start_mkdirs(oc, opts);
+	r = start_cgroup_events(oc, opts);
 	if (r < 0)
 		return r;
 	r = start(oc, opts, ret_why);
@@ -249,10 +250,10 @@ void oncpu_free(struct oncpu *oc)
 {
 	if (!oc)
 		return;
-	clocks_deinit(&oc->clocks);
-	wanted_free(oc->wanted);
-	shares_free(oc->shares);
-	mkdirs_free(oc->mkdirs);
+	perf_events_deinit(&oc->perf_events);
+	pid_filter_free(oc->pid_filter);
+	cgroup_sampling_free(oc->cgroup_sampling);
+	cgroup_events_free(oc->cgroup_events);
 	stacks_free(oc->stacks);
 	bpfobj_free(oc->obj);
 	free(oc);
@@ -260,7 +261,7 @@ void oncpu_free(struct oncpu *oc)
 
 int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
 {
-	int r = clocks_follow(&oc->clocks);
+	int r = perf_events_follow(&oc->perf_events);
 
 	if (r < 0)
 		return r;
@@ -271,12 +272,12 @@ int oncpu_tick(struct oncpu *oc, sample_fn fn, void *ctx)
 void oncpu_stop(struct oncpu *oc)
 {
 	if (oc)
-		clocks_deinit(&oc->clocks);
+		perf_events_deinit(&oc->perf_events);
 }
 
 int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx)
 {
-	clocks_deinit(&oc->clocks);
+	perf_events_deinit(&oc->perf_events);
 	return stacks_finish(oc->stacks, fn, ctx);
 }
 
@@ -287,9 +288,9 @@ struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc)
 	return bpfobj_unwind(oc->obj);
 }
 
-struct bpfobj_copies oncpu_copies(const struct oncpu *oc)
+struct bpfobj_stack_dumps oncpu_stack_dumps(const struct oncpu *oc)
 {
-	return bpfobj_copies(oc->obj);
+	return bpfobj_stack_dumps(oc->obj);
 }
 
 void oncpu_walked(struct oncpu *oc, const struct sample *sample)
@@ -304,27 +305,27 @@ uint64_t oncpu_interval_ns(const struct oncpu *oc)
 
 uint64_t oncpu_period(const struct oncpu *oc)
 {
-	return oc->clocks.period;
+	return oc->perf_events.period;
 }
 
-struct wanted_set *oncpu_wanted(const struct oncpu *oc)
+struct pid_filter *oncpu_pid_filter(const struct oncpu *oc)
 {
-	return oc->wanted;
+	return oc->pid_filter;
 }
 
-struct shares *oncpu_shares(const struct oncpu *oc)
+struct cgroup_sampling *oncpu_cgroup_sampling(const struct oncpu *oc)
 {
-	return oc->shares;
+	return oc->cgroup_sampling;
 }
 
-struct mkdirs *oncpu_mkdirs(const struct oncpu *oc)
+struct cgroup_events *oncpu_cgroup_events(const struct oncpu *oc)
 {
-	return oc->mkdirs;
+	return oc->cgroup_events;
 }
 
 size_t oncpu_n_cpus(const struct oncpu *oc)
 {
-	return clocks_n_open(&oc->clocks);
+	return perf_events_n_open(&oc->perf_events);
 }
 
 const char *oncpu_why(const struct oncpu *oc)
@@ -357,21 +358,21 @@ int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n)
 	return stacks_stats(oc->stacks, ret, n);
 }
 
-static void collect_clocks(const struct oncpu *oc, struct metric_sink *sink)
+static void collect_perf_events(const struct oncpu *oc, struct metric_sink *sink)
 {
 	static const struct metric_family_desc cpus = {"podprof_sampled_cpus", METRIC_GAUGE,
 						       "CPUs that are being sampled.", NULL};
-	static const struct metric_family_desc clocks = {
+	static const struct metric_family_desc perf_events = {
 		"podprof_cpu_clocks", METRIC_COUNTER,
 		"Clocks for CPUs that were opened or could not be; one that comes back has a new "
 		"one.",
 		NULL};
 
 	metric_family(sink, &cpus);
-	metric_u64(sink, clocks_n_open(&oc->clocks), NULL, 0);
-	metric_family(sink, &clocks);
-	metric_u64(sink, oc->clocks.opened, &(struct metric_label){"outcome", "opened"}, 1);
-	metric_u64(sink, oc->clocks.failed, &(struct metric_label){"outcome", "failed"}, 1);
+	metric_u64(sink, perf_events_n_open(&oc->perf_events), NULL, 0);
+	metric_family(sink, &perf_events);
+	metric_u64(sink, oc->perf_events.opened, &(struct metric_label){"outcome", "opened"}, 1);
+	metric_u64(sink, oc->perf_events.failed, &(struct metric_label){"outcome", "failed"}, 1);
 }
 
 static void collect_cost(const struct oncpu *oc, struct metric_sink *sink)
@@ -402,8 +403,8 @@ void oncpu_collect(void *oncpu, struct metric_sink *sink)
 	collect_cost(oc, sink);
 	metric_family(sink, &bytes);
 	metric_u64(sink, oc->map_bytes, NULL, 0);
-	collect_clocks(oc, sink);
-	shares_collect(oc->shares, sink);
-	if (oc->mkdirs)
-		mkdirs_collect(oc->mkdirs, sink);
+	collect_perf_events(oc, sink);
+	cgroup_sampling_collect(oc->cgroup_sampling, sink);
+	if (oc->cgroup_events)
+		cgroup_events_collect(oc->cgroup_events, sink);
 }

@@ -10,14 +10,14 @@
 #include "profile/bpfobj.h"
 #include "profile/sample.h"
 
+struct cgroup_events;
+struct cgroup_sampling;
 struct event;
 struct metric_sink;
-struct mkdirs;
 struct oncpu;
+struct pid_filter;
 struct root;
-struct shares;
 struct stacks;
-struct wanted_set;
 
 /* Above it the clock's interrupts cost more than they tell; the kernel's own limit
  * (kernel.perf_event_max_sample_rate) is 100,000 but nobody profiles a node with that. */
@@ -30,12 +30,12 @@ struct wanted_set;
  *                 with programs that do something so many times a second
  * @event:         what samples are taken by instead of a clock; NULL: a clock, at @rate_hz
  * @period:        events that one sample stands for; for @event only
- * @wanted:        whose samples are taken; if not everybody's, nobody's until they are entered in
- *                 oncpu_wanted(), or for cgroups in oncpu_shares()
+ * @scope:        whose samples are taken; if not everybody's, nobody's until they are entered in
+ *                 oncpu_pid_filter(), or for cgroups in oncpu_cgroup_sampling()
  * @kernel_stacks: with the kernel half of each stack
  * @unwind:        how callers are found
  * @copies:        stacks that are not to be walked by rows in the kernel are copied out, for
- *                 copies_new(oncpu_copies())
+ *                 stack_dumps_new(oncpu_stack_dumps())
  * @offcpu:        load the off-CPU programs, too, for offcpu_new()
  * @v1:            the version 1 hierarchy whose cgroup id a sample carries
  * @interval_ns:   how often samples are handed over, if the maps do; 0 is ONCPU_INTERVAL_NS
@@ -46,10 +46,10 @@ struct oncpu_opts {
 	unsigned int rate_hz;
 	const struct event *event;
 	uint64_t period;
-	enum settings_wanted wanted;
+	enum settings_scope scope;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	bool copies;
+	bool stack_dumps;
 	bool offcpu;
 	enum settings_v1 v1;
 	uint64_t interval_ns;
@@ -81,7 +81,7 @@ int oncpu_finish(struct oncpu *oc, sample_fn fn, void *ctx);
 /* What the walker goes by; the descriptors belong to the sampler. */
 struct bpfobj_unwind oncpu_unwind(const struct oncpu *oc);
 /* What was copied out; the descriptors belong to the sampler. */
-struct bpfobj_copies oncpu_copies(const struct oncpu *oc);
+struct bpfobj_stack_dumps oncpu_stack_dumps(const struct oncpu *oc);
 /* One of those has been walked (stacks_walked()). */
 void oncpu_walked(struct oncpu *oc, const struct sample *sample);
 /* Stop sampling: when it returns, no program runs. What was counted is lost. NULL is fine. */
@@ -91,12 +91,12 @@ uint64_t oncpu_interval_ns(const struct oncpu *oc);
 /* What one sample stands for: CPU time in ns with a clock, else events. */
 uint64_t oncpu_period(const struct oncpu *oc);
 /* The processes whose samples are taken; NULL if it does not go by processes. */
-struct wanted_set *oncpu_wanted(const struct oncpu *oc);
+struct pid_filter *oncpu_pid_filter(const struct oncpu *oc);
 /* Which share of a cgroup's samples is taken, on and off the CPUs. */
-struct shares *oncpu_shares(const struct oncpu *oc);
+struct cgroup_sampling *oncpu_cgroup_sampling(const struct oncpu *oc);
 /* Cgroup directories made since the start; NULL where the kernel does not tell, or only some
  * processes' samples are wanted. */
-struct mkdirs *oncpu_mkdirs(const struct oncpu *oc);
+struct cgroup_events *oncpu_cgroup_events(const struct oncpu *oc);
 /* CPUs that have a clock now. */
 size_t oncpu_n_cpus(const struct oncpu *oc);
 /* Why the last clock that could not be had was refused; "" if there was none. */
@@ -112,7 +112,7 @@ const struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,
- * podprof_cpu_clocks, and those of shares_collect() and mkdirs_collect(). */
+ * podprof_cpu_clocks, and those of cgroup_sampling_collect() and cgroup_events_collect(). */
 void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

@@ -20,7 +20,7 @@
  *                an on-CPU stack samples, in units that sample_value() knows
  * @exec_id:      as bpf/shared/process.h has it: which of the programs that it executed
  * @start_boottime_ns: start of @pid as the kernel's programs see it
- * @copy_id:      the copy that its user half is in as well (profile/copies.h); 0: none
+ * @dump_id:      the copy that its user half is in as well (profile/stack_dump.h); 0: none
  * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
  * @flags:        SAMPLE_FLAG_*
  * @n_rows:       user frames that a row of an unwind table led to
@@ -35,7 +35,7 @@ struct sample {
 	char comm[PID_COMM_MAX];
 	uint64_t exec_id;
 	uint64_t start_boottime_ns;
-	uint64_t copy_id;
+	uint64_t dump_id;
 	uint64_t count;
 	uint64_t total;
 	uint32_t end;

@@ -12,9 +12,9 @@
  * Order. Each ring is in the order of time, so they are merged by a heap of CPUs. Time is the boot
  * clock, in which processes' start times are.
  *
- * Hot-plug is as in clocks.c, and a CPU that has come may have told nobody what happened there; but
- * a dummy event has no count that grows: the time that it was enabled does, as long as its CPU is
- * there.
+ * Hot-plug is as in perf_events.c, and a CPU that has come may have told nobody what happened
+ * there; but a dummy event has no count that grows: the time that it was enabled does, as long as
+ * its CPU is there.
  */
 #include "profile/sideband.h"
 
@@ -32,7 +32,7 @@
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/vec.h"
-#include "profile/clocks.h"
+#include "profile/perf_events.h"
 
 /* From the moment whose time is in a record to its being in the ring. Measured: below 100 us; a
  * virtual CPU that is taken away in between makes it longer, and the order wrong, which whoever
@@ -180,8 +180,8 @@ static void mark_online(void *ctx, unsigned int cpu)
 	struct sideband *sb = ctx;
 	size_t n = (size_t)cpu + 1;
 
-	if (vec_grow(&sb->lanes, &sb->lanes_cap, n, sizeof(*sb->lanes), CLOCKS_CPUS_MAX) ||
-	    vec_grow(&sb->heap, &sb->heap_cap, n, sizeof(*sb->heap), CLOCKS_CPUS_MAX)) {
+	if (vec_grow(&sb->lanes, &sb->lanes_cap, n, sizeof(*sb->lanes), PERF_EVENTS_CPUS_MAX) ||
+	    vec_grow(&sb->heap, &sb->heap_cap, n, sizeof(*sb->heap), PERF_EVENTS_CPUS_MAX)) {
 		sb->error = -ENOMEM;
 		return;
 	}
@@ -196,7 +196,7 @@ int sideband_follow(struct sideband *sb)
 
 	for (size_t i = 0; i < sb->n_lanes; i++)
 		sb->lanes[i].online = false;
-	r = clocks_for_each_online(sb->sys, mark_online, sb);
+	r = perf_events_for_each_online(sb->sys, mark_online, sb);
 	if (r)
 		return r;
 	for (size_t cpu = 0; cpu < sb->n_lanes; cpu++) {

@@ -52,7 +52,7 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 uint64_t sideband_until(void);
 
 /* Make the open events those of the CPUs that are online now; every second or so. 0, an outcome of
- * clocks_follow(), -errno. */
+ * perf_events_follow(), -errno. */
 int sideband_follow(struct sideband *sb);
 
 /* Readable (EPOLLIN) when some ring is half full, until the next drain. */

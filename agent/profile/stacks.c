@@ -175,7 +175,7 @@ static void deliver(struct drain *d, const void *key, const void *value, size_t 
 		s->n_odd++;
 		return;
 	}
-	if (!sample.copy_id) /* else when it is known who walks it: stacks_walked() */
+	if (!sample.dump_id) /* else when it is known who walks it: stacks_walked() */
 		count_frames(s, &sample);
 	d->fn(d->ctx, &sample);
 }
@@ -344,7 +344,7 @@ int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)
 			ret[stat] += s->cpu_values[cpu];
 		if (stat < SAMPLE_END_MAX)
 			ret[stat] += s->walked[stat];
-		if (stat == SAMPLE_STAT_COPIED)
+		if (stat == SAMPLE_STAT_DUMPED)
 			ret[stat] -= s->n_walked;
 	}
 	return 0;
@@ -362,7 +362,7 @@ static void collect_samples(const struct stacks *const all[], size_t n, struct m
 			continue;
 		/* those that wait are counted when they are walked */
 		for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++)
-			if (i != SAMPLE_STAT_COPIED)
+			if (i != SAMPLE_STAT_DUMPED)
 				metric_u64(sink, stats[i],
 					   (const struct metric_label[]){
 						   {"kind", all[k]->kind},

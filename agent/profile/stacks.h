@@ -44,7 +44,7 @@ int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);
 /* All that is left, when the program does not run any more. */
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
-/* One that was copied out (SAMPLE_STAT_COPIED) has been walked, and is handed over by who did it.
+/* One that was copied out (SAMPLE_STAT_DUMPED) has been walked, and is handed over by who did it.
  */
 void stacks_walked(struct stacks *s, const struct sample *sample);
 

@@ -3,7 +3,7 @@
 #define PODPROF_UNWINDTABLE_DICTIONARY_H
 
 /*
- * Values that all tables of the node share, each stored once under a number: rules and ramps
+ * Values that all tables of the node share, each stored once under a number: rules and rule runs
  * (bpf/shared/table.h). Counted references; a number that nobody holds any more means the same for
  * DICTIONARY_QUIET_NS, since a walk may be on its way there, and another value only after that.
  */

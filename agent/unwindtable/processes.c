@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A record (tgid, which start, which exec) points at a table of mappings in element space. Records
+ * A record (tgid, which start, which exec) points at a table of mappings in page space. Records
  * are replaced as a whole, so that a walker sees the old one or the new one; a table is complete
  * before a record points at it, and its place is left alone for PROCESSES_QUIET_NS after the last
  * record has left it. So no lock is needed and no walk reads half of anything.
@@ -9,9 +9,9 @@
  * program without address randomization. They are found by a hash; if two different ones ever have
  * the same hash the second is not shared.
  *
- * Places. A table of up to 256 entries is within one element, which is cut into slots of one size:
- * 4, 8, ... 256 entries. A bitmap says which are free. A longer table has elements of its own. The
- * elements come from whoever owns the space and go back to it when all their slots are free.
+ * Places. A table of up to 256 entries is within one page, which is cut into slots of one size:
+ * 4, 8, ... 256 entries. A bitmap says which are free. A longer table has pages of its own. The
+ * pages come from whoever owns the space and go back to it when all their slots are free.
  */
 #include "unwindtable/processes.h"
 
@@ -23,20 +23,20 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-#define ENTRIES	      PROCESS_MAPPINGS_PER_ELEMENT
+#define ENTRIES	      PROCESS_MAPPINGS_PER_PAGE
 /* Slot sizes: 4 << size entries. */
 #define SLOT_SIZES    7
 #define SLOT_SMALLEST 4u
-_Static_assert(SLOT_SMALLEST << (SLOT_SIZES - 1) == ENTRIES, "the largest is an element");
-_Static_assert(ENTRIES / SLOT_SMALLEST == 64, "slots of an element have a bit each");
+_Static_assert(SLOT_SMALLEST << (SLOT_SIZES - 1) == ENTRIES, "the largest is a page");
+_Static_assert(ENTRIES / SLOT_SMALLEST == 64, "slots of a page have a bit each");
 
-/* Elements for slots: as many as the records can need if each had a whole one. Reached:
+/* Pages for slots: as many as the records can need if each had a whole one. Reached:
  * `podprof_unwind_processes_total{outcome="no_space"}`. */
 #define PROCESSES_SHELVES_MAX PROCESS_RECORDS
 
-/* An element that is cut into slots. */
+/* A page that is cut into slots. */
 struct shelf {
-	uint32_t element;
+	uint32_t table_page;
 	unsigned int size;
 	uint64_t free; /* a bit for each slot */
 };
@@ -103,7 +103,7 @@ static uint64_t all_slots(unsigned int size)
 	return n == 64 ? UINT64_MAX : (1ull << n) - 1;
 }
 
-static uint32_t whole_elements(size_t n)
+static uint32_t whole_pages(size_t n)
 {
 	return (uint32_t)((n + ENTRIES - 1) / ENTRIES);
 }
@@ -112,14 +112,14 @@ static int reserve(struct processes *p, uint32_t n, uint32_t *ret)
 {
 	if (p->kernel.reserve(p->kernel.ctx, n, ret))
 		return PROCESSES_NO_SPACE;
-	p->stats.n_elements += n;
+	p->stats.n_table_pages += n;
 	return 0;
 }
 
 static void release(struct processes *p, uint32_t first, uint32_t n)
 {
 	p->kernel.release(p->kernel.ctx, first, n);
-	p->stats.n_elements -= n;
+	p->stats.n_table_pages -= n;
 }
 
 static struct shelf *find_shelf(struct processes *p, unsigned int size)
@@ -132,17 +132,17 @@ static struct shelf *find_shelf(struct processes *p, unsigned int size)
 
 static int add_shelf(struct processes *p, unsigned int size, struct shelf **ret)
 {
-	uint32_t element;
+	uint32_t table_page;
 	int r = vec_grow(&p->shelves, &p->shelves_cap, p->n_shelves + 1, sizeof(*p->shelves),
 			 PROCESSES_SHELVES_MAX);
 
 	if (r)
 		return r < 0 ? r : PROCESSES_NO_SPACE;
-	r = reserve(p, 1, &element);
+	r = reserve(p, 1, &table_page);
 	if (r)
 		return r;
 	*ret = &p->shelves[p->n_shelves++];
-	**ret = (struct shelf){.element = element, .size = size, .free = all_slots(size)};
+	**ret = (struct shelf){.table_page = table_page, .size = size, .free = all_slots(size)};
 	return 0;
 }
 
@@ -151,13 +151,13 @@ static int take_place(struct processes *p, size_t n, uint32_t *ret)
 {
 	unsigned int size, slot;
 	struct shelf *shelf;
-	uint32_t element;
+	uint32_t table_page;
 	int r;
 
 	if (n > ENTRIES) {
-		r = reserve(p, whole_elements(n), &element);
+		r = reserve(p, whole_pages(n), &table_page);
 		if (!r)
-			*ret = element * ENTRIES;
+			*ret = table_page * ENTRIES;
 		return r;
 	}
 	size = size_of(n);
@@ -169,27 +169,27 @@ static int take_place(struct processes *p, size_t n, uint32_t *ret)
 	}
 	slot = (unsigned int)__builtin_ctzll(shelf->free);
 	shelf->free &= ~(1ull << slot);
-	*ret = shelf->element * ENTRIES + slot * (SLOT_SMALLEST << size);
+	*ret = shelf->table_page * ENTRIES + slot * (SLOT_SMALLEST << size);
 	return 0;
 }
 
 static void give_place(struct processes *p, uint32_t first, size_t n)
 {
-	uint32_t element = first / ENTRIES;
+	uint32_t table_page = first / ENTRIES;
 
 	if (n > ENTRIES) {
-		release(p, element, whole_elements(n));
+		release(p, table_page, whole_pages(n));
 		return;
 	}
 	for (size_t i = 0; i < p->n_shelves; i++) {
 		struct shelf *shelf = &p->shelves[i];
 
-		if (shelf->element != element)
+		if (shelf->table_page != table_page)
 			continue;
 		shelf->free |= 1ull << (first % ENTRIES / (SLOT_SMALLEST << shelf->size));
 		if (shelf->free != all_slots(shelf->size))
 			return;
-		release(p, element, 1);
+		release(p, table_page, 1);
 		*shelf = p->shelves[--p->n_shelves];
 		return;
 	}
@@ -213,15 +213,15 @@ static uint64_t hash_of(const struct process_mapping *maps, size_t n)
 /* The entry with this number. */
 static struct process_mapping *entry(const struct processes *p, uint32_t number)
 {
-	return p->kernel.element(p->kernel.ctx, number / ENTRIES) + number % ENTRIES;
+	return p->kernel.table_page(p->kernel.ctx, number / ENTRIES) + number % ENTRIES;
 }
 
-/* Entries from @number on that are in one element, at most @n. */
+/* Entries from @number on that are in one page, at most @n. */
 static size_t piece(uint32_t number, size_t n)
 {
-	size_t in_element = ENTRIES - number % ENTRIES;
+	size_t in_page = ENTRIES - number % ENTRIES;
 
-	return n < in_element ? n : in_element;
+	return n < in_page ? n : in_page;
 }
 
 static bool equal(const struct processes *p, const struct mapping_table *t,
@@ -419,7 +419,7 @@ static int publish(struct processes *p, const struct processes_id *id,
 int processes_publish(struct processes *p, const struct processes_id *id,
 		      const struct process_mapping *maps, size_t n, uint64_t now_ns)
 {
-	const size_t most = (size_t)PROCESS_ELEMENTS_MAX * ENTRIES;
+	const size_t most = (size_t)PROCESS_PAGES_MAX * ENTRIES;
 	int r;
 
 	processes_sweep(p, now_ns);

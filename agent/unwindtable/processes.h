@@ -18,10 +18,10 @@ struct processes;
 
 /**
  * struct processes_kernel - where tables and records are kept
- * @reserve: @n consecutive elements of 4 KiB; their numbers begin at *@ret. 0, or other if there
+ * @reserve: @n consecutive pages of 4 KiB; their numbers begin at *@ret. 0, or other if there
  *           are none
  * @release: the same back
- * @element: where one of them is mapped; stays there while it is reserved
+ * @table_page: where one of them is mapped; stays there while it is reserved
  * @record:  write the record of @tgid, replacing what there is; 0 or -errno (-E2BIG: no room)
  * @remove:  delete it
  */
@@ -29,7 +29,7 @@ struct processes_kernel {
 	void *ctx;
 	int (*reserve)(void *ctx, uint32_t n, uint32_t *ret);
 	void (*release)(void *ctx, uint32_t first, uint32_t n);
-	struct process_mapping *(*element)(void *ctx, uint32_t number);
+	struct process_mapping *(*table_page)(void *ctx, uint32_t number);
 	int (*record)(void *ctx, uint32_t tgid, const struct process *process);
 	void (*remove)(void *ctx, uint32_t tgid);
 };
@@ -46,14 +46,14 @@ struct processes_id {
 enum processes_outcome {
 	PROCESSES_OK = 0,
 	PROCESSES_FULL,	    /* no more records */
-	PROCESSES_NO_SPACE, /* no more elements for tables */
+	PROCESSES_NO_SPACE, /* no more pages for tables */
 	PROCESSES_CUT,	    /* more mappings than a table can have: the first ones were published */
 	PROCESSES_OUTCOME_MAX,
 };
 
 /* @kernel is copied; what its ctx points to is borrowed. */
 int processes_new(const struct processes_kernel *kernel, struct processes **ret);
-/* Removes all records. The elements are released at once: no walker may run any more. */
+/* Removes all records. The pages are released at once: no walker may run any more. */
 void processes_free(struct processes *p);
 
 /**
@@ -85,9 +85,9 @@ void processes_mark(const struct processes *p, bool *used, size_t n);
 
 struct processes_stats {
 	size_t n_records;
-	size_t n_tables;   /* different ones, in use */
-	size_t n_quiet;	   /* given up and not free yet */
-	size_t n_elements; /* reserved */
+	size_t n_tables;      /* different ones, in use */
+	size_t n_quiet;	      /* given up and not free yet */
+	size_t n_table_pages; /* reserved */
 	uint64_t outcomes[PROCESSES_OUTCOME_MAX];
 	uint64_t shared; /* publications that found their table there */
 };

@@ -42,17 +42,17 @@ static int make(void *ctx, uint32_t number)
 
 	m->number = number;
 	m->work = (struct work){.run = run, .done = done};
-	return worker_submit(m->worker, &m->work) ? -EBUSY : ELEMENTS_LATER;
+	return worker_submit(m->worker, &m->work) ? -EBUSY : PAGE_POOL_LATER;
 }
 
-static struct table_element *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number)
 {
 	struct slabmaker *m = ctx;
 
 	return m->opts.slabs.map(m->opts.slabs.ctx, number);
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_element *mem)
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
 {
 	struct slabmaker *m = ctx;
 
@@ -82,7 +82,7 @@ void slabmaker_free(struct slabmaker *m)
 	free(m);
 }
 
-struct elements_slabs slabmaker_slabs(struct slabmaker *m)
+struct page_pool_slabs slabmaker_slabs(struct slabmaker *m)
 {
-	return (struct elements_slabs){.ctx = m, .make = make, .map = map, .unmap = unmap};
+	return (struct page_pool_slabs){.ctx = m, .make = make, .map = map, .unmap = unmap};
 }

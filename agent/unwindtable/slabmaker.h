@@ -2,9 +2,9 @@
 #ifndef PODPROF_UNWINDTABLE_SLABMAKER_H
 #define PODPROF_UNWINDTABLE_SLABMAKER_H
 
-/* Slabs of element space, made on a thread of their own. */
+/* Slabs of page space, made on a thread of their own. */
 
-#include "unwindtable/elements.h"
+#include "unwindtable/page_pool.h"
 
 struct loop;
 struct slabmaker;
@@ -16,7 +16,7 @@ struct slabmaker;
  */
 struct slabmaker_opts {
 	struct loop *loop;
-	struct elements_slabs slabs;
+	struct page_pool_slabs slabs;
 	void (*made)(void *ctx, int result);
 	void *ctx;
 };
@@ -28,6 +28,6 @@ int slabmaker_new(const struct slabmaker_opts *opts, struct slabmaker **ret);
 void slabmaker_free(struct slabmaker *maker);
 
 /* The same slabs, but each is there later. */
-struct elements_slabs slabmaker_slabs(struct slabmaker *maker);
+struct page_pool_slabs slabmaker_slabs(struct slabmaker *maker);
 
 #endif

@@ -3,18 +3,18 @@
  * Rows into the bytes that the kernel has. Unwind tables are the largest thing an agent keeps in
  * kernel memory, so they are packed; the layout is in bpf/shared/table.h, and this is why:
  *
- *  - A row is two bytes: one of address in a page of 256, one that names the rule. Images have a
+ *  - A row is two bytes: one of address in a block of 256, one that names the rule. Images have a
  *    few hundred rules and most of their rows use the commonest of them, so one byte, by frequency,
  *    and two for the rest.
- *  - The index is a count for each page, one byte, and their sum is made when looking up: eight
- *    counts are added in a few instructions. An offset for each page would be two bytes and
- *    programs have but two or three slots in a page.
- *  - Rows that belong to one prologue or epilogue are one slot (ramps.c), half of them all.
- *  - A group's slots are in one element and begin with one at the group's first address, so that a
- *    lookup needs three elements and no search goes beyond.
+ *  - The index is a count for each block, one byte, and their sum is made when looking up: eight
+ *    counts are added in a few instructions. An offset for each block would be two bytes and
+ *    programs have but two or three slots in a block.
+ *  - Rows that belong to one prologue or epilogue are one slot (rule_runs.c), half of them all.
+ *  - A group's slots are in one page and begin with one at the group's first address, so that a
+ *    lookup needs three pages and no search goes beyond.
  *
  * What an image could have and none has (more ids than numbers, more slots in a group than an
- * element holds) is cut: those rows become gaps, where the walker tries frame pointers.
+ * page holds) is cut: those rows become gaps, where the walker tries frame pointers.
  *
  * Considered and left out: 16-bit addresses in pages of 64 KiB for sparse code (the byte of index
  * for 256 of code is less), lists of rules for parts of an image, entropy coding.
@@ -29,17 +29,17 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "lib/table_host.h"
-#include "unwindtable/ramps.h"
+#include "unwindtable/rule_runs.h"
 
-#define GROUP_UNITS   ((uint64_t)TABLE_GROUP_PAGES * 256)
-#define ELEMENT_SLOTS (TABLE_ELEMENT / 2)
+#define GROUP_UNITS ((uint64_t)TABLE_GROUP_BLOCKS * 256)
+#define PAGE_SLOTS  (TABLE_PAGE_BYTES / 2)
 /* The gap is the rows' rule 0, and always has a number. */
-#define GAP	      0u
+#define GAP	    0u
 
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
-DEFINE_CLEANUP(struct ramps *, ramps_freep, ramps_free);
+DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 
-/* A symbol is what a slot can say: a rule, or behind those a ramp. */
+/* A symbol is what a slot can say: a rule, or behind those a rule run. */
 struct symbol {
 	uint32_t n;  /* slots that say so */
 	uint32_t id; /* local id; or that of the gap if there are too many */
@@ -50,7 +50,7 @@ struct packer {
 	struct table *table;
 	struct step *steps; /* later slots: unit and symbol */
 	size_t n;
-	struct ramps *ramps;
+	struct rule_runs *rule_runs;
 	struct symbol *symbols;
 	size_t n_symbols;
 	uint32_t *used; /* symbols, the most frequent first */
@@ -61,7 +61,7 @@ struct packer {
 static void packer_deinit(struct packer *p)
 {
 	free(p->steps);
-	ramps_free(p->ramps);
+	rule_runs_free(p->rule_runs);
 	free(p->symbols);
 	free(p->used);
 	buf_deinit(&p->out);
@@ -130,7 +130,7 @@ static int make_steps(struct packer *p)
 	units = ((rows_at(p->rows, n - 1).vaddr - exe->start) >> exe->unit_shift) + 1;
 	if (units / GROUP_UNITS >= TABLE_BYTES_MAX / sizeof(struct table_group))
 		return TABLE_TOO_LARGE;
-	exe->n_pages = (uint32_t)((units + 255) / 256);
+	exe->n_blocks = (uint32_t)((units + 255) / 256);
 	p->table->n_rows = n;
 	p->steps = calloc(n + units / GROUP_UNITS + 1, sizeof(*p->steps));
 	if (!p->steps)
@@ -144,15 +144,15 @@ static int make_steps(struct packer *p)
 /* The steps become slots, in place; count who is used how often. */
 static void make_slots(struct packer *p)
 {
-	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), ramp;
+	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), rule_run;
 	size_t out = 0;
 
 	for (size_t i = 0; i < p->n;) {
 		struct step slot = p->steps[i];
-		size_t len = ramps_match(p->ramps, &p->steps[i], p->n - i, &ramp);
+		size_t len = rule_runs_match(p->rule_runs, &p->steps[i], p->n - i, &rule_run);
 
 		if (len > 1)
-			slot.rule = n_rules + ramp;
+			slot.rule = n_rules + rule_run;
 		p->symbols[slot.rule].n++;
 		p->steps[out++] = slot;
 		i += len;
@@ -203,12 +203,12 @@ static int rank_symbols(struct packer *p)
 static int make_symbols(struct packer *p)
 {
 	size_t n_rules = rows_n_rules(p->rows);
-	int r = ramps_new(p->steps, p->n, &p->ramps);
+	int r = rule_runs_new(p->steps, p->n, &p->rule_runs);
 
 	if (r < 0)
 		return r;
-	ramps_limit(p->ramps, n_rules < TABLE_IDS ? TABLE_IDS - n_rules : 0);
-	p->n_symbols = n_rules + ramps_bound(p->ramps);
+	rule_runs_limit(p->rule_runs, n_rules < TABLE_IDS ? TABLE_IDS - n_rules : 0);
+	p->n_symbols = n_rules + rule_runs_bound(p->rule_runs);
 	p->symbols = calloc(p->n_symbols, sizeof(*p->symbols));
 	if (!p->symbols)
 		return -ENOMEM;
@@ -229,23 +229,25 @@ static uint16_t table_rule_index(struct table *table, const struct rows *rows, u
 	return (uint16_t)(index[rule] - 1);
 }
 
-/* The list of ids, with the rules and ramps that they mean. */
+/* The list of ids, with the rules and rule runs that they mean. */
 static void list_ids(struct packer *p, uint32_t *index, uint16_t *ids)
 {
 	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows);
 	struct table *table = p->table;
 
 	for (size_t i = 0; i < p->n_used; i++) {
-		struct table_ramp *ramp = &table->ramps[table->n_ramps];
+		struct table_rule_run *rule_run = &table->rule_runs[table->n_rule_runs];
 
 		if (p->used[i] < n_rules) {
 			ids[i] = table_rule_index(table, p->rows, index, p->used[i]);
 			continue;
 		}
-		ramps_get(p->ramps, p->used[i] - n_rules, ramp);
-		for (size_t k = 0; k < TABLE_RAMP_STEPS && ramp->at[k] != TABLE_RAMP_END; k++)
-			ramp->rules[k] = table_rule_index(table, p->rows, index, ramp->rules[k]);
-		ids[i] = (uint16_t)(TABLE_RAMP | table->n_ramps++);
+		rule_runs_get(p->rule_runs, p->used[i] - n_rules, rule_run);
+		for (size_t k = 0;
+		     k < TABLE_RULE_RUN_STEPS && rule_run->at[k] != TABLE_RULE_RUN_END; k++)
+			rule_run->rules[k] =
+				table_rule_index(table, p->rows, index, rule_run->rules[k]);
+		ids[i] = (uint16_t)(TABLE_RULE_RUN | table->n_rule_runs++);
 	}
 }
 
@@ -257,8 +259,8 @@ static int put_ids(struct packer *p)
 	struct table *table = p->table;
 
 	table->rules = calloc(n_rules, sizeof(*table->rules));
-	table->ramps = calloc(p->n_used, sizeof(*table->ramps));
-	if (!index || !ids || !table->rules || !table->ramps)
+	table->rule_runs = calloc(p->n_used, sizeof(*table->rule_runs));
+	if (!index || !ids || !table->rules || !table->rule_runs)
 		return -ENOMEM;
 	list_ids(p, index, ids);
 	table->n_ids = (uint32_t)p->n_used;
@@ -271,35 +273,35 @@ static int put_ids(struct packer *p)
 /* A group being written. */
 struct group {
 	struct table_group head;
-	uint8_t slots[ELEMENT_SLOTS][2];
+	uint8_t slots[PAGE_SLOTS][2];
 	size_t n;
-	bool full; /* of this page or of all: nothing more goes in before the next */
-	uint32_t page;
+	bool full; /* of this block or of all: nothing more goes in before the next */
+	uint32_t block;
 };
 
 /* Room for one slot and, if need be, for the gap after it. */
 static bool group_has_room(const struct group *g, size_t n)
 {
-	return g->n + n < ELEMENT_SLOTS - 1 && g->head.n[g->page] + n < 255;
+	return g->n + n < PAGE_SLOTS - 1 && g->head.n[g->block] + n < 255;
 }
 
 static void group_put(struct group *g, uint8_t low, uint8_t id)
 {
 	g->slots[g->n][0] = low;
 	g->slots[g->n++][1] = id;
-	g->head.n[g->page]++;
+	g->head.n[g->block]++;
 }
 
 static void group_add(struct group *g, const struct step *slot, uint32_t id, uint32_t gap,
 		      size_t *n_cut)
 {
-	uint32_t page = slot->unit / 256 % TABLE_GROUP_PAGES;
+	uint32_t block = slot->unit / 256 % TABLE_GROUP_BLOCKS;
 	bool wide = id >= TABLE_WIDE;
 	uint8_t low = (uint8_t)slot->unit;
 
-	if (page != g->page)
-		g->full = g->n >= ELEMENT_SLOTS - 3;
-	g->page = page;
+	if (block != g->block)
+		g->full = g->n >= PAGE_SLOTS - 3;
+	g->block = block;
 	if (g->full || !group_has_room(g, wide ? 2 : 1)) {
 		if (!g->full)
 			group_put(g, low, (uint8_t)gap);
@@ -312,10 +314,10 @@ static void group_add(struct group *g, const struct step *slot, uint32_t id, uin
 	group_put(g, low, (uint8_t)(wide ? TABLE_WIDE + (id - TABLE_WIDE) / 256 : id));
 }
 
-/* Behind what is there; in the next element if this one has no room for all of it. */
+/* Behind what is there; in the next page if this one has no room for all of it. */
 static int group_end(struct packer *p, struct group *g, size_t number)
 {
-	size_t left = TABLE_ELEMENT - p->out.len % TABLE_ELEMENT;
+	size_t left = TABLE_PAGE_BYTES - p->out.len % TABLE_PAGE_BYTES;
 	size_t n = g->n * sizeof(g->slots[0]);
 	int r = n > left ? put(p, NULL, left) : 0;
 
@@ -329,7 +331,7 @@ static int group_end(struct packer *p, struct group *g, size_t number)
 
 static size_t n_groups(const struct packer *p)
 {
-	return (p->table->exe.n_pages + TABLE_GROUP_PAGES - 1) / TABLE_GROUP_PAGES;
+	return (p->table->exe.n_blocks + TABLE_GROUP_BLOCKS - 1) / TABLE_GROUP_BLOCKS;
 }
 
 static int put_slots(struct packer *p)
@@ -342,7 +344,7 @@ static int put_slots(struct packer *p)
 		return -ENOMEM;
 	for (size_t number = 0; !r && number < n_groups(p); number++) {
 		g->head = (struct table_group){0};
-		g->n = g->page = 0;
+		g->n = g->block = 0;
 		g->full = false;
 		for (; i < p->n && p->steps[i].unit / GROUP_UNITS == number; i++)
 			group_add(g, &p->steps[i], p->symbols[p->steps[i].rule].id,
@@ -352,21 +354,21 @@ static int put_slots(struct packer *p)
 	return r;
 }
 
-/* The bytes, in memory of their own: whole elements, so that an array of them can be read. */
-static int take_blob(struct packer *p)
+/* The bytes, in memory of their own: whole pages, so that an array of them can be read. */
+static int take_table_image(struct packer *p)
 {
 	struct table *table = p->table;
-	size_t chunks = (p->out.len + TABLE_CHUNK - 1) / TABLE_CHUNK;
-	size_t elements = (p->out.len + TABLE_ELEMENT - 1) / TABLE_ELEMENT;
+	size_t subpages = (p->out.len + TABLE_SUBPAGE_BYTES - 1) / TABLE_SUBPAGE_BYTES;
+	size_t table_pages = (p->out.len + TABLE_PAGE_BYTES - 1) / TABLE_PAGE_BYTES;
 
-	table->blob = calloc(elements, TABLE_ELEMENT);
-	if (!table->blob)
+	table->table_image = calloc(table_pages, TABLE_PAGE_BYTES);
+	if (!table->table_image)
 		return -ENOMEM;
-	memcpy(table->blob, p->out.data, p->out.len);
-	table->n_bytes = chunks * TABLE_CHUNK;
-	table->exe.n_elements = (uint16_t)(table->n_bytes / TABLE_ELEMENT);
-	table->exe.element = 0;
-	table->exe.tail = table->exe.n_elements * (TABLE_ELEMENT / TABLE_CHUNK);
+	memcpy(table->table_image, p->out.data, p->out.len);
+	table->n_bytes = subpages * TABLE_SUBPAGE_BYTES;
+	table->exe.n_table_pages = (uint16_t)(table->n_bytes / TABLE_PAGE_BYTES);
+	table->exe.table_page = 0;
+	table->exe.tail = table->exe.n_table_pages * (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES);
 	return 0;
 }
 
@@ -386,7 +388,7 @@ static int pack(struct packer *p)
 	if (!r)
 		r = put_slots(p);
 	if (!r)
-		r = take_blob(p);
+		r = take_table_image(p);
 	return r;
 }
 
@@ -410,21 +412,21 @@ void table_free(struct table *table)
 {
 	if (!table)
 		return;
-	free(table->blob);
+	free(table->table_image);
 	free(table->rules);
-	free(table->ramps);
+	free(table->rule_runs);
 	free(table);
 }
 
 uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_rule *ret)
 {
 	const struct table_space space = {
-		.elements = (const struct table_element *)(const void *)table->blob,
+		.table_pages = (const struct table_page *)(const void *)table->table_image,
 		.rules = table->rules,
-		.ramps = table->ramps,
-		.n_elements = (table->n_bytes + TABLE_ELEMENT - 1) / TABLE_ELEMENT,
+		.rule_runs = table->rule_runs,
+		.n_table_pages = (table->n_bytes + TABLE_PAGE_BYTES - 1) / TABLE_PAGE_BYTES,
 		.n_rules = table->n_rules,
-		.n_ramps = table->n_ramps,
+		.n_rule_runs = table->n_rule_runs,
 	};
 
 	return table_find(&space, &table->exe, vaddr, ret);

@@ -4,7 +4,7 @@
 
 /*
  * The packed unwind table of one image, as the kernel gets it (bpf/shared/table.h), but with
- * numbers of rules and ramps that are its own. tables_publish() gives it a place and the node's
+ * numbers of rules and rule runs that are its own. tables_publish() gives it a place and the node's
  * numbers.
  */
 
@@ -14,28 +14,30 @@
 #include "shared/table.h"
 #include "unwind/rows.h"
 
-/* Bytes of one blob: ten times the largest program seen (700 MB of Go: 3 MB). Above it,
+/* Bytes of one table image: ten times the largest program seen (700 MB of Go: 3 MB). Above it,
  * TABLE_TOO_LARGE. Reached: `TABLE_TOO_LARGE`. */
 #define TABLE_BYTES_MAX (32u << 20)
 
 /**
  * struct table - one packed table; plain memory, may go from thread to thread
- * @exe:     where things are in @blob; where the blob is (element, tail) is as if it were alone
- * @blob:    @n_bytes, a multiple of TABLE_CHUNK, allocated to whole elements
- * @n_ids:   local ids; each is a rule's index in @rules, or TABLE_RAMP and an index in @ramps
- * @ramps:   their rules are indexes in @rules
+ * @exe:     where things are in @table_image; where the table image is (table_page, tail) is as if
+ *           it were alone
+ * @table_image:    @n_bytes, a multiple of TABLE_SUBPAGE_BYTES, allocated to whole pages
+ * @n_ids:   local ids; each is a rule's index in @rules, or TABLE_RULE_RUN and an index in
+ *           @rule_runs
+ * @rule_runs:   their rules are indexes in @rules
  * @n_rows:  rows that went in
  * @n_cut:   rows that did not: they are gaps now. 0 for what compilers make
  */
 struct table {
 	struct table_exe exe;
-	uint8_t *blob;
+	uint8_t *table_image;
 	size_t n_bytes;
 	uint32_t n_ids;
 	uint32_t n_rules;
-	uint32_t n_ramps;
+	uint32_t n_rule_runs;
 	struct unwind_rule *rules;
-	struct table_ramp *ramps;
+	struct table_rule_run *rule_runs;
 	size_t n_rows;
 	size_t n_cut;
 };

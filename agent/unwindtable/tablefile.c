@@ -31,7 +31,7 @@ struct head {
 	uint64_t n_cut;
 	uint32_t n_ids;
 	uint32_t n_rules;
-	uint32_t n_ramps;
+	uint32_t n_rule_runs;
 	uint32_t pad;
 	struct table_exe exe;
 };
@@ -63,7 +63,7 @@ int tablefile_write(const struct table *table, const struct tablefile_id *id,
 		.n_cut = table->n_cut,
 		.n_ids = table->n_ids,
 		.n_rules = table->n_rules,
-		.n_ramps = table->n_ramps,
+		.n_rule_runs = table->n_rule_runs,
 		.exe = table->exe,
 	};
 	size_t start = ret->len;
@@ -74,9 +74,10 @@ int tablefile_write(const struct table *table, const struct tablefile_id *id,
 	if (!r)
 		r = buf_append(ret, table->rules, table->n_rules * sizeof(*table->rules));
 	if (!r)
-		r = buf_append(ret, table->ramps, table->n_ramps * sizeof(*table->ramps));
+		r = buf_append(ret, table->rule_runs,
+			       table->n_rule_runs * sizeof(*table->rule_runs));
 	if (!r)
-		r = buf_append(ret, table->blob, table->n_bytes);
+		r = buf_append(ret, table->table_image, table->n_bytes);
 	if (r)
 		return r;
 	digest = digest_of(key, ret->data + start, ret->len - start);
@@ -98,15 +99,17 @@ static bool rules_good(const struct table *t)
 }
 
 /* Steps ascend from 0, each with a rule that there is; then nothing more. */
-static bool ramp_good(const struct table *t, const struct table_ramp *ramp)
+static bool rule_run_good(const struct table *t, const struct table_rule_run *rule_run)
 {
 	bool ended = false;
 
-	for (size_t i = 0; i < TABLE_RAMP_STEPS; i++) {
-		ended |= ramp->at[i] == TABLE_RAMP_END;
-		if (ended ? ramp->at[i] != TABLE_RAMP_END || ramp->rules[i] != 0
-			  : ramp->at[i] > TABLE_RAMP_END || ramp->rules[i] >= t->n_rules ||
-				    (i ? ramp->at[i] <= ramp->at[i - 1] : ramp->at[i] != 0))
+	for (size_t i = 0; i < TABLE_RULE_RUN_STEPS; i++) {
+		ended |= rule_run->at[i] == TABLE_RULE_RUN_END;
+		if (ended ? rule_run->at[i] != TABLE_RULE_RUN_END || rule_run->rules[i] != 0
+			  : rule_run->at[i] > TABLE_RULE_RUN_END ||
+				    rule_run->rules[i] >= t->n_rules ||
+				    (i ? rule_run->at[i] <= rule_run->at[i - 1]
+				       : rule_run->at[i] != 0))
 			return false;
 	}
 	return true;
@@ -121,14 +124,15 @@ static bool ids_good(const struct table *t)
 	for (uint32_t i = 0; i < t->n_ids; i++) {
 		uint16_t id;
 
-		memcpy(&id, t->blob + t->exe.ids + 2 * (size_t)i, sizeof(id));
-		if (id & TABLE_RAMP ? (id & (TABLE_RAMP - 1)) >= t->n_ramps : id >= t->n_rules)
+		memcpy(&id, t->table_image + t->exe.ids + 2 * (size_t)i, sizeof(id));
+		if (id & TABLE_RULE_RUN ? (id & (TABLE_RULE_RUN - 1)) >= t->n_rule_runs
+					: id >= t->n_rules)
 			return false;
 	}
 	return true;
 }
 
-/* A page's slots ascend, and what each says has an id. Where two have one address the second is
+/* A block's slots ascend, and what each says has an id. Where two have one address the second is
  * found, which has the upper part of a long id. */
 static bool page_good(const struct table *t, const uint8_t (*slots)[2], size_t n)
 {
@@ -149,38 +153,39 @@ static bool page_good(const struct table *t, const uint8_t (*slots)[2], size_t n
 	return true;
 }
 
-/* A group's slots are in the blob, in one element, and begin at its first address. */
+/* A group's slots are in the table image, in one page, and begin at its first address. */
 static bool group_good(const struct table *t, size_t number)
 {
 	struct table_group group;
 	uint64_t n = 0, end;
 	const uint8_t(*slots)[2];
 
-	memcpy(&group, t->blob + number * sizeof(group), sizeof(group));
-	for (size_t i = 0; i < TABLE_GROUP_PAGES; i++)
+	memcpy(&group, t->table_image + number * sizeof(group), sizeof(group));
+	for (size_t i = 0; i < TABLE_GROUP_BLOCKS; i++)
 		n += group.n[i];
 	end = (uint64_t)group.slots + 2 * n;
 	if (group.slots % 2 || !group.n[0] || end > t->n_bytes ||
-	    group.slots / TABLE_ELEMENT != (end - 1) / TABLE_ELEMENT)
+	    group.slots / TABLE_PAGE_BYTES != (end - 1) / TABLE_PAGE_BYTES)
 		return false;
-	slots = (const uint8_t(*)[2])(t->blob + group.slots);
+	slots = (const uint8_t(*)[2])(t->table_image + group.slots);
 	if (slots[0][0] != 0)
 		return false;
-	for (size_t i = 0; i < TABLE_GROUP_PAGES; slots += group.n[i++])
+	for (size_t i = 0; i < TABLE_GROUP_BLOCKS; slots += group.n[i++])
 		if (!page_good(t, slots, group.n[i]))
 			return false;
 	return true;
 }
 
-static bool blob_good(const struct table *t)
+static bool table_image_good(const struct table *t)
 {
-	uint64_t n_groups = ((uint64_t)t->exe.n_pages + TABLE_GROUP_PAGES - 1) / TABLE_GROUP_PAGES;
+	uint64_t n_groups =
+		((uint64_t)t->exe.n_blocks + TABLE_GROUP_BLOCKS - 1) / TABLE_GROUP_BLOCKS;
 	const struct table_exe *exe = &t->exe;
 
 	if (!n_groups || n_groups * sizeof(struct table_group) > exe->ids || !ids_good(t) ||
-	    exe->unit_shift > UNIT_SHIFT || exe->element ||
-	    exe->n_elements != t->n_bytes / TABLE_ELEMENT ||
-	    exe->tail != exe->n_elements * (TABLE_ELEMENT / TABLE_CHUNK))
+	    exe->unit_shift > UNIT_SHIFT || exe->table_page ||
+	    exe->n_table_pages != t->n_bytes / TABLE_PAGE_BYTES ||
+	    exe->tail != exe->n_table_pages * (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES))
 		return false;
 	for (size_t i = 0; i < n_groups; i++)
 		if (!group_good(t, i))
@@ -190,10 +195,10 @@ static bool blob_good(const struct table *t)
 
 static bool table_good(const struct table *t)
 {
-	for (uint32_t i = 0; i < t->n_ramps; i++)
-		if (!ramp_good(t, &t->ramps[i]))
+	for (uint32_t i = 0; i < t->n_rule_runs; i++)
+		if (!rule_run_good(t, &t->rule_runs[i]))
 			return false;
-	return rules_good(t) && blob_good(t);
+	return rules_good(t) && table_image_good(t);
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -201,10 +206,11 @@ static bool table_good(const struct table *t)
 static bool sizes_good(const struct head *h, size_t left)
 {
 	uint64_t want = h->n_rules * (uint64_t)sizeof(struct unwind_rule) +
-			h->n_ramps * (uint64_t)sizeof(struct table_ramp) + h->n_bytes;
+			h->n_rule_runs * (uint64_t)sizeof(struct table_rule_run) + h->n_bytes;
 
-	return want == left && h->n_bytes && h->n_bytes % TABLE_CHUNK == 0 &&
-	       h->n_bytes <= TABLE_BYTES_MAX && h->n_rules <= TABLE_RAMP && h->n_ramps <= TABLE_IDS;
+	return want == left && h->n_bytes && h->n_bytes % TABLE_SUBPAGE_BYTES == 0 &&
+	       h->n_bytes <= TABLE_BYTES_MAX && h->n_rules <= TABLE_RULE_RUN &&
+	       h->n_rule_runs <= TABLE_IDS;
 }
 
 /* @n elements of @size bytes; NULL without memory. */
@@ -222,7 +228,7 @@ static void *copy_out(struct cursor *c, size_t n, size_t size, size_t n_alloc)
 static int read_table(const struct head *h, struct cursor *c, struct table **ret)
 {
 	_cleanup_(table_freep) struct table *t = calloc(1, sizeof(*t));
-	size_t elements = (h->n_bytes + TABLE_ELEMENT - 1) / TABLE_ELEMENT;
+	size_t table_pages = (h->n_bytes + TABLE_PAGE_BYTES - 1) / TABLE_PAGE_BYTES;
 
 	if (!t)
 		return -ENOMEM;
@@ -230,13 +236,14 @@ static int read_table(const struct head *h, struct cursor *c, struct table **ret
 	t->n_bytes = h->n_bytes;
 	t->n_ids = h->n_ids;
 	t->n_rules = h->n_rules;
-	t->n_ramps = h->n_ramps;
+	t->n_rule_runs = h->n_rule_runs;
 	t->n_rows = h->n_rows;
 	t->n_cut = h->n_cut;
 	t->rules = copy_out(c, t->n_rules, sizeof(*t->rules), (size_t)t->n_rules + 1);
-	t->ramps = copy_out(c, t->n_ramps, sizeof(*t->ramps), (size_t)t->n_ramps + 1);
-	t->blob = copy_out(c, t->n_bytes, 1, elements * TABLE_ELEMENT);
-	if (!t->rules || !t->ramps || !t->blob)
+	t->rule_runs =
+		copy_out(c, t->n_rule_runs, sizeof(*t->rule_runs), (size_t)t->n_rule_runs + 1);
+	t->table_image = copy_out(c, t->n_bytes, 1, table_pages * TABLE_PAGE_BYTES);
+	if (!t->rules || !t->rule_runs || !t->table_image)
 		return -ENOMEM;
 	if (!table_good(t))
 		return TABLEFILE_DAMAGED;

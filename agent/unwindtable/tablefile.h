@@ -8,8 +8,8 @@
  *
  *	head	magic, form, for what the table is, numbers of what follows, the descriptor
  *	rules	16 bytes each: by value, since the node's numbers are made anew each time
- *	ramps	24 bytes each
- *	blob	groups, ids, slots
+ *	rule runs	24 bytes each
+ *	table image	groups, ids, slots
  *	digest	8 bytes, of all that is before it
  */
 
@@ -21,7 +21,7 @@
 
 struct buf;
 
-/* Bytes of a file: a blob, and as many rules and ramps as there can be. Reached:
+/* Bytes of a file: a table image, and as many rules and rule runs as there can be. Reached:
  * `podprof_unwind_cache_writes_total{outcome="too_large"}`. */
 #define TABLEFILE_BYTES_MAX (TABLE_BYTES_MAX + (1u << 20))
 

@@ -17,16 +17,16 @@
 
 #include "base/cleanup.h"
 
-enum { EXES, USES, RULES, RAMPS, N_ARRAYS };
+enum { EXES, USES, RULES, RULE_RUNS, N_ARRAYS };
 
 static const size_t array_bytes[N_ARRAYS] = {
 	[EXES] = sizeof(struct table_exe) * TABLE_EXES,
 	[USES] = sizeof(struct table_use) * TABLE_EXES,
 	[RULES] = sizeof(struct unwind_rule) * TABLE_RULES,
-	[RAMPS] = sizeof(struct table_ramp) * TABLE_RAMPS,
+	[RULE_RUNS] = sizeof(struct table_rule_run) * TABLE_RULE_RUNS,
 };
 
-#define SLAB_BYTES ((size_t)TABLE_SLAB_ELEMENTS * TABLE_ELEMENT)
+#define SLAB_BYTES ((size_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
 
 struct tablemaps {
 	int outer;
@@ -42,7 +42,7 @@ static int make_slab(void *ctx, uint32_t number)
 	struct tablemaps *maps = ctx;
 	_cleanup_(close_fdp) int fd =
 		bpf_map_create(BPF_MAP_TYPE_ARRAY, "table_slab", sizeof(uint32_t),
-			       sizeof(struct table_element), TABLE_SLAB_ELEMENTS, &opts);
+			       sizeof(struct table_page), TABLE_SLAB_PAGES, &opts);
 	int r;
 
 	if (fd < 0)
@@ -54,7 +54,7 @@ static int make_slab(void *ctx, uint32_t number)
 	return 0;
 }
 
-static struct table_element *map_slab(void *ctx, uint32_t number)
+static struct table_page *map_slab(void *ctx, uint32_t number)
 {
 	struct tablemaps *maps = ctx;
 	void *mem = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -63,7 +63,7 @@ static struct table_element *map_slab(void *ctx, uint32_t number)
 	return mem == MAP_FAILED ? NULL : mem;
 }
 
-static void unmap_slab(void *ctx, uint32_t number, struct table_element *mem)
+static void unmap_slab(void *ctx, uint32_t number, struct table_page *mem)
 {
 	munmap(mem, SLAB_BYTES);
 }
@@ -74,7 +74,7 @@ int tablemaps_new(const struct tablemaps_fds *fds, struct tablemaps **ret)
 		[EXES] = fds->exes,
 		[USES] = fds->uses,
 		[RULES] = fds->rules,
-		[RAMPS] = fds->ramps,
+		[RULE_RUNS] = fds->rule_runs,
 	};
 	_cleanup_(tablemaps_freep) struct tablemaps *maps = calloc(1, sizeof(*maps));
 
@@ -112,7 +112,7 @@ struct tables_memory tablemaps_memory(struct tablemaps *maps)
 		.exes = maps->arrays[EXES],
 		.uses = maps->arrays[USES],
 		.rules = maps->arrays[RULES],
-		.ramps = maps->arrays[RAMPS],
+		.rule_runs = maps->arrays[RULE_RUNS],
 		.slabs = {.ctx = maps, .make = make_slab, .map = map_slab, .unmap = unmap_slab},
 	};
 }

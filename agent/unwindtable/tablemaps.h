@@ -14,7 +14,7 @@ struct tablemaps_fds {
 	int exes;
 	int uses;
 	int rules;
-	int ramps;
+	int rule_runs;
 };
 
 /* 0 or -errno. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A table becomes visible in this order: its rules and ramps, its blob, its descriptor, and of that
- * the number of pages last; walkers look in the opposite order, and begin with mapping tables that
- * are written when all of it is there. Taken away is the number of pages first. What it led to is
- * given to somebody else only after TABLES_QUIET_NS, and so long passes between two tables of one
- * executable. No walker waits for anything and none can see half a table. (On arm64 a walker's
- * reads may be out of order, by some hundred instructions: the fields of the descriptor and the
- * blob are written much earlier than that, there are system calls in between.)
+ * A table becomes visible in this order: its rules and rule runs, its table image, its descriptor,
+ * and of that the number of blocks last; walkers look in the opposite order, and begin with mapping
+ * tables that are written when all of it is there. Taken away is the number of blocks first. What
+ * it led to is given to somebody else only after TABLES_QUIET_NS, and so long passes between two
+ * tables of one executable. No walker waits for anything and none can see half a table. (On arm64 a
+ * walker's reads may be out of order, by some hundred instructions: the fields of the descriptor
+ * and the table image are written much earlier than that, there are system calls in between.)
  *
  * Walkers count the frames of each executable, whether it has a table or not. A weight is made of
  * that, which fades by an eighth each second: so many frames in the last eight seconds. It says
@@ -30,12 +30,12 @@
 #include "base/hash.h"
 #include "unwindtable/dictionary.h"
 
-#define SLAB_BYTES   ((uint64_t)TABLE_SLAB_ELEMENTS * TABLE_ELEMENT)
-#define TICK_NS	     1000000000ull
+#define SLAB_BYTES  ((uint64_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
+#define TICK_NS	    1000000000ull
 /* Weights have eight bits of fraction, so that a single frame fades, too. */
-#define WEIGHT_SHIFT 8
+#define SCORE_SHIFT 8
 /* The square of how often chance has to be exceeded, halved (see above): eight times. */
-#define CHANCE	     32
+#define CHANCE	    32
 
 enum state {
 	STATE_FREE = 0, /* the number is nobody's */
@@ -54,24 +54,24 @@ struct exe {
 	struct table *waiting; /* to be placed */
 	uint64_t since_ns;     /* in this state */
 	uint64_t put_ns;       /* when refs became 0 */
-	uint64_t not_before_ns;
+	uint64_t cooldown_until_ns;
 	uint64_t frames; /* counter, as read last */
-	uint64_t weight;
-	uint64_t worth;
+	uint64_t recent_score;
+	uint64_t score;
 	size_t bytes; /* of its table, also when that is gone; 0: not known */
 	size_t rows;
 	/* The place of a table that is live or quiet. */
-	uint32_t element, n_elements;
-	uint32_t tail, n_tail; /* in chunks */
-	uint16_t *numbers;     /* rules, then ramps */
-	uint32_t n_rules, n_ramps;
+	uint32_t table_page, n_table_pages;
+	uint32_t tail, n_tail; /* in sub-pages */
+	uint16_t *numbers;     /* rules, then rule runs */
+	uint32_t n_rules, n_rule_runs;
 };
 
 struct tables {
 	struct tables_memory memory;
-	struct elements *elements;
-	struct elements_room room; /* at the last tick */
-	struct dictionary *rules, *ramps;
+	struct page_pool *page_pool;
+	struct page_pool_room room; /* at the last tick */
+	struct dictionary *rules, *rule_runs;
 	struct exe *exes; /* by number */
 	struct exe *by_key;
 	uint64_t tick_ns;
@@ -87,8 +87,8 @@ int tables_new(const struct tables_opts *opts, struct tables **ret)
 {
 	const struct dictionary_opts rules = {opts->memory.rules, TABLE_RULES,
 					      sizeof(struct unwind_rule)};
-	const struct dictionary_opts ramps = {opts->memory.ramps, TABLE_RAMPS,
-					      sizeof(struct table_ramp)};
+	const struct dictionary_opts rule_runs = {opts->memory.rule_runs, TABLE_RULE_RUNS,
+						  sizeof(struct table_rule_run)};
 	_cleanup_(tables_freep) struct tables *t = calloc(1, sizeof(*t));
 	uint64_t n_slabs = opts->budget_bytes / SLAB_BYTES;
 	int r;
@@ -99,14 +99,15 @@ int tables_new(const struct tables_opts *opts, struct tables **ret)
 	t->end = 1;
 	n_slabs = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
 	t->exes = calloc(TABLE_EXES, sizeof(*t->exes));
-	r = t->exes ? elements_new(&opts->memory.slabs, (uint32_t)n_slabs, &t->elements) : -ENOMEM;
+	r = t->exes ? page_pool_new(&opts->memory.slabs, (uint32_t)n_slabs, &t->page_pool)
+		    : -ENOMEM;
 	if (!r)
 		r = dictionary_new(&rules, &t->rules);
 	if (!r)
-		r = dictionary_new(&ramps, &t->ramps);
+		r = dictionary_new(&rule_runs, &t->rule_runs);
 	if (r)
 		return r;
-	t->room = elements_room(t->elements);
+	t->room = page_pool_room(t->page_pool);
 	*ret = take_ptr(t);
 	return 0;
 }
@@ -121,9 +122,9 @@ void tables_free(struct tables *t)
 		free(t->exes[i].numbers);
 	}
 	free(t->exes);
-	elements_free(t->elements);
+	page_pool_free(t->page_pool);
 	dictionary_free(t->rules);
-	dictionary_free(t->ramps);
+	dictionary_free(t->rule_runs);
 	free(t);
 }
 
@@ -132,9 +133,9 @@ const struct tables_memory *tables_memory(const struct tables *t)
 	return &t->memory;
 }
 
-struct elements *tables_elements(struct tables *t)
+struct page_pool *tables_page_pool(struct tables *t)
 {
-	return t->elements;
+	return t->page_pool;
 }
 
 static struct exe *exe_of(const struct tables *t, uint16_t number)
@@ -201,7 +202,7 @@ void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns)
 
 static void take_away(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
-	__atomic_store_n(&t->memory.exes[exe->number].n_pages, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->memory.exes[exe->number].n_blocks, 0, __ATOMIC_RELEASE);
 	set_state(exe, STATE_QUIET, now_ns);
 	t->stats.n_live--;
 	t->stats.rows -= exe->rows;
@@ -210,20 +211,21 @@ static void take_away(struct tables *t, struct exe *exe, uint64_t now_ns)
 
 static void drop_numbers(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
-	for (uint32_t i = 0; i < exe->n_rules + exe->n_ramps; i++)
-		dictionary_drop(i < exe->n_rules ? t->rules : t->ramps, exe->numbers[i], now_ns);
+	for (uint32_t i = 0; i < exe->n_rules + exe->n_rule_runs; i++)
+		dictionary_drop(i < exe->n_rules ? t->rules : t->rule_runs, exe->numbers[i],
+				now_ns);
 	free(exe->numbers);
 	exe->numbers = NULL;
-	exe->n_rules = exe->n_ramps = 0;
+	exe->n_rules = exe->n_rule_runs = 0;
 }
 
 static void release_place(struct tables *t, struct exe *exe)
 {
-	if (exe->n_elements)
-		elements_release(t->elements, exe->element, exe->n_elements);
+	if (exe->n_table_pages)
+		page_pool_release(t->page_pool, exe->table_page, exe->n_table_pages);
 	if (exe->n_tail)
-		elements_release_chunks(t->elements, exe->tail, exe->n_tail);
-	exe->n_elements = exe->n_tail = 0;
+		page_pool_release_subpages(t->page_pool, exe->tail, exe->n_tail);
+	exe->n_table_pages = exe->n_tail = 0;
 }
 
 static void drop_waiting(struct tables *t, struct exe *exe)
@@ -257,9 +259,10 @@ void tables_absent(struct tables *t, uint16_t number)
 }
 
 /* One that was never made has the smallest. */
-static bool has_room(const struct elements_room *room, const struct exe *exe)
+static bool has_room(const struct page_pool_room *room, const struct exe *exe)
 {
-	return (exe->bytes < TABLE_ELEMENT ? room->piece_bytes : room->whole_bytes) >= exe->bytes;
+	return (exe->bytes < TABLE_PAGE_BYTES ? room->subpage_bytes : room->whole_bytes) >=
+	       exe->bytes;
 }
 
 bool tables_placing(const struct tables *t, uint16_t number)
@@ -273,7 +276,7 @@ bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns)
 {
 	const struct exe *exe = exe_of(t, number);
 
-	if (!exe || exe->state == STATE_LIVE || exe->absent || now_ns < exe->not_before_ns)
+	if (!exe || exe->state == STATE_LIVE || exe->absent || now_ns < exe->cooldown_until_ns)
 		return false;
 	return exe->waiting || has_room(&t->room, exe);
 }
@@ -285,23 +288,23 @@ bool tables_live(const struct tables *t, uint16_t number)
 	return exe && exe->state == STATE_LIVE;
 }
 
-bool tables_kept_out(const struct tables *t, uint16_t number, uint64_t now_ns)
+bool tables_cooling_down(const struct tables *t, uint16_t number, uint64_t now_ns)
 {
 	const struct exe *exe = exe_of(t, number);
 
-	return exe && now_ns < exe->not_before_ns;
+	return exe && now_ns < exe->cooldown_until_ns;
 }
 
 /* ---------------------------------------------------------------- who may come in */
 
 /* Live tables that may go, what is worth least first. */
-static int worth_compare(const void *a, const void *b)
+static int score_compare(const void *a, const void *b)
 {
 	const struct exe *left = *(const struct exe *const *)a;
 	const struct exe *right = *(const struct exe *const *)b;
 
-	if (left->worth != right->worth)
-		return left->worth < right->worth ? -1 : 1;
+	if (left->score != right->score)
+		return left->score < right->score ? -1 : 1;
 	return (int)left->number - (int)right->number;
 }
 
@@ -313,14 +316,14 @@ static size_t list_victims(const struct tables *t, uint64_t now_ns, struct exe *
 		if (t->exes[i].state == STATE_LIVE &&
 		    now_ns - t->exes[i].since_ns >= TABLES_STAY_NS)
 			ret[n++] = &t->exes[i];
-	qsort(ret, n, sizeof(struct exe *), worth_compare);
+	qsort(ret, n, sizeof(struct exe *), score_compare);
 	return n;
 }
 
 /* Whether that is worth more than twice as much as @old, and not by chance. */
-static bool is_worth_more(uint64_t worth, uint64_t old)
+static bool scores_higher(uint64_t score, uint64_t old)
 {
-	uint64_t frames = worth >> WEIGHT_SHIFT, twice = 2 * (old >> WEIGHT_SHIFT);
+	uint64_t frames = score >> SCORE_SHIFT, twice = 2 * (old >> SCORE_SHIFT);
 	uint64_t more = frames > twice ? frames - twice : 0;
 
 	/* the variance of the difference is half of this */
@@ -331,18 +334,18 @@ static bool is_worth_more(uint64_t worth, uint64_t old)
  * if none are. What is free is in pieces, so it does not count. */
 static size_t victims_for(const struct exe *exe, struct exe *const *victims, size_t n, size_t bytes)
 {
-	uint64_t worth = 0;
+	uint64_t score = 0;
 	size_t freed = 0, i = 0;
 
 	while (i < n && freed < bytes) {
-		worth += victims[i]->worth;
+		score += victims[i]->score;
 		freed += victims[i++]->bytes;
 	}
-	return freed >= bytes && is_worth_more(exe->worth, worth) ? i : 0;
+	return freed >= bytes && scores_higher(exe->score, score) ? i : 0;
 }
 
 /* Whether a table of that size would get a place. */
-static bool admissible(const struct elements_room *room, const struct exe *exe,
+static bool admissible(const struct page_pool_room *room, const struct exe *exe,
 		       struct exe *const *victims, size_t n)
 {
 	return has_room(room, exe) || victims_for(exe, victims, n, exe->bytes);
@@ -360,7 +363,7 @@ static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uin
 	n = victims_for(exe, victims, n, bytes);
 	for (size_t i = 0; i < n; i++) {
 		take_away(t, victims[i], now_ns);
-		victims[i]->not_before_ns = now_ns + TABLES_STAY_NS;
+		victims[i]->cooldown_until_ns = now_ns + TABLES_STAY_NS;
 		t->stats.evictions++;
 	}
 	return n > 0;
@@ -369,7 +372,7 @@ static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uin
 size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want *ret, size_t n)
 {
 	_cleanup_(freep) struct exe **victims = calloc(t->end, sizeof(struct exe *));
-	struct elements_room room = elements_room(t->elements);
+	struct page_pool_room room = page_pool_room(t->page_pool);
 	size_t n_victims, out = 0;
 
 	if (!victims)
@@ -380,14 +383,14 @@ size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want
 		size_t at;
 
 		if (exe->state != STATE_NONE || exe->waiting || exe->absent || !exe->refs ||
-		    !exe->weight || now_ns < exe->not_before_ns ||
+		    !exe->recent_score || now_ns < exe->cooldown_until_ns ||
 		    !admissible(&room, exe, victims, n_victims))
 			continue;
-		for (at = out; at > 0 && ret[at - 1].weight < exe->weight; at--)
+		for (at = out; at > 0 && ret[at - 1].recent_score < exe->recent_score; at--)
 			if (at < n)
 				ret[at] = ret[at - 1];
 		if (at < n)
-			ret[at] = (struct tables_want){exe->number, exe->weight};
+			ret[at] = (struct tables_want){exe->number, exe->recent_score};
 		out += out < n;
 	}
 	return out;
@@ -397,17 +400,18 @@ size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want
 
 static int reserve_place(struct tables *t, struct exe *exe, const struct table *table)
 {
-	uint32_t n_elements = table->exe.n_elements;
-	uint32_t n_tail = table->n_bytes % TABLE_ELEMENT / TABLE_CHUNK;
+	uint32_t n_table_pages = table->exe.n_table_pages;
+	uint32_t n_tail = table->n_bytes % TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES;
 	int r = 0;
 
-	if (n_elements)
-		r = elements_reserve(t->elements, ELEMENTS_BLOBS, n_elements, &exe->element);
+	if (n_table_pages)
+		r = page_pool_reserve(t->page_pool, PAGE_POOL_IMAGES, n_table_pages,
+				      &exe->table_page);
 	if (r)
 		return r;
-	exe->n_elements = n_elements;
+	exe->n_table_pages = n_table_pages;
 	if (n_tail)
-		r = elements_reserve_chunks(t->elements, n_tail, &exe->tail);
+		r = page_pool_reserve_subpages(t->page_pool, n_tail, &exe->tail);
 	if (r)
 		release_place(t, exe);
 	else
@@ -426,15 +430,15 @@ static uint16_t take_number(struct tables *t, struct dictionary *d, const void *
 	return number;
 }
 
-/* A ramp whose rules have the node's numbers. */
-static struct table_ramp numbered_ramp(const struct table_ramp *ramp, const uint16_t *rules,
-				       uint32_t n_rules)
+/* A rule run whose rules have the node's numbers. */
+static struct table_rule_run numbered_rule_run(const struct table_rule_run *rule_run,
+					       const uint16_t *rules, uint32_t n_rules)
 {
-	struct table_ramp ret = *ramp;
+	struct table_rule_run ret = *rule_run;
 
-	for (size_t i = 0; i < TABLE_RAMP_STEPS; i++)
-		ret.rules[i] = ramp->at[i] < TABLE_RAMP_END && ramp->rules[i] < n_rules
-				       ? rules[ramp->rules[i]]
+	for (size_t i = 0; i < TABLE_RULE_RUN_STEPS; i++)
+		ret.rules[i] = rule_run->at[i] < TABLE_RULE_RUN_END && rule_run->rules[i] < n_rules
+				       ? rules[rule_run->rules[i]]
 				       : 0;
 	return ret;
 }
@@ -442,57 +446,60 @@ static struct table_ramp numbered_ramp(const struct table_ramp *ramp, const uint
 static int take_numbers(struct tables *t, struct exe *exe, const struct table *table,
 			uint64_t now_ns)
 {
-	uint16_t *numbers = calloc((size_t)table->n_rules + table->n_ramps + 1, sizeof(*numbers));
+	uint16_t *numbers =
+		calloc((size_t)table->n_rules + table->n_rule_runs + 1, sizeof(*numbers));
 
 	if (!numbers)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->n_rules; i++)
 		numbers[i] = take_number(t, t->rules, &table->rules[i], now_ns);
-	for (uint32_t i = 0; i < table->n_ramps; i++) {
-		struct table_ramp ramp = numbered_ramp(&table->ramps[i], numbers, table->n_rules);
+	for (uint32_t i = 0; i < table->n_rule_runs; i++) {
+		struct table_rule_run rule_run =
+			numbered_rule_run(&table->rule_runs[i], numbers, table->n_rules);
 
-		numbers[table->n_rules + i] = take_number(t, t->ramps, &ramp, now_ns);
+		numbers[table->n_rules + i] = take_number(t, t->rule_runs, &rule_run, now_ns);
 	}
 	exe->numbers = numbers;
 	exe->n_rules = table->n_rules;
-	exe->n_ramps = table->n_ramps;
+	exe->n_rule_runs = table->n_rule_runs;
 	return 0;
 }
 
-/* The blob's ids become the node's numbers. A ramp that has none is the gap. */
+/* The table image's ids become the node's numbers. A rule run that has none is the gap. */
 static void translate_ids(const struct exe *exe, struct table *table)
 {
-	uint16_t *ids = (uint16_t *)(void *)(table->blob + table->exe.ids);
+	uint16_t *ids = (uint16_t *)(void *)(table->table_image + table->exe.ids);
 
 	for (uint32_t i = 0; i < table->n_ids; i++) {
-		uint32_t own = ids[i] & (TABLE_RAMP - 1);
+		uint32_t own = ids[i] & (TABLE_RULE_RUN - 1);
 		uint16_t number;
 
-		if (!(ids[i] & TABLE_RAMP)) {
+		if (!(ids[i] & TABLE_RULE_RUN)) {
 			ids[i] = own < exe->n_rules ? exe->numbers[own] : 0;
 			continue;
 		}
-		number = own < exe->n_ramps ? exe->numbers[exe->n_rules + own] : 0;
-		ids[i] = number ? TABLE_RAMP | number : 0;
+		number = own < exe->n_rule_runs ? exe->numbers[exe->n_rules + own] : 0;
+		ids[i] = number ? TABLE_RULE_RUN | number : 0;
 	}
 }
 
 static int write_table(struct tables *t, const struct exe *exe, const struct table *table)
 {
-	size_t whole = (size_t)exe->n_elements * TABLE_ELEMENT;
+	size_t whole = (size_t)exe->n_table_pages * TABLE_PAGE_BYTES;
 	struct table_exe *to = &t->memory.exes[exe->number], head = table->exe;
 	int r;
 
-	head.element = exe->element;
+	head.table_page = exe->table_page;
 	head.tail = exe->tail;
-	head.n_pages = 0;
+	head.n_blocks = 0;
 	*to = head;
-	r = elements_write(t->elements, (uint64_t)exe->element * TABLE_ELEMENT, table->blob, whole);
+	r = page_pool_write(t->page_pool, (uint64_t)exe->table_page * TABLE_PAGE_BYTES,
+			    table->table_image, whole);
 	if (!r)
-		r = elements_write(t->elements, (uint64_t)exe->tail * TABLE_CHUNK,
-				   table->blob + whole, table->n_bytes - whole);
+		r = page_pool_write(t->page_pool, (uint64_t)exe->tail * TABLE_SUBPAGE_BYTES,
+				    table->table_image + whole, table->n_bytes - whole);
 	if (!r)
-		__atomic_store_n(&to->n_pages, table->exe.n_pages, __ATOMIC_RELEASE);
+		__atomic_store_n(&to->n_blocks, table->exe.n_blocks, __ATOMIC_RELEASE);
 	return r;
 }
 
@@ -527,10 +534,10 @@ static int place_waiting(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	int r = place(t, exe, exe->waiting, now_ns);
 
-	if (r == ELEMENTS_LATER ||
-	    (r == ELEMENTS_FULL && make_room(t, exe, exe->waiting->n_bytes, now_ns)))
+	if (r == PAGE_POOL_LATER ||
+	    (r == PAGE_POOL_FULL && make_room(t, exe, exe->waiting->n_bytes, now_ns)))
 		return 0;
-	if (r == ELEMENTS_FULL) {
+	if (r == PAGE_POOL_FULL) {
 		exe->bytes = exe->waiting->n_bytes;
 		r = TABLES_FULL;
 		t->stats.refused++;
@@ -538,7 +545,7 @@ static int place_waiting(struct tables *t, struct exe *exe, uint64_t now_ns)
 		t->stats.failures++;
 	}
 	if (r)
-		exe->not_before_ns = now_ns + TABLES_STAY_NS;
+		exe->cooldown_until_ns = now_ns + TABLES_STAY_NS;
 	drop_waiting(t, exe);
 	return r;
 }
@@ -566,17 +573,17 @@ static void read_counter(const struct tables *t, struct exe *exe)
 {
 	uint64_t frames = t->memory.uses[exe->number].frames;
 
-	exe->weight -= (exe->weight + 7) / 8;
-	exe->weight += (frames - exe->frames) << WEIGHT_SHIFT;
-	exe->worth -= (exe->worth + 63) / 64;
-	exe->worth += (frames - exe->frames) << WEIGHT_SHIFT;
+	exe->recent_score -= (exe->recent_score + 7) / 8;
+	exe->recent_score += (frames - exe->frames) << SCORE_SHIFT;
+	exe->score -= (exe->score + 63) / 64;
+	exe->score += (frames - exe->frames) << SCORE_SHIFT;
 	exe->frames = frames;
 }
 
 /* What nobody holds: its table when it has not been used for a while, then its number. */
 static void forget(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
-	if (exe->refs || exe->weight || now_ns - exe->put_ns < TABLES_QUIET_NS)
+	if (exe->refs || exe->recent_score || now_ns - exe->put_ns < TABLES_QUIET_NS)
 		return;
 	drop_waiting(t, exe);
 	if (exe->state == STATE_LIVE)
@@ -613,7 +620,7 @@ static void refuse_all_waiting(struct tables *t, uint64_t now_ns)
 	for (uint32_t i = 1; i < t->end && t->stats.n_waiting; i++) {
 		if (!t->exes[i].waiting || t->exes[i].state != STATE_NONE)
 			continue;
-		t->exes[i].not_before_ns = now_ns + TABLES_STAY_NS;
+		t->exes[i].cooldown_until_ns = now_ns + TABLES_STAY_NS;
 		drop_waiting(t, &t->exes[i]);
 		t->stats.failures++;
 	}
@@ -621,7 +628,7 @@ static void refuse_all_waiting(struct tables *t, uint64_t now_ns)
 
 void tables_slab_made(struct tables *t, int result, uint64_t now_ns)
 {
-	elements_made(t->elements, result);
+	page_pool_made(t->page_pool, result);
 	if (result)
 		refuse_all_waiting(t, now_ns);
 	else
@@ -633,21 +640,21 @@ void tables_tick(struct tables *t, uint64_t now_ns)
 	if (now_ns - t->tick_ns < TICK_NS)
 		return;
 	t->tick_ns = now_ns;
-	t->room = elements_room(t->elements);
+	t->room = page_pool_room(t->page_pool);
 	for (uint32_t i = 1; i < t->end; i++)
 		if (t->exes[i].state != STATE_FREE)
 			tick_exe(t, &t->exes[i], now_ns);
 	place_all_waiting(t, now_ns);
-	elements_settle(t->elements);
+	page_pool_settle(t->page_pool);
 }
 
 struct tables_stats tables_stats(const struct tables *t)
 {
 	struct tables_stats stats = t->stats;
 
-	stats.slab_bytes = elements_bytes(t->elements);
+	stats.slab_bytes = page_pool_bytes(t->page_pool);
 	stats.rules = dictionary_used(t->rules);
-	stats.ramps = dictionary_used(t->ramps);
+	stats.rule_runs = dictionary_used(t->rule_runs);
 	return stats;
 }
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwindtable/elements.h"
+#include "unwindtable/page_pool.h"
 #include "unwindtable/table.h"
 
 struct tables;
@@ -39,14 +39,15 @@ struct tables_key {
 	uint8_t bytes[32];
 };
 
-/* What walkers read, mapped (tablemaps.h); TABLE_EXES, TABLE_RULES and TABLE_RAMPS of them, zeros.
+/* What walkers read, mapped (tablemaps.h); TABLE_EXES, TABLE_RULES and TABLE_RULE_RUNS of them,
+ * zeros.
  */
 struct tables_memory {
 	struct table_exe *exes;
 	struct table_use *uses;
 	struct unwind_rule *rules;
-	struct table_ramp *ramps;
-	struct elements_slabs slabs;
+	struct table_rule_run *rule_runs;
+	struct page_pool_slabs slabs;
 };
 
 /* @budget_bytes: for slabs, rounded down to whole ones; mapping tables are in it, too. */
@@ -71,7 +72,7 @@ void tables_free(struct tables *t);
 /* What walkers read, for one on this side. */
 const struct tables_memory *tables_memory(const struct tables *t);
 /* For mapping tables, which live in the same space. */
-struct elements *tables_elements(struct tables *t);
+struct page_pool *tables_page_pool(struct tables *t);
 
 /* The executable's number, one holder more. 0, TABLES_FULL, -ENOMEM. */
 int tables_exe_get(struct tables *t, const struct tables_key *key, uint64_t now_ns, uint16_t *ret);
@@ -94,8 +95,8 @@ int tables_publish(struct tables *t, uint16_t number, struct table *table, uint6
 void tables_withdraw(struct tables *t, uint16_t number, uint64_t now_ns);
 /* There is no table for it and never will be: it is not wanted again. */
 void tables_absent(struct tables *t, uint16_t number);
-/* The slab that was to be made later (elements.h) is there, or cannot be made (-errno). Places what
- * waited for it. */
+/* The slab that was to be made later (page_pool.h) is there, or cannot be made (-errno). Places
+ * what waited for it. */
 void tables_slab_made(struct tables *t, int result, uint64_t now_ns);
 /* One is made, and waits for its place. */
 bool tables_placing(const struct tables *t, uint16_t number);
@@ -104,11 +105,11 @@ bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns);
 /* Walkers find a table. */
 bool tables_live(const struct tables *t, uint16_t number);
 /* It had to give way to others lately: not to be asked for yet. */
-bool tables_kept_out(const struct tables *t, uint16_t number, uint64_t now_ns);
+bool tables_cooling_down(const struct tables *t, uint16_t number, uint64_t now_ns);
 
 struct tables_want {
 	uint16_t exe;
-	uint64_t weight;
+	uint64_t recent_score;
 };
 
 /* Held executables that walkers came upon in vain, and whose table would be let in, the most
@@ -126,9 +127,9 @@ struct tables_stats {
 	size_t rows;	    /* in live tables */
 	size_t table_bytes; /* of those */
 	size_t slab_bytes;
-	uint32_t rules, ramps; /* in use */
+	uint32_t rules, rule_runs; /* in use */
 	uint64_t loads, evictions, refused;
-	uint64_t rules_lost; /* rules and ramps that had no number any more: gaps now */
+	uint64_t rules_lost; /* rules and rule runs that had no number any more: gaps now */
 	uint64_t failures;   /* the kernel's: no memory for a slab */
 };
 struct tables_stats tables_stats(const struct tables *t);

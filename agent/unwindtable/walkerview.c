@@ -23,9 +23,9 @@
 #define PROGRAM_MAPS 64
 /* Walkers that run at a time and are looked at: agents and recordings. */
 #define WALKERS	     16
-#define SLAB_BYTES   ((size_t)TABLE_SLAB_ELEMENTS * TABLE_ELEMENT)
+#define SLAB_BYTES   ((size_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
 
-enum part { RECORDS, SLABS, EXES, USES, RULES, RAMPS, N_PARTS };
+enum part { RECORDS, SLABS, EXES, USES, RULES, RULE_RUNS, N_PARTS };
 
 static const struct {
 	const char *name; /* as the kernel keeps it: 15 characters */
@@ -37,7 +37,7 @@ static const struct {
 	[EXES] = {"table_exes", sizeof(struct table_exe), TABLE_EXES},
 	[USES] = {"table_uses", sizeof(struct table_use), TABLE_EXES},
 	[RULES] = {"table_rules", sizeof(struct unwind_rule), TABLE_RULES},
-	[RAMPS] = {"table_ramps", sizeof(struct table_ramp), TABLE_RAMPS},
+	[RULE_RUNS] = {"table_rule_runs", sizeof(struct table_rule_run), TABLE_RULE_RUNS},
 };
 
 struct walkerview {
@@ -223,7 +223,7 @@ static int map_slab(struct walkerview *v)
 		return fd;
 	if (bpf_obj_get_info_by_fd(fd, &info, &n))
 		return -errno;
-	if (info.value_size != TABLE_ELEMENT || info.max_entries != TABLE_SLAB_ELEMENTS)
+	if (info.value_size != TABLE_PAGE_BYTES || info.max_entries != TABLE_SLAB_PAGES)
 		return WALKERVIEW_ODD;
 	if (mmap(at, SLAB_BYTES, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return -errno;
@@ -257,12 +257,12 @@ int walkerview_open(uint32_t tgid, struct walkerview **ret)
 	if (r)
 		return r;
 	v->space = (struct table_space){
-		.elements = (const struct table_element *)(void *)v->slabs,
+		.table_pages = (const struct table_page *)(void *)v->slabs,
 		.rules = v->arrays[RULES],
-		.ramps = v->arrays[RAMPS],
-		.n_elements = (uint64_t)v->n_slabs * TABLE_SLAB_ELEMENTS,
+		.rule_runs = v->arrays[RULE_RUNS],
+		.n_table_pages = (uint64_t)v->n_slabs * TABLE_SLAB_PAGES,
 		.n_rules = TABLE_RULES,
-		.n_ramps = TABLE_RAMPS,
+		.n_rule_runs = TABLE_RULE_RUNS,
 	};
 	*ret = take_ptr(v);
 	return 0;
@@ -278,12 +278,11 @@ const struct process *walkerview_process(const struct walkerview *v)
 struct process_mapping walkerview_mapping(const struct walkerview *v, uint32_t i)
 {
 	uint64_t number = (uint64_t)v->process.first + i;
-	const struct table_element *e =
-		table_element(&v->space, number / PROCESS_MAPPINGS_PER_ELEMENT);
+	const struct table_page *e = table_page(&v->space, number / PROCESS_MAPPINGS_PER_PAGE);
 	struct process_mapping ret = {0};
 
 	if (e)
-		memcpy(&ret, &e->bytes[number % PROCESS_MAPPINGS_PER_ELEMENT * sizeof(ret)],
+		memcpy(&ret, &e->bytes[number % PROCESS_MAPPINGS_PER_PAGE * sizeof(ret)],
 		       sizeof(ret));
 	return ret;
 }

@@ -3,16 +3,16 @@
 #define PODPROF_BPF_LIB_MAPPING_BPF_H
 
 /*
- * From a pc to the mapping that it is in (shared/process.h): first which element of the table, then
- * which entry in the element. As in table.bpf.h data selects by products, not by branches.
+ * From a pc to the mapping that it is in (shared/process.h): first which page of the table, then
+ * which entry in the page. As in table.bpf.h data selects by products, not by branches.
  */
 
 #include "lib/table.bpf.h"
 #include "shared/process.h"
 
 /* log2 of what there is to choose from. */
-#define MAPPING_ELEMENT_STEPS 4
-#define MAPPING_ENTRY_STEPS   8
+#define MAPPING_PAGE_STEPS  4
+#define MAPPING_ENTRY_STEPS 8
 
 /* The mapping found last, which is mostly the next one, too. All zeros: none. */
 struct mapping {
@@ -28,18 +28,17 @@ struct mapping {
 #define MAPPING_BIAS(word)    ((__u64)((__s64)((word) << 16) >> 16))
 #define MAPPING_EXE(word)     ((word) >> 48)
 
-TABLE_INLINE __u64 mapping_word(const struct table_element *e, __u64 entry, __u64 word)
+TABLE_INLINE __u64 mapping_word(const struct table_page *e, __u64 entry, __u64 word)
 {
-	return e->words[(entry * 2 + word) & (TABLE_ELEMENT / 8 - 1)];
+	return e->words[(entry * 2 + word) & (TABLE_PAGE_BYTES / 8 - 1)];
 }
 
 /* Which of @n elements from @first has the last start at or below @page: its number. */
-TABLE_INLINE __u64 mapping_element(const struct table_space *space, __u64 first, __u64 n,
-				   __u64 page)
+TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __u64 n, __u64 page)
 {
-	for (int i = 0; i < MAPPING_ELEMENT_STEPS; i++) {
+	for (int i = 0; i < MAPPING_PAGE_STEPS; i++) {
 		__u64 half = n >> 1;
-		const struct table_element *e = table_element(space, first + half);
+		const struct table_page *e = table_page(space, first + half);
 
 		if (!e)
 			break;
@@ -50,7 +49,7 @@ TABLE_INLINE __u64 mapping_element(const struct table_space *space, __u64 first,
 }
 
 /* Which of @n entries from @first in @e has the last start at or below @page; @first if none. */
-TABLE_INLINE __u64 mapping_entry(const struct table_element *e, __u64 first, __u64 n, __u64 page)
+TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 n, __u64 page)
 {
 	for (int i = 0; i < MAPPING_ENTRY_STEPS; i++) {
 		__u64 half = n >> 1, start;
@@ -68,19 +67,19 @@ TABLE_INLINE __u64 mapping_entry(const struct table_element *e, __u64 first, __u
 TABLE_INLINE int mapping_find(const struct table_space *space, __u64 first, __u64 n, __u64 pc,
 			      struct mapping *m)
 {
-	const __u64 per = PROCESS_MAPPINGS_PER_ELEMENT;
+	const __u64 per = PROCESS_MAPPINGS_PER_PAGE;
 	__u64 number = first / per, page = pc >> PROCESS_PAGE_SHIFT, word;
-	const struct table_element *e;
+	const struct table_page *e;
 
 	if (!n)
 		return -1;
 	if (n > per) {
-		number = mapping_element(space, number, (n + per - 1) / per, page);
+		number = mapping_page(space, number, (n + per - 1) / per, page);
 		n -= (number - first / per) * per;
 		n = table_select(table_below(per, n), per, n);
 		first = 0;
 	}
-	e = table_element(space, number);
+	e = table_page(space, number);
 	if (!e)
 		return -1;
 	first = mapping_entry(e, first, n, page);

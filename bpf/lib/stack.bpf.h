@@ -74,9 +74,9 @@ struct stack {
 	struct walk walk;
 	struct regs regs;	 /* of the task in user mode */
 	struct regs walked_regs; /* the same, then those of signal frames */
-	__u64 copied;		 /* 1: copying was tried (copy.bpf.h) */
-	__u64 copy_id;		 /* of a wait's copy; 0: there is none */
-	__u64 weight;		 /* of the sample, in SAMPLE_ONEs (share.bpf.h) */
+	__u64 dumped;		 /* 1: copying was tried (stack_dump.bpf.h) */
+	__u64 dump_id;		 /* of a wait's copy; 0: there is none */
+	__u64 weight;		 /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
 };
 
 struct stack_scratch {
@@ -176,8 +176,8 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.flags = 0;
 	s->walk.hash = 0;
 	s->walk.end = SAMPLE_END_NO_USER;
-	s->copied = 0;
-	s->copy_id = 0;
+	s->dumped = 0;
+	s->dump_id = 0;
 }
 
 /* The kernel half, into the first slots: from where @ctx, the program's context, says the event

@@ -21,10 +21,10 @@
 struct table_space;
 
 /* Each: NULL if there is none of that number. */
-TABLE_INLINE const struct table_element *table_element(const struct table_space *space,
-						       __u64 number);
+TABLE_INLINE const struct table_page *table_page(const struct table_space *space, __u64 number);
 TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number);
-TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space, __u64 number);
+TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,
+							 __u64 number);
 
 /* What the compiler knows of @x ends here. It would make branches of comparisons. */
 TABLE_INLINE __u64 table_hide(__u64 x)
@@ -45,13 +45,14 @@ TABLE_INLINE __u64 table_select(__u64 flag, __u64 if_one, __u64 if_zero)
 	return if_zero + (if_one - if_zero) * flag;
 }
 
-/* Where in element space, in bytes, offset @off of a blob is. */
+/* Where in page space, in bytes, offset @off of a table image is. */
 TABLE_INLINE __u64 table_address(const struct table_exe *exe, __u64 off)
 {
-	__u64 whole = (__u64)exe->n_elements * TABLE_ELEMENT;
+	__u64 whole = (__u64)exe->n_table_pages * TABLE_PAGE_BYTES;
 
-	return off + table_select(table_below(off, whole), (__u64)exe->element * TABLE_ELEMENT,
-				  (__u64)exe->tail * TABLE_CHUNK - whole);
+	return off + table_select(table_below(off, whole),
+				  (__u64)exe->table_page * TABLE_PAGE_BYTES,
+				  (__u64)exe->tail * TABLE_SUBPAGE_BYTES - whole);
 }
 
 /* The bytes of @word that @mask has, added up to four sums beside each other. */
@@ -63,12 +64,12 @@ TABLE_INLINE __u64 table_sums(__u64 word, __u64 mask)
 	return (word & lanes) + ((word >> 8) & lanes);
 }
 
-/* Slots in the group's pages before @page, which is at most 27. @words: the group. */
-TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 page)
+/* Slots in the group's blocks before @block, which is at most 27. @words: the group. */
+TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 block)
 {
 	/* The counts begin in the middle of the first word. Words before @last count in full, and
 	 * some bytes of that one. */
-	__u64 last = (page + 4) >> 3, some = (1ull << ((page + 4) * 8 & 63)) - 1;
+	__u64 last = (block + 4) >> 3, some = (1ull << ((block + 4) * 8 & 63)) - 1;
 	__u64 full0 = table_below(0, last), full1 = table_below(1, last),
 	      full2 = table_below(2, last);
 	__u64 sums = table_sums(words[0] & ~0xffffffffull, (1 - full0) * some - full0) +
@@ -80,19 +81,19 @@ TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 page)
 }
 
 /* 1 if slot @at has its low at most @low, else 0. */
-TABLE_INLINE __u64 table_reached(const struct table_element *e, __u64 at, __u64 low)
+TABLE_INLINE __u64 table_reached(const struct table_page *e, __u64 at, __u64 low)
 {
-	return table_below(e->halves[at & (TABLE_ELEMENT / 2 - 1)] & 0xff, low + 1);
+	return table_below(e->halves[at & (TABLE_PAGE_BYTES / 2 - 1)] & 0xff, low + 1);
 }
 
 /*
  * One more than the last of @n slots from @at that has its low at most @low; @at if none has. Most
- * pages have no more than four slots, which are looked at in one go: how often a loop goes round is
- * what a CPU guesses wrong.
+ * blocks have no more than four slots, which are looked at in one go: how often a loop goes round
+ * is what a CPU guesses wrong.
  */
-TABLE_INLINE __u64 table_search(const struct table_element *e, __u64 at, __u64 n, __u64 low)
+TABLE_INLINE __u64 table_search(const struct table_page *e, __u64 at, __u64 n, __u64 low)
 {
-	/* A page's slots are counted in a byte: from 255 to 3 in six halvings. */
+	/* A block's slots are counted in a byte: from 255 to 3 in six halvings. */
 	for (int i = 0; i < 6; i++) {
 		__u64 half, here;
 
@@ -109,55 +110,56 @@ TABLE_INLINE __u64 table_search(const struct table_element *e, __u64 at, __u64 n
 	       (table_reached(e, at + 3, low) & table_below(3, n));
 }
 
-/* The rule's number at @off units behind the start of @ramp. */
-TABLE_INLINE __u64 table_ramp_at(const struct table_ramp *ramp, __u64 off)
+/* The rule's number at @off units behind the start of @rule_run. */
+TABLE_INLINE __u64 table_rule_run_at(const struct table_rule_run *rule_run, __u64 off)
 {
 	const __u64 ones = 0x0101010101010101ull;
-	__u64 at = *(const __u64 *)ramp->at, passed;
+	__u64 at = *(const __u64 *)rule_run->at, passed;
 
 	/* In each byte 128 + off - at: the top bit says that the step is passed. */
 	passed = (((off * ones) | (ones << 7)) - (at & ~(ones << 7))) & (ones << 7);
 	passed = ((passed >> 7) * ones) >> 56;
-	return ramp->rules[(passed - 1) & (TABLE_RAMP_STEPS - 1)];
+	return rule_run->rules[(passed - 1) & (TABLE_RULE_RUN_STEPS - 1)];
 }
 
 /* The slot that holds at an address. */
 struct table_slot {
 	__u64 id;  /* local id */
-	__u64 off; /* units behind the slot, at most TABLE_RAMP_END - 1, which is behind any ramp */
+	__u64 off; /* units behind the slot, at most TABLE_RULE_RUN_END - 1, which is behind any
+		      rule run */
 };
 
-/* 0, or TABLE_TORN. @page is below the executable's n_pages. */
+/* 0, or TABLE_TORN. @block is below the executable's n_blocks. */
 TABLE_INLINE __u32 table_find_slot(const struct table_space *space, const struct table_exe *exe,
-				   __u64 page, __u64 low, struct table_slot *ret)
+				   __u64 block, __u64 low, struct table_slot *ret)
 {
-	/* page / 28: (page / 4) / 7, as a product that is exact below 2^30. */
-	__u64 group = ((page >> 2) * 0x24924925ull) >> 32;
+	/* block / 28: (block / 4) / 7, as a product that is exact below 2^30. */
+	__u64 group = ((block >> 2) * 0x24924925ull) >> 32;
 	__u64 address = table_address(exe, group * sizeof(struct table_group));
-	const struct table_element *e = table_element(space, address / TABLE_ELEMENT);
+	const struct table_page *e = table_page(space, address / TABLE_PAGE_BYTES);
 	__u64 first, n, at, slot, wide, behind, own;
 
 	if (!e)
 		return TABLE_TORN;
-	page -= group * TABLE_GROUP_PAGES;
-	at = address & (TABLE_ELEMENT - sizeof(struct table_group));
-	first = table_slots_before(&e->words[at / 8], page);
-	n = e->bytes[(at + 4 + page) & (TABLE_ELEMENT - 1)];
+	block -= group * TABLE_GROUP_BLOCKS;
+	at = address & (TABLE_PAGE_BYTES - sizeof(struct table_group));
+	first = table_slots_before(&e->words[at / 8], block);
+	n = e->bytes[(at + 4 + block) & (TABLE_PAGE_BYTES - 1)];
 	address = table_address(exe, e->words[at / 8] & 0xffffffff);
-	e = table_element(space, address / TABLE_ELEMENT);
+	e = table_page(space, address / TABLE_PAGE_BYTES);
 	if (!e)
 		return TABLE_TORN;
-	first += (address & (TABLE_ELEMENT - 1)) / 2;
+	first += (address & (TABLE_PAGE_BYTES - 1)) / 2;
 	at = table_search(e, first, n, low);
-	slot = e->halves[(at - 1) & (TABLE_ELEMENT / 2 - 1)];
+	slot = e->halves[(at - 1) & (TABLE_PAGE_BYTES / 2 - 1)];
 	/* A long id. */
 	ret->id = slot >> 8;
-	wide = e->halves[(at - 2) & (TABLE_ELEMENT / 2 - 1)] >> 8;
+	wide = e->halves[(at - 2) & (TABLE_PAGE_BYTES / 2 - 1)] >> 8;
 	ret->id += ((ret->id - TABLE_WIDE) * 255 + wide) * table_below(TABLE_WIDE - 1, ret->id);
-	/* Of an earlier page, then any ramp is over. */
+	/* Of an earlier block, then any rule run is over. */
 	behind = low - (slot & 0xff);
-	own = table_below(first, at) & table_below(behind, TABLE_RAMP_END - 1);
-	ret->off = table_select(own, behind, TABLE_RAMP_END - 1);
+	own = table_below(first, at) & table_below(behind, TABLE_RULE_RUN_END - 1);
+	ret->off = table_select(own, behind, TABLE_RULE_RUN_END - 1);
 	return TABLE_FOUND;
 }
 
@@ -172,26 +174,26 @@ TABLE_INLINE __u32 table_find(const struct table_space *space, const struct tabl
 			      __u64 vaddr, struct unwind_rule *ret)
 {
 	__u64 unit = (vaddr - exe->start) >> (exe->unit_shift & 63);
-	const struct table_element *e;
+	const struct table_page *e;
 	const struct unwind_rule *rule;
-	const struct table_ramp *ramp;
+	const struct table_rule_run *rule_run;
 	struct table_slot slot;
 	__u64 number;
 
-	if (unit >> 8 >= exe->n_pages)
+	if (unit >> 8 >= exe->n_blocks)
 		return TABLE_OUTSIDE;
 	if (table_find_slot(space, exe, unit >> 8, unit & 0xff, &slot) != TABLE_FOUND)
 		return TABLE_TORN;
 	number = table_address(exe, exe->ids + slot.id * 2);
-	e = table_element(space, number / TABLE_ELEMENT);
+	e = table_page(space, number / TABLE_PAGE_BYTES);
 	if (!e)
 		return TABLE_TORN;
-	number = e->halves[number / 2 & (TABLE_ELEMENT / 2 - 1)];
-	if (number & TABLE_RAMP) {
-		ramp = table_ramp(space, number & (TABLE_RAMP - 1));
-		if (!ramp)
+	number = e->halves[number / 2 & (TABLE_PAGE_BYTES / 2 - 1)];
+	if (number & TABLE_RULE_RUN) {
+		rule_run = table_rule_run(space, number & (TABLE_RULE_RUN - 1));
+		if (!rule_run)
 			return TABLE_TORN;
-		number = table_ramp_at(ramp, slot.off);
+		number = table_rule_run_at(rule_run, slot.off);
 	}
 	rule = table_rule(space, number);
 	if (!rule)

@@ -7,18 +7,17 @@
 #include "lib/table.bpf.h"
 
 struct table_space {
-	const struct table_element *elements;
+	const struct table_page *table_pages;
 	const struct unwind_rule *rules;
-	const struct table_ramp *ramps;
-	__u64 n_elements;
+	const struct table_rule_run *rule_runs;
+	__u64 n_table_pages;
 	__u64 n_rules;
-	__u64 n_ramps;
+	__u64 n_rule_runs;
 };
 
-TABLE_INLINE const struct table_element *table_element(const struct table_space *space,
-						       __u64 number)
+TABLE_INLINE const struct table_page *table_page(const struct table_space *space, __u64 number)
 {
-	return number < space->n_elements ? &space->elements[number] : (void *)0;
+	return number < space->n_table_pages ? &space->table_pages[number] : (void *)0;
 }
 
 TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number)
@@ -26,9 +25,10 @@ TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *spac
 	return number < space->n_rules ? &space->rules[number] : (void *)0;
 }
 
-TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space, __u64 number)
+TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,
+							 __u64 number)
 {
-	return number < space->n_ramps ? &space->ramps[number] : (void *)0;
+	return number < space->n_rule_runs ? &space->rule_runs[number] : (void *)0;
 }
 
 #endif

@@ -18,10 +18,10 @@
 /* Sizes and not types: of a type that only an inner map names, clang leaves out the size. */
 struct table_slab {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TABLE_SLAB_ELEMENTS);
+	__uint(max_entries, TABLE_SLAB_PAGES);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct table_element));
+	__uint(value_size, sizeof(struct table_page));
 };
 
 struct {
@@ -57,16 +57,15 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TABLE_RAMPS);
+	__uint(max_entries, TABLE_RULE_RUNS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
-	__type(value, struct table_ramp);
-} table_ramps __weak SEC(".maps");
+	__type(value, struct table_rule_run);
+} table_rule_runs __weak SEC(".maps");
 
-TABLE_INLINE const struct table_element *table_element(const struct table_space *space,
-						       __u64 number)
+TABLE_INLINE const struct table_page *table_page(const struct table_space *space, __u64 number)
 {
-	__u32 slab = number / TABLE_SLAB_ELEMENTS, index = number & (TABLE_SLAB_ELEMENTS - 1);
+	__u32 slab = number / TABLE_SLAB_PAGES, index = number & (TABLE_SLAB_PAGES - 1);
 	void *map = bpf_map_lookup_elem(&table_slabs, &slab);
 
 	return map ? bpf_map_lookup_elem(map, &index) : (void *)0;
@@ -79,11 +78,12 @@ TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *spac
 	return bpf_map_lookup_elem(&table_rules, &key);
 }
 
-TABLE_INLINE const struct table_ramp *table_ramp(const struct table_space *space, __u64 number)
+TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,
+							 __u64 number)
 {
 	__u32 key = number;
 
-	return bpf_map_lookup_elem(&table_ramps, &key);
+	return bpf_map_lookup_elem(&table_rule_runs, &key);
 }
 
 /* The executable's descriptor, for table_find(). NULL only for a number that is out of range. */

@@ -235,7 +235,7 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 	exe = walk_exe(c->space, w->mapping.exe);
 	if (!exe)
 		return;
-	if (!exe->n_pages) {
+	if (!exe->n_blocks) {
 		w->cause = SAMPLE_END_NO_TABLE;
 		w->flags |= SAMPLE_FLAG_NO_TABLE | SAMPLE_FLAG_AWAITS * (exe->awaited & 1);
 		return;

@@ -22,6 +22,6 @@ struct offcpu_plan {
 };
 
 /* Counters of threads that are away. */
-#define OFFCPU_AWAY_SLOTS 16384
+#define OFF_CPU_SLOTS 16384
 
 #endif

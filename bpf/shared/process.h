@@ -4,12 +4,12 @@
 
 /*
  * What the walker knows of a process: a sorted table of its executable mappings, each with the
- * table of its image. Mapping tables are arrays of 16-byte entries in the element space of the
+ * table of its image. Mapping tables are arrays of 16-byte entries in the page space of the
  * unwind tables (table.h); processes with equal mappings (fork) may share one.
  *
- * The agent writes all of it (agent/unwindtable/unwinder.c), the walker only reads. A mapping table
- * is complete before the process's record points at it, and is not written again before no walk can
- * be reading it any more. Records are replaced as a whole.
+ * The agent writes all of it (agent/unwindtable/unwind_publisher.c), the walker only reads. A
+ * mapping table is complete before the process's record points at it, and is not written again
+ * before no walk can be reading it any more. Records are replaced as a whole.
  *
  * How the agent learns of processes: a sample of one that has no record (or another start time or
  * exec id) carries SAMPLE_FLAG_NO_PROCESS, and one with a pc in no mapping of the record carries
@@ -22,15 +22,15 @@
 
 /* Records. One for each process that was sampled lately; what finds no room is walked by frame
  * pointer. */
-#define PROCESS_RECORDS		     8192
-#define PROCESS_PAGE_SHIFT	     12
-/* Entries in one element, and elements in one table: 4,096 executable mappings. A table of up to
- * 256 entries is within one element; a longer one begins where an element does and goes on in those
+#define PROCESS_RECORDS		  8192
+#define PROCESS_PAGE_SHIFT	  12
+/* Entries in one page, and pages in one table: 4,096 executable mappings. A table of up to
+ * 256 entries is within one page; a longer one begins where a page does and goes on in those
  * that follow. */
-#define PROCESS_MAPPINGS_PER_ELEMENT 256
-/* Elements of 256 executable mappings of one process. Reached: the others are unknown code;
+#define PROCESS_MAPPINGS_PER_PAGE 256
+/* Pages of 256 executable mappings of one process. Reached: the others are unknown code;
  * `podprof_unwind_processes_total{outcome="cut"}`. */
-#define PROCESS_ELEMENTS_MAX	     16
+#define PROCESS_PAGES_MAX	  16
 
 /*
  * One executable mapping, in pages of 4 KiB whatever the kernel's are. @bias is what is taken from
@@ -48,7 +48,7 @@ _Static_assert(sizeof(struct process_mapping) == 16, "an entry of the mapping ta
 struct process {
 	__u64 start_boottime_ns; /* of the leader; another one is another process: PIDs come back */
 	__u64 exec_id; /* files it executed since its birth; another one: all mappings are old */
-	__u32 first;   /* its table: first entry, counted from the start of element space */
+	__u32 first;   /* its table: first entry, counted from the start of page space */
 	__u32 n_mappings;
 };
 _Static_assert(sizeof(struct process) == 24, "value of the process table");

@@ -32,21 +32,21 @@ enum sample_end {
 	SAMPLE_END_SP_LOW,	/* ... that is not above the frame */
 	SAMPLE_END_SP_FAR,	/* ... that is further away than stacks are long */
 	SAMPLE_END_NO_GOROUTINE, /* on the system stack of Go's runtime, whose it is is not known */
-	SAMPLE_END_COPY,	 /* the piece of stack that was copied out ends there (copy.h) */
+	SAMPLE_END_DUMP, /* the piece of stack that was copied out ends there (stack_dump.h) */
 	SAMPLE_END_MAX,
 };
 
 /* What became of a sample: each adds one to exactly one of these. The first SAMPLE_END_MAX are the
  * samples that user space gets, by enum sample_end. */
 enum sample_stat {
-	SAMPLE_STAT_COPIED =
-		SAMPLE_END_MAX,	   /* the agent gets the stack as it is (copy.h), and walks it */
-	SAMPLE_STAT_LOST_FULL,	   /* no room for another stack until the next drain */
-	SAMPLE_STAT_LOST_BUSY,	   /* the map's bucket was locked on this CPU (NMI only) */
+	SAMPLE_STAT_DUMPED =
+		SAMPLE_END_MAX, /* the agent gets the stack as it is (stack_dump.h), and walks it */
+	SAMPLE_STAT_LOST_FULL,	/* no room for another stack until the next drain */
+	SAMPLE_STAT_LOST_BUSY,	/* the map's bucket was locked on this CPU (NMI only) */
 	SAMPLE_STAT_LOST_INTERNAL, /* a lookup that cannot fail failed */
 	SAMPLE_STAT_OUTSIDE,   /* the task is in no pid namespace that the agent's /proc shows */
-	SAMPLE_STAT_UNWANTED,  /* not of those whose samples are wanted (wanted.h) */
-	SAMPLE_STAT_LEFT_OUT,  /* of a cgroup that is not to be sampled (share.h) */
+	SAMPLE_STAT_FILTERED,  /* not of those whose samples are wanted (pid_filter.h) */
+	SAMPLE_STAT_LEFT_OUT,  /* of a cgroup that is not to be sampled (cgroup_sampling.h) */
 	SAMPLE_STAT_THINNED,   /* of one whose samples are taken in part only, and not drawn */
 	SAMPLE_STAT_IDLE,      /* the idle task, if the kernel gives it to us anyway */
 	SAMPLE_STAT_NO_FRAMES, /* kernel thread, and kernel stacks are off */
@@ -74,14 +74,15 @@ enum sample_stat {
 #define SAMPLE_FLAG_NO_MAPPING 2 /* there is one, but a pc is in none of its mappings */
 #define SAMPLE_FLAG_NO_TABLE   4 /* a pc is in an image whose unwind table is not there */
 #define SAMPLE_FLAG_AWAITS     8 /* ... which is to come */
-#define SAMPLE_FLAG_COPIED     16 /* stack_hash is the id of the copy that the stack is in (copy.h) */
+#define SAMPLE_FLAG_DUMPED \
+	16 /* stack_hash is the id of the copy that the stack is in (stack_dump.h) */
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
 	__u64 exec_id;		 /* files that the process has executed since it was born */
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
-	__u64 stack_hash;   /* over both parts and their lengths; see SAMPLE_FLAG_COPIED */
+	__u64 stack_hash;   /* over both parts and their lengths; see SAMPLE_FLAG_DUMPED */
 	__u32 tgid;	    /* as the agent's /proc shows it */
 	__u16 end;	    /* enum sample_end */
 	__u16 flags;	    /* SAMPLE_FLAG_* */
@@ -95,7 +96,7 @@ _Static_assert(__builtin_offsetof(struct sample_key, flags) == 46, "no padding: 
 struct sample_head {
 	__u64 count;
 	__u64 total;   /* what they stand for. Off the CPUs: ns that threads were away. On them: the
-			* samples' weights, SAMPLE_ONE each where all are taken (share.h) */
+			* samples' weights, SAMPLE_ONE each where all are taken (cgroup_sampling.h) */
 	char comm[16]; /* of the leader, when this stack was first seen */
 	__u16 n_kernel;
 	__u16 n_user;

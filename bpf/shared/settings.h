@@ -25,11 +25,11 @@ enum settings_v1 {
 	SETTINGS_V1_MAX,
 };
 
-/* Whose samples are taken (shared/wanted.h, shared/share.h). */
-enum settings_wanted {
-	SETTINGS_WANTED_ALL,
-	SETTINGS_WANTED_PROCESSES, /* those in the table and their descendants */
-	SETTINGS_WANTED_CGROUPS,   /* tasks in a cgroup that is in the table of shares */
+/* Whose samples are taken (shared/pid_filter.h, shared/cgroup_sampling.h). */
+enum settings_scope {
+	SETTINGS_SCOPE_ALL,
+	SETTINGS_SCOPE_PROCESSES, /* those in the table and their descendants */
+	SETTINGS_SCOPE_CGROUPS,	  /* tasks in a cgroup that is in the table of shares */
 };
 
 /* How callers are found in user stacks. */
@@ -44,14 +44,14 @@ struct settings {
 	__u32 v1_controller; /* enum settings_v1 */
 	__u32 kernel_stacks; /* 1: with the kernel half */
 	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
-	__u32 wanted;	     /* enum settings_wanted */
+	__u32 scope;	     /* enum settings_scope */
 	__u32 unwind;	     /* enum settings_unwind */
-	__u32 copies_per_second; /* stacks that a CPU may copy out (copy.h); 0: none */
+	__u32 dumps_per_second; /* stacks that a CPU may copy out (stack_dump.h); 0: none */
 };
 _Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
 
 /* Where an event's program goes on, in its program array. */
-enum settings_program { SETTINGS_WALK, SETTINGS_COPY, SETTINGS_PROGRAMS };
+enum settings_program { SETTINGS_WALK, SETTINGS_DUMP, SETTINGS_PROGRAMS };
 
 /* Windows on user stacks in one array: 28 KB and a header, see lib/stack.bpf.h. */
 #define SETTINGS_WINDOWS     28

@@ -7,22 +7,22 @@
  * agent packs them (agent/unwindtable/table.c tells why they look like this) and lib/table.bpf.h
  * reads them.
  *
- * Element space: one array of 4 KiB elements, made of slabs of TABLE_SLAB_ELEMENTS each. Element
- * number e is in slab e / TABLE_SLAB_ELEMENTS. All slabs are equal, so that the verifier can turn
+ * Page space: one array of 4 KiB pages, made of slabs of TABLE_SLAB_PAGES each. Page
+ * number e is in slab e / TABLE_SLAB_PAGES. All slabs are equal, so that the verifier can turn
  * the lookups into a few instructions. Mapping tables (process.h) live in this space, too.
  *
- * Blob: the table of one executable. Its whole elements are consecutive (and may go from one slab
- * into the next); what is left over, less than an element, shares an element with the rests of
- * others, at a multiple of TABLE_CHUNK bytes. Offsets below are in the blob.
+ * Table image: the table of one executable. Its whole pages are consecutive (and may go from one
+ * slab into the next); what is left over, less than a page, shares a page with the rests of
+ * others, at a multiple of TABLE_SUBPAGE_BYTES bytes. Offsets below are in the table image.
  *
- *	groups	struct table_group for each TABLE_GROUP_PAGES pages, from offset 0
- *	ids	__u16 for each local id: a rule's number, or with TABLE_RAMP a ramp's
- *	slots	__u8 low, __u8 local id; the slots of one group are in one element
+ *	groups	struct table_group for each TABLE_GROUP_BLOCKS blocks, from offset 0
+ *	ids	__u16 for each local id: a rule's number, or with TABLE_RULE_RUN a rule run's
+ *	slots	__u8 low, __u8 local id; the slots of one group are in one page
  *
- * A page is 256 units of text; a unit is what all addresses of rows are multiples of, a byte on
- * x86-64 and 4 bytes on arm64. A slot holds for addresses from @low units after the page's start up
- * to the next slot, over as many pages as have none. The first page of every group begins with a
- * slot at 0, so that no search leaves its group.
+ * A block is 256 units of text; a unit is what all addresses of rows are multiples of, a byte on
+ * x86-64 and 4 bytes on arm64. A slot holds for addresses from @low units after the block's start
+ * up to the next slot, over as many blocks as have none. The first block of every group begins with
+ * a slot at 0, so that no search leaves its group.
  *
  * Local ids from TABLE_WIDE on are the upper part of a long one: TABLE_WIDE + 256 * (id -
  * TABLE_WIDE) + the id of the slot before, which has the same low.
@@ -31,69 +31,70 @@
 #include "lib/types.h"
 #include "shared/unwind.h"
 
-#define TABLE_ELEMENT	    4096
-#define TABLE_SLAB_ELEMENTS 256
+#define TABLE_PAGE_BYTES    4096
+#define TABLE_SLAB_PAGES    256
 #define TABLE_SLABS	    1024 /* 1 GiB; the agent's budget ends it long before */
-#define TABLE_CHUNK	    64
+#define TABLE_SUBPAGE_BYTES 64
 
 /* Executables with a number: what the agent has seen in samples. Number 0 is none. */
-#define TABLE_EXES  8192
-/* Distinct rules and ramps of all tables together. Rule 0 is the gap, always. */
-#define TABLE_RULES 16384
-#define TABLE_RAMPS 16384
-/* In an id: the rest is a ramp's number. */
-#define TABLE_RAMP  0x8000
+#define TABLE_EXES	8192
+/* Distinct rules and rule runs of all tables together. Rule 0 is the gap, always. */
+#define TABLE_RULES	16384
+#define TABLE_RULE_RUNS 16384
+/* In an id: the rest is a rule run's number. */
+#define TABLE_RULE_RUN	0x8000
 
-#define TABLE_GROUP_PAGES 28
-#define TABLE_WIDE	  240
-#define TABLE_IDS	  (TABLE_WIDE + 16 * 256)
+#define TABLE_GROUP_BLOCKS 28
+#define TABLE_WIDE	   240
+#define TABLE_IDS	   (TABLE_WIDE + 16 * 256)
 
-struct table_element {
+struct table_page {
 	union {
-		__u8 bytes[TABLE_ELEMENT];
-		__u16 halves[TABLE_ELEMENT / 2];
-		__u64 words[TABLE_ELEMENT / 8];
+		__u8 bytes[TABLE_PAGE_BYTES];
+		__u16 halves[TABLE_PAGE_BYTES / 2];
+		__u64 words[TABLE_PAGE_BYTES / 8];
 	};
 };
-_Static_assert(sizeof(struct table_element) == TABLE_ELEMENT, "an element of a slab");
+_Static_assert(sizeof(struct table_page) == TABLE_PAGE_BYTES, "a page of a slab");
 
-/* Read as four words: the counts before a page are added eight at a time. */
+/* Read as four words: the counts before a block are added eight at a time. */
 struct table_group {
 	__u32 slots; /* offset of the first one, even */
-	__u8 n[TABLE_GROUP_PAGES];
+	__u8 n[TABLE_GROUP_BLOCKS];
 };
-_Static_assert(sizeof(struct table_group) == 32, "four words of an element");
+_Static_assert(sizeof(struct table_group) == 32, "four words of a page");
 
 /*
- * An executable. The others are written while n_pages is 0 and has been for as long as a walk may
+ * An executable. The others are written while n_blocks is 0 and has been for as long as a walk may
  * take, so that nobody sees half of it.
  */
 struct table_exe {
-	__u64 start;	  /* vaddr of the first page */
-	__u32 n_pages;	  /* 0: there is no table (yet, or any more) */
-	__u32 element;	  /* number of the first whole element */
-	__u32 tail;	  /* where the rest is, in TABLE_CHUNKs from the start of element space */
-	__u32 ids;	  /* offset of the ids, even */
-	__u16 n_elements; /* whole ones */
+	__u64 start;	     /* vaddr of the first block */
+	__u32 n_blocks;	     /* 0: there is no table (yet, or any more) */
+	__u32 table_page;    /* number of the first whole page */
+	__u32 tail;	     /* where the rest is, in sub-pages from the start of page space */
+	__u32 ids;	     /* offset of the ids, even */
+	__u16 n_table_pages; /* whole ones */
 	__u8 unit_shift;
 	__u8 awaited; /* 1: there may be a table soon. Written at any time */
 	__u8 pad[4];
 };
 _Static_assert(sizeof(struct table_exe) == 32, "value of the executables' array");
 
-#define TABLE_RAMP_STEPS 8
+#define TABLE_RULE_RUN_STEPS 8
 /* Beyond every step: what is behind it by so much or more is at the last step. */
-#define TABLE_RAMP_END	 127
+#define TABLE_RULE_RUN_END   127
 
 /*
  * Rules that follow each other closely, as in prologues and epilogues where each push and pop has
- * its own. One slot stands for all of them; they end in the slot's page.
+ * its own. One slot stands for all of them; they end in the slot's block.
  */
-struct table_ramp {
-	__u8 at[TABLE_RAMP_STEPS]; /* units after the slot, ascending from 0; unused: RAMP_END */
-	__u16 rules[TABLE_RAMP_STEPS]; /* numbers; unused: 0 */
+struct table_rule_run {
+	__u8 at[TABLE_RULE_RUN_STEPS];	   /* units after the slot, ascending from 0; unused:
+					      RULE_RUN_END */
+	__u16 rules[TABLE_RULE_RUN_STEPS]; /* numbers; unused: 0 */
 };
-_Static_assert(sizeof(struct table_ramp) == 24, "value of the ramps' array");
+_Static_assert(sizeof(struct table_rule_run) == 24, "value of the ramps' array");
 
 /*
  * How often walkers came upon an executable's code, whether it had a table or not: what is wanted,

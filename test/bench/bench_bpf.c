@@ -13,8 +13,8 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "profile/oncpu.h"
+#include "profile/pid_filter.h"
 #include "profile/verifier.h"
-#include "profile/wanted.h"
 #include "shared/sample.h"
 #include "support/burn.h"
 #include "support/kernelwalk.h"
@@ -166,7 +166,7 @@ static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = wanted_add_process(oncpu_wanted(oc), children[i]);
+		r = pid_filter_add(oncpu_pid_filter(oc), children[i]);
 	if (r == 0 && load->rows)
 		r = give_tables(oc, children, n);
 	if (r == 0)
@@ -175,7 +175,7 @@ static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns
 		burn_end(children[i]);
 	if (r < 0)
 		return r;
-	others = seen.stats[SAMPLE_STAT_UNWANTED];
+	others = seen.stats[SAMPLE_STAT_FILTERED];
 	mine = seen.cost.runs - others;
 	mine += !mine;
 	tally.samples += !tally.samples;
@@ -189,7 +189,7 @@ static int measure(const struct load *load, struct oncpu *oc, uint64_t others_ns
 static int run(const struct root *proc, const struct root *sys)
 {
 	const struct oncpu_opts opts = {.rate_hz = RATE,
-					.wanted = SETTINGS_WANTED_PROCESSES,
+					.scope = SETTINGS_SCOPE_PROCESSES,
 					.kernel_stacks = true,
 					.proc = proc,
 					.sys = sys};

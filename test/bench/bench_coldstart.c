@@ -128,12 +128,13 @@ static int kernel_open(struct kernel *k)
 	k->skel = lookup_bpf__open_and_load();
 	if (!k->skel)
 		return -errno;
-	r = tablemaps_new(&(struct tablemaps_fds){.slabs = bpf_map__fd(k->skel->maps.table_slabs),
-						  .exes = bpf_map__fd(k->skel->maps.table_exes),
-						  .uses = bpf_map__fd(k->skel->maps.table_uses),
-						  .rules = bpf_map__fd(k->skel->maps.table_rules),
-						  .ramps = bpf_map__fd(k->skel->maps.table_ramps)},
-			  &k->maps);
+	r = tablemaps_new(
+		&(struct tablemaps_fds){.slabs = bpf_map__fd(k->skel->maps.table_slabs),
+					.exes = bpf_map__fd(k->skel->maps.table_exes),
+					.uses = bpf_map__fd(k->skel->maps.table_uses),
+					.rules = bpf_map__fd(k->skel->maps.table_rules),
+					.rule_runs = bpf_map__fd(k->skel->maps.table_rule_runs)},
+		&k->maps);
 	if (r)
 		return r;
 	opts.memory = tablemaps_memory(k->maps);

@@ -12,7 +12,7 @@
 
 #include "base/nsec.h"
 #include "base/root.h"
-#include "procmap/lives.h"
+#include "procmap/process_history.h"
 #include "profile/sideband.h"
 
 #define ROUNDS	  10
@@ -21,16 +21,17 @@
 extern char **environ;
 
 struct counts {
-	struct lives *lives;
+	struct process_history *history;
 	uint64_t n;
 	uint64_t by_kind[SIDEBAND_KIND_MAX];
 };
 
 static void tell(void *ctx, const struct sideband_record *r)
 {
-	static const enum lives_what whats[] = {LIVES_BIRTH, LIVES_EXIT, LIVES_EXEC, LIVES_MAP};
+	static const enum process_event_kind whats[] = {PROCESS_EVENT_BIRTH, PROCESS_EVENT_EXIT,
+							PROCESS_EVENT_EXEC, PROCESS_EVENT_MAP};
 	struct counts *c = ctx;
-	struct lives_event event = {
+	struct process_event event = {
 		.pid = r->pid,
 		.tid = r->tid,
 		.ppid = r->ppid,
@@ -48,7 +49,7 @@ static void tell(void *ctx, const struct sideband_record *r)
 	if (r->kind == SIDEBAND_LOST)
 		return;
 	event.what = whats[r->kind];
-	lives_tell(c->lives, &event);
+	process_history_add(c->history, &event);
 }
 
 /* CPU time of PROCESSES short programs, ns. */
@@ -99,7 +100,7 @@ int main(void)
 	struct root sys;
 	double before, after;
 
-	if (root_open("/sys", &sys) || lives_new(&c.lives))
+	if (root_open("/sys", &sys) || process_history_new(&c.history))
 		return 1;
 	opts.sys = &sys;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -114,7 +115,7 @@ int main(void)
 		with[i] = run();
 		begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 		sideband_drain(sb, UINT64_MAX, tell, &c);
-		lives_sweep(c.lives, nsec_boot());
+		process_history_sweep(c.history, nsec_boot());
 		draining[i] = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 		sideband_free(sb);
 	}
@@ -123,9 +124,9 @@ int main(void)
 	printf("events: %.1f of a fork, exec and exit; taking them in %.2f us, %.0f bytes kept for "
 	       "each\n",
 	       (double)c.n / ROUNDS / PROCESSES, median_us(draining),
-	       (double)lives_stats(c.lives).bytes / ROUNDS / PROCESSES);
+	       (double)process_history_stats(c.history).bytes / ROUNDS / PROCESSES);
 	printf("events: the program's own CPU %.0f us without, %.0f us with\n", before, after);
-	lives_free(c.lives);
+	process_history_free(c.history);
 	root_deinit(&sys);
 	return 0;
 }

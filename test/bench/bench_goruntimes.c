@@ -225,7 +225,8 @@ static void shared_file(const char *path)
 	read_all(&b, readers, "next round", 0, N);
 	caches = go_profile_cache_end_round(readers);
 	printf("  kept: %zu bytes of records, %zu of symbols, %zu of mappings, %zu of files\n",
-	       caches.record_bytes, caches.symbol_bytes, caches.space_bytes, caches.file_bytes);
+	       caches.record_bytes, caches.symbol_bytes, caches.address_space_bytes,
+	       caches.file_bytes);
 	go_profile_cache_free(readers);
 	stop(&b);
 	root_deinit(&b.proc);

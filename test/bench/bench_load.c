@@ -16,16 +16,16 @@
 
 struct kind {
 	const char *name;
-	enum settings_wanted wanted;
+	enum settings_scope scope;
 	bool offcpu;
 };
 
 /* As the agent loads them, and as 'podprof record' does for processes and their children. */
 static const struct kind kinds[] = {
-	{"all processes", SETTINGS_WANTED_ALL, false},
-	{"all processes, time off the CPU", SETTINGS_WANTED_ALL, true},
-	{"children followed", SETTINGS_WANTED_PROCESSES, false},
-	{"children followed, time off the CPU", SETTINGS_WANTED_PROCESSES, true},
+	{"all processes", SETTINGS_SCOPE_ALL, false},
+	{"all processes, time off the CPU", SETTINGS_SCOPE_ALL, true},
+	{"children followed", SETTINGS_SCOPE_PROCESSES, false},
+	{"children followed, time off the CPU", SETTINGS_SCOPE_PROCESSES, true},
 };
 
 static uint64_t lowest(uint64_t a, uint64_t b)
@@ -37,10 +37,10 @@ static int load(const struct root *proc, const struct root *sys, const struct ki
 		uint64_t *wall_ns, uint64_t *cpu_ns, bool tell)
 {
 	const struct oncpu_opts opts = {.rate_hz = 97,
-					.wanted = kind->wanted,
+					.scope = kind->scope,
 					.kernel_stacks = true,
 					.unwind = SETTINGS_UNWIND_AUTO,
-					.copies = true,
+					.stack_dumps = true,
 					.offcpu = kind->offcpu,
 					.proc = proc,
 					.sys = sys};

@@ -18,8 +18,8 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
+#include "profile/cgroup_sampling.h"
 #include "profile/oncpu.h"
-#include "profile/shares.h"
 #include "shared/sample.h"
 #include "support/burn.h"
 
@@ -118,10 +118,10 @@ static int measure(struct bench *b, const char *what)
 	return 0;
 }
 
-static int open_sampler(struct bench *b, const struct place *p, enum settings_wanted wanted)
+static int open_sampler(struct bench *b, const struct place *p, enum settings_scope scope)
 {
 	const struct oncpu_opts opts = {.rate_hz = RATE,
-					.wanted = wanted,
+					.scope = scope,
 					.kernel_stacks = true,
 					.v1 = p->v1,
 					.proc = &b->proc,
@@ -139,14 +139,14 @@ static int leave_out(struct bench *b, const struct place *p, uint64_t id)
 {
 	int r;
 
-	shares_begin(oncpu_shares(b->oc));
-	r = shares_set(oncpu_shares(b->oc), p->hierarchy, id, 0, 1);
-	return r ? r : shares_end(oncpu_shares(b->oc));
+	cgroup_sampling_begin(oncpu_cgroup_sampling(b->oc));
+	r = cgroup_sampling_set(oncpu_cgroup_sampling(b->oc), p->hierarchy, id, 0, 1);
+	return r ? r : cgroup_sampling_end(oncpu_cgroup_sampling(b->oc));
 }
 
 static int measure_taken(struct bench *b, const struct place *p)
 {
-	int r = open_sampler(b, p, SETTINGS_WANTED_ALL);
+	int r = open_sampler(b, p, SETTINGS_SCOPE_ALL);
 
 	if (r < 0)
 		return r;
@@ -164,7 +164,7 @@ static int measure_taken(struct bench *b, const struct place *p)
 /* What is not in the table is not taken either. */
 static int measure_refused(struct bench *b, const struct place *p)
 {
-	int r = open_sampler(b, p, SETTINGS_WANTED_CGROUPS);
+	int r = open_sampler(b, p, SETTINGS_SCOPE_CGROUPS);
 
 	if (r < 0)
 		return r;

@@ -20,7 +20,7 @@
 #include "base/root.h"
 #include "cpu/sampler.h"
 #include "profile/oncpu.h"
-#include "profile/wanted.h"
+#include "profile/pid_filter.h"
 #include "shared/sample.h"
 #include "symbolize/symbolizer.h"
 
@@ -115,7 +115,7 @@ static void start_sampler(struct bench *b, unsigned int rate_hz)
 		.proc = &b->proc,
 		.sys = &b->sys,
 		.rate_hz = rate_hz,
-		.wanted = SETTINGS_WANTED_PROCESSES,
+		.scope = SETTINGS_SCOPE_PROCESSES,
 		.kernel_stacks = true,
 		.interval_ns = NSEC_PER_SEC,
 		.fn = take,
@@ -154,7 +154,7 @@ static void start_spawner(struct bench *b, const char *seconds)
 		_exit(127);
 	}
 	waitpid(b->spawner, NULL, WUNTRACED);
-	if (wanted_add_process(oncpu_wanted(cpu_sampler_oncpu(b->sampler)), b->spawner))
+	if (pid_filter_add(oncpu_pid_filter(cpu_sampler_oncpu(b->sampler)), b->spawner))
 		fail("cannot follow the programs");
 	kill(b->spawner, SIGCONT);
 }
@@ -176,7 +176,7 @@ static void show_taken(const struct bench *b, uint64_t cpu_ns, uint64_t wall_ns)
 	if (oncpu_stats(cpu_sampler_oncpu(b->sampler), stats, SAMPLE_STAT_MAX))
 		fail("no statistics");
 	for (unsigned int i = 0; i < SAMPLE_STAT_MAX; i++) {
-		bool own = i != SAMPLE_STAT_OUTSIDE && i != SAMPLE_STAT_UNWANTED &&
+		bool own = i != SAMPLE_STAT_OUTSIDE && i != SAMPLE_STAT_FILTERED &&
 			   i != SAMPLE_STAT_IDLE;
 
 		taken += own ? stats[i] : 0;

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "procmap/space.h"
+#include "procmap/address_space.h"
 #include "symbolize/demangle.h"
 #include "symbolize/ksyms.h"
 #include "symbolize/symbolizer.h"
@@ -118,25 +118,25 @@ static void bench_kernel(const struct root *proc)
 	ksyms_free(k);
 }
 
-static void bench_space(const struct root *proc)
+static void bench_address_space(const struct root *proc)
 {
-	uint64_t start = nsec_monotonic(), pc = (uint64_t)(uintptr_t)&bench_space;
-	struct space_cache *cache;
+	uint64_t start = nsec_monotonic(), pc = (uint64_t)(uintptr_t)&bench_address_space;
+	struct address_space_cache *cache;
 	struct frame frame;
 	struct pid_id id;
 
-	if (space_cache_new(proc, &cache) || pid_read(proc, getpid(), &id))
+	if (address_space_cache_new(proc, &cache) || pid_read(proc, getpid(), &id))
 		return;
-	if (space_cache_resolve(cache, &id, pc, &frame))
+	if (address_space_cache_resolve(cache, &id, pc, &frame))
 		return;
 	image_unref(frame.image);
 	printf("pc to image\n    first: %.0f us\n", (double)(nsec_monotonic() - start) / 1e3);
 	start = nsec_monotonic();
 	for (size_t i = 0; i < LOOKUPS; i++)
-		if (space_cache_resolve(cache, &id, pc, &frame) == 0)
+		if (address_space_cache_resolve(cache, &id, pc, &frame) == 0)
 			image_unref(frame.image);
 	printf("    then: %.0f ns\n", per_lookup(start, LOOKUPS));
-	space_cache_free(cache);
+	address_space_cache_free(cache);
 }
 
 int main(int argc, char **argv)
@@ -157,6 +157,6 @@ int main(int argc, char **argv)
 	if (root_open("/proc", &proc))
 		return 1;
 	bench_kernel(&proc);
-	bench_space(&proc);
+	bench_address_space(&proc);
 	return 0;
 }

@@ -41,7 +41,7 @@ DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
 struct sums {
-	uint64_t files, rows, bytes, cut, ramps, pack_ns;
+	uint64_t files, rows, bytes, cut, rule_runs, pack_ns;
 	uint64_t peer_a, peer_b, peer_c;
 };
 
@@ -140,7 +140,7 @@ static int bench_file(struct bench *b, const char *path)
 	b->sums.rows += table->n_rows;
 	b->sums.bytes += table->n_bytes;
 	b->sums.cut += table->n_cut;
-	b->sums.ramps += table->n_ramps;
+	b->sums.rule_runs += table->n_rule_runs;
 	add_peers(&b->sums, rows);
 	if (publish(b, table, &exe, &ns))
 		return -1;
@@ -175,12 +175,13 @@ static void print_sums(const struct bench *b)
 	       (double)s->peer_b / 1e6, (double)s->peer_c / rows, (double)s->peer_c / 1e6);
 	printf("table: packed in %.0f ms of CPU, %.0f ns a row; %" PRIu64 " rows cut\n",
 	       (double)s->pack_ns / 1e6, (double)s->pack_ns / rows, s->cut);
-	printf("table: in the kernel: slabs %.1f MB (%.3f bytes a row), %u rules and %u ramps of "
+	printf("table: in the kernel: slabs %.1f MB (%.3f bytes a row), %u rules and %u rule runs "
+	       "of "
 	       "all files (%.1f KB)\n",
 	       (double)stats.slab_bytes / 1e6, (double)stats.slab_bytes / rows, stats.rules,
-	       stats.ramps,
+	       stats.rule_runs,
 	       (stats.rules * (double)sizeof(struct unwind_rule) +
-		stats.ramps * (double)sizeof(struct table_ramp)) /
+		stats.rule_runs * (double)sizeof(struct table_rule_run)) /
 		       1e3);
 	printf("table: %.0f executables of the mean size: %.1f MB and %.2f MB of fixed maps; rows "
 	       "alone in layout A %.0f MB, B %.0f MB, C %.0f MB\n",
@@ -349,12 +350,13 @@ static int bench_open(struct bench *b)
 	if (queries == MAP_FAILED)
 		return -errno;
 	b->queries = queries;
-	r = tablemaps_new(&(struct tablemaps_fds){.slabs = bpf_map__fd(b->skel->maps.table_slabs),
-						  .exes = bpf_map__fd(b->skel->maps.table_exes),
-						  .uses = bpf_map__fd(b->skel->maps.table_uses),
-						  .rules = bpf_map__fd(b->skel->maps.table_rules),
-						  .ramps = bpf_map__fd(b->skel->maps.table_ramps)},
-			  &b->maps);
+	r = tablemaps_new(
+		&(struct tablemaps_fds){.slabs = bpf_map__fd(b->skel->maps.table_slabs),
+					.exes = bpf_map__fd(b->skel->maps.table_exes),
+					.uses = bpf_map__fd(b->skel->maps.table_uses),
+					.rules = bpf_map__fd(b->skel->maps.table_rules),
+					.rule_runs = bpf_map__fd(b->skel->maps.table_rule_runs)},
+		&b->maps);
 	if (r)
 		return r;
 	opts.memory = tablemaps_memory(b->maps);

@@ -256,7 +256,7 @@ static int publish(struct bench *b)
 		.slabs = map(b, "table_slabs"),
 		.exes = map(b, "table_exes"),
 		.rules = map(b, "table_rules"),
-		.ramps = map(b, "table_ramps"),
+		.rule_runs = map(b, "table_rule_runs"),
 	};
 
 	b->bss[1] = space.n_mappings;

@@ -23,9 +23,9 @@
 #include "base/root.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
+#include "profile/pid_filter.h"
 #include "profile/stacks.h"
 #include "profile/verifier.h"
-#include "profile/wanted.h"
 #include "shared/offcpu.h"
 #include "shared/sample.h"
 
@@ -249,11 +249,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void sample_those(struct bench *b, enum settings_wanted wanted, double share,
+static void sample_those(struct bench *b, enum settings_scope scope, double share,
 			 unsigned int stacks_max)
 {
 	const struct oncpu_opts opts = {.rate_hz = 97,
-					.wanted = wanted,
+					.scope = scope,
 					.kernel_stacks = true,
 					.offcpu = true,
 					.proc = &b->proc,
@@ -267,7 +267,7 @@ static void sample_those(struct bench *b, enum settings_wanted wanted, double sh
 
 static void sample_with(struct bench *b, double share, unsigned int stacks_max)
 {
-	sample_those(b, SETTINGS_WANTED_ALL, share, stacks_max);
+	sample_those(b, SETTINGS_SCOPE_ALL, share, stacks_max);
 }
 
 static void finish(struct bench *b)
@@ -418,41 +418,41 @@ static void test_budget(void **state)
 
 /* One of two that wait is wanted: the other, who waits all the time, takes nothing of the budget.
  */
-static void test_wanted(void **state)
+static void test_pid_filter(void **state)
 {
 	struct bench *b = *state;
 	uint64_t stats[SAMPLE_STAT_MAX];
 	struct waited waited;
 	pid_t other;
 
-	sample_those(b, SETTINGS_WANTED_PROCESSES, 1, 1);
+	sample_those(b, SETTINGS_SCOPE_PROCESSES, 1, 1);
 	other = fork();
 	if (other == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		wait_often(WAIT_SLEEP, -1, UINT64_MAX, NSEC_PER_MSEC / 50, &waited);
 	}
 	/* The child is wanted as a child of ours. */
-	assert_int_equal(wanted_add_process(oncpu_wanted(b->oc), getpid()), 0);
+	assert_int_equal(pid_filter_add(oncpu_pid_filter(b->oc), getpid()), 0);
 	waited = let_wait(b, WAIT_SLEEP, OFFCPU_BURST / 2, 5 * NSEC_PER_MSEC);
 	kill(other, SIGKILL);
 	assert_int_equal(waitpid(other, NULL, 0), other);
 	finish(b);
 	assert_count(b->count, waited.n, 0);
 	assert_int_equal(stacks_stats(offcpu_stacks(b->off), stats, SAMPLE_STAT_MAX), 0);
-	assert_int_equal(stats[SAMPLE_STAT_UNWANTED], 0);
+	assert_int_equal(stats[SAMPLE_STAT_FILTERED], 0);
 }
 
 static void test_bad_share(void **state)
 {
-	static const double shares[] = {0, -1, 1.01, 1.0 / 0.0, 0.0 / 0.0};
+	static const double cgroup_sampling[] = {0, -1, 1.01, 1.0 / 0.0, 0.0 / 0.0};
 	struct bench *b = *state;
 	struct bpfobj_why why = {""};
 
 	sample_with(b, 1, UINT_MAX);
-	for (size_t i = 0; i < array_size(shares); i++) {
+	for (size_t i = 0; i < array_size(cgroup_sampling); i++) {
 		struct offcpu *off = NULL;
 
-		assert_int_equal(offcpu_new(oncpu_object(b->oc), shares[i], 1, &why, &off),
+		assert_int_equal(offcpu_new(oncpu_object(b->oc), cgroup_sampling[i], 1, &why, &off),
 				 -EINVAL);
 		assert_null(off);
 	}
@@ -482,8 +482,8 @@ static void test_verifier_cost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_waits),  TEST(test_busy),	 TEST(test_budget),
-		TEST(test_wanted), TEST(test_bad_share), TEST(test_verifier_cost),
+		TEST(test_waits),      TEST(test_busy),	     TEST(test_budget),
+		TEST(test_pid_filter), TEST(test_bad_share), TEST(test_verifier_cost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,7 +362,7 @@ static void test_verifier_cost(void **state)
 	struct oncpu_opts opts = usual(b);
 	const struct verifier *verifier;
 
-	opts.copies = true;
+	opts.stack_dumps = true;
 	sample_with(b, &opts);
 	verifier = bpfobj_verifier(oncpu_object(b->oc));
 	assert_true(verifier->n > 0);

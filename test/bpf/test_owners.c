@@ -29,7 +29,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "discovery/discovery.h"
-#include "profile/mkdirs.h"
+#include "profile/cgroup_events.h"
 #include "profile/oncpu.h"
 #include "support/cgroups.h"
 #include "support/metrics.h"
@@ -563,7 +563,8 @@ static void test_owners(void **state)
 				       .fn = take,
 				       .ctx = b,
 			       });
-	discovery_ask(b->discovery, mkdirs_find, oncpu_mkdirs(cpu_sampler_oncpu(b->on.sampler)));
+	discovery_ask(b->discovery, cgroup_events_find,
+		      oncpu_cgroup_events(cpu_sampler_oncpu(b->on.sampler)));
 	start_all(b);
 	assert_int_equal(loop_add_timer(b->on.loop, on_tick, b, &timer), 0);
 	assert_int_equal(loop_arm(timer, 0, 20 * NSEC_PER_MSEC), 0);

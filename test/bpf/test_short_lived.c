@@ -167,7 +167,7 @@ static void start_sampler(struct bench *b, double off_cpu)
 {
 	sampling_start(&b->on, (struct cpu_sampler_opts){
 				       .rate_hz = RATE,
-				       .wanted = SETTINGS_WANTED_PROCESSES,
+				       .scope = SETTINGS_SCOPE_PROCESSES,
 				       .kernel_stacks = true,
 				       .interval_ns = 200 * NSEC_PER_MSEC,
 				       .off_cpu = off_cpu,

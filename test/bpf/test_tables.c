@@ -57,7 +57,8 @@ static int setup(void **state)
 						      .exes = bpf_map__fd(skel->maps.table_exes),
 						      .uses = bpf_map__fd(skel->maps.table_uses),
 						      .rules = bpf_map__fd(skel->maps.table_rules),
-						      .ramps = bpf_map__fd(skel->maps.table_ramps)},
+						      .rule_runs = bpf_map__fd(
+							      skel->maps.table_rule_runs)},
 			      &bench.maps),
 		0);
 	opts.memory = tablemaps_memory(bench.maps);
@@ -165,7 +166,7 @@ static struct rows *rows_of_file(const char *path)
 	return rows;
 }
 
-/* So many that the blob reaches into a third slab. */
+/* So many that the table image reaches into a third slab. */
 #define MANY_ROWS 1200000
 
 static struct rows *many_rows(void)
@@ -260,11 +261,11 @@ static void test_nowhere(void **state)
 	uint16_t exe = TABLE_EXES - 1;
 
 	memory.exes[exe] = (struct table_exe){
-		.n_pages = 100, .element = 5 << 20, .n_elements = 10, .tail = UINT32_MAX};
+		.n_blocks = 100, .table_page = 5 << 20, .n_table_pages = 10, .tail = UINT32_MAX};
 	b->queries[0] = (struct lookup_query){.vaddr = 300, .exe = exe};
 	run_some(b, 0);
 	assert_int_equal(b->queries[0].found, TABLE_TORN);
-	memory.exes[exe] = (struct table_exe){.n_pages = 100, .tail = UINT32_MAX};
+	memory.exes[exe] = (struct table_exe){.n_blocks = 100, .tail = UINT32_MAX};
 	run_some(b, 0);
 	assert_int_equal(b->queries[0].found, TABLE_TORN);
 	memory.exes[exe] = (struct table_exe){0};

@@ -38,9 +38,9 @@
 #include "base/strview.h"
 #include "profile/offcpu.h"
 #include "profile/oncpu.h"
-#include "profile/copies.h"
+#include "profile/pid_filter.h"
+#include "profile/stack_dump.h"
 #include "profile/verifier.h"
-#include "profile/wanted.h"
 #include "shared/sample.h"
 #include "support/burn.h"
 
@@ -56,9 +56,9 @@
 /* One run of a child under the sampler. */
 struct run {
 	struct oncpu *oc;
-	uint64_t load_cpu_ns;  /* the loading, without waiting for the CPU */
-	struct copies *copies; /* NULL: nothing is copied out */
-	uint64_t copied;
+	uint64_t load_cpu_ns;	   /* the loading, without waiting for the CPU */
+	struct stack_dumps *dumps; /* NULL: nothing is copied out */
+	uint64_t dumped;
 	pid_t child;
 	uint64_t all;	 /* samples of everybody */
 	uint64_t mine;	 /* of the child, and so on */
@@ -124,29 +124,29 @@ static void take(void *ctx, const struct sample *s)
 }
 
 /* A stack that was copied out, because nobody tells these programs of processes. */
-static void take_copy(void *ctx, const void *record, size_t size)
+static void take_dump(void *ctx, const void *record, size_t size)
 {
 	struct run *run = ctx;
-	struct copy copy;
+	struct stack_dump dump;
 
-	run->copied++;
-	if (copy_decode(record, size, &copy)) {
+	run->dumped++;
+	if (stack_dump_decode(record, size, &dump)) {
 		run->odd = true;
 		return;
 	}
-	if ((pid_t)copy.sample.pid.pid != run->child)
+	if ((pid_t)dump.sample.pid.pid != run->child)
 		return;
 	run->mine++;
-	run->in_kernel += copy.sample.n_kernel ? 1 : 0;
-	for (size_t i = 0; i < copy.sample.n_kernel; i++)
-		run->odd |= !(copy.sample.kernel[i] >> 63);
-	run->odd |= regs_pc(copy.regs) >> 63 || copy.at >> 63 || !copy.n_bytes;
+	run->in_kernel += dump.sample.n_kernel ? 1 : 0;
+	for (size_t i = 0; i < dump.sample.n_kernel; i++)
+		run->odd |= !(dump.sample.kernel[i] >> 63);
+	run->odd |= regs_pc(dump.regs) >> 63 || dump.at >> 63 || !dump.n_bytes;
 }
 
 static bool tick(struct run *run)
 {
 	return oncpu_tick(run->oc, take, run) == 0 &&
-	       (!run->copies || copies_drain(run->copies, take_copy, run) == 0);
+	       (!run->dumps || stack_dumps_drain(run->dumps, take_dump, run) == 0);
 }
 
 /* Until the child has had so much of a CPU, however fast that is. */
@@ -180,9 +180,9 @@ static void check_counts(struct guest *g, const struct run *run)
 		if (stats[i])
 			printf("  %s %" PRIu64 "\n", sample_stat_name(i), stats[i]);
 	}
-	if (stats[SAMPLE_STAT_COPIED] != run->copied)
-		fail(g, "%" PRIu64 " copies came of %" PRIu64, run->copied,
-		     stats[SAMPLE_STAT_COPIED]);
+	if (stats[SAMPLE_STAT_DUMPED] != run->dumped)
+		fail(g, "%" PRIu64 " copies came of %" PRIu64, run->dumped,
+		     stats[SAMPLE_STAT_DUMPED]);
 	if (run->all != delivered)
 		fail(g, "%" PRIu64 " samples came of %" PRIu64, run->all, delivered);
 	if (stats[SAMPLE_STAT_LOST_FULL] + stats[SAMPLE_STAT_LOST_BUSY] +
@@ -208,14 +208,14 @@ static void report_load(struct guest *g, const struct run *run)
 }
 
 /* Sample a child of this kind, with everybody else or alone. False if there is no sampler. */
-static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wanted,
+static bool sample(struct guest *g, enum burn_kind kind, enum settings_scope scope,
 		   enum settings_unwind unwind, struct run *run)
 {
 	const struct oncpu_opts opts = {.rate_hz = RATE,
-					.wanted = wanted,
+					.scope = scope,
 					.kernel_stacks = true,
 					.unwind = unwind,
-					.copies = unwind == SETTINGS_UNWIND_AUTO,
+					.stack_dumps = unwind == SETTINGS_UNWIND_AUTO,
 					.offcpu = unwind == SETTINGS_UNWIND_AUTO,
 					.proc = &g->proc,
 					.sys = &g->sys};
@@ -225,24 +225,24 @@ static bool sample(struct guest *g, enum burn_kind kind, enum settings_wanted wa
 
 	run->load_cpu_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - before_ns;
 
-	if (r >= 0 && opts.copies) {
-		const struct bpfobj_copies copies = oncpu_copies(run->oc);
+	if (r >= 0 && opts.stack_dumps) {
+		const struct bpfobj_stack_dumps dumps = oncpu_stack_dumps(run->oc);
 
-		r = copies_new(&copies, &run->copies);
+		r = stack_dumps_new(&dumps, &run->dumps);
 	}
 	if (r < 0) {
 		fail(g, "no sampler: %s (%s)", why.text, strerror(-r));
 		return false;
 	}
 	run->child = burn_start(kind);
-	if (wanted == SETTINGS_WANTED_PROCESSES &&
-	    wanted_add_process(oncpu_wanted(run->oc), run->child))
+	if (scope == SETTINGS_SCOPE_PROCESSES &&
+	    pid_filter_add(oncpu_pid_filter(run->oc), run->child))
 		fail(g, "the child cannot be named");
 	if (!burn(run))
 		fail(g, "the child came to nothing");
 	burn_end(run->child);
 	if (oncpu_finish(run->oc, take, run) ||
-	    (run->copies && copies_drain(run->copies, take_copy, run)))
+	    (run->dumps && stack_dumps_drain(run->dumps, take_dump, run)))
 		fail(g, "the last samples could not be read");
 	check_counts(g, run);
 	return true;
@@ -253,7 +253,7 @@ static void check_user(struct guest *g)
 	struct run run = {0};
 
 	puts("user stacks");
-	if (!sample(g, BURN_USER, SETTINGS_WANTED_ALL, SETTINGS_UNWIND_FP, &run))
+	if (!sample(g, BURN_USER, SETTINGS_SCOPE_ALL, SETTINGS_UNWIND_FP, &run))
 		return;
 	say(g, " samples=%" PRIu64 " right=%.1f%%", run.mine,
 	    100.0 * (double)run.nested / (double)(run.mine ? run.mine : 1));
@@ -271,17 +271,17 @@ static void check_kernel(struct guest *g)
 	struct run run = {0};
 
 	puts("kernel stacks, of one process alone");
-	if (!sample(g, BURN_KERNEL, SETTINGS_WANTED_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
+	if (!sample(g, BURN_KERNEL, SETTINGS_SCOPE_PROCESSES, SETTINGS_UNWIND_AUTO, &run))
 		return;
 	report_load(g, &run);
-	if (run.all + run.copied != run.mine)
-		fail(g, "%" PRIu64 " samples of others", run.all + run.copied - run.mine);
-	say(g, " kernel_samples=%" PRIu64 " copied=%" PRIu64, run.in_kernel, run.copied);
-	if (!run.copied)
+	if (run.all + run.dumped != run.mine)
+		fail(g, "%" PRIu64 " samples of others", run.all + run.dumped - run.mine);
+	say(g, " kernel_samples=%" PRIu64 " copied=%" PRIu64, run.in_kernel, run.dumped);
+	if (!run.dumped)
 		fail(g, "no stack was copied out");
 	if (run.in_kernel * 100 < run.mine * 10 || run.odd)
 		fail(g, "%" PRIu64 " stacks in the kernel of %" PRIu64, run.in_kernel, run.mine);
-	copies_free(run.copies);
+	stack_dumps_free(run.dumps);
 	oncpu_free(run.oc);
 }
 

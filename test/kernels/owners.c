@@ -17,7 +17,7 @@
 #include "cpu/sampler.h"
 #include "discovery/discovery.h"
 #include "discovery/hierarchy.h"
-#include "profile/mkdirs.h"
+#include "profile/cgroup_events.h"
 #include "profile/oncpu.h"
 #include "support/burn.h"
 
@@ -241,7 +241,7 @@ static const char *make(struct check *c, bool late)
 /* A directory that has gone before anybody looked has its path still. */
 static const char *make_and_remove(struct check *c)
 {
-	struct mkdirs *made = oncpu_mkdirs(cpu_sampler_oncpu(c->sampler));
+	struct cgroup_events *made = oncpu_cgroup_events(cpu_sampler_oncpu(c->sampler));
 	struct hierarchy_child child;
 	char path[256];
 
@@ -253,7 +253,7 @@ static const char *make_and_remove(struct check *c)
 		if (mkdirat(fd, TOP "/gone", 0755) || hierarchy_stat(fd, TOP "/gone", &child) ||
 		    unlinkat(fd, TOP "/gone", AT_REMOVEDIR))
 			return "a cgroup cannot be made and removed";
-		if (!made || !mkdirs_find(made, h, child.id, path, sizeof(path)) ||
+		if (!made || !cgroup_events_find(made, h, child.id, path, sizeof(path)) ||
 		    strcmp(path, "/" TOP "/gone") != 0)
 			return "the kernel did not tell of a cgroup that has gone";
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/heapoutside.h"
 
-#include "procmap/space.h"
+#include "procmap/address_space.h"
 #include "goprofile/heapsnap.h"
 #include "support/test.h"
 #include "symbolize/symbolizer.h"
@@ -16,7 +16,7 @@ void heapoutside_deinit(struct heapoutside *o)
 {
 	goheap_free(o->heap);
 	symbolizer_free(o->symbolizer);
-	space_cache_free(o->space);
+	address_space_cache_free(o->space);
 	goprocess_stop(&o->process);
 }
 
@@ -29,7 +29,7 @@ void heapoutside_start(struct heapoutside *o, const char *path, const char *cons
 	goprocess_start(&o->process, path, args, env);
 	symbols.proc = heap.proc = &o->process.proc;
 	heap.id = o->process.id;
-	assert_int_equal(space_cache_new(&o->process.proc, &o->space), 0);
+	assert_int_equal(address_space_cache_new(&o->process.proc, &o->space), 0);
 	assert_int_equal(symbolizer_new(&symbols, &o->symbolizer), 0);
 	assert_int_equal(goheap_new(&heap, &o->heap), 0);
 	assert_string_equal(goruntime_state_name(goheap_state(o->heap)), "ok");
@@ -41,7 +41,7 @@ static int resolve(void *ctx, uint64_t pc, struct frame *ret)
 
 	if (goheap_resolve(o->heap, pc, ret))
 		return 0;
-	return space_cache_resolve(o->space, &o->process.id, pc, ret);
+	return address_space_cache_resolve(o->space, &o->process.id, pc, ret);
 }
 
 int heapoutside_read(struct heapoutside *o, const struct go_profile_report_opts *opts,

@@ -16,7 +16,7 @@ struct buf;
 struct heapoutside {
 	struct goprocess process;
 	struct goheap *heap;
-	struct space_cache *space;
+	struct address_space_cache *space;
 	struct symbolizer *symbolizer;
 };
 

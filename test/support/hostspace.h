@@ -20,13 +20,13 @@ struct table;
  * @space:      first, since the walker's accessors get its address
  * @uses:       for each executable, how often the walker came upon it
  * @n_exes:     number 0, which is none, included
- * @n_mappings: the first is entry 0 of element 0
+ * @n_mappings: the first is entry 0 of page 0
  */
 struct hostspace {
 	struct table_space space;
-	struct table_element *elements;
+	struct table_page *table_pages;
 	struct unwind_rule *rules;
-	struct table_ramp *ramps;
+	struct table_rule_run *rule_runs;
 	struct table_exe exes[HOSTSPACE_EXES];
 	uint64_t uses[HOSTSPACE_EXES];
 	size_t n_exes;

@@ -289,7 +289,7 @@ bool hostwalk_rule(struct hostwalk *h, uint64_t pc, struct unwind_rule *ret)
 
 void hostwalk_evict(struct hostwalk *h, uint64_t pc)
 {
-	h->kernel.exes[exe_at(h, pc)].n_pages = 0;
+	h->kernel.exes[exe_at(h, pc)].n_blocks = 0;
 }
 
 uint64_t hostwalk_uses(struct hostwalk *h, uint64_t pc)
@@ -300,13 +300,13 @@ uint64_t hostwalk_uses(struct hostwalk *h, uint64_t pc)
 struct hostwalk_space hostwalk_space(const struct hostwalk *h)
 {
 	return (struct hostwalk_space){
-		.elements = h->kernel.elements,
+		.table_pages = h->kernel.table_pages,
 		.rules = h->kernel.rules,
-		.ramps = h->kernel.ramps,
+		.rule_runs = h->kernel.rule_runs,
 		.exes = h->kernel.exes,
-		.n_elements = h->kernel.space.n_elements,
+		.n_table_pages = h->kernel.space.n_table_pages,
 		.n_rules = h->kernel.space.n_rules,
-		.n_ramps = h->kernel.space.n_ramps,
+		.n_rule_runs = h->kernel.space.n_rule_runs,
 		.n_exes = h->kernel.n_exes,
 		.n_mappings = h->kernel.n_mappings,
 	};

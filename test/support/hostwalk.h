@@ -40,12 +40,12 @@ struct hostwalk_stack {
 
 /* What the kernel's maps would hold: arrays by number. */
 struct hostwalk_space {
-	const struct table_element *elements;
+	const struct table_page *table_pages;
 	const struct unwind_rule *rules;
-	const struct table_ramp *ramps;
+	const struct table_rule_run *rule_runs;
 	const struct table_exe *exes;
-	size_t n_elements, n_rules, n_ramps, n_exes;
-	uint32_t n_mappings; /* the process's; the first is entry 0 of element 0 */
+	size_t n_table_pages, n_rules, n_rule_runs, n_exes;
+	uint32_t n_mappings; /* the process's; the first is entry 0 of page 0 */
 };
 
 /* Read a process's mappings and compile the tables of its images; it must not change either

@@ -7,20 +7,20 @@
 
 #include "base/cleanup.h"
 
-/* One slab, from the first of its elements on. */
+/* One slab, from the first of its pages on. */
 static int publish_slab(int slabs, const struct hostwalk_space *space, uint32_t slab)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	_cleanup_(close_fdp) int fd =
 		bpf_map_create(BPF_MAP_TYPE_ARRAY, NULL, sizeof(uint32_t),
-			       sizeof(struct table_element), TABLE_SLAB_ELEMENTS, &opts);
+			       sizeof(struct table_page), TABLE_SLAB_PAGES, &opts);
 	int r = fd;
 
-	for (uint32_t i = 0; r >= 0 && i < TABLE_SLAB_ELEMENTS; i++) {
-		const size_t number = (size_t)slab * TABLE_SLAB_ELEMENTS + i;
+	for (uint32_t i = 0; r >= 0 && i < TABLE_SLAB_PAGES; i++) {
+		const size_t number = (size_t)slab * TABLE_SLAB_PAGES + i;
 
-		if (number < space->n_elements)
-			r = bpf_map_update_elem(fd, &i, &space->elements[number], BPF_ANY);
+		if (number < space->n_table_pages)
+			r = bpf_map_update_elem(fd, &i, &space->table_pages[number], BPF_ANY);
 	}
 	return r < 0 ? r : bpf_map_update_elem(slabs, &slab, &fd, BPF_ANY);
 }
@@ -38,12 +38,13 @@ int kernelwalk_publish(const struct bpfobj_unwind *to, const struct hostwalk_spa
 {
 	int r = 0;
 
-	for (uint32_t slab = 0; r >= 0 && slab * TABLE_SLAB_ELEMENTS < space->n_elements; slab++)
+	for (uint32_t slab = 0; r >= 0 && slab * TABLE_SLAB_PAGES < space->n_table_pages; slab++)
 		r = publish_slab(to->slabs, space, slab);
 	if (r >= 0)
 		r = publish_array(to->rules, space->rules, space->n_rules, sizeof(*space->rules));
 	if (r >= 0)
-		r = publish_array(to->ramps, space->ramps, space->n_ramps, sizeof(*space->ramps));
+		r = publish_array(to->rule_runs, space->rule_runs, space->n_rule_runs,
+				  sizeof(*space->rule_runs));
 	if (r >= 0)
 		r = publish_array(to->exes, space->exes, space->n_exes, sizeof(*space->exes));
 	return r;

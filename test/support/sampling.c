@@ -3,7 +3,7 @@
 
 #include "base/loop.h"
 #include "profile/oncpu.h"
-#include "profile/wanted.h"
+#include "profile/pid_filter.h"
 #include "support/test.h"
 
 int sampling_open(struct sampling *s)
@@ -33,5 +33,5 @@ void sampling_start(struct sampling *s, struct cpu_sampler_opts opts)
 void sampling_want(struct sampling *s, pid_t pid)
 {
 	assert_true(pid > 0);
-	assert_int_equal(wanted_add_process(oncpu_wanted(cpu_sampler_oncpu(s->sampler)), pid), 0);
+	assert_int_equal(pid_filter_add(oncpu_pid_filter(cpu_sampler_oncpu(s->sampler)), pid), 0);
 }

@@ -22,7 +22,7 @@ int sampling_open(struct sampling *s);
 void sampling_close(struct sampling *s);
 /* Starts to sample; @opts is completed with the loop and the roots. Fails the test if it cannot. */
 void sampling_start(struct sampling *s, struct cpu_sampler_opts opts);
-/* Whose samples are wanted, where opts.wanted says that only some are. */
+/* Whose samples are wanted, where opts.scope says that only some are. */
 void sampling_want(struct sampling *s, pid_t pid);
 
 #endif

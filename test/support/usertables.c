@@ -16,8 +16,8 @@ struct usertables {
 	struct table_exe exes[TABLE_EXES];
 	struct table_use uses[TABLE_EXES];
 	struct unwind_rule rules[TABLE_RULES];
-	struct table_ramp ramps[TABLE_RAMPS];
-	struct table_element elements[SLABS * TABLE_SLAB_ELEMENTS];
+	struct table_rule_run rule_runs[TABLE_RULE_RUNS];
+	struct table_page table_pages[SLABS * TABLE_SLAB_PAGES];
 	struct tables *tables;
 	uint16_t numbers[2];
 	struct process_mapping maps[USERTABLES_MAPS];
@@ -32,14 +32,14 @@ static int make(void *ctx, uint32_t number)
 	return number < SLABS ? 0 : -ENOMEM;
 }
 
-static struct table_element *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number)
 {
 	struct usertables *u = ctx;
 
-	return &u->elements[(size_t)number * TABLE_SLAB_ELEMENTS];
+	return &u->table_pages[(size_t)number * TABLE_SLAB_PAGES];
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_element *mem)
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
 {
 	(void)ctx;
 	(void)number;
@@ -72,8 +72,8 @@ static int make_table(struct table **ret)
 static int fill(struct usertables *u)
 {
 	const struct tables_opts opts = {
-		.budget_bytes = (uint64_t)SLABS * TABLE_SLAB_ELEMENTS * TABLE_ELEMENT,
-		.memory = {u->exes, u->uses, u->rules, u->ramps, {u, make, map, unmap}},
+		.budget_bytes = (uint64_t)SLABS * TABLE_SLAB_PAGES * TABLE_PAGE_BYTES,
+		.memory = {u->exes, u->uses, u->rules, u->rule_runs, {u, make, map, unmap}},
 	};
 	struct table *table;
 	int r = tables_new(&opts, &u->tables);

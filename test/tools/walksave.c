@@ -14,8 +14,8 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "discovery/pid.h"
+#include "procmap/address_space.h"
 #include "procmap/maps.h"
-#include "procmap/space.h"
 #include "profile/sample.h"
 #include "shared/sample.h"
 #include "support/hostwalk.h"
@@ -48,7 +48,7 @@ struct saver {
 	struct hostwalk *walk;
 	struct hostwalk_regs regs;
 	struct hostwalk_stack stack;
-	struct space_cache *spaces;
+	struct address_space_cache *spaces;
 	struct symbolizer *symbolizer;
 };
 
@@ -218,7 +218,8 @@ static void write_frames(struct saver *s)
 		struct frame frame;
 
 		printf("frame %" PRIx64, s->stack.pcs[i]);
-		if (!space_cache_resolve(s->spaces, &s->id, looked_up(&s->stack, i), &frame)) {
+		if (!address_space_cache_resolve(s->spaces, &s->id, looked_up(&s->stack, i),
+						 &frame)) {
 			if (!symbolizer_find(s->symbolizer, &frame, &symbol))
 				printf(" %s", symbol.lines[symbol.n_lines - 1].function);
 			image_unref(frame.image);
@@ -258,7 +259,8 @@ static int prepare(struct saver *s, pid_t pid)
 
 	s->maps.only_prot = MAPS_X;
 	if (root_open("/proc", &s->proc) || pid_read(&s->proc, pid, &s->id) ||
-	    maps_read(&s->proc, &s->id, &s->maps) || space_cache_new(&s->proc, &s->spaces) ||
+	    maps_read(&s->proc, &s->id, &s->maps) ||
+	    address_space_cache_new(&s->proc, &s->spaces) ||
 	    symbolizer_new(&opts, &s->symbolizer) || hostwalk_new(pid, &s->walk) ||
 	    hostwalk_regs(pid, &s->regs))
 		return 1;
@@ -284,7 +286,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "walksave: cannot read process %d\n", pid);
 	hostwalk_free(s.walk);
 	symbolizer_free(s.symbolizer);
-	space_cache_free(s.spaces);
+	address_space_cache_free(s.spaces);
 	maps_deinit(&s.maps);
 	root_deinit(&s.proc);
 	return r;

@@ -7,13 +7,13 @@
 #include "lib/table_host.h"
 #include "lib/mapping.bpf.h"
 
-#define ELEMENTS 20
-#define PER	 PROCESS_MAPPINGS_PER_ELEMENT
-#define PAGE	 (1ull << PROCESS_PAGE_SHIFT)
+#define TABLE_PAGES 20
+#define PER	    PROCESS_MAPPINGS_PER_PAGE
+#define PAGE	    (1ull << PROCESS_PAGE_SHIFT)
 
-static struct table_element elements[ELEMENTS];
+static struct table_page table_pages[TABLE_PAGES];
 
-static const struct table_space space = {.elements = elements, .n_elements = ELEMENTS};
+static const struct table_space space = {.table_pages = table_pages, .n_table_pages = TABLE_PAGES};
 
 /* Mapping i begins here and has i % 3 + 1 pages of the 5 up to the next one. */
 static uint64_t start_of(uint64_t i)
@@ -28,7 +28,7 @@ static uint64_t bytes_of(uint64_t i)
 
 static void fill(uint64_t first, uint64_t n)
 {
-	memset(elements, 0xff, sizeof(elements));
+	memset(table_pages, 0xff, sizeof(table_pages));
 	for (uint64_t i = 0; i < n; i++) {
 		const struct process_mapping m = {
 			.start_pages = start_of(i) / PAGE,
@@ -39,7 +39,7 @@ static void fill(uint64_t first, uint64_t n)
 		};
 		const uint64_t at = first + i;
 
-		memcpy(&elements[at / PER].bytes[at % PER * sizeof(m)], &m, sizeof(m));
+		memcpy(&table_pages[at / PER].bytes[at % PER * sizeof(m)], &m, sizeof(m));
 	}
 }
 
@@ -73,12 +73,12 @@ static const struct mapping_row mapping_rows[] = {
 	{"two", 5, 2},
 	{"three", 253, 3},
 	{"forty, in the middle", 300, 40},
-	{"one less than an element", 0, 255},
-	{"an element", 256, 256},
+	{"one less than a page", 0, 255},
+	{"a page", 256, 256},
 	{"one more", 256, 257},
-	{"two elements", 512, 512},
+	{"two pages", 512, 512},
 	{"some", 256, 1000},
-	{"as many as there may be", 512, PROCESS_ELEMENTS_MAX *PER},
+	{"as many as there may be", 512, PROCESS_PAGES_MAX *PER},
 };
 
 static void test_find(void **state)
@@ -103,8 +103,8 @@ static void test_find(void **state)
 /* A table that is not there, as when a record is older than what it points to. */
 static void test_nowhere(void **state)
 {
-	expect_none(ELEMENTS * PER, 3, start_of(0));
-	expect_none((ELEMENTS - 1) * PER, 3 * PER, UINT64_MAX / 2);
+	expect_none(TABLE_PAGES * PER, 3, start_of(0));
+	expect_none((TABLE_PAGES - 1) * PER, 3 * PER, UINT64_MAX / 2);
 	expect_none(UINT32_MAX, UINT32_MAX, start_of(0));
 }
 

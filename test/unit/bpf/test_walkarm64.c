@@ -148,24 +148,24 @@ static const struct arm64_row arm64_rows[] = {
 static void test_rows(void **state)
 {
 	_cleanup_(table_freep) struct table *table = make_table();
-	struct table_element elements[3] = {0};
+	struct table_page table_pages[3] = {0};
 	const struct process_mapping mapping = {.start_pages = (BIAS + 0x10000) >> 12,
 						.n_pages = 16,
 						.bias_pages = BIAS >> 12,
 						.exe = 1};
-	struct table_space space = {.elements = elements,
+	struct table_space space = {.table_pages = table_pages,
 				    .rules = table->rules,
-				    .ramps = table->ramps,
-				    .n_elements = 3,
+				    .rule_runs = table->rule_runs,
+				    .n_table_pages = 3,
 				    .n_rules = table->n_rules,
-				    .n_ramps = table->n_ramps};
+				    .n_rule_runs = table->n_rule_runs};
 
-	assert_in_range(table->n_bytes, 1, TABLE_ELEMENT - 1);
-	memcpy(&elements[0], &mapping, sizeof(mapping));
-	memcpy(&elements[1], table->blob, table->n_bytes);
+	assert_in_range(table->n_bytes, 1, TABLE_PAGE_BYTES - 1);
+	memcpy(&table_pages[0], &mapping, sizeof(mapping));
+	memcpy(&table_pages[1], table->table_image, table->n_bytes);
 	exe = table->exe;
-	exe.element += 1;
-	exe.tail += TABLE_ELEMENT / TABLE_CHUNK;
+	exe.table_page += 1;
+	exe.tail += TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES;
 	for (size_t i = 0; i < array_size(arm64_rows); i++) {
 		const struct arm64_row *row = &arm64_rows[i];
 		struct regs regs = {.pc = row->pc, .sp = STACK};

@@ -147,7 +147,7 @@ static const struct bad_row bad_rows[] = {
 	{"--ignore", "(?=a)", "--ignore"},
 };
 
-static void test_choice(void **state)
+static void test_event_sampler(void **state)
 {
 	_cleanup_(config_deinit) struct config c = {0};
 	const char *flags[] = {"--label",  "cluster=prod", "--label=team=a=b",
@@ -286,11 +286,11 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_in_kubernetes),
-		cmocka_unit_test(test_precedence), cmocka_unit_test(test_lists_replace),
-		cmocka_unit_test(test_choice),	   cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_bad_file),   cmocka_unit_test(test_diff),
-		cmocka_unit_test(test_help),	   cmocka_unit_test(test_relabel),
+		cmocka_unit_test(test_defaults),      cmocka_unit_test(test_in_kubernetes),
+		cmocka_unit_test(test_precedence),    cmocka_unit_test(test_lists_replace),
+		cmocka_unit_test(test_event_sampler), cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_bad_file),      cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_help),	      cmocka_unit_test(test_relabel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,7 +121,7 @@ struct stack_row {
 /* @labels: "name=value,name=value"; NULL for none at all. */
 struct part_row {
 	const char *labels;
-	bool away;
+	bool off_cpu;
 	struct stack_row stacks[STACKS_MAX];
 };
 
@@ -186,7 +186,7 @@ static void input_make(struct bench *b, const struct report_row *row, struct inp
 		ret->parts[ret->n] = (struct cpu_report_part){
 			.fold = make_fold(b, part),
 			.labels = part->labels ? &ret->labels[ret->n] : NULL,
-			.away = part->away,
+			.off_cpu = part->off_cpu,
 		};
 	}
 }
@@ -300,7 +300,7 @@ static const struct report_row rows[] = {
 	 "samples/count page-faults/count period page-faults/count",
 	 .expected = "2 200 cpu_inner pid=7 \n"},
 	{"waits",
-	 {.kind = CPU_REPORT_AWAY, .period = 1},
+	 {.kind = CPU_REPORT_OFF_CPU, .period = 1},
 	 {{"pid=7", false, {{"i", 2, 5000}}}},
 	 "delay/nanoseconds switches/count period delay/nanoseconds",
 	 .expected = "5000 2 cpu_inner pid=7 \n"},

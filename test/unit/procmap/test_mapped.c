@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A process's root that was laid out to lead us elsewhere. The ways that only a real process has
- * are in test_space.c. */
+ * are in test_address_space.c. */
 #include "support/test.h"
 
 #include <errno.h>

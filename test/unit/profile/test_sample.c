@@ -72,16 +72,16 @@ static void test_decode(void **state)
 		assert_true(got.start_boottime_ns == 12345678901234ull);
 		assert_int_equal(got.end, row->end);
 		assert_int_equal(got.flags, SAMPLE_FLAG_NO_TABLE);
-		assert_int_equal(got.copy_id, 0);
+		assert_int_equal(got.dump_id, 0);
 		assert_int_equal(got.n_kernel, row->n_kernel);
 		assert_int_equal(got.n_user, row->n_user);
 		assert_ptr_equal(got.kernel, value.frames);
 		assert_ptr_equal(got.user, value.frames + row->n_kernel);
 		assert_string_equal(got.comm, "xxxxxxxxxxxxxxx");
 
-		key.flags |= SAMPLE_FLAG_COPIED;
+		key.flags |= SAMPLE_FLAG_DUMPED;
 		assert_int_equal(sample_decode(&key, &value, row->value_size, &got), SAMPLE_OK);
-		assert_int_equal(got.copy_id, 44);
+		assert_int_equal(got.dump_id, 44);
 	}
 }
 

@@ -7,12 +7,12 @@
 #include "support/allocfail.h"
 #include "unwindtable/processes.h"
 
-#define ELEMENTS 24
+#define TABLE_PAGES 24
 
 /* The kernel's side in plain memory, which checks what a walker could see. */
 struct kernel {
-	struct process_mapping space[ELEMENTS][PROCESS_MAPPINGS_PER_ELEMENT];
-	bool reserved[ELEMENTS];
+	struct process_mapping space[TABLE_PAGES][PROCESS_MAPPINGS_PER_PAGE];
+	bool reserved[TABLE_PAGES];
 	struct process records[16]; /* by tgid; n_mappings and first 0: none */
 	bool recorded[16];
 	size_t n_recorded;
@@ -24,7 +24,7 @@ static int reserve(void *ctx, uint32_t n, uint32_t *ret)
 	struct kernel *k = ctx;
 	uint32_t run = 0;
 
-	for (uint32_t i = 0; i < ELEMENTS; i++) {
+	for (uint32_t i = 0; i < TABLE_PAGES; i++) {
 		run = k->reserved[i] ? 0 : run + 1;
 		if (run < n)
 			continue;
@@ -46,11 +46,11 @@ static void release(void *ctx, uint32_t first, uint32_t n)
 	}
 }
 
-static struct process_mapping *element(void *ctx, uint32_t number)
+static struct process_mapping *table_page(void *ctx, uint32_t number)
 {
 	struct kernel *k = ctx;
 
-	assert_true(number < ELEMENTS && k->reserved[number]);
+	assert_true(number < TABLE_PAGES && k->reserved[number]);
 	return k->space[number];
 }
 
@@ -90,7 +90,7 @@ static int setup(void **state)
 	kernel = (struct processes_kernel){.ctx = &f->kernel,
 					   .reserve = reserve,
 					   .release = release,
-					   .element = element,
+					   .table_page = table_page,
 					   .record = record,
 					   .remove = remove_record};
 	assert_int_equal(processes_new(&kernel, &f->p), 0);
@@ -104,7 +104,7 @@ static int teardown(void **state)
 
 	processes_free(f->p);
 	assert_int_equal(f->kernel.n_recorded, 0);
-	for (size_t i = 0; i < ELEMENTS; i++)
+	for (size_t i = 0; i < TABLE_PAGES; i++)
 		assert_false(f->kernel.reserved[i]);
 	free(f);
 	return 0;
@@ -145,10 +145,10 @@ static void check(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, 
 	assert_true(f->kernel.recorded[tgid]);
 	assert_true(rec->exec_id == exec_id && rec->start_boottime_ns == 1000);
 	assert_int_equal(rec->n_mappings, n);
-	assert_true(n > PROCESS_MAPPINGS_PER_ELEMENT
-			    ? rec->first % PROCESS_MAPPINGS_PER_ELEMENT == 0
-			    : !n || rec->first / PROCESS_MAPPINGS_PER_ELEMENT ==
-					      (rec->first + n - 1) / PROCESS_MAPPINGS_PER_ELEMENT);
+	assert_true(n > PROCESS_MAPPINGS_PER_PAGE
+			    ? rec->first % PROCESS_MAPPINGS_PER_PAGE == 0
+			    : !n || rec->first / PROCESS_MAPPINGS_PER_PAGE ==
+					      (rec->first + n - 1) / PROCESS_MAPPINGS_PER_PAGE);
 	assert_memory_equal(all + rec->first, maps, n * sizeof(*maps));
 	free(maps);
 }
@@ -187,7 +187,7 @@ static void test_shared(void **state)
 	stats = processes_stats(f->p);
 	assert_int_equal(stats.n_tables, 2);
 	assert_int_equal(stats.shared, 6);
-	assert_int_equal(stats.n_elements, 1);
+	assert_int_equal(stats.n_table_pages, 1);
 	assert_true(f->kernel.records[1].first == f->kernel.records[7].first);
 	for (uint32_t tgid = 1; tgid < 8; tgid++) {
 		check(f, tgid, 0, 20, 1);
@@ -216,11 +216,11 @@ static void test_quiet(void **state)
 	assert_true(f->kernel.records[3].first == was);
 	check(f, 2, 0, 4, 2);
 	check(f, 3, 0, 4, 3);
-	/* the last one takes the element with it */
+	/* the last one takes the page with it */
 	processes_withdraw(f->p, 2, 1);
 	processes_withdraw(f->p, 3, 1);
 	processes_sweep(f->p, 1 + PROCESSES_QUIET_NS);
-	assert_int_equal(processes_stats(f->p).n_elements, 0);
+	assert_int_equal(processes_stats(f->p).n_table_pages, 0);
 }
 
 static void test_exec_replaces(void **state)

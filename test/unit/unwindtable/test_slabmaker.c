@@ -11,12 +11,12 @@
 struct bench {
 	struct loop *loop;
 	struct slabmaker *maker;
-	struct elements_slabs slabs;
+	struct page_pool_slabs slabs;
 	pthread_t thread; /* that made the last one */
 	int n_made;
 	int n_told;
 	int result;
-	struct table_element element;
+	struct table_page table_page;
 };
 
 static int make(void *ctx, uint32_t number)
@@ -28,19 +28,19 @@ static int make(void *ctx, uint32_t number)
 	return number == 7 ? -ENOMEM : 0;
 }
 
-static struct table_element *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number)
 {
 	struct bench *b = ctx;
 
-	return number == 3 ? &b->element : NULL;
+	return number == 3 ? &b->table_page : NULL;
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_element *mem)
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
 {
 	struct bench *b = ctx;
 
-	assert_ptr_equal(mem, &b->element);
-	b->element.bytes[0]++;
+	assert_ptr_equal(mem, &b->table_page);
+	b->table_page.bytes[0]++;
 }
 
 static void made(void *ctx, int result)
@@ -51,7 +51,7 @@ static void made(void *ctx, int result)
 	b->result = result;
 	/* the next one at once, as who needs two would */
 	if (b->n_told == 1)
-		assert_int_equal(b->slabs.make(b->slabs.ctx, 7), ELEMENTS_LATER);
+		assert_int_equal(b->slabs.make(b->slabs.ctx, 7), PAGE_POOL_LATER);
 }
 
 static bool told_twice(void *ctx)
@@ -77,14 +77,14 @@ static void test_made(void **state)
 	struct bench b;
 
 	start(&b);
-	assert_int_equal(b.slabs.make(b.slabs.ctx, 3), ELEMENTS_LATER);
+	assert_int_equal(b.slabs.make(b.slabs.ctx, 3), PAGE_POOL_LATER);
 	loop_until(b.loop, told_twice, &b);
 	assert_int_equal(b.n_made, 2);
 	assert_int_equal(b.result, -ENOMEM);
 	assert_false(pthread_equal(b.thread, pthread_self()));
-	assert_ptr_equal(b.slabs.map(b.slabs.ctx, 3), &b.element);
-	b.slabs.unmap(b.slabs.ctx, 3, &b.element);
-	assert_int_equal(b.element.bytes[0], 1);
+	assert_ptr_equal(b.slabs.map(b.slabs.ctx, 3), &b.table_page);
+	b.slabs.unmap(b.slabs.ctx, 3, &b.table_page);
+	assert_int_equal(b.table_page.bytes[0], 1);
 	slabmaker_free(b.maker);
 	loop_free(b.loop);
 }
@@ -95,7 +95,7 @@ static void test_freed(void **state)
 	struct bench b;
 
 	start(&b);
-	assert_int_equal(b.slabs.make(b.slabs.ctx, 1), ELEMENTS_LATER);
+	assert_int_equal(b.slabs.make(b.slabs.ctx, 1), PAGE_POOL_LATER);
 	slabmaker_free(b.maker);
 	assert_int_equal(b.n_told, 0);
 	loop_free(b.loop);

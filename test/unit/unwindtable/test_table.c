@@ -97,13 +97,13 @@ static const struct shape shapes[] = {
 	{"two rows", 2, 2, 1, 1, 0, false},
 	{"everywhere another rule", 3000, 4000, 40, 1, 0, false},
 	{"few rules", 20000, 12, 60, 1, 0, false},
-	{"ramps", 20000, 5, 200, 1, 8, false},
-	{"long ids in ramps", 20000, 600, 200, 1, 7, false},
+	{"rule runs", 20000, 5, 200, 1, 8, false},
+	{"long ids in rule runs", 20000, 600, 200, 1, 7, false},
 	{"dense", 20000, 30, 9, 1, 1, false},
 	{"sparse", 3000, 30, 20000, 1, 1, false},
 	{"very sparse", 50, 30, 4000000, 1, 1, false},
 	{"arm64", 20000, 40, 50, 4, 5, false},
-	{"units of a page", 500, 40, 9, 4096, 5, false},
+	{"units of a block", 500, 40, 9, 4096, 5, false},
 	{"a row for each byte", 40000, 3, 1, 1, 0, false},
 	{"long ids at each byte", 40000, 3000, 1, 1, 0, true},
 	{"more rules than ids", 30000, 6000, 30, 1, 0, true},
@@ -139,7 +139,7 @@ static void test_made_up(void **state)
 		assert_int_equal(table_pack(rows, &table), 0);
 		assert_int_equal(table->n_rows, rows_count(rows));
 		assert_int_equal(table->n_cut > 0, shapes[i].cut);
-		assert_int_equal(table->n_bytes % TABLE_CHUNK, 0);
+		assert_int_equal(table->n_bytes % TABLE_SUBPAGE_BYTES, 0);
 		if (!shapes[i].cut)
 			expect_all(rows, table);
 	}
@@ -188,7 +188,7 @@ static void test_file(const char *path)
 	expect_all(rows, table);
 	assert_int_equal(table_pack(rows, &again), 0);
 	assert_int_equal(again->n_bytes, table->n_bytes);
-	assert_memory_equal(again->blob, table->blob, table->n_bytes);
+	assert_memory_equal(again->table_image, table->table_image, table->n_bytes);
 	assert_memory_equal(&again->exe, &table->exe, sizeof(table->exe));
 }
 
@@ -256,7 +256,7 @@ static void test_no_memory(void **state)
 }
 
 /* Prologues of six pushes and as many pops: eight rows of it are one slot each. */
-static void test_ramps_pay(void **state)
+static void test_rule_runs_pay(void **state)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	_cleanup_(table_freep) struct table *table = NULL;
@@ -279,17 +279,17 @@ static void test_ramps_pay(void **state)
 	assert_int_equal(rows_finish(rows), 0);
 	assert_int_equal(table_pack(rows, &table), 0);
 	expect_all(rows, table);
-	/* 13 rows a function; without ramps each would be 2 bytes and the index besides */
+	/* 13 rows a function; without rule runs each would be 2 bytes and the index besides */
 	assert_true(table->n_bytes * 10 < table->n_rows * 6);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_made_up),	  cmocka_unit_test(test_cut_is_gap),
-		cmocka_unit_test(test_files),	  cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_too_far),	  cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_ramps_pay),
+		cmocka_unit_test(test_made_up),	      cmocka_unit_test(test_cut_is_gap),
+		cmocka_unit_test(test_files),	      cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_too_far),	      cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_rule_runs_pay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,7 @@ static void test_there_and_back(void **state)
 	assert_int_equal(tablecache_put(b->cache, b->image, &key, table), 0);
 	assert_int_equal(tablecache_get(b->cache, b->image, &key, &back), 0);
 	assert_int_equal(back->n_bytes, table->n_bytes);
-	assert_memory_equal(back->blob, table->blob, table->n_bytes);
+	assert_memory_equal(back->table_image, table->table_image, table->n_bytes);
 	assert_int_equal(stat(path_of(b, path), &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(stat(b->dir, &st), 0);

@@ -18,7 +18,7 @@ DEFINE_CLEANUP(struct table *, table_freep, table_free);
 static const struct digest_key secret = {{11, 22, 33, 44}};
 static const struct tablefile_id id = {.contents = 0x1234, .maker = 0x5678};
 
-/* Prologues, which are ramps, and @n_rules rules between them: long ids if they are many. */
+/* Prologues, which are rule runs, and @n_rules rules between them: long ids if they are many. */
 static struct table *table_of(uint32_t n, uint32_t n_rules)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -72,12 +72,12 @@ static void assert_same(const struct table *a, const struct table *b)
 {
 	assert_memory_equal(&a->exe, &b->exe, sizeof(a->exe));
 	assert_int_equal(a->n_bytes, b->n_bytes);
-	assert_memory_equal(a->blob, b->blob, a->n_bytes);
+	assert_memory_equal(a->table_image, b->table_image, a->n_bytes);
 	assert_int_equal(a->n_ids, b->n_ids);
 	assert_int_equal(a->n_rules, b->n_rules);
 	assert_memory_equal(a->rules, b->rules, a->n_rules * sizeof(*a->rules));
-	assert_int_equal(a->n_ramps, b->n_ramps);
-	assert_memory_equal(a->ramps, b->ramps, a->n_ramps * sizeof(*a->ramps));
+	assert_int_equal(a->n_rule_runs, b->n_rule_runs);
+	assert_memory_equal(a->rule_runs, b->rule_runs, a->n_rule_runs * sizeof(*a->rule_runs));
 	assert_int_equal(a->n_rows, b->n_rows);
 	assert_int_equal(a->n_cut, b->n_cut);
 }
@@ -89,9 +89,9 @@ static void test_there_and_back(void **state)
 		uint32_t n, n_rules;
 	} rows[] = {
 		{"one function", 1, 1},
-		{"ramps", 60, 3},
+		{"rule runs", 60, 3},
 		{"long ids", 5000, 900},
-		{"elements", 20000, 30},
+		{"pages", 20000, 30},
 	};
 
 	for (size_t i = 0; i < array_size(rows); i++) {
@@ -178,8 +178,8 @@ static void test_foreign(void **state)
 	assert_int_equal(read_file(&file), TABLEFILE_DAMAGED);
 }
 
-/* Files that say they are whole: every byte of the head, the rules and the ramps made the largest,
- * and every second one of the ids and groups. What is taken never leads outside itself. */
+/* Files that say they are whole: every byte of the head, the rules and the rule runs made the
+ * largest, and every second one of the ids and groups. What is taken never leads outside itself. */
 static void test_lies(void **state)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(TABLEFILE_BYTES_MAX);

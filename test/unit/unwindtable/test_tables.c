@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Tables in element space, found by the walker's own lookup; the kernel is an array here. */
+/* Tables in page space, found by the walker's own lookup; the kernel is an array here. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ struct kernel {
 	struct table_exe exes[TABLE_EXES];
 	struct table_use uses[TABLE_EXES];
 	struct unwind_rule rules[TABLE_RULES];
-	struct table_ramp ramps[TABLE_RAMPS];
-	struct table_element elements[SLABS * TABLE_SLAB_ELEMENTS];
+	struct table_rule_run rule_runs[TABLE_RULE_RUNS];
+	struct table_page table_pages[SLABS * TABLE_SLAB_PAGES];
 	struct tables *tables;
 	uint64_t now_ns;
 	bool later; /* slabs are */
@@ -35,17 +35,17 @@ static int make(void *ctx, uint32_t number)
 	if (number >= SLABS)
 		return -ENOMEM;
 	k->n_made++;
-	return k->later ? ELEMENTS_LATER : 0;
+	return k->later ? PAGE_POOL_LATER : 0;
 }
 
-static struct table_element *map(void *ctx, uint32_t number)
+static struct table_page *map(void *ctx, uint32_t number)
 {
 	struct kernel *k = ctx;
 
-	return &k->elements[(size_t)number * TABLE_SLAB_ELEMENTS];
+	return &k->table_pages[(size_t)number * TABLE_SLAB_PAGES];
 }
 
-static void unmap(void *ctx, uint32_t number, struct table_element *mem)
+static void unmap(void *ctx, uint32_t number, struct table_page *mem)
 {
 }
 
@@ -56,8 +56,8 @@ static struct kernel *kernel(uint64_t budget_bytes)
 
 	assert_non_null(k);
 	k->now_ns = 1000 * SEC;
-	opts.memory =
-		(struct tables_memory){k->exes, k->uses, k->rules, k->ramps, {k, make, map, unmap}};
+	opts.memory = (struct tables_memory){
+		k->exes, k->uses, k->rules, k->rule_runs, {k, make, map, unmap}};
 	assert_int_equal(tables_new(&opts, &k->tables), 0);
 	return k;
 }
@@ -73,7 +73,7 @@ DEFINE_CLEANUP(struct kernel *, kernel_freep, kernel_free);
 
 /* ---------------------------------------------------------------- images */
 
-/* An image's rows depend on its number alone, most of its rules and ramps are everybody's. */
+/* An image's rows depend on its number alone, most of its rules and rule runs are everybody's. */
 static struct unwind_rule rule_of(uint32_t image, uint32_t i)
 {
 	return (struct unwind_rule){.cfa = UNWIND_CFA_REG,
@@ -83,7 +83,7 @@ static struct unwind_rule rule_of(uint32_t image, uint32_t i)
 				    .ra_off = -8};
 }
 
-/* Images from this number on have no ramps: they are large. */
+/* Images from this number on have no rule runs: they are large. */
 #define SPREAD 5000
 
 static uint64_t vaddr_of(uint32_t image, uint32_t i)
@@ -131,8 +131,9 @@ static int publish(struct kernel *k, uint16_t exe, uint32_t image, uint32_t n)
 static bool leads_to(const struct kernel *k, const struct table_exe *exe, uint32_t image,
 		     uint32_t n)
 {
-	const struct table_space space = {
-		k->elements, k->rules, k->ramps, array_size(k->elements), TABLE_RULES, TABLE_RAMPS};
+	const struct table_space space = {k->table_pages, k->rules,
+					  k->rule_runs,	  array_size(k->table_pages),
+					  TABLE_RULES,	  TABLE_RULE_RUNS};
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct unwind_rule want = rule_of(image, i), got = {0};
@@ -146,7 +147,7 @@ static bool leads_to(const struct kernel *k, const struct table_exe *exe, uint32
 
 static bool leads_nowhere(const struct kernel *k, uint16_t exe)
 {
-	return k->exes[exe].n_pages == 0;
+	return k->exes[exe].n_blocks == 0;
 }
 
 static void seconds(struct kernel *k, uint32_t n)
@@ -177,7 +178,7 @@ static void test_publish(void **state)
 	assert_int_equal(stats.n_live, 2);
 	assert_int_equal(stats.loads, 2);
 	assert_int_equal(stats.rules_lost, 0);
-	assert_true(stats.rules > 0 && stats.ramps > 0);
+	assert_true(stats.rules > 0 && stats.rule_runs > 0);
 	assert_int_equal(stats.slab_bytes, 1 << 20);
 }
 
@@ -220,12 +221,12 @@ static void test_forgotten(void **state)
 	assert_false(tables_live(k->tables, a));
 	assert_int_equal(tables_stats(k->tables).n_exes, 0);
 	assert_int_equal(tables_stats(k->tables).rules, 0);
-	assert_int_equal(tables_stats(k->tables).ramps, 0);
-	assert_int_equal(elements_reserved_bytes(tables_elements(k->tables)), 0);
+	assert_int_equal(tables_stats(k->tables).rule_runs, 0);
+	assert_int_equal(page_pool_reserved_bytes(tables_page_pool(k->tables)), 0);
 	assert_int_equal(tables_publish(k->tables, a, NULL, k->now_ns), TABLES_UNKNOWN);
 }
 
-static void test_wanted(void **state)
+static void test_pid_filter(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
 	struct tables_want want[2];
@@ -392,7 +393,7 @@ static uint32_t frames_of(struct node *node, uint32_t mean)
 	return frames;
 }
 
-/* As executables.c does it, four at a time. */
+/* As table_builder.c does it, four at a time. */
 static void node_seconds(struct node *node, uint32_t n)
 {
 	struct kernel *k = node->k;
@@ -561,14 +562,14 @@ static void test_damaged(void **state)
 	struct table *table = table_of(1, 5000);
 	uint16_t a = get(k, 1);
 
-	memset(table->blob + table->exe.ids, 0xff, 2 * (size_t)table->n_ids);
-	for (uint32_t i = 0; i < table->n_ramps; i++)
-		memset(&table->ramps[i], 0x7e, sizeof(table->ramps[i]));
+	memset(table->table_image + table->exe.ids, 0xff, 2 * (size_t)table->n_ids);
+	for (uint32_t i = 0; i < table->n_rule_runs; i++)
+		memset(&table->rule_runs[i], 0x7e, sizeof(table->rule_runs[i]));
 	assert_int_equal(tables_publish(k->tables, a, table, k->now_ns), 0);
 	for (uint32_t i = 0; i < 5000; i++) {
-		const struct table_space space = {k->elements, k->rules,
-						  k->ramps,    array_size(k->elements),
-						  TABLE_RULES, TABLE_RAMPS};
+		const struct table_space space = {k->table_pages, k->rules,
+						  k->rule_runs,	  array_size(k->table_pages),
+						  TABLE_RULES,	  TABLE_RULE_RUNS};
 		struct unwind_rule rule = {0};
 
 		assert_int_not_equal(table_find(&space, &k->exes[a], vaddr_of(1, i), &rule),
@@ -600,7 +601,7 @@ static void test_no_memory(void **state)
 	assert_int_equal(publish_once(k), -ENOMEM);
 	assert_false(tables_live(k->tables, a));
 	assert_int_equal(tables_stats(k->tables).rules, 0);
-	assert_int_equal(elements_reserved_bytes(tables_elements(k->tables)), 0);
+	assert_int_equal(page_pool_reserved_bytes(tables_page_pool(k->tables)), 0);
 	assert_int_equal(publish(k, a, 3, 500), 0);
 	assert_true(leads_to(k, &k->exes[a], 3, 500));
 }
@@ -609,7 +610,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_publish),	    cmocka_unit_test(test_replace),
-		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_wanted),
+		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_pid_filter),
 		cmocka_unit_test(test_awaited),	    cmocka_unit_test(test_all_numbers),
 		cmocka_unit_test(test_eviction),    cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_later),	    cmocka_unit_test(test_never),

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A copy's way: out of the ring into a list; when the kernel has told all that happened before it,
+ * its process's space is looked up (of one that has gone: what it was) and it is walked. If the
+ * walk came upon an image whose table is being made it stays in the list and is walked again when
+ * that table is there, which may lead to the next one that is missing. A walk takes some
+ * microseconds, so nothing of it is kept.
+ *
+ * A wait's copy (STACK_DUMP_OFFCPU) goes the same way, but what comes out of it is pcs, which are
+ * kept by its id until the wait is over. Should it be over first, its time waits with the copy.
+ *
+ * A copy waits for tables only, and tables that will not come are known not to, so that only what
+ * was never seen before on the node waits, and for as long as it takes to compile.
+ */
+#include "cpu/deferred_unwind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "procmap/address_space.h"
+#include "unwindtable/unwind_publisher.h"
+
+enum deferred_outcome {
+	DEFERRED_WALKED,
+	DEFERRED_EXPIRED,
+	DEFERRED_FULL,
+	DEFERRED_FLUSHED,
+	DEFERRED_OFF_CPU, /* the thread had not come back */
+	DEFERRED_ODD,	  /* no program of ours can have written it */
+	DEFERRED_LOST,	  /* no memory */
+	DEFERRED_OUTCOME_MAX,
+};
+
+static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
+	[DEFERRED_WALKED] = "walked",	[DEFERRED_EXPIRED] = "expired", [DEFERRED_FULL] = "full",
+	[DEFERRED_FLUSHED] = "flushed", [DEFERRED_ODD] = "odd",		[DEFERRED_LOST] = "lost",
+	[DEFERRED_OFF_CPU] = "away",
+};
+
+struct deferred_stack {
+	TAILQ_ENTRY(deferred_stack) in_list;
+	uint64_t since_ns; /* monotonic */
+	uint64_t time_ns;  /* of the sample, boot clock */
+	uint16_t waits;	   /* for this executable's table; 0: not walked yet */
+	uint64_t id;	   /* of a wait; 0: of no wait */
+	uint64_t count;	   /* of a wait that is over; else 0 */
+	uint64_t total_ns; /* the same */
+	size_t size;
+	uint64_t record[];
+};
+
+TAILQ_HEAD(deferred_list, deferred_stack);
+
+/* A wait that is not over, walked. */
+struct off_cpu {
+	uint64_t id;
+	uint64_t time_ns;
+	uint32_t end;
+	uint32_t flags;
+	size_t n_rows;
+	size_t n;
+	TAILQ_ENTRY(off_cpu) in_list;
+	UT_hash_handle hh;
+	uint64_t pcs[];
+};
+
+TAILQ_HEAD(off_cpu_list, off_cpu);
+
+struct deferred_unwind {
+	struct deferred_unwind_opts opts;
+	struct stack_dumps *dumps;
+	struct deferred_list list; /* the oldest first */
+	size_t n;
+	size_t n_waits; /* of them, that are not over */
+	size_t bytes;
+	struct off_cpu_list off_cpus; /* the oldest first */
+	struct off_cpu *by_id;
+	size_t off_cpu_bytes;
+	uint64_t outcomes[DEFERRED_OUTCOME_MAX];
+};
+
+DEFINE_CLEANUP(struct deferred_unwind *, deferred_unwind_freep, deferred_unwind_free);
+
+/* ---------------------------------------------------------------- the list */
+
+static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
+{
+	TAILQ_REMOVE(&du->list, stack, in_list);
+	du->n--;
+	du->n_waits -= stack->id && !stack->count;
+	du->bytes -= sizeof(*stack) + stack->size;
+	free(stack);
+}
+
+/* Walk it. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
+static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
+		struct stack_dump *dump)
+{
+	struct address_space_who who;
+	struct address_space *space;
+	int r;
+
+	if (stack_dump_decode(stack->record, stack->size, dump))
+		return -EBADMSG; /* it was looked at when it came */
+	who = (struct address_space_who){
+		.pid = dump->sample.pid,
+		.start_ns = dump->sample.start_boottime_ns,
+		.exec_id = dump->sample.exec_id,
+	};
+	address_space_cache_at(du->opts.spaces, dump->time_ns);
+	r = address_space_cache_get(du->opts.spaces, &who, &space);
+	return r ? r : unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
+}
+
+static size_t off_cpu_size(const struct off_cpu *off_cpu)
+{
+	return sizeof(*off_cpu) + off_cpu->n * sizeof(off_cpu->pcs[0]);
+}
+
+static void forget_off_cpu(struct deferred_unwind *du, struct off_cpu *off_cpu)
+{
+	HASH_DEL(du->by_id, off_cpu);
+	TAILQ_REMOVE(&du->off_cpus, off_cpu, in_list);
+	du->off_cpu_bytes -= off_cpu_size(off_cpu);
+	free(off_cpu);
+}
+
+/* Keep what was found until the thread comes back. */
+static enum deferred_outcome keep_off_cpu(struct deferred_unwind *du,
+					  const struct deferred_stack *stack,
+					  const struct sample *sample)
+{
+	struct off_cpu *off_cpu =
+		malloc(sizeof(*off_cpu) + sample->n_user * sizeof(off_cpu->pcs[0]));
+	bool hash_oom = false;
+
+	if (!off_cpu)
+		return DEFERRED_LOST;
+	*off_cpu = (struct off_cpu){.id = stack->id,
+				    .time_ns = stack->time_ns,
+				    .end = sample->end,
+				    .flags = sample->flags,
+				    .n_rows = sample->n_rows,
+				    .n = sample->n_user};
+	memcpy(off_cpu->pcs, sample->user, sample->n_user * sizeof(off_cpu->pcs[0]));
+	HASH_ADD(hh, du->by_id, id, sizeof(off_cpu->id), off_cpu);
+	if (hash_oom) {
+		free(off_cpu);
+		return DEFERRED_LOST;
+	}
+	TAILQ_INSERT_TAIL(&du->off_cpus, off_cpu, in_list);
+	du->off_cpu_bytes += off_cpu_size(off_cpu);
+	while (du->off_cpu_bytes > DEFERRED_UNWIND_OFF_CPU_MAX) {
+		du->outcomes[DEFERRED_OFF_CPU]++;
+		forget_off_cpu(du, TAILQ_FIRST(&du->off_cpus));
+	}
+	return DEFERRED_WALKED;
+}
+
+/* It was walked, and it is to be had as it is. */
+static enum deferred_outcome deliver(struct deferred_unwind *du, const struct deferred_stack *stack,
+				     const struct stack_dump *dump, struct sample *sample)
+{
+	if (stack->id && !stack->count)
+		return keep_off_cpu(du, stack, sample);
+	if (stack->id) {
+		sample->count = stack->count;
+		sample->total = stack->total_ns;
+	}
+	du->opts.fn(du->opts.ctx, dump->kind, sample);
+	return DEFERRED_WALKED;
+}
+
+/* Hand it over if that is possible, or whatever there is if @force says why (DEFERRED_WALKED: no
+ * force). Whether it has left the list. */
+static bool pass_on(struct deferred_unwind *du, struct deferred_stack *stack,
+		    enum deferred_outcome force)
+{
+	struct sample sample;
+	struct stack_dump dump;
+	int r = walk(du, stack, &sample, &dump);
+
+	if (r == UNWIND_PUBLISHER_WAITS && force == DEFERRED_WALKED)
+		return false;
+	if (r < 0) {
+		du->outcomes[DEFERRED_LOST]++;
+	} else {
+		enum deferred_outcome outcome = deliver(du, stack, &dump, &sample);
+
+		if (outcome == DEFERRED_WALKED && r == UNWIND_PUBLISHER_WAITS)
+			outcome = force;
+		du->outcomes[outcome]++;
+	}
+	drop(du, stack);
+	return true;
+}
+
+static void on_record(void *ctx, const void *record, size_t size)
+{
+	struct deferred_unwind *du = ctx;
+	struct stack_dump dump;
+	struct deferred_stack *stack;
+
+	if (stack_dump_decode(record, size, &dump)) {
+		du->outcomes[DEFERRED_ODD]++;
+		return;
+	}
+	while (du->n && du->bytes + sizeof(*stack) + size > DEFERRED_UNWIND_BYTES_MAX)
+		(void)pass_on(du, TAILQ_FIRST(&du->list), DEFERRED_FULL);
+	stack = malloc(sizeof(*stack) + size);
+	if (!stack) {
+		du->outcomes[DEFERRED_LOST]++;
+		return;
+	}
+	*stack = (struct deferred_stack){.since_ns = nsec_monotonic(),
+					 .time_ns = dump.time_ns,
+					 .id = dump.sample.dump_id,
+					 .size = size};
+	memcpy(stack->record, record, size);
+	TAILQ_INSERT_TAIL(&du->list, stack, in_list);
+	du->n++;
+	du->n_waits += stack->id != 0;
+	du->bytes += sizeof(*stack) + size;
+}
+
+int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns)
+{
+	struct deferred_stack *stack, *next;
+	int r = stack_dumps_drain(du->dumps, on_record, du);
+	const uint64_t now_ns = nsec_monotonic();
+
+	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+		next = TAILQ_NEXT(stack, in_list);
+		if (stack->time_ns < until_ns)
+			(void)pass_on(du, stack,
+				      now_ns - stack->since_ns > DEFERRED_UNWIND_WAIT_NS
+					      ? DEFERRED_EXPIRED
+					      : DEFERRED_WALKED);
+	}
+	unwind_publisher_rest(du->opts.publisher);
+	return r;
+}
+
+static bool come_back(struct deferred_unwind *du, const struct sample *sample)
+{
+	struct sample whole = *sample;
+	struct off_cpu *off_cpu;
+	struct deferred_stack *stack;
+
+	HASH_FIND(hh, du->by_id, &sample->dump_id, sizeof(off_cpu->id), off_cpu);
+	if (off_cpu) {
+		whole.end = off_cpu->end;
+		whole.flags = off_cpu->flags;
+		whole.n_rows = off_cpu->n_rows;
+		whole.n_user = off_cpu->n;
+		whole.user = off_cpu->pcs;
+		address_space_cache_at(du->opts.spaces, off_cpu->time_ns);
+		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole);
+		forget_off_cpu(du, off_cpu);
+		return true;
+	}
+	TAILQ_FOREACH(stack, &du->list, in_list)
+	if (stack->id == sample->dump_id && !stack->count) {
+		stack->count = sample->count;
+		stack->total_ns = sample->total;
+		du->n_waits--;
+		return true;
+	}
+	return false;
+}
+
+/* What began before it ended is in the ring, if it is not here. */
+bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample)
+{
+	if (come_back(du, sample))
+		return true;
+	return stack_dumps_drain(du->dumps, on_record, du) >= 0 && come_back(du, sample);
+}
+
+void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe)
+{
+	struct deferred_stack *stack, *next;
+
+	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+		next = TAILQ_NEXT(stack, in_list);
+		if (stack->waits && (stack->waits == exe || !exe))
+			(void)pass_on(du, stack, DEFERRED_WALKED);
+		else if (stack->waits) /* there was no room for it before, maybe */
+			unwind_publisher_want(du->opts.publisher, stack->waits);
+	}
+	unwind_publisher_rest(du->opts.publisher);
+}
+
+void deferred_unwind_flush(struct deferred_unwind *du)
+{
+	while (du->n)
+		(void)pass_on(du, TAILQ_FIRST(&du->list), DEFERRED_FLUSHED);
+	while (!TAILQ_EMPTY(&du->off_cpus)) {
+		du->outcomes[DEFERRED_OFF_CPU]++;
+		forget_off_cpu(du, TAILQ_FIRST(&du->off_cpus));
+	}
+	unwind_publisher_rest(du->opts.publisher);
+}
+
+size_t deferred_unwind_pending(const struct deferred_unwind *du)
+{
+	return du->n - du->n_waits;
+}
+
+int deferred_unwind_fd(const struct deferred_unwind *du)
+{
+	return stack_dumps_fd(du->dumps);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int deferred_unwind_new(const struct deferred_unwind_opts *opts, struct deferred_unwind **ret)
+{
+	_cleanup_(deferred_unwind_freep) struct deferred_unwind *du = calloc(1, sizeof(*du));
+	int r;
+
+	if (!du)
+		return -ENOMEM;
+	du->opts = *opts;
+	TAILQ_INIT(&du->list);
+	TAILQ_INIT(&du->off_cpus);
+	r = stack_dumps_new(&opts->maps, &du->dumps);
+	if (r)
+		return r;
+	*ret = take_ptr(du);
+	return 0;
+}
+
+void deferred_unwind_free(struct deferred_unwind *du)
+{
+	if (!du)
+		return;
+	while (du->n)
+		drop(du, TAILQ_FIRST(&du->list));
+	while (!TAILQ_EMPTY(&du->off_cpus))
+		forget_off_cpu(du, TAILQ_FIRST(&du->off_cpus));
+	stack_dumps_free(du->dumps);
+	free(du);
+}
+
+void deferred_unwind_collect(void *ctx, struct metric_sink *sink)
+{
+	static const struct metric_family_desc stacks = {
+		"podprof_late_stacks", METRIC_COUNTER,
+		"Copied stacks by how their walk came about.", NULL};
+	static const struct metric_family_desc waiting = {
+		"podprof_late_stacks_waiting", METRIC_GAUGE,
+		"Copied stacks that wait for an unwind table.", NULL};
+	struct deferred_unwind *du = ctx;
+
+	stack_dumps_collect(du->dumps, sink);
+	metric_by_name(sink, &stacks, "outcome", du->outcomes, outcome_names, DEFERRED_OUTCOME_MAX);
+	metric_family(sink, &waiting);
+	metric_u64(sink, du->n, NULL, 0);
+}

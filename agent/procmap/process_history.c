@@ -1,0 +1,661 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Memory is what this may not take: on a node that forks 200 times a second, 20 seconds are 4,000
+ * lives of five mappings. So a mapping is 48 bytes and the file behind it is shared by all that
+ * ever mapped it; what long-lived processes map is kept too, since nobody knows which of them will
+ * be sampled just before its end, but only their last HISTORY_RECORD_MAPS_MAX mappings.
+ *
+ * PIDs come back. Lives of one pid are a list, the newest first; a birth ends the one before,
+ * should its exit have been lost. A process's start time is shortly before the event that tells of
+ * its birth and after every earlier birth with that pid: so it belongs to the first birth after it.
+ *
+ * Where events were lost all that lived is forgotten, and a line is drawn: nothing of before it is
+ * taken any more, since other things of then are missing. A life that begins with something else
+ * than a birth is of a process that was there at the line; a process that was born before the line
+ * has none of the lives that were born after it, and what an ended life's pid does after the line
+ * another one may be doing.
+ */
+#include "procmap/process_history.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/vec.h"
+
+/* Lives known at a time, the ended ones included: as many as pids by default. The oldest one goes,
+ * counted as "lives". Reached: `podprof_space_dropped_total{ceiling="lives"}`. */
+#define PROCESS_HISTORY_MAX	32768
+/* Mappings of one life; a program with its libraries has 5 to 50. The oldest one goes, counted as
+ * "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
+#define HISTORY_RECORD_MAPS_MAX 128
+/* Programs of one life whose times are known. A shell that executes has two. */
+#define HISTORY_RECORD_PROGRAMS 4
+
+/* A file as the kernel shows it. */
+struct file_key {
+	uint64_t device;
+	uint64_t inode;
+	uint64_t hash; /* of the name */
+};
+
+struct history_record_file {
+	struct file_key key;
+	uint32_t refs;
+	uint32_t kind;
+	int deleted;
+	char *name;
+	UT_hash_handle hh;
+};
+
+struct history_record_map {
+	uint64_t start;
+	uint64_t limit;
+	uint64_t off;
+	uint64_t time_ns;
+	struct history_record_file *file; /* owns a reference */
+	uint32_t program;
+	bool replaces; /* something else of the same program, or maybe so */
+};
+
+struct history_record {
+	uint32_t pid;
+	uint32_t ppid;
+	uint64_t birth_ns;
+	uint64_t exit_ns; /* of the leader */
+	uint64_t changed_ns;
+	uint64_t epoch_ns; /* as it was when this came to be known */
+	uint32_t program;
+	bool counted;  /* the next is known */
+	bool learned;  /* ... because a sample has said it */
+	uint64_t base; /* what is added to the numbers of programs it has executed */
+	uint64_t exec_ns[HISTORY_RECORD_PROGRAMS]; /* of program i at i % HISTORY_RECORD_PROGRAMS;
+						      [0] of birth */
+	struct history_record_map *maps;	   /* in the order of time */
+	size_t n_maps;
+	size_t maps_cap;
+	struct history_record *older;	     /* of the same pid */
+	TAILQ_ENTRY(history_record) by_age;  /* all */
+	TAILQ_ENTRY(history_record) by_exit; /* those that have ended */
+};
+
+TAILQ_HEAD(history_list, history_record);
+
+struct pid_slot {
+	uint32_t pid;
+	struct history_record *newest;
+	UT_hash_handle hh;
+};
+
+struct process_history {
+	struct pid_slot *pids;
+	struct history_record_file *files;
+	struct history_list all;
+	struct history_list ended;
+	uint64_t epoch_ns; /* when events were found to be missing last; 0: never */
+	struct process_history_stats stats;
+};
+
+/* ---------------------------------------------------------------- files */
+
+static uint64_t hash_name(const char *name)
+{
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 0x100000001b3ull;
+	return hash;
+}
+
+static struct history_record_file *file_new(const char *name, struct maps_entry *e)
+{
+	struct history_record_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->name = strview_dup(maps_classify(strview_of(name), e));
+	if (!file->name) {
+		free(file);
+		return NULL;
+	}
+	file->kind = e->kind;
+	file->deleted = e->deleted;
+	return file;
+}
+
+static void file_free(struct history_record_file *file)
+{
+	free(file->name);
+	free(file);
+}
+
+static struct history_record_file *file_get(struct process_history *history,
+					    const struct process_event *event)
+{
+	struct file_key key = {event->map.device, event->map.inode, hash_name(event->name)};
+	struct maps_entry e = event->map;
+	bool hash_oom = false;
+	struct history_record_file *file;
+
+	HASH_FIND(hh, history->files, &key, sizeof(key), file);
+	if (!file) {
+		file = file_new(event->name, &e);
+		if (!file)
+			return NULL;
+		file->key = key;
+		HASH_ADD(hh, history->files, key, sizeof(file->key), file);
+		if (hash_oom) {
+			file_free(file);
+			return NULL;
+		}
+		history->stats.bytes += sizeof(*file) + strlen(file->name);
+	}
+	file->refs++;
+	return file;
+}
+
+static void file_put(struct process_history *history, struct history_record_file *file)
+{
+	if (--file->refs)
+		return;
+	HASH_DEL(history->files, file);
+	history->stats.bytes -= sizeof(*file) + strlen(file->name);
+	file_free(file);
+}
+
+/* ---------------------------------------------------------------- lives */
+
+static struct pid_slot *find_pid(const struct process_history *history, uint32_t pid)
+{
+	struct pid_slot *slot;
+
+	HASH_FIND(hh, history->pids, &pid, sizeof(pid), slot);
+	return slot;
+}
+
+static void drop_map(struct process_history *history, struct history_record *record, size_t i)
+{
+	file_put(history, record->maps[i].file);
+	memmove(&record->maps[i], &record->maps[i + 1],
+		(record->n_maps - i - 1) * sizeof(*record->maps));
+	record->n_maps--;
+}
+
+static void unlink_record(struct process_history *history, struct history_record *record)
+{
+	struct pid_slot *slot = find_pid(history, record->pid);
+	struct history_record **at = &slot->newest;
+
+	while (*at != record)
+		at = &(*at)->older;
+	*at = record->older;
+	if (!slot->newest) {
+		HASH_DEL(history->pids, slot);
+		free(slot);
+	}
+}
+
+static void drop_record(struct process_history *history, struct history_record *record)
+{
+	unlink_record(history, record);
+	TAILQ_REMOVE(&history->all, record, by_age);
+	if (record->exit_ns)
+		TAILQ_REMOVE(&history->ended, record, by_exit);
+	while (record->n_maps)
+		drop_map(history, record, record->n_maps - 1);
+	history->stats.bytes -= sizeof(*record) + record->maps_cap * sizeof(*record->maps);
+	history->stats.n--;
+	free(record->maps);
+	free(record);
+}
+
+static void end_record(struct process_history *history, struct history_record *record,
+		       uint64_t time_ns)
+{
+	if (record->exit_ns)
+		return;
+	record->exit_ns = time_ns;
+	TAILQ_INSERT_TAIL(&history->ended, record, by_exit);
+}
+
+static struct pid_slot *get_pid(struct process_history *history, uint32_t pid)
+{
+	struct pid_slot *slot = find_pid(history, pid);
+	bool hash_oom = false;
+
+	if (slot)
+		return slot;
+	slot = calloc(1, sizeof(*slot));
+	if (!slot)
+		return NULL;
+	slot->pid = pid;
+	HASH_ADD(hh, history->pids, pid, sizeof(slot->pid), slot);
+	if (hash_oom) {
+		free(slot);
+		return NULL;
+	}
+	return slot;
+}
+
+/* False if all live: without one that does, we would take its next event for its first. */
+static bool make_room(struct process_history *history)
+{
+	if (history->stats.n < PROCESS_HISTORY_MAX)
+		return true;
+	history->stats.n_full++;
+	if (TAILQ_EMPTY(&history->ended))
+		return false;
+	drop_record(history, TAILQ_FIRST(&history->ended));
+	return true;
+}
+
+static struct history_record *add_record(struct process_history *history, uint32_t pid)
+{
+	struct history_record *record = make_room(history) ? calloc(1, sizeof(*record)) : NULL;
+	struct pid_slot *slot;
+
+	if (!record)
+		return NULL;
+	slot = get_pid(history, pid);
+	if (!slot) {
+		free(record);
+		return NULL;
+	}
+	record->pid = pid;
+	record->epoch_ns = history->epoch_ns;
+	record->older = slot->newest;
+	slot->newest = record;
+	TAILQ_INSERT_TAIL(&history->all, record, by_age);
+	history->stats.n++;
+	history->stats.bytes += sizeof(*record);
+	return record;
+}
+
+/* The one that goes on, or one of which nothing is known before now. */
+static struct history_record *get_record(struct process_history *history, uint32_t pid)
+{
+	struct pid_slot *slot = find_pid(history, pid);
+
+	if (slot && !history_record_is_past(history, slot->newest))
+		return slot->newest;
+	return add_record(history, pid);
+}
+
+/* ---------------------------------------------------------------- events */
+
+static bool born(struct process_history *history, const struct process_event *event)
+{
+	struct history_record *record = add_record(history, event->pid);
+
+	if (!record)
+		return false;
+	if (record->older)
+		end_record(history, record->older, event->time_ns);
+	record->ppid = event->ppid;
+	record->counted = true;
+	record->birth_ns = record->changed_ns = record->exec_ns[0] = event->time_ns;
+	return true;
+}
+
+/* Mappings of programs whose times are not known any more. */
+static void drop_old_programs(struct process_history *history, struct history_record *record)
+{
+	for (size_t i = record->n_maps; i-- > 0;)
+		if (record->maps[i].program + HISTORY_RECORD_PROGRAMS <= record->program)
+			drop_map(history, record, i);
+}
+
+static bool executed(struct process_history *history, const struct process_event *event)
+{
+	struct history_record *record = get_record(history, event->pid);
+
+	if (!record)
+		return false;
+	/* A thread that executes ends its leader and takes its place. */
+	if (record->exit_ns)
+		TAILQ_REMOVE(&history->ended, record, by_exit);
+	record->exit_ns = 0;
+	record->program++;
+	record->changed_ns = record->exec_ns[record->program % HISTORY_RECORD_PROGRAMS] =
+		event->time_ns;
+	drop_old_programs(history, record);
+	return true;
+}
+
+/* Memory that is made writable and executable in turn, as compilers at run time do it, is told of
+ * each time. What was mapped before in the same way is taken out, so that the last one comes last.
+ */
+static void drop_same(struct process_history *history, struct history_record *record,
+		      const struct history_record_map *as)
+{
+	for (size_t i = record->n_maps; i-- > 0;) {
+		struct history_record_map *m = &record->maps[i];
+
+		if (m->start == as->start && m->limit == as->limit && m->off == as->off &&
+		    m->file == as->file && m->program == as->program)
+			drop_map(history, record, i);
+	}
+}
+
+/* Of a process that was there before we listened it is not known what was there. */
+static bool replaces_other(const struct history_record *record, const struct history_record_map *as)
+{
+	if (!record->birth_ns && !record->program && as->file->key.inode)
+		return true;
+	for (size_t i = 0; i < record->n_maps; i++) {
+		const struct history_record_map *m = &record->maps[i];
+
+		if (m->program == as->program && m->start < as->limit && m->limit > as->start &&
+		    (m->file != as->file || m->off - m->start != as->off - as->start))
+			return true;
+	}
+	return false;
+}
+
+/* Takes the reference to the file on success. */
+static bool add_map(struct process_history *history, struct history_record *record,
+		    const struct history_record_map *map)
+{
+	size_t was = record->maps_cap;
+
+	if (record->n_maps >= HISTORY_RECORD_MAPS_MAX) {
+		history->stats.n_maps++;
+		drop_map(history, record, 0);
+	}
+	if (vec_grow(&record->maps, &record->maps_cap, record->n_maps + 1, sizeof(*record->maps),
+		     HISTORY_RECORD_MAPS_MAX))
+		return false;
+	history->stats.bytes += (record->maps_cap - was) * sizeof(*record->maps);
+	record->maps[record->n_maps++] = *map;
+	return true;
+}
+
+static bool mapped(struct process_history *history, const struct process_event *event)
+{
+	struct history_record *record = get_record(history, event->pid);
+	struct history_record_map map;
+
+	if (!record)
+		return false;
+	if (event->map.inode)
+		record->changed_ns = event->time_ns;
+	map = (struct history_record_map){
+		.start = event->map.start,
+		.limit = event->map.limit,
+		.off = event->map.offset,
+		.time_ns = event->time_ns,
+		.file = file_get(history, event),
+		.program = record->program,
+	};
+	if (!map.file)
+		return false;
+	map.replaces = replaces_other(record, &map);
+	drop_same(history, record, &map);
+	if (add_map(history, record, &map))
+		return true;
+	file_put(history, map.file);
+	return false;
+}
+
+/* The others of a group may live on when the leader has ended. What counts here is only that the
+ * samples after it are few. */
+static bool ended(struct process_history *history, const struct process_event *event)
+{
+	struct pid_slot *slot = find_pid(history, event->pid);
+
+	if (slot && event->tid == event->pid && !history_record_is_past(history, slot->newest))
+		end_record(history, slot->newest, event->time_ns);
+	return true;
+}
+
+bool process_history_add(struct process_history *history, const struct process_event *event)
+{
+	bool ok = true;
+
+	if (event->time_ns < history->epoch_ns)
+		return true;
+	switch (event->what) {
+	case PROCESS_EVENT_BIRTH:
+		ok = born(history, event);
+		break;
+	case PROCESS_EVENT_EXEC:
+		ok = executed(history, event);
+		break;
+	case PROCESS_EVENT_MAP:
+		ok = mapped(history, event);
+		break;
+	case PROCESS_EVENT_EXIT:
+		ok = ended(history, event);
+		break;
+	}
+	history->stats.n_memory += !ok;
+	return ok;
+}
+
+void process_history_lost(struct process_history *history, uint64_t since_ns, uint64_t now_ns)
+{
+	struct history_record *record, *next;
+
+	history->epoch_ns = now_ns;
+	for (record = TAILQ_FIRST(&history->all); record; record = next) {
+		next = TAILQ_NEXT(record, by_age);
+		if (!record->exit_ns || record->exit_ns >= since_ns)
+			drop_record(history, record);
+	}
+}
+
+void process_history_sweep(struct process_history *history, uint64_t now_ns)
+{
+	struct history_record *record;
+
+	while ((record = TAILQ_FIRST(&history->ended)) &&
+	       record->exit_ns + PROCESS_HISTORY_KEEP_NS < now_ns)
+		drop_record(history, record);
+}
+
+/* ---------------------------------------------------------------- questions */
+
+static bool is_birth_of(const struct history_record *record, uint64_t start_ns)
+{
+	return record->birth_ns >= start_ns &&
+	       record->birth_ns - start_ns <= PROCESS_HISTORY_BIRTH_NS &&
+	       start_ns > record->epoch_ns;
+}
+
+/* At the line, or, where none was drawn, before we listened. */
+static bool was_there(const struct history_record *record, uint64_t start_ns)
+{
+	return (!record->epoch_ns || start_ns <= record->epoch_ns) &&
+	       (!record->exit_ns || start_ns <= record->exit_ns);
+}
+
+const struct history_record *process_history_find(const struct process_history *history,
+						  uint64_t pid, uint64_t start_ns)
+{
+	const struct pid_slot *slot = pid <= UINT32_MAX ? find_pid(history, (uint32_t)pid) : NULL;
+	const struct history_record *best = NULL;
+
+	if (!slot || !start_ns)
+		return slot ? slot->newest : NULL;
+	for (const struct history_record *record = slot->newest; record; record = record->older)
+		if (record->birth_ns ? is_birth_of(record, start_ns) : was_there(record, start_ns))
+			best = record;
+	return best;
+}
+
+const struct history_record *process_history_find_at(const struct process_history *history,
+						     uint64_t pid, uint64_t time_ns)
+{
+	const struct history_record *record = process_history_find(history, pid, 0);
+
+	while (record && record->birth_ns > time_ns)
+		record = record->older;
+	return record;
+}
+
+uint32_t history_record_program(const struct history_record *record)
+{
+	return record->program;
+}
+
+bool history_record_is_counted(const struct history_record *record)
+{
+	return record->counted;
+}
+
+/* A child is program 0 under that number, whatever is counted from. */
+static uint64_t exec_id_of(const struct history_record *record, uint32_t program)
+{
+	return !program && record->birth_ns ? 0 : record->base + program;
+}
+
+uint64_t history_record_exec_id(const struct history_record *record)
+{
+	return exec_id_of(record, record->program);
+}
+
+bool history_record_program_of(const struct history_record *record, uint64_t exec_id, uint32_t *ret)
+{
+	if (!record->counted)
+		return false;
+	for (uint32_t i = 0; i < HISTORY_RECORD_PROGRAMS && i <= record->program; i++)
+		if (exec_id_of(record, record->program - i) == exec_id) {
+			*ret = record->program - i;
+			return true;
+		}
+	return false;
+}
+
+/* The list is ours, and so is what is in it. */
+void process_history_learn(struct process_history *history, const struct history_record *record,
+			   uint32_t program, uint64_t exec_id)
+{
+	struct history_record *own = find_pid(history, record->pid)->newest;
+
+	while (own != record)
+		own = own->older;
+	if (exec_id < program || (!program && own->birth_ns))
+		return;
+	own->base = exec_id - program;
+	own->counted = true;
+	own->learned = exec_id > 0;
+}
+
+bool history_record_is_learned(const struct history_record *record)
+{
+	return record->learned;
+}
+
+uint64_t history_record_changed_ns(const struct history_record *record)
+{
+	return record->changed_ns;
+}
+
+uint64_t history_record_exit_ns(const struct history_record *record)
+{
+	return record->exit_ns;
+}
+
+bool history_record_is_past(const struct process_history *history,
+			    const struct history_record *record)
+{
+	return record->exit_ns && history->epoch_ns > record->epoch_ns;
+}
+
+uint64_t history_record_birth_ns(const struct history_record *record)
+{
+	return record->birth_ns;
+}
+
+uint32_t history_record_parent(const struct history_record *record)
+{
+	return record->ppid;
+}
+
+uint32_t history_record_program_at(const struct history_record *record, uint64_t time_ns)
+{
+	uint32_t program = record->program;
+
+	for (int i = 1; i < HISTORY_RECORD_PROGRAMS && program; i++, program--)
+		if (record->exec_ns[program % HISTORY_RECORD_PROGRAMS] <= time_ns)
+			break;
+	return program;
+}
+
+bool history_record_ran_only(const struct history_record *record, uint64_t since_ns,
+			     uint64_t until_ns, uint32_t *ret)
+{
+	*ret = history_record_program_at(record, since_ns);
+	if (*ret && record->exec_ns[*ret % HISTORY_RECORD_PROGRAMS] > since_ns)
+		return false; /* another one, before those whose times are known */
+	return history_record_program_at(record, until_ns) == *ret;
+}
+
+bool history_record_replaced(const struct history_record *record, uint32_t program, uint64_t pc,
+			     uint64_t since_ns)
+{
+	for (size_t i = 0; i < record->n_maps; i++) {
+		const struct history_record_map *m = &record->maps[i];
+
+		if (m->replaces && m->program == program && m->time_ns > since_ns &&
+		    pc >= m->start && pc < m->limit)
+			return true;
+	}
+	return false;
+}
+
+int history_record_add_maps(const struct history_record *record, uint32_t program,
+			    uint64_t since_ns, uint64_t until_ns, struct maps *maps)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < record->n_maps && !r; i++) {
+		const struct history_record_map *m = &record->maps[i];
+		struct maps_entry e = {
+			.start = m->start,
+			.limit = m->limit,
+			.offset = m->off,
+			.device = m->file->key.device,
+			.inode = m->file->key.inode,
+			.prot = MAPS_R | MAPS_X,
+			.kind = m->file->kind,
+			.path = m->file->name,
+			.deleted = m->file->deleted,
+		};
+
+		if (m->program == program && m->time_ns > since_ns && m->time_ns <= until_ns)
+			r = maps_cover(maps, &e);
+	}
+	return r;
+}
+
+struct process_history_stats process_history_stats(const struct process_history *history)
+{
+	return history->stats;
+}
+
+/* ---------------------------------------------------------------- life */
+
+int process_history_new(struct process_history **ret)
+{
+	struct process_history *history = calloc(1, sizeof(*history));
+
+	if (!history)
+		return -ENOMEM;
+	TAILQ_INIT(&history->all);
+	TAILQ_INIT(&history->ended);
+	*ret = history;
+	return 0;
+}
+
+void process_history_free(struct process_history *history)
+{
+	if (!history)
+		return;
+	while (!TAILQ_EMPTY(&history->all))
+		drop_record(history, TAILQ_FIRST(&history->all));
+	free(history);
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What is dropped in the kernel costs an interrupt and one or two looks into a hash table; what is
+ * dropped here has cost a walked stack, and room that the others need. So the kernel's table names
+ * the directories whose samples are not all wanted.
+ *
+ * The table is told to us as a whole, once a second, by who knows owners; a copy of it here makes
+ * system calls of the differences alone. That a directory comes or goes between two times costs a
+ * second of samples, which whoever takes them drops: nothing depends on the table being exact.
+ */
+#include "profile/cgroup_sampling.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/metric.h"
+#include "profile/bpfobj.h"
+#include "shared/cgroup_sampling.h"
+#include "shared/sample.h"
+
+_Static_assert((int)CGROUP_TREE_V2 == HIERARCHY_V2 && (int)CGROUP_TREE_V1 == HIERARCHY_V1,
+	       "the same trees");
+
+struct cgroup_entry {
+	struct cgroup_sampling_key key;
+	struct cgroup_sampling_rate rate;
+	uint64_t round; /* in which it was told last */
+	UT_hash_handle hh;
+};
+
+struct cgroup_sampling {
+	struct bpfobj_cgroup_sampling bpf;
+	struct cgroup_entry *entries; /* what the kernel has */
+	uint64_t round;
+	uint64_t n_refused;
+};
+
+int cgroup_sampling_new(const struct bpfobj_cgroup_sampling *bpf, struct cgroup_sampling **ret)
+{
+	struct cgroup_sampling *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->bpf = *bpf;
+	*ret = s;
+	return 0;
+}
+
+static void forget(struct cgroup_sampling *s, struct cgroup_entry *e)
+{
+	HASH_DEL(s->entries, e);
+	free(e);
+}
+
+void cgroup_sampling_free(struct cgroup_sampling *s)
+{
+	struct cgroup_entry *e, *next;
+
+	if (!s)
+		return;
+	HASH_ITER(hh, s->entries, e, next)
+		forget(s, e);
+	free(s);
+}
+
+/* Rounded to the nearest; a part that is too small for 32 bits is as small as can be. */
+static struct cgroup_sampling_rate rate_of(unsigned int part, unsigned int whole)
+{
+	const uint64_t all = 1ull << 32, one = (uint64_t)SAMPLE_ONE;
+	uint64_t keep;
+
+	if (part >= whole)
+		return (struct cgroup_sampling_rate){.keep = CGROUP_SAMPLING_ALL,
+						     .weight = SAMPLE_ONE};
+	if (!part)
+		return (struct cgroup_sampling_rate){.keep = 0};
+	keep = (part * all + whole / 2) / whole;
+	keep = keep < 1 ? 1 : keep < CGROUP_SAMPLING_ALL ? keep : CGROUP_SAMPLING_ALL - 1;
+	return (struct cgroup_sampling_rate){.keep = (uint32_t)keep,
+					     .weight = (uint32_t)((whole * one + part / 2) / part)};
+}
+
+void cgroup_sampling_begin(struct cgroup_sampling *s)
+{
+	s->round++;
+}
+
+static int add(struct cgroup_sampling *s, const struct cgroup_sampling_key *key,
+	       struct cgroup_entry **ret)
+{
+	struct cgroup_entry *e = calloc(1, sizeof(*e));
+	bool hash_oom = false;
+
+	if (!e)
+		return -ENOMEM;
+	e->key = *key;
+	HASH_ADD(hh, s->entries, key, sizeof(e->key), e);
+	if (hash_oom) {
+		free(e);
+		return -ENOMEM;
+	}
+	*ret = e;
+	return 0;
+}
+
+/* One that is in the table already, or new. */
+static int enter(struct cgroup_sampling *s, const struct cgroup_sampling_key *key,
+		 const struct cgroup_sampling_rate *rate)
+{
+	struct cgroup_entry *e;
+	int r;
+
+	HASH_FIND(hh, s->entries, key, sizeof(*key), e);
+	if (e && (e->round == s->round ||
+		  (e->rate.keep == rate->keep && e->rate.weight == rate->weight))) {
+		e->round = s->round;
+		return 0;
+	}
+	r = bpf_map_update_elem(s->bpf.cgroup_sampling, key, rate, BPF_ANY);
+	if (r < 0)
+		return r;
+	r = e ? 0 : add(s, key, &e);
+	if (r) {
+		(void)bpf_map_delete_elem(s->bpf.cgroup_sampling, key);
+		return r;
+	}
+	e->rate = *rate;
+	e->round = s->round;
+	return 0;
+}
+
+int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
+			unsigned int part, unsigned int whole)
+{
+	const struct cgroup_sampling_key key = {.id = id, .tree = hierarchy};
+	const struct cgroup_sampling_rate rate = rate_of(part, whole);
+	int r = enter(s, &key, &rate);
+
+	if (r == -E2BIG) {
+		s->n_refused++;
+		return CGROUP_SAMPLING_FULL;
+	}
+	if (!r)
+		*s->bpf.in_use = 1;
+	return r;
+}
+
+int cgroup_sampling_end(struct cgroup_sampling *s)
+{
+	struct cgroup_entry *e, *next;
+	int r;
+
+	HASH_ITER(hh, s->entries, e, next) {
+		if (e->round == s->round)
+			continue;
+		r = bpf_map_delete_elem(s->bpf.cgroup_sampling, &e->key);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		forget(s, e);
+	}
+	*s->bpf.in_use = s->entries != NULL;
+	return 0;
+}
+
+void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink)
+{
+	static const struct metric_family_desc cgroups = {
+		"podprof_share_cgroups", METRIC_GAUGE,
+		"Cgroups of which it is told which samples are taken, by which.", NULL};
+	static const struct metric_family_desc refused = {
+		"podprof_share_refused", METRIC_COUNTER,
+		"Times that such a cgroup found no room in the kernel's table.", NULL};
+	const struct cgroup_sampling *s = cgroup_sampling;
+	uint64_t n_none = 0, n_some = 0, n_all = 0;
+
+	for (const struct cgroup_entry *e = s->entries; e; e = e->hh.next)
+		*(e->rate.keep == CGROUP_SAMPLING_ALL ? &n_all
+		  : e->rate.keep		      ? &n_some
+						      : &n_none) += 1;
+	metric_family(sink, &cgroups);
+	metric_u64(sink, n_none, &(struct metric_label){"taken", "none"}, 1);
+	metric_u64(sink, n_some, &(struct metric_label){"taken", "some"}, 1);
+	metric_u64(sink, n_all, &(struct metric_label){"taken", "all"}, 1);
+	metric_family(sink, &refused);
+	metric_u64(sink, s->n_refused, NULL, 0);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROFILE_STACK_DUMP_H
+#define PODPROF_PROFILE_STACK_DUMP_H
+
+/* Stacks that the kernel's programs copied out (bpf/shared/stack_dump.h), as they come. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/bpfobj.h"
+#include "profile/sample.h"
+#include "shared/stack_dump.h"
+
+struct metric_sink;
+struct stack_dumps;
+
+/* Bytes of the ring: a second's worth of STACK_DUMPS_PER_SECOND is five times that, so it wakes us
+ * when a quarter is full. */
+#define STACK_DUMPS_RING_BYTES (1u << 20)
+/* Stacks copied in a second by all CPUs together. At 5 us in the kernel and 15 us here each, 2 % of
+ * a CPU; what is above it is walked in the kernel, by frame pointers. A CPU has at least
+ * STACK_DUMPS_PER_CPU of them. */
+#define STACK_DUMPS_PER_SECOND 1000
+#define STACK_DUMPS_PER_CPU    20
+
+/**
+ * struct stack_dump - one sample whose user half is to be walked; borrows from its record
+ * @sample:  who, and the kernel half; no user frames
+ * @time_ns: boot clock
+ * @at:      address of the first of @n_bytes bytes of the stack
+ */
+struct stack_dump {
+	struct sample sample;
+	enum stack_dump_kind kind;
+	uint64_t time_ns;
+	const struct regs *regs;
+	uint64_t at;
+	const uint8_t *bytes;
+	size_t n_bytes;
+};
+
+enum stack_dump_outcome {
+	STACK_DUMP_OK = 0,
+	STACK_DUMP_ODD, /* lengths or numbers that our programs do not write */
+};
+
+/* Read a record of the ring, aligned to 8. */
+int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret);
+
+/* How many of them a CPU may take in a second, for struct settings. */
+uint32_t stack_dumps_per_cpu(size_t n_cpus);
+
+/* @maps: of the loaded object, which must outlive this. 0 or -errno. */
+int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **ret);
+void stack_dumps_free(struct stack_dumps *c);
+/* Readable (EPOLLIN) when a quarter of the ring is full. */
+int stack_dumps_fd(const struct stack_dumps *c);
+
+/* Hand over what is in the ring; @record is borrowed for the call. 0 or -errno. */
+typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
+int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
+
+/* A metric_collect_fn: podprof_stack_copies. */
+void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The walker of bpf/lib is text without helpers; here are its accessors for a copied stack. Tables
+ * are read where the kernel's walkers read them, through the same maps, so that there is one set of
+ * tables, one budget and one counting of what is wanted. The process's mappings are an array that
+ * the caller has made; to the walker they are pages behind the last one that there can be.
+ *
+ * The bytes of the stack and the registers are the process's own choice. As in the kernel nothing
+ * that they say leads outside of what is meant to be read: the accessors check every number.
+ */
+#include "unwindtable/dumpwalk.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "shared/stack_dump.h"
+#include "unwindtable/tables.h"
+
+struct table_space;
+static __u64 copy_to_edge(const struct table_space *space, __u64 address);
+#define WINDOW_TO_EDGE(space, address) copy_to_edge(space, address)
+
+#include "lib/walk.bpf.h"
+
+/* Of the process's mapping table. */
+#define FIRST_PAGE    ((uint64_t)TABLE_SLABS * TABLE_SLAB_PAGES)
+#define FIRST_MAPPING (FIRST_PAGE * PROCESS_MAPPINGS_PER_PAGE)
+#define MAPPINGS      ((size_t)PROCESS_PAGES_MAX * PROCESS_MAPPINGS_PER_PAGE)
+
+/* Everything that one walk looks at. */
+struct table_space {
+	const struct tables_memory *memory;
+	struct page_pool *table_pages;
+	const struct dumpwalk_from *from;
+	struct dumpwalk_stack *stack;
+	bool beyond; /* what was wanted last is behind the copied bytes */
+	struct table_page maps[PROCESS_PAGES_MAX];
+};
+
+struct dumpwalk {
+	struct table_space space;
+	__u64 frames[WALK_SLOTS];
+};
+
+/* ---------------------------------------------------------------- accessors */
+
+static __u64 copy_to_edge(const struct table_space *space, __u64 address)
+{
+	const __u64 off = address - space->from->at;
+
+	return off < space->from->n_bytes ? space->from->n_bytes - off : 0;
+}
+
+WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
+{
+	const __u64 off = address - space->from->at;
+
+	((struct table_space *)space)->beyond = address >= space->from->at + space->from->n_bytes;
+	if (n > copy_to_edge(space, address))
+		return -1;
+	memcpy(to, space->from->bytes + off, n);
+	return 0;
+}
+
+TABLE_INLINE const struct table_page *table_page(const struct table_space *space, __u64 number)
+{
+	if (number >= FIRST_PAGE + PROCESS_PAGES_MAX)
+		return NULL;
+	return number >= FIRST_PAGE ? &space->maps[number - FIRST_PAGE]
+				    : page_pool_view(space->table_pages, (uint32_t)number);
+}
+
+TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number)
+{
+	return number < TABLE_RULES ? &space->memory->rules[number] : NULL;
+}
+
+TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,
+							 __u64 number)
+{
+	return number < TABLE_RULE_RUNS ? &space->memory->rule_runs[number] : NULL;
+}
+
+static void note_missing(struct dumpwalk_stack *stack, uint16_t exe)
+{
+	for (size_t i = 0; i < stack->n_missing; i++)
+		if (stack->missing[i] == exe)
+			return;
+	if (stack->n_missing < DUMPWALK_MISSING_MAX)
+		stack->missing[stack->n_missing++] = exe;
+}
+
+WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe)
+{
+	const struct table_exe *found;
+
+	if (exe >= TABLE_EXES)
+		return NULL;
+	found = &space->memory->exes[exe];
+	if (!found->n_blocks)
+		note_missing(space->stack, (uint16_t)exe);
+	return found;
+}
+
+WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames)
+{
+	if (exe < TABLE_EXES)
+		space->memory->uses[exe].frames += n_frames;
+}
+
+/* Of no use without the memory that it leads to. */
+WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
+{
+	(void)space;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- walking */
+
+/* How many of the process's mappings the walker gets. */
+static size_t set_mappings(struct table_space *space, const struct dumpwalk_from *from)
+{
+	const size_t n = from->n_maps < MAPPINGS ? from->n_maps : MAPPINGS;
+
+	if (n)
+		memcpy(space->maps, from->maps, n * sizeof(*from->maps));
+	return n;
+}
+
+void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
+		   struct dumpwalk_stack *ret)
+{
+	struct regs regs = *from->regs;
+	struct walk w = {0};
+	struct window win;
+	const struct walk_ctx c = {
+		.w = &w,
+		.regs = &regs,
+		.win = &win,
+		.frames = dw->frames,
+		.space = &dw->space,
+		.mode = from->mode,
+	};
+
+	*ret = (struct dumpwalk_stack){.pcs = (const uint64_t *)dw->frames};
+	dw->space.from = from;
+	dw->space.stack = ret;
+	dw->space.beyond = false;
+	walk_begin(&c, FIRST_MAPPING, set_mappings(&dw->space, from));
+	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
+		walk_on(&c);
+	ret->n = w.n;
+	ret->n_rows = w.n_rows;
+	ret->flags = w.flags;
+	ret->end = w.end == WALK_ON ? SAMPLE_END_MAX_FRAMES : w.end;
+	if (ret->end == SAMPLE_END_UNREADABLE && dw->space.beyond &&
+	    from->n_bytes == STACK_DUMP_BYTES)
+		ret->end = SAMPLE_END_DUMP;
+	dw->space.from = NULL;
+	dw->space.stack = NULL;
+}
+
+void dumpwalk_rest(struct dumpwalk *dw)
+{
+	page_pool_unview(dw->space.table_pages);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int dumpwalk_new(struct tables *tables, struct dumpwalk **ret)
+{
+	struct dumpwalk *dw = calloc(1, sizeof(*dw));
+
+	if (!dw)
+		return -ENOMEM;
+	dw->space.memory = tables_memory(tables);
+	dw->space.table_pages = tables_page_pool(tables);
+	*ret = dw;
+	return 0;
+}
+
+void dumpwalk_free(struct dumpwalk *dw)
+{
+	free(dw);
+}

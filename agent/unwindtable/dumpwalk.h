@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWINDTABLE_DUMPWALK_H
+#define PODPROF_UNWINDTABLE_DUMPWALK_H
+
+/* The walk over a stack that was copied out of a process (bpf/shared/stack_dump.h), by the tables
+ * that the walker in the kernel has, and by its own text. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shared/process.h"
+#include "shared/settings.h"
+#include "shared/stack_dump.h"
+
+struct dumpwalk;
+struct tables;
+
+/* Images without a table that one walk tells of; those behind them are seen when these are there.
+ * Reached: the others are come upon when those are there. */
+#define DUMPWALK_MISSING_MAX 8
+
+/**
+ * struct dumpwalk_from - where it begins; all of it borrowed
+ * @at:     address of the first of @n_bytes bytes
+ * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
+ */
+struct dumpwalk_from {
+	const struct regs *regs;
+	uint64_t at;
+	const uint8_t *bytes;
+	size_t n_bytes;
+	const struct process_mapping *maps;
+	size_t n_maps;
+	enum settings_unwind mode;
+};
+
+/**
+ * struct dumpwalk_stack - what it found
+ * @pcs:     @n frames as in a sample, innermost first; borrowed until the next walk
+ * @n_rows:  of them found by rows
+ * @end:     enum sample_end
+ * @flags:   SAMPLE_FLAG_*
+ * @missing: executables that it came upon and that have no table, the innermost first
+ */
+struct dumpwalk_stack {
+	const uint64_t *pcs;
+	size_t n;
+	size_t n_rows;
+	uint32_t end;
+	uint32_t flags;
+	uint16_t missing[DUMPWALK_MISSING_MAX];
+	size_t n_missing;
+};
+
+/* @tables is borrowed. 0 or -ENOMEM. */
+int dumpwalk_new(struct tables *tables, struct dumpwalk **ret);
+void dumpwalk_free(struct dumpwalk *dw);
+/* Counts the images that it comes upon as the kernel's walkers do (struct table_use). */
+void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
+		   struct dumpwalk_stack *ret);
+/* After some walks: what was mapped for them is not any more. */
+void dumpwalk_rest(struct dumpwalk *dw);
+
+#endif

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Page space is handed out first fit, by a bit for each page and, in pages that are shared
+ * by the ends of table images, a bit for each sub-page. A search looks at all bits, a few thousand
+ * words when a node is full of tables; that happens once for each executable that is loaded.
+ *
+ * Slabs are numbered in the order in which they are made. The first of them belong to a kind, the
+ * others are spare. One slab holds 60 tables of the usual size.
+ */
+#include "unwindtable/page_pool.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* One slab and such a part of all are kept for mapping tables: without them no table image is
+ * found. */
+#define KEEP_PART 16
+
+#define WORDS	 (TABLE_SLAB_PAGES / 64)
+#define SUBPAGES (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES)
+_Static_assert(SUBPAGES == 64, "a page's sub-pages are one word of bits");
+
+struct slab {
+	enum page_pool_kind kind;
+	struct table_page *mem; /* once it was asked for; PAGE_POOL_IMAGES: for a view */
+	uint64_t used[WORDS];
+	uint64_t *subpages; /* of shared pages, by page; NULL if there never was one here */
+};
+
+/* One that is being written to. */
+struct open_slab {
+	uint32_t number;
+	struct table_page *mem; /* NULL: none */
+};
+
+struct page_pool {
+	struct page_pool_slabs source;
+	struct slab *slabs;
+	struct open_slab open[2]; /* of an image, and of its end; the last one used first */
+	uint32_t n, n_spare, max;
+	bool making;
+	uint32_t n_of[PAGE_POOL_KIND_MAX], max_of[PAGE_POOL_KIND_MAX];
+	size_t reserved_bytes[PAGE_POOL_KIND_MAX];
+};
+
+DEFINE_CLEANUP(struct page_pool *, page_pool_freep, page_pool_free);
+
+int page_pool_new(const struct page_pool_slabs *slabs, uint32_t n_slabs, struct page_pool **ret)
+{
+	_cleanup_(page_pool_freep) struct page_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return -ENOMEM;
+	pool->source = *slabs;
+	pool->max = n_slabs < TABLE_SLABS ? n_slabs : TABLE_SLABS;
+	pool->max_of[PAGE_POOL_IMAGES] =
+		pool->max > 1 ? pool->max - 1 - pool->max / KEEP_PART : pool->max;
+	pool->max_of[PAGE_POOL_MAPPINGS] = pool->max;
+	pool->slabs = calloc(pool->max + 1, sizeof(*pool->slabs));
+	if (!pool->slabs)
+		return -ENOMEM;
+	*ret = take_ptr(pool);
+	return 0;
+}
+
+void page_pool_free(struct page_pool *pool)
+{
+	if (!pool)
+		return;
+	page_pool_settle(pool);
+	for (uint32_t i = 0; i < pool->n; i++) {
+		if (pool->slabs[i].mem)
+			pool->source.unmap(pool->source.ctx, i, pool->slabs[i].mem);
+		free(pool->slabs[i].subpages);
+	}
+	free(pool->slabs);
+	free(pool);
+}
+
+/* ---------------------------------------------------------------- whole ones */
+
+static bool is_used(const struct page_pool *pool, uint32_t number)
+{
+	const struct slab *slab = &pool->slabs[number / TABLE_SLAB_PAGES];
+
+	return slab->used[number % TABLE_SLAB_PAGES / 64] >> number % 64 & 1;
+}
+
+static void mark(struct page_pool *pool, uint32_t first, uint32_t n, bool used)
+{
+	for (uint32_t number = first; number < first + n; number++) {
+		struct slab *slab = &pool->slabs[number / TABLE_SLAB_PAGES];
+		uint64_t *word = &slab->used[number % TABLE_SLAB_PAGES / 64];
+
+		*word = used ? *word | 1ull << number % 64 : *word & ~(1ull << number % 64);
+	}
+}
+
+/* Slabs of that kind that can still be added. */
+static uint32_t slabs_left(const struct page_pool *pool, enum page_pool_kind kind)
+{
+	uint32_t of_kind = pool->max_of[kind] - pool->n_of[kind], of_all = pool->max - pool->n;
+
+	return of_kind < of_all ? of_kind : of_all;
+}
+
+static int make_slab(struct page_pool *pool)
+{
+	int r = pool->making ? PAGE_POOL_LATER
+			     : pool->source.make(pool->source.ctx, pool->n + pool->n_spare);
+
+	if (!r)
+		pool->n_spare++;
+	else if (r == PAGE_POOL_LATER)
+		pool->making = true;
+	return r;
+}
+
+void page_pool_made(struct page_pool *pool, int result)
+{
+	pool->making = false;
+	if (!result)
+		pool->n_spare++;
+}
+
+void page_pool_ahead(struct page_pool *pool)
+{
+	if (!pool->n_spare && pool->n < pool->max)
+		(void)make_slab(pool); /* what fails is tried again when it is needed */
+}
+
+/* @n slabs more are of that kind; so many may be. */
+static int add_slabs(struct page_pool *pool, enum page_pool_kind kind, uint32_t n)
+{
+	int r = 0;
+
+	while (!r && pool->n_spare < n)
+		r = make_slab(pool);
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < n; i++)
+		pool->slabs[pool->n + i].kind = kind;
+	pool->n += n;
+	pool->n_spare -= n;
+	pool->n_of[kind] += n;
+	return 0;
+}
+
+/* So many that pages up to @limit are there. 0 if they are now. */
+static int grow(struct page_pool *pool, enum page_pool_kind kind, uint64_t limit)
+{
+	uint64_t n = (limit + TABLE_SLAB_PAGES - 1) / TABLE_SLAB_PAGES - pool->n;
+
+	return n > slabs_left(pool, kind) ? PAGE_POOL_FULL : add_slabs(pool, kind, (uint32_t)n);
+}
+
+/* The first @n free ones in a row: true; or how many there are at the end of all, in *@ret_end. */
+static bool find_run(const struct page_pool *pool, enum page_pool_kind kind, uint32_t n,
+		     uint32_t *ret, uint32_t *ret_end)
+{
+	uint32_t number = 0, run = 0;
+
+	while (number < pool->n * TABLE_SLAB_PAGES) {
+		const struct slab *slab = &pool->slabs[number / TABLE_SLAB_PAGES];
+
+		if (slab->kind != kind) {
+			run = 0;
+			number += TABLE_SLAB_PAGES;
+			continue;
+		}
+		run = is_used(pool, number++) ? 0 : run + 1;
+		if (run == n) {
+			*ret = number - n;
+			return true;
+		}
+	}
+	*ret_end = run;
+	return false;
+}
+
+int page_pool_reserve(struct page_pool *pool, enum page_pool_kind kind, uint32_t n, uint32_t *ret)
+{
+	uint32_t first, end;
+	int r = 0;
+
+	if (!find_run(pool, kind, n, &first, &end)) {
+		first = pool->n * TABLE_SLAB_PAGES - end;
+		r = grow(pool, kind, (uint64_t)first + n);
+	}
+	if (r)
+		return r;
+	mark(pool, first, n, true);
+	pool->reserved_bytes[kind] += (size_t)n * TABLE_PAGE_BYTES;
+	*ret = first;
+	return 0;
+}
+
+void page_pool_release(struct page_pool *pool, uint32_t first, uint32_t n)
+{
+	mark(pool, first, n, false);
+	pool->reserved_bytes[pool->slabs[first / TABLE_SLAB_PAGES].kind] -=
+		(size_t)n * TABLE_PAGE_BYTES;
+}
+
+/* ---------------------------------------------------------------- pieces */
+
+/* @n ones from bit @at on; n is below 64. */
+static uint64_t bits(uint32_t at, uint32_t n)
+{
+	return ((1ull << n) - 1) << at;
+}
+
+/* Where in @used @n bits in a row are free; SUBPAGES if nowhere. */
+static uint32_t find_bits(uint64_t used, uint32_t n)
+{
+	for (uint32_t at = 0; at + n <= SUBPAGES; at++)
+		if (!(used & bits(at, n)))
+			return at;
+	return SUBPAGES;
+}
+
+static void take_subpages(struct page_pool *pool, uint32_t number, uint32_t at, uint32_t n,
+			  uint32_t *ret)
+{
+	pool->slabs[number / TABLE_SLAB_PAGES].subpages[number % TABLE_SLAB_PAGES] |= bits(at, n);
+	pool->reserved_bytes[PAGE_POOL_IMAGES] += (size_t)n * TABLE_SUBPAGE_BYTES;
+	*ret = number * SUBPAGES + at;
+}
+
+/* In a page that others share already. */
+static bool join_subpages(struct page_pool *pool, uint32_t n, uint32_t *ret)
+{
+	for (uint32_t number = 0; number < pool->n * TABLE_SLAB_PAGES; number++) {
+		const uint64_t *subpages = pool->slabs[number / TABLE_SLAB_PAGES].subpages;
+		uint64_t used = subpages ? subpages[number % TABLE_SLAB_PAGES] : 0;
+		uint32_t at = used ? find_bits(used, n) : SUBPAGES;
+
+		if (at == SUBPAGES)
+			continue;
+		take_subpages(pool, number, at, n, ret);
+		return true;
+	}
+	return false;
+}
+
+int page_pool_reserve_subpages(struct page_pool *pool, uint32_t n, uint32_t *ret)
+{
+	struct slab *slab;
+	uint32_t number;
+	int r;
+
+	if (join_subpages(pool, n, ret))
+		return 0;
+	r = page_pool_reserve(pool, PAGE_POOL_IMAGES, 1, &number);
+	if (r)
+		return r;
+	pool->reserved_bytes[PAGE_POOL_IMAGES] -= TABLE_PAGE_BYTES;
+	slab = &pool->slabs[number / TABLE_SLAB_PAGES];
+	if (!slab->subpages)
+		slab->subpages = calloc(TABLE_SLAB_PAGES, sizeof(*slab->subpages));
+	if (!slab->subpages) {
+		mark(pool, number, 1, false);
+		return -ENOMEM;
+	}
+	take_subpages(pool, number, 0, n, ret);
+	return 0;
+}
+
+void page_pool_release_subpages(struct page_pool *pool, uint32_t first, uint32_t n)
+{
+	uint32_t number = first / SUBPAGES;
+	uint64_t *used =
+		&pool->slabs[number / TABLE_SLAB_PAGES].subpages[number % TABLE_SLAB_PAGES];
+
+	*used &= ~bits(first % SUBPAGES, n);
+	pool->reserved_bytes[PAGE_POOL_IMAGES] -= (size_t)n * TABLE_SUBPAGE_BYTES;
+	if (!*used)
+		mark(pool, number, 1, false);
+}
+
+/* ---------------------------------------------------------------- memory */
+
+struct table_page *page_pool_at(struct page_pool *pool, uint32_t number)
+{
+	struct slab *slab = &pool->slabs[number / TABLE_SLAB_PAGES];
+
+	if (!slab->mem)
+		slab->mem = pool->source.map(pool->source.ctx, number / TABLE_SLAB_PAGES);
+	return slab->mem ? &slab->mem[number % TABLE_SLAB_PAGES] : NULL;
+}
+
+const struct table_page *page_pool_view(struct page_pool *pool, uint32_t number)
+{
+	return number / TABLE_SLAB_PAGES < pool->n ? page_pool_at(pool, number) : NULL;
+}
+
+void page_pool_unview(struct page_pool *pool)
+{
+	for (uint32_t i = 0; i < pool->n; i++) {
+		struct slab *slab = &pool->slabs[i];
+
+		if (!slab->mem || slab->kind != PAGE_POOL_IMAGES)
+			continue;
+		pool->source.unmap(pool->source.ctx, i, slab->mem);
+		slab->mem = NULL;
+	}
+}
+
+/* Slabs that are written one table after the other stay mapped meanwhile: the kernel maps all pages
+ * of one at once, which takes longer than writing to some of them. */
+static struct table_page *open_slab(struct page_pool *pool, uint32_t number)
+{
+	struct open_slab *o = &pool->open[0];
+
+	if (o->mem && o->number != number) {
+		struct open_slab other = pool->open[1];
+
+		pool->open[1] = *o;
+		*o = other;
+	}
+	if (o->mem && o->number == number)
+		return o->mem;
+	if (o->mem)
+		pool->source.unmap(pool->source.ctx, o->number, o->mem);
+	o->number = number;
+	o->mem = pool->source.map(pool->source.ctx, number);
+	return o->mem;
+}
+
+void page_pool_settle(struct page_pool *pool)
+{
+	for (size_t i = 0; i < array_size(pool->open); i++) {
+		if (pool->open[i].mem)
+			pool->source.unmap(pool->source.ctx, pool->open[i].number,
+					   pool->open[i].mem);
+		pool->open[i].mem = NULL;
+	}
+}
+
+int page_pool_write(struct page_pool *pool, uint64_t address, const void *data, size_t n)
+{
+	const size_t slab_bytes = (size_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES;
+	const uint8_t *from = data;
+
+	while (n) {
+		uint32_t number = (uint32_t)(address / slab_bytes);
+		size_t off = address % slab_bytes;
+		size_t here = n < slab_bytes - off ? n : slab_bytes - off;
+		struct table_page *mem = open_slab(pool, number);
+
+		if (!mem)
+			return -ENOMEM;
+		memcpy((uint8_t *)mem + off, from, here);
+		address += here;
+		from += here;
+		n -= here;
+	}
+	return 0;
+}
+
+size_t page_pool_bytes(const struct page_pool *pool)
+{
+	return ((size_t)pool->n + pool->n_spare) * TABLE_SLAB_PAGES * TABLE_PAGE_BYTES;
+}
+
+size_t page_pool_reserved_bytes(const struct page_pool *pool)
+{
+	return pool->reserved_bytes[PAGE_POOL_IMAGES] + pool->reserved_bytes[PAGE_POOL_MAPPINGS];
+}
+
+/* The longest row of free pages, with the slabs that can still be had behind the last one. */
+static size_t longest_run(const struct page_pool *pool)
+{
+	size_t longest = 0, run = 0;
+
+	for (uint32_t number = 0; number < pool->n * TABLE_SLAB_PAGES; number++) {
+		bool ours = pool->slabs[number / TABLE_SLAB_PAGES].kind == PAGE_POOL_IMAGES;
+
+		run = ours && !is_used(pool, number) ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	run += (size_t)slabs_left(pool, PAGE_POOL_IMAGES) * TABLE_SLAB_PAGES;
+	return run > longest ? run : longest;
+}
+
+/* The longest row of free sub-pages in pages that are shared. */
+static uint32_t longest_subpages(const struct page_pool *pool)
+{
+	uint32_t n = 0;
+
+	for (uint32_t number = 0; number < pool->n * TABLE_SLAB_PAGES; number++) {
+		const uint64_t *subpages = pool->slabs[number / TABLE_SLAB_PAGES].subpages;
+		uint64_t used = subpages ? subpages[number % TABLE_SLAB_PAGES] : 0;
+
+		while (used && n + 1 < SUBPAGES && find_bits(used, n + 1) < SUBPAGES)
+			n++;
+	}
+	return n;
+}
+
+struct page_pool_room page_pool_room(const struct page_pool *pool)
+{
+	size_t run = longest_run(pool);
+
+	return (struct page_pool_room){
+		.whole_bytes = run * TABLE_PAGE_BYTES,
+		.subpage_bytes =
+			run ? TABLE_PAGE_BYTES : longest_subpages(pool) * TABLE_SUBPAGE_BYTES,
+	};
+}

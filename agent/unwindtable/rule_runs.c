@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Compilers save registers in the same few orders everywhere, and each push and each pop is a row.
+ * So rows that follow each other within a few bytes are put into one rule run, if the same sequence
+ * is there often enough to pay for the rule run.
+ *
+ * Sequences are counted in a tree: a node stands for the steps from its root to it, and has the
+ * number of its parent, the distance from there and the rule in its key, so that a hash table holds
+ * them all. Counted are the beginnings of each run of close rows, in pieces of as many as a rule
+ * run can have. Then the table's slots are made by taking, at each row, the longest frequent
+ * sequence that begins there. The end of a prologue is mostly a frame size that nobody else has;
+ * the longest prefix leaves it out.
+ *
+ * Considered and left out: counting sequences from every row on (0.01 bytes a row less, half as
+ * many rule runs more), and replacing frequent pairs again and again (slow).
+ */
+#include "unwindtable/rule_runs.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+
+/* A rule run costs 24 bytes and its number, and saves at least a slot of 2 where it is. */
+#define USES_MIN 8
+/* Counts above this are not told apart when the most frequent ones are chosen. */
+#define COUNTS	 1024
+
+struct node {
+	uint64_t key; /* 0: free */
+	uint32_t count;
+	uint32_t pad;
+};
+
+struct rule_runs {
+	struct node *nodes;
+	size_t n_nodes; /* a power of two */
+	size_t used;
+	uint32_t uses_min;
+};
+
+DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
+
+#define NO_PARENT 0u
+/* So that no key is 0. */
+#define KEY_USED  (1ull << 63)
+
+static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
+{
+	return KEY_USED | (uint64_t)parent << 40 | (uint64_t)rule << 8 | distance;
+}
+
+/* The node's index, or that of the free place for it. */
+static size_t node_find(const struct rule_runs *rule_runs, uint64_t key)
+{
+	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
+	size_t i = (hash >> 40 ^ hash >> 20) & (rule_runs->n_nodes - 1);
+
+	while (rule_runs->nodes[i].key && rule_runs->nodes[i].key != key)
+		i = (i + 1) & (rule_runs->n_nodes - 1);
+	return i;
+}
+
+/* The node below @parent (its index + 1) for @rule, made if there is room; false if not. */
+static bool node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t rule,
+		       uint32_t distance, uint32_t *ret)
+{
+	uint64_t key = key_make(parent, rule, distance);
+	size_t i = node_find(rule_runs, key);
+
+	if (!rule_runs->nodes[i].key) {
+		if (rule_runs->used >= rule_runs->n_nodes - rule_runs->n_nodes / 4)
+			return false;
+		rule_runs->nodes[i].key = key;
+		rule_runs->used++;
+	}
+	rule_runs->nodes[i].count++;
+	*ret = (uint32_t)i + 1;
+	return true;
+}
+
+/* Whether @b can follow @a in a rule run: close, and in the same block. */
+static inline bool together(const struct step *a, const struct step *b)
+{
+	return b->unit - a->unit <= RULE_RUNS_DISTANCE_MAX && a->unit >> 8 == b->unit >> 8;
+}
+
+/* Count the beginnings of the run at @steps: as many as a rule run can have. Returns how many. */
+static size_t count_run(struct rule_runs *rule_runs, const struct step *steps, size_t n)
+{
+	uint32_t parent = NO_PARENT;
+	size_t len = 1;
+
+	while (len < n && len < TABLE_RULE_RUN_STEPS && together(&steps[len - 1], &steps[len]))
+		len++;
+	for (size_t i = 0; len > 1 && i < len; i++)
+		if (!node_count(rule_runs, parent, steps[i].rule,
+				i ? steps[i].unit - steps[i - 1].unit : 0, &parent))
+			break;
+	return len;
+}
+
+int rule_runs_new(const struct step *steps, size_t n, struct rule_runs **ret)
+{
+	_cleanup_(rule_runs_freep) struct rule_runs *rule_runs = calloc(1, sizeof(*rule_runs));
+
+	if (!rule_runs)
+		return -ENOMEM;
+	rule_runs->n_nodes = 64;
+	while (rule_runs->n_nodes < n && rule_runs->n_nodes < RULE_RUNS_NODES_MAX)
+		rule_runs->n_nodes *= 2;
+	rule_runs->nodes = calloc(rule_runs->n_nodes, sizeof(*rule_runs->nodes));
+	if (!rule_runs->nodes)
+		return -ENOMEM;
+	rule_runs->uses_min = UINT32_MAX;
+	for (size_t i = 0; i < n;)
+		i += count_run(rule_runs, &steps[i], n - i);
+	*ret = take_ptr(rule_runs);
+	return 0;
+}
+
+void rule_runs_free(struct rule_runs *rule_runs)
+{
+	if (!rule_runs)
+		return;
+	free(rule_runs->nodes);
+	free(rule_runs);
+}
+
+void rule_runs_limit(struct rule_runs *rule_runs, size_t n)
+{
+	size_t counts[COUNTS + 1] = {0}, sum = 0;
+	uint32_t min = COUNTS;
+
+	for (size_t i = 0; i < rule_runs->n_nodes; i++)
+		counts[rule_runs->nodes[i].count < COUNTS ? rule_runs->nodes[i].count : COUNTS]++;
+	while (min >= USES_MIN && sum + counts[min] <= n)
+		sum += counts[min--];
+	rule_runs->uses_min = min + 1 > COUNTS ? UINT32_MAX : min + 1;
+}
+
+size_t rule_runs_bound(const struct rule_runs *rule_runs)
+{
+	return rule_runs->n_nodes;
+}
+
+size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,
+		       uint32_t *ret)
+{
+	uint32_t parent = NO_PARENT;
+	size_t len = 0, i;
+
+	if (n < 2 || !together(&steps[0], &steps[1]))
+		return 1;
+	for (;;) {
+		i = node_find(rule_runs, key_make(parent, steps[len].rule,
+						  len ? steps[len].unit - steps[len - 1].unit : 0));
+		if (rule_runs->nodes[i].count < rule_runs->uses_min)
+			break;
+		parent = (uint32_t)i + 1;
+		len++;
+		if (len == n || len == TABLE_RULE_RUN_STEPS ||
+		    !together(&steps[len - 1], &steps[len]))
+			break;
+	}
+	if (len < 2)
+		return 1;
+	*ret = parent - 1;
+	return len;
+}
+
+void rule_runs_get(const struct rule_runs *rule_runs, uint32_t number, struct table_rule_run *ret)
+{
+	uint64_t keys[TABLE_RULE_RUN_STEPS];
+	uint32_t node = number + 1;
+	uint8_t at = 0;
+	size_t n = 0;
+
+	for (; node != NO_PARENT && n < TABLE_RULE_RUN_STEPS; node = keys[n++] >> 40 & 0x7fffff)
+		keys[n] = rule_runs->nodes[node - 1].key;
+	for (size_t i = 0; i < TABLE_RULE_RUN_STEPS; i++) {
+		uint64_t key = i < n ? keys[n - 1 - i] : 0;
+
+		at += key & 0xff;
+		ret->at[i] = i < n ? at : TABLE_RULE_RUN_END;
+		ret->rules[i] = (uint16_t)(key >> 8);
+	}
+}

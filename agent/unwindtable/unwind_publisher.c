@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Nothing is done for processes that are not sampled. The first sample of one says that the walker
+ * did not know it; its mappings are read then anyway, to find the places of that sample's stack
+ * (procmap/address_space.h), and are published here with the identity that the sample carries.
+ * Later samples publish them again when they have changed. So the first interval of a process is
+ * walked by frame pointers, and the first one of an image that no process had before.
+ *
+ * A record is never wrong for long enough to matter: start time and exec id are compared by the
+ * walker, mappings that were added are told by the kernel and read before the next sample is looked
+ * at. It is withdrawn when the leader exits. If other threads live on, their next sample publishes
+ * it again.
+ */
+#include "unwindtable/unwind_publisher.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/metric.h"
+#include "base/nsec.h"
+#include "discovery/pid.h"
+#include "unwindtable/table_builder.h"
+#include "procmap/address_space.h"
+#include "profile/stack_dump.h"
+#include "profile/sample.h"
+#include "shared/sample.h"
+#include "unwindtable/dumpwalk.h"
+#include "unwindtable/processes.h"
+#include "unwindtable/slabmaker.h"
+#include "unwindtable/tablemaps.h"
+
+struct unwind_publisher {
+	struct unwind_publisher_opts opts;
+	struct tablemaps *maps_of_tables;
+	struct slabmaker *slabs;
+	struct tables *tables;
+	struct processes *processes;
+	struct table_builder *builder;
+	struct dumpwalk *dumpwalk;
+	struct process_mapping *maps; /* room for the largest table */
+	size_t n_maps;
+	uint64_t maps_version; /* of the space whose they are; 0: nobody's */
+};
+
+DEFINE_CLEANUP(struct unwind_publisher *, unwind_publisher_freep, unwind_publisher_free);
+
+#define MAPPINGS ((size_t)PROCESS_PAGES_MAX * PROCESS_MAPPINGS_PER_PAGE)
+
+/* ---------------------------------------------------------------- mappings */
+
+static uint64_t page_of(uint64_t address)
+{
+	return address >> PROCESS_PAGE_SHIFT;
+}
+
+/* Code without an image is in the table, too: the walker shall know that it is code. */
+static struct process_mapping mapping_of(struct unwind_publisher *u,
+					 const struct address_space_mapping *m)
+{
+	uint64_t bias = 0;
+	uint16_t exe = 0;
+
+	if (image_bias(m->image, m->start, m->limit - m->start, m->offset, &bias))
+		exe = table_builder_number(u->builder, m->image);
+	return (struct process_mapping){
+		.start_pages = page_of(m->start),
+		.n_pages = page_of(m->limit - m->start),
+		.bias_pages = exe ? page_of(bias) : 0,
+		.exe = exe,
+	};
+}
+
+static void make_maps(struct unwind_publisher *u, const struct address_space *space)
+{
+	const struct address_space_mapping *items;
+	size_t n;
+
+	if (address_space_version(space) == u->maps_version)
+		return;
+	items = address_space_mappings(space, &n);
+	u->n_maps = n < MAPPINGS ? n : MAPPINGS;
+	for (size_t i = 0; i < u->n_maps; i++)
+		u->maps[i] = mapping_of(u, &items[i]);
+	u->maps_version = address_space_version(space);
+}
+
+/* The image at @pc, before the walker's counts tell of it. */
+static void want(struct unwind_publisher *u, uint64_t pc, const struct address_space *space)
+{
+	const struct address_space_mapping *items;
+	size_t n;
+
+	items = address_space_mappings(space, &n);
+	for (size_t i = 0; i < n; i++)
+		if (pc >= items[i].start && pc < items[i].limit)
+			table_builder_want(u->builder, items[i].image);
+}
+
+/* Whether @known is the same process, as late in its life as @id or later. */
+static bool is_newer(const struct processes_id *known, const struct processes_id *id)
+{
+	if (known->start_boottime_ns != id->start_boottime_ns)
+		return false;
+	return known->exec_id > id->exec_id ||
+	       (known->exec_id == id->exec_id && known->version >= id->version);
+}
+
+/* Tell the walker of the process of @sample, which was at @pc. */
+static void publish(struct unwind_publisher *u, const struct sample *sample, uint64_t pc,
+		    const struct address_space *space)
+{
+	struct processes_id known, id = {
+					   .tgid = (uint32_t)sample->pid.pid,
+					   .start_boottime_ns = sample->start_boottime_ns,
+					   .exec_id = sample->exec_id,
+					   .version = address_space_version(space),
+				   };
+
+	if (!id.version || address_space_gone(space))
+		return;
+	if (sample->n_user && sample->end == SAMPLE_END_NO_TABLE)
+		want(u, sample->user[sample->n_user - 1] - (sample->n_user > 1), space);
+	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
+		return;
+	want(u, pc, space);
+	/* the last samples come after the word of the end, which has withdrawn the record */
+	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= address_space_ended(space))
+		return;
+	make_maps(u, space);
+	/* what fails is counted there, and tried again with the next sample */
+	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
+}
+
+void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
+			     const struct address_space *space)
+{
+	if (sample->n_user)
+		publish(u, sample, sample->user[0], space);
+}
+
+/* ---------------------------------------------------------------- copied stacks */
+
+/* Ask for all that is missing. Whether any of it is to come, the innermost of that. */
+static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack *stack,
+			 uint16_t *ret_waits)
+{
+	bool coming = false;
+
+	for (size_t i = stack->n_missing; i-- > 0;) {
+		if (table_builder_want_number(u->builder, stack->missing[i]) !=
+		    TABLE_BUILDER_COMING)
+			continue;
+		*ret_waits = stack->missing[i];
+		coming = true;
+	}
+	return coming;
+}
+
+int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
+			  const struct address_space *space, struct sample *ret,
+			  uint16_t *ret_waits)
+{
+	struct dumpwalk_from from = {
+		.regs = dump->regs,
+		.at = dump->at,
+		.bytes = dump->bytes,
+		.n_bytes = dump->n_bytes,
+		.mode = u->opts.mode,
+	};
+	struct dumpwalk_stack stack;
+
+	publish(u, &dump->sample, regs_pc(dump->regs), space);
+	make_maps(u, space);
+	from.maps = u->maps;
+	from.n_maps = u->n_maps;
+	dumpwalk_walk(u->dumpwalk, &from, &stack);
+	*ret = dump->sample;
+	ret->user = stack.pcs;
+	ret->n_user = stack.n;
+	ret->n_rows = stack.n_rows;
+	ret->end = stack.end;
+	ret->flags = stack.flags;
+	return want_missing(u, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;
+}
+
+void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe)
+{
+	(void)table_builder_want_number(u->builder, exe);
+}
+
+void unwind_publisher_rest(struct unwind_publisher *u)
+{
+	dumpwalk_rest(u->dumpwalk);
+}
+
+bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns)
+{
+	return table_builder_wait(u->builder, timeout_ns);
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid)
+{
+	processes_withdraw(u->processes, tgid, nsec_monotonic());
+}
+
+void unwind_publisher_tick(struct unwind_publisher *u)
+{
+	processes_sweep(u->processes, nsec_monotonic());
+	table_builder_tick(u->builder);
+	page_pool_ahead(tables_page_pool(u->tables));
+}
+
+static void withdraw_if_gone(void *ctx, const struct processes_id *id)
+{
+	struct unwind_publisher *u = ctx;
+	const struct pid_id pid = {.pid = id->tgid,
+				   .start_ticks = pid_ticks_of_ns(id->start_boottime_ns)};
+
+	if (pid_check(u->opts.proc, &pid) == PID_GONE)
+		processes_withdraw(u->processes, id->tgid, nsec_monotonic());
+}
+
+void unwind_publisher_sweep(struct unwind_publisher *u)
+{
+	bool *used = calloc(TABLE_EXES, sizeof(*used));
+
+	processes_for_each(u->processes, withdraw_if_gone, u);
+	if (!used)
+		return;
+	u->maps_version = 0; /* its numbers may be others' after this */
+	processes_mark(u->processes, used, TABLE_EXES);
+	table_builder_sweep(u->builder, used, TABLE_EXES);
+	free(used);
+}
+
+size_t unwind_publisher_pending(const struct unwind_publisher *u)
+{
+	return table_builder_pending(u->builder) + tables_stats(u->tables).n_waiting;
+}
+
+/* ---------------------------------------------------------------- the kernel's side */
+
+static int reserve(void *ctx, uint32_t n, uint32_t *ret)
+{
+	struct unwind_publisher *u = ctx;
+
+	return page_pool_reserve(tables_page_pool(u->tables), PAGE_POOL_MAPPINGS, n, ret);
+}
+
+static void release(void *ctx, uint32_t first, uint32_t n)
+{
+	struct unwind_publisher *u = ctx;
+
+	page_pool_release(tables_page_pool(u->tables), first, n);
+}
+
+static struct process_mapping *table_page(void *ctx, uint32_t number)
+{
+	struct unwind_publisher *u = ctx;
+
+	return (struct process_mapping *)page_pool_at(tables_page_pool(u->tables), number);
+}
+
+static int record(void *ctx, uint32_t tgid, const struct process *process)
+{
+	struct unwind_publisher *u = ctx;
+
+	return bpf_map_update_elem(u->opts.kernel.records, &tgid, process, BPF_ANY);
+}
+
+static void remove_record(void *ctx, uint32_t tgid)
+{
+	struct unwind_publisher *u = ctx;
+
+	(void)bpf_map_delete_elem(u->opts.kernel.records, &tgid);
+}
+
+static void slab_made(void *ctx, int result)
+{
+	struct unwind_publisher *u = ctx;
+
+	tables_slab_made(u->tables, result, nsec_monotonic());
+	if (u->opts.ready)
+		u->opts.ready(u->opts.ctx, 0);
+	if (!result)
+		page_pool_ahead(tables_page_pool(u->tables));
+}
+
+/* ---------------------------------------------------------------- life */
+
+/* The kernel's side of tables: the first slab is being made when this returns. */
+static int start_tables(struct unwind_publisher *u)
+{
+	const struct tablemaps_fds fds = {.slabs = u->opts.kernel.slabs,
+					  .exes = u->opts.kernel.exes,
+					  .uses = u->opts.kernel.uses,
+					  .rules = u->opts.kernel.rules,
+					  .rule_runs = u->opts.kernel.rule_runs};
+	struct tables_opts opts = {.budget_bytes = u->opts.table_bytes};
+	struct slabmaker_opts slabs = {.loop = u->opts.loop, .made = slab_made, .ctx = u};
+	int r = tablemaps_new(&fds, &u->maps_of_tables);
+
+	if (r)
+		return r;
+	opts.memory = tablemaps_memory(u->maps_of_tables);
+	slabs.slabs = opts.memory.slabs;
+	r = slabmaker_new(&slabs, &u->slabs);
+	if (r)
+		return r;
+	opts.memory.slabs = slabmaker_slabs(u->slabs);
+	r = tables_new(&opts, &u->tables);
+	if (!r)
+		page_pool_ahead(tables_page_pool(u->tables));
+	return r;
+}
+
+static int unwind_publisher_init(struct unwind_publisher *u)
+{
+	const struct processes_kernel kernel = {.ctx = u,
+						.reserve = reserve,
+						.release = release,
+						.table_page = table_page,
+						.record = record,
+						.remove = remove_record};
+	struct table_builder_opts table_builder_opts = {
+		.loop = u->opts.loop,
+		.rows_dir = u->opts.rows_dir,
+		.cache = u->opts.cache,
+		.ready = u->opts.ready,
+		.ctx = u->opts.ctx,
+	};
+	int r;
+
+	u->maps = calloc(MAPPINGS, sizeof(*u->maps));
+	if (!u->maps)
+		return -ENOMEM;
+	r = start_tables(u);
+	if (!r)
+		r = dumpwalk_new(u->tables, &u->dumpwalk);
+	if (!r)
+		r = processes_new(&kernel, &u->processes);
+	table_builder_opts.tables = u->tables;
+	if (!r)
+		r = table_builder_new(&table_builder_opts, &u->builder);
+	return r;
+}
+
+int unwind_publisher_new(const struct unwind_publisher_opts *opts, struct unwind_publisher **ret)
+{
+	_cleanup_(unwind_publisher_freep) struct unwind_publisher *u = calloc(1, sizeof(*u));
+	int r;
+
+	if (!u)
+		return -ENOMEM;
+	u->opts = *opts;
+	r = unwind_publisher_init(u);
+	if (r)
+		return r;
+	*ret = take_ptr(u);
+	return 0;
+}
+
+void unwind_publisher_free(struct unwind_publisher *u)
+{
+	if (!u)
+		return;
+	table_builder_free(u->builder);
+	processes_free(u->processes);
+	dumpwalk_free(u->dumpwalk);
+	tables_free(u->tables);
+	slabmaker_free(u->slabs);
+	tablemaps_free(u->maps_of_tables);
+	free(u->maps);
+	free(u);
+}
+
+static void collect_processes(const struct unwind_publisher *u, struct metric_sink *sink)
+{
+	static const struct metric_family_desc published = {
+		"podprof_unwind_processes", METRIC_COUNTER,
+		"Times that a process's mappings were given to the walker, by outcome.", NULL};
+	static const struct metric_family_desc known = {
+		"podprof_unwind_known", METRIC_GAUGE,
+		"Processes that the walker knows, and the tables of mappings that they share.",
+		NULL};
+	struct processes_stats stats = processes_stats(u->processes);
+	const char *names[PROCESSES_OUTCOME_MAX];
+
+	for (int i = 0; i < PROCESSES_OUTCOME_MAX; i++)
+		names[i] = processes_outcome_name(i);
+	metric_by_name(sink, &published, "outcome", stats.outcomes, names, PROCESSES_OUTCOME_MAX);
+	metric_family(sink, &known);
+	metric_u64(sink, stats.n_records, &(struct metric_label){"what", "processes"}, 1);
+	metric_u64(sink, stats.n_tables, &(struct metric_label){"what", "mapping_tables"}, 1);
+}
+
+static void collect_tables(const struct unwind_publisher *u, struct metric_sink *sink)
+{
+	static const struct metric_family_desc tables = {
+		"podprof_unwind_tables", METRIC_GAUGE,
+		"Images that known processes map, by whether walkers find a table.", NULL};
+	static const struct metric_family_desc rows = {"podprof_unwind_rows", METRIC_GAUGE,
+						       "Rows in the tables that are loaded.", NULL};
+	static const struct metric_family_desc bytes = {
+		"podprof_unwind_bytes", METRIC_GAUGE,
+		"Kernel memory of unwind tables: what they fill, what is reserved for them and for "
+		"mappings, what has one size.",
+		"bytes"};
+	static const struct metric_family_desc changes = {
+		"podprof_unwind_table_changes", METRIC_COUNTER,
+		"Tables loaded, evicted, refused; rules that found no number; the kernel's "
+		"refusals "
+		"of memory.",
+		NULL};
+	static const char *const names[] = {"loaded", "evicted", "refused", "rules_lost", "failed"};
+	struct tables_stats s = tables_stats(u->tables);
+	const uint64_t counts[] = {s.loads, s.evictions, s.refused, s.rules_lost, s.failures};
+
+	metric_family(sink, &tables);
+	metric_u64(sink, s.n_live, &(struct metric_label){"state", "loaded"}, 1);
+	metric_u64(sink, s.n_waiting, &(struct metric_label){"state", "waiting"}, 1);
+	metric_u64(sink, s.n_exes - s.n_live - s.n_waiting, &(struct metric_label){"state", "none"},
+		   1);
+	metric_family(sink, &rows);
+	metric_u64(sink, s.rows, NULL, 0);
+	metric_family(sink, &bytes);
+	metric_u64(sink, s.table_bytes, &(struct metric_label){"what", "tables"}, 1);
+	metric_u64(sink, s.slab_bytes, &(struct metric_label){"what", "slabs"}, 1);
+	metric_u64(sink, tablemaps_fixed_bytes(), &(struct metric_label){"what", "fixed"}, 1);
+	metric_by_name(sink, &changes, "what", counts, names, array_size(names));
+}
+
+void unwind_publisher_collect(void *publisher, struct metric_sink *sink)
+{
+	const struct unwind_publisher *u = publisher;
+
+	collect_processes(u, sink);
+	collect_tables(u, sink);
+	table_builder_collect(u->builder, sink);
+}

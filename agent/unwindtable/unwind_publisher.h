@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_UNWINDTABLE_UNWIND_PUBLISHER_H
+#define PODPROF_UNWINDTABLE_UNWIND_PUBLISHER_H
+
+/*
+ * What the walker in the kernel goes by: the mappings of the processes that are sampled, and the
+ * unwind tables of the images in them. Told of each sample, it publishes the process that the
+ * walker did not know, and has tables made for what the walker came upon.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profile/bpfobj.h"
+
+struct address_space;
+struct loop;
+struct metric_sink;
+struct root;
+struct sample;
+struct stack_dump;
+struct tablecache;
+struct unwind_publisher;
+
+/**
+ * struct unwind_publisher_opts - what is borrowed must outlive it
+ * @kernel:      the kernel's maps
+ * @table_bytes: ceiling of kernel memory for tables
+ * @rows_dir:    the folder with the user's row files; NULL for none
+ * @cache:       tables on disk; NULL: none
+ * @mode:        how copied stacks are walked
+ * @ready:       called when a table that unwind_publisher_walk() waits for is there, or will not
+ *               come; 0: some have found their places
+ */
+struct unwind_publisher_opts {
+	struct loop *loop;
+	const struct root *proc;
+	struct bpfobj_unwind kernel;
+	size_t table_bytes;
+	const char *rows_dir;
+	struct tablecache *cache;
+	enum settings_unwind mode;
+	void (*ready)(void *ctx, uint16_t exe);
+	void *ctx;
+};
+
+enum unwind_publisher_outcome {
+	UNWIND_PUBLISHER_OK = 0,
+	UNWIND_PUBLISHER_WAITS, /* what it came upon is on the way: again later, or as it is */
+};
+
+/* 0 or -errno. */
+int unwind_publisher_new(const struct unwind_publisher_opts *opts, struct unwind_publisher **ret);
+/* No program of the kernel's may use the maps any more. */
+void unwind_publisher_free(struct unwind_publisher *u);
+
+/* A sample is handed over; @space is its process's address space. */
+void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
+			     const struct address_space *space);
+/**
+ * unwind_publisher_walk() - walk a stack that was copied out
+ * @space:     of the process, as it was then
+ * @ret:       the sample; its user frames are borrowed until the next walk
+ * @ret_waits: with UNWIND_PUBLISHER_WAITS: the executable whose table is on the way
+ *
+ * Also tells the walker in the kernel of the process, if that is needed and it lives.
+ *
+ * Return: 0 or UNWIND_PUBLISHER_WAITS; @ret is set with both.
+ */
+int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
+			  const struct address_space *space, struct sample *ret,
+			  uint16_t *ret_waits);
+/* What one waits for is still wanted. */
+void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);
+/* After some walks. */
+void unwind_publisher_rest(struct unwind_publisher *u);
+/* Wait for a table that is being made, at most so long. False if none was. */
+bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns);
+
+/* A process's leader has ended. */
+void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
+/* After samples were handed over, every second or so. */
+void unwind_publisher_tick(struct unwind_publisher *u);
+/* Every minute or so: forget what has gone. */
+void unwind_publisher_sweep(struct unwind_publisher *u);
+
+/* Tables that are wanted and not there yet. */
+size_t unwind_publisher_pending(const struct unwind_publisher *u);
+/* A metric_collect_fn: podprof_unwind_*. */
+void unwind_publisher_collect(void *publisher, struct metric_sink *sink);
+
+#endif

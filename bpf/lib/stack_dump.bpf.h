@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef PODPROF_BPF_LIB_STACK_DUMP_BPF_H
+#define PODPROF_BPF_LIB_STACK_DUMP_BPF_H
+
+/*
+ * Copying a stack out for the agent to walk (shared/stack_dump.h): where the process is not known
+ * yet, as in everything that lives for some milliseconds, or an image on the way has no table yet.
+ *
+ * What it may cost is bounded twice in each second: by CPU, and by process, so that one with many
+ * threads, or whose tables never come, does not take it from all others. A fork bomb is many
+ * processes: there it is the CPU's bound that counts. Behind a bound the walk goes as ever.
+ *
+ * Bytes go through the window (stack.bpf.h tells why user memory is read there and nowhere else),
+ * then to the event's own record, and from there into the ring as many as there are: a ring's
+ * record that is reserved has one size.
+ */
+
+#include "lib/stack.bpf.h"
+#include "shared/stack_dump.h"
+
+/* One for all events. Its size is set before the object is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} stack_dumps __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, STACK_DUMP_STAT_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} stack_dump_stats __weak SEC(".maps");
+
+/* So many in the second that began then. */
+struct stack_dump_budget {
+	__u64 since_ns;
+	__u64 n;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_dump_budget);
+} stack_dump_cpus __weak SEC(".maps");
+
+/* By the end of the process's number. CPUs write to it at the same time; that may be a few copies
+ * more. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, STACK_DUMP_PROCESS_SLOTS);
+	__type(key, __u32);
+	__type(value, struct stack_dump_budget);
+} stack_dump_processes __weak SEC(".maps");
+
+/* The record that is being made: one for each event and CPU, as the scratch is. */
+struct stack_dump_scratch {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stack_dump_record);
+};
+
+/* Whether the stack is to be copied before it is walked, or after. */
+static __always_inline int stack_dump_before(const struct stack *s)
+{
+	return cfg.dumps_per_second && s->walk.end == WALK_ON &&
+	       (s->walk.flags & SAMPLE_FLAG_NO_PROCESS);
+}
+
+static __always_inline int stack_dump_after(const struct stack *s)
+{
+	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
+}
+
+/* One more in this second? */
+static __always_inline int stack_dump_spend(struct stack_dump_budget *b, __u64 now_ns, __u64 most)
+{
+	if (now_ns - b->since_ns >= 1000000000ull) {
+		b->since_ns = now_ns;
+		b->n = 0;
+	}
+	if (b->n >= most)
+		return 0;
+	b->n += 1;
+	return 1;
+}
+
+static __always_inline __u32 stack_dump_permit(__u32 tgid, __u64 now_ns)
+{
+	__u32 zero = 0, slot = tgid % STACK_DUMP_PROCESS_SLOTS;
+	struct stack_dump_budget *cpu = bpf_map_lookup_elem(&stack_dump_cpus, &zero);
+	struct stack_dump_budget *process = bpf_map_lookup_elem(&stack_dump_processes, &slot);
+
+	if (!cpu || !process)
+		return STACK_DUMP_OVER_CPU;
+	if (!stack_dump_spend(process, now_ns, STACK_DUMP_PER_PROCESS))
+		return STACK_DUMP_OVER_PROCESS;
+	return stack_dump_spend(cpu, now_ns, cfg.dumps_per_second) ? STACK_DUMP_TAKEN
+								   : STACK_DUMP_OVER_CPU;
+}
+
+/* Where in the record's data the stack bytes begin. */
+static __always_inline __u64 stack_dump_bytes_off(const struct stack_dump_record *c)
+{
+	return (__u64)c->head.head.n_kernel * 8 & 1023;
+}
+
+/* As many as can be read, and no more than there is room for. */
+static __always_inline void stack_dump_bytes(struct stack_dump_record *c, struct window *win)
+{
+	struct window_place place;
+
+	c->head.n_bytes = 0;
+	for (__u64 n = 0; n < STACK_DUMP_BYTES; n += STACK_DUMP_READ_BYTES) {
+		if (window_fill(NULL, win, &place, c->head.at + n))
+			break;
+		bpf_probe_read_kernel(c->data + stack_dump_bytes_off(c) + n, STACK_DUMP_READ_BYTES,
+				      win->words);
+		c->head.n_bytes = n + place.bytes;
+		if (place.bytes < STACK_DUMP_READ_BYTES)
+			break;
+	}
+}
+
+static __always_inline void stack_dump_describe(struct stack_dump_record *c, const struct stack *s,
+						__u32 kind, __u64 now_ns)
+{
+	c->head.key = s->key;
+	c->head.key.end = SAMPLE_END_NO_PROCESS;
+	c->head.key.flags = s->walk.flags;
+	c->head.key.stack_hash = s->dump_id;
+	c->head.head = s->value.head;
+	c->head.head.count = 1;
+	c->head.head.total = kind == STACK_DUMP_ONCPU ? s->weight : 0;
+	c->head.head.n_user = 0;
+	c->head.head.n_rows = 0;
+	c->head.head.pad = 0;
+	c->head.time_ns = now_ns;
+	c->head.at = regs_sp(&s->regs) & ~7ull;
+	c->head.kind = kind;
+	c->head.regs = s->regs;
+	bpf_probe_read_kernel(c->data, SAMPLE_KERNEL_FRAMES_MAX * 8, s->value.frames);
+}
+
+/* Wake the agent when a quarter of the ring is full; it looks by itself every second. */
+static __always_inline int stack_dump_send(struct stack_dump_record *c)
+{
+	__u64 size = sizeof(c->head) + stack_dump_bytes_off(c) + c->head.n_bytes, flags;
+
+	if (size > sizeof(*c))
+		return -1;
+	flags = bpf_ringbuf_query(&stack_dumps, BPF_RB_AVAIL_DATA) >
+				bpf_ringbuf_query(&stack_dumps, BPF_RB_RING_SIZE) / 4
+			? BPF_RB_FORCE_WAKEUP
+			: BPF_RB_NO_WAKEUP;
+	return (int)bpf_ringbuf_output(&stack_dumps, c, size, flags);
+}
+
+static __always_inline __u32 stack_dump_try(struct stack_dump_record *c, struct window *win,
+					    const struct stack *s, __u32 kind)
+{
+	__u64 now_ns = bpf_ktime_get_boot_ns();
+	__u32 stat = stack_dump_permit(s->key.tgid, now_ns);
+
+	if (stat != STACK_DUMP_TAKEN)
+		return stat;
+	stack_dump_describe(c, s, kind, now_ns);
+	stack_dump_bytes(c, win);
+	if (!c->head.n_bytes)
+		return STACK_DUMP_UNREADABLE;
+	return stack_dump_send(c) ? STACK_DUMP_RING_FULL : STACK_DUMP_TAKEN;
+}
+
+/* Copy the stack that @s, after stack_user(), is about. True if the agent gets it: then it is not
+ * to be counted in the stack maps. */
+static __always_inline int stack_dump_out(struct stack_dump_record *c, struct window *win,
+					  struct stack *s, __u32 kind)
+{
+	__u32 stat = stack_dump_try(c, win, s, kind);
+
+	s->dumped = 1;
+	stack_count(&stack_dump_stats, stat);
+	return stat == STACK_DUMP_TAKEN;
+}
+
+#endif

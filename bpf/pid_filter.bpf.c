@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The children of processes that are wanted are wanted, and theirs. A child is entered when it is
+ * made, before it runs for the first time, so that not one of its samples is missed; user space
+ * would learn of it too late. Loaded only where processes are filtered.
+ */
+#include "lib/pid_filter.bpf.h"
+
+volatile __u32 pid_filter_refused = 0; /* children that found no room */
+
+static __always_inline __u64 pid_filter_id(struct task_struct *leader)
+{
+	return task_tgid_in(leader, cfg.pidns_inum);
+}
+
+/* Arguments: the task that forks, which is the current one, and the new one. */
+SEC("raw_tp/sched_process_fork")
+int pid_filter_fork(__u64 *args)
+{
+	struct task_struct *parent = BPF_CORE_READ((struct task_struct *)args[0], group_leader);
+	struct task_struct *child = (struct task_struct *)args[1];
+	__u64 parent_id = pid_filter_id(parent), id = pid_filter_id(child);
+	struct pid_filter_entry w = {};
+
+	if (BPF_CORE_READ(child, group_leader) != child || !parent_id || !id)
+		return 0; /* a thread, or of another pid namespace */
+	if (!bpf_map_lookup_elem(&pid_filter_ids, &parent_id))
+		return 0;
+	w.start_boottime_ns = BPF_CORE_READ(child, start_boottime);
+	if (bpf_map_update_elem(&pid_filter_ids, &id, &w, BPF_ANY))
+		__sync_fetch_and_add(&pid_filter_refused, 1);
+	return 0;
+}
+
+/* Argument: the task that exits, which is the current one. */
+SEC("raw_tp/sched_process_exit")
+int pid_filter_exit(__u64 *args)
+{
+	struct task_struct *task = (struct task_struct *)args[0];
+	__u64 id = pid_filter_id(BPF_CORE_READ(task, group_leader));
+	struct pid_filter_entry *w;
+
+	if (BPF_CORE_READ(task, signal, live.counter))
+		return 0; /* other threads go on */
+	w = bpf_map_lookup_elem(&pid_filter_ids, &id);
+	if (w)
+		w->exited = 1;
+	return 0;
+}

@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From what is decided of an owner to its samples: real cgroups with the path of a container and of
+ * a systemd unit, with a process that burns in them, and the agent's CPU profiler.
+ */
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "base/root.h"
+#include "cpu/filter.h"
+#include "cpu/profiler.h"
+#include "discovery/discovery.h"
+#include "pprof/reader.h"
+#include "cpu/series.h"
+#include "support/burn.h"
+#include "support/metrics.h"
+#include "support/tree.h"
+#include "support/until.h"
+
+#define ID	  "9d1f7ad4a5a34f1c8a3a6f0f7f2c7e5d1b6f4c30bc8d69923d37ee698f5cfcce"
+#define UID	  "5d59024d-c3a0-12f8-a461-131a79258807"
+#define POD	  "podprof-filter-%d/kubepods/pod" UID
+#define CONTAINER POD "/" ID
+#define UNIT	  "podprof-filter-%d.service"
+#define RATE	  97
+#define WISH	  19
+
+struct bench {
+	struct root proc, sys;
+	struct hierarchy_set trees;
+	struct loop *loop;
+	struct discovery *discovery;
+	struct cpu_profiler *profiler;
+	char dir[256], sub[300];
+	pid_t pid;
+	uint64_t cpu_until;
+	const char *family, *labels; /* a metric that is waited for */
+	uint64_t above;
+	bool only_v2;
+	size_t n_profiles; /* of the container */
+	int64_t period, samples, cpu_ns;
+};
+
+static struct bench bench;
+
+/* ---------------------------------------------------------------- the bench */
+
+static void make_dir(struct bench *b, const char *path)
+{
+	for (int h = 0; h < (b->only_v2 ? 1 : HIERARCHY_MAX); h++)
+		if (b->trees.roots[h].fd >= 0)
+			tree_mkdir(b->trees.roots[h].fd, path);
+}
+
+static void remove_dir(struct bench *b, const char *path)
+{
+	for (int h = 0; h < HIERARCHY_MAX; h++)
+		if (*path && b->trees.roots[h].fd >= 0 &&
+		    faccessat(b->trees.roots[h].fd, path, F_OK, 0) == 0)
+			tree_rmdir(b->trees.roots[h].fd, path);
+}
+
+static void enter(struct bench *b, const char *path)
+{
+	char file[320], text[24];
+
+	snprintf(file, sizeof(file), "%s/cgroup.procs", path);
+	snprintf(text, sizeof(text), "%d\n", b->pid);
+	for (int h = 0; h < (b->only_v2 ? 1 : HIERARCHY_MAX); h++)
+		if (b->trees.roots[h].fd >= 0)
+			tree_write(b->trees.roots[h].fd, file, text);
+}
+
+/* The sums of the container's profile. */
+static void on_profile(void *ctx, struct profile *profile)
+{
+	struct bench *b = ctx;
+	const char *why, *id = labels_get(&profile->labels, "container");
+	struct reader *reader;
+
+	if (profile->kind == PROFILE_CPU && id && strcmp(id, ID) == 0) {
+		assert_int_equal(
+			reader_new(profile->pprof, profile->pprof_len, 64u << 20, &reader, &why),
+			0);
+		b->n_profiles++;
+		b->period = reader_tables(reader)->period;
+		b->samples = tables_total(reader_tables(reader), 0);
+		b->cpu_ns = tables_total(reader_tables(reader), 1);
+		reader_free(reader);
+	}
+	profile_free(profile);
+}
+
+static int setup(void **state)
+{
+	struct bench *b = &bench;
+
+	*b = (struct bench){.proc = ROOT_INIT, .sys = ROOT_INIT};
+	*state = b;
+	if (root_open("/proc", &b->proc) || root_open("/sys", &b->sys) || loop_new(&b->loop))
+		return -1;
+	return hierarchy_find(NULL, &b->proc, &b->trees);
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	if (b->pid > 0)
+		burn_end(b->pid);
+	cpu_profiler_free(b->profiler);
+	discovery_free(b->discovery);
+	loop_free(b->loop);
+	remove_dir(b, b->sub);
+	remove_dir(b, b->dir);
+	hierarchy_deinit(&b->trees);
+	root_deinit(&b->proc);
+	root_deinit(&b->sys);
+	return 0;
+}
+
+/* A burning process in a new cgroup with that path, and the profiler. */
+static void start(struct bench *b, const char *path, bool host_processes)
+{
+	const struct discovery_opts discovery = {
+		.proc = &b->proc,
+		.host_processes = host_processes,
+		.node_name = "n",
+		.grace_ns = 60 * NSEC_PER_SEC,
+		.loop = b->loop,
+	};
+	struct cpu_profiler_opts opts = {
+		.loop = b->loop,
+		.proc = &b->proc,
+		.sys = &b->sys,
+		.rate_hz = RATE,
+		.unwind = SETTINGS_UNWIND_FP,
+		.symbol_bytes = 16u << 20,
+		.out = on_profile,
+		.ctx = b,
+	};
+	struct bpfobj_why why = {""};
+
+	snprintf(b->dir, sizeof(b->dir), path, getpid()); /* NOLINT: constants of this file */
+	make_dir(b, b->dir);
+	b->pid = burn_start(BURN_USER);
+	assert_true(b->pid > 0);
+	enter(b, b->dir);
+	assert_int_equal(discovery_new(&discovery, &b->discovery), 0);
+	opts.discovery = b->discovery;
+	if (cpu_profiler_new(&opts, &why, &b->profiler))
+		fail_msg("no profiler: %s", why.text);
+	burn_go(b->pid);
+}
+
+static struct owner *find(struct bench *b, enum owner_kind kind, const char *label,
+			  const char *value)
+{
+	struct owner *owner = NULL;
+
+	while ((owner = discovery_next_owner(b->discovery, owner))) {
+		const char *has = labels_get(&owner->labels, label);
+
+		if (owner->kind == kind && has && strcmp(has, value) == 0)
+			return owner;
+	}
+	return NULL;
+}
+
+/* What the pod's annotation says. */
+static void wish(struct bench *b, const char *rate)
+{
+	struct owner *owner = find(b, OWNER_CONTAINER, "container", ID);
+	struct labels labels = {0}, settings = {0};
+
+	assert_non_null(owner);
+	assert_int_equal(labels_copy(&owner->labels, &labels), 0);
+	assert_int_equal(labels_set(&settings, CPU_FILTER_SETTING, rate), 0);
+	owner_set_labels(owner, &labels, &settings);
+	labels_deinit(&labels);
+	labels_deinit(&settings);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+static uint64_t cpu_of(pid_t pid)
+{
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	return nsec_read(clock);
+}
+
+static bool has_run(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return cpu_of(b->pid) >= b->cpu_until;
+}
+
+static void run_for(struct bench *b, uint64_t cpu_ns)
+{
+	b->cpu_until = cpu_of(b->pid) + cpu_ns;
+	loop_until(b->loop, has_run, b);
+}
+
+static uint64_t metric(struct bench *b, const char *family, const char *labels)
+{
+	return metrics_get(cpu_profiler_collect, b->profiler, family, labels);
+}
+
+static bool is_above(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return metric(b, b->family, b->labels) > b->above;
+}
+
+static void wait_above(struct bench *b, const char *family, const char *labels, uint64_t above)
+{
+	b->family = family;
+	b->labels = labels;
+	b->above = above;
+	loop_until(b->loop, is_above, b);
+}
+
+static uint64_t left_out(struct bench *b)
+{
+	return metric(b, "podprof_samples", "cpu,filtered_left_out");
+}
+
+/* Until the kernel refuses, and what it took before is handed over. */
+static void wait_left_out(struct bench *b)
+{
+	wait_above(b, "podprof_samples", "cpu,filtered_left_out", left_out(b) + 5);
+	run_for(b, NSEC_PER_SEC);
+}
+
+static uint64_t n_samples(struct bench *b, const struct owner *owner)
+{
+	const struct series *series = cpu_profiler_series(b->profiler, owner->key);
+
+	return series ? series->n_window : 0;
+}
+
+static void wait_samples(struct bench *b, const struct owner *owner)
+{
+	for (int i = 0; i < 100 && !n_samples(b, owner); i++)
+		run_for(b, NSEC_PER_SEC / 10);
+	assert_true(n_samples(b, owner) > 0);
+}
+
+static bool is_out(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return !cpu_profiler_pending(b->profiler);
+}
+
+static void end_window(struct bench *b)
+{
+	cpu_profiler_end_window(b->profiler, 1, NSEC_PER_SEC);
+	loop_until(b->loop, is_out, b);
+}
+
+/* ---------------------------------------------------------------- tests */
+
+static const struct {
+	const char *name, *wish, *left_out;
+	unsigned int want;
+} rate_rows[] = {
+	{"no wish", NULL, NULL, 97}, {"a part", "19", NULL, 19},
+	{"none", "0", NULL, 0},	     {"all", "97", NULL, 97},
+	{"more", "98", NULL, 97},    {"too much", "99999999999999999999", NULL, 97},
+	{"odd", "19Hz", NULL, 97},   {"negative", "-1", NULL, 97},
+	{"empty", "", NULL, 97},     {"left out", NULL, "so", 0},
+	{"left out", "19", "so", 0},
+};
+
+static void test_rate(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(rate_rows); i++) {
+		struct owner owner = {.left_out = (char *)rate_rows[i].left_out};
+
+		row_begin(rate_rows[i].name);
+		if (rate_rows[i].wish)
+			assert_int_equal(
+				labels_set(&owner.settings, CPU_FILTER_SETTING, rate_rows[i].wish),
+				0);
+		assert_int_equal(cpu_filter_rate(&owner, RATE), rate_rows[i].want);
+		labels_deinit(&owner.settings);
+	}
+}
+
+/* The whole profile, with what is taken in time. */
+static void take_window(struct bench *b)
+{
+	end_window(b);
+	print_message("period %jd, %jd samples, %jd ms\n", (intmax_t)b->period,
+		      (intmax_t)b->samples, (intmax_t)b->cpu_ns / 1000000);
+}
+
+/* The period is the mean of what the samples stand for, rounded to whole nanoseconds. */
+static void assert_mean(const struct bench *b)
+{
+	assert_true(llabs(b->cpu_ns - b->period * b->samples) <= b->samples);
+}
+
+static void assert_period(const struct bench *b, double want)
+{
+	assert_true(fabs((double)b->period - want) < want / 10000);
+	assert_mean(b);
+}
+
+/* A profile of samples of which each stands for five says so. When the wish changes in the middle
+ * the period is the mean, and the values are what they are. Whether the time is right is seen in
+ * test_cgroup_sampling.c. */
+static void test_wish(void **state)
+{
+	struct bench *b = *state;
+
+	start(b, CONTAINER, true);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	wish(b, "19");
+	wait_above(b, "podprof_samples", "cpu,filtered_thinned", 20);
+	run_for(b, NSEC_PER_SEC);
+	take_window(b);
+	assert_true(b->period > (int64_t)NSEC_PER_SEC / RATE + 1000);
+	assert_true(b->period < (int64_t)NSEC_PER_SEC / WISH - 1000);
+	assert_mean(b);
+	run_for(b, NSEC_PER_SEC);
+	take_window(b);
+	assert_period(b, 1e9 / WISH);
+	wish(b, "1000"); /* all, and no more */
+	while (metric(b, "podprof_share_cgroups", "some"))
+		run_for(b, NSEC_PER_SEC / 10);
+	run_for(b, NSEC_PER_SEC);
+	take_window(b);
+	run_for(b, NSEC_PER_SEC);
+	take_window(b);
+	assert_period(b, 1e9 / RATE);
+}
+
+static uint64_t cgroups(struct bench *b)
+{
+	return metric(b, "podprof_share_cgroups", "none");
+}
+
+static void check_nothing(struct bench *b, const struct owner *owner)
+{
+	wait_left_out(b);
+	end_window(b);
+	run_for(b, NSEC_PER_SEC / 5);
+	assert_int_equal(n_samples(b, owner), 0);
+}
+
+/* With a cgroup that the container makes for itself, until it is profiled again. */
+static void test_left_out(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner;
+	uint64_t n;
+
+	start(b, CONTAINER, true);
+	owner = find(b, OWNER_CONTAINER, "container", ID);
+	assert_non_null(owner);
+	wait_above(b, "podprof_profiled_samples", "folded", 0);
+	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
+	check_nothing(b, owner);
+	n = cgroups(b);
+	assert_true(n > 0);
+	snprintf(b->sub, sizeof(b->sub), "%s/inner", b->dir);
+	make_dir(b, b->sub);
+	enter(b, b->sub);
+	wait_above(b, "podprof_share_cgroups", "none", n);
+	check_nothing(b, owner);
+
+	n = b->n_profiles;
+	assert_int_equal(owner_leave_out(owner, NULL), 0);
+	wait_samples(b, owner);
+	assert_int_equal(cgroups(b), 0);
+	end_window(b);
+	assert_true(b->n_profiles > n);
+}
+
+static void test_unit(void **state)
+{
+	struct owner *owner = NULL;
+	struct bench *b = *state;
+	char unit[64];
+
+	snprintf(unit, sizeof(unit), UNIT, getpid());
+	start(b, "system.slice/" UNIT, true);
+	for (int i = 0; i < 100 && !owner; i++) {
+		run_for(b, NSEC_PER_SEC / 10);
+		owner = find(b, OWNER_UNIT, "unit", unit);
+	}
+	assert_non_null(owner);
+	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
+	check_nothing(b, owner);
+	assert_int_equal(cgroups(b), 1);
+}
+
+/* What is in a pod and in no container of it is not the host's, and is left out as a container is;
+ * where it is in the unified tree alone as well. */
+static void test_pod(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner = NULL;
+
+	b->only_v2 = b->trees.roots[HIERARCHY_V1].fd >= 0;
+	start(b, POD, false);
+	for (int i = 0; i < 100 && !owner; i++) {
+		run_for(b, NSEC_PER_SEC / 10);
+		owner = find(b, OWNER_POD, "pod_uid", UID);
+	}
+	assert_non_null(owner);
+	wait_above(b, "podprof_share_cgroups", "none", 0); /* the host's */
+	wait_samples(b, owner);
+	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
+	check_nothing(b, owner);
+}
+
+/* Where the host is not profiled it is left out in the kernel; containers are not. */
+static void test_no_host(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner;
+
+	start(b, CONTAINER, false);
+	owner = find(b, OWNER_CONTAINER, "container", ID);
+	assert_non_null(owner);
+	wait_above(b, "podprof_share_cgroups", "none", 0);
+	wait_samples(b, owner);
+	remove_dir(b, b->sub);
+	snprintf(b->sub, sizeof(b->sub), "system.slice/" UNIT, getpid());
+	make_dir(b, b->sub);
+	enter(b, b->sub);
+	wait_left_out(b);
+	end_window(b);
+	run_for(b, NSEC_PER_SEC / 5);
+	assert_int_equal(n_samples(b, owner), 0);
+}
+
+/* A container that is in the unified tree alone is one, where its tasks are in version 1's. */
+static void test_no_host_but_unified(void **state)
+{
+	struct bench *b = *state;
+	struct owner *owner;
+
+	if (b->trees.roots[HIERARCHY_V1].fd >= 0)
+		b->only_v2 = true;
+	start(b, CONTAINER, false);
+	owner = find(b, OWNER_CONTAINER, "container", ID);
+	assert_non_null(owner);
+	wait_left_out(b); /* whoever else there is */
+	end_window(b);
+	wait_samples(b, owner);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rate),
+		TEST(test_wish),
+		TEST(test_left_out),
+		TEST(test_unit),
+		TEST(test_no_host),
+		TEST(test_no_host_but_unified),
+		TEST(test_pod),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

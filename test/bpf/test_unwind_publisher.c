@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The agent's whole way of a stack: processes are seen in samples, their mappings and tables reach
+ * the walker, and from then on stacks are whole; through all that happens to processes. */
+#include "support/test.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "base/nsec.h"
+#include "procmap/image.h"
+#include "support/command.h"
+#include "support/fixture.h"
+#include "support/metrics.h"
+#include "support/sampling.h"
+#include "support/tree.h"
+#include "support/until.h"
+#include "unwindtable/tablecache.h"
+
+#define RATE   997
+/* Whole stacks one after the other that say that all is well. */
+#define STREAK 60
+
+struct bench {
+	struct sampling on;
+	struct tablecache *cache; /* NULL: none */
+	pid_t child;
+	const char *in;	    /* what the innermost user frame's file should be called */
+	uint64_t n;	    /* samples of the child */
+	uint64_t streak;    /* whole ones since the last that was not */
+	uint64_t inside;    /* whole ones in that file */
+	uint64_t most_rows; /* of one of them */
+	uint64_t cut;	    /* one after the other that are not whole */
+	struct tree rows;   /* row files, if there are any */
+	const char *rows_dir;
+};
+
+static void take(void *ctx, const struct sample *sample)
+{
+	struct cpu_stack stack = {.n = 0};
+	struct bench *b = ctx;
+	bool whole;
+
+	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	if ((pid_t)sample->pid.pid == b->child && sample->n_user) {
+		const struct image *image = stack.frames[sample->n_kernel].image;
+
+		b->n += sample->count;
+		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
+		b->streak = whole ? b->streak + sample->count : 0;
+		b->cut = whole ? 0 : b->cut + sample->count;
+		if (whole && strstr(image->path, b->in))
+			b->inside += sample->count;
+		if (b->streak && sample->n_rows > b->most_rows)
+			b->most_rows = sample->n_rows;
+	}
+	cpu_stack_deinit(&stack);
+}
+
+static bool streak(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return b->streak >= STREAK && b->inside >= STREAK;
+}
+
+static int setup(void **state)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->in = "";
+	*state = b;
+	return sampling_open(&b->on);
+}
+
+static void end_child(struct bench *b)
+{
+	if (b->child) {
+		kill(b->child, SIGKILL);
+		waitpid(b->child, NULL, 0);
+	}
+	b->child = 0;
+}
+
+static int teardown(void **state)
+{
+	struct bench *b = *state;
+
+	end_child(b);
+	sampling_close(&b->on);
+	tablecache_free(b->cache);
+	free(b);
+	return 0;
+}
+
+static void start_sampler(struct bench *b)
+{
+	sampling_start(&b->on, (struct cpu_sampler_opts){
+				       .rate_hz = RATE,
+				       .kernel_stacks = true,
+				       .scope = SETTINGS_SCOPE_PROCESSES,
+				       .interval_ns = 100 * NSEC_PER_MSEC,
+				       .rows_dir = b->rows_dir,
+				       .table_cache = b->cache,
+				       .fn = take,
+				       .ctx = b,
+			       });
+	sampling_want(&b->on, b->child);
+}
+
+/* ---------------------------------------------------------------- what children do */
+
+static volatile sig_atomic_t told;
+
+static void on_told(int signo)
+{
+	(void)signo;
+	told = 1;
+}
+
+static volatile unsigned int sink;
+
+/* Until it is told to go on. */
+__attribute__((noinline)) static void spin(void)
+{
+	while (!told)
+		for (unsigned int i = 0; i < 10000; i++)
+			sink += i * sink + 1;
+	told = 0;
+}
+
+static void start_child(struct bench *b, void (*fn)(const struct bench *b))
+{
+	b->child = fork();
+	if (b->child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGUSR1, on_told);
+		fn(b);
+		_exit(0);
+	}
+	assert_true(b->child > 0);
+}
+
+/* What comes is what the child does after this. */
+static void go_on(struct bench *b, const char *in)
+{
+	assert_int_equal(kill(b->child, SIGUSR1), 0);
+	b->in = in;
+	b->streak = b->inside = 0;
+	b->most_rows = 0;
+}
+
+static void exec_zoo(const char *fixture)
+{
+	char path[FIXTURE_PATH_MAX];
+
+	execl(fixture_path(fixture, path), "zoo", "spin", "plain", NULL);
+	_exit(127);
+}
+
+static void only_zoo(const struct bench *b)
+{
+	(void)b;
+	exec_zoo("zoo-pie");
+}
+
+static void spin_then_zoo(const struct bench *b)
+{
+	(void)b;
+	spin();
+	exec_zoo("zoo-static");
+}
+
+/* A program without frame pointers. */
+static void test_whole(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	assert_true(b->most_rows >= 3);
+}
+
+/* Another program in the same process, at once and with the same identity but for its exec id. */
+static void test_exec(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, spin_then_zoo);
+	b->in = "test_unwind_publisher";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	go_on(b, "zoo-static");
+	loop_until(b->on.loop, streak, b);
+}
+
+static void wrong_zoo(const struct bench *b)
+{
+	(void)b;
+	exec_zoo("zoo-wrong");
+}
+
+static bool known_to_be_wrong(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", "ok") &&
+	       b->cut >= STREAK;
+}
+
+/* What `podprof inspect unwind --rows` says of the same program with its own tables. */
+static void write_row_file(struct bench *b)
+{
+	char right[FIXTURE_PATH_MAX], wrong[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
+	char id[129], name[160];
+	struct command_run r;
+
+	snprintf(line, sizeof(line), "inspect unwind %s", fixture_path("zoo-wrong", wrong));
+	command_run(line, &r);
+	// NOLINTNEXTLINE(cert-err34-c): no number
+	assert_int_equal(sscanf(r.out.data, "build id %128s", id), 1);
+	command_run_deinit(&r);
+	snprintf(line, sizeof(line), "inspect unwind --rows %s", fixture_path("zoo-pie", right));
+	command_run(line, &r);
+	snprintf(name, sizeof(name), "%s.rows", id);
+	tree_write(b->rows.fd, name, r.out.data);
+	command_run_deinit(&r);
+}
+
+/* A program whose tables are wrong: its stacks are not whole until a row file for it comes, and not
+ * again when it goes. */
+static void test_row_file(void **state)
+{
+	struct bench *b = *state;
+
+	tree_init(&b->rows);
+	b->rows_dir = b->rows.path;
+	start_child(b, wrong_zoo);
+	b->in = "zoo-wrong";
+	start_sampler(b);
+	loop_until(b->on.loop, known_to_be_wrong, b);
+	assert_int_equal(b->inside, 0);
+	write_row_file(b);
+	cpu_sampler_sweep(b->on.sampler);
+	loop_until(b->on.loop, streak, b);
+	assert_int_equal(
+		metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_row_files", "used"),
+		1);
+	tree_deinit(&b->rows);
+	b->cut = 0;
+	cpu_sampler_sweep(b->on.sampler);
+	loop_until(b->on.loop, known_to_be_wrong, b);
+}
+
+#define COPY "/tmp/podprof-test-library.so"
+
+/* Calls into a library that was not there before; then at another place. Its function is one that
+ * calls nothing. */
+static void load_later(const struct bench *b)
+{
+	void *taken = NULL;
+
+	(void)b;
+	spin();
+	for (;;) {
+		void *library = dlopen(COPY, RTLD_NOW | RTLD_LOCAL);
+		double (*root)(double) =
+			library ? (double (*)(double))dlsym(library, "cbrt") : NULL;
+
+		if (!root)
+			_exit(1);
+		for (double x = 0; !told; x++)
+			sink += (unsigned int)root(x);
+		told = 0;
+		dlclose(library);
+		if (taken)
+			continue;
+		/* the next time it lies elsewhere */
+		taken = mmap((void *)((uintptr_t)root & ~0xfffull), 4096, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+}
+
+/* The mathematical library, which lies beside the C library, by another name. */
+static void copy_library(void)
+{
+	char command[512];
+	Dl_info info;
+
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "getppid"), &info) != 0);
+	snprintf(command, sizeof(command), "cp $(dirname %s)/libm.so.6 " COPY, info.dli_fname);
+	assert_int_equal(system(command), 0); // NOLINT(cert-env33-c,bugprone-command-processor)
+}
+
+static void test_load_later(void **state)
+{
+	struct bench *b = *state;
+
+	copy_library();
+	start_child(b, load_later);
+	b->in = "test_unwind_publisher";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	go_on(b, COPY);
+	loop_until(b->on.loop, streak, b);
+	go_on(b, COPY);
+	loop_until(b->on.loop, streak, b);
+	unlink(COPY);
+}
+
+static void *thread_spins(void *arg)
+{
+	(void)arg;
+	spin();
+	return NULL;
+}
+
+static void leader_dies(const struct bench *b)
+{
+	pthread_t thread;
+
+	(void)b;
+	spin();
+	if (pthread_create(&thread, NULL, thread_spins, NULL))
+		_exit(1);
+	pthread_exit(NULL);
+}
+
+/* The group lives on without its leader. */
+static void test_dead_leader(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, leader_dies);
+	b->in = "test_unwind_publisher";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	go_on(b, "test_unwind_publisher");
+	loop_until(b->on.loop, streak, b);
+}
+
+static uint64_t known(struct bench *b)
+{
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_known", "processes");
+}
+
+static bool forgotten(void *ctx)
+{
+	struct bench *b = ctx;
+
+	return known(b) == 0;
+}
+
+/* A process that has exited leaves the walker's table by itself. */
+static void test_exit(void **state)
+{
+	struct bench *b = *state;
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	assert_int_equal(known(b), 1); /* nobody else is sampled */
+	end_child(b);
+	loop_until(b->on.loop, forgotten, b);
+	cpu_sampler_sweep(b->on.sampler);
+	cpu_sampler_finish(b->on.sampler);
+}
+
+static uint64_t compiled(struct bench *b, const char *outcome)
+{
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", outcome);
+}
+
+/* An agent that starts again finds the tables that the one before has made, and they do. */
+static void test_cached(void **state)
+{
+	_cleanup_(tree_deinit) struct tree tree;
+	struct bench *b = *state;
+	char dir[80];
+
+	tree_init(&tree);
+	snprintf(dir, sizeof(dir), "%s/cache", tree.path);
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	for (int start = 0; start < 2; start++) {
+		const struct tablecache_opts opts = {.dir = dir, .max_bytes = 8 << 20};
+
+		assert_int_equal(tablecache_open(&opts, &b->cache), 0);
+		start_sampler(b);
+		b->streak = b->inside = 0;
+		loop_until(b->on.loop, streak, b);
+		assert_true(compiled(b, start ? "cached" : "ok") >= 1);
+		assert_true(start || !compiled(b, "cached"));
+		cpu_sampler_free(b->on.sampler);
+		tablecache_free(b->cache);
+		b->on.sampler = NULL;
+		b->cache = NULL;
+	}
+}
+
+static void inspect(const struct bench *b, const char *more, struct command_run *ret)
+{
+	char line[80];
+
+	snprintf(line, sizeof(line), "inspect unwind --pid %d %s", (int)b->child, more);
+	command_run(line, ret);
+	assert_int_equal(ret->status, 0);
+}
+
+/* What 'inspect unwind --pid' shows is what this walker has: the table and the frames that it came
+ * upon, and a row at every address of the program. */
+static void test_inspected(void **state)
+{
+	unsigned long long start, limit, bias, table_start, table_limit, frames;
+	struct bench *b = *state;
+	struct command_run r;
+	const char *line;
+	unsigned int image;
+	char more[40];
+
+	start_child(b, only_zoo);
+	b->in = "zoo-pie";
+	start_sampler(b);
+	loop_until(b->on.loop, streak, b);
+	inspect(b, "", &r);
+	assert_non_null(strstr(r.out.data, "as the walker in the kernel has them\n"));
+	line = strstr(r.out.data, "/zoo-pie\n");
+	assert_non_null(line);
+	while (line[-1] != '\n')
+		line--;
+	// NOLINTNEXTLINE(cert-err34-c): our own numbers
+	assert_int_equal(sscanf(line, "%llx %llx %llx %u %llx-%llx %llu", &start, &limit, &bias,
+				&image, &table_start, &table_limit, &frames),
+			 7);
+	assert_true(image > 0 && frames >= STREAK);
+	assert_true(start < limit && table_start + bias < limit && table_limit + bias > start);
+	command_run_deinit(&r);
+	snprintf(more, sizeof(more), "--json --lookup %llx", bias + table_start);
+	inspect(b, more, &r);
+	assert_non_null(strstr(r.out.data, "\"source\":\"kernel\""));
+	assert_non_null(strstr(r.out.data, "\"rule\":\"cfa="));
+	command_run_deinit(&r);
+	end_child(b);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(test_whole),	TEST(test_exec),      TEST(test_load_later),
+		TEST(test_dead_leader), TEST(test_exit),      TEST(test_row_file),
+		TEST(test_cached),	TEST(test_inspected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,666 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/nsec.h"
+#include "base/root.h"
+#include "procmap/address_space.h"
+#include "procmap/maps.h"
+#include "procmap/process_history.h"
+#include "support/allocfail.h"
+#include "support/fixture.h"
+
+struct fixture {
+	struct root proc;
+	struct address_space_cache *cache;
+	struct pid_id self;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	assert_int_equal(root_open("/proc", &f->proc), 0);
+	assert_int_equal(address_space_cache_new(&f->proc, &f->cache), 0);
+	assert_int_equal(pid_read(&f->proc, getpid(), &f->self), 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	address_space_cache_free(f->cache);
+	root_deinit(&f->proc);
+	free(f);
+	return 0;
+}
+
+static struct frame resolve(struct fixture *f, const struct pid_id *id, const void *pc)
+{
+	struct frame frame = {0};
+
+	assert_int_equal(address_space_cache_resolve(f->cache, id, (uint64_t)(uintptr_t)pc, &frame),
+			 0);
+	assert_non_null(frame.image);
+	return frame;
+}
+
+/* Where the loader says that its file begins, subtracted, is the ELF vaddr for a PIE. */
+static uint64_t vaddr_by_loader(const void *pc)
+{
+	Dl_info info;
+
+	assert_true(dladdr(pc, &info) != 0);
+	return (uint64_t)((uintptr_t)pc - (uintptr_t)info.dli_fbase);
+}
+
+static void test_self(void **state)
+{
+	struct fixture *f = *state;
+	const void *libc = dlsym(RTLD_DEFAULT, "qsort");
+	struct frame own, other;
+	struct stat st;
+
+	own = resolve(f, &f->self, (const void *)&test_self);
+	assert_int_equal(own.image->kind, IMAGE_FILE);
+	assert_string_equal(image_name(own.image), "test_address_space");
+	assert_true(own.vaddr == vaddr_by_loader((const void *)&test_self));
+	assert_int_equal(stat("/proc/self/exe", &st), 0);
+	assert_true(own.image->inode == st.st_ino && own.image->device == st.st_dev);
+	assert_true(own.image->size == (uint64_t)st.st_size);
+	assert_int_equal(strlen(own.image->build_id), 40);
+
+	other = resolve(f, &f->self, libc);
+	assert_true(other.image != own.image);
+	assert_true(other.vaddr == vaddr_by_loader(libc));
+	image_unref(own.image);
+	image_unref(other.image);
+}
+
+static void test_vdso_and_anon(void **state)
+{
+	struct fixture *f = *state;
+	const char *vdso = (const char *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	char *jit = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct frame frame;
+
+	assert_true(jit != MAP_FAILED);
+	frame = resolve(f, &f->self, vdso + 0x400);
+	assert_int_equal(frame.image->kind, IMAGE_VDSO);
+	assert_int_equal(frame.vaddr, 0x400);
+	assert_non_null(frame.image->file);
+	image_unref(frame.image);
+
+	frame = resolve(f, &f->self, jit + 5);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_true(frame.vaddr == (uint64_t)(uintptr_t)jit + 5);
+	image_unref(frame.image);
+
+	frame = resolve(f, &f->self, (const void *)16);
+	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
+	assert_int_equal(frame.vaddr, 16);
+	image_unref(frame.image);
+	munmap(jit, 4096);
+
+	address_space_cache_kernel(f->cache, 0xffffffff81000000, &frame);
+	assert_int_equal(frame.image->kind, IMAGE_KERNEL);
+	assert_true(frame.vaddr == 0xffffffff81000000);
+	image_unref(frame.image);
+}
+
+/* ---------------------------------------------------------------- children */
+
+/* Until it has executed @path, its mappings are in place and it sleeps. */
+static void wait_for_exe(pid_t pid, const char *path)
+{
+	struct stat want, st = {0};
+	char exe[64], stat_path[64], state = 0;
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", pid);
+	snprintf(stat_path, sizeof(stat_path), "/proc/%d/stat", pid);
+	assert_int_equal(stat(path, &want), 0);
+	while (st.st_ino != want.st_ino || state != 'S') {
+		FILE *f = fopen(stat_path, "re");
+
+		usleep(1000);
+		assert_int_equal(stat(exe, &st), 0);
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+	}
+}
+
+static pid_t start(struct fixture *f, const char *path, struct pid_id *ret)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execl(path, path, "1000", NULL);
+		_exit(127);
+	}
+	wait_for_exe(pid, path);
+	assert_int_equal(pid_read(&f->proc, pid, ret), 0);
+	return pid;
+}
+
+static void stop(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char command[256];
+
+	snprintf(command, sizeof(command), "cp %s %s", from, to);
+	assert_int_equal(system(command), 0);
+}
+
+static unsigned long first_code(const char *path)
+{
+	unsigned long start = 0;
+	char line[512], *perms;
+	FILE *maps = fopen(path, "re");
+
+	assert_non_null(maps);
+	while (!start && fgets(line, sizeof(line), maps)) {
+		perms = strchr(line, ' ');
+		if (perms && perms[3] == 'x')
+			start = strtoul(line, NULL, 16);
+	}
+	fclose(maps);
+	return start;
+}
+
+/* An address of the code of @pid's program, once the kernel has mapped it. */
+static const void *code_of(pid_t pid)
+{
+	unsigned long start;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	while (!(start = first_code(path)))
+		usleep(1000);
+	return (const void *)start;
+}
+
+/* Two processes of one file share its image; a copy of the file does not; a deleted file is read,
+ * and what was known of a process is good after its end. */
+static void test_sharing(void **state)
+{
+	struct fixture *f = *state;
+	const char *copy = "/tmp/podprof-test-sleep";
+	struct pid_id a, b, c;
+	const void *code;
+	struct frame frames[4];
+	pid_t pids[3];
+
+	copy_file("/bin/sleep", copy);
+	pids[0] = start(f, "/bin/sleep", &a);
+	pids[1] = start(f, "/bin/sleep", &b);
+	pids[2] = start(f, copy, &c);
+	unlink(copy);
+	copy_file("/bin/ls", copy); /* another file of that name must not be taken for it */
+	code = code_of(pids[2]);
+	frames[0] = resolve(f, &a, code_of(pids[0]));
+	frames[1] = resolve(f, &b, code_of(pids[1]));
+	frames[2] = resolve(f, &c, code);
+	unlink(copy);
+	assert_ptr_equal(frames[0].image, frames[1].image);
+	assert_true(frames[2].image != frames[0].image);
+	assert_string_equal(frames[2].image->build_id, frames[0].image->build_id);
+	assert_string_equal(frames[2].image->path, copy);
+	for (size_t i = 0; i < array_size(pids); i++)
+		stop(pids[i]);
+
+	address_space_cache_sweep(f->cache);
+	frames[3] = resolve(f, &c, code);
+	assert_ptr_equal(frames[3].image, frames[2].image);
+	for (size_t i = 0; i < array_size(frames); i++)
+		image_unref(frames[i].image);
+}
+
+static void test_gone(void **state)
+{
+	struct fixture *f = *state;
+	struct frame frame;
+	struct pid_id id;
+	pid_t pid = start(f, "/bin/sleep", &id);
+	const void *code = code_of(pid);
+
+	stop(pid);
+	frame = resolve(f, &id, code);
+	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
+	image_unref(frame.image);
+}
+
+/* ---------------------------------------------------------------- exec, without a pc outside */
+
+static pid_t start_waiting(const char *path, const char *then, int *ret_event)
+{
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		dup2(ends[0], 0);
+		close(ends[0]);
+		close(ends[1]);
+		execl(path, path, then, NULL);
+		_exit(127);
+	}
+	close(ends[0]);
+	*ret_event = ends[1];
+	return pid;
+}
+
+/* Two programs linked to the same address: the second one's frames become its own within the time
+ * between two looks, and what was resolved before stays the first one's. */
+static void test_exec(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct frame before, after = {0};
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int tell;
+
+	fixture_path("plain-fixed", first);
+	fixture_path("other-fixed", second);
+	pid = start_waiting(first, second, &tell);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	before = resolve(f, &id, code);
+	assert_string_equal(before.image->path, first);
+
+	close(tell);
+	wait_for_exe(pid, second);
+	assert_ptr_equal(code_of(pid), code);
+	for (int i = 0; i < 1000; i++) { /* one second is what it takes */
+		after = resolve(f, &id, code);
+		if (strcmp(after.image->path, second) == 0)
+			break;
+		image_unref(after.image);
+		after.image = NULL;
+		usleep(10000);
+	}
+	assert_non_null(after.image);
+	assert_true(after.vaddr == before.vaddr);
+	assert_string_equal(before.image->path, first);
+	image_unref(before.image);
+	image_unref(after.image);
+	stop(pid);
+}
+
+/* ---------------------------------------------------------------- odd mappings */
+
+static void *map_file(const char *path, size_t offset)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *at;
+
+	assert_true(fd >= 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)offset);
+	assert_true(at != MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+static void test_not_elf(void **state)
+{
+	struct fixture *f = *state;
+	char *at = map_file("Makefile", 4096);
+	struct frame frame = resolve(f, &f->self, at + 7);
+
+	assert_int_equal(frame.image->kind, IMAGE_FILE);
+	assert_null(frame.image->file);
+	assert_string_equal(image_name(frame.image), "Makefile");
+	assert_int_equal(frame.vaddr, 4096 + 7);
+	image_unref(frame.image);
+	munmap(at, 4096);
+}
+
+/* A program that is mapped at another place of its file, as a loader of its own may do. */
+static void test_by_offset(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	uint64_t vaddr;
+	char *at;
+
+	at = map_file(fixture_path("plain-fixed", path), 4096);
+	frame = resolve(f, &f->self, at + 0x10);
+	assert_true(elffile_vaddr_of_off(frame.image->file, 4096 + 0x10, &vaddr));
+	assert_true(frame.vaddr == vaddr && vaddr >= 0x400000);
+	image_unref(frame.image);
+	munmap(at, 4096);
+}
+
+/* An executable page of a memfd that begins with the contents of @path, or is empty. */
+static char *map_memfd(const char *path)
+{
+	int fd = memfd_create("podprof", MFD_CLOEXEC), from;
+	char *at;
+
+	if (path) {
+		from = open(path, O_RDONLY | O_CLOEXEC);
+		while (sendfile(fd, from, NULL, 65536) > 0)
+			;
+		close(from);
+	}
+	if (!path)
+		assert_int_equal(ftruncate(fd, 8192), 0);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 4096);
+	assert_true(at != MAP_FAILED);
+	close(fd);
+	return at;
+}
+
+/* A program in a memfd is a program; other bytes in one are memory. */
+static void test_memfd(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	char *program = map_memfd(fixture_path("plain-pie", path)), *jit = map_memfd(NULL);
+	struct fixture *f = *state;
+	struct frame frame;
+
+	frame = resolve(f, &f->self, program + 8);
+	assert_int_equal(frame.image->kind, IMAGE_FILE);
+	assert_string_equal(frame.image->path, "/memfd:podprof");
+	assert_int_equal(frame.vaddr, 4096 + 8);
+	image_unref(frame.image);
+
+	frame = resolve(f, &f->self, jit);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	assert_true(frame.vaddr == (uint64_t)(uintptr_t)jit);
+	image_unref(frame.image);
+	munmap(jit, 4096);
+	munmap(program, 4096);
+}
+
+/* More executable mappings than are kept, a file in turn with nothing so that none are merged. */
+static void test_many_mappings(void **state)
+{
+	struct fixture *f = *state;
+	size_t n = 5000;
+	char *area = mmap(NULL, 2 * n * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct frame frame;
+
+	assert_true(area != MAP_FAILED);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(mprotect(area + 2 * i * 4096, 4096, PROT_READ | PROT_EXEC), 0);
+	frame = resolve(f, &f->self, area);
+	assert_int_equal(frame.image->kind, IMAGE_ANON);
+	image_unref(frame.image);
+	assert_true(address_space_cache_bytes(f->cache) < 4096 * 64 + 65536);
+	munmap(area, 2 * n * 4096);
+}
+
+/* ---------------------------------------------------------------- by what the kernel told */
+
+static void tell(struct fixture *f, enum process_event_kind what, uint32_t pid, uint32_t ppid)
+{
+	struct process_event event = {
+		.what = what, .pid = pid, .tid = pid, .ppid = ppid, .time_ns = nsec_boot()};
+
+	address_space_cache_event(f->cache, &event);
+}
+
+/* Tell all executable mappings that @id has now, as the kernel does when they are made. */
+static void send_maps(struct fixture *f, const struct pid_id *id)
+{
+	struct maps maps = {.only_prot = MAPS_X};
+
+	assert_int_equal(maps_read(&f->proc, id, &maps), 0);
+	for (size_t i = 0; i < maps.n; i++) {
+		struct process_event event = {.what = PROCESS_EVENT_MAP,
+					      .pid = (uint32_t)id->pid,
+					      .tid = (uint32_t)id->pid,
+					      .time_ns = nsec_boot(),
+					      .map = maps.items[i],
+					      .name = maps.items[i].path};
+
+		address_space_cache_event(f->cache, &event);
+	}
+	maps_deinit(&maps);
+}
+
+static struct frame resolve_exec(struct fixture *f, const struct pid_id *id, uint64_t exec_id,
+				 const void *pc)
+{
+	struct address_space_who who = {
+		.pid = *id, .exec_id = exec_id, .pc = (uint64_t)(uintptr_t)pc};
+	struct frame frame = {0};
+	struct address_space *space;
+
+	assert_int_equal(address_space_cache_get(f->cache, &who, &space), 0);
+	assert_int_equal(address_space_resolve(f->cache, space, who.pc, &frame), 0);
+	return frame;
+}
+
+static void expect_path(struct frame frame, const char *path)
+{
+	assert_string_equal(frame.image->path, path);
+	image_unref(frame.image);
+}
+
+/* A process that nobody looked at while it lived. Its file is opened through its parent: us. */
+static void test_gone_with_events(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	struct pid_id id;
+	const void *code;
+	int send_exit;
+	pid_t pid;
+
+	fixture_path("plain-fixed", path);
+	pid = start_waiting(path, path, &send_exit);
+	wait_for_exe(pid, path);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, &id);
+	stop(pid);
+	close(send_exit);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	expect_path(resolve_exec(f, &id, 1, code), path);
+	/* what it had from its parent before */
+	frame = resolve(f, &f->self, (const void *)&test_self);
+	expect_path(resolve_exec(f, &id, 0, (const void *)&test_self), frame.image->path);
+	image_unref(frame.image);
+	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
+}
+
+/* A child that never executed anything has its parent's. */
+static void test_gone_without_exec(void **state)
+{
+	struct fixture *f = *state;
+	struct frame own = resolve(f, &f->self, (const void *)&test_self), frame;
+	struct pid_id id;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	stop(pid);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	frame = resolve_exec(f, &id, 0, (const void *)&test_self);
+	assert_ptr_equal(frame.image, own.image);
+	assert_true(frame.vaddr == own.vaddr);
+	image_unref(frame.image);
+	image_unref(own.image);
+}
+
+/* A file that is mapped later is found at once if the kernel told, and after the process's end. */
+static void test_mapping_event(void **state)
+{
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	char *at;
+
+	image_unref(resolve(f, &f->self, (const void *)&test_self).image);
+	usleep(150000); /* longer than between two looks for such a reason */
+	at = map_file(fixture_path("plain-fixed", path), 4096);
+	frame = resolve(f, &f->self, at);
+	assert_int_equal(frame.image->kind, IMAGE_UNKNOWN);
+	image_unref(frame.image);
+	send_maps(f, &f->self);
+	expect_path(resolve(f, &f->self, at), path);
+	munmap(at, 4096);
+}
+
+/* The child of a test that executes another program: samples of the first one that come late. */
+static void test_left_by_exec(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int go;
+
+	fixture_path("plain-pie", first);
+	pid = start_waiting(first, fixture_path("plain-fixed", second), &go);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, &id);
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	close(go);
+	wait_for_exe(pid, second);
+	send_maps(f, &id);
+	/* made by one that had executed six: which is the eighth is known of one from now only */
+	expect_path(resolve_exec(f, &id, 8, code_of(pid)), "[unknown]");
+	address_space_cache_since(f->cache, nsec_boot());
+	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
+	stop(pid);
+}
+
+/* Two programs at one address, the first one looked at while it ran: its late samples stay its own,
+ * whatever was read of the second. */
+static void test_late_samples(void **state)
+{
+	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct pid_id id;
+	const void *code;
+	pid_t pid;
+	int go;
+
+	fixture_path("plain-fixed", first);
+	pid = start_waiting(first, fixture_path("other-fixed", second), &go);
+	wait_for_exe(pid, first);
+	assert_int_equal(pid_read(&f->proc, pid, &id), 0);
+	code = code_of(pid);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	close(go);
+	wait_for_exe(pid, second);
+	assert_ptr_equal(code_of(pid), code);
+	send_maps(f, &id);
+	expect_path(resolve_exec(f, &id, 8, code), second);
+	usleep(150000); /* longer than between two looks for such a reason */
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	address_space_cache_sweep(f->cache);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	stop(pid);
+	expect_path(resolve_exec(f, &id, 7, code), first);
+	expect_path(resolve_exec(f, &id, 8, code), second);
+}
+
+/* ---------------------------------------------------------------- forgetting */
+
+static void test_sweep(void **state)
+{
+	struct fixture *f = *state;
+	struct frame frame = resolve(f, &f->self, (const void *)&test_self);
+	size_t bytes = address_space_cache_bytes(f->cache);
+
+	address_space_cache_sweep(f->cache);
+	assert_int_equal(address_space_cache_bytes(f->cache), bytes);
+	address_space_cache_sweep(f->cache);
+	address_space_cache_sweep(f->cache);
+	assert_true(address_space_cache_bytes(f->cache) < bytes);
+	assert_int_equal(frame.image->refs, 2); /* ours and the table's */
+	image_unref(frame.image);
+	address_space_cache_sweep(f->cache);
+	frame = resolve(f, &f->self, (const void *)&test_self);
+	address_space_cache_invalidate(f->cache, &f->self);
+	assert_non_null(frame.image->file);
+	image_unref(frame.image);
+}
+
+static int resolve_self(void *ctx)
+{
+	struct address_space_cache *cache = NULL;
+	struct frame frame = {0};
+	struct fixture *f = ctx;
+	int r = address_space_cache_new(&f->proc, &cache);
+
+	if (!r)
+		r = address_space_cache_resolve(cache, &f->self, (uint64_t)(uintptr_t)&resolve_self,
+						&frame);
+	image_unref(frame.image);
+	address_space_cache_free(cache);
+	return r;
+}
+
+static void test_out_of_memory(void **state)
+{
+	allocfail_survive(resolve_self, *state);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_self),
+		TEST(test_vdso_and_anon),
+		TEST(test_sharing),
+		TEST(test_gone),
+		TEST(test_exec),
+		TEST(test_not_elf),
+		TEST(test_by_offset),
+		TEST(test_memfd),
+		TEST(test_many_mappings),
+		TEST(test_gone_with_events),
+		TEST(test_gone_without_exec),
+		TEST(test_mapping_event),
+		TEST(test_left_by_exec),
+		TEST(test_late_samples),
+		TEST(test_sweep),
+		TEST(test_out_of_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <string.h>
+
+#include "profile/stack_dump.h"
+
+struct decode_row {
+	const char *name;
+	uint32_t tgid, n_kernel, n_user, n_bytes, kind;
+	uint64_t count, at;
+	size_t cut; /* bytes that the record is too short */
+	int want;
+};
+
+#define AT 0x7ffc00001000
+
+static const struct decode_row decode_rows[] = {
+	{"usual", 42, 0, 0, 5000, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
+	{"with a kernel half", 42, 9, 0, 5000, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
+	{"as much as there can be", 42, SAMPLE_KERNEL_FRAMES_MAX, 0, STACK_DUMP_BYTES,
+	 STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
+	{"too many bytes", 42, 0, 0, STACK_DUMP_BYTES + 1, STACK_DUMP_ONCPU, 1, AT, 0,
+	 STACK_DUMP_ODD},
+	{"too many kernel frames", 42, SAMPLE_KERNEL_FRAMES_MAX + 1, 0, 8, STACK_DUMP_ONCPU, 1, AT,
+	 0, STACK_DUMP_ODD},
+	{"no bytes", 42, 0, 0, 0, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_OK},
+	{"user frames", 42, 0, 1, 8, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_ODD},
+	{"nobody's", 0, 0, 0, 8, STACK_DUMP_ONCPU, 1, AT, 0, STACK_DUMP_ODD},
+	{"no such kind", 42, 0, 0, 8, STACK_DUMP_KIND_MAX, 1, AT, 0, STACK_DUMP_ODD},
+	{"no count", 42, 0, 0, 8, STACK_DUMP_ONCPU, 0, AT, 0, STACK_DUMP_ODD},
+	{"not aligned", 42, 0, 0, 8, STACK_DUMP_ONCPU, 1, AT + 4, 0, STACK_DUMP_ODD},
+	{"one byte short", 42, 3, 0, 4096, STACK_DUMP_ONCPU, 1, AT, 1, STACK_DUMP_ODD},
+	{"no head", 42, 0, 0, 0, STACK_DUMP_ONCPU, 1, AT, 1, STACK_DUMP_ODD},
+	{"nothing", 42, 0, 0, 0, STACK_DUMP_ONCPU, 1, AT, sizeof(struct stack_dump_head),
+	 STACK_DUMP_ODD},
+};
+
+static void test_decode(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(decode_rows); i++) {
+		static struct stack_dump_record record;
+		const struct decode_row *row = &decode_rows[i];
+		struct stack_dump dump;
+		size_t size = sizeof(record.head) + (size_t)row->n_kernel * 8 + row->n_bytes;
+
+		row_begin(row->name);
+		memset(&record, 0, sizeof(record));
+		record.head.key.tgid = row->tgid;
+		record.head.key.exec_id = 3;
+		record.head.head = (struct sample_head){.count = row->count,
+							.comm = "sixteen letters!",
+							.n_kernel = (__u16)row->n_kernel,
+							.n_user = (__u16)row->n_user};
+		record.head.time_ns = 77;
+		record.head.at = row->at;
+		record.head.n_bytes = row->n_bytes;
+		record.head.kind = row->kind;
+		assert_int_equal(stack_dump_decode(&record, size - row->cut, &dump), row->want);
+		if (row->want)
+			continue;
+		assert_int_equal(dump.sample.pid.pid, 42);
+		assert_int_equal(dump.sample.exec_id, 3);
+		assert_string_equal(dump.sample.comm, "sixteen letters");
+		assert_int_equal(dump.sample.n_kernel, row->n_kernel);
+		assert_int_equal(dump.sample.n_user, 0);
+		assert_ptr_equal(dump.sample.kernel, record.data);
+		assert_ptr_equal(dump.bytes, record.data + (size_t)row->n_kernel * 8);
+		assert_int_equal(dump.n_bytes, row->n_bytes);
+		assert_int_equal(dump.time_ns, 77);
+	}
+}
+
+static void test_rates(void **state)
+{
+	(void)state;
+	assert_int_equal(stack_dumps_per_cpu(0), STACK_DUMPS_PER_CPU);
+	assert_int_equal(stack_dumps_per_cpu(1), STACK_DUMPS_PER_SECOND);
+	assert_int_equal(stack_dumps_per_cpu(2), STACK_DUMPS_PER_SECOND / 2);
+	assert_int_equal(stack_dumps_per_cpu(STACK_DUMPS_PER_SECOND / STACK_DUMPS_PER_CPU),
+			 STACK_DUMPS_PER_CPU);
+	assert_int_equal(stack_dumps_per_cpu(8192), STACK_DUMPS_PER_CPU);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_rates),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/allocfail.h"
+#include "support/usertables.h"
+#include "unwindtable/dumpwalk.h"
+
+DEFINE_CLEANUP(struct usertables *, usertables_freep, usertables_free);
+DEFINE_CLEANUP(struct dumpwalk *, dumpwalk_freep, dumpwalk_free);
+
+/* Not at a page's start: copies begin where the stack pointer is. */
+#define AT    0x7ffc00001238ull
+#define FRAME (USERTABLES_FRAME / 8)
+
+/* A stack of so many frames in all, then the outermost. */
+struct walk_row {
+	const char *name;
+	size_t frames;
+	size_t n_bytes; /* that were copied */
+	size_t n_maps;
+	enum settings_unwind mode;
+	uint64_t leaf;
+	uint64_t root; /* where the last frame's caller is */
+	size_t want_n;
+	uint32_t want_end;
+	size_t want_missing;
+};
+
+#define CODE  (USERTABLES_CODE + 0x100)
+#define ROOT  (USERTABLES_OUTERMOST + 0x10)
+#define BARE  (USERTABLES_BARE + 0x100)
+#define ANON  (USERTABLES_ANON + 0x100)
+#define MAPS  USERTABLES_MAPS
+#define DWARF SETTINGS_UNWIND_DWARF
+#define AUTO  SETTINGS_UNWIND_AUTO
+
+static const struct walk_row walk_rows[] = {
+	{"whole", 10, 4096, MAPS, AUTO, CODE, ROOT, 11, SAMPLE_END_COMPLETE, 0},
+	{"only the outermost", 0, 64, MAPS, AUTO, ROOT, ROOT, 1, SAMPLE_END_COMPLETE, 0},
+	{"to the copy's last byte", 10, 10 * 32, MAPS, AUTO, CODE, ROOT, 11, SAMPLE_END_COMPLETE,
+	 0},
+	{"a word more than there is", 10, 10 * 32 - 8, MAPS, AUTO, CODE, ROOT, 10,
+	 SAMPLE_END_UNREADABLE, 0},
+	{"all that a copy can have", STACK_DUMP_BYTES / 32, STACK_DUMP_BYTES, MAPS, AUTO, CODE,
+	 ROOT, 512, SAMPLE_END_MAX_FRAMES, 0},
+	{"nothing was copied", 10, 0, MAPS, AUTO, CODE, ROOT, 1, SAMPLE_END_UNREADABLE, 0},
+	{"nothing is known", 10, 4096, 0, AUTO, CODE, ROOT, 1, SAMPLE_END_NO_PROCESS, 0},
+	{"outside of all that is mapped", 10, 4096, MAPS, AUTO, 0x4000000, ROOT, 1,
+	 SAMPLE_END_NO_MAPPING, 0},
+	{"begins without a table", 10, 4096, MAPS, AUTO, BARE, ROOT, 1, SAMPLE_END_NO_TABLE, 1},
+	{"comes upon an image without", 10, 4096, MAPS, AUTO, CODE, BARE, 11, SAMPLE_END_NO_TABLE,
+	 1},
+	{"comes upon code without an image", 10, 4096, MAPS, AUTO, CODE, ANON, 11,
+	 SAMPLE_END_NO_ROW, 0},
+	{"by tables alone", 10, 4096, MAPS, DWARF, CODE, ROOT, 11, SAMPLE_END_COMPLETE, 0},
+};
+
+/* Frames one above the other; their return addresses are all in the same function. */
+static void fill(uint64_t *stack, size_t n_words, const struct walk_row *row)
+{
+	memset(stack, 0, n_words * sizeof(*stack));
+	for (size_t i = 0; i < row->frames && (i + 1) * FRAME <= n_words; i++)
+		stack[(i + 1) * FRAME - 1] = i + 1 < row->frames ? CODE : row->root;
+}
+
+static void test_walk(void **state)
+{
+	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
+	_cleanup_(dumpwalk_freep) struct dumpwalk *cw = NULL;
+	static uint64_t stack[STACK_DUMP_BYTES / 8];
+
+	(void)state;
+	assert_non_null(u);
+	assert_int_equal(dumpwalk_new(usertables_tables(u), &cw), 0);
+	for (size_t i = 0; i < array_size(walk_rows); i++) {
+		const struct walk_row *row = &walk_rows[i];
+		const struct regs regs = usertables_regs(row->leaf, AT, 1);
+		/* its own size, so that what is read behind it is seen */
+		_cleanup_(freep) uint8_t *dump = malloc(row->n_bytes ? row->n_bytes : 1);
+		struct dumpwalk_from from = {.regs = &regs,
+					     .at = AT,
+					     .bytes = dump,
+					     .n_bytes = row->n_bytes,
+					     .maps = usertables_maps(u),
+					     .n_maps = row->n_maps,
+					     .mode = row->mode};
+		struct dumpwalk_stack got;
+
+		row_begin(row->name);
+		assert_non_null(dump);
+		fill(stack, array_size(stack), row);
+		memcpy(dump, stack, row->n_bytes);
+		dumpwalk_walk(cw, &from, &got);
+		assert_int_equal(got.end, row->want_end);
+		assert_int_equal(got.n, row->want_n);
+		assert_int_equal(got.n_rows, row->want_n - 1);
+		assert_int_equal(got.pcs[0], row->leaf);
+		assert_int_equal(got.n_missing, row->want_missing);
+		if (row->want_missing)
+			assert_int_equal(got.missing[0], usertables_bare(u));
+		if (row->want_end == SAMPLE_END_COMPLETE && row->frames)
+			assert_int_equal(got.pcs[got.n - 1], ROOT);
+	}
+	dumpwalk_rest(cw);
+}
+
+/* A stack that goes on behind the largest copy there is says so. */
+static void test_dump_ends(void **state)
+{
+	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
+	_cleanup_(dumpwalk_freep) struct dumpwalk *cw = NULL;
+	static uint64_t stack[STACK_DUMP_BYTES / 8];
+	const struct regs regs = usertables_regs(CODE, AT + STACK_DUMP_BYTES - 64, 1);
+	struct dumpwalk_from from = {.regs = &regs,
+				     .at = AT,
+				     .bytes = (const uint8_t *)stack,
+				     .n_bytes = sizeof(stack),
+				     .mode = SETTINGS_UNWIND_AUTO};
+	struct dumpwalk_stack got;
+	const struct walk_row endless = {.frames = SIZE_MAX};
+
+	(void)state;
+	assert_non_null(u);
+	assert_int_equal(dumpwalk_new(usertables_tables(u), &cw), 0);
+	from.maps = usertables_maps(u);
+	from.n_maps = USERTABLES_MAPS;
+	fill(stack, array_size(stack), &endless);
+	dumpwalk_walk(cw, &from, &got);
+	assert_int_equal(got.end, SAMPLE_END_DUMP);
+	assert_int_equal(got.n, 3);
+	/* it counts as the kernel's walkers do: those three, none for what was not found */
+	assert_int_equal(usertables_frames(u), 3);
+}
+
+static int make(void *ctx)
+{
+	_cleanup_(dumpwalk_freep) struct dumpwalk *cw = NULL;
+
+	return dumpwalk_new(ctx, &cw);
+}
+
+static void test_no_memory(void **state)
+{
+	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
+
+	(void)state;
+	assert_non_null(u);
+	assert_true(allocfail_survive(make, usertables_tables(u)) > 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_dump_ends),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
