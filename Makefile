@@ -392,14 +392,14 @@ $(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
-$(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o owners.o plain.o) $(B)/obj/test/support/burn.o \
+$(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o entities.o plain.o) $(B)/obj/test/support/burn.o \
 	$(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
 
 ##@ Longer
-.PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-owners arm64 check-arm64
+.PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
 KERNELS ?= 5.10 6.1 6.12 6.16 6.18 7.2 7.3
 ARM64_KERNELS ?= 5.10 6.1 7.3
 check-kernels: $(B)/podprof $(GUEST) ## KERNELS fetched and booted in QEMU, arm64's, this machine's (minutes)
@@ -513,9 +513,9 @@ ATTRIBUTION := $(B)/test/bpf/test_attribution
 check-attribution: $(ATTRIBUTION) ## no sample with another program's frames: 100,000 programs, recycled pids (minutes)
 	$(Q)PODPROF_TEST_PROGRAMS=$(or $(PROGRAMS),100000) $(ATTRIBUTION)
 
-OWNERS := $(B)/test/bpf/test_owners
-check-owners: $(OWNERS) ## no sample goes to another's container: OWNER_SECONDS (60) of moving, short and dying processes (root)
-	$(Q)PODPROF_TEST_SECONDS=$(or $(OWNER_SECONDS),60) $(OWNERS)
+ENTITIES := $(B)/test/bpf/test_entities
+check-entities: $(ENTITIES) ## no sample goes to another's container: ENTITY_SECONDS (60) of moving, short and dying processes (root)
+	$(Q)PODPROF_TEST_SECONDS=$(or $(ENTITY_SECONDS),60) $(ENTITIES)
 
 # Saves a living process's stack as a test case (test/data/walk/README.md).
 WALKSAVE := $(B)/test/tools/walksave

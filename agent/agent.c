@@ -44,7 +44,7 @@
 /* How much of that is for the names of what has just started. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
-/* Owners that the first window's lines in the log name. Reached: the others are on the page. */
+/* Entities that the first window's lines in the log name. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
 /* Each image that was sampled keeps its file open. */
 #define AGENT_OPEN_FILES      65536
@@ -83,13 +83,13 @@ static void on_profile(void *ctx, struct profile *profile)
 	export_submit(a->export, profile);
 }
 
-struct shown_owner {
-	const struct owner *owner;
+struct shown_entity {
+	const struct entity *entity;
 	uint64_t cpu_ns;
 };
 
 /* Keep the largest, in order. */
-static void shown_add(struct shown_owner *shown, const struct owner *owner, uint64_t cpu_ns)
+static void shown_add(struct shown_entity *shown, const struct entity *entity, uint64_t cpu_ns)
 {
 	size_t i = AGENT_SHOWN_MAX;
 
@@ -97,25 +97,25 @@ static void shown_add(struct shown_owner *shown, const struct owner *owner, uint
 		if (i < AGENT_SHOWN_MAX)
 			shown[i] = shown[i - 1];
 	if (i < AGENT_SHOWN_MAX)
-		shown[i] = (struct shown_owner){owner, cpu_ns};
+		shown[i] = (struct shown_entity){entity, cpu_ns};
 }
 
 /* Whoever has started it sees in the log that it works, and on what. */
 static void show_first_window(struct agent *a)
 {
-	struct shown_owner shown[AGENT_SHOWN_MAX] = {{0}};
-	const struct owner *owner = NULL;
+	struct shown_entity shown[AGENT_SHOWN_MAX] = {{0}};
+	const struct entity *entity = NULL;
 
-	while (a->cpu && (owner = discovery_next_owner(a->discovery, owner))) {
-		const struct series *series = cpu_profiler_series(a->cpu, owner->key);
+	while (a->cpu && (entity = discovery_next_entity(a->discovery, entity))) {
+		const struct series *series = cpu_profiler_series(a->cpu, entity->key);
 
 		if (series)
-			shown_add(shown, owner, series->value_last);
+			shown_add(shown, entity, series->value_last);
 	}
-	for (size_t i = 0; i < AGENT_SHOWN_MAX && shown[i].owner; i++) {
-		const char *service = labels_get(&shown[i].owner->labels, "service_name");
+	for (size_t i = 0; i < AGENT_SHOWN_MAX && shown[i].entity; i++) {
+		const char *service = labels_get(&shown[i].entity->labels, "service_name");
 
-		log_info("seen", log_str("kind", owner_kind_name(shown[i].owner->kind)),
+		log_info("seen", log_str("kind", entity_kind_name(shown[i].entity->kind)),
 			 log_str("service", service ? service : ""),
 			 log_uint("cpu_ms", shown[i].cpu_ns / NSEC_PER_MSEC));
 	}
@@ -428,7 +428,7 @@ static enum go_profile_mode mode_of_config(unsigned int go_heap)
 	return map[go_heap];
 }
 
-static enum go_profile_wish wish_of_owner(void *ctx, const struct owner *owner)
+static enum go_profile_wish wish_of_entity(void *ctx, const struct entity *entity)
 {
 	const struct agent *a = ctx;
 	const char *wish;
@@ -436,7 +436,7 @@ static enum go_profile_wish wish_of_owner(void *ctx, const struct owner *owner)
 
 	if (!a->naming)
 		return GO_PROFILE_WISH_NONE;
-	wish = naming_setting(owner, GO_PROFILE_WISH_SETTING, &known);
+	wish = naming_setting(entity, GO_PROFILE_WISH_SETTING, &known);
 	return known ? go_profile_wish_parse(wish) : GO_PROFILE_WISH_PENDING;
 }
 
@@ -447,7 +447,7 @@ static int start_heap(struct agent *a)
 		.proc = &a->proc,
 		.discovery = a->discovery,
 		.mode = mode_of_config(a->config->go_heap),
-		.wish = wish_of_owner,
+		.wish = wish_of_entity,
 		.heap_bytes = a->config->memory_budget / BUDGET_HEAPS,
 		.symbol_bytes = a->config->memory_budget / BUDGET_SYMBOLS,
 		.no_contention = !a->config->go_contention,
@@ -471,7 +471,7 @@ static int start_pull(struct agent *a)
 		.proc = &a->proc,
 		.discovery = a->discovery,
 		.mode = mode_of_config(a->config->go_heap),
-		.wish = wish_of_owner,
+		.wish = wish_of_entity,
 		.ctx = a,
 		.max_bytes = a->config->memory_budget / BUDGET_PULLS,
 		.symbol_bytes = a->config->memory_budget / BUDGET_PULLS,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An owner's id on the pages is the name of its folder in the store, made of its labels, whether
+ * An entity's id on the pages is the name of its folder in the store, made of its labels, whether
  * there is one or not: so a link stays right when the container has gone. Two label sets never have
  * the same id, since the store and this file take the next name when one is another's.
  */
@@ -108,17 +108,17 @@ static struct folder_entry *folder_of_labels(const struct folder_table *t,
 	return NULL;
 }
 
-/* ---------------------------------------------------------------- owners */
+/* ---------------------------------------------------------------- entities */
 
-/* One owner on its way to a page, with room for what is put together here. */
-struct owner_view {
-	struct ui_owner ui;
+/* One entity on its way to a page, with room for what is put together here. */
+struct entity_view {
+	struct ui_entity ui;
 	char id[STORE_NAME_MAX];
 	char name[512];
 };
 
 /* "shop/checkout-7d4f/app" where Kubernetes' names are known, else what the series is called. */
-static void view_name(struct owner_view *view, const struct labels *labels)
+static void view_name(struct entity_view *view, const struct labels *labels)
 {
 	const char *namespace = labels_get(labels, "namespace"), *pod = labels_get(labels, "pod");
 	const char *container = labels_get(labels, "container");
@@ -134,36 +134,36 @@ static void view_name(struct owner_view *view, const struct labels *labels)
 	view->ui.labels = labels;
 }
 
-static const char *runtime_of(const struct owner *owner)
+static const char *runtime_of(const struct entity *entity)
 {
-	if (owner->kind != OWNER_CONTAINER || owner->id.runtime == CGROUP_RUNTIME_UNKNOWN)
+	if (entity->kind != ENTITY_CONTAINER || entity->id.runtime == CGROUP_RUNTIME_UNKNOWN)
 		return "";
-	return cgroup_runtime_name(owner->id.runtime);
+	return cgroup_runtime_name(entity->id.runtime);
 }
 
-/* @owners have the same labels, so they are one series, as which they are shown. */
-static void view_live(const struct uisource *u, struct owner *const *owners, size_t n,
-		      struct owner_view *view)
+/* @entities have the same labels, so they are one series, as which they are shown. */
+static void view_live(const struct uisource *u, struct entity *const *entities, size_t n,
+		      struct entity_view *view)
 {
 	struct goalloc_view go;
 
-	view_name(view, &owners[0]->labels);
-	view->ui.kind = owner_what(owners[0]->kind, &owners[0]->labels);
-	view->ui.runtime = runtime_of(owners[0]);
+	view_name(view, &entities[0]->labels);
+	view->ui.kind = entity_what(entities[0]->kind, &entities[0]->labels);
+	view->ui.runtime = runtime_of(entities[0]);
 	for (size_t i = 0; u->opts.cpu && i < n; i++) {
-		const struct series *series = cpu_profiler_series(u->opts.cpu, owners[i]->key);
+		const struct series *series = cpu_profiler_series(u->opts.cpu, entities[i]->key);
 
 		view->ui.samples += series ? series->n_last : 0;
 		view->ui.cpu_ns += series ? series->value_last : 0;
 	}
-	if (u->opts.heap && go_profiler_view(u->opts.heap, owners[0], &go)) {
+	if (u->opts.heap && go_profiler_view(u->opts.heap, entities[0], &go)) {
 		view->ui.go_state = go.state;
 		view->ui.go_version = go.go_version;
 		view->ui.go_inuse_bytes = go.inuse_bytes;
 	}
 }
 
-static void view_gone(const struct store_folder *folder, struct owner_view *view)
+static void view_gone(const struct store_folder *folder, struct entity_view *view)
 {
 	view_name(view, &folder->labels);
 	snprintf(view->id, sizeof(view->id), "%s", folder->name);
@@ -176,47 +176,47 @@ static void view_gone(const struct store_folder *folder, struct owner_view *view
 
 static int label_order(const void *a, const void *b)
 {
-	const struct owner *const *x = a, *const *y = b;
+	const struct entity *const *x = a, *const *y = b;
 
 	return labels_compare(&(*x)->labels, &(*y)->labels);
 }
 
 /* All, those with the same labels together; the caller frees the list. NULL without memory, and
  * then the page is short. */
-static struct owner **owners_by_labels(const struct uisource *u, size_t *ret_n)
+static struct entity **entities_by_labels(const struct uisource *u, size_t *ret_n)
 {
-	struct owner *owner = NULL, **list;
+	struct entity *entity = NULL, **list;
 	size_t n = 0;
 
-	while ((owner = discovery_next_owner(u->opts.discovery, owner)))
+	while ((entity = discovery_next_entity(u->opts.discovery, entity)))
 		n++;
-	list = calloc(n + 1, sizeof(struct owner *));
-	for (n = 0; list && (owner = discovery_next_owner(u->opts.discovery, owner)); n++)
-		list[n] = owner;
+	list = calloc(n + 1, sizeof(struct entity *));
+	for (n = 0; list && (entity = discovery_next_entity(u->opts.discovery, entity)); n++)
+		list[n] = entity;
 	if (list)
 		qsort(list, n, sizeof(*list), label_order);
 	*ret_n = list ? n : 0;
 	return list;
 }
 
-/* Calls @fn for each live series; with @only, for that id alone. Marks the folders of the others.
- */
+/* Calls @fn for each live series; with @only, for that id alone. Marks the folders of the
+ * others. */
 static bool each_live(const struct uisource *u, struct folder_table *t, const char *only,
-		      ui_owner_fn fn, void *arg)
+		      ui_entity_fn fn, void *arg)
 {
 	size_t n, end;
-	_cleanup_(freep) struct owner **owners = owners_by_labels(u, &n);
+	_cleanup_(freep) struct entity **entities = entities_by_labels(u, &n);
 	bool found = false;
 
 	for (size_t i = 0; i < n; i = end) {
-		struct owner_view view = {.ui = {0}};
-		struct folder_entry *e = folder_of_labels(t, &owners[i]->labels, view.id);
+		struct entity_view view = {.ui = {0}};
+		struct folder_entry *e = folder_of_labels(t, &entities[i]->labels, view.id);
 
-		for (end = i + 1; end < n && label_order(&owners[i], &owners[end]) == 0; end++)
+		for (end = i + 1; end < n && label_order(&entities[i], &entities[end]) == 0; end++)
 			;
 		if (only && strcmp(only, view.id) != 0)
 			continue;
-		view_live(u, owners + i, end - i, &view);
+		view_live(u, entities + i, end - i, &view);
 		if (e) {
 			view.ui.n_profiles = e->folder->n_profiles;
 			e->shown = true;
@@ -227,7 +227,7 @@ static bool each_live(const struct uisource *u, struct folder_table *t, const ch
 	return found;
 }
 
-static void on_owners(void *ctx, ui_owner_fn fn, void *arg)
+static void on_entities(void *ctx, ui_entity_fn fn, void *arg)
 {
 	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
 	const struct uisource *u = ctx;
@@ -235,7 +235,7 @@ static void on_owners(void *ctx, ui_owner_fn fn, void *arg)
 	folder_table_fill(&t, u->opts.store);
 	(void)each_live(u, &t, NULL, fn, arg);
 	for (struct folder_entry *e = t.entries; e; e = e->hh.next) {
-		struct owner_view view = {.ui = {0}};
+		struct entity_view view = {.ui = {0}};
 
 		if (e->shown)
 			continue;
@@ -244,10 +244,10 @@ static void on_owners(void *ctx, ui_owner_fn fn, void *arg)
 	}
 }
 
-static int on_owner(void *ctx, const char *id, ui_owner_fn fn, void *arg)
+static int on_entity(void *ctx, const char *id, ui_entity_fn fn, void *arg)
 {
 	_cleanup_(folder_table_deinit) struct folder_table t = {NULL};
-	struct owner_view view = {.ui = {0}};
+	struct entity_view view = {.ui = {0}};
 	const struct uisource *u = ctx;
 	struct folder_entry *e;
 
@@ -264,7 +264,7 @@ static int on_owner(void *ctx, const char *id, ui_owner_fn fn, void *arg)
 
 /* ---------------------------------------------------------------- profiles */
 
-static void on_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *arg)
+static void on_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *arg)
 {
 	const struct uisource *u = ctx;
 	const struct store *store = u->opts.store;
@@ -279,7 +279,7 @@ static void on_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *ar
 			.bytes = p->bytes,
 		};
 
-		if (strcmp(p->folder->name, owner) == 0)
+		if (strcmp(p->folder->name, entity) == 0)
 			fn(arg, &profile);
 	}
 }
@@ -287,7 +287,7 @@ static void on_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *ar
 static bool query_wants(const struct ui_flame_query *query, const struct store_profile *p)
 {
 	return p->start_ns >= query->from_ns && p->start_ns < query->until_ns &&
-	       strcmp(p->folder->name, query->owner) == 0 &&
+	       strcmp(p->folder->name, query->entity) == 0 &&
 	       strcmp(profile_kind_name(p->kind), query->kind) == 0;
 }
 
@@ -359,8 +359,8 @@ int uisource_new(const struct uisource_opts *opts, struct uisource **ret)
 		.ctx = u,
 		.node = opts->node,
 		.window_ns = opts->window_ns,
-		.owners = on_owners,
-		.owner = on_owner,
+		.entities = on_entities,
+		.entity = on_entity,
 		.profiles = on_profiles,
 		.flame = on_flame,
 		.raw = on_raw,

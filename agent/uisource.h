@@ -2,8 +2,8 @@
 #ifndef PODPROF_UISOURCE_H
 #define PODPROF_UISOURCE_H
 
-/* What the pages show: owners of now from discovery, with what the profilers know of them, and the
- * profiles that the store has of them and of those that are gone. */
+/* What the pages show: entities of now from discovery, with what the profilers know of them, and
+ * the profiles that the store has of them and of those that are gone. */
 
 #include <stdint.h>
 

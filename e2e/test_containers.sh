@@ -82,7 +82,7 @@ note "samples: $(metric podprof_samples_total), lost 0, profiles sent: $(metric 
 # The page knows the container and has a flame graph of it
 curl -sf "http://$agent/" >"$work/page.html"
 grep -q "${burn:0:12}" "$work/page.html" || fail "the page does not show the container"
-graph=$(sed -n 's|.*href="\(/owner/[^"]*'"${burn:0:12}"'[^"]*\)".*|\1|p' "$work/page.html" | head -n 1)
+graph=$(sed -n 's|.*href="\(/entity/[^"]*'"${burn:0:12}"'[^"]*\)".*|\1|p' "$work/page.html" | head -n 1)
 curl -sf "http://$agent$graph/flame.json?kind=cpu" | jq -e '.names | index("burn_seventy")' >/dev/null ||
 	fail "the flame graph at $graph does not show burn_seventy"
 

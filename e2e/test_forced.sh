@@ -34,12 +34,12 @@ check -label "container=$server" -type alloc_space -function '^main.parseItems$'
 
 # The page
 curl -sf "http://$agent/" >"$work/page.html"
-owner=$(sed -n 's|.*href="\(/owner/[^"]*'"${server:0:12}"'[^"]*\)".*|\1|p' "$work/page.html" | head -n 1)
+entity=$(sed -n 's|.*href="\(/entity/[^"]*'"${server:0:12}"'[^"]*\)".*|\1|p' "$work/page.html" | head -n 1)
 on_page() {
-	curl -sf "http://$agent$owner/flame.json?kind=go_heap&type=alloc_space" |
+	curl -sf "http://$agent$entity/flame.json?kind=go_heap&type=alloc_space" |
 		jq -e '.names | index("main.buildAnswer") and index("main.parseItems")'
 }
-until_true 10 on_page || fail "the page at $owner does not show the allocators"
+until_true 10 on_page || fail "the page at $entity does not show the allocators"
 
 # The counters, from the first look on and to the byte; all from outside
 [ "$(metric podprof_go_processes 'state="forced"')" = 1 ] || fail "podprof_go_processes"

@@ -7,10 +7,10 @@
 mkdir "$work/store"
 agent_start --window 3s --store-dir "$work/store"
 containerd_start
-owners=()
+entities=()
 for how in names maps exec fork sparse tables; do
 	container_run "$fixtures/hostile" "$how"
-	owners+=("${container:0:12}")
+	entities+=("${container:0:12}")
 done
 
 # Answers within two seconds, all the time
@@ -20,8 +20,8 @@ for _ in $(seq 32); do
 done
 
 # Every container was profiled, under its own id
-for owner in "${owners[@]}"; do
-	ls "$work"/store/*"$owner"*/*_cpu.pb.gz >/dev/null 2>&1 || fail "no profile of the container $owner"
+for entity in "${entities[@]}"; do
+	ls "$work"/store/*"$entity"*/*_cpu.pb.gz >/dev/null 2>&1 || fail "no profile of the container $entity"
 done
 rss=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/$agent_pid/status")
 [ "$rss" -lt "${PODPROF_RSS_KIB:-100000}" ] || fail "the agent has grown to $rss KiB"

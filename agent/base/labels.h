@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Pyroscope takes 30 label names a series, two or three of them its own; Prometheus 30 by default.
- * The owner's few and what a user adds stay below. One more is refused with LABELS_FULL. Reached:
+ * The entity's few and what a user adds stay below. One more is refused with LABELS_FULL. Reached:
  * refused with `LABELS_FULL`. */
 #define LABELS_MAX	 27
 /* The ceiling of sets that no series gets: what is known of a container, from which its labels are

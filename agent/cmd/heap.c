@@ -112,11 +112,11 @@ struct members {
 	size_t n_left_out;
 };
 
-static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct members *members = ctx;
 
-	if (!discovery_in_container(owner, members->container))
+	if (!discovery_in_container(entity, members->container))
 		return 0;
 	if (members->n == array_size(members->ids))
 		members->n_left_out++;

@@ -128,30 +128,30 @@ static int inspect_file(const char *name)
 
 /* ---- the containers of this node ---- */
 
-static int print_owner(const struct owner *owner, bool json)
+static int print_entity(const struct entity *entity, bool json)
 {
-	const char *qos = cgroup_qos_name(owner->id.qos);
+	const char *qos = cgroup_qos_name(entity->id.qos);
 
 	if (json)
-		return print_json(&owner->id);
-	printf("%-10s  %-64s  %-36s  %-10s  %s\n", cgroup_runtime_name(owner->id.runtime),
-	       owner->id.container_id, owner->id.pod_uid[0] ? owner->id.pod_uid : "-",
-	       qos ? qos : "-", cgroup_kind_name(owner->id.kind));
+		return print_json(&entity->id);
+	printf("%-10s  %-64s  %-36s  %-10s  %s\n", cgroup_runtime_name(entity->id.runtime),
+	       entity->id.container_id, entity->id.pod_uid[0] ? entity->id.pod_uid : "-",
+	       qos ? qos : "-", cgroup_kind_name(entity->id.kind));
 	return 0;
 }
 
-static int print_owners(struct discovery *d, bool json)
+static int print_entities(struct discovery *d, bool json)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 	size_t n = 0;
 
 	if (!json)
 		printf("%-10s  %-64s  %-36s  %-10s  %s\n", "RUNTIME", "CONTAINER ID", "POD UID",
 		       "QOS", "KIND");
-	while ((owner = discovery_next_owner(d, owner))) {
-		if (owner->kind != OWNER_CONTAINER)
+	while ((entity = discovery_next_entity(d, entity))) {
+		if (entity->kind != ENTITY_CONTAINER)
 			continue;
-		if (print_owner(owner, json))
+		if (print_entity(entity, json))
 			return CMD_FAILED;
 		n++;
 	}
@@ -185,7 +185,7 @@ static int inspect_node(const struct options *options)
 			  r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
 		return CMD_FAILED;
 	}
-	status = print_owners(d, options->json);
+	status = print_entities(d, options->json);
 	discovery_free(d);
 	return status;
 }

@@ -75,10 +75,10 @@ static int failed(const char *what, const char *why)
 
 static bool is_pending(const struct inspection *t)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(t->discovery, owner)))
-		if (owner->pending)
+	while ((entity = discovery_next_entity(t->discovery, entity)))
+		if (entity->pending)
 			return true;
 	return false;
 }
@@ -146,7 +146,7 @@ static int start(struct inspection *t)
 
 /* ---------------------------------------------------------------- gathering */
 
-static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct inspection *t = ctx;
 	struct target_process *process;
@@ -156,7 +156,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	if (r)
 		return r < 0 ? r : 0; /* one too many */
 	process = &t->processes[t->n_processes++];
-	*process = (struct target_process){.pid = *pid, .owner = owner};
+	*process = (struct target_process){.pid = *pid, .entity = entity};
 	if (pid_read_comm(&t->proc, pid, process->comm))
 		snprintf(process->comm, sizeof(process->comm), "?");
 	utf8_make_printable(process->comm);
@@ -167,12 +167,12 @@ static int process_order(const void *a, const void *b)
 {
 	const struct target_process *x = a, *y = b;
 
-	if (x->owner != y->owner)
-		return x->owner < y->owner ? -1 : 1;
+	if (x->entity != y->entity)
+		return x->entity < y->entity ? -1 : 1;
 	return (x->pid.pid > y->pid.pid) - (x->pid.pid < y->pid.pid);
 }
 
-/* Those of one owner stand together. */
+/* Those of one entity stand together. */
 static void find_processes(const struct inspection *t, struct target_view *v)
 {
 	size_t low = 0, high = t->n_processes;
@@ -180,21 +180,21 @@ static void find_processes(const struct inspection *t, struct target_view *v)
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (t->processes[middle].owner < v->owner)
+		if (t->processes[middle].entity < v->entity)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	v->processes = t->processes + low;
 	while (low + v->n_processes < t->n_processes &&
-	       t->processes[low + v->n_processes].owner == v->owner)
+	       t->processes[low + v->n_processes].entity == v->entity)
 		v->n_processes++;
 }
 
 /* A container that has gone, or a unit that nobody is in, is nothing to show. */
 static bool is_shown(const struct inspection *t, const struct target_view *v)
 {
-	if (!owner_alive(v->owner) || (v->owner->kind != OWNER_CONTAINER && !v->n_processes))
+	if (!entity_alive(v->entity) || (v->entity->kind != ENTITY_CONTAINER && !v->n_processes))
 		return false;
 	return !t->only || strstr(v->name, t->only);
 }
@@ -205,8 +205,8 @@ static int view_order(const void *a, const void *b)
 
 	if (!x->is.why[0] != !y->is.why[0])
 		return x->is.why[0] ? 1 : -1;
-	if (x->owner->kind != y->owner->kind)
-		return x->owner->kind < y->owner->kind ? -1 : 1;
+	if (x->entity->kind != y->entity->kind)
+		return x->entity->kind < y->entity->kind ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
@@ -219,13 +219,13 @@ static void cut_slash(char *name)
 		name[n - 1] = '\0';
 }
 
-static int add_view(struct inspection *t, const struct owner *owner)
+static int add_view(struct inspection *t, const struct entity *entity)
 {
 	struct target_view *v = &t->views[t->n_views];
 	int r;
 
-	*v = (struct target_view){.owner = owner};
-	r = naming_explain(t->naming, owner, &v->is, v->name);
+	*v = (struct target_view){.entity = entity};
+	r = naming_explain(t->naming, entity, &v->is, v->name);
 	cut_slash(v->name);
 	if (!r)
 		find_processes(t, v);
@@ -238,19 +238,19 @@ static int add_view(struct inspection *t, const struct owner *owner)
 
 static int gather(struct inspection *t)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 	size_t n = 1;
 	int r = discovery_for_each_process(t->discovery, on_process, t);
 
-	while ((owner = discovery_next_owner(t->discovery, owner)))
+	while ((entity = discovery_next_entity(t->discovery, entity)))
 		n++;
 	t->views = calloc(n, sizeof(*t->views));
 	if (r || !t->views)
 		return -ENOMEM;
 	if (t->n_processes)
 		qsort(t->processes, t->n_processes, sizeof(*t->processes), process_order);
-	while (!r && (owner = discovery_next_owner(t->discovery, owner)))
-		r = add_view(t, owner);
+	while (!r && (entity = discovery_next_entity(t->discovery, entity)))
+		r = add_view(t, entity);
 	qsort(t->views, t->n_views, sizeof(*t->views), view_order);
 	return r;
 }
@@ -299,18 +299,18 @@ static const char *or_null(const char *s)
 
 const char *inspect_targets_what(const struct target_view *v)
 {
-	return owner_what(v->owner->kind, &v->is.labels);
+	return entity_what(v->entity->kind, &v->is.labels);
 }
 
 static int print_json(const struct target_view *v)
 {
-	const struct cgroup_id *id = &v->owner->id;
-	bool container = v->owner->kind == OWNER_CONTAINER;
+	const struct cgroup_id *id = &v->entity->id;
+	bool container = v->entity->kind == ENTITY_CONTAINER;
 
 	return cmd_print_json(json_pack(
 		"{s:s, s:s, s:b, s:s?, s:b, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "name",
 		v->name, "kind", inspect_targets_what(v), "profiled", !v->is.why[0], "left_out",
-		or_null(v->is.why), "pending", v->owner->pending, "runtime",
+		or_null(v->is.why), "pending", v->entity->pending, "runtime",
 		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
 		or_null(id->container_id), "outer_container", or_null(id->outer_id), "pod_uid",
 		or_null(id->pod_uid), "labels", json_labels(&v->is), "settings",

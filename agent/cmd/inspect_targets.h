@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "discovery/pid.h"
 #include "naming/labelling.h"
 #include "naming/names.h"
@@ -18,17 +18,17 @@
 
 struct target_process {
 	struct pid_id pid;
-	const struct owner *owner;
+	const struct entity *entity;
 	char comm[PID_COMM_MAX]; /* printable */
 };
 
 /**
- * struct target_view - one owner
+ * struct target_view - one entity
  * @is:        its labels and why it is left out
  * @processes: @n_processes of them, by number; borrowed
  */
 struct target_view {
-	const struct owner *owner;
+	const struct entity *entity;
 	struct labelled is;
 	char name[NAMES_TEXT_MAX];
 	const struct target_process *processes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * For people at a terminal. What is profiled comes first, and of that what has the names of pods;
- * of an owner the labels one a line, each with where it is from, since that is the question when
+ * of an entity the labels one a line, each with where it is from, since that is the question when
  * one is not as it should be.
  */
 #include "cmd/inspect_targets.h"
@@ -12,7 +12,8 @@
 
 #include "cmd/cmd.h"
 
-/* Processes of one owner that are named, and the widest columns; longer texts push the next one. */
+/* Processes of one entity that are named, and the widest columns; longer texts push the next
+ * one. */
 #define TEXT_PROCESSES 8
 #define TEXT_NAME      64
 #define TEXT_VALUE     48
@@ -46,15 +47,15 @@ static size_t value_width(const struct labels *l)
 
 static void print_what(const struct target_view *v)
 {
-	const struct owner *owner = v->owner;
-	const struct cgroup_id *id = &owner->id;
+	const struct entity *entity = v->entity;
+	const struct cgroup_id *id = &entity->id;
 	struct strview user;
 
 	printf("    %s", inspect_targets_what(v));
-	if (owner->kind == OWNER_CONTAINER) {
+	if (entity->kind == ENTITY_CONTAINER) {
 		printf(", %s ", cgroup_runtime_name(id->runtime));
 		cmd_print(id->container_id);
-	} else if (owner->kind == OWNER_POD) {
+	} else if (entity->kind == ENTITY_POD) {
 		printf(" %s: what is in it and in no container of it", id->pod_uid);
 	}
 	if (cgroup_user(id, &user))
@@ -62,7 +63,7 @@ static void print_what(const struct target_view *v)
 	else if (id->outer_id[0])
 		printf(", in container %.12s", id->outer_id);
 	putchar('\n');
-	if (owner->pending)
+	if (entity->pending)
 		puts("    its name is still waited for");
 }
 
@@ -105,22 +106,22 @@ static void print_processes(const struct target_view *v)
 
 static void print_summary(const struct target_view *views, size_t n, const char *sources)
 {
-	size_t kinds[OWNER_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
+	size_t kinds[ENTITY_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(inspect_targets_what(&views[i]), "sandbox") == 0)
 			n_sandboxes++;
 		else
-			kinds[views[i].owner->kind]++;
+			kinds[views[i].entity->kind]++;
 		left_out += views[i].is.why[0] != '\0';
 	}
-	printf("%zu containers, ", kinds[OWNER_CONTAINER]);
+	printf("%zu containers, ", kinds[ENTITY_CONTAINER]);
 	if (n_sandboxes)
 		printf("%zu sandboxes, ", n_sandboxes);
-	if (kinds[OWNER_POD])
-		printf("%zu pods, ", kinds[OWNER_POD]);
-	printf("%zu units, %zu programs; %zu not profiled\n", kinds[OWNER_UNIT],
-	       kinds[OWNER_PROCESS], left_out);
+	if (kinds[ENTITY_POD])
+		printf("%zu pods, ", kinds[ENTITY_POD]);
+	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
+	       kinds[ENTITY_PROCESS], left_out);
 	printf("names from: %s\n", *sources ? sources : "nobody is asked");
 }
 

@@ -17,10 +17,10 @@
 
 /* Destinations that can be named; each has a queue and a clock of its own. Reached: wrong usage. */
 #define CONFIG_DESTINATIONS_MAX 8
-/* Labels that can be given: with an owner's own they have to fit into a set (base/labels.h).
+/* Labels that can be given: with an entity's own they have to fit into a set (base/labels.h).
  * Reached: wrong usage. */
 #define CONFIG_LABELS_MAX	16
-/* Values of any other list: patterns, which are all tried for each owner. Reached: wrong usage. */
+/* Values of any other list: patterns, which are all tried for each entity. Reached: wrong usage. */
 #define CONFIG_LIST_MAX		64
 
 enum config_go_heap {

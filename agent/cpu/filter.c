@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An owner that is not profiled is to cost nothing, so its directories are in the kernel's table,
+ * An entity that is not profiled is to cost nothing, so its directories are in the kernel's table,
  * which the programs look into before they walk a stack. All of its directories: a container may
  * make any number of its own, and a task's is the innermost. A directory that has just been made is
  * in the table a second later; what is sampled until then is dropped when it is folded.
@@ -23,7 +23,7 @@
 
 #include "base/strview.h"
 #include "discovery/discovery.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "profile/cgroup_sampling.h"
 
 struct pass {
@@ -35,12 +35,12 @@ struct pass {
 	int result;
 };
 
-unsigned int cpu_filter_rate(const struct owner *owner, unsigned int rate_hz)
+unsigned int cpu_filter_rate(const struct entity *entity, unsigned int rate_hz)
 {
-	const char *wish = labels_get(&owner->settings, CPU_FILTER_SETTING);
+	const char *wish = labels_get(&entity->settings, CPU_FILTER_SETTING);
 	uint64_t rate;
 
-	if (owner->left_out)
+	if (entity->left_out)
 		return 0;
 	if (!wish || !strview_only_u64(strview_of(wish), 10, &rate) || rate > rate_hz)
 		return rate_hz;
@@ -56,34 +56,35 @@ static void set(struct pass *pass, unsigned int rate_hz, enum hierarchy hierarch
 		pass->result = r;
 }
 
-static void set_container(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
+static void set_container(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
 {
 	struct pass *pass = ctx;
-	const unsigned int rate_hz = owner ? cpu_filter_rate(owner, pass->rate_hz) : pass->rate_hz;
+	const unsigned int rate_hz =
+		entity ? cpu_filter_rate(entity, pass->rate_hz) : pass->rate_hz;
 
 	if (rate_hz < pass->rate_hz || (pass->both && hierarchy == HIERARCHY_V2))
 		set(pass, rate_hz, hierarchy, id);
 }
 
-static void set_host(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
+static void set_host(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
 {
 	struct pass *pass = ctx;
 	unsigned int rate_hz = 0;
 
 	if (pass->host)
-		rate_hz = owner ? cpu_filter_rate(owner, pass->rate_hz) : pass->rate_hz;
+		rate_hz = entity ? cpu_filter_rate(entity, pass->rate_hz) : pass->rate_hz;
 	if (rate_hz < pass->rate_hz)
 		set(pass, rate_hz, hierarchy, id);
 }
 
-/* The kinds of owners that are not sampled in full: usually none, and then there is nothing to look
- * for. */
-static void find_kinds(struct discovery *discovery, unsigned int rate_hz, bool ret[OWNER_KIND_MAX])
+/* The kinds of entities that are not sampled in full: usually none, and then there is nothing to
+ * look for. */
+static void find_kinds(struct discovery *discovery, unsigned int rate_hz, bool ret[ENTITY_KIND_MAX])
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(discovery, owner)))
-		ret[owner->kind] |= cpu_filter_rate(owner, rate_hz) < rate_hz;
+	while ((entity = discovery_next_entity(discovery, entity)))
+		ret[entity->kind] |= cpu_filter_rate(entity, rate_hz) < rate_hz;
 }
 
 int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
@@ -92,14 +93,14 @@ int cpu_filter_apply(struct discovery *discovery, unsigned int rate_hz,
 	struct pass pass = {.cgroup_sampling = cgroup_sampling,
 			    .rate_hz = rate_hz,
 			    .host = discovery_has_host_processes(discovery)};
-	bool kinds[OWNER_KIND_MAX] = {false}, of_host;
+	bool kinds[ENTITY_KIND_MAX] = {false}, of_host;
 	int r;
 
 	find_kinds(discovery, rate_hz, kinds);
-	of_host = kinds[OWNER_UNIT] || !pass.host;
+	of_host = kinds[ENTITY_UNIT] || !pass.host;
 	pass.both = of_host && discovery_v1_controller(discovery) != CONTROLLER_NONE;
 	cgroup_sampling_begin(cgroup_sampling);
-	if (kinds[OWNER_CONTAINER] || kinds[OWNER_POD] || pass.both)
+	if (kinds[ENTITY_CONTAINER] || kinds[ENTITY_POD] || pass.both)
 		discovery_for_each_cgroup(discovery, set_container, &pass);
 	if (of_host && !pass.full)
 		discovery_for_each_host_cgroup(discovery, set_host, &pass);

@@ -16,7 +16,7 @@
 #include "cpu/sampler.h"
 #include "cpu/window.h"
 #include "discovery/discovery.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "export/pyroscope.h"
 #include "cpu/fold.h"
 #include "profile/cgroup_events.h"
@@ -33,9 +33,9 @@
  * stacks without names. A tick costs a few system calls. */
 #define CPU_PROFILER_TICK_NS NSEC_PER_SEC
 
-/* How often it is looked whether a window's owners have their names. */
+/* How often it is looked whether a window's entities have their names. */
 #define CPU_PROFILER_NAMES_NS  (250 * NSEC_PER_MSEC)
-/* What changes of owners is in force within so long. */
+/* What changes of entities is in force within so long. */
 #define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
 
 /* What became of samples on this side of the kernel, and of reports. */
@@ -127,8 +127,8 @@ static void cpu_job_done(struct work *work)
 	p->opts.out(p->opts.ctx, take_ptr(job->profile));
 }
 
-/* What a sample stands for, on average: that of an owner of which fewer are taken stands for more.
- */
+/* What a sample stands for, on average: that of an entity of which fewer are taken stands for
+ * more. */
 static uint64_t mean_period(uint64_t value, uint64_t n)
 {
 	return (value + n / 2) / n;
@@ -178,7 +178,7 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 	job->profile->kind = parts->kind;
 	job->profile->start_ns = cpu_window_start_ns(w);
 	job->profile->duration_ns = cpu_window_duration_ns(w);
-	if (labels_copy(&parts->owner->labels, &job->profile->labels) ||
+	if (labels_copy(&parts->entity->labels, &job->profile->labels) ||
 	    cpu_job_parts(job, parts, n))
 		return -ENOMEM;
 	*ret = take_ptr(job);
@@ -237,7 +237,7 @@ static void on_late(void *ctx)
 static void add_series(struct cpu_profiler *p, struct series *series, enum profile_kind kind)
 {
 	struct cpu_window_part part = {
-		.owner = series->owner,
+		.entity = series->entity,
 		.kind = kind,
 		.fold = series->fold,
 		.n = series->n_window,
@@ -278,17 +278,17 @@ static void take(struct cpu_profiler *p, struct series_table *series, const stru
 		 uint64_t value)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
-	struct owner *owner;
+	struct entity *entity;
 
-	owner = discovery_owner(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
-				&sample->pid, sample->comm);
-	if (!owner || owner->left_out) {
+	entity = discovery_entity(p->opts.discovery, sample->cgroup_id, sample->cgroup_v1_id,
+				  &sample->pid, sample->comm);
+	if (!entity || entity->left_out) {
 		p->outcomes[CPU_SAMPLES_FILTERED] += sample->count;
 		return;
 	}
 	if (cpu_sampler_resolve(p->sampler, sample, &stack) ||
-	    series_add(series, &(struct series_of){.id = owner->key, .owner = owner}, stack.frames,
-		       stack.return_address, stack.n, sample->count, value)) {
+	    series_add(series, &(struct series_of){.id = entity->key, .entity = entity},
+		       stack.frames, stack.return_address, stack.n, sample->count, value)) {
 		p->outcomes[CPU_SAMPLES_LOST] += sample->count;
 		return;
 	}
@@ -388,7 +388,7 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
-	p->wait_ns = OWNER_PENDING_NS;
+	p->wait_ns = ENTITY_PENDING_NS;
 	r = cpu_profiler_init(p, ret_why);
 	if (r)
 		cpu_profiler_free(p);
@@ -418,9 +418,9 @@ size_t cpu_profiler_pending(const struct cpu_profiler *p)
 	return worker_pending(p->worker) + (p->late ? 1 : 0);
 }
 
-const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner)
+const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *entity)
 {
-	return series_find(p->series, owner);
+	return series_find(p->series, entity);
 }
 
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p)

@@ -3,7 +3,7 @@
 #define PODPROF_CPU_PROFILER_H
 
 /*
- * The way of a CPU sample, and of one of a thread off the CPUs: from the kernel, to its owner, to
+ * The way of a CPU sample, and of one of a thread off the CPUs: from the kernel, to its entity, to
  * places in images, folded by series; at the end of a window to the worker, which names the places
  * and encodes; and out as a profile.
  */
@@ -50,7 +50,7 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 /* Waits for the report that is being made; those that wait are dropped and counted. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
-/* What was folded until now goes out as profiles of this span (wall clock): when all its owners
+/* What was folded until now goes out as profiles of this span (wall clock): when all its entities
  * have their names or are not waited for any more, or when the next window ends. */
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns);
 /* Stop sampling and take in what is left; then end the window a last time, of which names that have
@@ -59,8 +59,8 @@ void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns);
 /* Reports that are not out yet. */
 size_t cpu_profiler_pending(const struct cpu_profiler *p);
 
-/* An owner's series, NULL if it has none. */
-const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *owner);
+/* An entity's series, NULL if it has none. */
+const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *entity);
 /* CPU time that one sample stands for. */
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p);
 /* Memory of the caches: symbol tables as of the last report, and mappings. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The agent's parts, put together another way: the same sampler, but folded by process instead of
- * by owner, and one report at the end, made here and not by a worker, since nothing else waits.
+ * by entity, and one report at the end, made here and not by a worker, since nothing else waits.
  *
  * Samples are taken in ten times a second. The mappings of a process are read when its first ones
  * come in: a program that lives for 300 ms is still there then, and once they are known they stay
@@ -66,11 +66,11 @@ DEFINE_CLEANUP(struct symbolizer *, symbolizer_freep, symbolizer_free);
 
 /* ---------------------------------------------------------------- samples */
 
-/* The owner's, less what is the same for all; the tags; and the process's own, which win. */
-static int labels_of(const struct recorder *r, const struct owner *owner,
+/* The entity's, less what is the same for all; the tags; and the process's own, which win. */
+static int labels_of(const struct recorder *r, const struct entity *entity,
 		     const struct sample *sample, struct labels *ret)
 {
-	const struct labels *sources[] = {owner ? &owner->labels : NULL, r->opts.tags};
+	const struct labels *sources[] = {entity ? &entity->labels : NULL, r->opts.tags};
 	char pid[24];
 	int err = 0;
 
@@ -108,7 +108,7 @@ static int add_stack(struct recorder *r, struct series_table *table, const char 
 }
 
 /* Labels are made once for each process and program: the series keeps them. */
-static int add_sample(struct recorder *r, const struct owner *owner, const struct sample *sample,
+static int add_sample(struct recorder *r, const struct entity *entity, const struct sample *sample,
 		      bool off_cpu, const struct cpu_stack *stack)
 {
 	const uint64_t period = oncpu_period(cpu_sampler_oncpu(r->sampler));
@@ -120,7 +120,7 @@ static int add_sample(struct recorder *r, const struct owner *owner, const struc
 	snprintf(key, sizeof(key), "%" PRIu64 " %" PRIu64 " %s", sample->pid.pid,
 		 sample->pid.start_ticks, sample->comm);
 	known = series_find(off_cpu ? r->off_cpu : r->series, key);
-	if (!known && labels_of(r, owner, sample, &labels))
+	if (!known && labels_of(r, entity, sample, &labels))
 		return -ENOMEM;
 	return add_stack(r, off_cpu ? r->off_cpu : r->series, key, &labels, stack, sample->count,
 			 value);
@@ -129,19 +129,19 @@ static int add_sample(struct recorder *r, const struct owner *owner, const struc
 static void take(struct recorder *r, const struct sample *sample, bool off_cpu)
 {
 	_cleanup_(cpu_stack_deinit) struct cpu_stack stack = {.n = 0};
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
 	if (r->discovery)
-		owner = discovery_owner(r->discovery, sample->cgroup_id, sample->cgroup_v1_id,
-					&sample->pid, sample->comm);
-	if (r->container[0] && !discovery_in_container(owner, r->container))
+		entity = discovery_entity(r->discovery, sample->cgroup_id, sample->cgroup_v1_id,
+					  &sample->pid, sample->comm);
+	if (r->container[0] && !discovery_in_container(entity, r->container))
 		return;
 	if (!r->begun) {
 		(void)cpu_sampler_resolve(r->sampler, sample, &stack); /* which asks for tables */
 		return;
 	}
 	if (cpu_sampler_resolve(r->sampler, sample, &stack) ||
-	    add_sample(r, owner, sample, off_cpu, &stack)) {
+	    add_sample(r, entity, sample, off_cpu, &stack)) {
 		r->n_lost += sample->count;
 		return;
 	}
@@ -201,12 +201,12 @@ static struct cgroup_sampling *cgroup_sampling_of(const struct recorder *r)
 	return oncpu_cgroup_sampling(cpu_sampler_oncpu(r->sampler));
 }
 
-static void enter_cgroup(void *ctx, struct owner *owner, enum hierarchy hierarchy, uint64_t id)
+static void enter_cgroup(void *ctx, struct entity *entity, enum hierarchy hierarchy, uint64_t id)
 {
 	struct recorder *r = ctx;
 	int err;
 
-	if (!discovery_in_container(owner, r->container))
+	if (!discovery_in_container(entity, r->container))
 		return;
 	err = cgroup_sampling_set(cgroup_sampling_of(r), hierarchy, id, 1, 1);
 	if (err)

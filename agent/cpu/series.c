@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/metric.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "cpu/fold.h"
 
 struct series_entry {
@@ -31,7 +31,7 @@ static void entry_free(struct series_entry *e)
 {
 	fold_free(e->series.fold);
 	labels_deinit(&e->series.labels);
-	owner_unref(e->series.owner);
+	entity_unref(e->series.entity);
 	free(e);
 }
 
@@ -73,7 +73,7 @@ static int entry_add(struct series_table *t, const struct series_of *of, struct 
 		return -ENOMEM;
 	memcpy(e->id, of->id, n);
 	e->series.id = e->id;
-	e->series.owner = of->owner ? owner_ref(of->owner) : NULL;
+	e->series.entity = of->entity ? entity_ref(of->entity) : NULL;
 	hash_oom = of->labels && labels_copy(of->labels, &e->series.labels);
 	if (!hash_oom)
 		HASH_ADD(hh, t->entries, id[0], n - 1, e);

@@ -2,7 +2,7 @@
 #ifndef PODPROF_CPU_SERIES_H
 #define PODPROF_CPU_SERIES_H
 
-/* The series of the current window: one owner's stacks, folded, and how much it used. */
+/* The series of the current window: one entity's stacks, folded, and how much it used. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,12 +10,12 @@
 #include "base/labels.h"
 #include "procmap/image.h"
 
+struct entity;
 struct fold;
 struct metric_sink;
-struct owner;
 struct series_table;
 
-/* Owners with samples in one window: containers, units and names of host processes. Reached:
+/* Entities with samples in one window: containers, units and names of host processes. Reached:
  * `podprof_profiled_samples_total{outcome="lost"}`. */
 #define SERIES_MAX	    8192
 /* Windows after which a series that got no sample is forgotten. */
@@ -24,8 +24,8 @@ struct series_table;
 /**
  * struct series - borrowed from the table until the window ends
  * @id:           as given; unique
- * @owner:        whose; a reference, or NULL
- * @labels:       as given; empty where @owner has them
+ * @entity:       whose; a reference, or NULL
+ * @labels:       as given; empty where @entity has them
  * @fold:         NULL until the first sample of the window
  * @n_window:     samples of this window so far; @n_last of the one before
  * @value:        what those of this window stand for, of all that were added; @value_last likewise
@@ -33,7 +33,7 @@ struct series_table;
  */
 struct series {
 	const char *id;
-	struct owner *owner;
+	struct entity *entity;
 	struct labels labels;
 	struct fold *fold;
 	uint64_t n_window;
@@ -52,17 +52,17 @@ enum series_outcome {
 int series_table_new(struct series_table **ret);
 void series_table_free(struct series_table *t);
 
-/* Whose samples they are, by an owner's key or any other text; a reference to the owner is kept.
- * The labels are copied when the series is new: it has those, or its owner's of the time they are
+/* Whose samples they are, by an entity's key or any other text; a reference to the entity is kept.
+ * The labels are copied when the series is new: it has those, or its entity's of the time they are
  * asked for. Each may be NULL. */
 struct series_of {
 	const char *id;
-	struct owner *owner;
+	struct entity *entity;
 	const struct labels *labels;
 };
 
-/* Add @count samples of one stack that stand for @value (see fold_add()). 0, SERIES_FULL, -ENOMEM.
- */
+/* Add @count samples of one stack that stand for @value (see fold_add()). 0, SERIES_FULL,
+ * -ENOMEM. */
 int series_add(struct series_table *t, const struct series_of *of, const struct frame *frames,
 	       const uint8_t *return_address, size_t n_frames, uint64_t count, uint64_t value);
 

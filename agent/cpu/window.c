@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A container that has started at the end of a window is named in the next one. It may be the next
- * run of one that has ended in this one: the same labels, another owner. So nothing of a window
+ * run of one that has ended in this one: the same labels, another entity. So nothing of a window
  * goes out before all of it can, and what has the same labels is sorted together.
  */
 #include "cpu/window.h"
@@ -11,7 +11,7 @@
 
 #include "base/nsec.h"
 #include "base/vec.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "cpu/fold.h"
 #include "cpu/series.h"
 
@@ -45,7 +45,7 @@ void cpu_window_free(struct cpu_window *w)
 		return;
 	for (size_t i = 0; i < w->n; i++) {
 		fold_free(w->parts[i].fold);
-		owner_unref(w->parts[i].owner);
+		entity_unref(w->parts[i].entity);
 	}
 	free(w->parts);
 	free(w);
@@ -69,7 +69,7 @@ int cpu_window_add(struct cpu_window *w, struct cpu_window_part *part)
 		return -ENOMEM;
 	w->bytes += fold_bytes(part->fold);
 	w->parts[w->n] = *part;
-	owner_ref(w->parts[w->n++].owner);
+	entity_ref(w->parts[w->n++].entity);
 	part->fold = NULL;
 	return 0;
 }
@@ -79,7 +79,7 @@ bool cpu_window_ready(const struct cpu_window *w)
 	if (w->bytes > CPU_WINDOW_BYTES_MAX || nsec_monotonic() >= w->deadline_ns)
 		return true;
 	for (size_t i = 0; i < w->n; i++)
-		if (w->parts[i].owner->pending)
+		if (w->parts[i].entity->pending)
 			return false;
 	return true;
 }
@@ -90,9 +90,9 @@ static int part_order(const void *a, const void *b)
 
 	if (x->kind != y->kind)
 		return x->kind < y->kind ? -1 : 1;
-	if (!x->owner->left_out != !y->owner->left_out)
-		return x->owner->left_out ? 1 : -1;
-	return labels_compare(&x->owner->labels, &y->owner->labels);
+	if (!x->entity->left_out != !y->entity->left_out)
+		return x->entity->left_out ? 1 : -1;
+	return labels_compare(&x->entity->labels, &y->entity->labels);
 }
 
 void cpu_window_report(struct cpu_window *w, cpu_window_fn fn, cpu_window_fn left_out, void *ctx)
@@ -106,6 +106,6 @@ void cpu_window_report(struct cpu_window *w, cpu_window_fn fn, cpu_window_fn lef
 
 		for (end = i + 1; end < w->n && part_order(first, &w->parts[end]) == 0; end++)
 			;
-		(first->owner->left_out ? left_out : fn)(ctx, w, first, end - i);
+		(first->entity->left_out ? left_out : fn)(ctx, w, first, end - i);
 	}
 }

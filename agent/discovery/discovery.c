@@ -16,7 +16,7 @@
  *     With a cgroup namespace of our own, as containers have on version 2, paths in /proc begin
  *     with "/../.." and name no directory that could be compared. Then the path counts for a
  *     container that the table does not have at all.
- *   - The directory is in no container. The owner is then the systemd unit, which the unified tree
+ *   - The directory is in no container. The entity is then the systemd unit, which the unified tree
  *     or name=systemd know (the second is in no tree that is followed, so /proc is asked, once for
  *     each process), or all processes of that name.
  *
@@ -39,7 +39,7 @@
 #include "base/root.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/listing.h"
-#include "discovery/ownership.h"
+#include "discovery/entity_resolver.h"
 #include "discovery/target.h"
 #include "discovery/cgroup_line.h"
 
@@ -54,12 +54,12 @@ enum lookup {
 	LOOKUP_LEARNED, /* by id, after /proc told the path */
 	LOOKUP_PROC,	/* a container, by the path in /proc alone */
 	LOOKUP_WALKED,	/* by id, after all cgroups were looked at */
-	LOOKUP_HOST,	/* in no container, owner found */
+	LOOKUP_HOST,	/* in no container, entity found */
 	LOOKUP_FILTERED,
 	LOOKUP_UNKNOWN_GONE,	   /* id not in the table, and the process has left */
 	LOOKUP_UNKNOWN_MOVED,	   /* ... and the process is in another cgroup now */
 	LOOKUP_UNKNOWN_UNREADABLE, /* ... and /proc/PID/cgroup cannot be read */
-	LOOKUP_UNKNOWN_LIMIT,	   /* too many owners, too many processes, or no memory */
+	LOOKUP_UNKNOWN_LIMIT,	   /* too many entities, too many processes, or no memory */
 	LOOKUP_MAX,
 };
 
@@ -80,7 +80,7 @@ static const char *const lookup_names[LOOKUP_MAX] = {
 };
 
 struct discovery {
-	struct ownership own;
+	struct entity_resolver resolver;
 	bool host_processes;
 	uint64_t grace_ns;
 	struct target_table *targets;
@@ -91,7 +91,7 @@ struct discovery {
 	uint64_t n_lookups[LOOKUP_MAX];
 };
 
-/* One question to discovery_owner(). */
+/* One question to discovery_entity(). */
 struct query {
 	uint64_t cgroup[HIERARCHY_MAX];
 	const struct pid_id *pid;
@@ -114,23 +114,23 @@ static bool is_better(const struct cgroup_id *id, const struct cgroup_id *than)
  * by_table() - what the table says of a task
  * @ret_known: all the cgroups the task has are in the table
  *
- * Return: the container's owner, or the pod's, or NULL.
+ * Return: the container's entity, or the pod's, or NULL.
  */
-static struct owner *by_table(struct discovery *d, const struct query *q, bool *ret_known)
+static struct entity *by_table(struct discovery *d, const struct query *q, bool *ret_known)
 {
-	struct owner *best = NULL, *owner;
+	struct entity *best = NULL, *entity;
 	struct cgroupdir *dir;
 	bool any = false, missing = false;
 
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
-		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h])
+		if (!cgroupfs_has(d->resolver.fs, h) || !q->cgroup[h])
 			continue;
-		dir = cgroupfs_find(d->own.fs, h, q->cgroup[h]);
-		owner = dir ? ownership_of_dir(&d->own, dir) : NULL;
+		dir = cgroupfs_find(d->resolver.fs, h, q->cgroup[h]);
+		entity = dir ? entity_resolver_of_dir(&d->resolver, dir) : NULL;
 		any = true;
 		missing |= !dir;
-		if (owner && (!best || is_better(&owner->id, &best->id)))
-			best = owner;
+		if (entity && (!best || is_better(&entity->id, &best->id)))
+			best = entity;
 	}
 	*ret_known = any && !missing;
 	return best;
@@ -151,7 +151,7 @@ static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
 {
 	if (strview_starts(&line->path, "/.."))
 		return TOLD_HIDDEN;
-	return cgroupfs_learn(d->own.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
+	return cgroupfs_learn(d->resolver.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
 }
 
 /* Put the paths into the table, and compare them with the ids of the sample. */
@@ -162,7 +162,7 @@ static enum told learn(struct discovery *d, const struct query *q, struct strvie
 	enum hierarchy h;
 
 	while (cgroup_line_next(&proc_cgroup, &line)) {
-		if (!cgroupfs_of_line(d->own.fs, &line, &h) || !q->cgroup[h])
+		if (!cgroupfs_of_line(d->resolver.fs, &line, &h) || !q->cgroup[h])
 			continue;
 		said = learn_line(d, h, q->cgroup[h], &line);
 		told = said > told ? said : told;
@@ -184,52 +184,52 @@ static struct target *by_target(struct discovery *d, const struct query *q)
 	return target;
 }
 
-static struct owner *cached(struct discovery *d, const struct target *target)
+static struct entity *cached(struct discovery *d, const struct target *target)
 {
-	d->n_lookups[target->owner ? LOOKUP_CACHED : LOOKUP_FILTERED]++;
-	return target->owner;
+	d->n_lookups[target->entity ? LOOKUP_CACHED : LOOKUP_FILTERED]++;
+	return target->entity;
 }
 
-/* Keep the answer with the process, which then holds the reference to @owner. NULL: filtered. */
-static struct owner *keep(struct discovery *d, const struct query *q, struct owner *owner,
-			  enum lookup outcome)
+/* Keep the answer with the process, which then holds the reference to @entity. NULL: filtered. */
+static struct entity *keep(struct discovery *d, const struct query *q, struct entity *entity,
+			   enum lookup outcome)
 {
 	struct target *target;
-	int r = target_set(d->targets, q->pid, owner, &target);
+	int r = target_set(d->targets, q->pid, entity, &target);
 
-	owner_unref(owner);
+	entity_unref(entity);
 	if (r) {
 		d->n_lookups[LOOKUP_UNKNOWN_LIMIT]++;
-		return owner_unknown(d->own.owners);
+		return entity_unknown(d->resolver.entities);
 	}
 	memcpy(target->cgroup, q->cgroup, sizeof(q->cgroup));
 	memset(target->comm, 0, sizeof(target->comm));
 	memcpy(target->comm, q->comm, strnlen(q->comm, PID_COMM_MAX - 1));
 	d->n_lookups[outcome]++;
-	return owner;
+	return entity;
 }
 
-static struct owner *unknown(struct discovery *d, enum lookup outcome)
+static struct entity *unknown(struct discovery *d, enum lookup outcome)
 {
 	d->n_lookups[outcome]++;
-	return owner_unknown(d->own.owners);
+	return entity_unknown(d->resolver.entities);
 }
 
 /* A container of which only the path is known. */
-static struct owner *container_owner(struct discovery *d, const struct query *q,
-				     const struct cgroup_id *id, enum lookup outcome)
+static struct entity *container_entity(struct discovery *d, const struct query *q,
+				       const struct cgroup_id *id, enum lookup outcome)
 {
-	struct owner *owner;
+	struct entity *entity;
 
-	if (owner_container(d->own.owners, id, &owner))
+	if (entity_container(d->resolver.entities, id, &entity))
 		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
-	return keep(d, q, owner, outcome);
+	return keep(d, q, entity, outcome);
 }
 
-static struct owner *host_owner(struct discovery *d, const struct query *q)
+static struct entity *host_entity(struct discovery *d, const struct query *q)
 {
 	struct target *target;
-	struct owner *owner;
+	struct entity *entity;
 
 	if (!d->host_processes) {
 		d->n_lookups[LOOKUP_FILTERED]++;
@@ -238,9 +238,9 @@ static struct owner *host_owner(struct discovery *d, const struct query *q)
 	target = by_target(d, q);
 	if (target)
 		return cached(d, target);
-	if (ownership_of_host(&d->own, q->pid, q->comm, q->cgroup, &owner))
+	if (entity_resolver_of_host(&d->resolver, q->pid, q->comm, q->cgroup, &entity))
 		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
-	return keep(d, q, owner, LOOKUP_HOST);
+	return keep(d, q, entity, LOOKUP_HOST);
 }
 
 /* ---- an id that is not in the table ---- */
@@ -253,7 +253,7 @@ static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct c
 {
 	char path[MADE_PATH_BYTES];
 
-	if (!d->made || !cgroupfs_from_root(d->own.fs, h) ||
+	if (!d->made || !cgroupfs_from_root(d->resolver.fs, h) ||
 	    !d->made(d->made_ctx, h, id, path, sizeof(path)))
 		return false;
 	cgroup_parse_path(strview_of(path), ret);
@@ -269,8 +269,8 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 	*ret = (struct cgroup_id){.kind = CGROUP_KIND_NONE};
 	*ret_known = true;
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
-		if (!cgroupfs_has(d->own.fs, h) || !q->cgroup[h] ||
-		    cgroupfs_find(d->own.fs, h, q->cgroup[h]))
+		if (!cgroupfs_has(d->resolver.fs, h) || !q->cgroup[h] ||
+		    cgroupfs_find(d->resolver.fs, h, q->cgroup[h]))
 			continue;
 		if (!made_as(d, h, q->cgroup[h], &id))
 			*ret_known = false;
@@ -281,16 +281,16 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 }
 
 /* The directory may be there nevertheless. */
-static struct owner *by_walk(struct discovery *d, const struct query *q, bool *ret_known)
+static struct entity *by_walk(struct discovery *d, const struct query *q, bool *ret_known)
 {
-	struct owner *owner;
+	struct entity *entity;
 
-	if (!cgroupfs_walk_for_miss(d->own.fs))
+	if (!cgroupfs_walk_for_miss(d->resolver.fs))
 		return NULL;
-	owner = by_table(d, q, ret_known);
-	if (owner)
+	entity = by_table(d, q, ret_known);
+	if (entity)
 		d->n_lookups[LOOKUP_WALKED]++;
-	return owner;
+	return entity;
 }
 
 /* Whether the sample may be of the container that the process is in now. */
@@ -298,26 +298,26 @@ static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_i
 {
 	/* where its directories are known, this is none of them */
 	return told == TOLD_THIS ||
-	       (told == TOLD_HIDDEN && !(id->kind && owner_lives(d->own.owners, id)));
+	       (told == TOLD_HIDDEN && !(id->kind && entity_lives(d->resolver.entities, id)));
 }
 
 /* The process lives, and this is its /proc/PID/cgroup. */
-static struct owner *look_at_proc(struct discovery *d, const struct query *q, struct strview text)
+static struct entity *look_at_proc(struct discovery *d, const struct query *q, struct strview text)
 {
 	enum told told = learn(d, q, text);
-	struct owner *owner;
+	struct entity *entity;
 	struct cgroup_id id;
 	bool known;
 
-	owner = by_table(d, q, &known);
-	if (owner) {
+	entity = by_table(d, q, &known);
+	if (entity) {
 		d->n_lookups[LOOKUP_LEARNED]++;
-		return owner;
+		return entity;
 	}
 	if (!known && told != TOLD_THIS)
-		owner = by_walk(d, q, &known);
-	if (owner)
-		return owner;
+		entity = by_walk(d, q, &known);
+	if (entity)
+		return entity;
 	/* what is not known is behind a ceiling, or was moved out of, or is not to be seen */
 	cgroup_parse_proc(text, &id);
 	if (!known && !may_be_in(d, told, &id))
@@ -325,43 +325,43 @@ static struct owner *look_at_proc(struct discovery *d, const struct query *q, st
 	if (!known && !id.kind && !d->host_processes)
 		return keep(d, q, NULL, LOOKUP_FILTERED);
 	if (known || !id.kind)
-		return host_owner(d, q);
-	return container_owner(d, q, &id, LOOKUP_PROC);
+		return host_entity(d, q);
+	return container_entity(d, q, &id, LOOKUP_PROC);
 }
 
 /* The process has gone. */
-static struct owner *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
+static struct entity *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
 {
 	bool known = false;
-	struct owner *owner = by_walk(d, q, &known);
+	struct entity *entity = by_walk(d, q, &known);
 
-	if (owner)
-		return owner;
-	return known ? host_owner(d, q) : unknown(d, why);
+	if (entity)
+		return entity;
+	return known ? host_entity(d, q) : unknown(d, why);
 }
 
-static struct owner *look(struct discovery *d, const struct query *q)
+static struct entity *look(struct discovery *d, const struct query *q)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct target *target = by_target(d, q);
-	struct owner *owner;
+	struct entity *entity;
 	struct cgroup_id id;
 	bool known;
 	int r;
 
 	if (target)
 		return cached(d, target);
-	cgroupfs_catch_up(d->own.fs);
-	owner = by_table(d, q, &known);
-	if (owner) {
+	cgroupfs_catch_up(d->resolver.fs);
+	entity = by_table(d, q, &known);
+	if (entity) {
 		d->n_lookups[LOOKUP_EVENT]++;
-		return owner;
+		return entity;
 	}
 	if (!known && by_making(d, q, &id, &known))
-		return container_owner(d, q, &id, LOOKUP_MADE);
+		return container_entity(d, q, &id, LOOKUP_MADE);
 	if (known)
-		return host_owner(d, q);
-	r = pid_read_cgroup(d->own.proc, q->pid, &b);
+		return host_entity(d, q);
+	r = pid_read_cgroup(d->resolver.proc, q->pid, &b);
 	if (!r && b.data)
 		return look_at_proc(d, q, strview_of_bytes(b.data, b.len));
 	return look_at_all(d, q, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
@@ -373,35 +373,35 @@ void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx)
 	d->made_ctx = ctx;
 }
 
-struct owner *discovery_owner(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
-			      const struct pid_id *pid, const char *comm)
+struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
+				const struct pid_id *pid, const char *comm)
 {
 	struct query q = {
 		.cgroup = {[HIERARCHY_V2] = cgroup_id, [HIERARCHY_V1] = cgroup_v1_id},
 		.pid = pid,
 		.comm = comm,
 	};
-	struct owner *owner;
+	struct entity *entity;
 	bool known;
 
-	owner = by_table(d, &q, &known);
-	if (owner)
+	entity = by_table(d, &q, &known);
+	if (entity)
 		d->n_lookups[LOOKUP_TABLE]++;
 	else
-		owner = known ? host_owner(d, &q) : look(d, &q);
-	return owner;
+		entity = known ? host_entity(d, &q) : look(d, &q);
+	return entity;
 }
 
 /* ---- lists ---- */
 
-struct owner *discovery_next_owner(struct discovery *d, const struct owner *owner)
+struct entity *discovery_next_entity(struct discovery *d, const struct entity *entity)
 {
-	return owner_next(d->own.owners, owner);
+	return entity_next(d->resolver.entities, entity);
 }
 
-void discovery_listen(struct discovery *d, owner_fn fn, void *ctx)
+void discovery_listen(struct discovery *d, entity_fn fn, void *ctx)
 {
-	owner_table_listen(d->own.owners, fn, ctx);
+	entity_table_listen(d->resolver.entities, fn, ctx);
 }
 
 /* Ids as kubectl prints them have the runtime in front: "containerd://...". */
@@ -414,16 +414,16 @@ static const char *without_runtime(const char *id)
 
 enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id)
 {
-	const struct owner *owner = NULL, *found = NULL;
+	const struct entity *entity = NULL, *found = NULL;
 	const char *begin = without_runtime(id);
 
-	while ((owner = discovery_next_owner(d, owner))) {
-		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner) ||
-		    strncmp(owner->id.container_id, begin, strlen(begin)) != 0)
+	while ((entity = discovery_next_entity(d, entity))) {
+		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity) ||
+		    strncmp(entity->id.container_id, begin, strlen(begin)) != 0)
 			continue;
-		if (found && strcmp(found->id.container_id, owner->id.container_id) != 0)
+		if (found && strcmp(found->id.container_id, entity->id.container_id) != 0)
 			return DISCOVERY_AMBIGUOUS;
-		found = owner;
+		found = entity;
 	}
 	if (!found || !*begin)
 		return DISCOVERY_NO_SUCH;
@@ -431,10 +431,10 @@ enum discovery_find discovery_find_container(struct discovery *d, const char *id
 	return DISCOVERY_FOUND;
 }
 
-bool discovery_in_container(const struct owner *owner, const char *id)
+bool discovery_in_container(const struct entity *entity, const char *id)
 {
-	return owner && owner_has_dirs(owner->kind) &&
-	       (strcmp(owner->id.container_id, id) == 0 || strcmp(owner->id.outer_id, id) == 0);
+	return entity && entity_has_dirs(entity->kind) &&
+	       (strcmp(entity->id.container_id, id) == 0 || strcmp(entity->id.outer_id, id) == 0);
 }
 
 enum { RUNS = ROOT_OUTCOME_MAX };
@@ -450,13 +450,14 @@ bool discovery_container_runs(struct discovery *d, const char *id)
 {
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(d->own.fs, dir))) {
-		struct owner *owner = dir->gone_ns ? NULL : ownership_known(&d->own, dir);
+	while ((dir = cgroupfs_next(d->resolver.fs, dir))) {
+		struct entity *entity =
+			dir->gone_ns ? NULL : entity_resolver_known(&d->resolver, dir);
 		int r;
 
-		if (!discovery_in_container(owner, id))
+		if (!discovery_in_container(entity, id))
 			continue;
-		r = cgroupfs_procs(d->own.fs, dir, found_process, NULL);
+		r = cgroupfs_procs(d->resolver.fs, dir, found_process, NULL);
 		/* of a threaded cgroup an ancestor lists the processes */
 		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
 			return true; /* or it cannot be read, and may */
@@ -468,23 +469,26 @@ void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void
 {
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(d->own.fs, dir))) {
-		struct owner *owner = dir->gone_ns ? NULL : ownership_known(&d->own, dir);
+	while ((dir = cgroupfs_next(d->resolver.fs, dir))) {
+		struct entity *entity =
+			dir->gone_ns ? NULL : entity_resolver_known(&d->resolver, dir);
 
-		if (owner || (!dir->gone_ns && dir->kind == CGROUP_KIND_POD))
-			fn(ctx, owner, dir->key.hierarchy, dir->key.id);
+		if (entity || (!dir->gone_ns && dir->kind == CGROUP_KIND_POD))
+			fn(ctx, entity, dir->key.hierarchy, dir->key.id);
 	}
 }
 
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx)
 {
 	const enum hierarchy tree =
-		cgroupfs_has(d->own.fs, HIERARCHY_V1) ? HIERARCHY_V1 : HIERARCHY_V2;
+		cgroupfs_has(d->resolver.fs, HIERARCHY_V1) ? HIERARCHY_V1 : HIERARCHY_V2;
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(d->own.fs, dir)))
+	while ((dir = cgroupfs_next(d->resolver.fs, dir)))
 		if (dir->key.hierarchy == tree && !dir->gone_ns && !dir->kind)
-			fn(ctx, d->host_processes ? ownership_unit_of_dir(&d->own, dir) : NULL,
+			fn(ctx,
+			   d->host_processes ? entity_resolver_unit_of_dir(&d->resolver, dir)
+					     : NULL,
 			   tree, dir->key.id);
 }
 
@@ -522,24 +526,24 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 		.proc = opts->proc,
 		.loop = opts->loop,
 		.grace_ns = opts->grace_ns,
-		.events = &ownership_events,
-		.ctx = &d->own,
+		.events = &entity_resolver_events,
+		.ctx = &d->resolver,
 	};
 	int r;
 
-	r = owner_table_new(opts->node_name, &d->own.owners);
+	r = entity_table_new(opts->node_name, &d->resolver.entities);
 	if (!r)
 		r = target_table_new(&d->targets);
 	if (!r)
-		r = cgroupfs_new(&fs_opts, &d->own.fs);
+		r = cgroupfs_new(&fs_opts, &d->resolver.fs);
 	d->listing = (struct listing){
-		.own = &d->own,
+		.resolver = &d->resolver,
 		.targets = d->targets,
 		.foreign = is_foreign(opts->proc),
 		.true_paths = pid_sees_all_cgroups(opts->proc),
 	};
 	if (!r)
-		r = cgroupfs_walk(d->own.fs, CGROUPFS_WALK_START);
+		r = cgroupfs_walk(d->resolver.fs, CGROUPFS_WALK_START);
 	if (r || !opts->loop)
 		return r;
 	r = loop_add_timer(opts->loop, on_sweep, d, &d->sweep);
@@ -555,7 +559,7 @@ int discovery_new(const struct discovery_opts *opts, struct discovery **ret)
 
 	if (!d)
 		return -ENOMEM;
-	d->own.proc = opts->proc;
+	d->resolver.proc = opts->proc;
 	d->host_processes = opts->host_processes;
 	d->grace_ns = opts->grace_ns;
 	r = discovery_init(d, opts);
@@ -570,36 +574,36 @@ void discovery_free(struct discovery *d)
 	if (!d)
 		return;
 	loop_remove(d->sweep);
-	cgroupfs_free(d->own.fs);
+	cgroupfs_free(d->resolver.fs);
 	target_table_free(d->targets);
-	owner_table_free(d->own.owners);
+	entity_table_free(d->resolver.entities);
 	free(d);
 }
 
 enum controller discovery_v1_controller(const struct discovery *d)
 {
-	return cgroupfs_controller(d->own.fs);
+	return cgroupfs_controller(d->resolver.fs);
 }
 
 /* ---- metrics ---- */
 
-static void collect_owners(struct discovery *d, struct metric_sink *sink)
+static void collect_entities(struct discovery *d, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
-		"podprof_owners", METRIC_GAUGE,
+		"podprof_entities", METRIC_GAUGE,
 		"What samples can belong to. A container that is gone stays for late samples.",
 		NULL};
-	uint64_t n[2][OWNER_KIND_MAX] = {0};
-	const struct owner *owner = NULL;
+	uint64_t n[2][ENTITY_KIND_MAX] = {0};
+	const struct entity *entity = NULL;
 
-	while ((owner = owner_next(d->own.owners, owner)))
-		n[owner_alive(owner)][owner->kind]++;
+	while ((entity = entity_next(d->resolver.entities, entity)))
+		n[entity_alive(entity)][entity->kind]++;
 	metric_family(sink, &family);
-	for (enum owner_kind kind = 0; kind < OWNER_KIND_MAX; kind++)
+	for (enum entity_kind kind = 0; kind < ENTITY_KIND_MAX; kind++)
 		for (int alive = 0; alive < 2; alive++)
 			metric_u64(
 				sink, n[alive][kind],
-				(const struct metric_label[]){{"kind", owner_kind_name(kind)},
+				(const struct metric_label[]){{"kind", entity_kind_name(kind)},
 							      {"state", alive ? "alive" : "gone"}},
 				2);
 }
@@ -607,12 +611,12 @@ static void collect_owners(struct discovery *d, struct metric_sink *sink)
 void discovery_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc lookups = {
-		"podprof_owner_lookups", METRIC_COUNTER,
-		"Distinct stacks by how their owner was found.", NULL};
+		"podprof_entity_lookups", METRIC_COUNTER,
+		"Distinct stacks by how their entity was found.", NULL};
 	struct discovery *d = ctx;
 
-	collect_owners(d, sink);
+	collect_entities(d, sink);
 	listing_collect(&d->listing, sink);
 	metric_by_name(sink, &lookups, "outcome", d->n_lookups, lookup_names, LOOKUP_MAX);
-	cgroupfs_collect(d->own.fs, sink);
+	cgroupfs_collect(d->resolver.fs, sink);
 }

@@ -2,7 +2,7 @@
 /*
  * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
  * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
- * listing has a number, and each process is in it once, with the owner it was first found with.
+ * listing has a number, and each process is in it once, with the entity it was first found with.
  * What is found out stays with the process (target.h), so that the next listing need not ask again.
  * Which of those processes still live is told by one listing of /proc, whose entries have inodes:
  * that costs a third of asking for each.
@@ -29,7 +29,7 @@
 #include "base/root.h"
 #include "base/vec.h"
 #include "discovery/cgroupfs.h"
-#include "discovery/ownership.h"
+#include "discovery/entity_resolver.h"
 #include "discovery/target.h"
 #include "discovery/cgroup_line.h"
 
@@ -126,15 +126,15 @@ static bool is_out(const struct run *run, pid_t pid)
 
 /* ---------------------------------------------------------------- one process */
 
-/* @comm is that of a host's process, whose owner hangs on it; else NULL. */
-static int list_process(struct run *run, const struct found *found, struct owner *owner,
+/* @comm is that of a host's process, whose entity hangs on it; else NULL. */
+static int list_process(struct run *run, const struct found *found, struct entity *entity,
 			const char *comm)
 {
 	struct target *target = found->target;
 	int r = 0;
 
-	if (!target || target->owner != owner)
-		r = target_set(run->l->targets, &found->id, owner, &target);
+	if (!target || target->entity != entity)
+		r = target_set(run->l->targets, &found->id, entity, &target);
 	else
 		target->used_ns = run->now_ns;
 	if (r < 0)
@@ -148,7 +148,7 @@ static int list_process(struct run *run, const struct found *found, struct owner
 	if (!r && comm)
 		memcpy(target->comm, comm, PID_COMM_MAX);
 	run->l->n_listed[LISTED_OK]++;
-	run->result = run->fn(run->ctx, &found->id, owner);
+	run->result = run->fn(run->ctx, &found->id, entity);
 	return run->result ? LISTING_STOP : 0;
 }
 
@@ -160,15 +160,15 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 	int r;
 
 	/* before the rest is read: of two processes after each other it must not be the second's */
-	ret->inode = ret->roll ? ret->roll->inode : pid_inode(l->own->proc, pid);
+	ret->inode = ret->roll ? ret->roll->inode : pid_inode(l->resolver->proc, pid);
 	if (target && ret->inode && target->inode == ret->inode) {
 		ret->id = target->id;
 		ret->target = target;
 		return target->listing != l->number;
 	}
 	if (ret->roll) /* listed some time ago */
-		ret->inode = pid_inode(l->own->proc, pid);
-	r = pid_read(l->own->proc, pid, &ret->id);
+		ret->inode = pid_inode(l->resolver->proc, pid);
+	r = pid_read(l->resolver->proc, pid, &ret->id);
 	if (r) {
 		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
 		return false;
@@ -188,7 +188,7 @@ static bool list_identify(struct run *run, pid_t pid, struct found *ret)
 static int list_container_pid(void *ctx, pid_t pid)
 {
 	struct run *run = ctx;
-	struct owner *owner;
+	struct entity *entity;
 	struct found found;
 
 	if (pid == 0) {
@@ -197,24 +197,23 @@ static int list_container_pid(void *ctx, pid_t pid)
 	}
 	if (!list_identify(run, pid, &found))
 		return 0;
-	owner = ownership_of_dir(run->l->own, run->dir);
-	return owner ? list_process(run, &found, owner, NULL) : 0;
+	entity = entity_resolver_of_dir(run->l->resolver, run->dir);
+	return entity ? list_process(run, &found, entity, NULL) : 0;
 }
 
 /* In which order directories are read: those of containers in others, since what is in one of them
  * in one tree may be in the outer one in the other; those of containers in one tree, in the other;
- * pods'.
- */
+ * pods'. */
 enum turn { TURN_INNER, TURN_MAIN, TURN_OTHER, TURN_PODS, TURN_MAX };
 
 static enum turn turn_of(const struct run *run, struct cgroupdir *dir)
 {
-	const struct owner *owner;
+	const struct entity *entity;
 
 	if (dir->gone_ns || !dir->kind)
 		return TURN_MAX;
-	owner = ownership_known(run->l->own, dir);
-	if (owner && owner->id.outer_id[0])
+	entity = entity_resolver_known(run->l->resolver, dir);
+	if (entity && entity->id.outer_id[0])
 		return TURN_INNER;
 	if (!cgroup_in_container(dir->kind))
 		return TURN_PODS;
@@ -225,10 +224,10 @@ static int list_dirs(struct run *run, enum turn turn)
 {
 	int r;
 
-	while ((run->dir = cgroupfs_next(run->l->own->fs, run->dir))) {
+	while ((run->dir = cgroupfs_next(run->l->resolver->fs, run->dir))) {
 		if (turn_of(run, run->dir) != turn)
 			continue;
-		r = cgroupfs_procs(run->l->own->fs, run->dir, list_container_pid, run);
+		r = cgroupfs_procs(run->l->resolver->fs, run->dir, list_container_pid, run);
 		if (r == LISTING_STOP || r == -ENOMEM)
 			return r;
 		/* of a threaded cgroup an ancestor lists the processes */
@@ -278,21 +277,21 @@ static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
 	char path[32];
 
 	snprintf(path, sizeof(path), "%d/cgroup", (int)pid);
-	if (root_read(run->l->own->proc, path, &b) || !b.data)
+	if (root_read(run->l->resolver->proc, path, &b) || !b.data)
 		return NULL;
-	return dir_told(run->l->own->fs, strview_of_bytes(b.data, b.len));
+	return dir_told(run->l->resolver->fs, strview_of_bytes(b.data, b.len));
 }
 
 static int list_told(struct run *run, const struct found *found)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct cgroupdir *dir = NULL;
-	struct owner *owner;
+	struct entity *entity;
 
-	if (!pid_read_cgroup(run->l->own->proc, &found->id, &b) && b.data)
-		dir = dir_told(run->l->own->fs, strview_of_bytes(b.data, b.len));
-	owner = dir ? ownership_of_dir(run->l->own, dir) : NULL;
-	return owner ? list_process(run, found, owner, NULL) : 0;
+	if (!pid_read_cgroup(run->l->resolver->proc, &found->id, &b) && b.data)
+		dir = dir_told(run->l->resolver->fs, strview_of_bytes(b.data, b.len));
+	entity = dir ? entity_resolver_of_dir(run->l->resolver, dir) : NULL;
+	return entity ? list_process(run, found, entity, NULL) : 0;
 }
 
 /* Nearly always it is in no container, and then nothing else is asked. */
@@ -301,7 +300,7 @@ static int ask(struct run *run, struct roll *roll)
 	const pid_t pid = (pid_t)roll->pid;
 	struct found found;
 
-	roll->bare = !has_program(run->l->own->proc, pid);
+	roll->bare = !has_program(run->l->resolver->proc, pid);
 	if (roll->bare || !dir_of_number(run, pid) || !list_identify(run, pid, &found))
 		return 0;
 	return list_told(run, &found);
@@ -310,7 +309,7 @@ static int ask(struct run *run, struct roll *roll)
 /* Whether that is exact, and less than to read what was not read. */
 static bool may_ask(const struct run *run)
 {
-	struct cgroupfs *fs = run->l->own->fs;
+	struct cgroupfs *fs = run->l->resolver->fs;
 	struct cgroupdir *dir = NULL;
 	size_t n_asked = 0, n_dirs = 0;
 
@@ -341,7 +340,7 @@ static enum hierarchy main_tree(const struct run *run)
 {
 	struct cgroupdir *dir = NULL;
 
-	while ((dir = cgroupfs_next(run->l->own->fs, dir)))
+	while ((dir = cgroupfs_next(run->l->resolver->fs, dir)))
 		if (dir->key.hierarchy == HIERARCHY_V2 && !dir->gone_ns &&
 		    cgroup_in_container(dir->kind))
 			return HIERARCHY_V2;
@@ -369,20 +368,21 @@ static int list_containers(struct run *run)
 static int list_host_process(struct run *run, const struct found *found)
 {
 	char comm[PID_COMM_MAX];
-	struct owner *owner;
+	struct entity *entity;
 	struct target *target;
 	int r;
 
-	if (pid_read_comm(run->l->own->proc, &found->id, comm))
+	if (pid_read_comm(run->l->resolver->proc, &found->id, comm))
 		return 0;
 	target = target_find(run->l->targets, &found->id);
-	if (target && target->owner && strcmp(target->comm, comm) == 0)
-		return list_process(run, found, target->owner, comm);
-	r = ownership_of_host(run->l->own, &found->id, comm, (uint64_t[HIERARCHY_MAX]){0}, &owner);
+	if (target && target->entity && strcmp(target->comm, comm) == 0)
+		return list_process(run, found, target->entity, comm);
+	r = entity_resolver_of_host(run->l->resolver, &found->id, comm,
+				    (uint64_t[HIERARCHY_MAX]){0}, &entity);
 	if (r)
 		return r < 0 ? r : 0;
-	r = list_process(run, found, owner, comm);
-	owner_unref(owner);
+	r = list_process(run, found, entity, comm);
+	entity_unref(entity);
 	return r;
 }
 
@@ -391,7 +391,7 @@ static int list_host_pid(void *ctx, pid_t pid)
 	struct run *run = ctx;
 	struct found found;
 
-	if (is_out(run, pid) || !has_program(run->l->own->proc, pid) ||
+	if (is_out(run, pid) || !has_program(run->l->resolver->proc, pid) ||
 	    !list_identify(run, pid, &found))
 		return 0;
 	return list_host_process(run, &found);
@@ -399,36 +399,36 @@ static int list_host_pid(void *ctx, pid_t pid)
 
 /* The container's or pod's, by the process's own word; NULL: the host's, or it cannot be read. The
  * reference is the caller's. */
-static int owner_by_proc(struct run *run, const struct pid_id *pid, struct owner **ret)
+static int entity_by_proc(struct run *run, const struct pid_id *pid, struct entity **ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct cgroup_id id = {0};
 	int r;
 
 	*ret = NULL;
-	if (pid_read_cgroup(run->l->own->proc, pid, &b) || !b.data)
+	if (pid_read_cgroup(run->l->resolver->proc, pid, &b) || !b.data)
 		return 0;
 	cgroup_parse_proc(strview_of_bytes(b.data, b.len), &id);
-	r = id.kind ? owner_container(run->l->own->owners, &id, ret) : 0;
+	r = id.kind ? entity_container(run->l->resolver->entities, &id, ret) : 0;
 	return r < 0 ? r : 0;
 }
 
 static int list_any_pid(void *ctx, pid_t pid)
 {
 	struct run *run = ctx;
-	struct owner *owner;
+	struct entity *entity;
 	struct found found;
 	int r;
 
-	if (!has_program(run->l->own->proc, pid) || !list_identify(run, pid, &found))
+	if (!has_program(run->l->resolver->proc, pid) || !list_identify(run, pid, &found))
 		return 0;
-	r = owner_by_proc(run, &found.id, &owner);
+	r = entity_by_proc(run, &found.id, &entity);
 	if (r)
 		return r;
-	if (!owner)
+	if (!entity)
 		return run->host_processes ? list_host_process(run, &found) : 0;
-	r = list_process(run, &found, owner, NULL);
-	owner_unref(owner);
+	r = list_process(run, &found, entity, NULL);
+	entity_unref(entity);
 	return r;
 }
 
@@ -438,7 +438,7 @@ static int list_each(struct run *run, int (*fn)(void *ctx, pid_t pid))
 	int r = 0;
 
 	if (!run->roll_whole)
-		return pid_for_each(run->l->own->proc, fn, run);
+		return pid_for_each(run->l->resolver->proc, fn, run);
 	for (size_t i = 0; !r && i < run->n_roll; i++)
 		r = fn(run, (pid_t)run->roll[i].pid);
 	return r;
@@ -454,7 +454,7 @@ int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx
 	int r;
 
 	l->number++;
-	run.roll_whole = pid_for_each_inode(l->own->proc, roll_add, &run) == 0;
+	run.roll_whole = pid_for_each_inode(l->resolver->proc, roll_add, &run) == 0;
 	r = l->foreign ? list_each(&run, list_any_pid) : list_containers(&run);
 	if (!r && host_processes && !l->foreign)
 		r = list_each(&run, list_host_pid);
@@ -470,7 +470,7 @@ static void collect_targets(const struct listing *l, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
 		"podprof_targets", METRIC_GAUGE,
-		"Processes whose owner is kept: in the last listing, or asked for since.", NULL};
+		"Processes whose entity is kept: in the last listing, or asked for since.", NULL};
 	static const char *const names[] = {"other", "listed"};
 	uint64_t n[2] = {0};
 	const struct target *target = NULL;

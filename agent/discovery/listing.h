@@ -2,14 +2,14 @@
 #ifndef PODPROF_DISCOVERY_LISTING_H
 #define PODPROF_DISCOVERY_LISTING_H
 
-/* All processes there are, with their owners. */
+/* All processes there are, with their entities. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct entity;
+struct entity_resolver;
 struct metric_sink;
-struct owner;
-struct ownership;
 struct pid_id;
 struct target_table;
 
@@ -24,13 +24,14 @@ enum listed {
 
 /**
  * struct listing - what is kept between listings
- * @own, @targets: borrowed
- * @foreign:       /proc is of another PID namespace than ours: what cgroups list is not what it has
- * @true_paths:    /proc/PID/cgroup has paths as the trees have them
- * @number:        of the last one; 0: none yet
+ * @resolver, @targets: borrowed
+ * @foreign:            /proc is of another PID namespace than ours: what cgroups list is not what
+ *                      it has
+ * @true_paths:         /proc/PID/cgroup has paths as the trees have them
+ * @number:             of the last one; 0: none yet
  */
 struct listing {
-	struct ownership *own;
+	struct entity_resolver *resolver;
 	struct target_table *targets;
 	bool foreign;
 	bool true_paths;
@@ -39,7 +40,7 @@ struct listing {
 };
 
 /* Return other than 0 to stop. Must not call back. */
-typedef int (*listing_fn)(void *ctx, const struct pid_id *pid, struct owner *owner);
+typedef int (*listing_fn)(void *ctx, const struct pid_id *pid, struct entity *entity);
 
 /* Calls @fn once for each process that is in a container or pod now, and with @host_processes for
  * those others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */

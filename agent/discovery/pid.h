@@ -82,7 +82,7 @@ size_t pid_n_threads(const struct root *proc, pid_t pid);
 int pid_read_comm(const struct root *proc, const struct pid_id *id, char ret[PID_COMM_MAX]);
 
 /* 14 lines with paths of up to 4 KiB; a longer file is PID_ODD. Reached:
- * `podprof_owner_lookups_total{outcome="unknown_unreadable"}`. */
+ * `podprof_entity_lookups_total{outcome="unknown_unreadable"}`. */
 #define PID_CGROUP_BYTES_MAX (64u << 10)
 /* Appends /proc/PID/cgroup of exactly this process; @b is of that size. Outcomes as pid_read(). */
 int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf *b);

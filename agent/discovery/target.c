@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 
 /* Processes: a large node has 9000, and as many again may have left in the last two minutes. At 210
  * bytes each this is 13 MiB. One more is TARGET_TOO_MANY: it is looked up each time instead.
@@ -42,7 +42,7 @@ static void target_drop(struct target_table *table, struct target *target)
 	HASH_DELETE(hh, table->targets, target);
 	if (target_of_pid(table, target->id.pid) == target)
 		HASH_DELETE(by_pid, table->by_pid, target);
-	owner_unref(target->owner);
+	entity_unref(target->entity);
 	free(target);
 }
 
@@ -101,11 +101,11 @@ static int target_new(struct target_table *table, const struct pid_id *id, struc
 	return 0;
 }
 
-int target_set(struct target_table *table, const struct pid_id *id, struct owner *owner,
+int target_set(struct target_table *table, const struct pid_id *id, struct entity *entity,
 	       struct target **ret)
 {
 	struct target *target = target_find(table, id);
-	struct owner *old;
+	struct entity *old;
 	int r;
 
 	if (!target) {
@@ -113,9 +113,9 @@ int target_set(struct target_table *table, const struct pid_id *id, struct owner
 		if (r)
 			return r;
 	}
-	old = target->owner;
-	target->owner = owner ? owner_ref(owner) : NULL;
-	owner_unref(old);
+	old = target->entity;
+	target->entity = entity ? entity_ref(entity) : NULL;
+	entity_unref(old);
 	target->used_ns = nsec_monotonic();
 	*ret = target;
 	return 0;

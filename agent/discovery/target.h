@@ -11,13 +11,13 @@
 #include "base/hash.h"
 #include "discovery/pid.h"
 
-struct owner;
+struct entity;
 struct target_table;
 
 /**
  * struct target - one process
- * @owner:   a reference; NULL for a process whose samples are left out
- * @comm:    its name when the owner was found
+ * @entity:  a reference; NULL for a process whose samples are left out
+ * @comm:    its name when the entity was found
  * @cgroup:  ids by enum hierarchy that this answer is for; 0 where it was listed
  * @used_ns: monotonic; when it was last asked for or listed
  * @listing: number of the last listing that had it
@@ -25,7 +25,7 @@ struct target_table;
  */
 struct target {
 	struct pid_id id;
-	struct owner *owner;
+	struct entity *entity;
 	char comm[PID_COMM_MAX];
 	uint64_t cgroup[2];
 	uint64_t used_ns;
@@ -49,8 +49,8 @@ enum target_outcome {
 	TARGET_TOO_MANY, /* the table's ceiling; counted by the table */
 };
 
-/* Set the owner of a process (a reference is taken). 0, TARGET_TOO_MANY, -ENOMEM. */
-int target_set(struct target_table *table, const struct pid_id *id, struct owner *owner,
+/* Set the entity of a process (a reference is taken). 0, TARGET_TOO_MANY, -ENOMEM. */
+int target_set(struct target_table *table, const struct pid_id *id, struct entity *entity,
 	       struct target **ret);
 
 /* Drop what was not used for @age_ns. */

@@ -87,11 +87,11 @@ static int start_discovery(struct look *l)
 
 static size_t count_containers(struct discovery *discovery)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 	size_t n = 0;
 
-	while (discovery && (owner = discovery_next_owner(discovery, owner)))
-		n += owner->kind == OWNER_CONTAINER && owner_alive(owner);
+	while (discovery && (entity = discovery_next_entity(discovery, entity)))
+		n += entity->kind == ENTITY_CONTAINER && entity_alive(entity);
 	return n;
 }
 

@@ -58,11 +58,11 @@ int sources_begin(struct loop *loop, const struct metadata_opts *metadata,
 	return 0;
 }
 
-static bool is_named(struct metadata *metadata, const struct owner *owner)
+static bool is_named(struct metadata *metadata, const struct entity *entity)
 {
 	struct metadata_names names;
 
-	switch (metadata_find(metadata, owner->id.container_id, owner->id.pod_uid, &names)) {
+	switch (metadata_find(metadata, entity->id.container_id, entity->id.pod_uid, &names)) {
 	case METADATA_OK:
 	case METADATA_PLAIN:
 	case METADATA_SANDBOX:
@@ -74,14 +74,14 @@ static bool is_named(struct metadata *metadata, const struct owner *owner)
 
 static void ask_for_all(struct sources_trial *trial)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
 	trial->n_containers = trial->n_named = 0;
-	while ((owner = discovery_next_owner(trial->discovery, owner))) {
-		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
+	while ((entity = discovery_next_entity(trial->discovery, entity))) {
+		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity))
 			continue;
 		trial->n_containers++;
-		trial->n_named += is_named(trial->metadata, owner);
+		trial->n_named += is_named(trial->metadata, entity);
 	}
 	trial->n_looks++;
 }

@@ -213,16 +213,16 @@ struct search {
 	bool is_refused;
 };
 
-static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct search *search = ctx;
 	struct pull_job *job = search->job;
 	const struct go_profile_http_opts *opts = &search->pull->opts;
 
 	if (search->pid ? pid->pid != search->pid
-			: !discovery_in_container(owner, search->container))
+			: !discovery_in_container(entity, search->container))
 		return 0;
-	if (!go_profile_policy_of(opts->mode, opts->wish, opts->ctx, owner).read)
+	if (!go_profile_policy_of(opts->mode, opts->wish, opts->ctx, entity).read)
 		search->is_refused = true;
 	else if (job->n_ids == array_size(job->ids))
 		job->n_left_out++;

@@ -14,10 +14,10 @@
 #include "server/pull.h"
 
 struct discovery;
+struct entity;
 struct go_profile_http;
 struct loop;
 struct metric_sink;
-struct owner;
 struct root;
 
 /* Requests waiting for the worker; who comes then is told to come again. Reached: 503;
@@ -38,7 +38,7 @@ struct go_profile_http_opts {
 	const struct root *proc;
 	struct discovery *discovery;
 	enum go_profile_mode mode;
-	/* What an owner's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
+	/* What an entity's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
 	go_profile_wish_fn wish;
 	void *ctx;
 	size_t max_bytes;    /* ceiling for the records and stacks of one answer */

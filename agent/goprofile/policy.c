@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 
 enum go_profile_wish go_profile_wish_parse(const char *annotation)
 {
@@ -36,9 +36,9 @@ struct go_profile_want go_profile_policy(enum go_profile_mode mode, enum go_prof
 }
 
 struct go_profile_want go_profile_policy_of(enum go_profile_mode mode, go_profile_wish_fn wish,
-					    void *ctx, const struct owner *owner)
+					    void *ctx, const struct entity *entity)
 {
-	if (owner->left_out)
+	if (entity->left_out)
 		return (struct go_profile_want){.read = false};
-	return go_profile_policy(mode, wish ? wish(ctx, owner) : GO_PROFILE_WISH_NONE);
+	return go_profile_policy(mode, wish ? wish(ctx, entity) : GO_PROFILE_WISH_NONE);
 }

@@ -18,7 +18,7 @@ enum go_profile_mode {
 	GO_PROFILE_MODE_MAX,
 };
 
-/* The annotation's name, podprof.io/go-heap, as owners have it among their settings. */
+/* The annotation's name, podprof.io/go-heap, as entities have it among their settings. */
 #define GO_PROFILE_WISH_SETTING "go_heap"
 
 /* And what it says. */
@@ -41,13 +41,13 @@ struct go_profile_want {
 
 struct go_profile_want go_profile_policy(enum go_profile_mode mode, enum go_profile_wish wish);
 
-struct owner;
+struct entity;
 
-/* What an owner's pod asks for. */
-typedef enum go_profile_wish (*go_profile_wish_fn)(void *ctx, const struct owner *owner);
+/* What an entity's pod asks for. */
+typedef enum go_profile_wish (*go_profile_wish_fn)(void *ctx, const struct entity *entity);
 
 /* Of one that is left out nothing is wanted. @wish: NULL: nobody asks for anything. */
 struct go_profile_want go_profile_policy_of(enum go_profile_mode mode, go_profile_wish_fn wish,
-					    void *ctx, const struct owner *owner);
+					    void *ctx, const struct entity *entity);
 
 #endif

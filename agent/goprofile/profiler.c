@@ -25,7 +25,7 @@
 #include "base/vec.h"
 #include "base/worker.h"
 #include "discovery/discovery.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "export/pyroscope.h"
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
@@ -41,9 +41,9 @@
 /* Lines about processes in the log, in a round; the others are only counted. Reached: one line says
  * how many there were. */
 #define GO_PROFILER_NEWS_MAX	   16
-/* A container is without its names for OWNER_PENDING_NS at most from when it was seen, and that is
+/* A container is without its names for ENTITY_PENDING_NS at most from when it was seen, and that is
  * soon after its first process has begun. */
-#define GO_PROFILER_UNNAMED_NS	   (OWNER_PENDING_NS + 2 * NSEC_PER_SEC)
+#define GO_PROFILER_UNNAMED_NS	   (ENTITY_PENDING_NS + 2 * NSEC_PER_SEC)
 /* How often it is looked whether names have come, at the end. */
 #define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
 
@@ -132,7 +132,7 @@ struct go_profiler_job {
 	uint64_t n_left_out;
 	struct go_profile_memory caches; /* at the round's end */
 	bool ends_round;
-	UT_hash_handle hh; /* while a round is gathered, by owner */
+	UT_hash_handle hh; /* while a round is gathered, by entity */
 };
 
 static void job_free(struct go_profiler_job *job)
@@ -477,7 +477,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
 }
 
-static bool is_given_up(struct go_profiler *p, const char *key, const struct owner *owner,
+static bool is_given_up(struct go_profiler *p, const char *key, const struct entity *entity,
 			const struct pid_id *pid)
 {
 	struct given_up *g;
@@ -490,32 +490,32 @@ static bool is_given_up(struct go_profiler *p, const char *key, const struct own
 		return false;
 	}
 	if (pid_id_equal(pid, &g->pid))
-		tell_stuck(p, key, &owner->labels, pid);
+		tell_stuck(p, key, &entity->labels, pid);
 	return true;
 }
 
 /* ---------------------------------------------------------------- a round */
 
-/* A round while it is gathered. @owner, @key: of the process before, which often has the same. */
+/* A round while it is gathered. @entity, @key: of the process before, which often has the same. */
 struct go_profiler_round {
 	struct go_profiler *profiler;
 	struct go_profiler_job *jobs;
-	const struct owner *owner;
+	const struct entity *entity;
 	char *key;
 };
 
-/* What the job is found by: owners with the same labels are one series. */
-static int round_key(struct go_profiler_round *round, const struct owner *owner)
+/* What the job is found by: entities with the same labels are one series. */
+static int round_key(struct go_profiler_round *round, const struct entity *entity)
 {
-	if (owner == round->owner)
+	if (entity == round->entity)
 		return 0;
 	free(round->key);
-	round->key = labels_key(&owner->labels);
-	round->owner = round->key ? owner : NULL;
+	round->key = labels_key(&entity->labels);
+	round->entity = round->key ? entity : NULL;
 	return round->key ? 0 : -ENOMEM;
 }
 
-static int round_job(struct go_profiler_round *round, const struct owner *owner,
+static int round_job(struct go_profiler_round *round, const struct entity *entity,
 		     struct go_profiler_job **ret)
 {
 	_cleanup_(job_freep) struct go_profiler_job *fresh = NULL;
@@ -532,7 +532,7 @@ static int round_job(struct go_profiler_round *round, const struct owner *owner,
 		return 1;
 	r = job_new(round->profiler, &fresh);
 	if (!r)
-		r = labels_copy(&owner->labels, &fresh->labels);
+		r = labels_copy(&entity->labels, &fresh->labels);
 	if (r)
 		return r;
 	fresh->key = strdup(round->key);
@@ -545,12 +545,12 @@ static int round_job(struct go_profiler_round *round, const struct owner *owner,
 	return 0;
 }
 
-static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct go_profiler_round *round = ctx;
 	const struct go_profiler_opts *opts = &round->profiler->opts;
 	struct go_profile_want want =
-		go_profile_policy_of(opts->mode, opts->wish, opts->ctx, owner);
+		go_profile_policy_of(opts->mode, opts->wish, opts->ctx, entity);
 	struct go_profiler_job *job;
 	int r;
 
@@ -558,17 +558,17 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_REFUSED]++;
 		return 0;
 	}
-	if (owner->pending && !round->profiler->names_deadline_ns) {
+	if (entity->pending && !round->profiler->names_deadline_ns) {
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_UNNAMED]++;
 		return 0;
 	}
-	r = round_key(round, owner);
-	if (!r && is_given_up(round->profiler, round->key, owner, pid)) {
+	r = round_key(round, entity);
+	if (!r && is_given_up(round->profiler, round->key, entity, pid)) {
 		round->profiler->outcomes[GO_PROFILER_PROCESSES_STUCK]++;
 		return 0;
 	}
 	if (!r)
-		r = round_job(round, owner, &job);
+		r = round_job(round, entity, &job);
 	if (!r)
 		r = vec_grow(&job->targets, &job->cap_targets, job->n_targets + 1,
 			     sizeof(*job->targets), GO_PROFILER_CONTAINER_MAX);
@@ -614,10 +614,10 @@ static void read_round(struct go_profiler *p)
 /* Nobody's may yet come, or there is no more time. */
 static bool has_names(const struct go_profiler *p)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(p->opts.discovery, owner)))
-		if (owner->pending)
+	while ((entity = discovery_next_entity(p->opts.discovery, entity)))
+		if (entity->pending)
 			return nsec_monotonic() >= p->names_deadline_ns;
 	return true;
 }
@@ -703,10 +703,10 @@ void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns)
 	p->names_deadline_ns = nsec_monotonic() + wait_ns;
 }
 
-bool go_profiler_view(const struct go_profiler *p, const struct owner *owner,
+bool go_profiler_view(const struct go_profiler *p, const struct entity *entity,
 		      struct goalloc_view *ret)
 {
-	_cleanup_(freep) char *key = labels_key(&owner->labels);
+	_cleanup_(freep) char *key = labels_key(&entity->labels);
 
 	return key && goalloc_view(p->allocs, key, ret);
 }

@@ -18,10 +18,10 @@
 #include "goprofile/goalloc.h"
 
 struct discovery;
+struct entity;
 struct go_profiler;
 struct loop;
 struct metric_sink;
-struct owner;
 struct root;
 
 /* What is borrowed must outlive the profiler. */
@@ -30,7 +30,7 @@ struct go_profiler_opts {
 	const struct root *proc;
 	struct discovery *discovery;
 	enum go_profile_mode mode;
-	/* What an owner's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
+	/* What an entity's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
 	go_profile_wish_fn wish;
 	size_t heap_bytes;   /* ceiling for all processes' records together */
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
@@ -52,8 +52,8 @@ void go_profiler_end_window(struct go_profiler *p, uint64_t start_ns, uint64_t d
 void go_profiler_finish(struct go_profiler *p, uint64_t wait_ns);
 /* Containers that are not read yet. */
 size_t go_profiler_pending(const struct go_profiler *p);
-/* What is known of an owner's Go heap; false if none of its processes is Go. */
-bool go_profiler_view(const struct go_profiler *p, const struct owner *owner,
+/* What is known of an entity's Go heap; false if none of its processes is Go. */
+bool go_profiler_view(const struct go_profiler *p, const struct entity *entity,
 		      struct goalloc_view *ret);
 /* Memory of the caches, as the last round left them. */
 struct go_profile_memory go_profiler_memory(const struct go_profiler *p);

@@ -13,7 +13,7 @@
 #include "base/nsec.h"
 #include "metadata/container.h"
 
-/* Containers at a time, as many as owners have. Reached: known by what servers have told only. */
+/* Containers at a time, as many as entities have. Reached: known by what servers have told only. */
 #define LOOKUPS_MAX	  8192
 /* From one try to the next: at first, and at most. */
 #define LOOKUP_FIRST_NS	  (250 * NSEC_PER_MSEC)

@@ -2,7 +2,7 @@
 #ifndef PODPROF_NAMING_CHOICE_H
 #define PODPROF_NAMING_CHOICE_H
 
-/* Which owners are profiled, by patterns on their names. */
+/* Which entities are profiled, by patterns on their names. */
 
 #include <stddef.h>
 

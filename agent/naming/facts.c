@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/strview.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
 
@@ -132,32 +132,32 @@ static int add_container(struct labels *l, const struct cgroup_id *id)
 	return set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime));
 }
 
-static int add_unit(struct labels *l, const struct owner *owner)
+static int add_unit(struct labels *l, const struct entity *entity)
 {
-	const struct unit unit = owner_unit_of(owner);
+	const struct unit unit = entity_unit_of(entity);
 
-	if (set(l, "__meta_process_unit", owner_name(owner)) ||
+	if (set(l, "__meta_process_unit", entity_name(entity)) ||
 	    set_text(l, "__meta_process_slice", unit.slice) ||
 	    set_text(l, "__meta_process_user", unit.user))
 		return -ENOMEM;
 	return 0;
 }
 
-int facts_add(const struct names *names, const struct owner *owner, struct labels *labels)
+int facts_add(const struct names *names, const struct entity *entity, struct labels *labels)
 {
 	int r = 0;
 
-	switch (owner->kind) {
-	case OWNER_UNIT:
-		return add_unit(labels, owner);
-	case OWNER_PROCESS:
-		return set(labels, "__meta_process_comm", owner_name(owner));
-	case OWNER_CONTAINER:
-	case OWNER_POD:
-		r = add_container(labels, &owner->id);
+	switch (entity->kind) {
+	case ENTITY_UNIT:
+		return add_unit(labels, entity);
+	case ENTITY_PROCESS:
+		return set(labels, "__meta_process_comm", entity_name(entity));
+	case ENTITY_CONTAINER:
+	case ENTITY_POD:
+		r = add_container(labels, &entity->id);
 		break;
-	case OWNER_UNKNOWN:
-	case OWNER_KIND_MAX:
+	case ENTITY_UNKNOWN:
+	case ENTITY_KIND_MAX:
 		return 0;
 	}
 	if (!r && names->known.state && !names->outer)
@@ -165,7 +165,7 @@ int facts_add(const struct names *names, const struct owner *owner, struct label
 	if (!r && names->known.pod)
 		r = add_pod(labels, names->known.pod);
 	if (!r && names->known.container && !names->outer)
-		r = add_pod_container_id(labels, &owner->id);
+		r = add_pod_container_id(labels, &entity->id);
 	if (!r && names->known.container)
 		r = add_pod_container(labels, names->known.container);
 	return r;

@@ -2,16 +2,16 @@
 #ifndef PODPROF_NAMING_FACTS_H
 #define PODPROF_NAMING_FACTS_H
 
-/* What is known of an owner, as labels that relabelling rules can read: those of Prometheus'
- * discovery of pods (kubernetes_sd_configs, role pod), and __meta_container_ and __meta_process_.
- */
+/* What is known of an entity, as labels that relabelling rules can read: those of Prometheus'
+ * discovery of pods (kubernetes_sd_configs, role pod), and __meta_container_ and
+ * __meta_process_. */
 
+struct entity;
 struct labels;
 struct names;
-struct owner;
 
 /* Adds them to @labels, which has to have room: {.max = LABELS_FACTS_MAX}. What is beyond is left
  * out. 0 or -ENOMEM. */
-int facts_add(const struct names *names, const struct owner *owner, struct labels *labels);
+int facts_add(const struct names *names, const struct entity *entity, struct labels *labels);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order: the user's labels, the owner's own over them; the pod's annotation and the patterns
+ * The order: the user's labels, the entity's own over them; the pod's annotation and the patterns
  * say whether it is profiled; then the rules, which see all of that and the facts, and may still
  * drop it. Labels that begin with "__" are for rules alone and go at the end, as in Prometheus.
  */
@@ -75,26 +75,26 @@ static int add_origin(struct labels *origins, const struct labels *of, const cha
 }
 
 /* @set: all that a rule may see. */
-static int gather(const struct labelling *l, const struct names *names, const struct owner *owner,
+static int gather(const struct labelling *l, const struct names *names, const struct entity *entity,
 		  struct labels *set, struct labels *origins)
 {
 	_cleanup_(labels_deinit) struct labels own = {0};
-	int r = names_labels(names, owner, &own);
+	int r = names_labels(names, entity, &own);
 
 	if (!r)
 		r = add_all(set, &l->labels);
 	if (!r)
 		r = add_all(set, &own);
 	if (!r && l->relabel)
-		r = facts_add(names, owner, set);
+		r = facts_add(names, entity, set);
 	if (!r && origins)
 		r = add_origin(origins, &l->labels, "--label");
 	if (!r && origins)
-		r = names_origins(names, owner, &own, origins);
+		r = names_origins(names, entity, &own, origins);
 	return r;
 }
 
-static int choose(const struct labelling *l, const struct names *names, const struct owner *owner,
+static int choose(const struct labelling *l, const struct names *names, const struct entity *entity,
 		  struct labelled *ret)
 {
 	const char *profile = labels_get(&ret->settings, PROFILE_SETTING);
@@ -106,7 +106,7 @@ static int choose(const struct labelling *l, const struct names *names, const st
 			 "annotation " PROFILE_ANNOTATION ": \"false\"");
 		return 0;
 	}
-	names_text(names, owner, name);
+	names_text(names, entity, name);
 	r = choice_ask(l->choice, name, why);
 	if (r > 0)
 		snprintf(ret->why, sizeof(ret->why), "%s", why);
@@ -142,8 +142,8 @@ static int keep_labels(const struct labels *set, struct labelled *ret)
 	return 0;
 }
 
-int labelling_apply(const struct labelling *l, const struct names *names, const struct owner *owner,
-		    bool decide, bool origins, struct labelled *ret)
+int labelling_apply(const struct labelling *l, const struct names *names,
+		    const struct entity *entity, bool decide, bool origins, struct labelled *ret)
 {
 	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_FACTS_MAX};
 	struct labels *from = origins ? &ret->origins : NULL;
@@ -151,11 +151,11 @@ int labelling_apply(const struct labelling *l, const struct names *names, const 
 	int r;
 
 	ret->origins.max = LABELS_FACTS_MAX;
-	r = gather(l, names, owner, &set, from);
+	r = gather(l, names, entity, &set, from);
 	if (!r)
 		r = names_settings(names, &ret->settings);
 	if (!r && decide)
-		r = choose(l, names, owner, ret);
+		r = choose(l, names, entity, ret);
 	if (r)
 		return r;
 	r = relabel_apply(l->relabel, &set, from, &result);

@@ -2,7 +2,7 @@
 #ifndef PODPROF_NAMING_LABELLING_H
 #define PODPROF_NAMING_LABELLING_H
 
-/* From what is known of an owner to its labels, and whether it is profiled: the user's labels, the
+/* From what is known of an entity to its labels, and whether it is profiled: the user's labels, the
  * user's choice, the user's rules. */
 
 #include <stdbool.h>
@@ -11,14 +11,14 @@
 #include "base/labels.h"
 
 struct choice;
+struct entity;
 struct names;
-struct owner;
 struct pattern_error;
 struct relabel;
 
 /**
  * struct naming_settings - what the user wants; borrowed
- * @labels:  "NAME=VALUE" each, with valid names; an owner's own labels win
+ * @labels:  "NAME=VALUE" each, with valid names; an entity's own labels win
  * @select, @ignore: as for choice_new()
  * @relabel: NULL: no rules
  */
@@ -49,7 +49,7 @@ void labelling_deinit(struct labelling *l);
 /**
  * struct labelled - what came of it; {0} before
  * @labels:     ready to be a series'
- * @settings:   as in struct owner
+ * @settings:   as in struct entity
  * @why:        why it is not to be profiled; "": it is
  * @origins:    where each label is from, for people; only where asked for
  * @n_left_out: labels that were too many
@@ -67,7 +67,7 @@ struct labelled {
 void labelled_deinit(struct labelled *l);
 
 /* @decide: say also whether it is profiled; else it is for now. 0 or -ENOMEM. */
-int labelling_apply(const struct labelling *l, const struct names *names, const struct owner *owner,
-		    bool decide, bool origins, struct labelled *ret);
+int labelling_apply(const struct labelling *l, const struct names *names,
+		    const struct entity *entity, bool decide, bool origins, struct labelled *ret);
 
 #endif

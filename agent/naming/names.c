@@ -23,7 +23,7 @@
 #include "base/labels.h"
 #include "base/strview.h"
 #include "base/utf8.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "metadata/workload.h"
 
 #define COMPOSE_SERVICE	  "com.docker.compose.service"
@@ -31,13 +31,13 @@
 /* Bytes of a setting's name with its NUL. Reached: no setting. */
 #define NAMES_SETTING_MAX 64
 
-void names_find(struct metadata *metadata, const struct owner *owner, struct names *ret)
+void names_find(struct metadata *metadata, const struct entity *entity, struct names *ret)
 {
-	const struct cgroup_id *id = &owner->id;
+	const struct cgroup_id *id = &entity->id;
 	struct strview user;
 
 	*ret = (struct names){.outcome = METADATA_NOT_ASKED};
-	if (!owner_has_dirs(owner->kind))
+	if (!entity_has_dirs(entity->kind))
 		return;
 	if (cgroup_user(id, &user))
 		return; /* the node's runtimes do not have it, whatever id he gave it */
@@ -49,11 +49,11 @@ void names_find(struct metadata *metadata, const struct owner *owner, struct nam
 		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
 }
 
-bool names_of_pod(const struct names *names, const struct owner *owner)
+bool names_of_pod(const struct names *names, const struct entity *entity)
 {
 	if (names->outer)
 		return false;
-	return owner->kind == OWNER_POD || owner->id.kind == CGROUP_KIND_SANDBOX ||
+	return entity->kind == ENTITY_POD || entity->id.kind == CGROUP_KIND_SANDBOX ||
 	       names->outcome == METADATA_SANDBOX;
 }
 
@@ -90,11 +90,11 @@ static int label_pod(struct labels *l, const struct names *names)
 }
 
 /* Of Docker, Podman: what people have called it. */
-static const char *plain_name(const struct names *names, const struct owner *owner)
+static const char *plain_name(const struct names *names, const struct entity *entity)
 {
 	const char *name = names->known.state ? names->known.state->name : "";
 
-	return *name ? name : owner_name(owner);
+	return *name ? name : entity_name(entity);
 }
 
 static const char *compose_service(const struct names *names)
@@ -102,48 +102,48 @@ static const char *compose_service(const struct names *names)
 	return names->known.state ? container_label(names->known.state, COMPOSE_SERVICE) : "";
 }
 
-static int label_plain(struct labels *l, const struct names *names, const struct owner *owner)
+static int label_plain(struct labels *l, const struct names *names, const struct entity *entity)
 {
-	const char *name = plain_name(names, owner), *service = compose_service(names);
+	const char *name = plain_name(names, entity), *service = compose_service(names);
 
 	return set(l, "container", name) || set(l, "service_name", *service ? service : name)
 		       ? -ENOMEM
 		       : 0;
 }
 
-int names_labels(const struct names *names, const struct owner *owner, struct labels *ret)
+int names_labels(const struct names *names, const struct entity *entity, struct labels *ret)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0}, identity = {0};
 	int r;
 
 	if (!names_known(names))
-		return owner_identity(owner, ret);
-	r = names->known.pod ? label_pod(&labels, names) : label_plain(&labels, names, owner);
-	if (r || owner_identity(owner, &identity) || keep(&labels, &identity, "node"))
+		return entity_identity(entity, ret);
+	r = names->known.pod ? label_pod(&labels, names) : label_plain(&labels, names, entity);
+	if (r || entity_identity(entity, &identity) || keep(&labels, &identity, "node"))
 		return -ENOMEM;
 	if (!names->outer &&
-	    (keep(&labels, &identity, OWNER_OUTER) || keep(&labels, &identity, "unit")))
+	    (keep(&labels, &identity, ENTITY_OUTER) || keep(&labels, &identity, "unit")))
 		return -ENOMEM;
-	if (names_of_pod(names, owner) && set(&labels, OWNER_LEVEL, OWNER_LEVEL_POD))
+	if (names_of_pod(names, entity) && set(&labels, ENTITY_LEVEL, ENTITY_LEVEL_POD))
 		return -ENOMEM;
 	labels_swap(ret, &labels);
 	return 0;
 }
 
-static const char *identity_origin(const struct owner *owner)
+static const char *identity_origin(const struct entity *entity)
 {
-	switch (owner->kind) {
-	case OWNER_CONTAINER:
-	case OWNER_POD:
-	case OWNER_UNIT:
+	switch (entity->kind) {
+	case ENTITY_CONTAINER:
+	case ENTITY_POD:
+	case ENTITY_UNIT:
 		return "cgroup";
-	case OWNER_PROCESS:
+	case ENTITY_PROCESS:
 		return "process name";
-	case OWNER_UNKNOWN:
-	case OWNER_KIND_MAX:
+	case ENTITY_UNKNOWN:
+	case ENTITY_KIND_MAX:
 		break;
 	}
-	return "unknown owner";
+	return "unknown entity";
 }
 
 static const char *source_of(const struct names *names)
@@ -160,16 +160,16 @@ static const char *level_origin(const struct names *names)
 								 : "none of its pod's containers";
 }
 
-static const char *origin_of(const struct names *names, const struct owner *owner,
+static const char *origin_of(const struct names *names, const struct entity *entity,
 			     const char *label, char text[NAMES_TEXT_MAX])
 {
 	struct workload workload;
 
 	if (strcmp(label, "node") == 0)
 		return "--node-name";
-	if (!names_known(names) || strcmp(label, OWNER_OUTER) == 0 || strcmp(label, "unit") == 0)
-		return identity_origin(owner);
-	if (strcmp(label, OWNER_LEVEL) == 0)
+	if (!names_known(names) || strcmp(label, ENTITY_OUTER) == 0 || strcmp(label, "unit") == 0)
+		return identity_origin(entity);
+	if (strcmp(label, ENTITY_LEVEL) == 0)
 		return level_origin(names);
 	if (!names->known.pod)
 		return strcmp(label, "service_name") == 0 && *compose_service(names)
@@ -182,7 +182,7 @@ static const char *origin_of(const struct names *names, const struct owner *owne
 	return text;
 }
 
-int names_origins(const struct names *names, const struct owner *owner, const struct labels *own,
+int names_origins(const struct names *names, const struct entity *entity, const struct labels *own,
 		  struct labels *ret)
 {
 	char text[NAMES_TEXT_MAX];
@@ -190,13 +190,13 @@ int names_origins(const struct names *names, const struct owner *owner, const st
 	for (size_t i = 0; i < own->n; i++) {
 		const char *label = own->items[i].name;
 
-		if (labels_set(ret, label, origin_of(names, owner, label, text)) == -ENOMEM)
+		if (labels_set(ret, label, origin_of(names, entity, label, text)) == -ENOMEM)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void names_text(const struct names *names, const struct owner *owner, char ret[NAMES_TEXT_MAX])
+void names_text(const struct names *names, const struct entity *entity, char ret[NAMES_TEXT_MAX])
 {
 	const struct pod_container *container = names->known.container;
 	const struct pod *pod = names->known.pod;
@@ -205,7 +205,7 @@ void names_text(const struct names *names, const struct owner *owner, char ret[N
 		snprintf(ret, NAMES_TEXT_MAX, "%s/%s/%s", pod->namespace, pod->name,
 			 container ? container->name : "");
 	else
-		snprintf(ret, NAMES_TEXT_MAX, "%s", plain_name(names, owner));
+		snprintf(ret, NAMES_TEXT_MAX, "%s", plain_name(names, entity));
 	/* patterns take UTF-8 */
 	utf8_repair(ret, strlen(ret));
 }

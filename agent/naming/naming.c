@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Discovery tells of each owner as it makes it. From then on all that live are gone through once a
+ * Discovery tells of each entity as it makes it. From then on all that live are gone through once a
  * second, and when metadata has a list that is not as the last one: each is looked up in what is
  * known, by some looks into hash tables, and where that is not what its labels were made of (its
  * stamp) it is labelled again. To be asked for is also what keeps metadata looking for those that
@@ -21,7 +21,7 @@
 #include "naming/names.h"
 
 #define NAMING_LOOK_NS	    NSEC_PER_SEC
-/* CPU time for labels between two looks, which is the loop's: some thousand owners under usual
+/* CPU time for labels between two looks, which is the loop's: some thousand entities under usual
  * rules. Those beyond it are labelled by the next one. */
 #define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
 /* One whose labels have taken longer than this gets others in each sixteenth look only, so that
@@ -67,7 +67,7 @@ struct naming {
 	unsigned int n_looks;
 	uint64_t look_ns;  /* from one to the next */
 	bool early;	   /* the next is for a list, within the time of the last one */
-	size_t n_left_out; /* owners, by the last look */
+	size_t n_left_out; /* entities, by the last look */
 };
 
 /* What labels are made of, as a number that is never 0: the settings, the pod as it was then, and
@@ -104,7 +104,7 @@ static unsigned int rank(uint64_t known)
 }
 
 /* A runtime knows pods, but not what their annotations ask for. */
-static bool is_settled(const struct naming *naming, const struct owner *owner,
+static bool is_settled(const struct naming *naming, const struct entity *entity,
 		       const struct names *names)
 {
 	const struct container *state = names->known.state;
@@ -112,18 +112,18 @@ static bool is_settled(const struct naming *naming, const struct owner *owner,
 	if (!metadata_has_server(naming->metadata) || names->outcome == METADATA_PLAIN)
 		return true;
 	if (!names->known.pod)
-		return !owner->id.pod_uid[0];
+		return !entity->id.pod_uid[0];
 	return !state || state->pod != names->known.pod;
 }
 
-static uint64_t stamp_of(const struct naming *naming, const struct owner *owner,
+static uint64_t stamp_of(const struct naming *naming, const struct entity *entity,
 			 const struct names *names, bool pending)
 {
 	uint64_t stamp = naming->generation << STAMP_GENERATION | known_of(names);
 
-	if (is_settled(naming, owner, names))
+	if (is_settled(naming, entity, names))
 		stamp |= STAMP_SETTLED;
-	if (names_of_pod(names, owner))
+	if (names_of_pod(names, entity))
 		stamp |= STAMP_LEVEL;
 	if (names->known.pod)
 		stamp |= names->known.pod->version << STAMP_POD;
@@ -132,103 +132,104 @@ static uint64_t stamp_of(const struct naming *naming, const struct owner *owner,
 
 /* A list may lack, for a moment, what an earlier one had: the kubelet's, when it has just started.
  * And of what has gone the names stay. */
-static bool knows_more(const struct owner *owner, const struct names *names)
+static bool knows_more(const struct entity *entity, const struct names *names)
 {
-	return rank(owner->stamp) > rank(known_of(names));
+	return rank(entity->stamp) > rank(known_of(names));
 }
 
 /* Whether more of it may soon be known. */
-static bool is_pending(const struct naming *naming, const struct owner *owner,
+static bool is_pending(const struct naming *naming, const struct entity *entity,
 		       const struct names *names)
 {
-	const uint64_t all = STAMP_WHOLE | (names_of_pod(names, owner) ? STAMP_NAMED : STAMP_OWN);
+	const uint64_t all = STAMP_WHOLE | (names_of_pod(names, entity) ? STAMP_NAMED : STAMP_OWN);
 
-	return owner_has_dirs(owner->kind) && names->outcome != METADATA_SANDBOX &&
+	return entity_has_dirs(entity->kind) && names->outcome != METADATA_SANDBOX &&
 	       names->outcome != METADATA_NOT_ASKED && (known_of(names) & all) != all &&
-	       (owner->stamp & all) != all && metadata_active(naming->metadata) &&
-	       nsec_monotonic() < owner->first_seen_ns + OWNER_PENDING_NS;
+	       (entity->stamp & all) != all && metadata_active(naming->metadata) &&
+	       nsec_monotonic() < entity->first_seen_ns + ENTITY_PENDING_NS;
 }
 
 /* Without memory the stamp stays, and it is tried again. */
-static void label(struct naming *naming, struct owner *owner, const struct names *names,
+static void label(struct naming *naming, struct entity *entity, const struct names *names,
 		  uint64_t stamp)
 {
 	_cleanup_(labelled_deinit) struct labelled is = {0};
 	uint64_t start_ns = naming->cpu_clock(), took_ns;
 
 	/* whoever has no name yet is chosen when it has */
-	if (labelling_apply(&naming->labelling, names, owner, !(stamp & STAMP_PENDING), false, &is))
+	if (labelling_apply(&naming->labelling, names, entity, !(stamp & STAMP_PENDING), false,
+			    &is))
 		return;
-	if (owner_leave_out(owner, is.why[0] ? is.why : NULL))
+	if (entity_leave_out(entity, is.why[0] ? is.why : NULL))
 		return;
-	owner_set_labels(owner, &is.labels, &is.settings);
-	owner->named = names_known(names);
+	entity_set_labels(entity, &is.labels, &is.settings);
+	entity->named = names_known(names);
 	took_ns = naming->cpu_clock() - start_ns;
 	naming->cpu_ns += took_ns;
-	owner->stamp = stamp | (took_ns > NAMING_COSTLY_NS ? STAMP_COSTLY : 0);
+	entity->stamp = stamp | (took_ns > NAMING_COSTLY_NS ? STAMP_COSTLY : 0);
 	naming->n_labels_left_out += is.n_left_out;
 	naming->n_rules_gave_up += is.gave_up;
 }
 
-static enum waited waited(const struct owner *owner, const struct names *names)
+static enum waited waited(const struct entity *entity, const struct names *names)
 {
-	if (owner->stamp & STAMP_OWN)
+	if (entity->stamp & STAMP_OWN)
 		return WAITED_OK;
-	if (owner->named)
+	if (entity->named)
 		return WAITED_POD;
-	if (!owner_alive(owner))
+	if (!entity_alive(entity))
 		return WAITED_GONE;
 	if (names->outcome == METADATA_DENIED)
 		return WAITED_DENIED;
 	if (names->outcome == METADATA_UNREACHABLE)
 		return WAITED_UNREACHABLE;
-	return owner->id.pod_uid[0] ? WAITED_UNKNOWN_ID : WAITED_NO_MATCH;
+	return entity->id.pod_uid[0] ? WAITED_UNKNOWN_ID : WAITED_NO_MATCH;
 }
 
-static bool is_put_off(const struct naming *naming, const struct owner *owner)
+static bool is_put_off(const struct naming *naming, const struct entity *entity)
 {
 	return naming->cpu_ns > NAMING_CPU_NS ||
-	       (owner->stamp & STAMP_COSTLY && naming->n_looks % NAMING_COSTLY_LOOKS != 0);
+	       (entity->stamp & STAMP_COSTLY && naming->n_looks % NAMING_COSTLY_LOOKS != 0);
 }
 
 /* It stays what it is. One that has never been chosen is not taken before it is. */
-static void put_off(struct naming *naming, struct owner *owner)
+static void put_off(struct naming *naming, struct entity *entity)
 {
 	naming->n_put_off++;
-	if (!owner->stamp)
-		(void)owner_leave_out(owner, "its rules are still to be applied");
+	if (!entity->stamp)
+		(void)entity_leave_out(entity, "its rules are still to be applied");
 }
 
-static void name_owner(struct naming *naming, struct owner *owner, const struct names *names)
+static void name_entity(struct naming *naming, struct entity *entity, const struct names *names)
 {
-	bool pending = is_pending(naming, owner, names);
-	uint64_t stamp = stamp_of(naming, owner, names, pending);
+	bool pending = is_pending(naming, entity, names);
+	uint64_t stamp = stamp_of(naming, entity, names, pending);
 
-	if ((owner->stamp & ~(uint64_t)STAMP_COSTLY) != stamp && !knows_more(owner, names)) {
-		if (is_put_off(naming, owner)) {
-			put_off(naming, owner);
+	if ((entity->stamp & ~(uint64_t)STAMP_COSTLY) != stamp && !knows_more(entity, names)) {
+		if (is_put_off(naming, entity)) {
+			put_off(naming, entity);
 			return;
 		}
-		label(naming, owner, names, stamp);
+		label(naming, entity, names, stamp);
 	}
-	if (owner->pending && !pending)
-		naming->n_waited[waited(owner, names)]++;
-	owner->pending = pending;
+	if (entity->pending && !pending)
+		naming->n_waited[waited(entity, names)]++;
+	entity->pending = pending;
 }
 
-static void on_owner(void *ctx, struct owner *owner)
+static void on_entity(void *ctx, struct entity *entity)
 {
 	struct naming *naming = ctx;
 	struct names names;
 
-	names_find(naming->metadata, owner, &names);
-	name_owner(naming, owner, &names);
+	names_find(naming->metadata, entity, &names);
+	name_entity(naming, entity, &names);
 }
 
 static void look(void *ctx)
 {
 	struct naming *naming = ctx;
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
 	memset(naming->n_containers, 0, sizeof(naming->n_containers));
 	naming->n_left_out = 0;
@@ -237,15 +238,15 @@ static void look(void *ctx)
 		naming->n_looks++;
 	}
 	naming->early = false;
-	while ((owner = discovery_next_owner(naming->discovery, owner))) {
+	while ((entity = discovery_next_entity(naming->discovery, entity))) {
 		struct names names;
 
-		naming->n_left_out += owner->left_out != NULL;
-		if (!owner_alive(owner) && !owner->pending)
+		naming->n_left_out += entity->left_out != NULL;
+		if (!entity_alive(entity) && !entity->pending)
 			continue; /* its name is what it was */
-		names_find(naming->metadata, owner, &names);
-		name_owner(naming, owner, &names);
-		if (owner->kind != OWNER_CONTAINER || !owner_alive(owner))
+		names_find(naming->metadata, entity, &names);
+		name_entity(naming, entity, &names);
+		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity))
 			continue;
 		naming->n_containers[names.outcome]++;
 	}
@@ -309,7 +310,7 @@ int naming_new(const struct naming_opts *opts, struct naming **ret, struct patte
 	if (r)
 		return r;
 	naming->discovery = opts->discovery;
-	discovery_listen(naming->discovery, on_owner, naming);
+	discovery_listen(naming->discovery, on_entity, naming);
 	*ret = take_ptr(naming);
 	return 0;
 }
@@ -326,20 +327,20 @@ void naming_free(struct naming *naming)
 	free(naming);
 }
 
-const char *naming_setting(const struct owner *owner, const char *setting, bool *ret_known)
+const char *naming_setting(const struct entity *entity, const char *setting, bool *ret_known)
 {
-	*ret_known = owner->stamp & STAMP_SETTLED;
-	return labels_get(&owner->settings, setting);
+	*ret_known = entity->stamp & STAMP_SETTLED;
+	return labels_get(&entity->settings, setting);
 }
 
-int naming_explain(struct naming *naming, const struct owner *owner, struct labelled *ret,
+int naming_explain(struct naming *naming, const struct entity *entity, struct labelled *ret,
 		   char *ret_name)
 {
 	struct names names;
 
-	names_find(naming->metadata, owner, &names);
-	names_text(&names, owner, ret_name);
-	return labelling_apply(&naming->labelling, &names, owner, true, true, ret);
+	names_find(naming->metadata, entity, &names);
+	names_text(&names, entity, ret_name);
+	return labelling_apply(&naming->labelling, &names, entity, true, true, ret);
 }
 
 void naming_describe(const struct naming *naming, char *ret, size_t size)
@@ -356,7 +357,7 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		"podprof_metadata_waits", METRIC_COUNTER,
 		"Containers whose names were waited for, by how that has ended.", NULL};
 	static const struct metric_family_desc left_out = {
-		"podprof_owners_left_out", METRIC_GAUGE,
+		"podprof_entities_left_out", METRIC_GAUGE,
 		"Containers, units and programs that are not to be profiled.", NULL};
 	static const struct metric_family_desc labels = {
 		"podprof_labels_left_out", METRIC_COUNTER,
@@ -368,8 +369,8 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		"out whom it was applied to.",
 		NULL};
 	static const struct metric_family_desc put_off = {
-		"podprof_owners_put_off", METRIC_COUNTER,
-		"Times an owner was to be labelled anew and had to wait, for want of time.", NULL};
+		"podprof_entities_put_off", METRIC_COUNTER,
+		"Times an entity was to be labelled anew and had to wait, for want of time.", NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);

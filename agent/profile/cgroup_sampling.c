@@ -4,7 +4,7 @@
  * dropped here has cost a walked stack, and room that the others need. So the kernel's table names
  * the directories whose samples are not all wanted.
  *
- * The table is told to us as a whole, once a second, by who knows owners; a copy of it here makes
+ * The table is told to us as a whole, once a second, by who knows entities; a copy of it here makes
  * system calls of the differences alone. That a directory comes or goes between two times costs a
  * second of samples, which whoever takes them drops: nothing depends on the table being exact.
  */

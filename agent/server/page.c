@@ -33,7 +33,7 @@ struct rows {
 	size_t n_over;	/* that did not fit */
 	size_t show;	/* so many of them */
 	uint64_t scale; /* what a full bar means */
-	const char *id; /* of the owner whose profiles these are */
+	const char *id; /* of the entity whose profiles these are */
 	int error;
 };
 
@@ -113,7 +113,7 @@ static void put_foot(struct html *h)
 
 /* ---------------------------------------------------------------- overview */
 
-/* Whether a label says again what the owner's name or the page's head says. */
+/* Whether a label says again what the entity's name or the page's head says. */
 static bool is_said(const struct label *label, const char *name)
 {
 	static const char *const parts[] = {"namespace", "pod", "container", "service_name",
@@ -139,7 +139,7 @@ static void put_labels(struct html *h, const struct labels *labels, const char *
 	}
 }
 
-static void put_go(struct html *h, const struct ui_owner *o)
+static void put_go(struct html *h, const struct ui_entity *o)
 {
 	if (!o->go_state) {
 		html_raw(h, "<td data-v=\"0\" class=\"dim\">–</td>");
@@ -158,7 +158,7 @@ static void put_go(struct html *h, const struct ui_owner *o)
 	html_raw(h, "</small></td>");
 }
 
-static void put_kind(struct html *h, const struct ui_owner *o)
+static void put_kind(struct html *h, const struct ui_entity *o)
 {
 	html_raw(h, "<td>");
 	html_text(h, o->kind);
@@ -170,13 +170,13 @@ static void put_kind(struct html *h, const struct ui_owner *o)
 	html_raw(h, "</td>");
 }
 
-static void on_owner(void *arg, const struct ui_owner *o)
+static void on_entity(void *arg, const struct ui_entity *o)
 {
 	struct rows *rows = arg;
 	struct html h = {.b = &rows->text};
 	size_t start = rows->text.len;
 
-	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/owner/");
+	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/entity/");
 	html_text(&h, o->id);
 	html_raw(&h, "\">");
 	html_text(&h, o->name);
@@ -195,8 +195,8 @@ static void on_owner(void *arg, const struct ui_owner *o)
 	rows_add(rows, o->cpu_ns, start, h.error);
 }
 
-/* A full bar is the largest owner's share, or one CPU if all are below that. */
-static void on_owner_scale(void *arg, const struct ui_owner *o)
+/* A full bar is the largest entity's share, or one CPU if all are below that. */
+static void on_entity_scale(void *arg, const struct ui_entity *o)
 {
 	uint64_t *scale = arg;
 
@@ -215,7 +215,7 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 	html_printf(h, " window; %zu shown", rows_shown(rows));
 	if (rows_left_out(rows))
 		html_printf(h, ", %zu left out", rows_left_out(rows));
-	html_raw(h, ".</p>\n<div class=\"scroll\"><table id=\"owners\"><thead><tr>"
+	html_raw(h, ".</p>\n<div class=\"scroll\"><table id=\"entities\"><thead><tr>"
 		    "<th scope=\"col\">Name</th><th scope=\"col\">Kind</th>"
 		    "<th scope=\"col\" aria-sort=\"descending\">CPU time</th>"
 		    "<th scope=\"col\">Samples</th><th scope=\"col\">Go heap in use</th>"
@@ -231,19 +231,19 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 int page_overview(const struct ui_source *ui, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {.text = BUF_INIT(PAGE_ROWS_BYTES_MAX),
-						   .show = UI_OWNERS_MAX,
+						   .show = UI_ENTITIES_MAX,
 						   .scale = ui->window_ns};
 	struct html h = {.b = ret};
 
-	ui->owners(ui->ctx, on_owner_scale, &rows.scale);
-	ui->owners(ui->ctx, on_owner, &rows);
+	ui->entities(ui->ctx, on_entity_scale, &rows.scale);
+	ui->entities(ui->ctx, on_entity, &rows);
 	if (rows.error)
 		return rows.error;
 	put_overview(&h, ui, &rows);
 	return h.error;
 }
 
-/* ---------------------------------------------------------------- one owner */
+/* ---------------------------------------------------------------- one entity */
 
 static uint64_t to_ms(uint64_t ns)
 {
@@ -258,7 +258,7 @@ static void on_profile(void *arg, const struct ui_profile *p)
 	size_t start = rows->text.len;
 	uint64_t from_ms = to_ms(p->start_ns);
 
-	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/owner/");
+	html_raw(&h, "<tr><th scope=\"row\"><a href=\"/entity/");
 	html_text(&h, rows->id);
 	html_raw(&h, "?kind=");
 	html_text(&h, p->kind);
@@ -278,7 +278,7 @@ static void on_profile(void *arg, const struct ui_profile *p)
 	rows_add(rows, p->start_ns, start, h.error);
 }
 
-static void on_owner_name(void *arg, const struct ui_owner *o)
+static void on_entity_name(void *arg, const struct ui_entity *o)
 {
 	struct html *h = arg;
 
@@ -315,13 +315,13 @@ static void put_profiles(struct html *h, struct rows *rows)
 /* What flame.js fills. */
 static void put_flame(struct html *h, const char *id)
 {
-	html_raw(h, "<section id=\"flame\" data-owner=\"");
+	html_raw(h, "<section id=\"flame\" data-entity=\"");
 	html_text(h, id);
 	html_raw(h, "\"><noscript><p class=\"empty\">The flame graph needs JavaScript. The files "
 		    "below open in <code>go tool pprof</code>.</p></noscript></section>\n");
 }
 
-int page_owner(const struct ui_source *ui, const char *id, struct buf *ret)
+int page_entity(const struct ui_source *ui, const char *id, struct buf *ret)
 {
 	_cleanup_(rows_deinit) struct rows rows = {
 		.text = BUF_INIT(PAGE_ROWS_BYTES_MAX), .show = UI_PROFILES_MAX, .id = id};
@@ -329,7 +329,7 @@ int page_owner(const struct ui_source *ui, const char *id, struct buf *ret)
 	int r;
 
 	put_head(&h, ui, id);
-	r = ui->owner(ui->ctx, id, on_owner_name, &h);
+	r = ui->entity(ui->ctx, id, on_entity_name, &h);
 	if (r)
 		return r;
 	ui->profiles(ui->ctx, id, on_profile, &rows);

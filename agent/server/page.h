@@ -10,6 +10,6 @@ struct ui_source;
 /* Each appends to @ret: 0, BUF_FULL, -ENOMEM. */
 int page_overview(const struct ui_source *ui, struct buf *ret);
 /* Also UI_GONE. */
-int page_owner(const struct ui_source *ui, const char *id, struct buf *ret);
+int page_entity(const struct ui_source *ui, const char *id, struct buf *ret);
 
 #endif

@@ -15,8 +15,8 @@
 #include "server/httpd.h"
 #include "server/page.h"
 
-/* Bytes of an owner's id with its NUL: a folder's name, which file systems keep below 256. Reached:
- * 404. */
+/* Bytes of an entity's id with its NUL: a folder's name, which file systems keep below 256.
+ * Reached: 404. */
 #define UI_ID_MAX 256
 
 static void fail(struct httpd_response *ret, int r)
@@ -86,11 +86,11 @@ static int json_put(const char *data, size_t n, void *arg)
 	return buf_append(arg, data, n) ? -1 : 0;
 }
 
-static void answer_flame(const struct ui_source *ui, const char *owner,
+static void answer_flame(const struct ui_source *ui, const char *entity,
 			 const struct httpd_request *request, struct httpd_response *ret)
 {
 	struct ui_flame_query query = {
-		.owner = owner,
+		.entity = entity,
 		.kind = httpd_query(request, "kind"),
 		.type = httpd_query(request, "type"),
 	};
@@ -112,22 +112,22 @@ static void answer_flame(const struct ui_source *ui, const char *owner,
 		fail(ret, r);
 }
 
-/* /owner/ID or /owner/ID/flame.json */
-static void answer_owner(const struct ui_source *ui, struct strview rest,
-			 const struct httpd_request *request, struct httpd_response *ret)
+/* /entity/ID or /entity/ID/flame.json */
+static void answer_entity(const struct ui_source *ui, struct strview rest,
+			  const struct httpd_request *request, struct httpd_response *ret)
 {
-	char owner[UI_ID_MAX];
+	char entity[UI_ID_MAX];
 	struct strview id;
 
-	if (!strview_until(&rest, '/', &id) || strview_len(&id) >= sizeof(owner)) {
-		httpd_fail(ret, 404, "no such owner");
+	if (!strview_until(&rest, '/', &id) || strview_len(&id) >= sizeof(entity)) {
+		httpd_fail(ret, 404, "no such entity");
 		return;
 	}
-	snprintf(owner, sizeof(owner), "%.*s", (int)strview_len(&id), id.p);
+	snprintf(entity, sizeof(entity), "%.*s", (int)strview_len(&id), id.p);
 	if (strview_empty(&rest))
-		answer_html(page_owner(ui, owner, &ret->body), ret);
+		answer_html(page_entity(ui, entity, &ret->body), ret);
 	else if (strview_is(&rest, "flame.json"))
-		answer_flame(ui, owner, request, ret);
+		answer_flame(ui, entity, request, ret);
 	else
 		httpd_fail(ret, 404, "no such page");
 }
@@ -139,8 +139,8 @@ bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
 
 	if (strview_is(&path, "/"))
 		answer_html(page_overview(ui, &ret->body), ret);
-	else if (strview_prefix(&path, "/owner/"))
-		answer_owner(ui, path, request, ret);
+	else if (strview_prefix(&path, "/entity/"))
+		answer_entity(ui, path, request, ret);
 	else if (strview_prefix(&path, "/profile/"))
 		answer_raw(ui, path, ret);
 	else if (strview_prefix(&path, "/assets/"))

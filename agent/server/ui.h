@@ -6,8 +6,8 @@
  * The pages for people:
  *
  *	/                        whose CPU time it was in the last window, the largest first
- *	/owner/ID                one owner: its profiles, and a flame graph of them
- *	/owner/ID/flame.json     ?kind=cpu&type=cpu&from=MS&until=MS: that graph's tree
+ *	/entity/ID                one entity: its profiles, and a flame graph of them
+ *	/entity/ID/flame.json     ?kind=cpu&type=cpu&from=MS&until=MS: that graph's tree
  *	/profile/NUMBER.pb.gz    one stored profile, as any pprof tool reads it
  *	/assets/NAME             style and script
  *
@@ -26,16 +26,16 @@ struct httpd_request;
 struct httpd_response;
 struct labels;
 
-/* Owners on the first page; a node's kubelet allows 110 pods by default. The page says how many it
- * leaves out. Reached: the page says how many are left out. */
-#define UI_OWNERS_MAX	4096
-/* Profiles listed on an owner's page, the newest; a day of 60 s windows of two kinds is 2,880.
+/* Entities on the first page; a node's kubelet allows 110 pods by default. The page says how many
+ * it leaves out. Reached: the page says how many are left out. */
+#define UI_ENTITIES_MAX 4096
+/* Profiles listed on an entity's page, the newest; a day of 60 s windows of two kinds is 2,880.
  * Reached: the page says how many there are. */
 #define UI_PROFILES_MAX 3000
 
 /**
- * struct ui_owner - what a profile's labels stand for; borrowed for the call
- * @id:       letters, digits, '.', '_' and '-' only; the same for the owner's whole life
+ * struct ui_entity - what a profile's labels stand for; borrowed for the call
+ * @id:       letters, digits, '.', '_' and '-' only; the same for the entity's whole life
  * @name:     for people: "shop/checkout-7d4f/app", "sshd.service"
  * @kind:     "container", "pod", "unit", "process"
  * @runtime:  "containerd", ...; "" if none
@@ -44,7 +44,7 @@ struct labels;
  * @go_version, @go_inuse_bytes: with it
  * @n_profiles: stored
  */
-struct ui_owner {
+struct ui_entity {
 	const char *id;
 	const char *name;
 	const char *kind;
@@ -67,10 +67,10 @@ struct ui_profile {
 	uint64_t bytes;
 };
 
-/* Which profiles make a flame graph: of @owner and @kind, started in [from, until); these add up.
+/* Which profiles make a flame graph: of @entity and @kind, started in [from, until); these add up.
  * @type: sample type, NULL for the kind's first. */
 struct ui_flame_query {
-	const char *owner;
+	const char *entity;
 	const char *kind;
 	const char *type;
 	uint64_t from_ns;
@@ -79,19 +79,19 @@ struct ui_flame_query {
 
 enum ui_outcome {
 	UI_OK = 0,
-	UI_GONE, /* no such owner, profile or sample type (any more): 404 */
+	UI_GONE, /* no such entity, profile or sample type (any more): 404 */
 };
 
-typedef void (*ui_owner_fn)(void *arg, const struct ui_owner *owner);
+typedef void (*ui_entity_fn)(void *arg, const struct ui_entity *entity);
 typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
 
 /**
  * struct ui_source - where the pages' data come from; agent.c fills it
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
- * @owners:    call @fn for each
- * @owner:     call @fn once, for @id. 0, UI_GONE
- * @profiles:  call @fn for each stored profile of @owner, the oldest first
+ * @entities:  call @fn for each
+ * @entity:    call @fn once, for @id. 0, UI_GONE
+ * @profiles:  call @fn for each stored profile of @entity, the oldest first
  * @flame:     the tree as flame_json() (pprof/flame.h) makes it; a new reference. 0, UI_GONE,
  *             -errno
  * @raw:       append the file's bytes. 0, UI_GONE, -errno
@@ -100,9 +100,9 @@ struct ui_source {
 	void *ctx;
 	const char *node;
 	uint64_t window_ns;
-	void (*owners)(void *ctx, ui_owner_fn fn, void *arg);
-	int (*owner)(void *ctx, const char *id, ui_owner_fn fn, void *arg);
-	void (*profiles)(void *ctx, const char *owner, ui_profile_fn fn, void *arg);
+	void (*entities)(void *ctx, ui_entity_fn fn, void *arg);
+	int (*entity)(void *ctx, const char *id, ui_entity_fn fn, void *arg);
+	void (*profiles)(void *ctx, const char *entity, ui_profile_fn fn, void *arg);
 	int (*flame)(void *ctx, const struct ui_flame_query *query, json_t **ret);
 	int (*raw)(void *ctx, uint64_t profile, struct buf *ret);
 };

@@ -55,5 +55,5 @@ has_heap() {
 until_true 30 has_heap "$outer_sink" || fail "no Go heap from outside"
 until_true 30 has_heap "$node/sink" || fail "no Go heap from inside"
 [ "$(metric container_go_alloc_bytes_total 'namespace="shop",' 'container="api"')" -gt 1000000 ] || fail "no Go heap from inside"
-lost() { awk '/^podprof_owner_lookups_total\{outcome="unknown/ { sum += $NF } END { printf "%d", sum }'; }
-note "samples whose owner was not found: outside $(outer_get /metrics | lost), inside $(podprof_get /metrics | lost)"
+lost() { awk '/^podprof_entity_lookups_total\{outcome="unknown/ { sum += $NF } END { printf "%d", sum }'; }
+note "samples whose entity was not found: outside $(outer_get /metrics | lost), inside $(podprof_get /metrics | lost)"

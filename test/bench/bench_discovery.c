@@ -91,12 +91,12 @@ static void bench_walks(const struct root *proc, unsigned int n)
 	cgroupfs_free(fs);
 }
 
-static int nothing(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int nothing(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	return 0;
 }
 
-static void bench_owners(const struct root *proc, const struct hierarchy_set *trees)
+static void bench_entities(const struct root *proc, const struct hierarchy_set *trees)
 {
 	const struct discovery_opts opts = {.proc = proc, .node_name = "n"};
 	const struct pid_id pid = {.pid = 1, .start_ticks = 1};
@@ -113,9 +113,9 @@ static void bench_owners(const struct root *proc, const struct hierarchy_set *tr
 		return;
 	start = nsec_monotonic();
 	for (unsigned int i = 0; i < LOOKUPS; i++)
-		if (!discovery_owner(d, id[HIERARCHY_V2], id[HIERARCHY_V1], &pid, "x"))
-			printf("no owner\n");
-	printf("owner of a sample, by id            %8.0f ns\n",
+		if (!discovery_entity(d, id[HIERARCHY_V2], id[HIERARCHY_V1], &pid, "x"))
+			printf("no entity\n");
+	printf("entity of a sample, by id            %8.0f ns\n",
 	       (double)(nsec_monotonic() - start) / LOOKUPS);
 	start = nsec_monotonic();
 	(void)discovery_for_each_process(d, nothing, NULL);
@@ -158,7 +158,7 @@ int main(void)
 		if (!r) {
 			bench_walks(&proc, pods[i]);
 			if (i == array_size(pods) - 1)
-				bench_owners(&proc, &trees);
+				bench_entities(&proc, &trees);
 			r = change_all(&trees, pods[i], false);
 		}
 		if (r) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to label an owner: of a pod with 20 labels and 20 annotations, without rules, with
+ * What it costs to label an entity: of a pod with 20 labels and 20 annotations, without rules, with
  * two patterns to choose by, and with five relabelling rules. It is done once for each container,
- * and again when its pod changes; a pass over owners of which nothing has changed is looks into
+ * and again when its pod changes; a pass over entities of which nothing has changed is looks into
  * hash tables. The lowest of five rounds; "valgrind --tool=callgrind" counts instructions.
  */
 #include <jansson.h>
@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "metadata/pod.h"
 #include "naming/labelling.h"
 #include "naming/names.h"
@@ -49,7 +49,7 @@ static struct pod *make_pod(void)
 }
 
 static void run(const char *what, const struct naming_settings *settings, const struct names *names,
-		const struct owner *owner)
+		const struct entity *entity)
 {
 	_cleanup_(labelling_deinit) struct labelling labelling = {0};
 	struct pattern_error error;
@@ -64,14 +64,15 @@ static void run(const char *what, const struct naming_settings *settings, const 
 		for (int i = 0; i < TIMES; i++) {
 			_cleanup_(labelled_deinit) struct labelled is = {0};
 
-			if (labelling_apply(&labelling, names, owner, true, false, &is))
+			if (labelling_apply(&labelling, names, entity, true, false, &is))
 				exit(1);
 			n_labels = is.labels.n;
 		}
 		took = nsec_monotonic() - start;
 		best = took < best ? took : best;
 	}
-	printf("%-24s %6.1f us an owner, %zu labels\n", what, (double)best / TIMES / 1e3, n_labels);
+	printf("%-24s %6.1f us an entity, %zu labels\n", what, (double)best / TIMES / 1e3,
+	       n_labels);
 }
 
 int main(void)
@@ -81,25 +82,25 @@ int main(void)
 	struct names names = {.outcome = METADATA_OK};
 	struct naming_settings settings = {0};
 	struct relabel_error error;
-	struct owner_table *owners;
+	struct entity_table *entities;
 	struct relabel *relabel;
-	struct owner *owner;
+	struct entity *entity;
 	json_t *json = json_loads(rules, 0, NULL);
 
-	if (owner_table_new("node", &owners) || owner_container(owners, &id, &owner) ||
+	if (entity_table_new("node", &entities) || entity_container(entities, &id, &entity) ||
 	    relabel_new(json, &relabel, &error))
 		return 1;
 	names.known.pod = make_pod();
 	names.known.container = names.known.pod->containers;
-	run("names alone", &settings, &names, owner);
+	run("names alone", &settings, &names, entity);
 	settings.ignore = patterns;
 	settings.n_ignore = 2;
-	run("and two --ignore", &settings, &names, owner);
+	run("and two --ignore", &settings, &names, entity);
 	settings.relabel = relabel;
-	run("and five rules", &settings, &names, owner);
+	run("and five rules", &settings, &names, entity);
 	pod_free((struct pod *)names.known.pod);
-	owner_unref(owner);
-	owner_table_free(owners);
+	entity_unref(entity);
+	entity_table_free(entities);
 	relabel_free(relabel);
 	json_decref(json);
 	return 0;

@@ -199,7 +199,7 @@ static void depopulate(struct node *node)
 
 /* ---- what is measured ---- */
 
-static int count(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int count(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	unsigned int *n = ctx;
 
@@ -303,19 +303,19 @@ static void start_one(void *ctx)
 
 static void report_starts(const struct starting *s, uint64_t wall_ns, uint64_t used_ns)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 	uint64_t late_ns = 0, all_ns = 0;
 	unsigned int seen = 0, made = 0;
 
-	while ((owner = discovery_next_owner(s->discovery, owner))) {
-		const uint64_t i = strtoull(owner->id.container_id, NULL, 10);
+	while ((entity = discovery_next_entity(s->discovery, entity))) {
+		const uint64_t i = strtoull(entity->id.container_id, NULL, 10);
 		uint64_t ns;
 
 		/* others' ids have letters in them */
-		if (strspn(owner->id.container_id, "0123456789") != 64 || i < CONTAINERS ||
+		if (strspn(entity->id.container_id, "0123456789") != 64 || i < CONTAINERS ||
 		    i >= CONTAINERS + STARTS || !s->made_ns[i - CONTAINERS])
 			continue;
-		ns = owner->first_seen_ns - s->made_ns[i - CONTAINERS];
+		ns = entity->first_seen_ns - s->made_ns[i - CONTAINERS];
 		seen++;
 		all_ns += ns;
 		late_ns = ns > late_ns ? ns : late_ns;

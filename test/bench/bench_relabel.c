@@ -68,7 +68,7 @@ static int fill(struct labels *l)
 		{POD "label_app", "checkout"},
 		{POD "label_app_kubernetes_io_version", "v1.27.3"},
 		{POD "label_pod_template_hash", "7d9c5b8f6d"},
-		{POD "annotation_example_com_owner", "somebody"},
+		{POD "annotation_example_com_entity", "somebody"},
 	};
 	char name[80];
 	int r = 0;

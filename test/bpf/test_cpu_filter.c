@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From what is decided of an owner to its samples: real cgroups with the path of a container and of
- * a systemd unit, with a process that burns in them, and the agent's CPU profiler.
+ * From what is decided of an entity to its samples: real cgroups with the path of a container and
+ * of a systemd unit, with a process that burns in them, and the agent's CPU profiler.
  */
 #include "support/test.h"
 
@@ -160,16 +160,16 @@ static void start(struct bench *b, const char *path, bool host_processes)
 	burn_go(b->pid);
 }
 
-static struct owner *find(struct bench *b, enum owner_kind kind, const char *label,
-			  const char *value)
+static struct entity *find(struct bench *b, enum entity_kind kind, const char *label,
+			   const char *value)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(b->discovery, owner))) {
-		const char *has = labels_get(&owner->labels, label);
+	while ((entity = discovery_next_entity(b->discovery, entity))) {
+		const char *has = labels_get(&entity->labels, label);
 
-		if (owner->kind == kind && has && strcmp(has, value) == 0)
-			return owner;
+		if (entity->kind == kind && has && strcmp(has, value) == 0)
+			return entity;
 	}
 	return NULL;
 }
@@ -177,13 +177,13 @@ static struct owner *find(struct bench *b, enum owner_kind kind, const char *lab
 /* What the pod's annotation says. */
 static void wish(struct bench *b, const char *rate)
 {
-	struct owner *owner = find(b, OWNER_CONTAINER, "container", ID);
+	struct entity *entity = find(b, ENTITY_CONTAINER, "container", ID);
 	struct labels labels = {0}, settings = {0};
 
-	assert_non_null(owner);
-	assert_int_equal(labels_copy(&owner->labels, &labels), 0);
+	assert_non_null(entity);
+	assert_int_equal(labels_copy(&entity->labels, &labels), 0);
 	assert_int_equal(labels_set(&settings, CPU_FILTER_SETTING, rate), 0);
-	owner_set_labels(owner, &labels, &settings);
+	entity_set_labels(entity, &labels, &settings);
 	labels_deinit(&labels);
 	labels_deinit(&settings);
 }
@@ -243,18 +243,18 @@ static void wait_left_out(struct bench *b)
 	run_for(b, NSEC_PER_SEC);
 }
 
-static uint64_t n_samples(struct bench *b, const struct owner *owner)
+static uint64_t n_samples(struct bench *b, const struct entity *entity)
 {
-	const struct series *series = cpu_profiler_series(b->profiler, owner->key);
+	const struct series *series = cpu_profiler_series(b->profiler, entity->key);
 
 	return series ? series->n_window : 0;
 }
 
-static void wait_samples(struct bench *b, const struct owner *owner)
+static void wait_samples(struct bench *b, const struct entity *entity)
 {
-	for (int i = 0; i < 100 && !n_samples(b, owner); i++)
+	for (int i = 0; i < 100 && !n_samples(b, entity); i++)
 		run_for(b, NSEC_PER_SEC / 10);
-	assert_true(n_samples(b, owner) > 0);
+	assert_true(n_samples(b, entity) > 0);
 }
 
 static bool is_out(void *ctx)
@@ -288,15 +288,15 @@ static void test_rate(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < array_size(rate_rows); i++) {
-		struct owner owner = {.left_out = (char *)rate_rows[i].left_out};
+		struct entity entity = {.left_out = (char *)rate_rows[i].left_out};
 
 		row_begin(rate_rows[i].name);
 		if (rate_rows[i].wish)
 			assert_int_equal(
-				labels_set(&owner.settings, CPU_FILTER_SETTING, rate_rows[i].wish),
+				labels_set(&entity.settings, CPU_FILTER_SETTING, rate_rows[i].wish),
 				0);
-		assert_int_equal(cpu_filter_rate(&owner, RATE), rate_rows[i].want);
-		labels_deinit(&owner.settings);
+		assert_int_equal(cpu_filter_rate(&entity, RATE), rate_rows[i].want);
+		labels_deinit(&entity.settings);
 	}
 }
 
@@ -354,38 +354,38 @@ static uint64_t cgroups(struct bench *b)
 	return metric(b, "podprof_share_cgroups", "none");
 }
 
-static void check_nothing(struct bench *b, const struct owner *owner)
+static void check_nothing(struct bench *b, const struct entity *entity)
 {
 	wait_left_out(b);
 	end_window(b);
 	run_for(b, NSEC_PER_SEC / 5);
-	assert_int_equal(n_samples(b, owner), 0);
+	assert_int_equal(n_samples(b, entity), 0);
 }
 
 /* With a cgroup that the container makes for itself, until it is profiled again. */
 static void test_left_out(void **state)
 {
 	struct bench *b = *state;
-	struct owner *owner;
+	struct entity *entity;
 	uint64_t n;
 
 	start(b, CONTAINER, true);
-	owner = find(b, OWNER_CONTAINER, "container", ID);
-	assert_non_null(owner);
+	entity = find(b, ENTITY_CONTAINER, "container", ID);
+	assert_non_null(entity);
 	wait_above(b, "podprof_profiled_samples", "folded", 0);
-	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
-	check_nothing(b, owner);
+	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
+	check_nothing(b, entity);
 	n = cgroups(b);
 	assert_true(n > 0);
 	snprintf(b->sub, sizeof(b->sub), "%s/inner", b->dir);
 	make_dir(b, b->sub);
 	enter(b, b->sub);
 	wait_above(b, "podprof_share_cgroups", "none", n);
-	check_nothing(b, owner);
+	check_nothing(b, entity);
 
 	n = b->n_profiles;
-	assert_int_equal(owner_leave_out(owner, NULL), 0);
-	wait_samples(b, owner);
+	assert_int_equal(entity_leave_out(entity, NULL), 0);
+	wait_samples(b, entity);
 	assert_int_equal(cgroups(b), 0);
 	end_window(b);
 	assert_true(b->n_profiles > n);
@@ -393,19 +393,19 @@ static void test_left_out(void **state)
 
 static void test_unit(void **state)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 	struct bench *b = *state;
 	char unit[64];
 
 	snprintf(unit, sizeof(unit), UNIT, getpid());
 	start(b, "system.slice/" UNIT, true);
-	for (int i = 0; i < 100 && !owner; i++) {
+	for (int i = 0; i < 100 && !entity; i++) {
 		run_for(b, NSEC_PER_SEC / 10);
-		owner = find(b, OWNER_UNIT, "unit", unit);
+		entity = find(b, ENTITY_UNIT, "unit", unit);
 	}
-	assert_non_null(owner);
-	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
-	check_nothing(b, owner);
+	assert_non_null(entity);
+	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
+	check_nothing(b, entity);
 	assert_int_equal(cgroups(b), 1);
 }
 
@@ -414,32 +414,32 @@ static void test_unit(void **state)
 static void test_pod(void **state)
 {
 	struct bench *b = *state;
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
 	b->only_v2 = b->trees.roots[HIERARCHY_V1].fd >= 0;
 	start(b, POD, false);
-	for (int i = 0; i < 100 && !owner; i++) {
+	for (int i = 0; i < 100 && !entity; i++) {
 		run_for(b, NSEC_PER_SEC / 10);
-		owner = find(b, OWNER_POD, "pod_uid", UID);
+		entity = find(b, ENTITY_POD, "pod_uid", UID);
 	}
-	assert_non_null(owner);
+	assert_non_null(entity);
 	wait_above(b, "podprof_share_cgroups", "none", 0); /* the host's */
-	wait_samples(b, owner);
-	assert_int_equal(owner_leave_out(owner, "the test says so"), 0);
-	check_nothing(b, owner);
+	wait_samples(b, entity);
+	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
+	check_nothing(b, entity);
 }
 
 /* Where the host is not profiled it is left out in the kernel; containers are not. */
 static void test_no_host(void **state)
 {
 	struct bench *b = *state;
-	struct owner *owner;
+	struct entity *entity;
 
 	start(b, CONTAINER, false);
-	owner = find(b, OWNER_CONTAINER, "container", ID);
-	assert_non_null(owner);
+	entity = find(b, ENTITY_CONTAINER, "container", ID);
+	assert_non_null(entity);
 	wait_above(b, "podprof_share_cgroups", "none", 0);
-	wait_samples(b, owner);
+	wait_samples(b, entity);
 	remove_dir(b, b->sub);
 	snprintf(b->sub, sizeof(b->sub), "system.slice/" UNIT, getpid());
 	make_dir(b, b->sub);
@@ -447,23 +447,23 @@ static void test_no_host(void **state)
 	wait_left_out(b);
 	end_window(b);
 	run_for(b, NSEC_PER_SEC / 5);
-	assert_int_equal(n_samples(b, owner), 0);
+	assert_int_equal(n_samples(b, entity), 0);
 }
 
 /* A container that is in the unified tree alone is one, where its tasks are in version 1's. */
 static void test_no_host_but_unified(void **state)
 {
 	struct bench *b = *state;
-	struct owner *owner;
+	struct entity *entity;
 
 	if (b->trees.roots[HIERARCHY_V1].fd >= 0)
 		b->only_v2 = true;
 	start(b, CONTAINER, false);
-	owner = find(b, OWNER_CONTAINER, "container", ID);
-	assert_non_null(owner);
+	entity = find(b, ENTITY_CONTAINER, "container", ID);
+	assert_non_null(entity);
 	wait_left_out(b); /* whoever else there is */
 	end_window(b);
-	wait_samples(b, owner);
+	wait_samples(b, entity);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

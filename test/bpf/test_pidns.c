@@ -68,10 +68,10 @@ static bool is_whole(const struct sample *s)
 
 static bool is_owned(struct bench *b, const struct sample *s)
 {
-	const struct owner *owner =
-		discovery_owner(b->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid, s->comm);
+	const struct entity *entity =
+		discovery_entity(b->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid, s->comm);
 
-	return owner && strcmp(owner->id.container_id, ID) == 0;
+	return entity && strcmp(entity->id.container_id, ID) == 0;
 }
 
 static uint64_t *count_of(struct bench *b, const struct sample *s)
@@ -214,11 +214,11 @@ static uint64_t stat_of(struct bench *b, enum sample_stat stat)
 
 /* ---------------------------------------------------------------- tests */
 
-static int count_container(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int count_container(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct bench *b = ctx;
 
-	if (strcmp(owner->id.container_id, ID) == 0) {
+	if (strcmp(entity->id.container_id, ID) == 0) {
 		assert_int_equal(pid->pid, b->inside);
 		b->n_unknown++;
 	}
@@ -281,8 +281,8 @@ static void assert_reads(const struct root *proc, pid_t pid)
 	process_memory_deinit(&pm);
 }
 
-/* By the numbers of either /proc; that of the process outside is somebody else's here, or nobody's.
- */
+/* By the numbers of either /proc; that of the process outside is somebody else's here, or
+ * nobody's. */
 static void test_memory(void **state)
 {
 	struct bench *b = *state;
@@ -296,12 +296,12 @@ static void test_memory(void **state)
 }
 
 /* Of the two in the container, by the numbers of the machine's /proc. */
-static int check_listed(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int check_listed(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	struct bench *b = ctx;
 
-	if (strcmp(owner->id.container_id, ID) != 0)
+	if (strcmp(entity->id.container_id, ID) != 0)
 		return 0;
 	assert_int_equal(pid_read_cgroup(&outside.proc, pid, &text), 0);
 	assert_non_null(strstr(text.data, ID));
@@ -375,8 +375,8 @@ static uint64_t resolved(struct bench *b, const char *outcome)
 	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_resolved_pcs", outcome);
 }
 
-/* Samples have their numbers and owners whatever /proc says. A process that was there before us and
- * is hidden has no names. (Since Linux 6.15 CAP_PERFMON will do for mappings that are not.) */
+/* Samples have their numbers and entities whatever /proc says. A process that was there before us
+ * and is hidden has no names. (Since Linux 6.15 CAP_PERFMON will do for mappings that are not.) */
 static void check_hidden(struct bench *b, const struct hide_row *row, const char *dir)
 {
 	char text[PROCVIEW_TEXT_BYTES];

@@ -44,7 +44,7 @@
 #include "shared/sample.h"
 #include "support/burn.h"
 
-#include "owners.h"
+#include "entities.h"
 #include "plain.h"
 
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
@@ -528,31 +528,31 @@ static void check_targets(struct guest *g)
 		fail(g, "there is no%s in\n%s", us, said.data ? said.data : "nothing");
 }
 
-/* ---------------------------------------------------------------- owners */
+/* ---------------------------------------------------------------- entities */
 
-static void check_owners(struct guest *g)
+static void check_entities(struct guest *g)
 {
-	struct owners_seen seen;
+	struct entities_seen seen;
 
-	puts("owners");
-	owners_check(&g->proc, &g->sys, &seen);
-	say(g, " owners%s%s%s=%" PRIu64, seen.v2 ? "_v2" : "", seen.v1 ? "_" : "",
+	puts("entities");
+	entities_check(&g->proc, &g->sys, &seen);
+	say(g, " entities%s%s%s=%" PRIu64, seen.v2 ? "_v2" : "", seen.v1 ? "_" : "",
 	    seen.v1 ? controller_name(seen.v1) : "", seen.right);
 	if (seen.failed)
-		fail(g, "owners: %s", seen.failed);
+		fail(g, "entities: %s", seen.failed);
 	if (seen.wrong || seen.unknown)
 		fail(g, "%" PRIu64 " samples went to others, %" PRIu64 " to nobody, of %" PRIu64,
 		     seen.wrong, seen.unknown, seen.right + seen.wrong + seen.unknown);
 }
 
 /* A node has version 2 alone, version 1 alone, or both as the machine this was built on may. */
-static void check_all_owners(struct guest *g, bool first)
+static void check_all_entities(struct guest *g, bool first)
 {
-	check_owners(g);
+	check_entities(g);
 	if (!first)
 		return;
-	if (owners_mount_v1())
-		check_owners(g);
+	if (entities_mount_v1())
+		check_entities(g);
 	else
 		puts("no cgroups of version 1");
 }
@@ -622,7 +622,7 @@ int main(int argc, char **argv)
 		check_record(&g);
 		check_doctor(&g, name.release);
 		check_targets(&g);
-		check_all_owners(&g, first);
+		check_all_entities(&g, first);
 	}
 	printf("RESULT %s kernel=%s%s\n", g.failed ? "failed" : "ok", name.release, g.line);
 	if (first) {

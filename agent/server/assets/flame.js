@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph of an owner's page. The tree comes depth first as parallel arrays (see
+// The flame graph of an entity's page. The tree comes depth first as parallel arrays (see
 // agent/pprof/flame.h); names are foreign text and only ever become textContent.
 "use strict";
 
@@ -320,7 +320,7 @@
 		ui.about.textContent = "Loading …";
 		let reply;
 		try {
-			reply = await fetch("/owner/" + encodeURIComponent(section.dataset.owner) + "/flame.json?" + address());
+			reply = await fetch("/entity/" + encodeURIComponent(section.dataset.entity) + "/flame.json?" + address());
 		} catch (error) {
 			ui.about.textContent = "podprof does not answer.";
 			return;

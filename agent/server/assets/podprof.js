@@ -3,7 +3,7 @@
 "use strict";
 
 (function () {
-	const table = document.getElementById("owners");
+	const table = document.getElementById("entities");
 	const filter = document.getElementById("filter");
 	const REFRESH_MS = 15000;
 	const heads = table ? Array.from(table.tHead.rows[0].cells) : [];
@@ -53,7 +53,7 @@
 				return;
 			const page = new DOMParser().parseFromString(await reply.text(), "text/html");
 			const focused = document.activeElement && document.activeElement.getAttribute("href");
-			table.tBodies[0].replaceWith(page.getElementById("owners").tBodies[0]);
+			table.tBodies[0].replaceWith(page.getElementById("entities").tBodies[0]);
 			sort();
 			applyFilter();
 			if (focused)

@@ -7,40 +7,40 @@
 
 #include "base/nsec.h"
 #include "cpu/window.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "cpu/fold.h"
 #include "support/allocfail.h"
 
 struct fixture {
-	struct owner_table *owners;
-	struct owner *a, *b, *c;
+	struct entity_table *entities;
+	struct entity *a, *b, *c;
 	char told[256]; /* what has come out */
 };
 
-static struct owner *container(struct fixture *f, const char *id)
+static struct entity *container(struct fixture *f, const char *id)
 {
 	struct cgroup_id cgroup = {.kind = CGROUP_KIND_CONTAINER};
-	struct owner *owner;
+	struct entity *entity;
 
 	snprintf(cgroup.container_id, sizeof(cgroup.container_id), "%s", id);
-	assert_int_equal(owner_container(f->owners, &cgroup, &owner), 0);
-	return owner;
+	assert_int_equal(entity_container(f->entities, &cgroup, &entity), 0);
+	return entity;
 }
 
-static void name(struct owner *owner, const char *pod)
+static void name(struct entity *entity, const char *pod)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
 
 	assert_int_equal(labels_set(&labels, "pod", pod), 0);
-	owner_set_labels(owner, &labels, &settings);
-	owner->named = true;
-	owner->pending = false;
+	entity_set_labels(entity, &labels, &settings);
+	entity->named = true;
+	entity->pending = false;
 }
 
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	assert_int_equal(owner_table_new("n", &f->owners), 0);
+	assert_int_equal(entity_table_new("n", &f->entities), 0);
 	f->a = container(f, "a");
 	f->b = container(f, "b");
 	f->c = container(f, "c");
@@ -52,19 +52,19 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	owner_unref(f->a);
-	owner_unref(f->b);
-	owner_unref(f->c);
-	owner_table_free(f->owners);
+	entity_unref(f->a);
+	entity_unref(f->b);
+	entity_unref(f->c);
+	entity_table_free(f->entities);
 	free(f);
 	return 0;
 }
 
 /* ---------------------------------------------------------------- windows */
 
-static void add(struct cpu_window *w, struct owner *owner, enum profile_kind kind, uint64_t n)
+static void add(struct cpu_window *w, struct entity *entity, enum profile_kind kind, uint64_t n)
 {
-	struct cpu_window_part part = {.owner = owner, .kind = kind, .n = n, .value = 10 * n};
+	struct cpu_window_part part = {.entity = entity, .kind = kind, .n = n, .value = 10 * n};
 
 	assert_int_equal(fold_new(&part.fold), 0);
 	assert_int_equal(cpu_window_add(w, &part), 0);
@@ -73,7 +73,7 @@ static void add(struct cpu_window *w, struct owner *owner, enum profile_kind kin
 
 static void tell(struct fixture *f, const char *what, const struct cpu_window_part *parts, size_t n)
 {
-	const char *pod = labels_get(&parts->owner->labels, "pod");
+	const char *pod = labels_get(&parts->entity->labels, "pod");
 	size_t len = strlen(f->told);
 	uint64_t samples = 0;
 
@@ -115,14 +115,14 @@ static void window_by_labels(void **state)
 	add(w, f->b, PROFILE_OFF_CPU, 8);
 	assert_false(cpu_window_ready(w));
 	name(f->b, "web");
-	assert_int_equal(owner_leave_out(f->c, "rule"), 0);
+	assert_int_equal(entity_leave_out(f->c, "rule"), 0);
 	assert_true(cpu_window_ready(w));
 	cpu_window_report(w, on_series, on_dropped, f);
 	assert_string_equal(f->told, "cpu:web=3 !cpu:out=4 offcpu:web=8 ");
 	cpu_window_free(w);
 }
 
-/* It does not wait for ever, and its owners stay for as long as it does. */
+/* It does not wait for ever, and its entities stay for as long as it does. */
 static void window_expires(void **state)
 {
 	struct fixture *f = *state;
@@ -132,7 +132,7 @@ static void window_expires(void **state)
 	assert_int_equal(cpu_window_new(5, 6, nsec_monotonic(), &w), 0);
 	add(w, f->a, PROFILE_CPU, 1);
 	assert_true(cpu_window_ready(w));
-	owner_unref(take_ptr(f->a));
+	entity_unref(take_ptr(f->a));
 	cpu_window_report(w, on_series, on_dropped, f);
 	assert_string_equal(f->told, "cpu:-=1 ");
 	cpu_window_free(w);
@@ -148,7 +148,7 @@ static void window_expires(void **state)
 static int build_window(void *ctx)
 {
 	struct fixture *f = ctx;
-	struct cpu_window_part part = {.owner = f->a, .kind = PROFILE_CPU, .n = 1};
+	struct cpu_window_part part = {.entity = f->a, .kind = PROFILE_CPU, .n = 1};
 	struct cpu_window *w = NULL;
 	int r = fold_new(&part.fold);
 

@@ -165,7 +165,7 @@ static void test_names(void **state)
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct cgroups cgroups;
 	struct cgroup odd, line;
-	const struct owner *owner;
+	const struct entity *entity;
 	struct discovery *d;
 	const char *unit;
 
@@ -175,10 +175,10 @@ static void test_names(void **state)
 	assert_false(cgroups_try_make(&cgroups, &line, "a\nb"));
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(discovery_new(&opts, &d), 0);
-	owner = discovery_owner(d, odd.id[HIERARCHY_V2], odd.id[HIERARCHY_V1], &nobody, "comm");
-	assert_non_null(owner);
-	assert_int_equal(owner->kind, OWNER_UNIT);
-	unit = labels_get(&owner->labels, "unit");
+	entity = discovery_entity(d, odd.id[HIERARCHY_V2], odd.id[HIERARCHY_V1], &nobody, "comm");
+	assert_non_null(entity);
+	assert_int_equal(entity->kind, ENTITY_UNIT);
+	unit = labels_get(&entity->labels, "unit");
 	assert_non_null(unit);
 	for (const char *p = unit; *p; p++)
 		assert_false(*p == '\xff' || *p == '\xfe');
@@ -188,8 +188,8 @@ static void test_names(void **state)
 
 /* ---------------------------------------------------------------- without watches */
 
-/* What an unprivileged user may set for himself, in a user namespace of his own: it ends with it.
- */
+/* What an unprivileged user may set for himself, in a user namespace of his own: it ends with
+ * it. */
 static void limit(const char *what, const char *value)
 {
 	const int self = open("/proc/self", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -276,20 +276,20 @@ static void test_without_watches(void **state)
 /* ---------------------------------------------------------------- a namespace of our own */
 
 /* Whose @cgroup is by a process in it, when that is asked again for a second. */
-static const struct owner *ask_for_long(struct discovery *d, const struct cgroup *cgroup,
-					const struct pid_id *pid)
+static const struct entity *ask_for_long(struct discovery *d, const struct cgroup *cgroup,
+					 const struct pid_id *pid)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
 	for (int i = 0; i < 100; i++) {
-		owner = discovery_owner(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1], pid,
-					"x");
-		assert_non_null(owner);
-		if (owner->kind != OWNER_UNKNOWN)
-			return owner;
+		entity = discovery_entity(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1],
+					  pid, "x");
+		assert_non_null(entity);
+		if (entity->kind != ENTITY_UNKNOWN)
+			return entity;
 		usleep(50000);
 	}
-	return owner;
+	return entity;
 }
 
 static void start_in(const struct cgroups *cgroups, const struct cgroup *cgroup, struct pid_id *ret)

@@ -63,21 +63,22 @@ static struct discovery *start(const struct root *proc_root, bool host_processes
 	return d;
 }
 
-static struct owner *ask(struct discovery *d, const struct cgroup *cgroup, const struct pid_id *pid)
+static struct entity *ask(struct discovery *d, const struct cgroup *cgroup,
+			  const struct pid_id *pid)
 {
-	return discovery_owner(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1], pid, "comm");
+	return discovery_entity(d, cgroup->id[HIERARCHY_V2], cgroup->id[HIERARCHY_V1], pid, "comm");
 }
 
 static uint64_t lookups(struct discovery *d, const char *outcome)
 {
-	return metrics_get(discovery_collect, d, "podprof_owner_lookups", outcome);
+	return metrics_get(discovery_collect, d, "podprof_entity_lookups", outcome);
 }
 
-static void assert_label(const struct owner *owner, const char *name, const char *value)
+static void assert_label(const struct entity *entity, const char *name, const char *value)
 {
-	assert_non_null(owner);
-	assert_non_null(labels_get(&owner->labels, name));
-	assert_string_equal(labels_get(&owner->labels, name), value);
+	assert_non_null(entity);
+	assert_non_null(labels_get(&entity->labels, name));
+	assert_string_equal(labels_get(&entity->labels, name), value);
 }
 
 static void test_container(void **state)
@@ -85,17 +86,17 @@ static void test_container(void **state)
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct cgroup cgroup;
 	struct discovery *d;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	cgroups_make(&cgroups, &cgroup, "kubepods/besteffort/pod" POD "/%s/below", id1);
 	d = start(&proc, false);
 	/* the id is enough; there is no such process */
-	owner = ask(d, &cgroup, &nobody);
-	assert_label(owner, "container", id1);
-	assert_label(owner, "pod_uid", POD);
-	assert_label(owner, "node", "node-1");
-	assert_true(owner_alive(owner));
+	entity = ask(d, &cgroup, &nobody);
+	assert_label(entity, "container", id1);
+	assert_label(entity, "pod_uid", POD);
+	assert_label(entity, "node", "node-1");
+	assert_true(entity_alive(entity));
 	assert_int_equal(lookups(d, "table"), 1);
 	/* any one of the two ids is */
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
@@ -103,10 +104,10 @@ static void test_container(void **state)
 
 		one.id[h] = cgroup.id[h];
 		if (cgroup.id[h])
-			assert_ptr_equal(ask(d, &one, &nobody), owner);
+			assert_ptr_equal(ask(d, &one, &nobody), entity);
 	}
 	/* the machine may have others */
-	assert_true(metrics_get(discovery_collect, d, "podprof_owners", "container,alive") >= 1);
+	assert_true(metrics_get(discovery_collect, d, "podprof_entities", "container,alive") >= 1);
 	discovery_free(d);
 	cgroups_remove(&cgroups, &cgroup);
 }
@@ -117,18 +118,18 @@ static void test_pod(void **state)
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct cgroup pod, container;
 	struct discovery *d;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	cgroups_make(&cgroups, &pod, "kubepods/besteffort/pod" POD);
 	cgroups_make(&cgroups, &container, "kubepods/besteffort/pod" POD "/%s", id1);
 	d = start(&proc, false);
-	assert_int_equal(metrics_get(discovery_collect, d, "podprof_owners", "pod,alive"), 0);
-	owner = ask(d, &pod, &nobody);
-	assert_non_null(owner);
-	assert_int_equal(owner->kind, OWNER_POD);
-	assert_label(owner, "pod_uid", POD);
-	assert_true(owner_alive(owner));
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_entities", "pod,alive"), 0);
+	entity = ask(d, &pod, &nobody);
+	assert_non_null(entity);
+	assert_int_equal(entity->kind, ENTITY_POD);
+	assert_label(entity, "pod_uid", POD);
+	assert_true(entity_alive(entity));
 	assert_int_equal(lookups(d, "table"), 1);
 	assert_label(ask(d, &container, &nobody), "container", id1);
 	/* of a task that is in both, in one tree each, the container is right */
@@ -140,13 +141,13 @@ static void test_pod(void **state)
 			assert_label(ask(d, &mixed, &nobody), "container", id1);
 	}
 	cgroups_remove(&cgroups, &container); /* and what is above it */
-	while (owner_alive(owner)) {
+	while (entity_alive(entity)) {
 		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
 
 		(void)ask(d, &odd, &nobody);
 		usleep(100000);
 	}
-	assert_ptr_equal(ask(d, &pod, &nobody), owner);
+	assert_ptr_equal(ask(d, &pod, &nobody), entity);
 	discovery_free(d);
 }
 
@@ -190,7 +191,7 @@ static void test_only_one_tree_knows(void **state)
 	struct discovery_opts opts = {.proc = &proc, .node_name = "", .grace_ns = LONG};
 	uint64_t container[2], service[2], pod;
 	struct discovery *d;
-	struct owner *owner;
+	struct entity *entity;
 	struct tree tree;
 
 	(void)state;
@@ -203,14 +204,14 @@ static void test_only_one_tree_knows(void **state)
 	opts.cgroupfs_root = tree.path;
 	assert_int_equal(discovery_new(&opts, &d), 0);
 	assert_int_equal(discovery_v1_controller(d), CONTROLLER_MEMORY);
-	owner = discovery_owner(d, container[0], service[1], &nobody, "x");
-	assert_label(owner, "container", id1);
-	owner = discovery_owner(d, service[0], container[1], &nobody, "x");
-	assert_label(owner, "container", id2);
-	assert_null(discovery_owner(d, service[0], service[1], &nobody, "x"));
+	entity = discovery_entity(d, container[0], service[1], &nobody, "x");
+	assert_label(entity, "container", id1);
+	entity = discovery_entity(d, service[0], container[1], &nobody, "x");
+	assert_label(entity, "container", id2);
+	assert_null(discovery_entity(d, service[0], service[1], &nobody, "x"));
 	/* where they differ the one with a pod is right */
-	owner = discovery_owner(d, container[0], pod, &nobody, "x");
-	assert_label(owner, "container", id2);
+	entity = discovery_entity(d, container[0], pod, &nobody, "x");
+	assert_label(entity, "container", id2);
 	discovery_free(d);
 	tree_deinit(&tree);
 }
@@ -221,30 +222,30 @@ static void test_new_container(void **state)
 	struct cgroup cgroup, other, host;
 	struct discovery *d;
 	struct pid_id child;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	d = start(&proc, false);
 	cgroups_make(&cgroups, &cgroup, "kubepods/besteffort/pod" POD "/%s", id1);
 	child_start(&child);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)child.pid);
-	owner = ask(d, &cgroup, &child);
-	assert_label(owner, "container", id1);
-	assert_label(owner, "pod_uid", POD);
+	entity = ask(d, &cgroup, &child);
+	assert_label(entity, "container", id1);
+	assert_label(entity, "pod_uid", POD);
 	assert_int_equal(lookups(d, "learned"), 1);
-	assert_ptr_equal(ask(d, &cgroup, &child), owner);
+	assert_ptr_equal(ask(d, &cgroup, &child), entity);
 	assert_int_equal(lookups(d, "table"), 1);
 
-	/* a sample from a cgroup that has gone, of a process that is now here: it is not this one's
-	 */
+	/* a sample from a cgroup that has gone, of a process that is now here: it is not this
+	 * one's */
 	cgroups_make(&cgroups, &other, "docker/%s", id2);
 	cgroups_remove(&cgroups, &other);
-	assert_int_equal(ask(d, &other, &child)->kind, OWNER_UNKNOWN);
+	assert_int_equal(ask(d, &other, &child)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 1);
 	/* nor of nobody: the host's processes are left out, this one is not known */
 	cgroups_make(&cgroups, &host, "nothing");
 	cgroups_enter(&cgroups, &host, (pid_t)child.pid);
-	assert_int_equal(ask(d, &other, &child)->kind, OWNER_UNKNOWN);
+	assert_int_equal(ask(d, &other, &child)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 2);
 
 	child_end(&child);
@@ -258,7 +259,7 @@ static void test_unknown(void **state)
 	struct cgroup cgroup;
 	struct discovery *d;
 	struct pid_id child;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	d = start(&proc, false);
@@ -266,10 +267,10 @@ static void test_unknown(void **state)
 	child_end(&child);
 	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	cgroups_remove(&cgroups, &cgroup);
-	owner = ask(d, &cgroup, &child);
-	assert_non_null(owner);
-	assert_int_equal(owner->kind, OWNER_UNKNOWN);
-	assert_label(owner, "service_name", "unknown");
+	entity = ask(d, &cgroup, &child);
+	assert_non_null(entity);
+	assert_int_equal(entity->kind, ENTITY_UNKNOWN);
+	assert_label(entity, "service_name", "unknown");
 	assert_int_equal(lookups(d, "unknown_gone"), 1);
 	discovery_free(d);
 }
@@ -282,31 +283,31 @@ static void test_late_samples(void **state)
 		.proc = &proc, .node_name = "", .grace_ns = LONG, .host_processes = true};
 	struct cgroup cgroup, newer;
 	struct discovery *d;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
 	assert_int_equal(discovery_new(&opts, &d), 0);
-	owner = ask(d, &cgroup, &nobody);
-	assert_label(owner, "container", id1);
+	entity = ask(d, &cgroup, &nobody);
+	assert_label(entity, "container", id1);
 	cgroups_remove(&cgroups, &cgroup);
 	/* a question about something else makes it look at everything, if it is a second later */
 	cgroups_make(&cgroups, &newer, "docker/%s", id2);
-	while (ask(d, &newer, &nobody)->kind == OWNER_UNKNOWN)
+	while (ask(d, &newer, &nobody)->kind == ENTITY_UNKNOWN)
 		usleep(100000);
 	assert_int_equal(lookups(d, "walked"), 1);
-	assert_false(owner_alive(owner));
-	assert_ptr_equal(ask(d, &cgroup, &nobody), owner);
-	assert_true(metrics_get(discovery_collect, d, "podprof_owners", "container,gone") >= 1);
-	/* the container is started again: the same owner, alive */
+	assert_false(entity_alive(entity));
+	assert_ptr_equal(ask(d, &cgroup, &nobody), entity);
+	assert_true(metrics_get(discovery_collect, d, "podprof_entities", "container,gone") >= 1);
+	/* the container is started again: the same entity, alive */
 	cgroups_make(&cgroups, &cgroup, "docker/%s", id1);
-	while (!owner_alive(owner)) {
+	while (!entity_alive(entity)) {
 		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
 
 		(void)ask(d, &odd, &nobody);
 		usleep(100000);
 	}
-	assert_ptr_equal(ask(d, &cgroup, &nobody), owner);
+	assert_ptr_equal(ask(d, &cgroup, &nobody), entity);
 	discovery_free(d);
 	cgroups_remove(&cgroups, &cgroup);
 	cgroups_remove(&cgroups, &newer);
@@ -317,7 +318,7 @@ static void test_host_process(void **state)
 	struct cgroup service, none;
 	struct discovery *d;
 	struct pid_id child;
-	struct owner *owner;
+	struct entity *entity;
 
 	(void)state;
 	cgroups_make(&cgroups, &service, "system.slice/podprof-test.service");
@@ -331,26 +332,26 @@ static void test_host_process(void **state)
 
 	d = start(&proc, true);
 	cgroups_enter(&cgroups, &service, (pid_t)child.pid);
-	owner = ask(d, &service, &child);
-	assert_label(owner, "unit", "podprof-test.service");
-	assert_label(owner, "service_name", "podprof-test.service");
-	assert_int_equal(owner->kind, OWNER_UNIT);
-	assert_ptr_equal(ask(d, &service, &child), owner);
+	entity = ask(d, &service, &child);
+	assert_label(entity, "unit", "podprof-test.service");
+	assert_label(entity, "service_name", "podprof-test.service");
+	assert_int_equal(entity->kind, ENTITY_UNIT);
+	assert_ptr_equal(ask(d, &service, &child), entity);
 	assert_int_equal(lookups(d, "cached"), 1);
 
 	/* it moves, and the new sample says so */
 	cgroups_enter(&cgroups, &none, (pid_t)child.pid);
-	owner = ask(d, &none, &child);
-	assert_int_equal(owner->kind, OWNER_PROCESS);
-	assert_label(owner, "comm", "comm");
+	entity = ask(d, &none, &child);
+	assert_int_equal(entity->kind, ENTITY_PROCESS);
+	assert_label(entity, "comm", "comm");
 	/* another program in the same process */
-	owner = discovery_owner(d, none.id[0], none.id[1], &child, "other");
-	assert_label(owner, "comm", "other");
+	entity = discovery_entity(d, none.id[0], none.id[1], &child, "other");
+	assert_label(entity, "comm", "other");
 
 	child_end(&child);
 	/* of a process that has gone the directory still says the unit */
-	owner = discovery_owner(d, service.id[0], service.id[1], &child, "third");
-	assert_label(owner, "unit", "podprof-test.service");
+	entity = discovery_entity(d, service.id[0], service.id[1], &child, "third");
+	assert_label(entity, "unit", "podprof-test.service");
 	discovery_free(d);
 	cgroups_remove(&cgroups, &service);
 	cgroups_remove(&cgroups, &none);
@@ -367,7 +368,7 @@ static void test_users(void **state)
 	};
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct cgroup dirs[array_size(paths)];
-	struct owner *owners[array_size(paths)];
+	struct entity *entities[array_size(paths)];
 	struct discovery *d;
 
 	(void)state;
@@ -376,14 +377,14 @@ static void test_users(void **state)
 	d = start(&proc, true);
 	for (size_t i = 0; i < array_size(paths); i++) {
 		nobody.start_ticks++; /* another process */
-		owners[i] = ask(d, &dirs[i], &nobody);
-		assert_int_equal(owners[i]->kind, OWNER_UNIT);
-		assert_label(owners[i], "user", i ? "1001" : "1000");
-		assert_label(owners[i], "unit", i < 2 ? "web.service" : "user-1001.slice");
-		assert_label(owners[i], "slice", i < 2 ? "app.slice" : "user.slice");
+		entities[i] = ask(d, &dirs[i], &nobody);
+		assert_int_equal(entities[i]->kind, ENTITY_UNIT);
+		assert_label(entities[i], "user", i ? "1001" : "1000");
+		assert_label(entities[i], "unit", i < 2 ? "web.service" : "user-1001.slice");
+		assert_label(entities[i], "slice", i < 2 ? "app.slice" : "user.slice");
 	}
-	assert_ptr_not_equal(owners[0], owners[1]);
-	assert_ptr_equal(owners[2], owners[3]);
+	assert_ptr_not_equal(entities[0], entities[1]);
+	assert_ptr_equal(entities[2], entities[3]);
 	discovery_free(d);
 	for (size_t i = 0; i < array_size(paths); i++)
 		cgroups_remove(&cgroups, &dirs[i]);
@@ -419,14 +420,14 @@ static void test_relative_paths(void **state)
 	assert_int_equal(lookups(d, "filtered"), 2);
 	/* another process has the number now: what it is in must not be taken */
 	pid.start_ticks++;
-	assert_int_equal(ask(d, &odd, &pid)->kind, OWNER_UNKNOWN);
+	assert_int_equal(ask(d, &odd, &pid)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_gone"), 1);
 	/* not a file of lines at all */
 	host.start_ticks++;
 	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 9 9\n");
 	assert_int_equal(unlinkat(tree.fd, "7/cgroup", 0), 0);
 	assert_int_equal(mkfifoat(tree.fd, "7/cgroup", 0600), 0);
-	assert_int_equal(ask(d, &odd, &host)->kind, OWNER_UNKNOWN);
+	assert_int_equal(ask(d, &odd, &host)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_unreadable"), 1);
 	discovery_free(d);
 	tree_deinit(&tree);
@@ -461,7 +462,7 @@ static void test_relative_path_elsewhere(void **state)
 	cgroups_remove(&cgroups, &other);
 	false_proc.fd = tree.fd;
 	d = start(&false_proc, false);
-	assert_int_equal(ask(d, &other, &moved)->kind, OWNER_UNKNOWN);
+	assert_int_equal(ask(d, &other, &moved)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 1);
 	assert_label(ask(d, &container, &moved), "container", id1);
 	discovery_free(d);
@@ -473,12 +474,12 @@ static void test_relative_path_elsewhere(void **state)
 
 struct listing {
 	struct pid_id wanted;
-	struct owner *owner;
+	struct entity *entity;
 	size_t n_wanted;
 	size_t n;
 };
 
-static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	struct listing *l = ctx;
 
@@ -486,11 +487,11 @@ static int on_process(void *ctx, const struct pid_id *pid, struct owner *owner)
 	if (!pid_id_equal(pid, &l->wanted))
 		return 0;
 	l->n_wanted++;
-	l->owner = owner;
+	l->entity = entity;
 	return 0;
 }
 
-static int on_process_stop(void *ctx, const struct pid_id *pid, struct owner *owner)
+static int on_process_stop(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
 	size_t *n = ctx;
 
@@ -522,11 +523,11 @@ static void test_container_in_one_tree_only(void **state)
 	tree_write(tree.fd, path, pid);
 	opts.cgroupfs_root = tree.path;
 	assert_int_equal(discovery_new(&opts, &d), 0);
-	assert_label(discovery_owner(d, outer, inner, &l.wanted, "x"), "container", id2);
+	assert_label(discovery_entity(d, outer, inner, &l.wanted, "x"), "container", id2);
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 	assert_int_equal(l.n_wanted, 1);
-	assert_label(l.owner, "container", id2);
-	assert_label(l.owner, "outer_container", id1);
+	assert_label(l.entity, "container", id2);
+	assert_label(l.entity, "outer_container", id1);
 	discovery_free(d);
 	child_end(&l.wanted);
 	tree_deinit(&tree);
@@ -554,7 +555,7 @@ static void test_processes(void **state)
 		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 		assert_true(l.n >= 2);
 		assert_int_equal(l.n_wanted, 1); /* though two trees may list it */
-		assert_label(l.owner, "container", id1);
+		assert_label(l.entity, "container", id1);
 	}
 	assert_int_equal(metrics_get(discovery_collect, d, "podprof_targets", "listed"), l.n);
 	assert_int_equal(discovery_for_each_process(d, on_process_stop, &n), -77);
@@ -565,8 +566,8 @@ static void test_processes(void **state)
 	l.n_wanted = 0;
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 	assert_int_equal(l.n_wanted, 1);
-	assert_int_equal(l.owner->kind, OWNER_POD);
-	assert_label(l.owner, "pod_uid", POD);
+	assert_int_equal(l.entity->kind, ENTITY_POD);
+	assert_label(l.entity, "pod_uid", POD);
 
 	child_end(&l.wanted);
 	l.n = l.n_wanted = 0;
@@ -630,8 +631,8 @@ static void test_processes_of_many(void **state)
 			l[i].n_wanted = 0;
 			assert_int_equal(discovery_for_each_process(d, on_process, &l[i]), 0);
 			assert_int_equal(l[i].n_wanted, 1);
-			assert_string_equal(l[i].owner->id.pod_uid, POD);
-			assert_string_equal(l[i].owner->id.container_id, i == 1 ? "" : id1);
+			assert_string_equal(l[i].entity->id.pod_uid, POD);
+			assert_string_equal(l[i].entity->id.container_id, i == 1 ? "" : id1);
 		}
 	discovery_free(d);
 	for (size_t i = 0; i < array_size(l); i++)
@@ -671,13 +672,13 @@ static void test_without_numbers(void **state)
 	l.wanted = child;
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 	assert_int_equal(l.n, 1);
-	assert_label(l.owner, "container", id1);
+	assert_label(l.entity, "container", id1);
 	assert_int_equal(
 		metrics_get(discovery_collect, d, "podprof_processes_listed", "other_namespace"),
 		2);
 	tree_write(tree.fd, path, "0\n");
 	assert_true(discovery_container_runs(d, id1));
-	assert_label(discovery_owner(d, id, 0, &nobody, "x"), "container", id1);
+	assert_label(discovery_entity(d, id, 0, &nobody, "x"), "container", id1);
 	child_end(&child);
 	discovery_free(d);
 	tree_deinit(&tree);

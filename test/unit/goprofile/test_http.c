@@ -40,11 +40,11 @@ struct node {
 	enum go_profile_wish wish;
 };
 
-static enum go_profile_wish on_wish(void *ctx, const struct owner *owner)
+static enum go_profile_wish on_wish(void *ctx, const struct entity *entity)
 {
 	const struct node *node = ctx;
 
-	assert_non_null(labels_get(&owner->labels, "container"));
+	assert_non_null(labels_get(&entity->labels, "container"));
 	return node->wish;
 }
 

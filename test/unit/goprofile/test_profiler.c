@@ -96,11 +96,11 @@ static void on_profile(void *ctx, struct profile *profile)
 	profile_free(profile);
 }
 
-static enum go_profile_wish on_wish(void *ctx, const struct owner *owner)
+static enum go_profile_wish on_wish(void *ctx, const struct entity *entity)
 {
 	const struct node *node = ctx;
 
-	assert_non_null(labels_get(&owner->labels, "container"));
+	assert_non_null(labels_get(&entity->labels, "container"));
 	return node->wish;
 }
 
@@ -534,24 +534,24 @@ static void set_up(void **state)
 	program_stop(&a);
 }
 
-static struct owner *node_owner(const struct node *node, const char *id)
+static struct entity *node_entity(const struct node *node, const char *id)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(node->discovery, owner)))
-		if (strncmp(owner->id.container_id, id, strlen(id)) == 0)
-			return owner;
+	while ((entity = discovery_next_entity(node->discovery, entity)))
+		if (strncmp(entity->id.container_id, id, strlen(id)) == 0)
+			return entity;
 	fail_msg("no container %s", id);
 	return NULL;
 }
 
-static void name(struct owner *owner, const char *container)
+static void name(struct entity *entity, const char *container)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
 
 	assert_int_equal(labels_set(&labels, "container", container), 0);
-	owner_set_labels(owner, &labels, &settings);
-	owner->pending = false;
+	entity_set_labels(entity, &labels, &settings);
+	entity->pending = false;
 }
 
 /* One container each. */
@@ -566,7 +566,7 @@ static void node_init_two(struct node *node, const struct program *a, const stru
 	tree_write(node->tree.fd, CONTAINER2 "/cgroup.procs", text);
 	node_set(node, &a->process, NULL);
 	node_start_agent(node, GO_PROFILE_MODE_FORCE);
-	name(node_owner(node, "6c1bd2c0a2d7"), "web");
+	name(node_entity(node, "6c1bd2c0a2d7"), "web");
 }
 
 static uint64_t unnamed(const struct node *node)
@@ -579,7 +579,7 @@ static uint64_t unnamed(const struct node *node)
 static void names(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
-	struct owner *second;
+	struct entity *second;
 	struct program a, b;
 	struct truth both;
 	struct node node;
@@ -590,7 +590,7 @@ static void names(void **state)
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
 	node_init_two(&node, &a, &b);
-	second = node_owner(&node, "17b3d1f0f6a2");
+	second = node_entity(&node, "17b3d1f0f6a2");
 	second->pending = true;
 	node_round(&node);
 	assert_info(&node, "forced", 1);
@@ -609,7 +609,7 @@ static void names(void **state)
 	node_round(&node);
 	assert_int_equal(node.n_profiles, 3);
 	/* not wanted any more */
-	assert_int_equal(owner_leave_out(second, "rule"), 0);
+	assert_int_equal(entity_leave_out(second, "rule"), 0);
 	node_round(&node);
 	assert_int_equal(node.n_profiles, 4);
 	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
@@ -636,7 +636,7 @@ static void names_and_windows(void **state)
 	if (gofixture_minor(path) < 17)
 		return; /* the linker turns nothing off */
 	for (size_t i = 0; i < array_size(rows); i++) {
-		struct owner *owner;
+		struct entity *entity;
 		struct program a;
 		struct node node;
 		uint64_t began_ns;
@@ -648,13 +648,13 @@ static void names_and_windows(void **state)
 		goprocess_order(&a.process, "hold 40000");
 		node_stop_agent(&node);
 		node_start_agent(&node, GO_PROFILE_MODE_FORCE);
-		owner = node_owner(&node, "6c1bd2c0a2d7");
-		owner->pending = true;
+		entity = node_entity(&node, "6c1bd2c0a2d7");
+		entity->pending = true;
 		node.n_profiles = 0;
 		memset(node.window_sums, 0, sizeof(node.window_sums));
 		node_round(&node);
 		assert_int_equal(node.n_profiles, 0);
-		name(owner, "web");
+		name(entity, "web");
 		began_ns = nsec_wall() - nsec_boot() + pid_ns_of_ticks(a.process.id.start_ticks);
 		go_profiler_end_window(node.profiler, began_ns + rows[i].after_s * NSEC_PER_SEC,
 				       NSEC_PER_SEC);
@@ -672,7 +672,7 @@ static void names_at_the_end(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
 	struct program a, b;
-	struct owner *second;
+	struct entity *second;
 	struct node node;
 
 	(void)state;
@@ -681,7 +681,7 @@ static void names_at_the_end(void **state)
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
 	node_init_two(&node, &a, &b);
-	second = node_owner(&node, "17b3d1f0f6a2");
+	second = node_entity(&node, "17b3d1f0f6a2");
 	second->pending = true;
 	go_profiler_finish(node.profiler, 3600 * NSEC_PER_SEC);
 	node_round_begin(&node);

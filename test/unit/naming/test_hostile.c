@@ -13,7 +13,7 @@
 #include "base/metric.h"
 #include "base/strview.h"
 #include "base/utf8.h"
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "metadata/pod.h"
 #include "naming/names.h"
 #include "server/exposition.h"
@@ -36,8 +36,8 @@ static const char pod_json[] =
 	"\",\"image\":\"i" EVIL "\"}]}}";
 
 struct fixture {
-	struct owner_table *owners;
-	struct owner *owner;
+	struct entity_table *entities;
+	struct entity *entity;
 	struct pod *pod;
 	struct names names;
 	struct labels labels;
@@ -50,14 +50,14 @@ static int setup(void **state)
 	struct cgroup_id id;
 
 	cgroup_parse_path(strview_of("/kubepods/pod" UID "/" ID), &id);
-	assert_int_equal(owner_table_new("n1", &f->owners), 0);
-	assert_int_equal(owner_container(f->owners, &id, &f->owner), 0);
+	assert_int_equal(entity_table_new("n1", &f->entities), 0);
+	assert_int_equal(entity_container(f->entities, &id, &f->entity), 0);
 	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->pod), 0);
 	f->names.outcome = METADATA_OK;
 	f->names.known =
 		(struct metadata_names){.pod = f->pod, .container = &f->pod->containers[0]};
-	assert_int_equal(names_labels(&f->names, f->owner, &f->labels), 0);
-	names_text(&f->names, f->owner, f->text);
+	assert_int_equal(names_labels(&f->names, f->entity, &f->labels), 0);
+	names_text(&f->names, f->entity, f->text);
 	*state = f;
 	return 0;
 }
@@ -67,8 +67,8 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	labels_deinit(&f->labels);
-	owner_unref(f->owner);
-	owner_table_free(f->owners);
+	entity_unref(f->entity);
+	entity_table_free(f->entities);
 	pod_free(f->pod);
 	free(f);
 	return 0;
@@ -152,26 +152,26 @@ static void metrics(void **state)
 
 /* ---------------------------------------------------------------- the page */
 
-static void tell_owner(const struct fixture *f, ui_owner_fn fn, void *arg)
+static void tell_entity(const struct fixture *f, ui_entity_fn fn, void *arg)
 {
-	const struct ui_owner owner = {.id = "x",
-				       .name = f->text,
-				       .kind = "container",
-				       .runtime = "",
-				       .labels = &f->labels};
+	const struct ui_entity entity = {.id = "x",
+					 .name = f->text,
+					 .kind = "container",
+					 .runtime = "",
+					 .labels = &f->labels};
 
-	fn(arg, &owner);
+	fn(arg, &entity);
 }
 
-static void owners(void *ctx, ui_owner_fn fn, void *arg)
+static void entities(void *ctx, ui_entity_fn fn, void *arg)
 {
-	tell_owner(ctx, fn, arg);
+	tell_entity(ctx, fn, arg);
 }
 
-static int owner(void *ctx, const char *id, ui_owner_fn fn, void *arg)
+static int entity(void *ctx, const char *id, ui_entity_fn fn, void *arg)
 {
 	(void)id;
-	tell_owner(ctx, fn, arg);
+	tell_entity(ctx, fn, arg);
 	return 0;
 }
 
@@ -203,15 +203,15 @@ static void pages(void **state)
 	const struct ui_source ui = {.ctx = *state,
 				     .node = "n1",
 				     .window_ns = 1,
-				     .owners = owners,
-				     .owner = owner,
+				     .entities = entities,
+				     .entity = entity,
 				     .profiles = no_profiles};
 	_cleanup_(buf_deinit) struct buf page = BUF_INIT(1u << 20);
 
 	assert_int_equal(page_overview(&ui, &page), 0);
 	check_page(&page);
 	buf_reset(&page);
-	assert_int_equal(page_owner(&ui, "x", &page), 0);
+	assert_int_equal(page_entity(&ui, "x", &page), 0);
 	check_page(&page);
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From what is known of an owner to its labels, without anybody to ask. */
+/* From what is known of an entity to its labels, without anybody to ask. */
 #include "support/test.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "metadata/pod.h"
 #include "naming/choice.h"
 #include "naming/facts.h"
@@ -31,25 +31,25 @@ static const char pod_json[] =
 #define OTHER_ID "b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a940c03570"
 
 struct fixture {
-	struct owner_table *owners;
-	struct owner *container, *in_pod, *unit, *process;
+	struct entity_table *entities;
+	struct entity *container, *in_pod, *unit, *process;
 	struct pod *a_pod;
 	struct names known; /* the container's */
 	struct names pod;   /* of its pod alone */
 	struct names none;
 	struct container *state; /* what Podman says of it */
-	struct owner *in_service;
+	struct entity *in_service;
 	struct names plain;
 };
 
-static struct owner *container(struct fixture *f, const char *path)
+static struct entity *container(struct fixture *f, const char *path)
 {
 	struct cgroup_id id;
-	struct owner *owner;
+	struct entity *entity;
 
 	cgroup_parse_path(strview_of(path), &id);
-	assert_int_equal(owner_container(f->owners, &id, &owner), 0);
-	return owner;
+	assert_int_equal(entity_container(f->entities, &id, &entity), 0);
+	return entity;
 }
 
 static int setup(void **state)
@@ -58,13 +58,13 @@ static int setup(void **state)
 				 strview_of("")};
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	assert_int_equal(owner_table_new("n1", &f->owners), 0);
+	assert_int_equal(entity_table_new("n1", &f->entities), 0);
 	f->container = container(f, "/kubepods.slice/kubepods-pod" UID ".slice/cri-containerd-" ID
 				    ".scope");
 	f->in_pod = container(f, "/kubepods.slice/kubepods-pod" UID ".slice");
-	assert_int_equal(f->in_pod->kind, OWNER_POD);
-	assert_int_equal(owner_unit(f->owners, &ssh, &f->unit), 0);
-	assert_int_equal(owner_process(f->owners, "sh", &f->process), 0);
+	assert_int_equal(f->in_pod->kind, ENTITY_POD);
+	assert_int_equal(entity_unit(f->entities, &ssh, &f->unit), 0);
+	assert_int_equal(entity_process(f->entities, "sh", &f->process), 0);
 	assert_int_equal(pod_parse(pod_json, strlen(pod_json), &f->a_pod), 0);
 	assert_int_equal(f->a_pod->n_containers, 1);
 	f->known.outcome = METADATA_OK;
@@ -84,12 +84,12 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	owner_unref(f->container);
-	owner_unref(f->in_pod);
-	owner_unref(f->in_service);
-	owner_unref(f->unit);
-	owner_unref(f->process);
-	owner_table_free(f->owners);
+	entity_unref(f->container);
+	entity_unref(f->in_pod);
+	entity_unref(f->in_service);
+	entity_unref(f->unit);
+	entity_unref(f->process);
+	entity_table_free(f->entities);
 	pod_free(f->a_pod);
 	container_free(f->state);
 	free(f);
@@ -116,7 +116,7 @@ static void facts_of_all_kinds(void **state)
 {
 	struct fixture *f = *state;
 	struct labels l = {.max = LABELS_FACTS_MAX};
-	struct owner *users;
+	struct entity *users;
 
 	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
 	assert_labels(&l,
@@ -149,7 +149,7 @@ static void facts_of_all_kinds(void **state)
 	assert_int_equal(facts_add(&f->none, users, &l), 0);
 	assert_labels(&l, "__meta_container_id=" ID " __meta_container_runtime=podman "
 			  "__meta_container_unit=web.service __meta_container_user=1000");
-	owner_unref(users);
+	entity_unref(users);
 	labels_deinit(&l);
 	assert_int_equal(facts_add(&f->none, f->unit, &l), 0);
 	assert_labels(&l, "__meta_process_slice=system.slice __meta_process_unit=ssh.service");
@@ -157,7 +157,7 @@ static void facts_of_all_kinds(void **state)
 	assert_int_equal(facts_add(&f->none, f->process, &l), 0);
 	assert_labels(&l, "__meta_process_comm=sh");
 	labels_deinit(&l);
-	assert_int_equal(facts_add(&f->none, owner_unknown(f->owners), &l), 0);
+	assert_int_equal(facts_add(&f->none, entity_unknown(f->entities), &l), 0);
 	assert_labels(&l, "");
 	assert_int_equal(facts_add(&f->none, f->container, &l), 0);
 	assert_labels(&l, "__meta_container_id=" ID " __meta_container_runtime=containerd");
@@ -285,7 +285,7 @@ static void choices_refused(void **state)
 
 struct label_row {
 	const char *name;
-	char kind; /* of owner_of() */
+	char kind; /* of entity_of() */
 	const char *labels[3];
 	const char *ignore[2];
 	const char *rules;
@@ -399,7 +399,7 @@ static const struct label_row label_rows[] = {
 	 NULL},
 };
 
-static const struct owner *owner_of(const struct fixture *f, char kind)
+static const struct entity *entity_of(const struct fixture *f, char kind)
 {
 	switch (kind) {
 	case 'p': /* a pod's own */
@@ -445,7 +445,7 @@ static void label_one(struct fixture *f, const struct label_row *row, bool decid
 		assert_int_equal(relabel_new(json, &relabel, &rule_error), 0);
 	settings.relabel = relabel;
 	assert_int_equal(labelling_init(&settings, &labelling, &error), 0);
-	assert_int_equal(labelling_apply(&labelling, &names, owner_of(f, row->kind), decide,
+	assert_int_equal(labelling_apply(&labelling, &names, entity_of(f, row->kind), decide,
 					 row->origins, ret),
 			 0);
 	relabel_free(relabel);
@@ -536,7 +536,7 @@ static void texts(void **state)
 	assert_string_equal(text, ID);
 	names_text(&f->none, f->unit, text);
 	assert_string_equal(text, "ssh.service");
-	names_text(&f->none, owner_unknown(f->owners), text);
+	names_text(&f->none, entity_unknown(f->entities), text);
 	assert_string_equal(text, "");
 }
 

@@ -77,17 +77,17 @@ static void add_container(struct fixture *f, const char *path)
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	uint64_t id = tree_mkdir(f->cgroups.fd, path);
 
-	while (discovery_owner(f->discovery, id, 0, &nobody, "x")->kind == OWNER_UNKNOWN)
+	while (discovery_entity(f->discovery, id, 0, &nobody, "x")->kind == ENTITY_UNKNOWN)
 		;
 }
 
 /* Names are waited for until a test says that their time is over. */
 static void wait_long(struct discovery *discovery)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(discovery, owner)))
-		owner->first_seen_ns += 3600 * NSEC_PER_SEC;
+	while ((entity = discovery_next_entity(discovery, entity)))
+		entity->first_seen_ns += 3600 * NSEC_PER_SEC;
 }
 
 static int setup(void **state)
@@ -167,20 +167,20 @@ static int start(struct fixture *f, enum metadata_mode mode)
 	return naming_new(&opts, &f->naming, &error);
 }
 
-static const struct owner *owner_of(struct fixture *f, const char *id)
+static const struct entity *entity_of(struct fixture *f, const char *id)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(f->discovery, owner)))
-		if (strcmp(owner->id.container_id, id) == 0)
-			return owner;
+	while ((entity = discovery_next_entity(f->discovery, entity)))
+		if (strcmp(entity->id.container_id, id) == 0)
+			return entity;
 	fail_msg("no container %s", id);
 	return NULL;
 }
 
 static const char *label(struct fixture *f, const char *id, const char *name)
 {
-	const char *value = labels_get(&owner_of(f, id)->labels, name);
+	const char *value = labels_get(&entity_of(f, id)->labels, name);
 
 	return value ? value : "";
 }
@@ -204,7 +204,7 @@ static bool has_go_heap(void *ctx)
 {
 	struct fixture *f = ctx;
 	bool known;
-	const char *value = naming_setting(owner_of(f, ID1), "go_heap", &known);
+	const char *value = naming_setting(entity_of(f, ID1), "go_heap", &known);
 
 	return value && strcmp(value, f->setting) == 0;
 }
@@ -228,17 +228,17 @@ static void named_by_the_kubelet(void **state)
 		{.status = 200, .body = LIST(POD("\"podprof.io/go-heap\":\"enabled\"", ""))},
 	};
 	struct fixture *f = *state;
-	const struct owner *owner;
+	const struct entity *entity;
 	bool known;
 
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_string_equal(label(f, ID1, "container"), ID1);
 	assert_string_equal(label(f, ID1, "pod_uid"), UID);
 	assert_int_equal(start(f, METADATA_AUTO), 0);
-	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(entity_of(f, ID1), "go_heap", &known));
 	assert_false(known);
-	assert_true(owner_of(f, ID1)->pending);
-	assert_false(owner_of(f, "db")->pending); /* that is its name */
+	assert_true(entity_of(f, ID1)->pending);
+	assert_false(entity_of(f, "db")->pending); /* that is its name */
 	assert_string_equal(label(f, "db", "container"), "db");
 	assert_string_equal(label(f, "db", "service_name"), "db");
 	wait_label(f, ID1, "container", "web");
@@ -248,12 +248,12 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "service_name"), "web");
 	assert_string_equal(label(f, ID1, "node"), "node-1");
 	assert_string_equal(label(f, ID1, "pod_uid"), "");
-	owner = owner_of(f, ID1);
-	assert_false(owner->pending);
-	assert_true(owner_of(f, ID2)->pending); /* it may still get its own */
-	assert_string_equal(naming_setting(owner, "go_heap", &known), "force");
+	entity = entity_of(f, ID1);
+	assert_false(entity->pending);
+	assert_true(entity_of(f, ID2)->pending); /* it may still get its own */
+	assert_string_equal(naming_setting(entity, "go_heap", &known), "force");
 	assert_true(known);
-	assert_int_equal(owner->settings.n, 1);
+	assert_int_equal(entity->settings.n, 1);
 	/* the other has the pod's name and none of its own */
 	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID2, "container"), "");
@@ -331,7 +331,7 @@ static void back_to_the_kubelet(void **state)
 	n_requests = sink_n_requests(f->apiserver);
 	f->setting = "force";
 	loop_until(f->loop, has_go_heap, f);
-	assert_string_equal(naming_setting(owner_of(f, ID1), "go_heap", &known), "force");
+	assert_string_equal(naming_setting(entity_of(f, ID1), "go_heap", &known), "force");
 	assert_string_equal(label(f, ID1, "container"), "web");
 	while (sink_n_requests(f->kubelet) < 6)
 		wait_label(f, ID1, "container", "web");
@@ -362,17 +362,17 @@ static void named_by_the_runtime(void **state)
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_string_equal(label(f, ID1, "container"), "web"); /* at once */
 	assert_string_equal(label(f, ID1, "pod"), "web-1");
-	assert_true(owner_of(f, ID1)->pending); /* a server may tell more */
-	while (sink_n_requests(f->kubelet) < 1 || owner_of(f, ID1)->pending)
+	assert_true(entity_of(f, ID1)->pending); /* a server may tell more */
+	while (sink_n_requests(f->kubelet) < 1 || entity_of(f, ID1)->pending)
 		wait_label(f, ID1, "container", "web");
-	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(entity_of(f, ID1), "go_heap", &known));
 	assert_false(known);
 	naming_free(take_ptr(f->naming));
 	/* nobody is there to tell */
 	assert_int_equal(start(f, METADATA_RUNTIME), 0);
 	assert_string_equal(label(f, ID1, "container"), "web");
-	assert_false(owner_of(f, ID1)->pending);
-	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_false(entity_of(f, ID1)->pending);
+	assert_null(naming_setting(entity_of(f, ID1), "go_heap", &known));
 	assert_true(known);
 	tree_deinit(&tree);
 }
@@ -386,25 +386,25 @@ static void of_a_pod(void **state)
 	};
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct fixture *f = *state;
-	const struct owner *owner;
+	const struct entity *entity;
 	uint64_t id;
 
 	id = tree_mkdir(f->cgroups.fd, "kubepods/pod" UID);
 	f->kubelet = sink_new(script, array_size(script), NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	owner = discovery_owner(f->discovery, id, 0, &nobody, "x");
-	assert_int_equal(owner->kind, OWNER_POD);
-	assert_true(owner->pending);
-	assert_string_equal(labels_get(&owner->labels, "pod_uid"), UID);
-	while (owner->pending)
+	entity = discovery_entity(f->discovery, id, 0, &nobody, "x");
+	assert_int_equal(entity->kind, ENTITY_POD);
+	assert_true(entity->pending);
+	assert_string_equal(labels_get(&entity->labels, "pod_uid"), UID);
+	while (entity->pending)
 		wait_label(f, ID2, "pod", "web-5d4f8-x");
-	assert_null(labels_get(&owner->labels, "pod_uid"));
-	assert_null(labels_get(&owner->labels, "container"));
-	assert_string_equal(labels_get(&owner->labels, "namespace"), "shop");
-	assert_string_equal(labels_get(&owner->labels, "pod"), "web-5d4f8-x");
-	assert_string_equal(labels_get(&owner->labels, "service_name"), "web");
-	assert_string_equal(labels_get(&owner->labels, "level"), "pod");
-	assert_true(owner_of(f, ID2)->pending); /* but of a container it is */
+	assert_null(labels_get(&entity->labels, "pod_uid"));
+	assert_null(labels_get(&entity->labels, "container"));
+	assert_string_equal(labels_get(&entity->labels, "namespace"), "shop");
+	assert_string_equal(labels_get(&entity->labels, "pod"), "web-5d4f8-x");
+	assert_string_equal(labels_get(&entity->labels, "service_name"), "web");
+	assert_string_equal(labels_get(&entity->labels, "level"), "pod");
+	assert_true(entity_of(f, ID2)->pending); /* but of a container it is */
 }
 
 /* A container that comes later, and is known: what was there before it and is not is told to be the
@@ -424,12 +424,13 @@ static void sandbox_of_a_pod(void **state)
 	wait_label(f, ID2, "pod", "web-5d4f8-x");
 	while (sink_n_requests(f->kubelet) < 2)
 		wait_label(f, ID2, "level", "");
-	assert_true(owner_of(f, ID2)->pending);
+	assert_true(entity_of(f, ID2)->pending);
 	id = tree_mkdir(f->cgroups.fd, "kubepods/pod" UID "/" ID3);
-	assert_int_equal(discovery_owner(f->discovery, id, 0, &nobody, "x")->kind, OWNER_CONTAINER);
+	assert_int_equal(discovery_entity(f->discovery, id, 0, &nobody, "x")->kind,
+			 ENTITY_CONTAINER);
 	wait_label(f, ID3, "container", "late");
 	wait_label(f, ID2, "level", "pod");
-	assert_false(owner_of(f, ID2)->pending);
+	assert_false(entity_of(f, ID2)->pending);
 	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID2, "container"), "");
 	assert_string_equal(label(f, ID1, "container"), "web");
@@ -437,7 +438,7 @@ static void sandbox_of_a_pod(void **state)
 
 static bool has_ended(void *ctx)
 {
-	return !owner_alive(owner_of(ctx, ID3));
+	return !entity_alive(entity_of(ctx, ID3));
 }
 
 /* ID3 has been there, and has ended before the kubelet was asked. */
@@ -461,9 +462,9 @@ static void named_after_its_end(void **state)
 	struct fixture *f = *state;
 
 	start_after_end(f, script, array_size(script));
-	assert_true(owner_of(f, ID3)->pending);
+	assert_true(entity_of(f, ID3)->pending);
 	wait_label(f, ID3, "container", "late");
-	assert_false(owner_of(f, ID3)->pending);
+	assert_false(entity_of(f, ID3)->pending);
 	assert_string_equal(label(f, ID3, "pod"), "web-5d4f8-x");
 	assert_int_equal(sink_n_requests(f->kubelet), 3);
 }
@@ -478,9 +479,9 @@ static void not_named_after_its_end(void **state)
 
 	start_after_end(f, script, array_size(script));
 	wait_label(f, ID3, "pod", "web-5d4f8-x");
-	assert_true(owner_of(f, ID3)->pending);
-	((struct owner *)owner_of(f, ID3))->first_seen_ns = 0;
-	while (owner_of(f, ID3)->pending)
+	assert_true(entity_of(f, ID3)->pending);
+	((struct entity *)entity_of(f, ID3))->first_seen_ns = 0;
+	while (entity_of(f, ID3)->pending)
 		wait_label(f, ID3, "container", "");
 	assert_string_equal(label(f, ID3, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID3, "level"), "");
@@ -495,7 +496,7 @@ static void of_a_user(void **state)
 	static const struct sink_answer script[] = {{.status = 200, .body = LIST(POD("", STATUS))}};
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
 	struct fixture *f = *state;
-	const struct owner *owner;
+	const struct entity *entity;
 	uint64_t id;
 
 	f->kubelet = sink_new(script, array_size(script), NULL);
@@ -504,13 +505,13 @@ static void of_a_user(void **state)
 	id = tree_mkdir(f->cgroups.fd, "user.slice/user-1000.slice/user@1000.service/user.slice/"
 				       "libpod-" ID1 ".scope");
 	do
-		owner = discovery_owner(f->discovery, id, 0, &nobody, "x");
-	while (owner->kind == OWNER_UNKNOWN);
-	assert_false(owner->pending);
-	assert_string_equal(labels_get(&owner->labels, "container"), ID1);
-	assert_string_equal(labels_get(&owner->labels, "user"), "1000");
-	assert_string_equal(labels_get(&owner->labels, "runtime"), "podman");
-	assert_null(labels_get(&owner->labels, "pod"));
+		entity = discovery_entity(f->discovery, id, 0, &nobody, "x");
+	while (entity->kind == ENTITY_UNKNOWN);
+	assert_false(entity->pending);
+	assert_string_equal(labels_get(&entity->labels, "container"), ID1);
+	assert_string_equal(labels_get(&entity->labels, "user"), "1000");
+	assert_string_equal(labels_get(&entity->labels, "runtime"), "podman");
+	assert_null(labels_get(&entity->labels, "pod"));
 	assert_string_equal(label(f, ID1, "container"), "web");
 }
 
@@ -540,7 +541,7 @@ static void nobody_to_ask(void **state)
 	naming_free(take_ptr(f->naming));
 	assert_int_equal(start(f, METADATA_AUTO), 0);
 	assert_string_equal(f->told, "");
-	assert_null(naming_setting(owner_of(f, ID1), "go_heap", &known));
+	assert_null(naming_setting(entity_of(f, ID1), "go_heap", &known));
 	assert_true(known);
 }
 
@@ -551,17 +552,17 @@ static void late(void **state)
 		{.status = 200, .body = LIST("")},
 	};
 	struct fixture *f = *state;
-	struct owner *owner = (struct owner *)owner_of(f, ID1);
+	struct entity *entity = (struct entity *)entity_of(f, ID1);
 
 	f->kubelet = sink_new(script, 1, NULL);
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	assert_true(owner->pending);
+	assert_true(entity->pending);
 	while (metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "unknown_id") <
 	       2)
 		wait_label(f, ID1, "container", ID1);
-	assert_true(owner->pending);
-	owner->first_seen_ns = 0;
-	while (owner->pending)
+	assert_true(entity->pending);
+	entity->first_seen_ns = 0;
+	while (entity->pending)
 		wait_label(f, ID1, "container", ID1);
 	assert_int_equal(
 		metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "unknown_id"), 1);
@@ -571,7 +572,7 @@ static void late(void **state)
 static bool is_left_out(void *ctx)
 {
 	struct fixture *f = ctx;
-	const char *why = owner_of(f, f->id)->left_out;
+	const char *why = entity_of(f, f->id)->left_out;
 
 	return strcmp(why ? why : "", f->value) == 0;
 }
@@ -609,7 +610,7 @@ static void chosen(void **state)
 	f->settings = (struct naming_settings){.labels = labels, .n_labels = 1};
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	assert_string_equal(label(f, ID1, "cluster"), "prod"); /* before anything is known */
-	assert_null(owner_of(f, ID1)->left_out);
+	assert_null(entity_of(f, ID1)->left_out);
 	wait_left_out(f, ID1, "annotation podprof.io/profile: \"false\"");
 	assert_string_equal(label(f, ID1, "container"), "web");
 	assert_string_equal(label(f, ID1, "cluster"), "prod");
@@ -617,14 +618,14 @@ static void chosen(void **state)
 	/* by name: the one that has none yet is waited for */
 	f->settings = (struct naming_settings){.select = select, .n_select = 1};
 	configure(f);
-	((struct owner *)owner_of(f, ID2))->first_seen_ns = 0;
+	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
 	wait_left_out(f, ID2, "no --select matches");
-	assert_null(owner_of(f, ID1)->left_out);
+	assert_null(entity_of(f, ID1)->left_out);
 	assert_string_equal(label(f, ID1, "cluster"), "");
 	f->settings = (struct naming_settings){.ignore = ignore, .n_ignore = 1};
 	configure(f);
 	wait_left_out(f, ID1, "--ignore shop/");
-	assert_true(metrics_get(naming_collect, f->naming, "podprof_owners_left_out", "") >= 1);
+	assert_true(metrics_get(naming_collect, f->naming, "podprof_entities_left_out", "") >= 1);
 	/* what cannot be used changes nothing */
 	f->settings = (struct naming_settings){.select = bad, .n_select = 1};
 	assert_int_equal(naming_configure(f->naming, &f->settings, &error), PATTERN_REFUSED);
@@ -659,12 +660,12 @@ static uint64_t metric(const struct fixture *f, const char *name)
 /* How many are left out, and why; NULL: for another reason. */
 static size_t count_left_out(const struct fixture *f, const char *why, size_t *ret_others)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 	size_t n = 0;
 
 	*ret_others = 0;
-	while ((owner = discovery_next_owner(f->discovery, owner)))
-		if (owner->left_out && strcmp(owner->left_out, why) == 0)
+	while ((entity = discovery_next_entity(f->discovery, entity)))
+		if (entity->left_out && strcmp(entity->left_out, why) == 0)
 			n++;
 		else
 			++*ret_others;
@@ -705,10 +706,10 @@ static void one_by_one(void **state)
 	n_waiting = count_left_out(f, "its rules are still to be applied", &n_others);
 	assert_int_equal(n_others, 2);
 	assert_true(n_waiting >= 3);
-	assert_int_equal(metric(f, "podprof_owners_put_off"), n_waiting);
+	assert_int_equal(metric(f, "podprof_entities_put_off"), n_waiting);
 	loop_until(f->loop, none_waits, f);
 	/* two more by each look */
-	assert_int_equal(metric(f, "podprof_owners_put_off"),
+	assert_int_equal(metric(f, "podprof_entities_put_off"),
 			 n_waiting + (n_waiting > 2 ? n_waiting - 2 : 0) +
 				 (n_waiting > 4 ? n_waiting - 4 : 0));
 	assert_int_equal(count_left_out(f,
@@ -731,7 +732,7 @@ static bool was_looked_at(void *ctx)
 
 static bool has_waited(void *ctx)
 {
-	return !owner_of(ctx, ID1)->pending;
+	return !entity_of(ctx, ID1)->pending;
 }
 
 /* One that takes long is labelled anew in each sixteenth look only. */
@@ -745,20 +746,20 @@ static void costly(void **state)
 	f->cpu_ns = took_6_ms;
 	f->look_ns = 20 * NSEC_PER_MSEC;
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	assert_int_equal(metric(f, "podprof_owners_put_off"), 0);
+	assert_int_equal(metric(f, "podprof_entities_put_off"), 0);
 	loop_until(f->loop, was_looked_at, f);
-	/* it is known now that its name does not come, which its labels and its choice are made of
-	 */
-	((struct owner *)owner_of(f, ID1))->first_seen_ns = 0;
+	/* it is known now that its name does not come, which its labels and its choice are made
+	 * of */
+	((struct entity *)entity_of(f, ID1))->first_seen_ns = 0;
 	loop_until(f->loop, has_waited, f);
-	n = metric(f, "podprof_owners_put_off");
+	n = metric(f, "podprof_entities_put_off");
 	assert_in_range(n, 1, 15);
 	/* it is not done again and again */
-	((struct owner *)owner_of(f, ID2))->first_seen_ns = 0;
+	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
 	f->id = ID2;
-	while (owner_of(f, ID2)->pending)
+	while (entity_of(f, ID2)->pending)
 		wait_label(f, ID2, "container", ID2);
-	assert_int_equal(metric(f, "podprof_owners_put_off"), n + 15);
+	assert_int_equal(metric(f, "podprof_entities_put_off"), n + 15);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

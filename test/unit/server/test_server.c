@@ -25,12 +25,12 @@ struct fixture {
 	struct metric_list metrics;
 	struct health health;
 	struct ui_source ui;
-	size_t n_owners, n_profiles;
+	size_t n_entities, n_profiles;
 };
 
 /* ---------------------------------------------------------------- what is served */
 
-static void give_owner(size_t i, ui_owner_fn fn, void *arg)
+static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
 	char id[32], name[64];
@@ -39,40 +39,40 @@ static void give_owner(size_t i, ui_owner_fn fn, void *arg)
 	snprintf(name, sizeof(name), "%s%zu", HOSTILE, i);
 	assert_int_equal(labels_set(&labels, "app", HOSTILE), 0);
 	assert_int_equal(labels_set(&labels, "node", "n1"), 0);
-	fn(arg, &(struct ui_owner){.id = id,
-				   .name = name,
-				   .kind = "container",
-				   .runtime = "containerd",
-				   .labels = &labels,
-				   .samples = i,
-				   .cpu_ns = i * NSEC_PER_SEC,
-				   .go_state = i % 2 ? HOSTILE : "ok",
-				   .go_version = HOSTILE,
-				   .go_inuse_bytes = i << 20});
+	fn(arg, &(struct ui_entity){.id = id,
+				    .name = name,
+				    .kind = "container",
+				    .runtime = "containerd",
+				    .labels = &labels,
+				    .samples = i,
+				    .cpu_ns = i * NSEC_PER_SEC,
+				    .go_state = i % 2 ? HOSTILE : "ok",
+				    .go_version = HOSTILE,
+				    .go_inuse_bytes = i << 20});
 }
 
-static void give_owners(void *ctx, ui_owner_fn fn, void *arg)
+static void give_entities(void *ctx, ui_entity_fn fn, void *arg)
 {
 	const struct fixture *f = ctx;
 
-	for (size_t i = 0; i < f->n_owners; i++)
-		give_owner(i, fn, arg);
+	for (size_t i = 0; i < f->n_entities; i++)
+		give_entity(i, fn, arg);
 }
 
-static int give_one(void *ctx, const char *id, ui_owner_fn fn, void *arg)
+static int give_one(void *ctx, const char *id, ui_entity_fn fn, void *arg)
 {
 	(void)ctx;
 	if (strcmp(id, "o-7") != 0)
 		return UI_GONE;
-	give_owner(7, fn, arg);
+	give_entity(7, fn, arg);
 	return 0;
 }
 
-static void give_profiles(void *ctx, const char *owner, ui_profile_fn fn, void *arg)
+static void give_profiles(void *ctx, const char *entity, ui_profile_fn fn, void *arg)
 {
 	const struct fixture *f = ctx;
 
-	assert_string_equal(owner, "o-7");
+	assert_string_equal(entity, "o-7");
 	for (size_t i = 0; i < f->n_profiles; i++)
 		fn(arg, &(struct ui_profile){.id = 1000 + i,
 					     .kind = "cpu",
@@ -89,7 +89,7 @@ static int give_flame(void *ctx, const struct ui_flame_query *q, json_t **ret)
 		return UI_GONE;
 	if (strcmp(q->kind, "broken") == 0)
 		return -EIO;
-	*ret = json_pack("{s:s, s:s, s:s?, s:I, s:b}", "owner", q->owner, "kind", q->kind, "type",
+	*ret = json_pack("{s:s, s:s, s:s?, s:I, s:b}", "entity", q->entity, "kind", q->kind, "type",
 			 q->type, "from", (json_int_t)q->from_ns, "all", q->until_ns == UINT64_MAX);
 	return *ret ? 0 : -ENOMEM;
 }
@@ -115,9 +115,9 @@ static int setup(void **state)
 	struct listen_address address;
 
 	assert_non_null(f);
-	f->n_owners = 12;
+	f->n_entities = 12;
 	f->n_profiles = 3;
-	f->ui = (struct ui_source){f,	     "n<1>",	    60 * NSEC_PER_SEC, give_owners,
+	f->ui = (struct ui_source){f,	     "n<1>",	    60 * NSEC_PER_SEC, give_entities,
 				   give_one, give_profiles, give_flame,	       give_raw};
 	health_set(&f->health, HEALTH_READY, "bpf", false, "no BTF");
 	assert_int_equal(metric_list_add(&f->metrics, collect, NULL), 0);
@@ -214,28 +214,28 @@ static const struct get_row get_rows[] = {
 	{"/-/healthy", NULL, 200, "text/plain; charset=utf-8", "healthy\n"},
 	{"/-/ready", NULL, 503, "text/plain; charset=utf-8", "not ready\nbpf: failing, no BTF\n"},
 	{"/", NULL, 200, "text/html; charset=utf-8",
-	 "<a href=\"/owner/o-7\">" HOSTILE_HTML "7</a>"},
+	 "<a href=\"/entity/o-7\">" HOSTILE_HTML "7</a>"},
 	{"/", "Accept-Encoding: gzip", 200, "text/html; charset=utf-8", "n&lt;1&gt;"},
-	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8", "data-owner=\"o-7\""},
-	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8", "<i>app</i>" HOSTILE_HTML},
-	{"/owner/o-7", NULL, 200, "text/html; charset=utf-8",
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "data-entity=\"o-7\""},
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8", "<i>app</i>" HOSTILE_HTML},
+	{"/entity/o-7", NULL, 200, "text/html; charset=utf-8",
 	 "<a download href=\"/profile/1002.pb.gz\">"},
-	{"/owner/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/owner/", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/owner/o-7/other", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/owner/%2e%2e%2fetc", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/owner/o-7/flame.json?kind=cpu", NULL, 200, "application/json",
-	 "{\"owner\":\"o-7\",\"kind\":\"cpu\",\"type\":null,\"from\":0,\"all\":true}"},
-	{"/owner/o-7/flame.json?kind=go_heap&type=inuse_space&from=5&until=6", NULL, 200,
+	{"/entity/o-8", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/o-7/other", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/%2e%2e%2fetc", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/o-7/flame.json?kind=cpu", NULL, 200, "application/json",
+	 "{\"entity\":\"o-7\",\"kind\":\"cpu\",\"type\":null,\"from\":0,\"all\":true}"},
+	{"/entity/o-7/flame.json?kind=go_heap&type=inuse_space&from=5&until=6", NULL, 200,
 	 "application/json",
-	 "{\"owner\":\"o-7\",\"kind\":\"go_heap\",\"type\":\"inuse_space\",\"from\":5000000,"
+	 "{\"entity\":\"o-7\",\"kind\":\"go_heap\",\"type\":\"inuse_space\",\"from\":5000000,"
 	 "\"all\":false}"},
-	{"/owner/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is needed"},
-	{"/owner/o-7/flame.json?kind=cpu&from=x", NULL, 400, "text/plain; charset=utf-8", ""},
-	{"/owner/o-7/flame.json?kind=cpu&from=18446744073709551615", NULL, 400,
+	{"/entity/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is needed"},
+	{"/entity/o-7/flame.json?kind=cpu&from=x", NULL, 400, "text/plain; charset=utf-8", ""},
+	{"/entity/o-7/flame.json?kind=cpu&from=18446744073709551615", NULL, 400,
 	 "text/plain; charset=utf-8", ""},
-	{"/owner/o-7/flame.json?kind=none", NULL, 404, "text/plain; charset=utf-8", ""},
-	{"/owner/o-7/flame.json?kind=broken", NULL, 500, "text/plain; charset=utf-8",
+	{"/entity/o-7/flame.json?kind=none", NULL, 404, "text/plain; charset=utf-8", ""},
+	{"/entity/o-7/flame.json?kind=broken", NULL, 500, "text/plain; charset=utf-8",
 	 "Input/output error\n"},
 	{"/profile/1000.pb.gz", NULL, 200, "application/octet-stream", "\x1f\x8b"},
 	{"/profile/1001.pb.gz", NULL, 404, "text/plain; charset=utf-8", ""},
@@ -279,7 +279,7 @@ static void test_order(void **state)
 	for (int i = 11; i >= 0; i--) {
 		char link[32];
 
-		snprintf(link, sizeof(link), "\"/owner/o-%d\"", i);
+		snprintf(link, sizeof(link), "\"/entity/o-%d\"", i);
 		at = strstr(at, link);
 		assert_non_null(at);
 	}
@@ -315,23 +315,23 @@ static void test_download(void **state)
 			       "Content-Disposition: attachment; filename=n_1_-1000.pb.gz\r\n"));
 }
 
-/* More than the pages show: the largest owners and the newest profiles stay, and the page says how
- * many there are. */
+/* More than the pages show: the largest entities and the newest profiles stay, and the page says
+ * how many there are. */
 static void test_many(void **state)
 {
 	struct fixture *f = *state;
-	_cleanup_(reply_deinit) struct reply owners;
+	_cleanup_(reply_deinit) struct reply entities;
 	_cleanup_(reply_deinit) struct reply profiles;
 
-	f->n_owners = UI_OWNERS_MAX + 1;
+	f->n_entities = UI_ENTITIES_MAX + 1;
 	f->n_profiles = UI_PROFILES_MAX + 1;
-	get(f, "/", NULL, &owners);
-	get(f, "/owner/o-7", NULL, &profiles);
-	f->n_owners = 12;
+	get(f, "/", NULL, &entities);
+	get(f, "/entity/o-7", NULL, &profiles);
+	f->n_entities = 12;
 	f->n_profiles = 3;
-	assert_non_null(strstr(owners.body.data, "4096 shown, 1 left out"));
-	assert_non_null(strstr(owners.body.data, "\"/owner/o-4096\""));
-	assert_null(strstr(owners.body.data, "\"/owner/o-0\""));
+	assert_non_null(strstr(entities.body.data, "4096 shown, 1 left out"));
+	assert_non_null(strstr(entities.body.data, "\"/entity/o-4096\""));
+	assert_null(strstr(entities.body.data, "\"/entity/o-0\""));
 	assert_non_null(strstr(profiles.body.data, "3001 stored"));
 	assert_non_null(strstr(profiles.body.data, "the newest 3000 are listed"));
 	assert_null(strstr(profiles.body.data, "\"/profile/1000.pb.gz\""));
@@ -343,9 +343,9 @@ static void test_nothing_yet(void **state)
 	struct fixture *f = *state;
 	_cleanup_(reply_deinit) struct reply reply;
 
-	f->n_owners = 0;
+	f->n_entities = 0;
 	get(f, "/", NULL, &reply);
-	f->n_owners = 12;
+	f->n_entities = 12;
 	assert_int_equal(reply.status, 200);
 	assert_non_null(strstr(reply.body.data, "Nothing has been seen yet."));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "discovery/ownergroup.h"
+#include "discovery/entity_group.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/hash.h"
 
 /* A letter in front of the id: a pod's and a container's could be the same. */
-struct owner_group {
+struct entity_group {
 	size_t n;
 	UT_hash_handle hh;
 	char name[CGROUP_ID_MAX + 1];
@@ -26,9 +26,9 @@ static void group_name(const struct cgroup_id *id, char ret[CGROUP_ID_MAX + 1])
 		ret[0] = '\0';
 }
 
-static int group_new(struct owner_group **groups, const char *name, struct owner_group **ret)
+static int group_new(struct entity_group **groups, const char *name, struct entity_group **ret)
 {
-	struct owner_group *group = calloc(1, sizeof(*group));
+	struct entity_group *group = calloc(1, sizeof(*group));
 	bool hash_oom = false;
 
 	if (!group)
@@ -43,17 +43,17 @@ static int group_new(struct owner_group **groups, const char *name, struct owner
 	return 0;
 }
 
-int owner_group_join(struct owner_group **groups, const struct cgroup_id *id,
-		     struct owner_group **ret)
+int entity_group_join(struct entity_group **groups, const struct cgroup_id *id,
+		      struct entity_group **ret)
 {
 	char name[CGROUP_ID_MAX + 1] = {0};
-	struct owner_group *group = NULL;
+	struct entity_group *group = NULL;
 
 	group_name(id, name);
 	if (name[0]) {
 		HASH_FIND(hh, *groups, name, strlen(name), group);
-		if (group && group->n >= OWNER_GROUP_MAX)
-			return OWNER_GROUP_FULL;
+		if (group && group->n >= ENTITY_GROUP_MAX)
+			return ENTITY_GROUP_FULL;
 		if (!group && group_new(groups, name, &group))
 			return -ENOMEM;
 		group->n++;
@@ -62,7 +62,7 @@ int owner_group_join(struct owner_group **groups, const struct cgroup_id *id,
 	return 0;
 }
 
-void owner_group_leave(struct owner_group **groups, struct owner_group *group)
+void entity_group_leave(struct entity_group **groups, struct entity_group *group)
 {
 	if (!group || --group->n)
 		return;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "discovery/owner.h"
+#include "discovery/entity.h"
 #include "discovery/target.h"
 #include "support/allocfail.h"
 
@@ -12,19 +12,19 @@
 #define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
 #define POD "2c48913c-b29f-11e7-9350-020968147796"
 
-static struct owner *container(struct owner_table *table, const char *path)
+static struct entity *container(struct entity_table *table, const char *path)
 {
 	struct cgroup_id id;
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 
 	cgroup_parse_path(strview_of(path), &id);
-	assert_int_equal(owner_container(table, &id, &owner), 0);
-	return owner;
+	assert_int_equal(entity_container(table, &id, &entity), 0);
+	return entity;
 }
 
-static void assert_label(const struct owner *owner, const char *name, const char *value)
+static void assert_label(const struct entity *entity, const char *name, const char *value)
 {
-	const char *is = labels_get(&owner->labels, name);
+	const char *is = labels_get(&entity->labels, name);
 
 	if (!value)
 		assert_null(is);
@@ -32,30 +32,30 @@ static void assert_label(const struct owner *owner, const char *name, const char
 		assert_string_equal(is ? is : "(none)", value);
 }
 
-static int unit_named(struct owner_table *table, const char *name, struct owner **ret)
+static int unit_named(struct entity_table *table, const char *name, struct entity **ret)
 {
 	const struct unit unit = {strview_of(name), strview_of("system.slice"), strview_of("")};
 
-	return owner_unit(table, &unit, ret);
+	return entity_unit(table, &unit, ret);
 }
 
-static size_t count(struct owner_table *table)
+static size_t count(struct entity_table *table)
 {
-	struct owner *owner = NULL;
+	struct entity *entity = NULL;
 	size_t n = 0;
 
-	while ((owner = owner_next(table, owner)))
+	while ((entity = entity_next(table, entity)))
 		n++;
 	return n;
 }
 
 static void test_labels(void **state)
 {
-	struct owner_table *table;
-	struct owner *o;
+	struct entity_table *table;
+	struct entity *o;
 
 	(void)state;
-	assert_int_equal(owner_table_new("node-1", &table), 0);
+	assert_int_equal(entity_table_new("node-1", &table), 0);
 
 	o = container(table, "/kubepods/burstable/pod" POD "/" ID1);
 	assert_label(o, "container", ID1);
@@ -64,30 +64,30 @@ static void test_labels(void **state)
 	assert_label(o, "node", "node-1");
 	assert_label(o, "service_name", "73051af27110");
 	assert_label(o, "outer_container", NULL);
-	assert_int_equal(o->kind, OWNER_CONTAINER);
-	owner_unref(o);
+	assert_int_equal(o->kind, ENTITY_CONTAINER);
+	entity_unref(o);
 
 	o = container(table, "/lxc/a-container-with-a-name");
 	assert_label(o, "container", "a-container-with-a-name");
 	assert_label(o, "service_name", "a-container-with-a-name");
 	assert_label(o, "pod_uid", NULL);
-	owner_unref(o);
+	entity_unref(o);
 
 	o = container(table, "/kubepods/pod" POD "/kata_" ID1);
 	assert_label(o, "container", ID1);
 	assert_label(o, "level", "pod");
-	owner_unref(o);
+	entity_unref(o);
 
 	o = container(table, "/docker/" ID1 "/kubepods/burstable/pod" POD);
-	assert_int_equal(o->kind, OWNER_POD);
-	assert_string_equal(owner_name(o), POD);
+	assert_int_equal(o->kind, ENTITY_POD);
+	assert_string_equal(entity_name(o), POD);
 	assert_label(o, "pod_uid", POD);
 	assert_label(o, "level", "pod");
 	assert_label(o, "service_name", POD);
 	assert_label(o, "container", NULL);
 	assert_label(o, "outer_container", ID1);
-	assert_false(owner_alive(o)); /* no directory of it is known */
-	owner_unref(o);
+	assert_false(entity_alive(o)); /* no directory of it is known */
+	entity_unref(o);
 
 	o = container(table, "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/"
 			     "libpod-payload-" ID1);
@@ -97,26 +97,26 @@ static void test_labels(void **state)
 	assert_label(o, "user", "1000");
 	assert_label(o, "service_name", "web");
 	assert_label(o, "outer_container", NULL);
-	owner_unref(o);
+	entity_unref(o);
 
 	o = container(table, "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID1
 			     ".scope/container");
 	assert_label(o, "unit", NULL);
 	assert_label(o, "user", "1000");
 	assert_label(o, "service_name", "73051af27110");
-	owner_unref(o);
+	entity_unref(o);
 
 	/* another daemon's service is not its containers' */
 	o = container(table, "/system.slice/containerd.service/kubepods-pod" POD
 			     ".slice:cri-containerd:" ID1);
 	assert_label(o, "unit", NULL);
-	owner_unref(o);
+	entity_unref(o);
 
 	/* what is inside a container of podman's is not the service's */
 	o = container(table, "/system.slice/web.service/libpod-payload-" ID1 "/libpod-" ID2);
 	assert_label(o, "unit", NULL);
 	assert_label(o, "outer_container", ID1);
-	owner_unref(o);
+	entity_unref(o);
 
 	assert_int_equal(unit_named(table, "ssh.service", &o), 0);
 	assert_label(o, "unit", "ssh.service");
@@ -124,51 +124,51 @@ static void test_labels(void **state)
 	assert_label(o, "slice", "system.slice");
 	assert_label(o, "user", NULL);
 	assert_label(o, "node", "node-1");
-	owner_unref(o);
+	entity_unref(o);
 
-	assert_int_equal(owner_process(table, "sh", &o), 0);
+	assert_int_equal(entity_process(table, "sh", &o), 0);
 	assert_label(o, "comm", "sh");
 	assert_label(o, "service_name", "sh");
-	owner_unref(o);
+	entity_unref(o);
 
-	o = owner_unknown(table);
+	o = entity_unknown(table);
 	assert_label(o, "service_name", "unknown");
-	assert_int_equal(o->kind, OWNER_UNKNOWN);
+	assert_int_equal(o->kind, ENTITY_UNKNOWN);
 	assert_int_equal(count(table), 1);
-	owner_table_free(table);
+	entity_table_free(table);
 }
 
 /* Those of two users, or of one and of the system, are different ones. */
 static void test_users_units(void **state)
 {
 	struct unit unit = {strview_of("web.service"), strview_of("app.slice"), strview_of("1000")};
-	struct owner_table *table;
-	struct owner *a, *b, *c, *again;
+	struct entity_table *table;
+	struct entity *a, *b, *c, *again;
 
 	(void)state;
-	assert_int_equal(owner_table_new("", &table), 0);
-	assert_int_equal(owner_unit(table, &unit, &a), 0);
-	assert_int_equal(owner_unit(table, &unit, &again), 0);
+	assert_int_equal(entity_table_new("", &table), 0);
+	assert_int_equal(entity_unit(table, &unit, &a), 0);
+	assert_int_equal(entity_unit(table, &unit, &again), 0);
 	assert_ptr_equal(a, again);
-	assert_ptr_equal(owner_known_unit(table, &unit), a);
+	assert_ptr_equal(entity_known_unit(table, &unit), a);
 	unit.user = strview_of("1001");
-	assert_null(owner_known_unit(table, &unit));
-	assert_int_equal(owner_unit(table, &unit, &b), 0);
+	assert_null(entity_known_unit(table, &unit));
+	assert_int_equal(entity_unit(table, &unit, &b), 0);
 	assert_ptr_not_equal(a, b);
 	assert_int_equal(unit_named(table, "web.service", &c), 0);
 	assert_ptr_not_equal(a, c);
-	assert_string_equal(owner_name(a), "web.service");
+	assert_string_equal(entity_name(a), "web.service");
 	assert_label(a, "unit", "web.service");
 	assert_label(a, "slice", "app.slice");
 	assert_label(a, "user", "1000");
 	assert_label(b, "user", "1001");
 	assert_label(b, "service_name", "web.service");
 	assert_label(c, "user", NULL);
-	owner_unref(a);
-	owner_unref(again);
-	owner_unref(b);
-	owner_unref(c);
-	owner_table_free(table);
+	entity_unref(a);
+	entity_unref(again);
+	entity_unref(b);
+	entity_unref(c);
+	entity_table_free(table);
 }
 
 struct comm_row {
@@ -187,48 +187,48 @@ static const struct comm_row comm_rows[] = {
 
 static void test_comms(void **state)
 {
-	struct owner_table *table;
-	struct owner *o;
+	struct entity_table *table;
+	struct entity *o;
 
 	(void)state;
-	assert_int_equal(owner_table_new("", &table), 0);
+	assert_int_equal(entity_table_new("", &table), 0);
 	for (size_t i = 0; i < array_size(comm_rows); i++) {
-		assert_int_equal(owner_process(table, comm_rows[i].comm, &o), 0);
+		assert_int_equal(entity_process(table, comm_rows[i].comm, &o), 0);
 		assert_label(o, "service_name", comm_rows[i].name);
 		assert_label(o, "node", NULL);
-		owner_unref(o);
+		entity_unref(o);
 	}
-	owner_table_free(table);
+	entity_table_free(table);
 }
 
 static void test_left_out(void **state)
 {
-	struct owner_table *owners;
-	struct owner *unit;
+	struct entity_table *entities;
+	struct entity *unit;
 	char why[] = "rule 1";
 
 	(void)state;
-	assert_int_equal(owner_table_new("n1", &owners), 0);
-	assert_int_equal(unit_named(owners, "u.service", &unit), OWNER_OK);
+	assert_int_equal(entity_table_new("n1", &entities), 0);
+	assert_int_equal(unit_named(entities, "u.service", &unit), ENTITY_OK);
 	assert_null(unit->left_out);
-	assert_int_equal(owner_leave_out(unit, why), 0);
+	assert_int_equal(entity_leave_out(unit, why), 0);
 	why[5] = '2';
 	assert_string_equal(unit->left_out, "rule 1");
-	assert_int_equal(owner_leave_out(unit, why), 0);
+	assert_int_equal(entity_leave_out(unit, why), 0);
 	assert_string_equal(unit->left_out, "rule 2");
-	assert_int_equal(owner_leave_out(unit, NULL), 0);
+	assert_int_equal(entity_leave_out(unit, NULL), 0);
 	assert_null(unit->left_out);
-	owner_unref(unit);
-	owner_table_free(owners);
+	entity_unref(unit);
+	entity_table_free(entities);
 }
 
 static void test_same_and_other(void **state)
 {
-	struct owner_table *table;
-	struct owner *a, *b, *inner, *unit, *process;
+	struct entity_table *table;
+	struct entity *a, *b, *inner, *unit, *process;
 
 	(void)state;
-	assert_int_equal(owner_table_new("n", &table), 0);
+	assert_int_equal(entity_table_new("n", &table), 0);
 	a = container(table, "/docker/" ID1);
 	/* another tree shows the same container with its pod */
 	b = container(table, "/kubepods/pod" POD "/" ID1);
@@ -242,127 +242,127 @@ static void test_same_and_other(void **state)
 	assert_false(labels_equal(&inner->labels, &a->labels));
 	/* kinds do not meet either */
 	assert_int_equal(unit_named(table, "x", &unit), 0);
-	assert_int_equal(owner_process(table, "x", &process), 0);
+	assert_int_equal(entity_process(table, "x", &process), 0);
 	assert_ptr_not_equal(unit, process);
-	owner_unref(a);
-	owner_unref(b);
-	owner_unref(inner);
-	owner_unref(unit);
-	owner_unref(process);
-	owner_unref(NULL);
+	entity_unref(a);
+	entity_unref(b);
+	entity_unref(inner);
+	entity_unref(unit);
+	entity_unref(process);
+	entity_unref(NULL);
 	assert_int_equal(count(table), 1);
-	owner_table_free(table);
+	entity_table_free(table);
 }
 
 struct heard {
-	const struct owner *owner;
+	const struct entity *entity;
 	size_t n;
 };
 
 /* What it is told of is whole, and may be labelled at once. */
-static void hear(void *ctx, struct owner *owner)
+static void hear(void *ctx, struct entity *entity)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
 	struct heard *heard = ctx;
 
-	heard->owner = owner;
+	heard->entity = entity;
 	heard->n++;
-	assert_int_equal(owner->stamp, 0);
-	assert_int_equal(owner_identity(owner, &labels), 0);
-	assert_true(labels_equal(&labels, &owner->labels));
+	assert_int_equal(entity->stamp, 0);
+	assert_int_equal(entity_identity(entity, &labels), 0);
+	assert_true(labels_equal(&labels, &entity->labels));
 	assert_int_equal(labels_set(&labels, "pod", "p"), 0);
 	assert_int_equal(labels_set(&settings, "go_heap", "force"), 0);
-	owner_set_labels(owner, &labels, &settings);
-	owner->stamp = 7;
+	entity_set_labels(entity, &labels, &settings);
+	entity->stamp = 7;
 	assert_null(labels_get(&labels, "pod"));
 }
 
 static void test_listener(void **state)
 {
-	struct owner_table *table;
+	struct entity_table *table;
 	struct heard heard = {0};
-	struct owner *a, *same, *unit;
+	struct entity *a, *same, *unit;
 
 	(void)state;
-	assert_int_equal(owner_table_new("n", &table), 0);
-	assert_int_equal(unit_named(table, "u.service", &unit), OWNER_OK);
-	owner_table_listen(table, hear, &heard);
+	assert_int_equal(entity_table_new("n", &table), 0);
+	assert_int_equal(unit_named(table, "u.service", &unit), ENTITY_OK);
+	entity_table_listen(table, hear, &heard);
 	assert_int_equal(heard.n, 2); /* what there is: the unknown one and the unit */
 	a = container(table, "/docker/" ID1);
 	assert_int_equal(heard.n, 3);
-	assert_ptr_equal(heard.owner, a);
+	assert_ptr_equal(heard.entity, a);
 	assert_label(a, "pod", "p");
 	assert_label(a, "container", ID1);
 	assert_string_equal(labels_get(&a->settings, "go_heap"), "force");
 	/* nothing new */
 	same = container(table, "/docker/" ID1);
 	assert_int_equal(heard.n, 3);
-	owner_unref(same);
+	entity_unref(same);
 	/* more is known: what has its name keeps it until it is named again */
 	same = container(table, "/kubepods/pod" POD "/" ID1);
 	assert_int_equal(heard.n, 4);
 	assert_label(a, "pod_uid", POD);
 	assert_label(a, "pod", "p");
-	owner_unref(same);
-	owner_table_listen(table, NULL, NULL);
+	entity_unref(same);
+	entity_table_listen(table, NULL, NULL);
 	same = container(table, "/docker/" ID2);
 	assert_int_equal(heard.n, 4);
-	owner_unref(same);
-	owner_unref(a);
-	owner_unref(unit);
-	owner_table_free(table);
+	entity_unref(same);
+	entity_unref(a);
+	entity_unref(unit);
+	entity_table_free(table);
 }
 
 /* One over the ceiling of each class; room again when one goes. */
 static void test_ceilings(void **state)
 {
-	static struct owner *owners[8193];
-	struct owner_table *table;
+	static struct entity *entities[8193];
+	struct entity_table *table;
 	char name[16];
 	size_t n = 0;
 	int r = 0;
 
 	(void)state;
-	assert_int_equal(owner_table_new("n", &table), 0);
-	for (; n < array_size(owners); n++) {
+	assert_int_equal(entity_table_new("n", &table), 0);
+	for (; n < array_size(entities); n++) {
 		snprintf(name, sizeof(name), "c%zu", n);
-		r = owner_process(table, name, &owners[n]);
+		r = entity_process(table, name, &entities[n]);
 		if (r)
 			break;
 	}
-	assert_int_equal(r, OWNER_TOO_MANY);
+	assert_int_equal(r, ENTITY_TOO_MANY);
 	assert_int_equal(n, 2048);
-	owner_unref(owners[0]);
-	assert_int_equal(unit_named(table, "u.service", &owners[0]), 0);
-	assert_int_equal(unit_named(table, "v.service", &owners[n]), OWNER_TOO_MANY);
+	entity_unref(entities[0]);
+	assert_int_equal(unit_named(table, "u.service", &entities[0]), 0);
+	assert_int_equal(unit_named(table, "v.service", &entities[n]), ENTITY_TOO_MANY);
 	while (n)
-		owner_unref(owners[--n]);
+		entity_unref(entities[--n]);
 
-	for (; n < array_size(owners); n++) {
+	for (; n < array_size(entities); n++) {
 		struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER};
 
 		snprintf(id.container_id, sizeof(id.container_id), "%zu", n);
-		r = owner_container(table, &id, &owners[n]);
+		r = entity_container(table, &id, &entities[n]);
 		if (r)
 			break;
 	}
-	assert_int_equal(r, OWNER_TOO_MANY);
+	assert_int_equal(r, ENTITY_TOO_MANY);
 	assert_int_equal(n, 8192);
 	while (n)
-		owner_unref(owners[--n]);
-	owner_table_free(table);
+		entity_unref(entities[--n]);
+	entity_table_free(table);
 }
 
 /* How many of @n containers with such an id find room; they keep it. */
-static size_t fill(struct owner_table *table, struct cgroup_id id, size_t n)
+static size_t fill(struct entity_table *table, struct cgroup_id id, size_t n)
 {
-	struct owner *owner;
+	struct entity *entity;
 	size_t i = 0;
 
 	for (; i < n; i++) {
 		snprintf(id.container_id, sizeof(id.container_id), "%.40s%s%zu", id.outer_id,
 			 id.pod_uid, i);
-		if (owner_container(table, &id, &owner))
+		if (entity_container(table, &id, &entity))
 			break;
 	}
 	return i;
@@ -372,19 +372,19 @@ static size_t fill(struct owner_table *table, struct cgroup_id id, size_t n)
 static void test_groups(void **state)
 {
 	struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER, .pod_uid = POD};
-	struct owner_table *table;
-	struct owner *owner;
+	struct entity_table *table;
+	struct entity *entity;
 	size_t n = 0;
 
 	(void)state;
-	assert_int_equal(owner_table_new("n", &table), 0);
+	assert_int_equal(entity_table_new("n", &table), 0);
 	assert_int_equal(fill(table, id, 10000), 1024);
 	/* it is there already */
 	strcpy(id.container_id, POD "7");
-	assert_int_equal(owner_container(table, &id, &owner), 0);
-	owner_unref(owner);
+	assert_int_equal(entity_container(table, &id, &entity), 0);
+	entity_unref(entity);
 	/* one leaves: the place is free */
-	owner_unref(owner);
+	entity_unref(entity);
 	assert_int_equal(fill(table, id, 10000), 1024);
 	strcpy(id.pod_uid, "another pod");
 	assert_int_equal(fill(table, id, 10), 10);
@@ -397,77 +397,77 @@ static void test_groups(void **state)
 	id.outer_id[0] = '\0';
 	strcpy(id.pod_uid, "a third pod");
 	assert_int_equal(fill(table, id, 10000), 1024);
-	owner_table_free(table);
+	entity_table_free(table);
 }
 
 static void test_targets(void **state)
 {
 	struct pid_id p = {.pid = 5, .start_ticks = 6}, later = {.pid = 5, .start_ticks = 7};
-	struct owner_table *owners;
+	struct entity_table *entities;
 	struct target_table *targets;
 	struct target *t;
-	struct owner *a, *b;
+	struct entity *a, *b;
 
 	(void)state;
-	assert_int_equal(owner_table_new("n", &owners), 0);
+	assert_int_equal(entity_table_new("n", &entities), 0);
 	assert_int_equal(target_table_new(&targets), 0);
-	assert_int_equal(owner_process(owners, "a", &a), 0);
-	assert_int_equal(owner_process(owners, "b", &b), 0);
+	assert_int_equal(entity_process(entities, "a", &a), 0);
+	assert_int_equal(entity_process(entities, "b", &b), 0);
 	assert_int_equal(target_set(targets, &p, a, &t), 0);
 	assert_int_equal(target_set(targets, &later, b, &t), 0);
-	assert_ptr_equal(target_find(targets, &p)->owner, a);
-	assert_ptr_equal(target_find(targets, &later)->owner, b);
-	/* the target keeps its owner, and gives it back for another */
-	owner_unref(a);
-	owner_unref(b);
-	assert_int_equal(count(owners), 3);
+	assert_ptr_equal(target_find(targets, &p)->entity, a);
+	assert_ptr_equal(target_find(targets, &later)->entity, b);
+	/* the target keeps its entity, and gives it back for another */
+	entity_unref(a);
+	entity_unref(b);
+	assert_int_equal(count(entities), 3);
 	assert_int_equal(target_set(targets, &p, b, &t), 0);
-	assert_int_equal(count(owners), 2);
+	assert_int_equal(count(entities), 2);
 	assert_int_equal(target_set(targets, &p, b, &t), 0);
-	assert_ptr_equal(t->owner, b);
+	assert_ptr_equal(t->entity, b);
 	target_expire(targets, UINT64_MAX);
 	assert_non_null(target_find(targets, &p));
 	t->used_ns -= 1000;
 	target_expire(targets, 0);
 	assert_null(target_find(targets, &p));
 	target_table_free(targets);
-	assert_int_equal(count(owners), 1);
-	owner_table_free(owners);
+	assert_int_equal(count(entities), 1);
+	entity_table_free(entities);
 }
 
 static int build(void *ctx)
 {
 	struct pid_id p = {.pid = 5, .start_ticks = 6};
 	struct target_table *targets = NULL;
-	struct owner_table *owners = NULL;
-	struct owner *owner = NULL, *unit = NULL;
+	struct entity_table *entities = NULL;
+	struct entity *entity = NULL, *unit = NULL;
 	struct cgroup_id id;
 	struct target *t;
 	int r;
 
 	(void)ctx;
 	cgroup_parse_path(strview_of("/docker/" ID1), &id);
-	r = owner_table_new("n", &owners);
+	r = entity_table_new("n", &entities);
 	if (!r)
 		r = target_table_new(&targets);
 	if (!r)
-		r = owner_container(owners, &id, &owner);
+		r = entity_container(entities, &id, &entity);
 	cgroup_parse_path(strview_of("/kubepods/pod" POD "/" ID1), &id);
 	if (!r) {
-		struct owner *same;
+		struct entity *same;
 
-		r = owner_container(owners, &id, &same);
+		r = entity_container(entities, &id, &same);
 		if (!r)
-			owner_unref(same);
+			entity_unref(same);
 	}
 	if (!r)
-		r = unit_named(owners, "u.service", &unit);
+		r = unit_named(entities, "u.service", &unit);
 	if (!r)
-		r = target_set(targets, &p, owner, &t);
+		r = target_set(targets, &p, entity, &t);
 	target_table_free(targets);
-	owner_unref(owner);
-	owner_unref(unit);
-	owner_table_free(owners);
+	entity_unref(entity);
+	entity_unref(unit);
+	entity_table_free(entities);
 	return r;
 }
 

@@ -9,7 +9,7 @@
  * cgroup namespaces of their own; containers that have gone when their samples are read. What is in
  * a pod's own cgroup, beside its container, as gVisor's kernel is, is the pod's.
  *
- * PODPROF_TEST_SECONDS is how long at least; `make check-owners` has it run for a minute. A node
+ * PODPROF_TEST_SECONDS is how long at least; `make check-entities` has it run for a minute. A node
  * has one of the two kinds of trees, or both; test/kernels/guest.c has the others.
  */
 #include "support/test.h"
@@ -129,11 +129,11 @@ struct bench {
 };
 
 /* As in struct bench. */
-static const char *id_of(const struct owner *owner)
+static const char *id_of(const struct entity *entity)
 {
-	if (!owner)
+	if (!entity)
 		return "";
-	return owner->kind == OWNER_POD ? owner->id.pod_uid : owner->id.container_id;
+	return entity->kind == ENTITY_POD ? entity->id.pod_uid : entity->id.container_id;
 }
 
 static int place_of(const struct sample *s)
@@ -151,33 +151,33 @@ static int place_of(const struct sample *s)
 }
 
 static void show(const struct bench *b, const struct sample *s, int place,
-		 const struct owner *owner)
+		 const struct entity *entity)
 {
 	print_message("place %d (%s) went to %s %s: pid %llu, cgroups %llu and %llu\n", place,
-		      b->id[place], owner ? owner_kind_name(owner->kind) : "nobody", id_of(owner),
-		      (unsigned long long)s->pid.pid, (unsigned long long)s->cgroup_id,
-		      (unsigned long long)s->cgroup_v1_id);
+		      b->id[place], entity ? entity_kind_name(entity->kind) : "nobody",
+		      id_of(entity), (unsigned long long)s->pid.pid,
+		      (unsigned long long)s->cgroup_id, (unsigned long long)s->cgroup_v1_id);
 }
 
 static void take(void *ctx, const struct sample *s)
 {
 	const int place = place_of(s);
-	const struct owner *owner;
+	const struct entity *entity;
 	struct bench *b = ctx;
 	struct tally *tally;
 
 	if (place < 0)
 		return; /* on the way from one to the next */
 	tally = &b->tally[place];
-	owner = discovery_owner(b->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid, s->comm);
-	if (owner && owner->kind == OWNER_UNKNOWN) {
+	entity = discovery_entity(b->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid, s->comm);
+	if (entity && entity->kind == ENTITY_UNKNOWN) {
 		tally->unknown += s->count;
 		b->n_unknown++;
-	} else if (strcmp(id_of(owner), b->id[place]) == 0) {
+	} else if (strcmp(id_of(entity), b->id[place]) == 0) {
 		tally->right += s->count;
 	} else {
 		if (tally->wrong < SHOWN)
-			show(b, s, place, owner);
+			show(b, s, place, entity);
 		tally->wrong += s->count;
 	}
 }
@@ -368,10 +368,10 @@ static void start_others(struct bench *b)
 
 static bool seen(const struct bench *b, const char *container_id)
 {
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
-	while ((owner = discovery_next_owner(b->discovery, owner)))
-		if (strcmp(owner->id.container_id, container_id) == 0 && owner_alive(owner))
+	while ((entity = discovery_next_entity(b->discovery, entity)))
+		if (strcmp(entity->id.container_id, container_id) == 0 && entity_alive(entity))
 			return true;
 	return false;
 }
@@ -544,10 +544,10 @@ static void judge(const struct bench *b)
 
 static uint64_t counted(const struct bench *b, const char *outcome)
 {
-	return metrics_get(discovery_collect, b->discovery, "podprof_owner_lookups", outcome);
+	return metrics_get(discovery_collect, b->discovery, "podprof_entity_lookups", outcome);
 }
 
-static void test_owners(void **state)
+static void test_entities(void **state)
 {
 	struct bench *b = *state;
 	struct discovery_opts opts = {
@@ -581,7 +581,7 @@ static void test_owners(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_owners, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_entities, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

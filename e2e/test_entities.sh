@@ -50,6 +50,6 @@ for name in $names; do
 			fail "samples of $other are under $name"
 	done
 done
-note "$(files) profiles, none with another's samples; lookups: $(metric podprof_owner_lookups_total 'outcome="table"') by" \
-	"the table, $(metric podprof_owner_lookups_total 'outcome="unknown') unknown"
+note "$(files) profiles, none with another's samples; lookups: $(metric podprof_entity_lookups_total 'outcome="table"') by" \
+	"the table, $(metric podprof_entity_lookups_total 'outcome="unknown') unknown"
 agent_stop

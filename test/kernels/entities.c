@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "owners.h"
+#include "entities.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ struct check {
 	uint64_t n[N]; /* samples */
 	uint64_t until_ns;
 	bool (*done)(struct check *c);
-	struct owners_seen *seen;
+	struct entities_seen *seen;
 };
 
 /* ---- cgroups ---- */
@@ -121,11 +121,11 @@ static bool enter(struct check *c, size_t i)
 
 /* ---- samples ---- */
 
-static bool is_of(const struct owner *owner, size_t i)
+static bool is_of(const struct entity *entity, size_t i)
 {
-	if (containers[i].pod != (owner->kind == OWNER_POD))
+	if (containers[i].pod != (entity->kind == ENTITY_POD))
 		return false;
-	return strcmp(containers[i].pod ? owner->id.pod_uid : owner->id.container_id,
+	return strcmp(containers[i].pod ? entity->id.pod_uid : entity->id.container_id,
 		      containers[i].id) == 0;
 }
 
@@ -139,19 +139,19 @@ static bool in_burn(const struct sample *s)
 
 static void take(void *ctx, const struct sample *s)
 {
-	const struct owner *owner;
+	const struct entity *entity;
 	struct check *c = ctx;
 
 	for (size_t i = 0; i < N; i++) {
 		/* a child is stopped, outside of the container, before it burns */
 		if ((uint64_t)c->was[i] != s->pid.pid || !in_burn(s))
 			continue;
-		owner = discovery_owner(c->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid,
-					s->comm);
+		entity = discovery_entity(c->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid,
+					  s->comm);
 		c->n[i] += s->count;
-		if (owner && owner->kind == OWNER_UNKNOWN)
+		if (entity && entity->kind == ENTITY_UNKNOWN)
 			c->seen->unknown += s->count;
-		else if (owner && is_of(owner, i))
+		else if (entity && is_of(entity, i))
 			c->seen->right += s->count;
 		else
 			c->seen->wrong += s->count;
@@ -185,13 +185,13 @@ static bool wait_until(struct check *c, uint64_t ns, bool (*done)(struct check *
 static bool all_known(struct check *c)
 {
 	size_t n = 0;
-	const struct owner *owner = NULL;
+	const struct entity *entity = NULL;
 
 	for (size_t i = 0; i < N; i++)
 		n += containers[i].pod;
-	while ((owner = discovery_next_owner(c->discovery, owner)))
+	while ((entity = discovery_next_entity(c->discovery, entity)))
 		for (size_t i = 0; i < N; i++)
-			n += !containers[i].pod && is_of(owner, i);
+			n += !containers[i].pod && is_of(entity, i);
 	return n == N;
 }
 
@@ -303,11 +303,11 @@ static const char *run(struct check *c, const struct root *proc, const struct ro
 	return NULL;
 }
 
-void owners_check(const struct root *proc, const struct root *sys, struct owners_seen *ret)
+void entities_check(const struct root *proc, const struct root *sys, struct entities_seen *ret)
 {
 	struct check c = {.trees = {.roots = {ROOT_INIT, ROOT_INIT}}, .seen = ret};
 
-	*ret = (struct owners_seen){.failed = NULL};
+	*ret = (struct entities_seen){.failed = NULL};
 	if (hierarchy_find(NULL, proc, &c.trees) || loop_new(&c.loop))
 		ret->failed = "no cgroups";
 	else
@@ -323,7 +323,7 @@ void owners_check(const struct root *proc, const struct root *sys, struct owners
 	hierarchy_deinit(&c.trees);
 }
 
-bool owners_mount_v1(void)
+bool entities_mount_v1(void)
 {
 	/* whichever this kernel was built with */
 	static const char *const controllers[] = {"memory", "cpu", "pids", "freezer"};
