@@ -40,7 +40,7 @@
 #include "discovery/cgroupfs.h"
 #include "discovery/listing.h"
 #include "discovery/entity_resolver.h"
-#include "discovery/target.h"
+#include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
 
 /* How often processes that nobody asked for are dropped. */
@@ -83,7 +83,7 @@ struct discovery {
 	struct entity_resolver resolver;
 	bool host_processes;
 	uint64_t grace_ns;
-	struct target_table *targets;
+	struct process_cache *processes;
 	struct listing listing;
 	struct loop_source *sweep;
 	discovery_made_fn made;
@@ -173,38 +173,38 @@ static enum told learn(struct discovery *d, const struct query *q, struct strvie
 /* ---- by process ---- */
 
 /* The same answer as the last time, if the question is the same. */
-static struct target *by_target(struct discovery *d, const struct query *q)
+static struct cached_process *by_process(struct discovery *d, const struct query *q)
 {
-	struct target *target = target_find(d->targets, q->pid);
+	struct cached_process *process = process_cache_find(d->processes, q->pid);
 
-	if (!target || memcmp(target->cgroup, q->cgroup, sizeof(q->cgroup)) != 0 ||
-	    strncmp(target->comm, q->comm, PID_COMM_MAX) != 0)
+	if (!process || memcmp(process->cgroup, q->cgroup, sizeof(q->cgroup)) != 0 ||
+	    strncmp(process->comm, q->comm, PID_COMM_MAX) != 0)
 		return NULL;
-	target->used_ns = nsec_monotonic();
-	return target;
+	process->used_ns = nsec_monotonic();
+	return process;
 }
 
-static struct entity *cached(struct discovery *d, const struct target *target)
+static struct entity *cached(struct discovery *d, const struct cached_process *process)
 {
-	d->n_lookups[target->entity ? LOOKUP_CACHED : LOOKUP_FILTERED]++;
-	return target->entity;
+	d->n_lookups[process->entity ? LOOKUP_CACHED : LOOKUP_FILTERED]++;
+	return process->entity;
 }
 
 /* Keep the answer with the process, which then holds the reference to @entity. NULL: filtered. */
 static struct entity *keep(struct discovery *d, const struct query *q, struct entity *entity,
 			   enum lookup outcome)
 {
-	struct target *target;
-	int r = target_set(d->targets, q->pid, entity, &target);
+	struct cached_process *process;
+	int r = process_cache_set(d->processes, q->pid, entity, &process);
 
 	entity_unref(entity);
 	if (r) {
 		d->n_lookups[LOOKUP_UNKNOWN_LIMIT]++;
 		return entity_unknown(d->resolver.entities);
 	}
-	memcpy(target->cgroup, q->cgroup, sizeof(q->cgroup));
-	memset(target->comm, 0, sizeof(target->comm));
-	memcpy(target->comm, q->comm, strnlen(q->comm, PID_COMM_MAX - 1));
+	memcpy(process->cgroup, q->cgroup, sizeof(q->cgroup));
+	memset(process->comm, 0, sizeof(process->comm));
+	memcpy(process->comm, q->comm, strnlen(q->comm, PID_COMM_MAX - 1));
 	d->n_lookups[outcome]++;
 	return entity;
 }
@@ -228,16 +228,16 @@ static struct entity *container_entity(struct discovery *d, const struct query *
 
 static struct entity *host_entity(struct discovery *d, const struct query *q)
 {
-	struct target *target;
+	struct cached_process *process;
 	struct entity *entity;
 
 	if (!d->host_processes) {
 		d->n_lookups[LOOKUP_FILTERED]++;
 		return NULL;
 	}
-	target = by_target(d, q);
-	if (target)
-		return cached(d, target);
+	process = by_process(d, q);
+	if (process)
+		return cached(d, process);
 	if (entity_resolver_of_host(&d->resolver, q->pid, q->comm, q->cgroup, &entity))
 		return unknown(d, LOOKUP_UNKNOWN_LIMIT);
 	return keep(d, q, entity, LOOKUP_HOST);
@@ -343,14 +343,14 @@ static struct entity *look_at_all(struct discovery *d, const struct query *q, en
 static struct entity *look(struct discovery *d, const struct query *q)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
-	struct target *target = by_target(d, q);
+	struct cached_process *process = by_process(d, q);
 	struct entity *entity;
 	struct cgroup_id id;
 	bool known;
 	int r;
 
-	if (target)
-		return cached(d, target);
+	if (process)
+		return cached(d, process);
 	cgroupfs_catch_up(d->resolver.fs);
 	entity = by_table(d, q, &known);
 	if (entity) {
@@ -508,7 +508,7 @@ static void on_sweep(void *ctx)
 {
 	struct discovery *d = ctx;
 
-	target_expire(d->targets, d->grace_ns);
+	process_cache_expire(d->processes, d->grace_ns);
 }
 
 /* A /proc whose numbers are not ours; what is none at all is a copy, with that of its cgroups. */
@@ -533,12 +533,12 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 
 	r = entity_table_new(opts->node_name, &d->resolver.entities);
 	if (!r)
-		r = target_table_new(&d->targets);
+		r = process_cache_new(&d->processes);
 	if (!r)
 		r = cgroupfs_new(&fs_opts, &d->resolver.fs);
 	d->listing = (struct listing){
 		.resolver = &d->resolver,
-		.targets = d->targets,
+		.processes = d->processes,
 		.foreign = is_foreign(opts->proc),
 		.true_paths = pid_sees_all_cgroups(opts->proc),
 	};
@@ -575,7 +575,7 @@ void discovery_free(struct discovery *d)
 		return;
 	loop_remove(d->sweep);
 	cgroupfs_free(d->resolver.fs);
-	target_table_free(d->targets);
+	process_cache_free(d->processes);
 	entity_table_free(d->resolver.entities);
 	free(d);
 }

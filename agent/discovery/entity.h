@@ -2,7 +2,7 @@
 #ifndef PODPROF_DISCOVERY_ENTITY_H
 #define PODPROF_DISCOVERY_ENTITY_H
 
-/* What targets belong to, and the labels of it. */
+/* What processes belong to, and the labels of it. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,9 +3,9 @@
  * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
  * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
  * listing has a number, and each process is in it once, with the entity it was first found with.
- * What is found out stays with the process (target.h), so that the next listing need not ask again.
- * Which of those processes still live is told by one listing of /proc, whose entries have inodes:
- * that costs a third of asking for each.
+ * What is found out stays with the process (process_cache.h), so that the next listing need not ask
+ * again. Which of those processes still live is told by one listing of /proc, whose entries have
+ * inodes: that costs a third of asking for each.
  *
  * Of two trees the second has the same processes nearly always, and pods' own directories have
  * none: to read them all costs as much as the first, for nothing. So whoever is on the list and was
@@ -30,7 +30,7 @@
 #include "base/vec.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/entity_resolver.h"
-#include "discovery/target.h"
+#include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
 
 /* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
@@ -75,15 +75,15 @@ enum { LISTING_STOP = ROOT_OUTCOME_MAX };
 
 /**
  * struct found - a process that is to be listed
- * @inode:  by which it is known again
- * @roll:   its entry there, or NULL
- * @target: what is known of it, if that is so already
+ * @inode:   by which it is known again
+ * @roll:    its entry there, or NULL
+ * @process: what is known of it, if that is so already
  */
 struct found {
 	struct pid_id id;
 	uint64_t inode;
 	struct roll *roll;
-	struct target *target;
+	struct cached_process *process;
 };
 
 /* ---------------------------------------------------------------- who lives */
@@ -130,23 +130,23 @@ static bool is_out(const struct run *run, pid_t pid)
 static int list_process(struct run *run, const struct found *found, struct entity *entity,
 			const char *comm)
 {
-	struct target *target = found->target;
+	struct cached_process *process = found->process;
 	int r = 0;
 
-	if (!target || target->entity != entity)
-		r = target_set(run->l->targets, &found->id, entity, &target);
+	if (!process || process->entity != entity)
+		r = process_cache_set(run->l->processes, &found->id, entity, &process);
 	else
-		target->used_ns = run->now_ns;
+		process->used_ns = run->now_ns;
 	if (r < 0)
 		return r;
 	if (!r) {
-		target->listing = run->l->number;
-		target->inode = found->inode;
+		process->listing = run->l->number;
+		process->inode = found->inode;
 	}
 	if (found->roll)
 		found->roll->listed = true;
 	if (!r && comm)
-		memcpy(target->comm, comm, PID_COMM_MAX);
+		memcpy(process->comm, comm, PID_COMM_MAX);
 	run->l->n_listed[LISTED_OK]++;
 	run->result = run->fn(run->ctx, &found->id, entity);
 	return run->result ? LISTING_STOP : 0;
@@ -155,16 +155,16 @@ static int list_process(struct run *run, const struct found *found, struct entit
 /* Who has this number. False if that is not known, or it was listed. */
 static bool identify(struct run *run, pid_t pid, struct found *ret)
 {
-	struct target *target = target_of_pid(run->l->targets, (uint64_t)pid);
+	struct cached_process *process = process_cache_of_pid(run->l->processes, (uint64_t)pid);
 	struct listing *l = run->l;
 	int r;
 
 	/* before the rest is read: of two processes after each other it must not be the second's */
 	ret->inode = ret->roll ? ret->roll->inode : pid_inode(l->resolver->proc, pid);
-	if (target && ret->inode && target->inode == ret->inode) {
-		ret->id = target->id;
-		ret->target = target;
-		return target->listing != l->number;
+	if (process && ret->inode && process->inode == ret->inode) {
+		ret->id = process->id;
+		ret->process = process;
+		return process->listing != l->number;
 	}
 	if (ret->roll) /* listed some time ago */
 		ret->inode = pid_inode(l->resolver->proc, pid);
@@ -173,8 +173,8 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 		l->n_listed[r == PID_GONE ? LISTED_GONE : LISTED_UNREADABLE]++;
 		return false;
 	}
-	target = target_find(l->targets, &ret->id);
-	return !target || target->listing != l->number;
+	process = process_cache_find(l->processes, &ret->id);
+	return !process || process->listing != l->number;
 }
 
 /* Whether the process with this number is new to the listing. It may be in two trees, or have moved
@@ -369,14 +369,14 @@ static int list_host_process(struct run *run, const struct found *found)
 {
 	char comm[PID_COMM_MAX];
 	struct entity *entity;
-	struct target *target;
+	struct cached_process *process;
 	int r;
 
 	if (pid_read_comm(run->l->resolver->proc, &found->id, comm))
 		return 0;
-	target = target_find(run->l->targets, &found->id);
-	if (target && target->entity && strcmp(target->comm, comm) == 0)
-		return list_process(run, found, target->entity, comm);
+	process = process_cache_find(run->l->processes, &found->id);
+	if (process && process->entity && strcmp(process->comm, comm) == 0)
+		return list_process(run, found, process->entity, comm);
 	r = entity_resolver_of_host(run->l->resolver, &found->id, comm,
 				    (uint64_t[HIERARCHY_MAX]){0}, &entity);
 	if (r)
@@ -473,10 +473,10 @@ static void collect_targets(const struct listing *l, struct metric_sink *sink)
 		"Processes whose entity is kept: in the last listing, or asked for since.", NULL};
 	static const char *const names[] = {"other", "listed"};
 	uint64_t n[2] = {0};
-	const struct target *target = NULL;
+	const struct cached_process *process = NULL;
 
-	while ((target = target_next(l->targets, target)))
-		n[l->number && target->listing == l->number]++;
+	while ((process = process_cache_next(l->processes, process)))
+		n[l->number && process->listing == l->number]++;
 	metric_by_name(sink, &family, "state", n, names, array_size(n));
 }
 

@@ -11,7 +11,7 @@ struct entity;
 struct entity_resolver;
 struct metric_sink;
 struct pid_id;
-struct target_table;
+struct process_cache;
 
 /* Why a process that a cgroup lists was left out. */
 enum listed {
@@ -24,15 +24,15 @@ enum listed {
 
 /**
  * struct listing - what is kept between listings
- * @resolver, @targets: borrowed
- * @foreign:            /proc is of another PID namespace than ours: what cgroups list is not what
- *                      it has
- * @true_paths:         /proc/PID/cgroup has paths as the trees have them
- * @number:             of the last one; 0: none yet
+ * @resolver, @processes: borrowed
+ * @foreign:              /proc is of another PID namespace than ours: what cgroups list is not what
+ *                        it has
+ * @true_paths:           /proc/PID/cgroup has paths as the trees have them
+ * @number:               of the last one; 0: none yet
  */
 struct listing {
 	struct entity_resolver *resolver;
-	struct target_table *targets;
+	struct process_cache *processes;
 	bool foreign;
 	bool true_paths;
 	uint32_t number;

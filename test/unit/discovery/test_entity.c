@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "discovery/entity.h"
-#include "discovery/target.h"
+#include "discovery/process_cache.h"
 #include "support/allocfail.h"
 
 #define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
@@ -404,33 +404,33 @@ static void test_targets(void **state)
 {
 	struct pid_id p = {.pid = 5, .start_ticks = 6}, later = {.pid = 5, .start_ticks = 7};
 	struct entity_table *entities;
-	struct target_table *targets;
-	struct target *t;
+	struct process_cache *cache;
+	struct cached_process *t;
 	struct entity *a, *b;
 
 	(void)state;
 	assert_int_equal(entity_table_new("n", &entities), 0);
-	assert_int_equal(target_table_new(&targets), 0);
+	assert_int_equal(process_cache_new(&cache), 0);
 	assert_int_equal(entity_process(entities, "a", &a), 0);
 	assert_int_equal(entity_process(entities, "b", &b), 0);
-	assert_int_equal(target_set(targets, &p, a, &t), 0);
-	assert_int_equal(target_set(targets, &later, b, &t), 0);
-	assert_ptr_equal(target_find(targets, &p)->entity, a);
-	assert_ptr_equal(target_find(targets, &later)->entity, b);
-	/* the target keeps its entity, and gives it back for another */
+	assert_int_equal(process_cache_set(cache, &p, a, &t), 0);
+	assert_int_equal(process_cache_set(cache, &later, b, &t), 0);
+	assert_ptr_equal(process_cache_find(cache, &p)->entity, a);
+	assert_ptr_equal(process_cache_find(cache, &later)->entity, b);
+	/* the process keeps its entity, and gives it back for another */
 	entity_unref(a);
 	entity_unref(b);
 	assert_int_equal(count(entities), 3);
-	assert_int_equal(target_set(targets, &p, b, &t), 0);
+	assert_int_equal(process_cache_set(cache, &p, b, &t), 0);
 	assert_int_equal(count(entities), 2);
-	assert_int_equal(target_set(targets, &p, b, &t), 0);
+	assert_int_equal(process_cache_set(cache, &p, b, &t), 0);
 	assert_ptr_equal(t->entity, b);
-	target_expire(targets, UINT64_MAX);
-	assert_non_null(target_find(targets, &p));
+	process_cache_expire(cache, UINT64_MAX);
+	assert_non_null(process_cache_find(cache, &p));
 	t->used_ns -= 1000;
-	target_expire(targets, 0);
-	assert_null(target_find(targets, &p));
-	target_table_free(targets);
+	process_cache_expire(cache, 0);
+	assert_null(process_cache_find(cache, &p));
+	process_cache_free(cache);
 	assert_int_equal(count(entities), 1);
 	entity_table_free(entities);
 }
@@ -438,18 +438,18 @@ static void test_targets(void **state)
 static int build(void *ctx)
 {
 	struct pid_id p = {.pid = 5, .start_ticks = 6};
-	struct target_table *targets = NULL;
+	struct process_cache *cache = NULL;
 	struct entity_table *entities = NULL;
 	struct entity *entity = NULL, *unit = NULL;
 	struct cgroup_id id;
-	struct target *t;
+	struct cached_process *t;
 	int r;
 
 	(void)ctx;
 	cgroup_parse_path(strview_of("/docker/" ID1), &id);
 	r = entity_table_new("n", &entities);
 	if (!r)
-		r = target_table_new(&targets);
+		r = process_cache_new(&cache);
 	if (!r)
 		r = entity_container(entities, &id, &entity);
 	cgroup_parse_path(strview_of("/kubepods/pod" POD "/" ID1), &id);
@@ -463,8 +463,8 @@ static int build(void *ctx)
 	if (!r)
 		r = unit_named(entities, "u.service", &unit);
 	if (!r)
-		r = target_set(targets, &p, entity, &t);
-	target_table_free(targets);
+		r = process_cache_set(cache, &p, entity, &t);
+	process_cache_free(cache);
 	entity_unref(entity);
 	entity_unref(unit);
 	entity_table_free(entities);
