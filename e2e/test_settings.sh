@@ -99,7 +99,7 @@ within_five 1 "an annotation"
 pods '{}'
 within_five 0 "the annotation is gone"
 
-# Rules and choice by SIGHUP; what cannot be used changes nothing
+# Rules and selection by SIGHUP; what cannot be used changes nothing
 reload '{relabel_configs: [{action: "labeldrop", regex: "pod|namespace"}, {target_label: "cluster", replacement: "e2e"}]}'
 until_true 30 arrived '.labels.cluster == "e2e" and .labels.pod == null' || fail "changed rules"
 [ "$(entries '.labels.cluster == "e2e" and .labels.pod != null')" = 0 ] || fail "both rules at a time"

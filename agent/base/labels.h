@@ -13,7 +13,7 @@
 /* The ceiling of sets that no series gets: what is known of a container, from which its labels are
  * chosen. A pod has 128 labels and 128 annotations at most (metadata/pod.h) with two names each,
  * the rest is for everything else and for the names that rules make of them. Reached: left out. */
-#define LABELS_FACTS_MAX 1024
+#define LABELS_META_MAX	 1024
 /* Bytes of one value (Pyroscope's ceiling is 2048); a longer one is cut there, at a character.
  * Reached: cut at a character. */
 #define LABELS_VALUE_MAX 2048
@@ -27,7 +27,7 @@ struct label {
  * struct labels - a label set: names are unique, items are sorted by name
  * @max: ceiling for @n; 0 is LABELS_MAX
  *
- * Owns its strings. {0} is the empty set; {.max = LABELS_FACTS_MAX} one that takes more.
+ * Owns its strings. {0} is the empty set; {.max = LABELS_META_MAX} one that takes more.
  */
 struct labels {
 	struct label *items;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The order: the user's labels, the entity's own over them; the pod's annotation and the patterns
- * say whether it is profiled; then the rules, which see all of that and the facts, and may still
- * drop it. Labels that begin with "__" are for rules alone and go at the end, as in Prometheus.
+ * say whether it is profiled; then the rules, which see all of that and the meta labels, and may
+ * still drop it. Labels that begin with "__" are for rules alone and go at the end, as in
+ * Prometheus.
  */
 #include "naming/labelling.h"
 
@@ -12,9 +13,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "naming/choice.h"
-#include "naming/facts.h"
+#include "naming/meta_labels.h"
 #include "naming/names.h"
+#include "naming/selector.h"
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
 
@@ -37,14 +38,14 @@ int labelling_init(const struct naming_settings *settings, struct labelling *ret
 		if (set_pair(&ret->labels, settings->labels[i]) == -ENOMEM)
 			return -ENOMEM;
 	ret->relabel = settings->relabel;
-	return choice_new(settings->select, settings->n_select, settings->ignore,
-			  settings->n_ignore, &ret->choice, ret_error);
+	return selector_new(settings->select, settings->n_select, settings->ignore,
+			    settings->n_ignore, &ret->selector, ret_error);
 }
 
 void labelling_deinit(struct labelling *l)
 {
 	labels_deinit(&l->labels);
-	choice_free(l->choice);
+	selector_free(l->selector);
 	*l = (struct labelling){0};
 }
 
@@ -86,7 +87,7 @@ static int gather(const struct labelling *l, const struct names *names, const st
 	if (!r)
 		r = add_all(set, &own);
 	if (!r && l->relabel)
-		r = facts_add(names, entity, set);
+		r = meta_labels_add(names, entity, set);
 	if (!r && origins)
 		r = add_origin(origins, &l->labels, "--label");
 	if (!r && origins)
@@ -98,7 +99,7 @@ static int choose(const struct labelling *l, const struct names *names, const st
 		  struct labelled *ret)
 {
 	const char *profile = labels_get(&ret->settings, PROFILE_SETTING);
-	char name[NAMES_TEXT_MAX], why[CHOICE_WHY_MAX];
+	char name[NAMES_TEXT_MAX], why[SELECTOR_WHY_MAX];
 	int r;
 
 	if (profile && strcmp(profile, "false") == 0) {
@@ -107,10 +108,10 @@ static int choose(const struct labelling *l, const struct names *names, const st
 		return 0;
 	}
 	names_text(names, entity, name);
-	r = choice_ask(l->choice, name, why);
+	r = selector_ask(l->selector, name, why);
 	if (r > 0)
 		snprintf(ret->why, sizeof(ret->why), "%s", why);
-	ret->gave_up = r == CHOICE_GAVE_UP;
+	ret->gave_up = r == SELECTOR_GAVE_UP;
 	return r < 0 ? r : 0;
 }
 
@@ -145,12 +146,12 @@ static int keep_labels(const struct labels *set, struct labelled *ret)
 int labelling_apply(const struct labelling *l, const struct names *names,
 		    const struct entity *entity, bool decide, bool origins, struct labelled *ret)
 {
-	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels set = {.max = LABELS_META_MAX};
 	struct labels *from = origins ? &ret->origins : NULL;
 	struct relabel_result result = {0};
 	int r;
 
-	ret->origins.max = LABELS_FACTS_MAX;
+	ret->origins.max = LABELS_META_MAX;
 	r = gather(l, names, entity, &set, from);
 	if (!r)
 		r = names_settings(names, &ret->settings);

@@ -3,23 +3,23 @@
 #define PODPROF_NAMING_LABELLING_H
 
 /* From what is known of an entity to its labels, and whether it is profiled: the user's labels, the
- * user's choice, the user's rules. */
+ * user's selector, the user's rules. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/labels.h"
 
-struct choice;
 struct entity;
 struct names;
 struct pattern_error;
 struct relabel;
+struct selector;
 
 /**
  * struct naming_settings - what the user wants; borrowed
  * @labels:  "NAME=VALUE" each, with valid names; an entity's own labels win
- * @select, @ignore: as for choice_new()
+ * @select, @ignore: as for selector_new()
  * @relabel: NULL: no rules
  */
 struct naming_settings {
@@ -34,7 +34,7 @@ struct naming_settings {
 
 struct labelling {
 	struct labels labels;
-	struct choice *choice;
+	struct selector *selector;
 	const struct relabel *relabel; /* borrowed */
 };
 

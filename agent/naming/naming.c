@@ -365,7 +365,8 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		NULL};
 	static const struct metric_family_desc gave_up = {
 		"podprof_relabel_gave_up", METRIC_COUNTER,
-		"Times a relabelling rule, or a pattern of a choice, took too long, which leaves "
+		"Times a relabelling rule, or a pattern of --select or --ignore, took too long, "
+		"which leaves "
 		"out whom it was applied to.",
 		NULL};
 	static const struct metric_family_desc put_off = {

@@ -205,7 +205,7 @@ static int map_label(struct application *a, const struct label *label, struct la
 
 static int apply_labelmap(struct application *a)
 {
-	_cleanup_(labels_deinit) struct labels mapped = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels mapped = {.max = LABELS_META_MAX};
 	int r = 0;
 
 	for (size_t i = 0; i < a->labels->n && !r; i++)

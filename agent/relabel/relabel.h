@@ -25,7 +25,7 @@ struct json_t;
 /* Bytes of a rule as it is told to people. Reached: cut. */
 #define RELABEL_DESCRIPTION_MAX 200
 
-/* CPU time of relabel_apply(), nanoseconds: forty rules over the facts of a usual pod take a
+/* CPU time of relabel_apply(), nanoseconds: forty rules over the meta labels of a usual pod take a
  * thousandth of it. A match may take 20 milliseconds more (pattern.h). Reached:
  * `podprof_relabel_gave_up_total`: the entity is left out. */
 #define RELABEL_CPU_NS_MAX (50 * NSEC_PER_MSEC)
@@ -75,7 +75,7 @@ struct relabel_result {
  * relabel_apply() - apply the rules
  * @relabel: NULL: none
  * @labels:  changed in place, also by the rules before the one that drops it. Has to have room for
- *           what rules add on the way: {.max = LABELS_FACTS_MAX}. Labels that begin with "__" are
+ *           what rules add on the way: {.max = LABELS_META_MAX}. Labels that begin with "__" are
  *           still there at the end.
  * @origins: for each label that a rule has set, "relabel_configs[N]" of the last one; other names
  * in it are left alone, but those of labels that a rule removes are removed. NULL: not wanted

@@ -84,11 +84,11 @@ static int fill(struct labels *l)
 	return r;
 }
 
-static int apply(const struct relabel *relabel, const struct labels *facts)
+static int apply(const struct relabel *relabel, const struct labels *meta)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 	struct relabel_result result;
-	int r = labels_copy(facts, &l);
+	int r = labels_copy(meta, &l);
 
 	return r ? r : relabel_apply(relabel, &l, NULL, &result);
 }
@@ -97,11 +97,11 @@ static int bench_rules(int n)
 {
 	_cleanup_(json_freep) json_t *json = json_loads(rules, 0, NULL);
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
-	_cleanup_(labels_deinit) struct labels facts = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels meta = {.max = LABELS_META_MAX};
 	struct relabel_error error = {""};
 	uint64_t best = UINT64_MAX, start = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
 
-	if (!json || relabel_new(json, &relabel, &error) || fill(&facts)) {
+	if (!json || relabel_new(json, &relabel, &error) || fill(&meta)) {
 		printf("%s\n", error.text);
 		return 1;
 	}
@@ -110,12 +110,12 @@ static int bench_rules(int n)
 	for (int round = 0; round < ROUNDS; round++) {
 		start = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
 		for (int i = 0; i < n; i++)
-			if (apply(relabel, &facts) != RELABEL_KEPT)
+			if (apply(relabel, &meta) != RELABEL_KEPT)
 				return 1;
 		start = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - start;
 		best = start < best ? start : best;
 	}
-	printf("applied to %zu labels in %.1f us\n", facts.n, (double)best / 1e3 / n);
+	printf("applied to %zu labels in %.1f us\n", meta.n, (double)best / 1e3 / n);
 	return 0;
 }
 

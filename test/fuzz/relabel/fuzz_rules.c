@@ -74,8 +74,8 @@ static void check_labels(const struct labels *l)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct strview rest = strview_of_bytes((const char *)data, size);
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
-	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
+	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_META_MAX};
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 	struct relabel_result result;
 	int r;

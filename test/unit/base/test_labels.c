@@ -81,7 +81,7 @@ static void test_full(void **state)
 		int n;
 	} rows[] = {
 		{"of a series", 0, LABELS_MAX},
-		{"facts", LABELS_FACTS_MAX, LABELS_FACTS_MAX},
+		{"meta", LABELS_META_MAX, LABELS_META_MAX},
 		{"two", 2, 2},
 	};
 
@@ -104,7 +104,7 @@ static void test_full(void **state)
 
 static void test_many(void **state)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 	char name[16];
 
 	(void)state;
@@ -124,19 +124,19 @@ static void test_many(void **state)
 
 static void test_copy_full(void **state)
 {
-	_cleanup_(labels_deinit) struct labels facts = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels meta = {.max = LABELS_META_MAX};
 	_cleanup_(labels_deinit) struct labels series = {0};
-	_cleanup_(labels_deinit) struct labels larger = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels larger = {.max = LABELS_META_MAX};
 
 	(void)state;
-	fill(&facts, LABELS_MAX + 1);
-	assert_int_equal(labels_copy(&facts, &series), LABELS_FULL);
+	fill(&meta, LABELS_MAX + 1);
+	assert_int_equal(labels_copy(&meta, &series), LABELS_FULL);
 	assert_int_equal(series.n, 0);
-	assert_int_equal(labels_copy(&facts, &larger), 0);
-	assert_true(labels_equal(&facts, &larger));
-	assert_int_equal(labels_set(&facts, "l0", ""), 0);
-	assert_int_equal(labels_copy(&facts, &series), 0);
-	assert_true(labels_equal(&facts, &series));
+	assert_int_equal(labels_copy(&meta, &larger), 0);
+	assert_true(labels_equal(&meta, &larger));
+	assert_int_equal(labels_set(&meta, "l0", ""), 0);
+	assert_int_equal(labels_copy(&meta, &series), 0);
+	assert_true(labels_equal(&meta, &series));
 	assert_int_equal(labels_set(&series, "more", "x"), LABELS_FULL);
 }
 

@@ -8,10 +8,10 @@
 
 #include "discovery/entity.h"
 #include "metadata/pod.h"
-#include "naming/choice.h"
-#include "naming/facts.h"
 #include "naming/labelling.h"
+#include "naming/meta_labels.h"
 #include "naming/names.h"
+#include "naming/selector.h"
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
 #include "support/allocfail.h"
@@ -110,15 +110,15 @@ static void assert_labels(const struct labels *l, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-/* ---------------------------------------------------------------- facts */
+/* ---------------------------------------------------------------- meta labels */
 
-static void facts_of_all_kinds(void **state)
+static void meta_labels_of_all_kinds(void **state)
 {
 	struct fixture *f = *state;
-	struct labels l = {.max = LABELS_FACTS_MAX};
+	struct labels l = {.max = LABELS_META_MAX};
 	struct entity *users;
 
-	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
+	assert_int_equal(meta_labels_add(&f->known, f->container, &l), 0);
 	assert_labels(&l,
 		      "__meta_container_id=" ID " __meta_container_runtime=containerd "
 		      "__meta_kubernetes_namespace=shop "
@@ -139,36 +139,36 @@ static void facts_of_all_kinds(void **state)
 		      "__meta_kubernetes_pod_phase=Running "
 		      "__meta_kubernetes_pod_uid=" UID);
 	labels_deinit(&l);
-	assert_int_equal(facts_add(&f->pod, f->in_pod, &l), 0);
+	assert_int_equal(meta_labels_add(&f->pod, f->in_pod, &l), 0);
 	assert_null(labels_get(&l, "__meta_container_runtime"));
 	assert_null(labels_get(&l, "__meta_kubernetes_pod_container_name"));
 	assert_string_equal(labels_get(&l, "__meta_kubernetes_pod_uid"), UID);
 	labels_deinit(&l);
 	users = container(f, "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/"
 			     "libpod-payload-" ID);
-	assert_int_equal(facts_add(&f->none, users, &l), 0);
+	assert_int_equal(meta_labels_add(&f->none, users, &l), 0);
 	assert_labels(&l, "__meta_container_id=" ID " __meta_container_runtime=podman "
 			  "__meta_container_unit=web.service __meta_container_user=1000");
 	entity_unref(users);
 	labels_deinit(&l);
-	assert_int_equal(facts_add(&f->none, f->unit, &l), 0);
+	assert_int_equal(meta_labels_add(&f->none, f->unit, &l), 0);
 	assert_labels(&l, "__meta_process_slice=system.slice __meta_process_unit=ssh.service");
 	labels_deinit(&l);
-	assert_int_equal(facts_add(&f->none, f->process, &l), 0);
+	assert_int_equal(meta_labels_add(&f->none, f->process, &l), 0);
 	assert_labels(&l, "__meta_process_comm=sh");
 	labels_deinit(&l);
-	assert_int_equal(facts_add(&f->none, entity_unknown(f->entities), &l), 0);
+	assert_int_equal(meta_labels_add(&f->none, entity_unknown(f->entities), &l), 0);
 	assert_labels(&l, "");
-	assert_int_equal(facts_add(&f->none, f->container, &l), 0);
+	assert_int_equal(meta_labels_add(&f->none, f->container, &l), 0);
 	assert_labels(&l, "__meta_container_id=" ID " __meta_container_runtime=containerd");
 	labels_deinit(&l);
 }
 
 /* As many labels and annotations as are read of a pod, with the longest keys and values. */
-static void facts_of_a_large_pod(void **state)
+static void meta_labels_of_a_large_pod(void **state)
 {
 	struct fixture *f = *state;
-	struct labels l = {.max = LABELS_FACTS_MAX};
+	struct labels l = {.max = LABELS_META_MAX};
 	_cleanup_(json_decrefp) json_t *object = json_loads(pod_json, 0, NULL);
 	json_t *metadata = json_object_get(object, "metadata"), *pairs = json_object();
 	char key[POD_TEXT_MAX + 1], value[POD_TEXT_MAX + 1];
@@ -188,14 +188,14 @@ static void facts_of_a_large_pod(void **state)
 	assert_int_equal(pod_of_json(object, &f->a_pod), 0);
 	f->known.known =
 		(struct metadata_names){.pod = f->a_pod, .container = f->a_pod->containers};
-	assert_int_equal(facts_add(&f->known, f->container, &l), 0);
+	assert_int_equal(meta_labels_add(&f->known, f->container, &l), 0);
 	assert_int_equal(l.n, 4 * POD_PAIRS_MAX + 14);
 	labels_deinit(&l);
 }
 
-/* ---------------------------------------------------------------- choice */
+/* ---------------------------------------------------------------- selector */
 
-struct choice_row {
+struct selector_row {
 	const char *name;
 	const char *select[3];
 	const char *ignore[3];
@@ -207,7 +207,7 @@ struct choice_row {
 #define SLOW	  "(?:[a-z]|[a-z][a-z]?)*[!?]"
 #define SLOW_NAME "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
 
-static const struct choice_row choice_rows[] = {
+static const struct selector_row selector_rows[] = {
 	{"nothing said", {NULL}, {NULL}, "shop/web-1/web", NULL},
 	{"a part", {"web"}, {NULL}, "shop/web-1/web", NULL},
 	{"another", {"db"}, {NULL}, "shop/web-1/web", "no --select matches"},
@@ -243,41 +243,43 @@ static size_t count(const char *const *texts)
 	return n;
 }
 
-static void choices(void **state)
+static void selectors(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < array_size(choice_rows); i++) {
-		const struct choice_row *row = &choice_rows[i];
+	for (size_t i = 0; i < array_size(selector_rows); i++) {
+		const struct selector_row *row = &selector_rows[i];
 		struct pattern_error error;
-		struct choice *choice;
-		char why[CHOICE_WHY_MAX];
+		struct selector *selector;
+		char why[SELECTOR_WHY_MAX];
 		int r;
 
 		row_begin(row->name);
-		assert_int_equal(choice_new(row->select, count(row->select), row->ignore,
-					    count(row->ignore), &choice, &error),
+		assert_int_equal(selector_new(row->select, count(row->select), row->ignore,
+					      count(row->ignore), &selector, &error),
 				 0);
-		r = choice_ask(choice, row->of, why);
-		assert_int_equal(r == CHOICE_TAKEN, !row->why);
-		assert_int_equal(r == CHOICE_GAVE_UP,
+		r = selector_ask(selector, row->of, why);
+		assert_int_equal(r == SELECTOR_TAKEN, !row->why);
+		assert_int_equal(r == SELECTOR_GAVE_UP,
 				 row->why && strstr(row->why, "took too long"));
 		if (row->why)
 			assert_string_equal(why, row->why);
-		choice_free(choice);
+		selector_free(selector);
 	}
 }
 
-static void choices_refused(void **state)
+static void selectors_refused(void **state)
 {
 	static const char *const bad[] = {"(", "a)(b", "*", "(?=a)"};
 	struct pattern_error error;
-	struct choice *choice;
+	struct selector *selector;
 
 	(void)state;
 	for (size_t i = 0; i < array_size(bad); i++) {
 		row_begin(bad[i]);
-		assert_int_equal(choice_new(&bad[i], 1, NULL, 0, &choice, &error), PATTERN_REFUSED);
-		assert_int_equal(choice_new(NULL, 0, &bad[i], 1, &choice, &error), PATTERN_REFUSED);
+		assert_int_equal(selector_new(&bad[i], 1, NULL, 0, &selector, &error),
+				 PATTERN_REFUSED);
+		assert_int_equal(selector_new(NULL, 0, &bad[i], 1, &selector, &error),
+				 PATTERN_REFUSED);
 	}
 }
 
@@ -389,7 +391,7 @@ static const struct label_row label_rows[] = {
 	 "container=web " NAMED,
 	 "relabel_configs[0] (drop, source_labels namespace, regex sh.*)",
 	 NULL},
-	{"kept by a fact",
+	{"kept by a meta label",
 	 'u',
 	 {NULL},
 	 {NULL},
@@ -553,7 +555,7 @@ static int build(void *ctx)
 	};
 	_cleanup_(labelling_deinit) struct labelling labelling = {0};
 	_cleanup_(labelled_deinit) struct labelled is = {0};
-	_cleanup_(labels_deinit) struct labels facts = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels meta = {.max = LABELS_META_MAX};
 	struct fixture *f = ctx;
 	struct pattern_error error;
 	int r = labelling_init(&settings, &labelling, &error);
@@ -561,7 +563,7 @@ static int build(void *ctx)
 	if (!r)
 		r = labelling_apply(&labelling, &f->known, f->container, true, true, &is);
 	if (!r)
-		r = facts_add(&f->known, f->container, &facts);
+		r = meta_labels_add(&f->known, f->container, &meta);
 	return r;
 }
 
@@ -575,10 +577,10 @@ static void without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(facts_of_all_kinds),
-		TEST(facts_of_a_large_pod),
-		TEST(choices),
-		TEST(choices_refused),
+		TEST(meta_labels_of_all_kinds),
+		TEST(meta_labels_of_a_large_pod),
+		TEST(selectors),
+		TEST(selectors_refused),
 		TEST(labelled_rows),
 		TEST(too_slow),
 		TEST(too_many),

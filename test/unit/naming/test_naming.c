@@ -748,7 +748,7 @@ static void costly(void **state)
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	assert_int_equal(metric(f, "podprof_entities_put_off"), 0);
 	loop_until(f->loop, was_looked_at, f);
-	/* it is known now that its name does not come, which its labels and its choice are made
+	/* it is known now that its name does not come, which its labels and its selection are made
 	 * of */
 	((struct entity *)entity_of(f, ID1))->first_seen_ns = 0;
 	loop_until(f->loop, has_waited, f);

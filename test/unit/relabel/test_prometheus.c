@@ -76,8 +76,8 @@ static void text_of_labels(const struct labels *l, char *ret, size_t n)
 static void compare_labels(struct count *count, const char *line, const json_t *c,
 			   const struct relabel *relabel)
 {
-	_cleanup_(labels_deinit) struct labels ours = {.max = LABELS_FACTS_MAX};
-	_cleanup_(labels_deinit) struct labels theirs = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels ours = {.max = LABELS_META_MAX};
+	_cleanup_(labels_deinit) struct labels theirs = {.max = LABELS_META_MAX};
 	bool dropped = json_is_true(json_object_get(c, "dropped"));
 	struct relabel_result result;
 	char text[4096];

@@ -119,7 +119,7 @@ static void test_actions(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
-		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 		struct relabel_result result;
 
@@ -238,8 +238,8 @@ static const char three_rules[] =
 
 static void test_origins(void **state)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
-	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
+	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_META_MAX};
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 	struct relabel_result result;
 
@@ -255,7 +255,7 @@ static void test_origins(void **state)
 
 static void test_dropped_by(void **state)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 	char text[RELABEL_DESCRIPTION_MAX];
 	struct relabel_result result;
@@ -292,19 +292,19 @@ static void test_left_out(void **state)
 		const char *name, *rules;
 		size_t n, n_left_out, n_after;
 	} rows[] = {
-		{"it fits", "[{\"action\":\"labelmap\",\"regex\":\"__(.*)\"}]",
-		 LABELS_FACTS_MAX / 2, 0, LABELS_FACTS_MAX},
+		{"it fits", "[{\"action\":\"labelmap\",\"regex\":\"__(.*)\"}]", LABELS_META_MAX / 2,
+		 0, LABELS_META_MAX},
 		{"the set is full", "[{\"action\":\"labelmap\",\"regex\":\"__(.*)\"}]",
-		 LABELS_FACTS_MAX / 2 + 2, 4, LABELS_FACTS_MAX},
+		 LABELS_META_MAX / 2 + 2, 4, LABELS_META_MAX},
 		{"no names", "[{\"action\":\"labelmap\",\"regex\":\"__l(.*)\"}]", 3, 3, 3},
 		{"empty names", "[{\"action\":\"labelmap\",\"regex\":\"__l.*\"}]", 3, 3, 3},
 		{"one that is full", "[{\"target_label\":\"a\",\"replacement\":\"b\"}]",
-		 LABELS_FACTS_MAX, 1, LABELS_FACTS_MAX},
+		 LABELS_META_MAX, 1, LABELS_META_MAX},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
-		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 		struct relabel_result result;
 
@@ -328,7 +328,7 @@ static void test_long(void **state)
 	static const char rules[] = "[{\"source_labels\":[\"a\",\"a\"],\"target_label\":\"b\","
 				    "\"replacement\":\"<$1$1>\"},"
 				    "{\"source_labels\":[\"a\"],\"target_label\":\"$1\"}]";
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 	char value[LABELS_VALUE_MAX + 1];
 	struct relabel_result result;
@@ -362,7 +362,7 @@ static void test_gave_up(void **state)
 	long_value(value, sizeof(value));
 	value[sizeof(value) - 3] = 'b';
 	for (size_t i = 0; i < array_size(rows); i++) {
-		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 		struct relabel_result result;
 
@@ -387,7 +387,7 @@ static void test_gave_up_after_many(void **state)
 	memset(value, 'a', sizeof(value) - 1);
 	memcpy(value + sizeof(value) - 3, "bc", 3);
 	for (size_t i = 0; i < array_size(rules); i++) {
-		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(buf_deinit) struct buf text = BUF_INIT(1u << 20);
 		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 		struct relabel_result result;
@@ -409,7 +409,7 @@ static void test_gave_up_after_many(void **state)
 
 static void test_none(void **state)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 	struct relabel_result result;
 
 	(void)state;
@@ -439,8 +439,8 @@ static int read_all(void *ctx)
 
 static int apply_all(void *ctx)
 {
-	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_FACTS_MAX};
-	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_FACTS_MAX};
+	_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
+	_cleanup_(labels_deinit) struct labels origins = {.max = LABELS_META_MAX};
 	struct relabel_result result;
 	int r = set_labels(&l, "a=x1 b=y __f=z");
 

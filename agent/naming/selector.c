@@ -4,7 +4,7 @@
  * of a name, as to grep, so ".*" is put around theirs. It is compiled by itself first: what is no
  * pattern alone ("a)(b") may be one in between.
  */
-#include "naming/choice.h"
+#include "naming/selector.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,25 +15,25 @@
 #include "relabel/pattern.h"
 
 /* One pattern and what it was made of. */
-struct choice_pattern {
+struct selector_pattern {
 	struct pattern *pattern;
 	char *text;
 };
 
-struct choice_list {
-	struct choice_pattern *items;
+struct selector_list {
+	struct selector_pattern *items;
 	size_t n;
 };
 
-struct choice {
-	struct choice_list select;
-	struct choice_list ignore;
+struct selector {
+	struct selector_list select;
+	struct selector_list ignore;
 };
 
 DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
-DEFINE_CLEANUP(struct choice *, choice_freep, choice_free);
+DEFINE_CLEANUP(struct selector *, selector_freep, selector_free);
 
-static void list_deinit(struct choice_list *list)
+static void list_deinit(struct selector_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		pattern_free(list->items[i].pattern);
@@ -42,13 +42,13 @@ static void list_deinit(struct choice_list *list)
 	free(list->items);
 }
 
-void choice_free(struct choice *choice)
+void selector_free(struct selector *selector)
 {
-	if (!choice)
+	if (!selector)
 		return;
-	list_deinit(&choice->select);
-	list_deinit(&choice->ignore);
-	free(choice);
+	list_deinit(&selector->select);
+	list_deinit(&selector->ignore);
+	free(selector);
 }
 
 static int pattern_anywhere(const char *text, struct pattern **ret, struct pattern_error *ret_error)
@@ -62,7 +62,7 @@ static int pattern_anywhere(const char *text, struct pattern **ret, struct patte
 	return r ? r : pattern_new(wrapped, ret, ret_error);
 }
 
-static int list_fill(struct choice_list *list, const char *const *texts, size_t n,
+static int list_fill(struct selector_list *list, const char *const *texts, size_t n,
 		     struct pattern_error *ret_error)
 {
 	int r = 0;
@@ -71,7 +71,7 @@ static int list_fill(struct choice_list *list, const char *const *texts, size_t 
 	if (!list->items)
 		return -ENOMEM;
 	for (; !r && list->n < n; list->n++) {
-		struct choice_pattern *one = &list->items[list->n];
+		struct selector_pattern *one = &list->items[list->n];
 
 		one->text = strdup(texts[list->n]);
 		r = one->text ? pattern_anywhere(one->text, &one->pattern, ret_error) : -ENOMEM;
@@ -79,23 +79,23 @@ static int list_fill(struct choice_list *list, const char *const *texts, size_t 
 	return r;
 }
 
-int choice_new(const char *const *select, size_t n_select, const char *const *ignore,
-	       size_t n_ignore, struct choice **ret, struct pattern_error *ret_error)
+int selector_new(const char *const *select, size_t n_select, const char *const *ignore,
+		 size_t n_ignore, struct selector **ret, struct pattern_error *ret_error)
 {
-	_cleanup_(choice_freep) struct choice *choice = calloc(1, sizeof(*choice));
-	int r = choice ? list_fill(&choice->select, select, n_select, ret_error) : -ENOMEM;
+	_cleanup_(selector_freep) struct selector *selector = calloc(1, sizeof(*selector));
+	int r = selector ? list_fill(&selector->select, select, n_select, ret_error) : -ENOMEM;
 
 	if (!r)
-		r = list_fill(&choice->ignore, ignore, n_ignore, ret_error);
+		r = list_fill(&selector->ignore, ignore, n_ignore, ret_error);
 	if (!r)
-		*ret = take_ptr(choice);
+		*ret = take_ptr(selector);
 	return r;
 }
 
 /* The first that matches, or that gives up: what comes behind it is not looked at, so that one name
  * costs no more than one match's budget. PATTERN_OK or PATTERN_LIMIT with its text in @ret,
  * PATTERN_NO_MATCH, -ENOMEM. */
-static int list_match(const struct choice_list *list, const char *name, const char **ret)
+static int list_match(const struct selector_list *list, const char *name, const char **ret)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		int r = pattern_match(list->items[i].pattern, name, strlen(name), NULL);
@@ -110,31 +110,31 @@ static int list_match(const struct choice_list *list, const char *name, const ch
 	return PATTERN_NO_MATCH;
 }
 
-static int gave_up(const char *flag, const char *text, char ret_why[CHOICE_WHY_MAX])
+static int gave_up(const char *flag, const char *text, char ret_why[SELECTOR_WHY_MAX])
 {
-	snprintf(ret_why, CHOICE_WHY_MAX, "%s %.90s took too long", flag, text);
-	return CHOICE_GAVE_UP;
+	snprintf(ret_why, SELECTOR_WHY_MAX, "%s %.90s took too long", flag, text);
+	return SELECTOR_GAVE_UP;
 }
 
-int choice_ask(const struct choice *choice, const char *name, char ret_why[CHOICE_WHY_MAX])
+int selector_ask(const struct selector *selector, const char *name, char ret_why[SELECTOR_WHY_MAX])
 {
 	const char *text;
-	int r = list_match(&choice->ignore, name, &text);
+	int r = list_match(&selector->ignore, name, &text);
 
 	if (r < 0)
 		return r;
 	if (r == PATTERN_LIMIT)
 		return gave_up("--ignore", text, ret_why);
 	if (r == PATTERN_OK) {
-		snprintf(ret_why, CHOICE_WHY_MAX, "--ignore %s", text);
-		return CHOICE_LEFT_OUT;
+		snprintf(ret_why, SELECTOR_WHY_MAX, "--ignore %s", text);
+		return SELECTOR_LEFT_OUT;
 	}
-	r = choice->select.n ? list_match(&choice->select, name, &text) : PATTERN_OK;
+	r = selector->select.n ? list_match(&selector->select, name, &text) : PATTERN_OK;
 	if (r == PATTERN_LIMIT)
 		return gave_up("--select", text, ret_why);
 	if (r == PATTERN_NO_MATCH) {
-		snprintf(ret_why, CHOICE_WHY_MAX, "no --select matches");
-		return CHOICE_LEFT_OUT;
+		snprintf(ret_why, SELECTOR_WHY_MAX, "no --select matches");
+		return SELECTOR_LEFT_OUT;
 	}
-	return r; /* CHOICE_TAKEN, or no memory */
+	return r; /* SELECTOR_TAKEN, or no memory */
 }

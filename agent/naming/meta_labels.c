@@ -7,7 +7,7 @@
  * Source: Prometheus' documentation of kubernetes_sd_config, role pod, and its
  * discovery/kubernetes/pod.go.
  */
-#include "naming/facts.h"
+#include "naming/meta_labels.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,11 +20,11 @@
 #include "metadata/pod.h"
 #include "naming/names.h"
 
-#define POD_FACT       "__meta_kubernetes_pod_"
-#define CONTAINER_FACT "__meta_container_"
+#define POD_META       "__meta_kubernetes_pod_"
+#define CONTAINER_META "__meta_container_"
 
 /* Bytes of the longest name: a key of POD_TEXT_MAX and what is before it. Reached: -. */
-#define FACT_NAME_MAX (POD_TEXT_MAX + 64)
+#define META_LABEL_NAME_MAX (POD_TEXT_MAX + 64)
 
 /* One too many, or a key that makes no name, is left out. */
 static int set(struct labels *l, const char *name, const char *value)
@@ -42,7 +42,7 @@ static int set_text(struct labels *l, const char *name, struct strview value)
 /* @prefix and a key, in letters that a label's name may have. */
 static int set_keyed(struct labels *l, const char *prefix, const char *key, const char *value)
 {
-	char name[FACT_NAME_MAX];
+	char name[META_LABEL_NAME_MAX];
 
 	snprintf(name, sizeof(name), "%s%s", prefix, key);
 	for (char *c = name; *c; c++)
@@ -69,17 +69,17 @@ static int add_pod(struct labels *l, const struct pod *pod)
 	int r = 0;
 
 	if (set(l, "__meta_kubernetes_namespace", pod->namespace) ||
-	    set(l, POD_FACT "name", pod->name) || set(l, POD_FACT "uid", pod->uid) ||
-	    set(l, POD_FACT "node_name", pod->node) || set(l, POD_FACT "ip", pod->ip) ||
-	    set(l, POD_FACT "host_ip", pod->host_ip) || set(l, POD_FACT "phase", pod->phase) ||
-	    set(l, POD_FACT "controller_kind", pod->owner_kind) ||
-	    set(l, POD_FACT "controller_name", pod->owner_name))
+	    set(l, POD_META "name", pod->name) || set(l, POD_META "uid", pod->uid) ||
+	    set(l, POD_META "node_name", pod->node) || set(l, POD_META "ip", pod->ip) ||
+	    set(l, POD_META "host_ip", pod->host_ip) || set(l, POD_META "phase", pod->phase) ||
+	    set(l, POD_META "controller_kind", pod->owner_kind) ||
+	    set(l, POD_META "controller_name", pod->owner_name))
 		r = -ENOMEM;
 	if (!r)
-		r = add_pairs(l, &pod->labels, POD_FACT "label_", POD_FACT "labelpresent_");
+		r = add_pairs(l, &pod->labels, POD_META "label_", POD_META "labelpresent_");
 	if (!r)
-		r = add_pairs(l, &pod->annotations, POD_FACT "annotation_",
-			      POD_FACT "annotationpresent_");
+		r = add_pairs(l, &pod->annotations, POD_META "annotation_",
+			      POD_META "annotationpresent_");
 	return r;
 }
 
@@ -94,16 +94,16 @@ static int add_pod_container_id(struct labels *l, const struct cgroup_id *id)
 	else
 		snprintf(url, sizeof(url), "%s://%s",
 			 strcmp(runtime, "crio") == 0 ? "cri-o" : runtime, id->container_id);
-	return set(l, POD_FACT "container_id", url);
+	return set(l, POD_META "container_id", url);
 }
 
 static int add_pod_container(struct labels *l, const struct pod_container *container)
 {
 	bool init = container->kind == POD_CONTAINER_INIT;
 
-	if (set(l, POD_FACT "container_name", container->name) ||
-	    set(l, POD_FACT "container_image", container->image) ||
-	    set(l, POD_FACT "container_init", init ? "true" : "false"))
+	if (set(l, POD_META "container_name", container->name) ||
+	    set(l, POD_META "container_image", container->image) ||
+	    set(l, POD_META "container_init", init ? "true" : "false"))
 		return -ENOMEM;
 	return 0;
 }
@@ -111,10 +111,10 @@ static int add_pod_container(struct labels *l, const struct pod_container *conta
 /* What its runtime says of it. */
 static int add_state(struct labels *l, const struct container *state)
 {
-	if (set(l, CONTAINER_FACT "name", state->name) ||
-	    set(l, CONTAINER_FACT "image", state->image))
+	if (set(l, CONTAINER_META "name", state->name) ||
+	    set(l, CONTAINER_META "image", state->image))
 		return -ENOMEM;
-	return add_pairs(l, &state->labels, CONTAINER_FACT "label_", NULL);
+	return add_pairs(l, &state->labels, CONTAINER_META "label_", NULL);
 }
 
 /* Of a pod's own cgroup there is neither id nor runtime. */
@@ -123,13 +123,13 @@ static int add_container(struct labels *l, const struct cgroup_id *id)
 	struct strview user = strview_of("");
 	const char *outer_id = cgroup_user(id, &user) ? "" : id->outer_id;
 
-	if (set(l, CONTAINER_FACT "id", id->container_id) ||
-	    set(l, CONTAINER_FACT "outer_id", outer_id) ||
-	    set(l, CONTAINER_FACT "unit", id->service) || set_text(l, CONTAINER_FACT "user", user))
+	if (set(l, CONTAINER_META "id", id->container_id) ||
+	    set(l, CONTAINER_META "outer_id", outer_id) ||
+	    set(l, CONTAINER_META "unit", id->service) || set_text(l, CONTAINER_META "user", user))
 		return -ENOMEM;
 	if (id->kind == CGROUP_KIND_POD)
 		return 0;
-	return set(l, CONTAINER_FACT "runtime", cgroup_runtime_name(id->runtime));
+	return set(l, CONTAINER_META "runtime", cgroup_runtime_name(id->runtime));
 }
 
 static int add_unit(struct labels *l, const struct entity *entity)
@@ -143,7 +143,7 @@ static int add_unit(struct labels *l, const struct entity *entity)
 	return 0;
 }
 
-int facts_add(const struct names *names, const struct entity *entity, struct labels *labels)
+int meta_labels_add(const struct names *names, const struct entity *entity, struct labels *labels)
 {
 	int r = 0;
 
