@@ -23,7 +23,7 @@
 struct examination {
 	struct config config;
 	bool json;
-	struct facts facts;
+	struct probe_results results;
 	struct findings findings;
 };
 
@@ -185,9 +185,9 @@ int cmd_doctor(int argc, char **argv)
 	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* what is warned of is a finding */
 	settings_naming_opts_init(&naming, &e.config);
 	opts.metadata = &naming.opts.metadata;
-	r = doctor_look(&opts, &e.facts);
+	r = doctor_look(&opts, &e.results);
 	if (!r) {
-		doctor_check(&e.facts, &e.findings);
+		doctor_check(&e.results, &e.findings);
 		r = print(&e);
 	}
 	if (r)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each file of this folder has a topic: it looks, which may fail in any way and leaves facts, and
- * it checks, which is a function of the facts alone. So each outcome of a check can be tried
+ * Each file of this folder has a topic: it looks, which may fail in any way and leaves results, and
+ * it checks, which is a function of the results alone. So each outcome of a check can be tried
  * without a kernel that has it.
  *
  * The servers are asked all at the same time, on one loop.
@@ -28,7 +28,7 @@
 /* Everything that is open while it looks. */
 struct look {
 	const struct doctor_opts *opts;
-	struct facts *facts;
+	struct probe_results *results;
 	struct root proc;
 	struct root own_proc;
 	struct root sys;
@@ -45,9 +45,9 @@ struct look {
 /* What has been asked has answered, or is not waited for any more. */
 static void end_trials(struct look *l)
 {
-	listener_end(take_ptr(l->listener), &l->facts->listener);
-	network_end(take_ptr(l->network), &l->facts->network);
-	sources_end(take_ptr(l->sources), &l->facts->sources);
+	listener_end(take_ptr(l->listener), &l->results->listener);
+	network_end(take_ptr(l->network), &l->results->network);
+	sources_end(take_ptr(l->sources), &l->results->sources);
 }
 
 static void look_deinit(struct look *l)
@@ -65,8 +65,8 @@ static int open_roots(struct look *l)
 	/* what cannot be opened stays -1, below which nothing is found */
 	(void)root_open("/proc", &l->own_proc);
 	(void)root_open("/sys", &l->sys);
-	l->facts->no_proc = root_open(l->opts->config->proc_root, &l->proc);
-	return l->facts->no_proc == -ENOMEM ? -ENOMEM : 0;
+	l->results->no_proc = root_open(l->opts->config->proc_root, &l->proc);
+	return l->results->no_proc == -ENOMEM ? -ENOMEM : 0;
 }
 
 static int start_discovery(struct look *l)
@@ -126,20 +126,20 @@ static int ask_servers(struct look *l)
 static int look_at_node(struct look *l)
 {
 	const struct config *c = l->opts->config;
-	int r = node_look(c, &l->proc, &l->facts->node);
+	int r = node_look(c, &l->proc, &l->results->node);
 
 	if (!r)
-		r = reading_look(c, &l->proc, &l->facts->reading);
+		r = reading_look(c, &l->proc, &l->results->reading);
 	if (!r)
 		r = start_discovery(l);
-	l->facts->node.n_containers = count_containers(l->discovery);
+	l->results->node.n_containers = count_containers(l->discovery);
 	return r;
 }
 
 static int look_at_all(struct look *l)
 {
 	const struct config *c = l->opts->config;
-	struct facts *f = l->facts;
+	struct probe_results *f = l->results;
 	int r = open_roots(l);
 
 	if (!r)
@@ -163,45 +163,45 @@ static int look_at_all(struct look *l)
 	return r;
 }
 
-int doctor_look(const struct doctor_opts *opts, struct facts *ret)
+int doctor_look(const struct doctor_opts *opts, struct probe_results *ret)
 {
 	_cleanup_(look_deinit) struct look look = {
 		.opts = opts,
-		.facts = ret,
+		.results = ret,
 		.proc = ROOT_INIT,
 		.own_proc = ROOT_INIT,
 		.sys = ROOT_INIT,
 	};
 
-	*ret = (struct facts){
+	*ret = (struct probe_results){
 		.config = opts->config,
 		.in_cluster = getenv("KUBERNETES_SERVICE_HOST") != NULL,
 	};
 	return look_at_all(&look);
 }
 
-static void check_no_proc(const struct facts *facts, struct findings *ret)
+static void check_no_proc(const struct probe_results *results, struct findings *ret)
 {
 	finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
-				 facts->config->proc_root,
-				 facts->no_proc < 0 ? strerror(-facts->no_proc)
-						    : root_outcome_name(facts->no_proc)),
+				 results->config->proc_root,
+				 results->no_proc < 0 ? strerror(-results->no_proc)
+						      : root_outcome_name(results->no_proc)),
 		    "the agent does not start", "name the node's procfs with --proc-root");
 }
 
-void doctor_check(const struct facts *facts, struct findings *ret)
+void doctor_check(const struct probe_results *results, struct findings *ret)
 {
 	*ret = (struct findings){0};
-	rights_check(facts, ret);
-	kernelside_check(facts, ret);
-	if (facts->no_proc) {
-		check_no_proc(facts, ret);
+	rights_check(results, ret);
+	kernelside_check(results, ret);
+	if (results->no_proc) {
+		check_no_proc(results, ret);
 	} else {
-		node_check(facts, ret);
-		reading_check(facts, ret);
-		sources_check(facts, ret);
+		node_check(results, ret);
+		reading_check(results, ret);
+		sources_check(results, ret);
 	}
-	places_check(facts, ret);
-	network_check(facts, ret);
-	listener_check(facts, ret);
+	places_check(results, ret);
+	network_check(results, ret);
+	listener_check(results, ret);
 }

@@ -2,11 +2,11 @@
 #ifndef PODPROF_DOCTOR_DOCTOR_H
 #define PODPROF_DOCTOR_DOCTOR_H
 
-/* What this node lacks for an agent with given settings: facts are gathered, then told as findings.
- */
+/* What this node lacks for an agent with given settings: probe results are gathered, then told as
+ * findings. */
 
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 
 struct discovery;
 struct loop;
@@ -27,9 +27,9 @@ struct doctor_opts {
 };
 
 /* Takes some seconds where servers do not answer, never more than half a minute. 0 or -errno. */
-int doctor_look(const struct doctor_opts *opts, struct facts *ret);
+int doctor_look(const struct doctor_opts *opts, struct probe_results *ret);
 
 /* In the order in which a person would mend things. */
-void doctor_check(const struct facts *facts, struct findings *ret);
+void doctor_check(const struct probe_results *results, struct findings *ret);
 
 #endif

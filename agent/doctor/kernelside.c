@@ -21,9 +21,9 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "config/config.h"
-#include "doctor/facts.h"
 #include "doctor/file.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 #include "profile/sideband.h"
 
 #define CPU_LOST "no CPU profiles"
@@ -64,9 +64,9 @@ void kernelside_look(const struct root *proc, const struct root *sys, struct ker
 
 /* ---------------------------------------------------------------- checks */
 
-static void check_version(const struct facts *facts, struct findings *ret)
+static void check_version(const struct probe_results *results, struct findings *ret)
 {
-	const struct bpfobj_facts *known = &facts->kernel.known;
+	const struct bpfobj_facts *known = &results->kernel.known;
 	const struct bpfobj_fault *old = bpfobj_unfit(known, BPFOBJ_TOO_OLD);
 	const struct kernel_version *v = &known->version;
 	struct bpfobj_why why = {""};
@@ -76,7 +76,7 @@ static void check_version(const struct facts *facts, struct findings *ret)
 	if (old)
 		finding_say(findings_add(ret, "kernel", FINDING_MISSING, "%s %s", name, old->is),
 			    CPU_LOST, old->remedy);
-	else if (bpfobj_permit(known, facts->config->allow_unsafe_kernel, &why))
+	else if (bpfobj_permit(known, results->config->allow_unsafe_kernel, &why))
 		finding_say(findings_add(ret, "kernel", FINDING_MISSING, "%s: %s", name, why.text),
 			    CPU_LOST, "use a kernel that has it mended: 6.1.36, 6.3.10, or 6.4");
 	else
@@ -105,12 +105,12 @@ static void check_lockdown(const struct bpfobj_facts *known, struct findings *re
 }
 
 /* What Debian and Ubuntu have added. */
-static void check_paranoid(const struct facts *facts, struct findings *ret)
+static void check_paranoid(const struct probe_results *results, struct findings *ret)
 {
-	const struct kernelside *k = &facts->kernel;
+	const struct kernelside *k = &results->kernel;
 	struct finding *finding;
 
-	if (k->paranoid <= 2 || capability_in(facts->rights.capabilities, CAP_SYS_ADMIN) ||
+	if (k->paranoid <= 2 || capability_in(results->rights.capabilities, CAP_SYS_ADMIN) ||
 	    (k->tried && !k->result))
 		return;
 	finding = findings_add(ret, "perf events", FINDING_MISSING,
@@ -122,9 +122,9 @@ static void check_paranoid(const struct facts *facts, struct findings *ret)
 }
 
 /* The sentence is "what failed; what to do". */
-static void say_refused(const struct facts *facts, struct findings *ret)
+static void say_refused(const struct probe_results *results, struct findings *ret)
 {
-	const struct kernelside *k = &facts->kernel;
+	const struct kernelside *k = &results->kernel;
 	const char *what = *k->why.text ? k->why.text : strerror(-k->result);
 	const char *todo = strstr(what, "; ");
 	struct finding *finding = findings_add(ret, "CPU profiles", FINDING_MISSING, "%.*s",
@@ -132,14 +132,15 @@ static void say_refused(const struct facts *facts, struct findings *ret)
 
 	if (k->known.no_bpf || k->known.no_perfmon)
 		todo = "; see the capabilities";
-	finding_say(finding, facts->config->off_cpu > 0 ? "no CPU and off-CPU profiles" : CPU_LOST,
+	finding_say(finding,
+		    results->config->off_cpu > 0 ? "no CPU and off-CPU profiles" : CPU_LOST,
 		    todo ? todo + 2 : "see the line above");
 }
 
-static void say_begun(const struct facts *facts, struct findings *ret)
+static void say_begun(const struct probe_results *results, struct findings *ret)
 {
-	const struct kernelside *k = &facts->kernel;
-	const char *what = facts->config->off_cpu > 0 ? "on and off the CPUs" : "on the CPUs";
+	const struct kernelside *k = &results->kernel;
+	const char *what = results->config->off_cpu > 0 ? "on and off the CPUs" : "on the CPUs";
 	struct finding *finding;
 
 	if (k->has_loop && !*k->cpu_why) {
@@ -163,19 +164,19 @@ static void say_begun(const struct facts *facts, struct findings *ret)
 }
 
 /* Without a trial the agent that runs here has said how it goes. */
-static void check_trial(const struct facts *facts, struct findings *ret)
+static void check_trial(const struct probe_results *results, struct findings *ret)
 {
-	if (!facts->kernel.tried)
+	if (!results->kernel.tried)
 		return;
-	if (facts->kernel.result)
-		say_refused(facts, ret);
+	if (results->kernel.result)
+		say_refused(results, ret);
 	else
-		say_begun(facts, ret);
+		say_begun(results, ret);
 }
 
-static void check_events(const struct facts *facts, struct findings *ret)
+static void check_events(const struct probe_results *results, struct findings *ret)
 {
-	const struct kernelside *k = &facts->kernel;
+	const struct kernelside *k = &results->kernel;
 
 	/* what keeps all of CPU profiling away is told once */
 	if (!k->events || (k->tried && k->result))
@@ -187,16 +188,16 @@ static void check_events(const struct facts *facts, struct findings *ret)
 		    "grant CAP_PERFMON, and allow perf_event_open(2)");
 }
 
-void kernelside_check(const struct facts *facts, struct findings *ret)
+void kernelside_check(const struct probe_results *results, struct findings *ret)
 {
-	if (!facts->config->cpu_rate) {
+	if (!results->config->cpu_rate) {
 		findings_add(ret, "CPU profiles", FINDING_OK, "not asked for (--cpu-rate 0)");
 		return;
 	}
-	check_version(facts, ret);
-	check_types(&facts->kernel.known, ret);
-	check_lockdown(&facts->kernel.known, ret);
-	check_paranoid(facts, ret);
-	check_trial(facts, ret);
-	check_events(facts, ret);
+	check_version(results, ret);
+	check_types(&results->kernel.known, ret);
+	check_lockdown(&results->kernel.known, ret);
+	check_paranoid(results, ret);
+	check_trial(results, ret);
+	check_events(results, ret);
 }

@@ -10,8 +10,8 @@
 
 #include "profile/bpfobj.h"
 
-struct facts;
 struct findings;
+struct probe_results;
 struct root;
 
 /**
@@ -41,6 +41,6 @@ struct kernelside {
 /* All but the trial, which is the profiler's, and so the caller's. */
 void kernelside_look(const struct root *proc, const struct root *sys, struct kernelside *ret);
 
-void kernelside_check(const struct facts *facts, struct findings *ret);
+void kernelside_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -14,8 +14,8 @@
 #include "base/strview.h"
 #include "base/utf8.h"
 #include "config/config.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 #include "server/listen.h"
 
 /* It is this machine that is asked. */
@@ -155,9 +155,9 @@ static bool is_known(const struct listener_condition *c)
 }
 
 /* What it knows better than a trial beside it. */
-static void check_agent(const struct facts *facts, struct findings *ret)
+static void check_agent(const struct probe_results *results, struct findings *ret)
 {
-	const struct listener *l = &facts->listener;
+	const struct listener *l = &results->listener;
 	char works[FINDING_TEXT_MAX] = "";
 	size_t n = 0;
 
@@ -166,7 +166,7 @@ static void check_agent(const struct facts *facts, struct findings *ret)
 			n += (size_t)snprintf(works + n, sizeof(works) - n, "; %s works",
 					      l->conditions[i].name);
 	findings_add(ret, "agent", FINDING_OK, "one runs here, at %s, and is %sready%s",
-		     facts->config->listen, l->ready ? "" : "not ", works);
+		     results->config->listen, l->ready ? "" : "not ", works);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct listener_condition *c = &l->conditions[i];
 		const char *todo = strstr(c->why, "; ");
@@ -179,21 +179,21 @@ static void check_agent(const struct facts *facts, struct findings *ret)
 	}
 }
 
-void listener_check(const struct facts *facts, struct findings *ret)
+void listener_check(const struct probe_results *results, struct findings *ret)
 {
-	const struct listener *l = &facts->listener;
+	const struct listener *l = &results->listener;
 
 	if (l->agent)
-		check_agent(facts, ret);
+		check_agent(results, ret);
 	else if (l->wrong)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING,
-					 "--listen %s is no address", facts->config->listen),
+					 "--listen %s is no address", results->config->listen),
 			    "the agent does not start",
 			    "it has to be ADDRESS:PORT, such as 127.0.0.1:7070");
 	else if (l->result)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",
-					 facts->config->listen, strerror(-l->result)),
+					 results->config->listen, strerror(-l->result)),
 			    "the agent does not start", listen_hint(l->result));
 	else
-		findings_add(ret, "listen", FINDING_OK, "%s is free", facts->config->listen);
+		findings_add(ret, "listen", FINDING_OK, "%s is free", results->config->listen);
 }

@@ -2,16 +2,16 @@
 #ifndef PODPROF_DOCTOR_LISTENER_H
 #define PODPROF_DOCTOR_LISTENER_H
 
-/* Whether --listen is free; if it is not, whether it is an agent that has it, and what that says.
- */
+/* Whether --listen is free; if it is not, whether it is an agent that has it, and what that
+ * says. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct config;
-struct facts;
 struct findings;
 struct http;
+struct probe_results;
 
 /* Conditions of an agent's that are kept: it has a handful. Reached: the others are not told. */
 #define LISTENER_CONDITIONS_MAX 8
@@ -50,6 +50,6 @@ void listener_end(struct listener_trial *trial, struct listener *ret);
 /* What an agent answers at /-/ready; false if it is no agent's. */
 bool listener_read(const char *body, struct listener *ret);
 
-void listener_check(const struct facts *facts, struct findings *ret);
+void listener_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -16,8 +16,8 @@
 #include "base/cleanup.h"
 #include "base/http.h"
 #include "base/nsec.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 #include "export/destination.h"
 #include "export/push.h"
 
@@ -196,9 +196,9 @@ static void check_clock(const struct network *network, struct findings *ret)
 		    "set the node's clock (chrony, systemd-timesyncd)");
 }
 
-void network_check(const struct facts *facts, struct findings *ret)
+void network_check(const struct probe_results *results, struct findings *ret)
 {
-	for (size_t i = 0; i < facts->network.n; i++)
-		check_destination(&facts->network.items[i], ret);
-	check_clock(&facts->network, ret);
+	for (size_t i = 0; i < results->network.n; i++)
+		check_destination(&results->network.items[i], ret);
+	check_clock(&results->network, ret);
 }

@@ -2,8 +2,8 @@
 #ifndef PODPROF_DOCTOR_NETWORK_H
 #define PODPROF_DOCTOR_NETWORK_H
 
-/* The destinations: one request to each, with no profile in it; and what their clocks say of ours.
- */
+/* The destinations: one request to each, with no profile in it; and what their clocks say of
+ * ours. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,9 +11,9 @@
 
 #include "config/config.h"
 
-struct facts;
 struct findings;
 struct http;
+struct probe_results;
 
 /* Bytes of what is told of a destination with the NUL; more is cut. Reached: cut. */
 #define REACHED_TEXT_MAX 512
@@ -51,6 +51,6 @@ bool network_pending(const struct network_trial *trial);
 /* What is under way ends. NULL is fine for @trial. */
 void network_end(struct network_trial *trial, struct network *ret);
 
-void network_check(const struct facts *facts, struct findings *ret);
+void network_check(const struct probe_results *results, struct findings *ret);
 
 #endif

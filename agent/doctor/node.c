@@ -27,8 +27,8 @@
 #include "config/config.h"
 #include "discovery/cgroupfs.h"
 #include "discovery/pid.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 
 /* ---------------------------------------------------------------- looking */
 
@@ -158,32 +158,32 @@ static void check_problem(const struct procview_problem *problem, bool hidden, s
 }
 
 /* Who is not seen, by how much it matters. */
-static void check_view(const struct facts *facts, struct findings *ret)
+static void check_view(const struct probe_results *results, struct findings *ret)
 {
 	struct procview_problem problems[PROCVIEW_PROBLEMS];
-	const struct node *node = &facts->node;
+	const struct node *node = &results->node;
 	const size_t n = procview_problems(&node->view, problems);
 
 	if (node->view.nested && !node->n_strangers) {
 		finding_say(findings_add(ret, "processes", FINDING_MISSING,
 					 "%s has no process but those of our own container",
-					 facts->config->proc_root),
+					 results->config->proc_root),
 			    "nothing else is profiled", "hostPID: true (docker: --pid=host)");
 		return;
 	}
 	if (!n)
 		findings_add(ret, "processes", FINDING_OK, "%s is the node's",
-			     facts->config->proc_root);
+			     results->config->proc_root);
 	for (size_t i = 0; i < n; i++)
 		check_problem(&problems[i], i == 0 && node->view.others != PROCVIEW_SEEN, ret);
 }
 
 /* ---------------------------------------------------------------- cgroups */
 
-static void check_outcome(const struct facts *facts, struct findings *ret)
+static void check_outcome(const struct probe_results *results, struct findings *ret)
 {
-	const int r = facts->node.cgroups;
-	const char *path = facts->config->cgroupfs_root;
+	const int r = results->node.cgroups;
+	const char *path = results->config->cgroupfs_root;
 	struct finding *finding = findings_add(
 		ret, "cgroups", FINDING_MISSING, "%s: %s", path ? path : "/sys/fs/cgroup",
 		r == HIERARCHY_NO_SUCH_DIR   ? "no such directory"
@@ -195,17 +195,18 @@ static void check_outcome(const struct facts *facts, struct findings *ret)
 }
 
 /* What was asked for, and is no cgroup file system. */
-static void check_copy(const struct facts *facts, struct findings *ret)
+static void check_copy(const struct probe_results *results, struct findings *ret)
 {
 	finding_say(findings_add(ret, "cgroups", FINDING_MISSING, "%s is no cgroup file system",
-				 facts->config->cgroupfs_root),
+				 results->config->cgroupfs_root),
 		    "no container is found",
 		    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
 }
 
-static void check_part(const struct facts *facts, const char *version, struct findings *ret)
+static void check_part(const struct probe_results *results, const char *version,
+		       struct findings *ret)
 {
-	const struct node *node = &facts->node;
+	const struct node *node = &results->node;
 	struct finding *finding;
 
 	if (node->view.nested) { /* both are of the container that the node is */
@@ -215,45 +216,45 @@ static void check_part(const struct facts *facts, const char *version, struct fi
 	}
 	finding = findings_add(ret, "cgroups", FINDING_MISSING,
 			       "%s, of which %s shows one container's part", version,
-			       facts->config->cgroupfs_root ? facts->config->cgroupfs_root
-							    : "/sys/fs/cgroup");
+			       results->config->cgroupfs_root ? results->config->cgroupfs_root
+							      : "/sys/fs/cgroup");
 	finding_say(finding, "containers outside it are not found",
 		    "mount the host's /sys/fs/cgroup into the container, and name that place with "
 		    "--cgroupfs-root");
 }
 
 /* Whether there are cgroups to look at. */
-static bool check_cgroups(const struct facts *facts, struct findings *ret)
+static bool check_cgroups(const struct probe_results *results, struct findings *ret)
 {
-	const struct node *node = &facts->node;
+	const struct node *node = &results->node;
 	const bool v1 = node->has[HIERARCHY_V1], v2 = node->has[HIERARCHY_V2];
 	char version[64] = "version 2";
 
 	if (node->cgroups) {
-		check_outcome(facts, ret);
+		check_outcome(results, ret);
 		return false;
 	}
 	if (v1)
 		snprintf(version, sizeof(version), "version 1 (%s)%s",
 			 controller_name(node->controller), v2 ? " with 2 beside it" : "");
 	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2])) {
-		check_copy(facts, ret);
+		check_copy(results, ret);
 		return false;
 	}
 	if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])
-		check_part(facts, version, ret);
+		check_part(results, version, ret);
 	else
 		findings_add(ret, "cgroups", FINDING_OK, "%s, %zu directories", version,
 			     node->n_dirs);
 	return true;
 }
 
-static void check_containers(const struct facts *facts, struct findings *ret)
+static void check_containers(const struct probe_results *results, struct findings *ret)
 {
-	const struct node *node = &facts->node;
+	const struct node *node = &results->node;
 	struct finding *finding;
 
-	if (!node->n_containers && facts->in_cluster) {
+	if (!node->n_containers && results->in_cluster) {
 		finding = findings_add(ret, "containers", FINDING_MISSING,
 				       "none is found, though this is one");
 		finding_say(finding, "no container has profiles",
@@ -263,9 +264,9 @@ static void check_containers(const struct facts *facts, struct findings *ret)
 	}
 }
 
-static void check_changes(const struct facts *facts, struct findings *ret)
+static void check_changes(const struct probe_results *results, struct findings *ret)
 {
-	const struct node *node = &facts->node;
+	const struct node *node = &results->node;
 	struct finding *finding;
 
 	if (!node->no_inotify && !node->n_unwatched) {
@@ -281,11 +282,11 @@ static void check_changes(const struct facts *facts, struct findings *ret)
 				     : "sysctl -w fs.inotify.max_user_watches=524288 on the node");
 }
 
-void node_check(const struct facts *facts, struct findings *ret)
+void node_check(const struct probe_results *results, struct findings *ret)
 {
-	check_view(facts, ret);
-	if (!check_cgroups(facts, ret))
+	check_view(results, ret);
+	if (!check_cgroups(results, ret))
 		return;
-	check_containers(facts, ret);
-	check_changes(facts, ret);
+	check_containers(results, ret);
+	check_changes(results, ret);
 }

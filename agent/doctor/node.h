@@ -11,8 +11,8 @@
 #include "discovery/procview.h"
 
 struct config;
-struct facts;
 struct findings;
+struct probe_results;
 struct root;
 
 /**
@@ -46,6 +46,6 @@ struct node {
 /* @proc: --proc-root. All but n_containers. 0 or -ENOMEM. */
 int node_look(const struct config *config, const struct root *proc, struct node *ret);
 
-void node_check(const struct facts *facts, struct findings *ret);
+void node_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "config/config.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 
 /* Less than this share of what may be wanted is no room: the files of a run before count in it. */
 #define PLACE_ROOM_SHARE 8
@@ -121,9 +121,9 @@ static void check_place(const struct place *place, size_t i, struct findings *re
 	}
 }
 
-void places_check(const struct facts *facts, struct findings *ret)
+void places_check(const struct probe_results *results, struct findings *ret)
 {
 	for (size_t i = 0; i < PLACE_MAX; i++)
-		if (facts->places[i].path)
-			check_place(&facts->places[i], i, ret);
+		if (results->places[i].path)
+			check_place(&results->places[i], i, ret);
 }

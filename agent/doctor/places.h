@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 struct config;
-struct facts;
 struct findings;
+struct probe_results;
 
 enum place_what {
 	PLACE_STORE,
@@ -38,6 +38,6 @@ struct place {
 
 void places_look(const struct config *config, struct place ret[PLACE_MAX]);
 
-void places_check(const struct facts *facts, struct findings *ret);
+void places_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -17,8 +17,8 @@
 #include "base/root.h"
 #include "config/config.h"
 #include "discovery/pid.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 #include "goheap/memory.h"
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
@@ -135,9 +135,9 @@ int reading_look(const struct config *config, const struct root *proc, struct re
 /* ---------------------------------------------------------------- checks */
 
 /* Why that may be. */
-static const char *remedy(const struct facts *facts)
+static const char *remedy(const struct probe_results *results)
 {
-	const struct rights *rights = &facts->rights;
+	const struct rights *rights = &results->rights;
 
 	if (!rights_has(rights, CAP_SYS_PTRACE))
 		return "see CAP_SYS_PTRACE";
@@ -156,7 +156,7 @@ static const char *remedy(const struct facts *facts)
 	       "process_vm_readv";
 }
 
-static void check_processes(const struct facts *facts, struct findings *ret)
+static void check_processes(const struct probe_results *results, struct findings *ret)
 {
 	static const char *const lost[READING_MAX] = {
 		[READING_MAPPINGS] = "their functions have no names, and Go heaps are not read",
@@ -168,8 +168,8 @@ static void check_processes(const struct facts *facts, struct findings *ret)
 		[READING_FILES] = "programs",
 		[READING_MEMORY] = "memory",
 	};
-	const bool heaps = facts->config->go_heap != CONFIG_GO_HEAP_DISABLED;
-	const struct reading *reading = &facts->reading;
+	const bool heaps = results->config->go_heap != CONFIG_GO_HEAP_DISABLED;
+	const struct reading *reading = &results->reading;
 
 	for (size_t i = 0; i < READING_MAX; i++) {
 		const bool all = reading->refused[i] == reading->n;
@@ -182,20 +182,20 @@ static void check_processes(const struct facts *facts, struct findings *ret)
 					 " %s the first",
 					 names[i], reading->refused[i], reading->n,
 					 reading->example.pid, reading->example.comm),
-			    lost[i], remedy(facts));
+			    lost[i], remedy(results));
 		return;
 	}
 	findings_add(ret, "reading processes", FINDING_OK, "%s of %zu others",
 		     heaps ? "mappings, programs and memory" : "mappings and programs", reading->n);
 }
 
-static void check_kernel(const struct facts *facts, struct findings *ret)
+static void check_kernel(const struct probe_results *results, struct findings *ret)
 {
-	const struct reading *reading = &facts->reading;
-	const bool may = rights_has(&facts->rights, CAP_SYSLOG);
+	const struct reading *reading = &results->reading;
+	const bool may = rights_has(&results->rights, CAP_SYSLOG);
 	struct finding *finding;
 
-	if (!facts->config->cpu_rate || !facts->config->kernel_stacks)
+	if (!results->config->cpu_rate || !results->config->kernel_stacks)
 		return;
 	if (!reading->ksyms) {
 		findings_add(ret, "kernel symbols", FINDING_OK, "%zu", reading->n_ksyms);
@@ -211,8 +211,8 @@ static void check_kernel(const struct facts *facts, struct findings *ret)
 						     "--kernel-stacks false");
 }
 
-void reading_check(const struct facts *facts, struct findings *ret)
+void reading_check(const struct probe_results *results, struct findings *ret)
 {
-	check_processes(facts, ret);
-	check_kernel(facts, ret);
+	check_processes(results, ret);
+	check_kernel(results, ret);
 }

@@ -9,8 +9,8 @@
 #include "discovery/pid.h"
 
 struct config;
-struct facts;
 struct findings;
+struct probe_results;
 struct root;
 
 /* Processes that are tried: of any container and user, and in a few milliseconds. Reached: the
@@ -46,6 +46,6 @@ struct reading {
 /* @proc: --proc-root. What the settings do not ask for is not tried. 0 or -ENOMEM. */
 int reading_look(const struct config *config, const struct root *proc, struct reading *ret);
 
-void reading_check(const struct facts *facts, struct findings *ret);
+void reading_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -19,9 +19,9 @@
 #include "base/root.h"
 #include "base/strview.h"
 #include "config/config.h"
-#include "doctor/facts.h"
 #include "doctor/file.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 #include "profile/kernel.h"
 #include "symbolize/ksyms.h"
 
@@ -131,49 +131,50 @@ static const struct {
 };
 
 /* With kernel.kptr_restrict 0 everybody may read addresses. */
-static bool is_needed(enum need need, const struct facts *facts)
+static bool is_needed(enum need need, const struct probe_results *results)
 {
-	const struct config *c = facts->config;
+	const struct config *c = results->config;
 
 	if (need == NEED_KERNEL_STACKS)
-		return c->cpu_rate && c->kernel_stacks && facts->reading.ksyms == KSYMS_HIDDEN;
+		return c->cpu_rate && c->kernel_stacks && results->reading.ksyms == KSYMS_HIDDEN;
 	return need == NEED_ALWAYS || c->cpu_rate;
 }
 
-static bool is_missing(const struct facts *facts, size_t i)
+static bool is_missing(const struct probe_results *results, size_t i)
 {
-	return !rights_has(&facts->rights, wanted[i].capability) &&
-	       is_needed(wanted[i].need, facts);
+	return !rights_has(&results->rights, wanted[i].capability) &&
+	       is_needed(wanted[i].need, results);
 }
 
 /* One remedy for all that are missing: it is one line of a manifest, or of a unit. */
-static void make_remedy(const struct facts *facts, char *ret, size_t size)
+static void make_remedy(const struct probe_results *results, char *ret, size_t size)
 {
-	size_t n = (size_t)snprintf(ret, size, "%s",
-				    facts->in_cluster ? "securityContext.capabilities.add, as the "
-							"chart has it:"
-						      : "run as root, or grant");
+	size_t n =
+		(size_t)snprintf(ret, size, "%s",
+				 results->in_cluster ? "securityContext.capabilities.add, as the "
+						       "chart has it:"
+						     : "run as root, or grant");
 
 	for (size_t i = 0; i < array_size(wanted); i++)
-		if (is_missing(facts, i))
+		if (is_missing(results, i))
 			n += (size_t)snprintf(ret + n, size - n, " %s",
 					      wanted[i].check + strlen("CAP_"));
 }
 
-static void check_capabilities(const struct facts *facts, struct findings *ret)
+static void check_capabilities(const struct probe_results *results, struct findings *ret)
 {
 	char has[256] = "", remedy[FINDING_TEXT_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; i < array_size(wanted); i++)
-		if (rights_has(&facts->rights, wanted[i].capability))
+		if (rights_has(&results->rights, wanted[i].capability))
 			n += (size_t)snprintf(has + n, sizeof(has) - n, "%s%s", n ? " " : "",
 					      wanted[i].check + strlen("CAP_"));
 	if (n)
 		findings_add(ret, "capabilities", FINDING_OK, "%s", has);
-	make_remedy(facts, remedy, sizeof(remedy));
+	make_remedy(results, remedy, sizeof(remedy));
 	for (size_t i = 0; i < array_size(wanted); i++)
-		if (is_missing(facts, i))
+		if (is_missing(results, i))
 			finding_say(findings_add(ret, wanted[i].check, wanted[i].without,
 						 "not in force"),
 				    wanted[i].means, remedy);
@@ -204,13 +205,13 @@ static void check_confinement(const struct rights *rights, struct findings *ret)
 }
 
 /* Kernels before 5.11 charge BPF maps to it. */
-static void check_locked(const struct facts *facts, struct findings *ret)
+static void check_locked(const struct probe_results *results, struct findings *ret)
 {
-	const struct rights *rights = &facts->rights;
+	const struct rights *rights = &results->rights;
 	struct finding *finding;
 
-	if (!facts->config->cpu_rate || !facts->kernel.known.version.major ||
-	    !kernel_is_before(&facts->kernel.known.version, 5, 11))
+	if (!results->config->cpu_rate || !results->kernel.known.version.major ||
+	    !kernel_is_before(&results->kernel.known.version, 5, 11))
 		return;
 	if (rights->locked_bytes == UINT64_MAX ||
 	    capability_in(rights->capabilities, CAP_SYS_RESOURCE)) {
@@ -233,11 +234,11 @@ static void check_open_files(const struct rights *rights, struct findings *ret)
 			    "raise the hard limit of open files to 65536 (systemd: LimitNOFILE=)");
 }
 
-void rights_check(const struct facts *facts, struct findings *ret)
+void rights_check(const struct probe_results *results, struct findings *ret)
 {
-	check_capabilities(facts, ret);
-	check_namespace(&facts->rights, ret);
-	check_confinement(&facts->rights, ret);
-	check_locked(facts, ret);
-	check_open_files(&facts->rights, ret);
+	check_capabilities(results, ret);
+	check_namespace(&results->rights, ret);
+	check_confinement(&results->rights, ret);
+	check_locked(results, ret);
+	check_open_files(&results->rights, ret);
 }

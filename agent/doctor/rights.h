@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct facts;
 struct findings;
+struct probe_results;
 struct root;
 
 /* Bytes of a security module's label with its NUL; a longer one is cut. Reached: cut. */
@@ -45,6 +45,6 @@ bool rights_has(const struct rights *rights, unsigned int capability);
 /* By AppArmor, not as "unconfined". */
 bool rights_apparmor(const struct rights *rights);
 
-void rights_check(const struct facts *facts, struct findings *ret);
+void rights_check(const struct probe_results *results, struct findings *ret);
 
 #endif

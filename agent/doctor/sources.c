@@ -11,8 +11,8 @@
 #include "base/utf8.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
-#include "doctor/facts.h"
 #include "doctor/finding.h"
+#include "doctor/probe_results.h"
 
 /* Looks at all containers that runtimes surely have been read in: 32 go at a time. */
 #define LOOKS(n_containers) ((n_containers) / 32 + 2)
@@ -143,13 +143,14 @@ static bool some_server_works(const struct sources *sources)
 	return false;
 }
 
-static const char *remedy_of_runtime(const struct facts *facts, const struct source *source)
+static const char *remedy_of_runtime(const struct probe_results *results,
+				     const struct source *source)
 {
 	if (source->state == METADATA_WAITING)
 		return "nothing, where no container has been started yet, or by none of "
 		       "containerd, "
 		       "CRI-O, Docker and Podman";
-	return rights_has(&facts->rights, CAP_SYS_PTRACE)
+	return rights_has(&results->rights, CAP_SYS_PTRACE)
 		       ? "in a pod: hostPID: true; else see reading "
 			 "processes"
 		       : "see CAP_SYS_PTRACE";
@@ -176,10 +177,10 @@ static const char *remedy_of_server(const struct source *source)
 }
 
 /* What does not work does no harm where another source has the same. */
-static void check_source(const struct facts *facts, const struct source *source,
+static void check_source(const struct probe_results *results, const struct source *source,
 			 struct findings *ret)
 {
-	const bool auto_mode = facts->config->metadata == CONFIG_METADATA_AUTO;
+	const bool auto_mode = results->config->metadata == CONFIG_METADATA_AUTO;
 	const bool server = is_server(source);
 	enum finding_outcome outcome = FINDING_MISSING;
 	struct finding *finding;
@@ -188,17 +189,17 @@ static void check_source(const struct facts *facts, const struct source *source,
 	snprintf(found, sizeof(found), "%s%s%s: %s", source->name, server ? " " : "", source->url,
 		 source->word);
 	if (source->state == METADATA_WORKS ||
-	    (source->state == METADATA_WAITING && !server && !facts->sources.n_containers)) {
+	    (source->state == METADATA_WAITING && !server && !results->sources.n_containers)) {
 		findings_add(ret, "names of pods", FINDING_OK, "%s", found);
 		return;
 	}
-	if (server ? auto_mode && some_server_works(&facts->sources)
+	if (server ? auto_mode && some_server_works(&results->sources)
 		   : auto_mode || source->state == METADATA_WAITING)
 		outcome = FINDING_DEGRADED;
 	finding = findings_add(ret, "names of pods", outcome, "%s", found);
 	if (!server)
 		finding_say(finding, "the names of containers come late, or not at all",
-			    remedy_of_runtime(facts, source));
+			    remedy_of_runtime(results, source));
 	else
 		finding_say(finding,
 			    outcome == FINDING_DEGRADED
@@ -216,11 +217,11 @@ static bool all_work(const struct sources *sources)
 }
 
 /* Some have none for a moment: those that have just started. */
-static void check_named(const struct facts *facts, struct findings *ret)
+static void check_named(const struct probe_results *results, struct findings *ret)
 {
-	const struct sources *sources = &facts->sources;
+	const struct sources *sources = &results->sources;
 
-	if (!sources->n_containers || facts->config->metadata == CONFIG_METADATA_NONE)
+	if (!sources->n_containers || results->config->metadata == CONFIG_METADATA_NONE)
 		return;
 	if (!sources->n_named && !all_work(sources))
 		return; /* that is why */
@@ -234,9 +235,9 @@ static void check_named(const struct facts *facts, struct findings *ret)
 			    "nothing, if none of containerd, CRI-O, Docker and Podman made them");
 }
 
-void sources_check(const struct facts *facts, struct findings *ret)
+void sources_check(const struct probe_results *results, struct findings *ret)
 {
-	const struct sources *sources = &facts->sources;
+	const struct sources *sources = &results->sources;
 
 	if (sources->result == -EDESTADDRREQ)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
@@ -246,16 +247,16 @@ void sources_check(const struct facts *facts, struct findings *ret)
 	else if (sources->result == -EINVAL)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
 					 "--node-name %s is no node's name",
-					 facts->config->node_name),
+					 results->config->node_name),
 			    "pods have no labels, annotations and workloads in profiles",
 			    "set --node-name to the name that 'kubectl get nodes' shows");
 	else if (sources->result)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING, "%s",
 					 strerror(-sources->result)),
 			    "containers are called by their ids", "see the line above");
-	else if (!sources->n && facts->config->metadata != CONFIG_METADATA_NONE)
+	else if (!sources->n && results->config->metadata != CONFIG_METADATA_NONE)
 		findings_add(ret, "names of pods", FINDING_OK, "nobody is asked: this is no pod");
 	for (size_t i = 0; i < sources->n; i++)
-		check_source(facts, &sources->items[i], ret);
-	check_named(facts, ret);
+		check_source(results, &sources->items[i], ret);
+	check_named(results, ret);
 }

@@ -10,9 +10,9 @@
 #include "metadata/metadata.h"
 
 struct discovery;
-struct facts;
 struct findings;
 struct loop;
+struct probe_results;
 
 /* Bytes of a source's name, last word and address with their NUL; longer ones are cut. Reached:
  * cut. */
@@ -50,6 +50,6 @@ bool sources_pending(struct sources_trial *trial);
 /* NULL is fine for @trial, and then nothing is known. */
 void sources_end(struct sources_trial *trial, struct sources *ret);
 
-void sources_check(const struct facts *facts, struct findings *ret);
+void sources_check(const struct probe_results *results, struct findings *ret);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Facts as they may be, and what each of them is told as: nothing of this machine's is looked at.
- */
+/* Probe results as they may be, and what each of them is told as: nothing of this machine's is
+ * looked at. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -43,9 +43,9 @@ static struct source source(const char *name, enum metadata_state state, const c
 }
 
 /* A pod of the chart's on a node where all is well. */
-static void good_facts(const struct config *c, struct facts *f)
+static void good_results(const struct config *c, struct probe_results *f)
 {
-	*f = (struct facts){
+	*f = (struct probe_results){
 		.config = c,
 		.in_cluster = true,
 		.rights = {.known = true,
@@ -90,11 +90,11 @@ struct want {
 /* All that is not ok, in order. */
 struct check_row {
 	const char *name;
-	void (*spoil)(struct facts *f, struct config *c);
+	void (*spoil)(struct probe_results *f, struct config *c);
 	struct want wants[4];
 };
 
-static void nothing(struct facts *f, struct config *c)
+static void nothing(struct probe_results *f, struct config *c)
 {
 	(void)f;
 	(void)c;
@@ -102,7 +102,7 @@ static void nothing(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- rights */
 
-static void no_capabilities(struct facts *f, struct config *c)
+static void no_capabilities(struct probe_results *f, struct config *c)
 {
 	f->rights.capabilities = 0;
 	f->reading.ksyms = KSYMS_HIDDEN;
@@ -110,14 +110,14 @@ static void no_capabilities(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void only_admin(struct facts *f, struct config *c)
+static void only_admin(struct probe_results *f, struct config *c)
 {
 	f->rights.capabilities &= ~(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_CHECKPOINT_RESTORE));
 	f->rights.capabilities |= BIT(CAP_SYS_ADMIN);
 	(void)c;
 }
 
-static void no_bpf_not_wanted(struct facts *f, struct config *c)
+static void no_bpf_not_wanted(struct probe_results *f, struct config *c)
 {
 	f->rights.capabilities &= ~(BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SYSLOG));
 	f->reading.ksyms = KSYMS_HIDDEN;
@@ -125,37 +125,37 @@ static void no_bpf_not_wanted(struct facts *f, struct config *c)
 	c->cpu_rate = 0;
 }
 
-static void no_restore(struct facts *f, struct config *c)
+static void no_restore(struct probe_results *f, struct config *c)
 {
 	f->rights.capabilities &= ~BIT(CAP_CHECKPOINT_RESTORE);
 	(void)c;
 }
 
-static void no_syslog_but_shown(struct facts *f, struct config *c)
+static void no_syslog_but_shown(struct probe_results *f, struct config *c)
 {
 	f->rights.capabilities &= ~BIT(CAP_SYSLOG);
 	(void)c;
 }
 
-static void rootless(struct facts *f, struct config *c)
+static void rootless(struct probe_results *f, struct config *c)
 {
 	f->rights.in_namespace = true;
 	(void)c;
 }
 
-static void old_kernel_memory(struct facts *f, struct config *c)
+static void old_kernel_memory(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.version = (struct kernel_version){5, 10, 100};
 	(void)c;
 }
 
-static void old_kernel_resource(struct facts *f, struct config *c)
+static void old_kernel_resource(struct probe_results *f, struct config *c)
 {
 	old_kernel_memory(f, c);
 	f->rights.capabilities |= BIT(CAP_SYS_RESOURCE);
 }
 
-static void few_files(struct facts *f, struct config *c)
+static void few_files(struct probe_results *f, struct config *c)
 {
 	f->rights.open_files = 1024;
 	(void)c;
@@ -163,7 +163,7 @@ static void few_files(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- the kernel */
 
-static void very_old(struct facts *f, struct config *c)
+static void very_old(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.version = (struct kernel_version){4, 19, 0};
 	f->rights.locked_bytes = UINT64_MAX;
@@ -173,34 +173,34 @@ static void very_old(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void may_hang(struct facts *f, struct config *c)
+static void may_hang(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.version = (struct kernel_version){6, 2, 16};
 	f->kernel.tried = false;
 	(void)c;
 }
 
-static void may_hang_allowed(struct facts *f, struct config *c)
+static void may_hang_allowed(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.version = (struct kernel_version){6, 2, 16};
 	c->allow_unsafe_kernel = true;
 }
 
-static void no_types(struct facts *f, struct config *c)
+static void no_types(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.has_btf = false;
 	f->kernel.tried = false;
 	(void)c;
 }
 
-static void locked_down(struct facts *f, struct config *c)
+static void locked_down(struct probe_results *f, struct config *c)
 {
 	f->kernel.known.confidentiality = true;
 	f->kernel.tried = false;
 	(void)c;
 }
 
-static void paranoid(struct facts *f, struct config *c)
+static void paranoid(struct probe_results *f, struct config *c)
 {
 	f->kernel.paranoid = 3;
 	f->kernel.result = -EACCES;
@@ -209,26 +209,26 @@ static void paranoid(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void paranoid_admin(struct facts *f, struct config *c)
+static void paranoid_admin(struct probe_results *f, struct config *c)
 {
 	f->kernel.paranoid = 4;
 	f->rights.capabilities |= BIT(CAP_SYS_ADMIN);
 	(void)c;
 }
 
-static void no_loop(struct facts *f, struct config *c)
+static void no_loop(struct probe_results *f, struct config *c)
 {
 	f->kernel.has_loop = false;
 	(void)c;
 }
 
-static void cpu_without_clock(struct facts *f, struct config *c)
+static void cpu_without_clock(struct probe_results *f, struct config *c)
 {
 	snprintf(f->kernel.cpu_why, sizeof(f->kernel.cpu_why), "No space left on device");
 	(void)c;
 }
 
-static void seccomp_refuses(struct facts *f, struct config *c)
+static void seccomp_refuses(struct probe_results *f, struct config *c)
 {
 	f->kernel.result = -EPERM;
 	f->kernel.events = -EPERM; /* is told once */
@@ -238,7 +238,7 @@ static void seccomp_refuses(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void no_events(struct facts *f, struct config *c)
+static void no_events(struct probe_results *f, struct config *c)
 {
 	f->kernel.events = -EACCES;
 	(void)c;
@@ -246,65 +246,65 @@ static void no_events(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- the node */
 
-static void no_proc(struct facts *f, struct config *c)
+static void no_proc(struct probe_results *f, struct config *c)
 {
 	f->no_proc = ROOT_GONE;
 	(void)c;
 }
 
-static void hidden(struct facts *f, struct config *c)
+static void hidden(struct probe_results *f, struct config *c)
 {
 	f->node.view.others = PROCVIEW_CLOSED;
 	(void)c;
 }
 
 /* kind */
-static void nested(struct facts *f, struct config *c)
+static void nested(struct probe_results *f, struct config *c)
 {
 	f->node.view.nested = true;
 	f->node.top[HIERARCHY_V2] = false;
 	(void)c;
 }
 
-static void no_host_pid(struct facts *f, struct config *c)
+static void no_host_pid(struct probe_results *f, struct config *c)
 {
 	f->node.view.nested = true;
 	f->node.n_strangers = 0;
 	(void)c;
 }
 
-static void others_numbers(struct facts *f, struct config *c)
+static void others_numbers(struct probe_results *f, struct config *c)
 {
 	f->node.view.ours = false;
 	(void)c;
 }
 
-static void no_cgroups(struct facts *f, struct config *c)
+static void no_cgroups(struct probe_results *f, struct config *c)
 {
 	f->node.cgroups = HIERARCHY_NO_SUCH_DIR;
 	(void)c;
 }
 
-static void no_cgroup_mount(struct facts *f, struct config *c)
+static void no_cgroup_mount(struct probe_results *f, struct config *c)
 {
 	f->node.cgroups = HIERARCHY_NO_CGROUPFS;
 	c->cgroupfs_root = NULL;
 }
 
-static void no_cgroupfs(struct facts *f, struct config *c)
+static void no_cgroupfs(struct probe_results *f, struct config *c)
 {
 	f->node.real[HIERARCHY_V2] = false;
 	(void)c;
 }
 
-static void part_of_cgroups(struct facts *f, struct config *c)
+static void part_of_cgroups(struct probe_results *f, struct config *c)
 {
 	f->node.top[HIERARCHY_V2] = false;
 	f->node.n_containers = 0;
 	(void)c;
 }
 
-static void hybrid(struct facts *f, struct config *c)
+static void hybrid(struct probe_results *f, struct config *c)
 {
 	f->node.has[HIERARCHY_V1] = f->node.real[HIERARCHY_V1] = f->node.top[HIERARCHY_V1] = true;
 	f->node.top[HIERARCHY_V2] = false; /* is not the one that counts */
@@ -312,13 +312,13 @@ static void hybrid(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void few_watches(struct facts *f, struct config *c)
+static void few_watches(struct probe_results *f, struct config *c)
 {
 	f->node.n_unwatched = 12;
 	(void)c;
 }
 
-static void no_inotify(struct facts *f, struct config *c)
+static void no_inotify(struct probe_results *f, struct config *c)
 {
 	f->node.no_inotify = true;
 	(void)c;
@@ -326,7 +326,7 @@ static void no_inotify(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- reading */
 
-static void refuse(struct facts *f, size_t mappings, size_t files, size_t memory)
+static void refuse(struct probe_results *f, size_t mappings, size_t files, size_t memory)
 {
 	f->reading.refused[READING_MAPPINGS] = mappings;
 	f->reading.refused[READING_FILES] = files;
@@ -335,14 +335,14 @@ static void refuse(struct facts *f, size_t mappings, size_t files, size_t memory
 	snprintf(f->reading.example.comm, sizeof(f->reading.example.comm), "init");
 }
 
-static void apparmor(struct facts *f, struct config *c)
+static void apparmor(struct probe_results *f, struct config *c)
 {
 	refuse(f, 64, 64, 64);
 	snprintf(f->rights.label, sizeof(f->rights.label), "cri-containerd.apparmor.d (enforce)");
 	(void)c;
 }
 
-static void selinux(struct facts *f, struct config *c)
+static void selinux(struct probe_results *f, struct config *c)
 {
 	refuse(f, 60, 60, 60);
 	snprintf(f->rights.label, sizeof(f->rights.label), "system_u:system_r:container_t:s0:c1");
@@ -350,32 +350,32 @@ static void selinux(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void yama(struct facts *f, struct config *c)
+static void yama(struct probe_results *f, struct config *c)
 {
 	refuse(f, 0, 0, 64);
 	f->rights.yama = 3;
 	(void)c;
 }
 
-static void yama_no_heaps(struct facts *f, struct config *c)
+static void yama_no_heaps(struct probe_results *f, struct config *c)
 {
 	yama(f, c);
 	c->go_heap = CONFIG_GO_HEAP_DISABLED;
 }
 
-static void closed_files(struct facts *f, struct config *c)
+static void closed_files(struct probe_results *f, struct config *c)
 {
 	refuse(f, 0, 2, 0);
 	(void)c;
 }
 
-static void no_ksyms(struct facts *f, struct config *c)
+static void no_ksyms(struct probe_results *f, struct config *c)
 {
 	f->reading.ksyms = KSYMS_HIDDEN;
 	(void)c;
 }
 
-static void no_ksyms_not_wanted(struct facts *f, struct config *c)
+static void no_ksyms_not_wanted(struct probe_results *f, struct config *c)
 {
 	f->reading.ksyms = KSYMS_HIDDEN;
 	c->kernel_stacks = false;
@@ -383,7 +383,7 @@ static void no_ksyms_not_wanted(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- names */
 
-static void kubelet_refuses(struct facts *f, struct config *c)
+static void kubelet_refuses(struct probe_results *f, struct config *c)
 {
 	f->sources.items[1] = source("kubelet", METADATA_REFUSES,
 				     "HTTP status 403: Forbidden (user=u, verb=get, "
@@ -392,21 +392,21 @@ static void kubelet_refuses(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void kubelet_refuses_other_does_not(struct facts *f, struct config *c)
+static void kubelet_refuses_other_does_not(struct probe_results *f, struct config *c)
 {
 	kubelet_refuses(f, c);
 	f->sources.items[f->sources.n++] =
 		source("apiserver", METADATA_WORKS, "ok", "https://10.96.0.1:443");
 }
 
-static void kubelet_away(struct facts *f, struct config *c)
+static void kubelet_away(struct probe_results *f, struct config *c)
 {
 	f->sources.items[1] =
 		source("kubelet", METADATA_FAILS, "Connection timed out", "https://10.0.0.1:10250");
 	c->metadata = CONFIG_METADATA_KUBELET;
 }
 
-static void kubelet_certificate(struct facts *f, struct config *c)
+static void kubelet_certificate(struct probe_results *f, struct config *c)
 {
 	f->sources.items[1] =
 		source("kubelet", METADATA_FAILS,
@@ -415,20 +415,20 @@ static void kubelet_certificate(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void no_token(struct facts *f, struct config *c)
+static void no_token(struct probe_results *f, struct config *c)
 {
 	f->sources.items[1] = source("apiserver", METADATA_REFUSES, "cannot read the token",
 				     "https://10.96.0.1:443");
 	(void)c;
 }
 
-static void no_runtime(struct facts *f, struct config *c)
+static void no_runtime(struct probe_results *f, struct config *c)
 {
 	f->sources.items[0] = source("runtime", METADATA_REFUSES, "denied", "");
 	(void)c;
 }
 
-static void no_runtime_alone(struct facts *f, struct config *c)
+static void no_runtime_alone(struct probe_results *f, struct config *c)
 {
 	no_runtime(f, c);
 	f->sources.n = 1;
@@ -436,25 +436,25 @@ static void no_runtime_alone(struct facts *f, struct config *c)
 	c->metadata = CONFIG_METADATA_RUNTIME;
 }
 
-static void no_names(struct facts *f, struct config *c)
+static void no_names(struct probe_results *f, struct config *c)
 {
 	f->sources.n_named = 0;
 	(void)c;
 }
 
-static void no_names_wanted(struct facts *f, struct config *c)
+static void no_names_wanted(struct probe_results *f, struct config *c)
 {
 	f->sources.n = f->sources.n_named = 0;
 	c->metadata = CONFIG_METADATA_NONE;
 }
 
-static void no_address(struct facts *f, struct config *c)
+static void no_address(struct probe_results *f, struct config *c)
 {
 	f->sources = (struct sources){.result = -EDESTADDRREQ};
 	(void)c;
 }
 
-static void odd_node(struct facts *f, struct config *c)
+static void odd_node(struct probe_results *f, struct config *c)
 {
 	f->sources = (struct sources){.result = -EINVAL};
 	c->node_name = (char *)"Node 1";
@@ -462,7 +462,7 @@ static void odd_node(struct facts *f, struct config *c)
 
 /* ---------------------------------------------------------------- network, places, the address */
 
-static void answer(struct facts *f, long status, const char *why)
+static void answer(struct probe_results *f, long status, const char *why)
 {
 	struct reached *r = &f->network.items[0];
 
@@ -471,56 +471,56 @@ static void answer(struct facts *f, long status, const char *why)
 	snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
-static void wants_credentials(struct facts *f, struct config *c)
+static void wants_credentials(struct probe_results *f, struct config *c)
 {
 	answer(f, 401, "no org id");
 	(void)c;
 }
 
-static void wrong_path(struct facts *f, struct config *c)
+static void wrong_path(struct probe_results *f, struct config *c)
 {
 	answer(f, 404, "no message");
 	(void)c;
 }
 
-static void redirected(struct facts *f, struct config *c)
+static void redirected(struct probe_results *f, struct config *c)
 {
 	answer(f, 301, "redirects are not followed; give the address that it leads to");
 	(void)c;
 }
 
-static void server_fails(struct facts *f, struct config *c)
+static void server_fails(struct probe_results *f, struct config *c)
 {
 	answer(f, 503, "no healthy upstream");
 	(void)c;
 }
 
-static void other_server(struct facts *f, struct config *c)
+static void other_server(struct probe_results *f, struct config *c)
 {
 	answer(f, 400, "what is this");
 	(void)c;
 }
 
-static void no_host(struct facts *f, struct config *c)
+static void no_host(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "Could not resolve host: p");
 	(void)c;
 }
 
-static void wrong_ca(struct facts *f, struct config *c)
+static void wrong_ca(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "SSL certificate problem: self-signed certificate");
 	(void)c;
 }
 
-static void no_answer(struct facts *f, struct config *c)
+static void no_answer(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "");
 	f->network.items[0].done = false;
 	(void)c;
 }
 
-static void wrong_spec(struct facts *f, struct config *c)
+static void wrong_spec(struct probe_results *f, struct config *c)
 {
 	answer(f, 0, "destination kind 'x' is not known; there are: pyroscope");
 	f->network.items[0].wrong = true;
@@ -528,75 +528,75 @@ static void wrong_spec(struct facts *f, struct config *c)
 	(void)c;
 }
 
-static void behind(struct facts *f, struct config *c)
+static void behind(struct probe_results *f, struct config *c)
 {
 	f->network.items[0].ahead_s = 7200;
 	(void)c;
 }
 
-static void a_little_ahead(struct facts *f, struct config *c)
+static void a_little_ahead(struct probe_results *f, struct config *c)
 {
 	f->network.items[0].ahead_s = -300;
 	(void)c;
 }
 
-static void ahead(struct facts *f, struct config *c)
+static void ahead(struct probe_results *f, struct config *c)
 {
 	f->network.items[0].ahead_s = -301;
 	(void)c;
 }
 
-static void never_set(struct facts *f, struct config *c)
+static void never_set(struct probe_results *f, struct config *c)
 {
 	f->network.now_s = 86400;
 	f->network.n = 0;
 	(void)c;
 }
 
-static void read_only(struct facts *f, struct config *c)
+static void read_only(struct probe_results *f, struct config *c)
 {
 	f->places[PLACE_STORE].result = -EROFS;
 	(void)c;
 }
 
-static void cannot_make(struct facts *f, struct config *c)
+static void cannot_make(struct probe_results *f, struct config *c)
 {
 	f->places[PLACE_STORE].result = -EACCES;
 	f->places[PLACE_STORE].there = false;
 	(void)c;
 }
 
-static void full(struct facts *f, struct config *c)
+static void full(struct probe_results *f, struct config *c)
 {
 	f->places[PLACE_STORE].free_bytes = 20 << 20;
 	(void)c;
 }
 
-static void shared_cache(struct facts *f, struct config *c)
+static void shared_cache(struct probe_results *f, struct config *c)
 {
 	f->places[PLACE_CACHE] = (struct place){"/tmp/c", true, 0, true, 1ull << 30, 64ull << 20};
 	(void)c;
 }
 
-static void no_rows(struct facts *f, struct config *c)
+static void no_rows(struct probe_results *f, struct config *c)
 {
 	f->places[PLACE_ROWS] = (struct place){"/etc/rows", false, -ENOENT, false, 0, 0};
 	(void)c;
 }
 
-static void taken(struct facts *f, struct config *c)
+static void taken(struct probe_results *f, struct config *c)
 {
 	f->listener.result = -EADDRINUSE;
 	(void)c;
 }
 
-static void odd_address(struct facts *f, struct config *c)
+static void odd_address(struct probe_results *f, struct config *c)
 {
 	f->listener.wrong = true;
 	c->listen = (char *)"localhost";
 }
 
-static void agent_runs(struct facts *f, struct config *c)
+static void agent_runs(struct probe_results *f, struct config *c)
 {
 	taken(f, c);
 	f->kernel.tried = false;
@@ -604,7 +604,7 @@ static void agent_runs(struct facts *f, struct config *c)
 				  &f->listener));
 }
 
-static void agent_fails(struct facts *f, struct config *c)
+static void agent_fails(struct probe_results *f, struct config *c)
 {
 	taken(f, c);
 	f->kernel.tried = false;
@@ -778,14 +778,14 @@ static void checks(void **state)
 		const struct check_row *row = &check_rows[i];
 		struct findings findings;
 		struct config config;
-		struct facts facts;
+		struct probe_results results;
 		size_t n = 0;
 
 		row_begin(row->name);
 		good_config(&config);
-		good_facts(&config, &facts);
-		row->spoil(&facts, &config);
-		doctor_check(&facts, &findings);
+		good_results(&config, &results);
+		row->spoil(&results, &config);
+		doctor_check(&results, &findings);
 		for (size_t j = 0; j < findings.n; j++) {
 			if (findings.items[j].outcome == FINDING_OK) {
 				assert_false(*findings.items[j].remedy);
@@ -807,13 +807,13 @@ static void capabilities(void **state)
 {
 	struct findings findings;
 	struct config config;
-	struct facts facts;
+	struct probe_results results;
 
 	(void)state;
 	good_config(&config);
-	good_facts(&config, &facts);
-	no_capabilities(&facts, &config);
-	doctor_check(&facts, &findings);
+	good_results(&config, &results);
+	no_capabilities(&results, &config);
+	doctor_check(&results, &findings);
 	assert_int_equal(findings_count(&findings, FINDING_MISSING), 5);
 	assert_int_equal(findings_count(&findings, FINDING_DEGRADED), 1);
 	assert_string_equal(findings.items[5].check, "CAP_SYSLOG");

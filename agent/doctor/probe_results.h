@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_DOCTOR_FACTS_H
-#define PODPROF_DOCTOR_FACTS_H
+#ifndef PODPROF_DOCTOR_PROBE_RESULTS_H
+#define PODPROF_DOCTOR_PROBE_RESULTS_H
 
 /* All that was found out, for the checks: what one finds explains what another does. */
 
@@ -14,13 +14,13 @@
 #include "doctor/sources.h"
 
 /**
- * struct facts
+ * struct probe_results
  * @config:     the settings that are asked for; borrowed
  * @in_cluster: we are in a pod of Kubernetes
  * @no_proc:    --proc-root cannot be opened: an enum root_outcome, or -errno. Then nothing of what
  * is read there is known
  */
-struct facts {
+struct probe_results {
 	const struct config *config;
 	bool in_cluster;
 	int no_proc;
