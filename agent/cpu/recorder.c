@@ -22,7 +22,7 @@
 #include "base/vec.h"
 #include "cpu/sampler.h"
 #include "discovery/discovery.h"
-#include "discovery/family.h"
+#include "discovery/descendants.h"
 #include "pprof/pprof.h"
 #include "profile/event.h"
 #include "cpu/fold.h"
@@ -47,7 +47,7 @@ struct recorder {
 	struct cpu_sampler *sampler;
 	struct series_table *series;  /* by process and program */
 	struct series_table *off_cpu; /* the same, off the CPUs */
-	struct family *family;
+	struct descendants *descendants;
 	char container[CGROUP_ID_MAX]; /* "" for none */
 	int cost_fd;
 	bool begun;
@@ -180,15 +180,15 @@ static void enter_process(void *ctx, pid_t pid)
 		r->add_result = err;
 }
 
-int recorder_add_process(struct recorder *r, pid_t pid, bool family)
+int recorder_add_process(struct recorder *r, pid_t pid, bool descendants)
 {
 	struct pid_id id;
-	int err, n = family ? 1 : 0;
+	int err, n = descendants ? 1 : 0;
 
 	enter_process(r, pid);
-	(void)family_add(r->family, pid);
+	(void)descendants_add(r->descendants, pid);
 	for (int i = 0; i < RECORDER_FAMILY_LOOKS && n > 0; i++)
-		n = family_grow(r->family, r->opts.proc, enter_process, r);
+		n = descendants_grow(r->descendants, r->opts.proc, enter_process, r);
 	if (r->add_result || n < 0)
 		return r->add_result == -E2BIG ? RECORDER_FULL : n < 0 ? n : r->add_result;
 	/* last, so that it was there when it was entered */
@@ -306,7 +306,7 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 	if (!err)
 		err = series_table_new(&r->off_cpu);
 	if (!err)
-		err = family_new(&r->family);
+		err = descendants_new(&r->descendants);
 	if (!err)
 		err = start_discovery(r);
 	if (err)
@@ -346,7 +346,7 @@ void recorder_free(struct recorder *r)
 	series_table_free(r->series);
 	series_table_free(r->off_cpu);
 	discovery_free(r->discovery);
-	family_free(r->family);
+	descendants_free(r->descendants);
 	close_fdp(&r->cost_fd);
 	free(r);
 }

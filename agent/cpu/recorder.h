@@ -68,9 +68,9 @@ int recorder_new(const struct recorder_opts *opts, struct bpfobj_why *ret_why,
 		 struct recorder **ret);
 void recorder_free(struct recorder *r);
 
-/* A process, its threads, and all that it makes from now on; @family: and those that it has made
- * before. 0, RECORDER_GONE, RECORDER_FULL, -errno. */
-int recorder_add_process(struct recorder *r, pid_t pid, bool family);
+/* A process, its threads, and all that it makes from now on; @descendants: and those that it has
+ * made before. 0, RECORDER_GONE, RECORDER_FULL, -errno. */
+int recorder_add_process(struct recorder *r, pid_t pid, bool descendants);
 /* A container by its id or the beginning of it, with those inside it. 0, RECORDER_GONE,
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);

@@ -8,25 +8,25 @@
  *	kubepods the kubelet's root, then a QoS class unless the pod is Guaranteed:
  *	         /kubepods/burstable, or /kubepods.slice/kubepods-burstable.slice with systemd
  *	pod      pod<UID>, with systemd <parent>-pod<UID with _ for ->.slice
- *	leaf     the runtime's: <id>, <prefix>-<id>.scope, <slice>:<prefix>:<id>, ...
+ *	scope    the runtime's: <id>, <prefix>-<id>.scope, <slice>:<prefix>:<id>, ...
  *	         and behind it whatever the container makes below its own cgroup
  *
  * Any part may be missing: with a cgroup namespace of our own the kernel cuts a path's front and
  * writes "/../.." instead.
  *
  * The path is read once from the front, and what is deeper replaces what was found before. So with
- * containers in containers the innermost is the answer, and what is below a leaf belongs to the
- * leaf. An id must be exactly 64 lower-case hexadecimal digits in a form we know, since longer and
+ * containers in containers the innermost is the answer, and what is below a scope belongs to the
+ * scope. An id must be exactly 64 lower-case hexadecimal digits in a form we know, since longer and
  * shorter runs of them occur in the names of mount units, layers and tasks.
  *
- * Without a leaf a path may still lead into a pod: gVisor's processes, one kernel for all of a
+ * Without a scope a path may still lead into a pod: gVisor's processes, one kernel for all of a
  * pod's containers, are in the pod's own directory, and so are threads of Kata's virtual machines.
  *
  * What a path cannot say is left out: sandboxes look like containers in most runtimes, and with the
  * cgroupfs driver docker and containerd look the same.
  *
  * Sources: the kubelet's pod_container_manager_linux.go and cgroup_manager_linux.go for the pod
- * part; the runtimes' own code for the leaves; test/data/cgroup/README.md for the collected paths.
+ * part; the runtimes' own code for the scopes; test/data/cgroup/README.md for the collected paths.
  */
 #include "discovery/cgroup.h"
 
@@ -34,7 +34,7 @@
 
 #include "base/cleanup.h"
 #include "discovery/cgroup_line.h"
-#include "discovery/leaf.h"
+#include "discovery/cgroup_scope.h"
 #include "discovery/unit.h"
 
 #define UUID_LEN       36
@@ -197,12 +197,12 @@ static struct kubelet_words kubelet_words(struct strview name)
 struct walk {
 	struct strview parent;
 	size_t at;
-	struct leaf leaf;
-	size_t leaf_at; /* 0: none yet */
+	struct cgroup_scope scope;
+	size_t scope_at; /* 0: none yet */
 	struct strview outer_id;
 	bool outer_escaped;
-	struct strview service;	     /* passed since the last leaf, no user's manager; */
-	struct strview leaf_service; /* up to the leaf */
+	struct strview service;	      /* passed since the last scope, no user's manager; */
+	struct strview scope_service; /* up to the scope */
 	struct strview uid;
 	size_t uid_at;
 	size_t kubepods_at;
@@ -233,7 +233,7 @@ static void walk_kubelet(struct walk *w, struct strview component)
 	}
 }
 
-static bool same_id(const struct leaf *a, const struct leaf *b)
+static bool same_id(const struct cgroup_scope *a, const struct cgroup_scope *b)
 {
 	return a->runtime == b->runtime && a->escaped == b->escaped &&
 	       strview_len(&a->id) == strview_len(&b->id) &&
@@ -243,24 +243,24 @@ static bool same_id(const struct leaf *a, const struct leaf *b)
 static void walk_component(struct walk *w, struct strview component)
 {
 	struct strview user;
-	struct leaf leaf;
+	struct cgroup_scope scope;
 
 	w->at++;
-	if (!w->leaf_at && unit_is_manager(component, &user))
+	if (!w->scope_at && unit_is_manager(component, &user))
 		w->outer_id = component;
 	else if (strview_suffix(&(struct strview){component.p, component.end}, ".service"))
 		w->service = component;
 	w->mount |= strview_suffix(&(struct strview){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
-	if (leaf_parse(component, w->parent, &leaf)) {
+	if (cgroup_scope_parse(component, w->parent, &scope)) {
 		/* LXC has /lxc/NAME/lxc.payload.NAME where lxc.cgroup.dir is lxc/NAME */
-		if (w->leaf_at && w->leaf.kind && !same_id(&w->leaf, &leaf)) {
-			w->outer_id = w->leaf.id;
-			w->outer_escaped = w->leaf.escaped;
+		if (w->scope_at && w->scope.kind && !same_id(&w->scope, &scope)) {
+			w->outer_id = w->scope.id;
+			w->outer_escaped = w->scope.escaped;
 		}
-		w->leaf = leaf;
-		w->leaf_at = w->at;
-		w->leaf_service = w->service;
+		w->scope = scope;
+		w->scope_at = w->at;
+		w->scope_service = w->service;
 		w->service = strview_of("");
 	}
 	w->parent = component;
@@ -307,11 +307,11 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct strview uid)
 			ret[i] = '-';
 }
 
-/* Of what is in no leaf: a leaf above it is that of the node it is in. */
+/* Of what is in no scope: a scope above it is that of the node it is in. */
 static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
 {
-	if (w->leaf_at && w->leaf.kind)
-		copy_id(ret, w->leaf.id, w->leaf.escaped);
+	if (w->scope_at && w->scope.kind)
+		copy_id(ret, w->scope.id, w->scope.escaped);
 	else
 		copy_id(ret, w->outer_id, w->outer_escaped);
 }
@@ -319,7 +319,7 @@ static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 {
 	/* An id above a pod or the kubelet's root is that of the node they are in. */
-	bool outer = w->uid_at > w->leaf_at || w->kubepods_at > w->leaf_at;
+	bool outer = w->uid_at > w->scope_at || w->kubepods_at > w->scope_at;
 
 	*ret = (struct cgroup_id){.qos = w->qos};
 	if (w->uid_at) {
@@ -329,16 +329,16 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 	}
 	if (w->mount)
 		return;
-	if (w->leaf_at && w->leaf.kind && !outer) {
-		ret->runtime = w->leaf.runtime;
-		ret->kind = w->leaf.kind;
-		copy_id(ret->container_id, w->leaf.id, w->leaf.escaped);
+	if (w->scope_at && w->scope.kind && !outer) {
+		ret->runtime = w->scope.runtime;
+		ret->kind = w->scope.kind;
+		copy_id(ret->container_id, w->scope.id, w->scope.escaped);
 		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
 		/* of others it is the daemon's, or the user's who has started it */
-		if (w->leaf.runtime == CGROUP_RUNTIME_PODMAN &&
-		    strview_len(&w->leaf_service) < CGROUP_ID_MAX)
-			copy_id(ret->service, w->leaf_service, false);
-	} else if (w->uid_at > w->leaf_at) {
+		if (w->scope.runtime == CGROUP_RUNTIME_PODMAN &&
+		    strview_len(&w->scope_service) < CGROUP_ID_MAX)
+			copy_id(ret->service, w->scope_service, false);
+	} else if (w->uid_at > w->scope_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
 		ret->kind = CGROUP_KIND_POD;
 		copy_outer(w, ret->outer_id);
@@ -350,7 +350,7 @@ void cgroup_parse_path(struct strview path, struct cgroup_id *ret)
 	struct walk w = {.parent = strview_of(""),
 			 .outer_id = strview_of(""),
 			 .service = strview_of(""),
-			 .leaf_service = strview_of("")};
+			 .scope_service = strview_of("")};
 	struct strview component;
 
 	path = without(path, " (deleted)");

@@ -38,7 +38,7 @@
 #include "base/nsec.h"
 #include "base/root.h"
 #include "discovery/cgroupfs.h"
-#include "discovery/listing.h"
+#include "discovery/process_list.h"
 #include "discovery/entity_resolver.h"
 #include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
@@ -84,7 +84,7 @@ struct discovery {
 	bool host_processes;
 	uint64_t grace_ns;
 	struct process_cache *processes;
-	struct listing listing;
+	struct process_list process_list;
 	struct loop_source *sweep;
 	discovery_made_fn made;
 	void *made_ctx;
@@ -499,7 +499,7 @@ bool discovery_has_host_processes(const struct discovery *d)
 
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx)
 {
-	return listing_run(&d->listing, d->host_processes, fn, ctx);
+	return process_list_run(&d->process_list, d->host_processes, fn, ctx);
 }
 
 /* ---- the whole ---- */
@@ -536,7 +536,7 @@ static int discovery_init(struct discovery *d, const struct discovery_opts *opts
 		r = process_cache_new(&d->processes);
 	if (!r)
 		r = cgroupfs_new(&fs_opts, &d->resolver.fs);
-	d->listing = (struct listing){
+	d->process_list = (struct process_list){
 		.resolver = &d->resolver,
 		.processes = d->processes,
 		.foreign = is_foreign(opts->proc),
@@ -616,7 +616,7 @@ void discovery_collect(void *ctx, struct metric_sink *sink)
 	struct discovery *d = ctx;
 
 	collect_entities(d, sink);
-	listing_collect(&d->listing, sink);
+	process_list_collect(&d->process_list, sink);
 	metric_by_name(sink, &lookups, "outcome", d->n_lookups, lookup_names, LOOKUP_MAX);
 	cgroupfs_collect(d->resolver.fs, sink);
 }

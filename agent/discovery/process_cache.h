@@ -16,12 +16,12 @@ struct process_cache;
 
 /**
  * struct cached_process - one process
- * @entity:  a reference; NULL for a process whose samples are left out
- * @comm:    its name when the entity was found
- * @cgroup:  ids by enum hierarchy that this answer is for; 0 where it was listed
- * @used_ns: monotonic; when it was last asked for or listed
- * @listing: number of the last listing that had it
- * @inode:   pid_inode() then; 0 where it is not known
+ * @entity:      a reference; NULL for a process whose samples are left out
+ * @comm:        its name when the entity was found
+ * @cgroup:      ids by enum hierarchy that this answer is for; 0 where it was listed
+ * @used_ns:     monotonic; when it was last asked for or listed
+ * @list_number: number of the last listing that had it
+ * @inode:       pid_inode() then; 0 where it is not known
  */
 struct cached_process {
 	struct pid_id id;
@@ -29,7 +29,7 @@ struct cached_process {
 	char comm[PID_COMM_MAX];
 	uint64_t cgroup[2];
 	uint64_t used_ns;
-	uint32_t listing;
+	uint32_t list_number;
 	uint64_t inode;
 	UT_hash_handle hh;
 	UT_hash_handle by_pid; /* of those with the same number the last one */

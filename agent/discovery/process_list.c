@@ -15,7 +15,7 @@
  * /proc is of another PID namespace (the node's, mounted into a pod without hostPID) those are
  * other processes there. Then all that it lists are asked for their cgroup.
  */
-#include "discovery/listing.h"
+#include "discovery/process_list.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -35,10 +35,10 @@
 
 /* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
  * asked for one by one. Reached: those behind are asked for one by one. */
-#define LISTING_ROLL_MAX   131072
+#define PROCESS_LIST_ROLL_MAX	131072
 /* How many processes, half of them the kernel's own, are asked in the time that it takes to read
  * the cgroup.procs of one directory. */
-#define LISTING_ASKED_EACH 2
+#define PROCESS_LIST_ASKED_EACH 2
 
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
@@ -57,7 +57,7 @@ struct roll {
 
 /* One run. */
 struct run {
-	struct listing *l;
+	struct process_list *l;
 	struct cgroupdir *dir; /* that is read, and is of a container or pod */
 	bool host_processes;
 	struct roll *roll; /* ascending */
@@ -66,12 +66,12 @@ struct run {
 	bool roll_whole;     /* it has all that /proc lists */
 	enum hierarchy main; /* the tree that is read first */
 	uint64_t now_ns;     /* monotonic */
-	listing_fn fn;
+	process_list_fn fn;
 	void *ctx;
 	int result; /* of @fn, to stop with */
 };
 
-enum { LISTING_STOP = ROOT_OUTCOME_MAX };
+enum { PROCESS_LIST_STOP = ROOT_OUTCOME_MAX };
 
 /**
  * struct found - a process that is to be listed
@@ -95,7 +95,7 @@ static int roll_add(void *ctx, pid_t pid, uint64_t inode)
 	if (run->n_roll && (uint32_t)pid <= run->roll[run->n_roll - 1].pid)
 		return 0;
 	if (vec_grow(&run->roll, &run->roll_cap, run->n_roll + 1, sizeof(*run->roll),
-		     LISTING_ROLL_MAX))
+		     PROCESS_LIST_ROLL_MAX))
 		return 1;
 	run->roll[run->n_roll++] = (struct roll){.pid = (uint32_t)pid, .inode = inode};
 	return 0;
@@ -140,7 +140,7 @@ static int list_process(struct run *run, const struct found *found, struct entit
 	if (r < 0)
 		return r;
 	if (!r) {
-		process->listing = run->l->number;
+		process->list_number = run->l->number;
 		process->inode = found->inode;
 	}
 	if (found->roll)
@@ -149,14 +149,14 @@ static int list_process(struct run *run, const struct found *found, struct entit
 		memcpy(process->comm, comm, PID_COMM_MAX);
 	run->l->n_listed[LISTED_OK]++;
 	run->result = run->fn(run->ctx, &found->id, entity);
-	return run->result ? LISTING_STOP : 0;
+	return run->result ? PROCESS_LIST_STOP : 0;
 }
 
 /* Who has this number. False if that is not known, or it was listed. */
 static bool identify(struct run *run, pid_t pid, struct found *ret)
 {
 	struct cached_process *process = process_cache_of_pid(run->l->processes, (uint64_t)pid);
-	struct listing *l = run->l;
+	struct process_list *l = run->l;
 	int r;
 
 	/* before the rest is read: of two processes after each other it must not be the second's */
@@ -164,7 +164,7 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 	if (process && ret->inode && process->inode == ret->inode) {
 		ret->id = process->id;
 		ret->process = process;
-		return process->listing != l->number;
+		return process->list_number != l->number;
 	}
 	if (ret->roll) /* listed some time ago */
 		ret->inode = pid_inode(l->resolver->proc, pid);
@@ -174,7 +174,7 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 		return false;
 	}
 	process = process_cache_find(l->processes, &ret->id);
-	return !process || process->listing != l->number;
+	return !process || process->list_number != l->number;
 }
 
 /* Whether the process with this number is new to the listing. It may be in two trees, or have moved
@@ -228,7 +228,7 @@ static int list_dirs(struct run *run, enum turn turn)
 		if (turn_of(run, run->dir) != turn)
 			continue;
 		r = cgroupfs_procs(run->l->resolver->fs, run->dir, list_container_pid, run);
-		if (r == LISTING_STOP || r == -ENOMEM)
+		if (r == PROCESS_LIST_STOP || r == -ENOMEM)
 			return r;
 		/* of a threaded cgroup an ancestor lists the processes */
 		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
@@ -322,7 +322,7 @@ static bool may_ask(const struct run *run)
 		n_asked += !run->roll[i].listed;
 	while ((dir = cgroupfs_next(fs, dir)))
 		n_dirs += turn_of(run, dir) == TURN_OTHER || turn_of(run, dir) == TURN_PODS;
-	return n_asked <= n_dirs * LISTING_ASKED_EACH;
+	return n_asked <= n_dirs * PROCESS_LIST_ASKED_EACH;
 }
 
 static int ask_unlisted(struct run *run)
@@ -444,7 +444,7 @@ static int list_each(struct run *run, int (*fn)(void *ctx, pid_t pid))
 	return r;
 }
 
-int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx)
+int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx)
 {
 	struct run run = {.l = l,
 			  .host_processes = host_processes,
@@ -466,7 +466,7 @@ int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx
 
 /* ---- metrics ---- */
 
-static void collect_targets(const struct listing *l, struct metric_sink *sink)
+static void collect_targets(const struct process_list *l, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
 		"podprof_targets", METRIC_GAUGE,
@@ -476,11 +476,11 @@ static void collect_targets(const struct listing *l, struct metric_sink *sink)
 	const struct cached_process *process = NULL;
 
 	while ((process = process_cache_next(l->processes, process)))
-		n[l->number && process->listing == l->number]++;
+		n[l->number && process->list_number == l->number]++;
 	metric_by_name(sink, &family, "state", n, names, array_size(n));
 }
 
-void listing_collect(const struct listing *l, struct metric_sink *sink)
+void process_list_collect(const struct process_list *l, struct metric_sink *sink)
 {
 	static const struct metric_family_desc listed = {
 		"podprof_processes_listed", METRIC_COUNTER,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_DISCOVERY_LISTING_H
-#define PODPROF_DISCOVERY_LISTING_H
+#ifndef PODPROF_DISCOVERY_PROCESS_LIST_H
+#define PODPROF_DISCOVERY_PROCESS_LIST_H
 
 /* All processes there are, with their entities. */
 
@@ -23,14 +23,14 @@ enum listed {
 };
 
 /**
- * struct listing - what is kept between listings
+ * struct process_list - what is kept between listings
  * @resolver, @processes: borrowed
  * @foreign:              /proc is of another PID namespace than ours: what cgroups list is not what
  *                        it has
  * @true_paths:           /proc/PID/cgroup has paths as the trees have them
  * @number:               of the last one; 0: none yet
  */
-struct listing {
+struct process_list {
 	struct entity_resolver *resolver;
 	struct process_cache *processes;
 	bool foreign;
@@ -40,12 +40,12 @@ struct listing {
 };
 
 /* Return other than 0 to stop. Must not call back. */
-typedef int (*listing_fn)(void *ctx, const struct pid_id *pid, struct entity *entity);
+typedef int (*process_list_fn)(void *ctx, const struct pid_id *pid, struct entity *entity);
 
 /* Calls @fn once for each process that is in a container or pod now, and with @host_processes for
  * those others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */
-int listing_run(struct listing *l, bool host_processes, listing_fn fn, void *ctx);
+int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx);
 
-void listing_collect(const struct listing *l, struct metric_sink *sink);
+void process_list_collect(const struct process_list *l, struct metric_sink *sink);
 
 #endif

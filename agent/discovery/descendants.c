@@ -5,7 +5,7 @@
  * whose parent has ended is the child of whoever took it in: of its first parent nobody knows any
  * more.
  */
-#include "discovery/family.h"
+#include "discovery/descendants.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -17,9 +17,9 @@
 
 /* The kernel's own ceiling of process numbers (PID_MAX_LIMIT); one that is larger is left out.
  * Reached: left out. */
-#define FAMILY_PIDS_MAX (1u << 22)
+#define DESCENDANTS_PIDS_MAX (1u << 22)
 
-struct family {
+struct descendants {
 	uint8_t *in; /* a bit for each number */
 };
 
@@ -36,38 +36,38 @@ struct census {
 	size_t cap;
 };
 
-int family_new(struct family **ret)
+int descendants_new(struct descendants **ret)
 {
-	struct family *f = calloc(1, sizeof(*f));
+	struct descendants *d = calloc(1, sizeof(*d));
 
-	if (f)
-		f->in = calloc(FAMILY_PIDS_MAX / 8, 1);
-	if (!f || !f->in) {
-		family_free(f);
+	if (d)
+		d->in = calloc(DESCENDANTS_PIDS_MAX / 8, 1);
+	if (!d || !d->in) {
+		descendants_free(d);
 		return -ENOMEM;
 	}
-	*ret = f;
+	*ret = d;
 	return 0;
 }
 
-void family_free(struct family *f)
+void descendants_free(struct descendants *d)
 {
-	if (!f)
+	if (!d)
 		return;
-	free(f->in);
-	free(f);
+	free(d->in);
+	free(d);
 }
 
-static bool is_in(const struct family *f, pid_t pid)
+static bool is_in(const struct descendants *d, pid_t pid)
 {
-	return pid > 0 && (uint32_t)pid < FAMILY_PIDS_MAX && f->in[pid / 8] & 1 << pid % 8;
+	return pid > 0 && (uint32_t)pid < DESCENDANTS_PIDS_MAX && d->in[pid / 8] & 1 << pid % 8;
 }
 
-bool family_add(struct family *f, pid_t pid)
+bool descendants_add(struct descendants *d, pid_t pid)
 {
-	if (pid <= 0 || (uint32_t)pid >= FAMILY_PIDS_MAX || is_in(f, pid))
+	if (pid <= 0 || (uint32_t)pid >= DESCENDANTS_PIDS_MAX || is_in(d, pid))
 		return false;
-	f->in[pid / 8] |= (uint8_t)(1 << pid % 8);
+	d->in[pid / 8] |= (uint8_t)(1 << pid % 8);
 	return true;
 }
 
@@ -79,7 +79,7 @@ static int count_one(void *ctx, pid_t pid)
 
 	if (r)
 		return r < 0 ? r : 0; /* it has gone, or is none of ours */
-	r = vec_grow(&c->items, &c->cap, c->n + 1, sizeof(*c->items), FAMILY_PIDS_MAX);
+	r = vec_grow(&c->items, &c->cap, c->n + 1, sizeof(*c->items), DESCENDANTS_PIDS_MAX);
 	if (r)
 		return r < 0 ? r : 0;
 	c->items[c->n++] = (struct kinship){pid, parent};
@@ -87,13 +87,13 @@ static int count_one(void *ctx, pid_t pid)
 }
 
 /* The children of those who are in. How many. */
-static int generation(struct family *f, const struct census *c, void (*fn)(void *ctx, pid_t pid),
-		      void *ctx)
+static int generation(struct descendants *d, const struct census *c,
+		      void (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	int n = 0;
 
 	for (size_t i = 0; i < c->n; i++) {
-		if (!is_in(f, c->items[i].parent) || !family_add(f, c->items[i].pid))
+		if (!is_in(d, c->items[i].parent) || !descendants_add(d, c->items[i].pid))
 			continue;
 		fn(ctx, c->items[i].pid);
 		n++;
@@ -101,14 +101,14 @@ static int generation(struct family *f, const struct census *c, void (*fn)(void 
 	return n;
 }
 
-int family_grow(struct family *f, const struct root *proc, void (*fn)(void *ctx, pid_t pid),
-		void *ctx)
+int descendants_grow(struct descendants *d, const struct root *proc,
+		     void (*fn)(void *ctx, pid_t pid), void *ctx)
 {
 	struct census c = {.proc = proc};
 	int r = pid_for_each(proc, count_one, &c), n = 0, found;
 
 	for (found = r < 0 ? 0 : 1; found; n += found)
-		found = generation(f, &c, fn, ctx);
+		found = generation(d, &c, fn, ctx);
 	free(c.items);
 	return r < 0 ? r : n;
 }

@@ -12,7 +12,7 @@
  * daemon/oci_linux.go, runc docs/systemd.md, podman's and LXC's manuals, Kata docs/design, Nomad's
  * cgroup notes.
  */
-#include "discovery/leaf.h"
+#include "discovery/cgroup_scope.h"
 
 #include <string.h>
 
@@ -65,7 +65,7 @@ static bool is_name(struct strview t)
 	return true;
 }
 
-static const struct leaf monitor = {0};
+static const struct cgroup_scope monitor = {0};
 
 struct prefix {
 	const char *name;
@@ -107,7 +107,7 @@ static enum cgroup_runtime runtime_of_parent(struct strview parent)
 }
 
 /* Processes that watch over a container and sit beside it. */
-static bool leaf_monitor(struct strview name, struct strview parent, struct leaf *ret)
+static bool scope_monitor(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	if (!strview_starts(&name, "crio-conmon-") && !strview_starts(&name, "libpod-conmon-") &&
 	    !strview_is(&name, "conmon") && !strview_starts(&name, "lxc.monitor") &&
@@ -119,53 +119,53 @@ static bool leaf_monitor(struct strview name, struct strview parent, struct leaf
 }
 
 /* <slice>:<prefix>:<id>, a directory that runc was to give to systemd and made itself. */
-static bool leaf_colon(struct strview name, struct leaf *ret)
+static bool scope_colon(struct strview name, struct cgroup_scope *ret)
 {
 	struct strview slice, prefix;
-	struct leaf leaf = {.kind = CGROUP_KIND_CONTAINER};
+	struct cgroup_scope scope = {.kind = CGROUP_KIND_CONTAINER};
 
 	if (!strview_until(&name, ':', &slice) || !strview_until(&name, ':', &prefix))
 		return false;
-	if (!prefix_find(prefix, &leaf.runtime) || !is_hex_id(name))
+	if (!prefix_find(prefix, &scope.runtime) || !is_hex_id(name))
 		return false;
-	leaf.id = name;
-	*ret = leaf;
+	scope.id = name;
+	*ret = scope;
 	return true;
 }
 
 /* <id>, <prefix>-<id>[.scope], kata_<id>. */
-static bool leaf_hex(struct strview name, struct strview parent, struct leaf *ret)
+static bool scope_hex(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
-	struct leaf leaf = {.kind = CGROUP_KIND_CONTAINER};
-	bool scope = strview_suffix(&name, ".scope");
+	struct cgroup_scope scope = {.kind = CGROUP_KIND_CONTAINER};
+	bool is_scope = strview_suffix(&name, ".scope");
 	struct strview head;
 
-	if (!strview_tail(name, HEX_ID_LEN, &head, &leaf.id) || !is_hex_id(leaf.id))
+	if (!strview_tail(name, HEX_ID_LEN, &head, &scope.id) || !is_hex_id(scope.id))
 		return false;
 	/* Podman's pod, with its containers' directories in it, and nothing else */
 	if (strview_empty(&head) && strview_is(&parent, "libpod_parent"))
 		return false;
 	if (strview_is(&head, "kata_") ||
 	    (strview_empty(&head) && strview_is(&parent, "kata_overhead"))) {
-		leaf.runtime = CGROUP_RUNTIME_KATA;
-		leaf.kind = CGROUP_KIND_SANDBOX;
+		scope.runtime = CGROUP_RUNTIME_KATA;
+		scope.kind = CGROUP_KIND_SANDBOX;
 	} else if (strview_empty(&head)) {
-		leaf.runtime = runtime_of_parent(parent);
-	} else if (!strview_suffix(&head, "-") || !prefix_find(head, &leaf.runtime)) {
+		scope.runtime = runtime_of_parent(parent);
+	} else if (!strview_suffix(&head, "-") || !prefix_find(head, &scope.runtime)) {
 		return false;
 	}
 	/* Under systemd CRI-O's containers are scopes; for a sandbox whose infra container it drops
 	 * it makes a plain directory. */
-	if (leaf.runtime == CGROUP_RUNTIME_CRIO && !scope && strview_suffix(&parent, ".slice"))
-		leaf.kind = CGROUP_KIND_SANDBOX;
-	*ret = leaf;
+	if (scope.runtime == CGROUP_RUNTIME_CRIO && !is_scope && strview_suffix(&parent, ".slice"))
+		scope.kind = CGROUP_KIND_SANDBOX;
+	*ret = scope;
 	return true;
 }
 
 /* <32 digits>-<number>, a task of ECS on Fargate. */
-static bool leaf_ecs(struct strview name, struct leaf *ret)
+static bool scope_ecs(struct strview name, struct cgroup_scope *ret)
 {
-	struct leaf leaf = {
+	struct cgroup_scope scope = {
 		.runtime = CGROUP_RUNTIME_ECS, .kind = CGROUP_KIND_CONTAINER, .id = name};
 	struct strview task;
 	uint64_t number;
@@ -175,56 +175,56 @@ static bool leaf_ecs(struct strview name, struct leaf *ret)
 	for (const char *p = task.p; p < task.end; p++)
 		if (!is_lower_hex(*p))
 			return false;
-	if (!strview_only_u64(name, 10, &number) || !is_name(leaf.id))
+	if (!strview_only_u64(name, 10, &number) || !is_name(scope.id))
 		return false;
-	*ret = leaf;
+	*ret = scope;
 	return true;
 }
 
-static bool leaf_garden(struct strview name, struct leaf *ret)
+static bool scope_garden(struct strview name, struct cgroup_scope *ret)
 {
 	if (!has_form(name, "hhhhhhhh-hhhh-hhhh-hhhh-hhhh"))
 		return false;
-	*ret = (struct leaf){
+	*ret = (struct cgroup_scope){
 		.runtime = CGROUP_RUNTIME_GARDEN, .kind = CGROUP_KIND_CONTAINER, .id = name};
 	return true;
 }
 
 /* <allocation's UUID>.<task>.scope; without the suffix where Nomad makes the directory itself. */
-static bool leaf_nomad(struct strview name, struct strview parent, struct leaf *ret)
+static bool scope_nomad(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
-	bool scope = strview_suffix(&name, ".scope");
+	bool is_scope = strview_suffix(&name, ".scope");
 	struct strview id;
 
-	if (!scope && !strview_is(&parent, "nomad") && !strview_is(&parent, "share") &&
+	if (!is_scope && !strview_is(&parent, "nomad") && !strview_is(&parent, "share") &&
 	    !strview_is(&parent, "reserve"))
 		return false;
 	if (!strview_until(&name, '.', &id) || strview_empty(&name) ||
 	    !has_form(id, "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh"))
 		return false;
-	*ret = (struct leaf){
+	*ret = (struct cgroup_scope){
 		.runtime = CGROUP_RUNTIME_NOMAD, .kind = CGROUP_KIND_CONTAINER, .id = id};
 	return true;
 }
 
-static bool leaf_lxc(struct strview name, struct strview parent, struct leaf *ret)
+static bool scope_lxc(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	if (!strview_is(&parent, "lxc") && !strview_is(&parent, "lxc.payload") &&
 	    !strview_prefix(&name, "lxc.payload."))
 		return false;
 	if (!is_name(name))
 		return false;
-	*ret = (struct leaf){
+	*ret = (struct cgroup_scope){
 		.runtime = CGROUP_RUNTIME_LXC, .kind = CGROUP_KIND_CONTAINER, .id = name};
 	return true;
 }
 
 /* Machines of systemd-machined: containers of libvirt's lxc driver and of nspawn. Its other
  * drivers' are virtual machines, "machine-<driver>\x2d<number>\x2d<name>.scope". */
-static bool leaf_machine(struct strview name, struct strview parent, struct leaf *ret)
+static bool scope_machine(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	static const char *const vms[] = {"qemu\\x2d", "ch\\x2d", "xen\\x2d", "bhyve\\x2d"};
-	struct leaf leaf = {
+	struct cgroup_scope scope = {
 		.runtime = CGROUP_RUNTIME_NSPAWN, .kind = CGROUP_KIND_CONTAINER, .escaped = true};
 
 	if (!strview_is(&parent, "machine.slice"))
@@ -237,18 +237,18 @@ static bool leaf_machine(struct strview name, struct strview parent, struct leaf
 		if (strview_starts(&name, vms[i]))
 			return false;
 	if (strview_prefix(&name, "lxc\\x2d"))
-		leaf.runtime = CGROUP_RUNTIME_LXC;
+		scope.runtime = CGROUP_RUNTIME_LXC;
 	if (!is_name(name))
 		return false;
-	leaf.id = name;
-	*ret = leaf;
+	scope.id = name;
+	*ret = scope;
 	return true;
 }
 
-bool leaf_parse(struct strview name, struct strview parent, struct leaf *ret)
+bool cgroup_scope_parse(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
-	return leaf_monitor(name, parent, ret) || leaf_colon(name, ret) ||
-	       leaf_hex(name, parent, ret) || leaf_ecs(name, ret) || leaf_garden(name, ret) ||
-	       leaf_nomad(name, parent, ret) || leaf_lxc(name, parent, ret) ||
-	       leaf_machine(name, parent, ret);
+	return scope_monitor(name, parent, ret) || scope_colon(name, ret) ||
+	       scope_hex(name, parent, ret) || scope_ecs(name, ret) || scope_garden(name, ret) ||
+	       scope_nomad(name, parent, ret) || scope_lxc(name, parent, ret) ||
+	       scope_machine(name, parent, ret);
 }

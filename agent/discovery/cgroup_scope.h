@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PODPROF_DISCOVERY_LEAF_H
-#define PODPROF_DISCOVERY_LEAF_H
+#ifndef PODPROF_DISCOVERY_CGROUP_SCOPE_H
+#define PODPROF_DISCOVERY_CGROUP_SCOPE_H
 
 #include <stdbool.h>
 
@@ -8,12 +8,12 @@
 #include "discovery/cgroup.h"
 
 /**
- * struct leaf - what one component of a cgroup path was found to be
+ * struct cgroup_scope - what one component of a cgroup path was found to be
  * @kind:    CGROUP_KIND_NONE for the processes that watch over a container (conmon)
  * @id:      the container's; borrows from the component; empty for a monitor
  * @escaped: @id is written with systemd's \xHH
  */
-struct leaf {
+struct cgroup_scope {
 	enum cgroup_runtime runtime;
 	enum cgroup_kind kind;
 	struct strview id;
@@ -21,6 +21,7 @@ struct leaf {
 };
 
 /* Whether @name, a directory in one called @parent, is a container's or a monitor's. */
-bool leaf_parse(struct strview name, struct strview parent, struct leaf *ret) STRVIEW_MUST_CHECK;
+bool cgroup_scope_parse(struct strview name, struct strview parent,
+			struct cgroup_scope *ret) STRVIEW_MUST_CHECK;
 
 #endif

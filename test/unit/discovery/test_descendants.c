@@ -4,7 +4,7 @@
 #include <sys/types.h>
 
 #include "base/root.h"
-#include "discovery/family.h"
+#include "discovery/descendants.h"
 #include "discovery/pid.h"
 #include "support/tree.h"
 
@@ -12,7 +12,7 @@
 struct world {
 	struct tree tree;
 	struct root proc;
-	struct family *family;
+	struct descendants *descendants;
 	pid_t found[16];
 	size_t n_found;
 };
@@ -24,13 +24,13 @@ static int setup(void **state)
 	world = (struct world){0};
 	*state = &world;
 	tree_init(&world.tree);
-	return root_open(world.tree.path, &world.proc) || family_new(&world.family);
+	return root_open(world.tree.path, &world.proc) || descendants_new(&world.descendants);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	family_free(world.family);
+	descendants_free(world.descendants);
 	root_deinit(&world.proc);
 	tree_deinit(&world.tree);
 	return 0;
@@ -81,13 +81,13 @@ static void test_descendants(void **state)
 	process("30", "worker", "21");
 	process("31", "other", "1");
 	process("2", "kthreadd", "0");
-	assert_true(family_add(world.family, 20));
-	assert_false(family_add(world.family, 20));
-	assert_int_equal(family_grow(world.family, &world.proc, note, &world), 3);
+	assert_true(descendants_add(world.descendants, 20));
+	assert_false(descendants_add(world.descendants, 20));
+	assert_int_equal(descendants_grow(world.descendants, &world.proc, note, &world), 3);
 	assert_true(found(10) && found(21) && found(30));
-	assert_int_equal(family_grow(world.family, &world.proc, note, &world), 0);
+	assert_int_equal(descendants_grow(world.descendants, &world.proc, note, &world), 0);
 	process("22", "late", "30");
-	assert_int_equal(family_grow(world.family, &world.proc, note, &world), 1);
+	assert_int_equal(descendants_grow(world.descendants, &world.proc, note, &world), 1);
 	assert_true(found(22));
 }
 
@@ -118,18 +118,18 @@ static void test_odd(void **state)
 	tree_mkdir(world.tree.fd, "50");
 	assert_int_equal(pid_read_parent(&world.proc, 50, &parent), PID_GONE);
 	process("200", "child", "20");
-	family_add(world.family, 20);
-	assert_int_equal(family_grow(world.family, &world.proc, note, &world), 1);
+	descendants_add(world.descendants, 20);
+	assert_int_equal(descendants_grow(world.descendants, &world.proc, note, &world), 1);
 	assert_true(found(200));
 }
 
 static void test_numbers(void **state)
 {
 	(void)state;
-	assert_false(family_add(world.family, 0));
-	assert_false(family_add(world.family, -1));
-	assert_true(family_add(world.family, (1 << 22) - 1));
-	assert_false(family_add(world.family, 1 << 22)); /* no kernel has it */
+	assert_false(descendants_add(world.descendants, 0));
+	assert_false(descendants_add(world.descendants, -1));
+	assert_true(descendants_add(world.descendants, (1 << 22) - 1));
+	assert_false(descendants_add(world.descendants, 1 << 22)); /* no kernel has it */
 }
 
 int main(void)
