@@ -75,7 +75,7 @@ curl -sf "http://$agent/-/healthy" >/dev/null || fail "not healthy"
 
 # Nothing was lost on the way
 lost=$(($(metric podprof_samples_total 'outcome="lost') + $(metric podprof_profiled_samples_total 'outcome="lost"') +
-	$(metric podprof_profiled_samples_total 'outcome="unreported"')))
+	$(metric podprof_profiled_samples_total 'outcome="failed"')))
 [ "$lost" = 0 ] || fail "$lost samples were lost"
 note "samples: $(metric podprof_samples_total), lost 0, profiles sent: $(metric podprof_export_profiles_total 'outcome="sent"')"
 

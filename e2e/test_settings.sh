@@ -57,7 +57,7 @@ reload() {
 # entries FILTER: descriptions at the sink that pass
 entries() { jq -s "map(select($1)) | length" "$work"/sink/*.json; }
 arrived() { [ "$(entries "$1")" -gt 0 ]; }
-left_out() { curl -sf "http://$agent/metrics" | grep -q "^podprof_entities_left_out $1$"; }
+left_out() { curl -sf "http://$agent/metrics" | grep -q "^podprof_entities_excluded $1$"; }
 within_five() {
 	local start=$EPOCHREALTIME
 	until_true 20 left_out "$1" || fail "$2: not seen"

@@ -309,7 +309,7 @@ static int print_json(const struct target_view *v)
 
 	return cmd_print_json(json_pack(
 		"{s:s, s:s, s:b, s:s?, s:b, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "name",
-		v->name, "kind", inspect_targets_what(v), "profiled", !v->is.why[0], "left_out",
+		v->name, "kind", inspect_targets_what(v), "profiled", !v->is.why[0], "excluded",
 		or_null(v->is.why), "pending", v->entity->pending, "runtime",
 		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
 		or_null(id->container_id), "outer_container", or_null(id->outer_id), "pod_uid",
@@ -343,7 +343,7 @@ static int print_help(void)
 	       "'podprof agent --help'), its variables and its file.\n\n"
 	       "  --brief      one line for each\n"
 	       "  --name TEXT  only those in whose name this is\n"
-	       "  --json       one JSON object a line: name, kind, profiled, left_out (why),\n"
+	       "  --json       one JSON object a line: name, kind, profiled, excluded (why),\n"
 	       "               pending (its name may yet come), runtime, container_id,\n"
 	       "               outer_container, pod_uid, labels {NAME: {value, from}}, settings\n"
 	       "               (of the pod's annotations), processes [{pid, comm}]\n"

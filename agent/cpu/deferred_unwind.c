@@ -38,9 +38,9 @@ enum deferred_outcome {
 };
 
 static const char *const outcome_names[DEFERRED_OUTCOME_MAX] = {
-	[DEFERRED_WALKED] = "walked",	[DEFERRED_EXPIRED] = "expired", [DEFERRED_FULL] = "full",
-	[DEFERRED_FLUSHED] = "flushed", [DEFERRED_ODD] = "odd",		[DEFERRED_LOST] = "lost",
-	[DEFERRED_OFF_CPU] = "away",
+	[DEFERRED_WALKED] = "unwound",	[DEFERRED_EXPIRED] = "expired", [DEFERRED_FULL] = "full",
+	[DEFERRED_FLUSHED] = "flushed", [DEFERRED_ODD] = "invalid",	[DEFERRED_LOST] = "lost",
+	[DEFERRED_OFF_CPU] = "off_cpu",
 };
 
 struct deferred_stack {
@@ -352,10 +352,10 @@ void deferred_unwind_free(struct deferred_unwind *du)
 void deferred_unwind_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc stacks = {
-		"podprof_late_stacks", METRIC_COUNTER,
+		"podprof_deferred_stacks", METRIC_COUNTER,
 		"Copied stacks by how their walk came about.", NULL};
 	static const struct metric_family_desc waiting = {
-		"podprof_late_stacks_waiting", METRIC_GAUGE,
+		"podprof_deferred_stacks_pending", METRIC_GAUGE,
 		"Copied stacks that wait for an unwind table.", NULL};
 	struct deferred_unwind *du = ctx;
 

@@ -24,12 +24,12 @@ struct metric_sink;
 struct unwind_publisher;
 
 /* Bytes of the copies that wait: some 900 copies. Above it the oldest ones are walked as it is
- * possible now, counted as "full". Reached: `podprof_late_stacks_total{outcome="full"}`: walked as
- * it is possible. */
+ * possible now, counted as "full". Reached: `podprof_deferred_stacks_total{outcome="full"}`: walked
+ * as it is possible. */
 #define DEFERRED_UNWIND_BYTES_MAX   ((size_t)8 << 20)
 /* Bytes of the stacks of threads that are away: some 8,000. Above it the oldest ones are forgotten,
- * counted as "away"; they are what frame pointers say then. Reached:
- * `podprof_late_stacks_total{outcome="away"}`: walked by frame pointers. */
+ * counted as "off_cpu"; they are what frame pointers say then. Reached:
+ * `podprof_deferred_stacks_total{outcome="off_cpu"}`: walked by frame pointers. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
 /* A table that has not come by then: the stack is walked as it is possible, counted as "expired".
  * Processes that have gone are known for twice as long (PROCESS_HISTORY_KEEP_NS). */
@@ -65,8 +65,8 @@ void deferred_unwind_flush(struct deferred_unwind *du);
 
 /* How many wait, and are known to be samples. */
 size_t deferred_unwind_pending(const struct deferred_unwind *du);
-/* A metric_collect_fn: podprof_late_stacks, podprof_late_stacks_waiting, and podprof_stack_copies.
- */
+/* A metric_collect_fn: podprof_deferred_stacks, podprof_deferred_stacks_pending, and
+ * podprof_stack_dumps. */
 void deferred_unwind_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -26,7 +26,7 @@
 #include "symbolize/symbolizer.h"
 
 /* Reports waiting for the worker: a window's series, and as many again if it falls behind. Reached:
- * `podprof_profiled_samples_total{outcome="unreported"}`. */
+ * `podprof_profiled_samples_total{outcome="failed"}`. */
 #define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
 
 /* A process's mappings are read when its first sample is handed over: one that ends before that has
@@ -447,15 +447,12 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 		"podprof_profiled_samples", METRIC_COUNTER,
 		"Samples taken over from the kernel, by what became of them.", NULL};
 	static const struct metric_family_desc places = {
-		"podprof_symbolized_places", METRIC_COUNTER,
+		"podprof_symbolized_addresses", METRIC_COUNTER,
 		"Distinct addresses looked up, by whether a name was found.", NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
-		[CPU_SAMPLES_FOLDED] = "folded",
-		[CPU_SAMPLES_FILTERED] = "filtered",
-		[CPU_SAMPLES_LOST] = "lost",
-		[CPU_SAMPLES_LEFT_OUT] = "left_out",
-		[CPU_SAMPLES_UNREPORTED] = "unreported",
-		[CPU_SAMPLES_DROPPED] = "dropped",
+		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",
+		[CPU_SAMPLES_LOST] = "lost",	     [CPU_SAMPLES_LEFT_OUT] = "over_limit",
+		[CPU_SAMPLES_UNREPORTED] = "failed", [CPU_SAMPLES_DROPPED] = "excluded",
 	};
 	struct cpu_profiler *p = ctx;
 

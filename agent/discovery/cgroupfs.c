@@ -695,8 +695,8 @@ void cgroupfs_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc seconds = {"podprof_cgroup_walk_seconds",
 							  METRIC_COUNTER,
 							  "Time spent in these walks.", "seconds"};
-	static const struct metric_family_desc events = {"podprof_cgroup_events", METRIC_COUNTER,
-							 "Events from inotify.", NULL};
+	static const struct metric_family_desc events = {
+		"podprof_cgroup_inotify_events", METRIC_COUNTER, "Events from inotify.", NULL};
 	static const struct metric_family_desc scans = {"podprof_cgroup_scans", METRIC_COUNTER,
 							"Listings of single cgroup directories.",
 							NULL};

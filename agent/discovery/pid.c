@@ -62,7 +62,7 @@ const char *pid_outcome_name(int outcome)
 		[PID_OK] = "ok",
 		[PID_GONE] = "gone",
 		[PID_DENIED] = "denied",
-		[PID_ODD] = "odd",
+		[PID_ODD] = "invalid",
 	};
 
 	return outcome >= 0 && outcome < PID_OUTCOME_MAX ? names[outcome] : "error";

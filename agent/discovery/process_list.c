@@ -43,7 +43,7 @@
 static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_OK] = "ok",
 	[LISTED_GONE] = "gone",
-	[LISTED_OTHER_NAMESPACE] = "other_namespace",
+	[LISTED_OTHER_NAMESPACE] = "other_pid_namespace",
 	[LISTED_UNREADABLE] = "unreadable",
 };
 

@@ -7,7 +7,7 @@
  * the mount's options do not say whether they apply to us.
  *   - The agent's /proc is of a PID namespace below the first one: a node in a container (kind), or
  *     a pod without hostPID. The kernel's programs number a process as that namespace does, and
- *     count what is not in it as filtered_outside.
+ *     count what is not in it as filtered_other_pid_namespace.
  *   - It is of another namespace than ours, above: the host's, mounted into a pod without hostPID.
  *     The kernel tells what happens to processes in our own numbers, which are not those.
  */

@@ -23,13 +23,13 @@ const char *export_outcome_name(enum export_outcome outcome)
 	static const char *const names[EXPORT_OUTCOME_MAX] = {
 		[EXPORT_SENT] = "sent",
 		[EXPORT_RETRIED] = "retried",
-		[EXPORT_DROPPED_FULL] = "dropped_full",
-		[EXPORT_DROPPED_OLD] = "dropped_old",
-		[EXPORT_DROPPED_DENIED] = "dropped_denied",
+		[EXPORT_DROPPED_FULL] = "dropped_queue_full",
+		[EXPORT_DROPPED_OLD] = "dropped_too_old",
+		[EXPORT_DROPPED_DENIED] = "dropped_unauthorized",
 		[EXPORT_DROPPED_TOO_LARGE] = "dropped_too_large",
-		[EXPORT_DROPPED_REFUSED] = "dropped_refused",
-		[EXPORT_DROPPED_MEMORY] = "dropped_memory",
-		[EXPORT_DROPPED_STOPPED] = "dropped_stopped",
+		[EXPORT_DROPPED_REFUSED] = "dropped_rejected",
+		[EXPORT_DROPPED_MEMORY] = "dropped_no_memory",
+		[EXPORT_DROPPED_STOPPED] = "dropped_shutdown",
 	};
 
 	return names[outcome];

@@ -11,12 +11,12 @@ struct outbox_list;
 #define PYROSCOPE_SERIES_MAX  256
 /* Most samples of one profile; and bytes before compression, of which a tenant may send 2 MiB at
  * once by default, the labels among them. Reached:
- * `podprof_profiled_samples_total{outcome="left_out"}`,
- * `podprof_go_heap_reads_total{outcome="records_left_out"}`. */
+ * `podprof_profiled_samples_total{outcome="over_limit"}`,
+ * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
 #define PYROSCOPE_SAMPLES_MAX 16000
 /* Bytes of one profile before compression; Pyroscope takes 2 MiB at once, with the labels. Reached:
- * `podprof_profiled_samples_total{outcome="left_out"}`,
- * `podprof_go_heap_reads_total{outcome="records_left_out"}`. */
+ * `podprof_profiled_samples_total{outcome="over_limit"}`,
+ * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
 #define PYROSCOPE_PPROF_MAX   (31u << 16)
 
 /**

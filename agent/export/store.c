@@ -459,10 +459,14 @@ int store_read(const struct store *s, uint64_t id, struct buf *ret)
 const char *store_outcome_name(int outcome)
 {
 	static const char *const names[STORE_OUTCOME_MAX] = {
-		[STORE_OK] = "stored",		 [STORE_DISK_FULL] = "disk_full",
-		[STORE_READ_ONLY] = "read_only", [STORE_TOO_LARGE] = "too_large",
-		[STORE_FOLDERS] = "folders",	 [STORE_FAILED] = "failed",
-		[STORE_GONE] = "gone",		 [STORE_BUSY] = "busy",
+		[STORE_OK] = "stored",
+		[STORE_DISK_FULL] = "disk_full",
+		[STORE_READ_ONLY] = "read_only",
+		[STORE_TOO_LARGE] = "too_large",
+		[STORE_FOLDERS] = "too_many_folders",
+		[STORE_FAILED] = "failed",
+		[STORE_GONE] = "gone",
+		[STORE_BUSY] = "busy",
 	};
 
 	return outcome >= 0 && outcome < STORE_OUTCOME_MAX ? names[outcome] : "failed";

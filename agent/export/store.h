@@ -26,8 +26,8 @@ struct store;
  * "count". 256 MiB of profiles of usual size (10 to 40 KB) are at most 26,000. Reached:
  * `podprof_store_removed_total{reason="count"}`. */
 #define STORE_PROFILES_MAX     65536
-/* Label sets. One more is refused, counted as "folders", until an older one has no profiles.
- * Reached: `podprof_store_profiles_total{outcome="folders"}`. */
+/* Label sets. One more is refused, counted as "too_many_folders", until an older one has no
+ * profiles. Reached: `podprof_store_profiles_total{outcome="too_many_folders"}`. */
 #define STORE_FOLDERS_MAX      4096
 /* One profile, in a file. Reached: `podprof_store_profiles_total{outcome="too_large"}`. */
 #define STORE_PROFILE_SIZE_MAX (64u << 20)

@@ -18,7 +18,7 @@ struct memory;
 struct root;
 
 /* Runtimes of one process that are read. Reached:
- * `podprof_go_heap_reads_total{outcome="processes_full"}`: the others are not read. */
+ * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`: the others are not read. */
 #define GORUNTIMES_MAX 8
 
 /**

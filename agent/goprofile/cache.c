@@ -21,8 +21,8 @@
 #include "goprofile/heapsnap.h"
 #include "symbolize/symbolizer.h"
 
-/* Processes with a reader. One more is not read, counted as "full". Reached:
- * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
+/* Processes with a reader. One more is not read, counted as "processes_over_limit". Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILE_CACHE_PROCESSES_MAX 16384
 
 struct cached_process {

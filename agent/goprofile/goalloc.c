@@ -390,7 +390,7 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 					"Goroutines of the container's Go processes.", NULL},
 	};
 	static const struct metric_family_desc refused = {
-		"podprof_go_processes_refused", METRIC_COUNTER,
+		"podprof_go_processes_over_limit", METRIC_COUNTER,
 		"Readings of Go processes above the ceilings.", NULL};
 	static const struct metric_family_desc decreases = {
 		"podprof_go_decreases", METRIC_COUNTER,

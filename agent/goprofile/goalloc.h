@@ -19,10 +19,10 @@ struct goalloc;
 struct metric_sink;
 
 /* Containers with Go processes; a node's kubelet allows 110 pods by default, some allow 500.
- * Reached: `podprof_go_processes_refused_total`. */
+ * Reached: `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_CONTAINERS_MAX 4096
 /* Go runtimes of one container that are followed at a time. Reached:
- * `podprof_go_processes_refused_total`. */
+ * `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_PROCESSES_MAX  256
 
 /* What is told of a runtime. The first are counters; the others are gauges. */

@@ -341,10 +341,13 @@ void go_profile_http_collect(void *ctx, struct metric_sink *sink)
 		"podprof_go_pulls", METRIC_COUNTER,
 		"Requests for Go's own profiles, and what was left out of the answers.", NULL};
 	static const char *const names[PULL_OUTCOME_MAX] = {
-		[PULL_MADE] = "made",	      [PULL_NOTHING] = "nothing",
-		[PULL_REFUSED] = "refused",   [PULL_BUSY] = "busy",
-		[PULL_STUCK] = "stuck",	      [PULL_FAILED] = "failed",
-		[PULL_LEFT_OUT] = "left_out",
+		[PULL_MADE] = "ok",
+		[PULL_NOTHING] = "empty",
+		[PULL_REFUSED] = "excluded",
+		[PULL_BUSY] = "busy",
+		[PULL_STUCK] = "unresponsive",
+		[PULL_FAILED] = "failed",
+		[PULL_LEFT_OUT] = "dropped",
 	};
 	const struct go_profile_http *p = ctx;
 

@@ -24,12 +24,12 @@ struct root;
  * `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
 /* Processes of a container that one answer is of; the others are left out, and counted. Reached:
- * `podprof_go_pulls_total{outcome="left_out"}`. */
+ * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PROCESSES_MAX 64
 /* Samples and bytes before compression of one answer; what has no room is left out, and counted.
- * Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
+ * Reached: `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_SAMPLES_MAX   (1u << 17)
-/* Bytes of one answer before compression. Reached: `podprof_go_pulls_total{outcome="left_out"}`. */
+/* Bytes of one answer before compression. Reached: `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PPROF_MAX     (16u << 20)
 
 /* What is borrowed must outlive it. */

@@ -31,10 +31,10 @@
 #include "goprofile/heap.h"
 #include "goprofile/heapsnap.h"
 
-/* Processes of one container that are looked at in a round; counted as "full" beyond. Reached:
- * `podprof_go_heap_reads_total{outcome="processes_full"}`. */
+/* Processes of one container that are looked at in a round; counted as "processes_over_limit"
+ * beyond. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINER_MAX  1024
-/* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_full"}`. */
+/* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINERS_MAX 4096
 /* Rounds that a container's counters outlive it: its last values must have been scraped. */
 #define GO_PROFILER_KEEP_ROUNDS	   3
@@ -723,15 +723,15 @@ void go_profiler_collect(void *ctx, struct metric_sink *sink)
 		"Profiles of containers that Go keeps itself, and what was left out of them.",
 		NULL};
 	static const char *const names[GO_PROFILER_OUTCOME_MAX] = {
-		[GO_PROFILER_MADE] = "made",
+		[GO_PROFILER_MADE] = "ok",
 		[GO_PROFILER_FAILED] = "failed",
 		[GO_PROFILER_ROUNDS_SKIPPED] = "round_skipped",
-		[GO_PROFILER_PROCESSES_FULL] = "processes_full",
+		[GO_PROFILER_PROCESSES_FULL] = "processes_over_limit",
 		[GO_PROFILER_PROCESSES_FAILED] = "processes_failed",
-		[GO_PROFILER_PROCESSES_REFUSED] = "processes_refused",
-		[GO_PROFILER_PROCESSES_STUCK] = "processes_stuck",
-		[GO_PROFILER_PROCESSES_UNNAMED] = "processes_unnamed",
-		[GO_PROFILER_RECORDS_LEFT_OUT] = "records_left_out",
+		[GO_PROFILER_PROCESSES_REFUSED] = "processes_opted_out",
+		[GO_PROFILER_PROCESSES_STUCK] = "processes_unresponsive",
+		[GO_PROFILER_PROCESSES_UNNAMED] = "processes_pending_names",
+		[GO_PROFILER_RECORDS_LEFT_OUT] = "records_dropped",
 	};
 	static const struct metric_family_desc states = {
 		"podprof_go_processes", METRIC_GAUGE,

@@ -13,7 +13,7 @@
 
 /* Distinct PCs of one process, and PCs of its stacks. The reader's ceiling on bytes comes first;
  * these keep the numbers in 32 bits. Reached:
- * `podprof_go_heap_reads_total{outcome="records_left_out"}`. */
+ * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
 #define STACKSNAP_FRAMES_MAX (1u << 24)
 /* PCs of all stacks of one process. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_failed"}`. */

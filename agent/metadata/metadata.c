@@ -65,9 +65,9 @@ const char *metadata_outcome_name(int outcome)
 {
 	static const char *const names[METADATA_OUTCOME_MAX] = {
 		[METADATA_OK] = "ok",
-		[METADATA_PLAIN] = "plain",
+		[METADATA_PLAIN] = "no_pod",
 		[METADATA_SANDBOX] = "sandbox",
-		[METADATA_POD] = "pod",
+		[METADATA_POD] = "pod_only",
 		[METADATA_UNKNOWN_ID] = "unknown_id",
 		[METADATA_UNREACHABLE] = "unreachable",
 		[METADATA_DENIED] = "denied",

@@ -15,7 +15,7 @@
 #include "metadata/jsontrim.h"
 
 /* Containers of a pod, former ones counted. People use 10; what the API takes, objects of 1.5 MB,
- * has room for some thousand. Reached: `podprof_metadata_containers_left_out_total`. */
+ * has room for some thousand. Reached: `podprof_metadata_containers_dropped_total`. */
 #define POD_CONTAINERS_MAX 16384
 /* Labels, and annotations, of a pod. What is beyond is left out, but never podprof's own. Reached:
  * left out, but never podprof's own. */
@@ -107,13 +107,13 @@ size_t pod_bytes(const struct pod *pod);
 /* In all but their version. */
 bool pod_equal(const struct pod *a, const struct pod *b);
 
-/* A pod of which no more than this is known. 0, POD_MALFORMED without a name or namespace, -ENOMEM.
- */
+/* A pod of which no more than this is known. 0, POD_MALFORMED without a name or namespace,
+ * -ENOMEM. */
 int pod_make(const char *namespace, const char *name, const char *uid, struct pod **ret);
 /* Copies. 0 or -ENOMEM. */
 int pod_set_node(struct pod *pod, const char *node);
-/* Beyond the ceilings they are left out. 0 or -ENOMEM. @labels: an object of strings, or anything.
- */
+/* Beyond the ceilings they are left out. 0 or -ENOMEM. @labels: an object of strings, or
+ * anything. */
 int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char *name,
 		      const char *id, const char *image);
 int pod_add_labels(struct pod *pod, const json_t *labels);

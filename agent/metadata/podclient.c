@@ -30,7 +30,7 @@ const char *podclient_outcome_name(int outcome)
 	static const char *const names[PODCLIENT_OUTCOME_MAX] = {
 		[PODCLIENT_OK] = "ok",	       [PODCLIENT_UNREACHABLE] = "unreachable",
 		[PODCLIENT_DENIED] = "denied", [PODCLIENT_EXPIRED] = "expired",
-		[PODCLIENT_ODD] = "odd",
+		[PODCLIENT_ODD] = "invalid",
 	};
 
 	return outcome >= 0 && outcome < PODCLIENT_OUTCOME_MAX ? names[outcome] : "error";

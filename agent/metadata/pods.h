@@ -12,7 +12,7 @@
 /* Pods of one node: kubelets are run with 110 to 500. Reached: `PODS_TOO_MANY`. */
 #define PODS_MAX       4096
 /* Bytes of all of them together: real ones have 2 to 6 KB each, but one may have a megabyte.
- * Reached: `podprof_metadata_pods_left_out_total`. */
+ * Reached: `podprof_metadata_pods_dropped_total`. */
 #define PODS_BYTES_MAX ((size_t)32 << 20)
 
 struct pods;

@@ -382,10 +382,10 @@ void servers_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc pods = {"podprof_metadata_pods", METRIC_GAUGE,
 						       "Pods of this node that are known.", NULL};
 	static const struct metric_family_desc odd = {
-		"podprof_metadata_pods_left_out", METRIC_COUNTER,
+		"podprof_metadata_pods_dropped", METRIC_COUNTER,
 		"Pods that could not be read or were too large.", NULL};
 	static const struct metric_family_desc containers = {
-		"podprof_metadata_containers_left_out", METRIC_COUNTER,
+		"podprof_metadata_containers_dropped", METRIC_COUNTER,
 		"Containers of pods that have too many, each time that such a pod was read.", NULL};
 	const struct servers *s = ctx;
 

@@ -26,9 +26,9 @@ const char *statefile_outcome_name(int outcome)
 {
 	static const char *const names[STATEFILE_OUTCOME_MAX] = {
 		[STATEFILE_OK] = "ok",
-		[STATEFILE_GONE] = "gone",
+		[STATEFILE_GONE] = "not_found",
 		[STATEFILE_DENIED] = "denied",
-		[STATEFILE_ODD] = "odd",
+		[STATEFILE_ODD] = "invalid",
 	};
 
 	return outcome >= 0 && outcome < STATEFILE_OUTCOME_MAX ? names[outcome] : "error";

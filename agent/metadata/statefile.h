@@ -10,10 +10,10 @@
 #include "base/root.h"
 
 /* Bytes of a state file. Real ones have 10 to 100 KB; containerd itself takes larger ones. Reached:
- * `podprof_metadata_state_reads_total{outcome="odd"}`. */
+ * `podprof_metadata_state_reads_total{outcome="invalid"}`. */
 #define STATEFILE_BYTES_MAX (16u << 20)
 /* Bytes of one wanted member of it, or element of an array. Reached:
- * `podprof_metadata_state_reads_total{outcome="odd"}`. */
+ * `podprof_metadata_state_reads_total{outcome="invalid"}`. */
 #define STATEFILE_VALUE_MAX (1u << 20)
 
 /**

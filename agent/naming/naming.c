@@ -43,7 +43,7 @@ enum waited {
 
 static const char *const waited_names[WAITED_MAX] = {
 	[WAITED_OK] = "ok",
-	[WAITED_POD] = "pod",
+	[WAITED_POD] = "pod_only",
 	[WAITED_NO_MATCH] = "no_match",
 	[WAITED_UNKNOWN_ID] = "unknown_id",
 	[WAITED_UNREACHABLE] = "unreachable",
@@ -357,20 +357,20 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 		"podprof_metadata_waits", METRIC_COUNTER,
 		"Containers whose names were waited for, by how that has ended.", NULL};
 	static const struct metric_family_desc left_out = {
-		"podprof_entities_left_out", METRIC_GAUGE,
+		"podprof_entities_excluded", METRIC_GAUGE,
 		"Containers, units and programs that are not to be profiled.", NULL};
 	static const struct metric_family_desc labels = {
-		"podprof_labels_left_out", METRIC_COUNTER,
+		"podprof_labels_dropped", METRIC_COUNTER,
 		"Labels that were not set, because there were too many or their name is none.",
 		NULL};
 	static const struct metric_family_desc gave_up = {
-		"podprof_relabel_gave_up", METRIC_COUNTER,
+		"podprof_relabel_timeouts", METRIC_COUNTER,
 		"Times a relabelling rule, or a pattern of --select or --ignore, took too long, "
 		"which leaves "
 		"out whom it was applied to.",
 		NULL};
 	static const struct metric_family_desc put_off = {
-		"podprof_entities_put_off", METRIC_COUNTER,
+		"podprof_entities_relabel_deferred", METRIC_COUNTER,
 		"Times an entity was to be labelled anew and had to wait, for want of time.", NULL};
 	const struct naming *naming = ctx;
 

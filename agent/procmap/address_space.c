@@ -38,8 +38,8 @@
 #include "procmap/images.h"
 
 /* Address spaces that are kept. One more drops the one that was used least recently, which is
- * counted as "targets" in podprof_space_dropped. Reached:
- * `podprof_space_dropped_total{ceiling="targets"}`. */
+ * counted as "processes" in podprof_address_spaces_dropped. Reached:
+ * `podprof_address_spaces_dropped_total{limit="processes"}`. */
 #define ADDRESS_SPACE_TARGETS_MAX    8192
 #define ADDRESS_SPACE_REREAD_LONG_NS (64 * NSEC_PER_SEC)
 /* Sweeps that a process stays without being asked for. */
@@ -54,9 +54,9 @@ static const char *const outcome_names[ADDRESS_SPACE_OUTCOME_MAX] = {
 };
 
 static const char *const drop_names[DROP_MAX] = {
-	[DROP_TARGETS] = "targets",
+	[DROP_TARGETS] = "processes",
 	[DROP_MAPPINGS] = "mappings",
-	[DROP_HISTORY] = "lives",
+	[DROP_HISTORY] = "history",
 };
 
 static const char *const source_names[SOURCE_MAX] = {
@@ -387,10 +387,10 @@ void address_space_cache_collect(void *cache, struct metric_sink *sink)
 		"podprof_resolved_pcs", METRIC_COUNTER,
 		"Run-time addresses of samples by what was found there.", NULL};
 	static const struct metric_family_desc dropped = {
-		"podprof_space_dropped", METRIC_COUNTER,
+		"podprof_address_spaces_dropped", METRIC_COUNTER,
 		"Processes whose mappings were forgotten, by the ceiling that was reached.", NULL};
 	static const struct metric_family_desc reads = {
-		"podprof_space_reads", METRIC_COUNTER,
+		"podprof_address_space_reads", METRIC_COUNTER,
 		"Times that a process's mappings were read, by where they were had from.", NULL};
 	const struct address_space_cache *c = cache;
 	uint64_t drops[DROP_MAX];
@@ -400,6 +400,6 @@ void address_space_cache_collect(void *cache, struct metric_sink *sink)
 		       ADDRESS_SPACE_OUTCOME_MAX);
 	memcpy(drops, c->dropped, sizeof(drops));
 	drops[DROP_HISTORY] = process_history_stats(c->history).n_full;
-	metric_by_name(sink, &dropped, "ceiling", drops, drop_names, DROP_MAX);
+	metric_by_name(sink, &dropped, "limit", drops, drop_names, DROP_MAX);
 	metric_by_name(sink, &reads, "source", c->sources, source_names, SOURCE_MAX);
 }

@@ -108,8 +108,8 @@ void address_space_cache_event(struct address_space_cache *cache,
 /* Some of it, of after @since_ns (boot clock), was lost. */
 void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
 /* @fn is to tell all that has happened before it is called. Without it a process that executes
- * something, or ends and has its pid taken, while its mappings are being read, gets the wrong ones.
- */
+ * something, or ends and has its pid taken, while its mappings are being read, gets the wrong
+ * ones. */
 typedef void (*address_space_catch_up_fn)(void *ctx);
 void address_space_cache_follow(struct address_space_cache *cache, address_space_catch_up_fn fn,
 				void *ctx);
@@ -122,8 +122,8 @@ void address_space_cache_invalidate(struct address_space_cache *cache, const str
 /* Once a window: drop targets that were not asked for since two calls ago, and images that nobody
  * refers to. */
 void address_space_cache_sweep(struct address_space_cache *cache);
-/* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome, podprof_space_*.
- */
+/* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
+ * podprof_address_space*. */
 void address_space_cache_collect(void *cache, struct metric_sink *sink);
 /* Memory held, for podprof_cache_bytes. */
 size_t address_space_cache_bytes(const struct address_space_cache *cache);

@@ -20,7 +20,7 @@
 #define ADDRESS_SPACE_TARGET_MAPS_MAX 4096
 /* Mappings of all processes together (48 bytes each: 12 MiB). Above it the least recently used
  * processes are dropped, counted as "mappings". Reached:
- * `podprof_space_dropped_total{ceiling="mappings"}`. */
+ * `podprof_address_spaces_dropped_total{limit="mappings"}`. */
 #define ADDRESS_SPACE_MAPPINGS_MAX    262144
 
 static void free_items(struct address_space_mapping *items, size_t n)

@@ -266,8 +266,8 @@ static int of_file(struct images *t, uint64_t pid, const struct maps_entry *entr
 	return make_do(r) ? of_numbers(t, entry, ret) : r;
 }
 
-/* Shared memory may hold a program that was never on a disk (fexecve of a memfd), or a JIT's code.
- */
+/* Shared memory may hold a program that was never on a disk (fexecve of a memfd), or a JIT's
+ * code. */
 static struct image *program_or_anon(struct images *t, struct image *image)
 {
 	if (image->file)
@@ -428,7 +428,7 @@ void images_collect(void *images, struct metric_sink *sink)
 	static const struct metric_family_desc family = {
 		"podprof_images", METRIC_GAUGE,
 		"Mapped files known, by whether they could be read.", NULL};
-	static const char *const states[] = {"elf", "other"};
+	static const char *const states[] = {"elf", "not_elf"};
 	const struct images *t = images;
 	uint64_t counts[2] = {0};
 

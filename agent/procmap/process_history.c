@@ -27,7 +27,7 @@
 #include "base/vec.h"
 
 /* Lives known at a time, the ended ones included: as many as pids by default. The oldest one goes,
- * counted as "lives". Reached: `podprof_space_dropped_total{ceiling="lives"}`. */
+ * counted as "history". Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
 #define PROCESS_HISTORY_MAX	32768
 /* Mappings of one life; a program with its libraries has 5 to 50. The oldest one goes, counted as
  * "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
@@ -326,8 +326,8 @@ static bool executed(struct process_history *history, const struct process_event
 }
 
 /* Memory that is made writable and executable in turn, as compilers at run time do it, is told of
- * each time. What was mapped before in the same way is taken out, so that the last one comes last.
- */
+ * each time. What was mapped before in the same way is taken out, so that the last one comes
+ * last. */
 static void drop_same(struct process_history *history, struct history_record *record,
 		      const struct history_record_map *as)
 {

@@ -97,7 +97,7 @@ bool cgroup_events_find(void *cgroup_events, enum hierarchy hierarchy, uint64_t 
 void cgroup_events_collect(void *cgroup_events, struct metric_sink *sink)
 {
 	static const struct metric_family_desc made = {
-		"podprof_cgroup_mkdirs", METRIC_COUNTER,
+		"podprof_cgroup_mkdir_events", METRIC_COUNTER,
 		"Cgroup directories whose making the kernel has told of.", NULL};
 	const struct cgroup_events *m = cgroup_events;
 

@@ -20,12 +20,12 @@ int cgroup_events_new(const struct bpfobj_cgroup_events *bpf, struct cgroup_even
 void cgroup_events_free(struct cgroup_events *m);
 
 /* A discovery_made_fn: the path of a directory that is among the last CGROUP_EVENTS that were made.
- * Looks at all of them: for ids that nobody else knows. @cgroup_events may be NULL: none is known.
- */
+ * Looks at all of them: for ids that nobody else knows. @cgroup_events may be NULL: none is
+ * known. */
 bool cgroup_events_find(void *cgroup_events, enum hierarchy hierarchy, uint64_t id, char *ret,
 			size_t size);
 
-/* A metric_collect_fn: podprof_cgroup_mkdirs. */
+/* A metric_collect_fn: podprof_cgroup_mkdir_events. */
 void cgroup_events_collect(void *cgroup_events, struct metric_sink *sink);
 
 #endif

@@ -168,10 +168,10 @@ int cgroup_sampling_end(struct cgroup_sampling *s)
 void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink)
 {
 	static const struct metric_family_desc cgroups = {
-		"podprof_share_cgroups", METRIC_GAUGE,
+		"podprof_cgroup_sampling_entries", METRIC_GAUGE,
 		"Cgroups of which it is told which samples are taken, by which.", NULL};
 	static const struct metric_family_desc refused = {
-		"podprof_share_refused", METRIC_COUNTER,
+		"podprof_cgroup_sampling_refused", METRIC_COUNTER,
 		"Times that such a cgroup found no room in the kernel's table.", NULL};
 	const struct cgroup_sampling *s = cgroup_sampling;
 	uint64_t n_none = 0, n_some = 0, n_all = 0;
@@ -181,9 +181,9 @@ void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink)
 		  : e->rate.keep		      ? &n_some
 						      : &n_none) += 1;
 	metric_family(sink, &cgroups);
-	metric_u64(sink, n_none, &(struct metric_label){"taken", "none"}, 1);
-	metric_u64(sink, n_some, &(struct metric_label){"taken", "some"}, 1);
-	metric_u64(sink, n_all, &(struct metric_label){"taken", "all"}, 1);
+	metric_u64(sink, n_none, &(struct metric_label){"sampling", "off"}, 1);
+	metric_u64(sink, n_some, &(struct metric_label){"sampling", "reduced"}, 1);
+	metric_u64(sink, n_all, &(struct metric_label){"sampling", "full"}, 1);
 	metric_family(sink, &refused);
 	metric_u64(sink, s->n_refused, NULL, 0);
 }

@@ -48,7 +48,7 @@ enum cgroup_sampling_outcome {
 	CGROUP_SAMPLING_FULL,
 };
 
-/* A metric_collect_fn: podprof_share_cgroups, podprof_share_refused. */
+/* A metric_collect_fn: podprof_cgroup_sampling_entries, podprof_cgroup_sampling_refused. */
 void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink);
 
 #endif

@@ -363,7 +363,7 @@ static void collect_perf_events(const struct oncpu *oc, struct metric_sink *sink
 	static const struct metric_family_desc cpus = {"podprof_sampled_cpus", METRIC_GAUGE,
 						       "CPUs that are being sampled.", NULL};
 	static const struct metric_family_desc perf_events = {
-		"podprof_cpu_clocks", METRIC_COUNTER,
+		"podprof_perf_events", METRIC_COUNTER,
 		"Clocks for CPUs that were opened or could not be; one that comes back has a new "
 		"one.",
 		NULL};

@@ -112,7 +112,7 @@ const struct stacks *oncpu_stacks(const struct oncpu *oc);
 uint64_t oncpu_map_bytes(const struct oncpu *oc);
 
 /* A metric_collect_fn: podprof_bpf_runs, _run_seconds and _map_bytes, podprof_sampled_cpus,
- * podprof_cpu_clocks, and those of cgroup_sampling_collect() and cgroup_events_collect(). */
+ * podprof_perf_events, and those of cgroup_sampling_collect() and cgroup_events_collect(). */
 void oncpu_collect(void *oncpu, struct metric_sink *sink);
 
 #endif

@@ -495,7 +495,7 @@ void sideband_collect(void *sideband, struct metric_sink *sink)
 		"What it could not tell: no room in a ring, a process of another pid namespace, "
 		"a record that is not understood.",
 		NULL};
-	static const char *const reasons[] = {"full", "outside", "odd"};
+	static const char *const reasons[] = {"ring_full", "other_pid_namespace", "invalid"};
 	const struct sideband *sb = sideband;
 	const uint64_t counts[] = {sb->lost, sb->outside, sb->odd};
 	const char *names[SIDEBAND_LOST];

@@ -60,7 +60,7 @@ int stack_dumps_fd(const struct stack_dumps *c);
 typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 
-/* A metric_collect_fn: podprof_stack_copies. */
+/* A metric_collect_fn: podprof_stack_dumps. */
 void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink);
 
 #endif

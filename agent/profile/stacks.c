@@ -379,7 +379,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 		"podprof_bpf_unsettled_drains", METRIC_COUNTER,
 		"Times that maps were emptied though a program seemed to be running.", NULL};
 	static const struct metric_family_desc odd = {
-		"podprof_bpf_odd_entries", METRIC_COUNTER,
+		"podprof_bpf_invalid_entries", METRIC_COUNTER,
 		"Map entries that no program of ours can have written.", NULL};
 	struct stacks sum = {0};
 

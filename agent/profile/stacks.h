@@ -44,8 +44,8 @@ int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);
 /* All that is left, when the program does not run any more. */
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
-/* One that was copied out (SAMPLE_STAT_DUMPED) has been walked, and is handed over by who did it.
- */
+/* One that was copied out (SAMPLE_STAT_DUMPED) has been walked, and is handed over by who did
+ * it. */
 void stacks_walked(struct stacks *s, const struct sample *sample);
 
 /* From this tick to the next one. */
@@ -57,8 +57,8 @@ uint64_t stacks_since_ns(const struct stacks *s);
  * are not walked yet. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);
 
-/* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_odd_entries over all
- * kinds; @all has @n of them. */
+/* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_invalid_entries over
+ * all kinds; @all has @n of them. */
 void stacks_collect(const struct stacks *const all[], size_t n, struct metric_sink *sink);
 
 #endif

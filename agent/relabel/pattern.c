@@ -30,7 +30,7 @@
 /* Steps of one match, 15 to 27 milliseconds of them (bench_relabel). Patterns that people write
  * need a few for each byte of a text. Two ".*" may need half the square of their number, which for
  * the values of a pod's labels and annotations (1,024 bytes) is within this. Reached:
- * `podprof_relabel_gave_up_total`: the entity is left out. */
+ * `podprof_relabel_timeouts_total`: the entity is left out. */
 #define STEPS_MAX    1000000
 /* Kilobytes of memory for them: (?:ab|c)* takes 250 bytes for each round. */
 #define HEAP_MAX_KIB 8192

@@ -27,7 +27,7 @@ struct json_t;
 
 /* CPU time of relabel_apply(), nanoseconds: forty rules over the meta labels of a usual pod take a
  * thousandth of it. A match may take 20 milliseconds more (pattern.h). Reached:
- * `podprof_relabel_gave_up_total`: the entity is left out. */
+ * `podprof_relabel_timeouts_total`: the entity is left out. */
 #define RELABEL_CPU_NS_MAX (50 * NSEC_PER_MSEC)
 
 struct relabel_error {

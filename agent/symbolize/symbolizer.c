@@ -39,7 +39,7 @@
 
 /* Bytes of all strings between two releases; above it a new one is TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. Reached:
- * `podprof_symbolized_places_total{found="no"}`: shown as `image+0xoff`. */
+ * `podprof_symbolized_addresses_total{found="no"}`: shown as `image+0xoff`. */
 #define SYMBOLIZER_STRINGS_MAX (32u << 20)
 /* Reading the kernel's table takes some 100 ms, so an unknown kernel address is a reason to read it
  * again only so long after the last time. */
@@ -323,8 +323,8 @@ static int find_in_file(struct symbolizer *s, const struct frame *frame, struct 
 	return 0;
 }
 
-/* BPF programs and modules come and go, so a name that is missing is worth another look, in time.
- */
+/* BPF programs and modules come and go, so a name that is missing is worth another look, in
+ * time. */
 static int load_kernel(struct symbolizer *s)
 {
 	struct ksyms *k = NULL;

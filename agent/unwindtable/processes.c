@@ -76,7 +76,7 @@ static const char *const outcome_names[PROCESSES_OUTCOME_MAX] = {
 	[PROCESSES_OK] = "ok",
 	[PROCESSES_FULL] = "full",
 	[PROCESSES_NO_SPACE] = "no_space",
-	[PROCESSES_CUT] = "cut",
+	[PROCESSES_CUT] = "truncated",
 };
 
 const char *processes_outcome_name(int outcome)

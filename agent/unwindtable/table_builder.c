@@ -67,7 +67,7 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_NO_ROWS] = "no_rows",
 	[COMPILED_UNSUPPORTED] = "unsupported",
 	[COMPILED_TOO_LARGE] = "too_large",
-	[COMPILED_NO_ROOM] = "no_room",
+	[COMPILED_NO_ROOM] = "no_space",
 	[COMPILED_CHANGED] = "changed",
 	[COMPILED_FAILED] = "failed",
 };
@@ -581,7 +581,7 @@ void table_builder_collect(void *ctx, struct metric_sink *sink)
 		"podprof_unwind_compile_seconds", METRIC_COUNTER,
 		"CPU time that compiling unwind tables took.", "seconds"};
 	static const struct metric_family_desc full = {
-		"podprof_unwind_numbers_full", METRIC_COUNTER,
+		"podprof_unwind_image_ids_exhausted", METRIC_COUNTER,
 		"Times that an image found no number.", NULL};
 	static const struct metric_family_desc rowfiles = {
 		"podprof_unwind_row_files", METRIC_COUNTER,

@@ -515,8 +515,8 @@ const char *tablecache_outcome_name(int outcome)
 	static const char *const names[TABLECACHE_OUTCOME_MAX] = {
 		[TABLECACHE_OK] = "ok",
 		[TABLECACHE_MISS] = "miss",
-		[TABLECACHE_DAMAGED] = "damaged",
-		[TABLECACHE_FOREIGN] = "foreign",
+		[TABLECACHE_DAMAGED] = "corrupt",
+		[TABLECACHE_FOREIGN] = "other_version",
 		[TABLECACHE_UNREADABLE] = "unreadable",
 		[TABLECACHE_DISK_FULL] = "disk_full",
 		[TABLECACHE_READ_ONLY] = "read_only",

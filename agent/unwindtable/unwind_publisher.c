@@ -384,7 +384,7 @@ static void collect_processes(const struct unwind_publisher *u, struct metric_si
 		"podprof_unwind_processes", METRIC_COUNTER,
 		"Times that a process's mappings were given to the walker, by outcome.", NULL};
 	static const struct metric_family_desc known = {
-		"podprof_unwind_known", METRIC_GAUGE,
+		"podprof_unwind_entries", METRIC_GAUGE,
 		"Processes that the walker knows, and the tables of mappings that they share.",
 		NULL};
 	struct processes_stats stats = processes_stats(u->processes);
@@ -394,8 +394,8 @@ static void collect_processes(const struct unwind_publisher *u, struct metric_si
 		names[i] = processes_outcome_name(i);
 	metric_by_name(sink, &published, "outcome", stats.outcomes, names, PROCESSES_OUTCOME_MAX);
 	metric_family(sink, &known);
-	metric_u64(sink, stats.n_records, &(struct metric_label){"what", "processes"}, 1);
-	metric_u64(sink, stats.n_tables, &(struct metric_label){"what", "mapping_tables"}, 1);
+	metric_u64(sink, stats.n_records, &(struct metric_label){"kind", "processes"}, 1);
+	metric_u64(sink, stats.n_tables, &(struct metric_label){"kind", "mapping_tables"}, 1);
 }
 
 static void collect_tables(const struct unwind_publisher *u, struct metric_sink *sink)
@@ -422,16 +422,16 @@ static void collect_tables(const struct unwind_publisher *u, struct metric_sink 
 
 	metric_family(sink, &tables);
 	metric_u64(sink, s.n_live, &(struct metric_label){"state", "loaded"}, 1);
-	metric_u64(sink, s.n_waiting, &(struct metric_label){"state", "waiting"}, 1);
+	metric_u64(sink, s.n_waiting, &(struct metric_label){"state", "pending"}, 1);
 	metric_u64(sink, s.n_exes - s.n_live - s.n_waiting, &(struct metric_label){"state", "none"},
 		   1);
 	metric_family(sink, &rows);
 	metric_u64(sink, s.rows, NULL, 0);
 	metric_family(sink, &bytes);
-	metric_u64(sink, s.table_bytes, &(struct metric_label){"what", "tables"}, 1);
-	metric_u64(sink, s.slab_bytes, &(struct metric_label){"what", "slabs"}, 1);
-	metric_u64(sink, tablemaps_fixed_bytes(), &(struct metric_label){"what", "fixed"}, 1);
-	metric_by_name(sink, &changes, "what", counts, names, array_size(names));
+	metric_u64(sink, s.table_bytes, &(struct metric_label){"kind", "tables"}, 1);
+	metric_u64(sink, s.slab_bytes, &(struct metric_label){"kind", "slabs"}, 1);
+	metric_u64(sink, tablemaps_fixed_bytes(), &(struct metric_label){"kind", "fixed"}, 1);
+	metric_by_name(sink, &changes, "event", counts, names, array_size(names));
 }
 
 void unwind_publisher_collect(void *publisher, struct metric_sink *sink)

@@ -29,7 +29,7 @@
  * that follow. */
 #define PROCESS_MAPPINGS_PER_PAGE 256
 /* Pages of 256 executable mappings of one process. Reached: the others are unknown code;
- * `podprof_unwind_processes_total{outcome="cut"}`. */
+ * `podprof_unwind_processes_total{outcome="truncated"}`. */
 #define PROCESS_PAGES_MAX	  16
 
 /*

@@ -30,7 +30,7 @@ by() {
 	note "named by $source after $(($(date +%s) - began)) s: ${*:-as it is}"
 }
 
-left_out() { metric podprof_entities_left_out; }
+left_out() { metric podprof_entities_excluded; }
 are_left_out() { test "$(left_out)" "$@"; }
 
 # followed: that a pod opts out, and in again, by whoever tells of it: within 5 seconds, and what it takes to see that

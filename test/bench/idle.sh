@@ -36,7 +36,7 @@ run() {
 		"$(echo "scale=4; ($after - $before) / $hz * 60 / $seconds" | bc)" \
 		"$(awk '/^Rss:/ { print $2 }' "/proc/$agent/smaps_rollup")"
 	awk '/^podprof_bpf_map_bytes/ { maps = $NF }
-	     /^podprof_unwind_known.*processes/ { known = $NF }
+	     /^podprof_unwind_entries.*processes/ { known = $NF }
 	     END { printf "BPF maps %d KiB, processes known to the walker %d\n", maps / 1024, known }' \
 		"$work/$1.metrics"
 	kill -TERM "$agent"

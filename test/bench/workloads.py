@@ -352,7 +352,7 @@ def measure(workload, name, command, to, options):
         if name == "podprof":
             with urllib.request.urlopen(f"http://{LISTEN}/metrics") as answer:
                 text = answer.read().decode()
-            slabs = metric(text, 'podprof_unwind_bytes{what="slabs"}') / 2**20
+            slabs = metric(text, 'podprof_unwind_bytes{kind="slabs"}') / 2**20
             row["maps MiB"] = f"{maps / 2**20 + slabs:.1f}"
     finally:
         workload_cpu = workload.cpu_s() - workload_begin

@@ -249,7 +249,7 @@ static uint64_t watch(struct bench *b, size_t ring_bytes)
 	loop_remove(timer);
 	cpu_sampler_finish(b->on.sampler);
 	lost = metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_process_events_lost",
-			   "full");
+			   "ring_full");
 	print_message("%s programs, %llu samples, %llu named, %llu whole, %llu wrong, %llu events "
 		      "lost\n",
 		      programs ? programs : PROGRAMS, (unsigned long long)b->n,

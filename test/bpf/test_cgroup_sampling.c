@@ -451,8 +451,8 @@ static void test_off_cpu_thinned(void **state)
 
 static uint64_t cgroups(struct bench *b, const char *taken)
 {
-	return metrics_get(cgroup_sampling_collect, b->cgroup_sampling, "podprof_share_cgroups",
-			   taken);
+	return metrics_get(cgroup_sampling_collect, b->cgroup_sampling,
+			   "podprof_cgroup_sampling_entries", taken);
 }
 
 /* What finds no room is as if nothing had been said of it, and there is room again. */
@@ -470,9 +470,9 @@ static void test_full(void **state)
 	assert_int_equal(cgroup_sampling_set(b->cgroup_sampling, b->hierarchy, b->dir_id, 0, 1),
 			 CGROUP_SAMPLING_FULL);
 	assert_int_equal(cgroup_sampling_end(b->cgroup_sampling), 0);
-	assert_int_equal(cgroups(b, "some"), CGROUP_SAMPLING_ENTRIES);
+	assert_int_equal(cgroups(b, "reduced"), CGROUP_SAMPLING_ENTRIES);
 	assert_int_equal(metrics_get(cgroup_sampling_collect, b->cgroup_sampling,
-				     "podprof_share_refused", ""),
+				     "podprof_cgroup_sampling_refused", ""),
 			 1);
 	burn_go(b->one);
 	wait_cpu(b->one, NSEC_PER_SEC / 10);
@@ -481,10 +481,10 @@ static void test_full(void **state)
 
 	set(b, 0, 0); /* what goes makes room for the next time */
 	set(b, b->dir_id, 0);
-	assert_int_equal(cgroups(b, "some"), 0);
-	assert_int_equal(cgroups(b, "none"), 1);
+	assert_int_equal(cgroups(b, "reduced"), 0);
+	assert_int_equal(cgroups(b, "off"), 1);
 	set(b, 0, 0);
-	assert_int_equal(cgroups(b, "none"), 0);
+	assert_int_equal(cgroups(b, "off"), 0);
 	assert_int_equal(*bpfobj_cgroup_sampling(oncpu_object(b->oc)).in_use, 0);
 }
 

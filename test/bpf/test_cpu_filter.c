@@ -233,13 +233,13 @@ static void wait_above(struct bench *b, const char *family, const char *labels, 
 
 static uint64_t left_out(struct bench *b)
 {
-	return metric(b, "podprof_samples", "cpu,filtered_left_out");
+	return metric(b, "podprof_samples", "cpu,filtered_excluded");
 }
 
 /* Until the kernel refuses, and what it took before is handed over. */
 static void wait_left_out(struct bench *b)
 {
-	wait_above(b, "podprof_samples", "cpu,filtered_left_out", left_out(b) + 5);
+	wait_above(b, "podprof_samples", "cpu,filtered_excluded", left_out(b) + 5);
 	run_for(b, NSEC_PER_SEC);
 }
 
@@ -330,7 +330,7 @@ static void test_wish(void **state)
 	start(b, CONTAINER, true);
 	wait_above(b, "podprof_profiled_samples", "folded", 0);
 	wish(b, "19");
-	wait_above(b, "podprof_samples", "cpu,filtered_thinned", 20);
+	wait_above(b, "podprof_samples", "cpu,filtered_subsampled", 20);
 	run_for(b, NSEC_PER_SEC);
 	take_window(b);
 	assert_true(b->period > (int64_t)NSEC_PER_SEC / RATE + 1000);
@@ -340,7 +340,7 @@ static void test_wish(void **state)
 	take_window(b);
 	assert_period(b, 1e9 / WISH);
 	wish(b, "1000"); /* all, and no more */
-	while (metric(b, "podprof_share_cgroups", "some"))
+	while (metric(b, "podprof_cgroup_sampling_entries", "reduced"))
 		run_for(b, NSEC_PER_SEC / 10);
 	run_for(b, NSEC_PER_SEC);
 	take_window(b);
@@ -351,7 +351,7 @@ static void test_wish(void **state)
 
 static uint64_t cgroups(struct bench *b)
 {
-	return metric(b, "podprof_share_cgroups", "none");
+	return metric(b, "podprof_cgroup_sampling_entries", "off");
 }
 
 static void check_nothing(struct bench *b, const struct entity *entity)
@@ -380,7 +380,7 @@ static void test_left_out(void **state)
 	snprintf(b->sub, sizeof(b->sub), "%s/inner", b->dir);
 	make_dir(b, b->sub);
 	enter(b, b->sub);
-	wait_above(b, "podprof_share_cgroups", "none", n);
+	wait_above(b, "podprof_cgroup_sampling_entries", "off", n);
 	check_nothing(b, entity);
 
 	n = b->n_profiles;
@@ -423,7 +423,7 @@ static void test_pod(void **state)
 		entity = find(b, ENTITY_POD, "pod_uid", UID);
 	}
 	assert_non_null(entity);
-	wait_above(b, "podprof_share_cgroups", "none", 0); /* the host's */
+	wait_above(b, "podprof_cgroup_sampling_entries", "off", 0); /* the host's */
 	wait_samples(b, entity);
 	assert_int_equal(entity_leave_out(entity, "the test says so"), 0);
 	check_nothing(b, entity);
@@ -438,7 +438,7 @@ static void test_no_host(void **state)
 	start(b, CONTAINER, false);
 	entity = find(b, ENTITY_CONTAINER, "container", ID);
 	assert_non_null(entity);
-	wait_above(b, "podprof_share_cgroups", "none", 0);
+	wait_above(b, "podprof_cgroup_sampling_entries", "off", 0);
 	wait_samples(b, entity);
 	remove_dir(b, b->sub);
 	snprintf(b->sub, sizeof(b->sub), "system.slice/" UNIT, getpid());

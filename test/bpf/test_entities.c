@@ -573,7 +573,7 @@ static void test_entities(void **state)
 	cpu_sampler_finish(b->on.sampler);
 	judge(b);
 	/* what is not known is counted */
-	assert_int_equal(counted(b, "unknown_gone") + counted(b, "unknown_moved") +
+	assert_int_equal(counted(b, "unknown_exited") + counted(b, "unknown_moved") +
 				 counted(b, "unknown_unreadable") + counted(b, "unknown_limit"),
 			 b->n_unknown);
 }

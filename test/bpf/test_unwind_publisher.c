@@ -353,7 +353,8 @@ static void test_dead_leader(void **state)
 
 static uint64_t known(struct bench *b)
 {
-	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_known", "processes");
+	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_entries",
+			   "processes");
 }
 
 static bool forgotten(void *ctx)

@@ -166,7 +166,7 @@ static void json(void **state)
 	assert_int_equal(json_object_size(object), 12);
 	assert_string_equal(json_string_value(json_object_get(object, "name")), "shop/web-1/web");
 	assert_true(json_is_true(json_object_get(object, "profiled")));
-	assert_true(json_is_null(json_object_get(object, "left_out")));
+	assert_true(json_is_null(json_object_get(object, "excluded")));
 	assert_true(json_is_null(json_object_get(object, "outer_container")));
 	assert_string_equal(json_string_value(json_object_get(object, "pod_uid")), UID1);
 	pod = json_object_get(json_object_get(object, "labels"), "pod");

@@ -576,7 +576,7 @@ static void test_node_events(void **state)
 		loop_until(loop, all_removed, &log);
 		assert_int_equal(metric(fs, "podprof_cgroup_walks", "timer"), 0);
 		assert_int_equal(metric(fs, "podprof_cgroup_walks", "start"), 1);
-		assert_true(metric(fs, "podprof_cgroup_events", "") > 0);
+		assert_true(metric(fs, "podprof_cgroup_inotify_events", "") > 0);
 		cgroupfs_free(fs);
 		loop_free(loop);
 	}

@@ -232,7 +232,7 @@ static void test_new_container(void **state)
 	entity = ask(d, &cgroup, &child);
 	assert_label(entity, "container", id1);
 	assert_label(entity, "pod_uid", POD);
-	assert_int_equal(lookups(d, "learned"), 1);
+	assert_int_equal(lookups(d, "proc_id"), 1);
 	assert_ptr_equal(ask(d, &cgroup, &child), entity);
 	assert_int_equal(lookups(d, "table"), 1);
 
@@ -271,7 +271,7 @@ static void test_unknown(void **state)
 	assert_non_null(entity);
 	assert_int_equal(entity->kind, ENTITY_UNKNOWN);
 	assert_label(entity, "service_name", "unknown");
-	assert_int_equal(lookups(d, "unknown_gone"), 1);
+	assert_int_equal(lookups(d, "unknown_exited"), 1);
 	discovery_free(d);
 }
 
@@ -295,7 +295,7 @@ static void test_late_samples(void **state)
 	cgroups_make(&cgroups, &newer, "docker/%s", id2);
 	while (ask(d, &newer, &nobody)->kind == ENTITY_UNKNOWN)
 		usleep(100000);
-	assert_int_equal(lookups(d, "walked"), 1);
+	assert_int_equal(lookups(d, "walk"), 1);
 	assert_false(entity_alive(entity));
 	assert_ptr_equal(ask(d, &cgroup, &nobody), entity);
 	assert_true(metrics_get(discovery_collect, d, "podprof_entities", "container,gone") >= 1);
@@ -412,7 +412,7 @@ static void test_relative_paths(void **state)
 	false_proc.fd = tree.fd;
 	d = start(&false_proc, false);
 	assert_label(ask(d, &odd, &pid), "container", id1);
-	assert_int_equal(lookups(d, "proc"), 1);
+	assert_int_equal(lookups(d, "proc_path"), 1);
 	assert_label(ask(d, &odd, &pid), "container", id1);
 	assert_int_equal(lookups(d, "cached"), 1);
 	assert_null(ask(d, &odd, &host));
@@ -421,7 +421,7 @@ static void test_relative_paths(void **state)
 	/* another process has the number now: what it is in must not be taken */
 	pid.start_ticks++;
 	assert_int_equal(ask(d, &odd, &pid)->kind, ENTITY_UNKNOWN);
-	assert_int_equal(lookups(d, "unknown_gone"), 1);
+	assert_int_equal(lookups(d, "unknown_exited"), 1);
 	/* not a file of lines at all */
 	host.start_ticks++;
 	tree_write(tree.fd, "7/stat", "7 (x) S 1 1 1 0 -1 0 1 2 3 4 5 6 7 8 20 0 1 0 9 9\n");
@@ -673,9 +673,9 @@ static void test_without_numbers(void **state)
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 	assert_int_equal(l.n, 1);
 	assert_label(l.entity, "container", id1);
-	assert_int_equal(
-		metrics_get(discovery_collect, d, "podprof_processes_listed", "other_namespace"),
-		2);
+	assert_int_equal(metrics_get(discovery_collect, d, "podprof_processes_listed",
+				     "other_pid_namespace"),
+			 2);
 	tree_write(tree.fd, path, "0\n");
 	assert_true(discovery_container_runs(d, id1));
 	assert_label(discovery_entity(d, id, 0, &nobody, "x"), "container", id1);

@@ -176,7 +176,7 @@ static void test_ceiling(void **state)
 	for (id.pid.pid = 1; id.pid.pid <= GOALLOC_PROCESSES_MAX; id.pid.pid++)
 		assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), 0);
 	assert_int_equal(goalloc_update(g, "a", &none, &id, &reading), GOALLOC_FULL);
-	assert_int_equal(collect(g, "podprof_go_processes_refused").value, 1);
+	assert_int_equal(collect(g, "podprof_go_processes_over_limit").value, 1);
 	goalloc_free(g);
 }
 

@@ -460,7 +460,7 @@ static void wishes(void **state)
 	node.wish = GO_PROFILE_WISH_DISABLED;
 	node_round(&node);
 	assert_info(&node, NULL, 0);
-	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
+	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_opted_out").value, 1);
 	node.wish = GO_PROFILE_WISH_PENDING;
 	node_round(&node);
 	assert_info(&node, "disabled_by_linker", 1);
@@ -571,7 +571,7 @@ static void node_init_two(struct node *node, const struct program *a, const stru
 
 static uint64_t unnamed(const struct node *node)
 {
-	return shown(node, "podprof_go_heap_reads", "processes_unnamed").value;
+	return shown(node, "podprof_go_heap_reads", "processes_pending_names").value;
 }
 
 /* Two runs of one container, or whatever else has the same labels, are one series; what has just
@@ -612,7 +612,7 @@ static void names(void **state)
 	assert_int_equal(entity_leave_out(second, "rule"), 0);
 	node_round(&node);
 	assert_int_equal(node.n_profiles, 4);
-	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_refused").value, 1);
+	assert_int_equal(shown(&node, "podprof_go_heap_reads", "processes_opted_out").value, 1);
 	for (int i = 0; i < 3; i++)
 		node_round(&node);
 	assert_info(&node, "db", 0);

@@ -202,7 +202,7 @@ static bool tried_often(void *ctx)
 {
 	struct fixture *f = ctx;
 
-	return find(f, C2, "") == METADATA_UNKNOWN_ID && reads(f, "containerd,gone") >= 4;
+	return find(f, C2, "") == METADATA_UNKNOWN_ID && reads(f, "containerd,not_found") >= 4;
 }
 
 /* What is in a pod and no container of it: that is all there is to know. */

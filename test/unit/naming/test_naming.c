@@ -213,7 +213,8 @@ static bool both_by_pod(void *ctx)
 {
 	const struct fixture *f = ctx;
 
-	return metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "pod") == 2;
+	return metrics_get(naming_collect, f->naming, "podprof_metadata_containers", "pod_only") ==
+	       2;
 }
 
 static void named_by_the_kubelet(void **state)
@@ -485,8 +486,8 @@ static void not_named_after_its_end(void **state)
 		wait_label(f, ID3, "container", "");
 	assert_string_equal(label(f, ID3, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID3, "level"), "");
-	assert_int_equal(metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "pod"),
-			 1);
+	assert_int_equal(
+		metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "pod_only"), 1);
 }
 
 /* A user without privileges has made a cgroup with another container's id: it gets no name by it,
@@ -625,7 +626,7 @@ static void chosen(void **state)
 	f->settings = (struct naming_settings){.ignore = ignore, .n_ignore = 1};
 	configure(f);
 	wait_left_out(f, ID1, "--ignore shop/");
-	assert_true(metrics_get(naming_collect, f->naming, "podprof_entities_left_out", "") >= 1);
+	assert_true(metrics_get(naming_collect, f->naming, "podprof_entities_excluded", "") >= 1);
 	/* what cannot be used changes nothing */
 	f->settings = (struct naming_settings){.select = bad, .n_select = 1};
 	assert_int_equal(naming_configure(f->naming, &f->settings, &error), PATTERN_REFUSED);
@@ -706,10 +707,10 @@ static void one_by_one(void **state)
 	n_waiting = count_left_out(f, "its rules are still to be applied", &n_others);
 	assert_int_equal(n_others, 2);
 	assert_true(n_waiting >= 3);
-	assert_int_equal(metric(f, "podprof_entities_put_off"), n_waiting);
+	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), n_waiting);
 	loop_until(f->loop, none_waits, f);
 	/* two more by each look */
-	assert_int_equal(metric(f, "podprof_entities_put_off"),
+	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"),
 			 n_waiting + (n_waiting > 2 ? n_waiting - 2 : 0) +
 				 (n_waiting > 4 ? n_waiting - 4 : 0));
 	assert_int_equal(count_left_out(f,
@@ -717,7 +718,7 @@ static void one_by_one(void **state)
 					"(?:[0-9a-z]|[0-9a-z][0-9a-z]?)*[!?]) took too long",
 					&n_others),
 			 5);
-	assert_int_equal(metric(f, "podprof_relabel_gave_up"), 5);
+	assert_int_equal(metric(f, "podprof_relabel_timeouts"), 5);
 	naming_free(take_ptr(f->naming));
 	relabel_free(rules);
 }
@@ -746,20 +747,20 @@ static void costly(void **state)
 	f->cpu_ns = took_6_ms;
 	f->look_ns = 20 * NSEC_PER_MSEC;
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
-	assert_int_equal(metric(f, "podprof_entities_put_off"), 0);
+	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), 0);
 	loop_until(f->loop, was_looked_at, f);
 	/* it is known now that its name does not come, which its labels and its selection are made
 	 * of */
 	((struct entity *)entity_of(f, ID1))->first_seen_ns = 0;
 	loop_until(f->loop, has_waited, f);
-	n = metric(f, "podprof_entities_put_off");
+	n = metric(f, "podprof_entities_relabel_deferred");
 	assert_in_range(n, 1, 15);
 	/* it is not done again and again */
 	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
 	f->id = ID2;
 	while (entity_of(f, ID2)->pending)
 		wait_label(f, ID2, "container", ID2);
-	assert_int_equal(metric(f, "podprof_entities_put_off"), n + 15);
+	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), n + 15);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
