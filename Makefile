@@ -54,7 +54,8 @@ HARDEN += -mbranch-protection=standard
 endif
 CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(CFLAGS)
-SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) -O1 -g -fno-omit-frame-pointer \
+# -g1: functions and lines, as ASan prints them. Variables as well take a fifth more to compile.
+SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) -O1 -g1 -fno-omit-frame-pointer \
 	-fsanitize=address,undefined -fno-sanitize-recover=all -pthread
 LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
 LIBS := -lbpf -ldw -lelf -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lpcre2-8 -liberty \
@@ -115,12 +116,15 @@ run: ## install what is missing, build, and profile this node with a page on loo
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all
 	$(Q)exec $(B)/podprof agent $(RUN_FLAGS)
 
+# All run to their end, whatever the others find. Most wait most of their time, so they run at once, those
+# that take longest first.
+CHECKS := check-unit check-e2e check-bpf check-kernel check-deploy check-fuzz check-format lint
 check: ## install what is missing, build and run every test
 	$(Q)test/setup.sh all
+	$(Q)test/run.sh begin
 	$(Q)$(MAKE) --no-print-directory -j$$(nproc) all check-build
-	$(Q)$(MAKE) --no-print-directory -j$$(nproc) check-deploy check-format lint check-unit check-fuzz
-	$(Q)$(MAKE) --no-print-directory check-bpf check-kernel check-e2e
-	$(Q)test/run.sh summary
+	$(Q)$(MAKE) --no-print-directory -k -j$$((2 * $$(nproc))) $(CHECKS) || failed=yes; \
+		test/run.sh summary && [ -z "$$failed" ]
 
 image: ## container image podprof:VERSION (buildah, podman or docker)
 	$(Q)test/image.sh "$(IMAGE)" "$(VERSION)"
@@ -369,25 +373,22 @@ $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.
 
 # One empty file for each source that clang-tidy had nothing to say about, with its headers as
 # dependencies. It has the time at which clang-tidy began, so that what is changed while it runs is
-# looked at again; another version, other flags or checks look at everything again. The list of checks
-# is that of clang-tidy 14 (Debian 12): what other versions find besides is shown and is not an error.
+# looked at again; another version, other flags or checks look at everything again.
 TIDY_CFLAGS := -std=gnu11 $(DEFS) $(INCS)
 # One function at a time: across calls it takes every "return -errno" for a possible success.
 TIDY_ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
 $(B)/lint/flags: FORCE
 	@mkdir -p $(@D)
 	@{ echo '$(TIDY_CFLAGS) $(TIDY_ANALYZER)'; clang-tidy --version; \
-		cat .clang-tidy test/.clang-tidy | cksum; } > $@.now
+		cat .clang-tidy test/.clang-tidy | sha256sum; } > $@.now
 	@cmp -s $@.now $@ || cp $@.now $@
+	@find $${XDG_CACHE_HOME:-$${HOME:-/root}/.cache}/podprof-tools/tidy -mtime +30 -delete 2>/dev/null || true
 
 $(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
 	$(call say,TIDY,$<)
 	@mkdir -p $(@D)
 	@touch $(@:.ok=.began)
-	$(Q)$(CLANG) $(TIDY_CFLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
-	$(Q)grep -q 'version 14\.' $(B)/lint/flags || lenient=--warnings-as-errors=-*; \
-		clang-tidy -quiet $$lenient $< -- $(TIDY_CFLAGS) \
-		$(TIDY_ANALYZER) 2>/dev/null
+	$(Q)CLANG=$(CLANG) test/tidy.sh $(B)/lint/flags $(@:.ok=) $< $(TIDY_CFLAGS) $(TIDY_ANALYZER)
 	@mv $(@:.ok=.began) $@
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
@@ -469,9 +470,11 @@ $(FUZZ): $(B)/%: $(B)/fuzzobj/%.o $(B)/fuzzobj/libpodprof.a
 
 e2e: all ## all end-to-end tests: check-e2e, then podprof in a cluster of one node (root, minutes)
 	$(Q)test/setup.sh cluster
-	$(Q)e2e/run.sh
-	$(Q)e2e/cluster/run.sh
-	$(Q)PODPROF_E2E_SHAPE=container e2e/cluster/run.sh
+	$(Q)test/run.sh begin
+	$(Q)e2e/run.sh || failed=yes; \
+		e2e/cluster/run.sh || failed=yes; \
+		PODPROF_E2E_SHAPE=container e2e/cluster/run.sh || failed=yes; \
+		test/run.sh summary && [ -z "$$failed" ]
 
 e2e-cluster: all ## the cluster alone: TESTS (names ...)
 	$(Q)e2e/cluster/run.sh $(TESTS)

@@ -49,7 +49,7 @@ containerd_start() {
 	EOF
 	containerd --config "$work/containerd.toml" >"$work/containerd.log" 2>&1 &
 	background+=($!)
-	until_true 20 ctr -a "$work/containerd.sock" version || fail "containerd does not start"
+	until_true ctr -a "$work/containerd.sock" version || fail "containerd does not start"
 }
 
 # container_run PROGRAM ARGS...: a container that holds one static program, with a cgroup path as a
@@ -80,7 +80,7 @@ container_run() {
 container_remove() {
 	ctr -a "$work/containerd.sock" container info "$1" >/dev/null 2>&1 || return 0
 	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1 || true
-	until_true 5 ctr -a "$work/containerd.sock" container rm "$1" || true
+	within 60 ctr -a "$work/containerd.sock" container rm "$1" || true
 	# the pod's folders are nobody's after that; others' are not empty and stay
 	rmdir /sys/fs/cgroup/{,*/}kubepods/besteffort/pod*/ 2>/dev/null || true
 	rmdir /sys/fs/cgroup/{,*/}kubepods.slice/{kubepods-besteffort.slice/{*.slice/,},} 2>/dev/null || true
@@ -92,7 +92,7 @@ agent_start() {
 	"$podprof" agent --listen "$agent" --node-name e2e-node "$@" >"$work/agent.log" 2>&1 &
 	agent_pid=$!
 	background+=("$agent_pid")
-	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
 # agent_stop: by SIGTERM, as a kubelet does; its exit status must be 0
@@ -101,14 +101,7 @@ agent_stop() {
 	wait "$agent_pid" || fail "the agent ended with $?"
 }
 
-# Samples of a metric with all the given label parts: metric NAME [PART...]; prints the sum.
-metric() {
-	local name=$1 part lines
-	shift
-	lines=$(curl -sf "http://$agent/metrics" | grep "^${name}[{ ]" || true)
-	for part in "$@"; do lines=$(grep -F "$part" <<<"$lines" || true); done
-	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
-}
+metrics_page() { curl -sf "http://$agent/metrics"; }
 
 # profile_of DIR CONTAINER: the first profile of the container that pyrosink kept there
 profile_of() {

@@ -34,12 +34,13 @@ done
 failed=0
 for name in "${tests[@]}"; do
 	printf '  %-8s %s\n' E2E "$name"
-	if timeout 300 "e2e/test_$name.sh"; then
-		echo passed >>build/test/results/e2e
-		printf '  %-8s e2e/%s\n' PASS "$name"
+	SECONDS=0
+	if timeout 1800 "e2e/test_$name.sh"; then
+		echo "passed e2e/$name" >>build/test/results/e2e
+		printf '  %-8s e2e/%s %s s\n' PASS "$name" $SECONDS
 	else
-		echo failed >>build/test/results/e2e
-		printf '  %-8s e2e/%s\n' FAIL "$name"
+		echo "failed e2e/$name" >>build/test/results/e2e
+		printf '  %-8s e2e/%s %s s\n' FAIL "$name" $SECONDS
 		failed=1
 	fi
 done

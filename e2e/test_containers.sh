@@ -12,7 +12,7 @@ have() { [ "$("$fixtures/checkprofile" "$@" 2>/dev/null | wc -l)" -gt 0 ]; }
 mkdir "$work/sink" "$work/store"
 "$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
 background+=($!)
-until_true 10 test -s "$work/sink.address" || fail "no sink"
+until_true test -s "$work/sink.address" || fail "no sink"
 
 agent_start --window 8s --store-dir "$work/store" \
 	--destination "pyroscope=http://$(cat "$work/sink.address")"
@@ -26,15 +26,15 @@ goalloc=$container
 note "containers ${burn:0:12} (burn), ${goalloc:0:12} (goalloc)"
 
 sink_has() { have -label "container=$1" -type "$2" "$work/sink"; }
-until_true 60 sink_has "$burn" cpu || fail "no CPU profile of the container arrived"
-until_true 60 sink_has "$goalloc" alloc_space || fail "no heap profile of the container arrived"
+until_true sink_has "$burn" cpu || fail "no CPU profile of the container arrived"
+until_true sink_has "$goalloc" alloc_space || fail "no heap profile of the container arrived"
 # Enough samples that chance cannot make five points of them: 1,500 have a standard deviation of 1.2.
 samples_of() {
 	"$fixtures/checkprofile" -label "container=$1" -type samples "$work/sink" |
 		sed -n 's|.*samples/count total \([0-9]*\).*|\1|p'
 }
 enough() { [ "$(samples_of "$burn")" -ge 1500 ]; }
-until_true 90 enough || fail "only $(samples_of "$burn") samples of the burning container"
+until_true enough || fail "only $(samples_of "$burn") samples of the burning container"
 
 # Who it is
 jq -e --arg id "$burn" --arg uid "$burn_pod" -s 'map(select(.labels.container == $id)) | length > 0 and all(

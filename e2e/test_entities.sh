@@ -12,7 +12,7 @@ check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1; }
 mkdir "$work/sink"
 "$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
 background+=($!)
-until_true 10 test -s "$work/sink.address" || fail "no sink"
+until_true test -s "$work/sink.address" || fail "no sink"
 agent_start --window 5s --destination "pyroscope=http://$(cat "$work/sink.address")" --host-processes
 containerd_start
 
@@ -27,7 +27,7 @@ id_of[delta]=$container
 
 profiled() { check -label "container=${id_of[$1]}" -type cpu -function "^place_$1\$" -cum "$work/sink"; }
 for name in $names; do
-	until_true 60 profiled "$name" || fail "no profile of $name"
+	until_true profiled "$name" || fail "no profile of $name"
 done
 
 # One goes; the samples of its last moments still have its name.
@@ -35,7 +35,7 @@ container_remove "${id_of[alpha]}"
 files() { find "$work/sink" -name '*.json' | wc -l; }
 before=$(files)
 more() { [ "$(files)" -ge $((before + 8)) ]; }
-until_true 60 more || fail "no more profiles"
+until_true more || fail "no more profiles"
 
 others=$(jq -r --arg ids "${id_of[*]}" 'select(.labels.container as $c | ($c == null) or
 	($ids | split(" ") | index($c) == null)) | input_filename' "$work"/sink/*.json | sed 's/json$/pb.gz/')

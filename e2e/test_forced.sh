@@ -10,7 +10,7 @@ check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1 || fail "checkp
 mkdir "$work/sink" "$work/store"
 "$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
 background+=($!)
-until_true 10 test -s "$work/sink.address" || fail "no sink"
+until_true test -s "$work/sink.address" || fail "no sink"
 containerd_start
 container_run "$fixtures/goserve"
 server=$container
@@ -20,14 +20,14 @@ agent_start --window 6s --cpu-rate 0 --host-processes=false --go-heap-profiler f
 info() { [ "$(metric container_go_heap_profile_info "container=\"$server\"" "$@")" = 1 ]; }
 
 # The first window's end finds it
-until_true 20 info 'state="forced"' || fail "the server is not forced"
+until_true info 'state="forced"' || fail "the server is not forced"
 [ "$(metric podprof_go_forced_total 'outcome="ok"')" = 1 ] || fail "nothing was written"
 forced_at=$SECONDS
 # The next window has its allocations
 sink_has() {
 	"$fixtures/checkprofile" -label "container=$server" -type alloc_space -function '^main.buildAnswer$' "$work/sink"
 }
-until_true 20 sink_has || fail "the server's allocations did not arrive"
+until_true sink_has || fail "the server's allocations did not arrive"
 note "in the backend $((SECONDS - forced_at)) s after it was forced, with windows of 6 s"
 check -label "container=$server" -type alloc_space -function '^main.buildAnswer$' -cum -share 60 -tolerance 20 "$work/sink"
 check -label "container=$server" -type alloc_space -function '^main.parseItems$' -cum -share 20 -tolerance 12 "$work/sink"
@@ -39,7 +39,7 @@ on_page() {
 	curl -sf "http://$agent$entity/flame.json?kind=go_heap&type=alloc_space" |
 		jq -e '.names | index("main.buildAnswer") and index("main.parseItems")'
 }
-until_true 10 on_page || fail "the page at $entity does not show the allocators"
+until_true on_page || fail "the page at $entity does not show the allocators"
 
 # The counters, from the first look on and to the byte; all from outside
 [ "$(metric podprof_go_processes 'state="forced"')" = 1 ] || fail "podprof_go_processes"
@@ -54,5 +54,5 @@ note "$(metric container_go_goroutines "container=\"$server\"") goroutines, $(me
 # An agent that starts again does not write again, and knows what was done
 agent_stop
 agent_start --window 3s --cpu-rate 0 --host-processes=false --go-heap-profiler force --store-dir "$work/store"
-until_true 20 info 'state="forced"' || fail "the new agent does not know that the server was forced"
+until_true info 'state="forced"' || fail "the new agent does not know that the server was forced"
 [ "$(metric podprof_go_forced_total)" = 0 ] || fail "the new agent tried to write"

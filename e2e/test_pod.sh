@@ -64,7 +64,7 @@ agent_run() {
 		/usr/bin/podprof agent --config /etc/podprof/config.json >"$work/ctr.log" 2>&1 || fail "ctr run"
 	containers+=(podprof-agent)
 	agent_pid=$(ctr task ls | awk '$1 == "podprof-agent" { print $2 }')
-	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
 # stored CONTAINER KIND: the newest profile of that kind in the store
@@ -77,7 +77,7 @@ shows() {
 	"$fixtures/checkprofile" "$@" "$(stored "$container" "$kind")" >>"$work/check.log" 2>&1
 }
 # The first window may have been a short one, with too few samples for shares
-check() { until_true 60 shows "$@" || fail "checkprofile $*"; }
+check() { until_true shows "$@" || fail "checkprofile $*"; }
 
 containerd_start
 agent_root
@@ -101,9 +101,9 @@ container_run "$fixtures/gounsampled"
 unsampled=$container
 
 for id in "$burn" "$mapped" "$syscalls"; do
-	until_true 40 has_stored "$id" cpu || fail "no CPU profile of ${id:0:12}"
+	until_true has_stored "$id" cpu || fail "no CPU profile of ${id:0:12}"
 done
-until_true 40 has_stored "$goalloc" go_heap || fail "no heap profile of the Go program"
+until_true has_stored "$goalloc" go_heap || fail "no heap profile of the Go program"
 
 check "$burn" cpu -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 10
 note "the names of a deleted program"
@@ -116,13 +116,13 @@ bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
 [ "$bytes" -gt $((160 << 20)) ] || fail "container_go_alloc_bytes_total is $bytes"
 note "the Go heap: $bytes bytes"
 # One word of its memory was written, through the pod's own /proc
-until_true 40 has_stored "$unsampled" go_heap || fail "no heap profile of the program without sampling"
+until_true has_stored "$unsampled" go_heap || fail "no heap profile of the program without sampling"
 [ "$(metric container_go_heap_profile_info "container=\"$unsampled\"" 'state="forced"')" = 1 ] ||
 	fail "the program without sampling is not shown as forced"
 check "$unsampled" go_heap -type alloc_space -function '^main.allocateUnasked$' -share 99 -tolerance 1
 note "a heap profile that was forced"
 # It sleeps between its allocations
-until_true 40 has_stored "$unsampled" offcpu || fail "no off-CPU profile of a program that sleeps"
+until_true has_stored "$unsampled" offcpu || fail "no off-CPU profile of a program that sleeps"
 check "$unsampled" offcpu -type delay -function '^schedule$' -cum -share 98 -tolerance 2
 note "where a sleeping program waits"
 

@@ -57,7 +57,7 @@ background+=("$burn")
 # By /proc/PID/stat, whose names have no blanks here: a bare Debian has no pgrep.
 children() { (cat /proc/[0-9]*/stat 2>/dev/null || true) | awk -v parent="$burn" '$4 == parent { print $1 }'; }
 burning() { [ "$(children | wc -l)" = 1 ]; }
-until_true 10 burning || fail "no child of $burn"
+until_true burning || fail "no child of $burn"
 recorded_enough --pid "$burn"
 shares
 [ "$(programs)" = 2 ] || fail "not parent and child: $(cat "$work/record.log")"
@@ -70,7 +70,7 @@ note "by pid: $(head -1 "$work/record.log")"
 "$podprof" record --pid "$burn" --output "$work/interrupted.pb.gz" 2>"$work/record.log" &
 recorder=$!
 background+=("$recorder")
-until_true 30 begun || fail "it does not begin"
+until_true begun || fail "it does not begin"
 kill -INT "$recorder"
 wait "$recorder" || fail "Ctrl-C: ended with $?"
 says 'wrote .*interrupted'
@@ -94,7 +94,7 @@ background+=("$sleeper")
 "$podprof" record --pid "$sleeper" --output "$work/sleep.pb.gz" 2>"$work/record.log" &
 recorder=$!
 background+=("$recorder")
-until_true 30 begun || fail "it does not begin"
+until_true begun || fail "it does not begin"
 sleep 1
 kill "$sleeper"
 wait "$recorder" || fail "a process that ends: ended with $?"
@@ -173,11 +173,11 @@ recorded --container "containerd://$container" --duration 300ms
 "$podprof" record --container "$container" --output "$work/ended.pb.gz" 2>"$work/ended.log" &
 recorder=$!
 background+=("$recorder")
-until_true 30 begun || fail "it does not begin"
+until_true begun || fail "it does not begin"
 sleep 2
 ctr -a "$work/containerd.sock" task kill -s KILL "$container" || fail "ctr task kill"
 ended() { ! kill -0 "$recorder" 2>/dev/null; }
-until_true 30 ended || fail "it does not end with its container"
+until_true ended || fail "it does not end with its container"
 wait "$recorder" || fail "a container that ends: ended with $?: $(cat "$work/ended.log")"
 "$fixtures/checkprofile" -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 20 "$work/ended.pb.gz" \
 	>>"$work/check.log" 2>&1 || fail "a container that ends: the profile"

@@ -24,7 +24,7 @@ agent_with_account() {
 		"$account" "$podprof" agent --listen "$agent" --node-name e2e-node "$@" >"$work/agent.log" 2>&1 &
 	agent_pid=$!
 	background+=("$agent_pid")
-	until_true 20 curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
+	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
 # pods ANNOTATIONS [ID]: what the kubelet says from now on, with the ID of the container's run before. The names end quotes, lines, tags and texts, are no
@@ -60,14 +60,14 @@ arrived() { [ "$(entries "$1")" -gt 0 ]; }
 left_out() { curl -sf "http://$agent/metrics" | grep -q "^podprof_entities_excluded $1$"; }
 within_five() {
 	local start=$EPOCHREALTIME
-	until_true 20 left_out "$1" || fail "$2: not seen"
+	until_true left_out "$1" || fail "$2: not seen"
 	note "$2: after $(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf "%.1f", b - a }') s"
 }
 
 mkdir "$work/sink" "$work/kubelet"
 "$fixtures/pyrosink" -dir "$work/sink" -address-file "$work/sink.address" >"$work/sink.log" 2>&1 &
 background+=($!)
-until_true 10 test -s "$work/sink.address" || fail "no sink"
+until_true test -s "$work/sink.address" || fail "no sink"
 kubelet=$(free_port)
 python3 -m http.server -b 127.0.0.1 -d "$work/kubelet" "$kubelet" >"$work/kubelet.log" 2>&1 &
 background+=($!)
@@ -79,7 +79,7 @@ settings '{relabel_configs: [{source_labels: ["__meta_kubernetes_pod_label_team"
 agent_with_account --config "$work/config.json"
 
 # What arrives is what was said, and nothing more has become of it
-until_true 60 arrived '.labels.pod != null' || fail "no profile of the pod: $(curl -s "http://$agent/-/ready")"
+until_true arrived '.labels.pod != null' || fail "no profile of the pod: $(curl -s "http://$agent/-/ready")"
 evil='"\"}\n# TYPE x counter\nx{a=\"b\"} 1\r\t\\\" \u001b[2J\u0001 <script>{}&=%2f../ \u202e"'
 jq -es --argjson evil "$evil" 'map(select(.labels.pod != null)) | length > 0 and all(.labels.namespace == "n" + $evil and
 	.labels.pod == "p" + $evil and .labels.container == "c" + $evil and .labels.team == "t" + $evil and
@@ -101,19 +101,19 @@ within_five 0 "the annotation is gone"
 
 # Rules and selection by SIGHUP; what cannot be used changes nothing
 reload '{relabel_configs: [{action: "labeldrop", regex: "pod|namespace"}, {target_label: "cluster", replacement: "e2e"}]}'
-until_true 30 arrived '.labels.cluster == "e2e" and .labels.pod == null' || fail "changed rules"
+until_true arrived '.labels.cluster == "e2e" and .labels.pod == null' || fail "changed rules"
 [ "$(entries '.labels.cluster == "e2e" and .labels.pod != null')" = 0 ] || fail "both rules at a time"
 reload '{select: ["/nobody$"]}'
 left_out_all() { ! left_out 0 && ! left_out 1; }
-until_true 20 left_out_all || fail "--select"
+until_true left_out_all || fail "--select"
 reload '{relabel_configs: [{regex: "("}]}'
-until_true 10 grep -q 'relabel_configs' "$work/agent.log" || fail "bad rules are not told of"
+until_true grep -q 'relabel_configs' "$work/agent.log" || fail "bad rules are not told of"
 sleep 2
 left_out_all || fail "bad settings have been taken"
 before=$(entries '.labels.pod != null')
 more() { [ "$(entries '.labels.pod != null')" -gt "$before" ]; }
 reload '{}'
-until_true 30 more || fail "no settings"
+until_true more || fail "no settings"
 note "rules, --select, rules that are none, no settings: by SIGHUP"
 
 # The next run of a container has the same names: of a window with both there is one profile
@@ -122,15 +122,15 @@ container_run "$fixtures/burn"
 pods '{}' "$former"
 named() { metric podprof_metadata_containers 'outcome="ok"'; }
 both() { [ "$(named)" = 2 ]; }
-until_true 20 both || fail "two runs of a container: $(named) have names"
+until_true both || fail "two runs of a container: $(named) have names"
 before=$(entries '.labels.pod != null')
 later() { [ "$(entries '.labels.pod != null')" -gt $((before + 2)) ]; }
-until_true 30 later || fail "no profiles of two runs"
+until_true later || fail "no profiles of two runs"
 container_remove "$former"
 one_run() { [ "$(named)" = 1 ]; }
-until_true 20 one_run || fail "a run that has ended is still there"
+until_true one_run || fail "a run that has ended is still there"
 before=$(entries '.labels.pod != null')
-until_true 30 later || fail "no profiles of the run that is left"
+until_true later || fail "no profiles of the run that is left"
 twice=$(jq -s 'map(select(.labels.pod != null) | [.labels, .time_nanos]) | length - (unique | length)' "$work"/sink/*.json)
 [ "$twice" = 0 ] || fail "$twice windows have two profiles of a container"
 note "two runs of a container in a window: one profile"

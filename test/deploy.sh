@@ -50,10 +50,10 @@ render) render ;;
 check)
 	mkdir -p build/test/results
 	if check; then
-		echo passed >build/test/results/deploy
+		echo passed deploy >build/test/results/deploy
 		printf '  %-8s %s\n' PASS deploy
 	else
-		echo failed >build/test/results/deploy
+		echo failed deploy >build/test/results/deploy
 		printf '  %-8s %s\n' FAIL deploy
 		exit 1
 	fi

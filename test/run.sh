@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run test programs and keep count.
 #
-#   run.sh unit|bpf PROGRAM...      cmocka programs; output only of those that fail
+#   run.sh unit|bpf PROGRAM...      cmocka programs; output only of those that fail, and what each has taken
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
-#   run.sh summary                  one closing line over what ran since the last summary
+#   run.sh begin                    forget what ran before
+#   run.sh summary                  what has failed since then, and one closing line
 #
-# A program has TEST_SECONDS (900): some build Go programs, once.
+# A program has TEST_SECONDS (3600), so that one that hangs ends: on a busy machine those that build Go programs
+# take half an hour. Unit tests run TEST_JOBS (two for each CPU) at a time, as many of them wait; the others one by
+# one.
 set -u
 kind=$1
 shift
@@ -19,28 +22,42 @@ export UBSAN_OPTIONS=print_stacktrace=1
 
 # one PROGRAM ARGS...: run it, print its output if it fails, note the outcome
 one() {
-	local log
+	local log start=${EPOCHREALTIME/[.,]/} status=0 tenths
 	log=$(mktemp)
-	if timeout "${TEST_SECONDS:-900}" "$@" >"$log" 2>&1; then
-		echo passed >>"$results/$kind"
-		rm -f "$log"
-		printf '  %-8s %s\n' PASS "${1#build/test/}"
+	timeout "${TEST_SECONDS:-3600}" "$@" >"$log" 2>&1 || status=$?
+	tenths=$(((${EPOCHREALTIME/[.,]/} - start) / 100000))
+	if [ $status = 0 ]; then
+		echo "passed ${1#build/test/}" >>"$results/$kind"
+		printf '  %-8s %s %d.%d s\n' PASS "${1#build/test/}" $((tenths / 10)) $((tenths % 10))
 	else
-		echo failed >>"$results/$kind"
-		printf '  %-8s %s\n' FAIL "${1#build/test/}"
-		cat "$log"
-		rm -f "$log"
-		return 1
+		echo "failed ${1#build/test/}" >>"$results/$kind"
+		printf '  %-8s %s %d.%d s, status %d\n%s\n' FAIL "${1#build/test/}" $((tenths / 10)) $((tenths % 10)) \
+			$status "$(cat "$log")"
 	fi
+	rm -f "$log"
+	return $status
+}
+
+# several JOBS PROGRAM...: so many at a time
+several() {
+	local jobs=$1 running=0 failed=0 program
+	shift
+	: >"$results/$kind"
+	for program; do
+		if [ "$running" -ge "$jobs" ]; then
+			wait -n || failed=1
+			running=$((running - 1))
+		fi
+		one "$program" &
+		running=$((running + 1))
+	done
+	for (( ; running > 0; running--)); do wait -n || failed=1; done
+	return $failed
 }
 
 case $kind in
-unit | bpf)
-	: >"$results/$kind"
-	failed=0
-	for program in "$@"; do one "$program" || failed=1; done
-	exit $failed
-	;;
+unit) several "${TEST_JOBS:-$((2 * $(nproc)))}" "$@" ;;
+bpf) several 1 "$@" ;;
 fuzz)
 	: >"$results/$kind"
 	failed=0
@@ -49,7 +66,7 @@ fuzz)
 		corpus=test/fuzz/$module/corpus/$(basename "$program" | sed 's/^fuzz_//')
 		if [ -z "$(ls -A "$corpus" 2>/dev/null)" ]; then
 			echo "  FAIL     $program: no corpus in $corpus"
-			echo failed >>"$results/$kind"
+			echo "failed $program" >>"$results/$kind"
 			failed=1
 			continue
 		fi
@@ -76,9 +93,11 @@ search)
 bench)
 	for program in "$@"; do "$program" || exit 1; done
 	;;
+begin) rm -f "$results"/* ;;
 summary)
-	passed=$(cat "$results"/* 2>/dev/null | grep -c passed)
-	failed=$(cat "$results"/* 2>/dev/null | grep -c failed)
+	passed=$(cat "$results"/* 2>/dev/null | grep -c '^passed')
+	failed=$(cat "$results"/* 2>/dev/null | grep -c '^failed')
+	cat "$results"/* 2>/dev/null | sed -n 's/^failed/  FAILED  /p'
 	rm -f "$results"/*
 	echo "$passed passed, $failed failed"
 	[ "$failed" = 0 ] && [ "$passed" != 0 ]

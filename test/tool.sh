@@ -19,11 +19,16 @@ go_key() {
 	} | sha256sum | cut -c1-16
 }
 
-# go_build OUT DIR PACKAGE [LINKER FLAGS]: whole when it appears
+# go_build OUT DIR PACKAGE [LINKER FLAGS]: whole when it appears, built by the first that asks
 go_build() {
 	[ ! -x "$1" ] || return 0
-	(cd "$2" && CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags "-s -w ${4:-}" -o "$1.new" "$3") >&2
-	mv "$1.new" "$1"
+	(
+		flock 9
+		[ ! -x "$1" ] || exit 0
+		cd "$2"
+		CGO_ENABLED=0 "$top/test/go.sh" build -trimpath -ldflags "-s -w ${4:-}" -o "$1.new" "$3" >&2
+		mv "$1.new" "$1"
+	) 9>"$1.lock"
 }
 
 go_tool() {

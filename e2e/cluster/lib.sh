@@ -10,6 +10,9 @@ top=$(cd "$cluster/../.." && pwd)
 # shellcheck source=e2e/cluster/node.sh
 . "$cluster/node.sh"
 
+# For kubectl, as long as until_true() waits
+patience=${PODPROF_E2E_PATIENCE:-300}s
+
 # ---------------------------------------------------------------- podprof in the cluster
 
 # What each installation here has to say: an image that is on the node already, where profiles go, and windows
@@ -26,7 +29,7 @@ podprof_install() {
 }
 
 podprof_rollout() {
-	kubectl -n podprof rollout status ds/podprof --timeout=90s >/dev/null || {
+	kubectl -n podprof rollout status ds/podprof --timeout="$patience" >/dev/null || {
 		kubectl -n podprof describe pods -l app.kubernetes.io/name=podprof | tail -n 20
 		podprof_log | tail -n 20
 		fail "podprof does not start"
@@ -39,14 +42,7 @@ podprof_log() { kubectl -n podprof logs ds/podprof; }
 # By the API server's proxy, as nothing but the cluster's own network leads to it
 podprof_get() { kubectl get --raw "/api/v1/namespaces/podprof/pods/$(podprof_pod):7070/proxy$1"; }
 
-# metric NAME [PART...]: the sum of the samples with all these label parts
-metric() {
-	local name=$1 part lines
-	shift
-	lines=$(podprof_get /metrics | grep "^${name}[{ ]" || true)
-	for part; do lines=$(grep -F "$part" <<<"$lines" || true); done
-	awk '{ sum += $NF } END { printf "%.0f\n", sum }' <<<"$lines"
-}
+metrics_page() { podprof_get /metrics; }
 
 # restarts: of podprof's container; nothing that is done to it here may end it
 restarts() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
@@ -57,7 +53,7 @@ restarts() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o js
 workloads_up() {
 	kubectl apply -f "$cluster/workloads/pods.yaml" >/dev/null
 	cp "$cluster/workloads/static.yaml" "$node/manifests/"
-	kubectl -n shop wait --for=condition=Ready pod/mixed --timeout=90s >/dev/null || fail "the pods do not start"
+	kubectl -n shop wait --for=condition=Ready pod/mixed --timeout="$patience" >/dev/null || fail "the pods do not start"
 	[ -z "$(kubectl -n shop get pod mixed -o jsonpath='{.spec.ephemeralContainers[*].name}')" ] || return 0
 	kubectl -n shop debug mixed --image=localhost/workloads:e2e --image-pull-policy=Never --container=debugger \
 		--profile=general -- /work ephemeral >/dev/null || fail "kubectl debug"

@@ -53,7 +53,7 @@ join_cgroups() {
 # child_of PID: prints the id of its only child, once it is there
 child_of() {
 	local children=/proc/$1/task/$1/children
-	until_true 10 grep -q . "$children" || return
+	until_true grep -q . "$children" || return
 	tr -d ' ' <"$children"
 }
 
@@ -76,7 +76,7 @@ stopped() { ! running "$1"; }
 stop() {
 	[ -s "$node/pids/$1" ] || return 0
 	kill "-${2:-TERM}" "$(cat "$node/pids/$1")" 2>/dev/null
-	until_true 10 stopped "$1" || kill -KILL "$(cat "$node/pids/$1")" 2>/dev/null
+	within 10 stopped "$1" || kill -KILL "$(cat "$node/pids/$1")" 2>/dev/null
 	rm -f "$node/pids/$1"
 }
 
@@ -151,7 +151,7 @@ start_containerd() {
 		    conf_dir = "$node/cni"
 	EOF
 	start containerd containerd --config "$node/containerd.toml"
-	until_true 30 node_ctr version || not_up "containerd does not start" containerd
+	until_true node_ctr version || not_up "containerd does not start" containerd
 }
 
 # Of all requests only podprof's are written down.
@@ -179,7 +179,7 @@ start_apiserver() {
 		--kubelet-client-key="$node/pki/kubelet-client.key" \
 		--kubelet-preferred-address-types=InternalIP --allow-privileged=true \
 		--audit-policy-file="$node/audit-policy.yaml" --audit-log-path="$node/audit.log"
-	until_true 120 kubectl get --raw /readyz || not_up "kube-apiserver is not ready" kube-apiserver
+	until_true kubectl get --raw /readyz || not_up "kube-apiserver is not ready" kube-apiserver
 }
 
 # start_kubelet [MORE]: MORE is added to its configuration. Without a certificate it signs its own.
@@ -260,7 +260,7 @@ holder_up() {
 	echo $! >"$node/pids/holder"
 	disown
 	[ "$node_shape" = machine ] || child_of $! >"$node/pids/holder"
-	until_true 5 test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$(cat "$node/pids/holder")/ns/net")"
+	until_true test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$(cat "$node/pids/holder")/ns/net")"
 }
 
 # What the node has instead of the machine's. Pods' networks go with it; kubelets put links into /var/log/containers.
@@ -323,8 +323,8 @@ node_up() {
 	for image; do node_ctr images import "$image" >/dev/null || fail "image $image"; done
 	start_kubelet
 	# pods are refused before there is an account for them
-	until_true 60 kubectl get node/"$node_name" sa/default || not_up "the node does not register" kubelet
-	kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null || not_up "the node is not ready" kubelet
+	until_true kubectl get node/"$node_name" sa/default || not_up "the node does not register" kubelet
+	kubectl wait --for=condition=Ready "node/$node_name" --timeout="$patience" >/dev/null || not_up "the node is not ready" kubelet
 }
 
 # Processes with the node's mounts: shims, and whatever else was started in there, but not the holder itself

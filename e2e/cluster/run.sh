@@ -42,16 +42,20 @@ up() {
 }
 
 run_tests() {
-	local failed=0 name
+	local failed=0 name results=build/test/results/cluster-$node_shape
+	mkdir -p build/test/results
+	: >"$results"
 	# shellcheck disable=SC2086
 	[ $# -gt 0 ] || set -- ${tests_of[$node_shape]}
 	for name; do
 		printf '  %-8s %s\n' E2E "cluster/$name (the node is a $node_shape)"
 		SECONDS=0
-		if timeout 900 "e2e/cluster/test_$name.sh"; then
-			printf '  %-8s cluster/%s (%s s)\n' PASS "$name" "$SECONDS"
+		if timeout 3600 "e2e/cluster/test_$name.sh"; then
+			echo "passed cluster/$name ($node_shape)" >>"$results"
+			printf '  %-8s cluster/%s %s s\n' PASS "$name" "$SECONDS"
 		else
-			printf '  %-8s cluster/%s (%s s)\n' FAIL "$name" "$SECONDS"
+			echo "failed cluster/$name ($node_shape)" >>"$results"
+			printf '  %-8s cluster/%s %s s\n' FAIL "$name" "$SECONDS"
 			failed=1
 		fi
 	done
@@ -66,6 +70,8 @@ test) programs; shift; run_tests "$@" ;;
 *)
 	trap node_down EXIT
 	trap 'exit 130' INT TERM
+	mkdir -p build/test/results
+	echo "failed cluster: no node ($node_shape)" >"build/test/results/cluster-$node_shape" # until it is up
 	up
 	run_tests "$@"
 	;;

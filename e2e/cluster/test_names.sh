@@ -15,7 +15,7 @@ everything=(--expect deployment=30 --expect daemonset=15 --expect statefulset=15
 	--expect ephemeral=10 --expect left=10 --expect right=10 --expect annotated=10 --expect labelled=10
 	--expect static=10 --expect workGo=10 --expect allocateUnasked=1 --nameless 5 --pod-only 20
 	--absent optedout)
-until_true 150 judge "${everything[@]}" || {
+until_true judge "${everything[@]}" || {
 	judge "${everything[@]}"
 	fail "not all is there, or under its names"
 }

@@ -25,17 +25,17 @@ trap 'stop outer; stop outer-sink' EXIT
 began=$(date +%s)
 start_outside "$top/build/podprof" agent --listen 127.0.0.1:7171 --window 5s --node-name outer \
 	--destination "pyroscope=http://$node_address:4041"
-until_true 20 outer_get /-/ready || fail "the agent outside is not ready: $(tail -n 5 "$node/logs/outer.log")"
+until_true outer_get /-/ready || fail "the agent outside is not ready: $(tail -n 5 "$node/logs/outer.log")"
 
 everybody=(--since "$began" --expect deployment=50 --expect daemonset=20 --expect statefulset=20 --expect main=20
 	--expect sidecar=20 --expect static=20 --expect left=20 --expect right=20 --expect annotated=20
 	--expect labelled=20 --expect workGo=20)
 outer_judge() { "$cluster/series.py" "$outer_sink" "$node/seen" --by-id "$@" "${everybody[@]}"; }
-until_true 90 outer_judge || {
+until_true outer_judge || {
 	outer_judge --verbose
 	fail "seen from outside, not all is there, or it is another's"
 }
-until_true 60 judge "${everybody[@]}" || {
+until_true judge "${everybody[@]}" || {
 	judge "${everybody[@]}" --verbose
 	fail "seen from inside, not all is there, or it is another's"
 }
@@ -52,8 +52,8 @@ has_heap() {
 	jq -es 'any(.labels.__name__ == "memory" and (.labels.pod == null or .labels.container == "api") and
 		.functions["main.allocateGo"] != null)' "$1"/*.json >/dev/null
 }
-until_true 30 has_heap "$outer_sink" || fail "no Go heap from outside"
-until_true 30 has_heap "$node/sink" || fail "no Go heap from inside"
+until_true has_heap "$outer_sink" || fail "no Go heap from outside"
+until_true has_heap "$node/sink" || fail "no Go heap from inside"
 [ "$(metric container_go_alloc_bytes_total 'namespace="shop",' 'container="api"')" -gt 1000000 ] || fail "no Go heap from inside"
 lost() { awk '/^podprof_entity_lookups_total\{outcome="unknown/ { sum += $NF } END { printf "%d", sum }'; }
 note "samples whose entity was not found: outside $(outer_get /metrics | lost), inside $(podprof_get /metrics | lost)"

@@ -20,7 +20,7 @@ start_pods() {
 		jq '.spec.template.spec += {terminationGracePeriodSeconds: 1} |
 			.spec.template.spec.containers[0] += {imagePullPolicy: "Never", command: ["/work", "short"]}' |
 		kubectl apply -f - >/dev/null
-	kubectl -n many rollout status deployment/many --timeout=180s >/dev/null || fail "$pods pods do not start"
+	kubectl -n many rollout status deployment/many --timeout="$patience" >/dev/null || fail "$pods pods do not start"
 }
 
 named() { [ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge $((before + pods)) ]; }
@@ -34,7 +34,7 @@ count() {
 	local source=$1 quiet=$2 busy=$3 asked
 	shift 3
 	podprof_install "$@"
-	until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+	until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 	sleep 35 # until what is young is so no more
 	asked=$("asked_$source")
 	sleep 60
@@ -46,7 +46,7 @@ count() {
 	asked=$("asked_$source")
 	SECONDS=0
 	start_pods
-	until_true 60 named || fail "$(metric podprof_metadata_containers 'outcome="ok"') of $((before + pods)) have names"
+	until_true named || fail "$(metric podprof_metadata_containers 'outcome="ok"') of $((before + pods)) have names"
 	asked=$(($("asked_$source") - asked))
 	note "$source: $asked requests while $pods pods started, in $SECONDS s"
 	[ "$asked" -le "$busy" ] || fail "$asked requests, more than $busy"

@@ -19,8 +19,8 @@ newly_named() {
 	began=$(date +%s)
 	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
 	# what controllers take to find a server again that was away is theirs
-	kubectl -n shop rollout status deployment/web --timeout=180s >/dev/null || fail "no new pods"
-	until_true 90 judge --since "$began" --expect deployment=5 || {
+	kubectl -n shop rollout status deployment/web --timeout="$patience" >/dev/null || fail "no new pods"
+	until_true judge --since "$began" --expect deployment=5 || {
 		judge --since "$began" --expect deployment=5
 		fail "new pods have no names"
 	}
@@ -30,14 +30,14 @@ newly_named() {
 workloads_up
 set_mark
 podprof_install
-until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 note "start: $(asked list) lists, $(asked watch) watches"
 
 set_mark
 stop kubelet
 newly_sampled=$(metric podprof_samples_total)
 start_kubelet
-kubectl wait --for=condition=Ready "node/$node_name" --timeout=60s >/dev/null
+kubectl wait --for=condition=Ready "node/$node_name" --timeout="$patience" >/dev/null
 newly_named
 [ "$(metric podprof_samples_total)" -gt "$newly_sampled" ] || fail "no samples while the kubelet was away"
 [ "$(asked list)" = 0 ] || fail "$(asked list) lists because a kubelet was restarted"
@@ -47,7 +47,7 @@ set_mark
 stop kube-apiserver
 sleep 15
 start_apiserver
-until_true 60 watching || fail "it does not watch again"
+until_true watching || fail "it does not watch again"
 newly_named
 [ "$(asked list)" -le 1 ] && [ "$(asked watch)" -le 2 ] || fail "$(asked list) lists, $(asked watch) watches after an outage"
 note "kube-apiserver away for 15 s: $(asked list) lists, $(asked watch) watches"
@@ -60,10 +60,10 @@ stop kube-apiserver # and with it the open watch
 start_apiserver
 denied() { at_least 1 metric podprof_metadata_requests_total 'source="apiserver"' 'outcome="denied"'; }
 # (between two tries are up to 30 s)
-until_true 150 denied || fail "a token of an account that is gone is good for something"
+until_true denied || fail "a token of an account that is gone is good for something"
 set_mark
 stop kubelet
 start_kubelet
-until_true 150 watching || fail "the new token is not used"
+until_true watching || fail "the new token is not used"
 newly_named
 note "another token: $(asked list) lists, $(asked watch) watches"

@@ -20,7 +20,7 @@ newcomer() {
 	kubectl -n shop delete pod "$1" --now --ignore-not-found >/dev/null
 	kubectl -n shop run "$1" --image=localhost/workloads:e2e --image-pull-policy=Never --command -- /work short >/dev/null
 	# (the scheduler and the controllers have to find the API server again)
-	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout=180s >/dev/null || fail "pod $1"
+	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout="$patience" >/dev/null || fail "pod $1"
 }
 
 # revoked SOURCE: from then on it is denied
@@ -28,14 +28,14 @@ revoked() {
 	local source=$1 began
 	began=$(date +%s)
 	newcomer "new-$source"
-	until_true 40 ready_says "^metadata: failing, $source: .*40[13]" || fail "still said to be ready: $(podprof_get /-/ready)"
+	until_true ready_says "^metadata: failing, $source: .*40[13]" || fail "still said to be ready: $(podprof_get /-/ready)"
 	at_least 1 answers "$source" denied || fail "no denial was counted"
-	until_true 60 judge --since "$began" --expect deployment=5 --expect main=2 || fail "names were not kept"
+	until_true judge --since "$began" --expect deployment=5 --expect main=2 || fail "names were not kept"
 	judge --since "$began" --expect deployment=5 --absent short || fail "a name that nobody has told"
 	note "denied by $source: $(podprof_get /-/ready | tr '\n' ' ')"
 	began=$(date +%s)
 	give_back
-	until_true 120 judge --since $((began - 10)) --expect short=1 || fail "the newcomer has no name"
+	until_true judge --since $((began - 10)) --expect short=1 || fail "the newcomer has no name"
 	note "a name for the newcomer $(($(date +%s) - began)) s after the right was given back"
 	kubectl -n shop delete pod "new-$source" --now >/dev/null
 	[ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"
@@ -43,12 +43,12 @@ revoked() {
 
 workloads_up
 podprof_install --set metadata.source=kubelet --set metadata.kubeletVerify=none
-until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 revoke
 revoked kubelet
 
 podprof_install --set metadata.source=apiserver
-until_true 30 at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
+until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 revoke
 # An open watch goes on until it ends
 stop kube-apiserver

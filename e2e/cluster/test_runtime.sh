@@ -24,8 +24,8 @@ rights=$(kubectl get clusterroles,clusterrolebindings,roles,rolebindings -A -l a
 mounts=$(pod_has '.spec.volumes[] | .hostPath.path // (select(.projected) | "a token")' | sort -u)
 [ "$mounts" = /sys/fs/cgroup ] || fail "mounted into it: $mounts"
 
-until_true 30 all_named || fail "of $(running) containers $(metric podprof_metadata_containers 'outcome="ok"') are named"
-until_true 60 judge --by-runtime --since "$began" --expect deployment=20 --expect daemonset=10 --expect main=5 --expect sidecar=5 \
+until_true all_named || fail "of $(running) containers $(metric podprof_metadata_containers 'outcome="ok"') are named"
+until_true judge --by-runtime --since "$began" --expect deployment=20 --expect daemonset=10 --expect main=5 --expect sidecar=5 \
 	--expect ephemeral=5 --expect static=5 --expect left=5 --expect right=5 --expect workGo=5 || {
 	judge --by-runtime --verbose --since "$began" --expect deployment=20 --expect static=5
 	fail "not all is there, or under its names"
@@ -34,7 +34,7 @@ until_true 60 judge --by-runtime --since "$began" --expect deployment=20 --expec
 kubectl -n shop delete pod newcomer --now --ignore-not-found >/dev/null
 began=$(date +%s)
 kubectl -n shop run newcomer --image=localhost/workloads:e2e --image-pull-policy=Never --command -- /work short >/dev/null
-until_true 40 judge --by-runtime --since "$began" --expect short=10 --nameless 0 || {
+until_true judge --by-runtime --since "$began" --expect short=10 --nameless 0 || {
 	judge --by-runtime --since "$began" --expect short=10 --nameless 0
 	fail "a container that begins"
 }

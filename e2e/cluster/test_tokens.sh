@@ -32,12 +32,12 @@ watching() { [ "$(answered podprof apiserver)" -gt "$1" ]; }
 podprof_install -f "$node/tokens.yaml" --set metadata.source=apiserver
 beside -f "$node/tokens.yaml" --set metadata.source=kubelet --set metadata.kubeletVerify=none
 trap 'helm uninstall beside --namespace beside --wait >/dev/null' EXIT
-kubectl -n beside rollout status ds/beside-podprof --timeout=90s >/dev/null || fail "the second agent does not start"
+kubectl -n beside rollout status ds/beside-podprof --timeout="$patience" >/dev/null || fail "the second agent does not start"
 kubectl create namespace shop >/dev/null 2>&1 || true
 kubectl -n shop create deployment web --image=localhost/workloads:e2e --dry-run=client -o json |
 	jq '.spec.template.spec.containers[0] += {imagePullPolicy: "Never", command: ["/work", "deployment"]}' |
 	kubectl apply -f - >/dev/null
-kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "the pod does not start"
+kubectl -n shop rollout status deployment/web --timeout="$patience" >/dev/null || fail "the pod does not start"
 first=$(token_of podprof) first_beside=$(token_of beside)
 is_good "$first" || fail "a new token is good for nothing"
 note "tokens for $(cut -d . -f 2 <<<"$first" | tr '_-' '/+' | base64 -d 2>/dev/null | jq '.exp - .iat') s"
@@ -58,8 +58,8 @@ new_pod() {
 	local began
 	began=$(date +%s)
 	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
-	kubectl -n shop rollout status deployment/web --timeout=60s >/dev/null || fail "no new pods"
-	until_true 90 judge --since "$began" --expect deployment=5 --nameless 5 || {
+	kubectl -n shop rollout status deployment/web --timeout="$patience" >/dev/null || fail "no new pods"
+	until_true judge --since "$began" --expect deployment=5 --nameless 5 || {
 		judge --since "$began" --expect deployment=5 --nameless 5
 		fail "new pods have no names"
 	}
@@ -74,7 +74,7 @@ new_pod
 watches=$(answered podprof apiserver)
 stop kube-apiserver
 start_apiserver
-until_true 60 watching "$watches" || fail "no new watch: $(page podprof /-/ready)"
+until_true watching "$watches" || fail "no new watch: $(page podprof /-/ready)"
 [ "$(refused podprof)" = 0 ] || fail "the API server has refused $(refused podprof) times"
 new_pod
 [ "$(restarts)" = 0 ] || fail "it has ended $(restarts) times"

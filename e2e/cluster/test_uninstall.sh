@@ -21,7 +21,7 @@ note "installed: $(left | wc -l) objects, $programs BPF programs"
 
 podprof_uninstall
 gone() { [ -z "$(left)" ]; }
-until_true 60 gone || fail "left behind: $(left)"
+until_true gone || fail "left behind: $(left)"
 no_programs() { [ "$(bpf_programs)" -lt "$programs" ]; }
-[ "$programs" = 0 ] || until_true 20 no_programs || fail "its BPF programs are still there"
+[ "$programs" = 0 ] || until_true no_programs || fail "its BPF programs are still there"
 note "nothing is left"

@@ -14,8 +14,9 @@ arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
 work=$build/test/kernels
 results=build/test/results
-# A virtual machine has 2 CPUs that are slow and this long, seconds. Seen: 20 without KVM.
-patience=300
+# A virtual machine has 2 CPUs that are slow and this long, seconds. Seen: 20 without KVM, on a machine that does
+# nothing else.
+patience=1800
 
 # Oldest first. Whether the archive still has the first one is not ours to say.
 oldest="5.10 6.1"
@@ -50,11 +51,11 @@ outcome() {
 	line=$(grep -ao '^RESULT .*' "$2" | tail -n 1)
 	case $line in
 	"RESULT ok "*)
-		echo passed >>"$results/kernels"
+		echo "passed $1" >>"$results/kernels"
 		printf '  %-8s %s %s\n' PASS "$1" "${line#RESULT ok }"
 		;;
 	*)
-		echo failed >>"$results/kernels"
+		echo "failed $1" >>"$results/kernels"
 		printf '  %-8s %s\n' FAIL "$1"
 		cat "$2"
 		return 1
@@ -90,7 +91,7 @@ one() {
 		boot "$1" "$kernel"
 	else
 		echo "  FAIL     linux $1: no kernel to boot"
-		echo failed >>"$results/kernels"
+		echo "failed linux $1" >>"$results/kernels"
 		return 1
 	fi
 }

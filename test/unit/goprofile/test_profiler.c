@@ -345,7 +345,7 @@ static void adds_up(void **state)
 	_cleanup_(freep) char *other = gofixture_build(COUNTS, a_go(1), "stripped");
 	struct program a, b;
 	struct truth ended, last;
-	char exec[300];
+	char exec[4096];
 	struct node node;
 
 	(void)state;
