@@ -423,7 +423,7 @@ GO_TESTS := $(addprefix $(B)/test/unit/,gofile/test_gopclntab unwind/test_gorows
 	goheap/test_process goheap/test_load goprofile/test_heap \
 	goprofile/test_gopprof cmd/test_heap_kinds goprofile/test_heapcontention)
 GO_MATRIX := $(B)/test/unit/goprofile/test_gomatrix
-check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stacks against GO_VERSIONS, fetched (1.16 to 1.27; minutes)
+check-go: $(GO_TESTS) $(GO_MATRIX) $(B)/podprof ## the Go readers and Go's stacks against GO_VERSIONS, fetched (minutes)
 	$(Q)PODPROF_TEST_GO="$(GO_VERSIONS)" $(GO_MATRIX)
 	$(Q)for v in $(GO_VERSIONS); do \
 		echo "  GO       $$v" && PODPROF_TEST_GO=$$v TEST_SECONDS=900 test/run.sh unit $(GO_TESTS) || exit 1; done

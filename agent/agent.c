@@ -403,6 +403,7 @@ static int start_cpu(struct agent *a)
 	opts.sys = &a->sys;
 	opts.discovery = a->discovery;
 	opts.table_cache = a->tables;
+	opts.limits = export_limits(a->export);
 	opts.out = on_profile;
 	opts.ctx = a;
 	r = cpu_profiler_new(&opts, &why, &a->cpu);
@@ -451,6 +452,7 @@ static int start_heap(struct agent *a)
 		.heap_bytes = a->config->memory_budget / BUDGET_HEAPS,
 		.symbol_bytes = a->config->memory_budget / BUDGET_SYMBOLS,
 		.no_contention = !a->config->go_contention,
+		.limits = export_limits(a->export),
 		.out = on_profile,
 		.ctx = a,
 	};

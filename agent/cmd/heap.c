@@ -22,6 +22,7 @@
 #include "cmd/output.h"
 #include "discovery/discovery.h"
 #include "discovery/pid.h"
+#include "gofile/goversion.h"
 #include "goheap/gocore.h"
 #include "goprofile/oneshot.h"
 #include "pprof/pprof.h"
@@ -55,7 +56,8 @@ static const char help[] =
 	"Reads a profile that a running Go program keeps of itself from outside and writes it as\n"
 	"pprof: the same as the program's own runtime/pprof would write, so 'go tool pprof FILE'\n"
 	"shows who allocated what and who holds what. The process is not stopped and, without\n"
-	"--force, not changed. Go 1.16 to 1.27, stripped or not. The processes of a container "
+	"--force, not changed. Go " GOVERSION_RANGE
+	", stripped or not. The processes of a container "
 	"that\n"
 	"are Go programs go into one profile. A core of a Go program, as the kernel or gcore "
 	"writes\n"

@@ -16,6 +16,7 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "gofile/goversion.h"
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
 #include "goheap/goruntimes.h"
@@ -53,7 +54,8 @@ static const char help[] =
 	"states: ok, no_samples_yet, disabled_by_linker (nothing in the program asks for heap\n"
 	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0), forced (podprof\n"
 	"has turned it on where the linker had turned it off),\n"
-	"unknown_layout (a Go program, but not as Go 1.16 to 1.27 has them), no_runtime (not Go),\n"
+	"unknown_layout (a Go program, but not as Go " GOVERSION_RANGE
+	" has them), no_runtime (not Go),\n"
 	"denied, gone, too_large. Of a file the state tells only whether the variables were "
 	"found:\n"
 	"by its symbol table, or by the code of a stripped one.\n"

@@ -10,7 +10,7 @@
 
 #include "procmap/image.h"
 
-/* Distinct stacks of one series in one window: as many samples as Pyroscope takes in one profile.
+/* Distinct stacks of one series in one window; a profile has no more samples (export/profile.h).
  * At 97 Hz one busy CPU gives 5,820 samples a minute. Reached: `podprof_fold_lost_samples_total`.
  */
 #define FOLD_STACKS_MAX 16000

@@ -17,7 +17,6 @@
 #include "cpu/window.h"
 #include "discovery/discovery.h"
 #include "discovery/entity.h"
-#include "export/pyroscope.h"
 #include "cpu/fold.h"
 #include "profile/cgroup_events.h"
 #include "profile/oncpu.h"
@@ -28,6 +27,8 @@
 /* Reports waiting for the worker: a window's series, and as many again if it falls behind. Reached:
  * `podprof_profiled_samples_total{outcome="failed"}`. */
 #define CPU_PROFILER_QUEUE_MAX ((size_t)2 * SERIES_MAX)
+
+_Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a profile");
 
 /* A process's mappings are read when its first sample is handed over: one that ends before that has
  * stacks without names. A tick costs a few system calls. */
@@ -171,10 +172,10 @@ static int cpu_job_new(struct cpu_profiler *p, const struct cpu_window *w,
 		.period = 1,
 		.start_ns = cpu_window_start_ns(w),
 		.duration_ns = cpu_window_duration_ns(w),
-		.max_samples = PYROSCOPE_SAMPLES_MAX,
-		.max_bytes = PYROSCOPE_PPROF_MAX,
+		.max_samples = p->opts.limits.samples,
+		.max_bytes = p->opts.limits.bytes,
 	};
-	buf_init(&job->pprof, PYROSCOPE_PPROF_MAX);
+	buf_init(&job->pprof, p->opts.limits.bytes);
 	job->profile->kind = parts->kind;
 	job->profile->start_ns = cpu_window_start_ns(w);
 	job->profile->duration_ns = cpu_window_duration_ns(w);
@@ -388,6 +389,7 @@ int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *re
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
+	p->opts.limits = profile_limits_within(opts->limits, profile_limits_max);
 	p->wait_ns = ENTITY_PENDING_NS;
 	r = cpu_profiler_init(p, ret_why);
 	if (r)

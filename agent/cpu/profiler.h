@@ -39,6 +39,7 @@ struct cpu_profiler_opts {
 	size_t table_bytes;		/* ceiling for unwind tables in the kernel */
 	const char *rows_dir;		/* the folder with the user's row files, or NULL */
 	struct tablecache *table_cache; /* those on disk; NULL: none */
+	struct profile_limits limits;	/* of one profile; {0}: profile_limits_max */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

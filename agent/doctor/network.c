@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A request like those that profiles go in, by the same code and with the same credentials, but
- * with no body: a push of nothing. Pyroscope refuses that as an invalid argument, and does so after
- * it has looked at who is asking, so that a 400 says that all is well. Gateways before it say 401,
- * 403 or 404 by themselves.
+ * The request is the one of an empty batch, by the code and with the credentials that profiles go
+ * with. The destination's kind encodes it and reads the reply: some backends refuse such a request
+ * and are all right.
  */
 #include "doctor/network.h"
 
@@ -25,11 +24,12 @@
 #define NETWORK_TOTAL_NS   (8 * NSEC_PER_SEC)
 /* A clock that was never set: this is the year before this was written. */
 #define CLOCK_LEAST_S	   1735689600
-/* Pyroscope takes profiles of the last hour, and 10 minutes of the next. */
+/* Clocks may differ by this much, or by half of what a destination's kind takes if that is less. */
 #define CLOCK_APART_S	   300
 
 struct call {
 	struct destination *destination;
+	struct destination_request request;
 	struct http_call *http;
 	struct reached *reached;
 };
@@ -51,13 +51,15 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 {
 	struct call *call = ctx;
 	struct reached *reached = call->reached;
+	const struct destination_kind *kind = reached->kind;
 	char message[PUSH_MESSAGE_MAX + 1];
 
 	call->http = NULL;
 	push_message(reply, message);
 	say(reached, reply->status ? message : reply->error);
 	reached->status = reply->status;
-	reached->refused = reply->status == 400 && strstr(reply->body, "invalid_argument");
+	reached->verdict = kind->verdict(reply);
+	reached->refused = kind->probe_ok && kind->probe_ok(reply);
 	if (reply->date_s)
 		reached->ahead_s = reply->date_s - (int64_t)(nsec_wall() / NSEC_PER_SEC);
 }
@@ -66,7 +68,11 @@ static int begin_call(struct http *http, const char *spec, struct call *call)
 {
 	_cleanup_(freep) char *error = NULL;
 	struct push push = {
-		.body = "", .connect_ns = NETWORK_CONNECT_NS, .total_ns = NETWORK_TOTAL_NS};
+		.request = &call->request,
+		.connect_ns = NETWORK_CONNECT_NS,
+		.total_ns = NETWORK_TOTAL_NS,
+	};
+	const struct destination_kind *kind;
 	int r = destination_new(spec, &call->destination, &error);
 
 	call->reached->wrong = r > 0;
@@ -74,10 +80,13 @@ static int begin_call(struct http *http, const char *spec, struct call *call)
 		say(call->reached, error);
 	if (r)
 		return r < 0 ? r : 0;
-	snprintf(call->reached->where, sizeof(call->reached->where), "%s %s",
-		 call->destination->kind->name, call->destination->host);
+	call->reached->kind = kind = call->destination->kind;
+	snprintf(call->reached->where, sizeof(call->reached->where), "%s %s", kind->name,
+		 call->destination->host);
 	push.destination = call->destination;
-	r = push_start(http, &push, on_reply, call, &call->http);
+	r = kind->encode(NULL, 0, &call->request);
+	if (!r)
+		r = push_start(http, &push, on_reply, call, &call->http);
 	if (r)
 		say(call->reached, push_start_error(r));
 	return r == -ENOMEM ? r : 0;
@@ -119,6 +128,7 @@ void network_end(struct network_trial *trial, struct network *ret)
 		return;
 	for (size_t i = 0; i < trial->network.n; i++) {
 		http_cancel(trial->calls[i].http);
+		destination_request_deinit(&trial->calls[i].request);
 		destination_free(trial->calls[i].destination);
 	}
 	free(trial);
@@ -126,20 +136,31 @@ void network_end(struct network_trial *trial, struct network *ret)
 
 /* ---------------------------------------------------------------- checks */
 
-static const char *remedy(const struct reached *reached)
+/* No reply, or a reply that may be another one later. */
+static bool may_pass(const struct reached *reached)
+{
+	return !reached->status || reached->verdict == DESTINATION_RETRY ||
+	       reached->verdict == DESTINATION_RETRY_ALONE;
+}
+
+static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_MAX])
 {
 	if (reached->wrong)
 		return "write it as 'podprof agent --help' says at its end";
-	if (reached->status == 401 || reached->status == 403)
+	if (reached->status && reached->verdict == DESTINATION_DENIED)
 		return "give credentials that it takes: bearer-token-file, basic-auth-user and "
 		       "-password-file, tenant";
 	if (reached->status == 404)
 		return "give the server's base address, without a path unless a proxy wants one";
 	if (reached->status >= 300 && reached->status < 400)
 		return "give the address that it leads to: redirects are not followed";
-	if (reached->status)
-		return push_may_pass(reached->status) ? "see the server's own log"
-						      : "see whether this is a Pyroscope server";
+	if (reached->status && may_pass(reached))
+		return "see the server's own log";
+	if (reached->status) {
+		snprintf(ret, FINDING_TEXT_MAX, "see whether this is a %s server",
+			 reached->kind->title);
+		return ret;
+	}
 	if (strstr(reached->why, "certificate"))
 		return "ca-file=PATH names the certificates to trust";
 	return "check the address from here: its name, its port, network policies and proxies";
@@ -147,9 +168,10 @@ static const char *remedy(const struct reached *reached)
 
 static void check_destination(const struct reached *reached, struct findings *ret)
 {
-	const bool ok = reached->refused || (reached->status >= 200 && reached->status < 300);
+	const bool ok =
+		reached->refused || (reached->status && reached->verdict == DESTINATION_SENT);
 	struct finding *finding;
-	char status[32] = "";
+	char status[32] = "", text[FINDING_TEXT_MAX];
 
 	if (ok) {
 		findings_add(ret, "destination", FINDING_OK, "%s answers", reached->where);
@@ -161,11 +183,10 @@ static void check_destination(const struct reached *reached, struct findings *re
 			       *reached->where ? ": " : "", status,
 			       reached->done ? reached->why : "no answer in time");
 	finding_say(finding,
-		    reached->wrong ? "the agent does not start"
-		    : push_may_pass(reached->status)
-			    ? "no profile gets there; it is tried again and again"
-			    : "no profile gets there",
-		    remedy(reached));
+		    reached->wrong	? "the agent does not start"
+		    : may_pass(reached) ? "no profile gets there; it is tried again and again"
+					: "no profile gets there",
+		    remedy(reached, text));
 }
 
 /* The one that differs most: if they do not agree one is still wrong, and profiles get lost. */
@@ -179,12 +200,28 @@ static int64_t furthest_s(const struct network *network)
 	return most;
 }
 
+/* Seconds that clocks may differ. */
+static int64_t apart_s(const struct network *network)
+{
+	uint64_t apart_ns = CLOCK_APART_S * NSEC_PER_SEC;
+
+	for (size_t i = 0; i < network->n; i++) {
+		const struct destination_kind *kind = network->items[i].kind;
+
+		if (kind && kind->limits.ahead_ns / 2 < apart_ns)
+			apart_ns = kind->limits.ahead_ns / 2;
+		if (kind && kind->limits.age_ns / 2 < apart_ns)
+			apart_ns = kind->limits.age_ns / 2;
+	}
+	return (int64_t)(apart_ns / NSEC_PER_SEC);
+}
+
 static void check_clock(const struct network *network, struct findings *ret)
 {
 	const int64_t ahead_s = furthest_s(network);
 	struct finding *finding;
 
-	if (network->now_s >= CLOCK_LEAST_S && llabs(ahead_s) <= CLOCK_APART_S)
+	if (network->now_s >= CLOCK_LEAST_S && llabs(ahead_s) <= apart_s(network))
 		return;
 	if (network->now_s < CLOCK_LEAST_S)
 		finding = findings_add(ret, "clock", FINDING_MISSING, "it was never set");

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "export/destination.h"
 
 struct findings;
 struct http;
@@ -20,19 +21,23 @@ struct probe_results;
 
 /**
  * struct reached - how it went with a destination
+ * @kind:    what it is; NULL if @wrong
  * @where:   its host, or if @wrong nothing
  * @wrong:   it is not written as it should be: @why says how
  * @done:    there was an end
  * @status:  of HTTP; 0: there was no reply
- * @refused: it did not look at the request because of what was in it, which was nothing
+ * @verdict: how the kind reads the reply
+ * @refused: it has refused the request for its content only: expected, since that is no profile
  * @why:     what the server, or the way there, says: foreign
  * @ahead_s: seconds that its clock is ahead of ours; 0 if it did not say
  */
 struct reached {
+	const struct destination_kind *kind;
 	char where[256];
 	bool wrong;
 	bool done;
 	long status;
+	enum destination_verdict verdict;
 	bool refused;
 	char why[REACHED_TEXT_MAX];
 	int64_t ahead_s;

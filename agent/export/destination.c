@@ -22,18 +22,15 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/http.h"
-#include "base/nsec.h"
 #include "base/strview.h"
+#include "export/pyroscope.h"
 
 /* Bytes of a message about a destination. Reached: cut. */
 #define DESTINATION_ERROR_MAX 1024
 
-/* Pyroscope takes what is up to an hour old by its own clock; a minute is left for clocks that
- * differ and for the way there. */
-#define PYROSCOPE_MAX_AGE_NS (59 * (60 * NSEC_PER_SEC))
-
-static const struct destination_kind kinds[] = {
-	{"pyroscope", "/push.v1.PusherService/Push", PYROSCOPE_MAX_AGE_NS, true},
+const struct destination_kind *const destination_kinds[] = {
+	&destination_pyroscope,
+	NULL,
 };
 
 const char destination_help[] =
@@ -72,20 +69,40 @@ static int wrong(char **ret_error, const char *format, ...)
 
 /* ---- kinds */
 
-static const struct destination_kind *kind_find(const struct strview *name)
+enum destination_verdict destination_verdict_of_status(long status)
 {
-	for (size_t i = 0; i < array_size(kinds); i++)
-		if (strview_is(name, kinds[i].name))
-			return &kinds[i];
+	if (status >= 200 && status < 300)
+		return DESTINATION_SENT;
+	if (status == 0 || status == 408 || status == 429 || status >= 500)
+		return DESTINATION_RETRY;
+	if (status == 401 || status == 403)
+		return DESTINATION_DENIED;
+	return status == 413 ? DESTINATION_SPLIT : DESTINATION_REFUSED;
+}
+
+void destination_request_deinit(struct destination_request *r)
+{
+	free(r->body);
+	free(r->query);
+	*r = (struct destination_request){0};
+}
+
+static const struct destination_kind *kind_find(const struct destination_kind *const *kinds,
+						const struct strview *name)
+{
+	for (; *kinds; kinds++)
+		if (strview_is(name, (*kinds)->name))
+			return *kinds;
 	return NULL;
 }
 
-static int kind_unknown(const struct strview *name, char **ret_error)
+static int kind_unknown(const struct destination_kind *const *kinds, const struct strview *name,
+			char **ret_error)
 {
 	_cleanup_(buf_deinit) struct buf list = BUF_INIT(DESTINATION_ERROR_MAX);
 
-	for (size_t i = 0; i < array_size(kinds); i++)
-		if (buf_printf(&list, "%s%s", i ? ", " : "", kinds[i].name))
+	for (size_t i = 0; kinds[i]; i++)
+		if (buf_printf(&list, "%s%s", i ? ", " : "", kinds[i]->name))
 			return -ENOMEM;
 	/* A URL without a kind ends up here too, and it may have a password in it. */
 	if (strview_empty(name) || memchr(name->p, ':', strview_len(name)))
@@ -313,6 +330,8 @@ static int destination_check(const struct destination *d, char **ret_error)
 			     "destination %s: basic-auth-user contains ':', which HTTP does not "
 			     "allow in a user name; remove it",
 			     kind);
+	if (secret_is_set(&d->tenant) && !d->kind->tenant_header)
+		return wrong(ret_error, "destination %s: it has no tenants; remove tenant", kind);
 	return 0;
 }
 
@@ -333,7 +352,8 @@ void destination_free(struct destination *d)
 }
 DEFINE_CLEANUP(struct destination *, destination_freep, destination_free);
 
-int destination_new(const char *spec, struct destination **ret, char **ret_error)
+int destination_new_of(const struct destination_kind *const *kinds, const char *spec,
+		       struct destination **ret, char **ret_error)
 {
 	_cleanup_(destination_freep) struct destination *d = calloc(1, sizeof(*d));
 	struct strview rest = strview_of(spec), name = rest, url = strview_of(""), pair;
@@ -341,9 +361,9 @@ int destination_new(const char *spec, struct destination **ret, char **ret_error
 
 	if (!d)
 		return -ENOMEM;
-	d->kind = strview_until(&rest, '=', &name) ? kind_find(&name) : NULL;
+	d->kind = strview_until(&rest, '=', &name) ? kind_find(kinds, &name) : NULL;
 	if (!d->kind)
-		return kind_unknown(&name, ret_error);
+		return kind_unknown(kinds, &name, ret_error);
 	if (!strview_until(&rest, ',', &url))
 		url = rest; /* nothing, which is said to be no URL */
 	r = destination_set_url(d, url, ret_error);
@@ -355,4 +375,9 @@ int destination_new(const char *spec, struct destination **ret, char **ret_error
 		return r;
 	*ret = take_ptr(d);
 	return 0;
+}
+
+int destination_new(const char *spec, struct destination **ret, char **ret_error)
+{
+	return destination_new_of(destination_kinds, spec, ret, ret_error);
 }

@@ -2,26 +2,116 @@
 #ifndef PODPROF_EXPORT_DESTINATION_H
 #define PODPROF_EXPORT_DESTINATION_H
 
-/* Where profiles go, as the user wrote it: "pyroscope=URL[,key=value...]". */
+/* Where profiles go: the kinds of backends, and a destination as the user wrote it,
+ * "pyroscope=URL[,key=value...]". */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/secret.h"
+#include "export/profile.h"
+
+struct http_reply;
+
+/* Headers that a kind adds to a request, with the NULL behind them. */
+#define DESTINATION_HEADERS 4
+
+/* What a reply means for the batch. After the two _ALONE verdicts each profile goes in a request of
+ * its own for some minutes: a part of the batch may be stored, and the reply does not name it. */
+enum destination_verdict {
+	DESTINATION_SENT,
+	DESTINATION_RETRY, /* the same request may succeed later */
+	DESTINATION_RETRY_ALONE,
+	DESTINATION_SPLIT,   /* too large: a smaller batch may succeed, one profile is dropped */
+	DESTINATION_DENIED,  /* dropped: the credentials */
+	DESTINATION_REFUSED, /* dropped: the same request is refused again */
+	DESTINATION_REFUSED_ALONE,
+};
 
 /**
- * struct destination_kind - what podprof knows about one kind of backend
- * @path:       appended to the user's URL
- * @max_age_ns: the backend refuses profiles that began longer ago
- * @deltas:     it wants alloc values of one window (profile.pprof_delta)
+ * struct destination_limits - what a backend refuses by default; the type's maximum for no limit
+ * @profile:     samples and bytes of one profile
+ * @profiles:    in one request; each is one series
+ * @labels:      names of one profile, without the kind's own ones; at least LABELS_MAX
+ * @label_bytes: of one label's value; at least LABELS_VALUE_MAX
+ * @age_ns:      from the profile's start until the backend gets it
+ * @ahead_ns:    of the profile's start before the backend's own clock
+ */
+struct destination_limits {
+	struct profile_limits profile;
+	size_t profiles;
+	size_t labels;
+	size_t label_bytes;
+	uint64_t age_ns;
+	uint64_t ahead_ns;
+};
+
+/**
+ * struct destination_profile - one profile for a kind's encoder; borrowed
+ * @pprof: gzip, cumulative or with differences as the kind wants it
+ * @id:    a UUID, the same for each attempt to send this profile
+ */
+struct destination_profile {
+	const struct profile *profile;
+	const void *pprof;
+	size_t pprof_len;
+	const char *id;
+};
+
+/**
+ * struct destination_request - what an encoder makes of a batch
+ * @body:  never NULL
+ * @query: the end of the address, "?name=value..." and percent-encoded; NULL for none
+ */
+struct destination_request {
+	char *body;
+	size_t body_len;
+	char *query;
+};
+void destination_request_deinit(struct destination_request *r);
+
+/**
+ * struct destination_kind - all that podprof knows about one kind of backend
+ * @name:     in --destination and in metrics
+ * @title:    the product's name, for people
+ * @path:     appended to the user's URL
+ * @headers:  "Name: value" for each request: content type, content encoding, protocol; NULL ends
+ * @tenant_header: name of the header with the tenant; NULL: the backend has no tenants
+ * @types:    the backend's name for each kind of profile; NULL: that kind is not sent
+ * @deltas:   it wants alloc values of one window (profile.pprof_delta), not cumulative ones
+ * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
+ *            the doctor's probe. @ret is the caller's. 0 or -ENOMEM.
+ * @verdict:  reads a reply, or status 0 for none
+ * @probe_ok: whether a refusal of the probe is the expected one: the backend takes profiles, but
+ *            not a request without any; NULL: no refusal is
+ *
+ * A kind is a constant in a file of its own and one row of destination_kinds. A protocol fits if
+ * each batch is one POST: a message of series, a gRPC-web frame, one profile with parameters in the
+ * address. A protocol with a session (a gRPC stream) does not fit.
  */
 struct destination_kind {
 	const char *name;
+	const char *title;
 	const char *path;
-	uint64_t max_age_ns;
+	const char *headers[DESTINATION_HEADERS];
+	const char *tenant_header;
+	const char *types[PROFILE_KIND_MAX];
 	bool deltas;
+	struct destination_limits limits;
+	int (*encode)(const struct destination_profile *profiles, size_t n,
+		      struct destination_request *ret);
+	enum destination_verdict (*verdict)(const struct http_reply *reply);
+	bool (*probe_ok)(const struct http_reply *reply);
 };
+
+/* All kinds; NULL ends. */
+extern const struct destination_kind *const destination_kinds[];
+
+/* HTTP's usual reading of a status, for kinds without a reading of their own: 2xx is sent; no
+ * reply, 408, 429 and 5xx are retried; 413 is split; 401 and 403 are denied; the rest is refused.
+ */
+enum destination_verdict destination_verdict_of_status(long status);
 
 struct destination {
 	const struct destination_kind *kind;
@@ -43,6 +133,9 @@ struct destination {
  * Return: 0; 1 when @spec is wrong; -ENOMEM.
  */
 int destination_new(const char *spec, struct destination **ret, char **ret_error);
+/* The same with other kinds than destination_kinds. */
+int destination_new_of(const struct destination_kind *const *kinds, const char *spec,
+		       struct destination **ret, char **ret_error);
 void destination_free(struct destination *d);
 
 /* For --help, below the heading "Destinations:". */

@@ -151,12 +151,15 @@ static int route_start(struct export *e, struct route *route)
 static int export_read_destinations(struct export *e, const struct export_opts *opts,
 				    char **ret_error)
 {
+	const struct destination_kind *const *kinds = opts->kinds ? opts->kinds : destination_kinds;
+
 	e->routes = calloc(opts->n_destinations + 1, sizeof(*e->routes)); /* + 1: not of size 0 */
 	if (!e->routes)
 		return -ENOMEM;
 	for (size_t i = 0; i < opts->n_destinations; i++) {
 		struct route *route = &e->routes[i];
-		int r = destination_new(opts->destinations[i], &route->destination, ret_error);
+		int r = destination_new_of(kinds, opts->destinations[i], &route->destination,
+					   ret_error);
 
 		if (r)
 			return r;
@@ -283,11 +286,28 @@ void export_free(struct export *e)
 	free(e);
 }
 
+struct profile_limits export_limits(const struct export *e)
+{
+	struct profile_limits limits = profile_limits_max;
+
+	for (size_t i = 0; i < e->n_routes; i++)
+		limits = profile_limits_within(e->routes[i].destination->kind->limits.profile,
+					       limits);
+	return limits;
+}
+
+static bool route_takes(const struct route *route, const struct profile *profile)
+{
+	return route->destination->kind->types[profile->kind] != NULL;
+}
+
 static void export_queue(struct export *e, struct queued_profile *queued)
 {
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
+		if (!route_takes(route, queued profile->profile))
+			continue;
 		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);
 	}
@@ -305,7 +325,8 @@ void export_submit(struct export *e, struct profile *profile)
 	}
 	if (queued_profile_new(&e->budget, profile, &queued) < 0) {
 		for (size_t i = 0; i < e->n_routes; i++)
-			outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
+			if (route_takes(&e->routes[i], profile))
+				outbox_count(&e->routes[i].box, profile, EXPORT_DROPPED_MEMORY);
 		profile_free(profile);
 		return;
 	}

@@ -10,6 +10,7 @@
 
 #include "export/profile.h"
 
+struct destination_kind;
 struct loop;
 struct metric_sink;
 struct store;
@@ -19,7 +20,8 @@ struct export_opts {
 	struct loop *loop;
 	const char *const *destinations; /* "pyroscope=URL[,key=value...]", see destination.h */
 	size_t n_destinations;
-	const char *store_dir; /* NULL: no store */
+	const struct destination_kind *const *kinds; /* of them; NULL: destination_kinds */
+	const char *store_dir;			     /* NULL: no store */
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
 	uint64_t queue_bytes; /* ceiling of all outboxes together */
@@ -30,7 +32,10 @@ struct export_opts {
 int export_new(const struct export_opts *opts, struct export **ret, char **ret_error);
 /* Sends nothing more; what waits is dropped and counted. */
 void export_free(struct export *e);
-/* Takes @profile (from malloc, with all it points to), whatever happens. */
+/* What one profile may have, so that the store and each destination take it. */
+struct profile_limits export_limits(const struct export *e);
+/* Takes @profile (from malloc, with all it points to), whatever happens. Destinations whose
+ * kind has no name for the profile's kind do not get it. */
 void export_submit(struct export *e, struct profile *profile);
 /* Write or send what is left, until done or @timeout_ns; then calls @done. For the end of the run.
  */

@@ -203,7 +203,7 @@ static bool outbox_too_old(const struct outbox *box, const struct outbox_item *i
 {
 	uint64_t start_ns = item->queued->profile->start_ns;
 
-	return wall_ns > start_ns && wall_ns - start_ns > box->kind->max_age_ns;
+	return wall_ns > start_ns && wall_ns - start_ns > box->kind->limits.age_ns;
 }
 
 /* Windows come in order, so the oldest are in front; one that is not is found by outbox_take(). */
@@ -251,6 +251,16 @@ void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_
 		list_append(ret, list_pop(&box->waiting));
 	}
 	box->on_the_way += ret->bytes;
+}
+
+void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
+		     struct destination_profile *ret)
+{
+	for (const struct outbox_item *item = taken->first; item; item = item->next, ret++) {
+		ret->profile = item->queued->profile;
+		ret->pprof = outbox_payload(box, ret->profile, &ret->pprof_len);
+		ret->id = item->queued->id;
+	}
 }
 
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome)

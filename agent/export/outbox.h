@@ -13,6 +13,7 @@
 
 struct profile;
 struct destination_kind;
+struct destination_profile;
 
 /* What became of a profile that was put into an outbox. Each is counted once by how it ended, and
  * under "retried" each time sending it has failed but will be tried again. */
@@ -103,7 +104,7 @@ void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 /* What outbox_end() and the like do; for a profile that cannot even be put in. */
 void outbox_count(struct outbox *box, const struct profile *profile, enum export_outcome outcome);
 
-/* The pprof that is meant for this destination. */
+/* The pprof that is meant for this destination: with differences or cumulative. */
 const void *outbox_payload(const struct outbox *box, const struct profile *profile,
 			   size_t *ret_len);
 
@@ -117,6 +118,9 @@ const void *outbox_payload(const struct outbox *box, const struct profile *profi
  */
 void outbox_take(struct outbox *box, size_t max_n, uint64_t max_payload, uint64_t wall_ns,
 		 struct outbox_list *ret);
+/* What was taken, for the kind's encoder: @ret has room for taken->n. All is borrowed. */
+void outbox_profiles(const struct outbox *box, const struct outbox_list *taken,
+		     struct destination_profile *ret);
 void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outcome outcome);
 /* To the front; they are counted as retried. */
 void outbox_put_back(struct outbox *box, struct outbox_list *taken);

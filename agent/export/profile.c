@@ -3,6 +3,21 @@
 
 #include <stdlib.h>
 
+const struct profile_limits profile_limits_max = {PROFILE_SAMPLES_MAX, PROFILE_BYTES_MAX};
+
+static size_t within(size_t value, size_t all)
+{
+	return value && value < all ? value : all;
+}
+
+struct profile_limits profile_limits_within(struct profile_limits value, struct profile_limits all)
+{
+	return (struct profile_limits){
+		.samples = within(value.samples, all.samples),
+		.bytes = within(value.bytes, all.bytes),
+	};
+}
+
 void profile_free(struct profile *profile)
 {
 	if (!profile)

@@ -38,6 +38,25 @@ struct profile {
 	size_t pprof_delta_len;
 };
 
+/* Samples of one profile for any destination: as many as a fold has stacks (cpu/fold.h). Reached:
+ * `podprof_profiled_samples_total{outcome="over_limit"}`,
+ * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
+#define PROFILE_SAMPLES_MAX 16000
+/* Bytes of one profile before compression; the encoder's memory is up to 48 times as much, 97 MiB.
+ * Reached: as PROFILE_SAMPLES_MAX. */
+#define PROFILE_BYTES_MAX   (2u << 20)
+
+/* Ceilings of one profile. */
+struct profile_limits {
+	size_t samples;
+	size_t bytes; /* before compression */
+};
+
+/* Each ceiling: @value, or @all if @value is 0 or larger. */
+struct profile_limits profile_limits_within(struct profile_limits value, struct profile_limits all);
+/* PROFILE_SAMPLES_MAX and PROFILE_BYTES_MAX. */
+extern const struct profile_limits profile_limits_max;
+
 void profile_free(struct profile *profile);
 const char *profile_kind_name(enum profile_kind kind); /* "cpu", "go_heap" */
 /* Whether each profile of the kind has everything since its processes began. */

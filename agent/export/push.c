@@ -11,9 +11,6 @@
 #include "base/strview.h"
 #include "export/destination.h"
 
-/* Two of the protocol's, and the tenant. */
-#define HEADERS 3
-
 /* What is shown when a reply says nothing itself. */
 static const char *status_message(long status)
 {
@@ -34,11 +31,6 @@ void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]
 		line = strview_of(status_message(reply->status));
 	snprintf(ret, PUSH_MESSAGE_MAX + 1, "%.*s", (int)strview_len(&line), line.p);
 	json_decref(json);
-}
-
-bool push_may_pass(long status)
-{
-	return status == 0 || status == 408 || status == 429 || status >= 500;
 }
 
 /* What a request borrows that was read for it alone. */
@@ -67,28 +59,40 @@ static int credentials_read(const struct destination *d, struct credentials *ret
 	if (!r)
 		r = secret_read(&d->tenant, &ret->tenant);
 	if (!r && ret->tenant &&
-	    asprintf(&ret->tenant_header, "X-Scope-OrgID: %s", ret->tenant) < 0) {
+	    asprintf(&ret->tenant_header, "%s: %s", d->kind->tenant_header, ret->tenant) < 0) {
 		ret->tenant_header = NULL;
 		r = -ENOMEM;
 	}
 	return r;
 }
 
+/* The kind's headers and the tenant's. Their number. */
+static size_t add_headers(const struct destination_kind *kind, const char *tenant,
+			  const char *ret[DESTINATION_HEADERS])
+{
+	size_t n = 0;
+
+	for (; n < DESTINATION_HEADERS - 1 && kind->headers[n]; n++)
+		ret[n] = kind->headers[n];
+	if (tenant)
+		ret[n++] = tenant;
+	return n;
+}
+
 int push_start(struct http *http, const struct push *push, http_done_fn done, void *ctx,
 	       struct http_call **ret)
 {
 	_cleanup_(credentials_deinit) struct credentials c = {0};
+	_cleanup_(freep) char *url = NULL;
 	const struct destination *d = push->destination;
-	const char *headers[HEADERS] = {"Content-Type: application/proto",
-					"Connect-Protocol-Version: 1"};
+	const char *headers[DESTINATION_HEADERS];
 	struct http_request request = {
 		.url = d->url,
 		.headers = headers,
-		.n_headers = 2,
 		.user = d->user,
 		.ca_file = d->ca_file,
-		.body = push->body,
-		.body_len = push->body_len,
+		.body = push->request->body,
+		.body_len = push->request->body_len,
 		.connect_ns = push->connect_ns,
 		.total_ns = push->total_ns,
 	};
@@ -96,10 +100,16 @@ int push_start(struct http *http, const struct push *push, http_done_fn done, vo
 
 	if (r)
 		return r;
+	if (push->request->query) {
+		if (asprintf(&url, "%s%s", d->url, push->request->query) < 0) {
+			url = NULL;
+			return -ENOMEM;
+		}
+		request.url = url;
+	}
 	request.password = c.password;
 	request.bearer = c.bearer;
-	if (c.tenant_header)
-		headers[request.n_headers++] = c.tenant_header;
+	request.n_headers = add_headers(d->kind, c.tenant_header, headers);
 	return http_start(http, &request, done, ctx, ret);
 }
 

@@ -4,25 +4,24 @@
 
 /* One request to a destination: its address, headers and credentials. */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/http.h"
 
 struct destination;
+struct destination_request;
 
 /* Bytes that are shown of an error message of a server's, without the NUL. Reached: cut. */
 #define PUSH_MESSAGE_MAX 200
 
 /**
  * struct push - what to send; everything is borrowed, for http_start() as its request
- * @body: encoded as the destination's kind wants it
+ * @request: as the destination's kind has encoded it
  */
 struct push {
 	const struct destination *destination;
-	const void *body;
-	size_t body_len;
+	const struct destination_request *request;
 	uint64_t connect_ns;
 	uint64_t total_ns;
 };
@@ -35,7 +34,4 @@ const char *push_start_error(int r);
 
 /* The error message in a reply: "message" of a JSON object, else the first line. Foreign. */
 void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]);
-/* Whether the same request may succeed later: no reply, 408, 429, 5xx. */
-bool push_may_pass(long status);
-
 #endif

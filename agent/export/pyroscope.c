@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The body of push.v1.PusherService/Push (proto/push.proto), one series for each profile.
+ * The body of push.v1.PusherService/Push (proto/push.proto), one series for each profile. The
+ * doctor's push has no series: Pyroscope checks the credentials first and then answers with 400,
+ * "invalid_argument". Gateways before it answer with 401, 403 or 404.
  *
  * Pyroscope's own labels, which are not part of a profile's here:
  *	__name__	names the type together with the sample types inside the pprof
@@ -11,6 +13,13 @@
  *
  * The message is laid out over arrays that are made at once, and it borrows names, values and
  * profiles: only the encoded body is a copy.
+ *
+ * A 400 (content) and a 429 (rate of a tenant) are about one profile of a batch. Pyroscope 1.15 and
+ * later store the other profiles; the reply names neither. Older releases store nothing, and refuse
+ * for ever a batch above the tenant's burst (2 MiB before compression by default). A batch sent
+ * again after a 429 is stored twice in part; queries of 1.21.1 count it once.
+ *
+ * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
  */
 #include "export/pyroscope.h"
 
@@ -19,15 +28,33 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/http.h"
 #include "base/labels.h"
-#include "export/profile.h"
-#include "export/outbox.h"
+#include "base/nsec.h"
 #include "push.pb-c.h"
+
+/* Series in one push; Pyroscope's default. Reached: the next push. */
+#define PYROSCOPE_SERIES_MAX	  256
+/* Samples of one profile; Pyroscope's default. Reached: as PROFILE_SAMPLES_MAX. */
+#define PYROSCOPE_SAMPLES_MAX	  16000
+/* Bytes of one profile before compression: a tenant may send 2 MiB at once, labels included.
+ * Reached: as PROFILE_SAMPLES_MAX. */
+#define PYROSCOPE_PPROF_MAX	  (31u << 16)
+/* Label names of a series; Pyroscope's default. Reached: - (LABELS_MAX is lower). */
+#define PYROSCOPE_LABELS_MAX	  30
+/* Bytes of a label's value; Pyroscope's default. Reached: - (LABELS_VALUE_MAX is not higher). */
+#define PYROSCOPE_LABEL_BYTES_MAX 2048
+/* By its own clock it takes profiles of the last hour and of the next 10 minutes. One minute of the
+ * hour is left for clocks that differ and for the way there. */
+#define PYROSCOPE_AGE_NS	  (59 * (60 * NSEC_PER_SEC))
+#define PYROSCOPE_AHEAD_NS	  (10 * (60 * NSEC_PER_SEC))
 
 /* __name__, __delta__, and service_name where it is missing. */
 #define OWN_LABELS	  3
 /* Labels of a pushed series, with the backend's own. Reached: -. */
 #define SERIES_LABELS_MAX (LABELS_MAX + OWN_LABELS)
+_Static_assert(SERIES_LABELS_MAX <= PYROSCOPE_LABELS_MAX, "it takes every set of labels");
+_Static_assert(LABELS_VALUE_MAX <= PYROSCOPE_LABEL_BYTES_MAX, "and every value");
 
 /* One series with all that it points to. */
 struct series {
@@ -37,17 +64,6 @@ struct series {
 	Push__V1__LabelPair labels[SERIES_LABELS_MAX];
 	Push__V1__LabelPair *label_ptrs[SERIES_LABELS_MAX];
 };
-
-static const char *kind_name(enum profile_kind kind)
-{
-	static const char *const names[PROFILE_KIND_MAX] = {
-		[PROFILE_CPU] = "process_cpu", [PROFILE_OFF_CPU] = "offcpu",
-		[PROFILE_GO_HEAP] = "memory",  [PROFILE_GO_MUTEX] = "mutex",
-		[PROFILE_GO_BLOCK] = "block",
-	};
-
-	return names[kind];
-}
 
 /* Protobuf-c's structs are not const, but packing only reads. */
 static char *unconst(const char *s)
@@ -68,7 +84,7 @@ static void series_add(struct series *s, const char *name, const char *value)
 static void series_set_labels(struct series *s, const struct profile *profile)
 {
 	series_add(s, "__delta__", "false");
-	series_add(s, "__name__", kind_name(profile->kind));
+	series_add(s, "__name__", destination_pyroscope.types[profile->kind]);
 	if (!labels_get(&profile->labels, "service_name"))
 		series_add(s, "service_name", "unknown_service");
 	for (size_t i = 0; i < profile->labels.n; i++) {
@@ -79,51 +95,86 @@ static void series_set_labels(struct series *s, const struct profile *profile)
 	}
 }
 
-static void series_set(struct series *s, const struct outbox *box, struct queued_profile *p)
+static void series_set(struct series *s, const struct destination_profile *profile)
 {
-	size_t len;
-	const void *pprof = outbox_payload(box, p->profile, &len);
-
 	push__v1__raw_profile_series__init(&s->msg);
 	s->msg.labels = s->label_ptrs;
-	series_set_labels(s, p->profile);
+	series_set_labels(s, profile->profile);
 	push__v1__raw_sample__init(&s->sample);
-	s->sample.raw_profile.data = (uint8_t *)unconst(pprof);
-	s->sample.raw_profile.len = len;
-	s->sample.id = p->id;
+	s->sample.raw_profile.data = (uint8_t *)unconst(profile->pprof);
+	s->sample.raw_profile.len = profile->pprof_len;
+	s->sample.id = unconst(profile->id);
 	s->samples[0] = &s->sample;
 	s->msg.samples = s->samples;
 	s->msg.n_samples = 1;
 }
 
-static int request_pack(const Push__V1__PushRequest *request, char **ret, size_t *ret_len)
+static int request_pack(const Push__V1__PushRequest *request, struct destination_request *ret)
 {
 	size_t len = push__v1__push_request__get_packed_size(request);
 	char *body = malloc(len ? len : 1);
 
 	if (!body)
 		return -ENOMEM;
-	*ret_len = push__v1__push_request__pack(request, (uint8_t *)body);
-	*ret = body;
+	*ret = (struct destination_request){
+		.body = body,
+		.body_len = push__v1__push_request__pack(request, (uint8_t *)body),
+	};
 	return 0;
 }
 
-int pyroscope_encode(const struct outbox *box, const struct outbox_list *batch, char **ret,
-		     size_t *ret_len)
+static int encode(const struct destination_profile *profiles, size_t n,
+		  struct destination_request *ret)
 {
 	Push__V1__PushRequest request = PUSH__V1__PUSH_REQUEST__INIT;
 	Push__V1__RawProfileSeries *ptrs[PYROSCOPE_SERIES_MAX];
 	_cleanup_(freep) struct series *series = NULL;
 
-	series = calloc(batch->n + 1, sizeof(*series)); /* + 1: not of size 0 */
+	series = calloc(n + 1, sizeof(*series)); /* + 1: not of size 0 */
 	if (!series)
 		return -ENOMEM;
 	request.series = ptrs;
-	for (struct outbox_item *item = batch->first; item; item = item->next) {
-		struct series *s = &series[request.n_series];
-
-		series_set(s, box, item->queued);
-		ptrs[request.n_series++] = &s->msg;
+	for (; request.n_series < n; request.n_series++) {
+		series_set(&series[request.n_series], &profiles[request.n_series]);
+		ptrs[request.n_series] = &series[request.n_series].msg;
 	}
-	return request_pack(&request, ret, ret_len);
+	return request_pack(&request, ret);
 }
+
+static enum destination_verdict verdict(const struct http_reply *reply)
+{
+	if (reply->status == 400)
+		return DESTINATION_REFUSED_ALONE;
+	if (reply->status == 429)
+		return DESTINATION_RETRY_ALONE;
+	return destination_verdict_of_status(reply->status);
+}
+
+/* Its message is "no series". */
+static bool probe_ok(const struct http_reply *reply)
+{
+	return reply->status == 400 && strstr(reply->body, "invalid_argument");
+}
+
+const struct destination_kind destination_pyroscope = {
+	.name = "pyroscope",
+	.title = "Pyroscope",
+	.path = "/push.v1.PusherService/Push",
+	.headers = {"Content-Type: application/proto", "Connect-Protocol-Version: 1"},
+	.tenant_header = "X-Scope-OrgID",
+	.types = {[PROFILE_CPU] = "process_cpu",
+		  [PROFILE_OFF_CPU] = "offcpu",
+		  [PROFILE_GO_HEAP] = "memory",
+		  [PROFILE_GO_MUTEX] = "mutex",
+		  [PROFILE_GO_BLOCK] = "block"},
+	.deltas = true,
+	.limits = {.profile = {PYROSCOPE_SAMPLES_MAX, PYROSCOPE_PPROF_MAX},
+		   .profiles = PYROSCOPE_SERIES_MAX,
+		   .labels = PYROSCOPE_LABELS_MAX - OWN_LABELS,
+		   .label_bytes = PYROSCOPE_LABEL_BYTES_MAX,
+		   .age_ns = PYROSCOPE_AGE_NS,
+		   .ahead_ns = PYROSCOPE_AHEAD_NS},
+	.encode = encode,
+	.verdict = verdict,
+	.probe_ok = probe_ok,
+};

@@ -7,22 +7,19 @@
  *	sending		one request is under way
  *	backing off	the last one failed in a way that may pass
  *
- * Every reply leads to one of three verdicts: sent, retry (408, 429, 5xx, no reply), or an outcome
- * that drops the batch, because the same bytes would be refused again. Redirects count as refused:
- * the user should name the place itself.
+ * The destination's kind encodes each request and reads each reply (destination.h); the sender
+ * knows no backend. By the kind's verdict the batch is sent, is retried, is split, or is dropped
+ * because the same bytes would be refused again. Redirects count as refused: the user should name
+ * the place itself.
  *
  * A request that is too large for the server (413), or for the time it has, is made smaller by
  * halving the bytes of a batch. What a 413 taught is kept; what a time-out taught is unlearned by
  * doubling after each success, since the server may only have been slow.
  *
- * Of a batch that is refused for what is in it (400) or for a tenant's rate (429) Pyroscope 1.15
- * and later have stored what was not, and the reply does not say which; older ones have stored
- * nothing, and refuse for ever what is together more than a tenant may send at a time (2 MiB before
- * compression by default). So each of those is the last batch for a while: after it profiles go
- * alone, and each reply is about one. What was in that batch is sent again after a 429, so that
- * some of it is stored twice (1.21.1 answers queries as if it were there once), and dropped after
- * a 400, which may lose some of it. A profile alone whose rate is too high goes behind the others:
- * it may be larger than all that is ever allowed.
+ * After a reply about a part of a batch (DESTINATION_*_ALONE) each profile goes alone for a while,
+ * so that each reply is about one. The batch itself is sent again if the refusal may pass, and some
+ * of it may then be stored twice; else it is dropped, and some of it may be lost. A profile alone
+ * that is retried this way goes behind the others: it may be larger than the backend ever takes.
  */
 #include "export/sender.h"
 
@@ -37,18 +34,18 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 #include "base/backoff.h"
+#include "export/destination.h"
 #include "export/outbox.h"
 #include "export/push.h"
-#include "export/pyroscope.h"
 
 #define SENDER_CONNECT_NS      (5 * NSEC_PER_SEC)
 #define SENDER_TOTAL_NS	       (10 * NSEC_PER_SEC)
 /* The profiles of one window come one after the other; so long the first waits for the others. */
 #define SENDER_GATHER_NS       (200 * NSEC_PER_MSEC)
-/* Bytes of pprof in one request: Pyroscope takes 256 MiB, proxies before it far less, and the body
- * is a second copy in memory. A larger profile goes alone. */
+/* Bytes of pprof in one request: servers take 64 MiB and more, proxies before them far less, and
+ * the body is a second copy in memory. A larger profile goes alone. */
 #define SENDER_BATCH_BYTES     (4ull << 20)
-/* So long after the last 400 or 429 profiles go alone. */
+/* Time that profiles go alone after the last reply that is about a part of a batch. */
 #define SENDER_ALONE_NS	       (600 * NSEC_PER_SEC)
 /* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
 #define SENDER_BATCH_BYTES_MIN (64ull << 10)
@@ -59,7 +56,7 @@ enum sender_state { SENDER_IDLE, SENDER_GATHERING, SENDER_SENDING, SENDER_BACKIN
 enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
 
 /**
- * @batch, @body:    the request that is under way, and @call its handle
+ * @batch, @request: what is under way, and @call its handle
  * @batch_bytes:     bytes of pprof for the next one
  * @batch_bytes_max: what no 413 was seen for
  * @alone_until_ns:  monotonic; until then a batch is one profile
@@ -72,7 +69,7 @@ struct sender {
 	enum sender_state state;
 	struct http_call *call;
 	struct outbox_list batch;
-	char *body;
+	struct destination_request request;
 	uint64_t batch_bytes;
 	uint64_t batch_bytes_max;
 	uint64_t alone_until_ns;
@@ -148,29 +145,31 @@ static void sender_go_on(struct sender *s)
 static void sender_end_batch(struct sender *s, enum export_outcome outcome)
 {
 	outbox_end(s->opts.box, &s->batch, outcome);
-	free(take_ptr(s->body));
+	destination_request_deinit(&s->request);
 }
 
-static void sender_retry(struct sender *s, long status, const char *why, uint64_t retry_after_ns)
+/* The batch goes to the front of the queue, or behind the others if @last. */
+static void sender_retry(struct sender *s, bool last, long status, const char *why,
+			 uint64_t retry_after_ns)
 {
 	uint64_t delay_ns = backoff_wait_ns(&s->backoff, retry_after_ns);
 
-	if (status == 429 && s->batch.n == 1)
+	if (last)
 		outbox_put_last(s->opts.box, &s->batch);
 	else
 		outbox_put_back(s->opts.box, &s->batch);
-	free(take_ptr(s->body));
+	destination_request_deinit(&s->request);
 	sender_fails(s, status, why, delay_ns);
 	sender_arm(s, SENDER_BACKING_OFF, delay_ns);
 }
 
 /* ---- replies */
 
-static enum export_outcome status_outcome(long status)
+static enum export_outcome verdict_outcome(enum destination_verdict verdict)
 {
-	if (status == 401 || status == 403)
+	if (verdict == DESTINATION_DENIED)
 		return EXPORT_DROPPED_DENIED;
-	if (status == 413)
+	if (verdict == DESTINATION_SPLIT)
 		return EXPORT_DROPPED_TOO_LARGE;
 	return EXPORT_DROPPED_REFUSED;
 }
@@ -210,65 +209,81 @@ static void sender_sent(struct sender *s)
 	sender_go_on(s);
 }
 
-static void sender_refused(struct sender *s, const struct http_reply *reply)
+static void sender_refused(struct sender *s, enum destination_verdict verdict,
+			   const struct http_reply *reply)
 {
 	char message[PUSH_MESSAGE_MAX + 1];
 
 	push_message(reply, message);
-	sender_end_batch(s, status_outcome(reply->status));
+	sender_end_batch(s, verdict_outcome(verdict));
 	backoff_reset(&s->backoff);
 	sender_refuses(s, reply->status, message);
 	sender_go_on(s);
 }
 
+static void sender_may_pass(struct sender *s, enum destination_verdict verdict,
+			    const struct http_reply *reply)
+{
+	char message[PUSH_MESSAGE_MAX + 1];
+	bool last = verdict == DESTINATION_RETRY_ALONE && s->batch.n == 1;
+
+	if (reply->timed_out)
+		(void)sender_halve(s);
+	push_message(reply, message);
+	sender_retry(s, last, reply->status, reply->status ? message : reply->error,
+		     reply->retry_after_ns);
+}
+
 static void sender_replied(void *ctx, const struct http_reply *reply)
 {
 	struct sender *s = ctx;
+	enum destination_verdict verdict = s->opts.destination->kind->verdict(reply);
 
 	s->call = NULL;
-	if (reply->status == 400 || reply->status == 429)
+	if (verdict == DESTINATION_REFUSED_ALONE || verdict == DESTINATION_RETRY_ALONE)
 		s->alone_until_ns = nsec_monotonic() + SENDER_ALONE_NS;
-	if (reply->status >= 200 && reply->status < 300) {
+	if (verdict == DESTINATION_SENT) {
 		sender_sent(s);
-	} else if (reply->status == 413 && s->batch_bytes > SENDER_BATCH_BYTES_MIN &&
+	} else if (verdict == DESTINATION_SPLIT && s->batch_bytes > SENDER_BATCH_BYTES_MIN &&
 		   sender_halve(s)) {
 		s->batch_bytes_max = s->batch_bytes;
 		outbox_put_back(s->opts.box, &s->batch);
-		free(take_ptr(s->body));
+		destination_request_deinit(&s->request);
 		sender_go_on(s);
-	} else if (push_may_pass(reply->status)) {
-		char message[PUSH_MESSAGE_MAX + 1];
-
-		if (reply->timed_out)
-			(void)sender_halve(s);
-		push_message(reply, message);
-		sender_retry(s, reply->status, reply->status ? message : reply->error,
-			     reply->retry_after_ns);
+	} else if (verdict == DESTINATION_RETRY || verdict == DESTINATION_RETRY_ALONE) {
+		sender_may_pass(s, verdict, reply);
 	} else {
-		sender_refused(s, reply);
+		sender_refused(s, verdict, reply);
 	}
 }
 
 /* ---- requests */
 
-/* 0, a secret_outcome or -errno. */
-static int sender_start_call(struct sender *s, size_t body_len)
+/* The batch as the kind's request, and on its way. 0, a secret_outcome or -errno. */
+static int sender_start_call(struct sender *s)
 {
+	const struct destination *destination = s->opts.destination;
+	_cleanup_(freep) struct destination_profile *profiles =
+		calloc(s->batch.n, sizeof(*profiles));
 	const struct push push = {
-		.destination = s->opts.destination,
-		.body = s->body,
-		.body_len = body_len,
+		.destination = destination,
+		.request = &s->request,
 		.connect_ns = s->opts.connect_ns,
 		.total_ns = s->opts.total_ns,
 	};
+	int r;
 
-	return push_start(s->opts.http, &push, sender_replied, s, &s->call);
+	if (!profiles)
+		return -ENOMEM;
+	outbox_profiles(s->opts.box, &s->batch, profiles);
+	r = destination->kind->encode(profiles, s->batch.n, &s->request);
+	return r ? r : push_start(s->opts.http, &push, sender_replied, s, &s->call);
 }
 
 static void sender_send(struct sender *s)
 {
-	size_t max_n = nsec_monotonic() < s->alone_until_ns ? 1 : PYROSCOPE_SERIES_MAX;
-	size_t body_len;
+	bool alone = nsec_monotonic() < s->alone_until_ns;
+	size_t max_n = alone ? 1 : s->opts.destination->kind->limits.profiles;
 	int r;
 
 	outbox_take(s->opts.box, max_n, s->batch_bytes, nsec_wall(), &s->batch);
@@ -276,13 +291,11 @@ static void sender_send(struct sender *s)
 		sender_go_on(s);
 		return;
 	}
-	r = pyroscope_encode(s->opts.box, &s->batch, &s->body, &body_len);
-	if (r == 0)
-		r = sender_start_call(s, body_len);
+	r = sender_start_call(s);
 	if (r == 0)
 		s->state = SENDER_SENDING;
 	else
-		sender_retry(s, 0, push_start_error(r), 0);
+		sender_retry(s, false, 0, push_start_error(r), 0);
 }
 
 static void sender_due(void *ctx)

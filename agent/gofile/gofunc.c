@@ -10,7 +10,7 @@
  *	start_line (since 1.20), u8 func_id, u8 flag, u8 pad, u8 n_funcdata
  *
  * Sources: the Go project's src/runtime/runtime2.go (_func), src/internal/abi/symtab.go, of
- * releases 1.16 to 1.27.
+ * the releases in goversion.c.
  */
 #include "gofile/gofunc.h"
 

@@ -12,7 +12,7 @@ struct elffile;
 struct gomodule;
 
 /* Names that can be asked for at once. Reached: -. */
-#define GOFUNCS_NAMES_MAX 32
+#define GOFUNCS_NAMES_MAX 40
 
 /**
  * struct gofuncs_one - what has one of the names

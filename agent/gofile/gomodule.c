@@ -15,10 +15,10 @@
  * The runtime's moduledata, which says where the code is (needed since 1.26, when the header no
  * longer did) and where the data of functions is, with the trees of inlined calls (since 1.18). It
  * has no symbol in a stripped file, but it is unmistakable: a word that is the line table's
- * address, followed by slices that point to the table's parts. The fields used first have not moved
- * from 1.16 to 1.27; the place of gofunc has, and is told by its neighbours, because a file does
- * not reliably say which release wrote it. Where that is not certain gofunc stays 0, and the reader
- * does without inlining.
+ * address, followed by slices that point to the table's parts. The fields used first are the same
+ * in all releases. The place of gofunc differs (goversion.c) and is told by its neighbours, because
+ * a file does not reliably say which release wrote it. Where that is not certain gofunc stays 0,
+ * and the reader does without inlining.
  *
  * The values are those in the file. In position independent files they are subject to relocation,
  * and both Go's linker and GNU ld also store the link-time address in place. A linker that does not
@@ -28,7 +28,7 @@
  * linker makes on no 64-bit machine that podprof runs on.
  *
  * Sources: the Go project's src/runtime/symtab.go (pcHeader, moduledata, moduledataverify1),
- * src/cmd/link/internal/ld/pcln.go and symtab.go, of releases 1.16 to 1.27.
+ * src/cmd/link/internal/ld/pcln.go and symtab.go, of the releases in goversion.c.
  */
 #include "gofile/gomodule.h"
 
@@ -41,6 +41,7 @@
 #include "base/cleanup.h"
 #include "base/cursor.h"
 #include "elf/elffile.h"
+#include "gofile/goversion.h"
 
 /* Bytes of a file that are searched for the header, and again for moduledata. Data segments have a
  * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. Reached: no Go
@@ -51,38 +52,23 @@
  * it, MALFORMED. Reached: no Go names. */
 #define GOMODULE_FUNCS_MAX  (1u << 20)
 
-#define GOMODULE_MAGIC_1_16 0xfffffffau
-#define GOMODULE_MAGIC_1_18 0xfffffff0u
-#define GOMODULE_MAGIC_1_20 0xfffffff1u
-
 #define GOMODULE_HEADER_BYTES 72u /* the longer form */
 
-/* Offsets in moduledata. The bytes read are enough for the last one. */
-#define MODULEDATA_BYTES       384u
-#define MODULEDATA_SLICES      8u /* names, cus, files, pcs, funcs, ftab: pointer, length, capacity */
-#define MODULEDATA_FTAB_LEN    136u
-#define MODULEDATA_MINPC       160u /* minpc, maxpc, text, etext */
-#define MODULEDATA_GOFUNC_1_18 304u
-#define MODULEDATA_GOFUNC_1_20 320u /* to 1.26; in 1.26 epclntab follows */
-#define MODULEDATA_GOFUNC_1_27 344u /* epclntab follows */
+/* Offsets in moduledata that are the same in all releases. */
+#define MODULEDATA_SLICES   8u /* names, cus, files, pcs, funcs, ftab: pointer, length, capacity */
+#define MODULEDATA_FTAB_LEN 136u
+#define MODULEDATA_MINPC    160u /* minpc, maxpc, text, etext */
 
 /* ---------------------------------------------------------------- the header */
 
 static int parse_form(uint32_t magic, enum gomodule_form *ret)
 {
-	switch (magic) {
-	case GOMODULE_MAGIC_1_16:
-		*ret = GOMODULE_1_16;
-		return 0;
-	case GOMODULE_MAGIC_1_18:
-		*ret = GOMODULE_1_18;
-		return 0;
-	case GOMODULE_MAGIC_1_20:
-		*ret = GOMODULE_1_20;
-		return 0;
-	default:
-		return GOMODULE_UNSUPPORTED;
-	}
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (v->magic == magic) {
+			*ret = v->form;
+			return 0;
+		}
+	return GOMODULE_UNSUPPORTED;
 }
 
 /* Bytes of an entry of the function table: the code's address or offset, and the function's. */
@@ -312,36 +298,40 @@ static bool in_table(const struct gomodule *m, uint64_t vaddr)
 	return vaddr >= m->vaddr && vaddr - m->vaddr <= m->size;
 }
 
-/* Whether from 1.26 on @gofunc and @end are what they should be: function data is the end of the
- * line table, and the word behind gofunc is where that ends. */
+/* Whether @gofunc and @end are the begin and the end of function data in the line table. */
 static bool in_table_to(const struct gomodule *m, uint64_t gofunc, uint64_t end)
 {
 	return gofunc - m->vaddr >= m->funcs && in_table(m, gofunc) && in_table(m, end) &&
 	       gofunc <= end;
 }
 
+/* As release @v has it; 0 if it does not look so. */
+static uint64_t moduledata_gofunc_of(const struct elffile *file, const struct gomodule *m,
+				     const uint8_t *bytes, const struct goversion *v)
+{
+	uint64_t gofunc = moduledata_word(bytes, v->gofunc), off;
+
+	if (v->gofunc_ends)
+		return in_table_to(m, gofunc, moduledata_word(bytes, v->gofunc + 8)) ? gofunc : 0;
+	return m->text && elffile_off_of_vaddr(file, gofunc, &off) ? gofunc : 0;
+}
+
+/* The newest release first: its check is the strictest. */
 static uint64_t moduledata_gofunc(const struct elffile *file, const struct gomodule *m,
 				  const uint8_t *bytes)
 {
-	uint64_t at_1_20 = moduledata_word(bytes, MODULEDATA_GOFUNC_1_20);
-	uint64_t at_1_27 = moduledata_word(bytes, MODULEDATA_GOFUNC_1_27);
-	uint64_t off;
+	uint64_t gofunc = 0;
 
-	if (m->form == GOMODULE_1_18)
-		at_1_20 = moduledata_word(bytes, MODULEDATA_GOFUNC_1_18);
-	else if (in_table_to(m, at_1_27, moduledata_word(bytes, MODULEDATA_GOFUNC_1_27 + 8)))
-		return at_1_27;
-	else if (in_table_to(m, at_1_20, moduledata_word(bytes, MODULEDATA_GOFUNC_1_20 + 8)))
-		return at_1_20;
-	else if (!m->text)
-		return 0; /* 1.26 or later, so it would have been in the table */
-	return elffile_off_of_vaddr(file, at_1_20, &off) ? at_1_20 : 0;
+	for (const struct goversion *v = goversion_newest(); v && !gofunc; v = goversion_older(v))
+		if (v->form == m->form && v->gofunc)
+			gofunc = moduledata_gofunc_of(file, m, bytes, v);
+	return gofunc;
 }
 
 static int moduledata_found(const struct elffile *file, const struct elffile_segment *segment,
 			    uint64_t off, struct gomodule *m)
 {
-	uint8_t bytes[MODULEDATA_BYTES];
+	uint8_t bytes[GOVERSION_MODULE_BYTES];
 	uint64_t text;
 	int r = elffile_read(file, off, bytes, sizeof(bytes));
 

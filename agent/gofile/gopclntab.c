@@ -33,7 +33,8 @@
  * about as much; argument sizes. The tables for the stack pointer are gopcsp.c's.
  *
  * Sources: the Go project's src/runtime/symtab.go (findfunc, pcvalue, funcNameForPrint),
- * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of releases 1.16 to 1.27.
+ * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of the releases in
+ * goversion.c.
  */
 #include "gofile/gopclntab.h"
 

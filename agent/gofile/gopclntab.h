@@ -3,7 +3,7 @@
 #define PODPROF_GOFILE_GOPCLNTAB_H
 
 /*
- * Go's line table (.gopclntab), Go 1.16 to 1.27: function names, files, lines and inlining, in
+ * Go's line table (.gopclntab), since Go 1.16: function names, files, lines and inlining, in
  * binaries without any symbol table too. The table is up to 37 MB, so it is never copied: it is
  * read in place through elffile_read() and a small cache of blocks.
  */

@@ -12,7 +12,7 @@
  * not the first ends the table. What follows in the function is padding and keeps the last value.
  *
  * Sources: the Go project's src/runtime/symtab.go (pcvalue, funcspdelta), src/cmd/link/internal/ld/
- * pcln.go, of releases 1.16 to 1.27.
+ * pcln.go, of the releases in goversion.c.
  */
 #include "gofile/gopcsp.h"
 

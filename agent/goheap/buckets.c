@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The heap profiler's records, as Go 1.16 to 1.27 keep them on 64-bit machines (runtime/mprof.go).
+ * The heap profiler's records, as Go keeps them on 64-bit machines (runtime/mprof.go).
  *
  *	 0  next      link of a hash chain, of no use here
  *	 8  allnext   the next older record
@@ -33,6 +33,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "gofile/goversion.h"
 #include "goheap/counters.h"
 #include "goheap/memory.h"
 #include "goheap/memory_windows.h"
@@ -289,7 +290,8 @@ static enum buckets_layout elect(const struct votes *votes, unsigned int go_mino
 		return BUCKETS_LAYOUT_NARROW;
 	if (votes->wide || votes->narrow || votes->neither || !go_minor)
 		return BUCKETS_LAYOUT_UNKNOWN;
-	return go_minor < 27 ? BUCKETS_LAYOUT_WIDE : BUCKETS_LAYOUT_NARROW;
+	return goversion_find(go_minor)->slot_words == SLOT_WORDS_WIDE ? BUCKETS_LAYOUT_WIDE
+								       : BUCKETS_LAYOUT_NARROW;
 }
 
 static int find_layout(struct buckets *b, struct memory_windows *w, struct candidate *c,

@@ -33,6 +33,7 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "base/vec.h"
+#include "gofile/goversion.h"
 #include "goheap/buckets.h"
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
@@ -129,9 +130,9 @@ static int64_t measure_ticks(void)
 /* Whether records are scaled by the rate when they are read. */
 static bool scales_when_read(const struct contention *c)
 {
-	unsigned int minor = goruntime_minor(&c->rt->file);
+	const struct goversion *v = goversion_find(goruntime_minor(&c->rt->file));
 
-	return c->kind == CONTENTION_MUTEX && minor && minor < 20;
+	return c->kind == CONTENTION_MUTEX && v && v->mutex_raw;
 }
 
 /* The list's head, and how it is set. */

@@ -77,7 +77,7 @@ struct goheap {
 			      */
 	size_t slot;	     /* that is published next: 1 + cycle % 3 */
 	bool all_slots;	     /* nothing was ever published */
-	enum gototals_layout totals;
+	const struct goversion_stats *totals; /* how the counters lie; NULL: not known yet */
 	struct gosched sched;
 	struct contention *contention[CONTENTION_KIND_MAX]; /* owned; NULL until one is asked for */
 };

@@ -10,34 +10,33 @@
  *	-24 heapInUse		-16 heapReleased		-8 heapFree
  *	0 totalAlloc		8 totalFree			16 mappedReady
  *
- * and memoryLimit at 8 from the beginning. Before, heapGoal is one of them.
+ * and memoryLimit at 8 from the beginning. Before, heapGoal is one of them. Where they are is in
+ * gofile/goversion.c.
  *
  * Whether the layout is right shows in the heap's memory, which is counted in pages.
  *
- * Source: the Go project's src/runtime/mgcpacer.go and mstats.go, of releases 1.17 to 1.27.
+ * Source: the Go project's src/runtime/mgcpacer.go and mstats.go.
  */
 #include "goheap/gopacer.h"
 
+#include "base/cleanup.h"
+#include "gofile/goversion.h"
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
 #include "goheap/memory.h"
 
-/* Where totalAlloc is in gcController, which tells the release. */
-#define TOTAL_ALLOC_1_19 328
-#define TOTAL_ALLOC_1_20 272
-#define TOTAL_ALLOC_1_21 296
-
 #define PAGE_BYTES	 8192
 /* What a goal is kept above the point where the collection has begun. */
 #define MIN_RUNWAY_BYTES (64u << 10)
-/* What a goal is kept below the memory limit: at least this, since 1.21 also this share of it. */
+/* What a goal is kept below the memory limit: at least this, in some releases also a share of it.
+ */
 #define HEADROOM_BYTES	 (1u << 20)
-#define HEADROOM_PERCENT 3
 
 /* Up to totalAlloc + 24. */
 struct controller {
-	uint64_t words[TOTAL_ALLOC_1_19 / 8 + 3];
+	uint64_t words[GOVERSION_TOTAL_ALLOC / 8 + 3];
 	size_t total; /* index of totalAlloc */
+	uint64_t headroom_percent;
 };
 
 static uint64_t word(const struct controller *c, int offset)
@@ -47,11 +46,9 @@ static uint64_t word(const struct controller *c, int offset)
 
 static uint64_t headroom(const struct controller *c, uint64_t goal)
 {
-	uint64_t share = goal / 100 * HEADROOM_PERCENT;
+	uint64_t share = goal / 100 * c->headroom_percent;
 
-	if (c->total * 8 != TOTAL_ALLOC_1_21 || share < HEADROOM_BYTES)
-		return HEADROOM_BYTES;
-	return share;
+	return share < HEADROOM_BYTES ? HEADROOM_BYTES : share;
 }
 
 /* What heap the memory limit leaves room for. */
@@ -86,14 +83,35 @@ static uint64_t next_gc(const struct controller *c)
 	return goal;
 }
 
+/* Where totalAlloc is in gcController tells the release. */
+static const struct goversion_pacer *pacer_by_total(uint64_t offset)
+{
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (v->pacer.total_alloc && v->pacer.total_alloc == offset)
+			return &v->pacer;
+	return NULL;
+}
+
+/* The same before 1.19, with heapLive: 0 where it is not known. */
+static const struct goversion_pacer *pacer_by_live(uint64_t offset)
+{
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (v->pacer.goal && v->pacer.heap_live == offset)
+			return &v->pacer;
+	return NULL;
+}
+
 static int read_controller(const struct goruntime *rt, struct memory *m, struct gopacer *ret)
 {
-	struct controller c = {.total = (rt->file.total_alloc - rt->file.controller) / 8};
+	const struct goversion_pacer *at =
+		pacer_by_total(rt->file.total_alloc - rt->file.controller);
+	struct controller c;
 	int r;
 
-	if (c.total != TOTAL_ALLOC_1_19 / 8 && c.total != TOTAL_ALLOC_1_20 / 8 &&
-	    c.total != TOTAL_ALLOC_1_21 / 8)
+	if (!at)
 		return GOTOTALS_ABSENT;
+	c.total = at->total_alloc / 8;
+	c.headroom_percent = at->headroom_percent;
 	r = gototals_outcome(
 		memory_read(m, rt->file.controller + rt->bias, c.words, (c.total + 3) * 8));
 	if (r)
@@ -114,14 +132,16 @@ static int read_controller(const struct goruntime *rt, struct memory *m, struct 
 /* In 1.17 and 1.18. */
 static int read_goal(const struct goruntime *rt, struct memory *m, struct gopacer *ret)
 {
-	bool first = rt->file.heap_live != 0; /* 1.17 */
-	uint64_t at = rt->file.controller + rt->bias;
-	struct memory_range ranges[] = {
-		{at + (first ? 32 : 104), &ret->next_gc, sizeof(ret->next_gc)},
-		{at + (first ? 64 : 168), &ret->marked, sizeof(ret->marked)},
-	};
+	uint64_t live = rt->file.heap_live ? rt->file.heap_live - rt->file.controller : 0;
+	const struct goversion_pacer *at = pacer_by_live(live);
+	uint64_t base = rt->file.controller + rt->bias;
+	struct memory_range ranges[2];
 
-	return gototals_outcome(memory_read_ranges(m, ranges, 2));
+	if (!at)
+		return GOTOTALS_ABSENT;
+	ranges[0] = (struct memory_range){base + at->goal, &ret->next_gc, sizeof(ret->next_gc)};
+	ranges[1] = (struct memory_range){base + at->marked, &ret->marked, sizeof(ret->marked)};
+	return gototals_outcome(memory_read_ranges(m, ranges, array_size(ranges)));
 }
 
 int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret)

@@ -4,7 +4,7 @@
 
 /*
  * What a Go program's garbage collector goes by: how large the heap was after the last collection,
- * at what size the next one is due, and what memory it has for that. Go 1.17 to 1.27.
+ * at what size the next one is due, and what memory it has for that. Since Go 1.17.
  */
 
 #include <stdbool.h>

@@ -5,9 +5,10 @@
  * still be read.
  *
  * A description (type g in runtime/runtime2.go) begins with the stack's bounds. Where its other
- * fields are differs by release, and there is nothing in a stripped program that tells. So there is
- * a table by release, and what is read has to make sense for most goroutines: a status that there
- * is, a stack of a size that there is, a stack pointer inside it, numbers that are given once.
+ * fields are differs by release, and there is nothing in a stripped program that tells. So the
+ * version says it (gofile/goversion.c), and what is read has to make sense for most goroutines: a
+ * status that there is, a stack of a size that there is, a stack pointer inside it, numbers that
+ * are given once.
  *
  * A goroutine that does not run has left its stack pointer and where to go on in "sched", or, in a
  * system call, in "syscallsp" and "syscallpc". Nothing keeps it from running while it is read, so
@@ -26,13 +27,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "gofile/goversion.h"
 #include "goheap/goruntime.h"
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
 
-/* Bytes of a description that are read: startpc ends at 320. */
-#define G_BYTES		 320u
-#define G_WORDS		 (G_BYTES / 8)
+/* Words of a description that are read. */
+#define G_WORDS		 (GOVERSION_G_BYTES / 8)
 #define BATCH_GOROUTINES 512
 #define BATCH_BYTES	 (4u << 20)
 /* Stacks are powers of two, 2 KiB to the largest that the runtime allows. Reached: the goroutine is
@@ -45,25 +46,8 @@
 #define REASONS_MAX	 64
 #define REASON_BYTES	 48
 
-/* Offsets in a description, from a release on. */
-struct layout {
-	unsigned int minor;
-	uint16_t syscall_sp; /* syscallpc follows */
-	uint16_t status;
-	uint16_t id;
-	uint16_t wait_reason;
-	uint16_t go_pc;
-	uint16_t start_pc;
-};
-
 /* sched is the same in all. */
 enum { G_STACK_LO = 0, G_STACK_HI = 8, G_SCHED_SP = 56, G_SCHED_PC = 64 };
-
-static const struct layout layouts[] = {
-	{16, 112, 144, 152, 176, 280, 296}, {17, 112, 144, 152, 176, 296, 312},
-	{21, 112, 144, 152, 176, 280, 296}, {23, 112, 152, 160, 184, 288, 304},
-	{25, 104, 144, 152, 176, 280, 296}, {26, 104, 144, 152, 176, 288, 304},
-};
 
 /* What is looked at of a description. */
 struct look {
@@ -81,7 +65,7 @@ struct look {
 struct reader {
 	const struct goruntime *rt;
 	struct memory *memory;
-	const struct layout *layout;
+	const struct goversion_g *layout;
 	uint64_t *all;
 	uint64_t n_all;
 	char reasons[REASONS_MAX][REASON_BYTES];
@@ -111,15 +95,11 @@ const char *goroutine_status_name(enum goroutine_status status)
 }
 
 /* Of an unknown release the newest: the self-test decides. */
-static const struct layout *layout_of(const struct goruntime *rt)
+static const struct goversion_g *layout_of(const struct goruntime *rt)
 {
-	const struct layout *found = &layouts[array_size(layouts) - 1];
-	unsigned int minor = goruntime_minor(&rt->file);
+	const struct goversion *v = goversion_find(goruntime_minor(&rt->file));
 
-	for (size_t i = 0; minor && i < array_size(layouts); i++)
-		if (layouts[i].minor <= minor)
-			found = &layouts[i];
-	return found;
+	return v ? &v->g : &goversion_newest()->g;
 }
 
 /* ---------------------------------------------------------------- one description */
@@ -134,7 +114,7 @@ static bool in_syscall(uint32_t status)
 	return status == GOROUTINE_SYSCALL;
 }
 
-static void look_at(const struct layout *l, const uint64_t words[G_WORDS], struct look *ret)
+static void look_at(const struct goversion_g *l, const uint64_t words[G_WORDS], struct look *ret)
 {
 	uint32_t status = (uint32_t)word(words, l->status) & ~SCAN_BIT;
 	bool outside = in_syscall(status) && word(words, l->syscall_sp);
@@ -220,7 +200,8 @@ static int read_looks(struct reader *r, size_t first, size_t n)
 	int err;
 
 	for (size_t i = 0; i < n; i++)
-		r->ranges[i] = (struct memory_range){r->all[first + i], r->words[i], G_BYTES};
+		r->ranges[i] =
+			(struct memory_range){r->all[first + i], r->words[i], GOVERSION_G_BYTES};
 	err = gostate_of_memory(memory_read_ranges(r->memory, r->ranges, n));
 	for (size_t i = 0; !err && i < n; i++)
 		look_at(r->layout, r->words[i], &r->looks[i]);
@@ -307,7 +288,7 @@ static int give_all(struct reader *r, size_t first, size_t n_ranges, goroutine_f
 
 	for (size_t i = 0; i < n_ranges; i++)
 		r->again[i] = (struct memory_range){r->all[first + r->order[i]],
-						    r->words[r->order[i]], G_BYTES};
+						    r->words[r->order[i]], GOVERSION_G_BYTES};
 	err = gostate_of_memory(memory_read_ranges(r->memory, r->again, n_ranges));
 	for (size_t i = 0; !err && i < n_ranges; i++) {
 		struct look now;

@@ -32,7 +32,7 @@ const char *goruntime_state_name(int state)
 
 /* ---------------------------------------------------------------- its own description */
 
-/* Offsets of words in moduledata that have not moved from 1.16 to 1.27. */
+/* Offsets of words in moduledata that are the same in all releases. */
 enum {
 	MODULE_TABLE = 0, /* pcHeader */
 	MODULE_FTAB_LEN = 17,

@@ -25,7 +25,7 @@ enum goruntime_state {
 	GORUNTIME_FORCED,	       /* was off; podprof has turned it on */
 	GORUNTIME_DENIED,
 	GORUNTIME_NO_RUNTIME,	  /* not a Go program */
-	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program, not shaped as those of Go 1.16 to 1.27 */
+	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program, not shaped as in a release we know */
 	GORUNTIME_GONE,
 	GORUNTIME_TOO_LARGE,	/* more records than the ceilings allow */
 	GORUNTIME_UNRESPONSIVE, /* it keeps who reads it waiting: left alone for a while */

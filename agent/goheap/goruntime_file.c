@@ -17,7 +17,7 @@
  * A file without sections is searched for Go's line table (gofile/gomodule.h), which costs as much
  * as reading it, and then for the version among its data.
  *
- * The variables are ordinary data with a fixed name in every Go from 1.16 to 1.27, in .symtab as
+ * The variables are ordinary data with a fixed name in every release, in .symtab as
  * local or global symbols; only the one with the garbage collection cycle has changed its name, in
  * 1.19. A program linked with -s, or stripped, has no .symtab: there the runtime's own code tells
  * where they are (govars.h).
@@ -36,8 +36,8 @@
 
 #include "base/cleanup.h"
 #include "base/cursor.h"
-#include "base/strview.h"
 #include "gofile/gomodule.h"
+#include "gofile/goversion.h"
 #include "goheap/goruntime.h"
 #include "goheap/govars.h"
 #include "elf/elffile.h"
@@ -244,14 +244,7 @@ static int read_version(const struct elffile *ef, char ret[GORUNTIME_VERSION_MAX
 
 unsigned int goruntime_minor(const struct goruntime_file *file)
 {
-	struct strview t = strview_of(file->version), word;
-	uint64_t minor;
-
-	if (!strview_word(&t, &word) || (strview_is(&word, "devel") && !strview_word(&t, &word)))
-		return 0;
-	if (!strview_prefix(&word, "go1.") || !strview_u64(&word, 10, &minor) || minor > 1000)
-		return 0;
-	return (unsigned int)minor;
+	return goversion_minor(file->version);
 }
 
 /* ---------------------------------------------------------------- variables */
@@ -342,6 +335,7 @@ static void merge_place(const struct elffile *ef, uint64_t vaddr, size_t size,
 static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 			struct goruntime_file *ret)
 {
+	const struct goversion *v = goversion_find(goruntime_minor(ret));
 	struct govars found;
 	int r = govars_find(ef, module, &found);
 
@@ -362,15 +356,14 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 	merge_place(ef, found.ticks, 8, &ret->vars[GORUNTIME_TICKS]);
 	merge_place(ef, found.allgs, 24, &ret->vars[GORUNTIME_ALLGS]);
 	merge_place(ef, found.wait_reasons, 16, &ret->vars[GORUNTIME_WAIT_REASONS]);
-	/* before totalAlloc there is one release of which the counters' layout is known */
-	if (found.total_alloc || goruntime_minor(ret) > 16) {
+	if (found.total_alloc || (v && v->stats.words)) {
 		ret->heap_stats = found.heap_stats;
 		ret->total_alloc = found.total_alloc;
 		ret->controller = found.controller;
 		ret->heap_live = found.heap_live;
 		ret->sched = found.sched;
 	}
-	ret->unread = !found.can_profile && goruntime_minor(ret) != 16; /* it was new in 1.17 */
+	ret->unread = !found.can_profile && (!v || v->linker_flag);
 	return 0;
 }
 

@@ -15,7 +15,7 @@
  *
  * so that a word which points to itself and some, with 128 two words on, gives it away.
  *
- * Sources: the Go project's src/runtime/runtime2.go and proc.go, of releases 1.17 to 1.27.
+ * Sources: the Go project's src/runtime/runtime2.go and proc.go.
  */
 #include "goheap/gosched.h"
 

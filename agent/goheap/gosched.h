@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOHEAP_GOSCHED_H
 #define PODPROF_GOHEAP_GOSCHED_H
 
-/* How many goroutines a Go program has, as runtime.NumGoroutine counts them. Go 1.17 to 1.27. */
+/* How many goroutines a Go program has, as runtime.NumGoroutine counts them. Since Go 1.17. */
 
 #include <stddef.h>
 #include <stdint.h>

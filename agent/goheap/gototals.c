@@ -10,14 +10,13 @@
  *	tinyAllocCount, largeAlloc (bytes), largeAllocCount, smallAllocCount[68],
  *	largeFree (bytes), largeFreeCount, smallFreeCount[68]
  *
- * Up to 1.24 @first is 48, and since 1.25 40. The deltas are merged round robin and wrap around one
- * by one. Which layout it is shows by itself: only with the right one the bytes are those of
- * totalAlloc. Before 1.19 there is nothing to compare with, and one layout.
+ * @first and the words of a delta are in gofile/goversion.c. The deltas are merged round robin and
+ * wrap around one by one. Which layout it is shows by itself: only with the right one the bytes are
+ * those of totalAlloc. Before 1.19 there is nothing to compare with, and one layout.
  *
  * The size classes have been the same since Go 1.16; if they ever change, the sums tell.
  *
- * Sources: the Go project's src/runtime/mstats.go, mgcpacer.go, sizeclasses.go, of releases 1.17 to
- * 1.27.
+ * Sources: the Go project's src/runtime/mstats.go, mgcpacer.go, sizeclasses.go.
  */
 #include "goheap/gototals.h"
 
@@ -25,11 +24,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "gofile/goversion.h"
 #include "goheap/memory.h"
 
 #define N_CLASSES   68
 #define N_DELTAS    3
-#define DELTA_WORDS 147
 /* Bytes by which the two counts may differ while both are being added to: what all processors may
  * have in hand, and a share of the whole. */
 #define SLACK_BYTES (4u << 20)
@@ -42,14 +41,6 @@ static const uint16_t class_bytes[N_CLASSES] = {
 	1536,  1792,  2048,  2304,  2688,  3072,  3200,	 3456,	4096,  4864,  5376,  6144,
 	6528,  6784,  6912,  8192,  9472,  9728,  10240, 10880, 12288, 13568, 14336, 16384,
 	18432, 19072, 20480, 21760, 24576, 27264, 28672, 32768,
-};
-
-static const struct layout {
-	size_t words; /* of a delta */
-	size_t first; /* of them, tinyAllocCount */
-} layouts[] = {
-	[GOTOTALS_LAYOUT_1_17] = {147, 6},
-	[GOTOTALS_LAYOUT_1_25] = {146, 5},
 };
 
 static void add_classes(const uint64_t *counts, uint64_t *bytes, uint64_t *objects)
@@ -73,12 +64,12 @@ static void add_delta(const uint64_t *words, struct gototals *sums)
 	add_classes(frees + 2, &sums->free_bytes, &sums->free_objects);
 }
 
-static struct gototals sum_up(const uint64_t *words, const struct layout *layout)
+static struct gototals sum_up(const uint64_t *words, const struct goversion_stats *layout)
 {
 	struct gototals sums = {0};
 
 	for (size_t i = 0; i < N_DELTAS; i++)
-		add_delta(words + i * layout->words + layout->first, &sums);
+		add_delta(words + i * (size_t)layout->words + layout->first, &sums);
 	return sums;
 }
 
@@ -112,10 +103,10 @@ int gototals_outcome(int r)
 }
 
 /* Whether the counts in this layout may be those. */
-static bool fits(const uint64_t *words, const uint64_t exact[2], enum gototals_layout layout,
-		 struct gototals *ret)
+static bool fits(const uint64_t *words, const uint64_t exact[2],
+		 const struct goversion_stats *layout, struct gototals *ret)
 {
-	*ret = sum_up(words, &layouts[layout]);
+	*ret = sum_up(words, layout);
 	return is_sane(ret) && near(ret->alloc_bytes, exact[0]) && near(ret->free_bytes, exact[1]);
 }
 
@@ -124,34 +115,46 @@ static bool is_equal(const struct gototals *sums, const uint64_t exact[2])
 	return sums->alloc_bytes == exact[0] && sums->free_bytes == exact[1];
 }
 
-/* With totalAlloc and totalFree: the layout whose bytes are those. While little was allocated both
- * may be near; then the one that is right to the byte counts, and if the program is busy its
- * version. */
-static enum gototals_layout find_layout(const uint64_t *words, const uint64_t exact[2],
-					unsigned int minor)
+static bool same_layout(const struct goversion *a, const struct goversion *b)
 {
-	struct gototals older, newer;
-	bool has_older = fits(words, exact, GOTOTALS_LAYOUT_1_17, &older);
-	bool has_newer = fits(words, exact, GOTOTALS_LAYOUT_1_25, &newer);
+	return a && b && a->stats.words == b->stats.words && a->stats.first == b->stats.first;
+}
 
-	if (has_older && has_newer && is_equal(&older, exact) != is_equal(&newer, exact)) {
-		has_older = is_equal(&older, exact);
-		has_newer = !has_older;
+/* With totalAlloc and totalFree: the layout whose bytes are those. While little was allocated
+ * several may be near; then the one that is right to the byte counts, and if the program is busy
+ * the one of its version. */
+static const struct goversion_stats *find_layout(const uint64_t *words, const uint64_t exact[2],
+						 const struct goversion *version)
+{
+	const struct goversion_stats *near = NULL, *equal = NULL, *named = NULL;
+	size_t n_near = 0, n_equal = 0;
+
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v)) {
+		struct gototals sums;
+
+		if (!v->stats.words || same_layout(v, goversion_older(v)) ||
+		    !fits(words, exact, &v->stats, &sums))
+			continue;
+		near = &v->stats;
+		n_near++;
+		if (is_equal(&sums, exact)) {
+			equal = &v->stats;
+			n_equal++;
+		}
+		if (same_layout(v, version))
+			named = &v->stats;
 	}
-	if (has_older && has_newer && minor) {
-		has_older = minor < 25;
-		has_newer = !has_older;
-	}
-	if (has_older == has_newer)
-		return GOTOTALS_LAYOUT_UNKNOWN;
-	return has_older ? GOTOTALS_LAYOUT_1_17 : GOTOTALS_LAYOUT_1_25;
+	if (n_equal == 1)
+		return equal;
+	return n_near == 1 ? near : named;
 }
 
 static int choose(const struct goruntime_file *file, const uint64_t *words, const uint64_t exact[2],
-		  enum gototals_layout *layout, struct gototals *ret)
+		  const struct goversion_stats **layout, struct gototals *ret)
 {
-	enum gototals_layout found =
-		*layout ? *layout : find_layout(words, exact, goruntime_minor(file));
+	const struct goversion_stats *found =
+		*layout ? *layout
+			: find_layout(words, exact, goversion_find(goruntime_minor(file)));
 	struct gototals sums;
 
 	if (!found || !fits(words, exact, found, &sums))
@@ -163,10 +166,21 @@ static int choose(const struct goruntime_file *file, const uint64_t *words, cons
 	return GOTOTALS_OK;
 }
 
-int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_layout *layout,
-		  struct gototals *ret)
+/* The one layout of the releases without totalAlloc. */
+static const struct goversion_stats *layout_without_total(void)
 {
-	uint64_t words[N_DELTAS * DELTA_WORDS], exact[2] = {0};
+	const struct goversion *v = goversion_newest();
+
+	while (v && (v->pacer.total_alloc || !v->stats.words))
+		v = goversion_older(v);
+	return v ? &v->stats : NULL;
+}
+
+int gototals_read(const struct goruntime *rt, struct memory *m,
+		  const struct goversion_stats **layout, struct gototals *ret)
+{
+	const struct goversion_stats *only = layout_without_total();
+	uint64_t words[N_DELTAS * GOVERSION_STATS_WORDS], exact[2] = {0};
 	const struct goruntime_file *f = &rt->file;
 	struct memory_range ranges[] = {
 		{f->heap_stats + rt->bias, words, sizeof(words)},
@@ -175,17 +189,17 @@ int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_la
 	struct gototals sums;
 	int r;
 
-	if (!f->heap_stats)
+	if (!f->heap_stats || !only)
 		return GOTOTALS_ABSENT;
 	r = gototals_outcome(memory_read_ranges(m, ranges, f->total_alloc ? 2 : 1));
 	if (r)
 		return r;
 	if (f->total_alloc)
 		return choose(f, words, exact, layout, ret);
-	sums = sum_up(words, &layouts[GOTOTALS_LAYOUT_1_17]);
+	sums = sum_up(words, only);
 	if (!is_sane(&sums))
 		return GOTOTALS_ODD;
-	*layout = GOTOTALS_LAYOUT_1_17;
+	*layout = only;
 	*ret = sums;
 	return GOTOTALS_OK;
 }

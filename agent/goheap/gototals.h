@@ -4,21 +4,15 @@
 
 /*
  * What a Go program has allocated and freed since it started, by the allocator's own counters:
- * exact, and there whether the memory profiler is on or not. Go 1.17 to 1.27.
+ * exact, and there whether the memory profiler is on or not. Since Go 1.17.
  */
 
 #include <stdint.h>
 
 #include "goheap/goruntime.h"
 
+struct goversion_stats;
 struct memory;
-
-/* How the allocator's counters lie in memory; found by the first read. */
-enum gototals_layout {
-	GOTOTALS_LAYOUT_UNKNOWN = 0,
-	GOTOTALS_LAYOUT_1_17, /* to 1.24 */
-	GOTOTALS_LAYOUT_1_25,
-};
 
 enum gototals_outcome {
 	GOTOTALS_OK = 0,
@@ -39,15 +33,16 @@ struct gototals {
 
 /**
  * gototals_read() - one call
- * @layout: in: what an earlier read of this process found; out: what this one has
+ * @layout: how the counters lie in memory. In: what an earlier read of this process found, or NULL;
+ *          out: what this one has
  *
  * A processor's share is added when it takes the next span, so that the numbers may be some 100 KB
  * behind; in Go 1.17 and 1.18 it is added in advance and put right by each collection, so that they
  * may be as much ahead, and go down. Return: 0, an outcome, -errno; on everything but 0 nothing was
  * changed.
  */
-int gototals_read(const struct goruntime *rt, struct memory *m, enum gototals_layout *layout,
-		  struct gototals *ret);
+int gototals_read(const struct goruntime *rt, struct memory *m,
+		  const struct goversion_stats **layout, struct gototals *ret);
 
 /* What memory_read() returned, as gototals_read() would say it. */
 int gototals_outcome(int r);

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Go's own tables name every function, in stripped programs too. The runtime's functions that work
- * on a variable name its address in their code (gofile/coderefs.h), and from Go 1.16 to 1.27 a few
- * small ones are never inlined:
+ * on a variable name its address in their code (gofile/coderefs.h), and in all releases a few small
+ * ones are never inlined. Those with other names in other releases are in gofile/goversion.c; here
+ * they have the newest.
  *
  *	mProf_FlushLocked	loads mbuckets, as the first word; up to 1.18 mProf before it
  *	mProf_Free		loads the cycle, as the first 4 bytes
  *	mProf_PostSweep		the same, where the program calls runtime.GC()
  *	profilealloc		loads MemProfileRate, and mcache0
- *	mallocgc, mallocgcLarge	one of them loads MemProfileRate: mallocgcLarge where there is one
+ *	mallocgcLarge		loads MemProfileRate
  *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
  *				to release it; then, since 1.19, that of gcController.totalAlloc, in
  *				1.17 that of gcController.heapLive; then that of gcController
- *	blockProfileInternal, before 1.23 BlockProfile	loads bbuckets
- *	mutexProfileInternal, before 1.23 MutexProfile	loads xbuckets
+ *	blockProfileInternal	loads bbuckets
+ *	mutexProfileInternal	loads xbuckets
  *	stkbucket	takes the addresses of mbuckets, xbuckets and bbuckets, one after the other;
  *			up to 1.18 it loads and stores each. It is there in every program, the two
  *			above where something in it asks for such profiles
- *	blockevent, before 1.17 blocksampled	loads blockprofilerate
- *	mutexevent, before 1.27 called sync.event	loads mutexprofilerate
- *	ticksPerSecond, before 1.22 tickspersecond	loads ticks.val
+ *	blockevent	loads blockprofilerate
+ *	mutexevent	loads mutexprofilerate
+ *	ticksPerSecond	loads ticks.val
  *	allgadd			takes the addresses of allglen and allglock, in the end; before that
  *				loads and stores all three words of allgs
  *	waitReason.String	takes the address of waitReasonStrings
  *	gfpurge			takes the address of sched.gFree, its lock, first and last; in
  *				between stores the heads of the two lists behind it, each with its
  *				length since 1.25
- *	goexit0, gdestroy	one of them takes the address of sched.ngsys, shortly before that of
- *				sched.gFree: gdestroy where there is one
+ *	gdestroy		takes the address of sched.ngsys, shortly before that of
+ *				sched.gFree
  *	procresize		loads all three words of allp, the first slice in it, and stores the
  *				first two
  *
@@ -37,18 +38,21 @@
  * there is none in the file, and the package's initialization stores it. And the allocator has to
  * load the same word.
  *
- * Sources: the Go project's src/runtime/mprof.go and malloc.go, of releases 1.16 to 1.27.
+ * Sources: the Go project's src/runtime/mprof.go and malloc.go, of the releases in
+ * gofile/goversion.c.
  */
 #include "goheap/govars.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "gofile/coderefs.h"
 #include "gofile/gofuncs.h"
 #include "gofile/gomodule.h"
+#include "gofile/goversion.h"
 #include "elf/elffile.h"
 
 /* Bytes of one function that are looked at; mallocgc has 3,000. What is behind is not seen.
@@ -61,35 +65,19 @@
 /* Offset in moduledata: where noptrdata begins and ends. */
 #define NOPTRDATA    192u
 
+/* Functions with one name in all releases. */
 enum func {
 	FLUSH,
 	PROF_FREE,
 	POST_SWEEP,
 	PROFILE_ALLOC,
-	MALLOC,
-	MALLOC_LARGE,
 	INIT,
 	ALLOC_LARGE,
-	READ_BLOCK,
-	READ_BLOCK_OLD,
-	READ_MUTEX,
-	READ_MUTEX_OLD,
 	NEW_RECORD,
-	BLOCK_EVENT,
-	BLOCK_EVENT_OLD,
-	MUTEX_EVENT,
-	MUTEX_EVENT_OLD,
-	TICKS,
-	TICKS_OLD,
 	ALL_ADD,
 	WAIT_REASON,
 	FREE_PURGE,
-	EXIT,
-	DESTROY,
 	PROC_RESIZE,
-	N_CODES,
-	READ_OLD = N_CODES, /* only whether these are there is asked */
-	READ_NEW,
 	N_FUNCS
 };
 
@@ -98,29 +86,13 @@ static const char *const func_names[N_FUNCS] = {
 	[PROF_FREE] = "runtime.mProf_Free",
 	[POST_SWEEP] = "runtime.mProf_PostSweep",
 	[PROFILE_ALLOC] = "runtime.profilealloc",
-	[MALLOC] = "runtime.mallocgc",
-	[MALLOC_LARGE] = "runtime.mallocgcLarge",
 	[INIT] = "runtime.init",
 	[ALLOC_LARGE] = "runtime.(*mcache).allocLarge",
-	[READ_BLOCK] = "runtime.blockProfileInternal",
-	[READ_BLOCK_OLD] = "runtime.BlockProfile",
-	[READ_MUTEX] = "runtime.mutexProfileInternal",
-	[READ_MUTEX_OLD] = "runtime.MutexProfile",
 	[NEW_RECORD] = "runtime.stkbucket",
-	[BLOCK_EVENT] = "runtime.blockevent",
-	[BLOCK_EVENT_OLD] = "runtime.blocksampled",
-	[MUTEX_EVENT] = "runtime.mutexevent",
-	[MUTEX_EVENT_OLD] = "sync.event",
-	[TICKS] = "runtime.ticksPerSecond",
-	[TICKS_OLD] = "runtime.tickspersecond",
 	[WAIT_REASON] = "runtime.waitReason.String",
 	[ALL_ADD] = "runtime.allgadd",
 	[FREE_PURGE] = "runtime.gfpurge",
-	[EXIT] = "runtime.goexit0",
-	[DESTROY] = "runtime.gdestroy",
 	[PROC_RESIZE] = "runtime.procresize",
-	[READ_OLD] = "runtime.MemProfile", /* the public one; since 1.23 pprof asks the other */
-	[READ_NEW] = "runtime.memProfileInternal",
 };
 
 /* What a function names, in the order of its code. */
@@ -151,6 +123,58 @@ static int read_refs(const struct elffile *file, const struct gofuncs_one *func,
 	if (ret->n > GOVARS_REFS_MAX)
 		ret->n = GOVARS_REFS_MAX;
 	return 0;
+}
+
+/**
+ * struct code - all functions that are looked at
+ * @n:     of them: enum func, and behind these all names of enum goversion_func
+ * @first: index of the newest name of each of enum goversion_func; one more for the end
+ * @refs:  what each names; of GOVERSION_READ_HEAP nothing, only whether it is there is asked
+ */
+struct code {
+	size_t n;
+	size_t first[GOVERSION_FUNCS + 1];
+	struct gofuncs_one funcs[GOFUNCS_NAMES_MAX];
+	struct refs refs[GOFUNCS_NAMES_MAX];
+};
+
+_Static_assert(N_FUNCS + GOVERSION_FUNCS * GOVERSION_NAMES <= GOFUNCS_NAMES_MAX, "room for all");
+
+static int code_read(const struct elffile *file, const struct gomodule *module, struct code *c)
+{
+	const char *names[GOFUNCS_NAMES_MAX];
+	int r;
+
+	memcpy(names, func_names, sizeof(func_names));
+	c->n = N_FUNCS;
+	for (int func = 0; func < GOVERSION_FUNCS; func++) {
+		c->first[func] = c->n;
+		c->n += goversion_names((enum goversion_func)func, names + c->n);
+	}
+	c->first[GOVERSION_FUNCS] = c->n;
+	r = gofuncs_find(file, module, names, c->n, c->funcs);
+	for (size_t i = 0; !r && i < c->n; i++)
+		if (i < c->first[GOVERSION_READ_HEAP] || i >= c->first[GOVERSION_READ_HEAP + 1])
+			r = read_refs(file, &c->funcs[i], &c->refs[i]);
+	return r;
+}
+
+/* What the function with the newest name that is there names. */
+static const struct refs *newest(const struct code *c, enum goversion_func func)
+{
+	size_t i = c->first[func];
+
+	while (i + 1 < c->first[func + 1] && !c->funcs[i].entry)
+		i++;
+	return &c->refs[i];
+}
+
+static bool has_function(const struct code *c, enum goversion_func func)
+{
+	for (size_t i = c->first[func]; i < c->first[func + 1]; i++)
+		if (c->funcs[i].named)
+			return true;
+	return false;
 }
 
 static bool is_in(const struct elffile_segment *s, uint64_t vaddr)
@@ -256,16 +280,21 @@ static size_t taken(const struct elffile *file, const struct refs *refs,
 	return n;
 }
 
-/* Where totalAlloc is in gcController: 1.19, 1.20, and since 1.21. */
+/* Whether some release has totalAlloc there in gcController. */
 static bool is_total_alloc(uint64_t vaddr, uint64_t controller)
 {
-	return vaddr - controller == 328 || vaddr - controller == 272 || vaddr - controller == 296;
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (v->pacer.total_alloc && vaddr - controller == v->pacer.total_alloc)
+			return true;
+	return false;
 }
 
-/* And heapLive: 1.17. */
 static bool is_heap_live(uint64_t vaddr, uint64_t controller)
 {
-	return vaddr - controller == 48;
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (v->pacer.heap_live && vaddr - controller == v->pacer.heap_live)
+			return true;
+	return false;
 }
 
 /* What is taken behind heapStats: one of these first, and in 1.18 the controller at once. */
@@ -323,14 +352,22 @@ static void find_free(const struct elffile *file, const struct refs *refs, struc
 		ret->free = lock;
 }
 
-/* How far before gFree ngsys is: up to 1.19, and since. */
+/* Whether some release has ngsys so far before gFree. */
+static bool is_system(uint64_t distance)
+{
+	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
+		if (distance == v->system)
+			return true;
+	return false;
+}
+
 static uint64_t find_system(const struct elffile *file, const struct refs *refs, uint64_t free)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
 	size_t n = taken(file, refs, addresses);
 
 	for (size_t i = 0; free && i < n; i++)
-		if (free - addresses[i] == 80 || free - addresses[i] == 88)
+		if (is_system(free - addresses[i]))
 			return addresses[i];
 	return 0;
 }
@@ -375,28 +412,28 @@ static void find_goroutines(const struct elffile *file, const struct refs *refs,
 		ret->wait_reasons = addresses[0];
 }
 
-static void find_sched(const struct elffile *file, const struct refs *refs,
-		       const struct gofuncs_one *funcs, struct govars_sched *ret)
+static void find_sched(const struct elffile *file, const struct code *c, struct govars_sched *ret)
 {
 	struct govars_sched found = {
-		.allglen = find_allglen(file, &refs[ALL_ADD]),
-		.allp = find_allp(file, &refs[PROC_RESIZE]),
+		.allglen = find_allglen(file, &c->refs[ALL_ADD]),
+		.allp = find_allp(file, &c->refs[PROC_RESIZE]),
 	};
 
-	find_free(file, &refs[FREE_PURGE], &found);
-	found.system = find_system(file, &refs[funcs[DESTROY].entry ? DESTROY : EXIT], found.free);
+	find_free(file, &c->refs[FREE_PURGE], &found);
+	found.system = find_system(file, newest(c, GOVERSION_GO_EXIT), found.free);
 	if (found.allglen && found.allp && found.system)
 		*ret = found;
 }
 
-/* The first word that a function loads; @old is its name in older releases, or what did its work.
- */
-static uint64_t first_word(const struct elffile *file, const struct refs *refs, enum func func,
-			   enum func old)
+/* The first word that a function loads; that of the newest name that loads any. */
+static uint64_t first_word(const struct elffile *file, const struct code *c,
+			   enum goversion_func func)
 {
-	uint64_t vaddr = first_load(file, &refs[func], 8);
+	uint64_t vaddr = 0;
 
-	return vaddr ? vaddr : first_load(file, &refs[old], 8);
+	for (size_t i = c->first[func]; !vaddr && i < c->first[func + 1]; i++)
+		vaddr = first_load(file, &c->refs[i], 8);
+	return vaddr;
 }
 
 /* A list that records are put in front of: its address is taken, or it is loaded and stored. */
@@ -438,17 +475,17 @@ static uint64_t agreed(uint64_t a, uint64_t b)
 	return a == b ? a : 0;
 }
 
-static void find_contention(const struct elffile *file, const struct refs *refs, struct govars *ret)
+static void find_contention(const struct elffile *file, const struct code *c, struct govars *ret)
 {
 	uint64_t lists[2] = {0};
 
 	if (ret->mbuckets)
-		find_lists(file, &refs[NEW_RECORD], ret->mbuckets, lists);
-	ret->xbuckets = agreed(lists[0], first_word(file, refs, READ_MUTEX, READ_MUTEX_OLD));
-	ret->bbuckets = agreed(lists[1], first_word(file, refs, READ_BLOCK, READ_BLOCK_OLD));
-	ret->block_rate = first_word(file, refs, BLOCK_EVENT, BLOCK_EVENT_OLD);
-	ret->mutex_rate = first_word(file, refs, MUTEX_EVENT, MUTEX_EVENT_OLD);
-	ret->ticks = first_word(file, refs, TICKS, TICKS_OLD);
+		find_lists(file, &c->refs[NEW_RECORD], ret->mbuckets, lists);
+	ret->xbuckets = agreed(lists[0], first_word(file, c, GOVERSION_READ_MUTEX));
+	ret->bbuckets = agreed(lists[1], first_word(file, c, GOVERSION_READ_BLOCK));
+	ret->block_rate = first_word(file, c, GOVERSION_BLOCK_EVENT);
+	ret->mutex_rate = first_word(file, c, GOVERSION_MUTEX_EVENT);
+	ret->ticks = first_word(file, c, GOVERSION_TICKS);
 }
 
 /* Where there are two functions that load it, they agree. */
@@ -460,29 +497,26 @@ static uint64_t find_cycle(const struct elffile *file, const struct refs *refs)
 
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret)
 {
-	_cleanup_(freep) struct refs *refs = calloc(N_CODES, sizeof(*refs));
-	struct gofuncs_one funcs[N_FUNCS];
+	_cleanup_(freep) struct code *c = calloc(1, sizeof(*c));
 	int r;
 
-	if (!refs)
+	if (!c)
 		return -ENOMEM;
-	r = gofuncs_find(file, module, func_names, N_FUNCS, funcs);
-	for (int i = 0; !r && i < N_CODES; i++)
-		r = read_refs(file, &funcs[i], &refs[i]);
+	r = code_read(file, module, c);
 	if (r)
 		return r;
 	*ret = (struct govars){
-		.mbuckets = first_load(file, &refs[FLUSH], 8),
-		.rate = find_rate(file, module, &refs[PROFILE_ALLOC],
-				  &refs[funcs[MALLOC_LARGE].entry ? MALLOC_LARGE : MALLOC],
-				  &refs[INIT]),
-		.cycle = find_cycle(file, refs),
-		.can_profile = funcs[READ_OLD].named || funcs[READ_NEW].named,
+		.mbuckets = first_load(file, &c->refs[FLUSH], 8),
+		.rate = find_rate(file, module, &c->refs[PROFILE_ALLOC],
+				  newest(c, GOVERSION_MALLOC), &c->refs[INIT]),
+		.cycle = find_cycle(file, c->refs),
+		.can_profile = has_function(c, GOVERSION_READ_HEAP),
 	};
-	find_totals(file, &refs[ALLOC_LARGE], ret);
-	find_contention(file, refs, ret);
-	find_goroutines(file, refs, ret);
-	find_sched(file, refs, funcs, &ret->sched);
-	ret->old_cycle = ret->cycle && has_access(file, &refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
+	find_totals(file, &c->refs[ALLOC_LARGE], ret);
+	find_contention(file, c, ret);
+	find_goroutines(file, c->refs, ret);
+	find_sched(file, c, &ret->sched);
+	ret->old_cycle =
+		ret->cycle && has_access(file, &c->refs[FLUSH], CODEREF_LOAD, 4, ret->cycle);
 	return 0;
 }

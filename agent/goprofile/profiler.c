@@ -26,7 +26,6 @@
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "discovery/entity.h"
-#include "export/pyroscope.h"
 #include "goprofile/worker.h"
 #include "goprofile/heap.h"
 #include "goprofile/heapsnap.h"
@@ -125,6 +124,7 @@ struct go_profiler_job {
 	uint64_t since_ns; /* what began after it is read for the first time */
 	uint64_t start_ns;
 	uint64_t duration_ns;
+	struct profile_limits limits;
 	struct go_profiler_part parts[GO_PROFILER_PARTS];
 	int result;
 	uint64_t n_full;
@@ -163,8 +163,8 @@ static int job_encode(struct go_profiler_job *job, size_t part, bool delta, stru
 		.delta = delta,
 		.time_ns = job->start_ns,
 		.duration_ns = job->duration_ns,
-		.max_samples = PYROSCOPE_SAMPLES_MAX,
-		.max_bytes = PYROSCOPE_PPROF_MAX,
+		.max_samples = job->limits.samples,
+		.max_bytes = job->limits.bytes,
 	};
 	struct go_profile_report_stats stats;
 	int r;
@@ -406,9 +406,10 @@ static int job_new(struct go_profiler *p, struct go_profiler_job **ret)
 	job->since_ns = since_ns(p);
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
+	job->limits = p->opts.limits;
 	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
-		buf_init(&job->parts[i].pprof, PYROSCOPE_PPROF_MAX);
-		buf_init(&job->parts[i].pprof_delta, PYROSCOPE_PPROF_MAX);
+		buf_init(&job->parts[i].pprof, job->limits.bytes);
+		buf_init(&job->parts[i].pprof_delta, job->limits.bytes);
 	}
 	*ret = job;
 	return 0;
@@ -668,6 +669,7 @@ int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **re
 	if (!p)
 		return -ENOMEM;
 	p->opts = *opts;
+	p->opts.limits = profile_limits_within(opts->limits, profile_limits_max);
 	worker.ctx = p;
 	r = goalloc_new(&p->allocs);
 	if (!r)

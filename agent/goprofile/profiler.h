@@ -36,6 +36,8 @@ struct go_profiler_opts {
 	size_t symbol_bytes; /* ceiling for symbol tables kept */
 	bool no_contention;  /* mutex and block profiles are not read */
 	uint64_t stuck_ns;   /* as in struct go_profile_worker_opts; 0: the usual one */
+	/* Of one profile; {0}: profile_limits_max. */
+	struct profile_limits limits;
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx; /* of both */

@@ -11,7 +11,7 @@
  * leaves both in their registers; so does assembly that makes room by itself.
  *
  * Sources: the Go project's src/cmd/internal/obj/arm64/obj7.go (preprocess),
- * src/runtime/asm_arm64.s (asmcgocall), of releases 1.16 to 1.27; Arm ARM (DDI 0487), C6.2.
+ * src/runtime/asm_arm64.s (asmcgocall), of the releases in goversion.c; Arm ARM (DDI 0487), C6.2.
  */
 #include "unwind/goarch.h"
 

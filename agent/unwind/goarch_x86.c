@@ -11,7 +11,7 @@
  * child would overwrite it, and keeps it in %r12 until the parent runs again.
  *
  * Sources: the Go project's src/cmd/internal/obj/x86/obj6.go (preprocess), src/runtime/asm_amd64.s
- * (asmcgocall), src/syscall/asm_linux_amd64.s (rawVforkSyscall), of releases 1.16 to 1.27.
+ * (asmcgocall), src/syscall/asm_linux_amd64.s (rawVforkSyscall), of the releases in goversion.c.
  */
 #include "unwind/goarch.h"
 

@@ -37,7 +37,7 @@
  * it was a prologue's last instruction.
  *
  * Sources: the Go project's src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s,
- * traceback.go, cgocall.go, src/internal/abi/symtab.go, of releases 1.16 to 1.27.
+ * traceback.go, cgocall.go, src/internal/abi/symtab.go, of the releases in goversion.c.
  */
 #include "unwind/gorows.h"
 

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "base/capability.h"
+#include "base/http.h"
 #include "base/root.h"
 #include "config/config.h"
 #include "discovery/hierarchy.h"
 #include "doctor/doctor.h"
+#include "export/pyroscope.h"
 #include "symbolize/ksyms.h"
 
 #define BIT(capability) (1ull << (capability))
@@ -76,8 +78,12 @@ static void good_results(const struct config *c, struct probe_results *f)
 	};
 	f->sources.items[0] = source("containerd", METADATA_WORKS, "ok", "");
 	f->sources.items[1] = source("kubelet", METADATA_WORKS, "ok", "https://10.0.0.1:10250");
-	f->network.items[0] = (struct reached){
-		.where = "pyroscope p:4040", .done = true, .status = 400, .refused = true};
+	f->network.items[0] = (struct reached){.kind = &destination_pyroscope,
+					       .where = "pyroscope p:4040",
+					       .done = true,
+					       .status = 400,
+					       .verdict = DESTINATION_REFUSED_ALONE,
+					       .refused = true};
 }
 
 struct want {
@@ -467,6 +473,7 @@ static void answer(struct probe_results *f, long status, const char *why)
 	struct reached *r = &f->network.items[0];
 
 	r->status = status;
+	r->verdict = r->kind->verdict(&(struct http_reply){.status = status, .body = ""});
 	r->refused = false;
 	snprintf(r->why, sizeof(r->why), "%s", why);
 }

@@ -6,6 +6,7 @@
 
 #include "support/allocfail.h"
 
+#include "base/labels.h"
 #include "export/destination.h"
 
 #define PATH "/push.v1.PusherService/Push"
@@ -235,6 +236,49 @@ static void test_help(void **state)
 	assert_int_equal(strncmp(destination_help, "  KIND=URL", 10), 0);
 	assert_non_null(strstr(destination_help, "basic-auth-password-file"));
 	assert_int_equal(destination_help[strlen(destination_help) - 1], '\n');
+	for (size_t i = 0; destination_kinds[i]; i++)
+		assert_non_null(strstr(destination_help, destination_kinds[i]->name));
+}
+
+/* What others take for granted of each kind. */
+static void test_kinds(void **state)
+{
+	(void)state;
+	for (size_t i = 0; destination_kinds[i]; i++) {
+		const struct destination_kind *kind = destination_kinds[i];
+
+		row_begin(kind->name);
+		assert_true(kind->title && kind->path && kind->headers[0] &&
+			    kind->types[PROFILE_CPU]);
+		assert_true(kind->encode && kind->verdict);
+		assert_true(kind->limits.profile.samples && kind->limits.profile.bytes);
+		assert_true(kind->limits.profiles && kind->limits.age_ns && kind->limits.ahead_ns);
+		assert_true(kind->limits.labels >= LABELS_MAX);
+		assert_true(kind->limits.label_bytes >= LABELS_VALUE_MAX);
+	}
+}
+
+struct verdict_row {
+	long status;
+	enum destination_verdict verdict;
+};
+
+static const struct verdict_row verdict_rows[] = {
+	{0, DESTINATION_RETRY},	    {199, DESTINATION_REFUSED}, {200, DESTINATION_SENT},
+	{299, DESTINATION_SENT},    {300, DESTINATION_REFUSED}, {400, DESTINATION_REFUSED},
+	{401, DESTINATION_DENIED},  {403, DESTINATION_DENIED},	{404, DESTINATION_REFUSED},
+	{408, DESTINATION_RETRY},   {413, DESTINATION_SPLIT},	{429, DESTINATION_RETRY},
+	{499, DESTINATION_REFUSED}, {500, DESTINATION_RETRY},	{503, DESTINATION_RETRY},
+};
+
+static void test_verdicts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < array_size(verdict_rows); i++) {
+		print_message("row: %ld\n", verdict_rows[i].status);
+		assert_int_equal(destination_verdict_of_status(verdict_rows[i].status),
+				 verdict_rows[i].verdict);
+	}
 }
 
 int main(void)
@@ -243,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_good),	   cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_no_memory),  cmocka_unit_test(test_secret_file),
 		cmocka_unit_test(test_secret_env), cmocka_unit_test(test_help),
+		cmocka_unit_test(test_kinds),	   cmocka_unit_test(test_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,9 @@
 #define MAX_N	 100
 #define ANY_SIZE UINT64_MAX
 
-static const struct destination_kind plain = {.name = "plain", .max_age_ns = HOUR_NS};
-static const struct destination_kind deltas = {.name = "d", .max_age_ns = HOUR_NS, .deltas = true};
+static const struct destination_kind plain = {.name = "plain", .limits.age_ns = HOUR_NS};
+static const struct destination_kind deltas = {
+	.name = "d", .limits.age_ns = HOUR_NS, .deltas = true};
 
 /* Submit a profile of @n bytes to the outboxes. */
 static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, size_t n)

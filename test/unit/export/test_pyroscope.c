@@ -6,13 +6,17 @@
 #include "support/allocfail.h"
 #include "support/profiles.h"
 
+#include "base/http.h"
 #include "export/destination.h"
 #include "export/outbox.h"
 #include "export/pyroscope.h"
 #include "push.pb-c.h"
 
+#define SERIES_MAX 256
+
+/* Of any age. */
 static const struct destination_kind kind = {
-	.name = "pyroscope", .max_age_ns = UINT64_MAX, .deltas = true};
+	.name = "pyroscope", .limits.age_ns = UINT64_MAX, .deltas = true};
 
 struct fixture {
 	struct outbox_budget budget;
@@ -44,15 +48,25 @@ static void fixture_add(struct fixture *f, struct profile *profile)
 	queued_profile_unref(p);
 }
 
+/* Of what was taken. */
+static int encode(struct fixture *f, struct destination_request *ret)
+{
+	struct destination_profile profiles[SERIES_MAX];
+
+	outbox_profiles(&f->box, &f->batch, profiles);
+	return destination_pyroscope.encode(profiles, f->batch.n, ret);
+}
+
 /* Encode all that was added, and decode it with the generated reader. */
 static void fixture_encode(struct fixture *f)
 {
-	_cleanup_(freep) char *body = NULL;
-	size_t len;
+	_cleanup_(destination_request_deinit) struct destination_request request = {0};
 
-	outbox_take(&f->box, PYROSCOPE_SERIES_MAX, UINT64_MAX, 0, &f->batch);
-	assert_int_equal(pyroscope_encode(&f->box, &f->batch, &body, &len), 0);
-	f->request = push__v1__push_request__unpack(NULL, len, (const uint8_t *)body);
+	outbox_take(&f->box, SERIES_MAX, UINT64_MAX, 0, &f->batch);
+	assert_int_equal(encode(f, &request), 0);
+	assert_null(request.query);
+	f->request = push__v1__push_request__unpack(NULL, request.body_len,
+						    (const uint8_t *)request.body);
 	assert_non_null(f->request);
 	assert_int_equal(f->request->n_series, f->batch.n);
 }
@@ -123,7 +137,7 @@ static void test_most(void **state)
 
 	(void)state;
 	fixture_init(&f);
-	for (size_t i = 0; i < PYROSCOPE_SERIES_MAX + 1; i++) {
+	for (size_t i = 0; i < SERIES_MAX + 1; i++) {
 		struct profile *profile = profile_make(PROFILE_CPU, NULL, 1, 'a', 1);
 
 		for (size_t j = 0; j < LABELS_MAX - 1; j++) {
@@ -136,18 +150,16 @@ static void test_most(void **state)
 		fixture_add(&f, profile);
 	}
 	fixture_encode(&f);
-	assert_int_equal(f.request->n_series, PYROSCOPE_SERIES_MAX);
-	assert_int_equal(f.request->series[PYROSCOPE_SERIES_MAX - 1]->n_labels, 30);
+	assert_int_equal(f.request->n_series, SERIES_MAX);
+	assert_int_equal(f.request->series[SERIES_MAX - 1]->n_labels, 30);
 	fixture_deinit(&f);
 }
 
-static int encode(void *ctx)
+static int encode_any(void *ctx)
 {
-	_cleanup_(freep) char *body = NULL;
-	struct fixture *f = ctx;
-	size_t len;
+	_cleanup_(destination_request_deinit) struct destination_request request = {0};
 
-	return pyroscope_encode(&f->box, &f->batch, &body, &len);
+	return encode(ctx, &request);
 }
 
 static void test_no_memory(void **state)
@@ -158,16 +170,52 @@ static void test_no_memory(void **state)
 	fixture_init(&f);
 	fixture_add(&f, profile_make(PROFILE_CPU, "s", 1, 'a', 1));
 	outbox_take(&f.box, 1, 1, 0, &f.batch);
-	allocfail_each(encode, &f);
+	allocfail_each(encode_any, &f);
 	fixture_deinit(&f);
+}
+
+/* What it is known to refuse; the pipelines and the sender ask for these. */
+static void test_limits(void **state)
+{
+	const struct destination_limits *limits = &destination_pyroscope.limits;
+
+	(void)state;
+	assert_int_equal(limits->profile.samples, 16000);
+	assert_int_equal(limits->profile.bytes, 31u << 16);
+	assert_int_equal(limits->profiles, SERIES_MAX);
+	assert_int_equal(limits->age_ns, 59 * 60 * 1000000000ull);
+}
+
+/* The doctor's question: no series, no bytes. */
+static void test_probe(void **state)
+{
+	static const struct {
+		const char *name;
+		struct http_reply reply;
+		bool ok;
+	} replies[] = {
+		{"no series", {.status = 400, .body = "{\"code\":\"invalid_argument\"}"}, true},
+		{"another server", {.status = 400, .body = "bad request"}, false},
+		{"credentials", {.status = 401, .body = "invalid_argument"}, false},
+	};
+	_cleanup_(destination_request_deinit) struct destination_request request = {0};
+
+	(void)state;
+	assert_int_equal(destination_pyroscope.encode(NULL, 0, &request), 0);
+	assert_non_null(request.body);
+	assert_int_equal(request.body_len, 0);
+	for (size_t i = 0; i < array_size(replies); i++) {
+		row_begin(replies[i].name);
+		assert_int_equal(destination_pyroscope.probe_ok(&replies[i].reply), replies[i].ok);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_series),
-		cmocka_unit_test(test_most),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_series),	  cmocka_unit_test(test_most),
+		cmocka_unit_test(test_no_memory), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_probe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
