@@ -306,7 +306,7 @@ static void export_queue(struct export *e, struct queued_profile *queued)
 	for (size_t i = 0; i < e->n_routes; i++) {
 		struct route *route = &e->routes[i];
 
-		if (!route_takes(route, queued profile->profile))
+		if (!route_takes(route, queued->profile))
 			continue;
 		outbox_push(&route->box, queued, nsec_wall());
 		sender_wake(route->sender);

@@ -50,7 +50,7 @@ struct counters {
 };
 
 struct contention {
-	enum contention_kind kind;
+	enum go_profile_kind kind;
 	const struct goruntime *rt;
 	struct memory *memory;
 	struct buckets buckets;
@@ -64,7 +64,7 @@ struct contention {
 	bool was_read;
 };
 
-int contention_new(enum contention_kind kind, const struct goruntime *rt, struct memory *memory,
+int contention_new(enum go_profile_kind kind, const struct goruntime *rt, struct memory *memory,
 		   size_t max_bytes, struct contention **ret)
 {
 	struct contention *c = calloc(1, sizeof(*c));
@@ -79,7 +79,7 @@ int contention_new(enum contention_kind kind, const struct goruntime *rt, struct
 	c->kind = kind;
 	c->rt = rt;
 	c->memory = memory;
-	buckets_init(&c->buckets, kind == CONTENTION_MUTEX ? BUCKETS_MUTEX : BUCKETS_BLOCK,
+	buckets_init(&c->buckets, kind == GO_PROFILE_MUTEX ? BUCKETS_MUTEX : BUCKETS_BLOCK,
 		     max_bytes ? max_bytes : CONTENTION_BYTES_DEFAULT);
 	*ret = c;
 	return 0;
@@ -132,13 +132,13 @@ static bool scales_when_read(const struct contention *c)
 {
 	const struct goversion *v = goversion_find(goruntime_minor(&c->rt->file));
 
-	return c->kind == CONTENTION_MUTEX && v && v->mutex_raw;
+	return c->kind == GO_PROFILE_MUTEX && v && v->mutex_raw;
 }
 
 /* The list's head, and how it is set. */
 static int look(struct contention *c, uint64_t *ret_head)
 {
-	bool mutex = c->kind == CONTENTION_MUTEX;
+	bool mutex = c->kind == GO_PROFILE_MUTEX;
 	enum goruntime_var rate = mutex ? GORUNTIME_MUTEX_RATE : GORUNTIME_BLOCK_RATE;
 	uint64_t head = goruntime_addr(c->rt, mutex ? GORUNTIME_XBUCKETS : GORUNTIME_BBUCKETS);
 	uint64_t ticks = goruntime_addr(c->rt, GORUNTIME_TICKS);
@@ -241,7 +241,7 @@ static int64_t count_of(const struct contention *c, uint64_t word)
 	} else {
 		memcpy(&value, &word, sizeof(value));
 		count = to_int64(value);
-		if (count == 0 && c->kind == CONTENTION_BLOCK)
+		if (count == 0 && c->kind == GO_PROFILE_BLOCK)
 			count = 1;
 	}
 	if (scales_when_read(c) &&

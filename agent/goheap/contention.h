@@ -12,26 +12,22 @@
 #include <stdint.h>
 
 #include "goheap/goruntime.h"
+#include "goheap/kind.h"
 
 struct contention;
 struct memory;
-
-enum contention_kind {
-	CONTENTION_MUTEX, /* who has kept a mutex that others waited for */
-	CONTENTION_BLOCK, /* who has waited, and where */
-	CONTENTION_KIND_MAX,
-};
 
 /* Bytes of records kept of one process and kind: there is one for each place that waits. */
 #define CONTENTION_BYTES_DEFAULT (16u << 20)
 
 /**
  * contention_new() - a reader
+ * @kind: GO_PROFILE_MUTEX or GO_PROFILE_BLOCK
  * @rt, @memory: borrowed; they outlive it
  *
  * Return: 0 or -ENOMEM.
  */
-int contention_new(enum contention_kind kind, const struct goruntime *rt, struct memory *memory,
+int contention_new(enum go_profile_kind kind, const struct goruntime *rt, struct memory *memory,
 		   size_t max_bytes, struct contention **ret);
 void contention_free(struct contention *c);
 

@@ -79,7 +79,7 @@ struct goheap {
 	bool all_slots;	     /* nothing was ever published */
 	const struct goversion_stats *totals; /* how the counters lie; NULL: not known yet */
 	struct gosched sched;
-	struct contention *contention[CONTENTION_KIND_MAX]; /* owned; NULL until one is asked for */
+	struct contention *contention[GO_PROFILE_KIND_MAX]; /* owned; NULL until one is asked for */
 };
 
 /* ---------------------------------------------------------------- a reader */
@@ -99,7 +99,7 @@ void goheap_free(struct goheap *h)
 {
 	if (!h)
 		return;
-	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+	for (size_t i = 0; i < GO_PROFILE_KIND_MAX; i++)
 		contention_free(h->contention[i]);
 	buckets_deinit(&h->buckets);
 	process_memory_deinit(&h->process);
@@ -206,7 +206,7 @@ struct memory *goheap_memory(struct goheap *h)
 	return h->found == GORUNTIME_OK ? h->memory : NULL;
 }
 
-int goheap_contention(struct goheap *h, enum contention_kind kind, struct contention_profile *ret)
+int goheap_contention(struct goheap *h, enum go_profile_kind kind, struct contention_profile *ret)
 {
 	int r = 0;
 
@@ -250,7 +250,7 @@ size_t goheap_bytes(const struct goheap *h)
 {
 	size_t n = sizeof(*h) + buckets_bytes(&h->buckets);
 
-	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
+	for (size_t i = 0; i < GO_PROFILE_KIND_MAX; i++)
 		n += h->contention[i] ? contention_bytes(h->contention[i]) : 0;
 	return n;
 }

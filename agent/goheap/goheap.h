@@ -63,7 +63,7 @@ const struct goruntime *goheap_runtime(const struct goheap *h);
 struct memory *goheap_memory(struct goheap *h);
 /* The runtime's mutex or block profile, by a reader that this one keeps. As contention_read(), or
  * the state of goheap_new(). */
-int goheap_contention(struct goheap *h, enum contention_kind kind, struct contention_profile *ret);
+int goheap_contention(struct goheap *h, enum go_profile_kind kind, struct contention_profile *ret);
 /* Whether the next read turns sampling on where it has never been on. */
 void goheap_set_force(struct goheap *h, bool force);
 /* Whether podprof has turned sampling on in this process, now or before. */

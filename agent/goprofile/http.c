@@ -48,7 +48,8 @@ struct pull_job {
 	struct go_profile_task task;
 	struct go_profile_http *pull;
 	struct httpd_later *later;
-	enum pull_kind kind;
+	enum go_profile_kind kind;
+	bool allocs;
 	struct pid_id ids[GO_PROFILE_HTTP_PROCESSES_MAX];
 	size_t n_ids;
 	uint64_t n_left_out;
@@ -68,24 +69,13 @@ static void pull_job_free(struct pull_job *job)
 
 DEFINE_CLEANUP(struct pull_job *, pull_job_freep, pull_job_free);
 
-static enum go_profile_kind kind_of(enum pull_kind kind)
-{
-	static const enum go_profile_kind kinds[PULL_KIND_MAX] = {
-		[PULL_HEAP] = GO_PROFILE_HEAP,		 [PULL_ALLOCS] = GO_PROFILE_HEAP,
-		[PULL_MUTEX] = GO_PROFILE_MUTEX,	 [PULL_BLOCK] = GO_PROFILE_BLOCK,
-		[PULL_GOROUTINE] = GO_PROFILE_GOROUTINE,
-	};
-
-	return kinds[kind];
-}
-
 /* ---------------------------------------------------------------- on the worker */
 
 static int job_encode(struct pull_job *job, struct go_profile_oneshot *s)
 {
 	const struct go_profile_report_opts opts = {
 		.time_ns = nsec_wall(),
-		.default_type = job->kind == PULL_ALLOCS ? "alloc_space" : NULL,
+		.default_type = job->allocs ? "alloc_space" : NULL,
 		.max_samples = GO_PROFILE_HTTP_SAMPLES_MAX,
 		.max_bytes = GO_PROFILE_HTTP_PPROF_MAX,
 	};
@@ -102,7 +92,7 @@ static void job_run(struct go_profile_task *task)
 	const struct go_profile_http_opts *opts = &job->pull->opts;
 	struct go_profile_oneshot s = {
 		.proc = opts->proc,
-		.kind = kind_of(job->kind),
+		.kind = job->kind,
 		.max_bytes = opts->max_bytes,
 		.symbol_bytes = opts->symbol_bytes,
 	};
@@ -173,7 +163,7 @@ static void answer_profile(struct pull_job *job)
 
 	job->pprof = (struct buf)BUF_INIT(0);
 	snprintf(response.filename, sizeof(response.filename), "%s.pb.gz",
-		 pull_kind_name(job->kind));
+		 job->allocs ? "allocs" : go_profile_kind_name(job->kind));
 	job->pull->outcomes[PULL_MADE]++;
 	job->pull->outcomes[PULL_LEFT_OUT] += job->n_left_out;
 	httpd_later_answer(job->later, &response);
@@ -286,6 +276,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	job->pull = p;
 	job->later = later;
 	job->kind = ask->kind;
+	job->allocs = ask->allocs;
 	buf_init(&job->pprof, GO_PROFILE_HTTP_PPROF_MAX);
 	status = find(p, ask, job, &outcome, &why);
 	if (status)

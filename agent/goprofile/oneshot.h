@@ -3,9 +3,8 @@
 #define PODPROF_GOPROFILE_ONESHOT_H
 
 /*
- * One profile that Go's runtime keeps of itself, read on somebody's demand: one process after the
- * other, each by a reader that is made for it, until it is one profile. Nothing is kept between two
- * of them.
+ * One Go profile, read on demand: one process after the other, until it is one profile. Nothing is
+ * kept between two of them.
  */
 
 #include <stdbool.h>
@@ -13,43 +12,28 @@
 #include <stdint.h>
 
 #include "goheap/goheap.h"
+#include "goheap/kind.h"
 
 struct buf;
-struct gocore;
-struct goimages;
+struct go_profile_reader;
 struct go_profile_report_opts;
+struct go_profile_target;
+struct gocore;
 struct root;
-struct address_space_cache;
-struct symbolizer;
 
-enum go_profile_kind {
-	GO_PROFILE_HEAP,
-	GO_PROFILE_MUTEX,
-	GO_PROFILE_BLOCK,
-	GO_PROFILE_GOROUTINE,
-	GO_PROFILE_KIND_MAX,
-};
-
-const char *go_profile_kind_name(enum go_profile_kind kind);
-/* GO_PROFILE_KIND_MAX if there is none of that name. */
-enum go_profile_kind go_profile_kind_parse(const char *name);
-
-/* Processes of one container that are read; more are left out, which is said. And Go runtimes of
- * all of them. Reached: the command says how many are left out. */
+/* Processes of one container that are read; more are left out, which is said. Reached: the command
+ * says how many are left out. */
 #define GO_PROFILE_ONESHOT_PROCESSES_MAX 1024
-/* Go runtimes of them. Reached: the others are left out. */
-#define GO_PROFILE_ONESHOT_SNAPS_MAX	 (2 * GO_PROFILE_ONESHOT_PROCESSES_MAX)
 
 /**
  * struct go_profile_oneshot - where what was read gathers
  * @proc: borrowed
  * @max_bytes: of the records and stacks of all together; what has no room is left out
  * @symbol_bytes: of symbol tables
- * @snaps: of the kind: struct heapsnap, contentionsnap or goroutinesnap, one for each runtime;
- *         owned
+ * @n_snaps: runtimes of which there is a profile
  * @version: of Go, of the first process that was read, or that would have been
- * @state, @state_pid: the first process of which there was no profile, and why;
- * GORUNTIME_NO_RUNTIME while there was no Go program at all
+ * @state: of the first process of which there was no profile, why; GORUNTIME_NO_RUNTIME while there
+ *         was no Go program at all
  */
 struct go_profile_oneshot {
 	const struct root *proc;
@@ -57,11 +41,10 @@ struct go_profile_oneshot {
 	bool force;
 	size_t max_bytes;
 	size_t symbol_bytes;
-	size_t bytes; /* of max_bytes, taken */
-	struct address_space_cache *space;
-	struct goimages *images;
-	struct symbolizer *symbolizer;
-	void *snaps[GO_PROFILE_ONESHOT_SNAPS_MAX];
+	struct go_profile_reader *reader;
+	struct go_profile_target *targets;
+	size_t n_targets;
+	size_t cap_targets;
 	size_t n_snaps;
 	size_t n_records;
 	struct goheap_totals totals; /* of GO_PROFILE_HEAP */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Reading a heap takes milliseconds, and a target can make it slow, so it happens on a worker of
- * its own, which alone touches the readers. A round is one job for each container, with the
- * processes that it has now, and at its end one job that forgets the readers of processes that were
- * in none. A container with a process that keeps the worker waiting is left alone for an hour.
+ * its own, which alone touches the reader. A round is one job for each container, with the
+ * processes that it has now, and at its end one job that forgets what is kept of processes that
+ * were in none. A container with a process that keeps the worker waiting is left alone for an hour.
  *
  * One whose names may still come, some seconds after its start, is not read in this round but in
  * the next, which is told all since it began. Its labels may turn out to be those of others, and of
@@ -26,9 +26,8 @@
 #include "base/worker.h"
 #include "discovery/discovery.h"
 #include "discovery/entity.h"
-#include "goprofile/worker.h"
 #include "goprofile/heap.h"
-#include "goprofile/heapsnap.h"
+#include "goprofile/worker.h"
 
 /* Processes of one container that are looked at in a round; counted as "processes_over_limit"
  * beyond. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
@@ -94,20 +93,13 @@ struct go_profiler {
 	struct go_profile_memory caches;
 };
 
-/* One kind of profile: struct contentionsnap by enum contention_kind, and behind these struct
- * heapsnap. */
-#define GO_PROFILER_PART_HEAP CONTENTION_KIND_MAX
-#define GO_PROFILER_PARTS     (GO_PROFILER_PART_HEAP + 1)
-
-static const enum profile_kind part_kinds[GO_PROFILER_PARTS] = {
-	[CONTENTION_MUTEX] = PROFILE_GO_MUTEX,
-	[CONTENTION_BLOCK] = PROFILE_GO_BLOCK,
-	[GO_PROFILER_PART_HEAP] = PROFILE_GO_HEAP,
+static const enum profile_kind exported[] = {
+	[GO_PROFILE_HEAP] = PROFILE_GO_HEAP,
+	[GO_PROFILE_MUTEX] = PROFILE_GO_MUTEX,
+	[GO_PROFILE_BLOCK] = PROFILE_GO_BLOCK,
 };
 
 struct go_profiler_part {
-	void **snaps; /* the targets', of those that had something */
-	size_t n_snaps;
 	struct buf pprof;
 	struct buf pprof_delta;
 };
@@ -125,7 +117,7 @@ struct go_profiler_job {
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct profile_limits limits;
-	struct go_profiler_part parts[GO_PROFILER_PARTS];
+	struct go_profiler_part parts[array_size(exported)]; /* by kind */
 	int result;
 	uint64_t n_full;
 	uint64_t n_failed;
@@ -139,8 +131,7 @@ static void job_free(struct go_profiler_job *job)
 {
 	if (!job)
 		return;
-	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
-		free(job->parts[i].snaps);
+	for (size_t i = 0; i < array_size(exported); i++) {
 		buf_deinit(&job->parts[i].pprof);
 		buf_deinit(&job->parts[i].pprof_delta);
 	}
@@ -156,9 +147,9 @@ DEFINE_CLEANUP(struct go_profiler_job *, job_freep, job_free);
 
 /* ---------------------------------------------------------------- on the worker */
 
-static int job_encode(struct go_profiler_job *job, size_t part, bool delta, struct buf *ret)
+static int job_encode(struct go_profiler_job *job, enum go_profile_kind kind, bool delta,
+		      struct buf *ret)
 {
-	const struct go_profiler_part *p = &job->parts[part];
 	const struct go_profile_report_opts opts = {
 		.delta = delta,
 		.time_ns = job->start_ns,
@@ -169,13 +160,9 @@ static int job_encode(struct go_profiler_job *job, size_t part, bool delta, stru
 	struct go_profile_report_stats stats;
 	int r;
 
-	if (part == GO_PROFILER_PART_HEAP)
-		r = go_profile_cache_encode(job->task.readers, (struct heapsnap **)p->snaps,
-					    p->n_snaps, &opts, ret, &stats);
-	else
-		r = go_profile_cache_encode_contention(job->task.readers,
-						       (struct contentionsnap **)p->snaps,
-						       p->n_snaps, &opts, ret, &stats);
+	work_alive(&job->task.work);
+	r = go_profile_reader_encode(job->task.reader, kind, job->targets, job->n_targets, &opts,
+				     ret, &stats);
 	if (!r)
 		job->n_left_out += stats.n_left_out;
 	return r;
@@ -184,57 +171,10 @@ static int job_encode(struct go_profiler_job *job, size_t part, bool delta, stru
 static void job_read(struct go_profiler_job *job, struct go_profile_target *target)
 {
 	/* a process that cannot be read costs the container that process */
-	if (go_profile_cache_read(job->task.readers, job->since_ns, target))
+	if (go_profile_reader_read(job->task.reader, job->since_ns, target))
 		job->n_failed++;
 	if (target->full)
 		job->n_full++;
-}
-
-static void gather_snap(struct go_profiler_part *part, void *snap)
-{
-	if (snap)
-		part->snaps[part->n_snaps++] = snap;
-}
-
-static void gather_found(struct go_profiler_job *job, const struct go_profile_found *found)
-{
-	gather_snap(&job->parts[GO_PROFILER_PART_HEAP], found->snap);
-	for (size_t i = 0; i < CONTENTION_KIND_MAX; i++)
-		gather_snap(&job->parts[i], found->contention[i]);
-}
-
-static int job_gather(struct go_profiler_job *job)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < job->n_targets; i++)
-		n += job->targets[i].n_found;
-	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
-		job->parts[i].snaps = calloc(n + 1, sizeof(*job->parts[i].snaps));
-		if (!job->parts[i].snaps)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < job->n_targets; i++)
-		for (size_t k = 0; k < job->targets[i].n_found; k++)
-			gather_found(job, &job->targets[i].found[k]);
-	return 0;
-}
-
-/* Both forms of one kind; nothing where nothing was read. */
-static int job_encode_part(struct go_profiler_job *job, size_t part)
-{
-	struct go_profiler_part *p = &job->parts[part];
-	int r = 0;
-
-	if (p->n_snaps) {
-		work_alive(&job->task.work);
-		r = job_encode(job, part, false, &p->pprof);
-	}
-	if (!r && p->n_snaps) {
-		work_alive(&job->task.work);
-		r = job_encode(job, part, true, &p->pprof_delta);
-	}
-	return r;
 }
 
 static void job_run(struct go_profile_task *task)
@@ -246,17 +186,21 @@ static void job_run(struct go_profile_task *task)
 		job->at = i;
 		job_read(job, &job->targets[i]);
 	}
-	job->result = job_gather(job);
-	for (size_t i = 0; !job->result && i < GO_PROFILER_PARTS; i++)
-		job->result = job_encode_part(job, i);
+	/* both forms of each kind */
+	for (size_t i = 0; !job->result && i < array_size(exported); i++) {
+		job->result = job_encode(job, (enum go_profile_kind)i, false, &job->parts[i].pprof);
+		if (!job->result)
+			job->result = job_encode(job, (enum go_profile_kind)i, true,
+						 &job->parts[i].pprof_delta);
+	}
 }
 
-/* Ends a round: readers that were not asked for go. */
+/* Ends a round: what is kept of processes that were not read goes. */
 static void job_sweep(struct go_profile_task *task)
 {
 	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
 
-	job->caches = go_profile_cache_end_round(job->task.readers);
+	job->caches = go_profile_reader_end_round(job->task.reader);
 }
 
 static void job_drop(struct go_profile_task *task)
@@ -312,10 +256,10 @@ static void job_account(struct go_profiler_job *job)
 	}
 }
 
-static int job_profile(struct go_profiler_job *job, size_t part, struct profile **ret)
+static int job_profile(struct go_profiler_job *job, enum go_profile_kind kind, struct profile **ret)
 {
 	struct profile *profile = calloc(1, sizeof(*profile));
-	struct go_profiler_part *p = &job->parts[part];
+	struct go_profiler_part *p = &job->parts[kind];
 
 	if (!profile)
 		return -ENOMEM;
@@ -323,7 +267,7 @@ static int job_profile(struct go_profiler_job *job, size_t part, struct profile 
 		free(profile);
 		return -ENOMEM;
 	}
-	profile->kind = part_kinds[part];
+	profile->kind = exported[kind];
 	profile->start_ns = job->start_ns;
 	profile->duration_ns = job->duration_ns;
 	profile->pprof_len = p->pprof.len;
@@ -335,14 +279,14 @@ static int job_profile(struct go_profiler_job *job, size_t part, struct profile 
 }
 
 /* Nothing where there is no Go process, or nothing recorded yet. */
-static void job_out(struct go_profiler_job *job, size_t part)
+static void job_out(struct go_profiler_job *job, enum go_profile_kind kind)
 {
 	struct go_profiler *p = job->profiler;
 	struct profile *profile;
 
-	if (!job->parts[part].pprof.len)
+	if (!job->parts[kind].pprof.len)
 		return;
-	if (job_profile(job, part, &profile)) {
+	if (job_profile(job, kind, &profile)) {
 		p->outcomes[GO_PROFILER_FAILED]++;
 		return;
 	}
@@ -379,8 +323,8 @@ static void job_done(struct work *work)
 		p->outcomes[GO_PROFILER_FAILED]++;
 		return;
 	}
-	for (size_t i = 0; i < GO_PROFILER_PARTS; i++)
-		job_out(job, i);
+	for (size_t i = 0; i < array_size(exported); i++)
+		job_out(job, (enum go_profile_kind)i);
 }
 
 /* What was without its names at the end of a window had begun this long before at most. */
@@ -407,7 +351,7 @@ static int job_new(struct go_profiler *p, struct go_profiler_job **ret)
 	job->start_ns = p->start_ns;
 	job->duration_ns = p->duration_ns;
 	job->limits = p->opts.limits;
-	for (size_t i = 0; i < GO_PROFILER_PARTS; i++) {
+	for (size_t i = 0; i < array_size(exported); i++) {
 		buf_init(&job->parts[i].pprof, job->limits.bytes);
 		buf_init(&job->parts[i].pprof_delta, job->limits.bytes);
 	}
@@ -655,10 +599,12 @@ int go_profiler_new(const struct go_profiler_opts *opts, struct go_profiler **re
 {
 	struct go_profile_worker_opts worker = {
 		.loop = opts->loop,
-		.readers = {.proc = opts->proc,
-			    .heap_bytes = opts->heap_bytes,
-			    .symbol_bytes = opts->symbol_bytes,
-			    .no_contention = opts->no_contention},
+		.reader = {.proc = opts->proc,
+			   .kinds = opts->no_contention ? 1u << GO_PROFILE_HEAP
+							: GO_PROFILE_CUMULATIVE,
+			   .rounds = true,
+			   .record_bytes = opts->heap_bytes,
+			   .symbol_bytes = opts->symbol_bytes},
 		.queue_max = GO_PROFILER_CONTAINERS_MAX + 1,
 		.stuck_ns = opts->stuck_ns,
 		.on_stuck = on_stuck,

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 #include "export/export.h"
-#include "goprofile/policy.h"
-#include "goprofile/cache.h"
 #include "goprofile/goalloc.h"
+#include "goprofile/policy.h"
+#include "goprofile/reader.h"
 
 struct discovery;
 struct entity;

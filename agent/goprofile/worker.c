@@ -10,11 +10,11 @@
  *
  * None of this can be seen in advance: a process may change its mappings between the look and the
  * read. So the answer is here, and is the same for all of them. The thread that waits is left
- * behind with all its readers, since it may touch them whenever it is let go. New readers begin
+ * behind with its reader, since it may touch that whenever it is let go. A new reader begins
  * anew: counters are cumulative, so what is lost is one window's difference.
  *
- * Each such thread keeps the memory of its readers; the new ones get half of what those before had,
- * and the number of threads has a ceiling.
+ * Each such thread keeps the memory of its reader; the new one gets half of what the one before
+ * had, and the number of threads has a ceiling.
  */
 #include "goprofile/worker.h"
 
@@ -41,8 +41,8 @@ struct go_profile_stuck {
 struct go_profile_worker {
 	struct go_profile_worker_opts opts;
 	struct worker *worker;
-	struct go_profile_cache *readers;
-	struct go_profile_cache *next; /* for the thread that comes next */
+	struct go_profile_reader *reader;
+	struct go_profile_reader *next; /* for the thread that comes next */
 	struct go_profile_stuck *stuck;
 	struct loop_source *timer;
 };
@@ -57,8 +57,8 @@ static void task_run(struct work *work)
 {
 	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
 
-	task->readers = task->worker->readers;
-	if (task->readers || !task->worker->opts.readers.proc) /* they are gone at the end */
+	task->reader = task->worker->reader;
+	if (task->reader || !task->worker->opts.reader.proc) /* it is gone at the end */
 		task->run(task);
 }
 
@@ -72,7 +72,7 @@ static void on_seen(void *ctx, struct work *work)
 	atomic_fetch_add(&hw->stuck->n, 1);
 	atomic_fetch_add(&hw->stuck->n_refs, 1);
 	task->stuck = hw->stuck;
-	hw->readers = take_ptr(hw->next);
+	hw->reader = take_ptr(hw->next);
 	if (hw->opts.on_stuck)
 		hw->opts.on_stuck(hw->opts.ctx, task);
 }
@@ -84,7 +84,7 @@ static void on_orphan(void *ctx, struct work *work)
 	struct go_profile_stuck *stuck = task->stuck;
 
 	(void)ctx;
-	go_profile_cache_free(task->readers);
+	go_profile_reader_free(task->reader);
 	task->drop(task);
 	atomic_fetch_sub(&stuck->n, 1);
 	stuck_unref(stuck);
@@ -93,15 +93,15 @@ static void on_orphan(void *ctx, struct work *work)
 static void give_up(struct go_profile_worker *hw)
 {
 	const struct worker_left left = {on_seen, on_orphan, hw};
-	struct go_profile_cache_opts readers = hw->opts.readers;
+	struct go_profile_reader_opts reader = hw->opts.reader;
 
 	if (go_profile_worker_n_stuck(hw) >= GO_PROFILE_STUCK_MAX)
 		return;
-	readers.heap_bytes >>= go_profile_worker_n_stuck(hw) + 1;
-	if (readers.proc && go_profile_cache_new(&readers, &hw->next))
+	reader.record_bytes >>= go_profile_worker_n_stuck(hw) + 1;
+	if (reader.proc && go_profile_reader_new(&reader, &hw->next))
 		return; /* the next time */
 	if (worker_abandon(hw->worker, &left)) {
-		go_profile_cache_free(hw->next);
+		go_profile_reader_free(hw->next);
 		hw->next = NULL;
 	}
 }
@@ -130,8 +130,8 @@ int go_profile_worker_new(const struct go_profile_worker_opts *opts, struct go_p
 	period_ns = hw->opts.stuck_ns / 4;
 	hw->stuck = calloc(1, sizeof(*hw->stuck));
 	r = hw->stuck ? 0 : -ENOMEM;
-	if (!r && opts->readers.proc)
-		r = go_profile_cache_new(&opts->readers, &hw->readers);
+	if (!r && opts->reader.proc)
+		r = go_profile_reader_new(&opts->reader, &hw->reader);
 	if (hw->stuck)
 		hw->stuck->n_refs = 1;
 	if (!r)
@@ -170,7 +170,7 @@ void go_profile_worker_free(struct go_profile_worker *hw)
 	if (hw->worker)
 		wait_for_end(hw);
 	worker_free(hw->worker);
-	go_profile_cache_free(hw->readers);
+	go_profile_reader_free(hw->reader);
 	stuck_unref(hw->stuck);
 	free(hw);
 }

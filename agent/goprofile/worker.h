@@ -3,15 +3,15 @@
 #define PODPROF_GOPROFILE_WORKER_H
 
 /*
- * A thread that reads Go heaps, with the readers that it alone touches. A process can keep a
- * reader waiting without end: then both are left to it, and a new thread goes on with new readers.
+ * A thread that reads Go profiles, with the reader that it alone touches. A process can keep it
+ * waiting without end: then both are left to it, and a new thread goes on with a new reader.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/worker.h"
-#include "goprofile/cache.h"
+#include "goprofile/reader.h"
 
 struct go_profile_stuck;
 struct go_profile_worker;
@@ -27,15 +27,15 @@ struct loop;
 /**
  * struct go_profile_task - one job, embedded in the caller's struct
  * @work:    done() is the caller's; it is called when run() has come back in time, or was cancelled
- * @run:     on the worker's thread; calls work_alive() between processes, and uses @readers alone
+ * @run:     on the worker's thread; calls work_alive() between processes, and uses @reader alone
  * @drop:    frees the job, on whatever thread, when run() has come back too late
- * @readers: set for run(); NULL in a worker without
+ * @reader:  set for run(); NULL in a worker without
  */
 struct go_profile_task {
 	struct work work;
 	void (*run)(struct go_profile_task *task);
 	void (*drop)(struct go_profile_task *task);
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	struct go_profile_worker *worker;
 	struct go_profile_stuck *stuck;
 };
@@ -43,7 +43,7 @@ struct go_profile_task {
 struct go_profile_worker_opts {
 	struct loop *loop;
 	const char *name;		      /* of the thread; NULL: "go-heap" */
-	struct go_profile_cache_opts readers; /* without a proc: tasks have none */
+	struct go_profile_reader_opts reader; /* without a proc: tasks have none */
 	size_t queue_max;
 	uint64_t stuck_ns; /* 0: GO_PROFILE_STUCK_NS */
 	/* A task is given up: called on the loop. Its inputs may be read, nothing else. */

@@ -13,24 +13,6 @@
 
 #define PULL_PATH "/debug/pprof/"
 
-const char *pull_kind_name(enum pull_kind kind)
-{
-	static const char *const names[PULL_KIND_MAX] = {
-		[PULL_HEAP] = "heap",	[PULL_ALLOCS] = "allocs",	[PULL_MUTEX] = "mutex",
-		[PULL_BLOCK] = "block", [PULL_GOROUTINE] = "goroutine",
-	};
-
-	return names[kind];
-}
-
-static enum pull_kind kind_of(const char *name)
-{
-	for (int i = 0; i < PULL_KIND_MAX; i++)
-		if (strcmp(name, pull_kind_name((enum pull_kind)i)) == 0)
-			return (enum pull_kind)i;
-	return PULL_KIND_MAX;
-}
-
 /* NULL, or why the question has no answer. */
 static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
 {
@@ -60,8 +42,10 @@ bool pull_handle(const struct pull_source *source, const struct httpd_request *r
 
 	if (strncmp(path, PULL_PATH, strlen(PULL_PATH)) != 0)
 		return false;
-	ask.kind = kind_of(path + strlen(PULL_PATH));
-	if (ask.kind == PULL_KIND_MAX)
+	path += strlen(PULL_PATH);
+	ask.allocs = strcmp(path, "allocs") == 0;
+	ask.kind = ask.allocs ? GO_PROFILE_HEAP : go_profile_kind_parse(path);
+	if (ask.kind == GO_PROFILE_KIND_MAX)
 		return false;
 	if (!source) {
 		httpd_fail(ret, 404, "profiles are not made on demand here; --go-pull does that");

@@ -17,24 +17,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "goheap/kind.h"
+
 struct httpd_later;
 struct httpd_request;
 struct httpd_response;
 
-enum pull_kind {
-	PULL_HEAP,
-	PULL_ALLOCS,
-	PULL_MUTEX,
-	PULL_BLOCK,
-	PULL_GOROUTINE,
-	PULL_KIND_MAX,
-};
-
-const char *pull_kind_name(enum pull_kind kind);
-
-/* @container: NULL: the process @pid. Borrowed for the call. */
+/**
+ * struct pull_ask - what is asked for
+ * @allocs:    a heap profile that is shown by what was allocated
+ * @container: NULL: the process @pid. Borrowed for the call.
+ */
 struct pull_ask {
-	enum pull_kind kind;
+	enum go_profile_kind kind;
+	bool allocs;
 	uint64_t pid;
 	const char *container;
 };

@@ -4,7 +4,7 @@
  * the first time, with its files known, and in later rounds. 100 processes of one Go program, 100
  * of one C program.
  *
- * Then 100 processes of one Go program of 100 MB, read by the agent's readers and named in
+ * Then 100 processes of one Go program of 100 MB, read by the agent's reader and named in
  * profiles: what that takes the first time, in later rounds, and in memory of ours.
  *
  *	bench_goruntimes [PROGRAM [ARG]]	instead of the fixture, one that goes on running
@@ -28,7 +28,7 @@
 #include "goheap/goimages.h"
 #include "goheap/goruntime.h"
 #include "goprofile/process.h"
-#include "goprofile/cache.h"
+#include "goprofile/reader.h"
 #include "goprofile/heap.h"
 
 #define N 100
@@ -167,21 +167,18 @@ static size_t own_kib(void)
 }
 
 /* A profile of one process, made and thrown away. */
-static size_t name(struct go_profile_cache *readers, struct go_profile_target *target)
+static size_t name(struct go_profile_reader *reader, struct go_profile_target *target)
 {
 	const struct go_profile_report_opts opts = {.max_samples = 10000, .max_bytes = 4u << 20};
 	_cleanup_(buf_deinit) struct buf out = BUF_INIT(4u << 20);
 	struct go_profile_report_stats stats = {0};
 
-	for (size_t i = 0; i < target->n_found; i++)
-		if (target->found[i].snap &&
-		    go_profile_cache_encode(readers, &target->found[i].snap, 1, &opts, &out,
-					    &stats))
-			exit(1);
+	if (go_profile_reader_encode(reader, GO_PROFILE_HEAP, target, 1, &opts, &out, &stats))
+		exit(1);
 	return (size_t)stats.n_records;
 }
 
-static void read_all(struct bench *b, struct go_profile_cache *readers, const char *what, int first,
+static void read_all(struct bench *b, struct go_profile_reader *reader, const char *what, int first,
 		     int limit)
 {
 	uint64_t start_ns = cpu_ns();
@@ -193,9 +190,9 @@ static void read_all(struct bench *b, struct go_profile_cache *readers, const ch
 	for (int i = first; i < limit; i++) {
 		struct go_profile_target target = {.pid = b->processes[i].pid};
 
-		if (go_profile_cache_read(readers, 0, &target))
+		if (go_profile_reader_read(reader, 0, &target))
 			exit(1);
-		n_records += name(readers, &target);
+		n_records += name(reader, &target);
 		go_profile_target_deinit(&target);
 	}
 	(void)!access("/bench/end", F_OK);
@@ -207,8 +204,11 @@ static void read_all(struct bench *b, struct go_profile_cache *readers, const ch
 static void shared_file(const char *path)
 {
 	static struct bench b;
-	struct go_profile_cache_opts opts = {.heap_bytes = 64u << 20, .symbol_bytes = 32u << 20};
-	struct go_profile_cache *readers;
+	struct go_profile_reader_opts opts = {.kinds = GO_PROFILE_CUMULATIVE,
+					      .rounds = true,
+					      .record_bytes = 64u << 20,
+					      .symbol_bytes = 32u << 20};
+	struct go_profile_reader *reader;
 	struct go_profile_memory caches;
 
 	b = (struct bench){.proc = ROOT_INIT};
@@ -217,17 +217,17 @@ static void shared_file(const char *path)
 	opts.proc = &b.proc;
 	start(&b, path, NULL);
 	printf("a Go program of 100 MB, read and named; %zu KiB of ours before\n", own_kib());
-	if (go_profile_cache_new(&opts, &readers))
+	if (go_profile_reader_new(&opts, &reader))
 		exit(1);
-	read_all(&b, readers, "the first one", 0, 1);
-	read_all(&b, readers, "others", 1, N);
-	caches = go_profile_cache_end_round(readers);
-	read_all(&b, readers, "next round", 0, N);
-	caches = go_profile_cache_end_round(readers);
+	read_all(&b, reader, "the first one", 0, 1);
+	read_all(&b, reader, "others", 1, N);
+	caches = go_profile_reader_end_round(reader);
+	read_all(&b, reader, "next round", 0, N);
+	caches = go_profile_reader_end_round(reader);
 	printf("  kept: %zu bytes of records, %zu of symbols, %zu of mappings, %zu of files\n",
 	       caches.record_bytes, caches.symbol_bytes, caches.address_space_bytes,
 	       caches.file_bytes);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 	stop(&b);
 	root_deinit(&b.proc);
 }

@@ -37,9 +37,9 @@ static void read_all(const struct goruntime *rt, struct memory *m, struct goheap
 	for (int i = 0; i < 2; i++)
 		printf("records: %s\n", goruntime_state_name(goheap_read(h, &profile)));
 	printf("counters: %d %d\n", goheap_exact(h, &totals), goheap_gauges(h, &gauges));
-	for (int i = 0; i < CONTENTION_KIND_MAX; i++)
+	for (int i = GO_PROFILE_MUTEX; i <= GO_PROFILE_BLOCK; i++)
 		printf("contention: %s\n", goruntime_state_name(goheap_contention(
-						   h, (enum contention_kind)i, &contention)));
+						   h, (enum go_profile_kind)i, &contention)));
 	printf("goroutines: %s\n",
 	       goruntime_state_name(goroutines_read(rt, m, on_goroutine, NULL, &stats)));
 }

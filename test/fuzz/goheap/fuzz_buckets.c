@@ -106,7 +106,7 @@ static void read_others(const struct goruntime *rt, struct heapimage *image, str
 
 	(void)!goheap_exact(heap, &totals);
 	(void)!goheap_cycles(heap, &cycles);
-	assert(contention_new(CONTENTION_MUTEX, rt, &image->memory, FUZZ_MAX_BYTES, &mutexes) == 0);
+	assert(contention_new(GO_PROFILE_MUTEX, rt, &image->memory, FUZZ_MAX_BYTES, &mutexes) == 0);
 	for (int i = 0; i < 2; i++) {
 		if (contention_read(mutexes, &profile) != GORUNTIME_OK)
 			continue;

@@ -70,9 +70,9 @@ static void read_heap(struct goheap *h)
 
 static void read_contention(struct goheap *h)
 {
-	for (int i = 0; i < CONTENTION_KIND_MAX; i++) {
+	for (int i = GO_PROFILE_MUTEX; i <= GO_PROFILE_BLOCK; i++) {
 		struct contention_profile profile;
-		int r = goheap_contention(h, (enum contention_kind)i, &profile);
+		int r = goheap_contention(h, (enum go_profile_kind)i, &profile);
 
 		expect(r >= 0 && r < GORUNTIME_STATE_MAX);
 		for (size_t k = 0; r == GORUNTIME_OK && k < profile.n_records; k++) {

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/nsec.h"
-#include "goprofile/cache.h"
+#include "goprofile/reader.h"
 #include "pprof/reader.h"
 #include "goprofile/contention.h"
 #include "support/gofixture.h"
@@ -17,27 +17,29 @@
 
 static const char *const args[] = {"/dev/null", NULL};
 
-static struct go_profile_cache *open_readers(const struct goprocess *p)
+static struct go_profile_reader *open_readers(const struct goprocess *p)
 {
-	const struct go_profile_cache_opts opts = {
+	const struct go_profile_reader_opts opts = {
 		.proc = &p->proc,
-		.heap_bytes = 64u << 20,
+		.kinds = GO_PROFILE_CUMULATIVE,
+		.rounds = true,
+		.record_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 
-	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
-	return readers;
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	return reader;
 }
 
 /* A window that begins now; the caller frees what was found. */
-static struct go_profile_target read_window(struct go_profile_cache *readers,
+static struct go_profile_target read_window(struct go_profile_reader *reader,
 					    const struct goprocess *p)
 {
 	struct go_profile_target target = {.pid = p->id};
 
-	assert_int_equal(go_profile_cache_read(readers, nsec_wall(), &target), 0);
-	go_profile_cache_end_round(readers);
+	assert_int_equal(go_profile_reader_read(reader, nsec_wall(), &target), 0);
+	go_profile_reader_end_round(reader);
 	assert_int_equal(target.n_found, 1);
 	return target;
 }
@@ -61,8 +63,8 @@ static struct sums sum(const struct contentionsnap *snap)
 }
 
 /* What an encoded profile adds up to. */
-static int64_t sum_encoded(struct go_profile_cache *readers, struct contentionsnap *snap,
-			   bool delta)
+static int64_t sum_encoded(struct go_profile_reader *reader, const struct go_profile_target *target,
+			   enum go_profile_kind kind, bool delta)
 {
 	const struct go_profile_report_opts opts = {
 		.delta = delta,
@@ -71,21 +73,21 @@ static int64_t sum_encoded(struct go_profile_cache *readers, struct contentionsn
 	};
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(PROFILE_BYTES_MAX);
 	struct go_profile_report_stats stats;
-	struct reader *reader;
+	struct reader *parsed;
 	const struct pprof_tables *t;
 	const char *why;
 	int64_t n = 0;
 
-	assert_int_equal(
-		go_profile_cache_encode_contention(readers, &snap, 1, &opts, &bytes, &stats), 0);
+	assert_int_equal(go_profile_reader_encode(reader, kind, target, 1, &opts, &bytes, &stats),
+			 0);
 	assert_int_equal(stats.n_left_out, 0);
 	assert_int_equal(stats.n_unnamed, 0);
-	assert_int_equal(reader_new(bytes.data, bytes.len, PROFILE_BYTES_MAX, &reader, &why), 0);
-	t = reader_tables(reader);
+	assert_int_equal(reader_new(bytes.data, bytes.len, PROFILE_BYTES_MAX, &parsed, &why), 0);
+	t = reader_tables(parsed);
 	assert_int_equal(t->n_types, 2);
 	for (size_t i = 0; i < t->n_samples; i++)
 		n += t->values[2 * i];
-	reader_free(reader);
+	reader_free(parsed);
 	return n;
 }
 
@@ -98,30 +100,29 @@ static void windows_add_up(void **state)
 	for (size_t i = 0; i < n; i++) {
 		_cleanup_(freep) char *path = gofixture_build(CONTENTION, gos[i], "stripped");
 		_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-		int64_t before[CONTENTION_KIND_MAX] = {0};
-		struct go_profile_cache *readers;
+		int64_t before[GO_PROFILE_KIND_MAX] = {0};
+		struct go_profile_reader *reader;
 
 		row_begin(path);
 		goprocess_start(&p, path, args, NULL);
-		readers = open_readers(&p);
+		reader = open_readers(&p);
 		for (int window = 0; window < 3; window++) {
-			struct go_profile_target target = read_window(readers, &p);
+			struct go_profile_target target = read_window(reader, &p);
 
-			for (int k = 0; k < CONTENTION_KIND_MAX; k++) {
-				struct contentionsnap *snap = target.found[0].contention[k];
-				struct sums s = sum(snap);
+			for (int k = GO_PROFILE_MUTEX; k <= GO_PROFILE_BLOCK; k++) {
+				struct sums s = sum(target.found[0].snaps[k]);
 
 				/* what came before the first window is not the window's */
 				assert_true(s.all > before[k]);
 				assert_int_equal(s.window, window ? s.all - before[k] : 0);
-				assert_int_equal(sum_encoded(readers, snap, false), s.all);
-				assert_int_equal(sum_encoded(readers, snap, true), s.window);
+				assert_int_equal(sum_encoded(reader, &target, k, false), s.all);
+				assert_int_equal(sum_encoded(reader, &target, k, true), s.window);
 				before[k] = s.all;
 			}
 			go_profile_target_deinit(&target);
 			goprocess_order(&p, "again");
 		}
-		go_profile_cache_free(readers);
+		go_profile_reader_free(reader);
 	}
 }
 
@@ -131,23 +132,25 @@ static void ticks_are_measured(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX];
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	struct go_profile_target target;
+	const struct contentionsnap *blocks;
 	int64_t delay_ns = 0;
 
 	(void)state;
 	path = gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "default");
 	goprocess_start(&p, path, args, "CONTENTION_UNREAD=1");
-	readers = open_readers(&p);
-	target = read_window(readers, &p);
-	assert_non_null(target.found[0].contention[CONTENTION_BLOCK]);
-	assert_true(target.found[0].contention[CONTENTION_BLOCK]->measured);
-	for (size_t i = 0; i < target.found[0].contention[CONTENTION_BLOCK]->n_records; i++)
-		delay_ns += target.found[0].contention[CONTENTION_BLOCK]->records[i].delay_ns;
+	reader = open_readers(&p);
+	target = read_window(reader, &p);
+	blocks = target.found[0].snaps[GO_PROFILE_BLOCK];
+	assert_non_null(blocks);
+	assert_true(blocks->measured);
+	for (size_t i = 0; i < blocks->n_records; i++)
+		delay_ns += blocks->records[i].delay_ns;
 	/* it sleeps for a millisecond with a lock held, a hundred times */
 	assert_true(delay_ns > 20 * 1000000ll && delay_ns < 600 * 1000000000ll);
 	go_profile_target_deinit(&target);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
 static void off_is_no_profile(void **state)
@@ -155,19 +158,19 @@ static void off_is_no_profile(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX];
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	struct go_profile_target target;
 
 	(void)state;
 	path = gofixture_build(CONTENTION, gos[gofixture_gos(gos) - 1], "default");
 	goprocess_start(&p, path, args, "CONTENTION_RATES=0 0");
-	readers = open_readers(&p);
-	target = read_window(readers, &p);
-	assert_non_null(target.found[0].snap);
-	assert_null(target.found[0].contention[CONTENTION_MUTEX]);
-	assert_null(target.found[0].contention[CONTENTION_BLOCK]);
+	reader = open_readers(&p);
+	target = read_window(reader, &p);
+	assert_non_null(target.found[0].snaps[GO_PROFILE_HEAP]);
+	assert_null(target.found[0].snaps[GO_PROFILE_MUTEX]);
+	assert_null(target.found[0].snaps[GO_PROFILE_BLOCK]);
 	go_profile_target_deinit(&target);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
 int main(void)

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "goheap/goruntime.h"
-#include "goprofile/cache.h"
 #include "goprofile/heapsnap.h"
+#include "goprofile/reader.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 
@@ -36,29 +36,31 @@ struct look {
 
 static struct look look_at(const struct goprocess *p, bool force, size_t heap_bytes)
 {
-	const struct go_profile_cache_opts opts = {
+	const struct go_profile_reader_opts opts = {
 		.proc = &p->proc,
-		.heap_bytes = heap_bytes,
+		.kinds = GO_PROFILE_CUMULATIVE,
+		.rounds = true,
+		.record_bytes = heap_bytes,
 		.symbol_bytes = 1u << 20,
 	};
 	struct go_profile_target target = {.pid = p->id, .force = force};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	struct look ret;
 
-	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
-	assert_int_equal(go_profile_cache_read(readers, 0, &target), 0);
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	assert_int_equal(go_profile_reader_read(reader, 0, &target), 0);
 	ret = (struct look){.state = target.state, .is_go = target.n_found};
 	if (target.n_found) {
 		const struct go_profile_found *found = &target.found[0];
 
 		ret.state = found->state;
 		ret.counts = found->reading.has & 1u << GOALLOC_ALLOC_BYTES;
-		ret.profile = found->snap;
+		ret.profile = found->snaps[GO_PROFILE_HEAP];
 		assert_string_equal(found->reading.state, goruntime_state_name(found->state));
 		assert_true(found->news);
 	}
 	go_profile_target_deinit(&target);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 	return ret;
 }
 

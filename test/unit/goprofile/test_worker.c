@@ -45,7 +45,7 @@ static void job_run(struct go_profile_task *task)
 	struct job *job = container_of(task, struct job, task);
 
 	job->bench->n_started++;
-	(void)!go_profile_cache_read(task->readers, 0, &job->target);
+	(void)!go_profile_reader_read(task->reader, 0, &job->target);
 }
 
 static void job_free(struct job *job)
@@ -69,7 +69,7 @@ static void job_done(struct work *work)
 
 	bench->n_done++;
 	bench->n_cancelled += work->cancelled;
-	if (job->target.n_found && job->target.found[0].snap)
+	if (job->target.n_found && job->target.found[0].snaps[GO_PROFILE_HEAP])
 		bench->n_ok++;
 	job_free(job);
 }
@@ -114,9 +114,11 @@ static void bench_init(struct bench *bench)
 	goprocess_start(&bench->bad, blocks, no_args, NULL);
 	assert_int_equal(loop_new(&bench->loop), 0);
 	opts.loop = bench->loop;
-	opts.readers = (struct go_profile_cache_opts){
+	opts.reader = (struct go_profile_reader_opts){
 		.proc = &bench->good.proc,
-		.heap_bytes = 64u << 20,
+		.kinds = GO_PROFILE_CUMULATIVE,
+		.rounds = true,
+		.record_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
 	assert_int_equal(go_profile_worker_new(&opts, &bench->worker), 0);

@@ -51,8 +51,9 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	struct fixture *f = ctx;
 	char text[64];
 
-	snprintf(text, sizeof(text), "%s pid=%d container=%s", pull_kind_name(ask->kind),
-		 (int)ask->pid, ask->container ? ask->container : "(none)");
+	snprintf(text, sizeof(text), "%s pid=%d container=%s",
+		 ask->allocs ? "allocs" : go_profile_kind_name(ask->kind), (int)ask->pid,
+		 ask->container ? ask->container : "(none)");
 	if (ask->pid == 3) {
 		f->kept[f->n_kept++] = later;
 	} else if (ask->pid == 2) {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "goheap/force.h"
-#include "goprofile/cache.h"
 #include "goprofile/heapsnap.h"
+#include "goprofile/reader.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 
@@ -17,27 +17,29 @@
 
 static const char *const no_args[] = {NULL};
 
-static struct go_profile_cache *open_readers(const struct goprocess *p)
+static struct go_profile_reader *open_readers(const struct goprocess *p)
 {
-	const struct go_profile_cache_opts opts = {
+	const struct go_profile_reader_opts opts = {
 		.proc = &p->proc,
-		.heap_bytes = 64u << 20,
+		.kinds = GO_PROFILE_CUMULATIVE,
+		.rounds = true,
+		.record_bytes = 64u << 20,
 		.symbol_bytes = 16u << 20,
 	};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 
-	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
-	return readers;
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
+	return reader;
 }
 
 /* One round with one process; the caller frees what was found. */
-static struct go_profile_target read_round(struct go_profile_cache *readers,
+static struct go_profile_target read_round(struct go_profile_reader *reader,
 					   const struct goprocess *p, bool force)
 {
 	struct go_profile_target target = {.pid = p->id, .force = force};
 
-	assert_int_equal(go_profile_cache_read(readers, 0, &target), 0);
-	go_profile_cache_end_round(readers);
+	assert_int_equal(go_profile_reader_read(reader, 0, &target), 0);
+	go_profile_reader_end_round(reader);
 	return target;
 }
 
@@ -58,13 +60,14 @@ static void one_program(void **state)
 	static const char *const args[] = {"/dev/null", "all", NULL};
 	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 
 	(void)state;
 	goprocess_start(&p, path, args, NULL);
-	readers = open_readers(&p);
+	reader = open_readers(&p);
 	for (int round = 0; round < 3; round++) {
-		struct go_profile_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(reader, &p, false);
+		const struct heapsnap *snap;
 
 		assert_int_equal(target.n_found, 1);
 		assert_string_equal(target.found[0].reading.state, "ok");
@@ -72,11 +75,12 @@ static void one_program(void **state)
 		assert_int_equal(target.found[0].number, 1);
 		assert_non_null(strstr(target.found[0].go_version, "go1."));
 		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
-		assert_non_null(target.found[0].snap);
-		assert_true(target.found[0].snap->n_records > 0);
+		snap = target.found[0].snaps[GO_PROFILE_HEAP];
+		assert_non_null(snap);
+		assert_true(snap->n_records > 0);
 		go_profile_target_deinit(&target);
 	}
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
 /* Each of two libraries is somebody of its own. */
@@ -86,16 +90,16 @@ static void two_runtimes(void **state)
 	_cleanup_(freep) char *heap = gofixture_build(HEAP, newest(), "c-shared");
 	_cleanup_(freep) char *plain = gofixture_build(PLAIN, newest(), "c-shared-stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	char env[4200];
 
 	(void)state;
 	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
 	goprocess_start(&p, heap, args, env);
 	goprocess_wait(&p);
-	readers = open_readers(&p);
+	reader = open_readers(&p);
 	for (int round = 0; round < 2; round++) {
-		struct go_profile_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(reader, &p, false);
 		unsigned int n_ok = 0, n_disabled = 0;
 
 		assert_int_equal(target.n_found, 2);
@@ -103,14 +107,15 @@ static void two_runtimes(void **state)
 		for (size_t i = 0; i < 2; i++) {
 			const struct go_profile_found *found = &target.found[i];
 
-			n_ok += strcmp(found->reading.state, "ok") == 0 && found->snap;
+			n_ok += strcmp(found->reading.state, "ok") == 0 &&
+				found->snaps[GO_PROFILE_HEAP];
 			n_disabled += strcmp(found->reading.state, "disabled_by_linker") == 0;
 			assert_true(has(found, GOALLOC_GC_CYCLES));
 		}
 		assert_true(n_ok == 1 && n_disabled == 1);
 		go_profile_target_deinit(&target);
 	}
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
 /* Looked for after 1, 2, 4 and more rounds; so it is found after as many as have passed, at most.
@@ -125,35 +130,35 @@ static void library_comes_later(void **state)
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
 	char library[4200];
 	const char *const args[] = {"-c", script, library, NULL};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	size_t n_found = 0;
 	int round;
 
 	(void)state;
 	snprintf(library, sizeof(library), "%s.so", host);
 	goprocess_start(&p, PYTHON, args, NULL);
-	readers = open_readers(&p);
+	reader = open_readers(&p);
 	for (round = 0; round < 10; round++) {
-		struct go_profile_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(reader, &p, false);
 
 		assert_int_equal(target.n_found, 0);
 		go_profile_target_deinit(&target);
 	}
 	goprocess_order(&p, "load");
 	for (round = 0; n_found == 0 && round < 10; round++) {
-		struct go_profile_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(reader, &p, false);
 
 		n_found = target.n_found;
 		go_profile_target_deinit(&target);
 	}
 	assert_int_equal(n_found, 1);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
-static void assert_state(struct go_profile_cache *readers, const struct goprocess *p, bool force,
+static void assert_state(struct go_profile_reader *reader, const struct goprocess *p, bool force,
 			 const char *want, unsigned int number)
 {
-	struct go_profile_target target = read_round(readers, p, force);
+	struct go_profile_target target = read_round(reader, p, force);
 
 	assert_int_equal(target.n_found, 1);
 	assert_string_equal(target.found[0].reading.state, want);
@@ -167,38 +172,38 @@ static void executes_itself(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
-	readers = open_readers(&p);
-	assert_state(readers, &p, true, "forced", 1);
+	reader = open_readers(&p);
+	assert_state(reader, &p, true, "forced", 1);
 	goprocess_order(&p, "allocate");
-	assert_state(readers, &p, true, "forced", 1);
+	assert_state(reader, &p, true, "forced", 1);
 	goprocess_order(&p, "exec");
-	assert_state(readers, &p, true, "disabled_by_linker", 2);
-	assert_state(readers, &p, true, "disabled_by_linker", 2);
-	go_profile_cache_free(readers);
+	assert_state(reader, &p, true, "disabled_by_linker", 2);
+	assert_state(reader, &p, true, "disabled_by_linker", 2);
+	go_profile_reader_free(reader);
 }
 
 static void ends(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(PLAIN, newest(), "default");
 	struct goprocess p = {.to = -1};
-	struct go_profile_cache *readers;
+	struct go_profile_reader *reader;
 	struct go_profile_target target;
 
 	(void)state;
 	goprocess_start(&p, path, no_args, NULL);
-	readers = open_readers(&p);
-	assert_state(readers, &p, false, "disabled_by_linker", 1);
+	reader = open_readers(&p);
+	assert_state(reader, &p, false, "disabled_by_linker", 1);
 	target.pid = p.id;
 	goprocess_stop(&p);
 	assert_int_equal(root_open("/proc", &p.proc), 0);
-	target = read_round(readers, &p, false);
+	target = read_round(reader, &p, false);
 	assert_int_equal(target.n_found, 0);
 	go_profile_target_deinit(&target);
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 	root_deinit(&p.proc);
 }
 
@@ -208,15 +213,18 @@ static void no_room(void **state)
 	static const char *const args[] = {"/dev/null", "all", NULL};
 	_cleanup_(freep) char *path = gofixture_build(HEAP, newest(), "stripped");
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
-	struct go_profile_cache_opts opts = {.heap_bytes = 1, .symbol_bytes = 1u << 20};
-	struct go_profile_cache *readers;
+	struct go_profile_reader_opts opts = {.kinds = GO_PROFILE_CUMULATIVE,
+					      .rounds = true,
+					      .record_bytes = 1,
+					      .symbol_bytes = 1u << 20};
+	struct go_profile_reader *reader;
 
 	(void)state;
 	goprocess_start(&p, path, args, "HEAP_RATE=512");
 	opts.proc = &p.proc;
-	assert_int_equal(go_profile_cache_new(&opts, &readers), 0);
+	assert_int_equal(go_profile_reader_new(&opts, &reader), 0);
 	for (int round = 0; round < 3; round++) {
-		struct go_profile_target target = read_round(readers, &p, false);
+		struct go_profile_target target = read_round(reader, &p, false);
 
 		assert_true(target.full);
 		assert_int_equal(target.n_found, 1);
@@ -224,7 +232,7 @@ static void no_room(void **state)
 		assert_true(has(&target.found[0], GOALLOC_ALLOC_BYTES));
 		go_profile_target_deinit(&target);
 	}
-	go_profile_cache_free(readers);
+	go_profile_reader_free(reader);
 }
 
 int main(void)
