@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A container is known by the path of its cgroup, because that is the one thing every runtime sets
- * before the first process runs. Nobody specified those paths. They have up to four parts:
+ * The cgroup path identifies a container, because every runtime sets it before the first process
+ * runs. No standard defines these paths. A path has up to four parts:
  *
  *	prefix   the site's (kubelet --cgroup-root) or an outer container's, when nodes are
  *	         containers themselves (kind, minikube)
@@ -9,21 +9,22 @@
  *	         /kubepods/burstable, or /kubepods.slice/kubepods-burstable.slice with systemd
  *	pod      pod<UID>, with systemd <parent>-pod<UID with _ for ->.slice
  *	scope    the runtime's: <id>, <prefix>-<id>.scope, <slice>:<prefix>:<id>, ...
- *	         and behind it whatever the container makes below its own cgroup
+ *	         followed by directories that the container makes below its own cgroup
  *
- * Any part may be missing: with a cgroup namespace of our own the kernel cuts a path's front and
- * writes "/../.." instead.
+ * Any part may be missing: if the agent has its own cgroup namespace, the kernel cuts the front of
+ * a path and writes "/../.." instead.
  *
- * The path is read once from the front, and what is deeper replaces what was found before. So with
- * containers in containers the innermost is the answer, and what is below a scope belongs to the
- * scope. An id must be exactly 64 lower-case hexadecimal digits in a form we know, since longer and
- * shorter runs of them occur in the names of mount units, layers and tasks.
+ * The parser reads the path once from the front, and deeper components replace earlier findings. So
+ * with containers in containers the innermost is the result, and directories below a scope belong
+ * to the scope. An id must be exactly 64 lower-case hexadecimal digits in a known form, because the
+ * names of mount units, layers and tasks contain longer and shorter runs of digits.
  *
- * Without a scope a path may still lead into a pod: gVisor's processes, one kernel for all of a
- * pod's containers, are in the pod's own directory, and so are threads of Kata's virtual machines.
+ * A path without a scope may still lead into a pod. The processes of gVisor, a single kernel for
+ * all of a pod's containers, are in the pod's own directory. So are threads of Kata's virtual
+ * machines.
  *
- * What a path cannot say is left out: sandboxes look like containers in most runtimes, and with the
- * cgroupfs driver docker and containerd look the same.
+ * Some distinctions are not in the path: sandboxes look like containers in most runtimes, and with
+ * the cgroupfs driver docker and containerd look the same.
  *
  * Sources: the kubelet's pod_container_manager_linux.go and cgroup_manager_linux.go for the pod
  * part; the runtimes' own code for the scopes; test/data/cgroup/README.md for the collected paths.
@@ -84,7 +85,7 @@ const char *cgroup_kind_name(enum cgroup_kind kind)
 	return kind < CGROUP_KIND_MAX ? names[kind] : "none";
 }
 
-/* @t without @suffix, if it ends with it. */
+/* @t without @suffix at the end. */
 static struct strview without(struct strview t, const char *suffix)
 {
 	if (!strview_suffix(&t, suffix))
@@ -99,7 +100,7 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* The UUID of a pod, with the dashes the kubelet writes or the underscores systemd needs. */
+/* A pod's UUID, with the dashes of the kubelet or the underscores for systemd. */
 static bool is_pod_uuid(struct strview t)
 {
 	if (strview_len(&t) != UUID_LEN)
@@ -113,7 +114,7 @@ static bool is_pod_uuid(struct strview t)
 	return true;
 }
 
-/* A static pod's UID is an MD5 sum. */
+/* The UID of a static pod is an MD5 sum. */
 static bool is_static_uid(struct strview t)
 {
 	if (strview_len(&t) != STATIC_UID_LEN)
@@ -124,8 +125,7 @@ static bool is_static_uid(struct strview t)
 	return true;
 }
 
-/* The part of a component that the kubelet named: without what runc's colons added and without
- * systemd's suffix. */
+/* The kubelet's part of a component: without runc's colons and systemd's suffix. */
 static struct strview kubelet_name(struct strview component)
 {
 	const char *colon = memchr(component.p, ':', strview_len(&component));
@@ -161,10 +161,11 @@ static enum cgroup_qos qos_of(struct strview word)
 }
 
 /**
- * struct kubelet_words - what the dashed words of a component say
- * @kubepods: "kubepods" is one of them
- * @last:     and is the last one, so that the next component may be a QoS class
- * @qos:      the class behind it, or before "pod<UID>" where a site has renamed kubepods
+ * struct kubelet_words - meaning of the dashed words of a component
+ * @kubepods: a word is "kubepods"
+ * @last:     the last word is "kubepods", so the next component may be a QoS class
+ * @qos:      the class after "kubepods", or before "pod<UID>" on a site with another name for
+ *            kubepods
  */
 struct kubelet_words {
 	bool kubepods;
@@ -193,7 +194,7 @@ static struct kubelet_words kubelet_words(struct strview name)
 
 /* ---- a path ---- */
 
-/* What has been found so far; positions count components from 1. */
+/* Findings so far; positions count components from 1. */
 struct walk {
 	struct strview parent;
 	size_t at;
@@ -201,7 +202,7 @@ struct walk {
 	size_t scope_at; /* 0: none yet */
 	struct strview outer_id;
 	bool outer_escaped;
-	struct strview service;	      /* passed since the last scope, no user's manager; */
+	struct strview service;	      /* since the last scope; no user's manager */
 	struct strview scope_service; /* up to the scope */
 	struct strview uid;
 	size_t uid_at;
@@ -218,7 +219,7 @@ static void walk_kubelet(struct walk *w, struct strview component)
 	enum cgroup_qos alone = qos_of(name);
 
 	if (words.kubepods) {
-		/* the inner one of two says what the pod's class is */
+		/* of two kubepods, the inner one has the pod's class */
 		w->kubepods_at = w->at;
 		w->qos = CGROUP_QOS_UNKNOWN;
 	}
@@ -253,7 +254,7 @@ static void walk_component(struct walk *w, struct strview component)
 	w->mount |= strview_suffix(&(struct strview){component.p, component.end}, ".mount");
 	walk_kubelet(w, component);
 	if (cgroup_scope_parse(component, w->parent, &scope)) {
-		/* LXC has /lxc/NAME/lxc.payload.NAME where lxc.cgroup.dir is lxc/NAME */
+		/* with lxc.cgroup.dir = lxc/NAME, LXC makes /lxc/NAME/lxc.payload.NAME */
 		if (w->scope_at && w->scope.kind && !same_id(&w->scope, &scope)) {
 			w->outer_id = w->scope.id;
 			w->outer_escaped = w->scope.escaped;
@@ -266,7 +267,7 @@ static void walk_component(struct walk *w, struct strview component)
 	w->parent = component;
 }
 
-/* The character behind a "\xHH" at @p, which is shorter than @end. */
+/* Decodes "\xHH" at @p into a printable character. False if there is no such escape before @end. */
 static bool unescape(const char *p, const char *end, char *ret)
 {
 	struct strview digits = {.p = p + 2, .end = p + 4};
@@ -307,7 +308,7 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct strview uid)
 			ret[i] = '-';
 }
 
-/* Of what is in no scope: a scope above it is that of the node it is in. */
+/* For a pod outside any scope: a scope above is the id of the node around the pod. */
 static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
 {
 	if (w->scope_at && w->scope.kind)
@@ -318,7 +319,7 @@ static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
 
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 {
-	/* An id above a pod or the kubelet's root is that of the node they are in. */
+	/* An id above a pod or the kubelet's root is the id of the node around them. */
 	bool outer = w->uid_at > w->scope_at || w->kubepods_at > w->scope_at;
 
 	*ret = (struct cgroup_id){.qos = w->qos};
@@ -334,7 +335,8 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 		ret->kind = w->scope.kind;
 		copy_id(ret->container_id, w->scope.id, w->scope.escaped);
 		copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
-		/* of others it is the daemon's, or the user's who has started it */
+		/* for other runtimes it is the service of the daemon, or of the user who ran the
+		 * command */
 		if (w->scope.runtime == CGROUP_RUNTIME_PODMAN &&
 		    strview_len(&w->scope_service) < CGROUP_ID_MAX)
 			copy_id(ret->service, w->scope_service, false);
@@ -377,9 +379,9 @@ bool cgroup_id_is_name(const struct cgroup_id *id)
 
 /* ---- /proc/PID/cgroup ---- */
 
-/* On hybrid nodes some hierarchies know the pod and others only the
- * runtime's service, and which ones differs from node to node. A daemon in a container may have
- * some hierarchies only, and of the others its containers stay in its own cgroup. */
+/* On hybrid nodes some hierarchies have the pod and others only the runtime's service, differently
+ * on each node. A daemon in a container may see only some hierarchies; in the others its containers
+ * stay in its own cgroup. */
 int cgroup_richness(const struct cgroup_id *id)
 {
 	if (id->container_id[0])

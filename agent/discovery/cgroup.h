@@ -6,11 +6,12 @@
 
 #include "base/strview.h"
 
-/* What a cgroup path says about the container it belongs to. Pure text in, value out. */
+/* The parser of cgroup paths: from a path to the runtime, the container's id and the pod's UID.
+ * Pure text in, value out. */
 
 enum cgroup_runtime {
 	CGROUP_RUNTIME_NONE,	/* neither a container nor a pod's directory */
-	CGROUP_RUNTIME_UNKNOWN, /* one of several; the path does not tell which */
+	CGROUP_RUNTIME_UNKNOWN, /* several runtimes use this form of path */
 	CGROUP_RUNTIME_CONTAINERD,
 	CGROUP_RUNTIME_CRIO,
 	CGROUP_RUNTIME_DOCKER,
@@ -35,34 +36,34 @@ enum cgroup_qos {
 
 enum cgroup_kind {
 	CGROUP_KIND_NONE,
-	CGROUP_KIND_CONTAINER, /* or a sandbox: most runtimes give both the same path */
-	CGROUP_KIND_SANDBOX,   /* surely one: Kata's, CRI-O's empty directory */
-	CGROUP_KIND_POD,       /* a pod's own directory, or one in it that is no container's */
+	CGROUP_KIND_CONTAINER, /* or a sandbox: most runtimes give both the same form of path */
+	CGROUP_KIND_SANDBOX,   /* certainly a sandbox: Kata's, CRI-O's empty directory */
+	CGROUP_KIND_POD,       /* a pod's own directory, or a subdirectory of no container */
 	CGROUP_KIND_MAX,
 };
 
-/* Of a container, or what holds a pod's containers: not of the pod around them. */
+/* True for containers and sandboxes, false for the pod around them. */
 static inline bool cgroup_in_container(enum cgroup_kind kind)
 {
 	return kind == CGROUP_KIND_CONTAINER || kind == CGROUP_KIND_SANDBOX;
 }
 
-/* Bytes of a container id with its NUL. Ids are 64 hexadecimal digits; the names of LXC and nspawn
- * containers can be longer, and one that does not fit is no container (a cut one could be
- * another's). Reached: no container: a cut id could be another's. */
+/* Bytes of a container id with the NUL. Ids are 64 hexadecimal digits; the names of LXC and nspawn
+ * containers can be longer. A longer id is not cut, because the cut id could be another
+ * container's. Reached: no container. */
 #define CGROUP_ID_MAX  128
-/* Bytes of a pod UID with its NUL: 36 characters, or 32 for a static pod. Reached: no pod. */
+/* Bytes of a pod UID with the NUL: 36 characters, or 32 for a static pod. Reached: no pod. */
 #define CGROUP_UID_MAX 37
 
 /**
- * struct cgroup_id - what a path says
+ * struct cgroup_id - the parts of a cgroup path
  * @container_id: "" if the path names no container
- * @outer_id:     the container around that one (docker in docker, the node of kind), or the user's
- *                systemd it is in (rootless podman); "" if none. What is inside one of them chose
- *                its own path and may claim any name.
- * @service:      the systemd service that runs it, "web.service" (Podman's split mode, Quadlet); ""
- *                if none
- * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names none
+ * @outer_id:     the container around this container (docker in docker, the node of kind), or the
+ *                systemd instance of a user (rootless podman); "" for neither. Processes inside an
+ *                outer container choose their own paths and may claim any name.
+ * @service:      the systemd service of the container, "web.service" (Podman's split mode,
+ *                Quadlet); "" for none
+ * @pod_uid:      with dashes, or 32 digits for a static pod; "" if the path names no pod
  */
 struct cgroup_id {
 	enum cgroup_runtime runtime;
@@ -74,29 +75,30 @@ struct cgroup_id {
 	char pod_uid[CGROUP_UID_MAX];
 };
 
-/* One path, as below a cgroup mount or in /proc/PID/cgroup; a leading '/' is not needed. */
+/* Parses one path, as below a cgroup mount or in /proc/PID/cgroup; a leading '/' is not needed. */
 void cgroup_parse_path(struct strview path, struct cgroup_id *ret);
-/* The text of /proc/PID/cgroup: the line that says most, the first of equals. */
+/* Parses the text of /proc/PID/cgroup. The result is the line with the highest cgroup_richness(),
+ * the first of equals, but an inner container replaces its outer container. */
 void cgroup_parse_proc(struct strview proc_cgroup, struct cgroup_id *ret);
-/* Either of them, told apart by the form of the first line. */
+/* Parses either text; the form of the first line tells which. */
 void cgroup_parse(struct strview t, struct cgroup_id *ret);
 
-/* The number of the user whose systemd a container or pod is in. False if it is in none's: then
- * @outer_id is a container's. */
+/* The uid of the user whose systemd contains the container or pod. False: there is no such user,
+ * and @outer_id is a container's. */
 bool cgroup_user(const struct cgroup_id *id, struct strview *ret) STRVIEW_MUST_CHECK;
 
-/* How much it says: a container that knows its pod more than one that does not, that more than a
- * pod. 0 for nothing. */
+/* How much a parsed path says: 4 for a container with a pod, 3 for a container without, 2 for a
+ * pod, 1 for a QoS class, 0 for nothing. */
 int cgroup_richness(const struct cgroup_id *id);
-/* Whether @id is of a container in @outer's. */
+/* True if the container of @id is inside the container of @outer. */
 bool cgroup_is_inside(const struct cgroup_id *id, const struct cgroup_id *outer);
 
-/* Whether people have chosen the container's id: then that is what it is called, and no runtime's
- * file has another name for it. */
+/* True if people choose the container's id (LXC, nspawn). Then the id is the container's name, and
+ * no runtime's file has another name. */
 bool cgroup_id_is_name(const struct cgroup_id *id);
 
-/* Names as in labels and JSON: "containerd", "burstable", "container". NULL for a QoS class that is
- * not known. */
+/* Names for labels and JSON: "containerd", "burstable", "container". NULL for an unknown QoS class.
+ */
 const char *cgroup_runtime_name(enum cgroup_runtime runtime);
 const char *cgroup_qos_name(enum cgroup_qos qos);
 const char *cgroup_kind_name(enum cgroup_kind kind);

@@ -11,7 +11,7 @@
 /**
  * struct cgroup_line - one line, "hierarchy:controllers:path"
  * @controllers: separated by commas; empty for the unified hierarchy; "name=systemd" and the like
- *               where a hierarchy has no controller
+ *               for a hierarchy without a controller
  * @path:        starts with '/'; without " (deleted)"
  */
 struct cgroup_line {
@@ -20,7 +20,8 @@ struct cgroup_line {
 	bool unified;
 };
 
-/* The next line of that form; lines of any other form are skipped. False at the end. */
+/* Returns the next line of this form and skips all other lines. Borrows from the text. False at the
+ * end. */
 bool cgroup_line_next(struct strview *proc_cgroup, struct cgroup_line *ret) STRVIEW_MUST_CHECK;
 
 #endif

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The last part of a container's cgroup path is the runtime's to choose; this is the list of the
- * forms in use, each with what sets it apart. All are anchored at both ends: "foo-<id>.scope" of a
- * host unit, a layer's name in a mount unit or a UUID in a terminal's scope must not look like a
- * container.
+ * The runtime chooses the last part of a container's cgroup path. This file lists the forms in use
+ * and their marks. All forms are anchored at both ends: "foo-<id>.scope" of a host unit, a layer's
+ * name in a mount unit or a UUID in a terminal's scope must not look like a container.
  *
- * Left out: names made by ctr (/default/<name>) and BuildKit's ids, which have no form at all; what
- * they name counts as the host's.
+ * Not recognised: names made by ctr (/default/<name>) and BuildKit's ids, without a fixed form.
+ * Their processes count as the host's.
  *
  * Sources: containerd internal/cri/server/podsandbox, CRI-O internal/config/cgmgr, moby
  * daemon/oci_linux.go, runc docs/systemd.md, podman's and LXC's manuals, Kata docs/design, Nomad's
@@ -30,8 +29,8 @@ static bool is_lower_hex(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'f');
 }
 
-/* Whether the text has @form, where 'h' stands for a hexadecimal digit, lower case, and every other
- * character for itself. */
+/* True if the text has @form: 'h' stands for a lower-case hexadecimal digit, every other character
+ * for itself. */
 static bool has_form(struct strview t, const char *form)
 {
 	size_t n = strlen(form);
@@ -54,7 +53,7 @@ static bool is_hex_id(struct strview t)
 	return true;
 }
 
-/* A name that is good enough to be shown: no blank, no control character, not too long. */
+/* True for a presentable name: no blank, no control character, not too long. */
 static bool is_name(struct strview t)
 {
 	if (strview_empty(&t) || strview_len(&t) >= CGROUP_ID_MAX)
@@ -72,7 +71,7 @@ struct prefix {
 	enum cgroup_runtime runtime;
 };
 
-/* Before "-<id>" and between the colons of "<slice>:<prefix>:<id>". */
+/* The prefix in "<prefix>-<id>" and in "<slice>:<prefix>:<id>". */
 static const struct prefix prefixes[] = {
 	{"cri-containerd", CGROUP_RUNTIME_CONTAINERD},
 	{"crio", CGROUP_RUNTIME_CRIO},
@@ -94,7 +93,7 @@ static bool prefix_find(struct strview name, enum cgroup_runtime *ret)
 	return false;
 }
 
-/* A bare id: the directory above it may tell whose it is. */
+/* The runtime of a bare id, if the parent directory has a known name. */
 static enum cgroup_runtime runtime_of_parent(struct strview parent)
 {
 	if (strview_is(&parent, "docker"))
@@ -106,7 +105,7 @@ static enum cgroup_runtime runtime_of_parent(struct strview parent)
 	return CGROUP_RUNTIME_UNKNOWN;
 }
 
-/* Processes that watch over a container and sit beside it. */
+/* Monitor processes, in a directory beside their container's. */
 static bool scope_monitor(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	if (!strview_starts(&name, "crio-conmon-") && !strview_starts(&name, "libpod-conmon-") &&
@@ -118,7 +117,7 @@ static bool scope_monitor(struct strview name, struct strview parent, struct cgr
 	return true;
 }
 
-/* <slice>:<prefix>:<id>, a directory that runc was to give to systemd and made itself. */
+/* <slice>:<prefix>:<id>: runc was told to use systemd, but made the directory itself. */
 static bool scope_colon(struct strview name, struct cgroup_scope *ret)
 {
 	struct strview slice, prefix;
@@ -142,7 +141,7 @@ static bool scope_hex(struct strview name, struct strview parent, struct cgroup_
 
 	if (!strview_tail(name, HEX_ID_LEN, &head, &scope.id) || !is_hex_id(scope.id))
 		return false;
-	/* Podman's pod, with its containers' directories in it, and nothing else */
+	/* a Podman pod: it contains only its containers' directories */
 	if (strview_empty(&head) && strview_is(&parent, "libpod_parent"))
 		return false;
 	if (strview_is(&head, "kata_") ||
@@ -154,8 +153,8 @@ static bool scope_hex(struct strview name, struct strview parent, struct cgroup_
 	} else if (!strview_suffix(&head, "-") || !prefix_find(head, &scope.runtime)) {
 		return false;
 	}
-	/* Under systemd CRI-O's containers are scopes; for a sandbox whose infra container it drops
-	 * it makes a plain directory. */
+	/* Under systemd, CRI-O makes a scope for each container, and a plain directory for a
+	 * sandbox without infra container. */
 	if (scope.runtime == CGROUP_RUNTIME_CRIO && !is_scope && strview_suffix(&parent, ".slice"))
 		scope.kind = CGROUP_KIND_SANDBOX;
 	*ret = scope;
@@ -190,7 +189,7 @@ static bool scope_garden(struct strview name, struct cgroup_scope *ret)
 	return true;
 }
 
-/* <allocation's UUID>.<task>.scope; without the suffix where Nomad makes the directory itself. */
+/* <allocation's UUID>.<task>.scope; without the suffix if Nomad makes the directory itself. */
 static bool scope_nomad(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	bool is_scope = strview_suffix(&name, ".scope");
@@ -219,8 +218,8 @@ static bool scope_lxc(struct strview name, struct strview parent, struct cgroup_
 	return true;
 }
 
-/* Machines of systemd-machined: containers of libvirt's lxc driver and of nspawn. Its other
- * drivers' are virtual machines, "machine-<driver>\x2d<number>\x2d<name>.scope". */
+/* Machines of systemd-machined: containers of libvirt's lxc driver and of nspawn. Other drivers
+ * make virtual machines, "machine-<driver>\x2d<number>\x2d<name>.scope". */
 static bool scope_machine(struct strview name, struct strview parent, struct cgroup_scope *ret)
 {
 	static const char *const vms[] = {"qemu\\x2d", "ch\\x2d", "xen\\x2d", "bhyve\\x2d"};

@@ -8,10 +8,10 @@
 #include "discovery/cgroup.h"
 
 /**
- * struct cgroup_scope - what one component of a cgroup path was found to be
- * @kind:    CGROUP_KIND_NONE for the processes that watch over a container (conmon)
- * @id:      the container's; borrows from the component; empty for a monitor
- * @escaped: @id is written with systemd's \xHH
+ * struct cgroup_scope - one component of a cgroup path, parsed
+ * @kind:    CGROUP_KIND_NONE for a container's monitor process (conmon)
+ * @id:      the container's id; borrows from the component; empty for a monitor
+ * @escaped: @id uses systemd's \xHH escapes
  */
 struct cgroup_scope {
 	enum cgroup_runtime runtime;
@@ -20,7 +20,7 @@ struct cgroup_scope {
 	bool escaped;
 };
 
-/* Whether @name, a directory in one called @parent, is a container's or a monitor's. */
+/* True if the directory @name in the directory @parent belongs to a container or a monitor. */
 bool cgroup_scope_parse(struct strview name, struct strview parent,
 			struct cgroup_scope *ret) STRVIEW_MUST_CHECK;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A directory is what its parent's listing said last: a number, a name, a place. The path is put
- * together from the names above when it is wanted, since most never are.
+ * An entry holds the last listing's data of a directory: id, name and parent. Paths are built from
+ * the names on demand, because most are never needed.
  *
- * A directory that goes takes everything below it along, and leaves its number behind for the grace
- * time, without a path. Numbers do not come back in a cgroup file system (they grow); where they
- * do, or where a directory was renamed, the old entry is forgotten and a new one made.
+ * The removal of a directory also removes all directories below. The entry then stays for the grace
+ * period, without a path. A cgroup file system never reuses ids (they grow). After a reuse
+ * elsewhere, or after a rename, a new entry replaces the old entry.
  */
 #include "discovery/cgroupdir.h"
 
@@ -17,19 +17,19 @@
 
 #include "base/nsec.h"
 
-/* Directories in the table, of all trees. 500 pods of three containers with a subdirectory each are
- * 3500 in one tree. At 300 bytes each this is 10 MiB. One more is CGROUPDIR_TOO_MANY. Reached:
- * `podprof_cgroup_refused_total{reason="too_many"}`. */
+/* Directories in the table, of all hierarchies. 500 pods of three containers with a subdirectory
+ * each have 3,500 in each hierarchy. At 300 bytes each this is 10 MiB. Beyond: CGROUPDIR_TOO_MANY.
+ * Reached: `podprof_cgroup_refused_total{reason="too_many"}`. */
 #define CGROUPDIR_MAX	     32768
-/* Of them below containers, which are the containers' choice: the other half is for the node's own.
- * One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
+/* Directories below containers' directories: containers make any number, so half of the table is
+ * reserved for the node's own. Beyond: CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
  * `podprof_cgroup_refused_total{reason="too_many_in_container"}`. */
 #define CGROUPDIR_INSIDE_MAX (CGROUPDIR_MAX / 2)
-/* Of them below one outermost container: a whole node of 110 pods in a container (kind) is about
- * 1000. One more is CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
+/* Directories below one outermost container: a whole node of 110 pods in a container (kind) has
+ * about 1,000. Beyond: CGROUPDIR_TOO_MANY_IN_CONTAINER. Reached:
  * `podprof_cgroup_refused_total{reason="too_many_in_container"}`. */
 #define CGROUPDIR_BELOW_MAX  4096
-/* Components of a path. A pod in a node in a container is 8 deep. One more is CGROUPDIR_TOO_DEEP.
+/* Components of a path. A pod in a node in a container is 8 deep. Beyond: CGROUPDIR_TOO_DEEP.
  * Reached: `podprof_cgroup_refused_total{reason="too_deep"}`. */
 #define CGROUPDIR_DEPTH_MAX  24
 
@@ -69,7 +69,7 @@ void cgroupdir_path(const struct cgroupdir *dir, struct cgroupdir_path *ret)
 	memmove(ret->s, p, strlen(p) + 1);
 }
 
-/* The list of gone ones that a directory belongs in. */
+/* The list of removed directories for @dir. */
 static struct cgroupdir **gone_list(struct cgroupdir_table *t, const struct cgroupdir *dir)
 {
 	return dir->inside ? &t->gone_inside : &t->gone;
@@ -77,7 +77,7 @@ static struct cgroupdir **gone_list(struct cgroupdir_table *t, const struct cgro
 
 static void dir_forget(struct cgroupdir_table *t, struct cgroupdir *dir)
 {
-	/* the list is not empty, since @dir is in it */
+	/* the list is not empty, because @dir is in it */
 	if (dir->gone_ns)
 		DL_DELETE(*gone_list(t, dir), dir); // NOLINT(clang-analyzer-core.NullDereference)
 	HASH_DELETE(hh, t->dirs, dir);
@@ -142,17 +142,17 @@ struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hiera
 	return dir;
 }
 
-/* Bytes of the path of @parent's subdirectory @name. */
+/* Length of the path of @parent's subdirectory @name. */
 static size_t path_len(const struct cgroupdir *parent, const char *name)
 {
 	return parent ? parent->path_len + 1 + strlen(name) : 0;
 }
 
-/* Whether there is room for one more below @parent. */
+/* 0 if there is room for another directory below @parent, else an outcome. */
 static int dir_allowed(struct cgroupdir_table *t, const struct cgroupdir *parent, const char *name)
 {
-	/* somebody who makes and removes directories in a circle costs the gone ones their time,
-	 * those in containers first, not the others their place */
+	/* a full table evicts removed directories early, containers' first, so a loop of mkdir and
+	 * rmdir displaces no existing directory */
 	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX && (t->gone_inside || t->gone))
 		dir_forget(t, t->gone_inside ? t->gone_inside : t->gone);
 	if (HASH_COUNT(t->dirs) >= CGROUPDIR_MAX)
@@ -258,7 +258,7 @@ int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cg
 	}
 	if (dir && is_above(dir, parent))
 		return CGROUPDIR_NO_TREE;
-	/* renamed, or the number of one that is gone has come back */
+	/* the directory was renamed, or its id was reused */
 	if (dir && !dir->gone_ns)
 		cgroupdir_remove(t, dir);
 	dir = cgroupdir_find(t, hierarchy, child->id);

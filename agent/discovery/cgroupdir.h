@@ -2,7 +2,8 @@
 #ifndef PODPROF_DISCOVERY_CGROUPDIR_H
 #define PODPROF_DISCOVERY_CGROUPDIR_H
 
-/* Cgroup directories that are known, and those that were: the table behind cgroupfs.h. */
+/* The table of known cgroup directories, behind cgroupfs.h. Removed directories stay for a grace
+ * period. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,14 +23,14 @@ struct cgroupdir_key {
 
 /**
  * struct cgroupdir - one directory
- * @data:    of the owner of the table's events, who sets it in added()
- * @kind:    what its path says it is, or is below
- * @gone_ns: monotonic; 0 while it exists. A directory that is gone stays in the table for a while
- *           for the samples that were taken before, without a path.
- * @leaf:    nothing is below it, by what was seen last
- * @n_children: by that, too; UINT64_MAX where the file system does not count
+ * @data:       belongs to the receiver of the table's events, who sets it in added()
+ * @kind:       from the path: of this directory or of the directory around it
+ * @gone_ns:    monotonic; 0 while the directory exists. A removed directory stays in the table
+ *              without a path for the grace period, for earlier samples.
+ * @leaf:       the directory has no subdirectories, as last seen
+ * @n_children: number of subdirectories, as last seen; UINT64_MAX if the file system does not count
  *
- * @scan, @watch and @unwatched belong to cgroupfs.c, the rest to the table.
+ * @scan, @watch and @unwatched belong to cgroupfs.c, the other fields to the table.
  */
 struct cgroupdir {
 	struct cgroupdir_key key;
@@ -40,23 +41,24 @@ struct cgroupdir {
 	bool leaf;
 	bool inside; /* below a container's directory */
 
-	uint32_t scan; /* the last scan of its parent that saw it */
+	uint32_t scan; /* number of the parent's last scan with this directory */
 	struct watch *watch;
-	bool unwatched; /* it ought to be watched, and cannot */
+	bool unwatched; /* a watch is wanted but not available */
 
 	struct cgroupdir *parent, *children;
-	struct cgroupdir *prev, *next; /* siblings; when gone, others that are */
-	struct cgroupdir *top;	       /* the outermost container's directory it is in, or NULL */
-	uint32_t n_below;	       /* directories below a top */
+	struct cgroupdir *prev,
+		*next;	       /* siblings; for a removed directory, other removed directories */
+	struct cgroupdir *top; /* directory of the outermost container around it, or NULL */
+	uint32_t n_below;      /* number of directories below a top */
 	uint32_t depth;
 	uint32_t path_len;
 	UT_hash_handle hh;
 	char name[];
 };
 
-/* What happens to directories. added() comes before anything below the directory is looked at;
- * removed() when it is gone, after those below it; forgotten() when it leaves the table. None may
- * call back. */
+/* Events of directories. added() precedes any look below the directory. removed() follows the
+ * removal of the directory and of all directories below. forgotten() follows when the entry leaves
+ * the table. No callback may call back into the table. */
 struct cgroupdir_events {
 	void (*added)(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id);
 	void (*removed)(void *ctx, struct cgroupdir *dir);
@@ -65,13 +67,13 @@ struct cgroupdir_events {
 
 /**
  * struct cgroupdir_table - directories by hierarchy and id
- * @roots:    the trees' own directories, NULL for what has not been seen
- * @gone, @gone_inside: those that have gone, oldest first: containers' and the node's, and what
- *            containers had made
- * @n_inside: directories that are below a container's
- * @grace_ns: how long they stay; the oldest goes early when the table is full
+ * @roots:       root directory of each hierarchy; NULL if not seen
+ * @gone:        removed directories of containers and the node, oldest first
+ * @gone_inside: removed directories below containers' directories, oldest first
+ * @n_inside:    number of directories below containers' directories
+ * @grace_ns:    grace period of removed directories; a full table evicts the oldest early
  *
- * Set @events, @ctx and @grace_ns, leave the rest zero.
+ * Set @events, @ctx and @grace_ns; leave the rest zero.
  */
 struct cgroupdir_table {
 	struct cgroupdir *dirs;
@@ -88,34 +90,34 @@ enum cgroupdir_outcome {
 	CGROUPDIR_OK = 0,
 	CGROUPDIR_TOO_MANY,
 	CGROUPDIR_TOO_MANY_IN_CONTAINER,
-	CGROUPDIR_TOO_DEEP, /* or its path too long */
-	CGROUPDIR_NO_TREE,  /* it is above itself: a mount, or a move at this moment */
+	CGROUPDIR_TOO_DEEP, /* or the path is too long */
+	CGROUPDIR_NO_TREE,  /* the directory is above itself: a mount, or a concurrent move */
 	CGROUPDIR_OUTCOME_MAX,
 };
 
 /* "too_many", ...: label values of a metric. */
 const char *cgroupdir_outcome_name(int outcome);
 
-/* Forgets all directories; not removed() before. */
+/* Forgets all directories, without removed() first. */
 void cgroupdir_deinit(struct cgroupdir_table *t);
 
-/* Also finds directories that are gone. NULL if there is none. */
+/* Also finds removed directories in their grace period. NULL: not in the table. */
 struct cgroupdir *cgroupdir_find(struct cgroupdir_table *t, enum hierarchy hierarchy, uint64_t id);
-/* The entry of a subdirectory that was just seen in @parent (NULL: the tree's own directory); made
- * if it is new or another. 0, an outcome, -ENOMEM. */
+/* Returns the entry of a subdirectory just seen in @parent (NULL: the root of the hierarchy). A
+ * new, renamed or replaced directory gets a new entry. 0, an outcome, -ENOMEM. */
 int cgroupdir_see(struct cgroupdir_table *t, enum hierarchy hierarchy, struct cgroupdir *parent,
 		  const struct hierarchy_child *child, struct cgroupdir **ret);
-/* It is the same as before, and this is what it has in it now. */
+/* Updates an unchanged directory's link count. */
 void cgroupdir_saw(struct cgroupdir *dir, const struct hierarchy_child *now);
-/* The directory has gone, and so has everything below it. */
+/* Marks the directory and all directories below as removed. */
 void cgroupdir_remove(struct cgroupdir_table *t, struct cgroupdir *dir);
-/* Forget those that went longer ago than the grace time. */
+/* Forgets directories whose grace period has ended. */
 void cgroupdir_expire(struct cgroupdir_table *t);
 
-/* All, oldest first: @dir is NULL to start; NULL at the end. */
+/* Iterates over all directories, oldest first: @dir is NULL to start; NULL at the end. */
 struct cgroupdir *cgroupdir_next(const struct cgroupdir_table *t, const struct cgroupdir *dir);
 
-/* The kernel's own limit for paths in /proc/PID/cgroup. Reached:
+/* Bytes of a path with the NUL: the kernel's own limit for paths in /proc/PID/cgroup. Reached:
  * `podprof_cgroup_refused_total{reason="too_deep"}`. */
 #define CGROUPDIR_PATH_MAX 4096
 
@@ -123,7 +125,7 @@ struct cgroupdir_path {
 	char s[CGROUPDIR_PATH_MAX];
 };
 
-/* The directory's path, "/" for the tree's own. Empty if it is gone. */
+/* The directory's path, "/" for the root. Empty if the directory is removed. */
 void cgroupdir_path(const struct cgroupdir *dir, struct cgroupdir_path *ret);
 
 #endif

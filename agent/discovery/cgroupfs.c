@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table holds every directory of the trees, up to a ceiling, and each is what its parent's
- * listing said last. There is one way to learn anything: scan a directory, that is, list it, add
- * what is new with all below it, and remove what is no longer there. Who asks for a scan differs:
+ * The table holds every directory of the hierarchies, up to a ceiling, as last listed. The only
+ * source is a scan: list a directory, add new subdirectories with their contents, and remove
+ * missing ones. Scans have three triggers:
  *
  *   - inotify on the directory (it reports mkdir and rmdir, in both versions of cgroupfs). An event
- *     only says where to look, at one name or at all, so that lost, merged or late events do no
- *     harm. A watch is set before the listing, so that nothing falls between them.
- *   - a timer, for everything: each 30 s; each 3 s if some directory could not be watched.
- *   - a sample with an id that is not in the table.
+ *     only says where to look, for one name or for all. So lost, merged or late events do no harm.
+ *     A watch precedes the listing, so no change falls between them.
+ *   - a timer, for all directories: every 30 s; every 3 s if a directory could not be watched.
+ *   - a sample with an id outside the table.
  *
- * A container's own directory is not watched while nothing is below it: what appears there belongs
- * to the container anyway, and watches are a budget.
+ * A container's own directory has no watch without subdirectories: new subdirectories belong to the
+ * container anyway, and watches are a budget.
  *
- * A cgroup file system tells the number of subdirectories in the link count. It spares listing the
- * leaves, most directories, since a listing means some dozens of files each; and a walk lists no
- * directory whose subdirectories are all there, and no others, and opens none if they are leaves,
- * as containers in their pod are.
+ * The link count of a directory in a cgroup file system gives the number of its subdirectories. So
+ * leaves, most of all directories, need no listing; a listing reads some dozens of files in each. A
+ * walk does not list a directory if exactly the known subdirectories exist. A walk does not even
+ * open a directory whose subdirectories are all known leaves, such as a pod's containers.
  *
- * What a container makes below its own directory is its own choice, in depth, number and pace.
- * Behind the ceilings directories are left out and counted; their samples are then named through
- * /proc. A directory with far too many others in it is not listed to its end, so that what has gone
- * from it is noticed only when there are fewer.
+ * A container chooses the depth, number and pace of the directories below its own. Beyond the
+ * ceilings, directories are left out and counted; the lookup of their samples falls back to /proc.
+ * The listing of an overfull directory ends early, so removals there are noticed only after the
+ * number has fallen.
  */
 #include "discovery/cgroupfs.h"
 
@@ -43,17 +43,17 @@
 #include "discovery/watcher.h"
 #include "discovery/cgroup_line.h"
 
-/* Bytes of a cgroup.procs: 100,000 processes. Beyond, the directory's processes are not listed.
+/* Bytes of a cgroup.procs: 100,000 processes. The processes of a larger file are not listed.
  * Reached: `podprof_cgroup_refused_total{reason="unreadable"}`. */
 #define CGROUPFS_PROCS_BYTES_MAX (1u << 20)
 
 #define CGROUPFS_WALK_WATCHED_NS  (30 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_BLIND_NS	  (3 * NSEC_PER_SEC)
 #define CGROUPFS_WALK_MISS_GAP_NS NSEC_PER_SEC
-/* Subdirectories that find no room, after which the rest of a directory is not listed. */
+/* After so many refused subdirectories the listing of a directory ends. */
 #define CGROUPFS_LEFT_OUT_ENOUGH  256
-/* Walks are further apart where they cost much: of a CPU they may have the hundredth part. A
- * container can make any number of directories, and samples in those that it has removed. */
+/* Walks use at most a hundredth of a CPU: expensive walks are further apart. A container can make
+ * any number of directories, and cause samples in removed ones. */
 #define CGROUPFS_WALK_SHARE	  100
 
 static const char *const walk_names[CGROUPFS_WALK_MAX] = {
@@ -71,7 +71,7 @@ struct cgroupfs {
 	uint32_t scan;
 
 	struct watcher *watcher; /* NULL: do without */
-	bool watches_out;	 /* not tried again before the next walk */
+	bool watches_out;	 /* no new attempt before the next walk */
 	size_t n_unwatched;
 	struct loop_source *walk_timer;
 	uint64_t walked_ns;
@@ -93,7 +93,7 @@ static int open_below(const struct cgroupfs *fs, const struct cgroupdir *dir, in
 	cgroupdir_path(dir, &path);
 	if (!path.s[0])
 		return ROOT_GONE;
-	/* "/a" below the tree's descriptor is "./a" */
+	/* "/a" becomes "a", relative to the descriptor of the root; "/" becomes "." */
 	fd = openat(fs->set.roots[dir->key.hierarchy].fd, path.s[1] ? path.s + 1 : ".",
 		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -122,7 +122,7 @@ static void set_unwatched(struct cgroupfs *fs, struct cgroupdir *dir, bool unwat
 	}
 }
 
-/* Watch the directory that is open as @fd, if it should be and can be. */
+/* Watches the directory open as @fd, if a watch is wanted and available. */
 static void watch_add(struct cgroupfs *fs, struct cgroupdir *dir, int fd)
 {
 	int r = WATCHER_FULL;
@@ -186,7 +186,7 @@ struct cgroupdir *cgroupfs_next(struct cgroupfs *fs, const struct cgroupdir *dir
 	return cgroupdir_next(&fs->table, dir);
 }
 
-/* As cgroupdir_see(), and counts what is left out. */
+/* Calls cgroupdir_see() and counts refused directories. */
 static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *parent,
 	       const struct hierarchy_child *child, struct cgroupdir **ret)
 {
@@ -201,7 +201,7 @@ static int see(struct cgroupfs *fs, enum hierarchy hierarchy, struct cgroupdir *
 
 /**
  * struct scan - the scan of one directory
- * @deep:       look into every subdirectory, not only into new ones
+ * @deep:       scan every subdirectory, not only new ones
  * @n_left_out: subdirectories without room in the table
  */
 struct scan {
@@ -217,12 +217,12 @@ enum { SCAN_ENOUGH = ROOT_OUTCOME_MAX };
 
 static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep);
 
-/* Bytes of a directory's name with what ends it: the kernel's own limit. */
+/* Bytes of a directory's name with the NUL: the kernel's own limit. */
 #define NAME_BYTES (NAME_MAX + 1)
 
-/* Whether what is in @dir, a subdirectory that was just looked at, are the leaves that the table
- * has, all of them and nothing else. That is asked by their paths from here: most of what a walk
- * would open is a pod with its containers. */
+/* True if the table has exactly the subdirectories of @dir, and all are leaves. @dir is a
+ * subdirectory that was just read. Checking by path from the scanned directory avoids opening @dir:
+ * most directories of a walk are pods with their containers. */
 static bool leaves_known(const struct scan *scan, const struct cgroupdir *dir)
 {
 	const size_t n = strlen(dir->name);
@@ -247,7 +247,7 @@ static bool leaves_known(const struct scan *scan, const struct cgroupdir *dir)
 	return true;
 }
 
-/* Go into a subdirectory: watch it, then list it. */
+/* Scans a subdirectory: watch first, then list. */
 static int scan_into(struct scan *scan, struct cgroupdir *child)
 {
 	_cleanup_(close_fdp) int fd = -1;
@@ -262,7 +262,7 @@ static int scan_into(struct scan *scan, struct cgroupdir *child)
 		return 0;
 	}
 	watch_add(scan->fs, child, fd);
-	/* something may have been made in it before the watch was there */
+	/* a subdirectory may have appeared before the watch */
 	if (child->leaf && !hierarchy_stat(fd, ".", &now))
 		cgroupdir_saw(child, &now);
 	return child->leaf ? 0 : scan_dir(scan->fs, child, fd, scan->deep);
@@ -289,8 +289,8 @@ static int scan_child(void *ctx, const struct hierarchy_child *child)
 	return scan_into(scan, dir);
 }
 
-/* Whether the subdirectories are those of the table, all of them and no other: then there is
- * nothing to list, and those that may have changed are looked into. */
+/* True if the table has exactly the subdirectories of the directory. Then no listing is needed, and
+ * the scan continues in each subdirectory. */
 static bool scan_known(struct scan *scan)
 {
 	struct hierarchy_child self, now;
@@ -309,7 +309,7 @@ static bool scan_known(struct scan *scan)
 	return true;
 }
 
-/* Look into all subdirectories in the table. */
+/* Scans all subdirectories in the table. */
 static int scan_below(struct scan *scan)
 {
 	struct cgroupdir *dir = scan->dir->children, *next;
@@ -322,7 +322,7 @@ static int scan_below(struct scan *scan)
 		r = scan_into(scan, dir);
 		if (r || !next)
 			return r;
-		/* what was found below may have moved from here */
+		/* a scan below may have moved the entry */
 		dir = cgroupfs_find(scan->fs, scan->dir->key.hierarchy, next_id);
 		if (!dir || dir->parent != scan->dir)
 			return 0;
@@ -330,7 +330,7 @@ static int scan_below(struct scan *scan)
 	return 0;
 }
 
-/* @fd is @dir, which has been watched already if it is to be. */
+/* Scans @dir, open as @fd. The caller has set the watch. */
 static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool deep)
 {
 	struct scan scan = {.fs = fs, .dir = dir, .number = ++fs->scan, .fd = fd, .deep = deep};
@@ -344,7 +344,7 @@ static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool dee
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
-		/* half a listing says nothing about what was not in it */
+		/* an incomplete listing says nothing about missing entries */
 		if (r != ROOT_GONE && r != SCAN_ENOUGH)
 			fs->n_unreadable++;
 		return 0;
@@ -376,7 +376,7 @@ static int scan_tree(struct cgroupfs *fs, enum hierarchy hierarchy)
 	return scan_dir(fs, dir, fd, true);
 }
 
-/* @ns, or as long as the last walk's cost asks for. */
+/* The larger of @ns and the gap for the last walk's cost. */
 static uint64_t walk_gap(const struct cgroupfs *fs, uint64_t ns)
 {
 	const uint64_t least_ns = fs->last_walk_ns * CGROUPFS_WALK_SHARE;
@@ -423,10 +423,10 @@ bool cgroupfs_walk_for_miss(struct cgroupfs *fs)
 }
 
 /**
- * struct learning - the way down a path
- * @fd:  the directory that was reached
- * @dir: its entry; NULL below one that found no room
- * @id:  its number
+ * struct learning - state of a descent along a path
+ * @fd:  the current directory
+ * @dir: its entry; NULL below a directory without room in the table
+ * @id:  its cgroup id
  */
 struct learning {
 	int fd;
@@ -482,7 +482,7 @@ uint64_t cgroupfs_learn(struct cgroupfs *fs, enum hierarchy hierarchy, struct st
 
 static void on_walk_timer(void *ctx)
 {
-	/* without memory the table is not complete; the next walk tries again */
+	/* after -ENOMEM the table is incomplete; the next walk tries again */
 	(void)cgroupfs_walk(ctx, CGROUPFS_WALK_TIMER);
 }
 
@@ -496,7 +496,7 @@ static struct cgroupdir *child_of_name(struct cgroupdir *dir, const char *name)
 	return NULL;
 }
 
-/* One subdirectory of @fd, which is @dir, has come or gone or both. */
+/* The subdirectory @name of @dir (open as @fd) was made or removed, or both. */
 static void scan_name(struct cgroupfs *fs, struct cgroupdir *dir, int fd, const char *name)
 {
 	struct scan scan = {.fs = fs, .dir = dir, .number = fs->scan, .fd = fd};
@@ -529,7 +529,7 @@ static void on_lost(void *ctx)
 	(void)cgroupfs_walk(ctx, CGROUPFS_WALK_OVERFLOW);
 }
 
-/* Without inotify the walks are all there is. */
+/* Without inotify only the walks find changes. */
 static int follow(struct cgroupfs *fs, const struct cgroupfs_opts *opts)
 {
 	struct watcher_opts watcher_opts = {
@@ -621,7 +621,7 @@ bool cgroupfs_of_line(const struct cgroupfs *fs, const struct cgroup_line *line,
 	return true;
 }
 
-/* Where a tree begins at its own root, whose id is always this. */
+/* The cgroup id of the root of every hierarchy. */
 #define ROOT_CGROUP 1
 
 bool cgroupfs_from_root(struct cgroupfs *fs, enum hierarchy hierarchy)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From each process to its parent, by /proc/PID/stat. (/proc/PID/task/TID/children would say it the
- * other way round, but not every kernel has it, and it leaves some out while others end.) A process
- * whose parent has ended is the child of whoever took it in: of its first parent nobody knows any
- * more.
+ * Reads the parent of each process from /proc/PID/stat. /proc/PID/task/TID/children would give the
+ * children directly, but not every kernel has this file, and the file omits some children while
+ * others exit. A process whose parent has ended is the child of its adoptive parent; the first
+ * parent is not recorded.
  */
 #include "discovery/descendants.h"
 
@@ -15,12 +15,11 @@
 #include "base/vec.h"
 #include "discovery/pid.h"
 
-/* The kernel's own ceiling of process numbers (PID_MAX_LIMIT); one that is larger is left out.
- * Reached: left out. */
+/* Pids: the kernel's own ceiling (PID_MAX_LIMIT). A larger pid is left out. Reached: left out. */
 #define DESCENDANTS_PIDS_MAX (1u << 22)
 
 struct descendants {
-	uint8_t *in; /* a bit for each number */
+	uint8_t *in; /* a bit per pid */
 };
 
 struct kinship {
@@ -28,7 +27,7 @@ struct kinship {
 	pid_t parent;
 };
 
-/* All processes, as they are listed. */
+/* All processes with their parents. */
 struct census {
 	const struct root *proc;
 	struct kinship *items;
@@ -78,7 +77,7 @@ static int count_one(void *ctx, pid_t pid)
 	int r = pid_read_parent(c->proc, pid, &parent);
 
 	if (r)
-		return r < 0 ? r : 0; /* it has gone, or is none of ours */
+		return r < 0 ? r : 0; /* the process has ended, or is unreadable */
 	r = vec_grow(&c->items, &c->cap, c->n + 1, sizeof(*c->items), DESCENDANTS_PIDS_MAX);
 	if (r)
 		return r < 0 ? r : 0;
@@ -86,7 +85,7 @@ static int count_one(void *ctx, pid_t pid)
 	return 0;
 }
 
-/* The children of those who are in. How many. */
+/* Adds the children of the processes in the set. Returns their number. */
 static int generation(struct descendants *d, const struct census *c,
 		      void (*fn)(void *ctx, pid_t pid), void *ctx)
 {

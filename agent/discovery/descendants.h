@@ -2,7 +2,7 @@
 #ifndef PODPROF_DISCOVERY_DESCENDANTS_H
 #define PODPROF_DISCOVERY_DESCENDANTS_H
 
-/* Processes and whom they have made: what is a child of one that is in the set comes into it. */
+/* A set of processes with all their descendants. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,16 +14,16 @@ struct root;
 int descendants_new(struct descendants **ret);
 void descendants_free(struct descendants *d);
 
-/* True if it is new. */
+/* True if the process is new to the set. */
 bool descendants_add(struct descendants *d, pid_t pid);
 
 /**
- * descendants_grow() - look at all processes and take in the descendants of those in the set
- * @fn: called for each new one
+ * descendants_grow() - read all processes and add the descendants of the set
+ * @fn: called for each new process
  *
- * Who makes a process while this looks may be missed: call it again until it finds nobody.
+ * A fork during the call can be missed: repeat the call until it returns 0.
  *
- * Return: how many are new; -errno.
+ * Return: number of new processes; -errno.
  */
 int descendants_grow(struct descendants *d, const struct root *proc,
 		     void (*fn)(void *ctx, pid_t pid), void *ctx);

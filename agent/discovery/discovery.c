@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A sample carries the cgroup id that its task had when it was taken. That is better than to ask
- * /proc later: the process may have left, and short ones always have. So nearly every sample is one
- * look into the table of directories. What is left:
+ * A sample carries the cgroup id of its task at the time of the sample. This id is more reliable
+ * than a later look into /proc, because short processes have always ended by then. So nearly every
+ * sample needs a single lookup in the table of directories. Two cases remain:
  *
- *   - The id is not in the table. The directory is newer than the last event, or behind a ceiling,
- *     or it came and went between two looks. Events that wait are read first. Then whoever was
- *     there when it was made is asked (the kernel's tracepoint), which has the path from the tree's
- *     root: it counts where we see the tree from there, too, so that a container that was seen in
- *     both ways is one. If that does not tell and the process lives,
- *     /proc/PID/cgroup has the path, which counts if the directory of that path has the sample's
- *     id: a process may have moved since, into another container. If not, everything is looked at
- *     again, once a second at most, and less often where that takes long.
+ *   - The id is not in the table. The directory is newer than the last event, beyond a ceiling, or
+ *     was made and removed between two looks. The lookup reads pending events first. Next comes the
+ *     kernel's record of recent mkdirs, which has the path from the root of the hierarchy. This
+ *     path counts only if the agent sees the hierarchy from its root, so that both views of a
+ *     container give the same entity. If the record lacks the id and the process lives,
+ *     /proc/PID/cgroup has a path. The path counts if its directory has the sample's id: the
+ *     process may have moved into another container since. As the last resort, all directories are
+ *     scanned, once a second at most, and less often if a walk takes long.
  *
- *     With a cgroup namespace of our own, as containers have on version 2, paths in /proc begin
- *     with "/../.." and name no directory that could be compared. Then the path counts for a
- *     container that the table does not have at all.
- *   - The directory is in no container. The entity is then the systemd unit, which the unified tree
- *     or name=systemd know (the second is in no tree that is followed, so /proc is asked, once for
- *     each process), or all processes of that name.
+ *     If the agent has its own cgroup namespace (usual for containers on version 2), paths in /proc
+ *     begin with "/../.." and name no comparable directory. Such a path counts for a container that
+ *     is not in the table at all.
  *
- * On nodes with both versions a task has a cgroup in each, and either may be the one that knows the
- * container.
+ *   - The directory is outside containers. The entity is the systemd unit, from the unified
+ *     hierarchy or name=systemd, or else all processes of the same name. podprof does not follow
+ *     name=systemd, so the unit needs /proc, once for each process.
+ *
+ * On a node with both versions, a task has a cgroup in each, and either may have the container.
  */
 #include "discovery/discovery.h"
 
@@ -43,20 +43,20 @@
 #include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
 
-/* How often processes that nobody asked for are dropped. */
+/* Period of the sweep that drops unused processes. */
 #define DISCOVERY_SWEEP_NS (30 * NSEC_PER_SEC)
 
 enum lookup {
 	LOOKUP_TABLE,	/* a container, by id */
-	LOOKUP_CACHED,	/* by process, as the last time */
-	LOOKUP_EVENT,	/* by id, after the last events were read */
-	LOOKUP_MADE,	/* a container, by the path that its directory was made with */
-	LOOKUP_LEARNED, /* by id, after /proc told the path */
+	LOOKUP_CACHED,	/* same process and cgroups as before */
+	LOOKUP_EVENT,	/* by id, after reading pending inotify events */
+	LOOKUP_MADE,	/* a container, by the path of its mkdir event */
+	LOOKUP_LEARNED, /* by id, after reading the path in /proc */
 	LOOKUP_PROC,	/* a container, by the path in /proc alone */
-	LOOKUP_WALKED,	/* by id, after all cgroups were looked at */
-	LOOKUP_HOST,	/* in no container, entity found */
+	LOOKUP_WALKED,	/* by id, after a walk */
+	LOOKUP_HOST,	/* outside containers, entity found */
 	LOOKUP_FILTERED,
-	LOOKUP_UNKNOWN_GONE,	   /* id not in the table, and the process has left */
+	LOOKUP_UNKNOWN_GONE,	   /* id not in the table, and the process has ended */
 	LOOKUP_UNKNOWN_MOVED,	   /* ... and the process is in another cgroup now */
 	LOOKUP_UNKNOWN_UNREADABLE, /* ... and /proc/PID/cgroup cannot be read */
 	LOOKUP_UNKNOWN_LIMIT,	   /* too many entities, too many processes, or no memory */
@@ -91,7 +91,7 @@ struct discovery {
 	uint64_t n_lookups[LOOKUP_MAX];
 };
 
-/* One question to discovery_entity(). */
+/* The arguments of discovery_entity(). */
 struct query {
 	uint64_t cgroup[HIERARCHY_MAX];
 	const struct pid_id *pid;
@@ -100,9 +100,9 @@ struct query {
 
 /* ---- by cgroup id ---- */
 
-/* Of a task that is in two places: what says more, and of two that say as much the inner one.
- * Docker in a container has the trees of version 1 only, and its containers stay where it is in the
- * unified one. */
+/* Of a task's two cgroups, the richer one wins; of equals, the inner container. Docker in a
+ * container has only the version 1 hierarchies, and its containers stay in the outer container's
+ * cgroup in the unified hierarchy. */
 static bool is_better(const struct cgroup_id *id, const struct cgroup_id *than)
 {
 	int by = cgroup_richness(id) - cgroup_richness(than);
@@ -111,10 +111,10 @@ static bool is_better(const struct cgroup_id *id, const struct cgroup_id *than)
 }
 
 /**
- * by_table() - what the table says of a task
- * @ret_known: all the cgroups the task has are in the table
+ * by_table() - look up a task's cgroups in the table
+ * @ret_known: all cgroups of the task are in the table
  *
- * Return: the container's entity, or the pod's, or NULL.
+ * Return: the entity of the container or pod, or NULL.
  */
 static struct entity *by_table(struct discovery *d, const struct query *q, bool *ret_known)
 {
@@ -138,14 +138,14 @@ static struct entity *by_table(struct discovery *d, const struct query *q, bool 
 
 /* ---- by /proc ---- */
 
-/* What /proc/PID/cgroup says of the cgroup that a sample was taken in. */
+/* Relation of /proc/PID/cgroup to the cgroup of the sample. */
 enum told {
-	TOLD_THIS,   /* the process is still in there */
-	TOLD_HIDDEN, /* or so it may be: the path begins above what we can see ("/../..") */
-	TOLD_OTHER,  /* it has moved since, or the cgroup has gone */
+	TOLD_THIS,   /* the process is still in this cgroup */
+	TOLD_HIDDEN, /* unknown: the path begins above our view ("/../..") */
+	TOLD_OTHER,  /* the process has moved, or the cgroup has gone */
 };
 
-/* One line, of tree @h, in which the sample had @id. */
+/* Compares one line, of hierarchy @h, with the sample's @id. */
 static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
 			    const struct cgroup_line *line)
 {
@@ -154,7 +154,7 @@ static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
 	return cgroupfs_learn(d->resolver.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
 }
 
-/* Put the paths into the table, and compare them with the ids of the sample. */
+/* Adds the paths to the table, and compares them with the sample's ids. */
 static enum told learn(struct discovery *d, const struct query *q, struct strview proc_cgroup)
 {
 	enum told told = TOLD_THIS, said;
@@ -172,7 +172,7 @@ static enum told learn(struct discovery *d, const struct query *q, struct strvie
 
 /* ---- by process ---- */
 
-/* The same answer as the last time, if the question is the same. */
+/* The cached answer for the same process, name and cgroups; NULL for none. */
 static struct cached_process *by_process(struct discovery *d, const struct query *q)
 {
 	struct cached_process *process = process_cache_find(d->processes, q->pid);
@@ -190,7 +190,8 @@ static struct entity *cached(struct discovery *d, const struct cached_process *p
 	return process->entity;
 }
 
-/* Keep the answer with the process, which then holds the reference to @entity. NULL: filtered. */
+/* Caches the answer with the process. Takes the caller's reference to @entity; the cache then holds
+ * its own. NULL: filtered out. */
 static struct entity *keep(struct discovery *d, const struct query *q, struct entity *entity,
 			   enum lookup outcome)
 {
@@ -215,7 +216,7 @@ static struct entity *unknown(struct discovery *d, enum lookup outcome)
 	return entity_unknown(d->resolver.entities);
 }
 
-/* A container of which only the path is known. */
+/* The entity of a container known only by its path. */
 static struct entity *container_entity(struct discovery *d, const struct query *q,
 				       const struct cgroup_id *id, enum lookup outcome)
 {
@@ -245,10 +246,10 @@ static struct entity *host_entity(struct discovery *d, const struct query *q)
 
 /* ---- an id that is not in the table ---- */
 
-/* Bytes of a path that a container may have; kubelets' have 200. */
+/* Bytes of a container's path with its NUL; the kubelet's have 200. */
 #define MADE_PATH_BYTES 1024
 
-/* What the path says that the directory was made with. False if nobody knows. */
+/* Parses the path of the directory's mkdir event. False if there is no record. */
 static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct cgroup_id *ret)
 {
 	char path[MADE_PATH_BYTES];
@@ -260,7 +261,7 @@ static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct c
 	return true;
 }
 
-/* As by_table(), of directories that have come and gone unseen. */
+/* As by_table(), for directories that discovery never saw. */
 static bool by_making(struct discovery *d, const struct query *q, struct cgroup_id *ret,
 		      bool *ret_known)
 {
@@ -280,7 +281,7 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 	return ret->kind;
 }
 
-/* The directory may be there nevertheless. */
+/* A walk may still find the directory. */
 static struct entity *by_walk(struct discovery *d, const struct query *q, bool *ret_known)
 {
 	struct entity *entity;
@@ -293,15 +294,16 @@ static struct entity *by_walk(struct discovery *d, const struct query *q, bool *
 	return entity;
 }
 
-/* Whether the sample may be of the container that the process is in now. */
+/* True if the sample may belong to the process's present container. */
 static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_id *id)
 {
-	/* where its directories are known, this is none of them */
+	/* with a hidden path, a living container is excluded: its directories are in the table, and
+	 * the sample's is not */
 	return told == TOLD_THIS ||
 	       (told == TOLD_HIDDEN && !(id->kind && entity_lives(d->resolver.entities, id)));
 }
 
-/* The process lives, and this is its /proc/PID/cgroup. */
+/* For a living process with its /proc/PID/cgroup. */
 static struct entity *look_at_proc(struct discovery *d, const struct query *q, struct strview text)
 {
 	enum told told = learn(d, q, text);
@@ -318,7 +320,7 @@ static struct entity *look_at_proc(struct discovery *d, const struct query *q, s
 		entity = by_walk(d, q, &known);
 	if (entity)
 		return entity;
-	/* what is not known is behind a ceiling, or was moved out of, or is not to be seen */
+	/* an unknown directory is beyond a ceiling, was left by the process, or is hidden */
 	cgroup_parse_proc(text, &id);
 	if (!known && !may_be_in(d, told, &id))
 		return unknown(d, LOOKUP_UNKNOWN_MOVED);
@@ -329,7 +331,7 @@ static struct entity *look_at_proc(struct discovery *d, const struct query *q, s
 	return container_entity(d, q, &id, LOOKUP_PROC);
 }
 
-/* The process has gone. */
+/* For an ended process, or an unreadable process. */
 static struct entity *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
 {
 	bool known = false;
@@ -404,7 +406,7 @@ void discovery_listen(struct discovery *d, entity_fn fn, void *ctx)
 	entity_table_listen(d->resolver.entities, fn, ctx);
 }
 
-/* Ids as kubectl prints them have the runtime in front: "containerd://...". */
+/* kubectl prints ids with the runtime in front: "containerd://...". */
 static const char *without_runtime(const char *id)
 {
 	const char *colon = strstr(id, "://");
@@ -458,9 +460,9 @@ bool discovery_container_runs(struct discovery *d, const char *id)
 		if (!discovery_in_container(entity, id))
 			continue;
 		r = cgroupfs_procs(d->resolver.fs, dir, found_process, NULL);
-		/* of a threaded cgroup an ancestor lists the processes */
+		/* the processes of a threaded cgroup are in an ancestor's list */
 		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
-			return true; /* or it cannot be read, and may */
+			return true; /* or an unreadable directory, which may have processes */
 	}
 	return false;
 }
@@ -511,7 +513,8 @@ static void on_sweep(void *ctx)
 	process_cache_expire(d->processes, d->grace_ns);
 }
 
-/* A /proc whose numbers are not ours; what is none at all is a copy, with that of its cgroups. */
+/* True for a procfs of another PID namespace. A /proc that is not a procfs is a copy; its pids
+ * match its cgroups. */
 static bool is_foreign(const struct root *proc)
 {
 	struct statfs fs;

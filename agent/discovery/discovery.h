@@ -2,8 +2,8 @@
 #ifndef PODPROF_DISCOVERY_DISCOVERY_H
 #define PODPROF_DISCOVERY_DISCOVERY_H
 
-/* Whose is it? The front of this folder: from what a sample carries to its entity, and the lists of
- * entities and processes. */
+/* The interface of this folder: from the ids of a sample to its entity, and the lists of entities
+ * and processes. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,11 +21,10 @@ struct root;
  * struct discovery_opts
  * @proc:           the node's /proc; borrowed
  * @cgroupfs_root:  as for hierarchy_find(); NULL: found by itself
- * @host_processes: processes in no container have entities too
+ * @host_processes: processes outside containers have entities too
  * @node_name:      label "node" of all entities; copied
- * @grace_ns:       how long a container that has gone keeps its entity, for samples that arrive
- *                  late
- * @loop:           to follow changes on; NULL for one look
+ * @grace_ns:       how long an ended container keeps its entity, for late samples
+ * @loop:           to follow changes; NULL for a single look
  */
 struct discovery_opts {
 	const struct root *proc;
@@ -36,87 +35,89 @@ struct discovery_opts {
 	struct loop *loop;
 };
 
-/* Has looked at all cgroups when it returns. 0, HIERARCHY_NO_SUCH_DIR, HIERARCHY_NO_CGROUPFS,
- * -errno. */
+/* All cgroups are in the table on return. *@ret: owned. 0, HIERARCHY_NO_SUCH_DIR,
+ * HIERARCHY_NO_CGROUPFS, -errno. */
 int discovery_new(const struct discovery_opts *opts, struct discovery **ret);
-/* References to entities must be given back before. */
+/* The caller must release all entity references first. */
 void discovery_free(struct discovery *d);
 
-/* The version 1 controller in whose hierarchy samples are to carry their task's cgroup id; none
- * where the node has only the unified one. Does not change. */
+/* The version 1 controller whose hierarchy supplies the samples' version 1 cgroup ids.
+ * CONTROLLER_NONE on a node with only the unified hierarchy. The answer does not change. */
 enum controller discovery_v1_controller(const struct discovery *d);
 
-/* The path, from its tree's root, of a cgroup directory that was made lately, by the id that
- * samples carry: "/...", at most @size bytes with its NUL. False: not known. */
+/* Returns the path of a recently made cgroup directory, from the root of its hierarchy: "/...", at
+ * most @size bytes with the NUL. @id is the id of a sample. False: not known. */
 typedef bool (*discovery_made_fn)(void *ctx, enum hierarchy hierarchy, uint64_t id, char *ret,
 				  size_t size);
 
-/* Whom to ask for directories that have gone before they were seen. NULL: nobody. */
+/* Sets the source of paths for directories that ended before discovery saw them. NULL: no source.
+ */
 void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx);
 
 /**
- * discovery_entity() - whose a sample is
- * @cgroup_id:    of the task in the unified hierarchy; 0 if there is none
- * @cgroup_v1_id: of the task in the hierarchy of discovery_v1_controller(); 0 if there is none
- * @pid, @comm:   the process, for what is in no container and for ids that are not known yet
+ * discovery_entity() - the entity of a sample
+ * @cgroup_id:    of the task in the unified hierarchy; 0 for none
+ * @cgroup_v1_id: of the task in the hierarchy of discovery_v1_controller(); 0 for none
+ * @pid, @comm:   the process, for processes outside containers and for unknown ids
  *
- * For an id that is not known it asks as told by discovery_ask(), and looks at /proc and, once a
- * second at most, at all cgroups.
+ * For an unknown id, the lookup asks the source of discovery_ask(), then reads /proc and, at most
+ * once a second, scans all cgroups.
  *
- * Return: the entity, borrowed until the next trip through the loop (entity_ref() keeps it). The
- * one of kind ENTITY_UNKNOWN where it cannot be told. NULL for a process of the host, unless
- * host_processes is set. All are counted by outcome.
+ * Return: the entity, borrowed until the next iteration of the loop (entity_ref() keeps it). The
+ * entity of kind ENTITY_UNKNOWN if the lookup fails. NULL for a process of the host, unless
+ * host_processes is set. Every call is counted by outcome.
  */
 struct entity *discovery_entity(struct discovery *d, uint64_t cgroup_id, uint64_t cgroup_v1_id,
 				const struct pid_id *pid, const char *comm);
 
-/* All entities, oldest first: @entity is NULL to start; NULL at the end. Borrowed as above. */
+/* Iterates over all entities, oldest first: @entity is NULL to start; NULL at the end. Borrowed as
+ * above. */
 struct entity *discovery_next_entity(struct discovery *d, const struct entity *entity);
 
-/* entity_table_listen(), of all entities. @fn must not call back into discovery. */
+/* entity_table_listen(), for all entities. @fn must not call back into discovery. */
 void discovery_listen(struct discovery *d, entity_fn fn, void *ctx);
 
 enum discovery_find {
 	DISCOVERY_FOUND = 0,
-	DISCOVERY_NO_SUCH,   /* no living container's id begins like that */
-	DISCOVERY_AMBIGUOUS, /* those of more than one do */
+	DISCOVERY_NO_SUCH,   /* no living container's id has this prefix */
+	DISCOVERY_AMBIGUOUS, /* several containers' ids have this prefix */
 };
 
 /**
- * discovery_find_container() - a container by its id or the beginning of it
- * @id: as people have it: "containerd://..." is fine
- * @ret_id: all of the id, CGROUP_ID_MAX bytes
+ * discovery_find_container() - find a living container by a prefix of its id
+ * @id:     as users write it; "containerd://..." is accepted
+ * @ret_id: the whole id, CGROUP_ID_MAX bytes
  */
 enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id);
-/* Whether it has a process, of those inside it too: its directories may outlast them. @id is
- * whole. */
+/* True if the container, or a container inside, has a process: cgroup directories may outlast their
+ * processes. @id is whole. */
 bool discovery_container_runs(struct discovery *d, const char *id);
-/* Whether an entity is the container of this (whole) id, or one inside it. */
+/* True if @entity is the container with this (whole) id, or a container inside. */
 bool discovery_in_container(const struct entity *entity, const char *id);
 
-/* Return other than 0 to stop. Must not call back into discovery. */
+/* A result other than 0 ends the iteration. Must not call back into discovery. */
 typedef int (*discovery_process_fn)(void *ctx, const struct pid_id *pid, struct entity *entity);
 
-/* Calls @fn once for each process that is in a container or pod now, and for those of the host that
- * have a program (kernel threads have none), if host_processes is set. 0, what @fn returned,
- * -ENOMEM. */
+/* Calls @fn once for each process of a container or pod. With host_processes, also for each process
+ * of the host with a program (kernel threads have none). 0, the result of @fn, -ENOMEM. */
 int discovery_for_each_process(struct discovery *d, discovery_process_fn fn, void *ctx);
 
 typedef void (*discovery_cgroup_fn)(void *ctx, struct entity *entity, enum hierarchy hierarchy,
 				    uint64_t id);
 
-/* Calls @fn for each cgroup directory of a container or pod, of either tree, with the id that
- * samples carry. @entity is NULL for a pod's own in which nothing was found to run yet. Must not
- * call back into discovery. */
+/* Calls @fn for each cgroup directory of a container or pod, in both hierarchies, with the id of
+ * the samples. @entity is NULL for a pod's own directory without known processes. Must not call
+ * back into discovery. */
 void discovery_for_each_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
-/* Calls @fn for each cgroup directory that is in no container or pod, with the entity of its
- * systemd unit, or NULL where it is in none or nothing is known of it. Of one tree only: of a node
- * with both versions it is version 1's, where all runtimes have all containers; tasks of a
- * container may well be in a unit's directory of the other. Must not call back into discovery. */
+/* Calls @fn for each cgroup directory outside containers and pods, with the entity of its systemd
+ * unit. @entity is NULL if the directory is in no unit, or the unit is unknown. The directories are
+ * of a single hierarchy. On a node with both versions this is version 1, because all runtimes put
+ * all containers there; in the other hierarchy, tasks of a container may be in a unit's directory.
+ * Must not call back into discovery. */
 void discovery_for_each_host_cgroup(struct discovery *d, discovery_cgroup_fn fn, void *ctx);
 
-/* Whether processes in no container have entities. */
+/* True if processes outside containers have entities. */
 bool discovery_has_host_processes(const struct discovery *d);
 
 /* A metric_collect_fn; @ctx is the discovery. */

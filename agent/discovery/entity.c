@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entities are found by a key: "c<outer container>/<container>", "k<outer container>/<pod UID>",
- * "u<user>/<slice>/<unit>", "p<name>". The container around a container is part of it, since an
- * inner one's path, and so the id in it, is what somebody inside the outer one has chosen: it may
- * well be the id of a container elsewhere on the node, whose samples it must not join.
+ * Entities have keys: "c<outer container>/<container>", "k<outer container>/<pod UID>",
+ * "u<user>/<slice>/<unit>", "p<name>". The outer container is part of the key: a process inside
+ * chooses the inner path and its id. The id may belong to another container of the node, whose
+ * samples must stay separate.
  *
- * References say how long an entity lives. That of a cgroup directory lasts until the directory's
- * grace time is over, so that samples that arrive late still find their name.
+ * Entities are reference counted. A cgroup directory holds a reference until the end of the grace
+ * period, so late samples still find their entity.
  */
 #include "discovery/entity.h"
 
@@ -19,17 +19,18 @@
 #include "base/nsec.h"
 #include "discovery/entity_group.h"
 
-/* Containers and pods at a time, those in their grace time too: 110 pods are usual, 500 the most a
- * kubelet is run with. One more is ENTITY_TOO_MANY. Reached:
+/* Containers and pods, including those in their grace period: a kubelet usually runs 110 pods, and
+ * at most 500. Beyond: ENTITY_TOO_MANY. Reached:
  * `podprof_entity_lookups_total{outcome="unknown_limit"}`. */
 #define ENTITY_CONTAINERS_MAX 8192
-/* Of them those inside others, whose paths somebody in a container has chosen: the other half is
- * for the node's own. Reached: `podprof_entity_lookups_total{outcome="unknown_limit"}`. */
+/* Containers and pods inside containers: processes in the outer container choose their paths, so
+ * half of the table is reserved for the node's own. Reached:
+ * `podprof_entity_lookups_total{outcome="unknown_limit"}`. */
 #define ENTITY_INNER_MAX      (ENTITY_CONTAINERS_MAX / 2)
-/* Units and programs of the host. A process can give itself any number of names. Reached:
+/* Units and programs of the host: a process can give itself any number of names. Reached:
  * `podprof_entity_lookups_total{outcome="unknown_limit"}`. */
 #define ENTITY_HOST_MAX	      2048
-/* Characters of a container's id as a name: what the runtimes' own tools show. */
+/* Characters of a container's id in a name, as the runtimes' own tools show it. */
 #define ENTITY_SHORT_ID	      12
 
 struct entity_table {
@@ -65,7 +66,8 @@ const char *entity_what(enum entity_kind kind, const struct labels *labels)
 
 /* ---- labels ---- */
 
-/* The few labels set here are far from the ceiling and have good names: only memory can lack. */
+/* The few labels here have valid names and stay far below the ceiling, so the only error is
+ * -ENOMEM. */
 static int set(struct labels *l, const char *name, const char *value)
 {
 	return labels_set(l, name, value) ? -ENOMEM : 0;
@@ -78,7 +80,7 @@ static int set_text(struct labels *l, const char *name, struct strview value)
 	return s ? set(l, name, s) : -ENOMEM;
 }
 
-/* Whose it is, if it is not the node's. */
+/* Labels the user or the outer container around it. */
 static int label_outer(struct labels *l, const struct cgroup_id *id)
 {
 	struct strview user;
@@ -87,7 +89,7 @@ static int label_outer(struct labels *l, const struct cgroup_id *id)
 				      : set(l, ENTITY_OUTER, id->outer_id);
 }
 
-/* What runs it is better known than its id. */
+/* A service is a better name than an id. */
 static struct strview service_of(const struct cgroup_id *id)
 {
 	struct strview name = strview_of(*id->service ? id->service : id->container_id);
@@ -118,7 +120,7 @@ static int label_pod(struct labels *l, const struct cgroup_id *id)
 	return set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD);
 }
 
-/* One name that is both what it is and its service. */
+/* Sets a name as both the label and the service. */
 static int label_host(struct labels *l, const char *label, const char *name)
 {
 	return set(l, label, name) || set(l, "service_name", name) ? -ENOMEM : 0;
@@ -208,7 +210,8 @@ static void entity_tell(struct entity_table *table, struct entity *entity)
 		table->listener(table->listener_ctx, entity);
 }
 
-/* A new entity, in the table; the reference is the caller's. @id: of a container, of a pod. */
+/* Makes an entity and adds it to the table. @id: of a container or pod, else NULL. *@ret: an owned
+ * reference. */
 static int entity_add(struct entity_table *table, enum entity_kind kind, const char *key,
 		      const struct cgroup_id *id, struct entity **ret)
 {
@@ -258,7 +261,7 @@ int entity_leave_out(struct entity *entity, const char *why)
 	return 0;
 }
 
-/* Some trees know more of a container than others: another path may tell the pod. */
+/* Hierarchies differ in detail: another path of the same container may name the pod. */
 static int entity_enrich(struct entity *entity, const struct cgroup_id *id)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0};
@@ -331,7 +334,7 @@ int entity_container(struct entity_table *table, const struct cgroup_id *id, str
 	return container_new(table, id, key, ret);
 }
 
-/* A unit or a program; its name is the rest of @key. */
+/* The entity of a unit or a program; @key without its first letter is the name. */
 static int entity_host(struct entity_table *table, enum entity_kind kind, const char *key,
 		       struct entity **ret)
 {
@@ -346,7 +349,7 @@ static int entity_host(struct entity_table *table, enum entity_kind kind, const 
 	return entity_add(table, kind, key, NULL, ret);
 }
 
-/* The caller's to free. */
+/* Owned by the caller. */
 static char *unit_key(const struct unit *unit)
 {
 	char *key;
@@ -388,8 +391,8 @@ struct entity *entity_known_unit(struct entity_table *table, const struct unit *
 
 int entity_process(struct entity_table *table, const char *comm, struct entity **ret)
 {
-	/* Kernel threads have a part for each CPU or work queue behind a slash:
-	 * "kworker/1:2-mm". */
+	/* Kernel threads have a suffix for each CPU or work queue after a slash: "kworker/1:2-mm".
+	 */
 	size_t n = strcspn(comm, "/");
 	char key[64];
 

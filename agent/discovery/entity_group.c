@@ -8,14 +8,15 @@
 
 #include "base/hash.h"
 
-/* A letter in front of the id: a pod's and a container's could be the same. */
+/* The name begins with a letter for the kind of id, because a pod's and a container's could be
+ * equal. */
 struct entity_group {
 	size_t n;
 	UT_hash_handle hh;
 	char name[CGROUP_ID_MAX + 1];
 };
 
-/* "" where there is none. A container of which the pod is found out later stays in none. */
+/* "" for a container without a group. A container whose pod is found later stays without. */
 static void group_name(const struct cgroup_id *id, char ret[CGROUP_ID_MAX + 1])
 {
 	if (id->outer_id[0])

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A container is known by its cgroup directory: the table of directories tells of each, and its
- * entity hangs on it from then on. A pod has one only from when something is found in a directory
- * of its own: in nearly all pods nothing ever is. What is in no container belongs to the systemd
- * unit that the unified tree or name=systemd know (the second is in no tree that is followed, so
- * /proc is asked), or to all processes of its name.
+ * The table of cgroup directories reports each container's directory, and the directory then holds
+ * the container's entity. A pod gets an entity only when a process is found in its own directory;
+ * in nearly all pods this never happens. A process outside containers belongs to its systemd unit,
+ * from the unified hierarchy or name=systemd. podprof does not follow the latter, so the path comes
+ * from /proc. A process outside units belongs to the entity of its name.
  */
 #include "discovery/entity_resolver.h"
 
@@ -20,7 +20,7 @@ static void give_entity(struct entity_resolver *resolver, struct cgroupdir *dir,
 {
 	struct entity *entity;
 
-	/* without one it is tried again when a sample asks */
+	/* on failure the next sample tries again */
 	if (!id->kind || entity_container(resolver->entities, id, &entity))
 		return;
 	entity->n_live++;
@@ -86,7 +86,7 @@ struct entity *entity_resolver_unit_of_dir(struct entity_resolver *resolver,
 
 /* ---- processes of the host ---- */
 
-/* The unit of a process of the host: from /proc, else from the directories its sample names. */
+/* The unit of a host process: from /proc, else from the directories of its sample. */
 static bool find_unit(struct entity_resolver *resolver, const struct pid_id *pid,
 		      const uint64_t cgroup[HIERARCHY_MAX], struct buf *b,
 		      struct cgroupdir_path *path, struct unit *ret)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A node has its cgroups in one of three ways. With version 2 one tree, mounted on /sys/fs/cgroup.
- * With version 1 a tree for each controller (or group of controllers), mounted on directories of
- * that name below it. "Hybrid" is version 1 with version 2 beside it on /sys/fs/cgroup/unified;
- * containers are then in the version 1 trees, and often nowhere in the other. statfs(2) tells what
- * is mounted where.
+ * A node mounts its cgroups in one of three ways. Version 2 has a single hierarchy, mounted on
+ * /sys/fs/cgroup. Version 1 has a hierarchy for each controller (or group of controllers), mounted
+ * on directories of that name below it. "Hybrid" is version 1 with version 2 beside it on
+ * /sys/fs/cgroup/unified; containers are then in the version 1 hierarchies, and often nowhere in
+ * the other. statfs(2) tells the type of each mount.
  *
- * The unified tree is followed where there is one, and one of version 1. One is enough, since
+ * podprof follows the unified hierarchy, if any, and one of version 1. One is enough, because
  * runtimes make a container's directory in all of them.
  *
- * An agent in a container may have a cgroup namespace of its own, and its /sys/fs/cgroup shows only
- * its own part. The first process of the node sees all of it, so that its view is tried first.
+ * An agent in a container may have its own cgroup namespace, and its /sys/fs/cgroup then shows only
+ * its own part. The node's first process sees the whole hierarchy, so podprof tries its view first.
  */
 #include "discovery/hierarchy.h"
 
@@ -27,9 +27,8 @@
 #include "base/strview.h"
 #include "discovery/cgroup.h"
 
-/* When looking for a container, to choose a controller: directories and levels looked at. Without
- * a result in them the hierarchy counts as one without containers, which costs nothing but a worse
- * preference. */
+/* Directories and levels of the search for a container, when choosing a controller. A hierarchy
+ * without a result counts as empty. The only cost is a worse preference. */
 #define HIERARCHY_SEARCH_DIRS  4096
 #define HIERARCHY_SEARCH_DEPTH 12
 
@@ -72,7 +71,7 @@ int hierarchy_stat(int fd, const char *name, struct hierarchy_child *ret)
 	*ret = (struct hierarchy_child){
 		.name = name,
 		.id = st.st_ino,
-		/* "." and the name above; file systems that do not count say 1 */
+		/* "." and the name in the parent; a file system without counts says 1 */
 		.leaf = st.st_nlink == 2,
 		.n_children = st.st_nlink >= 2 ? st.st_nlink - 2 : UINT64_MAX,
 	};
@@ -89,7 +88,8 @@ static int dir_open(int at, const char *name, int *ret)
 	return 0;
 }
 
-/* Outcome of one entry: @fn's, or 0 for what is no directory or has just gone. */
+/* Outcome of one entry: the result of @fn, or 0 for an entry without a directory, or just removed.
+ */
 static int each_entry(int fd, const struct dirent *entry, hierarchy_child_fn fn, void *ctx)
 {
 	struct hierarchy_child child;
@@ -119,7 +119,7 @@ int hierarchy_each(int fd, hierarchy_child_fn fn, void *ctx)
 		close(copy);
 		return -ENOMEM;
 	}
-	/* readdir() tells its end from a failure by errno alone */
+	/* only errno tells the end of readdir() from a failure */
 	while (errno = 0, entry = readdir(dir)) {
 		r = each_entry(fd, entry, fn, ctx);
 		if (r)
@@ -169,15 +169,15 @@ static bool has_container(int fd)
 
 /* ---- what is mounted ---- */
 
-/* A set being put together: the best version 1 hierarchy so far and how good it is. */
+/* A set under construction: the best version 1 hierarchy so far and its quality. */
 struct finding {
-	int fd; /* the directory that is looked through */
+	int fd; /* the directory being searched */
 	bool by_name;
 	struct hierarchy_set *set;
 	bool v1_in_use;
 };
 
-/* The preferred one of the controllers in a mount's name, "cpu,cpuacct". */
+/* The preferred controller of a mount's name, "cpu,cpuacct". */
 static enum controller controller_of(const char *name)
 {
 	struct strview t = strview_of(name), word;
@@ -234,7 +234,8 @@ static bool set_empty(const struct hierarchy_set *set)
 	return set->roots[HIERARCHY_V2].fd < 0 && set->roots[HIERARCHY_V1].fd < 0;
 }
 
-/* @fd is taken where it is a tree itself. @copy: it may be a copy, with nothing mounted. */
+/* Finds the hierarchies at @fd, and takes @fd if @fd is a root itself. @copy: accept a copy, with
+ * nothing mounted. */
 static int find_at(int *fd, const char *name, bool copy, struct hierarchy_set *set)
 {
 	struct finding f = {.fd = *fd, .set = set};
@@ -248,8 +249,9 @@ static int find_at(int *fd, const char *name, bool copy, struct hierarchy_set *s
 		return 0;
 	}
 	if (fs.f_type == CGROUP_SUPER_MAGIC) {
-		/* which controller's is in its name, and where not, the preferred one's is as good
-		 * as any: ids are then looked up in the wrong tree and found through /proc */
+		/* The name tells the controller. For any other name the preferred controller is as
+		 * good as any: its ids are then missing in this hierarchy, and the lookup falls
+		 * back to /proc. */
 		set->controller = controller_of(name);
 		if (!set->controller)
 			set->controller = CONTROLLER_MEMORY;

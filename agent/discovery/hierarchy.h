@@ -7,18 +7,19 @@
 
 #include "base/root.h"
 
-/* Which cgroup trees this node has, and how to read a directory of one. */
+/* Finds the node's cgroup hierarchies, and reads their directories. */
 
-/* The two trees that are followed. A cgroup's id is unique in one of them only. */
+/* The two hierarchies that podprof follows. A cgroup's id is unique only within its hierarchy. */
 enum hierarchy {
 	HIERARCHY_V2,
-	HIERARCHY_V1, /* one controller's, see below */
+	HIERARCHY_V1, /* of one controller, see below */
 	HIERARCHY_MAX,
 };
 
-/* Controllers of version 1 whose hierarchy can be followed, in order of preference: first those
- * that every runtime puts every container in. Named hierarchies (name=systemd) are none: the kernel
- * has no number for them by which a BPF program could ask for a task's cgroup. */
+/* Version 1 controllers whose hierarchy can be followed, in order of preference: first the
+ * controllers for which every runtime makes a directory. Named hierarchies (name=systemd) are not
+ * in the list: they have no number in the kernel, and a BPF program needs a number to get a task's
+ * cgroup. */
 enum controller {
 	CONTROLLER_NONE,
 	CONTROLLER_MEMORY,
@@ -36,22 +37,22 @@ enum controller {
 	CONTROLLER_MAX,
 };
 
-/* "memory", ...; "none". As in the names of the mounts and in /proc/PID/cgroup. */
+/* "memory", ...; "none": the names of the mounts and of /proc/PID/cgroup. */
 const char *controller_name(enum controller controller);
 
 enum hierarchy_outcome {
 	HIERARCHY_OK = 0,
-	HIERARCHY_NO_SUCH_DIR, /* the path, or none of the usual ones, can be opened */
-	HIERARCHY_NO_CGROUPFS, /* it can, and no cgroup file system is there */
+	HIERARCHY_NO_SUCH_DIR, /* neither the path nor any usual path can be opened */
+	HIERARCHY_NO_CGROUPFS, /* the directory exists without a cgroup file system */
 	HIERARCHY_OUTCOME_MAX,
 };
 
 const char *hierarchy_outcome_name(int outcome);
 
 /**
- * struct hierarchy_set - the trees, open
- * @roots:      by enum hierarchy; fd -1 where the node has none
- * @controller: whose hierarchy roots[HIERARCHY_V1] is
+ * struct hierarchy_set - the open hierarchies
+ * @roots:      by enum hierarchy; fd -1 for a missing hierarchy
+ * @controller: the controller of roots[HIERARCHY_V1]
  *
  * Owns the descriptors.
  */
@@ -61,13 +62,14 @@ struct hierarchy_set {
 };
 
 /**
- * hierarchy_find() - open the node's trees
- * @path: where they are mounted: a cgroup file system, or a directory that has them in it. A
- *        directory without any is taken for a copy of one, which the names in it tell apart. NULL:
- *        as the first process sees /sys/fs/cgroup (@proc is the node's /proc), else as we see it.
+ * hierarchy_find() - open the node's hierarchies
+ * @path: the mount point: a cgroup file system, or a directory of several. A directory without any
+ *        is used as a copy of one, and the names of its subdirectories tell the hierarchies. NULL:
+ *        /sys/fs/cgroup as the node's first process sees it (@proc is the node's /proc), else as
+ *        the agent sees it.
  *
- * Of several version 1 hierarchies the first, by preference, that has containers in it now, else
- * the first.
+ * Of several version 1 hierarchies, the first by preference with a container wins, else the first
+ * by preference.
  *
  * Return: 0; HIERARCHY_NO_SUCH_DIR; HIERARCHY_NO_CGROUPFS; -errno.
  */
@@ -76,9 +78,11 @@ void hierarchy_deinit(struct hierarchy_set *set);
 
 /**
  * struct hierarchy_child - a subdirectory
- * @id:   inode number; in a cgroup file system the kernel's id of the cgroup (kernfs, Linux 5.5)
- * @leaf: it has no subdirectories: their number is in the link count
- * @n_children: this number; UINT64_MAX where the file system does not count
+ * @id:         inode number; in a cgroup file system this is the kernel's cgroup id (kernfs, Linux
+ *              5.5)
+ * @leaf:       the link count shows no subdirectories
+ * @n_children: number of subdirectories, from the link count; UINT64_MAX if the file system does
+ *              not count
  */
 struct hierarchy_child {
 	const char *name;
@@ -89,11 +93,11 @@ struct hierarchy_child {
 
 typedef int (*hierarchy_child_fn)(void *ctx, const struct hierarchy_child *child);
 
-/* The subdirectory @name of the directory @fd. 0, ROOT_GONE, ROOT_NOT_FILE (no directory), -errno.
- */
+/* Reads the subdirectory @name of the directory @fd. @ret borrows @name. 0, ROOT_GONE,
+ * ROOT_NOT_FILE (no directory), -errno. */
 int hierarchy_stat(int fd, const char *name, struct hierarchy_child *ret);
-/* Calls @fn for each subdirectory until it returns something else than 0, which is then returned.
- * 0, ROOT_GONE, ROOT_DENIED, -errno. */
+/* Calls @fn for each subdirectory until a result other than 0, and returns this result. 0,
+ * ROOT_GONE, ROOT_DENIED, -errno. */
 int hierarchy_each(int fd, hierarchy_child_fn fn, void *ctx);
 
 #endif

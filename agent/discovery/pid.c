@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A number is not a process: the kernel hands pids out again, with the default pid_max after 32768
- * forks. What does not come back is the pair of number and start time, so that is what the agent
- * keeps and compares.
+ * A pid is not an identity: the kernel reuses pids, with the default pid_max after 32,768 forks.
+ * The pair of pid and start time is unique, so the agent stores and compares the pair.
  *
- * Everything comes from one read of /proc/PID/stat (proc(5)), one line:
+ * All data come from a single read of /proc/PID/stat (proc(5)), one line:
  *
  *	1234 (comm) S 1 1234 ... starttime ...
  *
- * The name in the parentheses is the process's to choose and may hold blanks, parentheses and
- * newlines; nothing behind it can hold a ')'. So the name ends at the last one.
+ * The process chooses the name in the parentheses. The name may hold blanks, parentheses and
+ * newlines, but no later field can hold a ')'. So the name ends at the last ')'.
  *
- * Start times are in the reader's time namespace (Linux 5.6). The agent shares the host's, as the
- * kernel's own numbers in samples do; a runtime that gives the agent another one would make every
- * process look restarted once, not wrong.
+ * Start times are in the reader's time namespace (Linux 5.6). The agent shares the host's, as do
+ * the kernel's own numbers in samples. In another time namespace every process would look restarted
+ * once, but never wrong.
  */
 #include "discovery/pid.h"
 
@@ -33,21 +32,20 @@
 #include "base/root.h"
 #include "base/strview.h"
 
-/* 52 fields, at most 20 digits each, and a name: a real line stays below 1200 bytes. A longer one
- * is PID_ODD. */
-/* Bytes of our own /proc/self/status; 1.5 KB, and a list of groups and of CPUs. Reached:
- * `--proc-root` is taken for another PID namespace's. */
+/* Bytes of /proc/self/status: 1.5 KB, plus a list of groups and of CPUs. Reached: `--proc-root` is
+ * taken for another PID namespace's. */
 #define PID_STATUS_BYTES_MAX	(64u << 10)
-/* Bytes of `/proc/PID/stat`; a real line has below 1,200. Reached: `PID_ODD`. */
+/* Bytes of /proc/PID/stat: 52 fields of at most 20 digits and a name; a real line has below 1,200.
+ * A longer line is PID_ODD. Reached: `PID_ODD`. */
 #define PID_STAT_BYTES_MAX	4096
-/* Fields between the name's ')' and starttime, which is the 22nd of the line (the name is the
- * second). */
+/* Fields between the name's ')' and starttime: the name is the second field of the line, starttime
+ * the 22nd. */
 #define PID_FIELDS_BEFORE_START 19
 
 uint64_t pid_ticks_of_ns(uint64_t start_boottime_ns)
 {
-	/* As nsec_to_clock_t() of kernel/time/time.c, for a USER_HZ that divides a second. It is
-	 * 100 on every architecture we know; sysconf() asks the kernel (AT_CLKTCK). */
+	/* As nsec_to_clock_t() of kernel/time/time.c, for a USER_HZ that divides a second. USER_HZ
+	 * is 100 on every known architecture; sysconf() asks the kernel (AT_CLKTCK). */
 	return start_boottime_ns / (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
@@ -68,7 +66,7 @@ const char *pid_outcome_name(int outcome)
 	return outcome >= 0 && outcome < PID_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-/* Outcomes of root_read() as ours. */
+/* Translates the outcomes of root_read(). */
 static int pid_outcome(int r)
 {
 	switch (r) {
@@ -84,7 +82,7 @@ static int pid_outcome(int r)
 	}
 }
 
-/* The fields behind the name. */
+/* Parses the fields after the name. */
 static bool pid_parse_start(struct strview t, uint64_t *ret_ticks)
 {
 	struct strview word;
@@ -156,9 +154,9 @@ int pid_check(const struct root *proc, const struct pid_id *id)
 	return pid_read_comm(proc, id, comm);
 }
 
-/* An inode of procfs holds the process (struct pid), not its number: when that has gone, the next
- * lookup makes another inode (fs/proc/base.c, pid_revalidate), with a number that has been given
- * out 4 billion inodes before at the earliest. Under memory pressure the kernel drops them. */
+/* A procfs inode refers to the process (struct pid), not to the pid. After the process has ended,
+ * the next lookup makes a new inode (fs/proc/base.c, pid_revalidate). Inode numbers repeat after 4
+ * billion inodes at the earliest. Under memory pressure the kernel drops inodes. */
 uint64_t pid_inode(const struct root *proc, pid_t pid)
 {
 	struct stat st;
@@ -179,8 +177,8 @@ uint64_t pid_self(const struct root *proc)
 	return pid;
 }
 
-/* Our own status has a number for each namespace from the one that is shown down to ours: NSpid,
- * since Linux 4.1. */
+/* NSpid in the agent's status lists the pids in each namespace, from the namespace of @proc down to
+ * the agent's; since Linux 4.1. */
 bool pid_is_ours(const struct root *proc)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_STATUS_BYTES_MAX);
@@ -219,7 +217,8 @@ struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid)
 	return (struct pid_exe){.device = st.st_dev, .inode = st.st_ino};
 }
 
-/* The kernel counts them as links of the directory that has one for each, like "." and "..". */
+/* The task directory has one subdirectory per thread, and the kernel counts the threads as links,
+ * besides "." and "..". */
 size_t pid_n_threads(const struct root *proc, pid_t pid)
 {
 	struct stat st;
@@ -255,11 +254,11 @@ int pid_read_cgroup(const struct root *proc, const struct pid_id *id, struct buf
 	r = root_read(proc, path, b);
 	if (r)
 		return pid_outcome(r);
-	/* only now: what was read is this process's if it still has its number */
+	/* checked after the read: only then the text is certainly this process's */
 	return pid_check(proc, id);
 }
 
-/* Its inode number (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO). */
+/* Inode number of the first cgroup namespace (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO). */
 #define CGROUP_NAMESPACE_FIRST 0xeffffffbu
 
 bool pid_sees_all_cgroups(const struct root *proc)
@@ -317,7 +316,7 @@ int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, 
 	r = pid_open_dir(proc, &dir);
 	if (!dir)
 		return r;
-	/* readdir() tells its end from a failure by errno alone */
+	/* only errno tells the end of readdir() from a failure */
 	while (errno = 0, entry = readdir(dir)) {
 		if (!strview_only_u64(strview_of(entry->d_name), 10, &pid) || pid == 0 ||
 		    pid > INT32_MAX)

@@ -8,8 +8,8 @@
 #include "base/nsec.h"
 #include "discovery/entity.h"
 
-/* Processes: a large node has 9000, and as many again may have left in the last two minutes. At 210
- * bytes each this is 13 MiB. One more is PROCESS_CACHE_TOO_MANY: it is looked up each time instead.
+/* Processes: a large node has 9,000, and as many again may have ended in the last two minutes. At
+ * 210 bytes each this is 13 MiB. Beyond: PROCESS_CACHE_TOO_MANY, and each lookup starts afresh.
  * Reached: `podprof_targets`; looked up each time instead. */
 #define PROCESS_CACHE_MAX 65536
 
@@ -65,7 +65,7 @@ struct cached_process *process_cache_find(struct process_cache *cache, const str
 	return process;
 }
 
-/* From now on it is the one with its number. */
+/* Makes @process the newest entry of its pid. */
 static int process_cache_index(struct process_cache *cache, struct cached_process *process)
 {
 	struct cached_process *former = process_cache_of_pid(cache, process->id.pid);

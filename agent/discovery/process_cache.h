@@ -2,8 +2,8 @@
 #ifndef PODPROF_DISCOVERY_PROCESS_CACHE_H
 #define PODPROF_DISCOVERY_PROCESS_CACHE_H
 
-/* Processes and whose they are, for those where that took more than a look into the table of
- * cgroups, or that were listed. */
+/* The table from a process to its entity, for processes from listings, and for processes whose
+ * lookup needed more than the table of cgroups. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,12 +16,12 @@ struct process_cache;
 
 /**
  * struct cached_process - one process
- * @entity:      a reference; NULL for a process whose samples are left out
- * @comm:        its name when the entity was found
- * @cgroup:      ids by enum hierarchy that this answer is for; 0 where it was listed
- * @used_ns:     monotonic; when it was last asked for or listed
- * @list_number: number of the last listing that had it
- * @inode:       pid_inode() then; 0 where it is not known
+ * @entity:      a reference; NULL for a process whose samples are filtered out
+ * @comm:        the name at the time of the lookup
+ * @cgroup:      the cgroup ids of the lookup, by enum hierarchy; 0 for an entry from a listing
+ * @used_ns:     monotonic; time of the last lookup or listing
+ * @list_number: number of the last listing with this process
+ * @inode:       pid_inode() at that time; 0 if unknown
  */
 struct cached_process {
 	struct pid_id id;
@@ -32,28 +32,29 @@ struct cached_process {
 	uint32_t list_number;
 	uint64_t inode;
 	UT_hash_handle hh;
-	UT_hash_handle by_pid; /* of those with the same number the last one */
+	UT_hash_handle by_pid; /* of several entries with the same pid, the newest */
 };
 
 int process_cache_new(struct process_cache **ret);
 void process_cache_free(struct process_cache *cache);
 
-/* NULL if there is none. */
+/* NULL: not in the cache. */
 struct cached_process *process_cache_find(struct process_cache *cache, const struct pid_id *id);
 
-/* The one that had this number last; NULL if there is none. */
+/* The newest entry with this pid; NULL for none. */
 struct cached_process *process_cache_of_pid(struct process_cache *cache, uint64_t pid);
 
 enum process_cache_outcome {
 	PROCESS_CACHE_OK = 0,
-	PROCESS_CACHE_TOO_MANY, /* the cache's ceiling; counted by the cache */
+	PROCESS_CACHE_TOO_MANY, /* the cache is full; counted by the cache */
 };
 
-/* Set the entity of a process (a reference is taken). 0, PROCESS_CACHE_TOO_MANY, -ENOMEM. */
+/* Sets the entity of a process; the cache takes a reference of its own. *@ret: borrowed from the
+ * cache. 0, PROCESS_CACHE_TOO_MANY, -ENOMEM. */
 int process_cache_set(struct process_cache *cache, const struct pid_id *id, struct entity *entity,
 		      struct cached_process **ret);
 
-/* Drop what was not used for @age_ns. */
+/* Drops entries without use for @age_ns. */
 void process_cache_expire(struct process_cache *cache, uint64_t age_ns);
 
 /* @process is NULL to start; NULL at the end. */

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Containers are asked for their processes by cgroup.procs, directory by directory; those of the
- * host are what /proc lists besides. A process may be in two trees, or move while they are read: a
- * listing has a number, and each process is in it once, with the entity it was first found with.
- * What is found out stays with the process (process_cache.h), so that the next listing need not ask
- * again. Which of those processes still live is told by one listing of /proc, whose entries have
- * inodes: that costs a third of asking for each.
+ * The processes of containers come from cgroup.procs, directory by directory; the processes of the
+ * host are the rest of /proc. A process may be in two hierarchies, or move during the listing. So a
+ * listing has a number, and lists each process once, with the first entity found. The process cache
+ * keeps the results for the next listing. One listing of /proc with inodes tells the living
+ * processes, at a third of the cost of reading each stat.
  *
- * Of two trees the second has the same processes nearly always, and pods' own directories have
- * none: to read them all costs as much as the first, for nothing. So whoever is on the list and was
- * not found yet is asked for its cgroup, as long as those are few: a node's daemons.
+ * The second hierarchy nearly always has the same processes, and pods' own directories have none.
+ * Reading them all costs as much as the first hierarchy, for nothing. So the listing instead reads
+ * /proc/PID/cgroup of each process not found yet, while few remain: a node's daemons.
  *
- * A cgroup.procs has the numbers of whoever reads it, and 0 for what he has no number for. Where
- * /proc is of another PID namespace (the node's, mounted into a pod without hostPID) those are
- * other processes there. Then all that it lists are asked for their cgroup.
+ * A cgroup.procs has pids of the reader's namespace, and 0 for a process outside. If /proc is of
+ * another PID namespace (the node's, mounted into a pod without hostPID), the same pids mean other
+ * processes there. Then the listing reads the cgroup file of every process in /proc.
  */
 #include "discovery/process_list.h"
 
@@ -33,11 +32,11 @@
 #include "discovery/process_cache.h"
 #include "discovery/cgroup_line.h"
 
-/* Processes of a listing of /proc that are remembered for its time, 16 bytes each. Those behind are
- * asked for one by one. Reached: those behind are asked for one by one. */
+/* Processes remembered from one listing of /proc, 16 bytes each. Reached: the rest is read one by
+ * one. */
 #define PROCESS_LIST_ROLL_MAX	131072
-/* How many processes, half of them the kernel's own, are asked in the time that it takes to read
- * the cgroup.procs of one directory. */
+/* Processes, half of them kernel threads, whose cgroup file can be read in the time of one
+ * directory's cgroup.procs. */
 #define PROCESS_LIST_ASKED_EACH 2
 
 static const char *const listed_names[LISTED_MAX] = {
@@ -47,37 +46,37 @@ static const char *const listed_names[LISTED_MAX] = {
 	[LISTED_UNREADABLE] = "unreadable",
 };
 
-/* A process that /proc lists. */
+/* A process in the listing of /proc. */
 struct roll {
 	uint32_t pid;
 	bool listed;
-	bool bare; /* it has no program */
+	bool bare; /* without a program */
 	uint64_t inode;
 };
 
-/* One run. */
+/* State of one listing. */
 struct run {
 	struct process_list *l;
-	struct cgroupdir *dir; /* that is read, and is of a container or pod */
+	struct cgroupdir *dir; /* being read; of a container or pod */
 	bool host_processes;
 	struct roll *roll; /* ascending */
 	size_t n_roll;
 	size_t roll_cap;
-	bool roll_whole;     /* it has all that /proc lists */
-	enum hierarchy main; /* the tree that is read first */
+	bool roll_whole;     /* holds the whole listing of /proc */
+	enum hierarchy main; /* the hierarchy that is read first */
 	uint64_t now_ns;     /* monotonic */
 	process_list_fn fn;
 	void *ctx;
-	int result; /* of @fn, to stop with */
+	int result; /* of @fn, if other than 0 */
 };
 
 enum { PROCESS_LIST_STOP = ROOT_OUTCOME_MAX };
 
 /**
- * struct found - a process that is to be listed
- * @inode:   by which it is known again
+ * struct found - a process to be listed
+ * @inode:   pid_inode(), to recognise the process in the next listing
  * @roll:    its entry there, or NULL
- * @process: what is known of it, if that is so already
+ * @process: its cache entry, or NULL
  */
 struct found {
 	struct pid_id id;
@@ -116,7 +115,7 @@ static struct roll *roll_find(const struct run *run, pid_t pid)
 	return low < run->n_roll && run->roll[low].pid == (uint32_t)pid ? &run->roll[low] : NULL;
 }
 
-/* It is listed, or is not to be. */
+/* True if the process is already listed, or has no program. */
 static bool is_out(const struct run *run, pid_t pid)
 {
 	const struct roll *roll = roll_find(run, pid);
@@ -126,7 +125,7 @@ static bool is_out(const struct run *run, pid_t pid)
 
 /* ---------------------------------------------------------------- one process */
 
-/* @comm is that of a host's process, whose entity hangs on it; else NULL. */
+/* Lists a process. @comm: the name of a host process, whose entity depends on it; else NULL. */
 static int list_process(struct run *run, const struct found *found, struct entity *entity,
 			const char *comm)
 {
@@ -152,21 +151,22 @@ static int list_process(struct run *run, const struct found *found, struct entit
 	return run->result ? PROCESS_LIST_STOP : 0;
 }
 
-/* Who has this number. False if that is not known, or it was listed. */
+/* Finds the process with this pid. False if the process is unreadable or already listed. */
 static bool identify(struct run *run, pid_t pid, struct found *ret)
 {
 	struct cached_process *process = process_cache_of_pid(run->l->processes, (uint64_t)pid);
 	struct process_list *l = run->l;
 	int r;
 
-	/* before the rest is read: of two processes after each other it must not be the second's */
+	/* inode before stat: if the pid changes hands between, the inode must not be the second
+	 * process's */
 	ret->inode = ret->roll ? ret->roll->inode : pid_inode(l->resolver->proc, pid);
 	if (process && ret->inode && process->inode == ret->inode) {
 		ret->id = process->id;
 		ret->process = process;
 		return process->list_number != l->number;
 	}
-	if (ret->roll) /* listed some time ago */
+	if (ret->roll) /* this listing of /proc is a while old */
 		ret->inode = pid_inode(l->resolver->proc, pid);
 	r = pid_read(l->resolver->proc, pid, &ret->id);
 	if (r) {
@@ -177,8 +177,8 @@ static bool identify(struct run *run, pid_t pid, struct found *ret)
 	return !process || process->list_number != l->number;
 }
 
-/* Whether the process with this number is new to the listing. It may be in two trees, or have moved
- * while we read. */
+/* True if the process with this pid is new to the listing. A process may be in two hierarchies, or
+ * move during the listing. */
 static bool list_identify(struct run *run, pid_t pid, struct found *ret)
 {
 	*ret = (struct found){.roll = roll_find(run, pid)};
@@ -201,9 +201,9 @@ static int list_container_pid(void *ctx, pid_t pid)
 	return entity ? list_process(run, &found, entity, NULL) : 0;
 }
 
-/* In which order directories are read: those of containers in others, since what is in one of them
- * in one tree may be in the outer one in the other; those of containers in one tree, in the other;
- * pods'. */
+/* Order of directories: first containers inside containers, because in the other hierarchy their
+ * processes may be in the outer container; then containers of the main hierarchy; then of the
+ * other; then pods. */
 enum turn { TURN_INNER, TURN_MAIN, TURN_OTHER, TURN_PODS, TURN_MAX };
 
 static enum turn turn_of(const struct run *run, struct cgroupdir *dir)
@@ -230,7 +230,7 @@ static int list_dirs(struct run *run, enum turn turn)
 		r = cgroupfs_procs(run->l->resolver->fs, run->dir, list_container_pid, run);
 		if (r == PROCESS_LIST_STOP || r == -ENOMEM)
 			return r;
-		/* of a threaded cgroup an ancestor lists the processes */
+		/* the processes of a threaded cgroup are in an ancestor's list */
 		if (r && r != ROOT_GONE && r != -EOPNOTSUPP)
 			run->l->n_listed[LISTED_UNREADABLE]++;
 	}
@@ -249,7 +249,7 @@ static bool has_program(const struct root *proc, pid_t pid)
 
 /* ---------------------------------------------------------------- who was not found */
 
-/* As /proc/PID/cgroup has it: the container's directory, else the pod's, else NULL. */
+/* The directory from a /proc/PID/cgroup: the container's, else the pod's, else NULL. */
 static struct cgroupdir *dir_told(struct cgroupfs *fs, struct strview proc_cgroup)
 {
 	struct cgroupdir *best = NULL, *dir;
@@ -270,7 +270,7 @@ static struct cgroupdir *dir_told(struct cgroupfs *fs, struct strview proc_cgrou
 	return best;
 }
 
-/* The directory that the process with this number is in. */
+/* The directory of the process with this pid. */
 static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
@@ -294,7 +294,8 @@ static int list_told(struct run *run, const struct found *found)
 	return entity ? list_process(run, found, entity, NULL) : 0;
 }
 
-/* Nearly always it is in no container, and then nothing else is asked. */
+/* Lists the process if it is in a container. Nearly all processes are outside, and then no other
+ * file is read. */
 static int ask(struct run *run, struct roll *roll)
 {
 	const pid_t pid = (pid_t)roll->pid;
@@ -306,7 +307,8 @@ static int ask(struct run *run, struct roll *roll)
 	return list_told(run, &found);
 }
 
-/* Whether that is exact, and less than to read what was not read. */
+/* True if reading each process's cgroup file is exact, and cheaper than the remaining directories.
+ */
 static bool may_ask(const struct run *run)
 {
 	struct cgroupfs *fs = run->l->resolver->fs;
@@ -335,7 +337,7 @@ static int ask_unlisted(struct run *run)
 	return r;
 }
 
-/* The unified tree, if it has containers. */
+/* The unified hierarchy if it has containers, else version 1. */
 static enum hierarchy main_tree(const struct run *run)
 {
 	struct cgroupdir *dir = NULL;
@@ -397,8 +399,8 @@ static int list_host_pid(void *ctx, pid_t pid)
 	return list_host_process(run, &found);
 }
 
-/* The container's or pod's, by the process's own word; NULL: the host's, or it cannot be read. The
- * reference is the caller's. */
+/* The entity of the container or pod in the process's own cgroup file. *@ret: an owned reference;
+ * NULL for the host's, or an unreadable file. */
 static int entity_by_proc(struct run *run, const struct pid_id *pid, struct entity **ret)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
@@ -432,7 +434,8 @@ static int list_any_pid(void *ctx, pid_t pid)
 	return r;
 }
 
-/* All that /proc lists: once more where there was no room for it. */
+/* Calls @fn for each process in /proc: from the roll, or from a new listing if the roll is
+ * incomplete. */
 static int list_each(struct run *run, int (*fn)(void *ctx, pid_t pid))
 {
 	int r = 0;

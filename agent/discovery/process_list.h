@@ -2,7 +2,7 @@
 #ifndef PODPROF_DISCOVERY_PROCESS_LIST_H
 #define PODPROF_DISCOVERY_PROCESS_LIST_H
 
-/* All processes there are, with their entities. */
+/* The list of all running processes with their entities. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,22 +13,22 @@ struct metric_sink;
 struct pid_id;
 struct process_cache;
 
-/* Why a process that a cgroup lists was left out. */
+/* Outcomes of a process in a cgroup's list. */
 enum listed {
 	LISTED_OK,
 	LISTED_GONE,
 	LISTED_OTHER_NAMESPACE, /* shown as 0: the agent needs the node's pid namespace */
-	LISTED_UNREADABLE,	/* its stat, or the cgroup.procs it would be in */
+	LISTED_UNREADABLE,	/* its stat, or a whole cgroup.procs */
 	LISTED_MAX,
 };
 
 /**
- * struct process_list - what is kept between listings
+ * struct process_list - state between listings
  * @resolver, @processes: borrowed
- * @foreign:              /proc is of another PID namespace than ours: what cgroups list is not what
- *                        it has
- * @true_paths:           /proc/PID/cgroup has paths as the trees have them
- * @number:               of the last one; 0: none yet
+ * @foreign:    /proc is of another PID namespace, so the pids of cgroup.procs differ from the pids
+ *              of /proc
+ * @true_paths: /proc/PID/cgroup has the paths of the hierarchies
+ * @number:     of the last listing; 0: none yet
  */
 struct process_list {
 	struct entity_resolver *resolver;
@@ -39,11 +39,11 @@ struct process_list {
 	uint64_t n_listed[LISTED_MAX];
 };
 
-/* Return other than 0 to stop. Must not call back. */
+/* A result other than 0 ends the listing. Must not call back. */
 typedef int (*process_list_fn)(void *ctx, const struct pid_id *pid, struct entity *entity);
 
-/* Calls @fn once for each process that is in a container or pod now, and with @host_processes for
- * those others that have a program (kernel threads have none). 0, what @fn returned, -ENOMEM. */
+/* Calls @fn once for each process of a container or pod. With @host_processes, also for each other
+ * process with a program (kernel threads have none). 0, the result of @fn, -ENOMEM. */
 int process_list_run(struct process_list *l, bool host_processes, process_list_fn fn, void *ctx);
 
 void process_list_collect(const struct process_list *l, struct metric_sink *sink);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Three things keep processes from us that are there all the same:
+ * Three conditions hide existing processes from the agent:
  *
- *   - /proc is mounted with hidepid (proc(5)), and we have not the right to trace. The one process
- *     that is in each /proc and is everybody's but ours is number 1, so it is what is looked at:
- * the mount's options do not say whether they apply to us.
- *   - The agent's /proc is of a PID namespace below the first one: a node in a container (kind), or
- *     a pod without hostPID. The kernel's programs number a process as that namespace does, and
- *     count what is not in it as filtered_other_pid_namespace.
- *   - It is of another namespace than ours, above: the host's, mounted into a pod without hostPID.
- *     The kernel tells what happens to processes in our own numbers, which are not those.
+ *   - /proc is mounted with hidepid (proc(5)), and the agent lacks the right to trace. Process 1
+ *     exists in each /proc and is never the agent's own, so its stat is the test: the mount's
+ *     options do not say if they apply to the agent.
+ *   - The agent's /proc is of a PID namespace below the first: a node in a container (kind), or a
+ *     pod without hostPID. The BPF programs number a process as that namespace does, and count
+ *     processes outside as filtered_other_pid_namespace.
+ *   - /proc is of a namespace above the agent's: the host's, mounted into a pod without hostPID.
+ *     The kernel reports events of processes in the agent's own pids, which differ from the pids in
+ *     /proc.
  */
 #include "discovery/procview.h"
 
@@ -24,7 +25,7 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 
-/* Everybody may read a process's stat where nothing is hidden. */
+/* A process's stat is readable for everybody, unless hidden. */
 static enum procview_others look_at_others(const struct root *proc)
 {
 	_cleanup_(close_fdp) int fd = openat(proc->fd, "1/stat", O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -2,25 +2,26 @@
 #ifndef PODPROF_DISCOVERY_PROCVIEW_H
 #define PODPROF_DISCOVERY_PROCVIEW_H
 
-/* How much of the node a /proc shows us, for people: what is missing in profiles because of it. */
+/* How much of the node a /proc shows the agent, and the effect of missing parts on profiles. For
+ * users. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct root;
 
-/* What we see of the others' processes (the mount option hidepid). */
+/* How much of other users' processes is visible (mount option hidepid). */
 enum procview_others {
 	PROCVIEW_SEEN,
-	PROCVIEW_CLOSED, /* that they are there, and nothing in their directories */
-	PROCVIEW_HIDDEN, /* nothing */
+	PROCVIEW_CLOSED, /* the directories are listed but closed */
+	PROCVIEW_HIDDEN, /* not listed */
 };
 
 /**
  * struct procview
- * @others: of processes that do not belong to us
- * @nested: it is not of the first PID namespace: processes outside it are not in it
- * @ours:   it is of our own PID namespace
+ * @others: visibility of processes of other users
+ * @nested: /proc is not of the first PID namespace, so processes outside are missing
+ * @ours:   /proc is of the agent's own PID namespace
  */
 struct procview {
 	enum procview_others others;
@@ -30,24 +31,24 @@ struct procview {
 
 void procview_look(const struct root *proc, struct procview *ret);
 
-/* A thing that is not as it should be. */
+/* A problem with /proc. */
 struct procview_problem {
 	const char *what;
-	const char *means;  /* what is missing because of it */
-	const char *remedy; /* "" where there may be nothing wrong */
+	const char *means;  /* the effect on profiles */
+	const char *remedy; /* "" if the state may be intended */
 };
 
 #define PROCVIEW_PROBLEMS 3
 
-/* Those that there are. Returns their number. */
+/* Fills in the present problems. Returns their number. */
 size_t procview_problems(const struct procview *view,
 			 struct procview_problem ret[PROCVIEW_PROBLEMS]);
 
 /* Bytes of all sentences with the NUL. */
 #define PROCVIEW_TEXT_BYTES 512
 
-/* What is not as it should be, each with its remedy, one sentence behind the other. "" and false if
- * all is well. */
+/* Describes all problems with their remedies in consecutive sentences. "" and false if there are
+ * none. */
 bool procview_tell(const struct procview *view, char ret[PROCVIEW_TEXT_BYTES]);
 
 #endif

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * systemd makes a cgroup for each unit, inside those of the slices that it is in:
+ * systemd makes a cgroup for each unit, inside the cgroups of its slices:
  *
  *	/system.slice/ssh.service
- *	/user.slice/user-1000.slice/session-3.scope		somebody who is logged in
+ *	/user.slice/user-1000.slice/session-3.scope		a login session
  *	/user.slice/user-1000.slice/user@1000.service/init.scope	a user's own systemd,
  *	/user.slice/user-1000.slice/user@1000.service/app.slice/web.service	and a unit of it
  *
- * Two users' units have the same names, so the user is part of what a unit is. He is whom the
- * outermost component names: what is further in, he may have made up himself.
+ * Units of different users can have the same name, so the user is part of a unit's identity. The
+ * outermost component tells the user: the user can make up the inner ones.
  *
- * A session has a number that means nothing once it is over, so all of a user's are named by his
- * slice; and init.scope, which is the process of a systemd, by what it is of.
+ * The number of a session means nothing after its end, so all sessions of a user get the name of
+ * the user's slice. init.scope, the process of a systemd, gets the name of the parent component.
  *
- * Podman and CRI-O start a monitor for each container, in a scope with the container's id in its
- * name, "libpod-conmon-<id>.scope": those of a slice are one, "libpod-conmon".
+ * Podman and CRI-O start a monitor for each container, in a scope with the container's id,
+ * "libpod-conmon-<id>.scope". All monitors of a slice count as a single unit, "libpod-conmon".
  *
  * Source: the manuals systemd.slice(5), systemd.special(7), pam_systemd(8), user@.service(5).
  */
@@ -25,8 +25,8 @@
 #include "base/cleanup.h"
 #include "discovery/cgroup_line.h"
 
-/* How good a component is as a name: 2 for a unit that processes are started in, 1 for a slice,
- * which groups units, 0 for what is no unit. */
+/* Quality of a component as a name: 2 for a unit with processes, 1 for a slice (a group of units),
+ * 0 for no unit. */
 static int rank_of(struct strview component)
 {
 	static const char *const types[] = {".service", ".scope", ".mount", ".socket", ".swap"};
@@ -63,15 +63,15 @@ static bool is_session(struct strview component)
 	       !strview_empty(&component);
 }
 
-/* The way down a path; the unit is empty until one was found. */
+/* State of the descent along a path; the unit is empty until one is found. */
 struct walk {
 	struct unit unit;
 	int rank;
 	size_t at;	       /* its place in the path */
-	struct strview slice;  /* the last one passed, */
-	struct strview above;  /* and the one it is in */
-	struct strview user;   /* the first */
-	struct strview parent; /* the component passed last */
+	struct strview slice;  /* the last slice, */
+	struct strview above;  /* and the slice around it */
+	struct strview user;   /* the outermost user */
+	struct strview parent; /* the previous component */
 };
 
 static struct strview user_of(struct strview component)
@@ -83,7 +83,7 @@ static struct strview user_of(struct strview component)
 	return strview_of("");
 }
 
-/* What is not named by itself but by what it is in, which was found just before. */
+/* True if the component takes its name from the parent, the previous finding. */
 static bool is_nameless(const struct walk *w, struct strview component)
 {
 	struct strview user;
@@ -117,7 +117,7 @@ static void walk_component(struct walk *w, struct strview component, size_t at)
 		w->slice = component;
 	}
 	if (rank && is_nameless(w, component)) {
-		w->rank = rank; /* as good as if it had a name */
+		w->rank = rank; /* counts as named */
 	} else if (rank && rank >= w->rank) {
 		w->unit.name = name_of(component);
 		w->unit.slice = rank == 1 ? w->above : w->slice;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * inotify(7) on directories. What has happened is not passed on, only where and under which name:
- * who is told looks for himself, so that events that are merged, late or double do no harm.
+ * inotify(7) on directories. A report has only the directory and the name, and the receiver reads
+ * the state itself. So merged, late or duplicate events do no harm.
  *
- * Watches are a budget of the user (fs.inotify.max_user_watches), for root shared with the kubelet
- * and every other daemon, so that we take a part of it only. Instances are one too
+ * Watches are a budget of the user (fs.inotify.max_user_watches). root shares this budget with the
+ * kubelet and every other daemon, so podprof takes only a part. Instances are a budget too
  * (max_user_instances, 128 by default), and nodes do run out of them.
  *
- * Watches are set by way of /proc/self/fd, since inotify wants paths and we have descriptors.
+ * Watches are set through /proc/self/fd, because inotify takes paths and podprof has descriptors.
  */
 #include "discovery/watcher.h"
 
@@ -27,32 +27,32 @@
 #include "base/root.h"
 #include "base/strview.h"
 
-/* Watches: a quarter of the user's, and never more than this; each costs the kernel about 1 KiB.
- * One more is WATCHER_FULL. Reached: `podprof_cgroup_refused_total{reason="watch"}`; the slow walk
+/* Watches: a quarter of the user's limit, and never more than this; each costs the kernel about 1
+ * KiB. Beyond: WATCHER_FULL. Reached: `podprof_cgroup_refused_total{reason="watch"}`; the slow walk
  * finds it. */
 #define WATCHER_WATCHES_MAX	8192
-/* When the limit cannot be read: a quarter of what kernels before 5.11 allow. */
+/* If the limit is unreadable: a quarter of the limit of kernels before 5.11. */
 #define WATCHER_WATCHES_DEFAULT 2048
-/* After a batch of events none is read for so long, so that somebody who makes and removes
- * directories in a circle costs one listing of them each time. */
+/* Pause after a batch of events, so that a loop of mkdir and rmdir costs a single listing per
+ * pause. */
 #define WATCHER_GAP_NS		(100 * NSEC_PER_MSEC)
-/* ... or so long for somebody who cannot wait. */
+/* Pause for watcher_catch_up(), whose caller cannot wait. */
 #define WATCHER_CATCH_UP_NS	(10 * NSEC_PER_MSEC)
-/* Longer where a batch cost much CPU time, so that it is a fiftieth of the time: a directory may
- * have any number of others in it. */
+/* The pause is at least 50 times the batch's CPU time: a directory may have any number of
+ * subdirectories. */
 #define WATCHER_SHARE		50
-/* One batch. What comes behind it waits in the kernel, up to fs.inotify.max_queued_events. */
+/* Size of a batch. Later events wait in the kernel, up to fs.inotify.max_queued_events. */
 #define WATCHER_BATCH_BYTES	65536
 
-/* Names of a directory that are told in one batch; for more, that it has changed. */
+/* Names reported per directory and batch; after more, the whole directory is reported. */
 #define WATCHER_NAMES 16
 
 #define WATCHER_MASK (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
 
 struct watch {
 	int wd;
-	uint32_t batch; /* the last one it was reported in */
-	unsigned int n; /* names in that one */
+	uint32_t batch; /* of the last event */
+	unsigned int n; /* names reported in this batch */
 	void *data;
 	UT_hash_handle hh;
 };
@@ -64,8 +64,8 @@ struct watcher {
 	size_t max;
 	uint32_t batch;
 	uint64_t n_events;
-	uint64_t read_ns; /* the end of the last batch */
-	uint64_t rest_ns; /* what it cost times WATCHER_SHARE */
+	uint64_t read_ns; /* end of the last batch */
+	uint64_t rest_ns; /* cost of the last batch times WATCHER_SHARE */
 	struct loop_source *source;
 	struct loop_source *gap;
 };
@@ -85,7 +85,7 @@ int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret)
 	watch->wd = inotify_add_watch(w->fd, path, WATCHER_MASK);
 	if (watch->wd < 0)
 		return errno == ENOSPC ? WATCHER_FULL : -errno;
-	/* the kernel knows them by inode, and gives the same number for the same one */
+	/* the kernel identifies watches by inode, and returns the same number for the same inode */
 	HASH_FIND(hh, w->watches, &watch->wd, sizeof(watch->wd), other);
 	if (other)
 		return WATCHER_TWICE;
@@ -102,7 +102,7 @@ int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret)
 void watcher_remove(struct watcher *w, struct watch *watch)
 {
 	HASH_DELETE(hh, w->watches, watch);
-	/* fails where the kernel has dropped the watch together with the directory */
+	/* fails if the kernel has already dropped the watch with its directory */
 	(void)inotify_rm_watch(w->fd, watch->wd);
 	free(watch);
 }
@@ -121,7 +121,8 @@ static void on_event(struct watcher *w, const struct inotify_event *event, bool 
 	if (watch->batch != w->batch)
 		watch->n = 0;
 	watch->batch = w->batch;
-	/* all events of a batch are older than the report of the whole directory */
+	/* a scan of the whole directory covers the rest of the batch: the events are older than the
+	 * scan */
 	if (watch->n <= WATCHER_NAMES)
 		w->opts.changed(w->opts.ctx, watch->data,
 				watch->n++ < WATCHER_NAMES ? event->name : NULL);

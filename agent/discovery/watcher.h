@@ -2,7 +2,7 @@
 #ifndef PODPROF_DISCOVERY_WATCHER_H
 #define PODPROF_DISCOVERY_WATCHER_H
 
-/* Which directories have changed: inotify with a budget. */
+/* Reports changed directories, by inotify within a budget of watches. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,11 +14,10 @@ struct watcher;
 
 /**
  * struct watcher_opts
- * @proc:    to learn the user's limit of watches; used only while the watcher is made
- * @changed: a subdirectory of a watched directory was made, removed or renamed: the one of this
- * name, or where many have changed at a time @name is NULL. Perhaps without need. May add and
- *           remove watches.
- * @lost:    changes were not reported: look at everything
+ * @proc:    for the user's limit of watches; used only by watcher_new()
+ * @changed: a subdirectory @name of a watched directory was made, removed or renamed. @name is NULL
+ *           after many changes at a time. Calls without a change occur. May add and remove watches.
+ * @lost:    events were lost: scan everything
  */
 struct watcher_opts {
 	struct loop *loop;
@@ -31,19 +30,20 @@ struct watcher_opts {
 enum watcher_outcome {
 	WATCHER_OK = 0,
 	WATCHER_FULL,  /* the budget is used up, or the user's limit reached */
-	WATCHER_TWICE, /* the directory is watched already */
+	WATCHER_TWICE, /* the directory already has a watch */
 };
 
-/* -EMFILE where the user has too many inotify instances: do without. */
+/* *@ret: owned. -EMFILE if the user has too many inotify instances: continue without a watcher. */
 int watcher_new(const struct watcher_opts *opts, struct watcher **ret);
-/* Frees the watches too. */
+/* Also frees the watches. */
 void watcher_free(struct watcher *w);
 
-/* Watch the directory that is open as @fd. 0, WATCHER_FULL, WATCHER_TWICE, -errno. */
+/* Watches the directory open as @fd. *@ret: owned by the watcher. 0, WATCHER_FULL, WATCHER_TWICE,
+ * -errno. */
 int watcher_add(struct watcher *w, int fd, void *data, struct watch **ret);
 void watcher_remove(struct watcher *w, struct watch *watch);
 
-/* Report what has happened up to now, unless that was done a moment ago. */
+/* Reports pending events at once, with a rate limit. */
 void watcher_catch_up(struct watcher *w);
 
 size_t watcher_n(const struct watcher *w);

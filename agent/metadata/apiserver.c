@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One list, then one watch after the other from where the last ended. What many nodes do at once is
- * what hurts an API server, so
+ * One list, then consecutive watches, each from the end of the previous one. Simultaneous requests
+ * of many nodes are the main load on an API server. So
  *
- *	- both are asked for with the node's name, for which the server has an index;
- *	- the list is with resourceVersion 0: any that the server has at hand, not one that it
- *	  has to ask its database for. The watch brings what is newer;
- *	- bookmarks keep the version young, so that after a break the watch goes on instead of
- *	  a list;
- *	- a watch ends after a random time, and failures are waited for with jitter.
+ *   - list and watch select by the node's name, for which the server has an index;
+ *   - the list asks for resourceVersion 0: the server may answer from its cache, without a request
+ *     to its database. The watch delivers newer events;
+ *   - bookmarks keep the version recent, so that after a break the watch continues without a new
+ *     list;
+ *   - a watch ends after a random time, and the backoff after failures has jitter.
  *
  * Pods stay known while the server is away.
  *
- * Source: Kubernetes API concepts, "Efficient detection of changes", "Watch bookmarks",
- * "Semantics for get and list".
+ * Source: Kubernetes API concepts, "Efficient detection of changes", "Watch bookmarks", "Semantics
+ * for get and list".
  */
 #include "metadata/apiserver.h"
 
@@ -30,18 +30,18 @@
 
 #define APISERVER_LIST_NS    (30 * NSEC_PER_SEC)
 #define APISERVER_BACKOFF_NS (30 * NSEC_PER_SEC)
-/* Seconds of a watch: at least, and how many more at most. */
+/* Seconds of a watch: the minimum, and the range of the random part above. */
 #define APISERVER_WATCH_S    300
 #define APISERVER_WATCH_MORE 300
-/* After the time that the server was asked to end in, seconds. */
+/* Seconds beyond the requested end of the watch, for a late server. */
 #define APISERVER_GRACE_S    30
 /* Bytes of a node's name: Kubernetes allows 253. Reached: the API server is not asked. */
 #define APISERVER_NODE_MAX   253
 /* Bytes of a request's path: the longest name and version fit. Reached: -. */
 #define APISERVER_PATH_MAX   640
-/* Doublings of the first wait for one whose watch has broken off: up to 4 s. All nodes lose theirs
- * in the same moment, nobody waits for a watch that is some seconds late, and the runtimes' word
- * names what starts meanwhile. */
+/* Initial doublings of the backoff after a broken watch: up to 4 s. All nodes lose their watches at
+ * the same moment. A delay of some seconds does no harm, and the runtimes name new containers
+ * meanwhile. */
 #define APISERVER_SPREAD     3
 
 struct apiserver {
@@ -55,7 +55,7 @@ struct apiserver {
 	char node[];
 };
 
-/* Names of nodes are DNS names: nothing in them needs an escape in a URL. */
+/* Node names are DNS names, so a URL needs no escapes. */
 static bool is_node_name(const char *node)
 {
 	size_t n = strlen(node);
@@ -64,7 +64,7 @@ static bool is_node_name(const char *node)
 	       strspn(node, "abcdefghijklmnopqrstuvwxyz0123456789.-") == n;
 }
 
-/* A version is foreign text, and goes into a URL. */
+/* A version is foreign text that becomes part of a URL. */
 static bool is_plain(const char *version)
 {
 	return strspn(version,
@@ -121,7 +121,7 @@ static void due(void *ctx)
 
 static void arm(struct apiserver *server, uint64_t delay_ns)
 {
-	(void)loop_arm(server->timer, delay_ns, 0); /* fails for no delay that there is */
+	(void)loop_arm(server->timer, delay_ns, 0); /* fails only for an invalid delay */
 }
 
 static void ended(void *ctx, const struct podclient_reply *reply)
@@ -135,7 +135,7 @@ static void ended(void *ctx, const struct podclient_reply *reply)
 	if (reply->outcome == PODCLIENT_UNREACHABLE && server->watching &&
 	    server->backoff.failures < APISERVER_SPREAD)
 		server->backoff.failures = APISERVER_SPREAD;
-	/* A watch that ends at once, again and again, is to wait as well. */
+	/* a watch that ends at once, repeatedly, must also back off */
 	if (reply->outcome == PODCLIENT_OK && (!server->watching || reply->n_pods))
 		backoff_reset(&server->backoff);
 	if (reply->outcome == PODCLIENT_OK && !server->watching && server->version[0])
@@ -149,7 +149,7 @@ void apiserver_relist(struct apiserver *server)
 {
 	server->version[0] = '\0';
 	if (!podclient_busy(server->client))
-		return; /* it is due */
+		return; /* the timer is already set */
 	podclient_cancel(server->client);
 	arm(server, 1);
 }

@@ -68,7 +68,7 @@ int container_read_pod(struct container *c, const struct container_keys *keys, c
 	const char *name = pod_text(texts, keys->container);
 	int r;
 
-	pod_free(c->pod); /* said twice, the last counts */
+	pod_free(c->pod); /* for duplicate members the last counts */
 	c->pod = NULL;
 	if (keys->image && container_set_image(c, pod_text(texts, keys->image)))
 		return -ENOMEM;
@@ -79,6 +79,6 @@ int container_read_pod(struct container *c, const struct container_keys *keys, c
 	c->sandbox = strcmp(pod_text(texts, keys->type), keys->sandbox) == 0;
 	if (c->sandbox || !*name)
 		return 0;
-	/* Of which kind it is the runtimes do not know. */
+	/* Runtimes do not know the kind of a container. */
 	return pod_add_container(c->pod, POD_CONTAINER_ORDINARY, name, id, c->image);
 }

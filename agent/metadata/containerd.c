@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * containerd keeps a directory ("bundle") for each container that runs,
+ * containerd keeps a directory ("bundle") for each running container,
  *
  *	<state>/io.containerd.runtime.v2.task/<containerd's namespace>/<id>/config.json
  *
- * with the OCI specification that runc is given; its CRI plugin puts what the kubelet has told into
- * the annotations. Kubernetes' containers are in containerd's namespace k8s.io; what nerdctl makes
- * is in "default" and has its name in an annotation too.
+ * with the OCI specification for runc; the CRI plugin puts the kubelet's data into the annotations.
+ * Containers of Kubernetes are in containerd's namespace k8s.io; containers of nerdctl are in
+ * "default", with their names in an annotation.
  *
- * A pod's labels and owner are not in it; a sandboxer that is a virtual machine may have no bundle.
+ * The bundle lacks a pod's labels and controller. A sandbox that is a virtual machine may have no
+ * bundle.
  *
  * Source: the containerd project's internal/cri/annotations and core/runtime/v2/bundle.go.
  */
@@ -20,10 +21,10 @@
 
 #include "base/cleanup.h"
 
-/* Of containerd alone, and of distributions that bring their own. */
+/* containerd's own directory, and those of distributions with their own containerd. */
 static const char *const states[] = {
 	"run/containerd",
-	"run/k3s/containerd", /* RKE2's too */
+	"run/k3s/containerd", /* also RKE2 */
 	"run/k0s/containerd",
 	"var/snap/microk8s/common/run/containerd",
 };
@@ -50,7 +51,7 @@ static int read_bundle(const struct statefiles *files, const char *state, const 
 	return runtime_read_annotations(files, path, ret);
 }
 
-/* The first that is there, in whatever state it is. */
+/* Reads the first existing bundle, valid or not. */
 static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
 {
 	int r = STATEFILE_GONE;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CRI-O keeps its containers as Podman does, in the directories of the containers/storage library,
+ * Like Podman, CRI-O keeps its containers in the directories of the containers/storage library,
  *
  *	<root>/overlay-containers/<id>/userdata/config.json
  *
- * an OCI specification with annotations. A pod's own labels are in those of its sandbox, as JSON
- * inside a text. What has no pod's name is Podman's.
+ * an OCI specification with annotations. The annotations of the sandbox have the pod's own labels,
+ * as JSON inside a text. A container without a pod's name is Podman's.
  *
  * Source: the CRI-O project's internal/annotations and server/container_create.go.
  */
@@ -54,7 +54,7 @@ static int find_bundle(const struct statefiles *files, const char *id, json_t **
 	return r;
 }
 
-/* Without them, or in a form that is not known, the pod has none: its names are what counts. */
+/* Missing or unknown labels are ignored: the pod's names are more important. */
 static int add_labels(struct container *c, const json_t *annotations)
 {
 	const char *text =

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Docker writes a container down in
+ * Docker describes a container in
  *
  *	/var/lib/docker/containers/<id>/config.v2.json
  *
  *	{"Name": "/shop-web-1", "Config": {"Image": "shop", "Labels": {...}, ...}, ...}
  *
- * Compose says in labels which project and service it is, cri-dockerd which pod. Where it is not in
- * the usual place (--data-root, userns-remap) the bundle of the containerd that dockerd has
- * started, or shares, tells another one: /etc/hostname is mounted from a file beside
- * config.v2.json, or beside that of another container of the same daemon, with whose network it is
- * run.
+ * Labels have Compose's project and service, and cri-dockerd's pod. If the file is not in the usual
+ * directory (--data-root, userns-remap), the bundle in dockerd's own or shared containerd leads to
+ * the right directory: the mount of /etc/hostname is a file beside config.v2.json. With the network
+ * of another container of the same daemon, the file is beside that container's config.v2.json.
  *
- * Not found is what another --exec-root and another place have together.
+ * Not supported: another --exec-root together with another directory.
  *
  * Source: the Moby project's daemon/container and daemon/oci_linux.go; the cri-dockerd project's
  * core/docker_service.go.
@@ -30,7 +29,7 @@ static const char *const folders[] = {
 	"var/snap/docker/common/var-lib-docker/containers",
 };
 
-/* Of the containerd that dockerd starts, and of the node's. */
+/* Of dockerd's own containerd, and of the node's. */
 static const char *const states[] = {
 	"run/docker/containerd/daemon",
 	"run/containerd",
@@ -45,7 +44,7 @@ static const struct container_keys keys = {
 	.container = "io.kubernetes.container.name",
 };
 
-/* What is being read. */
+/* State of a reading. */
 struct reading {
 	struct container *c;
 	const char *id;
@@ -84,8 +83,8 @@ static int read_below(const struct statefiles *files, const char *folder, struct
 	return statefile_read(files, path, wanted, read_member, reading);
 }
 
-/* The directory of containers that a mount's source is in: without a container's own, and a file.
- */
+/* The directory of all containers, from a mount's source: without the file's name and the
+ * container's directory. */
 static void keep_folder(const char *source, char ret[RUNTIME_PATH_MAX])
 {
 	int n;
@@ -113,7 +112,7 @@ static int look_at_mount(void *ctx, const char *key, const json_t *mount)
 	return 0;
 }
 
-/* As the bundle tells it; STATEFILE_GONE if it does not. */
+/* Finds this directory by the bundle; STATEFILE_GONE without a result. */
 static int find_folder(const struct statefiles *files, const char *state, const char *id,
 		       char ret[RUNTIME_PATH_MAX])
 {

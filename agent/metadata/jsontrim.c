@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nine tenths of a pod's JSON are of no use here: who has set which field when, volumes, probes,
- * environment variables (with secrets among them). To build a tree of all that takes five times as
- * long as to find where it ends.
+ * Nine tenths of a pod's JSON are useless here: managed fields, volumes, probes, environment
+ * variables (including secrets). Building a tree of all members takes five times as long as finding
+ * their ends.
  */
 #include "metadata/jsontrim.h"
 
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/json_splitter.h"
 
-/* One object on its way. */
+/* State of one object. */
 struct trimming {
 	const struct jsontrim *wanted;
 	json_t *object;

@@ -2,19 +2,19 @@
 #ifndef PODPROF_METADATA_JSONTRIM_H
 #define PODPROF_METADATA_JSONTRIM_H
 
-/* A JSON object of which a few members are wanted, parsed without the others. */
+/* A JSON parser for a few members of an object. It skips the others. */
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Members of one object that may be wanted. Reached: -. */
+/* Wanted members of one object. Reached: -. */
 #define JSONTRIM_WANTED_MAX 16
 
 /**
- * struct jsontrim - a member that is wanted; a list of them ends with one without a key
- * @array: it is an array: its elements are parsed one by one
- * @below: what of it is wanted, where it is an object; NULL for all
+ * struct jsontrim - a wanted member; a list ends with an entry without a key
+ * @array: the member is an array, and its elements are parsed separately
+ * @below: wanted members of the value, for an object; NULL for all
  */
 struct jsontrim {
 	const char *key;
@@ -27,10 +27,9 @@ enum jsontrim_outcome {
 	JSONTRIM_MALFORMED,
 };
 
-/* What is passed over is only looked at for where it ends. What is no object though it should be
- * one is parsed as it is. *@ret is the caller's and borrows nothing. 0, JSONTRIM_MALFORMED,
- * -ENOMEM.
- */
+/* Parses the wanted members. The parser only searches for the end of skipped members. A value other
+ * than an object is parsed whole. *@ret is owned and borrows nothing. 0, JSONTRIM_MALFORMED,
+ * -ENOMEM. */
 int jsontrim_parse(const char *json, size_t n, const struct jsontrim *wanted, json_t **ret);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kubelet answers with all its pods, has no watch and encodes them anew each time. It is asked
- * when somebody has seen a container that is not known; it learns of a container's id up to a
- * second after the container has started. And it is asked for labels and annotations that have
- * changed, by what its answers cost, which is so much a byte for it and for us: each few seconds
- * for the pods of most nodes, and the less often the more there are.
+ * The kubelet answers with all its pods, has no watch, and encodes the list anew each time. podprof
+ * requests a list for an unknown container; the kubelet learns of a container's id up to a second
+ * after the start. podprof also polls for changed labels and annotations. The cost for both sides
+ * is proportional to the bytes, so the interval grows with the list: a few seconds on most nodes,
+ * longer for more pods.
  */
 #include "metadata/kubelet.h"
 
@@ -16,22 +16,23 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 
-/* Bytes of lists a second while nothing happens. Of a list that is what it was a megabyte costs us
- * three milliseconds: 0.03 % of a CPU. */
+/* Bytes of lists a second while nothing happens. An unchanged list costs three milliseconds per
+ * megabyte: 0.03 % of a CPU. */
 #define KUBELET_BYTES_PER_S	 (96u << 10)
-/* From one such list to the next, at least and at most. */
+/* Shortest and longest polling interval. */
 #define KUBELET_REFRESH_NS	 (4 * NSEC_PER_SEC)
 #define KUBELET_REFRESH_LAST_NS	 (60 * NSEC_PER_SEC)
-/* From when somebody has seen a container that is not known to the list that may have it. */
+/* Delay from an unknown container to the next list. */
 #define KUBELET_PAUSE_NS	 (250 * NSEC_PER_MSEC)
-/* From the end of one list to the next at least: while many containers start there always is one
- * that is not known, and the kubelet looks at its runtime once a second. */
+/* Shortest interval between lists: while many containers start, there is always an unknown one, and
+ * the kubelet looks at its runtime once a second. */
 #define KUBELET_APART_NS	 NSEC_PER_SEC
 #define KUBELET_TOTAL_NS	 (10 * NSEC_PER_SEC)
-/* Between two tries that fail, at most; and where it refuses, which makes it ask the API server. */
+/* Longest backoff after failures; and after a refusal, because a refused kubelet must ask the API
+ * server each time. */
 #define KUBELET_BACKOFF_NS	 (10 * NSEC_PER_SEC)
 #define KUBELET_DENIED_NS	 (30 * NSEC_PER_SEC)
-/* The same while it is not needed. */
+/* The same while another server supplies the pods. */
 #define KUBELET_SPARE_BACKOFF_NS (300 * NSEC_PER_SEC)
 #define KUBELET_SPARE_DENIED_NS	 (1800 * NSEC_PER_SEC)
 
@@ -39,11 +40,11 @@ struct kubelet {
 	struct podclient *client;
 	struct loop_source *timer;
 	struct backoff backoff;
-	bool wanted;  /* since the list that is under way was asked for */
-	bool failing; /* the timer is set to what backoff says */
+	bool wanted;  /* a list was requested since the last request began */
+	bool failing; /* the timer is set to the backoff */
 	bool spare;
 	bool resting;
-	uint64_t listed_ns; /* monotonic: the end of the last list; 0: none */
+	uint64_t listed_ns; /* monotonic: end of the last list; 0: none */
 	kubelet_listed_fn listed;
 	void *ctx;
 };
@@ -79,7 +80,7 @@ static void due(void *ctx)
 
 static void arm(struct kubelet *kubelet, uint64_t delay_ns)
 {
-	(void)loop_arm(kubelet->timer, delay_ns, 0); /* fails for no delay that there is */
+	(void)loop_arm(kubelet->timer, delay_ns, 0); /* fails only for an invalid delay */
 }
 
 static uint64_t longest_wait_ns(const struct kubelet *kubelet, enum podclient_outcome outcome)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Whoever names containers asks for each of them once a second, for as long as it lives. What is
- * not known then is tried again after 0.25 s, 0.5 s, 1 s and so on, at most 10 s, for as long as
- * somebody asks: a kubelet learns of a container up to some seconds late, and one that was tried a
- * fixed number of times would stay without a name for ever.
+ * The naming module asks for each container once a second during its life. Unknown containers are
+ * tried again after 0.25 s, 0.5 s, 1 s and so on, at most 10 s, as long as requests arrive. The
+ * number of attempts has no ceiling: a kubelet may learn of a container some seconds late, and a
+ * fixed number would leave such a container without a name for ever.
  */
 #include "metadata/lookup.h"
 
@@ -63,7 +63,7 @@ const struct lookup *lookups_find(const struct lookups *lookups, const char *id)
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret)
 {
-	/* One without an id is found by its pod. */
+	/* Without an id, the pod's UID is the key. */
 	const char *key = *id ? id : pod_uid;
 	_cleanup_(lookup_freep) struct lookup *fresh = NULL;
 	struct lookup *lookup;

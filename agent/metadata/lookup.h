@@ -2,8 +2,8 @@
 #ifndef PODPROF_METADATA_LOOKUP_H
 #define PODPROF_METADATA_LOOKUP_H
 
-/* The containers that somebody has asked for: what their runtime says of them, and when to try
- * again for those that nobody knows. */
+/* The table of requested containers: their runtime's state, and the time of the next attempt for
+ * unknown ones. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,23 +13,23 @@
 #include "base/nsec.h"
 #include "metadata/container.h"
 
-/* Containers at a time, as many as entities have. Reached: known by what servers have told only. */
+/* Containers at a time, as many as entities. Reached: only the names from servers. */
 #define LOOKUPS_MAX	  8192
-/* From one try to the next: at first, and at most. */
+/* First and longest interval between attempts. */
 #define LOOKUP_FIRST_NS	  (250 * NSEC_PER_MSEC)
 #define LOOKUP_LONGEST_NS (10 * NSEC_PER_SEC)
-/* A container that was not asked for in this time has gone. */
+/* A container without a request for this long has gone. */
 #define LOOKUP_GONE_NS	  (10 * NSEC_PER_SEC)
 
 /**
  * struct lookup - one container
- * @id, @pod_uid: as in the cgroup's path; "" for none
- * @state:        what its runtime says; NULL if nothing is found (yet)
- * @missing:      somebody may yet know more of it: it is tried again
- * @outcome:      of the last answer to whoever asked
- * @first_ns, @asked_ns: when it was asked for, first and last
- * @due_ns:       when it is tried again
- * @round:        of whoever asks: by which it is told who was there before whom
+ * @id, @pod_uid: as in the cgroup path; "" for none
+ * @state:        from the runtime; NULL if nothing is found (yet)
+ * @missing:      a source may still know more: try again
+ * @outcome:      the last answer
+ * @first_ns, @asked_ns: monotonic; first and last request
+ * @due_ns:       time of the next attempt
+ * @round:        the caller's count at the first request: orders containers by their appearance
  */
 struct lookup {
 	const char *id;
@@ -53,23 +53,24 @@ struct lookups {
 
 enum lookup_outcome {
 	LOOKUP_OK = 0,
-	LOOKUP_NEW,  /* it was not asked for before */
-	LOOKUP_FULL, /* LOOKUPS_MAX are there */
+	LOOKUP_NEW,  /* the first request for this container */
+	LOOKUP_FULL, /* the table is full (LOOKUPS_MAX) */
 };
 
 void lookups_deinit(struct lookups *lookups);
 
-/* Somebody asks for it. 0, LOOKUP_NEW, LOOKUP_FULL, -ENOMEM: @ret is set on the first two. */
+/* Records a request. 0, LOOKUP_NEW, LOOKUP_FULL, -ENOMEM. On 0 and LOOKUP_NEW, *@ret borrows from
+ * the table. */
 int lookups_ask(struct lookups *lookups, const char *id, const char *pod_uid, uint64_t now_ns,
 		struct lookup **ret);
-/* NULL if it was not asked for; borrowed. */
+/* NULL: no request for this container. Borrowed. */
 const struct lookup *lookups_find(const struct lookups *lookups, const char *id);
-/* It was tried: the next time is later each time. */
+/* Records an attempt: the interval to the next one doubles. */
 void lookup_tried(struct lookup *lookup, uint64_t now_ns);
-/* Whether it is to be tried now. */
+/* True if an attempt is due. */
 bool lookup_due(const struct lookup *lookup, uint64_t now_ns);
 
-/* Forget those that have gone. */
+/* Forgets containers without recent requests. */
 void lookups_sweep(struct lookups *lookups, uint64_t now_ns);
 
 #endif

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who knows what of a container:
+ * The sources of a container's names:
  *
  *	                 from when       needs
  *	runtime's state  before it runs  the node's files
  *	kubelet          1 s after       a right for a node's pods
  *	API server       1 s after       a right for all pods
  *
- * All know names; labels, annotations and the workload are the servers' (CRI-O has labels, too).
- * They are asked in that order, and what the later ones say counts more. The runtime's word fills
- * the time until a server knows the container, and joins the two: a pod that a server knows, with a
- * container whose id it has not heard of yet, but whose name the runtime knows, is all there is to
- * know. Where no server may be asked the runtime's word has to do.
+ * All sources know names; labels, annotations and the workload come from servers (CRI-O also has
+ * labels). Later sources take precedence. The runtime's state fills the time until a server knows
+ * the container, and joins the two. If a server knows the pod but not yet the container's id, and
+ * the runtime knows the container's name, the names are complete. Without a server the runtime's
+ * state has to suffice.
  *
- * A sandbox looks like a container in its cgroup's path. The runtime tells them apart. Without it:
- * a pod's status tells of its containers as they were at one moment, so what is in none of it and
- * was there before a container that is in it is the sandbox, which every pod begins with. Where the
- * order is not known, because both were there when the agent came, it is what is in a pod that a
- * server has told of for a minute, and is none of its containers.
+ * A sandbox has the cgroup path of a container, and the runtime tells the difference. Without the
+ * runtime, the order of creation decides: a pod's status lists the containers of one moment. So a
+ * container is the sandbox if it is missing in the status, but older than a listed container,
+ * because every pod begins with its sandbox. If both are older than the agent, the order is
+ * unknown. Then the sandbox is a container that is missing for a minute in its pod's status.
  */
 #include "metadata/metadata.h"
 
@@ -35,14 +35,14 @@
 #include "metadata/runtime.h"
 #include "metadata/servers.h"
 
-/* A container that its pod's server does not name in this time is the sandbox. */
+/* A container that its pod's server does not list for this time is the sandbox. */
 #define SANDBOX_AFTER_NS (60 * NSEC_PER_SEC)
-/* Of a pod's containers so many are looked at for one that is younger: people use 10. */
+/* Containers of a pod that are searched for a younger one: usual pods have 10. */
 #define SANDBOX_LOOKS	 64
-/* Versions of pods that a runtime has told of: beyond those of the servers'. */
+/* First version of the runtimes' pods: beyond the versions of the servers'. */
 #define RUNTIME_VERSIONS (1ull << 40)
-/* Containers whose state is read in one step of the loop, and the pause to the next: at the start
- * there may be some hundred, each for 50 to 500 microseconds. */
+/* Containers whose state is read in one step of the loop, and the pause to the next step. At the
+ * start there may be some hundred, at 50 to 500 microseconds each. */
 #define READS_STEP	 32
 #define READS_PAUSE_NS	 (50 * NSEC_PER_MSEC)
 
@@ -54,9 +54,9 @@ struct metadata {
 	bool asks_runtime;
 	struct lookups lookups;
 	struct loop_source *timer;
-	uint64_t timer_ns; /* when it fires */
-	size_t n_step;	   /* reads since it fired last */
-	uint64_t n_rounds; /* how often it has fired */
+	uint64_t timer_ns; /* monotonic; 0: not set */
+	size_t n_step;	   /* reads since the timer last fired */
+	uint64_t n_rounds; /* times that the timer has fired */
 	uint64_t n_changes;
 	uint64_t n_found[RUNTIME_SOURCES];
 };
@@ -87,13 +87,13 @@ static void arm(struct metadata *m, uint64_t at_ns, uint64_t now_ns)
 	(void)loop_arm(m->timer, at_ns > now_ns ? at_ns - now_ns : 1, 0); /* cannot fail */
 }
 
-/* Nothing more can come from the runtime. Without an id it is a pod that is asked for. */
+/* True if the runtime can add nothing. A lookup without an id is for a pod. */
 static bool is_whole(const struct lookup *lookup, const struct container *state)
 {
 	return state && (!*lookup->id || !state->pod || state->sandbox || state->pod->n_containers);
 }
 
-/* Between two calls of the timer so many are read, and no more. */
+/* Limits the reads between two timer events. */
 static bool may_read(struct metadata *m)
 {
 	return m->n_step++ < READS_STEP;
@@ -111,7 +111,7 @@ static void found(struct metadata *m, struct lookup *lookup, struct container *s
 		state->pod->version = RUNTIME_VERSIONS + m->n_changes;
 }
 
-/* A runtime does not say of which node it is. */
+/* Reads the runtimes' state and adds the node, which runtimes do not record. */
 static int read_here(struct metadata *m, const struct lookup *lookup, struct container **ret)
 {
 	_cleanup_(container_freep) struct container *state = NULL;
@@ -124,7 +124,7 @@ static int read_here(struct metadata *m, const struct lookup *lookup, struct con
 	return r;
 }
 
-/* False if it is to be tried again soon: others came first. */
+/* False if the read is postponed, because other lookups used up the step. */
 static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
 	struct container *state;
@@ -138,9 +138,9 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 	}
 	r = read_here(m, lookup, &state);
 	if (r)
-		return true; /* without memory, too, the next time may do */
+		return true; /* the next attempt may succeed, also after -ENOMEM */
 	if (lookup->state && !is_whole(lookup, state))
-		container_free(state); /* the same again */
+		container_free(state); /* no news */
 	else
 		found(m, lookup, state);
 	return true;
@@ -153,8 +153,8 @@ static bool same_pod(const struct pod *a, const struct pod *b)
 	return strcmp(a->namespace, b->namespace) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-/* What a server knows of the pod that a container is in, if it is that pod and not one that has had
- * its UID. */
+/* The server's pod of a container. NULL if this pod has a different name than the runtime's: then
+ * it is another pod with the same UID. */
 static const struct pod *pod_of_server(const struct metadata *m, const struct lookup *lookup)
 {
 	const struct pod *own = lookup->state ? lookup->state->pod : NULL, *pod = NULL;
@@ -183,8 +183,8 @@ static enum metadata_outcome why_unknown(const struct metadata *m)
 	return m->runtime_why == STATEFILE_DENIED ? METADATA_DENIED : METADATA_UNKNOWN_ID;
 }
 
-/* Those that were first asked for between two calls of the timer may have been found by one walk of
- * the cgroups, in any order. */
+/* True if a listed container of the pod is younger than this one. Containers of the same round have
+ * no order: a single walk of the cgroups may have found them. */
 static bool is_before_known(const struct metadata *m, const struct lookup *lookup,
 			    const struct pod *pod)
 {
@@ -197,13 +197,13 @@ static bool is_before_known(const struct metadata *m, const struct lookup *looku
 	return false;
 }
 
-/* Whether a container that its pod's server does not know is none. */
+/* True if a container outside its pod's status is the sandbox. */
 static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 			  const struct pod *pod)
 {
 	if (!*lookup->id || !pod->n_containers)
 		return false;
-	if (lookup->outcome == METADATA_SANDBOX) /* also while nobody answers */
+	if (lookup->outcome == METADATA_SANDBOX) /* also while no server answers */
 		return true;
 	if (is_before_known(m, lookup, pod))
 		return true;
@@ -211,7 +211,7 @@ static bool seems_sandbox(const struct metadata *m, const struct lookup *lookup,
 	       lookup->asked_ns - lookup->first_ns >= m->opts.sandbox_after_ns;
 }
 
-/* The runtime's word, with what a server has told of the pod. */
+/* Joins the runtime's state with the server's pod. */
 static enum metadata_outcome join(const struct metadata *m, const struct lookup *lookup,
 				  struct metadata_names *names)
 {
@@ -246,7 +246,7 @@ static enum metadata_outcome answer(const struct metadata *m, const struct looku
 	return names->pod ? METADATA_OK : join(m, lookup, names);
 }
 
-/* Somebody may yet tell more: a server of a pod, a runtime of anything. */
+/* True if a source may still know more: a server for pods, a runtime for all containers. */
 static bool is_missing(const struct metadata *m, const struct lookup *lookup,
 		       const struct metadata_names *names)
 {
@@ -279,7 +279,7 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 		arm(m, now + READS_PAUSE_NS, now);
 		if (read_state(m, lookup, now))
 			lookup_tried(lookup, now);
-	} else if (r) { /* no memory, or too many at a time */
+	} else if (r) { /* no memory, or too many lookups */
 		return why_unknown(m);
 	}
 	lookup->outcome = (int)answer(m, lookup, ret);
@@ -291,7 +291,7 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 
 /* ---------------------------------------------------------------- trying again */
 
-/* True if a server could know more of it by now. */
+/* True if a server may know more by now. */
 static bool try_again(struct metadata *m, struct lookup *lookup, uint64_t now_ns)
 {
 	if (!read_state(m, lookup, now_ns))
@@ -327,7 +327,7 @@ static void due(void *ctx)
 
 DEFINE_CLEANUP(struct metadata *, metadata_freep, metadata_free);
 
-/* A node without runtimes, or whose files are not to be seen, is one more reason for no names. */
+/* A node without runtimes or readable files is not an error: its containers only lack names. */
 static int start_runtime(struct metadata *m)
 {
 	int r;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_METADATA_METADATA_H
 #define PODPROF_METADATA_METADATA_H
 
-/* What containers are called: the front of this folder. */
+/* The names of containers: the interface of this folder. */
 
 #include <stdbool.h>
 
@@ -14,10 +14,10 @@ struct loop;
 struct metadata;
 struct metric_sink;
 
-/* Whom to ask. */
+/* The sources to use. */
 enum metadata_mode {
-	METADATA_AUTO, /* the runtimes' state on the node; in a Kubernetes pod the kubelet as well,
-			  and where it refuses the API server */
+	METADATA_AUTO, /* the runtimes' state on the node; in a Kubernetes pod also the kubelet,
+			  with the API server as a fallback */
 	METADATA_KUBELET,
 	METADATA_APISERVER,
 	METADATA_RUNTIME,
@@ -25,24 +25,24 @@ enum metadata_mode {
 	METADATA_MODE_MAX,
 };
 
-/* A source has answered otherwise than before: whether it works now, and for people, why not. */
+/* A source has changed its state. @ok: it works; @why: a reason for users. */
 typedef void (*metadata_source_fn)(void *ctx, const char *source, bool ok, const char *why);
-/* There was a list, and what it told is not what was known. */
+/* A list has arrived and changed the known pods. */
 typedef void (*metadata_listed_fn)(void *ctx);
 
 /**
- * struct metadata_opts - everything is borrowed and must outlive it, where not NULL
- * @node:           this node's name, for the API server
- * @host_root:      where the node's root directory is to be seen, for the runtimes' state; NULL:
- *                  nowhere. Not needed any more after the start
- * @kubelet_url:    "https://ADDRESS:10250"; NULL: $HOST_IP tells the address
- * @kubelet_verify: of its certificate, with @ca_file
- * @apiserver_url:  NULL: $KUBERNETES_SERVICE_HOST and _PORT tell it
- * @sandbox_after_ns: what a pod's server does not name as a container of it in this time is its
- *                    sandbox; 0: a minute
- * @watch_lost_ns: an API server that is watched in the place of a kubelet with large lists, and has
- *                 not answered for this long, is not any more; 0: five minutes
- * @listed:     NULL: nobody wants to know
+ * struct metadata_opts - all borrowed, and must outlive the metadata; NULL where allowed
+ * @node:             this node's name, for the API server
+ * @host_root:        path of the node's root directory, for the runtimes' state; NULL: not
+ *                    available. Used only by metadata_new()
+ * @kubelet_url:      "https://ADDRESS:10250"; NULL: the address is in $HOST_IP
+ * @kubelet_verify:   for its certificate, with @ca_file
+ * @apiserver_url:    NULL: the address is in $KUBERNETES_SERVICE_HOST and _PORT
+ * @sandbox_after_ns: a container that its pod's server does not list for this time is the sandbox;
+ *                    0: a minute
+ * @watch_lost_ns:    after this time without an answer, podprof stops watching the API server in
+ *                    place of a kubelet with large lists; 0: five minutes
+ * @listed:           NULL: no callback
  * @token_file, @ca_file: NULL: those of the pod's service account
  */
 struct metadata_opts {
@@ -65,25 +65,24 @@ struct metadata_opts {
 
 enum metadata_outcome {
 	METADATA_OK = 0,
-	METADATA_PLAIN,	     /* a container of no pod: its runtime knows it */
-	METADATA_SANDBOX,    /* it holds its pod's namespaces, and runs nothing of anybody's */
-	METADATA_POD,	     /* the pod is known, which of its containers it is is not (yet), or was
-				not asked */
-	METADATA_UNKNOWN_ID, /* nobody has it (yet) */
-	METADATA_UNREACHABLE, /* nobody has answered yet */
-	METADATA_DENIED,      /* nobody that was asked will tell */
-	METADATA_NOT_ASKED,   /* METADATA_NONE, or there is nobody */
+	METADATA_PLAIN,	  /* a container outside pods; the runtime knows it */
+	METADATA_SANDBOX, /* the container holds its pod's namespaces and runs no user's program */
+	METADATA_POD, /* the pod is known, but the container is not (yet), or was not requested */
+	METADATA_UNKNOWN_ID,  /* no source has the id (yet) */
+	METADATA_UNREACHABLE, /* no source has answered yet */
+	METADATA_DENIED,      /* every source refuses */
+	METADATA_NOT_ASKED,   /* METADATA_NONE, or no source exists */
 	METADATA_OUTCOME_MAX,
 };
 
 /**
- * struct metadata_names - what is known; borrowed until the next trip through the loop
- * @pod:       with METADATA_OK and METADATA_POD; with METADATA_SANDBOX where it is known; else NULL
- * @container: with METADATA_OK: its name, and image. Else NULL
- * @state:     what its runtime says, where that was read: name and labels of a container of no pod
- *             (always with METADATA_PLAIN), image. NULL otherwise
- * @partial:   of @pod only name, namespace and UID are known, and perhaps labels; a server that is
- *             asked may yet tell of its annotations and of what made it
+ * struct metadata_names - the known names; borrowed until the next iteration of the loop
+ * @pod:       for METADATA_OK and METADATA_POD, and METADATA_SANDBOX if known; else NULL
+ * @container: for METADATA_OK: name and image; else NULL
+ * @state:     the runtime's state, if read: name and labels of a container outside pods (always set
+ *             for METADATA_PLAIN), image; else NULL
+ * @partial:   of @pod only name, namespace and UID are known, and perhaps labels; a server may
+ *             still add the annotations and the workload
  */
 struct metadata_names {
 	const struct pod *pod;
@@ -92,41 +91,43 @@ struct metadata_names {
 	bool partial;
 };
 
-/* 0; -EDESTADDRREQ where the mode names a server and none is known; -errno. */
+/* *@ret: owned. 0; -EDESTADDRREQ if the mode names a server without a known address; -errno. */
 int metadata_new(const struct metadata_opts *opts, struct metadata **ret);
 void metadata_free(struct metadata *m);
 
-/* Whether anybody is asked; whether that is one who knows of annotations. */
+/* True if there is a source; true if there is a source with annotations (a server). */
 bool metadata_active(const struct metadata *m);
 bool metadata_has_server(const struct metadata *m);
 
 /**
- * metadata_find() - the names of a container, as far as they are known now
- * @container_id, @pod_uid: as in the cgroup's path; "" for none. Without the first those of a pod
+ * metadata_find() - the currently known names of a container
+ * @container_id, @pod_uid: as in the cgroup path; "" for none. Without a container id, the names of
+ *  the pod
  *
- * For a container that it has not heard of it reads what runtimes say of it, some files on the
- * node's disk, and so may know it at once: ask when a container is first seen, and then once a
- * second for as long as it lives. What is not known is looked for again, with longer and longer
- * pauses, for as long as it is asked for.
+ * The first request for a container reads the runtimes' files on the node's disk, so the names may
+ * be known at once. Call when a container appears, and then once a second during its life. The
+ * search for unknown names continues with growing pauses while requests arrive.
  *
- * Return: the outcome; @ret is set in each case.
+ * Return: the outcome; @ret is always set.
  */
 enum metadata_outcome metadata_find(struct metadata *m, const char *container_id,
 				    const char *pod_uid, struct metadata_names *ret);
 
-/* How it stands with a source. */
+/* State of a source. */
 enum metadata_state {
-	METADATA_WAITING, /* it has not answered yet; of a runtime: it has told of no container */
+	METADATA_WAITING, /* no answer yet; of runtimes: no container found yet */
 	METADATA_WORKS,
-	METADATA_REFUSES, /* the token, the right to read pods; of runtimes: the node's files */
-	METADATA_FAILS,	  /* it is not reached */
-	METADATA_STRANGE, /* it answers, but not with pods */
+	METADATA_REFUSES, /* the source refuses the token or the right to read pods; of runtimes:
+			     the node's files */
+	METADATA_FAILS,	  /* not reachable */
+	METADATA_STRANGE, /* the reply has no pods */
 };
 
 /**
- * struct metadata_source - one that is asked; borrowed until the next trip through the loop
- * @name: "kubelet", "apiserver", "containerd"; "runtime" for all runtimes, while none has told
- * @word: what it said last, for people: foreign
+ * struct metadata_source - a source in use; borrowed until the next iteration of the loop
+ * @name: "kubelet", "apiserver", "containerd"; "runtime" for all runtimes, until one has found a
+ *        container
+ * @word: the last answer, for users: foreign text
  * @url:  of a server; else ""
  */
 struct metadata_source {
@@ -136,12 +137,12 @@ struct metadata_source {
 	const char *url;
 };
 
-/* Two servers, and runtimes; one more is left out. Reached: -. */
+/* Two servers, and runtimes. Reached: -. */
 #define METADATA_SOURCES_MAX 8
 
-/* Those that are asked: runtimes first. Returns their number. */
+/* Fills in the sources in use, runtimes first. Returns their number. */
 size_t metadata_sources(const struct metadata *m, struct metadata_source ret[METADATA_SOURCES_MAX]);
-/* For people, one line: each source and what it says. */
+/* One line for users: each source and its last answer. */
 void metadata_describe(const struct metadata *m, char *ret, size_t size);
 
 /* A metric_collect_fn; @ctx is the metadata. */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Of the 6 to 15 KB of a pod's JSON some hundred bytes are wanted. Everything else, environment
- * variables with secrets among it, is forgotten with the parsed text.
+ * Of a pod's JSON, 6 to 15 KB, some hundred bytes are of use. The rest, including environment
+ * variables with secrets, is discarded with the parsed text.
  *
- * Conditions are left out: whether a pod is ready changes while it runs, and it would be known anew
- * each time.
+ * Conditions are ignored: a pod's readiness changes during its life, and each change would make a
+ * new version.
  *
- * A container's id is in its status, "containerd://0123...", from some time after it has started;
- * while one waits to be started again, the id of its last run is in lastState. Of a static pod the
- * kubelet's own list has the UID that is in the cgroup's path too; the API server has a copy
- * ("mirror pod") with a UID of its own, and the other one in an annotation.
+ * A container's id is in its status, "containerd://0123...", some time after the start. While the
+ * container waits for a restart, the id of its last run is in lastState. For a static pod, the
+ * kubelet's own list has the UID of the cgroup path. The API server has a copy ("mirror pod") with
+ * another UID, and the first UID in an annotation.
  */
 #include "metadata/pod.h"
 
@@ -221,7 +221,7 @@ static int64_t parse_time(const char *text)
 
 /* ---------------------------------------------------------------- labels, annotations */
 
-/* What podprof goes by, whatever else there is. */
+/* Keys that podprof itself reads; they take precedence over all others. */
 static bool is_own(const char *key)
 {
 	return strncmp(key, "podprof.io/", 11) == 0 ||
@@ -294,7 +294,7 @@ int pod_add_container(struct pod *pod, enum pod_container_kind kind, const char 
 	return 0;
 }
 
-/* @run: an object with the id of one run of it. */
+/* @run: an object with the id of one run. */
 static int add_run(struct pod *pod, enum pod_container_kind kind, const json_t *status,
 		   const json_t *run)
 {
@@ -302,7 +302,7 @@ static int add_run(struct pod *pod, enum pod_container_kind kind, const json_t *
 	const char *scheme_end = strstr(pod_text(run, "containerID"), "://");
 
 	if (!scheme_end || !scheme_end[3] || !*name)
-		return 0; /* it has not started yet */
+		return 0; /* not started yet */
 	return pod_add_container(pod, kind, name, scheme_end + 3, pod_text(status, "image"));
 }
 

@@ -11,7 +11,7 @@
 #include "base/secret.h"
 #include "metadata/pods.h"
 
-/* A node's own kubelet, or a server in the same cluster. */
+/* Timeout for a connection to the node's kubelet or a server in the cluster. */
 #define PODCLIENT_CONNECT_NS (5 * NSEC_PER_SEC)
 /* Bytes of the reason of a failure. Reached: cut. */
 #define PODCLIENT_ERROR_MAX  256
@@ -22,7 +22,7 @@ struct podclient {
 	void *ctx;
 	struct http_call *call;
 	struct podstream stream;
-	uint64_t n_bytes; /* of the reply, up to now */
+	uint64_t n_bytes; /* of the reply so far */
 };
 
 const char *podclient_outcome_name(int outcome)
@@ -101,7 +101,7 @@ static enum podclient_outcome outcome_of_status(long status)
 	}
 }
 
-/* What a status other than 200 says: its number, and the first line of what came with it. */
+/* Describes a status other than 200: the number and the first line of the body. */
 static void describe_status(const struct http_reply *reply, char ret[PODCLIENT_ERROR_MAX])
 {
 	int n = (int)strcspn(reply->body, "\r\n");
@@ -130,7 +130,7 @@ static void replied(void *ctx, const struct http_reply *http)
 		reply.outcome = PODCLIENT_UNREACHABLE;
 		snprintf(error, sizeof(error), "%s", http->error);
 	}
-	/* the callback may begin another */
+	/* copied, because the callback may start another request */
 	snprintf(version, sizeof(version), "%s", client->stream.version);
 	reply.version = version;
 	reply.n_bytes = client->n_bytes;

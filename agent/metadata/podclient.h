@@ -2,7 +2,7 @@
 #ifndef PODPROF_METADATA_PODCLIENT_H
 #define PODPROF_METADATA_PODCLIENT_H
 
-/* One request at a time to a server that knows pods, its reply into the table of pods. */
+/* A client for a server of pods: one request at a time; the replies go into the table of pods. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,26 +12,26 @@
 
 struct pods;
 
-/* How a request ended. */
+/* Outcome of a request. */
 enum podclient_outcome {
 	PODCLIENT_OK = 0,
-	PODCLIENT_UNREACHABLE, /* no connection, a certificate that is not trusted, too slow, broken
-				  off */
-	PODCLIENT_DENIED,      /* no token that is accepted, or it may not read pods */
-	PODCLIENT_EXPIRED,     /* a watch from a version that is too old */
-	PODCLIENT_ODD,	       /* it answers, but not with pods */
+	PODCLIENT_UNREACHABLE, /* no connection, an untrusted certificate, a timeout, or a broken
+				  reply */
+	PODCLIENT_DENIED,      /* no accepted token, or no right to read pods */
+	PODCLIENT_EXPIRED,     /* the version of the watch is too old */
+	PODCLIENT_ODD,	       /* the reply has no pods */
 	PODCLIENT_OUTCOME_MAX,
 };
 
-/* Bytes of a URL. Reached: the request fails as `odd`. */
+/* Bytes of a URL. Reached: the request fails as `invalid`. */
 #define PODCLIENT_URL_MAX 1024
 
 /**
- * struct podclient_opts - everything is borrowed and must outlive the client
+ * struct podclient_opts - all borrowed; must outlive the client
  * @url:        of the server, without a path
- * @token_file: read anew for each request, since it is replaced; NULL for none
- * @ca_file:    certificates to trust instead of the system's; NULL for those
- * @pods:       where they go
+ * @token_file: read for each request, because tokens are replaced; NULL for none
+ * @ca_file:    certificates to trust instead of the system's; NULL: the system's
+ * @pods:       the table for the pods
  */
 struct podclient_opts {
 	struct http *http;
@@ -43,10 +43,10 @@ struct podclient_opts {
 };
 
 /**
- * struct podclient_reply - borrowed, for the time of the callback
- * @error:   one line for people: foreign where the server was involved
- * @version: to watch from
- * @n_bytes: of the reply's body
+ * struct podclient_reply - borrowed during the callback
+ * @error:   one line for users; may contain the server's text
+ * @version: start of the next watch
+ * @n_bytes: size of the reply's body
  */
 struct podclient_reply {
 	enum podclient_outcome outcome;
@@ -59,14 +59,14 @@ struct podclient_reply {
 	uint64_t n_containers_left_out;
 };
 
-/* At the end of each request. */
+/* Called at the end of each request. */
 typedef void (*podclient_done_fn)(void *ctx, const struct podclient_reply *reply);
 
 /**
  * struct podclient_request
- * @path:     from "/" on, with its query
- * @version:  where a watch begins; NULL for a list
- * @total_ns: time for everything
+ * @path:     from "/" on, with the query
+ * @version:  start of the watch; NULL for a list
+ * @total_ns: timeout of the whole request
  */
 struct podclient_request {
 	const char *path;
@@ -78,12 +78,12 @@ struct podclient_request {
 struct podclient;
 int podclient_new(const struct podclient_opts *opts, podclient_done_fn done, void *ctx,
 		  struct podclient **ret);
-/* What is under way ends without a word. NULL is fine. */
+/* A request under way ends without a callback. podclient_free() allows NULL. */
 void podclient_free(struct podclient *client);
 void podclient_cancel(struct podclient *client);
 
-/* Always answered, later or at once; may be called from the callback, but not while a request is
- * under way. */
+/* Starts a request. The callback always follows, later or at once. May be called from the callback,
+ * but not during another request. */
 void podclient_get(struct podclient *client, const struct podclient_request *request);
 bool podclient_busy(const struct podclient *client);
 

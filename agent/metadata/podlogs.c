@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kubelet keeps a link for each container's log, whatever the runtime:
+ * The kubelet makes a link to each container's log, with any runtime:
  *
  *	/var/log/containers/<pod>_<namespace>_<container>-<id>.log
  *		-> /var/log/pods/<namespace>_<pod>_<uid>/<container>/<restart>.log
  *
- * The link's name leads from the id to the link; what it points to has all names, and none of
- * them can hold the character between them. The link is made just after the container has started,
- * and there is none for a sandbox. Its name is cut at 251 characters and ".log", which cuts the id:
- * then the beginning of the id has to do, of which PREFIX_MIN digits are enough that no other
- * container of a node has them.
+ * The id leads to the link by the link's name. The target of the link has all names, and no name
+ * can contain the separators. The link appears just after the container's start; a sandbox has
+ * none. The link's name is cut at 251 characters and ".log", and this may cut the id. Then a prefix
+ * of the id must suffice: PREFIX_MIN digits are unique on a node.
  *
- * Of what has no container with an id (gVisor, Kata), a pod's directory still tells the names.
+ * If no container has an id (gVisor, Kata), a pod's directory still has the names.
  *
- * Nothing is opened but the two directories. A pod that the host's /var/log is mounted into may put
- * links there; links and directories that are not the host's root user's are passed over, but one
- * that runs as that user can lie about what a container is called. So this comes last.
+ * Only the two directories are opened. A pod with a mount of the host's /var/log may put links
+ * there. Links and directories of other users than the host's root user are ignored, but a pod that
+ * runs as this user can forge a container's name. So this source comes last.
  *
  * Source: the Kubernetes project's pkg/kubelet/kuberuntime/legacy.go and kuberuntime_container.go.
  */
@@ -34,14 +33,14 @@
 
 #define LINKS_FOLDER	    "var/log/containers"
 #define PODS_FOLDER	    "var/log/pods"
-/* Entries of a directory that are looked at: a node's containers, and former ones, in thousands.
- * Reached: not found. */
+/* Entries of a directory: a node has thousands of present and former containers. Reached: not
+ * found. */
 #define PODLOGS_ENTRIES_MAX 16384
-/* Bytes of a link's name without its ".log", where the kubelet cuts it. */
+/* Bytes after which the kubelet cuts a link's name, without ".log". */
 #define CUT_AT		    251
 #define PREFIX_MIN	    12
 
-/* What a link, or a directory of a pod, tells. */
+/* The names from a link, or from a pod's directory. */
 struct names {
 	char namespace[NAME_MAX + 1];
 	char pod[NAME_MAX + 1];
@@ -83,7 +82,7 @@ static bool split_folder(struct strview t, struct names *ret)
 	       take_name(&t, '_', ret->uid) && strview_empty(&t);
 }
 
-/* "/var/log/pods/namespace_pod_uid/container/0.log", whatever is before "pods". */
+/* "/var/log/pods/namespace_pod_uid/container/0.log", with anything before "pods". */
 static bool split_target(const char *target, struct names *ret)
 {
 	const char *at = strstr(target, "/pods/");
@@ -96,7 +95,7 @@ static bool split_target(const char *target, struct names *ret)
 	       take_name(&t, '/', ret->container) && !strview_empty(&t);
 }
 
-/* Whether a link's name says that it is @id's. */
+/* True if the link's name has the container id @id. */
 static bool is_link_of(const char *name, const char *id)
 {
 	struct strview t = strview_of(name), tail;

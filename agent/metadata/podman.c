@@ -6,13 +6,13 @@
  *
  *	[{"id": "0123...", "names": ["web"], "metadata": "{\"image-name\": \"shop\", ...}"}, ...]
  *
- * and in volatile-containers.json beside it for those that go with their process. Labels, Compose's
- * among them, and the names of Podman's pods are in a database only (bbolt, SQLite since
- * Podman 4.8): of the files about a container none has them, but for a log of events that is
- * written where there is no journal. What users run without root is in their own directories, which
- * they may write to and mount what they like on: it is not read.
+ * and beside it in volatile-containers.json, for containers that end with their process. Labels,
+ * including Compose's, and the names of Podman's pods are only in a database (bbolt, SQLite since
+ * Podman 4.8). No file about a container has them, except for a log of events on systems without a
+ * journal. podprof does not read the directories of users without root: the users may write any
+ * file there and mount any file system.
  *
- * CRI-O's containers are in that list as well, but it tells more of them.
+ * The list also has CRI-O's containers, but CRI-O's own files say more.
  *
  * Source: the containers/storage project's containers.go.
  */
@@ -33,10 +33,10 @@ static const char *const lists[] = {"containers.json", "volatile-containers.json
 struct search {
 	const char *id;
 	struct container *c;
-	int worst; /* of the lists that could not be read */
+	int worst; /* outcome of the unreadable lists */
 };
 
-/* JSON inside a text. */
+/* The image is in JSON inside a text. */
 static int set_image(struct container *c, const json_t *entry)
 {
 	const char *text = pod_text(entry, "metadata");

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One table for pods by UID, one for every other name that leads to one: a container's id, a static
- * pod's other UID. Such a name is whoever's it came from first; a second pod that claims it makes
- * it nobody's for as long as both are there, since a wrong name is worse than none.
+ * One table has the pods by UID, another has the aliases: container ids, and the other UID of a
+ * static pod. An alias belongs to the first pod that claims it. While a second pod claims the same
+ * alias, neither is found by it, because a wrong name is worse than none.
  *
- * And one table by the texts that pods were read from. A kubelet lists all pods each time, in
- * another order, and of most of them the text is what it was: it need not be read again. Of a text
- * its length and two checksums are kept, 64 bits that a pod's author could make collide. What comes
- * of that is a pod of theirs whose change, or whose coming, is not noticed.
+ * A third table has the texts of the pods. A kubelet lists all pods each time, in changing order,
+ * and most texts are unchanged and need no parsing. The table keeps a text's length and two
+ * checksums, 64 bits. The author of a pod could construct a collision. The effect is that podprof
+ * misses a change, or the start, of the author's own pod.
  */
 #include "metadata/pods.h"
 
@@ -20,10 +20,10 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
-/* A container's id, with its NUL. */
+/* A container's id with its NUL. */
 #define ID_BYTES 65
 
-/* What is kept of a text; all 0 for none. Compared as bytes: without holes. */
+/* Fingerprint of a text; all 0 for none. Compared by bytes: no padding. */
 struct text_mark {
 	uint64_t n;
 	uint32_t crc32;
@@ -34,13 +34,13 @@ _Static_assert(sizeof(struct text_mark) == 16, "no padding");
 struct entry {
 	struct pod *pod;
 	size_t bytes;
-	unsigned int list; /* the latest that had begun when it was put or kept */
+	unsigned int list; /* number of the latest list that had begun at the last put or keep */
 	struct text_mark text;
 	UT_hash_handle hh;
-	UT_hash_handle hh_text; /* where @text is one */
+	UT_hash_handle hh_text; /* valid if @text is set */
 };
 
-/* @entry, @container: of the first that claimed it; @container is NULL for a UID. */
+/* @entry, @container: of the first claim; @container is NULL for a UID. */
 struct alias {
 	const struct entry *entry;
 	const struct pod_container *container;
@@ -106,7 +106,7 @@ static void alias_drop(struct pods *pods, struct alias *alias)
 	free(alias);
 }
 
-/* True if others claim it as well. */
+/* True if other pods also claim the alias. */
 static bool alias_release(struct pods *pods, const char *key, const struct entry *entry)
 {
 	struct alias *alias = alias_find(pods, key);
@@ -139,7 +139,7 @@ static bool release_all(struct pods *pods, const struct entry *entry)
 	return contested;
 }
 
-/* Rare: one of those that claimed the same has gone. */
+/* Makes all aliases anew after the end of a contested claim, which is rare. */
 static void reclaim(struct pods *pods)
 {
 	struct entry *entry, *next_entry;
@@ -149,7 +149,7 @@ static void reclaim(struct pods *pods)
 		alias_drop(pods, alias);
 	}
 	HASH_ITER(hh, pods->by_uid, entry, next_entry) {
-		(void)claim_all(pods, entry); /* without memory some are not found */
+		(void)claim_all(pods, entry); /* after -ENOMEM some pods are not found */
 	}
 }
 
@@ -179,7 +179,8 @@ static void entry_unmark(struct pods *pods, struct entry *entry)
 	entry->text = (struct text_mark){0};
 }
 
-/* What it had before stays as good as it was, unless there is another one now. */
+/* Sets the entry's fingerprint. If another entry has the same one, the old fingerprint stays valid.
+ */
 static int entry_mark(struct pods *pods, struct entry *entry, const struct text_mark *text)
 {
 	bool hash_oom = false;
@@ -206,7 +207,7 @@ bool pods_keep(struct pods *pods, const char *json, size_t n)
 
 /* ---------------------------------------------------------------- pods */
 
-/* All but the pod itself. */
+/* Frees the entry, but not the pod. */
 static void entry_unlink(struct pods *pods, struct entry *entry)
 {
 	bool contested = release_all(pods, entry);
@@ -255,14 +256,14 @@ static struct entry *entry_find(const struct pods *pods, const char *uid)
 	return entry;
 }
 
-/* With what finds it. */
+/* Bytes of a pod with its entry and aliases. */
 static size_t bytes_of(const struct pod *pod)
 {
 	return pod_bytes(pod) + sizeof(struct entry) +
 	       pod->n_containers * (sizeof(struct alias) + ID_BYTES);
 }
 
-/* @pod is taken on 0. */
+/* Takes @pod on success. *@ret: borrowed from the table. */
 static int entry_add(struct pods *pods, struct pod *pod, struct entry **ret)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));

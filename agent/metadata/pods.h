@@ -2,48 +2,48 @@
 #ifndef PODPROF_METADATA_PODS_H
 #define PODPROF_METADATA_PODS_H
 
-/* The pods that are known, found by container id and by UID. */
+/* The table of known pods, by container id and by UID. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "metadata/pod.h"
 
-/* Pods of one node: kubelets are run with 110 to 500. Reached: `PODS_TOO_MANY`. */
+/* Pods of one node: kubelets run 110 to 500. Reached: `PODS_TOO_MANY`. */
 #define PODS_MAX       4096
-/* Bytes of all of them together: real ones have 2 to 6 KB each, but one may have a megabyte.
- * Reached: `podprof_metadata_pods_dropped_total`. */
+/* Bytes of all pods: a real pod has 2 to 6 KB, but a single pod may have a megabyte. Reached:
+ * `podprof_metadata_pods_dropped_total`. */
 #define PODS_BYTES_MAX ((size_t)32 << 20)
 
 struct pods;
 
 enum pods_outcome {
 	PODS_OK = 0,
-	PODS_TOO_MANY, /* it would be more than PODS_MAX, or PODS_BYTES_MAX */
+	PODS_TOO_MANY, /* beyond PODS_MAX or PODS_BYTES_MAX */
 };
 
 int pods_new(struct pods **ret);
 void pods_free(struct pods *pods);
 
-/* A pod that is new, has changed or is as it was (then nothing changes). @pod is taken, whatever
- * the outcome. 0, PODS_TOO_MANY, -ENOMEM. */
+/* Adds or replaces a pod; an unchanged pod changes nothing. Takes @pod, whatever the outcome. 0,
+ * PODS_TOO_MANY, -ENOMEM. */
 int pods_put(struct pods *pods, struct pod *pod);
-/* The same with the text that it was read from. */
+/* The same, with the JSON text of the pod for pods_keep(). */
 int pods_put_text(struct pods *pods, struct pod *pod, const char *json, size_t n);
-/* The pod that was put with this text, if there is one, is as it was. False: there is none, read
- * it. */
+/* True: a pod with this text is in the table, and counts as listed. False: the caller must parse
+ * the text. */
 bool pods_keep(struct pods *pods, const char *json, size_t n);
-/* Nothing if there is none. */
+/* Does nothing for an unknown UID. */
 void pods_remove(struct pods *pods, const char *uid);
 
-/* A list of all: what is put or kept after pods_begin_list() stays at the pods_end_list() of the
- * number that it returns, all others go. A list that was cut short is not ended. Two may be under
- * way at a time. */
+/* Brackets a complete list. pods_end_list() removes the pods without a put or keep since its
+ * pods_begin_list(), whose result is the number @list. An incomplete list must not be ended. Two
+ * lists may be under way at a time. */
 unsigned int pods_begin_list(struct pods *pods);
 void pods_end_list(struct pods *pods, unsigned int list);
 
-/* Both borrow until the table changes; NULL if there is none. Of a static pod either UID finds it.
- * Where two pods claim one container, none has it. */
+/* Both borrow until the table changes; NULL: unknown. A static pod is found by either of its UIDs.
+ * A container claimed by two pods is not found. */
 const struct pod *pods_by_container(const struct pods *pods, const char *id,
 				    const struct pod_container **ret);
 const struct pod *pods_by_uid(const struct pods *pods, const char *uid);

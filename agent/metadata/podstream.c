@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A list is one object,
+ * A list is one object, from the kubelet as well as from the API server:
  *
  *	{"kind": "PodList", "metadata": {"resourceVersion": "123"}, "items": [{pod}, {pod}, ...]}
  *
- * from the kubelet as well as from the API server, and a watch one object for each event,
+ * A watch has one object for each event:
  *
  *	{"type": "ADDED" | "MODIFIED" | "DELETED", "object": {pod}}
  *	{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "130"}}}
  *	{"type": "ERROR", "object": {"kind": "Status", "code": 410, ...}}
  *
- * where a bookmark says that everything up to a version has been told, and code 410 that the
- * version asked for is forgotten. An error that a server sends with status 200 is a Status too.
+ * A bookmark says that all events up to a version have been sent. Code 410 says that the server no
+ * longer has the requested version. An error with HTTP status 200 is also a Status object.
  *
  * Source: Kubernetes API concepts, "Efficient detection of changes" and "410 Gone responses".
  */
@@ -41,7 +41,7 @@ const char *podstream_outcome_name(int outcome)
 	return outcome >= 0 && outcome < PODSTREAM_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-/* A version that does not fit is none: the next watch is from a list. */
+/* An overlong version is ignored: the next watch then begins with a list. */
 static void keep_version(struct podstream *s, const json_t *metadata)
 {
 	const char *version = json_string_value(json_object_get(metadata, "resourceVersion"));
@@ -50,7 +50,7 @@ static void keep_version(struct podstream *s, const json_t *metadata)
 		snprintf(s->version, sizeof(s->version), "%s", version);
 }
 
-/* @json: of the pod alone, or NULL. */
+/* @json: the text of the pod alone, or NULL. */
 static int put_pod(struct podstream *s, const json_t *object, const char *json, size_t n)
 {
 	struct pod *pod;
@@ -71,7 +71,7 @@ static int put_pod(struct podstream *s, const json_t *object, const char *json, 
 
 /* ---------------------------------------------------------------- a list */
 
-/* One that cannot be read is no reason to lose the others. */
+/* An unreadable pod is counted, and the list continues. */
 static int list_pod(struct podstream *s, const char *json, size_t n)
 {
 	_cleanup_(json_decrefp) json_t *value = NULL;
@@ -86,7 +86,7 @@ static int list_pod(struct podstream *s, const char *json, size_t n)
 		s->n_odd++;
 	if (r)
 		return r < 0 ? r : 0;
-	return json_is_null(value) ? 0 : put_pod(s, value, json, n); /* null: a list of none */
+	return json_is_null(value) ? 0 : put_pod(s, value, json, n); /* null: an empty list */
 }
 
 static int list_value(void *ctx, const char *key, const char *json, size_t n)
@@ -154,7 +154,7 @@ static int event_value(void *ctx, const char *key, const char *json, size_t n)
 		r = put_pod(s, object, NULL, 0);
 	else if (strcmp(type, "DELETED") == 0)
 		r = delete_pod(s, object);
-	/* others to come may be passed over: their versions count */
+	/* unknown types are skipped, but their versions count */
 	if (!r)
 		keep_version(s, json_object_get(object, "metadata"));
 	return r;
@@ -185,7 +185,7 @@ void podstream_deinit(struct podstream *s)
 	json_splitter_deinit(&s->cut);
 }
 
-/* What was too large is odd like everything that is left out. */
+/* Counts oversized values with the other pods that are left out. */
 static int outcome(struct podstream *s, int r)
 {
 	s->n_odd += s->cut.n_too_large;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_METADATA_PODSTREAM_H
 #define PODPROF_METADATA_PODSTREAM_H
 
-/* Many pods as a server sends them, in pieces, into the table of pods. */
+/* Parses the replies of a server, in pieces, into the table of pods. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,32 +12,32 @@
 struct pods;
 
 enum podstream_kind {
-	PODSTREAM_LIST,	 /* a PodList: what is not in it has gone */
-	PODSTREAM_WATCH, /* events, one after the other */
+	PODSTREAM_LIST,	 /* a PodList: pods outside the list have gone */
+	PODSTREAM_WATCH, /* consecutive events */
 };
 
 enum podstream_outcome {
 	PODSTREAM_OK = 0,
-	PODSTREAM_MALFORMED, /* not a list of pods, or not events */
-	PODSTREAM_EXPIRED,   /* a watch from a version that is too old: list again */
-	PODSTREAM_REFUSED,   /* an event that says that the server cannot */
+	PODSTREAM_MALFORMED, /* neither a list of pods nor events */
+	PODSTREAM_EXPIRED,   /* the version of the watch is too old: list again */
+	PODSTREAM_REFUSED,   /* an error event of the server */
 	PODSTREAM_OUTCOME_MAX,
 };
 
-/* Bytes of one pod, or of an event with one. The API server takes objects of 1.5 MiB. Reached: that
- * pod is left out and counted. */
+/* Bytes of one pod, or of an event with a pod. The API server accepts objects of 1.5 MiB. Reached:
+ * the pod is left out and counted. */
 #define PODSTREAM_VALUE_MAX   (2u << 20)
-/* Bytes of a resource version with its NUL: a number of up to 20 digits, but nobody promises.
- * Reached: listed anew instead of watched. */
+/* Bytes of a resource version with the NUL: in practice a number of up to 20 digits, but the API
+ * promises no form. Reached: listed anew instead of watched. */
 #define PODSTREAM_VERSION_MAX 64
 
 /**
- * struct podstream - how far it is
- * @version:  of what was read up to now, to go on from; "" if none was told
- * @n_pods:   put into the table or taken out
- * @n_odd:    left out: larger than PODSTREAM_VALUE_MAX, without name or UID, beyond the table's
- *            ceiling
- * @n_containers_left_out: of pods with more than there is room for
+ * struct podstream - state of a reply
+ * @version: the version read so far, to continue from; "" for none
+ * @n_pods:  pods put into the table or removed from it
+ * @n_odd:   pods left out: larger than PODSTREAM_VALUE_MAX, without name or UID, beyond the table's
+ *           ceiling
+ * @n_containers_left_out: containers of pods beyond POD_CONTAINERS_MAX
  */
 struct podstream {
 	enum podstream_kind kind;
@@ -45,20 +45,20 @@ struct podstream {
 	struct json_splitter cut;
 	char version[PODSTREAM_VERSION_MAX];
 	bool is_list;
-	unsigned int list; /* its number in the table */
+	unsigned int list; /* number in the table of pods */
 	uint64_t n_pods;
 	uint64_t n_odd;
 	uint64_t n_containers_left_out;
 };
 
-/* @pods is borrowed. @version: where a watch begins; NULL for a list. */
+/* @pods is borrowed. @version: start of the watch; NULL for a list. */
 void podstream_init(struct podstream *s, enum podstream_kind kind, struct pods *pods,
 		    const char *version);
 void podstream_deinit(struct podstream *s);
 
-/* 0, an outcome, -ENOMEM: on everything but 0 it is over. */
+/* 0, an outcome, -ENOMEM. After any other result than 0 the stream is at its end. */
 int podstream_feed(struct podstream *s, const char *bytes, size_t n);
-/* The reply has ended. A list is complete only with this, and only then what is not in it goes. 0,
+/* The end of the reply. Only this call completes a list and removes the missing pods. 0,
  * PODSTREAM_MALFORMED. */
 int podstream_end(struct podstream *s);
 

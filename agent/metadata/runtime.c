@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A runtime writes down what a container is called before it starts it, for itself, on the node: no
- * server has to be asked, no right in the cluster is needed, and it is there when the container's
- * first process runs. The same could be had from the runtime's socket, but whoever may write to
- * that may do anything on the node.
+ * Before a container starts, its runtime writes the names into files on the node, for its own use.
+ * So names are available when the container's first process runs, without a request to a server and
+ * without rights in the cluster. The runtime's socket offers the same data, but write access to the
+ * socket gives full power over the node.
  *
- * An id is in one runtime's state only, so the first that has it is believed; the kubelet's log
- * links come last, since they are in a directory that log shippers are let into.
+ * An id is in the state of only one runtime, so the first result is used. The kubelet's log links
+ * come last, because log shippers have access to their directory.
  */
 #include "metadata/runtime.h"
 
@@ -35,7 +35,7 @@ void runtime_deinit(struct runtime *runtime)
 	statefiles_deinit(&runtime->files);
 }
 
-/* What is told to the file system as a name comes from a cgroup's, and so from anybody. */
+/* The id comes from a cgroup's name, so from any user, and becomes part of a path. */
 bool runtime_is_id(const char *id)
 {
 	return strlen(id) == 64 && strspn(id, "0123456789abcdef") == 64;
@@ -48,14 +48,14 @@ int runtime_read(struct runtime *runtime, const char *id, const char *pod_uid,
 
 	if ((*id && !runtime_is_id(id)) || runtime->files.root.fd < 0)
 		return STATEFILE_GONE;
-	/* Without an id there is only the pod's directory of logs. */
+	/* without an id, only the pod's log directory can help */
 	for (size_t i = *id ? 0 : RUNTIME_SOURCES - 1; i < RUNTIME_SOURCES; i++) {
 		int r = sources[i]->read(&runtime->files, id, pod_uid, ret);
 
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)
-			r = STATEFILE_ODD; /* a disk that fails, too many open files */
+			r = STATEFILE_ODD; /* a failing disk, too many open files */
 		runtime->n_reads[i][r]++;
 		if (!r)
 			return 0;
@@ -69,7 +69,7 @@ static int keep_annotations(void *ctx, const char *key, const json_t *value)
 	json_t **ret = ctx;
 
 	(void)key;
-	json_decref(*ret); /* the last counts, as for those that wrote it */
+	json_decref(*ret); /* for duplicate members the last counts, as for the runtimes */
 	*ret = json_incref((json_t *)value);
 	return 0;
 }

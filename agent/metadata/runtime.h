@@ -2,7 +2,7 @@
 #ifndef PODPROF_METADATA_RUNTIME_H
 #define PODPROF_METADATA_RUNTIME_H
 
-/* The container runtimes' own state on the node's disk, all of them behind one question. */
+/* The container runtimes' state on the node's disk, behind one function. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 
 /**
  * struct runtime_source - one runtime
- * @read: what it knows of a container. @id is 64 hexadecimal digits, or "" where only the pod's UID
- *        is known; @pod_uid is as in the cgroup's path, or "". *@ret is the caller's. 0;
- * STATEFILE_GONE if it is none of its containers; another outcome; -ENOMEM
+ * @read: reads the state of a container. @id is 64 hexadecimal digits, or "" if only the pod's UID
+ *        is known; @pod_uid is as in the cgroup path, or "". *@ret: owned. 0; STATEFILE_GONE for
+ *        another runtime's container; another outcome; -ENOMEM
  */
 struct runtime_source {
 	const char *name;
@@ -39,22 +39,22 @@ struct runtime {
 	uint64_t n_reads[RUNTIME_SOURCES][STATEFILE_OUTCOME_MAX];
 };
 
-/* @host_root: "/proc/1/root". A host that cannot be seen is one without runtimes; the outcome
- * tells. 0, a statefile_outcome, -errno: in every case it may be used. */
+/* @host_root: "/proc/1/root". An unreadable host counts as one without runtimes. 0, a
+ *             statefile_outcome, -errno; @runtime is usable in every case. */
 int runtime_init(struct runtime *runtime, const char *host_root);
 void runtime_deinit(struct runtime *runtime);
 
-/* Asks one after the other, the best first. 0; STATEFILE_GONE if nobody has it; the worst that
- * happened on the way; -ENOMEM. */
+/* Tries the sources in the order of their quality. *@ret: owned. 0; STATEFILE_GONE if no source has
+ * the container; the worst outcome on the way; -ENOMEM. */
 int runtime_read(struct runtime *runtime, const char *id, const char *pod_uid,
 		 struct container **ret);
 
 /* "containerd", ... */
 const char *runtime_source_name(size_t source);
 
-/* Whether it is a container's id, and no path. */
+/* True if the text is a container's id, and so safe in a path. */
 bool runtime_is_id(const char *id);
-/* The annotations of an OCI bundle. STATEFILE_ODD if there are none. */
+/* Reads the annotations of an OCI bundle. *@ret: owned. STATEFILE_ODD if there are none. */
 int runtime_read_annotations(const struct statefiles *files, const char *path, json_t **ret);
 
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two servers know the pods of a node. The kubelet needs the lesser right, pods of this node alone,
- * but gives it only since Kubernetes 1.33, and in many clusters its certificate is signed by nobody
- * that is known. And it has no watch: a change is seen in seconds only as long as its list is so
- * small that it may be asked for every few seconds. So it is asked first, and the API server takes
- * its place
+ * Two servers have the pods of a node. The kubelet needs the lesser right, for the pods of this
+ * node alone, but only since Kubernetes 1.33, and in many clusters its certificate has no known
+ * signer. The kubelet also has no watch: podprof sees changes within seconds only if the list is
+ * small enough for a request every few seconds. So podprof asks the kubelet first and falls back to
+ * the API server
  *
- *	- if the kubelet's first answer is no list. The kubelet is tried now and then: it may have
- *	  been about to start, or the right may have been given. One that has answered once is kept
- *	  whatever happens later: what is known stays known;
- *	- if its lists are too large. The kubelet rests once the API server has told of the
- *	  pods, and is back if that refuses, or does not answer for minutes.
+ *   - if the kubelet's first answer is no list. podprof retries the kubelet now and then: it may
+ *     have been starting, or may get the right later. A kubelet that has answered once is kept
+ *     after all later failures: known pods stay known;
+ *   - if the kubelet's lists are too large. The kubelet rests once the API server has sent the
+ *     pods, and is used again if the API server refuses, or does not answer for minutes.
  *
- * One of them is believed at a time: each is a moment behind, and what the other one has told since
- * would be undone. Whose turn it is begins with a list.
+ * podprof believes only one server at a time: each lags by a moment, and would undo newer changes
+ * of the other. After a change of servers, the new server begins with a list.
  */
 #include "metadata/servers.h"
 
@@ -34,23 +34,23 @@
 #define ACCOUNT_TOKEN	 "/var/run/secrets/kubernetes.io/serviceaccount/token"
 #define ACCOUNT_CA	 "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 #define KUBELET_PORT	 "10250"
-/* Bytes of a server's address with its NUL. Reached: not asked. */
+/* Bytes of a server's address with the NUL. Reached: not asked. */
 #define SERVERS_URL_MAX	 300
-/* Bytes of what is kept of a server's last word, with a NUL. Reached: cut. */
+/* Bytes of a server's last answer with the NUL. Reached: cut. */
 #define SERVERS_WORD_MAX 160
 
-/* For how long an API server that is watched may be away before the kubelet is asked instead. While
- * it is away little is missed: nobody starts pods or changes them. */
+/* Failure time of the API server before podprof returns to the kubelet. Little is missed meanwhile:
+ * without the API server nobody starts or changes pods. */
 #define WATCH_LOST_NS (300 * NSEC_PER_SEC)
-/* So many times as long, and up to once more so many at random, until it is tried again: each time
- * costs it a list, and all nodes have lost it in the same moment. */
+/* Factor for the pause before the next attempt, plus a random part of the same size. Each attempt
+ * costs the API server a list, and all nodes have lost it at the same moment. */
 #define WATCH_AGAIN   2
 
-/* Why the API server is asked in the kubelet's place, or is to be. */
+/* Why the API server is used in place of the kubelet. */
 enum instead {
 	INSTEAD_NOT,
 	INSTEAD_FAILING, /* the kubelet's first answer was no list */
-	INSTEAD_LARGE,	 /* its lists are too large */
+	INSTEAD_LARGE,	 /* the kubelet's lists are too large */
 };
 
 static const char *const names[SERVER_MAX] = {
@@ -64,14 +64,14 @@ struct servers {
 	struct pods *pods;
 	struct kubelet *kubelet;
 	struct apiserver *apiserver;
-	bool may_turn; /* to the API server */
+	bool may_turn; /* a change to the API server is allowed */
 	enum instead instead;
-	bool watching;		/* it is the API server's word that counts */
-	uint64_t lost_ns;	/* monotonic: since when it fails; 0: it does not */
-	uint64_t watch_from_ns; /* not before */
-	bool turned;		/* which is to be told */
-	uint64_t version;	/* of the pods, at the end of the last request */
-	bool answered;		/* a list has come */
+	bool watching;		/* the API server is the server in use */
+	uint64_t lost_ns;	/* monotonic: start of its failure; 0: it works */
+	uint64_t watch_from_ns; /* monotonic: earliest next attempt */
+	bool turned;		/* the server has changed: report the next answer */
+	uint64_t version;	/* of the pods, after the last request */
+	bool answered;		/* a list has arrived */
 	char words[SERVER_MAX][SERVERS_WORD_MAX];
 	int outcomes[SERVER_MAX]; /* of the last requests; -1 before */
 	uint64_t n_requests[SERVER_MAX][PODCLIENT_OUTCOME_MAX];
@@ -86,7 +86,8 @@ const char *server_name(enum server server)
 	return names[server];
 }
 
-/* "[address]:port" for what has colons in it. False if there is none. */
+/* Makes the URL: @given, or @address and @port, with brackets for IPv6. False if there is no
+ * address, or the URL is too long. */
 static bool make_url(const char *given, const char *address, const char *port,
 		     char ret[SERVERS_URL_MAX])
 {
@@ -125,7 +126,7 @@ static int start_apiserver(struct servers *s)
 	return r;
 }
 
-/* The user hears of a source when it is there, and when it is no more. */
+/* Counts a reply, and reports a changed state of the source to the user. */
 static void tell(struct servers *s, enum server server, const struct podclient_reply *reply)
 {
 	bool ok = reply->outcome == PODCLIENT_OK, changed;
@@ -158,7 +159,7 @@ static void rest(struct servers *s)
 		 "ok; its lists are large, so the API server is watched");
 }
 
-/* The kubelet's list ends the watch. */
+/* Returns to the kubelet; its list ends the watch. */
 static void rest_no_more(struct servers *s)
 {
 	s->watching = false;
@@ -186,7 +187,7 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 	struct podclient_reply plain = *reply;
 	struct servers *s = ctx;
 
-	if (plain.outcome == PODCLIENT_EXPIRED) { /* part of its work */
+	if (plain.outcome == PODCLIENT_EXPIRED) { /* normal for a watch */
 		plain.outcome = PODCLIENT_OK;
 		plain.error = "ok";
 	}
@@ -199,7 +200,7 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 	tell(s, SERVER_APISERVER, &plain);
 }
 
-/* The watch ends. */
+/* Ends the watch and returns to the kubelet. */
 static void turn_back(struct servers *s)
 {
 	s->turned = s->apiserver;
@@ -221,7 +222,8 @@ static void give_up(struct servers *s)
 	s->watch_from_ns = nsec_monotonic() + pause + random % pause;
 }
 
-/* There is a list, but the next will be long in coming. */
+/* The kubelet's list has arrived, but is too large for frequent polling: start or keep the watch.
+ */
 static void prefer_watch(struct servers *s)
 {
 	int outcome = s->outcomes[SERVER_APISERVER];
@@ -229,7 +231,7 @@ static void prefer_watch(struct servers *s)
 	kubelet_spare(s->kubelet, false);
 	s->watching = false;
 	if (!s->apiserver && nsec_monotonic() >= s->watch_from_ns)
-		(void)start_apiserver(s); /* or at the next list */
+		(void)start_apiserver(s); /* on failure the next list tries again */
 	else if (s->instead == INSTEAD_FAILING)
 		watch_anew(s);
 	else if (s->apiserver && outcome > PODCLIENT_OK && is_lost(s, outcome))
@@ -267,7 +269,7 @@ static int start_kubelet(struct servers *s)
 	return r;
 }
 
-/* Whom there is to ask, by the mode and by what the environment says. */
+/* Starts the servers of the mode and the environment. */
 static int start(struct servers *s)
 {
 	enum metadata_mode mode = s->opts.mode;

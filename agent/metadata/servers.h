@@ -2,7 +2,7 @@
 #ifndef PODPROF_METADATA_SERVERS_H
 #define PODPROF_METADATA_SERVERS_H
 
-/* The servers that know a node's pods: which of them is asked, and what they have told. */
+/* The servers of a node's pods: selects the server to use and keeps the pods. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,31 +18,31 @@ enum server {
 	SERVER_MAX,
 };
 
-/* What is known of them altogether. */
+/* State of all servers together. */
 enum servers_state {
-	SERVERS_NONE,	     /* nobody is asked */
-	SERVERS_ANSWERED,    /* there was a list */
-	SERVERS_DENIED,	     /* there was none, and there will not be */
-	SERVERS_UNREACHABLE, /* there was none yet */
+	SERVERS_NONE,	     /* no server is used */
+	SERVERS_ANSWERED,    /* a list has arrived */
+	SERVERS_DENIED,	     /* no list, and the server refuses */
+	SERVERS_UNREACHABLE, /* no list yet */
 };
 
 struct servers;
-/* By the mode, and by what the environment says. As metadata_new(). */
+/* Starts the servers of the mode and the environment. *@ret: owned. Errors as metadata_new(). */
 int servers_new(const struct metadata_opts *opts, struct servers **ret);
 void servers_free(struct servers *servers);
 
 const struct pods *servers_pods(const struct servers *servers);
 enum servers_state servers_state(const struct servers *servers);
-/* The last answer was a good one. */
+/* True if the last request succeeded. */
 bool servers_fresh(const struct servers *servers);
-/* There is a container that is not known: ask again soon. */
+/* A container is unknown: ask again soon. */
 void servers_look(struct servers *servers);
 
-/* How the last request ended, an enum podclient_outcome; -1 before the first one has. */
+/* The enum podclient_outcome of the last request; -1 before the first reply. */
 int servers_outcome(const struct servers *servers, enum server server);
-/* Its address; "" if that is not known. */
+/* The server's address; "" if unknown. */
 const char *servers_url(const struct servers *servers, enum server server);
-/* Name and last word of one that is asked; NULL for one that is not. */
+/* The last answer of a server in use; NULL for a server not in use. */
 const char *servers_word(const struct servers *servers, enum server server);
 const char *server_name(enum server server);
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The host's files are seen from a pod through /proc/1/root, so links in their paths (/var/run, a
- * /var/lib/docker on another disk) have to be followed as the host would, and none may lead out of
- * it. What is read must belong to the host's root user and be writable by nobody else: containers
- * are given directories of the host to write to, and whoever could write such a file could give a
- * container another one's name.
+ * A pod sees the host's files through /proc/1/root. So links in their paths (/var/run, a
+ * /var/lib/docker on another disk) must resolve as on the host, and must not leave the host's root.
+ * A file must belong to the host's root user and be writable by no other user: containers may write
+ * to mounted directories of the host, and a forged file could give a container another one's name.
  *
- * A container's state holds its environment, with passwords in it. The file is therefore cut while
- * it is read, and only members that are wanted are ever put together.
+ * A container's state holds the environment, including passwords. So the file is split while it is
+ * read, and only wanted members are ever assembled.
  */
 #include "metadata/statefile.h"
 
@@ -42,7 +41,7 @@ static int outcome_of_root(int r)
 	case ROOT_GONE:
 		return STATEFILE_GONE;
 	case ROOT_DENIED:
-	case -ENOSYS: /* of openat2(): a seccomp profile older than Linux 5.6 */
+	case -ENOSYS: /* from openat2(): a seccomp profile older than Linux 5.6 */
 		return STATEFILE_DENIED;
 	default:
 		return r < 0 ? r : STATEFILE_ODD;
@@ -88,7 +87,7 @@ int statefile_open(const struct statefiles *s, const char *path, int *ret_fd)
 
 /* ---------------------------------------------------------------- members */
 
-/* Results of @fn are told apart from the cutter's own. */
+/* @r: the result of @fn, to tell it from the splitter's own. */
 struct reading {
 	statefile_fn fn;
 	void *ctx;
@@ -108,7 +107,8 @@ static int cut_value(void *ctx, const char *key, const char *json, size_t n)
 	return reading->r;
 }
 
-/* The file grows while it is read, or is not what its size says: the ceiling counts here too. */
+/* Reads the file up to the ceiling, because it may grow during the read, or be larger than its size
+ * says. */
 static int feed_file(struct json_splitter *cut, int fd)
 {
 	size_t total = 0;
@@ -131,7 +131,7 @@ static int feed_file(struct json_splitter *cut, int fd)
 	}
 }
 
-/* @before, @after: what makes one object of the file. */
+/* @before, @after: text that makes the file an object. */
 static int read_cut(int fd, const char *const *wanted, const char *before, const char *after,
 		    struct reading *reading)
 {

@@ -2,24 +2,24 @@
 #ifndef PODPROF_METADATA_STATEFILE_H
 #define PODPROF_METADATA_STATEFILE_H
 
-/* Other programs' state on the host: files of JSON, of which a few members are wanted. */
+/* Other programs' JSON files on the host: reads a few members. */
 
 #include <jansson.h>
 #include <sys/types.h>
 
 #include "base/root.h"
 
-/* Bytes of a state file. Real ones have 10 to 100 KB; containerd itself takes larger ones. Reached:
- * `podprof_metadata_state_reads_total{outcome="invalid"}`. */
+/* Bytes of a state file. Real files have 10 to 100 KB; containerd itself accepts larger ones.
+ * Reached: `podprof_metadata_state_reads_total{outcome="invalid"}`. */
 #define STATEFILE_BYTES_MAX (16u << 20)
-/* Bytes of one wanted member of it, or element of an array. Reached:
+/* Bytes of one wanted member, or of an element of an array. Reached:
  * `podprof_metadata_state_reads_total{outcome="invalid"}`. */
 #define STATEFILE_VALUE_MAX (1u << 20)
 
 /**
  * struct statefiles - the host's file system
- * @root:  its root
- * @owner: whose files are believed: whoever owns the root
+ * @root:  the host's root directory
+ * @owner: the owner of the root, whose files are trusted
  */
 struct statefiles {
 	struct root root;
@@ -33,34 +33,36 @@ struct statefiles {
 
 enum statefile_outcome {
 	STATEFILE_OK = 0,
-	STATEFILE_GONE,	  /* there is none */
-	STATEFILE_DENIED, /* it may not be read */
-	STATEFILE_ODD,	  /* no file, somebody else's, too large, or not JSON of that shape */
+	STATEFILE_GONE,	  /* no such file */
+	STATEFILE_DENIED, /* not readable */
+	STATEFILE_ODD, /* no regular file, another owner's, too large, or not the expected JSON */
 	STATEFILE_OUTCOME_MAX,
 };
 
-/* @path: of the host's root directory as it is seen from here: "/proc/1/root". 0, an outcome. */
+/* @path: path of the host's root directory: "/proc/1/root". Call statefiles_deinit() after success.
+ *        0, an outcome, -errno. */
 int statefiles_open(const char *path, struct statefiles *ret);
 void statefiles_deinit(struct statefiles *s);
 
-/* One member; one element where the member is an array. 0, or whatever ends the reading. */
+/* Receives one member, or one element of an array member. 0 continues; any other result ends the
+ * reading. */
 typedef int (*statefile_fn)(void *ctx, const char *key, const json_t *value);
 
 /**
- * statefile_read() - the wanted members of a JSON object in a file
- * @path:   below the root, without a slash in front
- * @wanted: their names, NULL behind the last
+ * statefile_read() - read the wanted members of a JSON object in a file
+ * @path:   below the root, without a leading slash
+ * @wanted: names, with NULL at the end
  *
- * Nothing else of the file is kept, not even for a moment: it may hold secrets.
+ * No other part of the file is kept, not even for a moment, because the file may hold secrets.
  *
- * Return: 0, an outcome, what @fn returned, -ENOMEM.
+ * Return: 0, an outcome, the result of @fn, -ENOMEM.
  */
 int statefile_read(const struct statefiles *s, const char *path, const char *const *wanted,
 		   statefile_fn fn, void *ctx);
-/* The same for a file that is an array: @fn gets its elements, with "" for a key. */
+/* The same for a file with an array: @fn gets the elements, with the key "". */
 int statefile_read_array(const struct statefiles *s, const char *path, statefile_fn fn, void *ctx);
 
-/* Open a file that is believed. 0, an outcome, -errno. */
+/* Opens a trusted file. *@ret_fd: owned. 0, an outcome, -errno. */
 int statefile_open(const struct statefiles *s, const char *path, int *ret_fd);
 
 const char *statefile_outcome_name(int outcome);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The library has two roots, for what outlives a boot and for what does not, and in each a
- * directory of containers whose name begins with that of the driver of their file systems:
+ * The library has two roots, for persistent data and for data of this boot. In each root,
+ * containers are in directories named after the driver of their file systems:
  *
  *	/var/lib/containers/storage/overlay-containers/containers.json
  *	/var/lib/containers/storage/overlay-containers/<id>/userdata/config.json
  *	/run/containers/storage/overlay-containers/<id>/userdata/...
  *
- * Which root has which file depends on the program and its settings. Other roots are in
+ * The program and its settings determine the root of each file. Other roots are in
  *
  *	/etc/containers/storage.conf
  *
  *	[storage]
  *	graphroot = "/srv/containers"
  *
- * of which only lines of that form are understood: no multi-line strings, no escapes. Not found are
- * those given as arguments, and in files of storage.conf.d.
+ * The parser reads only lines of this form: no multi-line strings, no escapes. Roots in arguments
+ * and in files of storage.conf.d are not found.
  *
  * Source: the containers/storage project's types/options.go, store.go, containers-storage.conf(5).
  */
@@ -31,8 +31,8 @@
 
 static const char *const roots[] = {"run/containers/storage", "var/lib/containers/storage"};
 
-/* What most have comes first. The others that the library knows of make a directory of containers
- * for overlay too, or are of other systems. */
+/* The most common driver comes first. The library's other drivers also make a directory for
+ * overlay, or belong to other systems. */
 static const char *const drivers[] = {"overlay", "vfs", "btrfs", "zfs"};
 
 struct search {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pod names what controls it directly. That is enough for StatefulSets and DaemonSets, but a
- * Deployment's pods belong to a ReplicaSet, WEB-5d4f8c7b9 for a Deployment WEB, and a CronJob's to
- * a Job, BACKUP-29384720 for a CronJob BACKUP that was due 29,384,720 minutes after 1970. Asking
- * for those objects would take one more right, for all of the cluster; their names tell.
+ * A pod names its direct controller. This is enough for StatefulSets and DaemonSets. But a
+ * Deployment's pods belong to a ReplicaSet, WEB-5d4f8c7b9 for a Deployment WEB. A CronJob's pods
+ * belong to a Job, BACKUP-29384720 for a CronJob BACKUP that was due 29,384,720 minutes after 1970.
+ * Requests for these objects would need another right, for the whole cluster; their names suffice.
  *
- * A ReplicaSet that somebody made by hand, or that a Rollout made, may end in a dash and some
- * letters too, but only a Deployment's (and a Rollout's, which is as good) puts exactly these
- * letters on the pod as the label pod-template-hash.
+ * A ReplicaSet of a user or a Rollout may also end in a dash and some letters. But only a
+ * Deployment (and a Rollout, which is as good) puts exactly these letters on the pod as the label
+ * pod-template-hash.
  *
- * Sources: the Kubernetes project's pkg/controller/deployment (getReplicaSetName), pkg/controller/
- * cronjob (getJobName), 1.21 and later; pkg/kubelet/config/common.go (generatePodName).
+ * Sources: the Kubernetes project's pkg/controller/deployment (getReplicaSetName),
+ * pkg/controller/cronjob (getJobName), 1.21 and later; pkg/kubelet/config/common.go
+ * (generatePodName).
  */
 #include "metadata/workload.h"
 
@@ -22,7 +23,7 @@
 #include "base/strview.h"
 #include "metadata/pod.h"
 
-/* A Job may be made late, after the controller was down; but not a month. */
+/* A Job may be late after an outage of the controller, but not by a month. */
 #define CRONJOB_LATE_MINUTES ((int64_t)31 * 24 * 60)
 
 static void set(struct workload *ret, const char *kind, const char *name, size_t n)
@@ -32,7 +33,7 @@ static void set(struct workload *ret, const char *kind, const char *name, size_t
 		 (int)(n < WORKLOAD_NAME_MAX ? n : WORKLOAD_NAME_MAX), name);
 }
 
-/* What is before "-@suffix" at the end of @name; 0 if it does not end so. */
+/* Length of @name before "-@suffix"; 0 without this suffix. */
 static size_t stem(const char *name, const char *suffix)
 {
 	size_t n = strlen(name), m = strlen(suffix);
@@ -42,7 +43,7 @@ static size_t stem(const char *name, const char *suffix)
 	return n - m - 1;
 }
 
-/* Whether @digits are a minute since 1970 shortly before the pod was made. */
+/* True if @digits are a minute since 1970, shortly before the pod's creation. */
 static bool is_due_minute(const char *digits, int64_t created_s)
 {
 	uint64_t minute;
@@ -52,14 +53,14 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }
 
-/* The UID that a kubelet makes of a manifest's text, an MD5; all others have dashes. */
+/* True for the UID of a static pod, an MD5 of the manifest. All other UIDs have dashes. */
 static bool is_digest(const char *uid)
 {
 	return strlen(uid) == 32 && strspn(uid, "0123456789abcdef") == 32;
 }
 
-/* Made by a kubelet out of a file or an address; its own list has no controller for them, and
- * says where each of its pods is from. The runtime has nothing but the UID. */
+/* True for a pod that a kubelet made from a file or a URL. The kubelet's own list has no controller
+ * for such a pod, but an annotation with the pod's origin. The runtime has only the UID. */
 static bool is_static(const struct pod *pod)
 {
 	const char *source = pod_annotation(pod, "kubernetes.io/config.source");
@@ -68,7 +69,8 @@ static bool is_static(const struct pod *pod)
 	       (*source && strcmp(source, "api") != 0);
 }
 
-/* What is on every node is one service: the kubelet has put the node's name at the end. */
+/* Removes the node's name, which the kubelet appends, so the same pod on all nodes is one service.
+ */
 static void set_static(struct workload *ret, const struct pod *pod)
 {
 	size_t n = stem(pod->name, pod->node);
@@ -104,7 +106,7 @@ void workload_of_pod(const struct pod *pod, struct workload *ret)
 	set(ret, pod->owner_kind, name, strlen(name));
 }
 
-/* Where people say themselves what a service is called, in the order of who wins. */
+/* The user's own names of a service, in order of precedence. */
 static const struct {
 	const char *kind;
 	const char *(*get)(const struct pod *pod, const char *key);
@@ -118,7 +120,7 @@ static const struct {
 
 #define N_TOLD (sizeof(told) / sizeof(told[0]))
 
-/* The first that does; N_TOLD if none does. */
+/* Index of the first name that is set; N_TOLD for none. */
 static size_t teller(const struct pod *pod)
 {
 	size_t i = 0;

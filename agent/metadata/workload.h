@@ -2,18 +2,19 @@
 #ifndef PODPROF_METADATA_WORKLOAD_H
 #define PODPROF_METADATA_WORKLOAD_H
 
-/* What people deploy: the Deployment behind a ReplicaSet's pod, the CronJob behind a Job's. */
+/* The object that a user deploys: the Deployment behind a ReplicaSet's pod, the CronJob behind a
+ * Job's. */
 
 #include <stddef.h>
 
 struct pod;
 
-/* Bytes of a name with its NUL; a longer one is cut. Kubernetes allows 253. Reached: cut. */
+/* Bytes of a name with the NUL. Kubernetes allows 253. Reached: cut. */
 #define WORKLOAD_NAME_MAX 256
 
 /**
- * struct workload - @kind is "" for a pod that nothing controls; @name then is the pod's, for a
- * static pod without the node's name at its end
+ * struct workload - @kind is "" for a pod without a controller. Then @name is the pod's name, for a
+ * static pod without the node's name at the end
  */
 struct workload {
 	char kind[WORKLOAD_NAME_MAX];
@@ -21,11 +22,11 @@ struct workload {
 };
 
 /**
- * workload_of_pod() - by the pod alone, without asking for the objects that made it
+ * workload_of_pod() - derive the workload from the pod alone, without requests for its controllers
  *
- * ReplicaSets of a Deployment are named after it and a hash that is on the pod as a label; Jobs of
- * a CronJob after it and the minute they were due. A name that is like that by accident is told by
- * the label, and by the time the pod was made.
+ * The name of a Deployment's ReplicaSet is the Deployment's and a hash, and the hash is a label of
+ * the pod. The name of a CronJob's Job is the CronJob's and the minute when the run was due. The
+ * label and the pod's creation time rule out accidental matches.
  */
 void workload_of_pod(const struct pod *pod, struct workload *ret);
 
@@ -33,7 +34,7 @@ void workload_of_pod(const struct pod *pod, struct workload *ret);
  * resource.opentelemetry.io/service.name, label app.kubernetes.io/instance, label
  * app.kubernetes.io/name, the workload. Borrows from @pod and @workload. */
 const char *workload_service(const struct pod *pod, const struct workload *workload);
-/* Which of them it was, for people: "annotation podprof.io/service-name", "Deployment". */
+/* The origin of that name, for users: "annotation podprof.io/service-name", "Deployment". */
 void workload_origin(const struct pod *pod, const struct workload *workload, char *ret, size_t n);
 
 #endif

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order: the user's labels, the entity's own over them; the pod's annotation and the patterns
- * say whether it is profiled; then the rules, which see all of that and the meta labels, and may
- * still drop it. Labels that begin with "__" are for rules alone and go at the end, as in
- * Prometheus.
+ * The order of the steps:
+ *
+ *   - the user's labels, overridden by the entity's own;
+ *   - the pod's annotation and the selector decide whether the entity is profiled;
+ *   - the relabelling rules see all labels and the meta labels, and may still drop the entity;
+ *   - labels that begin with "__" are removed, as in Prometheus: only rules can read them.
  */
 #include "naming/labelling.h"
 
@@ -27,7 +29,7 @@ static int set_pair(struct labels *l, const char *pair)
 	const char *equals = strchr(pair, '=');
 	_cleanup_(freep) char *name = equals ? strndup(pair, (size_t)(equals - pair)) : NULL;
 
-	/* a name that cannot be has been refused where settings are read */
+	/* the settings parser has already refused invalid names */
 	return !equals ? 0 : name ? labels_set(l, name, equals + 1) : -ENOMEM;
 }
 
@@ -66,7 +68,7 @@ static int add_all(struct labels *to, const struct labels *from)
 	return 0;
 }
 
-/* Of each name the same text. */
+/* Sets the same origin for all labels of @of. */
 static int add_origin(struct labels *origins, const struct labels *of, const char *origin)
 {
 	for (size_t i = 0; i < of->n; i++)
@@ -75,7 +77,7 @@ static int add_origin(struct labels *origins, const struct labels *of, const cha
 	return 0;
 }
 
-/* @set: all that a rule may see. */
+/* Collects in @set all labels for the rules. */
 static int gather(const struct labelling *l, const struct names *names, const struct entity *entity,
 		  struct labels *set, struct labels *origins)
 {
@@ -127,7 +129,7 @@ static void say_dropped(const struct labelling *l, int outcome, const struct rel
 		 outcome == RELABEL_GAVE_UP ? " took too long" : "");
 }
 
-/* Of @set what is a series' label. One too many is left out. */
+/* Copies the labels of a series from @set. Labels beyond the ceiling are left out. */
 static int keep_labels(const struct labels *set, struct labelled *ret)
 {
 	for (size_t i = 0; i < set->n; i++) {

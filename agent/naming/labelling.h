@@ -2,8 +2,8 @@
 #ifndef PODPROF_NAMING_LABELLING_H
 #define PODPROF_NAMING_LABELLING_H
 
-/* From what is known of an entity to its labels, and whether it is profiled: the user's labels, the
- * user's selector, the user's rules. */
+/* Makes an entity's labels and decides whether it is profiled, from its metadata and the user's
+ * labels, selector and rules. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,10 +17,10 @@ struct relabel;
 struct selector;
 
 /**
- * struct naming_settings - what the user wants; borrowed
- * @labels:  "NAME=VALUE" each, with valid names; an entity's own labels win
+ * struct naming_settings - the user's settings; borrowed
+ * @labels:          "NAME=VALUE" each, with valid names; an entity's own labels take precedence
  * @select, @ignore: as for selector_new()
- * @relabel: NULL: no rules
+ * @relabel:         NULL: no rules
  */
 struct naming_settings {
 	const char *const *labels;
@@ -38,21 +38,22 @@ struct labelling {
 	const struct relabel *relabel; /* borrowed */
 };
 
-/* 0; PATTERN_REFUSED; -ENOMEM. @ret must be {0}; labelling_deinit() it whatever is returned. */
+/* @ret must be {0}; call labelling_deinit() after success and after failure. 0; PATTERN_REFUSED;
+ * -ENOMEM. */
 int labelling_init(const struct naming_settings *settings, struct labelling *ret,
 		   struct pattern_error *ret_error);
 void labelling_deinit(struct labelling *l);
 
-/* Bytes of a reason why something is left out, for people. Reached: cut. */
+/* Bytes of the reason for leaving an entity out, for users. Reached: cut. */
 #define LABELLING_WHY_MAX 256
 
 /**
- * struct labelled - what came of it; {0} before
- * @labels:     ready to be a series'
+ * struct labelled - the result; {0} before
+ * @labels:     ready to be a series' labels
  * @settings:   as in struct entity
- * @why:        why it is not to be profiled; "": it is
- * @origins:    where each label is from, for people; only where asked for
- * @n_left_out: labels that were too many
+ * @why:        the reason for leaving the entity out; "": profiled
+ * @origins:    origin of each label, for users; only on request
+ * @n_left_out: number of labels beyond the ceiling
  * @gave_up:    a rule or a pattern took too long
  */
 struct labelled {
@@ -66,7 +67,8 @@ struct labelled {
 
 void labelled_deinit(struct labelled *l);
 
-/* @decide: say also whether it is profiled; else it is for now. 0 or -ENOMEM. */
+/* @decide: also decide whether the entity is profiled; otherwise @ret->why stays empty. @origins:
+ *          also fill in @ret->origins. 0 or -ENOMEM. */
 int labelling_apply(const struct labelling *l, const struct names *names,
 		    const struct entity *entity, bool decide, bool origins, struct labelled *ret);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The names are Prometheus' own, so that rules written for it can be taken over: what is no letter
- * or digit in the key of a label or annotation becomes '_', and of each there is a second name that
- * only says that it is there, since an empty label is none.
+ * The names are those of Prometheus, so users can reuse their rules. In the key of a label or
+ * annotation, '_' replaces all characters other than letters and digits. Each key also has a
+ * "present" label, because an empty label does not exist.
  *
- * Source: Prometheus' documentation of kubernetes_sd_config, role pod, and its
- * discovery/kubernetes/pod.go.
+ * Source: Prometheus' documentation of kubernetes_sd_config, role pod, and
+ * discovery/kubernetes/pod.go of the project.
  */
 #include "naming/meta_labels.h"
 
@@ -23,10 +23,10 @@
 #define POD_META       "__meta_kubernetes_pod_"
 #define CONTAINER_META "__meta_container_"
 
-/* Bytes of the longest name: a key of POD_TEXT_MAX and what is before it. Reached: -. */
+/* Bytes of the longest name: a key of POD_TEXT_MAX and a prefix. Reached: -. */
 #define META_LABEL_NAME_MAX (POD_TEXT_MAX + 64)
 
-/* One too many, or a key that makes no name, is left out. */
+/* A label beyond the ceiling, or with an invalid name, is left out. */
 static int set(struct labels *l, const char *name, const char *value)
 {
 	return *value && labels_set(l, name, value) == -ENOMEM ? -ENOMEM : 0;
@@ -39,7 +39,7 @@ static int set_text(struct labels *l, const char *name, struct strview value)
 	return s ? set(l, name, s) : -ENOMEM;
 }
 
-/* @prefix and a key, in letters that a label's name may have. */
+/* Builds the name from @prefix and a key, with '_' for invalid characters. */
 static int set_keyed(struct labels *l, const char *prefix, const char *key, const char *value)
 {
 	char name[META_LABEL_NAME_MAX];
@@ -83,7 +83,7 @@ static int add_pod(struct labels *l, const struct pod *pod)
 	return r;
 }
 
-/* As a pod's status has it: "containerd://...". */
+/* In the form of a pod's status: "containerd://...". */
 static int add_pod_container_id(struct labels *l, const struct cgroup_id *id)
 {
 	const char *runtime = cgroup_runtime_name(id->runtime);
@@ -108,7 +108,7 @@ static int add_pod_container(struct labels *l, const struct pod_container *conta
 	return 0;
 }
 
-/* What its runtime says of it. */
+/* Adds the labels from the runtime's state. */
 static int add_state(struct labels *l, const struct container *state)
 {
 	if (set(l, CONTAINER_META "name", state->name) ||
@@ -117,7 +117,7 @@ static int add_state(struct labels *l, const struct container *state)
 	return add_pairs(l, &state->labels, CONTAINER_META "label_", NULL);
 }
 
-/* Of a pod's own cgroup there is neither id nor runtime. */
+/* A pod's own cgroup has neither id nor runtime. */
 static int add_container(struct labels *l, const struct cgroup_id *id)
 {
 	struct strview user = strview_of("");

@@ -2,16 +2,15 @@
 #ifndef PODPROF_NAMING_META_LABELS_H
 #define PODPROF_NAMING_META_LABELS_H
 
-/* What is known of an entity, as labels that relabelling rules can read: those of Prometheus'
- * discovery of pods (kubernetes_sd_configs, role pod), and __meta_container_ and
- * __meta_process_. */
+/* The meta labels of an entity, for relabelling rules: the labels of Prometheus' pod discovery
+ * (kubernetes_sd_configs, role pod), __meta_container_ and __meta_process_. */
 
 struct entity;
 struct labels;
 struct names;
 
-/* Adds them to @labels, which has to have room: {.max = LABELS_META_MAX}. What is beyond is left
- * out. 0 or -ENOMEM. */
+/* Adds the meta labels to @labels, made with {.max = LABELS_META_MAX}. Labels beyond the ceiling
+ * are left out. 0 or -ENOMEM. */
 int meta_labels_add(const struct names *names, const struct entity *entity, struct labels *labels);
 
 #endif

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names where there are any, ids where not. A container's id is no label of one with a name: it
- * would make a series of each restart. Two containers with the same names (the one that runs, and
- * the one before it) are one series then, and whoever makes profiles adds them up.
+ * Labels are names where known, and ids otherwise. A container with a name has no id label: the id
+ * would make a new series of each restart. So two containers with the same names (the running and
+ * the previous one) form a single series, and the profile builder adds up both.
  *
- * What is in a pod and in none of its containers (gVisor's kernel, Kata's virtual machine) has the
- * pod's names, and a label that says so: which container it works for cannot be told from outside.
+ * An entity in a pod but in none of its containers (gVisor's kernel, Kata's virtual machine) has
+ * the pod's names and the label ENTITY_LEVEL. From outside it is impossible to tell the container
+ * for which the entity works.
  *
- * The id of a container inside a container was chosen by somebody in the outer one, and may be that
- * of any container of the node. So where the outer one is known by name it is the outer one's.
- * Where it is not, the outer one's id stays as a label. A container of a user without privileges
- * (Podman without root) is looked for nowhere: his own files are not read, and nobody else has it.
- * Nor is one of LXC or nspawn, whose name is in its path.
+ * A process in the outer container chooses the ids of inner containers, and may choose the id of
+ * any container of the node. So an inner container gets the names of the outer container. If these
+ * are unknown, the outer container's id stays as a label. No source is asked for a container of a
+ * user without privileges (rootless Podman): podprof does not read the user's own files, and no
+ * other source has the container. Containers of LXC and nspawn are not looked up either, because
+ * their path has the name.
  */
 #include "naming/names.h"
 
@@ -28,7 +30,7 @@
 
 #define COMPOSE_SERVICE	  "com.docker.compose.service"
 #define SETTING_PREFIX	  "podprof.io/"
-/* Bytes of a setting's name with its NUL. Reached: no setting. */
+/* Bytes of a setting's name with the NUL. Reached: no setting. */
 #define NAMES_SETTING_MAX 64
 
 void names_find(struct metadata *metadata, const struct entity *entity, struct names *ret)
@@ -40,7 +42,8 @@ void names_find(struct metadata *metadata, const struct entity *entity, struct n
 	if (!entity_has_dirs(entity->kind))
 		return;
 	if (cgroup_user(id, &user))
-		return; /* the node's runtimes do not have it, whatever id he gave it */
+		return; /* the node's runtimes do not have the user's containers, whatever their ids
+			 */
 	if (id->outer_id[0]) {
 		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
 		ret->outer = ret->outcome == METADATA_OK;
@@ -62,7 +65,8 @@ bool names_known(const struct names *names)
 	return names->known.pod || names->outcome == METADATA_PLAIN;
 }
 
-/* The few labels set here are far from the ceiling and have good names: only memory can lack. */
+/* The few labels here have valid names and stay far below the ceiling, so the only error is
+ * -ENOMEM. */
 static int set(struct labels *l, const char *name, const char *value)
 {
 	return labels_set(l, name, value) ? -ENOMEM : 0;
@@ -89,7 +93,7 @@ static int label_pod(struct labels *l, const struct names *names)
 	return 0;
 }
 
-/* Of Docker, Podman: what people have called it. */
+/* The name that the user gave to Docker or Podman. */
 static const char *plain_name(const struct names *names, const struct entity *entity)
 {
 	const char *name = names->known.state ? names->known.state->name : "";
@@ -151,7 +155,7 @@ static const char *source_of(const struct names *names)
 	return names->known.state ? names->known.state->source : "pod";
 }
 
-/* Who says that it is no container. */
+/* The origin of ENTITY_LEVEL. */
 static const char *level_origin(const struct names *names)
 {
 	if (names->outcome != METADATA_SANDBOX)
@@ -206,7 +210,7 @@ void names_text(const struct names *names, const struct entity *entity, char ret
 			 container ? container->name : "");
 	else
 		snprintf(ret, NAMES_TEXT_MAX, "%s", plain_name(names, entity));
-	/* patterns take UTF-8 */
+	/* patterns match UTF-8 */
 	utf8_repair(ret, strlen(ret));
 }
 
@@ -220,7 +224,7 @@ static int add_setting(struct labels *settings, const struct pod_pair *pair)
 		return 0;
 	for (size_t k = 0; k <= n - prefix; k++)
 		name[k] = (char)(pair->key[prefix + k] == '-' ? '_' : pair->key[prefix + k]);
-	/* what is no name, or one too many, is no setting */
+	/* an invalid name, or a setting beyond the ceiling, is ignored */
 	return labels_set(settings, name, pair->value) == -ENOMEM ? -ENOMEM : 0;
 }
 

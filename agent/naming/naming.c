@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Discovery tells of each entity as it makes it. From then on all that live are gone through once a
- * second, and when metadata has a list that is not as the last one: each is looked up in what is
- * known, by some looks into hash tables, and where that is not what its labels were made of (its
- * stamp) it is labelled again. To be asked for is also what keeps metadata looking for those that
- * it does not know.
+ * Discovery reports each new entity. From then on, a look visits all living entities once a second,
+ * and after each changed list of the metadata. The look compares the entity's metadata, some hash
+ * lookups, with the version behind its labels (its stamp), and labels the entity again after a
+ * change. The lookups also keep the metadata module searching for unknown containers.
  */
 #include "naming/naming.h"
 
@@ -21,23 +20,23 @@
 #include "naming/names.h"
 
 #define NAMING_LOOK_NS	    NSEC_PER_SEC
-/* CPU time for labels between two looks, which is the loop's: some thousand entities under usual
- * rules. Those beyond it are labelled by the next one. */
+/* Budget of CPU time for labels between two looks, because labelling blocks the loop. It suffices
+ * for some thousand entities under usual rules. The next look labels the rest. */
 #define NAMING_CPU_NS	    (200 * NSEC_PER_MSEC)
-/* One whose labels have taken longer than this gets others in each sixteenth look only, so that
- * what its pod changes all the time leaves time for the others. */
+/* An entity with more expensive labels is labelled only in every sixteenth look. So a pod with
+ * constant changes leaves time for the others. */
 #define NAMING_COSTLY_NS    (5 * NSEC_PER_MSEC)
 #define NAMING_COSTLY_LOOKS 16
 
-/* How the wait for a container's names has ended. */
+/* How the wait for a container's names ended. */
 enum waited {
 	WAITED_OK,
-	WAITED_POD,	    /* its pod's are known: a sandbox, or it takes longer */
-	WAITED_NO_MATCH,    /* its cgroup's path names no pod, and nobody knows its id */
-	WAITED_UNKNOWN_ID,  /* it does, and those who know pods do not know it */
-	WAITED_UNREACHABLE, /* nobody answers */
-	WAITED_DENIED,	    /* nobody that was asked will tell */
-	WAITED_GONE,	    /* it had ended before anybody knew it */
+	WAITED_POD,	    /* only its pod's names are known: a sandbox, or late metadata */
+	WAITED_NO_MATCH,    /* the cgroup path names no pod, and no source has the id */
+	WAITED_UNKNOWN_ID,  /* the cgroup path names a pod, but no server has the id */
+	WAITED_UNREACHABLE, /* no source answers */
+	WAITED_DENIED,	    /* every source refuses */
+	WAITED_GONE,	    /* the container ended before any source knew it */
 	WAITED_MAX,
 };
 
@@ -55,30 +54,30 @@ struct naming {
 	struct discovery *discovery;
 	struct metadata *metadata;
 	struct labelling labelling;
-	uint64_t generation; /* of that */
+	uint64_t generation; /* of labelling: number of the settings */
 	struct loop_source *timer;
-	size_t n_containers[METADATA_OUTCOME_MAX]; /* that live, as the last look left them */
+	size_t n_containers[METADATA_OUTCOME_MAX]; /* living containers, at the last look */
 	uint64_t n_waited[WAITED_MAX];
 	uint64_t n_labels_left_out;
 	uint64_t n_rules_gave_up;
 	uint64_t n_put_off;
 	uint64_t (*cpu_clock)(void);
-	uint64_t cpu_ns; /* of labels since the last look */
+	uint64_t cpu_ns; /* for labels since the last look */
 	unsigned int n_looks;
-	uint64_t look_ns;  /* from one to the next */
-	bool early;	   /* the next is for a list, within the time of the last one */
-	size_t n_left_out; /* entities, by the last look */
+	uint64_t look_ns;  /* period */
+	bool early;	   /* the next look is for a list and shares the last look's budget */
+	size_t n_left_out; /* excluded entities, at the last look */
 };
 
-/* What labels are made of, as a number that is never 0: the settings, the pod as it was then, and
- * what of the rest was known. */
-#define STAMP_NAMED	 1u /* its pod's name at least */
-#define STAMP_OWN	 2u /* its own */
-#define STAMP_WHOLE	 4u /* nothing more is to come */
-#define STAMP_SETTLED	 8u /* its pod's annotations are known, or there is nobody to tell them */
+/* The stamp: the version of the inputs of an entity's labels, never 0. It combines the settings'
+ * number, the pod's version and these flags. */
+#define STAMP_NAMED	 1u /* at least the pod's name is known */
+#define STAMP_OWN	 2u /* the entity's own name is known */
+#define STAMP_WHOLE	 4u /* no further names are to come */
+#define STAMP_SETTLED	 8u /* the pod's annotations are known, or no source has them */
 #define STAMP_PENDING	 16u
-#define STAMP_LEVEL	 32u /* it is none of its pod's containers */
-#define STAMP_COSTLY	 64u /* to label it has taken long; no part of what they are made of */
+#define STAMP_LEVEL	 32u /* in a pod, but in none of the containers */
+#define STAMP_COSTLY	 64u /* labelling took long; not an input of the labels */
 #define STAMP_POD	 7   /* shift of the pod's version */
 #define STAMP_GENERATION 48  /* shift of the settings' number, which begins with 1 */
 
@@ -93,7 +92,7 @@ static unsigned int known_of(const struct names *names)
 	return known;
 }
 
-/* An order of those. */
+/* Orders flags by how much they know. */
 static unsigned int rank(uint64_t known)
 {
 	unsigned int whole = known & STAMP_WHOLE ? 1 : 0;
@@ -103,7 +102,7 @@ static unsigned int rank(uint64_t known)
 	return known & STAMP_NAMED ? 1 + whole : 0;
 }
 
-/* A runtime knows pods, but not what their annotations ask for. */
+/* A runtime knows pods, but not their annotations. */
 static bool is_settled(const struct naming *naming, const struct entity *entity,
 		       const struct names *names)
 {
@@ -130,14 +129,14 @@ static uint64_t stamp_of(const struct naming *naming, const struct entity *entit
 	return stamp | (pending ? STAMP_PENDING : 0);
 }
 
-/* A list may lack, for a moment, what an earlier one had: the kubelet's, when it has just started.
- * And of what has gone the names stay. */
+/* True if the present labels are based on more. A list may lack earlier pods for a moment (the
+ * kubelet's just after its start), and an ended entity keeps its names. */
 static bool knows_more(const struct entity *entity, const struct names *names)
 {
 	return rank(entity->stamp) > rank(known_of(names));
 }
 
-/* Whether more of it may soon be known. */
+/* True while further names may still arrive. */
 static bool is_pending(const struct naming *naming, const struct entity *entity,
 		       const struct names *names)
 {
@@ -149,14 +148,14 @@ static bool is_pending(const struct naming *naming, const struct entity *entity,
 	       nsec_monotonic() < entity->first_seen_ns + ENTITY_PENDING_NS;
 }
 
-/* Without memory the stamp stays, and it is tried again. */
+/* After -ENOMEM the stamp stays, and the next look tries again. */
 static void label(struct naming *naming, struct entity *entity, const struct names *names,
 		  uint64_t stamp)
 {
 	_cleanup_(labelled_deinit) struct labelled is = {0};
 	uint64_t start_ns = naming->cpu_clock(), took_ns;
 
-	/* whoever has no name yet is chosen when it has */
+	/* a pending entity is selected once it has a name */
 	if (labelling_apply(&naming->labelling, names, entity, !(stamp & STAMP_PENDING), false,
 			    &is))
 		return;
@@ -192,7 +191,7 @@ static bool is_put_off(const struct naming *naming, const struct entity *entity)
 	       (entity->stamp & STAMP_COSTLY && naming->n_looks % NAMING_COSTLY_LOOKS != 0);
 }
 
-/* It stays what it is. One that has never been chosen is not taken before it is. */
+/* The entity keeps its labels. An entity that was never selected is excluded until then. */
 static void put_off(struct naming *naming, struct entity *entity)
 {
 	naming->n_put_off++;
@@ -243,7 +242,7 @@ static void look(void *ctx)
 
 		naming->n_left_out += entity->left_out != NULL;
 		if (!entity_alive(entity) && !entity->pending)
-			continue; /* its name is what it was */
+			continue; /* an ended entity keeps its labels */
 		names_find(naming->metadata, entity, &names);
 		name_entity(naming, entity, &names);
 		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity))
@@ -252,13 +251,13 @@ static void look(void *ctx)
 	}
 }
 
-/* Somebody may have waited for seconds for what it tells. */
+/* Looks at once: an entity may have waited for this list for seconds. */
 static void on_list(void *ctx)
 {
 	struct naming *naming = ctx;
 
 	naming->early = true;
-	(void)loop_arm(naming->timer, 1, naming->look_ns); /* fails for no time that there is */
+	(void)loop_arm(naming->timer, 1, naming->look_ns); /* fails only for an invalid delay */
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -281,7 +280,7 @@ int naming_configure(struct naming *naming, const struct naming_settings *settin
 	labelling_deinit(&naming->labelling);
 	naming->labelling = fresh;
 	naming->generation++;
-	naming->n_looks = NAMING_COSTLY_LOOKS - 1; /* the next is one for all */
+	naming->n_looks = NAMING_COSTLY_LOOKS - 1; /* the next look includes costly entities */
 	return 0;
 }
 

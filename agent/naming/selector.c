@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Patterns of relabel/ match all of a text or nothing, as Prometheus' do. Here people give a part
- * of a name, as to grep, so ".*" is put around theirs. It is compiled by itself first: what is no
- * pattern alone ("a)(b") may be one in between.
+ * The patterns of relabel/ match the whole text, as in Prometheus. Users give a part of a name, as
+ * for grep, so ".*" is added on both sides. Each pattern is also compiled alone first: "a)(b" is
+ * invalid alone but valid inside the brackets.
  */
 #include "naming/selector.h"
 
@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "relabel/pattern.h"
 
-/* One pattern and what it was made of. */
+/* A compiled pattern and the text. */
 struct selector_pattern {
 	struct pattern *pattern;
 	char *text;
@@ -67,7 +67,7 @@ static int list_fill(struct selector_list *list, const char *const *texts, size_
 {
 	int r = 0;
 
-	list->items = calloc(n + 1, sizeof(*list->items)); /* + 1: not of size 0 */
+	list->items = calloc(n + 1, sizeof(*list->items)); /* + 1: never of size 0 */
 	if (!list->items)
 		return -ENOMEM;
 	for (; !r && list->n < n; list->n++) {
@@ -92,8 +92,8 @@ int selector_new(const char *const *select, size_t n_select, const char *const *
 	return r;
 }
 
-/* The first that matches, or that gives up: what comes behind it is not looked at, so that one name
- * costs no more than one match's budget. PATTERN_OK or PATTERN_LIMIT with its text in @ret,
+/* Returns the first pattern that matches or exceeds its budget. Later patterns are not tried, so a
+ * name exceeds at most one budget. PATTERN_OK or PATTERN_LIMIT with the pattern's text in @ret,
  * PATTERN_NO_MATCH, -ENOMEM. */
 static int list_match(const struct selector_list *list, const char *name, const char **ret)
 {
@@ -136,5 +136,5 @@ int selector_ask(const struct selector *selector, const char *name, char ret_why
 		snprintf(ret_why, SELECTOR_WHY_MAX, "no --select matches");
 		return SELECTOR_LEFT_OUT;
 	}
-	return r; /* SELECTOR_TAKEN, or no memory */
+	return r; /* SELECTOR_TAKEN or -ENOMEM */
 }
