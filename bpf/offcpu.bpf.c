@@ -56,8 +56,8 @@ struct {
 	__type(value, struct event_sampler);
 } offcpu_samplers SEC(".maps");
 
-/* Threads that are away, by thread id: the beginning of the struct stack that was taken, with the
- * time in head.total and the weight in head.count. In classes, as stacks are. */
+/* Threads that are off the CPU, by thread id: the beginning of the struct stack that was taken,
+ * with the time in head.total and the weight in head.count. In classes, as stacks are. */
 #define OFF_CPU_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
 
 struct {

@@ -27,8 +27,8 @@ struct unwind_publisher;
  * possible now, counted as "full". Reached: `podprof_deferred_stacks_total{outcome="full"}`: walked
  * as it is possible. */
 #define DEFERRED_UNWIND_BYTES_MAX   ((size_t)8 << 20)
-/* Bytes of the stacks of threads that are away: some 8,000. Above it the oldest ones are forgotten,
- * counted as "off_cpu"; they are what frame pointers say then. Reached:
+/* Bytes of the stacks of threads that are off the CPU: some 8,000. Above it the oldest ones are
+ * forgotten, counted as "off_cpu"; they are what frame pointers say then. Reached:
  * `podprof_deferred_stacks_total{outcome="off_cpu"}`: walked by frame pointers. */
 #define DEFERRED_UNWIND_OFF_CPU_MAX ((size_t)4 << 20)
 /* A table that has not come by then: the stack is walked as it is possible, counted as "expired".

@@ -233,7 +233,7 @@ static void on_off_tick(void *ctx)
 }
 
 /* Copied stacks, and before them what happened until then. */
-static void take_late(struct cpu_sampler *s)
+static void take_deferred(struct cpu_sampler *s)
 {
 	const uint64_t until_ns = take_events(s);
 
@@ -245,7 +245,7 @@ static void on_tick(void *ctx)
 {
 	struct cpu_sampler *s = ctx;
 
-	take_late(s);
+	take_deferred(s);
 	begin_samples(s, oncpu_stacks(s->oncpu));
 	note_unread(s, oncpu_tick(s->oncpu, s->opts.fn, s->opts.ctx));
 	if (s->publisher)
@@ -260,10 +260,10 @@ static void on_deferred_wake(void *ctx, int fd, uint32_t events)
 
 	(void)fd;
 	(void)events;
-	take_late(s);
+	take_deferred(s);
 }
 
-static void on_late(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
+static void on_deferred(void *ctx, enum stack_dump_kind kind, const struct sample *sample)
 {
 	struct cpu_sampler *s = ctx;
 
@@ -375,7 +375,7 @@ static int start_deferred(struct cpu_sampler *s)
 		.maps = oncpu_stack_dumps(s->oncpu),
 		.spaces = s->spaces,
 		.publisher = s->publisher,
-		.fn = on_late,
+		.fn = on_deferred,
 		.ctx = s,
 	};
 	int r = s->publisher ? deferred_unwind_new(&opts, &s->deferred) : 0;

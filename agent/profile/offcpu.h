@@ -13,8 +13,8 @@ struct metric_sink;
 struct offcpu;
 struct stacks;
 
-/* Sizes of its maps, 8 MB with those of the threads that are away: what finds no room is counted as
- * lost_full. */
+/* Sizes of its maps, 8 MB with those of the threads that are off the CPU: what finds no room is
+ * counted as lost_full. */
 #define OFFCPU_SIZES ((struct bpfobj_sizes){.small = 4096, .large = 512, .deep = 32})
 
 /* Stacks taken in a second, by all CPUs together; where there would be more, fewer switches are
@@ -40,7 +40,7 @@ void offcpu_free(struct offcpu *oc);
 /* As stacks_tick(), whose samples have switches as count and how long they took as total, both
  * for all switches and not only for the chosen ones. */
 int offcpu_tick(struct offcpu *oc, sample_fn fn, void *ctx);
-/* Stop, and hand over all that is left. Threads that are away are not counted. */
+/* Stop, and hand over all that is left. Threads that are off the CPU are not counted. */
 int offcpu_finish(struct offcpu *oc, sample_fn fn, void *ctx);
 /* One that has a copy is handed on, by whatever walk (stacks_walked()). */
 void offcpu_walked(struct offcpu *oc, const struct sample *sample);

@@ -33,8 +33,9 @@ TABLE_INLINE __u64 mapping_word(const struct table_page *e, __u64 entry, __u64 w
 	return e->words[(entry * 2 + word) & (TABLE_PAGE_BYTES / 8 - 1)];
 }
 
-/* Which of @n elements from @first has the last start at or below @page: its number. */
-TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __u64 n, __u64 page)
+/* Which of @n pages from @first has the last start at or below @pc_page: its number. */
+TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __u64 n,
+				__u64 pc_page)
 {
 	for (int i = 0; i < MAPPING_PAGE_STEPS; i++) {
 		__u64 half = n >> 1;
@@ -42,14 +43,14 @@ TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __
 
 		if (!e)
 			break;
-		first += half * table_below(MAPPING_START(mapping_word(e, 0, 0)), page + 1);
+		first += half * table_below(MAPPING_START(mapping_word(e, 0, 0)), pc_page + 1);
 		n -= half;
 	}
 	return first;
 }
 
-/* Which of @n entries from @first in @e has the last start at or below @page; @first if none. */
-TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 n, __u64 page)
+/* Which of @n entries from @first in @e has the last start at or below @pc_page; @first if none. */
+TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 n, __u64 pc_page)
 {
 	for (int i = 0; i < MAPPING_ENTRY_STEPS; i++) {
 		__u64 half = n >> 1, start;
@@ -57,7 +58,7 @@ TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 
 		if (!half)
 			break;
 		start = MAPPING_START(mapping_word(e, first + half, 0));
-		first += half * table_below(start, page + 1);
+		first += half * table_below(start, pc_page + 1);
 		n -= half;
 	}
 	return first;
@@ -68,13 +69,13 @@ TABLE_INLINE int mapping_find(const struct table_space *space, __u64 first, __u6
 			      struct mapping *m)
 {
 	const __u64 per = PROCESS_MAPPINGS_PER_PAGE;
-	__u64 number = first / per, page = pc >> PROCESS_PAGE_SHIFT, word;
+	__u64 number = first / per, pc_page = pc >> PROCESS_PAGE_SHIFT, word;
 	const struct table_page *e;
 
 	if (!n)
 		return -1;
 	if (n > per) {
-		number = mapping_page(space, number, (n + per - 1) / per, page);
+		number = mapping_page(space, number, (n + per - 1) / per, pc_page);
 		n -= (number - first / per) * per;
 		n = table_select(table_below(per, n), per, n);
 		first = 0;
@@ -82,9 +83,9 @@ TABLE_INLINE int mapping_find(const struct table_space *space, __u64 first, __u6
 	e = table_page(space, number);
 	if (!e)
 		return -1;
-	first = mapping_entry(e, first, n, page);
+	first = mapping_entry(e, first, n, pc_page);
 	word = mapping_word(e, first, 0);
-	if (page - MAPPING_START(word) >= MAPPING_N_PAGES(word))
+	if (pc_page - MAPPING_START(word) >= MAPPING_N_PAGES(word))
 		return -1;
 	m->start = MAPPING_START(word) << PROCESS_PAGE_SHIFT;
 	m->bytes = MAPPING_N_PAGES(word) << PROCESS_PAGE_SHIFT;

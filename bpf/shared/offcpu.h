@@ -21,7 +21,7 @@ struct offcpu_plan {
 	__u32 pass[OFFCPU_PLAN_DRAWS]; /* switches to pass over, each as likely as any other */
 };
 
-/* Counters of threads that are away. */
+/* Counters of threads that are off the CPU. */
 #define OFF_CPU_SLOTS 16384
 
 #endif
