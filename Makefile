@@ -287,7 +287,7 @@ ALLOC_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FIXTURE_DIR := $(B)/test/fixtures
 FIXTURES := $(addprefix $(FIXTURE_DIR)/,plain-pie plain-fixed other-fixed plain-static \
 	plain-stripped cxx asm zoo-pie zoo-lazy zoo-static \
-	short zoo-wrong zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
+	short zoo-nocfi zoo-fp keeper ape bat cat cow dog plugin_ant plugin_bee)
 FIXTURES += $(addprefix $(FIXTURE_DIR)/,work-O2 work-O3 work-static work-static-pie \
 	cxxwork-O2 cxxwork-O3 cxxwork-static)
 $(FIXTURE_DIR)/plain-pie: FIXTURE_FLAGS := -fPIE -pie
@@ -328,11 +328,7 @@ $(FIXTURE_DIR)/plain-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
 $(FIXTURE_DIR)/other-%: test/fixtures/elf/plain.c
 	$(BUILD_FIXTURE)
-# As a vendor's library may come: with tables that are wrong (where a function begins), or without.
-$(FIXTURE_DIR)/zoo-wrong: $(FIXTURE_DIR)/zoo-pie
-	$(call say,FIXTURE,$@)
-	$(Q)LC_ALL=C sed 's/\x0c\x07\x08\x90\x01/\x0c\x07\x10\x90\x01/g' $< >$@
-	$(Q)chmod +x $@
+# As a vendor's library may come: without tables.
 $(FIXTURE_DIR)/zoo-nocfi: $(FIXTURE_DIR)/zoo-static
 	$(call say,FIXTURE,$@)
 	$(Q)objcopy --remove-section=.eh_frame $< $@
@@ -494,7 +490,7 @@ bench-workloads: all ## the agent's cost in four workloads (root, minutes; WORKL
 
 # Many files, so not under the sanitizers.
 ROW_ORACLE := $(B)/test/oracle/rows
-$(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(B)/obj/libpodprof.a
+$(ROW_ORACLE): $(B)/obj/test/oracle/rows.o $(B)/obj/test/support/rowsoracle.o $(B)/obj/test/support/rowparse.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) -o $@ $^ $(LIBS)

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -35,7 +34,6 @@
 #include "server/process.h"
 #include "server/server.h"
 #include "uisource.h"
-#include "unwindtable/tablecache.h"
 
 /* The first window is short: whoever has just started it wants to see something. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
@@ -60,7 +58,6 @@ struct agent {
 	struct discovery *discovery;
 	struct naming *naming;
 	struct export *export;
-	struct tablecache *tables;    /* NULL: turned off, or refused by the disk */
 	struct cpu_profiler *cpu;     /* NULL: turned off, or refused by the kernel */
 	struct go_profiler *heap;     /* NULL: turned off */
 	struct go_profile_http *pull; /* NULL: not asked for */
@@ -362,28 +359,6 @@ static int start_export(struct agent *a)
 	return metric_list_add(&a->metrics, export_collect, a->export);
 }
 
-/* Without it tables are made anew at each start, that is all. */
-static int start_table_cache(struct agent *a)
-{
-	const struct config *c = a->config;
-	const struct tablecache_opts opts = {.dir = c->cache_dir, .max_bytes = c->cache_bytes};
-	const char *why;
-	int r;
-
-	if (!c->cache_dir || !c->cpu_rate)
-		return 0;
-	r = tablecache_open(&opts, &a->tables);
-	if (r < 0)
-		return start_failed(r, "cannot open the cache", NULL);
-	why = r == TABLECACHE_UNSAFE ? "somebody else owns it or may write to it"
-	      : r == TABLECACHE_BUSY ? "another podprof has it"
-				     : strerror(errno);
-	if (r)
-		log_warn("cannot use --cache-dir, going on without", log_str("dir", c->cache_dir),
-			 log_str("why", why));
-	return 0;
-}
-
 /* Without CPU profiles the agent goes on: heaps, metrics and the page do not need BPF, and what is
  * wrong is said in the log and by /-/ready. */
 static int start_cpu(struct agent *a)
@@ -395,14 +370,10 @@ static int start_cpu(struct agent *a)
 
 	if (!c->cpu_rate)
 		return 0;
-	if (c->unwind_rows && access(c->unwind_rows, R_OK | X_OK))
-		log_warn("cannot read --unwind-rows, looking there again from time to time",
-			 log_str("dir", c->unwind_rows), log_err(-errno));
 	opts.loop = a->loop;
 	opts.proc = &a->proc;
 	opts.sys = &a->sys;
 	opts.discovery = a->discovery;
-	opts.table_cache = a->tables;
 	opts.limits = export_limits(a->export);
 	opts.out = on_profile;
 	opts.ctx = a;
@@ -593,8 +564,8 @@ static void raise_open_files(void)
 static int agent_start(struct agent *a)
 {
 	int (*const steps[])(struct agent *) = {
-		start_roots,	   start_loop, start_discovery, start_naming, start_export,
-		start_table_cache, start_cpu,  start_heap,	start_pull,   start_server,
+		start_roots, start_loop, start_discovery, start_naming, start_export,
+		start_cpu,   start_heap, start_pull,	  start_server,
 	};
 	int r = 0;
 
@@ -631,7 +602,6 @@ void agent_free(struct agent *a)
 	go_profile_http_free(a->pull);
 	go_profiler_free(a->heap);
 	cpu_profiler_free(a->cpu);
-	tablecache_free(a->tables);
 	export_free(a->export);
 	naming_free(a->naming);
 	config_deinit(&a->reloaded);

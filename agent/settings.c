@@ -22,7 +22,6 @@ struct cpu_profiler_opts settings_cpu(const struct config *c)
 		.unsafe_kernel = c->allow_unsafe_kernel,
 		.symbol_bytes = c->memory_budget / BUDGET_SYMBOLS,
 		.table_bytes = c->memory_budget / BUDGET_TABLES,
-		.rows_dir = c->unwind_rows,
 	};
 }
 

@@ -24,7 +24,6 @@ struct inspect_unwind_pid {
 	bool lookup; /* of @pc, instead of all */
 	uint64_t pc;
 	const char *proc_root;
-	const char *rows_dir; /* the user's row files; NULL: none */
 };
 
 int inspect_unwind_pid(const struct inspect_unwind_pid *o);

@@ -19,7 +19,6 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "unwindtable/goimage.h"
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 #include "unwindtable/table.h"
@@ -29,7 +28,6 @@ struct options {
 	bool rows;
 	bool lookup;
 	uint64_t vaddr; /* with lookup */
-	const char *rows_dir;
 	const char *file;
 	const char *proc_root;
 	pid_t pid; /* 0: a file */
@@ -39,7 +37,6 @@ struct image_rows {
 	struct elffile *file;
 	enum cfi_machine machine;
 	struct ehframe_stats stats;
-	struct rowfile_report rowfile;
 	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
 	struct rows *rows;
 	struct table *table; /* NULL if there are no rows, or too many for one */
@@ -52,8 +49,7 @@ struct census {
 };
 
 static const char help[] =
-	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--unwind-rows DIR] "
-	"[--json]\n"
+	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--json]\n"
 	"       podprof inspect unwind --pid PID [--lookup PC] [--json]\n\n"
 	"How podprof finds the caller at each place of a program or library, from its unwind\n"
 	"tables: functions described, rows made of them, what was left out and why.\n\n"
@@ -67,9 +63,6 @@ static const char help[] =
 	"           signal frame), frame (the frame pointer's record), unsupported=REASON\n"
 	"  --lookup VADDR   one row instead: the one that the packed table, as the walker in the\n"
 	"           kernel has it, gives for this ELF virtual address (hex)\n"
-	"  --unwind-rows DIR   with the row file that DIR has for it: BUILDID.rows, with lines as\n"
-	"           --rows prints them, which hold instead of what the file says; see\n"
-	"           docs/unwind-rows.md\n"
 	"  --pid PID   what the walker in the kernel has for a process: its executable mappings,\n"
 	"           each with the bias of its ELF addresses, the number of its image, the part\n"
 	"           of the image that the table is for, and how many frames walkers came upon\n"
@@ -119,45 +112,16 @@ static void read_build_id(struct image_rows *image)
 			snprintf(image->build_id + 2 * i, 3, "%02x", id[i]);
 }
 
-/* All that a user needs to mend his row file. */
-static void tell_rowfile(const char *dir, const struct image_rows *image)
-{
-	_cleanup_(freep) char *path = rowfile_path(dir, image->build_id);
-	const struct rowfile_report *report = &image->rowfile;
-
-	if (!path)
-		return;
-	if (!*image->build_id)
-		cmd_error("inspect unwind: the file has no build id, so no row file is for it");
-	else if (report->opened)
-		cmd_error("inspect unwind: cannot read %s: %s", path,
-			  rowfile_opened_text(report->opened));
-	else if (!rowfile_exists(report))
-		cmd_error("inspect unwind: there is no row file %s", path);
-	for (uint64_t i = 0; i < report->n_bad && i < ROWFILE_BAD_MAX; i++)
-		cmd_error("%s:%" PRIu64 ": %s", path, report->bad[i].line,
-			  rowfile_line_text(report->bad[i].why));
-	if (report->n_bad)
-		cmd_error("inspect unwind: %s: %" PRIu64 " lines are left out, %" PRIu64
-			  " are used",
-			  path, report->n_bad, report->n_rows);
-}
-
 static int compile(const struct options *o, struct image_rows *image)
 {
-	struct compile_opts opts = {.more = goimage_more, .rows_dir = o->rows_dir};
 	const char *path = o->file;
 	int r = open_file(path, &image->file);
 
 	if (r)
 		return r;
-	opts.ctx = image->file;
-	opts.rowfile = &image->rowfile;
 	read_build_id(image);
 	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
-	r = compile_image(image->file, &opts, &image->stats, &image->rows);
-	if (o->rows_dir && !r)
-		tell_rowfile(o->rows_dir, image);
+	r = compile_image(image->file, &image->stats, &image->rows);
 	if (r == -ENOSPC)
 		cmd_error("inspect unwind: %s has more rows than podprof holds of one file (%u)",
 			  path, ROWS_MAX);
@@ -269,8 +233,6 @@ static void print_summary(const struct image_rows *image, const struct census *c
 	printf("%-29s %12zu\n", "rows", rows_count(image->rows));
 	printf("%-29s %12zu\n", "rules", rows_n_rules(image->rows));
 	printf("%-29s %12zu\n", "bytes packed", table_bytes(image));
-	if (image->rowfile.n_rows)
-		printf("%-29s %12" PRIu64 "\n", "rows of the user's", image->rowfile.n_rows);
 	print_counts(image, census);
 }
 
@@ -298,11 +260,11 @@ static const char *unsupported_name(unsigned int i)
 static int print_summary_json(const struct image_rows *image, const struct census *census)
 {
 	json_t *object = json_pack(
-		"{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "build_id", image->build_id,
-		"user_rows", (json_int_t)image->rowfile.n_rows, "bytes",
-		(json_int_t)image->stats.bytes, "functions", (json_int_t)image->stats.fdes, "rows",
-		(json_int_t)rows_count(image->rows), "rules", (json_int_t)rows_n_rules(image->rows),
-		"bytes_packed", (json_int_t)table_bytes(image), "rows_by_kind",
+		"{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "build_id", image->build_id,
+		"bytes", (json_int_t)image->stats.bytes, "functions", (json_int_t)image->stats.fdes,
+		"rows", (json_int_t)rows_count(image->rows), "rules",
+		(json_int_t)rows_n_rules(image->rows), "bytes_packed",
+		(json_int_t)table_bytes(image), "rows_by_kind",
 		counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
 		counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
 		counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
@@ -343,7 +305,6 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 		{.name = "json", .given = &o->json},
 		{.name = "rows", .given = &o->rows},
 		{.name = "lookup", .address = &o->vaddr, .given = &o->lookup},
-		{.name = "unwind-rows", .string = &o->rows_dir},
 		{.name = "pid", .pid = &o->pid},
 		{.name = "proc-root", .string = &o->proc_root},
 	};
@@ -380,7 +341,6 @@ int inspect_unwind(int argc, char **argv)
 								       .json = o.json,
 								       .lookup = o.lookup,
 								       .pc = o.vaddr,
-								       .proc_root = o.proc_root,
-								       .rows_dir = o.rows_dir});
+								       .proc_root = o.proc_root});
 	return run(&o);
 }

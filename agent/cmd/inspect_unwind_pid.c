@@ -20,7 +20,6 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "unwindtable/goimage.h"
 #include "procmap/maps.h"
 #include "procmap/address_space.h"
 #include "unwindtable/compile.h"
@@ -97,13 +96,11 @@ static struct shown shown_of_kernel(const struct looking *l, uint32_t i)
 /* ---------------------------------------------------------------- as it would be */
 
 /* As the worker does it (table_builder.c). NULL if the image has no table. */
-static int make_table(const struct looking *l, const struct image *image, struct table **ret)
+static int make_table(const struct image *image, struct table **ret)
 {
-	const struct compile_opts opts = {
-		.more = goimage_more, .ctx = image->file, .rows_dir = l->o->rows_dir};
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct ehframe_stats stats;
-	int r = image->file ? compile_image(image->file, &opts, &stats, &rows) : ELFFILE_ABSENT;
+	int r = image->file ? compile_image(image->file, &stats, &rows) : ELFFILE_ABSENT;
 
 	*ret = NULL;
 	if (!r)
@@ -115,7 +112,7 @@ static int shown_of_address_space(const struct looking *l, const struct address_
 				  struct shown *ret)
 {
 	_cleanup_(table_freep) struct table *table = NULL;
-	int r = make_table(l, m->image, &table);
+	int r = make_table(m->image, &table);
 
 	if (r)
 		return r;
@@ -270,7 +267,7 @@ static int look_up_address_space(const struct looking *l, struct walkerview_row 
 		*ret = (struct walkerview_row){.vaddr = pc - bias, .found = TABLE_OUTSIDE};
 		utf8_make_printable(items[i].image->path);
 		*ret_path = items[i].image->path;
-		r = make_table(l, items[i].image, &table);
+		r = make_table(items[i].image, &table);
 		if (table)
 			ret->found = table_lookup(table, ret->vaddr, &ret->rule);
 		return r;

@@ -233,16 +233,6 @@ static int start_roots(struct recording *rec)
 	return CMD_DONE;
 }
 
-static int check_rows_dir(struct recording *rec)
-{
-	const char *dir = rec->options->rows_dir;
-
-	if (!dir || access(dir, R_OK | X_OK) == 0)
-		return CMD_DONE;
-	cmd_error("record: cannot read the folder %s: %s; see --unwind-rows", dir, strerror(errno));
-	return CMD_FAILED;
-}
-
 static int start_output(struct recording *rec)
 {
 	return output_open("record", output_name(rec), &rec->output);
@@ -302,7 +292,6 @@ static int start_recorder(struct recording *rec)
 		.off_cpu = o->off_cpu,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
-		.rows_dir = o->rows_dir,
 		.unsafe_kernel = o->unsafe_kernel,
 		.scope = o->all		? SETTINGS_SCOPE_ALL
 			 : o->container ? SETTINGS_SCOPE_CGROUPS
@@ -383,8 +372,7 @@ static int start_targets(struct recording *rec)
 static int start(struct recording *rec)
 {
 	int (*const steps[])(struct recording *) = {
-		check_rows_dir, start_roots,	start_child,   start_loop,
-		start_output,	start_recorder, start_targets,
+		start_roots, start_child, start_loop, start_output, start_recorder, start_targets,
 	};
 	int status = check_event(rec->options->event);
 

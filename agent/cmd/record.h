@@ -36,7 +36,6 @@ struct record_options {
 	double off_cpu; /* share of task switches; 0: none */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	const char *rows_dir; /* NULL: none */
 	bool unsafe_kernel;
 	struct labels tags;
 	const char *proc_root;

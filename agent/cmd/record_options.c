@@ -52,9 +52,6 @@ static const char help[] =
 	"                           sample types delay and switches\n"
 	"      --unwind HOW         how callers are found: auto (by the files' unwind tables, by\n"
 	"                           frame pointers where there are none; the default), fp, dwarf\n"
-	"      --unwind-rows DIR    folder with row files, BUILDID.rows, for programs whose own "
-	"unwind\n"
-	"                           tables are missing or wrong\n"
 	"      --kernel-stacks=BOOL with the kernel's frames (default true)\n"
 	"output\n"
 	"  -o, --output FILE|-      where to write (default: podprof-NAME-DATE-TIME.pb.gz here);\n"
@@ -305,7 +302,6 @@ bool record_options_parse(int argc, char **argv, struct record_options *ret, int
 		{.name = "period", .string = &raw.period},
 		{.name = "kernel-stacks", .string = &raw.kernel_stacks},
 		{.name = "unwind", .string = &raw.unwind},
-		{.name = "unwind-rows", .string = &ret->rows_dir},
 		{.name = "off-cpu", .string = &raw.off_cpu},
 		{.name = "output", .letter = 'o', .string = &ret->output},
 		{.name = "tag", .letter = 't', .values = &raw.tags},

@@ -71,7 +71,6 @@ struct config {
 	uint64_t cpu_rate;   /* samples per second and CPU; 0: no CPU profiling */
 	double off_cpu;	     /* share of task switches; 0: no off-CPU profiling */
 	unsigned int unwind; /* enum config_unwind */
-	char *unwind_rows;   /* NULL: none */
 	bool kernel_stacks;
 	unsigned int go_heap; /* enum config_go_heap */
 	bool go_contention;
@@ -90,8 +89,6 @@ struct config {
 	char *store_dir; /* NULL: no store */
 	uint64_t store_bytes;
 	uint64_t store_age_ns;
-	char *cache_dir; /* NULL: no cache */
-	uint64_t cache_bytes;
 	uint64_t memory_budget;
 	bool allow_unsafe_kernel;
 	unsigned int log_level;	 /* enum log_level */

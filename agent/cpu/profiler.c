@@ -349,8 +349,6 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
 		.table_bytes = o->table_bytes,
-		.rows_dir = o->rows_dir,
-		.table_cache = o->table_cache,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = CPU_PROFILER_TICK_NS,
 		.fn = on_sample,

@@ -21,7 +21,6 @@ struct loop;
 struct metric_sink;
 struct root;
 struct series;
-struct tablecache;
 struct cpu_profiler;
 
 /* What is borrowed must outlive the profiler. */
@@ -34,12 +33,10 @@ struct cpu_profiler_opts {
 	double off_cpu; /* as in cpu_sampler_opts */
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	bool unsafe_kernel;		/* as in oncpu_opts */
-	size_t symbol_bytes;		/* ceiling for symbol tables kept */
-	size_t table_bytes;		/* ceiling for unwind tables in the kernel */
-	const char *rows_dir;		/* the folder with the user's row files, or NULL */
-	struct tablecache *table_cache; /* those on disk; NULL: none */
-	struct profile_limits limits;	/* of one profile; {0}: profile_limits_max */
+	bool unsafe_kernel;	      /* as in oncpu_opts */
+	size_t symbol_bytes;	      /* ceiling for symbol tables kept */
+	size_t table_bytes;	      /* ceiling for unwind tables in the kernel */
+	struct profile_limits limits; /* of one profile; {0}: profile_limits_max */
 	/* Takes a finished profile; called on the loop. */
 	void (*out)(void *ctx, struct profile *profile);
 	void *ctx;

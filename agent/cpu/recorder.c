@@ -293,7 +293,6 @@ static int start(struct recorder *r, struct bpfobj_why *ret_why)
 		.scope = o->scope,
 		.kernel_stacks = o->kernel_stacks,
 		.unwind = o->unwind,
-		.rows_dir = o->rows_dir,
 		.unsafe_kernel = o->unsafe_kernel,
 		.interval_ns = RECORDER_TICK_NS,
 		.off_cpu = o->off_cpu,

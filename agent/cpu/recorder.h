@@ -48,7 +48,6 @@ struct recorder_opts {
 	double off_cpu;
 	bool kernel_stacks;
 	enum settings_unwind unwind;
-	const char *rows_dir; /* as in cpu_sampler_opts */
 	bool unsafe_kernel;
 	enum settings_scope scope;
 	const struct labels *tags;

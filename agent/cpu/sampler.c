@@ -351,8 +351,6 @@ static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.proc = s->opts.proc,
 		.kernel = oncpu_unwind(s->oncpu),
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
-		.rows_dir = s->opts.rows_dir,
-		.cache = s->opts.table_cache,
 		.mode = s->opts.unwind,
 		.ready = on_table,
 		.ctx = s,

@@ -22,7 +22,6 @@ struct loop;
 struct metric_sink;
 struct oncpu;
 struct root;
-struct tablecache;
 struct cpu_sampler;
 
 /* Frames of one stack: both halves. Reached:
@@ -53,8 +52,6 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @event_ring_bytes: of each CPU, for what the kernel tells of processes; 0: SIDEBAND_RING_BYTES
  * @unwind:      how callers are found
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
- * @rows_dir:    the folder with the user's row files (unwindtable/rowfile.h); NULL for none
- * @table_cache: unwind tables on disk; NULL: none
  * @off_cpu:     share of task switches that is looked at, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval
@@ -72,8 +69,6 @@ struct cpu_sampler_opts {
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	size_t table_bytes;
-	const char *rows_dir;
-	struct tablecache *table_cache;
 	uint64_t interval_ns;
 	size_t event_ring_bytes;
 	double off_cpu;

@@ -151,7 +151,7 @@ static int look_at_all(struct look *l)
 	if (r)
 		return r;
 	rights_look(&l->own_proc, &l->sys, &f->rights);
-	places_look(c, f->places);
+	storedir_look(c, &f->storedir);
 	if (c->cpu_rate)
 		kernelside_look(&l->own_proc, &l->sys, &f->kernel);
 	if (!f->no_proc)
@@ -201,7 +201,7 @@ void doctor_check(const struct probe_results *results, struct findings *ret)
 		reading_check(results, ret);
 		sources_check(results, ret);
 	}
-	places_check(results, ret);
+	storedir_check(results, ret);
 	network_check(results, ret);
 	listener_check(results, ret);
 }

@@ -8,7 +8,7 @@
 #include "doctor/listener.h"
 #include "doctor/network.h"
 #include "doctor/node.h"
-#include "doctor/places.h"
+#include "doctor/storedir.h"
 #include "doctor/reading.h"
 #include "doctor/rights.h"
 #include "doctor/sources.h"
@@ -31,7 +31,7 @@ struct probe_results {
 	struct sources sources;
 	struct network network;
 	struct listener listener;
-	struct place places[PLACE_MAX];
+	struct storedir storedir;
 };
 
 #endif

@@ -50,6 +50,7 @@
 #include "elf/elffile.h"
 #include "elf/elfwindow.h"
 #include "gofile/gocode.h"
+#include "gofile/gopcsp.h"
 #include "unwind/goarch.h"
 #include "unwind/rows.h"
 
@@ -492,19 +493,18 @@ static const struct goarch *arch_of(const struct elffile *file)
 	}
 }
 
-bool gorows_supports(const struct elffile *file)
-{
-	return arch_of(file) != NULL;
-}
-
 int gorows_new(const struct elffile *file, struct rows *rows, struct gorows **ret)
 {
-	struct gorows *g = calloc(1, sizeof(*g));
+	const struct goarch *arch = arch_of(file);
+	struct gorows *g;
 
+	if (!arch)
+		return GOPCSP_UNSUPPORTED;
+	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;
 	g->file = file;
-	g->arch = arch_of(file);
+	g->arch = arch;
 	g->rows = rows;
 	*ret = g;
 	return 0;
@@ -518,7 +518,32 @@ void gorows_free(struct gorows *g)
 	free(g);
 }
 
-const struct gorows_stats *gorows_stats(const struct gorows *g)
+DEFINE_CLEANUP(struct gorows *, gorows_freep, gorows_free);
+DEFINE_CLEANUP(struct gopcsp *, gopcsp_freep, gopcsp_free);
+
+int gorows_add_file(const struct elffile *file, struct rows *rows, struct gorows_stats *ret_stats)
 {
-	return &g->stats;
+	_cleanup_(gopcsp_freep) struct gopcsp *tables = NULL;
+	_cleanup_(gorows_freep) struct gorows *g = NULL;
+	struct gocode_func func;
+	int r = gorows_new(file, rows, &g);
+	if (!r)
+		r = gopcsp_open(file, &tables);
+	if (r)
+		return r;
+	while ((r = gopcsp_next(tables, &func)) != GOPCSP_END) {
+		if (r < 0)
+			return r;
+		if (r > 0) {
+			g->stats.n_funcs++;
+			g->stats.n_odd++;
+			continue;
+		}
+		r = gorows_add(g, &func);
+		if (r)
+			return r < 0 ? r : -ENOSPC;
+	}
+	if (ret_stats)
+		*ret_stats = g->stats;
+	return 0;
 }

@@ -3,18 +3,10 @@
 #define PODPROF_UNWIND_GOROWS_H
 
 /*
- * Rows of Go code, from what Go's own tables say of each function's stack (gofile/gocode.h).
- * Whoever has both joins the reader of those tables with this:
- *
- *	gorows_new(file, rows, &g)
- *	for each function: gorows_add(g, &func)
- *	gorows_free(g)
- *
- * rows.h: the rows are of the source ROWS_GO, so that they win over .eh_frame where both describe
- * the code.
+ * Rows of Go code, from what Go's own tables say of each function's stack (gofile/gopcsp.h). They
+ * are of the source ROWS_GO (rows.h), so that they win over .eh_frame where both describe the code.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct elffile;
@@ -31,16 +23,25 @@ struct gorows_stats {
 	uint64_t n_odd;		  /* whose table makes no sense: gaps */
 };
 
-/* Whether there are rules for the file's machine. */
-bool gorows_supports(const struct elffile *file);
+/**
+ * gorows_add_file() - add the rows of a file's Go code
+ * @rows:      that file's, not finished
+ * @ret_stats: NULL if not wanted
+ *
+ * Costs about 1 ns for each byte of the file, and memory for its stack tables while it runs.
+ *
+ * Return: 0, also if some functions have no rows (@ret_stats); an outcome of enum gopcsp_outcome if
+ * the file is not Go's or its tables cannot be read: nothing was added; -ENOSPC if @rows is full;
+ * -errno.
+ */
+int gorows_add_file(const struct elffile *file, struct rows *rows, struct gorows_stats *ret_stats);
 
-/* Both are borrowed and must outlive it; gorows_supports(@file) holds. 0 or -ENOMEM. */
+/* Function by function. Both are borrowed and must outlive it. 0; GOPCSP_UNSUPPORTED if there are
+ * no rules for the file's machine; -ENOMEM. */
 int gorows_new(const struct elffile *file, struct rows *rows, struct gorows **ret);
 void gorows_free(struct gorows *g);
 
 /* The rows of one function. Functions in ascending order are fast. 0; ROWS_FULL; -errno. */
 int gorows_add(struct gorows *g, const struct gocode_func *func);
-
-const struct gorows_stats *gorows_stats(const struct gorows *g);
 
 #endif

@@ -696,17 +696,6 @@ const char *rows_outcome_name(int outcome)
 	return outcome >= 0 && outcome < ROWS_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-const char *rows_source_name(enum rows_source source)
-{
-	static const char *const names[ROWS_SOURCE_MAX] = {
-		[ROWS_CODE] = "code",		[ROWS_DEBUG_FRAME] = "debug_frame",
-		[ROWS_EH_FRAME] = "eh_frame",	[ROWS_GO] = "go",
-		[ROWS_SYNTHETIC] = "synthetic", [ROWS_USER] = "user",
-	};
-
-	return source < ROWS_SOURCE_MAX ? names[source] : "unknown";
-}
-
 const char *rows_unsupported_name(int32_t why)
 {
 	static const char *const names[UNSUPPORTED_MAX] = {

@@ -55,9 +55,8 @@ enum rows_source {
 	ROWS_CODE = 0, /* what the code itself shows (codescan.h) */
 	ROWS_DEBUG_FRAME,
 	ROWS_EH_FRAME,
-	ROWS_GO,	/* Go's own tables, handed in by who joins symbolize and unwind */
+	ROWS_GO,	/* Go's own tables (gorows.h) */
 	ROWS_SYNTHETIC, /* what we know better than the file's tables */
-	ROWS_USER,	/* a file that the user gave */
 	ROWS_SOURCE_MAX,
 };
 
@@ -139,7 +138,6 @@ const struct unwind_rule *rows_rule(const struct rows *rows, uint32_t id);
 size_t rows_bytes(const struct rows *rows);
 
 const char *rows_outcome_name(int outcome);
-const char *rows_source_name(enum rows_source source);
 /* "cfa_expression"; "unknown" for what is none. */
 const char *rows_unsupported_name(int32_t why);
 

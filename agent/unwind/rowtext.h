@@ -3,7 +3,7 @@
 #define PODPROF_UNWIND_ROWTEXT_H
 
 /*
- * Rules as text, for people and for files that people write:
+ * Rules as text, for people:
  *
  *	cfa=rsp+8 fp=same ra=cfa-8
  *
@@ -15,9 +15,6 @@
  * known) and unsupported=REASON. Registers have readelf's names: rax to r15; x0 to x30 and sp.
  */
 
-#include <stdbool.h>
-
-#include "base/strview.h"
 #include "unwind/cfi.h"
 
 /* Characters with the NUL; the longest has 70. Reached: -. */
@@ -27,19 +24,7 @@
 const char *rowtext_print(enum cfi_machine machine, const struct unwind_rule *rule,
 			  char ret[ROWTEXT_MAX]);
 
-/* What of a rule's text was not understood. */
-enum rowtext_part {
-	ROWTEXT_OK = 0,
-	ROWTEXT_RULE, /* what it begins with */
-	ROWTEXT_FP,
-	ROWTEXT_RA,
-	ROWTEXT_REST, /* what is behind it */
-};
-
-/* All of @text. @ret is set if it is one of the above. */
-enum rowtext_part rowtext_read(enum cfi_machine machine, struct strview text,
-			       struct unwind_rule *ret);
-/* The same, in a word. */
-bool rowtext_parse(enum cfi_machine machine, struct strview text, struct unwind_rule *ret);
+/* A register's name; "?" if the machine has no register with that number. */
+const char *rowtext_register(enum cfi_machine machine, unsigned int reg);
 
 #endif

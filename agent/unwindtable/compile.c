@@ -5,36 +5,24 @@
 
 #include "base/cleanup.h"
 #include "codescan/codescan.h"
+#include "unwind/gorows.h"
 #include "unwind/synthetic.h"
 
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 
-/* What is not told by the file's own tables. */
-static int add_others(const struct elffile *file, const struct compile_opts *opts,
-		      struct rows *rows)
-{
-	struct rowfile_report report = {0};
-	int r = opts->more ? opts->more(opts->ctx, rows) : 0;
-
-	if (!r && opts->rows_dir)
-		r = rowfile_add(opts->rows_dir, file, rows, &report);
-	if (opts->rowfile)
-		*opts->rowfile = report;
-	return r;
-}
-
-static int add_all(const struct elffile *file, const struct compile_opts *opts,
-		   struct ehframe_stats *stats, struct rows *rows)
+static int add_described(const struct elffile *file, struct ehframe_stats *stats, struct rows *rows)
 {
 	int r;
 
 	rows_watch(rows, elffile_entry(file));
 	r = ehframe_add(file, rows, stats);
-	if (!r && !(opts && opts->described_only))
+	if (!r)
 		r = synthetic_add(file, rows);
-	if (!r && opts)
-		r = add_others(file, opts, rows);
-	if (!r && !(opts && opts->described_only) && !rows_watched(rows))
+	if (!r) {
+		r = gorows_add_file(file, rows, NULL);
+		r = r < 0 ? r : 0; /* not Go's, or its tables are odd */
+	}
+	if (!r && !rows_watched(rows))
 		r = synthetic_add_entry(file, rows);
 	return r ? r : rows_finish(rows);
 }
@@ -78,8 +66,7 @@ static int fill_gaps(const struct elffile *file, uint64_t text_start, uint64_t t
 	return 0;
 }
 
-int compile_image(const struct elffile *file, const struct compile_opts *opts,
-		  struct ehframe_stats *stats, struct rows **ret)
+int compile_image(const struct elffile *file, struct ehframe_stats *stats, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	uint64_t text_start, text_end;
@@ -89,8 +76,8 @@ int compile_image(const struct elffile *file, const struct compile_opts *opts,
 	if (!r)
 		r = rows_new(text_start, text_end, &rows);
 	if (!r)
-		r = add_all(file, opts, stats, rows);
-	if (!r && !(opts && opts->described_only) && codescan_wanted(file, rows))
+		r = add_described(file, stats, rows);
+	if (!r && codescan_wanted(file, rows))
 		r = fill_gaps(file, text_start, text_end, &rows);
 	if (r)
 		return r;

@@ -8,12 +8,6 @@
  * priority, a few at a time, so that what turns out to be wanted more does not stand behind a long
  * queue. A file that gave no table is not tried again while it has its number: files that are
  * mapped do not change.
- *
- * The user's row files (unwindtable/rowfile.h) may. They are looked at again with each sweep, and
- * what was compiled with another one than there is now is compiled again.
- *
- * With a cache on disk the worker looks there first and keeps there what it has compiled. Images
- * with a row file are not in it.
  */
 #include "unwindtable/table_builder.h"
 
@@ -25,16 +19,13 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/worker.h"
-#include "unwindtable/goimage.h"
 #include "procmap/image.h"
 #include "unwindtable/compile.h"
 #include "unwindtable/table.h"
-#include "unwindtable/tablecache.h"
 #include "unwindtable/tables.h"
 
 /* Tables with the worker at a time, the one that it compiles among them. When they are done the
@@ -45,13 +36,9 @@
  * dozen others want the same CPU, it would have a thousandth of it. */
 #define TABLE_BUILDER_NICE	5
 
-/* Between two lines of the log about row files: any program can have the build id of one. */
-#define ROWFILE_LOG_NS (10 * NSEC_PER_SEC)
-
 /* What became of a compilation. */
 enum compiled {
 	COMPILED_OK,
-	COMPILED_CACHED,      /* it was there already */
 	COMPILED_NO_ROWS,     /* the file says nothing of its code */
 	COMPILED_UNSUPPORTED, /* not a kind of file that has rows */
 	COMPILED_TOO_LARGE,
@@ -63,7 +50,6 @@ enum compiled {
 
 static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_OK] = "ok",
-	[COMPILED_CACHED] = "cached",
 	[COMPILED_NO_ROWS] = "no_rows",
 	[COMPILED_UNSUPPORTED] = "unsupported",
 	[COMPILED_TOO_LARGE] = "too_large",
@@ -72,26 +58,11 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_FAILED] = "failed",
 };
 
-/* What a row file was worth. */
-enum rowfile_use {
-	ROWFILE_USED,
-	ROWFILE_BAD_LINES, /* used without some of them */
-	ROWFILE_UNREADABLE,
-	ROWFILE_USE_MAX,
-};
-
-static const char *const rowfile_use_names[ROWFILE_USE_MAX] = {
-	[ROWFILE_USED] = "used",
-	[ROWFILE_BAD_LINES] = "bad_lines",
-	[ROWFILE_UNREADABLE] = "unreadable",
-};
-
 struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
 	bool compiling;
-	bool absent;		   /* there is no table for it */
-	struct rowfile_id rowfile; /* that it was compiled with the last time */
+	bool absent; /* there is no table for it */
 	UT_hash_handle hh;
 };
 
@@ -103,9 +74,6 @@ struct table_builder {
 	uint64_t n_compiled[COMPILED_MAX];
 	uint64_t compile_ns;
 	uint64_t n_numbers_full;
-	uint64_t n_rowfiles[ROWFILE_USE_MAX];
-	struct log_limit rowfile_log;
-	struct tablecache_stats cached; /* as the worker left it */
 };
 
 /* One table on its way through the worker. */
@@ -115,9 +83,7 @@ struct exe_job {
 	struct image *image; /* owns a reference */
 	struct table *table; /* the result */
 	enum compiled outcome;
-	struct rowfile_report rowfile;
 	uint64_t ns;
-	struct tablecache_stats cached;
 };
 
 /* ---------------------------------------------------------------- compiling */
@@ -161,68 +127,20 @@ static enum compiled outcome_of_pack(int r)
 	}
 }
 
-static enum compiled compile(struct exe_job *job)
-{
-	const struct compile_opts opts = {
-		.more = goimage_more,
-		.ctx = job->image->file,
-		.rows_dir = job->x->opts.rows_dir,
-		.rowfile = &job->rowfile,
-	};
-	struct ehframe_stats stats;
-	struct rows *rows = NULL;
-	enum compiled outcome;
-
-	outcome = outcome_of_compile(compile_image(job->image->file, &opts, &stats, &rows));
-	if (outcome == COMPILED_OK)
-		outcome = outcome_of_pack(table_pack(rows, &job->table));
-	rows_free(rows);
-	return outcome;
-}
-
-static bool has_rowfile(const struct exe_job *job)
-{
-	const char *dir = job->x->opts.rows_dir;
-	struct rowfile_report report = {0};
-
-	if (dir)
-		report.id = rowfile_find(dir, job->image->build_id);
-	return rowfile_exists(&report);
-}
-
-/* What goes wrong with the cache is counted there, and the table is made anew. */
-static enum compiled find_or_compile(struct exe_job *job, struct tablecache *cache)
-{
-	struct tablecache_key key;
-	enum compiled outcome;
-	int r;
-
-	if (has_rowfile(job))
-		return compile(job);
-	r = tablecache_get(cache, job->image->file, &key, &job->table);
-	if (!r)
-		return COMPILED_CACHED;
-	outcome = compile(job);
-	if (r > 0 && outcome == COMPILED_OK && !rowfile_exists(&job->rowfile))
-		(void)tablecache_put(cache, job->image->file, &key, job->table);
-	return outcome;
-}
-
-/* On the worker's thread: touches the job and the cache alone, and options that do not change. */
+/* On the worker's thread: touches the job alone. */
 static void job_run(struct work *work)
 {
 	struct exe_job *job = container_of(work, struct exe_job, work);
-	struct tablecache *cache = job->x->opts.cache;
 	uint64_t begin = nsec_read(CLOCK_THREAD_CPUTIME_ID);
+	struct ehframe_stats stats;
+	struct rows *rows = NULL;
 
 	/* this thread's; there is time, and others have better use for it */
 	(void)setpriority(PRIO_PROCESS, 0, TABLE_BUILDER_NICE);
-	if (cache) {
-		job->outcome = find_or_compile(job, cache);
-		job->cached = tablecache_stats(cache);
-	} else {
-		job->outcome = compile(job);
-	}
+	job->outcome = outcome_of_compile(compile_image(job->image->file, &stats, &rows));
+	if (job->outcome == COMPILED_OK)
+		job->outcome = outcome_of_pack(table_pack(rows, &job->table));
+	rows_free(rows);
 	job->ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
@@ -254,51 +172,7 @@ static enum compiled publish(struct table_builder *x, struct executable *e, stru
 	}
 }
 
-/* What a user would want to know of a file that he wrote. */
-static void log_rowfile(struct table_builder *x, const struct exe_job *job)
-{
-	_cleanup_(freep) char *path = rowfile_path(x->opts.rows_dir, job->image->build_id);
-	const struct rowfile_report *report = &job->rowfile;
-	uint64_t suppressed;
-
-	if (!path || !log_limit_ok(&x->rowfile_log, &suppressed))
-		return;
-	if (report->opened)
-		log_warn("cannot read a row file, going on without", log_str("file", path),
-			 log_str("why", rowfile_opened_text(report->opened)),
-			 log_uint("suppressed", suppressed));
-	else if (report->n_bad)
-		log_warn("a row file has lines that cannot be used, using the others",
-			 log_str("file", path), log_uint("line", report->bad[0].line),
-			 log_str("why", rowfile_line_text(report->bad[0].why)),
-			 log_uint("bad", report->n_bad), log_uint("used", report->n_rows),
-			 log_uint("suppressed", suppressed));
-	else
-		log_info("a row file is used", log_str("file", path),
-			 log_str("image", job->image->path), log_uint("rows", report->n_rows),
-			 log_uint("suppressed", suppressed));
-}
-
-static void note_rowfile(struct table_builder *x, struct executable *e, const struct exe_job *job)
-{
-	const struct rowfile_report *report = &job->rowfile;
-
-	e->rowfile = report->id;
-	if (!rowfile_exists(report))
-		return;
-	x->n_rowfiles[report->opened  ? ROWFILE_UNREADABLE
-		      : report->n_bad ? ROWFILE_BAD_LINES
-				      : ROWFILE_USED]++;
-	log_rowfile(x, job);
-}
-
 static void want_most(struct table_builder *x);
-
-static void tell_ready(const struct table_builder *x, const struct executable *e)
-{
-	if (x->opts.ready)
-		x->opts.ready(x->opts.ctx, e->number);
-}
 
 static void job_done(struct work *work)
 {
@@ -306,22 +180,18 @@ static void job_done(struct work *work)
 	struct table_builder *x = job->x;
 	struct executable *e = find(x, job->image);
 
-	if (!work->cancelled)
-		x->cached = job->cached;
 	if (!work->cancelled && e) {
 		e->compiling = false;
-		note_rowfile(x, e, job);
 		if (job->table)
 			job->outcome = publish(x, e, job);
 		else
 			e->absent = job->outcome != COMPILED_FAILED;
-		if (e->absent) {
-			tables_withdraw(x->opts.tables, e->number, nsec_monotonic());
+		if (e->absent)
 			tables_absent(x->opts.tables, e->number);
-		}
 		x->n_compiled[job->outcome]++;
 		x->compile_ns += job->ns;
-		tell_ready(x, e);
+		if (x->opts.ready)
+			x->opts.ready(x->opts.ctx, e->number);
 		/* what failed, or found no place, waits for the next tick */
 		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
 		    job->outcome != COMPILED_NO_ROOM)
@@ -350,31 +220,6 @@ static void want(struct table_builder *x, struct executable *e)
 	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number) &&
 	    !tables_placing(x->opts.tables, e->number))
 		submit(x, e);
-}
-
-/* ---------------------------------------------------------------- row files */
-
-/* What has no table now is compiled with the new file when it is wanted again. */
-static void check_rowfile(struct table_builder *x, struct executable *e)
-{
-	struct rowfile_id now;
-
-	if (e->compiling || !*e->image->build_id ||
-	    (!e->absent && !tables_live(x->opts.tables, e->number)))
-		return;
-	now = rowfile_find(x->opts.rows_dir, e->image->build_id);
-	if (rowfile_id_equal(&now, &e->rowfile))
-		return;
-	e->absent = false;
-	submit(x, e);
-}
-
-static void check_rowfiles(struct table_builder *x)
-{
-	struct executable *e, *next;
-
-	HASH_ITER(hh, x->all, e, next)
-		check_rowfile(x, e);
 }
 
 /* ---------------------------------------------------------------- numbers */
@@ -488,8 +333,6 @@ void table_builder_sweep(struct table_builder *x, const bool *used, size_t n)
 	HASH_ITER(hh, x->all, e, next)
 		if (!e->compiling && e->number < n && !used[e->number])
 			drop(x, e);
-	if (x->opts.rows_dir)
-		check_rowfiles(x);
 }
 
 bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns)
@@ -512,9 +355,6 @@ int table_builder_new(const struct table_builder_opts *opts, struct table_builde
 	if (!x)
 		return -ENOMEM;
 	x->opts = *opts;
-	x->rowfile_log.interval_ns = ROWFILE_LOG_NS;
-	if (opts->cache)
-		x->cached = tablecache_stats(opts->cache);
 	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE_MAX, &x->worker);
 	if (r)
 		return r;
@@ -534,44 +374,6 @@ void table_builder_free(struct table_builder *x)
 	free(x);
 }
 
-static void cache_outcome(struct metric_sink *sink, const uint64_t *counts, int outcome)
-{
-	metric_u64(sink, counts[outcome],
-		   &(struct metric_label){"outcome", tablecache_outcome_name(outcome)}, 1);
-}
-
-static void collect_cache(const struct table_builder *x, struct metric_sink *sink)
-{
-	static const struct metric_family_desc reads = {
-		"podprof_unwind_cache_reads", METRIC_COUNTER,
-		"Unwind tables looked for on disk, by outcome.", NULL};
-	static const struct metric_family_desc writes = {
-		"podprof_unwind_cache_writes", METRIC_COUNTER,
-		"Unwind tables to be kept on disk, by outcome.", NULL};
-	static const struct metric_family_desc removed = {
-		"podprof_unwind_cache_removed", METRIC_COUNTER,
-		"Unwind tables removed from disk to make room.", NULL};
-	static const struct metric_family_desc bytes = {"podprof_unwind_cache_bytes", METRIC_GAUGE,
-							"Disk space of unwind tables.", "bytes"};
-	static const struct metric_family_desc files = {"podprof_unwind_cache_files", METRIC_GAUGE,
-							"Unwind tables on disk.", NULL};
-	const struct tablecache_stats *s = &x->cached;
-
-	metric_family(sink, &reads);
-	for (int i = TABLECACHE_OK; i <= TABLECACHE_UNREADABLE; i++)
-		cache_outcome(sink, s->reads, i);
-	metric_family(sink, &writes);
-	cache_outcome(sink, s->writes, TABLECACHE_OK);
-	for (int i = TABLECACHE_DISK_FULL; i <= TABLECACHE_FAILED; i++)
-		cache_outcome(sink, s->writes, i);
-	metric_family(sink, &removed);
-	metric_u64(sink, s->removed, NULL, 0);
-	metric_family(sink, &bytes);
-	metric_u64(sink, s->bytes, NULL, 0);
-	metric_family(sink, &files);
-	metric_u64(sink, s->n_files, NULL, 0);
-}
-
 void table_builder_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc compiled = {
@@ -583,9 +385,6 @@ void table_builder_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc full = {
 		"podprof_unwind_image_ids_exhausted", METRIC_COUNTER,
 		"Times that an image found no number.", NULL};
-	static const struct metric_family_desc rowfiles = {
-		"podprof_unwind_row_files", METRIC_COUNTER,
-		"Times that a row file of the user's was found for an image, by outcome.", NULL};
 	const struct table_builder *x = ctx;
 
 	metric_by_name(sink, &compiled, "outcome", x->n_compiled, compiled_names, COMPILED_MAX);
@@ -593,8 +392,4 @@ void table_builder_collect(void *ctx, struct metric_sink *sink)
 	metric_double(sink, (double)x->compile_ns / NSEC_PER_SEC, NULL, 0);
 	metric_family(sink, &full);
 	metric_u64(sink, x->n_numbers_full, NULL, 0);
-	metric_by_name(sink, &rowfiles, "outcome", x->n_rowfiles, rowfile_use_names,
-		       ROWFILE_USE_MAX);
-	if (x->opts.cache)
-		collect_cache(x, sink);
 }

@@ -16,21 +16,16 @@ struct image;
 struct loop;
 struct metric_sink;
 struct table_builder;
-struct tablecache;
 struct tables;
 
 /**
  * struct table_builder_opts - what is borrowed must outlive it
- * @tables:   the kernel's side
- * @rows_dir: the folder with the user's row files (unwindtable/rowfile.h); NULL for none
- * @cache:    tables on disk, for the worker alone from now on; NULL: none
- * @ready:    called when a table that was made is there, or is known not to come; NULL: nobody asks
+ * @tables: the kernel's side
+ * @ready:  called when a table that was made is there, or is known not to come; NULL: nobody asks
  */
 struct table_builder_opts {
 	struct loop *loop;
 	struct tables *tables;
-	const char *rows_dir;
-	struct tablecache *cache;
 	void (*ready)(void *ctx, uint16_t number);
 	void *ctx;
 };
@@ -59,15 +54,14 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 void table_builder_tick(struct table_builder *x);
 
 /* Every minute or so: give up the numbers that are not in @used, which has @n, by number. Their
- * tables stay for a while (tables.h). Images whose row file has changed are compiled again. */
+ * tables stay for a while (tables.h). */
 void table_builder_sweep(struct table_builder *x, const bool *used, size_t n);
 
 /* Wait for a table that is being made, at most so long. False if none was. */
 bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns);
 /* Tables waiting for the worker or being compiled. */
 size_t table_builder_pending(const struct table_builder *x);
-/* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full, _row_files, and
- * with a cache _cache_*. */
+/* A metric_collect_fn: podprof_unwind_compiled, _compile_seconds, _numbers_full. */
 void table_builder_collect(void *x, struct metric_sink *sink);
 
 #endif

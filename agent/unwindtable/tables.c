@@ -237,17 +237,6 @@ static void drop_waiting(struct tables *t, struct exe *exe)
 	t->stats.n_waiting--;
 }
 
-void tables_withdraw(struct tables *t, uint16_t number, uint64_t now_ns)
-{
-	struct exe *exe = exe_of(t, number);
-
-	if (!exe)
-		return;
-	drop_waiting(t, exe);
-	if (exe->state == STATE_LIVE)
-		take_away(t, exe, now_ns);
-}
-
 void tables_absent(struct tables *t, uint16_t number)
 {
 	struct exe *exe = exe_of(t, number);

@@ -91,8 +91,6 @@ void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns);
  * Return: 0: done or to be done; TABLES_FULL, TABLES_WAITING, TABLES_UNKNOWN; -errno.
  */
 int tables_publish(struct tables *t, uint16_t number, struct table *table, uint64_t now_ns);
-/* Take it away, as when its rows turn out to be wrong. */
-void tables_withdraw(struct tables *t, uint16_t number, uint64_t now_ns);
 /* There is no table for it and never will be: it is not wanted again. */
 void tables_absent(struct tables *t, uint16_t number);
 /* The slab that was to be made later (page_pool.h) is there, or cannot be made (-errno). Places

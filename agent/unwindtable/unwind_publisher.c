@@ -328,8 +328,6 @@ static int unwind_publisher_init(struct unwind_publisher *u)
 						.remove = remove_record};
 	struct table_builder_opts table_builder_opts = {
 		.loop = u->opts.loop,
-		.rows_dir = u->opts.rows_dir,
-		.cache = u->opts.cache,
 		.ready = u->opts.ready,
 		.ctx = u->opts.ctx,
 	};

@@ -20,15 +20,12 @@ struct metric_sink;
 struct root;
 struct sample;
 struct stack_dump;
-struct tablecache;
 struct unwind_publisher;
 
 /**
  * struct unwind_publisher_opts - what is borrowed must outlive it
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
- * @rows_dir:    the folder with the user's row files; NULL for none
- * @cache:       tables on disk; NULL: none
  * @mode:        how copied stacks are walked
  * @ready:       called when a table that unwind_publisher_walk() waits for is there, or will not
  *               come; 0: some have found their places
@@ -38,8 +35,6 @@ struct unwind_publisher_opts {
 	const struct root *proc;
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
-	const char *rows_dir;
-	struct tablecache *cache;
 	enum settings_unwind mode;
 	void (*ready)(void *ctx, uint16_t exe);
 	void *ctx;

@@ -2,8 +2,7 @@
 /*
  * What an agent that has just started spends on unwind tables when a thousand different programs
  * and libraries of this machine are sampled: CPU time to make their tables and put them into the
- * kernel's maps, and what those take. Three times: without a cache on disk, with an empty one, with
- * one that has all of them. Files are in the page cache.
+ * kernel's maps, and what those take. Files are in the page cache.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -20,19 +19,16 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 #include "bpf/lookup.h"
-#include "unwindtable/goimage.h"
 #include "lookup.skel.h"
+#include "unwind/gorows.h"
 #include "unwindtable/compile.h"
-#include "unwindtable/tablecache.h"
 #include "unwindtable/tablemaps.h"
 
-#define WANTED	    1000
-#define BUDGET	    ((uint64_t)64 << 20)
-#define CACHE_BYTES ((uint64_t)256 << 20)
+#define WANTED 1000
+#define BUDGET ((uint64_t)64 << 20)
 
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
-DEFINE_CLEANUP(struct tablecache *, tablecache_freep, tablecache_free);
 
 struct files {
 	char **paths;
@@ -41,8 +37,8 @@ struct files {
 
 /* CPU time by what it was for. */
 struct cost {
-	uint64_t open_ns, cache_ns, compile_ns, go_ns, pack_ns, publish_ns;
-	size_t n, n_go, n_cached, rows;
+	uint64_t open_ns, compile_ns, go_ns, pack_ns, publish_ns;
+	size_t n, n_go, rows;
 };
 
 struct kernel {
@@ -83,7 +79,7 @@ static bool has_rows(const char *path)
 		close(fd);
 		return false;
 	}
-	return fd >= 0 && !compile_image(file, NULL, &stats, &rows) && rows_count(rows) > 1;
+	return fd >= 0 && !compile_image(file, &stats, &rows) && rows_count(rows) > 1;
 }
 
 static void find_files(struct files *ret)
@@ -150,63 +146,35 @@ static void kernel_close(struct kernel *k)
 
 /* ---------------------------------------------------------------- one start */
 
-struct making {
-	const struct elffile *file;
-	struct cost *cost;
-};
-
-/* Go's share of compiling. */
-static int more(void *ctx, struct rows *rows)
+/* Go's share of compiling, once more. */
+static void add_go(const struct elffile *file, struct cost *cost)
 {
-	struct making *m = ctx;
-	uint64_t from = cpu_ns();
-	int r = goimage_rows(m->file, rows, NULL);
+	_cleanup_(rows_freep) struct rows *rows = NULL;
+	uint64_t start, end, from;
 
-	m->cost->n_go += r == 0;
-	m->cost->go_ns += lap(&from);
-	return r < 0 ? r : 0;
+	if (ehframe_text(file, &start, &end) || rows_new(start, end, &rows))
+		return;
+	from = cpu_ns();
+	cost->n_go += gorows_add_file(file, rows, NULL) == 0;
+	cost->go_ns += lap(&from);
 }
 
 static int make_table(const struct elffile *file, struct cost *cost, struct table **ret)
 {
-	struct making m = {file, cost};
-	const struct compile_opts opts = {.more = more, .ctx = &m};
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct ehframe_stats stats;
 	uint64_t from = cpu_ns();
-	int r = compile_image(file, &opts, &stats, &rows);
+	int r = compile_image(file, &stats, &rows);
 
 	cost->compile_ns += lap(&from);
 	if (!r)
 		r = table_pack(rows, ret);
 	cost->pack_ns += lap(&from);
+	add_go(file, cost);
 	return r;
 }
 
-static int get_table(struct tablecache *cache, const struct elffile *file, struct cost *cost,
-		     struct table **ret)
-{
-	struct tablecache_key key;
-	uint64_t from = cpu_ns();
-	int r;
-
-	if (!cache)
-		return make_table(file, cost, ret);
-	r = tablecache_get(cache, file, &key, ret);
-	cost->cache_ns += lap(&from);
-	cost->n_cached += !r;
-	if (r <= 0)
-		return r;
-	r = make_table(file, cost, ret);
-	from = cpu_ns();
-	if (!r)
-		(void)tablecache_put(cache, file, &key, *ret);
-	cost->cache_ns += lap(&from);
-	return r;
-}
-
-static int start_file(struct kernel *k, struct tablecache *cache, const char *path,
-		      struct cost *cost)
+static int start_file(struct kernel *k, const char *path, struct cost *cost)
 {
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
 	struct tables_key key = {{0}};
@@ -218,7 +186,7 @@ static int start_file(struct kernel *k, struct tablecache *cache, const char *pa
 	if (fd < 0 || elffile_open(fd, &file))
 		return 0;
 	cost->open_ns += lap(&from);
-	if (get_table(cache, file, cost, &table))
+	if (make_table(file, cost, &table))
 		return 0;
 	cost->n++;
 	cost->rows += table->n_rows;
@@ -231,76 +199,46 @@ static int start_file(struct kernel *k, struct tablecache *cache, const char *pa
 	return 0;
 }
 
-static void print_cost(const char *what, const struct kernel *k, const struct cost *c)
+static void print_cost(const struct kernel *k, const struct cost *c)
 {
 	struct tables_stats stats = tables_stats(k->tables);
 	size_t fixed = tablemaps_fixed_bytes();
-	uint64_t all_ns = c->open_ns + c->cache_ns + c->compile_ns + c->pack_ns + c->publish_ns;
+	uint64_t all_ns = c->open_ns + c->compile_ns + c->pack_ns + c->publish_ns;
 
-	printf("coldstart: %s: %zu files (%zu Go, %zu found on disk), %zu rows: %.3f s of CPU: "
-	       "opened %.0f ms, cache %.0f, compiled %.0f (Go %.0f of it), packed %.0f, "
-	       "published %.0f\n",
-	       what, c->n, c->n_go, c->n_cached, c->rows, (double)all_ns / 1e9,
-	       (double)c->open_ns / 1e6, (double)c->cache_ns / 1e6, (double)c->compile_ns / 1e6,
-	       (double)c->go_ns / 1e6, (double)c->pack_ns / 1e6, (double)c->publish_ns / 1e6);
-	printf("coldstart: %s: kernel memory %.1f MB: slabs %.1f (filled %.1f), maps of one size "
+	printf("coldstart: %zu files (%zu Go), %zu rows: %.3f s of CPU: opened %.0f ms, "
+	       "compiled %.0f (Go %.0f of it), packed %.0f, published %.0f\n",
+	       c->n, c->n_go, c->rows, (double)all_ns / 1e9, (double)c->open_ns / 1e6,
+	       (double)c->compile_ns / 1e6, (double)c->go_ns / 1e6, (double)c->pack_ns / 1e6,
+	       (double)c->publish_ns / 1e6);
+	printf("coldstart: kernel memory %.1f MB: slabs %.1f (filled %.1f), maps of one size "
 	       "%.1f\n",
-	       what, (double)(stats.slab_bytes + fixed) / 1e6, (double)stats.slab_bytes / 1e6,
+	       (double)(stats.slab_bytes + fixed) / 1e6, (double)stats.slab_bytes / 1e6,
 	       (double)stats.table_bytes / 1e6, (double)fixed / 1e6);
 }
 
-static void print_cache(const char *what, const struct tablecache *cache)
+static int start(const struct files *files)
 {
-	struct tablecache_stats stats = tablecache_stats(cache);
-
-	printf("coldstart: %s: %" PRIu64 " files on disk, %.1f MB", what, stats.n_files,
-	       (double)stats.bytes / 1e6);
-	for (int i = 0; i < TABLECACHE_OUTCOME_MAX; i++)
-		if (stats.reads[i] + stats.writes[i])
-			printf("; %s: %" PRIu64 " read, %" PRIu64 " written",
-			       tablecache_outcome_name(i), stats.reads[i], stats.writes[i]);
-	printf("\n");
-}
-
-static int start(const char *what, const struct files *files, const char *cache_dir)
-{
-	const struct tablecache_opts opts = {.dir = cache_dir, .max_bytes = CACHE_BYTES};
-	_cleanup_(tablecache_freep) struct tablecache *cache = NULL;
 	struct kernel k = {NULL, NULL, NULL};
 	struct cost cost = {0};
-	uint64_t from = cpu_ns();
-	int r = cache_dir ? tablecache_open(&opts, &cache) : 0;
+	int r = kernel_open(&k);
 
-	cost.cache_ns = lap(&from);
-	if (!r)
-		r = kernel_open(&k);
 	for (size_t i = 0; !r && i < files->n; i++)
-		r = start_file(&k, cache, files->paths[i], &cost);
+		r = start_file(&k, files->paths[i], &cost);
 	if (!r)
-		print_cost(what, &k, &cost);
-	if (!r && cache)
-		print_cache(what, cache);
+		print_cost(&k, &cost);
 	kernel_close(&k);
 	return r;
 }
 
 int main(void)
 {
-	char dir[] = "/dev/shm/podprof-bench-XXXXXX", command[64];
 	struct files files = {NULL, 0};
 	int r;
 
-	if (!mkdtemp(dir))
-		return 1;
 	find_files(&files);
-	r = start("without a cache", &files, NULL);
-	if (!r)
-		r = start("with an empty cache", &files, dir);
-	if (!r)
-		r = start("with a full cache", &files, dir);
+	r = start(&files);
 	for (size_t i = 0; i < files.n; i++)
 		free(files.paths[i]);
 	free(files.paths);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	return system(command) || r; // NOLINT(cert-env33-c,bugprone-command-processor)
+	return r;
 }

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/nsec.h"
-#include "unwindtable/goimage.h"
+#include "unwind/gorows.h"
 #include "elf/elffile.h"
 #include "gofile/gopcsp.h"
 #include "unwind/rows.h"
@@ -81,7 +81,7 @@ static int make_rows(const struct elffile *file, const char *path)
 	t0 = cpu_ns();
 	r = rows_new(1, UINT64_C(1) << 40, &rows);
 	if (!r)
-		r = goimage_rows(file, rows, &stats);
+		r = gorows_add_file(file, rows, &stats);
 	t1 = cpu_ns();
 	if (!r)
 		bytes += rows_bytes(rows);

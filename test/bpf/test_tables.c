@@ -162,7 +162,7 @@ static struct rows *rows_of_file(const char *path)
 
 	assert_true(fd >= 0);
 	assert_int_equal(elffile_open(fd, &file), 0);
-	assert_int_equal(compile_image(file, NULL, &stats, &rows), 0);
+	assert_int_equal(compile_image(file, &stats, &rows), 0);
 	return rows;
 }
 

@@ -22,9 +22,7 @@
 #include "support/fixture.h"
 #include "support/metrics.h"
 #include "support/sampling.h"
-#include "support/tree.h"
 #include "support/until.h"
-#include "unwindtable/tablecache.h"
 
 #define RATE   997
 /* Whole stacks one after the other that say that all is well. */
@@ -32,16 +30,12 @@
 
 struct bench {
 	struct sampling on;
-	struct tablecache *cache; /* NULL: none */
 	pid_t child;
 	const char *in;	    /* what the innermost user frame's file should be called */
 	uint64_t n;	    /* samples of the child */
 	uint64_t streak;    /* whole ones since the last that was not */
 	uint64_t inside;    /* whole ones in that file */
 	uint64_t most_rows; /* of one of them */
-	uint64_t cut;	    /* one after the other that are not whole */
-	struct tree rows;   /* row files, if there are any */
-	const char *rows_dir;
 };
 
 static void take(void *ctx, const struct sample *sample)
@@ -57,7 +51,6 @@ static void take(void *ctx, const struct sample *sample)
 		b->n += sample->count;
 		whole = sample->end == SAMPLE_END_COMPLETE && !sample->flags;
 		b->streak = whole ? b->streak + sample->count : 0;
-		b->cut = whole ? 0 : b->cut + sample->count;
 		if (whole && strstr(image->path, b->in))
 			b->inside += sample->count;
 		if (b->streak && sample->n_rows > b->most_rows)
@@ -98,7 +91,6 @@ static int teardown(void **state)
 
 	end_child(b);
 	sampling_close(&b->on);
-	tablecache_free(b->cache);
 	free(b);
 	return 0;
 }
@@ -110,8 +102,6 @@ static void start_sampler(struct bench *b)
 				       .kernel_stacks = true,
 				       .scope = SETTINGS_SCOPE_PROCESSES,
 				       .interval_ns = 100 * NSEC_PER_MSEC,
-				       .rows_dir = b->rows_dir,
-				       .table_cache = b->cache,
 				       .fn = take,
 				       .ctx = b,
 			       });
@@ -204,64 +194,6 @@ static void test_exec(void **state)
 	loop_until(b->on.loop, streak, b);
 	go_on(b, "zoo-static");
 	loop_until(b->on.loop, streak, b);
-}
-
-static void wrong_zoo(const struct bench *b)
-{
-	(void)b;
-	exec_zoo("zoo-wrong");
-}
-
-static bool known_to_be_wrong(void *ctx)
-{
-	struct bench *b = ctx;
-
-	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", "ok") &&
-	       b->cut >= STREAK;
-}
-
-/* What `podprof inspect unwind --rows` says of the same program with its own tables. */
-static void write_row_file(struct bench *b)
-{
-	char right[FIXTURE_PATH_MAX], wrong[FIXTURE_PATH_MAX], line[FIXTURE_PATH_MAX + 64];
-	char id[129], name[160];
-	struct command_run r;
-
-	snprintf(line, sizeof(line), "inspect unwind %s", fixture_path("zoo-wrong", wrong));
-	command_run(line, &r);
-	// NOLINTNEXTLINE(cert-err34-c): no number
-	assert_int_equal(sscanf(r.out.data, "build id %128s", id), 1);
-	command_run_deinit(&r);
-	snprintf(line, sizeof(line), "inspect unwind --rows %s", fixture_path("zoo-pie", right));
-	command_run(line, &r);
-	snprintf(name, sizeof(name), "%s.rows", id);
-	tree_write(b->rows.fd, name, r.out.data);
-	command_run_deinit(&r);
-}
-
-/* A program whose tables are wrong: its stacks are not whole until a row file for it comes, and not
- * again when it goes. */
-static void test_row_file(void **state)
-{
-	struct bench *b = *state;
-
-	tree_init(&b->rows);
-	b->rows_dir = b->rows.path;
-	start_child(b, wrong_zoo);
-	b->in = "zoo-wrong";
-	start_sampler(b);
-	loop_until(b->on.loop, known_to_be_wrong, b);
-	assert_int_equal(b->inside, 0);
-	write_row_file(b);
-	cpu_sampler_sweep(b->on.sampler);
-	loop_until(b->on.loop, streak, b);
-	assert_int_equal(
-		metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_row_files", "used"),
-		1);
-	tree_deinit(&b->rows);
-	b->cut = 0;
-	cpu_sampler_sweep(b->on.sampler);
-	loop_until(b->on.loop, known_to_be_wrong, b);
 }
 
 #define COPY "/tmp/podprof-test-library.so"
@@ -380,38 +312,6 @@ static void test_exit(void **state)
 	cpu_sampler_finish(b->on.sampler);
 }
 
-static uint64_t compiled(struct bench *b, const char *outcome)
-{
-	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_unwind_compiled", outcome);
-}
-
-/* An agent that starts again finds the tables that the one before has made, and they do. */
-static void test_cached(void **state)
-{
-	_cleanup_(tree_deinit) struct tree tree;
-	struct bench *b = *state;
-	char dir[80];
-
-	tree_init(&tree);
-	snprintf(dir, sizeof(dir), "%s/cache", tree.path);
-	start_child(b, only_zoo);
-	b->in = "zoo-pie";
-	for (int start = 0; start < 2; start++) {
-		const struct tablecache_opts opts = {.dir = dir, .max_bytes = 8 << 20};
-
-		assert_int_equal(tablecache_open(&opts, &b->cache), 0);
-		start_sampler(b);
-		b->streak = b->inside = 0;
-		loop_until(b->on.loop, streak, b);
-		assert_true(compiled(b, start ? "cached" : "ok") >= 1);
-		assert_true(start || !compiled(b, "cached"));
-		cpu_sampler_free(b->on.sampler);
-		tablecache_free(b->cache);
-		b->on.sampler = NULL;
-		b->cache = NULL;
-	}
-}
-
 static void inspect(const struct bench *b, const char *more, struct command_run *ret)
 {
 	char line[80];
@@ -461,9 +361,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_whole),	TEST(test_exec),      TEST(test_load_later),
-		TEST(test_dead_leader), TEST(test_exit),      TEST(test_row_file),
-		TEST(test_cached),	TEST(test_inspected),
+		TEST(test_whole),	TEST(test_exec), TEST(test_load_later),
+		TEST(test_dead_leader), TEST(test_exit), TEST(test_inspected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

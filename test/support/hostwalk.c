@@ -16,7 +16,6 @@
 #include "base/root.h"
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
-#include "unwindtable/goimage.h"
 #include "elf/elffile.h"
 #include "procmap/maps.h"
 #include "support/hostspace.h"
@@ -104,7 +103,6 @@ static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, 
 	_cleanup_(table_freep) struct table *table = NULL;
 	_cleanup_(close_fdp) int fd = -1;
 	_cleanup_(freep) void *bytes = NULL;
-	struct compile_opts opts = {.more = goimage_more};
 	struct ehframe_stats stats;
 	char path[96];
 	int r;
@@ -117,8 +115,7 @@ static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, 
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		r = fd < 0 ? -errno : elffile_open(fd, &file);
 	}
-	opts.ctx = file;
-	if (r || compile_image(file, &opts, &stats, &rows) || table_pack(rows, &table) ||
+	if (r || compile_image(file, &stats, &rows) || table_pack(rows, &table) ||
 	    !bias_of(file, e, ret_bias))
 		return r < 0 ? r : 0;
 	return hostspace_add_table(&h->kernel, table);

@@ -15,8 +15,8 @@
 #include "profile/sample.h"
 #include "shared/sample.h"
 #include "shared/settings.h"
+#include "support/rowparse.h"
 #include "unwind/rows.h"
-#include "unwind/rowtext.h"
 #include "unwindtable/table.h"
 
 DEFINE_CLEANUP(struct walkcase *, walkcase_freep, walkcase_free);
@@ -195,7 +195,7 @@ static int read_row(struct walkcase *c, struct strview *t)
 	if (row.end <= row.start)
 		return WALKCASE_ORDER;
 	strview_skip_blanks(t);
-	if (!row.image || !rowtext_parse(c->machine, *t, &row.rule))
+	if (!row.image || !rowparse(c->machine, *t, &row.rule))
 		return WALKCASE_RULE;
 	r = vec_grow(&c->rows, &c->rows_cap, c->n_rows + 1, sizeof(row), WALKCASE_ROWS);
 	if (!r)

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (elffile_open_memory(bytes, n, &file))
 		abort(); /* the builder makes good headers */
-	if (compile_image(file, NULL, &stats, &rows) == 0) {
+	if (compile_image(file, &stats, &rows) == 0) {
 		check(rows);
 		rows_free(rows);
 	}

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "unwindtable/goimage.h"
+#include "unwind/gorows.h"
 #include "elf/elffile.h"
 #include "gofile/gopcsp.h"
 #include "unwind/rows.h"
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (elffile_open_memory(data, size, &file) == 0 &&
 	    rows_new(0x400000, 0x400000 + (UINT64_C(1) << 32), &rows) == 0) {
-		int r = goimage_rows(file, rows, NULL);
+		int r = gorows_add_file(file, rows, NULL);
 
 		if (r >= GOPCSP_OUTCOME_MAX)
 			abort();

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/rowparse.h"
 #include "unwind/rowtext.h"
 
 /* What was read is written, and read again it is the same. */
@@ -12,10 +13,10 @@ static void try(enum cfi_machine machine, const uint8_t *data, size_t size)
 	struct unwind_rule rule, again;
 	char text[ROWTEXT_MAX];
 
-	if (!rowtext_parse(machine, strview_of_bytes((const char *)data, size), &rule))
+	if (!rowparse(machine, strview_of_bytes((const char *)data, size), &rule))
 		return;
 	rowtext_print(machine, &rule, text);
-	if (!rowtext_parse(machine, strview_of(text), &again) ||
+	if (!rowparse(machine, strview_of(text), &again) ||
 	    memcmp(&rule, &again, sizeof(rule)) != 0)
 		abort();
 }

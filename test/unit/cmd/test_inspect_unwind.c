@@ -10,7 +10,6 @@
 #include "cmd/cmd.h"
 #include "support/command.h"
 #include "support/fixture.h"
-#include "support/tree.h"
 
 static void run(const char *what, const char *name, struct command_run *ret)
 {
@@ -93,67 +92,6 @@ static void test_lookup(void **state)
 	command_assert_has(&found.out, "gap");
 	command_run_deinit(&found);
 	command_run_deinit(&r);
-}
-
-/* All between "build id" and the line's end. */
-static void build_id_of(const char *name, char ret[129])
-{
-	struct command_run r;
-
-	run("", name, &r);
-	// NOLINTNEXTLINE(cert-err34-c): no number
-	assert_int_equal(sscanf(r.out.data, "build id %128s", ret), 1);
-	command_run_deinit(&r);
-}
-
-/* What --rows prints of a program is a row file for the same program with wrong tables. */
-static void test_row_file(void **state)
-{
-	struct command_run whole, wrong, mended;
-	char id[129], name[160], what[TREE_PATH_MAX];
-	struct tree tree;
-
-	(void)state;
-	tree_init(&tree);
-	build_id_of("zoo-wrong", id);
-	snprintf(name, sizeof(name), "%s.rows", id);
-	snprintf(what, sizeof(what), "--rows --unwind-rows %s", tree.path);
-	run("--rows", "zoo-pie", &whole);
-	run(what, "zoo-wrong", &wrong);
-	assert_int_equal(wrong.status, CMD_DONE);
-	assert_string_not_equal(wrong.out.data, whole.out.data);
-	command_assert_has(&wrong.err, "there is no row file");
-	tree_write(tree.fd, name, whole.out.data);
-	run(what, "zoo-wrong", &mended);
-	assert_int_equal(mended.status, CMD_DONE);
-	assert_string_equal(mended.out.data, whole.out.data);
-	assert_string_equal(mended.err.data, "");
-	command_run_deinit(&mended);
-	command_run_deinit(&wrong);
-	command_run_deinit(&whole);
-	tree_deinit(&tree);
-}
-
-/* Each bad line is told with its file and number. */
-static void test_bad_row_file(void **state)
-{
-	char id[129], name[160], what[TREE_PATH_MAX];
-	struct command_run r;
-	struct tree tree;
-
-	(void)state;
-	tree_init(&tree);
-	build_id_of("zoo-pie", id);
-	snprintf(name, sizeof(name), "%s.rows", id);
-	snprintf(what, sizeof(what), "--unwind-rows %s", tree.path);
-	tree_write(tree.fd, name, "# mine\n1 2\n3 3 gap\n");
-	run(what, "zoo-pie", &r);
-	assert_int_equal(r.status, CMD_DONE);
-	command_assert_has(&r.err, ".rows:2: the rule must be");
-	command_assert_has(&r.err, ".rows:3: END must be above START");
-	command_assert_has(&r.err, "2 lines are left out, 0 are used");
-	command_run_deinit(&r);
-	tree_deinit(&tree);
 }
 
 static void inspect_pid(pid_t pid, const char *more, struct command_run *ret)
@@ -241,9 +179,8 @@ static void test_errors(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	     cmocka_unit_test(test_summary),
-		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_row_file),
-		cmocka_unit_test(test_bad_row_file), cmocka_unit_test(test_pid),
+		cmocka_unit_test(test_rows),   cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_lookup), cmocka_unit_test(test_pid),
 		cmocka_unit_test(test_errors),
 	};
 

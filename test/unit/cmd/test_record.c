@@ -194,8 +194,7 @@ static void test_values(void **state)
 	assert_string_equal(labels_get(&o.tags, "b_c"), "2=3");
 	record_options_deinit(&o);
 
-	parse("--all --unwind dwarf --unwind-rows /rows", &o);
-	assert_string_equal(o.rows_dir, "/rows");
+	parse("--all --unwind dwarf", &o);
 	assert_int_equal(o.unwind, SETTINGS_UNWIND_DWARF);
 	record_options_deinit(&o);
 	parse("--all --event cycles --period 12345", &o);
@@ -280,20 +279,6 @@ static void test_child_is_not_let(void **state)
 	tree_deinit(&tree);
 }
 
-/* Before anything is begun. */
-static void test_no_rows_dir(void **state)
-{
-	struct command_run run;
-
-	(void)state;
-	command_run("record --all -d 1s --unwind-rows /nonexistent/rows", &run);
-	assert_int_equal(run.status, CMD_FAILED);
-	assert_string_equal(run.err.data, "podprof: record: cannot read the folder "
-					  "/nonexistent/rows: No such file or directory; see "
-					  "--unwind-rows\n");
-	command_run_deinit(&run);
-}
-
 /* ---------------------------------------------------------------- the file */
 
 static size_t size_of(const char *path)
@@ -356,7 +341,6 @@ int main(void)
 		cmocka_unit_test(test_child),
 		cmocka_unit_test(test_child_is_no_program),
 		cmocka_unit_test(test_child_is_not_let),
-		cmocka_unit_test(test_no_rows_dir),
 		cmocka_unit_test(test_output),
 	};
 

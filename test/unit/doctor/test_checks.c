@@ -73,8 +73,7 @@ static void good_results(const struct config *c, struct probe_results *f)
 		.reading = {.n = 64, .n_ksyms = 100000},
 		.sources = {.n = 2, .n_containers = 40, .n_named = 39},
 		.network = {.n = 1, .now_s = 1800000000},
-		.places = {[PLACE_STORE] = {"/var/lib/podprof", true, 0, false, 1ull << 30,
-					    256ull << 20}},
+		.storedir = {"/var/lib/podprof", true, 0, 1ull << 30, 256ull << 20},
 	};
 	f->sources.items[0] = source("containerd", METADATA_WORKS, "ok", "");
 	f->sources.items[1] = source("kubelet", METADATA_WORKS, "ok", "https://10.0.0.1:10250");
@@ -466,7 +465,8 @@ static void odd_node(struct probe_results *f, struct config *c)
 	c->node_name = (char *)"Node 1";
 }
 
-/* ---------------------------------------------------------------- network, places, the address */
+/* ---------------------------------------------------------------- network, the store, the
+ * address */
 
 static void answer(struct probe_results *f, long status, const char *why)
 {
@@ -562,32 +562,20 @@ static void never_set(struct probe_results *f, struct config *c)
 
 static void read_only(struct probe_results *f, struct config *c)
 {
-	f->places[PLACE_STORE].result = -EROFS;
+	f->storedir.result = -EROFS;
 	(void)c;
 }
 
 static void cannot_make(struct probe_results *f, struct config *c)
 {
-	f->places[PLACE_STORE].result = -EACCES;
-	f->places[PLACE_STORE].there = false;
+	f->storedir.result = -EACCES;
+	f->storedir.there = false;
 	(void)c;
 }
 
 static void full(struct probe_results *f, struct config *c)
 {
-	f->places[PLACE_STORE].free_bytes = 20 << 20;
-	(void)c;
-}
-
-static void shared_cache(struct probe_results *f, struct config *c)
-{
-	f->places[PLACE_CACHE] = (struct place){"/tmp/c", true, 0, true, 1ull << 30, 64ull << 20};
-	(void)c;
-}
-
-static void no_rows(struct probe_results *f, struct config *c)
-{
-	f->places[PLACE_ROWS] = (struct place){"/etc/rows", false, -ENOENT, false, 0, 0};
+	f->storedir.free_bytes = 20 << 20;
 	(void)c;
 }
 
@@ -751,8 +739,6 @@ static const struct check_row check_rows[] = {
 	{"read-only store", read_only, {{"store", MISSING, "Read-only", "--store-dir"}}},
 	{"no store", cannot_make, {{"store", MISSING, "denied", "--store-dir"}}},
 	{"full", full, {{"store", DEGRADED, "20 MiB are free, of 256", "make room"}}},
-	{"others' cache", shared_cache, {{"cache", DEGRADED, "others own it", "--cache-dir"}}},
-	{"no rows", no_rows, {{"unwind rows", DEGRADED, "No such file", "--unwind-rows"}}},
 	{"address taken", taken, {{"listen", MISSING, "in use", "another program has the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
 	{"an agent runs", agent_runs, {{0}}},

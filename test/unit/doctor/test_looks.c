@@ -179,56 +179,46 @@ static void numbers(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------- directories */
+/* ---------------------------------------------------------------- the store's directory */
 
-static void places(void **state)
+static void storedir(void **state)
 {
-	struct place is[PLACE_MAX];
 	struct fixture *f = *state;
-	char there[128], missing[160], file[128];
-	struct config c = {.store_dir = there,
-			   .store_bytes = 1 << 20,
-			   .cpu_rate = 1,
-			   .cache_dir = missing,
-			   .unwind_rows = missing};
+	char path[160];
+	struct config c = {.store_dir = path, .store_bytes = 1 << 20};
+	struct storedir is;
 
-	snprintf(there, sizeof(there), "%s/there", f->tree.path);
-	snprintf(missing, sizeof(missing), "%s/no/such/place", there);
-	snprintf(file, sizeof(file), "%s/file", f->tree.path);
 	tree_mkdir(f->tree.fd, "there");
 	tree_write(f->tree.fd, "file", "");
-	places_look(&c, is);
-	assert_true(is[PLACE_STORE].there && is[PLACE_STORE].free_bytes);
-	assert_int_equal(is[PLACE_STORE].result, 0);
-	assert_int_equal(is[PLACE_STORE].bytes, 1 << 20);
-	assert_false(is[PLACE_CACHE].there || is[PLACE_CACHE].unsafe);
-	assert_int_equal(is[PLACE_CACHE].result, 0);
-	assert_int_equal(is[PLACE_ROWS].result, -ENOENT);
+	snprintf(path, sizeof(path), "%s/there", f->tree.path);
+	storedir_look(&c, &is);
+	assert_true(is.there && is.free_bytes);
+	assert_int_equal(is.result, 0);
+	assert_int_equal(is.bytes, 1 << 20);
 
-	assert_int_equal(fchmodat(f->tree.fd, "there", 0770, 0), 0);
-	c.cache_dir = there;
-	c.store_dir = file;
-	c.unwind_rows = there;
-	places_look(&c, is);
-	assert_int_equal(is[PLACE_STORE].result, -EACCES); /* nobody may enter a file */
-	assert_true(is[PLACE_CACHE].unsafe);
-	assert_int_equal(is[PLACE_ROWS].result, 0);
+	snprintf(path, sizeof(path), "%s/there/no/such/place", f->tree.path);
+	storedir_look(&c, &is);
+	assert_false(is.there);
+	assert_int_equal(is.result, 0);
 
-	c.cpu_rate = 0;
+	snprintf(path, sizeof(path), "%s/file", f->tree.path);
+	storedir_look(&c, &is);
+	assert_int_equal(is.result, -EACCES); /* nobody may enter a file */
+
 	c.store_dir = NULL;
-	places_look(&c, is);
-	assert_true(!is[PLACE_STORE].path && !is[PLACE_CACHE].path && !is[PLACE_ROWS].path);
+	storedir_look(&c, &is);
+	assert_null(is.path);
 }
 
 static void read_only(void **state)
 {
-	struct place is[PLACE_MAX];
 	struct config c = {.store_dir = (char *)"/proc/podprof"};
+	struct storedir is;
 
 	(void)state;
-	places_look(&c, is);
-	assert_false(is[PLACE_STORE].there);
-	assert_true(is[PLACE_STORE].result < 0 || !is[PLACE_STORE].free_bytes);
+	storedir_look(&c, &is);
+	assert_false(is.there);
+	assert_true(is.result < 0 || !is.free_bytes);
 }
 
 /* ---------------------------------------------------------------- an agent's answer */
@@ -436,7 +426,7 @@ static void cgroups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(rights),	    TEST(numbers),	   TEST(places),
+		TEST(rights),	    TEST(numbers),	   TEST(storedir),
 		TEST(read_only),    TEST(answers),	   TEST(listeners),
 		TEST(destinations), TEST(no_destinations), TEST(cgroups),
 	};

@@ -116,7 +116,7 @@ static int compile_file(const struct elffile *file, char *rows_text, char *skipp
 	int r;
 
 	rows_text[0] = skipped[0] = '\0';
-	r = compile_image(file, NULL, &stats, &rows);
+	r = compile_image(file, &stats, &rows);
 	for (unsigned int i = 0; i < EHFRAME_SKIP_MAX; i++)
 		if (stats.skipped[i])
 			n += (size_t)snprintf(skipped + n, size - n, "%s%s %llu", n ? ", " : "",
@@ -622,7 +622,7 @@ static int compile_again(void *ctx)
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct ehframe_stats stats;
 
-	return compile_image(ctx, NULL, &stats, &rows);
+	return compile_image(ctx, &stats, &rows);
 }
 
 static void test_no_memory(void **state)

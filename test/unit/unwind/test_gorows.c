@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwindtable/goimage.h"
 #include "elf/elffile.h"
 #include "gofile/gocode.h"
 #include "support/allocfail.h"
@@ -164,7 +163,7 @@ static void test_damage(const struct damage *d, unsigned int minor)
 			    d->value + (d->place == FTAB && minor < 18 ? TEXT : 0), d->width);
 	assert_int_equal(elffile_open_memory(t.data, t.n, &file), 0);
 	assert_int_equal(rows_new(TEXT, TEXT_END, &rows), 0);
-	assert_int_equal(goimage_rows(file, rows, &stats), d->outcome);
+	assert_int_equal(gorows_add_file(file, rows, &stats), d->outcome);
 	assert_int_equal(stats.n_funcs, 3);
 	assert_int_equal(stats.n_odd, d->n_odd);
 	check_rows(rows, CFI_X86_64, d->rows);
@@ -191,7 +190,7 @@ static int build_rows(void *ctx)
 	if (!r)
 		r = rows_new(TEXT, TEXT_END, &rows);
 	if (!r)
-		r = goimage_rows(file, rows, NULL);
+		r = gorows_add_file(file, rows, NULL);
 	return r ? r : rows_finish(rows);
 }
 
@@ -506,7 +505,6 @@ static void test_function(const struct function *f)
 	struct gotable t;
 
 	open_code(f, &t, &file);
-	assert_true(gorows_supports(file));
 	assert_int_equal(rows_new(TEXT - 0x10, TEXT_END, &rows), 0);
 	assert_int_equal(gorows_new(file, rows, &g), 0);
 	func.entry = TEXT;
@@ -625,7 +623,7 @@ static void test_debug_frame(const char *go, const char *variant)
 	assert_int_equal(ehframe_text(file, &start, &end), 0);
 	assert_int_equal(rows_new(start, end, &rows), 0);
 	assert_int_equal(rows_new(start, end, &frame), 0);
-	assert_int_equal(goimage_rows(file, rows, &stats), 0);
+	assert_int_equal(gorows_add_file(file, rows, &stats), 0);
 	assert_int_equal(ehframe_add(file, frame, &ehframe), 0);
 	assert_int_equal(rows_finish(rows), 0);
 	assert_int_equal(rows_finish(frame), 0);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "support/rowparse.h"
 #include "unwind/rowtext.h"
 
 static void test_both_ways(void **state)
@@ -90,7 +91,7 @@ static void test_both_ways(void **state)
 		row_begin(rows[i].text);
 		assert_string_equal(rowtext_print(rows[i].machine, &rows[i].rule, text),
 				    rows[i].text);
-		assert_true(rowtext_parse(rows[i].machine, strview_of(rows[i].text), &rule));
+		assert_true(rowparse(rows[i].machine, strview_of(rows[i].text), &rule));
 		assert_memory_equal(&rule, &rows[i].rule, sizeof(rule));
 	}
 }
@@ -158,7 +159,7 @@ static void test_refused(void **state)
 		struct unwind_rule rule;
 
 		row_begin(texts[i]);
-		assert_false(rowtext_parse(CFI_X86_64, strview_of(texts[i]), &rule));
+		assert_false(rowparse(CFI_X86_64, strview_of(texts[i]), &rule));
 	}
 }
 

@@ -67,7 +67,7 @@ static void test_trampolines(void **state)
 		bytes = build(row, &n);
 		assert_non_null(bytes);
 		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
-		assert_int_equal(compile_image(file, NULL, &stats, &rows), 0);
+		assert_int_equal(compile_image(file, &stats, &rows), 0);
 		assert_int_equal(rows_count(rows), row->found ? 2 : 0);
 		if (!row->found)
 			continue;
@@ -84,20 +84,17 @@ static void test_entry(void **state)
 		const char *name;
 		uint64_t entry;
 		size_t trampoline; /* which is described */
-		bool described_only;
 		size_t n_rows;
 	} table[] = {
-		{"nothing is known of it", EHIMAGE_TEXT + 0x1000, 0x100, false, 4},
-		{"what follows is known", EHIMAGE_TEXT + 0x1000, 0x1011, false, 4},
-		{"it is known", EHIMAGE_TEXT + 0x1000, 0x1000, false, 2},
-		{"only what is described", EHIMAGE_TEXT + 0x1000, 0x100, true, 0},
-		{"none", 0, 0x100, false, 2},
-		{"elsewhere", UINT64_MAX - 8, 0x100, false, 2},
+		{"nothing is known of it", EHIMAGE_TEXT + 0x1000, 0x100, 4},
+		{"what follows is known", EHIMAGE_TEXT + 0x1000, 0x1011, 4},
+		{"it is known", EHIMAGE_TEXT + 0x1000, 0x1000, 2},
+		{"none", 0, 0x100, 2},
+		{"elsewhere", UINT64_MAX - 8, 0x100, 2},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < array_size(table); i++) {
-		const struct compile_opts opts = {.described_only = table[i].described_only};
 		struct synthetic_row code = synthetic_rows[0];
 		_cleanup_(elffile_freep) struct elffile *file = NULL;
 		_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -111,10 +108,8 @@ static void test_entry(void **state)
 		assert_non_null(bytes);
 		((Elf64_Ehdr *)bytes)->e_entry = table[i].entry;
 		assert_int_equal(elffile_open_memory(bytes, n, &file), 0);
-		assert_int_equal(compile_image(file, &opts, &stats, &rows), 0);
+		assert_int_equal(compile_image(file, &stats, &rows), 0);
 		assert_int_equal(rows_count(rows), table[i].n_rows);
-		if (!table[i].n_rows)
-			continue;
 		at = rows_find(rows, EHIMAGE_TEXT + 0x1000);
 		assert_int_equal(rows_rule(rows, rows_at(rows, at).rule)->cfa == UNWIND_CFA_STOP,
 				 table[i].n_rows > 2);
@@ -189,7 +184,7 @@ static int compile(void *ctx)
 	_cleanup_(rows_freep) struct rows *rows = NULL;
 	struct ehframe_stats stats;
 
-	return compile_image(ctx, NULL, &stats, &rows);
+	return compile_image(ctx, &stats, &rows);
 }
 
 static void test_no_memory(void **state)

@@ -182,7 +182,7 @@ static void test_file(const char *path)
 	row_begin(path);
 	assert_true(fd >= 0);
 	assert_int_equal(elffile_open(fd, &file), 0);
-	assert_int_equal(compile_image(file, NULL, &stats, &rows), 0);
+	assert_int_equal(compile_image(file, &stats, &rows), 0);
 	assert_int_equal(table_pack(rows, &table), 0);
 	assert_int_equal(table->n_cut, 0);
 	expect_all(rows, table);

@@ -508,10 +508,20 @@ static void test_never(void **state)
 struct place {
 	uint32_t image, n;
 	uint16_t exe;
+	bool held, leaving;    /* nobody holds it, it is live still */
 	struct table_exe gone; /* as a walker has it that is on its way */
 	uint64_t gone_ns;
 	uint32_t gone_image, gone_n;
 };
+
+/* The table that @p has goes now, or is known to go. */
+static void note_gone(struct kernel *k, struct place *p)
+{
+	p->gone = k->exes[p->exe];
+	p->gone_ns = k->now_ns;
+	p->gone_image = p->image;
+	p->gone_n = p->n;
+}
 
 /* Tables come, change and go; each that is live is whole, and what was taken away less than a
  * second ago is, too. */
@@ -520,32 +530,38 @@ static void test_churn(void **state)
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
 	struct place places[12] = {0};
 	uint64_t seed = 5;
+	int n_left = 0;
 
-	for (uint32_t i = 0; i < array_size(places); i++)
-		places[i].exe = get(k, 1000 + i);
 	for (int i = 0; i < 400; i++) {
 		struct place *p;
 
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
 		p = &places[(seed >> 33) % array_size(places)];
-		if (tables_live(k->tables, p->exe)) {
-			p->gone = k->exes[p->exe];
-			p->gone_ns = k->now_ns;
-			p->gone_image = p->image;
-			p->gone_n = p->n;
-		}
+		if ((p->held || p->leaving) && tables_live(k->tables, p->exe))
+			note_gone(k, p);
 		if (seed >> 62) {
+			if (!p->held)
+				p->exe = get(k, 1000 + (uint32_t)(p - places));
+			p->held = true;
+			p->leaving = false;
 			p->image = (uint32_t)(seed >> 20) % 100;
 			p->n = 1 + (uint32_t)(seed >> 40) % 4000;
 			assert_int_equal(publish(k, p->exe, p->image, p->n), 0);
-		} else {
-			tables_withdraw(k->tables, p->exe, k->now_ns);
+		} else if (p->held) {
+			p->held = false;
+			p->leaving = tables_live(k->tables, p->exe);
+			tables_exe_put(k->tables, p->exe, k->now_ns);
 		}
 		k->now_ns += SEC / 3;
 		tables_tick(k->tables, k->now_ns);
 		for (size_t j = 0; j < array_size(places); j++) {
 			p = &places[j];
-			if (tables_live(k->tables, p->exe))
+			if (p->leaving && !tables_live(k->tables, p->exe)) {
+				p->gone_ns = k->now_ns;
+				p->leaving = false;
+				n_left++;
+			}
+			if ((p->held || p->leaving) && tables_live(k->tables, p->exe))
 				assert_true(leads_to(k, &k->exes[p->exe], p->image, p->n));
 			if (p->gone_n && k->now_ns - p->gone_ns < SEC)
 				assert_true(leads_to(k, &p->gone, p->gone_image, p->gone_n));
@@ -553,6 +569,7 @@ static void test_churn(void **state)
 	}
 	assert_int_equal(tables_stats(k->tables).refused, 0);
 	assert_true(tables_stats(k->tables).loads > 100);
+	assert_true(n_left > 10);
 }
 
 /* A table that leads outside itself, as a damaged file might. */

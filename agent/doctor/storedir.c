@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "doctor/storedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "config/config.h"
+#include "doctor/finding.h"
+#include "doctor/probe_results.h"
+
+/* Less than this share of what may be wanted is no room: the files of a run before count in it. */
+#define STOREDIR_ROOM_SHARE 8
+
+/* The path itself, or of those above it the first that there is. */
+static bool find_existing(const char *path, char ret[PATH_MAX])
+{
+	struct stat st;
+	char *slash;
+
+	if (snprintf(ret, PATH_MAX, "%s", path) >= PATH_MAX)
+		return false;
+	while (stat(ret, &st) && errno == ENOENT) {
+		slash = strrchr(ret, '/');
+		if (!slash)
+			snprintf(ret, PATH_MAX, ".");
+		else if (slash == ret)
+			ret[1] = '\0';
+		else
+			*slash = '\0';
+	}
+	return true;
+}
+
+void storedir_look(const struct config *config, struct storedir *ret)
+{
+	char at[PATH_MAX];
+	struct statvfs fs;
+	struct stat st;
+
+	*ret = (struct storedir){.path = config->store_dir, .bytes = config->store_bytes};
+	if (!ret->path)
+		return;
+	if (!find_existing(ret->path, at)) {
+		ret->result = -ENAMETOOLONG;
+		return;
+	}
+	ret->there = strcmp(ret->path, at) == 0;
+	if (faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) || stat(at, &st) || statvfs(at, &fs))
+		ret->result = -errno;
+	else if (!S_ISDIR(st.st_mode))
+		ret->result = -ENOTDIR;
+	else
+		ret->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* A directory that cannot be made ends the agent. */
+void storedir_check(const struct probe_results *results, struct findings *ret)
+{
+	const struct storedir *dir = &results->storedir;
+	struct finding *finding;
+
+	if (!dir->path)
+		return;
+	if (dir->result) {
+		finding = findings_add(ret, "store", FINDING_MISSING, "%s: %s", dir->path,
+				       strerror(-dir->result));
+		finding_say(finding,
+			    dir->there ? "no profile is kept on the node, and its page has none"
+				       : "the agent does not start",
+			    "--store-dir names a directory that podprof may write to; with "
+			    "--destination none is needed");
+	} else if (dir->free_bytes < dir->bytes / STOREDIR_ROOM_SHARE) {
+		finding = findings_add(ret, "store", FINDING_DEGRADED,
+				       "%s: %" PRIu64 " MiB are free, of %" PRIu64
+				       " that may be wanted",
+				       dir->path, dir->free_bytes >> 20, dir->bytes >> 20);
+		finding_say(finding, "what finds no room is left out",
+			    "make room, or lower the ceiling");
+	} else {
+		findings_add(ret, "store", FINDING_OK, "%s%s", dir->path,
+			     dir->there ? "" : ", which will be made");
+	}
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_TEST_SUPPORT_ROWPARSE_H
+#define PODPROF_TEST_SUPPORT_ROWPARSE_H
+
+/* Reads the rules that rowtext_print() writes: saved stacks and readelf's tables are compared as
+ * rules. */
+
+#include <stdbool.h>
+
+#include "base/strview.h"
+#include "unwind/cfi.h"
+
+/* Whether all of @text is a rule; @ret is set then. */
+bool rowparse(enum cfi_machine machine, struct strview text, struct unwind_rule *ret);
+
+#endif
