@@ -210,11 +210,6 @@ static int add_calls(struct finder *f)
 	return r;
 }
 
-static int add_program_entry(struct finder *f)
-{
-	return add(f, elffile_entry(f->file));
-}
-
 static int ascending(const void *a, const void *b)
 {
 	const struct codeentry *left = a, *right = b;
@@ -225,7 +220,7 @@ static int ascending(const void *a, const void *b)
 int codeentries_read(const struct elffile *file, const struct rows *known, struct codeentries *ret)
 {
 	struct finder f = {.file = file, .known = known, .entries = ret};
-	int r = add_program_entry(&f);
+	int r = add(&f, elffile_entry(file));
 
 	if (!r)
 		r = add_symbols(&f, ".symtab");

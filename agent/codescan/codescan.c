@@ -1,35 +1,529 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Functions begin where symbols say, where calls lead, at addresses that code computes, and, when
- * all of that has been followed (codescan_function.c), at aligned places that nothing has reached.
+ * all of that has been followed, at aligned places that nothing has reached.
+ *
+ * A function is followed from its first instruction through all of its branches. At each
+ * instruction there is one state: how far the stack pointer is below the CFA, whether the frame
+ * pointer has been set to a frame, where the caller's is stored, where the return address is.
+ * Compilers keep that the same whichever way an instruction is reached, and so it is its own proof:
+ * where two ways disagree, or a return is reached with the stack pointer anywhere but where the
+ * function began, the function was not understood (or is none) and has no rows.
+ *
+ * What is reached by a jump through a table only (a switch) is followed with the state of that
+ * jump.
+ *
+ * The outermost function of a process or thread sets the frame pointer to zero, having saved it
+ * nowhere: the ABI's mark (System V ABI for AMD64, section 3.4.1; AArch64's procedure call standard
+ * has the same of the frame record). From there on there is no caller, and so `_start` and `clone`
+ * of any C library are the end.
+ *
+ * What is not followed: code that takes its stack pointer from elsewhere (longjmp, a coroutine's
+ * switch). There are no rows from there on.
  */
 #include "codescan/codescan.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "codescan/codeentries.h"
-#include "codescan/codescan_state.h"
+#include "codescan/codestate.h"
 
 /* What compilers align functions to, and what is tried where nothing tells of one. */
-#define FUNCTION_ALIGN 16u
+#define FUNCTION_ALIGN	    16u
 /* Of a linkage table's entries. */
-#define STUB_ALIGN     8u
+#define STUB_ALIGN	    8u
 /* Bytes of code from which on looking for a few functions' callers takes longer than all of the
  * file's tables (220 ms for a Go program of 60 MB, where 1 KB is undescribed); and the part of it
  * that is worth it all the same. */
-#define LARGE	       ((uint64_t)4 << 20)
-#define LARGE_SHARE    128u
+#define LARGE		    ((uint64_t)4 << 20)
+#define LARGE_SHARE	    128u
 /* Times that functions are followed to find those that do not return: each time, those that call
  * those of the time before. */
-#define ROUNDS	       6
+#define ROUNDS		    6
 /* Functions that have to agree that frame pointers are kept. */
-#define FRAMES_COUNT   4u
+#define FRAMES_COUNT	    4u
 /* Described code between two gaps that are looked at together. */
-#define WINDOW_BETWEEN 4096u
+#define WINDOW_BETWEEN	    4096u
+/* Different states of one function's jumps through tables. */
+#define CODESCAN_TABLES	    4
+/* Slots by hash. */
+#define CODESCAN_SLOTS	    ((size_t)2 * CODESCAN_STATES_MAX)
+/* Entries of a list: more than any image can have. */
+#define CODESCAN_EVERYTHING ((size_t)1 << 26)
+
+/* Of each byte. */
+enum {
+	CODE_GAP = 1,	    /* nothing describes this byte */
+	CODE_ENTRY = 2,	    /* a function begins here */
+	CODE_BAD = 4,	    /* one was tried and not understood */
+	CODE_INSIDE = 8,    /* of an instruction, behind its first byte */
+	CODE_POINTED = 32,  /* data points here */
+	CODE_NORETURN = 16, /* a function begins here that does not return */
+};
+
+struct codescan_way {
+	uint32_t off;
+	uint16_t state;
+};
+
+/* One executable segment. */
+struct codescan {
+	const struct elffile *file;
+	struct rows *rows;
+	struct codescan_stats *stats;
+	insn_decode_fn *decode;
+	enum cfi_machine machine;
+	uint64_t vaddr; /* of code[0] */
+	uint8_t *code;
+	size_t n;
+	uint8_t *flags;	    /* CODE_*, for each byte */
+	uint16_t *state_at; /* index + 1 */
+
+	struct codestate *states;
+	size_t n_states, states_cap;
+	uint16_t *slots; /* state's index + 1 by hash; CODESCAN_SLOTS of them */
+	/* functions to look at */
+	uint32_t *entries;
+	size_t n_entries, entries_cap;
+	/* the function at hand */
+	struct codescan_way *ways;
+	size_t n_ways, ways_cap;
+	uint32_t *reached; /* its instructions */
+	size_t n_reached, reached_cap;
+	uint32_t first;
+	uint32_t highest;		  /* end of its last instruction */
+	uint16_t tables[CODESCAN_TABLES]; /* states of its jumps through tables */
+	size_t n_tables;
+	bool guessed; /* nothing told that it begins there */
+	bool leaves;  /* it returns, or goes on as another function */
+	bool returns; /* it was seen to, as functions do */
+	bool frames;  /* sets the frame pointer to its frame */
+	bool saves;   /* stores the caller's frame pointer */
+	bool bad;
+	bool lost;    /* some of it could not be followed */
+	bool writing; /* what is found becomes rows */
+	size_t n_noreturn;
+	size_t n_frames, n_saves; /* functions */
+};
+
+/* ---------------------------------------------------------------- states */
+
+static size_t hash_state(const struct codestate *state)
+{
+	uint32_t hash = (uint32_t)state->sp * 0x9e3779b1u;
+
+	hash = (hash ^ (uint32_t)state->fp) * 0x85ebca6bu;
+	hash = (hash ^ (uint32_t)state->fp_at) * 0xc2b2ae35u;
+	hash = (hash ^ (uint32_t)state->ra_at) * 0x27d4eb2fu;
+	hash += state->sp_known + 2u * state->fp_frame + 4u * state->outermost;
+	return (hash ^ hash >> 15) % CODESCAN_SLOTS;
+}
+
+static int intern(struct codescan *s, const struct codestate *state, uint16_t *ret)
+{
+	size_t slot = hash_state(state);
+
+	for (; s->slots[slot]; slot = (slot + 1) % CODESCAN_SLOTS)
+		if (memcmp(&s->states[s->slots[slot] - 1], state, sizeof(*state)) == 0) {
+			*ret = (uint16_t)(s->slots[slot] - 1);
+			return 0;
+		}
+	if (s->n_states == CODESCAN_STATES_MAX) {
+		s->bad = true;
+		return 0;
+	}
+	if (vec_grow(&s->states, &s->states_cap, s->n_states + 1, sizeof(*s->states),
+		     CODESCAN_STATES_MAX))
+		return -ENOMEM;
+	s->states[s->n_states] = *state;
+	*ret = (uint16_t)s->n_states++;
+	s->slots[slot] = (uint16_t)s->n_states;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- a function */
+
+/* False when enough has been done for this image. */
+static bool codescan_go_on(struct codescan *s)
+{
+	return ++s->stats->steps < CODESCAN_STEPS_MAX;
+}
+
+static bool inside(const struct codescan *s, uint64_t vaddr)
+{
+	return vaddr >= s->vaddr && vaddr - s->vaddr < s->n;
+}
+
+static bool is_entry(const struct codescan *s, uint64_t off)
+{
+	return off < s->n && (s->flags[off] & CODE_ENTRY);
+}
+
+/* A function begins at @vaddr, if nothing describes what is there. 0 or -ENOMEM. */
+static int codescan_add_entry(struct codescan *s, uint64_t vaddr)
+{
+	uint32_t off = (uint32_t)(vaddr - s->vaddr);
+
+	if (!inside(s, vaddr) || !(s->flags[off] & CODE_GAP) || (s->flags[off] & CODE_ENTRY))
+		return 0;
+	if (s->machine == CFI_ARM64 && (vaddr & 3))
+		return 0;
+	s->flags[off] |= CODE_ENTRY;
+	if (vec_grow(&s->entries, &s->entries_cap, s->n_entries + 1, sizeof(*s->entries),
+		     CODESCAN_EVERYTHING))
+		return -ENOMEM;
+	s->entries[s->n_entries++] = off;
+	return 0;
+}
+
+static int add_way(struct codescan *s, uint64_t off, const struct codestate *state)
+{
+	uint16_t id = 0;
+	int r;
+
+	r = intern(s, state, &id);
+	if (r)
+		return r;
+	if (vec_grow(&s->ways, &s->ways_cap, s->n_ways + 1, sizeof(*s->ways), CODESCAN_EVERYTHING))
+		return -ENOMEM;
+	s->ways[s->n_ways++] = (struct codescan_way){.off = (uint32_t)off, .state = id};
+	return 0;
+}
+
+/* To another function in place of a call, or to another place of this one. */
+static int jump(struct codescan *s, const struct insn *insn, const struct codestate *st)
+{
+	uint64_t off = insn->target - s->vaddr;
+	bool elsewhere = !inside(s, insn->target) || !(s->flags[off] & CODE_GAP) ||
+			 (is_entry(s, off) && off != s->first);
+
+	/* backwards: most likely another function, of which nobody told */
+	if (!elsewhere && off < s->first && !s->state_at[off]) {
+		s->bad |= s->guessed;
+		elsewhere = codestate_is_balanced(s->machine, st);
+	}
+	if (!elsewhere && off > s->first && off - s->first > CODESCAN_FUNCTION_MAX)
+		elsewhere = true;
+	if (!elsewhere)
+		return add_way(s, off, st);
+	s->leaves = s->returns = true;
+	s->bad |= !codestate_is_balanced(s->machine, st) && !st->outermost;
+	return 0;
+}
+
+/* A jump through a table, or to a function. */
+static void indirect(struct codescan *s, const struct codestate *st, uint16_t id)
+{
+	if (codestate_is_balanced(s->machine, st)) {
+		s->leaves = true;
+		return;
+	}
+	for (size_t i = 0; i < s->n_tables; i++)
+		if (s->tables[i] == id)
+			return;
+	if (s->n_tables < CODESCAN_TABLES)
+		s->tables[s->n_tables++] = id;
+}
+
+static bool never_returns(const struct codescan *s, uint64_t vaddr)
+{
+	return inside(s, vaddr) && (s->flags[vaddr - s->vaddr] & CODE_NORETURN);
+}
+
+/* What comes of an instruction that begins with *@st. *@ret_on: the next one follows. */
+static int flow(struct codescan *s, const struct insn *insn, struct codestate *st, uint16_t id,
+		bool *ret_on)
+{
+	int r = 0;
+
+	*ret_on = true;
+	switch (insn->flow) {
+	case INSN_RETURN:
+		s->leaves = s->returns = true;
+		s->bad |= !codestate_is_balanced(s->machine, st) && !st->outermost;
+		*ret_on = false;
+		break;
+	case INSN_JUMP:
+		r = jump(s, insn, st);
+		*ret_on = false;
+		break;
+	case INSN_BRANCH:
+		r = jump(s, insn, st);
+		break;
+	case INSN_CALL:
+		if (insn->target)
+			r = codescan_add_entry(s, insn->target);
+		/* who needs his link register again has stored it */
+		*ret_on = !never_returns(s, insn->target) && (st->ra_at || st->outermost);
+		break;
+	case INSN_INDIRECT:
+		indirect(s, st, id);
+		*ret_on = false;
+		break;
+	case INSN_END:
+		*ret_on = false;
+		break;
+	default:
+		break;
+	}
+	return r;
+}
+
+static int reach(struct codescan *s, uint32_t off, uint16_t id, size_t length)
+{
+	if (vec_grow(&s->reached, &s->reached_cap, s->n_reached + 1, sizeof(*s->reached),
+		     CODESCAN_EVERYTHING))
+		return -ENOMEM;
+	s->reached[s->n_reached++] = off;
+	s->state_at[off] = (uint16_t)(id + 1);
+	for (size_t i = 1; i < length; i++)
+		s->flags[off + i] |= CODE_INSIDE;
+	if (off + length > s->highest)
+		s->highest = (uint32_t)(off + length);
+	return 0;
+}
+
+/* From one place on, until it ends or comes to where it has been. */
+static int follow(struct codescan *s, struct codescan_way way)
+{
+	uint32_t off = way.off;
+	const struct codestate entry = codestate_entry(s->machine);
+	uint16_t id = way.state;
+	bool on = true;
+	int r = 0;
+
+	while (on && !r && !s->bad) {
+		struct codestate st = s->states[id];
+		bool was_outermost = st.outermost;
+		struct insn insn;
+
+		if (!codescan_go_on(s)) {
+			s->bad = true;
+			return 0;
+		}
+		if (off >= s->n || !(s->flags[off] & CODE_GAP) ||
+		    (is_entry(s, off) && off != s->first))
+			return 0; /* behind a call that does not return */
+		if (s->state_at[off]) {
+			s->bad |= s->state_at[off] != id + 1;
+			return 0;
+		}
+		if ((s->flags[off] & CODE_INSIDE) ||
+		    !s->decode(s->code + off, s->n - off, s->vaddr + off, &insn)) {
+			s->bad = true;
+			return 0;
+		}
+		if (!st.sp_known && !st.fp_frame && !st.outermost) {
+			s->lost = s->leaves = true; /* the stack is somewhere else */
+			return 0;
+		}
+		s->frames |= insn.fp == INSN_FP_FROM_SP;
+		s->saves |= insn.fp == INSN_FP_SAVED;
+		r = reach(s, off, id, insn.length);
+		if (!r && insn.points)
+			r = codescan_add_entry(s, insn.points);
+		if (inside(s, insn.constant))
+			s->flags[insn.constant - s->vaddr] |= CODE_POINTED;
+		if (!r)
+			r = flow(s, &insn, &st, id, &on);
+		off += insn.length;
+		s->bad |= !codestate_step(&st, &insn) && !st.outermost;
+		s->bad |= st.outermost && (s->guessed || st.sp != entry.sp) && !was_outermost;
+		if (!r && on)
+			r = intern(s, &st, &id);
+	}
+	return r;
+}
+
+static int follow_all(struct codescan *s)
+{
+	int r = 0;
+
+	while (s->n_ways && !r && !s->bad)
+		r = follow(s, s->ways[--s->n_ways]);
+	s->n_ways = 0;
+	return r;
+}
+
+/* As if it had not been looked at, from the @n-th instruction on. */
+static void forget(struct codescan *s, size_t n)
+{
+	while (s->n_reached > n) {
+		uint32_t off = s->reached[--s->n_reached];
+		struct insn insn;
+
+		s->state_at[off] = 0;
+		if (!s->decode(s->code + off, s->n - off, s->vaddr + off, &insn))
+			continue;
+		for (size_t i = 1; i < insn.length; i++)
+			s->flags[off + i] &= (uint8_t)~CODE_INSIDE;
+	}
+}
+
+/* The first instruction behind @off that nothing has reached, of the function or of padding. */
+static uint32_t next_unreached(struct codescan *s, uint32_t off)
+{
+	struct insn insn;
+
+	while (codescan_go_on(s) && off < s->n && (s->flags[off] & CODE_GAP) &&
+	       (!is_entry(s, off) || off == s->first)) {
+		if (!s->decode(s->code + off, s->n - off, s->vaddr + off, &insn))
+			break;
+		if (!s->state_at[off] && insn.flow != INSN_PADDING)
+			return off;
+		off += insn.length;
+	}
+	return UINT32_MAX;
+}
+
+/* *@ret_good: the code at @off goes with what is known of the function, if it begins with a state.
+ */
+static int try_table(struct codescan *s, uint32_t off, uint16_t state, bool *ret_good)
+{
+	size_t n = s->n_reached;
+	int r = add_way(s, off, &s->states[state]);
+
+	if (!r)
+		r = follow_all(s);
+	*ret_good = !s->bad && s->n_reached > n;
+	if (!*ret_good)
+		forget(s, n);
+	s->bad = false;
+	return r;
+}
+
+/* What is reached through tables only has the state of a jump through one. Where none of them can
+ * be, it is left out, and so is what is behind it. */
+static int follow_tables(struct codescan *s)
+{
+	bool good = true;
+	int r = 0;
+
+	while (s->n_tables && good && !r) {
+		uint32_t off = next_unreached(s, s->first);
+
+		good = false;
+		if (off == UINT32_MAX || off - s->first > CODESCAN_FUNCTION_MAX)
+			return 0;
+		for (size_t i = 0; i < s->n_tables && !good && !r; i++)
+			r = try_table(s, off, s->tables[i], &good);
+		s->lost |= !good;
+	}
+	return r;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* One range of instructions that follow each other. */
+static int add_range(struct codescan *s, size_t from, size_t to, uint32_t end)
+{
+	int r = rows_begin(s->rows, ROWS_CODE, s->vaddr + s->reached[from], s->vaddr + end);
+
+	if (r)
+		return 0; /* not code of this image after all */
+	for (size_t i = from; i < to && !r; i++) {
+		struct unwind_rule rule;
+
+		codestate_rule(s->machine, &s->states[s->state_at[s->reached[i]] - 1], &rule);
+		r = rows_add(s->rows, s->vaddr + s->reached[i], &rule);
+	}
+	if (r)
+		rows_drop(s->rows);
+	else
+		r = rows_end(s->rows);
+	s->stats->described += end - s->reached[from];
+	return r == ROWS_FULL ? -ENOSPC : r;
+}
+
+static uint32_t end_of(const struct codescan *s, uint32_t off)
+{
+	off++;
+	while (off < s->n && (s->flags[off] & CODE_INSIDE))
+		off++;
+	return off;
+}
+
+static int add_rows(struct codescan *s)
+{
+	size_t from = 0;
+	int r = 0;
+
+	qsort(s->reached, s->n_reached, sizeof(*s->reached), by_offset);
+	for (size_t i = 0; i < s->n_reached && !r; i++) {
+		uint32_t end = end_of(s, s->reached[i]);
+
+		if (i + 1 < s->n_reached && s->reached[i + 1] == end)
+			continue;
+		r = add_range(s, from, i + 1, end);
+		from = i + 1;
+	}
+	return r;
+}
+
+/* What is in a function that was not understood is not tried as one of its own. Of one that was
+ * only guessed nobody knows the end. */
+static void mark_rest(struct codescan *s)
+{
+	uint32_t off = s->first;
+
+	do
+		s->flags[off++] |= CODE_BAD;
+	while (codescan_go_on(s) && off < s->n && (!s->guessed || off < s->highest) &&
+	       (s->flags[off] & CODE_GAP) && !is_entry(s, off));
+}
+
+/* Follow the function at @off; if @s->writing, add its rows. @guessed: nothing told that one begins
+ * there. *@ret_good: it was one. 0, -ENOSPC, -errno. */
+static int codescan_function(struct codescan *s, uint32_t off, bool guessed, bool *ret_good)
+{
+	struct codestate entry = codestate_entry(s->machine);
+	int r;
+
+	s->first = s->highest = off;
+	s->n_reached = s->n_ways = s->n_tables = 0;
+	s->guessed = guessed;
+	s->leaves = s->returns = s->bad = s->lost = s->frames = s->saves = false;
+	*ret_good = false;
+	if (s->flags[off] & (CODE_INSIDE | CODE_BAD))
+		return 0;
+	r = add_way(s, off, &entry);
+	if (!r)
+		r = follow_all(s);
+	if (!r && !s->bad)
+		r = follow_tables(s);
+	if (r)
+		return r;
+	if (s->bad || (!s->returns && guessed)) {
+		forget(s, 0);
+		mark_rest(s);
+		return 0;
+	}
+	*ret_good = true;
+	if (s->lost)
+		mark_rest(s);
+	s->n_frames += s->frames;
+	s->n_saves += s->saves;
+	if (!s->leaves && !(s->flags[off] & CODE_NORETURN)) {
+		s->flags[off] |= CODE_NORETURN;
+		s->n_noreturn++;
+	}
+	return s->writing ? add_rows(s) : 0;
+}
+
+/* ---------------------------------------------------------------- functions of a window */
 
 static int scan_entries(struct codescan *s)
 {
@@ -49,13 +543,6 @@ static int scan_entries(struct codescan *s)
 	return r;
 }
 
-static void forget_all(struct codescan *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		s->flags[i] &= CODE_GAP | CODE_ENTRY | CODE_NORETURN | CODE_POINTED;
-	memset(s->state_at, 0, s->n * sizeof(*s->state_at));
-}
-
 /* Functions that do not return are known by following them, and what calls them is followed rightly
  * only then: until no more are found. */
 static int find_noreturn(struct codescan *s)
@@ -67,7 +554,9 @@ static int find_noreturn(struct codescan *s)
 
 		s->n_frames = s->n_saves = 0;
 		r = scan_entries(s);
-		forget_all(s);
+		for (size_t i = 0; i < s->n; i++)
+			s->flags[i] &= CODE_GAP | CODE_ENTRY | CODE_NORETURN | CODE_POINTED;
+		memset(s->state_at, 0, s->n * sizeof(*s->state_at));
 		if (s->n_noreturn == n)
 			break;
 	}

@@ -19,31 +19,144 @@
  * Nor has anything in mappings of before a loss of events, until they have been read again: one
  * that has ended since never will be, and may have had something else there at its end.
  *
+ * What was mapped at a place before (same range, offset and inode) keeps its image without opening
+ * anything: an image holds its file open, so the inode cannot have become another file's.
+ *
+ * /proc shows a process as it is now, which may be another program already, or another process. So
+ * all events of before the end of a read are looked at before what was read is believed.
+ *
+ * A process that has gone, or runs another program now, has the mappings that were read last and
+ * what the kernel told since; if none were read, what it told from the exec on. Before its first
+ * exec it has its parent's. Which of its programs a sample was of is told by its exec id.
+ *
  * Everything is counted by outcome for each resolved pc.
  */
 #include "procmap/address_space.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
 #include "base/root.h"
-#include "procmap/address_space_state.h"
 #include "procmap/images.h"
+#include "procmap/maps.h"
+#include "procmap/process_history.h"
 
 /* Address spaces that are kept. One more drops the one that was used least recently, which is
  * counted as "processes" in podprof_address_spaces_dropped. Reached:
  * `podprof_address_spaces_dropped_total{limit="processes"}`. */
-#define ADDRESS_SPACE_TARGETS_MAX    8192
-#define ADDRESS_SPACE_REREAD_LONG_NS (64 * NSEC_PER_SEC)
+#define ADDRESS_SPACE_TARGETS_MAX     8192
+/* Executable mappings of one process. A browser has 300; a JIT that maps each function apart has
+ * thousands. Those above it are not kept: the pcs there are counted as unmapped. Reached:
+ * `podprof_resolved_pcs_total{outcome="unmapped"}`. */
+#define ADDRESS_SPACE_TARGET_MAPS_MAX 4096
+/* Mappings of all processes together (48 bytes each: 12 MiB). Above it the least recently used
+ * processes are dropped, counted as "mappings". Reached:
+ * `podprof_address_spaces_dropped_total{limit="mappings"}`. */
+#define ADDRESS_SPACE_MAPPINGS_MAX    262144
+/* Until the next read for a pc outside; doubled up to the second each time nothing was found. */
+#define ADDRESS_SPACE_REREAD_NS	      NSEC_PER_SEC
+#define ADDRESS_SPACE_REREAD_LONG_NS  (64 * NSEC_PER_SEC)
+/* The same where the kernel has told of a change: a program that loads a hundred libraries does it
+ * within a moment. */
+#define ADDRESS_SPACE_EVENTS_NS	      (100 * NSEC_PER_MSEC)
+/* What was mapped for less than this when events were lost may have been something else
+ * meanwhile. */
+#define ADDRESS_SPACE_YOUNG_NS	      (20 * NSEC_PER_SEC)
 /* Sweeps that a process stays without being asked for. */
-#define ADDRESS_SPACE_IDLE_SWEEPS    2
+#define ADDRESS_SPACE_IDLE_SWEEPS     2
+/* Ancestors through whom an inherited space is looked for. */
+#define ADDRESS_SPACE_ANCESTORS	      4
+
+enum address_space_outcome {
+	ADDRESS_SPACE_FILE,   /* a file, by its segments */
+	ADDRESS_SPACE_NO_ELF, /* a file that could not be opened or read as ELF: by file offset */
+	ADDRESS_SPACE_VDSO,
+	ADDRESS_SPACE_ANON,
+	ADDRESS_SPACE_UNMAPPED,	  /* outside all executable mappings */
+	ADDRESS_SPACE_REPLACED,	  /* something else was mapped there, before or after the sample */
+	ADDRESS_SPACE_NO_SEGMENT, /* in a mapping, outside what the file says is loaded there */
+	ADDRESS_SPACE_GONE,	  /* the process had left before its mappings were read */
+	ADDRESS_SPACE_DENIED,
+	ADDRESS_SPACE_IMAGES_FULL,
+	ADDRESS_SPACE_OUTCOME_MAX,
+};
+
+enum address_space_dropped { DROP_TARGETS, DROP_MAPPINGS, DROP_HISTORY, DROP_MAX };
+
+/* Where the mappings of a space were had from. */
+enum address_space_source { FROM_PROC, FROM_EVENTS, FROM_NOWHERE, SOURCE_MAX };
+
+/* Compared as bytes. */
+struct address_space_key {
+	struct pid_id pid;
+	uint64_t start_ns; /* a tick is long enough for a pid to come back */
+	uint64_t exec_id;
+};
+
+struct address_space {
+	struct address_space_key key;
+	struct address_space_mapping *items; /* ascending */
+	size_t n;
+	uint64_t version;
+	uint32_t program; /* whose mappings these are, as process_history.h counts */
+	struct pid_exe exe;
+	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
+	uint64_t read_ns;      /* when they were last read */
+	uint64_t read_boot_ns; /* the same by the boot clock */
+	uint64_t as_now_ns;    /* since when they are as they are, the same clock */
+	uint64_t asked_ns;     /* the time of the loss after which it was seen whether they ... */
+	bool lasting;	       /* ... have stayed */
+	uint64_t events_ns;    /* up to when what was told since is in it */
+	uint64_t epoch_ns;     /* the last loss of events when they were had */
+	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
+	uint64_t used;	       /* tick of the last use */
+	unsigned int idle;     /* sweeps since then */
+	bool stale;	       /* read again before the next use */
+	bool doubtful;	       /* something was mapped since the time that samples are from */
+	bool unsure;	       /* ... or may have been */
+	bool ended;	       /* its leader has */
+	bool gone;	       /* nothing to be read any more */
+	int outcome;	       /* enum maps_outcome of the last read */
+	UT_hash_handle hh;
+};
+
+/* A process that was there before we listened, by whose mappings now a child's were told. */
+struct parent {
+	uint32_t pid;	   /* 0: none */
+	uint64_t birth_ns; /* the child's */
+};
+
+struct address_space_cache {
+	const struct root *proc;
+	uint64_t self; /* 0: not known */
+	struct images *images;
+	struct process_history *history;
+	address_space_catch_up_fn catch_up;
+	void *catch_up_ctx;
+	uint64_t since_ns; /* boot clock: samples are not older */
+	uint64_t until_ns; /* ... and not younger */
+	uint64_t lost_ns;  /* the same: when events were found to be missing last */
+	struct parent read_parent;
+	struct address_space *spaces;
+	size_t n_mappings;
+	uint64_t tick;
+	uint64_t version;
+	uint64_t outcomes[ADDRESS_SPACE_OUTCOME_MAX];
+	uint64_t dropped[DROP_MAX];
+	uint64_t sources[SOURCE_MAX];
+};
+
+/* How images are found for entries: by a living process, or for one that may have gone. */
+struct finder {
+	uint64_t via_pid;			      /* 0: by records */
+	uint64_t likely[ADDRESS_SPACE_ANCESTORS + 2]; /* processes that may have the same root */
+};
 
 static const char *const outcome_names[ADDRESS_SPACE_OUTCOME_MAX] = {
 	[ADDRESS_SPACE_FILE] = "file",	       [ADDRESS_SPACE_NO_ELF] = "no_elf",
@@ -67,14 +180,578 @@ static const char *const source_names[SOURCE_MAX] = {
 
 DEFINE_CLEANUP(struct address_space_cache *, address_space_cache_freep, address_space_cache_free);
 
-static struct address_space *find_address_space(struct address_space_cache *c,
-						const struct address_space_key *key)
-{
-	struct address_space *s;
+/* ---------------------------------------------------------------- mappings that are kept */
 
-	HASH_FIND(hh, c->spaces, key, sizeof(*key), s);
-	return s;
+static void free_items(struct address_space_mapping *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		image_unref(items[i].image);
+	free(items);
 }
+
+static void clear_mappings(struct address_space_cache *c, struct address_space *s)
+{
+	free_items(s->items, s->n);
+	c->n_mappings -= s->n;
+	s->items = NULL;
+	s->n = 0;
+}
+
+static void address_space_drop(struct address_space_cache *c, struct address_space *s)
+{
+	HASH_DEL(c->spaces, s);
+	clear_mappings(c, s);
+	free(s);
+}
+
+/* @but is not dropped. */
+static void address_space_drop_least_used(struct address_space_cache *c,
+					  const struct address_space *but,
+					  enum address_space_dropped why)
+{
+	struct address_space *s, *next, *least = NULL;
+
+	HASH_ITER(hh, c->spaces, s, next)
+		if (s != but && (!least || s->used < least->used))
+			least = s;
+	if (!least)
+		return;
+	c->dropped[why]++;
+	address_space_drop(c, least);
+}
+
+/* NULL if there is none at @pc. */
+static const struct address_space_mapping *address_space_find(const struct address_space *s,
+							      uint64_t pc)
+{
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (pc < s->items[mid].start)
+			high = mid;
+		else if (pc >= s->items[mid].limit)
+			low = mid + 1;
+		else
+			return &s->items[mid];
+	}
+	return NULL;
+}
+
+/* The image that this entry had at the last read, if nothing about it has changed. */
+static struct image *kept_image(const struct address_space *s, const struct maps_entry *e)
+{
+	const struct address_space_mapping *m = address_space_find(s, e->start);
+
+	if (!e->inode || !m || m->start != e->start || m->limit != e->limit ||
+	    m->offset != e->offset || m->device != e->device || m->inode != e->inode)
+		return NULL;
+	return m->image->file ? image_ref(m->image) : NULL;
+}
+
+/* @items has room for all of @maps; *@n of them are filled, on a failure too. */
+static int fill_items(struct address_space_cache *c, const struct address_space *s,
+		      const struct finder *f, const struct maps *maps,
+		      struct address_space_mapping *items, size_t *n)
+{
+	for (*n = 0; *n < maps->n && *n < ADDRESS_SPACE_TARGET_MAPS_MAX; (*n)++) {
+		const struct maps_entry *e = &maps->items[*n];
+		struct address_space_mapping *m = &items[*n];
+		int r;
+
+		*m = (struct address_space_mapping){.start = e->start,
+						    .limit = e->limit,
+						    .offset = e->offset,
+						    .device = e->device,
+						    .inode = e->inode,
+						    .image = kept_image(s, e)};
+		if (m->image)
+			continue;
+		if (f->via_pid)
+			r = images_of_entry(c->images, f->via_pid, e, &m->image);
+		else
+			r = images_of_record(c->images, e, f->likely, array_size(f->likely),
+					     &m->image);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* Takes the items. */
+static void replace_items(struct address_space_cache *c, struct address_space *s,
+			  struct address_space_mapping *items, size_t n)
+{
+	bool same =
+		s->version && n == s->n && (!n || memcmp(items, s->items, n * sizeof(*items)) == 0);
+
+	clear_mappings(c, s);
+	s->items = items;
+	s->n = n;
+	if (!same) {
+		s->version = ++c->version;
+		s->as_now_ns = nsec_boot();
+	}
+	c->n_mappings += n;
+	while (c->n_mappings > ADDRESS_SPACE_MAPPINGS_MAX && HASH_COUNT(c->spaces) > 1)
+		address_space_drop_least_used(c, s, DROP_MAPPINGS);
+}
+
+/* @maps are its mappings from now on. 0 or -ENOMEM. */
+static int address_space_set(struct address_space_cache *c, struct address_space *s,
+			     const struct finder *f, const struct maps *maps)
+{
+	size_t room = maps->n < ADDRESS_SPACE_TARGET_MAPS_MAX ? maps->n
+							      : ADDRESS_SPACE_TARGET_MAPS_MAX,
+	       n;
+	struct address_space_mapping *items = calloc(room ? room : 1, sizeof(*items));
+	int r;
+
+	if (!items)
+		return -ENOMEM;
+	r = fill_items(c, s, f, maps, items, &n);
+	if (r)
+		free_items(items, n);
+	else
+		replace_items(c, s, items, n);
+	return r;
+}
+
+/* Old mappings that new ones do not touch, and the new ones: sorted, as one list. */
+static size_t merge(const struct address_space_mapping *old, size_t n_old,
+		    const struct address_space_mapping *new, size_t n_new,
+		    struct address_space_mapping *ret)
+{
+	size_t i = 0, n = 0;
+
+	for (size_t k = 0; k < n_new; k++) {
+		for (; i < n_old && old[i].limit <= new[k].start; i++)
+			ret[n++] = old[i];
+		for (; i < n_old && old[i].start < new[k].limit; i++)
+			continue;
+		ret[n++] = new[k];
+	}
+	for (; i < n_old; i++)
+		ret[n++] = old[i];
+	return n;
+}
+
+/* @maps are so too, over those that were there. 0 or -ENOMEM. */
+static int address_space_add(struct address_space_cache *c, struct address_space *s,
+			     const struct finder *f, const struct maps *maps)
+{
+	struct address_space_mapping *fresh = calloc(maps->n, sizeof(*fresh));
+	struct address_space_mapping *all = calloc(maps->n + s->n, sizeof(*all));
+	size_t n_fresh = 0, n;
+	int r = fresh && all ? fill_items(c, s, f, maps, fresh, &n_fresh) : -ENOMEM;
+
+	if (r) {
+		free_items(fresh, n_fresh);
+		free(all);
+		return r;
+	}
+	n = merge(s->items, s->n, fresh, n_fresh, all);
+	for (size_t i = 0; i < n; i++)
+		image_ref(all[i].image);
+	free_items(fresh, n_fresh);
+	replace_items(c, s, all, n);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- what the kernel told */
+
+/* NULL if nothing was told of it. */
+static const struct history_record *address_space_record(const struct address_space_cache *c,
+							 const struct address_space *s)
+{
+	return process_history_find(c->history, s->key.pid.pid,
+				    s->key.start_ns ? s->key.start_ns
+						    : pid_ns_of_ticks(s->key.pid.start_ticks));
+}
+
+/* Whether its samples do not tell which of its programs they are of. */
+static bool address_space_is_any(const struct address_space *s)
+{
+	return s->key.exec_id == ADDRESS_SPACE_EXEC_ANY;
+}
+
+/* Which of the life's programs has these mappings. False if that is not known (any more). */
+static bool address_space_program(const struct history_record *record,
+				  const struct address_space *s, uint32_t *ret)
+{
+	if (!address_space_is_any(s))
+		return history_record_program_of(record, s->key.exec_id, ret);
+	*ret = s->program;
+	return true;
+}
+
+/* All that has happened up to now is told. */
+static void address_space_catch_up(struct address_space_cache *c)
+{
+	if (c->catch_up)
+		c->catch_up(c->catch_up_ctx);
+}
+
+/* A sample of @s has come: if there is only one program that it can be of, that is its exec id. */
+static void address_space_learn(struct address_space_cache *c, const struct address_space *s)
+{
+	const struct history_record *record = address_space_record(c, s);
+	uint32_t program;
+
+	if (!record || address_space_is_any(s) || history_record_is_learned(record))
+		return;
+	if (!s->key.exec_id && history_record_is_counted(record))
+		return; /* as any child */
+	address_space_catch_up(c);
+	record = address_space_record(c, s);
+	if (!record || (c->lost_ns > c->since_ns && !history_record_birth_ns(record)))
+		return;
+	if (history_record_ran_only(record, c->since_ns, c->until_ns, &program))
+		process_history_learn(c->history, record, program, s->key.exec_id);
+	else if (history_record_birth_ns(record) && s->key.exec_id == 1)
+		process_history_learn(c->history, record, 1, 1); /* no maker's are in it */
+}
+
+/* Whether the process has executed another program, or has ended and its pid has come back: what
+ * /proc has is not of @s. */
+static bool address_space_was_left(const struct address_space_cache *c,
+				   const struct address_space *s)
+{
+	const struct history_record *record = address_space_record(c, s);
+	const struct history_record *newest = process_history_find(c->history, s->key.pid.pid, 0);
+
+	if (record && history_record_is_past(c->history, record))
+		return true;
+	if (newest && newest != record && s->key.start_ns)
+		return record || history_record_birth_ns(newest) > s->key.start_ns;
+	return record && !address_space_is_any(s) && history_record_is_counted(record) &&
+	       history_record_exec_id(record) > s->key.exec_id;
+}
+
+/* The processes above @record, whose root is likely to be its own; and, for what was born before we
+ * listened and has no parent that we know of, ourselves. */
+static void find_ancestors(const struct address_space_cache *c, const struct history_record *record,
+			   struct finder *f)
+{
+	uint64_t time = history_record_birth_ns(record);
+
+	f->likely[ADDRESS_SPACE_ANCESTORS] = c->self;
+	for (size_t i = 0; i < ADDRESS_SPACE_ANCESTORS && record && history_record_parent(record);
+	     i++) {
+		f->likely[i] = history_record_parent(record);
+		record = process_history_find_at(c->history, f->likely[i], time);
+	}
+}
+
+/* What @record had when it was born: its parent's mappings, as they are now if it lives. */
+static int inherited_maps(struct address_space_cache *c, const struct history_record *record,
+			  unsigned int depth, struct maps *maps);
+
+static int program_maps(struct address_space_cache *c, const struct history_record *record,
+			uint32_t program, uint64_t until_ns, unsigned int depth, struct maps *maps)
+{
+	int r = 0;
+
+	if (!program && depth)
+		r = inherited_maps(c, record, depth - 1, maps);
+	return r ? r : history_record_add_maps(record, program, 0, until_ns, maps);
+}
+
+/* Whether nothing has been told of it that would make it another program than its child began
+ * with, or give it other mappings. */
+static bool is_untouched(const struct address_space_cache *c, const struct parent *p)
+{
+	const struct history_record *record = process_history_find(c->history, p->pid, 0);
+
+	if (c->lost_ns > p->birth_ns)
+		return false;
+	return !record || (!history_record_birth_ns(record) && !history_record_program(record) &&
+			   !history_record_exit_ns(record) &&
+			   history_record_changed_ns(record) <= p->birth_ns);
+}
+
+/* A living parent's, which is not known by events. Its images are then known. */
+static int parent_maps(struct address_space_cache *c, const struct parent *p, struct maps *maps)
+{
+	struct image *image;
+	struct pid_id id;
+	int r = pid_read(c->proc, (pid_t)p->pid, &id);
+
+	/* One that is younger than its child is another process. */
+	if (r || pid_ns_of_ticks(id.start_ticks) > p->birth_ns)
+		return 0;
+	c->read_parent = *p;
+	maps->only_prot = MAPS_X;
+	r = maps_read(c->proc, &id, maps);
+	for (size_t i = 0; !r && i < maps->n; i++) {
+		r = images_of_entry(c->images, maps->via_pid, &maps->items[i], &image);
+		if (!r)
+			image_unref(image);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int inherited_maps(struct address_space_cache *c, const struct history_record *record,
+			  unsigned int depth, struct maps *maps)
+{
+	const struct parent p = {history_record_parent(record), history_record_birth_ns(record)};
+	const struct history_record *parent;
+	uint32_t program;
+
+	if (!p.pid)
+		return 0;
+	parent = process_history_find_at(c->history, p.pid, p.birth_ns);
+	if (parent && history_record_exit_ns(parent) && history_record_exit_ns(parent) < p.birth_ns)
+		return 0; /* another one: of this one nothing is known */
+	program = parent ? history_record_program_at(parent, p.birth_ns) : 0;
+	if (parent && (program || history_record_parent(parent)))
+		return program_maps(c, parent, program, p.birth_ns, depth, maps);
+	return is_untouched(c, &p) ? parent_maps(c, &p, maps) : 0;
+}
+
+/* The mappings of @program, if @pc (0: anything) is in them: 0. 1 if it is not. */
+static int try_program(struct address_space_cache *c, struct address_space *s, uint32_t program,
+		       uint64_t pc)
+{
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	const struct history_record *record = address_space_record(c, s);
+	struct finder finder = {0};
+	int r;
+
+	c->read_parent = (struct parent){0};
+	r = record ? program_maps(c, record, program, UINT64_MAX, ADDRESS_SPACE_ANCESTORS, &maps)
+		   : 1;
+	if (r)
+		return r < 0 ? r : 1;
+	if (c->read_parent.pid) {
+		address_space_catch_up(c); /* as for any that is read */
+		record = address_space_record(c, s);
+		if (!record || !is_untouched(c, &c->read_parent))
+			return 1;
+	}
+	if (!maps.n || (pc && !maps_find(&maps, pc)))
+		return 1;
+	find_ancestors(c, record, &finder);
+	s->program = program;
+	s->epoch_ns = c->lost_ns;
+	s->events_ns = history_record_changed_ns(record);
+	return address_space_set(c, s, &finder, &maps);
+}
+
+/* From program @newest down to the one that it was born with. 0, 1 if none has @pc, -errno. */
+static int try_programs(struct address_space_cache *c, struct address_space *s, uint32_t newest,
+			uint64_t pc)
+{
+	for (uint32_t program = newest;; program--) {
+		int r = try_program(c, s, program, pc);
+
+		if (r <= 0 || !program)
+			return r;
+	}
+}
+
+/* What was mapped after the last read, of a process that cannot be read any more or was read a
+ * moment ago. */
+static int address_space_add_since(struct address_space_cache *c, struct address_space *s,
+				   const struct history_record *record)
+{
+	const uint64_t since = s->events_ns > s->read_boot_ns ? s->events_ns : s->read_boot_ns;
+	_cleanup_(maps_deinit) struct maps maps = {0};
+	struct finder finder = {0};
+	uint32_t program;
+	int r;
+
+	if (!address_space_program(record, s, &program))
+		return 0;
+	r = history_record_add_maps(record, program, since, UINT64_MAX, &maps);
+	if (r < 0)
+		return r;
+	s->events_ns = history_record_changed_ns(record);
+	if (!maps.n)
+		return 0;
+	finder.likely[ADDRESS_SPACE_ANCESTORS + 1] = s->gone ? 0 : s->key.pid.pid;
+	find_ancestors(c, record, &finder);
+	return address_space_add(c, s, &finder, &maps);
+}
+
+/* The process has gone, or has left this program. */
+static int address_space_read_events(struct address_space_cache *c, struct address_space *s,
+				     uint64_t pc)
+{
+	const struct history_record *record = address_space_record(c, s);
+	uint32_t program;
+	int r = 1;
+
+	s->gone = true;
+	if (record && s->version)
+		r = address_space_add_since(c, s, record);
+	else if (record && address_space_is_any(s))
+		r = try_programs(c, s, history_record_program(record), pc);
+	else if (record && history_record_program_of(record, s->key.exec_id, &program))
+		r = try_program(c, s, program, 0);
+	if (r < 0)
+		return r;
+	c->sources[r ? FROM_NOWHERE : FROM_EVENTS]++;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* Where it cannot be read only pcs tell of an exec. */
+static bool exe_changed(const struct address_space_cache *c, const struct address_space *s)
+{
+	struct pid_exe exe;
+
+	if (!address_space_is_any(s))
+		return false;
+	exe = pid_read_exe(c->proc, s->key.pid.pid);
+	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
+}
+
+/* Whether /proc shows the same program is not known: events are missing from the time that its
+ * samples are of; or it has executed something then and was there before we listened, or may have
+ * been made by one from whose number its own goes on. */
+static bool address_space_is_uncertain(const struct address_space_cache *c,
+				       const struct address_space *s)
+{
+	const struct history_record *record = address_space_record(c, s);
+
+	if (address_space_is_any(s))
+		return false;
+	if (record &&
+	    (!history_record_is_counted(record) || history_record_exec_id(record) < s->key.exec_id))
+		return true;
+	if (record && s->key.exec_id && !history_record_is_learned(record))
+		return true;
+	if (record &&
+	    history_record_is_past(c->history, record)) /* a thread may have outlived its leader */
+		return c->until_ns > history_record_exit_ns(record);
+	return c->lost_ns > c->since_ns && (!record || !history_record_birth_ns(record));
+}
+
+/* Whether the mappings are of before a loss: nobody told what was mapped meanwhile. */
+static bool address_space_is_old(const struct address_space_cache *c, const struct address_space *s)
+{
+	const struct history_record *record = address_space_record(c, s);
+
+	if (!s->version || s->epoch_ns == c->lost_ns)
+		return false;
+	return !record || !history_record_birth_ns(record); /* of one with a birth all is known */
+}
+
+/* Whether all that was read of it before is still there. */
+static bool is_still_there(const struct address_space_cache *c, const struct address_space *s)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+
+	if (maps_read(c->proc, &s->key.pid, &maps))
+		return false;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct address_space_mapping *m = &s->items[i];
+		const struct maps_entry *e = maps_find(&maps, m->start);
+
+		if (!e || e->start != m->start || e->limit != m->limit || e->offset != m->offset ||
+		    e->device != m->device || e->inode != m->inode)
+			return false;
+	}
+	return true;
+}
+
+/* Where events are missing: what has been mapped for long and still is was there all the time. */
+static bool address_space_is_lasting(const struct address_space_cache *c, struct address_space *s)
+{
+	if (!s->n || c->since_ns < s->as_now_ns + ADDRESS_SPACE_YOUNG_NS)
+		return false;
+	if (s->asked_ns != c->lost_ns)
+		s->lasting = is_still_there(c, s);
+	s->asked_ns = c->lost_ns;
+	return s->lasting;
+}
+
+/* Reads the mappings. Where that fails, those that are known stay. @now: monotonic. */
+static int address_space_read(struct address_space_cache *c, struct address_space *s, uint64_t now,
+			      uint64_t pc)
+{
+	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
+	struct finder finder = {0};
+	uint64_t begin_ns = nsec_boot();
+	const struct history_record *record;
+	struct pid_exe exe;
+	int r;
+
+	s->stale = address_space_is_uncertain(c, s);
+	if (s->stale)
+		return 0;
+	s->read_ns = s->looked_ns = now;
+	if (address_space_was_left(c, s))
+		return address_space_read_events(c, s, pc);
+	exe = address_space_is_any(s) ? pid_read_exe(c->proc, s->key.pid.pid) : (struct pid_exe){0};
+	r = maps_read(c->proc, &s->key.pid, &maps);
+	if (r == -ENOMEM)
+		return r;
+	address_space_catch_up(c);
+	s->stale = address_space_is_uncertain(c, s);
+	if (s->stale)
+		return 0;
+	/* One that has ended and was not waited for yet is there, but its memory is not. */
+	if (!r && (!maps.n || address_space_was_left(c, s)))
+		r = MAPS_GONE;
+	s->outcome = r < 0 ? MAPS_GONE : r;
+	if (r == MAPS_GONE)
+		return address_space_read_events(c, s, pc);
+	if (r)
+		return 0;
+	record = address_space_record(c, s);
+	s->program = record ? history_record_program(record) : 0;
+	s->epoch_ns = c->lost_ns;
+	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
+	s->exe = exe;
+	finder.via_pid = maps.via_pid;
+	c->sources[FROM_PROC]++;
+	return address_space_set(c, s, &finder, &maps);
+}
+
+/* The kernel told of mappings after the last read: they are added, and all are read again, though
+ * not at each of many that are made one after the other. */
+static int add_events(struct address_space_cache *c, struct address_space *s, uint64_t now,
+		      uint64_t pc)
+{
+	const struct history_record *record = address_space_record(c, s);
+
+	if (!record || history_record_changed_ns(record) <= s->read_boot_ns ||
+	    address_space_is_uncertain(c, s))
+		return 0;
+	if (now - s->read_ns >= ADDRESS_SPACE_EVENTS_NS)
+		return address_space_read(c, s, now, pc);
+	return history_record_changed_ns(record) > s->events_ns
+		       ? address_space_add_since(c, s, record)
+		       : 0;
+}
+
+/* The same where there is reason to. */
+static int address_space_look_again(struct address_space_cache *c, struct address_space *s,
+				    uint64_t now, uint64_t pc)
+{
+	const struct history_record *record;
+	int r;
+
+	if (s->gone) { /* threads of it may live on */
+		record = address_space_record(c, s);
+		return record && s->version && history_record_changed_ns(record) > s->events_ns
+			       ? address_space_add_since(c, s, record)
+			       : 0;
+	}
+	if (s->stale || address_space_was_left(c, s))
+		return address_space_read(c, s, now, pc);
+	r = add_events(c, s, now, pc);
+	if (r || now - s->looked_ns < ADDRESS_SPACE_REREAD_NS)
+		return r;
+	s->looked_ns = now;
+	return exe_changed(c, s) ? address_space_read(c, s, now, pc) : 0;
+}
+
+/* ---------------------------------------------------------------- getting one */
 
 static struct address_space_key key_of(const struct address_space_who *who)
 {
@@ -121,9 +798,12 @@ int address_space_cache_get(struct address_space_cache *c, const struct address_
 			    struct address_space **ret)
 {
 	struct address_space_key key = key_of(who);
-	struct address_space *s = find_address_space(c, &key);
-	int r = s ? 0 : add_address_space(c, who, &s);
+	struct address_space *s;
+	int r = 0;
 
+	HASH_FIND(hh, c->spaces, &key, sizeof(key), s);
+	if (!s)
+		r = add_address_space(c, who, &s);
 	if (r)
 		return r;
 	s->used = ++c->tick;

@@ -144,14 +144,6 @@ static int add(struct images *t, const struct image_key *key, struct image *imag
 	return 0;
 }
 
-static bool is_full(struct images *t)
-{
-	if (HASH_COUNT(t->by_key) < IMAGES_MAX)
-		return false;
-	images_sweep(t);
-	return HASH_COUNT(t->by_key) >= IMAGES_MAX;
-}
-
 /* ---------------------------------------------------------------- making */
 
 static int new_image(const struct image_key *key, const char *path, int fd, struct image **ret)
@@ -177,7 +169,9 @@ static int make(struct images *t, const struct image_key *key, const struct maps
 	struct image *image;
 	int r;
 
-	if (is_full(t)) {
+	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
+		images_sweep(t);
+	if (HASH_COUNT(t->by_key) >= IMAGES_MAX) {
 		if (fd >= 0)
 			close(fd);
 		*ret = image_ref(t->full);
@@ -255,17 +249,6 @@ static bool make_do(int r)
 	return r > 0 || r == -EMFILE || r == -ENFILE;
 }
 
-static int of_file(struct images *t, uint64_t pid, const struct maps_entry *entry,
-		   struct image **ret)
-{
-	_cleanup_(close_fdp) int path_fd = -1;
-	int r = mapped_find(t->proc, pid, entry, &path_fd);
-
-	if (!r)
-		r = of_found(t, path_fd, entry, ret);
-	return make_do(r) ? of_numbers(t, entry, ret) : r;
-}
-
 /* Shared memory may hold a program that was never on a disk (fexecve of a memfd), or a JIT's
  * code. */
 static struct image *program_or_anon(struct images *t, struct image *image)
@@ -292,6 +275,7 @@ static bool has_inode(const struct maps_entry *entry)
 int images_of_entry(struct images *t, uint64_t pid, const struct maps_entry *entry,
 		    struct image **ret)
 {
+	_cleanup_(close_fdp) int path_fd = -1;
 	struct image *image;
 	int r;
 
@@ -299,7 +283,11 @@ int images_of_entry(struct images *t, uint64_t pid, const struct maps_entry *ent
 		*ret = of_memory(t, entry);
 		return 0;
 	}
-	r = of_file(t, pid, entry, &image);
+	r = mapped_find(t->proc, pid, entry, &path_fd);
+	if (!r)
+		r = of_found(t, path_fd, entry, &image);
+	if (make_do(r))
+		r = of_numbers(t, entry, &image);
 	if (r)
 		return r;
 	*ret = entry->kind == MAPS_FILE ? image : program_or_anon(t, image);

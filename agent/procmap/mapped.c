@@ -98,24 +98,6 @@ static int find_link(const struct root *proc, const char *name, const struct map
 	return 0;
 }
 
-static int find_range(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
-		      int *ret)
-{
-	char name[96];
-
-	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
-		 entry->start, entry->limit);
-	return find_link(proc, name, entry, ret);
-}
-
-static int find_exe(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret)
-{
-	char name[48];
-
-	snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
-	return find_link(proc, name, entry, ret);
-}
-
 static int find_path(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		     int *ret)
 {
@@ -142,10 +124,16 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 {
 	_cleanup_(close_fdp) int fd = -1;
 	struct stat st;
-	int r = find_range(proc, pid, entry, &fd), first = r;
+	char name[96];
+	int r, first;
 
-	if (r > 0)
-		r = find_exe(proc, pid, entry, &fd);
+	snprintf(name, sizeof(name), "%" PRIu64 "/map_files/%" PRIx64 "-%" PRIx64, pid,
+		 entry->start, entry->limit);
+	r = first = find_link(proc, name, entry, &fd);
+	if (r > 0) {
+		snprintf(name, sizeof(name), "%" PRIu64 "/exe", pid);
+		r = find_link(proc, name, entry, &fd);
+	}
 	if (r > 0)
 		r = find_path(proc, pid, entry, &fd);
 	if (r)

@@ -300,14 +300,6 @@ static bool born(struct process_history *history, const struct process_event *ev
 	return true;
 }
 
-/* Mappings of programs whose times are not known any more. */
-static void drop_old_programs(struct process_history *history, struct history_record *record)
-{
-	for (size_t i = record->n_maps; i-- > 0;)
-		if (record->maps[i].program + HISTORY_RECORD_PROGRAMS <= record->program)
-			drop_map(history, record, i);
-}
-
 static bool executed(struct process_history *history, const struct process_event *event)
 {
 	struct history_record *record = get_record(history, event->pid);
@@ -321,7 +313,10 @@ static bool executed(struct process_history *history, const struct process_event
 	record->program++;
 	record->changed_ns = record->exec_ns[record->program % HISTORY_RECORD_PROGRAMS] =
 		event->time_ns;
-	drop_old_programs(history, record);
+	/* mappings of programs whose times are not known any more */
+	for (size_t i = record->n_maps; i-- > 0;)
+		if (record->maps[i].program + HISTORY_RECORD_PROGRAMS <= record->program)
+			drop_map(history, record, i);
 	return true;
 }
 

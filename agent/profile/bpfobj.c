@@ -88,19 +88,17 @@ static const char *load_not_permitted(const struct bpfobj_facts *facts)
 	       "forbids bpf(2): allow it";
 }
 
-static const char *event_not_permitted(void)
-{
-	/* Debian's and Ubuntu's kernels know a level 3 that asks for more than CAP_PERFMON. */
-	return "grant CAP_PERFMON, and where kernel.perf_event_paranoid is above 2 lower it to 2 "
-	       "or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp profile forbids it";
-}
-
 static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_facts *facts)
 {
 	switch (err) {
 	case -EPERM:
 	case -EACCES:
-		return step == BPFOBJ_LOAD ? load_not_permitted(facts) : event_not_permitted();
+		if (step == BPFOBJ_LOAD)
+			return load_not_permitted(facts);
+		/* level 3, of Debian's and Ubuntu's kernels, asks for more than CAP_PERFMON */
+		return "grant CAP_PERFMON, and where kernel.perf_event_paranoid is above 2 lower "
+		       "it to 2 or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp "
+		       "profile forbids it";
 	case -ENOSYS:
 		return "the kernel was built without it, or a seccomp profile hides it: it takes "
 		       "CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS";
@@ -218,12 +216,6 @@ static uint32_t window_slabs(const struct bpfobj_opts *opts)
 	return (opts->n_cpus + SETTINGS_WINDOWS - 1) / SETTINGS_WINDOWS;
 }
 
-/* Kernels want whole pages. */
-static uint32_t ring_bytes(const struct bpfobj_opts *opts)
-{
-	return opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE);
-}
-
 /* What is not used is made all the same, as small as can be. */
 static uint32_t at_least_one(uint32_t n)
 {
@@ -248,7 +240,9 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 		{skel->maps.oncpu_deep_0, opts->oncpu.deep},
 		{skel->maps.oncpu_deep_1, opts->oncpu.deep},
 		{skel->maps.oncpu_windows, window_slabs(opts)},
-		{skel->maps.stack_dumps, ring_bytes(opts)},
+		/* kernels want whole pages */
+		{skel->maps.stack_dumps,
+		 opts->stack_dump_bytes ? opts->stack_dump_bytes : (uint32_t)sysconf(_SC_PAGESIZE)},
 		{skel->maps.stack_dump_processes,
 		 opts->stack_dump_bytes ? STACK_DUMP_PROCESS_SLOTS : 1},
 		{skel->maps.offcpu_small_0, at_least_one(off->small)},
@@ -349,15 +343,6 @@ static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *o
 		     has_loop ? skel->progs.offcpu_walk : skel->progs.offcpu_walk_part);
 }
 
-static int make_all_windows(const struct podprof_bpf *skel, const struct bpfobj_opts *opts)
-{
-	int r = make_windows(skel->maps.oncpu_windows, window_slabs(opts));
-
-	if (r < 0 || !opts->offcpu.small)
-		return r;
-	return make_windows(skel->maps.offcpu_windows, window_slabs(opts));
-}
-
 static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
 	int r;
@@ -383,7 +368,9 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->load_ns = nsec_monotonic() - obj->load_ns;
 	obj->has_loop = has_loop;
 	verifier_done(&obj->verifier);
-	r = make_all_windows(obj->skel, opts);
+	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
+	if (r >= 0 && opts->offcpu.small)
+		r = make_windows(obj->skel->maps.offcpu_windows, window_slabs(opts));
 	return r < 0 ? r : chain_all(obj->skel, opts, has_loop);
 }
 

@@ -39,11 +39,6 @@ static bool take_version(struct strview t, struct kernel_version *ret)
 	return true;
 }
 
-static bool same_series(const struct kernel_version *a, const struct kernel_version *b)
-{
-	return a->major == b->major && a->minor == b->minor;
-}
-
 /* The word after "Debian". */
 static bool debian_version(const char *version, struct kernel_version *ret)
 {
@@ -74,7 +69,7 @@ bool kernel_version_parse(const char *release, const char *version, const char *
 		return false;
 	*ret = base;
 	if ((debian_version(version, &other) || ubuntu_version(signature, &other)) &&
-	    same_series(&base, &other))
+	    other.major == base.major && other.minor == base.minor)
 		*ret = other;
 	return true;
 }

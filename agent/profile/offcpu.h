@@ -8,6 +8,7 @@
 
 #include "profile/bpfobj.h"
 #include "profile/sample.h"
+#include "shared/offcpu.h"
 
 struct metric_sink;
 struct offcpu;
@@ -24,11 +25,20 @@ struct stacks;
 /* Of one CPU, however many there are. */
 #define OFFCPU_STACKS_MIN 50
 
+/* Below it nothing would be seen for hours, and the numbers of a plan would not fit. */
+#define OFFPLAN_SHARE_MIN 1e-6
+
+/* By what numbers the program chooses among task switches (bpf/lib/event_sampler.bpf.h): this
+ * share, above 0 and up to 1 (below OFFPLAN_SHARE_MIN is taken for that), but on each CPU no more
+ * than one in
+ * @stack_ns on average. */
+void offplan_make(double share, uint64_t stack_ns, volatile struct offcpu_plan *ret);
+
 /**
  * offcpu_new() - begin to sample
  * @obj:        loaded with the off-CPU programs (struct oncpu_opts); must outlive this; for one of
  *              these in its life
- * @share:      of task switches, above 0 and up to 1; below 1e-6 is taken for that
+ * @share:      of task switches, as for offplan_make()
  * @stacks_max: a second, see OFFCPU_STACKS_MAX
  *
  * Return: 0, or -errno with *@ret_why set (-ENOMEM without).

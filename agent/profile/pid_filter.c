@@ -30,19 +30,9 @@ struct pid_filter {
 
 DEFINE_CLEANUP(struct pid_filter *, pid_filter_freep, pid_filter_free);
 
-static int attach(struct pid_filter *set)
-{
-	set->exit_link = bpf_raw_tracepoint_open("sched_process_exit", set->bpf.exit_program);
-	if (set->exit_link < 0)
-		return set->exit_link;
-	set->fork_link = bpf_raw_tracepoint_open("sched_process_fork", set->bpf.fork_program);
-	return set->fork_link < 0 ? set->fork_link : 0;
-}
-
 int pid_filter_new(const struct bpfobj_pid_filter *bpf, struct pid_filter **ret)
 {
 	_cleanup_(pid_filter_freep) struct pid_filter *set = calloc(1, sizeof(*set));
-	int r;
 
 	if (!set)
 		return -ENOMEM;
@@ -52,9 +42,12 @@ int pid_filter_new(const struct bpfobj_pid_filter *bpf, struct pid_filter **ret)
 	set->ended = calloc(PID_FILTER_ENTRIES, sizeof(*set->ended));
 	if (!set->ended)
 		return -ENOMEM;
-	r = attach(set);
-	if (r < 0)
-		return r;
+	set->exit_link = bpf_raw_tracepoint_open("sched_process_exit", bpf->exit_program);
+	if (set->exit_link < 0)
+		return set->exit_link;
+	set->fork_link = bpf_raw_tracepoint_open("sched_process_fork", bpf->fork_program);
+	if (set->fork_link < 0)
+		return set->fork_link;
 	*ret = take_ptr(set);
 	return 0;
 }

@@ -372,12 +372,6 @@ static void heap_sink(struct sideband *sb)
 	}
 }
 
-static void heap_drop_first(struct sideband *sb)
-{
-	sb->heap[0] = sb->heap[--sb->n_heap];
-	heap_sink(sb);
-}
-
 /* 1 if it was handed over. */
 static size_t deliver(struct sideband *sb, const struct lane *lane, sideband_fn fn, void *ctx)
 {
@@ -451,10 +445,9 @@ size_t sideband_drain(struct sideband *sb, uint64_t until_ns, sideband_fn fn, vo
 		struct lane *lane = &sb->lanes[sb->heap[0]];
 
 		n += deliver(sb, lane, fn, ctx);
-		if (lane_next(sb, lane))
-			heap_sink(sb);
-		else
-			heap_drop_first(sb);
+		if (!lane_next(sb, lane))
+			sb->heap[0] = sb->heap[--sb->n_heap];
+		heap_sink(sb);
 	}
 	look_for_full(sb);
 	tell_lost(sb, since_ns, fn, ctx);

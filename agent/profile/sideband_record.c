@@ -44,28 +44,6 @@ static int task(struct cursor *c, struct sideband_record *ret)
 	return 0;
 }
 
-static int decode_fork(struct cursor *c, struct sideband_record *ret)
-{
-	int r = task(c, ret);
-
-	ret->kind = SIDEBAND_FORK;
-	return !r && ret->pid == ret->ppid ? SIDEBAND_OTHER : r;
-}
-
-static int decode_exit(struct cursor *c, struct sideband_record *ret)
-{
-	ret->kind = SIDEBAND_EXIT;
-	return task(c, ret);
-}
-
-static int decode_comm(struct cursor *c, uint16_t misc, struct sideband_record *ret)
-{
-	ret->kind = SIDEBAND_EXEC;
-	if (!(misc & PERF_RECORD_MISC_COMM_EXEC))
-		return SIDEBAND_OTHER;
-	return cursor_u32(c, &ret->pid) && cursor_u32(c, &ret->tid) ? 0 : SIDEBAND_ODD;
-}
-
 static int decode_mmap(struct cursor *c, uint16_t misc, struct sideband_record *ret)
 {
 	uint32_t major, minor, prot, flags;
@@ -86,27 +64,29 @@ static int decode_mmap(struct cursor *c, uint16_t misc, struct sideband_record *
 	return prot & PROT_EXEC ? 0 : SIDEBAND_OTHER;
 }
 
-static int decode_lost(struct cursor *c, struct sideband_record *ret)
-{
-	uint64_t id;
-
-	ret->kind = SIDEBAND_LOST;
-	return cursor_u64(c, &id) && cursor_u64(c, &ret->n_lost) ? 0 : SIDEBAND_ODD;
-}
-
 static int decode_body(uint32_t type, uint16_t misc, struct cursor *c, struct sideband_record *ret)
 {
+	uint64_t id;
+	int r;
+
 	switch (type) {
 	case PERF_RECORD_FORK:
-		return decode_fork(c, ret);
+		ret->kind = SIDEBAND_FORK;
+		r = task(c, ret);
+		return !r && ret->pid == ret->ppid ? SIDEBAND_OTHER : r;
 	case PERF_RECORD_EXIT:
-		return decode_exit(c, ret);
+		ret->kind = SIDEBAND_EXIT;
+		return task(c, ret);
 	case PERF_RECORD_COMM:
-		return decode_comm(c, misc, ret);
+		ret->kind = SIDEBAND_EXEC;
+		if (!(misc & PERF_RECORD_MISC_COMM_EXEC))
+			return SIDEBAND_OTHER;
+		return cursor_u32(c, &ret->pid) && cursor_u32(c, &ret->tid) ? 0 : SIDEBAND_ODD;
 	case PERF_RECORD_MMAP2:
 		return decode_mmap(c, misc, ret);
 	case PERF_RECORD_LOST:
-		return decode_lost(c, ret);
+		ret->kind = SIDEBAND_LOST;
+		return cursor_u64(c, &id) && cursor_u64(c, &ret->n_lost) ? 0 : SIDEBAND_ODD;
 	default:
 		return SIDEBAND_OTHER;
 	}

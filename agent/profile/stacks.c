@@ -275,22 +275,16 @@ static unsigned int inactive_generation(const struct stacks *s)
 	return !(*s->maps.generation & 1);
 }
 
-/* The first tick of two. */
-static void turn(struct stacks *s)
-{
-	s->begun_ns[inactive_generation(s)] = nsec_boot();
-	*s->maps.generation = inactive_generation(s);
-	s->turned = true;
-	s->turned_ns = nsec_monotonic();
-}
-
 int stacks_tick(struct stacks *s, sample_fn fn, void *ctx)
 {
 	struct drain drain = {.stacks = s, .fn = fn, .ctx = ctx};
 	int r;
 
-	if (!s->turned) {
-		turn(s);
+	if (!s->turned) { /* the first tick of two */
+		s->begun_ns[inactive_generation(s)] = nsec_boot();
+		*s->maps.generation = inactive_generation(s);
+		s->turned = true;
+		s->turned_ns = nsec_monotonic();
 		return 0;
 	}
 	r = is_settled(s);

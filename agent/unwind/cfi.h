@@ -101,10 +101,6 @@ int cfi_run_initial(struct cfi_common *common, struct cursor program);
 int cfi_run(const struct cfi_common *common, struct cursor program, uint64_t program_vaddr,
 	    uint64_t start, struct rows *rows);
 
-/* The rule that a state amounts to. */
-void cfi_rule(const struct cfi_common *common, const struct cfi_state *state,
-	      struct unwind_rule *ret);
-
 /* An address in encoding @encoding that lies at @vaddr. False if it is cut or of an encoding that
  * unwind tables of linked files do not need: indirect, relative to text, data or function. */
 bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *ret);

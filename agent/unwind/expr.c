@@ -114,14 +114,6 @@ static bool add_top(struct machine *m, bool negative)
 	return add(m, value);
 }
 
-static bool deref(struct machine *m)
-{
-	if (!m->n || m->items[m->n - 1].form != EXPR_REG)
-		return false;
-	m->items[m->n - 1].form = EXPR_DEREF;
-	return true;
-}
-
 static bool step(struct machine *m, uint8_t op)
 {
 	uint64_t reg, value;
@@ -135,7 +127,10 @@ static bool step(struct machine *m, uint8_t op)
 		return cursor_sleb(&m->code, &off) && push(m, EXPR_REG, op - OP_BREG0, off);
 	switch (op) {
 	case OP_DEREF:
-		return deref(m);
+		if (!m->n || m->items[m->n - 1].form != EXPR_REG)
+			return false;
+		m->items[m->n - 1].form = EXPR_DEREF;
+		return true;
 	case OP_MINUS:
 	case OP_PLUS:
 		return add_top(m, op == OP_MINUS);

@@ -413,14 +413,6 @@ static int add_steps(struct gorows *g, const struct build *b, const struct gocod
 	return 0;
 }
 
-static int add_whole(struct gorows *g, const struct build *b, uint64_t start)
-{
-	struct unwind_rule rule;
-
-	rule_at(b, start, 0, &rule);
-	return rows_add(g->rows, start, &rule);
-}
-
 static bool is_whole(enum role role)
 {
 	return role == ROLE_TOP || role == ROLE_SIGRET;
@@ -429,13 +421,19 @@ static bool is_whole(enum role role)
 static int add_range(struct gorows *g, const struct build *b, const struct gocode_func *func)
 {
 	uint64_t start = func->entry - (b->role == ROLE_SIGRET ? 1 : 0);
+	struct unwind_rule rule;
 	int r = rows_begin(g->rows, ROWS_GO, start, func->end);
 
 	if (r) {
 		g->stats.n_odd++;
 		return r < 0 ? r : 0;
 	}
-	r = is_whole(b->role) ? add_whole(g, b, start) : add_steps(g, b, func);
+	if (is_whole(b->role)) {
+		rule_at(b, start, 0, &rule);
+		r = rows_add(g->rows, start, &rule);
+	} else {
+		r = add_steps(g, b, func);
+	}
 	if (r) {
 		rows_drop(g->rows);
 		return r;

@@ -24,11 +24,6 @@ const char *rowtext_register(enum cfi_machine machine, unsigned int reg)
 	return reg < array_size(x86_names) ? x86_names[reg] : "?";
 }
 
-static unsigned int fp_register(enum cfi_machine machine)
-{
-	return machine == CFI_ARM64 ? UNWIND_ARM64_FP : UNWIND_X86_FP;
-}
-
 static int print_curg(enum cfi_machine machine, const struct unwind_rule *rule, char *to,
 		      size_t size)
 {
@@ -70,8 +65,8 @@ static int print_fp(enum cfi_machine machine, const struct unwind_rule *rule, ch
 	case UNWIND_FP_AT_CFA:
 		return snprintf(to, size, " fp=cfa%+d", rule->fp_off);
 	case UNWIND_FP_DEREF:
-		return snprintf(to, size, " fp=deref(%s%+d)",
-				rowtext_register(machine, fp_register(machine)), rule->fp_off);
+		return snprintf(to, size, " fp=deref(%s%+d)", machine == CFI_ARM64 ? "x29" : "rbp",
+				rule->fp_off);
 	case UNWIND_FP_GO_CURG:
 		return snprintf(to, size, " fp=curg%+d", rule->fp_off);
 	default:

@@ -120,19 +120,10 @@ WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 
 /* ---------------------------------------------------------------- walking */
 
-/* How many of the process's mappings the walker gets. */
-static size_t set_mappings(struct table_space *space, const struct dumpwalk_from *from)
-{
-	const size_t n = from->n_maps < MAPPINGS ? from->n_maps : MAPPINGS;
-
-	if (n)
-		memcpy(space->maps, from->maps, n * sizeof(*from->maps));
-	return n;
-}
-
 void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		   struct dumpwalk_stack *ret)
 {
+	const size_t n_maps = from->n_maps < MAPPINGS ? from->n_maps : MAPPINGS;
 	struct regs regs = *from->regs;
 	struct walk w = {0};
 	struct window win;
@@ -149,7 +140,9 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 	dw->space.from = from;
 	dw->space.stack = ret;
 	dw->space.beyond = false;
-	walk_begin(&c, FIRST_MAPPING, set_mappings(&dw->space, from));
+	if (n_maps)
+		memcpy(dw->space.maps, from->maps, n_maps * sizeof(*from->maps));
+	walk_begin(&c, FIRST_MAPPING, n_maps);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
 		walk_on(&c);
 	ret->n = w.n;

@@ -150,14 +150,6 @@ static int add_slabs(struct page_pool *pool, enum page_pool_kind kind, uint32_t 
 	return 0;
 }
 
-/* So many that pages up to @limit are there. 0 if they are now. */
-static int grow(struct page_pool *pool, enum page_pool_kind kind, uint64_t limit)
-{
-	uint64_t n = (limit + TABLE_SLAB_PAGES - 1) / TABLE_SLAB_PAGES - pool->n;
-
-	return n > slabs_left(pool, kind) ? PAGE_POOL_FULL : add_slabs(pool, kind, (uint32_t)n);
-}
-
 /* The first @n free ones in a row: true; or how many there are at the end of all, in *@ret_end. */
 static bool find_run(const struct page_pool *pool, enum page_pool_kind kind, uint32_t n,
 		     uint32_t *ret, uint32_t *ret_end)
@@ -185,11 +177,14 @@ static bool find_run(const struct page_pool *pool, enum page_pool_kind kind, uin
 int page_pool_reserve(struct page_pool *pool, enum page_pool_kind kind, uint32_t n, uint32_t *ret)
 {
 	uint32_t first, end;
+	uint64_t slabs;
 	int r = 0;
 
 	if (!find_run(pool, kind, n, &first, &end)) {
 		first = pool->n * TABLE_SLAB_PAGES - end;
-		r = grow(pool, kind, (uint64_t)first + n);
+		slabs = ((uint64_t)first + n + TABLE_SLAB_PAGES - 1) / TABLE_SLAB_PAGES - pool->n;
+		r = slabs > slabs_left(pool, kind) ? PAGE_POOL_FULL
+						   : add_slabs(pool, kind, (uint32_t)slabs);
 	}
 	if (r)
 		return r;

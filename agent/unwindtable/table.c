@@ -279,12 +279,6 @@ struct group {
 	uint32_t block;
 };
 
-/* Room for one slot and, if need be, for the gap after it. */
-static bool group_has_room(const struct group *g, size_t n)
-{
-	return g->n + n < PAGE_SLOTS - 1 && g->head.n[g->block] + n < 255;
-}
-
 static void group_put(struct group *g, uint8_t low, uint8_t id)
 {
 	g->slots[g->n][0] = low;
@@ -296,13 +290,16 @@ static void group_add(struct group *g, const struct step *slot, uint32_t id, uin
 		      size_t *n_cut)
 {
 	uint32_t block = slot->unit / 256 % TABLE_GROUP_BLOCKS;
-	bool wide = id >= TABLE_WIDE;
+	bool wide = id >= TABLE_WIDE, has_room;
+	size_t n = wide ? 2 : 1;
 	uint8_t low = (uint8_t)slot->unit;
 
 	if (block != g->block)
 		g->full = g->n >= PAGE_SLOTS - 3;
 	g->block = block;
-	if (g->full || !group_has_room(g, wide ? 2 : 1)) {
+	/* for one slot or two and, if need be, for the gap after it */
+	has_room = g->n + n < PAGE_SLOTS - 1 && g->head.n[block] + n < 255;
+	if (g->full || !has_room) {
 		if (!g->full)
 			group_put(g, low, (uint8_t)gap);
 		g->full = true;

@@ -333,13 +333,6 @@ static size_t victims_for(const struct exe *exe, struct exe *const *victims, siz
 	return freed >= bytes && scores_higher(exe->score, score) ? i : 0;
 }
 
-/* Whether a table of that size would get a place. */
-static bool admissible(const struct page_pool_room *room, const struct exe *exe,
-		       struct exe *const *victims, size_t n)
-{
-	return has_room(room, exe) || victims_for(exe, victims, n, exe->bytes);
-}
-
 /* Evict for @exe. Whether anything went. */
 static bool make_room(struct tables *t, const struct exe *exe, size_t bytes, uint64_t now_ns)
 {
@@ -373,7 +366,7 @@ size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want
 
 		if (exe->state != STATE_NONE || exe->waiting || exe->absent || !exe->refs ||
 		    !exe->recent_score || now_ns < exe->cooldown_until_ns ||
-		    !admissible(&room, exe, victims, n_victims))
+		    (!has_room(&room, exe) && !victims_for(exe, victims, n_victims, exe->bytes)))
 			continue;
 		for (at = out; at > 0 && ret[at - 1].recent_score < exe->recent_score; at--)
 			if (at < n)

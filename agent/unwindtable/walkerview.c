@@ -146,16 +146,6 @@ static int add_program(struct walkers *all, uint32_t id)
 	return 0;
 }
 
-static int find_walkers(struct walkers *ret)
-{
-	uint32_t id = 0;
-	int r = 0;
-
-	while (!r && !bpf_prog_get_next_id(id, &id))
-		r = add_program(ret, id);
-	return r || errno == ENOENT ? r : -errno;
-}
-
 /* WALKERVIEW_NONE for a walker that is ending, or being made. */
 static int view_of_walker(const struct walker *w, uint32_t tgid, struct walkerview **ret)
 {
@@ -179,8 +169,13 @@ static int view_of_walker(const struct walker *w, uint32_t tgid, struct walkervi
 static int find(uint32_t tgid, struct walkerview **ret)
 {
 	struct walkers all = {.n = 0};
-	int r = find_walkers(&all), found;
+	uint32_t id = 0;
+	int r = 0, found;
 
+	while (!r && !bpf_prog_get_next_id(id, &id))
+		r = add_program(&all, id);
+	if (!r && errno != ENOENT)
+		r = -errno;
 	if (r)
 		return r;
 	found = all.odd ? WALKERVIEW_ODD : WALKERVIEW_NONE;

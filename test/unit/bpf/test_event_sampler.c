@@ -9,7 +9,7 @@
 
 #include "base/nsec.h"
 #include "lib/event_sampler.bpf.h"
-#include "profile/offplan.h"
+#include "profile/offcpu.h"
 
 static uint64_t now_ns, seed;
 
