@@ -15,6 +15,7 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
 #include "discovery/cgroup.h"
 #include "discovery/discovery.h"
 
@@ -41,13 +42,15 @@ static const char help[] =
 	"  --cgroupfs-root PATH  where the cgroup file systems are mounted (found by itself)\n"
 	"  --help                this text\n";
 
-static int print_json(const struct cgroup_id *id)
+static int print_id(const struct cgroup_id *id, bool json)
 {
-	return cmd_print_json(json_pack(
-		"{s:s, s:s?, s:s?, s:s?, s:s}", "runtime", cgroup_runtime_name(id->runtime),
-		"container_id", id->container_id[0] ? id->container_id : NULL, "pod_uid",
-		id->pod_uid[0] ? id->pod_uid : NULL, "qos", cgroup_qos_name(id->qos), "kind",
-		cgroup_kind_name(id->kind)));
+	json_t *object = json_pack(
+		"{s:s, s:o, s:o, s:s?, s:s}", "runtime", cgroup_runtime_name(id->runtime),
+		"container_id", view_text(id->container_id), "pod_uid", view_text(id->pod_uid),
+		"qos", cgroup_qos_name(id->qos), "kind", cgroup_kind_name(id->kind));
+
+	return view_print(object, json,
+			  "{runtime:-10}  {container_id:-64}  {pod_uid:-36}  {qos:-10}  {kind}\n");
 }
 
 /* The four escapes, in place; any other backslash stays, as in systemd's "\x2d". */
@@ -75,7 +78,7 @@ static int inspect_line(char *line, size_t n)
 	struct cgroup_id id;
 
 	cgroup_parse(strview_of_bytes(line, unescape(line, n)), &id);
-	return print_json(&id);
+	return print_id(&id, true);
 }
 
 static int inspect_lines(FILE *file, const char *name)
@@ -128,18 +131,6 @@ static int inspect_file(const char *name)
 
 /* ---- the containers of this node ---- */
 
-static int print_entity(const struct entity *entity, bool json)
-{
-	const char *qos = cgroup_qos_name(entity->id.qos);
-
-	if (json)
-		return print_json(&entity->id);
-	printf("%-10s  %-64s  %-36s  %-10s  %s\n", cgroup_runtime_name(entity->id.runtime),
-	       entity->id.container_id, entity->id.pod_uid[0] ? entity->id.pod_uid : "-",
-	       qos ? qos : "-", cgroup_kind_name(entity->id.kind));
-	return 0;
-}
-
 static int print_entities(struct discovery *d, bool json)
 {
 	struct entity *entity = NULL;
@@ -151,7 +142,7 @@ static int print_entities(struct discovery *d, bool json)
 	while ((entity = discovery_next_entity(d, entity))) {
 		if (entity->kind != ENTITY_CONTAINER)
 			continue;
-		if (print_entity(entity, json))
+		if (print_id(&entity->id, json))
 			return CMD_FAILED;
 		n++;
 	}

@@ -16,6 +16,7 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
 #include "gofile/goversion.h"
 #include "goheap/goheap.h"
 #include "goheap/goimages.h"
@@ -70,23 +71,16 @@ static const char help[] =
 
 /* ---------------------------------------------------------------- output */
 
-static json_t *json_hex(bool known, uint64_t value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	return known ? json_string(text) : json_null();
-}
-
 static json_t *json_of_var(const struct finding *f, enum goruntime_var var)
 {
 	const struct goruntime_place *place = &f->rt.file.vars[var];
 	bool known = place->source != GORUNTIME_FROM_NOWHERE;
 
-	return json_pack("{s:s, s:s?, s:s?, s:o, s:o}", "name", goruntime_var_name(var), "source",
+	return json_pack("{s:s, s:s?, s:o, s:o, s:o}", "name", goruntime_var_name(var), "source",
 			 known ? goruntime_source_name(place->source) : NULL, "section",
-			 known ? place->section : NULL, "vaddr", json_hex(known, place->vaddr),
-			 "address", json_hex(known && f->live, goruntime_addr(&f->rt, var)));
+			 known ? json_string(place->section) : json_null(), "vaddr",
+			 known ? view_hex(place->vaddr) : json_null(), "address",
+			 known && f->live ? view_hex(goruntime_addr(&f->rt, var)) : json_null());
 }
 
 static json_t *json_of_finding(const struct finding *f)
@@ -95,69 +89,64 @@ static json_t *json_of_finding(const struct finding *f)
 
 	for (int i = 0; i < GORUNTIME_VAR_MAX; i++)
 		json_array_append_new(vars, json_of_var(f, (enum goruntime_var)i));
-	return json_pack("{s:s?, s:s?, s:s, s:o, s:o, s:o, s:o, s:o}", "name",
-			 f->rt.name[0] ? f->rt.name : NULL, "version",
-			 f->rt.file.version[0] ? f->rt.file.version : NULL, "state",
+	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "name", view_text(f->rt.name),
+			 "version", view_text(f->rt.file.version), "state",
 			 goruntime_state_name(f->state), "rate",
 			 f->has_now ? json_integer(f->now.rate) : json_null(), "cycle",
 			 f->has_now ? json_integer(f->now.cycle) : json_null(), "bias",
-			 json_hex(f->live, f->rt.bias), "certain",
+			 f->live ? view_hex(f->rt.bias) : json_null(), "certain",
 			 f->live ? json_boolean(f->rt.certain) : json_null(), "variables", vars);
 }
 
-static int print_json(const struct findings *all)
+static json_t *json_of_all(const struct findings *all)
 {
 	json_t *runtimes = json_array();
 
 	for (size_t i = 0; i < all->n; i++)
 		json_array_append_new(runtimes, json_of_finding(&all->items[i]));
-	if (cmd_print_json(json_pack("{s:s, s:o}", "state", goruntime_state_name(all->state),
-				     "runtimes", runtimes))) {
-		cmd_error("inspect goruntime: out of memory");
-		return CMD_FAILED;
-	}
-	return CMD_DONE;
+	return json_pack("{s:s, s:o}", "state", goruntime_state_name(all->state), "runtimes",
+			 runtimes);
 }
 
-static void print_finding(const struct finding *f)
+static bool has(const json_t *object, const char *key)
 {
-	const char *version = f->rt.file.version;
+	return !json_is_null(json_object_get(object, key));
+}
 
-	if (f->rt.name[0])
-		printf("name     %s\n", f->rt.name);
-	printf("version  %s\n", *version ? version : "not recorded");
-	printf("state    %s\n", goruntime_state_name(f->state));
-	if (f->has_now)
-		printf("rate     %" PRId64 "\ncycle    %" PRIu32 "\n", f->now.rate, f->now.cycle);
-	if (f->live)
-		printf("bias     0x%" PRIx64 "\ncertain  %s\n", f->rt.bias,
-		       f->rt.certain ? "yes" : "no");
+static void print_runtime(const json_t *rt)
+{
+	const json_t *var;
+	size_t i;
+
+	if (has(rt, "name"))
+		view_print_text(rt, "name     {name}\n");
+	view_print_text(rt, "version  {version|not recorded}\nstate    {state}\n");
+	if (has(rt, "rate"))
+		view_print_text(rt, "rate     {rate}\ncycle    {cycle}\n");
+	if (has(rt, "bias"))
+		view_print_text(rt, "bias     {bias}\ncertain  {certain}\n");
 	printf("\n%-32s %-8s %-12s %-18s %s\n", "variable", "source", "section", "vaddr",
-	       f->live ? "address" : "");
-	for (int i = 0; i < GORUNTIME_VAR_MAX; i++) {
-		enum goruntime_var var = (enum goruntime_var)i;
-		const struct goruntime_place *place = &f->rt.file.vars[var];
-
-		if (place->source == GORUNTIME_FROM_NOWHERE)
-			continue;
-		printf("%-32s %-8s %-12s 0x%-16" PRIx64, goruntime_var_name(var),
-		       goruntime_source_name(place->source), place->section, place->vaddr);
-		if (f->live)
-			printf(" 0x%" PRIx64, goruntime_addr(&f->rt, var));
-		putchar('\n');
-	}
+	       has(rt, "bias") ? "address" : "");
+	json_array_foreach(json_object_get(rt, "variables"), i, var)
+		if (has(var, "source"))
+			view_print_text(var, "{name:-32} {source:-8} {section:-12|} {vaddr:-18} "
+					     "{address|}\n");
 }
 
-static int print_text(const struct findings *all)
+static int print(json_t *all, bool json)
 {
-	if (!all->n)
-		printf("state    %s\n", goruntime_state_name(all->state));
-	for (size_t i = 0; i < all->n; i++) {
+	const json_t *runtimes = json_object_get(all, "runtimes"), *rt;
+	size_t i;
+
+	if (json || !json_array_size(runtimes))
+		return view_print(all, json, "state    {state}\n");
+	json_array_foreach(runtimes, i, rt) {
 		if (i > 0)
 			putchar('\n');
-		print_finding(&all->items[i]);
+		print_runtime(rt);
 	}
-	return CMD_DONE;
+	json_decref(all);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- finding */
@@ -310,7 +299,9 @@ int inspect_goruntime(int argc, char **argv)
 		status = find_in_process(options.proc_root, pid, &found);
 	else
 		status = find_in_file(options.what, &found);
-	if (status == CMD_DONE)
-		status = options.json ? print_json(&found) : print_text(&found);
+	if (status == CMD_DONE && print(json_of_all(&found), options.json)) {
+		cmd_error("inspect goruntime: out of memory");
+		status = CMD_FAILED;
+	}
 	return cmdline_finish("inspect goruntime", status);
 }

@@ -16,9 +16,9 @@
 
 #include "base/cleanup.h"
 #include "base/root.h"
-#include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
 #include "procmap/address_space.h"
 #include "procmap/image.h"
 #include "procmap/mapped.h"
@@ -85,25 +85,19 @@ static void find_build_id(const struct root *proc, uint64_t pid, const struct ma
 	image_unref(image);
 }
 
-static int print_json(const struct maps_entry *e, const struct last_file *file)
+static int print_row(const struct maps_entry *e, const struct last_file *file, bool json)
 {
-	char start[24], limit[24], device[32];
+	char device[32];
 
-	snprintf(start, sizeof(start), "0x%" PRIx64, e->start);
-	snprintf(limit, sizeof(limit), "0x%" PRIx64, e->limit);
 	snprintf(device, sizeof(device), "%x:%x", major(e->device), minor(e->device));
-	return cmd_print_json(json_pack(
-		"{s:s, s:s, s:I, s:s?, s:s?, s:s, s:I, s:b}", "start", start, "limit", limit,
-		"offset", (json_int_t)e->offset, "path", e->path[0] ? e->path : NULL, "build_id",
-		file->build_id[0] ? file->build_id : NULL, "device", device, "inode",
-		(json_int_t)e->inode, "executable", (e->prot & MAPS_X) != 0));
-}
-
-static void print_row(const struct maps_entry *e, const struct last_file *file)
-{
-	printf("%16" PRIx64 " %16" PRIx64 " %c %10" PRIx64 " %-40s %s\n", e->start, e->limit,
-	       e->prot & MAPS_X ? 'x' : '-', e->offset, file->build_id[0] ? file->build_id : "-",
-	       e->path[0] ? e->path : "-");
+	return view_print(
+		json_pack("{s:o, s:o, s:I, s:o, s:o, s:s, s:I, s:b}", "start", view_hex(e->start),
+			  "limit", view_hex(e->limit), "offset", (json_int_t)e->offset, "path",
+			  view_text(e->path), "build_id", view_text(file->build_id), "device",
+			  device, "inode", (json_int_t)e->inode, "executable",
+			  (e->prot & MAPS_X) != 0),
+		json,
+		"{start:16x} {limit:16x} {executable:m} {offset:10x} {build_id:-40} {path}\n");
 }
 
 static int print_maps(const struct options *o, const struct root *proc, const struct pid_id *id)
@@ -121,11 +115,7 @@ static int print_maps(const struct options *o, const struct root *proc, const st
 		       "PATH");
 	for (size_t i = 0; !r && i < maps.n; i++) {
 		find_build_id(proc, maps.via_pid, &maps.items[i], &file);
-		utf8_make_printable(maps.items[i].path);
-		if (o->json)
-			r = print_json(&maps.items[i], &file);
-		else
-			print_row(&maps.items[i], &file);
+		r = print_row(&maps.items[i], &file, o->json);
 	}
 	if (r)
 		cmd_error("inspect maps: out of memory");
@@ -151,25 +141,15 @@ static bool find_offset(const struct options *o, const struct root *proc, const 
 static int print_frame(const struct options *o, const struct frame *frame, const uint64_t *off)
 {
 	const struct image *image = frame->image;
-	char address[24], vaddr[24], offset[32] = "-";
 
-	snprintf(address, sizeof(address), "0x%" PRIx64, o->address);
-	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, frame->vaddr);
-	if (off)
-		snprintf(offset, sizeof(offset), "0x%" PRIx64, *off);
-	utf8_make_printable(image->path);
-	if (!o->json) {
-		printf("address   %s\nkind      %s\npath      %s\nbuild id  %s\nvaddr     %s\n"
-		       "offset    %s\n",
-		       address, image_kind_name(image->kind), image->path,
-		       image->build_id[0] ? image->build_id : "-", vaddr, offset);
-		return 0;
-	}
-	return cmd_print_json(json_pack("{s:s, s:s, s:s, s:s?, s:s, s:o}", "address", address,
-					"kind", image_kind_name(image->kind), "path", image->path,
-					"build_id", image->build_id[0] ? image->build_id : NULL,
-					"vaddr", vaddr, "offset",
-					off ? json_integer((json_int_t)*off) : json_null()));
+	return view_print(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o}", "address",
+				    view_hex(o->address), "kind", image_kind_name(image->kind),
+				    "path", view_text(image->path), "build_id",
+				    view_text(image->build_id), "vaddr", view_hex(frame->vaddr),
+				    "offset", off ? json_integer((json_int_t)*off) : json_null()),
+			  o->json,
+			  "address   {address}\nkind      {kind}\npath      {path}\n"
+			  "build id  {build_id}\nvaddr     {vaddr}\noffset    {offset:X}\n");
 }
 
 static int print_address(const struct options *o, const struct root *proc, const struct pid_id *id)

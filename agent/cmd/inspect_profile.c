@@ -1,31 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pprof file, ours or anybody's, for people (text) and scripts (--json). Everything in it is
- * foreign; the reader has checked the numbers. */
-#include "cmd/inspect_profile.h"
+/*
+ * A pprof file, ours or anybody's. Everything in it is foreign; the reader has checked the numbers.
+ *
+ * For people: what there is one of on top, then labels and mappings, then the functions that used
+ * the most. Texts are whatever the profiled process called itself and its functions, so that they
+ * lose their control characters before they reach a terminal. Values have the units that
+ * google/pprof scales, in its steps.
+ *
+ * For scripts (--json): addresses are strings in hex, since JSON's readers have 53 bits for a
+ * number; nothing is cut but the list of functions, as asked for. The two forms share little: text
+ * groups labels, scales values and leaves out what is not set.
+ */
+#include "cmd/inspect.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/nsec.h"
 #include "base/root.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "cmd/inspect.h"
+#include "cmd/view.h"
+#include "pprof/flame.h"
 #include "pprof/reader.h"
+#include "pprof/tables.h"
 
-/* A profile of a whole large cluster is some tens of MB. More is an error that says so. Reached: an
+/* Bytes of a profile's file. A profile of a whole large cluster is some tens of MB. Reached: an
  * error says so. */
-#define FILE_BYTES_MAX	  (64u << 20)
+#define FILE_BYTES_MAX	   (64u << 20)
 /* Bytes of a profile after decompression in `inspect profile`. Reached: an error says so. */
-#define MESSAGE_BYTES_MAX (256u << 20)
+#define MESSAGE_BYTES_MAX  (256u << 20)
 /* Different (key, value) pairs looked at. Reached: the output says so. */
-#define LABELS_SEEN_MAX	  100000
-#define TOP_DEFAULT	  20
+#define LABELS_SEEN_MAX	   100000
+#define TOP_DEFAULT	   20
+/* Different values of one label that are shown; the number of all is shown, too. */
+#define LABEL_VALUES_SHOWN 10
 
 static const char help[] =
 	"usage: podprof inspect profile [--json] [--sample-type TYPE] [--top N] FILE|-\n\n"
@@ -48,7 +66,28 @@ struct options {
 	const char *file;
 };
 
-/* ---- labels */
+/* One different label: of a text or, where @str is 0, of a number. Strings are indexes. */
+struct profile_label {
+	uint32_t key, str, unit;
+	int64_t num;
+	size_t n_samples; /* that have it */
+};
+
+/**
+ * struct profile_view - everything that is printed; borrows
+ * @flat, @cum: functions in either order, @n_functions of them are shown
+ * @labels:     sorted, those of one key together
+ */
+struct profile_view {
+	const struct pprof_tables *t;
+	const struct flame *flame;
+	struct flame_function *flat, *cum;
+	size_t n_functions;
+	struct profile_label *labels;
+	size_t n_labels;
+};
+
+/* ---------------------------------------------------------------- labels */
 
 static int pair_order(const void *a, const void *b, void *ctx)
 {
@@ -96,7 +135,291 @@ full:
 	return 0;
 }
 
-/* ---- the command */
+/* ---------------------------------------------------------------- text */
+
+struct scale {
+	const char *unit; /* of the profile */
+	double factor;	  /* to the first step */
+	double step;
+	const char *names[6];
+};
+
+/* 12345678 nanoseconds as 12.35ms. */
+static void format_value(int64_t value, const char *unit, char *ret, size_t n)
+{
+	static const struct scale scales[] = {
+		{"nanoseconds", 1, 1000, {"ns", "us", "ms", "s"}},
+		{"microseconds", 1, 1000, {"us", "ms", "s"}},
+		{"milliseconds", 1, 1000, {"ms", "s"}},
+		{"bytes", 1, 1024, {"B", "KiB", "MiB", "GiB", "TiB"}},
+	};
+	double scaled = (double)value;
+	size_t at = 0;
+
+	for (size_t i = 0; i < array_size(scales); i++) {
+		if (strcmp(unit, scales[i].unit) != 0)
+			continue;
+		while (scales[i].names[at + 1] &&
+		       (scaled >= scales[i].step || scaled <= -scales[i].step)) {
+			scaled /= scales[i].step;
+			at++;
+		}
+		snprintf(ret, n, at ? "%.2f%s" : "%.0f%s", scaled, scales[i].names[at]);
+		return;
+	}
+	snprintf(ret, n, "%" PRId64, value);
+}
+
+static double percent(int64_t value, int64_t total)
+{
+	return total ? 100.0 * (double)value / (double)total : 0;
+}
+
+static void print_types(const struct pprof_tables *t)
+{
+	size_t shown = 0;
+
+	(void)tables_type(t, NULL, &shown);
+	for (size_t i = 0; i < t->n_types; i++) {
+		const char *unit = t->strings[t->types[i].unit];
+		char value[64];
+
+		format_value(tables_total(t, i), unit, value, sizeof(value));
+		fputs(i ? "            " : "types       ", stdout);
+		cmd_print(t->strings[t->types[i].type]);
+		putchar('/');
+		cmd_print(unit);
+		printf(" %s%s\n", value, i == shown ? " (default)" : "");
+	}
+}
+
+static void print_time(const struct pprof_tables *t)
+{
+	time_t seconds = (time_t)(t->time_ns / (int64_t)NSEC_PER_SEC);
+	char text[64], duration[64];
+	struct tm tm;
+
+	format_value(t->duration_ns, "nanoseconds", duration, sizeof(duration));
+	if (t->time_ns > 0 && gmtime_r(&seconds, &tm) &&
+	    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm))
+		printf("time        %s, for %s\n", text, duration);
+	else
+		printf("time        not set, for %s\n", duration);
+}
+
+static void print_head(const struct profile_view *v)
+{
+	const struct pprof_tables *t = v->t;
+
+	print_time(t);
+	printf("period      %" PRId64 " ", t->period);
+	cmd_print(t->strings[t->period_type.type]);
+	putchar('/');
+	cmd_print(t->strings[t->period_type.unit]);
+	putchar('\n');
+	print_types(t);
+	printf("samples     %zu, at %zu locations in %zu functions\n", t->n_samples, t->n_locations,
+	       t->n_functions);
+	for (size_t i = 0; i < t->n_comments; i++) {
+		fputs("comment     ", stdout);
+		cmd_print(t->strings[t->comments[i]]);
+		putchar('\n');
+	}
+}
+
+/* Labels of the same key that follow each other from @i. */
+static size_t same_key(const struct profile_view *v, size_t i)
+{
+	size_t n = 1;
+
+	while (i + n < v->n_labels &&
+	       strcmp(v->t->strings[v->labels[i + n].key], v->t->strings[v->labels[i].key]) == 0)
+		n++;
+	return n;
+}
+
+static void print_label(const struct profile_view *v, const struct profile_label *pair)
+{
+	putchar(' ');
+	if (pair->str)
+		cmd_print(v->t->strings[pair->str]);
+	else
+		printf("%" PRId64, pair->num);
+	if (pair->unit)
+		cmd_print(v->t->strings[pair->unit]);
+	printf(" (%zu)", pair->n_samples);
+}
+
+static void print_labels(const struct profile_view *v)
+{
+	for (size_t i = 0, n; i < v->n_labels; i += n) {
+		n = same_key(v, i);
+		fputs(i ? "            " : "labels      ", stdout);
+		cmd_print(v->t->strings[v->labels[i].key]);
+		putchar(':');
+		for (size_t j = 0; j < n && j < LABEL_VALUES_SHOWN; j++)
+			print_label(v, &v->labels[i + j]);
+		if (n > LABEL_VALUES_SHOWN)
+			printf(" and %zu more", n - LABEL_VALUES_SHOWN);
+		putchar('\n');
+	}
+}
+
+static void print_mappings(const struct pprof_tables *t)
+{
+	for (size_t i = 0; i < t->n_mappings; i++) {
+		const struct pprof_mapping_row *m = &t->mappings[i];
+
+		fputs(i ? "            " : "mappings    ", stdout);
+		printf("0x%" PRIx64 "-0x%" PRIx64 " offset 0x%" PRIx64 " ", m->start, m->limit,
+		       m->offset);
+		cmd_print(t->strings[m->path]);
+		if (m->build_id) {
+			fputs(" build-id ", stdout);
+			cmd_print(t->strings[m->build_id]);
+		}
+		printf("%s\n", m->has_functions ? "" : " (no functions)");
+	}
+}
+
+static void print_top(const struct profile_view *v, const char *order,
+		      const struct flame_function *list)
+{
+	int64_t total = flame_total(v->flame);
+	const char *unit = flame_unit(v->flame);
+	char flat[64], cum[64];
+
+	putchar('\n');
+	cmd_print(flame_type(v->flame));
+	printf(" by %s value\n%12s %7s %12s %7s  function\n", order, "flat", "", "cum", "");
+	for (size_t i = 0; i < v->n_functions; i++) {
+		format_value(list[i].flat, unit, flat, sizeof(flat));
+		format_value(list[i].cum, unit, cum, sizeof(cum));
+		printf("%12s %6.2f%% %12s %6.2f%%  ", flat, percent(list[i].flat, total), cum,
+		       percent(list[i].cum, total));
+		cmd_print(list[i].name);
+		putchar('\n');
+	}
+}
+
+static void print_text(const struct profile_view *v)
+{
+	print_head(v);
+	print_labels(v);
+	print_mappings(v->t);
+	if (!v->n_functions)
+		return;
+	print_top(v, "flat", v->flat);
+	print_top(v, "cumulative", v->cum);
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static json_t *json_of(const struct pprof_tables *t, uint32_t string)
+{
+	return json_string(t->strings[string]);
+}
+
+static json_t *json_types(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_types; i++)
+		json_array_append_new(list, json_pack("{s:o, s:o, s:I}", "type",
+						      json_of(t, t->types[i].type), "unit",
+						      json_of(t, t->types[i].unit), "total",
+						      (json_int_t)tables_total(t, i)));
+	return list;
+}
+
+static json_t *json_top(const struct flame_function *list, size_t n)
+{
+	json_t *top = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(top, json_pack("{s:s, s:I, s:I}", "function", list[i].name,
+						     "flat", (json_int_t)list[i].flat, "cum",
+						     (json_int_t)list[i].cum));
+	return top;
+}
+
+static json_t *json_labels(const struct profile_view *v)
+{
+	const struct pprof_tables *t = v->t;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < v->n_labels; i++) {
+		const struct profile_label *pair = &v->labels[i];
+		json_t *label = json_pack("{s:o, s:I}", "key", json_of(t, pair->key), "samples",
+					  (json_int_t)pair->n_samples);
+
+		if (pair->str)
+			json_object_set_new(label, "value", json_of(t, pair->str));
+		else
+			json_object_set_new(label, "number", json_integer(pair->num));
+		if (pair->unit)
+			json_object_set_new(label, "unit", json_of(t, pair->unit));
+		json_array_append_new(list, label);
+	}
+	return list;
+}
+
+static json_t *json_mappings(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_mappings; i++) {
+		const struct pprof_mapping_row *m = &t->mappings[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:b}", "start",
+				  view_hex(m->start), "limit", view_hex(m->limit), "offset",
+				  view_hex(m->offset), "path", json_of(t, m->path), "build_id",
+				  json_of(t, m->build_id), "has_functions", m->has_functions,
+				  "has_filenames", m->has_filenames, "has_line_numbers",
+				  m->has_line_numbers, "has_inline_frames", m->has_inline_frames));
+	}
+	return list;
+}
+
+static json_t *json_comments(const struct pprof_tables *t)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < t->n_comments; i++)
+		json_array_append_new(list, json_of(t, t->comments[i]));
+	return list;
+}
+
+static int print_json(const struct profile_view *v)
+{
+	const struct pprof_tables *t = v->t;
+	_cleanup_(freep) char *text = NULL;
+	json_t *root;
+
+	root = json_pack(
+		"{s:o, s:o, s:{s:o, s:o}, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:I, s:{s:o, s:o}, "
+		"s:o, s:o, s:o}",
+		"sample_types", json_types(t), "default_sample_type", json_of(t, t->default_type),
+		"period_type", "type", json_of(t, t->period_type.type), "unit",
+		json_of(t, t->period_type.unit), "period", (json_int_t)t->period, "time_ns",
+		(json_int_t)t->time_ns, "duration_ns", (json_int_t)t->duration_ns, "samples",
+		(json_int_t)t->n_samples, "locations", (json_int_t)t->n_locations, "functions",
+		(json_int_t)t->n_functions, "sample_type", flame_type(v->flame), "total",
+		(json_int_t)flame_total(v->flame), "top", "flat", json_top(v->flat, v->n_functions),
+		"cum", json_top(v->cum, v->n_functions), "labels", json_labels(v), "mappings",
+		json_mappings(t), "comments", json_comments(t));
+	if (root)
+		text = json_dumps(root, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+	json_decref(root);
+	if (!text)
+		return -ENOMEM;
+	puts(text);
+	return 0;
+}
+
+/* ---------------------------------------------------------------- the command */
 
 DEFINE_CLEANUP(struct reader *, reader_freep, reader_free);
 DEFINE_CLEANUP(struct flame *, flame_freep, flame_free);
@@ -126,9 +449,9 @@ static int show(const struct pprof_tables *t, const struct options *o)
 		if (o->top && v.n_functions > o->top)
 			v.n_functions = o->top;
 		if (o->json)
-			r = inspect_profile_json(&v);
+			r = print_json(&v);
 		else
-			inspect_profile_text(&v);
+			print_text(&v);
 	}
 	free(v.labels);
 	return r;

@@ -22,17 +22,47 @@
 #include "base/vec.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
-#include "cmd/inspect_targets.h"
+#include "cmd/view.h"
 #include "config/config.h"
 #include "discovery/discovery.h"
-#include "settings.h"
+#include "discovery/entity.h"
+#include "discovery/pid.h"
+#include "naming/labelling.h"
+#include "naming/names.h"
 #include "relabel/pattern.h"
+#include "settings.h"
 
 /* For how long names are waited for, and how often it is looked whether they are there. */
-#define TARGETS_WAIT_NS (3 * NSEC_PER_SEC)
-#define TARGETS_POLL_NS (50 * NSEC_PER_MSEC)
+#define TARGETS_WAIT_NS	      (3 * NSEC_PER_SEC)
+#define TARGETS_POLL_NS	      (50 * NSEC_PER_MSEC)
 /* Bytes of the line about who tells names. */
-#define TARGETS_SOURCES 512
+#define TARGETS_SOURCES	      512
+/* Processes that are gathered: as many as an agent remembers. Reached: the others are left out. */
+#define TARGETS_PROCESSES_MAX 65536
+/* Processes of one entity that are named, and the widest columns; longer texts push the next
+ * one. */
+#define TEXT_PROCESSES	      8
+#define TEXT_NAME	      64
+#define TEXT_VALUE	      48
+
+struct target_process {
+	struct pid_id pid;
+	const struct entity *entity;
+	char comm[PID_COMM_MAX]; /* printable */
+};
+
+/**
+ * struct target_view - one entity
+ * @is:        its labels and why it is left out
+ * @processes: @n_processes of them, by number; borrowed
+ */
+struct target_view {
+	const struct entity *entity;
+	struct labelled is;
+	char name[NAMES_TEXT_MAX];
+	const struct target_process *processes;
+	size_t n_processes;
+};
 
 struct inspection {
 	struct config config;
@@ -255,6 +285,177 @@ static int gather(struct inspection *t)
 	return r;
 }
 
+/* ---------------------------------------------------------------- text */
+
+/* "container", "sandbox", "unit", ... */
+static const char *what_of(const struct target_view *v)
+{
+	return entity_what(v->entity->kind, &v->is.labels);
+}
+
+static void pad(const char *s, size_t width)
+{
+	size_t n = strlen(s);
+
+	cmd_print(s);
+	printf("%*s", n < width ? (int)(width - n) : 0, "");
+}
+
+static const char *display_name(const struct target_view *v)
+{
+	return v->name[0] ? v->name : "(unknown)";
+}
+
+/* The longest of them, but not more than @max. */
+static size_t value_width(const struct labels *l)
+{
+	size_t width = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		size_t n = strlen(l->items[i].value);
+
+		if (n > width && n <= TEXT_VALUE)
+			width = n;
+	}
+	return width;
+}
+
+static void print_what(const struct target_view *v)
+{
+	const struct entity *entity = v->entity;
+	const struct cgroup_id *id = &entity->id;
+	struct strview user;
+
+	printf("    %s", what_of(v));
+	if (entity->kind == ENTITY_CONTAINER) {
+		printf(", %s ", cgroup_runtime_name(id->runtime));
+		cmd_print(id->container_id);
+	} else if (entity->kind == ENTITY_POD) {
+		printf(" %s: what is in it and in no container of it", id->pod_uid);
+	}
+	if (cgroup_user(id, &user))
+		printf(", of user %.*s", (int)strview_len(&user), user.p);
+	else if (id->outer_id[0])
+		printf(", in container %.12s", id->outer_id);
+	putchar('\n');
+	if (entity->pending)
+		puts("    its name is still waited for");
+}
+
+static void print_labels(const struct target_view *v)
+{
+	size_t width = value_width(&v->is.labels);
+
+	for (size_t i = 0; i < v->is.labels.n; i++) {
+		const struct label *label = &v->is.labels.items[i];
+		const char *origin = labels_get(&v->is.origins, label->name);
+
+		printf("    %-20s ", label->name);
+		pad(label->value, width);
+		printf("  ");
+		cmd_print(origin ? origin : "");
+		putchar('\n');
+	}
+	for (size_t i = 0; i < v->is.settings.n; i++) {
+		const struct label *setting = &v->is.settings.items[i];
+
+		printf("    %-20s ", "setting");
+		printf("%s=", setting->name);
+		cmd_print(setting->value);
+		putchar('\n');
+	}
+}
+
+static void print_processes(const struct target_view *v)
+{
+	size_t shown = v->n_processes < TEXT_PROCESSES ? v->n_processes : TEXT_PROCESSES;
+
+	printf("    %-20s ", "processes");
+	for (size_t i = 0; i < shown; i++)
+		printf("%s%" PRIu64 " %s", i ? ", " : "", v->processes[i].pid.pid,
+		       v->processes[i].comm);
+	if (v->n_processes > shown)
+		printf(" and %zu more", v->n_processes - shown);
+	puts(v->n_processes ? "" : "none");
+}
+
+static void print_summary(const struct target_view *views, size_t n, const char *sources)
+{
+	size_t kinds[ENTITY_KIND_MAX] = {0}, n_sandboxes = 0, left_out = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(what_of(&views[i]), "sandbox") == 0)
+			n_sandboxes++;
+		else
+			kinds[views[i].entity->kind]++;
+		left_out += views[i].is.why[0] != '\0';
+	}
+	printf("%zu containers, ", kinds[ENTITY_CONTAINER]);
+	if (n_sandboxes)
+		printf("%zu sandboxes, ", n_sandboxes);
+	if (kinds[ENTITY_POD])
+		printf("%zu pods, ", kinds[ENTITY_POD]);
+	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
+	       kinds[ENTITY_PROCESS], left_out);
+	printf("names from: %s\n", *sources ? sources : "nobody is asked");
+}
+
+/* What is profiled comes first; labels one a line, each with where it is from, since that is the
+ * question when one is not as it should be. */
+static void print_text(const struct target_view *views, size_t n, const char *sources)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct target_view *v = &views[i];
+
+		cmd_print(display_name(v));
+		putchar('\n');
+		if (v->is.why[0]) {
+			printf("    NOT PROFILED: ");
+			cmd_print(v->is.why);
+			putchar('\n');
+		}
+		print_what(v);
+		print_labels(v);
+		print_processes(v);
+		putchar('\n');
+	}
+	print_summary(views, n, sources);
+}
+
+static size_t name_width(const struct target_view *views, size_t n)
+{
+	size_t width = strlen("NAME");
+
+	for (size_t i = 0; i < n; i++) {
+		size_t length = strlen(display_name(&views[i]));
+
+		if (length > width && length <= TEXT_NAME)
+			width = length;
+	}
+	return width;
+}
+
+static void print_brief(const struct target_view *views, size_t n, const char *sources)
+{
+	size_t width = name_width(views, n);
+
+	pad("NAME", width);
+	printf("  %-9s  %9s  %-24s  %s\n", "KIND", "PROCESSES", "SERVICE", "PROFILED");
+	for (size_t i = 0; i < n; i++) {
+		const struct target_view *v = &views[i];
+		const char *service = labels_get(&v->is.labels, "service_name");
+
+		pad(display_name(v), width);
+		printf("  %-9s  %9zu  ", what_of(v), v->n_processes);
+		pad(service ? service : "-", 24);
+		printf("  ");
+		cmd_print(v->is.why[0] ? "no: " : "yes");
+		cmd_print(v->is.why);
+		putchar('\n');
+	}
+	print_summary(views, n, sources);
+}
+
 /* ---------------------------------------------------------------- JSON */
 
 static json_t *json_labels(const struct labelled *is)
@@ -292,28 +493,18 @@ static json_t *json_processes(const struct target_view *v)
 	return list;
 }
 
-static const char *or_null(const char *s)
-{
-	return *s ? s : NULL;
-}
-
-const char *inspect_targets_what(const struct target_view *v)
-{
-	return entity_what(v->entity->kind, &v->is.labels);
-}
-
 static int print_json(const struct target_view *v)
 {
 	const struct cgroup_id *id = &v->entity->id;
 	bool container = v->entity->kind == ENTITY_CONTAINER;
 
 	return cmd_print_json(json_pack(
-		"{s:s, s:s, s:b, s:s?, s:b, s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:o}", "name",
-		v->name, "kind", inspect_targets_what(v), "profiled", !v->is.why[0], "excluded",
-		or_null(v->is.why), "pending", v->entity->pending, "runtime",
+		"{s:s, s:s, s:b, s:o, s:b, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "name", v->name,
+		"kind", what_of(v), "profiled", !v->is.why[0], "excluded", view_text(v->is.why),
+		"pending", v->entity->pending, "runtime",
 		container ? cgroup_runtime_name(id->runtime) : NULL, "container_id",
-		or_null(id->container_id), "outer_container", or_null(id->outer_id), "pod_uid",
-		or_null(id->pod_uid), "labels", json_labels(&v->is), "settings",
+		view_text(id->container_id), "outer_container", view_text(id->outer_id), "pod_uid",
+		view_text(id->pod_uid), "labels", json_labels(&v->is), "settings",
 		json_settings(&v->is.settings), "processes", json_processes(v)));
 }
 
@@ -325,8 +516,7 @@ static int print(const struct inspection *t)
 	naming_describe(t->naming, sources, sizeof(sources));
 	utf8_make_printable(sources);
 	if (!t->json)
-		(t->brief ? inspect_targets_brief : inspect_targets_text)(t->views, t->n_views,
-									  sources);
+		(t->brief ? print_brief : print_text)(t->views, t->n_views, sources);
 	for (size_t i = 0; t->json && !r && i < t->n_views; i++)
 		r = print_json(&t->views[i]);
 	return r;

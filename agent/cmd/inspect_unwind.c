@@ -19,6 +19,7 @@
 #include "base/root.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
 #include "unwindtable/compile.h"
 #include "unwind/rowtext.h"
 #include "unwindtable/table.h"
@@ -141,16 +142,12 @@ static int compile(const struct options *o, struct image_rows *image)
 static int print_row(const struct options *o, const struct image_rows *image, struct row row,
 		     uint64_t end)
 {
-	char text[ROWTEXT_MAX], from[24], to[24];
+	char text[ROWTEXT_MAX];
 
 	rowtext_print(image->machine, rows_rule(image->rows, row.rule), text);
-	if (!o->json) {
-		printf("%" PRIx64 " %" PRIx64 " %s\n", row.vaddr, end, text);
-		return 0;
-	}
-	snprintf(from, sizeof(from), "0x%" PRIx64, row.vaddr);
-	snprintf(to, sizeof(to), "0x%" PRIx64, end);
-	return cmd_print_json(json_pack("{s:s, s:s, s:s}", "start", from, "end", to, "rule", text));
+	return view_print(json_pack("{s:o, s:o, s:s}", "start", view_hex(row.vaddr), "end",
+				    view_hex(end), "rule", text),
+			  o->json, "{start:x} {end:x} {rule}\n");
 }
 
 /* The last row is the gap behind all code: it has no end and is not shown. */
@@ -168,25 +165,16 @@ static int print_rows(const struct options *o, const struct image_rows *image)
 static int print_lookup(const struct options *o, const struct image_rows *image)
 {
 	struct unwind_rule rule = {0};
-	char text[ROWTEXT_MAX], vaddr[24];
+	char text[ROWTEXT_MAX];
 
 	if (image->table)
 		(void)table_lookup(image->table, o->vaddr, &rule);
 	rowtext_print(image->machine, &rule, text);
-	if (!o->json) {
-		printf("%" PRIx64 " %s\n", o->vaddr, text);
-		return 0;
-	}
-	snprintf(vaddr, sizeof(vaddr), "0x%" PRIx64, o->vaddr);
-	return cmd_print_json(json_pack("{s:s, s:s}", "vaddr", vaddr, "rule", text));
+	return view_print(json_pack("{s:o, s:s}", "vaddr", view_hex(o->vaddr), "rule", text),
+			  o->json, "{vaddr:x} {rule}\n");
 }
 
 /* ---------------------------------------------------------------- the numbers */
-
-static size_t table_bytes(const struct image_rows *image)
-{
-	return image->table ? image->table->n_bytes : 0;
-}
 
 static void take_census(const struct rows *rows, struct census *ret)
 {
@@ -209,33 +197,6 @@ static const char *const cfa_names[UNWIND_CFA_MAX] = {
 	[UNWIND_CFA_GO_CURG] = "curg",
 };
 
-/* Only what there is. Both names exist in several tables, so the text has the table's before. */
-static void print_counts(const struct image_rows *image, const struct census *census)
-{
-	for (unsigned int i = 0; i < UNWIND_CFA_MAX; i++)
-		if (census->by_cfa[i])
-			printf("rows %-24s %12" PRIu64 "\n", cfa_names[i], census->by_cfa[i]);
-	for (int32_t i = 1; i < UNSUPPORTED_MAX; i++)
-		if (census->unsupported[i])
-			printf("unsupported %-17s %12" PRIu64 "\n", rows_unsupported_name(i),
-			       census->unsupported[i]);
-	for (unsigned int i = 0; i < EHFRAME_SKIP_MAX; i++)
-		if (image->stats.skipped[i])
-			printf("skipped %-21s %12" PRIu64 "\n", ehframe_skip_name(i),
-			       image->stats.skipped[i]);
-}
-
-static void print_summary(const struct image_rows *image, const struct census *census)
-{
-	printf("%-29s %s\n", "build id", *image->build_id ? image->build_id : "none");
-	printf("%-29s %12" PRIu64 "\n", "bytes", image->stats.bytes);
-	printf("%-29s %12" PRIu64 "\n", "functions", image->stats.fdes);
-	printf("%-29s %12zu\n", "rows", rows_count(image->rows));
-	printf("%-29s %12zu\n", "rules", rows_n_rules(image->rows));
-	printf("%-29s %12zu\n", "bytes packed", table_bytes(image));
-	print_counts(image, census);
-}
-
 static json_t *counts(const char *(*name)(unsigned int i), const uint64_t *items, unsigned int n)
 {
 	json_t *object = json_object();
@@ -257,19 +218,49 @@ static const char *unsupported_name(unsigned int i)
 	return rows_unsupported_name((int32_t)i);
 }
 
-static int print_summary_json(const struct image_rows *image, const struct census *census)
+static json_t *summary(const struct image_rows *image, const struct census *census)
 {
-	json_t *object = json_pack(
-		"{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "build_id", image->build_id,
-		"bytes", (json_int_t)image->stats.bytes, "functions", (json_int_t)image->stats.fdes,
-		"rows", (json_int_t)rows_count(image->rows), "rules",
-		(json_int_t)rows_n_rules(image->rows), "bytes_packed",
-		(json_int_t)table_bytes(image), "rows_by_kind",
-		counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
-		counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
-		counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "build_id",
+			 image->build_id, "bytes", (json_int_t)image->stats.bytes, "functions",
+			 (json_int_t)image->stats.fdes, "rows", (json_int_t)rows_count(image->rows),
+			 "rules", (json_int_t)rows_n_rules(image->rows), "bytes_packed",
+			 (json_int_t)(image->table ? image->table->n_bytes : 0), "rows_by_kind",
+			 counts(cfa_name, census->by_cfa, UNWIND_CFA_MAX), "unsupported",
+			 counts(unsupported_name, census->unsupported, UNSUPPORTED_MAX), "skipped",
+			 counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
+}
 
-	return cmd_print_json(object);
+/* Names stand in several of the objects, so the text has @what before. */
+static void print_counts(const char *what, json_t *counts)
+{
+	const char *name;
+	json_t *n;
+
+	json_object_foreach(counts, name, n)
+		printf("%s %-*s %12" JSON_INTEGER_FORMAT "\n", what, 28 - (int)strlen(what), name,
+		       json_integer_value(n));
+}
+
+static int print_summary(const struct options *o, const struct image_rows *image)
+{
+	struct census census;
+	json_t *all;
+
+	take_census(image->rows, &census);
+	all = summary(image, &census);
+	if (o->json || !all)
+		return cmd_print_json(all);
+	view_print_text(all, "build id                      {build_id|none}\n"
+			     "bytes                         {bytes:12}\n"
+			     "functions                     {functions:12}\n"
+			     "rows                          {rows:12}\n"
+			     "rules                         {rules:12}\n"
+			     "bytes packed                  {bytes_packed:12}\n");
+	print_counts("rows", json_object_get(all, "rows_by_kind"));
+	print_counts("unsupported", json_object_get(all, "unsupported"));
+	print_counts("skipped", json_object_get(all, "skipped"));
+	json_decref(all);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- the command */
@@ -277,22 +268,16 @@ static int print_summary_json(const struct image_rows *image, const struct censu
 static int run(const struct options *o)
 {
 	_cleanup_(image_rows_deinit) struct image_rows image = {0};
-	struct census census;
 	int r = compile(o, &image);
 
 	if (r)
 		return r;
-	if (o->rows) {
+	if (o->rows)
 		r = print_rows(o, &image);
-	} else if (o->lookup) {
+	else if (o->lookup)
 		r = print_lookup(o, &image);
-	} else {
-		take_census(image.rows, &census);
-		if (o->json)
-			r = print_summary_json(&image, &census);
-		else
-			print_summary(&image, &census);
-	}
+	else
+		r = print_summary(o, &image);
 	if (r)
 		cmd_error("inspect unwind: out of memory");
 	return cmdline_finish("inspect unwind", r ? CMD_FAILED : CMD_DONE);

@@ -20,6 +20,7 @@
 #include "base/utf8.h"
 #include "cmd/cmd.h"
 #include "cmd/cmdline.h"
+#include "cmd/view.h"
 #include "procmap/maps.h"
 #include "procmap/address_space.h"
 #include "unwindtable/compile.h"
@@ -126,47 +127,19 @@ static int shown_of_address_space(const struct looking *l, const struct address_
 
 /* ---------------------------------------------------------------- mappings */
 
-static void print_text(const struct shown *s)
-{
-	char image[8] = "-", table[64] = "-";
-
-	if (s->image)
-		snprintf(image, sizeof(image), "%u", s->image);
-	if (s->has_table)
-		snprintf(table, sizeof(table), "%" PRIx64 "-%" PRIx64, s->table_start,
-			 s->table_limit);
-	printf("%16" PRIx64 " %16" PRIx64 " %16" PRIx64 " %5s %-24s %10" PRIu64 " %s\n", s->start,
-	       s->limit, s->bias, image, table, s->frames, s->path);
-}
-
-static json_t *hex(uint64_t number)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, number);
-	return json_string(text);
-}
-
 static json_t *json_of(const struct shown *s)
 {
-	json_t *table = s->has_table ? json_pack("{s:o, s:o}", "start", hex(s->table_start),
-						 "limit", hex(s->table_limit))
+	json_t *table = s->has_table ? json_pack("{s:o, s:o}", "start", view_hex(s->table_start),
+						 "limit", view_hex(s->table_limit))
 				     : json_null();
 
-	return json_pack("{s:o, s:o, s:o, s:i, s:I, s:o, s:s}", "start", hex(s->start), "limit",
-			 hex(s->limit), "bias", hex(s->bias), "image", (int)s->image, "frames",
-			 (json_int_t)s->frames, "table", table, "path", s->path);
+	return json_pack("{s:o, s:o, s:o, s:i, s:I, s:o, s:s}", "start", view_hex(s->start),
+			 "limit", view_hex(s->limit), "bias", view_hex(s->bias), "image",
+			 (int)s->image, "frames", (json_int_t)s->frames, "table", table, "path",
+			 s->path);
 }
 
-/* The text's line, or an object more in @list. */
-static int show(const struct shown *s, json_t *list)
-{
-	if (!list)
-		print_text(s);
-	return list && json_array_append_new(list, json_of(s)) ? -ENOMEM : 0;
-}
-
-static int show_all(const struct looking *l, json_t *list)
+static int list_mappings(const struct looking *l, json_t *list)
 {
 	const struct address_space_mapping *items;
 	struct shown s;
@@ -176,27 +149,17 @@ static int show_all(const struct looking *l, json_t *list)
 	if (l->kernel) {
 		for (uint32_t i = 0; !r && i < walkerview_process(l->kernel)->n_mappings; i++) {
 			s = shown_of_kernel(l, i);
-			r = show(&s, list);
+			r = json_array_append_new(list, json_of(&s));
 		}
-		return r;
+		return r ? -ENOMEM : 0;
 	}
 	items = address_space_mappings(l->space, &n);
 	for (size_t i = 0; !r && i < n; i++) {
 		r = shown_of_address_space(l, &items[i], &s);
-		if (!r)
-			r = show(&s, list);
+		if (!r && json_array_append_new(list, json_of(&s)))
+			r = -ENOMEM;
 	}
 	return r;
-}
-
-static size_t n_mappings(const struct looking *l)
-{
-	size_t n;
-
-	if (l->kernel)
-		return walkerview_process(l->kernel)->n_mappings;
-	(void)address_space_mappings(l->space, &n);
-	return n;
 }
 
 /* Whether what the kernel has is of the process that has the number now. */
@@ -207,9 +170,12 @@ static bool is_current(const struct looking *l)
 		       pid_ticks_of_ns(walkerview_process(l->kernel)->start_boottime_ns);
 }
 
-static int print_mappings(const struct looking *l)
+static void print_text(const struct looking *l, const json_t *list)
 {
-	printf("process %d: %zu mappings, ", (int)l->o->pid, n_mappings(l));
+	const json_t *mapping;
+	size_t i;
+
+	printf("process %d: %zu mappings, ", (int)l->o->pid, json_array_size(list));
 	if (l->why)
 		printf("as they would be for the walker: %s\n", l->why);
 	else
@@ -217,19 +183,25 @@ static int print_mappings(const struct looking *l)
 		       is_current(l) ? "" : ", of an earlier process with this number");
 	printf("%16s %16s %16s %5s %-24s %10s %s\n", "START", "LIMIT", "BIAS", "IMAGE", "TABLE",
 	       "FRAMES", "PATH");
-	return show_all(l, NULL);
+	json_array_foreach(list, i, mapping)
+		view_print_text(mapping, "{start:16x} {limit:16x} {bias:16x} {image:5z} "
+					 "{table:-24r} {frames:10} {path}\n");
 }
 
-static int print_mappings_json(const struct looking *l)
+static int print_mappings(const struct looking *l)
 {
-	json_t *list = json_array(), *object;
-	int r = list ? show_all(l, list) : -ENOMEM, printed;
+	json_t *list = json_array();
+	int r = list ? list_mappings(l, list) : -ENOMEM;
 
-	object = json_pack("{s:i, s:s, s:s?, s:b, s:o}", "pid", (int)l->o->pid, "source",
-			   l->kernel ? "kernel" : "computed", "why", l->why, "current",
-			   is_current(l), "mappings", list);
-	printed = cmd_print_json(object);
-	return r ? r : printed;
+	if (!r && l->o->json)
+		return cmd_print_json(json_pack("{s:i, s:s, s:s?, s:b, s:o}", "pid", (int)l->o->pid,
+						"source", l->kernel ? "kernel" : "computed", "why",
+						l->why, "current", is_current(l), "mappings",
+						list));
+	if (!r)
+		print_text(l, list);
+	json_decref(list);
+	return r;
 }
 
 /* ---------------------------------------------------------------- one address */
@@ -291,15 +263,12 @@ static int print_lookup(const struct looking *l)
 	if (r)
 		return r;
 	rowtext_print(host_machine(), &row.rule, rule);
-	if (!l->o->json) {
-		if (l->why)
-			printf("as it would be for the walker: %s\n", l->why);
-		printf("%" PRIx64 " %" PRIx64 " %s %s\n", l->o->pc, row.vaddr, rule, path);
-		return 0;
-	}
-	return cmd_print_json(json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", hex(l->o->pc), "source",
-					l->kernel ? "kernel" : "computed", "vaddr", hex(row.vaddr),
-					"rule", rule, "path", path));
+	if (!l->o->json && l->why)
+		printf("as it would be for the walker: %s\n", l->why);
+	return view_print(json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", view_hex(l->o->pc), "source",
+				    l->kernel ? "kernel" : "computed", "vaddr", view_hex(row.vaddr),
+				    "rule", rule, "path", path),
+			  l->o->json, "{pc:x} {vaddr:x} {rule} {path}\n");
 }
 
 /* ---------------------------------------------------------------- the command */
@@ -356,7 +325,7 @@ static int look(struct looking *l)
 	if (l->o->lookup)
 		r = print_lookup(l);
 	else
-		r = l->o->json ? print_mappings_json(l) : print_mappings(l);
+		r = print_mappings(l);
 	if (r == WALKERVIEW_UNKNOWN) {
 		cmd_error("inspect unwind: %" PRIx64 " is in no executable mapping of process %d",
 			  l->o->pc, (int)l->o->pid);
