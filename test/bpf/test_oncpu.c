@@ -128,20 +128,17 @@ static void start_child(struct bench *b, enum burn_kind kind)
 	b->child_id = (uint64_t)b->child;
 }
 
-static void burn_for(struct bench *b, uint64_t ns)
-{
-	burn_go(b->child);
-	usleep((unsigned int)(ns / 1000));
-}
-
-/* Until the child has had so much of a CPU, however busy the machine is. */
-static void burn_cpu(struct bench *b, uint64_t cpu_ns)
+/* Until the child has had so much more of a CPU, however busy the machine is. */
+static void burn_for(struct bench *b, uint64_t cpu_ns)
 {
 	clockid_t clock;
+	uint64_t until;
 
 	assert_int_equal(clock_getcpuclockid(b->child, &clock), 0);
-	while (nsec_read(clock) < cpu_ns)
-		burn_for(b, NSEC_PER_SEC / 50);
+	until = nsec_read(clock) + cpu_ns;
+	burn_go(b->child);
+	while (nsec_read(clock) < until)
+		usleep(1000);
 }
 
 static uint64_t end_child(struct bench *b)
@@ -201,7 +198,7 @@ static void test_nesting_and_time(void **state)
 	assert_int_equal(pid_read(&b->proc, b->child, &id), 0);
 	assert_int_equal(pid_read_comm(&b->proc, &id, name), 0);
 	sample_with(b, &opts);
-	burn_cpu(b, NSEC_PER_SEC);
+	burn_for(b, NSEC_PER_SEC);
 	cpu_ns = end_child(b);
 	finish(b);
 
@@ -537,13 +534,17 @@ static void test_32bit(void **state)
 {
 	struct bench *b = *state;
 	const struct oncpu_opts opts = usual(b);
+	clockid_t clock;
 
 	b->child = start_spin32();
 	assert_true(b->child > 0);
 	b->child_id = (uint64_t)b->child;
 	sample_with(b, &opts);
-	usleep(250000);
-	if (waitpid(b->child, NULL, WNOHANG) == b->child) {
+	assert_int_equal(clock_getcpuclockid(b->child, &clock), 0);
+	while (nsec_read(clock) < NSEC_PER_SEC / 4) {
+		usleep(1000);
+		if (waitpid(b->child, NULL, WNOHANG) != b->child)
+			continue;
 		b->child = 0;
 		print_message("this kernel runs no 32-bit programs\n");
 		return;

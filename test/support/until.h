@@ -8,7 +8,7 @@ struct loop;
 
 /* Runs the loop until @done says so. A test that never gets there fails after UNTIL_SECONDS, which
  * is only there so that it ends: no test passes because of it. */
-#define UNTIL_SECONDS 60
+#define UNTIL_SECONDS 600
 void loop_until(struct loop *loop, bool (*done)(void *ctx), void *ctx);
 
 #endif
