@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The order of the parts is the order of the data: discovery, the two profilers, export, server. A
- * window ends by a timer; at the end of the run the last window is ended, and the loop runs on
- * until everything is out or the time for that is over.
+ * The order of the parts is the order of the data flow: discovery, the two profilers, export,
+ * server. A timer ends each window. At the end of the run the agent ends the last window, and the
+ * loop runs on until everything is sent or the time limit has passed.
  */
 #include "agent.h"
 
@@ -35,21 +35,22 @@
 #include "server/server.h"
 #include "uisource.h"
 
-/* The first window is short: whoever has just started it wants to see something. */
+/* The first window is short, so a new user soon sees a result. */
 #define AGENT_FIRST_WINDOW_NS (15 * NSEC_PER_SEC)
-/* How long the end of the run may take; the chart gives the pod 15 s. */
+/* Time limit for the end of the run; the chart gives the pod 15 s. */
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
-/* How much of that is for the names of what has just started. */
+/* Part of the first window reserved for the names of new containers. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
-/* Entities that the first window's lines in the log name. Reached: the others are on the page. */
+/* Entities named in the first window's log lines. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
-/* Each image that was sampled keeps its file open. */
+/* Each sampled image keeps its file open. */
 #define AGENT_OPEN_FILES      65536
 
 struct agent {
 	const struct config *config;
-	struct config reloaded; /* of this the settings that may change; before that of config */
+	struct config
+		reloaded; /* source of the changeable settings after a reload; config before */
 	struct loop *loop;
 	struct root proc;
 	struct root sys;
@@ -97,7 +98,7 @@ static void shown_add(struct shown_entity *shown, const struct entity *entity, u
 		shown[i] = (struct shown_entity){entity, cpu_ns};
 }
 
-/* Whoever has started it sees in the log that it works, and on what. */
+/* Shows in the log that profiling works, and for which entities. */
 static void show_first_window(struct agent *a)
 {
 	struct shown_entity shown[AGENT_SHOWN_MAX] = {{0}};
@@ -123,7 +124,7 @@ static void end_window(struct agent *a)
 {
 	uint64_t now = nsec_wall(), start = a->window_start_ns;
 
-	/* a clock that was set back makes a window of nothing */
+	/* a clock set back makes an empty window */
 	uint64_t duration = now > start ? now - start : 0;
 
 	a->window_start_ns = now;
@@ -148,7 +149,7 @@ static void on_flushed(void *ctx)
 	loop_stop(a->loop);
 }
 
-/* The last reports are made by the workers; when they are out, export sends what it has. */
+/* The workers make the last reports; afterwards export sends the remaining profiles. */
 static void on_flush(void *ctx)
 {
 	struct agent *a = ctx;
@@ -184,15 +185,15 @@ static void on_stop(void *ctx, int signo)
 	(void)loop_arm(a->flush, AGENT_FLUSH_POLL_NS, AGENT_FLUSH_POLL_NS);
 }
 
-/* Failures of the start: one line each, where the step that failed is known. */
+/* Failures of the start: one line each, at the failed step. */
 static int start_failed(int r, const char *what, const char *why)
 {
 	log_error(what, log_str("why", why && *why ? why : strerror(r < 0 ? -r : EINVAL)));
 	return r < 0 ? r : -EINVAL;
 }
 
-/* What of the node's processes we do not see, in the log and on /-/ready, where it decides nothing:
- * what is seen is profiled. */
+/* Reports the invisible processes of the node in the log and on /-/ready, without effect on
+ * readiness: the visible processes are profiled. */
 static void tell_procview(struct agent *a)
 {
 	char text[PROCVIEW_TEXT_BYTES];
@@ -218,7 +219,7 @@ static int start_roots(struct agent *a)
 	return 0;
 }
 
-/* ---- settings that change while everything runs */
+/* ---- settings that can change at run time */
 
 static int reload(struct agent *a, struct config *fresh, struct config_error *error)
 {
@@ -235,7 +236,8 @@ static int reload(struct agent *a, struct config *fresh, struct config_error *er
 	return r;
 }
 
-/* The log, and who is profiled under which labels; of the rest the user is told. */
+/* Applies the log settings, the selection and the labels. The log names the other changed settings.
+ */
 static void on_reload(void *ctx, int signo)
 {
 	_cleanup_(config_deinit) struct config fresh = {0};
@@ -294,8 +296,8 @@ static int start_discovery(struct agent *a)
 	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
 }
 
-/* Who tells of pods, whether it does, and why not: in the log, and on /-/ready, where it decides
- * nothing: profiles are taken all the same. */
+/* Reports the state of each source of pod names, with a reason, in the log and on /-/ready. The
+ * state has no effect on readiness, because profiling works without names. */
 static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 {
 	struct agent *a = ctx;
@@ -359,8 +361,8 @@ static int start_export(struct agent *a)
 	return metric_list_add(&a->metrics, export_collect, a->export);
 }
 
-/* Without CPU profiles the agent goes on: heaps, metrics and the page do not need BPF, and what is
- * wrong is said in the log and by /-/ready. */
+/* Without CPU profiles the agent continues: heaps, metrics and the page do not need BPF. The log
+ * and /-/ready report the reason. */
 static int start_cpu(struct agent *a)
 {
 	const struct config *c = a->config;
@@ -464,7 +466,7 @@ static void cache_bytes(struct metric_sink *sink, const char *cache, size_t byte
 	metric_u64(sink, bytes, &(struct metric_label){"cache", cache}, 1);
 }
 
-/* One family over all caches, and what they may grow to together. */
+/* One family over all caches, with their common limit. */
 static void agent_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc bytes = {"podprof_cache_bytes", METRIC_GAUGE,
@@ -557,7 +559,7 @@ static void raise_open_files(void)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max < AGENT_OPEN_FILES ? limit.rlim_max : AGENT_OPEN_FILES;
-	/* what is refused here is counted where a file cannot be opened */
+	/* a refusal shows up in the counters of failed opens */
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 
-/* The kernel side's name for the way that callers are found. */
+/* The kernel side's name of each unwind method. */
 static const enum settings_unwind unwinds[CONFIG_UNWIND_MAX] = {
 	[CONFIG_UNWIND_AUTO] = SETTINGS_UNWIND_AUTO,
 	[CONFIG_UNWIND_FP] = SETTINGS_UNWIND_FP,

@@ -3,9 +3,9 @@
 #define PODPROF_SETTINGS_H
 
 /*
- * The settings as each pipeline takes them: the enums of config/ become those of the modules, and
- * the memory budget is divided. The agent and the commands that show what the agent would do share
- * these functions.
+ * Converts the settings for each pipeline: the enums of config/ become enums of the modules, and
+ * the memory budget is divided. The agent and the commands that show the agent's view share these
+ * functions.
  */
 
 #include <limits.h>
@@ -21,16 +21,17 @@ struct config;
 #define BUDGET_SYMBOLS 8 /* symbol tables of CPU profiles, and as much again for heap profiles */
 #define BUDGET_HEAPS   4 /* Go heap records */
 #define BUDGET_PULLS   8 /* profiles read on demand, and as much again for their symbols */
-#define BUDGET_QUEUE   4 /* profiles that wait to be sent */
+#define BUDGET_QUEUE   4 /* profiles waiting for sending */
 
-/* Options of the CPU profiler. The loop, roots, discovery, cache and callback are NULL: the caller
- * sets them. Strings borrow from @c. */
+/* Options of the CPU profiler. The caller sets the loop, roots, discovery, cache and callback,
+ * which are NULL. Strings borrow from @c. */
 struct cpu_profiler_opts settings_cpu(const struct config *c);
 
 /* Labels, patterns and rules. Borrows from @c. */
 struct naming_settings settings_naming(const struct config *c);
 
-/* @host_root is the node's root directory. @opts points into it, so the struct does not move. */
+/* @host_root is the node's root directory. @opts points into the struct, so the struct must not
+ * move. */
 struct settings_naming_opts {
 	struct naming_opts opts;
 	char host_root[PATH_MAX];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An entity's id on the pages is the name of its folder in the store, made of its labels, whether
- * there is one or not: so a link stays right when the container has gone. Two label sets never have
- * the same id, since the store and this file take the next name when one is another's.
+ * An entity's id on the pages is the name of its store folder, computed from its labels, even
+ * without a folder. A link therefore stays valid after the container's end. Two label sets never
+ * share an id, since the store and this file take the next name on a collision.
  */
 #include "uisource.h"
 
@@ -22,13 +22,12 @@
 #include "pprof/reader.h"
 #include "cpu/series.h"
 
-/* Profiles that one flame graph adds up, the newest first: reading one takes about a millisecond,
- * and the loop waits. The graph says how many it is made of. Reached: the newest; the page says how
- * many. */
+/* Profiles of one flame graph, the newest first: reading a profile takes about a millisecond and
+ * blocks the loop. Reached: the newest; the page says how many. */
 #define UISOURCE_FLAME_PROFILES_MAX 120
-/* Ceiling of one profile after decompression. Reached: left out of the graph. */
+/* Bytes of one profile after decompression. Reached: left out of the graph. */
 #define UISOURCE_PPROF_MAX	    (16u << 20)
-/* Names of folders tried for a label set; the hash in them has 32 bits. */
+/* Folder names tried for a label set; the names contain a hash of 32 bits. */
 #define UISOURCE_NAME_ATTEMPTS	    8
 
 struct uisource {
@@ -92,7 +91,7 @@ static void folder_table_fill(struct folder_table *t, const struct store *store)
 	}
 }
 
-/* The id of a label set, and its folder if the store has one. */
+/* The id of a label set, and the set's folder if the store has one. */
 static struct folder_entry *folder_of_labels(const struct folder_table *t,
 					     const struct labels *labels,
 					     char ret_id[STORE_NAME_MAX])
@@ -110,14 +109,14 @@ static struct folder_entry *folder_of_labels(const struct folder_table *t,
 
 /* ---------------------------------------------------------------- entities */
 
-/* One entity on its way to a page, with room for what is put together here. */
+/* One entity for a page, with buffers for composed texts. */
 struct entity_view {
 	struct ui_entity ui;
 	char id[STORE_NAME_MAX];
 	char name[512];
 };
 
-/* "shop/checkout-7d4f/app" where Kubernetes' names are known, else what the series is called. */
+/* "shop/checkout-7d4f/app" with known Kubernetes names, else the series' service name. */
 static void view_name(struct entity_view *view, const struct labels *labels)
 {
 	const char *namespace = labels_get(labels, "namespace"), *pod = labels_get(labels, "pod");
@@ -141,7 +140,7 @@ static const char *runtime_of(const struct entity *entity)
 	return cgroup_runtime_name(entity->id.runtime);
 }
 
-/* @entities have the same labels, so they are one series, as which they are shown. */
+/* @entities have the same labels, so the page shows all as one series. */
 static void view_live(const struct uisource *u, struct entity *const *entities, size_t n,
 		      struct entity_view *view)
 {
@@ -181,8 +180,8 @@ static int label_order(const void *a, const void *b)
 	return labels_compare(&(*x)->labels, &(*y)->labels);
 }
 
-/* All, those with the same labels together; the caller frees the list. NULL without memory, and
- * then the page is short. */
+/* All entities, sorted by labels; the caller frees the list. NULL without memory: the page then
+ * lacks the entities. */
 static struct entity **entities_by_labels(const struct uisource *u, size_t *ret_n)
 {
 	struct entity *entity = NULL, **list;
@@ -199,8 +198,7 @@ static struct entity **entities_by_labels(const struct uisource *u, size_t *ret_
 	return list;
 }
 
-/* Calls @fn for each live series; with @only, for that id alone. Marks the folders of the
- * others. */
+/* Calls @fn for each live series; with @only, just for that id. Marks the folders of the others. */
 static bool each_live(const struct uisource *u, struct folder_table *t, const char *only,
 		      ui_entity_fn fn, void *arg)
 {
@@ -291,7 +289,7 @@ static bool query_wants(const struct ui_flame_query *query, const struct store_p
 	       strcmp(profile_kind_name(p->kind), query->kind) == 0;
 }
 
-/* A file that is gone or broken adds nothing: the graph tells how many profiles it is made of. */
+/* A missing or broken file adds nothing; the graph shows the number of its profiles. */
 static int flame_add_stored(struct flame *flame, const struct store *store, uint64_t id,
 			    const char *type)
 {
@@ -307,7 +305,7 @@ static int flame_add_stored(struct flame *flame, const struct store *store, uint
 	return flame_add(flame, reader_tables(reader), type);
 }
 
-/* Cumulative kinds must not be added up: of those the newest is the answer. */
+/* Cumulative profiles must not be added up: the newest is the result. */
 static size_t flame_profiles_max(const struct ui_flame_query *query)
 {
 	for (int i = 0; i < PROFILE_KIND_MAX; i++)

@@ -2,8 +2,8 @@
 #ifndef PODPROF_UISOURCE_H
 #define PODPROF_UISOURCE_H
 
-/* What the pages show: entities of now from discovery, with what the profilers know of them, and
- * the profiles that the store has of them and of those that are gone. */
+/* The data of the pages: current entities from discovery with the profilers' data, and the stored
+ * profiles of current and ended entities. */
 
 #include <stdint.h>
 

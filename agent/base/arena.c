@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One call of malloc for some hundred pieces; a larger piece has a block of its own size. */
+/* One call of malloc for some hundred pieces. A larger piece has its own block. */
 #define ARENA_BLOCK_BYTES (32u << 10)
 
 struct arena_block {

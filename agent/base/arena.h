@@ -5,12 +5,12 @@
 #include <stddef.h>
 
 /**
- * struct arena - many small pieces of memory that are freed together
+ * struct arena - many small pieces of memory, freed together
  * @blocks: the newest first
  * @bytes:  taken from malloc so far
  * @max:    ceiling for @bytes
  *
- * Pieces never move, so that pointers into them stay good while the arena lives.
+ * Pieces never move, so pointers into the arena stay valid while the arena lives.
  */
 struct arena {
 	struct arena_block *blocks;
@@ -20,7 +20,7 @@ struct arena {
 
 enum arena_outcome {
 	ARENA_OK = 0,
-	ARENA_FULL, /* the ceiling would be passed */
+	ARENA_FULL, /* the ceiling would be exceeded */
 };
 
 void arena_init(struct arena *a, size_t max);

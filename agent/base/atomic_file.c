@@ -39,12 +39,12 @@ int atomic_file_write(int dir_fd, const char *name, mode_t mode, const void *dat
 
 	if ((size_t)snprintf(hidden, sizeof(hidden), HIDDEN_PREFIX "%s", name) >= sizeof(hidden))
 		return -ENAMETOOLONG;
-	(void)unlinkat(dir_fd, hidden, 0); /* of a start that ended while writing */
+	(void)unlinkat(dir_fd, hidden, 0); /* left by an interrupted write */
 	fd = openat(dir_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
 		return -errno;
 	r = atomic_file_write_all(fd, data, n);
-	/* network file systems tell about a full disk only now */
+	/* network file systems report a full disk only here */
 	if (close(fd) && !r)
 		r = -errno;
 	if (!r && renameat(dir_fd, hidden, dir_fd, name))

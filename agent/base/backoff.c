@@ -3,8 +3,7 @@
 
 #include <sys/random.h>
 
-/* Doubling so often passes every maximum there is; counting further would only overflow the shift.
- * Reached: -. */
+/* Doublings until the bound exceeds every maximum; more would overflow the shift. Reached: -. */
 #define BACKOFF_DOUBLINGS_MAX 12
 _Static_assert((BACKOFF_FIRST_NS << BACKOFF_DOUBLINGS_MAX) > BACKOFF_MAX_NS, "reaches the maximum");
 
@@ -19,7 +18,8 @@ uint64_t backoff_next(struct backoff *b, uint64_t random, uint64_t retry_after_n
 		b->failures++;
 	if (retry_after_ns > max_ns)
 		retry_after_ns = max_ns;
-	/* The remainder favours small values by less than one part in 2^25: no matter here. */
+	/* The remainder favours small values by less than one part in 2^25, without a visible
+	 * effect. */
 	return retry_after_ns + random % (bound + 1);
 }
 
@@ -27,7 +27,8 @@ uint64_t backoff_wait_ns(struct backoff *b, uint64_t retry_after_ns)
 {
 	uint64_t random = 0;
 
-	/* Cannot fail for so few bytes once the machine is up; 0 would only be less spread. */
+	/* Cannot fail for so few bytes after the machine's start; 0 would only spread the waits
+	 * less. */
 	(void)!getrandom(&random, sizeof(random), 0);
 	return backoff_next(b, random, retry_after_ns);
 }

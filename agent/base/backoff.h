@@ -10,8 +10,7 @@
 /* Nanoseconds between two attempts. Reached: -. */
 #define BACKOFF_MAX_NS	 (300 * NSEC_PER_SEC)
 
-/* How long to wait after each failure in a row. {0} is the beginning; @max_ns 0 is BACKOFF_MAX_NS.
- */
+/* The state of an exponential backoff. {0} is the initial state; @max_ns 0 is BACKOFF_MAX_NS. */
 struct backoff {
 	unsigned int failures;
 	uint64_t max_ns;
@@ -20,14 +19,14 @@ struct backoff {
 /**
  * backoff_next() - the wait after one more failure
  * @random:         64 random bits
- * @retry_after_ns: what the server asked for; 0 for nothing
+ * @retry_after_ns: the delay the server asked for; 0 for none
  *
- * Anything up to a bound that doubles from BACKOFF_FIRST_NS to the maximum ("full jitter": many
- * nodes that failed together come back spread out), on top of what the server asked for. That is
- * cut at the maximum, too.
+ * The wait is @retry_after_ns plus a random part below a bound ("full jitter": nodes that failed
+ * together return spread out). The bound doubles from BACKOFF_FIRST_NS to the maximum.
+ * @retry_after_ns is cut at the maximum, too.
  */
 uint64_t backoff_next(struct backoff *b, uint64_t random, uint64_t retry_after_ns);
-/* The same with random bits of its own. */
+/* backoff_next() with its own random bits. */
 uint64_t backoff_wait_ns(struct backoff *b, uint64_t retry_after_ns);
 
 static inline void backoff_reset(struct backoff *b)

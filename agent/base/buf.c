@@ -33,7 +33,7 @@ char *buf_take(struct buf *b)
 	return data;
 }
 
-/* Room for @n more bytes and the NUL behind them. */
+/* Make room for @n more bytes and the NUL behind the last. */
 static int buf_grow(struct buf *b, size_t n)
 {
 	/* the NUL behind the largest contents must still have an address */

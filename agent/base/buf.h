@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /**
- * struct buf - growable bytes that cannot be made without a ceiling
- * @data: the bytes; NUL-terminated behind @len once anything was appended, NULL before
+ * struct buf - growable bytes with a mandatory ceiling
+ * @data: the bytes; NUL-terminated behind @len after the first append, NULL before
  * @len:  bytes in use
  * @cap:  bytes allocated
  * @max:  ceiling for @len
  *
- * Owns @data. Appending either succeeds as a whole or changes nothing.
+ * Owns @data. Appending either succeeds completely or changes nothing.
  */
 struct buf {
 	char *data;
@@ -23,7 +23,7 @@ struct buf {
 
 enum buf_outcome {
 	BUF_OK = 0,
-	BUF_FULL, /* the ceiling would be passed */
+	BUF_FULL, /* the ceiling would be exceeded */
 };
 
 #define BUF_INIT(ceiling)        \
@@ -46,8 +46,8 @@ int buf_printf(struct buf *b, const char *format, ...)
 	__attribute__((format(printf, 2, 3), warn_unused_result));
 
 /*
- * Room for @n more bytes, for a reader that writes in place: fill *@ret, then add what was filled
- * to @b->len yourself (never more than @n). Returns as buf_append().
+ * Reserve @n more bytes for a reader that writes in place. The caller fills *@ret and adds the
+ * number of bytes, at most @n, to @b->len. Returns as buf_append().
  */
 int buf_reserve(struct buf *b, size_t n, char **ret) __attribute__((warn_unused_result));
 

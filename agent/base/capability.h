@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The capabilities(7) that are in force for this thread, a bit for each CAP_*. False where the
- * kernel does not tell. */
+/* The effective capabilities(7) of this thread, one bit for each CAP_*. False if the kernel does
+ * not report the capabilities. */
 bool capabilities_here(uint64_t *ret);
 
 static inline bool capability_in(uint64_t capabilities, unsigned int capability)

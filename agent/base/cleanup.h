@@ -3,9 +3,9 @@
 #define PODPROF_BASE_CLEANUP_H
 
 /*
- * Scope guards: a variable declared with _cleanup_(f) is given to f(&variable) when it goes out of
- * scope, on every path. take_ptr() and take_fd() hand the value on and empty the variable, so that
- * the guard finds nothing to do.
+ * Scope guards: a variable declared with _cleanup_(f) is passed to f(&variable) at the end of its
+ * scope, on every path. take_ptr() and take_fd() return the value and empty the variable, so the
+ * guard finds nothing to do.
  */
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Make @name(), a guard for variables of type @type (a pointer), out of @fn, which takes NULL. */
+/* Define @name(), a guard for variables of the pointer type @type. @fn must accept NULL. */
 #define DEFINE_CLEANUP(type, name, fn)                           \
 	static inline __attribute__((unused)) void name(type *p) \
 	{                                                        \

@@ -21,7 +21,7 @@ bool cursor_seek(struct cursor *c, size_t off)
 
 /*
  * The bits of one LEB128 number. Padding is legal ("80 80 00" is zero), so a long number is refused
- * only when a bit would be lost: above bit 63 only copies of @fill may follow.
+ * only if a bit would be lost: above bit 63 only copies of @fill may follow.
  */
 static bool cursor_leb(struct cursor *c, bool is_signed, uint64_t *ret)
 {

@@ -10,11 +10,11 @@
 /**
  * struct cursor - a bounded reader over foreign bytes
  * @start: first byte, for cursor_pos()
- * @pos:   next byte to be read
- * @end:   one past the last byte
+ * @pos:   next byte to read
+ * @end:   end of the bytes, exclusive
  *
- * The only way to read the contents of a file or record that somebody else wrote. Every cursor_*()
- * below checks, copies and moves on success; on failure it returns false and neither the cursor nor
+ * The only way to read the contents of a foreign file or record. Every cursor_*() below checks,
+ * copies and moves on success. On failure the function returns false, and neither the cursor nor
  * the output changes. All numbers are little-endian. The cursor borrows the bytes.
  */
 struct cursor {
@@ -38,10 +38,10 @@ static inline size_t cursor_pos(const struct cursor *c)
 	return (size_t)(c->pos - c->start);
 }
 
-/* Move to @off bytes after the start. False if that is past the end. */
+/* Move to @off bytes after the start. False if @off is past the end. */
 bool cursor_seek(struct cursor *c, size_t off) CURSOR_MUST_CHECK;
 
-/* Here, and with the one-byte numbers below, because tables of unwind rows are read with them: a
+/* Inline, like the one-byte numbers below: tables of unwind rows are read with these functions, a
  * hundred million bytes, opcode by opcode. */
 static inline CURSOR_MUST_CHECK bool cursor_skip(struct cursor *c, size_t n)
 {
@@ -70,7 +70,7 @@ CURSOR_FIXED(cursor_u32, uint32_t);
 CURSOR_FIXED(cursor_u64, uint64_t);
 #undef CURSOR_FIXED
 
-/* LEB128 (DWARF 5 section 7.6). False for a number that does not end or does not fit 64 bits. */
+/* LEB128 (DWARF 5 section 7.6). False for a number without an end or beyond 64 bits. */
 bool cursor_uleb_long(struct cursor *c, uint64_t *ret) CURSOR_MUST_CHECK;
 bool cursor_sleb_long(struct cursor *c, int64_t *ret) CURSOR_MUST_CHECK;
 
@@ -93,10 +93,10 @@ static inline CURSOR_MUST_CHECK bool cursor_sleb(struct cursor *c, int64_t *ret)
 /* @ret borrows @n bytes in place. */
 bool cursor_bytes(struct cursor *c, size_t n, const void **ret) CURSOR_MUST_CHECK;
 
-/* @ret borrows a string that ends with a NUL inside the bounds; moves past the NUL. */
+/* @ret borrows a string that ends with a NUL inside the bounds. The cursor moves past the NUL. */
 bool cursor_cstr(struct cursor *c, const char **ret) CURSOR_MUST_CHECK;
 
-/* @ret reads the next @n bytes and cannot leave them; @c moves past them. */
+/* @ret reads the next @n bytes and cannot leave these bytes; @c moves past all of them. */
 bool cursor_sub(struct cursor *c, size_t n, struct cursor *ret) CURSOR_MUST_CHECK;
 
 #endif

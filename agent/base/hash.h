@@ -3,7 +3,8 @@
 #define PODPROF_BASE_HASH_H
 
 /*
- * uthash, told not to abort without memory. A function that adds declares the flag that tells:
+ * uthash, configured not to abort without memory. A function that adds an item declares the error
+ * flag:
  *
  *	bool hash_oom = false;
  *
@@ -11,7 +12,7 @@
  *	if (hash_oom)
  *		return -ENOMEM;      (the item is not in the table)
  *
- * A key is compared as bytes: its padding must be spelled out and set.
+ * Keys are compared as bytes, so padding must be an explicit, initialised member.
  */
 
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 #define uthash_nonfatal_oom(elt) (hash_oom = true)
 
 #ifdef __clang_analyzer__
-/* It does not follow a struct's bytes and would call each key's garbage. */
+/* The static analyser does not follow a struct's bytes and would report each key as garbage. */
 #define HASH_FUNCTION(key, n, ret) ((ret) = (unsigned int)(n))
 #endif
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libcurl's multi interface on our loop. libcurl tells which sockets it waits for and when it wants
- * to be called for the sake of time; the loop tells libcurl what happened:
+ * libcurl's multi interface on our loop. libcurl reports the sockets and the timeout to wait for;
+ * the loop reports events to libcurl:
  *
  *	http_on_socket()   libcurl: watch this socket    -> loop_add_fd()
  *	http_on_timer()    libcurl: call me in N ms      -> loop_arm()
@@ -10,7 +10,7 @@
  * Finished transfers are collected after each curl_multi_socket_action() and not inside libcurl's
  * callbacks, because libcurl must not be called from there.
  *
- * See curl_multi_socket_action(3). CURLOPT_PROTOCOLS_STR sets the floor: libcurl 7.85.
+ * See curl_multi_socket_action(3). CURLOPT_PROTOCOLS_STR sets the minimum version: libcurl 7.85.
  */
 #include "base/http.h"
 
@@ -27,12 +27,11 @@
 #include "base/nsec.h"
 #include "version.h"
 
-/* Idle connections kept: one for each server that a node agent talks to, with room. Reached: the
+/* Idle connections: a connection for each server of a node agent, and a few more. Reached: the
  * oldest is closed. */
 #define HTTP_CONNECTIONS_MAX   8L
-/* What a server may ask us to wait is cut here, so that it cannot overflow; an hour is beyond what
- * anyone waits, and below what later versions of libcurl cut it to themselves (8.14: 6 hours).
- * Reached: cut. */
+/* Seconds of a server's Retry-After, limited against overflow. An hour exceeds every wait of
+ * podprof, and later versions of libcurl have a higher limit (8.14: 6 hours). Reached: cut. */
 #define HTTP_RETRY_AFTER_MAX_S 3600
 
 struct http {
@@ -47,12 +46,12 @@ struct http_call {
 	struct http_call *prev, *next; /* http->calls */
 	CURL *easy;
 	struct curl_slist *headers;
-	bool unwatched; /* there was no memory to watch its socket: it cannot go on */
+	bool unwatched; /* no memory to watch the socket: the call fails */
 	struct buf body;
-	bool body_cut; /* the reply was longer than HTTP_REPLY_MAX and was not read to its end */
+	bool body_cut; /* the reply exceeded HTTP_REPLY_MAX and was not read to its end */
 	char error[CURL_ERROR_SIZE];
 	http_body_fn on_body;
-	int stopped; /* what on_body() returned */
+	int stopped; /* the result of on_body() */
 	http_done_fn done;
 	void *ctx;
 };
@@ -72,7 +71,7 @@ static void socket_ready(void *ctx, int fd, uint32_t events)
 		mask |= CURL_CSELECT_OUT;
 	if (events & (EPOLLERR | EPOLLHUP))
 		mask |= CURL_CSELECT_ERR;
-	/* Its errors end up as errors of the calls concerned. */
+	/* Errors appear as errors of the affected calls. */
 	(void)curl_multi_socket_action(http->multi, fd, mask, &running);
 	http_collect(http);
 }
@@ -86,7 +85,8 @@ static void timer_due(void *ctx)
 	http_collect(http);
 }
 
-/* ---- libcurl calls; the result is always 0, because -1 would end all calls, later ones too */
+/* ---- libcurl calls; the result is always 0, because -1 would end all calls, including later calls
+ */
 
 static void http_mark_unwatched(CURL *easy)
 {
@@ -116,8 +116,9 @@ static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, voi
 	} else {
 		r = loop_add_fd(http->loop, fd, events, socket_ready, http, &source);
 		if (r == 0)
-			(void)curl_multi_assign(http->multi, fd,
-						source); /* knows @fd: it gave it */
+			(void)curl_multi_assign(
+				http->multi, fd,
+				source); /* libcurl passes the source back with @fd */
 	}
 	if (r < 0)
 		http_mark_unwatched(easy);
@@ -129,7 +130,7 @@ static int http_on_timer(CURLM *multi, long timeout_ms, void *ctx)
 	struct http *http = ctx;
 
 	(void)multi;
-	/* timerfd_settime() fails only for arguments that are never passed. */
+	/* timerfd_settime() fails only for arguments that never occur here. */
 	if (timeout_ms < 0)
 		(void)loop_disarm(http->timer);
 	else
@@ -190,8 +191,8 @@ static void call_unlink(struct http_call *call)
 
 static bool call_set_headers(struct http_call *call, const struct http_request *request)
 {
-	/* "Expect:" with nothing behind it: do not ask for permission to send the body, which
-	 * costs a round trip and confuses some proxies. */
+	/* An empty "Expect:" header: the client does not ask for permission to send the body. The
+	 * question costs a round trip and confuses some proxies. */
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 
 	for (size_t i = 0; list && i < request->n_headers; i++) {
@@ -248,8 +249,8 @@ static bool call_set_limits(CURL *easy, const struct http_request *request)
 	       set_long(easy, CURLOPT_TIMEOUT_MS, (long)(request->total_ns / NSEC_PER_MSEC));
 }
 
-/* A peer that is gone without a word, behind a reply that takes minutes (a watch): TCP asks it
- * after 30 s of silence, and nine times more; the connection then breaks after two minutes. */
+/* TCP keepalive detects a silent peer during a reply of minutes (a watch): the first probe after 30
+ * s of silence, nine more, and the connection breaks after two minutes. */
 static bool call_set_keepalive(CURL *easy)
 {
 	return set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
@@ -295,7 +296,7 @@ int http_start(struct http *http, const struct http_request *request, http_done_
 	call->done = done;
 	call->ctx = ctx;
 	call->easy = curl_easy_init();
-	/* No memory is the only thing that can go wrong with options that libcurl knows. */
+	/* With options known to libcurl, only a lack of memory can fail. */
 	if (!call->easy || !call_set(call, request))
 		return -ENOMEM;
 	if (curl_multi_add_handle(http->multi, call->easy) != CURLM_OK)
@@ -352,7 +353,7 @@ static void call_finish(struct http_call *call, CURLcode code)
 		.body_len = call->body.len,
 	};
 
-	/* A reply that breaks off has a status too, but was not meant to end there. */
+	/* An incomplete reply also has a status, but its end is missing. */
 	if (whole)
 		(void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &reply.status);
 	call_unlink(call);
@@ -370,7 +371,7 @@ static void http_collect_finished(struct http *http)
 
 		if (msg->msg != CURLMSG_DONE)
 			continue;
-		/* @msg dies with the handle, so what is needed of it is taken first. */
+		/* @msg dies with the handle, so its values are copied first. */
 		if (curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &call) == CURLE_OK)
 			call_finish((struct http_call *)(void *)call, msg->data.result);
 	}
@@ -387,11 +388,11 @@ static void http_collect(struct http *http)
 			continue;
 		}
 		call_finish(call, CURLE_OUT_OF_MEMORY);
-		call = http->calls; /* the callback may have changed any of them */
+		call = http->calls; /* the callback may have changed any call */
 	}
 }
 
-/* ---- all of them */
+/* ---- all calls */
 
 static bool http_set(struct http *http)
 {
@@ -419,8 +420,8 @@ int http_new(struct loop *loop, struct http **ret)
 		return -ENOMEM;
 	}
 	http->loop = loop;
-	/* OpenSSL writes to sockets without MSG_NOSIGNAL: a server that hangs up must not end us.
-	 */
+	/* OpenSSL writes to sockets without MSG_NOSIGNAL: a closed connection must not kill the
+	 * process. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	r = loop_add_timer(loop, timer_due, http, &http->timer);
 	if (r < 0)
@@ -438,8 +439,7 @@ void http_free(struct http *http)
 		return;
 	while (http->calls)
 		http_cancel(http->calls);
-	/* Closes the idle connections, and http_on_socket() hears of it: the timer goes after it.
-	 */
+	/* Closes the idle connections and calls http_on_socket(), so the timer is freed later. */
 	curl_multi_cleanup(http->multi);
 	loop_remove(http->timer);
 	free(http);

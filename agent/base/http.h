@@ -7,41 +7,42 @@
 #include <stdint.h>
 
 /*
- * HTTP requests to servers the user named, from the loop and without blocking it. Connections are
- * kept and used again. Certificates are checked, redirects are not followed, the usual proxy
- * variables (https_proxy, no_proxy, ...) count.
+ * HTTP requests from the loop, without blocking, to servers the user named. Connections are kept
+ * and reused. Certificates are checked, redirects are not followed, and the usual proxy variables
+ * (https_proxy, no_proxy, ...) apply.
  */
 
 struct loop;
 struct http;
 struct http_call;
 
-/* What is kept of a reply's body; the rest is not read. Nothing but an error message is expected.
- * Reached: the rest is not read. */
+/* Bytes kept of a reply's body, since only an error message is expected there. Reached: the rest is
+ * not read. */
 #define HTTP_REPLY_MAX 65536
 
 /* How far a server's certificate is checked. */
 enum http_verify {
 	HTTP_VERIFY_ALL = 0,
-	HTTP_VERIFY_CHAIN,   /* who signed it, but not for which name */
-	HTTP_VERIFY_NOTHING, /* the user has asked for that */
+	HTTP_VERIFY_CHAIN,   /* the issuer, but not the server's name */
+	HTTP_VERIFY_NOTHING, /* on the user's request only */
 };
 
-/* The body of a reply as it comes. Not 0 ends the call. May not call http_cancel() for this one. */
+/* Receives the body of a reply piece by piece. A result other than 0 ends the call. Must not call
+ * http_cancel() for this call. */
 typedef int (*http_body_fn)(void *ctx, const char *bytes, size_t n);
 
 /**
- * struct http_request - what to send; everything is borrowed
+ * struct http_request - a request; everything is borrowed
  * @url:        http or https
- * @headers:    "Name: value" each, up to @n_headers; the caller checks them with http_value_ok()
+ * @headers:    "Name: value" each, up to @n_headers; the caller checks each with http_value_ok()
  * @user:       for basic authentication together with @password; or NULL
  * @bearer:     token for bearer authentication, or NULL
  * @ca_file:    PEM certificates to trust instead of the system's, or NULL
- * @body:       is sent with POST and must stay until the call is over; NULL for a GET
- * @on_body:    gets the body of a reply with status 200, of any length, instead of its being kept;
- *              or NULL. With the call's context.
- * @connect_ns: time to a connection, name lookup and TLS included
- * @total_ns:   time for everything
+ * @body:       sent with POST, must stay until the end of the call; NULL for a GET
+ * @on_body:    receives the body of a reply with status 200, of any length, with the call's
+ *              context; the reply then keeps no body. Or NULL.
+ * @connect_ns: limit for connecting, name lookup and TLS included
+ * @total_ns:   limit for the whole call
  */
 struct http_request {
 	const char *url;
@@ -60,14 +61,14 @@ struct http_request {
 };
 
 /**
- * struct http_reply - how a call ended; borrowed, for the time of the callback
- * @status:         of HTTP, or 0 when there was no reply: @error then says why
- * @error:          one line, never NULL; foreign where the server was involved
- * @timed_out:      the request's own time was over
- * @stopped:        what the request's on_body() returned; 0 if it did not end the call
- * @retry_after_ns: what the server asked for, as a delay from now; 0 for nothing
- * @date_s:         the server's clock as its Date header says, seconds since 1970; 0 without one
- * @body:           at most HTTP_REPLY_MAX bytes, NUL behind them; foreign
+ * struct http_reply - the result of a call; borrowed, valid during the callback
+ * @status:         of HTTP, or 0 without a reply: @error then gives the reason
+ * @error:          one line, never NULL; foreign if the server was involved
+ * @timed_out:      the request exceeded its own time limit
+ * @stopped:        the result of on_body() that ended the call; else 0
+ * @retry_after_ns: the delay the server asked for, counted from now; 0 for none
+ * @date_s:         the server's clock from its Date header, seconds since 1970; 0 without one
+ * @body:           at most HTTP_REPLY_MAX bytes, NUL behind the last; foreign
  */
 struct http_reply {
 	long status;
@@ -84,7 +85,7 @@ struct http_reply {
 typedef void (*http_done_fn)(void *ctx, const struct http_reply *reply);
 
 int http_new(struct loop *loop, struct http **ret);
-/* Cancels what is under way. NULL is fine. */
+/* Cancels all running calls. NULL is allowed. */
 void http_free(struct http *http);
 
 /* @ret is valid until @done is called or http_cancel(). 0 or -errno; then @done is not called. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A list of a node's pods may have 30 MB, and one pod 10 KB; a parser that builds a tree takes ten
- * times that. So the text is cut where one pod ends and the next begins, for which brackets and
- * strings are all that has to be understood, and a library parses the pieces.
+ * A list of a node's pods may have 30 MB, and one pod 10 KB. A parser that builds a tree takes ten
+ * times as much memory. The splitter therefore cuts the text between pods, for which brackets and
+ * strings suffice, and a library parses the pieces.
  *
- * The outer structure is checked here, RFC 8259 except for the insides of names; that of a value is
- * checked by whoever parses it.
+ * The splitter checks the outer structure (RFC 8259, except for the insides of names); the parser
+ * of each value checks the value.
  */
 #include "base/json_splitter.h"
 
@@ -19,7 +19,7 @@ enum {
 	AT_NEXT,   /* behind a comma: before a name */
 	IN_NAME,
 	AT_COLON,
-	AT_VALUE,   /* before a value that has to come */
+	AT_VALUE,   /* before a mandatory value */
 	AT_ELEMENT, /* before the first element, or the end of an array without elements */
 	IN_VALUE,   /* inside brackets or a string */
 	IN_WORD,    /* inside a number, true, false, null */
@@ -83,7 +83,8 @@ static int end_value(struct json_splitter *c)
 	return r;
 }
 
-/* The bytes up to the end of the value, or all; *@ret is how many. True if it has ended. */
+/* Find the end of the value; *@ret is the number of its bytes in @bytes. True if the value has
+ * ended. */
 static bool find_end(struct json_splitter *c, const char *bytes, size_t n, size_t *ret)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -163,7 +164,7 @@ static int begin_value(struct json_splitter *c, const char *bytes, size_t n, siz
 
 /* ---------------------------------------------------------------- between values */
 
-/* A name with an escape in it is none that anybody waits for. */
+/* A name with an escape is never a wanted name. */
 static void in_name(struct json_splitter *c, char b)
 {
 	bool escaped = c->escaped;
@@ -195,7 +196,7 @@ static int behind(struct json_splitter *c, char b)
 	return 0;
 }
 
-/* A byte that belongs to no value. */
+/* A byte outside of all values. */
 static int between(struct json_splitter *c, char b)
 {
 	if (c->state == IN_NAME) {

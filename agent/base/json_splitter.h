@@ -3,8 +3,8 @@
 #define PODPROF_BASE_JSON_SPLITTER_H
 
 /*
- * A JSON text that arrives in pieces and may be of any length, cut into values small enough to be
- * parsed one at a time. What is inside a value is not looked at, but for where it ends.
+ * Splits a JSON text of any length, arriving in pieces, into values small enough to be parsed
+ * singly. The splitter examines the inside of a value only to find its end.
  */
 
 #include <stdbool.h>
@@ -14,29 +14,28 @@
 #include "base/buf.h"
 
 enum json_splitter_mode {
-	JSON_SPLITTER_VALUES,  /* values one after the other: the events of a watch */
-	JSON_SPLITTER_MEMBERS, /* the members of one object; of a member that is an array, its
-				  elements */
+	JSON_SPLITTER_VALUES,  /* consecutive values: the events of a watch */
+	JSON_SPLITTER_MEMBERS, /* the members of one object; of an array member, its elements */
 };
 
 enum json_splitter_outcome {
 	JSON_SPLITTER_OK = 0,
-	JSON_SPLITTER_MALFORMED, /* no JSON of that shape, or it ended too early */
+	JSON_SPLITTER_MALFORMED, /* no JSON of this shape, or an early end */
 };
 
-/* Bytes of a member's name that are told apart; a longer one is "". Reached: no name. */
+/* Bytes of a member's name; longer names are not distinguished. Reached: the name is "". */
 #define JSON_SPLITTER_KEY_MAX 32
 
-/* One value, borrowed. @key: the member that it is, or is an element of; "" in
- * JSON_SPLITTER_VALUES. Not 0 ends the cutting. */
+/* Receives one value, borrowed. @key: the value's member, or the member whose array the value is
+ * in; "" in JSON_SPLITTER_VALUES. A result other than 0 ends the splitting. */
 typedef int (*json_splitter_fn)(void *ctx, const char *key, const char *json, size_t n);
 
 /**
- * struct json_splitter - how far it is
- * @wanted:      names of members, NULL behind the last: values of all others are passed over and
- * not kept. NULL: all are wanted. Borrowed, set after json_splitter_init().
- * @n_values:    handed over
- * @n_too_large: left out, being larger than the ceiling
+ * struct json_splitter - the state of a splitter
+ * @wanted:      names of members, ended by NULL: values of all others are skipped and not kept.
+ *               NULL: every member. Borrowed, set after json_splitter_init().
+ * @n_values:    values passed to the callback
+ * @n_too_large: values left out because of their size
  */
 struct json_splitter {
 	enum json_splitter_mode mode;
@@ -53,7 +52,7 @@ struct json_splitter {
 	bool escaped;
 	bool in_array;
 	bool too_large;
-	bool skipped; /* the value that is being read is not wanted */
+	bool skipped; /* the current value is not wanted */
 	char key[JSON_SPLITTER_KEY_MAX];
 	size_t key_len;
 };
@@ -63,10 +62,9 @@ void json_splitter_init(struct json_splitter *c, enum json_splitter_mode mode, s
 			json_splitter_fn fn, void *ctx);
 void json_splitter_deinit(struct json_splitter *c);
 
-/* 0, JSON_SPLITTER_MALFORMED, what the callback returned, -ENOMEM: on everything but 0 it is over.
- */
+/* 0, JSON_SPLITTER_MALFORMED, the callback's result, -ENOMEM. Any result but 0 is final. */
 int json_splitter_feed(struct json_splitter *c, const char *bytes, size_t n);
-/* There is no more. 0, or JSON_SPLITTER_MALFORMED where something is missing. */
+/* Ends the text. 0, or JSON_SPLITTER_MALFORMED for an incomplete text. */
 int json_splitter_end(struct json_splitter *c);
 
 #endif

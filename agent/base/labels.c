@@ -36,7 +36,7 @@ bool labels_valid_name(const char *name)
 	return !*name;
 }
 
-/* Where @name is (true) or would have to be put (false). */
+/* The position of @name (true), or its insertion point (false). */
 static bool labels_find(const struct labels *l, const char *name, size_t *ret)
 {
 	size_t low = 0, high = l->n;
@@ -66,8 +66,8 @@ static void labels_remove(struct labels *l, size_t at)
 	memmove(&l->items[at], &l->items[at + 1], (l->n - at) * sizeof(*l->items));
 }
 
-/* The value, cut at the ceiling but not inside a character, which has three continuation bytes at
- * most: what has more is no UTF-8 and is cut anywhere. */
+/* A copy of the value, cut at the ceiling but not inside a character. A character has at most three
+ * continuation bytes; after more, the text is no UTF-8 and is cut anywhere. */
 static char *value_dup(const char *value)
 {
 	size_t n = strnlen(value, LABELS_VALUE_MAX + 1);
@@ -176,7 +176,7 @@ char *labels_key(const struct labels *l)
 	if (!key)
 		return NULL;
 	*at = '\0';
-	/* a value may hold anything, so its length comes first */
+	/* a value may contain any byte, so its length comes first */
 	for (size_t i = 0; i < l->n; i++)
 		at += snprintf(at, n - (size_t)(at - key), "%s=%zu:%s", l->items[i].name,
 			       strlen(l->items[i].value), l->items[i].value);

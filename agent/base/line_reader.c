@@ -9,9 +9,9 @@
 #include "base/root.h"
 
 /**
- * struct line_reader - the window that moves over the file
- * @have:      bytes in @window, all of the line that has not ended yet
- * @oversized: the line that has not ended yet is being skipped
+ * struct line_reader - a window that moves over the file
+ * @have:      bytes in @window, all of the incomplete line
+ * @oversized: the incomplete line is being skipped
  * @n_skipped: the caller's
  */
 struct line_reader {
@@ -45,7 +45,7 @@ static int end_line(struct line_reader *l, struct strview line)
 	return 0;
 }
 
-/* Hands on the lines that are complete and keeps what is behind them. */
+/* Passes on the complete lines and keeps the bytes behind the last. */
 static int take_lines(struct line_reader *l)
 {
 	struct strview t = strview_of_bytes(l->window, l->have), line;

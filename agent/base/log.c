@@ -11,11 +11,11 @@
 #include "base/nsec.h"
 #include "base/utf8.h"
 
-/* A line's ceiling: below PIPE_BUF, so that lines of several writers do not mix. A field that does
- * not fit is left out. Reached: the field is left out. */
+/* Bytes of a line: below PIPE_BUF, so lines of several writers do not mix. Reached: the field is
+ * left out. */
 #define LOG_LINE_MAX 4000
 
-/* The one piece of file-scope state in the program: what to print and how. */
+/* The only file-scope state in the program: the log's level and format. */
 static enum log_level log_min_level = LOG_INFO;
 static enum log_format log_line_format = LOG_FORMAT_LOGFMT;
 
@@ -169,7 +169,7 @@ void log_write(enum log_level level, const char *msg, const struct log_field *fi
 	line.max += 2; /* the closing must always fit */
 	if (buf_puts(&line, json ? "}\n" : "\n"))
 		return;
-	/* Nothing to be done if standard error is gone. */
+	/* A write to a closed standard error has no remedy. */
 	(void)!write(STDERR_FILENO, line.data, line.len);
 }
 

@@ -10,8 +10,9 @@
  *
  *	log_warn("kubelet unreachable, keeping last pods", log_err(r), log_int("age_s", age));
  *
- * The message says what happens next. Values are escaped: text from processes may be anything.
- * Modules do not log, they return and count; agent.c, the loop's callbacks and the commands do.
+ * The message says what happens next. Values are escaped, because text from processes may contain
+ * anything. Modules return errors and count, but do not log. Log lines come from agent.c, the
+ * loop's callbacks and the commands.
  */
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_LEVEL_MAX };
@@ -45,15 +46,15 @@ bool log_enabled(enum log_level level);
 /* @fields ends with log_end. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
 
-/* By name ("info", "logfmt"); false for an unknown one. */
+/* Parses a name ("info", "logfmt"); false for an unknown name. */
 bool log_level_parse(const char *s, enum log_level *ret);
 bool log_format_parse(const char *s, enum log_format *ret);
 
 /**
- * struct log_limit - a site that something outside can make log
- * @interval_ns: at most one line each so often
- * @next_ns:     when the next one may go (monotonic)
- * @suppressed:  lines held back since the last one; log it as "suppressed" and it is reset
+ * struct log_limit - the rate limit of a log line with an outside cause
+ * @interval_ns: minimum time between two lines
+ * @next_ns:     time of the next permitted line (monotonic)
+ * @suppressed:  lines suppressed since the last line; logging "suppressed" resets the count
  */
 struct log_limit {
 	uint64_t interval_ns;
@@ -61,7 +62,8 @@ struct log_limit {
 	uint64_t suppressed;
 };
 
-/* Whether a line may go now; *@ret_suppressed then counts those that did not since the last. */
+/* Whether a line is permitted now; then *@ret_suppressed is the number of lines suppressed since
+ * the last. */
 bool log_limit_ok(struct log_limit *limit, uint64_t *ret_suppressed);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each timer and signal is a descriptor of its own (timerfd, signalfd): a dozen of them at most,
- * and the kernel keeps them in order for us.
+ * Each timer and signal is a descriptor of its own (timerfd, signalfd): a dozen at most, kept in
+ * order by the kernel.
  *
- * A callback may remove a source whose event is still waiting in the batch that epoll_wait() gave.
- * So a removed source leaves epoll at once but is freed only after the batch.
+ * A callback may remove a source whose event is still waiting in the batch from epoll_wait(). A
+ * removed source therefore leaves epoll at once but is freed only after the batch.
  */
 #include "base/loop.h"
 
@@ -139,7 +139,7 @@ static struct timespec timespec_of(uint64_t ns)
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns)
 {
 	struct itimerspec spec = {
-		.it_value = timespec_of(delay_ns ? delay_ns : 1), /* 0 would disarm it */
+		.it_value = timespec_of(delay_ns ? delay_ns : 1), /* 0 would disarm the timer */
 		.it_interval = timespec_of(period_ns),
 	};
 
@@ -182,7 +182,7 @@ void loop_remove(struct loop_source *source)
 	if (!source || source->removed)
 		return;
 	loop = source->loop;
-	/* fails only when the caller has closed the descriptor already, which removed it too */
+	/* fails only if the caller has closed, and thereby removed, the descriptor already */
 	(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
 	if (source->kind != SOURCE_FD)
 		close(source->fd);

@@ -5,15 +5,15 @@
 #include <stdint.h>
 
 /*
- * The one event loop: descriptors, timers and signals over epoll. The thread that runs it owns all
- * mutable state. Callbacks may add and remove any source, their own included.
+ * The event loop: descriptors, timers and signals over epoll. The loop's thread owns all mutable
+ * state. Callbacks may add and remove any source, including their own.
  */
 
 struct loop;
 struct loop_source;
 
 int loop_new(struct loop **ret);
-/* Frees the sources that are still there; their descriptors stay open unless the loop made them. */
+/* Frees the remaining sources. Their descriptors stay open, except descriptors made by the loop. */
 void loop_free(struct loop *loop);
 
 /* Run until loop_stop(). 0 or -errno of epoll. */
@@ -31,7 +31,8 @@ int loop_change_fd(struct loop_source *source, uint32_t events);
 
 /* A timer, not armed yet. */
 int loop_add_timer(struct loop *loop, loop_timer_fn fn, void *ctx, struct loop_source **ret);
-/* Fire once, @delay_ns from now; with @period_ns not 0 again each period. Replaces what was set. */
+/* Fire once, @delay_ns from now, and then, if @period_ns is not 0, once each period. Replaces an
+ * earlier setting. */
 int loop_arm(struct loop_source *timer, uint64_t delay_ns, uint64_t period_ns);
 int loop_disarm(struct loop_source *timer);
 

@@ -6,8 +6,8 @@
 
 #include "base/vec.h"
 
-/* One for each module; the number of modules does not depend on anything outside. Reached: the
- * agent does not start. */
+/* Collectors, at most as many as modules; the number has no outside cause. Reached: the agent does
+ * not start. */
 #define METRIC_COLLECTORS_MAX 64
 
 void metric_family(struct metric_sink *sink, const struct metric_family_desc *family)

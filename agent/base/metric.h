@@ -8,8 +8,8 @@
 #include "base/labels.h"
 
 /*
- * Metrics are plain numbers in the module that counts. Each module adds one collector to the list;
- * when somebody asks, the list calls them and each emits its families:
+ * Metrics are plain numbers in the counting module. Each module adds one collector to the list. For
+ * each scrape the list calls the collectors, and each emits its families:
  *
  *	static const struct metric_family_desc samples = {
  *		"podprof_samples", METRIC_COUNTER, "Stack samples by outcome.", NULL
@@ -17,12 +17,12 @@
  *	metric_family(sink, &samples);
  *	metric_u64(sink, o->ok, &(struct metric_label){ "outcome", "ok" }, 1);
  *
- * A family belongs to exactly one collector, and its samples follow it at once. The server turns
- * what is emitted into text; the modules know nothing of it.
+ * A family belongs to exactly one collector, and its samples follow at once. The server turns the
+ * metrics into text; the modules do not know the format.
  */
 
 enum metric_type {
-	METRIC_COUNTER, /* its name is without "_total", which the text form adds */
+	METRIC_COUNTER, /* named without "_total"; the text form adds the suffix */
 	METRIC_GAUGE,
 	METRIC_INFO, /* name without "_info"; value 1, the labels are the message */
 };
@@ -34,7 +34,7 @@ struct metric_family_desc {
 	const char *unit; /* "seconds", "bytes": also the suffix of @name; or NULL */
 };
 
-/* Labels of one sample: a container's, and those that a family adds. Reached:
+/* Labels of one sample: a container's, and the family's own. Reached:
  * `podprof_exposition_samples_total{outcome="bad_name"}`. */
 #define METRIC_LABELS_MAX (LABELS_MAX + 3)
 
@@ -43,7 +43,7 @@ struct metric_label {
 	const char *value;
 };
 
-/* One number of the family that was opened last. */
+/* One number of the current family. */
 struct metric_value {
 	const struct metric_label *labels;
 	size_t n_labels;
@@ -64,7 +64,7 @@ void metric_u64(struct metric_sink *sink, uint64_t value, const struct metric_la
 		size_t n_labels);
 void metric_double(struct metric_sink *sink, double value, const struct metric_label *labels,
 		   size_t n_labels);
-/* One family of counters with one label, from an array indexed by an outcome. */
+/* A family of counters with one label, from an array indexed by outcome. */
 void metric_by_name(struct metric_sink *sink, const struct metric_family_desc *family,
 		    const char *label, const uint64_t *values, const char *const *names, size_t n);
 

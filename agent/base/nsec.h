@@ -2,9 +2,8 @@
 #ifndef PODPROF_BASE_NSEC_H
 #define PODPROF_BASE_NSEC_H
 
-/* Time, always in nanoseconds. Three clocks that must not be mixed: monotonic for durations and
- * timers, wall for what leaves the machine, boot for comparison with the kernel's task start times.
- */
+/* Time, always in nanoseconds. Three clocks must not be mixed: monotonic for durations and timers,
+ * wall for times sent to other machines, boot for comparison with the kernel's task start times. */
 
 #include <stdint.h>
 #include <time.h>
@@ -16,7 +15,7 @@ static inline uint64_t nsec_read(clockid_t clock)
 {
 	struct timespec ts = {0};
 
-	clock_gettime(clock, &ts); /* fails only for a clock that does not exist */
+	clock_gettime(clock, &ts); /* fails only for an unknown clock */
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 

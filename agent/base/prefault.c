@@ -5,9 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Below, some faults cost no more than the call; and a small block is one that was used before. */
+/* Below this size, a few faults cost no more than the call, and malloc usually reuses a block. */
 #define PREFAULT_BYTES_MIN (32u << 10)
-/* Linux 5.14; older headers do not have it. */
+/* Linux 5.14; older headers lack the constant. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -20,7 +20,7 @@ void prefault(void *block, size_t n_bytes)
 
 	if (n_bytes < PREFAULT_BYTES_MIN || from >= to)
 		return;
-	/* else the pages come one by one */
+	/* on failure the pages are faulted in singly */
 	(void)!madvise((void *)from, to - from,
 		       MADV_POPULATE_WRITE); // NOLINT(performance-no-int-to-ptr)
 }

@@ -14,7 +14,7 @@ struct unit {
 	uint64_t factor;
 };
 
-/* A decimal number followed by one of @units. */
+/* A decimal number followed by an item of @units. */
 static bool with_unit(const char *s, const struct unit *units, size_t n_units, uint64_t *ret)
 {
 	struct strview t = strview_of(s);

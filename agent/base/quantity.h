@@ -2,7 +2,8 @@
 #ifndef PODPROF_BASE_QUANTITY_H
 #define PODPROF_BASE_QUANTITY_H
 
-/* Numbers with their units, as people write them. All of the string, or false. */
+/* Parsers for numbers with units in the user's spelling. False unless the whole string is one
+ * number. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 
-/* One read's size. procfs and cgroupfs make their text in pages; a page at a time would cost a
- * system call for each on a process with thousands of mappings. */
+/* Bytes of one read. procfs and cgroupfs produce their text in pages. Reading single pages would
+ * cost a system call for each page of a process with thousands of mappings. */
 #define ROOT_READ_STEP 16384
 
 int root_outcome(int err)
@@ -22,7 +22,7 @@ int root_outcome(int err)
 	case ENOENT:
 	case ESRCH:
 	case ENOTDIR:
-	case ENODEV: /* a cgroup file whose directory was removed while it was open */
+	case ENODEV: /* a cgroup file whose directory was removed after the open */
 		return ROOT_GONE;
 	case EACCES:
 	case EPERM:
@@ -31,7 +31,7 @@ int root_outcome(int err)
 		return ROOT_TOO_LARGE;
 	case EISDIR:
 	case ENXIO: /* a socket */
-	case ELOOP: /* symbolic links that lead nowhere */
+	case ELOOP: /* symbolic links without an end */
 		return ROOT_NOT_FILE;
 	default:
 		return -err;
@@ -70,7 +70,7 @@ void root_deinit(struct root *root)
 
 #define ROOT_FILE_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-/* @opened: what an open returned, with errno as it left it. */
+/* @opened: the result of an open, with its errno. */
 static int root_take_file(int opened, int *ret_fd)
 {
 	_cleanup_(close_fdp) int fd = opened;
@@ -118,7 +118,7 @@ int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd)
 /* One read into @b. *@ret is the number of bytes, 0 at the end of the file. */
 static int root_read_step(int fd, struct buf *b, size_t *ret)
 {
-	/* When the ceiling is near, one byte beyond it tells "exactly full" from "too large". */
+	/* Near the ceiling, one byte more distinguishes "exactly full" from "too large". */
 	size_t room = b->max - b->len, step = room < ROOT_READ_STEP ? room : ROOT_READ_STEP;
 	char probe, *to = &probe;
 	ssize_t n;

@@ -10,8 +10,8 @@ struct buf;
  * struct root - an open directory below which a module reads
  * @fd: the directory
  *
- * Everything that reads /proc, /sys or a cgroup tree takes one of these, so that a test can hand it
- * a directory of its own. Paths are relative ("123/maps"). Owns @fd.
+ * Every reader of /proc, /sys or a cgroup tree takes a root, so a test can pass a directory of its
+ * own. Paths are relative ("123/maps"). Owns @fd.
  */
 struct root {
 	int fd;
@@ -19,8 +19,8 @@ struct root {
 
 enum root_outcome {
 	ROOT_OK = 0,
-	ROOT_GONE,	/* no such file, or its process has left (ENOENT, ESRCH, ENOTDIR, ENODEV) */
-	ROOT_DENIED,	/* EACCES, EPERM */
+	ROOT_GONE,   /* no such file, or its process has ended (ENOENT, ESRCH, ENOTDIR, ENODEV) */
+	ROOT_DENIED, /* EACCES, EPERM */
 	ROOT_TOO_LARGE, /* longer than the caller's ceiling; a path longer than the kernel's */
 	ROOT_NOT_FILE,	/* a directory, FIFO, socket, device or loop of links instead of a file */
 	ROOT_OUTCOME_MAX,
@@ -36,18 +36,18 @@ int root_open(const char *path, struct root *ret);
 void root_deinit(struct root *root);
 
 /*
- * Open a regular file (procfs and cgroupfs files are) for reading: O_CLOEXEC | O_NONBLOCK |
- * O_NOCTTY, so that a FIFO in its place does not hang us. The descriptor is the caller's.
+ * Open a regular file (procfs and cgroupfs files are) for reading, with O_CLOEXEC | O_NONBLOCK |
+ * O_NOCTTY: a FIFO in its place does not block. The caller owns the descriptor.
  */
 int root_open_file(const struct root *root, const char *path, int *ret_fd);
 
-/* The same where @root is the root of another file system (a container's, the host's): links in
- * @path are followed as if it were ours, and lead nowhere outside. Linux 5.6. */
+/* root_open_file() for a @root of another file system (a container's, the host's). Links in @path
+ * resolve as if @root were our root, and cannot leave it. Linux 5.6. */
 int root_open_inside(const struct root *root, const char *path, int *ret_fd);
 /* A directory there. */
 int root_open_dir_inside(const struct root *root, const char *path, int *ret_fd);
 
-/* Append all of a file to @b (its ceiling is the limit). On a failure @b keeps its old length. */
+/* Append a whole file to @b; the ceiling of @b is the limit. On failure @b keeps its old length. */
 int root_read(const struct root *root, const char *path, struct buf *b);
 /* The same, from an open descriptor's current position. */
 int root_read_fd(int fd, struct buf *b);
@@ -55,7 +55,7 @@ int root_read_fd(int fd, struct buf *b);
 /* Append the target of a symbolic link. */
 int root_read_link(const struct root *root, const char *path, struct buf *b);
 
-/* An errno (positive) as outcome, or as -errno where it is our side's failure. */
+/* Converts a positive errno to an outcome, or to -errno if the failure is ours. */
 int root_outcome(int err);
 
 /* "gone", "denied", ...: label values of metrics. */

@@ -39,7 +39,7 @@ void secret_forget(char *value)
 
 static int secret_read_file(const char *path, struct buf *b)
 {
-	/* The user's own path, wherever it leads: a secret's file in a pod is a symbolic link. */
+	/* The user's own path, anywhere: a secret's file in a pod is a symbolic link. */
 	static const struct root anywhere = {.fd = AT_FDCWD};
 	int r = root_read(&anywhere, path, b);
 
@@ -60,7 +60,7 @@ static int secret_read_env(const char *name, struct buf *b)
 	return value ? SECRET_OK : SECRET_UNREADABLE;
 }
 
-/* A buf that grows leaves copies behind on the heap; one that begins at its full size does not. */
+/* A growing buf leaves copies behind on the heap; a buf of full size from the start does not. */
 static int secret_fill(const struct secret *secret, struct buf *b)
 {
 	char *room;

@@ -18,7 +18,7 @@ bool strview_starts(const struct strview *t, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
-	/* an empty text may have no address, which memcmp() must not see */
+	/* an empty text may have a NULL address, which memcmp() must not receive */
 	return strview_len(t) >= n && (!n || memcmp(t->p, prefix, n) == 0);
 }
 

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 /**
- * struct strview - a piece of text that is read from the front
+ * struct strview - a text, read from the front
  * @p:   next character
- * @end: one past the last; there need not be a NUL
+ * @end: end of the text, exclusive; a NUL is not required
  *
- * What cursor is for bytes. Each reader moves past what it took and returns true, or returns false
- * and leaves everything as it was. The text borrows the characters.
+ * The counterpart of cursor for text. Each reader moves past the matched text and returns true, or
+ * changes nothing and returns false. The view borrows the characters.
  */
 struct strview {
 	const char *p;
@@ -37,9 +37,9 @@ static inline bool strview_empty(const struct strview *t)
 bool strview_is(const struct strview *t, const char *s);
 bool strview_starts(const struct strview *t, const char *prefix);
 
-/* A number in base 10 or 16 (no sign, no "0x"), at least one digit. False if it exceeds 64 bits. */
+/* A number in base 10 or 16 (no sign, no "0x"), at least one digit. False above 64 bits. */
 bool strview_u64(struct strview *t, unsigned int base, uint64_t *ret) STRVIEW_MUST_CHECK;
-/* The same, for a number that must be all there is. */
+/* strview_u64() for a text without anything else. */
 bool strview_only_u64(struct strview t, unsigned int base, uint64_t *ret) STRVIEW_MUST_CHECK;
 /* All of @s as an address in base 16, with "0x" in front or without. */
 bool strview_address(const char *s, uint64_t *ret) STRVIEW_MUST_CHECK;
@@ -49,18 +49,20 @@ bool strview_prefix(struct strview *t, const char *prefix) STRVIEW_MUST_CHECK;
 /* Cut @suffix off the end. */
 bool strview_suffix(struct strview *t, const char *suffix) STRVIEW_MUST_CHECK;
 
-/* Up to the next @sep, which is taken too; the rest when there is none. False when empty. */
+/* The text up to the next @sep, or the rest without a @sep. The view moves past @sep. False when
+ * empty. */
 bool strview_until(struct strview *t, char sep, struct strview *ret) STRVIEW_MUST_CHECK;
-/* The next line without its newline (and without a carriage return before it). */
+/* The next line without its newline and the carriage return before the newline. */
 bool strview_line(struct strview *t, struct strview *ret) STRVIEW_MUST_CHECK;
-/* Skip blanks and tabs, then take what comes before the next one. False when nothing is left. */
+/* Skip blanks and tabs, then take the text up to the next blank or tab. False when nothing is left.
+ */
 bool strview_word(struct strview *t, struct strview *ret) STRVIEW_MUST_CHECK;
 void strview_skip_blanks(struct strview *t);
-/* The last component after @sep, or all of it. */
+/* The part after the last @sep, or the whole text. */
 struct strview strview_after_last(struct strview t, char sep);
 
-/* The last @n characters as @ret_tail and what is before them as @ret_head. False if there are
- * fewer. */
+/* The last @n characters as @ret_tail and the text before as @ret_head. False for a shorter text.
+ */
 bool strview_tail(struct strview t, size_t n, struct strview *ret_head,
 		  struct strview *ret_tail) STRVIEW_MUST_CHECK;
 

@@ -19,7 +19,7 @@ static size_t utf8_sequence(const unsigned char *s, size_t n)
 	if (n < len)
 		return 0;
 	if (s[0] == 0xe0)
-		low = 0xa0; /* else it would be overlong */
+		low = 0xa0; /* else an overlong encoding */
 	else if (s[0] == 0xed)
 		high = 0x9f; /* else a surrogate */
 	else if (s[0] == 0xf0)

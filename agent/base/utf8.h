@@ -10,17 +10,18 @@
 
 /* Whether @n bytes at @s are well-formed UTF-8 (RFC 3629). */
 bool utf8_is_valid(const char *s, size_t n);
-/* Overwrite each byte that breaks UTF-8 with '?', in place. */
+/* Overwrite each byte that is not valid UTF-8 with '?', in place. */
 void utf8_repair(char *s, size_t n);
 
-/* The next character of a NUL-terminated text that is UTF-8; moves *@p past it. Not for its end. */
+/* The next character of a NUL-terminated UTF-8 text; moves *@p past the character. Not for the end
+ * of the text. */
 uint32_t utf8_next(const char **p);
 
-/* Bytes of the control character at @s, 0 if it is none: what a terminal would obey. That are C0,
- * DEL, C1, and what ends a line or turns its direction round, so that a name reads as another
- * (Unicode's Bidi_Control). */
+/* Bytes of the control character at @s, or 0 for other characters. Control characters have an
+ * effect on a terminal: C0, DEL, C1, line separators, and the characters that reverse the
+ * direction, so that a name reads as another (Unicode's Bidi_Control). */
 size_t utf8_control(const char *s);
-/* Overwrite with '?' what breaks UTF-8 and what a terminal would obey, in place. */
+/* Overwrite invalid UTF-8 and control characters with '?', in place. */
 void utf8_make_printable(char *s);
 
 #endif

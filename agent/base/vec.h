@@ -10,19 +10,19 @@ enum vec_outcome {
 };
 
 /**
- * vec_grow() - make room in an array that is grown by doubling
- * @items:     address of the array pointer (NULL for none yet); its owner frees it with free()
+ * vec_grow() - make room in an array by doubling
+ * @items:     address of the array pointer (NULL for none yet); the array's owner calls free()
  * @cap:       elements allocated, updated
  * @need:      elements that must fit
  * @item_size: bytes per element
  * @max:       ceiling for @need
  *
- * Return: 0; VEC_FULL; -ENOMEM. On the last two nothing changes.
+ * Return: 0; VEC_FULL; -ENOMEM. On an error nothing changes.
  */
 int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 	__attribute__((warn_unused_result));
-/* The same, grown by an eighth: for arrays of many megabytes, of which half may not lie idle. A
- * large block is moved without being copied, and what is new of it has its pages at once. */
+/* vec_grow() by an eighth, for arrays of many megabytes, where an unused half costs too much. A
+ * large block moves without a copy, and its new part is prefaulted. */
 int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 	__attribute__((warn_unused_result));
 

@@ -22,22 +22,22 @@ struct work_list {
 	struct work **last;
 };
 
-/* Who decides first that a job has ended, or is given up, has the word. */
+/* The first thread to decide that a job has ended, or is abandoned, wins. */
 enum thread_state {
 	THREAD_IDLE,
 	THREAD_RUNNING,
-	THREAD_HELD, /* about to be given up: wait for that */
+	THREAD_HELD, /* about to be abandoned: wait for the decision */
 	THREAD_ABANDONED,
 };
 
-/* Outlives the worker when it is abandoned, and is freed by the thread then. */
+/* If abandoned, the thread outlives the worker and frees this struct. */
 struct worker_thread {
 	struct worker *worker;
 	pthread_t id;
 	_Atomic int state;
 	_Atomic uint64_t alive_ns;
 	struct work *running;	 /* set before the state is THREAD_RUNNING */
-	struct worker_left left; /* set before it is THREAD_ABANDONED */
+	struct worker_left left; /* set before THREAD_ABANDONED */
 };
 
 struct worker {
@@ -185,7 +185,7 @@ static void on_finished(void *ctx, int fd, uint32_t events)
 	worker_deliver(ctx);
 }
 
-/* The thread takes no signals: they are the loop's. */
+/* The thread blocks all signals, which belong to the loop. */
 static int worker_start(struct worker *w)
 {
 	_cleanup_(freep) struct worker_thread *t = calloc(1, sizeof(*t));
@@ -225,7 +225,7 @@ int worker_abandon(struct worker *w, const struct worker_left *left)
 	t->left = *left;
 	w->n_pending--;
 	pthread_detach(t->id);
-	atomic_store(&t->state, THREAD_ABANDONED); /* from here on it may be freed */
+	atomic_store(&t->state, THREAD_ABANDONED); /* from here on the thread may free @t */
 	return 0;
 }
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * One thread for work that would hold up the loop. A job goes in as a value and comes back as a
- * value: run() may touch the job and what the worker alone owns, never the loop's state.
+ * One thread for work that would block the loop. A job goes in as a value and comes back as a
+ * value. run() may touch the job and data owned by the worker alone, never the loop's state.
  */
 
 struct loop;
@@ -18,8 +18,8 @@ struct worker_thread;
 /**
  * struct work - one job, embedded in the caller's struct
  * @run:       called on the worker's thread
- * @done:      called on the loop's thread after run(), or instead of it when the worker is freed
- *             first (@cancelled is then set); the job is the callee's to free
+ * @done:      called on the loop's thread after run(), or without run() if the worker is freed
+ *             first (@cancelled is then set); done() frees the job
  * @cancelled: run() was not called
  */
 struct work {
@@ -27,37 +27,37 @@ struct work {
 	void (*done)(struct work *work);
 	int cancelled;
 	struct work *next;
-	struct worker_thread *thread; /* while it runs */
+	struct worker_thread *thread; /* set while run() executes */
 };
 
 enum worker_outcome {
 	WORKER_OK = 0,
-	WORKER_FULL, /* the queue's ceiling: the caller sheds the job and counts it */
+	WORKER_FULL, /* the queue is at its ceiling: the caller drops and counts the job */
 	WORKER_IDLE, /* there is no job to abandon */
 };
 
-/* @name: at most 15 characters, shown by ps; borrowed. @queue_max: jobs waiting, the running one
- * not counted.
- */
+/* @name: at most 15 characters, shown by ps; borrowed. @queue_max: waiting jobs, without
+ * the running job. */
 int worker_new(struct loop *loop, const char *name, size_t queue_max, struct worker **ret);
-/* Waits for the running job, cancels the rest; every done() has been called when it returns. */
+/* Waits for the running job and cancels the rest. Every done() has been called before the return.
+ */
 void worker_free(struct worker *worker);
 /* Take no more jobs from the queue. */
 void worker_stop(struct worker *worker);
 /* 0 or WORKER_FULL. */
 int worker_submit(struct worker *worker, struct work *work) __attribute__((warn_unused_result));
-/* Wait until a job has ended, at most so long, and call its done(). False if none has. For the end
- * of a program, when its loop does not run any more. */
+/* Wait at most @timeout_ns for a job to end, then call its done(). False if none has ended. For the
+ * end of a program, after its loop. */
 bool worker_wait(struct worker *worker, uint64_t timeout_ns);
 /* Jobs waiting or running. */
 size_t worker_pending(const struct worker *worker);
 
 /*
- * A job that does not come back, since the kernel makes it wait for somebody: it cannot be stopped,
- * but the jobs behind it need not wait too.
+ * A job that blocks in the kernel for an unknown time. The worker cannot stop the job, but lets the
+ * jobs behind it run.
  */
 
-/* Called by run() of a long job, now and then: it is not stuck. */
+/* A long run() calls this now and then to show progress. */
 void work_alive(struct work *work);
 /* Nanoseconds since the running job began, or last called work_alive(); 0 if none is running. */
 uint64_t worker_busy_ns(const struct worker *worker);
@@ -65,14 +65,14 @@ uint64_t worker_busy_ns(const struct worker *worker);
 struct worker_left {
 	void (*seen)(void *ctx,
 		     struct work *work); /* called at once; the job's inputs may be read */
-	void (*orphan)(void *ctx, struct work *work); /* instead of done(), on the job's thread,
-						       * when run() returns after all, which may be
-						       * after the worker's end */
+	void (*orphan)(void *ctx,
+		       struct work *work); /* instead of done(), on the job's thread, when run()
+					      finally returns, possibly after the worker's end */
 	void *ctx;
 };
 
-/* Leave the running job to itself and go on with a new thread. 0; WORKER_IDLE when it has just
- * ended; -errno, and everything is as before. */
+/* Abandon the running job and continue with a new thread. 0; WORKER_IDLE if the job has just ended;
+ * -errno, with nothing changed. */
 int worker_abandon(struct worker *worker, const struct worker_left *left);
 
 #endif

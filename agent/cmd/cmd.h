@@ -11,10 +11,10 @@ enum cmd_exit {
 	CMD_NOTHING = 3, /* nothing to profile */
 };
 
-/* Runs the subcommand that argv[1] names. Returns the exit status. */
+/* Runs the subcommand argv[1]. Returns the exit status. */
 int cmd_main(int argc, char **argv);
 
-/* Each takes its own name as argv[0]. */
+/* Each function takes the subcommand's name as argv[0]. */
 int cmd_doctor(int argc, char **argv);
 int cmd_heap(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
@@ -22,11 +22,13 @@ int cmd_record(int argc, char **argv);
 int cmd_agent(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
-/* One line on stderr, "podprof: " before it: what failed, on what, why, what to do. */
+/* One line on stderr with the prefix "podprof: ": the failed action, its object, the reason, the
+ * remedy. */
 void cmd_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Somebody else's text on stdout: what a terminal would obey becomes '?', in errors too. */
+/* Prints foreign text on stdout with control characters replaced by '?', also in errors. */
 void cmd_print(const char *s);
-/* A line of JSON on stdout. Takes @object, which may be NULL for want of memory. 0 or -ENOMEM. */
+/* Prints a line of JSON on stdout. Takes @object, which may be NULL after a lack of memory. 0 or
+ * -ENOMEM. */
 struct json_t;
 int cmd_print_json(struct json_t *object);
 

@@ -13,7 +13,7 @@
 #include "cmd/cmd.h"
 #include "config/config.h"
 
-/* Above every character, so that getopt's result tells an option's place in the table. */
+/* Above every character, so getopt's result is an option's index in the table. */
 enum { OPTION_HELP = 256, OPTION_FIRST };
 
 #define MESSAGE_SIZE 512
@@ -55,7 +55,7 @@ static bool takes_value(const struct cmdline_option *o)
 	return o->string || o->number || o->address || o->pid || o->values;
 }
 
-/* What the value should have been; NULL: it is that. */
+/* Store the value. Returns a description of the expected value, or NULL for a valid value. */
 static const char *take_value(const struct cmdline_option *o, const char *value)
 {
 	if (o->string)
@@ -94,11 +94,12 @@ static int bad_option(const struct cmdline *c, int result, char **argv)
 			     result == ':' ? "a value is missing behind" : "unknown option", name);
 }
 
-/* The tables as getopt_long() wants them. */
+/* Convert the table to getopt_long()'s form. */
 static void describe(const struct cmdline *c, struct option *ret_long, char *ret_letters)
 {
 	if (c->runs)
-		*ret_letters++ = '+'; /* what follows the first operand is none of ours */
+		*ret_letters++ =
+			'+'; /* arguments after the first operand belong to the other program */
 	*ret_letters++ = ':';
 	for (size_t i = 0; i < c->n_options; i++) {
 		const struct cmdline_option *o = &c->options[i];
@@ -132,7 +133,7 @@ bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 
 	assert(c->n_options <= CMDLINE_OPTIONS);
 	describe(c, options, letters);
-	optind = 0; /* from the start, whatever was parsed before */
+	optind = 0; /* restart getopt after an earlier parse */
 	opterr = 0;
 	while (status == CMD_DONE &&
 	       (result = getopt_long(argc, argv, letters, options, NULL)) != -1) {

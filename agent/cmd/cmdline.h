@@ -3,9 +3,9 @@
 #define PODPROF_CMD_CMDLINE_H
 
 /*
- * What the subcommands that are run by hand have in common: options, their errors in one wording,
- * and how a command ends. (The agent's settings are config/option.h's: they come from a file and
- * the environment, too.)
+ * Shared code of the interactive subcommands: options, uniform error messages, and the end of a
+ * command. (The agent's settings are in config/option.h, because a file and the environment also
+ * set them.)
  */
 
 #include <stdbool.h>
@@ -16,8 +16,7 @@
 struct config;
 struct root;
 
-/* Values of an option that may stand more than once; one more is wrong usage. Reached: wrong usage.
- */
+/* Values of a repeatable option. Reached: wrong usage. */
 #define CMDLINE_VALUES_MAX 64
 
 struct cmdline_values {
@@ -26,12 +25,12 @@ struct cmdline_values {
 };
 
 /**
- * struct cmdline_option - an option, and where its value goes
+ * struct cmdline_option - an option and the places of its value
  * @name:    without dashes
- * @letter:  its short form; 0: it has none
- * @given:   set to true where the option stands
+ * @letter:  its short form; 0: none
+ * @given:   set to true if the option is present
  *
- * It takes a value if one of the other places is there. A place is not touched without the option.
+ * An option with one of the other places takes a value. An absent option changes no place.
  */
 struct cmdline_option {
 	const char *name;
@@ -47,9 +46,9 @@ struct cmdline_option {
 /**
  * struct cmdline - one subcommand's command line
  * @command:    its name in messages, as in "inspect maps"
- * @help:       what --help, which each of them has, prints
- * @runs:       its operands are another program's command line, which begins behind "--"
- * @operands:   set by cmdline_parse(): what is no option, in order; borrows from argv
+ * @help:       prints the text of --help; every command has --help
+ * @runs:       the operands are another program's command line, which begins behind "--"
+ * @operands:   set by cmdline_parse(): arguments other than options, in order; borrows from argv
  */
 struct cmdline {
 	const char *command;
@@ -61,34 +60,33 @@ struct cmdline {
 	int n_operands;
 };
 
-/* Options a command may have, --help left aside. */
+/* Maximum options of a command, without --help. */
 #define CMDLINE_OPTIONS 30
 
-/* True to go on; else all is said. *@ret_exit is the status so far: to go on with, or to leave
- * with. */
+/* True to continue; otherwise the message is printed. *@ret_exit is the exit status so far. */
 bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit);
 
 /* "COMMAND: MESSAGE; see 'podprof COMMAND --help'" as an error. Returns CMD_USAGE. */
 int cmdline_usage(const struct cmdline *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A number above 0 that a pid_t holds. */
+/* A number above 0 within the range of pid_t. */
 bool cmdline_pid(const char *s, pid_t *ret);
 
 /* "true" or "1", "false" or "0". */
 bool cmdline_bool(const char *s, bool *ret);
 
-/* The agent's settings, for a command that goes by them: its flags, variables and file
- * (config_load()). True to go on; else all is said, and *@ret_exit is the status to leave with:
- * what @help, which prints the command's own, returns where --help stands. */
+/* Loads the agent's settings for a command that depends on the agent's flags, variables and file
+ * (config_load()). True to continue. Otherwise the message is printed, and *@ret_exit is the exit
+ * status; for --help this is the result of @help, which prints the command's own options. */
 bool cmdline_settings(const char *command, int argc, char **argv, int (*help)(void),
 		      struct config *ret, int *ret_exit);
 
-/* The procfs that a command's --proc-root names. CMD_DONE or CMD_FAILED, said. */
+/* Opens the procfs of a command's --proc-root. CMD_DONE, or CMD_FAILED after a message. */
 int cmdline_open_proc(const char *command, const char *path, struct root *ret);
 
-/* What has been printed is written, or that is the error. @status: so far; returns that or worse.
- */
+/* Flushes the output; a failure is an error. @status: the status so far; returns this status or a
+ * worse one. */
 int cmdline_finish(const char *command, int status);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Will an agent with these settings work here, and if a part of it will not, why, and what is to be
- * done? The settings are the agent's own flags, variables and file, so that in its pod the command
- * needs none.
+ * Whether an agent with these settings works here, with the reasons and remedies for any failing
+ * part. The settings are the agent's own flags, variables and file, so in the agent's pod the
+ * command needs no options.
  */
 #include "doctor/doctor.h"
 
@@ -73,8 +73,8 @@ static int try_cpu(const struct config *config, struct loop *loop, const struct 
 
 /* ---------------------------------------------------------------- output */
 
-/* Long lines are left to the terminal: they are read in logs, too, and searched for. @next may have
- * the same remedy, or be NULL. */
+/* Long lines are not wrapped: the output is also read and searched in logs. @next may have the same
+ * remedy, or be NULL. */
 static void print_finding(const struct finding *f, const struct finding *next)
 {
 	const char *outcome =
@@ -158,7 +158,7 @@ static int print_help(void)
 	return CMD_DONE;
 }
 
-/* Takes this command's own word out of the agent's. */
+/* Removes this command's own option from the agent's options. */
 static void take_own(struct examination *e, int *argc, char **argv)
 {
 	int n = 1;
@@ -182,7 +182,7 @@ int cmd_doctor(int argc, char **argv)
 	take_own(&e, &argc, argv);
 	if (!cmdline_settings("doctor", argc, argv, print_help, &e.config, &status))
 		return status;
-	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* what is warned of is a finding */
+	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* warnings are already findings */
 	settings_naming_opts_init(&naming, &e.config);
 	opts.metadata = &naming.opts.metadata;
 	r = doctor_look(&opts, &e.results);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One profile that Go's runtime keeps of itself, now, as the program's own /debug/pprof would give
- * it; of one process, or of all of a container.
+ * The current state of one of Go's own profiles, as the program's /debug/pprof would show; of one
+ * process, or of all processes of a container.
  */
 #include "cmd/cmd.h"
 
@@ -29,7 +29,7 @@
 #include "goprofile/heap.h"
 
 #define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
-/* Memory that one reading may take. It is read on somebody's demand. */
+/* Memory of one reading, made on a user's request. */
 #define HEAP_RECORDS_BYTES (512u << 20)
 #define HEAP_SYMBOLS_BYTES (64u << 20)
 /* "container " and an id. */
@@ -89,9 +89,9 @@ static int failed(const char *who, int r)
 	return CMD_FAILED;
 }
 
-/* ---------------------------------------------------------------- whose */
+/* ---- targets */
 
-/* Exit status; says what is wrong. */
+/* Exit status; prints errors. */
 static int read_process(struct go_profile_oneshot *s, pid_t pid, const char *who)
 {
 	struct pid_id id;
@@ -106,7 +106,7 @@ static int read_process(struct go_profile_oneshot *s, pid_t pid, const char *who
 	return r ? failed(who, r) : CMD_DONE;
 }
 
-/* The processes of one container, which are read when all are known. */
+/* The processes of one container, read when the list is complete. */
 struct members {
 	char container[CGROUP_ID_MAX];
 	struct pid_id ids[GO_PROFILE_ONESHOT_PROCESSES_MAX];
@@ -127,7 +127,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	return 0;
 }
 
-/* Exit status; says what is wrong. */
+/* Exit status; prints errors. */
 static int find_members(struct go_profile_oneshot *s, const struct options *o, struct members *ret)
 {
 	const struct discovery_opts opts = {
@@ -269,7 +269,8 @@ static int explain_core(const char *path, int r)
 	return CMD_FAILED;
 }
 
-/* The first file that is not the one that was mapped may be the program: then there is nothing. */
+/* Reports mapped files that are missing or different here. If no runtime was found, the first such
+ * file may be the program, and the result is CMD_FAILED. */
 static int check_files(const struct go_profile_oneshot *s, const struct gocore *core)
 {
 	enum gocore_file_state state;
@@ -319,7 +320,7 @@ static int read_core(struct go_profile_oneshot *s, const struct options *o, cons
 
 /* ---------------------------------------------------------------- command */
 
-/* Exit status; says what is wrong. */
+/* Exit status; prints errors. */
 static int take_operands(const struct cmdline *line, struct options *o)
 {
 	if (!!o->container + !!o->core + !!line->n_operands > 1)

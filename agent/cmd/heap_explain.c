@@ -4,7 +4,7 @@
 #include "cmd/cmd.h"
 #include "goprofile/oneshot.h"
 
-/* What is off, and how to turn it on. Exit status. */
+/* Names the disabled profiler and its remedy. Exit status. */
 static int explain_off(const struct go_profile_oneshot *s, const char *who, const char *version)
 {
 	switch (s->kind) {

@@ -4,8 +4,8 @@
 
 struct go_profile_oneshot;
 
-/* Why nothing was read, and what to do about it. @who: "process 12", "container ab12". Exit
- * status. */
+/* Prints the reason for an empty result, and the remedy. @who: "process 12", "container ab12".
+ * Returns the exit status. */
 int heap_explain(const struct go_profile_oneshot *s, const char *who);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* 'podprof inspect WHAT': what podprof sees. One file each, found by name in the table of
- * inspect.c; argv[0] is the name. Returns the exit status (enum cmd_exit). */
+/* 'podprof inspect WHAT': podprof's view of a target. One file for each subcommand, found by name
+ * in the table of inspect.c; argv[0] is the name. Returns the exit status (enum cmd_exit). */
 
 int inspect_cgroup(int argc, char **argv);
 int inspect_goruntime(int argc, char **argv);
@@ -17,7 +17,7 @@ int inspect_symbols(int argc, char **argv);
 int inspect_targets(int argc, char **argv);
 int inspect_unwind(int argc, char **argv);
 
-/* What 'inspect unwind --pid' shows. */
+/* Options of 'inspect unwind --pid'. */
 struct inspect_unwind_pid {
 	pid_t pid;
 	bool json;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two questions in one command: what does this path mean (FILE, one record a line, so that paths
- * collected elsewhere can be tried), and which containers are on this node (no FILE).
+ * One command for two questions: the meaning of cgroup paths (FILE, one record a line, for paths
+ * collected elsewhere), and the containers on this node (no FILE).
  */
 #include "cmd/inspect.h"
 
@@ -19,8 +19,8 @@
 #include "discovery/cgroup.h"
 #include "discovery/discovery.h"
 
-/* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double that. A
- * longer one is an error that names it. Reached: an error names it. */
+/* Bytes of one line: fourteen hierarchies of 4 KiB paths are 56 KiB, escapes may double the size.
+ * Reached: an error names it. */
 #define RECORD_BYTES_MAX (256u << 10)
 
 struct options {

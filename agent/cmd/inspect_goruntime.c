@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Why is there no heap profile of this program? Which Go it is, whether the profiler's variables
- * were found, by what, and, for a process, how they are set.
+ * Explains a missing heap profile: the Go version, the location of the profiler's variables, the
+ * method of finding them, and, for a process, their values.
  */
 #include "cmd/inspect.h"
 
@@ -30,7 +30,7 @@ struct options {
 	const char *what; /* FILE or PID */
 };
 
-/* One runtime. For a file there is no rate and no run-time address. */
+/* One runtime. A file has no rate and no run-time address. */
 struct finding {
 	struct goruntime rt;
 	bool live;
@@ -39,7 +39,7 @@ struct finding {
 	enum goruntime_state state;
 };
 
-/* What is shown. Where there is no runtime the state says why. */
+/* The output. Without a runtime the state gives the reason. */
 struct findings {
 	struct finding items[GORUNTIMES_MAX];
 	size_t n;
@@ -186,7 +186,7 @@ static int find_in_file(const char *name, struct findings *all)
 	return CMD_DONE;
 }
 
-/* The variables as they are now. Whatever goes wrong becomes the state. */
+/* Read the current values. Any failure becomes the state. */
 static int look(const struct root *proc, const struct pid_id *id, struct finding *f)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};
@@ -208,8 +208,8 @@ static int look(const struct root *proc, const struct pid_id *id, struct finding
 	return 0;
 }
 
-/* All runtimes. A process that executes another program meanwhile shows as "gone" or odd: this is
- * for people, who ask again. */
+/* All runtimes. A process that executes another program meanwhile shows as "gone" or odd; the user
+ * can repeat the command. */
 static int find_runtimes(const struct root *proc, const struct pid_id *id, struct findings *all)
 {
 	_cleanup_(process_memory_deinit) struct process_memory pm = {.fd = -1};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The mappings of one process as podprof sees them, with the build id of each mapped program or
- * library; or what one address of it is.
+ * The mappings of one process in podprof's view, with the build id of each mapped program or
+ * library; or the meaning of one address.
  */
 #include "cmd/inspect.h"
 
@@ -32,7 +32,7 @@ struct options {
 	const char *proc_root;
 };
 
-/* The file behind the mapping that was printed last: the next one is mostly of the same. */
+/* The file behind the last printed mapping: the next mapping mostly has the same file. */
 struct last_file {
 	uint64_t device;
 	uint64_t inode;
@@ -122,9 +122,9 @@ static int print_maps(const struct options *o, const struct root *proc, const st
 	return r ? CMD_FAILED : CMD_DONE;
 }
 
-/* ---------------------------------------------------------------- one address */
+/* ---- one address */
 
-/* Where in its file the address is; false if it is in no file. */
+/* Find the address's position in its file; false for an address outside of all files. */
 static bool find_offset(const struct options *o, const struct root *proc, const struct pid_id *id,
 			uint64_t *ret)
 {

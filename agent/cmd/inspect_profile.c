@@ -42,7 +42,7 @@
 /* Different (key, value) pairs looked at. Reached: the output says so. */
 #define LABELS_SEEN_MAX	   100000
 #define TOP_DEFAULT	   20
-/* Different values of one label that are shown; the number of all is shown, too. */
+/* Distinct values shown of one label; the total number is shown, too. */
 #define LABEL_VALUES_SHOWN 10
 
 static const char help[] =
@@ -66,7 +66,7 @@ struct options {
 	const char *file;
 };
 
-/* One different label: of a text or, where @str is 0, of a number. Strings are indexes. */
+/* One distinct label: of a text or, with @str 0, of a number. Strings are indexes. */
 struct profile_label {
 	uint32_t key, str, unit;
 	int64_t num;
@@ -74,9 +74,9 @@ struct profile_label {
 };
 
 /**
- * struct profile_view - everything that is printed; borrows
+ * struct profile_view - all printed data; borrows
  * @flat, @cum: functions in either order, @n_functions of them are shown
- * @labels:     sorted, those of one key together
+ * @labels:     sorted, labels of one key are adjacent
  */
 struct profile_view {
 	const struct pprof_tables *t;
@@ -102,7 +102,7 @@ static int pair_order(const void *a, const void *b, void *ctx)
 	return order ? order : strcmp(strings[x->unit], strings[y->unit]);
 }
 
-/* Each different label, sorted, with the number of samples that have it. */
+/* Each distinct label, sorted, with its number of samples. */
 static int collect_labels(struct profile_view *v)
 {
 	const struct pprof_tables *t = v->t;
@@ -227,7 +227,7 @@ static void print_head(const struct profile_view *v)
 	}
 }
 
-/* Labels of the same key that follow each other from @i. */
+/* Number of adjacent labels from @i with the same key. */
 static size_t same_key(const struct profile_view *v, size_t i)
 {
 	size_t n = 1;
@@ -494,7 +494,7 @@ static int inspect_bytes(const struct buf *bytes, const struct options *o)
 	return CMD_DONE;
 }
 
-/* Opened like this a FIFO or a terminal works, too: it is the user's own choice. */
+/* An ordinary open, so a FIFO or a terminal also works: the choice is the user's. */
 static int read_input(const struct options *o, struct buf *ret)
 {
 	_cleanup_(close_fdp) int fd = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is at an address: of a file, or of a process as it runs. */
+/* The function at an address: of a file, or of a running process. */
 #include "cmd/inspect.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 /* Bytes of symbol tables kept, while the command runs. */
 #define INSPECT_CACHE_BYTES  (64u << 20)
-/* User programs are below. */
+/* Addresses of user programs are below. */
 #define INSPECT_KERNEL_START (1ull << 63)
 
 struct options {
@@ -200,7 +200,7 @@ static int inspect_process(const struct options *o, const struct root *proc, str
 
 /* ---------------------------------------------------------------- the command */
 
-/* Exit status; says what is wrong. */
+/* Exit status; prints errors. */
 static int take_operands(const struct cmdline *line, struct options *o)
 {
 	uint64_t address;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an agent with the same settings would profile, under which labels. The settings are the
- * agent's own flags, variables and file, so that inside its pod the command alone shows what it
- * does. It looks by itself and waits a little for the names; it does not ask the agent, which may
- * be what does not run.
+ * The entities an agent with the same settings would profile, and their labels. The settings are
+ * the agent's own flags, variables and file, so inside the agent's pod the command needs no
+ * options. The command looks for itself and waits a little for the names. It does not ask the
+ * agent, because the agent may be broken.
  */
 #include "cmd/inspect.h"
 
@@ -32,15 +32,15 @@
 #include "relabel/pattern.h"
 #include "settings.h"
 
-/* For how long names are waited for, and how often it is looked whether they are there. */
+/* Time limit of waiting for names, and the interval between checks. */
 #define TARGETS_WAIT_NS	      (3 * NSEC_PER_SEC)
 #define TARGETS_POLL_NS	      (50 * NSEC_PER_MSEC)
-/* Bytes of the line about who tells names. */
+/* Bytes of the line about the sources of names. */
 #define TARGETS_SOURCES	      512
-/* Processes that are gathered: as many as an agent remembers. Reached: the others are left out. */
+/* Processes gathered: the capacity of the agent's process cache. Reached: the others are left out.
+ */
 #define TARGETS_PROCESSES_MAX 65536
-/* Processes of one entity that are named, and the widest columns; longer texts push the next
- * one. */
+/* Processes listed of one entity, and the widest columns; longer texts push the next column. */
 #define TEXT_PROCESSES	      8
 #define TEXT_NAME	      64
 #define TEXT_VALUE	      48
@@ -53,8 +53,8 @@ struct target_process {
 
 /**
  * struct target_view - one entity
- * @is:        its labels and why it is left out
- * @processes: @n_processes of them, by number; borrowed
+ * @is:        its labels and the reason for its exclusion
+ * @processes: @n_processes processes, by number; borrowed
  */
 struct target_view {
 	const struct entity *entity;
@@ -68,7 +68,7 @@ struct inspection {
 	struct config config;
 	bool json;
 	bool brief;
-	const char *only; /* a part of the names that are shown; NULL: all */
+	const char *only; /* substring of the shown names; NULL: all */
 	struct root proc;
 	struct loop *loop;
 	struct loop_source *timer;
@@ -121,7 +121,7 @@ static void on_poll(void *ctx)
 		loop_stop(t->loop);
 }
 
-/* They are named in the last line. */
+/* The last line names the sources. */
 static void on_source(void *ctx, const char *source, bool ok, const char *why)
 {
 	(void)ctx;
@@ -184,7 +184,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 			 sizeof(*t->processes), TARGETS_PROCESSES_MAX);
 
 	if (r)
-		return r < 0 ? r : 0; /* one too many */
+		return r < 0 ? r : 0; /* above the limit */
 	process = &t->processes[t->n_processes++];
 	*process = (struct target_process){.pid = *pid, .entity = entity};
 	if (pid_read_comm(&t->proc, pid, process->comm))
@@ -202,7 +202,7 @@ static int process_order(const void *a, const void *b)
 	return (x->pid.pid > y->pid.pid) - (x->pid.pid < y->pid.pid);
 }
 
-/* Those of one entity stand together. */
+/* The processes of one entity are adjacent. */
 static void find_processes(const struct inspection *t, struct target_view *v)
 {
 	size_t low = 0, high = t->n_processes;
@@ -221,7 +221,7 @@ static void find_processes(const struct inspection *t, struct target_view *v)
 		v->n_processes++;
 }
 
-/* A container that has gone, or a unit that nobody is in, is nothing to show. */
+/* Ended containers and units without processes are not shown. */
 static bool is_shown(const struct inspection *t, const struct target_view *v)
 {
 	if (!entity_alive(v->entity) || (v->entity->kind != ENTITY_CONTAINER && !v->n_processes))
@@ -240,7 +240,7 @@ static int view_order(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Patterns see "shop/web-1/" of what is in no container of the pod. */
+/* Patterns see "shop/web-1/" for processes of a pod outside of all containers. */
 static void cut_slash(char *name)
 {
 	size_t n = strlen(name);
@@ -306,7 +306,7 @@ static const char *display_name(const struct target_view *v)
 	return v->name[0] ? v->name : "(unknown)";
 }
 
-/* The longest of them, but not more than @max. */
+/* The longest value, without values above TEXT_VALUE. */
 static size_t value_width(const struct labels *l)
 {
 	size_t width = 0;
@@ -542,7 +542,7 @@ static int print_help(void)
 	return CMD_DONE;
 }
 
-/* Takes this command's own words out of the agent's. False for --name without a value. */
+/* Removes this command's own options from the agent's options. False for --name without a value. */
 static bool take_own(struct inspection *t, int *argc, char **argv)
 {
 	int n = 1;

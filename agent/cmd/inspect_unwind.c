@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The unwind rows that podprof makes of a program or library: how many, what was left out and why;
- * or the rows themselves.
+ * podprof's unwind rows of a program or library: their number, and the omissions with reasons; or
+ * the rows themselves.
  */
 #include "cmd/inspect.h"
 
@@ -40,10 +40,10 @@ struct image_rows {
 	struct ehframe_stats stats;
 	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
 	struct rows *rows;
-	struct table *table; /* NULL if there are no rows, or too many for one */
+	struct table *table; /* NULL without rows, or with too many rows for one table */
 };
 
-/* Rows by what they say. */
+/* Number of rows by kind. */
 struct census {
 	uint64_t by_cfa[UNWIND_CFA_MAX];
 	uint64_t unsupported[UNSUPPORTED_MAX];
@@ -161,7 +161,7 @@ static int print_rows(const struct options *o, const struct image_rows *image)
 	return r;
 }
 
-/* What walkers find; a gap where they find nothing. */
+/* The walker's lookup; a gap if it finds nothing. */
 static int print_lookup(const struct options *o, const struct image_rows *image)
 {
 	struct unwind_rule rule = {0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the walker in the kernel goes by for one process: its mappings, each with the table of its
- * image. Taken from the maps of the podprof that runs; where none runs, or it has not come upon the
- * process, made here as that one would make it, and that is said.
+ * The data of the kernel's walker for one process: its mappings, each with the table of its image.
+ * The source is the BPF maps of the running podprof. Without a running podprof, or for a process
+ * unknown to it, the command makes the same data itself and says so.
  */
 #include "cmd/inspect.h"
 
@@ -31,21 +31,21 @@
 struct looking {
 	const struct inspect_unwind_pid *o;
 	struct root proc;
-	struct pid_id id; /* start_ticks is 0 if it is gone */
-	struct maps maps; /* executable ones, for their paths */
+	struct pid_id id; /* start_ticks is 0 for an ended process */
+	struct maps maps; /* executable mappings, for their paths */
 	struct walkerview *kernel;
-	const char *why; /* not the kernel's; NULL if it is */
+	const char *why; /* reason for not using the kernel's data; NULL: the kernel's */
 	struct address_space_cache *cache;
 	struct address_space *space;
 };
 
-/* One mapping, wherever it comes from. */
+/* One mapping, from either source. */
 struct shown {
 	uint64_t start, limit, bias;
 	uint16_t image; /* the kernel's number; 0: none */
 	uint64_t frames;
 	bool has_table;
-	uint64_t table_start, table_limit; /* vaddrs that it is for */
+	uint64_t table_start, table_limit; /* vaddrs covered by the table */
 	const char *path;
 };
 
@@ -94,9 +94,9 @@ static struct shown shown_of_kernel(const struct looking *l, uint32_t i)
 	return s;
 }
 
-/* ---------------------------------------------------------------- as it would be */
+/* ---- data made by the command */
 
-/* As the worker does it (table_builder.c). NULL if the image has no table. */
+/* Works as the table builder (table_builder.c). NULL for an image without a table. */
 static int make_table(const struct image *image, struct table **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -162,7 +162,7 @@ static int list_mappings(const struct looking *l, json_t *list)
 	return r;
 }
 
-/* Whether what the kernel has is of the process that has the number now. */
+/* Whether the kernel's data belong to the current process with this pid. */
 static bool is_current(const struct looking *l)
 {
 	return !l->kernel ||
@@ -204,9 +204,10 @@ static int print_mappings(const struct looking *l)
 	return r;
 }
 
-/* ---------------------------------------------------------------- one address */
+/* ---- one address */
 
-/* Rows' registers have the machine's names; this one's is the kernel's. */
+/* The kernel's machine, taken from our own executable. Rows are printed with the machine's register
+ * names. */
 static enum cfi_machine host_machine(void)
 {
 	struct elffile *self = NULL;
@@ -273,7 +274,7 @@ static int print_lookup(const struct looking *l)
 
 /* ---------------------------------------------------------------- the command */
 
-/* What the kernel has, or why it is not to be had. */
+/* Open the kernel's data, or set the reason for the failure. */
 static int open_kernel(struct looking *l)
 {
 	int r = walkerview_open((uint32_t)l->o->pid, &l->kernel);
@@ -312,7 +313,8 @@ static int look(struct looking *l)
 	}
 	l->maps.only_prot = MAPS_X;
 	if (lives)
-		(void)maps_read(&l->proc, &l->id, &l->maps); /* without it they have no paths */
+		(void)maps_read(&l->proc, &l->id,
+				&l->maps); /* on failure the mappings have no paths */
 	for (size_t i = 0; i < l->maps.n; i++)
 		utf8_make_printable(l->maps.items[i].path);
 	if (!l->kernel) {

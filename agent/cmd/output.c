@@ -37,7 +37,7 @@ int output_open(const char *command, const char *name, struct output *ret)
 	return CMD_DONE;
 }
 
-/* Only a file can hold something old; standard output is its owner's, who may append to it. */
+/* Only a file can have old contents; standard output belongs to the user, who may append. */
 static int empty(const struct output *o)
 {
 	struct stat st;

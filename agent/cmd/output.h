@@ -2,17 +2,17 @@
 #ifndef PODPROF_CMD_OUTPUT_H
 #define PODPROF_CMD_OUTPUT_H
 
-/* The file that a command writes its profile to: opened before the work begins, so that what is
- * wrong with it is known before and not after, and written when all of it is there. */
+/* The output file of a command: opened before the work begins, so that problems appear early, and
+ * written when the profile is complete. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /**
  * struct output
- * @name:    as the user gave it; "-" is standard output; borrowed
- * @fd:      -1 while it is not open
- * @created: the file was not there before; it goes again if nothing is written
+ * @name:    in the user's spelling; "-" is standard output; borrowed
+ * @fd:      -1 while closed
+ * @created: the file is new; removed again if nothing is written
  */
 struct output {
 	const char *name;
@@ -25,9 +25,10 @@ struct output {
 		.fd = -1 \
 	}
 
-/* What was in the file stays until output_write(). CMD_DONE or CMD_FAILED, said as @command. */
+/* The file's old contents stay until output_write(). CMD_DONE, or CMD_FAILED after a message with
+ * @command. */
 int output_open(const char *command, const char *name, struct output *ret);
-/* All of it, and close. CMD_DONE or CMD_FAILED, said. */
+/* Write all @n bytes and close. CMD_DONE, or CMD_FAILED after a message. */
 int output_write(const char *command, struct output *o, const char *data, size_t n);
 void output_deinit(struct output *o);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One recording, by hand. Everything that can be wrong is found out before it begins: the output is
- * opened, the command is there, the event is known to this machine. It ends by the first of: its
- * time is over, Ctrl-C or SIGTERM, nobody is left who is wanted, the command has ended. Then the
- * profile is written, whatever the reason. A command that goes on is waited for, since it may be
- * somebody's work; a second Ctrl-C leaves it alone.
+ * One recording by hand. All checks precede the recording: the output is open, the command exists,
+ * the machine supports the event. The recording ends at the first of: its time is over, Ctrl-C or
+ * SIGTERM, all target processes have ended, the command has ended. Then the profile is written, for
+ * every reason. podprof waits for a command that goes on, since the command may do valuable work; a
+ * second Ctrl-C ends the wait.
  */
 #include "cmd/record.h"
 
@@ -33,22 +33,22 @@
 #include "cpu/recorder.h"
 #include "version.h"
 
-/* Between looks at who still lives, and lines of progress. */
+/* Interval of checking for live processes, and of progress lines. */
 #define RECORD_LOOK_NS	    (250 * NSEC_PER_MSEC)
-/* A process that has ended keeps its place for one to two of these. */
+/* A process keeps its place for one to two of these intervals after its end. */
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
-/* Before a recording begins, samples are only looked at, until no unwind table has been missing for
- * some time: stacks are whole from the beginning then. A table leads to the next caller, whose
- * table may be missing in turn, and it takes a tenth of a second to hear of it. */
+/* Warm-up: before a recording, samples are taken but not recorded until no unwind table has been
+ * missing for some time, so stacks are complete from the start. A new table leads to the next
+ * caller, whose table may be missing in turn, and the report takes a tenth of a second. */
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
 #define RECORD_WARM_LOOKS   8
 #define RECORD_WARM_MOST    60
-/* Each image that was sampled keeps its file open. */
+/* Each sampled image keeps its file open. */
 #define RECORD_OPEN_FILES   65536
 #define RECORD_COMMENTS	    (2 + LABELS_MAX)
 #define RECORD_COMMENT_SIZE 1024
 
-/* Why it has ended. */
+/* The reason of the end. */
 enum record_end {
 	RECORD_GOES_ON,
 	RECORD_TIME,
@@ -68,7 +68,7 @@ struct recording {
 	struct recorder *recorder;
 	bool shows; /* progress, on a terminal */
 	unsigned int n_warm_looks;
-	unsigned int n_ready; /* of them, the last ones, with nothing missing */
+	unsigned int n_ready; /* the last consecutive looks without a missing table */
 	enum record_end end;
 	uint64_t start_wall_ns;
 	uint64_t start_ns;
@@ -92,7 +92,7 @@ static int failed(const char *what, int err)
 	return CMD_FAILED;
 }
 
-/* ---------------------------------------------------------------- while it runs */
+/* ---- during the recording */
 
 static void clear_line(const struct recording *rec)
 {
@@ -147,7 +147,8 @@ static void on_child(void *ctx, int signo)
 		end(rec, RECORD_COMMAND);
 }
 
-/* A command's end is told by its parent, which we are: its children may go on. */
+/* The end of the command comes from waitpid(), since podprof is the parent; the command's children
+ * may go on. */
 static void on_look(void *ctx)
 {
 	struct recording *rec = ctx;
@@ -171,7 +172,7 @@ static int check_event(const struct event *event)
 	int r = event_probe(event);
 
 	if (!event->hardware || (r != -ENOENT && r != -EOPNOTSUPP && r != -ENODEV))
-		return CMD_DONE; /* what else is wrong is found when it is opened on each CPU */
+		return CMD_DONE; /* the open on each CPU finds other errors */
 	for (size_t i = 0; i < n_events && n < sizeof(names); i++)
 		if (!events[i].hardware && event_probe(&events[i]) >= 0)
 			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
@@ -182,7 +183,7 @@ static int check_event(const struct event *event)
 	return CMD_FAILED;
 }
 
-/* What is recorded, as part of a file's name: letters, digits and few others. */
+/* The target as part of a file's name: letters, digits and few others. */
 static void name_of_targets(struct recording *rec, char *ret, size_t n)
 {
 	const struct record_options *o = rec->options;
@@ -367,8 +368,8 @@ static int start_targets(struct recording *rec)
 	return CMD_DONE;
 }
 
-/* The command's process comes before signals are blocked for the loop, and before our limits are
- * raised; the file after that, so that Ctrl-C leaves none behind. */
+/* The command's process is forked before the loop blocks signals and before our limits are raised.
+ * The file follows, so Ctrl-C leaves no file behind. */
 static int start(struct recording *rec)
 {
 	int (*const steps[])(struct recording *) = {
@@ -408,7 +409,7 @@ static void on_warm_look(void *ctx)
 		loop_stop(rec->loop);
 }
 
-/* A command has nothing to look at before its first instruction. */
+/* Skipped for a command, which has no stacks before its first instruction. */
 static int warm_up(struct recording *rec)
 {
 	struct loop_source *timer;
@@ -444,7 +445,7 @@ static int record(struct recording *rec)
 	if (status != CMD_DONE)
 		return status;
 	show_progress(rec);
-	if (rec->end == RECORD_GOES_ON) /* it may have been ended before it began */
+	if (rec->end == RECORD_GOES_ON) /* a signal may have ended the recording before its start */
 		r = loop_run(rec->loop);
 	rec->duration_ns = nsec_monotonic() - rec->start_ns;
 	loop_remove(timer);
@@ -454,7 +455,7 @@ static int record(struct recording *rec)
 
 /* ---------------------------------------------------------------- the profile */
 
-/* What it is, and the tags. */
+/* The description and the tags. */
 struct comments {
 	char text[RECORD_COMMENTS][RECORD_COMMENT_SIZE];
 	const char *items[RECORD_COMMENTS];
@@ -529,7 +530,7 @@ static double percent(uint64_t part, uint64_t all)
 	return all ? 100.0 * (double)part / (double)all : 0;
 }
 
-/* Why stacks end early, the most frequent reason first. */
+/* The reasons of truncated stacks, the most frequent first. */
 static void show_ends(const struct recorder_stats *s)
 {
 	uint64_t left[SAMPLE_END_MAX];
@@ -623,7 +624,7 @@ static void show_summary(const struct recording *rec, size_t bytes)
 
 /* ---------------------------------------------------------------- command */
 
-/* The profile is written. What the user started here goes on being here until it ends. */
+/* The profile is written. The user's command stays in the foreground until its end. */
 static void wait_for_command(struct recording *rec)
 {
 	if (!rec->options->command || record_child_ended(&rec->child))

@@ -2,7 +2,7 @@
 #ifndef PODPROF_CMD_RECORD_H
 #define PODPROF_CMD_RECORD_H
 
-/* 'podprof record': its options, and the command that it may run. */
+/* 'podprof record': its options, and the command it may run. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 struct event;
 
 /**
- * struct record_options - whose samples (one of @pids, @container, @all and @command), and how
- * @duration_ns: 0: until it is ended, or they have
- * @output:      NULL: a name is made up
+ * struct record_options - the target (one of @pids, @container, @all and @command) and the method
+ * @duration_ns: 0: until a signal, or the end of the targets
+ * @output:      NULL: a generated name
  * @period:      0: the clock, at @rate_hz
  * @command:     ends with NULL; borrows from argv
  */
@@ -42,16 +42,17 @@ struct record_options {
 };
 
 void record_options_deinit(struct record_options *o);
-/* @ret must be {0}; deinit it whatever comes. True to go on; else all is said and *@ret_exit is the
- * status to leave with. */
+/* @ret must be {0}; the caller deinits it after every result. True to continue; otherwise the
+ * message is printed and *@ret_exit is the exit status. */
 bool record_options_parse(int argc, char **argv, struct record_options *ret, int *ret_exit);
 
 /**
- * struct record_child - the command: there from the beginning, running when it is let
- * @pid:    0: none, or it has been waited for
- * @go:     the end of a pipe on which it waits to run; -1 when it does
- * @failed: the end of a pipe where it says why it could not
- * @status: as of waitpid(), once it has ended
+ * struct record_child - the command: its process exists from the start and runs after
+ * record_child_go()
+ * @pid:    0: none, or already reaped
+ * @go:     the end of a pipe on which the child waits; -1 when it runs
+ * @failed: the end of a pipe for the child's error
+ * @status: as of waitpid(), after its end
  */
 struct record_child {
 	pid_t pid;
@@ -66,14 +67,14 @@ struct record_child {
 		.go = -1, .failed = -1, \
 	}
 
-/* Call before signals are blocked and threads are made. @quiet: its standard output is ours to
- * write on, and it gets standard error instead. 0 or -errno. */
+/* Call before blocking signals and starting threads. @quiet: standard output is for the profile, so
+ * the command gets standard error instead. 0 or -errno. */
 int record_child_start(char **command, bool quiet, struct record_child *ret);
-/* Let it run. 0, or -errno of execvp(). */
+/* Let the command run. 0, or -errno of execvp(). */
 int record_child_go(struct record_child *child);
-/* Whether it has ended; does not wait. */
+/* Whether the command has ended; does not wait. */
 bool record_child_ended(struct record_child *child);
-/* If it was never let run it ends. Else it goes on, without us. */
+/* A command that never ran ends. A running command continues without us. */
 void record_child_deinit(struct record_child *child);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command is a process of its own before anything is sampled, so that it can be entered among
- * those who are wanted; it waits for a byte and then executes its program. What it does in between
- * is a read: its first sample is of its own first instructions, or of the kernel's at loading it.
+ * The command's process exists before the first sample, so podprof can enter its pid in the pid
+ * filter. The child waits for a byte and then executes its program. Before the exec it only reads,
+ * so its first sample is of its own first instructions, or of the kernel loading the program.
  */
 #include "cmd/record.h"
 
@@ -23,7 +23,7 @@ static _Noreturn void child_main(char **command, bool quiet, int go, int failed)
 
 	if (read(go, &byte, 1) != 1)
 		_exit(1); /* podprof has given up */
-	/* what the kernel does to load the program is the program's in the profile, too */
+	/* the kernel's work of loading the program counts for the program in the profile */
 	(void)prctl(PR_SET_NAME, strview_after_last(strview_of(command[0]), '/').p);
 	if (quiet)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -47,7 +47,7 @@ int record_child_start(char **command, bool quiet, struct record_child *ret)
 	ret->failed = failed[0];
 	ret->pid = fork();
 	if (ret->pid == 0) {
-		close(go[1]); /* else it would never see us go */
+		close(go[1]); /* else the child's copy would keep the pipe open after our end */
 		child_main(command, quiet, go[0], failed[1]);
 	}
 	close(go[0]);
@@ -62,7 +62,7 @@ int record_child_go(struct record_child *child)
 	if (write(child->go, "g", 1) != 1)
 		return -errno;
 	close(take_fd(child->go));
-	/* nothing comes, and its end is closed, when the program is executed */
+	/* a successful exec closes the pipe without a byte */
 	if (read(child->failed, &err, sizeof(err)) != sizeof(err))
 		err = 0;
 	close(take_fd(child->failed));

@@ -15,12 +15,13 @@
 #include "profile/event.h"
 #include "profile/oncpu.h"
 
-/* A prime near perf's and py-spy's 100: a rate that divides a second counts periodic programs
- * wrong. */
+/* A prime near 100, the rate of perf and py-spy: a rate that divides a second counts periodic
+ * programs wrong. */
 #define RECORD_RATE_HZ	    99
 /* The clock's shortest period: as many samples as its highest rate. */
 #define RECORD_CLOCK_MIN_NS (NSEC_PER_SEC / ONCPU_RATE_MAX)
-/* The kernel's own ceiling is 2^63; nothing is counted as often as this. Reached: wrong usage. */
+/* Largest period; the kernel's own ceiling is 2^63, and no event is counted as often. Reached:
+ * wrong usage. */
 #define RECORD_PERIOD_MAX   (1ull << 48)
 #define RECORD_EVENT_NAMES  512
 
@@ -75,7 +76,7 @@ static const char help_end[] =
 
 #define RECORD_HELP_SIZE 8192
 
-/* Behind the text, the events from their table. */
+/* The text, then the events from their table. */
 static void make_help(char *ret)
 {
 	size_t n = (size_t)snprintf(ret, RECORD_HELP_SIZE, "%s", help);
@@ -87,7 +88,7 @@ static void make_help(char *ret)
 	snprintf(ret + n, RECORD_HELP_SIZE - n, "%s", help_end);
 }
 
-/* As it stands on the command line. */
+/* The values in the spelling of the command line. */
 struct raw {
 	struct cmdline_values pids;
 	struct cmdline_values tags;
@@ -105,7 +106,7 @@ void record_options_deinit(struct record_options *o)
 	labels_deinit(&o->tags);
 }
 
-/* A comma promises another one. */
+/* A comma requires another pid. */
 static int take_pid_list(const struct cmdline *line, const char *list, struct record_options *o)
 {
 	struct strview rest = strview_of(list);
@@ -188,7 +189,7 @@ static int take_period(const struct cmdline *line, const char *period, struct re
 	return CMD_DONE;
 }
 
-/* The clock has a rate, and what it makes of it is a period; the others have a period. */
+/* The clock has a rate, from which its period is computed; other events have a period. */
 static int take_event(const struct cmdline *line, const struct raw *raw, struct record_options *o)
 {
 	uint64_t rate = RECORD_RATE_HZ;

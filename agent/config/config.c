@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sources are applied weakest first, each over the last. The file's name may come from a flag
- * or the environment, so those two are looked at once before for --config alone; getopt does the
- * flags.
+ * The sources are applied in ascending precedence, each over the last. A flag or the environment
+ * may name the file, so a first pass searches both for --config alone. getopt parses the flags.
  */
 #include "config/config.h"
 
@@ -24,7 +23,7 @@ DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 
 #define CONFIG_STORE_DIR "/var/lib/podprof"
 
-/* getopt_long()'s value of options[i] is this plus i; --help has its own. */
+/* getopt_long() returns this plus i for options[i]; --help has a value of its own. */
 #define FLAG_BASE 256
 #define FLAG_HELP 255
 
@@ -48,7 +47,7 @@ static int apply_defaults(struct config *c, struct config_error *error)
 	return r;
 }
 
-/* One variable; a list's items are separated by blanks, which a URL cannot contain. */
+/* One variable; blanks separate a list's items, since a URL cannot contain blanks. */
 static int apply_env_value(const struct option_desc *option, struct config *c, const char *name,
 			   const char *value, struct config_error *error)
 {
@@ -120,7 +119,7 @@ static int flag_refused(int flag, char **argv, struct config_error *error)
 	return CONFIG_BAD;
 }
 
-/* All flags; with @only, that one alone and no complaints about others' values. */
+/* All flags; with @only, just that flag, without errors about other values. */
 static int apply_flags(int argc, char **argv, struct config *c, const struct option_desc *only,
 		       struct config_error *error)
 {
@@ -162,7 +161,7 @@ static int find_file(int argc, char **argv, struct config *c, struct config_erro
 	return r ? r : apply_flags(argc, argv, c, option, error);
 }
 
-/* Settings whose default depends on the others or on the machine. */
+/* Settings whose default depends on other settings or on the machine. */
 static int apply_late_defaults(struct config *c)
 {
 	char host[256] = "unknown";
@@ -198,7 +197,8 @@ static int validate(const struct config *c, struct config_error *error)
 	const struct range ranges[] = {
 		{"window", c->window_ns, NSEC_PER_SEC, 3600 * NSEC_PER_SEC, "1s to 1h"},
 		/* the kernel's default ceiling (kernel.perf_event_max_sample_rate) is 100,000, but
-		 * a sample costs microseconds: above 10 kHz the agent would be what it measures */
+		 * a sample costs microseconds: above 10 kHz the agent would mostly measure itself
+		 */
 		{"cpu-rate", c->cpu_rate, 0, 10000, "0 to 10000"},
 		{"store-bytes", c->store_bytes, 1 << 20, UINT64_MAX, "1MiB or more"},
 		{"store-age", c->store_age_ns, c->window_ns, UINT64_MAX, "a window or more"},

@@ -33,7 +33,7 @@ static int read_file(const char *path, struct buf *text, struct config_error *er
 	return 0;
 }
 
-/* A scalar as the text that the flag would have. False for another type. */
+/* A scalar as the text of the flag. False for another type. */
 static bool scalar_text(const json_t *value, char *ret, size_t n)
 {
 	if (json_is_string(value))
@@ -59,7 +59,7 @@ static int apply_value(const struct option_desc *option, struct config *c, const
 	return option_set(option, c, text, source, error);
 }
 
-/* The one setting that is no flag: it would not fit into one. */
+/* The only setting without a flag, because of its size. */
 static int apply_relabel(const char *path, const json_t *value, struct config *c,
 			 struct config_error *error)
 {

@@ -242,7 +242,7 @@ static void *option_at(const struct option_desc *option, struct config *c)
 
 static int set_string(char **at, const char *text)
 {
-	char *copy = *text ? strdup(text) : NULL; /* an empty value unsets it */
+	char *copy = *text ? strdup(text) : NULL; /* an empty value unsets the option */
 
 	if (*text && !copy)
 		return -ENOMEM;
@@ -282,7 +282,7 @@ static int add_item(const struct option_desc *option, struct config_list *list, 
 	return 0;
 }
 
-/* What a good value looks like, for the error: a constant string, or made in @words. */
+/* The valid form of a value, for the error: a constant string, or made in @words. */
 static const char *option_form(const struct option_desc *option, char *words, size_t size)
 {
 	size_t n = 0;
@@ -308,7 +308,7 @@ static const char *option_form(const struct option_desc *option, char *words, si
 	case OPTION_STRING:
 		break;
 	}
-	return "another text is needed"; /* strings are taken as they are */
+	return "another text is needed"; /* strings are unchanged */
 }
 
 int option_set(const struct option_desc *option, struct config *c, const char *text,

@@ -2,7 +2,7 @@
 #ifndef PODPROF_CONFIG_OPTION_H
 #define PODPROF_CONFIG_OPTION_H
 
-/* One setting as data: where it lives in struct config and how its text is read. */
+/* One setting as data: its place in struct config and its parser. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ enum option_kind {
 	OPTION_DURATION, /* "60s" into nanoseconds */
 	OPTION_BYTES,	 /* "96MiB" */
 	OPTION_BOOL,
-	OPTION_CHOICE, /* one of @choices, as its index */
+	OPTION_CHOICE, /* an index of @choices */
 	OPTION_LIST,   /* repeatable; a JSON array in the file */
 };
 
@@ -25,10 +25,10 @@ struct option_desc {
 	enum option_kind kind;
 	size_t offset;		    /* in struct config */
 	const char *value_name;	    /* for the help */
-	const char *default_text;   /* parsed like any other value; NULL: left as it is */
+	const char *default_text;   /* parsed like any other value; NULL: unchanged */
 	const char *help;	    /* may have several lines */
 	const char *const *choices; /* OPTION_CHOICE, ends with NULL */
-	const char *group;	    /* heading that starts before this one; or NULL */
+	const char *group;	    /* heading before this option; or NULL */
 	size_t list_max;	    /* OPTION_LIST: ceiling of its items; 0: CONFIG_LIST_MAX */
 	bool live;		    /* may change while the agent runs */
 };
@@ -37,13 +37,14 @@ extern const struct option_desc options[];
 extern const size_t n_options;
 
 /*
- * Read @text into the setting. @source says where it came from ("--cpu-rate", "PODPROF_CPU_RATE",
- * "\"cpu-rate\" in FILE") for the error. A list gets one more item.
+ * Parse @text into the setting. @source is the origin of the text for the error ("--cpu-rate",
+ * "PODPROF_CPU_RATE", "\"cpu-rate\" in FILE"). A list gets an additional item.
  * 0, CONFIG_BAD, -ENOMEM.
  */
 int option_set(const struct option_desc *option, struct config *c, const char *text,
 	       const char *source, struct config_error *ret_error);
-/* Empty a list before a stronger source fills it; nothing for the other kinds. */
+/* Empty a list before a source of higher precedence fills the list; does nothing for other kinds.
+ */
 void option_reset(const struct option_desc *option, struct config *c);
 const struct option_desc *option_find(const char *name);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each file of this folder has a topic: it looks, which may fail in any way and leaves results, and
- * it checks, which is a function of the results alone. So each outcome of a check can be tried
- * without a kernel that has it.
+ * Each file of this folder has one topic. Its look or trial functions probe the node, may fail in
+ * any way, and leave results. Its check function depends on the results alone, so a test can
+ * produce each outcome without a matching kernel.
  *
- * The servers are asked all at the same time, on one loop.
+ * All servers are asked at the same time, on one loop.
  */
 #include "doctor/doctor.h"
 
@@ -20,12 +20,12 @@
 #include "config/config.h"
 #include "discovery/discovery.h"
 
-/* How long answers are waited for: two servers that do not answer, one after the other. */
+/* Time limit for answers: two servers without an answer, one after the other. */
 #define DOCTOR_WAIT_NS	(12 * NSEC_PER_SEC)
 #define DOCTOR_POLL_NS	(60 * NSEC_PER_MSEC)
 #define DOCTOR_GRACE_NS NSEC_PER_SEC
 
-/* Everything that is open while it looks. */
+/* All open resources of a run. */
 struct look {
 	const struct doctor_opts *opts;
 	struct probe_results *results;
@@ -42,7 +42,7 @@ struct look {
 	uint64_t deadline_ns;
 };
 
-/* What has been asked has answered, or is not waited for any more. */
+/* Ends the trials, with or without their answers. */
 static void end_trials(struct look *l)
 {
 	listener_end(take_ptr(l->listener), &l->results->listener);
@@ -62,7 +62,7 @@ static void look_deinit(struct look *l)
 
 static int open_roots(struct look *l)
 {
-	/* what cannot be opened stays -1, below which nothing is found */
+	/* a failed open leaves -1, below which nothing is found */
 	(void)root_open("/proc", &l->own_proc);
 	(void)root_open("/sys", &l->sys);
 	l->results->no_proc = root_open(l->opts->config->proc_root, &l->proc);
@@ -82,7 +82,7 @@ static int start_discovery(struct look *l)
 	};
 	int r = discovery_new(&opts, &l->discovery);
 
-	return r == -ENOMEM ? r : 0; /* what is wrong is told by node_check() */
+	return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
 }
 
 static size_t count_containers(struct discovery *discovery)
@@ -105,7 +105,7 @@ static void on_poll(void *ctx)
 		loop_stop(l->loop);
 }
 
-/* All that goes through the network. */
+/* All probes over the network. */
 static int ask_servers(struct look *l)
 {
 	int r = listener_begin(l->http, l->opts->config, &l->listener);

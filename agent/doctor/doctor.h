@@ -2,8 +2,8 @@
 #ifndef PODPROF_DOCTOR_DOCTOR_H
 #define PODPROF_DOCTOR_DOCTOR_H
 
-/* What this node lacks for an agent with given settings: probe results are gathered, then told as
- * findings. */
+/* Finds out the node's problems for an agent with given settings: gathers probe results and turns
+ * the results into findings. */
 
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
@@ -14,10 +14,10 @@ struct root;
 
 /**
  * struct doctor_opts - everything is borrowed
- * @metadata: whom to ask for names, as the agent does
- * @try_cpu:  begins with CPU profiles as the agent does, ends at once, and fills in what is known
- * by a trial. Not called where cgroups cannot be read, or an agent runs already: two would be more
- * than the memory of its container may have. 0 or -ENOMEM
+ * @metadata: the agent's options for the sources of names
+ * @try_cpu:  starts CPU profiling as the agent does, ends at once, and fills in the results of the
+ *            trial. Not called if cgroups are unreadable, or an agent already runs: two may exceed
+ *            the memory limit of the agent's container. 0 or -ENOMEM
  */
 struct doctor_opts {
 	const struct config *config;
@@ -26,10 +26,10 @@ struct doctor_opts {
 		       const struct root *sys, struct discovery *discovery, struct kernelside *ret);
 };
 
-/* Takes some seconds where servers do not answer, never more than half a minute. 0 or -errno. */
+/* Takes some seconds for servers without an answer, at most half a minute. 0 or -errno. */
 int doctor_look(const struct doctor_opts *opts, struct probe_results *ret);
 
-/* In the order in which a person would mend things. */
+/* The findings in the order in which a person would fix the problems. */
 void doctor_check(const struct probe_results *results, struct findings *ret);
 
 #endif

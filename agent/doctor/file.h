@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_FILE_H
 #define PODPROF_DOCTOR_FILE_H
 
-/* Small files of the kernel's. */
+/* Small files of the kernel. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,9 +10,10 @@
 
 struct root;
 
-/* The first line, cut to fit, printable; "" where the file cannot be read. */
+/* The first line, cut to fit, printable; "" for an unreadable file. */
 void file_line(const struct root *root, const char *path, char *ret, size_t n);
-/* A file that is one number; a negative one is 0. False if it cannot be read, or is none. */
+/* Reads a file that contains one number; a negative number becomes 0. False for an unreadable file
+ * or other contents. */
 bool file_number(const struct root *root, const char *path, uint64_t *ret);
 
 #endif

@@ -2,30 +2,30 @@
 #ifndef PODPROF_DOCTOR_FINDING_H
 #define PODPROF_DOCTOR_FINDING_H
 
-/* What a check says: one line for a person, and where something is wrong what that costs and what
- * to do about it. */
+/* The result of a check: one line for a person, and for a problem its consequence and its remedy.
+ */
 
 #include <stddef.h>
 
 enum finding_outcome {
 	FINDING_OK,
-	FINDING_DEGRADED, /* it works, with less */
-	FINDING_MISSING,  /* something that the settings ask for does not */
+	FINDING_DEGRADED, /* works with restrictions */
+	FINDING_MISSING,  /* something requested by the settings does not work */
 	FINDING_OUTCOME_MAX,
 };
 
 /* Findings of one run; a dozen checks have one or two, destinations one each. Reached: the last
  * ones are missing. */
 #define FINDINGS_MAX	 64
-/* Bytes of each text with its NUL; a longer one is cut. Reached: cut. */
+/* Bytes of each text with its NUL. Reached: cut. */
 #define FINDING_TEXT_MAX 512
 
 /**
  * struct finding
- * @check:  what was looked at: a constant
- * @found:  what is there
- * @means:  what the user does without; "" with FINDING_OK
- * @remedy: what to do about it; "" with FINDING_OK
+ * @check:  topic of the check, a constant
+ * @found:  observed state
+ * @means:  consequence for the user; "" with FINDING_OK
+ * @remedy: remedy; "" with FINDING_OK
  */
 struct finding {
 	const char *check;
@@ -41,8 +41,8 @@ struct findings {
 	size_t n;
 };
 
-/* One more, whose @found is given; its other texts are added by finding_say(). Never NULL: when
- * there is no room the last one is used again. Foreign text is made printable. */
+/* Add a finding with its @found; finding_say() adds the other texts. Never NULL: without room the
+ * last finding is used again. Foreign text is made printable. */
 struct finding *findings_add(struct findings *f, const char *check, enum finding_outcome outcome,
 			     const char *found, ...) __attribute__((format(printf, 4, 5)));
 /* Both are copied. */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Version numbers tell little of a distribution's kernel, so that the programs are loaded and
- * attached as the agent does it, and what comes of that counts. Only what nobody could guess from
- * an errno is looked at besides: it is told with the failure, or where there was no trial.
+ * Version numbers say little about a distribution's kernel. The probe therefore loads and attaches
+ * the programs as the agent does, and the result counts. Other probes only cover facts that an
+ * errno does not show. Their findings appear with the failure, or without a trial.
  *
- * kernel.unprivileged_bpf_disabled is no check: it binds nobody who has CAP_BPF. Nor is tracefs:
- * task switches are followed by way of BTF, and perf events by their numbers.
+ * There is no check of kernel.unprivileged_bpf_disabled, because the setting does not apply to a
+ * process with CAP_BPF. There is none of tracefs either: task switches are followed through BTF,
+ * and perf events by their numbers.
  */
 #include "doctor/kernelside.h"
 
@@ -104,7 +105,7 @@ static void check_lockdown(const struct bpfobj_facts *known, struct findings *re
 			CPU_LOST, fault->remedy);
 }
 
-/* What Debian and Ubuntu have added. */
+/* An addition of Debian and Ubuntu. */
 static void check_paranoid(const struct probe_results *results, struct findings *ret)
 {
 	const struct kernelside *k = &results->kernel;
@@ -121,7 +122,7 @@ static void check_paranoid(const struct probe_results *results, struct findings 
 		    "sysctl -w kernel.perf_event_paranoid=2 on the node, or add CAP_SYS_ADMIN");
 }
 
-/* The sentence is "what failed; what to do". */
+/* The sentence is "problem; remedy". */
 static void say_refused(const struct probe_results *results, struct findings *ret)
 {
 	const struct kernelside *k = &results->kernel;
@@ -163,7 +164,7 @@ static void say_begun(const struct probe_results *results, struct findings *ret)
 	finding_say(finding, "each sample costs more", "nothing has to be done");
 }
 
-/* Without a trial the agent that runs here has said how it goes. */
+/* Without a trial, the running agent has reported the result. */
 static void check_trial(const struct probe_results *results, struct findings *ret)
 {
 	if (!results->kernel.tried)
@@ -178,7 +179,7 @@ static void check_events(const struct probe_results *results, struct findings *r
 {
 	const struct kernelside *k = &results->kernel;
 
-	/* what keeps all of CPU profiling away is told once */
+	/* a failure of all CPU profiling is reported once */
 	if (!k->events || (k->tried && k->result))
 		return;
 	finding_say(findings_add(ret, "short-lived processes", FINDING_DEGRADED,

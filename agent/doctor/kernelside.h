@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_KERNELSIDE_H
 #define PODPROF_DOCTOR_KERNELSIDE_H
 
-/* What the kernel has for CPU profiles, and how it went to begin with them. */
+/* The kernel's features for CPU profiles, and the result of a trial start. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,14 +16,15 @@ struct root;
 
 /**
  * struct kernelside
- * @known:    as the agent knows it
- * @paranoid: kernel.perf_event_paranoid; -1 for what is below 0; -2 where there is none
- * @tried:    the profiler was begun with, and ended again
- * @result:   of that: 0, or -errno with @why
- * @has_loop: stacks are walked in one go
- * @load_ns:  what the kernel took to check the programs
- * @n_cpus:   CPUs that had a clock, and of the last that had none @cpu_why; "" if all had one
- * @events:   of following processes: 0 or -errno
+ * @known:    the features in the agent's own form
+ * @paranoid: kernel.perf_event_paranoid; -1 for any value below 0; -2 if it does not exist
+ * @tried:    the profiler was started and ended
+ * @result:   of the trial: 0, or -errno with @why
+ * @has_loop: the stack walk uses a single BPF loop
+ * @load_ns:  verification time of the programs
+ * @n_cpus:   CPUs with a clock; @cpu_why is the failure of the last CPU without, "" if there is
+ *            none
+ * @events:   result of opening the sideband: 0 or -errno
  */
 struct kernelside {
 	struct bpfobj_facts known;
@@ -38,7 +39,7 @@ struct kernelside {
 	int events;
 };
 
-/* All but the trial, which is the profiler's, and so the caller's. */
+/* All probes but the trial, which needs the profiler and is the caller's. */
 void kernelside_look(const struct root *proc, const struct root *sys, struct kernelside *ret);
 
 void kernelside_check(const struct probe_results *results, struct findings *ret);

@@ -18,7 +18,7 @@
 #include "doctor/probe_results.h"
 #include "server/listen.h"
 
-/* It is this machine that is asked. */
+/* Time limit of a request to this machine. */
 #define LISTENER_TOTAL_NS (3 * NSEC_PER_SEC)
 
 struct listener_trial {
@@ -26,7 +26,7 @@ struct listener_trial {
 	struct http_call *call;
 };
 
-/* ---------------------------------------------------------------- what an agent says */
+/* ---- the agent's answer */
 
 static void copy_text(char *ret, size_t n, struct strview t)
 {
@@ -80,7 +80,7 @@ static void on_reply(void *ctx, const struct http_reply *reply)
 		(void)listener_read(reply->body, &trial->listener);
 }
 
-/* Who listens everywhere does so on loopback, too. */
+/* A listener on all addresses also listens on loopback. */
 static void make_url(const struct listen_address *address, char *ret, size_t n)
 {
 	const struct sockaddr_in *in = (const struct sockaddr_in *)&address->addr;
@@ -148,13 +148,13 @@ void listener_end(struct listener_trial *trial, struct listener *ret)
 
 /* ---------------------------------------------------------------- checks */
 
-/* Who tells names, and which processes are seen: that is looked at here anyway. */
+/* Conditions about sources of names and visible processes: the doctor probes both itself. */
 static bool is_known(const struct listener_condition *c)
 {
 	return strcmp(c->name, "metadata") == 0 || strcmp(c->name, "processes") == 0;
 }
 
-/* What it knows better than a trial beside it. */
+/* Conditions known better by the running agent than by a second trial. */
 static void check_agent(const struct probe_results *results, struct findings *ret)
 {
 	const struct listener *l = &results->listener;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_DOCTOR_LISTENER_H
 #define PODPROF_DOCTOR_LISTENER_H
 
-/* Whether --listen is free; if it is not, whether it is an agent that has it, and what that
- * says. */
+/* Whether the address of --listen is free; if not, whether an agent uses the address, and that
+ * agent's state. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ struct findings;
 struct http;
 struct probe_results;
 
-/* Conditions of an agent's that are kept: it has a handful. Reached: the others are not told. */
+/* Conditions kept of a running agent, which has a handful. Reached: the others are not shown. */
 #define LISTENER_CONDITIONS_MAX 8
 
 /* A line of /-/ready. */
@@ -25,10 +25,10 @@ struct listener_condition {
 
 /**
  * struct listener
- * @wrong:    --listen is no address
- * @result:   of listening there: 0 or -errno
- * @agent:    an agent has it
- * @ready:    and says that it is ready; in any case what it says
+ * @wrong:    --listen is no valid address
+ * @result:   of listening: 0 or -errno
+ * @agent:    an agent uses the address
+ * @ready:    the agent reports itself ready; its conditions are kept in any case
  */
 struct listener {
 	bool wrong;
@@ -40,14 +40,14 @@ struct listener {
 };
 
 struct listener_trial;
-/* Listens for a moment; if that cannot be, asks who does. @config and @http are borrowed. 0 or
- * -ENOMEM. */
+/* Listens for a moment; if listening fails, asks the present listener. @config and @http are
+ * borrowed. 0 or -ENOMEM. */
 int listener_begin(struct http *http, const struct config *config, struct listener_trial **ret);
 bool listener_pending(const struct listener_trial *trial);
-/* NULL is fine for @trial. */
+/* @trial may be NULL. */
 void listener_end(struct listener_trial *trial, struct listener *ret);
 
-/* What an agent answers at /-/ready; false if it is no agent's. */
+/* Parses an agent's answer at /-/ready; false for any other text. */
 bool listener_read(const char *body, struct listener *ret);
 
 void listener_check(const struct probe_results *results, struct findings *ret);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The request is the one of an empty batch, by the code and with the credentials that profiles go
- * with. The destination's kind encodes it and reads the reply: some backends refuse such a request
- * and are all right.
+ * The probe is an empty batch, sent by the same code and with the same credentials as profiles. The
+ * destination's kind encodes the request and evaluates the reply, since some healthy backends
+ * refuse an empty batch.
  */
 #include "doctor/network.h"
 
@@ -22,9 +22,9 @@
 
 #define NETWORK_CONNECT_NS (5 * NSEC_PER_SEC)
 #define NETWORK_TOTAL_NS   (8 * NSEC_PER_SEC)
-/* A clock that was never set: this is the year before this was written. */
+/* Seconds since 1970, the start of 2025: an earlier time is of a clock that was never set. */
 #define CLOCK_LEAST_S	   1735689600
-/* Clocks may differ by this much, or by half of what a destination's kind takes if that is less. */
+/* Permitted difference of clocks, or half of the limit of a destination's kind if that is less. */
 #define CLOCK_APART_S	   300
 
 struct call {
@@ -136,7 +136,7 @@ void network_end(struct network_trial *trial, struct network *ret)
 
 /* ---------------------------------------------------------------- checks */
 
-/* No reply, or a reply that may be another one later. */
+/* No reply, or a reply that may change later. */
 static bool may_pass(const struct reached *reached)
 {
 	return !reached->status || reached->verdict == DESTINATION_RETRY ||
@@ -189,7 +189,8 @@ static void check_destination(const struct reached *reached, struct findings *re
 		    remedy(reached, text));
 }
 
-/* The one that differs most: if they do not agree one is still wrong, and profiles get lost. */
+/* The largest difference: if the destinations disagree, at least one clock is wrong, and profiles
+ * are lost. */
 static int64_t furthest_s(const struct network *network)
 {
 	int64_t most = 0;
@@ -200,7 +201,7 @@ static int64_t furthest_s(const struct network *network)
 	return most;
 }
 
-/* Seconds that clocks may differ. */
+/* Permitted difference of clocks in seconds. */
 static int64_t apart_s(const struct network *network)
 {
 	uint64_t apart_ns = CLOCK_APART_S * NSEC_PER_SEC;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_NETWORK_H
 #define PODPROF_DOCTOR_NETWORK_H
 
-/* The destinations: one request to each, with no profile in it; and what their clocks say of
+/* The destinations: one request without a profile to each, and the difference between its clock and
  * ours. */
 
 #include <stdbool.h>
@@ -16,20 +16,20 @@ struct findings;
 struct http;
 struct probe_results;
 
-/* Bytes of what is told of a destination with the NUL; more is cut. Reached: cut. */
+/* Bytes of a text about a destination with the NUL. Reached: cut. */
 #define REACHED_TEXT_MAX 512
 
 /**
- * struct reached - how it went with a destination
- * @kind:    what it is; NULL if @wrong
- * @where:   its host, or if @wrong nothing
- * @wrong:   it is not written as it should be: @why says how
- * @done:    there was an end
- * @status:  of HTTP; 0: there was no reply
- * @verdict: how the kind reads the reply
- * @refused: it has refused the request for its content only: expected, since that is no profile
- * @why:     what the server, or the way there, says: foreign
- * @ahead_s: seconds that its clock is ahead of ours; 0 if it did not say
+ * struct reached - the result of a request to a destination
+ * @kind:    kind of the destination; NULL if @wrong
+ * @where:   its host; "" if @wrong
+ * @wrong:   the setting is malformed: @why tells the reason
+ * @done:    the request has ended
+ * @status:  of HTTP; 0: no reply
+ * @verdict: the kind's verdict on the reply
+ * @refused: the backend rejected our empty probe body (expected)
+ * @why:     message of the server, or of a failure on the way: foreign
+ * @ahead_s: seconds that its clock is ahead of ours; 0 if unknown
  */
 struct reached {
 	const struct destination_kind *kind;
@@ -50,10 +50,10 @@ struct network {
 };
 
 struct network_trial;
-/* Asks all of them. @config and @http are borrowed. 0 or -ENOMEM. */
+/* Sends a request to every destination. @config and @http are borrowed. 0 or -ENOMEM. */
 int network_begin(struct http *http, const struct config *config, struct network_trial **ret);
 bool network_pending(const struct network_trial *trial);
-/* What is under way ends. NULL is fine for @trial. */
+/* Cancels running requests. @trial may be NULL. */
 void network_end(struct network_trial *trial, struct network *ret);
 
 void network_check(const struct probe_results *results, struct findings *ret);

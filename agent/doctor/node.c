@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pod that lacks hostPID, or mounts a part of the cgroups, starts all the same and sees next to
- * nothing. Both show:
+ * A pod without hostPID, or with a partial mount of the cgroups, starts but sees very little. Both
+ * are detectable:
  *
- *   - A pod without hostPID has processes of its own cgroup alone in its /proc. A node in a
- *     container (kind) has a PID namespace of its own, too, but with all of its processes in it.
- *   - Only the machine's own root of a cgroup tree lacks some files that all other directories have
- *     (version 2: cgroup.events), or has one that they lack (version 1: release_agent). What a
- *     container has mounted begins at its own directory.
+ *   - In a pod without hostPID, /proc has only processes of the pod's own cgroup. A node in a
+ *     container (kind) also has a PID namespace of its own, but with all processes of the node.
+ *   - The machine's root of a cgroup tree differs from all other directories: it lacks some files
+ *     (version 2: cgroup.events), or has an additional file (version 1: release_agent). A
+ *     container's mount begins at the container's own directory.
  */
 #include "doctor/node.h"
 
@@ -32,7 +32,7 @@
 
 /* ---------------------------------------------------------------- looking */
 
-/* More need not be counted. */
+/* Strangers to count; one finding needs no more. */
 #define STRANGERS_ENOUGH 10
 
 DEFINE_CLEANUP(struct cgroupfs *, cgroupfs_freep, cgroupfs_free);
@@ -67,7 +67,7 @@ static int look_at_trees(const struct config *config, const struct root *proc, s
 	return 0;
 }
 
-/* Looking for processes in other cgroups than our own. */
+/* The search for processes in other cgroups. */
 struct census {
 	const struct root *proc;
 	struct buf own; /* /proc/self/cgroup */
@@ -83,13 +83,13 @@ static int count_stranger(void *ctx, pid_t pid)
 	snprintf(path, sizeof(path), "%ju/cgroup", (uintmax_t)pid);
 	buf_reset(&c->other);
 	if (root_read(c->proc, path, &c->other) || !c->other.data)
-		return 0; /* it has gone */
+		return 0; /* the process has ended */
 	c->n_strangers +=
 		c->other.len != c->own.len || memcmp(c->other.data, c->own.data, c->own.len) != 0;
 	return c->n_strangers == STRANGERS_ENOUGH;
 }
 
-/* Of a /proc that has not us in it everybody is one. */
+/* In a /proc without our own process, every process is a stranger. */
 static size_t count_strangers(const struct root *proc)
 {
 	struct census c = {.proc = proc,
@@ -97,7 +97,7 @@ static size_t count_strangers(const struct root *proc)
 			   .other = BUF_INIT(PID_CGROUP_BYTES_MAX)};
 
 	(void)root_read(proc, "self/cgroup", &c.own);
-	(void)pid_for_each(proc, count_stranger, &c); /* what is seen counts */
+	(void)pid_for_each(proc, count_stranger, &c); /* the visible processes count */
 	buf_deinit(&c.own);
 	buf_deinit(&c.other);
 	return c.n_strangers;
@@ -157,7 +157,7 @@ static void check_problem(const struct procview_problem *problem, bool hidden, s
 				       "with docker); in a pod: hostPID: true");
 }
 
-/* Who is not seen, by how much it matters. */
+/* Invisible processes, by severity. */
 static void check_view(const struct probe_results *results, struct findings *ret)
 {
 	struct procview_problem problems[PROCVIEW_PROBLEMS];
@@ -194,7 +194,7 @@ static void check_outcome(const struct probe_results *results, struct findings *
 		    "mount the host's /sys/fs/cgroup, and name that place with --cgroupfs-root");
 }
 
-/* What was asked for, and is no cgroup file system. */
+/* A configured directory outside of any cgroup file system. */
 static void check_copy(const struct probe_results *results, struct findings *ret)
 {
 	finding_say(findings_add(ret, "cgroups", FINDING_MISSING, "%s is no cgroup file system",
@@ -209,7 +209,7 @@ static void check_part(const struct probe_results *results, const char *version,
 	const struct node *node = &results->node;
 	struct finding *finding;
 
-	if (node->view.nested) { /* both are of the container that the node is */
+	if (node->view.nested) { /* both belong to the container of the node */
 		findings_add(ret, "cgroups", FINDING_OK,
 			     "%s, those of the container that we are in", version);
 		return;
@@ -223,7 +223,7 @@ static void check_part(const struct probe_results *results, const char *version,
 		    "--cgroupfs-root");
 }
 
-/* Whether there are cgroups to look at. */
+/* Whether any usable cgroup tree exists. */
 static bool check_cgroups(const struct probe_results *results, struct findings *ret)
 {
 	const struct node *node = &results->node;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_NODE_H
 #define PODPROF_DOCTOR_NODE_H
 
-/* Whether it is the node that we see: its processes, its cgroups, and what happens to them. */
+/* Whether podprof sees the whole node: its processes, its cgroups, and their events. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,16 +18,16 @@ struct root;
 /**
  * struct node
  * @view:        of --proc-root
- * @n_strangers: processes in another cgroup than our own, some of them
+ * @n_strangers: processes in a cgroup other than ours, counted up to a limit
  * @cgroups:     the outcome of hierarchy_find()
- * @has:         by hierarchy: it is there
- * @real:        it is a cgroup file system and no other directory
- * @top:         it begins at the machine's own root, and not at some container's
+ * @has:         by hierarchy: it exists
+ * @real:        it is a cgroup file system and not another directory
+ * @top:         it begins at the machine's root, not at a container's
  * @controller:  of the version 1 hierarchy
  * @n_dirs:      cgroup directories
- * @n_containers: that live
- * @n_unwatched: directories that inotify has no watch for
- * @no_inotify:  there is no instance to be had
+ * @n_containers: live containers
+ * @n_unwatched: directories without an inotify watch
+ * @no_inotify:  no inotify instance is available
  */
 struct node {
 	struct procview view;

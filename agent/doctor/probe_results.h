@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_PROBE_RESULTS_H
 #define PODPROF_DOCTOR_PROBE_RESULTS_H
 
-/* All that was found out, for the checks: what one finds explains what another does. */
+/* All probe results, for the checks: the result of one probe may explain another's. */
 
 #include "doctor/kernelside.h"
 #include "doctor/listener.h"
@@ -15,10 +15,10 @@
 
 /**
  * struct probe_results
- * @config:     the settings that are asked for; borrowed
- * @in_cluster: we are in a pod of Kubernetes
- * @no_proc:    --proc-root cannot be opened: an enum root_outcome, or -errno. Then nothing of what
- * is read there is known
+ * @config:     the settings under test; borrowed
+ * @in_cluster: the doctor runs in a pod of Kubernetes
+ * @no_proc:    --proc-root cannot be opened: an enum root_outcome, or -errno. Results that depend
+ *              on --proc-root are then unknown
  */
 struct probe_results {
 	const struct config *config;

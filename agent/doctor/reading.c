@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names in stacks and Go heaps are read out of other processes by the ways that are tried here.
- * What is refused although the capability is there is refused by a security module: AppArmor's
- * profile of most container runtimes lets a container trace nobody outside.
+ * The agent reads names for stacks and Go heaps from other processes; the probe tries the same
+ * accesses. If an access fails despite the capability, a security module refuses: AppArmor's
+ * profile of most container runtimes forbids tracing processes outside of the container.
  */
 #include "doctor/reading.h"
 
@@ -32,7 +32,7 @@ struct attempt {
 	struct reading *reading;
 };
 
-/* Code of a file: what a stack leads to. */
+/* Code of a file, as found in stacks. */
 static const struct maps_entry *find_code(const struct maps *maps)
 {
 	for (size_t i = 0; i < maps->n; i++)
@@ -100,7 +100,7 @@ static int try_process(void *ctx, pid_t pid)
 	if (r)
 		return r == MAPS_DENIED ? note(a, &id, refused) : 0;
 	code = find_code(&maps);
-	if (!code) /* a kernel thread, or it has just ended */
+	if (!code) /* a kernel thread, or an ended process */
 		return 0;
 	refused[READING_MAPPINGS] = false;
 	refused[READING_FILES] = file_refused(a->proc, &maps, code);
@@ -134,7 +134,7 @@ int reading_look(const struct config *config, const struct root *proc, struct re
 
 /* ---------------------------------------------------------------- checks */
 
-/* Why that may be. */
+/* The probable reason and its remedy. */
 static const char *remedy(const struct probe_results *results)
 {
 	const struct rights *rights = &results->rights;
@@ -202,7 +202,7 @@ static void check_kernel(const struct probe_results *results, struct findings *r
 		return;
 	}
 	if (reading->ksyms == KSYMS_HIDDEN && !may)
-		return; /* CAP_SYSLOG has been asked for */
+		return; /* rights.c reports CAP_SYSLOG */
 	finding = findings_add(ret, "kernel symbols", FINDING_MISSING, "/proc/kallsyms: %s",
 			       ksyms_outcome_name(reading->ksyms));
 	finding_say(finding, "kernel functions have no names",

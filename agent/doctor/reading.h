@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_READING_H
 #define PODPROF_DOCTOR_READING_H
 
-/* Whether other processes can be read: what is tried on some of them. */
+/* Whether other processes are readable, tried on a few processes. */
 
 #include <stddef.h>
 
@@ -13,22 +13,22 @@ struct findings;
 struct probe_results;
 struct root;
 
-/* Processes that are tried: of any container and user, and in a few milliseconds. Reached: the
- * others are not tried. */
+/* Processes tried: of any container and user, within a few milliseconds. Reached: the others are
+ * not tried. */
 #define READING_PROCESSES_MAX 64
 
 enum reading_what {
 	READING_MAPPINGS, /* /proc/PID/maps */
-	READING_FILES,	  /* a file that is mapped */
-	READING_MEMORY,	  /* some bytes of its memory */
+	READING_FILES,	  /* a mapped file */
+	READING_MEMORY,	  /* some bytes of the memory */
 	READING_MAX,
 };
 
 /**
  * struct reading
- * @n:       processes with a program that are not our own and lived long enough
- * @refused: of them, by what was tried; with mappings refused the others are, too
- * @example: the first of those: its number and name
+ * @n:       tried processes: with a program, not ours, alive during the trial
+ * @refused: of these, by the kind of access; refused mappings imply refusals of the others
+ * @example: the first refused process: its number and name
  * @ksyms:   an enum ksyms_outcome, or -errno
  * @n_ksyms: the kernel's functions
  */
@@ -43,7 +43,7 @@ struct reading {
 	size_t n_ksyms;
 };
 
-/* @proc: --proc-root. What the settings do not ask for is not tried. 0 or -ENOMEM. */
+/* @proc: --proc-root. Tries only accesses required by the settings. 0 or -ENOMEM. */
 int reading_look(const struct config *config, const struct root *proc, struct reading *ret);
 
 void reading_check(const struct probe_results *results, struct findings *ret);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which capability is for what is told in docs/security.md. One that is missing does not always
- * cost something (the sysctl kernel.kptr_restrict may be 0, all processes may be our own), but an
- * agent without it will sooner or later leave something out.
+ * docs/security.md has the purpose of each capability. A missing capability does not always have a
+ * consequence (the sysctl kernel.kptr_restrict may be 0, all processes may be our own), but an
+ * agent without it will sooner or later omit something.
  *
- * Seccomp and security modules say no in ways of their own, and nothing tells in advance what they
- * refuse: here it is only said that they are there. The checks that try something say what failed.
+ * Seccomp and security modules refuse in their own ways, and their rules are not visible in
+ * advance: this check only reports their presence. The checks with a trial report actual failures.
  */
 #include "doctor/rights.h"
 
@@ -25,7 +25,8 @@
 #include "profile/kernel.h"
 #include "symbolize/ksyms.h"
 
-/* Below, programs whose files are kept open may be too many: a node has some thousand images. */
+/* Open files; with fewer, programs with files kept open may be too many: a node has some thousand
+ * images. */
 #define OPEN_FILES_WANTED 8192
 
 /* ---------------------------------------------------------------- looking */
@@ -146,7 +147,7 @@ static bool is_missing(const struct probe_results *results, size_t i)
 	       is_needed(wanted[i].need, results);
 }
 
-/* One remedy for all that are missing: it is one line of a manifest, or of a unit. */
+/* One remedy for all missing capabilities: one line of a manifest, or of a unit. */
 static void make_remedy(const struct probe_results *results, char *ret, size_t size)
 {
 	size_t n =
@@ -180,7 +181,7 @@ static void check_capabilities(const struct probe_results *results, struct findi
 				    wanted[i].means, remedy);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---- checks */
 
 static void check_namespace(const struct rights *rights, struct findings *ret)
 {
@@ -204,7 +205,7 @@ static void check_confinement(const struct rights *rights, struct findings *ret)
 		     rights->selinux ? " (SELinux enforcing)" : "", yama);
 }
 
-/* Kernels before 5.11 charge BPF maps to it. */
+/* Kernels before 5.11 charge BPF maps to RLIMIT_MEMLOCK. */
 static void check_locked(const struct probe_results *results, struct findings *ret)
 {
 	const struct rights *rights = &results->rights;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_RIGHTS_H
 #define PODPROF_DOCTOR_RIGHTS_H
 
-/* What the process that asks may do: capabilities, and what confines it all the same. */
+/* The rights of this process: capabilities, and other restrictions. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,19 +11,19 @@ struct findings;
 struct probe_results;
 struct root;
 
-/* Bytes of a security module's label with its NUL; a longer one is cut. Reached: cut. */
+/* Bytes of a security module's label with its NUL. Reached: cut. */
 #define RIGHTS_LABEL_MAX 128
 
 /**
  * struct rights
- * @known:          the kernel tells @capabilities
- * @in_namespace:   we are in a user namespace, in which capabilities count for little
+ * @known:          the kernel reports @capabilities
+ * @in_namespace:   in a user namespace, where capabilities have little effect
  * @seccomp:        system calls are filtered
  * @label:          of AppArmor ("docker-default (enforce)") or SELinux ("u:r:t:s0"); "" for none
- * @selinux:        it is SELinux's, which is enforcing
+ * @selinux:        the label is of SELinux in enforcing mode
  * @yama:           kernel.yama.ptrace_scope; -1 without Yama
- * @open_files:     up to how many we may raise their number
- * @locked_bytes:   RLIMIT_MEMLOCK, up to which we may raise it
+ * @open_files:     highest possible limit of open files
+ * @locked_bytes:   highest possible RLIMIT_MEMLOCK
  */
 struct rights {
 	bool known;

@@ -14,7 +14,8 @@
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
 
-/* Looks at all containers that runtimes surely have been read in: 32 go at a time. */
+/* Lookups of all containers until the runtimes' files have certainly been read: 32 containers a
+ * step. */
 #define LOOKS(n_containers) ((n_containers) / 32 + 2)
 
 struct sources_trial {
@@ -29,7 +30,7 @@ struct sources_trial {
 
 /* ---------------------------------------------------------------- looking */
 
-/* What it says is looked at when all is over. */
+/* The result is examined at the end. */
 static void on_source(void *ctx, const char *source, bool ok, const char *why)
 {
 	(void)ctx;
@@ -176,7 +177,7 @@ static const char *remedy_of_server(const struct source *source)
 		       : "let no network policy forbid the way to the API server";
 }
 
-/* What does not work does no harm where another source has the same. */
+/* A failed source is harmless if another source has the same names. */
 static void check_source(const struct probe_results *results, const struct source *source,
 			 struct findings *ret)
 {
@@ -216,7 +217,7 @@ static bool all_work(const struct sources *sources)
 	return sources->n;
 }
 
-/* Some have none for a moment: those that have just started. */
+/* Containers that have just started may have no name yet. */
 static void check_named(const struct probe_results *results, struct findings *ret)
 {
 	const struct sources *sources = &results->sources;
@@ -224,7 +225,7 @@ static void check_named(const struct probe_results *results, struct findings *re
 	if (!sources->n_containers || results->config->metadata == CONFIG_METADATA_NONE)
 		return;
 	if (!sources->n_named && !all_work(sources))
-		return; /* that is why */
+		return; /* the earlier finding is the reason */
 	if (sources->n_named)
 		findings_add(ret, "named containers", FINDING_OK, "%zu of %zu", sources->n_named,
 			     sources->n_containers);

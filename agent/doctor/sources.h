@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_SOURCES_H
 #define PODPROF_DOCTOR_SOURCES_H
 
-/* Who tells what pods and containers are called: each source is asked as the agent asks it. */
+/* The sources of names for pods and containers, each asked as the agent asks. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,7 @@ struct findings;
 struct loop;
 struct probe_results;
 
-/* Bytes of a source's name, last word and address with their NUL; longer ones are cut. Reached:
- * cut. */
+/* Bytes of a source's name, last message and address with their NUL. Reached: cut. */
 #define SOURCE_TEXT_MAX 200
 
 struct source {
@@ -28,8 +27,8 @@ struct source {
 /**
  * struct sources
  * @result:       of metadata_new()
- * @n_containers: of which names were asked for
- * @n_named:      that have a name; others may get theirs later
+ * @n_containers: containers looked up
+ * @n_named:      containers with a name; others may get a name later
  */
 struct sources {
 	int result;
@@ -39,15 +38,15 @@ struct sources {
 	size_t n_named;
 };
 
-/* Asking, on a loop. What is given is borrowed. */
+/* The running probe, on a loop. Arguments are borrowed. */
 struct sources_trial;
-/* @metadata: its loop, callback and context are set here. 0 or -ENOMEM: what else can go wrong is a
- * finding. */
+/* @metadata: this function sets loop, callback and context. 0 or -ENOMEM; any other failure becomes
+ *            a finding. */
 int sources_begin(struct loop *loop, const struct metadata_opts *metadata,
 		  struct discovery *discovery, struct sources_trial **ret);
-/* To be called again and again until it is false, or nobody wants to wait any more. */
+/* Call repeatedly until the result is false, or until the time is over. */
 bool sources_pending(struct sources_trial *trial);
-/* NULL is fine for @trial, and then nothing is known. */
+/* With a NULL @trial all results are unknown. */
 void sources_end(struct sources_trial *trial, struct sources *ret);
 
 void sources_check(const struct probe_results *results, struct findings *ret);

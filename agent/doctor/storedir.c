@@ -16,10 +16,11 @@
 #include "doctor/finding.h"
 #include "doctor/probe_results.h"
 
-/* Less than this share of what may be wanted is no room: the files of a run before count in it. */
+/* Required free space, as a share of the maximum use: files of an earlier run also count towards
+ * the maximum. */
 #define STOREDIR_ROOM_SHARE 8
 
-/* The path itself, or of those above it the first that there is. */
+/* The path itself, or its nearest existing parent. */
 static bool find_existing(const char *path, char ret[PATH_MAX])
 {
 	struct stat st;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The form is one flag's value, because a destination is repeated as a whole:
+ * A destination is the value of one flag, because the whole destination can be repeated:
  *
  *	pyroscope=https://example.org/base,tenant=team-a,bearer-token-file=/run/secrets/token
  *
- * The URL ends at the first comma, so a comma inside it is written %2C; values cannot contain one.
- * Secrets are never part of it: command lines are public on a machine (/proc/PID/cmdline), so
- * passwords and tokens are named by file or environment variable, and a URL with a password in it
- * is refused. Files are read again for each request: Kubernetes replaces the files of a secret
- * under us when it is rotated.
+ * The URL ends at the first comma, so a comma inside the URL is written %2C; values cannot contain
+ * a comma. Secrets are never part of the flag: command lines are public on a machine
+ * (/proc/PID/cmdline). Passwords and tokens are named by file or environment variable, and a URL
+ * with a password is refused. Files are read again for each request, because Kubernetes replaces
+ * the files of a rotated secret.
  */
 #include "export/destination.h"
 
@@ -49,7 +49,7 @@ const char destination_help[] =
 
 /* ---- errors */
 
-/* A password may have got into the text by mistake, so an error never repeats all of it. */
+/* A password may be in the text by mistake, so an error never repeats the whole text. */
 static int wrong(char **ret_error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static int wrong(char **ret_error, const char *format, ...)
@@ -104,7 +104,7 @@ static int kind_unknown(const struct destination_kind *const *kinds, const struc
 	for (size_t i = 0; kinds[i]; i++)
 		if (buf_printf(&list, "%s%s", i ? ", " : "", kinds[i]->name))
 			return -ENOMEM;
-	/* A URL without a kind ends up here too, and it may have a password in it. */
+	/* A URL without a kind also ends up here, and may contain a password. */
 	if (strview_empty(name) || memchr(name->p, ':', strview_len(name)))
 		return wrong(ret_error,
 			     "a destination has no kind before its URL; write KIND=URL with KIND "
@@ -171,7 +171,7 @@ static int url_host(CURLU *u, char **ret)
 
 	if (curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
 		return -ENOMEM;
-	(void)curl_url_get(u, CURLUPART_PORT, &port, 0); /* there need not be one */
+	(void)curl_url_get(u, CURLUPART_PORT, &port, 0); /* the port is optional */
 	return asprintf(ret, "%s%s%s", host, port ? ":" : "", port ? port : "") < 0 ? -ENOMEM : 0;
 }
 
@@ -298,14 +298,14 @@ static int destination_set_pair(struct destination *d, struct strview pair, char
 	struct strview name = pair;
 
 	if (!strview_until(&pair, '=', &name))
-		name = pair; /* between two commas, where no key has that name either */
+		name = pair; /* empty between two commas: no key has an empty name */
 	for (int key = 0; key < KEY_MAX; key++)
 		if (strview_is(&name, key_names[key]))
 			return destination_set_key(d, (enum key)key, pair, ret_error);
 	return key_unknown(d, &name, ret_error);
 }
 
-/* What does not go together. */
+/* Conflicting settings. */
 static int destination_check(const struct destination *d, char **ret_error)
 {
 	const char *kind = d->kind->name;
@@ -335,7 +335,7 @@ static int destination_check(const struct destination *d, char **ret_error)
 	return 0;
 }
 
-/* ---- all of it */
+/* ---- destinations */
 
 void destination_free(struct destination *d)
 {
@@ -365,7 +365,7 @@ int destination_new_of(const struct destination_kind *const *kinds, const char *
 	if (!d->kind)
 		return kind_unknown(kinds, &name, ret_error);
 	if (!strview_until(&rest, ',', &url))
-		url = rest; /* nothing, which is said to be no URL */
+		url = rest; /* an empty text, reported as no URL */
 	r = destination_set_url(d, url, ret_error);
 	while (!r && strview_until(&rest, ',', &pair))
 		r = destination_set_pair(d, pair, ret_error);

@@ -2,7 +2,7 @@
 #ifndef PODPROF_EXPORT_DESTINATION_H
 #define PODPROF_EXPORT_DESTINATION_H
 
-/* Where profiles go: the kinds of backends, and a destination as the user wrote it,
+/* Destinations of profiles: the kinds of backends, and a destination in the user's spelling,
  * "pyroscope=URL[,key=value...]". */
 
 #include <stdbool.h>
@@ -14,28 +14,29 @@
 
 struct http_reply;
 
-/* Headers that a kind adds to a request, with the NULL behind them. */
+/* Headers added by a kind, with the final NULL. */
 #define DESTINATION_HEADERS 4
 
-/* What a reply means for the batch. After the two _ALONE verdicts each profile goes in a request of
- * its own for some minutes: a part of the batch may be stored, and the reply does not name it. */
+/* The meaning of a reply for the batch. After the two _ALONE verdicts each profile goes in a
+ * request of its own for some minutes: the backend may have stored a part of the batch, and the
+ * reply does not name the part. */
 enum destination_verdict {
 	DESTINATION_SENT,
 	DESTINATION_RETRY, /* the same request may succeed later */
 	DESTINATION_RETRY_ALONE,
-	DESTINATION_SPLIT,   /* too large: a smaller batch may succeed, one profile is dropped */
+	DESTINATION_SPLIT,   /* too large: retry a smaller batch, drop a single profile */
 	DESTINATION_DENIED,  /* dropped: the credentials */
 	DESTINATION_REFUSED, /* dropped: the same request is refused again */
 	DESTINATION_REFUSED_ALONE,
 };
 
 /**
- * struct destination_limits - what a backend refuses by default; the type's maximum for no limit
+ * struct destination_limits - a backend's default limits; the type's maximum for no limit
  * @profile:     samples and bytes of one profile
  * @profiles:    in one request; each is one series
- * @labels:      names of one profile, without the kind's own ones; at least LABELS_MAX
+ * @labels:      names of one profile, without the kind's own labels; at least LABELS_MAX
  * @label_bytes: of one label's value; at least LABELS_VALUE_MAX
- * @age_ns:      from the profile's start until the backend gets it
+ * @age_ns:      from the profile's start until its arrival at the backend
  * @ahead_ns:    of the profile's start before the backend's own clock
  */
 struct destination_limits {
@@ -49,7 +50,7 @@ struct destination_limits {
 
 /**
  * struct destination_profile - one profile for a kind's encoder; borrowed
- * @pprof: gzip, cumulative or with differences as the kind wants it
+ * @pprof: gzip, cumulative or with differences, as the kind requires
  * @id:    a UUID, the same for each attempt to send this profile
  */
 struct destination_profile {
@@ -60,7 +61,7 @@ struct destination_profile {
 };
 
 /**
- * struct destination_request - what an encoder makes of a batch
+ * struct destination_request - an encoded batch
  * @body:  never NULL
  * @query: the end of the address, "?name=value..." and percent-encoded; NULL for none
  */
@@ -72,19 +73,21 @@ struct destination_request {
 void destination_request_deinit(struct destination_request *r);
 
 /**
- * struct destination_kind - all that podprof knows about one kind of backend
+ * struct destination_kind - the description of one kind of backend
  * @name:     in --destination and in metrics
  * @title:    the product's name, for people
  * @path:     appended to the user's URL
  * @headers:  "Name: value" for each request: content type, content encoding, protocol; NULL ends
  * @tenant_header: name of the header with the tenant; NULL: the backend has no tenants
- * @types:    the backend's name for each kind of profile; NULL: that kind is not sent
- * @deltas:   it wants alloc values of one window (profile.pprof_delta), not cumulative ones
+ * @types:    the backend's name for each kind of profile; NULL: the kind is not sent
+ * @deltas:   the backend wants alloc values of one window (profile.pprof_delta), not cumulative
+ *            values
  * @encode:   makes one request of @n profiles, 0 to limits.profiles. The request of 0 profiles is
- *            the doctor's probe. @ret is the caller's. 0 or -ENOMEM.
- * @verdict:  reads a reply, or status 0 for none
- * @probe_ok: whether a refusal of the probe is the expected one: the backend takes profiles, but
- *            not a request without any; NULL: no refusal is
+ *            the doctor's probe. The caller owns @ret. 0 or -ENOMEM.
+ * @verdict:  evaluates a reply, or status 0 for none
+ * @probe_ok: whether the reply is the expected refusal of the probe: the backend accepts profiles,
+ *            but
+ *            not a request without profiles; NULL: no refusal is expected
  *
  * A kind is a constant in a file of its own and one row of destination_kinds. A protocol fits if
  * each batch is one POST: a message of series, a gRPC-web frame, one profile with parameters in the
@@ -116,7 +119,7 @@ enum destination_verdict destination_verdict_of_status(long status);
 struct destination {
 	const struct destination_kind *kind;
 	char *url;  /* with the kind's path */
-	char *host; /* of the URL, with the port if it has one: for people and metric labels */
+	char *host; /* of the URL, with an explicit port: for people and metric labels */
 	char *user; /* basic authentication */
 	struct secret password;
 	struct secret bearer;
@@ -125,12 +128,12 @@ struct destination {
 };
 
 /**
- * destination_new() - read a --destination
- * @ret_error: a sentence for the user when 1 is returned; the caller's to free
+ * destination_new() - parse the value of --destination
+ * @ret_error: a sentence for the user with a result of 1; owned by the caller
  *
- * Looks at the text and the environment only; files are read when they are needed.
+ * Examines only the text and the environment; files are read at each use.
  *
- * Return: 0; 1 when @spec is wrong; -ENOMEM.
+ * Return: 0; 1 for a wrong @spec; -ENOMEM.
  */
 int destination_new(const char *spec, struct destination **ret, char **ret_error);
 /* The same with other kinds than destination_kinds. */

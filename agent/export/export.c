@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The fan-out: each finished profile becomes a queued profile that every destination's outbox
- * refers to, and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
+ * The fan-out: each finished profile becomes a queued profile shared by every destination's outbox,
+ * and each outbox has a sender. All share one HTTP client and one ceiling of bytes.
  */
 #include "export/export.h"
 
@@ -21,12 +21,12 @@
 #include "export/sender.h"
 #include "export/store.h"
 
-/* How often profiles are looked for that have become too old while none were written. */
+/* Interval of removing expired profiles from the store while no profiles are written. */
 #define EXPORT_TRIM_NS	       (300 * NSEC_PER_SEC)
 /* Lines about the store; the rest is in the metrics. */
 #define EXPORT_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
 
-/* One destination with what belongs to it. @name is the metrics' label. */
+/* One destination and its parts. @name is the label of its metrics. */
 struct route {
 	struct destination *destination;
 	char *name;
@@ -37,8 +37,8 @@ struct route {
 /**
  * @routes:     does not move: the outboxes are linked
  * @store:      NULL without --store-dir
- * @store_told: the user has read that it cannot be written
- * @flushed:    export_flush() was called and has not ended; its callback
+ * @store_told: the log has reported a failure of the store
+ * @flushed:    callback of the running export_flush(), or NULL
  */
 struct export
 {
@@ -95,7 +95,8 @@ void export_flush(struct export *e, uint64_t timeout_ns, void (*done)(void *ctx)
 
 /* ---- destinations */
 
-/* How many other destinations are of the kind of @d, and how many before it have its host too. */
+/* Counts the other destinations of @d's kind, and the earlier destinations with the same kind and
+ * host. */
 static void count_alike(const struct export *e, const struct destination *d, size_t *ret_kind,
 			size_t *ret_host)
 {
@@ -114,7 +115,8 @@ static void count_alike(const struct export *e, const struct destination *d, siz
 	}
 }
 
-/* "pyroscope"; "pyroscope:HOST" if there are several; "pyroscope:HOST#2" if that is not enough. */
+/* "pyroscope"; with several destinations "pyroscope:HOST"; with several of one host
+ * "pyroscope:HOST#2". */
 static int route_name(const struct export *e, const struct destination *d, char **ret)
 {
 	size_t same_kind, same_host;
@@ -220,7 +222,7 @@ static int export_open_store(struct export *e, const struct export_opts *opts, c
 	return r;
 }
 
-/* Says once that it fails, and once that it works again. */
+/* Logs a failure once, and the recovery once. */
 static void export_keep(struct export *e, const struct profile *profile)
 {
 	uint64_t suppressed;
@@ -237,7 +239,7 @@ static void export_keep(struct export *e, const struct profile *profile)
 	}
 }
 
-/* ---- all of it */
+/* ---- the whole */
 
 DEFINE_CLEANUP(struct export *, export_freep, export_free);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Backends are down for minutes and sometimes for hours; profiles are made every window all the
- * same. What waits is bounded in two ways: by the age that the destination still accepts, and by
- * the bytes of all outboxes together. Over the ceiling the oldest waiting profile goes, wherever it
- * waits: that is the queue of the destination that is furthest behind, so a backend that works does
- * not lose profiles to one that does not.
+ * Backends are down for minutes and sometimes for hours, but profiles arrive every window. Two
+ * limits bound the waiting profiles: the maximum age accepted by the destination, and the bytes of
+ * all outboxes together. Above the ceiling the oldest waiting profile of all outboxes is dropped.
+ * Its queue belongs to the destination furthest behind, so a working backend loses no profiles to a
+ * broken backend.
  */
 #include "export/outbox.h"
 
@@ -175,7 +175,7 @@ void outbox_deinit(struct outbox *box)
 		}
 }
 
-/* The outbox whose first waiting queued profile is the oldest of all; NULL when nothing waits. */
+/* The outbox with the oldest waiting profile; NULL if nothing waits. */
 static struct outbox *budget_oldest(const struct outbox_budget *budget)
 {
 	struct outbox *oldest = NULL;
@@ -193,7 +193,7 @@ static void budget_enforce(struct outbox_budget *budget)
 		struct outbox *box = budget_oldest(budget);
 
 		if (!box)
-			return; /* the rest is on the way, which is bounded by the requests' size */
+			return; /* the rest is on the way, bounded by the requests' size */
 		outbox_end_item(box, list_pop(&box->waiting), EXPORT_DROPPED_FULL);
 	}
 }
@@ -206,7 +206,8 @@ static bool outbox_too_old(const struct outbox *box, const struct outbox_item *i
 	return wall_ns > start_ns && wall_ns - start_ns > box->kind->limits.age_ns;
 }
 
-/* Windows come in order, so the oldest are in front; one that is not is found by outbox_take(). */
+/* Windows arrive in order, so the oldest profiles are in front. outbox_take() finds the exceptions.
+ */
 static void outbox_expire(struct outbox *box, uint64_t wall_ns)
 {
 	while (box->waiting.first && outbox_too_old(box, box->waiting.first, wall_ns))
@@ -219,7 +220,7 @@ void outbox_push(struct outbox *box, struct queued_profile *p, uint64_t wall_ns)
 
 	if (p->bytes > box->budget->max_bytes) {
 		outbox_count(box, p->profile,
-			     EXPORT_DROPPED_FULL); /* or it would push out all others */
+			     EXPORT_DROPPED_FULL); /* else this profile would push out all others */
 		return;
 	}
 	item = malloc(sizeof(*item));
@@ -270,7 +271,7 @@ void outbox_end(struct outbox *box, struct outbox_list *taken, enum export_outco
 		outbox_end_item(box, list_pop(taken), outcome);
 }
 
-/* They are on the way no more. */
+/* The profiles are no longer on the way. */
 static void outbox_retry(struct outbox *box, const struct outbox_list *taken)
 {
 	for (struct outbox_item *item = taken->first; item; item = item->next)

@@ -2,7 +2,7 @@
 #ifndef PODPROF_EXPORT_PROFILE_H
 #define PODPROF_EXPORT_PROFILE_H
 
-/* A finished profile: what a pipeline hands to export. */
+/* A finished profile, passed from a pipeline to export. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,11 +21,11 @@ enum profile_kind {
 
 /**
  * struct profile - one series and window, encoded
- * @labels:      without __name__ or anything that is one backend's own
+ * @labels:      without __name__ and other labels of a single backend
  * @start_ns:    wall clock
- * @pprof:       gzip; cumulative where the kind is (what files and pulls show)
- * @pprof_delta: the same window with alloc values as differences, for destinations that want that;
- *               NULL where there is no difference
+ * @pprof:       gzip; cumulative if the kind is (the form in files and pulls)
+ * @pprof_delta: the same window with alloc values as differences, for destinations with @deltas;
+ *               NULL if there is no difference
  */
 struct profile {
 	enum profile_kind kind;
@@ -38,11 +38,11 @@ struct profile {
 	size_t pprof_delta_len;
 };
 
-/* Samples of one profile for any destination: as many as a fold has stacks (cpu/fold.h). Reached:
+/* Samples of one profile for any destination: the number of stacks of a fold (cpu/fold.h). Reached:
  * `podprof_profiled_samples_total{outcome="over_limit"}`,
  * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
 #define PROFILE_SAMPLES_MAX 16000
-/* Bytes of one profile before compression; the encoder's memory is up to 48 times as much, 97 MiB.
+/* Bytes of one profile before compression; the encoder takes up to 48 times as much memory, 97 MiB.
  * Reached: as PROFILE_SAMPLES_MAX. */
 #define PROFILE_BYTES_MAX   (2u << 20)
 
@@ -59,7 +59,7 @@ extern const struct profile_limits profile_limits_max;
 
 void profile_free(struct profile *profile);
 const char *profile_kind_name(enum profile_kind kind); /* "cpu", "go_heap" */
-/* Whether each profile of the kind has everything since its processes began. */
+/* Whether each profile of the kind covers the time since its processes began. */
 bool profile_kind_is_cumulative(enum profile_kind kind);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/strview.h"
 #include "export/destination.h"
 
-/* What is shown when a reply says nothing itself. */
+/* The message for a reply without a message of its own. */
 static const char *status_message(long status)
 {
 	if (status >= 300 && status < 400)
@@ -33,7 +33,7 @@ void push_message(const struct http_reply *reply, char ret[PUSH_MESSAGE_MAX + 1]
 	json_decref(json);
 }
 
-/* What a request borrows that was read for it alone. */
+/* Credentials read for one request, which borrows the strings. */
 struct credentials {
 	char *password;
 	char *bearer;

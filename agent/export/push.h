@@ -12,12 +12,12 @@
 struct destination;
 struct destination_request;
 
-/* Bytes that are shown of an error message of a server's, without the NUL. Reached: cut. */
+/* Bytes shown of a server's error message, without the NUL. Reached: cut. */
 #define PUSH_MESSAGE_MAX 200
 
 /**
- * struct push - what to send; everything is borrowed, for http_start() as its request
- * @request: as the destination's kind has encoded it
+ * struct push - a request to send; everything is borrowed, for http_start()
+ * @request: as encoded by the destination's kind
  */
 struct push {
 	const struct destination *destination;
@@ -29,7 +29,7 @@ struct push {
 /* Reads the credentials anew; else as http_start(). 0, a secret_outcome or -errno. */
 int push_start(struct http *http, const struct push *push, http_done_fn done, void *ctx,
 	       struct http_call **ret);
-/* What to tell people of such a result. */
+/* The message for people about this result. */
 const char *push_start_error(int r);
 
 /* The error message in a reply: "message" of a JSON object, else the first line. Foreign. */

@@ -2,22 +2,23 @@
 /*
  * The body of push.v1.PusherService/Push (proto/push.proto), one series for each profile. The
  * doctor's push has no series: Pyroscope checks the credentials first and then answers with 400,
- * "invalid_argument". Gateways before it answer with 401, 403 or 404.
+ * "invalid_argument". Gateways before Pyroscope answer with 401, 403 or 404.
  *
- * Pyroscope's own labels, which are not part of a profile's here:
+ * Pyroscope's own labels, not part of podprof's label set:
  *	__name__	names the type together with the sample types inside the pprof
- *	__delta__	"false": the values are those of the window, do not subtract the last ones
- *	service_name	what its pages are ordered by; "unknown_service" is its own fallback
- * It sorts the labels itself and refuses a name given twice. Its ceiling of 30 names includes these
- * (base/labels.h leaves room).
+ *	__delta__	"false": the values cover the window, without a difference to the last
+ * profile service_name	the order of Pyroscope's pages; "unknown_service" is Pyroscope's fallback
+ * Pyroscope sorts the labels and refuses a duplicate name. Its ceiling of 30 names includes these
+ * labels (base/labels.h leaves room).
  *
- * The message is laid out over arrays that are made at once, and it borrows names, values and
- * profiles: only the encoded body is a copy.
+ * The message consists of arrays from one allocation each and borrows names, values and profiles:
+ * only the encoded body is a copy.
  *
- * A 400 (content) and a 429 (rate of a tenant) are about one profile of a batch. Pyroscope 1.15 and
- * later store the other profiles; the reply names neither. Older releases store nothing, and refuse
- * for ever a batch above the tenant's burst (2 MiB before compression by default). A batch sent
- * again after a 429 is stored twice in part; queries of 1.21.1 count it once.
+ * A 400 (content) and a 429 (rate of a tenant) concern one profile of a batch. Pyroscope 1.15 and
+ * later store the other profiles; the reply does not name the profile. Older releases store
+ * nothing, and always refuse a batch above the tenant's burst (2 MiB before compression by
+ * default). A batch repeated after a 429 is partly stored twice; queries of 1.21.1 count the
+ * duplicates once.
  *
  * The limits are Pyroscope's defaults (grafana/pyroscope, pkg/validation/limits.go).
  */
@@ -44,19 +45,19 @@
 #define PYROSCOPE_LABELS_MAX	  30
 /* Bytes of a label's value; Pyroscope's default. Reached: - (LABELS_VALUE_MAX is not higher). */
 #define PYROSCOPE_LABEL_BYTES_MAX 2048
-/* By its own clock it takes profiles of the last hour and of the next 10 minutes. One minute of the
- * hour is left for clocks that differ and for the way there. */
+/* Pyroscope accepts profiles of the last hour and of the next 10 minutes by its own clock. One
+ * minute of the hour is left for differing clocks and for the transfer. */
 #define PYROSCOPE_AGE_NS	  (59 * (60 * NSEC_PER_SEC))
 #define PYROSCOPE_AHEAD_NS	  (10 * (60 * NSEC_PER_SEC))
 
-/* __name__, __delta__, and service_name where it is missing. */
+/* __name__, __delta__, and service_name if missing. */
 #define OWN_LABELS	  3
 /* Labels of a pushed series, with the backend's own. Reached: -. */
 #define SERIES_LABELS_MAX (LABELS_MAX + OWN_LABELS)
 _Static_assert(SERIES_LABELS_MAX <= PYROSCOPE_LABELS_MAX, "it takes every set of labels");
 _Static_assert(LABELS_VALUE_MAX <= PYROSCOPE_LABEL_BYTES_MAX, "and every value");
 
-/* One series with all that it points to. */
+/* One series and all data it points to. */
 struct series {
 	Push__V1__RawProfileSeries msg;
 	Push__V1__RawSample sample;
@@ -150,7 +151,7 @@ static enum destination_verdict verdict(const struct http_reply *reply)
 	return destination_verdict_of_status(reply->status);
 }
 
-/* Its message is "no series". */
+/* Pyroscope's message is "no series". */
 static bool probe_ok(const struct http_reply *reply)
 {
 	return reply->status == 400 && strstr(reply->body, "invalid_argument");

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A sender is in one of these states:
+ * The states of a sender:
  *
  *	idle		nothing waits
- *	gathering	something waits; a moment later more does, and all goes in one request
+ *	gathering	waits a moment for more profiles, to send all in one request
  *	sending		one request is under way
- *	backing off	the last one failed in a way that may pass
+ *	backing off	the last request failed for a reason that may pass
  *
- * The destination's kind encodes each request and reads each reply (destination.h); the sender
- * knows no backend. By the kind's verdict the batch is sent, is retried, is split, or is dropped
- * because the same bytes would be refused again. Redirects count as refused: the user should name
- * the place itself.
+ * The destination's kind encodes each request and evaluates each reply (destination.h); the sender
+ * is independent of backends. By the kind's verdict the batch is sent, is retried, is split, or is
+ * dropped because the backend would refuse the same bytes again. Redirects count as refused: the
+ * user should give the final address.
  *
- * A request that is too large for the server (413), or for the time it has, is made smaller by
- * halving the bytes of a batch. What a 413 taught is kept; what a time-out taught is unlearned by
- * doubling after each success, since the server may only have been slow.
+ * After a request too large for the server (413), or for its time limit, the sender halves the
+ * bytes of a batch. The lower limit after a 413 is permanent. After a time-out the limit doubles
+ * with each success, since the server may only have been slow.
  *
  * After a reply about a part of a batch (DESTINATION_*_ALONE) each profile goes alone for a while,
- * so that each reply is about one. The batch itself is sent again if the refusal may pass, and some
- * of it may then be stored twice; else it is dropped, and some of it may be lost. A profile alone
- * that is retried this way goes behind the others: it may be larger than the backend ever takes.
+ * so each reply concerns one profile. If the refusal may pass, the batch is sent again, and parts
+ * may be stored twice. Otherwise the batch is dropped, and parts may be lost. A single profile
+ * retried this way moves to the end of the queue, because the backend may never accept its size.
  */
 #include "export/sender.h"
 
@@ -40,27 +40,28 @@
 
 #define SENDER_CONNECT_NS      (5 * NSEC_PER_SEC)
 #define SENDER_TOTAL_NS	       (10 * NSEC_PER_SEC)
-/* The profiles of one window come one after the other; so long the first waits for the others. */
+/* The profiles of one window arrive one after the other; the first waits this long for the others.
+ */
 #define SENDER_GATHER_NS       (200 * NSEC_PER_MSEC)
-/* Bytes of pprof in one request: servers take 64 MiB and more, proxies before them far less, and
- * the body is a second copy in memory. A larger profile goes alone. */
+/* Bytes of pprof in one request: servers accept 64 MiB and more, proxies far less, and the body is
+ * a second copy in memory. A larger profile goes alone. */
 #define SENDER_BATCH_BYTES     (4ull << 20)
-/* Time that profiles go alone after the last reply that is about a part of a batch. */
+/* Duration of sending single profiles after the last reply about a part of a batch. */
 #define SENDER_ALONE_NS	       (600 * NSEC_PER_SEC)
 /* Halving ends here: less would be requests without end. A 413 below this drops the profile. */
 #define SENDER_BATCH_BYTES_MIN (64ull << 10)
-/* Lines about one destination; the rest is in the metrics. */
+/* Rate limit of log lines about one destination; the metrics have the rest. */
 #define SENDER_LOG_INTERVAL_NS (60 * NSEC_PER_SEC)
 
 enum sender_state { SENDER_IDLE, SENDER_GATHERING, SENDER_SENDING, SENDER_BACKING_OFF };
 enum sender_health { SENDER_WORKS, SENDER_FAILS, SENDER_REFUSES };
 
 /**
- * @batch, @request: what is under way, and @call its handle
- * @batch_bytes:     bytes of pprof for the next one
- * @batch_bytes_max: what no 413 was seen for
+ * @batch, @request: the current request, and @call its handle
+ * @batch_bytes:     bytes of pprof for the next batch
+ * @batch_bytes_max: the ceiling learned from replies with 413
  * @alone_until_ns:  monotonic; until then a batch is one profile
- * @told:            the user has read that it does not work
+ * @told:            the log has reported a failure
  */
 struct sender {
 	struct sender_opts opts;
@@ -78,9 +79,10 @@ struct sender {
 	struct log_limit log_limit;
 };
 
-/* ---- what the user is told: a line when the state changes, not one for each request */
+/* ---- log lines: one for each change of state, not for each request */
 
-/* Whether this is news and may be told now; if it may not, it is still news the next time. */
+/* Whether the state has changed and a line is permitted now. Without permission the change is
+ * reported at a later call. */
 static bool sender_changes(struct sender *s, enum sender_health health, uint64_t *ret_suppressed)
 {
 	if (s->health == health && s->told)
@@ -92,7 +94,7 @@ static bool sender_changes(struct sender *s, enum sender_health health, uint64_t
 	return true;
 }
 
-/* @why may be foreign; the log escapes it. */
+/* @why may be foreign text; the log escapes the text. */
 static void sender_fails(struct sender *s, long status, const char *why, uint64_t delay_ns)
 {
 	uint64_t suppressed;
@@ -127,7 +129,7 @@ static void sender_works(struct sender *s)
 static void sender_arm(struct sender *s, enum sender_state state, uint64_t delay_ns)
 {
 	s->state = state;
-	/* timerfd_settime() fails only for arguments that are never passed. */
+	/* timerfd_settime() fails only for arguments that never occur here. */
 	(void)loop_arm(s->timer, delay_ns, 0);
 }
 
@@ -187,7 +189,7 @@ static uint64_t batch_payload(const struct sender *s)
 	return bytes;
 }
 
-/* Whether smaller requests than this batch can be tried; they are made from now on. */
+/* Halves the size of future requests. False if the batch has a single profile. */
 static bool sender_halve(struct sender *s)
 {
 	uint64_t half = batch_payload(s) / 2;
@@ -259,7 +261,7 @@ static void sender_replied(void *ctx, const struct http_reply *reply)
 
 /* ---- requests */
 
-/* The batch as the kind's request, and on its way. 0, a secret_outcome or -errno. */
+/* Encode the batch and start the request. 0, a secret_outcome or -errno. */
 static int sender_start_call(struct sender *s)
 {
 	const struct destination *destination = s->opts.destination;

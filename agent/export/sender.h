@@ -33,12 +33,12 @@ struct sender_opts {
 };
 
 int sender_new(const struct sender_opts *opts, struct sender **ret);
-/* What is on the way ends as "stopped"; what waits stays in the outbox. NULL is fine. */
+/* The current request ends as "stopped"; waiting profiles stay in the outbox. NULL is allowed. */
 void sender_free(struct sender *s);
 
-/* Something was put into the outbox: it will be sent soon, together with what follows. */
+/* The outbox has a new profile: send soon, together with the following profiles. */
 void sender_wake(struct sender *s);
-/* Send now, and do not wait out a back-off that is under way. */
+/* Send now, and end a running backoff. */
 void sender_hurry(struct sender *s);
 bool sender_is_idle(const struct sender *s);
 

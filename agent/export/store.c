@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The files are the truth; the table in memory is what was found when the store was opened, kept up
- * by what we write and remove since. A file that someone takes away is noticed when it is read or
- * its turn to be removed comes.
+ * The files are authoritative. The table in memory is the result of the scan at opening, updated by
+ * our own writes and removals. The store notices a file removed by somebody else when it reads or
+ * removes the file.
  *
- * Writing: to a hidden name in the same folder, then rename(), so that a name never stands for part
- * of a profile; what a crash leaves behind under a hidden name is removed at the next start. There
- * is no fsync(): a power cut may cost the last minute's profiles, waiting for the disk would hold
- * up the loop. All names are made by store_name.c and used relative to the store's directory, one
- * folder deep, without following symbolic links.
+ * Writing: to a hidden name in the same folder, then rename(), so a name never stands for part of a
+ * profile. The next start removes hidden files left by a crash. There is no fsync(): a power cut
+ * may cost the last minute's profiles, but waiting for the disk would block the loop. store_name.c
+ * makes all names. Names are relative to the store's directory, one folder deep, and opened without
+ * following symbolic links.
  *
- * A full disk, a directory that may not be written: the profile is lost and counted, the next one
- * is tried again.
+ * On a full disk or a directory without write permission the profile is lost and counted, and the
+ * next profile is tried again.
  */
 #include "export/store.h"
 
@@ -33,17 +33,17 @@
 #include "export/store_name.h"
 #include "export/store_table.h"
 
-/* What a file takes at least on the usual file systems. */
+/* Minimum space of a file on the usual file systems. */
 #define BLOCK_BYTES	     4096u
-/* Folders that are tried for one label set when its name is taken: each is another's with the same
- * 32 bits of hash. Reached: `podprof_store_profiles_total{outcome="failed"}`. */
+/* Folder names tried for one label set: each tried folder belongs to another label set with the
+ * same 32 bits of hash. Reached: `podprof_store_profiles_total{outcome="failed"}`. */
 #define FOLDER_ATTEMPTS_MAX  16
 #define LABELS_FILE	     "labels.json"
 /* LABELS_MAX values of LABELS_VALUE_MAX, six bytes for each when escaped, and their names. Reached:
  * the folder is not ours. */
 #define LABELS_FILE_SIZE_MAX (512u << 10)
-/* Files looked at when the store is opened, from which the newest STORE_PROFILES_MAX are kept. More
- * cannot be ours; they stay where they are. Reached: they stay where they are. */
+/* Files examined at opening; the newest STORE_PROFILES_MAX are kept. More files cannot be ours.
+ * Reached: they stay where they are. */
 #define SCAN_PROFILES_MAX    ((size_t)4 * STORE_PROFILES_MAX)
 
 enum removal { REMOVAL_BYTES, REMOVAL_AGE, REMOVAL_COUNT, REMOVAL_MAX };
@@ -85,7 +85,7 @@ static uint64_t disk_bytes(uint64_t size)
 
 /* ---- folders */
 
-/* The folder of a label set, which is new if nothing of it is stored yet. */
+/* The folder of a label set; a new folder if the set has no stored profile yet. */
 static int folder_of(struct store *s, const struct labels *labels, struct store_folder **ret)
 {
 	_cleanup_(labels_deinit) struct labels copy = {0};
@@ -123,7 +123,7 @@ static void folder_drop_empty(struct store *s, struct store_folder *folder)
 	if (folder->n_profiles)
 		return;
 	if (!folder_open(s, folder->name, &fd)) {
-		/* whatever fails here leaves a file, and is tried again after the next start */
+		/* after a failure a file remains, and the next start tries again */
 		(void)unlinkat(fd, LABELS_FILE, 0);
 		(void)unlinkat(s->root.fd, folder->name, AT_REMOVEDIR);
 	}
@@ -140,12 +140,12 @@ static void remove_oldest(struct store *s, enum removal why)
 
 	store_table_file(oldest, name);
 	if (!folder_open(s, oldest->folder->name, &fd))
-		(void)unlinkat(fd, name, 0); /* if not, it is found at the next start again */
+		(void)unlinkat(fd, name, 0); /* on failure the next start finds the file again */
 	s->removed[why]++;
 	folder_drop_empty(s, store_table_remove_oldest(&s->table));
 }
 
-/* So that @bytes more, and @n more files, fit. */
+/* Make room for @bytes more and @n more files. */
 static void make_room(struct store *s, uint64_t bytes, size_t n)
 {
 	while (store_n_profiles(s) && s->table.bytes > s->max_bytes - bytes)
@@ -164,7 +164,7 @@ void store_trim(struct store *s, uint64_t now_ns)
 
 /* ---- writing */
 
-/* A file appears under its name as a whole or not at all. */
+/* A file appears under its name completely or not at all. */
 static int write_file(int folder_fd, const char *name, const char *data, size_t n)
 {
 	int r = atomic_file_write(folder_fd, name, 0640, data, n);
@@ -190,7 +190,7 @@ static int write_labels(int folder_fd, const struct labels *labels)
 	return write_file(folder_fd, LABELS_FILE, line.data, line.len);
 }
 
-/* The folder on disk, made if it is not there (any more). */
+/* The folder on disk, created if missing, even if somebody removed an earlier one. */
 static int folder_make(const struct store *s, const struct store_folder *folder, int *ret_fd)
 {
 	int r;
@@ -258,7 +258,7 @@ int store_put(struct store *s, const struct profile *profile)
 	return r;
 }
 
-/* ---- opening: what is there */
+/* ---- opening */
 
 static int labels_of_json(const json_t *object, struct labels *ret)
 {
@@ -267,7 +267,7 @@ static int labels_of_json(const json_t *object, struct labels *ret)
 	json_t *value;
 	int r;
 
-	/* the macro wants what is not const and does not change it */
+	/* the macro requires a non-const object but does not change the object */
 	json_object_foreach((json_t *)object, name, value) {
 		if (!json_is_string(value))
 			return STORE_FAILED;
@@ -280,7 +280,7 @@ static int labels_of_json(const json_t *object, struct labels *ret)
 	return 0;
 }
 
-/* A folder whose labels cannot be read keeps its name, at least. */
+/* A folder with unreadable labels keeps at least its name. */
 static int read_labels(int folder_fd, const char *folder, struct labels *ret)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(LABELS_FILE_SIZE_MAX);
@@ -330,7 +330,7 @@ static int scan_folder(struct store *s, const char *name)
 
 	if (!store_name_is_folder(name) || folder_open(s, name, &fd))
 		return 0;
-	dir = fdopendir(fd); /* takes it */
+	dir = fdopendir(fd); /* takes the descriptor */
 	if (!dir) {
 		close(fd);
 		return -ENOMEM;
@@ -378,7 +378,7 @@ static int open_dir(struct store *s, const char *path)
 		return fs_outcome(errno);
 	if (flock(s->root.fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
-	/* some file systems have no locks: then the user has to see to it */
+	/* without locks in the file system, the user must prevent a second agent */
 	return errno == EWOULDBLOCK ? STORE_BUSY : 0;
 }
 

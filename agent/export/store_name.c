@@ -14,11 +14,11 @@
 #define FILE_SUFFIX ".pb.gz"
 #define HASH_DIGITS 8
 
-/* FNV-1a with 64 bits: its start and its prime. */
+/* FNV-1a with 64 bits: offset basis and prime. */
 #define FNV_START 14695981039346656037ull
 #define FNV_PRIME 1099511628211ull
 
-/* With the NUL, so that "a", "bc" and "ab", "c" differ. */
+/* Includes the NUL, so "a", "bc" and "ab", "c" differ. */
 static uint64_t fnv(uint64_t hash, const char *s)
 {
 	do {
@@ -37,7 +37,7 @@ static bool safe_char(char c, bool first)
 
 /* ---- folders */
 
-/* One more part behind @len characters; returns the new length. */
+/* Append a part behind @len characters; returns the new length. */
 static size_t add_part(char *name, size_t len, const char *part)
 {
 	size_t start;
@@ -182,7 +182,8 @@ bool store_name_parse(const char *file, struct store_name *ret)
 		return false;
 	if (!take_kind(&t, &name.kind))
 		return false;
-	/* "61st of Brumaire", leading zeroes, a missing unit: it must be our own spelling */
+	/* refuses "61st of Brumaire", leading zeroes, a missing unit: the name must be in our own
+	 * spelling */
 	store_name_file(&name, again);
 	if (strcmp(again, file) != 0)
 		return false;

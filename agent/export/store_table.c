@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Profiles come nearly in order of time and go from the oldest on, so an array with a gap in front
- * is all that is needed: inserting looks from the end, removing moves the front. It is searched
- * from end to end where a person clicks or a profile is written, which is some 100 microseconds
- * when it is full.
+ * Profiles arrive nearly in order of time and are removed from the oldest on, so an array with a
+ * gap in front suffices: inserting searches from the end, removing moves the front. A click on the
+ * page or a write of a profile searches the whole array, some 100 microseconds for a full table.
  *
- * A profile's id is the hash of its name, so that it is the same when the agent starts again.
- * Containers choose parts of the names and may choose them so that hashes are equal: then the later
- * one has the next free number.
+ * A profile's id is the hash of its name, and so the same after a restart. Containers choose parts
+ * of the names and may provoke equal hashes. The later profile then gets the next free number.
  */
 #include "export/store_table.h"
 
@@ -70,7 +68,7 @@ void store_table_drop_folder(struct store_table *t, struct store_folder *folder)
 	free(entry);
 }
 
-/* Profiles show their folder as const; the number in it is the table's to change. */
+/* Profiles refer to a const folder; the table may change the folder's count. */
 static void count_in(const struct store_folder *folder, int n)
 {
 	((struct store_folder *)folder)->n_profiles += (size_t)n;
@@ -120,7 +118,7 @@ struct store_profile *store_table_find(const struct store_table *t, uint64_t id)
 	return NULL;
 }
 
-/* Close the gap that removing from the front leaves, when it is half of the array. */
+/* Close the gap in front when removals have made half of the array a gap. */
 static void compact(struct store_table *t)
 {
 	if (t->first < 64 || t->first < t->end / 2)

@@ -2,8 +2,8 @@
 #ifndef PODPROF_EXPORT_STORE_TABLE_H
 #define PODPROF_EXPORT_STORE_TABLE_H
 
-/* What the store knows of its files: folders by name, profiles by age. Memory only; the store does
- * on disk what it does here. */
+/* The store's index of its files: folders by name, profiles by age. Memory only; the store performs
+ * the same changes on disk. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,20 +36,20 @@ struct store_folder *store_table_folder(const struct store_table *t, const char 
 /* Takes the contents of @labels on success. 0, STORE_FOLDERS, -ENOMEM. */
 int store_table_add_folder(struct store_table *t, const char *name, struct labels *labels,
 			   struct store_folder **ret);
-/* Its profiles have gone before. */
+/* @folder must have no profiles. */
 void store_table_drop_folder(struct store_table *t, struct store_folder *folder);
 
-/* Room for one more profile. 0 or -ENOMEM. */
+/* Make room for one more profile. 0 or -ENOMEM. */
 int store_table_reserve(struct store_table *t) __attribute__((warn_unused_result));
-/* There is room. @profile: all but the id; one of the same file is replaced. */
+/* Requires room. @profile: all members but the id. Replaces a profile of the same file. */
 void store_table_insert(struct store_table *t, const struct store_profile *profile);
 /* NULL if there is none. */
 struct store_profile *store_table_find(const struct store_table *t, uint64_t id);
-/* There is one. Returns its folder, which stays. */
+/* Requires a profile. Returns the profile's folder, which stays. */
 struct store_folder *store_table_remove_oldest(struct store_table *t);
 
-/* For many at once, in any order: append them, then sort once. More than @max are left out. 0 or
- * -ENOMEM. */
+/* For many profiles in any order: append each, then sort once. Profiles beyond @max are left out. 0
+ * or -ENOMEM. */
 int store_table_append(struct store_table *t, const struct store_profile *profile, size_t max)
 	__attribute__((warn_unused_result));
 void store_table_sort(struct store_table *t);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pprof/field.h"
 
-/* 29 bits: larger ones do not exist. Reached: malformed. */
+/* 29 bits: the format's maximum. Reached: malformed. */
 #define NUMBER_MAX 0x1fffffffu
 
 static bool field_body(struct cursor *c, struct field *f)
@@ -19,7 +19,7 @@ static bool field_body(struct cursor *c, struct field *f)
 	case FIELD_FIXED32:
 		return cursor_skip(c, 4);
 	}
-	return false; /* groups, which proto3 does not have, or nothing at all */
+	return false; /* groups, which proto3 does not have, or an unknown wire type */
 }
 
 int field_next(struct cursor *message, struct field *ret)
@@ -56,7 +56,7 @@ int field_next_number(struct field *field, uint64_t *ret)
 {
 	if (field->kind == FIELD_VARINT) {
 		*ret = field->value;
-		field->kind = FIELD_BYTES; /* with no bytes: that was the only one */
+		field->kind = FIELD_BYTES; /* with no bytes: this was the only number */
 		return FIELD_OK;
 	}
 	if (field->kind != FIELD_BYTES)

@@ -2,9 +2,9 @@
 #ifndef PODPROF_PPROF_FIELD_H
 #define PODPROF_PPROF_FIELD_H
 
-/* The fields of a protobuf message somebody else wrote, one by one, through a cursor. protobuf-c's
- * own unpacking makes some 100 bytes of memory out of a message of 2, so a small file could ask for
- * any amount; here nothing is allocated. Encoding: protobuf.dev, "Encoding". */
+/* Reads the fields of a foreign protobuf message one by one, through a cursor. protobuf-c's own
+ * unpacking makes some 100 bytes of memory out of a message of 2, so a small file could demand any
+ * amount of memory. This reader allocates nothing. Encoding: protobuf.dev, "Encoding". */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,14 +28,14 @@ struct field {
 enum field_outcome {
 	FIELD_OK = 0,
 	FIELD_END,	 /* nothing is left */
-	FIELD_MALFORMED, /* it leaves the message, or is of a kind that there is not */
+	FIELD_MALFORMED, /* beyond the end of the message, or of an unknown wire type */
 };
 
 int field_next(struct cursor *message, struct field *ret);
 
-/* How many numbers a repeated field has in this place: packed ones, or a single one. */
+/* The number of elements of a repeated field at this place: packed elements, or a single one. */
 size_t field_n_numbers(const struct field *field);
-/* The next of them. FIELD_OK, FIELD_END, FIELD_MALFORMED. */
+/* The next element. FIELD_OK, FIELD_END, FIELD_MALFORMED. */
 int field_next_number(struct field *field, uint64_t *ret);
 
 #endif

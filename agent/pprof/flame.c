@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Samples to a tree of calls. A node is a path of function names from the root; it is found by
- * (parent, name), which is entered like everything else in an intern table. The tree is bounded
- * while it grows (what does not fit is its parent's "cut") and once more when it is shown (small
- * nodes are left out), and both end up in the "(other)" child of the node above.
+ * Turns samples into a call tree. A node is a path of function names from the root. Its key
+ * (parent, name) is in an intern table, like all other keys. Two limits bound the tree: during
+ * growth, samples without room count as their parent's "cut"; in the output, small nodes are left
+ * out. Both values end up in the "(other)" child of the node above.
  *
- * Stacks come from files: they are as deep as their writer liked, so nothing here recurses.
+ * Stacks come from foreign files with any depth, so this file does not use recursion.
  */
 #include "pprof/flame.h"
 
@@ -23,35 +23,35 @@
 #include "pprof/intern.h"
 #include "pprof/tables.h"
 
-/* Names and the keys of nodes; above it flame_add() is FLAME_FULL. Reached: what was added stays.
- */
+/* Bytes of names and node keys; above, flame_add() returns FLAME_FULL. Reached: what was added
+ * stays. */
 #define ARENA_BYTES_MAX (64u << 20)
 /* "name+0x0123456789abcdef"; a longer name is cut. Reached: cut. */
 #define PLACE_MAX	256
 
-/* Whose code a name is, for people who look at colours. */
+/* The origin of a name's code, shown as a colour. */
 enum name_kind { NAME_UNKNOWN, NAME_NATIVE, NAME_GO, NAME_KERNEL };
 
 static const char *const name_kinds[] = {"unknown", "native", "go", "kernel"};
 
 struct name {
 	const char *text;
-	enum name_kind kind; /* of the first code that has this name */
+	enum name_kind kind; /* of the first code with this name */
 	int64_t flat;
 	int64_t cum;
-	uint64_t seen; /* the last sample that had it on its stack */
+	uint64_t seen; /* the last sample with this function on its stack */
 };
 
 struct node {
 	int64_t value;
 	int64_t self;
-	int64_t cut; /* of stacks that went on from here but did not fit */
+	int64_t cut; /* value of stacks that continue from here without room */
 	uint32_t parent;
 	uint32_t name;
 	uint32_t depth;
 };
 
-/* The bytes by which a node is found. */
+/* The key of a node. */
 struct edge {
 	uint32_t parent;
 	uint32_t name;
@@ -62,7 +62,7 @@ struct flame {
 	struct intern name_numbers, edges;
 	struct name *names; /* [0] is the root's, "" */
 	size_t n_names, cap_names;
-	struct node *nodes; /* [0] is the root; a parent comes before its children */
+	struct node *nodes; /* [0] is the root; a parent precedes its children */
 	size_t n_nodes, cap_nodes;
 	const char *type, *unit;
 	uint64_t n_samples;
@@ -70,7 +70,7 @@ struct flame {
 	uint64_t n_cut, n_negative;
 };
 
-/* What flame_add() knows of the profile it adds. */
+/* The state of flame_add() for one profile. */
 struct adding {
 	struct flame *f;
 	const struct pprof_tables *t;
@@ -161,8 +161,8 @@ static int location_name(struct adding *a, uint32_t location, uint32_t *ret)
 	return r;
 }
 
-/* The kernel's code is mapped from its symbol table or from a module's file; Go's compiler names
- * source files, and its assembler's among them, where others leave them out. */
+/* Kernel code is mapped from the symbol table or from a module's file. Functions of Go's compiler
+ * and assembler have source files; functions of other languages have none here. */
 static enum name_kind function_kind(const struct pprof_tables *t,
 				    const struct pprof_function_row *row, uint32_t mapping)
 {
@@ -189,7 +189,7 @@ static int function_name(struct adding *a, uint32_t function, uint32_t mapping, 
 	return r;
 }
 
-/* ---- the walk down one stack */
+/* ---- the walk along one stack */
 
 struct walk {
 	int64_t value;
@@ -198,7 +198,7 @@ struct walk {
 	bool cut;
 };
 
-/* The child of @parent, which is made if it is new. FLAME_FULL if there is no room. */
+/* The child of @parent, created if missing. FLAME_FULL without room. */
 static int child(struct flame *f, uint32_t parent, uint32_t name, uint32_t *ret)
 {
 	struct edge edge = {parent, name};
@@ -308,7 +308,7 @@ static int keep_text(struct flame *f, const char *text, const char **ret)
 	return 0;
 }
 
-/* The first profile's type is that of all. */
+/* The first profile's type applies to all. */
 static int choose_type(struct flame *f, const struct pprof_tables *t, const char *type, size_t *ret)
 {
 	int r;
@@ -339,10 +339,11 @@ int flame_add(struct flame *f, const struct pprof_tables *t, const char *type)
 	return r;
 }
 
-/* ---- what is shown of the tree */
+/* ---- the visible tree */
 
-/* @order: shown nodes, by parent and then by name. @first, @n_children: where a node's are in it.
- * @other: what a node's "(other)" has. All by node number but the first. */
+/* @order: visible nodes, by parent and then by name. @first, @n_children: position of a node's
+ *         children in @order. @other: value of a node's "(other)". All but @order are indexed by
+ *         node number. */
 struct shown {
 	const struct flame *f;
 	uint32_t *order;
@@ -381,7 +382,8 @@ static int by_place(const void *a, const void *b, void *ctx)
 	return strcmp(f->names[x->name].text, f->names[y->name].text);
 }
 
-/* The largest nodes: with each one its parent is among them, since it is no smaller and older. */
+/* Choose the largest nodes. Each chosen node's parent is also chosen, since its value is at least
+ * equal and its number lower. */
 static int shown_choose(const struct flame *f, size_t max_nodes, struct shown *s)
 {
 	s->f = f;
@@ -406,7 +408,7 @@ static int shown_choose(const struct flame *f, size_t max_nodes, struct shown *s
 
 static void shown_arrange(struct shown *s)
 {
-	/* the root is its own parent 0: it stays out, and in front */
+	/* the root is its own parent 0: not sorted, always in front */
 	qsort_r(s->order + 1, s->n - 1, sizeof(*s->order), by_place, (void *)s->f);
 	for (uint32_t i = s->n; i-- > 1;) {
 		uint32_t parent = s->f->nodes[s->order[i]].parent;
@@ -467,8 +469,7 @@ static void put_other(struct writer *w, const struct shown *s, uint32_t parent)
 			s->f->nodes[parent].depth + 1, s->other[parent], 0);
 }
 
-/* Depth first. The stack holds nodes to be written, and with OTHER those whose children are done.
- */
+/* Depth first. The stack holds unwritten nodes, and, with OTHER, nodes whose children are done. */
 #define OTHER 0x80000000u
 
 static int put_nodes(struct writer *w, const struct shown *s)

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "pprof/pprof.h"
 
-/* Output at a time: what is allocated beyond the contents. */
+/* Bytes of output at a time: the maximum allocated beyond the contents. */
 #define CHUNK_BYTES 65536u
 
 bool gunzip_is(const void *data, size_t n)
@@ -23,7 +23,7 @@ static int inflate_some(z_stream *z, struct buf *ret, bool *ret_end)
 	char spare, *to = &spare;
 	int r, state;
 
-	/* at the ceiling there may still be an end to come, but not one byte more */
+	/* at the ceiling the stream may still end, but not produce another byte */
 	z->avail_out = 1;
 	if (room) {
 		room = room < CHUNK_BYTES ? room : CHUNK_BYTES;

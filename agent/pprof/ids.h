@@ -2,7 +2,8 @@
 #ifndef PODPROF_PPROF_IDS_H
 #define PODPROF_PPROF_IDS_H
 
-/* Which row has which id: writers number mappings, functions and locations as they like. */
+/* The map from ids to rows, since writers choose the ids of mappings, functions and locations
+ * freely. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@ struct ids_entry {
 
 /**
  * struct ids - filled in the order of rows, then looked up
- * @entries: in that order, or by id when it is finished
- * @dense:   entry i has id i + 1, as nearly every writer does it
+ * @entries: in the order of rows, or by id after ids_finish()
+ * @dense:   entry i has id i + 1, as from nearly every writer
  *
  * Borrows its memory from an arena.
  */
@@ -30,14 +31,14 @@ struct ids {
 
 enum ids_outcome {
 	IDS_OK = 0,
-	IDS_TWICE, /* two rows have the same */
+	IDS_TWICE, /* two rows have the same id */
 };
 
-/* Room for @n. 0, ARENA_FULL, -ENOMEM. */
+/* Make room for @n ids. 0, ARENA_FULL, -ENOMEM. */
 int ids_init(struct ids *ids, struct arena *arena, size_t n) __attribute__((warn_unused_result));
 /* The next row's id. */
 void ids_add(struct ids *ids, uint64_t id);
-/* All are there. 0 or IDS_TWICE. */
+/* Ends the filling. 0 or IDS_TWICE. */
 int ids_finish(struct ids *ids) __attribute__((warn_unused_result));
 /* The number, 0 if there is none. Only after ids_finish(). */
 uint32_t ids_find(const struct ids *ids, uint64_t id);

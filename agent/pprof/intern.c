@@ -35,7 +35,7 @@ int intern_add(struct intern *in, struct arena *arena, const void *key, size_t n
 	entry->number = number;
 	HASH_ADD_KEYPTR(hh, in->entries, entry->key, n, entry);
 	if (hash_oom)
-		return -ENOMEM; /* its bytes stay in the arena, unused */
+		return -ENOMEM; /* the bytes stay in the arena, unused */
 	*ret = entry->key;
 	return 0;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The builder. Every row is entered through its bytes: strings as they are, the others as rows of
- * numbers, so that one table of interned keys serves all kinds, and the key's copy is the row's own
+ * The builder. Every row is entered by its bytes: strings as text, other rows as arrays of numbers.
+ * One table of interned keys therefore serves all kinds, and the key's copy is the row's own
  * storage (a sample's locations, a location's lines).
  *
- * The size of the message is kept as an upper bound while rows come in, because a backend refuses a
- * profile that is too large as a whole: better to leave out the last stacks and say how many.
+ * The builder tracks an upper bound of the message's size, because a backend refuses an oversized
+ * profile completely. Leaving out and counting the last stacks is better.
  *
  * Not written: columns, is_folded, drop_frames, keep_frames, doc_url.
  */
@@ -53,7 +53,7 @@ static size_t varint_size(uint64_t value)
 	return (size_t)(70 - __builtin_clzll(value | 1)) / 7;
 }
 
-/* A length-delimited field of @n bytes with its tag. */
+/* Size of a length-delimited field of @n bytes with its tag. */
 static size_t field_size(size_t n)
 {
 	return 1 + varint_size(n) + n;
@@ -131,7 +131,7 @@ static int string_number(struct pprof *p, const char *s, uint32_t *ret)
 	return string_number(p, repaired, ret);
 }
 
-/* String 0, which is not found by its bytes. */
+/* Enters string 0, which is not found by its bytes. */
 static int strings_begin(struct pprof *p)
 {
 	int r = vec_grow(&p->t.strings, &p->cap_strings, 1, sizeof(*p->t.strings), UINT32_MAX);
@@ -302,7 +302,7 @@ int pprof_function(struct pprof *p, const char *name, const char *system_name, c
 	return 0;
 }
 
-/* What a location's key starts with; its lines follow. */
+/* The head of a location's key; the lines follow. */
 struct location_key {
 	uint64_t address;
 	uint32_t mapping;
@@ -401,7 +401,7 @@ int pprof_location(struct pprof *p, uint32_t mapping, uint64_t address,
 
 /* ---- samples */
 
-/* What a sample's key starts with; its labels follow, then its locations. */
+/* The head of a sample's key; labels follow, then locations. */
 struct sample_key {
 	uint32_t n_labels;
 	uint32_t n_locations;
@@ -433,7 +433,7 @@ static int sample_key(struct pprof *p, const uint32_t *locations, size_t n_locat
 	struct pprof_label_row *rows;
 	struct sample_key *head;
 	uint32_t *copy;
-	/* a value grows while equal samples come in: 10 bytes each, whatever it is now */
+	/* a value grows with further equal samples: 10 bytes each, the maximum */
 	size_t values = field_size(10 * p->t.n_types), ids = 0, size = 0;
 	int r;
 

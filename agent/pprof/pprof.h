@@ -3,8 +3,8 @@
 #define PODPROF_PPROF_PPROF_H
 
 /*
- * One profile being built (proto/profile.proto): strings, mappings, functions and locations are
- * entered once and referred to by number. Numbers start at 1; 0 means "none" where it is allowed.
+ * A builder of one profile (proto/profile.proto). Strings, mappings, functions and locations are
+ * entered once and referred to by number. Numbers start at 1; 0 means "none" where permitted.
  * Strings are copied; bytes that are not UTF-8 become '?'.
  */
 
@@ -21,33 +21,31 @@ struct pprof_type {
 	const char *unit;
 };
 
-/* Values of one sample that we write. Reached: -. */
+/* Values of one written sample. Reached: -. */
 #define PPROF_VALUES_MAX 4
 
-/* What Pyroscope refuses by default: more samples in a profile, and a larger message before
- * compression. They hold where pprof_opts names no others. */
+/* Pyroscope's default limits: samples of a profile, and bytes of a message before compression. Used
+ * unless pprof_opts has other values. */
 #define PPROF_SAMPLES_DEFAULT 16000
 #define PPROF_BYTES_DEFAULT   (4u << 20)
-/* What pprof_opts may ask for at most: some 200 MB of the builder's memory. Reached: `PPROF_FULL`,
- * counted by the caller. */
+/* The maximum for pprof_opts: some 200 MB of the builder's memory. Reached: `PPROF_FULL`, counted
+ * by the caller. */
 #define PPROF_SAMPLES_MAX     (1u << 20)
 /* Bytes a builder may be asked to hold. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_BYTES_MAX	      (64u << 20)
-/* A stack: Pyroscope cuts at 1000. A location: inlined functions at one address. Reached:
- * `PPROF_FULL`, counted by the caller. */
+/* Frames of a stack; Pyroscope cuts at 1000. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_DEPTH_MAX	      1024
 /* Functions inlined at one address. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_LINES_MAX	      256
 /* Labels of one sample. Reached: `PPROF_FULL`, counted by the caller. */
 #define PPROF_LABELS_MAX      64
-/* Bytes of one string; Pyroscope's ceiling. A longer one is cut there, at a character. Reached: cut
- * at a character. */
+/* Bytes of one string, Pyroscope's ceiling. Reached: cut at a character. */
 #define PPROF_STRING_MAX      65535
 
 struct pprof_opts {
 	struct pprof_type types[PPROF_VALUES_MAX]; /* of each sample's values */
 	size_t n_types;
-	struct pprof_type period_type; /* must be set: Pyroscope reads it unchecked */
+	struct pprof_type period_type; /* required: Pyroscope reads the type unchecked */
 	int64_t period;
 	const char *default_type; /* or NULL: the last */
 	int64_t time_ns;	  /* wall clock, start of the window */
@@ -82,7 +80,7 @@ struct pprof_label {
 
 enum pprof_outcome {
 	PPROF_OK = 0,
-	PPROF_FULL,	 /* over a ceiling above: the caller counts what it leaves out */
+	PPROF_FULL,	 /* above a ceiling: the caller counts the omitted part */
 	PPROF_MALFORMED, /* reading: not gzip, not the message, or an index out of range */
 	PPROF_OUTCOME_MAX,
 };
@@ -90,16 +88,16 @@ enum pprof_outcome {
 int pprof_new(const struct pprof_opts *opts, struct pprof **ret);
 void pprof_free(struct pprof *p);
 
-/* Each: 0 and *@ret, PPROF_FULL, -ENOMEM, and -EINVAL for a number that was not handed out. Equal
- * arguments give the same number. On a failure nothing in the profile refers to the new row. */
+/* Each: 0 and *@ret, PPROF_FULL, -ENOMEM, and -EINVAL for an unknown number. Equal arguments give
+ * the same number. After a failure nothing in the profile refers to the new row. */
 int pprof_mapping(struct pprof *p, const struct pprof_mapping *mapping, uint32_t *ret);
 int pprof_function(struct pprof *p, const char *name, const char *system_name, const char *file,
 		   int64_t start_line, uint32_t *ret);
 /* @lines innermost first, the last is the function the others are inlined into. */
 int pprof_location(struct pprof *p, uint32_t mapping, uint64_t address,
 		   const struct pprof_line *lines, size_t n_lines, uint32_t *ret);
-/* @locations leaf first. Samples with equal locations and labels are added up; a sum that does not
- * fit stays at the largest number. */
+/* @locations: leaf first. Samples with equal locations and labels are added up; the sum saturates.
+ */
 int pprof_sample(struct pprof *p, const uint32_t *locations, size_t n_locations,
 		 const int64_t *values, const struct pprof_label *labels, size_t n_labels);
 int pprof_comment(struct pprof *p, const char *comment);
@@ -107,7 +105,7 @@ int pprof_comment(struct pprof *p, const char *comment);
 size_t pprof_n_samples(const struct pprof *p);
 /* Size of the message before compression, at most. */
 size_t pprof_bytes(const struct pprof *p);
-/* What was built so far; borrowed. */
+/* The profile built so far; borrowed. */
 const struct pprof_tables *pprof_tables(const struct pprof *p);
 /* Append the gzip-compressed message. 0, PPROF_FULL (of @ret), -ENOMEM. */
 int pprof_encode(const struct pprof *p, struct buf *ret);

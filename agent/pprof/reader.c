@@ -2,17 +2,18 @@
 /*
  * Bytes to tables.
  *
- * Fields of a protobuf message may come in any order, and in a profile everything refers to
- * something else: samples to locations, locations to functions, all to strings. So the message is
- * walked four times, which is cheap, since what a walk does not want it steps over as a whole:
+ * Fields of a protobuf message may come in any order, and a profile has references everywhere:
+ * samples to locations, locations to functions, all to strings. The reader therefore walks the
+ * message four times. A walk skips unwanted fields as a whole, so the walks are cheap:
  *
- *   1. count the rows of each kind; with that every string's number can be checked at once
- *   2. strings, mappings, functions and what there is one of
- *   3. locations, whose mapping and functions are known by now
+ *   1. count the rows of each kind, to check every string's number at once
+ *   2. strings, mappings, functions and single fields
+ *   3. locations, whose mappings and functions are known by now
  *   4. samples
  *
- * Each row is checked as it is read (rowread.c). The rules are those that google/pprof's CheckValid
- * and decoder insist on, and one more: a location that names a mapping must name one that exists.
+ * Each row is checked during reading (rowread.c). The rules are the rules of google/pprof's
+ * CheckValid and decoder, and one more: the mapping of a location must exist if the location names
+ * a mapping.
  *
  * Left out: columns, is_folded, drop_frames, keep_frames, doc_url (checked to be strings).
  */
@@ -46,7 +47,8 @@ enum {
 	PROFILE_FIELDS,
 };
 
-/* The tables' floor, for very small files: READER_MEMORY_FACTOR does not reach for one block. */
+/* Minimum bytes for the tables: for very small files, READER_MEMORY_FACTOR gives less than one
+ * block. */
 #define MEMORY_MIN (256u << 10)
 
 struct reader {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One message of a profile, one row. Each field must be of the kind that proto/profile.proto says,
- * and a number that refers to something must refer to something that is there. Strings are known by
- * their index, so it is enough to know how many there will be; mappings, functions and locations by
- * ids that the file chooses, so they must have been read before somebody names them.
+ * Each message of a profile is one row. Each field must have its kind from proto/profile.proto, and
+ * each reference must be to an existing row. Strings are referred to by index, so their count
+ * suffices. Mappings, functions and locations have ids chosen by the file, so their rows must be
+ * read before any reference.
  *
- * Where a row has parts whose number is not known (lines, a sample's locations), its message is
- * walked twice: to count, then to read. A field that the format does not have is passed over.
+ * A row with a variable number of parts (lines, a sample's locations) is walked twice: to count,
+ * then to read. Unknown fields are skipped.
  */
 #include "pprof/rowread.h"
 
@@ -114,11 +114,11 @@ static int each_in(struct rowread *rd, const struct field *f, rowread_fn fn, voi
 	return r ? r : rowread_each(rd, message, fn, row);
 }
 
-/* ---- what there is one of */
+/* ---- single fields */
 
 int rowread_time(struct rowread *rd, const struct field *f)
 {
-	/* google/pprof's reader takes it so, too */
+	/* as in google/pprof's reader */
 	if (rd->t.time_ns)
 		return rowread_malformed(rd, "it is several profiles one after the other");
 	return rowread_signed(rd, f, &rd->t.time_ns);
@@ -185,7 +185,7 @@ int rowread_type(struct rowread *rd, const struct field *f, struct pprof_type_ro
 	return each_in(rd, f, type_field, ret);
 }
 
-/* A row and the id it had in the file. */
+/* A row and its id in the file. */
 struct mapping_read {
 	struct pprof_mapping_row row;
 	uint64_t id;
@@ -291,7 +291,7 @@ struct location_read {
 	struct pprof_location_row row;
 	struct pprof_line *lines;
 	uint64_t id;
-	size_t n_lines; /* that are there, before they are read */
+	size_t n_lines; /* number present, before reading */
 };
 
 static int location_count(struct rowread *rd, const struct field *f, void *row)
@@ -355,7 +355,7 @@ struct sample_read {
 	uint32_t *locations;
 	int64_t *values;
 	struct pprof_label_row *labels;
-	size_t n_locations, n_values, n_labels; /* that are there, then those read */
+	size_t n_locations, n_values, n_labels; /* number present, then number read */
 };
 
 static int sample_count(struct rowread *rd, const struct field *f, void *row)

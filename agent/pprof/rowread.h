@@ -2,8 +2,8 @@
 #ifndef PODPROF_PPROF_ROWREAD_H
 #define PODPROF_PPROF_ROWREAD_H
 
-/* The rows of a profile's tables, each out of its message. For reader.c, which knows in which order
- * they have to be read. */
+/* Reads the rows of a profile's tables, each from its message. For reader.c, which knows the order
+ * of the tables. */
 
 #include "base/arena.h"
 #include "pprof/field.h"
@@ -12,12 +12,11 @@
 
 /**
  * struct rowread - tables being filled
- * @t:         have room for all rows of the file; the numbers of rows are of those read
- * @arena:     what the tables are in, and parts of rows
- * @n_strings: how many there are in the file
- * @mappings, @functions, @locations: by the file's ids; from their ids_finish() on they can be
- * named
- * @why:       what is wrong, for people; a constant string
+ * @t:         have room for all rows of the file; the counts are of rows already read
+ * @arena:     the memory of the tables and of parts of rows
+ * @n_strings: number in the file
+ * @mappings, @functions, @locations: by the file's ids; usable after their ids_finish()
+ * @why:       the problem, for people; a constant string
  */
 struct rowread {
 	struct pprof_tables t;
@@ -29,24 +28,24 @@ struct rowread {
 
 /* PPROF_MALFORMED, for this reason. */
 int rowread_malformed(struct rowread *rd, const char *why);
-/* What an arena returned: PPROF_FULL with the reason, or as it is. */
+/* Converts an arena's result: PPROF_FULL with the reason; other results unchanged. */
 int rowread_full(struct rowread *rd, int r);
 
 /* All below: 0, PPROF_MALFORMED, PPROF_FULL, -errno. */
 
 typedef int (*rowread_fn)(struct rowread *rd, const struct field *f, void *row);
 
-/* Give each field of @message to @fn, until one is refused. */
+/* Pass each field of @message to @fn, up to the first refused field. */
 int rowread_each(struct rowread *rd, struct cursor message, rowread_fn fn, void *row);
 
 int rowread_signed(struct rowread *rd, const struct field *f, int64_t *ret);
 /* A string's index. */
 int rowread_index(struct rowread *rd, const struct field *f, uint32_t *ret);
-/* The profile's time, which may be there once. */
+/* The profile's time; a second occurrence is an error. */
 int rowread_time(struct rowread *rd, const struct field *f);
 int rowread_type(struct rowread *rd, const struct field *f, struct pprof_type_row *ret);
 
-/* One more row at the end of its table; of comments, which are numbers, all that @f has. */
+/* Append a row to its table. Comments are numbers, and all numbers of @f are appended. */
 int rowread_comment(struct rowread *rd, const struct field *f);
 int rowread_string(struct rowread *rd, const struct field *f);
 int rowread_mapping(struct rowread *rd, const struct field *f);

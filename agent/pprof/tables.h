@@ -3,10 +3,10 @@
 #define PODPROF_PPROF_TABLES_H
 
 /*
- * A profile as plain tables: what the builder fills and wire writes, and what reader makes out of a
- * file and flame walks. Rows refer to each other by number. Strings count from 0, where 0 is "";
- * mappings, functions and locations count from 1, where 0 is "none" and number n is row n - 1.
- * Whoever made the tables has checked every number, and owns all memory behind them.
+ * A profile as plain tables, filled by the builder or the reader, and read by wire and flame. Rows
+ * refer to each other by number. Strings count from 0, where 0 is "". Mappings, functions and
+ * locations count from 1, where 0 is "none" and number n is row n - 1. The creator of the tables
+ * has checked every number, and owns all memory.
  */
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 #include "pprof/pprof.h"
 
-/* Values of one sample in a file we read. Go's own profiles have up to 4; a plain bound. Reached:
+/* Values of one sample of a foreign file. Go's own profiles have up to 4; a plain bound. Reached:
  * `PPROF_FULL`. */
 #define PPROF_TYPES_MAX 16
 
@@ -59,7 +59,7 @@ struct pprof_label_row {
 	uint32_t reserved; /* 0 */
 };
 
-/* Its values are n_types numbers at pprof_tables.values + row * n_types. */
+/* The sample's values are n_types numbers at pprof_tables.values + row * n_types. */
 struct pprof_sample_row {
 	const uint32_t *locations; /* leaf first */
 	const struct pprof_label_row *labels;
@@ -90,13 +90,13 @@ struct pprof_tables {
 	size_t n_comments;
 };
 
-/* The number (from 0) of the sample type called @name, or, for NULL, of the one to show first: the
- * default if it is named and exists, else the last. False if there is none. */
+/* The number (from 0) of the sample type @name. For NULL the default type: the profile's own
+ * default if the name exists, else the last. False for no such type. */
 bool tables_type(const struct pprof_tables *t, const char *name, size_t *ret);
 /* The sum of one type's values over all samples. */
 int64_t tables_total(const struct pprof_tables *t, size_t type);
 
-/* @sum += @value, staying at the largest or smallest number where it does not fit. */
+/* @sum += @value, saturating. */
 static inline void tables_add(int64_t *sum, int64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))

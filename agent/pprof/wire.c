@@ -2,12 +2,12 @@
 /*
  * Tables to bytes.
  *
- * A protobuf message may be written in pieces: the concatenation of several encodings of one
- * message is the encoding of their merge, where repeated fields are appended (protobuf's encoding
- * guide, "Last One Wins"). So nobody has to build the tree of all samples in memory: one Profile
- * message after the other, each with a single sample or location in it, goes through a small buffer
- * into the compressor. What is in only one piece is the head: Go's reader takes a second non-zero
- * time_nanos for two files run together.
+ * A protobuf message may be written in pieces: the concatenation of several encodings is the
+ * encoding of their merge, where repeated fields are appended (protobuf's encoding guide, "Last One
+ * Wins"). The writer therefore does not build a tree of all samples in memory. It writes many
+ * Profile messages, each with a single sample or location, through a small buffer into the
+ * compressor. The head is in one piece only, because Go's reader takes a second non-zero time_nanos
+ * for two concatenated files.
  */
 #include "pprof/wire.h"
 
@@ -29,16 +29,15 @@ typedef Perftools__Profiles__Location location_msg;
 typedef Perftools__Profiles__Line line_msg;
 typedef Perftools__Profiles__Function function_msg;
 
-/* Bytes gathered before the compressor is called, and its output at a time. */
+/* Bytes gathered for a call of the compressor, and its output at a time. */
 #define CHUNK_BYTES	16384u
-/* The largest piece: a string, or a sample with all its labels. Above it the profile is FULL.
- * Reached: `PPROF_FULL`. */
+/* Bytes of the largest piece: a string, or a sample with all its labels. Reached: `PPROF_FULL`. */
 #define PIECE_BYTES_MAX (1u << 20)
 /* Repeated messages inside one piece (lines, labels); the builder's ceilings are lower. Reached:
  * `PPROF_FULL`. */
 #define PARTS_MAX	4096
 
-/* Where pieces go. @parts and @ids are scratch for one piece's repeated fields. */
+/* The output of pieces. @parts and @ids are scratch memory for one piece's repeated fields. */
 struct wire {
 	z_stream z;
 	struct buf raw;
@@ -52,7 +51,7 @@ struct wire {
 static int wire_init(struct wire *w, int level, struct buf *out)
 {
 	*w = (struct wire){.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX), .out = out};
-	/* 16 + 15: gzip around it, the largest window */
+	/* 16 + 15: gzip format, the largest window */
 	if (deflateInit2(&w->z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	return 0;
@@ -66,7 +65,7 @@ static void wire_deinit(struct wire *w)
 	free(w->ids);
 }
 
-/* Compress what was gathered; with Z_FINISH to the end of the stream. */
+/* Compress the gathered bytes; with Z_FINISH to the end of the stream. */
 static int wire_flush(struct wire *w, int flush)
 {
 	int state;
@@ -110,8 +109,8 @@ static int wire_put(struct wire *w, const profile_msg *piece)
 	return w->raw.len < CHUNK_BYTES ? 0 : wire_flush(w, Z_NO_FLUSH);
 }
 
-/* Memory for @n parts of @size bytes and the pointers to them that protobuf-c wants; for none the
- * results stay as they are. */
+/* Memory for @n parts of @size bytes and the array of pointers for protobuf-c. With @n 0 the
+ * results stay unchanged. */
 static int wire_parts(struct wire *w, size_t n, size_t size, void *ret_parts, void *ret_pointers)
 {
 	size_t bytes = n * (size + sizeof(void *));
@@ -144,7 +143,7 @@ static value_type_msg value_type(const struct pprof_type_row *row)
 	return m;
 }
 
-/* Everything there is one of, and the sample types. */
+/* All single fields, and the sample types. */
 static int put_head(struct wire *w, const struct pprof_tables *t)
 {
 	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
@@ -199,9 +198,9 @@ static int put_sample(struct wire *w, const struct pprof_tables *t, size_t i)
 	return wire_put(w, &piece);
 }
 
-/* Viewers take the first mapping for the program itself. The builder has them in the order they
- * were met, so the first that is a file, and no library, changes places with number 1. Go's reader
- * guesses in the same way when it merges files. Returns its number, 0 if there are no mappings. */
+/* Viewers take the first mapping for the program itself. The builder has mappings in order of
+ * arrival, so the first file that is no library changes places with number 1. Go's reader uses the
+ * same guess when merging files. Returns the mapping's number, 0 without mappings. */
 static uint32_t main_mapping(const struct pprof_tables *t)
 {
 	for (uint32_t i = 0; i < t->n_mappings; i++) {
@@ -214,7 +213,7 @@ static uint32_t main_mapping(const struct pprof_tables *t)
 	return t->n_mappings ? 1 : 0;
 }
 
-/* Its own inverse: @first, which is not 0 where there are mappings, and 1 change places. */
+/* Its own inverse: @first and 1 change places. @first is not 0 if there are mappings. */
 static uint32_t mapping_id(uint32_t number, uint32_t first)
 {
 	if (number == 1)
@@ -288,7 +287,7 @@ static int put_function(struct wire *w, const struct pprof_tables *t, size_t i)
 static int put_string(struct wire *w, const struct pprof_tables *t, size_t i)
 {
 	profile_msg piece = PERFTOOLS__PROFILES__PROFILE__INIT;
-	char *string = (char *)t->strings[i]; /* protobuf-c's type; it only reads */
+	char *string = (char *)t->strings[i]; /* protobuf-c's type; the string is only read */
 
 	piece.n_string_table = 1;
 	piece.string_table = &string;

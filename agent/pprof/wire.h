@@ -16,9 +16,9 @@ struct buf;
 /**
  * wire_encode() - append a profile as the gzip-compressed protobuf message
  *
- * The same tables give the same bytes. Needs some 300 KB besides @ret, however large the profile.
+ * The same tables give the same bytes. Needs some 300 KB besides @ret, for profiles of any size.
  *
- * Return: 0; PPROF_FULL if @ret would pass its ceiling; -ENOMEM. On a failure @ret keeps its old
+ * Return: 0; PPROF_FULL if @ret would exceed its ceiling; -ENOMEM. On failure @ret keeps its old
  * length.
  */
 int wire_encode(const struct pprof_tables *t, int level, struct buf *ret);

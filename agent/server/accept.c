@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Accept: clause, clause, ...   with each clause   name; parameter=value; ...; q=0.5
- * (RFC 9110 sections 12.4.2, 12.5.1 and 12.5.3). Prometheus' own list, which decides here:
+ * (RFC 9110 sections 12.4.2, 12.5.1 and 12.5.3). The most important client is Prometheus:
  *
  *	application/openmetrics-text;version=1.0.0;q=0.6,...;version=0.0.1;q=0.5,
  *	text/plain;version=0.0.4;q=0.4,...
  *
- * Without a version OpenMetrics means 0.0.1 and text 0.0.4; a version we do not speak is a type we
- * do not have. Quoted parameter values occur in neither header.
+ * Without a version OpenMetrics means 0.0.1 and text 0.0.4. A clause with an unknown version is
+ * ignored. Quoted parameter values occur in neither header.
  */
 #include "server/accept.h"
 
@@ -20,7 +20,7 @@
 /* One clause. */
 struct clause {
 	struct strview name;
-	struct strview version; /* empty if it has none */
+	struct strview version; /* empty if absent */
 	unsigned int q;		/* in thousandths, as far as HTTP is precise */
 };
 
@@ -65,7 +65,7 @@ static bool parse_q(struct strview t, unsigned int *ret)
 	return true;
 }
 
-/* False at the end. A clause whose q cannot be read is not wanted (q = 0). */
+/* False at the end. A clause with an unreadable q counts as refused (q = 0). */
 static bool clause_next(struct strview *header, struct clause *ret)
 {
 	struct strview clause, part, key;

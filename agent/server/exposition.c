@@ -11,10 +11,10 @@
  *	HELP escapes         \ and newline                   also "
  *	at the end           -                               # EOF
  *
- * The head of a family is written with its first sample: one without samples says nothing. Labels
- * are sorted, so that equal sets are equal text; that text is what duplicates are found by.
+ * The head of a family is written with its first sample; a family without samples is left out.
+ * Labels are sorted, so equal sets are equal text, and duplicates are found by the text.
  *
- * A sample that does not fit is cut off again, so that a page at its ceiling still ends well.
+ * A sample beyond the ceiling is cut off again, so a full page still ends correctly.
  */
 #include "server/exposition.h"
 
@@ -34,7 +34,7 @@
 
 static const char openmetrics_end[] = "# EOF\n";
 
-/* A name that was there: of a family on the page, or a sample (name and labels) in the family. */
+/* A name already used: of a family on the page, or of a sample (name and labels) in the family. */
 struct seen {
 	UT_hash_handle hh;
 	char key[];
@@ -45,7 +45,7 @@ struct page {
 	struct buf *text;
 	bool openmetrics;
 	struct exposition_stats *stats;
-	const struct metric_family_desc *family; /* NULL: none, or not a good one */
+	const struct metric_family_desc *family; /* NULL: no valid family */
 	enum exposition_outcome no_family;	 /* why */
 	bool head_written;
 	struct seen *families;
@@ -128,7 +128,7 @@ static int put_escaped(struct buf *b, const char *s, bool quote)
 	return r;
 }
 
-/* OpenMetrics wants the unit to be the end of the name, and none on an info. */
+/* OpenMetrics requires the unit as the end of the name, and no unit on an info. */
 static bool has_unit(const struct metric_family_desc *family)
 {
 	struct strview name = strview_of(family->name);
@@ -161,7 +161,7 @@ static int label_order(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* {a="1",b="2"}; nothing for no labels, and none for an empty value, which means the same. */
+/* {a="1",b="2"}; nothing without labels. An empty value equals a missing label and is left out. */
 static int put_labels(struct buf *b, const struct metric_value *value)
 {
 	struct metric_label sorted[METRIC_LABELS_MAX];
@@ -206,7 +206,7 @@ static bool value_ok(const struct page *page, const struct metric_value *value)
 						    : value->d == 1;
 }
 
-/* 0, an outcome, -ENOMEM; what is on the page then is for the caller to cut off. */
+/* 0, an outcome, -ENOMEM; after a failure the caller cuts off the partial sample. */
 static int put_sample(struct page *page, const struct metric_value *value)
 {
 	struct buf *b = page->text;

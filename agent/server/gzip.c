@@ -23,7 +23,7 @@ static int deflate_all(z_stream *z, struct buf *ret)
 		return r;
 	z->next_out = (unsigned char *)to;
 	z->avail_out = (unsigned int)bound;
-	/* with room for the worst case one call does it all */
+	/* with room for the worst case one call suffices */
 	if (deflate(z, Z_FINISH) != Z_STREAM_END)
 		return -EIO;
 	ret->len += z->total_out;

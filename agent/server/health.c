@@ -18,7 +18,7 @@ static struct health_condition *health_find(struct health *h, const char *name)
 	return &h->items[h->n++];
 }
 
-/* One line of readable text, whatever was in it: reasons quote other programs' messages. */
+/* Makes one line of readable text; reasons quote other programs' messages. */
 static void make_plain(char *s)
 {
 	utf8_repair(s, strlen(s));

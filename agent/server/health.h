@@ -3,8 +3,8 @@
 #define PODPROF_SERVER_HEALTH_H
 
 /*
- * Why the agent is, or is not, healthy and ready: named conditions that agent.c sets. "Healthy" is
- * that a restart would not help; "ready" that profiles are being taken.
+ * The reasons for the agent's health and readiness: named conditions, set by agent.c. "Unhealthy"
+ * means that a restart would help; "ready" means that podprof is taking profiles.
  */
 
 #include <stdbool.h>
@@ -12,16 +12,16 @@
 
 struct buf;
 
-/* Conditions; agent.c sets each under a name of its own, a dozen in all. One more is not kept, and
- * then neither healthy nor ready holds. Reached: neither healthy nor ready. */
+/* Conditions; agent.c sets a dozen, each under a name of its own. Reached: neither healthy nor
+ * ready. */
 #define HEALTH_CONDITIONS_MAX 32
-/* Bytes of a reason with its NUL; a longer one is cut. Reached: cut. */
+/* Bytes of a reason with its NUL. Reached: cut. */
 #define HEALTH_REASON_MAX     256
 
 enum health_kind {
 	HEALTH_LIVE,  /* matters to both */
 	HEALTH_READY, /* matters to ready only */
-	HEALTH_NOTE,  /* is shown with it, and decides nothing */
+	HEALTH_NOTE,  /* shown with the conditions, without effect */
 };
 
 struct health_condition {
@@ -38,12 +38,12 @@ struct health {
 	bool overflow;
 };
 
-/* Add the condition @name (borrowed, a constant) or change it. @reason says why it does not hold,
- * or what is so; it is copied, and may be NULL. */
+/* Add or change the condition @name (borrowed, a constant). @reason tells why the condition does
+ * not hold, or describes the state. @reason is copied and may be NULL. */
 void health_set(struct health *h, enum health_kind kind, const char *name, bool ok,
 		const char *reason);
 bool health_ok(const struct health *h, enum health_kind kind);
-/* Append a line for the answer and one for each condition that counts. Returns as buf_append(). */
+/* Append a line for the answer and a line for each relevant condition. Returns as buf_append(). */
 int health_render(const struct health *h, enum health_kind kind, struct buf *ret);
 
 #endif

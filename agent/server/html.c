@@ -14,7 +14,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* One piece that html_printf() makes: markup around numbers. Reached: cut. */
+/* Bytes of one html_printf(): markup around numbers. Reached: cut. */
 #define HTML_PIECE_MAX 512
 
 void html_raw(struct html *h, const char *markup)
@@ -41,7 +41,7 @@ static bool is_direction(const unsigned char *s)
 				(s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
 }
 
-/* What stands for the character at @s, NULL if it stands for itself; *@ret_n: its bytes. */
+/* The replacement of the character at @s, or NULL for none; *@ret_n: the character's bytes. */
 static const char *replaced(const unsigned char *s, size_t *ret_n)
 {
 	*ret_n = 1;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_SERVER_HTML_H
 #define PODPROF_SERVER_HTML_H
 
-/* Writing HTML into a buffer. The first failure is kept and the rest does nothing, so that the
- * result is looked at once, at the end. */
+/* Writes HTML into a buffer. After the first failure all calls do nothing, so the caller checks the
+ * result once, at the end. */
 
 #include <stdint.h>
 
@@ -11,14 +11,14 @@ struct buf;
 
 struct html {
 	struct buf *b;
-	int error; /* as buf_append() returns it */
+	int error; /* a result of buf_append() */
 };
 
-/* As it is: our own markup, numbers. */
+/* Unescaped: our own markup, numbers. */
 void html_raw(struct html *h, const char *markup);
 void html_printf(struct html *h, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Foreign text, as text or as a quoted attribute's value. Bytes that are not UTF-8 become '?',
- * control characters and those that change the direction of writing U+FFFD. */
+/* Foreign text, as text or as a quoted attribute's value. Invalid UTF-8 becomes '?'. Control
+ * characters and characters that change the direction of writing become U+FFFD. */
 void html_text(struct html *h, const char *s);
 
 /* Numbers for people: "1.5 MiB"; "2.50 s"; "2026-11-21 11:34:00". */

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libmicrohttpd in its external mode: it has an epoll descriptor of its own, which the loop
- * watches; when that is readable, or the time it asks for has come, MHD_run() does what is to be
- * done without blocking.
+ * libmicrohttpd in its external mode: the loop watches the library's epoll descriptor. When the
+ * descriptor is readable, or the library's timeout has passed, MHD_run() does the pending work
+ * without blocking.
  *
- * It closes connections that are idle, but one that sends a byte now and then is never idle, and it
- * does not count whom it turns away. So the connections are kept in a list here: the accept policy
- * counts by address, and a timer ends what is too old by shutting its socket down, which
- * libmicrohttpd then sees as the client's doing.
+ * libmicrohttpd closes idle connections, but a connection with a byte now and then is never idle,
+ * and the library does not count refused connections. Therefore this file keeps a list of
+ * connections: the accept policy counts by address, and a timer shuts down the sockets of
+ * connections beyond their time. libmicrohttpd then sees a close by the client.
  *
- * A connection whose answer comes later is suspended: libmicrohttpd does not look at it until it is
- * resumed, and then asks for the answer again. It must not be ended while it has such ones.
+ * A connection with a later answer is suspended: libmicrohttpd ignores the connection until its
+ * resumption, and then requests the answer again. MHD_stop_daemon() requires that no connection is
+ * suspended.
  */
 #include "server/httpd.h"
 
@@ -32,7 +33,7 @@
 #include "server/accept.h"
 #include "server/gzip.h"
 
-/* How often connections are looked at for their age. */
+/* Interval of checking the connections' age. */
 #define HTTPD_SWEEP_NS (5 * NSEC_PER_SEC)
 
 enum connection_outcome {
@@ -43,7 +44,7 @@ enum connection_outcome {
 	CONNECTION_OUTCOME_MAX,
 };
 
-/* The statuses that are answered here; libmicrohttpd's own (bad requests) never come by. */
+/* The statuses of this file's answers; libmicrohttpd answers bad requests itself. */
 static const unsigned int httpd_statuses[] = {200, 304, 400, 404, 405, 421, 500, 503};
 static const char *const httpd_status_names[] = {"200", "304", "400", "404",
 						 "405", "421", "500", "503"};
@@ -57,9 +58,9 @@ struct client {
 };
 
 /**
- * struct httpd_later - an answer that comes later, while either side has not let go of it
- * @httpd: NULL when the request is over: then the answer has nobody to go to
- * @held:  it was not answered yet
+ * struct httpd_later - a later answer; lives until both sides have released it
+ * @httpd: NULL after the end of the request: the answer is then discarded
+ * @held:  not answered yet
  * @is_waiting: the connection is suspended
  */
 struct httpd_later {
@@ -92,7 +93,7 @@ struct httpd_request {
 	struct httpd *httpd;
 	struct MHD_Connection *connection;
 	const char *path;
-	struct httpd_later **later; /* where the handler leaves it */
+	struct httpd_later **later; /* place for the handler's struct httpd_later */
 };
 
 const char *httpd_path(const struct httpd_request *r)
@@ -119,7 +120,7 @@ void httpd_fail(struct httpd_response *ret, unsigned int status, const char *tex
 	ret->filename[0] = '\0';
 	ret->status = status;
 	ret->content_type = "text/plain; charset=utf-8";
-	/* without memory for it the status has to do */
+	/* without memory the status must suffice */
 	if (buf_printf(&ret->body, "%s\n", text))
 		buf_reset(&ret->body);
 }
@@ -146,7 +147,7 @@ static int compress_body(struct httpd_response *response)
 	return 0;
 }
 
-/* "attachment; filename=..." with nothing in it that would need quoting. */
+/* "attachment; filename=..." with only characters that need no quotes. */
 static void put_filename(struct MHD_Response *to, const char *filename)
 {
 	char value[HTTPD_FILENAME_MAX + 32] = "attachment; filename=";
@@ -163,7 +164,7 @@ static void put_filename(struct MHD_Response *to, const char *filename)
 	MHD_add_response_header(to, "Content-Disposition", value);
 }
 
-/* Nothing from elsewhere, nothing inside somebody else's page, nothing guessed. */
+/* Forbids resources from elsewhere, frames of other pages, and guesses of the content type. */
 static void put_headers(struct MHD_Response *to, const struct httpd_response *response)
 {
 	static const char *const always[][2] = {
@@ -239,7 +240,7 @@ static enum MHD_Result answer(struct httpd *h, const struct httpd_request *reque
 	return result;
 }
 
-/* ---------------------------------------------------------------- answers that come later */
+/* ---- later answers */
 
 struct httpd_later *httpd_later(const struct httpd_request *r)
 {
@@ -367,9 +368,9 @@ static enum MHD_Result ask_handler(struct httpd *h, struct httpd_request *reques
 	return result;
 }
 
-/* Called first with the headers, then with the body in pieces, then once more; a body is nothing we
- * want, so a GET waits for the second call and anything else is refused at once. The state tells
- * which call it is: nothing, the server itself, an answer that comes later. */
+/* libmicrohttpd calls this first with the headers, then with the body in pieces, then once more. No
+ * body is accepted: a GET waits for the second call, and other requests are refused at once. The
+ * state distinguishes the calls: nothing, the server itself, a later answer. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 				  const char *method, const char *version, const char *upload,
 				  size_t *n_upload, void **state)
@@ -440,7 +441,7 @@ static void client_add(struct httpd *h, struct MHD_Connection *connection, void 
 	struct client *c = calloc(1, sizeof(*c));
 
 	if (!c)
-		return; /* it is served all the same, and libmicrohttpd's own limit holds */
+		return; /* the connection is served, with libmicrohttpd's own limit */
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	c->fd = info ? info->connect_fd : -1;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);

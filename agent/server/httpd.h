@@ -3,12 +3,12 @@
 #define PODPROF_SERVER_HTTPD_H
 
 /*
- * The HTTP server: connections, their limits, headers that every answer has. What the answers are
- * is the handler's business. It answers GET and HEAD only, changes nothing, and runs on the loop.
+ * The HTTP server: connections, limits, and the headers of every answer. A handler makes the
+ * answers. The server accepts GET and HEAD only, changes nothing, and runs on the loop.
  *
- * On a loopback address a request must also name one in its Host header (or "localhost"): else any
- * web page that the node's user opens could let a name of its own point to 127.0.0.1 and read
- * profiles through the user's browser.
+ * On a loopback address a request's Host header must also name a loopback address or "localhost".
+ * Otherwise any web page opened by the node's user could point a name of its own to 127.0.0.1 and
+ * read profiles through the user's browser.
  */
 
 #include <stdbool.h>
@@ -24,33 +24,33 @@ struct httpd_request;
 struct loop;
 struct metric_sink;
 
-/* Connections at a time, some 40 KiB each, and of one client's address. What is above is closed at
- * once and counted as "full" or "per_address". Reached:
+/* Connections at a time, some 40 KiB each. Further connections are closed at once. Reached:
  * `podprof_http_connections_total{outcome="full"}`. */
 #define HTTPD_CONNECTIONS_MAX 128
-/* Connections of one address. Reached: `podprof_http_connections_total{outcome="per_address"}`. */
+/* Connections of one client's address. Reached:
+ * `podprof_http_connections_total{outcome="per_address"}`. */
 #define HTTPD_PER_ADDRESS_MAX 32
 /* Bytes of a request's line and headers; above, the client gets 414 or 431. Reached: 414 or 431. */
 #define HTTPD_REQUEST_MAX     (32u << 10)
-/* Bytes of an answer that is made for the request. Reached: 500. */
+/* Bytes of a generated answer. Reached: 500. */
 #define HTTPD_BODY_MAX	      (80u << 20)
 /* Seconds without a byte, and nanoseconds in all, until a connection is closed: a client may be
- * slow, but not for ever. Closed ones of the second kind are counted as "expired". */
+ * slow, but not for ever. A connection beyond the second limit is counted as "expired". */
 #define HTTPD_IDLE_S	      30
 /* Nanoseconds a connection may last: a slow client, but not for ever. Reached:
  * `podprof_http_connections_total{outcome="expired"}`. */
 #define HTTPD_AGE_MAX_NS      (300 * 1000000000ull)
-/* Bytes of a file's name for Content-Disposition, with its NUL. Reached: cut. */
+/* Bytes of a file name in Content-Disposition, with its NUL. Reached: cut. */
 #define HTTPD_FILENAME_MAX    256
 
 /**
- * struct httpd_response - what the handler fills; starts as 200 without a body
+ * struct httpd_response - filled by the handler; starts as 200 without a body
  * @content_type: borrowed, a constant
  * @body:         taken
- * @fixed:        instead of @body: bytes that never go away
- * @etag:         a constant, quoted; the answer may be kept and asked for again with it
- * @filename:     to be saved under; letters, digits, '.', '_' and '-' of it are kept; "": none
- * @compress:     gzip the body for clients that accept it
+ * @fixed:        instead of @body: constant bytes
+ * @etag:         a constant, quoted; the client may cache the answer and revalidate with the tag
+ * @filename:     name for saving; only letters, digits, '.', '_' and '-' are kept; "": none
+ * @compress:     gzip the body for clients that accept gzip
  */
 struct httpd_response {
 	unsigned int status;
@@ -78,7 +78,7 @@ struct httpd_opts {
 /* -errno: of listening (EADDRINUSE: the port is taken), or without memory. */
 int httpd_new(const struct httpd_opts *opts, struct httpd **ret);
 void httpd_free(struct httpd *h);
-/* Where it listens, with the port the kernel chose; borrowed. */
+/* The listening address, with the port chosen by the kernel; borrowed. */
 const char *httpd_address(const struct httpd *h);
 /* A metric_collect_fn: podprof_http_requests, podprof_http_connections. */
 void httpd_collect(void *ctx, struct metric_sink *sink);
@@ -90,12 +90,12 @@ const char *httpd_query(const struct httpd_request *r, const char *name);
 const char *httpd_header(const struct httpd_request *r, const char *name);
 
 /*
- * An answer that takes a while: the handler asks for it, and what it leaves in its httpd_response
- * counts for nothing. The connection waits; nothing else does.
+ * An answer that takes time. The handler requests a struct httpd_later, and its httpd_response is
+ * ignored. The connection waits; all other connections continue.
  */
 
-/* NULL without memory. Of each request once. The holder answers it once, also when the client, or
- * the whole server, has gone in the meantime. */
+/* NULL without memory. At most once for each request. The holder answers once, even if the client
+ * or the whole server has gone in the meantime. */
 struct httpd_later *httpd_later(const struct httpd_request *r);
 /* On the loop's thread; of the handler itself too. The body is taken; @later is gone. */
 void httpd_later_answer(struct httpd_later *later, struct httpd_response *response);

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/strview.h"
 
-/* Connections that wait to be accepted; the loop takes them within milliseconds. */
+/* Connections waiting to be accepted; the loop accepts within milliseconds. */
 #define LISTEN_BACKLOG 64
 
 /* Split at the last colon; "[...]" around an IPv6 address. */
@@ -78,7 +78,7 @@ int listen_open(const struct listen_address *a, int *ret_fd)
 
 	if (fd < 0)
 		return -errno;
-	/* a connection of the last run that lingers is no reason not to start */
+	/* a lingering connection of the last run must not prevent the start */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)&a->addr, a->len) < 0)

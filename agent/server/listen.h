@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* "127.0.0.1:7070" or "[::1]:7070". Names are not looked up: whom one listens to is to be read from
- * the flag itself. Port 0 lets the kernel choose. */
+/* "127.0.0.1:7070" or "[::1]:7070". Names are not resolved, so the flag itself shows the address.
+ * Port 0 lets the kernel choose. */
 
 struct listen_address {
 	struct sockaddr_storage addr;
@@ -21,9 +21,9 @@ bool listen_parse(const char *s, struct listen_address *ret) __attribute__((warn
 bool listen_is_loopback(const struct listen_address *a);
 /* A listening socket, non-blocking. -errno. */
 int listen_open(const struct listen_address *a, int *ret_fd);
-/* What to do about such an error, for the end of its message. */
+/* The remedy for this error, for the end of its message. */
 const char *listen_hint(int error);
-/* Where @fd listens in fact. "" if it does not. */
+/* The actual address of @fd; "" for a socket that does not listen. */
 void listen_text(int fd, char ret[LISTEN_TEXT_MAX]);
 
 #endif

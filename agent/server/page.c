@@ -14,13 +14,13 @@
 #include "server/html.h"
 #include "server/ui.h"
 
-/* Rows that are rendered to find those to show, and their bytes; the store's ceiling of profiles is
- * as high. Reached: the page says how many are left out. */
+/* Rows rendered for choosing the visible rows; the store's ceiling of profiles is equal. Reached:
+ * the page says how many are left out. */
 #define PAGE_ROWS_MAX	    65536
 /* Bytes of those rows. Reached: the page says how many are left out. */
 #define PAGE_ROWS_BYTES_MAX (32u << 20)
 
-/* A table's rows as they were rendered, to be put in order. */
+/* A table's rendered rows, before sorting. */
 struct row {
 	uint64_t key;
 	size_t start, len; /* in rows.text */
@@ -30,10 +30,10 @@ struct rows {
 	struct buf text;
 	struct row *items;
 	size_t n, cap;
-	size_t n_over;	/* that did not fit */
-	size_t show;	/* so many of them */
-	uint64_t scale; /* what a full bar means */
-	const char *id; /* of the entity whose profiles these are */
+	size_t n_over;	/* rows beyond the limits */
+	size_t show;	/* number of visible rows */
+	uint64_t scale; /* value of a full bar */
+	const char *id; /* entity of these profiles */
 	int error;
 };
 
@@ -43,7 +43,7 @@ static void rows_deinit(struct rows *rows)
 	free(rows->items);
 }
 
-/* Note what was rendered since @start as a row. */
+/* Add the text rendered since @start as a row. */
 static void rows_add(struct rows *rows, uint64_t key, size_t start, int error)
 {
 	int r = error ? error
@@ -61,7 +61,7 @@ static void rows_add(struct rows *rows, uint64_t key, size_t start, int error)
 		rows->error = r;
 }
 
-/* The largest key first; equal ones as they came. */
+/* The largest key first; equal keys in order of arrival. */
 static int row_order(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -113,7 +113,7 @@ static void put_foot(struct html *h)
 
 /* ---------------------------------------------------------------- overview */
 
-/* Whether a label says again what the entity's name or the page's head says. */
+/* Whether a label repeats the entity's name or the page's head. */
 static bool is_said(const struct label *label, const char *name)
 {
 	static const char *const parts[] = {"namespace", "pod", "container", "service_name",
@@ -195,7 +195,7 @@ static void on_entity(void *arg, const struct ui_entity *o)
 	rows_add(rows, o->cpu_ns, start, h.error);
 }
 
-/* A full bar is the largest entity's share, or one CPU if all are below that. */
+/* A full bar is the largest entity's share, and at least one CPU. */
 static void on_entity_scale(void *arg, const struct ui_entity *o)
 {
 	uint64_t *scale = arg;
@@ -243,14 +243,14 @@ int page_overview(const struct ui_source *ui, struct buf *ret)
 	return h.error;
 }
 
-/* ---------------------------------------------------------------- one entity */
+/* ---- one entity */
 
 static uint64_t to_ms(uint64_t ns)
 {
 	return ns / NSEC_PER_MSEC;
 }
 
-/* The file is named by what it is, so that a folder of downloads tells them apart. */
+/* The file's name describes the profile, so downloads in one folder are distinguishable. */
 static void on_profile(void *arg, const struct ui_profile *p)
 {
 	struct rows *rows = arg;
@@ -312,7 +312,7 @@ static void put_profiles(struct html *h, struct rows *rows)
 	html_raw(h, "</tbody></table></div>");
 }
 
-/* What flame.js fills. */
+/* Filled by flame.js. */
 static void put_flame(struct html *h, const char *id)
 {
 	html_raw(h, "<section id=\"flame\" data-entity=\"");

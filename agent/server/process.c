@@ -18,8 +18,8 @@
 #include "base/strview.h"
 #include "version.h"
 
-/* /proc/self is our own process, so its text has no more than its usual size. Reached: the number
- * is left out. */
+/* Bytes of a file below /proc/self, our own process, whose text has the usual size. Reached: the
+ * number is left out. */
 #define PROCESS_STAT_MAX 4096
 
 struct process_metrics {
@@ -36,7 +36,8 @@ struct process_stat {
 	uint64_t fields[STAT_RSS + 1];
 };
 
-/* The name in parentheses may hold anything, so fields are counted from the last one. */
+/* The name in parentheses may contain any character, so fields are counted from the last
+ * parenthesis. */
 static bool parse_stat(const struct buf *text, struct process_stat *ret)
 {
 	struct strview rest = strview_after_last(strview_of_bytes(text->data, text->len), ')'),
@@ -96,7 +97,7 @@ static double cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Without the descriptor that the count itself takes. */
+/* Without the descriptor of the count itself. */
 static bool open_fds(const struct process_metrics *p, uint64_t *ret)
 {
 	int fd = openat(p->self.fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

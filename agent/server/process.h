@@ -2,7 +2,7 @@
 #ifndef PODPROF_SERVER_PROCESS_H
 #define PODPROF_SERVER_PROCESS_H
 
-/* The agent about itself: process_* as the Prometheus client libraries name them, and
+/* Metrics of the agent itself: process_* with the names of the Prometheus client libraries, and
  * podprof_build_info. */
 
 struct metric_sink;
@@ -11,7 +11,7 @@ struct process_metrics;
 /* Remembers when the process started. 0 or -ENOMEM. */
 int process_metrics_new(struct process_metrics **ret);
 void process_metrics_free(struct process_metrics *p);
-/* A metric_collect_fn. A number that cannot be read is left out. */
+/* A metric_collect_fn. Unreadable numbers are left out. */
 void process_metrics_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is asked for is taken literally: "debug", which would be text, and "seconds", which would be
- * a difference, are refused rather than overlooked. "gc" would have the program collect its
- * garbage, and nothing is done to programs.
+ * Unsupported parameters are refused instead of ignored: "debug" (text) and "seconds" (a
+ * difference). "gc" is refused, because it would run the program's garbage collector, and podprof
+ * changes nothing in programs.
  */
 #include "server/pull.h"
 
@@ -13,7 +13,7 @@
 
 #define PULL_PATH "/debug/pprof/"
 
-/* NULL, or why the question has no answer. */
+/* NULL, or the reason for refusing the request. */
 static const char *parse(const struct httpd_request *request, struct pull_ask *ask)
 {
 	const char *pid = httpd_query(request, "pid");

@@ -3,12 +3,12 @@
 #define PODPROF_SERVER_PULL_H
 
 /*
- * Profiles that are made when they are asked for, at the paths that Go's net/http/pprof has:
+ * Profiles made on request, at the paths of Go's net/http/pprof:
  *
  *	/debug/pprof/heap?pid=N             the process's own heap profile
  *	/debug/pprof/heap?container=ID      of all Go processes of a container, by its id or the
- *	                                    beginning of that
- *	/debug/pprof/allocs                 the same, shown by what was allocated
+ *	                                    beginning of the id
+ *	/debug/pprof/allocs                 the same, shown by allocations
  *	/debug/pprof/mutex, block, goroutine
  *
  * The answer is gzip-compressed pprof, or a line of text with a status.
@@ -24,8 +24,8 @@ struct httpd_request;
 struct httpd_response;
 
 /**
- * struct pull_ask - what is asked for
- * @allocs:    a heap profile that is shown by what was allocated
+ * struct pull_ask - a request for a profile
+ * @allocs:    a heap profile, shown by allocations
  * @container: NULL: the process @pid. Borrowed for the call.
  */
 struct pull_ask {
@@ -35,13 +35,13 @@ struct pull_ask {
 	const char *container;
 };
 
-/* Who makes them. @pull answers @later, now or later; on the loop. */
+/* The maker of the profiles. @pull answers @later, at once or afterwards, on the loop. */
 struct pull_source {
 	void *ctx;
 	void (*pull)(void *ctx, const struct pull_ask *ask, struct httpd_later *later);
 };
 
-/* False if the path is none of these. @source: NULL where they are turned off. */
+/* False for any other path. @source: NULL if pulls are turned off. */
 bool pull_handle(const struct pull_source *source, const struct httpd_request *request,
 		 struct httpd_response *ret);
 

@@ -3,15 +3,15 @@
 #define PODPROF_SERVER_SERVER_H
 
 /*
- * What podprof serves:
+ * podprof's HTTP paths:
  *
- *	/metrics      Prometheus text or OpenMetrics, as the client asks
+ *	/metrics      Prometheus text or OpenMetrics, as the client prefers
  *	/-/healthy    200 or 500, with reasons
  *	/-/ready      200 or 503, with reasons
  *	/debug/pprof/ the profiles of pull.h
  *	/ and below   the pages of ui.h
  *
- * Errors come as a line of text.
+ * Errors are a line of text.
  */
 
 #include "server/health.h"
@@ -35,12 +35,12 @@ struct server_opts {
 	const struct pull_source *pull;
 };
 
-/* -errno of listening: listen_hint() says what to do. */
+/* -errno of listening: listen_hint() gives the remedy. */
 int server_new(const struct server_opts *opts, struct server **ret);
 void server_free(struct server *s);
-/* Where it listens, with the port the kernel chose: "127.0.0.1:7070". Borrowed. */
+/* The listening address, with the port chosen by the kernel: "127.0.0.1:7070". Borrowed. */
 const char *server_address(const struct server *s);
-/* A metric_collect_fn: requests, connections, what was left out of the page itself. */
+/* A metric_collect_fn: requests, connections, samples omitted from the page itself. */
 void server_collect(void *ctx, struct metric_sink *sink);
 
 #endif

@@ -15,8 +15,8 @@
 #include "server/httpd.h"
 #include "server/page.h"
 
-/* Bytes of an entity's id with its NUL: a folder's name, which file systems keep below 256.
- * Reached: 404. */
+/* Bytes of an entity's id with its NUL: a folder's name, which file systems limit to 255. Reached:
+ * 404. */
 #define UI_ID_MAX 256
 
 static void fail(struct httpd_response *ret, int r)

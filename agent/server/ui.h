@@ -5,14 +5,14 @@
 /*
  * The pages for people:
  *
- *	/                        whose CPU time it was in the last window, the largest first
- *	/entity/ID                one entity: its profiles, and a flame graph of them
- *	/entity/ID/flame.json     ?kind=cpu&type=cpu&from=MS&until=MS: that graph's tree
- *	/profile/NUMBER.pb.gz    one stored profile, as any pprof tool reads it
+ *	/                        entities by CPU time of the last window, the largest first
+ *	/entity/ID                one entity: its profiles, and a flame graph
+ *	/entity/ID/flame.json     ?kind=cpu&type=cpu&from=MS&until=MS: the tree of the graph
+ *	/profile/NUMBER.pb.gz    one stored profile, for any pprof tool
  *	/assets/NAME             style and script
  *
- * The tables are made here and need no script; the graph does. Names and labels come from
- * containers and are escaped on their way out.
+ * The tables are plain HTML without a script; the graph needs a script. Names and labels come from
+ * containers and are escaped on output.
  */
 
 #include <stdbool.h>
@@ -26,22 +26,22 @@ struct httpd_request;
 struct httpd_response;
 struct labels;
 
-/* Entities on the first page; a node's kubelet allows 110 pods by default. The page says how many
- * it leaves out. Reached: the page says how many are left out. */
+/* Entities on the first page; a node's kubelet allows 110 pods by default. Reached: the page shows
+ * the number of omitted entities. */
 #define UI_ENTITIES_MAX 4096
 /* Profiles listed on an entity's page, the newest; a day of 60 s windows of two kinds is 2,880.
  * Reached: the page says how many there are. */
 #define UI_PROFILES_MAX 3000
 
 /**
- * struct ui_entity - what a profile's labels stand for; borrowed for the call
- * @id:       letters, digits, '.', '_' and '-' only; the same for the entity's whole life
+ * struct ui_entity - the entity of a profile's labels; borrowed for the call
+ * @id:       letters, digits, '.', '_' and '-' only; constant for the entity's whole life
  * @name:     for people: "shop/checkout-7d4f/app", "sshd.service"
  * @kind:     "container", "pod", "unit", "process"
  * @runtime:  "containerd", ...; "" if none
  * @samples, @cpu_ns: of the last window
  * @go_state: state of the Go heap profile as in container_go_heap_profile_info; NULL: no Go process
- * @go_version, @go_inuse_bytes: with it
+ * @go_version, @go_inuse_bytes: with @go_state
  * @n_profiles: stored
  */
 struct ui_entity {
@@ -67,8 +67,8 @@ struct ui_profile {
 	uint64_t bytes;
 };
 
-/* Which profiles make a flame graph: of @entity and @kind, started in [from, until); these add up.
- * @type: sample type, NULL for the kind's first. */
+/* The profiles of a flame graph: of @entity and @kind, started in [from, until), added up. @type:
+ * sample type, NULL for the kind's first. */
 struct ui_flame_query {
 	const char *entity;
 	const char *kind;
@@ -86,13 +86,13 @@ typedef void (*ui_entity_fn)(void *arg, const struct ui_entity *entity);
 typedef void (*ui_profile_fn)(void *arg, const struct ui_profile *profile);
 
 /**
- * struct ui_source - where the pages' data come from; agent.c fills it
+ * struct ui_source - the source of the pages' data; filled by agent.c
  * @node:      name of the node, borrowed
  * @window_ns: length of a window
  * @entities:  call @fn for each
  * @entity:    call @fn once, for @id. 0, UI_GONE
  * @profiles:  call @fn for each stored profile of @entity, the oldest first
- * @flame:     the tree as flame_json() (pprof/flame.h) makes it; a new reference. 0, UI_GONE,
+ * @flame:     the tree as made by flame_json() (pprof/flame.h); a new reference. 0, UI_GONE,
  *             -errno
  * @raw:       append the file's bytes. 0, UI_GONE, -errno
  */
@@ -107,7 +107,7 @@ struct ui_source {
 	int (*raw)(void *ctx, uint64_t profile, struct buf *ret);
 };
 
-/* Answer @request if its path is one of the above; false if it is not. */
+/* Answer @request if its path is in the list above; else false. */
 bool ui_handle(const struct ui_source *ui, const struct httpd_request *request,
 	       struct httpd_response *ret);
 
