@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pprof file, ours or anybody's. Everything in it is foreign; the reader has checked the numbers.
+ * Shows any pprof file. The contents are foreign; the reader has checked the numbers.
  *
- * For people: what there is one of on top, then labels and mappings, then the functions that used
- * the most. Texts are whatever the profiled process called itself and its functions, so that they
- * lose their control characters before they reach a terminal. Values have the units that
- * google/pprof scales, in its steps.
+ * For people: single fields on top, then labels and mappings, then the functions with the largest
+ * values. Texts come from the profiled process, so control characters are replaced before the
+ * output. Values have google/pprof's units and steps.
  *
  * For scripts (--json): addresses are strings in hex, since JSON's readers have 53 bits for a
- * number; nothing is cut but the list of functions, as asked for. The two forms share little: text
- * groups labels, scales values and leaves out what is not set.
+ * number. Only the list of functions is shortened, on request. The two forms share little: text
+ * groups labels, scales values and leaves out unset fields.
  */
 #include "cmd/inspect.h"
 
@@ -70,7 +69,7 @@ struct options {
 struct profile_label {
 	uint32_t key, str, unit;
 	int64_t num;
-	size_t n_samples; /* that have it */
+	size_t n_samples; /* samples with this label */
 };
 
 /**

@@ -400,8 +400,8 @@ static void print_summary(const struct target_view *views, size_t n, const char 
 	printf("names from: %s\n", *sources ? sources : "nobody is asked");
 }
 
-/* What is profiled comes first; labels one a line, each with where it is from, since that is the
- * question when one is not as it should be. */
+/* Profiled entities come first. Labels are printed one a line, each with its origin, to explain an
+ * unexpected label. */
 static void print_text(const struct target_view *views, size_t n, const char *sources)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -230,7 +230,7 @@ static json_t *summary(const struct image_rows *image, const struct census *cens
 			 counts(ehframe_skip_name, image->stats.skipped, EHFRAME_SKIP_MAX));
 }
 
-/* Names stand in several of the objects, so the text has @what before. */
+/* Equal names occur in several objects, so the text has @what in front. */
 static void print_counts(const char *what, json_t *counts)
 {
 	const char *name;

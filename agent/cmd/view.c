@@ -36,7 +36,7 @@ json_t *view_text(const char *s)
 	return *text ? json_string(text) : json_null();
 }
 
-/* "" for what is not known. Strings in hexadecimal begin with "0x". */
+/* "" for an unknown value. Strings in hexadecimal begin with "0x". */
 static const char *text_of_value(const json_t *value, char letter, char number[VIEW_NUMBER_BYTES])
 {
 	const size_t skip = letter == 'x' || letter == 'r' ? 2 : 0;
@@ -62,7 +62,7 @@ static const char *text_of_value(const json_t *value, char letter, char number[V
 	return number;
 }
 
-/* What stands between "{" and "}". */
+/* @field: the text between "{" and "}". */
 static void print_field(const json_t *object, char *field)
 {
 	char number[VIEW_NUMBER_BYTES], *none = field, *format, *letter = NULL;

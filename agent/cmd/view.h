@@ -3,18 +3,18 @@
 #define PODPROF_CMD_VIEW_H
 
 /*
- * One value in two forms. A subcommand makes a JSON object of what it shows; its text is printed
- * from the same object by a template:
+ * One value in two forms. A subcommand makes a JSON object of its result; a template prints the
+ * text from the same object:
  *
  *	"{start:16x} {limit:16x} {executable:m} {build_id:-40} {path}\n"
  *
- *	{KEY}           the object's member KEY; "-" if it is null, "" or not there
+ *	{KEY}           the object's member KEY; "-" if the member is null, "" or missing
  *	{KEY|TEXT}      TEXT in place of "-"
  *	{KEY:FORMAT}    with a width, negative for left-aligned, and a letter:
- *	                x  hexadecimal without "0x", of a number or a string that begins with it
+ *	                x  hexadecimal without "0x", of a number or a string with "0x"
  *	                X  a number in hexadecimal with "0x"
  *	                z  a number; "-" if it is 0
- *	                m  true is "x", false "-"; otherwise they are "yes" and "no"
+ *	                m  true is "x", false "-"; without the letter "yes" and "no"
  *	                r  an object {start, limit} as a range in hexadecimal without "0x"
  */
 
@@ -30,8 +30,8 @@ struct json_t *view_text(const char *s);
 
 /* The text of @object, borrowed, by @template. */
 void view_print_text(const struct json_t *object, const char *template);
-/* A line of JSON, or the text. Takes @object, which may be NULL for want of memory. 0 or -ENOMEM.
- */
+/* Print a line of JSON, or the text. Takes @object, which may be NULL after a lack of memory. 0 or
+ * -ENOMEM. */
 int view_print(struct json_t *object, bool json, const char *template);
 
 #endif

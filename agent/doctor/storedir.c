@@ -62,7 +62,7 @@ void storedir_look(const struct config *config, struct storedir *ret)
 		ret->free_bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* A directory that cannot be made ends the agent. */
+/* A directory that cannot be created ends the agent. */
 void storedir_check(const struct probe_results *results, struct findings *ret)
 {
 	const struct storedir *dir = &results->storedir;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_DOCTOR_STOREDIR_H
 #define PODPROF_DOCTOR_STOREDIR_H
 
-/* The directory of the store. It is looked at; nothing is made in it. */
+/* The directory of the store. The probe creates nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,11 +13,11 @@ struct probe_results;
 
 /**
  * struct storedir
- * @path:       NULL: not asked for; borrowed of the settings
- * @there:      it exists
- * @result:     whether it can be written to, or made if it is not there: 0 or -errno
- * @free_bytes: of its file system, for us
- * @bytes:      that may be wanted of it
+ * @path:       NULL: not configured; borrowed of the settings
+ * @there:      the directory exists
+ * @result:     whether the directory is writable, or could be created: 0 or -errno
+ * @free_bytes: free space of its file system for us
+ * @bytes:      configured maximum of the use by the store
  */
 struct storedir {
 	const char *path;
