@@ -25,9 +25,9 @@ struct cmdline_values {
 };
 
 /**
- * struct cmdline_option - an option and the places of its value
+ * struct cmdline_option - an option and the places of the value
  * @name:    without dashes
- * @letter:  its short form; 0: none
+ * @letter:  short form; 0: none
  * @given:   set to true if the option is present
  *
  * An option with one of the other places takes a value. An absent option changes no place.
@@ -44,8 +44,8 @@ struct cmdline_option {
 };
 
 /**
- * struct cmdline - one subcommand's command line
- * @command:    its name in messages, as in "inspect maps"
+ * struct cmdline - a subcommand's command line
+ * @command:    name in messages, as in "inspect maps"
  * @help:       prints the text of --help; every command has --help
  * @runs:       the operands are another program's command line, which begins behind "--"
  * @operands:   set by cmdline_parse(): arguments other than options, in order; borrows from argv

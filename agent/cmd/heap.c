@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The current state of one of Go's own profiles, as the program's /debug/pprof would show; of one
+ * The current state of a profile of Go's runtime, as the program's /debug/pprof would show; of a
  * process, or of all processes of a container.
  */
 #include "cmd/cmd.h"
@@ -29,7 +29,7 @@
 #include "goprofile/heap.h"
 
 #define HEAP_OUTPUT_BYTES  PPROF_BYTES_MAX
-/* Memory of one reading, made on a user's request. */
+/* Memory of a reading, made on a user's request. */
 #define HEAP_RECORDS_BYTES (512u << 20)
 #define HEAP_SYMBOLS_BYTES (64u << 20)
 /* "container " and an id. */
@@ -106,7 +106,7 @@ static int read_process(struct go_profile_oneshot *s, pid_t pid, const char *who
 	return r ? failed(who, r) : CMD_DONE;
 }
 
-/* The processes of one container, read when the list is complete. */
+/* The processes of a container, read when the list is complete. */
 struct members {
 	char container[CGROUP_ID_MAX];
 	struct pid_id ids[GO_PROFILE_ONESHOT_PROCESSES_MAX];

@@ -30,7 +30,7 @@ struct options {
 	const char *what; /* FILE or PID */
 };
 
-/* One runtime. A file has no rate and no run-time address. */
+/* A runtime. A file has no rate and no run-time address. */
 struct finding {
 	struct goruntime rt;
 	bool live;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The mappings of one process in podprof's view, with the build id of each mapped program or
- * library; or the meaning of one address.
+ * The mappings of a process in podprof's view, with the build id of each mapped program or
+ * library; or the meaning of an address.
  */
 #include "cmd/inspect.h"
 
@@ -122,7 +122,7 @@ static int print_maps(const struct options *o, const struct root *proc, const st
 	return r ? CMD_FAILED : CMD_DONE;
 }
 
-/* ---- one address */
+/* ---- an address */
 
 /* Find the address's position in its file; false for an address outside of all files. */
 static bool find_offset(const struct options *o, const struct root *proc, const struct pid_id *id,

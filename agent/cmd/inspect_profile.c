@@ -41,7 +41,7 @@
 /* Different (key, value) pairs looked at. Reached: the output says so. */
 #define LABELS_SEEN_MAX	   100000
 #define TOP_DEFAULT	   20
-/* Distinct values shown of one label; the total number is shown, too. */
+/* Distinct values shown of a label; the total number is shown, too. */
 #define LABEL_VALUES_SHOWN 10
 
 static const char help[] =
@@ -65,7 +65,7 @@ struct options {
 	const char *file;
 };
 
-/* One distinct label: of a text or, with @str 0, of a number. Strings are indexes. */
+/* A distinct label: of a text or, with @str 0, of a number. Strings are indexes. */
 struct profile_label {
 	uint32_t key, str, unit;
 	int64_t num;
@@ -75,7 +75,7 @@ struct profile_label {
 /**
  * struct profile_view - all printed data; borrows
  * @flat, @cum: functions in either order, @n_functions of them are shown
- * @labels:     sorted, labels of one key are adjacent
+ * @labels:     sorted, labels of a key are adjacent
  */
 struct profile_view {
 	const struct pprof_tables *t;
@@ -101,7 +101,7 @@ static int pair_order(const void *a, const void *b, void *ctx)
 	return order ? order : strcmp(strings[x->unit], strings[y->unit]);
 }
 
-/* Each distinct label, sorted, with its number of samples. */
+/* The distinct labels, sorted, with numbers of samples. */
 static int collect_labels(struct profile_view *v)
 {
 	const struct pprof_tables *t = v->t;

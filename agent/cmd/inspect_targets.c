@@ -52,7 +52,7 @@ struct target_process {
 };
 
 /**
- * struct target_view - one entity
+ * struct target_view - an entity
  * @is:        its labels and the reason for its exclusion
  * @processes: @n_processes processes, by number; borrowed
  */
@@ -202,7 +202,7 @@ static int process_order(const void *a, const void *b)
 	return (x->pid.pid > y->pid.pid) - (x->pid.pid < y->pid.pid);
 }
 
-/* The processes of one entity are adjacent. */
+/* The processes of an entity are adjacent. */
 static void find_processes(const struct inspection *t, struct target_view *v)
 {
 	size_t low = 0, high = t->n_processes;
@@ -400,8 +400,8 @@ static void print_summary(const struct target_view *views, size_t n, const char 
 	printf("names from: %s\n", *sources ? sources : "nobody is asked");
 }
 
-/* Profiled entities come first. Labels are printed one a line, each with its origin, to explain an
- * unexpected label. */
+/* Profiled entities come first. Labels are printed on separate lines, each with an origin, to
+ * explain an unexpected label. */
 static void print_text(const struct target_view *views, size_t n, const char *sources)
 {
 	for (size_t i = 0; i < n; i++) {

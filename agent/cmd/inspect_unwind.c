@@ -150,7 +150,7 @@ static int print_row(const struct options *o, const struct image_rows *image, st
 			  o->json, "{start:x} {end:x} {rule}\n");
 }
 
-/* The last row is the gap behind all code: it has no end and is not shown. */
+/* The last row, the gap behind all code, has no end and is not shown. */
 static int print_rows(const struct options *o, const struct image_rows *image)
 {
 	size_t n = rows_count(image->rows);
@@ -161,7 +161,7 @@ static int print_rows(const struct options *o, const struct image_rows *image)
 	return r;
 }
 
-/* The walker's lookup; a gap if it finds nothing. */
+/* The walker's lookup; a gap without a row. */
 static int print_lookup(const struct options *o, const struct image_rows *image)
 {
 	struct unwind_rule rule = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The data of the kernel's walker for one process: its mappings, each with the table of its image.
+ * The data of the kernel's walker for a process: the mappings, each with the table of the image.
  * The source is the BPF maps of the running podprof. Without a running podprof, or for a process
  * unknown to it, the command makes the same data itself and says so.
  */
@@ -39,7 +39,7 @@ struct looking {
 	struct address_space *space;
 };
 
-/* One mapping, from either source. */
+/* A mapping, from either source. */
 struct shown {
 	uint64_t start, limit, bias;
 	uint16_t image; /* the kernel's number; 0: none */
@@ -204,7 +204,7 @@ static int print_mappings(const struct looking *l)
 	return r;
 }
 
-/* ---- one address */
+/* ---- an address */
 
 /* The kernel's machine, taken from our own executable. Rows are printed with the machine's register
  * names. */

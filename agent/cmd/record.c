@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One recording by hand. All checks precede the recording: the output is open, the command exists,
- * the machine supports the event. The recording ends at the first of: its time is over, Ctrl-C or
+ * A recording by hand. All checks precede the recording: the output is open, the command exists,
+ * the machine supports the event. The recording ends at the first of: the time is over, Ctrl-C or
  * SIGTERM, all target processes have ended, the command has ended. Then the profile is written, for
  * every reason. podprof waits for a command that goes on, since the command may do valuable work; a
  * second Ctrl-C ends the wait.
@@ -35,7 +35,7 @@
 
 /* Interval of checking for live processes, and of progress lines. */
 #define RECORD_LOOK_NS	    (250 * NSEC_PER_MSEC)
-/* A process keeps its place for one to two of these intervals after its end. */
+/* A process keeps its place for one to two intervals after the exit. */
 #define RECORD_SWEEP_NS	    NSEC_PER_SEC
 /* Warm-up: before a recording, samples are taken but not recorded until no unwind table has been
  * missing for some time, so stacks are complete from the start. A new table leads to the next
@@ -43,7 +43,7 @@
 #define RECORD_WARM_LOOK_NS (50 * NSEC_PER_MSEC)
 #define RECORD_WARM_LOOKS   8
 #define RECORD_WARM_MOST    60
-/* Each sampled image keeps its file open. */
+/* Each sampled image keeps a file open. */
 #define RECORD_OPEN_FILES   65536
 #define RECORD_COMMENTS	    (2 + LABELS_MAX)
 #define RECORD_COMMENT_SIZE 1024

@@ -6,8 +6,9 @@
  *
  * Pyroscope's own labels, not part of podprof's label set:
  *	__name__	names the type together with the sample types inside the pprof
- *	__delta__	"false": the values cover the window, without a difference to the last
- * profile service_name	the order of Pyroscope's pages; "unknown_service" is Pyroscope's fallback
+ *	__delta__	"false": the values cover the window only
+ *	service_name	the order of Pyroscope's pages; "unknown_service" is the fallback
+ *
  * Pyroscope sorts the labels and refuses a duplicate name. Its ceiling of 30 names includes these
  * labels (base/labels.h leaves room).
  *
