@@ -49,8 +49,7 @@
 
 struct agent {
 	const struct config *config;
-	struct config
-		reloaded; /* source of the changeable settings after a reload; config before */
+	struct config reloaded; /* owns the changeable settings after a reload; config before */
 	struct loop *loop;
 	struct root proc;
 	struct root sys;

@@ -116,9 +116,7 @@ static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, voi
 	} else {
 		r = loop_add_fd(http->loop, fd, events, socket_ready, http, &source);
 		if (r == 0)
-			(void)curl_multi_assign(
-				http->multi, fd,
-				source); /* libcurl passes the source back with @fd */
+			(void)curl_multi_assign(http->multi, fd, source); /* passed back with @fd */
 	}
 	if (r < 0)
 		http_mark_unwatched(easy);

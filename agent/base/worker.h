@@ -65,9 +65,9 @@ uint64_t worker_busy_ns(const struct worker *worker);
 struct worker_left {
 	void (*seen)(void *ctx,
 		     struct work *work); /* called at once; the job's inputs may be read */
-	void (*orphan)(void *ctx,
-		       struct work *work); /* instead of done(), on the job's thread, when run()
-					      finally returns, possibly after the worker's end */
+	void (*orphan)(void *ctx, struct work *work); /* instead of done(), on the job's thread,
+						       * when run() finally returns, possibly
+						       * after the worker's end */
 	void *ctx;
 };
 

@@ -98,8 +98,7 @@ static int bad_option(const struct cmdline *c, int result, char **argv)
 static void describe(const struct cmdline *c, struct option *ret_long, char *ret_letters)
 {
 	if (c->runs)
-		*ret_letters++ =
-			'+'; /* arguments after the first operand belong to the other program */
+		*ret_letters++ = '+'; /* stop at the first operand */
 	*ret_letters++ = ':';
 	for (size_t i = 0; i < c->n_options; i++) {
 		const struct cmdline_option *o = &c->options[i];

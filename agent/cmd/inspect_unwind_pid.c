@@ -313,8 +313,7 @@ static int look(struct looking *l)
 	}
 	l->maps.only_prot = MAPS_X;
 	if (lives)
-		(void)maps_read(&l->proc, &l->id,
-				&l->maps); /* on failure the mappings have no paths */
+		(void)maps_read(&l->proc, &l->id, &l->maps); /* on failure: no paths */
 	for (size_t i = 0; i < l->maps.n; i++)
 		utf8_make_printable(l->maps.items[i].path);
 	if (!l->kernel) {
