@@ -16,7 +16,7 @@ enum coderef_kind {
 };
 
 /**
- * struct coderef - one address that is a constant of the code
+ * struct coderef - an address that is a constant of the code
  * @vaddr: the address
  * @bytes: read or written, 1, 4 or 8; 0 for CODEREF_ADDRESS
  */

@@ -27,7 +27,7 @@ struct gocode_step {
 };
 
 /**
- * struct gocode_func - one function
+ * struct gocode_func - a function
  * @entry:   vaddr
  * @end:     vaddr of the next function, so there may be padding before @end
  * @flags:   enum gocode_flag

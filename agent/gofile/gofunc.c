@@ -19,7 +19,7 @@
 
 #include "base/cursor.h"
 
-/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Reached: the record is
+/* pcdata or funcdata offsets of a function; 1.27 has 5 and 8. Reached: the record is
  * `malformed`. */
 #define GOFUNC_DATA_MAX 64u
 

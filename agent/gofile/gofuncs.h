@@ -11,11 +11,11 @@
 struct elffile;
 struct gomodule;
 
-/* Names in one call. Reached: -. */
+/* Names in a single call. Reached: -. */
 #define GOFUNCS_NAMES_MAX 40
 
 /**
- * struct gofuncs_one - the function of one name
+ * struct gofuncs_one - the function with a requested name
  * @named: the program contains the name: the linker keeps the names of reachable functions
  * @entry: vaddr; 0 if the function has no code of its own, because every call is inlined
  * @end:   vaddr of the next function, so there may be padding before @end

@@ -3,7 +3,7 @@
 #define PODPROF_GOFILE_GOFUNCWALK_H
 
 /*
- * All functions of a Go file, one after the other in the order of the code. gopclntab finds the
+ * All functions of a Go file, in the order of the code. gopclntab finds the
  * function at an address.
  */
 

@@ -49,10 +49,10 @@
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 
-/* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB has between
+/* Bytes of an address table. Hundreds are usual; the largest in a program of 90 MB has between
  * 16 KiB and 64 KiB. Reached: `malformed`. */
 #define GOPCLNTAB_PCS_MAX    (256u << 10)
-/* Bytes of one string; names of generic functions have at most some KiB. Reached: `malformed`.
+/* Bytes of a string; names of generic functions have at most some KiB. Reached: `malformed`.
  * */
 #define GOPCLNTAB_STRING_MAX (64u << 10)
 

@@ -45,7 +45,7 @@ uint64_t gopclntab_reads(const struct gopclntab *t);
  * function, and gives no line if the line would be another function's. */
 bool gopclntab_has_inlining(const struct gopclntab *t);
 
-/* One function at an address, as values: the caller interns the parts to keep. */
+/* A function at an address, as values: the caller interns the parts to keep. */
 struct gopclntab_line {
 	char function[GOPCLNTAB_NAME_MAX]; /* generic arguments as Go prints them, F[...] */
 	char file[GOPCLNTAB_NAME_MAX];	   /* "" if unknown, as for C code in a Go program */

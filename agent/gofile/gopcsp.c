@@ -31,7 +31,7 @@
 /* Bytes of all tables together, including those for files and lines. The largest program seen,
  * of 200 MB, has 12 million. Reached: no rows from Go's tables; the outcome is GOPCSP_TOO_LARGE. */
 #define GOPCSP_TABLES_MAX (64u << 20)
-/* Steps of one function; the largest seen has some thousand. Reached: the function has no row;
+/* Steps of a function; the largest seen has some thousand. Reached: the function has no row;
  * the outcome is GOPCSP_MALFORMED. */
 #define GOPCSP_STEPS_MAX  (1u << 16)
 

@@ -4,8 +4,8 @@
 
 /*
  * The distance of the stack pointer from its value at a Go function's entry, for each place of the
- * code. Go's own stack walks use the same data, and it is exact. All functions of a file, one after
- * the other; gopclntab answers single questions about names.
+ * code. Go's own stack walks use the same data, and it is exact. All functions of a file, in
+ * sequence; gopclntab answers single questions about names.
  */
 
 #include <stddef.h>

@@ -49,7 +49,7 @@ enum goversion_func {
 	GOVERSION_GO_EXIT,     /* takes the address of sched.ngsys */
 	GOVERSION_FUNCS,
 };
-/* Names of one function in all releases. */
+/* Names of a function in all releases. */
 #define GOVERSION_NAMES 3
 
 /* memstats.heapStats: words of one of the three deltas, and the index of tinyAllocCount in a
@@ -124,7 +124,7 @@ const struct goversion *goversion_find(unsigned int minor);
 const struct goversion *goversion_newest(void);
 const struct goversion *goversion_older(const struct goversion *v);
 
-/* All names of one function, the newest first. Returns their number. */
+/* All names of a function, the newest first. Returns their number. */
 size_t goversion_names(enum goversion_func func, const char *ret[GOVERSION_NAMES]);
 
 #endif

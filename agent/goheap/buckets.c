@@ -14,13 +14,13 @@
  * A slot has four words with redundant content up to Go 1.26, and two in 1.27 (counters.c). The
  * content determines the layout, not the version.
  *
- * The runtime allocates records one after the other in chunks, never frees them, and puts them in
- * front of the list. Later only their counters change. So podprof reads each record once, through
- * windows, and keeps it by address. Later reads walk from the head to the first known record and
- * then fetch the counters alone (refresh.c).
+ * The runtime allocates records consecutively in chunks, never frees records, and puts new records
+ * in front of the list. Later only their counters change. So podprof reads each record once,
+ * through windows, and keeps the record by address. Later reads walk from the head to the first
+ * known record and then fetch the counters alone (refresh.c).
  *
  * All input is untrusted. Each record must have the right type, a plausible number of PCs, and the
- * hash of the runtime. The length of the list is limited by the ceiling on its bytes. The list must
+ * hash of the runtime. The length of the list is limited by the ceiling on bytes. The list must
  * not contain a cycle (Brent's algorithm, without a table of visited records). The bytes read must
  * be in proportion to the bytes kept, because a list with many jumps needs a new window for every
  * record.
@@ -58,7 +58,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == BUCKETS_HEADER_BYTES, "as it lies in memory");
 
-/* One record under examination. */
+/* A record under examination. */
 struct candidate {
 	uint64_t addr;
 	struct header header;
@@ -74,7 +74,7 @@ struct walk {
 	uint64_t addr;	   /* the next record */
 	uint64_t previous; /* the record before @addr */
 	uint64_t max_cost;
-	uint64_t mark; /* a cycle leads back to it */
+	uint64_t mark; /* a cycle leads back to this address */
 	size_t since_mark;
 	size_t until_mark;
 	size_t n; /* counts before the walk */
@@ -252,7 +252,7 @@ static bool narrow_is_sane(const uint64_t *words)
 	return allocs > 0 && frees <= allocs && allocs < (1ull << 56);
 }
 
-/* One record's vote; a record without counts abstains. The narrow layout may end with its
+/* A record's vote; a record without counts abstains. The narrow layout may end with its
  * mapping, so the bytes of the wide layout may be missing. */
 static int vote(struct memory_windows *w, const struct candidate *c, struct votes *votes)
 {

@@ -18,7 +18,7 @@
 struct memory;
 struct walk;
 
-/* PCs of one record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. More PCs are
+/* PCs of a record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. More PCs are
  * BUCKETS_MALFORMED. Reached: read is `malformed`. */
 #define BUCKETS_PCS_MAX	     1026
 /* Bytes of an object. No object has a terabyte, so a larger size is BUCKETS_MALFORMED. Reached:
@@ -58,7 +58,7 @@ enum buckets_layout {
 #define BUCKETS_SLOTS 4
 
 /**
- * struct bucket - one record
+ * struct bucket - a record
  * @addr: in the process; a record never moves and is never freed
  * @size: of an object, bytes, as the allocator rounds it
  * @allocs, @frees: [0] is published, [1 + cycle % 3] will be published by that cycle. The other
@@ -76,7 +76,7 @@ struct bucket {
 };
 
 /**
- * struct buckets - the known records of one process
+ * struct buckets - the known records of a process
  * @items:  in no meaningful order
  * @order:  indices of the first @n_ordered @items, by address
  * @stacks: of all records, leaf first in each, as the runtime recorded them: numbers of @pcs

@@ -2,7 +2,7 @@
 /*
  * Go's block and mutex profiles (runtime/mprof.go). A program turns them on with
  * SetBlockProfileRate() and SetMutexProfileFraction(); podprof never does. Each waiting stack has
- * one record with a count and the processor's ticks, in a list like the heap profile's (buckets.c).
+ * a record with a count and the processor's ticks, in a list like the heap profile's (buckets.c).
  *
  * The count is an int64 in Go 1.16 and a float64 since. The value itself shows its type: a float64
  * of 1 or more, read as an integer, is above 4 * 10^18.

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_CONTENTION_H
 
 /*
- * The block and mutex profiles of one Go process: the waits of its goroutines, if the program
- * records them. They are read from outside, like the heap profile.
+ * The block and mutex profiles of a Go process: the waits of its goroutines, if the program
+ * records them. Read from outside, like the heap profile.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 struct contention;
 struct memory;
 
-/* Bytes of kept records of one process and kind. Each waiting stack has one record. */
+/* Bytes of kept records of a process and kind. Each waiting stack has a record. */
 #define CONTENTION_BYTES_DEFAULT (16u << 20)
 
 /**
@@ -49,7 +49,7 @@ struct contention_profile {
 };
 
 /**
- * struct contention_record - one stack
+ * struct contention_record - a stack
  * @pcs: return addresses at run time, leaf first, valid until the next contention_record(); since
  *       Go 1.23 an address may stand for functions inlined there
  * @contentions, @delay_ns: as runtime/pprof would write them now

@@ -2,16 +2,16 @@
 /*
  * The format (elf(5), core(5); fs/binfmt_elf.c of the kernel; gdb's gcore writes the same).
  *
- * A core has a PT_LOAD for each mapping: its address, its length, and the written bytes. Unchanged
+ * A core has a PT_LOAD for each mapping: address, length, and the written bytes. Unchanged
  * mappings of files have no bytes, or only the first page, according to /proc/PID/coredump_filter.
- * One PT_NOTE has notes of the process; two of them are used here:
+ * One PT_NOTE has notes of the process; two are used here:
  *
  *  NT_FILE      count, page size, count x {start, end, offset in pages}, then the paths
  *  NT_PRPSINFO  the process's number at 24, its name at 40
  *
  * More than 65,534 program headers are counted in the first section header.
  *
- * A core shorter than its tables require is refused: a disk was full or a limit reached, so any
+ * A core shorter than the tables require is refused: a disk was full or a limit reached, so any
  * part of the memory may be missing. All input is untrusted. Nothing is mapped, so truncation of
  * the file during a read causes no signal.
  */
@@ -39,9 +39,9 @@
 
 #define PRPSINFO_PID	24
 #define PRPSINFO_NAME	40
-#define NT_FILE_NUMBERS 24 /* bytes of one mapping in NT_FILE */
+#define NT_FILE_NUMBERS 24 /* bytes of a mapping in NT_FILE */
 
-/* One PT_LOAD. */
+/* A PT_LOAD. */
 struct segment {
 	uint64_t vaddr;
 	uint64_t n_bytes; /* in the core */
@@ -262,7 +262,7 @@ static const struct segment *find_segment(const struct corefile *core, uint64_t 
 	return &core->segments[low - 1];
 }
 
-/* The numbers of one mapping, from @c, and its path, from @paths. */
+/* The numbers of a mapping, from @c, and its path, from @paths. */
 static int take_mapping(struct corefile *core, struct cursor *c, struct cursor *paths,
 			uint64_t page_bytes)
 {

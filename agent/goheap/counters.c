@@ -4,14 +4,14 @@
  * bytes are the counts times the size, so the wide layout validates itself and reveals a read in
  * the middle of a write.
  *
- * To publish a slot, the runtime adds it to the first slot and sets it to zero some nanoseconds
- * later, without a lock visible from outside. A copy between the two steps has the slot twice; a
- * copy across both steps may lack the slot.
+ * To publish a slot, the runtime adds the slot to the first slot and zeroes the slot some
+ * nanoseconds later, without a lock visible from outside. A copy between the two steps has the slot
+ * twice; a copy across both steps may lack the slot.
  *
  * In the second case the first slot has not grown by the loss of the other slot. In the first case
  * the first slot has grown by exactly the content of another slot. This can be a coincidence, so
  * such a copy is only doubtful, and is accepted if a second read confirms it. In the other lists
- * the only count is a double, and its bit pattern grows with its value, too.
+ * the only count is a double, and the bit pattern grows with the value, too.
  *
  * A total that stays smaller is correct: the earlier total contained a slot twice. The smaller
  * total is stored, but bucket_allocs() never goes down.

@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOHEAP_COUNTERS_H
 #define PODPROF_GOHEAP_COUNTERS_H
 
-/* The counters of one record as in memory, and checks of their plausibility. */
+/* The counters of a record as in memory, and checks of their plausibility. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #define SLOT_WORDS_WIDE	   4
 #define SLOT_WORDS_NARROW  2 /* also in the other lists, with one slot */
-/* Words of the counters of one record in the wider layout. Reached: -. */
+/* Words of the counters of a record in the wider layout. Reached: -. */
 #define COUNTERS_WORDS_MAX (BUCKETS_SLOTS * SLOT_WORDS_WIDE)
 
 enum counters_outcome {

@@ -2,9 +2,9 @@
 /*
  * Turning Go's memory profiler on from outside.
  *
- * runtime.MemProfileRate is an ordinary int, and the allocator reads it without a lock. Nothing
- * else in the runtime depends on an earlier 0. So podprof stores Go's default there, as the program
- * itself could at any time.
+ * runtime.MemProfileRate is an ordinary int, and the allocator reads the int without a lock.
+ * Nothing else in the runtime depends on an earlier 0. So podprof stores Go's default there, as the
+ * program itself could at any time.
  *
  * These checks make a write to a wrong address impossible:
  * - The file gives the address of the variable: by a symbol of its name and size in one of Go's
@@ -13,10 +13,10 @@
  *   address in the runtime's data (goruntime_check()). The check is repeated in the address space
  *   of the write.
  * - The address is aligned, and inside a private, writable mapping of the executable or of the
- *   anonymous memory that continues it (.noptrbss).
+ *   adjacent anonymous memory (.noptrbss).
  * - The variable reads 0 immediately before.
  * - The write goes through a descriptor of /proc/PID/mem, opened before the reading of the mappings
- *   and the check of the identity. The descriptor belongs to one address space: if the process
+ *   and the check of the identity. The descriptor belongs to a single address space: if the process
  *   execs or ends at any moment, the write fails and does not reach the next program or the next
  *   process with this pid.
  */

@@ -9,7 +9,7 @@
 struct goruntime;
 struct root;
 
-/* Go's default rate. It differs from 0 in only one of the eight bytes, so a program never sees
+/* Go's default rate. It differs from 0 in a single byte, so a program never sees
  * half of the write. */
 #define FORCE_RATE 524288
 

@@ -3,7 +3,7 @@
  * runtime.mbuckets is a zero-initialised variable: in .bss since Go 1.19, in .noptrbss before. The
  * runtime's own description gives the ranges of both sections. Some thousand words there point to
  * writable memory. But a heap record begins with a type, an address of the next record, a size and
- * a number of PCs, and has a hash over them: no other word passes.
+ * a number of PCs, and has a hash over these fields: no other word passes.
  *
  * A large .noptrbss is not searched: programs with Go's cryptography have 32 MiB of zeros there,
  * and are of 1.26 or later. PCs need not be in the program's code, because those of a plugin are
@@ -21,7 +21,7 @@
 #include "goheap/memory.h"
 #include "procmap/maps.h"
 
-/* Bytes of variables searched in one section; programs of 100 MB have 200 KB. Reached: the
+/* Bytes of variables searched in a section; programs of 100 MB have 200 KB. Reached: the
  * section is not searched. */
 #define GOBSS_BYTES_MAX (4u << 20)
 
@@ -94,7 +94,7 @@ static int check_record(struct scan *s, const struct candidate *c)
 	return 0;
 }
 
-/* Read the heads of @n candidates; one by one if the mappings have changed meanwhile. */
+/* Read the heads of @n candidates; individually if the mappings have changed meanwhile. */
 static int read_heads(struct scan *s, size_t n)
 {
 	struct memory_range ranges[MEMORY_RANGES_MAX] = {0};

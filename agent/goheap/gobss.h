@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOHEAP_GOBSS_H
 #define PODPROF_GOHEAP_GOBSS_H
 
-/* Finds the head of a runtime's list of heap records if neither symbols nor code give its
+/* Finds the head of a runtime's list of heap records if neither symbols nor code give the
  * address: by the shape of the memory that a variable points to. */
 
 #include <stdint.h>

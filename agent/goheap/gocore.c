@@ -2,8 +2,8 @@
 /*
  * A core names the mapped files by path, without a number that identifies a file. So podprof
  * compares the first bytes of a file with the core, because a core contains the first page of each
- * ELF file with its headers and its build id, unless /proc/PID/coredump_filter excludes it. Without
- * that page, goruntime_check() still compares the runtime's own description with the file.
+ * ELF file with the headers and the build id, unless /proc/PID/coredump_filter excludes the page.
+ * Without that page, goruntime_check() still compares the runtime's own description with the file.
  *
  * Paths are untrusted: podprof opens only regular files, below the given directory.
  */
@@ -22,11 +22,11 @@
 #include "procmap/image.h"
 
 /* Compared bytes at the beginning of a file. Fewer than CHECK_BYTES_LEAST prove nothing, because
- * they are only ELF's own header. */
+ * ELF's own header is as long. */
 #define CHECK_BYTES	  4096
 #define CHECK_BYTES_LEAST 64
 
-/* One file with code. */
+/* A file with code. */
 struct core_file {
 	const char *path; /* the core's */
 	struct image *image;

@@ -12,11 +12,11 @@
  *
  * podprof adds nothing in the process but computes active + future[C%3]. This sum is right before,
  * during and after the runtime's own addition, because the runtime zeroes the slot after the
- * addition. The sum of all four slots gives every allocation up to now, as needed for a rate. It
- * does not give in-use memory, because frees come one or two collections later.
+ * addition. The sum of all four slots gives every allocation up to now, as needed for a rate. The
+ * sum does not give in-use memory, because frees come one or two collections later.
  *
  * Reading is not atomic. podprof reads the cycle number before and after, and reads the counters
- * once more if it has changed. buckets.c detects a record in the middle of an addition.
+ * once more after a change. buckets.c detects a record in the middle of an addition.
  */
 #include "goheap/goheap.h"
 
@@ -144,8 +144,8 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	return state == GORUNTIME_OK ? denied : state;
 }
 
-/* Open the image of an unpacked program. On failure the heap is still read, but its functions
- * have no names. */
+/* Open the image of an unpacked program. On failure the heap is still read, but functions have
+ * no names. */
 static int open_unpacked(struct goheap *h)
 {
 	int r = 0;
@@ -265,7 +265,7 @@ static void add_cycles(struct goheap *h)
 }
 
 /* Turn sampling on if it is off. There is only one attempt. A program with sampling on earlier,
- * set by itself or by a previous run of the agent, has turned it off on purpose. */
+ * set by the program or by a previous run of the agent, has turned it off on purpose. */
 static int force(struct goheap *h)
 {
 	int r;
@@ -312,7 +312,7 @@ static int find_head(struct goheap *h)
 	}
 }
 
-/* Read the variables. The list is searched for before a read of it, and before sampling is
+/* Read the variables. The list is searched for before a read, and before sampling is
  * turned on, to see whether sampling was on before. */
 static int read_now(struct goheap *h)
 {
@@ -364,7 +364,7 @@ static int reading_begin(struct goheap *h)
 	return state;
 }
 
-/* One attempt to read all records and counters of one moment. New records come with their
+/* An attempt to read all records and counters of one moment. New records come with their
  * counters. */
 static int reading_try(struct goheap *h, size_t *budget)
 {

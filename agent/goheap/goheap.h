@@ -3,7 +3,7 @@
 #define PODPROF_GOHEAP_GOHEAP_H
 
 /*
- * The heap profile of one Go process, read from outside, at any time and without stopping the
+ * The heap profile of a Go process, read from outside, at any time and without stopping the
  * process.
  */
 
@@ -24,7 +24,7 @@ struct goheap;
 struct memory;
 struct root;
 
-/* Default bytes of kept records of one process: 350,000 records of 20 PCs. More records are
+/* Default bytes of kept records of a process: 350,000 records of 20 PCs. More records are
  * GORUNTIME_TOO_LARGE. */
 #define GOHEAP_BYTES_DEFAULT (64u << 20)
 
@@ -123,7 +123,7 @@ struct goheap_profile {
 };
 
 /**
- * struct goheap_record - one stack and object size
+ * struct goheap_record - a stack and object size
  * @stack: numbers of goheap_profile.pcs, leaf first, as the runtime recorded them
  * @allocs, @frees: objects as runtime/pprof would count them now, up to the end of the garbage
  *                  collection before the last one; allocs - frees were live then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The key of a file is device, inode, size and the times of its last changes, because inodes are
+ * The key of a file is device, inode, size and the times of the last changes, because inodes are
  * reused after deletion, and a library may be overwritten in place. The owner of a file cannot set
  * the time of the last status change.
  *

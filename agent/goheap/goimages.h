@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GOIMAGES_H
 
 /*
- * A cache of Go information by mapped file, so that each file is read once for all processes that
- * map it. Most files are not Go; for them the cache stores nothing else. For one thread.
+ * A cache of Go information by mapped file, so that each file is read once for all processes with
+ * the file. Most files are not Go; the cache stores nothing else for these files. For one thread.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 struct goimages;
 
 /**
- * struct goimage - one file
+ * struct goimage - a file
  * @state:   result of goruntime_file_read(); GORUNTIME_NO_RUNTIME for a file that is not ELF
  * @file:    NULL unless the state is GORUNTIME_OK or _UNKNOWN_LAYOUT
  * @is_bare: an ELF file without section headers and without Go in it: it may be packed

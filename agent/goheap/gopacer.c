@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The garbage collector's pacer keeps its state in one struct, gcController. Since Go 1.19 the
- * struct no longer contains the goal for the heap; heapGoalInternal computes it on request from
- * other words. Those words have fixed places relative to totalAlloc in all releases:
+ * The garbage collector's pacer keeps the state in one struct, gcController. Since Go 1.19 the
+ * struct no longer contains the goal for the heap; heapGoalInternal computes the goal on request
+ * from other words. These words have fixed places relative to totalAlloc in all releases:
  *
  *   -224 gcPercentHeapGoal  -216 sweepDistMinTrigger  -208 triggered
  *   -144 heapMarked
@@ -12,7 +12,7 @@
  * and memoryLimit is at offset 8 of the struct. Before 1.19, heapGoal is a word of the struct.
  * gofile/goversion.c has the offsets.
  *
- * The sizes of the heap's memory validate the layout, because they are whole pages.
+ * The sizes of the heap's memory validate the layout, because the sizes are whole pages.
  *
  * Source: the Go project's src/runtime/mgcpacer.go and mstats.go.
  */

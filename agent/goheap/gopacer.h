@@ -24,7 +24,8 @@ struct gopacer {
 	uint64_t released;
 };
 
-/* One call. 0, an outcome of gototals_read(), -errno; on everything except 0 @ret is untouched.
+/* A single call. 0, an outcome of gototals_read(), -errno; on everything except 0 @ret is
+ * untouched.
  * */
 int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret);
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * runtime.allgs is a slice of pointers to descriptions of goroutines. Descriptions are never freed;
- * those of ended goroutines are reused. The array is replaced when it grows, and the old array
+ * descriptions of ended goroutines are reused. The array is replaced for growth, and the old array
  * stays readable.
  *
  * A description (type g in runtime/runtime2.go) begins with the stack's bounds. The offsets of
- * other fields depend on the release, and a stripped program contains nothing to derive them from.
+ * other fields depend on the release, and a stripped program does not reveal the offsets.
  * So podprof takes the offsets by version (gofile/goversion.c), and checks that the values are
  * plausible for most goroutines: a known status, a valid stack size, a stack pointer inside the
  * stack, unique numbers.
  *
  * A goroutine that does not run has its stack pointer and resume address in "sched" or, in a system
- * call, in "syscallsp" and "syscallpc". It may resume during the read, so podprof reads the
- * description again after the stack. After a change the data may be of two moments, and the
+ * call, in "syscallsp" and "syscallpc". The goroutine may resume during the read, so podprof reads
+ * the description again after the stack. After a change the data may be of two moments, and the
  * goroutine is dropped. A goroutine that has run and waits at the same place again has a stack with
- * other values but the same return addresses, and only these are used.
+ * other values but the same return addresses, and only return addresses are used.
  *
  * Goroutines are read in batches of 512 descriptions, each with as many stacks as the buffer holds.
  */

@@ -3,7 +3,7 @@
 #define PODPROF_GOHEAP_GOROUTINES_H
 
 /*
- * All goroutines of one Go process, read from outside without stopping it: the state of each
+ * All goroutines of a Go process, read from outside without stopping it: the state of each
  * goroutine, and the stacks of those that do not run.
  */
 
@@ -16,7 +16,7 @@ struct memory;
 /* Goroutines read; the rest is counted. Reached: the command prints the number of omitted
  * goroutines. */
 #define GOROUTINES_MAX	     (1u << 18)
-/* Bytes read of one stack, from the leaf on. Reached: the root end of the stack is missing. */
+/* Bytes read of a stack, from the leaf on. Reached: the root end of the stack is missing. */
 #define GOROUTINES_STACK_MAX (64u << 10)
 
 /* As in the runtime, without the mark for stacks under scan. */
@@ -35,7 +35,7 @@ enum goroutine_status {
 };
 
 /**
- * struct goroutine - one goroutine at one moment
+ * struct goroutine - a goroutine at one moment
  * @wait_reason: of a waiting goroutine, "" if unknown; borrowed
  * @start_pc: of the goroutine's first function
  * @go_pc: of its `go` statement; 0 for the runtime's first goroutine

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A runtime describes itself in memory for its own stack walks: its moduledata has the address of
+ * A runtime describes itself in memory for its own stack walks: moduledata has the address of
  * the line table, the number of functions and the bounds of its data. A moduledata at the address
  * expected from file and mappings, with the same table, proves the bias and the addresses of the
- * variables, because loader and runtime have written its content.
+ * variables, because loader and runtime have written the content.
  */
 #include "goheap/goruntime.h"
 
@@ -95,7 +95,7 @@ uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var)
 /* ---------------------------------------------------------------- now */
 
 /* Records prove that sampling was on. One exception: if the linker has turned sampling off, Go
- * 1.26 still has one record of the program's start. */
+ * 1.26 still has a single record of the program's start. */
 static int read_was_on(struct memory *m, struct goruntime_now *now)
 {
 	uint64_t older = 0;

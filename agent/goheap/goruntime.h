@@ -15,7 +15,7 @@
 
 struct memory;
 
-/* The state of one process's heap profile. The name is the value of the label "state" and of
+/* The state of a process's heap profile. The name is the value of the label "state" and of
  * inspect's "state". */
 enum goruntime_state {
 	GORUNTIME_OK = 0,
@@ -38,7 +38,7 @@ const char *goruntime_state_name(int state);
 #define GORUNTIME_NAME_MAX 64
 
 /**
- * struct goruntime - one Go runtime in one process
+ * struct goruntime - a Go runtime in a process
  * @file: read from its file
  * @id: the file
  * @name: the last component of the file's path
@@ -85,7 +85,7 @@ struct goruntime_now {
 	bool was_on; /* sampling is on, or has been */
 };
 
-/* One call, two if sampling is off. mbuckets stays unset if its address is unknown. 0, an
+/* 1 call, 2 if sampling is off. mbuckets stays unset if the address is unknown. 0, an
  * outcome of memory_read(), -errno. */
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret);
 /* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */

@@ -56,8 +56,8 @@
 #define BUILDINFO_CHUNK	      (64u << 10)
 
 /* Bytes of each data segment searched for buildinfo in a file without sections. Go's linker puts
- * it first. C linkers put it behind the line table, 16 MB long in a program of 48 MB. Reached: no
- * version. */
+ * buildinfo first, C linkers put buildinfo behind the line table, 16 MB long in a program of 48 MB.
+ * Reached: no version. */
 #define GORUNTIME_INFO_SCAN_MAX (64u << 20)
 
 static const struct var_info {
@@ -275,8 +275,8 @@ static const char *section_of(const struct elffile *ef, const struct elfsym *sym
 	return "";
 }
 
-/* Keep the address of a symbol. Two addresses with one name are unusable, because the program's
- * choice is unknown. False if there is a symbol that cannot be the variable. */
+/* Keep the address of a symbol. Two addresses with the same name are unusable, because the
+ * program's choice is unknown. False if there is a symbol that cannot be the variable. */
 static bool keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
 		       struct goruntime_place *ret)
 {

@@ -3,7 +3,7 @@
 #define PODPROF_GOHEAP_GORUNTIME_FILE_H
 
 /*
- * The Go runtime in an ELF file: its version, and the addresses of the variables of the memory
+ * The Go runtime in an ELF file: the version, and the addresses of the variables of the memory
  * profiler and the allocator.
  */
 
@@ -40,7 +40,7 @@ enum goruntime_source {
 	GORUNTIME_SOURCE_MAX,
 };
 
-/* One variable. The section holds all of it; "" if the file has no such section. */
+/* A variable. The section holds the whole variable; "" if the file has no such section. */
 struct goruntime_place {
 	uint64_t vaddr;
 	enum goruntime_source source;
@@ -57,7 +57,7 @@ struct goruntime_id {
  * the others. */
 #define GORUNTIME_CODES_MAX 4
 
-/* One segment: @n_bytes of the file from @off on. */
+/* A segment: @n_bytes of the file from @off on. */
 struct goruntime_code {
 	uint64_t vaddr;
 	uint64_t off;
@@ -104,7 +104,7 @@ struct goruntime_file {
 };
 
 /**
- * goruntime_file_read() - look at one file
+ * goruntime_file_read() - look at a file
  *
  * Return: of enum goruntime_state (goruntime.h) GORUNTIME_OK; GORUNTIME_NO_RUNTIME for a file other
  * than Go, at the cost of the section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the

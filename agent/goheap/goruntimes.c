@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Each file mapped as code may contain a Go runtime. A cache holds the contents of files for all
- * processes (goimages.h); this file adds the facts of one process.
+ * processes (goimages.h); this file adds the facts of a process.
  *
  * The load bias comes from the executable mappings, by PT_LOAD. The address of the first mapping is
  * not the bias, because Go's own linker bases position-independent programs at 0x400000. The kernel
@@ -9,7 +9,7 @@
  * file was mapped again, and the running copy is unknown.
  *
  * Plugins look like libraries and have a copy of all variables, but never use the copy: their code
- * runs in the runtime of the program that loaded them, and is in its list of modules. Plugins are
+ * runs in the runtime of the program that loaded them, and is in the list of modules. Plugins are
  * left out here. Their own file names their functions, as for any other file.
  *
  * A program that was never on a disk (memfd) appears as a mapping of shared memory with an inode.
@@ -32,11 +32,11 @@
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 
-/* Files mapped as code and examined in one process; a browser has 300. Reached: the others are
+/* Files mapped as code and examined in a process; a browser has 300. Reached: the others are
  * not examined. */
 #define GORUNTIMES_FILES_MAX 1024
 
-/* State of the examination of one process. */
+/* State of the examination of a process. */
 struct search {
 	struct goimages *images;
 	const struct root *proc;
@@ -92,7 +92,7 @@ static uint64_t fingerprint(const struct maps *maps)
 
 /* ---------------------------------------------------------------- one runtime */
 
-/* The bias by one mapping; false if no segment of the file has its offset. */
+/* The bias by a mapping; false if no segment of the file has its offset. */
 static bool bias_of(const struct goruntime_file *file, const struct maps_entry *e, uint64_t *ret)
 {
 	for (size_t i = 0; i < file->n_codes; i++) {

@@ -16,12 +16,12 @@ struct goimages;
 struct memory;
 struct root;
 
-/* Runtimes read of one process. Reached:
+/* Runtimes read of a process. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`: the others are not read. */
 #define GORUNTIMES_MAX 8
 
 /**
- * struct goruntimes - the runtimes of one process
+ * struct goruntimes - the runtimes of a process
  * @items:      the executable's first, then by address
  * @n_left_out: above GORUNTIMES_MAX
  * @mappings:   a checksum of the process's code mappings; changes when a library is loaded or
@@ -37,18 +37,18 @@ struct goruntimes {
 /**
  * goruntimes_find() - look at a process's mappings
  * @m:     its memory; NULL if reading is not allowed, and then no runtime is certain
- * @known: @mappings of an earlier look, 0 for the first: if it is unchanged, the call does nothing
+ * @known: @mappings of an earlier look, 0 for the first: if unchanged, the call does nothing
  *         else
  * @ret:   set if there is a runtime, or if nothing has changed
  *
- * Return: GORUNTIME_OK if at least one runtime can be read; _UNKNOWN_LAYOUT if there are only
- * unreadable ones; _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
+ * Return: GORUNTIME_OK with a readable runtime; _UNKNOWN_LAYOUT with unreadable runtimes
+ * only; _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
  */
 int goruntimes_find(struct goimages *images, const struct root *proc, const struct pid_id *id,
 		    struct memory *m, uint64_t known, struct goruntimes *ret);
 #define GORUNTIMES_UNCHANGED GORUNTIME_STATE_MAX
 
-/* The runtime to use where only one is possible: the first readable one, else the first. NULL if
+/* The runtime to use instead of a list: the first readable runtime, else the first. NULL if
  * there is none. */
 const struct goruntime *goruntimes_first(const struct goruntimes *list);
 

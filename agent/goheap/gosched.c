@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go keeps the descriptions of goroutines forever, and lists those of ended ones as free: one list
- * for each processor and two shared lists. All others live, apart from the runtime's own:
+ * Go keeps the descriptions of goroutines forever, and lists the descriptions of ended goroutines
+ * as free: a list for each processor and two shared lists. All others live, apart from the
+ * runtime's own:
  *
  *   allglen - sched.gFree's - each allp[i].gFree's - sched.ngsys
  *
  * (gcount() in src/runtime/proc.go.) The code reveals the addresses of the variables (govars.h),
  * but not the offset of gFree in a processor's struct. The offset has changed with almost every
- * release, but in all of them these fields follow gFree:
+ * release, but in all releases the following fields come after gFree:
  *
  *   gFree       head, number                       16 bytes
  *   sudogcache  slice of sudogbuf: pointer, length, 128
@@ -33,7 +34,7 @@
 #define SUDOG_CACHE	 16 /* from gFree */
 #define SUDOG_BUF	 (SUDOG_CACHE + 24)
 #define SUDOG_BUF_LENGTH 128
-/* Free goroutines of one processor; above this number a processor passes some to the shared
+/* Free goroutines of a processor; above this number a processor passes some to the shared
  * lists. Reached: the goroutines are not counted this time. */
 #define FREE_MAX	 64u
 /* Descriptions of goroutines, of 400 bytes each; more are implausible. Reached: the goroutines
@@ -90,7 +91,7 @@ static size_t add_counters(const struct goruntime *rt, struct counters *c,
 	return n;
 }
 
-/* Read all counters in one call, to minimise changes during the read. */
+/* Read all counters in a single call, to minimise changes during the read. */
 static int count(const struct goruntime *rt, struct memory *m, const struct gosched *s,
 		 const uint64_t *procs, uint64_t n_procs, uint64_t *ret)
 {

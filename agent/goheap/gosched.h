@@ -15,7 +15,7 @@ struct memory;
  * goroutines are not counted. */
 #define GOSCHED_PROCS_MAX 1024
 
-/* Kept between the reads of one process; {0} at first. */
+/* Kept between the reads of a process; {0} at first. */
 struct gosched {
 	uint64_t free_at; /* of gFree in a processor; 0: not known */
 };

@@ -32,7 +32,7 @@ struct gototals {
 };
 
 /**
- * gototals_read() - read the counters, in one call
+ * gototals_read() - read the counters, in a single call
  * @layout: layout of the counters. In: from an earlier read of this process, or NULL; out: of this
  *          read
  *

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A packed executable is a small program with the compressed real program behind it. The small
+ * A packed executable is a small program and the compressed real program behind. The small
  * program unpacks the real one into anonymous memory, at its own addresses, and jumps there. The
  * file on disk is useless here, but the memory has everything that the runtime, and so podprof,
  * needs: line table, moduledata, code. The search is the same as in a file without section headers
  * (gofile/gomodule.h), with the pointers as relocated by the program itself.
  *
- * Only executables without section headers are searched, because packers omit them. Other programs
- * with anonymous code, such as interpreters with a JIT compiler, have section headers.
+ * Only executables without section headers are searched, because packers omit section headers.
+ * Other programs with anonymous code, such as interpreters with a JIT compiler, have section
+ * headers.
  *
  * The search covers the mappings around the process's largest piece of anonymous code, because the
  * segments of a program are adjacent. A Go program's heap is far away.
@@ -33,7 +34,7 @@
 #define CODE_BYTES_MIN	    (256u << 10)
 /* Bytes between two segments of a program: linkers align them to 2 MiB at most. */
 #define GAP_BYTES	    (2u << 20)
-/* Mappings of one program; loaders make six. Reached: the others are not searched. */
+/* Mappings of a program; loaders make six. Reached: the others are not searched. */
 #define GOUNPACKED_MAPS_MAX 32
 
 static bool is_memory(const struct maps_entry *e)

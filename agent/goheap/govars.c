@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Go's own tables name every function, also in stripped programs. The code of the runtime's
- * functions contains the addresses of the variables they use (gofile/coderefs.h), and in all
- * releases a few small functions are never inlined. gofile/goversion.c has those with several
- * names; here they have the newest name.
+ * functions contains the addresses of the variables used (gofile/coderefs.h), and in all
+ * releases a few small functions are never inlined. gofile/goversion.c has the functions with
+ * several names; the list here has the newest names.
  *
  *   mProf_FlushLocked     loads mbuckets, as the first word; up to 1.18 mProf before it
  *   mProf_Free            loads the cycle, as the first 4 bytes
@@ -33,10 +33,10 @@
  *                         the first two
  *
  * An address counts only if it is aligned and in a writable segment. MemProfileRate must be
- * certain, because podprof may write to it. Its value in the file, Go's default rate, distinguishes
- * it from mcache0, the other word loaded by profilealloc; in a process its place does. From 1.17 to
- * 1.19 the file has no value, but the package's initialization stores it. In addition the allocator
- * has to load the same word.
+ * certain, because podprof may write to it. Go's default rate as the value in the file
+ * distinguishes MemProfileRate from mcache0, the other word loaded by profilealloc; in a process
+ * the place distinguishes the two. From 1.17 to 1.19 the file has no value, but the package's
+ * initialization stores it. In addition the allocator has to load the same word.
  *
  * Sources: the Go project's src/runtime/mprof.go and malloc.go, of the releases in
  * gofile/goversion.c.
@@ -55,17 +55,17 @@
 #include "gofile/goversion.h"
 #include "elf/elffile.h"
 
-/* Bytes examined of one function; mallocgc has 3,000. Reached: variables used further on are not
+/* Bytes examined of a function; mallocgc has 3,000. Reached: variables used further on are not
  * found: `unknown_layout`. */
 #define GOVARS_CODE_MAX (16u << 10)
-/* References of one function; runtime.init has 60. Reached: as above. */
+/* References of a function; runtime.init has 60. Reached: as above. */
 #define GOVARS_REFS_MAX 512
 
 #define DEFAULT_RATE 524288u
 /* Offset in moduledata of the begin and end of noptrdata. */
 #define NOPTRDATA    192u
 
-/* Functions with one name in all releases. */
+/* Functions with the same name in all releases. */
 enum func {
 	FLUSH,
 	PROF_FREE,

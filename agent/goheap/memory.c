@@ -2,15 +2,15 @@
 /*
  * Reading another process's memory.
  *
- * process_vm_readv(2) copies up to 1024 ranges in one call. It stops at the first unreadable page
- * and returns the number of bytes copied, possibly in the middle of a range; for 0 bytes it fails
- * with EFAULT. So a hole in the address space and a short answer are the same here, and the caller
- * learns the length of the copy.
+ * process_vm_readv(2) copies up to 1024 ranges in a call. The call stops at the first unreadable
+ * page and returns the number of bytes copied, possibly in the middle of a range; for 0 bytes the
+ * call fails with EFAULT. So a hole in the address space and a short answer are the same here, and
+ * the caller learns the length of the copy.
  *
  * A pid may belong to another process by the time of the call. A check of (pid, start time) after
- * the reads proves the identity for all of them, because a process does not come back. An exec
+ * the reads proves the identity for all reads, because a process does not come back. An exec
  * keeps both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the
- * address space of the opening and reads as an empty file after its end (proc(5); mem_rw() in
+ * address space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in
  * fs/proc/base.c).
  */
 #include "goheap/memory.h"

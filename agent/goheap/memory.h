@@ -29,7 +29,7 @@ struct memory_range {
 	size_t n;
 };
 
-/* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: another call.
+/* Ranges of a call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: another call.
  * */
 #define MEMORY_RANGES_MAX 1024
 
@@ -58,7 +58,7 @@ struct memory {
 
 /* All of @n bytes. 0, MEMORY_*, -errno. */
 int memory_read(struct memory *m, uint64_t addr, void *ret, size_t n);
-/* The available part of @n bytes from @addr on, without a gap: at least one byte, or
+/* The available part of @n bytes from @addr on, without a gap: at least 1 byte, or
  * MEMORY_UNMAPPED. */
 int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_t *ret_n);
 /* All bytes of any number of ranges, MEMORY_RANGES_MAX a call. */

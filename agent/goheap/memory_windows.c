@@ -5,9 +5,9 @@
  * is used. If the first page of the window is missing, but not the requested page, the window is
  * read again from the requested page on.
  *
- * The necessary number of windows is the number of places read in turn: one for a program with one
- * processor, a hundred for one with a hundred. The cache begins with a few windows. A request for a
- * recently evicted window doubles the number.
+ * The necessary number of windows is the number of places read in turn: 1 for a program with a
+ * single processor, 100 for a program with 100. The cache begins with a few windows. A request for
+ * a recently evicted window doubles the number.
  *
  * The position of the copy matters. With the destination 16 bytes further into its page than the
  * source, as malloc() places large blocks, the kernel's copying took three to four times as long
@@ -45,7 +45,7 @@ void memory_windows_forget(struct memory_windows *w)
 		w->windows[i].n = 0;
 }
 
-/* The bytes of the window from @addr on; 0 if it does not hold @addr. */
+/* The bytes of the window from @addr on; 0 without @addr. */
 static size_t window_has(const struct memory_window *window, uint64_t addr)
 {
 	uint64_t skip = addr - window->start;

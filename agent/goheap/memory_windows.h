@@ -11,12 +11,12 @@
 
 struct memory;
 
-/* Bytes of one window: 30,000 records need about a hundred system calls. */
+/* Bytes of a window: 30,000 records need about a hundred system calls. */
 #define MEMORY_WINDOW_BYTES 131072
 /* Windows kept, 16 MiB. A process allocates records in one chunk for each processor, and the
  * list runs through all chunks at once. Reached: the least recently used window is reused. */
 #define MEMORY_WINDOWS_MAX  128
-/* Evicted windows remembered, to detect repeated requests for them. Reached: the oldest is
+/* Evicted windows remembered, to detect repeated requests. Reached: the oldest is
  * forgotten. */
 #define MEMORY_GHOSTS_MAX   256
 
@@ -45,7 +45,7 @@ void memory_windows_init(struct memory_windows *w, struct memory *memory);
 void memory_windows_deinit(struct memory_windows *w);
 /* Discard all windows, so that later reads see the present memory. */
 void memory_windows_forget(struct memory_windows *w);
-/* View @n bytes in place, or copied to @room if they span two windows. *@ret is valid until two
+/* View @n bytes in place, or copied to @room across two windows. *@ret is valid until two
  * other windows have been used. Returns as memory_read(). */
 int memory_windows_view(struct memory_windows *w, uint64_t addr, size_t n, void *room,
 			const void **ret);

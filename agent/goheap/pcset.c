@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A heap of 30,000 records has 600,000 PCs, but only a few thousand distinct ones. With numbers a
+ * A heap of 30,000 records has 600,000 PCs, but only a few thousand are distinct. With numbers a
  * stack takes half the memory, and per-PC work is done once per number.
  *
  * An open-addressing hash table of numbers. A process chooses its PCs, so the hash has a secret

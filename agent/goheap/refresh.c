@@ -4,7 +4,7 @@
  *
  * The counters are 64 or 128 bytes of the 300 of each record. For each range of a call the kernel
  * finds and pins a page, at a measured cost of 450 ns; the copy of a whole page costs 600 ns. So
- * ranges are joined across the gaps between them. For this, records are visited in the order of
+ * ranges are joined across gaps. For this, records are visited in the order of
  * their addresses: in the order of the list, every record of a program with many processors would
  * be a range of its own.
  */
@@ -25,14 +25,14 @@
 #define REFRESH_AGAIN_MAX   1024
 /* Largest gap within a range. Less than a page, so the gap cannot contain a hole. */
 #define REFRESH_GAP_BYTES   1024u
-/* Bytes of one call: they stay in a second-level cache until processed. */
+/* Bytes of a call: the data stays in a second-level cache until processed. */
 #define REFRESH_BATCH_BYTES (512u << 10)
 /* Ascending runs in the list of records that are sorted as runs: chunks of 256 KiB of a table of
- * 100 MB. Reached: the records are sorted one by one. */
+ * 100 MB. Reached: the records are sorted individually. */
 #define RUNS_MAX	    512
 #define REFRESH_SKEW_WORDS  (MEMORY_SKEW_BYTES / sizeof(uint64_t))
 
-/* One call: ranges with the counters of neighbouring records. */
+/* A call: ranges with the counters of neighbouring records. */
 struct batch {
 	struct memory_range ranges[MEMORY_RANGES_MAX];
 	size_t first[MEMORY_RANGES_MAX + 1]; /* position of each range, and the end of the last */
@@ -112,7 +112,7 @@ static bool order_runs(const struct bucket *items, const uint32_t *list, size_t 
 }
 
 /* Sort the records from @first up to @n by address. Within a chunk of the runtime, later list
- * entries have lower addresses; a program with few processors fills its chunks one after the other.
+ * entries have lower addresses; a program with few processors fills its chunks in sequence.
  * */
 static int order_new(const struct buckets *b, size_t first, size_t n, uint32_t *ret)
 {
@@ -238,7 +238,7 @@ static void take(struct buckets *b, struct batch *batch, size_t k, const uint32_
 	}
 }
 
-/* One call. Adds records to read again to the batch. */
+/* A single call. Adds records to read again to the batch. */
 static int read_batch(struct buckets *b, struct memory *m, struct batch *batch,
 		      const uint32_t *list, bool insist)
 {

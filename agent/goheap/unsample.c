@@ -7,7 +7,7 @@
  *
  * The arithmetic is in doubles, in the order and with the truncation of scaleHeapSample() in
  * runtime/pprof/protomem.go, so the numbers equal those of the process itself. Up to Go 1.26 that
- * function divides the record's bytes by its count to get S, with the same result. Only the last
+ * function divides the record's bytes by the count to get S, with the same result. Only the last
  * bit of exp() may differ, because Go has its own implementation for some processors. For 16-byte
  * objects such an error is multiplied by 32768 and then truncated, so one profile in some thousands
  * has a number off by one.

@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOPROFILE_CONTENTION_H
 #define PODPROF_GOPROFILE_CONTENTION_H
 
-/* Mutex and block profiles: one read of one process as a value, and the values of one series as
+/* Mutex and block profiles: one read of a process as a value, and the values of a series as
  * an encoded pprof, equal to the output of the processes' own runtime/pprof. Runs on the thread
  * that owns the symbolizer. */
 
@@ -37,7 +37,7 @@ struct contentionsnap {
 /**
  * contentionsnap_new() - copy one read
  * @since_start: the process began in this window, so all counts of a first read belong to the
- *               window. Without it, no counts of a first read do.
+ *               window. Otherwise no counts of a first read do.
  *
  * Return: 0, -ENOMEM, or an error of the resolver.
  */
@@ -50,7 +50,7 @@ size_t contentionsnap_bytes(const struct contentionsnap *s);
 
 /**
  * contention_report() - build and encode a mutex or block profile
- * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret: gzip-compressed pprof is appended; the ceiling of @ret bounds the size
  *
  * Sample types contentions/count and delay/nanoseconds, period contentions/count 1. A delta omits
  * unchanged records.

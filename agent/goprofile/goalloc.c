@@ -270,7 +270,7 @@ static size_t metric_labels(const struct labels *labels, struct metric_label ret
 	return labels->n;
 }
 
-/* Set a label of the family's own. It replaces a user's label with the same name. */
+/* Set a label of the family's own. The label replaces a user's label with the same name. */
 static size_t add_label(struct metric_label *labels, size_t n, const char *name, const char *value)
 {
 	size_t i = 0;

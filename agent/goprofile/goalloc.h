@@ -21,7 +21,7 @@ struct metric_sink;
 /* Containers with Go processes; a node's kubelet allows 110 pods by default, some allow 500.
  * Reached: `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_CONTAINERS_MAX 4096
-/* Go runtimes of one container followed at a time. Reached:
+/* Go runtimes of a container followed at a time. Reached:
  * `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_PROCESSES_MAX  256
 
@@ -37,7 +37,7 @@ enum goalloc_value {
 	GOALLOC_HEAP_BYTES, /* allocated and not freed, including garbage */
 	GOALLOC_HEAP_OBJECTS,
 	GOALLOC_SPANS_BYTES, /* of spans with objects */
-	GOALLOC_SYS_BYTES,   /* of all spans, including free and released ones */
+	GOALLOC_SYS_BYTES,   /* of all spans, also free or released */
 	GOALLOC_RELEASED_BYTES,
 	GOALLOC_LIVE_BYTES, /* live according to the last garbage collection, exact */
 	GOALLOC_NEXT_GC_BYTES,
@@ -45,7 +45,7 @@ enum goalloc_value {
 	GOALLOC_VALUES,
 };
 
-/* One Go runtime. Each runtime of a process has a different number, also if the process later
+/* A Go runtime. Each runtime of a process has a different number, also if the process later
  * executes another program. */
 struct goalloc_who {
 	struct pid_id pid;
@@ -53,7 +53,7 @@ struct goalloc_who {
 };
 
 /**
- * struct goalloc_reading - the result of one look at one runtime
+ * struct goalloc_reading - the result of one look at a runtime
  * @has: a bit for each present enum goalloc_value; the others keep their earlier values
  * @state, @source: words for the info metric, borrowed from constants
  */

@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOPROFILE_GOBUILD_H
 #define PODPROF_GOPROFILE_GOBUILD_H
 
-/* The common part of the reports of Go's own profiles: a profile under construction, its stacks,
- * and the outcomes of its records. */
+/* The common part of the reports of Go's own profiles: a profile under construction, the stacks,
+ * and the outcomes of the records. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ struct gobuild_record {
 	size_t n_labels;
 };
 
-/* Add one record. The record is counted, also if a ceiling leaves it out. 0 or -errno. */
+/* Add one record. The record is counted, also if left out by a ceiling. 0 or -errno. */
 int gobuild_record(struct gobuild *b, const struct gobuild_record *record);
 
 /* Appends the encoded profile. 0; BUF_FULL; -errno. */

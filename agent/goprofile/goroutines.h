@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOPROFILE_GOROUTINES_H
 #define PODPROF_GOPROFILE_GOROUTINES_H
 
-/* Goroutine profiles: one read of one process as a value, and values as an encoded pprof. Runs
+/* Goroutine profiles: one read of a process as a value, and values as an encoded pprof. Runs
  * on the thread that owns the symbolizer. */
 
 #include <stddef.h>
@@ -53,7 +53,7 @@ size_t goroutinesnap_bytes(const struct goroutinesnap *s);
 
 /**
  * goroutine_report() - build and encode a goroutine profile
- * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret: gzip-compressed pprof is appended; the ceiling of @ret bounds the size
  *
  * Sample type goroutine/count, period goroutine/count 1; labels "state" and, for waiting
  * goroutines, "wait_reason". Ignores the delta of @opts.

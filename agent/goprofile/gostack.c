@@ -3,7 +3,7 @@
  * Converts stacks recorded by Go's profilers, as runtime/pprof does (protomem.go and proto.go
  * there).
  *
- * A recorded stack is mostly logical already: it has an entry for each inlined function. The
+ * A recorded stack is mostly logical already: each inlined function has an entry. The
  * entries of outer functions are addresses of instructions left by the compiler as marks. Such an
  * entry stands only for the innermost function at the byte before. Adding all functions inlined
  * there, as is right for a sampled or unwound stack, would show functions twice. But since 1.23 a
@@ -11,7 +11,7 @@
  * may cut a stack between inlined functions. So the rule is that of runtime.CallersFrames: if the
  * next entry is not the mark of the next outer function, that function is added.
  *
- * The entries of one physical function then become one location with several lines, the form of
+ * The entries of a physical function then become a single location with several lines, the form of
  * inlining in a profile. An entry joins the entries before if the last of these is inlined and both
  * are in the same physical function. Recursion, the same function twice, is not inlining.
  *
@@ -19,7 +19,7 @@
  * stack would be empty; the function at the address itself decides. No profile has runtime.goexit,
  * the root of every goroutine, nor the compiler-made wrapper of an inlined function.
  *
- * The symbolizer resolves addresses without a Go function, those of C code in a Go program.
+ * The symbolizer resolves addresses without a Go function, as in C code of a Go program.
  */
 #include "goprofile/gostack.h"
 
@@ -34,13 +34,13 @@
 #include "goprofile/stacksnap.h"
 #include "symbolize/symbolizer.h"
 
-/* Go programs and libraries in the processes of one series. Reached: the symbolizer alone names
+/* Go programs and libraries in the processes of a series. Reached: the symbolizer alone names
  * the others. */
 #define GOSTACK_IMAGES_MAX 64
-/* Inlined functions added at one place; a longer chain contains a cycle. Reached: the stack ends
- * there. */
+/* Inlined functions added in a single place; a longer chain contains a cycle. Reached: the stack
+ * ends there. */
 #define GOSTACK_EXPAND_MAX 64
-/* Entries of one stack before the functions of the last entry are added: the runtime's limit.
+/* Entries of a stack before the functions of the last entry are added: the runtime's limit.
  * Reached: the stack ends there. */
 #define GOSTACK_DEPTH_MAX  (GOSTACK_LOCATIONS_MAX - GOSTACK_EXPAND_MAX)
 
@@ -49,7 +49,7 @@ struct go_image {
 	struct gopclntab *table; /* NULL: not Go */
 };
 
-/* One function at one address. */
+/* A function at an address. */
 struct place {
 	const struct image *image;
 	uint64_t vaddr; /* of the instruction */
@@ -60,7 +60,7 @@ struct place {
 	bool dropped; /* runtime.goexit, or a wrapper at a stack's end */
 };
 
-/* The facts of one return address of a snapshot. */
+/* The facts of a return address of a snapshot. */
 struct entry {
 	struct place place;
 	int32_t parent_pc; /* as in gopclntab */
@@ -74,9 +74,9 @@ struct gostack {
 	struct pprof *pprof;
 	struct go_image images[GOSTACK_IMAGES_MAX];
 	size_t n_images;
-	const struct stacksnap *snap; /* the current one */
+	const struct stacksnap *snap; /* the current snapshot */
 	struct entry *entries;	      /* of its frames */
-	struct gopclntab_line line;   /* scratch: it is large */
+	struct gopclntab_line line;   /* scratch: large */
 	struct place stack[GOSTACK_LOCATIONS_MAX];
 	size_t depth;
 	struct gostack_stats stats;

@@ -13,7 +13,7 @@ struct pprof;
 struct stacksnap;
 struct symbolizer;
 
-/* The rules for the stacks of one kind of profile. */
+/* The rules for the stacks of a kind of profile. */
 enum gostack_rule {
 	GOSTACK_HEAP,	  /* hides leading functions of the runtime */
 	GOSTACK_PHYSICAL, /* mostly plain return addresses; cut at the runtime's limit after the
@@ -22,13 +22,13 @@ enum gostack_rule {
 			     hidden */
 };
 
-/* GOSTACK_PHYSICAL uses the runtime's own limit. The runtime records some frames more, because
- * it skips some later. GODEBUG=profstackdepth may have raised the limit. Stacks longer than the sum
+/* GOSTACK_PHYSICAL uses the runtime's own limit. The runtime records some frames more, and
+ * skips some later. GODEBUG=profstackdepth may have raised the limit. Stacks longer than the sum
  * of both numbers prove this, and are not cut. */
 #define GOSTACK_PHYSICAL_DEPTH 128
 #define GOSTACK_PHYSICAL_MORE  7
 
-/* Locations of one stack: the runtime's limit of 1026, and the functions added at the end.
+/* Locations of a stack: the runtime's limit of 1026, and the functions added at the end.
  * Reached: the stack ends there. */
 #define GOSTACK_LOCATIONS_MAX (1026 + 64)
 
@@ -44,7 +44,7 @@ void gostack_free(struct gostack *b);
 /* Name all addresses of @snap for gostack_locations(). @snap is borrowed until the next call. 0;
  * PPROF_FULL; -errno. */
 int gostack_name(struct gostack *b, const struct stacksnap *snap);
-/* The locations of one stack of the named @snap. 0; PPROF_FULL; -errno. */
+/* The locations of a stack of the named @snap. 0; PPROF_FULL; -errno. */
 int gostack_locations(struct gostack *b, const uint32_t *pcs, size_t n, enum gostack_rule rule,
 		      uint32_t ret[GOSTACK_LOCATIONS_MAX], size_t *ret_n);
 

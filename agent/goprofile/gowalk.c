@@ -7,8 +7,8 @@
  *   amd64  return address at sp + n, the caller's sp above it
  *   arm64  return address at sp, if n is not 0; the caller's sp is sp + n
  *
- * The outermost function of every goroutine is runtime.goexit. A walk is not whole if it reaches
- * code without a table (C), or the end of the copied stack.
+ * The outermost function of every goroutine is runtime.goexit. A walk to code without a table (C),
+ * or to the end of the copied stack, is not whole.
  *
  * Goroutines wait at few places, so the result for each return address is cached.
  */
@@ -26,14 +26,14 @@
 #include "goheap/pcset.h"
 #include "elf/elffile.h"
 
-/* Go files of one process. Reached: a stack ends at the first frame in any other file. */
+/* Go files of a process. Reached: a stack ends at the first frame in any other file. */
 #define GOWALK_FILES_MAX  16
 /* Distinct return addresses in the cache, 40 bytes each. Reached: the stack ends there. */
 #define GOWALK_PLACES_MAX (1u << 20)
 
 /* The facts of a pc. */
 struct place {
-	uint32_t n_bytes; /* from sp to its value at function entry */
+	uint32_t n_bytes; /* from sp to the value at function entry */
 	bool known;
 	bool root;  /* runtime.goexit */
 	bool arm64; /* the place of the return address */
@@ -52,7 +52,7 @@ struct gowalk {
 	struct pcset pcs;
 	struct place *places; /* of pcs */
 	size_t cap;
-	struct gopclntab_line line; /* scratch: it is large */
+	struct gopclntab_line line; /* scratch: large */
 };
 
 int gowalk_new(const struct stacksnap_space *space, struct gowalk **ret)
@@ -113,8 +113,8 @@ static bool starts_with(const char *s, const char *prefix)
 }
 
 /* By the name of the goroutine's first function. Three goroutines of the program begin in the
- * runtime, too: the main one, and the ones that call finalizers and cleanups. The latter two belong
- * to the program only while they work, which is not visible here. */
+ * runtime, too: the main goroutine, and the callers of finalizers and of cleanups. The two callers
+ * belong to the program only during their work, but the work is not visible here. */
 static bool is_system_name(const char *name)
 {
 	return starts_with(name, "runtime.") && strcmp(name, "runtime.main") != 0 &&
@@ -168,7 +168,7 @@ static int place_of(struct gowalk *w, uint64_t pc, struct place *ret)
 
 /* ---------------------------------------------------------------- a stack */
 
-/* The word at @addr of the stack; false if it was not copied. */
+/* The word at @addr of the stack; false if not copied. */
 static bool stack_word(const struct goroutine *g, uint64_t addr, uint64_t *ret)
 {
 	uint64_t off = addr - g->sp;

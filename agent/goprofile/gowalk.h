@@ -3,7 +3,7 @@
 #define PODPROF_GOPROFILE_GOWALK_H
 
 /* Walks the stack of a goroutine that does not run, as Go's own traces do: with exact tables of
- * the stack pointer's distance from its value at function entry. */
+ * the stack pointer's distance from the value at function entry. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 struct goroutine;
 struct gowalk;
 
-/* Frames of one stack. Reached: the root is missing. */
+/* Frames of a stack. Reached: the root is missing. */
 #define GOWALK_FRAMES_MAX 512
 
 /* @space is copied; its ctx must outlive the walker. 0 or -ENOMEM. */
@@ -31,8 +31,8 @@ void gowalk_free(struct gowalk *w);
 int gowalk(struct gowalk *w, const struct goroutine *g, uint64_t ret[GOWALK_FRAMES_MAX],
 	   size_t *ret_n, bool *ret_whole);
 
-/* Whether a goroutine with this first function is one of the runtime's own. Go's profiles omit
- * these: runtime.isSystemGoroutine(). */
+/* Whether a goroutine with this first function belongs to the runtime. Go's profiles omit such
+ * goroutines: runtime.isSystemGoroutine(). */
 int gowalk_is_system(struct gowalk *w, uint64_t start_pc, bool *ret);
 
 #endif

@@ -15,7 +15,7 @@
 
 struct heap_build {
 	const struct go_profile_report_opts *opts;
-	const struct heapsnap *snap; /* the current one */
+	const struct heapsnap *snap; /* the current snapshot */
 	struct gobuild go;
 };
 

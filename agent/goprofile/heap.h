@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOPROFILE_HEAP_H
 #define PODPROF_GOPROFILE_HEAP_H
 
-/* Encodes one series' Go heaps as pprof, equal to the output of the processes' own
+/* Encodes a series' Go heaps as pprof, equal to the output of the processes' own
  * runtime/pprof. Runs on the thread that owns the symbolizer. */
 
 #include <stdbool.h>
@@ -36,8 +36,8 @@ struct go_profile_report_stats {
 
 /**
  * heap_report() - build and encode a heap profile
- * @snaps: of the processes of one series
- * @ret:   gzip-compressed pprof is appended; its ceiling bounds the size
+ * @snaps: of the processes of a series
+ * @ret:   gzip-compressed pprof is appended; the ceiling of @ret bounds the size
  * @ret_stats: set on success
  *
  * Sample types alloc_objects/count, alloc_space/bytes, inuse_objects/count, inuse_space/bytes;

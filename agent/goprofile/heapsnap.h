@@ -3,8 +3,8 @@
 #define PODPROF_GOPROFILE_HEAPSNAP_H
 
 /*
- * One read of one process's heap, as a value. The value outlives the reader and the process, and
- * another thread may name its addresses (heap.h).
+ * One read of a process's heap, as a value. The value outlives the reader and the process, and
+ * another thread may name the addresses (heap.h).
  */
 
 #include <stdbool.h>
@@ -19,7 +19,8 @@ struct heapsnap_opts {
 	struct stacksnap_space space;
 	bool forced; /* podprof has turned sampling on in this process */
 	/* The process began in this window, so all allocations of a first read belong to the
-	 * window. Without it, no allocations of a first read do, because their time is unknown. */
+	 * window. Otherwise no allocations of a first read do, because the time of the allocations
+	 * is unknown. */
 	bool since_start;
 };
 

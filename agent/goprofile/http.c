@@ -40,7 +40,7 @@ struct go_profile_http {
 };
 
 /**
- * struct pull_job - one request: its processes, then its result
+ * struct pull_job - a request: its processes, then its result
  * @later:  the loop's
  * @result: of reading and encoding: 0, BUF_FULL, -errno
  */

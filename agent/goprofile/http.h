@@ -22,13 +22,13 @@ struct root;
 
 /* Requests waiting for the worker. Reached: 503; `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
-/* Processes of a container in one answer. Reached: the others are left out:
+/* Processes of a container in an answer. Reached: the others are left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PROCESSES_MAX 64
-/* Samples of one answer. Reached: the others are left out:
+/* Samples of an answer. Reached: the others are left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_SAMPLES_MAX   (1u << 17)
-/* Bytes of one answer before compression. Reached: the rest is left out:
+/* Bytes of an answer before compression. Reached: the rest is left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PPROF_MAX     (16u << 20)
 
@@ -41,7 +41,7 @@ struct go_profile_http_opts {
 	/* The annotation of an entity's pod; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
 	go_profile_wish_fn wish;
 	void *ctx;
-	size_t max_bytes;    /* ceiling for the records and stacks of one answer */
+	size_t max_bytes;    /* ceiling for the records and stacks of an answer */
 	size_t symbol_bytes; /* ceiling for its symbol tables */
 };
 

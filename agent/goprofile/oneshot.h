@@ -3,7 +3,7 @@
 #define PODPROF_GOPROFILE_ONESHOT_H
 
 /*
- * One Go profile on demand: reads processes one after the other and adds them up to one profile.
+ * One Go profile on demand: reads processes in sequence for a single profile.
  * Nothing is kept between two profiles.
  */
 
@@ -21,7 +21,7 @@ struct go_profile_target;
 struct gocore;
 struct root;
 
-/* Processes read of one container. Reached: the command says how many are left out. */
+/* Processes read of a container. Reached: the command says how many are left out. */
 #define GO_PROFILE_ONESHOT_PROCESSES_MAX 1024
 
 /**
@@ -30,7 +30,7 @@ struct root;
  * @max_bytes: of all records and stacks together; the rest is left out
  * @symbol_bytes: of symbol tables
  * @n_snaps: runtimes with a profile
- * @version: of Go, of the first Go process, whether it could be read or not
+ * @version: of Go, of the first Go process, readable or not
  * @state: of the first process without a profile, as the reason; GORUNTIME_NO_RUNTIME without any
  *         Go program
  */
@@ -49,7 +49,7 @@ struct go_profile_oneshot {
 	struct goheap_totals totals; /* of GO_PROFILE_HEAP */
 	int64_t contentions;	     /* of GO_PROFILE_MUTEX and GO_PROFILE_BLOCK */
 	int64_t delay_ns;
-	uint64_t n_changed; /* goroutines left out because they changed during the read */
+	uint64_t n_changed; /* goroutines left out because of changes during the read */
 	uint64_t n_more;    /* goroutines left out for lack of room */
 	char version[GORUNTIME_VERSION_MAX];
 	enum goruntime_state state;

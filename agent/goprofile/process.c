@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A look at a process reads its mappings. The first look comes at once, and another one after each
- * change of the executable. The check for a change is one fstatat() a round, and the only cost of
+ * A look at a process reads its mappings. The first look comes at once, and another look after each
+ * change of the executable. The check for a change is an fstatat() a round, and the only cost of
  * most processes. A library may be loaded at any time, so further looks follow after one round,
  * two, four and so on. If nothing has changed, a look costs only the read of the mappings.
  *
  * An exec keeps pid and start time. An exec of the same program keeps the executable, too. The
- * readers detect this case, because they hold the old address space open.
+ * readers detect this case, because the readers hold the old address space open.
  *
- * The first program of a container from runc is runc itself, written in Go, until it executes the
- * container's program. This takes moments, or in a container that was only created, until its
- * start. Such a process gets a first look in each round, and counts as no Go program until then.
+ * The first program of a container from runc is runc itself, written in Go, until the exec of
+ * the container's program. The exec comes in moments, or in a container that was only created,
+ * at the start. Such a process gets a first look in each round, and counts as no Go program until
+ * then.
  *
  * The process's memory is held open while readers are made: if the address space is the same at the
- * end, all findings belong to it.
+ * end, all findings belong to this address space.
  */
 #include "goprofile/process.h"
 
@@ -33,11 +34,11 @@
 
 /* Rounds between two looks at the mappings; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
 #define GO_PROCESS_WAIT_MAX    64
-/* Files with forced runtimes in one process, executed one after the other. Reached: none is
+/* Files with forced runtimes in a process, executed in sequence. Reached: none is
  * forced any more. */
 #define GO_PROCESS_FORCED_MAX  64
-/* Bytes of a process's environment searched for runc's variables. runc's own process has nothing
- * else in it: 300 bytes, and the path of its directory. Reached: taken for a program of the
+/* Bytes of a process's environment searched for runc's variables. runc's own process has only
+ * 300 bytes and the path of a directory. Reached: taken for a program of the
  * container. */
 #define GO_PROCESS_ENVIRON_MAX 8192
 
@@ -192,7 +193,7 @@ static int take_found(struct go_process *p, const struct go_process_opts *opts,
 	return r;
 }
 
-/* Whether the process is runc before its exec. Checked by the environment, present from the
+/* Whether the process is runc before the exec. Checked by the environment, present from the
  * first moment; the name "runc:[2:INIT]" comes later (runc's libcontainer/container_linux.go and
  * nsenter/nsexec.c). */
 static bool is_setting_up(const struct root *proc, const struct pid_id *pid)

@@ -3,7 +3,7 @@
 #define PODPROF_GOPROFILE_PROCESS_H
 
 /*
- * One process of the node: its Go runtimes, each with a reader of its heap.
+ * One process of the node: the Go runtimes, each with a reader of the heap.
  */
 
 #include <stdbool.h>
@@ -18,9 +18,9 @@ struct goimages;
 struct root;
 
 /**
- * struct go_process_runtime - one runtime
+ * struct go_process_runtime - a runtime
  * @number: of the runtime in the process; from 1, never reused
- * @heap:   the reader, owned; NULL if freed for lack of room: the next look makes another one
+ * @heap:   the reader, owned; NULL if freed for lack of room: the next look makes another reader
  * @bytes:  of the reader's records, as counted by the owner
  * @exact:  the allocator's own counters have been read: no estimates from then on
  * @told:   the last reported state; GORUNTIME_STATE_MAX at first
@@ -67,7 +67,7 @@ struct go_process {
 struct go_process_opts {
 	const struct root *proc;
 	struct goimages *images;
-	size_t max_bytes; /* of records of one runtime */
+	size_t max_bytes; /* of records of a runtime */
 	unsigned int round;
 };
 
@@ -76,8 +76,8 @@ void go_process_deinit(struct go_process *p);
 
 /* Update the list of runtimes if a look is due. 0 or -errno. */
 int go_process_look(struct go_process *p, const struct go_process_opts *opts);
-/* Call after a read. If the process has left the program, it may run another program, or the
- * same program again. True if another read makes sense. */
+/* Call after a read. A process that has left the program may run another program, or the same
+ * program again. True if another read makes sense. */
 bool go_process_left(struct go_process *p);
 /* Free a reader, for lack of room. */
 void go_process_shed(struct go_process *p, struct go_process_runtime *runtime);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading a heap takes milliseconds, and a target can make it slow, so a worker does it and alone
- * uses the reader. A round is one job for each container, with its present processes, and a last
- * job that forgets processes without a read in the round. If a process blocks the worker, its
+ * Reading a heap takes milliseconds, and a target can slow the read down, so a worker reads and
+ * alone uses the reader. A round is one job for each container, with its present processes, and a
+ * last job that forgets processes without a read in the round. If a process blocks the worker, the
  * container is left alone for an hour.
  *
- * In the first seconds after its start a container may still lack its names. Such a container is
- * skipped in this round. The next round includes everything since its start. With the late names
- * its labels may equal those of other containers, and all processes with equal labels share one
- * profile a window.
+ * In the first seconds after the start a container may still lack names. Such a container is
+ * skipped in this round. The next round includes everything since the start. With the late names
+ * the labels may equal the labels of other containers, and all processes with equal labels share
+ * one profile a window.
  */
 #include "goprofile/profiler.h"
 
@@ -30,25 +30,25 @@
 #include "goprofile/heap.h"
 #include "goprofile/worker.h"
 
-/* Processes of one container in a round. Reached:
+/* Processes of a container in a round. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINER_MAX  1024
 /* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINERS_MAX 4096
-/* Rounds that a container's counters outlive the container, so that its last values are scraped.
+/* Rounds that a container's counters outlive the container, so that the last values are scraped.
  * */
 #define GO_PROFILER_KEEP_ROUNDS	   3
 /* Log lines about processes in a round; the others are only counted. Reached: one line says how
  * many there were. */
 #define GO_PROFILER_NEWS_MAX	   16
-/* Longest time of a container without its names: ENTITY_PENDING_NS from its discovery, soon
- * after the start of its first process. */
+/* Longest time of a container without names: ENTITY_PENDING_NS from the discovery, soon after
+ * the start of the first process. */
 #define GO_PROFILER_UNNAMED_NS	   (ENTITY_PENDING_NS + 2 * NSEC_PER_SEC)
 /* Interval of the checks for names at the end. */
 #define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
 
 /* Containers left alone because a process of theirs blocked a reader. Reached: the oldest entry
- * is removed, and its container is tried again. */
+ * is removed, and the container is tried again. */
 #define GO_PROFILER_GIVEN_UP_MAX 64
 #define GO_PROFILER_GIVEN_UP_NS	 (3600 * NSEC_PER_SEC)
 
@@ -211,7 +211,7 @@ static void job_drop(struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- on the loop */
 
-/* Log a process once, and after each change of its state. */
+/* Log a process once, and after each change of the state. */
 static void job_log(struct go_profiler_job *job, const struct go_profile_target *target,
 		    const struct go_profile_found *found)
 {
@@ -328,7 +328,7 @@ static void job_done(struct work *work)
 		job_out(job, (enum go_profile_kind)i);
 }
 
-/* Earliest start of a container that lacked its names at the end of the last window. */
+/* Earliest start of a container without names at the end of the last window. */
 static uint64_t since_ns(const struct go_profiler *p)
 {
 	uint64_t since = p->start_ns - GO_PROFILER_UNNAMED_NS;
@@ -391,7 +391,7 @@ static void give_up(struct go_profiler *p, const char *key, const struct pid_id 
 	}
 }
 
-/* Report the process with the reason for its missing values. */
+/* Report the process with the reason for the missing values. */
 static void tell_stuck(struct go_profiler *p, const char *key, const struct labels *labels,
 		       const struct pid_id *pid)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * In rounds each process has an entry here, with the readers of its runtimes. Processes other than
- * Go have an entry, too, so they are not examined in every window. Without rounds, the readers of a
- * process are freed after its read, and only its snapshots count towards the ceiling.
+ * Go have an entry, too, so that not every window examines such processes. Without rounds, the
+ * readers of a process are freed after the read, and only snapshots count towards the ceiling.
  */
 #include "goprofile/reader.h"
 
@@ -90,7 +90,7 @@ static int cached_get(struct go_profile_reader *reader, const struct pid_id *pid
 	return 0;
 }
 
-/* Subtract the bytes of a process from the sum before changes to it. */
+/* Subtract the bytes of a process from the sum before changes. */
 static void discount(struct go_profile_reader *reader, const struct go_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++)
@@ -117,7 +117,7 @@ static size_t room(const struct go_profile_reader *reader)
 
 /* ---------------------------------------------------------------- one snapshot */
 
-/* State of the read of one runtime. @core: the runtime belongs to this core and not to a
+/* State of the read of a runtime. @core: the runtime belongs to this core and not to a
  * process. */
 struct reading {
 	struct go_profile_reader *reader;
@@ -357,7 +357,7 @@ static int target_alloc(struct go_profile_target *target, size_t n)
 	return target->found ? 0 : -ENOMEM;
 }
 
-/* Report a process without permission to look at it. */
+/* Report a process that podprof may not read. */
 static int target_denied(struct go_profile_target *target, struct go_process *p)
 {
 	int r = target_alloc(target, 1);
@@ -397,7 +397,7 @@ static int target_read(struct reading *reading, struct go_profile_target *target
 }
 
 /* Over the ceiling of all processes together: forget the records of this process. The next round
- * reads it as if for the first time, within the room available then. */
+ * reads the process as if for the first time, within the room available then. */
 static void shed(struct go_profile_reader *reader, struct go_process *p, bool *ret_full)
 {
 	if (reader->bytes <= reader->opts.record_bytes)
@@ -428,7 +428,7 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 	return r;
 }
 
-/* Whether the process began in the window, so that all its allocations belong to the window. */
+/* Whether the process began in the window, so that all allocations belong to the window. */
 static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 {
 	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -460,7 +460,7 @@ int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_sta
 	if (go_process_left(p)) {
 		go_profile_target_deinit(target);
 		r = process_read(&reading, target);
-		/* gone again: the process has ended, and its results belong to no one */
+		/* gone again: the process has ended, and the results belong to no process */
 		if (go_process_left(p))
 			go_profile_target_deinit(target);
 	}

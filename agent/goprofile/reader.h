@@ -4,7 +4,7 @@
 
 /*
  * Reads Go profiles of processes, and caches the mappings and symbol tables for naming their
- * records. For one thread: round after round, or for one profile.
+ * records. For one thread: round after round, or for a single profile.
  */
 
 #include <stdbool.h>
@@ -48,7 +48,7 @@ struct go_profile_reader_opts {
 };
 
 /**
- * struct go_profile_found - the data read of one Go runtime
+ * struct go_profile_found - the data read of a Go runtime
  * @number:  as in goalloc_who
  * @state:   of the first kind read
  * @news:    the state has changed since the read before, or this is the first read
@@ -69,11 +69,11 @@ struct go_profile_found {
 	void *snaps[GO_PROFILE_KIND_MAX];
 };
 
-/* One process: its identity, the request, and the data read, which the target owns. Without a Go
+/* A process: the identity, the request, and the data read, which the target owns. Without a Go
  * runtime @state gives the reason. */
 struct go_profile_target {
 	struct pid_id pid;
-	bool force; /* turn sampling on unless it has been on before */
+	bool force; /* turn sampling on, if never on before */
 	enum goruntime_state state;
 	bool full; /* over a ceiling: not read, or read afresh the next time */
 	struct go_profile_found *found;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOPROFILE_STACKSNAP_H
 #define PODPROF_GOPROFILE_STACKSNAP_H
 
-/* Stacks of one process as a value, each distinct return address resolved once. */
+/* Stacks of a process as a value, each distinct return address resolved once. */
 
 #include <stddef.h>
 #include <stdint.h>

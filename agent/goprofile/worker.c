@@ -6,16 +6,16 @@
  *   /proc/PID/mem fails at once instead, because that path of the kernel may not sleep there.)
  * - A file on a FUSE or network file system with a silent server, as the program or as mapped
  *   memory. There, a read of /proc/PID/mem cannot even be killed.
- * - A lock of an address space, held by one of its threads that waits for such a file.
+ * - A lock of an address space, held by a thread that waits for such a file.
  *
  * Stopped, frozen and traced processes are no problem: their memory is readable as usual.
  *
  * None of this can be detected in advance, because a process may change its mappings between the
  * check and the read. So one mechanism handles all cases: the blocked thread is abandoned together
- * with its reader, because it may use the reader whenever it wakes up. The new reader starts from
- * nothing. Counters are cumulative, so only one window's difference is lost.
+ * with its reader, because the thread may still use the reader when the block ends. The new reader
+ * starts from nothing. Counters are cumulative, so only one window's difference is lost.
  *
- * Each abandoned thread keeps the memory of its reader. The new reader gets half the ceiling of the
+ * Each abandoned thread keeps the memory of the reader. The new reader gets half the ceiling of the
  * previous one, and the number of threads has a ceiling.
  */
 #include "goprofile/worker.h"

@@ -20,7 +20,7 @@ struct loop;
 /* Threads blocked by processes at a time. Reached: no heap is read until a thread returns:
  * `podprof_go_heap_reads_total{outcome="round_skipped"}`. */
 #define GO_PROFILE_STUCK_MAX 4
-/* Nanoseconds that one process, or one profile, may take. */
+/* Nanoseconds that a process, or a profile, may take. */
 #define GO_PROFILE_STUCK_NS  (10 * 1000000000ull)
 
 /**
