@@ -52,8 +52,7 @@ static size_t n_unnamed(const struct search *s)
 	return n;
 }
 
-/* Match names that begin in the first @n of @have bytes; @off is the offset of the first byte.
- * */
+/* Match names that begin in the first @n of @have bytes; @off is the offset of the first byte. */
 static void search_chunk(struct search *s, const uint8_t *bytes, size_t n, size_t have,
 			 uint64_t off)
 {
@@ -67,8 +66,7 @@ static void search_chunk(struct search *s, const uint8_t *bytes, size_t n, size_
 	}
 }
 
-/* Each chunk begins with a name: a name cut at the end of a chunk is read again with the next.
- * */
+/* Each chunk begins with a name: a name cut at the end of a chunk is read again with the next. */
 static int search_names(struct search *s)
 {
 	_cleanup_(freep) uint8_t *chunk = malloc(NAMES_CHUNK);

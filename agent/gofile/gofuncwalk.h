@@ -3,8 +3,7 @@
 #define PODPROF_GOFILE_GOFUNCWALK_H
 
 /*
- * All functions of a Go file, in the order of the code. gopclntab finds the
- * function at an address.
+ * All functions of a Go file, in the order of the code. gopclntab finds the function at an address.
  */
 
 #include <stddef.h>

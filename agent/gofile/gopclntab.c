@@ -52,8 +52,7 @@
 /* Bytes of an address table. Hundreds are usual; the largest in a program of 90 MB has between
  * 16 KiB and 64 KiB. Reached: `malformed`. */
 #define GOPCLNTAB_PCS_MAX    (256u << 10)
-/* Bytes of a string; names of generic functions have at most some KiB. Reached: `malformed`.
- * */
+/* Bytes of a string; names of generic functions have at most some KiB. Reached: `malformed`. */
 #define GOPCLNTAB_STRING_MAX (64u << 10)
 
 #define PCDATA_INLINE_INDEX  2u

@@ -97,8 +97,7 @@ static int check_mapping(const struct root *proc, const struct pid_id *id, uint6
 	return 0;
 }
 
-/* Memory read through the descriptor of the write, independent of the present holder of the pid.
- * */
+/* Memory read through the descriptor of the write, independent of the present holder of the pid. */
 struct held_memory {
 	struct memory memory;
 	int fd;

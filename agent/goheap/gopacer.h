@@ -25,8 +25,7 @@ struct gopacer {
 };
 
 /* A single call. 0, an outcome of gototals_read(), -errno; on everything except 0 @ret is
- * untouched.
- * */
+ * untouched. */
 int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret);
 
 #endif

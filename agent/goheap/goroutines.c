@@ -281,8 +281,7 @@ static int give(struct reader *r, size_t i, goroutine_fn fn, void *ctx)
 	return fn(ctx, &goroutine);
 }
 
-/* Read the descriptions again for all stacks read, and pass unchanged goroutines to the caller.
- * */
+/* Read the descriptions again for all stacks read, and pass unchanged goroutines to the caller. */
 static int give_all(struct reader *r, size_t first, size_t n_ranges, goroutine_fn fn, void *ctx)
 {
 	int err;

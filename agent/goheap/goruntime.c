@@ -38,8 +38,7 @@ enum {
 	MODULE_FTAB_LEN = 17,
 	MODULE_RANGES = 24, /* noptrdata, data, bss, noptrbss: begin and end of each */
 	MODULE_WORDS = 32,
-	/* "next" is the last word and has no fixed offset. The longest moduledata has 74 words.
-	 * */
+	/* "next" is the last word and has no fixed offset. The longest moduledata has 74 words. */
 	MODULE_WORDS_ALL = 80,
 };
 

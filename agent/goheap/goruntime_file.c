@@ -173,8 +173,7 @@ static bool scan_for_info(const struct elffile *ef, uint64_t off, uint64_t n, ui
 	return false;
 }
 
-/* Without sections: search the writable data, where linkers put it. 0, 1 if not found, -ENOMEM.
- * */
+/* Without sections: search the writable data, where linkers put it. 0, 1 if not found, -ENOMEM. */
 static int scan_segments(const struct elffile *ef, uint64_t *ret)
 {
 	_cleanup_(freep) uint8_t *chunk = malloc(BUILDINFO_CHUNK);

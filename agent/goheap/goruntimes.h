@@ -37,8 +37,7 @@ struct goruntimes {
 /**
  * goruntimes_find() - look at a process's mappings
  * @m:     its memory; NULL if reading is not allowed, and then no runtime is certain
- * @known: @mappings of an earlier look, 0 for the first: if unchanged, the call does nothing
- *         else
+ * @known: @mappings of an earlier look, 0 for the first: if unchanged, the call does nothing else
  * @ret:   set if there is a runtime, or if nothing has changed
  *
  * Return: GORUNTIME_OK with a readable runtime; _UNKNOWN_LAYOUT with unreadable runtimes

@@ -2,8 +2,7 @@
 #ifndef PODPROF_GOHEAP_GOSCHED_H
 #define PODPROF_GOHEAP_GOSCHED_H
 
-/* The number of goroutines of a Go program, as runtime.NumGoroutine counts them. Since Go 1.17.
- * */
+/* The number of goroutines of a Go program, as runtime.NumGoroutine counts them. Since Go 1.17. */
 
 #include <stddef.h>
 #include <stdint.h>

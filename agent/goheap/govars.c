@@ -298,8 +298,7 @@ static bool is_heap_live(uint64_t vaddr, uint64_t controller)
 	return false;
 }
 
-/* Addresses taken after heapStats: first totalAlloc or heapLive, in 1.18 the controller at once.
- * */
+/* Addresses taken after heapStats: first totalAlloc or heapLive, in 1.18 the controller at once. */
 static void find_controller(const uint64_t *addresses, size_t n, struct govars *ret)
 {
 	ret->controller = n ? addresses[0] : 0;

@@ -8,10 +8,9 @@
  * the caller learns the length of the copy.
  *
  * A pid may belong to another process by the time of the call. A check of (pid, start time) after
- * the reads proves the identity for all reads, because a process does not come back. An exec
- * keeps both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the
- * address space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in
- * fs/proc/base.c).
+ * the reads proves the identity for all reads, because a process does not come back. An exec keeps
+ * both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the address
+ * space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in fs/proc/base.c).
  */
 #include "goheap/memory.h"
 

@@ -29,8 +29,7 @@ struct memory_range {
 	size_t n;
 };
 
-/* Ranges of a call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: another call.
- * */
+/* Ranges of a call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: another call. */
 #define MEMORY_RANGES_MAX 1024
 
 /* The smallest page size of any machine. Holes start and end at multiples of it. */

@@ -16,8 +16,7 @@ struct memory;
 /* Windows kept, 16 MiB. A process allocates records in one chunk for each processor, and the
  * list runs through all chunks at once. Reached: the least recently used window is reused. */
 #define MEMORY_WINDOWS_MAX  128
-/* Evicted windows remembered, to detect repeated requests. Reached: the oldest is
- * forgotten. */
+/* Evicted windows remembered, to detect repeated requests. Reached: the oldest is forgotten. */
 #define MEMORY_GHOSTS_MAX   256
 
 /**

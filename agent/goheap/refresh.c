@@ -112,8 +112,7 @@ static bool order_runs(const struct bucket *items, const uint32_t *list, size_t 
 }
 
 /* Sort the records from @first up to @n by address. Within a chunk of the runtime, later list
- * entries have lower addresses; a program with few processors fills its chunks in sequence.
- * */
+ * entries have lower addresses; a program with few processors fills its chunks in sequence. */
 static int order_new(const struct buckets *b, size_t first, size_t n, uint32_t *ret)
 {
 	_cleanup_(freep) uint32_t *list = malloc((n - first) * sizeof(*list));

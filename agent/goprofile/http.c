@@ -254,8 +254,7 @@ static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
 	return 404;
 }
 
-/* Checks the ceiling of waiting requests first, because the search of all processes has a cost.
- * */
+/* Checks the ceiling of waiting requests first, because the search of all processes has a cost. */
 static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
 {
 	_cleanup_(pull_job_freep) struct pull_job *job = calloc(1, sizeof(*job));

@@ -8,10 +8,9 @@
  * An exec keeps pid and start time. An exec of the same program keeps the executable, too. The
  * readers detect this case, because the readers hold the old address space open.
  *
- * The first program of a container from runc is runc itself, written in Go, until the exec of
- * the container's program. The exec comes in moments, or in a container that was only created,
- * at the start. Such a process gets a first look in each round, and counts as no Go program until
- * then.
+ * The first program of a container from runc is runc itself, written in Go, until the exec of the
+ * container's program. The exec comes in moments, or in a container that was only created, at the
+ * start. Such a process gets a first look in each round, and counts as no Go program until then.
  *
  * The process's memory is held open while readers are made: if the address space is the same at the
  * end, all findings belong to this address space.
@@ -37,9 +36,8 @@
 /* Files with forced runtimes in a process, executed in sequence. Reached: none is
  * forced any more. */
 #define GO_PROCESS_FORCED_MAX  64
-/* Bytes of a process's environment searched for runc's variables. runc's own process has only
- * 300 bytes and the path of a directory. Reached: taken for a program of the
- * container. */
+/* Bytes of a process's environment searched for runc's variables. runc's own process has only 300
+ * bytes and the path of a directory. Reached: taken for a program of the container. */
 #define GO_PROCESS_ENVIRON_MAX 8192
 
 void go_process_init(struct go_process *p, const struct pid_id *pid)

@@ -35,8 +35,7 @@
 #define GO_PROFILER_CONTAINER_MAX  1024
 /* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINERS_MAX 4096
-/* Rounds that a container's counters outlive the container, so that the last values are scraped.
- * */
+/* Rounds that a container's counters outlive the container, so that the last values are scraped. */
 #define GO_PROFILER_KEEP_ROUNDS	   3
 /* Log lines about processes in a round; the others are only counted. Reached: one line says how
  * many there were. */

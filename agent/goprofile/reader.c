@@ -117,8 +117,7 @@ static size_t room(const struct go_profile_reader *reader)
 
 /* ---------------------------------------------------------------- one snapshot */
 
-/* State of the read of a runtime. @core: the runtime belongs to this core and not to a
- * process. */
+/* State of the read of a runtime. @core: the runtime belongs to this core and not to a process. */
 struct reading {
 	struct go_profile_reader *reader;
 	struct go_process *process;

@@ -35,8 +35,7 @@ struct stacksnap {
 	struct pcset set;
 };
 
-/* *@ret_first is the index of the stack's begin in pcs. 0, -ENOMEM, or an error of the resolver.
- * */
+/* *@ret_first is the index of the stack's begin in pcs. 0, -ENOMEM, or an error of the resolver. */
 int stacksnap_add(struct stacksnap *s, const struct stacksnap_space *space, const uint64_t *pcs,
 		  size_t n, size_t *ret_first);
 /* The same for stacks of numbers of distinct PCs: resolve the PCs first, once. */
