@@ -3,22 +3,21 @@
 #define PODPROF_GOFILE_CODEREFS_H
 
 /*
- * Which addresses a piece of machine code names: where a runtime's variables are, when no symbol
- * says so.
+ * The data addresses in a piece of machine code. They locate a runtime's variables without symbols.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum coderef_kind {
-	CODEREF_ADDRESS, /* taken, not followed */
+	CODEREF_ADDRESS, /* taken, not accessed */
 	CODEREF_LOAD,
 	CODEREF_STORE,
 };
 
 /**
- * struct coderef - one address that is a constant of the code
- * @vaddr: what is named
+ * struct coderef - an address that is a constant of the code
+ * @vaddr: the address
  * @bytes: read or written, 1, 4 or 8; 0 for CODEREF_ADDRESS
  */
 struct coderef {
@@ -28,20 +27,20 @@ struct coderef {
 };
 
 /**
- * coderefs_find() - in the order of the code
- * @machine: EM_X86_64 or EM_AARCH64; another has none
- * @vaddr:   where @code lies; its bytes are foreign
+ * coderefs_find() - list the references, in the order of the code
+ * @machine: EM_X86_64 or EM_AARCH64; none for other machines
+ * @vaddr:   address of @code; the bytes of @code are untrusted
  *
- * The code is not followed, only read from front to back, and not all instructions are known: some
- * references may be missing, and bytes that merely look like one may be among them. So whoever asks
- * checks what it gets against what must be there.
+ * The scan runs from front to back, does not follow branches, and does not know all instructions.
+ * So some references may be missing, and bytes that only look like a reference may be included. The
+ * caller must check each reference.
  *
- * Return: how many there are, of which the first @max are in @ret.
+ * Return: the number of references; the first @max are in @ret.
  */
 size_t coderefs_find(unsigned int machine, const uint8_t *code, size_t n, uint64_t vaddr,
 		     struct coderef *ret, size_t max);
 
-/* One for each machine; as above. */
+/* The scans of each machine; as above. */
 size_t coderefs_find_x86(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret,
 			 size_t max);
 size_t coderefs_find_arm64(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret,

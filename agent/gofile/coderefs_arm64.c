@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * On AArch64 an address takes two instructions: ADRP puts the address of a 4 KiB page into a
- * register, near the instruction's own; then ADD adds what is below a page, or a load or store has
- * it as its offset. So from front to back it is kept which registers hold a page, or an address
- * that ADD has completed, until something else is put there. Branches are not looked at: between
- * the two instructions compilers put none.
+ * On AArch64 an address takes two instructions. ADRP puts the address of a 4 KiB page near the
+ * instruction into a register. Then ADD adds the offset in the page, or a load or store has the
+ * offset. So the scan records the registers with the address of a page or a complete address, until
+ * another value replaces the address. The scan ignores branches, because compilers put none between
+ * the two instructions.
  *
  * Source: Arm Architecture Reference Manual for A-profile, C4.1 and C6.2.
  */
@@ -21,7 +21,7 @@ static const struct access {
 	uint32_t value;
 	enum coderef_kind kind;
 	uint8_t bytes;
-	bool has_offset; /* 12 bits, counted in @bytes */
+	bool has_offset; /* 12 bits, in units of @bytes */
 } accesses[] = {
 	{0xffc00000, 0xf9400000, CODEREF_LOAD, 8, true},  /* ldr x */
 	{0xffc00000, 0xb9400000, CODEREF_LOAD, 4, true},  /* ldr w */
@@ -39,7 +39,8 @@ static const struct access {
 
 struct known {
 	uint64_t value[N_REGS];
-	uint32_t is_known; /* a bit for each register; 31 stays clear, it is no ordinary one */
+	uint32_t is_known; /* a bit for each register; always 0 for 31, which is not an ordinary
+			      register */
 };
 
 static void learn(struct known *k, unsigned int reg, uint64_t value)
@@ -53,7 +54,7 @@ static bool is_known(const struct known *k, unsigned int reg)
 	return k->is_known >> reg & 1;
 }
 
-/* Register @n bits from the right. */
+/* The register number at bit @n. */
 static unsigned int reg_at(uint32_t insn, unsigned int n)
 {
 	return insn >> n & 31;
@@ -72,7 +73,7 @@ static uint64_t adrp_page(uint32_t insn, uint64_t pc)
 	return (pc & ~(uint64_t)4095) + ((pages ^ sign) - sign) * 4096;
 }
 
-/* add x, x, #imm12; the other form shifts by 12, which no address of a variable needs */
+/* add x, x, #imm12; addresses of variables never use the other form, shifted by 12 */
 static bool is_add(uint32_t insn)
 {
 	return (insn & 0xffc00000) == 0x91000000;
@@ -86,7 +87,7 @@ static const struct access *find_access(uint32_t insn)
 	return NULL;
 }
 
-/* Whether the instruction names an address. Keeps account of the registers. */
+/* Whether the instruction references an address. Updates the registers. */
 static bool read_one(struct known *k, uint32_t insn, uint64_t pc, struct coderef *ret)
 {
 	const struct access *a = find_access(insn);

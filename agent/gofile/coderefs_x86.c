@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * On x86-64 code names its data relative to the instruction that follows: ModRM with mod 00 and
- * rm 101, then 4 bytes of distance, then the immediate if there is one. Instructions have no fixed
- * length, and to know all lengths takes a table of all instructions; but those that name data are a
- * few forms, and code is searched for them at each byte. Bytes inside another instruction that look
- * like one name an address that is almost surely nowhere in the program; and since they may look
- * like the beginning of one that would reach into the next, what was found is not skipped.
+ * On x86-64 code addresses data relative to the next instruction: ModRM with mod 00 and rm 101,
+ * then 4 bytes of distance, then the immediate if there is one. Instructions have no fixed length,
+ * and all lengths would take a table of all instructions. But references to data have only a few
+ * forms, so the scan tries these at each byte. A false match inside another instruction gives an
+ * address that is almost certainly outside of the program. A false match may extend into the next
+ * instruction, so the scan does not skip the bytes of a match.
  *
  * Source: Intel's Software Developer's Manual, volume 2.
  */
@@ -17,14 +17,14 @@
 
 #define REX_FIRST  0x40 /* to 0x4f */
 #define REX_W	   0x08
-#define MODRM_MASK 0xc7 /* mod and rm; between them is a register or a part of the opcode */
+#define MODRM_MASK 0xc7 /* mod and rm; the bits between are a register or a part of the opcode */
 #define MODRM_RIP  0x05
 #define ANY_REG	   0xff
 
 /* An operation with an operand in memory. */
 static const struct form {
-	uint8_t opcode[2]; /* the second is 0 where there is one byte only */
-	uint8_t reg;	   /* that part of the opcode, or ANY_REG */
+	uint8_t opcode[2]; /* second byte 0: a single byte */
+	uint8_t reg;	   /* this part of the opcode, or ANY_REG */
 	uint8_t immediate; /* bytes */
 	uint8_t bytes;	   /* of the operand; 4 becomes 8 with REX.W */
 	enum coderef_kind kind;
@@ -59,8 +59,8 @@ static const struct form *find_form(const uint8_t *code, size_t n, size_t *ret_b
 	return NULL;
 }
 
-/* The instruction at @code; the length of what precedes its opcode, and of that, or 0 if it is none
- * of these. */
+/* Decode the instruction at @code. Returns the length of prefix and first opcode byte, 0 for an
+ * instruction of no known form. */
 static size_t read_one(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret)
 {
 	size_t i = 0, opcode, prefix;

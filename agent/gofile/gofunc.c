@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An entry of the function table is two numbers: where the code begins (an address in 1.16, else an
- * offset from the text's base) and where the record is (an offset from the table). The table is
- * sorted by the first and ends with an entry that has only that, the end of the last function.
+ * An entry of the function table has two numbers: the position of the code (an address in 1.16,
+ * else an offset from the text's base) and the position of the record (an offset from the table).
+ * The table is sorted by code. The last entry has only the first number, the end of the last
+ * function.
  *
  * A function record, in 32-bit words unless said otherwise:
  *
- *	entry (64 bits in 1.16), name, args, deferreturn, pcsp, pcfile, pcln, n_pcdata, cu,
- *	start_line (since 1.20), u8 func_id, u8 flag, u8 pad, u8 n_funcdata
+ *   entry (64 bits in 1.16), name, args, deferreturn, pcsp, pcfile, pcln, n_pcdata, cu,
+ *   start_line (since 1.20), u8 func_id, u8 flag, u8 pad, u8 n_funcdata
  *
- * Sources: the Go project's src/runtime/runtime2.go (_func), src/internal/abi/symtab.go, of
- * the releases in goversion.c.
+ * Sources: the Go project's src/runtime/runtime2.go (_func), src/internal/abi/symtab.go, of the
+ * releases in goversion.c.
  */
 #include "gofile/gofunc.h"
 
@@ -18,8 +19,8 @@
 
 #include "base/cursor.h"
 
-/* pcdata or funcdata offsets of one function; 1.27 has 5 and 8. Above it the record is refused.
- * Reached: `malformed`. */
+/* pcdata or funcdata offsets of a function; 1.27 has 5 and 8. Reached: the record is
+ * `malformed`. */
 #define GOFUNC_DATA_MAX 64u
 
 size_t gofunc_entry_bytes(const struct gomodule *m)
@@ -49,7 +50,7 @@ void gofunc_parse_entry(const struct gomodule *m, const uint8_t *bytes, uint64_t
 	*ret_record = narrow[1];
 }
 
-/* The record's own idea of where its code begins, as a vaddr. */
+/* The begin of the code according to the record, as a vaddr. */
 static bool parse_start(const struct gomodule *m, struct cursor *c, uint64_t *ret)
 {
 	uint32_t off;

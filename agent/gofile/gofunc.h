@@ -3,8 +3,8 @@
 #define PODPROF_GOFILE_GOFUNC_H
 
 /*
- * The two shapes of which Go's function table consists: its entries (address of the code, offset of
- * the record) and the records. All bytes are foreign.
+ * The two structures of Go's function table: entries (address of the code, offset of the record)
+ * and records. All bytes are untrusted.
  */
 
 #include <stdbool.h>
@@ -14,16 +14,16 @@
 #include "gofile/gocode.h"
 #include "gofile/gomodule.h"
 
-/* Bytes of an entry, and of a record's fixed part, in the form that has most. Reached: -. */
+/* Bytes of a table entry, in the longest form. Reached: -. */
 #define GOFUNC_ENTRY_BYTES_MAX 16u
-/* Bytes of a function's head, of the newest version. Reached: -. */
+/* Bytes of a record's fixed part, in the longest form. Reached: -. */
 #define GOFUNC_BYTES_MAX       44u
 
-/* A function record's fixed part, and where it is. */
+/* The fixed part and the position of a function record. */
 struct gofunc {
 	uint64_t entry; /* vaddr */
 	uint64_t end;	/* vaddr */
-	uint64_t data;	/* offset in the table of what follows the fixed part */
+	uint64_t data;	/* offset in the table of the data after the fixed part */
 	uint32_t name;
 	uint32_t pc_sp;
 	uint32_t pc_file;
@@ -39,11 +39,11 @@ struct gofunc {
 size_t gofunc_entry_bytes(const struct gomodule *m);
 size_t gofunc_bytes(const struct gomodule *m);
 
-/* From as many bytes as gofunc_entry_bytes() says. */
+/* Reads gofunc_entry_bytes() bytes. */
 void gofunc_parse_entry(const struct gomodule *m, const uint8_t *bytes, uint64_t *ret_entry,
 			uint64_t *ret_record);
-/* From as many bytes as gofunc_bytes() says. @f has entry, end and data already. False if the
- * record is not one of a function that begins at @f->entry; then @f is undefined. */
+/* Reads gofunc_bytes() bytes. @f has entry, end and data already. False if the record does not
+ * belong to a function that begins at @f->entry; then @f is undefined. */
 bool gofunc_parse(const struct gomodule *m, const uint8_t *bytes, struct gofunc *f);
 
 #endif

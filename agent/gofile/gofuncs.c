@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions are in the order of their code, and each record has the offset of its name among all
- * names, which stand one after the other with a NUL behind each. So first the names are searched,
- * all at once in one pass, and then the records for the offsets that were found.
+ * The function table is in the order of the code. Each record has the offset of the function's name
+ * in the part with all names, NUL-terminated and consecutive. So the first pass searches the part
+ * for all requested names, and the second pass searches the records for the offsets found.
  */
 #include "gofile/gofuncs.h"
 
@@ -24,12 +24,12 @@ struct search {
 	const char *const *names;
 	size_t n;
 	struct gofuncs_one *ret;
-	uint32_t offs[GOFUNCS_NAMES_MAX]; /* of those that are named, from module->names */
+	uint32_t offs[GOFUNCS_NAMES_MAX]; /* of the names found, from module->names */
 };
 
 /* ---------------------------------------------------------------- names */
 
-/* One of the names at the beginning of @bytes, of which there are @n. */
+/* Match the beginning of the @n bytes with the requested names. */
 static void match_name(struct search *s, const uint8_t *bytes, size_t n, uint64_t off)
 {
 	for (size_t i = 0; i < s->n; i++) {
@@ -52,7 +52,7 @@ static size_t n_unnamed(const struct search *s)
 	return n;
 }
 
-/* Names that begin among the first @n of @have bytes; @off is the offset of the first byte. */
+/* Match names that begin in the first @n of @have bytes; @off is the offset of the first byte. */
 static void search_chunk(struct search *s, const uint8_t *bytes, size_t n, size_t have,
 			 uint64_t off)
 {
@@ -66,7 +66,7 @@ static void search_chunk(struct search *s, const uint8_t *bytes, size_t n, size_
 	}
 }
 
-/* Chunks begin with a name: what is cut at the end of one is read again with the next. */
+/* Each chunk begins with a name: a name cut at the end of a chunk is read again with the next. */
 static int search_names(struct search *s)
 {
 	_cleanup_(freep) uint8_t *chunk = malloc(NAMES_CHUNK);
@@ -106,7 +106,7 @@ static bool match_function(struct search *s, uint32_t name, uint64_t entry, uint
 	return false;
 }
 
-/* A broken function is nobody's. */
+/* Broken records are skipped. */
 static int search_functions(struct search *s)
 {
 	_cleanup_(gofuncwalk_deinit) struct gofuncwalk walk = {0};

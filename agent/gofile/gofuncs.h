@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOFILE_GOFUNCS_H
 #define PODPROF_GOFILE_GOFUNCS_H
 
-/* A few functions of a Go program by name, whether it has symbols or not. */
+/* Finds a few functions of a Go program by name, with or without symbols. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,14 +11,14 @@
 struct elffile;
 struct gomodule;
 
-/* Names that can be asked for at once. Reached: -. */
+/* Names in a single call. Reached: -. */
 #define GOFUNCS_NAMES_MAX 40
 
 /**
- * struct gofuncs_one - what has one of the names
- * @named: the name is in the program: the linker keeps those of functions that can be reached
- * @entry: vaddr; 0 where the function has no code of its own, being inlined wherever it is called
- * @end:   vaddr of the next function, so there may be padding before it
+ * struct gofuncs_one - the function with a requested name
+ * @named: the program contains the name: the linker keeps the names of reachable functions
+ * @entry: vaddr; 0 if the function has no code of its own, because every call is inlined
+ * @end:   vaddr of the next function, so there may be padding before @end
  */
 struct gofuncs_one {
 	bool named;
@@ -27,13 +27,13 @@ struct gofuncs_one {
 };
 
 /**
- * gofuncs_find() - the functions that have these names, as Go's table has them
- * @ret: one for each name, in their order; zeros where there is none
+ * gofuncs_find() - find functions by name in Go's table
+ * @ret: one for each name, in the same order; zeros for a name without a function
  *
- * Reads the program's names, and its functions in the order of their code until all are found: the
- * runtime's come early.
+ * Reads the program's names, and then the functions in the order of their code until all are found.
+ * The runtime's functions come early.
  *
- * Return: 0; GOMODULE_MALFORMED; -errno. On everything but 0 @ret is undefined.
+ * Return: 0; GOMODULE_MALFORMED; -errno. On everything except 0 @ret is undefined.
  */
 int gofuncs_find(const struct elffile *file, const struct gomodule *module,
 		 const char *const *names, size_t n, struct gofuncs_one *ret);

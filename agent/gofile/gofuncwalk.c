@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entries and records both are in the order of the code, so they are read through windows that move
- * forward. A program of 100 MB has 130,000 functions, so nothing here is looked up.
+ * Entries and records are both in the order of the code, so the walk reads both through windows
+ * that move forward. A program of 100 MB has 130,000 functions, so the walk avoids look-ups.
  */
 #include "gofile/gofuncwalk.h"
 
 #include <string.h>
 
-/* What elffile says about a read that left the file is here an offset that leaves the table. */
+/* A read beyond the file is an offset beyond the table, so it is malformed. */
 static int read_outcome(int r)
 {
 	return r > 0 ? GOMODULE_MALFORMED : r;
 }
 
-/* Entry @i; for the last one, which is an address and no more, @ret_record is undefined. */
+/* Read entry @i. The last entry has only an address; @ret_record is undefined then. */
 static int read_entry(struct gofuncwalk *w, uint64_t i, uint64_t *ret_entry, uint64_t *ret_record)
 {
 	size_t whole = gofunc_entry_bytes(w->module), n = whole;
@@ -31,7 +31,7 @@ static int read_entry(struct gofuncwalk *w, uint64_t i, uint64_t *ret_entry, uin
 	return 0;
 }
 
-/* The function between @w->entry and @end, of which the record is at @w->record. */
+/* Read the function between @w->entry and @end, with the record at @w->record. */
 static int read_func(struct gofuncwalk *w, uint64_t end, struct gofunc *ret)
 {
 	const uint8_t *bytes;

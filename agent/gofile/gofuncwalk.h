@@ -3,8 +3,7 @@
 #define PODPROF_GOFILE_GOFUNCWALK_H
 
 /*
- * All functions of a Go file, one after the other in the order of their code. For the one that
- * holds an address there is gopclntab.
+ * All functions of a Go file, in the order of the code. gopclntab finds the function at an address.
  */
 
 #include <stddef.h>
@@ -16,7 +15,7 @@
 
 struct elffile;
 
-/* What the walk says besides enum gomodule_outcome: there are no more. */
+/* The end of the walk, in addition to enum gomodule_outcome. */
 #define GOFUNCWALK_END GOMODULE_OUTCOME_MAX
 
 /**
@@ -24,7 +23,7 @@ struct elffile;
  * @module:  borrowed
  * @entries: of the function table
  * @records: of the functions
- * @i:       of the next function, which begins at @entry and has its record at @record
+ * @i:       number of the next function, which begins at @entry and has its record at @record
  */
 struct gofuncwalk {
 	const struct gomodule *module;
@@ -35,16 +34,16 @@ struct gofuncwalk {
 	uint64_t record;
 };
 
-/* @window is the room for records, bytes; entries, of which there are as many, are smaller and get
- * a quarter. 0; GOMODULE_MALFORMED; -errno. */
+/* @window is the room for records, in bytes. Entries, equal in number but smaller, get a
+ * quarter. 0; GOMODULE_MALFORMED; -errno. */
 int gofuncwalk_init(struct gofuncwalk *w, const struct elffile *file, const struct gomodule *module,
 		    size_t window);
-/* Nothing to do for one that is all zeros. */
+/* No effect on a walk of all zeros. */
 void gofuncwalk_deinit(struct gofuncwalk *w);
 /* Bytes held. */
 size_t gofuncwalk_bytes(const struct gofuncwalk *w);
 
-/* The next function, without @data. 0; GOMODULE_MALFORMED for one that is left out: call again;
+/* The next function, without @data. 0; GOMODULE_MALFORMED for a skipped function: call again;
  * GOFUNCWALK_END; -errno. */
 int gofuncwalk_next(struct gofuncwalk *w, struct gofunc *ret);
 

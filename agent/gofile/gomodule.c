@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every Go program carries the tables its runtime walks stacks with, and strip cannot take them
- * away. Two things have to be found.
+ * Every Go program contains the tables for its runtime's stack walks, and strip cannot remove them.
+ * Two structures have to be found.
  *
  * The line table starts with a header:
  *
- *	u32 magic; u8 0, 0; u8 quantum; u8 pointer_size; u64 n_funcs; u64 n_files;
- *	u64 text;                                          (since 1.18; always 0 since 1.26)
- *	u64 names, cus, files, pcs, funcs;                 (offsets from the header)
+ *   u32 magic; u8 0, 0; u8 quantum; u8 pointer_size; u64 n_funcs; u64 n_files;
+ *   u64 text;                                          (since 1.18; always 0 since 1.26)
+ *   u64 names, cus, files, pcs, funcs;                 (offsets from the header)
  *
- * It has a section of its own, except in position independent files that the C linker made up to
- * Go 1.25: there it is somewhere in .data.rel.ro and is found by the first 8 bytes of the header.
+ * The line table has a section of its own, with one exception: in position-independent files made
+ * by the C linker up to Go 1.25, the table is somewhere in .data.rel.ro, and the search looks for
+ * the first 8 bytes of the header.
  *
- * The runtime's moduledata, which says where the code is (needed since 1.26, when the header no
- * longer did) and where the data of functions is, with the trees of inlined calls (since 1.18). It
- * has no symbol in a stripped file, but it is unmistakable: a word that is the line table's
- * address, followed by slices that point to the table's parts. The fields used first are the same
- * in all releases. The place of gofunc differs (goversion.c) and is told by its neighbours, because
- * a file does not reliably say which release wrote it. Where that is not certain gofunc stays 0,
- * and the reader does without inlining.
+ * The runtime's moduledata has the address of the code (needed since 1.26, when the header lost it)
+ * and the address of the functions' data, with the trees of inlined calls (since 1.18). In a
+ * stripped file moduledata has no symbol, but its shape is unmistakable: the line table's address,
+ * followed by slices of the table's parts. The first fields are the same in all releases. The
+ * offset of gofunc differs (goversion.c). The fields beside gofunc determine the offset, because a
+ * file does not reliably name its release. If the offset is uncertain, gofunc stays 0 and the
+ * reader works without inlining.
  *
- * The values are those in the file. In position independent files they are subject to relocation,
- * and both Go's linker and GNU ld also store the link-time address in place. A linker that does not
- * leaves zeros, which fail the checks.
+ * The values are those in the file. In position-independent files they are subject to relocation,
+ * and both Go's linker and GNU ld also store the link-time address in place. Other linkers leave
+ * zeros, and these fail the checks.
  *
  * Left out: Go 1.15 and older (another header), and several text sections in one module, which the
- * linker makes on no 64-bit machine that podprof runs on.
+ * linker never makes on podprof's 64-bit machines.
  *
  * Sources: the Go project's src/runtime/symtab.go (pcHeader, moduledata, moduledataverify1),
  * src/cmd/link/internal/ld/pcln.go and symtab.go, of the releases in goversion.c.
@@ -43,18 +44,17 @@
 #include "elf/elffile.h"
 #include "gofile/goversion.h"
 
-/* Bytes of a file that are searched for the header, and again for moduledata. Data segments have a
- * few MiB, a whole large program 100; above it the outcome is ABSENT or UNSUPPORTED. Reached: no Go
- * names. */
+/* Bytes of a file searched for the header, and again for moduledata. Data segments have a few
+ * MiB, a whole large program 100. Reached: no Go names; the outcome is ABSENT or UNSUPPORTED. */
 #define GOMODULE_SCAN_MAX   (256u << 20)
 #define GOMODULE_SCAN_CHUNK (64u << 10)
-/* Functions; a program of 100 MB has 130 000. It bounds the search for a function by name. Above
- * it, MALFORMED. Reached: no Go names. */
+/* Functions; a program of 100 MB has 130 000. The ceiling bounds the search for a function by
+ * name. Reached: no Go names; the outcome is MALFORMED. */
 #define GOMODULE_FUNCS_MAX  (1u << 20)
 
 #define GOMODULE_HEADER_BYTES 72u /* the longer form */
 
-/* Offsets in moduledata that are the same in all releases. */
+/* Offsets in moduledata, the same in all releases. */
 #define MODULEDATA_SLICES   8u /* names, cus, files, pcs, funcs, ftab: pointer, length, capacity */
 #define MODULEDATA_FTAB_LEN 136u
 #define MODULEDATA_MINPC    160u /* minpc, maxpc, text, etext */
@@ -71,7 +71,8 @@ static int parse_form(uint32_t magic, enum gomodule_form *ret)
 	return GOMODULE_UNSUPPORTED;
 }
 
-/* Bytes of an entry of the function table: the code's address or offset, and the function's. */
+/* Bytes of an entry of the function table: the address or offset of the code, and the offset of
+ * the record. */
 static uint64_t ftab_entry_bytes(const struct gomodule *m)
 {
 	return m->form == GOMODULE_1_16 ? 16 : 8;
@@ -84,12 +85,12 @@ static bool parts_fit(const struct gomodule *m)
 	if (m->names < 64 || m->names > m->cus || m->cus > m->files || m->files > m->pcs ||
 	    m->pcs > m->funcs || m->funcs > m->size)
 		return false;
-	/* one more entry than functions: where the last one ends */
+	/* one more entry than functions: the end of the last function */
 	return m->n_funcs > 0 && m->n_funcs <= GOMODULE_FUNCS_MAX &&
 	       m->n_funcs < room / ftab_entry_bytes(m);
 }
 
-/* @m has off, vaddr and size of what may be a table; the rest is filled in from its header. */
+/* Parse the header of a candidate table. @m has off, vaddr and size. */
 static int parse_header(const struct elffile *file, struct gomodule *m)
 {
 	uint8_t bytes[GOMODULE_HEADER_BYTES], pad[2], pointer_size;
@@ -124,8 +125,8 @@ static int parse_header(const struct elffile *file, struct gomodule *m)
 /* ---------------------------------------------------------------- searching the file */
 
 /*
- * A search for aligned words of which the bits in @mask are @value, in segments that have all of
- * @flags. @found is called for each; what it returns ends the search, unless it is ABSENT.
+ * A search for aligned words with the bits @value in @mask, in segments with all of @flags. The
+ * search calls @found for each match, and ends with its result unless that is ABSENT.
  */
 struct scan {
 	uint64_t mask;
@@ -221,7 +222,7 @@ static int table_found(const struct elffile *file, const struct elffile_segment 
 	return 0;
 }
 
-/* A plugin of Go 1.16 has no .go.buildinfo. */
+/* Checks the build id, too, because a plugin of Go 1.16 has no .go.buildinfo. */
 static bool is_go(const struct elffile *file)
 {
 	struct elffile_section section;
@@ -230,8 +231,8 @@ static bool is_go(const struct elffile *file)
 	       elffile_section(file, ".note.go.buildid", &section) == 0;
 }
 
-/* The search costs as much as reading the file, so it is for files of which we know that they are
- * Go, or that have no sections that could tell. */
+/* Search the file for the line table. The search reads the whole file, so it is only for known
+ * Go files and for files without sections. */
 static int scan_for_table(const struct elffile *file, struct gomodule *m)
 {
 	static const struct scan scan = {
@@ -275,7 +276,7 @@ static uint64_t moduledata_word(const uint8_t *bytes, size_t off)
 	return word;
 }
 
-/* Whether these bytes are the moduledata that belongs to the line table. */
+/* Whether the bytes are the moduledata of the line table. */
 static bool moduledata_matches(const struct gomodule *m, const uint8_t *bytes)
 {
 	const uint64_t parts[] = {m->names, m->cus, m->files, m->pcs, m->funcs, m->funcs};
@@ -289,7 +290,7 @@ static bool moduledata_matches(const struct gomodule *m, const uint8_t *bytes)
 			return false;
 	if (moduledata_word(bytes, MODULEDATA_FTAB_LEN) != m->n_funcs + 1)
 		return false;
-	/* etext may be up to one alignment short of where the last function ends */
+	/* etext may be before the end of the last function, by up to one alignment */
 	return text <= minpc && minpc < maxpc && etext <= UINT64_MAX - 16 && maxpc <= etext + 16;
 }
 
@@ -305,7 +306,7 @@ static bool in_table_to(const struct gomodule *m, uint64_t gofunc, uint64_t end)
 	       gofunc <= end;
 }
 
-/* As release @v has it; 0 if it does not look so. */
+/* The gofunc of release @v; 0 if implausible. */
 static uint64_t moduledata_gofunc_of(const struct elffile *file, const struct gomodule *m,
 				     const uint8_t *bytes, const struct goversion *v)
 {
@@ -316,7 +317,7 @@ static uint64_t moduledata_gofunc_of(const struct elffile *file, const struct go
 	return m->text && elffile_off_of_vaddr(file, gofunc, &off) ? gofunc : 0;
 }
 
-/* The newest release first: its check is the strictest. */
+/* Tries the newest release first, because its check is the strictest. */
 static uint64_t moduledata_gofunc(const struct elffile *file, const struct gomodule *m,
 				  const uint8_t *bytes)
 {
@@ -362,7 +363,7 @@ static int find_moduledata(const struct elffile *file, struct gomodule *m)
 
 	if (r != GOMODULE_ABSENT)
 		return r;
-	/* up to 1.25 the header is enough, but for inlining */
+	/* up to 1.25 the header is enough, except for inlining */
 	return m->text || m->form == GOMODULE_1_16 ? 0 : GOMODULE_UNSUPPORTED;
 }
 
@@ -384,7 +385,8 @@ static int ftab_vaddr(const struct elffile *file, const struct gomodule *m, uint
 	return 0;
 }
 
-/* All functions lie in one executable segment: so the base of their addresses is right. */
+/* Check that all functions lie in one executable segment, which confirms the base of their
+ * addresses. */
 static int check_text(const struct elffile *file, const struct gomodule *m)
 {
 	const struct elffile_segment *segments;

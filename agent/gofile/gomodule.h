@@ -3,8 +3,8 @@
 #define PODPROF_GOFILE_GOMODULE_H
 
 /*
- * Where an ELF file keeps the tables of its Go code, and at which addresses that code is linked.
- * gopclntab reads the tables; here they are only found and their bounds checked.
+ * Finds the tables of Go code in an ELF file and the link addresses of the code, and checks the
+ * tables' bounds. gopclntab reads the tables.
  */
 
 #include <stdint.h>
@@ -14,30 +14,30 @@ struct elffile;
 enum gomodule_outcome {
 	GOMODULE_OK = 0,
 	GOMODULE_ABSENT,      /* no line table: not Go */
-	GOMODULE_UNSUPPORTED, /* an unknown magic, or the code's address cannot be known */
-	GOMODULE_MALFORMED,   /* a part of the table leaves it */
+	GOMODULE_UNSUPPORTED, /* an unknown magic, or an unknown address of the code */
+	GOMODULE_MALFORMED,   /* a part is outside of the table */
 	GOMODULE_OUTCOME_MAX,
 };
 
-/* The three forms of the table; each is named by the first Go release that wrote it. */
+/* The three forms of the table, each named after the first Go release with it. */
 enum gomodule_form { GOMODULE_1_16, GOMODULE_1_18, GOMODULE_1_20 };
 
 /**
- * struct gomodule - the line table and what goes with it
+ * struct gomodule - the line table and related addresses
  * @form:    of the table
- * @quantum: bytes by which code addresses are counted: 1, or 4 where instructions have 4 bytes
+ * @quantum: unit of code addresses in bytes: 1, or 4 on machines with instructions of 4 bytes
  * @vaddr:   of the table
  * @off:     the same in the file
- * @size:    bytes of the table; where the file has no section for it, to the end of the segment
+ * @size:    bytes of the table; without a section for the table, up to the end of the segment
  * @n_funcs: functions
  * @names:   begin of the parts inside the table, in this order and each at most @size:
  * @cus:     file numbers of the compilation units
  * @files:   file names
  * @pcs:     tables from code addresses to values
  * @funcs:   function table and functions, to the end
- * @text:    vaddr that function offsets count from; 0 in GOMODULE_1_16, which has addresses
- * @gofunc:  vaddr that offsets of function data count from; 0 when not known, and in GOMODULE_1_16
- * @data:    vaddr of the runtime's moduledata; 0 where a linker has left it for the loader to fill
+ * @text:    base vaddr of function offsets; 0 in GOMODULE_1_16, which has addresses
+ * @gofunc:  base vaddr of offsets of function data; 0 if unknown, and in GOMODULE_1_16
+ * @data:    vaddr of the runtime's moduledata; 0 if the linker leaves its content to the loader
  */
 struct gomodule {
 	enum gomodule_form form;

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading Go's line table, which gomodule.c has found. Its parts:
+ * Reading Go's line table, as found by gomodule.c. The parts:
  *
  *   names, files   NUL-terminated strings
  *   cus            for each compilation unit, its file numbers as offsets into files
  *   pcs            tables from code address to value: pairs of varints, each a step of the value
  *                  (zig-zag) and a step of the address. The value starts at -1; a value step of 0
- *                  that is not the first ends the table.
+ *                  after the first pair ends the table.
  *   funcs          the function table, sorted: address of code and offset of the function record,
  *                  and one more entry for the end; then the records themselves.
  *
  * A function record (gofunc.h) is followed by
  *
- *	n_pcdata offsets into pcs;
- *	n_funcdata offsets from moduledata.gofunc (1.16: aligned 64-bit addresses)
+ *   n_pcdata offsets into pcs;
+ *   n_funcdata offsets from moduledata.gofunc (1.16: aligned 64-bit addresses)
  *
  * Inlining: pcdata 2 maps an address to an index into funcdata 3, the inlining tree; -1 is the
- * function itself. An entry of the tree has the inlined function's name and the place it is called
- * at, as offset of an instruction; at that instruction the tables tell the enclosing function in
- * the same way. pcfile and pcln are those of the innermost function.
+ * function itself. An entry of the tree has the inlined function's name and the place of the call,
+ * as offset of an instruction. At that instruction the tables give the enclosing function in the
+ * same way. pcfile and pcln are those of the innermost function.
  *
- * Wrappers (functions that the compiler makes for method values, go statements, embedded methods,
- * calls across ABIs; and what the runtime marks as such) have a func_id, whose number differs
- * between releases. The other numbers belong to two dozen functions of package runtime, so that the
- * name decides.
+ * Wrappers have a func_id, with a number that differs between releases. The compiler makes wrappers
+ * for method values, go statements, embedded methods and calls across ABIs, and the runtime marks
+ * some functions as wrappers. All other numbers belong to two dozen functions of package runtime,
+ * so the name decides.
  *
  * Nothing is copied: each question costs about twenty small reads, through a cache of blocks. All
- * that is read is foreign. Each offset is checked against its part, each string against having one
- * before it, so that a damaged table is noticed rather than believed.
+ * input is untrusted. Each offset is checked against its part, and each string must follow another
+ * string, so a damaged table is detected.
  *
- * Left out: the runtime's index for finding functions (findfunctab), since a binary search costs
- * about as much; argument sizes. The tables for the stack pointer are gopcsp.c's.
+ * Left out: the runtime's index for finding functions (findfunctab), because a binary search costs
+ * about as much; argument sizes. gopcsp.c reads the tables for the stack pointer.
  *
  * Sources: the Go project's src/runtime/symtab.go (findfunc, pcvalue, funcNameForPrint),
  * symtabinl.go, runtime2.go (_func), src/cmd/internal/objabi/funcid.go, of the releases in
@@ -49,11 +49,10 @@
 #include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 
-/* Bytes of one address table. Hundreds are usual; the largest in a program of 90 MB has between 16
- * and 64. Above it, GOPCLNTAB_MALFORMED. Reached: `malformed`. */
+/* Bytes of an address table. Hundreds are usual; the largest in a program of 90 MB has between
+ * 16 KiB and 64 KiB. Reached: `malformed`. */
 #define GOPCLNTAB_PCS_MAX    (256u << 10)
-/* Bytes of one string; names of generic functions are long, but have no more than some KiB. Above
- * it, GOPCLNTAB_MALFORMED. Reached: `malformed`. */
+/* Bytes of a string; names of generic functions have at most some KiB. Reached: `malformed`. */
 #define GOPCLNTAB_STRING_MAX (64u << 10)
 
 #define PCDATA_INLINE_INDEX  2u
@@ -94,7 +93,7 @@ const char *gopclntab_outcome_name(int outcome)
 
 /* ---------------------------------------------------------------- bytes */
 
-/* What elffile says about a read that left the file is here an offset that leaves the table. */
+/* A read beyond the file is an offset beyond the table, so it is malformed. */
 static int read_outcome(int r)
 {
 	return r > 0 ? GOPCLNTAB_MALFORMED : r;
@@ -116,8 +115,8 @@ static int table_u32(struct gopclntab *t, uint64_t off, uint32_t *ret)
 /* ---------------------------------------------------------------- strings */
 
 /*
- * A string that arrives in pieces, and that Go would print otherwise than it is stored: what is
- * between the first '[' and the last ']' is "...".
+ * Writes a string that arrives in pieces, in the form that Go prints: "..." replaces the text
+ * between the first '[' and the last ']'.
  */
 struct name_writer {
 	char *out; /* GOPCLNTAB_NAME_MAX bytes */
@@ -163,7 +162,8 @@ static void name_writer_end(struct name_writer *w)
 	w->out[w->n] = '\0';
 }
 
-/* Whether a string begins at offset @off of the part [@part, @part_end): where another one ends. */
+/* Whether a string begins at offset @off of the part [@part, @part_end): after the NUL of
+ * another string. */
 static int check_string_start(struct gopclntab *t, uint64_t part, uint64_t part_end, uint32_t off)
 {
 	char before = '\0';
@@ -178,7 +178,7 @@ static int check_string_start(struct gopclntab *t, uint64_t part, uint64_t part_
 	return before == '\0' ? 0 : GOPCLNTAB_MALFORMED;
 }
 
-/* The bytes of the string at @pos in place, as far as its block and its part go. */
+/* View the bytes of the string at @pos in place, up to the end of the block or the part. */
 static int peek_string(struct gopclntab *t, uint64_t pos, uint64_t part_end, const uint8_t **ret,
 		       size_t *ret_n)
 {
@@ -219,7 +219,8 @@ static int read_string(struct gopclntab *t, uint64_t part, uint64_t part_end, ui
 
 static int read_name(struct gopclntab *t, uint32_t off, char ret[GOPCLNTAB_NAME_MAX])
 {
-	/* up to 1.20 the linker did it, and from 1.21 on the runtime; before 1.18 nobody */
+	/* Go's linker shortens names up to 1.20, its runtime since 1.21; before 1.18 neither
+	 * does */
 	struct name_writer w = {
 		.out = ret,
 		.shorten = t->module.form == GOMODULE_1_20 && !t->full_names,
@@ -250,13 +251,13 @@ static int read_file_name(struct gopclntab *t, const struct gofunc *f, int32_t n
 
 /* ---------------------------------------------------------------- tables over addresses */
 
-/* Moves along one of them. */
+/* A position in an address table. */
 struct pcs_reader {
 	struct gopclntab *t;
 	const uint8_t *bytes;
 	size_t n;	/* left in @bytes */
-	uint64_t pos;	/* in the table, of what follows @bytes */
-	uint64_t limit; /* there the reader stops */
+	uint64_t pos;	/* in the table, of the data after @bytes */
+	uint64_t limit; /* the reader stops here */
 };
 
 static int pcs_byte(struct pcs_reader *p, uint8_t *ret)
@@ -296,7 +297,7 @@ static int pcs_varint(struct pcs_reader *p, uint32_t *ret)
 	return GOPCLNTAB_MALFORMED;
 }
 
-/* Add one step of the value. True at the end of the table. */
+/* Add one step of the value. *@ret_end is true at the end of the table. */
 static int pcs_step(struct pcs_reader *p, bool first, uint32_t quantum, uint32_t *value,
 		    uint64_t *pc, bool *ret_end)
 {
@@ -327,7 +328,7 @@ static int pcs_value(struct gopclntab *t, uint32_t off, const struct gofunc *f, 
 	bool end = false;
 
 	*ret = -1;
-	if (off == 0) /* what begins the part stands for "no table" */
+	if (off == 0) /* offset 0 stands for "no table" */
 		return 0;
 	if (p.limit > p.pos + GOPCLNTAB_PCS_MAX)
 		p.limit = p.pos + GOPCLNTAB_PCS_MAX;
@@ -345,7 +346,7 @@ static int pcs_value(struct gopclntab *t, uint32_t off, const struct gofunc *f, 
 
 /* ---------------------------------------------------------------- functions */
 
-/* Entry @i of the function table: its address, and the offset of its record in funcs. */
+/* Read entry @i of the function table: the address, and the offset of the record in funcs. */
 static int read_ftab(struct gopclntab *t, uint64_t i, uint64_t *ret_entry, uint64_t *ret_func)
 {
 	uint8_t bytes[GOFUNC_ENTRY_BYTES_MAX];
@@ -358,7 +359,7 @@ static int read_ftab(struct gopclntab *t, uint64_t i, uint64_t *ret_entry, uint6
 	return 0;
 }
 
-/* The same for the last entry, which is an address and no more. */
+/* Read the last entry, which has only an address. */
 static int read_ftab_end(struct gopclntab *t, uint64_t *ret)
 {
 	const struct gomodule *m = &t->module;
@@ -375,7 +376,7 @@ static int read_ftab_end(struct gopclntab *t, uint64_t *ret)
 	return 0;
 }
 
-/* The number of the function that has @vaddr, with where it begins, ends and is described. */
+/* Find the function at @vaddr: its begin and end, and the offset of its record. */
 static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct gofunc *f, uint64_t *ret_func)
 {
 	uint64_t low = 0, high = t->module.n_funcs, entry, func;
@@ -408,7 +409,7 @@ static int search_ftab(struct gopclntab *t, uint64_t vaddr, struct gofunc *f, ui
 	return 0;
 }
 
-/* @f has entry and end; the rest comes from the record at offset @off of funcs. */
+/* Read the record at offset @off of funcs. @f has entry and end. */
 static int read_func(struct gopclntab *t, uint64_t off, struct gofunc *f)
 {
 	const struct gomodule *m = &t->module;
@@ -516,7 +517,7 @@ static int read_inlined(struct gopclntab *t, const struct gofunc *f, int32_t ind
 
 /* ---------------------------------------------------------------- the answer */
 
-/* The functions of package runtime that have a func_id of their own, in any release. */
+/* The functions of package runtime with a func_id of their own in any release. */
 static bool is_special(const char *name)
 {
 	static const char *const names[] = {
@@ -554,8 +555,8 @@ static bool is_special(const char *name)
 	return false;
 }
 
-/* See the essay above. A wrapper can have the name of a special function too: assembly is called
- * through one. */
+/* See the essay above. A wrapper can have the name of a special function, too, because calls of
+ * assembly go through wrappers. */
 static bool is_wrapper(const struct gopclntab_line *line)
 {
 	static const char package[] = "runtime.";
@@ -567,7 +568,7 @@ static bool is_wrapper(const struct gopclntab_line *line)
 	       strcmp(line->file, "<autogenerated>") == 0;
 }
 
-/* File and line at @vaddr; neither if one is missing, as in padding behind a function. */
+/* Read file and line at @vaddr; neither if either is missing, as in padding after a function. */
 static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 		     struct gopclntab_line *line)
 {
@@ -585,9 +586,9 @@ static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr
 }
 
 /*
- * Compilers have written trees in which an inlined function is called from an instruction of its
- * own, the first of all (Go 1.24, in Debian 13's containerd). Its callers would not end: there, the
- * function that holds the instruction is named.
+ * Some compilers write trees with an inlined function that is called from an instruction of its
+ * own, the first one (Go 1.24, in Debian 13's containerd). The chain of callers would not end, so
+ * the function that holds the instruction is used instead.
  */
 static bool calls_itself(const struct gofunc *f, uint64_t vaddr, const struct inlined *inlined)
 {

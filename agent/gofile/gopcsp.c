@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading one value of every function's record, the offset of its pcsp table in the part "pcs"
- * (gopclntab.c tells about the parts), and that table from beginning to end.
+ * Reads one value of every function's record, the offset of the pcsp table in the part "pcs"
+ * (gopclntab.c describes the parts), and that table from beginning to end.
  *
- * The functions are in the order of the code (gofuncwalk.h), the pcsp tables are not: equal ones
- * are stored once. So that part is held in memory as a whole while the functions are read: 7 MB of
- * a program of 100 MB.
+ * The functions are in the order of the code (gofuncwalk.h), but the pcsp tables are not, because
+ * equal tables are stored once. So the whole part is in memory during the walk: 7 MB for a program
+ * of 100 MB.
  *
  * A table is pairs of varints, a step of the value (zig-zag) and a step of the address. The value
- * begins at -1, and each pair says up to which address its value holds; a value step of 0 that is
- * not the first ends the table. What follows in the function is padding and keeps the last value.
+ * begins at -1, and each pair gives the address up to which the value holds; a value step of 0
+ * after the first pair ends the table. The rest of the function is padding and keeps the last
+ * value.
  *
- * Sources: the Go project's src/runtime/symtab.go (pcvalue, funcspdelta), src/cmd/link/internal/ld/
- * pcln.go, of the releases in goversion.c.
+ * Sources: the Go project's src/runtime/symtab.go (pcvalue, funcspdelta),
+ * src/cmd/link/internal/ld/pcln.go, of the releases in goversion.c.
  */
 #include "gofile/gopcsp.h"
 
@@ -27,11 +28,11 @@
 #include "elf/elfwindow.h"
 #include "gofile/gofuncwalk.h"
 
-/* Bytes of all tables together, those for files and lines too. The largest program seen, of 200 MB,
- * has 12 million; above it, GOPCSP_TOO_LARGE. Reached: no rows from Go's tables. */
+/* Bytes of all tables together, including those for files and lines. The largest program seen,
+ * of 200 MB, has 12 million. Reached: no rows from Go's tables; the outcome is GOPCSP_TOO_LARGE. */
 #define GOPCSP_TABLES_MAX (64u << 20)
-/* Steps of one function; the largest seen has some thousand. Above it, GOPCSP_MALFORMED. Reached:
- * that function has no row. */
+/* Steps of a function; the largest seen has some thousand. Reached: the function has no row;
+ * the outcome is GOPCSP_MALFORMED. */
 #define GOPCSP_STEPS_MAX  (1u << 16)
 
 #define RECORDS_WINDOW (256u << 10)
@@ -63,7 +64,7 @@ const char *gopcsp_outcome_name(int outcome)
 
 /* ---------------------------------------------------------------- one function's table */
 
-/* A varint of at most 32 bits. False where the table ends before it does. */
+/* A varint of at most 32 bits. False if the table ends inside it. */
 static bool varint(const uint8_t **pos, const uint8_t *end, uint32_t *ret)
 {
 	const uint8_t *p = *pos;
@@ -135,7 +136,7 @@ static int module_outcome(int r)
 	}
 }
 
-/* What elffile says about a read that left the file is here an offset that leaves the table. */
+/* A read beyond the file is an offset beyond the table, so it is malformed. */
 static int read_outcome(int r)
 {
 	return r > 0 ? GOPCSP_MALFORMED : r;

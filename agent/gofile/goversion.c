@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How to add a release: copy the last row, change its number and run `make check-go` with it in
- * GO_VERSIONS. It compares everything that is read with what the program itself says; a test that
- * fails names the column. GOVERSION_RANGE and the comments in goversion.h say what goes with a row.
+ * How to add a release: copy the last row, change the number and run `make check-go` with the
+ * release in GO_VERSIONS. The check compares all data read with the program's own data; a failing
+ * test names the column. Update GOVERSION_RANGE and the comments in goversion.h with the row.
  *
  * Sources: the Go project's src/runtime (symtab.go, runtime2.go, mprof.go, mstats.go, mgcpacer.go,
- * proc.go, malloc.go, cpuprof.go), and what was read from programs of each release (DWARF, code,
+ * proc.go, malloc.go, cpuprof.go), and data read from programs of each release (DWARF, code,
  * memory). Names: releases 1.16.15 to 1.27.3.
  */
 #include "gofile/goversion.h"

@@ -2,28 +2,28 @@
 /*
  * The heap profiler's records, as Go keeps them on 64-bit machines (runtime/mprof.go).
  *
- *	 0  next      link of a hash chain, of no use here
- *	 8  allnext   the next older record
- *	16  typ       1: memory, 2: block, 3: mutex
- *	24  hash      of the stack and the size
- *	32  size      of an object; 0 in the other lists
- *	40  nstk      number of PCs
- *	48  PCs       leaf first
- *	 +  counters  four slots: active, future[3]; in the other lists a count and cycles
+ *   0  next      link of a hash chain, unused here
+ *   8  allnext   the next older record
+ *  16  typ       1: memory, 2: block, 3: mutex
+ *  24  hash      of the stack and the size
+ *  32  size      of an object; 0 in the other lists
+ *  40  nstk      number of PCs
+ *  48  PCs       leaf first
+ *   +  counters  four slots: active, future[3]; in the other lists a count and cycles
  *
- * A slot has four words up to Go 1.26, which prove themselves, and two in 1.27 (counters.c). The
- * layout is taken from that and not from the version.
+ * A slot has four words with redundant content up to Go 1.26, and two in 1.27 (counters.c). The
+ * content determines the layout, not the version.
  *
- * Records are allocated one after the other in chunks that are never freed, put in front of the
- * list, and never changed again except for their counters. So they are read once, through windows,
- * and kept by address. Later reads walk from the head to the first known record and then fetch the
- * counters alone (refresh.c).
+ * The runtime allocates records consecutively in chunks, never frees records, and puts new records
+ * in front of the list. Later only their counters change. So podprof reads each record once,
+ * through windows, and keeps the record by address. Later reads walk from the head to the first
+ * known record and then fetch the counters alone (refresh.c).
  *
- * Everything is foreign. Each record must have the right type, a sane number of PCs, and the hash
- * that the runtime computed; the list may be as long as the ceiling on its bytes allows and may not
- * come back to itself (Brent's algorithm, which needs no table of what was seen); and what is read
- * may not be out of proportion to what is kept, since a list that jumps makes every window a new
- * one.
+ * All input is untrusted. Each record must have the right type, a plausible number of PCs, and the
+ * hash of the runtime. The length of the list is limited by the ceiling on bytes. The list must
+ * not contain a cycle (Brent's algorithm, without a table of visited records). The bytes read must
+ * be in proportion to the bytes kept, because a list with many jumps needs a new window for every
+ * record.
  */
 #include "goheap/buckets.h"
 
@@ -38,14 +38,14 @@
 #include "goheap/memory.h"
 #include "goheap/memory_windows.h"
 
-/* Newest records that vote on the layout; each has been counted at least once. */
+/* Newest records that vote on the layout; the runtime has counted each at least once. */
 #define BUCKETS_VOTERS	    64
-/* What is read may cost this many times the ceiling on bytes kept; windows cost a fifth on top in
- * what real programs have. Beyond: BUCKETS_TOO_LARGE. */
+/* Limit of the bytes read, as a multiple of the ceiling on kept bytes; in real programs windows
+ * add a fifth. Beyond: BUCKETS_TOO_LARGE. */
 #define BUCKETS_READ_FACTOR 4
-/* A call costs as much as copying so many bytes. */
+/* The cost of a call, in copied bytes. */
 #define BUCKETS_CALL_BYTES  4096u
-/* A new record that is caught changing is read again so many times. */
+/* Attempts to read a new record in the middle of a change. */
 #define BUCKETS_TRIES	    3
 
 struct header {
@@ -58,7 +58,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == BUCKETS_HEADER_BYTES, "as it lies in memory");
 
-/* One record while it is looked at. */
+/* A record under examination. */
 struct candidate {
 	uint64_t addr;
 	struct header header;
@@ -66,18 +66,18 @@ struct candidate {
 	uint64_t room[BUCKETS_PCS_MAX];
 };
 
-/* The way from a new head to the first record that is known. */
+/* The path from a new head to the first known record. */
 struct walk {
 	struct memory_windows windows;
 	struct candidate c;
 	uint64_t head;
-	uint64_t addr;	   /* comes next */
-	uint64_t previous; /* came before it */
+	uint64_t addr;	   /* the next record */
+	uint64_t previous; /* the record before @addr */
 	uint64_t max_cost;
-	uint64_t mark; /* a ring leads to it again */
+	uint64_t mark; /* a cycle leads back to this address */
 	size_t since_mark;
 	size_t until_mark;
-	size_t n; /* what there was before */
+	size_t n; /* counts before the walk */
 	size_t n_stacks;
 };
 
@@ -198,8 +198,8 @@ static int read_candidate_once(enum buckets_kind kind, struct memory_windows *w,
 	return 0;
 }
 
-/* Before Go 1.19 a record was put into the list by an ordinary store, so that another processor may
- * see it there before it sees its contents. What looks wrong is read once more. */
+/* Before Go 1.19 the runtime linked a record into the list with an ordinary store, so another
+ * processor could see the record before its contents. A malformed record is read once more. */
 static int read_candidate(enum buckets_kind kind, struct memory_windows *w, uint64_t addr,
 			  struct candidate *ret)
 {
@@ -239,7 +239,7 @@ static bool any_nonzero(const uint64_t *words, size_t n)
 	return false;
 }
 
-/* More freed than allocated cannot be. The other way round this proves nothing, but nonsense seldom
+/* More frees than allocations are impossible. The converse proves nothing, but nonsense rarely
  * passes. */
 static bool narrow_is_sane(const uint64_t *words)
 {
@@ -252,8 +252,8 @@ static bool narrow_is_sane(const uint64_t *words)
 	return allocs > 0 && frees <= allocs && allocs < (1ull << 56);
 }
 
-/* One record's opinion; one that has counted nothing has none. The narrow form may end where its
- * mapping does, so the wide one's bytes need not be there. */
+/* A record's vote; a record without counts abstains. The narrow layout may end with its
+ * mapping, so the bytes of the wide layout may be missing. */
 static int vote(struct memory_windows *w, const struct candidate *c, struct votes *votes)
 {
 	uint64_t words[COUNTERS_WORDS_MAX] = {0};
@@ -281,7 +281,7 @@ static int vote(struct memory_windows *w, const struct candidate *c, struct vote
 	return 0;
 }
 
-/* A few may be wrong: a wide record that was caught changing does not add up. */
+/* Tolerates a few wrong votes: a wide record in the middle of a change does not add up. */
 static enum buckets_layout elect(const struct votes *votes, unsigned int go_minor)
 {
 	if (votes->wide > 4 * (votes->narrow + votes->neither))
@@ -335,8 +335,8 @@ static int grow(struct buckets *b, size_t n_pcs)
 	return r > 0 ? BUCKETS_TOO_LARGE : r;
 }
 
-/* Stacks that were recorded one after the other are alike at the same distance from their roots: so
- * the one before has most of the numbers. */
+/* Consecutive stacks have equal PCs at equal distances from their roots, so the previous stack
+ * supplies most of the numbers. */
 static int keep_stack(struct buckets *b, const struct candidate *c)
 {
 	const struct bucket *last = b->n ? &b->items[b->n - 1] : NULL;
@@ -360,7 +360,8 @@ static int keep_stack(struct buckets *b, const struct candidate *c)
 	return 0;
 }
 
-/* A record that was caught changing. If it never adds up it has counted nothing so far. */
+/* Reads a record that was in the middle of a change. A record that never adds up counts as empty
+ * for now. */
 static int read_counters_again(struct buckets *b, struct memory *m, struct bucket *bucket)
 {
 	uint64_t words[COUNTERS_WORDS_MAX];
@@ -407,7 +408,7 @@ static int keep(struct buckets *b, struct walk *walk)
 	return read_counters_again(b, walk->windows.memory, bucket);
 }
 
-/* Records do not overlap; if these two do, their counters are shorter than we think. */
+/* Records do not overlap. An overlap means that the counters are shorter than assumed. */
 static bool overlaps(const struct buckets *b, const struct candidate *older, uint64_t newer)
 {
 	return older->addr < newer && candidate_end(older) + counters_bytes(b->layout) > newer;
@@ -433,7 +434,7 @@ static int walk_one(struct buckets *b, struct walk *walk)
 	walk->previous = walk->addr;
 	walk->addr = walk->c.header.allnext;
 	if (walk->addr == walk->mark)
-		return BUCKETS_MALFORMED; /* a ring */
+		return BUCKETS_MALFORMED; /* a cycle */
 	if (++walk->since_mark == walk->until_mark) {
 		walk->mark = walk->addr;
 		walk->since_mark = 0;
@@ -442,7 +443,7 @@ static int walk_one(struct buckets *b, struct walk *walk)
 	return 0;
 }
 
-/* On to the first record that is known, but at least one record. */
+/* Walk to the first known record, but at least one record. */
 static int walk_on(struct buckets *b, struct walk *walk, size_t *budget)
 {
 	const struct memory *m = walk->windows.memory;
@@ -458,7 +459,8 @@ static int walk_on(struct buckets *b, struct walk *walk, size_t *budget)
 	*budget -= spent < *budget ? (size_t)spent : *budget;
 	if (r || walk->addr == b->head)
 		return r;
-	return walk->addr ? BUCKETS_UNFINISHED : BUCKETS_MALFORMED; /* known ones have left it */
+	return walk->addr ? BUCKETS_UNFINISHED
+			  : BUCKETS_MALFORMED; /* the known records have left the list */
 }
 
 static int walk_begin(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor)

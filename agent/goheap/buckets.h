@@ -3,9 +3,10 @@
 #define PODPROF_GOHEAP_BUCKETS_H
 
 /*
- * A Go runtime's list of heap records ("buckets"): one for each pair of stack and object size that
- * was sampled, with counters. Read once; afterwards only what is new, and the counters. The lists
- * of what goroutines have waited for are made of the same records with other counters.
+ * A Go runtime's list of heap records ("buckets"), one for each sampled pair of stack and object
+ * size, with counters. The first read copies all records; later reads copy only new records and the
+ * counters. The lists of the block and mutex profiles consist of the same records with other
+ * counters.
  */
 
 #include <stdbool.h>
@@ -17,10 +18,11 @@
 struct memory;
 struct walk;
 
-/* PCs of one record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. One more is
+/* PCs of a record: GODEBUG=profstackdepth may be 1024, and Go 1.26 adds two. More PCs are
  * BUCKETS_MALFORMED. Reached: read is `malformed`. */
 #define BUCKETS_PCS_MAX	     1026
-/* Bytes of an object; a terabyte is not one: BUCKETS_MALFORMED. Reached: read is `malformed`. */
+/* Bytes of an object. No object has a terabyte, so a larger size is BUCKETS_MALFORMED. Reached:
+ * read is `malformed`. */
 #define BUCKETS_SIZE_MAX     (1ull << 40)
 /* Bytes of a record in front of its PCs. */
 #define BUCKETS_HEADER_BYTES 48
@@ -29,39 +31,39 @@ enum buckets_outcome {
 	BUCKETS_OK = 0,
 	BUCKETS_GONE,
 	BUCKETS_DENIED,
-	BUCKETS_MALFORMED,	/* not shaped as a list of heap records, or not hashed as one */
-	BUCKETS_UNKNOWN_LAYOUT, /* the list is right, what the counters are is not known */
-	BUCKETS_TOO_LARGE,	/* the table would not fit max_bytes */
+	BUCKETS_MALFORMED,	/* not shaped or not hashed as a list of heap records */
+	BUCKETS_UNKNOWN_LAYOUT, /* the list is right, the layout of the counters is unknown */
+	BUCKETS_TOO_LARGE,	/* the table exceeds max_bytes */
 	BUCKETS_UNFINISHED,	/* the budget is used up: call again */
 	BUCKETS_OUTCOME_MAX,
 };
 
-/* Which of the runtime's lists; the values are its own. */
+/* The runtime's lists. The values are the runtime's own. */
 enum buckets_kind {
 	BUCKETS_MEMORY = 1, /* runtime.mbuckets */
 	BUCKETS_BLOCK = 2,  /* runtime.bbuckets */
 	BUCKETS_MUTEX = 3,  /* runtime.xbuckets */
 };
 
-/* How a record's counters lie in memory. */
+/* The layout of a record's counters in memory. */
 enum buckets_layout {
 	BUCKETS_LAYOUT_UNKNOWN = 0,
 	BUCKETS_LAYOUT_WIDE,	   /* Go 1.16 to 1.26: with byte counts, 128 bytes */
-	BUCKETS_LAYOUT_NARROW,	   /* Go 1.27: without, 64 bytes */
+	BUCKETS_LAYOUT_NARROW,	   /* Go 1.27: without byte counts, 64 bytes */
 	BUCKETS_LAYOUT_CONTENTION, /* of the other lists: 16 bytes */
 };
 
-/* Allocations are counted in the slot of a garbage collection cycle to come, and move to slot 0
- * when that cycle is over. */
+/* The runtime counts allocations in the slot of a future garbage collection cycle, and moves the
+ * counts to slot 0 at the end of that cycle. */
 #define BUCKETS_SLOTS 4
 
 /**
- * struct bucket - one record
- * @addr: in the process; never moves and is never freed
+ * struct bucket - a record
+ * @addr: in the process; a record never moves and is never freed
  * @size: of an object, bytes, as the allocator rounds it
- * @allocs, @frees: [0] is what was published, [1 + cycle % 3] what that cycle will publish. Of the
- *                  other lists only [0] is used: the count as it lies in memory, and the cycles
- * @before: bucket_allocs() when the last buckets_begin() was called; 0 for a new one
+ * @allocs, @frees: [0] is published, [1 + cycle % 3] will be published by that cycle. The other
+ *                  lists use only [0]: the count as in memory, and the cycles
+ * @before: bucket_allocs() at the last buckets_begin(); 0 for a new record
  */
 struct bucket {
 	uint64_t addr;
@@ -74,15 +76,15 @@ struct bucket {
 };
 
 /**
- * struct buckets - what is known of one process
- * @items:  in no order that means anything
- * @order:  indices of @items by address; of the first @n_ordered of them
+ * struct buckets - the known records of a process
+ * @items:  in no meaningful order
+ * @order:  indices of the first @n_ordered @items, by address
  * @stacks: of all records, leaf first in each, as the runtime recorded them: numbers of @pcs
- * @head:   address of the newest record that is known
- * @walk:   an update that is not finished
- * @done:   records that an unfinished refresh has read
- * @n_torn: reads of counters that were thrown away since they did not add up, had gone down, or
- *          looked as if caught between two of the runtime's steps
+ * @head:   address of the newest known record
+ * @walk:   an unfinished update
+ * @done:   records read by an unfinished refresh
+ * @n_torn: discarded reads of counters: the counters did not add up, had gone down, or looked like
+ *          a state between two steps of the runtime
  *
  * Owns its arrays.
  */
@@ -108,22 +110,22 @@ struct buckets {
 
 void buckets_init(struct buckets *b, enum buckets_kind kind, size_t max_bytes);
 void buckets_deinit(struct buckets *b);
-/* Forget everything but the kind and the ceiling. */
+/* Forget everything except the kind and the ceiling. */
 void buckets_reset(struct buckets *b);
 
-/* Start a read: note in each bucket what it had before. */
+/* Start a read: store the present counts of each bucket as `before`. */
 void buckets_begin(struct buckets *b);
 
 /**
- * buckets_update() - add the records that are in front of the known ones
- * @head: value of runtime.mbuckets, or of the other list's variable; of no meaning while an update
- *        is unfinished, which goes on with the head that it began with
- * @go_minor: 26 for Go 1.26, 0 if not known: only used where the counters do not tell the layout
- * @budget: bytes to read, about; becomes less by what was
+ * buckets_update() - add the records in front of the known records
+ * @head:     value of runtime.mbuckets, or of the other list's variable; ignored while an update is
+ *            unfinished, because the update continues with its first head
+ * @go_minor: 26 for Go 1.26, 0 if unknown: only used if the counters do not determine the layout
+ * @budget:   bytes to read, approximately; reduced by the bytes read
  *
- * The new records' counters are read too. Only the first call needs to find out the layout.
+ * Also reads the counters of the new records. Only the first call determines the layout.
  *
- * Return: 0, an outcome, -errno. On everything but 0 and BUCKETS_UNFINISHED the records are as
+ * Return: 0, an outcome, -errno. On everything except 0 and BUCKETS_UNFINISHED the records are as
  * before the update began.
  */
 int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor,
@@ -131,24 +133,25 @@ int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned 
 
 /**
  * buckets_refresh() - read the counters of the first @n records again
- * @n: the same as before while a refresh is unfinished
+ * @n:      unchanged while a refresh is unfinished
  * @budget: as above
  *
- * A record whose counters do not add up, have become fewer, or look as if a slot had been added to
- * the first but not emptied yet, was caught while it was being changed: it is read again, a few
- * times. If its counters never add up it keeps what was known before.
+ * A read may catch a record in the middle of a change: its counters do not add up, are smaller than
+ * before, or look as if a slot had been added to the first slot but not emptied yet. The refresh
+ * reads such a record again, a few times. A record whose counters never add up keeps its earlier
+ * counters.
  */
 int buckets_refresh(struct buckets *b, struct memory *m, size_t n, size_t *budget);
 
-/* All that was ever allocated, published or not; never fewer than in the read before. */
+/* All allocations, published or not; never less than in the read before. */
 uint64_t bucket_allocs(const struct bucket *b);
 
 /* The runtime's hash of a stack and a size: stkbucket() in runtime/mprof.go. */
 uint64_t bucket_hash(const uint64_t *pcs, size_t n, uint64_t size);
 
-/* Memory held, without what an unfinished update or refresh needs. */
+/* Memory held, without the needs of an unfinished update or refresh. */
 size_t buckets_bytes(const struct buckets *b);
-/* What @r, of memory_read(), means for records. */
+/* Translate @r, a result of memory_read(), into an outcome. */
 int buckets_outcome(int r);
 const char *buckets_outcome_name(int outcome);
 

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Go's block and mutex profiles (runtime/mprof.go). A program turns them on with
- * SetBlockProfileRate() and SetMutexProfileFraction(); we never do. Each stack that waited has one
- * record in a list like that of the heap profile (buckets.c), with a count and the processor's
- * ticks.
+ * SetBlockProfileRate() and SetMutexProfileFraction(); podprof never does. Each waiting stack has
+ * a record with a count and the processor's ticks, in a list like the heap profile's (buckets.c).
  *
- * The count is an int64 in Go 1.16 and a float64 since, and tells which itself: a float64 of 1 or
- * more, taken for an integer, is above 4 * 10^18.
+ * The count is an int64 in Go 1.16 and a float64 since. The value itself shows its type: a float64
+ * of 1 or more, read as an integer, is above 4 * 10^18.
  *
- * What was sampled is scaled up when it is recorded: of blocking since 1.17, of mutexes since 1.20.
- * Before, mutexes are scaled by who reads, with the rate that is set then; blocking in 1.16 is not
- * scaled at all. A block record's count of less than one is shown as one.
+ * The runtime scales samples up when it records them: block samples since 1.17, mutex samples since
+ * 1.20. Before, the reader scales mutex samples by the rate at the time of reading; block samples
+ * of 1.16 are not scaled at all. A block record with a count of less than one is shown with a count
+ * of one.
  *
- * A stack of the runtime's own locks begins in 1.23 and 1.24 with a word of all ones, which says
- * how the rest is to be read and is no address.
+ * In 1.23 and 1.24 the stack of a lock of the runtime begins with a word of all ones. The word
+ * marks the format of the rest and is not an address.
  *
- * Ticks to time: runtime/pprof divides by ticks.val, which the runtime measures when it is asked
- * for the first time. Where nobody has asked, or nobody can since the program has no code for it,
- * the same clock is measured here: the processor's time
- * stamp counter on x86-64. On arm64 Go's ticks are nanoseconds.
+ * Ticks to time: runtime/pprof divides by ticks.val, measured by the runtime at the first request.
+ * If there was no request, or the program has no code for it, podprof measures the same clock
+ * itself: the processor's time stamp counter on x86-64. On arm64 Go's ticks are nanoseconds.
  *
- * The arithmetic is in doubles and in the order of runtime/pprof/pprof.go
- * (printCountCycleProfile), so that the numbers are those the program would write itself.
+ * The arithmetic uses doubles in the order of runtime/pprof/pprof.go (printCountCycleProfile), so
+ * the numbers equal those of the program itself.
  */
 #include "goheap/contention.h"
 
@@ -38,12 +37,12 @@
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
 
-/* How long a tick is measured: clocks are read within 100 ns, so this is good to 1 in 10^5. */
+/* Time to measure a tick. Clock reads take less than 100 ns, so the error is 1 in 10^5. */
 #define TICKS_MEASURE_NS (10 * NSEC_PER_MSEC)
-/* A float64 of 1, as an integer; no int64 count comes near it. */
+/* A float64 of 1, as an integer; int64 counts are far smaller. */
 #define FLOAT_ONE	 0x3ff0000000000000ull
 
-/* A record's counters as they lie in memory. */
+/* A record's counters as in memory. */
 struct counters {
 	uint64_t count;
 	uint64_t cycles;
@@ -54,13 +53,13 @@ struct contention {
 	const struct goruntime *rt;
 	struct memory *memory;
 	struct buckets buckets;
-	uint64_t *stack;	 /* of the record that was asked for last */
-	struct counters *before; /* of the records that were known before the last read */
+	uint64_t *stack;	 /* of the record returned last */
+	struct counters *before; /* of the records known before the last read */
 	size_t n_before;
 	size_t cap_before;
 	uint64_t rate;
 	int64_t ticks;	  /* in a second */
-	int64_t measured; /* the same by this machine's clocks; 0 while not needed */
+	int64_t measured; /* in a second, by this machine's clocks; 0 until needed */
 	bool was_read;
 };
 
@@ -102,7 +101,7 @@ size_t contention_bytes(const struct contention *c)
 
 /* ---------------------------------------------------------------- time */
 
-/* What Go's cputicks() reads. */
+/* The clock of Go's cputicks(). */
 static int64_t cpu_ticks(void)
 {
 #if defined(__x86_64__)
@@ -127,7 +126,7 @@ static int64_t measure_ticks(void)
 
 /* ---------------------------------------------------------------- reading */
 
-/* Whether records are scaled by the rate when they are read. */
+/* Whether the reader scales records by the rate. */
 static bool scales_when_read(const struct contention *c)
 {
 	const struct goversion *v = goversion_find(goruntime_minor(&c->rt->file));
@@ -135,7 +134,7 @@ static bool scales_when_read(const struct contention *c)
 	return c->kind == GO_PROFILE_MUTEX && v && v->mutex_raw;
 }
 
-/* The list's head, and how it is set. */
+/* Read the head of the list, the rate and the ticks. */
 static int look(struct contention *c, uint64_t *ret_head)
 {
 	bool mutex = c->kind == GO_PROFILE_MUTEX;
@@ -202,7 +201,8 @@ int contention_read(struct contention *c, struct contention_profile *ret)
 		return c->rate ? GORUNTIME_NO_SAMPLES_YET : GORUNTIME_DISABLED_BY_PROGRAM;
 	r = read_records(c, head);
 	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
-		forget(c); /* what was kept does not fit what is there: begin anew next time */
+		forget(c); /* the kept records do not fit the process: start again at the next read
+			    */
 	if (r)
 		return r;
 	if (c->ticks <= 0) {
@@ -225,7 +225,7 @@ int contention_read(struct contention *c, struct contention_profile *ret)
 
 static int64_t to_int64(double x)
 {
-	/* 2^63 is exact as a double, INT64_MAX is not; what is no number is below nothing */
+	/* 2^63 is exact as a double, INT64_MAX is not; NaN becomes 0 */
 	if (!(x > 0))
 		return 0;
 	return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
@@ -236,7 +236,7 @@ static int64_t count_of(const struct contention *c, uint64_t word)
 	int64_t count;
 	double value;
 
-	if (word < FLOAT_ONE / 2) { /* of Go 1.16, or nothing */
+	if (word < FLOAT_ONE / 2) { /* an int64 of Go 1.16, or 0 */
 		count = (int64_t)word;
 	} else {
 		memcpy(&value, &word, sizeof(value));

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_CONTENTION_H
 
 /*
- * What the goroutines of one Go process have waited for, where the program has that recorded: its
- * block and mutex profiles, read from outside as the heap profile is.
+ * The block and mutex profiles of a Go process: the waits of its goroutines, if the program
+ * records them. Read from outside, like the heap profile.
  */
 
 #include <stdbool.h>
@@ -17,13 +17,13 @@
 struct contention;
 struct memory;
 
-/* Bytes of records kept of one process and kind: there is one for each place that waits. */
+/* Bytes of kept records of a process and kind. Each waiting stack has a record. */
 #define CONTENTION_BYTES_DEFAULT (16u << 20)
 
 /**
- * contention_new() - a reader
+ * contention_new() - make a reader
  * @kind: GO_PROFILE_MUTEX or GO_PROFILE_BLOCK
- * @rt, @memory: borrowed; they outlive it
+ * @rt, @memory: borrowed; both outlive the reader
  *
  * Return: 0 or -ENOMEM.
  */
@@ -35,10 +35,10 @@ void contention_free(struct contention *c);
 size_t contention_bytes(const struct contention *c);
 
 /**
- * struct contention_profile - what one read found; borrows from the reader until its next read
- * @rate: as the program has set it now: 0 means that nothing more is recorded
- * @first: nothing was read before, so that what records had before is 0 everywhere
- * @measured: how long a tick is was measured here, since the program has not done so yet
+ * struct contention_profile - the result of one read; borrows from the reader until its next read
+ * @rate:     the program's present setting; 0: the program records nothing more
+ * @first:    there was no earlier read, so the `before` counts of all records are 0
+ * @measured: podprof measured the length of a tick itself, because the program has not done so yet
  */
 struct contention_profile {
 	const struct contention *reader;
@@ -49,11 +49,11 @@ struct contention_profile {
 };
 
 /**
- * struct contention_record - one stack
- * @pcs: return addresses at run time, leaf first, until the next record is asked for; since Go 1.23
- *       an address may stand for functions that are inlined there
+ * struct contention_record - a stack
+ * @pcs: return addresses at run time, leaf first, valid until the next contention_record(); since
+ *       Go 1.23 an address may stand for functions inlined there
  * @contentions, @delay_ns: as runtime/pprof would write them now
- * @before_contentions, @before_delay_ns: the same of the read before
+ * @before_contentions, @before_delay_ns: the same values of the read before
  */
 struct contention_record {
 	const uint64_t *pcs;
@@ -68,8 +68,8 @@ struct contention_record {
  * contention_read() - read the profile
  * @ret: set on GORUNTIME_OK
  *
- * Return: GORUNTIME_OK; _NO_SAMPLES_YET and _DISABLED_BY_PROGRAM when there are no records, and
- * recording is on or off; _UNKNOWN_LAYOUT, also where the variables were not found; _GONE; _DENIED;
+ * Return: GORUNTIME_OK; without records _NO_SAMPLES_YET if recording is on and _DISABLED_BY_PROGRAM
+ * if recording is off; _UNKNOWN_LAYOUT, also if the variables were not found; _GONE; _DENIED;
  * _TOO_LARGE; -errno.
  */
 int contention_read(struct contention *c, struct contention_profile *ret);

@@ -2,18 +2,18 @@
 /*
  * The format (elf(5), core(5); fs/binfmt_elf.c of the kernel; gdb's gcore writes the same).
  *
- * A core has a PT_LOAD for each mapping: its address, its length, and as many bytes as were
- * written. Of files that are mapped and were never changed none are, or only the first page, by
- * /proc/PID/coredump_filter. One PT_NOTE has notes of the process; two are of use here:
+ * A core has a PT_LOAD for each mapping: address, length, and the written bytes. Unchanged
+ * mappings of files have no bytes, or only the first page, according to /proc/PID/coredump_filter.
+ * One PT_NOTE has notes of the process; two are used here:
  *
- *	NT_FILE      count, page size, count x {start, end, offset in pages}, then the paths
- *	NT_PRPSINFO  the process's number at 24, its name at 40
+ *  NT_FILE      count, page size, count x {start, end, offset in pages}, then the paths
+ *  NT_PRPSINFO  the process's number at 24, its name at 40
  *
  * More than 65,534 program headers are counted in the first section header.
  *
- * A core that ends before its last byte is refused: a disk was full or a limit reached, and what
- * seems to be memory may be missing anywhere. Everything in it is foreign; nothing is mapped, so
- * that a file that is cut while it is read is no signal.
+ * A core shorter than the tables require is refused: a disk was full or a limit reached, so any
+ * part of the memory may be missing. All input is untrusted. Nothing is mapped, so truncation of
+ * the file during a read causes no signal.
  */
 #include "goheap/corefile.h"
 
@@ -31,17 +31,17 @@
 /* Program headers, one for each mapping: the kernel's default for vm.max_map_count is 65530.
  * Reached: `too_large`. */
 #define COREFILE_SEGMENTS_MAX 65600
-/* Bytes of notes: one of 700 bytes and the registers for each thread, and the mapped files, of
- * which the kernel writes 4 MiB at most. Reached: `too_large`. */
+/* Bytes of notes: for each thread a note of 700 bytes and the registers, and the list of mapped
+ * files, at most 4 MiB from the kernel. Reached: `too_large`. */
 #define COREFILE_NOTES_MAX    (64u << 20)
 /* The kernel's, with its NUL. */
 #define COREFILE_NAME_BYTES   16
 
 #define PRPSINFO_PID	24
 #define PRPSINFO_NAME	40
-#define NT_FILE_NUMBERS 24 /* bytes of one of its mappings */
+#define NT_FILE_NUMBERS 24 /* bytes of a mapping in NT_FILE */
 
-/* One PT_LOAD. */
+/* A PT_LOAD. */
 struct segment {
 	uint64_t vaddr;
 	uint64_t n_bytes; /* in the core */
@@ -149,7 +149,7 @@ static int check_header(const Elf64_Ehdr *eh)
 	return eh->e_phentsize == sizeof(Elf64_Phdr) ? 0 : COREFILE_MALFORMED;
 }
 
-/* The notes of all PT_NOTEs, of which there is one. */
+/* Keeps the notes of the only PT_NOTE. */
 static int add_notes(struct corefile *core, const Elf64_Phdr *ph)
 {
 	char *notes;
@@ -196,7 +196,7 @@ static int compare_segments(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* In order, and none over another. */
+/* Sort by address and reject overlaps. */
 static int sort_segments(struct corefile *core)
 {
 	qsort(core->segments, core->n_segments, sizeof(*core->segments), compare_segments);
@@ -262,7 +262,7 @@ static const struct segment *find_segment(const struct corefile *core, uint64_t 
 	return &core->segments[low - 1];
 }
 
-/* The numbers of one mapping, from @c, and its path, from @paths. */
+/* The numbers of a mapping, from @c, and its path, from @paths. */
 static int take_mapping(struct corefile *core, struct cursor *c, struct cursor *paths,
 			uint64_t page_bytes)
 {
@@ -373,7 +373,8 @@ static size_t find_mapping(const struct corefile *core, uint64_t addr)
 	return low - 1;
 }
 
-/* What the core itself has from @addr on: *@ret_n bytes of @n, which is 0 if it has none there. */
+/* Copy bytes from the core itself, from @addr on: *@ret_n of @n bytes, 0 if the core has none
+ * there. */
 static int copy_segment(struct corefile *core, uint64_t addr, void *to, size_t n, size_t *ret_n)
 {
 	const struct segment *s = find_segment(core, addr);
@@ -389,7 +390,7 @@ static int copy_segment(struct corefile *core, uint64_t addr, void *to, size_t n
 	return read_at(core, s->off + skip, to, n);
 }
 
-/* The same from the file that was mapped there, up to what the core has. */
+/* Copy bytes from the file mapped there, up to the end of the mapping or of the file. */
 static int copy_file(struct corefile *core, uint64_t addr, void *to, size_t n, size_t *ret_n)
 {
 	size_t i = find_mapping(core, addr);
@@ -411,7 +412,7 @@ static int copy_file(struct corefile *core, uint64_t addr, void *to, size_t n, s
 	return elffile_read(core->files[i], off, to, n);
 }
 
-/* Bytes up to the first one that is not there. */
+/* Copy bytes up to the first missing one. */
 static int copy(struct corefile *core, const struct memory_range *range, size_t *ret)
 {
 	size_t done = 0;
@@ -426,7 +427,7 @@ static int copy(struct corefile *core, const struct memory_range *range, size_t 
 			r = copy_file(core, addr, to, range->n - done, &n);
 		if (r < 0)
 			return r;
-		if (r || !n) /* not there, or no longer */
+		if (r || !n) /* missing, or truncated meanwhile */
 			break;
 		done += n;
 	}

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_COREFILE_H
 
 /*
- * An ELF core: the memory of a process at one moment, as the kernel or gcore(1) has written it, and
- * which files were mapped in it.
+ * An ELF core: the memory of a process at one moment, as written by the kernel or gcore(1), and the
+ * list of its mapped files.
  */
 
 #include <stdbool.h>
@@ -18,10 +18,10 @@ struct elffile;
 
 enum corefile_outcome {
 	COREFILE_OK = 0,
-	COREFILE_NOT_CORE,    /* no ELF file, or another kind of it */
+	COREFILE_NOT_CORE,    /* not an ELF file, or an ELF file of another type */
 	COREFILE_UNSUPPORTED, /* not 64-bit little-endian, or without the list of mapped files */
-	COREFILE_MALFORMED,   /* its tables contradict themselves */
-	COREFILE_TRUNCATED,   /* shorter than its tables say */
+	COREFILE_MALFORMED,   /* the tables are inconsistent */
+	COREFILE_TRUNCATED,   /* shorter than the tables require */
 	COREFILE_TOO_LARGE,   /* above the ceilings in corefile.c */
 	COREFILE_OUTCOME_MAX,
 };
@@ -30,7 +30,7 @@ enum corefile_outcome {
  * struct corefile_mapping - one of the mapped files
  * @offset: of @start in the file
  * @path:   as the process saw it; owned by the core
- * @code:   it was executable, or that is not told
+ * @code:   executable, or unknown
  */
 struct corefile_mapping {
 	uint64_t start;
@@ -42,24 +42,22 @@ struct corefile_mapping {
 
 /* Takes @fd on success. 0, an outcome, -errno. */
 int corefile_open(int fd, struct corefile **ret);
-/* The same over @n bytes that are borrowed. */
+/* The same over @n borrowed bytes. */
 int corefile_open_memory(const void *data, size_t n, struct corefile **ret);
 void corefile_free(struct corefile *core);
 
 /* Ascending, not overlapping; borrowed. */
 const struct corefile_mapping *corefile_mappings(const struct corefile *core, size_t *ret_n);
 
-/* A core leaves out what is in files and was never changed: where a mapping's bytes are not in the
- * core they are read from @file from now on, which is borrowed and must be the file that was
- * mapped.
- * @i: of corefile_mappings(). */
+/* Read bytes of mapping @i of corefile_mappings() from @file if the core does not contain them:
+ * a core omits unchanged pages of files. @file is borrowed and must be the file that was mapped. */
 void corefile_attach(struct corefile *core, size_t i, const struct elffile *file);
 
-/* Borrowed. Only what is in the core, or in the attached files, can be read. */
+/* Borrowed. Reads only from the core and the attached files. */
 struct memory *corefile_memory(struct corefile *core);
 
-uint32_t corefile_pid(const struct corefile *core);	   /* 0 where it is not told */
-const char *corefile_command(const struct corefile *core); /* the process's name, "" */
+uint32_t corefile_pid(const struct corefile *core);	   /* 0 if unknown */
+const char *corefile_command(const struct corefile *core); /* the process's name, or "" */
 const char *corefile_outcome_name(int outcome);
 
 #endif

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A slot is {allocs, frees, alloc_bytes, free_bytes} up to Go 1.26 and {allocs, frees} in 1.27. The
- * bytes are the counts times the size, so the wide form proves itself, and also shows when a slot
- * was read while it was being written.
+ * bytes are the counts times the size, so the wide layout validates itself and reveals a read in
+ * the middle of a write.
  *
- * When the runtime publishes a slot it adds it to the first one and then sets it to zero, some
- * nanoseconds later, without a lock that could be seen from here. A copy that was made in between
- * has the slot twice; one that was made across both steps may have it not at all. The second shows
- * as a first slot that has not grown by what another one has lost. The first shows as a first slot
- * that has grown by exactly what another slot still holds; that can be by chance, so it is doubtful
- * only, and is taken when it is still so after having been read again. In the other lists, where
- * the one count is a double, it grows with the bits that it is made of, too.
+ * To publish a slot, the runtime adds the slot to the first slot and zeroes the slot some
+ * nanoseconds later, without a lock visible from outside. A copy between the two steps has the slot
+ * twice; a copy across both steps may lack the slot.
  *
- * A total that stays smaller is the truth: the one before was of a slot that had been counted
- * twice. It is taken, and bucket_allocs() does not go down all the same.
+ * In the second case the first slot has not grown by the loss of the other slot. In the first case
+ * the first slot has grown by exactly the content of another slot. This can be a coincidence, so
+ * such a copy is only doubtful, and is accepted if a second read confirms it. In the other lists
+ * the only count is a double, and the bit pattern grows with the value, too.
+ *
+ * A total that stays smaller is correct: the earlier total contained a slot twice. The smaller
+ * total is stored, but bucket_allocs() never goes down.
  */
 #include "goheap/counters.h"
 
@@ -41,7 +42,7 @@ size_t counters_bytes(enum buckets_layout layout)
 
 uint64_t counters_addr(const struct bucket *bucket)
 {
-	/* cannot overflow: it was read from there */
+	/* cannot overflow: the record was read from there */
 	return bucket->addr + BUCKETS_HEADER_BYTES + bucket->n_pcs * sizeof(uint64_t);
 }
 
@@ -73,7 +74,7 @@ bool counters_add_up(const uint64_t words[COUNTERS_WORDS_MAX], uint64_t size)
 	return true;
 }
 
-/* Whether a slot seems to be in the first one already, but not emptied yet. */
+/* Whether a slot seems to be added to the first slot already, but not emptied yet. */
 static bool is_twice(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKETS_SLOTS])
 {
 	for (size_t i = 1; i < BUCKETS_SLOTS; i++)
@@ -82,8 +83,8 @@ static bool is_twice(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKE
 	return false;
 }
 
-/* Whether what slots have lost is not in the first one: copied across both steps. A total that has
- * grown meanwhile can hide that. */
+/* Whether the loss of other slots is missing in the first slot: copied across both steps.
+ * Simultaneous growth of the total can hide this. */
 static bool is_lost(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKETS_SLOTS])
 {
 	uint64_t moved = 0;
@@ -94,7 +95,8 @@ static bool is_lost(const uint64_t old[BUCKETS_SLOTS], const uint64_t new[BUCKET
 	return new[0] - old[0] < moved;
 }
 
-/* Slots of @n words; constant for the compiler, since this is what most of a later read is. */
+/* Compare slots of @n words. @n is a compile-time constant, because most of the time of a later
+ * read is spent here. */
 static inline bool same_slots(const uint64_t *words, size_t n, const struct bucket *bucket)
 {
 	uint64_t changed = 0;
@@ -142,7 +144,7 @@ int counters_take(enum buckets_layout layout, const uint64_t *words, bool fresh,
 	uint64_t allocs[BUCKETS_SLOTS] = {0}, frees[BUCKETS_SLOTS] = {0};
 
 	if (is_same(layout, words, bucket))
-		return COUNTERS_OK; /* as most are */
+		return COUNTERS_OK; /* the usual case */
 	load(layout, words, allocs, frees);
 	if (layout == BUCKETS_LAYOUT_WIDE && !counters_add_up(words, bucket->size))
 		return COUNTERS_TORN;

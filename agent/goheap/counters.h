@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOHEAP_COUNTERS_H
 #define PODPROF_GOHEAP_COUNTERS_H
 
-/* The counters of one record as they lie in memory, and whether they can be true. */
+/* The counters of a record as in memory, and checks of their plausibility. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,28 +11,28 @@
 #include "goheap/buckets.h"
 
 #define SLOT_WORDS_WIDE	   4
-#define SLOT_WORDS_NARROW  2 /* and in the other lists, which have one slot */
-/* Words of the counters of one record, of the wider form. Reached: -. */
+#define SLOT_WORDS_NARROW  2 /* also in the other lists, with one slot */
+/* Words of the counters of a record in the wider layout. Reached: -. */
 #define COUNTERS_WORDS_MAX (BUCKETS_SLOTS * SLOT_WORDS_WIDE)
 
 enum counters_outcome {
 	COUNTERS_OK = 0,
-	COUNTERS_TORN,	   /* they do not add up: read in the middle of a change */
-	COUNTERS_DOUBTFUL, /* fewer than before, or a slot counted twice: perhaps so */
+	COUNTERS_TORN,	   /* inconsistent: read in the middle of a change */
+	COUNTERS_DOUBTFUL, /* possible but suspicious: less than before, or a slot counted twice */
 };
 
 size_t counters_words(enum buckets_layout layout);
 size_t counters_bytes(enum buckets_layout layout);
-/* Where a record's counters are in the process. */
+/* Address of a record's counters in the process. */
 uint64_t counters_addr(const struct bucket *bucket);
-/* Whether the wide form's four slots agree with themselves. */
+/* Whether the four slots of the wide layout are consistent. */
 bool counters_add_up(const uint64_t words[COUNTERS_WORDS_MAX], uint64_t size);
 
 /**
- * counters_take() - put what was read into the record, if it can be true
- * @words: counters_words() of them
- * @fresh: nothing is known of this record yet
- * @insist: take doubtful ones too: they have been read more than once
+ * counters_take() - store counters in the record, if they are plausible
+ * @words:  counters_words() words
+ * @fresh:  the record has no earlier counters
+ * @insist: accept doubtful counters, too, because repeated reads agree
  *
  * Return: an outcome; the record changes on COUNTERS_OK only.
  */

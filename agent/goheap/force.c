@@ -2,23 +2,23 @@
 /*
  * Turning Go's memory profiler on from outside.
  *
- * runtime.MemProfileRate is an ordinary int that the allocator reads without a lock; since nothing
- * else in the runtime depends on its having been 0 before, storing Go's default there is what the
- * program could do itself at any time.
+ * runtime.MemProfileRate is an ordinary int, and the allocator reads the int without a lock.
+ * Nothing else in the runtime depends on an earlier 0. So podprof stores Go's default there, as the
+ * program itself could at any time.
  *
- * What makes a write to the wrong place impossible:
- *  - the file says where the variable is, by a symbol of its name and size in one of Go's data
- *    sections, by the code that uses it, or by both alike (goruntime_file.c),
- *  - the runtime's own description in memory agrees with the file and the mappings, and says that
- *    the address is in the runtime's data (goruntime_check()); once more so in the address space
- *    that is written to,
- *  - the address is aligned, and inside a private, writable mapping of the executable or of the
- *    anonymous memory that continues it (.noptrbss),
- *  - it reads 0 immediately before,
- *  - the write goes through a descriptor of /proc/PID/mem that was opened before the mappings were
- *    read and the identity was checked. It belongs to one address space: if the process execs or
- *    ends at any moment, the write fails instead of reaching the next program or the next process
- *    with this pid.
+ * These checks make a write to a wrong address impossible:
+ * - The file gives the address of the variable: by a symbol of its name and size in one of Go's
+ *   data sections, by the code that uses it, or by both alike (goruntime_file.c).
+ * - The runtime's own description in memory agrees with the file and the mappings, and has the
+ *   address in the runtime's data (goruntime_check()). The check is repeated in the address space
+ *   of the write.
+ * - The address is aligned, and inside a private, writable mapping of the executable or of the
+ *   adjacent anonymous memory (.noptrbss).
+ * - The variable reads 0 immediately before.
+ * - The write goes through a descriptor of /proc/PID/mem, opened before the reading of the mappings
+ *   and the check of the identity. The descriptor belongs to a single address space: if the process
+ *   execs or ends at any moment, the write fails and does not reach the next program or the next
+ *   process with this pid.
  */
 #include "goheap/force.h"
 
@@ -97,7 +97,7 @@ static int check_mapping(const struct root *proc, const struct pid_id *id, uint6
 	return 0;
 }
 
-/* Memory by the descriptor that is written through, whoever has the pid by now. */
+/* Memory read through the descriptor of the write, independent of the present holder of the pid. */
 struct held_memory {
 	struct memory memory;
 	int fd;
@@ -124,8 +124,8 @@ static int held_read(struct memory *m, const struct memory_range *ranges, size_t
 	return 0;
 }
 
-/* The program may have executed another one since it was looked at: what was found certain then
- * must be so in the address space that is written to. */
+/* The program may have executed another one since the first check, so the check is repeated in
+ * the address space of the write. */
 static int check_runtime(int fd, const struct goruntime *rt)
 {
 	struct held_memory held = {.memory = {.read = held_read}, .fd = fd};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runtime.mbuckets is among the variables that begin as zero: in .bss since Go 1.19, in .noptrbss
- * before. Where both are the runtime's own description says. Some thousand words there point to
- * memory that can be written, but a heap record begins with a type, an address of the next record,
- * a size and a number of PCs, and has a hash over these: no other word passes.
+ * runtime.mbuckets is a zero-initialised variable: in .bss since Go 1.19, in .noptrbss before. The
+ * runtime's own description gives the ranges of both sections. Some thousand words there point to
+ * writable memory. But a heap record begins with a type, an address of the next record, a size and
+ * a number of PCs, and has a hash over these fields: no other word passes.
  *
- * .noptrbss is left out where it is large: programs that link Go's cryptography have 32 MiB of
- * zeros there, and are of 1.26 or later. PCs are not asked whether they are in the program's code:
- * those of a plugin are not.
+ * A large .noptrbss is not searched: programs with Go's cryptography have 32 MiB of zeros there,
+ * and are of 1.26 or later. PCs need not be in the program's code, because those of a plugin are
+ * not.
  */
 #include "goheap/gobss.h"
 
@@ -21,18 +21,18 @@
 #include "goheap/memory.h"
 #include "procmap/maps.h"
 
-/* Bytes of variables that are searched in one section; programs of 100 MB have 200 KB. A larger one
- * is left out. Reached: not searched. */
+/* Bytes of variables searched in a section; programs of 100 MB have 200 KB. Reached: the
+ * section is not searched. */
 #define GOBSS_BYTES_MAX (4u << 20)
 
-/* Words of moduledata, from @FIRST on: begin and end of each section. */
+/* Words of moduledata, from MODULE_FIRST on: begin and end of each section. */
 enum { BSS = 0, NOPTRBSS = 2, MODULE_WORDS = 4, MODULE_FIRST = 28 };
 
 /* A record's head: next, allnext, typ, hash, size, nstk. */
 enum { ALLNEXT = 1, TYPE, HASH, SIZE, N_PCS, HEAD_WORDS };
 
 struct candidate {
-	uint64_t at; /* of the variable */
+	uint64_t at; /* address of the variable */
 	uint64_t record;
 	uint64_t head[HEAD_WORDS];
 };
@@ -40,7 +40,7 @@ struct candidate {
 struct scan {
 	struct memory *memory;
 	const struct maps *maps;
-	uint64_t own[2]; /* the variables searched: nothing in there is a record */
+	uint64_t own[2]; /* the searched variables: no record lies among them */
 	struct candidate *candidates;
 	uint64_t found;
 	size_t n_found;
@@ -94,7 +94,7 @@ static int check_record(struct scan *s, const struct candidate *c)
 	return 0;
 }
 
-/* What @n of them point to. Where the mappings have changed meanwhile, one by one. */
+/* Read the heads of @n candidates; individually if the mappings have changed meanwhile. */
 static int read_heads(struct scan *s, size_t n)
 {
 	struct memory_range ranges[MEMORY_RANGES_MAX] = {0};

@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOHEAP_GOBSS_H
 #define PODPROF_GOHEAP_GOBSS_H
 
-/* The head of a runtime's list of heap records, where neither symbols nor code tell where it is: by
- * what it points to. */
+/* Finds the head of a runtime's list of heap records if neither symbols nor code give the
+ * address: by the shape of the memory that a variable points to. */
 
 #include <stdint.h>
 
@@ -13,8 +13,8 @@ struct memory;
 
 enum gobss_outcome {
 	GOBSS_OK = 0,
-	GOBSS_ABSENT,	 /* no word points to a record; so it is before the first one, too */
-	GOBSS_AMBIGUOUS, /* more than one does */
+	GOBSS_ABSENT,	 /* no word points to a record; also before the first record exists */
+	GOBSS_AMBIGUOUS, /* several words do */
 	GOBSS_GONE,
 	GOBSS_DENIED,
 	GOBSS_OUTCOME_MAX,

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A core names the files that were mapped, by path and without a number that tells one file from
- * another. So a file is believed to be the one that was mapped if it begins with the same bytes: a
- * core has the first page of each ELF file, where its headers and its build id are, unless
- * /proc/PID/coredump_filter says otherwise. Where it has not, goruntime_check() still compares what
- * the runtime says of itself with what the file says.
+ * A core names the mapped files by path, without a number that identifies a file. So podprof
+ * compares the first bytes of a file with the core, because a core contains the first page of each
+ * ELF file with the headers and the build id, unless /proc/PID/coredump_filter excludes the page.
+ * Without that page, goruntime_check() still compares the runtime's own description with the file.
  *
- * Paths are foreign. Files are only opened below the given directory, and only regular ones.
+ * Paths are untrusted: podprof opens only regular files, below the given directory.
  */
 #include "goheap/gocore.h"
 
@@ -22,12 +21,12 @@
 #include "base/root.h"
 #include "procmap/image.h"
 
-/* The beginning of a file that is compared; less, and it proves nothing: that is ELF's own header.
- */
+/* Compared bytes at the beginning of a file. Fewer than CHECK_BYTES_LEAST prove nothing, because
+ * ELF's own header is as long. */
 #define CHECK_BYTES	  4096
 #define CHECK_BYTES_LEAST 64
 
-/* One file with code. */
+/* A file with code. */
 struct core_file {
 	const char *path; /* the core's */
 	struct image *image;
@@ -38,7 +37,7 @@ struct gocore {
 	struct corefile *core;
 	struct core_file files[GOCORE_FILES_MAX];
 	size_t n_files;
-	struct image *unknown; /* for what is in no file */
+	struct image *unknown; /* for addresses outside of all files */
 };
 
 DEFINE_CLEANUP(struct gocore *, gocore_freep, gocore_free);
@@ -56,7 +55,7 @@ void gocore_free(struct gocore *core)
 
 /* ---------------------------------------------------------------- files */
 
-/* Whether the core has other bytes than the file at its beginning. */
+/* Whether the first bytes in the core differ from the file's. */
 static bool is_other(struct gocore *core, const char *path, const struct image *image)
 {
 	uint8_t theirs[CHECK_BYTES], ours[CHECK_BYTES];
@@ -77,7 +76,7 @@ static bool is_other(struct gocore *core, const char *path, const struct image *
 	return false;
 }
 
-/* 0, also if it is missing; 1 if it is another one; -errno. */
+/* 0, also if the file is missing; 1 if it is a different file; -errno. */
 static int try_file(struct gocore *core, const struct root *root, const char *path,
 		    struct core_file *file)
 {
@@ -101,7 +100,7 @@ static int try_file(struct gocore *core, const struct root *root, const char *pa
 	return 1;
 }
 
-/* What could not be opened has a name and no file, as in a live process. */
+/* Open a file. A file that cannot be opened has a name only, as in a live process. */
 static int open_file(struct gocore *core, const struct gocore_opts *opts, struct core_file *file)
 {
 	const struct root here = {.fd = AT_FDCWD};
@@ -199,7 +198,7 @@ const char *gocore_file(const struct gocore *core, size_t i, enum gocore_file_st
 
 /* ---------------------------------------------------------------- runtimes */
 
-/* By the first of its mappings that has code: false if none fits the file. */
+/* The bias by the first mapping with code; false if no mapping fits the file. */
 static bool bias_of_file(struct gocore *core, const struct core_file *file, uint64_t *ret)
 {
 	size_t n;
@@ -272,7 +271,7 @@ int gocore_resolve(void *gocore, uint64_t pc, struct frame *ret)
 			return 0;
 		if (!image_bias(file->image, m[i].start, m[i].limit - m[i].start, m[i].offset,
 				&bias))
-			bias = m[i].start - m[i].offset; /* no file: by the offset */
+			bias = m[i].start - m[i].offset; /* no file: use the offset */
 		image_unref(ret->image);
 		*ret = (struct frame){image_ref(file->image), pc - bias};
 	}

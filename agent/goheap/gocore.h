@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOHEAP_GOCORE_H
 #define PODPROF_GOHEAP_GOCORE_H
 
-/* The Go runtimes in a core, with the files that were mapped: what goheap.h reads of a process can
- * be read of it, too. */
+/* The Go runtimes in a core, together with the mapped files. goheap.h reads a core like a
+ * process. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,22 +15,22 @@ struct frame;
 struct gocore;
 struct root;
 
-/* What became of a mapped file. */
+/* The state of a mapped file. */
 enum gocore_file_state {
 	GOCORE_FILE_OK,
-	GOCORE_FILE_MISSING, /* no regular file, or not to be opened */
-	GOCORE_FILE_OTHER,   /* it begins with other bytes than the one that was mapped */
+	GOCORE_FILE_MISSING, /* not a regular file, or open failed */
+	GOCORE_FILE_OTHER,   /* its first bytes differ from the mapped file's */
 };
 
-/* Files with code that are opened; a browser has 300. What is above has no names. Reached: what is
- * in the others has no names. */
+/* Opened files with code; a browser has 300. Reached: addresses in the other files have no
+ * names. */
 #define GOCORE_FILES_MAX 1024
 
 /**
  * struct gocore_opts
  * @fd:         the core; stays the caller's
- * @sysroot:    below which the mapped files are looked for; borrowed
- * @executable: a file that is tried, too, where one is missing or another one; NULL: none
+ * @sysroot:    directory in which the mapped files are opened; borrowed
+ * @executable: another file to try for each missing or different file; NULL: none
  */
 struct gocore_opts {
 	int fd;

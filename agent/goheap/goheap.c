@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading a Go process's heap profile while it runs.
+ * Reading a Go process's heap profile while the process runs.
  *
- * When does a number count? (runtime/mprof.go) A program's in-use memory is only known right after
- * a garbage collection, so the runtime publishes in step with them. With C the number of
- * collections so far, an allocation is counted in slot future[(C+2)%3] and a free, found while
- * sweeping, in future[(C+1)%3]. When a collection has marked everything, C goes up by one and
- * future[C%3] is added to "active" record by record. What the program itself would show is
- * "active"; a profile that is asked for before the addition has run does it first; and if "active"
- * is zero everywhere, since no collection has ended yet, all three futures are added.
+ * Publishing (runtime/mprof.go): a program's in-use memory is only known right after a garbage
+ * collection, so the runtime publishes at collections. Let C be the number of collections so far.
+ * An allocation is counted in slot future[(C+2)%3]; a free, found while sweeping, in
+ * future[(C+1)%3]. At the end of marking, C goes up by one and future[C%3] is added to "active"
+ * record by record. The program itself would show "active". A profile requested before the addition
+ * does the addition first. If "active" is zero everywhere, because no collection has ended yet, the
+ * program adds all three futures.
  *
- * We cannot add anything in the process, but we can add here: active + future[C%3] is right before,
- * during and after the runtime's own addition, since the slot is zeroed when it has been added.
- * Summing all four slots gives every allocation up to now, which is what a rate wants, but no
- * in-use memory: frees come one or two collections later.
+ * podprof adds nothing in the process but computes active + future[C%3]. This sum is right before,
+ * during and after the runtime's own addition, because the runtime zeroes the slot after the
+ * addition. The sum of all four slots gives every allocation up to now, as needed for a rate. The
+ * sum does not give in-use memory, because frees come one or two collections later.
  *
- * Reading is not atomic. The number of the cycle is read before and after; where it has changed,
- * counters are read once more. A record that was caught in the middle of an addition is found by
- * buckets.c.
+ * Reading is not atomic. podprof reads the cycle number before and after, and reads the counters
+ * once more after a change. buckets.c detects a record in the middle of an addition.
  */
 #include "goheap/goheap.h"
 
@@ -37,21 +36,21 @@
 #include "procmap/image.h"
 #include "procmap/maps.h"
 
-/* Reads of the counters before a profile is taken as it is, although collections end faster than
- * the read takes. */
+/* Reads of the counters before a profile is accepted although a collection ended during each
+ * read. */
 #define GOHEAP_TRIES 3
 
-/* A read that is under way. */
+/* The state of an unfinished read. */
 struct reading {
 	enum { READING_NOTHING, READING_NEW, READING_COUNTERS } phase;
 	enum goruntime_state state;
 	int tries;
 	size_t n_known;	  /* records that are not new in this try */
-	uint64_t n_calls; /* when it began */
+	uint64_t n_calls; /* at the begin of the read */
 	uint64_t n_bytes;
 };
 
-/* The number of the cycle begins anew here (mProfCycleWrap). */
+/* The cycle number wraps here (mProfCycleWrap). */
 #define CYCLES 100663296u
 
 struct goheap {
@@ -60,8 +59,8 @@ struct goheap {
 	struct process_memory process;
 	struct memory *memory;
 	struct goruntime rt;
-	struct image *unpacked;	    /* owned; NULL unless rt is of no file */
-	enum goruntime_state found; /* by goheap_new() */
+	struct image *unpacked;	    /* owned; NULL unless rt belongs to no file */
+	enum goruntime_state found; /* result of goheap_new() */
 	enum goruntime_state state;
 	bool force;
 	bool force_tried;
@@ -69,17 +68,17 @@ struct goheap {
 	enum force_outcome force_outcome; /* of the last read */
 	bool was_read;
 	struct buckets buckets;
-	struct goruntime_now now; /* of the last read, or of the one that is under way */
+	struct goruntime_now now; /* of the last or the unfinished read */
 	bool has_now;
-	uint64_t cycles; /* now.cycle, and what it has lost by beginning anew */
+	uint64_t cycles; /* now.cycle without wrapping */
 	struct reading reading;
-	size_t failed_bytes; /* ceiling for which there were too many records; 0 if there were not
-			      */
-	size_t slot;	     /* that is published next: 1 + cycle % 3 */
-	bool all_slots;	     /* nothing was ever published */
-	const struct goversion_stats *totals; /* how the counters lie; NULL: not known yet */
+	size_t failed_bytes; /* the ceiling at which there were too many records; 0: none */
+	size_t slot;	     /* published next: 1 + cycle % 3 */
+	bool all_slots;	     /* nothing was published yet */
+	const struct goversion_stats *totals; /* layout of the counters; NULL: unknown */
 	struct gosched sched;
-	struct contention *contention[GO_PROFILE_KIND_MAX]; /* owned; NULL until one is asked for */
+	struct contention
+		*contention[GO_PROFILE_KIND_MAX]; /* owned; NULL before the first request */
 };
 
 /* ---------------------------------------------------------------- a reader */
@@ -109,7 +108,7 @@ void goheap_free(struct goheap *h)
 
 DEFINE_CLEANUP(struct goheap *, goheap_freep, goheap_free);
 
-/* The first runtime of the process. */
+/* Find the first runtime of the process. */
 static int find_runtime(struct goheap *h, struct memory *m)
 {
 	_cleanup_(goimages_freep) struct goimages *images = NULL;
@@ -125,9 +124,9 @@ static int find_runtime(struct goheap *h, struct memory *m)
 	return r;
 }
 
-/* The address space is taken hold of first, so that what is then found belongs to it, or the check
- * after each read tells. It needs a permission that not everybody has, but a program that is not Go
- * deserves no word about that. */
+/* Opens the address space first, so that all later findings belong to it, or the check after
+ * each read fails. Opening needs a permission that podprof may lack. The result is then "denied"
+ * for Go programs only; other programs are not Go in any case. */
 static int attach(struct goheap *h, const struct goruntime *runtime)
 {
 	int denied = gostate_of_memory(process_memory_init(&h->process, h->proc, &h->id));
@@ -145,7 +144,8 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	return state == GORUNTIME_OK ? denied : state;
 }
 
-/* Without it the heap is read all the same, and its functions have no names. */
+/* Open the image of an unpacked program. On failure the heap is still read, but functions have
+ * no names. */
 static int open_unpacked(struct goheap *h)
 {
 	int r = 0;
@@ -264,8 +264,8 @@ static void add_cycles(struct goheap *h)
 	h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
 }
 
-/* Turn sampling on where it is off. Tried once, whatever comes of it: a program that was sampled
- * before, by its own will or by ours in an earlier life of the agent, has turned it off itself. */
+/* Turn sampling on if it is off. There is only one attempt. A program with sampling on earlier,
+ * set by the program or by a previous run of the agent, has turned it off on purpose. */
 static int force(struct goheap *h)
 {
 	int r;
@@ -282,12 +282,13 @@ static int force(struct goheap *h)
 		return r;
 	h->force_outcome = (enum force_outcome)r;
 	h->was_forced |= r == FORCE_OK;
-	if (r == FORCE_OK || r == FORCE_NOT_ZERO) /* the program may have been faster */
+	if (r == FORCE_OK ||
+	    r == FORCE_NOT_ZERO) /* the program may have set the rate itself meanwhile */
 		return gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
 	return r == FORCE_GONE ? GORUNTIME_GONE : 0;
 }
 
-/* Search for the head of the list. As long as there is no record it cannot be found. */
+/* Search for the head of the list. The search fails before the first record exists. */
 static int find_head(struct goheap *h)
 {
 	_cleanup_(maps_deinit) struct maps maps = {0};
@@ -311,8 +312,8 @@ static int find_head(struct goheap *h)
 	}
 }
 
-/* The variables as they are now. The list is searched where it is to be read, and before sampling
- * is turned on, for whether it was on before. */
+/* Read the variables. The list is searched for before a read, and before sampling is
+ * turned on, to see whether sampling was on before. */
 static int read_now(struct goheap *h)
 {
 	int r = gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
@@ -324,7 +325,7 @@ static int read_now(struct goheap *h)
 	return r ? r : gostate_of_memory(goruntime_read_now(&h->rt, h->memory, &h->now));
 }
 
-/* Look at the variables; turn sampling on if that is wanted. */
+/* Read the variables; turn sampling on if requested. */
 static int look(struct goheap *h)
 {
 	struct goruntime_now *now = &h->now;
@@ -341,7 +342,7 @@ static int look(struct goheap *h)
 	return h->was_forced && now->rate > 0 ? GORUNTIME_FORCED : (int)goruntime_state_now(now);
 }
 
-/* Begin a read: the state that the variables tell. Of these, two have records. */
+/* Begin a read, with the state given by the variables. Only two states have records. */
 static int reading_begin(struct goheap *h)
 {
 	struct reading *reading = &h->reading;
@@ -363,7 +364,8 @@ static int reading_begin(struct goheap *h)
 	return state;
 }
 
-/* One try at all records and counters of one moment. The new ones come with their counters. */
+/* An attempt to read all records and counters of one moment. New records come with their
+ * counters. */
 static int reading_try(struct goheap *h, size_t *budget)
 {
 	struct reading *reading = &h->reading;
@@ -379,7 +381,7 @@ static int reading_try(struct goheap *h, size_t *budget)
 	return r == BUCKETS_UNFINISHED ? (int)GOHEAP_UNFINISHED : gostate_of_buckets(r);
 }
 
-/* As many tries as it takes, within limits, for no collection to end in between. */
+/* Retry, within limits, until no collection ends during an attempt. */
 static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 {
 	struct reading *reading = &h->reading;
@@ -401,7 +403,7 @@ static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 	}
 }
 
-/* Which slots are published: see the top of this file. */
+/* Choose the published slots: see the top of this file. */
 static void choose_slots(struct goheap *h, uint32_t cycle)
 {
 	h->slot = 1 + cycle % 3;
@@ -451,7 +453,7 @@ static int step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	return (int)h->reading.state;
 }
 
-/* What was kept does not fit what is there: begin anew next time. */
+/* The kept records do not fit the process: start again at the next read. */
 static void forget(struct goheap *h, int state)
 {
 	if (state == GORUNTIME_TOO_LARGE && !h->failed_bytes)
@@ -470,7 +472,7 @@ int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	if (r == (int)GOHEAP_UNFINISHED)
 		return r;
 	h->reading.phase = READING_NOTHING;
-	/* what looks odd may be another program's by now */
+	/* unexpected content may belong to another program by now */
 	if (r == GORUNTIME_UNKNOWN_LAYOUT && memory_check(h->memory) == MEMORY_GONE)
 		r = GORUNTIME_GONE;
 	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
@@ -501,8 +503,8 @@ void goheap_set_max_bytes(struct goheap *h, size_t max_bytes)
 		h->failed_bytes = 0;
 }
 
-/* Where the profile is not laid out as known, or not where it should be, the allocator's counters
- * may be all the same: since Go 1.19 there are two of each, which have to agree. */
+/* The allocator's counters may be readable even if the profile has an unknown layout or place:
+ * since Go 1.19 there are two copies of each, with a check of their agreement. */
 static bool may_count(const struct goheap *h)
 {
 	return h->found == GORUNTIME_OK ||
@@ -540,7 +542,7 @@ int goheap_gauges(struct goheap *h, struct goheap_gauges *ret)
 	int r;
 
 	*ret = found;
-	/* in the other case only what stands beside counters that were found to be right */
+	/* without a readable profile, only with counters that passed their check */
 	if (h->found != GORUNTIME_OK && (!may_count(h) || !h->totals))
 		return 0;
 	r = gopacer_read(&h->rt, h->memory, &found.pacer);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file is known by its device and inode, and known to be the same by its size and the times of
- * its last changes: an inode is given out again when a file has gone, and a library may be written
- * to in place. The time of the last status change cannot be set by whoever owns the file.
+ * The key of a file is device, inode, size and the times of the last changes, because inodes are
+ * reused after deletion, and a library may be overwritten in place. The owner of a file cannot set
+ * the time of the last status change.
  *
- * Nothing is held open: a node has some ten thousand files that are mapped as code.
+ * The cache holds no file open: a node has some ten thousand files mapped as code.
  */
 #include "goheap/goimages.h"
 
@@ -18,8 +18,8 @@
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
 
-/* Files remembered, 150 bytes each and 500 more for Go's. Beyond, a file is looked at for each
- * process anew. Reached: looked at for each process anew. */
+/* Files remembered, 150 bytes each and 500 more for Go's. Reached: a file is read anew for each
+ * process. */
 #define GOIMAGES_MAX 16384
 
 /* Compared as bytes. */
@@ -32,15 +32,15 @@ struct goimage_key {
 
 struct entry {
 	struct goimage_key key;
-	struct goimage image;	     /* borrows: */
-	struct goruntime_file *file; /* owned; NULL for what is not Go */
-	unsigned int round;	     /* in which it was last asked for */
+	struct goimage image;	     /* borrows @file */
+	struct goruntime_file *file; /* owned; NULL for a file without Go */
+	unsigned int round;	     /* of the last request */
 	UT_hash_handle hh;
 };
 
 struct goimages {
 	struct entry *by_key;
-	struct entry *last; /* what was not kept: freed by the next call */
+	struct entry *last; /* an entry without room in the table; freed by the next call */
 	size_t n_go;
 	unsigned int round;
 	uint64_t n_looks;
@@ -115,7 +115,7 @@ static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 	return 0;
 }
 
-/* 0 or -errno: what could not be read now is not remembered. */
+/* 0 or -errno. Files that cannot be read now are not remembered. */
 static int entry_new(const struct goimage_key *key, int path_fd, struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = calloc(1, sizeof(*e));
@@ -147,7 +147,7 @@ static void drop(struct goimages *images, struct entry *e)
 	entry_free(e);
 }
 
-/* Takes @e on success: into the table or, where that has no room, until the next call. */
+/* Takes @e on success: into the table or, without room there, until the next call. */
 static int keep(struct goimages *images, struct entry *e)
 {
 	bool hash_oom = false;
@@ -163,7 +163,7 @@ static int keep(struct goimages *images, struct entry *e)
 	return 0;
 }
 
-/* Into @ret what is remembered from now on. */
+/* Read a file and keep the result; *@ret is borrowed. */
 static int look_and_keep(struct goimages *images, const struct goimage_key *key, int path_fd,
 			 struct entry **ret)
 {

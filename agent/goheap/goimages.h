@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GOIMAGES_H
 
 /*
- * What each mapped file says of Go, remembered, so that a file is looked at once for all processes
- * that map it. Most are not Go, and of these no more is kept than that. For one thread.
+ * A cache of Go information by mapped file, so that each file is read once for all processes with
+ * the file. Most files are not Go; the cache stores nothing else for these files. For one thread.
  */
 
 #include <stdbool.h>
@@ -17,10 +17,10 @@
 struct goimages;
 
 /**
- * struct goimage - one file
- * @state:   what goruntime_file_read() says; GORUNTIME_NO_RUNTIME for what is no ELF file
+ * struct goimage - a file
+ * @state:   result of goruntime_file_read(); GORUNTIME_NO_RUNTIME for a file that is not ELF
  * @file:    NULL unless the state is GORUNTIME_OK or _UNKNOWN_LAYOUT
- * @is_bare: it is an ELF file without section headers, and not Go as it is: it may be packed
+ * @is_bare: an ELF file without section headers and without Go in it: it may be packed
  * @machine: EM_* of an ELF file
  */
 struct goimage {
@@ -31,8 +31,8 @@ struct goimage {
 	uint16_t machine;
 };
 
-/* Rounds that what nobody asks for is kept: longer than it takes until a process's mappings are
- * looked at again (heapreaders.c). */
+/* Rounds for which an unused entry is kept: longer than the time between two looks at a
+ * process's mappings (goprofile/process.c). */
 #define GOIMAGES_KEEP_ROUNDS 80
 
 /* 0 or -ENOMEM. */
@@ -41,19 +41,19 @@ void goimages_free(struct goimages *images);
 DEFINE_CLEANUP(struct goimages *, goimages_freep, goimages_free);
 
 /**
- * goimages_get() - what a file says of Go
+ * goimages_get() - get the Go information of a file
  * @path_fd: names the file (O_PATH is enough); stays the caller's
  * @ret:     borrowed until the next call
  *
- * Return: 0; GORUNTIME_NO_RUNTIME for what cannot be read now; -ENOMEM.
+ * Return: 0; GORUNTIME_NO_RUNTIME for a file that cannot be read now; -ENOMEM.
  */
 int goimages_get(struct goimages *images, int path_fd, const struct goimage **ret);
 
-/* The end of a round. */
+/* End a round. */
 void goimages_sweep(struct goimages *images);
 /* Memory held. */
 size_t goimages_bytes(const struct goimages *images);
-/* Files that were looked at, since the beginning. */
+/* Files that were read, since the beginning. */
 uint64_t goimages_looks(const struct goimages *images);
 
 #endif

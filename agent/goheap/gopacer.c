@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The state of the garbage collector's pacer is one struct, gcController. Since Go 1.19 the goal
- * for the heap is no longer kept there but worked out whenever somebody asks (heapGoalInternal),
- * from words that have kept their places relative to totalAlloc, whatever came and went before
- * them:
+ * The garbage collector's pacer keeps the state in one struct, gcController. Since Go 1.19 the
+ * struct no longer contains the goal for the heap; heapGoalInternal computes the goal on request
+ * from other words. These words have fixed places relative to totalAlloc in all releases:
  *
- *	-224 gcPercentHeapGoal	-216 sweepDistMinTrigger	-208 triggered
- *	-144 heapMarked
- *	-24 heapInUse		-16 heapReleased		-8 heapFree
- *	0 totalAlloc		8 totalFree			16 mappedReady
+ *   -224 gcPercentHeapGoal  -216 sweepDistMinTrigger  -208 triggered
+ *   -144 heapMarked
+ *    -24 heapInUse           -16 heapReleased           -8 heapFree
+ *      0 totalAlloc            8 totalFree              16 mappedReady
  *
- * and memoryLimit at 8 from the beginning. Before, heapGoal is one of them. Where they are is in
- * gofile/goversion.c.
+ * and memoryLimit is at offset 8 of the struct. Before 1.19, heapGoal is a word of the struct.
+ * gofile/goversion.c has the offsets.
  *
- * Whether the layout is right shows in the heap's memory, which is counted in pages.
+ * The sizes of the heap's memory validate the layout, because the sizes are whole pages.
  *
  * Source: the Go project's src/runtime/mgcpacer.go and mstats.go.
  */
@@ -26,10 +25,10 @@
 #include "goheap/memory.h"
 
 #define PAGE_BYTES	 8192
-/* What a goal is kept above the point where the collection has begun. */
+/* The minimum distance of a goal above the point where the collection has begun. */
 #define MIN_RUNWAY_BYTES (64u << 10)
-/* What a goal is kept below the memory limit: at least this, in some releases also a share of it.
- */
+/* The minimum distance of a goal below the memory limit; in some releases also a share of the
+ * goal. */
 #define HEADROOM_BYTES	 (1u << 20)
 
 /* Up to totalAlloc + 24. */
@@ -51,7 +50,7 @@ static uint64_t headroom(const struct controller *c, uint64_t goal)
 	return share < HEADROOM_BYTES ? HEADROOM_BYTES : share;
 }
 
-/* What heap the memory limit leaves room for. */
+/* The heap size that the memory limit allows. */
 static uint64_t memory_limit_goal(const struct controller *c)
 {
 	uint64_t heap_free = word(c, -8), ready = word(c, 16), limit = c->words[1];
@@ -60,7 +59,7 @@ static uint64_t memory_limit_goal(const struct controller *c)
 	uint64_t over = ready > limit ? ready - limit : 0, goal, keep;
 
 	if (heap_free + heap_alloc > ready)
-		other = 0; /* caught while they are changed */
+		other = 0; /* read during a change */
 	if (other + over >= limit)
 		return marked;
 	goal = limit - other - over;
@@ -83,7 +82,7 @@ static uint64_t next_gc(const struct controller *c)
 	return goal;
 }
 
-/* Where totalAlloc is in gcController tells the release. */
+/* The offset of totalAlloc in gcController determines the release. */
 static const struct goversion_pacer *pacer_by_total(uint64_t offset)
 {
 	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
@@ -92,7 +91,7 @@ static const struct goversion_pacer *pacer_by_total(uint64_t offset)
 	return NULL;
 }
 
-/* The same before 1.19, with heapLive: 0 where it is not known. */
+/* The same by heapLive, before 1.19; @offset is 0 if unknown. */
 static const struct goversion_pacer *pacer_by_live(uint64_t offset)
 {
 	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))

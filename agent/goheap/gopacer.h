@@ -3,8 +3,9 @@
 #define PODPROF_GOHEAP_GOPACER_H
 
 /*
- * What a Go program's garbage collector goes by: how large the heap was after the last collection,
- * at what size the next one is due, and what memory it has for that. Since Go 1.17.
+ * The figures that drive a Go program's garbage collector: the size of the heap after the last
+ * collection, the size that starts the next one, and the memory reserved for the heap. Since Go
+ * 1.17.
  */
 
 #include <stdbool.h>
@@ -13,17 +14,18 @@
 struct goruntime;
 struct memory;
 
-/* All in bytes; the comments are the names that runtime.MemStats and runtime/metrics have. */
+/* All in bytes. The comments give the names in runtime.MemStats and runtime/metrics. */
 struct gopacer {
 	uint64_t next_gc; /* NextGC */
 	uint64_t marked;  /* /gc/heap/live:bytes */
-	bool has_memory;  /* the rest; Go 1.19 and later */
+	bool has_memory;  /* the fields below are set; Go 1.19 and later */
 	uint64_t inuse;	  /* HeapInuse */
 	uint64_t sys;	  /* HeapSys */
 	uint64_t released;
 };
 
-/* One call. 0, an outcome of gototals_read(), -errno; on everything but 0 @ret is untouched. */
+/* A single call. 0, an outcome of gototals_read(), -errno; on everything except 0 @ret is
+ * untouched. */
 int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret);
 
 #endif

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * runtime.allgs is a slice of pointers to descriptions of goroutines, which are never freed: those
- * of ended goroutines are used again. The array is replaced when it grows, and the old one can
- * still be read.
+ * runtime.allgs is a slice of pointers to descriptions of goroutines. Descriptions are never freed;
+ * descriptions of ended goroutines are reused. The array is replaced for growth, and the old array
+ * stays readable.
  *
- * A description (type g in runtime/runtime2.go) begins with the stack's bounds. Where its other
- * fields are differs by release, and there is nothing in a stripped program that tells. So the
- * version says it (gofile/goversion.c), and what is read has to make sense for most goroutines: a
- * status that there is, a stack of a size that there is, a stack pointer inside it, numbers that
- * are given once.
+ * A description (type g in runtime/runtime2.go) begins with the stack's bounds. The offsets of
+ * other fields depend on the release, and a stripped program does not reveal the offsets.
+ * So podprof takes the offsets by version (gofile/goversion.c), and checks that the values are
+ * plausible for most goroutines: a known status, a valid stack size, a stack pointer inside the
+ * stack, unique numbers.
  *
- * A goroutine that does not run has left its stack pointer and where to go on in "sched", or, in a
- * system call, in "syscallsp" and "syscallpc". Nothing keeps it from running while it is read, so
- * the description is read again after the stack: if it has changed, what was read may be of two
- * moments, and the goroutine is dropped. A goroutine that has run and waits at the very same place
- * again has a stack that differs in values, but not in what is looked at, return addresses.
+ * A goroutine that does not run has its stack pointer and resume address in "sched" or, in a system
+ * call, in "syscallsp" and "syscallpc". The goroutine may resume during the read, so podprof reads
+ * the description again after the stack. After a change the data may be of two moments, and the
+ * goroutine is dropped. A goroutine that has run and waits at the same place again has a stack with
+ * other values but the same return addresses, and only return addresses are used.
  *
- * All goroutines are read in batches: of a thousand descriptions, then of as many stacks as there
- * is room for.
+ * Goroutines are read in batches of 512 descriptions, each with as many stacks as the buffer holds.
  */
 #include "goheap/goroutines.h"
 
@@ -32,24 +31,24 @@
 #include "goheap/gostate.h"
 #include "goheap/memory.h"
 
-/* Words of a description that are read. */
+/* Words read of a description. */
 #define G_WORDS		 (GOVERSION_G_BYTES / 8)
 #define BATCH_GOROUTINES 512
 #define BATCH_BYTES	 (4u << 20)
-/* Stacks are powers of two, 2 KiB to the largest that the runtime allows. Reached: the goroutine is
- * odd; most of them, and it is `unknown_layout`. */
+/* Bytes of a stack: powers of two, from 2 KiB to the largest that the runtime allows. Reached:
+ * the goroutine is odd; if most of them are, `unknown_layout`. */
 #define STACK_BYTES_MAX	 (1ull << 30)
 #define SCAN_BIT	 0x1000u
-/* A goroutine's number; they are given one after the other. Reached: as above. */
+/* A goroutine's number; the runtime numbers goroutines consecutively. Reached: as above. */
 #define IDS_MAX		 (1ull << 48)
-/* Reasons that are read, and bytes of one; Go 1.27 has 47. Reached: no reason. */
+/* Reasons read, and bytes of one; Go 1.27 has 47. Reached: no reason. */
 #define REASONS_MAX	 64
 #define REASON_BYTES	 48
 
-/* sched is the same in all. */
+/* Offsets of stack and sched, the same in all releases. */
 enum { G_STACK_LO = 0, G_STACK_HI = 8, G_SCHED_SP = 56, G_SCHED_PC = 64 };
 
-/* What is looked at of a description. */
+/* The fields used of a description. */
 struct look {
 	uint64_t stack_lo;
 	uint64_t stack_hi;
@@ -72,10 +71,10 @@ struct reader {
 	uint64_t words[BATCH_GOROUTINES][G_WORDS];
 	struct look looks[BATCH_GOROUTINES];
 	struct memory_range ranges[BATCH_GOROUTINES];
-	size_t order[BATCH_GOROUTINES]; /* goroutines of the ranges */
+	size_t order[BATCH_GOROUTINES]; /* index of the goroutine of each range */
 	struct memory_range again[BATCH_GOROUTINES];
 	uint8_t stacks[BATCH_BYTES];
-	uint64_t n_looked; /* for the self-test */
+	uint64_t n_looked; /* for the plausibility check */
 	uint64_t n_odd;
 	struct goroutines_stats stats;
 };
@@ -94,7 +93,7 @@ const char *goroutine_status_name(enum goroutine_status status)
 	return name ? name : "unknown";
 }
 
-/* Of an unknown release the newest: the self-test decides. */
+/* An unknown release gets the newest layout; the plausibility check decides. */
 static const struct goversion_g *layout_of(const struct goruntime *rt)
 {
 	const struct goversion *v = goversion_find(goruntime_minor(&rt->file));
@@ -166,7 +165,7 @@ static bool is_same(const struct look *a, const struct look *b)
 
 /* ---------------------------------------------------------------- reasons */
 
-/* A Go string, if it is printable. */
+/* Keep a Go string if it is printable. */
 static void keep_reason(struct reader *r, size_t i, uint64_t addr, uint64_t n)
 {
 	char text[REASON_BYTES] = {0};
@@ -179,7 +178,7 @@ static void keep_reason(struct reader *r, size_t i, uint64_t addr, uint64_t n)
 	memcpy(r->reasons[i], text, sizeof(text));
 }
 
-/* As many as there are strings; without them goroutines have no reason. */
+/* Read all strings present; without them goroutines have no reason. */
 static void read_reasons(struct reader *r)
 {
 	uint64_t addr = goruntime_addr(r->rt, GORUNTIME_WAIT_REASONS);
@@ -194,7 +193,7 @@ static void read_reasons(struct reader *r)
 
 /* ---------------------------------------------------------------- batches */
 
-/* The descriptions of @n goroutines from the @first on. */
+/* Read the descriptions of @n goroutines, from @first on. */
 static int read_looks(struct reader *r, size_t first, size_t n)
 {
 	int err;
@@ -223,7 +222,8 @@ static size_t stack_bytes(const struct look *g)
 	return n < GOROUTINES_STACK_MAX ? (size_t)n : GOROUTINES_STACK_MAX;
 }
 
-/* Stacks of the @n goroutines in the batch from *@next on, as many as have room. *@ret_n ranges. */
+/* Read the stacks of the @n goroutines of the batch, from *@next on, up to the size of the
+ * buffer. Sets *@ret_n to the number of ranges. */
 static int read_stacks(struct reader *r, size_t n, size_t *next, size_t *ret_n)
 {
 	size_t used = 0, n_ranges = 0;
@@ -245,7 +245,7 @@ static int read_stacks(struct reader *r, size_t n, size_t *next, size_t *ret_n)
 	err = memory_read_ranges(r->memory, r->ranges, n_ranges);
 	if (err != MEMORY_UNMAPPED)
 		return gostate_of_memory(err);
-	/* one of them has gone: each by itself, and those that are not there are dropped below */
+	/* a stack has been unmapped: read each by itself; unreadable ones are dropped below */
 	for (size_t i = 0; i < n_ranges; i++) {
 		err = memory_read(r->memory, r->ranges[i].addr, r->ranges[i].to, r->ranges[i].n);
 		if (err && err != MEMORY_UNMAPPED)
@@ -281,7 +281,7 @@ static int give(struct reader *r, size_t i, goroutine_fn fn, void *ctx)
 	return fn(ctx, &goroutine);
 }
 
-/* Descriptions again, of those whose stacks were read, and then to the caller. */
+/* Read the descriptions again for all stacks read, and pass unchanged goroutines to the caller. */
 static int give_all(struct reader *r, size_t first, size_t n_ranges, goroutine_fn fn, void *ctx)
 {
 	int err;
@@ -324,7 +324,8 @@ static int read_batch(struct reader *r, size_t first, size_t n, goroutine_fn fn,
 
 static int read_list(struct reader *r)
 {
-	uint64_t slice[3], addr = goruntime_addr(r->rt, GORUNTIME_ALLGS); /* address, length */
+	uint64_t slice[3],
+		addr = goruntime_addr(r->rt, GORUNTIME_ALLGS); /* address, length, capacity */
 	int err;
 
 	if (!addr)

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GOROUTINES_H
 
 /*
- * All goroutines of one Go process, read from outside and without stopping it: what each does, and
- * the stacks of those that do not run.
+ * All goroutines of a Go process, read from outside without stopping it: the state of each
+ * goroutine, and the stacks of those that do not run.
  */
 
 #include <stddef.h>
@@ -13,14 +13,13 @@
 struct goruntime;
 struct memory;
 
-/* Goroutines that are read; the others are counted. Reached: the command says how many are left
- * out. */
+/* Goroutines read; the rest is counted. Reached: the command prints the number of omitted
+ * goroutines. */
 #define GOROUTINES_MAX	     (1u << 18)
-/* Bytes of one stack that are read, from its leaf on: what is beyond is missing at the root.
- * Reached: the root is missing. */
+/* Bytes read of a stack, from the leaf on. Reached: the root end of the stack is missing. */
 #define GOROUTINES_STACK_MAX (64u << 10)
 
-/* As the runtime has it, without its mark for stacks that are being scanned. */
+/* As in the runtime, without the mark for stacks under scan. */
 enum goroutine_status {
 	GOROUTINE_IDLE = 0,
 	GOROUTINE_RUNNABLE = 1,
@@ -30,19 +29,19 @@ enum goroutine_status {
 	GOROUTINE_DEAD = 6,
 	GOROUTINE_COPYSTACK = 8,
 	GOROUTINE_PREEMPTED = 9,
-	GOROUTINE_LEAKED = 10, /* waits, and nobody can wake it; since Go 1.26 */
+	GOROUTINE_LEAKED = 10, /* waits forever, because nothing can wake it; since Go 1.26 */
 	GOROUTINE_DEADEXTRA = 11,
 	GOROUTINE_STATUS_MAX,
 };
 
 /**
- * struct goroutine - one of them, at one moment
- * @wait_reason: of a waiting one, "" where it is not known; borrowed
- * @start_pc: of the function that it began with
- * @go_pc:    where that was asked for; 0 for the runtime's first
- * @pc, @sp:  where it stands, a return address, and its stack pointer there; 0 for one that runs
- * @stack:    @n_stack bytes from @sp on; borrowed
- * @limit:    the stack's end; above @sp + @n_stack if some was not read
+ * struct goroutine - a goroutine at one moment
+ * @wait_reason: of a waiting goroutine, "" if unknown; borrowed
+ * @start_pc: of the goroutine's first function
+ * @go_pc: of its `go` statement; 0 for the runtime's first goroutine
+ * @pc, @sp: present return address and stack pointer; 0 for a running goroutine
+ * @stack: @n_stack bytes from @sp on; borrowed
+ * @limit: end of the stack; above @sp + @n_stack if a part was not read
  */
 struct goroutine {
 	uint64_t id;
@@ -61,9 +60,9 @@ struct goroutine {
 typedef int (*goroutine_fn)(void *ctx, const struct goroutine *g);
 
 /**
- * struct goroutines_stats - what was met
- * @n:          given to the callback
- * @n_changed:  that changed while they were read, and were dropped
+ * struct goroutines_stats - counts of one read
+ * @n:          passed to the callback
+ * @n_changed:  dropped, because they changed during the read
  * @n_left_out: above GOROUTINES_MAX
  */
 struct goroutines_stats {
@@ -73,12 +72,12 @@ struct goroutines_stats {
 };
 
 /**
- * goroutines_read() - call @fn for each that is not dead
+ * goroutines_read() - call @fn for each goroutine except dead ones
  *
- * Each one is what it was at some moment of the read; not all are of the same moment.
+ * Each goroutine is shown as of some moment of the read, and these moments differ.
  *
- * Return: 0 (GORUNTIME_OK); GORUNTIME_UNKNOWN_LAYOUT if they cannot be found, or most of them make
- * no sense; _GONE; _DENIED; what @fn returned; -errno.
+ * Return: 0 (GORUNTIME_OK); GORUNTIME_UNKNOWN_LAYOUT if the goroutines were not found or most of
+ * them are implausible; _GONE; _DENIED; the result of @fn other than 0; -errno.
  */
 int goroutines_read(const struct goruntime *rt, struct memory *m, goroutine_fn fn, void *ctx,
 		    struct goroutines_stats *ret);

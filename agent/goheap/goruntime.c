@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A runtime describes itself in memory, for its own stack walks: its moduledata has the address of
- * the line table, the number of functions and where its data begins and ends. At the place where
- * file and mappings say that it is, and with the same table, it proves the bias and the variables'
- * places; what it says has been written by the loader and the runtime.
+ * A runtime describes itself in memory for its own stack walks: moduledata has the address of
+ * the line table, the number of functions and the bounds of its data. A moduledata at the address
+ * expected from file and mappings, with the same table, proves the bias and the addresses of the
+ * variables, because loader and runtime have written the content.
  */
 #include "goheap/goruntime.h"
 
@@ -32,17 +32,17 @@ const char *goruntime_state_name(int state)
 
 /* ---------------------------------------------------------------- its own description */
 
-/* Offsets of words in moduledata that are the same in all releases. */
+/* Offsets of words in moduledata, the same in all releases. */
 enum {
 	MODULE_TABLE = 0, /* pcHeader */
 	MODULE_FTAB_LEN = 17,
 	MODULE_RANGES = 24, /* noptrdata, data, bss, noptrbss: begin and end of each */
 	MODULE_WORDS = 32,
-	/* The word "next" is the last one and does move. The longest has 74. */
+	/* "next" is the last word and has no fixed offset. The longest moduledata has 74 words. */
 	MODULE_WORDS_ALL = 80,
 };
 
-/* Whether a variable is in the data that the runtime says is its own. */
+/* Whether a variable is in the runtime's data, according to moduledata. */
 static bool in_module(const uint64_t words[MODULE_WORDS], uint64_t addr, size_t n)
 {
 	for (size_t i = MODULE_RANGES; i < MODULE_WORDS; i += 2)
@@ -70,7 +70,7 @@ int goruntime_check(struct goruntime *rt, struct memory *m)
 	return GORUNTIME_OK;
 }
 
-/* A runtime's modules are a list, the program's own first: each has the address of the next one. */
+/* A runtime's modules are a linked list with the program's own module first. */
 bool goruntime_has_plugin(const struct goruntime *rt, struct memory *m,
 			  const struct goruntime *other)
 {
@@ -93,8 +93,8 @@ uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var)
 
 /* ---------------------------------------------------------------- now */
 
-/* What has records was sampled. Where the linker has turned sampling off, Go 1.26 has one record
- * all the same, of the program's start. */
+/* Records prove that sampling was on. One exception: if the linker has turned sampling off, Go
+ * 1.26 still has a single record of the program's start. */
 static int read_was_on(struct memory *m, struct goruntime_now *now)
 {
 	uint64_t older = 0;
@@ -103,7 +103,7 @@ static int read_was_on(struct memory *m, struct goruntime_now *now)
 	now->was_on = now->mbuckets != 0;
 	if (!now->was_on || !now->disabled_by_linker || now->rate > 0)
 		return 0;
-	/* behind the first word of a record: the one before it in the list */
+	/* the second word of a record: the next older record */
 	r = memory_read(m, now->mbuckets + 8, &older, sizeof(older));
 	now->was_on = older != 0;
 	return r;
@@ -147,7 +147,7 @@ enum goruntime_state goruntime_state_now(const struct goruntime_now *now)
 	if (now->rate <= 0)
 		return now->disabled_by_linker && !now->was_on ? GORUNTIME_DISABLED_BY_LINKER
 							       : GORUNTIME_DISABLED_BY_PROGRAM;
-	/* nobody else turns on to this rate what the linker has turned off */
+	/* only podprof sets this rate after the linker has turned sampling off */
 	if (now->disabled_by_linker && now->rate == FORCE_RATE)
 		return GORUNTIME_FORCED;
 	return now->mbuckets ? GORUNTIME_OK : GORUNTIME_NO_SAMPLES_YET;

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GORUNTIME_H
 
 /*
- * Go's runtime in a process: at which addresses it keeps what its profilers have recorded, and how
- * they are set at one moment.
+ * Go's runtime in a process: the addresses of the profilers' records, and the profilers' settings
+ * at one moment.
  */
 
 #include <stdbool.h>
@@ -15,39 +15,39 @@
 
 struct memory;
 
-/* What there is to say about one process's heap profile, one word for each; the name is the value
- * of the label "state" and of inspect's "state". */
+/* The state of a process's heap profile. The name is the value of the label "state" and of
+ * inspect's "state". */
 enum goruntime_state {
 	GORUNTIME_OK = 0,
 	GORUNTIME_NO_SAMPLES_YET,
-	GORUNTIME_DISABLED_BY_LINKER,  /* nothing in the program asks for heap profiles */
-	GORUNTIME_DISABLED_BY_PROGRAM, /* it has set runtime.MemProfileRate to 0 */
+	GORUNTIME_DISABLED_BY_LINKER,  /* no code of the program reads heap profiles */
+	GORUNTIME_DISABLED_BY_PROGRAM, /* the program has set runtime.MemProfileRate to 0 */
 	GORUNTIME_FORCED,	       /* was off; podprof has turned it on */
 	GORUNTIME_DENIED,
 	GORUNTIME_NO_RUNTIME,	  /* not a Go program */
-	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program, not shaped as in a release we know */
+	GORUNTIME_UNKNOWN_LAYOUT, /* a Go program without the shape of a known release */
 	GORUNTIME_GONE,
 	GORUNTIME_TOO_LARGE,	/* more records than the ceilings allow */
-	GORUNTIME_UNRESPONSIVE, /* it keeps who reads it waiting: left alone for a while */
+	GORUNTIME_UNRESPONSIVE, /* reads of it block: left alone for a while */
 	GORUNTIME_STATE_MAX,
 };
 
 const char *goruntime_state_name(int state);
 
-/* Bytes of a file's name that are kept, for people. Reached: cut. */
+/* Kept bytes of a file's name, for people. Reached: cut. */
 #define GORUNTIME_NAME_MAX 64
 
 /**
- * struct goruntime - one Go runtime in one process
- * @file:    what its file says
- * @id:      the file
- * @name:    the last component of its path
- * @state:   GORUNTIME_OK, or _UNKNOWN_LAYOUT: there is nothing that can be read
- * @is_unpacked: @file is of the process's memory, and @id and @name are of the packed executable
- * @bias:    run-time address minus ELF virtual address, the same for the whole file
- * @certain: the runtime's own description of itself, which lies in the process's memory, says where
- *           it is the same as the file and the mappings do, and that runtime.MemProfileRate is in
- *           its data. Reading does without, since what is read is checked; writing does not.
+ * struct goruntime - a Go runtime in a process
+ * @file: read from its file
+ * @id: the file
+ * @name: the last component of the file's path
+ * @state: GORUNTIME_OK, or _UNKNOWN_LAYOUT: nothing can be read
+ * @is_unpacked: @file is of the process's memory; @id and @name are of the packed executable
+ * @bias: run-time address minus ELF virtual address, the same for the whole file
+ * @certain: the runtime's own description in the process's memory agrees with the file and the
+ *           mappings, and runtime.MemProfileRate is in its data. Reading does not need this, since
+ *           all data is checked; writing does.
  */
 struct goruntime {
 	struct goruntime_file file;
@@ -67,12 +67,12 @@ struct goruntime {
  */
 int goruntime_check(struct goruntime *rt, struct memory *m);
 
-/* Whether @other is a plugin in @rt's process: it has tables of its own, but the runtime that
- * counts is @rt. */
+/* Whether @other is a plugin in @rt's process: a plugin has its own tables but uses the runtime
+ * @rt. */
 bool goruntime_has_plugin(const struct goruntime *rt, struct memory *m,
 			  const struct goruntime *other);
 
-/* The run-time address of a variable, 0 if it was not found. */
+/* The run-time address of a variable, 0 if not found. */
 uint64_t goruntime_addr(const struct goruntime *rt, enum goruntime_var var);
 
 /* The profiler's variables at one moment. */
@@ -80,14 +80,13 @@ struct goruntime_now {
 	uint64_t mbuckets;
 	int64_t rate;
 	uint32_t cycle;	     /* counts garbage collections */
-	uint64_t cycle_word; /* as it lies in memory, flag and all: differs if anything moved */
+	uint64_t cycle_word; /* as in memory, with the flag: differs after any change */
 	bool disabled_by_linker;
 	bool was_on; /* sampling is on, or has been */
 };
 
-/* One call, two where sampling is off; no mbuckets where nobody knows where that is. 0, an outcome
- * of memory_read(), -errno.
- */
+/* 1 call, 2 if sampling is off. mbuckets stays unset if the address is unknown. 0, an
+ * outcome of memory_read(), -errno. */
 int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goruntime_now *ret);
 /* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */
 enum goruntime_state goruntime_state_now(const struct goruntime_now *now);

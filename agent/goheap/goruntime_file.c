@@ -2,29 +2,29 @@
 /*
  * Finding the memory profiler's variables in a Go program's file.
  *
- * Every program that Go's own toolchain links carries the version of Go in a section
- * .go.buildinfo, stripped or not, and that is how one is told from all others: by the section
- * headers alone. The section starts with
+ * Every program linked by Go's own toolchain, stripped or not, has the version of Go in a section
+ * .go.buildinfo. So the section headers alone distinguish Go programs from others. The section
+ * starts with
  *
- *	"\xff Go buildinf:"   14 bytes
- *	pointer size          1 byte
- *	flags                 1 byte; 1: big-endian, 2: the strings follow (Go 1.18 and later)
+ *   "\xff Go buildinf:"   14 bytes
+ *   pointer size          1 byte
+ *   flags                 1 byte; 1: big-endian, 2: the strings follow (Go 1.18 and later)
  *
- * and then has at offset 32 the version as a LEB128 length and text, or, without flag 2, at offset
- * 16 the address of a Go string (address and length, 8 bytes each). Source: debug/buildinfo of Go's
+ * With flag 2 the version is at offset 32, as a LEB128 length and text. Without it, the address of
+ * a Go string is at offset 16 (address and length, 8 bytes each). Source: debug/buildinfo of Go's
  * standard library.
  *
- * A file without sections is searched for Go's line table (gofile/gomodule.h), which costs as much
- * as reading it, and then for the version among its data.
+ * A file without sections is searched for Go's line table (gofile/gomodule.h), at the cost of
+ * reading the whole file, and then for the version in its data.
  *
- * The variables are ordinary data with a fixed name in every release, in .symtab as
- * local or global symbols; only the one with the garbage collection cycle has changed its name, in
- * 1.19. A program linked with -s, or stripped, has no .symtab: there the runtime's own code tells
- * where they are (govars.h).
+ * The variables are ordinary data with a fixed name in every release, local or global symbols in
+ * .symtab. Only the variable of the garbage collection cycle was renamed, in 1.19. A program linked
+ * with -s, or stripped, has no .symtab; there the runtime's own code reveals the addresses
+ * (govars.h).
  *
- * A symbol is a claim of the file's maker. It counts only if it has the variable's size and lies
- * inside one of the data sections that Go keeps such variables in, since one of them may be written
- * to (goheap/force.h). Where the code says something else than the symbol, neither counts.
+ * A symbol is an unverified claim. podprof accepts a symbol only with the variable's size and
+ * inside one of Go's data sections for such variables, because podprof may write to one of the
+ * variables (goheap/force.h). If code and symbol disagree, podprof uses neither.
  */
 #include "goheap/goruntime_file.h"
 
@@ -43,21 +43,21 @@
 #include "elf/elffile.h"
 #include "elf/elfsym.h"
 
-/* runtime.MemProfileRate, unless the program sets it. */
+/* The default of runtime.MemProfileRate. */
 #define DEFAULT_RATE 524288u
 
 #define BUILDINFO_MAGIC	      "\xff Go buildinf:"
 #define BUILDINFO_MAGIC_BYTES 14
 #define BUILDINFO_POINTER     16 /* offset of the address of the version, without flag 2 */
-#define BUILDINFO_INLINE      32 /* offset of the version itself, with it */
+#define BUILDINFO_INLINE      32 /* offset of the version itself, with flag 2 */
 #define BUILDINFO_F_BIG	      1
 #define BUILDINFO_F_INLINE    2
 #define BUILDINFO_ALIGN	      16
 #define BUILDINFO_CHUNK	      (64u << 10)
 
-/* Bytes of each data segment searched for it where there are no sections. Go's linker puts it
- * first, C linkers behind the line table, which has 16 MB in a program of 48. Beyond it there is no
- * version. Reached: no version. */
+/* Bytes of each data segment searched for buildinfo in a file without sections. Go's linker puts
+ * buildinfo first, C linkers put buildinfo behind the line table, 16 MB long in a program of 48 MB.
+ * Reached: no version. */
 #define GORUNTIME_INFO_SCAN_MAX (64u << 20)
 
 static const struct var_info {
@@ -73,9 +73,10 @@ static const struct var_info {
 	[GORUNTIME_XBUCKETS] = {"runtime.xbuckets", 8},
 	[GORUNTIME_BLOCK_RATE] = {"runtime.blockprofilerate", 8},
 	[GORUNTIME_MUTEX_RATE] = {"runtime.mutexprofilerate", 8},
-	[GORUNTIME_TICKS] = {"runtime.ticks.val", 8}, /* no symbol: only the code tells */
+	[GORUNTIME_TICKS] = {"runtime.ticks.val", 8}, /* no symbol: only from the code */
 	[GORUNTIME_ALLGS] = {"runtime.allgs", 24},
-	[GORUNTIME_WAIT_REASONS] = {"runtime.waitReasonStrings", 16}, /* longer: only the code */
+	[GORUNTIME_WAIT_REASONS] = {"runtime.waitReasonStrings",
+				    16}, /* a longer symbol: only from the code */
 };
 
 const char *goruntime_var_name(enum goruntime_var var)
@@ -114,7 +115,8 @@ static bool has_sections(const struct elffile *ef)
 	return elffile_section_at(ef, 1, &section) == 0;
 }
 
-/* A version is for people and for guessing: what is not printable ASCII ends it. */
+/* Copy a version up to the first byte other than printable ASCII. The version is for people and
+ * for guesses. */
 static void keep_version(const uint8_t *s, size_t n, char ret[GORUNTIME_VERSION_MAX])
 {
 	size_t len = 0;
@@ -152,7 +154,7 @@ static int read_pointer_version(const struct elffile *ef, uint64_t string_vaddr,
 	return r;
 }
 
-/* In @n bytes of the file from @off on. True if the magic is there. */
+/* Search @n bytes of the file from @off on. True if the magic was found. */
 static bool scan_for_info(const struct elffile *ef, uint64_t off, uint64_t n, uint8_t *chunk,
 			  uint64_t *ret)
 {
@@ -171,8 +173,7 @@ static bool scan_for_info(const struct elffile *ef, uint64_t off, uint64_t n, ui
 	return false;
 }
 
-/* Without sections: where Go's linker puts it, among the first data that can be written. 0, 1 if it
- * is not there, -ENOMEM. */
+/* Without sections: search the writable data, where linkers put it. 0, 1 if not found, -ENOMEM. */
 static int scan_segments(const struct elffile *ef, uint64_t *ret)
 {
 	_cleanup_(freep) uint8_t *chunk = malloc(BUILDINFO_CHUNK);
@@ -195,7 +196,7 @@ static int scan_segments(const struct elffile *ef, uint64_t *ret)
 	return 1;
 }
 
-/* 0, 1 if there is none, -ENOMEM. */
+/* 0, 1 if not found, -ENOMEM. */
 static int find_info(const struct elffile *ef, struct elffile_section *ret)
 {
 	if (elffile_section(ef, ".go.buildinfo", ret) == 0)
@@ -206,7 +207,7 @@ static int find_info(const struct elffile *ef, struct elffile_section *ret)
 	return scan_segments(ef, &ret->off);
 }
 
-/* Outcomes of elffile_*() are all the same here: no version. */
+/* All outcomes of elffile_*() have the same meaning here: no version. */
 static int parse_version(const struct elffile *ef, const struct elffile_section *info,
 			 char ret[GORUNTIME_VERSION_MAX])
 {
@@ -249,7 +250,7 @@ unsigned int goruntime_minor(const struct goruntime_file *file)
 
 /* ---------------------------------------------------------------- variables */
 
-/* The data section that holds all of a variable, by name; "" for none. */
+/* The name of the data section that holds a whole variable; "" for none. */
 static const char *section_at(const struct elffile *ef, uint64_t vaddr, uint64_t size)
 {
 	static const char *const names[] = {".noptrdata", ".data", ".bss", ".noptrbss"};
@@ -262,7 +263,7 @@ static const char *section_at(const struct elffile *ef, uint64_t vaddr, uint64_t
 	return "";
 }
 
-/* The same for a symbol, which also says in which section it is. */
+/* The same for a symbol, checked against the symbol's own section. */
 static const char *section_of(const struct elffile *ef, const struct elfsym *sym)
 {
 	const char *name = section_at(ef, sym->vaddr, sym->size);
@@ -273,8 +274,8 @@ static const char *section_of(const struct elffile *ef, const struct elfsym *sym
 	return "";
 }
 
-/* Two addresses under one name are none: it is not known which one the program uses. False if there
- * is a symbol that cannot be the variable. */
+/* Keep the address of a symbol. Two addresses with the same name are unusable, because the
+ * program's choice is unknown. False if there is a symbol that cannot be the variable. */
 static bool keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
 		       struct goruntime_place *ret)
 {
@@ -288,7 +289,7 @@ static bool keep_place(const struct elffile *ef, enum goruntime_var var, const s
 	return true;
 }
 
-/* But for three releases, the variable has its default in the file. */
+/* In all releases but three, the file has the variable's default. */
 static bool is_default_rate(const struct elffile *ef, uint64_t vaddr)
 {
 	uint64_t value = 0;
@@ -306,7 +307,7 @@ static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 		names[i] = vars[i].name;
 	r = elfsym_find(ef, names, GORUNTIME_VAR_MAX, syms);
 	if (r)
-		return r < 0 ? r : 0; /* there are none, or the table is broken */
+		return r < 0 ? r : 0; /* no symbols, or a broken table */
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
 		if (!keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]) &&
 		    i == GORUNTIME_RATE)
@@ -316,7 +317,7 @@ static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 	return 0;
 }
 
-/* What the code says of one variable, beside what a symbol may have said. */
+/* Merge the address found in the code with the symbol's. */
 static void merge_place(const struct elffile *ef, uint64_t vaddr, size_t size,
 			struct goruntime_place *place)
 {
@@ -367,7 +368,7 @@ static int find_in_code(const struct elffile *ef, const struct gomodule *module,
 	return 0;
 }
 
-/* @module is NULL where the tables were not found. */
+/* @module is NULL if the tables were not found. */
 static int find_vars(const struct elffile *ef, const struct gomodule *module,
 		     struct goruntime_file *ret)
 {
@@ -377,7 +378,7 @@ static int find_vars(const struct elffile *ef, const struct gomodule *module,
 		r = find_in_code(ef, module, ret);
 	if (r)
 		return r;
-	/* a process's memory tells where the records are, if there are any */
+	/* the process's memory can reveal the address of the records */
 	if ((goruntime_has(ret, GORUNTIME_MBUCKETS) || ret->data) &&
 	    goruntime_has(ret, GORUNTIME_RATE) &&
 	    (goruntime_has(ret, GORUNTIME_CYCLE) || goruntime_has(ret, GORUNTIME_OLD_CYCLE)))
@@ -397,7 +398,7 @@ static bool has_go_section(const struct elffile *ef)
 	return false;
 }
 
-/* What it takes to find the file's parts in a process. */
+/* Keep the data that locates the file's parts in a process. */
 static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
 {
 	size_t n;

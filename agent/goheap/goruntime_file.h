@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GORUNTIME_FILE_H
 
 /*
- * What an ELF file says of the Go runtime in it: which Go it is, and where the variables of the
- * memory profiler and the allocator are.
+ * The Go runtime in an ELF file: the version, and the addresses of the variables of the memory
+ * profiler and the allocator.
  */
 
 #include <stdbool.h>
@@ -22,13 +22,13 @@ enum goruntime_var {
 	GORUNTIME_CYCLE,	/* mProfCycle, uint32: cycle << 1 | flushed; Go 1.19 and later */
 	GORUNTIME_OLD_CYCLE,	/* mProf, starts with the cycle as uint32; before Go 1.19 */
 	GORUNTIME_LINKER_FLAG,	/* disableMemoryProfiling, bool; Go 1.17 and later */
-	GORUNTIME_BBUCKETS,	/* head of the list of what goroutines have waited for */
-	GORUNTIME_XBUCKETS,	/* the same of who has kept a mutex that others waited for */
+	GORUNTIME_BBUCKETS,	/* head of the list of goroutines' waits */
+	GORUNTIME_XBUCKETS,	/* head of the list of mutex holders that others waited for */
 	GORUNTIME_BLOCK_RATE,	/* blockprofilerate, uint64; 0: not recorded */
 	GORUNTIME_MUTEX_RATE,	/* mutexprofilerate, uint64; 0: not recorded */
-	GORUNTIME_TICKS,	/* ticks.val, int64: ticks in a second, 0 while nobody has asked */
+	GORUNTIME_TICKS,	/* ticks.val, int64: ticks in a second, 0 until first asked for */
 	GORUNTIME_ALLGS,	/* slice of all goroutines: address, length, capacity */
-	GORUNTIME_WAIT_REASONS, /* waitReasonStrings, Go strings: what a goroutine may wait for */
+	GORUNTIME_WAIT_REASONS, /* waitReasonStrings, Go strings: the reasons of waits */
 	GORUNTIME_VAR_MAX,
 };
 
@@ -36,51 +36,51 @@ enum goruntime_source {
 	GORUNTIME_FROM_NOWHERE = 0,
 	GORUNTIME_FROM_SYMTAB,
 	GORUNTIME_FROM_CODE,
-	GORUNTIME_FROM_SCAN, /* of a process's memory (gobss.h) */
+	GORUNTIME_FROM_SCAN, /* from a process's memory (gobss.h) */
 	GORUNTIME_SOURCE_MAX,
 };
 
-/* One variable. The section holds all of it; "" where the file has no such section. */
+/* A variable. The section holds the whole variable; "" if the file has no such section. */
 struct goruntime_place {
 	uint64_t vaddr;
 	enum goruntime_source source;
 	char section[32];
 };
 
-/* A file, by the numbers of fstat(). */
+/* A file, identified as in fstat(). */
 struct goruntime_id {
 	uint64_t device;
 	uint64_t inode;
 };
 
-/* Executable segments of a Go file. Linkers make one. Reached: the others are not used to place it.
- */
+/* Executable segments of a Go file. Linkers make a single one. Reached: placing the file ignores
+ * the others. */
 #define GORUNTIME_CODES_MAX 4
 
-/* One of them: @n_bytes of the file from @off on. */
+/* A segment: @n_bytes of the file from @off on. */
 struct goruntime_code {
 	uint64_t vaddr;
 	uint64_t off;
 	uint64_t n_bytes;
 };
 
-/* Bytes of a version that are kept; "go1.27.3 X:boringcrypto" is a long one. Reached: cut. */
+/* Kept bytes of a version; "go1.27.3 X:boringcrypto" is a long one. Reached: cut. */
 #define GORUNTIME_VERSION_MAX 64
 
 /**
- * struct goruntime_file - what an ELF file says
- * @version: as the linker stored it ("go1.26.8"), "" if it did not; printable ASCII, cut. A hint:
- *           it may carry a suffix, be "devel ...", or be what somebody made up.
- * @unread:  nothing in the program reads heap profiles, so its linker has turned them off. Where
- *           there is GORUNTIME_LINKER_FLAG that tells.
+ * struct goruntime_file - the contents of an ELF file
+ * @version: as the linker stored it ("go1.26.8"), "" if absent; printable ASCII, cut. A hint: the
+ *           version may carry a suffix, be "devel ...", or be invented.
+ * @unread: no code of the program reads heap profiles, so its linker has turned them off.
+ *          GORUNTIME_LINKER_FLAG takes precedence if present.
  * @machine: EM_* of its code
- * @fixed:   it can only run at its own addresses
- * @table:   vaddr of the line table, and @n_funcs in it; 0 where there is none
- * @data:    vaddr of the runtime's moduledata; 0 where the file does not have it
- * @codes:   of the file's executable segments the first ones
- * @disputed: a symbol that is called as the rate is cannot be it, or nothing else says that it is:
- *            good enough to read, but not to write to
- * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 where not known
+ * @fixed: runs only at its own addresses
+ * @table: vaddr of the line table, and @n_funcs in it; 0 if absent
+ * @data: vaddr of the runtime's moduledata; 0 if the file does not have it
+ * @codes: the first executable segments of the file
+ * @disputed: the symbol with the rate's name cannot be the rate, or no second source confirms it:
+ *            good enough to read, not to write
+ * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 if unknown
  * @controller, @heap_live: of the collector's (gopacer.h)
  * @sched: of the scheduler's (gosched.h)
  */
@@ -104,15 +104,15 @@ struct goruntime_file {
 };
 
 /**
- * goruntime_file_read() - look at one file
+ * goruntime_file_read() - look at a file
  *
- * Return: of enum goruntime_state (goruntime.h) GORUNTIME_OK; GORUNTIME_NO_RUNTIME for what is not
- * Go, which costs nothing but the section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the
+ * Return: of enum goruntime_state (goruntime.h) GORUNTIME_OK; GORUNTIME_NO_RUNTIME for a file other
+ * than Go, at the cost of the section headers if there are any; GORUNTIME_UNKNOWN_LAYOUT if the
  * list of records or the rate was not found, with the version in *@ret all the same; -errno.
  */
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret);
 
-/* The second number of the version: 26 for "go1.26.8"; 0 if there is none to be seen. */
+/* The second number of the version: 26 for "go1.26.8"; 0 if there is none. */
 unsigned int goruntime_minor(const struct goruntime_file *file);
 
 bool goruntime_has(const struct goruntime_file *file, enum goruntime_var var);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Each file that is mapped as code may bring a Go runtime. What a file says is remembered for all
- * processes (goimages.h); here is what a process adds to it.
+ * Each file mapped as code may contain a Go runtime. A cache holds the contents of files for all
+ * processes (goimages.h); this file adds the facts of a process.
  *
- * The load bias is taken from the executable mappings, by PT_LOAD: Go's own linker bases position
- * independent programs at 0x400000, so the first mapping's address is not it. The kernel and the
- * dynamic loader map all of a file with one bias. Where its executable mappings disagree, somebody
- * has mapped it again, and which one runs is not known.
+ * The load bias comes from the executable mappings, by PT_LOAD. The address of the first mapping is
+ * not the bias, because Go's own linker bases position-independent programs at 0x400000. The kernel
+ * and the dynamic loader map all of a file with one bias. If the executable mappings disagree, the
+ * file was mapped again, and the running copy is unknown.
  *
- * Plugins look like libraries, and have a copy of all variables, but never use it: their code runs
- * in the runtime of the program that has loaded them, and is in its list of modules. They are left
- * out. Their functions are named by their own file, as those of any other file.
+ * Plugins look like libraries and have a copy of all variables, but never use the copy: their code
+ * runs in the runtime of the program that loaded them, and is in the list of modules. Plugins are
+ * left out here. Their own file names their functions, as for any other file.
  *
- * A program that was never on a disk (memfd) is mapped as shared memory is, with an inode.
+ * A program that was never on a disk (memfd) appears as a mapping of shared memory with an inode.
  */
 #include "goheap/goruntimes.h"
 
@@ -32,11 +32,11 @@
 #include "procmap/mapped.h"
 #include "procmap/maps.h"
 
-/* Files mapped as code that are looked at in one process; a browser has 300. Reached: not looked
- * at. */
+/* Files mapped as code and examined in a process; a browser has 300. Reached: the others are
+ * not examined. */
 #define GORUNTIMES_FILES_MAX 1024
 
-/* While one process is looked at. */
+/* State of the examination of a process. */
 struct search {
 	struct goimages *images;
 	const struct root *proc;
@@ -44,11 +44,11 @@ struct search {
 	struct memory *memory;
 	struct pid_exe exe;
 	struct maps maps;
-	size_t files[GORUNTIMES_FILES_MAX]; /* of each the first mapping */
+	size_t files[GORUNTIMES_FILES_MAX]; /* the first mapping of each */
 	size_t n_files;
-	bool has_exe; /* it is among the files */
+	bool has_exe; /* the executable is among the files */
 	bool is_packed;
-	struct goruntime packed; /* the executable then, without what is in it */
+	struct goruntime packed; /* the packed executable, without its content */
 	struct goruntimes *ret;
 };
 
@@ -75,7 +75,7 @@ static void add_file(struct search *s, size_t entry)
 		s->files[s->n_files++] = entry;
 }
 
-/* FNV-1a over what tells one set of mappings from another. */
+/* FNV-1a over the fields that identify a set of mappings. */
 static uint64_t fingerprint(const struct maps *maps)
 {
 	uint64_t hash = 0xcbf29ce484222325ull;
@@ -92,7 +92,7 @@ static uint64_t fingerprint(const struct maps *maps)
 
 /* ---------------------------------------------------------------- one runtime */
 
-/* The bias by one mapping: false if no segment of the file has its offset. */
+/* The bias by a mapping; false if no segment of the file has its offset. */
 static bool bias_of(const struct goruntime_file *file, const struct maps_entry *e, uint64_t *ret)
 {
 	for (size_t i = 0; i < file->n_codes; i++) {
@@ -125,7 +125,8 @@ static bool find_bias(const struct search *s, const struct maps_entry *first, st
 	return found && (!rt->file.fixed || rt->bias == 0);
 }
 
-/* Its place in the process. 0 or -errno, GORUNTIME_GONE; all else is the runtime's state. */
+/* Place a runtime in the process. 0 or -errno, GORUNTIME_GONE; anything else becomes the
+ * runtime's state. */
 static int place(const struct search *s, const struct maps_entry *first, struct goruntime *rt)
 {
 	int r;
@@ -171,7 +172,7 @@ static void keep_name(const char *path, char ret[GORUNTIME_NAME_MAX])
 	snprintf(ret, GORUNTIME_NAME_MAX, "%s", slash ? slash + 1 : path);
 }
 
-/* The executable, if this is it: it may be a packed one. */
+/* Remember the executable: it may be packed. */
 static void note_exe(struct search *s, const struct goimage *image, const struct goruntime *rt)
 {
 	if (!is_exe(s, rt))
@@ -192,7 +193,7 @@ static int add_runtime(struct search *s, const struct maps_entry *first)
 	if (!r)
 		r = goimages_get(s->images, fd, &image);
 	if (r)
-		return r < 0 ? r : 0; /* nobody lets us open it */
+		return r < 0 ? r : 0; /* not allowed to open it */
 	rt.id = image->id;
 	rt.state = image->state;
 	keep_name(first->path, rt.name);
@@ -213,7 +214,7 @@ static inline void elffile_freep(struct elffile **ef)
 	elffile_free(*ef);
 }
 
-/* What has unpacked a program may have unmapped itself. */
+/* Look at the executable itself: the code that unpacked a program may have unmapped itself. */
 static int look_at_exe(struct search *s)
 {
 	_cleanup_(close_fdp) int fd = -1;
@@ -234,7 +235,7 @@ static int look_at_exe(struct search *s)
 	return 0;
 }
 
-/* What an executable that says nothing has unpacked. */
+/* Add the runtime that a packed executable has unpacked. */
 static int add_unpacked(struct search *s)
 {
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
@@ -303,8 +304,8 @@ static int look_at_files(struct search *s)
 	return s->is_packed && s->memory ? add_unpacked(s) : 0;
 }
 
-/* A process that ends while it is looked at has only some of its mappings. Without the right to
- * look at it these may be readable all the same, and its executable is not. */
+/* A process that ends during the examination shows only some of its mappings. Without the
+ * necessary rights the mappings may be readable, but the executable is not. */
 static int check_alive(const struct search *s)
 {
 	int r = pid_check(s->proc, s->id);

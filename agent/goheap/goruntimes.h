@@ -3,8 +3,7 @@
 #define PODPROF_GOHEAP_GORUNTIMES_H
 
 /*
- * All Go runtimes of a process: of its executable, and of each library in it that is written in Go
- * (-buildmode=c-shared), which has one of its own.
+ * All Go runtimes of a process: the executable's, and one in each Go library (-buildmode=c-shared).
  */
 
 #include <stddef.h>
@@ -17,15 +16,16 @@ struct goimages;
 struct memory;
 struct root;
 
-/* Runtimes of one process that are read. Reached:
+/* Runtimes read of a process. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`: the others are not read. */
 #define GORUNTIMES_MAX 8
 
 /**
- * struct goruntimes - what was found
- * @items:      the executable's first, then by their addresses
+ * struct goruntimes - the runtimes of a process
+ * @items:      the executable's first, then by address
  * @n_left_out: above GORUNTIMES_MAX
- * @mappings:   of the process's code, as one number: another one when a library has come or gone
+ * @mappings:   a checksum of the process's code mappings; changes when a library is loaded or
+ *              unloaded
  */
 struct goruntimes {
 	struct goruntime items[GORUNTIMES_MAX];
@@ -36,19 +36,19 @@ struct goruntimes {
 
 /**
  * goruntimes_find() - look at a process's mappings
- * @m:     its memory; NULL where that may not be read, and then nothing is certain
- * @known: @mappings of an earlier look: if it is the same, nothing else is done; 0 for the first
- * @ret:   set where the state says that there is a runtime, or that nothing has changed
+ * @m:     its memory; NULL if reading is not allowed, and then no runtime is certain
+ * @known: @mappings of an earlier look, 0 for the first: if unchanged, the call does nothing else
+ * @ret:   set if there is a runtime, or if nothing has changed
  *
- * Return: GORUNTIME_OK if one of them can be read; _UNKNOWN_LAYOUT if none of those there are;
- * _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
+ * Return: GORUNTIME_OK with a readable runtime; _UNKNOWN_LAYOUT with unreadable runtimes
+ * only; _NO_RUNTIME, _GONE, _DENIED; GORUNTIMES_UNCHANGED; -errno.
  */
 int goruntimes_find(struct goimages *images, const struct root *proc, const struct pid_id *id,
 		    struct memory *m, uint64_t known, struct goruntimes *ret);
 #define GORUNTIMES_UNCHANGED GORUNTIME_STATE_MAX
 
-/* The one that is meant where there can be only one: the first that can be read, else the first.
- * NULL if there is none. */
+/* The runtime to use instead of a list: the first readable runtime, else the first. NULL if
+ * there is none. */
 const struct goruntime *goruntimes_first(const struct goruntimes *list);
 
 #endif

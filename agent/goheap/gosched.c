@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go keeps the descriptions of goroutines for ever, and those of ended ones in lists of free ones,
- * one for each processor and two for all. What is in no list and not the runtime's own lives:
+ * Go keeps the descriptions of goroutines forever, and lists the descriptions of ended goroutines
+ * as free: a list for each processor and two shared lists. All others live, apart from the
+ * runtime's own:
  *
- *	allglen - sched.gFree's - each allp[i].gFree's - sched.ngsys
+ *   allglen - sched.gFree's - each allp[i].gFree's - sched.ngsys
  *
- * (gcount() in src/runtime/proc.go.) The variables are found by the code (govars.h). Where gFree is
- * within a processor's struct is another matter: it has moved with almost every release. But in all
- * of them these follow it:
+ * (gcount() in src/runtime/proc.go.) The code reveals the addresses of the variables (govars.h),
+ * but not the offset of gFree in a processor's struct. The offset has changed with almost every
+ * release, but in all releases the following fields come after gFree:
  *
- *	gFree		head, number	16 bytes
- *	sudogcache	a slice, which starts with the array behind it: pointer, length, 128
- *	sudogbuf	that array
+ *   gFree       head, number                       16 bytes
+ *   sudogcache  slice of sudogbuf: pointer, length, 128
+ *   sudogbuf    the array
  *
- * so that a word which points to itself and some, with 128 two words on, gives it away.
+ * So the search looks for a word that points to itself plus a fixed distance, with 128 two words
+ * later.
  *
  * Sources: the Go project's src/runtime/runtime2.go and proc.go.
  */
@@ -26,20 +28,20 @@
 #include "goheap/gototals.h"
 #include "goheap/memory.h"
 
-/* Bytes of a processor's struct that are searched; gFree was at 2,456 to 3,584. */
+/* Bytes searched of a processor's struct; gFree was at 2,456 to 3,584. */
 #define SEARCH_BYTES	 6144
 #define SEARCH_WORDS	 (SEARCH_BYTES / 8)
 #define SUDOG_CACHE	 16 /* from gFree */
 #define SUDOG_BUF	 (SUDOG_CACHE + 24)
 #define SUDOG_BUF_LENGTH 128
-/* Free goroutines that a processor keeps before it gives some away; they are counted up first.
- * Reached: the goroutines are not counted this time. */
+/* Free goroutines of a processor; above this number a processor passes some to the shared
+ * lists. Reached: the goroutines are not counted this time. */
 #define FREE_MAX	 64u
-/* More descriptions are odd: they have 400 bytes each. Reached: the goroutines are not counted this
- * time. */
+/* Descriptions of goroutines, of 400 bytes each; more are implausible. Reached: the goroutines
+ * are not counted this time. */
 #define ALL_MAX		 (1ull << 32)
 
-/* An entry of a list's head: the number is the lower half of the second word. */
+/* The head of a list: the number is the lower half of the second word. */
 struct free_list {
 	uint64_t head;
 	uint32_t n;
@@ -72,7 +74,7 @@ static int find_free(struct memory *m, uint64_t proc, uint64_t *ret)
 	return GOTOTALS_ABSENT;
 }
 
-/* All that is at fixed places: into @ranges from @n on. */
+/* Append ranges for the counters at fixed addresses to @ranges, from @n on. */
 static size_t add_counters(const struct goruntime *rt, struct counters *c,
 			   struct memory_range *ranges, size_t n)
 {
@@ -89,7 +91,7 @@ static size_t add_counters(const struct goruntime *rt, struct counters *c,
 	return n;
 }
 
-/* Everything that is counted, in one call, so that as little as possible moves meanwhile. */
+/* Read all counters in a single call, to minimise changes during the read. */
 static int count(const struct goruntime *rt, struct memory *m, const struct gosched *s,
 		 const uint64_t *procs, uint64_t n_procs, uint64_t *ret)
 {

@@ -2,8 +2,7 @@
 #ifndef PODPROF_GOHEAP_GOSTATE_H
 #define PODPROF_GOHEAP_GOSTATE_H
 
-/* What reading a process came to, as the state of its Go runtime. 0 and -errno stay what they are.
- */
+/* Translate results of reads into the state of a Go runtime. 0 and -errno stay unchanged. */
 
 int gostate_of_memory(int r);
 int gostate_of_buckets(int r);

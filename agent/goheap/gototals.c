@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The allocator counts in two places at once:
+ * The allocator counts in two places:
  *
- *	gcController.totalAlloc, totalFree	bytes; two words; since Go 1.19
- *	memstats.heapStats			by size class: three deltas, of which the sum counts
+ *   gcController.totalAlloc, totalFree  bytes; two words; since Go 1.19
+ *   memstats.heapStats                  by size class: three deltas with a meaningful sum
  *
- * A delta (heapStatsDelta) is some words about memory from the system, and then, from @first on,
+ * A delta (heapStatsDelta) has some words about memory from the system, and then, from @first on,
  *
- *	tinyAllocCount, largeAlloc (bytes), largeAllocCount, smallAllocCount[68],
- *	largeFree (bytes), largeFreeCount, smallFreeCount[68]
+ *   tinyAllocCount, largeAlloc (bytes), largeAllocCount, smallAllocCount[68],
+ *   largeFree (bytes), largeFreeCount, smallFreeCount[68]
  *
- * @first and the words of a delta are in gofile/goversion.c. The deltas are merged round robin and
- * wrap around one by one. Which layout it is shows by itself: only with the right one the bytes are
- * those of totalAlloc. Before 1.19 there is nothing to compare with, and one layout.
+ * gofile/goversion.c has @first and the number of words of a delta. The deltas are merged round
+ * robin, and each may wrap around. The data determines the layout: only the right layout gives the
+ * bytes of totalAlloc. Before 1.19 there is nothing to compare with, and only one layout.
  *
- * The size classes have been the same since Go 1.16; if they ever change, the sums tell.
+ * The size classes are the same since Go 1.16; the sums would reveal a change.
  *
  * Sources: the Go project's src/runtime/mstats.go, mgcpacer.go, sizeclasses.go.
  */
@@ -29,8 +29,8 @@
 
 #define N_CLASSES   68
 #define N_DELTAS    3
-/* Bytes by which the two counts may differ while both are being added to: what all processors may
- * have in hand, and a share of the whole. */
+/* Bytes by which the two counts may differ during simultaneous additions: the amount that all
+ * processors may hold, and a share of the total. */
 #define SLACK_BYTES (4u << 20)
 #define SLACK_SHARE 256
 
@@ -59,7 +59,8 @@ static void add_delta(const uint64_t *words, struct gototals *sums)
 	sums->alloc_objects += words[0] + words[2];
 	sums->alloc_bytes += words[1];
 	add_classes(words + 3, &sums->alloc_bytes, &sums->alloc_objects);
-	sums->free_objects += words[0] + frees[1]; /* of tiny ones it is not known: as Go has it */
+	sums->free_objects +=
+		words[0] + frees[1]; /* frees of tiny objects are unknown; Go does the same */
 	sums->free_bytes += frees[0];
 	add_classes(frees + 2, &sums->free_bytes, &sums->free_objects);
 }
@@ -80,7 +81,7 @@ static bool near(uint64_t a, uint64_t b)
 	return difference <= SLACK_BYTES + b / SLACK_SHARE;
 }
 
-/* Whether these can be anybody's numbers. */
+/* Whether the numbers are plausible. */
 static bool is_sane(const struct gototals *t)
 {
 	return t->free_bytes <= t->alloc_bytes && t->free_objects <= t->alloc_objects &&
@@ -102,7 +103,7 @@ int gototals_outcome(int r)
 	}
 }
 
-/* Whether the counts in this layout may be those. */
+/* Whether the counts in this layout match the totals. */
 static bool fits(const uint64_t *words, const uint64_t exact[2],
 		 const struct goversion_stats *layout, struct gototals *ret)
 {
@@ -120,9 +121,8 @@ static bool same_layout(const struct goversion *a, const struct goversion *b)
 	return a && b && a->stats.words == b->stats.words && a->stats.first == b->stats.first;
 }
 
-/* With totalAlloc and totalFree: the layout whose bytes are those. While little was allocated
- * several may be near; then the one that is right to the byte counts, and if the program is busy
- * the one of its version. */
+/* Find the layout whose bytes match totalAlloc and totalFree. After few allocations several
+ * layouts may be near. Then an exact match decides, or in a busy program the version. */
 static const struct goversion_stats *find_layout(const uint64_t *words, const uint64_t exact[2],
 						 const struct goversion *version)
 {
@@ -166,7 +166,7 @@ static int choose(const struct goruntime_file *file, const uint64_t *words, cons
 	return GOTOTALS_OK;
 }
 
-/* The one layout of the releases without totalAlloc. */
+/* The only layout of the releases without totalAlloc. */
 static const struct goversion_stats *layout_without_total(void)
 {
 	const struct goversion *v = goversion_newest();

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_GOTOTALS_H
 
 /*
- * What a Go program has allocated and freed since it started, by the allocator's own counters:
- * exact, and there whether the memory profiler is on or not. Since Go 1.17.
+ * A Go program's allocations and frees since its start, from the allocator's own counters: exact,
+ * and present with the memory profiler on or off. Since Go 1.17.
  */
 
 #include <stdint.h>
@@ -16,14 +16,14 @@ struct memory;
 
 enum gototals_outcome {
 	GOTOTALS_OK = 0,
-	GOTOTALS_ABSENT, /* where the counters are, or how they lie, is not known */
-	GOTOTALS_ODD, /* they do not add up: caught while they were changed, or no such counters */
+	GOTOTALS_ABSENT, /* the address or the layout of the counters is unknown */
+	GOTOTALS_ODD,	 /* inconsistent: read during a change, or not the counters */
 	GOTOTALS_GONE,
 	GOTOTALS_DENIED,
 	GOTOTALS_OUTCOME_MAX,
 };
 
-/* Objects of some bytes without pointers share one of 16 bytes, and are counted each. */
+/* Small objects without pointers share a block of 16 bytes; each counts as an object. */
 struct gototals {
 	uint64_t alloc_bytes;
 	uint64_t alloc_objects;
@@ -32,19 +32,20 @@ struct gototals {
 };
 
 /**
- * gototals_read() - one call
- * @layout: how the counters lie in memory. In: what an earlier read of this process found, or NULL;
- *          out: what this one has
+ * gototals_read() - read the counters, in a single call
+ * @layout: layout of the counters. In: from an earlier read of this process, or NULL; out: of this
+ *          read
  *
- * A processor's share is added when it takes the next span, so that the numbers may be some 100 KB
- * behind; in Go 1.17 and 1.18 it is added in advance and put right by each collection, so that they
- * may be as much ahead, and go down. Return: 0, an outcome, -errno; on everything but 0 nothing was
- * changed.
+ * The runtime adds a processor's share when the processor takes the next span, so the numbers may
+ * be some 100 KB behind. Go 1.17 and 1.18 add the share in advance and correct it at each
+ * collection, so there the numbers may be as much ahead, and go down.
+ *
+ * Return: 0, an outcome, -errno; on everything except 0 the outputs are untouched.
  */
 int gototals_read(const struct goruntime *rt, struct memory *m,
 		  const struct goversion_stats **layout, struct gototals *ret);
 
-/* What memory_read() returned, as gototals_read() would say it. */
+/* Translate a result of memory_read() into an outcome. */
 int gototals_outcome(int r);
 
 #endif

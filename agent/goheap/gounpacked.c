@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A packed executable is a small program with the real one compressed behind it. It puts that into
- * anonymous memory, at its own addresses, and jumps there. What is on disk tells nothing, but the
- * memory has all that the runtime needs, and so all that we need: line table, moduledata, code.
- * There are no section headers, so they are searched for as in a file without (gofile/gomodule.h),
- * with the pointers as the program itself has relocated them.
+ * A packed executable is a small program and the compressed real program behind. The small
+ * program unpacks the real one into anonymous memory, at its own addresses, and jumps there. The
+ * file on disk is useless here, but the memory has everything that the runtime, and so podprof,
+ * needs: line table, moduledata, code. The search is the same as in a file without section headers
+ * (gofile/gomodule.h), with the pointers as relocated by the program itself.
  *
- * Packers leave no section headers in what they make, and other programs have them: an interpreter
- * with a JIT compiler has anonymous code too, but is not searched.
+ * Only executables without section headers are searched, because packers omit section headers.
+ * Other programs with anonymous code, such as interpreters with a JIT compiler, have section
+ * headers.
  *
- * Of the process's mappings those count that lie around its largest piece of anonymous code: the
- * segments of one program are next to each other. A Go program's heap is far away.
+ * The search covers the mappings around the process's largest piece of anonymous code, because the
+ * segments of a program are adjacent. A Go program's heap is far away.
  */
 #include "goheap/gounpacked.h"
 
@@ -29,11 +30,11 @@
 #include "procmap/image.h"
 #include "procmap/maps.h"
 
-/* Bytes of code below which there is no Go runtime. */
+/* Minimum bytes of the code of a Go runtime. */
 #define CODE_BYTES_MIN	    (256u << 10)
 /* Bytes between two segments of a program: linkers align them to 2 MiB at most. */
 #define GAP_BYTES	    (2u << 20)
-/* Mappings of one program; loaders make six. Reached: the others are not searched. */
+/* Mappings of a program; loaders make six. Reached: the others are not searched. */
 #define GOUNPACKED_MAPS_MAX 32
 
 static bool is_memory(const struct maps_entry *e)
@@ -63,7 +64,7 @@ static bool are_near(const struct maps_entry *below, const struct maps_entry *ab
 	return is_memory(below) && is_memory(above) && above->start - below->limit <= GAP_BYTES;
 }
 
-/* Those around @code. Their number. */
+/* Collect the mappings around @code. Returns their number. */
 static size_t gather(const struct maps *maps, size_t code,
 		     struct elffile_segment ret[GOUNPACKED_MAPS_MAX])
 {
@@ -114,7 +115,8 @@ static int open_memory(const struct root *proc, const struct pid_id *id, int *re
 	return 0;
 }
 
-/* The memory is opened first: then it is that of the mappings, or of nothing. */
+/* Opens the memory before the mappings are read, so the memory belongs to the mappings or is
+ * empty. */
 int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t machine,
 		    struct elffile **ret)
 {

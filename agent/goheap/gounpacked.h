@@ -3,7 +3,7 @@
 #define PODPROF_GOHEAP_GOUNPACKED_H
 
 /*
- * A program that lies in a process's memory and in no file: what a packer's stub has unpacked.
+ * A program that exists only in a process's memory, because a packer's stub unpacked it there.
  */
 
 #include <stdint.h>
@@ -16,18 +16,18 @@ struct image;
 struct root;
 
 /**
- * gounpacked_open() - the memory around a process's anonymous code, as an ELF file
+ * gounpacked_open() - open the memory around a process's anonymous code as an ELF file
  * @machine: EM_* of its executable
  *
- * Whoever asks has reason to think that the executable is a packed one: JIT compilers have such
- * code too.
+ * The caller has a reason to take the executable for a packed one: JIT compilers make anonymous
+ * code, too.
  *
  * Return: GORUNTIME_OK; _NO_RUNTIME if there is no such code; _GONE, _DENIED, _TOO_LARGE; -errno.
  */
 int gounpacked_open(const struct root *proc, const struct pid_id *id, uint16_t machine,
 		    struct elffile **ret);
 
-/* An image by which @rt's functions are named, while its process lives. As gounpacked_open(). */
+/* An image that names @rt's functions while the process lives. Returns as gounpacked_open(). */
 int gounpacked_image(const struct root *proc, const struct pid_id *id, const struct goruntime *rt,
 		     struct image **ret);
 

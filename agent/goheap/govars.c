@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go's own tables name every function, in stripped programs too. The runtime's functions that work
- * on a variable name its address in their code (gofile/coderefs.h), and in all releases a few small
- * ones are never inlined. Those with other names in other releases are in gofile/goversion.c; here
- * they have the newest.
+ * Go's own tables name every function, also in stripped programs. The code of the runtime's
+ * functions contains the addresses of the variables used (gofile/coderefs.h), and in all
+ * releases a few small functions are never inlined. gofile/goversion.c has the functions with
+ * several names; the list here has the newest names.
  *
- *	mProf_FlushLocked	loads mbuckets, as the first word; up to 1.18 mProf before it
- *	mProf_Free		loads the cycle, as the first 4 bytes
- *	mProf_PostSweep		the same, where the program calls runtime.GC()
- *	profilealloc		loads MemProfileRate, and mcache0
- *	mallocgcLarge		loads MemProfileRate
- *	(*mcache).allocLarge	takes the address of memstats.heapStats, first to acquire and then
- *				to release it; then, since 1.19, that of gcController.totalAlloc, in
- *				1.17 that of gcController.heapLive; then that of gcController
- *	blockProfileInternal	loads bbuckets
- *	mutexProfileInternal	loads xbuckets
- *	stkbucket	takes the addresses of mbuckets, xbuckets and bbuckets, one after the other;
- *			up to 1.18 it loads and stores each. It is there in every program, the two
- *			above where something in it asks for such profiles
- *	blockevent	loads blockprofilerate
- *	mutexevent	loads mutexprofilerate
- *	ticksPerSecond	loads ticks.val
- *	allgadd			takes the addresses of allglen and allglock, in the end; before that
- *				loads and stores all three words of allgs
- *	waitReason.String	takes the address of waitReasonStrings
- *	gfpurge			takes the address of sched.gFree, its lock, first and last; in
- *				between stores the heads of the two lists behind it, each with its
- *				length since 1.25
- *	gdestroy		takes the address of sched.ngsys, shortly before that of
- *				sched.gFree
- *	procresize		loads all three words of allp, the first slice in it, and stores the
- *				first two
+ *   mProf_FlushLocked     loads mbuckets, as the first word; up to 1.18 mProf before it
+ *   mProf_Free            loads the cycle, as the first 4 bytes
+ *   mProf_PostSweep       the same, if the program calls runtime.GC()
+ *   profilealloc          loads MemProfileRate, and mcache0
+ *   mallocgcLarge         loads MemProfileRate
+ *   (*mcache).allocLarge  takes the address of memstats.heapStats, to acquire and then to
+ *                         release it; then, since 1.19, of gcController.totalAlloc, in
+ *                         1.17 of gcController.heapLive; then of gcController
+ *   blockProfileInternal  loads bbuckets
+ *   mutexProfileInternal  loads xbuckets
+ *   stkbucket             takes the addresses of mbuckets, xbuckets and bbuckets in this
+ *                         order; up to 1.18 loads and stores each. Present in every
+ *                         program; the two above only if the program reads such profiles
+ *   blockevent            loads blockprofilerate
+ *   mutexevent            loads mutexprofilerate
+ *   ticksPerSecond        loads ticks.val
+ *   allgadd               loads and stores all three words of allgs; at the end takes the
+ *                         addresses of allglen and allglock
+ *   waitReason.String     takes the address of waitReasonStrings
+ *   gfpurge               takes the address of sched.gFree, its lock, first and last; in
+ *                         between stores the heads of the two lists behind it, each with
+ *                         its length since 1.25
+ *   gdestroy              takes the address of sched.ngsys, shortly before that of
+ *                         sched.gFree
+ *   procresize            loads all three words of allp, the first slice in it, and stores
+ *                         the first two
  *
- * An address counts only if it is aligned and in a writable segment. MemProfileRate may be written
- * to, so it has to be certain. The two words that profilealloc loads are told apart by their value
- * in the file, which is Go's default rate, or in a process by where they are; from 1.17 to 1.19
- * there is none in the file, and the package's initialization stores it. And the allocator has to
- * load the same word.
+ * An address counts only if it is aligned and in a writable segment. MemProfileRate must be
+ * certain, because podprof may write to it. Go's default rate as the value in the file
+ * distinguishes MemProfileRate from mcache0, the other word loaded by profilealloc; in a process
+ * the place distinguishes the two. From 1.17 to 1.19 the file has no value, but the package's
+ * initialization stores it. In addition the allocator has to load the same word.
  *
  * Sources: the Go project's src/runtime/mprof.go and malloc.go, of the releases in
  * gofile/goversion.c.
@@ -55,17 +55,17 @@
 #include "gofile/goversion.h"
 #include "elf/elffile.h"
 
-/* Bytes of one function that are looked at; mallocgc has 3,000. What is behind is not seen.
- * Reached: its variables are not found: `unknown_layout`. */
+/* Bytes examined of a function; mallocgc has 3,000. Reached: variables used further on are not
+ * found: `unknown_layout`. */
 #define GOVARS_CODE_MAX (16u << 10)
-/* References of one function; runtime.init has 60. Reached: as above. */
+/* References of a function; runtime.init has 60. Reached: as above. */
 #define GOVARS_REFS_MAX 512
 
 #define DEFAULT_RATE 524288u
-/* Offset in moduledata: where noptrdata begins and ends. */
+/* Offset in moduledata of the begin and end of noptrdata. */
 #define NOPTRDATA    192u
 
-/* Functions with one name in all releases. */
+/* Functions with the same name in all releases. */
 enum func {
 	FLUSH,
 	PROF_FREE,
@@ -95,7 +95,7 @@ static const char *const func_names[N_FUNCS] = {
 	[PROC_RESIZE] = "runtime.procresize",
 };
 
-/* What a function names, in the order of its code. */
+/* The references of a function, in the order of its code. */
 struct refs {
 	struct coderef items[GOVARS_REFS_MAX];
 	size_t n;
@@ -126,10 +126,11 @@ static int read_refs(const struct elffile *file, const struct gofuncs_one *func,
 }
 
 /**
- * struct code - all functions that are looked at
- * @n:     of them: enum func, and behind these all names of enum goversion_func
+ * struct code - all examined functions
+ * @n:     number of functions: enum func, followed by all names of enum goversion_func
  * @first: index of the newest name of each of enum goversion_func; one more for the end
- * @refs:  what each names; of GOVERSION_READ_HEAP nothing, only whether it is there is asked
+ * @refs:  references of each; empty for GOVERSION_READ_HEAP, where only the function's presence
+ *         matters
  */
 struct code {
 	size_t n;
@@ -159,7 +160,7 @@ static int code_read(const struct elffile *file, const struct gomodule *module, 
 	return r;
 }
 
-/* What the function with the newest name that is there names. */
+/* The references of the present function with the newest name. */
 static const struct refs *newest(const struct code *c, enum goversion_func func)
 {
 	size_t i = c->first[func];
@@ -182,9 +183,9 @@ static bool is_in(const struct elffile_segment *s, uint64_t vaddr)
 	return vaddr >= s->vaddr && vaddr - s->vaddr < s->memsz;
 }
 
-/* Whether a variable of @bytes may be there. What is read-only after relocation is the table that
- * libraries find the thread's own memory by: before Go 1.17 each function begins with a load from
- * it. */
+/* Whether a variable of @bytes may be there. Excluded is data that is read-only after
+ * relocation, such as the table by which libraries find thread-local memory: before Go 1.17 each
+ * function begins with a load from that table. */
 static bool is_data(const struct elffile *file, uint64_t vaddr, uint8_t bytes)
 {
 	size_t n;
@@ -230,8 +231,8 @@ static bool is_default_rate(const struct elffile *file, uint64_t vaddr)
 	       elffile_read(file, off, &value, sizeof(value)) == 0 && value == DEFAULT_RATE;
 }
 
-/* Whether it is among what has a value to begin with. In a process that is all one can see: the
- * value itself may be another one by now. */
+/* Whether a variable is among those with an initial value. In a process this is the only
+ * evidence, because the value may have changed. */
 static bool began_with_value(const struct elffile *file, const struct gomodule *module,
 			     uint64_t vaddr)
 {
@@ -267,7 +268,7 @@ static uint64_t find_rate(const struct elffile *file, const struct gomodule *mod
 	return 0;
 }
 
-/* The addresses of variables that are taken, in the order of the code. Their number. */
+/* The variables whose addresses are taken, in the order of the code. Returns their number. */
 static size_t taken(const struct elffile *file, const struct refs *refs,
 		    uint64_t ret[GOVARS_REFS_MAX])
 {
@@ -280,7 +281,7 @@ static size_t taken(const struct elffile *file, const struct refs *refs,
 	return n;
 }
 
-/* Whether some release has totalAlloc there in gcController. */
+/* Whether some release has totalAlloc at this offset in gcController. */
 static bool is_total_alloc(uint64_t vaddr, uint64_t controller)
 {
 	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
@@ -297,7 +298,7 @@ static bool is_heap_live(uint64_t vaddr, uint64_t controller)
 	return false;
 }
 
-/* What is taken behind heapStats: one of these first, and in 1.18 the controller at once. */
+/* Addresses taken after heapStats: first totalAlloc or heapLive, in 1.18 the controller at once. */
 static void find_controller(const uint64_t *addresses, size_t n, struct govars *ret)
 {
 	ret->controller = n ? addresses[0] : 0;
@@ -313,7 +314,7 @@ static void find_controller(const uint64_t *addresses, size_t n, struct govars *
 	}
 }
 
-/* The address that is taken first and again, and what follows the last time. */
+/* Find the first address that is taken twice, and the addresses after its last use. */
 static void find_totals(const struct elffile *file, const struct refs *refs, struct govars *ret)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
@@ -329,7 +330,7 @@ static void find_totals(const struct elffile *file, const struct refs *refs, str
 	find_controller(addresses + last + 1, n - last - 1, ret);
 }
 
-/* Beside the lock that is taken first and released last. */
+/* allglen is beside the lock that is taken first and released last. */
 static uint64_t find_allglen(const struct elffile *file, const struct refs *refs)
 {
 	uint64_t addresses[GOVARS_REFS_MAX];
@@ -352,7 +353,7 @@ static void find_free(const struct elffile *file, const struct refs *refs, struc
 		ret->free = lock;
 }
 
-/* Whether some release has ngsys so far before gFree. */
+/* Whether some release has ngsys at this distance before gFree. */
 static bool is_system(uint64_t distance)
 {
 	for (const struct goversion *v = goversion_newest(); v; v = goversion_older(v))
@@ -375,7 +376,7 @@ static uint64_t find_system(const struct elffile *file, const struct refs *refs,
 static uint64_t find_allp(const struct elffile *file, const struct refs *refs)
 {
 	for (size_t i = 0; i < refs->n; i++) {
-		uint64_t slice = refs->items[i].vaddr - 8; /* its length is asked for first */
+		uint64_t slice = refs->items[i].vaddr - 8; /* the code reads its length first */
 
 		if (has_access(file, refs, CODEREF_LOAD, 8, slice) &&
 		    has_access(file, refs, CODEREF_LOAD, 8, slice + 8) &&
@@ -387,7 +388,7 @@ static uint64_t find_allp(const struct elffile *file, const struct refs *refs)
 	return 0;
 }
 
-/* Any of its words may come first. */
+/* The code may use any of the slice's words first. */
 static uint64_t find_allgs(const struct elffile *file, const struct refs *refs)
 {
 	for (size_t i = 0; i < 3 * refs->n; i++) {
@@ -425,7 +426,7 @@ static void find_sched(const struct elffile *file, const struct code *c, struct 
 		*ret = found;
 }
 
-/* The first word that a function loads; that of the newest name that loads any. */
+/* The first word loaded by a function, for the newest name of which the function loads any. */
 static uint64_t first_word(const struct elffile *file, const struct code *c,
 			   enum goversion_func func)
 {
@@ -436,7 +437,8 @@ static uint64_t first_word(const struct elffile *file, const struct code *c,
 	return vaddr;
 }
 
-/* A list that records are put in front of: its address is taken, or it is loaded and stored. */
+/* Whether the reference is to a list with insertion at the front: its address is taken, or it is
+ * loaded and stored. */
 static bool is_list(const struct elffile *file, const struct refs *refs, size_t i)
 {
 	const struct coderef *ref = &refs->items[i];
@@ -447,7 +449,7 @@ static bool is_list(const struct elffile *file, const struct refs *refs, size_t 
 	       has_access(file, refs, CODEREF_STORE, 8, ref->vaddr);
 }
 
-/* The two that come behind that of heap records. */
+/* Find the two lists after that of heap records. */
 static void find_lists(const struct elffile *file, const struct refs *refs, uint64_t mbuckets,
 		       uint64_t ret[2])
 {
@@ -467,7 +469,7 @@ static void find_lists(const struct elffile *file, const struct refs *refs, uint
 		ret[0] = ret[1] = 0;
 }
 
-/* What two ways have found, where they do not contradict. */
+/* Combine the results of two methods, unless they contradict. */
 static uint64_t agreed(uint64_t a, uint64_t b)
 {
 	if (!a || !b)
@@ -488,7 +490,7 @@ static void find_contention(const struct elffile *file, const struct code *c, st
 	ret->ticks = first_word(file, c, GOVERSION_TICKS);
 }
 
-/* Where there are two functions that load it, they agree. */
+/* If two functions load the cycle, they must agree. */
 static uint64_t find_cycle(const struct elffile *file, const struct refs *refs)
 {
 	return agreed(first_load(file, &refs[PROF_FREE], 4),

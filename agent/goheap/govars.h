@@ -3,8 +3,7 @@
 #define PODPROF_GOHEAP_GOVARS_H
 
 /*
- * Where the runtime of a Go program keeps its variables, by the code that uses them: for programs
- * without symbols.
+ * Finds the variables of a Go runtime by the code that uses them, for programs without symbols.
  */
 
 #include <stdbool.h>
@@ -14,12 +13,12 @@ struct elffile;
 struct gomodule;
 
 /**
- * struct govars_sched - where goroutines are counted (gosched.h)
- * @allglen: how many there have been at a time
+ * struct govars_sched - the counters of goroutines (gosched.h)
+ * @allglen: largest number so far
  * @allp:    slice of the processors
- * @free:    sched.gFree: goroutines that have ended, to be used again
+ * @free:    sched.gFree: ended goroutines, for reuse
  * @system:  sched.ngsys: the runtime's own
- * @split:   the free ones are counted in two lists and not once for both, as since Go 1.25
+ * @split:   two lists count the free goroutines, as since Go 1.25; otherwise one count is for both
  */
 struct govars_sched {
 	uint64_t allglen;
@@ -30,23 +29,23 @@ struct govars_sched {
 };
 
 /**
- * struct govars - vaddrs, 0 where the code does not tell
- * @mbuckets:    head of the list of heap records
- * @rate:        MemProfileRate, which three places agree upon: it may be written to
- * @cycle:       mProfCycle, or mProf
- * @old_cycle:   it is mProf, of Go before 1.19
- * @can_profile: the function that reads heap profiles is in the program, so the linker has left
- *               them on
- * @heap_stats:  memstats.heapStats
+ * struct govars - vaddrs, 0 if the code does not reveal them
+ * @mbuckets: head of the list of heap records
+ * @rate: MemProfileRate, confirmed by three places in the code, so it may be written to
+ * @cycle: mProfCycle, or mProf
+ * @old_cycle: @cycle is mProf, of Go before 1.19
+ * @can_profile: the program contains the function that reads heap profiles, so the linker has left
+ *               profiling on
+ * @heap_stats: memstats.heapStats
  * @total_alloc: gcController.totalAlloc, before totalFree; 0 before Go 1.19
- * @bbuckets, @xbuckets: heads of the lists of what was waited for, and of whom others waited for
+ * @bbuckets, @xbuckets: heads of the lists of the block and mutex profiles
  * @block_rate, @mutex_rate: blockprofilerate, mutexprofilerate
- * @ticks:       ticks.val, the processor's ticks in a second
- * @controller:  gcController
- * @heap_live:   gcController.heapLive, where there is no totalAlloc; 0 in Go 1.18
- * @allgs:       slice of all goroutines
+ * @ticks: ticks.val, the processor's ticks in a second
+ * @controller: gcController
+ * @heap_live: gcController.heapLive, if there is no totalAlloc; 0 in Go 1.18
+ * @allgs: slice of all goroutines
  * @wait_reasons: array of strings
- * @sched:       all or nothing
+ * @sched: all or nothing
  */
 struct govars {
 	uint64_t mbuckets;
@@ -68,7 +67,7 @@ struct govars {
 	struct govars_sched sched;
 };
 
-/* 0, also if little was found; GOMODULE_MALFORMED; -errno. */
+/* 0, also if few variables were found; GOMODULE_MALFORMED; -errno. */
 int govars_find(const struct elffile *file, const struct gomodule *module, struct govars *ret);
 
 #endif

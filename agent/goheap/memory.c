@@ -2,16 +2,15 @@
 /*
  * Reading another process's memory.
  *
- * process_vm_readv(2) copies up to 1024 ranges in one call. It stops at the first page that cannot
- * be read and then returns what it has copied so far, also in the middle of a range; when that is
- * nothing, it fails with EFAULT. So a hole in the address space and a short answer are the same
- * thing here, and the caller is told how far the copy went.
+ * process_vm_readv(2) copies up to 1024 ranges in a call. The call stops at the first unreadable
+ * page and returns the number of bytes copied, possibly in the middle of a range; for 0 bytes the
+ * call fails with EFAULT. So a hole in the address space and a short answer are the same here, and
+ * the caller learns the length of the copy.
  *
- * A process is named by number only, and the number may be another process's by the time of the
- * call. Checking (pid, start time) after the reads proves who had the number during all of them,
- * since a process does not come back. An exec keeps both, though, so the address space is checked
- * too: a descriptor of /proc/PID/mem stays with the address space it was opened on and reads as an
- * empty file once that is gone (proc(5); mem_rw() in fs/proc/base.c).
+ * A pid may belong to another process by the time of the call. A check of (pid, start time) after
+ * the reads proves the identity for all reads, because a process does not come back. An exec keeps
+ * both, so the address space is checked, too: a descriptor of /proc/PID/mem stays with the address
+ * space of the opening and reads as an empty file afterwards (proc(5); mem_rw() in fs/proc/base.c).
  */
 #include "goheap/memory.h"
 
@@ -154,7 +153,7 @@ static int process_read(struct memory *m, const struct memory_range *ranges, siz
 	return 0;
 }
 
-/* The same through the file, which no number is needed for. */
+/* The same through the file, without a pid. */
 static int file_read(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
 		     size_t *ret)
 {
@@ -174,9 +173,9 @@ static int file_read(struct memory *m, const struct memory_range *ranges, size_t
 	return 0;
 }
 
-/* An address that is mapped in every process that we have read from is not known here, but page
- * zero will do: while the address space lives the read fails (nothing is mapped there) or, oddly,
- * succeeds; afterwards it is an empty file. */
+/* Checks the address space with a read of page zero, because no address is mapped in every
+ * process. While the address space lives, the read fails (nothing is mapped there) or, rarely,
+ * succeeds; afterwards the file is empty. */
 static int process_check(struct memory *m)
 {
 	struct process_memory *pm = container_of(m, struct process_memory, memory);

@@ -3,8 +3,8 @@
 #define PODPROF_GOHEAP_MEMORY_H
 
 /*
- * The memory of another process, read with bounds and without stopping it. A reader takes a struct
- * memory and does not know whether it is a live process or a recorded image.
+ * Bounded reads of another process's memory without stopping the process. Readers take a struct
+ * memory, for a live process and a recorded image alike.
  */
 
 #include <stddef.h>
@@ -16,37 +16,36 @@ struct root;
 
 enum memory_outcome {
 	MEMORY_OK = 0,
-	MEMORY_GONE, /* the process has left, or runs another program now */
+	MEMORY_GONE, /* the process has ended or runs another program */
 	MEMORY_DENIED,
-	MEMORY_UNMAPPED, /* nothing is mapped at some of the bytes, or it may not be read */
+	MEMORY_UNMAPPED, /* some bytes are not mapped or not readable */
 	MEMORY_OUTCOME_MAX,
 };
 
-/* @n bytes at @addr of the target belong to @to. */
+/* @n bytes at @addr of the target, copied to @to. */
 struct memory_range {
 	uint64_t addr;
 	void *to;
 	size_t n;
 };
 
-/* Ranges of one call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: the next call. */
+/* Ranges of a call: the kernel's limit for remote iovecs (UIO_MAXIOV). Reached: another call. */
 #define MEMORY_RANGES_MAX 1024
 
-/* The smallest page size there is; a hole starts and ends at a multiple of it. */
+/* The smallest page size of any machine. Holes start and end at multiples of it. */
 #define MEMORY_PAGE_BYTES 4096u
-/* Bytes that the copy of a large piece should be further into its page than the piece itself is
- * into its own: see memory_windows.c. */
+/* Bytes. A copy of a large piece should start this much further into its page than the original:
+ * see memory_windows.c. */
 #define MEMORY_SKEW_BYTES 64u
 
 /**
- * struct memory - what a reader reads from
- * @read:    fill the ranges in order up to the first byte that is not there; *@ret is the number of
- *           bytes filled, of all ranges together. At most MEMORY_RANGES_MAX ranges. 0, an outcome
- *           other than MEMORY_UNMAPPED, -errno.
- * @check:   whether all that was read since the beginning belongs to the process that was meant:
- *           0, MEMORY_GONE, -errno
- * @n_calls: of @read, which are system calls where the process is a live one
- * @n_bytes: filled by them
+ * struct memory - a source of reads
+ * @read:    fill the ranges in order up to the first missing byte; *@ret is the total number of
+ *           filled bytes. At most MEMORY_RANGES_MAX ranges. 0, an outcome other than
+ *           MEMORY_UNMAPPED, -errno.
+ * @check:   whether everything read so far belongs to the intended process: 0, MEMORY_GONE, -errno
+ * @n_calls: calls of @read; for a live process these are system calls
+ * @n_bytes: filled by @read
  */
 struct memory {
 	int (*read)(struct memory *m, const struct memory_range *ranges, size_t n_ranges,
@@ -58,7 +57,8 @@ struct memory {
 
 /* All of @n bytes. 0, MEMORY_*, -errno. */
 int memory_read(struct memory *m, uint64_t addr, void *ret, size_t n);
-/* What there is of @n bytes, from @addr on without a gap: at least one, or MEMORY_UNMAPPED. */
+/* The available part of @n bytes from @addr on, without a gap: at least 1 byte, or
+ * MEMORY_UNMAPPED. */
 int memory_read_some(struct memory *m, uint64_t addr, void *ret, size_t n, size_t *ret_n);
 /* All bytes of any number of ranges, MEMORY_RANGES_MAX a call. */
 int memory_read_ranges(struct memory *m, const struct memory_range *ranges, size_t n);
@@ -66,12 +66,13 @@ int memory_check(struct memory *m);
 
 /**
  * struct process_memory - a live process
- * @fd: its /proc/PID/mem, which stays with the address space it was opened on: after an exec or
- * exit reads through it end at once. That is how the same pid running another program is noticed.
+ * @fd: its /proc/PID/mem, bound to the address space at the time of opening: after an exec or exit,
+ *      reads return end of file at once. This is how a change of program under the same pid is
+ *      detected.
  *
- * Needs what ptrace needs (CAP_SYS_PTRACE, or the same user and a permissive Yama), but does not
- * stop or mark the process. Where @proc is of another PID namespace than ours, no system call takes
- * the number that it shows, and all is read through @fd, one range at a time.
+ * Needs the rights of ptrace (CAP_SYS_PTRACE, or the same user and a permissive Yama), but does not
+ * stop or mark the process. If @proc belongs to another PID namespace than podprof's, no system
+ * call accepts its pids. Then all reads go through @fd, one range at a time.
  */
 struct process_memory {
 	struct memory memory;
@@ -83,7 +84,7 @@ struct process_memory {
 /* @proc is borrowed. 0, MEMORY_GONE, MEMORY_DENIED, -errno. */
 int process_memory_init(struct process_memory *pm, const struct root *proc,
 			const struct pid_id *id);
-/* {.fd = -1} is fine. */
+/* {.fd = -1} is valid. */
 void process_memory_deinit(struct process_memory *pm);
 
 const char *memory_outcome_name(int outcome);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Objects that were allocated one after the other lie one after the other, so reading 128 KiB at a
- * time makes 30,000 small reads some hundred system calls. A window may run over the end of a
- * mapping; what is there is used. If the first page of the window is missing, but not the one that
- * is asked for, the window is read again from that page on.
+ * Consecutively allocated objects are adjacent, so reads of 128 KiB turn 30,000 small reads into
+ * about a hundred system calls. A window may extend beyond the end of a mapping; the available part
+ * is used. If the first page of the window is missing, but not the requested page, the window is
+ * read again from the requested page on.
  *
- * How many windows does it take? As many as there are places that are read in turn: one for a
- * program with one processor, a hundred for one with a hundred. So it begins with a few, and when a
- * window is asked for that was given up a moment ago, twice as many are kept.
+ * The necessary number of windows is the number of places read in turn: 1 for a program with a
+ * single processor, 100 for a program with 100. The cache begins with a few windows. A request for
+ * a recently evicted window doubles the number.
  *
- * Where the copy is put matters: with the destination 16 bytes further into its page than the
- * source is into its own, which is where malloc() puts large blocks, the kernel's copying was
- * measured to take three to four times as long (AMD EPYC, `rep movsb`); 64 bytes further was best.
+ * The position of the copy matters. With the destination 16 bytes further into its page than the
+ * source, as malloc() places large blocks, the kernel's copying took three to four times as long
+ * (measured on an AMD EPYC, `rep movsb`); 64 bytes further was best.
  */
 #include "goheap/memory_windows.h"
 
@@ -23,7 +23,7 @@
 #include "base/prefault.h"
 #include "goheap/memory.h"
 
-/* At least three: what has been viewed must outlive the use of two others. */
+/* At least three: viewed data must outlive the use of two other windows. */
 #define WINDOWS_FIRST 4
 
 void memory_windows_init(struct memory_windows *w, struct memory *memory)
@@ -45,7 +45,7 @@ void memory_windows_forget(struct memory_windows *w)
 		w->windows[i].n = 0;
 }
 
-/* How many of the bytes from @addr on the window has; 0 if it does not hold @addr. */
+/* The bytes of the window from @addr on; 0 without @addr. */
 static size_t window_has(const struct memory_window *window, uint64_t addr)
 {
 	uint64_t skip = addr - window->start;
@@ -87,7 +87,7 @@ static bool is_ghost(const struct memory_windows *w, uint64_t number)
 	return false;
 }
 
-/* The window that is to hold @addr. */
+/* Choose the window to load @addr into. */
 static struct memory_window *window_choose(struct memory_windows *w, uint64_t addr)
 {
 	struct memory_window *window;
@@ -101,7 +101,7 @@ static struct memory_window *window_choose(struct memory_windows *w, uint64_t ad
 	return window;
 }
 
-/* Fill it with what is at @start and up to the next multiple of the windows' size. */
+/* Fill the window from @start to the next multiple of the window size. */
 static int window_fill(struct memory_windows *w, struct memory_window *window, uint64_t start)
 {
 	size_t n = MEMORY_WINDOW_BYTES - (size_t)(start % MEMORY_WINDOW_BYTES), got = 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A heap of 30,000 records has 600,000 PCs, but they are of a few thousand places. With numbers a
- * stack takes half of the memory, and who wants to know something of each place asks once.
+ * A heap of 30,000 records has 600,000 PCs, but only a few thousand are distinct. With numbers a
+ * stack takes half the memory, and per-PC work is done once per number.
  *
- * An open-addressing hash table of numbers. A process chooses its PCs, so the hash has a multiplier
- * that it cannot know: else it could choose them such that all collide.
+ * An open-addressing hash table of numbers. A process chooses its PCs, so the hash has a secret
+ * multiplier: otherwise a process could choose PCs that all collide.
  */
 #include "goheap/pcset.h"
 
@@ -28,10 +28,10 @@ size_t pcset_bytes(const struct pcset *set)
 	return set->cap * sizeof(*set->pcs) + set->n_slots * sizeof(*set->slots);
 }
 
-/* Where @pc is, or belongs. */
+/* The slot of @pc, or the free slot for it. */
 static uint32_t *pcset_slot(const struct pcset *set, uint64_t pc)
 {
-	/* PCs differ in their low bits, and a multiplication carries these upwards */
+	/* PCs differ in their low bits; the multiplication carries these upwards */
 	size_t i = (size_t)((pc * set->multiplier) >> 32) & (set->n_slots - 1);
 
 	while (set->slots[i] && set->pcs[set->slots[i] - 1] != pc)
@@ -48,7 +48,8 @@ static int pcset_grow(struct pcset *set)
 		return -ENOMEM;
 	if (!set->multiplier) {
 		(void)!getrandom(&set->multiplier, sizeof(set->multiplier), GRND_NONBLOCK);
-		set->multiplier ^= 0x9e3779b97f4a7c15ull; /* at boot there may be none yet */
+		set->multiplier ^=
+			0x9e3779b97f4a7c15ull; /* at boot there may be no random bytes yet */
 		set->multiplier |= 1;
 	}
 	free(set->slots);

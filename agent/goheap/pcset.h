@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOHEAP_PCSET_H
 #define PODPROF_GOHEAP_PCSET_H
 
-/* Numbers for distinct return addresses, from 0 on in the order in which they were first seen. */
+/* Numbers for distinct return addresses, from 0 on, in order of first appearance. */
 
 #include <stddef.h>
 #include <stdint.h>

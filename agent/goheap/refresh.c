@@ -2,11 +2,11 @@
 /*
  * The counters of known records, read again.
  *
- * They are 64 or 128 bytes in each 300 of a record, one record after the other. To the kernel each
- * range of a call is a page to find and to hold, which was measured to cost 450 ns, and a page that
- * is copied as a whole costs 600 ns. So ranges are joined across what is between them, and for that
- * records are visited in the order of their addresses: in the order of the list every record of a
- * program with many processors would be a range of its own.
+ * The counters are 64 or 128 bytes of the 300 of each record. For each range of a call the kernel
+ * finds and pins a page, at a measured cost of 450 ns; the copy of a whole page costs 600 ns. So
+ * ranges are joined across gaps. For this, records are visited in the order of
+ * their addresses: in the order of the list, every record of a program with many processors would
+ * be a range of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,27 +18,24 @@
 #include "goheap/counters.h"
 #include "goheap/memory.h"
 
-/* A changing record is read again so many times; the change takes some nanoseconds. */
+/* Attempts to read a changing record; the change takes some nanoseconds. */
 #define REFRESH_TRIES	    3
-/* Records that are read again after one call of buckets_refresh(); the rest keep what they had,
- * counted as torn. Reached: the others keep what they had. */
+/* Records that are read again after one call of buckets_refresh(). Reached: the others keep
+ * their earlier counters and are counted as torn. */
 #define REFRESH_AGAIN_MAX   1024
-/* Counters that are at most so far apart are read in one range. Less than a page, so that there can
- * be no hole in between. */
+/* Largest gap within a range. Less than a page, so the gap cannot contain a hole. */
 #define REFRESH_GAP_BYTES   1024u
-/* Bytes of one call: they stay in a second-level cache until they have been looked at. */
+/* Bytes of a call: the data stays in a second-level cache until processed. */
 #define REFRESH_BATCH_BYTES (512u << 10)
-/* Pieces of a list in which addresses ascend that are put in order as such: chunks of 256 KiB of a
- * table of 100 MB. With more the records are sorted one by one. Reached: the records are sorted one
- * by one. */
+/* Ascending runs in the list of records that are sorted as runs: chunks of 256 KiB of a table of
+ * 100 MB. Reached: the records are sorted individually. */
 #define RUNS_MAX	    512
 #define REFRESH_SKEW_WORDS  (MEMORY_SKEW_BYTES / sizeof(uint64_t))
 
-/* What one call reads: ranges with the counters of neighbours. */
+/* A call: ranges with the counters of neighbouring records. */
 struct batch {
 	struct memory_range ranges[MEMORY_RANGES_MAX];
-	size_t first[MEMORY_RANGES_MAX +
-		     1]; /* position of each range, and the one after the last */
+	size_t first[MEMORY_RANGES_MAX + 1]; /* position of each range, and the end of the last */
 	size_t n;
 	size_t n_bytes;
 	uint32_t again[REFRESH_AGAIN_MAX];
@@ -57,7 +54,7 @@ static int by_addr(const void *a, const void *b, void *ctx)
 	return left < right ? -1 : left > right;
 }
 
-/* Neighbours of a list that ascend already. */
+/* Ascending neighbours in a list. */
 struct run {
 	uint64_t addr; /* of the first */
 	uint32_t begin;
@@ -71,7 +68,7 @@ static int by_run(const void *a, const void *b)
 	return left->addr < right->addr ? -1 : left->addr > right->addr;
 }
 
-/* Their number; 0 if there are more than RUNS_MAX. */
+/* Returns the number of runs; 0 if there are more than RUNS_MAX. */
 static size_t find_runs(const struct bucket *items, const uint32_t *list, size_t n,
 			struct run ret[RUNS_MAX])
 {
@@ -99,7 +96,8 @@ static bool ascends(const struct bucket *items, const uint32_t *list, size_t n)
 	return true;
 }
 
-/* Runs put one behind the other; whether they ascend then, or were too many. */
+/* Concatenate the sorted runs. False if the result does not ascend, or if there were too many
+ * runs. */
 static bool order_runs(const struct bucket *items, const uint32_t *list, size_t n, uint32_t *ret)
 {
 	struct run runs[RUNS_MAX];
@@ -113,9 +111,8 @@ static bool order_runs(const struct bucket *items, const uint32_t *list, size_t 
 	return n_runs && ascends(items, ret, n);
 }
 
-/* The records from @first up to @n, ascending. Later ones of a list have lower addresses, in each
- * of the runtime's chunks; those of a program with few processors are used up one after the other.
- */
+/* Sort the records from @first up to @n by address. Within a chunk of the runtime, later list
+ * entries have lower addresses; a program with few processors fills its chunks in sequence. */
 static int order_new(const struct buckets *b, size_t first, size_t n, uint32_t *ret)
 {
 	_cleanup_(freep) uint32_t *list = malloc((n - first) * sizeof(*list));
@@ -131,7 +128,7 @@ static int order_new(const struct buckets *b, size_t first, size_t n, uint32_t *
 	return 0;
 }
 
-/* The ordered records come first in @to, which has room for @n_new more: merged from the end. */
+/* Merge from the end: @to begins with the sorted old records and has room for @n_new more. */
 static void merge(const struct bucket *items, uint32_t *to, size_t n_old, const uint32_t *new,
 		  size_t n_new)
 {
@@ -168,7 +165,7 @@ static int order(struct buckets *b, size_t n)
 
 /* ---------------------------------------------------------------- batches */
 
-/* One range more bytes long: false if @addr is too far behind it, or the batch is full. */
+/* Extend the last range to include @addr; false if the gap is too large or the batch is full. */
 static bool extend(struct batch *batch, uint64_t addr, size_t n, size_t max_bytes)
 {
 	struct memory_range *last = &batch->ranges[batch->n - 1];
@@ -182,7 +179,7 @@ static bool extend(struct batch *batch, uint64_t addr, size_t n, size_t max_byte
 	return true;
 }
 
-/* Where the ranges go: see memory_windows.c about the place in the page. */
+/* Assign buffers to the ranges: see memory_windows.c about the position in the page. */
 static void place(struct batch *batch)
 {
 	uint64_t *to = batch->words;
@@ -197,8 +194,7 @@ static void place(struct batch *batch)
 	}
 }
 
-/* Fill a batch with records of @list from @first on, at least one. Returns the first position that
- * is left. */
+/* Fill a batch with records of @list from @first on, at least one. Returns the next position. */
 static size_t plan(const struct buckets *b, struct batch *batch, const uint32_t *list, size_t first,
 		   size_t end, size_t max_bytes)
 {
@@ -241,7 +237,7 @@ static void take(struct buckets *b, struct batch *batch, size_t k, const uint32_
 	}
 }
 
-/* One call. Which records have to be read again is added to the batch. */
+/* A single call. Adds records to read again to the batch. */
 static int read_batch(struct buckets *b, struct memory *m, struct batch *batch,
 		      const uint32_t *list, bool insist)
 {

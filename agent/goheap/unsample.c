@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Go samples allocations as a Poisson process over bytes: an object of S bytes is recorded with
- * probability 1 - exp(-S/R) at rate R. Dividing the recorded count by that gives an estimate
- * without bias; without it a program of 16-byte objects would seem to allocate 32768 times less
- * than it does (R is 512 KiB).
+ * probability 1 - exp(-S/R) at rate R. The recorded count divided by this probability is an
+ * unbiased estimate. Without the division a program of 16-byte objects would seem to allocate 32768
+ * times less (R is 512 KiB).
  *
  * The arithmetic is in doubles, in the order and with the truncation of scaleHeapSample() in
- * runtime/pprof/protomem.go, so that the numbers are those the process would write itself. Up to Go
- * 1.26 that function divides the record's bytes by its count to get S, which gives the same number.
- * What may differ is the last bit of exp(): Go has its own for some processors. For 16-byte objects
- * an error there is multiplied by 32768 and then truncated, so that one profile in some thousands
- * has a number that is one off.
+ * runtime/pprof/protomem.go, so the numbers equal those of the process itself. Up to Go 1.26 that
+ * function divides the record's bytes by the count to get S, with the same result. Only the last
+ * bit of exp() may differ, because Go has its own implementation for some processors. For 16-byte
+ * objects such an error is multiplied by 32768 and then truncated, so one profile in some thousands
+ * has a number off by one.
  *
- * R of 1 means that everything is recorded; 0 and less that the rate is not known. Nothing is
- * scaled then.
+ * R of 1 means that every allocation is recorded; R of 0 or less means that the rate is unknown.
+ * Both disable the scaling.
  */
 #include "goheap/unsample.h"
 

@@ -11,12 +11,12 @@ struct unsampled {
 };
 
 /**
- * unsample() - from what was sampled to what probably happened
+ * unsample() - scale sampled counts up to estimates of all allocations
  * @count: sampled objects
  * @size:  bytes of each
  * @rate:  runtime.MemProfileRate, the mean number of bytes from one sample to the next
  *
- * As runtime/pprof does when it writes a heap profile. Numbers beyond int64 become its maximum.
+ * Uses the formula of runtime/pprof for heap profiles. Results beyond int64 become its maximum.
  */
 struct unsampled unsample(uint64_t count, uint64_t size, int64_t rate);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Mutex and block profiles, as runtime/pprof writes them (pprof.go there, printCountCycleProfile):
- * two values a stack, no labels, no function hidden. Since Go 1.23 their stacks are return
- * addresses for the most part; before they are logical, where the rule for the others finds nothing
- * to put in.
+ * two values a stack, no labels, no hidden functions. Since Go 1.23 the stacks are mostly return
+ * addresses. Before, the stacks are logical, and the rule for return addresses finds nothing to
+ * add.
  */
 #include "goprofile/contention.h"
 

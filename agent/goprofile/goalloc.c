@@ -10,7 +10,7 @@
 #include "base/metric.h"
 #include "base/vec.h"
 
-/* What the info metric says of a runtime. */
+/* The content of the info metric for a runtime. */
 struct go_description {
 	char go_version[64];
 	const char *source;
@@ -31,9 +31,9 @@ struct go_container {
 	struct go_runtime *runtimes;
 	size_t n_runtimes;
 	size_t cap_runtimes;
-	uint32_t ended_has; /* of runtimes that have ended */
+	uint32_t ended_has; /* of ended runtimes */
 	uint64_t ended[GOALLOC_COUNTERS];
-	struct go_description gone; /* of the one that has ended last */
+	struct go_description gone; /* of the runtime that ended last */
 	unsigned int rounds_unseen;
 	UT_hash_handle hh;
 };
@@ -41,7 +41,7 @@ struct go_container {
 struct goalloc {
 	struct go_container *containers;
 	uint64_t n_refused;
-	uint64_t n_decreases; /* readings below the last one: kept out */
+	uint64_t n_decreases; /* readings below the last one, discarded */
 };
 
 void goalloc_set(struct goalloc_reading *reading, enum goalloc_value what, uint64_t value)
@@ -122,7 +122,7 @@ static int container_runtime(struct go_container *c, const struct goalloc_who *w
 	return 0;
 }
 
-/* Labels may change while the container lives: metadata can come late. */
+/* Labels may change while the container lives, because metadata can come late. */
 static int container_label(struct go_container *c, const struct labels *labels)
 {
 	struct labels copy = {0};
@@ -145,7 +145,7 @@ static void runtime_describe(struct go_runtime *p, const struct goalloc_reading 
 	p->is.state = reading->state;
 }
 
-/* What it had stays in the sums. */
+/* The values of an ended runtime stay in the sums. */
 static void runtime_end(struct go_container *c, struct go_runtime *p)
 {
 	c->ended_has |= p->has & ((1u << GOALLOC_COUNTERS) - 1);
@@ -155,7 +155,7 @@ static void runtime_end(struct go_container *c, struct go_runtime *p)
 	c->gone.state = "gone";
 }
 
-/* A decrease of a counter is a torn read or a forged one; another program has another identity. */
+/* A smaller counter is a torn or forged read, because another program has another identity. */
 static void runtime_update(struct goalloc *g, struct go_runtime *p,
 			   const struct goalloc_reading *reading)
 {
@@ -234,7 +234,7 @@ void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds)
 	}
 }
 
-/* Over the container's runtimes. False if none has told it. */
+/* Add up the container's runtimes. False if none has the value. */
 static bool container_sum(const struct go_container *c, enum goalloc_value what, uint64_t *ret)
 {
 	uint32_t has = c->ended_has;
@@ -270,7 +270,7 @@ static size_t metric_labels(const struct labels *labels, struct metric_label ret
 	return labels->n;
 }
 
-/* A label of the family's own; it takes the place of one that the user's rules have called so. */
+/* Set a label of the family's own. The label replaces a user's label with the same name. */
 static size_t add_label(struct metric_label *labels, size_t n, const char *name, const char *value)
 {
 	size_t i = 0;
@@ -299,7 +299,7 @@ static bool same_description(const struct go_description *a, const struct go_des
 	       strcmp(a->state, b->state) == 0;
 }
 
-/* Whether an earlier one of the container has said the same. */
+/* Whether an earlier runtime of the container has the same description. */
 static bool is_said(const struct go_container *c, size_t i)
 {
 	for (size_t k = 0; k < i; k++)

@@ -3,9 +3,9 @@
 #define PODPROF_GOPROFILE_GOALLOC_H
 
 /*
- * container_go_alloc_*: what each container's Go processes have allocated, as counters that never
- * go down while the container lives. Several processes add up; what a process had when it ended
- * stays in the sum.
+ * container_go_alloc_*: the allocations of each container's Go processes, as counters that never go
+ * down while the container lives. The values of several processes are added, and the last values of
+ * ended processes stay in the sum.
  */
 
 #include <stdbool.h>
@@ -21,40 +21,40 @@ struct metric_sink;
 /* Containers with Go processes; a node's kubelet allows 110 pods by default, some allow 500.
  * Reached: `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_CONTAINERS_MAX 4096
-/* Go runtimes of one container that are followed at a time. Reached:
+/* Go runtimes of a container followed at a time. Reached:
  * `podprof_go_processes_over_limit_total`. */
 #define GOALLOC_PROCESSES_MAX  256
 
-/* What is told of a runtime. The first are counters; the others are gauges. */
+/* The values of a runtime: first counters, then gauges. */
 enum goalloc_value {
-	GOALLOC_ALLOC_BYTES, /* since the program started */
+	GOALLOC_ALLOC_BYTES, /* since the start of the program */
 	GOALLOC_ALLOC_OBJECTS,
 	GOALLOC_GC_CYCLES,
 	GOALLOC_COUNTERS,
 
 	GOALLOC_INUSE_BYTES = GOALLOC_COUNTERS, /* live at the last garbage collection, unsampled */
 	GOALLOC_INUSE_OBJECTS,
-	GOALLOC_HEAP_BYTES, /* allocated and not freed, garbage included */
+	GOALLOC_HEAP_BYTES, /* allocated and not freed, including garbage */
 	GOALLOC_HEAP_OBJECTS,
-	GOALLOC_SPANS_BYTES, /* of the spans that have objects */
-	GOALLOC_SYS_BYTES,   /* of all spans, those included that are free or given back */
+	GOALLOC_SPANS_BYTES, /* of spans with objects */
+	GOALLOC_SYS_BYTES,   /* of all spans, also free or released */
 	GOALLOC_RELEASED_BYTES,
-	GOALLOC_LIVE_BYTES, /* found to be live by the last garbage collection, exact */
+	GOALLOC_LIVE_BYTES, /* live according to the last garbage collection, exact */
 	GOALLOC_NEXT_GC_BYTES,
 	GOALLOC_GOROUTINES,
 	GOALLOC_VALUES,
 };
 
-/* One Go runtime. A process may have several, of which each has a number; the one of a program that
- * it executes later has another number than the one before. */
+/* A Go runtime. Each runtime of a process has a different number, also if the process later
+ * executes another program. */
 struct goalloc_who {
 	struct pid_id pid;
 	unsigned int number;
 };
 
 /**
- * struct goalloc_reading - what one look at one runtime gave
- * @has: a bit for each enum goalloc_value that is there; the others keep what they were
+ * struct goalloc_reading - the result of one look at a runtime
+ * @has: a bit for each present enum goalloc_value; the others keep their earlier values
  * @state, @source: words for the info metric, borrowed from constants
  */
 struct goalloc_reading {
@@ -74,16 +74,16 @@ enum goalloc_outcome {
 
 int goalloc_new(struct goalloc **ret);
 void goalloc_free(struct goalloc *g);
-/* @container: what tells its labels from all others: labels_key(); copied, as are the labels. 0,
- * GOALLOC_FULL, -ENOMEM. */
+/* @container: labels_key() of the container's labels, unique to them; copied, as are the labels.
+ * 0, GOALLOC_FULL, -ENOMEM. */
 int goalloc_update(struct goalloc *g, const char *container, const struct labels *labels,
 		   const struct goalloc_who *who, const struct goalloc_reading *reading);
-/* The container is still there, whether it has Go processes now or not. */
+/* The container still exists, with or without Go processes. */
 void goalloc_keep(struct goalloc *g, const char *container);
-/* After each round of readings: runtimes not seen in it have ended, and a container that was not
- * seen for @keep_rounds is dropped. One whose runtimes have all ended has the state "gone". */
+/* Call after each round of readings. Runtimes absent from the round have ended, and a container
+ * absent for @keep_rounds is dropped. A container without a live runtime has the state "gone". */
 void goalloc_end_round(struct goalloc *g, unsigned int keep_rounds);
-/* A container's first runtime as last reported; borrowed until the next update. */
+/* The last report on a container's first runtime; borrowed until the next update. */
 struct goalloc_view {
 	const char *state;
 	const char *go_version;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOPROFILE_GOBUILD_H
 #define PODPROF_GOPROFILE_GOBUILD_H
 
-/* What the reports of Go's own profiles have in common: a profile that is being built, its stacks,
- * and what became of the records. */
+/* The common part of the reports of Go's own profiles: a profile under construction, the stacks,
+ * and the outcomes of the records. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,14 +18,14 @@ struct gobuild {
 	struct go_profile_report_stats stats;
 };
 
-/* @types: as for pprof_new(); time and ceilings are those of @opts. 0 or -errno. */
+/* @types: as for pprof_new(); time and ceilings come from @opts. 0 or -errno. */
 int gobuild_init(struct gobuild *b, struct symbolizer *symbolizer, const struct pprof_opts *types,
 		 const struct go_profile_report_opts *opts);
-/* {0} is fine. */
+/* {0} is valid. */
 void gobuild_deinit(struct gobuild *b);
 
-/* The stacks of the @n_records that come next. 0; PPROF_FULL where the profile has no room for more
- * names: all of them are left out, and counted; -errno. */
+/* Name the stacks of the next @n_records. 0; PPROF_FULL if the profile has no room for more
+ * names: all records are left out and counted; -errno. */
 int gobuild_begin(struct gobuild *b, const struct stacksnap *stacks, size_t n_records);
 
 /**
@@ -40,7 +40,7 @@ struct gobuild_record {
 	size_t n_labels;
 };
 
-/* One record, counted; or left out by a ceiling, and counted. 0 or -errno. */
+/* Add one record. The record is counted, also if left out by a ceiling. 0 or -errno. */
 int gobuild_record(struct gobuild *b, const struct gobuild_record *record);
 
 /* Appends the encoded profile. 0; BUF_FULL; -errno. */

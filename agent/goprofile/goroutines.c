@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The goroutines of a process, as runtime/pprof's goroutine profile has them: the runtime's own are
- * left out, and functions that the compiler made. Beside that, what each of them does is a label.
+ * The goroutines of a process, as in runtime/pprof's goroutine profile: without the runtime's own
+ * and without compiler-made functions. In addition, labels give the state of each goroutine.
  */
 #include "goprofile/goroutines.h"
 
@@ -17,7 +17,7 @@
 #include "goprofile/gobuild.h"
 #include "goprofile/gowalk.h"
 
-/* Different reasons to wait; a release has below 50. Beyond, they have none. Reached: no reason. */
+/* Different wait reasons; a release has below 50. Reached: no reason. */
 #define GOROUTINE_REASONS_MAX 256
 
 /* ---------------------------------------------------------------- a snapshot */
@@ -158,7 +158,7 @@ static int enter_record(struct gobuild *b, const struct goroutinesnap *snap,
 	return gobuild_record(b, &sample);
 }
 
-/* Whoever looks at the profile later should know. */
+/* Note missing goroutines in the profile, for later readers. */
 static int enter_missing(struct gobuild *b, const struct goroutines_stats *stats)
 {
 	char comment[128];

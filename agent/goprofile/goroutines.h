@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOPROFILE_GOROUTINES_H
 #define PODPROF_GOPROFILE_GOROUTINES_H
 
-/* Goroutine profiles: one read of one process as a value, and values to an encoded pprof. Runs on
- * the thread that owns the symbolizer. */
+/* Goroutine profiles: one read of a process as a value, and values as an encoded pprof. Runs
+ * on the thread that owns the symbolizer. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,9 +25,9 @@ struct goroutinesnap_record {
 };
 
 /**
- * struct goroutinesnap - owns all it has
- * @n_system: the runtime's own, which are left out
- * @n_cut:    stacks of which the root is missing
+ * struct goroutinesnap - owns its arrays
+ * @n_system: the runtime's own goroutines, left out
+ * @n_cut:    stacks without their roots
  */
 struct goroutinesnap {
 	struct goroutinesnap_record *records;
@@ -42,8 +42,8 @@ struct goroutinesnap {
 	uint64_t n_cut;
 };
 
-/* What goroutines_read() returns, or the resolver. One that runs has the function that it began
- * with for a stack. Those for which there is no room in @max_bytes count as left out. */
+/* Returns as goroutines_read(), or an error of the resolver. The stack of a running goroutine is
+ * its first function. Goroutines beyond @max_bytes count as left out. */
 int goroutinesnap_new(const struct goruntime *rt, struct memory *m,
 		      const struct stacksnap_space *space, size_t max_bytes,
 		      struct goroutinesnap **ret);
@@ -53,10 +53,12 @@ size_t goroutinesnap_bytes(const struct goroutinesnap *s);
 
 /**
  * goroutine_report() - build and encode a goroutine profile
- * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret: gzip-compressed pprof is appended; the ceiling of @ret bounds the size
  *
- * Sample type goroutine/count, period goroutine/count 1; labels "state" and, of those that wait,
- * "wait_reason". Of opts the delta is of no meaning. Return: 0; BUF_FULL; -errno.
+ * Sample type goroutine/count, period goroutine/count 1; labels "state" and, for waiting
+ * goroutines, "wait_reason". Ignores the delta of @opts.
+ *
+ * Return: 0; BUF_FULL; -errno.
  */
 int goroutine_report(struct goroutinesnap *const *snaps, size_t n_snaps,
 		     struct symbolizer *symbolizer, const struct go_profile_report_opts *opts,

@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stacks that Go's profilers have recorded to what runtime/pprof makes of them (protomem.go and
- * proto.go there).
+ * Converts stacks recorded by Go's profilers, as runtime/pprof does (protomem.go and proto.go
+ * there).
  *
- * A recorded stack is mostly logical already: where functions were inlined, it has an entry for
- * each, of which the outer ones are addresses of instructions that the compiler left behind as
- * marks. Such an entry stands for the innermost function at the byte before it, and for nothing
- * more: asking for all that is inlined there, as is right for a sampled or unwound stack, would
- * show functions twice. But since 1.23 mutex and block profiles have return addresses alone, in
- * part, and a stack may be cut between inlined functions by the limit on frames. So, as
- * runtime.CallersFrames does: where the entry that follows is not the mark of the next outer
- * function, that function is put in.
+ * A recorded stack is mostly logical already: each inlined function has an entry. The
+ * entries of outer functions are addresses of instructions left by the compiler as marks. Such an
+ * entry stands only for the innermost function at the byte before. Adding all functions inlined
+ * there, as is right for a sampled or unwound stack, would show functions twice. But since 1.23 a
+ * part of the stacks of mutex and block profiles has only return addresses, and the limit on frames
+ * may cut a stack between inlined functions. So the rule is that of runtime.CallersFrames: if the
+ * next entry is not the mark of the next outer function, that function is added.
  *
- * The entries of one physical function then become one location with several lines, as a profile
- * shows inlining: an entry joins the ones before it if the last of these is inlined and both are in
- * the same physical function. Recursion, the same function twice, is no inlining.
+ * The entries of a physical function then become a single location with several lines, the form of
+ * inlining in a profile. An entry joins the entries before if the last of these is inlined and both
+ * are in the same physical function. Recursion, the same function twice, is not inlining.
  *
- * A heap profile hides leading functions of the runtime, which Go 1.26 began to record, unless
- * nothing would be left; for that question the function at the address itself counts.
- * runtime.goexit, the root of every goroutine, is in no profile, nor is what the compiler has made
- * around an inlined function.
+ * A heap profile hides leading functions of the runtime, which Go 1.26 began to record, unless the
+ * stack would be empty; the function at the address itself decides. No profile has runtime.goexit,
+ * the root of every goroutine, nor the compiler-made wrapper of an inlined function.
  *
- * Addresses without a Go function, of C code in a Go program, are the symbolizer's.
+ * The symbolizer resolves addresses without a Go function, as in C code of a Go program.
  */
 #include "goprofile/gostack.h"
 
@@ -36,14 +34,14 @@
 #include "goprofile/stacksnap.h"
 #include "symbolize/symbolizer.h"
 
-/* Go programs and libraries in the processes of one series. Beyond, the rest is named by the
- * symbolizer alone. Reached: named by the symbolizer alone. */
+/* Go programs and libraries in the processes of a series. Reached: the symbolizer alone names
+ * the others. */
 #define GOSTACK_IMAGES_MAX 64
-/* Functions inlined into each other that are put in at one place; a chain that is longer goes in
- * circles. Reached: the stack ends there. */
+/* Inlined functions added in a single place; a longer chain contains a cycle. Reached: the stack
+ * ends there. */
 #define GOSTACK_EXPAND_MAX 64
-/* Entries of one stack before the last one's functions are put in: the runtime's limit. Reached:
- * the stack ends there. */
+/* Entries of a stack before the functions of the last entry are added: the runtime's limit.
+ * Reached: the stack ends there. */
 #define GOSTACK_DEPTH_MAX  (GOSTACK_LOCATIONS_MAX - GOSTACK_EXPAND_MAX)
 
 struct go_image {
@@ -51,23 +49,23 @@ struct go_image {
 	struct gopclntab *table; /* NULL: not Go */
 };
 
-/* One function at one address. */
+/* A function at an address. */
 struct place {
 	const struct image *image;
 	uint64_t vaddr; /* of the instruction */
-	uint64_t entry; /* of the physical function; 0: not Go, nothing joins */
+	uint64_t entry; /* of the physical function; 0: not Go, no joins */
 	uint32_t function;
 	uint32_t line;
 	bool inlined;
 	bool dropped; /* runtime.goexit, or a wrapper at a stack's end */
 };
 
-/* What is known of one return address of a snapshot. */
+/* The facts of a return address of a snapshot. */
 struct entry {
 	struct place place;
-	int32_t parent_pc; /* as gopclntab has it */
+	int32_t parent_pc; /* as in gopclntab */
 	bool named;
-	bool is_runtime; /* a leading one is hidden */
+	bool is_runtime; /* hidden as a leading function */
 	bool wrapper;	 /* made by the compiler */
 };
 
@@ -76,9 +74,9 @@ struct gostack {
 	struct pprof *pprof;
 	struct go_image images[GOSTACK_IMAGES_MAX];
 	size_t n_images;
-	const struct stacksnap *snap; /* the one at hand */
+	const struct stacksnap *snap; /* the current snapshot */
 	struct entry *entries;	      /* of its frames */
-	struct gopclntab_line line;   /* scratch: it is large */
+	struct gopclntab_line line;   /* scratch: large */
 	struct place stack[GOSTACK_LOCATIONS_MAX];
 	size_t depth;
 	struct gostack_stats stats;
@@ -113,7 +111,7 @@ struct gostack_stats gostack_stats(const struct gostack *b)
 
 /* ---------------------------------------------------------------- images */
 
-/* NULL for what has no line table of Go. */
+/* *@ret is NULL for an image without a line table of Go. */
 static int table_of(struct gostack *b, const struct image *image, struct gopclntab **ret)
 {
 	struct go_image *go;
@@ -140,7 +138,7 @@ static int table_of(struct gostack *b, const struct image *image, struct gopclnt
 	return 0;
 }
 
-/* The segment of the file that has @vaddr; all of the address space for what is no file. */
+/* The segment of the file with @vaddr; the whole address space without a file. */
 static int enter_mapping(struct gostack *b, const struct place *place, uint32_t *ret)
 {
 	struct pprof_mapping mapping = {
@@ -182,7 +180,7 @@ static bool is_runtime_name(const char *name)
 	return starts_with(name, "runtime.") || starts_with(name, "internal/runtime/");
 }
 
-/* The innermost Go function at @vaddr. False in *@ret_found if there is none. */
+/* The innermost Go function at @vaddr. *@ret_found is false if there is none. */
 static int name_go(struct gostack *b, struct gopclntab *table, const struct image *image,
 		   uint64_t vaddr, struct entry *ret, bool *ret_found)
 {
@@ -275,13 +273,13 @@ static void push(struct gostack *b, const struct place *place)
 		b->stack[b->depth++] = *place;
 }
 
-/* Whether the stack goes on with the mark of the function at @outer. */
+/* Whether the next entry of the stack is the mark of the function at @outer. */
 static bool is_mark(const struct frame *next, const struct image *image, uint64_t outer)
 {
 	return next && next->image == image && next->vaddr == outer + 1;
 }
 
-/* The functions that an entry is inlined into, up to what the stack has itself. */
+/* Add the functions around an inlined entry, up to the functions that the stack has itself. */
 static int push_outer(struct gostack *b, const struct entry *inner, const struct frame *next)
 {
 	struct entry entry = *inner;
@@ -319,7 +317,7 @@ static int push_from(struct gostack *b, const uint32_t *pcs, size_t n, size_t fi
 	return r;
 }
 
-/* Fill the stack with what is shown of a record. */
+/* Fill the stack with the visible part of a record. */
 static int build_stack(struct gostack *b, const uint32_t *pcs, size_t n, enum gostack_rule rule)
 {
 	bool cut = rule == GOSTACK_PHYSICAL && n <= GOSTACK_PHYSICAL_DEPTH + GOSTACK_PHYSICAL_MORE;
@@ -338,14 +336,14 @@ static int build_stack(struct gostack *b, const uint32_t *pcs, size_t n, enum go
 	return r;
 }
 
-/* Whether @outer is what @inner is inlined into, as far as a profile shows it. */
+/* Whether @inner is inlined into @outer, in the form that a profile shows. */
 static bool joins(const struct place *inner, const struct place *outer)
 {
 	return inner->inlined && inner->entry && inner->entry == outer->entry &&
 	       inner->image == outer->image && inner->function != outer->function;
 }
 
-/* The location of the stack's entries from @first on that belong together; *@ret_n is how many. */
+/* Add the location of the joined entries from @first on; *@ret_n is their number. */
 static int enter_location(struct gostack *b, size_t first, uint32_t *ret, size_t *ret_n)
 {
 	struct pprof_line lines[PPROF_LINES_MAX];

@@ -2,7 +2,7 @@
 #ifndef PODPROF_GOPROFILE_GOSTACK_H
 #define PODPROF_GOPROFILE_GOSTACK_H
 
-/* Stacks as Go's profilers have recorded them, to locations of a profile as runtime/pprof would
+/* Converts stacks recorded by Go's profilers to locations of a profile, as runtime/pprof would
  * write them. */
 
 #include <stddef.h>
@@ -13,37 +13,38 @@ struct pprof;
 struct stacksnap;
 struct symbolizer;
 
-/* What is special about the stacks of one kind of profile. */
+/* The rules for the stacks of a kind of profile. */
 enum gostack_rule {
-	GOSTACK_HEAP,	  /* leading functions of the runtime are hidden */
-	GOSTACK_PHYSICAL, /* mostly return addresses alone, cut at the runtime's limit once the
-			   * inlined functions are put in */
-	GOSTACK_WALKED,	  /* return addresses alone, with what the compiler made, which is hidden */
+	GOSTACK_HEAP,	  /* hides leading functions of the runtime */
+	GOSTACK_PHYSICAL, /* mostly plain return addresses; cut at the runtime's limit after the
+			     inlined functions are added */
+	GOSTACK_WALKED,	  /* plain return addresses, including compiler-made functions, which are
+			     hidden */
 };
 
-/* The limit of GOSTACK_PHYSICAL is the runtime's own, which has room for some frames more when it
- * records, since it skips some. GODEBUG=profstackdepth may have raised it, which shows in stacks
- * that are longer than both together: these are not cut. */
+/* GOSTACK_PHYSICAL uses the runtime's own limit. The runtime records some frames more, and
+ * skips some later. GODEBUG=profstackdepth may have raised the limit. Stacks longer than the sum
+ * of both numbers prove this, and are not cut. */
 #define GOSTACK_PHYSICAL_DEPTH 128
 #define GOSTACK_PHYSICAL_MORE  7
 
-/* Locations of one stack: the runtime's limit of 1026, and the functions put in at its end.
+/* Locations of a stack: the runtime's limit of 1026, and the functions added at the end.
  * Reached: the stack ends there. */
 #define GOSTACK_LOCATIONS_MAX (1026 + 64)
 
 struct gostack_stats {
 	uint64_t n_places;  /* distinct return addresses */
-	uint64_t n_unnamed; /* of them without a function name */
+	uint64_t n_unnamed; /* distinct return addresses without a function name */
 };
 
 /* Both are borrowed. 0 or -ENOMEM. */
 int gostack_new(struct symbolizer *symbolizer, struct pprof *pprof, struct gostack **ret);
 void gostack_free(struct gostack *b);
 
-/* Name all that is in @snap, whose stacks may be asked for then, until the next call; borrowed as
- * long. 0; PPROF_FULL; -errno. */
+/* Name all addresses of @snap for gostack_locations(). @snap is borrowed until the next call. 0;
+ * PPROF_FULL; -errno. */
 int gostack_name(struct gostack *b, const struct stacksnap *snap);
-/* One stack of it. 0; PPROF_FULL; -errno. */
+/* The locations of a stack of the named @snap. 0; PPROF_FULL; -errno. */
 int gostack_locations(struct gostack *b, const uint32_t *pcs, size_t n, enum gostack_rule rule,
 		      uint32_t ret[GOSTACK_LOCATIONS_MAX], size_t *ret_n);
 

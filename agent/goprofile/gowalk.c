@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For each place of its code Go's tables tell how many bytes a function has below its return
- * address (gopclntab_sp()). So no frame pointers are needed, which leaf functions and those that
- * are about to enter a system call in older releases do not have.
+ * For each place of the code Go's tables give the number of bytes between the stack pointer and the
+ * return address (gopclntab_sp()). So the walk needs no frame pointers. Leaf functions, and in
+ * older releases functions about to enter a system call, have none.
  *
- *	amd64	return address at sp + n, the caller's sp above it
- *	arm64	return address at sp, if n is not 0; the caller's sp is sp + n
+ *   amd64  return address at sp + n, the caller's sp above it
+ *   arm64  return address at sp, if n is not 0; the caller's sp is sp + n
  *
- * The outermost function is runtime.goexit, which every goroutine returns to. A walk that comes to
- * code without a table (C), or to the end of what was read, is not whole.
+ * The outermost function of every goroutine is runtime.goexit. A walk to code without a table (C),
+ * or to the end of the copied stack, is not whole.
  *
- * Goroutines stand at few places, and what was looked up once for a return address is kept.
+ * Goroutines wait at few places, so the result for each return address is cached.
  */
 #include "goprofile/gowalk.h"
 
@@ -26,19 +26,17 @@
 #include "goheap/pcset.h"
 #include "elf/elffile.h"
 
-/* Go files of one process; what is in more of them cannot be walked. Reached: the stack ends there.
- */
+/* Go files of a process. Reached: a stack ends at the first frame in any other file. */
 #define GOWALK_FILES_MAX  16
-/* Distinct return addresses that are remembered, 40 bytes each; above it the walk ends. Reached:
- * the stack ends there. */
+/* Distinct return addresses in the cache, 40 bytes each. Reached: the stack ends there. */
 #define GOWALK_PLACES_MAX (1u << 20)
 
-/* What is known of a pc. */
+/* The facts of a pc. */
 struct place {
-	uint32_t n_bytes; /* from sp to where it was when the function was entered */
+	uint32_t n_bytes; /* from sp to the value at function entry */
 	bool known;
 	bool root;  /* runtime.goexit */
-	bool arm64; /* where the return address is */
+	bool arm64; /* the place of the return address */
 	bool system;
 };
 
@@ -54,7 +52,7 @@ struct gowalk {
 	struct pcset pcs;
 	struct place *places; /* of pcs */
 	size_t cap;
-	struct gopclntab_line line; /* scratch: it is large */
+	struct gopclntab_line line; /* scratch: large */
 };
 
 int gowalk_new(const struct stacksnap_space *space, struct gowalk **ret)
@@ -83,7 +81,7 @@ void gowalk_free(struct gowalk *w)
 
 /* ---------------------------------------------------------------- places */
 
-/* NULL for what is not Go. */
+/* *@ret is NULL for an image without Go. */
 static int table_of(struct gowalk *w, struct image *image, struct gopclntab **ret)
 {
 	struct go_file *file;
@@ -114,9 +112,9 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* By the name of the function that a goroutine began with. The main one, and what calls finalizers
- * and cleanups, which are the program's, begin in the runtime, too; of the latter only while they
- * work, which is not to be seen here. */
+/* By the name of the goroutine's first function. Three goroutines of the program begin in the
+ * runtime, too: the main goroutine, and the callers of finalizers and of cleanups. The two callers
+ * belong to the program only during their work, but the work is not visible here. */
 static bool is_system_name(const char *name)
 {
 	return starts_with(name, "runtime.") && strcmp(name, "runtime.main") != 0 &&
@@ -170,7 +168,7 @@ static int place_of(struct gowalk *w, uint64_t pc, struct place *ret)
 
 /* ---------------------------------------------------------------- a stack */
 
-/* The word at @addr of the stack; false if it was not read. */
+/* The word at @addr of the stack; false if not copied. */
 static bool stack_word(const struct goroutine *g, uint64_t addr, uint64_t *ret)
 {
 	uint64_t off = addr - g->sp;
@@ -181,7 +179,7 @@ static bool stack_word(const struct goroutine *g, uint64_t addr, uint64_t *ret)
 	return true;
 }
 
-/* To the caller; false where the walk ends. */
+/* Go to the caller; false at the end of the walk. */
 static bool step(const struct goroutine *g, const struct place *place, uint64_t *pc, uint64_t *sp)
 {
 	uint64_t top;
@@ -209,7 +207,7 @@ int gowalk(struct gowalk *w, const struct goroutine *g, uint64_t ret[GOWALK_FRAM
 		if (r)
 			return r;
 		*ret_whole = place.root;
-		/* one that has not begun yet stands at an instruction, not behind a call */
+		/* a goroutine that has not started is at an instruction, not after a call */
 		ret[*ret_n] = *ret_n == 0 && pc == g->start_pc ? pc + 1 : pc;
 		++*ret_n;
 		if (place.root || !step(g, &place, &pc, &sp))

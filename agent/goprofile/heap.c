@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Heap records to what runtime/pprof writes of them (protomem.go there).
+ * Converts heap records as runtime/pprof does (protomem.go there).
  */
 #include "goprofile/heap.h"
 
@@ -15,7 +15,7 @@
 
 struct heap_build {
 	const struct go_profile_report_opts *opts;
-	const struct heapsnap *snap; /* the one at hand */
+	const struct heapsnap *snap; /* the current snapshot */
 	struct gobuild go;
 };
 
@@ -24,7 +24,8 @@ static void heap_build_deinit(struct heap_build *b)
 	gobuild_deinit(&b->go);
 }
 
-/* The difference of what two profiles show, so that the windows' sum is the last one's number. */
+/* A delta is the difference of two displayed values, so the sum of the windows equals the last
+ * value. */
 static struct unsampled alloc_value(const struct heap_build *b, const struct heapsnap_record *r)
 {
 	struct unsampled now, before;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_GOPROFILE_HEAP_H
 #define PODPROF_GOPROFILE_HEAP_H
 
-/* One series' Go heaps to an encoded pprof, as the processes' own runtime/pprof would show them.
- * Runs on the thread that owns the symbolizer. */
+/* Encodes a series' Go heaps as pprof, equal to the output of the processes' own
+ * runtime/pprof. Runs on the thread that owns the symbolizer. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,29 +14,30 @@ struct heapsnap;
 struct symbolizer;
 
 struct go_profile_report_opts {
-	/* Allocations since the read before, with samples of nothing left out, for who adds up
-	 * windows; otherwise all since the start, for files. In-use is the same in both. */
+	/* true: allocations since the read before, without zero samples, for receivers that add
+	 * up windows. false: all allocations since the start, for files. In-use values are the same
+	 * in both. */
 	bool delta;
-	uint64_t time_ns;	  /* wall clock; of a delta the window's start */
-	uint64_t duration_ns;	  /* of a delta */
+	uint64_t time_ns;	  /* wall clock; for a delta the window's start */
+	uint64_t duration_ns;	  /* for a delta */
 	const char *default_type; /* as in pprof_opts */
 	size_t max_samples;	  /* as in pprof_opts */
 	size_t max_bytes;
 };
 
-/* What became of the records, for the counters. */
+/* The outcomes of the records, for the counters. */
 struct go_profile_report_stats {
 	uint64_t n_records;
 	uint64_t n_empty;    /* left out of a delta */
-	uint64_t n_left_out; /* that a ceiling of the profile kept out */
+	uint64_t n_left_out; /* left out by a ceiling of the profile */
 	uint64_t n_places;   /* distinct return addresses */
-	uint64_t n_unnamed;  /* of them without a function name */
+	uint64_t n_unnamed;  /* distinct return addresses without a function name */
 };
 
 /**
  * heap_report() - build and encode a heap profile
- * @snaps: of the processes of one series
- * @ret:   gzip-compressed pprof is appended; its ceiling bounds the size
+ * @snaps: of the processes of a series
+ * @ret:   gzip-compressed pprof is appended; the ceiling of @ret bounds the size
  * @ret_stats: set on success
  *
  * Sample types alloc_objects/count, alloc_space/bytes, inuse_objects/count, inuse_space/bytes;

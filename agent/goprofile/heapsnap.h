@@ -3,8 +3,8 @@
 #define PODPROF_GOPROFILE_HEAPSNAP_H
 
 /*
- * One read of one process's heap, as a value: the reader and the process may go, and another thread
- * may name what is in it (heap.h).
+ * One read of a process's heap, as a value. The value outlives the reader and the process, and
+ * another thread may name the addresses (heap.h).
  */
 
 #include <stdbool.h>
@@ -18,8 +18,9 @@ struct goheap_profile;
 struct heapsnap_opts {
 	struct stacksnap_space space;
 	bool forced; /* podprof has turned sampling on in this process */
-	/* The process began in this window: of a first read all allocations are the window's. Of
-	 * any other first read none are, since nobody knows when they were made. */
+	/* The process began in this window, so all allocations of a first read belong to the
+	 * window. Otherwise no allocations of a first read do, because the time of the allocations
+	 * is unknown. */
 	bool since_start;
 };
 
@@ -29,14 +30,14 @@ struct heapsnap_record {
 	uint64_t allocs; /* published */
 	uint64_t inuse;	 /* published */
 	uint64_t fresh;	 /* all allocations up to this read */
-	uint64_t before; /* all up to the one before */
+	uint64_t before; /* all allocations up to the read before */
 	size_t first_pc; /* into stacks.pcs */
 	size_t n_pcs;
 };
 
 /**
- * struct heapsnap - owns all it has
- * @blank_label: as goheap_profile has it
+ * struct heapsnap - owns its arrays
+ * @blank_label: as in goheap_profile
  */
 struct heapsnap {
 	int64_t rate;
@@ -47,7 +48,7 @@ struct heapsnap {
 	struct stacksnap stacks;
 };
 
-/* 0, -ENOMEM, or what the resolver returned. */
+/* 0, -ENOMEM, or an error of the resolver. */
 int heapsnap_new(const struct goheap_profile *profile, const struct heapsnap_opts *opts,
 		 struct heapsnap **ret);
 void heapsnap_free(struct heapsnap *s);

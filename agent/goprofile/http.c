@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The loop finds the processes, a worker reads and encodes, the loop answers. The worker is another
- * one than that of the windows: neither waits for the other, and readers of a window keep what they
- * know of the window before. A process that keeps its reader waiting costs that one request.
+ * The loop finds the processes, a worker reads and encodes, the loop answers. The worker is not
+ * that of the windows, so neither waits for the other, and the readers of windows keep their state
+ * of the window before. A process that blocks its reader costs only that request.
  */
 #include "goprofile/http.h"
 
@@ -24,11 +24,11 @@
 enum pull_outcome {
 	PULL_MADE,
 	PULL_NOTHING, /* no such process or container, no Go program, nothing recorded */
-	PULL_REFUSED, /* left out of profiling, or its pod refuses */
+	PULL_REFUSED, /* excluded from profiling, or its pod refuses */
 	PULL_BUSY,
 	PULL_STUCK,
 	PULL_FAILED,
-	PULL_LEFT_OUT, /* processes and records of answers that were made */
+	PULL_LEFT_OUT, /* processes and records left out of answers */
 	PULL_OUTCOME_MAX,
 };
 
@@ -40,7 +40,7 @@ struct go_profile_http {
 };
 
 /**
- * struct pull_job - one request: who is to be read, then what came of it
+ * struct pull_job - a request: its processes, then its result
  * @later:  the loop's
  * @result: of reading and encoding: 0, BUF_FULL, -errno
  */
@@ -128,7 +128,7 @@ static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull
 	httpd_later_answer(later, &response);
 }
 
-/* Without a profile: each state in words, or that it is a failure. */
+/* The reason for a missing profile; NULL if the state is a failure. */
 static const char *why_nothing(enum goruntime_state state)
 {
 	static const char *const texts[GORUNTIME_STATE_MAX] = {
@@ -185,7 +185,7 @@ static void job_done(struct work *work)
 		answer_profile(job);
 }
 
-/* The job is the thread's from now on, the request is not. */
+/* The job belongs to the thread from now on; the request does not. */
 static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
@@ -221,7 +221,7 @@ static int on_process(void *ctx, const struct pid_id *pid, struct entity *entity
 	return 0;
 }
 
-/* 0 and the processes, or the status, why, and what to count it as. */
+/* Find the requested processes: 0, or an HTTP status with reason and outcome. */
 static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
 			 struct pull_job *job, enum pull_outcome *ret_outcome, const char **ret_why)
 {
@@ -254,7 +254,7 @@ static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
 	return 404;
 }
 
-/* The ceiling of waiting requests comes first: the look at all processes is not for free. */
+/* Checks the ceiling of waiting requests first, because the search of all processes has a cost. */
 static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *later)
 {
 	_cleanup_(pull_job_freep) struct pull_job *job = calloc(1, sizeof(*job));

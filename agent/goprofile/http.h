@@ -3,9 +3,9 @@
 #define PODPROF_GOPROFILE_HTTP_H
 
 /*
- * Go's own profiles on demand, over HTTP: who asks waits until a worker has read the processes,
- * each by a reader that is made for it, as 'podprof heap' does. Only processes that are profiled
- * anyway can be asked for, and none is changed.
+ * Go's own profiles on demand, over HTTP. The request waits until a worker has read the processes,
+ * each with a new reader, like 'podprof heap'. Requests work only for profiled processes, and never
+ * change a process.
  */
 
 #include <stddef.h>
@@ -20,33 +20,33 @@ struct loop;
 struct metric_sink;
 struct root;
 
-/* Requests waiting for the worker; who comes then is told to come again. Reached: 503;
- * `podprof_go_pulls_total{outcome="busy"}`. */
+/* Requests waiting for the worker. Reached: 503; `podprof_go_pulls_total{outcome="busy"}`. */
 #define GO_PROFILE_HTTP_QUEUE_MAX     4
-/* Processes of a container that one answer is of; the others are left out, and counted. Reached:
+/* Processes of a container in an answer. Reached: the others are left out:
  * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PROCESSES_MAX 64
-/* Samples and bytes before compression of one answer; what has no room is left out, and counted.
- * Reached: `podprof_go_pulls_total{outcome="dropped"}`. */
+/* Samples of an answer. Reached: the others are left out:
+ * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_SAMPLES_MAX   (1u << 17)
-/* Bytes of one answer before compression. Reached: `podprof_go_pulls_total{outcome="dropped"}`. */
+/* Bytes of an answer before compression. Reached: the rest is left out:
+ * `podprof_go_pulls_total{outcome="dropped"}`. */
 #define GO_PROFILE_HTTP_PPROF_MAX     (16u << 20)
 
-/* What is borrowed must outlive it. */
+/* Borrowed members must outlive the object. */
 struct go_profile_http_opts {
 	struct loop *loop;
 	const struct root *proc;
 	struct discovery *discovery;
 	enum go_profile_mode mode;
-	/* What an entity's pod asks for; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
+	/* The annotation of an entity's pod; called on the loop. NULL: GO_PROFILE_WISH_NONE. */
 	go_profile_wish_fn wish;
 	void *ctx;
-	size_t max_bytes;    /* ceiling for the records and stacks of one answer */
-	size_t symbol_bytes; /* and for its symbol tables */
+	size_t max_bytes;    /* ceiling for the records and stacks of an answer */
+	size_t symbol_bytes; /* ceiling for its symbol tables */
 };
 
 int go_profile_http_new(const struct go_profile_http_opts *opts, struct go_profile_http **ret);
-/* Requests that wait are answered that it ends. NULL is fine. */
+/* Waiting requests get the answer that the agent ends. NULL is allowed. */
 void go_profile_http_free(struct go_profile_http *p);
 /* Borrowed; lives as long as @p. */
 const struct pull_source *go_profile_http_source(const struct go_profile_http *p);

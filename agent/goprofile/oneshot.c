@@ -65,7 +65,7 @@ static void add_contention(struct go_profile_oneshot *s, const struct contention
 	}
 }
 
-/* The first runtime without a profile is the one that is spoken of if there is none at all. */
+/* Without any profile, the first runtime gives the reason. */
 static void note(struct go_profile_oneshot *s, const char *version, enum goruntime_state state)
 {
 	bool first = s->n_snaps == 0 && s->state == GORUNTIME_NO_RUNTIME;
@@ -95,7 +95,7 @@ static void take_found(struct go_profile_oneshot *s, struct go_profile_found *fo
 		add_contention(s, found->snaps[s->kind]);
 }
 
-/* @core: NULL: a process. */
+/* @core: NULL for a process. */
 static int read_target(struct go_profile_oneshot *s, const struct pid_id *id, struct gocore *core)
 {
 	struct go_profile_target *target;

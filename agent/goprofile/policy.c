@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The setting says what podprof may do on this node, the annotation what a pod wants of that. So a
- * pod can always ask for less; it can have sampling turned on where the setting leaves that to it;
- * and it cannot make podprof write to a process where the setting says that none is written to.
+ * The setting gives the permissions on this node, the annotation the wish of a pod. A pod can
+ * always ask for less. A pod can have sampling turned on if the setting allows the choice. A pod
+ * cannot make podprof write to a process if the setting forbids writes.
  */
 #include "goprofile/policy.h"
 

@@ -3,8 +3,8 @@
 #define PODPROF_GOPROFILE_POLICY_H
 
 /*
- * Whether a process's Go heap is read, and whether sampling is turned on in it: by
- * --go-heap-profiler and by what its pod asks for, in the annotation podprof.io/go-heap.
+ * Decides whether podprof reads a process's Go heap and turns sampling on in the process: by
+ * --go-heap-profiler and by the pod's annotation podprof.io/go-heap.
  */
 
 #include <stdbool.h>
@@ -12,19 +12,19 @@
 /* The setting. */
 enum go_profile_mode {
 	GO_PROFILE_MODE_DISABLED,
-	GO_PROFILE_MODE_ENABLED, /* read where the runtime samples already; no process is changed */
-	GO_PROFILE_MODE_FORCE_ANNOTATED, /* turn sampling on in pods that ask for it */
-	GO_PROFILE_MODE_FORCE,		 /* and in all others, unless they refuse */
+	GO_PROFILE_MODE_ENABLED,	 /* read runtimes with sampling on; change no process */
+	GO_PROFILE_MODE_FORCE_ANNOTATED, /* turn sampling on in pods with the annotation "force" */
+	GO_PROFILE_MODE_FORCE,		 /* also in all others, unless they refuse */
 	GO_PROFILE_MODE_MAX,
 };
 
-/* The annotation's name, podprof.io/go-heap, as entities have it among their settings. */
+/* The name of the annotation podprof.io/go-heap in the settings of an entity. */
 #define GO_PROFILE_WISH_SETTING "go_heap"
 
-/* And what it says. */
+/* The value of the annotation. */
 enum go_profile_wish {
-	GO_PROFILE_WISH_NONE,	 /* no such annotation, no pod, or a word that we do not know */
-	GO_PROFILE_WISH_PENDING, /* nothing is known of the pod yet: it may refuse */
+	GO_PROFILE_WISH_NONE,	 /* no annotation, no pod, or an unknown word */
+	GO_PROFILE_WISH_PENDING, /* the pod is still unknown and may refuse */
 	GO_PROFILE_WISH_DISABLED,
 	GO_PROFILE_WISH_ENABLED,
 	GO_PROFILE_WISH_FORCE,
@@ -43,10 +43,10 @@ struct go_profile_want go_profile_policy(enum go_profile_mode mode, enum go_prof
 
 struct entity;
 
-/* What an entity's pod asks for. */
+/* The annotation of an entity's pod. */
 typedef enum go_profile_wish (*go_profile_wish_fn)(void *ctx, const struct entity *entity);
 
-/* Of one that is left out nothing is wanted. @wish: NULL: nobody asks for anything. */
+/* Neither read nor force for an excluded entity. @wish: NULL: no annotations. */
 struct go_profile_want go_profile_policy_of(enum go_profile_mode mode, go_profile_wish_fn wish,
 					    void *ctx, const struct entity *entity);
 

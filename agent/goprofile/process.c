@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * When is a process looked at? At first, and whenever its executable is another one: that is one
- * fstatat() a round, and all that most processes cost. A library may come at any time, so mappings
- * are looked at again, after one round, two, four and so on. That costs reading them, and where
- * nothing has changed no more than that.
+ * A look at a process reads its mappings. The first look comes at once, and another look after each
+ * change of the executable. The check for a change is an fstatat() a round, and the only cost of
+ * most processes. A library may be loaded at any time, so further looks follow after one round,
+ * two, four and so on. If nothing has changed, a look costs only the read of the mappings.
  *
- * An exec keeps pid and start time. To the same program it keeps the executable too: then the
- * readers notice, since they hold the address space that has gone.
+ * An exec keeps pid and start time. An exec of the same program keeps the executable, too. The
+ * readers detect this case, because the readers hold the old address space open.
  *
- * What runc starts for a container is runc itself, which is written in Go, until it executes the
- * container's program: for moments, or until somebody starts a container that was made before. It
- * is looked at in each round as if for the first time, and counts as no Go program until then.
+ * The first program of a container from runc is runc itself, written in Go, until the exec of the
+ * container's program. The exec comes in moments, or in a container that was only created, at the
+ * start. Such a process gets a first look in each round, and counts as no Go program until then.
  *
- * While readers are made the process's memory is held open: if it is the same address space at the
- * end, what was found belongs to it.
+ * The process's memory is held open while readers are made: if the address space is the same at the
+ * end, all findings belong to this address space.
  */
 #include "goprofile/process.h"
 
@@ -31,14 +31,13 @@
 #include "goheap/goruntimes.h"
 #include "goheap/memory.h"
 
-/* Rounds that mappings are trusted at most; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
+/* Rounds between two looks at the mappings; see GOIMAGES_KEEP_ROUNDS. Reached: -. */
 #define GO_PROCESS_WAIT_MAX    64
-/* Files whose runtimes were forced in one process: it has executed one after the other. Above, none
- * is forced any more. Reached: none is forced any more. */
+/* Files with forced runtimes in a process, executed in sequence. Reached: none is
+ * forced any more. */
 #define GO_PROCESS_FORCED_MAX  64
-/* Bytes of a process's environment in which runc's variables are looked for. runc gives its own
- * process nothing else: 300, and the path of its directory. Reached: taken for a program of the
- * container. */
+/* Bytes of a process's environment searched for runc's variables. runc's own process has only 300
+ * bytes and the path of a directory. Reached: taken for a program of the container. */
 #define GO_PROCESS_ENVIRON_MAX 8192
 
 void go_process_init(struct go_process *p, const struct pid_id *pid)
@@ -112,7 +111,7 @@ static int new_heap(const struct go_process *p, const struct go_process_opts *op
 	return goheap_new(&heap, ret);
 }
 
-/* The reader that there is already, moved out of @p; else a number without one. */
+/* The existing reader, moved out of @p; otherwise a new number without a reader. */
 static struct go_process_runtime take_known(struct go_process *p, const struct goruntime *found)
 {
 	struct go_process_runtime known;
@@ -125,7 +124,7 @@ static struct go_process_runtime take_known(struct go_process *p, const struct g
 		known = *r;
 		r->heap = NULL;
 		if (known.heap && goheap_state(known.heap) == GORUNTIME_UNKNOWN_LAYOUT) {
-			goheap_free(known.heap); /* it may have been too early */
+			goheap_free(known.heap); /* the read may have been too early */
 			known.heap = NULL;
 		}
 		return known;
@@ -138,7 +137,7 @@ static struct go_process_runtime take_known(struct go_process *p, const struct g
 	};
 }
 
-/* In place of the runtimes that were known. */
+/* Replace the known runtimes. */
 static int keep_found(struct go_process *p, const struct go_process_opts *opts,
 		      const struct goruntimes *found)
 {
@@ -160,7 +159,7 @@ static int keep_found(struct go_process *p, const struct go_process_opts *opts,
 	return r;
 }
 
-/* Whether another look at the same mappings may find more. */
+/* Whether another look at the same mappings would find nothing more. */
 static bool is_settled(const struct goruntimes *found)
 {
 	for (size_t i = 0; i < found->n; i++)
@@ -169,7 +168,7 @@ static bool is_settled(const struct goruntimes *found)
 	return true;
 }
 
-/* What was found, or that there is nothing, in place of what was known. */
+/* Replace the known state with the result of a look, possibly empty. */
 static int take_found(struct go_process *p, const struct go_process_opts *opts,
 		      const struct goruntimes *found, int state)
 {
@@ -188,12 +187,13 @@ static int take_found(struct go_process *p, const struct go_process_opts *opts,
 	if (!is_settled(found))
 		p->mappings = 0;
 	if (p->n_numbers != n_numbers)
-		p->wait = 1; /* where one has come there may come more */
+		p->wait = 1; /* more libraries may follow a new one */
 	return r;
 }
 
-/* By the environment, which it has from its first moment on; the name "runc:[2:INIT]" comes later
- * (runc's libcontainer/container_linux.go and nsenter/nsexec.c). */
+/* Whether the process is runc before the exec. Checked by the environment, present from the
+ * first moment; the name "runc:[2:INIT]" comes later (runc's libcontainer/container_linux.go and
+ * nsenter/nsexec.c). */
 static bool is_setting_up(const struct root *proc, const struct pid_id *pid)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(GO_PROCESS_ENVIRON_MAX);

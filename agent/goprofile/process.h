@@ -3,7 +3,7 @@
 #define PODPROF_GOPROFILE_PROCESS_H
 
 /*
- * One process of the node: the Go runtimes that it has, each with a reader of its heap.
+ * One process of the node: the Go runtimes, each with a reader of the heap.
  */
 
 #include <stdbool.h>
@@ -18,12 +18,12 @@ struct goimages;
 struct root;
 
 /**
- * struct go_process_runtime - one runtime
- * @number: of it in the process; from 1, never given twice
- * @heap:   its reader, owned; NULL where there is none for want of room: made anew by the next look
- * @bytes:  of the reader's records, as its owner counts them
- * @exact:  the allocator's own counters have been read: no estimate from then on
- * @told:   the state that was told last; GORUNTIME_STATE_MAX at first
+ * struct go_process_runtime - a runtime
+ * @number: of the runtime in the process; from 1, never reused
+ * @heap:   the reader, owned; NULL if freed for lack of room: the next look makes another reader
+ * @bytes:  of the reader's records, as counted by the owner
+ * @exact:  the allocator's own counters have been read: no estimates from then on
+ * @told:   the last reported state; GORUNTIME_STATE_MAX at first
  */
 struct go_process_runtime {
 	struct goruntime_id id;
@@ -36,16 +36,16 @@ struct go_process_runtime {
 };
 
 /**
- * struct go_process - owns all it has
- * @exe:       the program that it runs
- * @state:     of the last look: GORUNTIME_OK where there are runtimes
- * @told:      the state was told
- * @mappings:  as goruntimes_find() has them
- * @wait:      rounds between two looks now
- * @next_look: the round of the next one
- * @is_cut:    it has more runtimes than are read
- * @forced:    files in whose runtimes sampling was turned on in this process: never again, whatever
- *             it executes
+ * struct go_process - owns its arrays
+ * @exe:       the present program
+ * @state:     of the last look: GORUNTIME_OK with runtimes
+ * @told:      the state was reported
+ * @mappings:  as in goruntimes_find()
+ * @wait:      present number of rounds between two looks
+ * @next_look: the round of the next look
+ * @is_cut:    some runtimes are not read, above the ceiling
+ * @forced:    files with a runtime in which podprof turned sampling on in this process: never
+ *             again, also after an exec
  */
 struct go_process {
 	struct pid_id pid;
@@ -67,23 +67,23 @@ struct go_process {
 struct go_process_opts {
 	const struct root *proc;
 	struct goimages *images;
-	size_t max_bytes; /* of records of one runtime */
+	size_t max_bytes; /* of records of a runtime */
 	unsigned int round;
 };
 
 void go_process_init(struct go_process *p, const struct pid_id *pid);
 void go_process_deinit(struct go_process *p);
 
-/* See which runtimes it has, if it is time for that. 0 or -errno. */
+/* Update the list of runtimes if a look is due. 0 or -errno. */
 int go_process_look(struct go_process *p, const struct go_process_opts *opts);
-/* After a read that has found that the process has left the program: it may run another one, or the
- * same one anew. True if there is reason to read again. */
+/* Call after a read. A process that has left the program may run another program, or the same
+ * program again. True if another read makes sense. */
 bool go_process_left(struct go_process *p);
-/* Free a reader, for want of room. */
+/* Free a reader, for lack of room. */
 void go_process_shed(struct go_process *p, struct go_process_runtime *runtime);
-/* Remember that sampling was turned on in it. 0 or -errno. */
+/* Remember that podprof turned sampling on in @runtime. 0 or -errno. */
 int go_process_forced(struct go_process *p, const struct go_process_runtime *runtime);
-/* Whether that may be done to one more of its runtimes. */
+/* Whether podprof may turn sampling on in another runtime of the process. */
 bool go_process_may_force(const struct go_process *p);
 bool go_process_was_forced(const struct go_process *p, const struct goruntime_id *id);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading a heap takes milliseconds, and a target can make it slow, so it happens on a worker of
- * its own, which alone touches the reader. A round is one job for each container, with the
- * processes that it has now, and at its end one job that forgets what is kept of processes that
- * were in none. A container with a process that keeps the worker waiting is left alone for an hour.
+ * Reading a heap takes milliseconds, and a target can slow the read down, so a worker reads and
+ * alone uses the reader. A round is one job for each container, with its present processes, and a
+ * last job that forgets processes without a read in the round. If a process blocks the worker, the
+ * container is left alone for an hour.
  *
- * One whose names may still come, some seconds after its start, is not read in this round but in
- * the next, which is told all since it began. Its labels may turn out to be those of others, and of
- * what has the same labels there is one profile a window, made of all their processes.
+ * In the first seconds after the start a container may still lack names. Such a container is
+ * skipped in this round. The next round includes everything since the start. With the late names
+ * the labels may equal the labels of other containers, and all processes with equal labels share
+ * one profile a window.
  */
 #include "goprofile/profiler.h"
 
@@ -29,44 +30,43 @@
 #include "goprofile/heap.h"
 #include "goprofile/worker.h"
 
-/* Processes of one container that are looked at in a round; counted as "processes_over_limit"
- * beyond. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
+/* Processes of a container in a round. Reached:
+ * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINER_MAX  1024
 /* Containers in a round. Reached: `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILER_CONTAINERS_MAX 4096
-/* Rounds that a container's counters outlive it: its last values must have been scraped. */
+/* Rounds that a container's counters outlive the container, so that the last values are scraped. */
 #define GO_PROFILER_KEEP_ROUNDS	   3
-/* Lines about processes in the log, in a round; the others are only counted. Reached: one line says
- * how many there were. */
+/* Log lines about processes in a round; the others are only counted. Reached: one line says how
+ * many there were. */
 #define GO_PROFILER_NEWS_MAX	   16
-/* A container is without its names for ENTITY_PENDING_NS at most from when it was seen, and that is
- * soon after its first process has begun. */
+/* Longest time of a container without names: ENTITY_PENDING_NS from the discovery, soon after
+ * the start of the first process. */
 #define GO_PROFILER_UNNAMED_NS	   (ENTITY_PENDING_NS + 2 * NSEC_PER_SEC)
-/* How often it is looked whether names have come, at the end. */
+/* Interval of the checks for names at the end. */
 #define GO_PROFILER_NAMES_NS	   (250 * NSEC_PER_MSEC)
 
-/* Containers that are left alone, since a process of theirs kept us waiting. One more, and the one
- * that has been there longest is tried again. Reached: the one that has been there longest is tried
- * again. */
+/* Containers left alone because a process of theirs blocked a reader. Reached: the oldest entry
+ * is removed, and the container is tried again. */
 #define GO_PROFILER_GIVEN_UP_MAX 64
 #define GO_PROFILER_GIVEN_UP_NS	 (3600 * NSEC_PER_SEC)
 
 enum go_profiler_outcome {
 	GO_PROFILER_MADE,
 	GO_PROFILER_FAILED,
-	GO_PROFILER_ROUNDS_SKIPPED,    /* the one before was not finished */
+	GO_PROFILER_ROUNDS_SKIPPED,    /* the round before was not finished */
 	GO_PROFILER_PROCESSES_FULL,    /* over a ceiling: not read */
-	GO_PROFILER_PROCESSES_FAILED,  /* our own side, for want of memory */
+	GO_PROFILER_PROCESSES_FAILED,  /* podprof's own failure, for lack of memory */
 	GO_PROFILER_PROCESSES_REFUSED, /* by their pods' annotations: not read */
-	GO_PROFILER_PROCESSES_STUCK,   /* of containers that have one that kept us waiting: not read
+	GO_PROFILER_PROCESSES_STUCK, /* of containers with a process that blocked a reader: not read
+				      */
+	GO_PROFILER_PROCESSES_UNNAMED, /* of containers still without names: read in the next round
 					*/
-	GO_PROFILER_PROCESSES_UNNAMED, /* of containers without their names yet: read in the next
-					  round */
-	GO_PROFILER_RECORDS_LEFT_OUT,  /* a ceiling of the profile */
+	GO_PROFILER_RECORDS_LEFT_OUT,  /* by a ceiling of the profile */
 	GO_PROFILER_OUTCOME_MAX,
 };
 
-/* A container that is left alone, and the process for which. */
+/* A container that is left alone, and the process that caused this. */
 struct given_up {
 	char *key;
 	struct pid_id pid;
@@ -80,7 +80,7 @@ struct go_profiler {
 	struct given_up *given_up;
 	struct goalloc *allocs;
 	struct loop_source *timer;  /* for names, at the end */
-	uint64_t names_deadline_ns; /* monotonic; 0: it is not the end */
+	uint64_t names_deadline_ns; /* monotonic; 0: not the end */
 	bool waiting;		    /* for that timer */
 	uint64_t first_ns;	    /* the first window's start, wall clock; 0 before */
 	uint64_t start_ns;
@@ -107,13 +107,13 @@ struct go_profiler_part {
 struct go_profiler_job {
 	struct go_profile_task task;
 	struct go_profiler *profiler; /* not for the worker */
-	char *key; /* of the series: of what has the same labels there is one job */
+	char *key; /* of the series: one job for all entities with equal labels */
 	struct labels labels;
 	struct go_profile_target *targets;
 	size_t n_targets;
 	size_t cap_targets;
-	_Atomic size_t at; /* the target that is being read */
-	uint64_t since_ns; /* what began after it is read for the first time */
+	_Atomic size_t at; /* the current target */
+	uint64_t since_ns; /* processes that began later are read for the first time */
 	uint64_t start_ns;
 	uint64_t duration_ns;
 	struct profile_limits limits;
@@ -170,7 +170,7 @@ static int job_encode(struct go_profiler_job *job, enum go_profile_kind kind, bo
 
 static void job_read(struct go_profiler_job *job, struct go_profile_target *target)
 {
-	/* a process that cannot be read costs the container that process */
+	/* an unreadable process costs the container only that process */
 	if (go_profile_reader_read(job->task.reader, job->since_ns, target))
 		job->n_failed++;
 	if (target->full)
@@ -195,7 +195,7 @@ static void job_run(struct go_profile_task *task)
 	}
 }
 
-/* Ends a round: what is kept of processes that were not read goes. */
+/* End a round: forget processes without a read. */
 static void job_sweep(struct go_profile_task *task)
 {
 	struct go_profiler_job *job = container_of(task, struct go_profiler_job, task);
@@ -210,7 +210,7 @@ static void job_drop(struct go_profile_task *task)
 
 /* ---------------------------------------------------------------- on the loop */
 
-/* Once a process, and when its state has changed. */
+/* Log a process once, and after each change of the state. */
 static void job_log(struct go_profiler_job *job, const struct go_profile_target *target,
 		    const struct go_profile_found *found)
 {
@@ -234,7 +234,7 @@ static void job_account_one(struct go_profiler_job *job, const struct go_profile
 		p->forced[found->forced]++;
 	job_log(job, target, found);
 	found->reading.go_version = found->go_version;
-	/* what is refused is counted there */
+	/* goalloc_update() counts refused readings */
 	(void)goalloc_update(p->allocs, job->key, &job->labels, &who, &found->reading);
 }
 
@@ -278,7 +278,7 @@ static int job_profile(struct go_profiler_job *job, enum go_profile_kind kind, s
 	return 0;
 }
 
-/* Nothing where there is no Go process, or nothing recorded yet. */
+/* No profile without a Go process or without records. */
 static void job_out(struct go_profiler_job *job, enum go_profile_kind kind)
 {
 	struct go_profiler *p = job->profiler;
@@ -327,7 +327,7 @@ static void job_done(struct work *work)
 		job_out(job, (enum go_profile_kind)i);
 }
 
-/* What was without its names at the end of a window had begun this long before at most. */
+/* Earliest start of a container without names at the end of the last window. */
 static uint64_t since_ns(const struct go_profiler *p)
 {
 	uint64_t since = p->start_ns - GO_PROFILER_UNNAMED_NS;
@@ -379,7 +379,7 @@ static void give_up(struct go_profiler *p, const char *key, const struct pid_id 
 		g->key = strdup(key);
 	if (!g || !g->key) {
 		free(g);
-		return; /* it will be met again */
+		return; /* the process will block a reader again */
 	}
 	g->pid = *pid;
 	g->until_ns = nsec_boot() + GO_PROFILER_GIVEN_UP_NS;
@@ -390,7 +390,7 @@ static void give_up(struct go_profiler *p, const char *key, const struct pid_id 
 	}
 }
 
-/* The process is there, and why nothing is known of it. */
+/* Report the process with the reason for the missing values. */
 static void tell_stuck(struct go_profiler *p, const char *key, const struct labels *labels,
 		       const struct pid_id *pid)
 {
@@ -441,7 +441,8 @@ static bool is_given_up(struct go_profiler *p, const char *key, const struct ent
 
 /* ---------------------------------------------------------------- a round */
 
-/* A round while it is gathered. @entity, @key: of the process before, which often has the same. */
+/* A round during collection. @entity, @key: of the previous process, because consecutive
+ * processes often have the same. */
 struct go_profiler_round {
 	struct go_profiler *profiler;
 	struct go_profiler_job *jobs;
@@ -449,7 +450,7 @@ struct go_profiler_round {
 	char *key;
 };
 
-/* What the job is found by: entities with the same labels are one series. */
+/* The key of the job: entities with equal labels are one series. */
 static int round_key(struct go_profiler_round *round, const struct entity *entity)
 {
 	if (entity == round->entity)
@@ -550,13 +551,13 @@ static void read_round(struct go_profiler *p)
 {
 	struct go_profiler_round round = {.profiler = p};
 
-	/* without memory for the list those that came first are read */
+	/* without memory for the whole list, the first processes are read */
 	(void)discovery_for_each_process(p->opts.discovery, on_process, &round);
 	free(round.key);
 	round_submit(&round);
 }
 
-/* Nobody's may yet come, or there is no more time. */
+/* Whether all entities have their names, or the time is over. */
 static bool has_names(const struct go_profiler *p)
 {
 	struct entity *entity = NULL;
@@ -567,7 +568,7 @@ static bool has_names(const struct go_profiler *p)
 	return true;
 }
 
-/* There is no next round. */
+/* Start the last round. */
 static void on_names(void *ctx)
 {
 	struct go_profiler *p = ctx;

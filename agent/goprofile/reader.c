@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In rounds each process has a place here, with the readers of its runtimes. One that is no Go
- * program keeps a place too: so it is not looked at in every window. Without rounds a process's
- * readers go when it has been read, and what it takes of the ceiling are its snapshots.
+ * In rounds each process has an entry here, with the readers of its runtimes. Processes other than
+ * Go have an entry, too, so that not every window examines such processes. Without rounds, the
+ * readers of a process are freed after the read, and only snapshots count towards the ceiling.
  */
 #include "goprofile/reader.h"
 
@@ -26,7 +26,7 @@
 #include "procmap/address_space.h"
 #include "symbolize/symbolizer.h"
 
-/* Processes with a reader. One more is not read, counted as "processes_over_limit". Reached:
+/* Processes with an entry. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_over_limit"}`. */
 #define GO_PROFILE_READER_PROCESSES_MAX 16384
 
@@ -38,11 +38,11 @@ struct cached_process {
 
 struct go_profile_reader {
 	struct go_profile_reader_opts opts;
-	size_t bytes; /* of opts.record_bytes, taken */
+	size_t bytes; /* used part of opts.record_bytes */
 	unsigned int round;
 	struct cached_process *by_pid;
 	struct goimages *images;
-	struct address_space_cache *spaces; /* images of the Go programs alone */
+	struct address_space_cache *spaces; /* images of Go programs only */
 	struct symbolizer *symbolizer;
 };
 
@@ -71,7 +71,7 @@ static int cached_add(struct go_profile_reader *reader, const struct pid_id *pid
 	return 0;
 }
 
-/* 0, 1 when there are too many, -errno. */
+/* 0, 1 if there are too many, -errno. */
 static int cached_get(struct go_profile_reader *reader, const struct pid_id *pid,
 		      struct go_process **ret)
 {
@@ -90,7 +90,7 @@ static int cached_get(struct go_profile_reader *reader, const struct pid_id *pid
 	return 0;
 }
 
-/* Bytes of all records of a process are taken out of the sum while it is changed. */
+/* Subtract the bytes of a process from the sum before changes. */
 static void discount(struct go_profile_reader *reader, const struct go_process *p)
 {
 	for (size_t i = 0; i < p->n_runtimes; i++)
@@ -107,7 +107,7 @@ static void count(struct go_profile_reader *reader, struct go_process *p)
 	}
 }
 
-/* Bytes that the records of one more runtime may take. */
+/* Bytes available for the records of another runtime. */
 static size_t room(const struct go_profile_reader *reader)
 {
 	size_t max = reader->opts.record_bytes;
@@ -117,7 +117,7 @@ static size_t room(const struct go_profile_reader *reader)
 
 /* ---------------------------------------------------------------- one snapshot */
 
-/* One runtime while it is read. @core: it is of this, not of a process. */
+/* State of the read of a runtime. @core: the runtime belongs to this core and not to a process. */
 struct reading {
 	struct go_profile_reader *reader;
 	struct go_process *process;
@@ -229,7 +229,7 @@ void go_profile_found_drop(struct go_profile_found *found, enum go_profile_kind 
 
 /* ---------------------------------------------------------------- one runtime */
 
-/* What the allocator has counted itself. It is there whether the profile is or not. */
+/* Read the allocator's own counters, which exist with or without a profile. */
 static void read_exact(struct go_profile_found *found, struct go_process_runtime *runtime)
 {
 	struct goalloc_reading *to = &found->reading;
@@ -307,8 +307,8 @@ static void describe(struct go_profile_found *found, struct go_process_runtime *
 		snprintf(found->go_version, sizeof(found->go_version), "%s", rt->file.version);
 }
 
-/* All kinds. The state is that of the first: what the program does not record of the others is no
- * profile, and neither is what cannot be read. */
+/* Read all kinds. The state is that of the first kind. Kinds that the program does not record,
+ * or that cannot be read, have no profile. */
 static int runtime_read(struct reading *reading, struct go_process_runtime *runtime, bool force,
 			struct go_profile_found *found)
 {
@@ -356,7 +356,7 @@ static int target_alloc(struct go_profile_target *target, size_t n)
 	return target->found ? 0 : -ENOMEM;
 }
 
-/* Of a process that we may not look at nothing more is known. */
+/* Report a process that podprof may not read. */
 static int target_denied(struct go_profile_target *target, struct go_process *p)
 {
 	int r = target_alloc(target, 1);
@@ -373,7 +373,7 @@ static int target_denied(struct go_profile_target *target, struct go_process *p)
 	return 0;
 }
 
-/* All runtimes. One that fails does not keep the others from being read. */
+/* Read all runtimes, also after a failure of one. */
 static int target_read(struct reading *reading, struct go_profile_target *target)
 {
 	struct go_process *p = reading->process;
@@ -387,16 +387,16 @@ static int target_read(struct reading *reading, struct go_profile_target *target
 		r = runtime_read(reading, runtime, target->force,
 				 &target->found[target->n_found++]);
 		first = first ? first : r;
-		/* its records make room for the next one's; go_process_left() is to see one that
-		 * has gone */
+		/* free its records for the next runtime; keep a reader of an ended process for
+		 * go_process_left() */
 		if (!reading->reader->opts.rounds && goheap_state(runtime->heap) != GORUNTIME_GONE)
 			go_process_shed(p, runtime);
 	}
 	return first;
 }
 
-/* Over the ceiling of all together: what this process had is forgotten, and read as if for the
- * first time in the next round, with what room there is then. */
+/* Over the ceiling of all processes together: forget the records of this process. The next round
+ * reads the process as if for the first time, within the room available then. */
 static void shed(struct go_profile_reader *reader, struct go_process *p, bool *ret_full)
 {
 	if (reader->bytes <= reader->opts.record_bytes)
@@ -427,7 +427,7 @@ static int process_read(struct reading *reading, struct go_profile_target *targe
 	return r;
 }
 
-/* Whether the process began in the window: then all that it has allocated is the window's. */
+/* Whether the process began in the window, so that all allocations belong to the window. */
 static bool began_since(uint64_t window_start_ns, const struct pid_id *pid)
 {
 	uint64_t tick_ns = NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK);
@@ -459,7 +459,7 @@ int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_sta
 	if (go_process_left(p)) {
 		go_profile_target_deinit(target);
 		r = process_read(&reading, target);
-		/* twice: it has ended, and what is left of it is nobody's */
+		/* gone again: the process has ended, and the results belong to no process */
 		if (go_process_left(p))
 			go_profile_target_deinit(target);
 	}

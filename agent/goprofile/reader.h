@@ -3,8 +3,8 @@
 #define PODPROF_GOPROFILE_READER_H
 
 /*
- * Reads Go profiles of processes, with the mappings and symbol tables that naming their records
- * takes. Used by one thread: round after round, or for one profile.
+ * Reads Go profiles of processes, and caches the mappings and symbol tables for naming their
+ * records. For one thread: round after round, or for a single profile.
  */
 
 #include <stdbool.h>
@@ -25,18 +25,18 @@ struct go_profile_report_stats;
 struct gocore;
 struct root;
 
-/* Kinds whose records are counters: of two reads there is a difference. */
+/* Kinds with counters as records, so two reads have a difference. */
 #define GO_PROFILE_CUMULATIVE \
 	(1u << GO_PROFILE_HEAP | 1u << GO_PROFILE_MUTEX | 1u << GO_PROFILE_BLOCK)
 
 /**
  * struct go_profile_reader_opts
- * @proc:   borrowed
- * @kinds:  to be read: a bit for each enum go_profile_kind
- * @rounds: processes are read again and again, so their records are kept for the differences, until
- *          a round ends in which they were not read. The allocator's counters are read too.
- *          Otherwise nothing is kept of a process but its snapshots.
- * @record_bytes: ceiling for what is kept of all processes together
+ * @proc: borrowed
+ * @kinds: to read: a bit for each enum go_profile_kind
+ * @rounds: processes are read repeatedly. Records are kept for the differences, until the end of a
+ *          round without a read of the process. The allocator's counters are read, too. Otherwise
+ *          only the snapshots of a process are kept.
+ * @record_bytes: ceiling for the kept data of all processes together
  * @symbol_bytes: ceiling for symbol tables kept
  */
 struct go_profile_reader_opts {
@@ -48,15 +48,15 @@ struct go_profile_reader_opts {
 };
 
 /**
- * struct go_profile_found - what was read of one Go runtime
- * @number: that of goalloc_who
- * @state:  of the first of the kinds that are read
- * @news:   it was another one at the read before, or this is the first
- * @forced: what came of turning sampling on; FORCE_OUTCOME_MAX where that was not tried
+ * struct go_profile_found - the data read of a Go runtime
+ * @number:  as in goalloc_who
+ * @state:   of the first kind read
+ * @news:    the state has changed since the read before, or this is the first read
+ * @forced:  outcome of turning sampling on; FORCE_OUTCOME_MAX without an attempt
  * @reading: set in rounds
- * @totals: of the heap, where there is a snapshot of it
- * @snaps:  by kind: struct heapsnap, contentionsnap or goroutinesnap; NULL without a profile, and
- *          where the program does not record it
+ * @totals:  of the heap, if there is a heap snapshot
+ * @snaps:   by kind: struct heapsnap, contentionsnap or goroutinesnap; NULL without a profile, and
+ *           if the program does not record the kind
  */
 struct go_profile_found {
 	unsigned int number;
@@ -69,44 +69,44 @@ struct go_profile_found {
 	void *snaps[GO_PROFILE_KIND_MAX];
 };
 
-/* One process: who it is and what is wanted, and what was read; owns that. Without a Go runtime
- * @state says why. */
+/* A process: the identity, the request, and the data read, which the target owns. Without a Go
+ * runtime @state gives the reason. */
 struct go_profile_target {
 	struct pid_id pid;
-	bool force; /* turn sampling on where it has never been on */
+	bool force; /* turn sampling on, if never on before */
 	enum goruntime_state state;
-	bool full; /* a ceiling: it was not read, or is read afresh the next time */
+	bool full; /* over a ceiling: not read, or read afresh the next time */
 	struct go_profile_found *found;
 	size_t n_found;
 };
 
 void go_profile_target_deinit(struct go_profile_target *target);
-/* One snapshot of it is not wanted. */
+/* Free one snapshot. */
 void go_profile_found_drop(struct go_profile_found *found, enum go_profile_kind kind);
 
-/* Memory, as a round left it. */
+/* Memory at the end of a round. */
 struct go_profile_memory {
 	size_t symbol_bytes;
 	size_t address_space_bytes;
 	size_t record_bytes;
-	size_t file_bytes; /* what is known of files */
+	size_t file_bytes; /* cached facts about files */
 };
 
 int go_profile_reader_new(const struct go_profile_reader_opts *opts,
 			  struct go_profile_reader **ret);
 void go_profile_reader_free(struct go_profile_reader *reader);
 
-/* Read one process; everything in @target but pid and force is set. Of a process that began in the
- * window everything is the window's. Return: 0, also if there is nothing to read; -errno. */
+/* Read one process; sets everything in @target except pid and force. All counts of a process that
+ * began in the window belong to the window. Return: 0, also without anything to read; -errno. */
 int go_profile_reader_read(struct go_profile_reader *reader, uint64_t window_start_ns,
 			   struct go_profile_target *target);
-/* The same of a core, by a reader without rounds. */
+/* The same for a core, with a reader without rounds. */
 int go_profile_reader_read_core(struct go_profile_reader *reader, struct gocore *core,
 				struct go_profile_target *target);
 
 /**
- * go_profile_reader_encode() - the snapshots of one kind of all @targets, as one profile
- * @ret: gzip-compressed pprof is appended; nothing if there is no snapshot
+ * go_profile_reader_encode() - encode the snapshots of one kind of all @targets as one profile
+ * @ret: gzip-compressed pprof is appended; nothing without a snapshot
  *
  * Return: as heap_report(), contention_report(), goroutine_report().
  */
@@ -114,7 +114,7 @@ int go_profile_reader_encode(struct go_profile_reader *reader, enum go_profile_k
 			     const struct go_profile_target *targets, size_t n_targets,
 			     const struct go_profile_report_opts *opts, struct buf *ret,
 			     struct go_profile_report_stats *ret_stats);
-/* Processes that were not read in this round are forgotten. */
+/* Forget processes without a read in this round. */
 struct go_profile_memory go_profile_reader_end_round(struct go_profile_reader *reader);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A heap of 30,000 records has 600,000 PCs, but they are of a few thousand places. Each distinct pc
- * is resolved once, and a stack is kept as numbers of these.
+ * A heap of 30,000 records has 600,000 PCs, but only a few thousand are distinct. Each distinct pc
+ * is resolved once, and stacks are stored as numbers.
  */
 #include "goprofile/stacksnap.h"
 
@@ -11,11 +11,10 @@
 
 #include "base/vec.h"
 
-/* Distinct PCs of one process, and PCs of its stacks. The reader's ceiling on bytes comes first;
- * these keep the numbers in 32 bits. Reached:
- * `podprof_go_heap_reads_total{outcome="records_dropped"}`. */
+/* Distinct PCs of a process. The reader's ceiling on bytes comes first; this ceiling keeps the
+ * numbers in 32 bits. Reached: `podprof_go_heap_reads_total{outcome="processes_failed"}`. */
 #define STACKSNAP_FRAMES_MAX (1u << 24)
-/* PCs of all stacks of one process. Reached:
+/* PCs of all stacks of a process, for the same reason. Reached:
  * `podprof_go_heap_reads_total{outcome="processes_failed"}`. */
 #define STACKSNAP_PCS_MAX    (1u << 31)
 

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What can make a reader wait without end? Memory that a process has registered with userfaultfd:
- * process_vm_readv(2) then sleeps until the process's own monitor has filled the page, and only a
- * fatal signal ends that. (Reading /proc/PID/mem fails at once instead, since that path of the
- * kernel may not sleep there.) A file on a FUSE or network file system whose server is silent, as
- * the program or as mapped memory; there, reading /proc/PID/mem cannot even be killed. A lock of an
- * address space that one of its threads holds while it waits for such a file. Processes that are
- * stopped, frozen or at a tracer's mercy are none of these: their memory is read as any other.
+ * A reader can block forever in three ways:
+ * - Memory registered with userfaultfd by the process: process_vm_readv(2) sleeps until the
+ *   process's own monitor has filled the page, and only a fatal signal ends the sleep. (Reading
+ *   /proc/PID/mem fails at once instead, because that path of the kernel may not sleep there.)
+ * - A file on a FUSE or network file system with a silent server, as the program or as mapped
+ *   memory. There, a read of /proc/PID/mem cannot even be killed.
+ * - A lock of an address space, held by a thread that waits for such a file.
  *
- * None of this can be seen in advance: a process may change its mappings between the look and the
- * read. So the answer is here, and is the same for all of them. The thread that waits is left
- * behind with its reader, since it may touch that whenever it is let go. A new reader begins
- * anew: counters are cumulative, so what is lost is one window's difference.
+ * Stopped, frozen and traced processes are no problem: their memory is readable as usual.
  *
- * Each such thread keeps the memory of its reader; the new one gets half of what the one before
- * had, and the number of threads has a ceiling.
+ * None of this can be detected in advance, because a process may change its mappings between the
+ * check and the read. So one mechanism handles all cases: the blocked thread is abandoned together
+ * with its reader, because the thread may still use the reader when the block ends. The new reader
+ * starts from nothing. Counters are cumulative, so only one window's difference is lost.
+ *
+ * Each abandoned thread keeps the memory of the reader. The new reader gets half the ceiling of the
+ * previous one, and the number of threads has a ceiling.
  */
 #include "goprofile/worker.h"
 
@@ -28,11 +30,11 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 
-/* At the end of the agent: how long the running task is waited for. */
+/* Time to wait for the running task at the end of the agent. */
 #define END_WAIT_NS  (2 * NSEC_PER_SEC)
 #define END_PAUSE_NS (5 * NSEC_PER_MSEC)
 
-/* How many threads wait; shared by the worker and them. */
+/* The number of blocked threads, shared by the worker and the threads. */
 struct go_profile_stuck {
 	_Atomic unsigned int n;
 	_Atomic unsigned int n_refs;
@@ -42,7 +44,7 @@ struct go_profile_worker {
 	struct go_profile_worker_opts opts;
 	struct worker *worker;
 	struct go_profile_reader *reader;
-	struct go_profile_reader *next; /* for the thread that comes next */
+	struct go_profile_reader *next; /* for the next thread */
 	struct go_profile_stuck *stuck;
 	struct loop_source *timer;
 };
@@ -58,7 +60,7 @@ static void task_run(struct work *work)
 	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
 
 	task->reader = task->worker->reader;
-	if (task->reader || !task->worker->opts.reader.proc) /* it is gone at the end */
+	if (task->reader || !task->worker->opts.reader.proc) /* NULL at the end */
 		task->run(task);
 }
 
@@ -77,7 +79,7 @@ static void on_seen(void *ctx, struct work *work)
 		hw->opts.on_stuck(hw->opts.ctx, task);
 }
 
-/* It has ended after all; there may be no worker any more. */
+/* An abandoned task has ended after all; the worker may no longer exist. */
 static void on_orphan(void *ctx, struct work *work)
 {
 	struct go_profile_task *task = container_of(work, struct go_profile_task, work);
@@ -99,7 +101,7 @@ static void give_up(struct go_profile_worker *hw)
 		return;
 	reader.record_bytes >>= go_profile_worker_n_stuck(hw) + 1;
 	if (reader.proc && go_profile_reader_new(&reader, &hw->next))
-		return; /* the next time */
+		return; /* try again at the next timer */
 	if (worker_abandon(hw->worker, &left)) {
 		go_profile_reader_free(hw->next);
 		hw->next = NULL;
@@ -148,7 +150,8 @@ int go_profile_worker_new(const struct go_profile_worker_opts *opts, struct go_p
 	return r;
 }
 
-/* A while for the running task to end; then it is given up, whatever the ceiling. */
+/* Wait for the end of the running task for a while; then abandon the task, regardless of the
+ * ceiling. */
 static void wait_for_end(struct go_profile_worker *hw)
 {
 	const struct timespec pause = {.tv_nsec = END_PAUSE_NS};

@@ -3,8 +3,8 @@
 #define PODPROF_GOPROFILE_WORKER_H
 
 /*
- * A thread that reads Go profiles, with the reader that it alone touches. A process can keep it
- * waiting without end: then both are left to it, and a new thread goes on with a new reader.
+ * A thread that reads Go profiles, with a reader of its own. A process can block the thread
+ * forever. Then thread and reader are abandoned, and a new thread continues with a new reader.
  */
 
 #include <stddef.h>
@@ -17,19 +17,18 @@ struct go_profile_stuck;
 struct go_profile_worker;
 struct loop;
 
-/* Threads that wait for processes at a time. With more, nothing is read until one is let go.
- * Reached: no heap is read until one is let go:
+/* Threads blocked by processes at a time. Reached: no heap is read until a thread returns:
  * `podprof_go_heap_reads_total{outcome="round_skipped"}`. */
 #define GO_PROFILE_STUCK_MAX 4
-/* How long one process, or one profile, may take. */
+/* Nanoseconds that a process, or a profile, may take. */
 #define GO_PROFILE_STUCK_NS  (10 * 1000000000ull)
 
 /**
  * struct go_profile_task - one job, embedded in the caller's struct
- * @work:    done() is the caller's; it is called when run() has come back in time, or was cancelled
- * @run:     on the worker's thread; calls work_alive() between processes, and uses @reader alone
- * @drop:    frees the job, on whatever thread, when run() has come back too late
- * @reader:  set for run(); NULL in a worker without
+ * @work:   done() is the caller's; called when run() has returned in time, or was cancelled
+ * @run:    on the worker's thread; calls work_alive() between processes, and uses only @reader
+ * @drop:   frees the job, on any thread, when run() has returned too late
+ * @reader: set for run(); NULL in a worker without a reader
  */
 struct go_profile_task {
 	struct work work;
@@ -43,24 +42,24 @@ struct go_profile_task {
 struct go_profile_worker_opts {
 	struct loop *loop;
 	const char *name;		      /* of the thread; NULL: "go-heap" */
-	struct go_profile_reader_opts reader; /* without a proc: tasks have none */
+	struct go_profile_reader_opts reader; /* without a proc: tasks have no reader */
 	size_t queue_max;
 	uint64_t stuck_ns; /* 0: GO_PROFILE_STUCK_NS */
-	/* A task is given up: called on the loop. Its inputs may be read, nothing else. */
+	/* A task is abandoned: called on the loop. Only its inputs may be read. */
 	void (*on_stuck)(void *ctx, struct go_profile_task *task);
 	void *ctx;
 };
 
 int go_profile_worker_new(const struct go_profile_worker_opts *opts,
 			  struct go_profile_worker **ret);
-/* Waits for the process that is being read, but not long. */
+/* Waits for the end of the current read, but not long. */
 void go_profile_worker_free(struct go_profile_worker *hw);
 /* 0 or WORKER_FULL. */
 int go_profile_worker_submit(struct go_profile_worker *hw, struct go_profile_task *task)
 	__attribute__((warn_unused_result));
-/* Tasks waiting or running; those that were given up are not. */
+/* Tasks waiting or running, without abandoned ones. */
 size_t go_profile_worker_pending(const struct go_profile_worker *hw);
-/* Threads that still wait for a process. */
+/* Threads still blocked by a process. */
 unsigned int go_profile_worker_n_stuck(const struct go_profile_worker *hw);
 
 #endif
