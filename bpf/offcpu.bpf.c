@@ -38,7 +38,8 @@ struct stack_scratch offcpu_scratch SEC(".maps");
 struct stack_windows offcpu_windows SEC(".maps");
 struct stack_dump_scratch offcpu_dump_scratch SEC(".maps");
 
-/* offcpu_walk or offcpu_walk_part, and offcpu_dump; user space puts them there. */
+/* offcpu_walk or offcpu_walk_part, the walks of each runtime, and offcpu_dump; filled by user
+ * space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SETTINGS_PROGRAMS);
@@ -248,6 +249,8 @@ int offcpu_switch(__u64 *args)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
+	if (s->walk.runtime)
+		bpf_tail_call(args, &offcpu_programs, s->walk.runtime);
 	bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
 	return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
@@ -299,32 +302,57 @@ int offcpu_dump(__u64 *args)
 }
 
 /* The walk. */
-SEC("tp_btf/sched_switch")
-int offcpu_walk(__u64 *args)
+static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i, void *ctx))
 {
 	struct window *win = stack_window(&offcpu_windows);
 	struct stack *s = offcpu_stack();
 
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, win);
+	stack_walk_all(s, win, walk_some);
 	if (stack_dump_after(s))
 		offcpu_dump_out(s, win);
 	return offcpu_walked(s, args);
 }
 
-/* A piece of it, where the kernel has no bpf_loop(). The last one keeps the stack. */
-SEC("tp_btf/sched_switch")
-int offcpu_walk_part(__u64 *args)
+/* A piece of it, where the kernel has no bpf_loop(). The last one keeps the stack. @slot: where the
+ * program itself is. */
+static __always_inline int offcpu_part_by(__u64 *args, __u32 slot, walk_runtime_fn runtime)
 {
 	struct window *win = stack_window(&offcpu_windows);
 	struct stack *s = offcpu_stack();
 
 	if (!s || !win)
 		return offcpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, win))
-		bpf_tail_call(args, &offcpu_programs, SETTINGS_WALK);
+	if (stack_walk_part(s, win, runtime))
+		bpf_tail_call(args, &offcpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(args, &offcpu_programs, SETTINGS_DUMP);
 	return offcpu_walked(s, args);
 }
+
+SEC("tp_btf/sched_switch")
+int offcpu_walk(__u64 *args)
+{
+	return offcpu_walk_by(args, stack_walk_native);
+}
+
+SEC("tp_btf/sched_switch")
+int offcpu_walk_part(__u64 *args)
+{
+	return offcpu_part_by(args, SETTINGS_WALK, NULL);
+}
+
+/* The same for processes that have a runtime. */
+#define OFFCPU_RUNTIME(NAME, name)                                              \
+	SEC("tp_btf/sched_switch")                                              \
+	int offcpu_walk_##name(__u64 *args)                                     \
+	{                                                                       \
+		return offcpu_walk_by(args, stack_walk_##name);                 \
+	}                                                                       \
+	SEC("tp_btf/sched_switch")                                              \
+	int offcpu_part_##name(__u64 *args)                                     \
+	{                                                                       \
+		return offcpu_part_by(args, FRAME_RUNTIME_##NAME, name##_step); \
+	}
+FRAME_RUNTIMES(OFFCPU_RUNTIME)

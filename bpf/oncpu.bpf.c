@@ -26,7 +26,8 @@ struct stack_scratch oncpu_scratch SEC(".maps");
 struct stack_windows oncpu_windows SEC(".maps");
 struct stack_dump_scratch oncpu_dump_scratch SEC(".maps");
 
-/* oncpu_walk or oncpu_walk_part, and oncpu_dump; user space puts them there. */
+/* oncpu_walk or oncpu_walk_part, the walks of each runtime, and oncpu_dump; filled by user space.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, SETTINGS_PROGRAMS);
@@ -102,6 +103,9 @@ int oncpu_sample(struct regs_event *ctx)
 		stack_user(s);
 	if (stack_dump_before(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
+	/* Falls through to the native walk if the runtime's is not loaded. */
+	if (s->walk.runtime)
+		bpf_tail_call(ctx, &oncpu_programs, s->walk.runtime);
 	bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
@@ -133,8 +137,7 @@ int oncpu_dump(struct regs_event *ctx)
 }
 
 /* The walk. No tail call is here: some kernels do not allow it beside the loop's function. */
-SEC("perf_event")
-int oncpu_walk(struct regs_event *ctx)
+static __always_inline int oncpu_walk_by(long (*walk_some)(__u32 i, void *ctx))
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
@@ -142,15 +145,16 @@ int oncpu_walk(struct regs_event *ctx)
 
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	stack_walk_all(s, win);
+	stack_walk_all(s, win, walk_some);
 	if (stack_dump_after(s) && oncpu_dump_out(s, win))
 		return oncpu_done(SAMPLE_STAT_DUMPED);
 	return oncpu_done(oncpu_add(s));
 }
 
-/* A piece of it, where the kernel has no bpf_loop(). The last one stores the sample. */
-SEC("perf_event")
-int oncpu_walk_part(struct regs_event *ctx)
+/* A piece of it, where the kernel has no bpf_loop(). The last one stores the sample. @slot: where
+ * the program itself is. */
+static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
+					 walk_runtime_fn runtime)
 {
 	__u32 zero = 0;
 	struct stack *s = bpf_map_lookup_elem(&oncpu_scratch, &zero);
@@ -158,9 +162,35 @@ int oncpu_walk_part(struct regs_event *ctx)
 
 	if (!s || !win)
 		return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
-	if (stack_walk_part(s, win))
-		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_WALK);
+	if (stack_walk_part(s, win, runtime))
+		bpf_tail_call(ctx, &oncpu_programs, slot);
 	if (stack_dump_after(s))
 		bpf_tail_call(ctx, &oncpu_programs, SETTINGS_DUMP);
 	return oncpu_done(oncpu_add(s));
 }
+
+SEC("perf_event")
+int oncpu_walk(struct regs_event *ctx)
+{
+	return oncpu_walk_by(stack_walk_native);
+}
+
+SEC("perf_event")
+int oncpu_walk_part(struct regs_event *ctx)
+{
+	return oncpu_part_by(ctx, SETTINGS_WALK, NULL);
+}
+
+/* The same for processes that have a runtime. */
+#define ONCPU_RUNTIME(NAME, name)                                             \
+	SEC("perf_event")                                                     \
+	int oncpu_walk_##name(struct regs_event *ctx)                         \
+	{                                                                     \
+		return oncpu_walk_by(stack_walk_##name);                      \
+	}                                                                     \
+	SEC("perf_event")                                                     \
+	int oncpu_part_##name(struct regs_event *ctx)                         \
+	{                                                                     \
+		return oncpu_part_by(ctx, FRAME_RUNTIME_##NAME, name##_step); \
+	}
+FRAME_RUNTIMES(ONCPU_RUNTIME)

@@ -268,6 +268,37 @@ static int set_sizes(struct podprof_bpf *skel, const struct bpfobj_opts *opts)
 				       off->small && opts->stack_dump_bytes);
 }
 
+/* A walk with the step of a language runtime. */
+struct runtime_walk {
+	uint32_t runtime;
+	struct bpf_program *program; /* NULL: end of the list */
+	bool looped;		     /* by bpf_loop() */
+	bool offcpu;
+};
+
+struct runtime_walks {
+	struct runtime_walk items[4 * FRAME_RUNTIME_MAX];
+};
+
+static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
+{
+#define WALKS_OF(NAME, name)                                                         \
+	{FRAME_RUNTIME_##NAME, skel->progs.oncpu_walk_##name, true, false},          \
+		{FRAME_RUNTIME_##NAME, skel->progs.oncpu_part_##name, false, false}, \
+		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_walk_##name, true, true},  \
+		{FRAME_RUNTIME_##NAME, skel->progs.offcpu_part_##name, false, true},
+	const struct runtime_walks walks = {{FRAME_RUNTIMES(WALKS_OF){0}}};
+
+	(void)skel; /* while there is no runtime */
+	return walks;
+}
+
+static bool is_loaded(const struct runtime_walk *walk, const struct bpfobj_opts *opts,
+		      bool has_loop)
+{
+	return walk->looped == has_loop && (!walk->offcpu || opts->offcpu.small);
+}
+
 /* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
 static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
@@ -288,10 +319,16 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 		{skel->progs.pid_filter_exit, follow},
 		{skel->progs.cgroup_made, !follow},
 	};
+	const struct runtime_walks walks = runtime_walks(skel);
 	int r;
 
 	for (size_t i = 0; i < array_size(programs); i++) {
 		r = bpf_program__set_autoload(programs[i].program, programs[i].load);
+		if (r < 0)
+			return r;
+	}
+	for (const struct runtime_walk *walk = walks.items; walk->program; walk++) {
+		r = bpf_program__set_autoload(walk->program, is_loaded(walk, opts, has_loop));
 		if (r < 0)
 			return r;
 	}
@@ -328,9 +365,15 @@ static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf
 /* Put into the arrays of programs what walks here, and what copies. */
 static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
 {
+	const struct runtime_walks walks = runtime_walks(skel);
 	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
+	for (const struct runtime_walk *walk = walks.items; r >= 0 && walk->program; walk++)
+		if (is_loaded(walk, opts, has_loop))
+			r = chain(walk->offcpu ? skel->maps.offcpu_programs
+					       : skel->maps.oncpu_programs,
+				  walk->runtime, walk->program);
 	if (r >= 0 && opts->stack_dump_bytes)
 		r = chain(skel->maps.oncpu_programs, SETTINGS_DUMP, skel->progs.oncpu_dump);
 	if (r < 0 || !opts->offcpu.small)

@@ -144,7 +144,7 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		memcpy(dw->space.maps, from->maps, n_maps * sizeof(*from->maps));
 	walk_begin(&c, FIRST_MAPPING, n_maps);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
-		walk_on(&c);
+		walk_on(&c, NULL);
 	ret->n = w.n;
 	ret->n_rows = w.n_rows;
 	ret->flags = w.flags;

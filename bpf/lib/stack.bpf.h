@@ -175,6 +175,7 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->walk.n_rows = 0;
 	s->walk.flags = 0;
 	s->walk.hash = 0;
+	s->walk.runtime = FRAME_RUNTIME_NONE;
 	s->walk.end = SAMPLE_END_NO_USER;
 	s->dumped = 0;
 	s->dump_id = 0;
@@ -211,10 +212,12 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 	       !task_has_left(task, regs_sp(&s->regs));
 }
 
-/* Where the process's mappings are, 0 of them if there is no record of it as it is now. */
+/* Where the process's mappings are, 0 of them if there is no record of it as it is now; and the
+ * process's runtime. */
 static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u64 *n_mappings)
 {
 	volatile struct process *p;
+	__u32 runtime;
 
 	*mappings = 0;
 	*n_mappings = 0;
@@ -226,11 +229,17 @@ static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u6
 		return;
 	*mappings = p->first;
 	*n_mappings = p->n_mappings;
+	runtime = p->runtime;
 	/* Who it is comes last: a record that is deleted may become another process's at once. */
-	if (p->start_boottime_ns == s->key.start_boottime_ns && p->exec_id == s->key.exec_id)
-		s->walk.flags &= ~SAMPLE_FLAG_NO_PROCESS;
-	else
+	if (p->start_boottime_ns != s->key.start_boottime_ns || p->exec_id != s->key.exec_id) {
 		*n_mappings = 0;
+		return;
+	}
+	s->walk.flags &= ~SAMPLE_FLAG_NO_PROCESS;
+	if (runtime) {
+		s->walk.runtime = runtime;
+		__builtin_memset(s->walk.of_runtime, 0, sizeof(s->walk.of_runtime));
+	}
 }
 
 static __always_inline struct walk_ctx stack_walk_ctx(struct stack *s, struct window *win)
@@ -269,34 +278,52 @@ static __always_inline void stack_user(struct stack *s)
 
 /* The context's members are read once: behind each fence they would be again. Behind a crossing
  * what the call had left is not walked: the limit of all is reached that much earlier. */
-static __attribute__((noinline)) long stack_walk_frames(__u32 i, void *ctx)
+static __always_inline long stack_walk_some(const void *ctx, walk_runtime_fn runtime)
 {
 	const struct walk_ctx c = *(const struct walk_ctx *)ctx;
 
 	for (int k = 0; k < STACK_FRAMES_A_CALL; k++)
-		if (walk_near(&c))
+		if (walk_near(&c, runtime))
 			break;
 	return walk_cross(&c);
 }
 
-/* All frames at once. The verifier looks at what bpf_loop() calls once or twice, where it follows a
- * loop round by round: a twentieth of the work. The helper is there since 5.17 (e6f2dd0f8067). */
-static __always_inline void stack_walk_all(struct stack *s, struct window *win)
+/* What bpf_loop() calls: of native code, and of each runtime. */
+#define STACK_LOOPED static __attribute__((noinline, unused)) long
+
+STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
+{
+	return stack_walk_some(ctx, NULL);
+}
+
+#define STACK_WALK_RUNTIME(NAME, name)                     \
+	STACK_LOOPED stack_walk_##name(__u32 i, void *ctx) \
+	{                                                  \
+		return stack_walk_some(ctx, name##_step);  \
+	}
+FRAME_RUNTIMES(STACK_WALK_RUNTIME)
+
+/* All frames at once; @walk_some is one of those above. The verifier looks at what bpf_loop() calls
+ * once or twice, where it follows a loop round by round: a twentieth of the work. The helper is
+ * there since 5.17 (e6f2dd0f8067). */
+static __always_inline void stack_walk_all(struct stack *s, struct window *win,
+					   long (*walk_some)(__u32 i, void *ctx))
 {
 	struct walk_ctx c = stack_walk_ctx(s, win);
 
 	if (s->walk.end == WALK_ON)
-		bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, stack_walk_frames, &c, 0);
+		bpf_loop(SAMPLE_USER_FRAMES_MAX / STACK_FRAMES_A_CALL, walk_some, &c, 0);
 }
 
 /* For kernels without it: the next frames. True if there are more, for the same program again. */
-static __always_inline int stack_walk_part(struct stack *s, struct window *win)
+static __always_inline int stack_walk_part(struct stack *s, struct window *win,
+					   walk_runtime_fn runtime)
 {
 	const struct walk_ctx c = stack_walk_ctx(s, win);
 
 	if (s->walk.end != WALK_ON)
 		return 0;
-	walk_on(&c);
+	walk_on(&c, runtime);
 	s->walk.program += 1;
 	return s->walk.end == WALK_ON && s->walk.program < WALK_PROGRAMS;
 }

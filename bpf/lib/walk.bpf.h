@@ -33,6 +33,13 @@
  * A stack that goes on in another place (a coroutine's) ends where it does, by reason. Signal
  * handlers' alternative stacks are left through the signal frame, which says where to; Go's by
  * walk_cross().
+ *
+ * A language runtime may keep frames of its own (shared/frame.h). Each runtime has a step, a
+ * walk_runtime_fn, and a copy of the walk with this step compiled in. Processes without a runtime
+ * use the copy without a step and pay nothing. A change between native and runtime frames costs no
+ * tail call. The runtime's step comes before each native step, at a native frame already stored, an
+ * interpreter's loop for example. Each call stores one frame of the loop's activation, behind the
+ * loop's frame. Then the walk goes on natively to the loop's caller.
  */
 
 #include "lib/mapping.bpf.h"
@@ -58,10 +65,14 @@
  * hint. */
 #define WALK_PC_LIMIT	 0x1000000000000ull
 
-/* Frames that one program steps over, and programs that do so one after the other (the kernel
- * allows 33). The frame that is too many is one step, too. */
-#define WALK_STEPS    16
-#define WALK_PROGRAMS (SAMPLE_USER_FRAMES_MAX / WALK_STEPS)
+/* Steps of one program, native and of a runtime, and the number of such programs in a row. The
+ * frame above the limit is one step, too. */
+#define WALK_STEPS	16
+#define WALK_PROGRAMS	(SAMPLE_USER_FRAMES_MAX / WALK_STEPS)
+/* The kernel's limit of tail calls (MAX_TAIL_CALL_CNT). Each part of a walk is one tail call, and
+ * so is the copy after the last part or before the first. */
+#define WALK_TAIL_CALLS 33
+_Static_assert(WALK_PROGRAMS + 1 <= WALK_TAIL_CALLS, "a walk in parts, whatever its frames are");
 
 /* Slots for the frames of both halves: more than they can be, because BPF wants a power of two to
  * index them. */
@@ -69,9 +80,11 @@
 _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
 
 /* Not an end: go on. Beyond enum sample_end so that one number says any. */
-#define WALK_ON	   SAMPLE_END_MAX
+#define WALK_ON	    SAMPLE_END_MAX
 /* The way to the caller is walk_cross(). */
-#define WALK_CROSS (SAMPLE_END_MAX + 1)
+#define WALK_CROSS  (SAMPLE_END_MAX + 1)
+/* From a runtime's step: the native step is next. */
+#define WALK_NATIVE (SAMPLE_END_MAX + 2)
 
 /* Where the walk has got to. What else the walker knows of a frame is in here and not in variables
  * for the verifier's sake, see bpf/README.md. */
@@ -112,6 +125,8 @@ struct walk {
 	__u32 flags;  /* SAMPLE_FLAG_* */
 	__u32 end;    /* enum sample_end, or WALK_ON */
 	__u32 program;
+	__u32 runtime;	     /* enum frame_runtime of the process */
+	__u64 of_runtime[4]; /* state of the runtime's step, 0 before the first */
 };
 
 /* Accessors: the descriptor of an executable, NULL for a number out of range only; so many frames
@@ -132,6 +147,18 @@ struct walk_ctx {
 	const struct table_space *space;
 	__u32 mode; /* enum settings_unwind */
 };
+
+/**
+ * walk_runtime_fn - a step of a language runtime
+ *
+ * The walk stands at w->pc, and the last word stored is this frame's. A step reads memory with
+ * window_word(), window_fill() and walk_peek(), keeps state in w->of_runtime, and stores with
+ * walk_store_runtime() and walk_store_broken(). A signal trampoline is never a runtime's frame.
+ *
+ * Return: WALK_NATIVE where the runtime has no frame, or no more; WALK_ON to be called again, as
+ * another step; else enum sample_end.
+ */
+typedef __u32 (*walk_runtime_fn)(const struct walk_ctx *c);
 
 WALK_INLINE int walk_pc_plausible(__u64 pc)
 {
@@ -154,6 +181,37 @@ WALK_INLINE void walk_store(struct walk *w, __u64 *frames)
 	w->hash = walk_hash(w->hash, pc);
 	w->n_rows += (w->n != 0) & !w->by_fp;
 	w->n += 1;
+}
+
+WALK_INLINE void walk_store_word(const struct walk_ctx *c, __u64 word)
+{
+	struct walk *w = c->w;
+
+	c->frames[(w->first + w->n) & (WALK_SLOTS - 1)] = word;
+	w->hash = walk_hash(w->hash, word);
+	w->n += 1;
+}
+
+/* A frame of @runtime. WALK_ON, or why the walk ends. */
+WALK_INLINE __u32 walk_store_runtime(const struct walk_ctx *c, __u64 runtime, __u64 first,
+				     __u64 second)
+{
+	if (c->w->n + FRAME_RUNTIME_WORDS > SAMPLE_USER_FRAMES_MAX)
+		return SAMPLE_END_MAX_FRAMES;
+	walk_store_word(c, frame_head(runtime, FRAME_RUNTIME_WORDS - 1, FRAME_REASON_NONE, first));
+	walk_store_word(c, second);
+	return WALK_ON;
+}
+
+/* Unknown frames of @runtime, for @reason; @at is the address in question. The native walk goes
+ * on. */
+WALK_INLINE __u32 walk_store_broken(const struct walk_ctx *c, __u64 runtime,
+				    enum frame_reason reason, __u64 at)
+{
+	if (c->w->n + 1 > SAMPLE_USER_FRAMES_MAX)
+		return SAMPLE_END_MAX_FRAMES;
+	walk_store_word(c, frame_head(runtime, 0, reason, at));
+	return WALK_NATIVE;
 }
 
 /* Count the frames in the mapping's executable, before the walk leaves it or ends. */
@@ -188,7 +246,9 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 {
 	struct walk *w = c->w;
 
-	w->pc = regs_pc(c->regs);
+	/* x86-64's vsyscall page is above all user addresses, and a pc must not look like a head.
+	 */
+	w->pc = regs_pc(c->regs) & (FRAME_PC_LIMIT - 1);
 	w->sp = regs_sp(c->regs);
 	w->fp = regs_fp(c->regs);
 	w->back = regs_in_syscall(c->regs) != 0;
@@ -491,19 +551,32 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 	return end;
 }
 
-/* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. */
-WALK_INLINE int walk_near(const struct walk_ctx *c)
+/* The walk ends here, or crosses. */
+WALK_INLINE int walk_end(const struct walk_ctx *c, __u32 end)
+{
+	walk_count(c);
+	c->w->end = end;
+	return 1;
+}
+
+/* The next frame, outwards. 1 if there is none, as w->end says: it may be WALK_CROSS. @runtime: the
+ * step of the process's runtime, or NULL; a constant. */
+WALK_INLINE int walk_near(const struct walk_ctx *c, walk_runtime_fn runtime)
 {
 	struct walk *w = c->w;
-	__u32 end = walk_step(c);
+	__u32 end;
 
+	if (runtime) {
+		end = runtime(c);
+		if (end != WALK_NATIVE)
+			return end == WALK_ON ? 0 : walk_end(c, end);
+		WALK_FENCE();
+	}
+	end = walk_step(c);
 	if (end == WALK_ON && w->n >= SAMPLE_USER_FRAMES_MAX)
 		end = SAMPLE_END_MAX_FRAMES;
-	if (end != WALK_ON) {
-		walk_count(c);
-		w->end = end;
-		return 1;
-	}
+	if (end != WALK_ON)
+		return walk_end(c, end);
 	walk_store(w, c->frames);
 	return 0;
 }
@@ -635,15 +708,23 @@ WALK_INLINE int walk_cross(const struct walk_ctx *c)
 
 /**
  * walk_on() - the next frames
+ * @runtime: as walk_near() has it
  *
  * As many as one program may do. Call it until w->end is not WALK_ON, at most WALK_PROGRAMS times.
  */
-WALK_INLINE void walk_on(const struct walk_ctx *c)
+WALK_INLINE void walk_on(const struct walk_ctx *c, walk_runtime_fn runtime)
 {
 	for (int i = 0; i < WALK_STEPS; i++)
-		if (walk_near(c))
+		if (walk_near(c, runtime))
 			break;
 	(void)walk_cross(c);
 }
+
+/* ---------------------------------------------------------------- runtimes */
+
+/* Their steps, name_step(), are in headers of their own, included here: lib/runtime_name.bpf.h. */
+#ifdef FRAME_RUNTIMES_TEST
+#include FRAME_RUNTIMES_TEST
+#endif
 
 #endif

@@ -49,8 +49,10 @@ struct process {
 	__u64 start_boottime_ns; /* of the leader; another one is another process: PIDs come back */
 	__u64 exec_id; /* files it executed since its birth; another one: all mappings are old */
 	__u32 first;   /* its table: first entry, counted from the start of page space */
-	__u32 n_mappings;
+	__u16 n_mappings;
+	__u16 runtime; /* enum frame_runtime (frame.h); 0, native code alone, for nearly all */
 };
 _Static_assert(sizeof(struct process) == 24, "value of the process table");
+_Static_assert(PROCESS_PAGES_MAX *PROCESS_MAPPINGS_PER_PAGE <= 0xffff, "n_mappings");
 
 #endif

@@ -6,6 +6,7 @@
  * whose key is who and which stack, and a count of what became of every sample. */
 
 #include "lib/types.h"
+#include "shared/frame.h"
 
 /* How the user part of a walk ended. Everything but the first two is a stack that is cut off at its
  * outer end, for this reason. */
@@ -60,7 +61,8 @@ enum sample_stat {
 /* The kernel's own ceiling (kernel.perf_event_max_stack) is 127 unless somebody changed it.
  * Reached: the outermost are missing. */
 #define SAMPLE_KERNEL_FRAMES_MAX 127
-/* Measured walks are mostly below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. Reached:
+/* Words of the user half, one for each native frame, and steps of a walk. Measured walks are mostly
+ * below 60; deeper ones count as SAMPLE_END_MAX_FRAMES. Reached:
  * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define SAMPLE_USER_FRAMES_MAX	 512
 
@@ -99,12 +101,13 @@ struct sample_head {
 			* samples' weights, SAMPLE_ONE each where all are taken (cgroup_sampling.h) */
 	char comm[16]; /* of the leader, when this stack was first seen */
 	__u16 n_kernel;
-	__u16 n_user;
-	__u16 n_rows; /* of n_user, found by a row of an unwind table */
+	__u16 n_user; /* words of the user half */
+	__u16 n_rows; /* native frames of it that a row of an unwind table led to */
 	__u16 pad;
 };
 
-/* Kernel pcs first, then user pcs, each innermost first. The slots behind them are rubbish.
+/* Kernel pcs first, then the words of the user half (frame.h), each innermost first. The slots
+ * behind them are rubbish.
  *
  * The innermost user pc is in the instruction where the task was. All others are return addresses
  * or, for a place that a signal interrupted and for the trampoline that its handler returns to, one

@@ -5,6 +5,7 @@
 /* What user space writes into the programs' read-only data before they are loaded. */
 
 #include "lib/types.h"
+#include "shared/frame.h"
 
 /*
  * The version 1 hierarchy whose cgroup id goes into a sample, named by a controller that is mounted
@@ -50,8 +51,13 @@ struct settings {
 };
 _Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
 
-/* Where an event's program goes on, in its program array. */
-enum settings_program { SETTINGS_WALK, SETTINGS_DUMP, SETTINGS_PROGRAMS };
+/* Slots of an event's program array. The slot of a walk is the enum frame_runtime of its step, 0
+ * for native code alone. */
+enum settings_program {
+	SETTINGS_WALK = FRAME_RUNTIME_NONE,
+	SETTINGS_DUMP = FRAME_RUNTIME_MAX,
+	SETTINGS_PROGRAMS,
+};
 
 /* Windows on user stacks in one array: 28 KB and a header, see lib/stack.bpf.h. */
 #define SETTINGS_WINDOWS     28

@@ -58,7 +58,7 @@ int bench_walk(void *ctx)
 
 	if (!s || !win)
 		return 0;
-	stack_walk_all(s, win);
+	stack_walk_all(s, win, stack_walk_native);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;
 	return 0;
@@ -73,7 +73,7 @@ int bench_walk_part(void *ctx)
 
 	if (!s || !win)
 		return 0;
-	if (stack_walk_part(s, win))
+	if (stack_walk_part(s, win, NULL))
 		bpf_tail_call(ctx, &bench_programs, 0);
 	bench_frames = s->walk.n;
 	bench_end = s->walk.end;

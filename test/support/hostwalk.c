@@ -241,7 +241,7 @@ void hostwalk_walk(struct hostwalk *h, const struct hostwalk_regs *from, enum se
 	h->thread_pointer = from->thread_pointer;
 	walk_begin(&c, 0, h->kernel.n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
-		walk_on(&c);
+		walk_on(&c, NULL);
 	memcpy(ret->pcs, frames, sizeof(frames));
 	ret->n = w.n;
 	ret->n_rows = w.n_rows;

@@ -74,7 +74,7 @@ static void walk_recorded(struct walkcase *c, struct regs *regs, struct walkcase
 
 	walk_begin(&ctx, 0, c->space.n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
-		walk_on(&ctx);
+		walk_on(&ctx, NULL);
 	memcpy(ret->pcs, frames, sizeof(frames));
 	ret->n = w.n;
 	ret->end = w.end == WALK_ON ? SAMPLE_END_MAX_FRAMES : w.end;

@@ -78,7 +78,7 @@ static __u32 walk_all(const struct walk_ctx *c, uint64_t pc, uint64_t sp, uint64
 	c->w->flags = 0;
 	walk_begin(c, 0, 0);
 	for (int i = 0; i < WALK_PROGRAMS && c->w->end == WALK_ON; i++)
-		walk_on(c);
+		walk_on(c, NULL);
 	return c->w->end;
 }
 

@@ -183,7 +183,7 @@ static void test_rows(void **state)
 		regs.x[29] = row->fp;
 		regs.x[30] = row->lr;
 		walk_begin(&c, 0, 1);
-		walk_on(&c);
+		walk_on(&c, NULL);
 		for (size_t f = 0; f < array_size(row->pcs) && row->pcs[f]; f++) {
 			assert_true(frames[f] == row->pcs[f]);
 			assert_true(f < w.n);

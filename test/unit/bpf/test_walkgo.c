@@ -202,7 +202,7 @@ static void test_go_row(const struct go_row *row, const struct hostspace *s)
 #endif
 	walk_begin(&c, 0, s->n_mappings);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
-		walk_on(&c);
+		walk_on(&c, NULL);
 	assert_int_equal(w.end, row->end);
 	assert_int_equal(frames[0], IN(LEAF));
 	assert_int_equal(frames[1], IN(row->f));
