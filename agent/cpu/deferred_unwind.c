@@ -6,8 +6,9 @@
  * that table is there, which may lead to the next one that is missing. A walk takes some
  * microseconds, so nothing of it is kept.
  *
- * A wait's copy (STACK_DUMP_OFFCPU) goes the same way, but what comes out of it is pcs, which are
- * kept by its id until the wait is over. Should it be over first, its time waits with the copy.
+ * A wait's copy (STACK_DUMP_OFFCPU) goes the same way, but what comes out of it is words of frames,
+ * which are kept by its id until the wait is over. Should it be over first, its time waits with the
+ * copy.
  *
  * A copy waits for tables only, and tables that will not come are known not to, so that only what
  * was never seen before on the node waits, and for as long as it takes to compile.
@@ -67,7 +68,7 @@ struct off_cpu {
 	size_t n;
 	TAILQ_ENTRY(off_cpu) in_list;
 	UT_hash_handle hh;
-	uint64_t pcs[];
+	uint64_t words[]; /* as struct sample has them */
 };
 
 TAILQ_HEAD(off_cpu_list, off_cpu);
@@ -120,7 +121,7 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 
 static size_t off_cpu_size(const struct off_cpu *off_cpu)
 {
-	return sizeof(*off_cpu) + off_cpu->n * sizeof(off_cpu->pcs[0]);
+	return sizeof(*off_cpu) + off_cpu->n * sizeof(off_cpu->words[0]);
 }
 
 static void forget_off_cpu(struct deferred_unwind *du, struct off_cpu *off_cpu)
@@ -137,7 +138,7 @@ static enum deferred_outcome keep_off_cpu(struct deferred_unwind *du,
 					  const struct sample *sample)
 {
 	struct off_cpu *off_cpu =
-		malloc(sizeof(*off_cpu) + sample->n_user * sizeof(off_cpu->pcs[0]));
+		malloc(sizeof(*off_cpu) + sample->n_user * sizeof(off_cpu->words[0]));
 	bool hash_oom = false;
 
 	if (!off_cpu)
@@ -148,7 +149,7 @@ static enum deferred_outcome keep_off_cpu(struct deferred_unwind *du,
 				    .flags = sample->flags,
 				    .n_rows = sample->n_rows,
 				    .n = sample->n_user};
-	memcpy(off_cpu->pcs, sample->user, sample->n_user * sizeof(off_cpu->pcs[0]));
+	memcpy(off_cpu->words, sample->user, sample->n_user * sizeof(off_cpu->words[0]));
 	HASH_ADD(hh, du->by_id, id, sizeof(off_cpu->id), off_cpu);
 	if (hash_oom) {
 		free(off_cpu);
@@ -257,9 +258,8 @@ static bool come_back(struct deferred_unwind *du, const struct sample *sample)
 	if (off_cpu) {
 		whole.end = off_cpu->end;
 		whole.flags = off_cpu->flags;
-		whole.n_rows = off_cpu->n_rows;
-		whole.n_user = off_cpu->n;
-		whole.user = off_cpu->pcs;
+		(void)sample_set_user(&whole, off_cpu->words, off_cpu->n,
+				      off_cpu->n_rows); /* it was one */
 		address_space_cache_at(du->opts.spaces, off_cpu->time_ns);
 		du->opts.fn(du->opts.ctx, STACK_DUMP_OFFCPU, &whole);
 		forget_off_cpu(du, off_cpu);

@@ -92,11 +92,20 @@ static int facts_get(struct cpu_build *b, const struct image *image, struct imag
 	return 0;
 }
 
+/* Functions of a runtime have names but no address; their mapping is the runtime's. */
+static bool is_function(const struct image *image)
+{
+	return image->kind == IMAGE_RUNTIME || image->kind == IMAGE_BROKEN;
+}
+
 static int facts_learn(struct cpu_build *b, const struct image *image, const struct symbol *symbol)
 {
 	struct image_facts *facts;
-	int r = facts_get(b, image, &facts);
+	int r;
 
+	if (is_function(image))
+		return 0;
+	r = facts_get(b, image, &facts);
 	if (r)
 		return r;
 	facts->functions |= symbol->found;
@@ -115,6 +124,40 @@ static struct frame frame_of_instruction(const struct frame *frame, bool is_retu
 			      .vaddr = frame->vaddr - (is_return && frame->vaddr ? 1 : 0)};
 }
 
+/* ---------------------------------------------------------------- names by kind */
+
+/* By address: files, the kernel, unknown code. */
+static int name_address(struct cpu_build *b, const struct frame *at, struct symbol *ret)
+{
+	return symbolizer_find(b->symbolizer, at, ret);
+}
+
+/* By the names in the image. */
+static int name_function(struct cpu_build *b, const struct frame *at, struct symbol *ret)
+{
+	const struct image_function *function = &at->image->function;
+
+	ret->n_lines = 1;
+	ret->found = at->image->kind == IMAGE_RUNTIME;
+	ret->lines[0] = (struct symbol_line){
+		.function = function->name,
+		.system_name = function->name,
+		.file = function->file,
+		.line = (uint32_t)at->vaddr,
+		.start_line = function->start_line,
+	};
+	return 0;
+}
+
+/* The resolver of each kind. Strings live as long as the report. */
+static int (*const name_by_kind[IMAGE_KIND_MAX])(struct cpu_build *b, const struct frame *at,
+						 struct symbol *ret) = {
+	[IMAGE_FILE] = name_address,	[IMAGE_VDSO] = name_address,
+	[IMAGE_KERNEL] = name_address,	[IMAGE_ANON] = name_address,
+	[IMAGE_UNKNOWN] = name_address, [IMAGE_RUNTIME] = name_function,
+	[IMAGE_BROKEN] = name_function,
+};
+
 static int place_new(struct cpu_build *b, const struct frame *frame, bool is_return,
 		     struct place **ret)
 {
@@ -125,7 +168,7 @@ static int place_new(struct cpu_build *b, const struct frame *frame, bool is_ret
 
 	if (!place)
 		return -ENOMEM;
-	r = symbolizer_find(b->symbolizer, &at, &symbol);
+	r = name_by_kind[at.image->kind](b, &at, &symbol);
 	if (r)
 		return r;
 	place->lines = calloc(symbol.n_lines, sizeof(*place->lines));
@@ -213,8 +256,13 @@ static int enter_mapping(struct cpu_build *b, const struct place *place, uint32_
 {
 	struct pprof_mapping mapping = mapping_of(place->key.image, place->key.vaddr);
 	struct image_facts *facts;
-	int r = facts_get(b, place->key.image, &facts);
+	int r;
 
+	if (is_function(place->key.image)) {
+		mapping.has_functions = mapping.has_filenames = mapping.has_line_numbers = true;
+		return pprof_mapping(b->pprof, &mapping, ret);
+	}
+	r = facts_get(b, place->key.image, &facts);
 	if (r)
 		return r;
 	mapping.has_functions = facts->functions;
@@ -226,6 +274,7 @@ static int enter_mapping(struct cpu_build *b, const struct place *place, uint32_
 
 static int enter_location(struct cpu_build *b, struct place *place)
 {
+	const uint64_t address = is_function(place->key.image) ? 0 : place->key.vaddr;
 	struct pprof_line lines[SYMBOL_LINES_MAX];
 	uint32_t mapping;
 	int r = enter_mapping(b, place, &mapping);
@@ -239,8 +288,7 @@ static int enter_location(struct cpu_build *b, struct place *place)
 	}
 	if (r)
 		return r;
-	return pprof_location(b->pprof, mapping, place->key.vaddr, lines, place->n_lines,
-			      &place->location);
+	return pprof_location(b->pprof, mapping, address, lines, place->n_lines, &place->location);
 }
 
 /* A part's labels as its samples have them. */

@@ -58,7 +58,8 @@ struct cpu_report_stats {
  * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; for events EVENT/count in
  * place of the latter; delay/nanoseconds and switches/count for time off the CPUs, behind the
  * others where both are in it. Addresses are ELF virtual addresses, in mappings that are the file's
- * segments, so that the same code has the same address in every process of the series.
+ * segments, so that the same code has the same address in every process of the series. A function
+ * of a language runtime is a location without address, in one mapping for the runtime.
  *
  * Return: 0; BUF_FULL; -errno.
  */

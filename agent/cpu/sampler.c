@@ -21,6 +21,7 @@
 #include "profile/oncpu.h"
 #include "profile/sideband.h"
 #include "profile/stacks.h"
+#include "runtimes/runtimes.h"
 #include "unwindtable/unwind_publisher.h"
 
 struct cpu_sampler {
@@ -29,6 +30,7 @@ struct cpu_sampler {
 	struct offcpu *offcpu;	   /* NULL: not wanted */
 	struct sideband *sideband; /* NULL: refused by the kernel, or not our pids */
 	struct address_space_cache *spaces;
+	struct runtimes *runtimes;
 	struct unwind_publisher *publisher; /* NULL: by frame pointers alone */
 	struct deferred_unwind *deferred;   /* with it */
 	struct loop_source *tick;
@@ -74,6 +76,21 @@ static void catch_up(void *ctx)
 		sideband_drain(s->sideband, nsec_boot(), on_record, s);
 }
 
+/* The place of one frame; @ret owns a reference. 0 or -ENOMEM. */
+static int resolve(struct cpu_sampler *s, const struct address_space_who *who,
+		   struct address_space *space, const struct frame_record *frame, struct frame *ret)
+{
+	switch (frame->kind) {
+	case FRAME_NATIVE:
+		return address_space_resolve(s->spaces, space, frame->words[0], ret);
+	case FRAME_KERNEL:
+		address_space_cache_kernel(s->spaces, frame->words[0], ret);
+		return 0;
+	default:
+		return runtimes_resolve(s->runtimes, who, frame, ret);
+	}
+}
+
 /* Only the innermost pc of each part is where the task was; behind a system call's instruction it
  * is still in the function that made the call. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret)
@@ -84,6 +101,9 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
 	};
+	struct frame_record record;
+	struct frame frame;
+	size_t at = 0;
 	int r = 0;
 
 	if (!s->caught_up)
@@ -95,16 +115,17 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 	if (s->publisher && space)
 		unwind_publisher_sample(s->publisher, sample, space);
 	for (size_t i = 0; i < sample->n_kernel && ret->n < CPU_STACK_FRAMES_MAX; i++) {
-		ret->return_address[ret->n] = i > 0;
-		address_space_cache_kernel(s->spaces, sample->kernel[i], &ret->frames[ret->n++]);
-	}
-	for (size_t i = 0; i < sample->n_user && ret->n < CPU_STACK_FRAMES_MAX; i++) {
-		struct frame frame;
-
-		r = address_space_resolve(s->spaces, space, sample->user[i], &frame);
+		record = (struct frame_record){.kind = FRAME_KERNEL, .words = {sample->kernel[i]}};
+		r = resolve(s, &who, space, &record, &frame);
 		if (r)
 			return r;
 		cpu_stack_push(ret, &frame, i > 0);
+	}
+	while (ret->n < CPU_STACK_FRAMES_MAX && sample_user_next(sample, &at, &record)) {
+		r = resolve(s, &who, space, &record, &frame);
+		if (r)
+			return r;
+		cpu_stack_push(ret, &frame, record.kind == FRAME_NATIVE && at > 1);
 	}
 	return 0;
 }
@@ -320,6 +341,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 void cpu_sampler_sweep(struct cpu_sampler *s)
 {
 	address_space_cache_sweep(s->spaces);
+	runtimes_sweep(s->runtimes);
 	if (s->publisher)
 		unwind_publisher_sweep(s->publisher);
 }
@@ -351,6 +373,7 @@ static int start_publisher(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.proc = s->opts.proc,
 		.kernel = oncpu_unwind(s->oncpu),
 		.table_bytes = s->opts.table_bytes ? s->opts.table_bytes : CPU_SAMPLER_TABLE_BYTES,
+		.runtimes = s->runtimes,
 		.mode = s->opts.unwind,
 		.ready = on_table,
 		.ctx = s,
@@ -412,8 +435,15 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.proc = o->proc,
 		.sys = o->sys,
 	};
+	const struct runtimes_opts runtimes_opts = {
+		.proc = o->proc,
+		.table = o->runtimes,
+		.n = o->n_runtimes,
+	};
 	int r = address_space_cache_new(o->proc, &s->spaces);
 
+	if (!r)
+		r = runtimes_new(&runtimes_opts, &s->runtimes);
 	if (!r)
 		address_space_cache_follow(s->spaces, catch_up, s);
 	if (!r)
@@ -466,6 +496,7 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	s->deferred = NULL; /* tables that are being made still come */
 	unwind_publisher_free(s->publisher);
 	oncpu_free(s->oncpu);
+	runtimes_free(s->runtimes);
 	address_space_cache_free(s->spaces);
 	free(s);
 }
@@ -498,6 +529,7 @@ void cpu_sampler_collect(void *ctx, struct metric_sink *sink)
 	if (s->sideband)
 		sideband_collect(s->sideband, sink);
 	address_space_cache_collect(s->spaces, sink);
+	runtimes_collect(s->runtimes, sink);
 	if (s->publisher)
 		unwind_publisher_collect(s->publisher, sink);
 	if (s->deferred)

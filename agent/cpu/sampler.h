@@ -22,14 +22,15 @@ struct loop;
 struct metric_sink;
 struct oncpu;
 struct root;
+struct runtime;
 struct cpu_sampler;
 
 /* Frames of one stack: both halves. Reached:
  * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define CPU_STACK_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
 
-/* A sample's stack as places, innermost first: the kernel's part, then the user's. Owns references
- * to the images. */
+/* A sample's stack as places, innermost first: the kernel's part, then the user's. The kind of each
+ * is its image's. Owns references to the images. */
 struct cpu_stack {
 	struct frame frames[CPU_STACK_FRAMES_MAX];
 	uint8_t return_address[CPU_STACK_FRAMES_MAX];
@@ -52,6 +53,7 @@ void cpu_stack_deinit(struct cpu_stack *stack);
  * @event_ring_bytes: of each CPU, for what the kernel tells of processes; 0: SIDEBAND_RING_BYTES
  * @unwind:      how callers are found
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
+ * @runtimes:    readers of language runtimes: @n_runtimes as in runtimes_opts; NULL: podprof's own
  * @off_cpu:     share of task switches that is looked at, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval
@@ -69,6 +71,8 @@ struct cpu_sampler_opts {
 	enum settings_unwind unwind;
 	bool unsafe_kernel;
 	size_t table_bytes;
+	const struct runtime *const *runtimes;
+	size_t n_runtimes;
 	uint64_t interval_ns;
 	size_t event_ring_bytes;
 	double off_cpu;

@@ -22,6 +22,8 @@ static void image_free(struct image *image)
 		return;
 	elffile_free(image->file);
 	free(image->bytes);
+	free((char *)image->function.name);
+	free((char *)image->function.file);
 	free(image->path);
 	free(image);
 }
@@ -44,8 +46,9 @@ struct image *image_unref(struct image *image)
 const char *image_kind_name(enum image_kind kind)
 {
 	static const char *const names[IMAGE_KIND_MAX] = {
-		[IMAGE_FILE] = "file", [IMAGE_VDSO] = "vdso",	    [IMAGE_KERNEL] = "kernel",
-		[IMAGE_ANON] = "anon", [IMAGE_UNKNOWN] = "unknown",
+		[IMAGE_FILE] = "file",	   [IMAGE_VDSO] = "vdso",	[IMAGE_KERNEL] = "kernel",
+		[IMAGE_ANON] = "anon",	   [IMAGE_UNKNOWN] = "unknown", [IMAGE_RUNTIME] = "runtime",
+		[IMAGE_BROKEN] = "broken",
 	};
 
 	return names[kind];
@@ -112,6 +115,23 @@ int image_new(enum image_kind kind, const char *path, struct image **ret)
 	image->refs = 1;
 	image->path = strdup(path);
 	if (!image->path)
+		return -ENOMEM;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+int image_new_function(enum image_kind kind, const char *path,
+		       const struct image_function *function, struct image **ret)
+{
+	_cleanup_(image_freep) struct image *image = NULL;
+	int r = image_new(kind, path, &image);
+
+	if (r)
+		return r;
+	image->function.start_line = function->start_line;
+	image->function.name = strdup(function->name);
+	image->function.file = strdup(function->file);
+	if (!image->function.name || !image->function.file)
 		return -ENOMEM;
 	*ret = take_ptr(image);
 	return 0;

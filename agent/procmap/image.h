@@ -16,23 +16,34 @@
 
 #include "elf/elffile.h"
 
+/* Kinds of code. The kind of a frame is the kind of its image. */
 enum image_kind {
 	IMAGE_FILE,
 	IMAGE_VDSO,    /* its bytes were copied out of this process's own */
 	IMAGE_KERNEL,  /* frames' vaddr is the kernel's pc */
 	IMAGE_ANON,    /* code in anonymous memory (JIT); vaddr is the run-time pc */
 	IMAGE_UNKNOWN, /* no mapping holds the pc, or the process had gone before we could look */
+	IMAGE_RUNTIME, /* a function of a language runtime (@function); vaddr is the line */
+	IMAGE_BROKEN,  /* unknown frames of a language runtime (@function: why); vaddr is 0 */
 	IMAGE_KIND_MAX,
+};
+
+/* A function of a language runtime. */
+struct image_function {
+	const char *name;    /* for people; UTF-8 */
+	const char *file;    /* or module; "" if not known */
+	uint32_t start_line; /* 0 if not known */
 };
 
 /**
  * struct image - immutable after it is made, except for its reference count (atomic), so that the
  * loop and the workers may hold it at the same time
  * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
- * "[unknown]"
+ * "[unknown]"; the runtime's, "[python]", for a function
  * @build_id: lower-case hex, "" if there is none
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @bytes:    of the vDSO, which @file reads; else NULL
+ * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
  *
  * @device and @inode are those of the opened file. Where it could not be opened they are what
  * /proc/PID/maps shows, which on overlayfs and btrfs may be other numbers; @size is 0 then.
@@ -47,11 +58,15 @@ struct image {
 	uint64_t mtime_ns;
 	struct elffile *file;
 	void *bytes;
+	struct image_function function;
 	int refs;
 };
 
 /* Each makes an image with one reference, which is the caller's. 0 or -errno. @path is copied. */
 int image_new(enum image_kind kind, const char *path, struct image **ret);
+/* An IMAGE_RUNTIME or IMAGE_BROKEN. @function is copied. */
+int image_new_function(enum image_kind kind, const char *path,
+		       const struct image_function *function, struct image **ret);
 /* An IMAGE_FILE of the regular file @fd; takes @fd on success. A file that is not ELF, or that is
  * broken, is an image without @file, and its outcome (enum elffile_outcome) goes to @ret_elf. */
 int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);
@@ -62,7 +77,7 @@ int image_new_vdso(struct image **ret);
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
 struct image *image_unref(struct image *image);
-/* "file", "vdso", "kernel", "anon", "unknown". */
+/* "file", "vdso", "kernel", "anon", "unknown", "runtime", "broken". */
 const char *image_kind_name(enum image_kind kind);
 /* The last component of the path; borrowed. */
 const char *image_name(const struct image *image);
@@ -78,8 +93,9 @@ bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint
 /* Whether the opened file is as it was when the image was made: not written to since. */
 bool image_unchanged(const struct image *image);
 
-/* One place in some program: what a pc becomes while its mapping is known. Borrows or owns a
- * reference as its holder says. For IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address. */
+/* One place in some program. A pc is resolved to a place while its mapping is known, a language
+ * runtime's frame while the process lives. Borrows or owns a reference as its holder says. For
+ * IMAGE_FILE and IMAGE_VDSO @vaddr is the ELF virtual address; enum image_kind has the others. */
 struct frame {
 	struct image *image;
 	uint64_t vaddr;

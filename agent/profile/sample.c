@@ -12,11 +12,34 @@
 
 _Static_assert(sizeof(((struct sample_head *)0)->comm) == PID_COMM_MAX, "TASK_COMM_LEN");
 
+int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows)
+{
+	size_t n_native = 0, n_runtime = 0;
+	struct frame_record frame;
+	uint32_t n;
+
+	for (size_t i = 0; i < n_words; i += n) {
+		n = frame_decode((const __u64 *)words + i, n_words - i, &frame);
+		if (!n || (!i && frame.kind != FRAME_NATIVE))
+			return SAMPLE_ODD;
+		*(frame.kind == FRAME_NATIVE ? &n_native : &n_runtime) += 1;
+	}
+	if (n_rows && n_rows >= n_native)
+		return SAMPLE_ODD;
+	sample->user = words;
+	sample->n_user = n_words;
+	sample->n_rows = n_rows;
+	sample->n_native = n_native;
+	sample->n_runtime = n_runtime;
+	return SAMPLE_OK;
+}
+
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret)
 {
 	const struct sample_key *k = key;
 	const struct sample_deep *v = value; /* or the beginning of one */
 	size_t slots = (value_size - sizeof(v->head)) / sizeof(v->frames[0]);
+	struct sample sample;
 
 	if (v->head.n_kernel > SAMPLE_KERNEL_FRAMES_MAX ||
 	    v->head.n_user > SAMPLE_USER_FRAMES_MAX ||
@@ -24,9 +47,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		return SAMPLE_ODD;
 	if (!v->head.count || !k->tgid || k->end >= SAMPLE_END_MAX)
 		return SAMPLE_ODD;
-	if (v->head.n_rows && v->head.n_rows >= v->head.n_user)
-		return SAMPLE_ODD;
-	*ret = (struct sample){
+	sample = (struct sample){
 		.pid = {.pid = k->tgid, .start_ticks = pid_ticks_of_ns(k->start_boottime_ns)},
 		.cgroup_id = k->cgroup_id,
 		.cgroup_v1_id = k->cgroup_v1_id,
@@ -37,13 +58,14 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 		.total = v->head.total,
 		.end = k->end,
 		.flags = k->flags,
-		.n_user = v->head.n_user,
 		.n_kernel = v->head.n_kernel,
-		.n_rows = v->head.n_rows,
 		.kernel = (const uint64_t *)v->frames,
-		.user = (const uint64_t *)v->frames + v->head.n_kernel,
 	};
-	memcpy(ret->comm, v->head.comm, PID_COMM_MAX - 1);
+	if (sample_set_user(&sample, sample.kernel + sample.n_kernel, v->head.n_user,
+			    v->head.n_rows))
+		return SAMPLE_ODD;
+	memcpy(sample.comm, v->head.comm, PID_COMM_MAX - 1);
+	*ret = sample;
 	return SAMPLE_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "discovery/pid.h"
+#include "shared/frame.h"
 
 /**
  * struct sample - one distinct stack of one process and how often it was seen since the last drain
@@ -23,8 +24,11 @@
  * @dump_id:      the copy that its user half is in as well (profile/stack_dump.h); 0: none
  * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
  * @flags:        SAMPLE_FLAG_*
- * @n_rows:       user frames that a row of an unwind table led to
- * @user, @kernel: pcs, innermost first; [0] is where the task was, the others are return addresses
+ * @n_rows:       native user frames that a row of an unwind table led to
+ * @n_native:     native user frames; @n_runtime those of language runtimes, broken ones with them
+ * @kernel:       pcs, innermost first; [0] is where the task was, the others are return addresses
+ * @user:         words of frames (bpf/shared/frame.h), none malformed, for sample_user_next(); the
+ *                pcs are as in @kernel. [0] is a pc, and so is each where no runtime has frames
  *
  * Borrowed by the callee for the length of the call.
  */
@@ -43,6 +47,8 @@ struct sample {
 	size_t n_user;
 	size_t n_kernel;
 	size_t n_rows;
+	size_t n_native;
+	size_t n_runtime;
 	const uint64_t *user;
 	const uint64_t *kernel;
 };
@@ -51,7 +57,7 @@ typedef void (*sample_fn)(void *ctx, const struct sample *sample);
 
 enum sample_outcome {
 	SAMPLE_OK = 0,
-	SAMPLE_ODD, /* lengths or numbers that our programs do not write */
+	SAMPLE_ODD, /* lengths, numbers or words that our programs do not write */
 	SAMPLE_OUTCOME_MAX,
 };
 
@@ -59,6 +65,20 @@ enum sample_outcome {
  * sample_small, sample_large or sample_deep of @value_size bytes, both aligned to 8. @ret borrows
  * from @value. */
 int sample_decode(const void *key, const void *value, size_t value_size, struct sample *ret);
+/* Set the user half of @sample: @n_words words, borrowed, with @n_rows frames found by rows. 0 or
+ * SAMPLE_ODD. */
+int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows);
+/* The frame at word *@at of the user half; moves *@at behind the frame. Begin with 0. False at the
+ * end. */
+static inline bool sample_user_next(const struct sample *sample, size_t *at,
+				    struct frame_record *ret)
+{
+	const uint32_t n =
+		frame_decode((const __u64 *)sample->user + *at, sample->n_user - *at, ret);
+
+	*at += n;
+	return n > 0;
+}
 
 /* What the samples of an on-CPU stack stand for, if one does for @period. */
 uint64_t sample_value(const struct sample *sample, uint64_t period);

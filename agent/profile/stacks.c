@@ -63,6 +63,7 @@ struct stacks {
 	uint64_t n_odd; /* entries that could not be understood */
 	uint64_t fp_frames;
 	uint64_t row_frames;
+	uint64_t runtime_frames;
 	uint64_t kernel_frames;
 	uint64_t walked[SAMPLE_END_MAX]; /* of those that were copied out, by end */
 	uint64_t n_walked;
@@ -148,8 +149,9 @@ static void adapt_interval(struct stacks *s, const struct drain *d)
 static void count_frames(struct stacks *s, const struct sample *sample)
 {
 	s->row_frames += sample->n_rows * sample->count;
-	if (sample->n_user) /* the innermost is not unwound */
-		s->fp_frames += (sample->n_user - 1 - sample->n_rows) * sample->count;
+	if (sample->n_native) /* the innermost is not unwound */
+		s->fp_frames += (sample->n_native - 1 - sample->n_rows) * sample->count;
+	s->runtime_frames += sample->n_runtime * sample->count;
 	s->kernel_frames += sample->n_kernel * sample->count;
 }
 
@@ -381,6 +383,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	for (size_t k = 0; k < n; k++) {
 		sum.fp_frames += all[k]->fp_frames;
 		sum.row_frames += all[k]->row_frames;
+		sum.runtime_frames += all[k]->runtime_frames;
 		sum.kernel_frames += all[k]->kernel_frames;
 		sum.n_unsettled += all[k]->n_unsettled;
 		sum.n_odd += all[k]->n_odd;
@@ -388,6 +391,7 @@ void stacks_collect(const struct stacks *const all[], size_t n, struct metric_si
 	metric_family(sink, &frames);
 	metric_u64(sink, sum.fp_frames, &(struct metric_label){"unwinder", "fp"}, 1);
 	metric_u64(sink, sum.row_frames, &(struct metric_label){"unwinder", "dwarf"}, 1);
+	metric_u64(sink, sum.runtime_frames, &(struct metric_label){"unwinder", "runtime"}, 1);
 	metric_u64(sink, sum.kernel_frames, &(struct metric_label){"unwinder", "kernel"}, 1);
 	metric_family(sink, &unsettled);
 	metric_u64(sink, sum.n_unsettled, NULL, 0);

@@ -120,6 +120,16 @@ WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 
 /* ---------------------------------------------------------------- walking */
 
+/* The step of a runtime, as in the kernel's programs; NULL for native code alone. */
+static walk_runtime_fn step_of(uint32_t runtime)
+{
+#define STEP_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = name##_step,
+	static const walk_runtime_fn steps[FRAME_RUNTIME_MAX] = {[FRAME_RUNTIME_NONE] = NULL,
+								 FRAME_RUNTIMES(STEP_ROW)};
+
+	return runtime < FRAME_RUNTIME_MAX ? steps[runtime] : NULL;
+}
+
 void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		   struct dumpwalk_stack *ret)
 {
@@ -136,7 +146,7 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		.mode = from->mode,
 	};
 
-	*ret = (struct dumpwalk_stack){.pcs = (const uint64_t *)dw->frames};
+	*ret = (struct dumpwalk_stack){.words = (const uint64_t *)dw->frames};
 	dw->space.from = from;
 	dw->space.stack = ret;
 	dw->space.beyond = false;
@@ -144,7 +154,7 @@ void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		memcpy(dw->space.maps, from->maps, n_maps * sizeof(*from->maps));
 	walk_begin(&c, FIRST_MAPPING, n_maps);
 	for (int i = 0; i < WALK_PROGRAMS && w.end == WALK_ON; i++)
-		walk_on(&c, NULL);
+		walk_on(&c, step_of(from->runtime));
 	ret->n = w.n;
 	ret->n_rows = w.n_rows;
 	ret->flags = w.flags;

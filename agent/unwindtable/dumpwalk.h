@@ -23,6 +23,7 @@ struct tables;
  * struct dumpwalk_from - where it begins; all of it borrowed
  * @at:     address of the first of @n_bytes bytes
  * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
+ * @runtime: enum frame_runtime whose step the walk has
  */
 struct dumpwalk_from {
 	const struct regs *regs;
@@ -31,19 +32,20 @@ struct dumpwalk_from {
 	size_t n_bytes;
 	const struct process_mapping *maps;
 	size_t n_maps;
+	uint32_t runtime;
 	enum settings_unwind mode;
 };
 
 /**
  * struct dumpwalk_stack - what it found
- * @pcs:     @n frames as in a sample, innermost first; borrowed until the next walk
- * @n_rows:  of them found by rows
+ * @words:   @n words of frames as in a sample, innermost first; borrowed until the next walk
+ * @n_rows:  frames found by rows
  * @end:     enum sample_end
  * @flags:   SAMPLE_FLAG_*
  * @missing: executables that it came upon and that have no table, the innermost first
  */
 struct dumpwalk_stack {
-	const uint64_t *pcs;
+	const uint64_t *words;
 	size_t n;
 	size_t n_rows;
 	uint32_t end;

@@ -383,7 +383,8 @@ static int point(struct processes *p, struct record *rec, const struct processes
 		.start_boottime_ns = id->start_boottime_ns,
 		.exec_id = id->exec_id,
 		.first = t->first,
-		.n_mappings = t->n,
+		.n_mappings = (__u16)t->n,
+		.runtime = (__u16)id->runtime,
 	};
 	int r = p->kernel.record(p->kernel.ctx, id->tgid, &value);
 
@@ -443,6 +444,7 @@ static struct processes_id id_of(const struct record *rec)
 {
 	return (struct processes_id){
 		.tgid = rec->tgid,
+		.runtime = rec->value.runtime,
 		.start_boottime_ns = rec->value.start_boottime_ns,
 		.exec_id = rec->value.exec_id,
 		.version = rec->version,

@@ -35,9 +35,10 @@ struct processes_kernel {
 };
 
 /* Who is meant: what a sample carries; and a number of the caller's that says which of its lists of
- * mappings was published. */
+ * mappings was published; and @runtime, an enum frame_runtime. */
 struct processes_id {
 	uint32_t tgid;
+	uint32_t runtime;
 	uint64_t start_boottime_ns;
 	uint64_t exec_id;
 	uint64_t version;

@@ -25,6 +25,7 @@
 #include "procmap/address_space.h"
 #include "profile/stack_dump.h"
 #include "profile/sample.h"
+#include "runtimes/runtimes.h"
 #include "shared/sample.h"
 #include "unwindtable/dumpwalk.h"
 #include "unwindtable/processes.h"
@@ -107,6 +108,31 @@ static bool is_newer(const struct processes_id *known, const struct processes_id
 	       (known->exec_id == id->exec_id && known->version >= id->version);
 }
 
+/* The outermost native frame: the end of the walk. */
+static uint64_t outermost_pc(const struct sample *sample)
+{
+	struct frame_record frame;
+	uint64_t pc = 0;
+	size_t at = 0;
+
+	while (sample_user_next(sample, &at, &frame))
+		if (frame.kind == FRAME_NATIVE)
+			pc = frame.words[0] - (at > 1);
+	return pc;
+}
+
+static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample *sample,
+			   const struct address_space *space)
+{
+	const struct address_space_who who = {
+		.pid = sample->pid,
+		.start_ns = sample->start_boottime_ns,
+		.exec_id = sample->exec_id,
+	};
+
+	return runtimes_of(u->opts.runtimes, &who, space);
+}
+
 /* Tell the walker of the process of @sample, which was at @pc. */
 static void publish(struct unwind_publisher *u, const struct sample *sample, uint64_t pc,
 		    const struct address_space *space)
@@ -121,7 +147,7 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (!id.version || address_space_gone(space))
 		return;
 	if (sample->n_user && sample->end == SAMPLE_END_NO_TABLE)
-		want(u, sample->user[sample->n_user - 1] - (sample->n_user > 1), space);
+		want(u, outermost_pc(sample), space);
 	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
 		return;
 	want(u, pc, space);
@@ -129,6 +155,7 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= address_space_ended(space))
 		return;
 	make_maps(u, space);
+	id.runtime = runtime_of(u, sample, space);
 	/* what fails is counted there, and tried again with the next sample */
 	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
 }
@@ -175,11 +202,10 @@ int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *d
 	make_maps(u, space);
 	from.maps = u->maps;
 	from.n_maps = u->n_maps;
+	from.runtime = runtime_of(u, &dump->sample, space);
 	dumpwalk_walk(u->dumpwalk, &from, &stack);
 	*ret = dump->sample;
-	ret->user = stack.pcs;
-	ret->n_user = stack.n;
-	ret->n_rows = stack.n_rows;
+	(void)sample_set_user(ret, stack.words, stack.n, stack.n_rows); /* our own words */
 	ret->end = stack.end;
 	ret->flags = stack.flags;
 	return want_missing(u, &stack, ret_waits) ? UNWIND_PUBLISHER_WAITS : UNWIND_PUBLISHER_OK;

@@ -18,6 +18,7 @@ struct address_space;
 struct loop;
 struct metric_sink;
 struct root;
+struct runtimes;
 struct sample;
 struct stack_dump;
 struct unwind_publisher;
@@ -26,6 +27,7 @@ struct unwind_publisher;
  * struct unwind_publisher_opts - what is borrowed must outlive it
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
+ * @runtimes:    which runtimes processes have
  * @mode:        how copied stacks are walked
  * @ready:       called when a table that unwind_publisher_walk() waits for is there, or will not
  *               come; 0: some have found their places
@@ -35,6 +37,7 @@ struct unwind_publisher_opts {
 	const struct root *proc;
 	struct bpfobj_unwind kernel;
 	size_t table_bytes;
+	const struct runtimes *runtimes;
 	enum settings_unwind mode;
 	void (*ready)(void *ctx, uint16_t exe);
 	void *ctx;

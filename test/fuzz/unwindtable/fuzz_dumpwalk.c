@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile/sample.h"
 #include "support/usertables.h"
 #include "unwindtable/dumpwalk.h"
 
@@ -20,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct dumpwalk *cw;
 	struct dumpwalk_stack got;
 	struct dumpwalk_from from;
+	struct sample sample = {0};
 	struct input in;
 	struct regs regs;
 
@@ -42,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	dumpwalk_walk(cw, &from, &got);
 	dumpwalk_rest(cw);
 	if (!got.n || got.n > SAMPLE_USER_FRAMES_MAX || got.n_rows >= got.n ||
-	    got.end >= SAMPLE_END_MAX || got.n_missing > DUMPWALK_MISSING_MAX)
+	    got.end >= SAMPLE_END_MAX || got.n_missing > DUMPWALK_MISSING_MAX ||
+	    sample_set_user(&sample, got.words, got.n, got.n_rows))
 		abort();
 	return 0;
 }

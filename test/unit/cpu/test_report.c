@@ -24,7 +24,7 @@
 #define BYTES_MAX  (4u << 20)
 #define PARTS_MAX  3
 #define STACKS_MAX 4
-#define FRAMES_MAX 4
+#define FRAMES_MAX 6
 
 #define say(...) assert_int_equal(buf_printf(__VA_ARGS__), 0)
 
@@ -44,7 +44,7 @@ __attribute__((noinline)) static void cpu_outer(void)
 struct bench {
 	struct root proc;
 	struct symbolizer *symbolizer;
-	struct image *self, *anon, *unknown;
+	struct image *self, *anon, *unknown, *function, *broken;
 	uint64_t bias;
 };
 
@@ -70,6 +70,14 @@ static int setup(void **state)
 	assert_int_equal(image_new_file(fd, "/bin/test_cpu", &b->self, &elf), 0);
 	assert_int_equal(image_new(IMAGE_ANON, "[anon]", &b->anon), 0);
 	assert_int_equal(image_new(IMAGE_UNKNOWN, "[unknown]", &b->unknown), 0);
+	assert_int_equal(image_new_function(IMAGE_RUNTIME, "[python]",
+					    &(struct image_function){"App.run", "app.py", 10},
+					    &b->function),
+			 0);
+	assert_int_equal(image_new_function(IMAGE_BROKEN, "[python]",
+					    &(struct image_function){"[python: gone]", "", 0},
+					    &b->broken),
+			 0);
 	return 0;
 }
 
@@ -80,6 +88,8 @@ static int teardown(void **state)
 	image_unref(b->self);
 	image_unref(b->anon);
 	image_unref(b->unknown);
+	image_unref(b->function);
+	image_unref(b->broken);
 	symbolizer_free(b->symbolizer);
 	root_deinit(&b->proc);
 	free(b);
@@ -89,7 +99,8 @@ static int teardown(void **state)
 /* ---------------------------------------------------------------- what goes in */
 
 /* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: behind a call that is there; a:
- * anonymous memory; u: nothing known. */
+ * anonymous memory; u: nothing known; r, R: lines 12 and 13 of a language runtime's function; b: a
+ * frame of it that is not known. */
 static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_return)
 {
 	const uint64_t inner = (uint64_t)(uintptr_t)cpu_inner - b->bias;
@@ -107,6 +118,12 @@ static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_r
 		return (struct frame){b->self, outer + 1};
 	case 'a':
 		return (struct frame){b->anon, 0x1234};
+	case 'r':
+		return (struct frame){b->function, 12};
+	case 'R':
+		return (struct frame){b->function, 13};
+	case 'b':
+		return (struct frame){b->broken, 0};
 	default:
 		return (struct frame){b->unknown, 0};
 	}
@@ -294,6 +311,12 @@ static const struct report_row rows[] = {
 	 {{"comm=java", false, {{"aO", 1, 1}, {"iu", 2, 2}}}},
 	 TIME_TYPES,
 	 .expected = "1 1 [anon] cpu_outer comm=java \n2 2 cpu_inner [unknown] comm=java \n"},
+	{"frames of a language runtime between native ones",
+	 TIME,
+	 {{"pid=7", false, {{"iOrRbO", 1, 1}, {"r", 2, 2}}}},
+	 TIME_TYPES,
+	 .expected = "1 1 cpu_inner cpu_outer App.run App.run [python: gone] cpu_outer pid=7 \n"
+		     "2 2 App.run pid=7 \n"},
 	{"events",
 	 {.kind = CPU_REPORT_EVENTS, .event = "page-faults", .period = 100},
 	 {{"pid=7", false, {{"i", 2, 200}}}},
@@ -373,6 +396,42 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
+/* All functions of a runtime are in one mapping, each line is a location, none has an address. */
+static void test_runtime_places(void **state)
+{
+	static const struct report_row row = {"",	  TIME, {{NULL, false, {{"rRrb", 1, 1}}}},
+					      TIME_TYPES, "",	0};
+	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
+	struct cpu_report_stats stats = {0};
+	const struct pprof_tables *t;
+	struct bench *b = *state;
+	struct reader *reader;
+	struct input in;
+	const char *why;
+
+	input_make(b, &row, &in);
+	assert_int_equal(cpu_report(in.parts, in.n, b->symbolizer, &row.opts, &bytes, &stats), 0);
+	assert_int_equal(reader_new(bytes.data, bytes.len, BYTES_MAX, &reader, &why), 0);
+	t = reader_tables(reader);
+	assert_int_equal(stats.n_places, 3);
+	assert_int_equal(stats.n_unnamed, 1);
+	assert_int_equal(t->n_mappings, 1);
+	assert_string_equal(t->strings[t->mappings[0].path], "[python]");
+	assert_true(t->mappings[0].has_functions && t->mappings[0].has_filenames &&
+		    t->mappings[0].has_line_numbers && !t->mappings[0].has_inline_frames);
+	assert_int_equal(t->n_locations, 3);
+	assert_int_equal(t->n_functions, 2);
+	for (size_t i = 0; i < t->n_locations; i++) {
+		assert_int_equal(t->locations[i].mapping, 1);
+		assert_true(t->locations[i].address == 0);
+		assert_int_equal(t->locations[i].lines[0].line, i < 2 ? 12 + i : 0);
+	}
+	assert_string_equal(t->strings[t->functions[0].file], "app.py");
+	assert_int_equal(t->functions[0].start_line, 10);
+	reader_free(reader);
+	input_deinit(&in);
+}
+
 static int report_once(void *ctx)
 {
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
@@ -409,9 +468,9 @@ static void test_full(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),	  cmocka_unit_test(test_many_labels),
-		cmocka_unit_test(test_places),	  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_rows),   cmocka_unit_test(test_many_labels),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_runtime_places),
+		cmocka_unit_test(test_full),   cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

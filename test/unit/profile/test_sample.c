@@ -75,6 +75,8 @@ static void test_decode(void **state)
 		assert_int_equal(got.dump_id, 0);
 		assert_int_equal(got.n_kernel, row->n_kernel);
 		assert_int_equal(got.n_user, row->n_user);
+		assert_int_equal(got.n_native, row->n_user);
+		assert_int_equal(got.n_runtime, 0);
 		assert_ptr_equal(got.kernel, value.frames);
 		assert_ptr_equal(got.user, value.frames + row->n_kernel);
 		assert_string_equal(got.comm, "xxxxxxxxxxxxxxx");
@@ -83,6 +85,76 @@ static void test_decode(void **state)
 		assert_int_equal(sample_decode(&key, &value, row->value_size, &got), SAMPLE_OK);
 		assert_int_equal(got.dump_id, 44);
 	}
+}
+
+struct user_row {
+	const char *name;
+	uint64_t words[6];
+	size_t n, n_rows;
+	int want;
+	size_t n_native, n_runtime;
+};
+
+#define RUNTIME frame_head(1, 1, FRAME_REASON_NONE, 0x7f0000001000)
+#define BROKEN	frame_head(1, 0, FRAME_REASON_UNREADABLE, 0)
+
+/* The words of user halves: where a runtime's frames may be, and what they are not counted as. */
+static void test_user(void **state)
+{
+	const struct user_row rows[] = {
+		{"native", {1, 2, 3}, 3, 2, SAMPLE_OK, 3, 0},
+		{"nothing", {0}, 0, 0, SAMPLE_OK, 0, 0},
+		{"a row led to the innermost", {1, 2, 3}, 3, 3, SAMPLE_ODD, 0, 0},
+		{"both kinds", {1, RUNTIME, 77, 2, BROKEN, 3}, 6, 2, SAMPLE_OK, 3, 2},
+		{"a row led to a runtime's frame", {1, RUNTIME, 77, 2}, 4, 2, SAMPLE_ODD, 0, 0},
+		{"a runtime's is the last", {1, RUNTIME, 77}, 3, 0, SAMPLE_OK, 1, 1},
+		{"its second word is not there", {1, 2, RUNTIME, 77}, 3, 1, SAMPLE_ODD, 0, 0},
+		{"a broken one is the last", {1, BROKEN}, 2, 0, SAMPLE_OK, 1, 1},
+		{"a runtime's is the first", {RUNTIME, 77, 1}, 3, 0, SAMPLE_ODD, 0, 0},
+		{"a word that is no frame", {1, FRAME_PC_LIMIT}, 2, 0, SAMPLE_ODD, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		const struct user_row *row = &rows[i];
+		struct sample got = {.n_user = 99};
+		struct frame_record frame;
+		size_t at = 0, n = 0;
+
+		row_begin(row->name);
+		assert_int_equal(sample_set_user(&got, row->words, row->n, row->n_rows), row->want);
+		if (row->want) {
+			assert_int_equal(got.n_user, 99);
+			continue;
+		}
+		assert_int_equal(got.n_user, row->n);
+		assert_int_equal(got.n_rows, row->n_rows);
+		assert_int_equal(got.n_native, row->n_native);
+		assert_int_equal(got.n_runtime, row->n_runtime);
+		for (; sample_user_next(&got, &at, &frame); n++)
+			assert_int_equal(frame.kind == FRAME_NATIVE,
+					 !(row->words[at - frame.n_words] >> 63));
+		assert_int_equal(at, row->n);
+		assert_int_equal(n, row->n_native + row->n_runtime);
+	}
+}
+
+/* A value of the maps whose words are not frames is not handed over. */
+static void test_user_of_value(void **state)
+{
+	const struct sample_key key = {.tgid = 42};
+	struct sample_small value = {.head = {.count = 1, .n_kernel = 1, .n_user = 3}};
+	struct sample got;
+
+	(void)state;
+	value.frames[0] = 0xffffffff81000000ull;
+	value.frames[1] = 0x401000;
+	value.frames[2] = RUNTIME;
+	value.frames[3] = 77;
+	assert_int_equal(sample_decode(&key, &value, sizeof(value), &got), SAMPLE_OK);
+	assert_int_equal(got.n_runtime, 1);
+	value.head.n_user = 2;
+	assert_int_equal(sample_decode(&key, &value, sizeof(value), &got), SAMPLE_ODD);
 }
 
 static void test_names(void **state)
@@ -103,6 +175,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_user),
+		cmocka_unit_test(test_user_of_value),
 		cmocka_unit_test(test_names),
 	};
 

@@ -97,12 +97,12 @@ static void test_walk(void **state)
 		assert_int_equal(got.end, row->want_end);
 		assert_int_equal(got.n, row->want_n);
 		assert_int_equal(got.n_rows, row->want_n - 1);
-		assert_int_equal(got.pcs[0], row->leaf);
+		assert_int_equal(got.words[0], row->leaf);
 		assert_int_equal(got.n_missing, row->want_missing);
 		if (row->want_missing)
 			assert_int_equal(got.missing[0], usertables_bare(u));
 		if (row->want_end == SAMPLE_END_COMPLETE && row->frames)
-			assert_int_equal(got.pcs[got.n - 1], ROOT);
+			assert_int_equal(got.words[got.n - 1], ROOT);
 	}
 	dumpwalk_rest(cw);
 }

@@ -127,7 +127,8 @@ static struct process_mapping *make_maps(size_t n, unsigned int which)
 static int publish(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, unsigned int which,
 		   uint64_t now)
 {
-	struct processes_id id = {.tgid = tgid, .start_boottime_ns = 1000, .exec_id = exec_id};
+	struct processes_id id = {
+		.tgid = tgid, .runtime = tgid % 4, .start_boottime_ns = 1000, .exec_id = exec_id};
 	struct process_mapping *maps = make_maps(n, which);
 	int r = processes_publish(f->p, &id, maps, n, now);
 
@@ -145,6 +146,7 @@ static void check(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, 
 	assert_true(f->kernel.recorded[tgid]);
 	assert_true(rec->exec_id == exec_id && rec->start_boottime_ns == 1000);
 	assert_int_equal(rec->n_mappings, n);
+	assert_int_equal(rec->runtime, tgid % 4);
 	assert_true(n > PROCESS_MAPPINGS_PER_PAGE
 			    ? rec->first % PROCESS_MAPPINGS_PER_PAGE == 0
 			    : !n || rec->first / PROCESS_MAPPINGS_PER_PAGE ==

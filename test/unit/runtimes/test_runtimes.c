@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "discovery/pid.h"
+#include "procmap/address_space.h"
+#include "runtimes/runtimes.h"
+#include "support/allocfail.h"
+#include "support/metrics.h"
+
+DEFINE_CLEANUP(struct runtimes *, runtimes_freep, runtimes_free);
+
+#define LONG "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* ---------------------------------------------------------------- two readers */
+
+/* The first reader's answers, by the frame's first word. */
+struct answer {
+	int result;
+	struct runtime_place place;
+};
+
+static const struct answer answers[] = {
+	{0, {{"handle", "app.src", 10}, 12}},
+	{0, {{"handle", "app.src", 10}, 13}},
+	{0, {{"handle", "lib.src", 10}, 12}},
+	{0, {{"handle", "app.src", 20}, 22}},
+	{0, {{"", "", 0}, 0}},
+	{0, {{"a\xff\x1b[1mb", "c\nd", 0}, 0}},
+	{0, {{LONG LONG LONG LONG LONG, LONG LONG LONG LONG LONG LONG LONG LONG LONG, 1}, 1}},
+	{RUNTIME_GONE, {{"never", "seen", 0}, 0}},
+	{-EIO, {{"never", "seen", 0}, 0}},
+};
+
+static int n_readers;
+
+static int ant_new(const struct root *proc, void **ret)
+{
+	(void)proc;
+	*ret = &n_readers;
+	n_readers++;
+	return 0;
+}
+
+static void ant_free(void *reader)
+{
+	assert_ptr_equal(reader, &n_readers);
+	n_readers--;
+}
+
+/* Of the processes with even numbers. */
+static bool ant_runs(void *reader, const struct address_space_who *who,
+		     const struct address_space *space)
+{
+	(void)space;
+	assert_ptr_equal(reader, &n_readers);
+	return who->pid.pid % 2 == 0;
+}
+
+static int ant_frame_name(void *reader, const struct address_space_who *who,
+			  const struct frame_record *frame, struct runtime_place *ret)
+{
+	static char name[32];
+
+	assert_ptr_equal(reader, &n_readers);
+	assert_int_equal(who->pid.pid, 42);
+	if (frame->words[0] >= array_size(answers)) {
+		snprintf(name, sizeof(name), "f%llu", (unsigned long long)frame->words[0]);
+		*ret = (struct runtime_place){{name, "many.src", 1}, 1};
+		return 0;
+	}
+	*ret = answers[frame->words[0]].place;
+	return answers[frame->words[0]].result;
+}
+
+static bool bee_runs(void *reader, const struct address_space_who *who,
+		     const struct address_space *space)
+{
+	(void)reader;
+	(void)space;
+	return who->pid.pid % 3 == 0;
+}
+
+static const struct runtime ant = {"ant", ant_new, ant_free, ant_runs, ant_frame_name};
+static const struct runtime bee = {"bee", NULL, NULL, bee_runs, NULL};
+static const struct runtime *const table[] = {NULL, NULL, &ant, &bee};
+static const struct address_space_who who = {.pid = {.pid = 42}};
+
+#define ANT 2
+#define BEE 3
+
+static struct runtimes *make(void)
+{
+	const struct runtimes_opts opts = {.table = table, .n = array_size(table)};
+	struct runtimes *rs;
+
+	assert_int_equal(runtimes_new(&opts, &rs), 0);
+	return rs;
+}
+
+static struct frame resolve(struct runtimes *rs, struct frame_record record)
+{
+	struct frame frame = {0};
+
+	assert_int_equal(runtimes_resolve(rs, &who, &record, &frame), 0);
+	return frame;
+}
+
+static struct frame_record function(uint64_t word)
+{
+	return (struct frame_record){FRAME_RUNTIME, ANT, 0, 2, {word, 0}};
+}
+
+/* ---------------------------------------------------------------- frames */
+
+struct resolve_row {
+	const char *name;
+	struct frame_record record;
+	enum image_kind kind;
+	const char *path, *function, *file;
+	uint32_t start_line, line;
+	const char *outcome;
+};
+
+static const struct resolve_row resolve_rows[] = {
+	{"a function",
+	 {FRAME_RUNTIME, ANT, 0, 2, {0, 0}},
+	 IMAGE_RUNTIME,
+	 "[ant]",
+	 "handle",
+	 "app.src",
+	 10,
+	 12,
+	 "ok"},
+	{"nothing known but that there is one",
+	 {FRAME_RUNTIME, ANT, 0, 2, {4, 0}},
+	 IMAGE_RUNTIME,
+	 "[ant]",
+	 "",
+	 "",
+	 0,
+	 0,
+	 "ok"},
+	{"bytes that are no text",
+	 {FRAME_RUNTIME, ANT, 0, 2, {5, 0}},
+	 IMAGE_RUNTIME,
+	 "[ant]",
+	 "a??[1mb",
+	 "c?d",
+	 0,
+	 0,
+	 "ok"},
+	{"gone",
+	 {FRAME_RUNTIME, ANT, 0, 2, {7, 0}},
+	 IMAGE_BROKEN,
+	 "[ant]",
+	 "[ant: gone]",
+	 "",
+	 0,
+	 0,
+	 "gone"},
+	{"cannot be read any more",
+	 {FRAME_RUNTIME, ANT, 0, 2, {8, 0}},
+	 IMAGE_BROKEN,
+	 "[ant]",
+	 "[ant: gone]",
+	 "",
+	 0,
+	 0,
+	 "gone"},
+	{"the walker could not read it",
+	 {FRAME_BROKEN, BEE, FRAME_REASON_UNREADABLE, 1, {0x10, 0}},
+	 IMAGE_BROKEN,
+	 "[bee]",
+	 "[bee: unreadable]",
+	 "",
+	 0,
+	 0,
+	 "broken"},
+	{"the walker did not understand it",
+	 {FRAME_BROKEN, ANT, FRAME_REASON_ODD, 1, {0x10, 0}},
+	 IMAGE_BROKEN,
+	 "[ant]",
+	 "[ant: not understood]",
+	 "",
+	 0,
+	 0,
+	 "broken"},
+	{"no reader for it",
+	 {FRAME_RUNTIME, 1, 0, 2, {0, 0}},
+	 IMAGE_BROKEN,
+	 "[runtime 1]",
+	 "[runtime 1: no reader]",
+	 "",
+	 0,
+	 0,
+	 "no_reader"},
+	{"a number behind the last",
+	 {FRAME_RUNTIME, 127, 0, 2, {0, 0}},
+	 IMAGE_BROKEN,
+	 "[runtime 127]",
+	 "[runtime 127: no reader]",
+	 "",
+	 0,
+	 0,
+	 "no_reader"},
+	{"broken, and no reader either",
+	 {FRAME_BROKEN, 4, FRAME_REASON_ODD, 1, {0, 0}},
+	 IMAGE_BROKEN,
+	 "[runtime 4]",
+	 "[runtime 4: not understood]",
+	 "",
+	 0,
+	 0,
+	 "broken"},
+};
+
+static void test_resolve(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+
+	(void)state;
+	for (size_t i = 0; i < array_size(resolve_rows); i++) {
+		const struct resolve_row *row = &resolve_rows[i];
+		const uint64_t before =
+			metrics_get(runtimes_collect, rs, "podprof_runtime_frames", row->outcome);
+		struct frame got;
+
+		row_begin(row->name);
+		got = resolve(rs, row->record);
+		assert_int_equal(got.image->kind, row->kind);
+		assert_string_equal(got.image->path, row->path);
+		assert_string_equal(got.image->function.name, row->function);
+		assert_string_equal(got.image->function.file, row->file);
+		assert_int_equal(got.image->function.start_line, row->start_line);
+		assert_true(got.vaddr == row->line);
+		assert_null(got.image->file);
+		assert_int_equal(
+			metrics_get(runtimes_collect, rs, "podprof_runtime_frames", row->outcome),
+			before + 1);
+		image_unref(got.image);
+	}
+}
+
+/* Equal functions are one image; the line is in the frame. */
+static void test_equal(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	struct frame frames[4], again;
+
+	(void)state;
+	for (uint64_t i = 0; i < array_size(frames); i++)
+		frames[i] = resolve(rs, function(i));
+	assert_ptr_equal(frames[0].image, frames[1].image);
+	assert_true(frames[0].vaddr != frames[1].vaddr);
+	assert_ptr_not_equal(frames[0].image, frames[2].image);
+	assert_ptr_not_equal(frames[0].image, frames[3].image);
+	for (size_t i = 0; i < array_size(frames); i++)
+		image_unref(frames[i].image);
+
+	again = resolve(rs, function(0));
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 3);
+	runtimes_sweep(rs);
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 1);
+	image_unref(again.image);
+	runtimes_sweep(rs);
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_functions", ""), 0);
+}
+
+static void test_long_names(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	struct frame got = resolve(rs, function(6));
+
+	(void)state;
+	assert_int_equal(strlen(got.image->function.name), RUNTIMES_NAME_MAX - 1);
+	assert_int_equal(strlen(got.image->function.file), RUNTIMES_FILE_MAX - 1);
+	image_unref(got.image);
+}
+
+static void test_ceiling(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+	struct frame got;
+
+	(void)state;
+	for (uint64_t i = 0; i < RUNTIMES_FUNCTIONS_MAX; i++) {
+		got = resolve(rs, function(1000 + i));
+		assert_int_equal(got.image->kind, IMAGE_RUNTIME);
+		image_unref(got.image);
+	}
+	got = resolve(rs, function(0));
+	assert_int_equal(got.image->kind, IMAGE_BROKEN);
+	assert_string_equal(got.image->function.name, "[ant: too many functions]");
+	assert_int_equal(metrics_get(runtimes_collect, rs, "podprof_runtime_frames", "full"), 1);
+	image_unref(got.image);
+	/* known functions keep their names, and there is room again after a sweep
+	 */
+	got = resolve(rs, function(1000));
+	assert_string_equal(got.image->function.name, "f1000");
+	image_unref(got.image);
+	runtimes_sweep(rs);
+	got = resolve(rs, function(0));
+	assert_string_equal(got.image->function.name, "handle");
+	image_unref(got.image);
+}
+
+/* ---------------------------------------------------------------- processes */
+
+static void test_runtime_of_process(void **state)
+{
+	static const uint32_t wants[] = {ANT, 0, ANT, BEE, ANT, 0, ANT};
+	_cleanup_(runtimes_freep) struct runtimes *rs = make();
+
+	(void)state;
+	for (uint64_t pid = 0; pid < array_size(wants); pid++)
+		assert_int_equal(
+			runtimes_of(rs, &(struct address_space_who){.pid = {.pid = pid}}, NULL),
+			wants[pid]);
+}
+
+/* podprof's own: none. */
+static void test_product(void **state)
+{
+	_cleanup_(runtimes_freep) struct runtimes *rs = NULL;
+	const struct runtimes_opts opts = {.proc = NULL};
+	struct frame got;
+
+	(void)state;
+	assert_int_equal(runtimes_new(&opts, &rs), 0);
+	assert_int_equal(runtimes_of(rs, &who, NULL), FRAME_RUNTIME_NONE);
+	got = resolve(rs, function(0));
+	assert_string_equal(got.image->function.name, "[runtime 2: no reader]");
+	image_unref(got.image);
+}
+
+static int resolve_some(void *ctx)
+{
+	const struct runtimes_opts opts = {.table = table, .n = array_size(table)};
+	_cleanup_(runtimes_freep) struct runtimes *rs = NULL;
+	int r = runtimes_new(&opts, &rs);
+
+	(void)ctx;
+	for (uint64_t i = 0; !r && i < array_size(answers); i++) {
+		const struct frame_record record = function(i);
+		struct frame frame = {0};
+
+		r = runtimes_resolve(rs, &who, &record, &frame);
+		assert_int_equal(!frame.image, r != 0);
+		image_unref(frame.image);
+	}
+	return r;
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(resolve_some(NULL), 0);
+	assert_true(allocfail_each(resolve_some, NULL) > 10);
+	assert_int_equal(n_readers, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_equal),
+		cmocka_unit_test(test_long_names),
+		cmocka_unit_test(test_ceiling),
+		cmocka_unit_test(test_runtime_of_process),
+		cmocka_unit_test(test_product),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
