@@ -77,7 +77,8 @@ GEN_HDR += $(B)/gen/podprof.skel.h
 endif
 # Programs that only tests load, each with a skeleton of its own.
 TEST_BPF_SRC := $(sort $(wildcard test/bpf/*.bpf.c))
-TEST_HDR := $(TEST_BPF_SRC:test/bpf/%.bpf.c=$(B)/gen/%.skel.h)
+RUNTIME_HDR := $(B)/gen/podprof_runtime.skel.h
+TEST_HDR := $(TEST_BPF_SRC:test/bpf/%.bpf.c=$(B)/gen/%.skel.h) $(RUNTIME_HDR)
 
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
 SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
@@ -90,7 +91,7 @@ FUZZ_SRC := $(sort $(wildcard test/fuzz/*/fuzz_*.c))
 REPLAY := $(FUZZ_SRC:test/fuzz/%.c=$(B)/test/replay/%)
 FUZZ := $(FUZZ_SRC:%.c=$(B)/%)
 BENCH := $(patsubst %.c,$(B)/%,$(sort $(wildcard test/bench/bench_*.c)))
-GUEST := $(B)/test/kernels/guest
+GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
 
 # Not what tests compile themselves.
 TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/% test/fixtures/% \
@@ -272,7 +273,23 @@ $(B)/bpf/test/%.bpf.o: test/bpf/%.bpf.c $(B)/bpf/flags
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -Itest -D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 
-$(TEST_HDR): $(B)/gen/%.skel.h: $(B)/bpf/test/%.bpf.o
+# The programs once more, with the runtime that tests have (test/bpf/runtime_test.h).
+$(B)/bpf/runtime/%.bpf.o: bpf/%.bpf.c $(B)/bpf/flags
+	$(call say,BPF,$< (runtime))
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -Itest -DFRAME_RUNTIMES_TEST='"bpf/runtime_test.bpf.h"' \
+		-D__TARGET_ARCH_$(ARCH) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+
+$(B)/bpf/runtime/podprof.linked.o: $(BPF_SRC:bpf/%.bpf.c=$(B)/bpf/runtime/%.bpf.o)
+	$(call say,BPF-LINK,$@)
+	$(Q)$(BPFTOOL) gen object $@ $^
+
+$(RUNTIME_HDR): $(B)/bpf/runtime/podprof.linked.o
+	$(call say,SKEL,$@)
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name podprof_bpf > $@
+
+$(filter-out $(RUNTIME_HDR),$(TEST_HDR)): $(B)/gen/%.skel.h: $(B)/bpf/test/%.bpf.o
 	$(call say,SKEL,$@)
 	@mkdir -p $(@D)
 	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@
@@ -359,8 +376,13 @@ $(BPF_TEST:$(B)/%=$(B)/san/%.o) $(BPF_TEST:$(B)/%=$(B)/lint/%.ok) $(BENCH:$(B)/%
 $(UNIT) $(BPF_TEST): $(B)/%: $(B)/san/%.o $(TEST_LIBS)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $< \
+	$(Q)$(CC) -fsanitize=address,undefined $(ALLOC_WRAP) -o $@ $(filter %.o,$^) \
 		-Wl,--start-group $(TEST_LIBS) -liberty -Wl,--end-group -lcmocka $(LIBS)
+
+# The agent's parts that know the runtimes, before the library's.
+$(B)/test/bpf/test_runtimes: $(B)/san/test/bpf/runtime_agent.o
+$(B)/san/test/bpf/runtime_agent.o $(B)/obj/test/bpf/runtime_agent.o \
+	$(B)/lint/test/bpf/runtime_agent.ok: | $(RUNTIME_HDR)
 
 $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.o $(TEST_LIBS)
 	$(call say,LINK,$@)
@@ -389,11 +411,12 @@ $(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
-$(GUEST): $(addprefix $(B)/obj/test/kernels/,guest.o entities.o plain.o) $(B)/obj/test/support/burn.o \
-	$(B)/obj/libpodprof.a
+$(B)/test/kernels/guest: $(addprefix $(B)/obj/test/kernels/,guest.o entities.o plain.o)
+$(B)/test/kernels/runtimes: $(addprefix $(B)/obj/test/,kernels/runtimes.o bpf/runtime_agent.o)
+$(GUEST): $(B)/obj/test/support/burn.o $(B)/obj/libpodprof.a
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LINK_HARDEN) $(LDFLAGS) -o $@ $(filter %.o,$^) $(B)/obj/libpodprof.a $(LIBS)
 
 ##@ Longer
 .PHONY: fuzz check-relabel bench bench-workloads e2e e2e-cluster e2e-long e2e-san check-go check-go-load check-go-programs check-kernels check-rows check-attribution check-entities arm64 check-arm64
@@ -408,7 +431,8 @@ SYSROOT = $(shell test/kernels/debian.sh sysroot arm64 $$(test/setup.sh librarie
 arm64: ## cross-build for arm64: build/arm64/podprof
 	$(Q)test/setup.sh arm64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 B=build/arm64 \
-		CC="aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest
+		CC="aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
+		build/arm64/test/kernels/runtimes
 
 check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
 	$(Q)B=build/arm64 ARCH=arm64 SYSROOT=$(SYSROOT) test/kernels/check.sh $(ARM64_KERNELS)

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/metric.h"
-#include "base/strview.h"
 #include "base/utf8.h"
 
 #define RUNTIME_ROW(NAME, name) [FRAME_RUNTIME_##NAME] = &runtime_##name,

@@ -79,7 +79,7 @@ boot() {
 }
 
 run_here() {
-	nice "$work/guest" "$build/podprof" >"$work/console-here" 2>&1
+	nice "$work/guest" "$build/podprof" "$work/runtimes" >"$work/console-here" 2>&1
 	outcome "this machine" "$work/console-here"
 }
 
@@ -96,7 +96,8 @@ one() {
 	fi
 }
 
-"$here/initramfs.py" "$sysroot" "$work/initramfs" "/init=$work/guest" "/bin/podprof=$build/podprof" || exit 1
+"$here/initramfs.py" "$sysroot" "$work/initramfs" "/init=$work/guest" "/bin/podprof=$build/podprof" \
+	"/bin/runtimes=$work/runtimes" || exit 1
 if [ "${1:-}" = oldest ]; then
 	for release in $oldest; do
 		kernel=$(kernel_of "$release") || {

@@ -6,7 +6,7 @@
  *
  *	RESULT ok kernel=5.10.0-32-cloud-amd64 verified=oncpu_sample:13604 load_ms=66 samples=...
  *
- *	guest PODPROF
+ *	guest PODPROF RUNTIMES
  *	guest burn SECONDS	(what 'podprof record' runs)
  */
 #include <errno.h>
@@ -70,9 +70,10 @@ struct run {
 
 struct guest {
 	struct root proc, sys;
-	const char *podprof; /* path of the program */
-	const char *self;    /* and of this one */
-	char line[1024];     /* what the result says besides */
+	const char *podprof;  /* path of the program */
+	const char *runtimes; /* of runtimes.c */
+	const char *self;     /* and of this one */
+	char line[1024];      /* what the result says besides */
 	bool failed;
 };
 
@@ -436,6 +437,22 @@ static void check_record(struct guest *g)
 		fail(g, "callers are missing, in:\n%s", said.data ? said.data : "nothing");
 }
 
+/* ---------------------------------------------------------------- language runtimes */
+
+static void check_runtimes(struct guest *g)
+{
+	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 16);
+	char *const runtimes[] = {(char *)g->runtimes, NULL};
+	int r;
+
+	puts("frames of a language runtime");
+	r = run_program(runtimes, &said);
+	if (r || !said.len)
+		fail(g, "exits with %d: %.*s", r, (int)said.len, (const char *)said.data);
+	else
+		say(g, " runtime=%.*s", (int)said.len - 1, (const char *)said.data);
+}
+
 /* ---------------------------------------------------------------- doctor */
 
 /* What 'podprof doctor' has to say about a check. */
@@ -603,7 +620,9 @@ static int burn_plain(const char *seconds)
 int main(int argc, char **argv)
 {
 	const bool first = getpid() == 1;
-	struct guest g = {.podprof = argc > 1 ? argv[1] : "/bin/podprof", .self = argv[0]};
+	struct guest g = {.podprof = argc > 1 ? argv[1] : "/bin/podprof",
+			  .runtimes = argc > 2 ? argv[2] : "/bin/runtimes",
+			  .self = argv[0]};
 	struct utsname name;
 
 	if (argc > 1 && strcmp(argv[1], "burn") == 0)
@@ -620,6 +639,7 @@ int main(int argc, char **argv)
 		check_kernel(&g);
 		check_off_cpu(&g);
 		check_record(&g);
+		check_runtimes(&g);
 		check_doctor(&g, name.release);
 		check_targets(&g);
 		check_all_entities(&g, first);
