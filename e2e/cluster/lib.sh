@@ -28,8 +28,16 @@ podprof_install() {
 	podprof_rollout
 }
 
+# By what is stored: "kubectl rollout status" begins with what kube-apiserver's cache has, which on a busy machine
+# may be the DaemonSet before an upgrade, whose rollout is done.
+is_rolled_out() {
+	kubectl -n podprof get ds podprof -o json | jq -e '.metadata.generation as $now | .status |
+		.observedGeneration == $now and .desiredNumberScheduled == 1 and .updatedNumberScheduled == 1 and
+		.numberAvailable == 1'
+}
+
 podprof_rollout() {
-	kubectl -n podprof rollout status ds/podprof --timeout="$patience" >/dev/null || {
+	until_true is_rolled_out || {
 		kubectl -n podprof describe pods -l app.kubernetes.io/name=podprof | tail -n 20
 		podprof_log | tail -n 20
 		fail "podprof does not start"
@@ -37,7 +45,11 @@ podprof_rollout() {
 }
 
 podprof_uninstall() { helm uninstall podprof --namespace podprof --wait >/dev/null; }
-podprof_pod() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
+# Not the one that an upgrade has just ended
+podprof_pod() {
+	kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o json |
+		jq -r '.items | map(select(.metadata.deletionTimestamp == null)) | .[0].metadata.name'
+}
 podprof_log() { kubectl -n podprof logs ds/podprof; }
 # By the API server's proxy, as nothing but the cluster's own network leads to it
 podprof_get() { kubectl get --raw "/api/v1/namespaces/podprof/pods/$(podprof_pod):7070/proxy$1"; }
@@ -45,7 +57,7 @@ podprof_get() { kubectl get --raw "/api/v1/namespaces/podprof/pods/$(podprof_pod
 metrics_page() { podprof_get /metrics; }
 
 # restarts: of podprof's container; nothing that is done to it here may end it
-restarts() { kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[*].status.containerStatuses[*].restartCount}'; }
+restarts() { kubectl -n podprof get pod "$(podprof_pod)" -o jsonpath='{.status.containerStatuses[*].restartCount}'; }
 
 # ---------------------------------------------------------------- what there is to profile
 

@@ -26,22 +26,35 @@ start_pods() {
 named() { [ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge $((before + pods)) ]; }
 
 # Containers that look like those of pods and are none of this cluster's: the kubelet is asked for them again
-# and again, so that nothing can be counted beside them.
+# and again, for ten seconds, and then they are counted.
 strangers() { metric podprof_metadata_waits_total 'outcome="unknown_id"'; }
 
-# count SOURCE MOST-QUIET MOST-BUSY FLAGS...
+# quiet_minute SOURCE MOST: no more than that, unless something else on this machine starts a container
+quiet_minute() {
+	local asked before
+	for _ in 1 2 3 4 5; do
+		before=$(strangers)
+		asked=$("asked_$1")
+		SECONDS=0
+		sleep 60
+		asked=$(($("asked_$1") - asked))
+		note "$1: $asked requests in $SECONDS quiet seconds"
+		[ "$asked" -gt $(($2 * SECONDS / 60)) ] || return 0
+		sleep 12
+		[ "$(strangers)" -gt "$before" ] || fail "$asked requests, more than $2 in a minute"
+		note "$(($(strangers) - before)) containers of something else on this machine: once more"
+	done
+	fail "this machine starts containers all the time"
+}
+
+# count SOURCE MOST-QUIET MOST-BUSY FLAGS...: MOST-BUSY is "seconds" for one in each
 count() {
 	local source=$1 quiet=$2 busy=$3 asked
 	shift 3
 	podprof_install "$@"
 	until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 	sleep 35 # until what is young is so no more
-	asked=$("asked_$source")
-	sleep 60
-	asked=$(($("asked_$source") - asked))
-	note "$source: $asked requests in a quiet minute"
-	[ "$(strangers)" = 0 ] || fail "$(strangers) containers of something else on this machine"
-	[ "$asked" -le "$quiet" ] || fail "$asked requests, more than $quiet"
+	quiet_minute "$source" "$quiet"
 	before=$(metric podprof_metadata_containers 'outcome="ok"')
 	asked=$("asked_$source")
 	SECONDS=0
@@ -49,6 +62,7 @@ count() {
 	until_true named || fail "$(metric podprof_metadata_containers 'outcome="ok"') of $((before + pods)) have names"
 	asked=$(($("asked_$source") - asked))
 	note "$source: $asked requests while $pods pods started, in $SECONDS s"
+	[ "$busy" != seconds ] || busy=$((SECONDS + 1))
 	[ "$asked" -le "$busy" ] || fail "$asked requests, more than $busy"
 	kubectl delete namespace many --wait=true >/dev/null
 }
@@ -59,4 +73,4 @@ kubectl -n batch patch cronjob tick -p '{"spec": {"suspend": true}}' >/dev/null
 kubectl -n batch delete pod restarting --now >/dev/null
 count apiserver 0 2
 # Each four seconds, and each second while something is not known
-count kubelet 17 75 --set metadata.source=kubelet --set metadata.kubeletVerify=none
+count kubelet 17 seconds --set metadata.source=kubelet --set metadata.kubeletVerify=none
