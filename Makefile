@@ -55,16 +55,20 @@ endif
 CFLAGS ?= -O2 -g
 ALL_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(CFLAGS)
 # -g1: functions and lines, as ASan prints them. Variables as well take a fifth more to compile.
-SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) -O1 -g1 -fno-omit-frame-pointer \
-	-fsanitize=address,undefined -fno-sanitize-recover=all -pthread
+SANITIZE := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -pthread
+SAN_CFLAGS := -std=gnu11 $(WARN) $(DEFS) $(INCS) $(SANITIZE)
+# libre2 of Debian 13 needs C++17. Without -Wshadow: a function may have the name of a struct in a header of C.
+CXX_STD := -std=gnu++17 -fno-exceptions -fno-rtti
+CXX_FLAGS := $(CXX_STD) $(filter-out -Wshadow -Wstrict-prototypes -Wmissing-prototypes,$(WARN)) $(DEFS) $(INCS)
 LINK_HARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed
-LIBS := -lbpf -ldw -lelf -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lpcre2-8 -liberty \
-	-lm -pthread
+LIBS := -lbpf -ldw -lelf -lcurl -lmicrohttpd -ljansson -lprotobuf-c -lz -lre2 -liberty \
+	-lm -lstdc++ -pthread
 
 # ---------------------------------------------------------------- sources
 
 AGENT_SRC := $(sort $(wildcard agent/*.c agent/*/*.c))
 LIB_SRC := $(filter-out agent/main.c,$(AGENT_SRC))
+CXX_SRC := $(sort $(wildcard agent/*/*.cc))
 PROTO := $(sort $(wildcard proto/*.proto))
 GEN_SRC := $(PROTO:proto/%.proto=$(B)/gen/%.pb-c.c)
 GEN_HDR := $(GEN_SRC:.c=.h) $(B)/gen/version.h
@@ -80,8 +84,8 @@ TEST_BPF_SRC := $(sort $(wildcard test/bpf/*.bpf.c))
 RUNTIME_HDR := $(B)/gen/podprof_runtime.skel.h
 TEST_HDR := $(TEST_BPF_SRC:test/bpf/%.bpf.c=$(B)/gen/%.skel.h) $(RUNTIME_HDR)
 
-LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
-SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/obj/%.o) $(CXX_SRC:%.cc=$(B)/obj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/obj/%.o)
+SAN_OBJ := $(LIB_SRC:%.c=$(B)/san/%.o) $(CXX_SRC:%.cc=$(B)/san/%.o) $(GEN_SRC:$(B)/%.c=$(B)/san/%.o)
 
 SUPPORT_SRC := $(sort $(wildcard test/support/*.c))
 SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$(B)/san/%.o)
@@ -97,7 +101,7 @@ GUEST := $(B)/test/kernels/guest $(B)/test/kernels/runtimes
 TIDY_SRC := $(AGENT_SRC) $(sort $(filter-out test/data/% test/fixtures/% \
 	$(filter-out test/bench/bench_%,$(wildcard test/bench/*.c)), \
 	$(wildcard test/*/*.c test/*/*/*.c)))
-TIDY := $(TIDY_SRC:%.c=$(B)/lint/%.ok)
+TIDY := $(TIDY_SRC:%.c=$(B)/lint/%.ok) $(CXX_SRC:%.cc=$(B)/lint/%.ok)
 
 # ---------------------------------------------------------------- what people type
 
@@ -161,7 +165,7 @@ lint: $(GEN_HDR) ## clang-tidy, shell scripts, who includes whom, licence lines
 lint-c: $(TIDY) ## clang-tidy on what has changed since it last passed
 
 format: ## reformat the C files
-	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
+	$(Q)git ls-files '*.c' 'agent/*.cc' '*.h' | xargs clang-format -i
 
 limits: ## generate docs/design/limits.md from the limits in the code
 	$(Q)test/limits.py > docs/design/limits.md.new && mv docs/design/limits.md.new docs/design/limits.md
@@ -175,7 +179,7 @@ check-e2e: all ## containers under containerd, a real push handler, promtool: th
 # The layout is that of clang-format 14 (Debian 12). Later versions differ from it in a few places: those
 # are shown and are not an error.
 check-format: ## whether the C files are formatted
-	$(Q)git ls-files '*.c' '*.h' | if clang-format --version | grep -q 'version 14\.'; then \
+	$(Q)git ls-files '*.c' 'agent/*.cc' '*.h' | if clang-format --version | grep -q 'version 14\.'; then \
 		xargs clang-format --dry-run -Werror; else \
 		xargs clang-format --dry-run 2>&1 | grep warning: || true; fi
 
@@ -199,14 +203,19 @@ $(B)/san/libsupport.a: $(SUPPORT_OBJ)
 # A change of compiler or flags rebuilds what depends on them.
 $(B)/flags: FORCE
 	@mkdir -p $(B)
-	@echo '$(CC) $(ALL_CFLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || \
-		echo '$(CC) $(ALL_CFLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' > $@
+	@echo '$(CC) $(ALL_CFLAGS) $(CXX) $(CXX_FLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' | cmp -s - $@ || \
+		echo '$(CC) $(ALL_CFLAGS) $(CXX) $(CXX_FLAGS) $(HARDEN) $(LDFLAGS) $(LIBS)' > $@
 .PHONY: FORCE
 
 $(B)/obj/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
+
+$(B)/obj/%.o: %.cc $(B)/flags | $(GEN_HDR)
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) $(CFLAGS) $(HARDEN) -MMD -MP -c -o $@ $<
 
 $(B)/obj/gen/%.o: $(B)/gen/%.c $(B)/flags
 	$(call say,CC,$<)
@@ -217,6 +226,11 @@ $(B)/san/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC-SAN,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SAN_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/san/%.o: %.cc $(B)/flags | $(GEN_HDR)
+	$(call say,CXX-SAN,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(CXX_FLAGS) $(SANITIZE) -MMD -MP -c -o $@ $<
 
 $(B)/san/gen/%.o: $(B)/gen/%.c $(B)/flags
 	$(call say,CC-SAN,$<)
@@ -392,22 +406,27 @@ $(REPLAY): $(B)/test/replay/%: $(B)/san/test/fuzz/%.o $(B)/san/test/fuzz/replay.
 # One empty file for each source that clang-tidy had nothing to say about, with its headers as
 # dependencies. It has the time at which clang-tidy began, so that what is changed while it runs is
 # looked at again; another version, other flags or checks look at everything again.
-TIDY_CFLAGS := -std=gnu11 $(DEFS) $(INCS)
+TIDY_CFLAGS = $(if $(filter %.cc,$<),$(CXX_STD),-std=gnu11) $(DEFS) $(INCS)
 # One function at a time: across calls it takes every "return -errno" for a possible success.
 TIDY_ANALYZER := -Xclang -analyzer-config -Xclang ipa=none
 $(B)/lint/flags: FORCE
 	@mkdir -p $(@D)
-	@{ echo '$(TIDY_CFLAGS) $(TIDY_ANALYZER)'; clang-tidy --version; \
+	@{ echo '$(CXX_STD) $(TIDY_CFLAGS) $(TIDY_ANALYZER)'; clang-tidy --version; \
 		cat .clang-tidy test/.clang-tidy | sha256sum; } > $@.now
 	@cmp -s $@.now $@ || cp $@.now $@
 	@find $${XDG_CACHE_HOME:-$${HOME:-/root}/.cache}/podprof-tools/tidy -mtime +30 -delete 2>/dev/null || true
 
+define RUN_TIDY
+$(call say,TIDY,$<)
+@mkdir -p $(@D)
+@touch $(@:.ok=.began)
+$(Q)CLANG=$(CLANG) test/tidy.sh $(B)/lint/flags $(@:.ok=) $< $(TIDY_CFLAGS) $(TIDY_ANALYZER)
+@mv $(@:.ok=.began) $@
+endef
 $(B)/lint/%.ok: %.c $(B)/lint/flags | $(GEN_HDR)
-	$(call say,TIDY,$<)
-	@mkdir -p $(@D)
-	@touch $(@:.ok=.began)
-	$(Q)CLANG=$(CLANG) test/tidy.sh $(B)/lint/flags $(@:.ok=) $< $(TIDY_CFLAGS) $(TIDY_ANALYZER)
-	@mv $(@:.ok=.began) $@
+	$(RUN_TIDY)
+$(B)/lint/%.ok: %.cc $(B)/lint/flags | $(GEN_HDR)
+	$(RUN_TIDY)
 
 # What a virtual machine runs first: no sanitizers, and stacks that are known (support/burn.h).
 $(B)/obj/test/kernels/plain.o: private HARDEN += -fomit-frame-pointer
@@ -431,7 +450,8 @@ SYSROOT = $(shell test/kernels/debian.sh sysroot arm64 $$(test/setup.sh librarie
 arm64: ## cross-build for arm64: build/arm64/podprof
 	$(Q)test/setup.sh arm64
 	$(Q)$(MAKE) --no-print-directory ARCH=arm64 B=build/arm64 \
-		CC="aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
+		CC="aarch64-linux-gnu-gcc --sysroot=$(SYSROOT)" \
+		CXX="aarch64-linux-gnu-g++ --sysroot=$(SYSROOT)" all build/arm64/test/kernels/guest \
 		build/arm64/test/kernels/runtimes
 
 check-arm64: arm64 ## the arm64 programs in ARM64_KERNELS, booted in QEMU
@@ -468,15 +488,20 @@ fuzz: $(FUZZ) ## search with libFuzzer, FUZZ_SECONDS each (60)
 	$(Q)test/run.sh search $(FUZZ_SECONDS) $(FUZZ)
 
 # libFuzzer wants coverage in everything it drives, so there is a library of its own, by clang.
-FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) -O1 -g -fsanitize=fuzzer-no-link,address,undefined \
-	-fno-sanitize-recover=all -pthread
+FUZZ_SANITIZE := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -pthread
+FUZZ_CFLAGS := -std=gnu11 $(DEFS) $(INCS) $(FUZZ_SANITIZE)
 FUZZ_LIB_SRC := $(LIB_SRC) $(filter-out %/test.c %/allocfail.c,$(SUPPORT_SRC))
-$(B)/fuzzobj/libpodprof.a: $(FUZZ_LIB_SRC:%.c=$(B)/fuzzobj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/fuzzobj/%.o)
+$(B)/fuzzobj/libpodprof.a: $(FUZZ_LIB_SRC:%.c=$(B)/fuzzobj/%.o) $(CXX_SRC:%.cc=$(B)/fuzzobj/%.o) $(GEN_SRC:$(B)/%.c=$(B)/fuzzobj/%.o)
 
 $(B)/fuzzobj/%.o: %.c $(B)/flags | $(GEN_HDR)
 	$(call say,CC-FUZZ,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/fuzzobj/%.o: %.cc $(B)/flags | $(GEN_HDR)
+	$(call say,CXX-FUZZ,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(CXX_FLAGS) $(FUZZ_SANITIZE) -MMD -MP -c -o $@ $<
 
 $(B)/fuzzobj/gen/%.o: $(B)/gen/%.c $(B)/flags
 	$(call say,CC-FUZZ,$<)

@@ -59,7 +59,7 @@ def limits(path):
 
 def main():
     listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", "agent/*.[ch]", "bpf/*.[ch]"],
+        ["git", "ls-files", "-co", "--exclude-standard", "agent/*.[ch]", "agent/*.cc", "bpf/*.[ch]"],
         check=True, capture_output=True, text=True).stdout.split()
     missing = 0
     folder = None

@@ -38,7 +38,7 @@ scripts() {
 # The table of agent/README.md is the rule: "| `folder/` | owns | may include |", and a row "(agent)" for
 # agent/ itself. An include without a slash is of agent/ if the file is there, else generated.
 includes() {
-	files 'agent/*.c' 'agent/*.h' 'agent/*/*.c' 'agent/*/*.h' | sort -u | xargs awk '
+	files 'agent/*.c' 'agent/*.h' 'agent/*/*.c' 'agent/*/*.cc' 'agent/*/*.h' | sort -u | xargs awk '
 		function room(path) { return split(path, p, "/") > 1 ? p[1] : "(agent)" }
 		function exists(path,  line, r) { r = (getline line < path) >= 0; close(path); return r }
 		BEGIN {
@@ -95,7 +95,7 @@ limits() {
 
 # In the first line, or in the second after "#!".
 licences() {
-	files '*.c' '*.h' '*.S' '*.sh' '*.py' '*.go' '*.js' '*.css' '*.proto' .ci/run Makefile \
+	files '*.c' '*.cc' '*.h' '*.S' '*.sh' '*.py' '*.go' '*.js' '*.css' '*.proto' .ci/run Makefile \
 		Dockerfile |
 		while read -r file; do
 			head -n 2 "$file" | grep -q 'SPDX-License-Identifier: ' ||

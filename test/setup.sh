@@ -6,9 +6,9 @@
 set -eu
 
 libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev
-	libprotobuf-c-dev zlib1g-dev uthash-dev libpcre2-dev libiberty-dev"
-build="gcc make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
-tests="g++ clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
+	libprotobuf-c-dev zlib1g-dev uthash-dev libre2-dev libiberty-dev"
+build="gcc g++ make git clang bpftool protobuf-c-compiler ca-certificates $libraries"
+tests="clang-format clang-tidy libclang-rt-dev libcmocka-dev golang-go containerd runc jq curl
 	shellcheck python3 binutils bc"
 # A virtual machine of this machine's kind.
 case $(dpkg --print-architecture) in
@@ -16,7 +16,7 @@ arm64) tests="$tests qemu-system-arm" ;;
 *) tests="$tests qemu-system-x86" ;;
 esac
 # The other kind's, and what builds for it.
-arm64="qemu-system-arm gcc-aarch64-linux-gnu"
+arm64="qemu-system-arm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu"
 
 # A node of Kubernetes, and images for it.
 cluster="containernetworking-plugins iptables conntrack iproute2 openssl buildah debootstrap"

@@ -97,24 +97,23 @@ static int gather(const struct labelling *l, const struct names *names, const st
 	return r;
 }
 
-static int choose(const struct labelling *l, const struct names *names, const struct entity *entity,
-		  struct labelled *ret)
+static void choose(const struct labelling *l, const struct names *names,
+		   const struct entity *entity, struct labelled *ret)
 {
 	const char *profile = labels_get(&ret->settings, PROFILE_SETTING);
 	char name[NAMES_TEXT_MAX], why[SELECTOR_WHY_MAX];
-	int r;
+	enum selector_outcome r;
 
 	if (profile && strcmp(profile, "false") == 0) {
 		snprintf(ret->why, sizeof(ret->why),
 			 "annotation " PROFILE_ANNOTATION ": \"false\"");
-		return 0;
+		return;
 	}
 	names_text(names, entity, name);
 	r = selector_ask(l->selector, name, why);
-	if (r > 0)
+	if (r != SELECTOR_TAKEN)
 		snprintf(ret->why, sizeof(ret->why), "%s", why);
 	ret->gave_up = r == SELECTOR_GAVE_UP;
-	return r < 0 ? r : 0;
 }
 
 /* ---------------------------------------------------------------- the rules */
@@ -157,10 +156,10 @@ int labelling_apply(const struct labelling *l, const struct names *names,
 	r = gather(l, names, entity, &set, from);
 	if (!r)
 		r = names_settings(names, &ret->settings);
-	if (!r && decide)
-		r = choose(l, names, entity, ret);
 	if (r)
 		return r;
+	if (decide)
+		choose(l, names, entity, ret);
 	r = relabel_apply(l->relabel, &set, from, &result);
 	if (r < 0)
 		return r;

@@ -31,7 +31,8 @@ enum selector_outcome {
 	SELECTOR_GAVE_UP,  /* left out because a pattern took too long; @ret_why as above */
 };
 
-/* Decides about an entity by its name. An outcome or -ENOMEM. */
-int selector_ask(const struct selector *selector, const char *name, char ret_why[SELECTOR_WHY_MAX]);
+/* Decides about an entity by its name. */
+enum selector_outcome selector_ask(const struct selector *selector, const char *name,
+				   char ret_why[SELECTOR_WHY_MAX]);
 
 #endif

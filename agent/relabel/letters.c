@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The C library's towlower() goes by the locale, of which a container image may have none but "C";
- * PCRE2's \U takes any other case for the upper one, which makes U+00B5 of the Greek letter mu. So
- * there is a table here: the simple case mappings of Unicode 15, from capital letters to small
- * ones. Read backwards it is the mapping to capital letters but for a few.
+ * The table has the simple case mappings of Unicode 15, from capital letters to small ones.
+ * Prometheus has the same ones from Go. The way back is the mapping to capital letters, but for a
+ * few.
+ *
+ * towlower() of the C library is no replacement. It needs the file of the locale C.UTF-8, and its
+ * version of Unicode changes with the distribution: Debian 12 maps every letter as Go 1.26 does,
+ * Debian 13 (Unicode 16) maps 54 characters otherwise. RE2 does not export its table.
  */
 #include "relabel/letters.h"
 
@@ -86,7 +89,7 @@ static const struct row lower_rows[] = {
 	{0x16e40, 0x16e5f, 32, 1},   {0x1e900, 0x1e921, 34, 1},
 };
 
-/* Letters whose capital is not the first one that has them for its small letter. */
+/* Exceptions of the way back. */
 static const uint32_t odd_capitals[][2] = {
 	{0xb5, 0x39c},	  {0xdf, 0xdf},	    {0x131, 0x49},   {0x17f, 0x53},   {0x1c5, 0x1c4},
 	{0x1c8, 0x1c7},	  {0x1cb, 0x1ca},   {0x1f2, 0x1f1},  {0x345, 0x399},  {0x3c2, 0x3a3},
@@ -105,7 +108,7 @@ static uint32_t lower(uint32_t c)
 {
 	size_t low = 0, high = array_size(lower_rows);
 
-	/* the last row that does not begin behind it */
+	/* the last row with first <= c */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

@@ -2,14 +2,14 @@
 #ifndef PODPROF_RELABEL_LETTERS_H
 #define PODPROF_RELABEL_LETTERS_H
 
-/* Upper and lower case, of all letters and whatever the locale is. */
+/* Upper and lower case of all letters of Unicode, independent of the locale. */
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 
-/* Appends @text, which is UTF-8, with each letter in the other case where it has one: one character
- * for one, so that U+00DF stays what it is. As buf_append(). */
+/* Appends @text (UTF-8) in one case. A character becomes one character: U+00DF, without a capital
+ * of its own, is unchanged. Return: as buf_append(). */
 int letters_lower(const char *text, struct buf *to) __attribute__((warn_unused_result));
 int letters_upper(const char *text, struct buf *to) __attribute__((warn_unused_result));
 

@@ -2,20 +2,31 @@
 #ifndef PODPROF_RELABEL_PATTERN_H
 #define PODPROF_RELABEL_PATTERN_H
 
-/* A pattern in RE2's syntax, as Prometheus takes it: it has to match all of a text, and '.' matches
- * newlines too. */
+/* Regular expressions of Prometheus: RE2's syntax, anchored at both ends, and '.' matches newlines
+ * too. Matching takes linear time (libre2). */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/strview.h"
 
-/* Bytes of a pattern as it is written: room for a list of several hundred namespaces. Reached:
- * wrong usage. */
+/* Bytes of a pattern's source: room for a list of several hundred namespaces. Reached: wrong usage
+ */
 #define PATTERN_TEXT_MAX   ((size_t)16 << 10)
-/* Groups of a pattern that keep what they matched. Reached: wrong usage. */
+/* Bytes of memory of one pattern, for its program and the states of RE2's DFA. Usual patterns keep
+ * 2 to 12 KiB, those with the most states 400 KiB. The program has at most 21,000 instructions
+ * before RE2 flattens it: room for PATTERN_TEXT_MAX of literals, for ".{0,1000}" twice or for
+ * "\pL{50}". Reached: wrong usage for a program; RE2 empties the cache of states, then falls back
+ * to its NFA */
+#define PATTERN_MEMORY_MAX (1 << 20)
+/* Capturing groups of a pattern. Reached: wrong usage */
 #define PATTERN_GROUPS_MAX 64
-/* Bytes of a message about a pattern. Reached: cut. */
+/* Work of one match: instructions of the program times bytes of the text. RE2 cannot interrupt a
+ * match. The ceiling allows 16,000 instructions (PATTERN_TEXT_MAX of literals) with 512 bytes. The
+ * NFA takes 2 to 3 ns a unit, and 6 ns after a thrashing DFA: 50 ms at most (bench_relabel).
+ * Reached: `podprof_relabel_timeouts_total`: the entity is left out */
+#define PATTERN_WORK_MAX   ((size_t)8 << 20)
+/* Bytes of a message about a pattern. Reached: cut */
 #define PATTERN_ERROR_MAX  256
 
 struct pattern_error {
@@ -25,50 +36,56 @@ struct pattern_error {
 enum pattern_outcome {
 	PATTERN_OK = 0,
 	PATTERN_NO_MATCH,
-	PATTERN_LIMIT,	 /* whether it matches was not found out with the work allowed for it */
+	PATTERN_LIMIT,	 /* not tried: more work than PATTERN_WORK_MAX */
 	PATTERN_REFUSED, /* not compiled; the error says why */
 };
 
 struct pattern;
 
 /**
- * struct pattern_match - what the groups of a pattern matched; {0} before the first use
+ * struct pattern_match - the texts of a pattern's groups
+ * @groups: group 0 is everything; .p is NULL for a group without a match
  *
- * Borrows from the text. A pattern never changes, so each user has one of these.
+ * Borrows from the matched text.
  */
 struct pattern_match {
-	struct pcre2_real_match_data_8 *data;
-	const char *text;
-	struct strview plain[2]; /* instead of @data, where the pattern is plain (plain.h) */
-	size_t n_plain;
+	size_t n;
+	struct strview groups[PATTERN_GROUPS_MAX + 1];
 };
 
-/* 0, PATTERN_REFUSED, -ENOMEM. @text is copied. */
+/**
+ * pattern_new() - compile a pattern for the whole of a text
+ * @text: copied
+ *
+ * A failed allocation inside of RE2 ends the program (pattern.cc).
+ *
+ * Return: 0; PATTERN_REFUSED with one line for people.
+ * Source: github.com/google/re2/wiki/Syntax; NewRegexp of Prometheus' model/relabel.
+ */
 int pattern_new(const char *text, struct pattern **ret, struct pattern_error *ret_error);
+/* The same for a match anywhere in a text, without groups. */
+int pattern_new_anywhere(const char *text, struct pattern **ret, struct pattern_error *ret_error);
 void pattern_free(struct pattern *p);
-/* As it was written. */
+/* The source. */
 const char *pattern_text(const struct pattern *p);
 
 /**
- * pattern_match() - does all of a text match?
- * @text: @n bytes of UTF-8
- * @ret:  the groups, after PATTERN_OK; may be used again. NULL: not wanted
+ * pattern_match() - does a pattern match a text?
+ * @text: @n bytes of UTF-8; no pattern matches another byte
+ * @ret:  the groups, after PATTERN_OK. NULL: not wanted
  *
- * Return: 0; PATTERN_NO_MATCH; PATTERN_LIMIT; -EILSEQ where it is noticed that @text is not UTF-8;
- * -ENOMEM.
+ * Return: 0; PATTERN_NO_MATCH; PATTERN_LIMIT.
  */
 int pattern_match(const struct pattern *p, const char *text, size_t n, struct pattern_match *ret)
 	__attribute__((warn_unused_result));
-void pattern_match_deinit(struct pattern_match *m);
-/* What group @i matched, 0 being everything. False if there is no such group or it matched
- * nothing. */
+/* An upper bound of the work of a match with @n bytes, in the unit of PATTERN_WORK_MAX. */
+size_t pattern_work(const struct pattern *p, size_t n);
+/* The text of group @i. False for a group without a match, and for a number without a group. */
 bool pattern_match_group(const struct pattern_match *m, size_t i, struct strview *ret);
 
 /* The number of groups, without group 0. */
 size_t pattern_n_groups(const struct pattern *p);
-/* The number of the group (?P<name>...); 0: there is none. */
+/* The number of the group (?P<name>...); 0: no such group. */
 size_t pattern_find_group(const struct pattern *p, struct strview name);
-/* Whether what group @i keeps is another text for RE2 and for PCRE2 (see re2.h). */
-bool pattern_group_is_vague(const struct pattern *p, size_t i);
 
 #endif

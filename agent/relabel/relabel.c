@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What each action does is in the functions below, one each; what is not obvious about them comes
- * from Prometheus: a label that is not there has the empty value, setting a label to the empty
- * value removes it, and rules about names see the names as they were before the rule.
+ * One function for each action. Prometheus' rules for all of them: a missing label has the empty
+ * value, to set a label to the empty value removes it, and rules about names see the names from
+ * before the rule.
  *
- * A pattern that uses up its budget (pattern.h) drops the set. Going on as if it had matched, or
- * had not, could keep what a rule is there to drop or give wrong labels; a profile that is missing
- * and counted is the lesser evil. So does a list of rules that has used up its time, which is that
- * of the whole agent's one loop: 256 rules over a pod's 512 names are 131,072 matches. Values are
- * written by those who make pods, so by this they can leave themselves out; that they can do
- * anyway, by an annotation.
+ * Too much work for one match (pattern.h) drops the set, and so does the end of the CPU time for
+ * all rules: the agent has one loop, and 256 rules over a pod's 512 names are 131,072 matches. To
+ * assume a match, or none, could keep a set against a drop rule, or set wrong labels. A missing and
+ * counted profile is the lesser evil. The authors of pods write the values and can leave their pods
+ * out this way; an annotation does the same.
  *
- * Where it is not as in Prometheus: names and numbers of labels have ceilings, values are cut at
- * LABELS_VALUE_MAX, and a name that a labelmap makes and that is none is left out (there it is set,
- * and the target is refused later).
+ * Differences from Prometheus: names and numbers of labels have ceilings, values are cut at
+ * LABELS_VALUE_MAX, and labelmap leaves out a wrong name (there it is set, and the target is
+ * refused later).
  */
 #include "relabel/relabel.h"
 
@@ -31,11 +30,13 @@
 #include "relabel/letters.h"
 #include "relabel/rule.h"
 
-/* Bytes of the values of a rule's source labels together: all there can be. Reached: -. */
+/* Bytes of the joined values of a rule's source labels, all of full length. Reached: -. */
 #define JOINED_MAX ((size_t)RULE_SOURCES_MAX * (LABELS_VALUE_MAX + RULE_SEPARATOR_MAX))
 
-/* libiberty's, which has no header in Debian's package; it stands in for all of RFC 1321. Writes 16
- * bytes. */
+/* Work of matches (pattern.h) between two readings of the clock: 6 ms at most. */
+#define CLOCK_WORK ((size_t)1 << 20)
+
+/* libiberty's MD5 (RFC 1321), without a header in Debian's package. Writes 16 bytes. */
 void *md5_buffer(const char *data, size_t n, void *ret);
 
 struct relabel {
@@ -46,7 +47,8 @@ struct relabel {
 /**
  * struct application - one rule at work
  * @value:  of the source labels, NUL-terminated
- * @end_ns: of the thread's CPU time, when there has been enough of it
+ * @end_ns: end of the time for all rules, in the thread's CPU time
+ * @work:   of matches since the last reading of the clock
  * @origin: "relabel_configs[N]"
  */
 struct application {
@@ -56,6 +58,7 @@ struct application {
 	struct relabel_result *result;
 	struct buf value;
 	uint64_t end_ns;
+	size_t work;
 	char origin[48];
 };
 
@@ -90,10 +93,24 @@ static int set_label(struct application *a, const char *name, const char *value)
 	return r < 0 ? r : 0;
 }
 
-/* 0: it matches; PATTERN_NO_MATCH; PATTERN_LIMIT; -ENOMEM. */
-static int match(const struct application *a, const char *text, struct pattern_match *m)
+static bool is_over(const struct application *a)
 {
-	return pattern_match(a->rule->regex, text, strlen(text), m);
+	return nsec_read(CLOCK_THREAD_CPUTIME_ID) >= a->end_ns;
+}
+
+/* 0, PATTERN_NO_MATCH or PATTERN_LIMIT. A rule about names has up to a thousand matches, and a
+ * reading of the clock costs as much as three short ones. */
+static int match(struct application *a, const char *text, struct pattern_match *m)
+{
+	size_t n = strlen(text);
+
+	a->work += pattern_work(a->rule->regex, n);
+	if (a->work > CLOCK_WORK) {
+		a->work = 0;
+		if (is_over(a))
+			return PATTERN_LIMIT;
+	}
+	return pattern_match(a->rule->regex, text, n, m);
 }
 
 static int outcome_of(int r)
@@ -101,12 +118,13 @@ static int outcome_of(int r)
 	return r == PATTERN_LIMIT ? RELABEL_GAVE_UP : r == PATTERN_NO_MATCH ? 0 : r;
 }
 
-/* A name that is too long is none; a value is cut later, long before its ceiling here. */
+/* A name beyond its ceiling is a wrong name. labels_set() cuts a value, far below its ceiling here.
+ */
 static int apply_replace(struct application *a)
 {
-	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
 	_cleanup_(buf_deinit) struct buf name = BUF_INIT(RELABEL_NAME_MAX);
 	_cleanup_(buf_deinit) struct buf value = BUF_INIT(JOINED_MAX + TEMPLATE_TEXT_MAX);
+	struct pattern_match m;
 	int r = match(a, a->value.data, &m);
 
 	if (r)
@@ -114,7 +132,7 @@ static int apply_replace(struct application *a)
 	r = template_expand(a->rule->target, &m, &name);
 	if (r > 0)
 		a->result->n_left_out++;
-	/* what is no name is not even counted: so people set a label in some cases only */
+	/* a wrong name is not counted: people write such rules to set a label in some cases only */
 	if (r || !name.data || !labels_valid_name(name.data))
 		return r < 0 ? r : 0;
 	r = template_expand(a->rule->replacement, &m, &value);
@@ -178,19 +196,12 @@ static int apply_uppercase(struct application *a)
 	return change_case(a, letters_upper);
 }
 
-/* Whether the time is over. A rule about names may have a thousand matches, each of which may take
- * long; it is looked at the clock now and then. */
-static bool is_over(const struct application *a, size_t i)
-{
-	return i % 16 == 0 && nsec_read(CLOCK_THREAD_CPUTIME_ID) >= a->end_ns;
-}
-
-/* The new name of one label, and its value, put aside: until all of them are known, the set stays
- * as it was. */
+/* Adds the new name of one label, with its value, to @mapped. The set changes after the last one.
+ */
 static int map_label(struct application *a, const struct label *label, struct labels *mapped)
 {
-	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
 	_cleanup_(buf_deinit) struct buf name = BUF_INIT(RELABEL_NAME_MAX);
+	struct pattern_match m;
 	int r = match(a, label->name, &m);
 
 	if (r)
@@ -209,21 +220,21 @@ static int apply_labelmap(struct application *a)
 	int r = 0;
 
 	for (size_t i = 0; i < a->labels->n && !r; i++)
-		r = is_over(a, i) ? RELABEL_GAVE_UP : map_label(a, &a->labels->items[i], &mapped);
+		r = map_label(a, &a->labels->items[i], &mapped);
 	for (size_t i = 0; i < mapped.n && !r; i++)
 		r = set_label(a, mapped.items[i].name, mapped.items[i].value);
 	return r;
 }
 
-/* Removes what matches, or else what does not. */
+/* Removes the labels with this outcome of the match: PATTERN_OK or PATTERN_NO_MATCH. */
 static int remove_labels(struct application *a, int unwanted)
 {
 	for (size_t i = a->labels->n; i-- > 0;) {
 		_cleanup_(freep) char *name = NULL;
-		int r = is_over(a, i) ? PATTERN_LIMIT : match(a, a->labels->items[i].name, NULL);
+		int r = match(a, a->labels->items[i].name, NULL);
 
-		if (r < 0 || r == PATTERN_LIMIT)
-			return outcome_of(r);
+		if (r == PATTERN_LIMIT)
+			return RELABEL_GAVE_UP;
 		if (r != unwanted)
 			continue;
 		name = strdup(a->labels->items[i].name);
@@ -270,7 +281,7 @@ static int join_sources(struct application *a)
 
 static int apply_rule(struct application *a)
 {
-	int r = is_over(a, 0) ? RELABEL_GAVE_UP : join_sources(a);
+	int r = is_over(a) ? RELABEL_GAVE_UP : join_sources(a);
 
 	return r ? r : actions[a->rule->action](a);
 }

@@ -3,9 +3,9 @@
 #define PODPROF_RELABEL_RELABEL_H
 
 /*
- * Relabelling as in Prometheus: a list of rules that is applied to a label set, one after the
- * other. A rule sets labels, removes them, or drops the whole set. docs/relabelling.md says what
- * the rules are and where they differ from Prometheus'.
+ * Relabelling as in Prometheus: a list of rules for a label set, applied in order. A rule sets
+ * labels, removes labels, or drops the whole set. docs/relabelling.md describes the rules and their
+ * differences from Prometheus'.
  */
 
 #include <stddef.h>
@@ -17,17 +17,17 @@ struct json_t;
 
 /* Rules of one list; long ones have 40. Reached: wrong usage. */
 #define RELABEL_RULES_MAX	256
-/* Bytes of a label's name that a rule may make; a pod's longest has 317 of its own. Reached: left
- * out. */
+/* Bytes of the name of a label from a rule; the longest name of a pod's facts has 317. Reached:
+ * left out. */
 #define RELABEL_NAME_MAX	1024
 /* Bytes of a message about rules. Reached: cut. */
 #define RELABEL_ERROR_MAX	400
-/* Bytes of a rule as it is told to people. Reached: cut. */
+/* Bytes of the description of a rule for people. Reached: cut. */
 #define RELABEL_DESCRIPTION_MAX 200
 
 /* CPU time of relabel_apply(), nanoseconds: forty rules over the meta labels of a usual pod take a
- * thousandth of it. A match may take 20 milliseconds more (pattern.h). Reached:
- * `podprof_relabel_timeouts_total`: the entity is left out. */
+ * thousandth of it. The last match may take 50 milliseconds more (PATTERN_WORK_MAX).
+ * Reached: `podprof_relabel_timeouts_total`: the entity is left out. */
 #define RELABEL_CPU_NS_MAX (50 * NSEC_PER_MSEC)
 
 struct relabel_error {
@@ -36,16 +36,15 @@ struct relabel_error {
 
 enum relabel_outcome {
 	RELABEL_KEPT = 0,
-	RELABEL_DROPPED, /* by a rule that says so */
-	RELABEL_GAVE_UP, /* dropped, because a pattern took too long with one of the values, or all
-			    rules together did */
-	RELABEL_BAD,	 /* not read; the error says why */
+	RELABEL_DROPPED, /* by the action of a rule */
+	RELABEL_GAVE_UP, /* dropped: one match was too much work, or all rules took too long */
+	RELABEL_BAD,	 /* not read; the error tells the reason */
 };
 
 /* "kept", "dropped", "gave_up", "bad". */
 const char *relabel_outcome_name(int outcome);
 
-/* A list of rules; never changes. */
+/* A list of rules; immutable. */
 struct relabel;
 
 /**
@@ -62,9 +61,9 @@ size_t relabel_n_rules(const struct relabel *relabel);
 void relabel_describe(const struct relabel *relabel, size_t i, char ret[RELABEL_DESCRIPTION_MAX]);
 
 /**
- * struct relabel_result - what happened, besides the outcome
+ * struct relabel_result - details of the outcome
  * @rule:	of RELABEL_DROPPED and RELABEL_GAVE_UP: the number of the rule, from 0
- * @n_left_out: labels that were not set: the set was full, or a name was none
+ * @n_left_out: labels not set, because the set was full or the name was wrong
  */
 struct relabel_result {
 	size_t rule;
@@ -74,11 +73,10 @@ struct relabel_result {
 /**
  * relabel_apply() - apply the rules
  * @relabel: NULL: none
- * @labels:  changed in place, also by the rules before the one that drops it. Has to have room for
- *           what rules add on the way: {.max = LABELS_META_MAX}. Labels that begin with "__" are
- *           still there at the end.
- * @origins: for each label that a rule has set, "relabel_configs[N]" of the last one; other names
- * in it are left alone, but those of labels that a rule removes are removed. NULL: not wanted
+ * @labels:  changed in place, also by the rules before a drop. Needs room for temporary labels of
+ *           the rules: {.max = LABELS_META_MAX}. Labels with "__" in front stay.
+ * @origins: for each label of a rule, "relabel_configs[N]" of the last one; without the labels that
+ *           a rule removed. Other names are unchanged. NULL: not wanted
  *
  * Return: RELABEL_KEPT, RELABEL_DROPPED, RELABEL_GAVE_UP; -ENOMEM.
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Defaults and what is refused are Prometheus', with names of labels as before its version 3:
- * [a-zA-Z_][a-zA-Z0-9_]*, because that is what profiles' labels are named by. Prometheus 3 takes
- * any text for a name unless it is told "legacy". Some keys are refused where they have no effect;
- * whether a key is there counts, not whether it says what the default is.
+ * Defaults and refusals are Prometheus', with the names of labels from before its version 3:
+ * [a-zA-Z_][a-zA-Z0-9_]*, because labels of profiles have such names. Prometheus 3 takes any text
+ * for a name without its option "legacy". Some keys without effect are refused, also with the
+ * default as their value.
  */
 #include "relabel/rule.h"
 
@@ -32,7 +32,7 @@ static const char *const action_names[RULE_ACTION_MAX] = {
 #define DEFAULT_REGEX	    "(.*)"
 #define DEFAULT_REPLACEMENT "$1"
 
-/* The object's members; NULL: not there. */
+/* The object's members; NULL: missing. */
 struct keys {
 	const json_t *action;
 	const json_t *source_labels;
@@ -43,7 +43,7 @@ struct keys {
 	const json_t *modulus;
 };
 
-/* As text, with the defaults. */
+/* The members as text, with the defaults. */
 struct texts {
 	const char *separator;
 	const char *regex;
@@ -197,7 +197,7 @@ static bool take_variable(const char **p)
 	return true;
 }
 
-/* A label's name that may have variables in it, also at its beginning. */
+/* A label's name, possibly with variables, also in front. */
 static bool is_name_template(const char *s)
 {
 	if (!*s || (*s >= '0' && *s <= '9'))
@@ -242,7 +242,7 @@ static int check_replacement(enum rule_action action, const char *replacement,
 	return 0;
 }
 
-/* The actions that take almost nothing. */
+/* For the actions with the fewest keys. */
 static int check_rest(enum rule_action action, const struct keys *keys, const struct texts *texts,
 		      uint64_t modulus, struct relabel_error *error)
 {

@@ -2,7 +2,7 @@
 #ifndef PODPROF_RELABEL_RULE_H
 #define PODPROF_RELABEL_RULE_H
 
-/* One relabelling rule, as it is written in Prometheus' relabel_configs. */
+/* One relabelling rule of Prometheus' relabel_configs. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,12 +32,12 @@ const char *rule_action_name(enum rule_action action);
 
 /* Names in source_labels; people use up to five. Reached: wrong usage. */
 #define RULE_SOURCES_MAX   32
-/* Bytes of a separator, which is usually one. Reached: wrong usage. */
+/* Bytes of a separator, usually one. Reached: wrong usage. */
 #define RULE_SEPARATOR_MAX 64
 
 /**
- * struct rule - one of them, complete with the defaults
- * @target: of RULE_REPLACE; the others take @target_label as it is
+ * struct rule - one rule, complete with the defaults
+ * @target: of RULE_REPLACE; the other actions use @target_label unchanged
  *
  * Owns everything.
  */
@@ -55,9 +55,9 @@ struct rule {
 
 /**
  * rule_read() - a rule from its JSON object
- * @ret: must be {0}; rule_deinit() it whatever is returned
+ * @ret: must be {0}; needs rule_deinit() after every result
  *
- * Return: 0; RELABEL_BAD with "KEY: what is wrong" or, of the whole, a sentence; -ENOMEM.
+ * Return: 0; RELABEL_BAD with "KEY: REASON", or a sentence about the whole object; -ENOMEM.
  */
 int rule_read(const struct json_t *object, struct rule *ret, struct relabel_error *ret_error);
 void rule_deinit(struct rule *rule);

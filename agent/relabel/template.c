@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A name is as long as it can be: "$1x" is the group "1x", not "1". Its letters and digits are
- * Unicode's, though no group can be named with others than ASCII's: "$1é" is empty in Prometheus,
- * and so it is here.
+ * The longest name wins: "$1x" is the group "1x", not "1". A name in a template has letters and
+ * digits of Unicode, a group's name only those of ASCII: "$1é" is empty in Prometheus and here. RE2
+ * has the classes of Unicode; their pattern is compiled for a template with such a character.
  */
 #include "relabel/template.h"
 
@@ -15,11 +15,11 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 
-/* The name at the beginning of a text, and all the rest. */
+/* The name in front of a text, and the rest. */
 #define NAME_PATTERN "([\\pL\\p{Nd}_]*).*"
 
 struct part {
-	struct strview text; /* of the template; used where group is NO_GROUP */
+	struct strview text; /* of the template, for NO_GROUP */
 	size_t group;
 };
 
@@ -37,7 +37,6 @@ struct reader {
 	struct template *t;
 	struct strview rest;
 	const struct pattern *pattern;
-	struct pattern *name;
 	struct pattern_error *error;
 };
 
@@ -63,7 +62,7 @@ static int add(struct reader *r, struct strview text, size_t group)
 	return 0;
 }
 
-/* The group's number; NO_GROUP: there is none. */
+/* The group's number, or NO_GROUP. */
 static size_t group_of(const struct reader *r, struct strview name)
 {
 	size_t i;
@@ -75,21 +74,35 @@ static size_t group_of(const struct reader *r, struct strview name)
 	return i ? i : NO_GROUP;
 }
 
+static bool is_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '_';
+}
+
+/* Text that is not UTF-8 has the empty name. */
 static int take_name(struct reader *r, struct strview *rest, struct strview *ret)
 {
-	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
-	int result = pattern_match(r->name, rest->p, strview_len(rest), &m);
+	_cleanup_(pattern_freep) struct pattern *name = NULL;
+	struct pattern_match m;
+	int result;
 
-	if (result < 0)
-		return result;
 	*ret = (struct strview){rest->p, rest->p};
-	if (!result)
-		(void)pattern_match_group(&m, 1, ret);
+	while (ret->end < rest->end && is_word(*ret->end))
+		ret->end++;
+	if (ret->end < rest->end && *ret->end & 0x80) {
+		result = pattern_new(NAME_PATTERN, &name, r->error);
+		if (result)
+			return result;
+		*ret = (struct strview){rest->p, rest->p};
+		if (!pattern_match(name, rest->p, strview_len(rest), &m))
+			(void)pattern_match_group(&m, 1, ret);
+	}
 	rest->p = ret->end;
 	return 0;
 }
 
-/* Behind a '$'. */
+/* From behind the '$'. */
 static int read_reference(struct reader *r)
 {
 	struct strview rest = r->rest, name;
@@ -103,16 +116,7 @@ static int read_reference(struct reader *r)
 		return add(r, strview_of("$"), NO_GROUP);
 	r->rest = rest;
 	group = group_of(r, name);
-	if (group == NO_GROUP)
-		return 0;
-	if (pattern_group_is_vague(r->pattern, group)) {
-		snprintf(r->error->text, sizeof(r->error->text),
-			 "$%.*s is a group that is repeated and may match nothing: which of its "
-			 "texts is meant is not clear",
-			 (int)strview_len(&name), name.p);
-		return PATTERN_REFUSED;
-	}
-	return add(r, strview_of(""), group);
+	return group == NO_GROUP ? 0 : add(r, strview_of(""), group);
 }
 
 static int read_all(struct reader *r)
@@ -138,7 +142,6 @@ int template_new(const char *text, const struct pattern *pattern, struct templat
 		 struct pattern_error *ret_error)
 {
 	_cleanup_(template_freep) struct template *t = calloc(1, sizeof(*t));
-	_cleanup_(pattern_freep) struct pattern *name = NULL;
 	struct reader r = {.t = t, .pattern = pattern, .error = ret_error};
 	int result;
 
@@ -149,13 +152,9 @@ int template_new(const char *text, const struct pattern *pattern, struct templat
 			 TEMPLATE_TEXT_MAX);
 		return PATTERN_REFUSED;
 	}
-	result = pattern_new(NAME_PATTERN, &name, ret_error);
-	if (result)
-		return result;
 	t->text = strdup(text);
 	if (!t->text)
 		return -ENOMEM;
-	r.name = name;
 	r.rest = strview_of(t->text);
 	result = read_all(&r);
 	if (result)

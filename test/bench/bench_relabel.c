@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/nsec.h"
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
+#include "relabel/rule.h"
 
 #define ROUNDS 7
 
@@ -119,34 +121,116 @@ static int bench_rules(int n)
 	return 0;
 }
 
-static int bench_limit(void)
+static char *repeated(const char *before, const char *piece, size_t n, const char *after)
 {
-	static const char *const patterns[] = {"(a*)*b", "(a|aa)+b", "(.*a){12}b", ".*a.*b",
-					       "(?i).*a.*a.*b"};
-	char text[LABELS_VALUE_MAX + 1];
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PATTERN_TEXT_MAX);
+	int r = buf_puts(&b, before);
 
-	memset(text, 'a', sizeof(text) - 1);
-	memcpy(text + sizeof(text) - 3, "bc", 3);
-	for (size_t i = 0; i < array_size(patterns); i++) {
-		_cleanup_(pattern_freep) struct pattern *p = NULL;
-		struct pattern_error error;
-		uint64_t best = UINT64_MAX;
-		int r = pattern_new(patterns[i], &p, &error);
+	for (size_t i = 0; i < n && !r; i++)
+		r = buf_puts(&b, piece);
+	if (!r)
+		r = buf_puts(&b, after);
+	return r ? NULL : buf_take(&b);
+}
 
-		for (int round = 0; round < ROUNDS && r != PATTERN_REFUSED; round++) {
-			uint64_t start = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+/* The longest match: a text of @letters as long as PATTERN_WORK_MAX allows and source labels make.
+ */
+static int bench_match(const char *text, const char *letters)
+{
+	_cleanup_(pattern_freep) struct pattern *p = NULL;
+	static char value[RULE_SOURCES_MAX * LABELS_VALUE_MAX];
+	struct pattern_match m;
+	struct pattern_error error = {""};
+	uint64_t start = nsec_read(CLOCK_PROCESS_CPUTIME_ID), read_ns, best = UINT64_MAX, first = 0;
+	size_t n;
+	int r = pattern_new(text, &p, &error);
 
-			r = pattern_match(p, text, sizeof(text) - 1, NULL);
-			start = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - start;
-			best = start < best ? start : best;
-		}
-		printf("%-16s %zu bytes: %s after %.1f ms\n", patterns[i], sizeof(text) - 1,
-		       r == PATTERN_LIMIT ? "gave up" : "did not match", (double)best / 1e6);
+	read_ns = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - start;
+	if (r) {
+		printf("%.24s: %s\n", text, error.text);
+		return 1;
 	}
+	n = PATTERN_WORK_MAX / pattern_work(p, 1);
+	if (n > sizeof(value))
+		n = sizeof(value);
+	srand(1);
+	for (size_t i = 0; i < n; i++)
+		value[i] = letters[(size_t)rand() % strlen(letters)];
+	for (int round = 0; round < ROUNDS; round++) {
+		start = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+		r = pattern_match(p, value, n, &m);
+		start = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - start;
+		first = round ? first : start;
+		best = start < best ? start : best;
+	}
+	printf("%-24.24s read in %.1f ms; %5zu bytes of %-2s %s in %.1f ms, then %.1f ms\n", text,
+	       (double)read_ns / 1e6, n, letters, r ? "do not match" : "match", (double)first / 1e6,
+	       (double)best / 1e6);
+	return 0;
+}
+
+static int bench_matches(void)
+{
+	static const struct {
+		const char *before, *piece, *after, *letters;
+		size_t n;
+	} rows[] = {
+		{"(a*)*b", "", "", "a", 0},
+		{".*a.*b", "", "", "a", 0},
+		{"", ".*a", "c", "ab", 1000},
+		{"", "(?:a*b*)*", "c?", "ab", 1000},
+		{"", "a?", "", "a", PATTERN_TEXT_MAX / 2},
+		{"", "(a|b)*", "c", "ab", PATTERN_GROUPS_MAX},
+		{"((((((((((((((((((((((((((((((((a|b", ")*", "", "ab", 32},
+		/* states that its DFA has no room for, each of which is made and thrown away */
+		{"(?:a|b)*a(?:a|b){1000}", "", "", "a", 0},
+		{"(?:a|b)*a(?:a|b){1000}", "", "", "ab", 0},
+	};
+
+	for (size_t i = 0; i < array_size(rows); i++) {
+		_cleanup_(freep) char *text =
+			repeated(rows[i].before, rows[i].piece, rows[i].n, rows[i].after);
+
+		if (!text || bench_match(text, rows[i].letters))
+			return 1;
+	}
+	return 0;
+}
+
+/* All rules that there may be, over all labels of a pod. */
+static int bench_all(const char *rule)
+{
+	_cleanup_(freep) char *text =
+		repeated("[{\"target_label\":\"a\"}", rule, RELABEL_RULES_MAX - 1, "]");
+	_cleanup_(json_freep) json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
+	_cleanup_(labels_deinit) struct labels facts = {.max = LABELS_META_MAX};
+	struct relabel_error error = {""};
+	struct relabel_result result;
+	uint64_t start;
+	char name[300];
+	int r = 0;
+
+	if (!json || relabel_new(json, &relabel, &error))
+		return 1;
+	for (int i = 0; i < 512 && !r; i++) {
+		snprintf(name, sizeof(name), POD "label_%0250d", i);
+		r = labels_set(&facts, name, "v");
+	}
+	if (r)
+		return 1;
+	start = nsec_read(CLOCK_PROCESS_CPUTIME_ID);
+	r = relabel_apply(relabel, &facts, NULL, &result);
+	start = nsec_read(CLOCK_PROCESS_CPUTIME_ID) - start;
+	printf("%zu rules %s over %zu names: %s in %.1f ms\n", relabel_n_rules(relabel), rule,
+	       facts.n, relabel_outcome_name(r), (double)start / 1e6);
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	return bench_rules(argc > 1 ? atoi(argv[1]) : 2000) || bench_limit();
+	return bench_rules(argc > 1 ? atoi(argv[1]) : 2000) || bench_matches() ||
+	       bench_all(",{\"action\":\"labelmap\",\"regex\":\"__tmp_(.*)\"}") ||
+	       bench_all(",{\"action\":\"labelmap\",\"regex\":\".*0.*0l(.*)\"}") ||
+	       bench_all(",{\"action\":\"labelmap\",\"regex\":\".*0.{200}l.*\"}");
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pattern, a template and a text, a line each; the text has the rest. What is read as RE2 is
- * never too odd for PCRE2 in a way that shows only there. */
+/* A pattern, a template and a text, a line each; the text has the rest. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "relabel/pattern.h"
-#include "relabel/re2.h"
 #include "relabel/template.h"
 
 DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
@@ -17,8 +15,8 @@ DEFINE_CLEANUP(struct template *, template_freep, template_free);
 
 static void match(const struct pattern *p, const struct template *t, const char *text, size_t n)
 {
-	_cleanup_(pattern_match_deinit) struct pattern_match m = {0};
 	_cleanup_(buf_deinit) struct buf to = BUF_INIT(1000);
+	struct pattern_match m;
 	struct strview group;
 	int r = pattern_match(p, text, n, &m);
 

@@ -142,12 +142,7 @@ func (g *generator) pattern(depth int) string {
 	case 1:
 		return g.group(g.pattern(depth - 1))
 	case 2:
-		// in Go's syntax the "*" of "a(?i)*" belongs to the "a"; we refuse it
-		group := g.group(g.pattern(depth - 1))
-		if strings.HasPrefix(group, "(?") && strings.IndexByte(group, ')') < strings.IndexAny(group+":<", ":<") {
-			group = "(?:" + group + ")"
-		}
-		return group + g.repeat()
+		return g.group(g.pattern(depth-1)) + g.repeat()
 	case 3:
 		return g.class() + g.repeat() + g.pattern(depth-1)
 	default:

@@ -194,7 +194,7 @@ static const struct bad_row file_rows[] = {
 	 "too many"},
 	{"{\"relabel_configs\": {}}", NULL, "relabel_configs: an array"},
 	{"{\"relabel_configs\": [{\"action\": \"drop\", \"regex\": \"[\"}]}", NULL,
-	 "relabel_configs[0].regex: a [ without ]"},
+	 "relabel_configs[0].regex: missing ]: ["},
 };
 
 static void test_bad_file(void **state)

@@ -146,7 +146,7 @@ static void test_refused(void **state)
 		{"[{\"action\":7}]", "relabel_configs[0].action: a string is needed"},
 		{"[{\"regex\":null}]", "relabel_configs[0].regex: a string is needed"},
 		{"[{\"action\":\"keep\",\"regex\":\"a(?=b)\"}]",
-		 "relabel_configs[0].regex: RE2 has no lookahead at byte 1"},
+		 "relabel_configs[0].regex: invalid perl operator: (?="},
 		{"[{}]", "relabel_configs[0].target_label: replace needs it"},
 		{"[{\"action\":\"hashmod\",\"target_label\":\"a\"}]",
 		 "relabel_configs[0].modulus: hashmod needs it"},
@@ -182,8 +182,6 @@ static void test_refused(void **state)
 		 "\"01234567890123456789012345678901234567890"
 		 "123456789012345678901234\"}]",
 		 "relabel_configs[0].separator: has more than 64 bytes"},
-		{"[{\"target_label\":\"a\",\"regex\":\"(a*)*\"}]",
-		 "relabel_configs[0].replacement: $1 is a group that is repeated"},
 	};
 
 	(void)state;
@@ -345,22 +343,22 @@ static void test_long(void **state)
 	assert_int_equal(result.n_left_out, 1);
 }
 
-/* A pod's value against rules that let it take for ever. */
+/* A match that is more work than one may be: a program of 6,000 instructions and a text of 2,000
+ * bytes, whatever the action is. */
 static void test_gave_up(void **state)
 {
 	static const char *const rows[] = {
 		"[{\"target_label\":\"x\"},{\"action\":\"drop\",\"source_labels\":[\"a\"],"
-		"\"regex\":\"(a*)*b\"}]",
+		"\"regex\":\".{1000}b\"}]",
 		"[{\"target_label\":\"x\"},{\"action\":\"keep\",\"source_labels\":[\"a\"],"
-		"\"regex\":\"(a*)*b\"}]",
-		"[{\"target_label\":\"x\"},{\"source_labels\":[\"a\"],\"regex\":\"(a|aa)*b\","
+		"\"regex\":\".{1000}b\"}]",
+		"[{\"target_label\":\"x\"},{\"source_labels\":[\"a\"],\"regex\":\".{1000}b\","
 		"\"target_label\":\"b\",\"replacement\":\"b\"}]",
 	};
-	char value[1000];
+	char value[2000];
 
 	(void)state;
 	long_value(value, sizeof(value));
-	value[sizeof(value) - 3] = 'b';
 	for (size_t i = 0; i < array_size(rows); i++) {
 		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(relabel_freep) struct relabel *relabel = NULL;
@@ -374,18 +372,17 @@ static void test_gave_up(void **state)
 	}
 }
 
-/* No rule takes too long, and all together do: 256 of half a million steps each, and 256 over each
+/* No rule takes too long, and all together do: 256 of some milliseconds each, and 256 over each
  * name of a pod that has all that a pod may have. */
 static void test_gave_up_after_many(void **state)
 {
 	static const char *const rules[] = {
-		"{\"source_labels\":[\"a\"],\"regex\":\".*a.*b\",\"target_label\":\"x\"}",
-		"{\"action\":\"labelmap\",\"regex\":\".*0.*0l(.*)\"}"};
-	char value[1000], name[300];
+		"{\"source_labels\":[\"a\"],\"regex\":\"[ab]*a[ab]{999}c\",\"target_label\":\"x\"}",
+		"{\"action\":\"labelmap\",\"regex\":\".*0.{200}l.*\"}"};
+	char value[2000], name[300];
 
 	(void)state;
-	memset(value, 'a', sizeof(value) - 1);
-	memcpy(value + sizeof(value) - 3, "bc", 3);
+	long_value(value, sizeof(value));
 	for (size_t i = 0; i < array_size(rules); i++) {
 		_cleanup_(labels_deinit) struct labels l = {.max = LABELS_META_MAX};
 		_cleanup_(buf_deinit) struct buf text = BUF_INIT(1u << 20);
@@ -453,7 +450,7 @@ static void test_no_memory(void **state)
 	_cleanup_(relabel_freep) struct relabel *relabel = NULL;
 
 	(void)state;
-	assert_true(allocfail_each(read_all, json) > 50);
+	assert_true(allocfail_each(read_all, json) > 25);
 	rules_of(all_rules, &relabel);
 	assert_true(allocfail_each(apply_all, relabel) > 30);
 }
