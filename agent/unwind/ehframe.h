@@ -15,7 +15,7 @@
 enum ehframe_skip {
 	EHFRAME_SKIP_TRUNCATED = 0,    /* leaves the section, or is cut inside; ends the section */
 	EHFRAME_SKIP_TOO_LARGE,	       /* EHFRAME_ENTRY_MAX, EHFRAME_CIE_MAX */
-	EHFRAME_SKIP_CIE_POINTER,      /* version not 1, 3 or 4 with addresses of 8 bytes */
+	EHFRAME_SKIP_CIE_POINTER,      /* the CIE pointer leads to no CIE */
 	EHFRAME_SKIP_CIE_VERSION,      /* not 1, 3 or 4 with addresses of 8 bytes */
 	EHFRAME_SKIP_CIE_AUGMENTATION, /* unknown, and without a length to skip */
 	EHFRAME_SKIP_ENCODING,	       /* an address in an unsupported encoding */

@@ -36,7 +36,7 @@
 #define TICK_NS	    1000000000ull
 /* Scores have eight bits of fraction, so that a single frame decays, too. */
 #define SCORE_SHIFT 8
-/* The square of how often chance has to be exceeded, halved (see above): eight times. */
+/* Half of the square of the required multiple of the sampling noise (see above): eight times. */
 #define CHANCE	    32
 
 enum state {
