@@ -3,7 +3,7 @@
 #define PODPROF_PROCMAP_IMAGE_H
 
 /*
- * One mapped file, shared by all targets that map it. /proc/PID/map_files/START-LIMIT opens the
+ * A mapped file, shared by all its targets. /proc/PID/map_files/START-LIMIT opens the
  * mapped file itself, even if the file is deleted, upgraded or in another mount namespace. Without
  * the right to do so, podprof opens the path below /proc/PID/root. The descriptor stays open while
  * the image lives, so sampled addresses have names even after the end of the process.

@@ -33,7 +33,7 @@ struct table_builder_opts {
 /* Whether an executable has a table. */
 enum table_builder_state {
 	TABLE_BUILDER_LIVE,
-	TABLE_BUILDER_COMING, /* no table now, or ask again later */
+	TABLE_BUILDER_COMING, /* in progress, or to be requested again */
 	TABLE_BUILDER_NEVER,
 };
 
