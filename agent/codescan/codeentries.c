@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stripped files have the symbols that others may call (.dynsym) and no others. Functions that are
- * called through pointers only are found in data: in a position-independent file by the relocations
- * that make them absolute, in one with fixed addresses as words of what is writable. Read-only
- * words are not asked: a fixed file's switches have tables of addresses there, which are no
- * functions.
+ * Stripped files have only the exported symbols (.dynsym). Functions called only through pointers
+ * are found in data. A position-independent file has relocations that make the pointers absolute. A
+ * file with fixed addresses has them as words in writable data. Read-only words are not searched:
+ * the switches of a fixed file have address tables there, without functions.
  */
 #include "codescan/codeentries.h"
 
@@ -49,8 +48,7 @@ static int add(struct finder *f, uint64_t vaddr)
 	return add_as(f, vaddr, false);
 }
 
-/* A table's bytes; none if it is not there, or not as it should be. 0, -errno, ELFFILE_TRUNCATED.
- */
+/* A table's bytes; none if it is absent or malformed. 0, -errno, ELFFILE_TRUNCATED. */
 static int read_table(const struct elffile *file, const struct elffile_section *section, void *ret)
 {
 	void **bytes = ret;
@@ -59,7 +57,7 @@ static int read_table(const struct elffile *file, const struct elffile_section *
 	return r < 0 || r == ELFFILE_TRUNCATED ? r : 0;
 }
 
-/* A part of a function that lies elsewhere ("f.cold", "f.cold.3"), and is called by nobody. */
+/* A part of a function at another place ("f.cold", "f.cold.3"), never called. */
 static bool is_cold(const char *names, size_t n, uint32_t at)
 {
 	return at < n && memchr(names + at, 0, n - at) && strstr(names + at, ".cold");
@@ -138,8 +136,8 @@ static int add_pointers(struct finder *f)
 	return r;
 }
 
-/* What a piece of described code calls, or takes the address of. *@ret_n: bytes of whole
- * instructions. */
+/* Adds the call targets and computed addresses of a piece of described code. *@ret_n: bytes of
+ * whole instructions. */
 static int add_calls_of(struct finder *f, const uint8_t *code, size_t n, uint64_t vaddr,
 			size_t *ret_n)
 {

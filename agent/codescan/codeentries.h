@@ -2,37 +2,37 @@
 #ifndef PODPROF_CODESCAN_CODEENTRIES_H
 #define PODPROF_CODESCAN_CODEENTRIES_H
 
-/* Where functions begin of which no unwind table tells: by the file's symbols, its entry, and the
- * pointers in its data. */
+/* Entries of functions without unwind tables: from the file's symbols, its entry, and the pointers
+ * in its data. */
 
 #include <stdbool.h>
 
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
-/* Bytes of each table that is looked through; those of libraries of 100 MB are larger, and such
- * have unwind tables. Reached: not looked at. */
+/* Bytes of each searched table. Libraries of 100 MB have larger tables, and also have unwind
+ * tables. Reached: not looked at. */
 #define CODEENTRIES_TABLE_MAX (16u << 20)
-/* From the first to the last described byte of a program whose calls are looked through. Reached:
+/* Bytes from the first to the last described byte of a program whose calls are searched. Reached:
  * not looked at. */
 #define CODEENTRIES_CODE_MAX  (32u << 20)
-/* Of one image: 16 bytes each. Reached: the others are guessed. */
+/* Entries of one image: 16 bytes each. Reached: the others are guessed. */
 #define CODEENTRIES_MAX	      (1u << 18)
 
 /* Ascending virtual addresses, some more than once. */
 struct codeentries {
 	struct codeentry {
 		uint64_t vaddr;
-		bool pointed; /* data points there: it may be a place inside a function, too */
+		bool pointed; /* data points there, perhaps inside a function */
 	} * items;
 	size_t n, cap;
 };
 
-/* Those in the gaps of @known. 0; ELFFILE_TRUNCATED; -errno. To be deinited whatever is returned.
- */
+/* The entries in the gaps of @known. 0; ELFFILE_TRUNCATED; -errno. Must be deinited after any
+ * result. */
 int codeentries_read(const struct elffile *file, const struct rows *known, struct codeentries *ret);
 void codeentries_deinit(struct codeentries *entries);
-/* The first one that is not below @vaddr. */
+/* The first entry at or above @vaddr. */
 size_t codeentries_find(const struct codeentries *entries, uint64_t vaddr);
 
 #endif

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions begin where symbols say, where calls lead, at addresses that code computes, and, when
- * all of that has been followed, at aligned places that nothing has reached.
+ * Functions begin at symbols, at call targets, at addresses computed by code and, after following
+ * all of these, at aligned places that nothing has reached.
  *
- * A function is followed from its first instruction through all of its branches. At each
- * instruction there is one state: how far the stack pointer is below the CFA, whether the frame
- * pointer has been set to a frame, where the caller's is stored, where the return address is.
- * Compilers keep that the same whichever way an instruction is reached, and so it is its own proof:
- * where two ways disagree, or a return is reached with the stack pointer anywhere but where the
- * function began, the function was not understood (or is none) and has no rows.
+ * A function is followed from its first instruction through all branches. Each instruction has one
+ * state: the distance of the stack pointer from the CFA, whether the frame pointer points at a
+ * frame, and the places of the caller's frame pointer and of the return address. Compilers keep
+ * this state equal on every path to an instruction, so agreement proves the result. If two paths
+ * disagree, or a return has the stack pointer at another place than the function's start, the
+ * function was not understood (or is no function) and has no rows.
  *
- * What is reached by a jump through a table only (a switch) is followed with the state of that
- * jump.
+ * Code reached only by a jump through a table (a switch) is followed with the state of that jump.
  *
- * The outermost function of a process or thread sets the frame pointer to zero, having saved it
- * nowhere: the ABI's mark (System V ABI for AMD64, section 3.4.1; AArch64's procedure call standard
- * has the same of the frame record). From there on there is no caller, and so `_start` and `clone`
- * of any C library are the end.
+ * The outermost function of a process or thread sets the frame pointer to zero without saving it:
+ * the ABI's mark (System V ABI for AMD64, section 3.4.1; AArch64's procedure call standard has the
+ * same of the frame record). From there on there is no caller, so `_start` and `clone` of any C
+ * library are the end.
  *
- * What is not followed: code that takes its stack pointer from elsewhere (longjmp, a coroutine's
- * switch). There are no rows from there on.
+ * Not followed: code that loads its stack pointer from elsewhere (longjmp, a coroutine's switch).
+ * There are no rows from there on.
  */
 #include "codescan/codescan.h"
 
@@ -36,21 +35,21 @@
 #include "codescan/codeentries.h"
 #include "codescan/codestate.h"
 
-/* What compilers align functions to, and what is tried where nothing tells of one. */
+/* The alignment of functions by compilers, and of guessed entries. */
 #define FUNCTION_ALIGN	    16u
 /* Of a linkage table's entries. */
 #define STUB_ALIGN	    8u
-/* Bytes of code from which on looking for a few functions' callers takes longer than all of the
- * file's tables (220 ms for a Go program of 60 MB, where 1 KB is undescribed); and the part of it
- * that is worth it all the same. */
+/* Bytes of code above which a search for a few functions' callers takes longer than all of the
+ * file's tables (220 ms for a Go program of 60 MB, with 1 KB undescribed); and the undescribed part
+ * that justifies it all the same. */
 #define LARGE		    ((uint64_t)4 << 20)
 #define LARGE_SHARE	    128u
-/* Times that functions are followed to find those that do not return: each time, those that call
- * those of the time before. */
+/* Passes over the functions to find those without a return. Each pass finds the callers of the
+ * previous pass's functions. */
 #define ROUNDS		    6
-/* Functions that have to agree that frame pointers are kept. */
+/* Functions that must agree on keeping frame pointers. */
 #define FRAMES_COUNT	    4u
-/* Described code between two gaps that are looked at together. */
+/* Bytes of described code between two gaps in the same window. */
 #define WINDOW_BETWEEN	    4096u
 /* Different states of one function's jumps through tables. */
 #define CODESCAN_TABLES	    4
@@ -63,10 +62,10 @@
 enum {
 	CODE_GAP = 1,	    /* nothing describes this byte */
 	CODE_ENTRY = 2,	    /* a function begins here */
-	CODE_BAD = 4,	    /* one was tried and not understood */
-	CODE_INSIDE = 8,    /* of an instruction, behind its first byte */
+	CODE_BAD = 4,	    /* an attempt at a function here failed */
+	CODE_INSIDE = 8,    /* inside an instruction, after its first byte */
 	CODE_POINTED = 32,  /* data points here */
-	CODE_NORETURN = 16, /* a function begins here that does not return */
+	CODE_NORETURN = 16, /* a function without a return begins here */
 };
 
 struct codescan_way {
@@ -89,7 +88,7 @@ struct codescan {
 
 	struct codestate *states;
 	size_t n_states, states_cap;
-	uint16_t *slots; /* state's index + 1 by hash; CODESCAN_SLOTS of them */
+	uint16_t *slots; /* state's index + 1 by hash; CODESCAN_SLOTS entries */
 	/* functions to look at */
 	uint32_t *entries;
 	size_t n_entries, entries_cap;
@@ -102,14 +101,14 @@ struct codescan {
 	uint32_t highest;		  /* end of its last instruction */
 	uint16_t tables[CODESCAN_TABLES]; /* states of its jumps through tables */
 	size_t n_tables;
-	bool guessed; /* nothing told that it begins there */
-	bool leaves;  /* it returns, or goes on as another function */
-	bool returns; /* it was seen to, as functions do */
+	bool guessed; /* the entry is a guess */
+	bool leaves;  /* it returns, or continues as another function */
+	bool returns; /* a return was seen */
 	bool frames;  /* sets the frame pointer to its frame */
 	bool saves;   /* stores the caller's frame pointer */
 	bool bad;
-	bool lost;    /* some of it could not be followed */
-	bool writing; /* what is found becomes rows */
+	bool lost;    /* a part could not be followed */
+	bool writing; /* the results become rows */
 	size_t n_noreturn;
 	size_t n_frames, n_saves; /* functions */
 };
@@ -167,7 +166,7 @@ static bool is_entry(const struct codescan *s, uint64_t off)
 	return off < s->n && (s->flags[off] & CODE_ENTRY);
 }
 
-/* A function begins at @vaddr, if nothing describes what is there. 0 or -ENOMEM. */
+/* Adds a function at @vaddr, if the code there is undescribed. 0 or -ENOMEM. */
 static int codescan_add_entry(struct codescan *s, uint64_t vaddr)
 {
 	uint32_t off = (uint32_t)(vaddr - s->vaddr);
@@ -198,14 +197,14 @@ static int add_way(struct codescan *s, uint64_t off, const struct codestate *sta
 	return 0;
 }
 
-/* To another function in place of a call, or to another place of this one. */
+/* A jump to another function in place of a call, or to another place of this function. */
 static int jump(struct codescan *s, const struct insn *insn, const struct codestate *st)
 {
 	uint64_t off = insn->target - s->vaddr;
 	bool elsewhere = !inside(s, insn->target) || !(s->flags[off] & CODE_GAP) ||
 			 (is_entry(s, off) && off != s->first);
 
-	/* backwards: most likely another function, of which nobody told */
+	/* backwards: most likely another function without a symbol */
 	if (!elsewhere && off < s->first && !s->state_at[off]) {
 		s->bad |= s->guessed;
 		elsewhere = codestate_is_balanced(s->machine, st);
@@ -238,7 +237,8 @@ static bool never_returns(const struct codescan *s, uint64_t vaddr)
 	return inside(s, vaddr) && (s->flags[vaddr - s->vaddr] & CODE_NORETURN);
 }
 
-/* What comes of an instruction that begins with *@st. *@ret_on: the next one follows. */
+/* Follows the control flow of an instruction from state *@st. *@ret_on: the next instruction
+ * follows. */
 static int flow(struct codescan *s, const struct insn *insn, struct codestate *st, uint16_t id,
 		bool *ret_on)
 {
@@ -261,7 +261,7 @@ static int flow(struct codescan *s, const struct insn *insn, struct codestate *s
 	case INSN_CALL:
 		if (insn->target)
 			r = codescan_add_entry(s, insn->target);
-		/* who needs his link register again has stored it */
+		/* a function that needs its link register again has stored it */
 		*ret_on = !never_returns(s, insn->target) && (st->ra_at || st->outermost);
 		break;
 	case INSN_INDIRECT:
@@ -291,7 +291,7 @@ static int reach(struct codescan *s, uint32_t off, uint16_t id, size_t length)
 	return 0;
 }
 
-/* From one place on, until it ends or comes to where it has been. */
+/* Follows a path from one place to its end or to visited code. */
 static int follow(struct codescan *s, struct codescan_way way)
 {
 	uint32_t off = way.off;
@@ -311,7 +311,7 @@ static int follow(struct codescan *s, struct codescan_way way)
 		}
 		if (off >= s->n || !(s->flags[off] & CODE_GAP) ||
 		    (is_entry(s, off) && off != s->first))
-			return 0; /* behind a call that does not return */
+			return 0; /* after a call without return */
 		if (s->state_at[off]) {
 			s->bad |= s->state_at[off] != id + 1;
 			return 0;
@@ -353,7 +353,7 @@ static int follow_all(struct codescan *s)
 	return r;
 }
 
-/* As if it had not been looked at, from the @n-th instruction on. */
+/* Forgets the visits from the @n-th instruction on. */
 static void forget(struct codescan *s, size_t n)
 {
 	while (s->n_reached > n) {
@@ -368,7 +368,7 @@ static void forget(struct codescan *s, size_t n)
 	}
 }
 
-/* The first instruction behind @off that nothing has reached, of the function or of padding. */
+/* The first unreached instruction after @off, of the function or of padding. */
 static uint32_t next_unreached(struct codescan *s, uint32_t off)
 {
 	struct insn insn;
@@ -384,8 +384,7 @@ static uint32_t next_unreached(struct codescan *s, uint32_t off)
 	return UINT32_MAX;
 }
 
-/* *@ret_good: the code at @off goes with what is known of the function, if it begins with a state.
- */
+/* *@ret_good: the code at @off agrees with the rest of the function, if it begins with a state. */
 static int try_table(struct codescan *s, uint32_t off, uint16_t state, bool *ret_good)
 {
 	size_t n = s->n_reached;
@@ -400,8 +399,8 @@ static int try_table(struct codescan *s, uint32_t off, uint16_t state, bool *ret
 	return r;
 }
 
-/* What is reached through tables only has the state of a jump through one. Where none of them can
- * be, it is left out, and so is what is behind it. */
+/* Code reached only through tables has the state of such a jump. If no state fits, that code and
+ * the code after it are left out. */
 static int follow_tables(struct codescan *s)
 {
 	bool good = true;
@@ -427,7 +426,7 @@ static int by_offset(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* One range of instructions that follow each other. */
+/* Adds the rows of one range of consecutive instructions. */
 static int add_range(struct codescan *s, size_t from, size_t to, uint32_t end)
 {
 	int r = rows_begin(s->rows, ROWS_CODE, s->vaddr + s->reached[from], s->vaddr + end);
@@ -473,8 +472,8 @@ static int add_rows(struct codescan *s)
 	return r;
 }
 
-/* What is in a function that was not understood is not tried as one of its own. Of one that was
- * only guessed nobody knows the end. */
+/* The inside of a function that was not understood is not tried as a separate function. The end of
+ * a guessed function is unknown. */
 static void mark_rest(struct codescan *s)
 {
 	uint32_t off = s->first;
@@ -485,8 +484,8 @@ static void mark_rest(struct codescan *s)
 	       (s->flags[off] & CODE_GAP) && !is_entry(s, off));
 }
 
-/* Follow the function at @off; if @s->writing, add its rows. @guessed: nothing told that one begins
- * there. *@ret_good: it was one. 0, -ENOSPC, -errno. */
+/* Follows the function at @off; if @s->writing, adds its rows. @guessed: the entry is a guess.
+ * *@ret_good: it was a function. 0, -ENOSPC, -errno. */
 static int codescan_function(struct codescan *s, uint32_t off, bool guessed, bool *ret_good)
 {
 	struct codestate entry = codestate_entry(s->machine);
@@ -530,7 +529,7 @@ static int scan_entries(struct codescan *s)
 	bool good;
 	int r = 0;
 
-	/* those that are found meanwhile come behind */
+	/* new entries are appended meanwhile */
 	for (size_t i = 0; i < s->n_entries && !r; i++) {
 		uint32_t off = s->entries[i];
 
@@ -543,8 +542,8 @@ static int scan_entries(struct codescan *s)
 	return r;
 }
 
-/* Functions that do not return are known by following them, and what calls them is followed rightly
- * only then: until no more are found. */
+/* Following finds functions without a return, and only then are their callers followed correctly.
+ * So this repeats until there are no more. */
 static int find_noreturn(struct codescan *s)
 {
 	int r = 0;
@@ -582,13 +581,13 @@ static int guess(struct codescan *s, uint32_t off)
 		s->flags[off] |= CODE_ENTRY;
 		s->stats->functions++;
 	}
-	/* what it calls */
+	/* its call targets */
 	return r || s->n_entries == n ? r : scan_entries(s);
 }
 
-/* An entry of a static program's linkage table, by which calls find the variant of memcpy() and its
- * like that is right for this machine: a jump through a word. Linkers describe the tables of
- * dynamic programs only. */
+/* An entry of a static program's linkage table: a jump through a word. Calls use it to find the
+ * variant of memcpy() and similar functions for this machine. Linkers describe only the tables of
+ * dynamic programs. */
 static bool is_stub(const struct codescan *s, uint32_t off)
 {
 	struct insn insn;
@@ -613,8 +612,8 @@ static int scan_stubs(struct codescan *s)
 	return r;
 }
 
-/* What nobody told of: where something points, and where compilers would let a function begin. What
- * is found may point elsewhere, so once more. */
+/* Scans the remaining places: targets of pointers, and aligned places for functions. The results
+ * may point elsewhere, so the scan repeats once. */
 static int scan_rest(struct codescan *s)
 {
 	uint32_t first = (uint32_t)(-s->vaddr % FUNCTION_ALIGN);
@@ -632,7 +631,7 @@ static int scan_rest(struct codescan *s)
 
 /* ---------------------------------------------------------------- an image */
 
-/* The end of the row, or of the nothing in front of the first one, that has @at. */
+/* The end of the row with @at, or of the gap before the first row. */
 static uint64_t row_end(const struct rows *known, size_t i, uint64_t end)
 {
 	size_t next = i == (size_t)-1 ? 0 : i + 1;
@@ -682,15 +681,15 @@ static int scan_init(struct codescan *s, uint64_t off, const struct rows *known)
 	return elffile_read(s->file, off, s->code, s->n);
 }
 
-/* Whether most functions that store the caller's frame pointer set it to their own frame: then it
- * tells where callers are, in code of interpreters and run-time compilers, too, whose pieces are no
- * functions. */
+/* Whether most functions that store the caller's frame pointer set it to their own frame. Then the
+ * frame pointer finds the callers, also in code of interpreters and run-time compilers, whose
+ * pieces are not functions. */
 static bool keeps_frames(const struct codescan *s)
 {
 	return s->n_saves >= FRAMES_COUNT && s->n_frames > s->n_saves / 2;
 }
 
-/* Gaps that are near each other, and what is between them. */
+/* Gaps near each other, with the code between them. */
 struct window {
 	uint64_t start, end;
 	uint64_t bytes; /* of the gaps */

@@ -3,17 +3,17 @@
 #define PODPROF_CODESCAN_CODESCAN_H
 
 /*
- * Rows of code that no table describes, from the code itself: where its functions have the stack
- * pointer at each instruction, as disassembling them tells. For musl above all, which is built
- * without tables and without frame pointers, be it the library or part of a static program.
+ * Rows of code without tables, from the code itself: disassembling the functions shows the stack
+ * pointer at each instruction. The main case is musl, built without tables and without frame
+ * pointers, as a library or as part of a static program.
  */
 
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
-/* Undescribed code of an image: below, it is not worth it (the few functions that every program
- * begins and ends with); above, it is left alone. musl has 500 KB; libraries that keep frame
- * pointers instead of tables are larger, and what is found by those is not bad either. */
+/* Undescribed code of an image. Below the minimum it is not worth the work (the few functions at
+ * every program's start and end); above the maximum it is left alone. musl has 500 KB. Larger
+ * libraries keep frame pointers instead of tables, and walking by these is good enough. */
 #define CODESCAN_BYTES_MIN    256u
 /* Bytes of code without unwind tables that are disassembled in one image; musl has 500 KB. Reached:
  * the code has no rows. */
@@ -27,26 +27,26 @@
  * Reached: the functions behind have no rows. */
 #define CODESCAN_STEPS_MAX    16000000u
 
-/* What was found, for people. */
+/* Results, for people. */
 struct codescan_stats {
 	uint64_t bytes;	    /* undescribed */
-	uint64_t functions; /* that have rows now */
-	uint64_t dropped;   /* that were not understood */
-	uint64_t described; /* bytes that have rows now */
-	uint64_t steps;	    /* of CODESCAN_STEPS_MAX; where it ends, so do the rows */
+	uint64_t functions; /* with rows now */
+	uint64_t dropped;   /* not understood */
+	uint64_t described; /* bytes with rows now */
+	uint64_t steps;	    /* of CODESCAN_STEPS_MAX; the rows end with the steps */
 };
 
 /**
  * codescan_add() - add rows for the gaps of an image
  * @known: its finished rows
- * @rows:  where to: another one of the same image, not finished
+ * @rows:  receives the rows: another list of the same image, not finished
  *
  * Return: 0; ELFFILE_TRUNCATED; -ENOSPC for too many rows; -errno.
  */
 int codescan_add(const struct elffile *file, const struct rows *known, struct rows *rows,
 		 struct codescan_stats *ret);
 
-/* Bytes of code in the gaps between @known's rows; 0 if it is not worth a look. */
+/* Bytes of code in the gaps between @known's rows; 0 if a scan is not worthwhile. */
 uint64_t codescan_wanted(const struct elffile *file, const struct rows *known);
 
 #endif

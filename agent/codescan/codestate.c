@@ -29,7 +29,7 @@ static void change_sp(const struct insn *insn, struct codestate *st)
 		st->sp = 0;
 }
 
-/* A place in the frame, told from the stack pointer; 0 if it is in none. */
+/* A place in the frame, from an offset to the stack pointer; 0 if outside the frame. */
 static int32_t place(const struct codestate *st, int32_t off)
 {
 	int32_t at;

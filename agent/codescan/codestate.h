@@ -3,8 +3,8 @@
 #define PODPROF_CODESCAN_CODESTATE_H
 
 /*
- * Where a function has its frame at one of its instructions: what instructions make of it, one
- * after the other, and which row it amounts to.
+ * The frame of a function at one instruction: the effect of each instruction in turn, and the
+ * resulting row.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 /**
  * struct codestate - distances are below the CFA, in bytes
  * @sp:        of the stack pointer, if @sp_known
- * @fp:        of where the frame pointer points, if @fp_frame
+ * @fp:        of the frame pointer's target, if @fp_frame
  * @fp_at:     where the caller's frame pointer is stored; 0: it is in the register
  * @ra_at:     the same of the return address
  * @outermost: there is no caller
@@ -37,9 +37,9 @@ struct codestate {
 
 /* At a function's first instruction. */
 struct codestate codestate_entry(enum cfi_machine machine);
-/* Behind an instruction. False where no function of the usual kind has such a one. */
+/* Applies an instruction. False for an instruction that no usual function has. */
 bool codestate_step(struct codestate *st, const struct insn *insn);
-/* As at the function's first instruction, as far as its caller can tell. */
+/* Whether the caller sees the same state as at the function's first instruction. */
 bool codestate_is_balanced(enum cfi_machine machine, const struct codestate *st);
 /* A gap if the stack is not known. */
 void codestate_rule(enum cfi_machine machine, const struct codestate *st, struct unwind_rule *ret);

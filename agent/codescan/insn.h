@@ -3,9 +3,8 @@
 #define PODPROF_CODESCAN_INSN_H
 
 /*
- * What one machine instruction does to the stack pointer, the frame pointer, the return address and
- * the flow of control; nothing else of it matters to whoever looks for frames in code without
- * tables (codescan.h).
+ * The effect of one machine instruction on the stack pointer, the frame pointer, the return address
+ * and the flow of control. codescan.h needs nothing else for finding frames in code without tables.
  */
 
 #include <stdbool.h>
@@ -19,8 +18,8 @@ enum insn_flow {
 	INSN_CALL,   /* of target (0: not known), and on */
 	INSN_RETURN,
 	INSN_INDIRECT, /* a jump to where a register or memory says */
-	INSN_END,      /* nothing comes behind it */
-	INSN_PADDING,  /* does nothing; compilers put it between functions, too */
+	INSN_END,      /* control does not continue after it */
+	INSN_PADDING,  /* has no effect; compilers also put it between functions */
 };
 
 enum insn_sp {
@@ -30,15 +29,15 @@ enum insn_sp {
 	INSN_SP_LOST,	 /* set otherwise */
 };
 
-/* A place is an offset from the stack pointer: as it is after the instruction for what is saved, as
- * it was before for what is loaded. */
+/* A place is an offset from the stack pointer: after the instruction for a store, before it for a
+ * load. */
 enum insn_fp {
 	INSN_FP_SAME = 0,
 	INSN_FP_SAVED,	 /* stored at fp_at */
 	INSN_FP_LOADED,	 /* from fp_at */
-	INSN_FP_FROM_SP, /* fp = sp + fp_at, sp as it is after the instruction */
+	INSN_FP_FROM_SP, /* fp = sp + fp_at, with sp after the instruction */
 	INSN_FP_POPPED,	 /* from where fp itself points: x86's leave */
-	INSN_FP_ZERO,	 /* what marks the outermost function */
+	INSN_FP_ZERO,	 /* the mark of the outermost function */
 	INSN_FP_OTHER,	 /* set otherwise */
 };
 
@@ -55,16 +54,17 @@ struct insn {
 	uint8_t sp;   /* enum insn_sp */
 	uint8_t fp;   /* enum insn_fp */
 	uint8_t ra;   /* enum insn_ra */
-	bool by_word; /* an indirect jump to where a word says that has its own place */
+	bool by_word; /* an indirect jump to a target from a word relative to its own place */
 	int32_t sp_add;
 	int32_t fp_at;
 	int32_t ra_at;
 	uint64_t target;   /* an address */
-	uint64_t points;   /* an address that it computes from its own; or 0 */
-	uint64_t constant; /* that it loads, which may be an address; or 0 */
+	uint64_t points;   /* an address computed from its own; or 0 */
+	uint64_t constant; /* a loaded constant, perhaps an address; or 0 */
 };
 
-/* The instruction at @bytes, of which there are @n; its address is @vaddr. False if it is none. */
+/* Decodes the instruction at @bytes, with @n bytes available; its address is @vaddr. False if
+ * invalid. */
 typedef bool insn_decode_fn(const uint8_t *bytes, size_t n, uint64_t vaddr, struct insn *ret);
 
 insn_decode_fn insn_decode_x86;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * AArch64, by the encoding tables of Arm's manual (C4.1). All instructions have four bytes, and the
- * stack pointer is written by few: add and sub with immediates, loads and stores that move their
- * base, and forms that lose it.
+ * AArch64, by the encoding tables of Arm's manual (C4.1). All instructions have four bytes. Few of
+ * them write the stack pointer: add and sub with immediates, loads and stores that move their base,
+ * and forms that lose it.
  */
 #include "codescan/insn.h"
 
@@ -54,7 +54,7 @@ static void branch(uint32_t w, uint64_t vaddr, struct insn *ret)
 	}
 }
 
-/* add and sub of 64 bits with an immediate; mov to and from sp is one. */
+/* add and sub of 64 bits with an immediate; mov to and from sp is an add. */
 static bool add_insn(uint32_t w, struct insn *ret)
 {
 	uint32_t to = field(w, 0, 5), from = field(w, 5, 5);
@@ -74,7 +74,7 @@ static bool add_insn(uint32_t w, struct insn *ret)
 	return true;
 }
 
-/* One general register of 64 bits that is stored at or loaded from a place on the stack. */
+/* Stores or loads a general register of 64 bits at a place on the stack. */
 static void transfer(uint32_t reg, bool load, bool on_stack, int32_t at, struct insn *ret)
 {
 	if (reg == FP && (on_stack || load)) {
@@ -89,7 +89,7 @@ static void transfer(uint32_t reg, bool load, bool on_stack, int32_t at, struct 
 
 enum { MODE_NONE, MODE_POST, MODE_OFFSET, MODE_PRE };
 
-/* Where a transfer goes, told from sp as it is before a load and after a store. */
+/* The place of a transfer, relative to sp before a load and after a store. */
 static int32_t place(bool load, unsigned int mode, int32_t imm)
 {
 	if (mode == MODE_POST)
@@ -151,7 +151,7 @@ static bool single_insn(uint32_t w, struct insn *ret)
 	return true;
 }
 
-/* The others that write x29 or sp, as far as assembly has them. */
+/* Other instructions that write x29 or sp, as far as assembly uses them. */
 static void other_insn(uint32_t w, struct insn *ret)
 {
 	bool immediate = (w & 0x1c000000) == 0x10000000, registers = (w & 0x0e000000) == 0x0a000000;
@@ -175,7 +175,7 @@ static uint32_t word(const uint8_t *bytes)
 	return w;
 }
 
-/* adr; or adrp, and an add that makes the address whole. */
+/* adr; or adrp, and an add that completes the address. */
 static uint64_t points_to(const uint8_t *bytes, size_t n, uint64_t vaddr)
 {
 	uint32_t w = word(bytes), to = field(w, 0, 5);
@@ -202,7 +202,7 @@ bool insn_decode_arm64(const uint8_t *bytes, size_t n, uint64_t vaddr, struct in
 	if (n < 4)
 		return false;
 	w = word(bytes);
-	/* what is not allocated, as zeros are */
+	/* unallocated encodings, such as zeros */
 	if ((w & 0x1e000000) == 0)
 		return false;
 	branch(w, vaddr, &insn);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * x86-64, by the opcode maps of Intel's manual (volume 2, appendix A): prefixes, opcode, ModRM
- * byte, SIB byte, displacement, immediate. Most instructions have to be understood for their length
- * only. Those that write the stack pointer otherwise than compilers do lose it; those that write
- * the frame pointer are told apart because hand-written code uses it for other things without
- * saving it.
+ * byte, SIB byte, displacement, immediate. Most instructions matter only for their length. Unusual
+ * writes of the stack pointer lose it. Writes of the frame pointer are recognised, because
+ * hand-written code uses the frame pointer for other things without saving it.
  *
- * Left out: what is invalid in 64-bit mode, AMD's XOP and 3DNow. They are no
- * instructions here, and what contains one is not code for us.
+ * Left out: encodings that are invalid in 64-bit mode, AMD's XOP and 3DNow. The decoder rejects
+ * these, and code that contains such an instruction is not analysed.
  */
 #include "codescan/insn.h"
 
@@ -112,7 +111,7 @@ static unsigned int form_one(uint8_t op)
 		       : (op & 7) == 5 ? FORM_I32
 				       : FORM_BAD;
 	if (op < 0x50)
-		return FORM_BAD; /* REX, which was taken */
+		return FORM_BAD; /* REX, already consumed */
 	if (op < 0x60)
 		return FORM_NONE; /* push and pop */
 	return op < 0xa0 ? middle[op - 0x60] : upper[op - 0xa0];
@@ -148,7 +147,7 @@ static unsigned int form_of(const struct x86 *x)
 	}
 }
 
-/* ---------------------------------------------------------------- reading one */
+/* ---------------------------------------------------------------- decoding */
 
 static bool read_legacy_prefixes(struct x86 *x)
 {
@@ -199,7 +198,7 @@ static bool read_opcode(struct x86 *x)
 	if (!read_legacy_prefixes(x) || !take(x, &b, 1))
 		return false;
 	if ((b & 0xf0) == 0x40) {
-		x->rex = b; /* 0x40 stays in it: there is one */
+		x->rex = b; /* 0x40 stays in it: a REX prefix is present */
 		if (!take(x, &b, 1))
 			return false;
 	}
@@ -261,7 +260,7 @@ static bool read_modrm(struct x86 *x)
 	return true;
 }
 
-/* Those that are not told by the opcode alone. */
+/* Sizes that depend on more than the opcode. */
 static size_t immediate_size(const struct x86 *x, unsigned int form)
 {
 	if (x->map == MAP_ONE) {
@@ -303,7 +302,7 @@ static bool read(struct x86 *x)
 	return !size || take_signed(x, size, &x->imm);
 }
 
-/* ---------------------------------------------------------------- what it does */
+/* ---------------------------------------------------------------- effects */
 
 static bool is_sp_place(const struct x86 *x)
 {
@@ -315,13 +314,13 @@ static bool is_fp_place(const struct x86 *x)
 	return x->has_modrm && x->mod != 3 && x->has_base && x->base == RBP;
 }
 
-/* Whether ModRM's reg is what the instruction writes: the general registers' ones. */
+/* Whether the instruction writes ModRM's reg: only the general registers. */
 static bool writes_reg(const struct x86 *x)
 {
 	uint8_t op = x->opcode;
 
 	if (x->vector)
-		return false; /* but for BMI, which no assembly uses on these two */
+		return false; /* but for BMI, unused by assembly on these two */
 	if (x->map == MAP_ONE)
 		return (op < 0x38 && (op & 7) >= 2 && (op & 7) <= 3) || op == 0x63 || op == 0x69 ||
 		       op == 0x6b || op == 0x87 || op == 0x8b || op == 0x8d;
@@ -377,7 +376,7 @@ static bool writes_rm(const struct x86 *x)
 	}
 }
 
-/* Whether a register is written, by any of the ways that do not name it in the opcode. */
+/* Whether the instruction writes a register not named in the opcode. */
 static bool writes(const struct x86 *x, uint8_t reg)
 {
 	bool byte = x->map == MAP_ONE && x->has_modrm && !(x->opcode & 1) && !x->rex &&
@@ -464,7 +463,7 @@ static bool frame_insn(const struct x86 *x, struct insn *ret)
 	return true;
 }
 
-/* Where it goes. */
+/* Sets the flow of control. */
 static void set_flow(const struct x86 *x, uint64_t vaddr, struct insn *ret)
 {
 	uint64_t target = vaddr + x->at + (uint64_t)x->imm;

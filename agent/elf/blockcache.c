@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A set-associative cache, as a CPU has: the block's number selects a set, and of the four places
- * there the one not used for longest is given up. Memory is taken when a place is first used, so a
- * table that answers a handful of questions costs a handful of blocks.
+ * A set-associative cache, as in a CPU. The block's number selects a set of four places, and the
+ * least recently used place is evicted. Memory is allocated at the first use of a place, so a table
+ * with a handful of lookups costs a handful of blocks.
  */
 #include "elf/blockcache.h"
 
@@ -25,7 +25,7 @@ void blockcache_deinit(struct blockcache *bc)
 	*bc = (struct blockcache){0};
 }
 
-/* The place that holds block @number, else the one to put it in: its n is then 0. */
+/* The place of block @number, or the place for loading it: n is then 0. */
 static int blockcache_place(struct blockcache *bc, uint64_t number, struct block **ret)
 {
 	struct block *set = bc->blocks[number % BLOCKCACHE_SETS];

@@ -3,8 +3,8 @@
 #define PODPROF_ELF_BLOCKCACHE_H
 
 /*
- * A few blocks of a file, the least used replaced first: for readers that jump about in a table
- * which is too large to copy. Positions are the file's offsets.
+ * A small cache of a file's blocks with eviction of the least used block. It serves readers with
+ * random access to a table too large to copy. Positions are the file's offsets.
  */
 
 #include <stddef.h>
@@ -14,16 +14,17 @@ struct elffile;
 
 /* Bytes of a block: a page, since the page cache holds pages. */
 #define BLOCKCACHE_BLOCK 4096u
-/* A block can be in one of WAYS places of its set, so that a look-up is WAYS comparisons. */
+/* Places of a block within its set; a lookup is WAYS comparisons. */
 #define BLOCKCACHE_WAYS	 4u
 #define BLOCKCACHE_SETS	 16u
 
-/* Needs no more than blockcache_init(); @n_bytes and @n_reads are for whoever accounts for it. */
+/* Needs no release beyond blockcache_init(); @n_bytes and @n_reads are for the caller's
+ * accounting. */
 struct blockcache {
 	const struct elffile *file;
 	struct block {
 		uint64_t number; /* offset / BLOCKCACHE_BLOCK */
-		uint64_t used;	 /* the clock when it was last */
+		uint64_t used;	 /* the clock at the last use */
 		size_t n;	 /* bytes; less than a block at the end of the file */
 		uint8_t *data;	 /* NULL until the place is used */
 	} blocks[BLOCKCACHE_SETS][BLOCKCACHE_WAYS];
@@ -38,8 +39,8 @@ void blockcache_deinit(struct blockcache *bc);
 
 /**
  * blockcache_peek() - the bytes at an offset, in place
- * @off:   where
- * @ret_n: how many there are, at least 1: to the end of the block that has @off
+ * @off:   offset in the file
+ * @ret_n: number of bytes, at least 1: to the end of the block with @off
  * @ret:   borrowed until the next call
  *
  * Return: 0, an outcome of elffile_read() (at the end of the file too), -errno.

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The headers of an ELF file are read once, when it is opened, and copied into small tables of our
- * own; after that the file is only read by offset, with pread(). So an open elffile is immutable
- * and may be used by several threads, and nothing that is done to the file later can move a table
- * under us: what is gone reads as ELFFILE_TRUNCATED.
+ * The headers of an ELF file are read once, at the open, and copied into small tables. After that
+ * the file is only read by offset, with pread(). So an open elffile is immutable and several
+ * threads may use it. Later changes of the file cannot move a table; lost bytes read as
+ * ELFFILE_TRUNCATED.
  *
- * libelf finds the headers (through gelf_*, which copies: its own tables need not be aligned).
- * Before it is let at a file, the counts in the ELF header are checked here, because libelf
- * allocates by them. (A file that is changed between the two makes libelf allocate what it does not
- * touch, and is refused afterwards.)
+ * libelf finds the headers (through gelf_*, which copies: libelf's own tables need not be aligned).
+ * libelf allocates by the counts in the ELF header, so this file checks the counts first. (If the
+ * file changes between the two, libelf allocates untouched memory, and the file is refused
+ * afterwards.)
  *
- * Only what concerns code that runs is kept: PT_LOADs, sections, the build id. 32-bit and
- * big-endian files are refused: there are no such processes that podprof unwinds.
+ * Only data about running code is kept: PT_LOADs, sections, the build id. 32-bit and big-endian
+ * files are refused, because podprof unwinds no such processes.
  *
  * Specification: System V gABI, chapters 4 and 5; elf(5); the build id note is ELF_NOTE_GNU's
  * NT_GNU_BUILD_ID.
@@ -32,15 +32,15 @@
 #include "base/cursor.h"
 
 /* Program headers; the kernel refuses programs with more than 64 KiB of them (load_elf_phdrs()).
- * Above it, and above the next two, the file is ELFFILE_TOO_LARGE. Reached: `too_large`. */
+ * Above this limit and the next two, the file is ELFFILE_TOO_LARGE. Reached: `too_large`. */
 #define ELFFILE_PHDRS_MAX    1170
 /* Sections. Linked files have some 40; a kernel module built with function sections has hundreds.
  * Reached: `too_large`. */
 #define ELFFILE_SECTIONS_MAX 8192
 /* Bytes of section names. Reached: `too_large`. */
 #define ELFFILE_NAMES_MAX    (1u << 20)
-/* Bytes of one note segment or section that are searched for the build id, which linkers put first.
- * Beyond it there is no build id. Reached: no build id. */
+/* Bytes of a note segment or section searched for the build id; linkers put the build id first.
+ * Reached: no build id. */
 #define ELFFILE_NOTES_MAX    (64u << 10)
 
 struct named_section {
@@ -111,7 +111,7 @@ int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n)
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		/* of a process's memory a part may be gone, or all of it */
+		/* part or all of a process's memory may be gone */
 		if (got < 0 && !ef->is_process)
 			return -errno;
 		if (got <= 0)
@@ -123,7 +123,7 @@ int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n)
 	return 0;
 }
 
-/* Owned bytes of the file, with a NUL behind them for tables of strings. */
+/* Owned bytes of the file, with a NUL after them for string tables. */
 static int elffile_read_new(const struct elffile *ef, uint64_t off, size_t n, void **ret)
 {
 	_cleanup_(freep) char *bytes = NULL;
@@ -154,7 +154,7 @@ int elffile_read_section(const struct elffile *ef, const struct elffile_section 
 
 /* ---------------------------------------------------------------- the headers, before libelf */
 
-/* Counts that do not fit the header are in the first section (gABI, "Section Header"). */
+/* Counts too large for the header are in the first section (gABI, "Section Header"). */
 static int check_extended_counts(const struct elffile *ef, const Elf64_Ehdr *eh, uint64_t *n_phdrs,
 				 uint64_t *n_sections)
 {
@@ -287,7 +287,7 @@ static int load_section(struct elffile *ef, Elf *elf, size_t index)
 	return 0;
 }
 
-/* Names that cannot be read leave sections without names: the code is mapped all the same. */
+/* Unreadable names leave sections without names: the code is mapped all the same. */
 static int load_section_names(struct elffile *ef, Elf *elf)
 {
 	struct elffile_section section;
@@ -328,7 +328,7 @@ static int load_sections(struct elffile *ef, Elf *elf)
 
 /* ---------------------------------------------------------------- the build id */
 
-/* One note; *@found if it was the build id. False at the end or where the notes break. */
+/* Reads one note; *@found for the build id. False at the end or at a malformed note. */
 static bool next_note(struct elffile *ef, struct cursor *c, size_t align, bool *found)
 {
 	uint32_t n_name, n_desc, type;
@@ -372,8 +372,8 @@ static int search_notes(struct elffile *ef, uint64_t off, uint64_t size, uint64_
 	return 0;
 }
 
-/* From the segments, which stripping keeps; else from the sections, for files that are not loaded.
- */
+/* From the segments, because stripping keeps these; else from the sections, for files without
+ * segments. */
 static int load_build_id(struct elffile *ef, Elf *elf)
 {
 	GElf_Phdr ph;
@@ -573,8 +573,8 @@ int elffile_build_id(const struct elffile *ef, uint8_t ret[ELFFILE_BUILD_ID_MAX]
 	return 0;
 }
 
-/* Linked files give each byte to one segment. Where segments overlap, code comes first: the
- * addresses that are looked up are of code. */
+/* Linked files give each byte to one segment. If segments overlap, code comes first, because the
+ * callers look up code. */
 bool elffile_vaddr_of_off(const struct elffile *ef, uint64_t off, uint64_t *ret_vaddr)
 {
 	const struct elffile_segment *best = NULL;

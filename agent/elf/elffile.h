@@ -3,16 +3,16 @@
 #define PODPROF_ELF_ELFFILE_H
 
 /*
- * One 64-bit little-endian ELF file, read with bounds. libelf finds the headers; contents are read
- * with pread(), never mapped: the file's owner may truncate it while we look, and a page of a
- * mapping that has gone is a SIGBUS. Every number in the file is foreign.
+ * One 64-bit little-endian ELF file, read with bounds. libelf finds the headers. Contents are read
+ * with pread(), never mapped: the file's owner may truncate the file meanwhile, and a read from a
+ * lost page of a mapping raises SIGBUS. Every number in the file is foreign.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes; GNU ids have 20, Go's note is another one. Reached: no build id. */
+/* Bytes of a build id; GNU ids have 20, Go's note is separate. Reached: no build id. */
 #define ELFFILE_BUILD_ID_MAX 64
 
 enum elffile_outcome {
@@ -22,11 +22,11 @@ enum elffile_outcome {
 	ELFFILE_MALFORMED,   /* a header or table leaves the file */
 	ELFFILE_TOO_LARGE,   /* more segments, sections or bytes than the ceilings in elffile.c */
 	ELFFILE_ABSENT,	     /* there is no such section, segment or note */
-	ELFFILE_TRUNCATED,   /* the file has become shorter than its headers say */
+	ELFFILE_TRUNCATED,   /* the file is shorter than its headers say */
 	ELFFILE_OUTCOME_MAX,
 };
 
-/* One PT_LOAD. */
+/* A PT_LOAD segment. */
 struct elffile_segment {
 	uint64_t vaddr;
 	uint64_t memsz;
@@ -51,30 +51,30 @@ struct stat;
 
 /* Takes @fd on success. 0, an outcome, -errno. */
 int elffile_open(int fd, struct elffile **ret);
-/* The same over @n bytes of memory that are borrowed (the vDSO; tests; fuzzers). */
+/* The same over @n bytes of borrowed memory (the vDSO; tests; fuzzers). */
 int elffile_open_memory(const void *data, size_t n, struct elffile **ret);
-/* A program as it lies in a process, where no file has it: @fd is the process's /proc/PID/mem,
- * taken on success, and an offset is an address there. It has these segments, copied, and no
- * sections. What cannot be read is ELFFILE_TRUNCATED. 0, ELFFILE_TOO_LARGE, -errno. */
+/* A program in the memory of a process, without a file. @fd is the process's /proc/PID/mem, taken
+ * on success; offsets are addresses. The program has these segments, copied, and no sections.
+ * Unreadable memory is ELFFILE_TRUNCATED. 0, ELFFILE_TOO_LARGE, -errno. */
 int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment *segments, size_t n,
 			 struct elffile **ret);
 void elffile_free(struct elffile *ef);
 
-bool elffile_is_process(const struct elffile *ef);  /* what elffile_open_process() made */
+bool elffile_is_process(const struct elffile *ef);  /* made by elffile_open_process() */
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */
 uint16_t elffile_machine(const struct elffile *ef); /* EM_X86_64, ... */
 uint64_t elffile_entry(const struct elffile *ef);   /* vaddr where a process begins; 0: none */
 uint64_t elffile_size(const struct elffile *ef);
-/* fstat() of the opened file, as it is now. 0 or -errno; -EBADF for one in memory. */
+/* fstat() of the opened file, in its present state. 0 or -errno; -EBADF for a program in memory. */
 int elffile_stat(const struct elffile *ef, struct stat *ret);
 
 /* The PT_LOADs in file order, borrowed. */
 const struct elffile_segment *elffile_segments(const struct elffile *ef, size_t *ret_n);
-/* Where PT_GNU_EH_FRAME says that the index of the unwind table is. 0 or ELFFILE_ABSENT. */
+/* The index of the unwind table, from PT_GNU_EH_FRAME. 0 or ELFFILE_ABSENT. */
 int elffile_eh_frame_hdr(const struct elffile *ef, struct elffile_segment *ret);
-/* What PT_GNU_RELRO says nobody writes to once the dynamic linker is done. 0 or ELFFILE_ABSENT. */
+/* The range of PT_GNU_RELRO, read-only after dynamic linking. 0 or ELFFILE_ABSENT. */
 int elffile_relro(const struct elffile *ef, struct elffile_segment *ret);
-/* By name; the first one. 0 or ELFFILE_ABSENT. */
+/* The first section of this name. 0 or ELFFILE_ABSENT. */
 int elffile_section(const struct elffile *ef, const char *name, struct elffile_section *ret);
 int elffile_section_at(const struct elffile *ef, uint32_t index, struct elffile_section *ret);
 
@@ -83,12 +83,12 @@ int elffile_build_id(const struct elffile *ef, uint8_t ret[ELFFILE_BUILD_ID_MAX]
 
 /* All of @n bytes from @off. 0, ELFFILE_TRUNCATED, -errno. */
 int elffile_read(const struct elffile *ef, uint64_t off, void *ret, size_t n);
-/* A section's bytes, owned by the caller (free()); above @max it is ELFFILE_TOO_LARGE, for a
- * section without bytes in the file (SHT_NOBITS) ELFFILE_ABSENT. */
+/* A section's bytes, owned by the caller (free()); above @max ELFFILE_TOO_LARGE. A section without
+ * bytes in the file (SHT_NOBITS) is ELFFILE_ABSENT. */
 int elffile_read_section(const struct elffile *ef, const struct elffile_section *section,
 			 size_t max, void **ret);
 
-/* Between the file's offsets and its virtual addresses, by PT_LOAD. False if no segment has it. */
+/* Converts between file offsets and virtual addresses, by PT_LOAD. False outside all segments. */
 bool elffile_vaddr_of_off(const struct elffile *ef, uint64_t off, uint64_t *ret_vaddr);
 bool elffile_off_of_vaddr(const struct elffile *ef, uint64_t vaddr, uint64_t *ret_off);
 

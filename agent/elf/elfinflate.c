@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A compressed section begins with an Elf64_Chdr, which says how and how large it is otherwise
- * (gABI, "Section Compression"). The size is foreign: it is held to a ceiling, and the stream must
- * have exactly as much.
+ * A compressed section begins with an Elf64_Chdr, the method and the uncompressed size (gABI,
+ * "Section Compression"). The size is foreign: it has a ceiling, and the stream must have exactly
+ * this size.
  */
 #include "elf/elfinflate.h"
 
@@ -49,7 +49,7 @@ static int refill(struct stream *s)
 	return 0;
 }
 
-/* All of what z.next_out has room for, and the end then. */
+/* Fills all room of z.next_out; the stream must then end. */
 static int run(struct stream *s)
 {
 	int r = 0, z = Z_OK;

@@ -5,8 +5,8 @@
 #include "elf/elffile.h"
 
 /**
- * elfinflate() - the contents of a section that is compressed (SHF_COMPRESSED)
- * @max: ceiling for the size it has when it is not
+ * elfinflate() - the contents of a compressed section (SHF_COMPRESSED)
+ * @max: ceiling of the uncompressed size
  * @ret: owned by the caller (free()); *@ret_n bytes
  *
  * Return: 0; ELFFILE_UNSUPPORTED for a method other than zlib; ELFFILE_TOO_LARGE;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finding a symbol by name means reading all of .symtab, since it is in no useful order and
- * ordinary programs have no hash table for it. A large Go program has 200,000 symbols, 5 MB, and 15
- * MB of names, so instead of fetching each symbol's name the search goes the other way round: first
- * .strtab is searched for the names, which gives a few offsets, then .symtab for symbols whose
- * st_name is one of these. Both tables are read once, in pieces, front to back.
+ * Finding a symbol by name means reading all of .symtab: it is not sorted, and ordinary programs
+ * have no hash table for it. A large Go program has 200,000 symbols, 5 MB, and 15 MB of names. So
+ * the search does not fetch each symbol's name. It first finds the names in .strtab, and gets a few
+ * offsets. Then it finds the symbols in .symtab with such an offset as st_name. Both tables are
+ * read once, in pieces, front to back.
  *
- * A name may be the tail of a longer one: linkers store "b" inside "ab" (ld's string merging). So
- * each place where the name is followed by a NUL counts, whatever stands before it.
+ * A name may be the tail of a longer name: linkers store "b" inside "ab" (ld's string merging). So
+ * each occurrence of the name before a NUL counts, with any bytes before the name.
  *
  * Specification: System V ABI, chapter 4, "Symbol Table" and "String Table".
  */
@@ -22,20 +22,20 @@
 #include "base/cleanup.h"
 #include "elf/elffile.h"
 
-/* One read's size. */
+/* Bytes of a read. */
 #define ELFSYM_STEP_BYTES      65536u
-/* Ten times what the largest programs here have; a table above it makes the file ELFSYM_MALFORMED.
- * Reached: `malformed`. */
+/* Bytes of a table: ten times the largest in the programs here. Above it the file is
+ * ELFSYM_MALFORMED. Reached: `malformed`. */
 #define ELFSYM_TABLE_BYTES_MAX (512u << 20)
-/* Length of a name that can be asked for, with its NUL. Reached: -. */
+/* Bytes of a requested name, with its NUL. Reached: -. */
 #define ELFSYM_NAME_MAX	       128u
-/* Places in .strtab where one of the names stands. There is one for each name, or a few where
- * longer names end in it; beyond this the file is odd: ELFSYM_MALFORMED. Reached: `malformed`. */
+/* Occurrences of the names in .strtab. Each name has one, or a few as the tail of longer names. A
+ * file with more is ELFSYM_MALFORMED. Reached: `malformed`. */
 #define ELFSYM_PLACES_MAX      256u
 
 struct place {
 	uint32_t st_name;
-	uint32_t name; /* which of the names asked for */
+	uint32_t name; /* index of the requested name */
 };
 
 struct search {
@@ -82,8 +82,8 @@ static int note_places(struct search *s, uint64_t base, size_t n, uint32_t name)
 	return 0;
 }
 
-/* Pieces overlap, so that a name across the border is found; each name is searched in bounds of its
- * own, so that it is found once. */
+/* Pieces overlap, so that a match may cross a border. Each name has its own bounds, so that each
+ * match is found once. */
 static int search_strings(struct search *s, const struct elffile_section *strings)
 {
 	size_t overlap = ELFSYM_NAME_MAX;
@@ -94,8 +94,8 @@ static int search_strings(struct search *s, const struct elffile_section *string
 		int r = elfsym_outcome(elffile_read(s->file, strings->off + at, s->buf, n));
 
 		for (uint32_t i = 0; !r && i < s->n_names; i++) {
-			/* of the bytes that the next piece has too, only so many that a match
-			 * that begins there is not seen twice */
+			/* limits the overlap to the length of a name, so that no match is seen
+			 * twice */
 			size_t len = strlen(s->names[i]) + 1;
 			size_t own = n < left ? n - overlap + len - 1 : n;
 

@@ -3,7 +3,7 @@
 #define PODPROF_ELF_ELFSYM_H
 
 /*
- * A few symbols of an ELF file by name. For "what is at this address" see symbolize/symtab.h.
+ * Finds a few symbols of an ELF file by name. symbolize/symtab.h finds symbols by address.
  */
 
 #include <stddef.h>
@@ -18,20 +18,21 @@ enum elfsym_outcome {
 	ELFSYM_OUTCOME_MAX,
 };
 
-/* Names that can be asked for at once. Reached: -. */
+/* Names in one request. Reached: -. */
 #define ELFSYM_NAMES_MAX 16
 
-/* What has one of the names. */
+/* The symbols with one of the names. */
 struct elfsym {
 	uint64_t vaddr;
 	uint64_t size;
 	uint32_t section; /* index, for elffile_section_at() */
-	uint32_t n;	  /* different addresses that have the name; the others are of the first */
+	uint32_t n; /* number of different addresses of the name; the other fields describe the
+		       first */
 };
 
 /**
- * elfsym_find() - the variables that have these names
- * @ret: one for each name, in their order; n is 0 where there is none
+ * elfsym_find() - find variables by name
+ * @ret: an entry for each name, in the same order; n is 0 without a match
  *
  * Reads .symtab, local symbols included, and not .dynsym. Only defined data symbols count. The
  * tables are read piece by piece and not kept.

@@ -3,9 +3,9 @@
 #define PODPROF_ELF_ELFWINDOW_H
 
 /*
- * A part of a file that is read once from its beginning to its end, with small steps back and
- * gaps: a window of bytes that moves forward, so that reading a table entry by entry costs a copy
- * and few system calls. What is outside of the window is read again.
+ * Sequential reading of a part of a file, with small steps back and gaps. A window of bytes moves
+ * forward, so reading a table entry by entry costs a copy and few system calls. Bytes outside the
+ * window are read again.
  */
 
 #include <stddef.h>
@@ -18,10 +18,10 @@ struct elffile;
  * @file:  borrowed
  * @off:   of the part in the file
  * @size:  of the part
- * @room:  bytes that the window has at most
+ * @room:  maximum of bytes in the window
  * @bytes: of the window, owned
- * @first: of them, counted from @off
- * @n:     of them
+ * @first: offset of the window, counted from @off
+ * @n:     bytes in the window
  */
 struct elfwindow {
 	const struct elffile *file;
@@ -36,12 +36,11 @@ struct elfwindow {
 /* 0 or -ENOMEM. */
 int elfwindow_init(struct elfwindow *w, const struct elffile *file, uint64_t off, uint64_t size,
 		   size_t room);
-/* Nothing to do for one that is all zeros. */
+/* A window of zeros needs no deinit. */
 void elfwindow_deinit(struct elfwindow *w);
 
-/* Make @n bytes from offset @off of the part addressable, until the next call. 0;
- * ELFFILE_MALFORMED if the part has not that many, or the window no room; ELFFILE_TRUNCATED;
- * -errno. */
+/* Makes @n bytes at offset @off of the part addressable, until the next call. 0; ELFFILE_MALFORMED
+ * if the part or the window is too small; ELFFILE_TRUNCATED; -errno. */
 int elfwindow_get(struct elfwindow *w, uint64_t off, size_t n, const uint8_t **ret);
 
 #endif

@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Samples bring pcs; what they mean depends on what the process had mapped at that moment. The
- * mappings are read from /proc when a process is first sampled, and again when there is reason to
- * doubt them:
+ * A pc in a sample has a meaning only together with the mappings of that moment. podprof reads the
+ * mappings from /proc at the first sample of a process, and again for one of these reasons:
  *
- *	- the kernel told that it has mapped a file since (process_history.h);
- *	- a pc outside all of them, which is also what is left if nobody tells of events: a library
- *	  was loaded, or one was moved;
- *	- a sample of another program of it: an exec. Who cannot tell one program's samples from
- *	  another's (ADDRESS_SPACE_EXEC_ANY) looks at /proc/PID/exe: programs that are linked to a
- *	  fixed address all have their code at the same one, so that no pc need be outside;
- *	- a window has passed (address_space_cache_sweep()): something may have taken another's
- *	  place.
+ *	- An event reports a newer file mapping (process_history.h).
+ *	- A pc is outside all mappings. This is also the fallback without events: the process has
+ *	  loaded or moved a library.
+ *	- A sample belongs to another program of the process, after an exec. Callers without an exec
+ *	  id (ADDRESS_SPACE_EXEC_ANY) compare /proc/PID/exe. Programs linked to a fixed address all
+ *	  have their code there, so a pc need not be outside.
+ *	- A window has passed (address_space_cache_sweep()): a mapping may have replaced another.
  *
- * Reads that found nothing new double the time until the next one is made for such a reason.
+ * Each read without a change doubles the delay before the next read for such a reason.
  *
- * A place where something else was mapped within the time that a sample may be from has no name.
- * Nor has anything in mappings of before a loss of events, until they have been read again: one
- * that has ended since never will be, and may have had something else there at its end.
+ * A pc has no name if its mapping changed within the possible time of the sample. After a loss of
+ * events, older mappings give no names until the next read. An ended process cannot be read again,
+ * and its last mappings are unknown.
  *
- * What was mapped at a place before (same range, offset and inode) keeps its image without opening
- * anything: an image holds its file open, so the inode cannot have become another file's.
+ * A mapping with the same range, offset and inode as before keeps its image without opening the
+ * file. The image holds its file open, so the inode cannot belong to another file.
  *
- * /proc shows a process as it is now, which may be another program already, or another process. So
- * all events of before the end of a read are looked at before what was read is believed.
+ * /proc shows the present state of a process, perhaps another program or another process. So
+ * podprof processes all events before the end of a read before it believes the result.
  *
- * A process that has gone, or runs another program now, has the mappings that were read last and
- * what the kernel told since; if none were read, what it told from the exec on. Before its first
- * exec it has its parent's. Which of its programs a sample was of is told by its exec id.
+ * An ended process, or a program that has been replaced, keeps the mappings of the last read plus
+ * later events. Without a read, its mappings are those of the events from the exec on. Before its
+ * first exec a process has its parent's mappings. The exec id selects the program of a sample.
  *
- * Everything is counted by outcome for each resolved pc.
+ * Every resolved pc is counted by outcome.
  */
 #include "procmap/address_space.h"
 
@@ -47,41 +45,37 @@
 #include "procmap/maps.h"
 #include "procmap/process_history.h"
 
-/* Address spaces that are kept. One more drops the one that was used least recently, which is
- * counted as "processes" in podprof_address_spaces_dropped. Reached:
+/* Address spaces in the cache; eviction by least recent use. Reached:
  * `podprof_address_spaces_dropped_total{limit="processes"}`. */
 #define ADDRESS_SPACE_TARGETS_MAX     8192
-/* Executable mappings of one process. A browser has 300; a JIT that maps each function apart has
- * thousands. Those above it are not kept: the pcs there are counted as unmapped. Reached:
+/* Executable mappings of one process. A browser has 300; a JIT with a mapping per function has
+ * thousands. Mappings above the limit are discarded, and their pcs count as unmapped. Reached:
  * `podprof_resolved_pcs_total{outcome="unmapped"}`. */
 #define ADDRESS_SPACE_TARGET_MAPS_MAX 4096
-/* Mappings of all processes together (48 bytes each: 12 MiB). Above it the least recently used
- * processes are dropped, counted as "mappings". Reached:
- * `podprof_address_spaces_dropped_total{limit="mappings"}`. */
+/* Mappings of all processes together (48 bytes each: 12 MiB); eviction of the least recently used
+ * processes. Reached: `podprof_address_spaces_dropped_total{limit="mappings"}`. */
 #define ADDRESS_SPACE_MAPPINGS_MAX    262144
 /* Until the next read for a pc outside; doubled up to the second each time nothing was found. */
 #define ADDRESS_SPACE_REREAD_NS	      NSEC_PER_SEC
 #define ADDRESS_SPACE_REREAD_LONG_NS  (64 * NSEC_PER_SEC)
-/* The same where the kernel has told of a change: a program that loads a hundred libraries does it
- * within a moment. */
+/* The same after an event: a program that loads a hundred libraries does so within a moment. */
 #define ADDRESS_SPACE_EVENTS_NS	      (100 * NSEC_PER_MSEC)
-/* What was mapped for less than this when events were lost may have been something else
- * meanwhile. */
+/* After a loss of events, a mapping younger than this may have replaced another one meanwhile. */
 #define ADDRESS_SPACE_YOUNG_NS	      (20 * NSEC_PER_SEC)
-/* Sweeps that a process stays without being asked for. */
+/* Sweeps before the eviction of an unused process. */
 #define ADDRESS_SPACE_IDLE_SWEEPS     2
-/* Ancestors through whom an inherited space is looked for. */
+/* Ancestors searched for an inherited address space. */
 #define ADDRESS_SPACE_ANCESTORS	      4
 
 enum address_space_outcome {
 	ADDRESS_SPACE_FILE,   /* a file, by its segments */
-	ADDRESS_SPACE_NO_ELF, /* a file that could not be opened or read as ELF: by file offset */
+	ADDRESS_SPACE_NO_ELF, /* an unreadable or non-ELF file: by file offset */
 	ADDRESS_SPACE_VDSO,
 	ADDRESS_SPACE_ANON,
 	ADDRESS_SPACE_UNMAPPED,	  /* outside all executable mappings */
 	ADDRESS_SPACE_REPLACED,	  /* something else was mapped there, before or after the sample */
-	ADDRESS_SPACE_NO_SEGMENT, /* in a mapping, outside what the file says is loaded there */
-	ADDRESS_SPACE_GONE,	  /* the process had left before its mappings were read */
+	ADDRESS_SPACE_NO_SEGMENT, /* in a mapping, outside the loaded segments of the file */
+	ADDRESS_SPACE_GONE,	  /* the process ended before the first read */
 	ADDRESS_SPACE_DENIED,
 	ADDRESS_SPACE_IMAGES_FULL,
 	ADDRESS_SPACE_OUTCOME_MAX,
@@ -104,29 +98,29 @@ struct address_space {
 	struct address_space_mapping *items; /* ascending */
 	size_t n;
 	uint64_t version;
-	uint32_t program; /* whose mappings these are, as process_history.h counts */
+	uint32_t program; /* program number of the mappings, as in process_history.h */
 	struct pid_exe exe;
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
-	uint64_t read_ns;      /* when they were last read */
+	uint64_t read_ns;      /* time of the last read */
 	uint64_t read_boot_ns; /* the same by the boot clock */
-	uint64_t as_now_ns;    /* since when they are as they are, the same clock */
-	uint64_t asked_ns;     /* the time of the loss after which it was seen whether they ... */
-	bool lasting;	       /* ... have stayed */
-	uint64_t events_ns;    /* up to when what was told since is in it */
-	uint64_t epoch_ns;     /* the last loss of events when they were had */
-	uint64_t delay_ns;     /* until they are read again for a pc that is outside */
+	uint64_t as_now_ns;    /* time of the last change, same clock */
+	uint64_t asked_ns;     /* last loss of events checked for @lasting */
+	bool lasting;	       /* the mappings existed throughout that loss */
+	uint64_t events_ns;    /* time of the newest included event */
+	uint64_t epoch_ns;     /* last loss of events before the mappings were read */
+	uint64_t delay_ns;     /* delay before a new read for a pc outside */
 	uint64_t used;	       /* tick of the last use */
 	unsigned int idle;     /* sweeps since then */
 	bool stale;	       /* read again before the next use */
-	bool doubtful;	       /* something was mapped since the time that samples are from */
-	bool unsure;	       /* ... or may have been */
-	bool ended;	       /* its leader has */
-	bool gone;	       /* nothing to be read any more */
-	int outcome;	       /* enum maps_outcome of the last read */
+	bool doubtful; /* a mapping changed after the earliest possible time of the samples */
+	bool unsure;   /* a mapping may have changed unnoticed */
+	bool ended;    /* the leader has ended */
+	bool gone;     /* nothing to be read any more */
+	int outcome;   /* enum maps_outcome of the last read */
 	UT_hash_handle hh;
 };
 
-/* A process that was there before we listened, by whose mappings now a child's were told. */
+/* A parent older than the event log; a child inherited its mappings at fork. */
 struct parent {
 	uint32_t pid;	   /* 0: none */
 	uint64_t birth_ns; /* the child's */
@@ -152,7 +146,7 @@ struct address_space_cache {
 	uint64_t sources[SOURCE_MAX];
 };
 
-/* How images are found for entries: by a living process, or for one that may have gone. */
+/* How to find the images of entries: through a living process, or through records. */
 struct finder {
 	uint64_t via_pid;			      /* 0: by records */
 	uint64_t likely[ADDRESS_SPACE_ANCESTORS + 2]; /* processes that may have the same root */
@@ -180,7 +174,7 @@ static const char *const source_names[SOURCE_MAX] = {
 
 DEFINE_CLEANUP(struct address_space_cache *, address_space_cache_freep, address_space_cache_free);
 
-/* ---------------------------------------------------------------- mappings that are kept */
+/* ---------------------------------------------------------------- kept mappings */
 
 static void free_items(struct address_space_mapping *items, size_t n)
 {
@@ -239,7 +233,7 @@ static const struct address_space_mapping *address_space_find(const struct addre
 	return NULL;
 }
 
-/* The image that this entry had at the last read, if nothing about it has changed. */
+/* The image of an unchanged entry from the last read. */
 static struct image *kept_image(const struct address_space *s, const struct maps_entry *e)
 {
 	const struct address_space_mapping *m = address_space_find(s, e->start);
@@ -250,7 +244,7 @@ static struct image *kept_image(const struct address_space *s, const struct maps
 	return m->image->file ? image_ref(m->image) : NULL;
 }
 
-/* @items has room for all of @maps; *@n of them are filled, on a failure too. */
+/* @items has room for all of @maps; *@n are filled, on a failure too. */
 static int fill_items(struct address_space_cache *c, const struct address_space *s,
 		      const struct finder *f, const struct maps *maps,
 		      struct address_space_mapping *items, size_t *n)
@@ -298,7 +292,7 @@ static void replace_items(struct address_space_cache *c, struct address_space *s
 		address_space_drop_least_used(c, s, DROP_MAPPINGS);
 }
 
-/* @maps are its mappings from now on. 0 or -ENOMEM. */
+/* Replaces the mappings by @maps. 0 or -ENOMEM. */
 static int address_space_set(struct address_space_cache *c, struct address_space *s,
 			     const struct finder *f, const struct maps *maps)
 {
@@ -318,7 +312,7 @@ static int address_space_set(struct address_space_cache *c, struct address_space
 	return r;
 }
 
-/* Old mappings that new ones do not touch, and the new ones: sorted, as one list. */
+/* A sorted list of all new mappings and of the old ones without overlap. */
 static size_t merge(const struct address_space_mapping *old, size_t n_old,
 		    const struct address_space_mapping *new, size_t n_new,
 		    struct address_space_mapping *ret)
@@ -337,7 +331,7 @@ static size_t merge(const struct address_space_mapping *old, size_t n_old,
 	return n;
 }
 
-/* @maps are so too, over those that were there. 0 or -ENOMEM. */
+/* Adds @maps over the present mappings. 0 or -ENOMEM. */
 static int address_space_add(struct address_space_cache *c, struct address_space *s,
 			     const struct finder *f, const struct maps *maps)
 {
@@ -359,9 +353,9 @@ static int address_space_add(struct address_space_cache *c, struct address_space
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what the kernel told */
+/* ---------------------------------------------------------------- process history */
 
-/* NULL if nothing was told of it. */
+/* NULL without events about the process. */
 static const struct history_record *address_space_record(const struct address_space_cache *c,
 							 const struct address_space *s)
 {
@@ -370,13 +364,13 @@ static const struct history_record *address_space_record(const struct address_sp
 						    : pid_ns_of_ticks(s->key.pid.start_ticks));
 }
 
-/* Whether its samples do not tell which of its programs they are of. */
+/* Whether the samples carry no exec id. */
 static bool address_space_is_any(const struct address_space *s)
 {
 	return s->key.exec_id == ADDRESS_SPACE_EXEC_ANY;
 }
 
-/* Which of the life's programs has these mappings. False if that is not known (any more). */
+/* The program number of these mappings. False if unknown. */
 static bool address_space_program(const struct history_record *record,
 				  const struct address_space *s, uint32_t *ret)
 {
@@ -386,14 +380,14 @@ static bool address_space_program(const struct history_record *record,
 	return true;
 }
 
-/* All that has happened up to now is told. */
+/* Delivers all pending events. */
 static void address_space_catch_up(struct address_space_cache *c)
 {
 	if (c->catch_up)
 		c->catch_up(c->catch_up_ctx);
 }
 
-/* A sample of @s has come: if there is only one program that it can be of, that is its exec id. */
+/* Handles a new sample of @s: if only a single program is possible, its exec id becomes known. */
 static void address_space_learn(struct address_space_cache *c, const struct address_space *s)
 {
 	const struct history_record *record = address_space_record(c, s);
@@ -410,11 +404,12 @@ static void address_space_learn(struct address_space_cache *c, const struct addr
 	if (history_record_ran_only(record, c->since_ns, c->until_ns, &program))
 		process_history_learn(c->history, record, program, s->key.exec_id);
 	else if (history_record_birth_ns(record) && s->key.exec_id == 1)
-		process_history_learn(c->history, record, 1, 1); /* no maker's are in it */
+		process_history_learn(c->history, record, 1,
+				      1); /* the count includes no maker's execs */
 }
 
-/* Whether the process has executed another program, or has ended and its pid has come back: what
- * /proc has is not of @s. */
+/* Whether the process has executed another program, or has ended and its pid is reused: /proc no
+ * longer describes @s. */
 static bool address_space_was_left(const struct address_space_cache *c,
 				   const struct address_space *s)
 {
@@ -429,8 +424,8 @@ static bool address_space_was_left(const struct address_space_cache *c,
 	       history_record_exec_id(record) > s->key.exec_id;
 }
 
-/* The processes above @record, whose root is likely to be its own; and, for what was born before we
- * listened and has no parent that we know of, ourselves. */
+/* The ancestors of @record, likely to have the same root. For a process older than the event log
+ * and without a known parent, the agent itself. */
 static void find_ancestors(const struct address_space_cache *c, const struct history_record *record,
 			   struct finder *f)
 {
@@ -444,7 +439,8 @@ static void find_ancestors(const struct address_space_cache *c, const struct his
 	}
 }
 
-/* What @record had when it was born: its parent's mappings, as they are now if it lives. */
+/* The mappings of @record at its birth: its parent's, in their present state if the parent
+ * lives. */
 static int inherited_maps(struct address_space_cache *c, const struct history_record *record,
 			  unsigned int depth, struct maps *maps);
 
@@ -458,8 +454,7 @@ static int program_maps(struct address_space_cache *c, const struct history_reco
 	return r ? r : history_record_add_maps(record, program, 0, until_ns, maps);
 }
 
-/* Whether nothing has been told of it that would make it another program than its child began
- * with, or give it other mappings. */
+/* Whether no event shows an exec or a changed mapping since the child's birth. */
 static bool is_untouched(const struct address_space_cache *c, const struct parent *p)
 {
 	const struct history_record *record = process_history_find(c->history, p->pid, 0);
@@ -471,14 +466,14 @@ static bool is_untouched(const struct address_space_cache *c, const struct paren
 			   history_record_changed_ns(record) <= p->birth_ns);
 }
 
-/* A living parent's, which is not known by events. Its images are then known. */
+/* The mappings of a living parent without events. Its images then become known. */
 static int parent_maps(struct address_space_cache *c, const struct parent *p, struct maps *maps)
 {
 	struct image *image;
 	struct pid_id id;
 	int r = pid_read(c->proc, (pid_t)p->pid, &id);
 
-	/* One that is younger than its child is another process. */
+	/* a parent younger than its child is another process */
 	if (r || pid_ns_of_ticks(id.start_ticks) > p->birth_ns)
 		return 0;
 	c->read_parent = *p;
@@ -503,14 +498,14 @@ static int inherited_maps(struct address_space_cache *c, const struct history_re
 		return 0;
 	parent = process_history_find_at(c->history, p.pid, p.birth_ns);
 	if (parent && history_record_exit_ns(parent) && history_record_exit_ns(parent) < p.birth_ns)
-		return 0; /* another one: of this one nothing is known */
+		return 0; /* another process: nothing is known of the real parent */
 	program = parent ? history_record_program_at(parent, p.birth_ns) : 0;
 	if (parent && (program || history_record_parent(parent)))
 		return program_maps(c, parent, program, p.birth_ns, depth, maps);
 	return is_untouched(c, &p) ? parent_maps(c, &p, maps) : 0;
 }
 
-/* The mappings of @program, if @pc (0: anything) is in them: 0. 1 if it is not. */
+/* Tries the mappings of @program: 0 if @pc (0: anything) is in them, 1 if not. */
 static int try_program(struct address_space_cache *c, struct address_space *s, uint32_t program,
 		       uint64_t pc)
 {
@@ -525,7 +520,7 @@ static int try_program(struct address_space_cache *c, struct address_space *s, u
 	if (r)
 		return r < 0 ? r : 1;
 	if (c->read_parent.pid) {
-		address_space_catch_up(c); /* as for any that is read */
+		address_space_catch_up(c); /* as after any read */
 		record = address_space_record(c, s);
 		if (!record || !is_untouched(c, &c->read_parent))
 			return 1;
@@ -539,7 +534,7 @@ static int try_program(struct address_space_cache *c, struct address_space *s, u
 	return address_space_set(c, s, &finder, &maps);
 }
 
-/* From program @newest down to the one that it was born with. 0, 1 if none has @pc, -errno. */
+/* Tries programs from @newest down to the inherited program. 0, 1 if none has @pc, -errno. */
 static int try_programs(struct address_space_cache *c, struct address_space *s, uint32_t newest,
 			uint64_t pc)
 {
@@ -551,8 +546,8 @@ static int try_programs(struct address_space_cache *c, struct address_space *s, 
 	}
 }
 
-/* What was mapped after the last read, of a process that cannot be read any more or was read a
- * moment ago. */
+/* Adds the mappings made after the last read, for a process that is unreadable or was read a moment
+ * ago. */
 static int address_space_add_since(struct address_space_cache *c, struct address_space *s,
 				   const struct history_record *record)
 {
@@ -598,7 +593,7 @@ static int address_space_read_events(struct address_space_cache *c, struct addre
 
 /* ---------------------------------------------------------------- reading */
 
-/* Where it cannot be read only pcs tell of an exec. */
+/* Without the right to read the link, only pcs reveal an exec. */
 static bool exe_changed(const struct address_space_cache *c, const struct address_space *s)
 {
 	struct pid_exe exe;
@@ -609,9 +604,9 @@ static bool exe_changed(const struct address_space_cache *c, const struct addres
 	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
 }
 
-/* Whether /proc shows the same program is not known: events are missing from the time that its
- * samples are of; or it has executed something then and was there before we listened, or may have
- * been made by one from whose number its own goes on. */
+/* Whether /proc may show another program than that of the samples. Reasons: missing events from the
+ * time of the samples; an exec at that time by a process older than the event log; or a process
+ * that continues the exec number of its maker. */
 static bool address_space_is_uncertain(const struct address_space_cache *c,
 				       const struct address_space *s)
 {
@@ -630,17 +625,18 @@ static bool address_space_is_uncertain(const struct address_space_cache *c,
 	return c->lost_ns > c->since_ns && (!record || !history_record_birth_ns(record));
 }
 
-/* Whether the mappings are of before a loss: nobody told what was mapped meanwhile. */
+/* Whether the mappings predate a loss of events: later mappings are unknown. */
 static bool address_space_is_old(const struct address_space_cache *c, const struct address_space *s)
 {
 	const struct history_record *record = address_space_record(c, s);
 
 	if (!s->version || s->epoch_ns == c->lost_ns)
 		return false;
-	return !record || !history_record_birth_ns(record); /* of one with a birth all is known */
+	return !record ||
+	       !history_record_birth_ns(record); /* a process with a known birth is complete */
 }
 
-/* Whether all that was read of it before is still there. */
+/* Whether all mappings of the last read still exist. */
 static bool is_still_there(const struct address_space_cache *c, const struct address_space *s)
 {
 	_cleanup_(maps_deinit) struct maps maps = {.only_prot = MAPS_X};
@@ -658,7 +654,7 @@ static bool is_still_there(const struct address_space_cache *c, const struct add
 	return true;
 }
 
-/* Where events are missing: what has been mapped for long and still is was there all the time. */
+/* For missing events: a mapping that is old and still exists was there all the time. */
 static bool address_space_is_lasting(const struct address_space_cache *c, struct address_space *s)
 {
 	if (!s->n || c->since_ns < s->as_now_ns + ADDRESS_SPACE_YOUNG_NS)
@@ -669,7 +665,7 @@ static bool address_space_is_lasting(const struct address_space_cache *c, struct
 	return s->lasting;
 }
 
-/* Reads the mappings. Where that fails, those that are known stay. @now: monotonic. */
+/* Reads the mappings. On a failure the known mappings stay. @now: monotonic. */
 static int address_space_read(struct address_space_cache *c, struct address_space *s, uint64_t now,
 			      uint64_t pc)
 {
@@ -694,7 +690,7 @@ static int address_space_read(struct address_space_cache *c, struct address_spac
 	s->stale = address_space_is_uncertain(c, s);
 	if (s->stale)
 		return 0;
-	/* One that has ended and was not waited for yet is there, but its memory is not. */
+	/* A zombie has a directory in /proc but no memory. */
 	if (!r && (!maps.n || address_space_was_left(c, s)))
 		r = MAPS_GONE;
 	s->outcome = r < 0 ? MAPS_GONE : r;
@@ -705,15 +701,14 @@ static int address_space_read(struct address_space_cache *c, struct address_spac
 	record = address_space_record(c, s);
 	s->program = record ? history_record_program(record) : 0;
 	s->epoch_ns = c->lost_ns;
-	s->read_boot_ns = begin_ns; /* what happens while we read may be in it or not */
+	s->read_boot_ns = begin_ns; /* events during the read may or may not be included */
 	s->exe = exe;
 	finder.via_pid = maps.via_pid;
 	c->sources[FROM_PROC]++;
 	return address_space_set(c, s, &finder, &maps);
 }
 
-/* The kernel told of mappings after the last read: they are added, and all are read again, though
- * not at each of many that are made one after the other. */
+/* Adds mappings from events after the last read, and reads all again at a limited rate. */
 static int add_events(struct address_space_cache *c, struct address_space *s, uint64_t now,
 		      uint64_t pc)
 {
@@ -736,7 +731,7 @@ static int address_space_look_again(struct address_space_cache *c, struct addres
 	const struct history_record *record;
 	int r;
 
-	if (s->gone) { /* threads of it may live on */
+	if (s->gone) { /* its threads may still run */
 		record = address_space_record(c, s);
 		return record && s->version && history_record_changed_ns(record) > s->events_ns
 			       ? address_space_add_since(c, s, record)
@@ -751,7 +746,7 @@ static int address_space_look_again(struct address_space_cache *c, struct addres
 	return exe_changed(c, s) ? address_space_read(c, s, now, pc) : 0;
 }
 
-/* ---------------------------------------------------------------- getting one */
+/* ---------------------------------------------------------------- lookup */
 
 static struct address_space_key key_of(const struct address_space_who *who)
 {
@@ -782,7 +777,7 @@ static int add_address_space(struct address_space_cache *c, const struct address
 	return 0;
 }
 
-/* What of it is to be believed, by all that has been told. */
+/* Decides which mappings are credible, by all events so far. */
 static void judge(const struct address_space_cache *c, struct address_space *s)
 {
 	const struct history_record *record = address_space_record(c, s);
@@ -965,8 +960,8 @@ struct image *address_space_cache_vdso(const struct address_space_cache *c)
 	return images_vdso(c->images);
 }
 
-/* The exec id of a process that executes something for the first time since we listen, if samples
- * have told it and nothing was lost since. 0 if not. */
+/* The exec id of a process's first exec since the event log began, from samples and without a loss
+ * since. 0 if unknown. */
 static uint64_t sampled_exec_id(const struct address_space_cache *c, uint32_t pid)
 {
 	const struct address_space *s, *next;
@@ -979,7 +974,7 @@ static uint64_t sampled_exec_id(const struct address_space_cache *c, uint32_t pi
 	return id;
 }
 
-/* Of what is known of that process. */
+/* Whether an event is the first known exec of that process. */
 static bool is_first_exec(const struct address_space_cache *c, const struct history_record *record)
 {
 	return !record || history_record_is_past(c->history, record) ||

@@ -4,8 +4,7 @@
 
 /*
  * The address space of one target: its executable mappings, each with its image, and the step from
- * a run-time pc to (image, vaddr). address_space_cache keeps them for the targets that were
- * sampled.
+ * a run-time pc to (image, vaddr). address_space_cache keeps the address spaces of sampled targets.
  */
 
 #include <stdbool.h>
@@ -25,17 +24,17 @@ struct root;
 int address_space_cache_new(const struct root *proc, struct address_space_cache **ret);
 void address_space_cache_free(struct address_space_cache *cache);
 
-/* Where nobody tells which of its programs a process was running. */
+/* For callers without an exec id. */
 #define ADDRESS_SPACE_EXEC_ANY UINT64_MAX
 
 /**
- * struct address_space_who - whose address space
+ * struct address_space_who - selects an address space
  * @pid:      the process
  * @start_ns: its start, boot clock; 0 if only the ticks in @pid are known
- * @exec_id:  which of its programs (shared/sample.h): another number is another address space.
- *            ADDRESS_SPACE_EXEC_ANY is the one that it runs now
- * @pc:       for ADDRESS_SPACE_EXEC_ANY, one that it ran at, by which the programs of one that has
- *            gone are told apart; 0 if there is none
+ * @exec_id:  number of the program within the process (shared/sample.h). Each number has its own
+ *            address space. ADDRESS_SPACE_EXEC_ANY selects the current program
+ * @pc:       for ADDRESS_SPACE_EXEC_ANY, a sampled pc. It selects among the programs of an ended
+ *            process; 0 if there is none
  */
 struct address_space_who {
 	struct pid_id pid;
@@ -46,7 +45,7 @@ struct address_space_who {
 
 /**
  * struct address_space_mapping - one executable mapping
- * @device, @inode: as /proc/PID/maps shows them
+ * @device, @inode: as in /proc/PID/maps
  * @image:          owned by the space
  */
 struct address_space_mapping {
@@ -59,11 +58,11 @@ struct address_space_mapping {
 };
 
 /**
- * address_space_cache_get() - the address space of a process, as far as it is known
+ * address_space_cache_get() - the known part of a process's address space
  * @ret: borrowed until the next call for another process, sweep or invalidation
  *
- * The first call for a target reads its mappings, or puts them together from what the kernel told
- * if it has gone. Later ones look again where there is reason to doubt them.
+ * The first call for a target reads its mappings from /proc. For an ended process the process
+ * history supplies them. Later calls read again if there is reason to doubt the mappings.
  *
  * Return: 0 or -ENOMEM.
  */
@@ -71,30 +70,30 @@ int address_space_cache_get(struct address_space_cache *cache, const struct addr
 			    struct address_space **ret);
 
 /**
- * address_space_resolve() - what a space has at @pc
+ * address_space_resolve() - the image and vaddr at @pc
  * @ret: always set on 0; owns a reference to the image
  *
- * A pc outside all known mappings makes it read them again, after a delay that grows with each time
- * that this has found nothing. Whatever cannot be found is the shared IMAGE_UNKNOWN image with @pc
- * as vaddr: that is an outcome, counted, and not an error.
+ * A pc outside all known mappings causes a new read. The delay between such reads doubles after
+ * each read without a result. An unresolved pc gives the shared IMAGE_UNKNOWN image with @pc as
+ * vaddr. This is a counted outcome, not an error.
  *
  * Return: 0 or -ENOMEM.
  */
 int address_space_resolve(struct address_space_cache *cache, struct address_space *space,
 			  uint64_t pc, struct frame *ret);
 
-/* Its mappings, ascending; borrowed until they change. */
+/* The mappings, ascending; borrowed until the next change. */
 const struct address_space_mapping *address_space_mappings(const struct address_space *space,
 							   size_t *ret_n);
-/* Another number when they have changed. Never 0 once they were read. */
+/* Changes with the mappings. Never 0 after the first read. */
 uint64_t address_space_version(const struct address_space *space);
 
 /* Whether the process has gone, or has left this program. */
 bool address_space_gone(const struct address_space *space);
-/* Whether the kernel has told that its leader has ended; threads of it may go on. */
+/* Whether the process history has the leader's exit; other threads may still run. */
 bool address_space_ended(const struct address_space *space);
 
-/* Both in one, for a process that is not followed by events. */
+/* Get and resolve in a single call, for a process without events. */
 int address_space_cache_resolve(struct address_space_cache *cache, const struct pid_id *id,
 				uint64_t pc, struct frame *ret);
 /* The kernel's image with @pc as vaddr; owns a reference. */
@@ -102,25 +101,24 @@ void address_space_cache_kernel(struct address_space_cache *cache, uint64_t pc, 
 /* Borrowed. */
 struct image *address_space_cache_vdso(const struct address_space_cache *cache);
 
-/* What the kernel tells of any process (procmap/process_history.h). */
+/* Adds an event of any process (procmap/process_history.h). */
 void address_space_cache_event(struct address_space_cache *cache,
 			       const struct process_event *event);
-/* Some of it, of after @since_ns (boot clock), was lost. */
+/* Some events after @since_ns (boot clock) were lost. */
 void address_space_cache_lost(struct address_space_cache *cache, uint64_t since_ns);
-/* @fn is to tell all that has happened before it is called. Without it a process that executes
- * something, or ends and has its pid taken, while its mappings are being read, gets the wrong
- * ones. */
+/* @fn must deliver all pending events before it returns. Without @fn, a process gets wrong mappings
+ * if it executes a program, or ends and loses its pid to another process, during the read. */
 typedef void (*address_space_catch_up_fn)(void *ctx);
 void address_space_cache_follow(struct address_space_cache *cache, address_space_catch_up_fn fn,
 				void *ctx);
-/* The samples that come now were taken after that time (boot clock). */
+/* All following samples were taken after @since_ns (boot clock). */
 void address_space_cache_since(struct address_space_cache *cache, uint64_t since_ns);
-/* The one that comes now was taken then. */
+/* The next sample was taken at @time_ns. */
 void address_space_cache_at(struct address_space_cache *cache, uint64_t time_ns);
 /* Forget a target's mappings. */
 void address_space_cache_invalidate(struct address_space_cache *cache, const struct pid_id *id);
-/* Once a window: drop targets that were not asked for since two calls ago, and images that nobody
- * refers to. */
+/* Once a window: drops targets without a request since two calls ago, and images without
+ * references. */
 void address_space_cache_sweep(struct address_space_cache *cache);
 /* A metric_collect_fn: podprof_images by state, podprof_resolved_pcs by outcome,
  * podprof_address_space*. */

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/nsec.h"
 
-/* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read: there is no outcome,
- * the kernel is not foreign. Reached: its frames have no name. */
+/* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read. There is no outcome,
+ * because the kernel is trusted. Reached: its frames have no name. */
 #define IMAGE_VDSO_MAX (256u << 10)
 
 static void image_free(struct image *image)
@@ -69,7 +69,7 @@ bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_v
 	return true;
 }
 
-/* Whether the two ranges, each given by its start and its length, have a byte in common. */
+/* Whether two ranges, each given by start and length, overlap. */
 static bool overlap(uint64_t a, uint64_t n_a, uint64_t b, uint64_t n_b)
 {
 	return a < b ? b - a < n_a : a - b < n_b;
@@ -169,7 +169,7 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	r = elffile_open(fd, &image->file);
 	if (r == -ENOMEM)
 		return r;
-	if (r) /* an I/O error is the file's trouble too: it may be on a disk that has gone */
+	if (r) /* an I/O error counts as the file's: its disk may be gone */
 		close(fd);
 	else
 		set_build_id(image);
@@ -178,7 +178,7 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	return 0;
 }
 
-/* The kernel's image ends with its section headers. 0 if there is nothing that can be used. */
+/* The kernel's image ends with its section headers. 0 if unusable. */
 static size_t vdso_size(const Elf64_Ehdr *eh)
 {
 	uint64_t size;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two names for one file. The image's own is what fstat() of the opened file says: device, inode,
- * size and time of the last change. The other is what the kernel shows of a mapping (/proc/PID/maps
- * and MMAP2 records): device and inode, on overlayfs and btrfs other numbers than those of fstat().
- * An image is found by the second without opening anything, which is all that can be done for a
- * process that has gone. It cannot have become another file's: the image holds its file open, so
- * the inode is not given out again. It may have been written to in place, which fstat() of the open
- * file tells.
+ * A file has two identities. The image's own comes from fstat() of the opened file: device, inode,
+ * size and time of the last change. The other comes from the kernel's view of a mapping
+ * (/proc/PID/maps and MMAP2 records): device and inode. On overlayfs and btrfs the two differ.
+ *
+ * The second identity finds an image without opening a file; for an ended process there is no other
+ * way. The inode cannot belong to another file, because the image holds its file open. A write in
+ * place is possible, and fstat() of the open file detects it.
  */
 #include "procmap/images.h"
 
@@ -22,19 +22,19 @@
 #include "base/nsec.h"
 #include "procmap/mapped.h"
 
-/* Images, each with an open file. Above it a new file has the image that says so; its pcs are
- * counted as "images_full". Reached: `podprof_resolved_pcs_total{outcome="images_full"}`. */
+/* Images, each with an open file. A new file above the limit shares a stand-in image. Reached:
+ * `podprof_resolved_pcs_total{outcome="images_full"}`. */
 #define IMAGES_MAX	      8192
-/* The vDSO of a 64-bit process is above this; a 32-bit one's is another image. */
+/* The vDSO of a 64-bit process is above this; 32-bit processes have another image. */
 #define IMAGES_VDSO_START_MIN (1ull << 32)
 
-/* What makes two files one image. Compared as bytes. */
+/* The identity of an image. Compared as bytes. */
 struct image_key {
 	uint64_t device;
 	uint64_t inode;
 	uint64_t size;
 	uint64_t mtime_ns;
-	uint64_t opened; /* 0: the numbers are those that the kernel shows */
+	uint64_t opened; /* 0: the numbers are the kernel's */
 };
 
 struct shown_key {
@@ -45,7 +45,7 @@ struct shown_key {
 struct image_entry {
 	struct image_key key;
 	struct shown_key shown;
-	bool is_shown;	     /* found by it, too: the newest of those that were ever shown so */
+	bool is_shown;	     /* also found by the kernel's numbers: the newest image with these */
 	struct image *image; /* owns a reference */
 	UT_hash_handle hh;
 	UT_hash_handle hh_shown;
@@ -90,7 +90,7 @@ static void hide(struct images *t, struct image_entry *e)
 	e->is_shown = false;
 }
 
-/* From now on @e is what is shown as @entry. Without memory it is found the long way. */
+/* Registers the kernel's numbers of @entry for @e. Without memory, later lookups open the file. */
 static void show(struct images *t, struct image_entry *e, const struct maps_entry *entry)
 {
 	struct image_entry *other = find_shown(t, entry);
@@ -114,7 +114,7 @@ static void drop(struct images *t, struct image_entry *e)
 	free(e);
 }
 
-/* Nobody else can come to refer to those that only the table holds but through us. */
+/* Nobody can take a reference to an image that only the table holds, except through this module. */
 void images_sweep(struct images *t)
 {
 	struct image_entry *e, *next;
@@ -160,8 +160,8 @@ static int new_image(const struct image_key *key, const char *path, int fd, stru
 	return 0;
 }
 
-/* A new image for @key, or the one that says that there is no room. Takes @fd; with -1 the image
- * has no file. */
+/* A new image for @key, or the stand-in above the limit. Takes @fd; with -1 the image has no
+ * file. */
 static int make(struct images *t, const struct image_key *key, const struct maps_entry *entry,
 		int fd, struct image **ret)
 {
@@ -206,7 +206,7 @@ static struct image_key key_of_stat(const struct stat *st)
 	};
 }
 
-/* The image of a file that was found. MAPPED_* where it cannot be opened after all. */
+/* The image of a found file. MAPPED_* if opening it fails. */
 static int of_found(struct images *t, int path_fd, const struct maps_entry *entry,
 		    struct image **ret)
 {
@@ -230,7 +230,7 @@ static int of_found(struct images *t, int path_fd, const struct maps_entry *entr
 	return make(t, &key, entry, fd, ret);
 }
 
-/* A file that nobody lets us open still has a name and an offset. */
+/* A file without permission to open still has a name and an offset. */
 static int of_numbers(struct images *t, const struct maps_entry *entry, struct image **ret)
 {
 	struct image_key key = {.device = entry->device, .inode = entry->inode};
@@ -243,14 +243,13 @@ static int of_numbers(struct images *t, const struct maps_entry *entry, struct i
 	return make(t, &key, entry, -1, ret);
 }
 
-/* Out of descriptors is like a file that is not to be had, and better luck next window. */
+/* Without free descriptors the file counts as unavailable until the next window. */
 static bool make_do(int r)
 {
 	return r > 0 || r == -EMFILE || r == -ENFILE;
 }
 
-/* Shared memory may hold a program that was never on a disk (fexecve of a memfd), or a JIT's
- * code. */
+/* Shared memory may hold a program without a file on disk (fexecve of a memfd), or a JIT's code. */
 static struct image *program_or_anon(struct images *t, struct image *image)
 {
 	if (image->file)
@@ -259,7 +258,7 @@ static struct image *program_or_anon(struct images *t, struct image *image)
 	return image_ref(t->anon);
 }
 
-/* What is no file. */
+/* The image of a mapping without a file. */
 static struct image *of_memory(struct images *t, const struct maps_entry *entry)
 {
 	if (entry->kind == MAPS_VDSO && entry->start >= IMAGES_VDSO_START_MIN)
@@ -327,7 +326,7 @@ int images_of_record(struct images *t, const struct maps_entry *entry, const uin
 	known = find_shown(t, entry);
 	if (known && !image_unchanged(known->image))
 		known = NULL;
-	/* what could not be opened is not tried again while it is referred to */
+	/* a file that failed to open is not retried while the image has references */
 	if (!known)
 		known = find(t,
 			     &(struct image_key){.device = entry->device, .inode = entry->inode});

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The path in /proc/PID/maps belongs to the process: to its root, its mounts, and perhaps to a file
- * that has been replaced since. Three ways lead to the file, tried in this order:
+ * The path in /proc/PID/maps is relative to the process: to its root and its mounts. The file there
+ * may since have been replaced. Three ways lead to the file, in this order:
  *
  *	/proc/PID/map_files/START-LIMIT   the mapped file itself: deleted, upgraded, of another
- *	                                  mount namespace or root. Wants CAP_CHECKPOINT_RESTORE
+ *	                                  mount namespace or root. Requires CAP_CHECKPOINT_RESTORE
  *	                                  (Linux 5.9) or CAP_SYS_ADMIN.
- *	/proc/PID/exe                     as good, but for the program alone.
- *	/proc/PID/root + path             by name, for files that are not deleted. The process may
- *	                                  have put anything there, so openat2() resolves links as
- *	                                  the process would (RESOLVE_IN_ROOT, Linux 5.6) and follows
- *	                                  no magic ones.
+ *	/proc/PID/exe                     as good, but only for the program.
+ *	/proc/PID/root + path             by name, for files that are not deleted. The process
+ *	                                  controls this path, so openat2() resolves links as the
+ *	                                  process would (RESOLVE_IN_ROOT, Linux 5.6) and follows
+ *	                                  no magic links.
  *
- * Opening a device or a FIFO can have effects, so what is found is looked at through an O_PATH
- * descriptor first and only a regular file is opened, through our own /proc/self/fd, which cannot
- * lead elsewhere.
+ * Opening a device or a FIFO can have effects. So an O_PATH descriptor comes first, and only a
+ * regular file is opened, through the agent's own /proc/self/fd, a path without other targets.
  *
- * The numbers in maps are not compared with fstat()'s: on overlayfs and btrfs they differ. Where
- * the process has gone, and with it the first two ways, a file of that path is the one that was
- * mapped only if the numbers agree: what fstat() says, or else what the kernel shows of a mapping
- * of our own.
+ * The numbers in maps are not compared with fstat()'s, because overlayfs and btrfs show different
+ * numbers. For an ended process the first two ways are closed. A file found by path is then
+ * accepted only if the numbers agree with fstat(), or with the kernel's view of a mapping of the
+ * agent's own.
  */
 #include "procmap/mapped.h"
 
@@ -41,8 +40,8 @@
 #include "discovery/pid.h"
 #include "procmap/maps.h"
 
-/* Bytes of the links /proc/PID/exe and /proc/self; one that is longer is not taken for the
- * mapping's. Reached: not taken for the mapping's file. */
+/* Bytes of the links /proc/PID/exe and /proc/self. Reached: a longer link is not accepted as the
+ * mapping's file. */
 #define MAPPED_LINK_MAX 8192
 
 static int outcome_of_errno(int err)
@@ -57,8 +56,8 @@ static int outcome_of_errno(int err)
 	default:
 		break;
 	}
-	/* Limits of our own are our failure; all else (loops of links, a broken disk, names that
-	 * are too long) is the file's. */
+	/* A limit of the agent's own is its failure; all other errors (loops of links, a broken
+	 * disk, names that are too long) are the file's. */
 	if (err == EMFILE || err == ENFILE || err == ENOMEM)
 		return -err;
 	return MAPPED_GONE;
@@ -74,9 +73,9 @@ static bool same_path(const struct buf *link, const struct maps_entry *entry)
 	       memcmp(link->data + n, mark, n_mark) == 0;
 }
 
-/* Open what is @entry's file, unless something else has come into its place since: the process may
- * have executed another program, which lies where this one did. Both names are the kernel's, but in
- * maps a newline is escaped: for such a path there are the other ways. */
+/* Opens the link @name if it still leads to @entry's file. The process may have executed another
+ * program at the same address. Both names are the kernel's, but maps escapes a newline: such paths
+ * use the other ways. */
 static int find_link(const struct root *proc, const char *name, const struct maps_entry *entry,
 		     int *ret)
 {
@@ -146,7 +145,7 @@ int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *
 	return 0;
 }
 
-/* What the kernel shows of a mapping of our own at @at. */
+/* The kernel's view of the agent's own mapping at @at. */
 static bool find_own(const struct root *proc, const void *at, struct maps_entry *ret)
 {
 	_cleanup_(buf_deinit) struct buf link = BUF_INIT(MAPPED_LINK_MAX);
@@ -165,7 +164,8 @@ static bool find_own(const struct root *proc, const void *at, struct maps_entry 
 	return e;
 }
 
-/* Whether a mapping of @fd is shown as @entry is. Nothing is read of what is mapped. */
+/* Whether the kernel shows a mapping of @fd with the numbers of @entry. The mapped bytes are not
+ * read. */
 static bool is_shown_as(const struct root *proc, int fd, const struct maps_entry *entry)
 {
 	long page = sysconf(_SC_PAGESIZE);

@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROCMAP_MAPPED_H
 #define PODPROF_PROCMAP_MAPPED_H
 
-/* Opens the file behind a mapping of another process, whatever its path leads to. */
+/* Opens the file behind a mapping of another process, safely for any path. */
 
 #include <stdint.h>
 
@@ -18,18 +18,18 @@ enum mapped_outcome {
 };
 
 /**
- * mapped_find() - a descriptor that names the file and does nothing else (O_PATH)
- * @pid:   whose directory in @proc is used; a thread's id does too (struct maps, via_pid)
+ * mapped_find() - a descriptor that only names the file (O_PATH)
+ * @pid:   selects the directory in @proc; a thread's id also works (struct maps, via_pid)
  * @entry: of its maps
  *
  * Return: 0; an outcome; -errno. A regular file on 0.
  */
 int mapped_find(const struct root *proc, uint64_t pid, const struct maps_entry *entry, int *ret_fd);
-/* The same for a mapping of a process that has gone: by its path, below the root of the living
- * process @pid; only the file that the kernel shows with the entry's device and inode is it. */
+/* The same for a mapping of an ended process: by its path, below the root of the living process
+ * @pid. The file must have the entry's device and inode, as the kernel shows these. */
 int mapped_find_below(const struct root *proc, uint64_t pid, const struct maps_entry *entry,
 		      int *ret_fd);
-/* Open what mapped_find() found for reading. @path_fd stays the caller's. */
+/* Opens the result of mapped_find() for reading. @path_fd stays the caller's. */
 int mapped_open(int path_fd, int *ret_fd);
 
 #endif

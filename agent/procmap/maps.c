@@ -5,17 +5,16 @@
  *	START-LIMIT PERMS OFFSET MAJOR:MINOR INODE      PATH
  *
  * with all numbers but the inode in hex (show_map_vma() in fs/proc/task_mmu.c). The path is all
- * that follows the padding, blanks included; the one character the kernel escapes in it is the
- * newline, as "\012", and a backslash is not escaped, so nothing else may be undone. An unlinked
- * file's name gets " (deleted)" behind it; a file may also be really called so, which is told apart
- * by nothing in the line.
+ * text after the padding, blanks included. The kernel escapes only the newline, as "\012". A
+ * backslash is not escaped, so nothing else may be undone. The name of an unlinked file ends in "
+ * (deleted)". A file may really have such a name; the line does not distinguish the two.
  *
- * The text is read in pieces and parsed as it comes, so that its size does not matter (a process
- * may have a million mappings of files with names of 4 KiB). The kernel writes it piece by piece
- * too: a process that maps and unmaps meanwhile gives entries that overlap, and these are skipped.
+ * The text is read in pieces and parsed on arrival, so its size does not matter (a process may have
+ * a million mappings of files with names of 4 KiB). The kernel also writes piece by piece. A
+ * process that maps and unmaps meanwhile gives overlapping entries, and the parser skips these.
  *
- * A process whose first thread has ended while others run has an empty maps file, and so has its
- * every other file in /proc/PID. Its threads' are intact.
+ * If the first thread of a process has ended while others run, the maps file and every other file
+ * in /proc/PID is empty. The files of the other threads are intact.
  */
 #include "procmap/maps.h"
 
@@ -33,8 +32,8 @@
 #include "base/strview.h"
 #include "base/vec.h"
 
-/* Threads that are tried where the leader is dead; the first is nearly always alive. After that the
- * process counts as gone. Reached: `podprof_resolved_pcs_total{outcome="gone"}`. */
+/* Threads tried if the leader is dead; the first is nearly always alive. After these, the process
+ * counts as gone. Reached: `podprof_resolved_pcs_total{outcome="gone"}`. */
 #define MAPS_THREADS_MAX 64
 
 const char *maps_outcome_name(int outcome)
@@ -49,7 +48,7 @@ const char *maps_outcome_name(int outcome)
 	return outcome >= 0 && outcome < MAPS_OUTCOME_MAX ? names[outcome] : "error";
 }
 
-/* ---------------------------------------------------------------- one line */
+/* ---------------------------------------------------------------- a line */
 
 static bool parse_prot(struct strview *t, uint32_t *ret)
 {
@@ -90,8 +89,8 @@ static bool parse_numbers(struct strview *t, struct maps_entry *e)
 	       strview_u64(t, 10, &e->inode) && e->start < e->limit;
 }
 
-/* Shared memory that has an inode on the kernel's internal tmpfs and a name that is no path. Such a
- * name is always shown as deleted. */
+/* Shared memory has an inode on the kernel's internal tmpfs and a name that is no path. The kernel
+ * always shows such a name as deleted. */
 static bool is_shared_memory(const struct strview *path)
 {
 	return strview_starts(path, "/memfd:") || strview_starts(path, "/SYSV") ||
@@ -234,7 +233,7 @@ static int read_via(const struct root *proc, uint64_t pid, struct maps *m)
 	return r;
 }
 
-/* What a dead leader's threads say; @m stays empty if they are all gone too. */
+/* Reads the maps through a thread of a dead leader; @m stays empty if all threads are gone. */
 static int read_via_threads(const struct root *proc, uint64_t pid, struct maps *m)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
@@ -328,7 +327,7 @@ static void cut_front(struct maps_entry *e, uint64_t start)
 	e->start = start;
 }
 
-/* One entry that has @at in its middle becomes two. */
+/* Splits the entry around @at in two. */
 static int split(struct maps *m, size_t i, uint64_t at)
 {
 	struct maps_entry behind = m->items[i];

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory is what this may not take: on a node that forks 200 times a second, 20 seconds are 4,000
- * lives of five mappings. So a mapping is 48 bytes and the file behind it is shared by all that
- * ever mapped it; what long-lived processes map is kept too, since nobody knows which of them will
- * be sampled just before its end, but only their last HISTORY_RECORD_MAPS_MAX mappings.
+ * Memory is the limit: on a node with 200 forks a second, 20 seconds are 4,000 processes with five
+ * mappings each. So a mapping has 48 bytes, and all mappings of a file share the file's record.
+ * Mappings of long-lived processes are kept too, because any process may be sampled just before its
+ * end, but only the last HISTORY_RECORD_MAPS_MAX of each.
  *
- * PIDs come back. Lives of one pid are a list, the newest first; a birth ends the one before,
- * should its exit have been lost. A process's start time is shortly before the event that tells of
- * its birth and after every earlier birth with that pid: so it belongs to the first birth after it.
+ * Pids are reused. The records of one pid are a list, newest first. A birth ends the record before,
+ * in case the exit was lost. A process's start time is shortly before the event about its birth and
+ * after every earlier birth with that pid. So the start time belongs to the first birth after it.
  *
- * Where events were lost all that lived is forgotten, and a line is drawn: nothing of before it is
- * taken any more, since other things of then are missing. A life that begins with something else
- * than a birth is of a process that was there at the line; a process that was born before the line
- * has none of the lives that were born after it, and what an ended life's pid does after the line
- * another one may be doing.
+ * A loss of events starts a new epoch: the history is discarded, and events of the old epoch are
+ * ignored, because they are incomplete. A record that does not begin with a birth belongs to a
+ * process older than the epoch. Such a process has none of the records of births within the epoch.
+ * If a process ended in the old epoch, its pid may already belong to another process in the new
+ * epoch.
  */
 #include "procmap/process_history.h"
 
@@ -26,16 +26,16 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-/* Lives known at a time, the ended ones included: as many as pids by default. The oldest one goes,
- * counted as "history". Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
+/* Processes known at a time, the ended ones included: the default number of pids. The oldest is
+ * evicted. Reached: `podprof_address_spaces_dropped_total{limit="history"}`. */
 #define PROCESS_HISTORY_MAX	32768
-/* Mappings of one life; a program with its libraries has 5 to 50. The oldest one goes, counted as
- * "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
+/* Mappings of one process; a program with its libraries has 5 to 50. The oldest is dropped, counted
+ * as "maps". Reached: the oldest is forgotten: unmapped if the process ends before it is read. */
 #define HISTORY_RECORD_MAPS_MAX 128
-/* Programs of one life whose times are known. A shell that executes has two. */
+/* Programs of one process with known times. A shell that executes has two. */
 #define HISTORY_RECORD_PROGRAMS 4
 
-/* A file as the kernel shows it. */
+/* A file in the kernel's numbers. */
 struct file_key {
 	uint64_t device;
 	uint64_t inode;
@@ -67,11 +67,11 @@ struct history_record {
 	uint64_t birth_ns;
 	uint64_t exit_ns; /* of the leader */
 	uint64_t changed_ns;
-	uint64_t epoch_ns; /* as it was when this came to be known */
+	uint64_t epoch_ns; /* the program at the time when the exec id became known */
 	uint32_t program;
 	bool counted;  /* the next is known */
-	bool learned;  /* ... because a sample has said it */
-	uint64_t base; /* what is added to the numbers of programs it has executed */
+	bool learned;  /* ... from a sample */
+	uint64_t base; /* difference of exec id and program number, for executed programs */
 	uint64_t exec_ns[HISTORY_RECORD_PROGRAMS]; /* of program i at i % HISTORY_RECORD_PROGRAMS;
 						      [0] of birth */
 	struct history_record_map *maps;	   /* in the order of time */
@@ -79,7 +79,7 @@ struct history_record {
 	size_t maps_cap;
 	struct history_record *older;	     /* of the same pid */
 	TAILQ_ENTRY(history_record) by_age;  /* all */
-	TAILQ_ENTRY(history_record) by_exit; /* those that have ended */
+	TAILQ_ENTRY(history_record) by_exit; /* records of ended processes */
 };
 
 TAILQ_HEAD(history_list, history_record);
@@ -240,7 +240,8 @@ static struct pid_slot *get_pid(struct process_history *history, uint32_t pid)
 	return slot;
 }
 
-/* False if all live: without one that does, we would take its next event for its first. */
+/* False if all processes live. Dropping a living one would make its next event look like its
+ * first. */
 static bool make_room(struct process_history *history)
 {
 	if (history->stats.n < PROCESS_HISTORY_MAX)
@@ -274,7 +275,7 @@ static struct history_record *add_record(struct process_history *history, uint32
 	return record;
 }
 
-/* The one that goes on, or one of which nothing is known before now. */
+/* The record of a running process, or a new one for a process without earlier events. */
 static struct history_record *get_record(struct process_history *history, uint32_t pid)
 {
 	struct pid_slot *slot = find_pid(history, pid);
@@ -313,16 +314,15 @@ static bool executed(struct process_history *history, const struct process_event
 	record->program++;
 	record->changed_ns = record->exec_ns[record->program % HISTORY_RECORD_PROGRAMS] =
 		event->time_ns;
-	/* mappings of programs whose times are not known any more */
+	/* mappings of programs whose times are no longer known */
 	for (size_t i = record->n_maps; i-- > 0;)
 		if (record->maps[i].program + HISTORY_RECORD_PROGRAMS <= record->program)
 			drop_map(history, record, i);
 	return true;
 }
 
-/* Memory that is made writable and executable in turn, as compilers at run time do it, is told of
- * each time. What was mapped before in the same way is taken out, so that the last one comes
- * last. */
+/* A JIT compiler that makes memory writable and executable in turn causes an event each time. The
+ * equal older mapping is removed, so that the newest comes last. */
 static void drop_same(struct process_history *history, struct history_record *record,
 		      const struct history_record_map *as)
 {
@@ -335,7 +335,7 @@ static void drop_same(struct process_history *history, struct history_record *re
 	}
 }
 
-/* Of a process that was there before we listened it is not known what was there. */
+/* For a process older than the event log, the earlier mappings are unknown. */
 static bool replaces_other(const struct history_record *record, const struct history_record_map *as)
 {
 	if (!record->birth_ns && !record->program && as->file->key.inode)
@@ -395,8 +395,7 @@ static bool mapped(struct process_history *history, const struct process_event *
 	return false;
 }
 
-/* The others of a group may live on when the leader has ended. What counts here is only that the
- * samples after it are few. */
+/* Other threads may outlive the leader. The few samples after its exit do not matter here. */
 static bool ended(struct process_history *history, const struct process_event *event)
 {
 	struct pid_slot *slot = find_pid(history, event->pid);
@@ -501,7 +500,7 @@ bool history_record_is_counted(const struct history_record *record)
 	return record->counted;
 }
 
-/* A child is program 0 under that number, whatever is counted from. */
+/* For any base of the count, a child without an exec is program 0. */
 static uint64_t exec_id_of(const struct history_record *record, uint32_t program)
 {
 	return !program && record->birth_ns ? 0 : record->base + program;
@@ -524,7 +523,7 @@ bool history_record_program_of(const struct history_record *record, uint64_t exe
 	return false;
 }
 
-/* The list is ours, and so is what is in it. */
+/* The list and its records belong to this module. */
 void process_history_learn(struct process_history *history, const struct history_record *record,
 			   uint32_t program, uint64_t exec_id)
 {
@@ -585,7 +584,7 @@ bool history_record_ran_only(const struct history_record *record, uint64_t since
 {
 	*ret = history_record_program_at(record, since_ns);
 	if (*ret && record->exec_ns[*ret % HISTORY_RECORD_PROGRAMS] > since_ns)
-		return false; /* another one, before those whose times are known */
+		return false; /* an earlier program, before the known times */
 	return history_record_program_at(record, until_ns) == *ret;
 }
 

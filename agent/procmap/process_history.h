@@ -3,12 +3,13 @@
 #define PODPROF_PROCMAP_PROCESS_HISTORY_H
 
 /*
- * What the kernel told of processes that were born, executed something or mapped code since we
- * listen, kept for a while after their end: what a sample of one that has gone is explained by.
+ * The event log of processes that forked, executed a program or mapped code since the agent
+ * listens. Records stay for a grace period after the end of a process. They explain late samples of
+ * ended processes.
  *
- * A process has programs, counted from 0: what it inherited from its parent, then one for each
- * exec. For one that was born while we listen that is the exec id that samples carry, for others it
- * is not known before somebody says so (process_history_learn()).
+ * A process has programs, counted from 0: program 0 is inherited from the parent, and each exec
+ * adds one. For a process that was born while the agent listens, this number is the exec id in
+ * samples. For other processes the exec id is unknown until process_history_learn().
  */
 
 #include <stdbool.h>
@@ -20,16 +21,16 @@
 struct history_record;
 struct process_history;
 
-/* How long a life is known after its end: samples are handed over within some seconds. */
+/* Grace period of a record after the exit. Samples arrive within some seconds. */
 #define PROCESS_HISTORY_KEEP_NS	 20000000000ull
-/* Between a process's start time and the event that tells of its birth; they are some instructions
- * apart, in which a virtual CPU may be taken away. A later event is of another one's birth. */
+/* From a process's start time to the event about its birth. Both are some instructions apart, but a
+ * virtual CPU may lose its time slice there. A later event belongs to another birth. */
 #define PROCESS_HISTORY_BIRTH_NS 200000000ull
 
 /**
- * struct process_event - one thing that happened, as the kernel told it
- * @pid:     process; @tid: the thread that did it
- * @time_ns: boot clock. Events come in the order of time, but for some that may be late
+ * struct process_event - one event about a process, from the kernel
+ * @pid:     process; @tid: the thread that caused the event
+ * @time_ns: boot clock. Events arrive in the order of time, except for some late ones
  * @ppid:    of a birth
  * @map:     of a mapping: the range, offset, device and inode; @name is its name
  */
@@ -51,77 +52,77 @@ struct process_event {
 int process_history_new(struct process_history **ret);
 void process_history_free(struct process_history *history);
 
-/* Without memory, or where too many live, what is told is forgotten and counted: false. That is as
- * if it had been lost. */
+/* False without memory or above the limit of processes: the event is discarded and counted. The
+ * caller must treat this as a loss. */
 bool process_history_add(struct process_history *history, const struct process_event *event);
-/* Some events of between @since_ns and @now_ns were lost: what is told of those that lived then is
- * not all there is. They are forgotten, and what comes later and is of before @now_ns is not taken.
- */
+/* Some events between @since_ns and @now_ns were lost, so the history of processes of that time is
+ * incomplete. It is discarded, and later events with a time before @now_ns are ignored. */
 void process_history_lost(struct process_history *history, uint64_t since_ns, uint64_t now_ns);
-/* Forget those that ended longer ago than PROCESS_HISTORY_KEEP_NS before @now_ns (boot clock). */
+/* Drops records of processes that ended more than PROCESS_HISTORY_KEEP_NS before @now_ns (boot
+ * clock). */
 void process_history_sweep(struct process_history *history, uint64_t now_ns);
 
 /**
- * process_history_find() - the life of a process
- * @start_ns: boot clock; when it was started, or any time between that and its fork's event; 0: the
- *            newest one that has that pid
+ * process_history_find() - the record of a process
+ * @start_ns: boot clock; the start time, or any time between the start and the event about the
+ *            fork; 0: the newest process with this pid
  *
  * Return: borrowed until the next process_history_add() or process_history_sweep(), or NULL.
  */
 const struct history_record *process_history_find(const struct process_history *history,
 						  uint64_t pid, uint64_t start_ns);
 
-/* The life that had @pid at @time_ns; for one that ended before, the last one before it. */
+/* The record of the process with @pid at @time_ns. If that process ended before, the last one
+ * before @time_ns. */
 const struct history_record *process_history_find_at(const struct process_history *history,
 						     uint64_t pid, uint64_t time_ns);
 
-/* The number of the program that it runs, or ran last. */
+/* The number of the current or last program. */
 uint32_t history_record_program(const struct history_record *record);
-/* Whether that program's exec id is known; and which it is then. */
+/* Whether the exec id of that program is known; and the exec id itself. */
 bool history_record_is_counted(const struct history_record *record);
 uint64_t history_record_exec_id(const struct history_record *record);
-/* Of which program a sample with @exec_id is. False if that is not known. */
+/* The program of a sample with @exec_id. False if unknown. */
 bool history_record_program_of(const struct history_record *record, uint64_t exec_id,
 			       uint32_t *ret);
-/* @exec_id is that of @program. Others' are counted from there. */
+/* Records that @program has @exec_id. The exec ids of other programs follow by counting. */
 void process_history_learn(struct process_history *history, const struct history_record *record,
 			   uint32_t program, uint64_t exec_id);
-/* Whether a sample has said that of one that it has executed. What is counted from what it was born
- * with is right without it, except for who was made by clone(CLONE_PARENT): those count on from
- * their maker (lib/task.bpf.h). */
+/* Whether a sample has confirmed the exec id of an executed program. Counting from the inherited
+ * program is right without a confirmation, except after clone(CLONE_PARENT): the count then
+ * continues from the maker's (lib/task.bpf.h). */
 bool history_record_is_learned(const struct history_record *record);
-/* When a file was last mapped, or it executed one: a list of mappings that was read before is old.
- */
+/* Time of the last file mapping or exec. An older list of mappings is out of date. */
 uint64_t history_record_changed_ns(const struct history_record *record);
 uint64_t history_record_exit_ns(const struct history_record *record);
-/* Whether its leader had ended before something was lost: what its other threads did since is not
- * known. */
+/* Whether the leader ended before a loss of events. The later actions of its other threads are
+ * unknown. */
 bool history_record_is_past(const struct process_history *history,
 			    const struct history_record *record);
-/* Who made it; 0 if that was before we listened. */
+/* The parent; 0 for a process older than the event log. */
 uint32_t history_record_parent(const struct history_record *record);
 
 /**
- * history_record_add_maps() - put what @program is known to have mapped over @maps
- * @since_ns: only what was mapped after that time, and
- * @until_ns: not after that one
+ * history_record_add_maps() - put the known mappings of @program over @maps
+ * @since_ns: only mappings made after this time
+ * @until_ns: and not after this one
  *
- * A mapping that covers an older one replaces that part of it. What was unmapped is not told.
+ * A mapping replaces the covered part of an older mapping. There are no events about unmapping.
  *
  * Return: 0; -ENOMEM.
  */
 int history_record_add_maps(const struct history_record *record, uint32_t program,
 			    uint64_t since_ns, uint64_t until_ns, struct maps *maps);
-/* Whether, after @since_ns, something was mapped at @pc where the same program had mapped something
- * else, or may have: a sample from then may be of either. */
+/* Whether, after @since_ns, a mapping at @pc replaced another mapping of the same program, or may
+ * have. A sample of that time may belong to either. */
 bool history_record_replaced(const struct history_record *record, uint32_t program, uint64_t pc,
 			     uint64_t since_ns);
-/* Which program @record ran at that time. */
+/* The program of @record at this time. */
 uint32_t history_record_program_at(const struct history_record *record, uint64_t time_ns);
-/* Whether it ran one program only between these times; which one. */
+/* Whether @record ran only a single program between these times, and its number. */
 bool history_record_ran_only(const struct history_record *record, uint64_t since_ns,
 			     uint64_t until_ns, uint32_t *ret);
-/* When it was born; 0 if that was before we listened. */
+/* Time of birth; 0 for a process older than the event log. */
 uint64_t history_record_birth_ns(const struct history_record *record);
 
 struct process_history_stats {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * libiberty does the work; here it is kept from working too much. Names come from files that
- * anybody may have written, and a mangled name is a little program: a back reference repeats what
- * was said before, so that n bytes can stand for 2^n. The fences:
+ * libiberty demangles; this file limits its work. Names come from files by unknown authors, and a
+ * mangled name is a small program: a back reference repeats earlier text, so that n bytes can stand
+ * for 2^n. The limits:
  *
- *	- a mangled name has a length (DEMANGLE_MANGLED_MAX);
- *	- the readable one has one too: libiberty hands over its output in pieces, and where that
- *	  becomes too much we jump out of it. With its callbacks it allocates nothing (its working
- *	  space is on the stack), so nothing is lost by the jump;
- *	- what makes libiberty work without writing anything is recognised before. In C++ that is
- *	  looking for a parameter pack ("Dp", "sp", "sZ", "sP"), which visits all that the pattern
- *	  repeats (30 nested pairs take 25 s). In Rust it is a number of lifetimes in a part that is
- *	  not shown; rustname_check() refuses these, and circles;
- *	- the one thing it allocates for, identifiers in punycode, is never jumped out of.
+ *	- The length of a mangled name (DEMANGLE_MANGLED_MAX).
+ *	- The length of the readable name. libiberty delivers its output in pieces, and above the
+ *	  limit the callback leaves libiberty with longjmp(). With callbacks libiberty allocates
+ *	  nothing (its working space is on the stack), so the jump leaks nothing.
+ *	- Names that make libiberty work without output are refused in advance. In C++ this is the
+ *	  search for a parameter pack ("Dp", "sp", "sZ", "sP"), which visits all repetitions of the
+ *	  pattern (30 nested pairs take 25 s). In Rust it is a number of lifetimes in a hidden
+ *	  part; rustname_check() refuses these, and circles.
+ *	- libiberty allocates only for identifiers in punycode; the jump never leaves these.
  *
- * Where there is no other fence, names may have DEMANGLE_REFERENCES_MAX back references.
+ * Without another limit, names may have DEMANGLE_REFERENCES_MAX back references.
  *
- * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy one, which looks like C++ and
- * ends with "17h" and 16 hex digits.
+ * Schemes: Itanium C++ ABI section 5.1; Rust RFC 2603, and the legacy scheme, C++-like with "17h"
+ * and 16 hex digits at the end.
  */
 #include "symbolize/demangle.h"
 
@@ -29,12 +29,12 @@
 
 #include "symbolize/rustname.h"
 
-/* Bytes; libiberty has this limit itself, as one on its depth (DEMANGLE_RECURSION_LIMIT, two for
- * each byte). Of 36,692 functions of LLVM 15 none has a longer name; longer ones are shown as they
- * are. Reached: shown as it is. */
+/* Bytes of a mangled name. libiberty has the same limit, as a limit on its depth
+ * (DEMANGLE_RECURSION_LIMIT, two for each byte). None of 36,692 functions of LLVM 15 has a longer
+ * name. Reached: shown as it is. */
 #define DEMANGLE_MANGLED_MAX	1024
-/* 2^20 visits are 10 ms. Three of those 36,692 have more of them and a pack. Reached: shown as it
- * is. */
+/* Back references of a name: 2^20 visits are 10 ms. Three of those 36,692 names have more of them
+ * and a pack. Reached: shown as it is. */
 #define DEMANGLE_REFERENCES_MAX 20
 
 struct output {

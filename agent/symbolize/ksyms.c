@@ -4,13 +4,13 @@
  *
  *	ADDRESS TYPE NAME[\t[MODULE]]
  *
- * with the types of nm(1). There are no sizes: a function reaches to the next symbol of any type,
- * and not further than KSYMS_FUNCTION_MAX, which matters at the end of a module. Of the kernel
- * itself only what lies between _stext and _etext is taken: its initialisation code is listed too,
- * but has been thrown away, and modules may be where it was. Modules, BPF programs ("[bpf]") and
- * trampolines ("[ftrace]") are taken as they are.
+ * with the types of nm(1). There are no sizes. A function reaches to the next symbol of any type,
+ * and at most KSYMS_FUNCTION_MAX bytes; this limit matters at the end of a module. Of the kernel
+ * itself only symbols between _stext and _etext count. The list also has initialisation code, but
+ * the kernel has freed this code, and modules may use its addresses. Modules, BPF programs
+ * ("[bpf]") and trampolines ("[ftrace]") are accepted unchanged.
  *
- * Who may not see addresses sees zeros (kernel.kptr_restrict).
+ * Users without the right to see addresses see zeros (kernel.kptr_restrict).
  *
  * 16 bytes a function and one table of names; 6 MB for 117,000 functions.
  */
@@ -30,7 +30,7 @@
 #include "symbolize/symname.h"
 
 /* Symbols of all types while the file is read (16 bytes each), and the bytes of their names. A
- * kernel with everything has 300,000. What is above has no name. Reached: no name. */
+ * kernel with everything has 300,000. Reached: no name. */
 #define KSYMS_SYMBOLS_MAX  (1u << 20)
 /* Bytes of their names. Reached: no name. */
 #define KSYMS_NAMES_MAX	   (48u << 20)
@@ -38,10 +38,10 @@
 #define KSYMS_FUNCTION_MAX (256u << 10)
 
 enum ksym_kind {
-	KSYM_GLOBAL, /* by rank, the better one is the lower one */
+	KSYM_GLOBAL, /* by rank, the best first */
 	KSYM_WEAK,
 	KSYM_LOCAL,
-	KSYM_BOUNDARY, /* no function: ends the one before it */
+	KSYM_BOUNDARY, /* not a function: ends the function before it */
 };
 
 struct ksym {
@@ -54,7 +54,7 @@ struct ksym {
 _Static_assert(sizeof(struct ksym) == 16, "16 bytes a symbol");
 
 struct ksyms {
-	struct ksym *items; /* ascending; one for each address once loaded */
+	struct ksym *items; /* ascending; unique addresses after the load */
 	size_t n;
 	size_t cap;
 	struct buf names;
@@ -117,7 +117,7 @@ static enum ksym_kind kind_of(const struct ksym_line *line)
 	}
 }
 
-/* "name" or "name [module]", behind the names that are there. BUF_FULL above the ceiling. */
+/* Appends "name" or "name [module]" to the names. BUF_FULL above the ceiling. */
 static int add_name(struct ksyms *k, const struct ksym_line *line, uint32_t *ret)
 {
 	size_t at = k->names.len;
@@ -185,7 +185,7 @@ static int compare(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* The best of the names of one address. They are @n, sorted by rank. */
+/* The best of @n names of an address, sorted by rank. */
 static struct ksym best_of(const struct ksyms *k, const struct ksym *same, size_t n)
 {
 	struct ksym best = same[0];
@@ -205,7 +205,7 @@ static bool is_shown(const struct ksyms *k, const struct ksym *sym)
 	return sym->start >= k->text_start && sym->start < k->text_limit;
 }
 
-/* One function for each address, with the size that the next symbol gives it. */
+/* Leaves a function for each address; the next symbol gives its size. */
 static void make_functions(struct ksyms *k)
 {
 	size_t kept = 0, next;
@@ -226,7 +226,7 @@ static void make_functions(struct ksyms *k)
 	k->n = kept;
 }
 
-/* What growing left over goes back. */
+/* Releases unused room of the arrays. */
 static void shrink(struct ksyms *k)
 {
 	struct ksym *items = reallocarray(k->items, k->n, sizeof(*items));

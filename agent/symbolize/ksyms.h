@@ -2,7 +2,8 @@
 #ifndef PODPROF_SYMBOLIZE_KSYMS_H
 #define PODPROF_SYMBOLIZE_KSYMS_H
 
-/* The functions of the running kernel, its modules and its BPF programs, from /proc/kallsyms. */
+/* The functions of the running kernel, of its modules and of its BPF programs, from
+ * /proc/kallsyms. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@ struct root;
 
 enum ksyms_outcome {
 	KSYMS_OK = 0,
-	KSYMS_ABSENT, /* no such file, or nothing in it */
+	KSYMS_ABSENT, /* the file is missing or empty */
 	KSYMS_DENIED,
 	KSYMS_HIDDEN,	 /* all addresses are 0: kernel.kptr_restrict, and no CAP_SYSLOG */
 	KSYMS_NOT_FOUND, /* no function has this address */

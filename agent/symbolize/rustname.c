@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A demangler that trusts its input can be made to run for ever by thirty bytes: a back reference
- * into something that contains it, or "for<...>" with 2^60 lifetimes. This reads a name by the
- * grammar without following any reference, and accepts it only if
+ * Thirty bytes can make a trusting demangler run for ever: a back reference into its own container,
+ * or "for<...>" with 2^60 lifetimes. This file parses a name by the grammar without following any
+ * reference. It accepts the name only if
  *
- *	- each back reference leads to the start of something of the same kind that has ended before
- *	  it, so that there are no circles;
+ *	- each back reference leads to the start of an item of the same kind that ended before the
+ *	  reference, so there are no circles;
  *	- no binder has more than RUSTNAME_LIFETIMES_MAX lifetimes;
- *	- nothing is nested deeper than RUSTNAME_DEPTH_MAX.
+ *	- no nesting is deeper than RUSTNAME_DEPTH_MAX.
  *
- * The compiler makes no other names. What a suffix says (".llvm.123") does not matter here.
+ * The compiler makes no other names. The content of a suffix (".llvm.123") does not matter here.
  *
- * Constants are those of RFC 2603: integers, bool, char. Newer ones (strings, structs) are refused.
+ * Constants are those of RFC 2603: integers, bool, char. Newer constants (strings, structs) are
+ * refused.
  *
  * Grammar: Rust RFC 2603, and "v0 Symbol Format" in the rustc book.
  */
@@ -20,10 +21,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Lifetimes of one "for<...>". Code that people write has a handful. Reached: shown as it is. */
+/* Lifetimes of a "for<...>". Code written by people has a handful. Reached: shown as it is. */
 #define RUSTNAME_LIFETIMES_MAX 32
-/* Productions inside one another; closures in generic impls reach some 30. Reached: shown as it is.
- */
+/* Nested productions; closures in generic impls reach some 30. Reached: shown as it is. */
 #define RUSTNAME_DEPTH_MAX     128
 
 enum kind { PATH = 1, TYPE = 2, CONST = 4 };
@@ -34,7 +34,8 @@ struct reader {
 	size_t pos;
 	unsigned int depth;
 	struct rustname found;
-	uint8_t ended[RUSTNAME_MAX]; /* by position: kinds that started there and have ended */
+	uint8_t ended[RUSTNAME_MAX]; /* by position: kinds of the finished items that started there
+				      */
 };
 
 static bool read_path(struct reader *r);
@@ -278,7 +279,7 @@ static bool read_const_inside(struct reader *r)
 	return eat(r, '_');
 }
 
-/* Reads one of @kind, and notes where it started once it has ended. */
+/* Reads an item of @kind, and records its start after its end. */
 static bool read_kind(struct reader *r, enum kind kind, bool (*inside)(struct reader *r))
 {
 	size_t start = r->pos;
@@ -318,7 +319,7 @@ bool rustname_check(const char *name, struct rustname *ret)
 	r.n = strcspn(r.s, ".");
 	if (r.n >= RUSTNAME_MAX || is_digit(peek(&r)) || !read_path(&r))
 		return false;
-	if (r.pos < r.n && !read_path(&r)) /* the crate that instantiated it */
+	if (r.pos < r.n && !read_path(&r)) /* the instantiating crate */
 		return false;
 	if (r.pos != r.n)
 		return false;

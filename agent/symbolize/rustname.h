@@ -2,12 +2,12 @@
 #ifndef PODPROF_SYMBOLIZE_RUSTNAME_H
 #define PODPROF_SYMBOLIZE_RUSTNAME_H
 
-/* Whether a mangled Rust name (v0, "_R...") is well-formed, in time that grows with its length. */
+/* Checks that a mangled Rust name (v0, "_R...") is well-formed, in time linear in its length. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Bytes of a name; a longer one is not well-formed. Reached: shown as it is. */
+/* Bytes of a name; longer names are not well-formed. Reached: shown as it is. */
 #define RUSTNAME_MAX 1024
 
 struct rustname {
@@ -15,7 +15,7 @@ struct rustname {
 	bool punycode; /* an identifier is not ASCII */
 };
 
-/* @ret is set if it is. */
+/* @ret is set only for a well-formed name. */
 bool rustname_check(const char *name, struct rustname *ret);
 
 #endif

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What names an address depends on its image:
+ * The source of names depends on the image:
  *
- *	a Go program      its line table, with inlined functions, files and lines; where the address
- *	                  is not Go's (cgo), the symbol table
+ *	a Go program      its line table, with inlined functions, files and lines; for addresses
+ *	                  outside Go's code (cgo), the symbol table
  *	any other file    the symbol table
  *	the vDSO          its dynamic symbols
  *	the kernel        /proc/kallsyms
- *	anonymous memory  nothing: "[anon]"; what could not be found at all is "[unknown]"
+ *	anonymous memory  nothing: "[anon]"; an unresolved pc is "[unknown]"
  *
- * An address of a file that has no name there is "image+0xVADDR", by ELF virtual address: the same
- * in each process that maps the file, whatever the loader chose, and what addr2line takes. Where
- * the file is not readable ELF it is the offset into the file. A kernel address without a name is
- * "[kernel]" alone, since such an address means something on this boot only.
+ * A file's address without a name is "image+0xVADDR", with the ELF virtual address. The address is
+ * the same in each process that maps the file, at any load address, and addr2line accepts it. For a
+ * file that is not readable ELF, the number is the file offset. A kernel address without a name is
+ * "[kernel]" alone, because the address has a meaning only until the next boot.
  *
- * Tables are kept by image, least used dropped first when their memory passes the ceiling. A table
- * holds a reference to its image, so that the file it reads stays open.
+ * Tables are kept by image. Above the memory ceiling the least used table is evicted. A table holds
+ * a reference to its image, so its file stays open.
  *
- * Strings are copied once each into blocks, which symbolizer_release() frees together. Names are
- * foreign bytes; what leaves here is UTF-8.
+ * Each string is copied once into blocks, and symbolizer_release() frees all blocks together. Names
+ * are foreign bytes; the output is UTF-8.
  */
 #include "symbolize/symbolizer.h"
 
@@ -37,12 +37,12 @@
 #include "symbolize/ksyms.h"
 #include "symbolize/symtab.h"
 
-/* Bytes of all strings between two releases; above it a new one is TOO_MANY_NAMES. A window of a
+/* Bytes of all strings between two releases; new strings above it are TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. Reached:
  * `podprof_symbolized_addresses_total{found="no"}`: shown as `image+0xoff`. */
 #define SYMBOLIZER_STRINGS_MAX (32u << 20)
-/* Reading the kernel's table takes some 100 ms, so an unknown kernel address is a reason to read it
- * again only so long after the last time. */
+/* Shortest time between reads of the kernel's table for unknown kernel addresses; a read takes some
+ * 100 ms. */
 #define SYMBOLIZER_KERNEL_NS   (300 * NSEC_PER_SEC)
 /* Strings are allocated in blocks of this. */
 #define SYMBOLIZER_BLOCK       (64u << 10)
@@ -78,7 +78,7 @@ struct symbolizer {
 	size_t tables_bytes;
 	uint64_t tick;
 	struct ksyms *kernel;
-	uint64_t kernel_next_ns; /* when it may be read again */
+	uint64_t kernel_next_ns; /* earliest time of the next read */
 	struct interned *strings;
 	struct block *blocks;
 	size_t blocks_bytes;
@@ -86,7 +86,7 @@ struct symbolizer {
 
 /* ---------------------------------------------------------------- strings */
 
-/* @n bytes, aligned, that live until the release. NULL above the ceiling and without memory. */
+/* @n bytes, aligned, valid until the release. NULL above the ceiling and without memory. */
 static void *allocate(struct symbolizer *s, size_t n)
 {
 	struct block *b = s->blocks;
@@ -172,7 +172,7 @@ static void drop_least_used(struct symbolizer *s, const struct tables *but)
 		drop_tables(s, least);
 }
 
-/* A file whose tables cannot be read has none. */
+/* A file with unreadable tables counts as a file without tables. */
 static int open_tables(struct tables *t)
 {
 	int r = gopclntab_open(t->image->file, &t->go);
@@ -236,7 +236,7 @@ static int get_tables(struct symbolizer *s, struct image *image, struct tables *
 
 /* ---------------------------------------------------------------- lines */
 
-/* The one line of a symbol that is only a name. */
+/* Sets the single line of a symbol with only a name. */
 static void set_name(struct symbol *sym, const char *function, const char *system_name, bool found)
 {
 	sym->lines[0] = (struct symbol_line){
@@ -281,7 +281,8 @@ static void add_go_line(struct symbolizer *s, struct symbol *sym, struct gopclnt
 	};
 }
 
-/* From the innermost function outwards. What the compiler made is left out, unless it is all. */
+/* From the innermost function outwards. Compiler-generated functions are left out, unless there are
+ * no others. */
 static bool find_go(struct symbolizer *s, struct gopclntab *go, uint64_t vaddr, struct symbol *sym)
 {
 	struct gopclntab_line line;
@@ -289,7 +290,7 @@ static bool find_go(struct symbolizer *s, struct gopclntab *go, uint64_t vaddr, 
 
 	sym->n_lines = 0;
 	sym->found = true;
-	/* counted by levels, not by lines: what is left out may be inlined into itself */
+	/* counts levels, not lines: hidden functions may be inlined into each other */
 	for (size_t level = 0; more && level < SYMBOL_LINES_MAX; level++) {
 		if (gopclntab_find(go, vaddr, &line) != 0)
 			break;
@@ -299,7 +300,8 @@ static bool find_go(struct symbolizer *s, struct gopclntab *go, uint64_t vaddr, 
 			add_go_line(s, sym, &line);
 	}
 	if (sym->n_lines)
-		sym->lines[sym->n_lines - 1].inlined = false; /* into what is not shown */
+		sym->lines[sym->n_lines - 1].inlined =
+			false; /* the rest is inlined into hidden functions */
 	return sym->n_lines > 0;
 }
 
@@ -323,8 +325,7 @@ static int find_in_file(struct symbolizer *s, const struct frame *frame, struct 
 	return 0;
 }
 
-/* BPF programs and modules come and go, so a name that is missing is worth another look, in
- * time. */
+/* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
 static int load_kernel(struct symbolizer *s)
 {
 	struct ksyms *k = NULL;

@@ -4,7 +4,7 @@
 
 /*
  * image + vaddr to names. Owned by one thread at a time (the report worker's, or a command's).
- * Keeps symbol tables by image under a ceiling, least used dropped first.
+ * Keeps symbol tables by image under a ceiling, with eviction of the least used.
  */
 
 #include <stdbool.h>
@@ -13,26 +13,26 @@
 
 #include "procmap/image.h"
 
-/* Inlined functions at one address that are shown; what is deeper is left out. Reached: the
- * outermost are missing. */
+/* Inlined functions at one address; deeper levels are left out. Reached: the outermost are
+ * missing. */
 #define SYMBOL_LINES_MAX 64
 
-/* One (possibly inlined) function at an address. Strings are borrowed, see below. */
+/* A function, possibly inlined, at an address. Strings are borrowed, see below. */
 struct symbol_line {
 	const char *function; /* for people: demangled; "image+0xoff" where nothing is known */
 	const char
-		*system_name; /* as the file has it; the same string where there is no difference */
+		*system_name; /* the name in the file; the same string if there is no difference */
 	const char *file;     /* "" if not known */
 	uint32_t line;	      /* 0 if not known */
 	uint32_t start_line;  /* of the function; 0 if not known */
-	bool inlined;	      /* into the next one */
+	bool inlined;	      /* call site in the next line's function */
 };
 
-/* All that is at one address, innermost first; at least one. */
+/* All functions at one address, innermost first; at least one. */
 struct symbol {
 	struct symbol_line lines[SYMBOL_LINES_MAX];
 	size_t n_lines;
-	bool found; /* false: the one line is "image+0xoff" */
+	bool found; /* false: the only line is "image+0xoff" */
 };
 
 struct symbolizer_opts {
@@ -48,10 +48,10 @@ void symbolizer_free(struct symbolizer *s);
 
 /**
  * symbolizer_find() - names at an address
- * @vaddr: the address of the instruction itself: the caller has subtracted 1 from a return address
+ * @vaddr: the address of the instruction: the caller has subtracted 1 from a return address
  * @ret:   its strings are the symbolizer's and live until symbolizer_release()
  *
- * Return: 0 or -ENOMEM. Whatever is wrong with the file, the answer is "image+0xoff".
+ * Return: 0 or -ENOMEM. Any problem with the file gives "image+0xoff".
  */
 int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret);
 /* Forget all strings handed out; tables are kept up to the ceiling. Call between reports. */

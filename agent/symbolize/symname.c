@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A version is one word of this; a name that has an '@' for another reason keeps it. */
+/* A version is a word of these letters; a name with an '@' for another reason keeps it. */
 static const char version_letters[] = "0123456789abcdefghijklmnopqrstuvwxyz"
 				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ._-";
 

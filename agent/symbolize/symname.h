@@ -2,7 +2,7 @@
 #ifndef PODPROF_SYMBOLIZE_SYMNAME_H
 #define PODPROF_SYMBOLIZE_SYMNAME_H
 
-/* What the names in symbol tables have in common. */
+/* Rules common to names in all symbol tables. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@ void symname_cut_version(char *name);
  * Architecture", "Mapping symbols"; RISC-V has the same) and its local labels (".L12"). */
 bool symname_is_mark(const char *name);
 
-/* Whether @a is the better one of two names of one function: with fewer underscores in front, then
- * the shorter one, then the first in the alphabet. */
+/* Whether @a is better than @b as the name of a function: first by fewer leading underscores, then
+ * by length, then by alphabet. */
 bool symname_is_better(const char *a, const char *b);
 
 #endif

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An entry of a symbol table says where a function begins and, in st_size, how long it is. Code
- * between two functions (padding, or what was stripped from the table) belongs to neither, so the
- * size decides. Functions written in assembly may have size 0: such a one reaches to the next
- * symbol or to the end of its section, but no further than SYMTAB_UNSIZED_MAX, because a table that
- * was stripped does not show the next one.
+ * An entry of a symbol table has the start of a function and, in st_size, its length. Code between
+ * two functions (padding, or stripped functions) belongs to neither, so the size decides. Functions
+ * in assembly may have size 0. Such a function reaches to the next symbol or to the end of its
+ * section, but at most SYMTAB_UNSIZED_MAX bytes, because a stripped table does not show the next
+ * function.
  *
- * Taken are defined STT_FUNC and STT_GNU_IFUNC symbols in executable sections, and untyped ones
- * there (assembly that declares nothing), which count only where no function is. Left out are the
- * assembler's marks, symbols without a section, and relocatable files, whose addresses are relative
- * to sections.
+ * Included are defined STT_FUNC and STT_GNU_IFUNC symbols in executable sections, and untyped
+ * symbols there (assembly without declarations), which count only outside all functions. Excluded
+ * are the assembler's marks, symbols without a section, and relocatable files, whose addresses are
+ * relative to sections.
  *
- * One address often has several names. They all stay in the table, and the choice is made when one
- * is asked for: a global name before a weak before a local one, then by symname_is_better().
+ * An address often has several names. All names stay in the table, and a lookup chooses: a global
+ * name before a weak before a local name, then by symname_is_better().
  *
  * 16 bytes a symbol: names are offsets into the file's string table and are read with pread().
  *
@@ -31,33 +31,31 @@
 #include "elf/elffile.h"
 #include "symbolize/symname.h"
 
-/* Symbols kept of one file (16 MiB). The largest programs have half of that. What is above it has
- * no name. Reached: no name. */
+/* Symbols kept of one file (16 MiB). The largest programs have half of that. Reached: no name. */
 #define SYMTAB_SYMBOLS_MAX  (1u << 20)
-/* Entries looked at in one table, data and all: what is behind them has no name. Reached: no name.
- */
+/* Entries read in one table, data symbols included; later entries are ignored. Reached: no name. */
 #define SYMTAB_ENTRIES_MAX  (8u << 20)
-/* Bytes of a string table that names are looked up in: they have 28 bits. Reached: no name. */
+/* Bytes of a string table: name offsets have 28 bits. Reached: no name. */
 #define SYMTAB_STRINGS_MAX  (1u << 28)
-/* Executable sections. Programs have five; one with a section for each function is not linked.
+/* Executable sections. Programs have five; a file with a section for each function is not linked.
  * Reached: no name. */
 #define SYMTAB_RANGES_MAX   256
-/* Bytes that a symbol without a size reaches at most. Reached: no name. */
+/* Longest reach of a symbol without a size, in bytes. Reached: no name. */
 #define SYMTAB_UNSIZED_MAX  4096
-/* Symbols before an address that are asked whether they hold it, for functions inside others.
+/* Symbols before an address that are tested for containing the address, for nested functions.
  * Reached: no name. */
 #define SYMTAB_LOOKBACK_MAX 64
-/* Names of one address that are compared. Reached: the best of those. */
+/* Names of one address that are compared. Reached: the best of the first 64. */
 #define SYMTAB_ALIASES_MAX  64
 /* Entries read at a time. */
 #define SYMTAB_STEP	    4096
-/* Names of untyped symbols remembered while a table is loaded: there are thousands, and few of them
- * different. Reached: looked at again. */
+/* Names of untyped symbols remembered during the load: there are thousands, but few different ones.
+ * Reached: looked at again. */
 #define SYMTAB_MARKS_MAX    64
 /* Bytes of a name read at first; most are shorter. */
 #define SYMTAB_NAME_STEP    128
 
-/* By rank, the better one is the lower one. */
+/* By rank, the best first. */
 enum symbol_rank { RANK_GLOBAL, RANK_WEAK, RANK_LOCAL, RANK_UNTYPED };
 
 struct symbol_entry {
@@ -158,7 +156,7 @@ static const struct range *find_range(const struct symtab *t, uint64_t vaddr)
 	return NULL;
 }
 
-/* False for what is no function. */
+/* False for a symbol that is not a function. */
 static bool rank_of(const Elf64_Sym *sym, uint32_t *ret)
 {
 	unsigned int type = ELF64_ST_TYPE(sym->st_info), bind = ELF64_ST_BIND(sym->st_info);
@@ -176,7 +174,7 @@ static bool rank_of(const Elf64_Sym *sym, uint32_t *ret)
 	return true;
 }
 
-/* Which name offsets are marks, by the offset's low bits. */
+/* Name offsets known as marks, by the offset's low bits. */
 struct marks {
 	uint32_t name[SYMTAB_MARKS_MAX];
 	bool is_mark[SYMTAB_MARKS_MAX];
@@ -249,7 +247,7 @@ static int load_table(struct symtab *t, enum symbol_table table)
 		return 0;
 	n = s.size / sizeof(Elf64_Sym);
 	r = load_entries(t, table, s.off, n < SYMTAB_ENTRIES_MAX ? n : SYMTAB_ENTRIES_MAX);
-	/* a full table and a truncated file leave what is there; so does a disk that has gone */
+	/* a full table, a truncated file and a lost disk leave the symbols read so far */
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -266,15 +264,15 @@ static int compare_symbols(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* .symtab has all that .dynsym has, where it was not stripped: what is there twice is kept once. */
+/* An unstripped .symtab has all symbols of .dynsym: duplicates are dropped. */
 static bool is_repeated(const struct symbol_entry *e, const struct symbol_entry *before)
 {
 	return e->table == TABLE_DYNSYM && before->table == TABLE_SYMTAB &&
 	       before->vaddr == e->vaddr && before->rank == e->rank && before->size == e->size;
 }
 
-/* One past the last byte of all functions that start where item @i does, or of those before them if
- * that is more. */
+/* One past the last byte of all functions with the start of item @i, but at least @reach, the end
+ * of those before them. */
 static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
 {
 	uint64_t vaddr = t->items[i].vaddr;
@@ -285,7 +283,8 @@ static uint64_t reach_of(const struct symtab *t, size_t i, uint64_t reach)
 	return reach;
 }
 
-/* Labels inside a function say nothing that it does not say, and do not reach beyond it. */
+/* Labels inside a function add no information and do not reach beyond the function: they are
+ * dropped. */
 static void drop_needless(struct symtab *t)
 {
 	uint64_t reach = 0;
@@ -306,7 +305,7 @@ static void drop_needless(struct symtab *t)
 	t->n = kept;
 }
 
-/* What vec_grow() left over goes back. */
+/* Releases the unused room of vec_grow(). */
 static void shrink(struct symtab *t)
 {
 	struct symbol_entry *items = reallocarray(t->items, t->n, sizeof(*items));
@@ -379,7 +378,7 @@ static size_t count_up_to(const struct symtab *t, uint64_t vaddr)
 }
 
 enum symbol_pass {
-	PASS_FUNCTIONS, /* that have a size */
+	PASS_FUNCTIONS, /* symbols with a size */
 	PASS_REST,
 };
 
@@ -392,7 +391,7 @@ static bool holds(const struct symbol_entry *e, uint64_t vaddr, enum symbol_pass
 	return vaddr - e->vaddr < e->size;
 }
 
-/* Those that start where the one before @end does are its aliases: [first, end). */
+/* Symbols with the same start as the one before @end are its aliases: [first, end). */
 static size_t first_alias(const struct symtab *t, size_t end)
 {
 	size_t first = end - 1;
@@ -403,7 +402,7 @@ static size_t first_alias(const struct symtab *t, size_t end)
 	return first;
 }
 
-/* The best name among the aliases that hold @vaddr; they are sorted by rank. */
+/* The best name among the aliases around @vaddr; they are sorted by rank. */
 static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum symbol_pass pass,
 		      struct symtab_symbol *ret)
 {
@@ -427,8 +426,8 @@ static bool best_name(const struct symtab *t, size_t end, uint64_t vaddr, enum s
 	return best != NULL;
 }
 
-/* The nearest function that says it holds @vaddr, looking back a little for functions that have
- * others inside. */
+/* The nearest function whose size contains @vaddr. The search continues back a little for functions
+ * around other functions. */
 static bool find_function(const struct symtab *t, size_t end, uint64_t vaddr,
 			  struct symtab_symbol *ret)
 {
@@ -445,7 +444,7 @@ int symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_symbol *re
 	const struct range *range = find_range(t, vaddr);
 	size_t end = count_up_to(t, vaddr);
 
-	/* a symbol of another section does not reach into this one, whatever it says */
+	/* a symbol never reaches into another section, whatever its size */
 	if (!range || !end || t->items[end - 1].vaddr < range->start)
 		return SYMTAB_NOT_FOUND;
 	if (find_function(t, end, vaddr, ret))

@@ -4,7 +4,7 @@
 
 /*
  * The functions of an ELF file's .symtab and .dynsym, by address. Names stay in the file and are
- * read when they are asked for.
+ * read on request.
  */
 
 #include <stddef.h>
@@ -13,34 +13,32 @@
 struct elffile;
 struct symtab;
 
-/* Bytes of a name, with the NUL; what is longer is cut. C++ has some of several KiB. Reached: cut.
- */
+/* Bytes of a name, with the NUL. C++ has some of several KiB. Reached: cut. */
 #define SYMTAB_NAME_MAX 4096
 
 enum symtab_outcome {
 	SYMTAB_OK = 0,
 	SYMTAB_ABSENT,	  /* no functions in either table */
-	SYMTAB_NOT_FOUND, /* no function has this address, or its name cannot be read */
+	SYMTAB_NOT_FOUND, /* no function has this address, or its name is unreadable */
 	SYMTAB_OUTCOME_MAX,
 };
 
 struct symtab_symbol {
-	char name[SYMTAB_NAME_MAX]; /* as the file has it, without a version */
+	char name[SYMTAB_NAME_MAX]; /* the name in the file, without a version */
 	uint64_t vaddr;
 	uint64_t size; /* 0 if the file does not say */
 };
 
-/* @file is borrowed. 0, SYMTAB_ABSENT, -errno. A table that is broken counts as far as it can be
- * read. */
+/* @file is borrowed. 0, SYMTAB_ABSENT, -errno. A malformed table counts up to its first unreadable
+ * part. */
 int symtab_open(const struct elffile *file, struct symtab **ret);
 void symtab_free(struct symtab *t);
 /* Symbols, and memory in bytes. */
 size_t symtab_n(const struct symtab *t);
 size_t symtab_bytes(const struct symtab *t);
 
-/* The function that holds @vaddr: an address behind a function's end is not that function. Of
- * several the one that starts last, of several names the most public one. 0, SYMTAB_NOT_FOUND,
- * -errno. */
+/* The function around @vaddr; an address after a function's end does not belong to the function.
+ * The latest start wins, and of several names the most public. 0, SYMTAB_NOT_FOUND, -errno. */
 int symtab_find(const struct symtab *t, uint64_t vaddr, struct symtab_symbol *ret);
 
 #endif

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The interpreter of call frame instructions, and the rules that its lines amount to.
+ * The interpreter of call frame instructions, and the conversion of its lines to rules.
  *
  * A program describes a table with a line for each address and a column for each register, as
  * changes from line to line. The walker follows three columns (the CFA, the frame pointer and the
- * return address), so the others are parsed and forgotten; the line in force is a struct cfi_state,
- * and each advance of the address turns it into a row.
+ * return address), so the others are parsed and ignored. The current line is a struct cfi_state,
+ * and each advance of the address makes a row of it.
  *
- * Traps that other readers fell into: "restore" goes back to what the CIE's program said, not to
- * nothing; "restore_state" brings the CFA back too (the standard can be read otherwise, compilers
- * cannot); "def_cfa_register" after an expression keeps the offset from before it, as libgcc does.
+ * Known traps: "restore" returns to the rule of the CIE's program, not to no rule. "restore_state"
+ * restores the CFA too (the standard is ambiguous, compilers are not). "def_cfa_register" after an
+ * expression keeps the earlier offset, as libgcc does.
  *
- * A program that is wrong anywhere says nothing reliable before that either: its function has no
- * rows, and the caller counts why. What is parsed and means nothing here: the size of pushed
- * arguments (DW_CFA_GNU_args_size, only for landing pads) and the signing of return addresses on
- * AArch64, which the walker strips always.
+ * An error anywhere makes the whole program unreliable: its function has no rows, and the caller
+ * counts the reason. Parsed and ignored are the size of pushed arguments (DW_CFA_GNU_args_size,
+ * only for landing pads) and the signing of return addresses on AArch64, because the walker always
+ * strips it.
  *
- * From a line of the table to a rule for the walker: a rule holds less, so some lines have none;
- * they say why (enum rows_unsupported), because a stack that ends early should tell.
+ * The walker's rules cannot express every line of the table. The others have a reason (enum
+ * rows_unsupported), so that a stack that ends early shows it.
  *
- * A register of which nothing is said has its value still: compilers write nothing about a frame
- * pointer that they do not touch. The return address is different on x86-64, where it is no
- * register: nothing said of it is an error there, but on AArch64 it is in the link register until
- * something else is said.
+ * A register without a rule keeps its value: compilers write nothing about an unchanged frame
+ * pointer. The return address differs between machines. On x86-64 it is not a register, and a
+ * missing rule is an error. On AArch64 it is in the link register until another rule.
  *
- * "undefined" return address means that there is no caller. An undefined frame pointer is passed on
- * as it is: nothing better is known, and the rows of callers that need it say where they saved it.
+ * "undefined" return address means no caller. An undefined frame pointer is passed on unchanged:
+ * nothing better is known, and callers that need it have rows for the place where they saved it.
  *
- * The kernel's signal frame holds all registers, at places that the walker knows; its description
- * is recognised by its CFA (the saved sp is at a fixed distance), since programs may mark other
- * frames as such. On AArch64 only the kernel's vDSO has any.
+ * The kernel's signal frame holds all registers, at places known to the walker. Its CFA identifies
+ * the description (the saved sp is at a fixed distance), because programs may mark other frames as
+ * signal frames. On AArch64 only the kernel's vDSO has signal frames.
  *
  * Specification: DWARF 5 sections 6.4.2 and 7.24; LSB Core 5.0, "DWARF Extensions"; DWARF for the
  * Arm 64-bit Architecture (ABI release 2023Q3), sections 4.1 and 4.4; System V ABI for x86-64,
@@ -42,7 +41,7 @@
 
 /* From sp in a signal handler's caller to the interrupted sp: uc_mcontext.gregs[REG_RSP]. */
 #define X86_SIGNAL_SP	160
-/* Registers that have a value when a frame is walked: the 16 general ones; x0 to x30 and sp. */
+/* Registers with a value during a walk: the 16 general ones; x0 to x30 and sp. */
 #define X86_REGISTERS	16u
 #define ARM64_REGISTERS 32u
 
@@ -250,7 +249,7 @@ static bool is_kernel_signal_frame(const struct cfi_common *common, const struct
 	       cfa->off == X86_SIGNAL_SP && cfa->add == 0;
 }
 
-/* The rule that a state amounts to. */
+/* Converts a state to the walker's rule. */
 static void cfi_rule(const struct cfi_common *common, const struct cfi_state *state,
 		     struct unwind_rule *ret)
 {
@@ -340,7 +339,7 @@ bool cfi_address(struct cursor *c, uint8_t encoding, uint64_t vaddr, uint64_t *r
 
 /* ---------------------------------------------------------------- the address's changes */
 
-/* The state's rule, and its number. */
+/* Computes the state's rule and its number. */
 static int know(struct run *run)
 {
 	struct cfi_state *state = &run->state;
@@ -353,7 +352,7 @@ static int know(struct run *run)
 	return r;
 }
 
-/* Not in a CIE's program, which has no addresses. */
+/* Not for a CIE's program, which has no addresses. */
 static int emit_unknown(struct run *run)
 {
 	int r = run->rows ? know(run) : 0;
@@ -413,7 +412,7 @@ static int advance_fixed(struct run *run, uint8_t op)
 
 /* ---------------------------------------------------------------- registers */
 
-/* The state's register, to change it; NULL for one that we do not follow. */
+/* The state's register for a change; NULL for a register that the walker does not follow. */
 static inline struct cfi_register *change(struct run *run, uint64_t reg)
 {
 	if (reg != run->fp_reg && reg != run->common->ra_reg)
@@ -430,7 +429,7 @@ static void set(struct run *run, uint64_t reg, enum cfi_how how, int64_t off)
 		*to = (struct cfi_register){.how = how, .off = off};
 }
 
-/* "CFA + @factored data alignments"; 64 bits are enough for what is not nonsense. */
+/* "CFA + @factored data alignments"; 64 bits suffice for all sensible values. */
 static int scale(const struct run *run, int64_t factored, int64_t *ret)
 {
 	return __builtin_mul_overflow(factored, run->common->data_align, ret) ? CFI_BAD_ADDRESS : 0;
@@ -546,7 +545,7 @@ static int cfa_register(struct run *run)
 	return 0;
 }
 
-/* Most changes are of this alone, and then the rule is the old one with another number. */
+/* Most changes affect only the offset: the rule stays the same except for it. */
 static void set_cfa_offset(struct run *run, int64_t off)
 {
 	struct cfi_state *state = &run->state;
@@ -713,7 +712,7 @@ int cfi_run_initial(struct cfi_common *common, struct cursor program)
 int cfi_run(const struct cfi_common *common, struct cursor program, uint64_t program_vaddr,
 	    uint64_t start, struct rows *rows)
 {
-	struct run run; /* 2 KiB of it are not needed before they are written */
+	struct run run; /* 2 KiB of @run need no zeros before the first write */
 
 	run.common = common;
 	run.c = program;

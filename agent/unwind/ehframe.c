@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * .eh_frame and .debug_frame are sequences of entries, each with its length first: CIEs, which say
- * what holds for many functions, and FDEs, one for each function (or part of one), which name their
- * CIE, the addresses and a program of call frame instructions (cfi.c).
+ * .eh_frame and .debug_frame are sequences of entries with a leading length. A CIE has data common
+ * to many functions. An FDE describes a function or a part of one: its CIE, its addresses and a
+ * program of call frame instructions (cfi.c).
  *
  * The section is read front to back with pread(), a quarter of a megabyte at a time. The linker's
- * sorted index of it, .eh_frame_hdr, would give the functions in the order of their addresses, but
- * that order is the file's already with few exceptions, and rows.c sorts those; reading by the
- * index would mean the whole section in memory or a read for each function. It is used to find
- * .eh_frame in files without section headers: there the end is not known and the zero that ends the
- * list counts; otherwise zeros are padding, which linkers leave in between.
+ * sorted index, .eh_frame_hdr, would give the functions in the order of their addresses. But the
+ * file has this order already with few exceptions, and rows.c sorts those. Reading by the index
+ * would need the whole section in memory or a read for each function. The index only serves to find
+ * .eh_frame in files without section headers. There the end is unknown and a zero ends the list.
+ * Otherwise zeros are padding, left by linkers between entries.
  *
- * CIEs are parsed when an FDE asks for one, and kept by offset in a small table without collision
- * lists: files have one to a few dozens. An FDE whose CIE is not in the piece at hand is a read of
- * its own, so CIEs have a small ceiling.
+ * CIEs are parsed at their first use and kept by offset in a small table without collision lists:
+ * files have one to a few dozens. An FDE with a CIE outside the current piece needs a separate
+ * read, so CIEs have a small ceiling.
  *
- * Read: versions 1, 3 and 4, 32- and 64-bit lengths, the augmentations that compilers write (z with
- * R, P, L, S, B, G, and the "eh" of old GCCs). Not read: relocatable files (their addresses are
- * not there yet), and addresses relative to anything but themselves.
+ * Supported: versions 1, 3 and 4, 32- and 64-bit lengths, the augmentations of compilers (z with R,
+ * P, L, S, B, G, and the "eh" of old GCCs). Unsupported: relocatable files (their addresses are not
+ * final), and addresses relative to anything but themselves.
  *
- * Specification: LSB Core 5.0, "DWARF Extensions"; DWARF 5 section 6.4.1. Where both leave it open,
- * as binutils and libgcc do it.
+ * Specification: LSB Core 5.0, "DWARF Extensions"; DWARF 5 section 6.4.1. For open questions,
+ * binutils and libgcc are the reference.
  */
 #include "unwind/ehframe.h"
 
@@ -31,23 +31,21 @@
 #include "base/cleanup.h"
 #include "elf/elfinflate.h"
 
-/* Bytes read at a time, and so the most that an FDE may have: the largest seen have 40 KiB. Above
- * it the entry is skipped as EHFRAME_SKIP_TOO_LARGE. Reached: the function has no rows:
- * `too_large`. */
+/* Bytes of a read, and so the maximum of an FDE: the largest seen have 40 KiB. Larger entries are
+ * skipped as EHFRAME_SKIP_TOO_LARGE. Reached: the function has no rows: `too_large`. */
 #define EHFRAME_ENTRY_MAX     ((size_t)256 << 10)
-/* Bytes of a CIE; they have some 24. Above it, its FDEs are skipped as EHFRAME_SKIP_TOO_LARGE.
- * Reached: they have no rows: `too_large`. */
+/* Bytes of a CIE; usual CIEs have some 24. FDEs of a larger CIE are skipped as
+ * EHFRAME_SKIP_TOO_LARGE. Reached: they have no rows: `too_large`. */
 #define EHFRAME_CIE_MAX	      1024
-/* Bytes of a .debug_frame that is compressed, when it is not; that of a Go program of 40 MB has 2
- * MiB. Above it, and where it is no zlib, EHFRAME_SKIP_COMPRESSED. Reached: the section has no
- * rows: `compressed`. */
+/* Uncompressed bytes of a compressed .debug_frame; a Go program of 40 MB has 2 MiB. Above it, and
+ * for another method than zlib, EHFRAME_SKIP_COMPRESSED. Reached: the section has no rows:
+ * `compressed`. */
 #define EHFRAME_INFLATED_MAX  ((size_t)32 << 20)
-/* What one file may cost, in bytes of its sections; besides, each entry costs EHFRAME_ENTRY_COST,
- * and each time that a CIE is read EHFRAME_CIE_COST and EHFRAME_CIE_BYTE_COST for its bytes. Any
- * container can map a file that says it has a terabyte of entries, or whose functions take turns
- * with CIEs that push each other out. The largest seen needs 10 MiB, for 107,000 functions. Above
- * it the rest is skipped, as one EHFRAME_SKIP_TOO_LARGE. Reached: the rest has no rows:
- * `too_large`. */
+/* Work for one file, in bytes of its sections. In addition each entry costs EHFRAME_ENTRY_COST, and
+ * each read of a CIE costs EHFRAME_CIE_COST and EHFRAME_CIE_BYTE_COST for its bytes. Any container
+ * can map a file that claims a terabyte of entries, or whose functions alternate between CIEs that
+ * evict each other. The largest seen needs 10 MiB, for 107,000 functions. The rest is skipped, as
+ * one EHFRAME_SKIP_TOO_LARGE. Reached: the rest has no rows: `too_large`. */
 #define EHFRAME_WORK_MAX      ((uint64_t)256 << 20)
 #define EHFRAME_ENTRY_COST    32
 #define EHFRAME_CIE_COST      256
@@ -63,7 +61,7 @@
 
 struct cie {
 	uint64_t off;
-	int skip; /* -1, or why its FDEs are skipped */
+	int skip; /* -1, or the reason to skip its FDEs */
 	bool has_augmentation_length;
 	uint8_t encoding;
 	struct cfi_common common;
@@ -83,16 +81,15 @@ struct reader {
 	uint64_t work; /* left of EHFRAME_WORK_MAX */
 
 	const uint8_t *bytes; /* the section, if it is in memory */
-	uint8_t *buf; /* EHFRAME_ENTRY_MAX bytes, of which [buf_pos, buf_pos + buf_n) of the section
-		       */
+	uint8_t *buf; /* EHFRAME_ENTRY_MAX bytes; [buf_pos, buf_pos + buf_n) of the section */
 	uint64_t buf_pos;
 	size_t buf_n;
 	struct cie cies[CIE_SLOTS];
 };
 
-/* An entry's head: what all have. */
+/* The head common to all entries. */
 struct entry {
-	uint64_t pos; /* of its length, in the section */
+	uint64_t pos; /* position of its length in the section */
 	uint64_t end; /* of the entry */
 	uint64_t id_pos;
 	uint64_t id;
@@ -111,7 +108,7 @@ static void count_skip(struct reader *r, unsigned int skip)
 	r->stats->skipped[skip]++;
 }
 
-/* False if there is not that much left; then there is nothing left. */
+/* Takes @bytes from the budget. False if the budget is too small; it is then empty. */
 static bool spend(struct reader *r, uint64_t bytes)
 {
 	bool enough = r->work >= bytes;
@@ -122,7 +119,7 @@ static bool spend(struct reader *r, uint64_t bytes)
 
 /* ---------------------------------------------------------------- bytes of the section */
 
-/* A cursor on [@pos, @pos + @n), which is inside the section and not above EHFRAME_ENTRY_MAX. */
+/* A cursor on [@pos, @pos + @n), inside the section and at most EHFRAME_ENTRY_MAX. */
 static int window(struct reader *r, uint64_t pos, size_t n, struct cursor *ret)
 {
 	uint64_t left = r->size - pos;
@@ -146,7 +143,7 @@ static int window(struct reader *r, uint64_t pos, size_t n, struct cursor *ret)
 	return 0;
 }
 
-/* The same for what may be far from the rest: @buf has room for it. */
+/* The same for a distant position: @buf has room for the bytes. */
 static int window_aside(struct reader *r, uint64_t pos, size_t n, uint8_t *buf, struct cursor *ret)
 {
 	int err;
@@ -161,8 +158,9 @@ static int window_aside(struct reader *r, uint64_t pos, size_t n, uint8_t *buf, 
 
 /* ---------------------------------------------------------------- the head of an entry */
 
-/* From @c, which is at @pos and may end behind the head. False if the head is cut or the entry
- * leaves the section. A length of 0 is an entry without id that ends behind the length. */
+/* Parses an entry's head from @c at @pos; @c may end after the head. False if the head is
+ * truncated or the entry leaves the section. A length of 0 is an entry without id that ends
+ * after the length. */
 static bool parse_head(const struct reader *r, struct cursor *c, uint64_t pos, struct entry *ret)
 {
 	uint32_t u32 = 0;
@@ -203,7 +201,7 @@ static bool is_cie(const struct reader *r, const struct entry *e)
 
 /* ---------------------------------------------------------------- CIEs */
 
-/* The data of augmentation "z...", letter by letter; what is behind an unknown one is not read. */
+/* Parses the data of augmentation "z...", letter by letter; an unknown letter ends the parse. */
 static bool parse_augmentation(const char *letters, struct cursor data, struct cie *cie)
 {
 	uint8_t encoding;
@@ -219,7 +217,7 @@ static bool parse_augmentation(const char *letters, struct cursor data, struct c
 			if (!cursor_u8(&data, &encoding))
 				return false;
 			break;
-		case 'P': /* the handler of exceptions: an address of which we need the size */
+		case 'P': /* the handler of exceptions: only the size of its address matters */
 			if (!cursor_u8(&data, &encoding))
 				return false;
 			if (encoding != PE_OMIT &&
@@ -294,7 +292,7 @@ static int parse_cie(struct cursor *c, struct cie *cie)
 	return outcome ? EHFRAME_SKIP_CFI + outcome : -1;
 }
 
-/* Into @cie, which has its offset. 0, or an error of reading. */
+/* Loads the CIE at the offset in @cie. 0, or a read error. */
 static int load_cie(struct reader *r, struct cie *cie)
 {
 	size_t n = r->size - cie->off < EHFRAME_CIE_MAX ? (size_t)(r->size - cie->off)
@@ -352,7 +350,8 @@ struct range {
 	uint64_t end;
 };
 
-/* The addresses, and past the augmentation: @c is at the program then. -1, or why to skip it. */
+/* Reads the addresses and skips the augmentation; @c is then at the program. -1, or the reason to
+ * skip. */
 static int parse_fde(const struct cie *cie, uint64_t vaddr, struct cursor *c, struct range *ret)
 {
 	uint64_t size, n;
@@ -362,7 +361,7 @@ static int parse_fde(const struct cie *cie, uint64_t vaddr, struct cursor *c, st
 		return EHFRAME_SKIP_ENCODING;
 	if (cie->has_augmentation_length && (!cursor_uleb(c, &n) || !cursor_skip(c, n)))
 		return EHFRAME_SKIP_TRUNCATED;
-	/* linkers write 0 for the address of code that they have left out */
+	/* linkers write 0 for the address of discarded code */
 	if (!size || !ret->start)
 		return EHFRAME_SKIP_NO_CODE;
 	if (__builtin_add_overflow(ret->start, size, &ret->end))
@@ -378,8 +377,8 @@ static int add_rows(struct reader *r, const struct cie *cie, struct cursor *c, u
 	struct cursor program;
 	int err;
 
-	/* A frame that a signal returns to is looked up by the byte before its address, like any
-	 * caller, but nothing was called: that byte may be before the function. */
+	/* The walker looks up a signal's return frame by the byte before its address, like any
+	 * caller. But there was no call, so that byte may be before the function. */
 	if (cie->common.signal && start > r->text_start)
 		start--;
 	if (rows_begin(r->rows, source, start, range->end)) {
@@ -427,7 +426,7 @@ static int read_fde(struct reader *r, const struct entry *e)
 
 /* ---------------------------------------------------------------- sections */
 
-/* What it takes to read an entry, or to step over it. */
+/* The cost of reading or skipping an entry. */
 static uint64_t cost_of(const struct entry *e)
 {
 	uint64_t n = e->end - e->pos;
@@ -440,7 +439,7 @@ static int read_entries(struct reader *r)
 	uint64_t pos = 0;
 	int err = 0;
 
-	/* less than a length is left over by linkers that align */
+	/* linkers leave less than a length at the end for alignment */
 	while (!err && r->size - pos >= 4) {
 		uint64_t n = r->size - pos < 20 ? r->size - pos : 20;
 		struct cursor c;
@@ -487,7 +486,7 @@ static int read_section(struct reader *r, const struct elffile_section *section,
 	begin_section(r, is_eh, sized);
 	r->bytes = NULL;
 	r->vaddr = section->vaddr;
-	/* a header that lies costs its section; what is in the file is read */
+	/* a false header costs its section; the part in the file is read */
 	r->off = section->off < file_size ? section->off : file_size;
 	r->size = section->size;
 	if (r->size > file_size - r->off) {
@@ -498,7 +497,7 @@ static int read_section(struct reader *r, const struct elffile_section *section,
 	return read_entries(r);
 }
 
-/* .debug_frame, which debuggers need and nothing maps, may be compressed. */
+/* .debug_frame is for debuggers and is not mapped, so it may be compressed. */
 static int read_compressed(struct reader *r, const struct elffile_section *section)
 {
 	_cleanup_(freep) void *bytes = NULL;
@@ -519,8 +518,8 @@ static int read_compressed(struct reader *r, const struct elffile_section *secti
 	return err;
 }
 
-/* By the index's header: version 1, three encodings, the address of .eh_frame. It reaches to its
- * segment's end at most. */
+/* Finds .eh_frame by the index's header: version 1, three encodings, the address of .eh_frame. Its
+ * end is at most its segment's end. */
 static int find_by_index(const struct elffile *file, struct elffile_section *ret)
 {
 	const struct elffile_segment *segments;

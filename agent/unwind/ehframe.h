@@ -2,7 +2,7 @@
 #ifndef PODPROF_UNWIND_EHFRAME_H
 #define PODPROF_UNWIND_EHFRAME_H
 
-/* The unwind tables that linkers put into a file, .eh_frame and .debug_frame: their rows. */
+/* Rows from the unwind tables of the linker, .eh_frame and .debug_frame. */
 
 #include <stdint.h>
 
@@ -10,17 +10,17 @@
 #include "unwind/cfi.h"
 #include "unwind/rows.h"
 
-/* Why an entry gave no rows. The outcomes of its program come behind (EHFRAME_SKIP_CFI + enum
+/* Reasons for an entry without rows. The outcomes of its program follow (EHFRAME_SKIP_CFI + enum
  * cfi_outcome). */
 enum ehframe_skip {
 	EHFRAME_SKIP_TRUNCATED = 0,    /* leaves the section, or is cut inside; ends the section */
 	EHFRAME_SKIP_TOO_LARGE,	       /* EHFRAME_ENTRY_MAX, EHFRAME_CIE_MAX */
-	EHFRAME_SKIP_CIE_POINTER,      /* what it names is no CIE */
+	EHFRAME_SKIP_CIE_POINTER,      /* the CIE pointer leads to no CIE */
 	EHFRAME_SKIP_CIE_VERSION,      /* not 1, 3 or 4 with addresses of 8 bytes */
-	EHFRAME_SKIP_CIE_AUGMENTATION, /* not known, and without a length to skip it by */
-	EHFRAME_SKIP_ENCODING,	       /* an address in an encoding that we do not read */
-	EHFRAME_SKIP_NO_CODE,	       /* covers nothing, or what the linker has discarded */
-	EHFRAME_SKIP_OUTSIDE,	       /* covers what is not the image's code */
+	EHFRAME_SKIP_CIE_AUGMENTATION, /* unknown, and without a length to skip */
+	EHFRAME_SKIP_ENCODING,	       /* an address in an unsupported encoding */
+	EHFRAME_SKIP_NO_CODE,	       /* an empty range, or code discarded by the linker */
+	EHFRAME_SKIP_OUTSIDE,	       /* a range outside the image's code */
 	EHFRAME_SKIP_COMPRESSED,       /* the section as a whole: cannot be decompressed */
 	EHFRAME_SKIP_CFI,
 	EHFRAME_SKIP_MAX = EHFRAME_SKIP_CFI + CFI_OUTCOME_MAX,
@@ -33,8 +33,8 @@ struct ehframe_stats {
 	uint64_t skipped[EHFRAME_SKIP_MAX];
 };
 
-/* One past the last address of code and the first one, over all executable segments. 0, or
- * ELFFILE_ABSENT if there are none. */
+/* The start of the first and the end of the last executable segment. 0, or ELFFILE_ABSENT without
+ * executable segments. */
 int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_end);
 
 /**
@@ -43,11 +43,11 @@ int ehframe_text(const struct elffile *file, uint64_t *ret_start, uint64_t *ret_
  * @rows:  made for the file's text; gets a range for each good FDE
  * @stats: counts the others by reason
  *
- * Reads the sections front to back in pieces. Entries that are broken cost themselves.
+ * Reads the sections front to back in pieces. A malformed entry loses only its own rows.
  *
- * Return: 0, also if the file has no such tables; ELFFILE_UNSUPPORTED for another machine or a file
- * that is not linked; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC if there are
- * more than ROWS_MAX rows. After the last three what @rows has is incomplete.
+ * Return: 0, also for a file without such tables; ELFFILE_UNSUPPORTED for another machine or an
+ * unlinked file; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC for more than
+ * ROWS_MAX rows. After the last three results @rows is incomplete.
  */
 int ehframe_add(const struct elffile *file, struct rows *rows, struct ehframe_stats *stats);
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A DWARF expression is a program for a stack machine. The walker has no such machine, and needs
- * none: in 37 million rows of real programs there are 28 different expressions for the CFA, all but
- * a handful of two shapes. Functions that realign their stack keep the address of the old one in
- * memory, "*(reg + off) + add"; and the stubs of the procedure linkage table push a word at an
- * offset which is the same in all of them, so that linkers describe the whole table by one
- * expression over pc & 15. Registers' expressions are all "saved at reg + off".
+ * A DWARF expression is a program for a stack machine. The walker has no such machine and needs
+ * none: 37 million rows of real programs have 28 different expressions for the CFA, almost all of
+ * two shapes. Functions that realign their stack keep the address of the old stack in memory,
+ * "*(reg + off) + add". The stubs of the procedure linkage table push a word at an offset common to
+ * all stubs, so linkers describe the whole table by an expression over pc & 15. Registers'
+ * expressions are all "saved at reg + off".
  *
- * So the program is run on forms instead of numbers: each item of the stack is one of enum
- * expr_form or a constant. What leaves those forms is EXPR_OTHER, and stays it.
+ * So this parser runs the program on forms instead of numbers: each item of the stack is a constant
+ * or one of enum expr_form. Any other result is EXPR_OTHER, and stays so.
  *
  * Specification: DWARF 5 section 2.5.
  */
@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Items; the longest shape that is understood has two. With more, EXPR_OTHER. Reached: the row is
- * `unsupported`. */
+/* Items of the expression stack; the longest supported shape has two. With more, EXPR_OTHER.
+ * Reached: the row is `unsupported`. */
 #define EXPR_DEPTH_MAX 4
 
 enum {
@@ -148,8 +148,9 @@ static bool step(struct machine *m, uint8_t op)
 }
 
 /*
- * What GNU ld and lld write for .plt (x86-64): breg7 8, breg16 0, lit15, and, lit THRESHOLD, ge,
- * lit3, shl, plus. The threshold is 11, with indirect branch tracking 10, in files of MPX times 5.
+ * The expression of GNU ld and lld for .plt (x86-64): breg7 8, breg16 0, lit15, and, lit THRESHOLD,
+ * ge, lit3, shl, plus. The threshold is 11, with indirect branch tracking 10, in files of MPX times
+ * 5.
  */
 static bool parse_plt(const struct cursor *code, struct expr *ret)
 {

@@ -2,7 +2,7 @@
 #ifndef PODPROF_UNWIND_EXPR_H
 #define PODPROF_UNWIND_EXPR_H
 
-/* DWARF expressions in unwind tables, as far as they have one of the forms below. */
+/* DWARF expressions in unwind tables, limited to the forms below. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,8 +24,8 @@ struct expr {
 	int64_t add;
 };
 
-/* What @code computes. @has_cfa: the CFA is on the stack when it begins, as in the rules of
- * registers. Never fails: what is not understood is EXPR_OTHER. */
+/* The form of @code. @has_cfa: the CFA is on the stack at the start, as in the rules of registers.
+ * Never fails: an unsupported expression is EXPR_OTHER. */
 struct expr expr_parse(struct cursor code, bool has_cfa);
 
 #endif

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go's frames on arm64. The return address comes in lr. A function that has a frame stores it at
- * the frame's lower end, where sp points, and the caller's frame pointer one word below that:
+ * Go's frames on arm64. The return address arrives in lr. A function with a frame stores lr at the
+ * frame's lower end, at sp, and the caller's frame pointer one word below:
  *
  *	small	str x30,[sp,#-n]!; stur x29,[sp,#-8]; sub x29,sp,#8
  *	large	sub x20,sp,#n; stp x29,x30,[x20,#-8]; mov sp,x20; sub x29,sp,#8
  *	before	sub x27,sp,#n; str x30,[x27]; mov sp,x27; stur x29,[sp,#-8]; sub x29,sp,#8
  *
- * so that with n bytes of frame the CFA is sp + n, or x29 + 8 + n. A function without a frame
- * leaves both in their registers; so does assembly that makes room by itself.
+ * So with n bytes of frame the CFA is sp + n, or x29 + 8 + n. A function without a frame leaves
+ * both in their registers, and so does assembly that allocates its own stack space.
  *
  * Sources: the Go project's src/cmd/internal/obj/arm64/obj7.go (preprocess),
  * src/runtime/asm_arm64.s (asmcgocall), of the releases in goversion.c; Arm ARM (DDI 0487), C6.2.
@@ -36,7 +36,7 @@
 #define INSN_LDR_OFF	0x003ffc00u
 #define INSN_SUB_SP	0xd10003ffu /* sub sp, sp, #imm12 */
 
-/* The instruction at @vaddr; 0, which is none, outside of the code. */
+/* The instruction at @vaddr; 0, an invalid instruction, outside of the code. */
 static uint32_t insn_at(const struct gocode *code, uint64_t vaddr)
 {
 	uint64_t off = vaddr - code->entry;
@@ -156,7 +156,7 @@ static uint64_t arm64_gives_back(const struct gocode *code, uint64_t end)
 	return end - code->entry < 4 ? end : end - 4;
 }
 
-/* The first "blr x1"; the goroutine is at sp then, and the depth behind it. */
+/* The first "blr x1"; the goroutine is at sp then, and the depth after it. */
 static size_t arm64_cgo_calls(const struct gocode *code, struct gocall ret[GOARCH_CALLS])
 {
 	for (size_t i = 0; i + 4 <= code->n; i += 4)
@@ -172,7 +172,7 @@ static size_t arm64_cgo_calls(const struct gocode *code, struct gocall ret[GOARC
 	return 0;
 }
 
-/* The 64-bit load into @to from an offset of @from; that offset, -1 for another instruction. */
+/* The offset of a 64-bit load into @to from @from; -1 for another instruction. */
 static int32_t load_off(uint32_t insn, uint32_t to, uint32_t from)
 {
 	if ((insn & ~INSN_LDR_OFF) != (INSN_LDR | from << 5 | to))
@@ -204,7 +204,7 @@ static bool arm64_come_back(const struct gocode *code, struct goswitch *ret)
 
 const struct goarch goarch_arm64 = {
 	.fp = UNWIND_ARM64_FP,
-	.injected = 16, /* lr is there, which the call needs */
+	.injected = 16, /* lr is there, as the call requires */
 	.frame = arm64_frame,
 	.rule = arm64_rule,
 	.cfa_of_fp = arm64_cfa_of_fp,

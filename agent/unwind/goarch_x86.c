@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go's frames on x86-64. The call puts the return address on the stack; below it the function makes
- * room, and the uppermost word of that is where it saves the caller's frame pointer:
+ * Go's frames on x86-64. The call puts the return address on the stack. Below it the function
+ * allocates its frame, and saves the caller's frame pointer in the uppermost word:
  *
  *	since 1.21	push %rbp; mov %rsp,%rbp; sub $n,%rsp
  *	before		sub $n,%rsp; mov %rbp,n-8(%rsp); lea n-8(%rsp),%rbp
  *
- * so that it is at CFA - 16, and %rbp + 16 is the CFA. A function without locals that calls nothing
- * does not do it, nor does some assembly. vfork takes its return address off the stack, where the
- * child would overwrite it, and keeps it in %r12 until the parent runs again.
+ * So the saved pointer is at CFA - 16, and %rbp + 16 is the CFA. A leaf function without locals
+ * does not save the frame pointer, nor does some assembly. vfork takes its return address off the
+ * stack, where the child would overwrite it, and keeps it in %r12 until the parent runs again.
  *
  * Sources: the Go project's src/cmd/internal/obj/x86/obj6.go (preprocess), src/runtime/asm_amd64.s
  * (asmcgocall), src/syscall/asm_linux_amd64.s (rawVforkSyscall), of the releases in goversion.c.
@@ -19,11 +19,11 @@
 
 #define X86_RDX		1
 #define X86_R12		12
-/* From where asmcgocall has stored sp to where it has it back. */
+/* Bytes from the store of sp in asmcgocall to its restoration. */
 #define CGO_CALL_BYTES	64
-/* What load_g() and load_curg() look at. */
+/* Bytes searched by load_g() and load_curg(). */
 #define COME_BACK_BYTES 40
-/* What the stack pointer is below its value at entry then. */
+/* The stack pointer relative to its value at entry, after the pop. */
 #define POPPED		(-8)
 
 /* Whether the code has these bytes at @vaddr. */
@@ -36,8 +36,8 @@ static bool has(const struct gocode *code, uint64_t vaddr, const void *bytes, si
 }
 
 /*
- * An instruction that moves between %rbp and disp(%rsp), @op being its first two bytes. Its length,
- * 0 if it is not there.
+ * The length of a move between %rbp and disp(%rsp), with the first two bytes @op; 0 for another
+ * instruction.
  */
 static size_t rbp_to_stack(const struct gocode *code, uint64_t vaddr, const char op[2],
 			   uint32_t disp)
@@ -99,9 +99,9 @@ static int32_t x86_cfa_of_fp(int32_t delta)
 }
 
 /*
- * The first instruction of the function that looks like one that sets %rsp: a move from memory or
- * from another register, or "and". Bytes are not instructions; but functions that are searched here
- * are short and known, and test_gorows looks at what is found.
+ * The function's first bytes with the form of an instruction that sets %rsp: a move from memory or
+ * from another register, or "and". A match may lie inside another instruction. But the searched
+ * functions are short and known, and test_gorows checks the matches.
  */
 static uint64_t x86_sp_written(const struct gocode *code)
 {
@@ -134,7 +134,7 @@ static uint64_t x86_gives_back(const struct gocode *code, uint64_t end)
 	return has(code, end - 1, "\x5d", 1) ? end - 1 : end; /* pop %rbp */
 }
 
-/* mov reg,disp8(%rsp), @modrm naming the register; its length, 0 if it is not there. */
+/* mov reg,disp8(%rsp), @modrm naming the register; its length, 0 for another instruction. */
 static size_t store_to_stack(const uint8_t *b, uint8_t modrm, uint8_t *ret_disp)
 {
 	if (b[0] != 0x48 || b[1] != 0x89 || b[3] != 0x24)
@@ -197,8 +197,8 @@ static size_t x86_cgo_calls(const struct gocode *code, struct gocall ret[GOARCH_
 	return n;
 }
 
-/* How g is found: mov %fs:disp32,%rax; mov $imm32,%rcx or mov disp32(%rip),%rcx, and then mov
- * %fs:(%rcx),%rax. The length, 0 if it is not there. */
+/* The load of g: mov %fs:disp32,%rax; or mov $imm32,%rcx or mov disp32(%rip),%rcx, and then mov
+ * %fs:(%rcx),%rax. The length, 0 for another instruction. */
 static size_t load_g(const struct gocode *code, size_t i, struct goswitch *ret)
 {
 	static const uint8_t direct[] = {0x64, 0x48, 0x8b, 0x04, 0x25};
@@ -226,7 +226,7 @@ static size_t load_g(const struct gocode *code, size_t i, struct goswitch *ret)
 }
 
 /* mov 48(%rax),%rbx; mov curg(%rbx),%rax; mov %rax,the same place; mov 56(%rax),%rsp. Its length, 0
- * if it is not there. */
+ * without a match. */
 static size_t load_curg(const uint8_t *b, bool direct, struct goswitch *ret)
 {
 	static const uint8_t m[] = {0x48, 0x8b, 0x58, UNWIND_GO_M, 0x48, 0x8b};
@@ -237,7 +237,7 @@ static size_t load_curg(const uint8_t *b, bool direct, struct goswitch *ret)
 	if (memcmp(b, m, sizeof(m)) != 0)
 		return 0;
 	if (b[n] == 0x43) {
-		curg = b[n + 1] < 0x80 ? b[n + 1] : -1; /* it has a sign */
+		curg = b[n + 1] < 0x80 ? b[n + 1] : -1; /* the displacement is signed */
 		n += 2;
 	} else if (b[n] == 0x83) {
 		memcpy(&curg, b + n + 1, sizeof(curg));

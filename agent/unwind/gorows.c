@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Go's tables say for each place of the code how far the stack pointer is below its value at the
- * function's entry. That is the CFA, exactly, also in prologues and epilogues and in functions
- * without a frame, where a frame pointer leads past the caller. Where the caller's frame pointer is
- * they do not say, and it is needed: C code that Go calls may have a CFA that counts from it, and
- * so has Go where it changes stacks (below). It is in the frame once the prologue has stored it
- * there, which is recognised in the code, at the place where the table says that the frame begins
- * (goarch.h). Elsewhere it is still in its register.
+ * For each place of the code, Go's tables have the distance of the stack pointer from its value at
+ * the function's entry. This is the exact CFA, also in prologues and epilogues and in functions
+ * without a frame, where a frame pointer skips the caller. The tables do not have the place of the
+ * caller's frame pointer. It is necessary, because C code called by Go may have a CFA that counts
+ * from the frame pointer, and so has Go at stack changes (below). After the prologue has stored it,
+ * the caller's frame pointer is in the frame. The module recognises the store in the code, at the
+ * place where the table shows the start of the frame (goarch.h). Elsewhere the frame pointer is
+ * still in its register.
  *
- * A table cannot say everything: assembly sets the stack pointer to a value it has read. The linker
- * marks such functions. Most of them run on with the thread's own stack in place of the goroutine's
- * and keep their frame pointer: the calls of the vDSO, cgocallback (from C to Go, the other way).
- * Once that points at their record, the CFA is counted from it. The others are few:
+ * A table cannot describe assembly that loads the stack pointer from memory. The linker marks such
+ * functions. Most of them continue on the thread's own stack instead of the goroutine's and keep
+ * their frame pointer: the calls of the vDSO, cgocallback (from C to Go, the other way). Once the
+ * frame pointer points at their record, the CFA counts from it. The other functions are few:
  *
- *	systemstack		calls a function on the thread's stack, which may last, and the
- *				collector may move the goroutine's stack meanwhile: the frame
- *				pointer then leads to where that was. So it comes back to where the
- *				goroutine's struct g says, and so does the rule. How to get there
- *				is in the code that comes back, with all offsets.
- *	asmcgocall		must be right after the goroutine's stack has been moved by a
- *				callback: it stores the goroutine and its depth, and so does the
- *				rule.
- *	mcall, morestack, gogo	leave the goroutine. What runs then, the scheduler, was called by
- *				nobody: a stack ends there. Until then they are as any function.
- *	clone			the same for the thread that it makes.
- *	others without a frame	keep their caller's frame pointer, so that the chain goes on, with
+ *	systemstack		calls a function on the thread's stack. During a long call the
+ *				collector may move the goroutine's stack, so the frame pointer
+ *				leads to the old place. The way back uses the goroutine's
+ *				struct g, and the rule does the same. The returning code has
+ *				all offsets.
+ *	asmcgocall		must be right after a callback has moved the goroutine's stack.
+ *				It stores the goroutine and its depth, and the rule uses both.
+ *	mcall, morestack, gogo	leave the goroutine for the scheduler. The scheduler has no
+ *				caller, so the stack ends there. Before that point they are
+ *				ordinary functions.
+ *	clone			the same for the new thread.
+ *	others without a frame	keep their caller's frame pointer, so the chain continues with
  *				one frame missing.
  *
- * And there are functions that nothing calls (goexit, mstart, the program's entry): the end. A
- * signal's handler was "called" from the function that is the way back, with the kernel's frame of
- * all registers above it. Its caller goes on at its first instruction, so that one taken from the
- * return address is outside of it: its row begins one byte early.
+ * Functions without a caller (goexit, mstart, the program's entry) are the end of a stack. A
+ * signal's handler was "called" by the return function, with the kernel's frame of all registers
+ * above. The return function continues at its first instruction, and a lookup takes the byte before
+ * the return address. So its row begins one byte early.
  *
- * Left out: that functions which a signal handler makes a goroutine enter (asyncPreempt, sigpanic)
- * have a return address that is not behind a call; one taken from it is in another row only where
- * it was a prologue's last instruction.
+ * Left out: a signal handler makes a goroutine enter some functions (asyncPreempt, sigpanic). Their
+ * return address does not follow a call. The byte before it is in another row only after the last
+ * instruction of a prologue.
  *
- * Sources: the Go project's src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s,
- * traceback.go, cgocall.go, src/internal/abi/symtab.go, of the releases in goversion.c.
+ * Sources: the Go project's src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s, traceback.go,
+ * cgocall.go, src/internal/abi/symtab.go, of the releases in goversion.c.
  */
 #include "unwind/gorows.h"
 
@@ -55,39 +56,39 @@
 #include "unwind/rows.h"
 
 #define CODE_WINDOW    (256u << 10)
-/* Bytes of code that are looked at where a prologue ends, and of it before that place. */
+/* Bytes of code read around the end of a prologue, and the part before that end. */
 #define PROLOGUE_BYTES 48
 #define BEFORE_BYTES   16
 /* Bytes of a function that changes stacks; the longest has some hundred. */
 #define SWITCH_BYTES   4096
-/* Bytes of a frame: what a rule can say. The largest is reflection's, 2^30 and some. */
+/* Bytes of a frame, limited by the rule's format. The largest is reflection's, 2^30 and some. */
 #define DELTA_LIMIT    (INT32_MAX - 64)
 
 /* sched.bp in Go's runtime.g where systemstack has no frame, in 1.16 to 1.20. */
 #define SCHED_BP 104
 
-/* Returns of a function that changes stacks; they have one or two. */
+/* Returns of a function that changes stacks; usually one or two. */
 #define LAST_PLACES 4
 
-/* What a function is to a stack. */
+/* The effect of a function on a stack. */
 enum role {
 	ROLE_PLAIN,
 	ROLE_TOP,      /* has no caller */
-	ROLE_SWITCH,   /* goes on with another stack, its frame pointer on the old one */
-	ROLE_LEAVE,    /* goes on with another stack and is its end */
+	ROLE_SWITCH,   /* continues on another stack, its frame pointer on the old one */
+	ROLE_LEAVE,    /* continues on another stack and is its end */
 	ROLE_SYSTEM,   /* goes on with the thread's stack, and comes back */
 	ROLE_CGO,      /* ROLE_SWITCH, and calls C */
-	ROLE_INJECTED, /* called by nobody's code: a signal handler has made it look so */
-	ROLE_SIGRET,   /* what a signal's handler returns to */
+	ROLE_INJECTED, /* without a real call: a signal handler has forged one */
+	ROLE_SIGRET,   /* the return function of a signal's handler */
 };
 
 struct gorows {
 	const struct elffile *file;
 	const struct goarch *arch;
 	struct rows *rows;
-	struct elfwindow *window; /* over the segment that had the last function */
+	struct elfwindow *window; /* over the segment of the last function */
 	struct elfwindow storage;
-	uint64_t text; /* vaddr where that begins */
+	uint64_t text; /* vaddr of the segment's start */
 	struct gorows_stats stats;
 };
 
@@ -96,12 +97,12 @@ struct place {
 	uint64_t end;
 };
 
-/* One function on its way to rows. */
+/* One function during the conversion to rows. */
 struct build {
 	const struct goarch *arch;
 	enum role role;
 	struct goframe frame;
-	uint64_t leaves; /* the stack pointer is another one from here on */
+	uint64_t leaves; /* the stack pointer changes here */
 	struct gocall calls[GOARCH_CALLS];
 	size_t n_calls;
 	struct goswitch come_back;
@@ -113,18 +114,19 @@ struct build {
 /* ---------------------------------------------------------------- roles */
 
 struct known {
-	const char *name; /* after "runtime.", if it has that */
+	const char *name; /* without the prefix "runtime." */
 	enum role role;
 };
 
-/* Those that flags do not tell, or tell otherwise; all of them, for releases that have no flags. */
+/* Functions that the flags do not show, or show wrongly; all of them, for releases without
+ * flags. */
 static const struct known known[] = {
 	{"_rt0_amd64", ROLE_TOP},     {"_rt0_amd64_linux", ROLE_TOP},
 	{"_rt0_arm64", ROLE_TOP},     {"_rt0_arm64_linux", ROLE_TOP},
 	{"asmcgocall", ROLE_CGO},     {"asyncPreempt", ROLE_INJECTED},
 	{"cgocallback", ROLE_SWITCH}, {"clone", ROLE_LEAVE}, /* the new thread */
 	{"goexit", ROLE_TOP},	      {"gogo", ROLE_LEAVE},
-	{"jmpdefer", ROLE_PLAIN}, /* sets sp to where it is called again */
+	{"jmpdefer", ROLE_PLAIN}, /* sets sp to the place of its second return */
 	{"mcall", ROLE_LEAVE},	      {"morestack", ROLE_LEAVE},
 	{"mstart", ROLE_TOP},	      {"nanotime1", ROLE_SWITCH},
 	{"rt0_go", ROLE_TOP},	      {"sigpanic", ROLE_INJECTED},
@@ -151,7 +153,7 @@ static enum role role_of(const struct gocode_func *func)
 
 /* ---------------------------------------------------------------- code */
 
-/* The segment with code that has @vaddr becomes the window. */
+/* Moves the window to the executable segment of @vaddr. */
 static int open_window(struct gorows *g, uint64_t vaddr)
 {
 	const struct elffile_segment *segments;
@@ -198,7 +200,7 @@ static uint64_t at_most(uint64_t value, uint64_t limit)
 	return value < limit ? value : limit;
 }
 
-/* How the function makes its frame, where its table says that it has one. */
+/* Finds the frame setup at the place where the table shows the frame. */
 static int find_frame(struct gorows *g, const struct gocode_func *func, struct build *b)
 {
 	struct gocode code;
@@ -219,7 +221,7 @@ static int find_frame(struct gorows *g, const struct gocode_func *func, struct b
 	return 0;
 }
 
-/* Where a function that changes stacks gives back its frame. */
+/* Finds the places where a function that changes stacks frees its frame. */
 static void find_last(const struct gocode_func *func, const struct gocode *code, struct build *b)
 {
 	for (size_t i = 1; i < func->n_steps && b->n_last < LAST_PLACES; i++) {
@@ -230,7 +232,7 @@ static void find_last(const struct gocode_func *func, const struct gocode *code,
 	}
 }
 
-/* Where a function that changes stacks does so. */
+/* Finds the stack change of a function. */
 static int find_switch(struct gorows *g, const struct gocode_func *func, struct build *b)
 {
 	struct gocode code;
@@ -262,7 +264,7 @@ static bool is_last(const struct build *b, uint64_t pc)
 	return false;
 }
 
-/* The rule of asmcgocall, if it is one of those that nobody else has. */
+/* The special rule of asmcgocall, if it applies at @pc. */
 static bool rule_cgo(const struct build *b, uint64_t pc, struct unwind_rule *rule)
 {
 	for (size_t i = 0; i < b->n_calls; i++) {
@@ -284,7 +286,7 @@ static bool rule_cgo(const struct build *b, uint64_t pc, struct unwind_rule *rul
 	return b->n_calls > 0 && b->frame.fp_set == GOARCH_NEVER;
 }
 
-/* The rule of a function that goes on with another stack. */
+/* The rule of a function that continues on another stack. */
 static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struct unwind_rule *rule)
 {
 	if (rule_cgo(b, pc, rule))
@@ -298,7 +300,7 @@ static void rule_switch(const struct build *b, uint64_t pc, int32_t delta, struc
 	}
 }
 
-/* The rule of systemstack while it is on the thread's stack. */
+/* The rule of systemstack on the thread's stack. */
 static void rule_system(const struct build *b, uint64_t pc, struct unwind_rule *rule)
 {
 	const struct goswitch *s = &b->come_back;
@@ -315,7 +317,7 @@ static void rule_system(const struct build *b, uint64_t pc, struct unwind_rule *
 	}
 }
 
-/* The caller's sp is above what the signal handler has put there. */
+/* The caller's sp is above the signal handler's data. */
 static void rule_injected(const struct build *b, struct unwind_rule *rule)
 {
 	const int32_t n = b->arch->injected;
@@ -364,7 +366,7 @@ static void rule_at(const struct build *b, uint64_t pc, int32_t delta, struct un
 
 /* ---------------------------------------------------------------- rows */
 
-/* The next place behind @pc where the rule may be another one; at most @end. */
+/* The next place after @pc with a possibly different rule; at most @end. */
 static uint64_t next_place(const struct build *b, uint64_t pc, uint64_t end)
 {
 	const uint64_t places[] = {b->frame.fp_saved, b->frame.fp_set,	b->leaves,
@@ -381,7 +383,7 @@ static uint64_t next_place(const struct build *b, uint64_t pc, uint64_t end)
 	return end;
 }
 
-/* One step's rows: at its start, and where the rule changes within. */
+/* Adds the rows of one step: at its start, and at changes of the rule within. */
 static int add_step(struct gorows *g, const struct build *b, uint64_t start, uint64_t end,
 		    int32_t delta)
 {

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows of an image, collected range by range and then put in order.
+ * Rows of an image, collected range by range and then sorted.
  *
- * A row is eight bytes while it is here: 40 bits of address, counted from the text's start, and the
- * number of its rule. Programs have a million rows and a few hundred rules, so rules are interned
- * as they come, which also saves the packer from doing it.
+ * A row is eight bytes here: 40 bits of address, counted from the text's start, and the number of
+ * its rule. Programs have a million rows and a few hundred rules, so rules are deduplicated on
+ * arrival; the packer need not do it.
  *
- * Ranges that follow each other with no more than padding between them grow one "span". Linkers put
- * functions in the order of the tables that describe them, with exceptions (cold and start-up code
- * is moved away), so there are fewer spans than ranges and only the spans are sorted. If any of
- * them overlap, they are split into their ranges first: a function may lie in what looked like
- * padding between two others. Then one sweep over the addresses takes, at each, the winner of the
- * spans that are there: the highest source, then the latest. A heap holds them; it has more than
- * one only where ranges overlap, which honest files hardly do, and for hostile ones it keeps the
- * cost at n log n.
+ * Successive ranges with at most padding between them grow a "span". Linkers put functions in the
+ * order of their tables, with exceptions (cold and start-up code is moved away). So there are fewer
+ * spans than ranges, and only the spans are sorted. If any spans overlap, they are split into their
+ * ranges first, because a function may lie in apparent padding between two others. Then a sweep
+ * over the addresses takes, at each address, the winner of the spans there: the highest source,
+ * then the latest. A heap holds the spans. It has more than one span only where ranges overlap,
+ * which is rare in honest files; for hostile files it keeps the cost at n log n.
  *
- * Padding between functions belongs to what is before it: no row is spent on it, and nothing runs
+ * Padding between functions belongs to the function before: no row is spent on it, and nothing runs
  * there.
  */
 #include "unwind/rows.h"
@@ -33,11 +32,11 @@
 #define OFF_LIMIT     (1ull << OFF_BITS)
 /* Slots of the rules' table: at most a half is used. */
 #define SLOTS_INITIAL 1024u
-/* Of an address in one pass of the sort: text of 8 GiB takes three. */
+/* Address bits in one pass of the sort: text of 8 GiB takes three passes. */
 #define SORT_BITS     11
 #define SORT_MASK     ((1u << SORT_BITS) - 1)
 
-/* Numbers of rules that are none of the table's. */
+/* Rule numbers outside the table. */
 #define GAP  0u
 #define HOLE ((1u << RULE_BITS) - 1)
 
@@ -62,8 +61,8 @@ static inline uint32_t entry_rule(uint64_t entry)
 }
 
 /*
- * Ranges that follow each other: entries [first, first + n), from @start to @end. Each range's
- * entries end with a HOLE at its end: what is between it and the next range is nobody's.
+ * Successive ranges: entries [first, first + n), from @start to @end. Each range's entries end with
+ * a HOLE at its end: the bytes up to the next range belong to no range.
  */
 struct span {
 	uint64_t start;
@@ -86,7 +85,7 @@ struct rows {
 	size_t n_spans, spans_cap;
 	uint64_t watch; /* address, as in spans */
 	bool watched;
-	struct span range; /* the one that is being added */
+	struct span range; /* the range in progress */
 
 	struct unwind_rule *rules;
 	size_t n_rules, rules_cap;
@@ -148,7 +147,7 @@ static int rules_add(struct rows *rows, size_t slot, const struct unwind_rule *r
 	return 2 * rows->n_rules > rows->n_slots ? rules_grow_slots(rows) : 0;
 }
 
-/* Its slot, or the free one where it belongs. */
+/* Its slot, or the free slot for it. */
 static inline size_t rules_slot(const struct rows *rows, const struct unwind_rule *rule)
 {
 	size_t i = rule_hash(rule) & (rows->n_slots - 1);
@@ -158,7 +157,7 @@ static inline size_t rules_slot(const struct rows *rows, const struct unwind_rul
 	return i;
 }
 
-/* A rule that is new, or not in the first slot that its hash leads to. */
+/* A rule that is new, or not in the first slot of its hash. */
 static __attribute__((noinline)) int intern(struct rows *rows, const struct unwind_rule *rule,
 					    uint32_t *ret)
 {
@@ -182,7 +181,7 @@ static __attribute__((noinline)) int intern(struct rows *rows, const struct unwi
 	return r;
 }
 
-/* A million times for a large program, and nearly always it is in the first slot. */
+/* Called a million times for a large program; the rule is nearly always in the first slot. */
 int rows_intern(struct rows *rows, const struct unwind_rule *rule, uint32_t *ret)
 {
 	uint32_t first = rows->slots[rule_hash(rule) & (rows->n_slots - 1)];
@@ -235,7 +234,7 @@ void rows_free(struct rows *rows)
 	free(rows);
 }
 
-/* Apart, so that the way without it, which most go, has nothing to save. */
+/* A separate function, so that the usual path saves no registers. */
 static __attribute__((noinline)) int entries_push_full(struct entries *e, uint64_t off,
 						       uint32_t rule)
 {
@@ -267,7 +266,7 @@ int rows_begin(struct rows *rows, enum rows_source source, uint64_t start, uint6
 	return 0;
 }
 
-/* The range's first entry, which is at its start. */
+/* The range's first entry, at its start. */
 static __attribute__((noinline)) int add_first(struct rows *rows, uint64_t off, uint32_t rule)
 {
 	const struct span *range = &rows->range;
@@ -279,7 +278,7 @@ static __attribute__((noinline)) int add_first(struct rows *rows, uint64_t off, 
 	return r || rule == GAP ? r : entries_push(&rows->entries, off, rule);
 }
 
-/* Instead of the last entry, which is at the same address. */
+/* Replaces the last entry, at the same address. */
 static __attribute__((noinline)) int add_again(struct rows *rows, uint64_t off, uint32_t rule)
 {
 	struct entries *e = &rows->entries;
@@ -318,7 +317,7 @@ void rows_drop(struct rows *rows)
 	rows->entries.n = rows->range.first;
 }
 
-/* The range as one more span, or as the last one's continuation. */
+/* Adds the range as a new span, or extends the last span. */
 static int end_range(struct rows *rows)
 {
 	struct span *range = &rows->range;
@@ -355,7 +354,7 @@ int rows_end(struct rows *rows)
 	struct span *range = &rows->range;
 	int r = 0;
 
-	/* nothing said of it is a gap, and one that wins */
+	/* a range without rows is a gap, and this gap can win */
 	if (rows->entries.n == range->first)
 		r = entries_push(&rows->entries, range->start, GAP);
 	rows->watched |= range->start <= rows->watch && rows->watch < range->end;
@@ -371,8 +370,8 @@ int rows_end(struct rows *rows)
 /* ---------------------------------------------------------------- in order */
 
 /*
- * The spans' numbers by address: keys of start and number, sorted by their bytes from the lowest of
- * the address on, which keeps the order that was.
+ * The spans' numbers by address: keys of start and number, in a stable sort by the bytes of the
+ * address, lowest byte first.
  */
 struct order {
 	uint64_t *keys, *other;
@@ -438,8 +437,7 @@ static bool spans_overlap(const struct rows *rows, const struct order *o)
 	return false;
 }
 
-/* Back to one span for each range: the padding inside of a span is not its own where another one
- * has it. */
+/* Splits spans into a span for each range: padding inside a span may belong to another span. */
 static int split_spans(struct rows *rows)
 {
 	size_t n = 0, cap = 0, at = 0;
@@ -522,7 +520,7 @@ static void heap_pop(struct heap *h)
 	}
 }
 
-/* The last of @n ascending entries at or below @off; the first one is. */
+/* The last of @n ascending entries at or below @off; the first entry is. */
 static size_t entries_at(const uint64_t *items, size_t n, uint64_t off)
 {
 	size_t low = 0;
@@ -541,7 +539,7 @@ struct sweep {
 	const struct rows *rows;
 	struct order order;
 	struct heap heap;
-	size_t next;	  /* span that has not begun, in order */
+	size_t next;	  /* next span in order that has not begun */
 	uint64_t covered; /* up to here */
 	uint64_t *out;
 	size_t n;
@@ -553,7 +551,7 @@ static inline void put(struct sweep *s, uint64_t off, uint32_t rule)
 		s->out[s->n++] = entry_make(off, rule);
 }
 
-/* What @span says of [@from, @to). */
+/* Emits the rows of @span in [@from, @to). */
 static void emit(struct sweep *s, const struct span *span, uint64_t from, uint64_t to)
 {
 	const uint64_t *items = s->rows->entries.items + span->first;
@@ -591,8 +589,8 @@ static void sweep_step(struct sweep *s)
 		heap_pop(&s->heap);
 }
 
-/* A step begins or ends a span, of which there are as many as ranges at most. It puts what a span
- * has once, and a row more at its start and a gap before. */
+/* A step begins or ends a span, and there are at most as many spans as ranges. The output has a
+ * span's entries once, plus a row at its start and a gap before. */
 static int sweep_alloc(struct sweep *s)
 {
 	size_t n = s->rows->entries.n + 3 * s->rows->n_spans + 1;
@@ -615,7 +613,7 @@ static int sweep(struct sweep *s)
 	return 0;
 }
 
-/* What is there now are rows, or nothing if there is no memory for them. */
+/* Replaces the entries by the rows, or by nothing without memory. */
 static void take_rows(struct rows *rows, struct sweep *s, bool success)
 {
 	uint64_t *fitting;

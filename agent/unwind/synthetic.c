@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The instructions are an ABI: debuggers and libgcc recognise the frame by them, so the kernel and
- * the C libraries keep them as they are (arch/arm64/kernel/vdso/sigreturn.S says so; libgcc's
+ * These instructions are an ABI: debuggers and libgcc recognise the frame by them, so the kernel
+ * and the C libraries keep them unchanged (stated in arch/arm64/kernel/vdso/sigreturn.S; libgcc's
  * x86_64_fallback_frame_state() and aarch64_fallback_frame_state()).
  *
  * glibc's __mpn_addmul_1() and __mpn_submul_1() (sysdeps/x86_64/addmul_1.S, since 2.15) push two
- * registers and their table does not say so: printf() and strtod() of floating-point numbers spend
- * their time there. And __start_context(), to which the first function of a coroutine returns
- * (makecontext()), is described as if it had been called.
+ * registers without a description in their table. printf() and strtod() of floating-point numbers
+ * spend their time there. __start_context(), the return target of a coroutine's first function
+ * (makecontext()), is described as if it had a caller.
  */
 #include "unwind/synthetic.h"
 
@@ -22,14 +22,14 @@
 /* Read at a time. */
 #define PIECE ((size_t)32 << 10)
 
-/* The code that a process begins with: glibc's dynamic linker has 64 bytes of it, until it jumps to
- * the program's, others have less. */
+/* Code at the entry of a process: glibc's dynamic linker has 64 bytes of it before the jump to the
+ * program, others have less. */
 #define ENTRY_BYTES 64
 
 /* Bytes of the function that is recognised by its beginning. */
 #define MPN_BYTES 512u
 
-/* Adds what is known of the @n bytes of code at @vaddr. */
+/* Adds rows for the @n bytes of code at @vaddr. */
 typedef int add_fn(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n);
 
 static add_fn add_trampoline;
@@ -62,7 +62,7 @@ static const struct pattern patterns[] = {
 	 {0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff}},
 };
 
-/* A handler returns to the first byte, and like any caller it is looked up by the one before. */
+/* A handler returns to the first byte, and the lookup of a caller uses the byte before. */
 static int add_trampoline(const struct elffile *file, struct rows *rows, uint64_t vaddr, size_t n)
 {
 	static const struct unwind_rule rule = {.cfa = UNWIND_CFA_SIGNAL};
@@ -79,8 +79,8 @@ static int add_trampoline(const struct elffile *file, struct rows *rows, uint64_
 	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
-/* Nobody called it, and nobody calls what returns to it. Like any caller it is looked up by the
- * byte before its first, which may be endbr64's. */
+/* The function and its callees have no caller. The lookup of a caller uses the byte before the
+ * first byte, perhaps a byte of endbr64. */
 static int add_start_context(const struct elffile *file, struct rows *rows, uint64_t vaddr,
 			     size_t n)
 {
@@ -160,7 +160,7 @@ static int search(const struct elffile *file, struct rows *rows, const uint8_t *
 	return r;
 }
 
-/* Pieces overlap by less than a pattern, so that each is found whole, and once. */
+/* Pieces overlap by less than a pattern, so that each match is whole and unique. */
 static int search_segment(const struct elffile *file, const struct elffile_segment *segment,
 			  const struct pattern *t, uint8_t *buf, struct rows *rows)
 {
@@ -185,7 +185,7 @@ int synthetic_add_entry(const struct elffile *file, struct rows *rows)
 	const uint64_t entry = elffile_entry(file);
 	int r;
 
-	/* the lowest source: whatever is known of what follows counts */
+	/* the lowest source: any description of the following code wins */
 	if (!entry || rows_begin(rows, ROWS_DEBUG_FRAME, entry, entry + ENTRY_BYTES))
 		return 0;
 	r = rows_add(rows, entry, &rule);

@@ -2,31 +2,31 @@
 #ifndef PODPROF_UNWIND_SYNTHETIC_H
 #define PODPROF_UNWIND_SYNTHETIC_H
 
-/* Rows that we know without a table: of code that is recognised by its bytes. */
+/* Rows for code without a correct table, recognised by its bytes. */
 
 #include "elf/elffile.h"
 #include "unwind/rows.h"
 
-/* Bytes of code that are searched, 2 ms: what has such code is a C library, the vDSO, or a static
- * program. Larger images are left to their tables. Reached: the tables alone say what there is. */
+/* Bytes of code searched, 2 ms: such code is in a C library, the vDSO, or a static program.
+ * Reached: the tables alone describe the image. */
 #define SYNTHETIC_SCAN_MAX ((uint64_t)4 << 20)
 
 /**
- * synthetic_add() - add what is recognised in a file's code
+ * synthetic_add() - add rows for recognised code of a file
  *
- * Signal trampolines: a signal handler returns to a few bytes that ask the kernel to go back.
- * musl and the vDSO of AArch64 do not describe them in any table. And three functions of glibc
- * that are described wrongly.
+ * Signal trampolines: a signal handler returns to a few bytes with a system call that restores the
+ * interrupted state. musl and the vDSO of AArch64 have no table for them. Also three functions of
+ * glibc with wrong tables.
  *
  * Return: 0; ELFFILE_TRUNCATED if the file changes meanwhile; -errno; -ENOSPC for too many rows.
  */
 int synthetic_add(const struct elffile *file, struct rows *rows);
 
 /**
- * synthetic_add_entry() - add that nobody called the place where a process begins
+ * synthetic_add_entry() - mark the entry of a process as a function without a caller
  *
- * For where nothing else describes it: in glibc's dynamic linker, in musl. What follows it and is
- * described stays so.
+ * For entries without another description: in glibc's dynamic linker, in musl. Described code after
+ * the entry keeps its description.
  *
  * Return: as synthetic_add().
  */

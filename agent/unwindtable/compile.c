@@ -20,14 +20,14 @@ static int add_described(const struct elffile *file, struct ehframe_stats *stats
 		r = synthetic_add(file, rows);
 	if (!r) {
 		r = gorows_add_file(file, rows, NULL);
-		r = r < 0 ? r : 0; /* not Go's, or its tables are odd */
+		r = r < 0 ? r : 0; /* not Go's, or its tables are invalid */
 	}
 	if (!r && !rows_watched(rows))
 		r = synthetic_add_entry(file, rows);
 	return r ? r : rows_finish(rows);
 }
 
-/* What is known, to stand before what the code shows. */
+/* Copies the known rows, to stand before the rows from scanning code. */
 static int copy_rows(const struct rows *known, struct rows *rows)
 {
 	int r = 0;
@@ -45,7 +45,7 @@ static int copy_rows(const struct rows *known, struct rows *rows)
 	return r == ROWS_FULL ? -ENOSPC : r;
 }
 
-/* Replaces @*rows by itself and what the code between them shows. */
+/* Extends @*rows by the rows from scanning the code in the gaps. */
 static int fill_gaps(const struct elffile *file, uint64_t text_start, uint64_t text_end,
 		     struct rows **rows)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A chained hash table over numbers, and a queue of those that nobody holds, the longest free
- * first. Who takes a value that is still in the queue gets it back as it was.
+ * A chained hash table over numbers, and a queue of numbers without holders, the longest free
+ * first. A value in the queue returns unchanged to a new holder.
  */
 #include "unwindtable/dictionary.h"
 
@@ -124,8 +124,8 @@ static void unchain(struct dictionary *d, uint16_t number)
 	*link = d->entries[number].chain;
 }
 
-/* A number without a meaning, NONE if there is none: one that has been free for long enough, so
- * that values spread over as little memory as possible, else a fresh one. */
+/* A number without a value, NONE if there is none. A number free for long enough comes before a
+ * fresh one, so values occupy little memory. */
 static uint16_t free_number(struct dictionary *d, uint64_t now_ns)
 {
 	uint32_t free_ms = (uint32_t)(now_ns / 1000000) - d->entries[d->oldest].freed_ms;

@@ -3,9 +3,10 @@
 #define PODPROF_UNWINDTABLE_DICTIONARY_H
 
 /*
- * Values that all tables of the node share, each stored once under a number: rules and rule runs
- * (bpf/shared/table.h). Counted references; a number that nobody holds any more means the same for
- * DICTIONARY_QUIET_NS, since a walk may be on its way there, and another value only after that.
+ * Deduplicated values of all tables of the node: rules and rule runs, each stored once under a
+ * number (bpf/shared/table.h). References are counted. A number without holders keeps its value for
+ * a grace period of DICTIONARY_QUIET_NS, because a walk may still read it. After that it may get
+ * another value.
  */
 
 #include <stdint.h>
@@ -35,13 +36,12 @@ enum dictionary_outcome {
 int dictionary_new(const struct dictionary_opts *opts, struct dictionary **ret);
 void dictionary_free(struct dictionary *d);
 
-/* One more holder of @value, which is written if it is new. 0 or DICTIONARY_FULL. @now_ns:
- * monotonic. */
+/* Adds a holder of @value, and writes a new value. 0 or DICTIONARY_FULL. @now_ns: monotonic. */
 int dictionary_take(struct dictionary *d, const void *value, uint64_t now_ns, uint16_t *ret);
-/* One less. */
+/* Removes a holder. */
 void dictionary_drop(struct dictionary *d, uint16_t number, uint64_t now_ns);
 
-/* Numbers that somebody holds. */
+/* Count of numbers with holders. */
 uint32_t dictionary_used(const struct dictionary *d);
 
 #endif

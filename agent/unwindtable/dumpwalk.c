@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The walker of bpf/lib is text without helpers; here are its accessors for a copied stack. Tables
- * are read where the kernel's walkers read them, through the same maps, so that there is one set of
- * tables, one budget and one counting of what is wanted. The process's mappings are an array that
- * the caller has made; to the walker they are pages behind the last one that there can be.
+ * The walker of bpf/lib is text without helpers; this file has its accessors for a stack dump. They
+ * read the tables through the maps of the kernel's walkers. So there is one set of tables, one
+ * budget and one count of wanted tables. The process's mappings are an array of the caller. To the
+ * walker they are pages behind the last possible page.
  *
- * The bytes of the stack and the registers are the process's own choice. As in the kernel nothing
- * that they say leads outside of what is meant to be read: the accessors check every number.
+ * The process controls the bytes of the stack and the registers. As in the kernel, the accessors
+ * check every number, so no value leads outside of the readable data.
  */
 #include "unwindtable/dumpwalk.h"
 
@@ -30,13 +30,13 @@ static __u64 copy_to_edge(const struct table_space *space, __u64 address);
 #define FIRST_MAPPING (FIRST_PAGE * PROCESS_MAPPINGS_PER_PAGE)
 #define MAPPINGS      ((size_t)PROCESS_PAGES_MAX * PROCESS_MAPPINGS_PER_PAGE)
 
-/* Everything that one walk looks at. */
+/* All data of one walk. */
 struct table_space {
 	const struct tables_memory *memory;
 	struct page_pool *table_pages;
 	const struct dumpwalk_from *from;
 	struct dumpwalk_stack *stack;
-	bool beyond; /* what was wanted last is behind the copied bytes */
+	bool beyond; /* an earlier read went beyond the copied bytes */
 	struct table_page maps[PROCESS_PAGES_MAX];
 };
 
@@ -111,7 +111,7 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 		space->memory->uses[exe].frames += n_frames;
 }
 
-/* Of no use without the memory that it leads to. */
+/* Useless without the memory at that address. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 {
 	(void)space;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_UNWINDTABLE_DUMPWALK_H
 #define PODPROF_UNWINDTABLE_DUMPWALK_H
 
-/* The walk over a stack that was copied out of a process (bpf/shared/stack_dump.h), by the tables
- * that the walker in the kernel has, and by its own text. */
+/* The walk over a stack dump (bpf/shared/stack_dump.h). It uses the tables of the kernel's walker,
+ * and the walker's own text. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,12 +15,12 @@
 struct dumpwalk;
 struct tables;
 
-/* Images without a table that one walk tells of; those behind them are seen when these are there.
- * Reached: the others are come upon when those are there. */
+/* Missing images reported by one walk. Reached: a later walk reports the others, once these have
+ * tables. */
 #define DUMPWALK_MISSING_MAX 8
 
 /**
- * struct dumpwalk_from - where it begins; all of it borrowed
+ * struct dumpwalk_from - start of a walk; all of it borrowed
  * @at:     address of the first of @n_bytes bytes
  * @maps:   of the process, sorted, none overlapping: @n_maps, 0 if nothing is known
  * @runtime: enum frame_runtime whose step the walk has
@@ -37,12 +37,12 @@ struct dumpwalk_from {
 };
 
 /**
- * struct dumpwalk_stack - what it found
+ * struct dumpwalk_stack - result of a walk
  * @words:   @n words of frames as in a sample, innermost first; borrowed until the next walk
- * @n_rows:  frames found by rows
+ * @n_rows:  number of frames found by rows
  * @end:     enum sample_end
  * @flags:   SAMPLE_FLAG_*
- * @missing: executables that it came upon and that have no table, the innermost first
+ * @missing: executables on the stack without a table, the innermost first
  */
 struct dumpwalk_stack {
 	const uint64_t *words;
@@ -57,10 +57,10 @@ struct dumpwalk_stack {
 /* @tables is borrowed. 0 or -ENOMEM. */
 int dumpwalk_new(struct tables *tables, struct dumpwalk **ret);
 void dumpwalk_free(struct dumpwalk *dw);
-/* Counts the images that it comes upon as the kernel's walkers do (struct table_use). */
+/* Counts the images on the stack as the kernel's walkers do (struct table_use). */
 void dumpwalk_walk(struct dumpwalk *dw, const struct dumpwalk_from *from,
 		   struct dumpwalk_stack *ret);
-/* After some walks: what was mapped for them is not any more. */
+/* After a group of walks: unmaps the memory that was mapped for them. */
 void dumpwalk_rest(struct dumpwalk *dw);
 
 #endif

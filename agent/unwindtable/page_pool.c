@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Page space is handed out first fit, by a bit for each page and, in pages that are shared
- * by the ends of table images, a bit for each sub-page. A search looks at all bits, a few thousand
- * words when a node is full of tables; that happens once for each executable that is loaded.
+ * First-fit allocation of page space: a bit for each page and, in shared pages with the ends of
+ * table images, a bit for each sub-page. A search reads all bits, a few thousand words on a node
+ * full of tables. It happens once for each loaded executable.
  *
- * Slabs are numbered in the order in which they are made. The first of them belong to a kind, the
- * others are spare. One slab holds 60 tables of the usual size.
+ * Slabs are numbered in the order of creation. The first slabs belong to a kind, the others are
+ * spare. One slab holds 60 tables of the usual size.
  */
 #include "unwindtable/page_pool.h"
 
@@ -16,8 +16,8 @@
 
 #include "base/cleanup.h"
 
-/* One slab and such a part of all are kept for mapping tables: without them no table image is
- * found. */
+/* Mapping tables keep a reserve of one slab and this fraction of all. Without them no table image
+ * is found. */
 #define KEEP_PART 16
 
 #define WORDS	 (TABLE_SLAB_PAGES / 64)
@@ -26,12 +26,12 @@ _Static_assert(SUBPAGES == 64, "a page's sub-pages are one word of bits");
 
 struct slab {
 	enum page_pool_kind kind;
-	struct table_page *mem; /* once it was asked for; PAGE_POOL_IMAGES: for a view */
+	struct table_page *mem; /* once requested; PAGE_POOL_IMAGES: for a view */
 	uint64_t used[WORDS];
-	uint64_t *subpages; /* of shared pages, by page; NULL if there never was one here */
+	uint64_t *subpages; /* of shared pages, by page; NULL if there never was a shared page */
 };
 
-/* One that is being written to. */
+/* A slab open for writing. */
 struct open_slab {
 	uint32_t number;
 	struct table_page *mem; /* NULL: none */
@@ -40,7 +40,7 @@ struct open_slab {
 struct page_pool {
 	struct page_pool_slabs source;
 	struct slab *slabs;
-	struct open_slab open[2]; /* of an image, and of its end; the last one used first */
+	struct open_slab open[2]; /* of an image, and of its end; the last used slab first */
 	uint32_t n, n_spare, max;
 	bool making;
 	uint32_t n_of[PAGE_POOL_KIND_MAX], max_of[PAGE_POOL_KIND_MAX];
@@ -81,7 +81,7 @@ void page_pool_free(struct page_pool *pool)
 	free(pool);
 }
 
-/* ---------------------------------------------------------------- whole ones */
+/* ---------------------------------------------------------------- whole pages */
 
 static bool is_used(const struct page_pool *pool, uint32_t number)
 {
@@ -100,7 +100,7 @@ static void mark(struct page_pool *pool, uint32_t first, uint32_t n, bool used)
 	}
 }
 
-/* Slabs of that kind that can still be added. */
+/* Slabs that this kind can still get. */
 static uint32_t slabs_left(const struct page_pool *pool, enum page_pool_kind kind)
 {
 	uint32_t of_kind = pool->max_of[kind] - pool->n_of[kind], of_all = pool->max - pool->n;
@@ -130,10 +130,10 @@ void page_pool_made(struct page_pool *pool, int result)
 void page_pool_ahead(struct page_pool *pool)
 {
 	if (!pool->n_spare && pool->n < pool->max)
-		(void)make_slab(pool); /* what fails is tried again when it is needed */
+		(void)make_slab(pool); /* a failure is retried at the next need */
 }
 
-/* @n slabs more are of that kind; so many may be. */
+/* Gives @n more slabs to this kind, within its limit. */
 static int add_slabs(struct page_pool *pool, enum page_pool_kind kind, uint32_t n)
 {
 	int r = 0;
@@ -150,7 +150,8 @@ static int add_slabs(struct page_pool *pool, enum page_pool_kind kind, uint32_t 
 	return 0;
 }
 
-/* The first @n free ones in a row: true; or how many there are at the end of all, in *@ret_end. */
+/* Finds the first @n consecutive free pages: true. Otherwise *@ret_end is the number of free pages
+ * at the very end. */
 static bool find_run(const struct page_pool *pool, enum page_pool_kind kind, uint32_t n,
 		     uint32_t *ret, uint32_t *ret_end)
 {
@@ -203,7 +204,7 @@ void page_pool_release(struct page_pool *pool, uint32_t first, uint32_t n)
 
 /* ---------------------------------------------------------------- pieces */
 
-/* @n ones from bit @at on; n is below 64. */
+/* A mask of @n bits from bit @at on; n is below 64. */
 static uint64_t bits(uint32_t at, uint32_t n)
 {
 	return ((1ull << n) - 1) << at;
@@ -226,7 +227,7 @@ static void take_subpages(struct page_pool *pool, uint32_t number, uint32_t at, 
 	*ret = number * SUBPAGES + at;
 }
 
-/* In a page that others share already. */
+/* Reserves in a page that is already shared. */
 static bool join_subpages(struct page_pool *pool, uint32_t n, uint32_t *ret)
 {
 	for (uint32_t number = 0; number < pool->n * TABLE_SLAB_PAGES; number++) {
@@ -305,8 +306,8 @@ void page_pool_unview(struct page_pool *pool)
 	}
 }
 
-/* Slabs that are written one table after the other stay mapped meanwhile: the kernel maps all pages
- * of one at once, which takes longer than writing to some of them. */
+/* A slab stays mapped while tables are written to it in succession. The kernel maps all pages of a
+ * slab at once, and this takes longer than writing some of them. */
 static struct table_page *open_slab(struct page_pool *pool, uint32_t number)
 {
 	struct open_slab *o = &pool->open[0];
@@ -367,7 +368,7 @@ size_t page_pool_reserved_bytes(const struct page_pool *pool)
 	return pool->reserved_bytes[PAGE_POOL_IMAGES] + pool->reserved_bytes[PAGE_POOL_MAPPINGS];
 }
 
-/* The longest row of free pages, with the slabs that can still be had behind the last one. */
+/* The longest run of free pages, plus the slabs available behind the last page. */
 static size_t longest_run(const struct page_pool *pool)
 {
 	size_t longest = 0, run = 0;
@@ -382,7 +383,7 @@ static size_t longest_run(const struct page_pool *pool)
 	return run > longest ? run : longest;
 }
 
-/* The longest row of free sub-pages in pages that are shared. */
+/* The longest run of free sub-pages in shared pages. */
 static uint32_t longest_subpages(const struct page_pool *pool)
 {
 	uint32_t n = 0;

@@ -3,12 +3,12 @@
 #define PODPROF_UNWINDTABLE_PAGE_POOL_H
 
 /*
- * Who has which part of page space (bpf/shared/table.h): whole pages in a row, and pieces of
- * sub-pages in a page that is shared. Grows by one slab at a time and never shrinks. What is
- * released is free at once: whoever releases has waited until no walker reads there.
+ * The allocator of page space (bpf/shared/table.h): consecutive whole pages, and sub-pages of
+ * shared pages. Page space grows by a slab at a time and never shrinks. Released space is free at
+ * once: the caller has waited until no walker reads there.
  *
- * A slab takes the kernel a long time (slabmaker.h), so one can be made while nobody waits for it
- * yet, and reserving may say that it will be possible later.
+ * The kernel takes long to make a slab (slabmaker.h). So the pool can make a slab in advance, and a
+ * reservation may answer "later".
  */
 
 #include <stddef.h>
@@ -19,15 +19,15 @@
 enum page_pool_outcome {
 	PAGE_POOL_OK = 0,
 	PAGE_POOL_FULL,	 /* not so many in a row, and no more slabs */
-	PAGE_POOL_LATER, /* when the slab that is being made is there */
+	PAGE_POOL_LATER, /* result while the slab is being made */
 };
 
 /**
- * struct page_pool_slabs - where slabs come from
+ * struct page_pool_slabs - source of slabs
  * @make:  make slab @number, all zeros, and show it to the walkers; 0, -errno, or PAGE_POOL_LATER:
- *         it is being made, page_pool_made() tells when it is there. One at a time
- * @map:   its TABLE_SLAB_PAGES pages, to be written to; NULL if that fails
- * @unmap: done with that
+ *         the slab is being made, and page_pool_made() reports the end. One slab at a time
+ * @map:   its TABLE_SLAB_PAGES pages, writable; NULL on a failure
+ * @unmap: ends the use of @map
  */
 struct page_pool_slabs {
 	void *ctx;
@@ -36,54 +36,55 @@ struct page_pool_slabs {
 	void (*unmap)(void *ctx, uint32_t number, struct table_page *mem);
 };
 
-/* Each kind has slabs of its own, and table images cannot have all that there may be. */
+/* Each kind has its own slabs. Table images cannot take all slabs. */
 enum page_pool_kind {
-	PAGE_POOL_IMAGES,   /* mapped while they are viewed, or written until page_pool_settle() */
-	PAGE_POOL_MAPPINGS, /* written all the time: stay mapped, so they count as ours */
+	PAGE_POOL_IMAGES,   /* mapped during a view, or until page_pool_settle() for writing */
+	PAGE_POOL_MAPPINGS, /* written all the time: stay mapped, so these count as the agent's
+			       memory */
 	PAGE_POOL_KIND_MAX,
 };
 
 struct page_pool;
 
-/* @n_slabs: at most so many, TABLE_SLABS at most. @slabs is copied, its ctx borrowed. 0, -ENOMEM.
- */
+/* @n_slabs: ceiling of slabs, itself at most TABLE_SLABS. @slabs is copied, its ctx borrowed. 0,
+ *           -ENOMEM. */
 int page_pool_new(const struct page_pool_slabs *slabs, uint32_t n_slabs, struct page_pool **ret);
 void page_pool_free(struct page_pool *pool);
 
-/* The slab that was to be there later is (0), or cannot be made (-errno). */
+/* Reports the slab after PAGE_POOL_LATER: made (0), or failed (-errno). */
 void page_pool_made(struct page_pool *pool, int result);
-/* Have a slab made now that will be needed later, if there is none to spare. */
+/* Makes a slab in advance if no spare slab is left. */
 void page_pool_ahead(struct page_pool *pool);
 
 /* @n whole pages in a row, @n > 0. 0, PAGE_POOL_FULL, PAGE_POOL_LATER or -errno. */
 int page_pool_reserve(struct page_pool *pool, enum page_pool_kind kind, uint32_t n, uint32_t *ret);
 void page_pool_release(struct page_pool *pool, uint32_t first, uint32_t n);
 
-/* @n sub-pages, less than a page, that are in one; @ret is their number counted in sub-pages. 0,
+/* Reserves @n sub-pages, less than a page, within one page; @ret is their number in sub-pages. 0,
  * PAGE_POOL_FULL, PAGE_POOL_LATER or -errno. */
 int page_pool_reserve_subpages(struct page_pool *pool, uint32_t n, uint32_t *ret);
 void page_pool_release_subpages(struct page_pool *pool, uint32_t first, uint32_t n);
 
-/* A page of PAGE_POOL_MAPPINGS; stays there. NULL if its slab cannot be mapped. */
+/* A page of PAGE_POOL_MAPPINGS; its address is stable. NULL if its slab cannot be mapped. */
 struct table_page *page_pool_at(struct page_pool *pool, uint32_t number);
 
 /* Write @n bytes at @address of page space, in bytes, to pages of PAGE_POOL_IMAGES. 0 or
  * -errno. */
 int page_pool_write(struct page_pool *pool, uint64_t address, const void *data, size_t n);
 
-/* A page as walkers see it, to be read, until page_pool_unview(). NULL if there is no such one,
- * or its slab cannot be mapped. */
+/* A read-only page as the walkers have it, until page_pool_unview(). NULL if the page does not
+ * exist, or its slab cannot be mapped. */
 const struct table_page *page_pool_view(struct page_pool *pool, uint32_t number);
 void page_pool_unview(struct page_pool *pool);
 
-/* Nothing more is to be written for a while: what is mapped for that is not any more. */
+/* Ends a period of writing: unmaps the slabs mapped for it. */
 void page_pool_settle(struct page_pool *pool);
 
-/* Bytes of all slabs, and of what is reserved in them. */
+/* Bytes of all slabs, and of the reserved parts. */
 size_t page_pool_bytes(const struct page_pool *pool);
 size_t page_pool_reserved_bytes(const struct page_pool *pool);
-/* Bytes that the largest table image could have for which there is room: in whole pages, and if it
- * is less than one. */
+/* Largest table image, in bytes, that would find room: in whole pages, and as an image below a
+ * page. */
 struct page_pool_room {
 	size_t whole_bytes;
 	size_t subpage_bytes;

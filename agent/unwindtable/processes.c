@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A record (tgid, which start, which exec) points at a table of mappings in page space. Records
- * are replaced as a whole, so that a walker sees the old one or the new one; a table is complete
- * before a record points at it, and its place is left alone for PROCESSES_QUIET_NS after the last
- * record has left it. So no lock is needed and no walk reads half of anything.
+ * A record (tgid, start, exec) points at a table of mappings in page space. Records are replaced as
+ * a whole, so a walker sees the old or the new record. A table is complete before a record points
+ * at it. Its space has a grace period of PROCESSES_QUIET_NS after the last record is gone. So no
+ * lock is needed, and no walk reads half of a table.
  *
- * Tables are shared by content: a server that forks 500 workers has one, and so have all runs of a
- * program without address randomization. They are found by a hash; if two different ones ever have
- * the same hash the second is not shared.
+ * Tables are deduplicated by content: 500 forked workers of a server share a table, and so do all
+ * runs of a program without address randomization. A hash finds equal tables. If two different
+ * tables have the same hash, the second is not shared.
  *
- * Places. A table of up to 256 entries is within one page, which is cut into slots of one size:
- * 4, 8, ... 256 entries. A bitmap says which are free. A longer table has pages of its own. The
- * pages come from whoever owns the space and go back to it when all their slots are free.
+ * Allocation: a table of up to 256 entries lies within a page, divided into slots of one size: 4,
+ * 8, ... 256 entries. A bitmap marks the free slots. A longer table has pages of its own. The pages
+ * come from the owner of the space and return there when all their slots are free.
  */
 #include "unwindtable/processes.h"
 
@@ -30,11 +30,11 @@
 _Static_assert(SLOT_SMALLEST << (SLOT_SIZES - 1) == ENTRIES, "the largest is a page");
 _Static_assert(ENTRIES / SLOT_SMALLEST == 64, "slots of a page have a bit each");
 
-/* Pages for slots: as many as the records can need if each had a whole one. Reached:
+/* Pages for slots: enough for a whole page per record. Reached:
  * `podprof_unwind_processes_total{outcome="no_space"}`. */
 #define PROCESSES_SHELVES_MAX PROCESS_RECORDS
 
-/* A page that is cut into slots. */
+/* A page divided into slots. */
 struct shelf {
 	uint32_t table_page;
 	unsigned int size;
@@ -42,13 +42,13 @@ struct shelf {
 };
 
 struct mapping_table {
-	uint64_t hash; /* of the content: the key, if it is shared */
+	uint64_t hash; /* hash of the content: the key of a shared table */
 	uint32_t first;
 	uint32_t n;
 	uint32_t refs;
 	bool shared;
 	uint64_t given_up_ns;
-	struct mapping_table *next; /* in the queue of those given up */
+	struct mapping_table *next; /* in the queue of released tables */
 	UT_hash_handle hh;
 };
 
@@ -146,7 +146,7 @@ static int add_shelf(struct processes *p, unsigned int size, struct shelf **ret)
 	return 0;
 }
 
-/* Room for @n entries: its first one's number. */
+/* Allocates room for @n entries and returns the number of the first. */
 static int take_place(struct processes *p, size_t n, uint32_t *ret)
 {
 	unsigned int size, slot;
@@ -197,7 +197,7 @@ static void give_place(struct processes *p, uint32_t first, size_t n)
 
 /* ---------------------------------------------------------------- tables */
 
-/* FNV-1a over words. Whoever makes two tables with one hash gains nothing: they are compared. */
+/* FNV-1a over words. A forged collision gains nothing, because the tables are compared. */
 static uint64_t hash_of(const struct process_mapping *maps, size_t n)
 {
 	uint64_t hash = 0xcbf29ce484222325ull ^ n, words[2];
@@ -216,7 +216,7 @@ static struct process_mapping *entry(const struct processes *p, uint32_t number)
 	return p->kernel.table_page(p->kernel.ctx, number / ENTRIES) + number % ENTRIES;
 }
 
-/* Entries from @number on that are in one page, at most @n. */
+/* Entries from @number on within one page, at most @n. */
 static size_t piece(uint32_t number, size_t n)
 {
 	size_t in_page = ENTRIES - number % ENTRIES;
@@ -248,11 +248,11 @@ static void write_entries(struct processes *p, const struct mapping_table *t,
 		part = piece(t->first + (uint32_t)i, t->n - i);
 		memcpy(entry(p, t->first + (uint32_t)i), maps + i, part * sizeof(*maps));
 	}
-	/* All of it before the record that points at it. */
+	/* Completes the table before the record points at it. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* A table of its own for @maps; shared from now on if @hash is free. */
+/* Makes a table for @maps; shared from now on if @hash is free. */
 static int new_table(struct processes *p, const struct process_mapping *maps, size_t n,
 		     uint64_t hash, bool shared, struct mapping_table **ret)
 {
@@ -300,7 +300,7 @@ static int get_table(struct processes *p, const struct process_mapping *maps, si
 	return 0;
 }
 
-/* The last one out lets it become quiet. */
+/* The last reference starts the grace period. */
 static void put_table(struct processes *p, struct mapping_table *t, uint64_t now_ns)
 {
 	if (--t->refs)
@@ -375,7 +375,7 @@ static void drop_record(struct processes *p, struct record *rec, uint64_t now_ns
 	free(rec);
 }
 
-/* The record is to point at @t, whose reference it takes. */
+/* Points the record at @t and takes the caller's reference. */
 static int point(struct processes *p, struct record *rec, const struct processes_id *id,
 		 struct mapping_table *t, uint64_t now_ns)
 {

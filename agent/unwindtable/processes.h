@@ -2,7 +2,7 @@
 #ifndef PODPROF_UNWINDTABLE_PROCESSES_H
 #define PODPROF_UNWINDTABLE_PROCESSES_H
 
-/* The processes that the walker knows, and their mapping tables (bpf/shared/process.h). */
+/* The walker's processes and their mapping tables (bpf/shared/process.h). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,17 +12,17 @@
 
 struct processes;
 
-/* A place that was given up is written again only after so long: a walk takes microseconds, a
- * virtual CPU may be taken away in the middle of one. */
+/* Grace period before released page space is written again. A walk takes microseconds, but a
+ * virtual CPU may lose its time slice in the middle of a walk. */
 #define PROCESSES_QUIET_NS 1000000000ull
 
 /**
- * struct processes_kernel - where tables and records are kept
- * @reserve: @n consecutive pages of 4 KiB; their numbers begin at *@ret. 0, or other if there
- *           are none
+ * struct processes_kernel - storage of tables and records
+ * @reserve: @n consecutive pages of 4 KiB; their numbers begin at *@ret. 0, or another value
+ *           without room
  * @release: the same back
- * @table_page: where one of them is mapped; stays there while it is reserved
- * @record:  write the record of @tgid, replacing what there is; 0 or -errno (-E2BIG: no room)
+ * @table_page: address of a reserved page; stable while the page is reserved
+ * @record:  write the record of @tgid, replacing the old record; 0 or -errno (-E2BIG: no room)
  * @remove:  delete it
  */
 struct processes_kernel {
@@ -34,8 +34,8 @@ struct processes_kernel {
 	void (*remove)(void *ctx, uint32_t tgid);
 };
 
-/* Who is meant: what a sample carries; and a number of the caller's that says which of its lists of
- * mappings was published; and @runtime, an enum frame_runtime. */
+/* Identity of a process as in its samples, the caller's version of the published mappings, and
+ * @runtime, an enum frame_runtime. */
 struct processes_id {
 	uint32_t tgid;
 	uint32_t runtime;
@@ -52,45 +52,45 @@ enum processes_outcome {
 	PROCESSES_OUTCOME_MAX,
 };
 
-/* @kernel is copied; what its ctx points to is borrowed. */
+/* @kernel is copied; its ctx is borrowed. */
 int processes_new(const struct processes_kernel *kernel, struct processes **ret);
 /* Removes all records. The pages are released at once: no walker may run any more. */
 void processes_free(struct processes *p);
 
 /**
- * processes_publish() - the walker shall know these mappings of a process
+ * processes_publish() - give the walker the mappings of a process
  * @maps:   sorted, not overlapping
  * @now_ns: monotonic
  *
- * Processes with equal mappings share a table. A record of an earlier program or process of that
- * tgid is replaced, and stays if there is no room.
+ * Processes with equal mappings share a table. The call replaces a record of an earlier program or
+ * process of that tgid. Without room the old record stays.
  *
- * Return: 0, an outcome (counted), -ENOMEM or what @record returned.
+ * Return: 0, an outcome (counted), -ENOMEM or the error of @record.
  */
 int processes_publish(struct processes *p, const struct processes_id *id,
 		      const struct process_mapping *maps, size_t n, uint64_t now_ns);
-/* Forget it. Nothing happens if it is not known. */
+/* Removes the record, if there is one. */
 void processes_withdraw(struct processes *p, uint32_t tgid, uint64_t now_ns);
-/* What is recorded for @tgid; false if nothing is. */
+/* The record of @tgid; false without a record. */
 bool processes_find(const struct processes *p, uint32_t tgid, struct processes_id *ret);
 
-/* Calls @fn for each record; it may withdraw that one. */
+/* Calls @fn for each record; @fn may withdraw that record. */
 void processes_for_each(struct processes *p, void (*fn)(void *ctx, const struct processes_id *id),
 			void *ctx);
 
-/* Once a second or so: places that were given up long enough ago are free again. */
+/* Once a second or so: frees released tables after their grace period. */
 void processes_sweep(struct processes *p, uint64_t now_ns);
 
-/* Set @used[exe] for every executable that some table, given up or not, refers to. */
+/* Sets @used[exe] for every executable in a table, released tables included. */
 void processes_mark(const struct processes *p, bool *used, size_t n);
 
 struct processes_stats {
 	size_t n_records;
-	size_t n_tables;      /* different ones, in use */
+	size_t n_tables;      /* distinct tables in use */
 	size_t n_quiet;	      /* given up and not free yet */
 	size_t n_table_pages; /* reserved */
 	uint64_t outcomes[PROCESSES_OUTCOME_MAX];
-	uint64_t shared; /* publications that found their table there */
+	uint64_t shared; /* publications with an existing table */
 };
 struct processes_stats processes_stats(const struct processes *p);
 const char *processes_outcome_name(int outcome);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Compilers save registers in the same few orders everywhere, and each push and each pop is a row.
- * So rows that follow each other within a few bytes are put into one rule run, if the same sequence
- * is there often enough to pay for the rule run.
+ * Rows within a few bytes of each other become a rule run, if the same sequence is frequent enough
+ * to pay for the rule run.
  *
- * Sequences are counted in a tree: a node stands for the steps from its root to it, and has the
- * number of its parent, the distance from there and the rule in its key, so that a hash table holds
- * them all. Counted are the beginnings of each run of close rows, in pieces of as many as a rule
- * run can have. Then the table's slots are made by taking, at each row, the longest frequent
- * sequence that begins there. The end of a prologue is mostly a frame size that nobody else has;
- * the longest prefix leaves it out.
+ * A tree counts the sequences. A node stands for the steps from the root to the node. Its key has
+ * the number of the parent, the distance from the parent and the rule, so a hash table holds all
+ * nodes. Each group of close rows is split into pieces of the length of a rule run, and the
+ * prefixes of these pieces are counted. Then, at each row, the longest frequent sequence from that
+ * row becomes a slot. The end of a prologue is mostly a unique frame size; the longest prefix
+ * leaves it out.
  *
  * Considered and left out: counting sequences from every row on (0.01 bytes a row less, half as
  * many rule runs more), and replacing frequent pairs again and again (slow).
@@ -22,9 +22,9 @@
 
 #include "base/cleanup.h"
 
-/* A rule run costs 24 bytes and its number, and saves at least a slot of 2 where it is. */
+/* A rule run costs 24 bytes and its number. Each use saves at least a slot of 2 bytes. */
 #define USES_MIN 8
-/* Counts above this are not told apart when the most frequent ones are chosen. */
+/* Larger counts are equal in the choice of the most frequent sequences. */
 #define COUNTS	 1024
 
 struct node {
@@ -43,7 +43,7 @@ struct rule_runs {
 DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 
 #define NO_PARENT 0u
-/* So that no key is 0. */
+/* Keeps every key above 0. */
 #define KEY_USED  (1ull << 63)
 
 static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
@@ -51,7 +51,7 @@ static uint64_t key_make(uint32_t parent, uint32_t rule, uint32_t distance)
 	return KEY_USED | (uint64_t)parent << 40 | (uint64_t)rule << 8 | distance;
 }
 
-/* The node's index, or that of the free place for it. */
+/* The index of the node, or of the free place for a new node. */
 static size_t node_find(const struct rule_runs *rule_runs, uint64_t key)
 {
 	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
@@ -62,7 +62,8 @@ static size_t node_find(const struct rule_runs *rule_runs, uint64_t key)
 	return i;
 }
 
-/* The node below @parent (its index + 1) for @rule, made if there is room; false if not. */
+/* Counts the node below @parent (its index + 1) for @rule, and makes it if there is room; false if
+ * not. */
 static bool node_count(struct rule_runs *rule_runs, uint32_t parent, uint32_t rule,
 		       uint32_t distance, uint32_t *ret)
 {

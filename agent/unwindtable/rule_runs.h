@@ -2,7 +2,7 @@
 #ifndef PODPROF_UNWINDTABLE_RULE_RUNS_H
 #define PODPROF_UNWINDTABLE_RULE_RUNS_H
 
-/* Which sequences of rows of one image are worth a rule run (bpf/shared/table.h). */
+/* Selection of the row sequences of one image that become rule runs (bpf/shared/table.h). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,14 +15,14 @@ struct step {
 	uint32_t rule;
 };
 
-/* Steps further apart than this are not of one rule run. Most pushes and pops have 1 or 2 bytes,
- * and 4 is how far "sub $n, %rsp" and endbr64 reach; beyond, the sequences become so many that the
- * rules' numbers get longer. Measured over 1,030 files: bytes a row 1.42 with 2, 1.31 with 4, 1.26
- * with 8, for 3,400, 6,200 and 15,900 different rule runs. Reached: another rule run or slot. */
+/* Bytes of code between steps of one rule run. Most pushes and pops have 1 or 2 bytes, and 4
+ * reaches over "sub $n, %rsp" and endbr64. Larger distances give so many sequences that the rules'
+ * numbers get longer. Measured over 1,030 files: bytes a row 1.42 with 2, 1.31 with 4, 1.26 with 8,
+ * for 3,400, 6,200 and 15,900 different rule runs. Reached: another rule run or slot. */
 #define RULE_RUNS_DISTANCE_MAX 4
 
-/* Sequences that are counted, 2 MiB; libLLVM has 30,000. What comes up first when there are so many
- * is not counted. Reached: those that come later are not merged. */
+/* Sequences that are counted, 2 MiB; libLLVM has 30,000. Later sequences are not counted. Reached:
+ * those that come later are not merged. */
 #define RULE_RUNS_NODES_MAX (1u << 17)
 
 struct rule_runs;
@@ -31,18 +31,17 @@ struct rule_runs;
 int rule_runs_new(const struct step *steps, size_t n, struct rule_runs **ret);
 void rule_runs_free(struct rule_runs *rule_runs);
 
-/* Allow at most @n rule runs: those that are the most frequent. Until then there are none. */
+/* Allows at most @n rule runs, the most frequent ones. Before this call there are none. */
 void rule_runs_limit(struct rule_runs *rule_runs, size_t n);
 
 /* Numbers of rule runs are below this. */
 size_t rule_runs_bound(const struct rule_runs *rule_runs);
 
-/* How many steps the longest rule run has that @steps begin with, and its number; 1 if none does.
- */
+/* Length and number of the longest rule run at the start of @steps; 1 without a match. */
 size_t rule_runs_match(const struct rule_runs *rule_runs, const struct step *steps, size_t n,
 		       uint32_t *ret);
 
-/* The rule run of that number. Its rules are those of the steps. */
+/* The rule run of that number. Its rules are the rules of the steps. */
 void rule_runs_get(const struct rule_runs *rule_runs, uint32_t number, struct table_rule_run *ret);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A slab becomes visible by an update of a map of maps, after which the kernel waits until no
- * program uses what was there before: 8 to 20 ms in which nothing is done but waiting
- * (maybe_wait_bpf_programs() in kernel/bpf/syscall.c). The loop has better things to do.
+ * An update of a map of maps makes a slab visible. The kernel then waits until no program uses the
+ * old value: 8 to 20 ms of waiting (maybe_wait_bpf_programs() in kernel/bpf/syscall.c). A thread
+ * waits instead of the loop.
  */
 #include "unwindtable/slabmaker.h"
 

@@ -11,8 +11,9 @@ struct slabmaker;
 
 /**
  * struct slabmaker_opts
- * @slabs: makes them; its make() is called on the thread, the others by who has slabmaker_slabs()
- * @made:  on the loop: what became of the one that was asked for, 0 or -errno
+ * @slabs: makes slabs; its make() is called on the thread, the others by the user of
+ *         slabmaker_slabs()
+ * @made:  on the loop: result for the requested slab, 0 or -errno
  */
 struct slabmaker_opts {
 	struct loop *loop;
@@ -23,7 +24,7 @@ struct slabmaker_opts {
 
 /* 0 or -errno. */
 int slabmaker_new(const struct slabmaker_opts *opts, struct slabmaker **ret);
-/* Waits for the slab that is being made; nobody is told of it. Who has slabmaker_slabs() goes
+/* Waits for the slab in progress and reports nothing. The user of slabmaker_slabs() must be freed
  * first. */
 void slabmaker_free(struct slabmaker *maker);
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows into the bytes that the kernel has. Unwind tables are the largest thing an agent keeps in
- * kernel memory, so they are packed; the layout is in bpf/shared/table.h, and this is why:
+ * Rows into the kernel's bytes. Unwind tables are the largest part of the agent's kernel memory, so
+ * they are packed. The layout is in bpf/shared/table.h; these are its reasons:
  *
- *  - A row is two bytes: one of address in a block of 256, one that names the rule. Images have a
- *    few hundred rules and most of their rows use the commonest of them, so one byte, by frequency,
- *    and two for the rest.
- *  - The index is a count for each block, one byte, and their sum is made when looking up: eight
- *    counts are added in a few instructions. An offset for each block would be two bytes and
- *    programs have but two or three slots in a block.
- *  - Rows that belong to one prologue or epilogue are one slot (rule_runs.c), half of them all.
- *  - A group's slots are in one page and begin with one at the group's first address, so that a
- *    lookup needs three pages and no search goes beyond.
+ *  - A row is two bytes: an address byte within a block of 256, and the byte that names the rule.
+ *    Images have a few hundred rules, and most rows use the commonest. So frequent rules have a
+ *    number of one byte, and the rest of two.
+ *  - The index has a count for each block, one byte. A lookup sums the counts, eight at a time in a
+ *    few instructions. An offset for each block would be two bytes, and programs have only two or
+ *    three slots in a block.
+ *  - Rows of one prologue or epilogue are one slot (rule_runs.c), half of all rows.
+ *  - A group's slots are in one page and begin with a slot at the group's first address. So a
+ *    lookup needs three pages, and no search goes beyond.
  *
- * What an image could have and none has (more ids than numbers, more slots in a group than an
- * page holds) is cut: those rows become gaps, where the walker tries frame pointers.
+ * Images beyond the format's limits (more ids than numbers, more slots in a group than a page
+ * holds) do not occur in practice. Their excess rows become gaps, where the walker tries frame
+ * pointers.
  *
  * Considered and left out: 16-bit addresses in pages of 64 KiB for sparse code (the byte of index
  * for 256 of code is less), lists of rules for parts of an image, entropy coding.
@@ -39,10 +40,10 @@
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 DEFINE_CLEANUP(struct rule_runs *, rule_runs_freep, rule_runs_free);
 
-/* A symbol is what a slot can say: a rule, or behind those a rule run. */
+/* A symbol is the meaning of a slot: a rule or, with higher numbers, a rule run. */
 struct symbol {
-	uint32_t n;  /* slots that say so */
-	uint32_t id; /* local id; or that of the gap if there are too many */
+	uint32_t n;  /* number of slots with this symbol */
+	uint32_t id; /* local id; that of the gap above the limit of ids */
 };
 
 struct packer {
@@ -68,7 +69,7 @@ static void packer_deinit(struct packer *p)
 	table_free(p->table);
 }
 
-/* @n bytes of @data, or zeros if that is NULL. */
+/* Appends @n bytes of @data, or zeros if @data is NULL. */
 static int put(struct packer *p, const void *data, size_t n)
 {
 	char *at;
@@ -86,18 +87,18 @@ static int put(struct packer *p, const void *data, size_t n)
 
 /* ---------------------------------------------------------------- steps */
 
-/* Units that all rows are multiples of. */
+/* The largest unit, a power of two, that divides all row addresses. */
 static uint8_t unit_shift(const struct rows *rows, size_t n, uint64_t start)
 {
 	uint64_t bits = 0;
 
 	for (size_t i = 1; i < n; i++)
 		bits |= rows_at(rows, i).vaddr - start;
-	/* 2^12: one row for all of a program. */
+	/* 2^12: a single row for a whole program. */
 	return (uint8_t)__builtin_ctzll(bits | 1ull << 12);
 }
 
-/* The rows as steps, and at the start of each group one that repeats what holds there. */
+/* Converts the rows to steps. Each group begins with a step that repeats the current rule. */
 static size_t fill_steps(const struct rows *rows, size_t n, const struct table_exe *exe,
 			 struct step *steps)
 {
@@ -141,7 +142,7 @@ static int make_steps(struct packer *p)
 
 /* ---------------------------------------------------------------- symbols */
 
-/* The steps become slots, in place; count who is used how often. */
+/* Converts steps to slots, in place, and counts the uses of each symbol. */
 static void make_slots(struct packer *p)
 {
 	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows), rule_run;
@@ -158,7 +159,7 @@ static void make_slots(struct packer *p)
 		i += len;
 	}
 	p->n = out;
-	p->symbols[GAP].n++; /* for what is cut */
+	p->symbols[GAP].n++; /* for cut rows */
 }
 
 struct ranked {
@@ -175,7 +176,7 @@ static int ranked_compare(const void *a, const void *b)
 	return left->symbol < right->symbol ? -1 : 1;
 }
 
-/* Local ids, short for who is used most. */
+/* Assigns local ids, short ones to the most used symbols. */
 static int rank_symbols(struct packer *p)
 {
 	_cleanup_(freep) struct ranked *ranked = calloc(p->n_symbols, sizeof(*ranked));
@@ -229,7 +230,7 @@ static uint16_t table_rule_index(struct table *table, const struct rows *rows, u
 	return (uint16_t)(index[rule] - 1);
 }
 
-/* The list of ids, with the rules and rule runs that they mean. */
+/* Lists the ids with their rules and rule runs. */
 static void list_ids(struct packer *p, uint32_t *index, uint16_t *ids)
 {
 	uint32_t n_rules = (uint32_t)rows_n_rules(p->rows);
@@ -297,7 +298,7 @@ static void group_add(struct group *g, const struct step *slot, uint32_t id, uin
 	if (block != g->block)
 		g->full = g->n >= PAGE_SLOTS - 3;
 	g->block = block;
-	/* for one slot or two and, if need be, for the gap after it */
+	/* for a slot or two and, if need be, for the gap after it */
 	has_room = g->n + n < PAGE_SLOTS - 1 && g->head.n[block] + n < 255;
 	if (g->full || !has_room) {
 		if (!g->full)
@@ -311,7 +312,7 @@ static void group_add(struct group *g, const struct step *slot, uint32_t id, uin
 	group_put(g, low, (uint8_t)(wide ? TABLE_WIDE + (id - TABLE_WIDE) / 256 : id));
 }
 
-/* Behind what is there; in the next page if this one has no room for all of it. */
+/* Appends the group to the page, or to the next page if this page has no room for all of it. */
 static int group_end(struct packer *p, struct group *g, size_t number)
 {
 	size_t left = TABLE_PAGE_BYTES - p->out.len % TABLE_PAGE_BYTES;
@@ -351,7 +352,7 @@ static int put_slots(struct packer *p)
 	return r;
 }
 
-/* The bytes, in memory of their own: whole pages, so that an array of them can be read. */
+/* Copies the bytes into memory of whole pages, so that an array of pages can be read. */
 static int take_table_image(struct packer *p)
 {
 	struct table *table = p->table;
@@ -369,7 +370,7 @@ static int take_table_image(struct packer *p)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the whole table */
 
 static int pack(struct packer *p)
 {

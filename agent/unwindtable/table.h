@@ -3,9 +3,8 @@
 #define PODPROF_UNWINDTABLE_TABLE_H
 
 /*
- * The packed unwind table of one image, as the kernel gets it (bpf/shared/table.h), but with
- * numbers of rules and rule runs that are its own. tables_publish() gives it a place and the node's
- * numbers.
+ * The packed unwind table of one image in the kernel's layout (bpf/shared/table.h), but with local
+ * numbers of rules and rule runs. tables_publish() gives the table a place and the node's numbers.
  */
 
 #include <stddef.h>
@@ -14,20 +13,20 @@
 #include "shared/table.h"
 #include "unwind/rows.h"
 
-/* Bytes of one table image: ten times the largest program seen (700 MB of Go: 3 MB). Above it,
- * TABLE_TOO_LARGE. Reached: `TABLE_TOO_LARGE`. */
+/* Bytes of one table image: ten times the largest program seen (700 MB of Go: 3 MB). Reached:
+ * `TABLE_TOO_LARGE`. */
 #define TABLE_BYTES_MAX (32u << 20)
 
 /**
  * struct table - one packed table; plain memory, may go from thread to thread
- * @exe:     where things are in @table_image; where the table image is (table_page, tail) is as if
- *           it were alone
+ * @exe:     positions in @table_image; the place of the table image (table_page, tail) is as if it
+ *           were alone
  * @table_image:    @n_bytes, a multiple of TABLE_SUBPAGE_BYTES, allocated to whole pages
  * @n_ids:   local ids; each is a rule's index in @rules, or TABLE_RULE_RUN and an index in
  *           @rule_runs
  * @rule_runs:   their rules are indexes in @rules
- * @n_rows:  rows that went in
- * @n_cut:   rows that did not: they are gaps now. 0 for what compilers make
+ * @n_rows:  rows in the table
+ * @n_cut:   rows that became gaps. 0 for the output of compilers
  */
 struct table {
 	struct table_exe exe;
@@ -60,8 +59,8 @@ enum table_outcome {
 int table_pack(const struct rows *rows, struct table **ret);
 void table_free(struct table *table);
 
-/* The rule at @vaddr as the walker would find it, by its own code: TABLE_FOUND, or why not (enum
- * table_found). Reads nothing outside the table, whatever is in it. */
+/* The walker's lookup of the rule at @vaddr: TABLE_FOUND, or the reason of a miss (enum
+ * table_found). Never reads outside the table, even for invalid content. */
 uint32_t table_lookup(const struct table *table, uint64_t vaddr, struct unwind_rule *ret);
 
 const char *table_outcome_name(int outcome);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which tables are wanted, and which give way to others, is told by tables.h: by what the walkers
- * came upon, once a second. A sample does not wait for that: the image in which its walk has ended
- * for want of a table is compiled at once, and so is that of the first frame of a new process.
+ * tables.h decides once a second, by the walkers' counts, about wanted tables and evictions. A
+ * sample does not wait for that second. If its walk ended in an image without a table, the builder
+ * compiles that image at once. The same holds for the image of the first frame of a new process.
  *
  * Compiling is pure (unwindtable/compile.h, unwindtable/table.h) and runs on a worker of low
- * priority, a few at a time, so that what turns out to be wanted more does not stand behind a long
- * queue. A file that gave no table is not tried again while it has its number: files that are
- * mapped do not change.
+ * priority. The queue is short, so a newly wanted image does not wait behind many others. A file
+ * without a table is not retried while it has its number: mapped files do not change.
  */
 #include "unwindtable/table_builder.h"
 
@@ -28,19 +27,19 @@
 #include "unwindtable/table.h"
 #include "unwindtable/tables.h"
 
-/* Tables with the worker at a time, the one that it compiles among them. When they are done the
- * next are asked for, so on a node with a thousand programs it goes from one to the next. Reached:
- * asked for again in the next interval. */
+/* Tables in the worker's queue, including the one in progress. The next requests follow when the
+ * queue is empty, so a node with a thousand programs proceeds from table to table. Reached: asked
+ * for again in the next interval. */
 #define TABLE_BUILDER_QUEUE_MAX 4
-/* The worker's. A table is 5 ms of work, each image once, and stacks wait for it: with 19, where a
- * dozen others want the same CPU, it would have a thousandth of it. */
+/* Nice value of the worker. A table is 5 ms of work, once per image, and stacks wait for it. With
+ * 19, beside a dozen threads on the same CPU, the worker would get a thousandth of the CPU. */
 #define TABLE_BUILDER_NICE	5
 
-/* What became of a compilation. */
+/* Outcomes of a compilation. */
 enum compiled {
 	COMPILED_OK,
-	COMPILED_NO_ROWS,     /* the file says nothing of its code */
-	COMPILED_UNSUPPORTED, /* not a kind of file that has rows */
+	COMPILED_NO_ROWS,     /* the file does not describe its code */
+	COMPILED_UNSUPPORTED, /* not a kind of file with rows */
 	COMPILED_TOO_LARGE,
 	COMPILED_NO_ROOM, /* other tables are wanted more */
 	COMPILED_CHANGED, /* the file was being written to */
@@ -62,7 +61,7 @@ struct executable {
 	struct image *image; /* the key; owns a reference */
 	uint16_t number;
 	bool compiling;
-	bool absent; /* there is no table for it */
+	bool absent; /* no table is possible */
 	UT_hash_handle hh;
 };
 
@@ -76,7 +75,7 @@ struct table_builder {
 	uint64_t n_numbers_full;
 };
 
-/* One table on its way through the worker. */
+/* One table in the worker's queue. */
 struct exe_job {
 	struct work work;
 	struct table_builder *x;
@@ -135,7 +134,7 @@ static void job_run(struct work *work)
 	struct ehframe_stats stats;
 	struct rows *rows = NULL;
 
-	/* this thread's; there is time, and others have better use for it */
+	/* this thread's; tables are not urgent for the CPU */
 	(void)setpriority(PRIO_PROCESS, 0, TABLE_BUILDER_NICE);
 	job->outcome = outcome_of_compile(compile_image(job->image->file, &stats, &rows));
 	if (job->outcome == COMPILED_OK)
@@ -192,7 +191,7 @@ static void job_done(struct work *work)
 		x->compile_ns += job->ns;
 		if (x->opts.ready)
 			x->opts.ready(x->opts.ctx, e->number);
-		/* what failed, or found no place, waits for the next tick */
+		/* a failed or refused table waits for the next tick */
 		if (!worker_pending(x->worker) && job->outcome != COMPILED_FAILED &&
 		    job->outcome != COMPILED_NO_ROOM)
 			want_most(x);
@@ -224,7 +223,7 @@ static void want(struct table_builder *x, struct executable *e)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* What tells images apart for tables.h, which remembers them for a while. */
+/* The image's identity for tables.h, which keeps it for a while. */
 static struct tables_key key_of(const struct image *image)
 {
 	const uint64_t words[4] = {image->device, image->inode, image->size, image->mtime_ns};

@@ -3,9 +3,9 @@
 #define PODPROF_UNWINDTABLE_TABLE_BUILDER_H
 
 /*
- * Images and their unwind tables: each image that is mapped by a process the walker knows has a
- * number; when the walker comes upon its code, or somebody else wants it, its rows are compiled on
- * a worker and its table is put where the walker finds it.
+ * Images and their unwind tables. Each mapped ELF image of a process in the walker's records has a
+ * number. A walk through the image's code, or another request, makes its table wanted. A worker
+ * then compiles the rows, and the builder publishes the table to the walker.
  */
 
 #include <stdbool.h>
@@ -19,9 +19,9 @@ struct table_builder;
 struct tables;
 
 /**
- * struct table_builder_opts - what is borrowed must outlive it
+ * struct table_builder_opts - borrowed pointers must outlive the builder
  * @tables: the kernel's side
- * @ready:  called when a table that was made is there, or is known not to come; NULL: nobody asks
+ * @ready:  called when a table is in place, or will certainly not come; may be NULL
  */
 struct table_builder_opts {
 	struct loop *loop;
@@ -33,31 +33,31 @@ struct table_builder_opts {
 /* Whether an executable has a table. */
 enum table_builder_state {
 	TABLE_BUILDER_LIVE,
-	TABLE_BUILDER_COMING, /* or it is to be asked for again */
+	TABLE_BUILDER_COMING, /* in progress, or to be requested again */
 	TABLE_BUILDER_NEVER,
 };
 
 int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret);
-/* Waits for the table that is being compiled. */
+/* Waits for the compilation in progress. */
 void table_builder_free(struct table_builder *x);
 
-/* The number of an image, 0 if it cannot have any (no ELF file, or no number is left: counted). The
- * image is referred to until its number is given up. */
+/* The number of an image, 0 if it is not ELF or no number is left (counted). The builder holds a
+ * reference to the image until the number is released. */
 uint16_t table_builder_number(struct table_builder *x, struct image *image);
 
-/* The image's table is wanted, whatever the walker has counted. */
+/* Requests the image's table, regardless of the walker's counts. */
 void table_builder_want(struct table_builder *x, struct image *image);
-/* The same by its number. */
+/* The same by number. */
 enum table_builder_state table_builder_want_number(struct table_builder *x, uint16_t number);
 
-/* Every second or so: have compiled what is wanted, what is wanted most first. */
+/* Every second or so: starts compiling wanted tables, highest score first. */
 void table_builder_tick(struct table_builder *x);
 
-/* Every minute or so: give up the numbers that are not in @used, which has @n, by number. Their
- * tables stay for a while (tables.h). */
+/* Every minute or so: releases the numbers outside @used, an array of @n entries by number. Their
+ * tables stay for a grace period (tables.h). */
 void table_builder_sweep(struct table_builder *x, const bool *used, size_t n);
 
-/* Wait for a table that is being made, at most so long. False if none was. */
+/* Waits for a table in progress, at most so long. False if there was none. */
 bool table_builder_wait(struct table_builder *x, uint64_t timeout_ns);
 /* Tables waiting for the worker or being compiled. */
 size_t table_builder_pending(const struct table_builder *x);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Arrays that can be mapped (Linux 5.5) are written like memory: a table of a million rows is in
- * the kernel after one copy, where a call for each row takes a second. Slabs are mapped only while
- * they are written, or they would count as the agent's memory as well.
+ * Arrays that can be mapped (Linux 5.5) are written like memory. A table of a million rows reaches
+ * the kernel with one copy; a system call for each row takes a second. Slabs are mapped only during
+ * writing, or they would count as the agent's memory as well.
  *
- * A slab must be like the one that the outer map was made with: type, sizes and flags are compared
- * by the kernel (bpf_map_meta_equal() and array_map_meta_equal()).
+ * A slab must match the inner map of the outer map's creation: the kernel compares type, sizes and
+ * flags (bpf_map_meta_equal() and array_map_meta_equal()).
  */
 #include "unwindtable/tablemaps.h"
 

@@ -8,7 +8,7 @@
 
 struct tablemaps;
 
-/* Descriptors of the loaded object's maps; borrowed, they must stay open. */
+/* Descriptors of the loaded object's maps; borrowed, must stay open. */
 struct tablemaps_fds {
 	int slabs;
 	int exes;
@@ -19,13 +19,13 @@ struct tablemaps_fds {
 
 /* 0 or -errno. */
 int tablemaps_new(const struct tablemaps_fds *fds, struct tablemaps **ret);
-/* The memory below must not be used any more. The kernel's maps stay as they are. */
+/* Invalidates the memory below. The kernel's maps stay as they are. */
 void tablemaps_free(struct tablemaps *maps);
 
 /* For tables_new(). */
 struct tables_memory tablemaps_memory(struct tablemaps *maps);
 
-/* Bytes of the maps that have one size, as their values take them. */
+/* Bytes of the values of all maps with a fixed size. */
 size_t tablemaps_fixed_bytes(void);
 
 #endif

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A table becomes visible in this order: its rules and rule runs, its table image, its descriptor,
- * and of that the number of blocks last; walkers look in the opposite order, and begin with mapping
- * tables that are written when all of it is there. Taken away is the number of blocks first. What
- * it led to is given to somebody else only after TABLES_QUIET_NS, and so long passes between two
- * tables of one executable. No walker waits for anything and none can see half a table. (On arm64 a
- * walker's reads may be out of order, by some hundred instructions: the fields of the descriptor
- * and the table image are written much earlier than that, there are system calls in between.)
+ * A table becomes visible in this order: rules and rule runs, table image, descriptor, and last the
+ * descriptor's number of blocks. Walkers read in the opposite order. They start from mapping
+ * tables, written after everything else. Removal begins with the number of blocks. Everything
+ * behind that number has a grace period of TABLES_QUIET_NS before reuse, and so has an executable
+ * between two tables. No walker waits, and none can see half a table. (On arm64 a walker's reads
+ * may be out of order, by some hundred instructions. The fields of the descriptor and the table
+ * image are written much earlier than that, with system calls in between.)
  *
- * Walkers count the frames of each executable, whether it has a table or not. A weight is made of
- * that, which fades by an eighth each second: so many frames in the last eight seconds. It says
- * what is wanted first. What a table is worth fades by a 64th: so many frames in the last minute.
- * The budget is in slabs. When there is no room, the tables that are worth least must go, if
- * together that is less than half of what the new one is worth, by more than chance would have it;
- * else it is refused. So tables of equal importance do not take turns, and what was pushed out
- * comes back when it is worth twice as much as what it would push out in its turn.
+ * Walkers count the frames of each executable, with or without a table. Two scores decay from these
+ * counts. The first decays by an eighth each second, so it covers the last eight seconds; it orders
+ * the wanted tables. The second decays by a 64th, so it covers the last minute; it decides on
+ * eviction.
  *
- * Chance: frames come as samples do, and the count of a minute is off by half of its root, mostly.
- * Where hundreds of tables are wanted by a few frames each, some are off by five times as much, and
- * others by as much to the other side.
+ * The budget is in slabs. Without room, eviction has hysteresis: the tables with the lowest scores
+ * go only if their sum is below half of the newcomer's score, by more than the sampling noise.
+ * Otherwise the newcomer is refused. So tables of equal importance do not take turns. An evicted
+ * table returns when its score is twice that of its victims.
+ *
+ * Sampling noise: frames arrive as samples do, and the count of a minute is mostly off by half of
+ * its square root. Where hundreds of tables have a few frames each, some counts are off by five
+ * times as much, and others by as much in the other direction.
  */
 #include "unwindtable/tables.h"
 
@@ -32,9 +34,9 @@
 
 #define SLAB_BYTES  ((uint64_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
 #define TICK_NS	    1000000000ull
-/* Weights have eight bits of fraction, so that a single frame fades, too. */
+/* Scores have eight bits of fraction, so that a single frame decays, too. */
 #define SCORE_SHIFT 8
-/* The square of how often chance has to be exceeded, halved (see above): eight times. */
+/* Half of the square of the required multiple of the sampling noise (see above): eight times. */
 #define CHANCE	    32
 
 enum state {
@@ -58,9 +60,9 @@ struct exe {
 	uint64_t frames; /* counter, as read last */
 	uint64_t recent_score;
 	uint64_t score;
-	size_t bytes; /* of its table, also when that is gone; 0: not known */
+	size_t bytes; /* of its table, also after an eviction; 0: unknown */
 	size_t rows;
-	/* The place of a table that is live or quiet. */
+	/* The place of a table that is live or in its grace period. */
 	uint32_t table_page, n_table_pages;
 	uint32_t tail, n_tail; /* in sub-pages */
 	uint16_t *numbers;     /* rules, then rule runs */
@@ -153,7 +155,7 @@ static void set_state(struct exe *exe, enum state state, uint64_t now_ns)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* The lowest, so that what is looked at each second stays together. */
+/* The lowest free number, so that the entries read each second stay together. */
 static struct exe *free_exe(struct tables *t)
 {
 	for (uint32_t number = 1; number < TABLE_EXES; number++) {
@@ -247,7 +249,7 @@ void tables_absent(struct tables *t, uint16_t number)
 	t->memory.exes[number].awaited = 0;
 }
 
-/* One that was never made has the smallest. */
+/* A table that was never made counts as the smallest. */
 static bool has_room(const struct page_pool_room *room, const struct exe *exe)
 {
 	return (exe->bytes < TABLE_PAGE_BYTES ? room->subpage_bytes : room->whole_bytes) >=
@@ -284,9 +286,9 @@ bool tables_cooling_down(const struct tables *t, uint16_t number, uint64_t now_n
 	return exe && now_ns < exe->cooldown_until_ns;
 }
 
-/* ---------------------------------------------------------------- who may come in */
+/* ---------------------------------------------------------------- eviction */
 
-/* Live tables that may go, what is worth least first. */
+/* Live tables open to eviction, lowest score first. */
 static int score_compare(const void *a, const void *b)
 {
 	const struct exe *left = *(const struct exe *const *)a;
@@ -309,7 +311,7 @@ static size_t list_victims(const struct tables *t, uint64_t now_ns, struct exe *
 	return n;
 }
 
-/* Whether that is worth more than twice as much as @old, and not by chance. */
+/* Whether @score is more than twice @old, beyond the sampling noise. */
 static bool scores_higher(uint64_t score, uint64_t old)
 {
 	uint64_t frames = score >> SCORE_SHIFT, twice = 2 * (old >> SCORE_SHIFT);
@@ -319,8 +321,8 @@ static bool scores_higher(uint64_t score, uint64_t old)
 	return more > UINT32_MAX || more * more > CHANCE * (frames + 2 * twice);
 }
 
-/* How many of the @n @victims make room for @exe and are worth less than half as much together; 0
- * if none are. What is free is in pieces, so it does not count. */
+/* The number of @victims, out of @n, to evict for @exe: together they make room and have less than
+ * half of its score. 0 if impossible. Free space is fragmented, so it does not count. */
 static size_t victims_for(const struct exe *exe, struct exe *const *victims, size_t n, size_t bytes)
 {
 	uint64_t score = 0;
@@ -401,7 +403,7 @@ static int reserve_place(struct tables *t, struct exe *exe, const struct table *
 	return r;
 }
 
-/* The node's number for a value; that of the gap if there is none any more. */
+/* The node's number for a value; that of the gap if no number is free. */
 static uint16_t take_number(struct tables *t, struct dictionary *d, const void *value,
 			    uint64_t now_ns)
 {
@@ -412,7 +414,7 @@ static uint16_t take_number(struct tables *t, struct dictionary *d, const void *
 	return number;
 }
 
-/* A rule run whose rules have the node's numbers. */
+/* The rule run with the node's numbers for its rules. */
 static struct table_rule_run numbered_rule_run(const struct table_rule_run *rule_run,
 					       const uint16_t *rules, uint32_t n_rules)
 {
@@ -447,7 +449,8 @@ static int take_numbers(struct tables *t, struct exe *exe, const struct table *t
 	return 0;
 }
 
-/* The table image's ids become the node's numbers. A rule run that has none is the gap. */
+/* Replaces the table image's ids by the node's numbers. A rule run without a number becomes the
+ * gap. */
 static void translate_ids(const struct exe *exe, struct table *table)
 {
 	uint16_t *ids = (uint16_t *)(void *)(table->table_image + table->exe.ids);
@@ -511,7 +514,7 @@ static int place(struct tables *t, struct exe *exe, struct table *table, uint64_
 	return 0;
 }
 
-/* Give the waiting table its place, evict for it, or refuse it. 0 as long as there is hope. */
+/* Places the waiting table, evicts for it, or refuses it. 0 while a place is still possible. */
 static int place_waiting(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	int r = place(t, exe, exe->waiting, now_ns);
@@ -562,7 +565,7 @@ static void read_counter(const struct tables *t, struct exe *exe)
 	exe->frames = frames;
 }
 
-/* What nobody holds: its table when it has not been used for a while, then its number. */
+/* Frees an executable without holders: its table after a time without use, then its number. */
 static void forget(struct tables *t, struct exe *exe, uint64_t now_ns)
 {
 	if (exe->refs || exe->recent_score || now_ns - exe->put_ns < TABLES_QUIET_NS)
@@ -596,7 +599,7 @@ static void place_all_waiting(struct tables *t, uint64_t now_ns)
 			(void)place_waiting(t, &t->exes[i], now_ns);
 }
 
-/* What waits has waited for that. It is asked for again. */
+/* Refuses all tables that waited for the slab. They will be requested again. */
 static void refuse_all_waiting(struct tables *t, uint64_t now_ns)
 {
 	for (uint32_t i = 1; i < t->end && t->stats.n_waiting; i++) {

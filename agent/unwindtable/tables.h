@@ -3,16 +3,16 @@
 #define PODPROF_UNWINDTABLE_TABLES_H
 
 /*
- * The unwind tables that are in the kernel: numbers for executables, a place for each table, which
- * tables are worth it.
+ * The unwind tables in the kernel: numbers for executables, a place for each table, and the
+ * eviction policy.
  *
  *	tables_exe_get(t, &key, now, &exe)     a process maps that image; its mappings get exe
- *	tables_wanted(t, ...)                  walkers came upon these, and they have no table
- *	tables_publish(t, exe, table, now)     here is one (compiled and packed on the worker)
+ *	tables_wanted(t, ...)                  executables that walkers met and that have no table
+ *	tables_publish(t, exe, table, now)     a table, compiled and packed on the worker
  *	tables_tick(t, now)                    once a second
  *	tables_exe_put(t, exe, now)            no mapping table has exe any more
  *
- * Not for threads.
+ * Not thread-safe.
  */
 
 #include <stdbool.h>
@@ -24,24 +24,22 @@
 
 struct tables;
 
-/* What is given up is written again only after so long: a walk takes microseconds, but its virtual
- * CPU may be taken away in the middle. */
+/* Grace period before released memory is written again. A walk takes microseconds, but its virtual
+ * CPU may lose its time slice in the middle. */
 #define TABLES_QUIET_NS	   1000000000ull
-/* A table that was loaded stays, and one that was evicted or refused is not asked for, at least so
- * long. */
+/* Minimum stay of a loaded table, and cooldown of an evicted or refused one. */
 #define TABLES_STAY_NS	   (30 * TABLES_QUIET_NS)
-/* Tables that wait for a place that is not free yet; each may have TABLE_BYTES_MAX. Reached:
- * `TABLES_WAITING`: asked for again. */
+/* Tables in the queue for a place; each may have TABLE_BYTES_MAX. Reached: `TABLES_WAITING`: asked
+ * for again. */
 #define TABLES_WAITING_MAX 16
 
-/* Which image, as whoever knows images tells them apart. Padding must be set. */
+/* Identity of an image, chosen by the caller. Padding must be set. */
 struct tables_key {
 	uint8_t bytes[32];
 };
 
-/* What walkers read, mapped (tablemaps.h); TABLE_EXES, TABLE_RULES and TABLE_RULE_RUNS of them,
- * zeros.
- */
+/* The walkers' maps, mapped as memory (tablemaps.h): TABLE_EXES, TABLE_RULES and TABLE_RULE_RUNS
+ * entries, initially zeros. */
 struct tables_memory {
 	struct table_exe *exes;
 	struct table_use *uses;
@@ -50,7 +48,7 @@ struct tables_memory {
 	struct page_pool_slabs slabs;
 };
 
-/* @budget_bytes: for slabs, rounded down to whole ones; mapping tables are in it, too. */
+/* @budget_bytes: for slabs, rounded down to whole slabs; includes the mapping tables. */
 struct tables_opts {
 	struct tables_memory memory;
 	uint64_t budget_bytes;
@@ -58,7 +56,7 @@ struct tables_opts {
 
 enum tables_outcome {
 	TABLES_OK = 0,
-	TABLES_FULL,	/* no number, or nothing less important could give its place up */
+	TABLES_FULL,	/* no number left, or no table with a lower score to evict */
 	TABLES_WAITING, /* too many wait already */
 	TABLES_UNKNOWN, /* no such executable */
 	TABLES_OUTCOME_MAX,
@@ -69,40 +67,40 @@ int tables_new(const struct tables_opts *opts, struct tables **ret);
 /* No walker may run any more. */
 void tables_free(struct tables *t);
 
-/* What walkers read, for one on this side. */
+/* The memory that the walkers read, for a walker in the agent. */
 const struct tables_memory *tables_memory(const struct tables *t);
-/* For mapping tables, which live in the same space. */
+/* Shared with the mapping tables. */
 struct page_pool *tables_page_pool(struct tables *t);
 
-/* The executable's number, one holder more. 0, TABLES_FULL, -ENOMEM. */
+/* Adds a holder and returns the executable's number. 0, TABLES_FULL, -ENOMEM. */
 int tables_exe_get(struct tables *t, const struct tables_key *key, uint64_t now_ns, uint16_t *ret);
-/* One holder less. Nothing that walkers read may have the number when the last one goes. The table
- * stays for a while, in case that the program comes back. */
+/* Removes a holder. Before the last call, no memory of the walkers may refer to the number. The
+ * table stays for a grace period, in case the program returns. */
 void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns);
 
 /**
- * tables_publish() - the table of an executable, in place of the one it may have
+ * tables_publish() - publish the table of an executable, replacing an old one
  * @table: taken on any result but TABLES_WAITING and TABLES_UNKNOWN
  *
- * Where something must give up its place first, or the old one may still be read, it happens in a
- * later tick, where a slab must be made first, when it is there; and it may still fail then
+ * A later tick completes the publication if it needs an eviction, or if walkers may still read the
+ * old table. If it needs a new slab, the slab's arrival completes it. Both may still fail
  * (tables_stats.refused).
  *
  * Return: 0: done or to be done; TABLES_FULL, TABLES_WAITING, TABLES_UNKNOWN; -errno.
  */
 int tables_publish(struct tables *t, uint16_t number, struct table *table, uint64_t now_ns);
-/* There is no table for it and never will be: it is not wanted again. */
+/* Marks an executable without any possible table; it is no longer wanted. */
 void tables_absent(struct tables *t, uint16_t number);
-/* The slab that was to be made later (page_pool.h) is there, or cannot be made (-errno). Places
- * what waited for it. */
+/* Reports the slab after PAGE_POOL_LATER (page_pool.h): made, or failed (-errno). Places the
+ * waiting tables. */
 void tables_slab_made(struct tables *t, int result, uint64_t now_ns);
-/* One is made, and waits for its place. */
+/* Whether a finished table waits for its place. */
 bool tables_placing(const struct tables *t, uint16_t number);
-/* There is none now, but one may come: nothing that is known speaks against it. */
+/* Whether the table is missing but may still come: no known reason prevents it. */
 bool tables_awaited(const struct tables *t, uint16_t number, uint64_t now_ns);
 /* Walkers find a table. */
 bool tables_live(const struct tables *t, uint16_t number);
-/* It had to give way to others lately: not to be asked for yet. */
+/* Whether the table was evicted or refused lately and is in its cooldown. */
 bool tables_cooling_down(const struct tables *t, uint16_t number, uint64_t now_ns);
 
 struct tables_want {
@@ -110,12 +108,12 @@ struct tables_want {
 	uint64_t recent_score;
 };
 
-/* Held executables that walkers came upon in vain, and whose table would be let in, the most
- * wanted first. Returns how many of at most @n. */
+/* Held executables that walkers met without a table, and whose score suffices for a place; highest
+ * score first. Returns their number, at most @n. */
 size_t tables_wanted(const struct tables *t, uint64_t now_ns, struct tables_want *ret, size_t n);
 
-/* Read the counters, end what was given up, place what waits. Does nothing if called again within
- * a second. */
+/* Reads the counters, ends grace periods and places waiting tables. A second call within a second
+ * does nothing. */
 void tables_tick(struct tables *t, uint64_t now_ns);
 
 struct tables_stats {
@@ -123,11 +121,11 @@ struct tables_stats {
 	size_t n_live; /* with a table */
 	size_t n_waiting;
 	size_t rows;	    /* in live tables */
-	size_t table_bytes; /* of those */
+	size_t table_bytes; /* of these slabs */
 	size_t slab_bytes;
 	uint32_t rules, rule_runs; /* in use */
 	uint64_t loads, evictions, refused;
-	uint64_t rules_lost; /* rules and rule runs that had no number any more: gaps now */
+	uint64_t rules_lost; /* rules and rule runs without a free number; these are gaps */
 	uint64_t failures;   /* the kernel's: no memory for a slab */
 };
 struct tables_stats tables_stats(const struct tables *t);

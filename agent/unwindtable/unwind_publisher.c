@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Nothing is done for processes that are not sampled. The first sample of one says that the walker
- * did not know it; its mappings are read then anyway, to find the places of that sample's stack
- * (procmap/address_space.h), and are published here with the identity that the sample carries.
- * Later samples publish them again when they have changed. So the first interval of a process is
- * walked by frame pointers, and the first one of an image that no process had before.
+ * Processes without samples cost nothing. The first sample of a process shows that the walker did
+ * not know it. Resolving that sample's stack reads the mappings anyway (procmap/address_space.h).
+ * The publisher then publishes them with the identity in the sample, and again with later samples
+ * when the mappings have changed. So the first interval of a process is walked by frame pointers,
+ * and so is the first interval of a new image.
  *
- * A record is never wrong for long enough to matter: start time and exec id are compared by the
- * walker, mappings that were added are told by the kernel and read before the next sample is looked
- * at. It is withdrawn when the leader exits. If other threads live on, their next sample publishes
- * it again.
+ * A record is wrong only for a negligible time. The walker compares start time and exec id. Events
+ * report added mappings, and the agent reads the events before the next sample. The exit of the
+ * leader withdraws the record. If other threads live on, their next sample publishes the process
+ * again.
  */
 #include "unwindtable/unwind_publisher.h"
 
@@ -42,7 +42,7 @@ struct unwind_publisher {
 	struct dumpwalk *dumpwalk;
 	struct process_mapping *maps; /* room for the largest table */
 	size_t n_maps;
-	uint64_t maps_version; /* of the space whose they are; 0: nobody's */
+	uint64_t maps_version; /* of the published address space; 0: none */
 };
 
 DEFINE_CLEANUP(struct unwind_publisher *, unwind_publisher_freep, unwind_publisher_free);
@@ -56,7 +56,7 @@ static uint64_t page_of(uint64_t address)
 	return address >> PROCESS_PAGE_SHIFT;
 }
 
-/* Code without an image is in the table, too: the walker shall know that it is code. */
+/* Code without an image is in the table, too, so that the walker knows it as code. */
 static struct process_mapping mapping_of(struct unwind_publisher *u,
 					 const struct address_space_mapping *m)
 {
@@ -87,7 +87,7 @@ static void make_maps(struct unwind_publisher *u, const struct address_space *sp
 	u->maps_version = address_space_version(space);
 }
 
-/* The image at @pc, before the walker's counts tell of it. */
+/* Requests the image at @pc, before the walker's counts show it. */
 static void want(struct unwind_publisher *u, uint64_t pc, const struct address_space *space)
 {
 	const struct address_space_mapping *items;
@@ -99,7 +99,7 @@ static void want(struct unwind_publisher *u, uint64_t pc, const struct address_s
 			table_builder_want(u->builder, items[i].image);
 }
 
-/* Whether @known is the same process, as late in its life as @id or later. */
+/* Whether @known is the same process, at the same point of its life as @id or later. */
 static bool is_newer(const struct processes_id *known, const struct processes_id *id)
 {
 	if (known->start_boottime_ns != id->start_boottime_ns)
@@ -133,7 +133,7 @@ static uint32_t runtime_of(const struct unwind_publisher *u, const struct sample
 	return runtimes_of(u->opts.runtimes, &who, space);
 }
 
-/* Tell the walker of the process of @sample, which was at @pc. */
+/* Publishes the process of @sample, sampled at @pc, to the walker. */
 static void publish(struct unwind_publisher *u, const struct sample *sample, uint64_t pc,
 		    const struct address_space *space)
 {
@@ -151,12 +151,12 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
 		return;
 	want(u, pc, space);
-	/* the last samples come after the word of the end, which has withdrawn the record */
+	/* the last samples come after the exit event, which has withdrawn the record */
 	if (pid_n_threads(u->opts.proc, (pid_t)id.tgid) <= address_space_ended(space))
 		return;
 	make_maps(u, space);
 	id.runtime = runtime_of(u, sample, space);
-	/* what fails is counted there, and tried again with the next sample */
+	/* processes_publish() counts a failure; the next sample retries */
 	(void)processes_publish(u->processes, &id, u->maps, u->n_maps, nsec_monotonic());
 }
 
@@ -169,7 +169,7 @@ void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sa
 
 /* ---------------------------------------------------------------- copied stacks */
 
-/* Ask for all that is missing. Whether any of it is to come, the innermost of that. */
+/* Requests all missing tables. Returns whether any is on the way, and the innermost of these. */
 static bool want_missing(struct unwind_publisher *u, const struct dumpwalk_stack *stack,
 			 uint16_t *ret_waits)
 {
@@ -257,7 +257,7 @@ void unwind_publisher_sweep(struct unwind_publisher *u)
 	processes_for_each(u->processes, withdraw_if_gone, u);
 	if (!used)
 		return;
-	u->maps_version = 0; /* its numbers may be others' after this */
+	u->maps_version = 0; /* other images may get its numbers after this */
 	processes_mark(u->processes, used, TABLE_EXES);
 	table_builder_sweep(u->builder, used, TABLE_EXES);
 	free(used);

@@ -3,9 +3,9 @@
 #define PODPROF_UNWINDTABLE_UNWIND_PUBLISHER_H
 
 /*
- * What the walker in the kernel goes by: the mappings of the processes that are sampled, and the
- * unwind tables of the images in them. Told of each sample, it publishes the process that the
- * walker did not know, and has tables made for what the walker came upon.
+ * Gives the walker in the kernel its data: the mappings of sampled processes, and the unwind tables
+ * of their images. Each sample is passed to the publisher. It publishes unknown processes and
+ * requests the tables that the walker missed.
  */
 
 #include <stdbool.h>
@@ -24,13 +24,13 @@ struct stack_dump;
 struct unwind_publisher;
 
 /**
- * struct unwind_publisher_opts - what is borrowed must outlive it
+ * struct unwind_publisher_opts - borrowed pointers must outlive the publisher
  * @kernel:      the kernel's maps
  * @table_bytes: ceiling of kernel memory for tables
  * @runtimes:    which runtimes processes have
- * @mode:        how copied stacks are walked
- * @ready:       called when a table that unwind_publisher_walk() waits for is there, or will not
- *               come; 0: some have found their places
+ * @mode:        how stack dumps are walked
+ * @ready:       called when a table awaited by unwind_publisher_walk() is in place, or will not
+ *               come; 0: some tables have found their places
  */
 struct unwind_publisher_opts {
 	struct loop *loop;
@@ -45,7 +45,8 @@ struct unwind_publisher_opts {
 
 enum unwind_publisher_outcome {
 	UNWIND_PUBLISHER_OK = 0,
-	UNWIND_PUBLISHER_WAITS, /* what it came upon is on the way: again later, or as it is */
+	UNWIND_PUBLISHER_WAITS, /* a missing table is on the way: walk again later, or accept the
+				   stack */
 };
 
 /* 0 or -errno. */
@@ -53,37 +54,37 @@ int unwind_publisher_new(const struct unwind_publisher_opts *opts, struct unwind
 /* No program of the kernel's may use the maps any more. */
 void unwind_publisher_free(struct unwind_publisher *u);
 
-/* A sample is handed over; @space is its process's address space. */
+/* Processes a sample; @space is its process's address space. */
 void unwind_publisher_sample(struct unwind_publisher *u, const struct sample *sample,
 			     const struct address_space *space);
 /**
- * unwind_publisher_walk() - walk a stack that was copied out
- * @space:     of the process, as it was then
+ * unwind_publisher_walk() - walk a stack dump
+ * @space:     the process's address space at the time of the dump
  * @ret:       the sample; its user frames are borrowed until the next walk
  * @ret_waits: with UNWIND_PUBLISHER_WAITS: the executable whose table is on the way
  *
- * Also tells the walker in the kernel of the process, if that is needed and it lives.
+ * Also publishes the process to the walker in the kernel, if necessary and if the process lives.
  *
  * Return: 0 or UNWIND_PUBLISHER_WAITS; @ret is set with both.
  */
 int unwind_publisher_walk(struct unwind_publisher *u, const struct stack_dump *dump,
 			  const struct address_space *space, struct sample *ret,
 			  uint16_t *ret_waits);
-/* What one waits for is still wanted. */
+/* Keeps an awaited table wanted. */
 void unwind_publisher_want(struct unwind_publisher *u, uint16_t exe);
 /* After some walks. */
 void unwind_publisher_rest(struct unwind_publisher *u);
-/* Wait for a table that is being made, at most so long. False if none was. */
+/* Waits for a table in progress, at most so long. False if there was none. */
 bool unwind_publisher_wait(struct unwind_publisher *u, uint64_t timeout_ns);
 
 /* A process's leader has ended. */
 void unwind_publisher_exit(struct unwind_publisher *u, uint32_t tgid);
 /* After samples were handed over, every second or so. */
 void unwind_publisher_tick(struct unwind_publisher *u);
-/* Every minute or so: forget what has gone. */
+/* Every minute or so: drops ended processes and unused numbers. */
 void unwind_publisher_sweep(struct unwind_publisher *u);
 
-/* Tables that are wanted and not there yet. */
+/* Count of wanted tables that are not in place. */
 size_t unwind_publisher_pending(const struct unwind_publisher *u);
 /* A metric_collect_fn: podprof_unwind_*. */
 void unwind_publisher_collect(void *publisher, struct metric_sink *sink);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A walker's maps are those with these names of the programs that have its slabs. The arrays and
- * the slabs are mapped read-only, slabs one behind the other, so that the walker's own lookups
- * (bpf/lib/mapping.bpf.h, table.bpf.h) run over them as they are; what their podprof changes
- * meanwhile is seen, and whatever is read nothing else is (table.bpf.h).
+ * A walker's maps have these names and belong to the programs that share its slabs. The arrays and
+ * the slabs are mapped read-only, slabs in succession. So the walker's own lookups
+ * (bpf/lib/mapping.bpf.h, table.bpf.h) run over them unchanged. The running podprof may change them
+ * meanwhile; the lookups stay within these maps for any content (table.bpf.h).
  */
 #include "unwindtable/walkerview.h"
 
@@ -19,16 +19,16 @@
 #include "lib/mapping.bpf.h"
 #include "lib/table_host.h"
 
-/* Maps of one program that are looked at; ours have 17. */
+/* Maps of one program that are searched; podprof's have 17. */
 #define PROGRAM_MAPS 64
-/* Walkers that run at a time and are looked at: agents and recordings. */
+/* Running walkers that are searched: agents and recordings. */
 #define WALKERS	     16
 #define SLAB_BYTES   ((size_t)TABLE_SLAB_PAGES * TABLE_PAGE_BYTES)
 
 enum part { RECORDS, SLABS, EXES, USES, RULES, RULE_RUNS, N_PARTS };
 
 static const struct {
-	const char *name; /* as the kernel keeps it: 15 characters */
+	const char *name; /* the kernel keeps 15 characters */
 	uint32_t value_size;
 	uint32_t entries;
 } parts[N_PARTS] = {
@@ -42,8 +42,8 @@ static const struct {
 
 struct walkerview {
 	int fds[N_PARTS];
-	void *arrays[N_PARTS]; /* EXES and what is behind it */
-	uint8_t *slabs;	       /* room for all of them */
+	void *arrays[N_PARTS]; /* EXES and the following parts */
+	uint8_t *slabs;	       /* room for all slabs */
 	uint32_t n_slabs;
 	struct process process;
 	struct table_space space;
@@ -72,7 +72,7 @@ void walkerview_free(struct walkerview *v)
 
 /* ---------------------------------------------------------------- finding */
 
-/* The maps of one walker, by their numbers in the kernel; 0 is none. */
+/* The maps of one walker, by the kernel's ids; 0 is none. */
 struct walker {
 	uint32_t ids[N_PARTS];
 };
@@ -80,10 +80,10 @@ struct walker {
 struct walkers {
 	struct walker items[WALKERS];
 	size_t n;
-	bool odd; /* one has maps of another form */
+	bool odd; /* a map has another form */
 };
 
-/* Which part the map @id is: N_PARTS if none; -errno. */
+/* The part of map @id: N_PARTS if none; -errno. */
 static int part_of_map(uint32_t id, bool *odd)
 {
 	_cleanup_(close_fdp) int fd = bpf_map_get_fd_by_id(id);
@@ -105,7 +105,7 @@ static int part_of_map(uint32_t id, bool *odd)
 	return N_PARTS;
 }
 
-/* Programs of one walker have the slabs in common. */
+/* Programs with the same slabs belong to one walker. */
 static void merge(struct walkers *all, const struct walker *part)
 {
 	struct walker *w = all->items;
@@ -146,7 +146,7 @@ static int add_program(struct walkers *all, uint32_t id)
 	return 0;
 }
 
-/* WALKERVIEW_NONE for a walker that is ending, or being made. */
+/* WALKERVIEW_NONE for a walker that is ending or starting. */
 static int view_of_walker(const struct walker *w, uint32_t tgid, struct walkerview **ret)
 {
 	_cleanup_(walkerview_freep) struct walkerview *v = calloc(1, sizeof(*v));

@@ -2,8 +2,8 @@
 #ifndef PODPROF_UNWINDTABLE_WALKERVIEW_H
 #define PODPROF_UNWINDTABLE_WALKERVIEW_H
 
-/* What the walker of a running podprof goes by: the kernel's maps, found from outside and only
- * read. For inspecting; it needs CAP_SYS_ADMIN. */
+/* A read-only view of the maps of a running podprof's walker, from outside. For inspection; needs
+ * CAP_SYS_ADMIN. */
 
 #include <stdint.h>
 
@@ -15,27 +15,27 @@ struct walkerview;
 enum walkerview_outcome {
 	WALKERVIEW_OK = 0,
 	WALKERVIEW_NONE,    /* no walker runs */
-	WALKERVIEW_UNKNOWN, /* no walker that runs knows the process */
+	WALKERVIEW_UNKNOWN, /* no running walker knows the process */
 	WALKERVIEW_ODD,	    /* the maps have another form: another version of podprof */
 	WALKERVIEW_OUTCOME_MAX,
 };
 
-/* The maps of the walker that knows @tgid, the one that began last if there are several, and its
- * record. 0, an outcome, -errno (-EPERM: may not look). */
+/* Opens the maps of the walker with @tgid and its record; of several walkers, the newest. 0, an
+ * outcome, -errno (-EPERM: no permission). */
 int walkerview_open(uint32_t tgid, struct walkerview **ret);
 void walkerview_free(struct walkerview *view);
 
-/* As it was when it was opened. Borrowed. */
+/* The record at the time of opening. Borrowed. */
 const struct process *walkerview_process(const struct walkerview *view);
-/* One of its n_mappings; all zeros for what is not there. */
+/* A mapping, out of n_mappings; all zeros if it does not exist. */
 struct process_mapping walkerview_mapping(const struct walkerview *view, uint32_t i);
 
-/* NULL for a number that there cannot be. Borrowed; changes while one looks. */
+/* NULL for an invalid number. Borrowed; changes while the walker runs. */
 const struct table_exe *walkerview_exe(const struct walkerview *view, uint16_t number);
-/* Frames that walkers came upon in it. */
+/* Walkers' count of frames in the executable. */
 uint64_t walkerview_frames(const struct walkerview *view, uint16_t number);
 
-/* What the walker finds at a pc. */
+/* The walker's lookup result at a pc. */
 struct walkerview_row {
 	uint64_t vaddr;
 	uint16_t exe;	/* 0: code without an image */
