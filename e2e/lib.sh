@@ -82,7 +82,7 @@ container_remove() {
 	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1 || true
 	within 60 ctr -a "$work/containerd.sock" container rm "$1" || true
 	# the pod's folders are nobody's after that; others' are not empty and stay
-	rmdir /sys/fs/cgroup/{,*/}kubepods/besteffort/pod*/ 2>/dev/null || true
+	rmdir /sys/fs/cgroup/{,*/}kubepods/{{besteffort,burstable}/{pod*/,},} 2>/dev/null || true
 	rmdir /sys/fs/cgroup/{,*/}kubepods.slice/{kubepods-besteffort.slice/{*.slice/,},} 2>/dev/null || true
 }
 

@@ -220,6 +220,12 @@ static int scan_dir(struct cgroupfs *fs, struct cgroupdir *dir, int fd, bool dee
 /* Bytes of a directory's name with the NUL: the kernel's own limit. */
 #define NAME_BYTES (NAME_MAX + 1)
 
+/* A leaf on the node may still have removed subdirectories in the table: those need a scan. */
+static bool is_leaf(const struct cgroupdir *dir)
+{
+	return dir->leaf && !dir->children;
+}
+
 /* True if the table has exactly the subdirectories of @dir, and all are leaves. @dir is a
  * subdirectory that was just read. Checking by path from the scanned directory avoids opening @dir:
  * most directories of a walk are pods with their containers. */
@@ -239,10 +245,11 @@ static bool leaves_known(const struct scan *scan, const struct cgroupdir *dir)
 	DL_FOREACH(dir->children, child)
 	{
 		if (!memccpy(path + n + 1, child->name, '\0', NAME_BYTES) ||
-		    hierarchy_stat(scan->fd, path, &now) || now.id != child->key.id || !now.leaf ||
-		    should_watch(scan->fs, child))
+		    hierarchy_stat(scan->fd, path, &now) || now.id != child->key.id)
 			return false;
 		cgroupdir_saw(child, &now);
+		if (!is_leaf(child) || should_watch(scan->fs, child))
+			return false;
 	}
 	return true;
 }
@@ -253,7 +260,7 @@ static int scan_into(struct scan *scan, struct cgroupdir *child)
 	_cleanup_(close_fdp) int fd = -1;
 	struct hierarchy_child now;
 
-	if (!should_watch(scan->fs, child) && (child->leaf || leaves_known(scan, child)))
+	if (!should_watch(scan->fs, child) && (is_leaf(child) || leaves_known(scan, child)))
 		return 0;
 	fd = openat(scan->fd, child->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0) {
@@ -265,7 +272,7 @@ static int scan_into(struct scan *scan, struct cgroupdir *child)
 	/* a subdirectory may have appeared before the watch */
 	if (child->leaf && !hierarchy_stat(fd, ".", &now))
 		cgroupdir_saw(child, &now);
-	return child->leaf ? 0 : scan_dir(scan->fs, child, fd, scan->deep);
+	return is_leaf(child) ? 0 : scan_dir(scan->fs, child, fd, scan->deep);
 }
 
 static int scan_child(void *ctx, const struct hierarchy_child *child)

@@ -690,10 +690,25 @@ static bool set_cpu1(const char *value)
 	return fd >= 0 && write(fd, value, 1) == 1;
 }
 
+/* What the CPU's absence leaves behind elsewhere on the machine: test/support/cpusets.sh. */
+static int cpusets(const char *what)
+{
+	char command[100];
+
+	snprintf(command, sizeof(command), "test/support/cpusets.sh %s /tmp/podprof-cpusets-%d",
+		 what, (int)getpid());
+	return system(command); // NOLINT(bugprone-command-processor,cert-env33-c)
+}
+
+static int setup_cpu1(void **state)
+{
+	return cpusets("save") ? -1 : setup(state);
+}
+
 static int teardown_cpu1(void **state)
 {
 	set_cpu1("1");
-	return teardown(state);
+	return cpusets("restore") ? -1 : teardown(state);
 }
 
 static void pin_to_cpu1(pid_t pid)
@@ -772,7 +787,7 @@ int main(void)
 #endif
 		TEST(test_capabilities),
 		TEST(test_metrics),
-		cmocka_unit_test_setup_teardown(test_hotplug, setup, teardown_cpu1),
+		cmocka_unit_test_setup_teardown(test_hotplug, setup_cpu1, teardown_cpu1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

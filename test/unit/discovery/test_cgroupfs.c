@@ -217,6 +217,26 @@ static void test_come_and_go(void **state)
 	tree_deinit(&tree);
 }
 
+/* A walk alone removes a directory's last subdirectory, with all below: the directory is a leaf by
+ * then. */
+static void test_last_child(void **state)
+{
+	struct cgroupfs *fs;
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_mkdir(tree.fd, "a/b/c/d");
+	fs = open_tree(tree.path, NULL, LONG, NULL);
+	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 5);
+	assert_int_equal(unlinkat(tree.fd, "a/b/c/d", AT_REMOVEDIR), 0);
+	assert_int_equal(unlinkat(tree.fd, "a/b/c", AT_REMOVEDIR), 0);
+	assert_int_equal(cgroupfs_walk(fs, CGROUPFS_WALK_TIMER), 0);
+	assert_int_equal(metric(fs, "podprof_cgroup_directories", "v2"), 3);
+	cgroupfs_free(fs);
+	tree_deinit(&tree);
+}
+
 /* The number stays, the name does not: it is another directory. */
 static void test_rename(void **state)
 {
@@ -691,21 +711,14 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_two_trees),
-		cmocka_unit_test(test_come_and_go),
-		cmocka_unit_test(test_rename),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_long_path),
-		cmocka_unit_test(test_below_one_container),
-		cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_catch_up),
-		cmocka_unit_test(test_learn),
-		cmocka_unit_test(test_without_memory),
-		cmocka_unit_test(test_node_walk),
-		cmocka_unit_test(test_node_events),
-		cmocka_unit_test(test_without_watches),
-		cmocka_unit_test(test_node_procs),
+		cmocka_unit_test(test_vectors),		cmocka_unit_test(test_two_trees),
+		cmocka_unit_test(test_come_and_go),	cmocka_unit_test(test_last_child),
+		cmocka_unit_test(test_rename),		cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_long_path),	cmocka_unit_test(test_below_one_container),
+		cmocka_unit_test(test_flood),		cmocka_unit_test(test_catch_up),
+		cmocka_unit_test(test_learn),		cmocka_unit_test(test_without_memory),
+		cmocka_unit_test(test_node_walk),	cmocka_unit_test(test_node_events),
+		cmocka_unit_test(test_without_watches), cmocka_unit_test(test_node_procs),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
