@@ -3,23 +3,24 @@
 #define PODPROF_BPF_SHARED_CGROUP_EVENTS_H
 
 /*
- * The cgroup directories that were made last, by the id that samples carry: a ring that the program
- * writes and user space maps. What has gone again before anybody looked is known by it.
+ * The last cgroup directories made, under the ids in the samples. The BPF program writes the ring,
+ * and user space maps it. The ring names cgroups removed before the agent could read their path.
  */
 
 #include "lib/types.h"
 #include "shared/cgroup_sampling.h"
 
-/* Entries; a power of two. A node that starts 1,000 containers a minute makes 150 directories in
- * the three seconds that a sample may wait. */
+/* Entries; a power of two. A node with 1,000 container starts a minute makes 150 directories in
+ * three seconds, the longest wait of a sample. */
 #define CGROUP_EVENTS		512
-/* Bytes of a path with its NUL. A container's has 200, one of a node in a container 310; a longer
- * one is kept as "", since its end is what tells. */
+/* Bytes of a path with its NUL. The path of a container has 200, and 310 where the node itself runs
+ * in a container. The ring keeps a longer path as "", because the end of a path identifies the
+ * container. */
 #define CGROUP_EVENT_PATH_BYTES 488
 
 struct cgroup_event {
 	__u64 id;
-	__u64 n;			    /* how many were made before this one */
+	__u64 n;			    /* number of cgroups made before */
 	__u64 tree;			    /* enum cgroup_tree */
 	char path[CGROUP_EVENT_PATH_BYTES]; /* from the tree's root */
 };

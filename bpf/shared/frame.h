@@ -3,7 +3,7 @@
 #define PODPROF_BPF_SHARED_FRAME_H
 
 /*
- * The words that a stack is made of, and the kind of each frame.
+ * The words of a stack, and the kind of each frame.
  *
  * A frame of native code is one word, its pc. User addresses are below 2^56 on x86-64 and arm64
  * with the largest page tables, so bit 63 is free. A user word with bit 63 set is the head of a
@@ -26,7 +26,7 @@
 
 /*
  * The language runtimes: a row X(NAME, name) for each. The row makes FRAME_RUNTIME_NAME, walks with
- * the step name_step() for each event (oncpu.bpf.c, offcpu.bpf.c), the same for copied stacks
+ * the step name_step() for each event (oncpu.bpf.c, offcpu.bpf.c), the same for stack dumps
  * (agent/unwindtable/dumpwalk.c), and an entry runtime_name in the table of readers
  * (agent/runtimes/runtimes.c). The list is empty so far. Tests add a runtime:
  * FRAME_RUNTIMES_TEST names the header with its step.
@@ -66,7 +66,7 @@ enum frame_kind {
 #define FRAME_REASON_SHIFT  48
 #define FRAME_REASON_BITS   0x3full
 #define FRAME_FIRST_LIMIT   (1ull << FRAME_REASON_SHIFT)
-/* Words of a runtime's frame, the head with them. */
+/* Words of a runtime's frame, including the head. */
 #define FRAME_RUNTIME_WORDS 2
 
 _Static_assert(FRAME_RUNTIME_MAX - 1 <= FRAME_RUNTIME_BITS, "the head has room for each runtime");
@@ -83,7 +83,7 @@ struct frame_record {
 };
 _Static_assert(sizeof(struct frame_record) == 24, "three words, no padding");
 
-/* The head of a frame: @behind words follow it. Bits of @first from 48 on are dropped. */
+/* The head of a frame, followed by @behind words. Bits of @first from 48 on are dropped. */
 static inline __attribute__((always_inline)) __u64 frame_head(__u64 runtime, __u64 behind,
 							      __u64 reason, __u64 first)
 {

@@ -3,22 +3,21 @@
 #define PODPROF_BPF_SHARED_PID_FILTER_H
 
 /*
- * Which processes' samples are wanted, where not everybody's are (settings.scope): the programs
- * look here before they take a stack. The key is a __u64: a process's number as the agent's /proc
- * shows it.
+ * The processes to sample, if settings.scope limits them. The programs look here before they take a
+ * stack. The key is a __u64: the pid of a process as the agent's /proc shows it.
  */
 
 #include "lib/types.h"
 
-/* Entries. A process takes one while it lives and a second longer, however short it lives; with
- * fewer a large build would not fit. 3 MB, and only where samples are filtered. */
+/* Entries. A process takes an entry for its lifetime and one second more, however short its
+ * lifetime. With fewer entries, a large build would not fit. 3 MB, and only with a filter. */
 #define PID_FILTER_ENTRIES 32768
 
 struct pid_filter_entry {
-	__u64 start_boottime_ns; /* of the leader; 0: not known, then the number alone decides */
-	__u64 exited; /* 1: its last thread has ended. What the kernel does for it after that is
-		       * its time as well, so that the entry stays until user space takes it */
+	__u64 start_boottime_ns; /* of the leader; 0: unknown, the pid alone decides */
+	__u64 exited; /* 1: the last thread has ended. The kernel's work for the process after the
+		       * exit counts as well, so the entry stays until user space removes it */
 };
-_Static_assert(sizeof(struct pid_filter_entry) == 16, "value of the table of those wanted");
+_Static_assert(sizeof(struct pid_filter_entry) == 16, "value of the pid filter map");
 
 #endif

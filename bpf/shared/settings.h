@@ -2,15 +2,15 @@
 #ifndef PODPROF_BPF_SHARED_SETTINGS_H
 #define PODPROF_BPF_SHARED_SETTINGS_H
 
-/* What user space writes into the programs' read-only data before they are loaded. */
+/* The programs' read-only data. User space writes the settings before the programs are loaded. */
 
 #include "lib/types.h"
 #include "shared/frame.h"
 
 /*
- * The version 1 hierarchy whose cgroup id goes into a sample, named by a controller that is mounted
- * there (hierarchies without a controller, such as name=systemd, cannot be found from a task
- * without a walk). A controller that this kernel has not got gives the id 0.
+ * The version 1 hierarchy for the cgroup id of a sample, named by a controller mounted there. A
+ * task leads to a hierarchy without a controller, such as name=systemd, only through a walk. A
+ * controller unknown to the running kernel gives the id 0.
  */
 enum settings_v1 {
 	SETTINGS_V1_NONE, /* only the unified hierarchy is walked */
@@ -26,28 +26,28 @@ enum settings_v1 {
 	SETTINGS_V1_MAX,
 };
 
-/* Whose samples are taken (shared/pid_filter.h, shared/cgroup_sampling.h). */
+/* The scope of sampling (shared/pid_filter.h, shared/cgroup_sampling.h). */
 enum settings_scope {
 	SETTINGS_SCOPE_ALL,
-	SETTINGS_SCOPE_PROCESSES, /* those in the table and their descendants */
-	SETTINGS_SCOPE_CGROUPS,	  /* tasks in a cgroup that is in the table of shares */
+	SETTINGS_SCOPE_PROCESSES, /* processes in the pid filter and their descendants */
+	SETTINGS_SCOPE_CGROUPS,	  /* tasks in a cgroup of the cgroup sampling map */
 };
 
-/* How callers are found in user stacks. */
+/* The method to find callers in user stacks. */
 enum settings_unwind {
-	SETTINGS_UNWIND_AUTO,  /* by unwind tables, by frame pointer where there are none */
+	SETTINGS_UNWIND_AUTO,  /* by unwind tables, without one by frame pointer */
 	SETTINGS_UNWIND_FP,    /* by frame pointer only */
 	SETTINGS_UNWIND_DWARF, /* by unwind tables only */
 	SETTINGS_UNWIND_MAX,
 };
 
 struct settings {
-	__u32 v1_controller; /* enum settings_v1 */
-	__u32 kernel_stacks; /* 1: with the kernel half */
-	__u32 pidns_inum;    /* inode of the pid namespace whose numbers the agent's /proc shows */
-	__u32 scope;	     /* enum settings_scope */
-	__u32 unwind;	     /* enum settings_unwind */
-	__u32 dumps_per_second; /* stacks that a CPU may copy out (stack_dump.h); 0: none */
+	__u32 v1_controller;	/* enum settings_v1 */
+	__u32 kernel_stacks;	/* 1: with the kernel half */
+	__u32 pidns_inum;	/* inode of the pid namespace of the agent's /proc */
+	__u32 scope;		/* enum settings_scope */
+	__u32 unwind;		/* enum settings_unwind */
+	__u32 dumps_per_second; /* limit of stack dumps on a CPU (stack_dump.h); 0: none */
 };
 _Static_assert(sizeof(struct settings) == 24, "read-only data of the programs");
 

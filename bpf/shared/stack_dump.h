@@ -3,37 +3,37 @@
 #define PODPROF_BPF_SHARED_STACK_DUMP_H
 
 /*
- * A stack that the kernel could not walk by rows, as it was: registers and a piece of memory, for
- * the agent to walk when it knows the process and has its tables. In a ring buffer, with the kernel
- * half, if there is one, walked already.
+ * A stack dump: registers and a copy of stack memory, from a stack that the kernel could not walk
+ * by rows. The agent walks the dump when it knows the process and has its tables. Dumps pass
+ * through a ring buffer. The kernel half of a dump, if any, is walked already.
  *
- * A sample is in the ring or in the stack maps, never in both: it is SAMPLE_STAT_DUMPED when it has
- * gone into the ring; where that did not work it is walked in the kernel, as if there were no ring.
+ * An on-CPU sample is in the ring or in the stack maps, never in both. A sample in the ring counts
+ * as SAMPLE_STAT_DUMPED. If the dump fails, the kernel walks the stack as if there were no ring.
  *
- * A wait off the CPU is in both: in the ring when it begins, with an id, and in the stack maps when
- * it is over, with the id and the time, and with the stack as frame pointers lead, in case that the
- * copy is not there any more. The agent puts them together.
+ * An off-CPU wait is in both. The dump goes into the ring at the start of the wait, with an id. The
+ * entry in the stack maps follows at the end, with the id and the time. This entry also has the
+ * stack by frame pointers, as the fallback for a lost dump. The agent joins the two by the id.
  */
 
 #include "lib/regs_arch.bpf.h"
 #include "lib/types.h"
 #include "shared/sample.h"
 
-/* Stack bytes in a copy, from the stack pointer upwards, and the piece that is read at a time. How
- * many stacks are whole in so many bytes is told in docs/design/unwinding.md. */
+/* Stack bytes in a dump, from the stack pointer upwards, and bytes per read. See
+ * docs/design/unwinding.md for the share of stacks that fit completely. */
 #define STACK_DUMP_BYTES      16384
 #define STACK_DUMP_READ_BYTES 1024
 
-/* Which samples. */
+/* The event of a dump. */
 enum stack_dump_kind {
 	STACK_DUMP_ONCPU,
 	STACK_DUMP_OFFCPU,
 	STACK_DUMP_KIND_MAX,
 };
 
-/* A record of the ring is this, then the kernel frames, then the stack bytes. */
+/* A record of the ring: this head, then the kernel frames, then the stack bytes. */
 struct stack_dump_head {
-	struct sample_key key;	 /* end says nothing; stack_hash: the id, of STACK_DUMP_OFFCPU */
+	struct sample_key key;	 /* end: unused; stack_hash: the id, for STACK_DUMP_OFFCPU */
 	struct sample_head head; /* no user frames */
 	__u64 time_ns;		 /* boot clock */
 	__u64 at;		 /* address of the first stack byte, a multiple of 8 */
@@ -47,19 +47,19 @@ struct stack_dump_record {
 	__u8 data[SAMPLE_KERNEL_FRAMES_MAX * 8 + STACK_DUMP_BYTES];
 };
 
-/* What became of the attempts. */
+/* Outcomes of the attempts. */
 enum stack_dump_stat {
 	STACK_DUMP_TAKEN,
-	STACK_DUMP_OVER_CPU,	 /* this CPU has had its copies of this second */
-	STACK_DUMP_OVER_PROCESS, /* the process has */
+	STACK_DUMP_OVER_CPU,	 /* the CPU's limit of this second is reached */
+	STACK_DUMP_OVER_PROCESS, /* the process's limit is reached */
 	STACK_DUMP_UNREADABLE,	 /* nothing at the stack pointer */
 	STACK_DUMP_RING_FULL,	 /* or, in an interrupt that cannot wait, in use */
 	STACK_DUMP_STAT_MAX,
 };
 
-/* Copies of one process in a second, on all CPUs; of all that have that slot, to be exact. Twice
- * what a thread has at the usual rate, so that a process with many threads does not have all of a
- * CPU's. */
+/* Dumps of one process in a second, on all CPUs; processes in the same slot share the limit. The
+ * value is twice the samples of a thread at the usual rate. A process with many threads thus cannot
+ * take the whole limit of a CPU. */
 #define STACK_DUMP_PER_PROCESS	 200
 #define STACK_DUMP_PROCESS_SLOTS 1024
 
