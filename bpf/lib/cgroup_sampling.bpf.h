@@ -2,14 +2,14 @@
 #ifndef PODPROF_BPF_LIB_CGROUP_SAMPLING_BPF_H
 #define PODPROF_BPF_LIB_CGROUP_SAMPLING_BPF_H
 
-/* Which share of a cgroup's samples is taken (shared/cgroup_sampling.h). Asked before anything else
- * about the task, so that a sample that is not taken costs a fifth of one, and no room. */
+/* The sampling rate of a cgroup (shared/cgroup_sampling.h). The check comes before anything else
+ * about the task. A sample left out thus costs a fifth of a taken sample, and no room. */
 
 #include "lib/stack.bpf.h"
 #include "shared/cgroup_sampling.h"
 
-/* Preallocated, as all that an interrupt may look into. Its size is set before the object is
- * loaded. Weak: the same map in every object that includes this. */
+/* Preallocated, like all maps read in an interrupt. User space sets the size before it loads the
+ * object. Weak: the same map in every object that includes this header. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -17,7 +17,7 @@ struct {
 	__type(value, struct cgroup_sampling_rate);
 } cgroup_sampling __weak SEC(".maps");
 
-/* 1: there is something in the table. */
+/* 1: the map has entries. */
 volatile __u32 cgroup_sampling_in_use __weak = 0;
 
 static __always_inline const struct cgroup_sampling_rate *
@@ -33,8 +33,8 @@ cgroup_sampling_find(const struct sample_key *key)
 	return bpf_map_lookup_elem(&cgroup_sampling, &k);
 }
 
-/* SAMPLE_STAT_MAX if the sample whose cgroups are in @s is to be taken, with its weight in
- * s->weight. Else how it is to be counted. */
+/* Decide on a sample by the cgroups in @s. Returns SAMPLE_STAT_MAX to take the sample, with its
+ * weight in s->weight; else the enum sample_stat to count. */
 static __always_inline __u32 cgroup_sampling_take(struct stack *s)
 {
 	const volatile __u64 *rate = NULL;
@@ -57,8 +57,8 @@ static __always_inline __u32 cgroup_sampling_take(struct stack *s)
 	return SAMPLE_STAT_MAX;
 }
 
-/* @n events, if the sample that was taken stands for as many as its share says. What is behind the
- * point is drawn, so that the sum of many is right. */
+/* Scale @n events by the weight of a taken sample. Rounding is random, so that the sum of many
+ * results is right. */
 static __always_inline __u64 cgroup_sampling_stands_for(const struct stack *s, __u64 n)
 {
 	if (s->weight == SAMPLE_ONE)

@@ -3,18 +3,17 @@
 #define PODPROF_BPF_LIB_EVENT_SAMPLER_BPF_H
 
 /*
- * Which of many events are looked at, on one CPU: some number is passed over, drawn anew after each
- * one chosen, so that those passed over cost a subtraction. The numbers have the geometric
- * distribution, as if a coin were thrown at each event: what a program does in step with itself is
- * not counted wrong. What is chosen stands for as many events as the numbers' mean says, its
- * weight.
+ * The event sampler chooses a part of many events on one CPU. After each chosen event the sampler
+ * draws the number of events to skip, so that a skipped event costs a subtraction. The numbers have
+ * the geometric distribution, like a coin toss at each event. Periodic behaviour of a program thus
+ * causes no bias. The weight of a chosen event is the mean distance.
  *
  * A program may switch half a million times a second, and a stack costs some microseconds. So each
- * CPU has a budget of stacks: when they come faster, the distance from one to the next is doubled,
- * and so on, until they do not. None is left out for being too early, and the weight is known
- * before the event is: what a program does to be looked at, or not to be, changes no sum.
+ * CPU has a budget of stacks. If stacks exceed the budget, the sampler doubles the distance, and
+ * again, until the rate fits. The sampler never drops an event for being early, and the weight is
+ * fixed before the event. No behaviour of a program can thus change the expected sums.
  *
- * Nothing of BPF here: the same text is compiled for the host and tested there.
+ * The header has no BPF code: tests compile the same text for the host.
  */
 
 #include "lib/types.h"
@@ -22,20 +21,20 @@
 
 #define EVENT_SAMPLER_INLINE static inline __attribute__((always_inline))
 
-/* A CPU's next choice; all zeros before the first. */
+/* The next choice of a CPU; all zeros before the first. */
 struct event_sampler {
-	__u64 pass;	/* events to pass over before it */
-	__u64 weight;	/* of it; 0: none was drawn yet */
-	__u64 level;	/* the plan's distances are doubled so many times */
+	__u64 pass;	/* events to skip before the choice */
+	__u64 weight;	/* weight of the choice; 0: nothing drawn yet */
+	__u64 level;	/* number of doublings of the plan's distances */
 	__u64 spent_ns; /* the budget is spent up to this time */
 };
 
-/* Accessors: a clock, and a number as random as any other. */
+/* Accessors: a clock, and a uniform random number. */
 EVENT_SAMPLER_INLINE __u64 event_sampler_now_ns(void);
 EVENT_SAMPLER_INLINE __u32 event_sampler_random(void);
 
-/* One more stack is taken from the budget: up a level if it is overdrawn, down if half of what can
- * be saved is there, and to the first if all of it is. */
+/* Charge one stack to the budget. An overdrawn budget raises the level. Half of the largest saving
+ * lowers the level by one, and a full saving resets the level to 0. */
 EVENT_SAMPLER_INLINE void event_sampler_pay(struct event_sampler *c,
 					    const volatile struct offcpu_plan *plan)
 {
@@ -53,16 +52,16 @@ EVENT_SAMPLER_INLINE void event_sampler_pay(struct event_sampler *c,
 		c->level += 1;
 }
 
-/* The last one was looked at and then left alone, which costs less than an eighth of a stack: those
- * who are not profiled do not use up the others' budget. */
+/* Refund a chosen event without a stack, which costs less than an eighth of a stack. Threads
+ * without profiling thus do not use up the budget of profiled threads. */
 EVENT_SAMPLER_INLINE void event_sampler_refund(struct event_sampler *c,
 					       const volatile struct offcpu_plan *plan)
 {
 	c->spent_ns -= plan->stack_ns - plan->stack_ns / 8;
 }
 
-/* Of the distance, one more than what is passed over. The difference of two random numbers has the
- * mean 0, and makes a doubled distance odd as often as even. */
+/* Draw the next choice. The distance is one more than the number of skipped events. The difference
+ * of two random numbers has the mean 0, and makes a doubled distance odd as often as even. */
 EVENT_SAMPLER_INLINE void event_sampler_draw(struct event_sampler *c,
 					     const volatile struct offcpu_plan *plan)
 {
@@ -77,7 +76,7 @@ EVENT_SAMPLER_INLINE void event_sampler_draw(struct event_sampler *c,
 	c->weight = plan->weight << c->level;
 }
 
-/* Whether the next event is to be looked at: its weight, or 0. */
+/* The weight of the next event if chosen, else 0. */
 EVENT_SAMPLER_INLINE __u64 event_sampler_next(struct event_sampler *c,
 					      const volatile struct offcpu_plan *plan)
 {

@@ -3,12 +3,13 @@
 #define PODPROF_BPF_LIB_KERNEL_BPF_H
 
 /*
- * What we use of the kernel's types, and nothing else. Structs under preserve_access_index are
- * found by name in the running kernel's BTF when a program is loaded: order, offsets and the fields
- * left out here do not matter. Names and values outside it are the kernel's stable user API.
+ * The used part of the kernel's types. At load time, libbpf finds structs under
+ * preserve_access_index by name in the running kernel's BTF. Order, offsets and omitted fields do
+ * not matter. All other names and values are the kernel's stable user API.
  *
- * A type that changed in some kernel is declared a second time with the suffix ___since_X_Y (libbpf
- * ignores what follows three underscores), and one function in this folder chooses by existence.
+ * A type with a change in some kernel has a second declaration with the suffix ___before_X_Y
+ * (libbpf ignores everything after three underscores). One function in this folder chooses by
+ * existence.
  */
 
 typedef unsigned char __u8;
@@ -42,7 +43,7 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0, BPF_RB_RING_SIZE = 1 };
 
-/* Only to ask whether the running kernel has the helper; the values are the kernel's. */
+/* Only to test whether the running kernel has the helper; the values are the kernel's. */
 enum bpf_func_id { BPF_FUNC_task_pt_regs = 175 };
 
 /* include/uapi/asm-generic/errno-base.h */
@@ -99,7 +100,7 @@ struct css_set {
 };
 
 struct mm_struct {
-	unsigned long start_stack; /* where the program's own stack begins */
+	unsigned long start_stack; /* start of the program's initial stack */
 };
 
 typedef struct {
@@ -108,7 +109,7 @@ typedef struct {
 
 /* Of a thread group. */
 struct signal_struct {
-	atomic_t live; /* threads that have not begun to exit */
+	atomic_t live; /* threads before their exit */
 };
 
 struct thread_struct {
@@ -126,7 +127,7 @@ struct task_struct {
 	int tgid;
 	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
 	unsigned int in_execve : 1;
-	__u64 parent_exec_id; /* the parent's self_exec_id when this one was made */
+	__u64 parent_exec_id; /* the parent's self_exec_id at the fork */
 	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); before it had 32 bits */
 	char comm[TASK_COMM_BYTES];
 	void *stack;
@@ -140,7 +141,7 @@ struct task_struct {
 
 #pragma clang attribute pop
 
-/* The values are each kernel's own; bpf_core_enum_value() asks for them. */
+/* The values differ between kernels; bpf_core_enum_value() reads them at load time. */
 enum cgroup_subsys_id {
 	cpuset_cgrp_id,
 	cpu_cgrp_id,

@@ -3,18 +3,18 @@
 #define PODPROF_BPF_LIB_MAPPING_BPF_H
 
 /*
- * From a pc to the mapping that it is in (shared/process.h): first which page of the table, then
- * which entry in the page. As in table.bpf.h data selects by products, not by branches.
+ * Lookup of the mapping of a pc (shared/process.h): first the page of the table, then the entry in
+ * the page. As in table.bpf.h, data selects by products, not by branches.
  */
 
 #include "lib/table.bpf.h"
 #include "shared/process.h"
 
-/* log2 of what there is to choose from. */
+/* log2 of the number of pages, and of the entries in a page. */
 #define MAPPING_PAGE_STEPS  4
 #define MAPPING_ENTRY_STEPS 8
 
-/* The mapping found last, which is mostly the next one, too. All zeros: none. */
+/* The mapping found last, and mostly also the next. All zeros: none. */
 struct mapping {
 	__u64 start;
 	__u64 bytes;
@@ -22,7 +22,7 @@ struct mapping {
 	__u64 exe;  /* 0: code without an image */
 };
 
-/* The two words of an entry, as struct process_mapping says. */
+/* The two words of an entry, in the layout of struct process_mapping. */
 #define MAPPING_START(word)   ((word) & ((1ull << 40) - 1))
 #define MAPPING_N_PAGES(word) ((word) >> 40)
 #define MAPPING_BIAS(word)    ((__u64)((__s64)((word) << 16) >> 16))
@@ -33,7 +33,7 @@ TABLE_INLINE __u64 mapping_word(const struct table_page *e, __u64 entry, __u64 w
 	return e->words[(entry * 2 + word) & (TABLE_PAGE_BYTES / 8 - 1)];
 }
 
-/* Which of @n pages from @first has the last start at or below @pc_page: its number. */
+/* Number of the page, of @n pages from @first, with the last start at or below @pc_page. */
 TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __u64 n,
 				__u64 pc_page)
 {
@@ -49,7 +49,8 @@ TABLE_INLINE __u64 mapping_page(const struct table_space *space, __u64 first, __
 	return first;
 }
 
-/* Which of @n entries from @first in @e has the last start at or below @pc_page; @first if none. */
+/* The entry, of @n entries from @first in @e, with the last start at or below @pc_page; @first if
+ * none. */
 TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 n, __u64 pc_page)
 {
 	for (int i = 0; i < MAPPING_ENTRY_STEPS; i++) {
@@ -64,7 +65,7 @@ TABLE_INLINE __u64 mapping_entry(const struct table_page *e, __u64 first, __u64 
 	return first;
 }
 
-/* Find @pc in the table of @n entries from @first. 0 and *@m, or -1 with *@m as it was. */
+/* Find @pc in the table of @n entries from @first. Returns 0 and *@m, or -1 with *@m untouched. */
 TABLE_INLINE int mapping_find(const struct table_space *space, __u64 first, __u64 n, __u64 pc,
 			      struct mapping *m)
 {

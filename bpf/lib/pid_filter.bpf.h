@@ -2,14 +2,14 @@
 #ifndef PODPROF_BPF_LIB_PID_FILTER_BPF_H
 #define PODPROF_BPF_LIB_PID_FILTER_BPF_H
 
-/* Whose samples are wanted (shared/pid_filter.h). Looked up before a stack is walked, so that the
- * others cost a tenth of a sample and no room. */
+/* The pid filter (shared/pid_filter.h). The lookup comes before the walk, so that a sample of
+ * another process costs a tenth of a full sample and no room. */
 
 #include "lib/stack.bpf.h"
 #include "shared/pid_filter.h"
 
-/* Its size is set before the object is loaded: PID_FILTER_ENTRIES where there is a filter. Weak:
- * the same map in every object that includes this. */
+/* User space sets the size before it loads the object: PID_FILTER_ENTRIES with a filter. Weak: the
+ * same map in every object that includes this header. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -25,15 +25,14 @@ static __always_inline int pid_filter_process(const struct sample_key *key)
 	return w && (!w->start_boottime_ns || w->start_boottime_ns == key->start_boottime_ns);
 }
 
-/* Whether a sample with this identity is to be taken. Cgroups are another table's:
- * cgroup_sampling.bpf.h. */
+/* Whether to take a sample with this identity. cgroup_sampling.bpf.h decides on cgroups. */
 static __always_inline int pid_filter_match(const struct sample_key *key)
 {
 	return cfg.scope != SETTINGS_SCOPE_PROCESSES || pid_filter_process(key);
 }
 
-/* Whether @task can be told not to be wanted without finding out who it is. It must be an argument
- * of a tp_btf program: those are read without a helper's call. */
+/* Whether the filter excludes @task by its kernel pid alone, without the rest of its identity.
+ * @task must be an argument of a tp_btf program, because its reads need no helper's call. */
 static __always_inline int pid_filter_excludes(const struct task_struct *task)
 {
 	__u64 id = (__u32)task->tgid;

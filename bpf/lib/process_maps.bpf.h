@@ -2,15 +2,15 @@
 #ifndef PODPROF_BPF_LIB_PROCESS_MAPS_BPF_H
 #define PODPROF_BPF_LIB_PROCESS_MAPS_BPF_H
 
-/* The processes that the walker knows (shared/process.h). Weak: the same map in every object that
- * includes this. The agent writes, with bpf_map_update_elem() and bpf_map_delete_elem(). */
+/* The walker's process records (shared/process.h). Weak: the same map in every object that includes
+ * this header. The agent writes, with bpf_map_update_elem() and bpf_map_delete_elem(). */
 
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include "shared/process.h"
 
-/* Preallocated: 8,192 records take 0.8 MB, and hashes that are not were no good in programs like
- * ours before 6.1. */
+/* Preallocated: 8,192 records take 0.8 MB. Before 6.1, other hashes were unsuitable for programs
+ * such as these. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROCESS_RECORDS);

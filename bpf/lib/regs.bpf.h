@@ -2,8 +2,7 @@
 #ifndef PODPROF_BPF_LIB_REGS_BPF_H
 #define PODPROF_BPF_LIB_REGS_BPF_H
 
-/* Where a program finds the registers of the interrupted context and of a task that has entered the
- * kernel. */
+/* The places of the registers: of the interrupted context, and of a task inside the kernel. */
 
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -17,7 +16,7 @@ struct regs_event {
 	__u64 addr;
 };
 
-/* Where @task's user registers were saved when it entered the kernel, as an address. */
+/* Address of @task's user registers, saved at its entry into the kernel. */
 static __always_inline __u64 regs_of_task(struct task_struct *task)
 {
 	/* Since 5.15 (dd6e10fbd9fb). */

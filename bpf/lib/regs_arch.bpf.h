@@ -2,8 +2,8 @@
 #ifndef PODPROF_BPF_LIB_REGS_ARCH_BPF_H
 #define PODPROF_BPF_LIB_REGS_ARCH_BPF_H
 
-/* The architecture's registers: the files included here are the only ones that name any. On the
- * host they are the same text; a test may say __TARGET_ARCH_arm64 to have the other one. */
+/* The architecture's registers. Only the files included here name registers. The host compiles the
+ * same text; a test may define __TARGET_ARCH_arm64 to get the other file. */
 
 #define REGS_INLINE static inline __attribute__((always_inline))
 

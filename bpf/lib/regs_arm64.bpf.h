@@ -42,10 +42,10 @@ REGS_INLINE __u64 regs_fp(const struct regs *r)
 #define REGS_UNWIND_FP	       UNWIND_ARM64_FP
 #define REGS_UNWIND_SP	       UNWIND_ARM64_SP
 #define REGS_NUMBERED	       31
-/* A bit for each that functions need not keep: x0 to x17. */
+/* A bit for each caller-saved register: x0 to x17. */
 #define REGS_BELIEVED	       0x3ffffull
-/* The frame record may be anywhere in its frame (gcc: at the lower end), so it does not tell where
- * the caller's sp is. */
+/* The frame record may be anywhere in its frame (gcc: at the lower end), so its place does not give
+ * the caller's sp. */
 #define REGS_RECORD_ENDS_FRAME 0
 
 /* The register of a DWARF number; any of them for a number out of range. */
@@ -67,9 +67,9 @@ REGS_INLINE void regs_of_signal(struct regs *ret, const __u64 *w)
 	ret->pc = w[32];
 }
 
-/* Whether pc is behind the instruction and not at it. After svc it is; but that is never the last
- * instruction of a function (unlike calls of functions that do not return), so nothing has to be
- * taken from it. */
+/* Whether pc is behind its instruction. After svc, pc is behind svc. But svc is never the last
+ * instruction of a function (unlike a call of a function without return), so the pc needs no
+ * correction. */
 REGS_INLINE int regs_in_syscall(const struct regs *r)
 {
 	(void)r;

@@ -43,7 +43,7 @@ REGS_INLINE __u64 regs_fp(const struct regs *r)
 #define REGS_UNWIND_SP	       UNWIND_X86_SP
 /* DWARF numbers of general registers are below. */
 #define REGS_NUMBERED	       16
-/* A bit for each that functions need not keep: rax, rdx, rcx, rsi, rdi, r8 to r11. */
+/* A bit for each caller-saved register: rax, rdx, rcx, rsi, rdi, r8 to r11. */
 #define REGS_BELIEVED	       0xf37ull
 /* Frame record (saved fp, return address) and then the caller's frame: always. */
 #define REGS_RECORD_ENDS_FRAME 1
@@ -85,18 +85,18 @@ REGS_INLINE void regs_of_signal(struct regs *ret, const __u64 *w)
 }
 
 /*
- * Whether a system call saved them, and nothing has happened since: then pc is behind the
- * instruction, and rcx is what pc is. Interrupts and faults set orig_ax to -1; where the kernel has
- * put a signal's handler or another program's beginning into pc, orig_ax is still the system
- * call's, but rcx another one. (With FRED, rcx is the program's own; then pc is taken as it is,
- * which is wrong only after a system call that does not return.)
+ * Whether the registers are from a system call, without a change since. In this case pc is behind
+ * the instruction, and rcx equals pc. Interrupts and faults set orig_ax to -1. If the kernel has
+ * set pc to a signal handler or to the start of a new program, orig_ax is still the system call's,
+ * but rcx differs. (With FRED, rcx is the program's own. The walk then uses pc unchanged, wrong
+ * only after a system call without return.)
  */
 REGS_INLINE int regs_in_syscall(const struct regs *r)
 {
 	return (__s64)r->orig_ax >= 0 && r->cx == r->ip;
 }
 
-/* A return address without what the processor put into its unused bits. */
+/* A return address without the processor's marks in unused bits. */
 REGS_INLINE __u64 regs_code_pointer(__u64 pc)
 {
 	return pc;
@@ -107,7 +107,7 @@ REGS_INLINE int regs_user_mode(const struct regs *r)
 	return (r->cs & 3) == 3;
 }
 
-/* Whether these are a 64-bit program's: __USER_CS, or Xen's FLAT_RING3_CS64. */
+/* Whether the registers are of a 64-bit program: __USER_CS, or Xen's FLAT_RING3_CS64. */
 REGS_INLINE int regs_64bit(const struct regs *r)
 {
 	__u64 cs = r->cs & 0xffff;

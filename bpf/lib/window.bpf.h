@@ -3,9 +3,9 @@
 #define PODPROF_BPF_LIB_WINDOW_BPF_H
 
 /*
- * A window on the task's stack. Reading user memory costs the call and hardly the bytes (60 ns for
- * 8, 90 for 1,024), and a walk reads upwards, so a piece is read at once and the next frames are
- * mostly in it. Frames have some 170 bytes on average.
+ * A window on the task's stack. The cost of reading user memory is the call, hardly the bytes (60
+ * ns for 8 bytes, 90 for 1,024). A walk reads upwards, so the window reads 1,024 bytes at once, and
+ * mostly has the next frames already. Frames have some 170 bytes on average.
  */
 
 #include "lib/types.h"
@@ -13,31 +13,31 @@
 #define WINDOW_WORDS 128
 #define WINDOW_BYTES (WINDOW_WORDS * 8ull)
 
-/* The bytes; where they are from is in struct window_place, because the verifier has to be told
- * less about memory that only helpers write to. */
+/* The bytes. Their address is in struct window_place, because memory written only by helpers is
+ * simpler for the verifier. */
 struct window {
 	__u64 words[WINDOW_WORDS];
 };
 
 struct window_place {
 	__u64 at;    /* address of the first byte, a multiple of 8 */
-	__u64 bytes; /* how many are there */
+	__u64 bytes; /* number of valid bytes */
 };
 
 struct table_space;
 
 #define WINDOW_INLINE static inline __attribute__((always_inline))
 
-/* Bytes from an address to the next place where memory may end. Pages may be larger than 4 KiB, but
- * end at such a multiple, too. Who reads something else than a task's memory defines it before. */
+/* Bytes from an address to the next possible end of memory. Larger pages end at a multiple of 4
+ * KiB, too. A reader of other memory than a task's defines the macro before the include. */
 #ifndef WINDOW_TO_EDGE
 #define WINDOW_TO_EDGE(space, address) (-(address)&4095)
 #endif
 
-/* Accessor: read the task's memory; 0 if all of it could be read. */
+/* Accessor: read @n bytes of the task's memory. Returns 0 if the read was complete. */
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address);
 
-/* Read what is at @address, a multiple of 8, and behind. 0 if there is anything. */
+/* Read memory from @address on, a multiple of 8. Returns 0 if any bytes are readable. */
 WINDOW_INLINE int window_fill(const struct table_space *space, struct window *win,
 			      struct window_place *place, __u64 address)
 {
@@ -47,7 +47,7 @@ WINDOW_INLINE int window_fill(const struct table_space *space, struct window *wi
 	place->bytes = WINDOW_BYTES;
 	if (!window_read(space, win->words, WINDOW_BYTES, address))
 		return 0;
-	/* The stack's last page, maybe: then there is less. */
+	/* Possibly the stack's last page, with fewer bytes. */
 	place->bytes = 0;
 	if (!edge || edge >= WINDOW_BYTES)
 		return -1;
@@ -57,7 +57,7 @@ WINDOW_INLINE int window_fill(const struct table_space *space, struct window *wi
 	return 0;
 }
 
-/* The word at @address, through the window. 0 if it could be read. */
+/* Read the word at @address through the window. Returns 0, or -1 if unreadable. */
 WINDOW_INLINE int window_word(const struct table_space *space, struct window *win,
 			      struct window_place *place, __u64 address, __u64 *ret)
 {
