@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What cgroup directories are called, noted when they are made. A container that lives for some
- * milliseconds has come and gone before user space can look; its samples carry the id.
+ * The paths of cgroup directories, stored when the kernel makes them. A container with a life of
+ * milliseconds ends before user space can read its path; its samples carry the id.
  *
  * The kernel calls this within cgroup_mutex, one directory after the other.
  */

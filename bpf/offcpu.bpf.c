@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Off-CPU samples: how long threads wait, and where. At a task switch the thread that leaves is
- * chosen or not, before anything is known of how long it will be away; if it is, its stack is taken
- * and kept with the time until the thread comes back, on whatever CPU. Then the time is added to
- * that stack.
+ * Off-CPU samples: the time and place of threads' waits. At a task switch, the event sampler
+ * chooses the leaving thread or not, before the length of the wait is known. The program keeps a
+ * chosen thread's stack and the time until the thread runs again, on any CPU. Then the program adds
+ * the time to the stack.
  *
- * The choice (lib/event_sampler.bpf.h) costs a switch that nobody looks at, all but a few in a
- * hundred, one subtraction; it keeps to a budget of stacks, and says how many switches a chosen one
- * stands for.
+ * The choice (lib/event_sampler.bpf.h) keeps to a budget of stacks and gives the weight of a chosen
+ * switch. A switch not chosen, all but a few in a hundred, costs one subtraction.
  *
- * Where the walker does not know the process yet, or an image's table is to come, the stack is
- * copied out, too, for the agent to walk (lib/stack_dump.bpf.h): what waits for the first time may
- * do so for long.
+ * For a process not known yet, or an image with a table to come, the program also makes a stack
+ * dump for the agent (lib/stack_dump.bpf.h), because the first wait of a thread may be long.
  *
- * Not counted: a thread that was preempted or gave way (it wants to run), the idle task, a thread's
- * last switch. A thread that is still away is not counted yet.
+ * Not counted: a preempted or yielding thread (still runnable), the idle task, a thread's last
+ * switch. A thread still off the CPU is not counted yet.
  */
 #include "lib/stack.bpf.h"
 #include "lib/event_sampler.bpf.h"
@@ -210,7 +208,7 @@ static __always_inline int offcpu_done(__u32 stat)
 	return 0;
 }
 
-/* Arguments: whether the task that leaves was preempted, that task, the one that comes. */
+/* Arguments: 1 if the leaving task was preempted, the leaving task, the coming task. */
 SEC("tp_btf/sched_switch")
 int offcpu_switch(__u64 *args)
 {

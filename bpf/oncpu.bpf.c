@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * On-CPU samples: a clock on each CPU interrupts whatever runs there so many times a second, and
- * the program takes the stack and adds one to that stack's count. Equal stacks are one map entry,
- * so that a busy loop costs user space as much as a single sample.
+ * On-CPU samples. A clock on each CPU interrupts the running thread at the sampling rate. The
+ * program takes the stack and adds one to its count. Equal stacks share one map entry, so that a
+ * busy loop costs user space as much as a single sample.
  */
 #include "lib/cgroup_sampling.bpf.h"
 #include "lib/pid_filter.bpf.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The children of processes that are wanted are wanted, and theirs. A child is entered when it is
- * made, before it runs for the first time, so that not one of its samples is missed; user space
- * would learn of it too late. Loaded only where processes are filtered.
+ * The pid filter includes all descendants of its processes. The program adds a child at its fork,
+ * before the child first runs, so that no sample is missed; user space would be too late. Loaded
+ * only with a filter of processes.
  */
 #include "lib/pid_filter.bpf.h"
 
@@ -13,7 +13,7 @@ static __always_inline __u64 pid_filter_id(struct task_struct *leader)
 	return task_tgid_in(leader, cfg.pidns_inum);
 }
 
-/* Arguments: the task that forks, which is the current one, and the new one. */
+/* Arguments: the forking task (current), and the new task. */
 SEC("raw_tp/sched_process_fork")
 int pid_filter_fork(__u64 *args)
 {

@@ -3,7 +3,7 @@
 #define PODPROF_BPF_LIB_STACK_BPF_H
 
 /*
- * Taking a stack: what every program that takes one has in common. A program hangs on its event,
+ * The common part of all programs that take a stack. A program is attached to its event,
  * finds its struct stack, and calls from here, in this order: stack_cgroups(), stack_begin(),
  * stack_kernel(), stack_user(); then, in a program of its own, stack_walk_all(), and stack_add().
  * Where the kernel has no bpf_loop(), that other program calls stack_walk_part() and then itself
@@ -88,10 +88,10 @@ struct stack_scratch {
 
 /*
  * Where user stacks are read to, a window for each CPU. Not in the scratch value: kernels 5.19 to
- * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy, and to
- * check one in vmalloc memory, which per-CPU maps are, they take a lock that the code we
- * interrupted may hold; the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, for
- * which no lock is taken: so several arrays of STACK_WINDOWS. User space makes them.
+ * 6.3 (mended in 6.1.36, 6.3.10 and 6.4, d319f344561d) check the destination of such a copy. For
+ * vmalloc memory, such as per-CPU maps, the check takes a lock. The interrupted code may hold this
+ * lock, and the CPU then hangs. A plain array of less than 32 KB is kmalloc memory, checked without
+ * a lock. So user space makes several arrays of STACK_WINDOWS.
  */
 #define STACK_WINDOWS SETTINGS_WINDOWS
 
@@ -161,7 +161,7 @@ static __always_inline void stack_cgroups(struct task_struct *task, struct stack
 	s->weight = SAMPLE_ONE;
 }
 
-/* Whose stack it is. 0 in key.tgid: nobody that the agent's /proc shows. */
+/* Set the identity of the process. 0 in key.tgid: not in the agent's /proc. */
 static __always_inline void stack_begin(struct task_struct *task, struct stack *s)
 {
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);

@@ -3,12 +3,12 @@
 #define PODPROF_BPF_LIB_STACK_DUMP_BPF_H
 
 /*
- * Copying a stack out for the agent to walk (shared/stack_dump.h): where the process is not known
- * yet, as in everything that lives for some milliseconds, or an image on the way has no table yet.
+ * Stack dumps for the agent to walk (shared/stack_dump.h): for a process not known yet, such as any
+ * process of some milliseconds, or an image on the stack without its table yet.
  *
- * What it may cost is bounded twice in each second: by CPU, and by process, so that one with many
- * threads, or whose tables never come, does not take it from all others. A fork bomb is many
- * processes: there it is the CPU's bound that counts. Behind a bound the walk goes as ever.
+ * Two rate limits bound the cost: per CPU and per process. A process with many threads, or without
+ * tables forever, thus leaves room for all others. A fork bomb is many processes, and the CPU's
+ * limit bounds its cost. Above a limit, the kernel walks as usual.
  *
  * Bytes go through the window (stack.bpf.h tells why user memory is read there and nowhere else),
  * then to the event's own record, and from there into the ring as many as there are: a ring's

@@ -4,8 +4,8 @@
 
 /*
  * Lookup in an unwind table (shared/table.h has the layout). No helper is called here, so the same
- * text is compiled for the host; memory is reached through three accessors that come from
- * table_maps.bpf.h there and from table_host.h here.
+ * text is compiled for the host. Three accessors reach memory: table_maps.bpf.h has them for BPF,
+ * table_host.h for the host.
  *
  * For the verifier: what depends on data is selected by arithmetic and not by branches, so that
  * every way through a search is the same state; indexes are masked where memory is read. The tables
@@ -20,7 +20,7 @@
 
 struct table_space;
 
-/* Each: NULL if there is none of that number. */
+/* Accessors. NULL for a number out of range. */
 TABLE_INLINE const struct table_page *table_page(const struct table_space *space, __u64 number);
 TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *space, __u64 number);
 TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,

@@ -6,10 +6,10 @@
  * The maps of the unwind tables, and table.bpf.h's accessors to them. Weak: the same maps in every
  * object that includes this.
  *
- * Every lookup here becomes a handful of instructions instead of a call: the verifier does that for
- * arrays whose size it knows, and it knows that of a slab because all of them are equal and none
- * says BPF_F_INNER_MAP (array_map_gen_lookup() in kernel/bpf/arraymap.c). The maps can be mapped by
- * the agent, who writes through that.
+ * The verifier turns every lookup here into a handful of instructions instead of a call, because
+ * the array sizes are known. The size of a slab is known because all slabs are equal and have no
+ * flag BPF_F_INNER_MAP (array_map_gen_lookup() in kernel/bpf/arraymap.c). The agent maps the maps
+ * into its memory and writes there.
  */
 
 #include <bpf/bpf_helpers.h>

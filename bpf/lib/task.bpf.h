@@ -18,10 +18,8 @@ static __always_inline int task_is_kernel(struct task_struct *task)
 	return (BPF_CORE_READ(task, flags) & PF_KTHREAD) || !BPF_CORE_READ(task, mm);
 }
 
-/* How many files @leader's process has executed since it was born: the number it inherited, which
- * its parent had then, is taken off. One made with CLONE_PARENT counts on from what its maker has,
- * from its first exec on.
- */
+/* Number of execs of @leader's process since its birth, without the number inherited from the
+ * parent. After the first exec, a process made with CLONE_PARENT continues its maker's count. */
 static __always_inline __u64 task_exec_id(struct task_struct *leader)
 {
 	if (BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC)
@@ -33,10 +31,10 @@ static __always_inline __u64 task_exec_id(struct task_struct *leader)
 #define TASK_EXEC_STACK_BYTES (8ull << 20)
 
 /*
- * Whether @task is within execve() and has left its old memory behind: its user registers are still
- * those of the program that it was, which would be looked up in the new one's mappings. The new
- * program's stack is at a random place, or at none yet. A thread that executes has its stack
- * elsewhere, and so it has none here from the beginning of the call.
+ * Whether @task is within execve() and has left its old memory. Its user registers are still the
+ * old program's, and a lookup would use them with the new program's mappings. The new program's
+ * stack is at a random place, or at none yet. A thread that executes has its stack elsewhere, and
+ * so it has none here from the beginning of the call.
  */
 static __always_inline int task_has_left(struct task_struct *task, __u64 sp)
 {

@@ -3,35 +3,34 @@
 #define PODPROF_BPF_LIB_WALK_BPF_H
 
 /*
- * The walk over a user stack, from the registers outwards. No helper is called here, so the same
- * text is compiled for the host and tested there; memory is reached through accessors.
+ * The walk over a user stack, from the registers outwards. The walk calls no helper and reads
+ * memory through accessors, so tests compile the same text for the host.
  *
- * Each step asks for the row of the pc (table.bpf.h) and does what its rule says (shared/unwind.h).
- * Rows hold for code addresses up to the next row, and a return address may be the first of what
- * comes after the call, in another function even: so the row that is asked for is that of the byte
- * before, unless the pc is where the task was interrupted, and so in the innermost frame and right
- * outside a signal frame. The stored pcs are made so that a reader need not know which is which:
- * all but the innermost are one behind the address that was asked for.
+ * Each step finds the row of the pc (table.bpf.h) and follows its rule (shared/unwind.h). A row
+ * covers code addresses up to the next row. A return address may already belong to the next row,
+ * even to another function, so the lookup uses the byte before. Only an interrupted pc is looked up
+ * unchanged: in the innermost frame and right outside a signal frame. All stored pcs but the
+ * innermost are one behind the looked-up address, so that readers treat them alike.
  *
  * Registers other than pc, sp and fp are known in the innermost frame and right outside a signal
- * frame, which holds all of them. Nearly no row asks for them elsewhere. One frame further out a
- * row may ask for one that functions need not keep: then this one was called by somebody who knows
- * that it does (OpenSSL's AES-GCM keeps the CFA in rax and calls its own routines), and so it is
- * believed to be as it was; but only if that leads to code.
+ * frame, which holds all registers. Nearly no row needs them elsewhere. One frame further out, a
+ * row may need a caller-saved register. The caller then knows that the callee keeps the register
+ * (OpenSSL's AES-GCM keeps the CFA in rax and calls its own routines). The walk uses the old value
+ * of the register, but only if the result leads to code.
  *
- * Where there is no row (a process or an image that is not known yet, code made at run time,
- * assembly without description), the frame pointer is tried. Code built with frame pointers keeps,
+ * Without a row (a process or an image not known yet, code made at run time, assembly without
+ * description), the walk tries the frame pointer. Code built with frame pointers keeps,
  * at the address in the frame-pointer register, a record of two words: the caller's frame pointer
  * and the return address. x86-64 (push %rbp; mov %rsp,%rbp) and arm64 (stp x29, x30, [sp, #-n]!;
  * mov x29, sp) agree on that. The records form a list towards higher addresses; the thread's first
- * function ends it with a zero. Code built without uses the register for something else, and then
- * the list is rubbish from there on. A frame that is not there is worse than one that is missing,
- * so every link is checked: aligned, above the last one, no further than a stack can be long, the
- * return address where code can be and, in a process that is known, where code is. What these
- * checks cannot see: a leaf function that has no record yet (or any more) hides its caller.
+ * function ends it with a zero. Code built without frame pointers uses the
+ * register for other values, and the list is invalid from there on. An invented frame is worse than
+ * a missing frame, so the walk checks every link: aligned, above the last link, within the largest
+ * stack, the return address at a possible code address and, in a known process, in code. The checks
+ * miss one case: a leaf function without a record yet (or any more) hides its caller.
  *
- * A stack that goes on in another place (a coroutine's) ends where it does, by reason. Signal
- * handlers' alternative stacks are left through the signal frame, which says where to; Go's by
+ * A stack with its continuation elsewhere (a coroutine's) ends there, with a reason. The walk
+ * leaves the alternative stack of a signal handler through the signal frame, and Go's stacks by
  * walk_cross().
  *
  * A language runtime may keep frames of its own (shared/frame.h). Each runtime has a step, a
@@ -49,14 +48,14 @@
 #include "shared/sample.h"
 #include "shared/settings.h"
 
-/* What is known is in struct walk from here on: for the compiler, which else carries values of each
- * way that leads here in registers, and then the verifier has to follow each. */
+/* A compiler fence: all values are in struct walk from here on. Without the fence, the compiler
+ * keeps values of each path in registers, and the verifier has to follow each path. */
 #define WALK_FENCE() __asm__ volatile("" ::: "memory")
 
 #define WALK_INLINE static inline __attribute__((always_inline))
 
-/* A frame further away than this from where the walk began is none. Thread stacks have 8 MiB by
- * default; Go lets one goroutine's grow to 1 GB but nobody has been seen above a few MB. */
+/* Largest distance of a frame from the start of the walk. Thread stacks have 8 MiB by default. Go
+ * lets a goroutine's stack grow to 1 GB, but the largest seen have a few MB. */
 #define WALK_STACK_BYTES (256ull << 20)
 /* No code is mapped below: vm.mmap_min_addr is 65536 by default and at least one page. */
 #define WALK_PC_MIN	 0x1000ull
@@ -79,15 +78,15 @@ _Static_assert(WALK_PROGRAMS + 1 <= WALK_TAIL_CALLS, "a walk in parts, whatever 
 #define WALK_SLOTS 1024
 _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
 
-/* Not an end: go on. Beyond enum sample_end so that one number says any. */
+/* Not an end: continue. Beyond enum sample_end, so that one number has all states. */
 #define WALK_ON	    SAMPLE_END_MAX
 /* The way to the caller is walk_cross(). */
 #define WALK_CROSS  (SAMPLE_END_MAX + 1)
 /* From a runtime's step: the native step is next. */
 #define WALK_NATIVE (SAMPLE_END_MAX + 2)
 
-/* Where the walk has got to. What else the walker knows of a frame is in here and not in variables
- * for the verifier's sake, see bpf/README.md. */
+/* The state of the walk. The struct also holds the other values of a frame, in place of variables,
+ * for the verifier (see bpf/README.md). */
 struct walk {
 	/* the frame found last */
 	__u64 pc;
@@ -378,8 +377,7 @@ WALK_INLINE __u32 walk_cfa(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* Whether the caller's frame is above this one, and not too far; on another stack it is anywhere.
- */
+/* Whether the caller's frame is above this frame, and not too far; any place on another stack. */
 WALK_INLINE __u32 walk_check_cfa(struct walk *w)
 {
 	const struct unwind_rule *rule = &w->rule;
@@ -506,7 +504,7 @@ WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* From one frame to its caller by what the tables say of it: WALK_ON or why not. */
+/* Step from a frame to its caller by the tables. Returns WALK_ON or the reason against it. */
 WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -584,9 +582,10 @@ WALK_INLINE int walk_near(const struct walk_ctx *c, walk_runtime_fn runtime)
 /* ---------------------------------------------------------------- crossings */
 
 /*
- * Go's ways from one stack to another that take more than a step: a stack has one or two of them,
- * so where the verifier follows a loop round by round they are outside of it. The frames that such
- * a program had left are not walked: the limit of all is reached that much earlier.
+ * Go's crossings from one stack to another, with more work than a step. A stack has one or two
+ * crossings, so their code is outside the loops that the verifier follows round by round. After a
+ * crossing, the program's remaining frames are not walked, and the total limit comes that much
+ * earlier.
  */
 
 /* The CFA by UNWIND_CFA_GO_CGO, into w->cfa. */
@@ -664,7 +663,7 @@ WALK_INLINE __u32 walk_cfa_go_curg(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* From a frame whose rule is one of these to its caller. WALK_ON or why the walk ends. */
+/* Step over a crossing to the caller. Returns WALK_ON or the reason of the walk's end. */
 WALK_INLINE __u32 walk_go_across(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
