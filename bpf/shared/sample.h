@@ -72,11 +72,12 @@ enum sample_stat {
 #define SAMPLE_DEEP_FRAMES  640
 
 /* Further facts of a sample for the agent, in key.flags. */
-#define SAMPLE_FLAG_NO_PROCESS 1  /* no current record of the process (process.h) */
-#define SAMPLE_FLAG_NO_MAPPING 2  /* a record, but a pc in none of its mappings */
-#define SAMPLE_FLAG_NO_TABLE   4  /* a pc in an image without its unwind table */
-#define SAMPLE_FLAG_AWAITS     8  /* ... but the table may come soon */
-#define SAMPLE_FLAG_DUMPED     16 /* stack_hash is the id of the stack dump (stack_dump.h) */
+#define SAMPLE_FLAG_NO_PROCESS 1 /* no current record of the process (process.h) */
+#define SAMPLE_FLAG_NO_MAPPING 2 /* a record, but a pc in none of its mappings */
+#define SAMPLE_FLAG_NO_TABLE   4 /* a pc in an image without its unwind table */
+#define SAMPLE_FLAG_AWAITS     8 /* ... but the table may come soon */
+#define SAMPLE_FLAG_DUMPED \
+	16 /* stack_hash is the id of the stack dump with this stack (stack_dump.h) */
 
 struct sample_key {
 	__u64 start_boottime_ns; /* of the thread group's leader */
