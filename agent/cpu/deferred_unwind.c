@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A copy's way: out of the ring into a list; when the kernel has told all that happened before it,
- * its process's space is looked up (of one that has gone: what it was) and it is walked. If the
- * walk came upon an image whose table is being made it stays in the list and is walked again when
- * that table is there, which may lead to the next one that is missing. A walk takes some
- * microseconds, so nothing of it is kept.
+ * A stack dump goes from the ring into a list. After the sideband records of all earlier events,
+ * the agent finds the address space (for an ended process: its last one) and walks the dump. At an
+ * image with an unfinished table, the dump stays in the list. The walk repeats when the table is
+ * ready, and may reach the next missing table. A walk takes some microseconds, so no state is kept.
  *
- * A wait's copy (STACK_DUMP_OFFCPU) goes the same way, but what comes out of it is words of frames,
- * which are kept by its id until the wait is over. Should it be over first, its time waits with the
- * copy.
+ * The dump of an off-CPU wait (STACK_DUMP_OFFCPU) takes the same path. Its result is words of
+ * frames, kept by the dump's id until the end of the wait. If the wait ends first, its time waits
+ * with the dump.
  *
- * A copy waits for tables only, and tables that will not come are known not to, so that only what
- * was never seen before on the node waits, and for as long as it takes to compile.
+ * A dump waits for tables only, and the agent knows the tables that will never exist. So only
+ * images new to the node cause a wait, for the time of the table's compilation.
  */
 #include "cpu/deferred_unwind.h"
 

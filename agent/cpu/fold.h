@@ -2,26 +2,25 @@
 #ifndef PODPROF_CPU_FOLD_H
 #define PODPROF_CPU_FOLD_H
 
-/* Stacks to counts: one table for one series and window. Equal stacks are one entry. Bounded: above
- * the ceiling a new stack is refused and the caller counts its samples as lost. */
+/* A table of distinct stacks with counts, for one series and window. The table is bounded: a full
+ * table refuses a new stack, and the caller counts its samples as lost. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "procmap/image.h"
 
-/* Distinct stacks of one series in one window; a profile has no more samples (export/profile.h).
+/* Distinct stacks of one series in one window: the sample limit of a profile (export/profile.h).
  * At 97 Hz one busy CPU gives 5,820 samples a minute. Reached: `podprof_fold_lost_samples_total`.
  */
 #define FOLD_STACKS_MAX 16000
-/* Frames of all of them together: 17 bytes each, 9 MB. Measured stacks have 20 to 40 frames.
+/* Frames of all stacks together: 17 bytes each, 9 MB. Measured stacks have 20 to 40 frames.
  * Reached: `podprof_fold_lost_samples_total`. */
 #define FOLD_FRAMES_MAX (1u << 19)
 
-/* One distinct stack. @frames are innermost first (kernel frames before user frames); each owns its
- * reference to an image through the fold. @return_address says of each frame whether its vaddr is a
- * return address (subtract 1 to look it up). @count is samples; @value what they stand for, in the
- * profile's unit. */
+/* One distinct stack. @frames are innermost first, kernel frames before user frames; the fold owns
+ * the references to their images. @return_address marks each vaddr that is a return address
+ * (subtract 1 for a lookup). @count: samples. @value: their sum in the profile's unit. */
 struct fold_stack {
 	const struct frame *frames;
 	const uint8_t *return_address;
@@ -39,8 +38,8 @@ struct fold;
 
 int fold_new(struct fold **ret);
 void fold_free(struct fold *fold);
-/* Copies the frames and takes references of its own. 0, FOLD_FULL, -ENOMEM; on the last two nothing
- * changes. Adding may move what fold_get() lent. */
+/* Copies the frames and takes references. 0, FOLD_FULL, -ENOMEM; the last two change nothing.
+ * Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
 size_t fold_n(const struct fold *fold);
@@ -48,7 +47,7 @@ size_t fold_n(const struct fold *fold);
 struct fold_stack fold_get(const struct fold *fold, size_t i);
 /* Samples. */
 uint64_t fold_total(const struct fold *fold);
-/* Memory that it takes. */
+/* Memory of the fold. */
 size_t fold_bytes(const struct fold *fold);
 
 #endif

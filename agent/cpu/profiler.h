@@ -3,9 +3,9 @@
 #define PODPROF_CPU_PROFILER_H
 
 /*
- * The way of a CPU sample, and of one of a thread off the CPUs: from the kernel, to its entity, to
- * places in images, folded by series; at the end of a window to the worker, which names the places
- * and encodes; and out as a profile.
+ * The pipeline of on-CPU and off-CPU samples. The loop takes samples from the kernel, finds entity
+ * and places in images, and folds by series. At the end of a window a worker names the places and
+ * encodes a profile.
  */
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct root;
 struct series;
 struct cpu_profiler;
 
-/* What is borrowed must outlive the profiler. */
+/* Borrowed until cpu_profiler_free(). */
 struct cpu_profiler_opts {
 	struct loop *loop;
 	const struct root *proc;
@@ -34,7 +34,7 @@ struct cpu_profiler_opts {
 	bool kernel_stacks;
 	enum settings_unwind unwind;
 	bool unsafe_kernel;	      /* as in oncpu_opts */
-	size_t symbol_bytes;	      /* ceiling for symbol tables kept */
+	size_t symbol_bytes;	      /* ceiling of cached symbol tables */
 	size_t table_bytes;	      /* ceiling for unwind tables in the kernel */
 	struct profile_limits limits; /* of one profile; {0}: profile_limits_max */
 	/* Takes a finished profile; called on the loop. */
@@ -42,24 +42,24 @@ struct cpu_profiler_opts {
 	void *ctx;
 };
 
-/* 0, or -errno with a sentence in *@ret_why. */
+/* 0, or -errno with *@ret_why set. */
 int cpu_profiler_new(const struct cpu_profiler_opts *opts, struct bpfobj_why *ret_why,
 		     struct cpu_profiler **ret);
-/* Waits for the report that is being made; those that wait are dropped and counted. */
+/* Waits for the running report. Waiting reports are dropped and counted. */
 void cpu_profiler_free(struct cpu_profiler *p);
 
-/* What was folded until now goes out as profiles of this span (wall clock): when all its entities
- * have their names or are not waited for any more, or when the next window ends. */
+/* End the window: its folded stacks become profiles of this span (wall clock). The profiles leave
+ * after the metadata of all entities, after the longest wait, or at the end of the next window. */
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns);
-/* Stop sampling and take in what is left; then end the window a last time, of which names that have
- * not come are waited for no longer than this. */
+/* Stop sampling, take the remaining samples and end the last window. @wait_ns: the longest wait for
+ * metadata of pending entities. */
 void cpu_profiler_finish(struct cpu_profiler *p, uint64_t wait_ns);
-/* Reports that are not out yet. */
+/* Number of unfinished reports. */
 size_t cpu_profiler_pending(const struct cpu_profiler *p);
 
-/* An entity's series, NULL if it has none. */
+/* The series of an entity; NULL: none. */
 const struct series *cpu_profiler_series(const struct cpu_profiler *p, const char *entity);
-/* CPU time that one sample stands for. */
+/* CPU time of one sample. */
 uint64_t cpu_profiler_period_ns(const struct cpu_profiler *p);
 /* Memory of the caches: symbol tables as of the last report, and mappings. */
 struct cpu_profiler_caches {
@@ -67,7 +67,7 @@ struct cpu_profiler_caches {
 	size_t address_space_bytes;
 };
 struct cpu_profiler_caches cpu_profiler_caches(const struct cpu_profiler *p);
-/* What it takes samples by; borrowed. */
+/* The profiler's sampler; borrowed. */
 const struct cpu_sampler *cpu_profiler_sampler(const struct cpu_profiler *p);
 /* A metric_collect_fn. */
 void cpu_profiler_collect(void *ctx, struct metric_sink *sink);

@@ -3,8 +3,8 @@
 #define PODPROF_CPU_RECORDER_H
 
 /*
- * One recording: samples of some processes, of a container or of all, folded by process, and at its
- * end one profile in which each sample says whose it is.
+ * One recording of `podprof record`: samples of some processes, of a container or of all, folded by
+ * process. At the end one profile labels each sample with its process.
  */
 
 #include <stdbool.h>
@@ -27,14 +27,14 @@ struct recorder;
 /* Distinct stacks of a recording, all processes together: 30 frames each are 150 MB. Reached:
  * "lost" in the summary. */
 #define RECORDER_STACKS_MAX 262144
-/* Bytes of the profile before compression; go tool pprof takes more, but not gladly. Reached: an
- * error says so. */
+/* Bytes of the profile before compression; go tool pprof is slow with larger ones. Reached: an
+ * error message. */
 #define RECORDER_PPROF_MAX  PPROF_BYTES_MAX
 
 /**
- * struct recorder_opts - what is borrowed must outlive the recorder
+ * struct recorder_opts - borrowed until recorder_free()
  * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
- * @off_cpu: share of task switches that is looked at; 0: no time off the CPUs. Not with an event
+ * @off_cpu: share of sampled task switches; 0: no off-CPU samples. Not with an event
  * @scope: if not all, it is to be said whose samples are wanted: see below
  * @tags:   labels that every sample has, besides its own
  */
@@ -56,44 +56,45 @@ struct recorder_opts {
 enum recorder_outcome {
 	RECORDER_OK = 0,
 	RECORDER_GONE,	     /* no such process, no such container */
-	RECORDER_AMBIGUOUS,  /* more than one container's id begins with that */
-	RECORDER_NO_CGROUPS, /* containers cannot be found on this machine */
-	RECORDER_FULL,	     /* more processes than can be followed */
+	RECORDER_AMBIGUOUS,  /* several container ids have this prefix */
+	RECORDER_NO_CGROUPS, /* the machine gives no access to containers */
+	RECORDER_FULL,	     /* the pid filter is full */
 };
 
-/* Samples are taken from here on, if all are wanted, but only looked at until recorder_begin(). 0;
- * -errno with a sentence in *@ret_why (-ENOMEM: without). */
+/* Start sampling (with scope all; otherwise after an add). Samples before recorder_begin() are not
+ * counted: they only prepare tables and mappings. 0; -errno with *@ret_why set (-ENOMEM: without).
+ */
 int recorder_new(const struct recorder_opts *opts, struct bpfobj_why *ret_why,
 		 struct recorder **ret);
 void recorder_free(struct recorder *r);
 
-/* A process, its threads, and all that it makes from now on; @descendants: and those that it has
- * made before. 0, RECORDER_GONE, RECORDER_FULL, -errno. */
+/* Add a process, its threads and its future children; @descendants: also its present descendants.
+ * 0, RECORDER_GONE, RECORDER_FULL, -errno. */
 int recorder_add_process(struct recorder *r, pid_t pid, bool descendants);
-/* A container by its id or the beginning of it, with those inside it. 0, RECORDER_GONE,
+/* Add a container by its id or a prefix of the id, with nested containers. 0, RECORDER_GONE,
  * RECORDER_AMBIGUOUS, RECORDER_NO_CGROUPS, -errno. */
 int recorder_add_container(struct recorder *r, const char *id);
 
-/* Whether nothing is missing for whole stacks of what was seen until now. */
+/* Whether all tables for the stacks so far are ready. */
 bool recorder_ready(const struct recorder *r);
-/* Samples count from here on. */
+/* Start counting samples. */
 void recorder_begin(struct recorder *r);
-/* Every second or so: follow what comes and goes. How many of those who are wanted still live:
- * processes; 1 if the container has any, and if all are wanted; -errno. */
+/* Follow new and ended processes, about once a second. Returns the number of live target processes;
+ * with scope all, or for a container with processes, 1; -errno. */
 int recorder_sweep(struct recorder *r);
-/* Stop sampling and take in what is left. */
+/* Stop sampling and take the remaining samples. */
 void recorder_finish(struct recorder *r);
 
 /**
- * struct recorder_stats
- * @n_samples:   taken over from the kernel and wanted
- * @n_off_cpu:      task switches that its off-CPU stacks stand for
- * @n_ends:      of the samples, by enum sample_end: how the user's part ended
- * @n_complete:  of the samples, with a whole stack
- * @n_lost:      samples that found no room, there or here
- * @n_refused:   children that could not be followed
- * @n_processes: that had samples, by their programs
- * @bpf_ns:      what the sampling program took; 0: the kernel did not count it
+ * struct recorder_stats - counters of a recording
+ * @n_samples:   samples of the targets
+ * @n_off_cpu:   task switches of the off-CPU stacks, estimated for all switches
+ * @n_ends:      samples by enum sample_end, the end of the user walk
+ * @n_complete:  samples with a whole stack
+ * @n_lost:      samples lost by a full table, in the kernel or in the agent
+ * @n_refused:   children refused by a full pid filter
+ * @n_processes: processes with samples, one per executed program
+ * @bpf_ns:      run time of the sampling program; 0: not counted by the kernel
  */
 struct recorder_stats {
 	uint64_t n_samples;
@@ -108,9 +109,8 @@ struct recorder_stats {
 
 void recorder_stats(const struct recorder *r, struct recorder_stats *ret);
 
-/* The profile of all since the start, appended to @ret; once, after recorder_finish(). @comments
- * are the profile's. *@ret_left_out are samples that a ceiling of the profile kept out. 0,
- * BUF_FULL, -errno. */
+/* Append the profile of the recording to @ret; once, after recorder_finish(). @comments: comments
+ * of the profile. *@ret_left_out: samples beyond a ceiling of the profile. 0, BUF_FULL, -errno. */
 int recorder_report(struct recorder *r, uint64_t start_ns, uint64_t duration_ns,
 		    const char *const *comments, size_t n_comments, struct buf *ret,
 		    uint64_t *ret_left_out);

@@ -2,8 +2,8 @@
 #ifndef PODPROF_CPU_REPORT_H
 #define PODPROF_CPU_REPORT_H
 
-/* Folded stacks, of samples on or off the CPUs, to an encoded pprof: where stacks meet names. Runs
- * on the thread that owns the symbolizer. */
+/* From folded stacks, on-CPU or off-CPU, to an encoded pprof with names. Runs on the symbolizer's
+ * thread. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,14 +14,14 @@ struct fold;
 struct labels;
 struct symbolizer;
 
-/* Stacks, and what is said of each of their samples; @labels NULL: nothing. */
+/* Stacks, and the labels of each of their samples; @labels NULL: none. */
 struct cpu_report_part {
 	const struct fold *fold;
 	const struct labels *labels;
 	bool off_cpu;
 };
 
-/* What the stacks' values are. */
+/* The unit of the stacks' values. */
 enum cpu_report_kind {
 	CPU_REPORT_TIME,    /* ns on a CPU */
 	CPU_REPORT_EVENTS,  /* events of one kind */
@@ -33,7 +33,7 @@ enum cpu_report_kind {
 struct cpu_report_opts {
 	enum cpu_report_kind kind;
 	const char *event; /* of CPU_REPORT_EVENTS: the name of the sample type */
-	uint64_t period;   /* what one sample stands for; CPU_REPORT_OFF_CPU: 1 */
+	uint64_t period;   /* value of one sample; CPU_REPORT_OFF_CPU: 1 */
 	uint64_t start_ns; /* wall clock */
 	uint64_t duration_ns;
 	size_t max_samples; /* as in pprof_opts */
@@ -42,24 +42,24 @@ struct cpu_report_opts {
 	size_t n_comments;
 };
 
-/* What became of the frames, for the counters. */
+/* Counters of a report. */
 struct cpu_report_stats {
 	uint64_t n_samples;
-	uint64_t n_left_out; /* samples that a ceiling of the profile kept out */
+	uint64_t n_left_out; /* samples beyond a ceiling of the profile */
 	uint64_t n_places;   /* distinct frames */
-	uint64_t n_unnamed;  /* of them without a function name */
+	uint64_t n_unnamed;  /* distinct frames without a function name */
 };
 
 /**
  * cpu_report() - build and encode a CPU profile
- * @ret: gzip-compressed pprof is appended; its ceiling bounds the size
+ * @ret: the gzip-compressed pprof is appended; the buffer's ceiling bounds the size
  * @ret_stats: set on success
  *
- * Sample types samples/count and cpu/nanoseconds, period cpu/nanoseconds; for events EVENT/count in
- * place of the latter; delay/nanoseconds and switches/count for time off the CPUs, behind the
- * others where both are in it. Addresses are ELF virtual addresses, in mappings that are the file's
- * segments, so that the same code has the same address in every process of the series. A function
- * of a language runtime is a location without address, in one mapping for the runtime.
+ * Sample types are samples/count and cpu/nanoseconds, the period is cpu/nanoseconds. Events have
+ * EVENT/count in place of cpu/nanoseconds. Off-CPU time has delay/nanoseconds and switches/count,
+ * behind the other types in a combined profile. Addresses are ELF virtual addresses, and mappings
+ * are the file's segments: the same code has the same address in every process of the series. A
+ * function of a language runtime is a location without address, in one mapping per runtime.
  *
  * Return: 0; BUF_FULL; -errno.
  */

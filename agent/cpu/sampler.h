@@ -3,8 +3,8 @@
 #define PODPROF_CPU_SAMPLER_H
 
 /*
- * From the kernel's samples to stacks of places in images: what the agent's CPU profiler and
- * `podprof record` begin with. Takes the samples in time after time, while their processes live.
+ * From the kernel's samples to stacks of places in images, for the agent's CPU profiler and
+ * `podprof record`. The sampler drains at short intervals, during the processes' lifetime.
  */
 
 #include <stdbool.h>
@@ -29,8 +29,8 @@ struct cpu_sampler;
  * `podprof_samples_total{outcome="truncated_max_frames"}`. */
 #define CPU_STACK_FRAMES_MAX (SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
 
-/* A sample's stack as places, innermost first: the kernel's part, then the user's. The kind of each
- * is its image's. Owns references to the images. */
+/* A sample's stack as places, innermost first: kernel frames, then user frames. A frame has the
+ * kind of its image. Owns references to the images. */
 struct cpu_stack {
 	struct frame frames[CPU_STACK_FRAMES_MAX];
 	uint8_t return_address[CPU_STACK_FRAMES_MAX];
@@ -39,22 +39,22 @@ struct cpu_stack {
 
 void cpu_stack_deinit(struct cpu_stack *stack);
 
-/* At the end: how long tables are waited for that the last stacks need. */
+/* At the end: the longest wait for unwind tables of the last stacks. */
 #define CPU_SAMPLER_LATE_NS 5000000000ull
 
-/* Some thousand libraries. */
+/* Default ceiling of unwind tables: some thousand libraries. */
 #define CPU_SAMPLER_TABLE_BYTES ((size_t)32 << 20)
 
 /**
- * struct cpu_sampler_opts - what is borrowed must outlive the sampler
- * @v1:          the version 1 hierarchy whose cgroup ids samples are to carry
- * @interval_ns: how often samples are taken in; a process that ends before its first ones are has
- *               stacks without names
- * @event_ring_bytes: of each CPU, for what the kernel tells of processes; 0: SIDEBAND_RING_BYTES
- * @unwind:      how callers are found
+ * struct cpu_sampler_opts - borrowed until cpu_sampler_free()
+ * @v1:          the version 1 hierarchy of the samples' second cgroup id
+ * @interval_ns: time between drains; a process that ends before its first drain has stacks without
+ *               names
+ * @event_ring_bytes: sideband ring of each CPU; 0: SIDEBAND_RING_BYTES
+ * @unwind:      method of the walk
  * @table_bytes: ceiling of kernel memory for unwind tables; 0 is CPU_SAMPLER_TABLE_BYTES
  * @runtimes:    readers of language runtimes: @n_runtimes as in runtimes_opts; NULL: podprof's own
- * @off_cpu:     share of task switches that is looked at, up to 1; 0: no off-CPU samples
+ * @off_cpu:     share of sampled task switches, up to 1; 0: no off-CPU samples
  * @off_fn:      as @fn, for off-CPU stacks
  * @fn:          called on the loop for each distinct stack of an interval
  */
@@ -81,22 +81,22 @@ struct cpu_sampler_opts {
 	void *ctx;
 };
 
-/* Begins to sample. 0, or -errno with a sentence in *@ret_why. */
+/* Starts sampling. 0, or -errno with *@ret_why set. */
 int cpu_sampler_new(const struct cpu_sampler_opts *opts, struct bpfobj_why *ret_why,
 		    struct cpu_sampler **ret);
 void cpu_sampler_free(struct cpu_sampler *s);
-/* Stop sampling and take in what is left. */
+/* Stop sampling and take the remaining samples. */
 void cpu_sampler_finish(struct cpu_sampler *s);
 
-/* Where a sample was, while it is being handed over. @ret is to be empty, and to be given to
- * cpu_stack_deinit() whatever happens. 0 or -ENOMEM. */
+/* The places of a sample, for use inside @fn or @off_fn. @ret must be empty; call
+ * cpu_stack_deinit() in any case, also after an error. 0 or -ENOMEM. */
 int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, struct cpu_stack *ret);
-/* Every minute or so: forget mappings and images that are not in use. */
+/* Free unused mappings and images, about once a minute. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
-/* Unwind tables that are wanted and not there yet. */
+/* Number of requested unwind tables not yet made. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
-/* The kernel's side, for its counters and for those who are wanted. */
+/* The on-CPU sampler, for its counters and its pid filter. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */
 size_t cpu_sampler_address_space_bytes(const struct cpu_sampler *s);

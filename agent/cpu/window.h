@@ -3,8 +3,8 @@
 #define PODPROF_CPU_WINDOW_H
 
 /*
- * The stacks of a window that has ended, until their entities have their names: then those with the
- * same labels, which are one series, are reported together.
+ * The stacks of an ended window, until the metadata of their entities arrives. Then the stacks with
+ * equal labels form one series and one report.
  */
 
 #include <stdbool.h>
@@ -17,15 +17,16 @@ struct cpu_window;
 struct entity;
 struct fold;
 
-/* Bytes of the stacks of a window that waits: those of 16 MB are not kept longer than necessary.
- * Reached: the window is reported with the labels that are known. */
+/* Bytes of the stacks of a waiting window: a bound on memory. Reached: the window is reported with
+ * the labels known so far. */
 #define CPU_WINDOW_BYTES_MAX (16u << 20)
 
 /**
  * struct cpu_window_part - one entity's stacks of one kind
  * @entity: a reference
  * @fold:   owned
- * @n:      samples; @value: what they stand for together
+ * @n:      samples
+ * @value:  their total value
  */
 struct cpu_window_part {
 	struct entity *entity;
@@ -35,7 +36,7 @@ struct cpu_window_part {
 	uint64_t value;
 };
 
-/* @deadline_ns: monotonic; names are waited for until then. */
+/* @deadline_ns: monotonic; end of the wait for metadata. */
 int cpu_window_new(uint64_t start_ns, uint64_t duration_ns, uint64_t deadline_ns,
 		   struct cpu_window **ret);
 void cpu_window_free(struct cpu_window *w);
@@ -43,16 +44,16 @@ void cpu_window_free(struct cpu_window *w);
 uint64_t cpu_window_start_ns(const struct cpu_window *w);
 uint64_t cpu_window_duration_ns(const struct cpu_window *w);
 
-/* Takes @part->fold (and leaves NULL) on 0; a reference to the entity is its own. 0 or -ENOMEM. */
+/* On 0, takes @part->fold (and leaves NULL) and an own reference to the entity. 0 or -ENOMEM. */
 int cpu_window_add(struct cpu_window *w, struct cpu_window_part *part);
-/* No entity's names may yet come, or there is no more time, or too much of it. */
+/* Whether the window can be reported: no entity is pending, the deadline is over, or the stacks
+ * exceed CPU_WINDOW_BYTES_MAX. */
 bool cpu_window_ready(const struct cpu_window *w);
 
-/* Takes the folds that it wants (and leaves NULL): those of one series, one or more. */
+/* Receives the parts of one series, one or more. May take folds (and leave NULL). */
 typedef void (*cpu_window_fn)(void *ctx, const struct cpu_window *w, struct cpu_window_part *parts,
 			      size_t n);
-/* Calls @fn for each series; what its entity is not to be profiled for goes to @left_out
- * instead. */
+/* Calls @fn for each series; parts excluded by their entity's settings go to @left_out instead. */
 void cpu_window_report(struct cpu_window *w, cpu_window_fn fn, cpu_window_fn left_out, void *ctx);
 
 #endif

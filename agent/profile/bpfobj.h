@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_BPFOBJ_H
 #define PODPROF_PROFILE_BPFOBJ_H
 
-/* The BPF object: every program and map in bpf/, loaded together. */
+/* The BPF object: all programs and maps of bpf/, loaded together. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,14 +16,15 @@ struct verifier;
 struct bpfobj;
 
 /**
- * struct bpfobj_why - why there is no profiling, in one sentence for a person: what failed, why,
- * and what to do about it. "" while nothing has failed.
+ * struct bpfobj_why - the error message of a failed start
+ *
+ * One sentence for a user: the failed step, the cause and the remedy. "": no error.
  */
 struct bpfobj_why {
 	char text[512];
 };
 
-/* What was being done. */
+/* The step of a start, for the error message. */
 enum bpfobj_step {
 	BPFOBJ_LOAD,	      /* bpf(2): maps and programs */
 	BPFOBJ_EVENT,	      /* perf_event_open(2) */
@@ -34,17 +35,17 @@ enum bpfobj_step {
 	BPFOBJ_STEP_MAX,
 };
 
-/* What else is known of the kernel when a step fails. */
+/* Probe results of the kernel and the process, for the error message of a failed step. */
 struct bpfobj_facts {
 	bool has_btf;		       /* /sys/kernel/btf/vmlinux */
 	bool confidentiality;	       /* kernel lockdown's stricter mode */
-	bool no_bpf;		       /* we have no CAP_BPF */
-	bool no_perfmon;	       /* nor this one */
-	struct kernel_version version; /* {0}: not known */
-	const char *complaint;	       /* of the verifier; NULL or "": none */
+	bool no_bpf;		       /* podprof lacks CAP_BPF */
+	bool no_perfmon;	       /* podprof lacks CAP_PERFMON */
+	struct kernel_version version; /* {0}: unknown */
+	const char *complaint;	       /* the verifier's message; NULL or "": none */
 };
 
-/* Stacks in each generation of a program's maps, by class. */
+/* Capacity of each generation of a program's maps, in stacks, by size class. */
 struct bpfobj_sizes {
 	uint32_t small;
 	uint32_t large;
@@ -52,17 +53,16 @@ struct bpfobj_sizes {
 };
 
 /**
- * struct bpfobj_opts
- * @settings:      of all programs
- * @oncpu:         sizes of the on-CPU program's maps
- * @offcpu:        and of the off-CPU program's; zeros: it is not loaded
- * @stack_dump_bytes:    of the ring for copied stacks, a power of two and not less than a page; 0
- *                       with
- *                 settings.dumps_per_second 0
- * @n_cpus:        one more than the highest number a CPU can have
- * @unsafe_kernel: also load where reading user memory may hang the machine (profile/kernel.h)
- * @proc, @sys:    /proc (NULL: the machine's own) and /sys, to tell which kernel this is; borrowed
- *                 for the call
+ * struct bpfobj_opts - options of bpfobj_new()
+ * @settings:         settings of all programs
+ * @oncpu:            map sizes of the on-CPU program
+ * @offcpu:           map sizes of the off-CPU program; zeros: the program is not loaded
+ * @stack_dump_bytes: size of the ring for stack dumps: a power of two, at least a page; 0 with
+ *                    settings.dumps_per_second 0
+ * @n_cpus:           the highest possible CPU number plus one
+ * @unsafe_kernel:    load even if a read of user memory can hang the machine (profile/kernel.h)
+ * @proc, @sys:       /proc (NULL: the machine's own) and /sys, for the kernel version; borrowed for
+ *                    the call
  */
 struct bpfobj_opts {
 	struct settings settings;
@@ -75,11 +75,11 @@ struct bpfobj_opts {
 	const struct root *sys;
 };
 
-/* Load everything. 0, or -errno with *@ret_why set. */
+/* Load all programs and maps. 0, or -errno with *@ret_why set. */
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret);
 void bpfobj_free(struct bpfobj *obj);
 
-/* Where a program counts stacks; descriptors and memory belong to the object. */
+/* The stack maps of a program. The object owns descriptors and memory. */
 struct bpfobj_stacks {
 	int stats;
 	int small[2]; /* by generation */
@@ -88,7 +88,7 @@ struct bpfobj_stacks {
 	volatile uint32_t *generation;
 };
 
-/* The on-CPU sampler's parts. */
+/* The parts of the on-CPU sampler. */
 struct bpfobj_oncpu {
 	int program;
 	struct bpfobj_stacks stacks;
@@ -96,7 +96,7 @@ struct bpfobj_oncpu {
 
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj);
 
-/* The off-CPU sampler's parts; the program is -1 unless it was loaded. */
+/* The parts of the off-CPU sampler. @program is -1 unless loaded. */
 struct offcpu_plan;
 struct bpfobj_offcpu {
 	int program;
@@ -106,7 +106,7 @@ struct bpfobj_offcpu {
 
 struct bpfobj_offcpu bpfobj_offcpu(const struct bpfobj *obj);
 
-/* The filter's parts; the programs are -1 unless processes are filtered. */
+/* The parts of the pid filter. The programs are -1 unless processes are filtered. */
 struct bpfobj_pid_filter {
 	int ids;
 	int fork_program;
@@ -116,7 +116,7 @@ struct bpfobj_pid_filter {
 
 struct bpfobj_pid_filter bpfobj_pid_filter(const struct bpfobj *obj);
 
-/* The table of shares (bpf/shared/cgroup_sampling.h). */
+/* The map of cgroup sampling (bpf/shared/cgroup_sampling.h). */
 struct bpfobj_cgroup_sampling {
 	int cgroup_sampling;
 	volatile uint32_t *in_use;
@@ -124,8 +124,7 @@ struct bpfobj_cgroup_sampling {
 
 struct bpfobj_cgroup_sampling bpfobj_cgroup_sampling(const struct bpfobj *obj);
 
-/* Cgroup directories that were made (bpf/shared/cgroup_events.h); the program is -1 where only some
- * processes' samples are wanted. */
+/* The cgroup events (bpf/shared/cgroup_events.h). @program is -1 if processes are filtered. */
 struct bpfobj_cgroup_events {
 	int ring;
 	int program;
@@ -134,7 +133,7 @@ struct bpfobj_cgroup_events {
 
 struct bpfobj_cgroup_events bpfobj_cgroup_events(const struct bpfobj *obj);
 
-/* Stacks that were copied out; descriptors belong to the object. */
+/* The stack dumps. The object owns the descriptors. */
 struct bpfobj_stack_dumps {
 	int ring;
 	int stats; /* per CPU, by enum stack_dump_stat */
@@ -142,7 +141,7 @@ struct bpfobj_stack_dumps {
 
 struct bpfobj_stack_dumps bpfobj_stack_dumps(const struct bpfobj *obj);
 
-/* What the walker goes by. */
+/* The unwind maps of the walk. */
 struct bpfobj_unwind {
 	int records; /* processes */
 	int slabs;
@@ -154,7 +153,7 @@ struct bpfobj_unwind {
 
 struct bpfobj_unwind bpfobj_unwind(const struct bpfobj *obj);
 
-/* A program's share of time, as far as the kernel counts it (kernel.bpf_stats_enabled). */
+/* Runs and run time of a program. The kernel counts both with kernel.bpf_stats_enabled only. */
 struct bpfobj_cost {
 	uint64_t runs;
 	uint64_t run_ns;
@@ -162,43 +161,44 @@ struct bpfobj_cost {
 
 /* 0 or -errno. */
 int bpfobj_cost(int program, struct bpfobj_cost *ret);
-/* The programs and how much of each the verifier looked at; belongs to the object. */
+/* The programs, with the verifier's instruction counts; the object owns the result. */
 const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
-/* What the kernel took to load everything: maps, relocation, verifying. */
+/* Time of the load in ns: maps, relocation, verification. */
 uint64_t bpfobj_load_ns(const struct bpfobj *obj);
-/* Stacks are walked in one go; else, on a kernel without bpf_loop(), in parts. */
+/* The kernel has bpf_loop(): one program walks a whole stack. Otherwise tail calls walk parts. */
 bool bpfobj_has_loop(const struct bpfobj *obj);
-/* Let the kernel count what programs cost, until the descriptor that this returns is closed.
- * -errno if it may not or cannot (before 5.8). It costs every program on the node some 20 ns. */
+/* Let the kernel count the run time of programs until the returned descriptor is closed. -errno
+ * without permission, or on a kernel before 5.8. The count costs each run of every program on the
+ * node about 20 ns. */
 int bpfobj_count_cost(void);
-/* Bytes of kernel memory that the maps take, as the kernel reports them; 0 if it does not. */
+/* Kernel memory of the maps in bytes, as reported by the kernel; 0 without a report. */
 uint64_t bpfobj_map_bytes(const struct bpfobj *obj, const struct root *proc);
 
-/* The facts of this machine and process. @proc as in struct bpfobj_opts; @sys: NULL: none known of
- * it. */
+/* The probe results of this machine and process. @proc as in struct bpfobj_opts; @sys NULL: no
+ * result from /sys. */
 struct bpfobj_facts bpfobj_facts_here(const struct root *proc, const struct root *sys);
 
-/* What may be true of a kernel into which no program can be loaded. */
+/* Reasons for a kernel to accept no program. */
 enum bpfobj_unfit {
 	BPFOBJ_TOO_OLD,
 	BPFOBJ_NO_TYPES,
 	BPFOBJ_CONFIDENTIALITY,
 	BPFOBJ_UNFIT_MAX,
 };
-/* For people: behind "the kernel", and what helps. */
+/* Text for users: the predicate after "the kernel", and the remedy. */
 struct bpfobj_fault {
 	const char *is;
 	const char *remedy;
 };
-/* NULL where it is not so. */
+/* NULL if @what does not apply. */
 const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what);
 
-/* Whether programs may be loaded at all: 0, or -EPERM with the sentence. */
+/* Permission to load programs: 0, or -EPERM with the message. */
 int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct bpfobj_why *ret);
-/* The sentence for a failed step. */
+/* The message for a failed step. */
 void bpfobj_explain(enum bpfobj_step step, int err, const struct bpfobj_facts *facts,
 		    struct bpfobj_why *ret);
-/* The same, with the facts read from @sys (NULL: none known). */
+/* The same, with probe results from @sys (NULL: none). */
 void bpfobj_explain_here(enum bpfobj_step step, int err, const struct root *sys,
 			 struct bpfobj_why *ret);
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * inotify tells that a directory was made, and when that is read it may have gone: its id cannot be
- * asked for any more. The kernel's own tracepoint has both. Nothing is done here when directories
- * are made, and nobody is woken: the ring is memory that is mapped, and is looked at when a sample
- * has an id that is not known otherwise.
+ * inotify reports a new directory, but the directory may be gone before the read, and its id with
+ * it. The kernel's tracepoint has path and id. A new directory does not wake the agent: the ring is
+ * mapped memory, and the agent searches it for a sample with an unknown id.
  *
- * An element may be written over while it is read. It is by one that was made CGROUP_EVENTS later;
- * between any two the kernel takes and gives back a lock. So if far fewer have been made after an
- * element was read it was whole, whatever order the stores of one of them are seen in.
+ * BPF may overwrite an element during a read. The overwriting element is CGROUP_EVENTS younger, and
+ * the kernel takes and releases a lock between any two elements. If far fewer elements follow until
+ * the end of the read, the element was whole, for any order of the visible stores.
  */
 #include "profile/cgroup_events.h"
 

@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_CGROUP_EVENTS_H
 #define PODPROF_PROFILE_CGROUP_EVENTS_H
 
-/* What cgroup directories were called that may have gone by now (bpf/shared/cgroup_events.h). */
+/* Paths of recent cgroup directories, including removed ones (bpf/shared/cgroup_events.h). */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,13 +15,12 @@ struct bpfobj_cgroup_events;
 struct cgroup_events;
 struct metric_sink;
 
-/* @bpf: copied; its descriptors are borrowed. 0 or -errno: the kernel does not tell. */
+/* @bpf: copied; its descriptors are borrowed. 0, or -errno: no events from this kernel. */
 int cgroup_events_new(const struct bpfobj_cgroup_events *bpf, struct cgroup_events **ret);
 void cgroup_events_free(struct cgroup_events *m);
 
-/* A discovery_made_fn: the path of a directory that is among the last CGROUP_EVENTS that were made.
- * Looks at all of them: for ids that nobody else knows. @cgroup_events may be NULL: none is
- * known. */
+/* A discovery_made_fn: the path of a directory among the last CGROUP_EVENTS created ones. The
+ * search is linear, so use it last, for ids without another source. @cgroup_events NULL: false. */
 bool cgroup_events_find(void *cgroup_events, enum hierarchy hierarchy, uint64_t id, char *ret,
 			size_t size);
 

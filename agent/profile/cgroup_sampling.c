@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is dropped in the kernel costs an interrupt and one or two looks into a hash table; what is
- * dropped here has cost a walked stack, and room that the others need. So the kernel's table names
- * the directories whose samples are not all wanted.
+ * A sample dropped in the kernel costs an interrupt and one or two hash lookups. A sample dropped
+ * in the agent also costs a walked stack and room in the maps. So the kernel's table lists the
+ * directories with a reduced share.
  *
- * The table is told to us as a whole, once a second, by who knows entities; a copy of it here makes
- * system calls of the differences alone. That a directory comes or goes between two times costs a
- * second of samples, which whoever takes them drops: nothing depends on the table being exact.
+ * Once a second the caller (cpu/filter.c) sets the whole table. A copy in the agent reduces system
+ * calls to the differences. A directory created or removed in between costs a second of samples,
+ * and their consumer drops them: nothing depends on an exact table.
  */
 #include "profile/cgroup_sampling.h"
 

@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_CGROUP_SAMPLING_H
 #define PODPROF_PROFILE_CGROUP_SAMPLING_H
 
-/* Which share of a cgroup's samples the kernel side takes (bpf/shared/cgroup_sampling.h). */
+/* The share of a cgroup's samples that BPF takes (bpf/shared/cgroup_sampling.h). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,24 +18,24 @@ int cgroup_sampling_new(const struct bpfobj_cgroup_sampling *bpf, struct cgroup_
 void cgroup_sampling_free(struct cgroup_sampling *s);
 
 /*
- * All that is not as usual is told again and again, and what was not told this time is as usual
- * from then on:
+ * Each round sets every directory with a reduced share. A directory absent from the round returns
+ * to the full share:
  *
  *	cgroup_sampling_begin(s);
  *	cgroup_sampling_set(s, ...) for each directory
  *	cgroup_sampling_end(s);
  *
- * The kernel is told of differences only.
+ * Only differences are written to the map.
  */
 void cgroup_sampling_begin(struct cgroup_sampling *s);
 
 /**
- * cgroup_sampling_set() - samples of one cgroup directory
- * @id:   as samples carry it
- * @part, @whole: so many are taken, drawn by chance, of so many: 0 of them, some, or from @whole on
- *        all. A directory that is told twice has what is told first.
+ * cgroup_sampling_set() - set the share of one cgroup directory
+ * @id:           the cgroup id of samples
+ * @part, @whole: BPF takes @part of @whole samples at random: 0: none; @whole or more: all. The
+ *                first call of a round for a directory wins.
  *
- * Return: 0; CGROUP_SAMPLING_FULL: it is sampled as if nothing had been said, and counted; -errno.
+ * Return: 0; CGROUP_SAMPLING_FULL: the directory keeps the full share, and is counted; -errno.
  */
 int cgroup_sampling_set(struct cgroup_sampling *s, enum hierarchy hierarchy, uint64_t id,
 			unsigned int part, unsigned int whole);

@@ -2,22 +2,21 @@
 #ifndef PODPROF_PROFILE_EVENT_H
 #define PODPROF_PROFILE_EVENT_H
 
-/* What samples can be taken by: a clock, or so many of something that the kernel or the CPU
- * counts. */
+/* The triggers of samples: a clock, or a count of events of the kernel or the CPU. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /**
- * struct event
- * @name:     as users write it, and as `perf` does
- * @also:     another name of the same; or NULL
- * @type, @config: as perf_event_open(2) has them
- * @clock:    counts the CPU's time in ns, whoever runs: samples of it are CPU time
- * @hardware: counted by the CPU's own counters, which virtual machines often lack
- * @period:   events that one sample stands for, if nobody says otherwise; 0 for the clock
- * @help:     what is counted, for people
+ * struct event - a trigger of samples
+ * @name:          name for users, the same as in `perf`
+ * @also:          an alias; or NULL
+ * @type, @config: fields of perf_event_open(2)
+ * @clock:         the event counts CPU time of all tasks in ns: its samples are CPU time
+ * @hardware:      the CPU's own counters count the event; virtual machines often lack them
+ * @period:        default number of events per sample; 0 for the clock
+ * @help:          description for users
  */
 struct event {
 	const char *name;
@@ -33,14 +32,14 @@ struct event {
 extern const struct event events[];
 extern const size_t n_events;
 
-/* The usual one. */
+/* The default event. */
 const struct event *event_clock(void);
-/* NULL if there is none of that name. */
+/* NULL for an unknown name. */
 const struct event *event_find(const char *name);
 
-/* Open the event on a CPU, not running yet. A descriptor or -errno. */
+/* Open the event on a CPU, disabled. A descriptor or -errno. */
 int event_open(const struct event *event, uint64_t period, int cpu);
-/* Whether this machine has it: 0, or -errno of opening it, for ourselves. */
+/* Whether this machine has the event: 0, or -errno of an attempt to open it for podprof itself. */
 int event_probe(const struct event *event);
 
 #endif

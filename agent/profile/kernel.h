@@ -2,14 +2,14 @@
 #ifndef PODPROF_PROFILE_KERNEL_H
 #define PODPROF_PROFILE_KERNEL_H
 
-/* Which kernel this is, and whether BPF programs may read user memory in it. */
+/* The kernel's version, and whether BPF programs can safely read user memory. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 struct root;
 
-/* Of the sources it was built from, distributions' own patches aside: 6.1.36. */
+/* The upstream version of the kernel's sources, without patches of the distribution: 6.1.36. */
 struct kernel_version {
 	uint32_t major;
 	uint32_t minor;
@@ -17,23 +17,23 @@ struct kernel_version {
 };
 
 /**
- * kernel_version_parse() - out of what a kernel says of itself
+ * kernel_version_parse() - the upstream version from the kernel's version strings
  * @release:   uname -r: "6.1.0-9-amd64"
  * @version:   uname -v: "#1 SMP PREEMPT_DYNAMIC Debian 6.1.27-1 (2023-05-08)"
- * @signature: /proc/version_signature, which Ubuntu has: "Ubuntu 6.2.0-39.40-generic 6.2.16"; or ""
+ * @signature: /proc/version_signature of Ubuntu: "Ubuntu 6.2.0-39.40-generic 6.2.16"; or ""
  *
- * Debian's and Ubuntu's releases have a 0 where others have the patch level.
+ * Debian and Ubuntu put 0 in place of the patch level in @release.
  *
  * Return: false if @release does not begin with two numbers.
  */
 bool kernel_version_parse(const char *release, const char *version, const char *signature,
 			  struct kernel_version *ret);
-/* The same for the running one. @proc: /proc; NULL, and Ubuntu's signature is not read. */
+/* The same for the running kernel. @proc: /proc; NULL: Ubuntu's signature is not read. */
 bool kernel_version_here(const struct root *proc, struct kernel_version *ret);
 
 bool kernel_is_before(const struct kernel_version *v, uint32_t major, uint32_t minor);
 
-/* Whether reading user memory in an interrupt may hang a CPU (kernel.c). */
+/* Whether a read of user memory in an interrupt can hang a CPU (kernel.c). */
 bool kernel_may_hang(const struct kernel_version *v);
 
 #endif

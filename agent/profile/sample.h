@@ -10,27 +10,28 @@
 #include "shared/frame.h"
 
 /**
- * struct sample - one distinct stack of one process and how often it was seen since the last drain
+ * struct sample - one distinct stack of one process, with its count since the last drain
  * @pid:          identity of the process (thread group)
- * @cgroup_id:    of the sampled task, in the unified hierarchy
- * @cgroup_v1_id: of the same task in the version 1 hierarchy that discovery walks; 0 if there is
- * none
- * @comm:         of the group's leader when this stack was first seen; any bytes but NUL
+ * @cgroup_id:    the task's cgroup in the unified hierarchy
+ * @cgroup_v1_id: the task's cgroup in the version 1 hierarchy of discovery; 0: none
+ * @comm:         name of the group leader at the first sample of this stack; any bytes but NUL
  * @count:        samples; task switches for an off-CPU stack
- * @total:        what they stand for: of an off-CPU stack how long threads were away there, ns; of
- *                an on-CPU stack samples, in units that sample_value() knows
- * @exec_id:      as bpf/shared/process.h has it: which of the programs that it executed
- * @start_boottime_ns: start of @pid as the kernel's programs see it
- * @dump_id:      the copy that its user half is in as well (profile/stack_dump.h); 0: none
- * @end:          enum sample_end (bpf/shared/sample.h): how the user part of the walk ended
+ * @total:        off-CPU: waiting time of the threads, ns; on-CPU: samples, in units of
+ *                sample_value()
+ * @exec_id:      exec number of the process (bpf/shared/process.h)
+ * @start_boottime_ns: start time of @pid as seen by BPF
+ * @dump_id:      stack dump of the user half (profile/stack_dump.h); 0: none
+ * @end:          enum sample_end (bpf/shared/sample.h): the end of the user walk
  * @flags:        SAMPLE_FLAG_*
- * @n_rows:       native user frames that a row of an unwind table led to
- * @n_native:     native user frames; @n_runtime those of language runtimes, broken ones with them
- * @kernel:       pcs, innermost first; [0] is where the task was, the others are return addresses
- * @user:         words of frames (bpf/shared/frame.h), none malformed, for sample_user_next(); the
- *                pcs are as in @kernel. [0] is a pc, and so is each where no runtime has frames
+ * @n_rows:       native user frames found by unwind table rows
+ * @n_native:     native user frames
+ * @n_runtime:    frames of language runtimes, broken ones included
+ * @kernel:       pcs, innermost first; [0] is the task's pc, the others are return addresses
+ * @user:         well-formed words of frames (bpf/shared/frame.h), for sample_user_next(); pcs as
+ * in
+ *                @kernel. [0] is a pc, and without runtime frames each word is a pc
  *
- * Borrowed by the callee for the length of the call.
+ * The callee borrows a sample for the length of the call.
  */
 struct sample {
 	struct pid_id pid;
@@ -57,7 +58,7 @@ typedef void (*sample_fn)(void *ctx, const struct sample *sample);
 
 enum sample_outcome {
 	SAMPLE_OK = 0,
-	SAMPLE_ODD, /* lengths, numbers or words that our programs do not write */
+	SAMPLE_ODD, /* lengths, numbers or words not written by podprof's programs */
 	SAMPLE_OUTCOME_MAX,
 };
 
@@ -68,7 +69,7 @@ int sample_decode(const void *key, const void *value, size_t value_size, struct 
 /* Set the user half of @sample: @n_words words, borrowed, with @n_rows frames found by rows. 0 or
  * SAMPLE_ODD. */
 int sample_set_user(struct sample *sample, const uint64_t *words, size_t n_words, size_t n_rows);
-/* The frame at word *@at of the user half; moves *@at behind the frame. Begin with 0. False at the
+/* The frame at word *@at of the user half. Moves *@at behind the frame; start with 0. False at the
  * end. */
 static inline bool sample_user_next(const struct sample *sample, size_t *at,
 				    struct frame_record *ret)
@@ -80,12 +81,12 @@ static inline bool sample_user_next(const struct sample *sample, size_t *at,
 	return n > 0;
 }
 
-/* What the samples of an on-CPU stack stand for, if one does for @period. */
+/* The value of an on-CPU stack, if one sample has the value @period. */
 uint64_t sample_value(const struct sample *sample, uint64_t period);
 
 /* enum sample_end and enum sample_stat as label values: "ok", "truncated_no_fp", "lost_full". */
 const char *sample_stat_name(unsigned int stat);
-/* Whether user space gets the samples that are counted under @stat. */
+/* Whether samples counted under @stat reach user space. */
 bool sample_stat_delivered(unsigned int stat);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_SIDEBAND_RECORD_H
 #define PODPROF_PROFILE_SIDEBAND_RECORD_H
 
-/* One record of a perf event's ring that tells of a process: its bytes, read with bounds. */
+/* The decoder of process records in a perf ring, with bounds checks. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -10,23 +10,23 @@
 enum sideband_kind {
 	SIDEBAND_FORK, /* a new process, not a new thread */
 	SIDEBAND_EXIT, /* of one thread; of the leader if @tid is @pid */
-	SIDEBAND_EXEC, /* all mappings from before are gone; those of the new program follow */
-	SIDEBAND_MMAP, /* an executable mapping: a new one, or memory that became executable */
+	SIDEBAND_EXEC, /* all earlier mappings are gone; the new program's mappings follow */
+	SIDEBAND_MMAP, /* an executable mapping: new memory, or memory made executable */
 	SIDEBAND_LOST, /* the ring had no room */
 	SIDEBAND_KIND_MAX,
 };
 
 /**
- * struct sideband_record - what happened
+ * struct sideband_record - one event of a process
  * @time_ns:    CLOCK_BOOTTIME
- * @pid, @tid:  in the pid namespace of whoever opened the event; 0 in neither
- * @ppid:       FORK: the process that made it
- * @start, @length, @off: MMAP: the range, and where in the file it begins
- * @device, @inode, @generation: MMAP: the file; as /proc/PID/maps shows them; 0 for other memory
- * @n_lost:     LOST: records
- * @since_ns:   LOST: they were of after that time; set by sideband_drain()
- * @name:       MMAP: the file's path as the process sees it, or "[vdso]", "//anon" and their like;
- *              else "". Any bytes but NUL may be in it. Borrowed from the record.
+ * @pid, @tid:  ids in the pid namespace of the event's opener; neither is 0
+ * @ppid:       FORK: the parent process
+ * @start, @length, @off: MMAP: the range, and its offset in the file
+ * @device, @inode, @generation: MMAP: the file, as in /proc/PID/maps; 0 for other memory
+ * @n_lost:     LOST: number of records
+ * @since_ns:   LOST: the lost records are later than this time; set by sideband_drain()
+ * @name:       MMAP: the file's path in the process's view, or a name such as "[vdso]", "//anon";
+ *              otherwise "". Any bytes but NUL. Borrowed from the record.
  */
 struct sideband_record {
 	enum sideband_kind kind;
@@ -47,9 +47,9 @@ struct sideband_record {
 
 enum sideband_outcome {
 	SIDEBAND_OK = 0,
-	SIDEBAND_OTHER,	  /* of no interest: a thread's fork, a new name, a type that is not ours */
-	SIDEBAND_OUTSIDE, /* of a process that our pid namespace does not show */
-	SIDEBAND_ODD,	  /* not as perf_event_open(2) says */
+	SIDEBAND_OTHER,	  /* ignored: a thread's fork, a new name, an unused type */
+	SIDEBAND_OUTSIDE, /* the process is outside podprof's pid namespace */
+	SIDEBAND_ODD,	  /* the layout contradicts perf_event_open(2) */
 	SIDEBAND_OUTCOME_MAX,
 };
 

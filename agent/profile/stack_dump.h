@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_STACK_DUMP_H
 #define PODPROF_PROFILE_STACK_DUMP_H
 
-/* Stacks that the kernel's programs copied out (bpf/shared/stack_dump.h), as they come. */
+/* The ring of stack dumps from BPF (bpf/shared/stack_dump.h). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,18 +14,18 @@
 struct metric_sink;
 struct stack_dumps;
 
-/* Bytes of the ring: a second's worth of STACK_DUMPS_PER_SECOND is five times that, so it wakes us
- * when a quarter is full. */
+/* Bytes of the ring. One second at STACK_DUMPS_PER_SECOND is five times as much, so a ring that is
+ * a quarter full wakes the agent. */
 #define STACK_DUMPS_RING_BYTES (1u << 20)
-/* Stacks copied in a second by all CPUs together. At 5 us in the kernel and 15 us here each, 2 % of
- * a CPU; what is above it is walked in the kernel, by frame pointers. A CPU has at least
- * STACK_DUMPS_PER_CPU of them. */
+/* Stack dumps per second of all CPUs together. Each costs 5 us in the kernel and 15 us in the
+ * agent: 2 % of a CPU. Above the limit BPF walks the stack by frame pointers. Each CPU may take at
+ * least STACK_DUMPS_PER_CPU. */
 #define STACK_DUMPS_PER_SECOND 1000
 #define STACK_DUMPS_PER_CPU    20
 
 /**
- * struct stack_dump - one sample whose user half is to be walked; borrows from its record
- * @sample:  who, and the kernel half; no user frames
+ * struct stack_dump - one sample with an unwalked user half; borrows from its record
+ * @sample:  the process and the kernel half; no user frames
  * @time_ns: boot clock
  * @at:      address of the first of @n_bytes bytes of the stack
  */
@@ -41,22 +41,22 @@ struct stack_dump {
 
 enum stack_dump_outcome {
 	STACK_DUMP_OK = 0,
-	STACK_DUMP_ODD, /* lengths or numbers that our programs do not write */
+	STACK_DUMP_ODD, /* lengths or numbers not written by podprof's programs */
 };
 
 /* Read a record of the ring, aligned to 8. */
 int stack_dump_decode(const void *record, size_t size, struct stack_dump *ret);
 
-/* How many of them a CPU may take in a second, for struct settings. */
+/* Stack dumps per second of one CPU, for struct settings. */
 uint32_t stack_dumps_per_cpu(size_t n_cpus);
 
-/* @maps: of the loaded object, which must outlive this. 0 or -errno. */
+/* @maps: copied; the loaded object owns them and must outlive the result. 0 or -errno. */
 int stack_dumps_new(const struct bpfobj_stack_dumps *maps, struct stack_dumps **ret);
 void stack_dumps_free(struct stack_dumps *c);
 /* Readable (EPOLLIN) when a quarter of the ring is full. */
 int stack_dumps_fd(const struct stack_dumps *c);
 
-/* Hand over what is in the ring; @record is borrowed for the call. 0 or -errno. */
+/* Deliver the records of the ring; @record is borrowed for the call. 0 or -errno. */
 typedef void (*stack_dumps_fn)(void *ctx, const void *record, size_t size);
 int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx);
 

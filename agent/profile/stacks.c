@@ -2,16 +2,15 @@
 /*
  * The user-space half of bpf/lib/stack.bpf.h: empties the maps.
  *
- * Why no count is lost between the kernel and here. There are two generations of maps. The program
- * reads which one is active once, just before it stores a sample, and all the while it runs, a flag
- * says so in a slot of its CPU. Emptying goes in two ticks. The first makes the other generation,
- * which is empty, the active one. The second comes STACKS_SETTLE_NS later and looks at the flags: a
- * program that saw the old generation as active has either ended, or has been running since before
- * the first tick, and its flag is set. If any flag is set it waits for another tick; that happens
- * when a program has just begun (they take microseconds) or when a virtual machine's CPU was taken
- * away in the middle of one. If none is set nobody writes to the old generation any more, and it is
- * emptied. At the end the program is stopped first, which waits for those that run, and both are
- * emptied.
+ * A double buffer of two map generations keeps all counts. The program reads the active generation
+ * once, just before the store of a sample. During its run, a flag in its CPU's slot is set. A drain
+ * takes two ticks. The first tick activates the other, empty generation. The second tick comes
+ * STACKS_SETTLE_NS later and checks the flags. A program with the old generation has either ended,
+ * or has run since before the first tick with its flag set. With any flag set, the drain waits for
+ * another tick. Causes are a program just started (a run takes microseconds) and a virtual
+ * machine's CPU descheduled during a run. Without a flag, no program can write to the old
+ * generation, and the agent empties it. At the end, the agent first stops the program and waits for
+ * running instances. Then it empties both generations.
  *
  * What is lost by design is counted in the kernel: a stack that finds all maps full. Not counted,
  * because the kernel does not tell: an event during another BPF program on the same CPU (the kernel

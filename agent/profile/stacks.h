@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_STACKS_H
 #define PODPROF_PROFILE_STACKS_H
 
-/* Stacks that a BPF program counts in the kernel, taken over from there without losing a count. */
+/* The drain of the stack maps of a BPF program, without loss of counts. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,15 +14,15 @@
 struct metric_sink;
 struct stacks;
 
-/* Drains do not come more often than this, however full the maps are. */
+/* The shortest time between drains, even with full maps. */
 #define STACKS_INTERVAL_MIN_NS (100 * NSEC_PER_MSEC)
 
 /**
- * stacks_new() - for one program's maps
+ * stacks_new() - set up the drain of one program's maps
  * @kind:      "cpu", for the metrics; borrowed
- * @maps:      belong to the object, which must outlive this
- * @sizes:     as the maps were made
- * @wished_ns: how often they are emptied if they do not fill sooner
+ * @maps:      the object owns them and must outlive the result
+ * @sizes:     the maps' sizes
+ * @wished_ns: time between drains, unless the maps fill earlier
  *
  * Return: 0 or -errno.
  */
@@ -31,34 +31,34 @@ int stacks_new(const char *kind, const struct bpfobj_stacks *maps, const struct 
 void stacks_free(struct stacks *s);
 
 /**
- * stacks_tick() - hand over what was counted
- * @fn: called for each distinct stack, with its count since it was last handed over
+ * stacks_tick() - one half of a drain
+ * @fn: called for each distinct stack, with its count since the last drain
  *
- * Every other tick hands over. Ask stacks_interval_ns() after each for the time until the next: a
- * few milliseconds in the middle of it, then an interval, which becomes shorter when the maps are
- * filling. A sample is at most an interval old when it reaches @fn.
+ * A drain takes two ticks: the first switches the generation, the second delivers the samples.
+ * After each tick, stacks_interval_ns() gives the time until the next: a few milliseconds between
+ * the two ticks of a drain, otherwise an interval. The interval shrinks when the maps fill. A
+ * sample is at most an interval old when @fn gets it.
  *
- * Return: 0 or -errno (what was read so far has been handed over).
+ * Return: 0, or -errno (after delivery of all entries read before the error).
  */
 int stacks_tick(struct stacks *s, sample_fn fn, void *ctx);
-/* All that is left, when the program does not run any more. */
+/* Deliver the remaining samples, after the end of the program. */
 int stacks_finish(struct stacks *s, sample_fn fn, void *ctx);
 
-/* One that was copied out (SAMPLE_STAT_DUMPED) has been walked, and is handed over by who did
- * it. */
+/* Count a sample with a stack dump (SAMPLE_STAT_DUMPED) after its deferred unwind. The caller
+ * delivers the sample. */
 void stacks_walked(struct stacks *s, const struct sample *sample);
 
-/* From this tick to the next one. */
+/* Time from this tick to the next, in ns. */
 uint64_t stacks_interval_ns(const struct stacks *s);
-/* The samples that the next tick hands over, or stacks_finish(), were taken after that time (boot
- * clock). */
+/* Start of the span of the next tick's or stacks_finish()'s samples (boot clock). */
 uint64_t stacks_since_ns(const struct stacks *s);
-/* How many samples had each outcome (bpf/shared/sample.h) since the start; "copied" are those that
- * are not walked yet. 0 or -errno. */
+/* Samples since the start by outcome (bpf/shared/sample.h); "copied" counts stack dumps before
+ * their walk. 0 or -errno. */
 int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n);
 
 /* podprof_samples, podprof_frames, podprof_bpf_unsettled_drains, podprof_bpf_invalid_entries over
- * all kinds; @all has @n of them. */
+ * the @n kinds of @all. */
 void stacks_collect(const struct stacks *const all[], size_t n, struct metric_sink *sink);
 
 #endif

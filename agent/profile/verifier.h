@@ -2,37 +2,35 @@
 #ifndef PODPROF_PROFILE_VERIFIER_H
 #define PODPROF_PROFILE_VERIFIER_H
 
-/* What the kernel's verifier says of the programs that it is given: how much it had to look at, and
- * what it refuses one for. */
+/* The output of the kernel's verifier: instruction counts of programs, and reasons of a refusal. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct bpf_object;
 
-/* A program as the kernel took it. */
+/* A loaded program. */
 struct verifier_program {
-	const char *name; /* the object's */
-	uint32_t insns;	  /* instructions looked at, on all paths together */
+	const char *name; /* borrowed from the object */
+	uint32_t insns;	  /* verified instructions, on all paths together */
 };
 
-/* Those of one object that are loaded, in its order. Owns what it points to, the names excepted. */
+/* The loaded programs of one object, in the object's order. Owns its memory except the names. */
 struct verifier {
 	struct verifier_program *programs;
 	size_t n;
-	char *logs; /* a piece for each, until verifier_done() */
+	char *logs; /* a buffer per program, until verifier_done() */
 };
 
-/* Have the verifier tell about the programs of @object, which is open and not loaded yet. 0 or
- * -errno. */
+/* Request the verifier's log for the programs of @object, between open and load. 0 or -errno. */
 int verifier_init(struct verifier *v, struct bpf_object *object);
 void verifier_deinit(struct verifier *v);
-/* The object has been loaded: fill in the programs. */
+/* Call after a successful load: reads the logs into @v->programs. */
 void verifier_done(struct verifier *v);
-/* It was refused: "PROGRAM: what the verifier does not like", "" if it said nothing. */
+/* Call after a refused load: "PROGRAM: the verifier's message"; "": no message. */
 void verifier_complaint(const struct verifier *v, char *ret, size_t n);
 
-/* 1234 out of a log with "processed 1234 insns"; 0 if that is not in it. */
+/* 1234 for a log with "processed 1234 insns"; 0 without such a line. */
 uint32_t verifier_insns(const char *log);
 
 #endif
