@@ -11,7 +11,7 @@
  * A program may switch half a million times a second, and a stack costs some microseconds. So each
  * CPU has a budget of stacks. If stacks exceed the budget, the sampler doubles the distance, and
  * again, until the rate fits. The sampler never drops an event for being early, and the weight is
- * fixed before the event. No behaviour of a program can thus change the expected sums.
+ * fixed before the event. No behaviour of a program can thus change the sums.
  *
  * The header has no BPF code: tests compile the same text for the host.
  */

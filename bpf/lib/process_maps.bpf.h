@@ -9,8 +9,8 @@
 #include <bpf/bpf_helpers.h>
 #include "shared/process.h"
 
-/* Preallocated: 8,192 records take 0.8 MB. Before 6.1, other hashes were unsuitable for programs
- * such as these. */
+/* Preallocated: 8,192 records take 0.8 MB. Before 6.1, hashes without preallocation were unsuitable
+ * for programs such as these. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROCESS_RECORDS);

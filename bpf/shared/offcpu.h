@@ -6,7 +6,7 @@
 
 #include "lib/types.h"
 
-/* Random distances in the plan. */
+/* Skip counts in the plan. */
 #define OFFCPU_PLAN_DRAWS 1024
 
 /* Stacks that a CPU's budget can save: about 300 us of work at once. */

@@ -49,7 +49,7 @@ enum sample_stat {
 	SAMPLE_STAT_FILTERED,	   /* outside the pid filter or scope (pid_filter.h) */
 	SAMPLE_STAT_LEFT_OUT,	   /* of a cgroup without sampling (cgroup_sampling.h) */
 	SAMPLE_STAT_THINNED,	   /* of a cgroup at a lower rate, and not drawn */
-	SAMPLE_STAT_IDLE,	   /* the idle task, which some kernels report */
+	SAMPLE_STAT_IDLE,	   /* the idle task, if the kernel reports it */
 	SAMPLE_STAT_NO_FRAMES,	   /* kernel thread, and kernel stacks are off */
 	SAMPLE_STAT_MAX,
 };

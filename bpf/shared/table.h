@@ -91,10 +91,10 @@ _Static_assert(sizeof(struct table_exe) == 32, "value of the executables' array"
  */
 struct table_rule_run {
 	__u8 at[TABLE_RULE_RUN_STEPS];	   /* units after the slot, ascending from 0; unused:
-					      RULE_RUN_END */
+					      TABLE_RULE_RUN_END */
 	__u16 rules[TABLE_RULE_RUN_STEPS]; /* numbers; unused: 0 */
 };
-_Static_assert(sizeof(struct table_rule_run) == 24, "value of the ramps' array");
+_Static_assert(sizeof(struct table_rule_run) == 24, "value of the rule runs' array");
 
 /*
  * Frames that walkers found in an executable's code, with or without a table. The count decides on
