@@ -35,8 +35,8 @@ struct recorder;
  * struct recorder_opts - borrowed until recorder_free()
  * @event, @period, @rate_hz, @kernel_stacks, @unwind, @unsafe_kernel: as in oncpu_opts
  * @off_cpu: share of sampled task switches; 0: no off-CPU samples. Not with an event
- * @scope: if not all, it is to be said whose samples are wanted: see below
- * @tags:   labels that every sample has, besides its own
+ * @scope:   a scope other than all needs recorder_add_process() or recorder_add_container()
+ * @tags:    additional labels of every sample
  */
 struct recorder_opts {
 	struct loop *loop;

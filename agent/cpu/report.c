@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two passes over the stacks. The first names each distinct place once and learns what is known of
- * each image (functions? files? lines?), because pprof wants that said in the mapping, which comes
- * before the locations that refer to it. The second enters locations and samples.
+ * Two passes over the stacks. The first pass names each distinct place once, and finds the kinds of
+ * names of each image: functions, files, lines. pprof needs these flags in the mapping, before the
+ * locations that refer to the mapping. The second pass adds locations and samples.
  */
 #include "cpu/report.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A container that has started at the end of a window is named in the next one. It may be the next
- * run of one that has ended in this one: the same labels, another entity. So nothing of a window
- * goes out before all of it can, and what has the same labels is sorted together.
+ * The metadata of a container started at the end of a window arrives in the next window. The
+ * container may be a restart of one that ended in this window: equal labels, another entity. So a
+ * window leaves as a whole, and parts with equal labels are sorted together.
  */
 #include "cpu/window.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The software event "dummy" counts nothing and never fires. What it is for is its ring: the kernel
- * writes a record there for every fork, exec, executable mapping and exit of the event's CPU,
- * whoever's process it is. No program runs for it and nobody is woken until a ring is half full;
- * whoever owns this drains it when samples are about to be looked at.
+ * The software event "dummy" counts nothing and never fires. Its purpose is its ring: the kernel
+ * writes a record for every fork, exec, executable mapping and exit on the event's CPU, of any
+ * process. No BPF program runs. A half full ring wakes the agent; otherwise the owner drains the
+ * rings just before the samples.
  *
  * What is not asked for: build ids in the records (PERF_RECORD_MISC_MMAP_BUILD_ID, Linux 5.12). The
  * kernel then reads the file's notes at every mapping and leaves out device and inode, which is
