@@ -4,7 +4,7 @@
 
 /*
  * The unwind tables in the kernel: a lookup from an executable and a vaddr to a rule (unwind.h).
- *The agent packs the tables, and lib/table.bpf.h reads them. agent/unwindtable/table.c gives the
+ * The agent packs the tables, and lib/table.bpf.h reads them. agent/unwindtable/table.c gives the
  * reasons for the format.
  *
  * Page space: one array of 4 KiB pages, made of slabs of TABLE_SLAB_PAGES each. Page
