@@ -207,6 +207,9 @@ static void take(void *ctx, const struct sample *sample)
 	if ((pid_t)sample->pid.pid != b->child || !sample->n_user ||
 	    (sample->flags & SAMPLE_FLAG_NO_PROCESS))
 		return;
+	/* on a loaded machine the tables come late, and a deferred stack does not wait for ever */
+	if (sample->end == SAMPLE_END_NO_TABLE)
+		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	look(b, sample, &stack);
 	symbolizer_release(b->symbolizer);
