@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -53,8 +52,8 @@ static void blocked_unref(struct blocked *blocked)
 static uint64_t ran_ns(pid_t tid)
 {
 	_cleanup_(close_fdp) int fd = -1;
-	uint64_t cpu_ns, delay_ns;
-	char text[96];
+	char text[96], *end;
+	uint64_t cpu_ns;
 	ssize_t n;
 
 	snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)tid);
@@ -63,9 +62,8 @@ static uint64_t ran_ns(pid_t tid)
 	if (n <= 0)
 		return 0;
 	text[n] = '\0';
-	if (sscanf(text, "%" SCNu64 " %" SCNu64, &cpu_ns, &delay_ns) != 2)
-		return 0;
-	return cpu_ns + delay_ns;
+	cpu_ns = strtoull(text, &end, 10);
+	return cpu_ns + strtoull(end, NULL, 10);
 }
 
 /* How long the running job has been blocked since its last sign of life, as far as was seen. */
@@ -134,7 +132,7 @@ static void on_timer(void *ctx)
 	struct watchdog *wd = ctx;
 	unsigned int n = watchdog_n_blocked(wd);
 
-	if (blocked_ns(wd) < wd->opts.blocked_ns || n >= WATCHDOG_THREADS_MAX)
+	if (blocked_ns(wd) < wd->opts.blocked_ns || n >= wd->opts.threads_max)
 		return;
 	if (wd->opts.prepare && wd->opts.prepare(wd->opts.ctx, n))
 		return;
@@ -154,6 +152,8 @@ int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret)
 	wd->opts = *opts;
 	if (!wd->opts.blocked_ns)
 		wd->opts.blocked_ns = WATCHDOG_BLOCKED_NS;
+	if (!wd->opts.threads_max)
+		wd->opts.threads_max = WATCHDOG_THREADS_MAX;
 	wd->blocked = calloc(1, sizeof(*wd->blocked));
 	r = wd->blocked ? 0 : -ENOMEM;
 	if (!r) {

@@ -30,20 +30,22 @@ struct watchdog;
 
 /**
  * struct watchdog_opts - borrowed pointers must outlive the watchdog
- * @blocked_ns: 0: WATCHDOG_BLOCKED_NS
- * @prepare:    called on the loop before an abandonment, with the number of blocked threads: makes
- *              the next thread's data. Not 0: try again later. May be NULL
- * @abandoned:  called on the loop, before the next thread starts: the job is lost. Only its inputs
- *              may be read; hands over what @prepare made
- * @kept:       called instead of @abandoned if the job has just ended: drops what @prepare made.
- *              May be NULL
- * @drop:       called on the job's thread when its run() returns in the end, perhaps after the
- *              watchdog's and the worker's end: frees the job
+ * @blocked_ns:  0: WATCHDOG_BLOCKED_NS
+ * @threads_max: 0: WATCHDOG_THREADS_MAX
+ * @prepare:     called on the loop before an abandonment, with the number of blocked threads: makes
+ *               the next thread's data. Not 0: try again later. May be NULL
+ * @abandoned:   called on the loop, before the next thread starts: the job is lost. Only its inputs
+ *               may be read; hands over what @prepare made
+ * @kept:        called instead of @abandoned if the job has just ended: drops what @prepare made.
+ *               May be NULL
+ * @drop:        called on the job's thread when its run() returns in the end, perhaps after the
+ *               watchdog's and the worker's end: frees the job
  */
 struct watchdog_opts {
 	struct loop *loop;
 	struct worker *worker;
 	uint64_t blocked_ns;
+	unsigned int threads_max;
 	int (*prepare)(void *ctx, unsigned int n_blocked);
 	void (*abandoned)(void *ctx, struct work *work);
 	void (*kept)(void *ctx);
