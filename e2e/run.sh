@@ -9,7 +9,7 @@ mkdir -p $fixtures build/test/results
 
 set -e
 # Frame pointers everywhere, leaf functions too, and no library: what a container is given.
-for name in burn faults hostile mapped syscalls; do
+for name in burn faults hostile mapped stallfs syscalls; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-o "$fixtures/$name" "e2e/workloads/$name.c"
 done

@@ -44,5 +44,8 @@ int cmd_agent(int argc, char **argv)
 	r = agent_new(&config, &agent);
 	if (!r)
 		r = agent_run(agent);
+	agent_free(take_ptr(agent));
+	/* the process may stay for a thread that a file system blocks */
+	log_info("ended");
 	return r ? CMD_FAILED : CMD_DONE;
 }
