@@ -20,6 +20,9 @@ static void image_free(struct image *image)
 {
 	if (!image)
 		return;
+	if (image->opening)
+		image_unref(image->opening->opened);
+	free(image->opening);
 	elffile_free(image->file);
 	free(image->bytes);
 	free((char *)image->function.name);
@@ -137,6 +140,34 @@ int image_new_function(enum image_kind kind, const char *path,
 	return 0;
 }
 
+int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret)
+{
+	_cleanup_(image_freep) struct image *image = NULL;
+	int r = image_new(IMAGE_FILE, path, &image);
+
+	if (r)
+		return r;
+	image->opening = calloc(1, sizeof(*image->opening));
+	if (!image->opening)
+		return -ENOMEM;
+	image->opening->start = start;
+	image->opening->offset = offset;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+void image_set_opened(struct image *image, struct image *opened)
+{
+	image->opening->state = IMAGE_OPENED;
+	__atomic_store_n(&image->opening->opened, opened, __ATOMIC_RELEASE);
+}
+
+void image_leave_open(struct image *image)
+{
+	if (image->file)
+		elffile_leave_open(image->file);
+}
+
 static void set_build_id(struct image *image)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -211,4 +242,26 @@ int image_new_vdso(struct image **ret)
 	}
 	*ret = take_ptr(image);
 	return 0;
+}
+
+struct frame frame_settle(const struct frame *frame)
+{
+	const struct image_opening *opening = frame->image->opening;
+	struct frame settled = *frame;
+	struct image *opened;
+	uint64_t off;
+
+	if (!opening)
+		return settled;
+	off = frame->vaddr - opening->start + opening->offset;
+	opened = __atomic_load_n(&opening->opened, __ATOMIC_ACQUIRE);
+	if (opened && opened->kind != IMAGE_FILE) {
+		settled.image = opened;
+		settled.vaddr = opened->kind == IMAGE_UNKNOWN ? 0 : frame->vaddr;
+	} else if (opened && image_vaddr_of_off(opened, off, &settled.vaddr)) {
+		settled.image = opened;
+	} else {
+		settled.vaddr = off;
+	}
+	return settled;
 }

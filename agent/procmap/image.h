@@ -34,6 +34,38 @@ struct image_function {
 	uint32_t start_line; /* 0 if not known */
 };
 
+/* What is known of an image whose file another thread opens. */
+enum image_opening_state {
+	IMAGE_UNASKED, /* nobody needs the file yet */
+	IMAGE_WANTED,  /* in the queue */
+	IMAGE_ASKED,   /* with the thread */
+	IMAGE_SLOW,    /* the file system did not answer; not asked again before @until_ns */
+	IMAGE_OPENED,
+};
+
+/**
+ * struct image_opening - the mapping of an image whose file another thread opens
+ * @opened:        the image of the opened file; a reference; NULL until then. Any thread may read
+ *                 it by frame_settle(), and only the loop sets it, once
+ * @start:         address of the mapping
+ * @offset:        its offset in the file
+ * @state:         this and the next members belong to procmap/address_space.c, on the loop
+ * @by_record:     the mapping is known from an event alone
+ * @until_ns:      monotonic, for IMAGE_SLOW
+ * @n_pcs:         resolved pcs without an outcome
+ */
+struct image_opening {
+	struct image *opened;
+	uint64_t start;
+	uint64_t offset;
+	enum image_opening_state state;
+	bool by_record;
+	bool deleted;
+	uint32_t kind; /* enum maps_kind */
+	uint64_t until_ns;
+	uint64_t n_pcs;
+};
+
 /**
  * struct image - one mapped file or other origin of code
  * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
@@ -42,11 +74,13 @@ struct image_function {
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @bytes:    of the vDSO, read by @file; else NULL
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
+ *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
- * atomic reference count. @device and @inode are the numbers of the opened file. If the file cannot
- * be opened, they come from /proc/PID/maps, where overlayfs and btrfs may show other numbers; @size
- * is then 0.
+ * atomic reference count and @opening. @device and @inode are the numbers of the opened file. If
+ * the file cannot be opened, they come from /proc/PID/maps, where overlayfs and btrfs may show
+ * other numbers; @size is then 0.
  */
 struct image {
 	enum image_kind kind;
@@ -59,6 +93,7 @@ struct image {
 	struct elffile *file;
 	void *bytes;
 	struct image_function function;
+	struct image_opening *opening;
 	int refs;
 };
 
@@ -73,6 +108,13 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);
 /* The vDSO of this process; the kernel gives the same vDSO to all 64-bit processes. Without a vDSO,
  * an image without @file. */
 int image_new_vdso(struct image **ret);
+
+/* An IMAGE_FILE that is not opened yet. @start and @offset are the mapping's. */
+int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret);
+/* The file's image is known. Takes @opened. */
+void image_set_opened(struct image *image, struct image *opened);
+/* The process exits: closing the file may block, and is left to the kernel. */
+void image_leave_open(struct image *image);
 
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
@@ -101,5 +143,10 @@ struct frame {
 	struct image *image;
 	uint64_t vaddr;
 };
+
+/* The same place in the opened file, if it is opened by now. Else, for an image with @opening, the
+ * offset in the file instead of the pc. Any other frame is unchanged. The image is borrowed from
+ * that of @frame. Any thread. */
+struct frame frame_settle(const struct frame *frame);
 
 #endif
