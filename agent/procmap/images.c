@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file has two identities. The image's own comes from fstat() of the opened file: device, inode,
- * size and time of the last change. The other comes from the kernel's view of a mapping
- * (/proc/PID/maps and MMAP2 records): device and inode. On overlayfs and btrfs the two differ.
+ * A file has two identities. The image's own comes from fstat() of the opened file
+ * (base/file_id.h). The other comes from the kernel's view of a mapping (/proc/PID/maps and MMAP2
+ * records): device and inode. On overlayfs and btrfs the two differ.
  *
  * The second identity finds an image without opening a file; for an ended process there is no other
  * way. The inode cannot belong to another file, because the image holds its file open. A write in
@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "base/hash.h"
 #include "base/metric.h"
-#include "base/nsec.h"
 #include "procmap/mapped.h"
 
 /* Images, each with an open file. A new file above the limit shares a stand-in image. Reached:
@@ -30,10 +30,7 @@
 
 /* The identity of an image. Compared as bytes. */
 struct image_key {
-	uint64_t device;
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
+	struct file_id id;
 	uint64_t opened; /* 0: the numbers are the kernel's */
 };
 
@@ -155,8 +152,7 @@ static int new_image(const struct image_key *key, const char *path, int fd, stru
 	r = image_new(IMAGE_FILE, path, ret);
 	if (r)
 		return r;
-	(*ret)->device = key->device;
-	(*ret)->inode = key->inode;
+	(*ret)->id = key->id;
 	return 0;
 }
 
@@ -194,18 +190,6 @@ static int make(struct images *t, const struct image_key *key, const struct maps
 	return 0;
 }
 
-static struct image_key key_of_stat(const struct stat *st)
-{
-	return (struct image_key){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns =
-			(uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec,
-		.opened = 1,
-	};
-}
-
 /* The image of a found file. MAPPED_* if opening it fails. */
 static int of_found(struct images *t, int path_fd, const struct maps_entry *entry,
 		    struct image **ret)
@@ -217,7 +201,7 @@ static int of_found(struct images *t, int path_fd, const struct maps_entry *entr
 
 	if (fstat(path_fd, &st) < 0)
 		return -errno;
-	key = key_of_stat(&st);
+	key = (struct image_key){.id = file_id_of_stat(&st), .opened = 1};
 	known = find(t, &key);
 	if (known) {
 		show(t, known, entry);
@@ -233,7 +217,7 @@ static int of_found(struct images *t, int path_fd, const struct maps_entry *entr
 /* A file without permission to open still has a name and an offset. */
 static int of_numbers(struct images *t, const struct maps_entry *entry, struct image **ret)
 {
-	struct image_key key = {.device = entry->device, .inode = entry->inode};
+	struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
 	struct image_entry *known = find(t, &key);
 
 	if (known) {
@@ -315,6 +299,8 @@ static int below_roots(struct images *t, const struct maps_entry *entry, const u
 int images_of_record(struct images *t, const struct maps_entry *entry, const uint64_t *pids,
 		     size_t n_pids, struct image **ret)
 {
+	const struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
+	enum image_change change;
 	struct image_entry *known;
 	struct image *image;
 	int r;
@@ -324,17 +310,21 @@ int images_of_record(struct images *t, const struct maps_entry *entry, const uin
 		return 0;
 	}
 	known = find_shown(t, entry);
-	if (known && !image_unchanged(known->image))
-		known = NULL;
+	change = known ? image_change(known->image) : IMAGE_WRITTEN;
 	/* a file that failed to open is not retried while the image has references */
-	if (!known)
-		known = find(t,
-			     &(struct image_key){.device = entry->device, .inode = entry->inode});
+	if (change != IMAGE_SAME)
+		known = find(t, &key);
 	if (known) {
 		*ret = image_ref(known->image);
 		return 0;
 	}
 	r = below_roots(t, entry, pids, n_pids, &image);
+	/* most programs without a path are deleted ones: touched, but with the same content */
+	known = make_do(r) && change == IMAGE_TOUCHED ? find_shown(t, entry) : NULL;
+	if (known) {
+		*ret = image_ref(known->image);
+		return 0;
+	}
 	if (make_do(r))
 		r = of_numbers(t, entry, &image);
 	if (r)
