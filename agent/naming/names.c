@@ -33,10 +33,23 @@
 /* Bytes of a setting's name with the NUL. Reached: no setting. */
 #define NAMES_SETTING_MAX 64
 
+/* Runtimes and servers write ids in lower case; a cgroup's name may have capitals (ECS). */
+static enum metadata_outcome find(struct metadata *metadata, const char *id, const char *pod_uid,
+				  struct metadata_names *ret)
+{
+	char lower[CGROUP_ID_MAX];
+	size_t i = 0;
+
+	for (; id[i]; i++)
+		lower[i] = (char)(id[i] >= 'A' && id[i] <= 'F' ? id[i] - 'A' + 'a' : id[i]);
+	lower[i] = '\0';
+	return metadata_find(metadata, lower, pod_uid, ret);
+}
+
 /* Without a container of a pod, the outcome is that of an id which nobody knows. */
 static void find_outer(struct metadata *metadata, const char *id, struct names *ret)
 {
-	ret->outcome = metadata_find(metadata, id, "", &ret->known);
+	ret->outcome = find(metadata, id, "", &ret->known);
 	ret->outer = ret->outcome == METADATA_OK;
 	if (ret->outer)
 		return;
@@ -61,7 +74,7 @@ void names_find(struct metadata *metadata, const struct entity *entity, struct n
 	if (id->outer_id[0])
 		find_outer(metadata, id->outer_id, ret);
 	else if (!cgroup_id_is_name(id))
-		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
+		ret->outcome = find(metadata, id->container_id, id->pod_uid, &ret->known);
 }
 
 bool names_of_pod(const struct names *names, const struct entity *entity)

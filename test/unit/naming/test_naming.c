@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -283,6 +284,23 @@ static void id_of_another(void **state)
 	assert_string_equal(label(f, ID3, "outer_container"), ID4);
 	assert_string_equal(label(f, ID3, "pod"), "");
 	assert_true(entity_of(f, ID3)->pending); /* the outer one may get a name */
+}
+
+/* A cgroup's name may have capital digits, the sources' ids have none. */
+static void id_in_capitals(void **state)
+{
+	static const struct sink_answer script = {.status = 200,
+						  .body = LIST(POD("", STATUS_LATER))};
+	char path[] = "ecs/" ID3;
+	struct fixture *f = *state;
+
+	for (char *c = path + strlen("ecs/"); *c; c++)
+		*c = (char)toupper(*c);
+	f->kubelet = sink_new(&script, 1, NULL);
+	tree_mkdir(f->cgroups.fd, "ecs");
+	add_container(f, path);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, path + strlen("ecs/"), "container", "late");
 }
 
 /* What a list has brought is not left until the next look. */
@@ -791,6 +809,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
 		TEST(id_of_another),
+		TEST(id_in_capitals),
 		TEST(named_by_the_api_server),
 		TEST(looked_at_after_a_list),
 		TEST(back_to_the_kubelet),
