@@ -48,6 +48,7 @@
 #include <sys/queue.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "base/hash.h"
 #include "base/metric.h"
 #include "base/nsec.h"
@@ -144,7 +145,7 @@ struct address_space {
 	size_t n;
 	uint64_t version;
 	uint32_t program; /* program number of the mappings, as in process_history.h */
-	struct pid_exe exe;
+	struct file_id exe;
 	uint64_t looked_ns;    /* when the mappings were last read or found unchanged */
 	uint64_t read_ns;      /* time of the last read */
 	uint64_t read_boot_ns; /* the same by the boot clock */
@@ -454,8 +455,8 @@ static int unopened_image(const struct address_space_cache *c, const struct addr
 	r = image_new_opening(e->path, e->start, e->offset, ret);
 	if (r)
 		return r;
-	(*ret)->device = e->device;
-	(*ret)->inode = e->inode;
+	(*ret)->id.device = e->device;
+	(*ret)->id.inode = e->inode;
 	(*ret)->opening->by_record = !way->via_pid;
 	(*ret)->opening->deleted = e->deleted;
 	(*ret)->opening->kind = e->kind;
@@ -866,12 +867,12 @@ static int address_space_read_events(struct address_space_cache *c, struct addre
 /* Without the right to read the link, only pcs reveal an exec. */
 static bool exe_changed(const struct address_space_cache *c, const struct address_space *s)
 {
-	struct pid_exe exe;
+	struct file_id exe;
 
 	if (!address_space_is_any(s))
 		return false;
 	exe = pid_read_exe(c->proc, s->key.pid.pid);
-	return exe.inode && (exe.inode != s->exe.inode || exe.device != s->exe.device);
+	return exe.inode && !file_id_same_inode(&exe, &s->exe);
 }
 
 /* Whether /proc may show another program than that of the samples. Reasons: missing events from the
@@ -952,7 +953,7 @@ static int address_space_read(struct address_space_cache *c, struct address_spac
 	struct images_way way = {0};
 	uint64_t begin_ns = nsec_boot(), begin_cpu_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID);
 	const struct history_record *record;
-	struct pid_exe exe;
+	struct file_id exe;
 	int r;
 
 	s->stale = address_space_is_uncertain(c, s);
@@ -961,7 +962,7 @@ static int address_space_read(struct address_space_cache *c, struct address_spac
 	s->read_ns = s->looked_ns = now;
 	if (address_space_was_left(c, s))
 		return address_space_read_events(c, s, pc);
-	exe = address_space_is_any(s) ? pid_read_exe(c->proc, s->key.pid.pid) : (struct pid_exe){0};
+	exe = address_space_is_any(s) ? pid_read_exe(c->proc, s->key.pid.pid) : (struct file_id){0};
 	r = maps_read(c->proc, &s->key.pid, &maps);
 	if (r == -ENOMEM)
 		return r;

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/nsec.h"
 
 /* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read. There is no outcome,
  * because the kernel is trusted. Reached: its frames have no name. */
@@ -98,14 +97,17 @@ bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint
 	return false;
 }
 
-bool image_unchanged(const struct image *image)
+enum image_change image_change(const struct image *image)
 {
+	struct file_id now;
 	struct stat st;
 
-	return image->file && elffile_stat(image->file, &st) == 0 &&
-	       (uint64_t)st.st_size == image->size &&
-	       (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec ==
-		       image->mtime_ns;
+	if (!image->file || elffile_stat(image->file, &st))
+		return IMAGE_WRITTEN;
+	now = file_id_of_stat(&st);
+	if (now.size != image->id.size || now.mtime_ns != image->id.mtime_ns)
+		return IMAGE_WRITTEN;
+	return now.ctime_ns == image->id.ctime_ns ? IMAGE_SAME : IMAGE_TOUCHED;
 }
 
 int image_new(enum image_kind kind, const char *path, struct image **ret)
@@ -193,10 +195,7 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	r = image_new(IMAGE_FILE, path, &image);
 	if (r < 0)
 		return r;
-	image->device = st.st_dev;
-	image->inode = st.st_ino;
-	image->size = (uint64_t)st.st_size;
-	image->mtime_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	image->id = file_id_of_stat(&st);
 	r = elffile_open(fd, &image->file);
 	if (r == -ENOMEM)
 		return r;

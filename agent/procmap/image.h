@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
 #include "elf/elffile.h"
 
 /* Kinds of code. The kind of a frame is the kind of its image. */
@@ -78,18 +79,15 @@ struct image_opening {
  *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
- * atomic reference count and @opening. @device and @inode are the numbers of the opened file. If
- * the file cannot be opened, they come from /proc/PID/maps, where overlayfs and btrfs may show
- * other numbers; @size is then 0.
+ * atomic reference count and @opening. @id is the identity of the opened file. If the file cannot
+ * be opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
+ * numbers; the rest is then 0.
  */
 struct image {
 	enum image_kind kind;
 	char *path;
 	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
-	uint64_t device; /* 0 for kinds without a file */
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
+	struct file_id id; /* zeros for kinds without a file */
 	struct elffile *file;
 	void *bytes;
 	struct image_function function;
@@ -132,8 +130,13 @@ bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_v
  * false if there is none. */
 bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint64_t off,
 		uint64_t *ret_bias);
-/* Whether the opened file is unmodified since the image was made. */
-bool image_unchanged(const struct image *image);
+/* What happened to the opened file since the image was made. */
+enum image_change {
+	IMAGE_SAME,
+	IMAGE_TOUCHED, /* unlinked, renamed or chmod; or written to, and its time set back */
+	IMAGE_WRITTEN, /* or not readable any more */
+};
+enum image_change image_change(const struct image *image);
 
 /* One place in a program, resolved from a pc and the mappings of its time, or from a language
  * runtime's frame while the process lives. The holder says whether the reference is borrowed or

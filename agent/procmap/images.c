@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file has two identities. The image's own comes from fstat() of the opened file: device, inode,
- * size and time of the last change. The other comes from the kernel's view of a mapping
- * (/proc/PID/maps and MMAP2 records): device and inode. On overlayfs and btrfs the two differ.
+ * A file has two identities. The image's own comes from fstat() of the opened file
+ * (base/file_id.h). The other comes from the kernel's view of a mapping (/proc/PID/maps and MMAP2
+ * records): device and inode. On overlayfs and btrfs the two differ.
  *
  * The second identity finds an image without opening a file; for an ended process there is no other
  * way. The inode cannot belong to another file, because the image holds its file open. A write in
@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "base/hash.h"
 #include "base/metric.h"
-#include "base/nsec.h"
 #include "base/root.h"
 #include "procmap/mapped.h"
 #include "procmap/share.h"
@@ -39,10 +39,7 @@
 
 /* The identity of an image. Compared as bytes. */
 struct image_key {
-	uint64_t device;
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
+	struct file_id id;
 	uint64_t opened; /* 0: the numbers are the kernel's */
 };
 
@@ -265,7 +262,8 @@ struct image *images_take_unused(struct images *t, const uint64_t *devices, size
 	struct image *image = NULL;
 
 	pthread_mutex_lock(&t->lock);
-	for (at = &t->unused; *at && is_among((*at)->image->device, devices, n); at = &(*at)->next)
+	for (at = &t->unused; *at && is_among((*at)->image->id.device, devices, n);
+	     at = &(*at)->next)
 		;
 	e = *at;
 	if (e) {
@@ -288,8 +286,7 @@ static int new_image(const struct image_key *key, const char *path, int fd, stru
 	r = image_new(IMAGE_FILE, path, ret);
 	if (r)
 		return r;
-	(*ret)->device = key->device;
-	(*ret)->inode = key->inode;
+	(*ret)->id = key->id;
 	return 0;
 }
 
@@ -365,18 +362,6 @@ static int make(struct images *t, const struct image_key *key, uint64_t owner,
 	return r;
 }
 
-static struct image_key key_of_stat(const struct stat *st)
-{
-	return (struct image_key){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns =
-			(uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec,
-		.opened = 1,
-	};
-}
-
 /* The image of a found file. MAPPED_* if opening it fails. */
 static int of_found(struct images *t, int path_fd, uint64_t owner, const struct maps_entry *entry,
 		    struct image **ret)
@@ -388,7 +373,7 @@ static int of_found(struct images *t, int path_fd, uint64_t owner, const struct 
 
 	if (fstat(path_fd, &st) < 0)
 		return -errno;
-	key = key_of_stat(&st);
+	key = (struct image_key){.id = file_id_of_stat(&st), .opened = 1};
 	known = known_image(t, &key, entry);
 	if (known) {
 		*ret = known;
@@ -404,7 +389,7 @@ static int of_found(struct images *t, int path_fd, uint64_t owner, const struct 
 static int of_numbers(struct images *t, uint64_t owner, const struct maps_entry *entry,
 		      struct image **ret)
 {
-	struct image_key key = {.device = entry->device, .inode = entry->inode};
+	struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
 	struct image *known = known_image(t, &key, NULL);
 
 	if (known) {
@@ -499,7 +484,7 @@ static int below_roots(struct images *t, const struct images_way *way,
 	return r;
 }
 
-/* An image by the kernel's numbers; a reference. The file may have been written to in place. */
+/* An image by the kernel's numbers; a reference. */
 static struct image *shown_image(struct images *t, const struct maps_entry *entry)
 {
 	struct image *image = NULL;
@@ -510,32 +495,39 @@ static struct image *shown_image(struct images *t, const struct maps_entry *entr
 	if (known)
 		image = image_ref(known->image);
 	pthread_mutex_unlock(&t->lock);
-	return image && !image_unchanged(image) ? image_unref(image) : image;
+	return image;
 }
 
 int images_of_record(struct images *t, const struct images_way *way, const struct maps_entry *entry,
 		     struct image **ret)
 {
-	struct image_key numbers = {.device = entry->device, .inode = entry->inode};
-	struct image *image;
+	const struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
+	struct image *shown, *image = NULL;
+	enum image_change change;
 	int r = MAPPED_GONE;
 
 	if (!images_needs_file(entry)) {
 		*ret = images_of_memory(t, entry);
 		return 0;
 	}
-	image = shown_image(t, entry);
+	shown = shown_image(t, entry);
+	change = shown ? image_change(shown) : IMAGE_WRITTEN;
 	/* a file that failed to open is not retried while the image has references */
-	if (!image)
-		image = known_image(t, &numbers, NULL);
-	if (image) {
-		*ret = image;
+	*ret = change == IMAGE_SAME ? image_ref(shown) : known_image(t, &key, NULL);
+	if (*ret) {
+		image_unref(shown);
 		return 0;
 	}
 	if (way->parent)
 		r = via(t, way->parent, way, entry, &image);
 	if (r > 0)
 		r = below_roots(t, way, entry, &image);
+	/* most programs without a path are deleted ones: touched, but with the same content */
+	if (make_do(r) && change == IMAGE_TOUCHED) {
+		*ret = shown;
+		return 0;
+	}
+	image_unref(shown);
 	return finish(t, r, way, entry, image, ret);
 }
 

@@ -7,9 +7,9 @@
  *
  * The loop looks at the thread's progress. A thread without progress is abandoned with the one file
  * that blocks it; another thread continues with the other files of the batch. The file system then
- * has a cooldown. A thread that returns ends the first cooldown at once: a disk under load, too, can
- * be silent for two seconds. Later cooldowns double. An owner has a cooldown from its second block
- * on, so that a container with many file systems does not block one thread after another.
+ * has a cooldown. A thread that returns ends the first cooldown at once: a disk under load, too,
+ * can be silent for two seconds. Later cooldowns double. An owner has a cooldown from its second
+ * block on, so that a container with many file systems does not block one thread after another.
  *
  * Closing a file can block as well (FUSE_FLUSH). So the thread also closes the files of unused
  * images, except those of blocked file systems.
@@ -38,8 +38,12 @@
 #define OPENER_AGAIN_NS NSEC_PER_SEC
 
 static const char *const outcome_names[OPENER_OUTCOME_MAX] = {
-	[OPENER_OK] = "ok",	    [OPENER_UNREADABLE] = "unreadable", [OPENER_FULL] = "full",
-	[OPENER_HUNG] = "hung",	    [OPENER_DEVICE] = "device",		[OPENER_OWNER] = "owner",
+	[OPENER_OK] = "ok",
+	[OPENER_UNREADABLE] = "unreadable",
+	[OPENER_FULL] = "full",
+	[OPENER_HUNG] = "hung",
+	[OPENER_DEVICE] = "device",
+	[OPENER_OWNER] = "owner",
 	[OPENER_THREADS] = "threads_full",
 };
 
@@ -70,7 +74,7 @@ struct opener {
 	struct worker *worker;
 	struct loop_source *timer;
 	bool armed;
-	bool swept; /* a sweep waits for the thread */
+	bool swept;		  /* a sweep waits for the thread */
 	struct open_batch *first; /* with the worker, in order */
 	struct blocked *blocked;
 	uint64_t ids[OPENER_BLOCKED_MAX][CULPRIT_MAX]; /* by slot */
@@ -175,7 +179,7 @@ static void close_unused(struct open_batch *b, uint64_t end_ns)
 
 	while (nsec_monotonic() < end_ns &&
 	       (image = images_take_unused(b->images, b->skip, b->n_skip))) {
-		bool mine = begin(b, b->n, image->device);
+		bool mine = begin(b, b->n, image->id.device);
 
 		image_unref(image);
 		if (!mine)

@@ -24,19 +24,19 @@ struct opener;
 
 /* Files of one batch. It is a step of the round robin between owners. Reached: the others come with
  * the next batch. */
-#define OPENER_BATCH_MAX  64
+#define OPENER_BATCH_MAX	64
 /* Nanoseconds of one batch, between two files. Reached: the others come with a later batch. */
-#define OPENER_BATCH_NS	  (50 * 1000000ull)
+#define OPENER_BATCH_NS		(50 * 1000000ull)
 /* Batches with the thread: one runs, one waits, so the thread does not wait for the loop. Reached:
  * the owners' queues hold the others. */
-#define OPENER_QUEUE_MAX  2
+#define OPENER_QUEUE_MAX	2
 /* Nanoseconds without progress before the thread is abandoned. A local file takes 20 us, the first
  * block of a file on a busy disk 100 ms, and a thread among 40 runnable ones gets the CPU within
  * 200 ms. */
-#define OPENER_STUCK_NS	  (2 * 1000000000ull)
+#define OPENER_STUCK_NS		(2 * 1000000000ull)
 /* Blocked threads at a time. Each keeps a kernel stack and 8 MiB of address space. Reached: all
  * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`. */
-#define OPENER_BLOCKED_MAX 16
+#define OPENER_BLOCKED_MAX	16
 /* ... by one file system, and by one owner, so eight owners cannot stop the others. Reached: their
  * files are slow, `podprof_file_opens_total{outcome="device"}` and `{outcome="owner"}`. */
 #define OPENER_BLOCKED_EACH_MAX 2
@@ -98,8 +98,8 @@ struct open_batch {
 	size_t slot;
 	pthread_mutex_t lock; /* guards the members below, and the results of the requests */
 	bool abandoned;
-	size_t at;	      /* the request in progress; n: none, a file is being closed */
-	uint64_t device;      /* the file system in use */
+	size_t at;	 /* the request in progress; n: none, a file is being closed */
+	uint64_t device; /* the file system in use */
 };
 
 /* NULL without memory. */
