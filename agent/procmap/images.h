@@ -25,7 +25,8 @@ void images_unref(struct images *table);
 /* The process exits: no file is closed any more (image_leave_open()). */
 void images_leave_open(struct images *table);
 
-/* Processes tried for a file of an ended process. */
+/* Processes tried for a file of an ended process: four ancestors, the agent, the process itself.
+ * Reached: -. */
 #define IMAGES_LIKELY_MAX 6
 
 /**

@@ -24,9 +24,9 @@
 #include "support/tree.h"
 
 /* Of a thread in the tests of blocked ones: any open takes less on a loaded machine. */
-#define STUCK_NS (1 * NSEC_PER_SEC)
+#define STUCK_NS      (1 * NSEC_PER_SEC)
 /* More than the thread's queue, and more than are opened ahead. */
-#define FILES	 (ADDRESS_AHEAD + 100)
+#define FILES	      (ADDRESS_AHEAD + 100)
 #define ADDRESS_AHEAD 256
 
 struct bench {
@@ -36,8 +36,8 @@ struct bench {
 	struct address_space_cache *cache;
 	struct pid_id self;
 	struct tree tree;
-	sem_t gate;	     /* the hook waits here */
-	_Atomic int blocked; /* hooks that wait, or have waited */
+	sem_t gate;		/* the hook waits here */
+	_Atomic int blocked;	/* hooks that wait, or have waited */
 	_Atomic uint64_t inode; /* of the file that blocks; 0: none does */
 	int opened;
 	bool (*until)(struct bench *b);
@@ -85,11 +85,8 @@ static bool all_opened(struct bench *b)
 static int setup(void **state)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	struct address_space_files files = {.opened = on_opened,
-					    .ctx = b,
-					    .stuck_ns = STUCK_NS,
-					    .hook = hook,
-					    .hook_ctx = b};
+	struct address_space_files files = {
+		.opened = on_opened, .ctx = b, .stuck_ns = STUCK_NS, .hook = hook, .hook_ctx = b};
 
 	assert_non_null(b);
 	sem_init(&b->gate, 0, 0);
@@ -134,8 +131,8 @@ static struct frame resolve(struct bench *b, const void *pc)
 {
 	struct frame frame = {0};
 
-	assert_int_equal(address_space_resolve(b->cache, get(b, 1), (uint64_t)(uintptr_t)pc, &frame),
-			 0);
+	assert_int_equal(
+		address_space_resolve(b->cache, get(b, 1), (uint64_t)(uintptr_t)pc, &frame), 0);
 	return frame;
 }
 
@@ -346,8 +343,10 @@ static void open_blocking(struct line *l, uint64_t owner, uint64_t device)
 	assert_non_null(batch);
 	batch->way.owner = owner;
 	assert_int_equal(image_new_opening("/x", 0, 0, &batch->items[0].image), 0);
-	batch->items[0].entry = (struct maps_entry){
-		.device = device, .inode = 13, .kind = MAPS_FILE, .path = batch->items[0].image->path};
+	batch->items[0].entry = (struct maps_entry){.device = device,
+						    .inode = 13,
+						    .kind = MAPS_FILE,
+						    .path = batch->items[0].image->path};
 	batch->n = 1;
 	assert_int_equal(opener_submit(l->opener, batch), 0);
 	l->n_wanted = l->n_done + 1;
@@ -409,8 +408,8 @@ static void test_blame(void **state)
 
 /* ---------------------------------------------------------------- shares */
 
-#define HOGS	   3
-#define HOG_FILES  4090
+#define HOGS	     3
+#define HOG_FILES    4090
 #define VICTIM_FILES 300
 
 static size_t n_named(struct bench *b, struct images *images, uint64_t owner, int first, int n,
@@ -449,7 +448,8 @@ static void test_image_shares(void **state)
 	assert_non_null(all);
 	assert_int_equal(images_new(&b->proc, &images), 0);
 	for (int hog = 0; hog < HOGS; hog++) {
-		size_t named = n_named(b, images, 1 + (uint64_t)hog, hog * HOG_FILES, HOG_FILES, all);
+		size_t named =
+			n_named(b, images, 1 + (uint64_t)hog, hog * HOG_FILES, HOG_FILES, all);
 
 		assert_true(named > 500 && named < HOG_FILES);
 	}
