@@ -1198,9 +1198,8 @@ static void submit_batches(struct address_space_cache *c)
 			TAILQ_INSERT_TAIL(&owner->queue, s, in_queue);
 			s->queued = true;
 		}
-		if (!batch->n)
-			open_batch_free(batch);
-		else if (opener_submit(c->opener, batch)) /* there was room */
+		/* with requests there is room for it */
+		if (!batch->n || opener_submit(c->opener, batch))
 			open_batch_free(batch);
 	}
 }
