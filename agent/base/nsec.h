@@ -11,12 +11,17 @@
 #define NSEC_PER_SEC  1000000000ull
 #define NSEC_PER_MSEC 1000000ull
 
+static inline uint64_t nsec_of(const struct timespec *ts)
+{
+	return (uint64_t)ts->tv_sec * NSEC_PER_SEC + (uint64_t)ts->tv_nsec;
+}
+
 static inline uint64_t nsec_read(clockid_t clock)
 {
 	struct timespec ts = {0};
 
 	clock_gettime(clock, &ts); /* fails only for an unknown clock */
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+	return nsec_of(&ts);
 }
 
 static inline uint64_t nsec_monotonic(void)

@@ -9,8 +9,9 @@
  * frames, kept by the dump's id until the end of the wait. If the wait ends first, its time waits
  * with the dump.
  *
- * A dump waits for tables only, and the agent knows the tables that will never exist. So only
- * images new to the node cause a wait, for the time of the table's compilation.
+ * A dump waits for files and tables only, and the agent knows those that will never be there. So a
+ * process waits some milliseconds for its files (procmap/opener.h). Only images new to the node
+ * cause another wait, for the time of the table's compilation.
  */
 #include "cpu/deferred_unwind.h"
 
@@ -47,7 +48,10 @@ struct deferred_stack {
 	TAILQ_ENTRY(deferred_stack) in_list;
 	uint64_t since_ns; /* monotonic */
 	uint64_t time_ns;  /* of the sample, boot clock */
-	uint16_t waits;	   /* for this executable's table; 0: not walked yet */
+	uint64_t pid;
+	uint16_t waits;	   /* for this executable's table; 0: not walked yet, or for files */
+	bool opens;	   /* waits for files of its process */
+	bool opened;	   /* some of them are open */
 	uint64_t id;	   /* of a wait; 0: of no wait */
 	uint64_t count;	   /* of a wait that is over; else 0 */
 	uint64_t total_ns; /* the same */
@@ -98,6 +102,21 @@ static void drop(struct deferred_unwind *du, struct deferred_stack *stack)
 	free(stack);
 }
 
+/* Whether files on the way of the walk are about to be opened. */
+static bool want_files(struct deferred_unwind *du, struct address_space *space,
+		       const struct sample *sample)
+{
+	bool opening = address_space_opening(space);
+	struct frame_record frame;
+	size_t at = 0;
+
+	while (sample_user_next(sample, &at, &frame))
+		if (frame.kind == FRAME_NATIVE)
+			opening |= address_space_want(du->opts.spaces, space,
+						      frame.words[0] - (at > 1));
+	return opening;
+}
+
 /* Walk it. UNWIND_PUBLISHER_OK, UNWIND_PUBLISHER_WAITS, -ENOMEM. */
 static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct sample *ret,
 		struct stack_dump *dump)
@@ -112,10 +131,18 @@ static int walk(struct deferred_unwind *du, struct deferred_stack *stack, struct
 		.pid = dump->sample.pid,
 		.start_ns = dump->sample.start_boottime_ns,
 		.exec_id = dump->sample.exec_id,
+		.owner = sample_owner(&dump->sample),
 	};
 	address_space_cache_at(du->opts.spaces, dump->time_ns);
+	stack->waits = 0;
+	stack->opens = stack->opened = false;
 	r = address_space_cache_get(du->opts.spaces, &who, &space);
-	return r ? r : unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
+	if (!r)
+		r = unwind_publisher_walk(du->opts.publisher, dump, space, ret, &stack->waits);
+	if (r < 0)
+		return r;
+	stack->opens = want_files(du, space, ret);
+	return stack->opens ? UNWIND_PUBLISHER_WAITS : r;
 }
 
 static size_t off_cpu_size(const struct off_cpu *off_cpu)
@@ -220,6 +247,7 @@ static void on_record(void *ctx, const void *record, size_t size)
 	}
 	*stack = (struct deferred_stack){.since_ns = nsec_monotonic(),
 					 .time_ns = dump.time_ns,
+					 .pid = dump.sample.pid.pid,
 					 .id = dump.sample.dump_id,
 					 .size = size};
 	memcpy(stack->record, record, size);
@@ -292,6 +320,26 @@ void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe)
 			(void)pass_on(du, stack, DEFERRED_WALKED);
 		else if (stack->waits) /* there was no room for it before, maybe */
 			unwind_publisher_want(du->opts.publisher, stack->waits);
+	}
+	unwind_publisher_rest(du->opts.publisher);
+}
+
+void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid)
+{
+	struct deferred_stack *stack;
+
+	TAILQ_FOREACH(stack, &du->list, in_list)
+	stack->opened |= stack->opens && stack->pid == pid;
+}
+
+void deferred_unwind_retry(struct deferred_unwind *du)
+{
+	struct deferred_stack *stack, *next;
+
+	for (stack = TAILQ_FIRST(&du->list); stack; stack = next) {
+		next = TAILQ_NEXT(stack, in_list);
+		if (stack->opened)
+			(void)pass_on(du, stack, DEFERRED_WALKED);
 	}
 	unwind_publisher_rest(du->opts.publisher);
 }

@@ -4,8 +4,8 @@
 
 /*
  * The walk over stack dumps (profile/stack_dump.h) in the agent. BPF dumps a stack if the process
- * is still unknown to BPF or an image lacks its unwind table. The dump waits for the tables and
- * then becomes an ordinary sample.
+ * is still unknown to BPF or an image lacks its unwind table. The dump waits for the process's
+ * files and for the tables, and then becomes an ordinary sample.
  *
  * BPF dumps the stack of an off-CPU wait at its start. The walked frames are kept until the thread
  * returns. Then the waiting time arrives as a sample with the dump's id.
@@ -60,6 +60,10 @@ int deferred_unwind_tick(struct deferred_unwind *du, uint64_t until_ns);
 bool deferred_unwind_back(struct deferred_unwind *du, const struct sample *sample);
 /* The table of @exe is ready, or will never exist; @exe 0: several tables. */
 void deferred_unwind_ready(struct deferred_unwind *du, uint16_t exe);
+/* Files of @pid are open, or will not be: its waiting stacks are for deferred_unwind_retry(). */
+void deferred_unwind_opened(struct deferred_unwind *du, uint64_t pid);
+/* Walks the stacks whose files are open by now. */
+void deferred_unwind_retry(struct deferred_unwind *du);
 /* At the end: walk and deliver all waiting stacks with the present tables. */
 void deferred_unwind_flush(struct deferred_unwind *du);
 

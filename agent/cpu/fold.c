@@ -199,6 +199,17 @@ int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *retur
 	return 0;
 }
 
+void fold_settle(struct fold *fold)
+{
+	for (size_t i = 0; i < fold->n_frames; i++) {
+		struct frame settled = frame_settle(&fold->frames[i]);
+
+		image_ref(settled.image);
+		image_unref(fold->frames[i].image);
+		fold->frames[i] = settled;
+	}
+}
+
 size_t fold_n(const struct fold *fold)
 {
 	return fold->n;

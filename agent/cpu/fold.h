@@ -42,6 +42,8 @@ void fold_free(struct fold *fold);
  * Invalidates results of fold_get(). */
 int fold_add(struct fold *fold, const struct frame *frames, const uint8_t *return_address,
 	     size_t n_frames, uint64_t count, uint64_t value);
+/* Settles the frames (frame_settle()), before they get names; nothing may be added after it. */
+void fold_settle(struct fold *fold);
 size_t fold_n(const struct fold *fold);
 /* In the order of first appearance; borrowed. */
 struct fold_stack fold_get(const struct fold *fold, size_t i);

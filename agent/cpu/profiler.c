@@ -39,6 +39,10 @@ _Static_assert(FOLD_STACKS_MAX >= PROFILE_SAMPLES_MAX, "one fold can fill a prof
 /* What changes of entities is in force within so long. */
 #define CPU_PROFILER_FILTER_NS NSEC_PER_SEC
 
+/* The longest wait of an ended window for files that are being opened: one may block the thread for
+ * OPENER_STUCK_NS before the next one is opened. */
+#define CPU_PROFILER_FILES_NS (3 * NSEC_PER_SEC)
+
 /* What became of samples on this side of the kernel, and of reports. */
 enum cpu_outcome {
 	CPU_SAMPLES_FOLDED,
@@ -67,6 +71,7 @@ struct cpu_profiler {
 	struct cpu_window *late; /* waits for names; NULL: none does */
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
+	uint64_t files_ns; /* monotonic: until then @late waits for files, too */
 };
 
 /* One series on its way through the worker. */
@@ -106,6 +111,8 @@ static void cpu_job_run(struct work *work)
 {
 	struct cpu_job *job = container_of(work, struct cpu_job, work);
 
+	for (size_t i = 0; i < job->n_parts; i++)
+		fold_settle(job->folds[i]);
 	job->result = cpu_report(job->parts, job->n_parts, job->profiler->symbolizer, &job->opts,
 				 &job->pprof, &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
@@ -235,7 +242,8 @@ static void on_late(void *ctx)
 {
 	struct cpu_profiler *p = ctx;
 
-	if (p->late && cpu_window_ready(p->late))
+	if (p->late && cpu_window_ready(p->late) &&
+	    (!cpu_sampler_opening(p->sampler) || nsec_monotonic() >= p->files_ns))
 		report_late(p);
 }
 
@@ -268,6 +276,7 @@ static void on_off_cpu_end(void *ctx, struct series *series)
 void cpu_profiler_end_window(struct cpu_profiler *p, uint64_t start_ns, uint64_t duration_ns)
 {
 	report_late(p); /* one waits at a time */
+	p->files_ns = nsec_monotonic() + CPU_PROFILER_FILES_NS;
 	(void)cpu_window_new(start_ns, duration_ns, nsec_monotonic() + p->wait_ns, &p->late);
 	series_end_window(p->series, on_series_end, p);
 	if (p->off_cpu)

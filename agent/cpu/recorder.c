@@ -400,6 +400,8 @@ struct parts {
 /* The series stay in the table until it is freed, and keep labels and folds: they are borrowed. */
 static void add_part(struct parts *p, const struct series *series, bool off_cpu)
 {
+	if (series->fold)
+		fold_settle(series->fold);
 	if (!p->result)
 		p->result = vec_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items), SERIES_MAX);
 	if (!p->result)

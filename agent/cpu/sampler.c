@@ -24,6 +24,9 @@
 #include "runtimes/runtimes.h"
 #include "unwindtable/unwind_publisher.h"
 
+/* At the end: between two looks at the thread that opens files. */
+#define CPU_SAMPLER_LOOK_NS (50 * NSEC_PER_MSEC)
+
 struct cpu_sampler {
 	struct cpu_sampler_opts opts;
 	struct oncpu *oncpu;
@@ -37,6 +40,7 @@ struct cpu_sampler {
 	struct loop_source *off_tick;
 	struct loop_source *wake;
 	struct loop_source *deferred_wake;
+	struct loop_source *opened; /* files that stacks waited for */
 	struct log_limit tick_log;
 	bool caught_up; /* all is known of what came before the samples that are handed over */
 };
@@ -100,6 +104,7 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 		.pid = sample->pid,
 		.start_ns = sample->start_boottime_ns,
 		.exec_id = sample->exec_id,
+		.owner = sample_owner(sample),
 	};
 	struct frame_record record;
 	struct frame frame;
@@ -305,19 +310,54 @@ static void on_table(void *ctx, uint16_t exe)
 		deferred_unwind_ready(s->deferred, exe);
 }
 
-/* What a command that has just ended leaves: tables that its stacks wait for are made now. */
+/* The callback of the thread's batches: the stacks are delivered from the loop. */
+static void on_opened(void *ctx, uint64_t pid)
+{
+	struct cpu_sampler *s = ctx;
+
+	if (!s->deferred)
+		return;
+	deferred_unwind_opened(s->deferred, pid);
+	(void)loop_arm(s->opened, 1, 0);
+}
+
+static void on_opened_timer(void *ctx)
+{
+	struct cpu_sampler *s = ctx;
+
+	if (s->deferred)
+		deferred_unwind_retry(s->deferred);
+}
+
+static void wait_for_files(struct cpu_sampler *s, uint64_t end_ns)
+{
+	while (cpu_sampler_opening(s) && nsec_monotonic() < end_ns)
+		address_space_cache_wait(s->spaces, CPU_SAMPLER_LOOK_NS);
+}
+
+/* What a command that has just ended leaves: files and tables that its stacks wait for are opened
+ * and made now. */
 static void finish_deferred(struct cpu_sampler *s)
 {
 	const uint64_t end_ns = nsec_monotonic() + CPU_SAMPLER_LATE_NS;
 	uint64_t now_ns;
 
+	if (s->deferred)
+		(void)deferred_unwind_tick(s->deferred, UINT64_MAX);
+	wait_for_files(s, end_ns);
 	if (!s->deferred)
 		return;
-	(void)deferred_unwind_tick(s->deferred, UINT64_MAX);
-	while (deferred_unwind_pending(s->deferred) && (now_ns = nsec_monotonic()) < end_ns)
-		if (!unwind_publisher_wait(s->publisher, end_ns - now_ns))
+	deferred_unwind_retry(s->deferred);
+	while (deferred_unwind_pending(s->deferred) && (now_ns = nsec_monotonic()) < end_ns) {
+		bool opening = cpu_sampler_opening(s);
+
+		wait_for_files(s, end_ns);
+		deferred_unwind_retry(s->deferred);
+		if (!unwind_publisher_wait(s->publisher, end_ns - now_ns) && !opening)
 			break;
+	}
 	deferred_unwind_flush(s->deferred);
+	wait_for_files(s, end_ns);
 }
 
 void cpu_sampler_finish(struct cpu_sampler *s)
@@ -440,8 +480,13 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		.table = o->runtimes,
 		.n = o->n_runtimes,
 	};
+	const struct address_space_files files = {.loop = o->loop, .opened = on_opened, .ctx = s};
 	int r = address_space_cache_new(o->proc, &s->spaces);
 
+	if (!r)
+		r = loop_add_timer(o->loop, on_opened_timer, s, &s->opened);
+	if (!r)
+		r = address_space_cache_open_behind(s->spaces, &files);
 	if (!r)
 		r = runtimes_new(&runtimes_opts, &s->runtimes);
 	if (!r)
@@ -489,6 +534,7 @@ void cpu_sampler_free(struct cpu_sampler *s)
 	loop_remove(s->off_tick);
 	loop_remove(s->wake);
 	loop_remove(s->deferred_wake);
+	loop_remove(s->opened);
 	sideband_free(s->sideband);
 	oncpu_stop(s->oncpu);
 	offcpu_free(s->offcpu);
@@ -503,7 +549,24 @@ void cpu_sampler_free(struct cpu_sampler *s)
 
 size_t cpu_sampler_pending(const struct cpu_sampler *s)
 {
-	return s->publisher ? unwind_publisher_pending(s->publisher) : 0;
+	return cpu_sampler_opening(s) + (s->publisher ? unwind_publisher_pending(s->publisher) : 0);
+}
+
+size_t cpu_sampler_opening(const struct cpu_sampler *s)
+{
+	return address_space_cache_opening(s->spaces);
+}
+
+void cpu_sampler_settle(struct cpu_sampler *s, struct cpu_stack *stack)
+{
+	wait_for_files(s, nsec_monotonic() + CPU_SAMPLER_LATE_NS);
+	for (size_t i = 0; i < stack->n; i++) {
+		struct frame settled = frame_settle(&stack->frames[i]);
+
+		image_ref(settled.image);
+		image_unref(stack->frames[i].image);
+		stack->frames[i] = settled;
+	}
 }
 
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s)

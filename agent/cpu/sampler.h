@@ -39,7 +39,7 @@ struct cpu_stack {
 
 void cpu_stack_deinit(struct cpu_stack *stack);
 
-/* At the end: the longest wait for unwind tables of the last stacks. */
+/* At the end: the longest wait for files and unwind tables of the last stacks. */
 #define CPU_SAMPLER_LATE_NS 5000000000ull
 
 /* Default ceiling of unwind tables: some thousand libraries. */
@@ -94,8 +94,12 @@ int cpu_sampler_resolve(struct cpu_sampler *s, const struct sample *sample, stru
 /* Free unused mappings and images, about once a minute. */
 void cpu_sampler_sweep(struct cpu_sampler *s);
 
-/* Number of requested unwind tables not yet made. */
+/* Number of requested unwind tables not yet made, and of files not yet opened. */
 size_t cpu_sampler_pending(const struct cpu_sampler *s);
+/* Number of files not yet opened. */
+size_t cpu_sampler_opening(const struct cpu_sampler *s);
+/* Waits for these files, but not long, and settles the frames. For tests. */
+void cpu_sampler_settle(struct cpu_sampler *s, struct cpu_stack *stack);
 /* The on-CPU sampler, for its counters and its pid filter. */
 const struct oncpu *cpu_sampler_oncpu(const struct cpu_sampler *s);
 /* Memory of the mappings. */

@@ -16,7 +16,7 @@
  *
  * The parser reads the path once from the front, and deeper components replace earlier findings. So
  * with containers in containers the innermost is the result, and directories below a scope belong
- * to the scope. An id must be exactly 64 lower-case hexadecimal digits in a known form, because the
+ * to the scope. An id must be exactly 64 hexadecimal digits in a known form, because the
  * names of mount units, layers and tasks contain longer and shorter runs of digits.
  *
  * A path without a scope may still lead into a pod. The processes of gVisor, a single kernel for

@@ -24,12 +24,12 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_lower_hex(char c)
+static bool is_hex(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'f');
+	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* True if the text has @form: 'h' stands for a lower-case hexadecimal digit, every other character
+/* True if the text has @form: 'h' stands for a hexadecimal digit, every other character
  * for itself. */
 static bool has_form(struct strview t, const char *form)
 {
@@ -38,7 +38,7 @@ static bool has_form(struct strview t, const char *form)
 	if (strview_len(&t) != n)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (form[i] == 'h' ? !is_lower_hex(t.p[i]) : t.p[i] != form[i])
+		if (form[i] == 'h' ? !is_hex(t.p[i]) : t.p[i] != form[i])
 			return false;
 	return true;
 }
@@ -48,7 +48,7 @@ static bool is_hex_id(struct strview t)
 	if (strview_len(&t) != HEX_ID_LEN)
 		return false;
 	for (const char *p = t.p; p < t.end; p++)
-		if (!is_lower_hex(*p))
+		if (!is_hex(*p))
 			return false;
 	return true;
 }
@@ -172,7 +172,7 @@ static bool scope_ecs(struct strview name, struct cgroup_scope *ret)
 	if (!strview_until(&name, '-', &task) || strview_len(&task) != 32)
 		return false;
 	for (const char *p = task.p; p < task.end; p++)
-		if (!is_lower_hex(*p))
+		if (!is_hex(*p))
 			return false;
 	if (!strview_only_u64(name, 10, &number) || !is_name(scope.id))
 		return false;

@@ -206,15 +206,15 @@ uint32_t pid_namespace(const struct root *proc)
 	return 0;
 }
 
-struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid)
+struct file_id pid_read_exe(const struct root *proc, uint64_t pid)
 {
 	struct stat st;
 	char path[48];
 
 	snprintf(path, sizeof(path), "%" PRIu64 "/exe", pid);
 	if (fstatat(proc->fd, path, &st, 0) < 0)
-		return (struct pid_exe){0};
-	return (struct pid_exe){.device = st.st_dev, .inode = st.st_ino};
+		return (struct file_id){0};
+	return file_id_of_stat(&st);
 }
 
 /* The task directory has one subdirectory per thread, and the kernel counts the threads as links,

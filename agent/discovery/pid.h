@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/file_id.h"
+
 struct buf;
 struct root;
 
@@ -64,14 +66,9 @@ bool pid_is_ours(const struct root *proc);
  * agent's own namespace if @proc is of this namespace, else 0. */
 uint32_t pid_namespace(const struct root *proc);
 
-/* The executable file of a process: device and inode. */
-struct pid_exe {
-	uint64_t device;
-	uint64_t inode;
-};
-/* Zeros on failure, with errno: ENOENT or ESRCH for an ended process or a kernel thread, EACCES for
- * missing rights. */
-struct pid_exe pid_read_exe(const struct root *proc, uint64_t pid);
+/* The executable file of a process. Zeros on failure, with errno: ENOENT or ESRCH for an ended
+ * process or a kernel thread, EACCES for missing rights. */
+struct file_id pid_read_exe(const struct root *proc, uint64_t pid);
 
 /* Number of threads, including a dead leader; 0 if there is no such process. */
 size_t pid_n_threads(const struct root *proc, pid_t pid);

@@ -52,6 +52,7 @@ struct elffile {
 	int fd;		     /* or -1: */
 	const uint8_t *data; /* borrowed */
 	bool is_process;     /* fd is a process's memory */
+	bool leave_open;     /* atomic */
 	uint64_t size;
 	uint16_t type;
 	uint16_t machine;
@@ -482,12 +483,17 @@ void elffile_free(struct elffile *ef)
 {
 	if (!ef)
 		return;
-	if (ef->fd >= 0)
+	if (ef->fd >= 0 && !__atomic_load_n(&ef->leave_open, __ATOMIC_RELAXED))
 		close(ef->fd);
 	free(ef->segments);
 	free(ef->sections);
 	free(ef->names);
 	free(ef);
+}
+
+void elffile_leave_open(struct elffile *ef)
+{
+	__atomic_store_n(&ef->leave_open, true, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------- questions */

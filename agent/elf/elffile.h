@@ -59,6 +59,8 @@ int elffile_open_memory(const void *data, size_t n, struct elffile **ret);
 int elffile_open_process(int fd, uint16_t machine, const struct elffile_segment *segments, size_t n,
 			 struct elffile **ret);
 void elffile_free(struct elffile *ef);
+/* elffile_free() will not close the file: closing may wait for a file system's server. */
+void elffile_leave_open(struct elffile *ef);
 
 bool elffile_is_process(const struct elffile *ef);  /* made by elffile_open_process() */
 uint16_t elffile_type(const struct elffile *ef);    /* ET_EXEC, ET_DYN, ... */

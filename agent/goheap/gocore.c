@@ -69,7 +69,7 @@ static bool is_other(struct gocore *core, const char *path, const struct image *
 				     sizeof(theirs), &n) ||
 		    n < CHECK_BYTES_LEAST)
 			continue;
-		if (image->size < n || elffile_read(image->file, 0, ours, n) ||
+		if (image->id.size < n || elffile_read(image->file, 0, ours, n) ||
 		    memcmp(theirs, ours, n) != 0)
 			return true;
 	}
@@ -217,7 +217,7 @@ static int read_runtime(struct gocore *core, const struct core_file *file, struc
 
 	if (r < 0 || r == GORUNTIME_NO_RUNTIME)
 		return r;
-	ret->id = (struct goruntime_id){file->image->device, file->image->inode};
+	ret->id = file->image->id;
 	snprintf(ret->name, sizeof(ret->name), "%s", image_name(file->image));
 	if (r == GORUNTIME_OK && !bias_of_file(core, file, &ret->bias))
 		r = GORUNTIME_UNKNOWN_LAYOUT;

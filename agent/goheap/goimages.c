@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The key of a file is device, inode, size and the times of the last changes, because inodes are
- * reused after deletion, and a library may be overwritten in place. The owner of a file cannot set
- * the time of the last status change.
- *
  * The cache holds no file open: a node has some ten thousand files mapped as code.
  */
 #include "goheap/goimages.h"
@@ -13,8 +9,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "base/hash.h"
-#include "base/nsec.h"
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
 
@@ -22,24 +18,15 @@
  * process. */
 #define GOIMAGES_MAX 16384
 
-/* Compared as bytes. */
-struct goimage_key {
-	struct goruntime_id id;
-	uint64_t size;
-	uint64_t mtime_ns;
-	uint64_t ctime_ns;
-};
-
 struct entry {
-	struct goimage_key key;
-	struct goimage image;	     /* borrows @file */
+	struct goimage image;	     /* borrows @file; the key is its id */
 	struct goruntime_file *file; /* owned; NULL for a file without Go */
 	unsigned int round;	     /* of the last request */
 	UT_hash_handle hh;
 };
 
 struct goimages {
-	struct entry *by_key;
+	struct entry *by_id;
 	struct entry *last; /* an entry without room in the table; freed by the next call */
 	size_t n_go;
 	unsigned int round;
@@ -60,26 +47,6 @@ static void forget_last(struct goimages *images)
 {
 	entry_free(images->last);
 	images->last = NULL;
-}
-
-static uint64_t ns_of(const struct timespec *t)
-{
-	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
-}
-
-static int read_key(int fd, struct goimage_key *ret)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	*ret = (struct goimage_key){
-		.id = {.device = st.st_dev, .inode = st.st_ino},
-		.size = (uint64_t)st.st_size,
-		.mtime_ns = ns_of(&st.st_mtim),
-		.ctime_ns = ns_of(&st.st_ctim),
-	};
-	return 0;
 }
 
 static inline void elffile_freep(struct elffile **ef)
@@ -116,7 +83,7 @@ static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 }
 
 /* 0 or -errno. Files that cannot be read now are not remembered. */
-static int entry_new(const struct goimage_key *key, int path_fd, struct entry **ret)
+static int entry_new(const struct file_id *id, int path_fd, struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = calloc(1, sizeof(*e));
 	struct goruntime_file file;
@@ -124,8 +91,7 @@ static int entry_new(const struct goimage_key *key, int path_fd, struct entry **
 
 	if (!e)
 		return -ENOMEM;
-	e->key = *key;
-	e->image = (struct goimage){.id = key->id, .state = GORUNTIME_NO_RUNTIME};
+	e->image = (struct goimage){.id = *id, .state = GORUNTIME_NO_RUNTIME};
 	r = look(path_fd, &e->image, &file);
 	if (r)
 		return r;
@@ -143,7 +109,7 @@ static int entry_new(const struct goimage_key *key, int path_fd, struct entry **
 static void drop(struct goimages *images, struct entry *e)
 {
 	images->n_go -= e->file != NULL;
-	HASH_DEL(images->by_key, e);
+	HASH_DEL(images->by_id, e);
 	entry_free(e);
 }
 
@@ -152,11 +118,11 @@ static int keep(struct goimages *images, struct entry *e)
 {
 	bool hash_oom = false;
 
-	if (HASH_COUNT(images->by_key) >= GOIMAGES_MAX) {
+	if (HASH_COUNT(images->by_id) >= GOIMAGES_MAX) {
 		images->last = e;
 		return 0;
 	}
-	HASH_ADD(hh, images->by_key, key, sizeof(e->key), e);
+	HASH_ADD(hh, images->by_id, image.id, sizeof(e->image.id), e);
 	if (hash_oom)
 		return -ENOMEM;
 	images->n_go += e->file != NULL;
@@ -164,14 +130,14 @@ static int keep(struct goimages *images, struct entry *e)
 }
 
 /* Read a file and keep the result; *@ret is borrowed. */
-static int look_and_keep(struct goimages *images, const struct goimage_key *key, int path_fd,
+static int look_and_keep(struct goimages *images, const struct file_id *id, int path_fd,
 			 struct entry **ret)
 {
 	_cleanup_(entry_freep) struct entry *e = NULL;
 	int r;
 
 	images->n_looks++;
-	r = entry_new(key, path_fd, &e);
+	r = entry_new(id, path_fd, &e);
 	if (!r)
 		r = keep(images, e);
 	if (!r)
@@ -181,16 +147,18 @@ static int look_and_keep(struct goimages *images, const struct goimage_key *key,
 
 int goimages_get(struct goimages *images, int path_fd, const struct goimage **ret)
 {
-	struct goimage_key key;
+	struct file_id id;
+	struct stat st;
 	struct entry *e;
 	int r;
 
 	forget_last(images);
-	if (read_key(path_fd, &key))
+	if (fstat(path_fd, &st) < 0)
 		return GORUNTIME_NO_RUNTIME;
-	HASH_FIND(hh, images->by_key, &key, sizeof(key), e);
+	id = file_id_of_stat(&st);
+	HASH_FIND(hh, images->by_id, &id, sizeof(id), e);
 	if (!e) {
-		r = look_and_keep(images, &key, path_fd, &e);
+		r = look_and_keep(images, &id, path_fd, &e);
 		if (r)
 			return r == -ENOMEM ? r : GORUNTIME_NO_RUNTIME;
 	}
@@ -205,7 +173,7 @@ void goimages_sweep(struct goimages *images)
 
 	forget_last(images);
 	images->round++;
-	HASH_ITER(hh, images->by_key, e, next)
+	HASH_ITER(hh, images->by_id, e, next)
 		if (images->round - e->round > GOIMAGES_KEEP_ROUNDS)
 			drop(images, e);
 }
@@ -223,15 +191,15 @@ void goimages_free(struct goimages *images)
 	if (!images)
 		return;
 	forget_last(images);
-	HASH_ITER(hh, images->by_key, e, next)
+	HASH_ITER(hh, images->by_id, e, next)
 		drop(images, e);
 	free(images);
 }
 
 size_t goimages_bytes(const struct goimages *images)
 {
-	return sizeof(*images) + HASH_COUNT(images->by_key) * sizeof(struct entry) +
-	       images->n_go * sizeof(struct goruntime_file) + HASH_OVERHEAD(hh, images->by_key);
+	return sizeof(*images) + HASH_COUNT(images->by_id) * sizeof(struct entry) +
+	       images->n_go * sizeof(struct goruntime_file) + HASH_OVERHEAD(hh, images->by_id);
 }
 
 uint64_t goimages_looks(const struct goimages *images)

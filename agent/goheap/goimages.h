@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "goheap/goruntime.h"
 
 struct goimages;
@@ -24,7 +25,7 @@ struct goimages;
  * @machine: EM_* of an ELF file
  */
 struct goimage {
-	struct goruntime_id id;
+	struct file_id id;
 	enum goruntime_state state;
 	const struct goruntime_file *file;
 	bool is_bare;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
 #include "goheap/goruntime_file.h"
 
 struct memory;
@@ -51,7 +52,7 @@ const char *goruntime_state_name(int state);
  */
 struct goruntime {
 	struct goruntime_file file;
-	struct goruntime_id id;
+	struct file_id id;
 	char name[GORUNTIME_NAME_MAX];
 	enum goruntime_state state;
 	bool is_unpacked;

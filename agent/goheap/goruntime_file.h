@@ -47,12 +47,6 @@ struct goruntime_place {
 	char section[32];
 };
 
-/* A file, identified as in fstat(). */
-struct goruntime_id {
-	uint64_t device;
-	uint64_t inode;
-};
-
 /* Executable segments of a Go file. Linkers make a single one. Reached: placing the file ignores
  * the others. */
 #define GORUNTIME_CODES_MAX 4

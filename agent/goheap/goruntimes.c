@@ -42,7 +42,7 @@ struct search {
 	const struct root *proc;
 	const struct pid_id *id;
 	struct memory *memory;
-	struct pid_exe exe;
+	struct file_id exe;
 	struct maps maps;
 	size_t files[GORUNTIMES_FILES_MAX]; /* the first mapping of each */
 	size_t n_files;
@@ -147,7 +147,7 @@ static int place(const struct search *s, const struct maps_entry *first, struct 
 
 static bool is_exe(const struct search *s, const struct goruntime *rt)
 {
-	return rt->id.inode == s->exe.inode && rt->id.device == s->exe.device;
+	return file_id_same_inode(&rt->id, &s->exe);
 }
 
 static void keep(struct search *s, const struct goruntime *rt)

@@ -63,15 +63,10 @@ void go_process_deinit(struct go_process *p)
 
 /* ---------------------------------------------------------------- forced */
 
-static bool same_id(const struct goruntime_id *a, const struct goruntime_id *b)
-{
-	return a->inode == b->inode && a->device == b->device;
-}
-
-bool go_process_was_forced(const struct go_process *p, const struct goruntime_id *id)
+bool go_process_was_forced(const struct go_process *p, const struct file_id *id)
 {
 	for (size_t i = 0; i < p->n_forced; i++)
-		if (same_id(&p->forced[i], id))
+		if (file_id_same_inode(&p->forced[i], id))
 			return true;
 	return false;
 }
@@ -119,7 +114,7 @@ static struct go_process_runtime take_known(struct go_process *p, const struct g
 	for (size_t i = 0; i < p->n_runtimes; i++) {
 		struct go_process_runtime *r = &p->runtimes[i];
 
-		if (!same_id(&r->id, &found->id) || r->bias != found->bias)
+		if (!file_id_same_inode(&r->id, &found->id) || r->bias != found->bias)
 			continue;
 		known = *r;
 		r->heap = NULL;
@@ -236,15 +231,10 @@ static int look(struct go_process *p, const struct go_process_opts *opts)
 	return r;
 }
 
-static bool same_exe(const struct pid_exe *a, const struct pid_exe *b)
-{
-	return a->inode == b->inode && a->device == b->device;
-}
-
 int go_process_look(struct go_process *p, const struct go_process_opts *opts)
 {
-	struct pid_exe exe = pid_read_exe(opts->proc, p->pid.pid);
-	bool first = p->wait == 0, other = !same_exe(&exe, &p->exe);
+	struct file_id exe = pid_read_exe(opts->proc, p->pid.pid);
+	bool first = p->wait == 0, other = !file_id_same_inode(&exe, &p->exe);
 	int r;
 
 	if (!first && !other && (int)(opts->round - p->next_look) < 0)

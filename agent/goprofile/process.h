@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
 #include "discovery/pid.h"
 #include "goheap/goruntime.h"
 
@@ -26,7 +27,7 @@ struct root;
  * @told:   the last reported state; GORUNTIME_STATE_MAX at first
  */
 struct go_process_runtime {
-	struct goruntime_id id;
+	struct file_id id;
 	uint64_t bias;
 	unsigned int number;
 	struct goheap *heap;
@@ -49,7 +50,7 @@ struct go_process_runtime {
  */
 struct go_process {
 	struct pid_id pid;
-	struct pid_exe exe;
+	struct file_id exe;
 	enum goruntime_state state;
 	bool told;
 	struct go_process_runtime *runtimes;
@@ -59,7 +60,7 @@ struct go_process {
 	bool is_cut;
 	unsigned int wait;
 	unsigned int next_look;
-	struct goruntime_id *forced;
+	struct file_id *forced;
 	size_t n_forced;
 	size_t cap_forced;
 };
@@ -85,6 +86,6 @@ void go_process_shed(struct go_process *p, struct go_process_runtime *runtime);
 int go_process_forced(struct go_process *p, const struct go_process_runtime *runtime);
 /* Whether podprof may turn sampling on in another runtime of the process. */
 bool go_process_may_force(const struct go_process *p);
-bool go_process_was_forced(const struct go_process *p, const struct goruntime_id *id);
+bool go_process_was_forced(const struct go_process *p, const struct file_id *id);
 
 #endif

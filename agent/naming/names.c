@@ -9,11 +9,11 @@
  * for which the entity works.
  *
  * A process in the outer container chooses the ids of inner containers, and may choose the id of
- * any container of the node. So an inner container gets the names of the outer container. If these
- * are unknown, the outer container's id stays as a label. No source is asked for a container of a
- * user without privileges (rootless Podman): podprof does not read the user's own files, and no
- * other source has the container. Containers of LXC and nspawn are not looked up either, because
- * their path has the name.
+ * any container of the node. So no source is asked for an inner id. An inner container gets the
+ * names of the outer container. If these are unknown, both ids stay as labels. No source is asked
+ * for a container of a user without privileges (rootless Podman): podprof does not read the user's
+ * own files, and no other source has the container. Containers of LXC and nspawn are not looked up
+ * either, because their path has the name.
  */
 #include "naming/names.h"
 
@@ -33,6 +33,33 @@
 /* Bytes of a setting's name with the NUL. Reached: no setting. */
 #define NAMES_SETTING_MAX 64
 
+/* Runtimes and servers write ids in lower case; a cgroup's name may have capitals (ECS). */
+static enum metadata_outcome find(struct metadata *metadata, const char *id, const char *pod_uid,
+				  struct metadata_names *ret)
+{
+	char lower[CGROUP_ID_MAX];
+	size_t i = 0;
+
+	for (; id[i]; i++)
+		lower[i] = (char)(id[i] >= 'A' && id[i] <= 'F' ? id[i] - 'A' + 'a' : id[i]);
+	lower[i] = '\0';
+	return metadata_find(metadata, lower, pod_uid, ret);
+}
+
+/* Without a container of a pod, the outcome is that of an id which nobody knows. */
+static void find_outer(struct metadata *metadata, const char *id, struct names *ret)
+{
+	ret->outcome = find(metadata, id, "", &ret->known);
+	ret->outer = ret->outcome == METADATA_OK;
+	if (ret->outer)
+		return;
+	ret->known = (struct metadata_names){0};
+	if (ret->outcome == METADATA_PLAIN || ret->outcome == METADATA_SANDBOX)
+		ret->outcome = METADATA_NOT_ASKED; /* and nothing will change that */
+	else if (ret->outcome == METADATA_POD)
+		ret->outcome = METADATA_UNKNOWN_ID;
+}
+
 void names_find(struct metadata *metadata, const struct entity *entity, struct names *ret)
 {
 	const struct cgroup_id *id = &entity->id;
@@ -44,12 +71,10 @@ void names_find(struct metadata *metadata, const struct entity *entity, struct n
 	if (cgroup_user(id, &user))
 		return; /* the node's runtimes do not have the user's containers, whatever their ids
 			 */
-	if (id->outer_id[0]) {
-		ret->outcome = metadata_find(metadata, id->outer_id, "", &ret->known);
-		ret->outer = ret->outcome == METADATA_OK;
-	}
-	if (!ret->outer && !cgroup_id_is_name(id))
-		ret->outcome = metadata_find(metadata, id->container_id, id->pod_uid, &ret->known);
+	if (id->outer_id[0])
+		find_outer(metadata, id->outer_id, ret);
+	else if (!cgroup_id_is_name(id))
+		ret->outcome = find(metadata, id->container_id, id->pod_uid, &ret->known);
 }
 
 bool names_of_pod(const struct names *names, const struct entity *entity)

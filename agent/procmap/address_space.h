@@ -16,6 +16,8 @@
 
 struct address_space;
 struct address_space_cache;
+struct loop;
+struct maps_entry;
 struct metric_sink;
 struct process_event;
 struct root;
@@ -23,6 +25,30 @@ struct root;
 /* @proc is borrowed and must outlive the cache. */
 int address_space_cache_new(const struct root *proc, struct address_space_cache **ret);
 void address_space_cache_free(struct address_space_cache *cache);
+
+/**
+ * struct address_space_files - files are opened on a thread (procmap/opener.h)
+ * @opened: some files of @pid are open, or will certainly not be: its address spaces have changed.
+ *          Called on the loop
+ * @stuck_ns, @hook, @hook_ctx: as in opener_opts
+ */
+struct address_space_files {
+	struct loop *loop;
+	void (*opened)(void *ctx, uint64_t pid);
+	void *ctx;
+	uint64_t stuck_ns;
+	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void *hook_ctx;
+};
+
+/* Before the first request. A mapping's image is then an image_opening until the thread has opened
+ * the file. Without this call the files are opened at once, on the caller's thread. 0 or -errno. */
+int address_space_cache_open_behind(struct address_space_cache *cache,
+				    const struct address_space_files *files);
+/* Files that are wanted and not opened, of all processes. */
+size_t address_space_cache_opening(const struct address_space_cache *cache);
+/* Waits at most @timeout_ns for some of them. For the end of a program, after its loop. */
+void address_space_cache_wait(struct address_space_cache *cache, uint64_t timeout_ns);
 
 /* For callers without an exec id. */
 #define ADDRESS_SPACE_EXEC_ANY UINT64_MAX
@@ -35,12 +61,15 @@ void address_space_cache_free(struct address_space_cache *cache);
  *            address space. ADDRESS_SPACE_EXEC_ANY selects the current program
  * @pc:       for ADDRESS_SPACE_EXEC_ANY, a sampled pc. It selects among the programs of an ended
  *            process; 0 if there is none
+ * @owner:    the process's cgroup, for its share of the ceilings (procmap/share.h); 0: no one's.
+ *            It selects nothing
  */
 struct address_space_who {
 	struct pid_id pid;
 	uint64_t start_ns;
 	uint64_t exec_id;
 	uint64_t pc;
+	uint64_t owner;
 };
 
 /**
@@ -73,6 +102,9 @@ int address_space_cache_get(struct address_space_cache *cache, const struct addr
  * address_space_resolve() - the image and vaddr at @pc
  * @ret: always set on 0; owns a reference to the image
  *
+ * A pc in a file that is not opened yet wants that file. @ret then has an image with
+ * image_opening, and frame_settle() gives the image later.
+ *
  * A pc outside all known mappings causes a new read. The delay between such reads doubles after
  * each read without a result. An unresolved pc gives the shared IMAGE_UNKNOWN image with @pc as
  * vaddr. This is a counted outcome, not an error.
@@ -92,6 +124,12 @@ uint64_t address_space_version(const struct address_space *space);
 bool address_space_gone(const struct address_space *space);
 /* Whether the process history has the leader's exit; other threads may still run. */
 bool address_space_ended(const struct address_space *space);
+
+/* Whether files of this address space are about to be opened. */
+bool address_space_opening(const struct address_space *space);
+/* Wants the file around @pc. True if it will be opened. */
+bool address_space_want(struct address_space_cache *cache, struct address_space *space,
+			uint64_t pc);
 
 /* Get and resolve in a single call, for a process without events. */
 int address_space_cache_resolve(struct address_space_cache *cache, const struct pid_id *id,

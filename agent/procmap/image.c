@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/nsec.h"
 
 /* Bytes of a vDSO: 4 to 12 KiB in today's kernels. A larger one is not read. There is no outcome,
  * because the kernel is trusted. Reached: its frames have no name. */
@@ -24,6 +23,9 @@ static void image_free(struct image *image)
 {
 	if (!image)
 		return;
+	if (image->opening)
+		image_unref(image->opening->opened);
+	free(image->opening);
 	elffile_free(image->file);
 	free(image->bytes);
 	free((char *)image->function.name);
@@ -114,14 +116,17 @@ bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint
 	return false;
 }
 
-bool image_unchanged(const struct image *image)
+enum image_change image_change(const struct image *image)
 {
+	struct file_id now;
 	struct stat st;
 
-	return image->file && elffile_stat(image->file, &st) == 0 &&
-	       (uint64_t)st.st_size == image->size &&
-	       (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec ==
-		       image->mtime_ns;
+	if (!image->file || elffile_stat(image->file, &st))
+		return IMAGE_WRITTEN;
+	now = file_id_of_stat(&st);
+	if (now.size != image->id.size || now.mtime_ns != image->id.mtime_ns)
+		return IMAGE_WRITTEN;
+	return now.ctime_ns == image->id.ctime_ns ? IMAGE_SAME : IMAGE_TOUCHED;
 }
 
 int image_new(enum image_kind kind, const char *path, struct image **ret)
@@ -156,6 +161,34 @@ int image_new_function(enum image_kind kind, const char *path,
 	return 0;
 }
 
+int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret)
+{
+	_cleanup_(image_freep) struct image *image = NULL;
+	int r = image_new(IMAGE_FILE, path, &image);
+
+	if (r)
+		return r;
+	image->opening = calloc(1, sizeof(*image->opening));
+	if (!image->opening)
+		return -ENOMEM;
+	image->opening->start = start;
+	image->opening->offset = offset;
+	*ret = take_ptr(image);
+	return 0;
+}
+
+void image_set_opened(struct image *image, struct image *opened)
+{
+	image->opening->state = IMAGE_OPENED;
+	__atomic_store_n(&image->opening->opened, opened, __ATOMIC_RELEASE);
+}
+
+void image_leave_open(struct image *image)
+{
+	if (image->file)
+		elffile_leave_open(image->file);
+}
+
 static void set_build_id(struct image *image)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -181,10 +214,7 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf)
 	r = image_new(IMAGE_FILE, path, &image);
 	if (r < 0)
 		return r;
-	image->device = st.st_dev;
-	image->inode = st.st_ino;
-	image->size = (uint64_t)st.st_size;
-	image->mtime_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec;
+	image->id = file_id_of_stat(&st);
 	r = elffile_open(fd, &image->file);
 	if (r == -ENOMEM)
 		return r;
@@ -230,4 +260,26 @@ int image_new_vdso(struct image **ret)
 	}
 	*ret = take_ptr(image);
 	return 0;
+}
+
+struct frame frame_settle(const struct frame *frame)
+{
+	const struct image_opening *opening = frame->image->opening;
+	struct frame settled = *frame;
+	struct image *opened;
+	uint64_t off;
+
+	if (!opening)
+		return settled;
+	off = frame->vaddr - opening->start + opening->offset;
+	opened = __atomic_load_n(&opening->opened, __ATOMIC_ACQUIRE);
+	if (opened && opened->kind != IMAGE_FILE) {
+		settled.image = opened;
+		settled.vaddr = opened->kind == IMAGE_UNKNOWN ? 0 : frame->vaddr;
+	} else if (opened && image_vaddr_of_off(opened, off, &settled.vaddr)) {
+		settled.image = opened;
+	} else {
+		settled.vaddr = off;
+	}
+	return settled;
 }

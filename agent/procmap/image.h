@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
 #include "elf/elffile.h"
 
 /* Kinds of code. The kind of a frame is the kind of its image. */
@@ -34,6 +35,38 @@ struct image_function {
 	uint32_t start_line; /* 0 if not known */
 };
 
+/* What is known of an image whose file another thread opens. */
+enum image_opening_state {
+	IMAGE_UNASKED, /* nobody needs the file yet */
+	IMAGE_WANTED,  /* in the queue */
+	IMAGE_ASKED,   /* with the thread */
+	IMAGE_SLOW,    /* the file system did not answer; not asked again before @until_ns */
+	IMAGE_OPENED,
+};
+
+/**
+ * struct image_opening - the mapping of an image whose file another thread opens
+ * @opened:        the image of the opened file; a reference; NULL until then. Any thread may read
+ *                 it by frame_settle(), and only the loop sets it, once
+ * @start:         address of the mapping
+ * @offset:        its offset in the file
+ * @state:         this and the next members belong to procmap/address_space.c, on the loop
+ * @by_record:     the mapping is known from an event alone
+ * @until_ns:      monotonic, for IMAGE_SLOW
+ * @n_pcs:         resolved pcs without an outcome
+ */
+struct image_opening {
+	struct image *opened;
+	uint64_t start;
+	uint64_t offset;
+	enum image_opening_state state;
+	bool by_record;
+	bool deleted;
+	uint32_t kind; /* enum maps_kind */
+	uint64_t until_ns;
+	uint64_t n_pcs;
+};
+
 /**
  * struct image - one mapped file or other origin of code
  * @path:     as the target sees it, for people; "[vdso]", "[kernel.kallsyms]", "[anon]",
@@ -42,25 +75,25 @@ struct image_function {
  * @file:     NULL unless it is a readable ELF file; reading through it is thread-safe (pread)
  * @bytes:    of the vDSO, read by @file; else NULL
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
+ * @opening:  NULL, except for a file that is opened on another thread. Such an image has a path and
+ *            no file, its frames' vaddr is the pc, and frame_settle() finds the image of the file
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
- * atomic members. @device and @inode are the numbers of the opened file. If the file cannot
- * be opened, they come from /proc/PID/maps, where overlayfs and btrfs may show other numbers; @size
- * is then 0.
+ * atomic members and @opening. @id is the identity of the opened file. If the file cannot be
+ * opened, device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other
+ * numbers; the rest is then 0.
  */
 struct image {
 	enum image_kind kind;
 	char *path;
 	char build_id[2 * ELFFILE_BUILD_ID_MAX + 1];
-	uint64_t device; /* 0 for kinds without a file */
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
+	struct file_id id; /* zeros for kinds without a file */
 	struct elffile *file;
 	void *bytes;
 	struct image_function function;
 	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
 	unsigned int n_slow;	/* atomic */
+	struct image_opening *opening;
 	int refs;
 };
 
@@ -75,6 +108,13 @@ int image_new_file(int fd, const char *path, struct image **ret, int *ret_elf);
 /* The vDSO of this process; the kernel gives the same vDSO to all 64-bit processes. Without a vDSO,
  * an image without @file. */
 int image_new_vdso(struct image **ret);
+
+/* An IMAGE_FILE that is not opened yet. @start and @offset are the mapping's. */
+int image_new_opening(const char *path, uint64_t start, uint64_t offset, struct image **ret);
+/* The file's image is known. Takes @opened. */
+void image_set_opened(struct image *image, struct image *opened);
+/* The process exits: closing the file may block, and is left to the kernel. */
+void image_leave_open(struct image *image);
 
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
@@ -96,8 +136,13 @@ bool image_vaddr_of_off(const struct image *image, uint64_t off, uint64_t *ret_v
  * false if there is none. */
 bool image_bias(const struct image *image, uint64_t start, uint64_t length, uint64_t off,
 		uint64_t *ret_bias);
-/* Whether the opened file is unmodified since the image was made. */
-bool image_unchanged(const struct image *image);
+/* What happened to the opened file since the image was made. */
+enum image_change {
+	IMAGE_SAME,
+	IMAGE_TOUCHED, /* unlinked, renamed or chmod; or written to, and its time set back */
+	IMAGE_WRITTEN, /* or not readable any more */
+};
+enum image_change image_change(const struct image *image);
 
 /* One place in a program, resolved from a pc and the mappings of its time, or from a language
  * runtime's frame while the process lives. The holder says whether the reference is borrowed or
@@ -107,5 +152,10 @@ struct frame {
 	struct image *image;
 	uint64_t vaddr;
 };
+
+/* The same place in the opened file, if it is opened by now. Else, for an image with @opening, the
+ * offset in the file instead of the pc. Any other frame is unchanged. The image is borrowed from
+ * that of @frame. Any thread. */
+struct frame frame_settle(const struct frame *frame);
 
 #endif

@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file has two identities. The image's own comes from fstat() of the opened file: device, inode,
- * size and time of the last change. The other comes from the kernel's view of a mapping
- * (/proc/PID/maps and MMAP2 records): device and inode. On overlayfs and btrfs the two differ.
+ * A file has two identities. The image's own comes from fstat() of the opened file
+ * (base/file_id.h). The other comes from the kernel's view of a mapping (/proc/PID/maps and MMAP2
+ * records): device and inode. On overlayfs and btrfs the two differ.
  *
  * The second identity finds an image without opening a file; for an ended process there is no other
  * way. The inode cannot belong to another file, because the image holds its file open. A write in
  * place is possible, and fstat() of the open file detects it.
+ *
+ * The table holds a reference to each of its images until no one else does. So the last reference
+ * goes, and the file is closed, in images_sweep() or with images_take_unused(). Closing a file can
+ * block as long as opening it.
  */
 #include "procmap/images.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file_id.h"
 #include "base/hash.h"
 #include "base/metric.h"
-#include "base/nsec.h"
+#include "base/root.h"
 #include "procmap/mapped.h"
+#include "procmap/share.h"
 
-/* Images, each with an open file. A new file above the limit shares a stand-in image. Reached:
+/* Images, each with an open file; an owner may have a share of them (procmap/share.h). A new file
+ * above the limit shares a stand-in image. Reached:
  * `podprof_resolved_pcs_total{outcome="images_full"}`. */
 #define IMAGES_MAX	      8192
 /* The vDSO of a 64-bit process is above this; 32-bit processes have another image. */
@@ -30,10 +39,7 @@
 
 /* The identity of an image. Compared as bytes. */
 struct image_key {
-	uint64_t device;
-	uint64_t inode;
-	uint64_t size;
-	uint64_t mtime_ns;
+	struct file_id id;
 	uint64_t opened; /* 0: the numbers are the kernel's */
 };
 
@@ -42,19 +48,32 @@ struct shown_key {
 	uint64_t inode;
 };
 
+/* The number of an owner's images. An image belongs to its first owner. */
+struct image_owner {
+	uint64_t id;
+	size_t n;
+	UT_hash_handle hh;
+};
+
 struct image_entry {
 	struct image_key key;
 	struct shown_key shown;
 	bool is_shown;	     /* also found by the kernel's numbers: the newest image with these */
 	struct image *image; /* owns a reference */
+	struct image_owner *owner; /* NULL: no one's share */
+	struct image_entry *next;  /* in the list of unused entries */
 	UT_hash_handle hh;
 	UT_hash_handle hh_shown;
 };
 
 struct images {
-	const struct root *proc;
+	struct root proc; /* own descriptor: a blocked thread may outlive the caller */
+	int refs;
+	pthread_mutex_t lock; /* guards all below but the shared images */
 	struct image_entry *by_key;
 	struct image_entry *by_shown;
+	struct image_entry *unused; /* out of both tables */
+	struct image_owner *owners;
 	struct image *kernel;
 	struct image *vdso;
 	struct image *anon;
@@ -62,9 +81,11 @@ struct images {
 	struct image *full;
 };
 
-DEFINE_CLEANUP(struct images *, images_freep, images_free);
+DEFINE_CLEANUP(struct images *, images_unrefp, images_unref);
 
 /* ---------------------------------------------------------------- the table */
+
+/* All functions of this part need the lock. */
 
 static struct image_entry *find(struct images *t, const struct image_key *key)
 {
@@ -106,26 +127,85 @@ static void show(struct images *t, struct image_entry *e, const struct maps_entr
 	e->is_shown = !hash_oom;
 }
 
-static void drop(struct images *t, struct image_entry *e)
+/* NULL without memory. */
+static struct image_owner *get_owner(struct images *t, uint64_t id)
+{
+	struct image_owner *owner;
+	bool hash_oom = false;
+
+	HASH_FIND(hh, t->owners, &id, sizeof(id), owner);
+	if (owner)
+		return owner;
+	owner = calloc(1, sizeof(*owner));
+	if (!owner)
+		return NULL;
+	owner->id = id;
+	HASH_ADD(hh, t->owners, id, sizeof(id), owner);
+	if (hash_oom) {
+		free(owner);
+		return NULL;
+	}
+	return owner;
+}
+
+static void put_owner(struct images *t, struct image_owner *owner)
+{
+	if (!owner || owner->n)
+		return;
+	HASH_DEL(t->owners, owner);
+	free(owner);
+}
+
+/* Moves @e out of the tables to the unused entries. */
+static void evict(struct images *t, struct image_entry *e)
 {
 	hide(t, e);
 	HASH_DEL(t->by_key, e);
-	image_unref(e->image);
-	free(e);
+	if (e->owner) {
+		e->owner->n--;
+		put_owner(t, e->owner);
+	}
+	e->owner = NULL;
+	e->next = t->unused;
+	t->unused = e;
 }
 
-/* Nobody can take a reference to an image that only the table holds, except through this module. */
-void images_sweep(struct images *t)
+/* Evicts all images that only the table holds; of @owner alone if that is not NULL. No one else can
+ * take a reference to such an image, except through this module. */
+static void evict_unused(struct images *t, const struct image_owner *owner)
 {
 	struct image_entry *e, *next;
 
 	HASH_ITER(hh, t->by_key, e, next)
-		if (__atomic_load_n(&e->image->refs, __ATOMIC_ACQUIRE) == 1)
-			drop(t, e);
+		if ((!owner || e->owner == owner) &&
+		    __atomic_load_n(&e->image->refs, __ATOMIC_ACQUIRE) == 1)
+			evict(t, e);
+}
+
+/* Whether the ceiling and the share of @owner_id allow one more image. */
+static bool has_room(struct images *t, uint64_t owner_id)
+{
+	struct image_owner *owner = NULL;
+
+	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
+		evict_unused(t, NULL);
+	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
+		return false;
+	if (owner_id)
+		HASH_FIND(hh, t->owners, &owner_id, sizeof(owner_id), owner);
+	if (!owner || share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->n))
+		return true;
+	owner->n++; /* so that it stays */
+	evict_unused(t, owner);
+	owner->n--;
+	if (share_allows(IMAGES_MAX, HASH_COUNT(t->by_key), owner->n))
+		return true;
+	put_owner(t, owner);
+	return false;
 }
 
 /* Takes @image on success. */
-static int add(struct images *t, const struct image_key *key, struct image *image,
+static int add(struct images *t, const struct image_key *key, uint64_t owner, struct image *image,
 	       struct image_entry **ret)
 {
 	struct image_entry *e = calloc(1, sizeof(*e));
@@ -139,9 +219,60 @@ static int add(struct images *t, const struct image_key *key, struct image *imag
 		free(e);
 		return -ENOMEM;
 	}
+	e->owner = owner ? get_owner(t, owner) : NULL;
+	if (e->owner)
+		e->owner->n++;
 	e->image = image;
 	*ret = e;
 	return 0;
+}
+
+static void drop_unused(struct images *t)
+{
+	struct image *image;
+
+	while ((image = images_take_unused(t, NULL, 0)))
+		image_unref(image);
+}
+
+void images_evict_unused(struct images *t)
+{
+	pthread_mutex_lock(&t->lock);
+	evict_unused(t, NULL);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void images_sweep(struct images *t)
+{
+	images_evict_unused(t);
+	drop_unused(t);
+}
+
+static bool is_among(uint64_t device, const uint64_t *devices, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (devices[i] == device)
+			return true;
+	return false;
+}
+
+struct image *images_take_unused(struct images *t, const uint64_t *devices, size_t n)
+{
+	struct image_entry **at, *e;
+	struct image *image = NULL;
+
+	pthread_mutex_lock(&t->lock);
+	for (at = &t->unused; *at && is_among((*at)->image->id.device, devices, n);
+	     at = &(*at)->next)
+		;
+	e = *at;
+	if (e) {
+		*at = e->next;
+		image = e->image;
+	}
+	pthread_mutex_unlock(&t->lock);
+	free(e);
+	return image;
 }
 
 /* ---------------------------------------------------------------- making */
@@ -155,23 +286,65 @@ static int new_image(const struct image_key *key, const char *path, int fd, stru
 	r = image_new(IMAGE_FILE, path, ret);
 	if (r)
 		return r;
-	(*ret)->device = key->device;
-	(*ret)->inode = key->inode;
+	(*ret)->id = key->id;
 	return 0;
+}
+
+/* The image of @key if it is known; a reference. Without @entry the kernel's numbers stay. */
+static struct image *known_image(struct images *t, const struct image_key *key,
+				 const struct maps_entry *entry)
+{
+	struct image *image = NULL;
+	struct image_entry *known;
+
+	pthread_mutex_lock(&t->lock);
+	known = find(t, key);
+	if (known) {
+		image = image_ref(known->image);
+		if (entry)
+			show(t, known, entry);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return image;
+}
+
+/* Adds @image, or finds that another thread has added one. Takes @image on success. */
+static int enter(struct images *t, const struct image_key *key, uint64_t owner,
+		 const struct maps_entry *entry, struct image *image, struct image **ret)
+{
+	struct image *needless = NULL;
+	struct image_entry *e;
+	int r = 0;
+
+	pthread_mutex_lock(&t->lock);
+	e = find(t, key);
+	if (e)
+		needless = image;
+	else
+		r = add(t, key, owner, image, &e);
+	if (!r) {
+		if (key->opened)
+			show(t, e, entry);
+		*ret = image_ref(e->image);
+	}
+	pthread_mutex_unlock(&t->lock);
+	image_unref(needless);
+	return r;
 }
 
 /* A new image for @key, or the stand-in above the limit. Takes @fd; with -1 the image has no
  * file. */
-static int make(struct images *t, const struct image_key *key, const struct maps_entry *entry,
-		int fd, struct image **ret)
+static int make(struct images *t, const struct image_key *key, uint64_t owner,
+		const struct maps_entry *entry, int fd, struct image **ret)
 {
-	struct image_entry *e;
 	struct image *image;
+	bool room;
 	int r;
 
-	if (HASH_COUNT(t->by_key) >= IMAGES_MAX)
-		images_sweep(t);
-	if (HASH_COUNT(t->by_key) >= IMAGES_MAX) {
+	pthread_mutex_lock(&t->lock);
+	room = has_room(t, owner);
+	pthread_mutex_unlock(&t->lock);
+	if (!room) {
 		if (fd >= 0)
 			close(fd);
 		*ret = image_ref(t->full);
@@ -183,64 +356,47 @@ static int make(struct images *t, const struct image_key *key, const struct maps
 			close(fd);
 		return r;
 	}
-	r = add(t, key, image, &e);
-	if (r) {
+	r = enter(t, key, owner, entry, image, ret);
+	if (r)
 		image_unref(image);
-		return r;
-	}
-	if (key->opened)
-		show(t, e, entry);
-	*ret = image_ref(image);
-	return 0;
-}
-
-static struct image_key key_of_stat(const struct stat *st)
-{
-	return (struct image_key){
-		.device = st->st_dev,
-		.inode = st->st_ino,
-		.size = (uint64_t)st->st_size,
-		.mtime_ns =
-			(uint64_t)st->st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st->st_mtim.tv_nsec,
-		.opened = 1,
-	};
+	return r;
 }
 
 /* The image of a found file. MAPPED_* if opening it fails. */
-static int of_found(struct images *t, int path_fd, const struct maps_entry *entry,
+static int of_found(struct images *t, int path_fd, uint64_t owner, const struct maps_entry *entry,
 		    struct image **ret)
 {
-	struct image_entry *known;
+	struct image *known;
 	struct image_key key;
 	struct stat st;
 	int fd, r;
 
 	if (fstat(path_fd, &st) < 0)
 		return -errno;
-	key = key_of_stat(&st);
-	known = find(t, &key);
+	key = (struct image_key){.id = file_id_of_stat(&st), .opened = 1};
+	known = known_image(t, &key, entry);
 	if (known) {
-		show(t, known, entry);
-		*ret = image_ref(known->image);
+		*ret = known;
 		return 0;
 	}
 	r = mapped_open(path_fd, &fd);
 	if (r)
 		return r;
-	return make(t, &key, entry, fd, ret);
+	return make(t, &key, owner, entry, fd, ret);
 }
 
 /* A file without permission to open still has a name and an offset. */
-static int of_numbers(struct images *t, const struct maps_entry *entry, struct image **ret)
+static int of_numbers(struct images *t, uint64_t owner, const struct maps_entry *entry,
+		      struct image **ret)
 {
-	struct image_key key = {.device = entry->device, .inode = entry->inode};
-	struct image_entry *known = find(t, &key);
+	struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
+	struct image *known = known_image(t, &key, NULL);
 
 	if (known) {
-		*ret = image_ref(known->image);
+		*ret = known;
 		return 0;
 	}
-	return make(t, &key, entry, -1, ret);
+	return make(t, &key, owner, entry, -1, ret);
 }
 
 /* Without free descriptors the file counts as unavailable until the next window. */
@@ -258,101 +414,150 @@ static struct image *program_or_anon(struct images *t, struct image *image)
 	return image_ref(t->anon);
 }
 
-/* The image of a mapping without a file. */
-static struct image *of_memory(struct images *t, const struct maps_entry *entry)
+bool images_needs_file(const struct maps_entry *entry)
+{
+	return entry->kind == MAPS_FILE || (entry->kind == MAPS_ANON && entry->inode);
+}
+
+struct image *images_of_memory(struct images *t, const struct maps_entry *entry)
 {
 	if (entry->kind == MAPS_VDSO && entry->start >= IMAGES_VDSO_START_MIN)
 		return image_ref(t->vdso);
 	return image_ref(t->anon);
 }
 
-static bool has_inode(const struct maps_entry *entry)
-{
-	return entry->kind == MAPS_FILE || (entry->kind == MAPS_ANON && entry->inode);
-}
-
-int images_of_entry(struct images *t, uint64_t pid, const struct maps_entry *entry,
-		    struct image **ret)
+/* Through the directory of the process @pid in /proc. */
+static int via(struct images *t, uint64_t pid, const struct images_way *way,
+	       const struct maps_entry *entry, struct image **ret)
 {
 	_cleanup_(close_fdp) int path_fd = -1;
-	struct image *image;
-	int r;
+	int r = mapped_find(&t->proc, pid, entry, &path_fd);
 
-	if (!has_inode(entry)) {
-		*ret = of_memory(t, entry);
-		return 0;
-	}
-	r = mapped_find(t->proc, pid, entry, &path_fd);
-	if (!r)
-		r = of_found(t, path_fd, entry, &image);
+	/* by now another process may have the pid */
+	if (!r && pid == way->via_pid && way->pid.pid && pid_check(&t->proc, &way->pid))
+		r = MAPPED_GONE;
+	return r ? r : of_found(t, path_fd, way->owner, entry, ret);
+}
+
+/* The result @r of a search, or a stand-in without a file. */
+static int finish(struct images *t, int r, const struct images_way *way,
+		  const struct maps_entry *entry, struct image *image, struct image **ret)
+{
 	if (make_do(r))
-		r = of_numbers(t, entry, &image);
+		r = of_numbers(t, way->owner, entry, &image);
 	if (r)
 		return r;
 	*ret = entry->kind == MAPS_FILE ? image : program_or_anon(t, image);
 	return 0;
+}
+
+int images_of_entry(struct images *t, const struct images_way *way, const struct maps_entry *entry,
+		    struct image **ret)
+{
+	struct image *image = NULL;
+	int r;
+
+	if (!images_needs_file(entry)) {
+		*ret = images_of_memory(t, entry);
+		return 0;
+	}
+	r = via(t, way->via_pid, way, entry, &image);
+	return finish(t, r, way, entry, image, ret);
 }
 
 /* ---------------------------------------------------------------- by records */
 
-static int below_roots(struct images *t, const struct maps_entry *entry, const uint64_t *pids,
-		       size_t n_pids, struct image **ret)
+static int below_roots(struct images *t, const struct images_way *way,
+		       const struct maps_entry *entry, struct image **ret)
 {
 	int r = MAPPED_GONE;
 
-	for (size_t i = 0; i < n_pids && r > 0; i++) {
+	for (size_t i = 0; i < IMAGES_LIKELY_MAX && r > 0; i++) {
 		_cleanup_(close_fdp) int path_fd = -1;
 
-		if (!pids[i])
+		if (!way->likely[i])
 			continue;
-		r = mapped_find_below(t->proc, pids[i], entry, &path_fd);
+		r = mapped_find_below(&t->proc, way->likely[i], entry, &path_fd);
 		if (!r)
-			r = of_found(t, path_fd, entry, ret);
+			r = of_found(t, path_fd, way->owner, entry, ret);
 	}
 	return r;
 }
 
-int images_of_record(struct images *t, const struct maps_entry *entry, const uint64_t *pids,
-		     size_t n_pids, struct image **ret)
+/* An image by the kernel's numbers; a reference. */
+static struct image *shown_image(struct images *t, const struct maps_entry *entry)
 {
+	struct image *image = NULL;
 	struct image_entry *known;
-	struct image *image;
-	int r;
 
-	if (!has_inode(entry)) {
-		*ret = of_memory(t, entry);
-		return 0;
-	}
+	pthread_mutex_lock(&t->lock);
 	known = find_shown(t, entry);
-	if (known && !image_unchanged(known->image))
-		known = NULL;
-	/* a file that failed to open is not retried while the image has references */
-	if (!known)
-		known = find(t,
-			     &(struct image_key){.device = entry->device, .inode = entry->inode});
-	if (known) {
-		*ret = image_ref(known->image);
+	if (known)
+		image = image_ref(known->image);
+	pthread_mutex_unlock(&t->lock);
+	return image;
+}
+
+int images_of_record(struct images *t, const struct images_way *way, const struct maps_entry *entry,
+		     struct image **ret)
+{
+	const struct image_key key = {.id = {.device = entry->device, .inode = entry->inode}};
+	struct image *shown, *image = NULL;
+	enum image_change change;
+	int r = MAPPED_GONE;
+
+	if (!images_needs_file(entry)) {
+		*ret = images_of_memory(t, entry);
 		return 0;
 	}
-	r = below_roots(t, entry, pids, n_pids, &image);
-	if (make_do(r))
-		r = of_numbers(t, entry, &image);
-	if (r)
-		return r;
-	*ret = entry->kind == MAPS_FILE ? image : program_or_anon(t, image);
-	return 0;
+	shown = shown_image(t, entry);
+	change = shown ? image_change(shown) : IMAGE_WRITTEN;
+	/* a file that failed to open is not retried while the image has references */
+	*ret = change == IMAGE_SAME ? image_ref(shown) : known_image(t, &key, NULL);
+	if (*ret) {
+		image_unref(shown);
+		return 0;
+	}
+	if (way->parent)
+		r = via(t, way->parent, way, entry, &image);
+	if (r > 0)
+		r = below_roots(t, way, entry, &image);
+	/* most programs without a path are deleted ones: touched, but with the same content */
+	if (make_do(r) && change == IMAGE_TOUCHED) {
+		*ret = shown;
+		return 0;
+	}
+	image_unref(shown);
+	return finish(t, r, way, entry, image, ret);
+}
+
+int images_find(struct images *t, const struct images_way *way, const struct maps_entry *entry,
+		struct image **ret)
+{
+	struct image *image = NULL;
+	int r = MAPPED_GONE;
+
+	if (way->via_pid)
+		r = via(t, way->via_pid, way, entry, &image);
+	if (r == MAPPED_GONE)
+		return images_of_record(t, way, entry, ret);
+	return finish(t, r, way, entry, image, ret);
 }
 
 /* ---------------------------------------------------------------- life */
 
 int images_new(const struct root *proc, struct images **ret)
 {
-	_cleanup_(images_freep) struct images *t = calloc(1, sizeof(*t));
+	_cleanup_(images_unrefp) struct images *t = calloc(1, sizeof(*t));
 	int r;
 
 	if (!t)
 		return -ENOMEM;
-	t->proc = proc;
+	t->refs = 1;
+	pthread_mutex_init(&t->lock, NULL);
+	t->proc.fd = fcntl(proc->fd, F_DUPFD_CLOEXEC, 0);
+	if (t->proc.fd < 0)
+		return -errno;
 	r = image_new(IMAGE_KERNEL, "[kernel.kallsyms]", &t->kernel);
 	if (!r)
 		r = image_new(IMAGE_ANON, "[anon]", &t->anon);
@@ -368,20 +573,39 @@ int images_new(const struct root *proc, struct images **ret)
 	return 0;
 }
 
-void images_free(struct images *t)
+struct images *images_ref(struct images *t)
+{
+	__atomic_add_fetch(&t->refs, 1, __ATOMIC_RELAXED);
+	return t;
+}
+
+void images_unref(struct images *t)
 {
 	struct image_entry *e, *next;
 
-	if (!t)
+	if (!t || __atomic_sub_fetch(&t->refs, 1, __ATOMIC_ACQ_REL))
 		return;
 	HASH_ITER(hh, t->by_key, e, next)
-		drop(t, e);
+		evict(t, e);
+	drop_unused(t);
 	image_unref(t->kernel);
 	image_unref(t->vdso);
 	image_unref(t->anon);
 	image_unref(t->unknown);
 	image_unref(t->full);
+	pthread_mutex_destroy(&t->lock);
+	root_deinit(&t->proc);
 	free(t);
+}
+
+void images_leave_open(struct images *t)
+{
+	pthread_mutex_lock(&t->lock);
+	for (struct image_entry *e = t->by_key; e; e = e->hh.next)
+		image_leave_open(e->image);
+	for (struct image_entry *e = t->unused; e; e = e->next)
+		image_leave_open(e->image);
+	pthread_mutex_unlock(&t->lock);
 }
 
 struct image *images_kernel(const struct images *t)
@@ -404,22 +628,29 @@ struct image *images_full(const struct images *t)
 	return t->full;
 }
 
-size_t images_bytes(const struct images *t)
+size_t images_bytes(struct images *t)
 {
-	return HASH_COUNT(t->by_key) * (sizeof(struct image_entry) + sizeof(struct image)) +
-	       HASH_OVERHEAD(hh, t->by_key) + HASH_OVERHEAD(hh_shown, t->by_shown);
+	size_t bytes;
+
+	pthread_mutex_lock(&t->lock);
+	bytes = HASH_COUNT(t->by_key) * (sizeof(struct image_entry) + sizeof(struct image)) +
+		HASH_COUNT(t->owners) * sizeof(struct image_owner) + HASH_OVERHEAD(hh, t->by_key) +
+		HASH_OVERHEAD(hh, t->owners) + HASH_OVERHEAD(hh_shown, t->by_shown);
+	pthread_mutex_unlock(&t->lock);
+	return bytes;
 }
 
-void images_collect(void *images, struct metric_sink *sink)
+void images_collect(struct images *t, uint64_t n_opening, uint64_t n_slow, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
 		"podprof_images", METRIC_GAUGE,
 		"Mapped files known, by whether they could be read.", NULL};
-	static const char *const states[] = {"elf", "not_elf"};
-	const struct images *t = images;
-	uint64_t counts[2] = {0};
+	static const char *const states[] = {"elf", "not_elf", "opening", "slow"};
+	uint64_t counts[] = {0, 0, n_opening, n_slow};
 
+	pthread_mutex_lock(&t->lock);
 	for (const struct image_entry *e = t->by_key; e; e = e->hh.next)
 		counts[e->image->file ? 0 : 1]++;
+	pthread_mutex_unlock(&t->lock);
 	metric_by_name(sink, &family, "state", counts, states, array_size(states));
 }

@@ -2,11 +2,14 @@
 #ifndef PODPROF_PROCMAP_IMAGES_H
 #define PODPROF_PROCMAP_IMAGES_H
 
-/* All images of the node. Only this module makes images, so equal files share an image. */
+/* All images of the node. Only this module makes images, so equal files share an image. Each
+ * function is thread-safe. The table's lock is never held during I/O. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "discovery/pid.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
 
@@ -14,30 +17,61 @@ struct metric_sink;
 struct root;
 struct images;
 
-/* @proc is borrowed and must outlive the table. */
+/* Duplicates the descriptor of @proc. The table has one reference. */
 int images_new(const struct root *proc, struct images **ret);
-void images_free(struct images *table);
+struct images *images_ref(struct images *table);
+/* Frees the table with the last reference. NULL is fine. */
+void images_unref(struct images *table);
+/* The process exits: no file is closed any more (image_leave_open()). */
+void images_leave_open(struct images *table);
+
+/* Processes tried for a file of an ended process: four ancestors, the agent, the process itself.
+ * Reached: -. */
+#define IMAGES_LIKELY_MAX 6
+
+/**
+ * struct images_way - how to reach a process's files
+ * @via_pid: the process's directory in /proc (struct maps, via_pid); 0: it has ended
+ * @pid:     its identity, checked again after its file was found; {0}: unchecked
+ * @parent:  a process that has the same mappings: a parent older than all events; 0: none
+ * @likely:  processes that are likely to have the same root, if they live; 0 is none
+ * @owner:   the process's cgroup: whose share of the images is used; 0: no share
+ */
+struct images_way {
+	uint64_t via_pid;
+	struct pid_id pid;
+	uint64_t parent;
+	uint64_t likely[IMAGES_LIKELY_MAX];
+	uint64_t owner;
+};
+
+/* Whether the image of a mapping requires a file. */
+bool images_needs_file(const struct maps_entry *entry);
+/* The image of a mapping without a file; owns a reference. */
+struct image *images_of_memory(struct images *table, const struct maps_entry *entry);
 
 /**
  * images_of_entry() - the image behind a mapping of a living process
- * @pid: the process whose directory in /proc is used (struct maps, via_pid)
  * @ret: owns a reference; always set on 0. An unopened file also has a name and numbers
  *
  * Return: 0 or -errno.
  */
-int images_of_entry(struct images *table, uint64_t pid, const struct maps_entry *entry,
-		    struct image **ret);
+int images_of_entry(struct images *table, const struct images_way *way,
+		    const struct maps_entry *entry, struct image **ret);
 
 /**
  * images_of_record() - the image behind a mapping of a process that may have ended
  * @entry: from the kernel's event about the mapping
- * @pids:  processes that are likely to have the same root, if they live; 0 is none
  *
  * A file with a known device and inode needs no process. Any other file is opened by its path below
- * the root of one of @pids.
+ * the root of a likely process.
  */
-int images_of_record(struct images *table, const struct maps_entry *entry, const uint64_t *pids,
-		     size_t n_pids, struct image **ret);
+int images_of_record(struct images *table, const struct images_way *way,
+		     const struct maps_entry *entry, struct image **ret);
+
+/* As images_of_entry(). If the process has ended, as images_of_record(). */
+int images_find(struct images *table, const struct images_way *way, const struct maps_entry *entry,
+		struct image **ret);
 
 /* The shared images of their kinds. Borrowed. */
 struct image *images_kernel(const struct images *table);
@@ -46,10 +80,15 @@ struct image *images_unknown(const struct images *table);
 /* Stands for every file above the limit of images; of kind IMAGE_UNKNOWN. */
 struct image *images_full(const struct images *table);
 
-/* Drops images without references. */
+/* Drops images without references, and closes their files. */
 void images_sweep(struct images *table);
-/* A metric_collect_fn: podprof_images by state. */
-void images_collect(void *images, struct metric_sink *sink);
-size_t images_bytes(const struct images *table);
+/* The same in two steps. The second gives the table's reference to one such image to the caller,
+ * who then closes the file; NULL if there is none outside the @n file systems @devices. */
+void images_evict_unused(struct images *table);
+struct image *images_take_unused(struct images *table, const uint64_t *devices, size_t n);
+/* podprof_images by state: @n_opening and @n_slow are files that are not in the table. */
+void images_collect(struct images *table, uint64_t n_opening, uint64_t n_slow,
+		    struct metric_sink *sink);
+size_t images_bytes(struct images *table);
 
 #endif

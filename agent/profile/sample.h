@@ -54,6 +54,12 @@ struct sample {
 	const uint64_t *kernel;
 };
 
+/* The task's cgroup, for shares of ceilings (procmap/share.h). */
+static inline uint64_t sample_owner(const struct sample *sample)
+{
+	return sample->cgroup_v1_id ? sample->cgroup_v1_id : sample->cgroup_id;
+}
+
 typedef void (*sample_fn)(void *ctx, const struct sample *sample);
 
 enum sample_outcome {

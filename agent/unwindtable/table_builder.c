@@ -248,27 +248,15 @@ static void want(struct table_builder *x, struct executable *e)
 
 /* ---------------------------------------------------------------- numbers */
 
-/* The image's identity for tables.h, which keeps it for a while. */
-static struct tables_key key_of(const struct image *image)
-{
-	const uint64_t words[4] = {image->device, image->inode, image->size, image->mtime_ns};
-	struct tables_key key;
-
-	_Static_assert(sizeof(words) == sizeof(key), "all of it");
-	memcpy(key.bytes, words, sizeof(words));
-	return key;
-}
-
 static int add(struct table_builder *x, struct image *image, struct executable **ret)
 {
 	struct executable *e = calloc(1, sizeof(*e));
-	struct tables_key key = key_of(image);
 	bool hash_oom = false;
 	int r;
 
 	if (!e)
 		return -ENOMEM;
-	r = tables_exe_get(x->opts.tables, &key, nsec_monotonic(), &e->number);
+	r = tables_exe_get(x->opts.tables, &image->id, nsec_monotonic(), &e->number);
 	if (r) {
 		free(e);
 		return r;

@@ -47,7 +47,7 @@ enum state {
 };
 
 struct exe {
-	struct tables_key key;
+	struct file_id file;
 	UT_hash_handle hh;
 	enum state state;
 	bool absent;
@@ -75,7 +75,7 @@ struct tables {
 	struct page_pool_room room; /* at the last tick */
 	struct dictionary *rules, *rule_runs;
 	struct exe *exes; /* by number */
-	struct exe *by_key;
+	struct exe *by_file;
 	uint64_t tick_ns;
 	uint32_t end; /* all numbers in use are below */
 	struct tables_stats stats;
@@ -118,7 +118,7 @@ void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
-	HASH_CLEAR(hh, t->by_key);
+	HASH_CLEAR(hh, t->by_file);
 	for (uint32_t i = 1; t->exes && i < t->end; i++) {
 		table_free(t->exes[i].waiting);
 		free(t->exes[i].numbers);
@@ -168,18 +168,18 @@ static struct exe *free_exe(struct tables *t)
 	return NULL;
 }
 
-int tables_exe_get(struct tables *t, const struct tables_key *key, uint64_t now_ns, uint16_t *ret)
+int tables_exe_get(struct tables *t, const struct file_id *file, uint64_t now_ns, uint16_t *ret)
 {
 	bool hash_oom = false;
 	struct exe *exe;
 
-	HASH_FIND(hh, t->by_key, key, sizeof(*key), exe);
+	HASH_FIND(hh, t->by_file, file, sizeof(*file), exe);
 	if (!exe) {
 		exe = free_exe(t);
 		if (!exe)
 			return TABLES_FULL;
-		exe->key = *key;
-		HASH_ADD(hh, t->by_key, key, sizeof(exe->key), exe);
+		exe->file = *file;
+		HASH_ADD(hh, t->by_file, file, sizeof(exe->file), exe);
 		if (hash_oom)
 			return -ENOMEM;
 		exe->frames = t->memory.uses[exe->number].frames;
@@ -575,7 +575,7 @@ static void forget(struct tables *t, struct exe *exe, uint64_t now_ns)
 		take_away(t, exe, now_ns);
 	if (exe->state != STATE_NONE)
 		return;
-	HASH_DEL(t->by_key, exe);
+	HASH_DEL(t->by_file, exe);
 	exe->state = STATE_FREE;
 	t->stats.n_exes--;
 }

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/file_id.h"
 #include "unwindtable/page_pool.h"
 #include "unwindtable/table.h"
 
@@ -32,11 +33,6 @@ struct tables;
 /* Tables in the queue for a place; each may have TABLE_BYTES_MAX. Reached: `TABLES_WAITING`: asked
  * for again. */
 #define TABLES_WAITING_MAX 16
-
-/* Identity of an image, chosen by the caller. Padding must be set. */
-struct tables_key {
-	uint8_t bytes[32];
-};
 
 /* The walkers' maps, mapped as memory (tablemaps.h): TABLE_EXES, TABLE_RULES and TABLE_RULE_RUNS
  * entries, initially zeros. */
@@ -72,8 +68,8 @@ const struct tables_memory *tables_memory(const struct tables *t);
 /* Shared with the mapping tables. */
 struct page_pool *tables_page_pool(struct tables *t);
 
-/* Adds a holder and returns the executable's number. 0, TABLES_FULL, -ENOMEM. */
-int tables_exe_get(struct tables *t, const struct tables_key *key, uint64_t now_ns, uint16_t *ret);
+/* Adds a holder of @file's table and returns the executable's number. 0, TABLES_FULL, -ENOMEM. */
+int tables_exe_get(struct tables *t, const struct file_id *file, uint64_t now_ns, uint16_t *ret);
 /* Removes a holder. Before the last call, no memory of the walkers may refer to the number. The
  * table stays for a grace period, in case the program returns. */
 void tables_exe_put(struct tables *t, uint16_t number, uint64_t now_ns);

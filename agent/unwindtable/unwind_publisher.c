@@ -148,7 +148,9 @@ static void publish(struct unwind_publisher *u, const struct sample *sample, uin
 		return;
 	if (sample->n_user && sample->end == SAMPLE_END_NO_TABLE)
 		want(u, outermost_pc(sample), space);
-	if (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id))
+	/* Until its files are open, the walker copies the stacks of a new process. */
+	if (address_space_opening(space) ||
+	    (processes_find(u->processes, id.tgid, &known) && is_newer(&known, &id)))
 		return;
 	want(u, pc, space);
 	/* the last samples come after the exit event, which has withdrawn the record */

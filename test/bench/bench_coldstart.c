@@ -177,7 +177,7 @@ static int make_table(const struct elffile *file, struct cost *cost, struct tabl
 static int start_file(struct kernel *k, const char *path, struct cost *cost)
 {
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
-	struct tables_key key = {{0}};
+	struct file_id id = {0};
 	uint64_t from = cpu_ns();
 	struct table *table;
 	uint16_t exe;
@@ -190,9 +190,9 @@ static int start_file(struct kernel *k, const char *path, struct cost *cost)
 		return 0;
 	cost->n++;
 	cost->rows += table->n_rows;
-	memcpy(key.bytes, &cost->n, sizeof(cost->n));
+	id.inode = cost->n;
 	from = cpu_ns();
-	if (tables_exe_get(k->tables, &key, nsec_monotonic(), &exe) ||
+	if (tables_exe_get(k->tables, &id, nsec_monotonic(), &exe) ||
 	    tables_publish(k->tables, exe, table, nsec_monotonic()))
 		return -1;
 	cost->publish_ns += lap(&from);

@@ -81,7 +81,7 @@ static void bench_file(const char *path)
 		close(fd);
 		return;
 	}
-	printf("%s, %" PRIu64 " bytes\n", path, image->size);
+	printf("%s, %" PRIu64 " bytes\n", path, image->id.size);
 	start = nsec_monotonic();
 	if (image->file && elffile_section(image->file, ".text", &text) == 0 &&
 	    symtab_open(image->file, &t) == 0) {

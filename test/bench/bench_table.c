@@ -103,12 +103,11 @@ static void keep_largest(struct bench *b, struct rows **rows, const char *path, 
 
 static int publish(struct bench *b, struct table *table, uint16_t *ret, uint64_t *ret_ns)
 {
-	struct tables_key key = {{0}};
+	const struct file_id file = {.inode = b->sums.files};
 	uint64_t start_ns;
 	int r;
 
-	memcpy(key.bytes, &b->sums.files, sizeof(b->sums.files));
-	r = tables_exe_get(b->tables, &key, nsec_monotonic(), ret);
+	r = tables_exe_get(b->tables, &file, nsec_monotonic(), ret);
 	start_ns = nsec_monotonic();
 	if (!r)
 		r = tables_publish(b->tables, *ret, table, start_ns);
@@ -197,7 +196,7 @@ static void print_sums(const struct bench *b)
 static int bench_publish(struct bench *b)
 {
 	uint64_t best_ns = UINT64_MAX, ns, now_ns = nsec_monotonic();
-	const struct tables_key key = {{[31] = 1}}; /* no file has it */
+	const struct file_id file = {.device = 1}; /* no file has it */
 
 	for (int i = 0; i < RUNS; i++) {
 		struct table *table;
@@ -208,7 +207,8 @@ static int bench_publish(struct bench *b)
 			now_ns += 2 * NSEC_PER_SEC;
 			tables_tick(b->tables, now_ns);
 		}
-		if (table_pack(b->rows, &table) || tables_exe_get(b->tables, &key, now_ns, &b->exe))
+		if (table_pack(b->rows, &table) ||
+		    tables_exe_get(b->tables, &file, now_ns, &b->exe))
 			return -1;
 		ns = nsec_monotonic();
 		if (tables_publish(b->tables, b->exe, table, now_ns))

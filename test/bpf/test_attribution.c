@@ -152,6 +152,7 @@ static void take(void *ctx, const struct sample *sample)
 	if (!sample->n_user)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	b->n += sample->count;
 	why = fault(b, sample, &stack);
 	if (why) {

@@ -95,6 +95,7 @@ static void take(void *ctx, const struct sample *s)
 	}
 	*count += s->count;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, s, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	b->n_whole += is_whole(s) ? s->count : 0;
 	b->n_named += stack.n > s->n_kernel && stack.frames[s->n_kernel].image->kind == IMAGE_FILE
 			      ? s->count

@@ -211,6 +211,7 @@ static void take(void *ctx, const struct sample *sample)
 	if (sample->end == SAMPLE_END_NO_TABLE)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	look(b, sample, &stack);
 	symbolizer_release(b->symbolizer);
 	cpu_stack_deinit(&stack);

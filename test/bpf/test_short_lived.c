@@ -97,6 +97,7 @@ static void take(void *ctx, const struct sample *sample)
 	if (strcmp(sample->comm, NAME) != 0 || !sample->n_user)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	assert_true(stack.n > sample->n_kernel);
 	b->n += sample->count;
 	if (stack.frames[sample->n_kernel].image->file) {
@@ -126,6 +127,7 @@ static void take_wait(void *ctx, const struct sample *sample)
 	if (strcmp(sample->comm, NAME) != 0 || sample->total < SLEEP_NS * sample->count)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
 	while (at < stack.n && !is_at(b, &stack, at, callers[0]))

@@ -138,10 +138,10 @@ static void ask_rows(struct bench *b, uint16_t exe, const struct rows *rows,
 
 static uint16_t get(struct bench *b, uint8_t image)
 {
-	const struct tables_key key = {{image}};
+	const struct file_id file = {.inode = image};
 	uint16_t exe = 0;
 
-	assert_int_equal(tables_exe_get(b->tables, &key, SEC, &exe), 0);
+	assert_int_equal(tables_exe_get(b->tables, &file, SEC, &exe), 0);
 	return exe;
 }
 

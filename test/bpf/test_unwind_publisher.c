@@ -45,6 +45,7 @@ static void take(void *ctx, const struct sample *sample)
 	bool whole;
 
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
+	cpu_sampler_settle(b->on.sampler, &stack);
 	if ((pid_t)sample->pid.pid == b->child && sample->n_user) {
 		const struct image *image = stack.frames[sample->n_kernel].image;
 

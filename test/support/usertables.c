@@ -79,7 +79,7 @@ static int fill(struct usertables *u)
 	int r = tables_new(&opts, &u->tables);
 
 	for (uint8_t i = 0; i < 2 && !r; i++)
-		r = tables_exe_get(u->tables, &(struct tables_key){{i}}, 1, &u->numbers[i]);
+		r = tables_exe_get(u->tables, &(struct file_id){.inode = i}, 1, &u->numbers[i]);
 	if (!r)
 		r = make_table(&table);
 	if (!r)

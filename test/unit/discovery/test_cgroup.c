@@ -12,9 +12,11 @@
 #define VECTORS_BYTES (1u << 20)
 #define N_VECTORS     163
 
-#define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
-#define ID2 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
-#define POD "2c48913c-b29f-11e7-9350-020968147796"
+#define ID1	 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
+#define HEX63	 "3051AF271105C07E1F493B34856A77E665E3B0B4FC72F76C807DFBFFEB881BD"
+#define CAPITALS "7" HEX63
+#define ID2	 "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
+#define POD	 "2c48913c-b29f-11e7-9350-020968147796"
 
 /* The escapes of the first column, in place. */
 static size_t vector_unescape(char *s, size_t n)
@@ -98,9 +100,6 @@ static const struct path_row path_rows[] = {
 	 CGROUP_KIND_CONTAINER, ID1, "", "", 0},
 	{"a prefix nobody knows", "/system.slice/foo-" ID1 ".scope", CGROUP_RUNTIME_NONE,
 	 CGROUP_KIND_NONE, "", "", "", 0},
-	{"capital letters are no id",
-	 "/docker/73051AF271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd",
-	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
 	{"capital letters in a UID", "/kubepods/pod2C48913C-B29F-11E7-9350-020968147796",
 	 CGROUP_RUNTIME_UNKNOWN, CGROUP_KIND_POD, "", "", "2C48913C-B29F-11E7-9350-020968147796",
 	 CGROUP_QOS_GUARANTEED},
@@ -161,6 +160,18 @@ static const struct path_row path_rows[] = {
 	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
 	{"ECS number too large", "/ecs/x/8a28a84664034325be01ca46b33d1dd3-18446744073709551616",
 	 CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},
+	{"ECS in capitals", "/ecs/x/8A28A84664034325BE01CA46B33D1DD3-4092616770",
+	 CGROUP_RUNTIME_ECS, CGROUP_KIND_CONTAINER, "8A28A84664034325BE01CA46B33D1DD3-4092616770",
+	 "", "", 0},
+	{"an ECS task's container in capitals",
+	 "/ecs/8a28a846-6403-4325-be01-ca46b33d1dd3/" CAPITALS, CGROUP_RUNTIME_UNKNOWN,
+	 CGROUP_KIND_CONTAINER, CAPITALS, "", "", 0},
+	{"Docker in capitals", "/docker/" CAPITALS, CGROUP_RUNTIME_DOCKER, CGROUP_KIND_CONTAINER,
+	 CAPITALS, "", "", 0},
+	{"a scope in capitals", "/system.slice/docker-" CAPITALS ".scope", CGROUP_RUNTIME_DOCKER,
+	 CGROUP_KIND_CONTAINER, CAPITALS, "", "", 0},
+	{"capitals beyond F", "/docker/G" HEX63, CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "",
+	 0},
 	{"slashes", "//docker///" ID1 "//", CGROUP_RUNTIME_DOCKER, CGROUP_KIND_CONTAINER, ID1, "",
 	 "", 0},
 	{"only dots", "/../..", CGROUP_RUNTIME_NONE, CGROUP_KIND_NONE, "", "", "", 0},

@@ -6,6 +6,7 @@
  */
 #include "support/test.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -28,6 +29,7 @@
 #define UID "8e1c90d3-0a5b-4b0e-9b1f-7a4471c0e2d5"
 
 #define ID3	       "c7a5d41cd9e7a034e48fe7a6f0dfddf3d8c8ec82070528898881a94904b14681"
+#define ID4	       "1b3319ed9c1d4cca681f9c102da9b015555785b6240c4e4619f11b535cabdc07"
 #define RUNS(name, id) "{\"name\":\"" name "\",\"containerID\":\"containerd://" id "\"}"
 #define STATUS	       "\"containerStatuses\":[" RUNS("web", ID1) "]"
 #define STATUS_LATER   "\"containerStatuses\":[" RUNS("web", ID1) "," RUNS("late", ID3) "]"
@@ -264,6 +266,41 @@ static void named_by_the_kubelet(void **state)
 		wait_label(f, ID1, "container", "web");
 	loop_until(f->loop, both_by_pod, f);
 	assert_string_equal(label(f, ID1, "container"), "web");
+}
+
+/* A process in a container that no source knows chooses the id and the UID of another pod. */
+static void id_of_another(void **state)
+{
+	static const struct sink_answer script = {.status = 200,
+						  .body = LIST(POD("", STATUS_LATER))};
+	struct fixture *f = *state;
+
+	f->kubelet = sink_new(&script, 1, NULL);
+	tree_mkdir(f->cgroups.fd, "docker/" ID4);
+	add_container(f, "docker/" ID4 "/kubepods/pod" UID "/" ID3);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, ID1, "container", "web");
+	assert_string_equal(label(f, ID3, "container"), ID3);
+	assert_string_equal(label(f, ID3, "outer_container"), ID4);
+	assert_string_equal(label(f, ID3, "pod"), "");
+	assert_true(entity_of(f, ID3)->pending); /* the outer one may get a name */
+}
+
+/* A cgroup's name may have capital digits, the sources' ids have none. */
+static void id_in_capitals(void **state)
+{
+	static const struct sink_answer script = {.status = 200,
+						  .body = LIST(POD("", STATUS_LATER))};
+	char path[] = "ecs/" ID3;
+	struct fixture *f = *state;
+
+	for (char *c = path + strlen("ecs/"); *c; c++)
+		*c = (char)toupper(*c);
+	f->kubelet = sink_new(&script, 1, NULL);
+	tree_mkdir(f->cgroups.fd, "ecs");
+	add_container(f, path);
+	assert_int_equal(start(f, METADATA_KUBELET), 0);
+	wait_label(f, path + strlen("ecs/"), "container", "late");
 }
 
 /* What a list has brought is not left until the next look. */
@@ -771,6 +808,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_the_kubelet),
+		TEST(id_of_another),
+		TEST(id_in_capitals),
 		TEST(named_by_the_api_server),
 		TEST(looked_at_after_a_list),
 		TEST(back_to_the_kubelet),

@@ -79,8 +79,8 @@ static void test_self(void **state)
 	assert_string_equal(image_name(own.image), "test_address_space");
 	assert_true(own.vaddr == vaddr_by_loader((const void *)&test_self));
 	assert_int_equal(stat("/proc/self/exe", &st), 0);
-	assert_true(own.image->inode == st.st_ino && own.image->device == st.st_dev);
-	assert_true(own.image->size == (uint64_t)st.st_size);
+	assert_true(own.image->id.inode == st.st_ino && own.image->id.device == st.st_dev);
+	assert_true(own.image->id.size == (uint64_t)st.st_size);
 	assert_int_equal(strlen(own.image->build_id), 40);
 
 	other = resolve(f, &f->self, libc);
@@ -597,6 +597,113 @@ static void test_late_samples(void **state)
 	expect_path(resolve_exec(f, &id, 8, code), second);
 }
 
+/* ---------------------------------------------------------------- a file that changes */
+
+/* Writes another build ID into the file, and sets the time of the last write back. */
+static void overwrite(const char *path, const struct image *image)
+{
+	uint8_t id[ELFFILE_BUILD_ID_MAX];
+	struct stat st;
+	char *bytes, *at;
+	size_t n;
+	int fd;
+
+	assert_int_equal(elffile_build_id(image->file, id, &n), 0);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	assert_true(bytes != MAP_FAILED);
+	at = memmem(bytes, (size_t)st.st_size, id, n);
+	assert_non_null(at);
+	id[0] ^= 1;
+	assert_int_equal(pwrite(fd, id, 1, at - bytes), 1);
+	assert_int_equal(futimens(fd, (struct timespec[]){st.st_atim, st.st_mtim}), 0);
+	munmap(bytes, (size_t)st.st_size);
+	close(fd);
+}
+
+/* The image of @path, mapped for a moment. */
+static struct image *image_of(struct fixture *f, const char *path)
+{
+	char *at = map_file(path, 4096);
+	struct frame frame;
+
+	address_space_cache_invalidate(f->cache, &f->self);
+	frame = resolve(f, &f->self, at);
+	munmap(at, 4096);
+	assert_string_equal(frame.image->path, path);
+	return frame.image;
+}
+
+/* A process of @path that nobody looked at while it lived; an address of its code. */
+static const void *run(struct fixture *f, const char *path, struct pid_id *ret)
+{
+	const void *code;
+	int send_exit;
+	pid_t pid;
+
+	pid = start_waiting(path, path, &send_exit);
+	wait_for_exe(pid, path);
+	assert_int_equal(pid_read(&f->proc, pid, ret), 0);
+	code = code_of(pid);
+	tell(f, PROCESS_EVENT_BIRTH, (uint32_t)pid, (uint32_t)getpid());
+	tell(f, PROCESS_EVENT_EXEC, (uint32_t)pid, 0);
+	send_maps(f, ret);
+	stop(pid);
+	close(send_exit);
+	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
+	return code;
+}
+
+static void test_touched(void **state)
+{
+	const char *copy = "/tmp/podprof-test-touched";
+	char path[FIXTURE_PATH_MAX];
+	struct image *images[3];
+	struct fixture *f = *state;
+	struct frame frame;
+	struct pid_id id;
+	const void *code;
+
+	copy_file(fixture_path("plain-fixed", path), copy);
+	images[0] = image_of(f, copy);
+	overwrite(copy, images[0]);
+	images[1] = image_of(f, copy);
+	assert_string_not_equal(images[0]->build_id, images[1]->build_id);
+	assert_ptr_equal(image_of(f, copy), images[1]);
+	image_unref(images[1]);
+
+	overwrite(copy, images[1]);
+	code = run(f, copy, &id);
+	frame = resolve_exec(f, &id, 1, code);
+	assert_string_equal(frame.image->build_id, images[0]->build_id);
+	images[2] = frame.image;
+	unlink(copy);
+	for (size_t i = 0; i < array_size(images); i++)
+		image_unref(images[i]);
+}
+
+/* An unlink changes the time of the last status change, and leaves the content. */
+static void test_unlinked(void **state)
+{
+	const char *copy = "/tmp/podprof-test-unlinked";
+	char path[FIXTURE_PATH_MAX];
+	struct fixture *f = *state;
+	struct frame frame;
+	struct image *image;
+	struct pid_id id;
+	const void *code;
+
+	copy_file(fixture_path("plain-fixed", path), copy);
+	image = image_of(f, copy);
+	code = run(f, copy, &id);
+	unlink(copy);
+	frame = resolve_exec(f, &id, 1, code);
+	assert_ptr_equal(frame.image, image);
+	image_unref(frame.image);
+	image_unref(image);
+}
+
 /* ---------------------------------------------------------------- forgetting */
 
 static void test_sweep(void **state)
@@ -658,6 +765,8 @@ int main(void)
 		TEST(test_mapping_event),
 		TEST(test_left_by_exec),
 		TEST(test_late_samples),
+		TEST(test_touched),
+		TEST(test_unlinked),
 		TEST(test_sweep),
 		TEST(test_out_of_memory),
 	};

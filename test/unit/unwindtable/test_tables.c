@@ -113,11 +113,10 @@ static struct table *table_of(uint32_t image, uint32_t n)
 
 static uint16_t get(struct kernel *k, uint32_t image)
 {
-	struct tables_key key = {{0}};
+	const struct file_id file = {.inode = image};
 	uint16_t exe = 0;
 
-	memcpy(key.bytes, &image, sizeof(image));
-	assert_int_equal(tables_exe_get(k->tables, &key, k->now_ns, &exe), 0);
+	assert_int_equal(tables_exe_get(k->tables, &file, k->now_ns, &exe), 0);
 	assert_int_not_equal(exe, 0);
 	return exe;
 }
@@ -284,18 +283,33 @@ static void test_awaited(void **state)
 	assert_false(tables_awaited(k->tables, 0, k->now_ns));
 }
 
+/* A table stays for a while after its file: a new file with the inode, the size and the written
+ * time of the old one has no table. */
+static void test_inode_reused(void **state)
+{
+	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
+	struct file_id file = {.device = 1, .inode = 2, .size = 3, .mtime_ns = 4, .ctime_ns = 5};
+	uint16_t exes[2];
+
+	assert_int_equal(tables_exe_get(k->tables, &file, k->now_ns, &exes[0]), 0);
+	tables_exe_put(k->tables, exes[0], k->now_ns);
+	file.ctime_ns++;
+	assert_int_equal(tables_exe_get(k->tables, &file, k->now_ns, &exes[1]), 0);
+	assert_int_not_equal(exes[0], exes[1]);
+}
+
 static void test_all_numbers(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
-	struct tables_key key = {{0xff, 0xff, 0xff, 0xff}};
+	const struct file_id file = {.inode = UINT32_MAX};
 	uint16_t exe;
 
 	for (uint32_t i = 1; i < TABLE_EXES; i++)
 		get(k, i);
-	assert_int_equal(tables_exe_get(k->tables, &key, k->now_ns, &exe), TABLES_FULL);
+	assert_int_equal(tables_exe_get(k->tables, &file, k->now_ns, &exe), TABLES_FULL);
 	tables_exe_put(k->tables, 5, k->now_ns);
 	seconds(k, 2);
-	assert_int_equal(tables_exe_get(k->tables, &key, k->now_ns, &exe), 0);
+	assert_int_equal(tables_exe_get(k->tables, &file, k->now_ns, &exe), 0);
 	assert_int_equal(exe, 5);
 }
 
@@ -628,11 +642,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_publish),	    cmocka_unit_test(test_replace),
 		cmocka_unit_test(test_forgotten),   cmocka_unit_test(test_pid_filter),
-		cmocka_unit_test(test_awaited),	    cmocka_unit_test(test_all_numbers),
-		cmocka_unit_test(test_eviction),    cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_later),	    cmocka_unit_test(test_never),
-		cmocka_unit_test(test_no_flapping), cmocka_unit_test(test_churn),
-		cmocka_unit_test(test_damaged),	    cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_awaited),	    cmocka_unit_test(test_inode_reused),
+		cmocka_unit_test(test_awaited),	    cmocka_unit_test(test_inode_reused),
+		cmocka_unit_test(test_all_numbers), cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_too_many),    cmocka_unit_test(test_later),
+		cmocka_unit_test(test_never),	    cmocka_unit_test(test_no_flapping),
+		cmocka_unit_test(test_churn),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

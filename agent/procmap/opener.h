@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_PROCMAP_OPENER_H
+#define PODPROF_PROCMAP_OPENER_H
+
+/*
+ * A thread that opens the files of sampled processes, in batches, and closes them. A file system
+ * without an answer (FUSE, NFS) can block it forever. Then the thread is abandoned, and another
+ * continues without that file system.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/worker.h"
+#include "procmap/images.h"
+#include "procmap/maps.h"
+
+struct blocked;
+struct loop;
+struct metric_sink;
+struct opener;
+
+/* Files of one batch. It is a step of the round robin between owners. Reached: the others come with
+ * the next batch. */
+#define OPENER_BATCH_MAX	64
+/* Nanoseconds of one batch, between two files. Reached: the others come with a later batch. */
+#define OPENER_BATCH_NS		(50 * 1000000ull)
+/* Batches with the thread: one runs, one waits, so the thread does not wait for the loop. Reached:
+ * the owners' queues hold the others. */
+#define OPENER_QUEUE_MAX	2
+/* Nanoseconds without progress before the thread is abandoned. A local file takes 20 us, the first
+ * block of a file on a busy disk 100 ms, and a thread among 40 runnable ones gets the CPU within
+ * 200 ms. */
+#define OPENER_STUCK_NS		(2 * 1000000000ull)
+/* Blocked threads at a time. Each keeps a kernel stack and 8 MiB of address space. Reached: all
+ * files are slow until a thread returns, `podprof_file_opens_total{outcome="threads_full"}`. */
+#define OPENER_BLOCKED_MAX	16
+/* ... by one file system, and by one owner, so eight owners cannot stop the others. Reached: their
+ * files are slow, `podprof_file_opens_total{outcome="device"}` and `{outcome="owner"}`. */
+#define OPENER_BLOCKED_EACH_MAX 2
+/* Nanoseconds without another attempt on a file system after a block; doubled with each block. */
+#define OPENER_COOLDOWN_NS	(30 * 1000000000ull)
+#define OPENER_COOLDOWN_LONG_NS (600 * 1000000000ull)
+/* File systems and owners with a cooldown. Reached: the oldest is forgotten. */
+#define OPENER_CULPRITS_MAX	256
+
+enum opener_outcome {
+	OPENER_OK,
+	OPENER_UNREADABLE, /* not ELF, gone or without rights */
+	OPENER_FULL,	   /* no room for the image */
+	OPENER_HUNG,	   /* the thread was blocked by this file */
+	OPENER_DEVICE,	   /* its file system has a cooldown */
+	OPENER_OWNER,	   /* its owner has blocked too many threads */
+	OPENER_THREADS,	   /* too many threads are blocked */
+	OPENER_OUTCOME_MAX,
+};
+
+/**
+ * struct open_request - one file
+ * @image:   with an image_opening; a reference. Its path is the entry's
+ * @entry:   the mapping
+ * @opened:  NULL if not done; else the result, a reference
+ * @slow:    it blocked the thread
+ */
+struct open_request {
+	struct image *image;
+	struct maps_entry entry;
+	struct image *opened;
+	bool slow;
+};
+
+/**
+ * struct open_batch - files of one process
+ * @way: how to reach the process's files
+ * @tag: the caller's
+ * @n:   requests
+ * @took_ns: set for done()
+ * other members belong to the opener
+ */
+struct open_batch {
+	struct images_way way;
+	uint64_t tag[4];
+	uint64_t took_ns;
+	size_t n;
+	struct open_request items[OPENER_BATCH_MAX];
+	bool is_sweep;
+	struct work work;
+	struct opener *opener;
+	struct images *images; /* a reference */
+	uint64_t skip[OPENER_BLOCKED_MAX];
+	size_t n_skip;
+	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void *hook_ctx;
+	struct open_batch *next;
+	struct blocked *blocked;
+	size_t slot;
+	pthread_mutex_t lock; /* guards the members below, and the results of the requests */
+	bool abandoned;
+	size_t at;	 /* the request in progress; n: none, a file is being closed */
+	uint64_t device; /* the file system in use */
+};
+
+/* NULL without memory. */
+struct open_batch *open_batch_new(void);
+/* Also releases the images of the requests. NULL is fine. */
+void open_batch_free(struct open_batch *batch);
+
+/**
+ * struct opener_opts - borrowed pointers must outlive the opener
+ * @images:   the opener and its threads have references
+ * @stuck_ns: 0: OPENER_STUCK_NS
+ * @done:     called on the loop with a batch; the caller frees it. Some requests may be undone
+ * @hook:     for tests: called on the thread before each file
+ */
+struct opener_opts {
+	struct loop *loop;
+	struct images *images;
+	uint64_t stuck_ns;
+	void (*done)(void *ctx, struct open_batch *batch);
+	void (*hook)(void *hook_ctx, const struct maps_entry *entry);
+	void *hook_ctx;
+	void *ctx;
+};
+
+/* 0 or -errno. */
+int opener_new(const struct opener_opts *opts, struct opener **ret);
+/* Waits for the running batch, but not long. The other batches come back undone. */
+void opener_free(struct opener *opener);
+
+/* Whether another batch has room. */
+bool opener_has_room(const struct opener *opener);
+/* Takes @batch on 0. WORKER_FULL. */
+int opener_submit(struct opener *opener, struct open_batch *batch);
+/* Whether a file must not be opened now: returns OPENER_OK, or the reason, with the end of that
+ * state (monotonic). Counted. */
+enum opener_outcome opener_refuses(struct opener *opener, uint64_t owner, uint64_t device,
+				   uint64_t *ret_until_ns);
+/* Drops and closes the unused images. */
+void opener_sweep(struct opener *opener);
+/* Waits at most @timeout_ns for a batch and calls its done(). For the end of a program. */
+void opener_wait(struct opener *opener, uint64_t timeout_ns);
+/* Batches with the thread. */
+size_t opener_pending(const struct opener *opener);
+/* Threads blocked by a file system. */
+unsigned int opener_n_blocked(const struct opener *opener);
+/* podprof_file_opens by outcome, podprof_file_open_threads_blocked. */
+void opener_collect(const struct opener *opener, struct metric_sink *sink);
+
+#endif
