@@ -13,7 +13,8 @@
  * insists.
  *
  * A write to a ring buffer takes a spin lock. With PREEMPT_RT that lock sleeps, and a sample comes
- * as an interrupt, where no code may sleep. Since 6.13 (8b62645b09f8) the lock spins there too.
+ * as an interrupt, where no code may sleep. With 8b62645b09f8 the lock spins there too: in
+ * 6.13 for certain.
  *
  * By version: what a distribution mended by a patch of its own is refused, too. Whether the patch
  * is in cannot be seen from outside: it is a condition within one function.
