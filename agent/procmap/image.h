@@ -45,7 +45,7 @@ struct image_function {
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
- * atomic reference count. @id is the identity of the opened file. If the file cannot be opened,
+ * atomic members. @id is the identity of the opened file. If the file cannot be opened,
  * device and inode come from /proc/PID/maps, where overlayfs and btrfs may show other numbers; the
  * rest is then 0.
  */
@@ -57,6 +57,8 @@ struct image {
 	struct elffile *file;
 	void *bytes;
 	struct image_function function;
+	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
+	unsigned int n_slow;	/* atomic */
 	int refs;
 };
 
@@ -75,6 +77,10 @@ int image_new_vdso(struct image **ret);
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
 struct image *image_unref(struct image *image);
+/* A read of the file has blocked its thread: nobody reads the file until a cooldown has passed. The
+ * cooldown doubles each time. Any thread. */
+void image_set_slow(struct image *image);
+bool image_is_slow(const struct image *image);
 /* "file", "vdso", "kernel", "anon", "unknown", "runtime", "broken". */
 const char *image_kind_name(enum image_kind kind);
 /* The last component of the path; borrowed. */
