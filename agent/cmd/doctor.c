@@ -46,6 +46,7 @@ static void note_trial(const struct cpu_profiler *cpu, struct kernelside *ret)
 	const struct bpfobj *object = oncpu_object(oncpu);
 
 	ret->has_loop = bpfobj_has_loop(object);
+	ret->lacks = *bpfobj_lacks(object);
 	ret->load_ns = bpfobj_load_ns(object);
 	ret->n_cpus = oncpu_n_cpus(oncpu);
 	snprintf(ret->cpu_why, sizeof(ret->cpu_why), "%s", oncpu_why(oncpu));

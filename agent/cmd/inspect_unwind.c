@@ -139,25 +139,29 @@ static int compile(const struct options *o, struct image_rows *image)
 
 /* ---------------------------------------------------------------- the rows */
 
-static int print_row(const struct options *o, const struct image_rows *image, struct row row,
-		     uint64_t end)
-{
-	char text[ROWTEXT_MAX];
-
-	rowtext_print(image->machine, rows_rule(image->rows, row.rule), text);
-	return view_print(json_pack("{s:o, s:o, s:s}", "start", view_hex(row.vaddr), "end",
-				    view_hex(end), "rule", text),
-			  o->json, "{start:x} {end:x} {rule}\n");
-}
-
-/* The last row, the gap behind all code, has no end and is not shown. */
+/* The last row, the gap behind all code, has no end and is not shown. A library has a million rows:
+ * all of them are printed from one object. */
 static int print_rows(const struct options *o, const struct image_rows *image)
 {
+	json_t *start = view_hex(0), *end = view_hex(0), *rule = json_string("");
+	json_t *object = json_pack("{s:o, s:o, s:o}", "start", start, "end", end, "rule", rule);
 	size_t n = rows_count(image->rows);
-	int r = 0;
+	int r = object ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i + 1 < n && !r; i++)
-		r = print_row(o, image, rows_at(image->rows, i), rows_at(image->rows, i + 1).vaddr);
+	for (size_t i = 0; i + 1 < n && !r; i++) {
+		struct row row = rows_at(image->rows, i);
+		char text[ROWTEXT_MAX];
+
+		rowtext_print(image->machine, rows_rule(image->rows, row.rule), text);
+		r = view_set_hex(start, row.vaddr);
+		if (!r)
+			r = view_set_hex(end, rows_at(image->rows, i + 1).vaddr);
+		if (!r && json_string_set_nocheck(rule, text))
+			r = -ENOMEM;
+		if (!r)
+			r = view_print(json_incref(object), o->json, "{start:x} {end:x} {rule}\n");
+	}
+	json_decref(object);
 	return r;
 }
 

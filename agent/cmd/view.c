@@ -15,15 +15,29 @@
 
 /* Bytes of a number, and of a range of two. */
 #define VIEW_NUMBER_BYTES 48
-/* Bytes of a field in a template. */
-#define VIEW_FIELD_BYTES  64
+
+int view_set_hex(json_t *string, uint64_t number)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[18], *p = text + sizeof(text);
+
+	do {
+		*--p = digits[number & 15];
+		number >>= 4;
+	} while (number);
+	*--p = 'x';
+	*--p = '0';
+	return json_string_setn_nocheck(string, p, (size_t)(text + sizeof(text) - p)) ? -ENOMEM : 0;
+}
 
 json_t *view_hex(uint64_t number)
 {
-	char text[24];
+	json_t *string = json_string("");
 
-	snprintf(text, sizeof(text), "0x%" PRIx64, number);
-	return json_string(text);
+	if (!string || !view_set_hex(string, number))
+		return string;
+	json_decref(string);
+	return NULL;
 }
 
 json_t *view_text(const char *s)
@@ -62,34 +76,44 @@ static const char *text_of_value(const json_t *value, char letter, char number[V
 	return number;
 }
 
-/* @field: the text between "{" and "}". */
-static void print_field(const json_t *object, char *field)
+static void put_blanks(long n)
 {
-	char number[VIEW_NUMBER_BYTES], *none = field, *format, *letter = NULL;
-	const char *key, *value;
-	int width = 0;
+	for (; n > 0; n--)
+		putchar_unlocked(' ');
+}
 
-	format = strsep(&none, "|");
-	key = strsep(&format, ":");
-	if (format)
-		width = (int)strtol(format, &letter, 10);
-	value = text_of_value(json_object_get(object, key), letter ? *letter : '\0', number);
-	printf("%*s", width, *value ? value : none ? none : "-");
+/* @field is behind the "{". Returns its "}". No printf(): a command prints a million of them. */
+static const char *print_field(const json_t *object, const char *field)
+{
+	const char *end = field + strcspn(field, ":|}"), *value;
+	const json_t *member = json_object_getn(object, field, (size_t)(end - field));
+	char number[VIEW_NUMBER_BYTES], letter = '\0';
+	long width = 0, n;
+
+	if (*end == ':') {
+		width = strtol(end + 1, (char **)&end, 10);
+		if (*end != '|' && *end != '}')
+			letter = *end++;
+	}
+	value = text_of_value(member, letter, number);
+	n = (long)strlen(value);
+	if (!n) {
+		value = *end == '|' ? end + 1 : "-";
+		n = (long)strcspn(value, "}");
+	}
+	put_blanks(width - n);
+	fwrite_unlocked(value, 1, (size_t)n, stdout);
+	put_blanks(-width - n);
+	return end + strcspn(end, "}");
 }
 
 void view_print_text(const json_t *object, const char *template)
 {
-	for (const char *p = template; *p; p++) {
-		char field[VIEW_FIELD_BYTES];
-
-		if (*p != '{') {
-			putchar(*p);
-			continue;
-		}
-		snprintf(field, sizeof(field), "%.*s", (int)strcspn(p + 1, "}"), p + 1);
-		p += strlen(field) + 1;
-		print_field(object, field);
-	}
+	for (const char *p = template; *p; p++)
+		if (*p == '{')
+			p = print_field(object, p + 1);
+		else
+			putchar_unlocked(*p);
 }
 
 int view_print(json_t *object, bool json, const char *template)

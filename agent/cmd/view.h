@@ -27,6 +27,9 @@ struct json_t;
  * the caller, NULL without memory. */
 struct json_t *view_hex(uint64_t number);
 struct json_t *view_text(const char *s);
+/* Replaces the text of @string, of view_hex(): for a command that prints one object many times. 0
+ * or -ENOMEM. */
+int view_set_hex(struct json_t *string, uint64_t number);
 
 /* The text of @object, borrowed, by @template. */
 void view_print_text(const struct json_t *object, const char *template);

@@ -457,6 +457,17 @@ static int start_off_cpu(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 	return r ? r : loop_arm(s->off_tick, offcpu_interval_ns(s->offcpu), 0);
 }
 
+static void log_lacks(const struct bpfobj_lacks *lacks)
+{
+	if (lacks->dumps)
+		log_warn("before Linux 6.13 a real-time kernel gives no stack dumps, stacks of new "
+			 "processes may be cut");
+	if (lacks->n_runtimes)
+		log_warn("the kernel refuses the program of a language runtime, leaving it out",
+			 log_uint("runtimes", lacks->n_runtimes),
+			 log_str("why", lacks->runtime_why));
+}
+
 static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 {
 	const struct cpu_sampler_opts *o = &s->opts;
@@ -497,6 +508,8 @@ static int cpu_sampler_init(struct cpu_sampler *s, struct bpfobj_why *ret_why)
 		r = loop_add_timer(o->loop, on_tick, s, &s->tick);
 	if (!r)
 		r = oncpu_new(&oncpu_opts, ret_why, &s->oncpu);
+	if (!r)
+		log_lacks(bpfobj_lacks(oncpu_object(s->oncpu)));
 	if (!r)
 		r = start_publisher(s, ret_why);
 	if (!r)

@@ -164,15 +164,35 @@ static void say_begun(const struct probe_results *results, struct findings *ret)
 	finding_say(finding, "each sample costs more", "nothing has to be done");
 }
 
+static void say_lacks(const struct bpfobj_lacks *lacks, struct findings *ret)
+{
+	if (lacks->dumps)
+		finding_say(findings_add(ret, "stack dumps", FINDING_DEGRADED,
+					 "before Linux 6.13 they could sleep in an interrupt of a "
+					 "real-time kernel (PREEMPT_RT)"),
+			    "stacks of a process's first second may be cut",
+			    "use a newer kernel, or one without PREEMPT_RT");
+	if (lacks->n_runtimes)
+		finding_say(
+			findings_add(ret, "language runtimes", FINDING_DEGRADED,
+				     "the kernel refuses the programs of %zu; the verifier says: "
+				     "%s",
+				     lacks->n_runtimes, lacks->runtime_why),
+			"their processes have native frames only",
+			"please report it, with what 'uname -a' prints");
+}
+
 /* Without a trial, the running agent has reported the result. */
 static void check_trial(const struct probe_results *results, struct findings *ret)
 {
 	if (!results->kernel.tried)
 		return;
-	if (results->kernel.result)
+	if (results->kernel.result) {
 		say_refused(results, ret);
-	else
-		say_begun(results, ret);
+		return;
+	}
+	say_begun(results, ret);
+	say_lacks(&results->kernel.lacks, ret);
 }
 
 static void check_events(const struct probe_results *results, struct findings *ret)

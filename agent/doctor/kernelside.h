@@ -21,6 +21,7 @@ struct root;
  * @tried:    the profiler was started and ended
  * @result:   of the trial: 0, or -errno with @why
  * @has_loop: the stack walk uses a single BPF loop
+ * @lacks:    parts that the kernel did not take
  * @load_ns:  verification time of the programs
  * @n_cpus:   CPUs with a clock; @cpu_why is the failure of the last CPU without, "" if there is
  *            none
@@ -33,6 +34,7 @@ struct kernelside {
 	int result;
 	struct bpfobj_why why;
 	bool has_loop;
+	struct bpfobj_lacks lacks;
 	uint64_t load_ns;
 	size_t n_cpus;
 	char cpu_why[512];

@@ -41,6 +41,8 @@ struct bpfobj {
 	struct verifier verifier;
 	uint64_t load_ns;
 	bool has_loop; /* the walk is bpf_loop()'s */
+	bool left_out[FRAME_RUNTIME_MAX];
+	struct bpfobj_lacks lacks;
 };
 
 DEFINE_CLEANUP(struct bpfobj *, bpfobj_freep, bpfobj_free);
@@ -293,15 +295,17 @@ static struct runtime_walks runtime_walks(const struct podprof_bpf *skel)
 	return walks;
 }
 
-static bool is_loaded(const struct runtime_walk *walk, const struct bpfobj_opts *opts,
-		      bool has_loop)
+static bool is_loaded(const struct bpfobj *obj, const struct runtime_walk *walk,
+		      const struct bpfobj_opts *opts, bool has_loop)
 {
-	return walk->looped == has_loop && (!walk->offcpu || opts->offcpu.small);
+	return !obj->left_out[walk->runtime] && walk->looped == has_loop &&
+	       (!walk->offcpu || opts->offcpu.small);
 }
 
 /* Programs that are not wanted are not even loaded; nor are those for the other kind of kernel. */
-static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
+static int set_programs(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
+	const struct podprof_bpf *skel = obj->skel;
 	const bool follow = opts->settings.scope == SETTINGS_SCOPE_PROCESSES;
 	const bool offcpu = opts->offcpu.small;
 	const struct {
@@ -328,7 +332,7 @@ static int set_programs(struct podprof_bpf *skel, const struct bpfobj_opts *opts
 			return r;
 	}
 	for (const struct runtime_walk *walk = walks.items; walk->program; walk++) {
-		r = bpf_program__set_autoload(walk->program, is_loaded(walk, opts, has_loop));
+		r = bpf_program__set_autoload(walk->program, is_loaded(obj, walk, opts, has_loop));
 		if (r < 0)
 			return r;
 	}
@@ -363,14 +367,15 @@ static int chain(const struct bpf_map *programs, uint32_t slot, const struct bpf
 }
 
 /* Put into the arrays of programs what walks here, and what copies. */
-static int chain_all(const struct podprof_bpf *skel, const struct bpfobj_opts *opts, bool has_loop)
+static int chain_all(const struct bpfobj *obj, const struct bpfobj_opts *opts, bool has_loop)
 {
+	const struct podprof_bpf *skel = obj->skel;
 	const struct runtime_walks walks = runtime_walks(skel);
 	int r = chain(skel->maps.oncpu_programs, SETTINGS_WALK,
 		      has_loop ? skel->progs.oncpu_walk : skel->progs.oncpu_walk_part);
 
 	for (const struct runtime_walk *walk = walks.items; r >= 0 && walk->program; walk++)
-		if (is_loaded(walk, opts, has_loop))
+		if (is_loaded(obj, walk, opts, has_loop))
 			r = chain(walk->offcpu ? skel->maps.offcpu_programs
 					       : skel->maps.oncpu_programs,
 				  walk->runtime, walk->program);
@@ -398,7 +403,7 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	obj->skel->rodata->cfg = opts->settings;
 	r = set_sizes(obj->skel, opts);
 	if (!r)
-		r = set_programs(obj->skel, opts, has_loop);
+		r = set_programs(obj, opts, has_loop);
 	if (r < 0)
 		return r;
 	r = verifier_init(&obj->verifier, obj->skel->obj);
@@ -414,31 +419,77 @@ static int load_with(struct bpfobj *obj, const struct bpfobj_opts *opts, bool ha
 	r = make_windows(obj->skel->maps.oncpu_windows, window_slabs(opts));
 	if (r >= 0 && opts->offcpu.small)
 		r = make_windows(obj->skel->maps.offcpu_windows, window_slabs(opts));
-	return r < 0 ? r : chain_all(obj->skel, opts, has_loop);
+	return r < 0 ? r : chain_all(obj, opts, has_loop);
 }
 
 static void unload(struct bpfobj *obj)
 {
 	podprof_bpf__destroy(obj->skel);
 	verifier_deinit(&obj->verifier);
-	*obj = (struct bpfobj){0};
+	obj->skel = NULL;
+}
+
+/* The runtime with the refused program. */
+static uint32_t refused_runtime(const struct bpfobj *obj)
+{
+	const char *name = verifier_refused(&obj->verifier);
+	struct runtime_walks walks;
+
+	if (!name)
+		return FRAME_RUNTIME_NONE;
+	walks = runtime_walks(obj->skel);
+	for (const struct runtime_walk *walk = walks.items; walk->program; walk++)
+		if (strcmp(bpf_program__name(walk->program), name) == 0)
+			return walk->runtime;
+	return FRAME_RUNTIME_NONE;
+}
+
+static void leave_out(struct bpfobj *obj, uint32_t runtime)
+{
+	struct bpfobj_lacks *lacks = &obj->lacks;
+
+	obj->left_out[runtime] = true;
+	lacks->n_runtimes++;
+	verifier_complaint(&obj->verifier, lacks->runtime_why, sizeof(lacks->runtime_why));
+}
+
+static void leave_none_out(struct bpfobj *obj)
+{
+	memset(obj->left_out, 0, sizeof(obj->left_out));
+	obj->lacks.n_runtimes = 0;
 }
 
 /* Kernels without bpf_loop(), before 5.17, refuse the programs that call it; so do those that do
- * not compile BPF (net.core.bpf_jit_enable=0). Both take the others. */
+ * not compile BPF (net.core.bpf_jit_enable=0). Both take the others. A refused program of a runtime
+ * is left out with its runtime: the tail call to it fails, and the native walk follows. So there
+ * are at most two loads for each runtime and two more. */
 static int load(struct bpfobj *obj, const struct bpfobj_opts *opts)
 {
-	int r = load_with(obj, opts, true);
+	bool has_loop = true;
 
-	if (r >= 0 || r == -EPERM || r == -ENOMEM)
-		return r;
-	unload(obj);
-	return load_with(obj, opts, false);
+	for (;;) {
+		int r = load_with(obj, opts, has_loop);
+		uint32_t runtime;
+
+		if (r >= 0 || r == -EPERM || r == -ENOMEM)
+			return r;
+		runtime = refused_runtime(obj);
+		if (runtime == FRAME_RUNTIME_NONE && !has_loop)
+			return r;
+		if (runtime == FRAME_RUNTIME_NONE) {
+			has_loop = false;
+			leave_none_out(obj);
+		} else {
+			leave_out(obj, runtime);
+		}
+		unload(obj);
+	}
 }
 
 int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struct bpfobj **ret)
 {
 	_cleanup_(bpfobj_freep) struct bpfobj *obj = calloc(1, sizeof(*obj));
+	struct bpfobj_opts possible = *opts;
 	struct bpfobj_facts facts;
 	char complaint[128];
 	int r;
@@ -449,7 +500,12 @@ int bpfobj_new(const struct bpfobj_opts *opts, struct bpfobj_why *ret_why, struc
 	r = bpfobj_permit(&facts, opts->unsafe_kernel, ret_why);
 	if (r < 0)
 		return r;
-	r = load(obj, opts);
+	obj->lacks.dumps = opts->stack_dump_bytes && kernel_ring_may_sleep(&facts.version);
+	if (obj->lacks.dumps) {
+		possible.stack_dump_bytes = 0;
+		possible.settings.dumps_per_second = 0;
+	}
+	r = load(obj, &possible);
 	if (r < 0) {
 		verifier_complaint(&obj->verifier, complaint, sizeof(complaint));
 		facts.complaint = complaint;
@@ -466,6 +522,11 @@ void bpfobj_free(struct bpfobj *obj)
 		return;
 	unload(obj);
 	free(obj);
+}
+
+const struct bpfobj_lacks *bpfobj_lacks(const struct bpfobj *obj)
+{
+	return &obj->lacks;
 }
 
 struct bpfobj_oncpu bpfobj_oncpu(const struct bpfobj *obj)

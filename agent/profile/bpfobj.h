@@ -58,7 +58,7 @@ struct bpfobj_sizes {
  * @oncpu:            map sizes of the on-CPU program
  * @offcpu:           map sizes of the off-CPU program; zeros: the program is not loaded
  * @stack_dump_bytes: size of the ring for stack dumps: a power of two, at least a page; 0 with
- *                    settings.dumps_per_second 0
+ *                    settings.dumps_per_second 0 and on kernels with bpfobj_lacks.dumps
  * @n_cpus:           the highest possible CPU number plus one
  * @unsafe_kernel:    load even if a read of user memory can hang the machine (profile/kernel.h)
  * @proc, @sys:       /proc (NULL: the machine's own) and /sys, for the kernel version; borrowed for
@@ -73,6 +73,19 @@ struct bpfobj_opts {
 	bool unsafe_kernel;
 	const struct root *proc;
 	const struct root *sys;
+};
+
+/**
+ * struct bpfobj_lacks - the parts that the kernel does not take; the rest is loaded
+ * @n_runtimes:  language runtimes with a program that the verifier refuses. Their processes have
+ *               native frames only
+ * @runtime_why: the verifier's message about one of them
+ * @dumps:       no stack dumps (kernel_ring_may_sleep())
+ */
+struct bpfobj_lacks {
+	size_t n_runtimes;
+	char runtime_why[128];
+	bool dumps;
 };
 
 /* Load all programs and maps. 0, or -errno with *@ret_why set. */
@@ -163,6 +176,7 @@ struct bpfobj_cost {
 int bpfobj_cost(int program, struct bpfobj_cost *ret);
 /* The programs, with the verifier's instruction counts; the object owns the result. */
 const struct verifier *bpfobj_verifier(const struct bpfobj *obj);
+const struct bpfobj_lacks *bpfobj_lacks(const struct bpfobj *obj);
 /* Time of the load in ns: maps, relocation, verification. */
 uint64_t bpfobj_load_ns(const struct bpfobj *obj);
 /* The kernel has bpf_loop(): one program walks a whole stack. Otherwise tail calls walk parts. */

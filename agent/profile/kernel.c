@@ -12,6 +12,10 @@
  * vmalloc memory for a map without saying so. Therefore these kernels are refused, unless the user
  * insists.
  *
+ * A write to a ring buffer takes a spin lock. With PREEMPT_RT that lock sleeps, and a sample comes
+ * as an interrupt, where no code may sleep. With 8b62645b09f8 the lock spins there too: in
+ * 6.13 for certain.
+ *
  * By version: what a distribution mended by a patch of its own is refused, too. Whether the patch
  * is in cannot be seen from outside: it is a condition within one function.
  */
@@ -35,7 +39,7 @@ static bool take_version(struct strview t, struct kernel_version *ret)
 		return false;
 	if (major > UINT32_MAX || minor > UINT32_MAX || patch > UINT32_MAX)
 		return false;
-	*ret = (struct kernel_version){(uint32_t)major, (uint32_t)minor, (uint32_t)patch};
+	*ret = (struct kernel_version){(uint32_t)major, (uint32_t)minor, (uint32_t)patch, false};
 	return true;
 }
 
@@ -67,10 +71,11 @@ bool kernel_version_parse(const char *release, const char *version, const char *
 
 	if (!take_version(strview_of(release), &base))
 		return false;
+	base.realtime = strstr(version, "PREEMPT_RT") || strstr(version, "PREEMPT RT");
 	*ret = base;
 	if ((debian_version(version, &other) || ubuntu_version(signature, &other)) &&
 	    other.major == base.major && other.minor == base.minor)
-		*ret = other;
+		ret->patch = other.patch;
 	return true;
 }
 
@@ -104,4 +109,9 @@ bool kernel_may_hang(const struct kernel_version *v)
 	if (v->major == 6 && v->minor == 3)
 		return v->patch < 10;
 	return true;
+}
+
+bool kernel_ring_may_sleep(const struct kernel_version *v)
+{
+	return v->realtime && kernel_is_before(v, 6, 13);
 }

@@ -2,7 +2,7 @@
 #ifndef PODPROF_PROFILE_KERNEL_H
 #define PODPROF_PROFILE_KERNEL_H
 
-/* The kernel's version, and whether BPF programs can safely read user memory. */
+/* The kernel's version, and what BPF programs cannot safely do there. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +14,7 @@ struct kernel_version {
 	uint32_t major;
 	uint32_t minor;
 	uint32_t patch;
+	bool realtime; /* PREEMPT_RT */
 };
 
 /**
@@ -35,5 +36,7 @@ bool kernel_is_before(const struct kernel_version *v, uint32_t major, uint32_t m
 
 /* Whether a read of user memory in an interrupt can hang a CPU (kernel.c). */
 bool kernel_may_hang(const struct kernel_version *v);
+/* Whether a write to a BPF ring buffer may sleep in an interrupt (kernel.c). */
+bool kernel_ring_may_sleep(const struct kernel_version *v);
 
 #endif

@@ -113,6 +113,19 @@ void verifier_deinit(struct verifier *v)
 	*v = (struct verifier){0};
 }
 
+const char *verifier_refused(const struct verifier *v)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < v->n && v->logs; i++) {
+		struct strview line = complaint(log_of(v, i));
+
+		if (!strview_empty(&line))
+			name = v->programs[i].name;
+	}
+	return name;
+}
+
 void verifier_complaint(const struct verifier *v, char *ret, size_t n)
 {
 	ret[0] = 0;

@@ -27,6 +27,9 @@ int verifier_init(struct verifier *v, struct bpf_object *object);
 void verifier_deinit(struct verifier *v);
 /* Call after a successful load: reads the logs into @v->programs. */
 void verifier_done(struct verifier *v);
+/* Call after a refused load: the refused program, borrowed from the object; NULL: the verifier
+ * refused none. */
+const char *verifier_refused(const struct verifier *v);
 /* Call after a refused load: "PROGRAM: the verifier's message"; "": no message. */
 void verifier_complaint(const struct verifier *v, char *ret, size_t n);
 

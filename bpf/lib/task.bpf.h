@@ -47,8 +47,16 @@ static __always_inline int task_has_left(struct task_struct *task, __u64 sp)
 	return start - sp > TASK_EXEC_STACK_BYTES;
 }
 
-/* Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. It
- * must be an argument of a tp_btf program: those are read without a helper's call. */
+/*
+ * Whether @task, which leaves the CPU, waits for something: it neither wants to go on nor ends. It
+ * must be an argument of a tp_btf program: those are read without a helper's call.
+ *
+ * The tracepoint's prev_state, since 5.18 (9c2136be0878), is no replacement. With a pending signal,
+ * __schedule() sets the task's state back to TASK_RUNNING, and until 6.14 (8feb053d5319) prev_state
+ * still has the old state: a thread that waits for a CPU would count as waiting. The task's own
+ * state has no race here: the run queue is locked, and a waker on another CPU sets TASK_WAKING
+ * until the switch is over.
+ */
 static __always_inline int task_waits(struct task_struct *task)
 {
 	__u64 state;

@@ -6,13 +6,16 @@
 #include "shared/settings.h"
 #include "podprof_runtime.skel.h"
 
-static bool in_parts;
+static bool in_parts, refused;
 
 /* Refuses programs with bpf_loop(), as an older kernel does. */
 static int load_unless_old(struct podprof_bpf *skel)
 {
 	if (in_parts && bpf_program__autoload(skel->progs.oncpu_walk))
 		return -EINVAL;
+	/* the program of an interrupt must not sleep */
+	if (refused && bpf_program__set_flags(skel->progs.oncpu_walk_test, BPF_F_SLEEPABLE))
+		return -EDOM;
 	return podprof_bpf__load(skel);
 }
 
@@ -36,6 +39,11 @@ WALK_INLINE const struct runtime_test *runtime_test_of(const struct table_space 
 void runtime_agent_in_parts(bool yes)
 {
 	in_parts = yes;
+}
+
+void runtime_agent_refused(bool yes)
+{
+	refused = yes;
 }
 
 int runtime_agent_set(const struct bpfobj *obj, const struct runtime_test *where)

@@ -20,6 +20,8 @@ struct bpfobj;
 
 /* Load all later objects with walks in parts, as on kernels without bpf_loop(). */
 void runtime_agent_in_parts(bool yes);
+/* Load all later objects with a walk of the runtime on the CPU that the verifier refuses. */
+void runtime_agent_refused(bool yes);
 /* The runtime's addresses, for the programs of @obj and for copied stacks. 0 or -errno. */
 int runtime_agent_set(const struct bpfobj *obj, const struct runtime_test *where);
 /* Calls of the runtime's step for copied stacks. */

@@ -91,6 +91,10 @@ static const char *const want[] = {
 	"rt_loop",  "gamma?",  "[test: gone]", "[test: unreadable]", "rt_outer",
 };
 
+/* The same without the runtime. */
+static const char *const want_native[] = {"rt_inner", "rt_loop", "rt_middle", "rt_loop",
+					  "rt_outer"};
+
 /* ---------------------------------------------------------------- the test's reader */
 
 struct bench {
@@ -100,6 +104,7 @@ struct bench {
 	struct runtime_test_frame frames[4];
 	pid_t child;
 	bool sleeps;
+	bool refused;	    /* the runtime's program */
 	uint64_t n;	    /* samples of the child with rt_inner() */
 	uint64_t whole;	    /* ended at the outermost function */
 	uint64_t n_runtime; /* frames in them */
@@ -175,19 +180,21 @@ static const char *name_of(struct bench *b, const struct cpu_stack *stack, size_
 
 static void look(struct bench *b, const struct sample *sample, const struct cpu_stack *stack)
 {
+	const char *const *list = b->refused ? want_native : want;
+	const size_t n_list = b->refused ? array_size(want_native) : array_size(want);
 	size_t from = 0, n = 0;
 
-	while (from < stack->n && strcmp(name_of(b, stack, from), want[0]) != 0)
+	while (from < stack->n && strcmp(name_of(b, stack, from), list[0]) != 0)
 		from++;
 	if (from == stack->n) /* not in rt_inner() yet */
 		return;
-	while (n < array_size(want) && from + n < stack->n &&
-	       strcmp(name_of(b, stack, from + n), want[n]) == 0)
+	while (n < n_list && from + n < stack->n &&
+	       strcmp(name_of(b, stack, from + n), list[n]) == 0)
 		n++;
 	b->n += sample->count;
 	b->whole += sample->end == SAMPLE_END_COMPLETE ? sample->count : 0;
 	b->n_runtime += sample->n_runtime * sample->count;
-	if (n < array_size(want)) {
+	if (n < n_list) {
 		b->odd += sample->count;
 		for (size_t i = from; i < stack->n; i++)
 			print_message(" %s", name_of(b, stack, i));
@@ -209,6 +216,9 @@ static void take(void *ctx, const struct sample *sample)
 		return;
 	/* on a loaded machine the tables come late, and a deferred stack does not wait for ever */
 	if (sample->end == SAMPLE_END_NO_TABLE)
+		return;
+	/* copied, and walked by the agent */
+	if (b->refused && sample->n_runtime)
 		return;
 	assert_int_equal(cpu_sampler_resolve(b->on.sampler, sample, &stack), 0);
 	cpu_sampler_settle(b->on.sampler, &stack);
@@ -246,6 +256,7 @@ static int teardown(void **state)
 	fold_free(b->fold);
 	symbolizer_free(b->symbolizer);
 	runtime_agent_in_parts(false);
+	runtime_agent_refused(false);
 	free(b);
 	return 0;
 }
@@ -302,6 +313,13 @@ static bool enough(void *ctx)
 	struct bench *b = ctx;
 
 	return b->n >= n_late(b) + WANT;
+}
+
+static bool enough_native(void *ctx)
+{
+	const struct bench *b = ctx;
+
+	return b->n >= WANT;
 }
 
 /* ---------------------------------------------------------------- the profile */
@@ -425,11 +443,36 @@ static void test_off_cpu_in_parts(void **state)
 	check(b);
 }
 
+/* All others are loaded, and the runtime's processes have native frames. */
+static void test_refused(void **state)
+{
+	const struct bpfobj_lacks *lacks;
+	struct bench *b = *state;
+
+	b->refused = true;
+	runtime_agent_refused(true);
+	start(b, runtimes, array_size(runtimes));
+	check_verified(b, (const char *const[2]){"oncpu_walk"});
+	lacks = bpfobj_lacks(oncpu_object(cpu_sampler_oncpu(b->on.sampler)));
+	print_message("%s\n", lacks->runtime_why);
+	assert_int_equal(lacks->n_runtimes, 1);
+	assert_int_equal(strncmp(lacks->runtime_why, "oncpu_walk_test: ", 17), 0);
+	assert_int_equal(
+		metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_bpf_refused_runtimes", ""),
+		1);
+	loop_until(b->on.loop, enough_native, b);
+	cpu_sampler_finish(b->on.sampler);
+	assert_int_equal(b->odd, 0);
+	assert_true(b->whole * 100 >= b->n * 95);
+	assert_int_equal(b->n_runtime, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_on_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_in_parts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_off_cpu, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_off_cpu_in_parts, setup, teardown),
 	};

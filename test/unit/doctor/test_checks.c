@@ -57,7 +57,7 @@ static void good_results(const struct config *c, struct probe_results *f)
 			   .yama = 1,
 			   .open_files = 1048576,
 			   .locked_bytes = 65536},
-		.kernel = {.known = {.has_btf = true, .version = {6, 8, 0}},
+		.kernel = {.known = {.has_btf = true, .version = {.major = 6, .minor = 8}},
 			   .paranoid = 2,
 			   .tried = true,
 			   .has_loop = true,
@@ -150,7 +150,7 @@ static void rootless(struct probe_results *f, struct config *c)
 
 static void old_kernel_memory(struct probe_results *f, struct config *c)
 {
-	f->kernel.known.version = (struct kernel_version){5, 10, 100};
+	f->kernel.known.version = (struct kernel_version){.major = 5, .minor = 10, .patch = 100};
 	(void)c;
 }
 
@@ -170,7 +170,7 @@ static void few_files(struct probe_results *f, struct config *c)
 
 static void very_old(struct probe_results *f, struct config *c)
 {
-	f->kernel.known.version = (struct kernel_version){4, 19, 0};
+	f->kernel.known.version = (struct kernel_version){.major = 4, .minor = 19, .patch = 0};
 	f->rights.locked_bytes = UINT64_MAX;
 	f->kernel.result = -EINVAL;
 	snprintf(f->kernel.why.text, sizeof(f->kernel.why.text),
@@ -180,14 +180,14 @@ static void very_old(struct probe_results *f, struct config *c)
 
 static void may_hang(struct probe_results *f, struct config *c)
 {
-	f->kernel.known.version = (struct kernel_version){6, 2, 16};
+	f->kernel.known.version = (struct kernel_version){.major = 6, .minor = 2, .patch = 16};
 	f->kernel.tried = false;
 	(void)c;
 }
 
 static void may_hang_allowed(struct probe_results *f, struct config *c)
 {
-	f->kernel.known.version = (struct kernel_version){6, 2, 16};
+	f->kernel.known.version = (struct kernel_version){.major = 6, .minor = 2, .patch = 16};
 	c->allow_unsafe_kernel = true;
 }
 
@@ -224,6 +224,18 @@ static void paranoid_admin(struct probe_results *f, struct config *c)
 static void no_loop(struct probe_results *f, struct config *c)
 {
 	f->kernel.has_loop = false;
+	(void)c;
+}
+
+static void realtime(struct probe_results *f, struct config *c)
+{
+	f->kernel.lacks.dumps = true;
+	(void)c;
+}
+
+static void runtime_refused(struct probe_results *f, struct config *c)
+{
+	f->kernel.lacks = (struct bpfobj_lacks){.n_runtimes = 1, .runtime_why = "x: R1 !read_ok"};
 	(void)c;
 }
 
@@ -648,6 +660,10 @@ static const struct check_row check_rows[] = {
 	  {"CPU profiles", MISSING, "opening a clock", "grant CAP_PERFMON"}}},
 	{"paranoid with CAP_SYS_ADMIN", paranoid_admin, {{0}}},
 	{"no bpf_loop", no_loop, {{"CPU profiles", DEGRADED, "in parts", "nothing"}}},
+	{"real time", realtime, {{"stack dumps", DEGRADED, "could sleep", "newer kernel"}}},
+	{"a runtime's program",
+	 runtime_refused,
+	 {{"language runtimes", DEGRADED, "programs of 1; the verifier says: x: R1", "report"}}},
 	{"a CPU without a clock",
 	 cpu_without_clock,
 	 {{"CPU profiles", DEGRADED, "No space left", ""}}},

@@ -15,7 +15,7 @@ struct why_row {
 	const char *todo;
 };
 
-#define VERSION(a, b, c) .version = {a, b, c}
+#define VERSION(a, b, c) .version = {a, b, c, false}
 
 static const struct why_row why_rows[] = {
 	{"no capabilities",

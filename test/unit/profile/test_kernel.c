@@ -9,7 +9,9 @@ struct version_row {
 	const char *release;
 	const char *version;
 	const char *signature;
-	struct kernel_version want;
+	struct {
+		uint32_t major, minor, patch;
+	} want;
 	bool may_hang;
 };
 
@@ -97,6 +99,31 @@ static void test_version(void **state)
 	}
 }
 
+static void test_ring_may_sleep(void **state)
+{
+	static const struct {
+		const char *release;
+		const char *version;
+		bool may_sleep;
+	} rows[] = {
+		{"6.12.107", "#1 SMP PREEMPT_RT", true},
+		{"6.13.0", "#1 SMP PREEMPT_RT", false},
+		{"6.12.107", "#1 SMP PREEMPT_DYNAMIC", false},
+		{"6.1.0-42-rt-amd64", "#1 SMP PREEMPT_RT Debian 6.1.159-1 (2025-12-30)", true},
+		{"6.8.1-1015-realtime", "#16-Ubuntu SMP PREEMPT_RT", true},
+		{"5.10.0-rt17", "#1 SMP PREEMPT RT", true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_size(rows); i++) {
+		struct kernel_version v = {0};
+
+		row_begin(rows[i].version);
+		assert_true(kernel_version_parse(rows[i].release, rows[i].version, "", &v));
+		assert_int_equal(kernel_ring_may_sleep(&v), rows[i].may_sleep);
+	}
+}
+
 static void test_no_version(void **state)
 {
 	static const char *const releases[] = {
@@ -134,6 +161,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_ring_may_sleep),
 		cmocka_unit_test(test_no_version),
 		cmocka_unit_test(test_here),
 	};
