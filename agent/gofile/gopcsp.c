@@ -3,7 +3,7 @@
  * Reads one value of every function's record, the offset of the pcsp table in the part "pcs"
  * (gopclntab.c describes the parts), and that table from beginning to end.
  *
- * The functions are in the order of the code (gofuncwalk.h), but the pcsp tables are not, because
+ * The functions are in the order of the code (gofunc.h), but the pcsp tables are not, because
  * equal tables are stored once. So the whole part is in memory during the walk: 7 MB for a program
  * of 100 MB.
  *
@@ -26,7 +26,7 @@
 #include "base/vec.h"
 #include "elf/elffile.h"
 #include "elf/elfwindow.h"
-#include "gofile/gofuncwalk.h"
+#include "gofile/gofunc.h"
 
 /* Bytes of all tables together, including those for files and lines. The largest program seen,
  * of 200 MB, has 12 million. Reached: no rows from Go's tables; the outcome is GOPCSP_TOO_LARGE. */

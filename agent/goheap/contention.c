@@ -34,7 +34,7 @@
 #include "base/vec.h"
 #include "gofile/goversion.h"
 #include "goheap/buckets.h"
-#include "goheap/gostate.h"
+#include "goheap/goruntime.h"
 #include "goheap/memory.h"
 
 /* Time to measure a tick. Clock reads take less than 100 ns, so the error is 1 in 10^5. */

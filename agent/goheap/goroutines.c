@@ -28,7 +28,6 @@
 #include "base/cleanup.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
-#include "goheap/gostate.h"
 #include "goheap/memory.h"
 
 /* Words read of a description. */

@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goimages.h"
-#include "goheap/gostate.h"
+#include "goheap/goruntime.h"
 #include "goheap/gounpacked.h"
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
