@@ -169,11 +169,16 @@ static void env_name(const char *name, char *ret, size_t n)
 		*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
 }
 
+bool config_in_cluster(void)
+{
+	return getenv("KUBERNETES_SERVICE_HOST");
+}
+
 static int apply_defaults(struct config *c, struct config_error *error)
 {
 	int r = 0;
 
-	c->host_processes = !getenv("KUBERNETES_SERVICE_HOST");
+	c->host_processes = !config_in_cluster();
 	for (size_t i = 0; i < n_options && !r; i++)
 		if (options[i].default_text)
 			r = option_set(&options[i], c, options[i].default_text, options[i].name,

@@ -71,17 +71,13 @@ static int open_roots(struct look *l)
 
 static int start_discovery(struct look *l)
 {
-	const struct config *c = l->opts->config;
-	const struct discovery_opts opts = {
-		.loop = l->loop,
-		.proc = &l->proc,
-		.cgroupfs_root = c->cgroupfs_root,
-		.host_processes = c->host_processes,
-		.node_name = c->node_name,
-		.grace_ns = DOCTOR_GRACE_NS,
-	};
-	int r = discovery_new(&opts, &l->discovery);
+	struct discovery_opts opts = *l->opts->discovery;
+	int r;
 
+	opts.loop = l->loop;
+	opts.proc = &l->proc;
+	opts.grace_ns = DOCTOR_GRACE_NS;
+	r = discovery_new(&opts, &l->discovery);
 	return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
 }
 
@@ -175,7 +171,7 @@ int doctor_look(const struct doctor_opts *opts, struct probe_results *ret)
 
 	*ret = (struct probe_results){
 		.config = opts->config,
-		.in_cluster = getenv("KUBERNETES_SERVICE_HOST") != NULL,
+		.in_cluster = config_in_cluster(),
 	};
 	return look_at_all(&look);
 }

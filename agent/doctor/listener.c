@@ -188,8 +188,7 @@ void listener_check(const struct probe_results *results, struct findings *ret)
 	else if (l->wrong)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING,
 					 "--listen %s is no address", results->config->listen),
-			    "the agent does not start",
-			    "it has to be ADDRESS:PORT, such as 127.0.0.1:7070");
+			    "the agent does not start", "it has to be " CONFIG_LISTEN_FORM);
 	else if (l->result)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",
 					 results->config->listen, strerror(-l->result)),

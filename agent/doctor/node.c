@@ -182,13 +182,10 @@ static void check_view(const struct probe_results *results, struct findings *ret
 
 static void check_outcome(const struct probe_results *results, struct findings *ret)
 {
-	const int r = results->node.cgroups;
 	const char *path = results->config->cgroupfs_root;
-	struct finding *finding = findings_add(
-		ret, "cgroups", FINDING_MISSING, "%s: %s", path ? path : "/sys/fs/cgroup",
-		r == HIERARCHY_NO_SUCH_DIR   ? "no such directory"
-		: r == HIERARCHY_NO_CGROUPFS ? "no cgroup file system is mounted there"
-					     : strerror(-r));
+	struct finding *finding =
+		findings_add(ret, "cgroups", FINDING_MISSING, "%s: %s",
+			     path ? path : "/sys/fs/cgroup", hierarchy_why(results->node.cgroups));
 
 	finding_say(finding, "the agent does not start",
 		    "mount the host's /sys/fs/cgroup, and name that place with --cgroupfs-root");

@@ -241,10 +241,9 @@ void sources_check(const struct probe_results *results, struct findings *ret)
 	const struct sources *sources = &results->sources;
 
 	if (sources->result == -EDESTADDRREQ)
-		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
-					 "--metadata names a server whose address is not known"),
-			    "the agent does not start",
-			    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
+		finding_say(
+			findings_add(ret, "names of pods", FINDING_MISSING, METADATA_NO_ADDRESS),
+			"the agent does not start", METADATA_NO_ADDRESS_REMEDY);
 	else if (sources->result == -EINVAL)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
 					 "--node-name %s is no node's name",
