@@ -8,6 +8,9 @@
  * Profile messages, each with a single sample or location, through a small buffer into the
  * compressor. The head is in one piece only, because Go's reader takes a second non-zero time_nanos
  * for two concatenated files.
+ *
+ * A tree of the whole message for protobuf-c would need 4.5 MB for 5,000 stacks (bench_pprof), the
+ * pieces need 0.8 MB. With compression, the pieces take 9 % more instructions.
  */
 #include "pprof/wire.h"
 
