@@ -16,7 +16,6 @@
 struct process_cache {
 	struct cached_process *processes;
 	struct cached_process *by_pid;
-	uint64_t n_refused;
 };
 
 int process_cache_new(struct process_cache **ret)
@@ -83,10 +82,8 @@ static int process_cache_add(struct process_cache *cache, const struct pid_id *i
 	_cleanup_(freep) struct cached_process *process = NULL;
 	bool hash_oom = false;
 
-	if (HASH_COUNT(cache->processes) >= PROCESS_CACHE_MAX) {
-		cache->n_refused++;
+	if (HASH_COUNT(cache->processes) >= PROCESS_CACHE_MAX)
 		return PROCESS_CACHE_TOO_MANY;
-	}
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
@@ -136,9 +133,4 @@ struct cached_process *process_cache_next(struct process_cache *cache,
 					  const struct cached_process *process)
 {
 	return process ? process->hh.next : cache->processes;
-}
-
-uint64_t process_cache_n_refused(const struct process_cache *cache)
-{
-	return cache->n_refused;
 }

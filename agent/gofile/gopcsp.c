@@ -48,20 +48,6 @@ struct gopcsp {
 	size_t steps_cap;
 };
 
-const char *gopcsp_outcome_name(int outcome)
-{
-	static const char *const names[GOPCSP_OUTCOME_MAX] = {
-		[GOPCSP_OK] = "ok",
-		[GOPCSP_ABSENT] = "absent",
-		[GOPCSP_UNSUPPORTED] = "unsupported",
-		[GOPCSP_MALFORMED] = "malformed",
-		[GOPCSP_TOO_LARGE] = "too_large",
-		[GOPCSP_END] = "end",
-	};
-
-	return outcome >= 0 && outcome < GOPCSP_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 /* ---------------------------------------------------------------- one function's table */
 
 /* A varint of at most 32 bits. False if the table ends inside it. */

@@ -81,21 +81,6 @@ struct walk {
 	size_t n_stacks;
 };
 
-const char *buckets_outcome_name(int outcome)
-{
-	static const char *const names[BUCKETS_OUTCOME_MAX] = {
-		[BUCKETS_OK] = "ok",
-		[BUCKETS_GONE] = "gone",
-		[BUCKETS_DENIED] = "denied",
-		[BUCKETS_MALFORMED] = "malformed",
-		[BUCKETS_UNKNOWN_LAYOUT] = "unknown_layout",
-		[BUCKETS_TOO_LARGE] = "too_large",
-		[BUCKETS_UNFINISHED] = "unfinished",
-	};
-
-	return outcome >= 0 && outcome < BUCKETS_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 int buckets_outcome(int r)
 {
 	switch (r) {

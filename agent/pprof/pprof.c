@@ -559,14 +559,3 @@ int pprof_encode(const struct pprof *p, struct buf *ret)
 {
 	return wire_encode(&p->t, WIRE_LEVEL, ret);
 }
-
-const char *pprof_outcome_name(int outcome)
-{
-	static const char *const names[PPROF_OUTCOME_MAX] = {
-		[PPROF_OK] = "ok",
-		[PPROF_FULL] = "full",
-		[PPROF_MALFORMED] = "malformed",
-	};
-
-	return outcome >= 0 && outcome < PPROF_OUTCOME_MAX ? names[outcome] : "error";
-}
