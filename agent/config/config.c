@@ -161,14 +161,6 @@ DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 #define FLAG_BASE 256
 #define FLAG_HELP 255
 
-/* "cpu-rate" into "PODPROF_CPU_RATE". */
-static void env_name(const char *name, char *ret, size_t n)
-{
-	snprintf(ret, n, "PODPROF_%s", name);
-	for (char *p = ret; *p; p++)
-		*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
-}
-
 bool config_in_cluster(void)
 {
 	return getenv("KUBERNETES_SERVICE_HOST");
@@ -214,7 +206,10 @@ static int apply_env(struct config *c, struct config_error *error)
 	for (size_t i = 0; i < n_options && !r; i++) {
 		const char *value;
 
-		env_name(options[i].name, name, sizeof(name));
+		/* "cpu-rate" into "PODPROF_CPU_RATE". */
+		snprintf(name, sizeof(name), "PODPROF_%s", options[i].name);
+		for (char *p = name; *p; p++)
+			*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
 		value = getenv(name);
 		if (value)
 			r = apply_env_value(&options[i], c, name, value, error);

@@ -69,14 +69,9 @@ struct cgroup_scope {
 
 #define HEX_ID_LEN 64
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_lower_hex(char c)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'f');
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
 /* True if the text has @form: 'h' stands for a lower-case hexadecimal digit, every other character
@@ -573,15 +568,6 @@ static void copy_uid(char ret[CGROUP_UID_MAX], struct strview uid)
 			ret[i] = '-';
 }
 
-/* For a pod outside any scope: a scope above is the id of the node around the pod. */
-static void copy_outer(const struct walk *w, char ret[CGROUP_ID_MAX])
-{
-	if (w->scope_at && w->scope.kind)
-		copy_id(ret, w->scope.id, w->scope.escaped);
-	else
-		copy_id(ret, w->outer_id, w->outer_escaped);
-}
-
 static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 {
 	/* An id above a pod or the kubelet's root is the id of the node around them. */
@@ -608,7 +594,12 @@ static void walk_finish(const struct walk *w, struct cgroup_id *ret)
 	} else if (w->uid_at > w->scope_at) {
 		ret->runtime = CGROUP_RUNTIME_UNKNOWN;
 		ret->kind = CGROUP_KIND_POD;
-		copy_outer(w, ret->outer_id);
+		/* For a pod outside any scope: a scope above is the id of the node around the pod.
+		 */
+		if (w->scope_at && w->scope.kind)
+			copy_id(ret->outer_id, w->scope.id, w->scope.escaped);
+		else
+			copy_id(ret->outer_id, w->outer_id, w->outer_escaped);
 	}
 }
 

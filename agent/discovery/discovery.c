@@ -294,15 +294,6 @@ static struct entity *by_walk(struct discovery *d, const struct query *q, bool *
 	return entity;
 }
 
-/* True if the sample may belong to the process's present container. */
-static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_id *id)
-{
-	/* with a hidden path, a living container is excluded: its directories are in the table, and
-	 * the sample's is not */
-	return told == TOLD_THIS ||
-	       (told == TOLD_HIDDEN && !(id->kind && entity_lives(d->resolver.entities, id)));
-}
-
 /* For a living process with its /proc/PID/cgroup. */
 static struct entity *look_at_proc(struct discovery *d, const struct query *q, struct strview text)
 {
@@ -322,7 +313,10 @@ static struct entity *look_at_proc(struct discovery *d, const struct query *q, s
 		return entity;
 	/* an unknown directory is beyond a ceiling, was left by the process, or is hidden */
 	cgroup_parse_proc(text, &id);
-	if (!known && !may_be_in(d, told, &id))
+	/* True if the sample may belong to the process's present container. */
+	if (!known &&
+	    !(told == TOLD_THIS ||
+	      (told == TOLD_HIDDEN && !(id.kind && entity_lives(d->resolver.entities, &id)))))
 		return unknown(d, LOOKUP_UNKNOWN_MOVED);
 	if (!known && !id.kind && !d->host_processes)
 		return keep(d, q, NULL, LOOKUP_FILTERED);

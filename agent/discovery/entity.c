@@ -42,17 +42,6 @@ struct entity_group {
 	char name[CGROUP_ID_MAX + 1];
 };
 
-/* "" for a container without a group. A container whose pod is found later stays without. */
-static void group_name(const struct cgroup_id *id, char ret[CGROUP_ID_MAX + 1])
-{
-	if (id->outer_id[0])
-		snprintf(ret, CGROUP_ID_MAX + 1, "o%s", id->outer_id);
-	else if (id->pod_uid[0])
-		snprintf(ret, CGROUP_ID_MAX + 1, "p%s", id->pod_uid);
-	else
-		ret[0] = '\0';
-}
-
 static int group_new(struct entity_group **groups, const char *name, struct entity_group **ret)
 {
 	struct entity_group *group = calloc(1, sizeof(*group));
@@ -78,7 +67,14 @@ static int entity_group_join(struct entity_group **groups, const struct cgroup_i
 	char name[CGROUP_ID_MAX + 1] = {0};
 	struct entity_group *group = NULL;
 
-	group_name(id, name);
+	/* "" for a container without a group. A container whose pod is found later stays without.
+	 */
+	if (id->outer_id[0])
+		snprintf(name, CGROUP_ID_MAX + 1, "o%s", id->outer_id);
+	else if (id->pod_uid[0])
+		snprintf(name, CGROUP_ID_MAX + 1, "p%s", id->pod_uid);
+	else
+		name[0] = '\0';
 	if (name[0]) {
 		HASH_FIND(hh, *groups, name, strlen(name), group);
 		if (group && group->n >= ENTITY_GROUP_MAX)
@@ -182,25 +178,6 @@ static struct strview service_of(const struct cgroup_id *id)
 	return name;
 }
 
-static int label_container(struct labels *l, const struct cgroup_id *id)
-{
-	if (set(l, "container", id->container_id) || label_outer(l, id) ||
-	    set(l, "pod_uid", id->pod_uid) || set(l, "unit", id->service) ||
-	    set_text(l, "service_name", service_of(id)))
-		return -ENOMEM;
-	if (id->kind == CGROUP_KIND_SANDBOX && set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD))
-		return -ENOMEM;
-	return set(l, "runtime", cgroup_runtime_name(id->runtime));
-}
-
-static int label_pod(struct labels *l, const struct cgroup_id *id)
-{
-	if (label_outer(l, id) || set(l, "pod_uid", id->pod_uid) ||
-	    set(l, "service_name", id->pod_uid))
-		return -ENOMEM;
-	return set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD);
-}
-
 /* Sets a name as both the label and the service. */
 static int label_host(struct labels *l, const char *label, const char *name)
 {
@@ -220,9 +197,19 @@ static int label_kind(struct labels *l, const struct entity *entity)
 {
 	switch (entity->kind) {
 	case ENTITY_CONTAINER:
-		return label_container(l, &entity->id);
+		if (set(l, "container", entity->id.container_id) || label_outer(l, &entity->id) ||
+		    set(l, "pod_uid", entity->id.pod_uid) || set(l, "unit", entity->id.service) ||
+		    set_text(l, "service_name", service_of(&entity->id)))
+			return -ENOMEM;
+		if (entity->id.kind == CGROUP_KIND_SANDBOX &&
+		    set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD))
+			return -ENOMEM;
+		return set(l, "runtime", cgroup_runtime_name(entity->id.runtime));
 	case ENTITY_POD:
-		return label_pod(l, &entity->id);
+		if (label_outer(l, &entity->id) || set(l, "pod_uid", entity->id.pod_uid) ||
+		    set(l, "service_name", entity->id.pod_uid))
+			return -ENOMEM;
+		return set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD);
 	case ENTITY_UNIT:
 		return label_unit(l, entity);
 	case ENTITY_PROCESS:

@@ -42,14 +42,6 @@ struct look {
 	uint64_t deadline_ns;
 };
 
-/* Ends the trials, with or without their answers. */
-static void end_trials(struct look *l)
-{
-	listener_end(take_ptr(l->listener), &l->results->listener);
-	network_end(take_ptr(l->network), &l->results->network);
-	sources_end(take_ptr(l->sources), &l->results->sources);
-}
-
 static void look_deinit(struct look *l)
 {
 	discovery_free(l->discovery);
@@ -115,7 +107,10 @@ static int ask_servers(struct look *l)
 	l->deadline_ns = nsec_monotonic() + DOCTOR_WAIT_NS;
 	if (!r)
 		r = loop_run(l->loop);
-	end_trials(l);
+	/* the trials end, with or without their answers */
+	listener_end(take_ptr(l->listener), &l->results->listener);
+	network_end(take_ptr(l->network), &l->results->network);
+	sources_end(take_ptr(l->sources), &l->results->sources);
 	return r;
 }
 
@@ -176,22 +171,18 @@ int doctor_look(const struct doctor_opts *opts, struct probe_results *ret)
 	return look_at_all(&look);
 }
 
-static void check_no_proc(const struct probe_results *results, struct findings *ret)
-{
-	finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
-				 results->config->proc_root,
-				 results->no_proc < 0 ? strerror(-results->no_proc)
-						      : root_outcome_name(results->no_proc)),
-		    "the agent does not start", "name the node's procfs with --proc-root");
-}
-
 void doctor_check(const struct probe_results *results, struct findings *ret)
 {
 	*ret = (struct findings){0};
 	rights_check(results, ret);
 	kernelside_check(results, ret);
 	if (results->no_proc) {
-		check_no_proc(results, ret);
+		finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
+					 results->config->proc_root,
+					 results->no_proc < 0
+						 ? strerror(-results->no_proc)
+						 : root_outcome_name(results->no_proc)),
+			    "the agent does not start", "name the node's procfs with --proc-root");
 	} else {
 		node_check(results, ret);
 		reading_check(results, ret);

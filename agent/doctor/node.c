@@ -146,17 +146,6 @@ int node_look(const struct config *config, const struct root *proc, struct node 
 
 /* ---------------------------------------------------------------- processes */
 
-static void check_problem(const struct procview_problem *problem, bool hidden, struct findings *ret)
-{
-	struct finding *finding = findings_add(
-		ret, "processes", hidden ? FINDING_MISSING : FINDING_DEGRADED, "%s", problem->what);
-
-	finding_say(finding, problem->means,
-		    *problem->remedy ? problem->remedy
-				     : "nothing, if the node is itself a container (kind, minikube "
-				       "with docker); in a pod: hostPID: true");
-}
-
 /* Invisible processes, by severity. */
 static void check_view(const struct probe_results *results, struct findings *ret)
 {
@@ -174,31 +163,22 @@ static void check_view(const struct probe_results *results, struct findings *ret
 	if (!n)
 		findings_add(ret, "processes", FINDING_OK, "%s is the node's",
 			     results->config->proc_root);
-	for (size_t i = 0; i < n; i++)
-		check_problem(&problems[i], i == 0 && node->view.others != PROCVIEW_SEEN, ret);
+	for (size_t i = 0; i < n; i++) {
+		struct finding *finding = findings_add(ret, "processes",
+						       i == 0 && node->view.others != PROCVIEW_SEEN
+							       ? FINDING_MISSING
+							       : FINDING_DEGRADED,
+						       "%s", problems[i].what);
+
+		finding_say(finding, problems[i].means,
+			    *problems[i].remedy
+				    ? problems[i].remedy
+				    : "nothing, if the node is itself a container (kind, minikube "
+				      "with docker); in a pod: hostPID: true");
+	}
 }
 
 /* ---------------------------------------------------------------- cgroups */
-
-static void check_outcome(const struct probe_results *results, struct findings *ret)
-{
-	const char *path = results->config->cgroupfs_root;
-	struct finding *finding =
-		findings_add(ret, "cgroups", FINDING_MISSING, "%s: %s",
-			     path ? path : "/sys/fs/cgroup", hierarchy_why(results->node.cgroups));
-
-	finding_say(finding, "the agent does not start",
-		    "mount the host's /sys/fs/cgroup, and name that place with --cgroupfs-root");
-}
-
-/* A configured directory outside of any cgroup file system. */
-static void check_copy(const struct probe_results *results, struct findings *ret)
-{
-	finding_say(findings_add(ret, "cgroups", FINDING_MISSING, "%s is no cgroup file system",
-				 results->config->cgroupfs_root),
-		    "no container is found",
-		    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
-}
 
 static void check_part(const struct probe_results *results, const char *version,
 		       struct findings *ret)
@@ -228,14 +208,26 @@ static bool check_cgroups(const struct probe_results *results, struct findings *
 	char version[64] = "version 2";
 
 	if (node->cgroups) {
-		check_outcome(results, ret);
+		const char *path = results->config->cgroupfs_root;
+		struct finding *finding = findings_add(ret, "cgroups", FINDING_MISSING, "%s: %s",
+						       path ? path : "/sys/fs/cgroup",
+						       hierarchy_why(results->node.cgroups));
+
+		finding_say(finding, "the agent does not start",
+			    "mount the host's /sys/fs/cgroup, and name that place with "
+			    "--cgroupfs-root");
 		return false;
 	}
 	if (v1)
 		snprintf(version, sizeof(version), "version 1 (%s)%s",
 			 controller_name(node->controller), v2 ? " with 2 beside it" : "");
 	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2])) {
-		check_copy(results, ret);
+		/* A configured directory outside of any cgroup file system. */
+		finding_say(findings_add(ret, "cgroups", FINDING_MISSING,
+					 "%s is no cgroup file system",
+					 results->config->cgroupfs_root),
+			    "no container is found",
+			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
 		return false;
 	}
 	if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])

@@ -161,23 +161,12 @@ static unsigned int reg_at(uint32_t insn, unsigned int n)
 	return insn >> n & 31;
 }
 
-static bool is_adrp(uint32_t insn)
-{
-	return (insn & 0x9f000000) == 0x90000000;
-}
-
 static uint64_t adrp_page(uint32_t insn, uint64_t pc)
 {
 	uint64_t pages = (insn >> 5 & 0x7ffff) << 2 | (insn >> 29 & 3); /* 21 bits, signed */
 	uint64_t sign = (uint64_t)1 << 20;
 
 	return (pc & ~(uint64_t)4095) + ((pages ^ sign) - sign) * 4096;
-}
-
-/* add x, x, #imm12; addresses of variables never use the other form, shifted by 12 */
-static bool is_add(uint32_t insn)
-{
-	return (insn & 0xffc00000) == 0x91000000;
 }
 
 static const struct access *find_access(uint32_t insn)
@@ -193,12 +182,13 @@ static bool arm64_read(struct known *k, uint32_t insn, uint64_t pc, struct coder
 {
 	const struct access *a = find_access(insn);
 	unsigned int to = reg_at(insn, 0), base = reg_at(insn, 5);
-	bool names = (a || is_add(insn)) && is_known(k, base);
+	/* add x, x, #imm12; addresses of variables never use the other form, shifted by 12 */
+	bool names = (a || (insn & 0xffc00000) == 0x91000000) && is_known(k, base);
 	uint64_t vaddr = k->value[base], offset = insn >> 10 & 4095;
 
 	if (!a || a->kind == CODEREF_LOAD)
 		k->is_known &= ~(1u << to);
-	if (is_adrp(insn))
+	if ((insn & 0x9f000000) == 0x90000000) /* adrp */
 		learn(k, to, adrp_page(insn, pc));
 	if (!names)
 		return false;

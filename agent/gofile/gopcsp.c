@@ -146,11 +146,6 @@ static int read_name(struct gopcsp *p, uint32_t off, char ret[GOCODE_NAME_MAX])
 	return 0;
 }
 
-static bool wants_name(const struct gopcsp *p, const struct gofunc *f)
-{
-	return f->flags || f->func_id || p->module.form == GOMODULE_1_16;
-}
-
 int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 {
 	struct gofunc f;
@@ -159,7 +154,7 @@ int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 	if (r)
 		return r == GOFUNCWALK_END ? GOPCSP_END : module_outcome(r);
 	*ret = (struct gocode_func){.entry = f.entry, .end = f.end, .flags = f.flags};
-	if (wants_name(p, &f))
+	if (f.flags || f.func_id || p->module.form == GOMODULE_1_16)
 		r = read_name(p, f.name, ret->name);
 	if (r || f.pc_sp == 0)
 		return r;

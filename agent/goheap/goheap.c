@@ -258,13 +258,6 @@ size_t goheap_bytes(const struct goheap *h)
 
 /* ---------------------------------------------------------------- reading */
 
-static void add_cycles(struct goheap *h)
-{
-	uint32_t last = (uint32_t)(h->cycles % CYCLES);
-
-	h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
-}
-
 /* Turn sampling on if it is off. There is only one attempt. A program with sampling on earlier,
  * set by the program or by a previous run of the agent, has turned it off on purpose. */
 static int force(struct goheap *h)
@@ -335,7 +328,9 @@ static int look(struct goheap *h)
 	h->force_outcome = FORCE_OUTCOME_MAX;
 	h->has_now = r == 0;
 	if (!r) {
-		add_cycles(h);
+		uint32_t last = (uint32_t)(h->cycles % CYCLES);
+
+		h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
 		r = force(h);
 	}
 	if (r)
@@ -404,10 +399,10 @@ static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 	}
 }
 
-/* Choose the published slots: see the top of this file. */
-static void choose_slots(struct goheap *h, uint32_t cycle)
+static void profile_of(struct goheap *h, bool settled, struct goheap_profile *ret)
 {
-	h->slot = 1 + cycle % 3;
+	/* Choose the published slots: see the top of this file. */
+	h->slot = 1 + h->now.cycle % 3;
 	h->all_slots = true;
 	for (size_t i = 0; i < h->buckets.n && h->all_slots; i++) {
 		const struct bucket *b = &h->buckets.items[i];
@@ -415,11 +410,6 @@ static void choose_slots(struct goheap *h, uint32_t cycle)
 		h->all_slots =
 			!b->allocs[0] && !b->frees[0] && !b->allocs[h->slot] && !b->frees[h->slot];
 	}
-}
-
-static void profile_of(struct goheap *h, bool settled, struct goheap_profile *ret)
-{
-	choose_slots(h, h->now.cycle);
 	*ret = (struct goheap_profile){
 		.heap = h,
 		.rate = h->now.rate,
@@ -454,15 +444,6 @@ static int step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	return (int)h->reading.state;
 }
 
-/* The kept records do not fit the process: start again at the next read. */
-static void forget(struct goheap *h, int state)
-{
-	if (state == GORUNTIME_TOO_LARGE && !h->failed_bytes)
-		h->failed_bytes = h->buckets.max_bytes;
-	buckets_reset(&h->buckets);
-	h->was_read = false;
-}
-
 int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 {
 	int r;
@@ -476,8 +457,13 @@ int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	/* unexpected content may belong to another program by now */
 	if (r == GORUNTIME_UNKNOWN_LAYOUT && memory_check(h->memory) == MEMORY_GONE)
 		r = GORUNTIME_GONE;
-	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
-		forget(h, r);
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
+		/* The kept records do not fit the process: start again at the next read. */
+		if (r == GORUNTIME_TOO_LARGE && !h->failed_bytes)
+			h->failed_bytes = h->buckets.max_bytes;
+		buckets_reset(&h->buckets);
+		h->was_read = false;
+	}
 	if (r == GORUNTIME_GONE)
 		h->found = GORUNTIME_GONE;
 	if (r < 0 || r == GORUNTIME_GONE)

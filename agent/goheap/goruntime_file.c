@@ -415,13 +415,6 @@ static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
 			};
 }
 
-static void keep_module(const struct gomodule *module, struct goruntime_file *ret)
-{
-	ret->table = module->vaddr;
-	ret->n_funcs = module->n_funcs;
-	ret->data = module->data;
-}
-
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
@@ -436,8 +429,11 @@ int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 	if (r > 0 && !has_sections(ef))
 		return GORUNTIME_NO_RUNTIME;
 	keep_shape(ef, &file);
-	if (has_module)
-		keep_module(&module, &file);
+	if (has_module) {
+		file.table = module.vaddr;
+		file.n_funcs = module.n_funcs;
+		file.data = module.data;
+	}
 	if (r >= 0)
 		r = read_version(ef, file.version);
 	if (r >= 0)

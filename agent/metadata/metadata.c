@@ -93,12 +93,6 @@ static bool is_whole(const struct lookup *lookup, const struct container *state)
 	return state && (!*lookup->id || !state->pod || state->sandbox || state->pod->n_containers);
 }
 
-/* Limits the reads between two timer events. */
-static bool may_read(struct metadata *m)
-{
-	return m->n_step++ < READS_STEP;
-}
-
 static void found(struct metadata *m, struct lookup *lookup, struct container *state)
 {
 	for (size_t i = 0; i < RUNTIME_SOURCES; i++)
@@ -132,7 +126,8 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 
 	if (!m->asks_runtime || is_whole(lookup, lookup->state))
 		return true;
-	if (!may_read(m)) {
+	/* limits the reads between two timer events */
+	if (m->n_step++ >= READS_STEP) {
 		lookup->due_ns = now_ns + READS_PAUSE_NS;
 		return false;
 	}

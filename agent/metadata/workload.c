@@ -53,19 +53,15 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }
 
-/* True for the UID of a static pod, an MD5 of the manifest. All other UIDs have dashes. */
-static bool is_digest(const char *uid)
-{
-	return strlen(uid) == 32 && strspn(uid, "0123456789abcdef") == 32;
-}
-
 /* True for a pod that a kubelet made from a file or a URL. The kubelet's own list has no controller
  * for such a pod, but an annotation with the pod's origin. The runtime has only the UID. */
 static bool is_static(const struct pod *pod)
 {
 	const char *source = pod_annotation(pod, "kubernetes.io/config.source");
 
-	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid || is_digest(pod->uid) ||
+	/* True for the UID of a static pod, an MD5 of the manifest. All other UIDs have dashes. */
+	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid ||
+	       (strlen(pod->uid) == 32 && strspn(pod->uid, "0123456789abcdef") == 32) ||
 	       (*source && strcmp(source, "api") != 0);
 }
 
