@@ -69,17 +69,12 @@ static int put_string(struct buf *b, const char *s)
 	return put_quoted(b, s);
 }
 
-static int put_key(struct buf *b, const char *key)
-{
-	if (log_line_format == LOG_FORMAT_JSON)
-		return buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", key);
-	return buf_printf(b, "%s%s=", b->len ? " " : "", key);
-}
-
 static int put_field(struct buf *b, const struct log_field *f)
 {
 	size_t start = b->len;
-	int r = put_key(b, f->key);
+	int r = log_line_format == LOG_FORMAT_JSON
+			? buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", f->key)
+			: buf_printf(b, "%s%s=", b->len ? " " : "", f->key);
 
 	if (!r) {
 		switch (f->kind) {

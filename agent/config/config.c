@@ -242,17 +242,6 @@ static int apply_flag(const struct option_desc *option, struct config *c, const 
 	return option_set(option, c, value ? value : "true", source, error);
 }
 
-static int flag_refused(int flag, char **argv, struct config_error *error)
-{
-	if (flag == FLAG_HELP)
-		return CONFIG_HELP;
-	config_error_set(error,
-			 flag == ':' ? "%s needs a value; 'podprof agent --help' lists the flags"
-				     : "%s is no flag; 'podprof agent --help' lists them",
-			 argv[optind - 1]);
-	return CONFIG_BAD;
-}
-
 /* All flags; with @only, just that flag, without errors about other values. */
 static int apply_flags(int argc, char **argv, struct config *c, const struct option_desc *only,
 		       struct config_error *error)
@@ -268,8 +257,15 @@ static int apply_flags(int argc, char **argv, struct config *c, const struct opt
 	opterr = 0;
 	while (!r && (flag = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
 		if (flag < FLAG_BASE) {
-			r = flag_refused(flag, argv, error);
-			continue;
+			if (flag == FLAG_HELP)
+				return CONFIG_HELP;
+			config_error_set(error,
+					 flag == ':' ? "%s needs a value; 'podprof agent --help' "
+						       "lists the flags"
+						     : "%s is no flag; 'podprof agent --help' "
+						       "lists them",
+					 argv[optind - 1]);
+			return CONFIG_BAD;
 		}
 		if (only && &options[flag - FLAG_BASE] != only)
 			continue;

@@ -52,37 +52,6 @@ static void look_deinit(struct look *l)
 	root_deinit(&l->sys);
 }
 
-static int open_roots(struct look *l)
-{
-	/* a failed open leaves -1, below which nothing is found */
-	(void)root_open("/proc", &l->own_proc);
-	(void)root_open("/sys", &l->sys);
-	l->results->no_proc = root_open(l->opts->config->proc_root, &l->proc);
-	return l->results->no_proc == -ENOMEM ? -ENOMEM : 0;
-}
-
-static int start_discovery(struct look *l)
-{
-	struct discovery_opts opts = *l->opts->discovery;
-	int r;
-
-	opts.loop = l->loop;
-	opts.proc = &l->proc;
-	opts.grace_ns = DOCTOR_GRACE_NS;
-	r = discovery_new(&opts, &l->discovery);
-	return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
-}
-
-static size_t count_containers(struct discovery *discovery)
-{
-	const struct entity *entity = NULL;
-	size_t n = 0;
-
-	while (discovery && (entity = discovery_next_entity(discovery, entity)))
-		n += entity->kind == ENTITY_CONTAINER && entity_alive(entity);
-	return n;
-}
-
 static void on_poll(void *ctx)
 {
 	struct look *l = ctx;
@@ -116,25 +85,40 @@ static int ask_servers(struct look *l)
 
 static int look_at_node(struct look *l)
 {
+	struct discovery_opts opts = *l->opts->discovery;
 	const struct config *c = l->opts->config;
+	const struct entity *entity = NULL;
 	int r = node_look(c, &l->proc, &l->results->node);
 
 	if (!r)
 		r = reading_look(c, &l->proc, &l->results->reading);
-	if (!r)
-		r = start_discovery(l);
-	l->results->node.n_containers = count_containers(l->discovery);
-	return r;
+	if (r)
+		return r;
+	opts.loop = l->loop;
+	opts.proc = &l->proc;
+	opts.grace_ns = DOCTOR_GRACE_NS;
+	r = discovery_new(&opts, &l->discovery);
+	if (r)
+		return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
+	while ((entity = discovery_next_entity(l->discovery, entity)))
+		l->results->node.n_containers +=
+			entity->kind == ENTITY_CONTAINER && entity_alive(entity);
+	return 0;
 }
 
 static int look_at_all(struct look *l)
 {
 	const struct config *c = l->opts->config;
 	struct probe_results *f = l->results;
-	int r = open_roots(l);
+	int r;
 
-	if (!r)
-		r = loop_new(&l->loop);
+	/* a failed open leaves -1, below which nothing is found */
+	(void)root_open("/proc", &l->own_proc);
+	(void)root_open("/sys", &l->sys);
+	f->no_proc = root_open(c->proc_root, &l->proc);
+	if (f->no_proc == -ENOMEM)
+		return -ENOMEM;
+	r = loop_new(&l->loop);
 	if (!r)
 		r = loop_add_timer(l->loop, on_poll, l, &l->timer);
 	if (!r)

@@ -123,18 +123,12 @@ static int count_dirs(const struct config *config, const struct root *proc, stru
 	return r;
 }
 
-static bool has_no_inotify(void)
-{
-	_cleanup_(close_fdp) int fd = inotify_init1(IN_CLOEXEC);
-
-	return fd < 0;
-}
-
 int node_look(const struct config *config, const struct root *proc, struct node *ret)
 {
+	_cleanup_(close_fdp) int inotify = inotify_init1(IN_CLOEXEC);
 	int r;
 
-	*ret = (struct node){.no_inotify = has_no_inotify()};
+	*ret = (struct node){.no_inotify = inotify < 0};
 	procview_look(proc, &ret->view);
 	ret->n_strangers = count_strangers(proc);
 	ret->cgroups = look_at_trees(config, proc, ret);

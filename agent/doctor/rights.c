@@ -131,20 +131,16 @@ static const struct {
 	 "kernel functions have no names"},
 };
 
-/* With kernel.kptr_restrict 0 everybody may read addresses. */
-static bool is_needed(enum need need, const struct probe_results *results)
+static bool is_missing(const struct probe_results *results, size_t i)
 {
 	const struct config *c = results->config;
 
-	if (need == NEED_KERNEL_STACKS)
+	if (rights_has(&results->rights, wanted[i].capability))
+		return false;
+	/* with kernel.kptr_restrict 0 everybody may read addresses */
+	if (wanted[i].need == NEED_KERNEL_STACKS)
 		return c->cpu_rate && c->kernel_stacks && results->reading.ksyms == KSYMS_HIDDEN;
-	return need == NEED_ALWAYS || c->cpu_rate;
-}
-
-static bool is_missing(const struct probe_results *results, size_t i)
-{
-	return !rights_has(&results->rights, wanted[i].capability) &&
-	       is_needed(wanted[i].need, results);
+	return wanted[i].need == NEED_ALWAYS || c->cpu_rate;
 }
 
 /* One remedy for all missing capabilities: one line of a manifest, or of a unit. */

@@ -189,19 +189,6 @@ static int compare_segments(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Sort by address and reject overlaps. */
-static int sort_segments(struct corefile *core)
-{
-	qsort(core->segments, core->n_segments, sizeof(*core->segments), compare_segments);
-	for (size_t i = 1; i < core->n_segments; i++) {
-		const struct segment *before = &core->segments[i - 1];
-
-		if (core->segments[i].vaddr - before->vaddr < before->memsz)
-			return COREFILE_MALFORMED;
-	}
-	return 0;
-}
-
 static int read_headers(struct corefile *core)
 {
 	Elf64_Ehdr eh;
@@ -232,7 +219,16 @@ static int read_headers(struct corefile *core)
 		if (!r && ph.p_type == PT_LOAD)
 			r = add_segment(core, &ph);
 	}
-	return r ? r : sort_segments(core);
+	if (r)
+		return r;
+	qsort(core->segments, core->n_segments, sizeof(*core->segments), compare_segments);
+	for (size_t i = 1; i < core->n_segments; i++) {
+		const struct segment *before = &core->segments[i - 1];
+
+		if (core->segments[i].vaddr - before->vaddr < before->memsz)
+			return COREFILE_MALFORMED; /* an overlap */
+	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- notes */

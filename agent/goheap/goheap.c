@@ -145,17 +145,6 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	return state == GORUNTIME_OK ? denied : state;
 }
 
-/* Open the image of an unpacked program. On failure the heap is still read, but functions have
- * no names. */
-static int open_unpacked(struct goheap *h)
-{
-	int r = 0;
-
-	if (h->memory && h->rt.is_unpacked)
-		r = gounpacked_image(h->proc, &h->id, &h->rt, &h->unpacked);
-	return r < 0 ? r : 0;
-}
-
 int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 {
 	_cleanup_(goheap_freep) struct goheap *h = goheap_alloc(opts->max_bytes);
@@ -171,8 +160,10 @@ int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 	if (r < 0)
 		return r;
 	h->found = h->state = (enum goruntime_state)r;
-	r = open_unpacked(h);
-	if (r)
+	/* on failure the heap is still read, but functions have no names */
+	r = h->memory && h->rt.is_unpacked ? gounpacked_image(h->proc, &h->id, &h->rt, &h->unpacked)
+					   : 0;
+	if (r < 0)
 		return r;
 	*ret = take_ptr(h);
 	return 0;

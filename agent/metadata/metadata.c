@@ -231,16 +231,6 @@ static enum metadata_outcome join(const struct metadata *m, const struct lookup 
 	return state ? METADATA_PLAIN : why_unknown(m);
 }
 
-static enum metadata_outcome answer(const struct metadata *m, const struct lookup *lookup,
-				    struct metadata_names *names)
-{
-	*names = (struct metadata_names){.state = lookup->state};
-	if (*lookup->id)
-		names->pod =
-			pods_by_container(servers_pods(m->servers), lookup->id, &names->container);
-	return names->pod ? METADATA_OK : join(m, lookup, names);
-}
-
 /* True if a source may still know more: a server for pods, a runtime for all containers. */
 static bool is_missing(const struct metadata *m, const struct lookup *lookup,
 		       const struct metadata_names *names)
@@ -277,7 +267,10 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 	} else if (r) { /* no memory, or too many lookups */
 		return why_unknown(m);
 	}
-	lookup->outcome = (int)answer(m, lookup, ret);
+	ret->state = lookup->state;
+	if (*lookup->id)
+		ret->pod = pods_by_container(servers_pods(m->servers), lookup->id, &ret->container);
+	lookup->outcome = ret->pod ? METADATA_OK : (int)join(m, lookup, ret);
 	lookup->missing = is_missing(m, lookup, ret);
 	if (lookup->missing)
 		arm(m, lookup->due_ns, now);

@@ -148,17 +148,6 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 
 /* ---------------------------------------------------------------- whose turn it is */
 
-static void rest(struct servers *s)
-{
-	if (s->watching)
-		return;
-	s->watching = true;
-	s->turned = true;
-	kubelet_rest(s->kubelet, true);
-	snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
-		 "ok; its lists are large, so the API server is watched");
-}
-
 static bool is_lost(struct servers *s, int outcome)
 {
 	uint64_t now = nsec_monotonic();
@@ -185,8 +174,13 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 		apiserver_relist(s->apiserver);
 		kubelet_rest(s->kubelet, false);
 	}
-	if (s->instead == INSTEAD_LARGE && reply->outcome == PODCLIENT_OK)
-		rest(s);
+	if (s->instead == INSTEAD_LARGE && reply->outcome == PODCLIENT_OK && !s->watching) {
+		s->watching = true;
+		s->turned = true;
+		kubelet_rest(s->kubelet, true);
+		snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
+			 "ok; its lists are large, so the API server is watched");
+	}
 	tell(s, SERVER_APISERVER, &plain);
 }
 

@@ -65,22 +65,16 @@ static bool is_static(const struct pod *pod)
 	       (*source && strcmp(source, "api") != 0);
 }
 
-/* Removes the node's name, which the kubelet appends, so the same pod on all nodes is one service.
- */
-static void set_static(struct workload *ret, const struct pod *pod)
-{
-	size_t n = stem(pod->name, pod->node);
-
-	set(ret, "", pod->name, n ? n : strlen(pod->name));
-}
-
 void workload_of_pod(const struct pod *pod, struct workload *ret)
 {
 	const char *name = pod->owner_name, *dash = strrchr(name, '-');
 	size_t n;
 
 	if (is_static(pod)) {
-		set_static(ret, pod);
+		/* without the node's name, which the kubelet appends: the same pod on all nodes is
+		 * one service */
+		n = stem(pod->name, pod->node);
+		set(ret, "", pod->name, n ? n : strlen(pod->name));
 		return;
 	}
 	if (!*name) {

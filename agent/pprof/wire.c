@@ -51,15 +51,6 @@ struct wire {
 	size_t ids_cap;
 };
 
-static int wire_init(struct wire *w, int level, struct buf *out)
-{
-	*w = (struct wire){.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX), .out = out};
-	/* 16 + 15: gzip format, the largest window */
-	if (deflateInit2(&w->z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	return 0;
-}
-
 static void wire_deinit(struct wire *w)
 {
 	deflateEnd(&w->z);
@@ -329,12 +320,15 @@ static int put_all(struct wire *w, const struct pprof_tables *t)
 
 int wire_encode(const struct pprof_tables *t, int level, struct buf *ret)
 {
-	_cleanup_(wire_deinit) struct wire w;
+	_cleanup_(wire_deinit) struct wire w = {.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX),
+						.out = ret};
 	size_t len = ret->len;
-	int r = wire_init(&w, level, ret);
+	int r;
 
-	if (!r)
-		r = put_all(&w, t);
+	/* 16 + 15: gzip format, the largest window */
+	if (deflateInit2(&w.z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	r = put_all(&w, t);
 	if (!r)
 		r = wire_flush(&w, Z_FINISH);
 	if (r)
