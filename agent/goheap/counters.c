@@ -22,8 +22,9 @@
 
 size_t counters_words(enum buckets_layout layout)
 {
-	return (layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS) *
-	       (layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW);
+	size_t n_slots = layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
+
+	return n_slots * (layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW);
 }
 
 size_t counters_bytes(enum buckets_layout layout)
