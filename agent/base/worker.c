@@ -36,6 +36,7 @@ struct worker_thread {
 	pthread_t id;
 	_Atomic int state;
 	_Atomic uint64_t alive_ns;
+	_Atomic pid_t tid;	 /* set before the first job */
 	struct work *running;	 /* set before the state is THREAD_RUNNING */
 	struct worker_left left; /* set before THREAD_ABANDONED */
 };
@@ -131,6 +132,7 @@ static void *worker_main(void *arg)
 	struct worker_thread *t = arg;
 	struct work *work;
 
+	atomic_store(&t->tid, gettid());
 	while ((work = worker_next(t->worker))) {
 		if (!thread_run(t, work)) {
 			t->left.orphan(t->left.ctx, work);
@@ -154,6 +156,13 @@ uint64_t worker_busy_ns(const struct worker *w)
 	if (atomic_load(&w->thread->state) != THREAD_RUNNING)
 		return 0;
 	return now_ns > alive_ns ? now_ns - alive_ns : 1;
+}
+
+bool worker_running(const struct worker *w, struct worker_running *ret)
+{
+	*ret = (struct worker_running){atomic_load(&w->thread->tid),
+				       atomic_load(&w->thread->alive_ns)};
+	return atomic_load(&w->thread->state) == THREAD_RUNNING;
 }
 
 static struct work *worker_pop(struct worker *w, struct work_list *list)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /*
  * One thread for work that would block the loop. A job goes in as a value and comes back as a
@@ -61,6 +62,14 @@ size_t worker_pending(const struct worker *worker);
 void work_alive(struct work *work);
 /* Nanoseconds since the running job began, or last called work_alive(); 0 if none is running. */
 uint64_t worker_busy_ns(const struct worker *worker);
+
+/* The thread of a running job, and the time (monotonic) of its begin or last work_alive(). */
+struct worker_running {
+	pid_t tid;
+	uint64_t alive_ns;
+};
+/* False if no job is running. */
+bool worker_running(const struct worker *worker, struct worker_running *ret);
 
 struct worker_left {
 	void (*seen)(void *ctx,

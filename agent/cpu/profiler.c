@@ -63,6 +63,7 @@ struct cpu_profiler {
 	uint64_t n_places;
 	uint64_t n_unnamed;
 	size_t symbol_bytes;	 /* as the last report left it */
+	uint64_t n_blocked;	 /* files that could not be read for names; the same */
 	struct cpu_window *late; /* waits for names; NULL: none does */
 	struct loop_source *late_timer;
 	uint64_t wait_ns;
@@ -78,6 +79,7 @@ struct cpu_job {
 	struct cpu_report_opts opts;
 	struct cpu_report_stats stats;
 	size_t symbol_bytes;
+	uint64_t n_blocked;
 	struct buf pprof;
 	int result;
 	struct profile *profile; /* all but the bytes */
@@ -108,6 +110,7 @@ static void cpu_job_run(struct work *work)
 				 &job->pprof, &job->stats);
 	symbolizer_release(job->profiler->symbolizer);
 	job->symbol_bytes = symbolizer_bytes(job->profiler->symbolizer);
+	job->n_blocked = symbolizer_blocked(job->profiler->symbolizer);
 }
 
 static void cpu_job_done(struct work *work)
@@ -120,6 +123,7 @@ static void cpu_job_done(struct work *work)
 		return;
 	}
 	p->symbol_bytes = job->symbol_bytes;
+	p->n_blocked = job->n_blocked;
 	p->outcomes[CPU_SAMPLES_LEFT_OUT] += job->stats.n_left_out;
 	p->n_places += job->stats.n_places;
 	p->n_unnamed += job->stats.n_unnamed;
@@ -356,8 +360,11 @@ static int cpu_profiler_init(struct cpu_profiler *p, struct bpfobj_why *ret_why)
 		.off_fn = on_off_cpu,
 		.ctx = p,
 	};
-	const struct symbolizer_opts symbolizer_opts = {.proc = o->proc,
-							.cache_bytes = o->symbol_bytes};
+	const struct symbolizer_opts symbolizer_opts = {
+		.proc = o->proc,
+		.cache_bytes = o->symbol_bytes,
+		.guarded = true,
+	};
 	int r = series_table_new(&p->series);
 
 	if (!r && o->off_cpu > 0)
@@ -449,6 +456,9 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc places = {
 		"podprof_symbolized_addresses", METRIC_COUNTER,
 		"Distinct addresses looked up, by whether a name was found.", NULL};
+	static const struct metric_family_desc blocked = {
+		"podprof_symbol_reads_abandoned", METRIC_COUNTER,
+		"Reads of files for names that blocked and were abandoned.", NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
 		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",
 		[CPU_SAMPLES_LOST] = "lost",	     [CPU_SAMPLES_LEFT_OUT] = "over_limit",
@@ -462,4 +472,6 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 	metric_family(sink, &places);
 	metric_u64(sink, p->n_places - p->n_unnamed, &(struct metric_label){"found", "yes"}, 1);
 	metric_u64(sink, p->n_unnamed, &(struct metric_label){"found", "no"}, 1);
+	metric_family(sink, &blocked);
+	metric_u64(sink, p->n_blocked, NULL, 0);
 }

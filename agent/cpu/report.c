@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two passes over the stacks. The first pass names each distinct place once, and finds the kinds of
- * names of each image: functions, files, lines. pprof needs these flags in the mapping, before the
- * locations that refer to the mapping. The second pass adds locations and samples.
+ * Two passes over the stacks. The first pass collects the distinct places. Then each place gets its
+ * names, image by image, because a file is read on another thread and each exchange costs two
+ * switches. The names show the kinds of names of each image: functions, files, lines. pprof needs
+ * these flags in the mapping, before the locations that refer to the mapping. The second pass adds
+ * locations and samples.
  */
 #include "cpu/report.h"
 
@@ -117,74 +119,7 @@ static int facts_learn(struct cpu_build *b, const struct image *image, const str
 	return 0;
 }
 
-/* The address of the instruction that was running or calling. */
-static struct frame frame_of_instruction(const struct frame *frame, bool is_return)
-{
-	return (struct frame){.image = frame->image,
-			      .vaddr = frame->vaddr - (is_return && frame->vaddr ? 1 : 0)};
-}
-
-/* ---------------------------------------------------------------- names by kind */
-
-/* By address: files, the kernel, unknown code. */
-static int name_address(struct cpu_build *b, const struct frame *at, struct symbol *ret)
-{
-	return symbolizer_find(b->symbolizer, at, ret);
-}
-
-/* By the names in the image. */
-static int name_function(struct cpu_build *b, const struct frame *at, struct symbol *ret)
-{
-	const struct image_function *function = &at->image->function;
-
-	ret->n_lines = 1;
-	ret->found = at->image->kind == IMAGE_RUNTIME;
-	ret->lines[0] = (struct symbol_line){
-		.function = function->name,
-		.system_name = function->name,
-		.file = function->file,
-		.line = (uint32_t)at->vaddr,
-		.start_line = function->start_line,
-	};
-	return 0;
-}
-
-/* The resolver of each kind. Strings live as long as the report. */
-static int (*const name_by_kind[IMAGE_KIND_MAX])(struct cpu_build *b, const struct frame *at,
-						 struct symbol *ret) = {
-	[IMAGE_FILE] = name_address,	[IMAGE_VDSO] = name_address,
-	[IMAGE_KERNEL] = name_address,	[IMAGE_ANON] = name_address,
-	[IMAGE_UNKNOWN] = name_address, [IMAGE_RUNTIME] = name_function,
-	[IMAGE_BROKEN] = name_function,
-};
-
-static int place_new(struct cpu_build *b, const struct frame *frame, bool is_return,
-		     struct place **ret)
-{
-	_cleanup_(freep) struct place *place = calloc(1, sizeof(*place));
-	struct frame at = frame_of_instruction(frame, is_return);
-	struct symbol symbol;
-	int r;
-
-	if (!place)
-		return -ENOMEM;
-	r = name_by_kind[at.image->kind](b, &at, &symbol);
-	if (r)
-		return r;
-	place->lines = calloc(symbol.n_lines, sizeof(*place->lines));
-	if (!place->lines)
-		return -ENOMEM;
-	memcpy(place->lines, symbol.lines, symbol.n_lines * sizeof(*place->lines));
-	place->n_lines = symbol.n_lines;
-	b->stats.n_places++;
-	b->stats.n_unnamed += !symbol.found;
-	r = facts_learn(b, frame->image, &symbol);
-	if (r)
-		free(place->lines);
-	else
-		*ret = take_ptr(place);
-	return r;
-}
+/* ---------------------------------------------------------------- places */
 
 static int place_get(struct cpu_build *b, const struct frame *frame, bool is_return,
 		     struct place **ret)
@@ -192,17 +127,15 @@ static int place_get(struct cpu_build *b, const struct frame *frame, bool is_ret
 	struct place_key key = {frame->image, frame->vaddr, is_return};
 	struct place *place;
 	bool hash_oom = false;
-	int r;
 
 	HASH_FIND(hh, b->places, &key, sizeof(key), place);
 	if (!place) {
-		r = place_new(b, frame, is_return, &place);
-		if (r)
-			return r;
+		place = calloc(1, sizeof(*place));
+		if (!place)
+			return -ENOMEM;
 		place->key = key;
 		HASH_ADD(hh, b->places, key, sizeof(key), place);
 		if (hash_oom) {
-			free(place->lines);
 			free(place);
 			return -ENOMEM;
 		}
@@ -211,7 +144,7 @@ static int place_get(struct cpu_build *b, const struct frame *frame, bool is_ret
 	return 0;
 }
 
-static int name_places(struct cpu_build *b, const struct fold *fold)
+static int collect_places(struct cpu_build *b, const struct fold *fold)
 {
 	for (size_t i = 0; i < fold_n(fold); i++) {
 		struct fold_stack stack = fold_get(fold, i);
@@ -225,6 +158,113 @@ static int name_places(struct cpu_build *b, const struct fold *fold)
 		}
 	}
 	return 0;
+}
+
+/* ---------------------------------------------------------------- names */
+
+/* Strings live as long as the report. */
+static int place_name(struct cpu_build *b, struct place *place, const struct symbol *symbol)
+{
+	place->lines = calloc(symbol->n_lines, sizeof(*place->lines));
+	if (!place->lines)
+		return -ENOMEM;
+	memcpy(place->lines, symbol->lines, symbol->n_lines * sizeof(*place->lines));
+	place->n_lines = symbol->n_lines;
+	b->stats.n_places++;
+	b->stats.n_unnamed += !symbol->found;
+	return facts_learn(b, place->key.image, symbol);
+}
+
+/* Places of one image, and the addresses of their instructions. */
+struct same_image {
+	struct cpu_build *build;
+	struct place *const *places;
+	uint64_t *vaddrs;
+	size_t n;
+};
+
+static int on_symbol(void *ctx, size_t i, const struct symbol *symbol)
+{
+	const struct same_image *same = ctx;
+
+	return place_name(same->build, same->places[i], symbol);
+}
+
+/* By address: files, the kernel, unknown code. */
+static int name_addresses(struct same_image *same)
+{
+	/* the symbolizer changes reference counts */
+	struct image *image = (struct image *)same->places[0]->key.image;
+
+	/* of a return address, the instruction that was calling */
+	for (size_t i = 0; i < same->n; i++) {
+		const struct place_key *key = &same->places[i]->key;
+
+		same->vaddrs[i] = key->vaddr - (key->is_return && key->vaddr ? 1 : 0);
+	}
+	return symbolizer_find_all(same->build->symbolizer, image, same->vaddrs, same->n, on_symbol,
+				   same);
+}
+
+/* By the names in the image. */
+static int name_functions(struct same_image *same)
+{
+	const struct image *image = same->places[0]->key.image;
+	int r = 0;
+
+	for (size_t i = 0; i < same->n && !r; i++) {
+		struct symbol symbol = {.n_lines = 1, .found = image->kind == IMAGE_RUNTIME};
+
+		symbol.lines[0] = (struct symbol_line){
+			.function = image->function.name,
+			.system_name = image->function.name,
+			.file = image->function.file,
+			.line = (uint32_t)same->places[i]->key.vaddr,
+			.start_line = image->function.start_line,
+		};
+		r = place_name(same->build, same->places[i], &symbol);
+	}
+	return r;
+}
+
+/* How the places of each kind of image get their names. */
+static int (*const name_by_kind[IMAGE_KIND_MAX])(struct same_image *same) = {
+	[IMAGE_FILE] = name_addresses,	  [IMAGE_VDSO] = name_addresses,
+	[IMAGE_KERNEL] = name_addresses,  [IMAGE_ANON] = name_addresses,
+	[IMAGE_UNKNOWN] = name_addresses, [IMAGE_RUNTIME] = name_functions,
+	[IMAGE_BROKEN] = name_functions,
+};
+
+static int by_image(const void *a, const void *b)
+{
+	const struct place *const *x = a, *const *y = b;
+	uintptr_t i = (uintptr_t)(*x)->key.image, j = (uintptr_t)(*y)->key.image;
+
+	return i < j ? -1 : i > j;
+}
+
+static int name_places(struct cpu_build *b)
+{
+	size_t n = HASH_COUNT(b->places), n_sorted = 0;
+	_cleanup_(freep) struct place **places = calloc(n ? n : 1, sizeof(struct place *));
+	_cleanup_(freep) uint64_t *vaddrs = calloc(n ? n : 1, sizeof(*vaddrs));
+	struct place *place, *next;
+	int r = 0;
+
+	if (!places || !vaddrs)
+		return -ENOMEM;
+	HASH_ITER(hh, b->places, place, next)
+		places[n_sorted++] = place;
+	qsort(places, n, sizeof(struct place *), by_image);
+	for (size_t i = 0, end; i < n && !r; i = end) {
+		struct same_image same = {b, places + i, vaddrs, 0};
+
+		for (end = i + 1; end < n && places[end]->key.image == places[i]->key.image; end++)
+			continue;
+		same.n = end - i;
+		r = name_by_kind[places[i]->key.image->kind](&same);
+	}
+	return r;
 }
 
 /* The segment of the file that has @vaddr; all of the address space for what is no file. */
@@ -373,7 +413,9 @@ static int enter_all(struct cpu_build *b, const struct cpu_report_opts *opts)
 	int r = 0;
 
 	for (size_t i = 0; i < b->n_parts && !r; i++)
-		r = name_places(b, b->parts[i].fold);
+		r = collect_places(b, b->parts[i].fold);
+	if (!r)
+		r = name_places(b);
 	for (size_t i = 0; i < b->n_parts && !r; i++)
 		r = enter_samples(b, &b->parts[i]);
 	for (size_t i = 0; i < opts->n_comments && !r; i++)

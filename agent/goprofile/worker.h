@@ -13,15 +13,8 @@
 #include "base/worker.h"
 #include "goprofile/reader.h"
 
-struct go_profile_stuck;
 struct go_profile_worker;
 struct loop;
-
-/* Threads blocked by processes at a time. Reached: no heap is read until a thread returns:
- * `podprof_go_heap_reads_total{outcome="round_skipped"}`. */
-#define GO_PROFILE_STUCK_MAX 4
-/* Nanoseconds that a process, or a profile, may take. */
-#define GO_PROFILE_STUCK_NS  (10 * 1000000000ull)
 
 /**
  * struct go_profile_task - one job, embedded in the caller's struct
@@ -36,7 +29,6 @@ struct go_profile_task {
 	void (*drop)(struct go_profile_task *task);
 	struct go_profile_reader *reader;
 	struct go_profile_worker *worker;
-	struct go_profile_stuck *stuck;
 };
 
 struct go_profile_worker_opts {
@@ -44,7 +36,7 @@ struct go_profile_worker_opts {
 	const char *name;		      /* of the thread; NULL: "go-heap" */
 	struct go_profile_reader_opts reader; /* without a proc: tasks have no reader */
 	size_t queue_max;
-	uint64_t stuck_ns; /* 0: GO_PROFILE_STUCK_NS */
+	uint64_t stuck_ns; /* blocked time; 0: WATCHDOG_BLOCKED_NS */
 	/* A task is abandoned: called on the loop. Only its inputs may be read. */
 	void (*on_stuck)(void *ctx, struct go_profile_task *task);
 	void *ctx;

@@ -16,6 +16,10 @@
  * because the kernel is trusted. Reached: its frames have no name. */
 #define IMAGE_VDSO_MAX (256u << 10)
 
+/* Until a file that has blocked a thread is read again; doubled each time up to the second. */
+#define IMAGE_SLOW_NS	   (60 * NSEC_PER_SEC)
+#define IMAGE_SLOW_LONG_NS (64 * IMAGE_SLOW_NS)
+
 static void image_free(struct image *image)
 {
 	if (!image)
@@ -41,6 +45,21 @@ struct image *image_unref(struct image *image)
 	if (image && __atomic_sub_fetch(&image->refs, 1, __ATOMIC_ACQ_REL) == 0)
 		image_free(image);
 	return NULL;
+}
+
+void image_set_slow(struct image *image)
+{
+	unsigned int n = __atomic_fetch_add(&image->n_slow, 1, __ATOMIC_RELAXED);
+	uint64_t wait_ns = n < 6 ? IMAGE_SLOW_NS << n : IMAGE_SLOW_LONG_NS;
+
+	__atomic_store_n(&image->slow_until_ns, nsec_monotonic() + wait_ns, __ATOMIC_RELAXED);
+}
+
+bool image_is_slow(const struct image *image)
+{
+	uint64_t until_ns = __atomic_load_n(&image->slow_until_ns, __ATOMIC_RELAXED);
+
+	return until_ns && nsec_monotonic() < until_ns;
 }
 
 const char *image_kind_name(enum image_kind kind)

@@ -44,7 +44,7 @@ struct image_function {
  * @function: of IMAGE_RUNTIME and IMAGE_BROKEN; else all NULL
  *
  * The loop and the workers may hold an image at the same time: it is immutable except for its
- * atomic reference count. @device and @inode are the numbers of the opened file. If the file cannot
+ * atomic members. @device and @inode are the numbers of the opened file. If the file cannot
  * be opened, they come from /proc/PID/maps, where overlayfs and btrfs may show other numbers; @size
  * is then 0.
  */
@@ -59,6 +59,8 @@ struct image {
 	struct elffile *file;
 	void *bytes;
 	struct image_function function;
+	uint64_t slow_until_ns; /* atomic; see image_set_slow() */
+	unsigned int n_slow;	/* atomic */
 	int refs;
 };
 
@@ -77,6 +79,10 @@ int image_new_vdso(struct image **ret);
 struct image *image_ref(struct image *image);
 /* NULL is fine. Returns NULL. */
 struct image *image_unref(struct image *image);
+/* A read of the file has blocked its thread: nobody reads the file until a cooldown has passed. The
+ * cooldown doubles each time. Any thread. */
+void image_set_slow(struct image *image);
+bool image_is_slow(const struct image *image);
 /* "file", "vdso", "kernel", "anon", "unknown", "runtime", "broken". */
 const char *image_kind_name(enum image_kind kind);
 /* The last component of the path; borrowed. */

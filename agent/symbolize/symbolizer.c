@@ -2,10 +2,7 @@
 /*
  * The source of names depends on the image:
  *
- *	a Go program      its line table, with inlined functions, files and lines; for addresses
- *	                  outside Go's code (cgo), the symbol table
- *	any other file    the symbol table
- *	the vDSO          its dynamic symbols
+ *	a file, the vDSO  the sources of source.h: a Go program's line table, the symbol table
  *	the kernel        /proc/kallsyms
  *	anonymous memory  nothing: "[anon]"; an unresolved pc is "[unknown]"
  *
@@ -32,10 +29,8 @@
 #include "base/hash.h"
 #include "base/nsec.h"
 #include "base/utf8.h"
-#include "symbolize/demangle.h"
-#include "gofile/gopclntab.h"
 #include "symbolize/ksyms.h"
-#include "symbolize/symtab.h"
+#include "symbolize/lookup.h"
 
 /* Bytes of all strings between two releases; new strings above it are TOO_MANY_NAMES. A window of a
  * busy node has some 50,000 names of 60 bytes. Reached:
@@ -44,6 +39,9 @@
 /* Shortest time between reads of the kernel's table for unknown kernel addresses; a read takes some
  * 100 ms. */
 #define SYMBOLIZER_KERNEL_NS   (300 * NSEC_PER_SEC)
+/* With so many abandoned reads, only files that were read before are read. Reached:
+ * `podprof_symbolized_addresses_total{found="no"}`. */
+#define SYMBOLIZER_BLOCKED_NEW (LOOKUP_BLOCKED_MAX / 2)
 /* Strings are allocated in blocks of this. */
 #define SYMBOLIZER_BLOCK       (64u << 10)
 
@@ -61,19 +59,19 @@ struct interned {
 	char s[]; /* in the same block */
 };
 
+/* The names of one file, between two lookups. */
 struct tables {
-	const struct image *key;
-	struct image *image; /* owns a reference */
-	struct gopclntab *go;
-	struct symtab *symbols;
+	const struct image *key; /* @names has a reference */
+	struct file_names *names;
 	size_t bytes;
 	uint64_t used; /* tick of the last use */
 	UT_hash_handle hh;
 };
 
 struct symbolizer {
-	const struct root *proc;
-	size_t cache_bytes;
+	struct symbolizer_opts opts;
+	struct lookup_thread *thread; /* NULL: the caller's */
+	uint64_t n_blocked;
 	struct tables *tables;
 	size_t tables_bytes;
 	uint64_t tick;
@@ -151,14 +149,17 @@ static void release_strings(struct symbolizer *s)
 
 /* ---------------------------------------------------------------- tables */
 
-static void drop_tables(struct symbolizer *s, struct tables *t)
+static void remove_tables(struct symbolizer *s, struct tables *t)
 {
 	HASH_DEL(s->tables, t);
 	s->tables_bytes -= t->bytes;
-	gopclntab_free(t->go);
-	symtab_free(t->symbols);
-	image_unref(t->image);
 	free(t);
+}
+
+static void drop_tables(struct symbolizer *s, struct tables *t)
+{
+	file_names_free(t->names);
+	remove_tables(s, t);
 }
 
 static void drop_least_used(struct symbolizer *s, const struct tables *but)
@@ -172,66 +173,45 @@ static void drop_least_used(struct symbolizer *s, const struct tables *but)
 		drop_tables(s, least);
 }
 
-/* A file with unreadable tables counts as a file without tables. */
-static int open_tables(struct tables *t)
-{
-	int r = gopclntab_open(t->image->file, &t->go);
-
-	if (r != -ENOMEM)
-		r = symtab_open(t->image->file, &t->symbols);
-	return r == -ENOMEM ? r : 0;
-}
-
-/* A Go table grows with use. */
-static void count_tables(struct symbolizer *s, struct tables *t)
-{
-	s->tables_bytes -= t->bytes;
-	t->bytes = sizeof(*t) + (t->go ? gopclntab_bytes(t->go) : 0) +
-		   (t->symbols ? symtab_bytes(t->symbols) : 0);
-	s->tables_bytes += t->bytes;
-}
-
-static int add_tables(struct symbolizer *s, struct image *image, struct tables **ret)
+/* Takes @names. */
+static int keep_tables(struct symbolizer *s, const struct image *image, struct file_names *names)
 {
 	struct tables *t = calloc(1, sizeof(*t));
-	bool hash_oom = false;
-	int r;
+	bool hash_oom = !t;
 
-	if (!t)
-		return -ENOMEM;
-	t->image = image_ref(image);
-	t->key = image;
-	HASH_ADD_PTR(s->tables, key, t);
+	if (t) {
+		*t = (struct tables){.key = image, .names = names, .used = ++s->tick};
+		HASH_ADD_PTR(s->tables, key, t);
+	}
 	if (hash_oom) {
-		image_unref(t->image);
+		file_names_free(names);
 		free(t);
 		return -ENOMEM;
 	}
-	r = open_tables(t);
-	if (r < 0) {
-		drop_tables(s, t);
-		return r;
-	}
-	*ret = t;
+	t->bytes = sizeof(*t) + file_names_bytes(names);
+	s->tables_bytes += t->bytes;
+	while (s->tables_bytes > s->opts.cache_bytes && HASH_COUNT(s->tables) > 1)
+		drop_least_used(s, t);
 	return 0;
 }
 
-static int get_tables(struct symbolizer *s, struct image *image, struct tables **ret)
+/* The file's names, out of the cache. NULL for a file that is not read now. */
+static int take_tables(struct symbolizer *s, struct image *image, struct file_names **ret)
 {
 	struct tables *t;
-	int r = 0;
 
+	*ret = NULL;
+	if (!image->file || image_is_slow(image))
+		return 0;
 	HASH_FIND_PTR(s->tables, &image, t);
-	if (!t)
-		r = add_tables(s, image, &t);
-	if (r)
-		return r;
-	t->used = ++s->tick;
-	count_tables(s, t);
-	while (s->tables_bytes > s->cache_bytes && HASH_COUNT(s->tables) > 1)
-		drop_least_used(s, t);
-	*ret = t;
-	return 0;
+	if (t) {
+		*ret = t->names;
+		remove_tables(s, t);
+		return 0;
+	}
+	if (s->thread && lookup_thread_n_blocked(s->thread) >= SYMBOLIZER_BLOCKED_NEW)
+		return 0;
+	return file_names_new(image, s->opts.sources, s->opts.n_sources, ret);
 }
 
 /* ---------------------------------------------------------------- lines */
@@ -248,81 +228,75 @@ static void set_name(struct symbol *sym, const char *function, const char *syste
 	sym->found = found;
 }
 
-static void set_mangled(struct symbolizer *s, struct symbol *sym, char *name)
-{
-	char readable[DEMANGLE_NAME_MAX];
-	const char *system_name;
-	bool mangled = demangle(name, readable);
-
-	system_name = intern_foreign(s, name);
-	set_name(sym, mangled ? intern_foreign(s, readable) : system_name, system_name, true);
-}
-
-static void set_offset(struct symbolizer *s, struct symbol *sym, const struct frame *frame)
+static void set_offset(struct symbolizer *s, struct symbol *sym, const struct image *image,
+		       uint64_t vaddr)
 {
 	char text[256 + 24]; /* the longest file name, and "+0x" with a number */
 
-	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, image_name(frame->image), frame->vaddr);
+	snprintf(text, sizeof(text), "%.255s+0x%" PRIx64, image_name(image), vaddr);
 	set_name(sym, intern_foreign(s, text), "", false);
 	sym->lines[0].system_name = sym->lines[0].function;
 }
 
-static void add_go_line(struct symbolizer *s, struct symbol *sym, struct gopclntab_line *line)
+/* The lookup's strings are its own and may be changed. */
+static void set_lines(struct symbolizer *s, struct symbol *sym, const struct symbol_lines *lines)
 {
-	const char *function = intern_foreign(s, line->function);
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct symbol_line *from = &lines->items[i];
+		struct symbol_line *to = &sym->lines[i];
 
-	sym->lines[sym->n_lines++] = (struct symbol_line){
-		.function = function,
-		.system_name = function,
-		.file = intern_foreign(s, line->file),
-		.line = line->line,
-		.start_line = line->start_line,
-		.inlined = line->parent_pc >= 0,
-	};
-}
-
-/* From the innermost function outwards. Compiler-generated functions are left out, unless there are
- * no others. */
-static bool find_go(struct symbolizer *s, struct gopclntab *go, uint64_t vaddr, struct symbol *sym)
-{
-	struct gopclntab_line line;
-	bool more = true;
-
-	sym->n_lines = 0;
-	sym->found = true;
-	/* counts levels, not lines: hidden functions may be inlined into each other */
-	for (size_t level = 0; more && level < SYMBOL_LINES_MAX; level++) {
-		if (gopclntab_find(go, vaddr, &line) != 0)
-			break;
-		more = line.parent_pc >= 0 &&
-		       !__builtin_add_overflow(line.entry, (uint64_t)line.parent_pc, &vaddr);
-		if (!line.wrapper || (!more && !sym->n_lines))
-			add_go_line(s, sym, &line);
+		*to = *from;
+		to->function = intern_foreign(s, (char *)from->function);
+		to->system_name = from->system_name == from->function
+					  ? to->function
+					  : intern_foreign(s, (char *)from->system_name);
+		to->file = intern_foreign(s, (char *)from->file);
 	}
-	if (sym->n_lines)
-		sym->lines[sym->n_lines - 1].inlined =
-			false; /* the rest is inlined into hidden functions */
-	return sym->n_lines > 0;
+	sym->n_lines = lines->n;
+	sym->found = true;
+	sym->lines[lines->n - 1].inlined = false; /* the rest is inlined into hidden functions */
 }
 
-static int find_in_file(struct symbolizer *s, const struct frame *frame, struct symbol *sym)
+/* @lookup NULL: the file is not read. */
+static int give_all(struct symbolizer *s, const struct image *image, const struct lookup *lookup,
+		    const uint64_t *vaddrs, size_t n, symbolizer_fn fn, void *ctx)
 {
-	struct symtab_symbol symbol;
-	struct tables *t;
-	int r;
+	struct symbol sym;
+	int r = 0;
 
-	if (!frame->image->file)
-		return set_offset(s, sym, frame), 0;
-	r = get_tables(s, frame->image, &t);
-	if (r)
-		return r;
-	if (t->go && find_go(s, t->go, frame->vaddr, sym))
-		return 0;
-	if (t->symbols && symtab_find(t->symbols, frame->vaddr, &symbol) == 0)
-		set_mangled(s, sym, symbol.name);
-	else
-		set_offset(s, sym, frame);
-	return 0;
+	for (size_t i = 0; i < n && !r; i++) {
+		if (lookup && lookup->answers[i].n)
+			set_lines(s, &sym, &lookup->answers[i]);
+		else
+			set_offset(s, &sym, image, vaddrs[i]);
+		r = fn(ctx, i, &sym);
+	}
+	return r;
+}
+
+/* One batch. */
+static int find_in_file(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
+			symbolizer_fn fn, void *ctx)
+{
+	struct file_names *names;
+	struct lookup *lookup = NULL;
+	int kept, r = take_tables(s, image, &names);
+
+	if (!r && names)
+		r = lookup_new(names, vaddrs, n, &lookup);
+	if (!r && lookup) {
+		r = lookup_run(s->thread, lookup);
+		if (r == LOOKUP_BLOCKED) {
+			lookup = NULL;
+			s->n_blocked++;
+			r = 0;
+		}
+	}
+	if (!r)
+		r = give_all(s, image, lookup, vaddrs, n, fn, ctx);
+	kept = lookup ? keep_tables(s, image, lookup_take_names(lookup)) : 0;
+	lookup_free(lookup);
+	return r ? r : kept;
 }
 
 /* BPF programs and modules come and go, so a missing name justifies a new read after some time. */
@@ -331,10 +305,10 @@ static int load_kernel(struct symbolizer *s)
 	struct ksyms *k = NULL;
 	int r;
 
-	if (!s->proc || nsec_monotonic() < s->kernel_next_ns)
+	if (!s->opts.proc || nsec_monotonic() < s->kernel_next_ns)
 		return 0;
 	s->kernel_next_ns = nsec_monotonic() + SYMBOLIZER_KERNEL_NS;
-	r = ksyms_load(s->proc, &k);
+	r = ksyms_load(s->opts.proc, &k);
 	if (r == -ENOMEM)
 		return r;
 	if (!r) {
@@ -367,13 +341,18 @@ static int find_in_kernel(struct symbolizer *s, uint64_t pc, struct symbol *sym)
 int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret)
 {
 	struct symbolizer *s = calloc(1, sizeof(*s));
+	int r = 0;
 
 	if (!s)
 		return -ENOMEM;
-	s->proc = opts->proc;
-	s->cache_bytes = opts->cache_bytes;
-	*ret = s;
-	return 0;
+	s->opts = *opts;
+	if (opts->guarded)
+		r = lookup_thread_new(opts->blocked_ns, &s->thread);
+	if (r)
+		symbolizer_free(s);
+	else
+		*ret = s;
+	return r;
 }
 
 void symbolizer_free(struct symbolizer *s)
@@ -382,6 +361,7 @@ void symbolizer_free(struct symbolizer *s)
 
 	if (!s)
 		return;
+	lookup_thread_free(s->thread);
 	HASH_ITER(hh, s->tables, t, next)
 		drop_tables(s, t);
 	ksyms_free(s->kernel);
@@ -389,12 +369,24 @@ void symbolizer_free(struct symbolizer *s)
 	free(s);
 }
 
-int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret)
+/* A part of the caller's addresses. */
+struct batch {
+	size_t first;
+	symbolizer_fn fn;
+	void *ctx;
+};
+
+static int give_in_batch(void *ctx, size_t i, const struct symbol *symbol)
+{
+	const struct batch *batch = ctx;
+
+	return batch->fn(batch->ctx, batch->first + i, symbol);
+}
+
+/* An address that is in no file. */
+static int find_elsewhere(struct symbolizer *s, const struct frame *frame, struct symbol *ret)
 {
 	switch (frame->image->kind) {
-	case IMAGE_FILE:
-	case IMAGE_VDSO:
-		return find_in_file(s, frame, ret);
 	case IMAGE_KERNEL:
 		return find_in_kernel(s, frame->vaddr, ret);
 	case IMAGE_ANON:
@@ -404,6 +396,48 @@ int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symb
 		set_name(ret, "[unknown]", "[unknown]", false);
 		return 0;
 	}
+}
+
+int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
+			symbolizer_fn fn, void *ctx)
+{
+	const bool is_file = image->kind == IMAGE_FILE || image->kind == IMAGE_VDSO;
+	struct batch batch = {.fn = fn, .ctx = ctx};
+	struct symbol sym;
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r && !is_file; i++) {
+		r = find_elsewhere(s, &(struct frame){image, vaddrs[i]}, &sym);
+		if (!r)
+			r = fn(ctx, i, &sym);
+	}
+	for (; batch.first < n && !r && is_file; batch.first += LOOKUP_BATCH) {
+		size_t part = n - batch.first < LOOKUP_BATCH ? n - batch.first : LOOKUP_BATCH;
+
+		r = find_in_file(s, image, vaddrs + batch.first, part, give_in_batch, &batch);
+	}
+	return r;
+}
+
+static int copy_symbol(void *ctx, size_t i, const struct symbol *symbol)
+{
+	struct symbol *ret = ctx;
+
+	(void)i;
+	ret->n_lines = symbol->n_lines;
+	ret->found = symbol->found;
+	memcpy(ret->lines, symbol->lines, symbol->n_lines * sizeof(*symbol->lines));
+	return 0;
+}
+
+int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret)
+{
+	return symbolizer_find_all(s, frame->image, &frame->vaddr, 1, copy_symbol, ret);
+}
+
+uint64_t symbolizer_blocked(const struct symbolizer *s)
+{
+	return s->n_blocked;
 }
 
 void symbolizer_release(struct symbolizer *s)

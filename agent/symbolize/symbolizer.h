@@ -35,12 +35,26 @@ struct symbol {
 	bool found; /* false: the only line is "image+0xoff" */
 };
 
+/**
+ * struct symbolizer_opts - borrowed pointers must outlive the symbolizer
+ * @proc:        for kallsyms
+ * @cache_bytes: ceiling for symbol tables kept
+ * @guarded:     files are read on a thread of the symbolizer's own. A read that blocks costs its
+ *               file the names, and nothing else. Without it reads block the caller
+ * @blocked_ns:  blocked time of such a read; 0: the watchdog's default
+ * @sources:     of files' names, @n_sources; NULL: the usual ones
+ */
 struct symbolizer_opts {
-	const struct root *proc; /* for kallsyms; borrowed */
-	size_t cache_bytes;	 /* ceiling for symbol tables kept */
+	const struct root *proc;
+	size_t cache_bytes;
+	bool guarded;
+	uint64_t blocked_ns;
+	const struct symbol_source *const *sources;
+	size_t n_sources;
 };
 
 struct root;
+struct symbol_source;
 struct symbolizer;
 
 int symbolizer_new(const struct symbolizer_opts *opts, struct symbolizer **ret);
@@ -54,8 +68,16 @@ void symbolizer_free(struct symbolizer *s);
  * Return: 0 or -ENOMEM. Any problem with the file gives "image+0xoff".
  */
 int symbolizer_find(struct symbolizer *s, const struct frame *frame, struct symbol *ret);
+/* Receives the symbol of address @i, in any order; its strings as in symbolizer_find(). */
+typedef int (*symbolizer_fn)(void *ctx, size_t i, const struct symbol *symbol);
+/* The same for @n addresses of one image: one exchange with the thread that reads files, for many
+ * addresses. 0, -ENOMEM, or the first result of @fn that is not 0. */
+int symbolizer_find_all(struct symbolizer *s, struct image *image, const uint64_t *vaddrs, size_t n,
+			symbolizer_fn fn, void *ctx);
 /* Forget all strings handed out; tables are kept up to the ceiling. Call between reports. */
 void symbolizer_release(struct symbolizer *s);
+/* Reads of files that were abandoned so far. */
+uint64_t symbolizer_blocked(const struct symbolizer *s);
 size_t symbolizer_bytes(const struct symbolizer *s);
 
 #endif

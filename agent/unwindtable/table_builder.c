@@ -21,6 +21,7 @@
 #include "base/loop.h"
 #include "base/metric.h"
 #include "base/nsec.h"
+#include "base/watchdog.h"
 #include "base/worker.h"
 #include "procmap/image.h"
 #include "unwindtable/compile.h"
@@ -43,6 +44,7 @@ enum compiled {
 	COMPILED_TOO_LARGE,
 	COMPILED_NO_ROOM, /* other tables are wanted more */
 	COMPILED_CHANGED, /* the file was being written to */
+	COMPILED_SLOW,	  /* reading the file blocked the worker */
 	COMPILED_FAILED,  /* our side */
 	COMPILED_MAX,
 };
@@ -54,6 +56,7 @@ static const char *const compiled_names[COMPILED_MAX] = {
 	[COMPILED_TOO_LARGE] = "too_large",
 	[COMPILED_NO_ROOM] = "no_space",
 	[COMPILED_CHANGED] = "changed",
+	[COMPILED_SLOW] = "slow",
 	[COMPILED_FAILED] = "failed",
 };
 
@@ -68,6 +71,7 @@ struct executable {
 struct table_builder {
 	struct table_builder_opts opts;
 	struct worker *worker;
+	struct watchdog *watchdog;
 	struct executable *all;
 	struct executable *by_number[TABLE_EXES];
 	uint64_t n_compiled[COMPILED_MAX];
@@ -199,6 +203,27 @@ static void job_done(struct work *work)
 	job_free(job);
 }
 
+/* The image gets no table until its cooldown has passed. */
+static void on_abandoned(void *ctx, struct work *work)
+{
+	struct exe_job *job = container_of(work, struct exe_job, work);
+	struct table_builder *x = ctx;
+	struct executable *e = find(x, job->image);
+
+	image_set_slow(job->image);
+	x->n_compiled[COMPILED_SLOW]++;
+	if (!e)
+		return;
+	e->compiling = false;
+	if (x->opts.ready)
+		x->opts.ready(x->opts.ctx, e->number);
+}
+
+static void job_drop(struct work *work)
+{
+	job_free(container_of(work, struct exe_job, work));
+}
+
 static void submit(struct table_builder *x, struct executable *e)
 {
 	struct exe_job *job = calloc(1, sizeof(*job));
@@ -216,8 +241,8 @@ static void submit(struct table_builder *x, struct executable *e)
 
 static void want(struct table_builder *x, struct executable *e)
 {
-	if (!e->compiling && !e->absent && !tables_live(x->opts.tables, e->number) &&
-	    !tables_placing(x->opts.tables, e->number))
+	if (!e->compiling && !e->absent && !image_is_slow(e->image) &&
+	    !tables_live(x->opts.tables, e->number) && !tables_placing(x->opts.tables, e->number))
 		submit(x, e);
 }
 
@@ -300,7 +325,8 @@ enum table_builder_state table_builder_want_number(struct table_builder *x, uint
 		return TABLE_BUILDER_NEVER;
 	if (tables_live(x->opts.tables, number))
 		return TABLE_BUILDER_LIVE;
-	if (!e->compiling && !tables_awaited(x->opts.tables, number, nsec_monotonic()))
+	if (!e->compiling &&
+	    (image_is_slow(e->image) || !tables_awaited(x->opts.tables, number, nsec_monotonic())))
 		return TABLE_BUILDER_NEVER;
 	if (!tables_placing(x->opts.tables, number))
 		want(x, e);
@@ -349,6 +375,12 @@ size_t table_builder_pending(const struct table_builder *x)
 int table_builder_new(const struct table_builder_opts *opts, struct table_builder **ret)
 {
 	_cleanup_(freep) struct table_builder *x = calloc(1, sizeof(*x));
+	struct watchdog_opts watchdog = {
+		.loop = opts->loop,
+		.abandoned = on_abandoned,
+		.drop = job_drop,
+		.ctx = x,
+	};
 	int r;
 
 	if (!x)
@@ -357,6 +389,12 @@ int table_builder_new(const struct table_builder_opts *opts, struct table_builde
 	r = worker_new(opts->loop, "unwind", TABLE_BUILDER_QUEUE_MAX, &x->worker);
 	if (r)
 		return r;
+	watchdog.worker = x->worker;
+	r = watchdog_new(&watchdog, &x->watchdog);
+	if (r) {
+		worker_free(x->worker);
+		return r;
+	}
 	*ret = take_ptr(x);
 	return 0;
 }
@@ -367,6 +405,7 @@ void table_builder_free(struct table_builder *x)
 
 	if (!x)
 		return;
+	watchdog_free(x->watchdog);
 	worker_free(x->worker);
 	HASH_ITER(hh, x->all, e, next)
 		drop(x, e);

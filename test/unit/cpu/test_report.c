@@ -447,7 +447,8 @@ static void test_no_memory(void **state)
 
 	input_make(*state, &rows[0], &in);
 	assert_int_equal(report_once(&in), 0);
-	assert_true(allocfail_each(report_once, &in) > 10);
+	/* the file's tables can be opened again without some of the memory */
+	assert_true(allocfail_survive(report_once, &in) > 10);
 	input_deinit(&in);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/loop.h"
+#include "base/watchdog.h"
 #include "goprofile/worker.h"
 #include "goprofile/heapsnap.h"
 #include "support/gofixture.h"
@@ -169,15 +170,15 @@ static void ceiling_and_end(void **state)
 
 	(void)state;
 	bench_init(&bench);
-	for (int i = 0; i < GO_PROFILE_STUCK_MAX; i++) {
+	for (int i = 0; i < WATCHDOG_THREADS_MAX; i++) {
 		submit(&bench, &bench.bad);
 		loop_until(bench.loop, all_done, &bench);
 	}
-	assert_int_equal(bench.n_stuck, GO_PROFILE_STUCK_MAX);
-	assert_int_equal(go_profile_worker_n_stuck(bench.worker), GO_PROFILE_STUCK_MAX);
+	assert_int_equal(bench.n_stuck, WATCHDOG_THREADS_MAX);
+	assert_int_equal(go_profile_worker_n_stuck(bench.worker), WATCHDOG_THREADS_MAX);
 	submit(&bench, &bench.bad);
 	submit(&bench, &bench.good);
-	while (bench.n_started < GO_PROFILE_STUCK_MAX + 1)
+	while (bench.n_started < WATCHDOG_THREADS_MAX + 1)
 		usleep(1000);
 	go_profile_worker_free(bench.worker);
 	assert_int_equal(bench.n_done, 1);
@@ -185,7 +186,7 @@ static void ceiling_and_end(void **state)
 	loop_free(bench.loop);
 	goprocess_stop(&bench.bad);
 	/* so that nothing of theirs is left when leaks are counted */
-	while (bench.n_dropped < GO_PROFILE_STUCK_MAX + 1)
+	while (bench.n_dropped < WATCHDOG_THREADS_MAX + 1)
 		usleep(1000);
 	goprocess_stop(&bench.good);
 }

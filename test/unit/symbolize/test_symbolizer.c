@@ -4,18 +4,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/nsec.h"
 #include "base/root.h"
 #include "support/allocfail.h"
 #include "support/fixture.h"
 #include "support/gofixture.h"
 #include "support/gotable.h"
+#include "symbolize/lookup.h"
+#include "symbolize/source.h"
 #include "symbolize/symbolizer.h"
 
-#define CACHE_BYTES (16u << 20)
+#define CACHE_BYTES   (16u << 20)
+#define SILENT_IMAGES (LOOKUP_BLOCKED_MAX / 2 + 2)
 
 struct fixture {
 	struct root proc;
@@ -323,6 +329,169 @@ static void test_out_of_memory(void **state)
 	image_unref(image);
 }
 
+/* ---------------------------------------------------------------- sources that do not answer */
+
+/* A source whose file server is silent until the gate opens, or that has its names later. */
+struct silent {
+	sem_t gate;
+	_Atomic int n_opened, n_freed;
+	bool blocks;
+	int later; /* open() says so this often */
+};
+
+static struct silent silent;
+
+static int silent_open(const struct elffile *file, void **ret)
+{
+	assert_non_null(file);
+	if (silent.later-- > 0)
+		return SOURCE_LATER;
+	silent.n_opened++;
+	while (silent.blocks && sem_wait(&silent.gate) && errno == EINTR)
+		continue;
+	*ret = &silent;
+	return SOURCE_OK;
+}
+
+static int silent_find(void *opened, uint64_t vaddr, struct symbol_lines *lines)
+{
+	const struct symbol_line even = {.function = "even", .system_name = "_even", .file = ""};
+
+	assert_ptr_equal(opened, &silent);
+	return vaddr % 2 ? (int)SOURCE_NONE : symbol_lines_add(lines, &even);
+}
+
+static size_t silent_bytes(const void *opened)
+{
+	(void)opened;
+	return 1;
+}
+
+static void silent_free(void *opened)
+{
+	(void)opened;
+	silent.n_freed++;
+}
+
+static const struct symbol_source silent_source = {"silent", silent_open, silent_find, silent_bytes,
+						   silent_free};
+
+static struct symbolizer *silent_symbolizer(const struct fixture *f)
+{
+	static const struct symbol_source *const sources[] = {&silent_source};
+	const struct symbolizer_opts opts = {
+		.proc = &f->proc,
+		.cache_bytes = CACHE_BYTES,
+		.guarded = true,
+		.blocked_ns = 100 * NSEC_PER_MSEC,
+		.sources = sources,
+		.n_sources = 1,
+	};
+	struct symbolizer *s;
+
+	assert_int_equal(symbolizer_new(&opts, &s), 0);
+	return s;
+}
+
+static struct symbol find_with(struct symbolizer *s, struct image *image, uint64_t vaddr)
+{
+	struct symbol sym;
+
+	assert_int_equal(symbolizer_find(s, &(struct frame){image, vaddr}, &sym), 0);
+	return sym;
+}
+
+/* A file that blocks its reader has no names for a while; the others have theirs. At half of the
+ * ceiling only files that were read before are read. */
+static void test_blocked(void **state)
+{
+	const struct fixture *f = *state;
+	struct image *images[SILENT_IMAGES], *good = open_fixture("plain-pie");
+	struct symbolizer *s;
+	struct symbol sym;
+
+	silent = (struct silent){.blocks = false};
+	sem_init(&silent.gate, 0, 0);
+	s = silent_symbolizer(f);
+	sym = find_with(s, good, 2);
+	check_name(&sym, true, "even");
+	assert_string_equal(sym.lines[0].system_name, "_even");
+	silent.blocks = true;
+	for (int i = 0; i < SILENT_IMAGES; i++) {
+		images[i] = open_fixture("plain-stripped");
+		sym = find_with(s, images[i], 2);
+		check_name(&sym, false, "plain-stripped+0x2");
+		assert_int_equal(image_is_slow(images[i]), i < LOOKUP_BLOCKED_MAX / 2);
+	}
+	assert_int_equal(symbolizer_blocked(s), LOOKUP_BLOCKED_MAX / 2);
+	assert_int_equal(silent.n_opened, 1 + LOOKUP_BLOCKED_MAX / 2);
+	sym = find_with(s, images[0], 2); /* at once */
+	check_name(&sym, false, "plain-stripped+0x2");
+	sym = find_with(s, good, 4);
+	check_name(&sym, true, "even");
+	sym = find_with(s, good, 5);
+	check_name(&sym, false, "plain-pie+0x5");
+	symbolizer_free(s);
+	for (int i = 0; i < SILENT_IMAGES; i++) {
+		sem_post(&silent.gate);
+		image_unref(images[i]);
+	}
+	while (silent.n_freed < silent.n_opened)
+		usleep(1000);
+	image_unref(good);
+}
+
+static void test_later(void **state)
+{
+	const struct fixture *f = *state;
+	struct image *image = open_fixture("plain-pie");
+	struct symbolizer *s;
+	struct symbol sym;
+
+	silent = (struct silent){.later = 2};
+	s = silent_symbolizer(f);
+	for (int i = 0; i < 3; i++) {
+		sym = find_with(s, image, 2);
+		check_name(&sym, i == 2, i == 2 ? "even" : "plain-pie+0x2");
+	}
+	assert_int_equal(silent.n_opened, 1);
+	symbolizer_free(s);
+	assert_int_equal(silent.n_freed, 1);
+	image_unref(image);
+}
+
+static int count_found(void *ctx, size_t i, const struct symbol *symbol)
+{
+	bool *found = ctx;
+
+	assert_false(found[i]);
+	found[i] = true;
+	assert_int_equal(symbol->found, i % 2 == 0);
+	return 0;
+}
+
+/* More addresses than one batch has. */
+static void test_batches(void **state)
+{
+	enum { N = 3 * LOOKUP_BATCH + 7 };
+	const struct fixture *f = *state;
+	struct image *image = open_fixture("plain-pie");
+	static uint64_t vaddrs[N];
+	static bool found[N];
+	struct symbolizer *s;
+
+	silent = (struct silent){0};
+	s = silent_symbolizer(f);
+	for (size_t i = 0; i < N; i++)
+		vaddrs[i] = i;
+	assert_int_equal(symbolizer_find_all(s, image, vaddrs, N, count_found, found), 0);
+	for (size_t i = 0; i < N; i++)
+		assert_true(found[i]);
+	assert_int_equal(silent.n_opened, 1);
+	symbolizer_free(s);
+	image_unref(image);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -337,6 +506,9 @@ int main(void)
 		TEST(test_many_strings),
 		TEST(test_go_circle),
 		TEST(test_out_of_memory),
+		TEST(test_blocked),
+		TEST(test_later),
+		TEST(test_batches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

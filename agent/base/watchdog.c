@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/watchdog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/loop.h"
+#include "base/nsec.h"
+
+/* Time to wait for the running job at the end of the program. */
+#define END_WAIT_NS  (2 * NSEC_PER_SEC)
+#define END_PAUSE_NS (5 * NSEC_PER_MSEC)
+/* Looks within the time limit. */
+#define LOOKS	     4
+
+/* The number of blocked threads, shared by the watchdog and the threads. */
+struct blocked {
+	_Atomic unsigned int n;
+	_Atomic unsigned int n_refs;
+};
+
+/* One abandoned job. */
+struct abandoned {
+	struct watchdog *wd; /* for the loop's thread only */
+	struct blocked *blocked;
+	void (*drop)(struct work *work);
+};
+
+struct watchdog {
+	struct watchdog_opts opts;
+	struct loop_source *timer;
+	struct blocked *blocked;
+	uint64_t alive_ns; /* of the watched job; 0: none */
+	uint64_t seen_ns;  /* when the watched job was seen first */
+	uint64_t ran_ns;   /* run time and delay of its thread then */
+};
+
+static void blocked_unref(struct blocked *blocked)
+{
+	if (blocked && atomic_fetch_sub(&blocked->n_refs, 1) == 1)
+		free(blocked);
+}
+
+/* Time on a CPU or waiting for one. 0 if the kernel does not say: then all time is blocked time. */
+static uint64_t ran_ns(pid_t tid)
+{
+	_cleanup_(close_fdp) int fd = -1;
+	char text[96], *end;
+	uint64_t cpu_ns;
+	ssize_t n;
+
+	snprintf(text, sizeof(text), "/proc/self/task/%d/schedstat", (int)tid);
+	fd = open(text, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	cpu_ns = strtoull(text, &end, 10);
+	return cpu_ns + strtoull(end, NULL, 10);
+}
+
+/* How long the running job has been blocked since its last sign of life, as far as was seen. */
+static uint64_t blocked_ns(struct watchdog *wd)
+{
+	struct worker_running running;
+	uint64_t now_ns, ran;
+
+	if (!worker_running(wd->opts.worker, &running)) {
+		wd->alive_ns = 0;
+		return 0;
+	}
+	now_ns = nsec_monotonic();
+	ran = ran_ns(running.tid);
+	if (running.alive_ns != wd->alive_ns) {
+		wd->alive_ns = running.alive_ns;
+		wd->seen_ns = now_ns;
+		wd->ran_ns = ran;
+	}
+	ran -= ran < wd->ran_ns ? ran : wd->ran_ns;
+	now_ns -= wd->seen_ns;
+	return now_ns > ran ? now_ns - ran : 0;
+}
+
+/* ---------------------------------------------------------------- a job that does not end */
+
+static void on_seen(void *ctx, struct work *work)
+{
+	const struct abandoned *a = ctx;
+	struct watchdog *wd = a->wd;
+
+	atomic_fetch_add(&a->blocked->n, 1);
+	atomic_fetch_add(&a->blocked->n_refs, 1);
+	if (wd->opts.abandoned)
+		wd->opts.abandoned(wd->opts.ctx, work);
+}
+
+/* The watchdog and the worker may no longer exist. */
+static void on_orphan(void *ctx, struct work *work)
+{
+	struct abandoned *a = ctx;
+
+	a->drop(work);
+	atomic_fetch_sub(&a->blocked->n, 1);
+	blocked_unref(a->blocked);
+	free(a);
+}
+
+/* False if the job is still the worker's. */
+static bool abandon(struct watchdog *wd)
+{
+	struct abandoned *a = calloc(1, sizeof(*a));
+	const struct worker_left left = {on_seen, on_orphan, a};
+
+	if (!a)
+		return false;
+	*a = (struct abandoned){wd, wd->blocked, wd->opts.drop};
+	if (!worker_abandon(wd->opts.worker, &left))
+		return true;
+	free(a);
+	return false;
+}
+
+static void on_timer(void *ctx)
+{
+	struct watchdog *wd = ctx;
+	unsigned int n = watchdog_n_blocked(wd);
+
+	if (blocked_ns(wd) < wd->opts.blocked_ns || n >= wd->opts.threads_max)
+		return;
+	if (wd->opts.prepare && wd->opts.prepare(wd->opts.ctx, n))
+		return;
+	if (!abandon(wd) && wd->opts.kept)
+		wd->opts.kept(wd->opts.ctx);
+}
+
+/* ---------------------------------------------------------------- life */
+
+int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret)
+{
+	struct watchdog *wd = calloc(1, sizeof(*wd));
+	int r;
+
+	if (!wd)
+		return -ENOMEM;
+	wd->opts = *opts;
+	if (!wd->opts.blocked_ns)
+		wd->opts.blocked_ns = WATCHDOG_BLOCKED_NS;
+	if (!wd->opts.threads_max)
+		wd->opts.threads_max = WATCHDOG_THREADS_MAX;
+	wd->blocked = calloc(1, sizeof(*wd->blocked));
+	r = wd->blocked ? 0 : -ENOMEM;
+	if (!r) {
+		wd->blocked->n_refs = 1;
+		r = loop_add_timer(opts->loop, on_timer, wd, &wd->timer);
+	}
+	if (!r)
+		r = loop_arm(wd->timer, wd->opts.blocked_ns / LOOKS, wd->opts.blocked_ns / LOOKS);
+	if (r) {
+		loop_remove(wd->timer);
+		blocked_unref(wd->blocked);
+		free(wd);
+		return r;
+	}
+	*ret = wd;
+	return 0;
+}
+
+void watchdog_free(struct watchdog *wd)
+{
+	const struct timespec pause = {.tv_nsec = END_PAUSE_NS};
+	uint64_t end_ns = nsec_monotonic() + END_WAIT_NS;
+
+	if (!wd)
+		return;
+	loop_remove(wd->timer);
+	worker_stop(wd->opts.worker);
+	while (worker_busy_ns(wd->opts.worker) && nsec_monotonic() < end_ns)
+		nanosleep(&pause, NULL);
+	if (worker_busy_ns(wd->opts.worker))
+		(void)!abandon(wd);
+	blocked_unref(wd->blocked);
+	free(wd);
+}
+
+unsigned int watchdog_n_blocked(const struct watchdog *wd)
+{
+	return atomic_load(&wd->blocked->n);
+}

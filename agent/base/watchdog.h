@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef PODPROF_BASE_WATCHDOG_H
+#define PODPROF_BASE_WATCHDOG_H
+
+/*
+ * Watches a worker whose jobs read files or memory of a container. Such a read can block forever in
+ * the kernel: on a FUSE or network file system without an answer, on memory under userfaultfd, on
+ * the lock of an address space. A job cannot be interrupted there. The watchdog abandons the job
+ * and its thread, and a new thread runs the next jobs.
+ *
+ * Only blocked time counts. Time on the CPU and in the run queue, from the thread's schedstat, is
+ * progress: a starved node does not look like a silent file system.
+ */
+
+#include <stdint.h>
+
+#include "base/worker.h"
+
+struct loop;
+struct watchdog;
+
+/* Blocked nanoseconds of a job without work_alive() until the job is abandoned. A disk with errors
+ * answers within seconds, a network file system after a lost packet, too. */
+#define WATCHDOG_BLOCKED_NS  (10 * 1000000000ull)
+/* Blocked threads of one worker. Each keeps its stack and the memory of its job. Reached: the
+ * worker waits until a thread returns; in the metrics
+ * `podprof_go_heap_reads_total{outcome="round_skipped"}` for Go profiles,
+ * `podprof_unwind_compiled_total{outcome="slow"}` for unwind tables. */
+#define WATCHDOG_THREADS_MAX 4
+
+/**
+ * struct watchdog_opts - borrowed pointers must outlive the watchdog
+ * @blocked_ns:  0: WATCHDOG_BLOCKED_NS
+ * @threads_max: 0: WATCHDOG_THREADS_MAX
+ * @prepare:     called on the loop before an abandonment, with the number of blocked threads: makes
+ *               the next thread's data. Not 0: try again later. May be NULL
+ * @abandoned:   called on the loop, before the next thread starts: the job is lost. Only its inputs
+ *               may be read; hands over what @prepare made
+ * @kept:        called instead of @abandoned if the job has just ended: drops what @prepare made.
+ *               May be NULL
+ * @drop:        called on the job's thread when its run() returns in the end, perhaps after the
+ *               watchdog's and the worker's end: frees the job
+ */
+struct watchdog_opts {
+	struct loop *loop;
+	struct worker *worker;
+	uint64_t blocked_ns;
+	unsigned int threads_max;
+	int (*prepare)(void *ctx, unsigned int n_blocked);
+	void (*abandoned)(void *ctx, struct work *work);
+	void (*kept)(void *ctx);
+	void (*drop)(struct work *work);
+	void *ctx;
+};
+
+int watchdog_new(const struct watchdog_opts *opts, struct watchdog **ret);
+/* Stops the worker: waits for the running job for a moment, then abandons it, whatever the number
+ * of blocked threads is. worker_free() then does not wait. Call before worker_free(). NULL is fine.
+ */
+void watchdog_free(struct watchdog *wd);
+/* Threads that are still blocked. */
+unsigned int watchdog_n_blocked(const struct watchdog *wd);
+
+#endif
