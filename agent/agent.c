@@ -279,19 +279,16 @@ static int start_loop(struct agent *a)
 
 static int start_discovery(struct agent *a)
 {
-	const struct discovery_opts opts = {
-		.loop = a->loop,
-		.proc = &a->proc,
-		.cgroupfs_root = a->config->cgroupfs_root,
-		.host_processes = a->config->host_processes,
-		.node_name = a->config->node_name,
-		.grace_ns = 2 * a->config->window_ns,
-	};
-	int r = discovery_new(&opts, &a->discovery);
+	struct discovery_opts opts = settings_discovery(a->config);
+	int r;
 
+	opts.loop = a->loop;
+	opts.proc = &a->proc;
+	opts.grace_ns = 2 * a->config->window_ns;
+	r = discovery_new(&opts, &a->discovery);
 	if (r)
 		return start_failed(r, "cannot read the cgroups; --cgroupfs-root names their place",
-				    NULL);
+				    hierarchy_why(r));
 	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
 }
 
@@ -327,8 +324,7 @@ static int start_naming(struct agent *a)
 	with.opts.ctx = a;
 	r = naming_new(&with.opts, &a->naming, &error);
 	if (r == -EDESTADDRREQ)
-		return start_failed(r, "--metadata names a server whose address is not known",
-				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
+		return start_failed(r, METADATA_NO_ADDRESS, METADATA_NO_ADDRESS_REMEDY);
 	if (r == -EINVAL) { /* no reason not to profile */
 		log_warn("no server is asked for names: --node-name is no node's name",
 			 log_str("node", a->config->node_name));
@@ -522,14 +518,14 @@ static int start_listening(struct agent *a)
 	int r;
 
 	if (!listen_parse(a->config->listen, &address)) {
-		log_error("cannot listen; --listen needs ADDRESS:PORT, such as 127.0.0.1:7070",
+		log_error("cannot listen; --listen needs " CONFIG_LISTEN_FORM,
 			  log_str("listen", a->config->listen));
 		return -EINVAL;
 	}
 	r = server_new(&opts, &a->server);
 	if (r) {
-		log_error("cannot listen; --listen names another address or port",
-			  log_str("listen", a->config->listen), log_err(r));
+		log_error("cannot listen", log_str("listen", a->config->listen), log_err(r),
+			  log_str("why", listen_hint(r)));
 		return r;
 	}
 	snprintf(a->url, sizeof(a->url), "http://%s/", server_address(a->server));

@@ -25,6 +25,15 @@ struct cpu_profiler_opts settings_cpu(const struct config *c)
 	};
 }
 
+struct discovery_opts settings_discovery(const struct config *c)
+{
+	return (struct discovery_opts){
+		.cgroupfs_root = c->cgroupfs_root,
+		.host_processes = c->host_processes,
+		.node_name = c->node_name,
+	};
+}
+
 static const enum metadata_mode modes[CONFIG_METADATA_MAX] = {
 	[CONFIG_METADATA_AUTO] = METADATA_AUTO,
 	[CONFIG_METADATA_KUBELET] = METADATA_KUBELET,

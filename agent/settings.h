@@ -11,6 +11,7 @@
 #include <limits.h>
 
 #include "cpu/profiler.h"
+#include "discovery/discovery.h"
 #include "naming/naming.h"
 
 struct config;
@@ -26,6 +27,10 @@ struct config;
 /* Options of the CPU profiler. The caller sets the loop, roots, discovery, cache and callback,
  * which are NULL. Strings borrow from @c. */
 struct cpu_profiler_opts settings_cpu(const struct config *c);
+
+/* Where cgroups are and which entities they make. The caller sets the loop, the root and the grace
+ * period. Strings borrow from @c. */
+struct discovery_opts settings_discovery(const struct config *c);
 
 /* Labels, patterns and rules. Borrows from @c. */
 struct naming_settings settings_naming(const struct config *c);

@@ -88,14 +88,6 @@ static void timer_due(void *ctx)
 /* ---- libcurl calls; the result is always 0, because -1 would end all calls, including later calls
  */
 
-static void http_mark_unwatched(CURL *easy)
-{
-	char *call = NULL;
-
-	if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call) == CURLE_OK && call)
-		((struct http_call *)(void *)call)->unwatched = true;
-}
-
 static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *socket_ctx)
 {
 	struct loop_source *source = socket_ctx;
@@ -118,8 +110,12 @@ static int http_on_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, voi
 		if (r == 0)
 			(void)curl_multi_assign(http->multi, fd, source); /* passed back with @fd */
 	}
-	if (r < 0)
-		http_mark_unwatched(easy);
+	if (r < 0) {
+		char *call = NULL;
+
+		if (curl_easy_getinfo(easy, CURLINFO_PRIVATE, &call) == CURLE_OK && call)
+			((struct http_call *)(void *)call)->unwatched = true;
+	}
 	return 0;
 }
 
@@ -238,47 +234,32 @@ static bool call_set_body(CURL *easy, const struct http_request *request)
 		       CURLE_OK;
 }
 
-static bool call_set_limits(CURL *easy, const struct http_request *request)
-{
-	return set_str(easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
-	       set_long(easy, CURLOPT_FOLLOWLOCATION, 0) && set_long(easy, CURLOPT_NOSIGNAL, 1) &&
-	       set_long(easy, CURLOPT_CONNECTTIMEOUT_MS,
-			(long)(request->connect_ns / NSEC_PER_MSEC)) &&
-	       set_long(easy, CURLOPT_TIMEOUT_MS, (long)(request->total_ns / NSEC_PER_MSEC));
-}
-
-/* TCP keepalive detects a silent peer during a reply of minutes (a watch): the first probe after 30
- * s of silence, nine more, and the connection breaks after two minutes. */
-static bool call_set_keepalive(CURL *easy)
-{
-	return set_long(easy, CURLOPT_TCP_KEEPALIVE, 1) &&
-	       set_long(easy, CURLOPT_TCP_KEEPIDLE, 30) &&
-	       set_long(easy, CURLOPT_TCP_KEEPINTVL, 10);
-}
-
-static bool call_set_callbacks(struct http_call *call)
-{
-	return curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
-	       curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
-	       curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->error) == CURLE_OK &&
-	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
-}
-
-static bool call_set_verify(CURL *easy, enum http_verify verify)
-{
-	return set_long(easy, CURLOPT_SSL_VERIFYPEER, verify != HTTP_VERIFY_NOTHING) &&
-	       set_long(easy, CURLOPT_SSL_VERIFYHOST, verify == HTTP_VERIFY_ALL ? 2 : 0);
-}
-
 static bool call_set(struct http_call *call, const struct http_request *request)
 {
+	/* TCP keepalive detects a silent peer during a reply of minutes (a watch): the first probe
+	 * after 30 s of silence, nine more, and the connection breaks after two minutes. */
 	return set_str(call->easy, CURLOPT_URL, request->url) &&
 	       set_str(call->easy, CURLOPT_USERAGENT, "podprof/" PODPROF_VERSION) &&
 	       set_str(call->easy, CURLOPT_CAINFO, request->ca_file) &&
-	       call_set_verify(call->easy, request->verify) && call_set_auth(call->easy, request) &&
-	       call_set_body(call->easy, request) && call_set_limits(call->easy, request) &&
-	       call_set_keepalive(call->easy) && call_set_headers(call, request) &&
-	       call_set_callbacks(call);
+	       set_long(call->easy, CURLOPT_SSL_VERIFYPEER,
+			request->verify != HTTP_VERIFY_NOTHING) &&
+	       set_long(call->easy, CURLOPT_SSL_VERIFYHOST,
+			request->verify == HTTP_VERIFY_ALL ? 2 : 0) &&
+	       call_set_auth(call->easy, request) && call_set_body(call->easy, request) &&
+	       set_str(call->easy, CURLOPT_PROTOCOLS_STR, "http,https") &&
+	       set_long(call->easy, CURLOPT_FOLLOWLOCATION, 0) &&
+	       set_long(call->easy, CURLOPT_NOSIGNAL, 1) &&
+	       set_long(call->easy, CURLOPT_CONNECTTIMEOUT_MS,
+			(long)(request->connect_ns / NSEC_PER_MSEC)) &&
+	       set_long(call->easy, CURLOPT_TIMEOUT_MS,
+			(long)(request->total_ns / NSEC_PER_MSEC)) &&
+	       set_long(call->easy, CURLOPT_TCP_KEEPALIVE, 1) &&
+	       set_long(call->easy, CURLOPT_TCP_KEEPIDLE, 30) &&
+	       set_long(call->easy, CURLOPT_TCP_KEEPINTVL, 10) && call_set_headers(call, request) &&
+	       curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, call_on_body) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->error) == CURLE_OK &&
+	       curl_easy_setopt(call->easy, CURLOPT_PRIVATE, call) == CURLE_OK;
 }
 
 int http_start(struct http *http, const struct http_request *request, http_done_fn done, void *ctx,

@@ -58,14 +58,6 @@ static bool labels_find(const struct labels *l, const char *name, size_t *ret)
 	return false;
 }
 
-static void labels_remove(struct labels *l, size_t at)
-{
-	free(l->items[at].name);
-	free(l->items[at].value);
-	l->n--;
-	memmove(&l->items[at], &l->items[at + 1], (l->n - at) * sizeof(*l->items));
-}
-
 /* A copy of the value, cut at the ceiling but not inside a character. A character has at most three
  * continuation bytes; after more, the text is no UTF-8 and is cut anywhere. */
 static char *value_dup(const char *value)
@@ -93,8 +85,12 @@ int labels_set(struct labels *l, const char *name, const char *value)
 	if (!labels_valid_name(name))
 		return LABELS_BAD_NAME;
 	if (!*value) {
-		if (labels_find(l, name, &at))
-			labels_remove(l, at);
+		if (labels_find(l, name, &at)) {
+			free(l->items[at].name);
+			free(l->items[at].value);
+			l->n--;
+			memmove(&l->items[at], &l->items[at + 1], (l->n - at) * sizeof(*l->items));
+		}
 		return 0;
 	}
 	value_copy = value_dup(value);

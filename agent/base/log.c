@@ -20,7 +20,6 @@ static enum log_level log_min_level = LOG_INFO;
 static enum log_format log_line_format = LOG_FORMAT_LOGFMT;
 
 static const char *const log_level_names[LOG_LEVEL_MAX] = {"debug", "info", "warn", "error"};
-static const char *const log_format_names[LOG_FORMAT_MAX] = {"logfmt", "json"};
 
 void log_set(enum log_level min_level, enum log_format format)
 {
@@ -31,36 +30,6 @@ void log_set(enum log_level min_level, enum log_format format)
 bool log_enabled(enum log_level level)
 {
 	return level >= log_min_level;
-}
-
-static bool find_name(const char *s, const char *const *names, size_t n, size_t *ret)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(s, names[i]) == 0) {
-			*ret = i;
-			return true;
-		}
-	return false;
-}
-
-bool log_level_parse(const char *s, enum log_level *ret)
-{
-	size_t i;
-
-	if (!find_name(s, log_level_names, LOG_LEVEL_MAX, &i))
-		return false;
-	*ret = (enum log_level)i;
-	return true;
-}
-
-bool log_format_parse(const char *s, enum log_format *ret)
-{
-	size_t i;
-
-	if (!find_name(s, log_format_names, LOG_FORMAT_MAX, &i))
-		return false;
-	*ret = (enum log_format)i;
-	return true;
 }
 
 static bool needs_quotes(const char *s)
@@ -100,17 +69,12 @@ static int put_string(struct buf *b, const char *s)
 	return put_quoted(b, s);
 }
 
-static int put_key(struct buf *b, const char *key)
-{
-	if (log_line_format == LOG_FORMAT_JSON)
-		return buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", key);
-	return buf_printf(b, "%s%s=", b->len ? " " : "", key);
-}
-
 static int put_field(struct buf *b, const struct log_field *f)
 {
 	size_t start = b->len;
-	int r = put_key(b, f->key);
+	int r = log_line_format == LOG_FORMAT_JSON
+			? buf_printf(b, "%s\"%s\":", b->len > 1 ? "," : "", f->key)
+			: buf_printf(b, "%s%s=", b->len ? " " : "", f->key);
 
 	if (!r) {
 		switch (f->kind) {

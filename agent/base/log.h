@@ -46,10 +46,6 @@ bool log_enabled(enum log_level level);
 /* @fields ends with log_end. */
 void log_write(enum log_level level, const char *msg, const struct log_field *fields);
 
-/* Parses a name ("info", "logfmt"); false for an unknown name. */
-bool log_level_parse(const char *s, enum log_level *ret);
-bool log_format_parse(const char *s, enum log_format *ret);
-
 /**
  * struct log_limit - the rate limit of a log line with an outside cause
  * @interval_ns: minimum time between two lines

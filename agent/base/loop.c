@@ -197,27 +197,11 @@ void loop_remove(struct loop_source *source)
 	loop->removed = source;
 }
 
-static void dispatch_timer(struct loop_source *source)
-{
-	uint64_t expirations;
-
-	/* Re-armed between epoll_wait() and here: not due any more. */
-	if (read(source->fd, &expirations, sizeof(expirations)) != sizeof(expirations))
-		return;
-	source->fn.timer(source->ctx);
-}
-
-static void dispatch_signal(struct loop_source *source)
-{
-	struct signalfd_siginfo info;
-
-	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
-		return;
-	source->fn.signal(source->ctx, (int)info.ssi_signo);
-}
-
 static void dispatch(struct loop_source *source, uint32_t events)
 {
+	struct signalfd_siginfo info;
+	uint64_t expirations;
+
 	if (source->removed)
 		return;
 	switch (source->kind) {
@@ -225,10 +209,13 @@ static void dispatch(struct loop_source *source, uint32_t events)
 		source->fn.fd(source->ctx, source->fd, events);
 		break;
 	case SOURCE_TIMER:
-		dispatch_timer(source);
+		/* re-armed between epoll_wait() and here: not due any more */
+		if (read(source->fd, &expirations, sizeof(expirations)) == sizeof(expirations))
+			source->fn.timer(source->ctx);
 		break;
 	case SOURCE_SIGNAL:
-		dispatch_signal(source);
+		if (read(source->fd, &info, sizeof(info)) == sizeof(info))
+			source->fn.signal(source->ctx, (int)info.ssi_signo);
 		break;
 	}
 }

@@ -50,19 +50,10 @@ static int secret_read_file(const char *path, struct buf *b)
 	return r ? SECRET_UNREADABLE : SECRET_OK;
 }
 
-static int secret_read_env(const char *name, struct buf *b)
-{
-	const char *value = getenv(name);
-	int r = value ? buf_puts(b, value) : 0;
-
-	if (r)
-		return r < 0 ? r : SECRET_MALFORMED;
-	return value ? SECRET_OK : SECRET_UNREADABLE;
-}
-
 /* A growing buf leaves copies behind on the heap; a buf of full size from the start does not. */
 static int secret_fill(const struct secret *secret, struct buf *b)
 {
+	const char *value;
 	char *room;
 	int r = buf_reserve(b, SECRET_MAX, &room);
 
@@ -70,9 +61,13 @@ static int secret_fill(const struct secret *secret, struct buf *b)
 		return r;
 	if (secret->file)
 		return secret_read_file(secret->file, b);
-	if (secret->env)
-		return secret_read_env(secret->env, b);
-	return buf_puts(b, secret->value);
+	if (!secret->env)
+		return buf_puts(b, secret->value);
+	value = getenv(secret->env);
+	if (!value)
+		return SECRET_UNREADABLE;
+	r = buf_puts(b, value);
+	return r > 0 ? SECRET_MALFORMED : r;
 }
 
 int secret_read(const struct secret *secret, char **ret)

@@ -2,10 +2,11 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/prefault.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int vec_resize(void *items, size_t *cap, size_t new_cap, size_t item_size)
 {
@@ -50,4 +51,24 @@ int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size
 	memcpy(&grown, items, sizeof(grown));
 	prefault(grown + old_bytes, *cap * item_size - old_bytes);
 	return 0;
+}
+
+/* Below this size, a few faults cost no more than the call, and malloc usually reuses a block. */
+#define PREFAULT_BYTES_MIN (32u << 10)
+/* Linux 5.14; older headers lack the constant. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void prefault(void *block, size_t n_bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)block + page - 1) & ~(page - 1);
+	uintptr_t to = ((uintptr_t)block + n_bytes) & ~(page - 1);
+
+	if (n_bytes < PREFAULT_BYTES_MIN || from >= to)
+		return;
+	/* on failure the pages are faulted in singly */
+	(void)!madvise((void *)from, to - from,
+		       MADV_POPULATE_WRITE); // NOLINT(performance-no-int-to-ptr)
 }

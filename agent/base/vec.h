@@ -26,4 +26,11 @@ int vec_grow(void *items, size_t *cap, size_t need, size_t item_size, size_t max
 int vec_grow_tight(void *items, size_t *cap, size_t need, size_t item_size, size_t max)
 	__attribute__((warn_unused_result));
 
+/*
+ * Populates the pages of a fresh block of memory just before its use: one call instead of a fault
+ * for each page (2 to 5 us each in a virtual machine). Does nothing for small blocks, and before
+ * Linux 5.14.
+ */
+void prefault(void *block, size_t n_bytes);
+
 #endif

@@ -177,6 +177,7 @@ int cmd_doctor(int argc, char **argv)
 {
 	_cleanup_(examination_deinit) struct examination e = {.json = false};
 	struct settings_naming_opts naming;
+	struct discovery_opts discovery;
 	struct doctor_opts opts = {.config = &e.config, .try_cpu = try_cpu};
 	int status, r;
 
@@ -185,6 +186,8 @@ int cmd_doctor(int argc, char **argv)
 		return status;
 	log_set(LOG_ERROR, LOG_FORMAT_LOGFMT); /* warnings are already findings */
 	settings_naming_opts_init(&naming, &e.config);
+	discovery = settings_discovery(&e.config);
+	opts.discovery = &discovery;
 	opts.metadata = &naming.opts.metadata;
 	r = doctor_look(&opts, &e.results);
 	if (!r) {

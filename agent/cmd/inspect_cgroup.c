@@ -173,7 +173,7 @@ static int inspect_node(const struct options *options)
 		cmd_error("inspect cgroup: no cgroups found at %s (%s); say with --cgroupfs-root "
 			  "where they are",
 			  options->cgroupfs_root ? options->cgroupfs_root : "/sys/fs/cgroup",
-			  r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
+			  hierarchy_why(r));
 		return CMD_FAILED;
 	}
 	status = print_entities(d, options->json);

@@ -143,13 +143,7 @@ static int wait_for_names(struct inspection *t)
 static int start(struct inspection *t)
 {
 	const struct config *c = &t->config;
-	struct discovery_opts discovery = {
-		.proc = &t->proc,
-		.cgroupfs_root = c->cgroupfs_root,
-		.host_processes = c->host_processes,
-		.node_name = c->node_name,
-		.grace_ns = TARGETS_WAIT_NS,
-	};
+	struct discovery_opts discovery = settings_discovery(c);
 	struct pattern_error why = {""};
 	struct settings_naming_opts with;
 	int r = loop_new(&t->loop);
@@ -159,10 +153,12 @@ static int start(struct inspection *t)
 	if (cmdline_open_proc("inspect targets", c->proc_root, &t->proc))
 		return CMD_FAILED;
 	discovery.loop = t->loop;
+	discovery.proc = &t->proc;
+	discovery.grace_ns = TARGETS_WAIT_NS;
 	r = discovery_new(&discovery, &t->discovery);
 	if (r)
 		return failed("cannot read the cgroups; --cgroupfs-root names their place",
-			      r < 0 ? strerror(-r) : hierarchy_outcome_name(r));
+			      hierarchy_why(r));
 	settings_naming_opts_init(&with, c);
 	with.opts.loop = t->loop;
 	with.opts.discovery = t->discovery;

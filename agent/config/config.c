@@ -6,18 +6,152 @@
 #include "config/config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/labels.h"
 #include "base/nsec.h"
-#include "config/file.h"
+#include "base/root.h"
 #include "config/option.h"
 #include "relabel/pattern.h"
 #include "relabel/relabel.h"
+
+/* ---- the file */
+
+/* The configuration file: one JSON object with the flags' names as keys. A number, a string or a
+ * boolean is parsed like the flag's value; a repeatable flag takes an array of strings.
+ * "relabel_configs" is an array of objects, as in Prometheus' configuration. */
+
+/* Bytes of a settings file, usually a few hundred; a larger file is something else. Reached: an
+ * error says so. */
+#define FILE_BYTES_MAX (1u << 20)
+
+static int read_file(const char *path, struct buf *text, struct config_error *error)
+{
+	_cleanup_(close_fdp) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int r;
+
+	if (fd < 0) {
+		config_error_set(error, "cannot open %s: %s", path, strerror(errno));
+		return CONFIG_BAD;
+	}
+	r = root_read_fd(fd, text);
+	if (r == -ENOMEM)
+		return r;
+	if (r) {
+		config_error_set(error, "cannot read %s: %s", path,
+				 r > 0 ? root_outcome_name(r) : strerror(-r));
+		return CONFIG_BAD;
+	}
+	return 0;
+}
+
+/* A scalar as the text of the flag. False for another type. */
+static bool scalar_text(const json_t *value, char *ret, size_t n)
+{
+	if (json_is_string(value))
+		return snprintf(ret, n, "%s", json_string_value(value)) < (int)n;
+	if (json_is_real(value))
+		return snprintf(ret, n, "%.17g", json_real_value(value)) > 0;
+	if (json_is_integer(value))
+		return snprintf(ret, n, "%" JSON_INTEGER_FORMAT, json_integer_value(value)) > 0;
+	if (json_is_boolean(value))
+		return snprintf(ret, n, "%s", json_is_true(value) ? "true" : "false") > 0;
+	return false;
+}
+
+static int apply_value(const struct option_desc *option, struct config *c, const json_t *value,
+		       const char *source, struct config_error *error)
+{
+	char text[4096];
+
+	if (!scalar_text(value, text, sizeof(text))) {
+		config_error_set(error, "%s: a string, number or boolean is needed", source);
+		return CONFIG_BAD;
+	}
+	return option_set(option, c, text, source, error);
+}
+
+/* The only setting without a flag, because of its size. */
+static int apply_relabel(const char *path, const json_t *value, struct config *c,
+			 struct config_error *error)
+{
+	struct relabel_error why = {""};
+	struct relabel *relabel;
+	int r = relabel_new(value, &relabel, &why);
+
+	if (r > 0) {
+		config_error_set(error, "%.100s: %s", path, why.text);
+		return CONFIG_BAD;
+	}
+	if (r)
+		return r;
+	relabel_free(c->relabel);
+	c->relabel = relabel;
+	return 0;
+}
+
+static int apply_key(const char *path, const char *key, json_t *value, struct config *c,
+		     struct config_error *error)
+{
+	const struct option_desc *option = option_find(key);
+	char source[256];
+	int r = 0;
+
+	if (strcmp(key, "relabel_configs") == 0)
+		return apply_relabel(path, value, c, error);
+	snprintf(source, sizeof(source), "\"%.60s\" in %.160s", key, path);
+	if (!option || strcmp(key, "config") == 0) {
+		config_error_set(error, "%s is no setting; 'podprof agent --help' lists them",
+				 source);
+		return CONFIG_BAD;
+	}
+	if (option->kind != OPTION_LIST || !json_is_array(value))
+		return apply_value(option, c, value, source, error);
+	option_reset(option, c);
+	for (size_t i = 0; i < json_array_size(value) && !r; i++)
+		r = apply_value(option, c, json_array_get(value, i), source, error);
+	return r;
+}
+
+/* 0, CONFIG_BAD with a sentence, -ENOMEM. */
+static int file_apply(const char *path, struct config *c, struct config_error *ret_error)
+{
+	_cleanup_(buf_deinit) struct buf text = BUF_INIT(FILE_BYTES_MAX);
+	_cleanup_(json_decrefp) json_t *object = NULL;
+	json_error_t where;
+	const char *key;
+	json_t *value;
+	int r = read_file(path, &text, ret_error);
+
+	if (r)
+		return r;
+	object = json_loadb(text.data ? text.data : "", text.len, JSON_REJECT_DUPLICATES, &where);
+	if (!object) {
+		config_error_set(ret_error, "%s line %d: %s", path, where.line, where.text);
+		return CONFIG_BAD;
+	}
+	if (!json_is_object(object)) {
+		config_error_set(ret_error, "%s: a JSON object is needed, {\"cpu-rate\": 97}",
+				 path);
+		return CONFIG_BAD;
+	}
+	json_object_foreach(object, key, value) {
+		r = apply_key(path, key, value, c, ret_error);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- all sources */
 
 DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 
@@ -27,19 +161,16 @@ DEFINE_CLEANUP(struct pattern *, pattern_freep, pattern_free);
 #define FLAG_BASE 256
 #define FLAG_HELP 255
 
-/* "cpu-rate" into "PODPROF_CPU_RATE". */
-static void env_name(const char *name, char *ret, size_t n)
+bool config_in_cluster(void)
 {
-	snprintf(ret, n, "PODPROF_%s", name);
-	for (char *p = ret; *p; p++)
-		*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
+	return getenv("KUBERNETES_SERVICE_HOST");
 }
 
 static int apply_defaults(struct config *c, struct config_error *error)
 {
 	int r = 0;
 
-	c->host_processes = !getenv("KUBERNETES_SERVICE_HOST");
+	c->host_processes = !config_in_cluster();
 	for (size_t i = 0; i < n_options && !r; i++)
 		if (options[i].default_text)
 			r = option_set(&options[i], c, options[i].default_text, options[i].name,
@@ -75,7 +206,10 @@ static int apply_env(struct config *c, struct config_error *error)
 	for (size_t i = 0; i < n_options && !r; i++) {
 		const char *value;
 
-		env_name(options[i].name, name, sizeof(name));
+		/* "cpu-rate" into "PODPROF_CPU_RATE". */
+		snprintf(name, sizeof(name), "PODPROF_%s", options[i].name);
+		for (char *p = name; *p; p++)
+			*p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
 		value = getenv(name);
 		if (value)
 			r = apply_env_value(&options[i], c, name, value, error);
@@ -108,17 +242,6 @@ static int apply_flag(const struct option_desc *option, struct config *c, const 
 	return option_set(option, c, value ? value : "true", source, error);
 }
 
-static int flag_refused(int flag, char **argv, struct config_error *error)
-{
-	if (flag == FLAG_HELP)
-		return CONFIG_HELP;
-	config_error_set(error,
-			 flag == ':' ? "%s needs a value; 'podprof agent --help' lists the flags"
-				     : "%s is no flag; 'podprof agent --help' lists them",
-			 argv[optind - 1]);
-	return CONFIG_BAD;
-}
-
 /* All flags; with @only, just that flag, without errors about other values. */
 static int apply_flags(int argc, char **argv, struct config *c, const struct option_desc *only,
 		       struct config_error *error)
@@ -134,8 +257,15 @@ static int apply_flags(int argc, char **argv, struct config *c, const struct opt
 	opterr = 0;
 	while (!r && (flag = getopt_long(argc, argv, ":", longs, NULL)) != -1) {
 		if (flag < FLAG_BASE) {
-			r = flag_refused(flag, argv, error);
-			continue;
+			if (flag == FLAG_HELP)
+				return CONFIG_HELP;
+			config_error_set(error,
+					 flag == ':' ? "%s needs a value; 'podprof agent --help' "
+						       "lists the flags"
+						     : "%s is no flag; 'podprof agent --help' "
+						       "lists them",
+					 argv[optind - 1]);
+			return CONFIG_BAD;
 		}
 		if (only && &options[flag - FLAG_BASE] != only)
 			continue;

@@ -64,6 +64,9 @@ struct config_list {
 	size_t n;
 };
 
+/* The form of --listen, for messages. */
+#define CONFIG_LISTEN_FORM "ADDRESS:PORT, such as 127.0.0.1:7070"
+
 /* Owns its strings. */
 struct config {
 	char *listen; /* ADDRESS:PORT */
@@ -111,6 +114,9 @@ enum config_outcome {
 struct config_error {
 	char text[CONFIG_ERROR_MAX];
 };
+
+/* Whether this process runs in a pod of Kubernetes. */
+bool config_in_cluster(void);
 
 /* Defaults, file, environment, flags, then validation. @argv[0] is skipped. @ret must be {0} and
  * needs config_deinit() after every result. 0, CONFIG_BAD, CONFIG_HELP, -ENOMEM. */

@@ -135,14 +135,6 @@ static void watch_add(struct cgroupfs *fs, struct cgroupdir *dir, int fd)
 	set_unwatched(fs, dir, r != 0);
 }
 
-static void watch_remove(struct cgroupfs *fs, struct cgroupdir *dir)
-{
-	set_unwatched(fs, dir, false);
-	if (dir->watch)
-		watcher_remove(fs->watcher, dir->watch);
-	dir->watch = NULL;
-}
-
 /* ---- the table ---- */
 
 static void on_dir_added(void *ctx, struct cgroupdir *dir, const struct cgroup_id *id)
@@ -157,7 +149,10 @@ static void on_dir_removed(void *ctx, struct cgroupdir *dir)
 {
 	struct cgroupfs *fs = ctx;
 
-	watch_remove(fs, dir);
+	set_unwatched(fs, dir, false);
+	if (dir->watch)
+		watcher_remove(fs->watcher, dir->watch);
+	dir->watch = NULL;
 	if (fs->events.removed)
 		fs->events.removed(fs->ctx, dir);
 }
@@ -391,12 +386,6 @@ static uint64_t walk_gap(const struct cgroupfs *fs, uint64_t ns)
 	return ns > least_ns ? ns : least_ns;
 }
 
-static uint64_t walk_period(const struct cgroupfs *fs)
-{
-	return walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
-							    : CGROUPFS_WALK_WATCHED_NS);
-}
-
 int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 {
 	const uint64_t start = nsec_monotonic(), cpu = nsec_read(CLOCK_THREAD_CPUTIME_ID);
@@ -411,7 +400,10 @@ int cgroupfs_walk(struct cgroupfs *fs, enum cgroupfs_walk_reason reason)
 	fs->last_walk_ns = nsec_read(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	fs->walk_ns += fs->walked_ns - start;
 	if (fs->walk_timer)
-		loop_arm(fs->walk_timer, walk_period(fs), 0);
+		loop_arm(fs->walk_timer,
+			 walk_gap(fs, !fs->watcher || fs->n_unwatched ? CGROUPFS_WALK_BLIND_NS
+								      : CGROUPFS_WALK_WATCHED_NS),
+			 0);
 	return r;
 }
 

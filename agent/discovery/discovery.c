@@ -145,15 +145,6 @@ enum told {
 	TOLD_OTHER,  /* the process has moved, or the cgroup has gone */
 };
 
-/* Compares one line, of hierarchy @h, with the sample's @id. */
-static enum told learn_line(struct discovery *d, enum hierarchy h, uint64_t id,
-			    const struct cgroup_line *line)
-{
-	if (strview_starts(&line->path, "/.."))
-		return TOLD_HIDDEN;
-	return cgroupfs_learn(d->resolver.fs, h, line->path) == id ? TOLD_THIS : TOLD_OTHER;
-}
-
 /* Adds the paths to the table, and compares them with the sample's ids. */
 static enum told learn(struct discovery *d, const struct query *q, struct strview proc_cgroup)
 {
@@ -164,7 +155,12 @@ static enum told learn(struct discovery *d, const struct query *q, struct strvie
 	while (cgroup_line_next(&proc_cgroup, &line)) {
 		if (!cgroupfs_of_line(d->resolver.fs, &line, &h) || !q->cgroup[h])
 			continue;
-		said = learn_line(d, h, q->cgroup[h], &line);
+		if (strview_starts(&line.path, "/.."))
+			said = TOLD_HIDDEN;
+		else
+			said = cgroupfs_learn(d->resolver.fs, h, line.path) == q->cgroup[h]
+				       ? TOLD_THIS
+				       : TOLD_OTHER;
 		told = said > told ? said : told;
 	}
 	return told;
@@ -249,22 +245,11 @@ static struct entity *host_entity(struct discovery *d, const struct query *q)
 /* Bytes of a container's path with its NUL; the kubelet's have 200. */
 #define MADE_PATH_BYTES 1024
 
-/* Parses the path of the directory's mkdir event. False if there is no record. */
-static bool made_as(struct discovery *d, enum hierarchy h, uint64_t id, struct cgroup_id *ret)
-{
-	char path[MADE_PATH_BYTES];
-
-	if (!d->made || !cgroupfs_from_root(d->resolver.fs, h) ||
-	    !d->made(d->made_ctx, h, id, path, sizeof(path)))
-		return false;
-	cgroup_parse_path(strview_of(path), ret);
-	return true;
-}
-
 /* As by_table(), for directories that discovery never saw. */
 static bool by_making(struct discovery *d, const struct query *q, struct cgroup_id *ret,
 		      bool *ret_known)
 {
+	char path[MADE_PATH_BYTES];
 	struct cgroup_id id;
 
 	*ret = (struct cgroup_id){.kind = CGROUP_KIND_NONE};
@@ -273,9 +258,14 @@ static bool by_making(struct discovery *d, const struct query *q, struct cgroup_
 		if (!cgroupfs_has(d->resolver.fs, h) || !q->cgroup[h] ||
 		    cgroupfs_find(d->resolver.fs, h, q->cgroup[h]))
 			continue;
-		if (!made_as(d, h, q->cgroup[h], &id))
+		/* the path of the directory's mkdir event, if there is a record */
+		if (!d->made || !cgroupfs_from_root(d->resolver.fs, h) ||
+		    !d->made(d->made_ctx, h, q->cgroup[h], path, sizeof(path))) {
 			*ret_known = false;
-		else if (id.kind && is_better(&id, ret))
+			continue;
+		}
+		cgroup_parse_path(strview_of(path), &id);
+		if (id.kind && is_better(&id, ret))
 			*ret = id;
 	}
 	return ret->kind;
@@ -292,15 +282,6 @@ static struct entity *by_walk(struct discovery *d, const struct query *q, bool *
 	if (entity)
 		d->n_lookups[LOOKUP_WALKED]++;
 	return entity;
-}
-
-/* True if the sample may belong to the process's present container. */
-static bool may_be_in(struct discovery *d, enum told told, const struct cgroup_id *id)
-{
-	/* with a hidden path, a living container is excluded: its directories are in the table, and
-	 * the sample's is not */
-	return told == TOLD_THIS ||
-	       (told == TOLD_HIDDEN && !(id->kind && entity_lives(d->resolver.entities, id)));
 }
 
 /* For a living process with its /proc/PID/cgroup. */
@@ -322,24 +303,16 @@ static struct entity *look_at_proc(struct discovery *d, const struct query *q, s
 		return entity;
 	/* an unknown directory is beyond a ceiling, was left by the process, or is hidden */
 	cgroup_parse_proc(text, &id);
-	if (!known && !may_be_in(d, told, &id))
+	/* True if the sample may belong to the process's present container. */
+	if (!known &&
+	    !(told == TOLD_THIS ||
+	      (told == TOLD_HIDDEN && !(id.kind && entity_lives(d->resolver.entities, &id)))))
 		return unknown(d, LOOKUP_UNKNOWN_MOVED);
 	if (!known && !id.kind && !d->host_processes)
 		return keep(d, q, NULL, LOOKUP_FILTERED);
 	if (known || !id.kind)
 		return host_entity(d, q);
 	return container_entity(d, q, &id, LOOKUP_PROC);
-}
-
-/* For an ended process, or an unreadable process. */
-static struct entity *look_at_all(struct discovery *d, const struct query *q, enum lookup why)
-{
-	bool known = false;
-	struct entity *entity = by_walk(d, q, &known);
-
-	if (entity)
-		return entity;
-	return known ? host_entity(d, q) : unknown(d, why);
 }
 
 static struct entity *look(struct discovery *d, const struct query *q)
@@ -366,7 +339,13 @@ static struct entity *look(struct discovery *d, const struct query *q)
 	r = pid_read_cgroup(d->resolver.proc, q->pid, &b);
 	if (!r && b.data)
 		return look_at_proc(d, q, strview_of_bytes(b.data, b.len));
-	return look_at_all(d, q, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
+	/* an ended process, or an unreadable process */
+	entity = by_walk(d, q, &known);
+	if (entity)
+		return entity;
+	if (known)
+		return host_entity(d, q);
+	return unknown(d, r == PID_GONE ? LOOKUP_UNKNOWN_GONE : LOOKUP_UNKNOWN_UNREADABLE);
 }
 
 void discovery_ask(struct discovery *d, discovery_made_fn made, void *ctx)
@@ -406,19 +385,12 @@ void discovery_listen(struct discovery *d, entity_fn fn, void *ctx)
 	entity_table_listen(d->resolver.entities, fn, ctx);
 }
 
-/* kubectl prints ids with the runtime in front: "containerd://...". */
-static const char *without_runtime(const char *id)
-{
-	const char *colon = strstr(id, "://");
-
-	return colon ? colon + 3 : id;
-}
-
 enum discovery_find discovery_find_container(struct discovery *d, const char *id, char *ret_id)
 {
 	const struct entity *entity = NULL, *found = NULL;
-	const char *begin = without_runtime(id);
+	const char *colon = strstr(id, "://"), *begin = colon ? colon + 3 : id;
 
+	/* kubectl prints ids with the runtime in front: "containerd://..." */
 	while ((entity = discovery_next_entity(d, entity))) {
 		if (entity->kind != ENTITY_CONTAINER || !entity_alive(entity) ||
 		    strncmp(entity->id.container_id, begin, strlen(begin)) != 0)

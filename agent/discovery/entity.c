@@ -16,8 +16,85 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/nsec.h"
-#include "discovery/entity_group.h"
+
+/* ---- groups */
+
+/* A group is the containers of one pod, or all containers inside one container. Its ceiling keeps a
+ * single pod or container from filling the entity table. */
+
+/* Containers of one group: usual groups have 10, a node in a container (kind) 500. A larger group
+ * is refused with ENTITY_GROUP_FULL. Reached:
+ * `podprof_entity_lookups_total{outcome="unknown_limit"}`. */
+#define ENTITY_GROUP_MAX 1024
+
+enum entity_group_outcome {
+	ENTITY_GROUP_OK = 0,
+	ENTITY_GROUP_FULL,
+};
+
+/* The name begins with a letter for the kind of id, because a pod's and a container's could be
+ * equal. */
+struct entity_group {
+	size_t n;
+	UT_hash_handle hh;
+	char name[CGROUP_ID_MAX + 1];
+};
+
+static int group_new(struct entity_group **groups, const char *name, struct entity_group **ret)
+{
+	struct entity_group *group = calloc(1, sizeof(*group));
+	bool hash_oom = false;
+
+	if (!group)
+		return -ENOMEM;
+	memcpy(group->name, name, sizeof(group->name));
+	HASH_ADD(hh, *groups, name[0], strlen(group->name), group);
+	if (hash_oom) {
+		free(group);
+		return -ENOMEM;
+	}
+	*ret = group;
+	return 0;
+}
+
+/* Adds one container to the group of @id. *@groups is NULL at first and whenever no group is left;
+ * *@ret is NULL for a container of no group. 0, ENTITY_GROUP_FULL, -ENOMEM. */
+static int entity_group_join(struct entity_group **groups, const struct cgroup_id *id,
+			     struct entity_group **ret)
+{
+	char name[CGROUP_ID_MAX + 1] = {0};
+	struct entity_group *group = NULL;
+
+	/* "" for a container without a group. A container whose pod is found later stays without.
+	 */
+	if (id->outer_id[0])
+		snprintf(name, CGROUP_ID_MAX + 1, "o%s", id->outer_id);
+	else if (id->pod_uid[0])
+		snprintf(name, CGROUP_ID_MAX + 1, "p%s", id->pod_uid);
+	else
+		name[0] = '\0';
+	if (name[0]) {
+		HASH_FIND(hh, *groups, name, strlen(name), group);
+		if (group && group->n >= ENTITY_GROUP_MAX)
+			return ENTITY_GROUP_FULL;
+		if (!group && group_new(groups, name, &group))
+			return -ENOMEM;
+		group->n++;
+	}
+	*ret = group;
+	return 0;
+}
+
+/* NULL is allowed. */
+static void entity_group_leave(struct entity_group **groups, struct entity_group *group)
+{
+	if (!group || --group->n)
+		return;
+	HASH_DELETE(hh, *groups, group);
+	free(group);
+}
 
 /* Containers and pods, including those in their grace period: a kubelet usually runs 110 pods, and
  * at most 500. Beyond: ENTITY_TOO_MANY. Reached:
@@ -101,25 +178,6 @@ static struct strview service_of(const struct cgroup_id *id)
 	return name;
 }
 
-static int label_container(struct labels *l, const struct cgroup_id *id)
-{
-	if (set(l, "container", id->container_id) || label_outer(l, id) ||
-	    set(l, "pod_uid", id->pod_uid) || set(l, "unit", id->service) ||
-	    set_text(l, "service_name", service_of(id)))
-		return -ENOMEM;
-	if (id->kind == CGROUP_KIND_SANDBOX && set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD))
-		return -ENOMEM;
-	return set(l, "runtime", cgroup_runtime_name(id->runtime));
-}
-
-static int label_pod(struct labels *l, const struct cgroup_id *id)
-{
-	if (label_outer(l, id) || set(l, "pod_uid", id->pod_uid) ||
-	    set(l, "service_name", id->pod_uid))
-		return -ENOMEM;
-	return set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD);
-}
-
 /* Sets a name as both the label and the service. */
 static int label_host(struct labels *l, const char *label, const char *name)
 {
@@ -139,9 +197,19 @@ static int label_kind(struct labels *l, const struct entity *entity)
 {
 	switch (entity->kind) {
 	case ENTITY_CONTAINER:
-		return label_container(l, &entity->id);
+		if (set(l, "container", entity->id.container_id) || label_outer(l, &entity->id) ||
+		    set(l, "pod_uid", entity->id.pod_uid) || set(l, "unit", entity->id.service) ||
+		    set_text(l, "service_name", service_of(&entity->id)))
+			return -ENOMEM;
+		if (entity->id.kind == CGROUP_KIND_SANDBOX &&
+		    set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD))
+			return -ENOMEM;
+		return set(l, "runtime", cgroup_runtime_name(entity->id.runtime));
 	case ENTITY_POD:
-		return label_pod(l, &entity->id);
+		if (label_outer(l, &entity->id) || set(l, "pod_uid", entity->id.pod_uid) ||
+		    set(l, "service_name", entity->id.pod_uid))
+			return -ENOMEM;
+		return set(l, ENTITY_LEVEL, ENTITY_LEVEL_POD);
 	case ENTITY_UNIT:
 		return label_unit(l, entity);
 	case ENTITY_PROCESS:

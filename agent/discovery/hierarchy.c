@@ -47,15 +47,12 @@ const char *controller_name(enum controller controller)
 	return controller < CONTROLLER_MAX ? controller_names[controller] : "none";
 }
 
-const char *hierarchy_outcome_name(int outcome)
+const char *hierarchy_why(int r)
 {
-	static const char *const names[HIERARCHY_OUTCOME_MAX] = {
-		[HIERARCHY_OK] = "ok",
-		[HIERARCHY_NO_SUCH_DIR] = "no_such_directory",
-		[HIERARCHY_NO_CGROUPFS] = "no_cgroup_file_system",
-	};
-
-	return outcome >= 0 && outcome < HIERARCHY_OUTCOME_MAX ? names[outcome] : "error";
+	if (r <= 0)
+		return strerror(-r);
+	return r == HIERARCHY_NO_SUCH_DIR ? "no such directory"
+					  : "no cgroup file system is mounted there";
 }
 
 /* ---- directories ---- */

@@ -47,7 +47,8 @@ enum hierarchy_outcome {
 	HIERARCHY_OUTCOME_MAX,
 };
 
-const char *hierarchy_outcome_name(int outcome);
+/* A result of hierarchy_find() in words: "no such directory"; for -errno the system's words. */
+const char *hierarchy_why(int r);
 
 /**
  * struct hierarchy_set - the open hierarchies

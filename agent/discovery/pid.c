@@ -54,18 +54,6 @@ uint64_t pid_ns_of_ticks(uint64_t start_ticks)
 	return start_ticks * (NSEC_PER_SEC / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
-const char *pid_outcome_name(int outcome)
-{
-	static const char *const names[PID_OUTCOME_MAX] = {
-		[PID_OK] = "ok",
-		[PID_GONE] = "gone",
-		[PID_DENIED] = "denied",
-		[PID_ODD] = "invalid",
-	};
-
-	return outcome >= 0 && outcome < PID_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 /* Translates the outcomes of root_read(). */
 static int pid_outcome(int r)
 {

@@ -102,7 +102,4 @@ int pid_for_each(const struct root *proc, int (*fn)(void *ctx, pid_t pid), void 
 int pid_for_each_inode(const struct root *proc, int (*fn)(void *ctx, pid_t pid, uint64_t inode),
 		       void *ctx);
 
-/* "gone", "denied", ...: label values of metrics. */
-const char *pid_outcome_name(int outcome);
-
 #endif

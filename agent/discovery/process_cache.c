@@ -16,7 +16,6 @@
 struct process_cache {
 	struct cached_process *processes;
 	struct cached_process *by_pid;
-	uint64_t n_refused;
 };
 
 int process_cache_new(struct process_cache **ret)
@@ -65,28 +64,15 @@ struct cached_process *process_cache_find(struct process_cache *cache, const str
 	return process;
 }
 
-/* Makes @process the newest entry of its pid. */
-static int process_cache_index(struct process_cache *cache, struct cached_process *process)
-{
-	struct cached_process *former = process_cache_of_pid(cache, process->id.pid);
-	bool hash_oom = false;
-
-	if (former)
-		HASH_DELETE(by_pid, cache->by_pid, former);
-	HASH_ADD(by_pid, cache->by_pid, id.pid, sizeof(process->id.pid), process);
-	return hash_oom ? -ENOMEM : 0;
-}
-
 static int process_cache_add(struct process_cache *cache, const struct pid_id *id,
 			     struct cached_process **ret)
 {
 	_cleanup_(freep) struct cached_process *process = NULL;
+	struct cached_process *former;
 	bool hash_oom = false;
 
-	if (HASH_COUNT(cache->processes) >= PROCESS_CACHE_MAX) {
-		cache->n_refused++;
+	if (HASH_COUNT(cache->processes) >= PROCESS_CACHE_MAX)
 		return PROCESS_CACHE_TOO_MANY;
-	}
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
@@ -94,7 +80,12 @@ static int process_cache_add(struct process_cache *cache, const struct pid_id *i
 	HASH_ADD(hh, cache->processes, id, sizeof(process->id), process);
 	if (hash_oom)
 		return -ENOMEM;
-	if (process_cache_index(cache, process)) {
+	/* the newest entry of its pid */
+	former = process_cache_of_pid(cache, process->id.pid);
+	if (former)
+		HASH_DELETE(by_pid, cache->by_pid, former);
+	HASH_ADD(by_pid, cache->by_pid, id.pid, sizeof(process->id.pid), process);
+	if (hash_oom) {
 		HASH_DELETE(hh, cache->processes, process);
 		return -ENOMEM;
 	}
@@ -136,9 +127,4 @@ struct cached_process *process_cache_next(struct process_cache *cache,
 					  const struct cached_process *process)
 {
 	return process ? process->hh.next : cache->processes;
-}
-
-uint64_t process_cache_n_refused(const struct process_cache *cache)
-{
-	return cache->n_refused;
 }

@@ -60,6 +60,5 @@ void process_cache_expire(struct process_cache *cache, uint64_t age_ns);
 /* @process is NULL to start; NULL at the end. */
 struct cached_process *process_cache_next(struct process_cache *cache,
 					  const struct cached_process *process);
-uint64_t process_cache_n_refused(const struct process_cache *cache);
 
 #endif

@@ -282,29 +282,23 @@ static struct cgroupdir *dir_of_number(const struct run *run, pid_t pid)
 	return dir_told(run->l->resolver->fs, strview_of_bytes(b.data, b.len));
 }
 
-static int list_told(struct run *run, const struct found *found)
-{
-	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
-	struct cgroupdir *dir = NULL;
-	struct entity *entity;
-
-	if (!pid_read_cgroup(run->l->resolver->proc, &found->id, &b) && b.data)
-		dir = dir_told(run->l->resolver->fs, strview_of_bytes(b.data, b.len));
-	entity = dir ? entity_resolver_of_dir(run->l->resolver, dir) : NULL;
-	return entity ? list_process(run, found, entity, NULL) : 0;
-}
-
 /* Lists the process if it is in a container. Nearly all processes are outside, and then no other
  * file is read. */
 static int ask(struct run *run, struct roll *roll)
 {
+	_cleanup_(buf_deinit) struct buf b = BUF_INIT(PID_CGROUP_BYTES_MAX);
 	const pid_t pid = (pid_t)roll->pid;
+	struct cgroupdir *dir = NULL;
+	struct entity *entity;
 	struct found found;
 
 	roll->bare = !has_program(run->l->resolver->proc, pid);
 	if (roll->bare || !dir_of_number(run, pid) || !list_identify(run, pid, &found))
 		return 0;
-	return list_told(run, &found);
+	if (!pid_read_cgroup(run->l->resolver->proc, &found.id, &b) && b.data)
+		dir = dir_told(run->l->resolver->fs, strview_of_bytes(b.data, b.len));
+	entity = dir ? entity_resolver_of_dir(run->l->resolver, dir) : NULL;
+	return entity ? list_process(run, &found, entity, NULL) : 0;
 }
 
 /* True if reading each process's cgroup file is exact, and cheaper than the remaining directories.
@@ -325,16 +319,6 @@ static bool may_ask(const struct run *run)
 	while ((dir = cgroupfs_next(fs, dir)))
 		n_dirs += turn_of(run, dir) == TURN_OTHER || turn_of(run, dir) == TURN_PODS;
 	return n_asked <= n_dirs * PROCESS_LIST_ASKED_EACH;
-}
-
-static int ask_unlisted(struct run *run)
-{
-	int r = 0;
-
-	for (size_t i = 0; !r && i < run->n_roll; i++)
-		if (!run->roll[i].listed)
-			r = ask(run, &run->roll[i]);
-	return r;
 }
 
 /* The unified hierarchy if it has containers, else version 1. */
@@ -359,8 +343,12 @@ static int list_containers(struct run *run)
 		r = list_dirs(run, TURN_MAIN);
 	if (r)
 		return r;
-	if (may_ask(run))
-		return ask_unlisted(run);
+	if (may_ask(run)) {
+		for (size_t i = 0; !r && i < run->n_roll; i++)
+			if (!run->roll[i].listed)
+				r = ask(run, &run->roll[i]);
+		return r;
+	}
 	r = list_dirs(run, TURN_OTHER);
 	return r ? r : list_dirs(run, TURN_PODS);
 }

@@ -42,14 +42,6 @@ struct look {
 	uint64_t deadline_ns;
 };
 
-/* Ends the trials, with or without their answers. */
-static void end_trials(struct look *l)
-{
-	listener_end(take_ptr(l->listener), &l->results->listener);
-	network_end(take_ptr(l->network), &l->results->network);
-	sources_end(take_ptr(l->sources), &l->results->sources);
-}
-
 static void look_deinit(struct look *l)
 {
 	discovery_free(l->discovery);
@@ -58,41 +50,6 @@ static void look_deinit(struct look *l)
 	root_deinit(&l->proc);
 	root_deinit(&l->own_proc);
 	root_deinit(&l->sys);
-}
-
-static int open_roots(struct look *l)
-{
-	/* a failed open leaves -1, below which nothing is found */
-	(void)root_open("/proc", &l->own_proc);
-	(void)root_open("/sys", &l->sys);
-	l->results->no_proc = root_open(l->opts->config->proc_root, &l->proc);
-	return l->results->no_proc == -ENOMEM ? -ENOMEM : 0;
-}
-
-static int start_discovery(struct look *l)
-{
-	const struct config *c = l->opts->config;
-	const struct discovery_opts opts = {
-		.loop = l->loop,
-		.proc = &l->proc,
-		.cgroupfs_root = c->cgroupfs_root,
-		.host_processes = c->host_processes,
-		.node_name = c->node_name,
-		.grace_ns = DOCTOR_GRACE_NS,
-	};
-	int r = discovery_new(&opts, &l->discovery);
-
-	return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
-}
-
-static size_t count_containers(struct discovery *discovery)
-{
-	const struct entity *entity = NULL;
-	size_t n = 0;
-
-	while (discovery && (entity = discovery_next_entity(discovery, entity)))
-		n += entity->kind == ENTITY_CONTAINER && entity_alive(entity);
-	return n;
 }
 
 static void on_poll(void *ctx)
@@ -119,31 +76,49 @@ static int ask_servers(struct look *l)
 	l->deadline_ns = nsec_monotonic() + DOCTOR_WAIT_NS;
 	if (!r)
 		r = loop_run(l->loop);
-	end_trials(l);
+	/* the trials end, with or without their answers */
+	listener_end(take_ptr(l->listener), &l->results->listener);
+	network_end(take_ptr(l->network), &l->results->network);
+	sources_end(take_ptr(l->sources), &l->results->sources);
 	return r;
 }
 
 static int look_at_node(struct look *l)
 {
+	struct discovery_opts opts = *l->opts->discovery;
 	const struct config *c = l->opts->config;
+	const struct entity *entity = NULL;
 	int r = node_look(c, &l->proc, &l->results->node);
 
 	if (!r)
 		r = reading_look(c, &l->proc, &l->results->reading);
-	if (!r)
-		r = start_discovery(l);
-	l->results->node.n_containers = count_containers(l->discovery);
-	return r;
+	if (r)
+		return r;
+	opts.loop = l->loop;
+	opts.proc = &l->proc;
+	opts.grace_ns = DOCTOR_GRACE_NS;
+	r = discovery_new(&opts, &l->discovery);
+	if (r)
+		return r == -ENOMEM ? r : 0; /* node_check() reports the problem */
+	while ((entity = discovery_next_entity(l->discovery, entity)))
+		l->results->node.n_containers +=
+			entity->kind == ENTITY_CONTAINER && entity_alive(entity);
+	return 0;
 }
 
 static int look_at_all(struct look *l)
 {
 	const struct config *c = l->opts->config;
 	struct probe_results *f = l->results;
-	int r = open_roots(l);
+	int r;
 
-	if (!r)
-		r = loop_new(&l->loop);
+	/* a failed open leaves -1, below which nothing is found */
+	(void)root_open("/proc", &l->own_proc);
+	(void)root_open("/sys", &l->sys);
+	f->no_proc = root_open(c->proc_root, &l->proc);
+	if (f->no_proc == -ENOMEM)
+		return -ENOMEM;
+	r = loop_new(&l->loop);
 	if (!r)
 		r = loop_add_timer(l->loop, on_poll, l, &l->timer);
 	if (!r)
@@ -175,18 +150,9 @@ int doctor_look(const struct doctor_opts *opts, struct probe_results *ret)
 
 	*ret = (struct probe_results){
 		.config = opts->config,
-		.in_cluster = getenv("KUBERNETES_SERVICE_HOST") != NULL,
+		.in_cluster = config_in_cluster(),
 	};
 	return look_at_all(&look);
-}
-
-static void check_no_proc(const struct probe_results *results, struct findings *ret)
-{
-	finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
-				 results->config->proc_root,
-				 results->no_proc < 0 ? strerror(-results->no_proc)
-						      : root_outcome_name(results->no_proc)),
-		    "the agent does not start", "name the node's procfs with --proc-root");
 }
 
 void doctor_check(const struct probe_results *results, struct findings *ret)
@@ -195,7 +161,12 @@ void doctor_check(const struct probe_results *results, struct findings *ret)
 	rights_check(results, ret);
 	kernelside_check(results, ret);
 	if (results->no_proc) {
-		check_no_proc(results, ret);
+		finding_say(findings_add(ret, "processes", FINDING_MISSING, "%s: %s",
+					 results->config->proc_root,
+					 results->no_proc < 0
+						 ? strerror(-results->no_proc)
+						 : root_outcome_name(results->no_proc)),
+			    "the agent does not start", "name the node's procfs with --proc-root");
 	} else {
 		node_check(results, ret);
 		reading_check(results, ret);

@@ -9,11 +9,13 @@
 #include "doctor/probe_results.h"
 
 struct discovery;
+struct discovery_opts;
 struct loop;
 struct root;
 
 /**
  * struct doctor_opts - everything is borrowed
+ * @discovery: the agent's, but for loop, root and grace period
  * @metadata: the agent's options for the sources of names
  * @try_cpu:  starts CPU profiling as the agent does, ends at once, and fills in the results of the
  *            trial. Not called if cgroups are unreadable, or an agent already runs: two may exceed
@@ -21,6 +23,7 @@ struct root;
  */
 struct doctor_opts {
 	const struct config *config;
+	const struct discovery_opts *discovery;
 	const struct metadata_opts *metadata;
 	int (*try_cpu)(const struct config *config, struct loop *loop, const struct root *proc,
 		       const struct root *sys, struct discovery *discovery, struct kernelside *ret);

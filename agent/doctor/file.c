@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "base/strview.h"
-#include "base/utf8.h"
+#include "doctor/finding.h"
 
 #define FILE_BYTES 4096
 
@@ -21,8 +21,7 @@ void file_line(const struct root *root, const char *path, char *ret, size_t n)
 		return;
 	all = strview_of_bytes(b.data, b.len);
 	if (strview_line(&all, &line))
-		snprintf(ret, n, "%.*s", (int)strview_len(&line), line.p);
-	utf8_make_printable(ret);
+		finding_text(ret, n, line);
 }
 
 bool file_number(const struct root *root, const char *path, uint64_t *ret)

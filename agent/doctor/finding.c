@@ -39,6 +39,12 @@ void finding_say(struct finding *finding, const char *means, const char *remedy)
 	utf8_make_printable(finding->remedy);
 }
 
+void finding_text(char *ret, size_t n, struct strview text)
+{
+	snprintf(ret, n, "%.*s", (int)strview_len(&text), text.p);
+	utf8_make_printable(ret);
+}
+
 size_t findings_count(const struct findings *f, enum finding_outcome outcome)
 {
 	size_t n = 0;

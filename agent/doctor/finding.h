@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "base/strview.h"
+
 enum finding_outcome {
 	FINDING_OK,
 	FINDING_DEGRADED, /* works with restrictions */
@@ -47,6 +49,9 @@ struct finding *findings_add(struct findings *f, const char *check, enum finding
 			     const char *found, ...) __attribute__((format(printf, 4, 5)));
 /* Both are copied. */
 void finding_say(struct finding *finding, const char *means, const char *remedy);
+
+/* A copy of foreign text, cut to fit and printable. */
+void finding_text(char *ret, size_t n, struct strview text);
 
 size_t findings_count(const struct findings *f, enum finding_outcome outcome);
 /* "ok", "degraded", "missing". */

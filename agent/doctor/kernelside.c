@@ -95,16 +95,6 @@ static void check_types(const struct bpfobj_facts *known, struct findings *ret)
 		findings_add(ret, "BTF", FINDING_OK, "/sys/kernel/btf/vmlinux");
 }
 
-static void check_lockdown(const struct bpfobj_facts *known, struct findings *ret)
-{
-	const struct bpfobj_fault *fault = bpfobj_unfit(known, BPFOBJ_CONFIDENTIALITY);
-
-	if (fault)
-		finding_say(
-			findings_add(ret, "lockdown", FINDING_MISSING, "the kernel %s", fault->is),
-			CPU_LOST, fault->remedy);
-}
-
 /* An addition of Debian and Ubuntu. */
 static void check_paranoid(const struct probe_results *results, struct findings *ret)
 {
@@ -182,19 +172,6 @@ static void say_lacks(const struct bpfobj_lacks *lacks, struct findings *ret)
 			"please report it, with what 'uname -a' prints");
 }
 
-/* Without a trial, the running agent has reported the result. */
-static void check_trial(const struct probe_results *results, struct findings *ret)
-{
-	if (!results->kernel.tried)
-		return;
-	if (results->kernel.result) {
-		say_refused(results, ret);
-		return;
-	}
-	say_begun(results, ret);
-	say_lacks(&results->kernel.lacks, ret);
-}
-
 static void check_events(const struct probe_results *results, struct findings *ret)
 {
 	const struct kernelside *k = &results->kernel;
@@ -211,14 +188,26 @@ static void check_events(const struct probe_results *results, struct findings *r
 
 void kernelside_check(const struct probe_results *results, struct findings *ret)
 {
+	const struct bpfobj_fault *locked =
+		bpfobj_unfit(&results->kernel.known, BPFOBJ_CONFIDENTIALITY);
+
 	if (!results->config->cpu_rate) {
 		findings_add(ret, "CPU profiles", FINDING_OK, "not asked for (--cpu-rate 0)");
 		return;
 	}
 	check_version(results, ret);
 	check_types(&results->kernel.known, ret);
-	check_lockdown(&results->kernel.known, ret);
+	if (locked)
+		finding_say(
+			findings_add(ret, "lockdown", FINDING_MISSING, "the kernel %s", locked->is),
+			CPU_LOST, locked->remedy);
 	check_paranoid(results, ret);
-	check_trial(results, ret);
+	/* without a trial, the running agent has reported the result */
+	if (results->kernel.tried && results->kernel.result)
+		say_refused(results, ret);
+	else if (results->kernel.tried) {
+		say_begun(results, ret);
+		say_lacks(&results->kernel.lacks, ret);
+	}
 	check_events(results, ret);
 }

@@ -28,12 +28,6 @@ struct listener_trial {
 
 /* ---- the agent's answer */
 
-static void copy_text(char *ret, size_t n, struct strview t)
-{
-	snprintf(ret, n, "%.*s", (int)strview_len(&t), t.p);
-	utf8_make_printable(ret);
-}
-
 /* "NAME: ok, WHY" or "NAME: failing, WHY" */
 static void take_condition(struct strview line, struct listener *ret)
 {
@@ -50,8 +44,8 @@ static void take_condition(struct strview line, struct listener *ret)
 	}
 	strview_skip_blanks(&line);
 	c->ok = strview_is(&state, "ok");
-	copy_text(c->name, sizeof(c->name), name);
-	copy_text(c->why, sizeof(c->why), line);
+	finding_text(c->name, sizeof(c->name), name);
+	finding_text(c->why, sizeof(c->why), line);
 	ret->n++;
 }
 
@@ -101,22 +95,14 @@ static void make_url(const struct listen_address *address, char *ret, size_t n)
 	}
 }
 
-static int ask(struct http *http, const struct listen_address *address,
-	       struct listener_trial *trial)
-{
-	char url[128];
-	const struct http_request request = {
-		.url = url, .connect_ns = LISTENER_TOTAL_NS, .total_ns = LISTENER_TOTAL_NS};
-
-	make_url(address, url, sizeof(url));
-	return http_start(http, &request, on_reply, trial, &trial->call);
-}
-
 int listener_begin(struct http *http, const struct config *config, struct listener_trial **ret)
 {
 	struct listener_trial *trial = calloc(1, sizeof(*trial));
 	_cleanup_(close_fdp) int fd = -1;
 	struct listen_address address;
+	char url[128];
+	const struct http_request request = {
+		.url = url, .connect_ns = LISTENER_TOTAL_NS, .total_ns = LISTENER_TOTAL_NS};
 	int r = 0;
 
 	if (!trial)
@@ -124,8 +110,10 @@ int listener_begin(struct http *http, const struct config *config, struct listen
 	trial->listener.wrong = !listen_parse(config->listen, &address);
 	if (!trial->listener.wrong)
 		trial->listener.result = listen_open(&address, &fd);
-	if (trial->listener.result == -EADDRINUSE)
-		r = ask(http, &address, trial);
+	if (trial->listener.result == -EADDRINUSE) {
+		make_url(&address, url, sizeof(url));
+		r = http_start(http, &request, on_reply, trial, &trial->call);
+	}
 	if (r)
 		free(trial);
 	else
@@ -188,8 +176,7 @@ void listener_check(const struct probe_results *results, struct findings *ret)
 	else if (l->wrong)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING,
 					 "--listen %s is no address", results->config->listen),
-			    "the agent does not start",
-			    "it has to be ADDRESS:PORT, such as 127.0.0.1:7070");
+			    "the agent does not start", "it has to be " CONFIG_LISTEN_FORM);
 	else if (l->result)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",
 					 results->config->listen, strerror(-l->result)),

@@ -189,18 +189,6 @@ static void check_destination(const struct reached *reached, struct findings *re
 		    remedy(reached, text));
 }
 
-/* The largest difference: if the destinations disagree, at least one clock is wrong, and profiles
- * are lost. */
-static int64_t furthest_s(const struct network *network)
-{
-	int64_t most = 0;
-
-	for (size_t i = 0; i < network->n; i++)
-		if (llabs(network->items[i].ahead_s) > llabs(most))
-			most = network->items[i].ahead_s;
-	return most;
-}
-
 /* Permitted difference of clocks in seconds. */
 static int64_t apart_s(const struct network *network)
 {
@@ -219,9 +207,14 @@ static int64_t apart_s(const struct network *network)
 
 static void check_clock(const struct network *network, struct findings *ret)
 {
-	const int64_t ahead_s = furthest_s(network);
 	struct finding *finding;
+	int64_t ahead_s = 0;
 
+	/* the largest difference: if the destinations disagree, at least one clock is wrong, and
+	 * profiles are lost */
+	for (size_t i = 0; i < network->n; i++)
+		if (llabs(network->items[i].ahead_s) > llabs(ahead_s))
+			ahead_s = network->items[i].ahead_s;
 	if (network->now_s >= CLOCK_LEAST_S && llabs(ahead_s) <= apart_s(network))
 		return;
 	if (network->now_s < CLOCK_LEAST_S)

@@ -123,18 +123,12 @@ static int count_dirs(const struct config *config, const struct root *proc, stru
 	return r;
 }
 
-static bool has_no_inotify(void)
-{
-	_cleanup_(close_fdp) int fd = inotify_init1(IN_CLOEXEC);
-
-	return fd < 0;
-}
-
 int node_look(const struct config *config, const struct root *proc, struct node *ret)
 {
+	_cleanup_(close_fdp) int inotify = inotify_init1(IN_CLOEXEC);
 	int r;
 
-	*ret = (struct node){.no_inotify = has_no_inotify()};
+	*ret = (struct node){.no_inotify = inotify < 0};
 	procview_look(proc, &ret->view);
 	ret->n_strangers = count_strangers(proc);
 	ret->cgroups = look_at_trees(config, proc, ret);
@@ -145,17 +139,6 @@ int node_look(const struct config *config, const struct root *proc, struct node 
 }
 
 /* ---------------------------------------------------------------- processes */
-
-static void check_problem(const struct procview_problem *problem, bool hidden, struct findings *ret)
-{
-	struct finding *finding = findings_add(
-		ret, "processes", hidden ? FINDING_MISSING : FINDING_DEGRADED, "%s", problem->what);
-
-	finding_say(finding, problem->means,
-		    *problem->remedy ? problem->remedy
-				     : "nothing, if the node is itself a container (kind, minikube "
-				       "with docker); in a pod: hostPID: true");
-}
 
 /* Invisible processes, by severity. */
 static void check_view(const struct probe_results *results, struct findings *ret)
@@ -174,34 +157,22 @@ static void check_view(const struct probe_results *results, struct findings *ret
 	if (!n)
 		findings_add(ret, "processes", FINDING_OK, "%s is the node's",
 			     results->config->proc_root);
-	for (size_t i = 0; i < n; i++)
-		check_problem(&problems[i], i == 0 && node->view.others != PROCVIEW_SEEN, ret);
+	for (size_t i = 0; i < n; i++) {
+		struct finding *finding = findings_add(ret, "processes",
+						       i == 0 && node->view.others != PROCVIEW_SEEN
+							       ? FINDING_MISSING
+							       : FINDING_DEGRADED,
+						       "%s", problems[i].what);
+
+		finding_say(finding, problems[i].means,
+			    *problems[i].remedy
+				    ? problems[i].remedy
+				    : "nothing, if the node is itself a container (kind, minikube "
+				      "with docker); in a pod: hostPID: true");
+	}
 }
 
 /* ---------------------------------------------------------------- cgroups */
-
-static void check_outcome(const struct probe_results *results, struct findings *ret)
-{
-	const int r = results->node.cgroups;
-	const char *path = results->config->cgroupfs_root;
-	struct finding *finding = findings_add(
-		ret, "cgroups", FINDING_MISSING, "%s: %s", path ? path : "/sys/fs/cgroup",
-		r == HIERARCHY_NO_SUCH_DIR   ? "no such directory"
-		: r == HIERARCHY_NO_CGROUPFS ? "no cgroup file system is mounted there"
-					     : strerror(-r));
-
-	finding_say(finding, "the agent does not start",
-		    "mount the host's /sys/fs/cgroup, and name that place with --cgroupfs-root");
-}
-
-/* A configured directory outside of any cgroup file system. */
-static void check_copy(const struct probe_results *results, struct findings *ret)
-{
-	finding_say(findings_add(ret, "cgroups", FINDING_MISSING, "%s is no cgroup file system",
-				 results->config->cgroupfs_root),
-		    "no container is found",
-		    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
-}
 
 static void check_part(const struct probe_results *results, const char *version,
 		       struct findings *ret)
@@ -231,14 +202,26 @@ static bool check_cgroups(const struct probe_results *results, struct findings *
 	char version[64] = "version 2";
 
 	if (node->cgroups) {
-		check_outcome(results, ret);
+		const char *path = results->config->cgroupfs_root;
+		struct finding *finding = findings_add(ret, "cgroups", FINDING_MISSING, "%s: %s",
+						       path ? path : "/sys/fs/cgroup",
+						       hierarchy_why(results->node.cgroups));
+
+		finding_say(finding, "the agent does not start",
+			    "mount the host's /sys/fs/cgroup, and name that place with "
+			    "--cgroupfs-root");
 		return false;
 	}
 	if (v1)
 		snprintf(version, sizeof(version), "version 1 (%s)%s",
 			 controller_name(node->controller), v2 ? " with 2 beside it" : "");
 	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2])) {
-		check_copy(results, ret);
+		/* A configured directory outside of any cgroup file system. */
+		finding_say(findings_add(ret, "cgroups", FINDING_MISSING,
+					 "%s is no cgroup file system",
+					 results->config->cgroupfs_root),
+			    "no container is found",
+			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
 		return false;
 	}
 	if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])

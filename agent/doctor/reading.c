@@ -108,28 +108,22 @@ static int try_process(void *ctx, pid_t pid)
 	return note(a, &id, refused);
 }
 
-static int look_at_kernel(const struct root *proc, struct reading *ret)
-{
-	struct ksyms *ksyms;
-
-	ret->ksyms = ksyms_load(proc, &ksyms);
-	if (ret->ksyms)
-		return ret->ksyms == -ENOMEM ? -ENOMEM : 0;
-	ret->n_ksyms = ksyms_n(ksyms);
-	ksyms_free(ksyms);
-	return 0;
-}
-
 int reading_look(const struct config *config, const struct root *proc, struct reading *ret)
 {
 	struct attempt attempt = {.proc = proc, .own = pid_self(proc), .reading = ret};
+	struct ksyms *ksyms;
 	int r;
 
 	*ret = (struct reading){0};
 	r = pid_for_each(proc, try_process, &attempt);
 	if (r == -ENOMEM || !config->cpu_rate || !config->kernel_stacks)
 		return r == -ENOMEM ? r : 0;
-	return look_at_kernel(proc, ret);
+	ret->ksyms = ksyms_load(proc, &ksyms);
+	if (ret->ksyms)
+		return ret->ksyms == -ENOMEM ? -ENOMEM : 0;
+	ret->n_ksyms = ksyms_n(ksyms);
+	ksyms_free(ksyms);
+	return 0;
 }
 
 /* ---------------------------------------------------------------- checks */

@@ -131,20 +131,16 @@ static const struct {
 	 "kernel functions have no names"},
 };
 
-/* With kernel.kptr_restrict 0 everybody may read addresses. */
-static bool is_needed(enum need need, const struct probe_results *results)
+static bool is_missing(const struct probe_results *results, size_t i)
 {
 	const struct config *c = results->config;
 
-	if (need == NEED_KERNEL_STACKS)
+	if (rights_has(&results->rights, wanted[i].capability))
+		return false;
+	/* with kernel.kptr_restrict 0 everybody may read addresses */
+	if (wanted[i].need == NEED_KERNEL_STACKS)
 		return c->cpu_rate && c->kernel_stacks && results->reading.ksyms == KSYMS_HIDDEN;
-	return need == NEED_ALWAYS || c->cpu_rate;
-}
-
-static bool is_missing(const struct probe_results *results, size_t i)
-{
-	return !rights_has(&results->rights, wanted[i].capability) &&
-	       is_needed(wanted[i].need, results);
+	return wanted[i].need == NEED_ALWAYS || c->cpu_rate;
 }
 
 /* One remedy for all missing capabilities: one line of a manifest, or of a unit. */
@@ -183,16 +179,6 @@ static void check_capabilities(const struct probe_results *results, struct findi
 
 /* ---- checks */
 
-static void check_namespace(const struct rights *rights, struct findings *ret)
-{
-	if (rights->in_namespace)
-		finding_say(findings_add(ret, "user namespace", FINDING_MISSING,
-					 "podprof runs in one, where capabilities do not reach the "
-					 "node"),
-			    "no CPU profiles, and other users' programs are not seen",
-			    "run it as the node's root: no hostUsers: false, no rootless runtime");
-}
-
 static void check_confinement(const struct rights *rights, struct findings *ret)
 {
 	char yama[32] = "";
@@ -226,20 +212,20 @@ static void check_locked(const struct probe_results *results, struct findings *r
 		    "add CAP_SYS_RESOURCE (in the chart: capabilities), or raise the limit");
 }
 
-static void check_open_files(const struct rights *rights, struct findings *ret)
-{
-	if (rights->open_files < OPEN_FILES_WANTED)
-		finding_say(findings_add(ret, "open files", FINDING_DEGRADED, "at most %llu",
-					 (unsigned long long)rights->open_files),
-			    "on a busy node, programs that are one too many have no names",
-			    "raise the hard limit of open files to 65536 (systemd: LimitNOFILE=)");
-}
-
 void rights_check(const struct probe_results *results, struct findings *ret)
 {
 	check_capabilities(results, ret);
-	check_namespace(&results->rights, ret);
+	if (results->rights.in_namespace)
+		finding_say(findings_add(ret, "user namespace", FINDING_MISSING,
+					 "podprof runs in one, where capabilities do not reach the "
+					 "node"),
+			    "no CPU profiles, and other users' programs are not seen",
+			    "run it as the node's root: no hostUsers: false, no rootless runtime");
 	check_confinement(&results->rights, ret);
 	check_locked(results, ret);
-	check_open_files(&results->rights, ret);
+	if (results->rights.open_files < OPEN_FILES_WANTED)
+		finding_say(findings_add(ret, "open files", FINDING_DEGRADED, "at most %llu",
+					 (unsigned long long)results->rights.open_files),
+			    "on a busy node, programs that are one too many have no names",
+			    "raise the hard limit of open files to 65536 (systemd: LimitNOFILE=)");
 }

@@ -102,12 +102,6 @@ bool sources_pending(struct sources_trial *trial)
 	return pending || trial->n_looks < LOOKS(trial->n_containers);
 }
 
-static void copy_text(char *ret, size_t n, const char *s)
-{
-	snprintf(ret, n, "%s", s);
-	utf8_make_printable(ret);
-}
-
 void sources_end(struct sources_trial *trial, struct sources *ret)
 {
 	struct metadata_source sources[METADATA_SOURCES_MAX] = {0};
@@ -119,9 +113,10 @@ void sources_end(struct sources_trial *trial, struct sources *ret)
 		ret->n = metadata_sources(trial->metadata, sources);
 	for (size_t i = 0; i < ret->n; i++) {
 		ret->items[i].state = sources[i].state;
-		copy_text(ret->items[i].name, sizeof(ret->items[i].name), sources[i].name);
-		copy_text(ret->items[i].word, SOURCE_TEXT_MAX, sources[i].word);
-		copy_text(ret->items[i].url, SOURCE_TEXT_MAX, sources[i].url);
+		finding_text(ret->items[i].name, sizeof(ret->items[i].name),
+			     strview_of(sources[i].name));
+		finding_text(ret->items[i].word, SOURCE_TEXT_MAX, strview_of(sources[i].word));
+		finding_text(ret->items[i].url, SOURCE_TEXT_MAX, strview_of(sources[i].url));
 	}
 	ret->n_containers = trial->n_containers;
 	ret->n_named = trial->n_named;
@@ -241,10 +236,9 @@ void sources_check(const struct probe_results *results, struct findings *ret)
 	const struct sources *sources = &results->sources;
 
 	if (sources->result == -EDESTADDRREQ)
-		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
-					 "--metadata names a server whose address is not known"),
-			    "the agent does not start",
-			    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
+		finding_say(
+			findings_add(ret, "names of pods", FINDING_MISSING, METADATA_NO_ADDRESS),
+			"the agent does not start", METADATA_NO_ADDRESS_REMEDY);
 	else if (sources->result == -EINVAL)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
 					 "--node-name %s is no node's name",

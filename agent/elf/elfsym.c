@@ -47,17 +47,6 @@ struct search {
 	uint8_t *buf; /* ELFSYM_STEP_BYTES, the piece at hand */
 };
 
-const char *elfsym_outcome_name(int outcome)
-{
-	static const char *const names[ELFSYM_OUTCOME_MAX] = {
-		[ELFSYM_OK] = "ok",
-		[ELFSYM_ABSENT] = "absent",
-		[ELFSYM_MALFORMED] = "malformed",
-	};
-
-	return outcome >= 0 && outcome < ELFSYM_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 /* Outcomes of elffile_*() as ours. */
 static int elfsym_outcome(int r)
 {

@@ -41,6 +41,4 @@ struct elfsym {
  */
 int elfsym_find(const struct elffile *ef, const char *const *names, size_t n, struct elfsym *ret);
 
-const char *elfsym_outcome_name(int outcome);
-
 #endif

@@ -99,12 +99,6 @@ static uint64_t id_of(const struct store_profile *profile)
 	return store_name_id(profile->folder->name, file);
 }
 
-static bool same_file(const struct store_profile *a, const struct store_profile *b)
-{
-	return a->folder == b->folder && a->kind == b->kind && a->start_ns == b->start_ns &&
-	       a->duration_ns == b->duration_ns;
-}
-
 static bool older(const struct store_profile *a, const struct store_profile *b)
 {
 	return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->id < b->id;
@@ -147,7 +141,10 @@ static void remove_at(struct store_table *t, size_t at)
 static void remove_same(struct store_table *t, const struct store_profile *profile)
 {
 	for (size_t i = t->end; i-- > t->first;) {
-		if (same_file(&t->profiles[i], profile)) {
+		if (t->profiles[i].folder == profile->folder &&
+		    t->profiles[i].kind == profile->kind &&
+		    t->profiles[i].start_ns == profile->start_ns &&
+		    t->profiles[i].duration_ns == profile->duration_ns) {
 			remove_at(t, i);
 			return;
 		}

@@ -40,10 +40,4 @@ struct coderef {
 size_t coderefs_find(unsigned int machine, const uint8_t *code, size_t n, uint64_t vaddr,
 		     struct coderef *ret, size_t max);
 
-/* The scans of each machine; as above. */
-size_t coderefs_find_x86(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret,
-			 size_t max);
-size_t coderefs_find_arm64(const uint8_t *code, size_t n, uint64_t vaddr, struct coderef *ret,
-			   size_t max);
-
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "gofile/gofuncwalk.h"
+#include "gofile/gofunc.h"
 #include "gofile/gomodule.h"
 #include "elf/elffile.h"
 

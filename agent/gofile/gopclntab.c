@@ -152,16 +152,6 @@ static void name_writer_append(struct name_writer *w, const char *s, size_t n)
 	w->n += n;
 }
 
-static void name_writer_end(struct name_writer *w)
-{
-	if (w->closed) {
-		w->n = w->open;
-		name_writer_append(w, "[...]", 5);
-		name_writer_append(w, w->tail, w->n_tail);
-	}
-	w->out[w->n] = '\0';
-}
-
 /* Whether a string begins at offset @off of the part [@part, @part_end): after the NUL of
  * another string. */
 static int check_string_start(struct gopclntab *t, uint64_t part, uint64_t part_end, uint32_t off)
@@ -207,7 +197,12 @@ static int read_string(struct gopclntab *t, uint64_t part, uint64_t part_end, ui
 		r = peek_string(t, pos, part_end, &bytes, &n);
 		for (size_t i = 0; !r && i < n; i++) {
 			if (bytes[i] == '\0') {
-				name_writer_end(w);
+				if (w->closed) {
+					w->n = w->open;
+					name_writer_append(w, "[...]", 5);
+					name_writer_append(w, w->tail, w->n_tail);
+				}
+				w->out[w->n] = '\0';
 				return w->n > 0 ? 0 : GOPCLNTAB_MALFORMED;
 			}
 			name_writer_put(w, (char)bytes[i]);
@@ -467,11 +462,6 @@ static int inline_tree(struct gopclntab *t, const struct gofunc *f, uint64_t *re
 	return 0;
 }
 
-static size_t tree_bytes(const struct gomodule *m)
-{
-	return m->form == GOMODULE_1_20 ? 16 : 20;
-}
-
 static bool parse_inlined(const struct gomodule *m, struct cursor *c, struct inlined *ret)
 {
 	uint32_t parent_pc;
@@ -494,7 +484,7 @@ static int read_inlined(struct gopclntab *t, const struct gofunc *f, int32_t ind
 			struct inlined *ret)
 {
 	const struct gomodule *m = &t->module;
-	size_t n = tree_bytes(m);
+	size_t n = m->form == GOMODULE_1_20 ? 16 : 20;
 	uint8_t bytes[TREE_BYTES_MAX];
 	uint64_t tree, vaddr, off;
 	struct cursor c;
@@ -585,16 +575,6 @@ static int read_line(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr
 	return r;
 }
 
-/*
- * Some compilers write trees with an inlined function that is called from an instruction of its
- * own, the first one (Go 1.24, in Debian 13's containerd). The chain of callers would not end, so
- * the function that holds the instruction is used instead.
- */
-static bool calls_itself(const struct gofunc *f, uint64_t vaddr, const struct inlined *inlined)
-{
-	return inlined->parent_pc >= 0 && f->entry + (uint64_t)inlined->parent_pc == vaddr;
-}
-
 static int describe(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 		    struct gopclntab_line *line)
 {
@@ -610,7 +590,12 @@ static int describe(struct gopclntab *t, const struct gofunc *f, uint64_t vaddr,
 
 	if (!r && index != NO_INDEX && gopclntab_has_inlining(t))
 		r = read_inlined(t, f, index, &inlined);
-	if (!r && calls_itself(f, vaddr, &inlined))
+	/*
+	 * Some compilers write trees with an inlined function that is called from an instruction of
+	 * its own, the first one (Go 1.24, in Debian 13's containerd). The chain of callers would
+	 * not end, so the function that holds the instruction is used instead.
+	 */
+	if (!r && inlined.parent_pc >= 0 && f->entry + (uint64_t)inlined.parent_pc == vaddr)
 		inlined = outermost;
 	if (!r)
 		r = read_name(t, inlined.name, line->function);

@@ -3,7 +3,7 @@
  * Reads one value of every function's record, the offset of the pcsp table in the part "pcs"
  * (gopclntab.c describes the parts), and that table from beginning to end.
  *
- * The functions are in the order of the code (gofuncwalk.h), but the pcsp tables are not, because
+ * The functions are in the order of the code (gofunc.h), but the pcsp tables are not, because
  * equal tables are stored once. So the whole part is in memory during the walk: 7 MB for a program
  * of 100 MB.
  *
@@ -26,7 +26,7 @@
 #include "base/vec.h"
 #include "elf/elffile.h"
 #include "elf/elfwindow.h"
-#include "gofile/gofuncwalk.h"
+#include "gofile/gofunc.h"
 
 /* Bytes of all tables together, including those for files and lines. The largest program seen,
  * of 200 MB, has 12 million. Reached: no rows from Go's tables; the outcome is GOPCSP_TOO_LARGE. */
@@ -47,20 +47,6 @@ struct gopcsp {
 	struct gocode_step *steps;
 	size_t steps_cap;
 };
-
-const char *gopcsp_outcome_name(int outcome)
-{
-	static const char *const names[GOPCSP_OUTCOME_MAX] = {
-		[GOPCSP_OK] = "ok",
-		[GOPCSP_ABSENT] = "absent",
-		[GOPCSP_UNSUPPORTED] = "unsupported",
-		[GOPCSP_MALFORMED] = "malformed",
-		[GOPCSP_TOO_LARGE] = "too_large",
-		[GOPCSP_END] = "end",
-	};
-
-	return outcome >= 0 && outcome < GOPCSP_OUTCOME_MAX ? names[outcome] : "error";
-}
 
 /* ---------------------------------------------------------------- one function's table */
 
@@ -160,11 +146,6 @@ static int read_name(struct gopcsp *p, uint32_t off, char ret[GOCODE_NAME_MAX])
 	return 0;
 }
 
-static bool wants_name(const struct gopcsp *p, const struct gofunc *f)
-{
-	return f->flags || f->func_id || p->module.form == GOMODULE_1_16;
-}
-
 int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 {
 	struct gofunc f;
@@ -173,7 +154,7 @@ int gopcsp_next(struct gopcsp *p, struct gocode_func *ret)
 	if (r)
 		return r == GOFUNCWALK_END ? GOPCSP_END : module_outcome(r);
 	*ret = (struct gocode_func){.entry = f.entry, .end = f.end, .flags = f.flags};
-	if (wants_name(p, &f))
+	if (f.flags || f.func_id || p->module.form == GOMODULE_1_16)
 		r = read_name(p, f.name, ret->name);
 	if (r || f.pc_sp == 0)
 		return r;

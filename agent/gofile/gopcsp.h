@@ -37,6 +37,4 @@ int gopcsp_next(struct gopcsp *p, struct gocode_func *ret);
 /* Memory held now. */
 size_t gopcsp_bytes(const struct gopcsp *p);
 
-const char *gopcsp_outcome_name(int outcome);
-
 #endif

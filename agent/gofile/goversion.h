@@ -61,7 +61,7 @@ struct goversion_stats {
 
 /**
  * struct goversion_pacer - offsets in gcController; 0: absent or unknown
- * @total_alloc: since 1.19 all others are relative to it (goheap/gopacer.c)
+ * @total_alloc: since 1.19 all others are relative to it (goheap/gototals.c)
  * @headroom_percent: of the memory limit; 0: 1 MiB
  * @heap_live, @goal, @marked: before 1.19
  */

@@ -81,21 +81,6 @@ struct walk {
 	size_t n_stacks;
 };
 
-const char *buckets_outcome_name(int outcome)
-{
-	static const char *const names[BUCKETS_OUTCOME_MAX] = {
-		[BUCKETS_OK] = "ok",
-		[BUCKETS_GONE] = "gone",
-		[BUCKETS_DENIED] = "denied",
-		[BUCKETS_MALFORMED] = "malformed",
-		[BUCKETS_UNKNOWN_LAYOUT] = "unknown_layout",
-		[BUCKETS_TOO_LARGE] = "too_large",
-		[BUCKETS_UNFINISHED] = "unfinished",
-	};
-
-	return outcome >= 0 && outcome < BUCKETS_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 int buckets_outcome(int r)
 {
 	switch (r) {
@@ -408,12 +393,6 @@ static int keep(struct buckets *b, struct walk *walk)
 	return read_counters_again(b, walk->windows.memory, bucket);
 }
 
-/* Records do not overlap. An overlap means that the counters are shorter than assumed. */
-static bool overlaps(const struct buckets *b, const struct candidate *older, uint64_t newer)
-{
-	return older->addr < newer && candidate_end(older) + counters_bytes(b->layout) > newer;
-}
-
 static uint64_t cost(const struct memory *m)
 {
 	return m->n_bytes + m->n_calls * BUCKETS_CALL_BYTES;
@@ -423,7 +402,9 @@ static int walk_one(struct buckets *b, struct walk *walk)
 {
 	int r = read_candidate(b->kind, &walk->windows, walk->addr, &walk->c);
 
-	if (!r && overlaps(b, &walk->c, walk->previous))
+	/* Records do not overlap. An overlap means that the counters are shorter than assumed. */
+	if (!r && walk->c.addr < walk->previous &&
+	    candidate_end(&walk->c) + counters_bytes(b->layout) > walk->previous)
 		r = BUCKETS_UNKNOWN_LAYOUT;
 	if (!r && cost(walk->windows.memory) > walk->max_cost)
 		r = BUCKETS_TOO_LARGE;
@@ -481,18 +462,6 @@ static int walk_begin(struct buckets *b, struct memory *m, uint64_t head, unsign
 	return find_layout(b, &walk->windows, &walk->c, head, go_minor);
 }
 
-static void walk_end(struct buckets *b, bool keep)
-{
-	if (keep) {
-		b->head = b->walk->head;
-	} else {
-		b->n = b->walk->n;
-		b->n_stacks = b->walk->n_stacks;
-	}
-	walk_free(b->walk);
-	b->walk = NULL;
-}
-
 int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned int go_minor,
 		   size_t *budget)
 {
@@ -504,7 +473,15 @@ int buckets_update(struct buckets *b, struct memory *m, uint64_t head, unsigned 
 		r = walk_begin(b, m, head, go_minor);
 	if (!r)
 		r = walk_on(b, b->walk, budget);
-	if (r != BUCKETS_UNFINISHED && b->walk)
-		walk_end(b, r == 0);
+	if (r != BUCKETS_UNFINISHED && b->walk) {
+		if (r == 0) {
+			b->head = b->walk->head;
+		} else {
+			b->n = b->walk->n;
+			b->n_stacks = b->walk->n_stacks;
+		}
+		walk_free(b->walk);
+		b->walk = NULL;
+	}
 	return r;
 }

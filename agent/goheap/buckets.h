@@ -153,6 +153,5 @@ uint64_t bucket_hash(const uint64_t *pcs, size_t n, uint64_t size);
 size_t buckets_bytes(const struct buckets *b);
 /* Translate @r, a result of memory_read(), into an outcome. */
 int buckets_outcome(int r);
-const char *buckets_outcome_name(int outcome);
 
 #endif

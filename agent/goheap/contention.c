@@ -34,7 +34,7 @@
 #include "base/vec.h"
 #include "gofile/goversion.h"
 #include "goheap/buckets.h"
-#include "goheap/gostate.h"
+#include "goheap/goruntime.h"
 #include "goheap/memory.h"
 
 /* Time to measure a tick. Clock reads take less than 100 ns, so the error is 1 in 10^5. */
@@ -182,13 +182,6 @@ static int read_records(struct contention *c, uint64_t head)
 	return r;
 }
 
-static void forget(struct contention *c)
-{
-	buckets_reset(&c->buckets);
-	c->n_before = 0;
-	c->was_read = false;
-}
-
 int contention_read(struct contention *c, struct contention_profile *ret)
 {
 	bool measured = false;
@@ -200,9 +193,12 @@ int contention_read(struct contention *c, struct contention_profile *ret)
 	if (!head)
 		return c->rate ? GORUNTIME_NO_SAMPLES_YET : GORUNTIME_DISABLED_BY_PROGRAM;
 	r = read_records(c, head);
-	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
-		forget(c); /* the kept records do not fit the process: start again at the next read
-			    */
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
+		/* the kept records do not fit the process: start again at the next read */
+		buckets_reset(&c->buckets);
+		c->n_before = 0;
+		c->was_read = false;
+	}
 	if (r)
 		return r;
 	if (c->ticks <= 0) {

@@ -4,10 +4,9 @@
  *
  * A core has a PT_LOAD for each mapping: address, length, and the written bytes. Unchanged
  * mappings of files have no bytes, or only the first page, according to /proc/PID/coredump_filter.
- * One PT_NOTE has notes of the process; two are used here:
+ * One PT_NOTE has notes of the process; one is used here:
  *
- *  NT_FILE      count, page size, count x {start, end, offset in pages}, then the paths
- *  NT_PRPSINFO  the process's number at 24, its name at 40
+ *  NT_FILE  count, page size, count x {start, end, offset in pages}, then the paths
  *
  * More than 65,534 program headers are counted in the first section header.
  *
@@ -34,11 +33,7 @@
 /* Bytes of notes: for each thread a note of 700 bytes and the registers, and the list of mapped
  * files, at most 4 MiB from the kernel. Reached: `too_large`. */
 #define COREFILE_NOTES_MAX    (64u << 20)
-/* The kernel's, with its NUL. */
-#define COREFILE_NAME_BYTES   16
 
-#define PRPSINFO_PID	24
-#define PRPSINFO_NAME	40
 #define NT_FILE_NUMBERS 24 /* bytes of a mapping in NT_FILE */
 
 /* A PT_LOAD. */
@@ -62,8 +57,6 @@ struct corefile {
 	struct corefile_mapping *mappings;
 	const struct elffile **files; /* one for each mapping, or NULL */
 	size_t n_mappings;
-	uint32_t pid;
-	char command[COREFILE_NAME_BYTES];
 };
 
 DEFINE_CLEANUP(struct corefile *, corefile_freep, corefile_free);
@@ -196,19 +189,6 @@ static int compare_segments(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-/* Sort by address and reject overlaps. */
-static int sort_segments(struct corefile *core)
-{
-	qsort(core->segments, core->n_segments, sizeof(*core->segments), compare_segments);
-	for (size_t i = 1; i < core->n_segments; i++) {
-		const struct segment *before = &core->segments[i - 1];
-
-		if (core->segments[i].vaddr - before->vaddr < before->memsz)
-			return COREFILE_MALFORMED;
-	}
-	return 0;
-}
-
 static int read_headers(struct corefile *core)
 {
 	Elf64_Ehdr eh;
@@ -239,7 +219,16 @@ static int read_headers(struct corefile *core)
 		if (!r && ph.p_type == PT_LOAD)
 			r = add_segment(core, &ph);
 	}
-	return r ? r : sort_segments(core);
+	if (r)
+		return r;
+	qsort(core->segments, core->n_segments, sizeof(*core->segments), compare_segments);
+	for (size_t i = 1; i < core->n_segments; i++) {
+		const struct segment *before = &core->segments[i - 1];
+
+		if (core->segments[i].vaddr - before->vaddr < before->memsz)
+			return COREFILE_MALFORMED; /* an overlap */
+	}
+	return 0;
 }
 
 /* ---------------------------------------------------------------- notes */
@@ -304,18 +293,6 @@ static int take_files(struct corefile *core, struct cursor *note)
 	return r;
 }
 
-static void take_process(struct corefile *core, const struct cursor *note)
-{
-	struct cursor c = *note;
-	const void *name;
-
-	if (!cursor_skip(&c, PRPSINFO_PID) || !cursor_u32(&c, &core->pid) ||
-	    !cursor_skip(&c, PRPSINFO_NAME - PRPSINFO_PID - sizeof(core->pid)) ||
-	    !cursor_bytes(&c, sizeof(core->command), &name))
-		return;
-	memcpy(core->command, name, sizeof(core->command) - 1);
-}
-
 static bool skip_padded(struct cursor *c, uint32_t n)
 {
 	size_t padded = ((size_t)n + 3) & ~(size_t)3;
@@ -347,8 +324,6 @@ static int read_notes(struct corefile *core)
 			continue;
 		if (type == NT_FILE)
 			r = take_files(core, &desc);
-		if (type == NT_PRPSINFO)
-			take_process(core, &desc);
 	}
 	return r || core->mappings ? r : COREFILE_UNSUPPORTED;
 }
@@ -515,14 +490,4 @@ const struct corefile_mapping *corefile_mappings(const struct corefile *core, si
 void corefile_attach(struct corefile *core, size_t i, const struct elffile *file)
 {
 	core->files[i] = file;
-}
-
-uint32_t corefile_pid(const struct corefile *core)
-{
-	return core->pid;
-}
-
-const char *corefile_command(const struct corefile *core)
-{
-	return core->command;
 }

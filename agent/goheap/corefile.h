@@ -56,8 +56,6 @@ void corefile_attach(struct corefile *core, size_t i, const struct elffile *file
 /* Borrowed. Reads only from the core and the attached files. */
 struct memory *corefile_memory(struct corefile *core);
 
-uint32_t corefile_pid(const struct corefile *core);	   /* 0 if unknown */
-const char *corefile_command(const struct corefile *core); /* the process's name, or "" */
 const char *corefile_outcome_name(int outcome);
 
 #endif

@@ -20,19 +20,11 @@
 
 #include <string.h>
 
-static size_t n_slots(enum buckets_layout layout)
-{
-	return layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
-}
-
-static size_t slot_words(enum buckets_layout layout)
-{
-	return layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW;
-}
-
 size_t counters_words(enum buckets_layout layout)
 {
-	return n_slots(layout) * slot_words(layout);
+	size_t n_slots = layout == BUCKETS_LAYOUT_CONTENTION ? 1 : BUCKETS_SLOTS;
+
+	return n_slots * (layout == BUCKETS_LAYOUT_WIDE ? SLOT_WORDS_WIDE : SLOT_WORDS_NARROW);
 }
 
 size_t counters_bytes(enum buckets_layout layout)

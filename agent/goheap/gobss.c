@@ -69,20 +69,16 @@ static bool may_be_record(const struct scan *s, uint64_t addr)
 	       e->limit - addr >= sizeof(uint64_t) * HEAD_WORDS;
 }
 
-static bool is_head(const uint64_t head[HEAD_WORDS])
-{
-	return head[TYPE] == BUCKETS_MEMORY && head[N_PCS] >= 1 && head[N_PCS] <= BUCKETS_PCS_MAX &&
-	       head[SIZE] > 0 && head[SIZE] < BUCKETS_SIZE_MAX && head[0] % 8 == 0 &&
-	       head[ALLNEXT] % 8 == 0;
-}
-
 static int check_record(struct scan *s, const struct candidate *c)
 {
 	uint64_t pcs[BUCKETS_PCS_MAX];
 	size_t n = (size_t)c->head[N_PCS];
 	int r;
 
-	if (!is_head(c->head))
+	/* no head of a record */
+	if (!(c->head[TYPE] == BUCKETS_MEMORY && c->head[N_PCS] >= 1 &&
+	      c->head[N_PCS] <= BUCKETS_PCS_MAX && c->head[SIZE] > 0 &&
+	      c->head[SIZE] < BUCKETS_SIZE_MAX && c->head[0] % 8 == 0 && c->head[ALLNEXT] % 8 == 0))
 		return 0;
 	r = memory_read(s->memory, c->record + sizeof(c->head), pcs, n * sizeof(pcs[0]));
 	if (r)

@@ -178,11 +178,6 @@ int gocore_open(const struct gocore_opts *opts, struct gocore **ret)
 	return 0;
 }
 
-const struct corefile *gocore_corefile(const struct gocore *core)
-{
-	return core->core;
-}
-
 struct memory *gocore_memory(struct gocore *core)
 {
 	return corefile_memory(core->core);

@@ -42,7 +42,6 @@ struct gocore_opts {
 int gocore_open(const struct gocore_opts *opts, struct gocore **ret);
 void gocore_free(struct gocore *core);
 
-const struct corefile *gocore_corefile(const struct gocore *core);
 struct memory *gocore_memory(struct gocore *core);
 
 /* The @i-th mapped file with code, by address: its path, borrowed, NULL at the end, and state. */

@@ -21,6 +21,7 @@
 #include "goheap/goheap.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -28,10 +29,10 @@
 #include "goheap/force.h"
 #include "goheap/gobss.h"
 #include "goheap/goimages.h"
+#include "goheap/goruntime.h"
 #include "goheap/goruntimes.h"
+#include "goheap/gototals.h"
 #include "goheap/gounpacked.h"
-#include "goheap/gosched.h"
-#include "goheap/gostate.h"
 #include "goheap/memory.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"
@@ -144,17 +145,6 @@ static int attach(struct goheap *h, const struct goruntime *runtime)
 	return state == GORUNTIME_OK ? denied : state;
 }
 
-/* Open the image of an unpacked program. On failure the heap is still read, but functions have
- * no names. */
-static int open_unpacked(struct goheap *h)
-{
-	int r = 0;
-
-	if (h->memory && h->rt.is_unpacked)
-		r = gounpacked_image(h->proc, &h->id, &h->rt, &h->unpacked);
-	return r < 0 ? r : 0;
-}
-
 int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 {
 	_cleanup_(goheap_freep) struct goheap *h = goheap_alloc(opts->max_bytes);
@@ -170,8 +160,10 @@ int goheap_new(const struct goheap_opts *opts, struct goheap **ret)
 	if (r < 0)
 		return r;
 	h->found = h->state = (enum goruntime_state)r;
-	r = open_unpacked(h);
-	if (r)
+	/* on failure the heap is still read, but functions have no names */
+	r = h->memory && h->rt.is_unpacked ? gounpacked_image(h->proc, &h->id, &h->rt, &h->unpacked)
+					   : 0;
+	if (r < 0)
 		return r;
 	*ret = take_ptr(h);
 	return 0;
@@ -257,13 +249,6 @@ size_t goheap_bytes(const struct goheap *h)
 
 /* ---------------------------------------------------------------- reading */
 
-static void add_cycles(struct goheap *h)
-{
-	uint32_t last = (uint32_t)(h->cycles % CYCLES);
-
-	h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
-}
-
 /* Turn sampling on if it is off. There is only one attempt. A program with sampling on earlier,
  * set by the program or by a previous run of the agent, has turned it off on purpose. */
 static int force(struct goheap *h)
@@ -334,7 +319,9 @@ static int look(struct goheap *h)
 	h->force_outcome = FORCE_OUTCOME_MAX;
 	h->has_now = r == 0;
 	if (!r) {
-		add_cycles(h);
+		uint32_t last = (uint32_t)(h->cycles % CYCLES);
+
+		h->cycles += ((uint64_t)CYCLES + h->now.cycle % CYCLES - last) % CYCLES;
 		r = force(h);
 	}
 	if (r)
@@ -403,10 +390,10 @@ static int reading_on(struct goheap *h, size_t budget, bool *ret_settled)
 	}
 }
 
-/* Choose the published slots: see the top of this file. */
-static void choose_slots(struct goheap *h, uint32_t cycle)
+static void profile_of(struct goheap *h, bool settled, struct goheap_profile *ret)
 {
-	h->slot = 1 + cycle % 3;
+	/* Choose the published slots: see the top of this file. */
+	h->slot = 1 + h->now.cycle % 3;
 	h->all_slots = true;
 	for (size_t i = 0; i < h->buckets.n && h->all_slots; i++) {
 		const struct bucket *b = &h->buckets.items[i];
@@ -414,11 +401,6 @@ static void choose_slots(struct goheap *h, uint32_t cycle)
 		h->all_slots =
 			!b->allocs[0] && !b->frees[0] && !b->allocs[h->slot] && !b->frees[h->slot];
 	}
-}
-
-static void profile_of(struct goheap *h, bool settled, struct goheap_profile *ret)
-{
-	choose_slots(h, h->now.cycle);
 	*ret = (struct goheap_profile){
 		.heap = h,
 		.rate = h->now.rate,
@@ -453,15 +435,6 @@ static int step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	return (int)h->reading.state;
 }
 
-/* The kept records do not fit the process: start again at the next read. */
-static void forget(struct goheap *h, int state)
-{
-	if (state == GORUNTIME_TOO_LARGE && !h->failed_bytes)
-		h->failed_bytes = h->buckets.max_bytes;
-	buckets_reset(&h->buckets);
-	h->was_read = false;
-}
-
 int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 {
 	int r;
@@ -475,8 +448,13 @@ int goheap_step(struct goheap *h, size_t budget, struct goheap_profile *ret)
 	/* unexpected content may belong to another program by now */
 	if (r == GORUNTIME_UNKNOWN_LAYOUT && memory_check(h->memory) == MEMORY_GONE)
 		r = GORUNTIME_GONE;
-	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE)
-		forget(h, r);
+	if (r == GORUNTIME_UNKNOWN_LAYOUT || r == GORUNTIME_TOO_LARGE) {
+		/* The kept records do not fit the process: start again at the next read. */
+		if (r == GORUNTIME_TOO_LARGE && !h->failed_bytes)
+			h->failed_bytes = h->buckets.max_bytes;
+		buckets_reset(&h->buckets);
+		h->was_read = false;
+	}
 	if (r == GORUNTIME_GONE)
 		h->found = GORUNTIME_GONE;
 	if (r < 0 || r == GORUNTIME_GONE)
@@ -603,4 +581,41 @@ void goheap_totals(const struct goheap_profile *p, struct goheap_totals *ret)
 		add(&ret->alloc, unsample(record.fresh_allocs, record.size, p->rate));
 		add(&ret->inuse, unsample(goheap_record_inuse(&record), record.size, p->rate));
 	}
+}
+
+/* ---------------------------------------------------------------- unsampling */
+
+/*
+ * Go samples allocations as a Poisson process over bytes: an object of S bytes is recorded with
+ * probability 1 - exp(-S/R) at rate R. The recorded count divided by this probability is an
+ * unbiased estimate. Without the division a program of 16-byte objects would seem to allocate 32768
+ * times less (R is 512 KiB).
+ *
+ * The arithmetic is in doubles, in the order and with the truncation of scaleHeapSample() in
+ * runtime/pprof/protomem.go, so the numbers equal those of the process itself. Up to Go 1.26 that
+ * function divides the record's bytes by the count to get S, with the same result. Only the last
+ * bit of exp() may differ, because Go has its own implementation for some processors. For 16-byte
+ * objects such an error is multiplied by 32768 and then truncated, so one profile in some thousands
+ * has a number off by one.
+ *
+ * R of 1 means that every allocation is recorded; R of 0 or less means that the rate is unknown.
+ * Both disable the scaling.
+ */
+
+static int64_t to_int64(double x)
+{
+	/* 2^63 is exact as a double, INT64_MAX is not */
+	return x < 9223372036854775808.0 ? (int64_t)x : INT64_MAX;
+}
+
+struct unsampled unsample(uint64_t count, uint64_t size, int64_t rate)
+{
+	double scale, bytes = (double)count * (double)size;
+
+	if (count == 0 || size == 0)
+		return (struct unsampled){0, 0};
+	if (rate <= 1)
+		return (struct unsampled){to_int64((double)count), to_int64(bytes)};
+	scale = 1 / (1 - exp(-(double)size / (double)rate));
+	return (struct unsampled){to_int64((double)count * scale), to_int64(bytes * scale)};
 }

@@ -14,10 +14,8 @@
 #include "discovery/pid.h"
 #include "goheap/contention.h"
 #include "goheap/force.h"
-#include "goheap/gopacer.h"
 #include "goheap/goruntime.h"
 #include "goheap/gototals.h"
-#include "goheap/unsample.h"
 
 struct frame;
 struct goheap;
@@ -173,6 +171,22 @@ static inline uint64_t goheap_record_inuse(const struct goheap_record *r)
 {
 	return r->allocs > r->frees ? r->allocs - r->frees : 0;
 }
+
+/* Objects and bytes, as a profile shows them. */
+struct unsampled {
+	int64_t objects;
+	int64_t bytes;
+};
+
+/**
+ * unsample() - scale sampled counts up to estimates of all allocations
+ * @count: sampled objects
+ * @size:  bytes of each
+ * @rate:  runtime.MemProfileRate, the mean number of bytes from one sample to the next
+ *
+ * Uses the formula of runtime/pprof for heap profiles. Results beyond int64 become its maximum.
+ */
+struct unsampled unsample(uint64_t count, uint64_t size, int64_t rate);
 
 /* The sums of all records, unsampled. */
 struct goheap_totals {

@@ -54,18 +54,12 @@ static inline void elffile_freep(struct elffile **ef)
 	elffile_free(*ef);
 }
 
-static bool has_sections(const struct elffile *ef)
-{
-	struct elffile_section section;
-
-	return elffile_section_at(ef, 1, &section) == 0;
-}
-
 /* 0 or -errno. */
 static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 {
 	_cleanup_(elffile_freep) struct elffile *ef = NULL;
 	_cleanup_(close_fdp) int fd = -1;
+	struct elffile_section section;
 	int r = mapped_open(path_fd, &fd);
 
 	if (!r)
@@ -78,7 +72,7 @@ static int look(int path_fd, struct goimage *image, struct goruntime_file *ret)
 		return r;
 	image->state = (enum goruntime_state)r;
 	image->machine = elffile_machine(ef);
-	image->is_bare = r == GORUNTIME_NO_RUNTIME && !has_sections(ef);
+	image->is_bare = r == GORUNTIME_NO_RUNTIME && elffile_section_at(ef, 1, &section) != 0;
 	return 0;
 }
 

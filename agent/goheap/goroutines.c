@@ -28,7 +28,6 @@
 #include "base/cleanup.h"
 #include "gofile/goversion.h"
 #include "goheap/goruntime.h"
-#include "goheap/gostate.h"
 #include "goheap/memory.h"
 
 /* Words read of a description. */
@@ -108,15 +107,10 @@ static uint64_t word(const uint64_t words[G_WORDS], size_t off)
 	return words[off / 8];
 }
 
-static bool in_syscall(uint32_t status)
-{
-	return status == GOROUTINE_SYSCALL;
-}
-
 static void look_at(const struct goversion_g *l, const uint64_t words[G_WORDS], struct look *ret)
 {
 	uint32_t status = (uint32_t)word(words, l->status) & ~SCAN_BIT;
-	bool outside = in_syscall(status) && word(words, l->syscall_sp);
+	bool outside = status == GOROUTINE_SYSCALL && word(words, l->syscall_sp);
 
 	*ret = (struct look){
 		.stack_lo = word(words, G_STACK_LO),
@@ -205,14 +199,6 @@ static int read_looks(struct reader *r, size_t first, size_t n)
 	for (size_t i = 0; !err && i < n; i++)
 		look_at(r->layout, r->words[i], &r->looks[i]);
 	return err;
-}
-
-static void count_odd(struct reader *r, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		r->n_looked += is_alive(&r->looks[i]);
-		r->n_odd += !makes_sense(&r->looks[i]);
-	}
 }
 
 static size_t stack_bytes(const struct look *g)
@@ -309,7 +295,10 @@ static int read_batch(struct reader *r, size_t first, size_t n, goroutine_fn fn,
 
 	if (err)
 		return err;
-	count_odd(r, n);
+	for (size_t i = 0; i < n; i++) {
+		r->n_looked += is_alive(&r->looks[i]);
+		r->n_odd += !makes_sense(&r->looks[i]);
+	}
 	if (r->n_odd > 8 && r->n_odd > r->n_looked / 8)
 		return GORUNTIME_UNKNOWN_LAYOUT;
 	while (!err && next < n) {

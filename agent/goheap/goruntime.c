@@ -7,9 +7,10 @@
  */
 #include "goheap/goruntime.h"
 
+#include "goheap/buckets.h"
 #include "goheap/force.h"
-#include "goheap/gostate.h"
 #include "goheap/memory.h"
+#include "procmap/maps.h"
 
 const char *goruntime_state_name(int state)
 {
@@ -151,4 +152,51 @@ enum goruntime_state goruntime_state_now(const struct goruntime_now *now)
 	if (now->disabled_by_linker && now->rate == FORCE_RATE)
 		return GORUNTIME_FORCED;
 	return now->mbuckets ? GORUNTIME_OK : GORUNTIME_NO_SAMPLES_YET;
+}
+
+/* ---------------------------------------------------------------- results of reads */
+
+int gostate_of_memory(int r)
+{
+	switch (r) {
+	case MEMORY_GONE:
+		return GORUNTIME_GONE;
+	case MEMORY_DENIED:
+		return GORUNTIME_DENIED;
+	case MEMORY_UNMAPPED:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+int gostate_of_buckets(int r)
+{
+	switch (r) {
+	case BUCKETS_GONE:
+		return GORUNTIME_GONE;
+	case BUCKETS_DENIED:
+		return GORUNTIME_DENIED;
+	case BUCKETS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	case BUCKETS_MALFORMED:
+	case BUCKETS_UNKNOWN_LAYOUT:
+		return GORUNTIME_UNKNOWN_LAYOUT;
+	default:
+		return r;
+	}
+}
+
+int gostate_of_maps(int r)
+{
+	switch (r) {
+	case MAPS_GONE:
+		return GORUNTIME_GONE;
+	case MAPS_DENIED:
+		return GORUNTIME_DENIED;
+	case MAPS_TOO_LARGE:
+		return GORUNTIME_TOO_LARGE;
+	default:
+		return r;
+	}
 }

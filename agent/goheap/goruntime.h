@@ -92,4 +92,9 @@ int goruntime_read_now(const struct goruntime *rt, struct memory *m, struct goru
 /* GORUNTIME_OK, _NO_SAMPLES_YET, _DISABLED_BY_LINKER, _DISABLED_BY_PROGRAM, _FORCED. */
 enum goruntime_state goruntime_state_now(const struct goruntime_now *now);
 
+/* Translate results of reads into the state of a Go runtime. 0 and -errno stay unchanged. */
+int gostate_of_memory(int r);
+int gostate_of_buckets(int r);
+int gostate_of_maps(int r);
+
 #endif

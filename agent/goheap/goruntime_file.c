@@ -263,25 +263,16 @@ static const char *section_at(const struct elffile *ef, uint64_t vaddr, uint64_t
 	return "";
 }
 
-/* The same for a symbol, checked against the symbol's own section. */
-static const char *section_of(const struct elffile *ef, const struct elfsym *sym)
-{
-	const char *name = section_at(ef, sym->vaddr, sym->size);
-	struct elffile_section section;
-
-	if (*name && elffile_section(ef, name, &section) == 0 && section.index == sym->section)
-		return name;
-	return "";
-}
-
 /* Keep the address of a symbol. Two addresses with the same name are unusable, because the
  * program's choice is unknown. False if there is a symbol that cannot be the variable. */
 static bool keep_place(const struct elffile *ef, enum goruntime_var var, const struct elfsym *sym,
 		       struct goruntime_place *ret)
 {
-	const char *section = section_of(ef, sym);
+	const char *section = section_at(ef, sym->vaddr, sym->size);
+	struct elffile_section own;
 
-	if (sym->n != 1 || sym->size != vars[var].size || !*section)
+	if (sym->n != 1 || sym->size != vars[var].size || !*section ||
+	    elffile_section(ef, section, &own) != 0 || own.index != sym->section)
 		return sym->n == 0;
 	ret->vaddr = sym->vaddr;
 	ret->source = GORUNTIME_FROM_SYMTAB;
@@ -289,18 +280,11 @@ static bool keep_place(const struct elffile *ef, enum goruntime_var var, const s
 	return true;
 }
 
-/* In all releases but three, the file has the variable's default. */
-static bool is_default_rate(const struct elffile *ef, uint64_t vaddr)
-{
-	uint64_t value = 0;
-
-	return read_at_vaddr(ef, vaddr, &value, sizeof(value)) == 0 && value == DEFAULT_RATE;
-}
-
 static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 {
 	const char *names[GORUNTIME_VAR_MAX];
 	struct elfsym syms[GORUNTIME_VAR_MAX];
+	uint64_t rate = 0;
 	int r;
 
 	for (size_t i = 0; i < GORUNTIME_VAR_MAX; i++)
@@ -312,8 +296,11 @@ static int find_symbols(const struct elffile *ef, struct goruntime_file *ret)
 		if (!keep_place(ef, (enum goruntime_var)i, &syms[i], &ret->vars[i]) &&
 		    i == GORUNTIME_RATE)
 			ret->disputed = true;
+	/* in all releases but three, the file has the variable's default */
 	if (ret->vars[GORUNTIME_RATE].source == GORUNTIME_FROM_SYMTAB)
-		ret->disputed = !is_default_rate(ef, ret->vars[GORUNTIME_RATE].vaddr);
+		ret->disputed = read_at_vaddr(ef, ret->vars[GORUNTIME_RATE].vaddr, &rate,
+					      sizeof(rate)) != 0 ||
+				rate != DEFAULT_RATE;
 	return 0;
 }
 
@@ -415,13 +402,6 @@ static void keep_shape(const struct elffile *ef, struct goruntime_file *ret)
 			};
 }
 
-static void keep_module(const struct gomodule *module, struct goruntime_file *ret)
-{
-	ret->table = module->vaddr;
-	ret->n_funcs = module->n_funcs;
-	ret->data = module->data;
-}
-
 int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 {
 	struct goruntime_file file = {0};
@@ -436,8 +416,11 @@ int goruntime_file_read(const struct elffile *ef, struct goruntime_file *ret)
 	if (r > 0 && !has_sections(ef))
 		return GORUNTIME_NO_RUNTIME;
 	keep_shape(ef, &file);
-	if (has_module)
-		keep_module(&module, &file);
+	if (has_module) {
+		file.table = module.vaddr;
+		file.n_funcs = module.n_funcs;
+		file.data = module.data;
+	}
 	if (r >= 0)
 		r = read_version(ef, file.version);
 	if (r >= 0)

@@ -75,8 +75,8 @@ struct goruntime_code {
  * @disputed: the symbol with the rate's name cannot be the rate, or no second source confirms it:
  *            good enough to read, not to write
  * @heap_stats, @total_alloc: vaddrs of the allocator's counters (gototals.h), 0 if unknown
- * @controller, @heap_live: of the collector's (gopacer.h)
- * @sched: of the scheduler's (gosched.h)
+ * @controller, @heap_live: of the collector's (gototals.h)
+ * @sched: of the scheduler's (gototals.h)
  */
 struct goruntime_file {
 	char version[GORUNTIME_VERSION_MAX];

@@ -26,7 +26,7 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goimages.h"
-#include "goheap/gostate.h"
+#include "goheap/goruntime.h"
 #include "goheap/gounpacked.h"
 #include "elf/elffile.h"
 #include "procmap/mapped.h"
@@ -53,11 +53,6 @@ struct search {
 };
 
 /* ---------------------------------------------------------------- files */
-
-static bool is_file(const struct maps_entry *e)
-{
-	return (e->kind == MAPS_FILE || e->kind == MAPS_ANON) && e->inode;
-}
 
 static bool same_file(const struct maps_entry *a, const struct maps_entry *b)
 {
@@ -286,7 +281,8 @@ static void drop_plugins(struct search *s)
 static int look_at_files(struct search *s)
 {
 	for (size_t i = 0; i < s->maps.n; i++)
-		if (is_file(&s->maps.items[i]))
+		if ((s->maps.items[i].kind == MAPS_FILE || s->maps.items[i].kind == MAPS_ANON) &&
+		    s->maps.items[i].inode)
 			add_file(s, i);
 	for (size_t i = 0; i < s->n_files; i++) {
 		int r = add_runtime(s, &s->maps.items[s->files[i]]);

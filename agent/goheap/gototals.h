@@ -7,6 +7,8 @@
  * and present with the memory profiler on or off. Since Go 1.17.
  */
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "goheap/goruntime.h"
@@ -47,5 +49,46 @@ int gototals_read(const struct goruntime *rt, struct memory *m,
 
 /* Translate a result of memory_read() into an outcome. */
 int gototals_outcome(int r);
+
+/* The number of goroutines of a Go program, as runtime.NumGoroutine counts them. Since Go 1.17. */
+
+/* Processors of a program (GOMAXPROCS), by default as many as the machine has. Reached: its
+ * goroutines are not counted. */
+#define GOSCHED_PROCS_MAX 1024
+
+/* Kept between the reads of a process; {0} at first. */
+struct gosched {
+	uint64_t free_at; /* of gFree in a processor; 0: not known */
+};
+
+/**
+ * gosched_read() - count goroutines, in three calls
+ *
+ * Ended goroutines move between lists during the read. The number may be slightly off for a program
+ * that starts and ends many at that moment, as NumGoroutine's is.
+ *
+ * Return: 0, an outcome of gototals_read(), -errno.
+ */
+int gosched_read(const struct goruntime *rt, struct memory *m, struct gosched *s, uint64_t *ret);
+
+/*
+ * The figures that drive a Go program's garbage collector: the size of the heap after the last
+ * collection, the size that starts the next one, and the memory reserved for the heap. Since Go
+ * 1.17.
+ */
+
+/* All in bytes. The comments give the names in runtime.MemStats and runtime/metrics. */
+struct gopacer {
+	uint64_t next_gc; /* NextGC */
+	uint64_t marked;  /* /gc/heap/live:bytes */
+	bool has_memory;  /* the fields below are set; Go 1.19 and later */
+	uint64_t inuse;	  /* HeapInuse */
+	uint64_t sys;	  /* HeapSys */
+	uint64_t released;
+};
+
+/* A single call. 0, an outcome of gototals_read(), -errno; on everything except 0 @ret is
+ * untouched. */
+int gopacer_read(const struct goruntime *rt, struct memory *m, struct gopacer *ret);
 
 #endif

@@ -25,7 +25,6 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 #include "goheap/goruntime.h"
-#include "goheap/gostate.h"
 #include "elf/elffile.h"
 #include "procmap/image.h"
 #include "procmap/maps.h"

@@ -13,7 +13,7 @@ struct elffile;
 struct gomodule;
 
 /**
- * struct govars_sched - the counters of goroutines (gosched.h)
+ * struct govars_sched - the counters of goroutines (gototals.h)
  * @allglen: largest number so far
  * @allp:    slice of the processors
  * @free:    sched.gFree: ended goroutines, for reuse

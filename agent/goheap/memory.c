@@ -23,18 +23,6 @@
 #include "base/cleanup.h"
 #include "base/root.h"
 
-const char *memory_outcome_name(int outcome)
-{
-	static const char *const names[MEMORY_OUTCOME_MAX] = {
-		[MEMORY_OK] = "ok",
-		[MEMORY_GONE] = "gone",
-		[MEMORY_DENIED] = "denied",
-		[MEMORY_UNMAPPED] = "unmapped",
-	};
-
-	return outcome >= 0 && outcome < MEMORY_OUTCOME_MAX ? names[outcome] : "error";
-}
-
 /* ---------------------------------------------------------------- any memory */
 
 static int memory_fill(struct memory *m, const struct memory_range *ranges, size_t n, size_t *ret)

@@ -87,6 +87,4 @@ int process_memory_init(struct process_memory *pm, const struct root *proc,
 /* {.fd = -1} is valid. */
 void process_memory_deinit(struct process_memory *pm);
 
-const char *memory_outcome_name(int outcome);
-
 #endif

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/prefault.h"
+#include "base/vec.h"
 #include "goheap/memory.h"
 
 /* At least three: viewed data must outlive the use of two other windows. */

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/prefault.h"
 #include "base/vec.h"
 #include "goheap/counters.h"
 #include "goheap/memory.h"

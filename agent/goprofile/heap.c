@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "goheap/unsample.h"
+#include "goheap/goheap.h"
 #include "goprofile/gobuild.h"
 #include "goprofile/heapsnap.h"
 

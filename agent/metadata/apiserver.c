@@ -64,14 +64,6 @@ static bool is_node_name(const char *node)
 	       strspn(node, "abcdefghijklmnopqrstuvwxyz0123456789.-") == n;
 }
 
-/* A version is foreign text that becomes part of a URL. */
-static bool is_plain(const char *version)
-{
-	return strspn(version,
-		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-	       strlen(version);
-}
-
 static void list(struct apiserver *server)
 {
 	char path[APISERVER_PATH_MAX];
@@ -128,7 +120,11 @@ static void ended(void *ctx, const struct podclient_reply *reply)
 {
 	struct apiserver *server = ctx;
 
-	if (reply->outcome == PODCLIENT_EXPIRED || !is_plain(reply->version))
+	/* a version is foreign text that becomes part of a URL */
+	if (reply->outcome == PODCLIENT_EXPIRED ||
+	    strspn(reply->version,
+		   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+		    strlen(reply->version))
 		server->version[0] = '\0';
 	else if (reply->version[0] && (server->watching || reply->outcome == PODCLIENT_OK))
 		snprintf(server->version, sizeof(server->version), "%s", reply->version);

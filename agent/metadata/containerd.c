@@ -41,24 +41,19 @@ static const struct container_keys keys = {
 	.image = "io.kubernetes.cri.image-name",
 };
 
-static int read_bundle(const struct statefiles *files, const char *state, const char *namespace,
-		       const char *id, json_t **ret)
-{
-	char path[RUNTIME_PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/io.containerd.runtime.v2.task/%s/%s/config.json", state,
-		 namespace, id);
-	return runtime_read_annotations(files, path, ret);
-}
-
 /* Reads the first existing bundle, valid or not. */
 static int find_bundle(const struct statefiles *files, const char *id, json_t **ret)
 {
+	char path[RUNTIME_PATH_MAX];
 	int r = STATEFILE_GONE;
 
-	for (size_t i = 0; i < array_size(states) && r == STATEFILE_GONE; i++)
-		for (size_t n = 0; n < array_size(namespaces) && r == STATEFILE_GONE; n++)
-			r = read_bundle(files, states[i], namespaces[n], id, ret);
+	for (size_t i = 0; i < array_size(states); i++)
+		for (size_t n = 0; n < array_size(namespaces) && r == STATEFILE_GONE; n++) {
+			snprintf(path, sizeof(path),
+				 "%s/io.containerd.runtime.v2.task/%s/%s/config.json", states[i],
+				 namespaces[n], id);
+			r = runtime_read_annotations(files, path, ret);
+		}
 	return r;
 }
 

@@ -50,23 +50,19 @@ struct reading {
 	const char *id;
 };
 
-static int read_config(struct reading *reading, const json_t *config)
-{
-	const json_t *labels = json_object_get(config, "Labels");
-	int r = container_set_image(reading->c, pod_text(config, "Image"));
-
-	if (!r)
-		r = container_add_labels(reading->c, labels);
-	return r ? r : container_read_pod(reading->c, &keys, labels, reading->id);
-}
-
 static int read_member(void *ctx, const char *key, const json_t *value)
 {
 	struct reading *reading = ctx;
 	const char *name;
 
-	if (strcmp(key, "Config") == 0)
-		return read_config(reading, value);
+	if (strcmp(key, "Config") == 0) {
+		const json_t *labels = json_object_get(value, "Labels");
+		int r = container_set_image(reading->c, pod_text(value, "Image"));
+
+		if (!r)
+			r = container_add_labels(reading->c, labels);
+		return r ? r : container_read_pod(reading->c, &keys, labels, reading->id);
+	}
 	name = json_is_string(value) ? json_string_value(value) : "";
 	name += *name == '/';
 	return strlen(name) <= POD_TEXT_MAX ? container_set_name(reading->c, name) : 0;

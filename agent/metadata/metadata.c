@@ -93,12 +93,6 @@ static bool is_whole(const struct lookup *lookup, const struct container *state)
 	return state && (!*lookup->id || !state->pod || state->sandbox || state->pod->n_containers);
 }
 
-/* Limits the reads between two timer events. */
-static bool may_read(struct metadata *m)
-{
-	return m->n_step++ < READS_STEP;
-}
-
 static void found(struct metadata *m, struct lookup *lookup, struct container *state)
 {
 	for (size_t i = 0; i < RUNTIME_SOURCES; i++)
@@ -132,7 +126,8 @@ static bool read_state(struct metadata *m, struct lookup *lookup, uint64_t now_n
 
 	if (!m->asks_runtime || is_whole(lookup, lookup->state))
 		return true;
-	if (!may_read(m)) {
+	/* limits the reads between two timer events */
+	if (m->n_step++ >= READS_STEP) {
 		lookup->due_ns = now_ns + READS_PAUSE_NS;
 		return false;
 	}
@@ -236,16 +231,6 @@ static enum metadata_outcome join(const struct metadata *m, const struct lookup 
 	return state ? METADATA_PLAIN : why_unknown(m);
 }
 
-static enum metadata_outcome answer(const struct metadata *m, const struct lookup *lookup,
-				    struct metadata_names *names)
-{
-	*names = (struct metadata_names){.state = lookup->state};
-	if (*lookup->id)
-		names->pod =
-			pods_by_container(servers_pods(m->servers), lookup->id, &names->container);
-	return names->pod ? METADATA_OK : join(m, lookup, names);
-}
-
 /* True if a source may still know more: a server for pods, a runtime for all containers. */
 static bool is_missing(const struct metadata *m, const struct lookup *lookup,
 		       const struct metadata_names *names)
@@ -282,7 +267,10 @@ enum metadata_outcome metadata_find(struct metadata *m, const char *container_id
 	} else if (r) { /* no memory, or too many lookups */
 		return why_unknown(m);
 	}
-	lookup->outcome = (int)answer(m, lookup, ret);
+	ret->state = lookup->state;
+	if (*lookup->id)
+		ret->pod = pods_by_container(servers_pods(m->servers), lookup->id, &ret->container);
+	lookup->outcome = ret->pod ? METADATA_OK : (int)join(m, lookup, ret);
 	lookup->missing = is_missing(m, lookup, ret);
 	if (lookup->missing)
 		arm(m, lookup->due_ns, now);

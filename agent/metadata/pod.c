@@ -71,17 +71,6 @@ const struct jsontrim pod_wanted[] = {
 	{0},
 };
 
-const char *pod_container_kind_name(enum pod_container_kind kind)
-{
-	static const char *const names[POD_CONTAINER_KIND_MAX] = {
-		[POD_CONTAINER_ORDINARY] = "container",
-		[POD_CONTAINER_INIT] = "init",
-		[POD_CONTAINER_EPHEMERAL] = "ephemeral",
-	};
-
-	return names[kind];
-}
-
 void pod_pairs_deinit(struct pod_pairs *p)
 {
 	for (size_t i = 0; i < p->n; i++) {

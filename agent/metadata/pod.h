@@ -132,7 +132,4 @@ int pod_pairs_add(struct pod_pairs *p, const json_t *object, size_t *n_left_out)
 const char *pod_label(const struct pod *pod, const char *key);
 const char *pod_annotation(const struct pod *pod, const char *key);
 
-/* "container", "init", "ephemeral" */
-const char *pod_container_kind_name(enum pod_container_kind kind);
-
 #endif

@@ -74,18 +74,6 @@ bool podclient_busy(const struct podclient *client)
 
 /* ---------------------------------------------------------------- the reply */
 
-static enum podclient_outcome outcome_of_stream(int r)
-{
-	switch (r) {
-	case PODSTREAM_OK:
-		return PODCLIENT_OK;
-	case PODSTREAM_EXPIRED:
-		return PODCLIENT_EXPIRED;
-	default:
-		return PODCLIENT_ODD;
-	}
-}
-
 static enum podclient_outcome outcome_of_status(long status)
 {
 	switch (status) {
@@ -101,31 +89,26 @@ static enum podclient_outcome outcome_of_status(long status)
 	}
 }
 
-/* Describes a status other than 200: the number and the first line of the body. */
-static void describe_status(const struct http_reply *reply, char ret[PODCLIENT_ERROR_MAX])
-{
-	int n = (int)strcspn(reply->body, "\r\n");
-
-	snprintf(ret, PODCLIENT_ERROR_MAX, "HTTP status %ld%s%.*s", reply->status, n ? ": " : "",
-		 n < 160 ? n : 160, reply->body);
-}
-
 static void replied(void *ctx, const struct http_reply *http)
 {
 	struct podclient *client = ctx;
 	char version[PODSTREAM_VERSION_MAX];
 	char error[PODCLIENT_ERROR_MAX];
 	struct podclient_reply reply = {.retry_after_ns = http->retry_after_ns, .error = error};
-	int r = http->stopped;
+	int r = http->stopped, n;
 
 	if (http->status == 200)
 		r = podstream_end(&client->stream);
 	if (http->status == 200 || http->stopped) {
-		reply.outcome = outcome_of_stream(r);
+		reply.outcome = r == PODSTREAM_OK	 ? PODCLIENT_OK
+				: r == PODSTREAM_EXPIRED ? PODCLIENT_EXPIRED
+							 : PODCLIENT_ODD;
 		snprintf(error, sizeof(error), "%s", podstream_outcome_name(r));
 	} else if (http->status) {
 		reply.outcome = outcome_of_status(http->status);
-		describe_status(http, error);
+		n = (int)strcspn(http->body, "\r\n"); /* the body's first line */
+		snprintf(error, sizeof(error), "HTTP status %ld%s%.*s", http->status, n ? ": " : "",
+			 n < 160 ? n : 160, http->body);
 	} else {
 		reply.outcome = PODCLIENT_UNREACHABLE;
 		snprintf(error, sizeof(error), "%s", http->error);
@@ -159,13 +142,6 @@ static void fail(struct podclient *client, enum podclient_outcome outcome, const
 	client->done(client->ctx, &reply);
 }
 
-static int read_token(const struct podclient *client, char **ret)
-{
-	const struct secret secret = {.file = (char *)client->opts.token_file};
-
-	return secret_read(&secret, ret);
-}
-
 void podclient_get(struct podclient *client, const struct podclient_request *request)
 {
 	char url[PODCLIENT_URL_MAX];
@@ -185,7 +161,7 @@ void podclient_get(struct podclient *client, const struct podclient_request *req
 		fail(client, PODCLIENT_ODD, "the server's address is too long");
 		return;
 	}
-	r = read_token(client, &token);
+	r = secret_read(&(struct secret){.file = (char *)client->opts.token_file}, &token);
 	if (r) {
 		fail(client, PODCLIENT_DENIED, "cannot read the token");
 		return;

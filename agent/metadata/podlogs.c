@@ -82,19 +82,6 @@ static bool split_folder(struct strview t, struct names *ret)
 	       take_name(&t, '_', ret->uid) && strview_empty(&t);
 }
 
-/* "/var/log/pods/namespace_pod_uid/container/0.log", with anything before "pods". */
-static bool split_target(const char *target, struct names *ret)
-{
-	const char *at = strstr(target, "/pods/");
-	struct strview t, folder;
-
-	if (!at)
-		return false;
-	t = strview_of(at + strlen("/pods/"));
-	return strview_until(&t, '/', &folder) && split_folder(folder, ret) &&
-	       take_name(&t, '/', ret->container) && !strview_empty(&t);
-}
-
 /* True if the link's name has the container id @id. */
 static bool is_link_of(const char *name, const char *id)
 {
@@ -120,15 +107,23 @@ static bool is_owners(const struct statefiles *files, DIR *folder, const char *n
 	       st.st_uid == files->owner;
 }
 
+/* "/var/log/pods/namespace_pod_uid/container/0.log", with anything before "pods". */
 static bool read_target(DIR *folder, const char *name, struct names *ret)
 {
+	struct strview t, part;
 	char target[PATH_MAX];
+	const char *at;
 	ssize_t n = readlinkat(dirfd(folder), name, target, sizeof(target) - 1);
 
 	if (n < 0 || n == (ssize_t)sizeof(target) - 1)
 		return false;
 	target[n] = '\0';
-	return split_target(target, ret);
+	at = strstr(target, "/pods/");
+	if (!at)
+		return false;
+	t = strview_of(at + strlen("/pods/"));
+	return strview_until(&t, '/', &part) && split_folder(part, ret) &&
+	       take_name(&t, '/', ret->container) && !strview_empty(&t);
 }
 
 static int find_link(const struct statefiles *files, const char *id, struct names *ret)

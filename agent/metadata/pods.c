@@ -129,16 +129,6 @@ static int claim_all(struct pods *pods, const struct entry *entry)
 	return r;
 }
 
-static bool release_all(struct pods *pods, const struct entry *entry)
-{
-	const struct pod *pod = entry->pod;
-	bool contested = alias_release(pods, pod->static_uid, entry);
-
-	for (size_t i = 0; i < pod->n_containers; i++)
-		contested = alias_release(pods, pod->containers[i].id, entry) || contested;
-	return contested;
-}
-
 /* Makes all aliases anew after the end of a contested claim, which is rare. */
 static void reclaim(struct pods *pods)
 {
@@ -210,8 +200,11 @@ bool pods_keep(struct pods *pods, const char *json, size_t n)
 /* Frees the entry, but not the pod. */
 static void entry_unlink(struct pods *pods, struct entry *entry)
 {
-	bool contested = release_all(pods, entry);
+	const struct pod *pod = entry->pod;
+	bool contested = alias_release(pods, pod->static_uid, entry);
 
+	for (size_t i = 0; i < pod->n_containers; i++)
+		contested = alias_release(pods, pod->containers[i].id, entry) || contested;
 	pods->version++;
 	pods->bytes -= entry->bytes;
 	entry_unmark(pods, entry);

@@ -148,31 +148,6 @@ static void tell(struct servers *s, enum server server, const struct podclient_r
 
 /* ---------------------------------------------------------------- whose turn it is */
 
-static void rest(struct servers *s)
-{
-	if (s->watching)
-		return;
-	s->watching = true;
-	s->turned = true;
-	kubelet_rest(s->kubelet, true);
-	snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
-		 "ok; its lists are large, so the API server is watched");
-}
-
-/* Returns to the kubelet; its list ends the watch. */
-static void rest_no_more(struct servers *s)
-{
-	s->watching = false;
-	apiserver_relist(s->apiserver);
-	kubelet_rest(s->kubelet, false);
-}
-
-static void watch_anew(struct servers *s)
-{
-	apiserver_relist(s->apiserver);
-	s->outcomes[SERVER_APISERVER] = -1;
-}
-
 static bool is_lost(struct servers *s, int outcome)
 {
 	uint64_t now = nsec_monotonic();
@@ -193,10 +168,19 @@ static void apiserver_replied(void *ctx, const struct podclient_reply *reply)
 	}
 	if (plain.outcome == PODCLIENT_OK)
 		s->lost_ns = 0;
-	else if (s->instead == INSTEAD_LARGE && is_lost(s, (int)plain.outcome) && s->watching)
-		rest_no_more(s);
-	if (s->instead == INSTEAD_LARGE && reply->outcome == PODCLIENT_OK)
-		rest(s);
+	else if (s->instead == INSTEAD_LARGE && is_lost(s, (int)plain.outcome) && s->watching) {
+		/* Returns to the kubelet; its list ends the watch. */
+		s->watching = false;
+		apiserver_relist(s->apiserver);
+		kubelet_rest(s->kubelet, false);
+	}
+	if (s->instead == INSTEAD_LARGE && reply->outcome == PODCLIENT_OK && !s->watching) {
+		s->watching = true;
+		s->turned = true;
+		kubelet_rest(s->kubelet, true);
+		snprintf(s->words[SERVER_KUBELET], SERVERS_WORD_MAX,
+			 "ok; its lists are large, so the API server is watched");
+	}
 	tell(s, SERVER_APISERVER, &plain);
 }
 
@@ -232,9 +216,10 @@ static void prefer_watch(struct servers *s)
 	s->watching = false;
 	if (!s->apiserver && nsec_monotonic() >= s->watch_from_ns)
 		(void)start_apiserver(s); /* on failure the next list tries again */
-	else if (s->instead == INSTEAD_FAILING)
-		watch_anew(s);
-	else if (s->apiserver && outcome > PODCLIENT_OK && is_lost(s, outcome))
+	else if (s->instead == INSTEAD_FAILING) {
+		apiserver_relist(s->apiserver);
+		s->outcomes[SERVER_APISERVER] = -1;
+	} else if (s->apiserver && outcome > PODCLIENT_OK && is_lost(s, outcome))
 		give_up(s);
 	s->instead = s->apiserver ? INSTEAD_LARGE : INSTEAD_NOT;
 }

@@ -53,29 +53,16 @@ static bool is_due_minute(const char *digits, int64_t created_s)
 	       created_s / 60 - (int64_t)minute <= CRONJOB_LATE_MINUTES;
 }
 
-/* True for the UID of a static pod, an MD5 of the manifest. All other UIDs have dashes. */
-static bool is_digest(const char *uid)
-{
-	return strlen(uid) == 32 && strspn(uid, "0123456789abcdef") == 32;
-}
-
 /* True for a pod that a kubelet made from a file or a URL. The kubelet's own list has no controller
  * for such a pod, but an annotation with the pod's origin. The runtime has only the UID. */
 static bool is_static(const struct pod *pod)
 {
 	const char *source = pod_annotation(pod, "kubernetes.io/config.source");
 
-	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid || is_digest(pod->uid) ||
+	/* True for the UID of a static pod, an MD5 of the manifest. All other UIDs have dashes. */
+	return strcmp(pod->owner_kind, "Node") == 0 || *pod->static_uid ||
+	       (strlen(pod->uid) == 32 && strspn(pod->uid, "0123456789abcdef") == 32) ||
 	       (*source && strcmp(source, "api") != 0);
-}
-
-/* Removes the node's name, which the kubelet appends, so the same pod on all nodes is one service.
- */
-static void set_static(struct workload *ret, const struct pod *pod)
-{
-	size_t n = stem(pod->name, pod->node);
-
-	set(ret, "", pod->name, n ? n : strlen(pod->name));
 }
 
 void workload_of_pod(const struct pod *pod, struct workload *ret)
@@ -84,7 +71,10 @@ void workload_of_pod(const struct pod *pod, struct workload *ret)
 	size_t n;
 
 	if (is_static(pod)) {
-		set_static(ret, pod);
+		/* without the node's name, which the kubelet appends: the same pod on all nodes is
+		 * one service */
+		n = stem(pod->name, pod->node);
+		set(ret, "", pod->name, n ? n : strlen(pod->name));
 		return;
 	}
 	if (!*name) {

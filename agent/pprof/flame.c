@@ -406,18 +406,6 @@ static int shown_choose(const struct flame *f, size_t max_nodes, struct shown *s
 	return 0;
 }
 
-static void shown_arrange(struct shown *s)
-{
-	/* the root is its own parent 0: not sorted, always in front */
-	qsort_r(s->order + 1, s->n - 1, sizeof(*s->order), by_place, (void *)s->f);
-	for (uint32_t i = s->n; i-- > 1;) {
-		uint32_t parent = s->f->nodes[s->order[i]].parent;
-
-		s->first[parent] = i;
-		s->n_children[parent]++;
-	}
-}
-
 /* ---- JSON */
 
 struct writer {
@@ -517,7 +505,14 @@ int flame_json(const struct flame *f, size_t max_nodes, json_t **ret)
 	r = shown_choose(f, max_nodes, &s);
 	if (r)
 		return r;
-	shown_arrange(&s);
+	/* the root is its own parent 0: not sorted, always in front */
+	qsort_r(s.order + 1, s.n - 1, sizeof(*s.order), by_place, (void *)s.f);
+	for (uint32_t i = s.n; i-- > 1;) {
+		uint32_t parent = s.f->nodes[s.order[i]].parent;
+
+		s.first[parent] = i;
+		s.n_children[parent]++;
+	}
 	r = put_nodes(&w, &s);
 	if (r)
 		return r;

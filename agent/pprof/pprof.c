@@ -131,18 +131,6 @@ static int string_number(struct pprof *p, const char *s, uint32_t *ret)
 	return string_number(p, repaired, ret);
 }
 
-/* Enters string 0, which is not found by its bytes. */
-static int strings_begin(struct pprof *p)
-{
-	int r = vec_grow(&p->t.strings, &p->cap_strings, 1, sizeof(*p->t.strings), UINT32_MAX);
-
-	if (r)
-		return full(r);
-	p->t.strings[0] = "";
-	p->t.n_strings = 1;
-	return 0;
-}
-
 static int type_number(struct pprof *p, const struct pprof_type *type, struct pprof_type_row *ret)
 {
 	int r = string_number(p, type->type, &ret->type);
@@ -154,8 +142,12 @@ static int type_number(struct pprof *p, const struct pprof_type *type, struct pp
 
 static int pprof_begin(struct pprof *p, const struct pprof_opts *opts)
 {
-	int r = strings_begin(p);
+	int r = vec_grow(&p->t.strings, &p->cap_strings, 1, sizeof(*p->t.strings), UINT32_MAX);
 
+	if (r)
+		return full(r);
+	p->t.strings[0] = ""; /* not found by its bytes */
+	p->t.n_strings = 1;
 	for (size_t i = 0; !r && i < opts->n_types; i++)
 		r = type_number(p, &opts->types[i], &p->t.types[i]);
 	if (!r)
@@ -558,15 +550,4 @@ const struct pprof_tables *pprof_tables(const struct pprof *p)
 int pprof_encode(const struct pprof *p, struct buf *ret)
 {
 	return wire_encode(&p->t, WIRE_LEVEL, ret);
-}
-
-const char *pprof_outcome_name(int outcome)
-{
-	static const char *const names[PPROF_OUTCOME_MAX] = {
-		[PPROF_OK] = "ok",
-		[PPROF_FULL] = "full",
-		[PPROF_MALFORMED] = "malformed",
-	};
-
-	return outcome >= 0 && outcome < PPROF_OUTCOME_MAX ? names[outcome] : "error";
 }

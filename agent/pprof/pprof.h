@@ -110,6 +110,4 @@ const struct pprof_tables *pprof_tables(const struct pprof *p);
 /* Append the gzip-compressed message. 0, PPROF_FULL (of @ret), -ENOMEM. */
 int pprof_encode(const struct pprof *p, struct buf *ret);
 
-const char *pprof_outcome_name(int outcome);
-
 #endif

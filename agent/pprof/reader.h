@@ -10,8 +10,10 @@
 
 struct reader;
 
-/* Bytes of the tables for each permitted byte of the message: rows of Go's profiles take 2 to 4, a
- * message of empty parts would take 40. Above the limit the result is PPROF_FULL. */
+/* Bytes of memory for each permitted byte of the message: 5,000 stacks of 10 to 60 frames take 7, a
+ * message of empty parts would take 100. Above the limit the result is PPROF_FULL. Reading 5,000
+ * stacks (bench_pprof) takes 5.5 MB at once; a reader without protobuf-c, which made only the
+ * tables, took 2.8 MB and 6 % more instructions, and was 500 lines longer. */
 #define READER_MEMORY_FACTOR 8
 
 /**

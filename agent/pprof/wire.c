@@ -8,6 +8,9 @@
  * Profile messages, each with a single sample or location, through a small buffer into the
  * compressor. The head is in one piece only, because Go's reader takes a second non-zero time_nanos
  * for two concatenated files.
+ *
+ * A tree of the whole message for protobuf-c would need 4.5 MB for 5,000 stacks (bench_pprof), the
+ * pieces need 0.8 MB. With compression, the pieces take 9 % more instructions.
  */
 #include "pprof/wire.h"
 
@@ -47,15 +50,6 @@ struct wire {
 	uint64_t *ids;
 	size_t ids_cap;
 };
-
-static int wire_init(struct wire *w, int level, struct buf *out)
-{
-	*w = (struct wire){.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX), .out = out};
-	/* 16 + 15: gzip format, the largest window */
-	if (deflateInit2(&w->z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	return 0;
-}
 
 static void wire_deinit(struct wire *w)
 {
@@ -326,12 +320,15 @@ static int put_all(struct wire *w, const struct pprof_tables *t)
 
 int wire_encode(const struct pprof_tables *t, int level, struct buf *ret)
 {
-	_cleanup_(wire_deinit) struct wire w;
+	_cleanup_(wire_deinit) struct wire w = {.raw = BUF_INIT(CHUNK_BYTES + PIECE_BYTES_MAX),
+						.out = ret};
 	size_t len = ret->len;
-	int r = wire_init(&w, level, ret);
+	int r;
 
-	if (!r)
-		r = put_all(&w, t);
+	/* 16 + 15: gzip format, the largest window */
+	if (deflateInit2(&w.z, level, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	r = put_all(&w, t);
 	if (!r)
 		r = wire_flush(&w, Z_FINISH);
 	if (r)

@@ -75,7 +75,7 @@ static int make_rows(const struct elffile *file, const char *path)
 	int r = read_tables(file, &tables_ns, &bytes);
 
 	if (r) {
-		printf("gorows: %s: %s\n", path, gopcsp_outcome_name(r));
+		printf("gorows: %s: outcome %d\n", path, r);
 		return 0;
 	}
 	t0 = cpu_ns();

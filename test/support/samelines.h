@@ -46,7 +46,7 @@ struct samelines_tally {
  * samelines_compare() - the test fails unless both are the same
  *
  * Every line of @own is in @ours, with values that differ by no more than one a sample, for the
- * last bit of exp() (goheap/unsample.c). What only @ours has is all zero: a process makes records
+ * last bit of exp() (goheap/goheap.c). What only @ours has is all zero: a process makes records
  * by writing its profile, and they are published later.
  */
 void samelines_compare(const struct samelines *own, const struct samelines *ours,

@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)memory_read_some(corefile_memory(core), m[i].start, bytes, sizeof(bytes),
 				       &got);
 	}
-	(void)memory_read(corefile_memory(core), corefile_pid(core), bytes, sizeof(bytes));
+	(void)memory_read(corefile_memory(core), size, bytes, sizeof(bytes));
 	corefile_free(core);
 	elffile_free(file);
 	return 0;

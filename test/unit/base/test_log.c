@@ -152,19 +152,9 @@ static void test_ceiling(void **state)
 
 static void test_level(void **state)
 {
-	enum log_level level = LOG_DEBUG;
-	enum log_format format = LOG_FORMAT_LOGFMT;
-
 	(void)state;
 	assert_true(log_enabled(LOG_INFO));
 	assert_false(log_enabled(LOG_DEBUG));
-	assert_true(log_level_parse("error", &level));
-	assert_int_equal(level, LOG_ERROR);
-	assert_false(log_level_parse("Error", &level));
-	assert_false(log_level_parse("", &level));
-	assert_true(log_format_parse("json", &format));
-	assert_int_equal(format, LOG_FORMAT_JSON);
-	assert_false(log_format_parse("xml", &format));
 }
 
 static void test_limit(void **state)

@@ -101,7 +101,7 @@ static void test_errors(void **state)
 		{"a b", CMD_USAGE, "'b'"},
 		{"/nonexistent", CMD_FAILED, "/nonexistent: No such file"},
 		{"/", CMD_FAILED, "Is a directory"},
-		{"--cgroupfs-root /nonexistent", CMD_FAILED, "/nonexistent (no_such_directory)"},
+		{"--cgroupfs-root /nonexistent", CMD_FAILED, "/nonexistent (no such directory)"},
 	};
 
 	(void)state;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "goheap/goheap.h"
-#include "goheap/gosched.h"
+#include "goheap/gototals.h"
 #include "support/gofixture.h"
 #include "support/goprocess.h"
 #include "support/heapimage.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.h"
 
-#include "goheap/unsample.h"
+#include "goheap/goheap.h"
 
 struct unsample_row {
 	const char *name;

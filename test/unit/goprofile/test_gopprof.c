@@ -4,7 +4,7 @@
  * With -base it subtracts sample by sample, so that equal ones go only if stack, addresses within
  * their files, lines, labels and their units are the same; with -diff_base it compares functions.
  *
- * Nothing is scaled (rate 1), since the last bit of exp() may differ (goheap/unsample.c); "make
+ * Nothing is scaled (rate 1), since the last bit of exp() may differ (goheap/goheap.c); "make
  * check-go" has the default rate too.
  */
 #include "support/test.h"

@@ -126,6 +126,11 @@ static const struct row rows[] = {
 
 static void dump(const struct pod *pod, struct buf *ret)
 {
+	static const char *const kinds[POD_CONTAINER_KIND_MAX] = {
+		[POD_CONTAINER_ORDINARY] = "container",
+		[POD_CONTAINER_INIT] = "init",
+		[POD_CONTAINER_EPHEMERAL] = "ephemeral",
+	};
 	struct workload w;
 
 	workload_of_pod(pod, &w);
@@ -139,8 +144,7 @@ static void dump(const struct pod *pod, struct buf *ret)
 		assert_int_equal(buf_printf(ret, " %s/%s", w.kind, w.name), 0);
 	assert_int_equal(buf_printf(ret, " service=%s", workload_service(pod, &w)), 0);
 	for (size_t i = 0; i < pod->n_containers; i++)
-		assert_int_equal(buf_printf(ret, " %s:%s=%s",
-					    pod_container_kind_name(pod->containers[i].kind),
+		assert_int_equal(buf_printf(ret, " %s:%s=%s", kinds[pod->containers[i].kind],
 					    pod->containers[i].name, pod->containers[i].id),
 				 0);
 }

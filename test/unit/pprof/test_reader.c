@@ -366,22 +366,21 @@ struct bytes_row {
 
 #define BYTES(s) s, sizeof(s) - 1
 
+#define NO_MESSAGE "it is no message of protobuf, or a damaged one"
+
 static const struct bytes_row bytes_rows[] = {
 	{"empty", BYTES(""), PPROF_MALFORMED, "it has no strings, so it is no profile"},
 	{"only string 0", BYTES("\x32\x00"), PPROF_OK, NULL},
 	{"unknown fields", BYTES("\x32\x00\xf8\x01\x05\xfa\x01\x02xx\xfd\x01xxxx\xf9\x01xxxxxxxx"),
 	 PPROF_OK, NULL},
-	{"text", BYTES("--- heapz 1 ---"), PPROF_MALFORMED, "a field leaves its message"},
-	{"field 0", BYTES("\x02\x00"), PPROF_MALFORMED, "a field leaves its message"},
-	{"a group", BYTES("\x32\x00\xfb\x01\xfc\x01"), PPROF_MALFORMED,
-	 "a field leaves its message"},
-	{"string leaves", BYTES("\x32\x00\x32\x05xxxx"), PPROF_MALFORMED,
-	 "a field leaves its message"},
+	{"text", BYTES("--- heapz 1 ---"), PPROF_MALFORMED, NO_MESSAGE},
+	{"field 0", BYTES("\x02\x00"), PPROF_MALFORMED, NO_MESSAGE},
+	{"a group", BYTES("\x32\x00\xfb\x01\xfc\x01"), PPROF_MALFORMED, NO_MESSAGE},
+	{"string leaves", BYTES("\x32\x00\x32\x05xxxx"), PPROF_MALFORMED, NO_MESSAGE},
 	{"length of 2^63", BYTES("\x32\x00\x32\xff\xff\xff\xff\xff\xff\xff\xff\x7f"),
-	 PPROF_MALFORMED, "a field leaves its message"},
-	{"time is bytes", BYTES("\x32\x00\x4a\x01x"), PPROF_MALFORMED,
-	 "a field is of the wrong kind"},
-	{"string is a number", BYTES("\x30\x00"), PPROF_MALFORMED, "a field is of the wrong kind"},
+	 PPROF_MALFORMED, NO_MESSAGE},
+	{"time is bytes", BYTES("\x32\x00\x4a\x01x"), PPROF_MALFORMED, NO_MESSAGE},
+	{"string is a number", BYTES("\x30\x00"), PPROF_MALFORMED, NO_MESSAGE},
 	{"twice a time", BYTES("\x32\x00\x48\x01\x48\x01"), PPROF_MALFORMED,
 	 "it is several profiles one after the other"},
 	{"times of 0", BYTES("\x32\x00\x48\x00\x48\x01"), PPROF_OK, NULL},
@@ -394,7 +393,7 @@ static const struct bytes_row bytes_rows[] = {
 	{"types behind samples", BYTES("\x12\x04\x12\x02\x07\x08\x32\x00\x0a\x00\x0a\x00"),
 	 PPROF_OK, NULL},
 	{"value does not end", BYTES("\x32\x00\x0a\x00\x12\x04\x12\x02\x07\x88"), PPROF_MALFORMED,
-	 "a value is not a number"},
+	 NO_MESSAGE},
 	{"sample without types", BYTES("\x32\x00\x12\x00"), PPROF_MALFORMED,
 	 "a sample has not one value for each type"},
 	{"gzip magic only", BYTES("\x1f\x8b"), PPROF_MALFORMED,
