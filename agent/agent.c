@@ -116,7 +116,7 @@ static void show_first_window(struct agent *a)
 			 log_str("service", service ? service : ""),
 			 log_uint("cpu_ms", shown[i].cpu_ns / NSEC_PER_MSEC));
 	}
-	log_info("the first profiles are there", log_str("page", a->url));
+	log_info("first profiles ready", log_str("page", a->url));
 }
 
 static void end_window(struct agent *a)
@@ -168,12 +168,12 @@ static void on_stop(void *ctx, int signo)
 	struct agent *a = ctx;
 
 	if (a->stopping) {
-		log_warn("told to end again, ending at once");
+		log_warn("second signal, ending at once");
 		loop_stop(a->loop);
 		return;
 	}
 	a->stopping = true;
-	log_info("ending, the last window goes out first", log_str("signal", strsignal(signo)));
+	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
 	(void)loop_disarm(a->window);
 	if (a->cpu)
@@ -200,7 +200,7 @@ static void tell_procview(struct agent *a)
 
 	procview_look(&a->proc, &view);
 	if (procview_tell(&view, text))
-		log_warn("not all processes are seen", log_str("why", text));
+		log_warn("some processes are hidden", log_str("why", text));
 	health_set(&a->health, HEALTH_READY, "processes", true, *text ? text : NULL);
 }
 
@@ -308,9 +308,9 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 		snprintf(text, sizeof(text), "%s: %s", source, why);
 	health_set(&a->health, HEALTH_NOTE, "metadata", ok, text);
 	if (ok)
-		log_info("names of pods are known", log_str("source", source));
+		log_info("names of pods available", log_str("source", source));
 	else
-		log_warn("no names of pods, keeping what is known and asking again",
+		log_warn("no names of pods, keeping known names and retrying",
 			 log_str("source", source), log_str("why", why));
 }
 
@@ -330,7 +330,7 @@ static int start_naming(struct agent *a)
 		return start_failed(r, "--metadata names a server whose address is not known",
 				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
 	if (r == -EINVAL) { /* no reason not to profile */
-		log_warn("no server is asked for names: --node-name is no node's name",
+		log_warn("no names from a server: --node-name is not the name of a node",
 			 log_str("node", a->config->node_name));
 		with.opts.metadata.mode = METADATA_RUNTIME;
 		r = naming_new(&with.opts, &a->naming, &error);
@@ -383,7 +383,7 @@ static int start_cpu(struct agent *a)
 		return start_failed(r, "cannot profile CPUs", NULL);
 	health_set(&a->health, HEALTH_READY, "cpu profiling", !r, why.text);
 	if (r) {
-		log_error("no CPU profiles, going on without", log_str("why", why.text));
+		log_error("no CPU profiles, continuing without", log_str("why", why.text));
 		return 0;
 	}
 	return metric_list_add(&a->metrics, cpu_profiler_collect, a->cpu);
@@ -469,10 +469,10 @@ static void cache_bytes(struct metric_sink *sink, const char *cache, size_t byte
 static void agent_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc bytes = {"podprof_cache_bytes", METRIC_GAUGE,
-							"Memory of caches.", "bytes"};
+							"Memory of the caches.", "bytes"};
 	static const struct metric_family_desc limit = {
 		"podprof_memory_budget_bytes", METRIC_GAUGE,
-		"Ceiling of caches and queues together, as set.", "bytes"};
+		"Limit of caches and queues together, from the settings.", "bytes"};
 	const struct agent *a = ctx;
 
 	metric_family(sink, &bytes);
@@ -528,7 +528,7 @@ static int start_listening(struct agent *a)
 	}
 	r = server_new(&opts, &a->server);
 	if (r) {
-		log_error("cannot listen; --listen names another address or port",
+		log_error("cannot listen; set --listen to another address or port",
 			  log_str("listen", a->config->listen), log_err(r));
 		return r;
 	}

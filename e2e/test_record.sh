@@ -98,7 +98,7 @@ until_true begun || fail "it does not begin"
 sleep 1
 kill "$sleeper"
 wait "$recorder" || fail "a process that ends: ended with $?"
-says 'what waits or sleeps is not sampled'
+says 'waiting threads are not sampled'
 
 # A command, from its first instruction to its end, with its children
 recorded --rate 499 -- "$fixtures/burn" 2
@@ -153,12 +153,12 @@ fails() { # STATUS SAYS ARGS...
 	[ "$(wc -l <"$work/record.log")" = 1 ] || fail "record $* says more than a line"
 	[ ! -e "$profile" ] || fail "record $* leaves a file"
 }
-fails 3 'there is no process' --pid 4194303
-fails 3 'there is no container' --container 0123456789
+fails 3 'no process' --pid 4194303
+fails 3 'no container' --container 0123456789
 fails 1 'cannot run /nonexistent' -- /nonexistent
-fails 2 'say what to record'
+fails 2 'give a target'
 if ! perf_event_cycles=$("$podprof" record --event cycles --duration 10ms --all --output - 2>&1 >/dev/null); then
-	grep -q 'no counter for cycles.*cpu-clock.*page-faults' <<<"$perf_event_cycles" || fail "cycles: $perf_event_cycles"
+	grep -q 'no hardware counter for cycles.*cpu-clock.*page-faults' <<<"$perf_event_cycles" || fail "cycles: $perf_event_cycles"
 	note "cycles: refused, this machine has no counters"
 fi
 

@@ -53,7 +53,7 @@ static int apply_value(const struct option_desc *option, struct config *c, const
 	char text[4096];
 
 	if (!scalar_text(value, text, sizeof(text))) {
-		config_error_set(error, "%s: a string, number or boolean is needed", source);
+		config_error_set(error, "%s: give a string, number or boolean", source);
 		return CONFIG_BAD;
 	}
 	return option_set(option, c, text, source, error);
@@ -89,7 +89,8 @@ static int apply_key(const char *path, const char *key, json_t *value, struct co
 		return apply_relabel(path, value, c, error);
 	snprintf(source, sizeof(source), "\"%.60s\" in %.160s", key, path);
 	if (!option || strcmp(key, "config") == 0) {
-		config_error_set(error, "%s is no setting; 'podprof agent --help' lists them",
+		config_error_set(error,
+				 "%s is not a setting; 'podprof agent --help' lists the settings",
 				 source);
 		return CONFIG_BAD;
 	}
@@ -118,7 +119,7 @@ int file_apply(const char *path, struct config *c, struct config_error *ret_erro
 		return CONFIG_BAD;
 	}
 	if (!json_is_object(object)) {
-		config_error_set(ret_error, "%s: a JSON object is needed, {\"cpu-rate\": 97}",
+		config_error_set(ret_error, "%s: not a JSON object, such as {\"cpu-rate\": 97}",
 				 path);
 		return CONFIG_BAD;
 	}

@@ -186,7 +186,7 @@ static void check_no_proc(const struct probe_results *results, struct findings *
 				 results->config->proc_root,
 				 results->no_proc < 0 ? strerror(-results->no_proc)
 						      : root_outcome_name(results->no_proc)),
-		    "the agent does not start", "name the node's procfs with --proc-root");
+		    "the agent does not start", "set --proc-root to the node's procfs");
 }
 
 void doctor_check(const struct probe_results *results, struct findings *ret)

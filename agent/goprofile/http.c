@@ -330,7 +330,7 @@ void go_profile_http_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc pulls = {
 		"podprof_go_pulls", METRIC_COUNTER,
-		"Requests for Go's own profiles, and what was left out of the answers.", NULL};
+		"Requests for Go's own profiles, and the parts left out of the answers.", NULL};
 	static const char *const names[PULL_OUTCOME_MAX] = {
 		[PULL_MADE] = "ok",
 		[PULL_NOTHING] = "empty",

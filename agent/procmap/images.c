@@ -412,9 +412,8 @@ size_t images_bytes(const struct images *t)
 
 void images_collect(void *images, struct metric_sink *sink)
 {
-	static const struct metric_family_desc family = {
-		"podprof_images", METRIC_GAUGE,
-		"Mapped files known, by whether they could be read.", NULL};
+	static const struct metric_family_desc family = {"podprof_images", METRIC_GAUGE,
+							 "Known mapped files, by state.", NULL};
 	static const char *const states[] = {"elf", "not_elf"};
 	const struct images *t = images;
 	uint64_t counts[2] = {0};

@@ -258,7 +258,7 @@ static void test_nested(void **state)
 	b->status = pidns_run(run_command);
 	take_findings(b);
 	assert_int_equal(b->status, CMD_FAILED);
-	assert_bad(b, "processes", "missing", "no process but those of our own container");
+	assert_bad(b, "processes", "missing", "only the processes of podprof");
 }
 
 /* In the namespace, beside somebody of a container. */
@@ -292,7 +292,7 @@ static void test_node_in_container(void **state)
 	cgroups_close(&b->cgroups);
 	root_deinit(&proc);
 	assert_int_equal(b->status, CMD_DONE);
-	assert_bad(b, "processes", "degraded", "of a PID namespace inside the node's");
+	assert_bad(b, "processes", "degraded", "belongs to a PID namespace inside the node's");
 }
 
 /* A mount namespace of our own. */
@@ -332,9 +332,9 @@ struct settings_row {
 
 static const struct settings_row settings_rows[] = {
 	{"--cgroupfs-root /nonexistent", "cgroups", "/nonexistent: no such directory"},
-	{"--cgroupfs-root /etc/ssl", "cgroups", "/etc/ssl is no cgroup file system"},
+	{"--cgroupfs-root /etc/ssl", "cgroups", "/etc/ssl is not a cgroup file system"},
 	{"--proc-root /nonexistent", "processes", "/nonexistent: gone"},
-	{"--metadata kubelet", "names of pods", "whose address is not known"},
+	{"--metadata kubelet", "names of pods", "unknown address"},
 	{"--kubelet-url https://127.0.0.1:1", "names of pods", "cannot read the token"},
 	{"--destination pyroscope=http://127.0.0.1:1", "destination", "onnect"},
 	{"--listen 192.0.2.1:7070", "listen", "annot assign"},

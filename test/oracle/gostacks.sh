@@ -37,7 +37,7 @@ sample() {
 	}
 	printf '| %-26s | %7s | %6s%s | %s |\n' "$name" \
 		"$(sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/log")" "$complete" "$verdict" \
-		"$(sed -n 's/^cut short: //p' "$work/log")"
+		"$(sed -n 's/^truncated: //p' "$work/log")"
 }
 
 echo "| program, sampled | samples | complete, % | not complete |"

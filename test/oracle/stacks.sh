@@ -37,7 +37,7 @@ program() {
 	}
 	printf '| %-26s | %7s | %6s | %4s%s | %s |\n' "$name" \
 		"$(sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/log")" "$complete" "$goal" "$verdict" \
-		"$(sed -n 's/^cut short: //p' "$work/log")" >>"$work/sampled"
+		"$(sed -n 's/^truncated: //p' "$work/log")" >>"$work/sampled"
 }
 
 has() {

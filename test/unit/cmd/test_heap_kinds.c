@@ -235,10 +235,10 @@ static void bad_cores(void **state)
 	corewrite(&s.process.proc, &s.process.id, s.core);
 	assert_int_equal(truncate(s.core, 200000), 0);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
-	assert_non_null(strstr(says, "is cut short"));
+	assert_non_null(strstr(says, "is truncated"));
 	assert_int_equal(truncate(s.core, 10), 0);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
-	assert_non_null(strstr(says, "is no core"));
+	assert_non_null(strstr(says, "is not a core"));
 	unlink(s.core);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
 	assert_non_null(strstr(says, "No such file"));
@@ -270,7 +270,7 @@ static void moved_program(void **state)
 		command_run(line, &run);
 		if (i < 2) {
 			assert_int_equal(run.status, CMD_FAILED);
-			command_assert_has(&run.err, "say with --executable");
+			command_assert_has(&run.err, "set --executable");
 		} else {
 			assert_int_equal(run.status, CMD_DONE);
 		}
@@ -433,8 +433,8 @@ static void containers(void **state)
 		{"containerd://aaaa1", CMD_DONE, "2 processes"},
 		{ID_GO, CMD_DONE, "2 processes"},
 		{"aaaa2", CMD_NOTHING, "is not a Go program"},
-		{"aaaa", CMD_USAGE, "more than one container's id begins with aaaa"},
-		{"bbbb", CMD_NOTHING, "there is no container bbbb"},
+		{"aaaa", CMD_USAGE, "the ids of several containers begin with aaaa"},
+		{"bbbb", CMD_NOTHING, "no container bbbb"},
 	};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
@@ -507,11 +507,11 @@ static void wrong_usage(void **state)
 		{"heap 1 --container abc", "only one of"},
 		{"heap --container=", "--container takes an id"},
 		{"heap 1 --kind cpu --output x", "--kind takes"},
-		{"heap 1 --kind mutex --force --output x", "--force is for heaps"},
-		{"heap 1", "say where to write"},
+		{"heap 1 --kind mutex --force --output x", "heap profiles only"},
+		{"heap 1", "give --output"},
 		{"heap 1 --core x", "only one of"},
-		{"heap --core x --force --output y", "--force is for what runs"},
-		{"heap 1 --sysroot / --output y", "go with --core"},
+		{"heap --core x --force --output y", "--force needs a running"},
+		{"heap 1 --sysroot / --output y", "need --core"},
 	};
 
 	(void)state;

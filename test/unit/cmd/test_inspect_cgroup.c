@@ -97,7 +97,7 @@ static void test_errors(void **state)
 	} rows[] = {
 		{"--bogus", CMD_USAGE, "unknown option '--bogus'"},
 		{"-x", CMD_USAGE, "unknown option '-x'"},
-		{"--cgroupfs-root", CMD_USAGE, "a value is missing behind '--cgroupfs-root'"},
+		{"--cgroupfs-root", CMD_USAGE, "missing value after '--cgroupfs-root'"},
 		{"a b", CMD_USAGE, "'b'"},
 		{"/nonexistent", CMD_FAILED, "/nonexistent: No such file"},
 		{"/", CMD_FAILED, "Is a directory"},

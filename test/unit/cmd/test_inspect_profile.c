@@ -35,12 +35,12 @@ static const struct usage_row usage_rows[] = {
 	{CPU " " CPU, CMD_USAGE, "give one FILE or '-'"},
 	{"--what " CPU, CMD_USAGE, "unknown option '--what'"},
 	{"-x " CPU, CMD_USAGE, "unknown option '-x'"},
-	{CPU " --top", CMD_USAGE, "a value is missing behind '--top'"},
+	{CPU " --top", CMD_USAGE, "missing value after '--top'"},
 	{"--top many " CPU, CMD_USAGE, "--top takes a number, not 'many'"},
 	{"--sample-type heap " CPU, CMD_FAILED, "no sample type 'heap'; it has: samples, cpu"},
 	{"/nowhere/x.pb.gz", CMD_FAILED, "cannot read /nowhere/x.pb.gz: No such file"},
 	{"/", CMD_FAILED, "cannot read /"},
-	{"Makefile", CMD_FAILED, "Makefile is not a profile that can be read"},
+	{"Makefile", CMD_FAILED, "cannot parse Makefile"},
 	{"/dev/null", CMD_FAILED, "it has no strings, so it is no profile"},
 };
 

@@ -149,7 +149,7 @@ static void brief(void **state)
 	assert_int_equal(r.status, CMD_DONE);
 	command_assert_has(&r.out, WEB "  container          2  73051af27110              yes\n");
 	command_assert_has(&r.out, "1 containers,");
-	command_assert_has(&r.out, "names from: nobody is asked\n");
+	command_assert_has(&r.out, "names from: no source\n");
 	assert_null(strstr(r.out.data, OTHER));
 }
 
@@ -187,10 +187,10 @@ struct output_row {
 static const struct output_row output_rows[] = {
 	{"--help", CMD_DONE, "usage: podprof inspect targets", NULL},
 	{"--bogus", CMD_USAGE, NULL, "--bogus"},
-	{"--name", CMD_USAGE, NULL, "behind '--name'"},
+	{"--name", CMD_USAGE, NULL, "after '--name'"},
 	{"--select (", CMD_USAGE, NULL, "--select"},
 	{"--config /nonexistent", CMD_USAGE, NULL, "/nonexistent"},
-	{"--metadata kubelet", CMD_FAILED, NULL, "cannot ask for names"},
+	{"--metadata kubelet", CMD_FAILED, NULL, "cannot start the lookup of names"},
 	{"--cgroupfs-root /nonexistent", CMD_FAILED, NULL, "--cgroupfs-root"},
 	{"--json --name nobody", CMD_NOTHING, NULL, NULL},
 };

@@ -118,7 +118,7 @@ static void test_pid(void **state)
 	assert_true(child > 0);
 	inspect_pid(child, "", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	command_assert_has(&r.out, "as they would be for the walker: ");
+	command_assert_has(&r.out, "computed, not read from the kernel: ");
 	command_assert_has(&r.out, "/test_inspect_unwind\n");
 	command_assert_has(&r.out, "/libc.so.6\n");
 	command_run_deinit(&r);
@@ -149,13 +149,13 @@ static void test_errors(void **state)
 		int status;
 		const char *err;
 	} rows[] = {
-		{"inspect unwind", CMD_USAGE, "of what?"},
+		{"inspect unwind", CMD_USAGE, "give a program or library"},
 		{"inspect unwind --color x", CMD_USAGE, "unknown option"},
 		{"inspect unwind /bin/ls --lookup xyz", CMD_USAGE, "not 'xyz'"},
 		{"inspect unwind /bin/ls --lookup", CMD_USAGE, "--lookup"},
-		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "one file at a time"},
+		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "give one file"},
 		{"inspect unwind /bin/ls --pid 1", CMD_USAGE, "not both"},
-		{"inspect unwind --pid 1 --rows", CMD_USAGE, "--rows is for a file"},
+		{"inspect unwind --pid 1 --rows", CMD_USAGE, "--rows needs a file"},
 		{"inspect unwind --pid x", CMD_USAGE, "not 'x'"},
 		{"inspect unwind --pid 4194304", CMD_FAILED, "check the number"},
 		{"inspect unwind --pid 4194303 --proc-root /nowhere", CMD_FAILED, "procfs"},

@@ -529,7 +529,7 @@ static void no_answer(struct probe_results *f, struct config *c)
 
 static void wrong_spec(struct probe_results *f, struct config *c)
 {
-	answer(f, 0, "destination kind 'x' is not known; there are: pyroscope");
+	answer(f, 0, "unknown destination kind 'x'; the kinds are: pyroscope");
 	f->network.items[0].wrong = true;
 	*f->network.items[0].where = '\0';
 	(void)c;
@@ -624,7 +624,7 @@ static const struct check_row check_rows[] = {
 	{"no BPF where it is not wanted", no_bpf_not_wanted, {{0}}},
 	{"no CAP_CHECKPOINT_RESTORE",
 	 no_restore,
-	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "as the chart has it: CHECKPOINT_RESTORE"}}},
+	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "as in the chart: CHECKPOINT_RESTORE"}}},
 	{"no CAP_SYSLOG, and no need", no_syslog_but_shown, {{0}}},
 	{"user namespace", rootless, {{"user namespace", MISSING, "", "hostUsers"}}},
 	{"5.10 without memory",
@@ -661,7 +661,7 @@ static const struct check_row check_rows[] = {
 	{"a node that is a container", nested, {{"processes", DEGRADED, "inside", "kind"}}},
 	{"no hostPID",
 	 no_host_pid,
-	 {{"processes", MISSING, "/proc has no process but", "hostPID: true"}}},
+	 {{"processes", MISSING, "/proc has only the processes", "hostPID: true"}}},
 	{"another's /proc", others_numbers, {{"processes", DEGRADED, "another PID", "hostPID"}}},
 	{"no cgroups",
 	 no_cgroups,
@@ -669,18 +669,18 @@ static const struct check_row check_rows[] = {
 	{"no cgroups mounted",
 	 no_cgroup_mount,
 	 {{"cgroups", MISSING, "/sys/fs/cgroup: no cgroup file", "--cgroupfs-root"}}},
-	{"no cgroupfs", no_cgroupfs, {{"cgroups", MISSING, "is no cgroup", "--cgroupfs-root"}}},
+	{"no cgroupfs", no_cgroupfs, {{"cgroups", MISSING, "is not a cgroup", "--cgroupfs-root"}}},
 	{"the pod's own cgroups",
 	 part_of_cgroups,
 	 {{"cgroups", MISSING, "one container's part", "mount the host's"},
-	  {"containers", MISSING, "none is found", "--cgroupfs-root"}}},
+	  {"containers", MISSING, "none found", "--cgroupfs-root"}}},
 	{"hybrid", hybrid, {{0}}},
 	{"few watches", few_watches, {{"inotify", DEGRADED, "12 of 300", "max_user_watches"}}},
 	{"no inotify", no_inotify, {{"inotify", DEGRADED, "", "max_user_instances"}}},
 
 	{"AppArmor",
 	 apparmor,
-	 {{"reading processes", MISSING, "the mappings of 64 of 64 processes are refused, 1 init",
+	 {{"reading processes", MISSING, "cannot read the mappings of 64 of 64 processes, 1 init",
 	   "appArmorProfile"}}},
 	{"SELinux", selinux, {{"reading processes", DEGRADED, "60 of 64", "spc_t"}}},
 	{"Yama", yama, {{"reading processes", MISSING, "the memory", "ptrace_scope is 3"}}},
@@ -715,9 +715,9 @@ static const struct check_row check_rows[] = {
 	 {{"names of pods", MISSING, "runtime: denied", "hostPID"}}},
 	{"nobody has the names",
 	 no_names,
-	 {{"named containers", DEGRADED, "none of 40", "nothing, if none"}}},
+	 {{"named containers", DEGRADED, "none of 40", "nothing, if another"}}},
 	{"no names wanted", no_names_wanted, {{0}}},
-	{"no address", no_address, {{"names of pods", MISSING, "not known", "$HOST_IP"}}},
+	{"no address", no_address, {{"names of pods", MISSING, "unknown address", "$HOST_IP"}}},
 	{"odd node", odd_node, {{"names of pods", MISSING, "Node 1", "kubectl get nodes"}}},
 
 	{"credentials",

@@ -629,7 +629,7 @@ static void test_wrong(void **state)
 
 	assert_int_equal(export_new(&opts, &f->e, &error), 1);
 	assert_null(f->e);
-	assert_string_equal(error, "destination kind 'jaeger' is not known; there are: pyroscope");
+	assert_string_equal(error, "unknown destination kind 'jaeger'; the kinds are: pyroscope");
 }
 
 /* A folder of its own, removed with all that is in it. */

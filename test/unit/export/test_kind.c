@@ -403,9 +403,9 @@ struct wrong_row {
 };
 
 static const struct wrong_row wrong_rows[] = {
-	{"small=http://h,tenant=t", "destination small: it has no tenants; remove tenant"},
+	{"small=http://h,tenant=t", "destination small: this kind has no tenants; remove tenant"},
 	{"lines=http://h",
-	 "destination kind 'lines' is not known; there are: pyroscope, line, small"},
+	 "unknown destination kind 'lines'; the kinds are: pyroscope, line, small"},
 };
 
 static void test_wrong(void **state)

@@ -677,7 +677,7 @@ static bool none_waits(void *ctx)
 {
 	size_t others;
 
-	return count_left_out(ctx, "its rules are still to be applied", &others) == 0;
+	return count_left_out(ctx, "rules not yet applied", &others) == 0;
 }
 
 /* A rule that is too much work with what every container has: some are labelled in each look, the
@@ -705,7 +705,7 @@ static void one_by_one(void **state)
 	f->look_ns = 20 * NSEC_PER_MSEC;
 	assert_int_equal(start(f, METADATA_NONE), 0);
 	/* two have had 300 ms, which is more than 200 */
-	n_waiting = count_left_out(f, "its rules are still to be applied", &n_others);
+	n_waiting = count_left_out(f, "rules not yet applied", &n_others);
 	assert_int_equal(n_others, 2);
 	assert_true(n_waiting >= 3);
 	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), n_waiting);

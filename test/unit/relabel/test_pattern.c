@@ -416,7 +416,7 @@ static void test_template_refused(void **state)
 	const struct {
 		const char *pattern, *template, *error;
 	} rows[] = {
-		{"(.*)", longest, "has more than 4096 bytes"},
+		{"(.*)", longest, "more than 4096 bytes"},
 		{"(.*)", parts, "more than 64 groups"},
 	};
 
