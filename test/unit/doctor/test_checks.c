@@ -724,7 +724,7 @@ static const struct check_row check_rows[] = {
 	 wants_credentials,
 	 {{"destination", MISSING, "pyroscope p:4040: HTTP status 401: no org id", "tenant"}}},
 	{"path", wrong_path, {{"destination", MISSING, "404", "base address"}}},
-	{"redirect", redirected, {{"destination", MISSING, "301", "leads to"}}},
+	{"redirect", redirected, {{"destination", MISSING, "301", "target address"}}},
 	{"503", server_fails, {{"destination", MISSING, "no healthy upstream", "server's own"}}},
 	{"not Pyroscope", other_server, {{"destination", MISSING, "what is this", "Pyroscope"}}},
 	{"no host", no_host, {{"destination", MISSING, "not resolve", "check the address"}}},
@@ -738,7 +738,7 @@ static const struct check_row check_rows[] = {
 
 	{"read-only store", read_only, {{"store", MISSING, "Read-only", "--store-dir"}}},
 	{"no store", cannot_make, {{"store", MISSING, "denied", "--store-dir"}}},
-	{"full", full, {{"store", DEGRADED, "20 MiB are free, of 256", "make room"}}},
+	{"full", full, {{"store", DEGRADED, "20 MiB free, of 256", "make room"}}},
 	{"address taken", taken, {{"listen", MISSING, "in use", "another program has the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
 	{"an agent runs", agent_runs, {{0}}},
