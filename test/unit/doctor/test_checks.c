@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Probe results as they may be, and what each of them is told as: nothing of this machine's is
- * looked at. */
+/* Synthetic probe results and their findings; nothing reads this machine. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -92,7 +91,7 @@ struct want {
 	const char *remedy;
 };
 
-/* All that is not ok, in order. */
+/* All findings that are not ok, in order. */
 struct check_row {
 	const char *name;
 	void (*spoil)(struct probe_results *f, struct config *c);
@@ -312,7 +311,7 @@ static void part_of_cgroups(struct probe_results *f, struct config *c)
 static void hybrid(struct probe_results *f, struct config *c)
 {
 	f->node.has[HIERARCHY_V1] = f->node.real[HIERARCHY_V1] = f->node.top[HIERARCHY_V1] = true;
-	f->node.top[HIERARCHY_V2] = false; /* is not the one that counts */
+	f->node.top[HIERARCHY_V2] = false; /* is not the relevant one */
 	f->node.controller = CONTROLLER_MEMORY;
 	(void)c;
 }
@@ -795,7 +794,7 @@ static void checks(void **state)
 	}
 }
 
-/* Those that stand for more than four. */
+/* Capabilities that imply several others. */
 static void capabilities(void **state)
 {
 	struct findings findings;

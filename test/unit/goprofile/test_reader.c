@@ -32,7 +32,7 @@ static struct go_profile_reader *open_readers(const struct goprocess *p)
 	return reader;
 }
 
-/* One round with one process; the caller frees what was found. */
+/* One round with one process; the caller frees the result. */
 static struct go_profile_target read_round(struct go_profile_reader *reader,
 					   const struct goprocess *p, bool force)
 {
@@ -83,7 +83,7 @@ static void one_program(void **state)
 	go_profile_reader_free(reader);
 }
 
-/* Each of two libraries is somebody of its own. */
+/* Two libraries are two separate runtimes. */
 static void two_runtimes(void **state)
 {
 	static const char *const args[] = {"/dev/null", "large", NULL};
@@ -207,7 +207,7 @@ static void ends(void **state)
 	root_deinit(&p.proc);
 }
 
-/* Above the ceiling of memory a process is begun anew in each round, as the one that it was. */
+/* Above the memory ceiling a process is read again in each round, under the same identity. */
 static void no_room(void **state)
 {
 	static const char *const args[] = {"/dev/null", "all", NULL};

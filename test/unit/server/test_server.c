@@ -28,7 +28,7 @@ struct fixture {
 	size_t n_entities, n_profiles;
 };
 
-/* ---------------------------------------------------------------- what is served */
+/* ---------------------------------------------------------------- paths */
 
 static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 {
@@ -81,7 +81,7 @@ static void give_profiles(void *ctx, const char *entity, ui_profile_fn fn, void 
 					     .bytes = 2048});
 }
 
-/* Gives the query back, so that the test sees what arrived. */
+/* Echoes the query, so the test sees the parsed values. */
 static int give_flame(void *ctx, const struct ui_flame_query *q, json_t **ret)
 {
 	(void)ctx;
@@ -268,7 +268,7 @@ static void test_get(void **state)
 	}
 }
 
-/* The largest first, whatever the order they came in. */
+/* The largest first, in any order of arrival. */
 static void test_order(void **state)
 {
 	_cleanup_(reply_deinit) struct reply reply;
