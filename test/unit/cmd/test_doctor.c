@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command itself, on a node that is made up, with servers on loopback; without CPU profiles.
- * (With them, and with and without rights: test/bpf/test_doctor.c.) */
+/* The command on a synthetic node, with servers on loopback; without CPU profiles.
+ * (test/bpf/test_doctor.c: with CPU profiles, with and without rights.) */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -101,7 +101,7 @@ static void text(void **state)
 	assert_int_equal(sink_request(f->sink, 0)->body_len, 0);
 }
 
-/* One remedy for what has the same. */
+/* One remedy for several findings. */
 static void remedies(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run r = {0};

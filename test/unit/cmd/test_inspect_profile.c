@@ -13,7 +13,7 @@
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
 
-/* @arguments: those of 'inspect profile', words without quotes */
+/* @arguments: of 'inspect profile', words without quotes */
 static void inspect(const char *arguments, struct command_run *ret)
 {
 	char line[512];
@@ -25,7 +25,7 @@ static void inspect(const char *arguments, struct command_run *ret)
 struct usage_row {
 	const char *line;
 	int status;
-	const char *err; /* part of it */
+	const char *err; /* a part of the text */
 };
 
 #define CPU "test/data/pprof/go_cpu.pb.gz"

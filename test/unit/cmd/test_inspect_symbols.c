@@ -12,7 +12,7 @@
 struct usage_row {
 	const char *line;
 	int status;
-	const char *err; /* part of it */
+	const char *err; /* a part of the text */
 };
 
 static const struct usage_row usage_rows[] = {
@@ -79,7 +79,7 @@ static uint64_t hex_of(const json_t *object, const char *key)
 	return strtoull(json_string_value(json_object_get(object, key)), NULL, 16);
 }
 
-/* Every line is an object; the one that holds our own code is this program. */
+/* Every line is an object; the mapping around the test's code is this program. */
 static void test_maps(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0};
@@ -133,7 +133,7 @@ static void test_address(void **state)
 	command_assert_has(&none.err, "has no code at 0x10");
 }
 
-/* The first frame's function, of one line of --json. */
+/* The first frame's function in one line of --json. */
 static void check_function(const char *line, const char *want)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0};
@@ -163,7 +163,7 @@ static void test_symbols(void **state)
 	check_function(line, "plain-stripped+0x1234");
 }
 
-/* A name that a container has chosen cannot speak to the terminal. */
+/* Names chosen by a container cannot send control characters to the terminal. */
 static void test_control_characters(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0}, none = {0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command itself, on a node that is made up: cgroup directories, a procfs with three processes,
- * and what containerd has written down. */
+/* The command on a synthetic node: cgroup directories, a procfs with three processes, and
+ * containerd's state. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -137,7 +137,7 @@ static void text(void **state)
 			   "    processes            none\n");
 	command_assert_has(&r.out, "3 containers, 0 units, 0 programs; 2 not profiled\n"
 				   "names from: containerd: ok; docker: ok\n");
-	/* what is profiled comes first */
+	/* profiled entities come first */
 	assert_true(strstr(r.out.data, "shop/") < strstr(r.out.data, "kube-system/"));
 }
 
@@ -209,7 +209,7 @@ static void outputs(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* It has its pod's names, and no container's. */
+/* The sandbox has the names of its pod, and no container's. */
 static void sandbox(void **state)
 {
 	struct tree *tree = *state;

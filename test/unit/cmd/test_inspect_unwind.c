@@ -20,7 +20,7 @@ static void run(const char *what, const char *name, struct command_run *ret)
 	command_run(line, ret);
 }
 
-/* Each line is "START END rule", and begins where the one before it ends. */
+/* Each line is "START END rule", and begins at the end of the previous line. */
 static void check_rows(const char *out)
 {
 	unsigned long long start, end, last = 0;
@@ -70,7 +70,7 @@ static void test_summary(void **state)
 	command_run_deinit(&r);
 }
 
-/* What the rows say, the packed table finds. */
+/* The packed table agrees with the rows. */
 static void test_lookup(void **state)
 {
 	unsigned long long start, end;
@@ -103,7 +103,7 @@ static void inspect_pid(pid_t pid, const char *more, struct command_run *ret)
 	command_run(line, ret);
 }
 
-/* Of a process of which no podprof can have taken a sample: it does nothing. */
+/* Of an idle process, so no podprof can have a sample. */
 static void test_pid(void **state)
 {
 	struct command_run r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What 'record' takes and refuses, and the process in which it runs a command. */
+/* Accepted and refused arguments of 'record', and the process for its command. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -93,7 +93,7 @@ static void test_wrong_usage(void **state)
 	}
 }
 
-/* One more than there is room for. */
+/* One value more than the limit. */
 static void too_many(const char *option, const char *says)
 {
 	const char *argv[2 + 2 * (CMDLINE_VALUES_MAX + 1)] = {"record", "--all"};
@@ -132,7 +132,7 @@ static void test_help(void **state)
 	command_run_deinit(&run);
 }
 
-/* ---------------------------------------------------------------- what is taken */
+/* ---------------------------------------------------------------- accepted arguments */
 
 static void parse(const char *line, struct record_options *ret)
 {
@@ -205,7 +205,7 @@ static void test_values(void **state)
 	record_options_deinit(&o);
 }
 
-/* What stands behind the command is the command's. */
+/* Arguments after the command belong to the command. */
 static void test_command(void **state)
 {
 	struct record_options o;
@@ -258,7 +258,7 @@ static void test_child_is_no_program(void **state)
 	record_child_deinit(&child);
 }
 
-/* One that is never let run has run nothing, and is gone. */
+/* A child without a go executes nothing and ends. */
 static void test_child_is_not_let(void **state)
 {
 	char *command[] = {(char *)"touch", NULL, NULL};
@@ -299,7 +299,7 @@ static void test_output(void **state)
 	tree_init(&tree);
 	snprintf(path, sizeof(path), "%s/out", tree.path);
 
-	/* a new one goes again if nothing comes of it */
+	/* a new file is removed if nothing is written */
 	assert_int_equal(output_open("record", path, &o), CMD_DONE);
 	assert_int_equal(access(path, F_OK), 0);
 	output_deinit(&o);
@@ -310,7 +310,7 @@ static void test_output(void **state)
 	output_deinit(&o);
 	assert_int_equal(size_of(path), 5);
 
-	/* an old one stays as it is until there is something to write */
+	/* an old file stays unchanged until something is written */
 	assert_int_equal(output_open("record", path, &o), CMD_DONE);
 	output_deinit(&o);
 	assert_int_equal(size_of(path), 5);

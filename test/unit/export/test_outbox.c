@@ -203,8 +203,8 @@ static void test_full(void **state)
 	outbox_deinit(&box);
 }
 
-/* A destination that works loses nothing to one that does not, and a profile that both wait for is
- * in memory once. */
+/* A working destination loses nothing to a failing one, and a profile waiting for both is in memory
+ * once. */
 static void test_shared(void **state)
 {
 	uint64_t one = overhead() + 100;

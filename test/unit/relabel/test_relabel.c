@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What rules do, and what is said of wrong ones; that they do the same as Prometheus' is for
- * test_prometheus.c. */
+/* Effects of rules, and errors of invalid rules. test_prometheus.c compares the effects with
+ * Prometheus. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -103,14 +103,14 @@ static void test_actions(void **state)
 		 "a=stra\xc3\x9f\xc3\xa9\xce\xbc", RELABEL_KEPT, "a=STRA\xc3\x9f\xc3\x89\xce\x9c"},
 		{"[{\"action\":\"labelmap\",\"regex\":\"__(.+)\"}]", "__a=1 __b=2 b=3",
 		 RELABEL_KEPT, "__a=1 __b=2 a=1 b=2"},
-		/* by what was there before the rule */
+		/* by the labels before the rule */
 		{"[{\"action\":\"labelmap\",\"regex\":\"(.*)\",\"replacement\":\"a$1\"}]",
 		 "a=1 aa=2", RELABEL_KEPT, "a=1 aa=1 aaa=2"},
 		{"[{\"action\":\"labeldrop\",\"regex\":\"__.*|c\"}]", "__a=1 b=2 c=3", RELABEL_KEPT,
 		 "b=2"},
 		{"[{\"action\":\"labelkeep\",\"regex\":\"__.*|c\"}]", "__a=1 b=2 c=3", RELABEL_KEPT,
 		 "__a=1 c=3"},
-		/* what was done before stays done */
+		/* earlier effects stay */
 		{"[{\"target_label\":\"a\",\"replacement\":\"x\"},"
 		 "{\"action\":\"drop\",\"source_labels\":[\"a\"],\"regex\":\"x\"},"
 		 "{\"target_label\":\"b\",\"replacement\":\"x\"}]",
@@ -342,8 +342,8 @@ static void test_long(void **state)
 	assert_int_equal(result.n_left_out, 1);
 }
 
-/* A match that is more work than one may be: a program of 6,000 instructions and a text of 2,000
- * bytes, whatever the action is. */
+/* A match beyond the permitted work: a program of 6,000 instructions and a text of 2,000 bytes, for
+ * any action. */
 static void test_gave_up(void **state)
 {
 	static const char *const rows[] = {
@@ -371,8 +371,8 @@ static void test_gave_up(void **state)
 	}
 }
 
-/* No rule takes too long, and all together do: 256 of some milliseconds each, and 256 over each
- * name of a pod that has all that a pod may have. */
+/* No single rule takes too long, but all together do: 256 rules of some milliseconds each, and 256
+ * rules over each name of a pod with the largest metadata. */
 static void test_gave_up_after_many(void **state)
 {
 	static const char *const rules[] = {
