@@ -4,12 +4,12 @@
  * arguments):
  *
  *  - bytes a row, index, lists and slack included, and the same rows in other layouts: 48 bytes a
- * row (A), 8 bytes a row and an entry of a hash for each 64 KiB (B), and B's pages with 4 bytes a
- * row that the kernel rounds up to 8, steps of 8 bytes no more than 2 apart joined, in arrays of a
- * power of two (C). These are computed, not measured; podprof's row is the unit.
+ *    row (A), 8 bytes a row and an entry of a hash for each 64 KiB (B), and B's pages with 4 bytes
+ *    a row, rounded up to 8 by the kernel, steps of 8 bytes no more than 2 apart joined, in arrays
+ *    of a power of two (C). These are computed, not measured; podprof's row is the unit.
  *  - all in the kernel at once: memory of the maps, and time of the largest table
- *  - a lookup in the largest one, in BPF, compared with layout C, made of the same rows. Best
- * of many runs, the loop's own cost taken off.
+ *  - a lookup in the largest one, in BPF, compared with layout C, made of the same rows. Best of
+ *    many runs, without the loop's own cost.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -267,7 +267,7 @@ static void test_relabel(void **state)
 	write_file(path, text);
 	assert_int_equal(load(flags, &b, &error), 0);
 	assert_int_equal(relabel_n_rules(b.relabel), 1);
-	/* a change that needs no restart */
+	/* a change without a restart */
 	config_diff(&a, &b, diff, sizeof(diff));
 	assert_string_equal(diff, "");
 	unlink(path);

@@ -14,7 +14,7 @@ struct layout_row {
 	const char *dirs[5];
 	bool v2; /* there is a unified tree */
 	enum controller controller;
-	const char *inside; /* a directory that only the chosen tree has at its top */
+	const char *inside; /* a directory at the top of the chosen tree only */
 };
 
 /* Copies of /sys/fs/cgroup, told apart by names. */
@@ -86,7 +86,7 @@ static void test_nothing(void **state)
 	tree_deinit(&tree);
 }
 
-/* This node's: every tree that is found has the files of its kind. */
+/* This node: every found tree has the files of its kind. */
 static void test_this_node(void **state)
 {
 	struct hierarchy_set set;
@@ -108,7 +108,7 @@ static void test_this_node(void **state)
 	root_deinit(&proc);
 }
 
-/* A user may name one tree instead of where they all are. */
+/* A user may name a single tree instead of the common directory. */
 static void test_one_tree(void **state)
 {
 	char path[64];

@@ -81,7 +81,7 @@ static const struct bad_row bad_rows[] = {
 	{"Pyroscope=http://h", "unknown destination kind 'Pyroscope'; the kinds are: pyroscope"},
 	{"parca=http://h", "unknown destination kind 'parca'; the kinds are: pyroscope"},
 	{"pyroscope=h:4040", "http"},
-	/* libcurl's releases differ in how they read it */
+	/* libcurl's releases differ in parsing this */
 	{"pyroscope=127.0.0.1:4040", "not a URL"},
 	{"pyroscope=ftp://h", "scheme 'ftp' is not supported; use http or https"},
 	{"pyroscope=http://", "not a URL"},
@@ -240,7 +240,7 @@ static void test_help(void **state)
 		assert_non_null(strstr(destination_help, destination_kinds[i]->name));
 }
 
-/* What others take for granted of each kind. */
+/* Assumptions of other modules about each kind. */
 static void test_kinds(void **state)
 {
 	(void)state;
