@@ -13,7 +13,8 @@
 
 static uint64_t now_ns, seed;
 
-/* A generator with a known sequence: the upper half of a 64-bit one (Knuth's MMIX constants). */
+/* A generator with a known sequence: the upper half of a 64-bit generator (Knuth's MMIX constants).
+ */
 EVENT_SAMPLER_INLINE __u32 event_sampler_random(void)
 {
 	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -145,7 +146,7 @@ static void test_budget(void **state)
 	}
 }
 
-/* After a burst the first choices are far between, in events; then it is as before. */
+/* After a burst the first choices are far apart, in events; then the distance is as before. */
 static void test_after_burst(void **state)
 {
 	static struct offcpu_plan plan;

@@ -15,7 +15,7 @@ static struct table_page table_pages[TABLE_PAGES];
 
 static const struct table_space space = {.table_pages = table_pages, .n_table_pages = TABLE_PAGES};
 
-/* Mapping i begins here and has i % 3 + 1 pages of the 5 up to the next one. */
+/* Mapping i begins here and has i % 3 + 1 pages of the 5 before the next mapping. */
 static uint64_t start_of(uint64_t i)
 {
 	return (0x10000 + 5 * i) * PAGE;

@@ -6,8 +6,8 @@
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 
-/* The frame-pointer walk on stacks made by hand. The stack of the task in the tests: records at
- * these places, nothing else can be read. */
+/* The frame-pointer walk on synthetic stacks. The stack of the task: records at these addresses;
+ * all other memory is unreadable. */
 #define STACK  0x7ffc00000000ull
 #define AT(i)  (STACK + 0x1000ull * (i)) /* not in one window */
 #define PC(i)  (0x400000ull + 0x10ull * (i))

@@ -93,7 +93,7 @@ static void test_wrong_usage(void **state)
 	}
 }
 
-/* One value more than the limit. */
+/* A value more than the limit. */
 static void too_many(const char *option, const char *says)
 {
 	const char *argv[2 + 2 * (CMDLINE_VALUES_MAX + 1)] = {"record", "--all"};

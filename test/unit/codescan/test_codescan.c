@@ -229,8 +229,8 @@ static bool is_plain(const struct unwind_rule *rule)
 	       (rule->cfa_reg == UNWIND_X86_SP || rule->cfa_reg == UNWIND_X86_FP);
 }
 
-/* Tables count from either register where both are known, and go on saying where rbp was stored
- * when it is back. */
+/* If both registers are known, tables use either, and still describe the slot of rbp after its
+ * restore. */
 static void judge(const struct unwind_rule *theirs, const struct unwind_rule *ours, uint64_t n,
 		  struct verdict *v)
 {

@@ -397,7 +397,7 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
-/* All functions of a runtime are in one mapping, each line is a location, none has an address. */
+/* All functions of a runtime are in one mapping; each line is a location without an address. */
 static void test_runtime_places(void **state)
 {
 	static const struct report_row row = {"",	  TIME, {{NULL, false, {{"rRrb", 1, 1}}}},

@@ -324,7 +324,7 @@ static void test_long_path(void **state)
 	tree_deinit(&tree);
 }
 
-/* One container's directories leave room for the others'. */
+/* Directories of a single container leave room for the others. */
 static void test_below_one_container(void **state)
 {
 	struct cgroupfs *fs;

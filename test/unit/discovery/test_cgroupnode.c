@@ -60,7 +60,7 @@ static void assert_column(struct strview *row, const char *value)
 	assert_string_equal(value && *value ? value : "-", s);
 }
 
-/* The first column, if it is a single path without "..": "\\" stands for one. */
+/* The first column, if it is a single path without "..". "\\" stands for a backslash. */
 static char *bare_path(struct strview *row)
 {
 	struct strview path;
@@ -327,7 +327,7 @@ static void in_namespace(void)
 	start_in(&cgroups, &known, &pid);
 	assert_string_equal(ask_for_long(d, &known, &pid)->id.container_id, id[1]);
 	assert_string_equal(ask_for_long(d, &agents, &pid)->id.pod_uid, POD);
-	/* a cgroup not in the table yet; its process has moved on, or is still there */
+	/* a cgroup not in the table yet; the process has moved on, or is still there */
 	cgroups_make(&cgroups, &later, "kubepods/besteffort/pod" POD "/%s", id[2]);
 	assert_string_equal(ask_for_long(d, &later, &pid)->id.container_id, id[2]);
 	kill((pid_t)pid.pid, SIGKILL);

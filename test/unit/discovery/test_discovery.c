@@ -151,7 +151,7 @@ static void test_pod(void **state)
 	discovery_free(d);
 }
 
-/* A container runs while it, or one inside, has a process; its directories stay. */
+/* A container runs while the container or an inner one has a process; the directories stay. */
 static void test_runs(void **state)
 {
 	struct cgroup outer, inner;
@@ -252,7 +252,8 @@ static void test_new_container(void **state)
 	discovery_free(d);
 }
 
-/* The process has gone, and nobody knows the cgroup. Then it comes back as another directory. */
+/* The process is gone, and the cgroup is unknown. Then the cgroup reappears as another directory.
+ */
 static void test_unknown(void **state)
 {
 	struct cgroup cgroup;
@@ -389,7 +390,7 @@ static void test_users(void **state)
 		cgroups_remove(&cgroups, &dirs[i]);
 }
 
-/* Behind a cgroup namespace the paths in /proc are cut, and the trees do not have them. */
+/* Behind a cgroup namespace the paths in /proc are truncated and missing from the trees. */
 static void test_relative_paths(void **state)
 {
 	struct pid_id pid = {.pid = 5, .start_ticks = 6}, host = {.pid = 7, .start_ticks = 8};
@@ -589,7 +590,7 @@ static int count_process(void *ctx, pid_t pid)
 	return 0;
 }
 
-/* In one tree only; false if the node lacks this tree. */
+/* In a single tree; false if the node lacks this tree. */
 static bool enter_one(enum hierarchy h, const struct cgroup *cgroup, pid_t pid)
 {
 	struct cgroups one = cgroups;
@@ -781,8 +782,9 @@ static void copy_process(const struct tree *to, pid_t pid)
 	assert_int_equal(symlinkat("/bin/x", to->fd, path), 0);
 }
 
-/* @tree: the test's own part of one tree: the machine may have any number of cgroups
- * @proc: of two processes, for the same reason */
+/* @tree: the test's own part of the tree, because the machine may have any number of cgroups.
+ * @proc: of two processes, for the same reason
+ */
 struct scarce {
 	struct root proc;
 	char tree[128];

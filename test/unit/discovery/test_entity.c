@@ -106,7 +106,7 @@ static void test_labels(void **state)
 	assert_label(o, "service_name", "73051af27110");
 	entity_unref(o);
 
-	/* another daemon's service is not the service of its containers */
+	/* another daemon's service is not the service of the daemon's containers */
 	o = container(table, "/system.slice/containerd.service/kubepods-pod" POD
 			     ".slice:cri-containerd:" ID1);
 	assert_label(o, "unit", NULL);
@@ -230,7 +230,7 @@ static void test_same_and_other(void **state)
 	(void)state;
 	assert_int_equal(entity_table_new("n", &table), 0);
 	a = container(table, "/docker/" ID1);
-	/* another tree shows the same container with its pod */
+	/* another tree shows the same container with the pod */
 	b = container(table, "/kubepods/pod" POD "/" ID1);
 	assert_ptr_equal(a, b);
 	assert_label(a, "pod_uid", POD);
@@ -313,7 +313,7 @@ static void test_listener(void **state)
 	entity_table_free(table);
 }
 
-/* One above the ceiling of each class; room again after a removal. */
+/* An entity above the ceiling of each class; room again after a removal. */
 static void test_ceilings(void **state)
 {
 	static struct entity *entities[8193];
@@ -353,7 +353,7 @@ static void test_ceilings(void **state)
 	entity_table_free(table);
 }
 
-/* Returns the number of the @n containers with such an id that found room and keep it. */
+/* Returns the number of containers among the @n that found room and keep the place. */
 static size_t fill(struct entity_table *table, struct cgroup_id id, size_t n)
 {
 	struct entity *entity;
@@ -368,7 +368,7 @@ static size_t fill(struct entity_table *table, struct cgroup_id id, size_t n)
 	return i;
 }
 
-/* One pod, or the inventions of one container, leave room for others. */
+/* A single pod, or the inventions of a single container, leave room for others. */
 static void test_groups(void **state)
 {
 	struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER, .pod_uid = POD};
@@ -383,12 +383,12 @@ static void test_groups(void **state)
 	strcpy(id.container_id, POD "7");
 	assert_int_equal(entity_container(table, &id, &entity), 0);
 	entity_unref(entity);
-	/* one leaves: the place is free */
+	/* a container leaves: the place is free */
 	entity_unref(entity);
 	assert_int_equal(fill(table, id, 10000), 1024);
 	strcpy(id.pod_uid, "another pod");
 	assert_int_equal(fill(table, id, 10), 10);
-	/* in one container; and in any number of containers */
+	/* in a single container; and in any number of containers */
 	for (int i = 0; i < 6; i++) {
 		snprintf(id.outer_id, sizeof(id.outer_id), "outer %d ", i);
 		n += fill(table, id, 10000);
@@ -417,7 +417,7 @@ static void test_targets(void **state)
 	assert_int_equal(process_cache_set(cache, &later, b, &t), 0);
 	assert_ptr_equal(process_cache_find(cache, &p)->entity, a);
 	assert_ptr_equal(process_cache_find(cache, &later)->entity, b);
-	/* the process keeps its entity, and returns it for another */
+	/* the process keeps its entity until it gets another */
 	entity_unref(a);
 	entity_unref(b);
 	assert_int_equal(count(entities), 3);

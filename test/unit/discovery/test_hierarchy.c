@@ -75,8 +75,8 @@ static void test_nothing(void **state)
 	tree_init(&tree);
 	tree_write(tree.fd, "file", "");
 	assert_int_equal(hierarchy_find("/nonexistent", NULL, &set), HIERARCHY_NO_SUCH_DIR);
-	/* without a path a directory must have cgroup file systems; the false first process has
-	 * none, and the second try is the real one */
+	/* without a path, the directory must have cgroup file systems; the synthetic first process
+	 * has none, so the second try finds the real file systems */
 	tree_mkdir(tree.fd, "1/root/sys/fs/cgroup/memory/x");
 	proc.fd = tree.fd;
 	assert_int_equal(hierarchy_find(NULL, &proc, &set), 0);

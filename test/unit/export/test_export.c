@@ -140,7 +140,7 @@ static void reader_value(struct metric_sink *sink, const struct metric_value *va
 	r->sum += value->u;
 }
 
-/* The sum of the family's values with these labels; NULL is any. There must be some. */
+/* The sum of the family's values with these labels; NULL matches any. Fails without a value. */
 static uint64_t metric(struct fixture *f, const char *family, const char *destination,
 		       const char *outcome)
 {

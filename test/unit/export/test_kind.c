@@ -32,7 +32,7 @@
 
 static const struct destination_kind line_kind;
 
-/* One line a profile: type, first byte and length of the pprof. The number is in the address. */
+/* A line for each profile: type, first byte and length of the pprof. The address has the number. */
 static int line_encode(const struct destination_profile *profiles, size_t n,
 		       struct destination_request *ret)
 {

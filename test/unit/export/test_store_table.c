@@ -62,7 +62,7 @@ static void test_order(void **state)
 	check(&t, 6);
 }
 
-/* In at the end, out in front, for longer than the array is: it does not grow with time. */
+/* In at the end, out at the front, for longer than the array: the array does not grow with time. */
 static void test_sliding(void **state)
 {
 	_cleanup_(store_table_deinit) struct store_table t = {0};
@@ -102,7 +102,7 @@ static void test_append(void **state)
 		assert_int_equal(t.profiles[i].id, one_by_one.profiles[one_by_one.first + i].id);
 }
 
-/* Two profiles with the same id: the later one gets the next id. */
+/* Two profiles with the same id: the later profile gets the next id. */
 static void test_same_id(void **state)
 {
 	_cleanup_(store_table_deinit) struct store_table t = {0};

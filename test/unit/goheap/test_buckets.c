@@ -117,7 +117,8 @@ static void check_layout(bool wide)
 	check_counts(&b.items[1], some_counts);
 	assert_int_equal(bucket_allocs(&b.items[0]), 9);
 	assert_int_equal(b.n_torn, 0);
-	/* a record at the head, one behind, and the rest of the chunk: all in one window */
+	/* a record at the head, another behind, and the rest of the chunk: all in the same window
+	 */
 	assert_int_equal(image.memory.n_calls, 1);
 }
 
@@ -145,7 +146,7 @@ static void test_narrow_at_the_end(void **state)
 	check_counts(&b.items[0], some_counts);
 }
 
-/* A chunk need not begin where a window does, and there may be nothing before and behind it. */
+/* A chunk may begin anywhere in a window, with unmapped memory before and after. */
 static void test_holes(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -170,7 +171,7 @@ static void test_holes(void **state)
 		check_counts(&b.items[i], some_counts);
 }
 
-/* Nothing has been counted, so nothing tells the layout: the version decides, if there is one. */
+/* Without counts the layout is undetermined: the version decides, if known. */
 static void test_layout_by_version(void **state)
 {
 	static const struct {
@@ -301,7 +302,7 @@ static void test_torn(void **state)
 	check_counts(&b.items[0], later);
 	assert_int_equal(b.n_torn, 1);
 
-	/* a record that stays so keeps its values */
+	/* a record in a constant state keeps its values */
 	image.on_read = NULL;
 	heapimage_u64(&image, torn_addr, 100);
 	assert_int_equal(refresh(&b, &image.memory, 1), 0);
@@ -311,7 +312,7 @@ static void test_torn(void **state)
 
 static void moved(struct heapimage *image, uint64_t n)
 {
-	/* empty the slot that was added to the first */
+	/* empty the slot after adding the slot to the first */
 	if (n == 2)
 		heapimage_counters(image, torn_addr, true, 48,
 				   (const heapimage_counts){{8, 2}, {1, 0}, {0, 1}});
@@ -629,7 +630,7 @@ static void test_ceiling(void **state)
 	}
 }
 
-/* A list with jumps so wide that each record needs its own window. */
+/* A list with wide jumps: each record needs a separate window. */
 static void test_costly(void **state)
 {
 	enum { N = 25 };

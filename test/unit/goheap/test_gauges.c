@@ -139,7 +139,8 @@ static void as_the_program_says(void **state)
 #define PROC  0x620000ull
 #define FREE  0x998 /* of gFree in a processor */
 
-/* A made-up scheduler with one processor: 20 descriptions, 4 of the runtime's own, 3 and 2 free. */
+/* A synthetic scheduler with one processor: 20 descriptions, 4 of the runtime's own, 3 and 2 free.
+ */
 static void scheduler_init(struct heapimage *image, struct goruntime *rt)
 {
 	heapimage_init(image);

@@ -69,7 +69,7 @@ static void build(struct heapimage *image, size_t release, struct goruntime *rt)
 	heapimage_u64(image, ALLGS, ARRAY);
 	heapimage_u64(image, ALLGS + 8, N);
 	heapimage_u64(image, ALLGS + 16, N);
-	put_g(image, release, 0, GOROUTINE_WAITING | 0x1000); /* with its stack being scanned */
+	put_g(image, release, 0, GOROUTINE_WAITING | 0x1000); /* during a scan of the stack */
 	put_g(image, release, 1, GOROUTINE_RUNNING);
 	put_g(image, release, 2, GOROUTINE_SYSCALL);
 	heapimage_u64(image, g_at(2) + releases[release].syscall_sp, STACKS + 2 * STACK + 128);
@@ -229,7 +229,7 @@ static void odd(void **state)
 	}
 }
 
-/* The stack of one goroutine is gone; the others are read. */
+/* The stack of a goroutine is gone; the others are read. */
 static void stack_is_gone(void **state)
 {
 	struct goroutines_stats stats = {0};

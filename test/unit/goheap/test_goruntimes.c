@@ -41,7 +41,7 @@ static int find_new(const struct goprocess *p, struct goruntimes *ret)
 	return find(images, p, 0, ret);
 }
 
-/* The records of one runtime are readable. */
+/* The records of the runtime are readable. */
 static void assert_readable(const struct goprocess *p, const struct goruntime *rt)
 {
 	const struct goheap_opts opts = {.proc = &p->proc, .id = p->id, .runtime = rt};
@@ -148,7 +148,7 @@ static void unpacked(void **state)
 			assert_int_equal(goheap_read(h, &profile), want);
 		assert_true(goheap_runtime(h)->is_unpacked && goheap_runtime(h)->certain);
 		assert_int_equal(goruntime_minor(&goheap_runtime(h)->file), gofixture_minor(path));
-		/* by the names of its functions */
+		/* by the names of functions */
 		assert_true(goheap_resolve(h, goheap_runtime(h)->file.codes[0].vaddr, &frame));
 		assert_non_null(frame.image->file);
 		image_unref(frame.image);
@@ -273,7 +273,7 @@ static void file_has_gone(void **state)
 	}
 }
 
-/* Its path leads nowhere here. */
+/* The path leads nowhere here. */
 static void other_mount_namespace(void **state)
 {
 	static const char script[] = "mount -t tmpfs tmpfs /mnt && cp \"$1\" /mnt/inside && "

@@ -143,7 +143,7 @@ static void without_readers(void **state)
 	}
 }
 
-/* The code and the symbols of one file say the same, also for the other machine. */
+/* The code and the symbols of a file agree, also for the other machine. */
 static void agrees_with_symbols(void **state)
 {
 	static const char *const variants[] = {"default", "cgo-pie", "arm64", "arm64-pie"};

@@ -36,8 +36,8 @@
 /* Uncounted allocations of the program: a slice header for each object, and others. */
 #define HEADER_BYTES 24u
 #define OTHER_BYTES  (64u << 20)
-/* One of so many totals may be torn, by so many objects: one record's allocations in one
- * collection's time. */
+/* At most one total in TORN_SHARE may be torn, by at most TORN_MOST objects: the allocations of a
+ * record during a collection. */
 #define TORN_SHARE   20000
 #define TORN_MOST    200
 #define WINDOWS_MAX  300
@@ -133,7 +133,7 @@ static void totals_never_less(struct load *l, const struct goheap_profile *profi
 	l->totals = now;
 }
 
-/* One read; returns the values of each size. */
+/* A read; returns the values of each size. */
 static void read_once(struct load *l, uint64_t fresh[N_SIZES])
 {
 	struct goheap_profile profile;
@@ -242,7 +242,7 @@ static void no_torn_read(void **state)
 
 /* ---------------------------------------------------------------- sampling */
 
-/* The allocated bytes of one window by the records, and the variance. */
+/* The allocated bytes of a window by the records, and the variance. */
 static void estimate(struct load *l, double *ret_bytes, double *ret_variance)
 {
 	struct goheap_profile profile;
@@ -264,7 +264,7 @@ static void estimate(struct load *l, double *ret_bytes, double *ret_variance)
 	totals_never_less(l, &profile);
 }
 
-/* The allocator's counter around one read. */
+/* The allocator's counter around a read. */
 static double counted(struct load *l, double *ret_bytes, double *ret_variance)
 {
 	uint64_t before;

@@ -75,7 +75,7 @@ static void memory_of_a_process(void **state)
 	munmap(at, 5 * page);
 }
 
-/* More ranges than one call takes, all from the memory of one window. */
+/* More ranges than a single call takes, all from the memory of one window. */
 static void many_ranges(void **state)
 {
 	enum { N = 2 * MEMORY_RANGES_MAX + 1 };
@@ -311,7 +311,7 @@ static void force_one(const char *path)
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
 	/* 64 samples are expected of 32 MiB; 16 are 6 standard deviations away */
 	assert_true(allocated_bytes(&profile) - before > 8u << 20);
-	/* never a second write, even without knowledge of the first one */
+	/* never a second write, even without knowledge of the first */
 	assert_int_equal(force_sampling(&p.proc, &p.id, goheap_runtime(h)), FORCE_NOT_ZERO);
 	goheap_free(h);
 	h = open_heap(&p, false, false);
@@ -348,8 +348,8 @@ static void force(void **state)
 	}
 }
 
-/* A runtime's own description (goruntime.c): the address of its tables, the number of its
- * functions, and all memory as its data. */
+/* A runtime's own description (goruntime.c): the address of the tables, the number of functions,
+ * and all memory as data. */
 static uint64_t own_description[32] = {[0] = 0x401000, [17] = 8, [25] = UINT64_MAX};
 
 static struct goruntime runtime_with_rate(uint64_t addr)

@@ -6,7 +6,7 @@
 #include "base/metric.h"
 #include "goprofile/goalloc.h"
 
-/* Keeps the last value of one family, and the number of values. */
+/* Keeps the last value of a family, and the number of values. */
 struct catcher {
 	struct metric_sink sink;
 	const char *wanted;
@@ -113,7 +113,7 @@ static void test_state_without_values(void **state)
 	goalloc_free(g);
 }
 
-/* The process executes another program; its counters start at zero. */
+/* The process executes another program; the counters start at zero. */
 static void test_restart(void **state)
 {
 	_cleanup_(labels_deinit) struct labels none = {0};
@@ -135,13 +135,13 @@ static void test_restart(void **state)
 	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
 	assert_int_equal(collect(g, "container_go_heap_alloc_bytes").value, 5);
 	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
-	/* no values for these */
+	/* no values here */
 	assert_int_equal(collect(g, "container_go_inuse_bytes").n, 0);
 	assert_int_equal(collect(g, "container_go_gc_cycles").n, 0);
 	goalloc_free(g);
 }
 
-/* A program with a library with its own runtime. */
+/* A program and a library, each with a runtime. */
 static void test_runtimes_of_a_process(void **state)
 {
 	_cleanup_(labels_deinit) struct labels none = {0};

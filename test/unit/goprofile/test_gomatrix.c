@@ -109,7 +109,7 @@ static bool is_tried(const struct variant *variant, bool newest)
 	return everything() || variant->releases == ALL || (variant->releases == NEWEST && newest);
 }
 
-/* UPX is not among the tools of the tests: $PODPROF_UPX names its path. */
+/* The tests do not install UPX: $PODPROF_UPX names the path. */
 static bool is_missing(const char *variant)
 {
 	return strncmp(variant, "upx", 3) == 0 && !getenv("PODPROF_UPX");

@@ -51,7 +51,7 @@ static void make_profiles(const char *path, const char *env, const struct files 
 	write_file(files->ours, &ours);
 }
 
-/* The test fails if the output has a line between the lines that begin with @first and @last; NULL
+/* The test fails if the output has a line between the lines beginning with @first and @last; NULL
  * is the end. */
 static void run_pprof(const char *options, const struct files *files, const char *first,
 		      const char *last)

@@ -126,7 +126,7 @@ static void windows_add_up(void **state)
 	}
 }
 
-/* Nobody has read the program's own profile, so Go did not measure its ticks. */
+/* Nobody has read the program's own profile, so Go did not measure the length of a tick. */
 static void ticks_are_measured(void **state)
 {
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};

@@ -26,7 +26,7 @@ static const char *newest(void)
 	return gos[gofixture_gos(gos) - 1];
 }
 
-/* The result of one look, and whether the allocator's counters were available. */
+/* The result of a look, and whether the allocator's counters were available. */
 struct look {
 	enum goruntime_state state;
 	bool is_go;
@@ -192,8 +192,8 @@ static void denied(void **state)
 	assert_int_not_equal(look_at(&p, false, 1u << 20).state, GORUNTIME_DENIED);
 }
 
-/* A program with other names for the functions that use the profiler's variables, like a later
- * release: podprof writes nothing, but reads the allocator's counters. */
+/* A program with other names for the users of the profiler's variables, like a later release:
+ * podprof writes nothing, but reads the allocator's counters. */
 static void unknown_layout(void **state)
 {
 	static const char *const names[] = {"runtime.mProf_FlushLocked", "runtime.profilealloc",

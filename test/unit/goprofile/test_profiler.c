@@ -351,7 +351,7 @@ static void adds_up(void **state)
 
 	(void)state;
 	if (gofixture_minor(path) < 17)
-		return; /* no counters of its own */
+		return; /* no own counters */
 	node_init(&node, GO_PROFILE_MODE_ENABLED);
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
@@ -370,7 +370,7 @@ static void adds_up(void **state)
 	last = add(program_says(&a), program_says(&b));
 	assert_shown(&node, last, last);
 
-	/* one process ends */
+	/* the first process ends */
 	ended = program_says(&a);
 	program_stop(&a);
 	node_set(&node, &b.process, NULL);
@@ -555,7 +555,7 @@ static void name(struct entity *entity, const char *container)
 	entity->pending = false;
 }
 
-/* One container each. */
+/* A container each. */
 static void node_init_two(struct node *node, const struct program *a, const struct program *b)
 {
 	char text[32];
@@ -623,8 +623,8 @@ static void names(void **state)
 	program_stop(&b);
 }
 
-/* Allocations of an unnamed container up to the end of its first window go into the next profile.
- * Allocations of an older container from before the agent go into none. */
+/* Allocations of an unnamed container, made before the end of its first window, go into the next
+ * profile. Allocations of an older container from before the agent go into no profile. */
 static void names_and_windows(void **state)
 {
 	static const struct {

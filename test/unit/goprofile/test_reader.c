@@ -32,7 +32,7 @@ static struct go_profile_reader *open_readers(const struct goprocess *p)
 	return reader;
 }
 
-/* One round with one process; the caller frees the result. */
+/* A round with a single process; the caller frees the result. */
 static struct go_profile_target read_round(struct go_profile_reader *reader,
 					   const struct goprocess *p, bool force)
 {
@@ -118,8 +118,8 @@ static void two_runtimes(void **state)
 	go_profile_reader_free(reader);
 }
 
-/* Looked for after 1, 2, 4 and more rounds; so it is found after as many as have passed, at most.
- */
+/* The search repeats after 1, 2, 4 and more rounds, so a library is found after at most as many
+ * rounds again. */
 static void library_comes_later(void **state)
 {
 	static const char script[] = "import os, sys, ctypes\n"

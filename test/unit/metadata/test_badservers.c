@@ -98,7 +98,7 @@ static struct podclient_opts opts_of(const struct fixture *f, const char *url)
 	};
 }
 
-/* One request, until its end. */
+/* A complete request. */
 static void get(struct fixture *f, const struct podclient_opts *opts, enum podstream_kind kind,
 		uint64_t total_ns)
 {
@@ -261,7 +261,7 @@ static void test_rows(void **state)
 
 /* ---------------------------------------------------------------- too much */
 
-/* A list of @n pods, each made by @one from its number. */
+/* A list of @n pods; @one makes each pod from a number. */
 static char *make_list(size_t n, void (*one)(struct buf *b, size_t i))
 {
 	struct buf b = BUF_INIT((size_t)64 << 20);
@@ -493,8 +493,8 @@ static void redirects_are_not_followed(void **state)
 	sink_free(other);
 }
 
-/* OpenSSL before 3.4 has no word for when a certificate begins and ends, and from then on it takes
- * no negative number of days. */
+/* OpenSSL before 3.4 has no options for the dates of a certificate, and later releases accept no
+ * negative number of days. */
 static void make_certificate(const struct fixture *f, const char *name, bool expired)
 {
 	char command[1024];

@@ -164,7 +164,7 @@ static void runtime_alone(void **state)
 	assert_string_equal(f->names.pod->name, "web-1");
 	assert_string_equal(f->told, "containerd 1 ok");
 	assert_int_equal(f->n_told, 1);
-	/* One read only. */
+	/* A single read. */
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(find(f, C1, UID), METADATA_OK);
 	assert_int_equal(reads(f, "containerd,ok"), 2);
@@ -205,7 +205,7 @@ static bool tried_often(void *ctx)
 	return find(f, C2, "") == METADATA_UNKNOWN_ID && reads(f, "containerd,not_found") >= 4;
 }
 
-/* A process of a pod outside of its containers: the pod is the whole answer. */
+/* For a process of a pod outside of its containers, the answer is the pod alone. */
 static void the_pod_alone(void **state)
 {
 	struct fixture *f = *state;
@@ -291,7 +291,7 @@ static void kubelet_is_late(void **state)
 	assert_int_equal(find(f, C2, UID), METADATA_UNREACHABLE);
 }
 
-/* The kubelet knows the pod, but not the container before its third list. */
+/* The kubelet knows the pod, but the container only from the third list on. */
 static void kubelet_knows_the_pod(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -393,8 +393,8 @@ static void no_sandbox_yet(void **state)
 	assert_int_equal(find(f, C2, UID), METADATA_POD);
 }
 
-/* A pod's status has a later container but not an earlier one: the earlier one is the sandbox, at
- * once. */
+/* A pod's status has a later container but not an earlier one: the earlier container is the
+ * sandbox, at once. */
 static void sandbox_came_first(void **state)
 {
 	static const struct sink_answer script[] = {

@@ -24,7 +24,7 @@ struct row {
 	enum podstream_kind kind;
 	const char *json;
 	int outcome;
-	const char *want; /* the known ones of a, b, c, d, then the version */
+	const char *want; /* the known pods of a, b, c, d, then the version */
 	size_t n_odd;
 };
 

@@ -32,7 +32,7 @@
 #define STORAGE_CONF "etc/containers/storage.conf"
 #define LINK_TARGET  "/var/log/pods/shop_web-1_" UID "/web/0.log"
 
-/* One file or link of the node. */
+/* A file or link of the node. */
 struct node_file {
 	const char *path;
 	const char *data; /* a file of DATA, */
@@ -416,7 +416,7 @@ static void without_memory(void **state)
 	}
 }
 
-/* The kubelet truncates at 251 characters: the id loses its end. */
+/* The kubelet truncates at 251 characters, in the middle of the id. */
 static void a_link_that_is_cut(void **state)
 {
 	char name[512], path[600], pod[200];

@@ -23,7 +23,7 @@
 #define LIST(pod) \
 	"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" pod "]}"
 #define EVENT(pod) "{\"type\":\"MODIFIED\",\"object\":" pod "}\n"
-/* More than a kubelet is asked for each few seconds, of blanks before its pod. */
+/* Blanks before the pod, more than the limit for polling every few seconds. */
 #define LARGE	   (512 << 10)
 #define SCRIPT_MAX 4
 #define NO_MORE_NS (300 * NSEC_PER_MSEC)
@@ -44,7 +44,7 @@ struct fixture {
 	bool told_rest, told_watch;
 };
 
-/* Users see the state of that moment. */
+/* Users see the state at the time of the event. */
 static void on_source(void *ctx, const char *source, bool ok, const char *why)
 {
 	struct fixture *f = ctx;
@@ -220,7 +220,7 @@ static void only_the_kubelet_may_be_asked(void **state)
 	assert_int_equal(sink_n_requests(f->apiserver), 0);
 }
 
-/* One request to the API server; podprof gives up at the next list. */
+/* podprof asks the API server once, and gives up at the next list. */
 static void large_and_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -238,8 +238,8 @@ static void large_and_refused(void **state)
 	assert_false(f->told_rest || f->told_watch);
 }
 
-/* The watch is broken for too long: podprof returns to the kubelet at once; its list is small by
- * now. */
+/* The watch is broken for too long: podprof returns to the kubelet at once; the kubelet's list is
+ * small by now. */
 static void watch_is_lost(void **state)
 {
 	struct fixture *f = *state;

@@ -221,7 +221,7 @@ static void without_a_token(void **state)
 
 /* ---------------------------------------------------------------- kubelet */
 
-/* Asked once; again when a container is not known, with the token as it is then. */
+/* One request at first; another for an unknown container, with the token of that time. */
 static void kubelet_is_asked_again(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -356,7 +356,7 @@ static void apiserver_wants_a_name(void **state)
 				 -EINVAL);
 }
 
-/* A version that would change the request is not used. */
+/* podprof does not use a version with characters that would change the request. */
 static void apiserver_with_odd_versions(void **state)
 {
 	static const struct sink_answer script[] = {

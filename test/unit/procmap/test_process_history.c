@@ -177,7 +177,7 @@ static void test_thread_executes(void **state)
 	assert_null(process_history_find(l, 10, 0));
 }
 
-/* Ceilings: mappings of one life, remembered programs, lives. */
+/* Ceilings: mappings of a life, remembered programs, lives. */
 static void test_ceilings(void **state)
 {
 	struct process_history *l = *state;

@@ -268,7 +268,8 @@ static void test_idle(void **state)
 	stop(&f);
 }
 
-/* A client that sends a byte now and then is never idle, and is closed for its age. */
+/* A client that sends a byte now and then is never idle; the server closes the connection for its
+ * age. */
 static void test_drip(void **state)
 {
 	struct fixture f;

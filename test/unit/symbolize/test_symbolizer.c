@@ -180,7 +180,7 @@ static void test_vdso(void **state)
 	image_unref(vdso);
 }
 
-/* Where the kernel hides its addresses there is nothing to look up, and nothing is found. */
+/* With hidden kernel addresses there is nothing to look up or find. */
 static void test_kernel(void **state)
 {
 	struct fixture *f = *state;
@@ -231,7 +231,7 @@ static void test_go(void **state)
 	image_unref(image);
 }
 
-/* With room for less than one table each image costs a load, and the answers are the same. */
+/* With room for less than one table, each image costs a load, and the answers are the same. */
 static void test_small_cache(void **state)
 {
 	struct image *images[] = {open_fixture("plain-pie"), open_fixture("plain-fixed"),

@@ -544,7 +544,7 @@ struct comparison {
 };
 
 /* Changes stacks, or keeps the return address in a register: vfork, and up to Go 1.17 jmpdefer on
- * arm64, where .debug_frame has it on the stack. */
+ * arm64, which have the address on the stack according to .debug_frame. */
 static bool is_special(const struct unwind_rule *rule)
 {
 	return rule->cfa != UNWIND_CFA_REG || (rule->ra == UNWIND_RA_REG && rule->ra_off == 12) ||
