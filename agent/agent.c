@@ -209,7 +209,7 @@ static int start_roots(struct agent *a)
 	int r = root_open(a->config->proc_root, &a->proc);
 
 	if (r)
-		return start_failed(r, "cannot open /proc; --proc-root names another place",
+		return start_failed(r, "cannot open /proc; set --proc-root",
 				    r > 0 ? root_outcome_name(r) : NULL);
 	r = root_open("/sys", &a->sys);
 	if (r)
@@ -290,8 +290,7 @@ static int start_discovery(struct agent *a)
 	int r = discovery_new(&opts, &a->discovery);
 
 	if (r)
-		return start_failed(r, "cannot read the cgroups; --cgroupfs-root names their place",
-				    NULL);
+		return start_failed(r, "cannot read the cgroups; set --cgroupfs-root", NULL);
 	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
 }
 
@@ -327,7 +326,7 @@ static int start_naming(struct agent *a)
 	with.opts.ctx = a;
 	r = naming_new(&with.opts, &a->naming, &error);
 	if (r == -EDESTADDRREQ)
-		return start_failed(r, "--metadata names a server whose address is not known",
+		return start_failed(r, "unknown address of the server of --metadata",
 				    "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod");
 	if (r == -EINVAL) { /* no reason not to profile */
 		log_warn("no names from a server: --node-name is not the name of a node",
@@ -336,7 +335,7 @@ static int start_naming(struct agent *a)
 		r = naming_new(&with.opts, &a->naming, &error);
 	}
 	if (r)
-		return start_failed(r, "cannot give labels", error.text);
+		return start_failed(r, "cannot set up labels", error.text);
 	return metric_list_add(&a->metrics, naming_collect, a->naming);
 }
 

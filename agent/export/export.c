@@ -192,11 +192,11 @@ static void trim_due(void *ctx)
 
 static int store_unusable(const char *dir, int outcome, char **ret_error)
 {
-	int n = asprintf(
-		ret_error,
-		"the store's folder '%s' cannot be used (%s); make it, or choose another with "
-		"--store-dir",
-		dir, store_outcome_name(outcome));
+	int n = asprintf(ret_error,
+			 "cannot use the store's folder '%s' (%s); create this folder, or set "
+			 "--store-dir to "
+			 "another",
+			 dir, store_outcome_name(outcome));
 
 	return n < 0 ? -ENOMEM : 1;
 }

@@ -324,8 +324,7 @@ static void collect_info(const struct goalloc *g, struct metric_sink *sink)
 {
 	static const struct metric_family_desc info = {
 		"container_go_heap_profile", METRIC_INFO,
-		"How the heap of a container's Go processes is read, and why not where it is not.",
-		NULL};
+		"Source and state of the heap profile of a container's Go processes.", NULL};
 
 	metric_family(sink, &info);
 	for (const struct go_container *c = g->containers; c; c = c->hh.next) {

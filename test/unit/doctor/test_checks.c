@@ -491,7 +491,7 @@ static void wrong_path(struct probe_results *f, struct config *c)
 
 static void redirected(struct probe_results *f, struct config *c)
 {
-	answer(f, 301, "redirects are not followed; give the address that it leads to");
+	answer(f, 301, "podprof does not follow redirects; give the target address");
 	(void)c;
 }
 
@@ -738,7 +738,7 @@ static const struct check_row check_rows[] = {
 	{"read-only store", read_only, {{"store", MISSING, "Read-only", "--store-dir"}}},
 	{"no store", cannot_make, {{"store", MISSING, "denied", "--store-dir"}}},
 	{"full", full, {{"store", DEGRADED, "20 MiB free, of 256", "make room"}}},
-	{"address taken", taken, {{"listen", MISSING, "in use", "another program has the port"}}},
+	{"address taken", taken, {{"listen", MISSING, "in use", "another program uses the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
 	{"an agent runs", agent_runs, {{0}}},
 	{"an agent runs, and fails",

@@ -227,7 +227,7 @@ static void who_is_not_read(void **state)
 		const char *says;
 	} rows[] = {
 		{"no Go program", "/debug/pprof/heap?pid=%d", true, GO_PROFILE_WISH_NONE, 404,
-		 "no Go program"},
+		 "not a Go program"},
 		{"in no container", "/debug/pprof/heap?pid=1", false, GO_PROFILE_WISH_NONE, 404,
 		 "no such process"},
 		{"no process", "/debug/pprof/heap?pid=4194305", false, GO_PROFILE_WISH_NONE, 404,

@@ -230,7 +230,7 @@ static const struct get_row get_rows[] = {
 	 "application/json",
 	 "{\"entity\":\"o-7\",\"kind\":\"go_heap\",\"type\":\"inuse_space\",\"from\":5000000,"
 	 "\"all\":false}"},
-	{"/entity/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is needed"},
+	{"/entity/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is missing"},
 	{"/entity/o-7/flame.json?kind=cpu&from=x", NULL, 400, "text/plain; charset=utf-8", ""},
 	{"/entity/o-7/flame.json?kind=cpu&from=18446744073709551615", NULL, 400,
 	 "text/plain; charset=utf-8", ""},
@@ -347,7 +347,7 @@ static void test_nothing_yet(void **state)
 	get(f, "/", NULL, &reply);
 	f->n_entities = 12;
 	assert_int_equal(reply.status, 200);
-	assert_non_null(strstr(reply.body.data, "Nothing has been seen yet."));
+	assert_non_null(strstr(reply.body.data, "No profiles yet."));
 }
 
 int main(void)
