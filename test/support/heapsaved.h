@@ -7,8 +7,9 @@
  * have eight bytes in the machine's byte order.
  *
  *	the release's second number, a word for the caller (0), HEAPSAVED_PLACES places
- *	then pieces of memory until the end: address, number of bytes, the bytes; if the highest bit
- *of the number is set, all bytes are zero and omitted
+ *	then pieces of memory until the end: address, number of bytes, the bytes
+ *
+ * If the highest bit of a piece's number is set, all bytes are zero and omitted.
  */
 
 #include <stddef.h>
