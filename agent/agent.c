@@ -116,7 +116,7 @@ static void show_first_window(struct agent *a)
 			 log_str("service", service ? service : ""),
 			 log_uint("cpu_ms", shown[i].cpu_ns / NSEC_PER_MSEC));
 	}
-	log_info("the first profiles are there", log_str("page", a->url));
+	log_info("first profiles ready", log_str("page", a->url));
 }
 
 static void end_window(struct agent *a)
@@ -168,12 +168,12 @@ static void on_stop(void *ctx, int signo)
 	struct agent *a = ctx;
 
 	if (a->stopping) {
-		log_warn("told to end again, ending at once");
+		log_warn("second signal, ending at once");
 		loop_stop(a->loop);
 		return;
 	}
 	a->stopping = true;
-	log_info("ending, the last window goes out first", log_str("signal", strsignal(signo)));
+	log_info("ending after sending the last window", log_str("signal", strsignal(signo)));
 	a->flush_deadline_ns = nsec_monotonic() + AGENT_FLUSH_NS;
 	(void)loop_disarm(a->window);
 	if (a->cpu)
@@ -200,7 +200,7 @@ static void tell_procview(struct agent *a)
 
 	procview_look(&a->proc, &view);
 	if (procview_tell(&view, text))
-		log_warn("not all processes are seen", log_str("why", text));
+		log_warn("some processes are hidden", log_str("why", text));
 	health_set(&a->health, HEALTH_READY, "processes", true, *text ? text : NULL);
 }
 
@@ -209,7 +209,7 @@ static int start_roots(struct agent *a)
 	int r = root_open(a->config->proc_root, &a->proc);
 
 	if (r)
-		return start_failed(r, "cannot open /proc; --proc-root names another place",
+		return start_failed(r, "cannot open /proc; set --proc-root",
 				    r > 0 ? root_outcome_name(r) : NULL);
 	r = root_open("/sys", &a->sys);
 	if (r)
@@ -287,7 +287,7 @@ static int start_discovery(struct agent *a)
 	opts.grace_ns = 2 * a->config->window_ns;
 	r = discovery_new(&opts, &a->discovery);
 	if (r)
-		return start_failed(r, "cannot read the cgroups; --cgroupfs-root names their place",
+		return start_failed(r, "cannot read the cgroups; set --cgroupfs-root",
 				    hierarchy_why(r));
 	return metric_list_add(&a->metrics, discovery_collect, a->discovery);
 }
@@ -305,9 +305,9 @@ static void on_metadata(void *ctx, const char *source, bool ok, const char *why)
 		snprintf(text, sizeof(text), "%s: %s", source, why);
 	health_set(&a->health, HEALTH_NOTE, "metadata", ok, text);
 	if (ok)
-		log_info("names of pods are known", log_str("source", source));
+		log_info("names of pods available", log_str("source", source));
 	else
-		log_warn("no names of pods, keeping what is known and asking again",
+		log_warn("no names of pods, keeping known names and retrying",
 			 log_str("source", source), log_str("why", why));
 }
 
@@ -326,13 +326,13 @@ static int start_naming(struct agent *a)
 	if (r == -EDESTADDRREQ)
 		return start_failed(r, METADATA_NO_ADDRESS, METADATA_NO_ADDRESS_REMEDY);
 	if (r == -EINVAL) { /* no reason not to profile */
-		log_warn("no server is asked for names: --node-name is no node's name",
+		log_warn("no names from a server: --node-name is not the name of a node",
 			 log_str("node", a->config->node_name));
 		with.opts.metadata.mode = METADATA_RUNTIME;
 		r = naming_new(&with.opts, &a->naming, &error);
 	}
 	if (r)
-		return start_failed(r, "cannot give labels", error.text);
+		return start_failed(r, "cannot set up labels", error.text);
 	return metric_list_add(&a->metrics, naming_collect, a->naming);
 }
 
@@ -379,7 +379,7 @@ static int start_cpu(struct agent *a)
 		return start_failed(r, "cannot profile CPUs", NULL);
 	health_set(&a->health, HEALTH_READY, "cpu profiling", !r, why.text);
 	if (r) {
-		log_error("no CPU profiles, going on without", log_str("why", why.text));
+		log_error("no CPU profiles, continuing without", log_str("why", why.text));
 		return 0;
 	}
 	return metric_list_add(&a->metrics, cpu_profiler_collect, a->cpu);
@@ -465,10 +465,10 @@ static void cache_bytes(struct metric_sink *sink, const char *cache, size_t byte
 static void agent_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc bytes = {"podprof_cache_bytes", METRIC_GAUGE,
-							"Memory of caches.", "bytes"};
+							"Memory of the caches.", "bytes"};
 	static const struct metric_family_desc limit = {
 		"podprof_memory_budget_bytes", METRIC_GAUGE,
-		"Ceiling of caches and queues together, as set.", "bytes"};
+		"Limit of caches and queues together, from the settings.", "bytes"};
 	const struct agent *a = ctx;
 
 	metric_family(sink, &bytes);

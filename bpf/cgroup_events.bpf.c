@@ -19,7 +19,7 @@ struct {
 
 volatile __u64 cgroup_event_n = 0; /* directories made */
 
-/* Of the trees that samples have ids of; -1: of another. */
+/* The tree of the cgroup, if samples have ids of this tree; else -1. */
 static __always_inline int tree_of(struct cgroup *cgroup)
 {
 	struct cgroup_root *root = BPF_CORE_READ(cgroup, root);
@@ -31,7 +31,7 @@ static __always_inline int tree_of(struct cgroup *cgroup)
 									       : -1;
 }
 
-/* Arguments: the cgroup, its path. */
+/* Arguments: the cgroup and its path. */
 SEC("raw_tp/cgroup_mkdir")
 int cgroup_made(__u64 *args)
 {

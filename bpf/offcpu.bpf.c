@@ -45,7 +45,7 @@ struct {
 	__type(value, __u32);
 } offcpu_programs SEC(".maps");
 
-/* Kernel frames that are ours: this program, and what calls programs at tracepoints. */
+/* Innermost kernel frames of the sampler: this program, and the tracepoint's caller of programs. */
 #define OFFCPU_OWN_FRAMES 2
 
 struct {
@@ -55,8 +55,8 @@ struct {
 	__type(value, struct event_sampler);
 } offcpu_samplers SEC(".maps");
 
-/* Threads that are off the CPU, by thread id: the beginning of the struct stack that was taken,
- * with the time in head.total and the weight in head.count. In classes, as stacks are. */
+/* Threads that are off the CPU, by thread id: the beginning of the taken struct stack, with the
+ * time in head.total and the weight in head.count. In size classes, like stacks. */
 #define OFF_CPU_BYTES(n) (__builtin_offsetof(struct stack, value.frames) + (n) * sizeof(__u64))
 
 struct {
@@ -73,8 +73,8 @@ struct {
 	__uint(value_size, OFF_CPU_BYTES(SAMPLE_LARGE_FRAMES));
 } off_cpu_large SEC(".maps");
 
-/* How many of the threads whose ids end like this are away: nearly always none, and then there is
- * nothing to look up for the thread that comes. */
+/* Number of threads off the CPU, by the low bits of their ids. Nearly always 0, and then the
+ * returning thread needs no lookup. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -107,7 +107,7 @@ static __always_inline struct stack *offcpu_stack(void)
 
 /* ---------------------------------------------------------------- coming back */
 
-/* Get what was kept of @tid into @s. */
+/* Copy the kept stack of @tid into @s. */
 static __always_inline int offcpu_recall(__u32 tid, struct stack *s)
 {
 	void *off_cpu = bpf_map_lookup_elem(&off_cpu_small, &tid);
@@ -163,7 +163,7 @@ EVENT_SAMPLER_INLINE __u32 event_sampler_random(void)
 	return bpf_get_prandom_u32();
 }
 
-/* Whether this switch is to be looked at: its weight, or 0. */
+/* The weight of this switch if the sampler chooses it, else 0. */
 static __always_inline __u64 offcpu_choose(void)
 {
 	__u32 zero = 0;
@@ -172,7 +172,7 @@ static __always_inline __u64 offcpu_choose(void)
 	return sampler ? event_sampler_next(sampler, &offcpu_plan) : 0;
 }
 
-/* The one that was chosen is not taken. */
+/* The chosen switch is not taken. */
 static __always_inline void offcpu_refund(void)
 {
 	__u32 zero = 0;
@@ -221,7 +221,7 @@ int offcpu_switch(__u64 *args)
 	offcpu_arrive((__u32)next->pid);
 	if (args[0] || !prev->pid || !task_waits(prev))
 		return 0;
-	/* Before the choice: those who are not wanted do not use up the others' budget. */
+	/* Before the choice: unselected processes must not use the budget of the others. */
 	if (pid_filter_excludes(prev))
 		return 0;
 	weight = offcpu_choose();
@@ -267,7 +267,7 @@ static __always_inline int offcpu_walked(struct stack *s, __u64 *args)
 	return 0;
 }
 
-/* Never 0, and another one each time: two that are the same would be one wait. */
+/* Never 0, and different each time: two equal ids would be one wait. */
 static __always_inline __u64 offcpu_dump_id(void)
 {
 	return ((__u64)bpf_get_prandom_u32() << 32 | (__u32)bpf_ktime_get_ns()) | 1;
@@ -283,8 +283,8 @@ static __always_inline void offcpu_dump_out(struct stack *s, struct window *win)
 		s->dump_id = 0;
 }
 
-/* The stack as it is, for the agent to walk. It is walked here, too, or was: by frame pointers, in
- * case that it does not get there. */
+/* Copy the stack for a walk by the agent. The kernel walks it too, by frame pointers, as the
+ * fallback for a lost dump. */
 SEC("tp_btf/sched_switch")
 int offcpu_dump(__u64 *args)
 {
@@ -313,8 +313,8 @@ static __always_inline int offcpu_walk_by(__u64 *args, long (*walk_some)(__u32 i
 	return offcpu_walked(s, args);
 }
 
-/* A piece of it, where the kernel has no bpf_loop(). The last one keeps the stack. @slot: where the
- * program itself is. */
+/* A part of the walk, for kernels without bpf_loop(). The last part keeps the stack. @slot: the
+ * program's own slot. */
 static __always_inline int offcpu_part_by(__u64 *args, __u32 slot, walk_runtime_fn runtime)
 {
 	struct window *win = stack_window(&offcpu_windows);
@@ -341,7 +341,7 @@ int offcpu_walk_part(__u64 *args)
 	return offcpu_part_by(args, SETTINGS_WALK, NULL);
 }
 
-/* The same for processes that have a runtime. */
+/* The same for processes with a runtime. */
 #define OFFCPU_RUNTIME(NAME, name)                                              \
 	SEC("tp_btf/sched_switch")                                              \
 	int offcpu_walk_##name(__u64 *args)                                     \

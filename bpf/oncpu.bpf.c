@@ -53,8 +53,8 @@ static __always_inline int oncpu_done(__u32 stat)
 	return 0;
 }
 
-/* User registers into s->regs: the event's own if it interrupted user code, else those saved when
- * the task entered the kernel. False for a task that has none. */
+/* User registers into s->regs: the event's own if it interrupted user code, else the registers
+ * saved at the task's entry into the kernel. False for a task without user registers. */
 static __always_inline int oncpu_regs(struct regs_event *ctx, struct task_struct *task,
 				      struct stack *s)
 {
@@ -110,7 +110,7 @@ int oncpu_sample(struct regs_event *ctx)
 	return oncpu_done(SAMPLE_STAT_LOST_INTERNAL);
 }
 
-/* Copy the stack out. True if the agent gets it. */
+/* Copy the stack for the agent. True on success. */
 static __always_inline int oncpu_dump_out(struct stack *s, struct window *win)
 {
 	__u32 zero = 0;
@@ -119,7 +119,7 @@ static __always_inline int oncpu_dump_out(struct stack *s, struct window *win)
 	return c && stack_dump_out(c, win, s, STACK_DUMP_ONCPU);
 }
 
-/* The stack as it is, for the agent to walk. If it cannot have it, it is walked here, or was. */
+/* Copy the stack for a walk by the agent. If the copy fails, the kernel walks the stack. */
 SEC("perf_event")
 int oncpu_dump(struct regs_event *ctx)
 {
@@ -151,8 +151,8 @@ static __always_inline int oncpu_walk_by(long (*walk_some)(__u32 i, void *ctx))
 	return oncpu_done(oncpu_add(s));
 }
 
-/* A piece of it, where the kernel has no bpf_loop(). The last one stores the sample. @slot: where
- * the program itself is. */
+/* A part of the walk, for kernels without bpf_loop(). The last part stores the sample. @slot: the
+ * program's own slot. */
 static __always_inline int oncpu_part_by(struct regs_event *ctx, __u32 slot,
 					 walk_runtime_fn runtime)
 {
@@ -181,7 +181,7 @@ int oncpu_walk_part(struct regs_event *ctx)
 	return oncpu_part_by(ctx, SETTINGS_WALK, NULL);
 }
 
-/* The same for processes that have a runtime. */
+/* The same for processes with a runtime. */
 #define ONCPU_RUNTIME(NAME, name)                                             \
 	SEC("perf_event")                                                     \
 	int oncpu_walk_##name(struct regs_event *ctx)                         \

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The pid filter includes all descendants of its processes. The program adds a child at its fork,
- * before the child first runs, so that no sample is missed; user space would be too late. Loaded
- * only with a filter of processes.
+ * before the child first runs, so no sample is missed. User space would be too late. Loaded only
+ * with a filter of processes.
  */
 #include "lib/pid_filter.bpf.h"
 
-volatile __u32 pid_filter_refused = 0; /* children that found no room */
+volatile __u32 pid_filter_refused = 0; /* children without room in the filter */
 
 static __always_inline __u64 pid_filter_id(struct task_struct *leader)
 {
@@ -32,7 +32,7 @@ int pid_filter_fork(__u64 *args)
 	return 0;
 }
 
-/* Argument: the task that exits, which is the current one. */
+/* Argument: the exiting task, the current one. */
 SEC("raw_tp/sched_process_exit")
 int pid_filter_exit(__u64 *args)
 {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# How end-to-end tests tell what they see, and wait.
+# Output and waiting in end-to-end tests.
 
 note() { printf '           %s\n' "$*"; }
 fail() {
@@ -8,7 +8,7 @@ fail() {
 	exit 1
 }
 
-# within SECONDS COMMAND...: poll until it succeeds; its output is not shown. 1 if it has not when they are over.
+# within SECONDS COMMAND...: poll until COMMAND succeeds, without its output. Returns 1 after the time.
 within() {
 	local deadline=$((SECONDS + $1))
 	shift
@@ -18,25 +18,24 @@ within() {
 	done
 }
 
-# until_true COMMAND...: the same for what has to come. The limit ends a failure and is no claim: a busy machine may
-# take minutes.
+# until_true COMMAND...: the same for an expected event. The limit only ends a failure: a busy machine may take minutes.
 until_true() { within "${PODPROF_E2E_PATIENCE:-300}" "$@"; }
 
-# is_busy: what asks for a CPU gets less than half of one, so that seconds say nothing of podprof
+# is_busy: the machine gives a waiting task less than half a CPU, so measured seconds mean nothing
 is_busy() {
 	local TIMEFORMAT='%R %U' real user
 	read -r real user < <({ time for ((i = 0; i < 100000; i++)); do :; done; } 2>&1)
 	awk -v real="$real" -v user="$user" 'BEGIN { exit !(real > 2 * user + 0.05) }'
 }
 
-# in_time SECONDS MOST WHAT: a claim about time, which a busy machine cannot hold it to
+# in_time SECONDS MOST WHAT: a claim about time, skipped on a busy machine
 in_time() {
 	[ "$1" -le "$2" ] || is_busy || fail "$3: $1 s, more than $2"
 	[ "$1" -le "$2" ] || note "$3: $1 s, more than $2, on a busy machine"
 }
 
-# metric NAME [PART...]: the sum of the samples with all these label parts, on the metrics_page of whom it is about.
-# Nothing, and 1, if there is no page, even when asked again: that is not the same as 0.
+# metric NAME [PART...]: the sum of the samples with all these label parts, on the present metrics_page. Nothing, and
+# status 1, without a page even after a retry: this differs from 0.
 metric() {
 	local name=$1 part lines page=
 	shift

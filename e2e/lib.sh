@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the end-to-end tests share. Each test is a script that sources this, gets a folder of its own
-# in $work, a containerd of its own, and leaves nothing behind.
+# The common part of the end-to-end tests. Each test is a script that sources this file, gets its own folder in $work
+# and its own containerd, and leaves nothing behind.
 
 set -eu -o pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=e2e/common.sh
 . "$top/e2e/common.sh"
-podprof=${PODPROF:-$top/build/podprof} # the one under test
+podprof=${PODPROF:-$top/build/podprof} # the podprof to test
 fixtures=$top/build/e2e
 work=$(mktemp -d /tmp/podprof-e2e-XXXXXX)
 containers=()
 background=()
 
-# Whatever happened, containers first: their processes are not our children.
+# Always remove containers first: their processes are not our children.
 cleanup() {
 	local status=$?
 	set +e
@@ -52,9 +52,9 @@ containerd_start() {
 	until_true ctr -a "$work/containerd.sock" version || fail "containerd does not start"
 }
 
-# container_run PROGRAM ARGS...: a container that holds one static program, with a cgroup path as a
-# best-effort pod has it, by the cgroupfs driver or with driver=systemd by the other. Sets $container
-# (its id) and $pod_uid. $container_run_flags are ctr's.
+# container_run PROGRAM ARGS...: a container with one static program and the cgroup path of a best-effort pod, by the
+# cgroupfs driver or with driver=systemd by the other. Sets $container (its id) and $pod_uid. $container_run_flags are
+# ctr's.
 container_run() {
 	local root path slice
 	container=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
@@ -76,17 +76,17 @@ container_run() {
 	container_pid=$(ctr -a "$work/containerd.sock" task ls | awk -v id="$container" '$1 == id { print $2 }')
 }
 
-# container_remove ID: again for one that is gone already does nothing
+# container_remove ID: no error for a removed container
 container_remove() {
 	ctr -a "$work/containerd.sock" container info "$1" >/dev/null 2>&1 || return 0
 	ctr -a "$work/containerd.sock" task kill -s KILL "$1" >/dev/null 2>&1 || true
 	within 60 ctr -a "$work/containerd.sock" container rm "$1" || true
-	# the pod's folders are nobody's after that; others' are not empty and stay
+	# the pod's empty folders are removed; others' are not empty and stay
 	rmdir /sys/fs/cgroup/{,*/}kubepods/{{besteffort,burstable}/{pod*/,},} 2>/dev/null || true
 	rmdir /sys/fs/cgroup/{,*/}kubepods.slice/{kubepods-besteffort.slice/{*.slice/,},} 2>/dev/null || true
 }
 
-# agent_start FLAGS...: sets $agent_pid and $agent (its address)
+# agent_start FLAGS...: sets $agent_pid and $agent (the address)
 agent_start() {
 	agent=127.0.0.1:$(free_port)
 	"$podprof" agent --listen "$agent" --node-name e2e-node "$@" >"$work/agent.log" 2>&1 &
@@ -95,7 +95,7 @@ agent_start() {
 	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
-# agent_stop: by SIGTERM, as a kubelet does; its exit status must be 0
+# agent_stop: by SIGTERM, like a kubelet; the exit status must be 0
 agent_stop() {
 	kill -TERM "$agent_pid"
 	wait "$agent_pid" || fail "the agent ended with $?"
@@ -103,7 +103,7 @@ agent_stop() {
 
 metrics_page() { curl -sf "http://$agent/metrics"; }
 
-# profile_of DIR CONTAINER: the first profile of the container that pyrosink kept there
+# profile_of DIR CONTAINER: the container's first profile in pyrosink's directory
 profile_of() {
 	local description
 	for description in "$1"/*.json; do

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Build what the end-to-end tests run, then run them: run.sh [NAME...] for some of test_NAME.sh.
+# Build the programs of the end-to-end tests, then run them: run.sh [NAME...] for some of test_NAME.sh.
 set -u
 cd "$(dirname "$0")/.."
 fixtures=build/e2e
@@ -8,7 +8,7 @@ mkdir -p $fixtures build/test/results
 : >build/test/results/e2e
 
 set -e
-# Frame pointers everywhere, leaf functions too, and no library: what a container is given.
+# Frame pointers everywhere, also in leaf functions, and no library: for containers.
 for name in burn faults hostile mapped stallfs syscalls; do
 	gcc -O2 -Wall -Wextra -Werror -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer -static \
 		-o "$fixtures/$name" "e2e/workloads/$name.c"

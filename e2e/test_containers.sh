@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The whole way, twice: a C program that burns CPU and a Go program that allocates, each in a container
-# of its own; from the kernel and the process's memory to a Pyroscope push handler, the store and the
-# metrics.
+# The whole way, twice: a C program that burns CPU and a Go program that allocates, each in its own container; from the
+# kernel and the process's memory to a Pyroscope push handler, the store and the metrics.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -18,7 +17,7 @@ agent_start --window 8s --store-dir "$work/store" \
 	--destination "pyroscope=http://$(cat "$work/sink.address")"
 containerd_start
 
-# The containers come after the agent, as they do on a node.
+# The containers start after the agent, as on a node.
 container_run "$fixtures/burn"
 burn=$container burn_pod=$pod_uid
 container_run "$fixtures/goalloc"
@@ -28,7 +27,7 @@ note "containers ${burn:0:12} (burn), ${goalloc:0:12} (goalloc)"
 sink_has() { have -label "container=$1" -type "$2" "$work/sink"; }
 until_true sink_has "$burn" cpu || fail "no CPU profile of the container arrived"
 until_true sink_has "$goalloc" alloc_space || fail "no heap profile of the container arrived"
-# Enough samples that chance cannot make five points of them: 1,500 have a standard deviation of 1.2.
+# Enough samples to exclude five points by chance: 1,500 samples have a standard deviation of 1.2.
 samples_of() {
 	"$fixtures/checkprofile" -label "container=$1" -type samples "$work/sink" |
 		sed -n 's|.*samples/count total \([0-9]*\).*|\1|p'
@@ -36,18 +35,18 @@ samples_of() {
 enough() { [ "$(samples_of "$burn")" -ge 1500 ]; }
 until_true enough || fail "only $(samples_of "$burn") samples of the burning container"
 
-# Who it is
+# Identity
 jq -e --arg id "$burn" --arg uid "$burn_pod" -s 'map(select(.labels.container == $id)) | length > 0 and all(
 	.labels.__name__ == "process_cpu" and .labels.node == "e2e-node" and .labels.pod_uid == $uid)' \
 	"$work"/sink/*.json >/dev/null || fail "labels of the burning container"
 
-# What it does: the shares, and that every stack reaches main
+# Function shares, and every stack reaches main
 check -label "container=$burn" -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 5 "$work/sink"
 check -label "container=$burn" -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance 5 "$work/sink"
 check -label "container=$burn" -type cpu -function '^main$' -cum -share 99 -tolerance 1 "$work/sink"
 
-# What the Go program allocated, from its heap profile and from the counters, which have what else
-# the program allocates as well
+# The Go program's allocations, from its heap profile and from the counters, which include the program's other
+# allocations
 first=$(profile_of "$work/sink" "$goalloc")
 check -type inuse_space -function '^main.allocateKept$' -cum -value 33554432 -tolerance 1 "$first"
 check -label "container=$goalloc" -type alloc_space -function '^main.allocateLost$' -cum -value 134217728 -tolerance 1 "$work/sink"
@@ -79,14 +78,14 @@ lost=$(($(metric podprof_samples_total 'outcome="lost') + $(metric podprof_profi
 [ "$lost" = 0 ] || fail "$lost samples were lost"
 note "samples: $(metric podprof_samples_total), lost 0, profiles sent: $(metric podprof_export_profiles_total 'outcome="sent"')"
 
-# The page knows the container and has a flame graph of it
+# The page lists the container and has its flame graph
 curl -sf "http://$agent/" >"$work/page.html"
 grep -q "${burn:0:12}" "$work/page.html" || fail "the page does not show the container"
 graph=$(sed -n 's|.*href="\(/entity/[^"]*'"${burn:0:12}"'[^"]*\)".*|\1|p' "$work/page.html" | head -n 1)
 curl -sf "http://$agent$graph/flame.json?kind=cpu" | jq -e '.names | index("burn_seventy")' >/dev/null ||
 	fail "the flame graph at $graph does not show burn_seventy"
 
-# The store: any pprof tool opens what is there
+# The store: any pprof tool opens the files
 agent_stop
 files=("$work"/store/*"${burn:0:12}"*/*_cpu.pb.gz)
 [ -e "${files[0]}" ] || fail "no CPU profile of the container in the store"

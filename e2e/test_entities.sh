@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Containers with the cgroup paths of both drivers, whose programs burn in functions of which each is in
-# one container only: in the profiles that go out none may be under another's name, or nobody's.
+# Containers with the cgroup paths of both drivers. Their programs burn in functions that exist in one container only.
+# In the sent profiles no function may be under another container's name, or under none.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -30,7 +30,7 @@ for name in $names; do
 	until_true profiled "$name" || fail "no profile of $name"
 done
 
-# One goes; the samples of its last moments still have its name.
+# One container goes away; its last samples still have its name.
 container_remove "${id_of[alpha]}"
 files() { find "$work/sink" -name '*.json' | wc -l; }
 before=$(files)

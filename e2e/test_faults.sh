@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What goes wrong around the agent is counted, and it goes on: a backend that fails and recovers, a
-# full disk under the store, processes that end while they are read, a container that goes away.
+# The agent counts faults and continues: a backend that fails and recovers, a full disk under the store, processes that
+# end during a read, a container that goes away.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,7 @@ until_true test -s "$work/sink.address" || fail "no sink"
 agent_start --window 2s --store-dir "$work/store" --destination "pyroscope=http://$(cat "$work/sink.address")"
 containerd_start
 
-# Go processes that live for a moment, killed at any point of being read
+# Short-lived Go processes, killed at any point of a read
 container_run "$fixtures/goalloc"
 victim=$container
 for _ in $(seq 40); do
@@ -25,7 +25,7 @@ for _ in $(seq 40); do
 done
 kill -0 "$agent_pid" || fail "the agent has ended"
 
-# The backend refused the first pushes and took the later ones
+# The backend refused the first pushes and accepted later ones
 sent_some() { [ "$(metric podprof_export_profiles_total 'outcome="sent"')" -gt 0 ]; }
 until_true sent_some || fail "nothing was sent after the backend recovered"
 [ "$(metric podprof_export_profiles_total 'outcome="retried"')" -gt 0 ] || fail "no retry was counted"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A Go server as most are: without symbols, and nothing in it asks for heap profiles. With force its top
-# allocators are on the page and in the backend one window after the one in which it was found.
+# A typical Go server: without symbols, and without a reader of heap profiles. With force, its top allocators are on the
+# page and in the backend one window after the window of discovery.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -19,11 +19,11 @@ agent_start --window 6s --cpu-rate 0 --host-processes=false --go-heap-profiler f
 
 info() { [ "$(metric container_go_heap_profile_info "container=\"$server\"" "$@")" = 1 ]; }
 
-# The first window's end finds it
+# The first window's end finds the server
 until_true info 'state="forced"' || fail "the server is not forced"
 [ "$(metric podprof_go_forced_total 'outcome="ok"')" = 1 ] || fail "nothing was written"
 forced_at=$SECONDS
-# The next window has its allocations
+# The next window has the server's allocations
 sink_has() {
 	"$fixtures/checkprofile" -label "container=$server" -type alloc_space -function '^main.buildAnswer$' "$work/sink"
 }
@@ -51,7 +51,7 @@ curl -sf "http://$agent/metrics" >"$work/metrics.txt"
 "$fixtures/promtool" check metrics <"$work/metrics.txt" >"$work/promtool.log" 2>&1 || fail "promtool check metrics"
 note "$(metric container_go_goroutines "container=\"$server\"") goroutines, $(metric container_go_alloc_bytes_total "container=\"$server\"") bytes allocated"
 
-# An agent that starts again does not write again, and knows what was done
+# A restarted agent does not write again, and knows the earlier write
 agent_stop
 agent_start --window 3s --cpu-rate 0 --host-processes=false --go-heap-profiler force --store-dir "$work/store"
 until_true info 'state="forced"' || fail "the new agent does not know that the server was forced"

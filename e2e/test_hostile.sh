@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Containers that mean harm: the agent stays up, answers, stays small, and shows nothing unescaped.
+# Hostile containers: the agent stays up, answers, stays small, and escapes everything.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -20,7 +20,7 @@ for _ in $(seq 32); do
 	sleep 0.5
 done
 
-# Every container was profiled, under its own id
+# Every container has profiles, under its own id
 for entity in "${entities[@]}"; do
 	ls "$work"/store/*"$entity"*/*_cpu.pb.gz >/dev/null 2>&1 || fail "no profile of the container $entity"
 done
@@ -32,7 +32,7 @@ seconds=$(metric podprof_unwind_compile_seconds_total)
 [ "$(metric podprof_unwind_compiled_total 'outcome="ok"')" -ge 2 ] || fail "no unwind tables"
 note "RSS $rss KiB, open files $(find "/proc/$agent_pid/fd" -type l | wc -l)"
 
-# Nothing of the name gets out as it is
+# The name is escaped everywhere
 curl -sf "http://$agent/" >"$work/page.html"
 curl -sf "http://$agent/metrics" >"$work/metrics.txt"
 if grep -q '<b>"' "$work/page.html" || grep -q "$(printf '\033')" "$work/page.html" "$work/metrics.txt" "$work/agent.log"; then

@@ -1,18 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The agent as the chart runs it: in a container with a read-only root file system, the runtime's
-# seccomp profile, no capabilities but those of deploy/podprof.yaml, and the host's PIDs and
-# cgroups, these mounted read-only. What it lacked a capability for would be missing from what it shows.
+# The agent under the chart's conditions: in a container with a read-only root file system, the runtime's seccomp
+# profile, only the capabilities of deploy/podprof.yaml, the host's PIDs, and the host's cgroups mounted read-only. A
+# missing capability would show as missing output.
 #
-# PODPROF_TEST_IMAGE=FILE takes the agent from an image that 'make image' built, saved as an archive;
-# otherwise it is build/podprof with the libraries it is linked with.
+# PODPROF_TEST_IMAGE=FILE takes the agent from an image of 'make image', saved as an archive; otherwise the test uses
+# build/podprof with its linked libraries.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 ctr() { command ctr -a "$work/containerd.sock" "$@"; }
 manifest=$top/deploy/podprof.yaml
 
-# What the manifest lists below capabilities/add, as ctr wants it
+# The manifest's list below capabilities/add, in ctr's form
 capabilities() {
 	sed -n '/^ *add:$/,/^ *[a-zA-Z]*:/s/^ *- \([A-Z_]*\)$/CAP_\1/p' "$manifest"
 }
@@ -43,14 +43,14 @@ agent_config() {
 
 agent_run() {
 	local arguments=() name
-	# What ctr gives every container is dropped, as "drop: [ALL]" does
+	# Drop ctr's default capabilities, like "drop: [ALL]"
 	for name in CHOWN DAC_OVERRIDE FSETID FOWNER MKNOD NET_RAW SETGID SETUID SETFCAP SETPCAP \
 		NET_BIND_SERVICE SYS_CHROOT KILL AUDIT_WRITE; do
 		arguments+=(--cap-drop "CAP_$name")
 	done
 	for name in $(capabilities); do arguments+=(--cap-add "$name"); done
-	# This shell's PID namespace is the host's; those of process 1 may be out of reach for runc.
-	# A pod has a cgroup namespace of its own where cgroups are version 2
+	# This shell's PID namespace is the host's; process 1's may be inaccessible to runc. A pod has its own cgroup
+	# namespace with cgroups of version 2
 	unshare --cgroup sleep 600 &
 	background+=($!)
 	sleep 0.2
@@ -67,16 +67,16 @@ agent_run() {
 	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
-# stored CONTAINER KIND: the newest profile of that kind in the store
+# stored CONTAINER KIND: the newest profile of this kind in the store
 stored() { find "$work/data/store" -name "*_$2.pb.gz" -path "*${1:0:12}*" | sort | tail -n 1; }
 has_stored() { [ -n "$(stored "$@")" ]; }
-# shows CONTAINER KIND ARGUMENTS...: the newest profile passes checkprofile with these
+# shows CONTAINER KIND ARGUMENTS...: the newest profile passes checkprofile with these arguments
 shows() {
 	local container=$1 kind=$2
 	shift 2
 	"$fixtures/checkprofile" "$@" "$(stored "$container" "$kind")" >>"$work/check.log" 2>&1
 }
-# The first window may have been a short one, with too few samples for shares
+# The first window may have been short, with too few samples for shares
 check() { until_true shows "$@" || fail "checkprofile $*"; }
 
 containerd_start
@@ -89,7 +89,7 @@ note "ready, CapEff $effective"
 
 container_run "$fixtures/burn"
 burn=$container
-# Its file is gone: /proc/PID/exe still leads to it
+# The file is deleted: /proc/PID/exe still leads to the program
 rm "$container_root/program"
 container_run "$fixtures/mapped"
 mapped=$container
@@ -115,18 +115,18 @@ check "$goalloc" go_heap -type alloc_space -function '^main.allocateLost$' -cum 
 bytes=$(metric container_go_alloc_bytes_total "container=\"$goalloc\"")
 [ "$bytes" -gt $((160 << 20)) ] || fail "container_go_alloc_bytes_total is $bytes"
 note "the Go heap: $bytes bytes"
-# One word of its memory was written, through the pod's own /proc
+# The agent has written one word of the process's memory, through the pod's own /proc
 until_true has_stored "$unsampled" go_heap || fail "no heap profile of the program without sampling"
 [ "$(metric container_go_heap_profile_info "container=\"$unsampled\"" 'state="forced"')" = 1 ] ||
 	fail "the program without sampling is not shown as forced"
 check "$unsampled" go_heap -type alloc_space -function '^main.allocateUnasked$' -share 99 -tolerance 1
 note "a heap profile that was forced"
-# It sleeps between its allocations
+# The program sleeps between allocations
 until_true has_stored "$unsampled" offcpu || fail "no off-CPU profile of a program that sleeps"
 check "$unsampled" offcpu -type delay -function '^schedule$' -cum -share 98 -tolerance 2
 note "where a sleeping program waits"
 
-# With the agent that runs, and, where that is not found, by a trial of its own with the same rights
+# From the running agent and, if not found, by a trial with the same rights
 doctor() {
 	ctr task exec --exec-id "doctor$RANDOM" podprof-agent /usr/bin/podprof doctor \
 		--config /etc/podprof/config.json --metadata none "$@" >"$work/doctor.log" 2>&1

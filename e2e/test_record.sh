@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# podprof record as its help says: a process, its children, a container, the node, a command; how it
-# ends; what it writes and prints.
+# podprof record, following its help: a process, its children, a container, the node, a command; the ends of a
+# recording; files and messages.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 check() { "$fixtures/checkprofile" "$@" >>"$work/check.log" 2>&1 || fail "checkprofile $*"; }
 
-# record ARGS...: sets $profile and $status; what it says is in record.log
+# record ARGS...: sets $profile and $status; messages are in record.log
 n=0
 record() {
 	n=$((n + 1))
@@ -15,7 +15,7 @@ record() {
 	status=0
 	"$podprof" record --output "$profile" "$@" >"$work/record.out" 2>"$work/record.log" || status=$?
 }
-# recorded ARGS...: one that has to work
+# recorded ARGS...: a recording that must succeed
 recorded() {
 	record "$@"
 	[ $status = 0 ] && [ -s "$profile" ] || {
@@ -26,21 +26,20 @@ recorded() {
 says() { grep -q -- "$1" "$work/record.log" || fail "record does not say '$1': $(cat "$work/record.log")"; }
 samples() { sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/record.log"; }
 programs() { sed -n 's/^[0-9]* samples of \([0-9]*\) program.*/\1/p' "$work/record.log"; }
-# has NAME [VALUE]: whether samples have that label
+# has NAME [VALUE]: whether samples have this label
 has() { "$podprof" inspect profile --json "$profile" | grep "\"$1\"" >/dev/null || fail "no label $1"; }
 
-# Whether the recorder in the background has got so far that it hears signals and knows its targets: it
-# waits for something to happen.
+# Whether the recorder in the background is ready for signals and has its targets: it waits for events.
 begun() { grep -q 'ep_poll\|epoll' "/proc/$recorder/wchan"; }
 
-# shares: 70 % and 30 % of the CPU time of burn, in which nothing else is
+# shares: 70 % and 30 % of the CPU time of burn, which does nothing else
 shares() {
 	check -type cpu -function '^burn_seventy$' -cum -share 70 -tolerance 6 "$profile"
 	check -type cpu -function '^burn_thirty$' -cum -share 30 -tolerance 6 "$profile"
 }
 
-# recorded_enough ARGS...: for as long as it takes on a busy machine to get 1,000 samples: their shares
-# have a standard deviation of 1.5 points
+# recorded_enough ARGS...: long enough for 1,000 samples on a busy machine: their shares have a standard deviation of
+# 1.5 points
 recorded_enough() {
 	local seconds
 	for seconds in 2 6 20 60; do
@@ -50,11 +49,11 @@ recorded_enough() {
 	fail "only $(samples) samples"
 }
 
-# By PID, with the child that was there before
+# By PID, with an existing child
 "$fixtures/burn" &
 burn=$!
 background+=("$burn")
-# By /proc/PID/stat, whose names have no blanks here: a bare Debian has no pgrep.
+# By /proc/PID/stat, with names without blanks here: a bare Debian has no pgrep.
 children() { (cat /proc/[0-9]*/stat 2>/dev/null || true) | awk -v parent="$burn" '$4 == parent { print $1 }'; }
 burning() { [ "$(children | wc -l)" = 1 ]; }
 until_true burning || fail "no child of $burn"
@@ -66,7 +65,7 @@ says "wrote $profile"
 has comm
 note "by pid: $(head -1 "$work/record.log")"
 
-# Without a duration Ctrl-C ends it, and it writes all the same
+# Without a duration Ctrl-C ends the recording, and podprof still writes the profile
 "$podprof" record --pid "$burn" --output "$work/interrupted.pb.gz" 2>"$work/record.log" &
 recorder=$!
 background+=("$recorder")
@@ -85,7 +84,7 @@ recorded --all --duration 1s
 [ "$(programs)" -ge 2 ] || fail "node-wide: $(cat "$work/record.log")"
 note "node-wide: $(head -1 "$work/record.log")"
 
-# It ends with the processes
+# The recording ends with the processes
 children | xargs kill "$burn"
 wait "$burn" || true
 sleep 300 &
@@ -98,7 +97,7 @@ until_true begun || fail "it does not begin"
 sleep 1
 kill "$sleeper"
 wait "$recorder" || fail "a process that ends: ended with $?"
-says 'what waits or sleeps is not sampled'
+says 'waiting threads are not sampled'
 
 # A command, from its first instruction to its end, with its children
 recorded --rate 499 -- "$fixtures/burn" 2
@@ -106,13 +105,13 @@ shares
 says "burn ended with status 0"
 [ "$(programs)" = 2 ] || fail "not command and child: $(cat "$work/record.log")"
 
-# A command that lives for 300 ms has its names
+# A command with a life of 300 ms has names
 recorded --rate 999 -- "$fixtures/burn" 0.3
 [ "$(samples)" -ge 300 ] || fail "short command: $(cat "$work/record.log")"
 shares
 note "300 ms: $(head -1 "$work/record.log")"
 
-# Its status is told, its output is not mixed up with the profile
+# The command's status is printed, and its output stays apart from the profile
 recorded -- sh -c 'echo out; exit 3'
 says "sh ended with status 3"
 [ "$(cat "$work/record.out")" = out ] || fail "the command's output is lost"
@@ -121,7 +120,7 @@ says "sh ended with status 3"
 says '^out$'
 says "sh was killed by signal 9"
 
-# Ctrl-C in the middle, from the command itself, so that both have run; a tag is a label of each sample
+# Ctrl-C in the middle, from the command itself, so that both parts have run; a tag is a label of each sample
 # shellcheck disable=SC2016
 recorded --tag version=1.2 -- sh -c '"$0" 0.3; kill -INT $PPID; "$0" 0.3; exit 5' "$fixtures/burn"
 [ "$(samples)" -gt 0 ] || fail "interrupted command: no samples"
@@ -129,7 +128,7 @@ says 'waiting for sh to end'
 says 'sh ended with status 5'
 has version
 
-# A recording that ends before its command leaves it to its end
+# A recording that ends before its command waits for the command
 recorded --duration 300ms -- sh -c 'sleep 1; exit 4'
 says "sh ended with status 4"
 
@@ -139,11 +138,11 @@ recorded --off-cpu 1 -- sleep 2
 	>>"$work/check.log" 2>&1 || fail "the time that sleep 2 waits"
 note "sleep 2: $(sed -n 2p "$work/record.log")"
 
-# Each page fault, where it is
+# Each page fault, at its place
 recorded --event page-faults -- "$fixtures/faults"
 check -type page-faults -function '^touch_pages$' -value 20000 -tolerance 1 "$profile"
 
-# What cannot be: one line, and no file left behind
+# Impossible requests: one line, and no file left behind
 fails() { # STATUS SAYS ARGS...
 	local want=$1 text=$2
 	shift 2
@@ -153,16 +152,16 @@ fails() { # STATUS SAYS ARGS...
 	[ "$(wc -l <"$work/record.log")" = 1 ] || fail "record $* says more than a line"
 	[ ! -e "$profile" ] || fail "record $* leaves a file"
 }
-fails 3 'there is no process' --pid 4194303
-fails 3 'there is no container' --container 0123456789
+fails 3 'no process' --pid 4194303
+fails 3 'no container' --container 0123456789
 fails 1 'cannot run /nonexistent' -- /nonexistent
-fails 2 'say what to record'
+fails 2 'give a target'
 if ! perf_event_cycles=$("$podprof" record --event cycles --duration 10ms --all --output - 2>&1 >/dev/null); then
-	grep -q 'no counter for cycles.*cpu-clock.*page-faults' <<<"$perf_event_cycles" || fail "cycles: $perf_event_cycles"
+	grep -q 'no hardware counter for cycles.*cpu-clock.*page-faults' <<<"$perf_event_cycles" || fail "cycles: $perf_event_cycles"
 	note "cycles: refused, this machine has no counters"
 fi
 
-# A container, by the beginning of its id; nothing else is in it
+# A container, by the beginning of its id, without anything else
 containerd_start
 container_run "$fixtures/burn"
 recorded_enough --container "${container:0:16}"

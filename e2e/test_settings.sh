@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A pod whose names are an attack, by a kubelet to a real receiver, the page of metrics and the store; and
-# settings and annotations that change while the agent runs.
+# A pod with hostile names, by a kubelet to a real receiver, the page of metrics and the store; and settings and
+# annotations that change while the agent runs.
 # shellcheck source=e2e/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# The agent has its service account's token and the kubelet's list in a mount namespace of its own.
+# The agent has its service account's token and the kubelet's list in a separate mount namespace.
 account=/run/secrets/kubernetes.io/serviceaccount
 made=$([ -d /run/secrets ] || echo yes)
 mkdir -p /run/secrets
@@ -27,8 +27,9 @@ agent_with_account() {
 	until_true curl -sf "http://$agent/-/ready" || fail "the agent is not ready"
 }
 
-# pods ANNOTATIONS [ID]: what the kubelet says from now on, with the ID of the container's run before. The names end quotes, lines, tags and texts, are no
-# UTF-8 (that pod is left out), have a terminal's commands, and are longer than any label may be.
+# pods ANNOTATIONS [ID]: the kubelet's answer from now on, with the ID of the container's previous run. The names end
+# quotes, lines, tags and texts, are invalid UTF-8 (podprof drops this pod), contain terminal commands, and exceed the
+# length of labels.
 pods() {
 	python3 - "$container" "$pod_uid" "$@" >"$work/kubelet/pods.new" <<-'EOF'
 		import json, sys
@@ -54,7 +55,7 @@ reload() {
 	kill -HUP "$agent_pid"
 }
 
-# entries FILTER: descriptions at the sink that pass
+# entries FILTER: descriptions at the sink that match
 entries() { jq -s "map(select($1)) | length" "$work"/sink/*.json; }
 arrived() { [ "$(entries "$1")" -gt 0 ]; }
 left_out() { curl -sf "http://$agent/metrics" | grep -q "^podprof_entities_excluded $1$"; }
@@ -78,7 +79,7 @@ pods '{}'
 settings '{relabel_configs: [{source_labels: ["__meta_kubernetes_pod_label_team"], target_label: "team"}]}'
 agent_with_account --config "$work/config.json"
 
-# What arrives is what was said, and nothing more has become of it
+# The sent text arrives unchanged, without other effects
 until_true arrived '.labels.pod != null' || fail "no profile of the pod: $(curl -s "http://$agent/-/ready")"
 evil='"\"}\n# TYPE x counter\nx{a=\"b\"} 1\r\t\\\" \u001b[2J\u0001 <script>{}&=%2f../ \u202e"'
 jq -es --argjson evil "$evil" 'map(select(.labels.pod != null)) | length > 0 and all(.labels.namespace == "n" + $evil and
@@ -99,7 +100,7 @@ within_five 1 "an annotation"
 pods '{}'
 within_five 0 "the annotation is gone"
 
-# Rules and selection by SIGHUP; what cannot be used changes nothing
+# Rules and selection by SIGHUP; invalid settings change nothing
 reload '{relabel_configs: [{action: "labeldrop", regex: "pod|namespace"}, {target_label: "cluster", replacement: "e2e"}]}'
 until_true arrived '.labels.cluster == "e2e" and .labels.pod == null' || fail "changed rules"
 [ "$(entries '.labels.cluster == "e2e" and .labels.pod != null')" = 0 ] || fail "both rules at a time"
@@ -116,7 +117,7 @@ reload '{}'
 until_true more || fail "no settings"
 note "rules, --select, rules that are none, no settings: by SIGHUP"
 
-# The next run of a container has the same names: of a window with both there is one profile
+# The next run of a container has the same names: a window with both runs has one profile
 former=$container
 container_run "$fixtures/burn"
 pods '{}' "$former"

@@ -1,20 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The chart and what is rendered from it, by helm's own packages (e2e/charttool).
+# The chart and its rendered manifests, by helm's own packages (e2e/charttool).
 #
-#   deploy.sh render    print deploy/podprof.yaml as it should be
-#   deploy.sh check     lint, every values file renders, the manifest is not out of date
+#   deploy.sh render    print the expected deploy/podprof.yaml
+#   deploy.sh check     lint, every values file renders, the manifest is up to date
 set -eu
 cd "$(dirname "$0")/.."
 charttool=$(test/tool.sh charttool)
-kube=1.34.0 # what charts are rendered for
+kube=1.34.0 # Kubernetes version for rendering
 
 render() {
 	echo "# Rendered from charts/podprof by 'make manifest'; edit the chart, not this file."
 	"$charttool" template -version "$kube" -name podprof -namespace podprof charts/podprof
 }
 
-# The settings file of a rendered chart has the rules as they were written.
+# The settings file of a rendered chart has the rules unchanged.
 check_rules() {
 	python3 -c '
 import json, sys

@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The newest Go on the machine, without the machine's own settings for it, run with the arguments
-# given; or --minor, the N of its version 1.N, or --path. From 1.21 on it fetches the version that a
-# go.mod asks for by itself.
+# Run the newest Go on the machine with the given arguments, without the machine's own settings; or print --minor, the N
+# of its version 1.N, or --path. From 1.21 on Go fetches the version of a go.mod itself.
 set -eu
 
 proxy=

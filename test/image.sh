@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# image.sh NAME VERSION: build the container image with whatever builder the machine has. BASE names
-# another base image; BUILD_FLAGS goes to the builder.
+# image.sh NAME VERSION: build the container image with any builder of the machine. BASE names another base image;
+# BUILD_FLAGS goes to the builder.
 set -eu
 cd "$(dirname "$0")/.."
 

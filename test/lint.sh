@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The checks of `make lint` that are no compiler's: shell scripts, who includes whom, licence lines,
-# and that `make help` knows every target. (clang-tidy is run by the Makefile, file by file.)
+# The checks of `make lint` beyond the compilers': shell scripts, include directions, licence lines, and that `make
+# help` lists every target. (The Makefile runs clang-tidy, file by file.)
 # shellcheck disable=SC2016,SC2317 # awk has dollars of its own; step() calls the functions below
 set -u
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 
-# step NAME COMMAND...: run it and say how it went; its output are the findings
+# step NAME COMMAND...: run COMMAND and print the result; its output are the findings
 step() {
 	local name=$1
 	shift
@@ -19,20 +19,20 @@ step() {
 	fi
 }
 
-# Tracked files and those about to be, without data that tests read and without deleted ones.
+# Tracked and new files, without test data and deleted files.
 files() {
 	git ls-files -co --exclude-standard -- "$@" ':!test/data' | while read -r file; do
 		[ -e "$file" ] && echo "$file"
 	done
 }
 
-# Findings go through; success is that there are none.
+# Print findings; succeed without any.
 none() {
 	! grep .
 }
 
 scripts() {
-	files '*.sh' .ci/run | xargs shellcheck --severity=warning --exclude=SC2034,SC2154 # set in one, used in another
+	files '*.sh' .ci/run | xargs shellcheck --severity=warning --exclude=SC2034,SC2154 # set in one file, used in another
 }
 
 # The table of agent/README.md is the rule: "| `folder/` | owns | may include |", and a row "(agent)" for
@@ -84,7 +84,7 @@ includes() {
 		END { exit bad }'
 }
 
-# Each limit has its comment, and docs/design/limits.md is generated from them.
+# Each limit has a comment, and docs/design/limits.md is generated from the comments.
 limits() {
 	test/limits.py | diff -u docs/design/limits.md - | grep '^[-+]'
 	[ "${PIPESTATUS[0]}${PIPESTATUS[1]}" = 00 ] || {
@@ -113,8 +113,7 @@ help() {
 		done | none
 }
 
-# What the code declares as '"name", METRIC_TYPE', as the text format names it, and the rows of the
-# documentation.
+# Metrics declared in the code as '"name", METRIC_TYPE', in the text format's names, and the rows of the documentation.
 metrics() {
 	diff <(files 'agent/*.c' | xargs cat | tr '\n' ' ' | grep -oE '"[a-z_]+",[[:space:]]*METRIC_[A-Z]+' |
 		sed -E 's/"(.*)",.*_(.*)/\1_\2/; s/_COUNTER$/_total/; s/_INFO$/_info/; s/_GAUGE$//' | sort -u) \
@@ -122,8 +121,7 @@ metrics() {
 		sed -n 's/^</docs\/metrics.md lacks/p; s/^>/docs\/metrics.md has, but no module declares/p' | none
 }
 
-# " *word" is what clang-format makes of a line of a comment that was too long, and goes on with the next one,
-# which may have been a row of a table.
+# clang-format breaks an overlong comment line into " *word" and joins the next line, perhaps a row of a table.
 comments() {
 	files '*.c' '*.h' | xargs grep -nE $'^ \\*[^ \t*/]' | none
 }

@@ -2,16 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run test programs and keep count.
 #
-#   run.sh unit|bpf PROGRAM...      cmocka programs; output only of those that fail, and what each has taken
+#   run.sh unit|bpf PROGRAM...      cmocka programs; output of failed programs only, and the time of each
 #   run.sh fuzz PROGRAM...          each fuzzer on its corpus (test/fuzz/MODULE/corpus/NAME)
 #   run.sh search SECONDS PROGRAM.. libFuzzer; new findings go to build/fuzz/
 #   run.sh bench PROGRAM...         measurements, printed
-#   run.sh begin                    forget what ran before
-#   run.sh summary                  what has failed since then, and one closing line
+#   run.sh begin                    forget earlier results
+#   run.sh summary                  failures since then, and one closing line
 #
-# A program has TEST_SECONDS (3600), so that one that hangs ends: on a busy machine those that build Go programs
-# take half an hour. Unit tests run TEST_JOBS (two for each CPU) at a time, as many of them wait; the others one by
-# one.
+# Each program has TEST_SECONDS (3600), to end hanging programs: on a busy machine builds of Go programs take half an
+# hour. Unit tests run TEST_JOBS (two for each CPU) at a time, because many of them wait; the others run one by one.
 set -u
 kind=$1
 shift
@@ -20,7 +19,7 @@ mkdir -p "$results"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# one PROGRAM ARGS...: run it, print its output if it fails, note the outcome
+# one PROGRAM ARGS...: run the program, print its output on failure, note the outcome
 one() {
 	local log start=${EPOCHREALTIME/[.,]/} status=0 tenths
 	log=$(mktemp)

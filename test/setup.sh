@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Install what is missing to build (build), to build and test (all), to do so for arm64 too (arm64), or in a
-# cluster (cluster), from the machine's own Debian suite. Asks nothing; when nothing is missing it only asks dpkg.
-# "libraries" prints the names of those that podprof is linked with.
+# Install the packages missing for building (build), for building and testing (all), also for arm64 (arm64), or in a
+# cluster (cluster), from the machine's own Debian suite. Asks nothing; if all packages are present, only dpkg runs.
+# "libraries" prints podprof's linked libraries.
 set -eu
 
 libraries="libc6-dev libbpf-dev libelf-dev libdw-dev libcurl4-openssl-dev libmicrohttpd-dev libjansson-dev
@@ -15,13 +15,13 @@ case $(dpkg --print-architecture) in
 arm64) tests="$tests qemu-system-arm" ;;
 *) tests="$tests qemu-system-x86" ;;
 esac
-# The other kind's, and what builds for it.
+# The other architecture's, and its cross compiler.
 arm64="qemu-system-arm gcc-aarch64-linux-gnu g++-aarch64-linux-gnu"
 
-# A node of Kubernetes, and images for it.
+# A node of Kubernetes, and its images.
 cluster="containernetworking-plugins iptables conntrack iproute2 openssl buildah debootstrap"
 
-# The Go that the tests build their tools with: the first that fetches a newer one by itself.
+# The Go for building the tests' tools: the first release that fetches newer ones itself.
 go_minor_wanted=21
 
 case "${1:-all}" in
@@ -37,7 +37,7 @@ esac
 . /etc/os-release
 suite=${VERSION_CODENAME:-stable}
 case "$suite" in
-# clang's sanitizer and fuzzer runtime carries clang's major version in its name there.
+# clang's sanitizer and fuzzer runtime has clang's major version in its name there.
 bookworm) want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-14-dev/') ;;
 # Ubuntu has bpftool in the kernel's tools.
 noble) want=$(echo "$want" | sed 's/libclang-rt-dev/libclang-rt-18-dev/; s/bpftool/linux-tools-common linux-tools-generic/') ;;
@@ -72,7 +72,7 @@ if [ -n "$missing" ]; then
 	install_from "$suite" $missing
 fi
 
-# The suite's backports, listed for one call and not left on the machine.
+# The suite's backports, listed for one call and then removed from the machine.
 install_backport() {
 	uri=$(apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
 		awk -v suite="$suite" '$2 == suite && $3 == "main" { print $1; exit }')

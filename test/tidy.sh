@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # clang-tidy on one file: tidy.sh FLAGS_FILE OUT FILE FLAGS...
 #
-# OUT.d gets the files that FILE includes, the system's too. What has passed without a word is remembered by its
-# content outside the tree, so that a new clone asks again for nothing that is the same: FLAGS_FILE, which says the
-# version, the flags and the checks, and all those files. It is forgotten when nobody has asked for it for a month.
+# OUT.d gets the files included by FILE, also the system's. A pass without findings is cached outside the tree, keyed by
+# the contents of these files and of FLAGS_FILE (version, flags, checks), so a new clone repeats no unchanged file.
+# Entries unused for a month are removed.
 set -eu
 about=$1 out=$2 file=$3
 shift 3
@@ -16,7 +16,7 @@ if [ -e "$passed/$key" ]; then
 	touch "$passed/$key"
 	exit 0
 fi
-# The list of checks is that of version 14 (Debian 12): what other versions find besides is shown and is not an error.
+# The list of checks is for version 14 (Debian 12): additional findings of other versions are shown and are not errors.
 lenient=
 grep -q 'version 14\.' "$about" || lenient="--warnings-as-errors=-*"
 status=0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Print the path of a program that the tests need and Debian does not install for us; make it first if
-# need be. They are kept outside the tree, so that a clean clone does not build them again.
+# Print the path of a program needed by the tests and not installed by Debian; build the program first if necessary.
+# Programs are kept outside the tree, so a clean clone does not build them again.
 #
 #   tool.sh charttool | promtool | pyrosink | checkprofile | relabelcases | helm | etcd
 #   tool.sh kubernetes [PROGRAM...]   the folder with Kubernetes' programs, or only these (minutes, once)
@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools
 mkdir -p "$cache"
 
-# What a folder's Go programs are named by, so that a change makes another one.
+# The name of a folder's Go programs contains a hash, so a change makes a new program.
 go_key() {
 	{
 		cat "$1"/*.mod "$1"/*.sum "$1"/*.go "$1"/*/*.go 2>/dev/null || true
@@ -19,7 +19,7 @@ go_key() {
 	} | sha256sum | cut -c1-16
 }
 
-# go_build OUT DIR PACKAGE [LINKER FLAGS]: whole when it appears, built by the first that asks
+# go_build OUT DIR PACKAGE [LINKER FLAGS]: appears whole, built by the first caller
 go_build() {
 	[ ! -x "$1" ] || return 0
 	(
@@ -38,7 +38,7 @@ go_tool() {
 	echo "$out"
 }
 
-# They tell their version by what the linker writes into them, and compare it with each other's.
+# The linker writes the version into the programs, and they compare versions with each other.
 kubernetes() {
 	dir=$top/e2e/cluster/kubernetes
 	out=$cache/kubernetes-$(go_key "$dir")
@@ -52,7 +52,7 @@ kubernetes() {
 	echo "$out"
 }
 
-# debian_tool PACKAGE PROGRAM: taken out of Debian's package, which would start a server if it were installed
+# debian_tool PACKAGE PROGRAM: extracted from Debian's package, because an installation would start a server
 debian_tool() {
 	out=$cache/$2
 	if [ ! -x "$out" ]; then
@@ -77,7 +77,7 @@ kubernetes)
 	kubernetes "$@"
 	;;
 promtool)
-	# from Debian 13 on it has a package of its own
+	# in a separate package from Debian 13 on
 	package=promtool
 	apt-cache show promtool >/dev/null 2>&1 || package=prometheus
 	debian_tool "$package" promtool

@@ -16,14 +16,15 @@ DEFINE_CLEANUP(struct agent *, agent_freep, agent_free);
 static int print_help(void)
 {
 	printf("usage: podprof agent [FLAGS]\n\n"
-	       "Profiles every container on this node until it is told to end (SIGINT, SIGTERM).\n"
-	       "SIGHUP reads the configuration file again.\n\n"
-	       "Each flag has a twin in the environment, PODPROF_ and its name in capitals\n"
-	       "(PODPROF_CPU_RATE=19), and a key in the configuration file (\"cpu-rate\": 19).\n"
-	       "A flag beats the environment, which beats the file.\n");
+	       "Profiles every container on this node until SIGINT or SIGTERM. SIGHUP reloads the\n"
+	       "configuration file.\n\n"
+	       "Each setting is a flag, a variable with the prefix PODPROF_ (PODPROF_CPU_RATE=19)\n"
+	       "and a key of the configuration file (\"cpu-rate\": 19). Flags take precedence "
+	       "over\n"
+	       "variables, and variables over the file.\n");
 	config_print_help(stdout);
 	printf("\nDestinations:\n%s", destination_help);
-	printf("\nexit status: 0 ended as asked, 1 failed, 2 wrong usage\n");
+	printf("\nExit status: 0 ended by a signal, 1 failed, 2 wrong usage\n");
 	return CMD_DONE;
 }
 

@@ -17,12 +17,12 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"agent", cmd_agent, "run as the node agent"},
-	{"heap", cmd_heap, "read a Go program's profile of itself now; writes pprof"},
+	{"agent", cmd_agent, "run the node agent"},
+	{"heap", cmd_heap, "read the profiles that a Go program keeps; writes pprof"},
 	{"record", cmd_record,
-	 "profile processes, a container or the node for a while; writes pprof"},
-	{"doctor", cmd_doctor, "what this node lacks for the agent, and what to do about it"},
-	{"inspect", cmd_inspect, "what podprof sees, of this node or of files"},
+	 "record CPU time of processes, a container or the node; writes pprof"},
+	{"doctor", cmd_doctor, "check this node for the agent; show problems and remedies"},
+	{"inspect", cmd_inspect, "show podprof's view of this node or of files"},
 	{"version", cmd_version, "print the version"},
 };
 
@@ -66,12 +66,12 @@ int cmd_print_json(json_t *object)
 static void print_help(FILE *to)
 {
 	fputs("usage: podprof COMMAND [ARGUMENTS]\n\n"
-	      "Shows what every container on this node spends its CPU and memory on.\n\n"
+	      "Continuous profiler of CPU and memory for all containers of a node.\n\n"
 	      "commands:\n",
 	      to);
 	for (size_t i = 0; i < array_size(commands); i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-	fputs("\n'podprof COMMAND --help' tells more about one.\n", to);
+	fputs("\n'podprof COMMAND --help' shows the help of a command.\n", to);
 }
 
 int cmd_main(int argc, char **argv)
@@ -87,6 +87,6 @@ int cmd_main(int argc, char **argv)
 	for (size_t i = 0; i < array_size(commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 1, argv + 1);
-	cmd_error("unknown command '%s'; 'podprof --help' lists them", argv[1]);
+	cmd_error("unknown command '%s'; 'podprof --help' lists the commands", argv[1]);
 	return CMD_USAGE;
 }

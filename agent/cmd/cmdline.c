@@ -67,7 +67,7 @@ static const char *take_value(const struct cmdline_option *o, const char *value)
 	if (o->pid && !cmdline_pid(value, o->pid))
 		return "a PID";
 	if (o->values && o->values->n == CMDLINE_VALUES_MAX)
-		return "no more values than it has";
+		return "fewer values";
 	if (o->values)
 		o->values->items[o->values->n++] = value;
 	return NULL;
@@ -90,8 +90,8 @@ static int bad_option(const struct cmdline *c, int result, char **argv)
 	/* a long option has no character and has been stepped over */
 	const char *name = optopt && optopt < OPTION_HELP ? letter : argv[optind - 1];
 
-	return cmdline_usage(c, "%s '%s'",
-			     result == ':' ? "a value is missing behind" : "unknown option", name);
+	return cmdline_usage(c, "%s '%s'", result == ':' ? "missing value after" : "unknown option",
+			     name);
 }
 
 /* Convert the table to getopt_long()'s form. */
@@ -148,7 +148,7 @@ bool cmdline_parse(struct cmdline *c, int argc, char **argv, int *ret_exit)
 	c->operands = argv + optind;
 	c->n_operands = argc - optind;
 	if (status == CMD_DONE && c->runs && c->n_operands && strcmp(argv[optind - 1], "--") != 0)
-		status = cmdline_usage(c, "'%s' is no option; a command to run stands behind --",
+		status = cmdline_usage(c, "unexpected argument '%s'; put a command to run after --",
 				       argv[optind]);
 	*ret_exit = status;
 	return status == CMD_DONE;
@@ -175,7 +175,7 @@ int cmdline_open_proc(const char *command, const char *path, struct root *ret)
 
 	if (!r)
 		return CMD_DONE;
-	cmd_error("%s: cannot open %s: %s; give the mounted procfs with --proc-root", command, path,
+	cmd_error("%s: cannot open %s: %s; set --proc-root to a mounted procfs", command, path,
 		  r < 0 ? strerror(-r) : root_outcome_name(r));
 	return CMD_FAILED;
 }

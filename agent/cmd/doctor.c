@@ -93,14 +93,13 @@ static void print_sum(const struct findings *f)
 	const size_t n_degraded = findings_count(f, FINDING_DEGRADED);
 
 	if (n_missing)
-		printf("\n%zu missing, %zu degraded: not all that the settings ask for works "
-		       "here\n",
-		       n_missing, n_degraded);
+		printf("\n%zu missing, %zu degraded: requested parts do not work here\n", n_missing,
+		       n_degraded);
 	else if (n_degraded)
-		printf("\n%zu degraded: all that the settings ask for works here, with less\n",
+		printf("\n%zu degraded: all requested parts work here, some with a fallback\n",
 		       n_degraded);
 	else
-		printf("\nall that the settings ask for works here\n");
+		printf("\nall requested parts work here\n");
 }
 
 static const char *or_null(const char *s)
@@ -136,26 +135,31 @@ static int print(const struct examination *e)
 
 static int print_help(void)
 {
-	printf("usage: podprof doctor [--json] [AGENT FLAGS]\n\n"
-	       "Whether an agent with these settings works here, and if a part of it does not, "
-	       "why,\n"
-	       "and what to do about it. The settings are those of 'podprof agent': its flags "
-	       "(see\n"
-	       "'podprof agent --help'), its variables and its file; so it is best run where the\n"
-	       "agent runs or is to run, as the same user:\n\n"
-	       "  kubectl exec ds/podprof -- podprof doctor\n\n"
-	       "Each line is a check: ok; degraded, it works with less; MISSING, something that "
+	printf("usage: podprof doctor [--json] [AGENT FLAGS]\n"
+	       "\n"
+	       "Checks whether an agent with these settings works on this node, and shows the "
+	       "reason and\n"
+	       "the remedy for each part that does not. The settings are those of 'podprof agent': "
+	       "its\n"
+	       "flags (see 'podprof agent --help'), variables and file. Run doctor in the place of "
 	       "the\n"
-	       "settings ask for does not. BPF programs are loaded, processes read and servers "
-	       "asked\n"
-	       "as the agent does it; nothing is sent, stored or changed. Where an agent runs, it\n"
-	       "is asked instead of taking samples beside it.\n\n"
+	       "agent, as the same user:\n"
+	       "\n"
+	       "  kubectl exec ds/podprof -- podprof doctor\n"
+	       "\n"
+	       "Each line is a check. ok: passed. degraded: works with a fallback. MISSING: a "
+	       "requested\n"
+	       "part does not work. doctor loads BPF programs, reads processes and asks servers as "
+	       "the\n"
+	       "agent does. It sends, stores and changes nothing. If an agent already runs here, "
+	       "doctor\n"
+	       "asks this agent instead of taking samples itself.\n"
+	       "\n"
 	       "  --json  one JSON object a line: check, outcome (ok, degraded, missing), found,\n"
 	       "          means, remedy\n"
-	       "  --help  this text\n\n"
-	       "Exit status: 0 all that the settings ask for works, 1 something is missing, 2 "
-	       "wrong\n"
-	       "usage\n");
+	       "  --help  this text\n"
+	       "\n"
+	       "Exit status: 0 all requested parts work, 1 a part is missing, 2 wrong usage\n");
 	return CMD_DONE;
 }
 
@@ -195,7 +199,7 @@ int cmd_doctor(int argc, char **argv)
 		r = print(&e);
 	}
 	if (r)
-		cmd_error("doctor: cannot look at everything: %s", strerror(-r));
+		cmd_error("doctor: cannot run all checks: %s", strerror(-r));
 	status = r || findings_count(&e.findings, FINDING_MISSING) ? CMD_FAILED : CMD_DONE;
 	return cmdline_finish("doctor", status);
 }

@@ -52,36 +52,38 @@ struct options {
 static const char help[] =
 	"usage: podprof heap PID --output FILE|- [OPTIONS]\n"
 	"       podprof heap --container ID --output FILE|- [OPTIONS]\n"
-	"       podprof heap --core FILE --output FILE|- [OPTIONS]\n\n"
-	"Reads a profile that a running Go program keeps of itself from outside and writes it as\n"
-	"pprof: the same as the program's own runtime/pprof would write, so 'go tool pprof FILE'\n"
-	"shows who allocated what and who holds what. The process is not stopped and, without\n"
-	"--force, not changed. Go " GOVERSION_RANGE
-	", stripped or not. The processes of a container "
-	"that\n"
-	"are Go programs go into one profile. A core of a Go program, as the kernel or gcore "
-	"writes\n"
-	"it, is read as the program itself.\n\n"
-	"  -o, --output FILE|-   where to write; '-' is standard output\n"
-	"      --kind KIND       heap (the default);\n"
-	"                        mutex: who kept a mutex that others waited for;\n"
-	"                        block: who waited, and where. These two are there where the\n"
-	"                        program has turned them on: they are never turned on from "
-	"outside;\n"
-	"                        goroutine: where each goroutine stands, and what it waits for\n"
-	"      --container ID    all processes of a container; the beginning of its id will do\n"
-	"      --core FILE       an ELF core; the files that were mapped are opened by their "
-	"paths\n"
-	"      --executable FILE the program that the core is of, if it is not at its path\n"
-	"      --sysroot PATH    where the paths in a core begin (/)\n"
-	"      --force           if the program's memory profiler is off, turn it on, once, by\n"
-	"                        setting runtime.MemProfileRate to its default, 524288. What was\n"
-	"                        allocated before stays unknown. Run the command again later.\n"
-	"      --proc-root PATH  where the host's /proc is (/proc)\n"
-	"      --cgroupfs-root PATH  where the host's cgroups are (/sys/fs/cgroup)\n"
-	"      --help            this text\n\n"
-	"Exit status: 0 written; 1 failed; 2 wrong usage; 3 there is no profile to read (not a Go\n"
-	"program, profiler off, or nothing recorded yet).\n";
+	"       podprof heap --core FILE --output FILE|- [OPTIONS]\n"
+	"\n"
+	"Reads a profile that a running Go program keeps of itself, from outside, and writes it "
+	"as\n"
+	"pprof, like the program's own runtime/pprof: 'go tool pprof FILE' shows allocations and\n"
+	"memory in use. podprof does not stop the process and, without --force, does not change "
+	"it.\n"
+	"Go " GOVERSION_RANGE ", stripped or not. All Go processes of a container go into one\n"
+	"profile. A core of a Go program, written by the kernel or gcore, is read like the "
+	"program.\n"
+	"\n"
+	"  -o, --output FILE|-   output file; '-' is standard output\n"
+	"      --kind KIND       heap (default);\n"
+	"                        mutex: holders of mutexes that others waited for;\n"
+	"                        block: waits and their places. The program itself must have "
+	"turned\n"
+	"                        mutex and block on; podprof never does;\n"
+	"                        goroutine: the stack of each goroutine and the reason of its "
+	"wait\n"
+	"      --container ID    all processes of a container; the beginning of the id is enough\n"
+	"      --core FILE       an ELF core; podprof opens the mapped files by their paths\n"
+	"      --executable FILE the program of the core, if it is not at its path\n"
+	"      --sysroot PATH    root of the paths in a core (/)\n"
+	"      --force           if the program's memory profiler is off, turn it on by setting\n"
+	"                        runtime.MemProfileRate to its default, 524288. Earlier\n"
+	"                        allocations stay unknown. Run the command again later.\n"
+	"      --proc-root PATH  the host's /proc (/proc)\n"
+	"      --cgroupfs-root PATH  the host's cgroup file system (/sys/fs/cgroup)\n"
+	"      --help            this text\n"
+	"\n"
+	"Exit status: 0 written; 1 failed; 2 wrong usage; 3 no profile to read (not a Go program,\n"
+	"profiler off, or no records yet)\n";
 
 static int failed(const char *who, int r)
 {
@@ -98,7 +100,7 @@ static int read_process(struct go_profile_oneshot *s, pid_t pid, const char *who
 	int r = pid_read(s->proc, pid, &id);
 
 	if (r > 0) {
-		cmd_error("heap: there is no %s; see 'ps'", who);
+		cmd_error("heap: no %s; 'ps' lists the processes", who);
 		return CMD_FAILED;
 	}
 	if (!r)
@@ -140,8 +142,9 @@ static int find_members(struct go_profile_oneshot *s, const struct options *o, s
 	int r = discovery_new(&opts, &d);
 
 	if (r) {
-		cmd_error("heap: containers cannot be told: there is no cgroup file system; give a "
-			  "PID, or say with --cgroupfs-root where it is");
+		cmd_error(
+			"heap: cannot find containers without a cgroup file system; give a PID, or "
+			"set --cgroupfs-root");
 		return CMD_FAILED;
 	}
 	found = discovery_find_container(d, o->container, ret->container);
@@ -149,13 +152,13 @@ static int find_members(struct go_profile_oneshot *s, const struct options *o, s
 		r = discovery_for_each_process(d, on_process, ret);
 	discovery_free(d);
 	if (found == DISCOVERY_NO_SUCH) {
-		cmd_error("heap: there is no container %s here; 'podprof inspect cgroup' lists "
-			  "them",
+		cmd_error("heap: no container %s here; 'podprof inspect cgroup' lists the "
+			  "containers",
 			  o->container);
 		return CMD_NOTHING;
 	}
 	if (found == DISCOVERY_AMBIGUOUS) {
-		cmd_error("heap: more than one container's id begins with %s; give more of it",
+		cmd_error("heap: the ids of several containers begin with %s; give a longer part",
 			  o->container);
 		return CMD_USAGE;
 	}
@@ -177,7 +180,7 @@ static int read_container(struct go_profile_oneshot *s, const struct options *o,
 	if (r)
 		return failed(who, r);
 	if (members->n_left_out)
-		cmd_error("heap: %zu more processes of %s are left out", members->n_left_out, who);
+		cmd_error("heap: left out %zu more processes of %s", members->n_left_out, who);
 	return CMD_DONE;
 }
 
@@ -198,15 +201,15 @@ static void print_summary(const struct go_profile_oneshot *s, const char *output
 	if (s->n_snaps > 1)
 		printf("%zu processes, ", s->n_snaps);
 	if (s->kind == GO_PROFILE_GOROUTINE)
-		printf("%zu goroutines, %" PRIu64 " more changed while they were read",
-		       s->n_records, s->n_changed);
+		printf("%zu goroutines, %" PRIu64 " more changed during the read", s->n_records,
+		       s->n_changed);
 	else if (s->kind == GO_PROFILE_HEAP)
 		printf("%zu records, %" PRId64 " bytes allocated, %" PRId64 " bytes in use",
 		       s->n_records, s->totals.alloc.bytes, s->totals.inuse.bytes);
 	else
 		printf("%zu records, %" PRId64 " contentions, %.3f s of delay", s->n_records,
 		       s->contentions, (double)s->delay_ns / 1e9);
-	printf("; look at it with 'go tool pprof %s'\n", output);
+	printf("; 'go tool pprof %s' shows the profile\n", output);
 }
 
 static int report(struct go_profile_oneshot *s, const struct options *options, const char *who)
@@ -225,17 +228,17 @@ static int report(struct go_profile_oneshot *s, const struct options *options, c
 	r = go_profile_oneshot_encode(s, &opts, &out, &n_left_out);
 	if (r) {
 		cmd_error("heap: cannot make a profile of %s: %s", who,
-			  r < 0 ? strerror(-r) : "it is too large");
+			  r < 0 ? strerror(-r) : "too large");
 		return CMD_FAILED;
 	}
 	status = write_output(options->output, &out);
 	if (status != CMD_DONE)
 		return status;
 	if (n_left_out)
-		cmd_error("heap: %" PRIu64 " of %zu records had no room in the profile", n_left_out,
-			  s->n_records);
+		cmd_error("heap: %" PRIu64 " of %zu records did not fit into the profile",
+			  n_left_out, s->n_records);
 	if (s->n_more)
-		cmd_error("heap: %" PRIu64 " more goroutines are left out", s->n_more);
+		cmd_error("heap: left out %" PRIu64 " more goroutines", s->n_more);
 	if (strcmp(options->output, "-") != 0)
 		print_summary(s, options->output);
 	return CMD_DONE;
@@ -248,19 +251,17 @@ static int explain_core(const char *path, int r)
 {
 	switch (r) {
 	case COREFILE_NOT_CORE:
-		cmd_error("heap: %s is no core; gcore writes one of a running process", path);
+		cmd_error("heap: %s is not a core; gcore writes a core of a running process", path);
 		break;
 	case COREFILE_UNSUPPORTED:
-		cmd_error(
-			"heap: %s is a core of another kind than this machine's, or has no list of "
-			"mapped files",
-			path);
+		cmd_error("heap: %s is a core of another architecture, or has no list of mapped "
+			  "files",
+			  path);
 		break;
 	case COREFILE_TRUNCATED:
-		cmd_error(
-			"heap: %s is cut short: it ends before the memory that it says it has; was "
-			"a disk full, or 'ulimit -c' reached?",
-			path);
+		cmd_error("heap: %s is truncated: memory listed in its headers is missing; perhaps "
+			  "a disk was full, or 'ulimit -c' too low",
+			  path);
 		break;
 	default:
 		cmd_error("heap: cannot read %s: %s", path,
@@ -279,10 +280,9 @@ static int check_files(const struct go_profile_oneshot *s, const struct gocore *
 	for (size_t i = 0; (path = gocore_file(core, i, &state)); i++) {
 		if (state == GOCORE_FILE_OK)
 			continue;
-		cmd_error("heap: %s, which was mapped, is %s here; say with --executable or "
-			  "--sysroot where it is%s",
-			  path, state == GOCORE_FILE_OTHER ? "another file" : "not",
-			  s->n_snaps ? "; what is in it has no names" : "");
+		cmd_error("heap: the mapped file %s is %s here; set --executable or --sysroot%s",
+			  path, state == GOCORE_FILE_OTHER ? "another file" : "missing",
+			  s->n_snaps ? "; its functions have no names" : "");
 		if (!s->n_snaps)
 			return CMD_FAILED;
 	}
@@ -304,7 +304,7 @@ static int read_core(struct go_profile_oneshot *s, const struct options *o, cons
 	if (fd < 0)
 		return explain_core(o->core, -errno);
 	if (root_open(o->sysroot ? o->sysroot : "/", &sysroot)) {
-		cmd_error("heap: there is no directory %s", o->sysroot ? o->sysroot : "/");
+		cmd_error("heap: no such directory: %s", o->sysroot ? o->sysroot : "/");
 		return CMD_FAILED;
 	}
 	r = gocore_open(&opts, &core);
@@ -324,28 +324,27 @@ static int read_core(struct go_profile_oneshot *s, const struct options *o, cons
 static int take_operands(const struct cmdline *line, struct options *o)
 {
 	if (!!o->container + !!o->core + !!line->n_operands > 1)
-		return cmdline_usage(line, "only one of PID, --container and --core");
+		return cmdline_usage(line, "give only one of PID, --container and --core");
 	if (o->container && !*o->container)
 		return cmdline_usage(line, "--container takes an id");
 	if (!o->container && !o->core &&
 	    (line->n_operands != 1 || !cmdline_pid(line->operands[0], &o->pid)))
-		return cmdline_usage(line, "give one PID, a number, or --container ID, or --core "
+		return cmdline_usage(line, "give one PID (a number), --container ID or --core "
 					   "FILE");
 	if (o->core && o->force)
-		return cmdline_usage(line, "--force is for what runs, not for a core");
+		return cmdline_usage(line, "--force needs a running process, not a core");
 	if (!o->core && (o->executable || o->sysroot))
-		return cmdline_usage(line, "--executable and --sysroot go with --core");
+		return cmdline_usage(line, "--executable and --sysroot need --core");
 	o->kind = go_profile_kind_parse(o->kind_name);
 	if (o->kind == GO_PROFILE_KIND_MAX)
 		return cmdline_usage(line, "--kind takes heap, mutex, block or goroutine");
 	if (o->force && o->kind != GO_PROFILE_HEAP)
-		return cmdline_usage(line, "--force is for heaps: nothing else is turned on from "
-					   "outside");
+		return cmdline_usage(line, "--force turns on heap profiles only, no other kind");
 	if (!o->output)
-		return cmdline_usage(line, "say where to write: --output FILE, or --output -");
+		return cmdline_usage(line, "give --output FILE or --output -");
 	if (strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO))
-		return cmdline_usage(line, "a profile is no text for a terminal; redirect standard "
-					   "output or give --output FILE");
+		return cmdline_usage(line, "a profile is binary, not for a terminal; redirect "
+					   "standard output or give --output FILE");
 	return CMD_DONE;
 }
 

@@ -9,18 +9,19 @@ static int explain_off(const struct go_profile_oneshot *s, const char *who, cons
 {
 	switch (s->kind) {
 	case GO_PROFILE_MUTEX:
-		cmd_error("heap: %s (Go %s) records no mutex contention; it would have to call "
-			  "runtime.SetMutexProfileFraction()",
+		cmd_error("heap: %s (Go %s) records no mutex contention; call "
+			  "runtime.SetMutexProfileFraction() in the program",
 			  who, version);
 		break;
 	case GO_PROFILE_BLOCK:
-		cmd_error("heap: %s (Go %s) records no blocking; it would have to call "
-			  "runtime.SetBlockProfileRate()",
-			  who, version);
+		cmd_error(
+			"heap: %s (Go %s) records no blocking; call runtime.SetBlockProfileRate() "
+			"in the program",
+			who, version);
 		break;
 	default:
 		cmd_error("heap: %s (Go %s) has set runtime.MemProfileRate to 0; turn sampling on "
-			  "there, or with --force",
+			  "in the program, or with --force",
 			  who, version);
 	}
 	return CMD_NOTHING;
@@ -32,25 +33,24 @@ int heap_explain(const struct go_profile_oneshot *s, const char *who)
 
 	switch (s->state) {
 	case GORUNTIME_NO_RUNTIME:
-		cmd_error("heap: %s is not a Go program; only Go keeps a profile of itself that "
-			  "can be read",
+		cmd_error("heap: %s is not a Go program; only Go programs keep a profile of "
+			  "themselves",
 			  who);
 		return CMD_NOTHING;
 	case GORUNTIME_DISABLED_BY_LINKER:
-		cmd_error("heap: %s (Go %s) has its memory profiler off, since nothing in it asks "
-			  "for heap profiles; import net/http/pprof, or turn it on with --force",
+		cmd_error("heap: %s (Go %s) has its memory profiler off, because nothing in the "
+			  "program asks for heap profiles; import net/http/pprof, or use --force",
 			  who, version);
 		return CMD_NOTHING;
 	case GORUNTIME_DISABLED_BY_PROGRAM:
 		return explain_off(s, who, version);
 	case GORUNTIME_NO_SAMPLES_YET:
-		cmd_error("heap: %s (Go %s) has recorded nothing yet; try again when it has worked "
-			  "for a while",
-			  who, version);
+		cmd_error("heap: %s (Go %s) has recorded nothing yet; try again later", who,
+			  version);
 		return CMD_NOTHING;
 	case GORUNTIME_FORCED:
-		cmd_error("heap: sampling in %s (Go %s) is on from now; run the command again when "
-			  "it has worked for a while",
+		cmd_error("heap: sampling in %s (Go %s) is on from now; run the command again "
+			  "later",
 			  who, version);
 		return CMD_NOTHING;
 	case GORUNTIME_DENIED:
@@ -58,15 +58,15 @@ int heap_explain(const struct go_profile_oneshot *s, const char *who)
 			  who);
 		return CMD_FAILED;
 	case GORUNTIME_GONE:
-		cmd_error("heap: %s has ended or started another program", who);
+		cmd_error("heap: %s has ended or executed another program", who);
 		return CMD_FAILED;
 	case GORUNTIME_TOO_LARGE:
 		cmd_error("heap: %s has more than %u MiB of records", who,
 			  (unsigned int)(s->max_bytes >> 20));
 		return CMD_FAILED;
 	default:
-		cmd_error("heap: %s (Go %s) keeps its profile in a form that is not known here; "
-			  "see 'podprof inspect goruntime'",
+		cmd_error("heap: %s (Go %s) has an unknown layout; see 'podprof inspect "
+			  "goruntime'",
 			  who, version);
 		return CMD_FAILED;
 	}

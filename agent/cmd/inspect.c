@@ -14,24 +14,24 @@ struct inspector {
 };
 
 static const struct inspector inspectors[] = {
-	{"cgroup", inspect_cgroup, "containers on this node; what a cgroup path means"},
+	{"cgroup", inspect_cgroup, "containers on this node; meaning of a cgroup path"},
 	{"goruntime", inspect_goruntime, "the memory profiler of a Go program"},
-	{"maps", inspect_maps, "the mappings of a process; what an address of it is"},
+	{"maps", inspect_maps, "mappings of a process; meaning of an address"},
 	{"profile", inspect_profile, "a pprof file: types, totals, top functions, labels"},
-	{"symbols", inspect_symbols, "the functions at addresses of a file or process"},
-	{"targets", inspect_targets, "what is profiled here, under which labels, and why not"},
-	{"unwind", inspect_unwind, "the unwind rows of a file: how callers are found"},
+	{"symbols", inspect_symbols, "functions at addresses of a file or process"},
+	{"targets", inspect_targets, "profiled and excluded entities, with labels and reasons"},
+	{"unwind", inspect_unwind, "unwind rows of a file or process"},
 };
 
 static void print_help(FILE *to)
 {
 	fputs("usage: podprof inspect WHAT [ARGUMENTS]\n\n"
-	      "Shows what podprof sees, of this node or of files.\n\n"
-	      "what:\n",
+	      "Shows podprof's view of this node or of files.\n\n"
+	      "WHAT:\n",
 	      to);
 	for (size_t i = 0; i < array_size(inspectors); i++)
 		fprintf(to, "  %-10s %s\n", inspectors[i].name, inspectors[i].help);
-	fputs("\n'podprof inspect WHAT --help' tells more about one.\n", to);
+	fputs("\n'podprof inspect WHAT --help' shows the help of each.\n", to);
 }
 
 int cmd_inspect(int argc, char **argv)
@@ -47,6 +47,6 @@ int cmd_inspect(int argc, char **argv)
 	for (size_t i = 0; i < array_size(inspectors); i++)
 		if (strcmp(argv[1], inspectors[i].name) == 0)
 			return inspectors[i].run(argc - 1, argv + 1);
-	cmd_error("inspect: unknown '%s'; 'podprof inspect --help' lists what there is", argv[1]);
+	cmd_error("inspect: unknown '%s'; 'podprof inspect --help' lists the choices", argv[1]);
 	return CMD_USAGE;
 }

@@ -30,16 +30,19 @@ struct options {
 };
 
 static const char help[] =
-	"usage: podprof inspect cgroup [--json] [--cgroupfs-root PATH] [FILE|-]\n\n"
-	"Without FILE: the containers on this node, by their cgroups.\n"
-	"With FILE: what each line of it means, as one JSON object a line. A line is a cgroup\n"
-	"path or the text of /proc/PID/cgroup with its newlines written \\n (and \\r, \\t, \\\\).\n"
-	"'-' reads standard input.\n\n"
+	"usage: podprof inspect cgroup [--json] [--cgroupfs-root PATH] [FILE|-]\n"
+	"\n"
+	"Without FILE: lists the containers on this node, by their cgroups.\n"
+	"With FILE: shows the meaning of each line, as one JSON object a line. A line is a cgroup\n"
+	"path, or the text of /proc/PID/cgroup with newlines written as \\n (and \\r, \\t, \\\\).\n"
+	"'-' reads standard input.\n"
+	"\n"
 	"  --json                one JSON object a line instead of a table:\n"
-	"                        {\"runtime\",\"container_id\",\"pod_uid\",\"qos\",\"kind\"}, null "
-	"for\n"
-	"                        what the path does not tell\n"
-	"  --cgroupfs-root PATH  where the cgroup file systems are mounted (found by itself)\n"
+	"                        {\"runtime\",\"container_id\",\"pod_uid\",\"qos\",\"kind\"}; null "
+	"if the\n"
+	"                        path does not contain it\n"
+	"  --cgroupfs-root PATH  mount point of the cgroup file systems (default: found by "
+	"podprof)\n"
 	"  --help                this text\n";
 
 static int print_id(const struct cgroup_id *id, bool json)
@@ -170,8 +173,7 @@ static int inspect_node(const struct options *options)
 	}
 	r = discovery_new(&opts, &d);
 	if (r) {
-		cmd_error("inspect cgroup: no cgroups found at %s (%s); say with --cgroupfs-root "
-			  "where they are",
+		cmd_error("inspect cgroup: no cgroups found at %s (%s); set --cgroupfs-root",
 			  options->cgroupfs_root ? options->cgroupfs_root : "/sys/fs/cgroup",
 			  hierarchy_why(r));
 		return CMD_FAILED;
@@ -201,7 +203,7 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 		return false;
 	if (line.n_operands > 1) {
 		*ret_exit =
-			cmdline_usage(&line, "one FILE at a time, not '%s' too", line.operands[1]);
+			cmdline_usage(&line, "give one FILE; unexpected '%s'", line.operands[1]);
 		return false;
 	}
 	o->file = line.n_operands ? line.operands[0] : NULL;

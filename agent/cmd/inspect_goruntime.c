@@ -47,26 +47,31 @@ struct findings {
 };
 
 static const char help[] =
-	"usage: podprof inspect goruntime [--json] [--proc-root PATH] FILE|PID\n\n"
-	"Shows the Go runtimes of a file or a process: a process has one of its executable, and\n"
-	"of each library written in Go. Of each the Go version, where the variables of the\n"
-	"memory profiler are and how that is known, the sampling rate, and whether there is a\n"
-	"heap profile to read. A name of digits only is a PID; write ./123 for a file.\n\n"
-	"states: ok, no_samples_yet, disabled_by_linker (nothing in the program asks for heap\n"
-	"profiles), disabled_by_program (it has set runtime.MemProfileRate to 0), forced (podprof\n"
-	"has turned it on where the linker had turned it off),\n"
-	"unknown_layout (a Go program, but not as Go " GOVERSION_RANGE
-	" has them), no_runtime (not Go),\n"
-	"denied, gone, too_large. Of a file the state tells only whether the variables were "
-	"found:\n"
-	"by its symbol table, or by the code of a stripped one.\n"
-	"certain: the process's memory agrees with the file, as it must before --force writes.\n\n"
+	"usage: podprof inspect goruntime [--json] [--proc-root PATH] FILE|PID\n"
+	"\n"
+	"Shows the Go runtimes of a file or a process. A process has one of its executable and "
+	"one\n"
+	"of each library written in Go. For each runtime: the Go version, the addresses of the\n"
+	"memory profiler's variables and their source, the sampling rate, and whether a heap\n"
+	"profile can be read. A name of digits only is a PID; write ./123 for a file.\n"
+	"\n"
+	"states: ok; no_samples_yet; disabled_by_linker (nothing in the program asks for heap\n"
+	"profiles); disabled_by_program (the program has set runtime.MemProfileRate to 0); forced\n"
+	"(podprof has turned sampling on after the linker had turned it off); unknown_layout (a "
+	"Go\n"
+	"program with another layout than Go " GOVERSION_RANGE
+	"); no_runtime (not Go); denied; gone;\n"
+	"too_large. For a file the state only says whether the variables were found: in the "
+	"symbol\n"
+	"table, or in the code of a stripped file.\n"
+	"certain: the process's memory agrees with the file; --force writes only then.\n"
+	"\n"
 	"  --json            one JSON object: "
 	"{\"state\",\"runtimes\":[{\"name\",\"version\",\"state\",\n"
 	"                    "
 	"\"rate\",\"cycle\",\"bias\",\"certain\",\"variables\":[{\"name\",\"source\",\n"
-	"                    \"section\",\"vaddr\",\"address\"}]}]}, null for what is not known\n"
-	"  --proc-root PATH  where the host's /proc is (/proc)\n"
+	"                    \"section\",\"vaddr\",\"address\"}]}]}; null for unknown values\n"
+	"  --proc-root PATH  the host's /proc (/proc)\n"
 	"  --help            this text\n";
 
 /* ---------------------------------------------------------------- output */
@@ -248,7 +253,8 @@ static int find_in_process(const char *proc_root, pid_t pid, struct findings *al
 		return CMD_FAILED;
 	r = pid_read(&proc, pid, &id);
 	if (r > 0) {
-		cmd_error("inspect goruntime: no process %d in %s; see 'ps'", (int)pid, proc_root);
+		cmd_error("inspect goruntime: no process %d in %s; 'ps' lists the processes",
+			  (int)pid, proc_root);
 		return CMD_FAILED;
 	}
 	if (!r)

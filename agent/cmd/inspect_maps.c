@@ -40,18 +40,21 @@ struct last_file {
 };
 
 static const char help[] =
-	"usage: podprof inspect maps PID [--json] [--address HEX] [--proc-root PATH]\n\n"
-	"The mappings of a process and the build ids of the mapped programs; with --address,\n"
-	"what one address of it belongs to.\n\n"
+	"usage: podprof inspect maps PID [--json] [--address HEX] [--proc-root PATH]\n"
+	"\n"
+	"Shows the mappings of a process and the build ids of the mapped files; with --address, "
+	"the\n"
+	"meaning of one address.\n"
+	"\n"
 	"  --json            one JSON object a line instead of a table:\n"
-	"                    {\"start\",\"limit\",\"offset\",\"path\",\"build_id\",\"device\","
-	"\"inode\",\n"
+	"                    "
+	"{\"start\",\"limit\",\"offset\",\"path\",\"build_id\",\"device\",\"inode\",\n"
 	"                    \"executable\"}; start and limit are strings in hex\n"
-	"  --address HEX     resolve this address: the image, and the ELF virtual address and\n"
-	"                    file offset in it; {\"address\",\"kind\",\"path\",\"build_id\","
-	"\"vaddr\",\n"
-	"                    \"offset\"} with --json\n"
-	"  --proc-root PATH  where procfs is mounted (/proc)\n"
+	"  --address HEX     resolve this address to the image, the ELF virtual address and the\n"
+	"                    file offset; with --json "
+	"{\"address\",\"kind\",\"path\",\"build_id\",\"vaddr\",\n"
+	"                    \"offset\"}\n"
+	"  --proc-root PATH  mount point of procfs (/proc)\n"
 	"  --help            this text\n";
 
 static void failed(const struct options *o, const char *outcome)
@@ -169,7 +172,7 @@ static int print_address(const struct options *o, const struct root *proc, const
 		cmd_error("inspect maps: %s", strerror(-r));
 	else if (!known)
 		cmd_error("inspect maps: process %d has no code at 0x%" PRIx64
-			  "; 'podprof inspect maps %d' lists where it has",
+			  "; 'podprof inspect maps %d' lists its mappings",
 			  (int)o->pid, o->address, (int)o->pid);
 	image_unref(frame.image);
 	address_space_cache_free(cache);
@@ -196,10 +199,9 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	if (!cmdline_parse(&line, argc, argv, ret_exit))
 		return false;
 	if (line.n_operands == 0)
-		*ret_exit = cmdline_usage(&line, "which process? give its PID");
+		*ret_exit = cmdline_usage(&line, "give the PID of a process");
 	else if (line.n_operands > 1)
-		*ret_exit =
-			cmdline_usage(&line, "one PID at a time, not '%s' too", line.operands[1]);
+		*ret_exit = cmdline_usage(&line, "give one PID; unexpected '%s'", line.operands[1]);
 	else if (!cmdline_pid(line.operands[0], &o->pid))
 		*ret_exit = cmdline_usage(&line, "not a PID: '%s'", line.operands[0]);
 	else

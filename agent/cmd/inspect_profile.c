@@ -45,13 +45,15 @@
 #define LABEL_VALUES_SHOWN 10
 
 static const char help[] =
-	"usage: podprof inspect profile [--json] [--sample-type TYPE] [--top N] FILE|-\n\n"
-	"What a pprof file holds: sample types with their totals, the functions that used the\n"
-	"most (flat: themselves; cum: with all they call), labels, mappings and comments. FILE is\n"
-	"gzipped or not, from podprof, Go or any other writer; '-' reads standard input.\n\n"
-	"  --sample-type TYPE  count this one (\"cpu\", \"inuse_space\"); otherwise the one that "
+	"usage: podprof inspect profile [--json] [--sample-type TYPE] [--top N] FILE|-\n"
+	"\n"
+	"Shows the contents of a pprof file: sample types with totals, the top functions (flat: "
 	"the\n"
-	"                      profile names as its default, or the last\n"
+	"function alone; cum: with its callees), labels, mappings and comments. FILE comes from\n"
+	"podprof, Go or any other writer, gzipped or not; '-' reads standard input.\n"
+	"\n"
+	"  --sample-type TYPE  sample type of the totals (\"cpu\", \"inuse_space\"); default: the\n"
+	"                      profile's default type, or its last type\n"
 	"  --top N             show N functions (20); 0 shows all\n"
 	"  --json              one JSON object: sample_types, default_sample_type, period_type,\n"
 	"                      period, time_ns, duration_ns, samples, locations, functions,\n"
@@ -475,8 +477,9 @@ static int inspect_bytes(const struct buf *bytes, const struct options *o)
 
 	r = reader_new(bytes->data, bytes->len, MESSAGE_BYTES_MAX, &rd, &why);
 	if (r > 0) {
-		cmd_error("inspect profile: %s is not a profile that can be read: %s; give a pprof "
-			  "file (protobuf, gzipped or not)",
+		cmd_error("inspect profile: cannot parse %s: %s; give a pprof file (protobuf, "
+			  "gzipped "
+			  "or not)",
 			  o->file, why);
 		return CMD_FAILED;
 	}

@@ -37,15 +37,20 @@ struct options {
 
 static const char help[] =
 	"usage: podprof inspect symbols [--json] FILE VADDR...\n"
-	"       podprof inspect symbols [--json] [--proc-root PATH] --pid PID PC...\n\n"
-	"The functions at addresses in hex: ELF virtual addresses of a program or library, or\n"
-	"run-time addresses of a process (kernel addresses too). Inlined functions come first,\n"
-	"each inlined into the next.\n\n"
+	"       podprof inspect symbols [--json] [--proc-root PATH] --pid PID PC...\n"
+	"\n"
+	"Shows the functions at addresses in hex: ELF virtual addresses of a program or library, "
+	"or\n"
+	"run-time addresses of a process or the kernel. Inlined functions come first, each "
+	"inlined\n"
+	"into the next.\n"
+	"\n"
 	"  --json            one JSON array a line for each address, innermost first, of\n"
-	"                    {\"function\",\"file\",\"line\",\"inlined\"}; file and line are null\n"
-	"                    where they are not known\n"
-	"  --pid PID         addresses are of this process\n"
-	"  --proc-root PATH  where procfs is mounted (/proc)\n"
+	"                    {\"function\",\"file\",\"line\",\"inlined\"}; file and line are null "
+	"if\n"
+	"                    unknown\n"
+	"  --pid PID         the addresses belong to this process\n"
+	"  --proc-root PATH  mount point of procfs (/proc)\n"
 	"  --help            this text\n";
 
 /* ---------------------------------------------------------------- output */
@@ -209,12 +214,11 @@ static int take_operands(const struct cmdline *line, struct options *o)
 	if (!o->by_pid && n < line->n_operands)
 		o->file = line->operands[n++];
 	if (!o->by_pid && !o->file)
-		return cmdline_usage(line, "of what? give FILE and addresses, or --pid PID and "
-					   "addresses");
+		return cmdline_usage(line, "give FILE and addresses, or --pid PID and addresses");
 	o->addresses = line->operands + n;
 	o->n_addresses = line->n_operands - n;
 	if (!o->n_addresses)
-		return cmdline_usage(line, "which addresses? give them in hex");
+		return cmdline_usage(line, "give addresses in hex");
 	for (int i = 0; i < o->n_addresses; i++)
 		if (!strview_address(o->addresses[i], &address))
 			return cmdline_usage(line, "not a hex address: '%s'", o->addresses[i]);

@@ -157,8 +157,7 @@ static int start(struct inspection *t)
 	discovery.grace_ns = TARGETS_WAIT_NS;
 	r = discovery_new(&discovery, &t->discovery);
 	if (r)
-		return failed("cannot read the cgroups; --cgroupfs-root names their place",
-			      hierarchy_why(r));
+		return failed("cannot read the cgroups; set --cgroupfs-root", hierarchy_why(r));
 	settings_naming_opts_init(&with, c);
 	with.opts.loop = t->loop;
 	with.opts.discovery = t->discovery;
@@ -167,7 +166,8 @@ static int start(struct inspection *t)
 	r = naming_new(&with.opts, &t->naming, &why);
 	if (!r)
 		r = wait_for_names(t);
-	return r ? failed("cannot ask for names", r < 0 ? strerror(-r) : why.text) : CMD_DONE;
+	return r ? failed("cannot start the lookup of names", r < 0 ? strerror(-r) : why.text)
+		 : CMD_DONE;
 }
 
 /* ---------------------------------------------------------------- gathering */
@@ -327,7 +327,7 @@ static void print_what(const struct target_view *v)
 		printf(", %s ", cgroup_runtime_name(id->runtime));
 		cmd_print(id->container_id);
 	} else if (entity->kind == ENTITY_POD) {
-		printf(" %s: what is in it and in no container of it", id->pod_uid);
+		printf(" %s: processes outside of its containers", id->pod_uid);
 	}
 	if (cgroup_user(id, &user))
 		printf(", of user %.*s", (int)strview_len(&user), user.p);
@@ -335,7 +335,7 @@ static void print_what(const struct target_view *v)
 		printf(", in container %.12s", id->outer_id);
 	putchar('\n');
 	if (entity->pending)
-		puts("    its name is still waited for");
+		puts("    name not known yet");
 }
 
 static void print_labels(const struct target_view *v)
@@ -393,7 +393,7 @@ static void print_summary(const struct target_view *views, size_t n, const char 
 		printf("%zu pods, ", kinds[ENTITY_POD]);
 	printf("%zu units, %zu programs; %zu not profiled\n", kinds[ENTITY_UNIT],
 	       kinds[ENTITY_PROCESS], left_out);
-	printf("names from: %s\n", *sources ? sources : "nobody is asked");
+	printf("names from: %s\n", *sources ? sources : "no source");
 }
 
 /* Profiled entities come first. Labels are printed on separate lines, each with an origin, to
@@ -522,19 +522,25 @@ static int print(const struct inspection *t)
 
 static int print_help(void)
 {
-	printf("usage: podprof inspect targets [--json] [--brief] [--name TEXT] [AGENT FLAGS]\n\n"
-	       "What an agent with these settings profiles on this node: each container, unit and\n"
-	       "program, its processes, its labels and where each of them is from; and of what it\n"
-	       "leaves out, why. The settings are those of 'podprof agent': its flags (see\n"
-	       "'podprof agent --help'), its variables and its file.\n\n"
-	       "  --brief      one line for each\n"
-	       "  --name TEXT  only those in whose name this is\n"
-	       "  --json       one JSON object a line: name, kind, profiled, excluded (why),\n"
-	       "               pending (its name may yet come), runtime, container_id,\n"
+	printf("usage: podprof inspect targets [--json] [--brief] [--name TEXT] [AGENT FLAGS]\n"
+	       "\n"
+	       "Shows what an agent with these settings profiles on this node: each container, "
+	       "unit and\n"
+	       "program with its processes, its labels and their sources; and each excluded one "
+	       "with the\n"
+	       "reason. The settings are those of 'podprof agent': its flags (see 'podprof agent\n"
+	       "--help'), variables and file.\n"
+	       "\n"
+	       "  --brief      one line each\n"
+	       "  --name TEXT  only those with TEXT in their names\n"
+	       "  --json       one JSON object a line: name, kind, profiled, excluded (the "
+	       "reason),\n"
+	       "               pending (the name may still arrive), runtime, container_id,\n"
 	       "               outer_container, pod_uid, labels {NAME: {value, from}}, settings\n"
 	       "               (of the pod's annotations), processes [{pid, comm}]\n"
-	       "  --help       this text\n\n"
-	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 there is nothing\n");
+	       "  --help       this text\n"
+	       "\n"
+	       "Exit status: 0 done, 1 failed, 2 wrong usage, 3 nothing to show\n");
 	return CMD_DONE;
 }
 
@@ -567,14 +573,14 @@ int inspect_targets(int argc, char **argv)
 	int status;
 
 	if (!take_own(&t, &argc, argv)) {
-		cmd_error("inspect targets: a value is missing behind '--name'");
+		cmd_error("inspect targets: missing value after '--name'");
 		return CMD_USAGE;
 	}
 	if (!cmdline_settings("inspect targets", argc, argv, print_help, &t.config, &status))
 		return status;
 	status = start(&t);
 	if (!status && (gather(&t) || print(&t)))
-		status = failed("cannot show them", strerror(ENOMEM));
+		status = failed("cannot show the targets", strerror(ENOMEM));
 	if (!status && !t.n_views)
 		status = CMD_NOTHING;
 	return cmdline_finish("inspect targets", status);

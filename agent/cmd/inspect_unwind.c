@@ -51,26 +51,30 @@ struct census {
 
 static const char help[] =
 	"usage: podprof inspect unwind FILE [--rows | --lookup VADDR] [--json]\n"
-	"       podprof inspect unwind --pid PID [--lookup PC] [--json]\n\n"
-	"How podprof finds the caller at each place of a program or library, from its unwind\n"
-	"tables: functions described, rows made of them, what was left out and why.\n\n"
-	"  --rows   the rows instead, one a line, ascending:\n"
+	"       podprof inspect unwind --pid PID [--lookup PC] [--json]\n"
+	"\n"
+	"Shows how podprof finds callers in a program or library by its unwind tables: the "
+	"numbers\n"
+	"of functions, rows and skipped entries, with reasons.\n"
+	"\n"
+	"  --rows   show the rows instead, one a line, ascending:\n"
 	"           START END cfa=rsp+8 fp=same ra=cfa-8\n"
-	"           in ELF virtual addresses in hex, END exclusive. cfa, where the stack\n"
-	"           pointer was before the call, is REG+N, plt10, plt11 or deref(REG+N)+M; fp,\n"
-	"           the caller's frame pointer, is same, cfa-N or deref(REG+N); ra, the return\n"
-	"           address, is cfa-N or a register. Or, in place of the three: gap (nothing\n"
-	"           describes this code), stop (there is no caller), signal (the kernel's\n"
-	"           signal frame), frame (the frame pointer's record), unsupported=REASON\n"
-	"  --lookup VADDR   one row instead: the one that the packed table, as the walker in the\n"
-	"           kernel has it, gives for this ELF virtual address (hex)\n"
-	"  --pid PID   what the walker in the kernel has for a process: its executable mappings,\n"
-	"           each with the bias of its ELF addresses, the number of its image, the part\n"
-	"           of the image that the table is for, and how many frames walkers came upon\n"
-	"           there. Where no podprof runs, or has not sampled the process, what it would\n"
-	"           be, and that is said. With --lookup, the row at that address of the process\n"
-	"  --proc-root PATH   where procfs is mounted (/proc)\n"
-	"  --json   JSON: one object, or one a row: {\"start\",\"end\",\"rule\"}\n"
+	"           START and END are ELF virtual addresses in hex, END exclusive. cfa, the stack\n"
+	"           pointer before the call, is REG+N, plt10, plt11 or deref(REG+N)+M. fp, the\n"
+	"           caller's frame pointer, is same, cfa-N or deref(REG+N). ra, the return\n"
+	"           address, is cfa-N or a register. Instead of the three: gap (no description of\n"
+	"           this code), stop (no caller), signal (the kernel's signal frame), frame (the\n"
+	"           frame pointer's record), unsupported=REASON\n"
+	"  --lookup VADDR   show one row: the result of the packed table, as in the kernel's\n"
+	"           walker, for this ELF virtual address (hex)\n"
+	"  --pid PID   show the kernel walker's data of a process: the executable mappings, each\n"
+	"           with the bias of its ELF addresses, the number of its image, the part of the\n"
+	"           image that the table covers, and the number of frames seen there. If no\n"
+	"           podprof runs, or it has no sample of the process, the data is computed and "
+	"the\n"
+	"           output says so. With --lookup, show the row at that address of the process\n"
+	"  --proc-root PATH   mount point of procfs (/proc)\n"
+	"  --json   JSON: one object, or one per row: {\"start\",\"end\",\"rule\"}\n"
 	"  --help   this text\n";
 
 static void image_rows_deinit(struct image_rows *image)
@@ -124,7 +128,7 @@ static int compile(const struct options *o, struct image_rows *image)
 	image->machine = elffile_machine(image->file) == EM_AARCH64 ? CFI_ARM64 : CFI_X86_64;
 	r = compile_image(image->file, &image->stats, &image->rows);
 	if (r == -ENOSPC)
-		cmd_error("inspect unwind: %s has more rows than podprof holds of one file (%u)",
+		cmd_error("inspect unwind: %s has more rows than podprof's limit for one file (%u)",
 			  path, ROWS_MAX);
 	else if (r)
 		cmd_error("inspect unwind: no rows of %s: %s; give a linked program or library of "
@@ -307,12 +311,13 @@ static bool parse_options(int argc, char **argv, struct options *o, int *ret_exi
 	if (!cmdline_parse(&line, argc, argv, ret_exit))
 		return false;
 	if (o->pid && (line.n_operands || o->rows))
-		*ret_exit = cmdline_usage(&line, o->rows ? "--rows is for a file"
-							 : "a file or --pid, not both");
+		*ret_exit = cmdline_usage(&line, o->rows ? "--rows needs a file"
+							 : "give a file or --pid, not both");
 	else if (!o->pid && !line.n_operands)
-		*ret_exit = cmdline_usage(&line, "of what? give a program or library, or --pid");
+		*ret_exit = cmdline_usage(&line, "give a program or library, or --pid");
 	else if (line.n_operands > 1)
-		*ret_exit = cmdline_usage(&line, "one file at a time: '%s'", line.operands[1]);
+		*ret_exit =
+			cmdline_usage(&line, "give one file; unexpected '%s'", line.operands[1]);
 	else
 		o->file = line.operands[0];
 	return *ret_exit == CMD_DONE;

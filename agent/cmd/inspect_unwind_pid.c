@@ -177,10 +177,10 @@ static void print_text(const struct looking *l, const json_t *list)
 
 	printf("process %d: %zu mappings, ", (int)l->o->pid, json_array_size(list));
 	if (l->why)
-		printf("as they would be for the walker: %s\n", l->why);
+		printf("computed, not read from the kernel: %s\n", l->why);
 	else
-		printf("as the walker in the kernel has them%s\n",
-		       is_current(l) ? "" : ", of an earlier process with this number");
+		printf("read from the kernel's walker%s\n",
+		       is_current(l) ? "" : "; of an earlier process with this PID");
 	printf("%16s %16s %16s %5s %-24s %10s %s\n", "START", "LIMIT", "BIAS", "IMAGE", "TABLE",
 	       "FRAMES", "PATH");
 	json_array_foreach(list, i, mapping)
@@ -265,7 +265,7 @@ static int print_lookup(const struct looking *l)
 		return r;
 	rowtext_print(host_machine(), &row.rule, rule);
 	if (!l->o->json && l->why)
-		printf("as it would be for the walker: %s\n", l->why);
+		printf("computed, not read from the kernel: %s\n", l->why);
 	return view_print(json_pack("{s:o, s:s, s:o, s:s, s:s}", "pc", view_hex(l->o->pc), "source",
 				    l->kernel ? "kernel" : "computed", "vaddr", view_hex(row.vaddr),
 				    "rule", rule, "path", path),
@@ -280,13 +280,13 @@ static int open_kernel(struct looking *l)
 	int r = walkerview_open((uint32_t)l->o->pid, &l->kernel);
 
 	if (r == WALKERVIEW_NONE)
-		l->why = "no podprof takes samples here";
+		l->why = "no podprof samples here";
 	else if (r == WALKERVIEW_UNKNOWN)
-		l->why = "the podprof that runs has taken no sample of it yet";
+		l->why = "the running podprof has no sample of the process yet";
 	else if (r == WALKERVIEW_ODD)
-		l->why = "the podprof that runs is another version";
+		l->why = "the running podprof is another version";
 	else if (r == -EPERM || r == -EACCES)
-		l->why = "only root may look into the kernel";
+		l->why = "only root may read the kernel's maps";
 	return r == -ENOMEM ? r : 0;
 }
 

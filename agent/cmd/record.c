@@ -177,9 +177,10 @@ static int check_event(const struct event *event)
 		if (!events[i].hardware && event_probe(&events[i]) >= 0)
 			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
 					      events[i].name);
-	cmd_error("record: this machine has no counter for %s (virtual machines often have none); "
-		  "what works here is --event %s",
-		  event->name, names);
+	cmd_error(
+		"record: this machine has no hardware counter for %s (virtual machines often have "
+		"none); the events that work here are %s",
+		event->name, names);
 	return CMD_FAILED;
 }
 
@@ -312,12 +313,11 @@ static int start_recorder(struct recording *rec)
 static int explain_process(pid_t pid, int r)
 {
 	if (r == RECORDER_GONE) {
-		cmd_error("record: there is no process %d; see 'ps'", (int)pid);
+		cmd_error("record: no process %d; 'ps' lists the processes", (int)pid);
 		return CMD_NOTHING;
 	}
 	if (r == RECORDER_FULL) {
-		cmd_error("record: process %d has more descendants than can be followed; record "
-			  "--all",
+		cmd_error("record: process %d has too many descendants to follow; use --all",
 			  (int)pid);
 		return CMD_FAILED;
 	}
@@ -328,17 +328,17 @@ static int explain_container(const char *id, int r)
 {
 	switch (r) {
 	case RECORDER_GONE:
-		cmd_error("record: there is no container %s here; 'podprof inspect cgroup' lists "
-			  "them",
+		cmd_error("record: no container %s here; 'podprof inspect cgroup' lists the "
+			  "containers",
 			  id);
 		return CMD_NOTHING;
 	case RECORDER_AMBIGUOUS:
-		cmd_error("record: more than one container's id begins with %s; give more of it",
+		cmd_error("record: the ids of several containers begin with %s; give a longer part",
 			  id);
 		return CMD_USAGE;
 	case RECORDER_NO_CGROUPS:
-		cmd_error("record: containers cannot be told: there is no cgroup file system; "
-			  "record --pid, or --all");
+		cmd_error("record: cannot find containers without a cgroup file system; use --pid "
+			  "or --all");
 		return CMD_FAILED;
 	default:
 		return failed("cannot follow the container", r);
@@ -450,7 +450,7 @@ static int record(struct recording *rec)
 	rec->duration_ns = nsec_monotonic() - rec->start_ns;
 	loop_remove(timer);
 	clear_line(rec);
-	return r ? failed("cannot go on", r) : CMD_DONE;
+	return r ? failed("cannot continue", r) : CMD_DONE;
 }
 
 /* ---------------------------------------------------------------- the profile */
@@ -503,13 +503,13 @@ static int write_profile(struct recording *rec, size_t *ret_bytes)
 	}
 	if (r > 0)
 		cmd_error(
-			"record: the profile is larger than %u MiB; record for a shorter time, or "
-			"less",
+			"record: the profile is larger than %u MiB; use a shorter --duration or a "
+			"lower --rate",
 			RECORDER_PPROF_MAX >> 20);
 	else if (r)
 		return failed("cannot make the profile", r);
 	if (left_out)
-		cmd_error("record: %" PRIu64 " samples had no room in the profile", left_out);
+		cmd_error("record: %" PRIu64 " samples did not fit into the profile", left_out);
 	*ret_bytes = out.len;
 	return r ? CMD_FAILED : output_write("record", &rec->output, out.data, out.len);
 }
@@ -534,7 +534,7 @@ static double percent(uint64_t part, uint64_t all)
 static void show_ends(const struct recorder_stats *s)
 {
 	uint64_t left[SAMPLE_END_MAX];
-	const char *between = "cut short: ";
+	const char *between = "truncated: ";
 
 	memcpy(left, s->n_ends, sizeof(left));
 	left[SAMPLE_END_COMPLETE] = left[SAMPLE_END_NO_USER] = 0;
@@ -571,24 +571,23 @@ static void show_samples(const struct recording *rec, const struct recorder_stat
 		percent(s->n_complete, s->n_samples), s->n_lost);
 	show_ends(s);
 	if (s->n_refused)
-		fprintf(stderr,
-			"%" PRIu64 " processes could not be followed: there were too many\n",
+		fprintf(stderr, "%" PRIu64 " processes not recorded: too many processes\n",
 			s->n_refused);
 	if (o->off_cpu > 0)
 		fprintf(stderr, "%" PRIu64 " waits, from at most one in %.0f task switches\n",
 			s->n_off_cpu, 1 / o->off_cpu);
 	if (!s->n_samples && !s->n_off_cpu)
 		fprintf(stderr, o->event->clock
-					? "nothing ran on a CPU in that time: what waits or "
-					  "sleeps is not sampled\n"
-					: "there was no such event in that time\n");
+					? "no samples: no target thread ran on a CPU (waiting "
+					  "threads are not sampled)\n"
+					: "no samples: the event did not occur\n");
 }
 
 static void show_cost(const struct recorder_stats *s)
 {
 	fprintf(stderr, "cost: %.2f s of CPU time in podprof", cpu_seconds());
 	if (s->bpf_ns)
-		fprintf(stderr, ", %.3f s for taking samples in the kernel",
+		fprintf(stderr, ", %.3f s for sampling in the kernel",
 			(double)s->bpf_ns / NSEC_PER_SEC);
 	fputc('\n', stderr);
 }
@@ -600,7 +599,7 @@ static void show_command(const struct recording *rec)
 	if (!rec->options->command)
 		return;
 	if (!rec->child.ended)
-		fprintf(stderr, "%s goes on\n", rec->options->command[0]);
+		fprintf(stderr, "%s still runs\n", rec->options->command[0]);
 	else if (WIFSIGNALED(status))
 		fprintf(stderr, "%s was killed by signal %d (%s)\n", rec->options->command[0],
 			WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -618,8 +617,8 @@ static void show_summary(const struct recording *rec, size_t bytes)
 	show_samples(rec, &stats);
 	show_cost(&stats);
 	if (strcmp(name, "-") != 0)
-		fprintf(stderr, "wrote %s (%zu KiB); look at it with 'go tool pprof -http=: %s'\n",
-			name, (bytes + 1023) / 1024, name);
+		fprintf(stderr, "wrote %s (%zu KiB); 'go tool pprof -http=: %s' shows it\n", name,
+			(bytes + 1023) / 1024, name);
 }
 
 /* ---------------------------------------------------------------- command */
@@ -629,8 +628,7 @@ static void wait_for_command(struct recording *rec)
 {
 	if (!rec->options->command || record_child_ended(&rec->child))
 		return;
-	fprintf(stderr, "waiting for %s to end; Ctrl-C leaves it alone\n",
-		rec->options->command[0]);
+	fprintf(stderr, "waiting for %s to end; Ctrl-C stops waiting\n", rec->options->command[0]);
 	(void)loop_run(rec->loop);
 }
 

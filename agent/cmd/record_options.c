@@ -26,53 +26,58 @@
 #define RECORD_EVENT_NAMES  512
 
 static const char help[] =
-	"usage: podprof record --pid PID [OPTIONS]        processes, and what they start\n"
+	"usage: podprof record --pid PID [OPTIONS]        processes and their children\n"
 	"       podprof record --container ID [OPTIONS]   a container\n"
-	"       podprof record --all [OPTIONS]            everything on this machine\n"
-	"       podprof record [OPTIONS] -- COMMAND ...   a command, from its first instruction\n\n"
-	"Samples what runs on the CPUs and writes one profile: what the code spent time on, with\n"
-	"the stacks that led there. Nothing in the programs is changed or restarted. It ends with\n"
-	"--duration, with the processes or the command, or with Ctrl-C, and then writes.\n"
-	"Look at it with 'go tool pprof -http=: FILE'.\n\n"
-	"whose\n"
-	"  -p, --pid PID            a process with all its threads, its children and theirs, "
-	"those\n"
-	"                           that come later as well; repeatable, or PID,PID,...\n"
-	"      --container ID       all processes of a container; the beginning of its id will do\n"
+	"       podprof record --all [OPTIONS]            the whole machine\n"
+	"       podprof record [OPTIONS] -- COMMAND ...   a command, from its first instruction\n"
+	"\n"
+	"Samples the running code on all CPUs and writes one profile: CPU time by stack. The\n"
+	"programs are not changed or restarted. A recording ends with --duration, with the\n"
+	"processes or the command, or with Ctrl-C; then podprof writes the profile.\n"
+	"'go tool pprof -http=: FILE' shows it.\n"
+	"\n"
+	"target\n"
+	"  -p, --pid PID            a process with all its threads and its present and later\n"
+	"                           children; repeatable, or PID,PID,...\n"
+	"      --container ID       all processes of a container; the beginning of the id is "
+	"enough\n"
 	"  -a, --all                all processes and the kernel\n"
-	"how\n"
-	"  -d, --duration TIME      how long: 500ms, 10s, 5m (default: until Ctrl-C, or until "
-	"they\n"
-	"                           have ended)\n"
+	"sampling\n"
+	"  -d, --duration TIME      length: 500ms, 10s, 5m (default: until Ctrl-C or the end of "
+	"the\n"
+	"                           processes)\n"
 	"  -r, --rate HZ            samples per second of CPU time, 1 to 10000 (default 99)\n"
-	"  -e, --event EVENT        instead of time, what takes the samples; see below\n"
+	"  -e, --event EVENT        sample by an event instead of by time; see below\n"
 	"      --period N           take a sample each N events, or each N ns of CPU time\n"
-	"      --off-cpu SHARE      also where threads wait and for how long, by this share of "
-	"all\n"
-	"                           task switches: 1 for a few processes, 0.05 for a busy node;\n"
-	"                           sample types delay and switches\n"
-	"      --unwind HOW         how callers are found: auto (by the files' unwind tables, by\n"
-	"                           frame pointers where there are none; the default), fp, dwarf\n"
-	"      --kernel-stacks=BOOL with the kernel's frames (default true)\n"
+	"      --off-cpu SHARE      also sample this share of the task switches, to show where "
+	"and\n"
+	"                           how long threads wait: 1 for a few processes, 0.05 for a busy\n"
+	"                           node; sample types delay and switches\n"
+	"      --unwind HOW         unwinding: auto (unwind tables, and frame pointers for code\n"
+	"                           without a table; the default), fp, dwarf\n"
+	"      --kernel-stacks=BOOL record the kernel's frames (default true)\n"
 	"output\n"
-	"  -o, --output FILE|-      where to write (default: podprof-NAME-DATE-TIME.pb.gz here);\n"
-	"                           '-' is standard output, and a command's goes to standard "
-	"error\n"
-	"  -t, --tag KEY=VALUE      a label for every sample, such as version=1.2; repeatable\n"
+	"  -o, --output FILE|-      output file (default: podprof-NAME-DATE-TIME.pb.gz here); '-' "
+	"is\n"
+	"                           standard output, and a command then writes to standard error\n"
+	"  -t, --tag KEY=VALUE      a label of every sample, such as version=1.2; repeatable\n"
 	"other\n"
-	"      --proc-root PATH     where the host's /proc is (/proc)\n"
+	"      --proc-root PATH     the host's /proc (/proc)\n"
 	"      --allow-unsafe-kernel\n"
-	"                           where reading user memory may hang the machine: Linux 5.19 to\n"
-	"                           6.3 without a patch that 6.1.36, 6.3.10 and 6.4 have\n"
-	"      --help               this text\n\n"
-	"Samples are labelled with pid and comm, and with container, pod_uid or systemd unit:\n"
-	"'go tool pprof -tags FILE' lists them, -tagfocus picks.\n\n"
+	"                           sample on kernels that may hang: Linux 5.19 to 6.3 without "
+	"the\n"
+	"                           fix of 6.1.36, 6.3.10 and 6.4\n"
+	"      --help               this text\n"
+	"\n"
+	"Samples have the labels pid and comm, and container, pod_uid or systemd unit:\n"
+	"'go tool pprof -tags FILE' lists them, -tagfocus selects.\n"
+	"\n"
 	"events\n";
 
 static const char help_end[] =
-	"Virtual machines often lack the CPU's counters.\n\n"
-	"Exit status: 0 a profile is written; 1 failed; 2 wrong usage; 3 nothing to profile: no\n"
-	"such process or container. The command's own status is printed.\n";
+	"Virtual machines often lack hardware counters.\n\n"
+	"Exit status: 0 profile written; 1 failed; 2 wrong usage; 3 nothing to profile: no such\n"
+	"process or container. podprof prints the command's own status.\n";
 
 #define RECORD_HELP_SIZE 8192
 
@@ -84,7 +89,7 @@ static void make_help(char *ret)
 	for (size_t i = 0; i < n_events; i++)
 		n += (size_t)snprintf(ret + n, RECORD_HELP_SIZE - n, "  %-18s %s%s\n",
 				      events[i].name, events[i].help,
-				      events[i].hardware ? " (by the CPU's counters)" : "");
+				      events[i].hardware ? " (hardware counter)" : "");
 	snprintf(ret + n, RECORD_HELP_SIZE - n, "%s", help_end);
 }
 
@@ -144,10 +149,11 @@ static int take_targets(const struct cmdline *line, const struct raw *raw, struc
 		o->command = line->operands;
 	n_kinds = !!raw->pids.n + !!o->container + o->all + !!o->command;
 	if (!n_kinds)
-		return cmdline_usage(line, "say what to record: --pid PID, --container ID, --all, "
-					   "or a command behind --");
+		return cmdline_usage(line, "give a target: --pid PID, --container ID, --all, or a "
+					   "command after --");
 	if (n_kinds > 1)
-		return cmdline_usage(line, "only one of --pid, --container, --all and a command");
+		return cmdline_usage(line,
+				     "give only one of --pid, --container, --all and a command");
 	if (o->container && !*o->container)
 		return cmdline_usage(line, "--container takes an id");
 	return take_pids(line, raw, o);
@@ -173,7 +179,7 @@ static int unknown_event(const struct cmdline *line, const char *name)
 	for (size_t i = 0; i < n_events && n < sizeof(names); i++)
 		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "",
 				      events[i].name);
-	cmd_error("%s: there is no event '%s'; there are %s", line->command, name, names);
+	cmd_error("%s: unknown event '%s'; the events are %s", line->command, name, names);
 	return CMD_USAGE;
 }
 
@@ -198,11 +204,11 @@ static int take_event(const struct cmdline *line, const struct raw *raw, struct 
 	if (!o->event)
 		return unknown_event(line, raw->event);
 	if (raw->rate && raw->period)
-		return cmdline_usage(line, "only one of --rate and --period");
+		return cmdline_usage(line, "give only one of --rate and --period");
 	if (raw->rate && !o->event->clock)
 		return cmdline_usage(line,
-				     "--rate is for the clock; of %s say --period N, a sample "
-				     "each N of them",
+				     "--rate is for the clock; give --period N for a sample each N "
+				     "%s",
 				     o->event->name);
 	if (raw->rate &&
 	    (!strview_only_u64(strview_of(raw->rate), 10, &rate) || !rate || rate > ONCPU_RATE_MAX))
@@ -224,10 +230,10 @@ static int take_tag(const struct cmdline *line, const char *tag, struct record_o
 	name = strview_dup(strview_of_bytes(tag, (size_t)(equals - tag)));
 	r = name ? labels_set(&o->tags, name, equals + 1) : -ENOMEM;
 	if (r == LABELS_BAD_NAME)
-		return cmdline_usage(line, "--tag: a key has letters, digits and _, unlike '%s'",
-				     name);
+		return cmdline_usage(
+			line, "--tag: a key consists of letters, digits and _, not '%s'", name);
 	if (r)
-		return cmdline_usage(line, "--tag: too many of them");
+		return cmdline_usage(line, "too many --tag");
 	return CMD_DONE;
 }
 
@@ -263,17 +269,17 @@ static int take_rest(const struct cmdline *line, const struct raw *raw, struct r
 				     raw->off_cpu);
 	if (o->off_cpu > 0 && o->period)
 		return cmdline_usage(line,
-				     "--off-cpu goes with the clock only, not with --event or "
+				     "--off-cpu works with the clock only, not with --event or "
 				     "--period");
 	for (size_t i = 0; i < raw->tags.n && status == CMD_DONE; i++)
 		status = take_tag(line, raw->tags.items[i], o);
 	if (status != CMD_DONE)
 		return status;
 	if (o->output && !*o->output)
-		return cmdline_usage(line, "--output takes a file's name, or -");
+		return cmdline_usage(line, "--output takes the name of a file, or -");
 	if (o->output && strcmp(o->output, "-") == 0 && isatty(STDOUT_FILENO))
-		return cmdline_usage(line, "a profile is no text for a terminal; redirect standard "
-					   "output or give --output FILE");
+		return cmdline_usage(line, "a profile is binary, not for a terminal; redirect "
+					   "standard output or give --output FILE");
 	return CMD_DONE;
 }
 

@@ -73,7 +73,7 @@ static int apply_value(const struct option_desc *option, struct config *c, const
 	char text[4096];
 
 	if (!scalar_text(value, text, sizeof(text))) {
-		config_error_set(error, "%s: a string, number or boolean is needed", source);
+		config_error_set(error, "%s: give a string, number or boolean", source);
 		return CONFIG_BAD;
 	}
 	return option_set(option, c, text, source, error);
@@ -109,7 +109,8 @@ static int apply_key(const char *path, const char *key, json_t *value, struct co
 		return apply_relabel(path, value, c, error);
 	snprintf(source, sizeof(source), "\"%.60s\" in %.160s", key, path);
 	if (!option || strcmp(key, "config") == 0) {
-		config_error_set(error, "%s is no setting; 'podprof agent --help' lists them",
+		config_error_set(error,
+				 "%s is not a setting; 'podprof agent --help' lists the settings",
 				 source);
 		return CONFIG_BAD;
 	}
@@ -139,7 +140,7 @@ static int file_apply(const char *path, struct config *c, struct config_error *r
 		return CONFIG_BAD;
 	}
 	if (!json_is_object(object)) {
-		config_error_set(ret_error, "%s: a JSON object is needed, {\"cpu-rate\": 97}",
+		config_error_set(ret_error, "%s: not a JSON object, such as {\"cpu-rate\": 97}",
 				 path);
 		return CONFIG_BAD;
 	}
@@ -262,8 +263,8 @@ static int apply_flags(int argc, char **argv, struct config *c, const struct opt
 			config_error_set(error,
 					 flag == ':' ? "%s needs a value; 'podprof agent --help' "
 						       "lists the flags"
-						     : "%s is no flag; 'podprof agent --help' "
-						       "lists them",
+						     : "unknown flag %s; 'podprof agent --help' "
+						       "lists the flags",
 					 argv[optind - 1]);
 			return CONFIG_BAD;
 		}
@@ -273,7 +274,8 @@ static int apply_flags(int argc, char **argv, struct config *c, const struct opt
 			       error);
 	}
 	if (!r && optind < argc) {
-		config_error_set(error, "'%s' is no flag; 'podprof agent --help' lists them",
+		config_error_set(error,
+				 "unexpected argument '%s'; 'podprof agent --help' lists the flags",
 				 argv[optind]);
 		return CONFIG_BAD;
 	}
@@ -337,12 +339,12 @@ static int validate(const struct config *c, struct config_error *error)
 
 	for (size_t i = 0; i < array_size(ranges); i++)
 		if (ranges[i].value < ranges[i].low || ranges[i].value > ranges[i].high) {
-			config_error_set(error, "--%s is out of range: %s is possible",
-					 ranges[i].name, ranges[i].form);
+			config_error_set(error, "--%s is out of range: give %s", ranges[i].name,
+					 ranges[i].form);
 			return CONFIG_BAD;
 		}
 	if (c->off_cpu > 0 && !c->cpu_rate) {
-		config_error_set(error, "--off-cpu takes CPU profiling: --cpu-rate must not be 0");
+		config_error_set(error, "--off-cpu needs CPU profiling: set --cpu-rate above 0");
 		return CONFIG_BAD;
 	}
 	if (!c->listen || !c->proc_root) {
@@ -366,9 +368,9 @@ static int validate_label(const char *text, struct config_error *error)
 	if (fits && equals[1] && labels_valid_name(name) && strncmp(name, "__", 2) != 0)
 		return 0;
 	config_error_set(error,
-			 "--label: '%s' cannot be used: NAME=VALUE is needed, such as "
-			 "cluster=prod; a name is letters, digits and '_', and does not begin "
-			 "with a digit or '__'",
+			 "--label: '%s' is not valid: give NAME=VALUE, such as cluster=prod; a "
+			 "name consists of letters, digits and '_' and does not begin with a digit "
+			 "or '__'",
 			 text);
 	return CONFIG_BAD;
 }
@@ -381,7 +383,7 @@ static int validate_pattern(const char *name, const char *text, struct config_er
 
 	if (r <= 0)
 		return r;
-	config_error_set(error, "--%s: '%.100s' cannot be used: %s", name, text, why.text);
+	config_error_set(error, "--%s: '%.100s' is not valid: %s", name, text, why.text);
 	return CONFIG_BAD;
 }
 

@@ -30,84 +30,84 @@ _Static_assert(array_size(log_format_choices) == LOG_FORMAT_MAX + 1, "one word f
 #define AT(member) offsetof(struct config, member)
 
 const struct option_desc options[] = {
-	{.group = "What is profiled",
+	{.group = "Profiling",
 	 .name = "window",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(window_ns),
 	 .value_name = "DURATION",
 	 .default_text = "60s",
-	 .help = "length of time that one profile covers"},
+	 .help = "time span of one profile"},
 	{.name = "cpu-rate",
 	 .kind = OPTION_UINT,
 	 .offset = AT(cpu_rate),
 	 .value_name = "HZ",
 	 .default_text = "97",
-	 .help = "samples per second and CPU; 0 turns CPU profiling off. A prime, since\n"
-		 "a rate that divides a second counts periodic programs wrong"},
+	 .help = "samples per second and CPU; 0 turns CPU profiling off. Use a prime:\n"
+		 "other rates may run in step with periodic programs"},
 	{.name = "off-cpu",
 	 .kind = OPTION_SHARE,
 	 .offset = AT(off_cpu),
 	 .value_name = "SHARE",
 	 .default_text = "0",
-	 .help = "share of task switches to look at, to see where threads wait: 0.01 is\n"
-		 "plenty on a busy node; 0 turns off-CPU profiling off"},
+	 .help = "share of task switches to sample, to show where threads wait: 0.01\n"
+		 "suits a busy node; 0 turns off-CPU profiling off"},
 	{.name = "unwind",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(unwind),
 	 .value_name = "WAY",
 	 .choices = unwind_choices,
 	 .default_text = "auto",
-	 .help = "how callers are found in user stacks: auto (unwind tables, and frame\n"
-		 "pointers for code that has none), fp or dwarf (one of them only)"},
+	 .help = "unwinding of user stacks: auto (unwind tables, and frame pointers for\n"
+		 "code without a table), fp (frame pointers only), dwarf (tables only)"},
 	{.name = "kernel-stacks",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(kernel_stacks),
 	 .default_text = "true",
-	 .help = "record the kernel's frames too"},
+	 .help = "record the kernel's frames"},
 	{.name = "go-heap-profiler",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(go_heap),
 	 .value_name = "MODE",
 	 .choices = go_heap_choices,
 	 .default_text = "enabled",
-	 .help = "disabled, enabled (read where the Go runtime samples already) or force\n"
-		 "(write MemProfileRate once where sampling is off); force-annotated does\n"
-		 "that only in pods annotated podprof.io/go-heap: force"},
+	 .help = "disabled; enabled (read programs with sampling on); force (if sampling\n"
+		 "is off, turn it on by writing MemProfileRate once); force-annotated\n"
+		 "(the same, only in pods annotated podprof.io/go-heap: force)"},
 	{.name = "go-contention",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(go_contention),
 	 .default_text = "true",
-	 .help = "read mutex and block profiles of Go programs that have them on"},
+	 .help = "read mutex and block profiles of Go programs with these profilers on"},
 	{.name = "go-pull",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(go_pull),
 	 .default_text = "false",
 	 .help = "serve /debug/pprof/heap, allocs, mutex, block and goroutine of any Go\n"
-		 "process, ?pid=N or ?container=ID, read when they are asked for"},
+		 "process, ?pid=N or ?container=ID; podprof reads them at the request"},
 	{.name = "host-processes",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(host_processes),
-	 .help = "also profile what is in no container (default: true, and false in a\n"
-		 "Kubernetes pod)"},
+	 .help = "also profile processes outside of all containers (default: true; in a\n"
+		 "Kubernetes pod false)"},
 	{.name = "select",
 	 .kind = OPTION_LIST,
 	 .offset = AT(select),
 	 .value_name = "PATTERN",
 	 .live = true,
-	 .help = "profile only what matches: NAMESPACE/POD/CONTAINER, elsewhere the\n"
-		 "container's, unit's or process's name; repeatable"},
+	 .help = "profile only matching names: NAMESPACE/POD/CONTAINER; outside of pods\n"
+		 "the name of the container, unit or process; repeatable"},
 	{.name = "ignore",
 	 .kind = OPTION_LIST,
 	 .offset = AT(ignore),
 	 .value_name = "PATTERN",
 	 .live = true,
-	 .help = "and nothing that matches this; repeatable"},
-	{.group = "Where things are",
+	 .help = "exclude matching names; repeatable"},
+	{.group = "Host",
 	 .name = "cgroupfs-root",
 	 .kind = OPTION_STRING,
 	 .offset = AT(cgroupfs_root),
 	 .value_name = "DIR",
-	 .help = "the host's cgroup file system (default: found through the mount table)"},
+	 .help = "the host's cgroup file system (default: from the mount table)"},
 	{.name = "proc-root",
 	 .kind = OPTION_STRING,
 	 .offset = AT(proc_root),
@@ -118,7 +118,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(node_name),
 	 .value_name = "NAME",
-	 .help = "value of the label node (default: $NODE_NAME, else the host's name)"},
+	 .help = "value of the label node (default: $NODE_NAME, or the host's name)"},
 	{.group = "Names and labels",
 	 .name = "label",
 	 .kind = OPTION_LIST,
@@ -126,55 +126,55 @@ const struct option_desc options[] = {
 	 .value_name = "NAME=VALUE",
 	 .list_max = CONFIG_LABELS_MAX,
 	 .live = true,
-	 .help = "a label of everything, such as cluster=prod; repeatable"},
+	 .help = "a label of all profiles, such as cluster=prod; repeatable"},
 	{.name = "metadata",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(metadata),
 	 .value_name = "SOURCE",
 	 .choices = metadata_choices,
 	 .default_text = "auto",
-	 .help = "who is asked: kubelet, apiserver, runtime (its files on the node), none, or\n"
-		 "auto (the runtime; in a Kubernetes pod the kubelet as well, and where it\n"
-		 "refuses the API server)"},
+	 .help = "source of names: kubelet, apiserver, runtime (its files on the node), none,\n"
+		 "or auto (the runtime; in a Kubernetes pod also the kubelet, with the API\n"
+		 "server as the fallback)"},
 	{.name = "kubelet-url",
 	 .kind = OPTION_STRING,
 	 .offset = AT(kubelet_url),
 	 .value_name = "URL",
-	 .help = "where the kubelet is (default: https://$HOST_IP:10250)"},
+	 .help = "address of the kubelet (default: https://$HOST_IP:10250)"},
 	{.name = "kubelet-verify",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(kubelet_verify),
 	 .value_name = "HOW",
 	 .choices = verify_choices,
 	 .default_text = "full",
-	 .help = "how its certificate is checked, with the cluster's CA: full, chain (who has\n"
-		 "signed it, but not for which name) or none"},
-	{.group = "Where profiles go",
+	 .help = "check of the kubelet's certificate with the cluster's CA: full, chain (the\n"
+		 "signature without the name) or none"},
+	{.group = "Destinations and store",
 	 .name = "destination",
 	 .kind = OPTION_LIST,
 	 .offset = AT(destinations),
 	 .list_max = CONFIG_DESTINATIONS_MAX,
 	 .value_name = "KIND=URL",
-	 .help = "send profiles there; repeatable. See 'Destinations' below"},
+	 .help = "send profiles to this server; repeatable. See 'Destinations' below"},
 	{.name = "store-dir",
 	 .kind = OPTION_STRING,
 	 .offset = AT(store_dir),
 	 .value_name = "DIR",
-	 .help = "keep profiles here for the page (default: /var/lib/podprof when\n"
-		 "there is no destination, else none)"},
+	 .help = "keep profiles here for the page (default: /var/lib/podprof without\n"
+		 "a destination, else none)"},
 	{.name = "store-bytes",
 	 .kind = OPTION_BYTES,
 	 .offset = AT(store_bytes),
 	 .value_name = "BYTES",
 	 .default_text = "256MiB",
-	 .help = "ceiling of the store; the oldest profiles go first"},
+	 .help = "limit of the store; podprof removes the oldest profiles first"},
 	{.name = "store-age",
 	 .kind = OPTION_DURATION,
 	 .offset = AT(store_age_ns),
 	 .value_name = "DURATION",
 	 .default_text = "24h",
-	 .help = "profiles older than this are removed from the store"},
-	{.group = "The agent itself",
+	 .help = "remove older profiles from the store"},
+	{.group = "Agent",
 	 .name = "listen",
 	 .kind = OPTION_STRING,
 	 .offset = AT(listen),
@@ -186,13 +186,13 @@ const struct option_desc options[] = {
 	 .offset = AT(memory_budget),
 	 .value_name = "BYTES",
 	 .default_text = "96MiB",
-	 .help = "ceiling of caches and queues together"},
+	 .help = "limit of all caches and queues together"},
 	{.name = "allow-unsafe-kernel",
 	 .kind = OPTION_BOOL,
 	 .offset = AT(allow_unsafe_kernel),
 	 .default_text = "false",
-	 .help = "also profile where reading user memory may hang the machine: Linux 5.19\n"
-		 "to 6.3 without a patch that 6.1.36, 6.3.10 and 6.4 have"},
+	 .help = "sample on kernels that may hang: Linux 5.19 to 6.3 without the fix of\n"
+		 "6.1.36, 6.3.10 and 6.4"},
 	{.name = "log-level",
 	 .kind = OPTION_CHOICE,
 	 .offset = AT(log_level),
@@ -213,7 +213,7 @@ const struct option_desc options[] = {
 	 .kind = OPTION_STRING,
 	 .offset = AT(config_file),
 	 .value_name = "FILE",
-	 .help = "JSON object with these settings as keys; SIGHUP reads it again"},
+	 .help = "JSON object with these settings as keys; SIGHUP reloads the file"},
 };
 
 const size_t n_options = array_size(options);
@@ -289,26 +289,26 @@ static const char *option_form(const struct option_desc *option, char *words, si
 
 	switch (option->kind) {
 	case OPTION_UINT:
-		return "a number is needed, such as 97";
+		return "give a number, such as 97";
 	case OPTION_SHARE:
-		return "a share from 0 to 1 is needed, such as 0.02";
+		return "give a share from 0 to 1, such as 0.02";
 	case OPTION_DURATION:
-		return "a time with its unit is needed, such as 250ms, 60s, 5m or 24h";
+		return "give a time with a unit, such as 250ms, 60s, 5m or 24h";
 	case OPTION_BYTES:
-		return "a size is needed, such as 4096, 96MiB or 2GiB";
+		return "give a size, such as 4096, 96MiB or 2GiB";
 	case OPTION_BOOL:
-		return "true or false is needed";
+		return "give true or false";
 	case OPTION_LIST:
-		return "there are too many of them";
+		return "too many values";
 	case OPTION_CHOICE:
 		for (size_t i = 0; option->choices[i] && n < size; i++)
 			n += (size_t)snprintf(words + n, size - n, "%s%s",
-					      i ? ", " : "it is one of ", option->choices[i]);
+					      i ? ", " : "give one of ", option->choices[i]);
 		return words;
 	case OPTION_STRING:
 		break;
 	}
-	return "another text is needed"; /* strings are unchanged */
+	return "give another text"; /* strings are unchanged */
 }
 
 int option_set(const struct option_desc *option, struct config *c, const char *text,
@@ -345,7 +345,7 @@ int option_set(const struct option_desc *option, struct config *c, const char *t
 		break;
 	}
 	if (r == CONFIG_BAD)
-		config_error_set(ret_error, "%s: '%s' cannot be used: %s", source, text,
+		config_error_set(ret_error, "%s: '%s' is not valid: %s", source, text,
 				 option_form(option, words, sizeof(words)));
 	return r;
 }

@@ -400,10 +400,10 @@ void deferred_unwind_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc stacks = {
 		"podprof_deferred_stacks", METRIC_COUNTER,
-		"Copied stacks by how their walk came about.", NULL};
+		"Deferred unwinds of stack dumps, by outcome.", NULL};
 	static const struct metric_family_desc waiting = {
 		"podprof_deferred_stacks_pending", METRIC_GAUGE,
-		"Copied stacks that wait for an unwind table.", NULL};
+		"Stack dumps waiting for an unwind table.", NULL};
 	struct deferred_unwind *du = ctx;
 
 	stack_dumps_collect(du->dumps, sink);

@@ -332,7 +332,7 @@ static void on_filter(void *ctx)
 	uint64_t suppressed;
 
 	if (r < 0 && log_limit_ok(&p->filter_log, &suppressed))
-		log_warn("cannot tell the kernel whom to leave out, trying again", log_err(r),
+		log_warn("cannot update cgroup sampling in the kernel, retrying", log_err(r),
 			 log_uint("suppressed", suppressed));
 }
 
@@ -461,13 +461,13 @@ void cpu_profiler_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc samples = {
 		"podprof_profiled_samples", METRIC_COUNTER,
-		"Samples taken over from the kernel, by what became of them.", NULL};
+		"Samples handed over by the kernel, by outcome.", NULL};
 	static const struct metric_family_desc places = {
 		"podprof_symbolized_addresses", METRIC_COUNTER,
-		"Distinct addresses looked up, by whether a name was found.", NULL};
+		"Distinct addresses looked up for a name, by result.", NULL};
 	static const struct metric_family_desc blocked = {
 		"podprof_symbol_reads_abandoned", METRIC_COUNTER,
-		"Reads of files for names that blocked and were abandoned.", NULL};
+		"Blocked and abandoned reads of files for names.", NULL};
 	static const char *const names[CPU_OUTCOME_MAX] = {
 		[CPU_SAMPLES_FOLDED] = "folded",     [CPU_SAMPLES_FILTERED] = "filtered",
 		[CPU_SAMPLES_LOST] = "lost",	     [CPU_SAMPLES_LEFT_OUT] = "over_limit",

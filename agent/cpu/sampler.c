@@ -200,16 +200,15 @@ static int start_events(struct cpu_sampler *s)
 
 	/* the kernel tells pids as our own namespace has them */
 	if (!pid_is_ours(s->opts.proc)) {
-		log_warn("--proc-root is of another PID namespace, short-lived processes will have "
-			 "no "
-			 "names");
+		log_warn("--proc-root belongs to another PID namespace, short-lived processes will "
+			 "have no names");
 		return 0;
 	}
 	r = sideband_new(&opts, &s->sideband);
 	if (r == -ENOMEM)
 		return r;
 	if (r) {
-		log_warn("cannot follow processes, short-lived ones will have no names",
+		log_warn("cannot follow processes, short-lived processes will have no names",
 			 log_err(r));
 		return 0;
 	}
@@ -223,7 +222,7 @@ static void note_unread(struct cpu_sampler *s, int r)
 	uint64_t suppressed;
 
 	if (r < 0 && log_limit_ok(&s->tick_log, &suppressed))
-		log_warn("cannot read all samples, trying again", log_err(r),
+		log_warn("cannot read all samples, retrying", log_err(r),
 			 log_uint("suppressed", suppressed));
 }
 
@@ -375,7 +374,7 @@ void cpu_sampler_finish(struct cpu_sampler *s)
 	}
 	finish_deferred(s);
 	if (r < 0)
-		log_warn("cannot read the last samples, leaving them out", log_err(r));
+		log_warn("cannot read the last samples, dropping them", log_err(r));
 }
 
 void cpu_sampler_sweep(struct cpu_sampler *s)

@@ -148,9 +148,9 @@ void series_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc bytes = {"podprof_fold_bytes", METRIC_GAUGE,
 							"Memory of the current window's stacks.",
 							"bytes"};
-	static const struct metric_family_desc lost = {
-		"podprof_fold_lost_samples", METRIC_COUNTER,
-		"Samples that a ceiling of the current window kept out.", NULL};
+	static const struct metric_family_desc lost = {"podprof_fold_lost_samples", METRIC_COUNTER,
+						       "Samples beyond a limit of the window.",
+						       NULL};
 	const struct series_table *t = ctx;
 	uint64_t n_bytes = 0;
 

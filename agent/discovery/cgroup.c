@@ -71,7 +71,7 @@ struct cgroup_scope {
 
 static bool is_hex(char c)
 {
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 /* True if the text has @form: 'h' stands for a hexadecimal digit, every other character

@@ -676,7 +676,7 @@ static void collect_refused(const struct cgroupfs *fs, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
 		"podprof_cgroup_refused", METRIC_COUNTER,
-		"Cgroup directories left out, or not watched, by reason.", NULL};
+		"Cgroup directories left out or not watched, by reason.", NULL};
 
 	metric_by_name(sink, &family, "reason",
 		       (const uint64_t[]){fs->n_unreadable, fs->n_unwatchable},
@@ -691,17 +691,15 @@ void cgroupfs_collect(void *ctx, struct metric_sink *sink)
 	static const struct metric_family_desc walks = {
 		"podprof_cgroup_walks", METRIC_COUNTER,
 		"Walks over all cgroup directories, by reason.", NULL};
-	static const struct metric_family_desc seconds = {"podprof_cgroup_walk_seconds",
-							  METRIC_COUNTER,
-							  "Time spent in these walks.", "seconds"};
-	static const struct metric_family_desc events = {
-		"podprof_cgroup_inotify_events", METRIC_COUNTER, "Events from inotify.", NULL};
+	static const struct metric_family_desc seconds = {
+		"podprof_cgroup_walk_seconds", METRIC_COUNTER, "Time of these walks.", "seconds"};
+	static const struct metric_family_desc events = {"podprof_cgroup_inotify_events",
+							 METRIC_COUNTER, "Inotify events.", NULL};
 	static const struct metric_family_desc scans = {"podprof_cgroup_scans", METRIC_COUNTER,
 							"Listings of single cgroup directories.",
 							NULL};
-	static const struct metric_family_desc watches = {"podprof_cgroup_watches", METRIC_GAUGE,
-							  "Watches held, and wanted but not had.",
-							  NULL};
+	static const struct metric_family_desc watches = {
+		"podprof_cgroup_watches", METRIC_GAUGE, "Inotify watches, held and missing.", NULL};
 	const struct cgroupfs *fs = ctx;
 
 	collect_dirs(fs, sink);

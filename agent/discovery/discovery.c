@@ -566,8 +566,7 @@ static void collect_entities(struct discovery *d, struct metric_sink *sink)
 {
 	static const struct metric_family_desc family = {
 		"podprof_entities", METRIC_GAUGE,
-		"What samples can belong to. A container that is gone stays for late samples.",
-		NULL};
+		"Entities of samples. A gone container stays for late samples.", NULL};
 	uint64_t n[2][ENTITY_KIND_MAX] = {0};
 	const struct entity *entity = NULL;
 
@@ -587,7 +586,7 @@ void discovery_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc lookups = {
 		"podprof_entity_lookups", METRIC_COUNTER,
-		"Distinct stacks by how their entity was found.", NULL};
+		"Distinct stacks by the way their entity was found.", NULL};
 	struct discovery *d = ctx;
 
 	collect_entities(d, sink);

@@ -461,7 +461,7 @@ static void collect_targets(const struct process_list *l, struct metric_sink *si
 {
 	static const struct metric_family_desc family = {
 		"podprof_targets", METRIC_GAUGE,
-		"Processes whose entity is kept: in the last listing, or asked for since.", NULL};
+		"Processes with a cached entity: in the last listing, or looked up since.", NULL};
 	static const char *const names[] = {"other", "listed"};
 	uint64_t n[2] = {0};
 	const struct cached_process *process = NULL;
@@ -473,9 +473,9 @@ static void collect_targets(const struct process_list *l, struct metric_sink *si
 
 void process_list_collect(const struct process_list *l, struct metric_sink *sink)
 {
-	static const struct metric_family_desc listed = {
-		"podprof_processes_listed", METRIC_COUNTER,
-		"Processes found in listings, and those left out by reason.", NULL};
+	static const struct metric_family_desc listed = {"podprof_processes_listed", METRIC_COUNTER,
+							 "Processes found in listings, by outcome.",
+							 NULL};
 
 	collect_targets(l, sink);
 	metric_by_name(sink, &listed, "outcome", l->n_listed, listed_names, LISTED_MAX);

@@ -53,16 +53,16 @@ size_t procview_problems(const struct procview *view,
 
 	if (view->others != PROCVIEW_SEEN)
 		ret[n++] = (struct procview_problem){"/proc is mounted with hidepid",
-						     "other users' processes are not shown to us",
+						     "other users' processes are hidden",
 						     "grant CAP_SYS_PTRACE"};
 	if (view->nested)
-		ret[n++] =
-			(struct procview_problem){"/proc is of a PID namespace inside the node's",
-						  "processes outside it are not profiled", ""};
+		ret[n++] = (struct procview_problem){
+			"/proc belongs to a PID namespace inside the node's",
+			"processes outside this namespace are not profiled", ""};
 	if (!view->ours)
-		ret[n++] = (struct procview_problem){"/proc is of another PID namespace than ours",
-						     "short-lived processes have no names",
-						     "use hostPID"};
+		ret[n++] = (struct procview_problem){
+			"/proc belongs to another PID namespace than podprof",
+			"short-lived processes have no names", "use hostPID"};
 	return n;
 }
 

@@ -166,7 +166,7 @@ void doctor_check(const struct probe_results *results, struct findings *ret)
 					 results->no_proc < 0
 						 ? strerror(-results->no_proc)
 						 : root_outcome_name(results->no_proc)),
-			    "the agent does not start", "name the node's procfs with --proc-root");
+			    "the agent does not start", "set --proc-root to the node's procfs");
 	} else {
 		node_check(results, ret);
 		reading_check(results, ret);

@@ -79,7 +79,7 @@ static void check_version(const struct probe_results *results, struct findings *
 			    CPU_LOST, old->remedy);
 	else if (bpfobj_permit(known, results->config->allow_unsafe_kernel, &why))
 		finding_say(findings_add(ret, "kernel", FINDING_MISSING, "%s: %s", name, why.text),
-			    CPU_LOST, "use a kernel that has it mended: 6.1.36, 6.3.10, or 6.4");
+			    CPU_LOST, "use a kernel with the fix: 6.1.36, 6.3.10, or 6.4");
 	else
 		findings_add(ret, "kernel", FINDING_OK, "%s", name);
 }
@@ -105,8 +105,8 @@ static void check_paranoid(const struct probe_results *results, struct findings 
 	    (k->tried && !k->result))
 		return;
 	finding = findings_add(ret, "perf events", FINDING_MISSING,
-			       "kernel.perf_event_paranoid is %d, which takes CAP_SYS_ADMIN on "
-			       "Debian's and Ubuntu's kernels",
+			       "kernel.perf_event_paranoid is %d: Debian's and Ubuntu's kernels "
+			       "require CAP_SYS_ADMIN",
 			       k->paranoid);
 	finding_say(finding, CPU_LOST,
 		    "sysctl -w kernel.perf_event_paranoid=2 on the node, or add CAP_SYS_ADMIN");
@@ -136,22 +136,22 @@ static void say_begun(const struct probe_results *results, struct findings *ret)
 
 	if (k->has_loop && !*k->cpu_why) {
 		findings_add(ret, "CPU profiles", FINDING_OK,
-			     "samples are taken %s, %zu of them; the kernel checked the programs "
-			     "in %" PRIu64 " ms",
+			     "sampling works %s, %zu of them; the kernel verified the programs in "
+			     "%" PRIu64 " ms",
 			     what, k->n_cpus, (uint64_t)(k->load_ns / NSEC_PER_MSEC));
 		return;
 	}
 	if (*k->cpu_why) {
 		finding = findings_add(ret, "CPU profiles", FINDING_DEGRADED,
-				       "some CPU has no clock: %s", k->cpu_why);
-		finding_say(finding, "what runs there is not seen", "see the line above");
+				       "no clock on some CPU: %s", k->cpu_why);
+		finding_say(finding, "programs on that CPU are not sampled", "see the line above");
 		return;
 	}
 	finding = findings_add(ret, "CPU profiles", FINDING_DEGRADED,
-			       "samples are taken %s, and walked in parts: the kernel lacks "
+			       "sampling works %s, with stack walks in parts: the kernel lacks "
 			       "bpf_loop() (5.17), or net.core.bpf_jit_enable is 0",
 			       what);
-	finding_say(finding, "each sample costs more", "nothing has to be done");
+	finding_say(finding, "each sample costs more", "nothing");
 }
 
 static void say_lacks(const struct bpfobj_lacks *lacks, struct findings *ret)
@@ -180,9 +180,9 @@ static void check_events(const struct probe_results *results, struct findings *r
 	if (!k->events || (k->tried && k->result))
 		return;
 	finding_say(findings_add(ret, "short-lived processes", FINDING_DEGRADED,
-				 "perf events of their mappings are refused (%s)",
+				 "the kernel refuses perf events of mappings (%s)",
 				 strerror(-k->events)),
-		    "what ends within a second has no names in profiles",
+		    "programs that end within a second have no names in profiles",
 		    "grant CAP_PERFMON, and allow perf_event_open(2)");
 }
 
@@ -192,7 +192,7 @@ void kernelside_check(const struct probe_results *results, struct findings *ret)
 		bpfobj_unfit(&results->kernel.known, BPFOBJ_CONFIDENTIALITY);
 
 	if (!results->config->cpu_rate) {
-		findings_add(ret, "CPU profiles", FINDING_OK, "not asked for (--cpu-rate 0)");
+		findings_add(ret, "CPU profiles", FINDING_OK, "turned off (--cpu-rate 0)");
 		return;
 	}
 	check_version(results, ret);

@@ -153,7 +153,7 @@ static void check_agent(const struct probe_results *results, struct findings *re
 		if (l->conditions[i].ok && !is_known(&l->conditions[i]))
 			n += (size_t)snprintf(works + n, sizeof(works) - n, "; %s works",
 					      l->conditions[i].name);
-	findings_add(ret, "agent", FINDING_OK, "one runs here, at %s, and is %sready%s",
+	findings_add(ret, "agent", FINDING_OK, "running here, at %s, and %sready%s",
 		     results->config->listen, l->ready ? "" : "not ", works);
 	for (size_t i = 0; i < l->n; i++) {
 		const struct listener_condition *c = &l->conditions[i];
@@ -163,7 +163,7 @@ static void check_agent(const struct probe_results *results, struct findings *re
 			continue;
 		finding_say(findings_add(ret, "agent", FINDING_MISSING, "%s: %.*s", c->name,
 					 todo ? (int)(todo - c->why) : (int)strlen(c->why), c->why),
-			    "the agent that runs goes on without", todo ? todo + 2 : "see its log");
+			    "the running agent continues without", todo ? todo + 2 : "see its log");
 	}
 }
 
@@ -175,7 +175,7 @@ void listener_check(const struct probe_results *results, struct findings *ret)
 		check_agent(results, ret);
 	else if (l->wrong)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING,
-					 "--listen %s is no address", results->config->listen),
+					 "--listen %s is not an address", results->config->listen),
 			    "the agent does not start", "it has to be " CONFIG_LISTEN_FORM);
 	else if (l->result)
 		finding_say(findings_add(ret, "listen", FINDING_MISSING, "%s: %s",

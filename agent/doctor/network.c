@@ -146,23 +146,23 @@ static bool may_pass(const struct reached *reached)
 static const char *remedy(const struct reached *reached, char ret[FINDING_TEXT_MAX])
 {
 	if (reached->wrong)
-		return "write it as 'podprof agent --help' says at its end";
+		return "see 'Destinations' in 'podprof agent --help'";
 	if (reached->status && reached->verdict == DESTINATION_DENIED)
-		return "give credentials that it takes: bearer-token-file, basic-auth-user and "
+		return "give valid credentials: bearer-token-file, basic-auth-user and "
 		       "-password-file, tenant";
 	if (reached->status == 404)
-		return "give the server's base address, without a path unless a proxy wants one";
+		return "give the server's base address; add a path only for a proxy";
 	if (reached->status >= 300 && reached->status < 400)
-		return "give the address that it leads to: redirects are not followed";
+		return "give the redirect's target address: podprof does not follow redirects";
 	if (reached->status && may_pass(reached))
 		return "see the server's own log";
 	if (reached->status) {
-		snprintf(ret, FINDING_TEXT_MAX, "see whether this is a %s server",
+		snprintf(ret, FINDING_TEXT_MAX, "check that this is a %s server",
 			 reached->kind->title);
 		return ret;
 	}
 	if (strstr(reached->why, "certificate"))
-		return "ca-file=PATH names the certificates to trust";
+		return "set ca-file=PATH to the certificates to trust";
 	return "check the address from here: its name, its port, network policies and proxies";
 }
 
@@ -184,8 +184,8 @@ static void check_destination(const struct reached *reached, struct findings *re
 			       reached->done ? reached->why : "no answer in time");
 	finding_say(finding,
 		    reached->wrong	? "the agent does not start"
-		    : may_pass(reached) ? "no profile gets there; it is tried again and again"
-					: "no profile gets there",
+		    : may_pass(reached) ? "no profile arrives; podprof keeps retrying"
+					: "no profile arrives",
 		    remedy(reached, text));
 }
 
@@ -218,12 +218,12 @@ static void check_clock(const struct network *network, struct findings *ret)
 	if (network->now_s >= CLOCK_LEAST_S && llabs(ahead_s) <= apart_s(network))
 		return;
 	if (network->now_s < CLOCK_LEAST_S)
-		finding = findings_add(ret, "clock", FINDING_MISSING, "it was never set");
+		finding = findings_add(ret, "clock", FINDING_MISSING, "never set");
 	else
-		finding = findings_add(ret, "clock", FINDING_MISSING,
-				       "%" PRId64 " s %s of the destination's",
-				       (int64_t)llabs(ahead_s), ahead_s > 0 ? "behind" : "ahead");
-	finding_say(finding, "profiles are shown at the wrong time, or refused as too old",
+		finding = findings_add(
+			ret, "clock", FINDING_MISSING, "%" PRId64 " s %s the destination's",
+			(int64_t)llabs(ahead_s), ahead_s > 0 ? "behind" : "ahead of");
+	finding_say(finding, "profiles appear at the wrong time, or are refused as too old",
 		    "set the node's clock (chrony, systemd-timesyncd)");
 }
 

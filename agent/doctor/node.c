@@ -149,7 +149,7 @@ static void check_view(const struct probe_results *results, struct findings *ret
 
 	if (node->view.nested && !node->n_strangers) {
 		finding_say(findings_add(ret, "processes", FINDING_MISSING,
-					 "%s has no process but those of our own container",
+					 "%s has only the processes of podprof's own container",
 					 results->config->proc_root),
 			    "nothing else is profiled", "hostPID: true (docker: --pid=host)");
 		return;
@@ -181,17 +181,17 @@ static void check_part(const struct probe_results *results, const char *version,
 	struct finding *finding;
 
 	if (node->view.nested) { /* both belong to the container of the node */
-		findings_add(ret, "cgroups", FINDING_OK,
-			     "%s, those of the container that we are in", version);
+		findings_add(ret, "cgroups", FINDING_OK, "%s, those of podprof's own container",
+			     version);
 		return;
 	}
-	finding = findings_add(ret, "cgroups", FINDING_MISSING,
-			       "%s, of which %s shows one container's part", version,
-			       results->config->cgroupfs_root ? results->config->cgroupfs_root
-							      : "/sys/fs/cgroup");
-	finding_say(finding, "containers outside it are not found",
-		    "mount the host's /sys/fs/cgroup into the container, and name that place with "
-		    "--cgroupfs-root");
+	finding = findings_add(
+		ret, "cgroups", FINDING_MISSING, "%s; %s shows one container's part only", version,
+		results->config->cgroupfs_root ? results->config->cgroupfs_root : "/sys/fs/cgroup");
+	finding_say(
+		finding, "containers outside it are not found",
+		"mount the host's /sys/fs/cgroup into the container, and set --cgroupfs-root to "
+		"the mount point");
 }
 
 /* Whether any usable cgroup tree exists. */
@@ -214,14 +214,14 @@ static bool check_cgroups(const struct probe_results *results, struct findings *
 	}
 	if (v1)
 		snprintf(version, sizeof(version), "version 1 (%s)%s",
-			 controller_name(node->controller), v2 ? " with 2 beside it" : "");
+			 controller_name(node->controller), v2 ? " and version 2" : "");
 	if ((v1 && !node->real[HIERARCHY_V1]) || (v2 && !node->real[HIERARCHY_V2])) {
 		/* A configured directory outside of any cgroup file system. */
 		finding_say(findings_add(ret, "cgroups", FINDING_MISSING,
-					 "%s is no cgroup file system",
+					 "%s is not a cgroup file system",
 					 results->config->cgroupfs_root),
 			    "no container is found",
-			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
+			    "set --cgroupfs-root to the mount point of the host's /sys/fs/cgroup");
 		return false;
 	}
 	if (!node->top[v1 ? HIERARCHY_V1 : HIERARCHY_V2])
@@ -239,9 +239,9 @@ static void check_containers(const struct probe_results *results, struct finding
 
 	if (!node->n_containers && results->in_cluster) {
 		finding = findings_add(ret, "containers", FINDING_MISSING,
-				       "none is found, though this is one");
+				       "none found, although podprof itself runs in a container");
 		finding_say(finding, "no container has profiles",
-			    "name the place of the host's /sys/fs/cgroup with --cgroupfs-root");
+			    "set --cgroupfs-root to the mount point of the host's /sys/fs/cgroup");
 	} else {
 		findings_add(ret, "containers", FINDING_OK, "%zu", node->n_containers);
 	}
@@ -253,11 +253,11 @@ static void check_changes(const struct probe_results *results, struct findings *
 	struct finding *finding;
 
 	if (!node->no_inotify && !node->n_unwatched) {
-		findings_add(ret, "inotify", FINDING_OK, "all cgroups are watched");
+		findings_add(ret, "inotify", FINDING_OK, "watches all cgroups");
 		return;
 	}
 	finding = findings_add(ret, "inotify", FINDING_DEGRADED,
-			       node->no_inotify ? "no instance is to be had"
+			       node->no_inotify ? "no instance left"
 						: "%zu of %zu cgroups are not watched",
 			       node->n_unwatched, node->n_dirs);
 	finding_say(finding, "containers that live for less than some seconds may be missed",

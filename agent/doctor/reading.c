@@ -140,13 +140,13 @@ static const char *remedy(const struct probe_results *results)
 	if (rights->in_namespace)
 		return "see user namespace";
 	if (rights_apparmor(rights))
-		return "AppArmor forbids it: appArmorProfile: {type: Unconfined} (chart: "
+		return "AppArmor forbids this: appArmorProfile: {type: Unconfined} (chart: "
 		       "appArmorUnconfined; docker: --security-opt apparmor=unconfined)";
 	if (rights->selinux)
-		return "SELinux forbids it: seLinuxOptions: {type: spc_t} (the chart's default)";
+		return "SELinux forbids this: seLinuxOptions: {type: spc_t} (the chart's default)";
 	if (rights->yama == 3)
-		return "sysctl kernel.yama.ptrace_scope is 3: boot the node with less";
-	return "a security module or a seccomp profile forbids it: allow ptrace and "
+		return "sysctl kernel.yama.ptrace_scope is 3: boot the node with a lower value";
+	return "a security module or a seccomp profile forbids this: allow ptrace and "
 	       "process_vm_readv";
 }
 
@@ -172,7 +172,7 @@ static void check_processes(const struct probe_results *results, struct findings
 			continue;
 		finding_say(findings_add(ret, "reading processes",
 					 all ? FINDING_MISSING : FINDING_DEGRADED,
-					 "the %s of %zu of %zu processes are refused, %" PRIu64
+					 "cannot read the %s of %zu of %zu processes, %" PRIu64
 					 " %s the first",
 					 names[i], reading->refused[i], reading->n,
 					 reading->example.pid, reading->example.comm),

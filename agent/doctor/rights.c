@@ -120,13 +120,13 @@ static const struct {
 	{CAP_BPF, "CAP_BPF", NEED_CPU, FINDING_MISSING, "no CPU profiles"},
 	{CAP_PERFMON, "CAP_PERFMON", NEED_CPU, FINDING_MISSING, "no CPU profiles"},
 	{CAP_SYS_PTRACE, "CAP_SYS_PTRACE", NEED_ALWAYS, FINDING_MISSING,
-	 "other users' programs have no names in profiles, and their Go heaps are not read; nor is "
-	 "what the container runtimes say"},
+	 "other users' programs have no names in profiles; their Go heaps and the container "
+	 "runtimes' files are not read"},
 	{CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", NEED_ALWAYS, FINDING_MISSING,
-	 "programs and files that only other users may read have no names, and their Go heaps are "
-	 "not read"},
+	 "other users' private programs and files have no names, and their Go heaps are not "
+	 "read"},
 	{CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", NEED_ALWAYS, FINDING_DEGRADED,
-	 "programs that were replaced or deleted while they run have no names"},
+	 "running programs whose files were replaced or deleted have no names"},
 	{CAP_SYSLOG, "CAP_SYSLOG", NEED_KERNEL_STACKS, FINDING_MISSING,
 	 "kernel functions have no names"},
 };
@@ -146,11 +146,10 @@ static bool is_missing(const struct probe_results *results, size_t i)
 /* One remedy for all missing capabilities: one line of a manifest, or of a unit. */
 static void make_remedy(const struct probe_results *results, char *ret, size_t size)
 {
-	size_t n =
-		(size_t)snprintf(ret, size, "%s",
-				 results->in_cluster ? "securityContext.capabilities.add, as the "
-						       "chart has it:"
-						     : "run as root, or grant");
+	size_t n = (size_t)snprintf(ret, size, "%s",
+				    results->in_cluster ? "securityContext.capabilities.add, as in "
+							  "the chart:"
+							: "run as root, or grant");
 
 	for (size_t i = 0; i < array_size(wanted); i++)
 		if (is_missing(results, i))
@@ -206,7 +205,7 @@ static void check_locked(const struct probe_results *results, struct findings *r
 		return;
 	}
 	finding = findings_add(ret, "locked memory", FINDING_MISSING,
-			       "limited to %llu bytes, which this kernel counts BPF maps in",
+			       "limited to %llu bytes; this kernel counts BPF maps in it",
 			       (unsigned long long)rights->locked_bytes);
 	finding_say(finding, "no CPU profiles",
 		    "add CAP_SYS_RESOURCE (in the chart: capabilities), or raise the limit");
@@ -216,16 +215,17 @@ void rights_check(const struct probe_results *results, struct findings *ret)
 {
 	check_capabilities(results, ret);
 	if (results->rights.in_namespace)
-		finding_say(findings_add(ret, "user namespace", FINDING_MISSING,
-					 "podprof runs in one, where capabilities do not reach the "
-					 "node"),
-			    "no CPU profiles, and other users' programs are not seen",
-			    "run it as the node's root: no hostUsers: false, no rootless runtime");
+		finding_say(
+			findings_add(ret, "user namespace", FINDING_MISSING,
+				     "podprof runs in one: its capabilities do not apply to the "
+				     "node"),
+			"no CPU profiles, and other users' programs are not seen",
+			"run podprof as the node's root: no hostUsers: false, no rootless runtime");
 	check_confinement(&results->rights, ret);
 	check_locked(results, ret);
 	if (results->rights.open_files < OPEN_FILES_WANTED)
 		finding_say(findings_add(ret, "open files", FINDING_DEGRADED, "at most %llu",
 					 (unsigned long long)results->rights.open_files),
-			    "on a busy node, programs that are one too many have no names",
+			    "on a busy node, programs beyond this number have no names",
 			    "raise the hard limit of open files to 65536 (systemd: LimitNOFILE=)");
 }

@@ -143,9 +143,8 @@ static const char *remedy_of_runtime(const struct probe_results *results,
 				     const struct source *source)
 {
 	if (source->state == METADATA_WAITING)
-		return "nothing, where no container has been started yet, or by none of "
-		       "containerd, "
-		       "CRI-O, Docker and Podman";
+		return "nothing, if containerd, CRI-O, Docker and Podman have not started a "
+		       "container yet";
 	return rights_has(&results->rights, CAP_SYS_PTRACE)
 		       ? "in a pod: hostPID: true; else see reading "
 			 "processes"
@@ -164,12 +163,13 @@ static const char *remedy_of_server(const struct source *source)
 			       : "allow 'list' and 'watch' on pods in the whole cluster (chart: "
 				 "metadata.source auto or apiserver)";
 	if (strstr(source->word, "certificate"))
-		return kubelet ? "--kubelet-verify chain, or none, if it is not signed by the "
-				 "cluster's CA for its address (chart: metadata.kubeletVerify)"
-			       : "the cluster's CA has to be mounted with the token";
-	return kubelet ? "set --kubelet-url or $HOST_IP to the node's address; let no network "
-			 "policy forbid port 10250"
-		       : "let no network policy forbid the way to the API server";
+		return kubelet ? "set --kubelet-verify to chain, or to none, if the cluster's CA "
+				 "has not signed the certificate for the kubelet's address (chart: "
+				 "metadata.kubeletVerify)"
+			       : "mount the cluster's CA with the token";
+	return kubelet ? "set --kubelet-url or $HOST_IP to the node's address; allow port "
+			 "10250 in network policies"
+		       : "allow connections to the API server in network policies";
 }
 
 /* A failed source is harmless if another source has the same names. */
@@ -199,7 +199,8 @@ static void check_source(const struct probe_results *results, const struct sourc
 	else
 		finding_say(finding,
 			    outcome == FINDING_DEGRADED
-				    ? "nothing: the other server knows as much, for a larger right"
+				    ? "nothing: the other server has the same data, but needs a "
+				      "larger right"
 				    : "pods have no labels, annotations and workloads in profiles",
 			    remedy_of_server(source));
 }
@@ -227,8 +228,9 @@ static void check_named(const struct probe_results *results, struct findings *re
 	else
 		finding_say(findings_add(ret, "named containers", FINDING_DEGRADED, "none of %zu",
 					 sources->n_containers),
-			    "they are called by their ids",
-			    "nothing, if none of containerd, CRI-O, Docker and Podman made them");
+			    "profiles show container ids instead of names",
+			    "nothing, if another runtime than containerd, CRI-O, Docker and Podman "
+			    "made them");
 }
 
 void sources_check(const struct probe_results *results, struct findings *ret)
@@ -241,16 +243,17 @@ void sources_check(const struct probe_results *results, struct findings *ret)
 			"the agent does not start", METADATA_NO_ADDRESS_REMEDY);
 	else if (sources->result == -EINVAL)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING,
-					 "--node-name %s is no node's name",
+					 "--node-name %s is not the name of a node",
 					 results->config->node_name),
 			    "pods have no labels, annotations and workloads in profiles",
-			    "set --node-name to the name that 'kubectl get nodes' shows");
+			    "set --node-name to the name in 'kubectl get nodes'");
 	else if (sources->result)
 		finding_say(findings_add(ret, "names of pods", FINDING_MISSING, "%s",
 					 strerror(-sources->result)),
-			    "containers are called by their ids", "see the line above");
+			    "profiles show container ids instead of names", "see the line above");
 	else if (!sources->n && results->config->metadata != CONFIG_METADATA_NONE)
-		findings_add(ret, "names of pods", FINDING_OK, "nobody is asked: this is no pod");
+		findings_add(ret, "names of pods", FINDING_OK,
+			     "not asked for: podprof does not run in a pod");
 	for (size_t i = 0; i < sources->n; i++)
 		check_source(results, &sources->items[i], ret);
 	check_named(results, ret);

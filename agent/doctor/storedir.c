@@ -74,19 +74,19 @@ void storedir_check(const struct probe_results *results, struct findings *ret)
 		finding = findings_add(ret, "store", FINDING_MISSING, "%s: %s", dir->path,
 				       strerror(-dir->result));
 		finding_say(finding,
-			    dir->there ? "no profile is kept on the node, and its page has none"
+			    dir->there ? "no profiles on the node and its page"
 				       : "the agent does not start",
-			    "--store-dir names a directory that podprof may write to; with "
-			    "--destination none is needed");
+			    "set --store-dir to a writable directory, or send profiles to a "
+			    "--destination");
 	} else if (dir->free_bytes < dir->bytes / STOREDIR_ROOM_SHARE) {
-		finding = findings_add(ret, "store", FINDING_DEGRADED,
-				       "%s: %" PRIu64 " MiB are free, of %" PRIu64
-				       " that may be wanted",
-				       dir->path, dir->free_bytes >> 20, dir->bytes >> 20);
-		finding_say(finding, "what finds no room is left out",
+		finding =
+			findings_add(ret, "store", FINDING_DEGRADED,
+				     "%s: %" PRIu64 " MiB free, of %" PRIu64 " that may be needed",
+				     dir->path, dir->free_bytes >> 20, dir->bytes >> 20);
+		finding_say(finding, "profiles without room are dropped",
 			    "make room, or lower the ceiling");
 	} else {
 		findings_add(ret, "store", FINDING_OK, "%s%s", dir->path,
-			     dir->there ? "" : ", which will be made");
+			     dir->there ? "" : "; podprof will create it");
 	}
 }

@@ -44,8 +44,8 @@ const char destination_help[] =
 	"      basic-auth-password-file=PATH, basic-auth-password-env=VARIABLE\n"
 	"      bearer-token-file=PATH, bearer-token-env=VARIABLE\n"
 	"      ca-file=PATH                     certificates to trust instead of the system's\n"
-	"  Files are read again for each request. The variables http_proxy, https_proxy and\n"
-	"  no_proxy count.\n";
+	"  podprof reads the files again for each request, and obeys http_proxy, https_proxy and\n"
+	"  no_proxy.\n";
 
 /* ---- errors */
 
@@ -110,7 +110,7 @@ static int kind_unknown(const struct destination_kind *const *kinds, const struc
 			     "a destination has no kind before its URL; write KIND=URL with KIND "
 			     "one of: %s",
 			     list.data);
-	return wrong(ret_error, "destination kind '%.*s' is not known; there are: %s",
+	return wrong(ret_error, "unknown destination kind '%.*s'; the kinds are: %s",
 		     (int)strview_len(name), name->p, list.data);
 }
 
@@ -151,11 +151,11 @@ static int url_check(CURLU *u, const char *kind, const char *url, char **ret_err
 			"destination %s: the URL's scheme '%s' is not supported; use http or https",
 			kind, scheme);
 	if (url_has(u, CURLUPART_USER) || url_has(u, CURLUPART_PASSWORD))
-		return wrong(
-			ret_error,
-			"destination %s: the URL contains a user or password, which everybody on "
-			"the node could read; use basic-auth-user and basic-auth-password-file",
-			kind);
+		return wrong(ret_error,
+			     "destination %s: the URL contains a user or password, readable by "
+			     "everybody "
+			     "on the node; use basic-auth-user and basic-auth-password-file",
+			     kind);
 	if (url_has(u, CURLUPART_QUERY) || url_has(u, CURLUPART_FRAGMENT))
 		return wrong(ret_error,
 			     "destination %s: the URL has a part after '?' or '#', but a path is "
@@ -261,7 +261,7 @@ static int key_unknown(const struct destination *d, const struct strview *key, c
 	for (size_t i = 0; i < KEY_MAX; i++)
 		if (buf_printf(&list, "%s%s", i ? ", " : "", key_names[i]))
 			return -ENOMEM;
-	return wrong(ret_error, "destination %s: key '%.*s' is not known; there are: %s",
+	return wrong(ret_error, "destination %s: unknown key '%.*s'; the keys are: %s",
 		     d->kind->name, (int)strview_len(key), key->p, list.data);
 }
 
@@ -281,7 +281,7 @@ static int destination_set_key(struct destination *d, enum key key, struct strvi
 		return -ENOMEM;
 	if (key_is_env(key) && !getenv(*place))
 		return wrong(ret_error,
-			     "destination %s: %s names the environment variable %s, which is not "
+			     "destination %s: %s names the environment variable %s, but it is not "
 			     "set; set it or use a file",
 			     d->kind->name, key_names[key], *place);
 	if ((key == KEY_USER || key == KEY_TENANT) && !http_value_ok(*place))
@@ -331,7 +331,8 @@ static int destination_check(const struct destination *d, char **ret_error)
 			     "allow in a user name; remove it",
 			     kind);
 	if (secret_is_set(&d->tenant) && !d->kind->tenant_header)
-		return wrong(ret_error, "destination %s: it has no tenants; remove tenant", kind);
+		return wrong(ret_error, "destination %s: this kind has no tenants; remove tenant",
+			     kind);
 	return 0;
 }
 

@@ -192,11 +192,11 @@ static void trim_due(void *ctx)
 
 static int store_unusable(const char *dir, int outcome, char **ret_error)
 {
-	int n = asprintf(
-		ret_error,
-		"the store's folder '%s' cannot be used (%s); make it, or choose another with "
-		"--store-dir",
-		dir, store_outcome_name(outcome));
+	int n = asprintf(ret_error,
+			 "cannot use the store's folder '%s' (%s); create this folder, or set "
+			 "--store-dir to "
+			 "another",
+			 dir, store_outcome_name(outcome));
 
 	return n < 0 ? -ENOMEM : 1;
 }
@@ -230,7 +230,7 @@ static void export_keep(struct export *e, const struct profile *profile)
 
 	if (r && !e->store_told && log_limit_ok(&e->store_log_limit, &suppressed)) {
 		e->store_told = true;
-		log_warn("store fails, profiles are not kept",
+		log_warn("store fails, dropping profiles",
 			 log_str("err", r < 0 ? strerror(-r) : store_outcome_name(r)),
 			 log_uint("suppressed", suppressed));
 	} else if (!r && e->store_told) {
@@ -361,18 +361,16 @@ void export_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc profiles = {
 		"podprof_export_profiles", METRIC_COUNTER,
-		"Profiles by destination and by how they ended; retried ones have not ended yet.",
-		NULL};
+		"Profiles by destination and outcome; a retried profile has no result yet.", NULL};
 	static const struct metric_family_desc bytes = {"podprof_export_bytes", METRIC_COUNTER,
 							"The same in bytes of compressed pprof.",
 							"bytes"};
 	static const struct metric_family_desc queue = {
 		"podprof_export_queue_bytes", METRIC_GAUGE,
-		"Memory held by profiles that wait for a destination or are on the way to it.",
-		"bytes"};
+		"Memory of profiles in the queue of a destination or in flight.", "bytes"};
 	static const struct metric_family_desc limit = {
 		"podprof_export_queue_limit_bytes", METRIC_GAUGE,
-		"Ceiling of the queues of all destinations together.", "bytes"};
+		"Limit of the queues of all destinations together.", "bytes"};
 	const struct export *e = ctx;
 
 	collect_outcomes(e, sink, &profiles, false);

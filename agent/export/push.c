@@ -15,7 +15,7 @@
 static const char *status_message(long status)
 {
 	if (status >= 300 && status < 400)
-		return "redirects are not followed; give the address that it leads to";
+		return "podprof does not follow redirects; give the target address";
 	return "no message";
 }
 

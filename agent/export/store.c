@@ -482,9 +482,9 @@ void store_collect(void *store, struct metric_sink *sink)
 	static const struct metric_family_desc profiles = {"podprof_store_profiles", METRIC_COUNTER,
 							   "Profiles for the store by outcome.",
 							   NULL};
-	static const struct metric_family_desc removed = {
-		"podprof_store_removed", METRIC_COUNTER,
-		"Stored profiles removed by reason: too many bytes, too old, too many.", NULL};
+	static const struct metric_family_desc removed = {"podprof_store_removed", METRIC_COUNTER,
+							  "Stored profiles removed, by reason.",
+							  NULL};
 	static const char *const reasons[] = {"bytes", "age", "count"};
 	const struct store *s = store;
 	const char *names[STORE_GONE];

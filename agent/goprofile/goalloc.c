@@ -324,8 +324,7 @@ static void collect_info(const struct goalloc *g, struct metric_sink *sink)
 {
 	static const struct metric_family_desc info = {
 		"container_go_heap_profile", METRIC_INFO,
-		"How the heap of a container's Go processes is read, and why not where it is not.",
-		NULL};
+		"Source and state of the heap profile of a container's Go processes.", NULL};
 
 	metric_family(sink, &info);
 	for (const struct go_container *c = g->containers; c; c = c->hh.next) {
@@ -341,20 +340,20 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc families[GOALLOC_VALUES] = {
 		[GOALLOC_ALLOC_BYTES] = {"container_go_alloc_bytes", METRIC_COUNTER,
-					 "Bytes that the container's Go processes have allocated.",
+					 "Bytes allocated by the container's Go processes.",
 					 "bytes"},
-		[GOALLOC_ALLOC_OBJECTS] =
-			{"container_go_alloc_objects", METRIC_COUNTER,
-			 "Objects that the container's Go processes have allocated.", NULL},
+		[GOALLOC_ALLOC_OBJECTS] = {"container_go_alloc_objects", METRIC_COUNTER,
+					   "Objects allocated by the container's Go processes.",
+					   NULL},
 		[GOALLOC_GC_CYCLES] = {"container_go_gc_cycles", METRIC_COUNTER,
 				       "Garbage collections of the container's Go processes.",
 				       NULL},
 		[GOALLOC_INUSE_BYTES] = {"container_go_inuse_bytes", METRIC_GAUGE,
-					 "Bytes of the container's Go heaps in use at the last "
+					 "Live bytes of the container's Go heaps at the last "
 					 "garbage collection.",
 					 "bytes"},
 		[GOALLOC_INUSE_OBJECTS] = {"container_go_inuse_objects", METRIC_GAUGE,
-					   "Objects of the container's Go heaps in use at the last "
+					   "Live objects of the container's Go heaps at the last "
 					   "garbage collection.",
 					   NULL},
 		[GOALLOC_HEAP_BYTES] =
@@ -367,34 +366,32 @@ void goalloc_collect(void *ctx, struct metric_sink *sink)
 					  "freed, garbage included.",
 					  NULL},
 		[GOALLOC_SPANS_BYTES] = {"container_go_heap_inuse_bytes", METRIC_GAUGE,
-					 "Bytes of spans of the container's Go heaps that have "
-					 "objects.",
+					 "Bytes of the container's Go heap spans with objects.",
 					 "bytes"},
-		[GOALLOC_SYS_BYTES] =
-			{"container_go_heap_sys_bytes", METRIC_GAUGE,
-			 "Bytes of address space that the container's Go heaps have taken.",
-			 "bytes"},
-		[GOALLOC_RELEASED_BYTES] = {"container_go_heap_released_bytes", METRIC_GAUGE,
-					    "Bytes of them that were given back to the system.",
-					    "bytes"},
+		[GOALLOC_SYS_BYTES] = {"container_go_heap_sys_bytes", METRIC_GAUGE,
+				       "Bytes of address space of the container's Go heaps.",
+				       "bytes"},
+		[GOALLOC_RELEASED_BYTES] =
+			{"container_go_heap_released_bytes", METRIC_GAUGE,
+			 "Bytes of the container's Go heaps returned to the system.", "bytes"},
 		[GOALLOC_LIVE_BYTES] = {"container_go_gc_heap_live_bytes", METRIC_GAUGE,
-					"Bytes of the container's Go heaps that the last garbage "
-					"collection found to be live.",
+					"Live bytes of the container's Go heaps found by the "
+					"last garbage collection.",
 					"bytes"},
 		[GOALLOC_NEXT_GC_BYTES] =
 			{"container_go_next_gc_bytes", METRIC_GAUGE,
-			 "Sizes of the container's Go heaps at which the next garbage collection "
-			 "is to end.",
+			 "Target size of the container's Go heaps for the next garbage "
+			 "collection.",
 			 "bytes"},
 		[GOALLOC_GOROUTINES] = {"container_go_goroutines", METRIC_GAUGE,
 					"Goroutines of the container's Go processes.", NULL},
 	};
 	static const struct metric_family_desc refused = {
 		"podprof_go_processes_over_limit", METRIC_COUNTER,
-		"Readings of Go processes above the ceilings.", NULL};
+		"Readings of Go processes beyond the limits.", NULL};
 	static const struct metric_family_desc decreases = {
 		"podprof_go_decreases", METRIC_COUNTER,
-		"Readings of allocation totals below the one before, kept out.", NULL};
+		"Allocation totals of a process below earlier totals, left out.", NULL};
 	const struct goalloc *g = ctx;
 
 	for (int i = 0; i < GOALLOC_VALUES; i++)

@@ -167,8 +167,7 @@ static int enter_missing(struct gobuild *b, const struct goroutines_stats *stats
 	if (!stats->n_changed && !stats->n_left_out)
 		return 0;
 	snprintf(comment, sizeof(comment),
-		 "not in here: %" PRIu64 " goroutines that changed while they were read, %" PRIu64
-		 " for want of room",
+		 "missing: %" PRIu64 " goroutines changed during the read, %" PRIu64 " had no room",
 		 stats->n_changed, stats->n_left_out);
 	r = pprof_comment(b->pprof, comment);
 	return r < 0 ? r : 0;

@@ -73,8 +73,8 @@ static int enter_snap(struct heap_build *b, const struct heapsnap *snap)
 		r = enter_record(b, &snap->records[i]);
 	if (!r && snap->forced)
 		r = pprof_comment(b->go.pprof,
-				  "podprof has turned sampling on in this process: what "
-				  "it had allocated before is not in here");
+				  "podprof has turned sampling on in this process: earlier "
+				  "allocations are missing");
 	return r < 0 ? r : 0;
 }
 

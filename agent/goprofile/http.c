@@ -132,12 +132,12 @@ static void fail(struct go_profile_http *p, struct httpd_later *later, enum pull
 static const char *why_nothing(enum goruntime_state state)
 {
 	static const char *const texts[GORUNTIME_STATE_MAX] = {
-		[GORUNTIME_NO_RUNTIME] = "no Go program",
+		[GORUNTIME_NO_RUNTIME] = "not a Go program",
 		[GORUNTIME_NO_SAMPLES_YET] = "nothing recorded yet",
 		[GORUNTIME_DISABLED_BY_LINKER] =
 			"its memory profiler is off: nothing in the program asks for heap profiles",
 		[GORUNTIME_DISABLED_BY_PROGRAM] = "the program has not turned this profile on",
-		[GORUNTIME_GONE] = "it has ended, or runs another program now",
+		[GORUNTIME_GONE] = "the process has ended, or runs another program now",
 	};
 
 	return texts[state];
@@ -190,7 +190,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 {
 	struct pull_job *job = container_of(task, struct pull_job, task);
 
-	fail(ctx, job->later, PULL_STUCK, 503, "the process keeps who reads it waiting");
+	fail(ctx, job->later, PULL_STUCK, 503, "a read of the process blocks");
 }
 
 /* ---------------------------------------------------------------- who is asked for */
@@ -249,7 +249,7 @@ static unsigned int find(struct go_profile_http *p, const struct pull_ask *ask,
 		*ret_why = "not to be profiled: its pod, or a setting of the agent, says so";
 	} else {
 		*ret_why = ask->container ? "no such container with a process here"
-					  : "no such process among those that are profiled";
+					  : "no such process is profiled";
 	}
 	return 404;
 }
@@ -268,7 +268,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 		return;
 	}
 	if (go_profile_worker_pending(p->worker) > GO_PROFILE_HTTP_QUEUE_MAX) {
-		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
+		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
 		return;
 	}
 	job->task =
@@ -282,7 +282,7 @@ static void on_pull(void *ctx, const struct pull_ask *ask, struct httpd_later *l
 	if (status)
 		fail(p, later, outcome, status, why);
 	else if (go_profile_worker_submit(p->worker, &job->task))
-		fail(p, later, PULL_BUSY, 503, "other requests are waiting, come again later");
+		fail(p, later, PULL_BUSY, 503, "other requests are waiting; retry later");
 	else
 		(void)take_ptr(job);
 }
@@ -330,7 +330,7 @@ void go_profile_http_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc pulls = {
 		"podprof_go_pulls", METRIC_COUNTER,
-		"Requests for Go's own profiles, and what was left out of the answers.", NULL};
+		"Requests for Go's own profiles, and the parts left out of the answers.", NULL};
 	static const char *const names[PULL_OUTCOME_MAX] = {
 		[PULL_MADE] = "ok",
 		[PULL_NOTHING] = "empty",

@@ -301,7 +301,7 @@ static void round_done(struct go_profiler *p, const struct go_profiler_job *job)
 	memcpy(p->states, p->round_states, sizeof(p->states));
 	memset(p->round_states, 0, sizeof(p->round_states));
 	if (p->round_news > GO_PROFILER_NEWS_MAX)
-		log_info("more Go heaps, not told one by one",
+		log_info("more Go heaps, not logged one by one",
 			 log_uint("n", p->round_news - GO_PROFILER_NEWS_MAX));
 	p->round_news = 0;
 }
@@ -418,7 +418,7 @@ static void on_stuck(void *ctx, struct go_profile_task *task)
 	p->outcomes[GO_PROFILER_PROCESSES_STUCK] += job->n_targets;
 	give_up(p, job->key, pid);
 	tell_stuck(p, job->key, &job->labels, pid);
-	log_warn("a process keeps who reads it waiting, leaving its container alone for an hour",
+	log_warn("a read of a process blocks, leaving its container alone for an hour",
 		 log_uint("pid", pid->pid), log_str("service", service ? service : ""));
 }
 
@@ -669,8 +669,7 @@ void go_profiler_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc rounds = {
 		"podprof_go_heap_reads", METRIC_COUNTER,
-		"Profiles of containers that Go keeps itself, and what was left out of them.",
-		NULL};
+		"Profiles of Go programs by container, and the parts left out.", NULL};
 	static const char *const names[GO_PROFILER_OUTCOME_MAX] = {
 		[GO_PROFILER_MADE] = "ok",
 		[GO_PROFILER_FAILED] = "failed",
@@ -684,8 +683,7 @@ void go_profiler_collect(void *ctx, struct metric_sink *sink)
 	};
 	static const struct metric_family_desc states = {
 		"podprof_go_processes", METRIC_GAUGE,
-		"Processes by what is known of their Go heaps; those with several count for each.",
-		NULL};
+		"Processes by state of their Go heaps; each Go runtime of a process counts.", NULL};
 	static const struct metric_family_desc forced = {"podprof_go_forced", METRIC_COUNTER,
 							 "Attempts to turn Go's heap sampling on.",
 							 NULL};

@@ -446,7 +446,7 @@ void metadata_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc reads = {
 		"podprof_metadata_state_reads", METRIC_COUNTER,
-		"Looks into the container runtimes' state on the node, by how they ended.", NULL};
+		"Lookups in the container runtimes' state on the node, by outcome.", NULL};
 	struct metadata *m = ctx;
 
 	servers_collect(m->servers, sink);

@@ -92,7 +92,7 @@ struct metadata_names {
 };
 
 /* The message of -EDESTADDRREQ below, and its remedy. */
-#define METADATA_NO_ADDRESS	   "--metadata names a server whose address is not known"
+#define METADATA_NO_ADDRESS	   "unknown address of the server of --metadata"
 #define METADATA_NO_ADDRESS_REMEDY "set --kubelet-url or $HOST_IP, or run in a Kubernetes pod"
 
 /* *@ret: owned. 0; -EDESTADDRREQ if the mode names a server without a known address; -errno. */

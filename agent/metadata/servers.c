@@ -365,15 +365,15 @@ void servers_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc requests = {
 		"podprof_metadata_requests", METRIC_COUNTER,
-		"Requests for pods, by who was asked and how they ended.", NULL};
+		"Requests for pods, by server and outcome.", NULL};
 	static const struct metric_family_desc pods = {"podprof_metadata_pods", METRIC_GAUGE,
-						       "Pods of this node that are known.", NULL};
+						       "Known pods of this node.", NULL};
 	static const struct metric_family_desc odd = {
 		"podprof_metadata_pods_dropped", METRIC_COUNTER,
-		"Pods that could not be read or were too large.", NULL};
+		"Dropped pods: unreadable, too large or too many.", NULL};
 	static const struct metric_family_desc containers = {
 		"podprof_metadata_containers_dropped", METRIC_COUNTER,
-		"Containers of pods that have too many, each time that such a pod was read.", NULL};
+		"Containers beyond the limit of a pod, at each read of the pod.", NULL};
 	const struct servers *s = ctx;
 
 	metric_family(sink, &requests);

@@ -196,7 +196,7 @@ static void put_off(struct naming *naming, struct entity *entity)
 {
 	naming->n_put_off++;
 	if (!entity->stamp)
-		(void)entity_leave_out(entity, "its rules are still to be applied");
+		(void)entity_leave_out(entity, "rules not yet applied");
 }
 
 static void name_entity(struct naming *naming, struct entity *entity, const struct names *names)
@@ -351,26 +351,24 @@ void naming_collect(void *ctx, struct metric_sink *sink)
 {
 	static const struct metric_family_desc containers = {
 		"podprof_metadata_containers", METRIC_GAUGE,
-		"Containers by what Kubernetes has told of their names.", NULL};
+		"Containers by the state of their names.", NULL};
 	static const struct metric_family_desc waits = {
 		"podprof_metadata_waits", METRIC_COUNTER,
-		"Containers whose names were waited for, by how that has ended.", NULL};
+		"Containers that waited for their names, by outcome.", NULL};
 	static const struct metric_family_desc left_out = {
 		"podprof_entities_excluded", METRIC_GAUGE,
-		"Containers, units and programs that are not to be profiled.", NULL};
+		"Containers, units and programs excluded from profiling.", NULL};
 	static const struct metric_family_desc labels = {
 		"podprof_labels_dropped", METRIC_COUNTER,
-		"Labels that were not set, because there were too many or their name is none.",
-		NULL};
+		"Labels not set: too many, or an invalid name.", NULL};
 	static const struct metric_family_desc gave_up = {
 		"podprof_relabel_timeouts", METRIC_COUNTER,
-		"Times a relabelling rule, or a pattern of --select or --ignore, took too long, "
-		"which leaves "
-		"out whom it was applied to.",
+		"Timeouts of relabelling rules and of patterns of --select or --ignore; the "
+		"entity is then excluded.",
 		NULL};
 	static const struct metric_family_desc put_off = {
 		"podprof_entities_relabel_deferred", METRIC_COUNTER,
-		"Times an entity was to be labelled anew and had to wait, for want of time.", NULL};
+		"Deferrals of an entity's new labels by the CPU budget.", NULL};
 	const struct naming *naming = ctx;
 
 	metadata_collect(naming->metadata, sink);

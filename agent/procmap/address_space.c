@@ -1619,13 +1619,13 @@ void address_space_cache_collect(void *cache, struct metric_sink *sink)
 {
 	static const struct metric_family_desc pcs = {
 		"podprof_resolved_pcs", METRIC_COUNTER,
-		"Run-time addresses of samples by what was found there.", NULL};
+		"Run-time addresses of samples, by kind of memory.", NULL};
 	static const struct metric_family_desc dropped = {
 		"podprof_address_spaces_dropped", METRIC_COUNTER,
-		"Processes whose mappings were forgotten, by the ceiling that was reached.", NULL};
+		"Processes whose mappings were dropped, by limit.", NULL};
 	static const struct metric_family_desc reads = {
 		"podprof_address_space_reads", METRIC_COUNTER,
-		"Times that a process's mappings were read, by where they were had from.", NULL};
+		"Lookups of a process's mappings, by source.", NULL};
 	const struct address_space_cache *c = cache;
 	uint64_t drops[DROP_MAX], n_slow = 0;
 

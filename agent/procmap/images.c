@@ -642,9 +642,8 @@ size_t images_bytes(struct images *t)
 
 void images_collect(struct images *t, uint64_t n_opening, uint64_t n_slow, struct metric_sink *sink)
 {
-	static const struct metric_family_desc family = {
-		"podprof_images", METRIC_GAUGE,
-		"Mapped files known, by whether they could be read.", NULL};
+	static const struct metric_family_desc family = {"podprof_images", METRIC_GAUGE,
+							 "Known mapped files, by state.", NULL};
 	static const char *const states[] = {"elf", "not_elf", "opening", "slow"};
 	uint64_t counts[] = {0, 0, n_opening, n_slow};
 

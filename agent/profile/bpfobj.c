@@ -53,9 +53,9 @@ static const char *const step_what[BPFOBJ_STEP_MAX] = {
 	[BPFOBJ_LOAD] = "loading the BPF programs",
 	[BPFOBJ_EVENT] = "opening a clock event on each CPU",
 	[BPFOBJ_ATTACH] = "attaching the BPF program to a clock event",
-	[BPFOBJ_FOLLOW] = "following processes' children",
+	[BPFOBJ_FOLLOW] = "following child processes",
 	[BPFOBJ_SWITCH] = "attaching the BPF program to task switches",
-	[BPFOBJ_CGROUP_EVENTS] = "attaching the BPF program to the making of cgroups",
+	[BPFOBJ_CGROUP_EVENTS] = "attaching the BPF program to the creation of cgroups",
 };
 
 const struct bpfobj_fault *bpfobj_unfit(const struct bpfobj_facts *facts, enum bpfobj_unfit what)
@@ -85,9 +85,9 @@ static const char *load_not_permitted(const struct bpfobj_facts *facts)
 				       : "CAP_PERFMON is missing: grant it (or run as root)";
 	if (facts->version.major && kernel_is_before(&facts->version, 5, 11))
 		return "before Linux 5.11 locked memory must be unlimited: grant CAP_SYS_RESOURCE "
-		       "or raise the limit; or a seccomp profile forbids bpf(2): allow it";
-	return "CAP_BPF and CAP_PERFMON are there, so a seccomp profile or a security module "
-	       "forbids bpf(2): allow it";
+		       "or raise the limit; or a seccomp profile forbids bpf(2): allow bpf(2)";
+	return "CAP_BPF and CAP_PERFMON are in force, so a seccomp profile or a security module "
+	       "forbids bpf(2): allow bpf(2)";
 }
 
 static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_facts *facts)
@@ -102,21 +102,22 @@ static const char *reason(enum bpfobj_step step, int err, const struct bpfobj_fa
 		       "it to 2 or grant CAP_SYS_ADMIN; allow perf_event_open(2) if a seccomp "
 		       "profile forbids it";
 	case -ENOSYS:
-		return "the kernel was built without it, or a seccomp profile hides it: it takes "
-		       "CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS";
+		return "the kernel lacks CONFIG_BPF_SYSCALL or CONFIG_PERF_EVENTS, or a seccomp "
+		       "profile hides the system call";
 	case -ENOENT:
 	case -EOPNOTSUPP:
-		return "this kernel has no such event: it takes CONFIG_PERF_EVENTS";
+		return "this kernel has no such event: enable CONFIG_PERF_EVENTS";
 	case -EMFILE:
 	case -ENFILE:
 		return "raise the limit of open files (one is needed for each CPU)";
 	case -ENOMEM:
-		return "there is not enough memory in the agent's cgroup: raise its memory limit "
+		return "not enough memory in the agent's cgroup: raise its memory limit "
 		       "or lower --cpu-rate";
 	default:
-		return step == BPFOBJ_LOAD ? "the kernel refuses them: please report it, with what "
-					     "'uname -a' prints"
-					   : "see perf_event_open(2)";
+		return step == BPFOBJ_LOAD
+			       ? "the kernel refuses the programs: please report this with "
+				 "the output of 'uname -a'"
+			       : "see perf_event_open(2)";
 	}
 }
 
@@ -156,11 +157,12 @@ int bpfobj_permit(const struct bpfobj_facts *facts, bool unsafe_kernel, struct b
 
 	if (unsafe_kernel || !kernel_may_hang(v))
 		return 0;
-	snprintf(ret->text, sizeof(ret->text),
-		 "sampling could hang this machine: Linux %u.%u.%u has a fault in copying from "
-		 "user memory, which 6.1.36, 6.3.10 and 6.4 have not; update the kernel, or give "
-		 "--allow-unsafe-kernel if its distributor has mended it",
-		 v->major, v->minor, v->patch);
+	snprintf(
+		ret->text, sizeof(ret->text),
+		"sampling could hang this machine: Linux %u.%u.%u has a fault in copying from user "
+		"memory, fixed in 6.1.36, 6.3.10 and 6.4; update the kernel, or set "
+		"--allow-unsafe-kernel if your distributor has fixed it",
+		v->major, v->minor, v->patch);
 	return -EPERM;
 }
 

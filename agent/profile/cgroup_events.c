@@ -97,7 +97,7 @@ void cgroup_events_collect(void *cgroup_events, struct metric_sink *sink)
 {
 	static const struct metric_family_desc made = {
 		"podprof_cgroup_mkdir_events", METRIC_COUNTER,
-		"Cgroup directories whose making the kernel has told of.", NULL};
+		"New cgroup directories reported by the kernel.", NULL};
 	const struct cgroup_events *m = cgroup_events;
 
 	metric_family(sink, &made);

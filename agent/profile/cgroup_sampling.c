@@ -169,10 +169,10 @@ void cgroup_sampling_collect(void *cgroup_sampling, struct metric_sink *sink)
 {
 	static const struct metric_family_desc cgroups = {
 		"podprof_cgroup_sampling_entries", METRIC_GAUGE,
-		"Cgroups of which it is told which samples are taken, by which.", NULL};
+		"Cgroups with a sampling rate of their own, by rate.", NULL};
 	static const struct metric_family_desc refused = {
 		"podprof_cgroup_sampling_refused", METRIC_COUNTER,
-		"Times that such a cgroup found no room in the kernel's table.", NULL};
+		"Cgroups without room in the kernel's table.", NULL};
 	const struct cgroup_sampling *s = cgroup_sampling;
 	uint64_t n_none = 0, n_some = 0, n_all = 0;
 

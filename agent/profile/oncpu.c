@@ -213,7 +213,7 @@ static int start_cgroup_events(struct oncpu *oc, const struct oncpu_opts *opts)
 	r = cgroup_events_new(&parts, &oc->cgroup_events);
 	if (r < 0) {
 		bpfobj_explain_here(BPFOBJ_CGROUP_EVENTS, r, opts->sys, &why);
-		log_warn("containers that live for milliseconds will have no names",
+		log_warn("containers with a life of milliseconds will have no names",
 			 log_str("why", why.text));
 	}
 	return r == -ENOMEM ? r : 0;
@@ -361,12 +361,9 @@ int oncpu_stats(const struct oncpu *oc, uint64_t ret[], size_t n)
 static void collect_perf_events(const struct oncpu *oc, struct metric_sink *sink)
 {
 	static const struct metric_family_desc cpus = {"podprof_sampled_cpus", METRIC_GAUGE,
-						       "CPUs that are being sampled.", NULL};
+						       "Sampled CPUs.", NULL};
 	static const struct metric_family_desc perf_events = {
-		"podprof_perf_events", METRIC_COUNTER,
-		"Clocks for CPUs that were opened or could not be; one that comes back has a new "
-		"one.",
-		NULL};
+		"podprof_perf_events", METRIC_COUNTER, "Perf events for CPUs, by outcome.", NULL};
 
 	metric_family(sink, &cpus);
 	metric_u64(sink, perf_events_n_open(&oc->perf_events), NULL, 0);
@@ -378,9 +375,9 @@ static void collect_perf_events(const struct oncpu *oc, struct metric_sink *sink
 static void collect_cost(const struct oncpu *oc, struct metric_sink *sink)
 {
 	static const struct metric_family_desc runs = {"podprof_bpf_runs", METRIC_COUNTER,
-						       "Runs of a BPF program of ours.", NULL};
+						       "Runs of podprof's BPF programs.", NULL};
 	static const struct metric_family_desc seconds = {"podprof_bpf_run_seconds", METRIC_COUNTER,
-							  "Time that a BPF program of ours took.",
+							  "Time of podprof's BPF programs.",
 							  "seconds"};
 	static const struct metric_label label = {"program", "oncpu_sample"};
 	struct bpfobj_cost cost;

@@ -480,14 +480,12 @@ uint64_t sideband_n_lost(const struct sideband *sb)
 
 void sideband_collect(void *sideband, struct metric_sink *sink)
 {
-	static const struct metric_family_desc events = {
-		"podprof_process_events", METRIC_COUNTER,
-		"What the kernel told of processes, by kind.", NULL};
-	static const struct metric_family_desc lost = {
-		"podprof_process_events_lost", METRIC_COUNTER,
-		"What it could not tell: no room in a ring, a process of another pid namespace, "
-		"a record that is not understood.",
-		NULL};
+	static const struct metric_family_desc events = {"podprof_process_events", METRIC_COUNTER,
+							 "Process events of the kernel, by kind.",
+							 NULL};
+	static const struct metric_family_desc lost = {"podprof_process_events_lost",
+						       METRIC_COUNTER,
+						       "Lost process events, by reason.", NULL};
 	static const char *const reasons[] = {"ring_full", "other_pid_namespace", "invalid"};
 	const struct sideband *sb = sideband;
 	const uint64_t counts[] = {sb->lost, sb->outside, sb->odd};

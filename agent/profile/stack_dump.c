@@ -125,9 +125,8 @@ int stack_dumps_drain(struct stack_dumps *c, stack_dumps_fn fn, void *ctx)
 
 void stack_dumps_collect(void *stack_dumps, struct metric_sink *sink)
 {
-	static const struct metric_family_desc family = {
-		"podprof_stack_dumps", METRIC_COUNTER,
-		"Stacks that were to be copied out of the kernel, by what became of that.", NULL};
+	static const struct metric_family_desc family = {"podprof_stack_dumps", METRIC_COUNTER,
+							 "Stack dumps by outcome.", NULL};
 	static const char *const names[STACK_DUMP_STAT_MAX] = {
 		[STACK_DUMP_TAKEN] = "ok",
 		[STACK_DUMP_OVER_CPU] = "rate_limited",

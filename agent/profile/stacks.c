@@ -347,8 +347,8 @@ int stacks_stats(const struct stacks *s, uint64_t ret[], size_t n)
 
 static void collect_samples(const struct stacks *const all[], size_t n, struct metric_sink *sink)
 {
-	static const struct metric_family_desc family = {
-		"podprof_samples", METRIC_COUNTER, "Stack samples by what became of them.", NULL};
+	static const struct metric_family_desc family = {"podprof_samples", METRIC_COUNTER,
+							 "Stack samples by outcome.", NULL};
 	uint64_t stats[SAMPLE_STAT_MAX];
 
 	metric_family(sink, &family);
@@ -369,13 +369,13 @@ static void collect_samples(const struct stacks *const all[], size_t n, struct m
 void stacks_collect(const struct stacks *const all[], size_t n, struct metric_sink *sink)
 {
 	static const struct metric_family_desc frames = {"podprof_frames", METRIC_COUNTER,
-							 "Stack frames by what found them.", NULL};
+							 "Stack frames by unwinding method.", NULL};
 	static const struct metric_family_desc unsettled = {
 		"podprof_bpf_unsettled_drains", METRIC_COUNTER,
-		"Times that maps were emptied though a program seemed to be running.", NULL};
+		"Drains of the maps while a BPF program still seemed to run.", NULL};
 	static const struct metric_family_desc odd = {
 		"podprof_bpf_invalid_entries", METRIC_COUNTER,
-		"Map entries that no program of ours can have written.", NULL};
+		"Invalid map entries, not written by podprof's BPF programs.", NULL};
 	struct stacks sum = {0};
 
 	collect_samples(all, n, sink);

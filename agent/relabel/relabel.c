@@ -335,8 +335,7 @@ int relabel_new(const struct json_t *configs, struct relabel **ret, struct relab
 
 	if ((configs && !json_is_array(configs)) || n > RELABEL_RULES_MAX) {
 		snprintf(ret_error->text, sizeof(ret_error->text),
-			 "relabel_configs: an array of up to %d objects is needed",
-			 RELABEL_RULES_MAX);
+			 "relabel_configs: not an array of up to %d objects", RELABEL_RULES_MAX);
 		return RELABEL_BAD;
 	}
 	relabel = calloc(1, sizeof(*relabel) + n * sizeof(relabel->rules[0]));

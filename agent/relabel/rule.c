@@ -85,14 +85,14 @@ static int find_keys(const json_t *object, struct keys *ret, struct relabel_erro
 	json_t *value;
 
 	if (!json_is_object(object))
-		return bad(error, "a JSON object is needed");
+		return bad(error, "not a JSON object");
 	json_object_foreach((json_t *)object, key, value) {
 		size_t i = 0;
 
 		while (i < array_size(known) && strcmp(known[i].name, key) != 0)
 			i++;
 		if (i == array_size(known))
-			return bad(error, "%.60s: there is no such key", key);
+			return bad(error, "%.60s: unknown key", key);
 		*known[i].to = value;
 	}
 	return 0;
@@ -102,7 +102,7 @@ static int read_text(const json_t *value, const char *key, const char *otherwise
 		     struct relabel_error *error)
 {
 	if (value && !json_is_string(value))
-		return bad(error, "%s: a string is needed", key);
+		return bad(error, "%s: not a string", key);
 	*ret = value ? json_string_value(value) : otherwise;
 	return 0;
 }
@@ -119,7 +119,7 @@ static int read_texts(const struct keys *keys, struct texts *ret, struct relabel
 		r = read_text(keys->replacement, "replacement", DEFAULT_REPLACEMENT,
 			      &ret->replacement, error);
 	if (!r && strlen(ret->separator) > RULE_SEPARATOR_MAX)
-		return bad(error, "separator: has more than %d bytes", RULE_SEPARATOR_MAX);
+		return bad(error, "separator: more than %d bytes", RULE_SEPARATOR_MAX);
 	return r;
 }
 
@@ -135,13 +135,13 @@ static int read_action(const json_t *value, enum rule_action *ret, struct relabe
 			*ret = (enum rule_action)i;
 			return 0;
 		}
-	return bad(error, "action: '%.40s' is none", name);
+	return bad(error, "action: unknown action '%.40s'", name);
 }
 
 static int read_modulus(const json_t *value, uint64_t *ret, struct relabel_error *error)
 {
 	if (value && (!json_is_integer(value) || json_integer_value(value) < 0))
-		return bad(error, "modulus: a positive number is needed");
+		return bad(error, "modulus: not a positive number");
 	*ret = value ? (uint64_t)json_integer_value(value) : 0;
 	return 0;
 }
@@ -149,14 +149,14 @@ static int read_modulus(const json_t *value, uint64_t *ret, struct relabel_error
 static int read_sources(const json_t *value, struct rule *rule, struct relabel_error *error)
 {
 	if (value && !json_is_array(value))
-		return bad(error, "source_labels: an array of strings is needed");
+		return bad(error, "source_labels: not an array of strings");
 	if (json_array_size(value) > RULE_SOURCES_MAX)
 		return bad(error, "source_labels: more than %d", RULE_SOURCES_MAX);
 	for (size_t i = 0; i < json_array_size(value); i++) {
 		const char *name = json_string_value(json_array_get(value, i));
 
 		if (!name || !labels_valid_name(name))
-			return bad(error, "source_labels: '%.100s' is no label's name",
+			return bad(error, "source_labels: '%.100s' is not a label name",
 				   name ? name : "?");
 		rule->sources[i] = strdup(name);
 		if (!rule->sources[i])
@@ -223,10 +223,10 @@ static int check_target(enum rule_action action, const char *target, struct rela
 	if (!is_one_of(action, need))
 		return 0;
 	if (!*target)
-		return bad(error, "target_label: %s needs it", action_names[action]);
+		return bad(error, "target_label: missing, but %s needs it", action_names[action]);
 	ok = action == RULE_REPLACE && strchr(target, '$') ? is_name_template(target)
 							   : labels_valid_name(target);
-	return ok ? 0 : bad(error, "target_label: '%.100s' is no label's name", target);
+	return ok ? 0 : bad(error, "target_label: '%.100s' is not a label name", target);
 }
 
 static int check_replacement(enum rule_action action, const char *replacement,
@@ -236,9 +236,9 @@ static int check_replacement(enum rule_action action, const char *replacement,
 				  BIT(RULE_DROPEQUAL) | BIT(RULE_LABELDROP) | BIT(RULE_LABELKEEP);
 
 	if (is_one_of(action, none) && strcmp(replacement, DEFAULT_REPLACEMENT) != 0)
-		return bad(error, "replacement: %s takes none", action_names[action]);
+		return bad(error, "replacement: not used by %s", action_names[action]);
 	if (action == RULE_LABELMAP && !is_name_template(replacement))
-		return bad(error, "replacement: '%.100s' makes no label's name", replacement);
+		return bad(error, "replacement: '%.100s' is not a label name", replacement);
 	return 0;
 }
 
@@ -251,7 +251,7 @@ static int check_rest(enum rule_action action, const struct keys *keys, const st
 	const char *odd = NULL;
 
 	if (action == RULE_HASHMOD && !modulus)
-		return bad(error, "modulus: hashmod needs it");
+		return bad(error, "modulus: missing, but hashmod needs it");
 	if (!is_one_of(action, equal | names))
 		return 0;
 	if (modulus)
@@ -264,7 +264,7 @@ static int check_rest(enum rule_action action, const struct keys *keys, const st
 		odd = "target_label";
 	if (is_one_of(action, names) && keys->source_labels)
 		odd = "source_labels";
-	return odd ? bad(error, "%s: %s takes none", odd, action_names[action]) : 0;
+	return odd ? bad(error, "%s: not used by %s", odd, action_names[action]) : 0;
 }
 
 /* ---------------------------------------------------------------- the rule */

@@ -148,7 +148,7 @@ int template_new(const char *text, const struct pattern *pattern, struct templat
 	if (!t)
 		return -ENOMEM;
 	if (strnlen(text, TEMPLATE_TEXT_MAX + 1) > TEMPLATE_TEXT_MAX) {
-		snprintf(ret_error->text, sizeof(ret_error->text), "has more than %zu bytes",
+		snprintf(ret_error->text, sizeof(ret_error->text), "more than %zu bytes",
 			 TEMPLATE_TEXT_MAX);
 		return PATTERN_REFUSED;
 	}

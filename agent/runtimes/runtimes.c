@@ -254,10 +254,10 @@ void runtimes_collect(void *runtimes, struct metric_sink *sink)
 {
 	static const struct metric_family_desc frames = {
 		"podprof_runtime_frames", METRIC_COUNTER,
-		"Frames of language runtimes by whether they got a name.", NULL};
+		"Frames of language runtimes, by outcome of the name lookup.", NULL};
 	static const struct metric_family_desc functions = {
-		"podprof_runtime_functions", METRIC_GAUGE,
-		"Functions of language runtimes that are kept.", NULL};
+		"podprof_runtime_functions", METRIC_GAUGE, "Cached functions of language runtimes.",
+		NULL};
 	const struct runtimes *rs = runtimes;
 
 	metric_by_name(sink, &frames, "outcome", rs->outcomes, outcome_names, RUNTIMES_OUTCOME_MAX);

@@ -606,10 +606,9 @@ void httpd_collect(void *ctx, struct metric_sink *sink)
 							   NULL};
 	static const struct metric_family_desc connections = {
 		"podprof_http_connections", METRIC_COUNTER,
-		"HTTP connections by what became of them; those that expired were accepted before.",
-		NULL};
+		"HTTP connections by outcome; expired ones were accepted first.", NULL};
 	static const struct metric_family_desc open = {
-		"podprof_http_open_connections", METRIC_GAUGE, "HTTP connections open now.", NULL};
+		"podprof_http_open_connections", METRIC_GAUGE, "Open HTTP connections.", NULL};
 	static const char *const outcomes[CONNECTION_OUTCOME_MAX] = {
 		[CONNECTION_ACCEPTED] = "accepted",
 		[CONNECTION_FULL] = "full",

@@ -93,7 +93,8 @@ const char *listen_hint(int error)
 {
 	switch (-error) {
 	case EADDRINUSE:
-		return "another program has the port: stop it or choose another with --listen";
+		return "another program uses the port: stop this program or set --listen to "
+		       "another port";
 	case EADDRNOTAVAIL:
 		return "no interface has this address: choose another with --listen";
 	case EACCES:

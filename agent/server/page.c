@@ -223,8 +223,9 @@ static void put_overview(struct html *h, const struct ui_source *ui, struct rows
 	put_rows(h, rows);
 	html_raw(h, "</tbody></table></div>");
 	if (!rows->n)
-		html_raw(h, "<p class=\"empty\">Nothing has been seen yet. The first profiles are "
-			    "there when the first window has passed.</p>");
+		html_raw(h,
+			 "<p class=\"empty\">No profiles yet. The first profiles appear after the "
+			 "first window.</p>");
 	put_foot(h);
 }
 

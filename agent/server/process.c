@@ -156,7 +156,7 @@ static void collect_fds(const struct process_metrics *p, struct metric_sink *sin
 static void collect_build(struct metric_sink *sink)
 {
 	static const struct metric_family_desc build = {"podprof_build", METRIC_INFO,
-							"Which podprof this is.", NULL};
+							"Version of podprof.", NULL};
 	struct utsname name = {.machine = "unknown"};
 
 	(void)uname(&name);

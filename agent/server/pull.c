@@ -27,7 +27,7 @@ static const char *parse(const struct httpd_request *request, struct pull_ask *a
 	if (ask->container && !*ask->container)
 		return "?container= takes an id";
 	if (debug && strcmp(debug, "0") != 0)
-		return "there is no text form; 'go tool pprof' shows profiles";
+		return "no text form; 'go tool pprof' shows profiles";
 	if (httpd_query(request, "seconds") || httpd_query(request, "gc"))
 		return "neither ?seconds= nor ?gc= can be done from outside";
 	return NULL;

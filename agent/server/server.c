@@ -55,7 +55,7 @@ static void on_request(void *ctx, const struct httpd_request *request, struct ht
 	else if (pull_handle(s->pull, request, ret))
 		return;
 	else if (!s->ui || !ui_handle(s->ui, request, ret))
-		httpd_fail(ret, 404, "no such page; / and /metrics are where to start");
+		httpd_fail(ret, 404, "no such page; start at / or /metrics");
 }
 
 int server_new(const struct server_opts *opts, struct server **ret)

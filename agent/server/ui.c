@@ -22,7 +22,7 @@
 static void fail(struct httpd_response *ret, int r)
 {
 	if (r == UI_GONE)
-		httpd_fail(ret, 404, "it is not there any more");
+		httpd_fail(ret, 404, "no longer available");
 	else if (r > 0)
 		httpd_fail(ret, 500, "the answer is too large");
 	else
@@ -99,7 +99,7 @@ static void answer_flame(const struct ui_source *ui, const char *entity,
 
 	if (!query.kind || !query_time(request, "from", 0, &query.from_ns) ||
 	    !query_time(request, "until", UINT64_MAX, &query.until_ns)) {
-		httpd_fail(ret, 400, "kind is needed; from and until are milliseconds since 1970");
+		httpd_fail(ret, 400, "kind is missing; from and until are milliseconds since 1970");
 		return;
 	}
 	r = ui->flame(ui->ctx, &query, &json);

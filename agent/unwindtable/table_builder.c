@@ -407,10 +407,10 @@ void table_builder_collect(void *ctx, struct metric_sink *sink)
 		NULL};
 	static const struct metric_family_desc seconds = {
 		"podprof_unwind_compile_seconds", METRIC_COUNTER,
-		"CPU time that compiling unwind tables took.", "seconds"};
-	static const struct metric_family_desc full = {
-		"podprof_unwind_image_ids_exhausted", METRIC_COUNTER,
-		"Times that an image found no number.", NULL};
+		"CPU time of compiling unwind tables.", "seconds"};
+	static const struct metric_family_desc full = {"podprof_unwind_image_ids_exhausted",
+						       METRIC_COUNTER,
+						       "Times that no image id was free.", NULL};
 	const struct table_builder *x = ctx;
 
 	metric_by_name(sink, &compiled, "outcome", x->n_compiled, compiled_names, COMPILED_MAX);

@@ -408,11 +408,10 @@ static void collect_processes(const struct unwind_publisher *u, struct metric_si
 {
 	static const struct metric_family_desc published = {
 		"podprof_unwind_processes", METRIC_COUNTER,
-		"Times that a process's mappings were given to the walker, by outcome.", NULL};
+		"Publications of a process's mappings to the walker, by outcome.", NULL};
 	static const struct metric_family_desc known = {
 		"podprof_unwind_entries", METRIC_GAUGE,
-		"Processes that the walker knows, and the tables of mappings that they share.",
-		NULL};
+		"Processes known to the walker, and their shared mapping tables.", NULL};
 	struct processes_stats stats = processes_stats(u->processes);
 	const char *names[PROCESSES_OUTCOME_MAX];
 
@@ -428,20 +427,15 @@ static void collect_tables(const struct unwind_publisher *u, struct metric_sink 
 {
 	static const struct metric_family_desc tables = {
 		"podprof_unwind_tables", METRIC_GAUGE,
-		"Images that known processes map, by whether walkers find a table.", NULL};
+		"Images mapped by known processes, by state of the unwind table.", NULL};
 	static const struct metric_family_desc rows = {"podprof_unwind_rows", METRIC_GAUGE,
-						       "Rows in the tables that are loaded.", NULL};
+						       "Rows of the loaded tables.", NULL};
 	static const struct metric_family_desc bytes = {
 		"podprof_unwind_bytes", METRIC_GAUGE,
-		"Kernel memory of unwind tables: what they fill, what is reserved for them and for "
-		"mappings, what has one size.",
-		"bytes"};
+		"Kernel memory of unwind tables and mappings, by kind.", "bytes"};
 	static const struct metric_family_desc changes = {
 		"podprof_unwind_table_changes", METRIC_COUNTER,
-		"Tables loaded, evicted, refused; rules that found no number; the kernel's "
-		"refusals "
-		"of memory.",
-		NULL};
+		"Tables loaded, evicted and refused; rules lost; failures.", NULL};
 	static const char *const names[] = {"loaded", "evicted", "refused", "rules_lost", "failed"};
 	struct tables_stats s = tables_stats(u->tables);
 	const uint64_t counts[] = {s.loads, s.evictions, s.refused, s.rules_lost, s.failures};

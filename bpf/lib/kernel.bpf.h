@@ -74,16 +74,16 @@ struct upid {
 
 struct pid {
 	unsigned int level;
-	struct upid numbers[1]; /* level + 1 of them */
+	struct upid numbers[1]; /* level + 1 elements */
 };
 
 struct kernfs_node {
-	__u64 id; /* since 5.5 (67c0496e87d1); before it was a union */
+	__u64 id; /* since 5.5 (67c0496e87d1); a union before */
 };
 
 struct cgroup_root {
 	unsigned int subsys_mask; /* a bit for each enum cgroup_subsys_id */
-	int hierarchy_id;	  /* 0: the unified one */
+	int hierarchy_id;	  /* 0: the unified hierarchy */
 };
 
 struct cgroup {
@@ -96,7 +96,7 @@ struct cgroup_subsys_state {
 };
 
 struct css_set {
-	struct cgroup_subsys_state *subsys[1]; /* one for each enum cgroup_subsys_id */
+	struct cgroup_subsys_state *subsys[1]; /* one element for each enum cgroup_subsys_id */
 };
 
 struct mm_struct {
@@ -128,7 +128,7 @@ struct task_struct {
 	__u64 start_boottime; /* since 5.5 (cf25e24db61c) */
 	unsigned int in_execve : 1;
 	__u64 parent_exec_id; /* the parent's self_exec_id at the fork */
-	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); before it had 32 bits */
+	__u64 self_exec_id;   /* since 5.7 (d1e7fd6462ca); 32 bits before */
 	char comm[TASK_COMM_BYTES];
 	void *stack;
 	struct mm_struct *mm;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_BPF_LIB_PID_FILTER_BPF_H
 #define PODPROF_BPF_LIB_PID_FILTER_BPF_H
 
-/* The pid filter (shared/pid_filter.h). The lookup comes before the walk, so that a sample of
- * another process costs a tenth of a full sample and no room. */
+/* The pid filter (shared/pid_filter.h). The lookup comes before the walk, so a sample of an
+ * unselected process costs a tenth of a full sample and no room. */
 
 #include "lib/stack.bpf.h"
 #include "shared/pid_filter.h"

@@ -16,7 +16,7 @@ struct regs_event {
 	__u64 addr;
 };
 
-/* Address of @task's user registers, saved at its entry into the kernel. */
+/* Address of @task's user registers, saved at the entry into the kernel. */
 static __always_inline __u64 regs_of_task(struct task_struct *task)
 {
 	/* Since 5.15 (dd6e10fbd9fb). */

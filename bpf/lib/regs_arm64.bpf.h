@@ -2,8 +2,8 @@
 #ifndef PODPROF_BPF_LIB_REGS_ARM64_BPF_H
 #define PODPROF_BPF_LIB_REGS_ARM64_BPF_H
 
-/* arm64's registers: struct user_pt_regs, user API (ptrace). The event's context has it, and the
- * kernel's struct pt_regs at the top of the kernel stack begins with it. */
+/* arm64's registers: struct user_pt_regs, user API (ptrace). The event's context contains this
+ * struct, and the kernel's struct pt_regs at the top of the kernel stack begins with it. */
 
 #include "lib/types.h"
 #include "shared/unwind.h"
@@ -44,14 +44,14 @@ REGS_INLINE __u64 regs_fp(const struct regs *r)
 #define REGS_NUMBERED	       31
 /* A bit for each caller-saved register: x0 to x17. */
 #define REGS_BELIEVED	       0x3ffffull
-/* The frame record may be anywhere in its frame (gcc: at the lower end), so its place does not give
- * the caller's sp. */
+/* The frame record may be anywhere in its frame (gcc: at the lower end), so its address does not
+ * give the caller's sp. */
 #define REGS_RECORD_ENDS_FRAME 0
 
 /* The register of a DWARF number; any of them for a number out of range. */
 REGS_INLINE __u64 regs_numbered(const struct regs *r, __u64 number)
 {
-	return ((const __u64 *)r)[number & 31]; /* number 31 is sp, which follows x30 */
+	return ((const __u64 *)r)[number & 31]; /* number 31 is sp, stored after x30 */
 }
 
 /* In a signal frame, from sp: siginfo, then struct ucontext, in it struct sigcontext (user API):

@@ -2,8 +2,8 @@
 #ifndef PODPROF_BPF_LIB_REGS_X86_BPF_H
 #define PODPROF_BPF_LIB_REGS_X86_BPF_H
 
-/* x86-64's registers as an interrupt or system call saves them. The layout is user API (ptrace),
- * and both the event's context and the top of the kernel stack have it. */
+/* x86-64's registers as saved by an interrupt or system call. The layout is user API (ptrace), in
+ * the event's context and at the top of the kernel stack. */
 
 #include "lib/types.h"
 #include "shared/unwind.h"
@@ -58,7 +58,7 @@ REGS_INLINE __u64 regs_numbered(const struct regs *r, __u64 number)
 	return ((const __u64 *)r)[(words >> (number * 4 & 63)) & 15];
 }
 
-/* In a signal frame, from sp as the handler's return leaves it: struct ucontext, in it struct
+/* In a signal frame, from sp after the handler's return: struct ucontext, containing struct
  * sigcontext (user API), whose first words are these. */
 #define REGS_SIGNAL_OFF	  40
 #define REGS_SIGNAL_WORDS 17

@@ -6,7 +6,7 @@
 #include <bpf/bpf_helpers.h>
 #include "shared/settings.h"
 
-/* The same for all programs: one variable, however many objects are linked. */
+/* Shared by all programs: a single variable for any number of linked objects. */
 const volatile struct settings cfg __weak = {};
 
 #endif

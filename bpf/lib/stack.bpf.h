@@ -3,24 +3,23 @@
 #define PODPROF_BPF_LIB_STACK_BPF_H
 
 /*
- * The common part of all programs that take a stack. A program is attached to its event,
- * finds its struct stack, and calls from here, in this order: stack_cgroups(), stack_begin(),
- * stack_kernel(), stack_user(); then, in a program of its own, stack_walk_all(), and stack_add().
- * Where the kernel has no bpf_loop(), that other program calls stack_walk_part() and then itself
- * for as long as the walk goes on (a tail call), so that the verifier has to do with no more than
- * WALK_STEPS frames.
+ * The common part of all stack sampling programs. A program attached to an event finds its struct
+ * stack and calls, in this order: stack_cgroups(), stack_begin(), stack_kernel(), stack_user(). A
+ * second program then calls stack_walk_all() and stack_add(). Without bpf_loop() in the kernel, the
+ * second program calls stack_walk_part() and then itself by a tail call until the walk ends, so the
+ * verifier checks at most WALK_STEPS frames.
  *
- * Each event has maps of its own (struct stacks_small and so on are their types), because one
- * event's program may interrupt another's, and because user space empties them at their own pace.
- * The maps' sizes are set before the object is loaded. Preallocated, because an interrupt is no
- * place to allocate.
+ * Each event has its own maps (of the types struct stacks_small and so on), because one event's
+ * program may interrupt another's, and because user space drains each event at its own pace. User
+ * space sets the sizes before it loads the object. The maps are preallocated, because an interrupt
+ * cannot allocate.
  *
- * Two generations of maps for each event: the program writes to the active one, user space reads
- * and empties the other (agent/profile/stacks.c tells why nothing gets lost in between).
+ * Two generations of maps for each event: the program writes to the active one, user space drains
+ * the other (agent/profile/stacks.c explains why no sample gets lost in between).
  *
- * Everything the verifier need not know exactly (registers, counts, how the walk ended) goes
- * through struct stack, which is a map value: what is read back from memory is any number to it,
- * and so the many ways out of a loop become the same state, checked once.
+ * Values without a need for exact bounds (registers, counts, the end of the walk) go through struct
+ * stack, a map value. For the verifier a value read back from memory is any number. So the many
+ * exits of a loop become the same state, checked once.
  */
 
 #include "lib/kernel.bpf.h"
@@ -63,8 +62,8 @@ struct stack_stats {
 	__type(value, __u64);
 };
 
-/* The stack that is being taken. No program interrupts itself on a CPU, so one for each event and
- * CPU is enough: a per-CPU array of one. */
+/* The stack being taken. A program does not interrupt itself on a CPU, so one for each event and
+ * CPU is enough: a per-CPU array of one element. */
 struct stack {
 	struct sample_key key;
 	struct {
@@ -73,7 +72,7 @@ struct stack {
 	} value;
 	struct walk walk;
 	struct regs regs;	 /* of the task in user mode */
-	struct regs walked_regs; /* the same, then those of signal frames */
+	struct regs walked_regs; /* the same, then the registers of signal frames */
 	__u64 dumped;		 /* 1: copying was tried (stack_dump.bpf.h) */
 	__u64 dump_id;		 /* of a wait's copy; 0: there is none */
 	__u64 weight;		 /* of the sample, in SAMPLE_ONEs (cgroup_sampling.bpf.h) */
@@ -132,8 +131,8 @@ WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_f
 	table_used(exe, n_frames);
 }
 
-/* The current task is the one whose stack it is. The kernel keeps the register's value from the
- * time the thread began, or the program set it, which is before it can be of use. */
+/* The current task is the sampled one. The kernel keeps the register's value from the thread's
+ * start or from the program's own change, early enough for any use. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
@@ -143,7 +142,7 @@ WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space)
 	return BPF_CORE_READ(task, thread.fsbase);
 }
 
-/* Add one to @stat in @stats, a struct stack_stats. */
+/* Increment @stat in @stats, a struct stack_stats. */
 static __always_inline void stack_count(void *stats, __u32 stat)
 {
 	__u64 *count = bpf_map_lookup_elem(stats, &stat);
@@ -152,8 +151,8 @@ static __always_inline void stack_count(void *stats, __u32 stat)
 		*count += 1; /* this CPU's own, and no other program of ours runs in between */
 }
 
-/* The cgroups of @task, which is the current one: all that is asked of a sample that is not taken.
- * The unified hierarchy's is the directory's inode number. */
+/* The cgroups of @task, the current one: the only lookup for a sample that is not taken. The
+ * unified hierarchy's id is the directory's inode number. */
 static __always_inline void stack_cgroups(struct task_struct *task, struct stack *s)
 {
 	s->key.cgroup_id = bpf_get_current_cgroup_id();
@@ -181,8 +180,8 @@ static __always_inline void stack_begin(struct task_struct *task, struct stack *
 	s->dump_id = 0;
 }
 
-/* The kernel half, into the first slots: from where @ctx, the program's context, says the event
- * was. Call it only if that was in the kernel. @skip: innermost frames to be left out. */
+/* Store the kernel half in the first slots, from the place of the event in @ctx, the program's
+ * context. Call only for events in the kernel. @skip: innermost frames to leave out. */
 static __always_inline void stack_kernel(void *ctx, struct stack *s, __u64 skip)
 {
 	__u32 n_kernel;
@@ -201,8 +200,8 @@ static __always_inline void stack_kernel(void *ctx, struct stack *s, __u64 skip)
 	}
 }
 
-/* The registers that were saved when @task, the current one, entered the kernel into s->regs. False
- * for a task that has none of what it is now. */
+/* Copy the registers saved at the kernel entry of @task, the current one, into s->regs. False for a
+ * task without registers of its present program. */
 static __always_inline int stack_saved_regs(struct task_struct *task, struct stack *s)
 {
 	if (bpf_probe_read_kernel(&s->regs, sizeof(s->regs), (void *)regs_of_task(task)))
@@ -212,8 +211,7 @@ static __always_inline int stack_saved_regs(struct task_struct *task, struct sta
 	       !task_has_left(task, regs_sp(&s->regs));
 }
 
-/* Where the process's mappings are, 0 of them if there is no record of it as it is now; and the
- * process's runtime. */
+/* Find the process's mappings, none without a record of its present state, and its runtime. */
 static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u64 *n_mappings)
 {
 	volatile struct process *p;
@@ -230,7 +228,7 @@ static __always_inline void stack_process(struct stack *s, __u64 *mappings, __u6
 	*mappings = p->first;
 	*n_mappings = p->n_mappings;
 	runtime = p->runtime;
-	/* Who it is comes last: a record that is deleted may become another process's at once. */
+	/* Check the identity last: a deleted record may become another process's at once. */
 	if (p->start_boottime_ns != s->key.start_boottime_ns || p->exec_id != s->key.exec_id) {
 		*n_mappings = 0;
 		return;
@@ -263,7 +261,7 @@ static __always_inline void stack_user(struct stack *s)
 	s->walk.first = s->value.head.n_kernel;
 	s->walked_regs = s->regs;
 	if (!regs_64bit(&s->regs)) {
-		/* Its frames are of another size: the innermost pc is all we say. */
+		/* Frames of 32-bit programs have another size: keep only the innermost pc. */
 		walk_begin(&c, 0, 0);
 		s->walk.end = SAMPLE_END_32BIT;
 		return;
@@ -272,12 +270,12 @@ static __always_inline void stack_user(struct stack *s)
 	walk_begin(&c, mappings, n_mappings);
 }
 
-/* Frames that are walked in one call of the loop's function. One by one, calling costs half as much
- * as walking; the more, the more the verifier has to do. */
+/* Frames walked in one call of the loop's function. One frame per call would add half the cost of
+ * the walk; more frames mean more work for the verifier. */
 #define STACK_FRAMES_A_CALL 4
 
-/* The context's members are read once: behind each fence they would be again. Behind a crossing
- * what the call had left is not walked: the limit of all is reached that much earlier. */
+/* Members of the context are read once, because each fence would make the compiler read them again.
+ * Frames left of a call after a crossing are not walked: the limit is reached that much earlier. */
 static __always_inline long stack_walk_some(const void *ctx, walk_runtime_fn runtime)
 {
 	const struct walk_ctx c = *(const struct walk_ctx *)ctx;
@@ -288,7 +286,7 @@ static __always_inline long stack_walk_some(const void *ctx, walk_runtime_fn run
 	return walk_cross(&c);
 }
 
-/* What bpf_loop() calls: of native code, and of each runtime. */
+/* Functions called by bpf_loop(): for native code, and for each runtime. */
 #define STACK_LOOPED static __attribute__((noinline, unused)) long
 
 STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
@@ -303,9 +301,9 @@ STACK_LOOPED stack_walk_native(__u32 i, void *ctx)
 	}
 FRAME_RUNTIMES(STACK_WALK_RUNTIME)
 
-/* All frames at once; @walk_some is one of those above. The verifier looks at what bpf_loop() calls
- * once or twice, where it follows a loop round by round: a twentieth of the work. The helper is
- * there since 5.17 (e6f2dd0f8067). */
+/* All frames at once; @walk_some is one of the functions above. The verifier checks a function
+ * called by bpf_loop() once or twice, instead of round by round: a twentieth of the work. The
+ * helper exists since 5.17 (e6f2dd0f8067). */
 static __always_inline void stack_walk_all(struct stack *s, struct window *win,
 					   long (*walk_some)(__u32 i, void *ctx))
 {
@@ -328,7 +326,7 @@ static __always_inline int stack_walk_part(struct stack *s, struct window *win,
 	return s->walk.end == WALK_ON && s->walk.program < WALK_PROGRAMS;
 }
 
-/* Key and head of what was walked. False if there is nothing in it. */
+/* Fill in key and head of the walked stack. False for an empty stack. */
 static __always_inline int stack_finish(struct stack *s, __u64 count, __u64 total)
 {
 	struct sample_head *head = &s->value.head;
@@ -345,11 +343,11 @@ static __always_inline int stack_finish(struct stack *s, __u64 count, __u64 tota
 }
 
 /*
- * Add count and total to the stack's in @map. 0, or the helper's -errno if there is no room.
+ * Add count and total to the entry of this stack in @map. 0, or the helper's -errno without room.
  *
- * An int and no long: the verifier turns the helper into a direct call of the map's function, which
- * returned an int before 6.4 (d7ba4cc900bf), and the upper half of the register is not its sign
- * then.
+ * The result is an int, not a long: the verifier turns the helper into a direct call of the map's
+ * function. This function returned an int before 6.4 (d7ba4cc900bf), without its sign in the upper
+ * half of the register.
  */
 static __always_inline int stack_add_to(void *map, struct stack *s)
 {
@@ -370,8 +368,8 @@ static __always_inline int stack_add_to(void *map, struct stack *s)
 	return 0;
 }
 
-/* Add s->value.head's count and total to that stack's in the generation's maps. A stack for which
- * its own class has no room goes into the next one. Returns enum sample_stat. */
+/* Add s->value.head's count and total to the entry of this stack in the generation's maps. If the
+ * size class is full, the stack goes into the next larger one. Returns enum sample_stat. */
 static __always_inline __u32 stack_add(void *small, void *large, void *deep, struct stack *s)
 {
 	__u32 n = s->value.head.n_kernel + s->value.head.n_user;

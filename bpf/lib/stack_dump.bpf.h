@@ -10,15 +10,15 @@
  * tables forever, thus leaves room for all others. A fork bomb is many processes, and the CPU's
  * limit bounds its cost. Above a limit, the kernel walks as usual.
  *
- * Bytes go through the window (stack.bpf.h tells why user memory is read there and nowhere else),
- * then to the event's own record, and from there into the ring as many as there are: a ring's
- * record that is reserved has one size.
+ * Bytes go through the window (stack.bpf.h explains why user memory is read only there), then to
+ * the event's own record, and from there into the ring with their actual length: a reserved ring
+ * record would have a fixed size.
  */
 
 #include "lib/stack.bpf.h"
 #include "shared/stack_dump.h"
 
-/* One for all events. Its size is set before the object is loaded. */
+/* One ring for all events. User space sets the size before it loads the object. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -31,7 +31,7 @@ struct {
 	__type(value, __u64);
 } stack_dump_stats __weak SEC(".maps");
 
-/* So many in the second that began then. */
+/* Dumps in the second that began at the given time. */
 struct stack_dump_budget {
 	__u64 since_ns;
 	__u64 n;
@@ -44,8 +44,8 @@ struct {
 	__type(value, struct stack_dump_budget);
 } stack_dump_cpus __weak SEC(".maps");
 
-/* By the end of the process's number. CPUs write to it at the same time; that may be a few copies
- * more. */
+/* By the low bits of the pid. CPUs write to an element concurrently; a race may permit a few more
+ * dumps. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, STACK_DUMP_PROCESS_SLOTS);
@@ -53,7 +53,7 @@ struct {
 	__type(value, struct stack_dump_budget);
 } stack_dump_processes __weak SEC(".maps");
 
-/* The record that is being made: one for each event and CPU, as the scratch is. */
+/* The record under construction: one for each event and CPU, like the scratch. */
 struct stack_dump_scratch {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -61,7 +61,7 @@ struct stack_dump_scratch {
 	__type(value, struct stack_dump_record);
 };
 
-/* Whether the stack is to be copied before it is walked, or after. */
+/* Whether to dump the stack before the walk, or after. */
 static __always_inline int stack_dump_before(const struct stack *s)
 {
 	return cfg.dumps_per_second && s->walk.end == WALK_ON &&
@@ -73,7 +73,7 @@ static __always_inline int stack_dump_after(const struct stack *s)
 	return cfg.dumps_per_second && !s->dumped && (s->walk.flags & SAMPLE_FLAG_AWAITS);
 }
 
-/* One more in this second? */
+/* Whether the budget of this second permits one more dump. */
 static __always_inline int stack_dump_spend(struct stack_dump_budget *b, __u64 now_ns, __u64 most)
 {
 	if (now_ns - b->since_ns >= 1000000000ull) {
@@ -172,8 +172,8 @@ static __always_inline __u32 stack_dump_try(struct stack_dump_record *c, struct 
 	return stack_dump_send(c) ? STACK_DUMP_RING_FULL : STACK_DUMP_TAKEN;
 }
 
-/* Copy the stack that @s, after stack_user(), is about. True if the agent gets it: then it is not
- * to be counted in the stack maps. */
+/* Copy the stack of @s, after stack_user(). True on success: then do not count the stack in the
+ * stack maps. */
 static __always_inline int stack_dump_out(struct stack_dump_record *c, struct window *win,
 					  struct stack *s, __u32 kind)
 {

@@ -3,15 +3,15 @@
 #define PODPROF_BPF_LIB_TABLE_BPF_H
 
 /*
- * Lookup in an unwind table (shared/table.h has the layout). No helper is called here, so the same
- * text is compiled for the host. Three accessors reach memory: table_maps.bpf.h has them for BPF,
- * table_host.h for the host.
+ * Lookup in an unwind table (shared/table.h has the layout). The code calls no helper, so tests and
+ * the agent compile the same text for the host. Three accessors reach memory: table_maps.bpf.h
+ * defines them for BPF, table_host.h for the host.
  *
- * For the verifier: what depends on data is selected by arithmetic and not by branches, so that
- * every way through a search is the same state; indexes are masked where memory is read. The tables
- * were made by the agent, but whatever bytes they hold nothing outside them is read.
+ * For the verifier, data selects values by arithmetic instead of branches, so every path through a
+ * search is the same state, and each memory access masks its index. The agent makes the tables, but
+ * for any bytes in them no access leaves the tables.
  *
- * Registers are 64 bits wide and -mcpu=v2 has no others, so numbers are __u64 here.
+ * Registers are 64 bits wide and -mcpu=v2 has no others, so all numbers are __u64.
  */
 
 #include "shared/table.h"
@@ -26,7 +26,8 @@ TABLE_INLINE const struct unwind_rule *table_rule(const struct table_space *spac
 TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_space *space,
 							 __u64 number);
 
-/* What the compiler knows of @x ends here. It would make branches of comparisons. */
+/* Hides the value of @x from the compiler, so the compiler does not turn comparisons into branches.
+ */
 TABLE_INLINE __u64 table_hide(__u64 x)
 {
 	__asm__("" : "+r"(x));
@@ -55,7 +56,7 @@ TABLE_INLINE __u64 table_address(const struct table_exe *exe, __u64 off)
 				  (__u64)exe->tail * TABLE_SUBPAGE_BYTES - whole);
 }
 
-/* The bytes of @word that @mask has, added up to four sums beside each other. */
+/* The bytes of @word selected by @mask, added up to four adjacent sums. */
 TABLE_INLINE __u64 table_sums(__u64 word, __u64 mask)
 {
 	const __u64 lanes = 0x00ff00ff00ff00ffull;
@@ -64,11 +65,11 @@ TABLE_INLINE __u64 table_sums(__u64 word, __u64 mask)
 	return (word & lanes) + ((word >> 8) & lanes);
 }
 
-/* Slots in the group's blocks before @block, which is at most 27. @words: the group. */
+/* Slots in the group's blocks before @block, at most 27. @words: the group. */
 TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 block)
 {
 	/* The counts begin in the middle of the first word. Words before @last count in full, and
-	 * some bytes of that one. */
+	 * some bytes of @last. */
 	__u64 last = (block + 4) >> 3, some = (1ull << ((block + 4) * 8 & 63)) - 1;
 	__u64 full0 = table_below(0, last), full1 = table_below(1, last),
 	      full2 = table_below(2, last);
@@ -80,16 +81,16 @@ TABLE_INLINE __u64 table_slots_before(const __u64 *words, __u64 block)
 	return (sums * 0x0001000100010001ull) >> 48;
 }
 
-/* 1 if slot @at has its low at most @low, else 0. */
+/* 1 if the low of slot @at is at most @low, else 0. */
 TABLE_INLINE __u64 table_reached(const struct table_page *e, __u64 at, __u64 low)
 {
 	return table_below(e->halves[at & (TABLE_PAGE_BYTES / 2 - 1)] & 0xff, low + 1);
 }
 
 /*
- * One more than the last of @n slots from @at that has its low at most @low; @at if none has. Most
- * blocks have no more than four slots, which are looked at in one go: how often a loop goes round
- * is what a CPU guesses wrong.
+ * One past the last of @n slots from @at with a low of at most @low; @at if there is none. Most
+ * blocks have at most four slots, checked in one step: CPUs mispredict the number of rounds of a
+ * loop.
  */
 TABLE_INLINE __u64 table_search(const struct table_page *e, __u64 at, __u64 n, __u64 low)
 {
@@ -116,24 +117,23 @@ TABLE_INLINE __u64 table_rule_run_at(const struct table_rule_run *rule_run, __u6
 	const __u64 ones = 0x0101010101010101ull;
 	__u64 at = *(const __u64 *)rule_run->at, passed;
 
-	/* In each byte 128 + off - at: the top bit says that the step is passed. */
+	/* In each byte 128 + off - at: the top bit means that the step is passed. */
 	passed = (((off * ones) | (ones << 7)) - (at & ~(ones << 7))) & (ones << 7);
 	passed = ((passed >> 7) * ones) >> 56;
 	return rule_run->rules[(passed - 1) & (TABLE_RULE_RUN_STEPS - 1)];
 }
 
-/* The slot that holds at an address. */
+/* The slot of an address. */
 struct table_slot {
 	__u64 id;  /* local id */
-	__u64 off; /* units behind the slot, at most TABLE_RULE_RUN_END - 1, which is behind any
-		      rule run */
+	__u64 off; /* units after the slot, at most TABLE_RULE_RUN_END - 1, beyond any rule run */
 };
 
 /* 0, or TABLE_TORN. @block is below the executable's n_blocks. */
 TABLE_INLINE __u32 table_find_slot(const struct table_space *space, const struct table_exe *exe,
 				   __u64 block, __u64 low, struct table_slot *ret)
 {
-	/* block / 28: (block / 4) / 7, as a product that is exact below 2^30. */
+	/* block / 28: (block / 4) / 7, as a product, exact below 2^30. */
 	__u64 group = ((block >> 2) * 0x24924925ull) >> 32;
 	__u64 address = table_address(exe, group * sizeof(struct table_group));
 	const struct table_page *e = table_page(space, address / TABLE_PAGE_BYTES);

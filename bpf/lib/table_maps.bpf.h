@@ -15,7 +15,7 @@
 #include <bpf/bpf_helpers.h>
 #include "lib/table.bpf.h"
 
-/* Sizes and not types: of a type that only an inner map names, clang leaves out the size. */
+/* Sizes instead of types: clang drops the size of a type used only by an inner map. */
 struct table_slab {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, TABLE_SLAB_PAGES);
@@ -86,14 +86,14 @@ TABLE_INLINE const struct table_rule_run *table_rule_run(const struct table_spac
 	return bpf_map_lookup_elem(&table_rule_runs, &key);
 }
 
-/* The executable's descriptor, for table_find(). NULL only for a number that is out of range. */
+/* The executable's descriptor, for table_find(). NULL only for a number out of range. */
 TABLE_INLINE const struct table_exe *table_descriptor(__u32 exe)
 {
 	return bpf_map_lookup_elem(&table_exes, &exe);
 }
 
-/* So many frames more are in it, table or not. All CPUs count in one place: a walk does it once for
- * a row of frames. */
+/* Add frames found in the executable, with or without a table. All CPUs count in one place: a walk
+ * adds once for consecutive frames. */
 TABLE_INLINE void table_used(__u32 exe, __u64 n_frames)
 {
 	struct table_use *use = bpf_map_lookup_elem(&table_uses, &exe);

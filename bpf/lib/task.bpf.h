@@ -2,15 +2,15 @@
 #ifndef PODPROF_BPF_LIB_TASK_BPF_H
 #define PODPROF_BPF_LIB_TASK_BPF_H
 
-/* Who a task is: its process, its name, its cgroups. */
+/* Identity of a task: its process, name and cgroups. */
 
 #include "lib/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "shared/settings.h"
 
-/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL); an agent that can load programs at all runs
- * in the first or, in kind and its like, the second. */
+/* Namespaces nest 32 deep at most (MAX_PID_NS_LEVEL). An agent with the right to load programs runs
+ * in the first level or, in kind and similar nodes, in the second. */
 #define TASK_PIDNS_LEVELS 8
 
 static __always_inline int task_is_kernel(struct task_struct *task)
@@ -27,14 +27,14 @@ static __always_inline __u64 task_exec_id(struct task_struct *leader)
 	return BPF_CORE_READ(leader, self_exec_id) - BPF_CORE_READ(leader, parent_exec_id);
 }
 
-/* The longest distance from where a program's stack begins at which it calls execve(). */
+/* The longest distance between the start of a program's stack and its call of execve(). */
 #define TASK_EXEC_STACK_BYTES (8ull << 20)
 
 /*
  * Whether @task is within execve() and has left its old memory. Its user registers are still the
  * old program's, and a lookup would use them with the new program's mappings. The new program's
- * stack is at a random place, or at none yet. A thread that executes has its stack elsewhere, and
- * so it has none here from the beginning of the call.
+ * stack is at a random address, or not there yet. A thread other than the leader has its stack
+ * elsewhere, so from the beginning of execve() it has no stack here.
  */
 static __always_inline int task_has_left(struct task_struct *task, __u64 sp)
 {
@@ -77,7 +77,7 @@ static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum
 
 	if (inum == SETTINGS_PIDNS_INIT)
 		return (__u32)BPF_CORE_READ(leader, tgid);
-	pid = BPF_CORE_READ(leader, thread_pid); /* NULL once it was reaped */
+	pid = BPF_CORE_READ(leader, thread_pid); /* NULL after the reaping */
 	if (!pid)
 		return 0;
 	level = BPF_CORE_READ(pid, level);
@@ -99,7 +99,7 @@ static __always_inline __u32 task_tgid_in(struct task_struct *leader, __u32 inum
 		 ? (int)bpf_core_enum_value(enum cgroup_subsys_id, name##_cgrp_id) \
 		 : -1)
 
-/* The running kernel's index of a controller, -1 if it was built without. */
+/* The running kernel's index of a controller, -1 if not built in. */
 static __always_inline int task_subsys(__u32 v1_controller)
 {
 	switch (v1_controller) {
@@ -126,7 +126,7 @@ static __always_inline int task_subsys(__u32 v1_controller)
 	}
 }
 
-/* The id of @task's cgroup in the hierarchy that has the controller; 0 if there is none. */
+/* The id of @task's cgroup in the controller's hierarchy; 0 without this hierarchy. */
 static __always_inline __u64 task_cgroup_v1_id(struct task_struct *task, __u32 v1_controller)
 {
 	struct cgroup_subsys_state *css = NULL;

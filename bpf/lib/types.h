@@ -2,7 +2,7 @@
 #ifndef PODPROF_BPF_LIB_TYPES_H
 #define PODPROF_BPF_LIB_TYPES_H
 
-/* __u32 and friends for headers that are compiled on both sides. */
+/* __u32 and friends for headers compiled on both sides. */
 
 #ifdef __bpf__
 #include "lib/kernel.bpf.h"

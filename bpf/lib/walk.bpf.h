@@ -59,8 +59,8 @@
 #define WALK_STACK_BYTES (256ull << 20)
 /* No code is mapped below: vm.mmap_min_addr is 65536 by default and at least one page. */
 #define WALK_PC_MIN	 0x1000ull
-/* One past the highest user address on arm64 (48 bits, where position-independent programs begin at
- * 0xaaaa...); x86-64 has half of it. Both give out more only to programs that ask with an address
+/* One past the highest user address on arm64 (48 bits; position-independent programs begin at
+ * 0xaaaa...); x86-64 has half of this. Both give higher addresses only to programs with an address
  * hint. */
 #define WALK_PC_LIMIT	 0x1000000000000ull
 
@@ -73,12 +73,12 @@
 #define WALK_TAIL_CALLS 33
 _Static_assert(WALK_PROGRAMS + 1 <= WALK_TAIL_CALLS, "a walk in parts, whatever its frames are");
 
-/* Slots for the frames of both halves: more than they can be, because BPF wants a power of two to
- * index them. */
+/* Slots for the frames of both halves: more than necessary, because BPF needs a power of two for
+ * the index mask. */
 #define WALK_SLOTS 1024
 _Static_assert(SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX <= WALK_SLOTS, "both halves fit");
 
-/* Not an end: continue. Beyond enum sample_end, so that one number has all states. */
+/* Not an end: continue. Beyond enum sample_end, so one number has all states. */
 #define WALK_ON	    SAMPLE_END_MAX
 /* The way to the caller is walk_cross(). */
 #define WALK_CROSS  (SAMPLE_END_MAX + 1)
@@ -98,29 +98,30 @@ struct walk {
 	__u64 by_fp;	  /* 1: the frame pointer led here */
 	__u64 limit;	  /* frames are below */
 
-	/* the process: 0 mappings if it is not known */
+	/* of the process: 0 mappings if unknown */
 	__u64 mappings;
 	__u64 n_mappings;
-	struct mapping mapping; /* of a pc; of this one if @mapped */
+	struct mapping mapping; /* of a pc; of the present pc if @mapped */
 	__u64 mapped;		/* 1: the mapping is known */
-	__u64 n_used;		/* frames in it that are not counted yet */
+	__u64 n_used;		/* frames in the executable, not counted yet */
 
 	/* the step under way */
 	struct unwind_rule rule;
-	__u64 cause; /* why there is no row: what the end is if the frame pointer does not help */
-	__u64 believed; /* 1: a register that is believed to be as it was led to the caller */
+	__u64 cause;	/* the reason for the missing row: the end of the walk if the frame pointer
+			   does not help */
+	__u64 believed; /* 1: an old register value, assumed unchanged, led to the caller */
 	__u64 cfa;	/* the caller's sp */
 	__u64 fp_at;	/* address of the caller's fp, 0: in the register */
 	__u64 ra_at;	/* address of the return address, 0: in the register @ra */
 	__u64 fp_next;
 	__u64 ra;
-	__u64 go; /* the goroutine that UNWIND_CFA_GO_CURG has found */
+	__u64 go; /* the goroutine found by UNWIND_CFA_GO_CURG */
 
 	struct window_place place;
 	__u64 hash;   /* of all frames stored */
 	__u32 first;  /* slot of the innermost user frame */
 	__u32 n;      /* user frames stored */
-	__u32 n_rows; /* of them, found by rows */
+	__u32 n_rows; /* frames found by rows */
 	__u32 flags;  /* SAMPLE_FLAG_* */
 	__u32 end;    /* enum sample_end, or WALK_ON */
 	__u32 program;
@@ -133,11 +134,10 @@ struct walk {
 WALK_INLINE const struct table_exe *walk_exe(const struct table_space *space, __u32 exe);
 WALK_INLINE void walk_used(const struct table_space *space, __u32 exe, __u64 n_frames);
 
-/* Accessor: the thread's pointer to what is its own (thread-local storage), 0 if it is not known.
- */
+/* Accessor: the thread pointer (thread-local storage), 0 if unknown. */
 WALK_INLINE __u64 walk_thread_pointer(const struct table_space *space);
 
-/* What a step works with besides. */
+/* Context of a step. */
 struct walk_ctx {
 	struct walk *w;
 	struct regs *regs; /* of the innermost frame, then of signal frames */
@@ -164,8 +164,8 @@ WALK_INLINE int walk_pc_plausible(__u64 pc)
 	return pc >= WALK_PC_MIN && pc < WALK_PC_LIMIT;
 }
 
-/* Mix one more word into a stack's hash. Targets choose their pcs and so could build two stacks
- * with one hash, but both would be their own: process and cgroup are in the key beside it. */
+/* Mix one more word into a stack's hash. Targets choose their pcs and could build two stacks with
+ * one hash, but both stacks would be their own: the key also has process and cgroup. */
 WALK_INLINE __u64 walk_hash(__u64 hash, __u64 word)
 {
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull; /* 2^64 / golden ratio, odd */
@@ -234,7 +234,7 @@ WALK_INLINE void walk_map(const struct walk_ctx *c)
 		return;
 	walk_count(c);
 	w->mapped = !mapping_find(c->space, w->mappings, w->n_mappings, pc, &w->mapping);
-	/* Where these lead may be no code at all. */
+	/* These values may lead to no code at all. */
 	if (!w->mapped && w->n_mappings && !w->by_fp && !w->believed)
 		w->flags |= SAMPLE_FLAG_NO_MAPPING;
 }
@@ -254,7 +254,7 @@ WALK_INLINE void walk_begin(const struct walk_ctx *c, __u64 mappings, __u64 n_ma
 	w->regs_known = 2;
 	w->sp_known = 1;
 	w->by_fp = 0;
-	w->limit = w->sp + WALK_STACK_BYTES; /* if that wraps, every frame is too far */
+	w->limit = w->sp + WALK_STACK_BYTES; /* after a wrap-around every frame is too far */
 	w->mappings = mappings;
 	w->n_mappings = n_mappings;
 	w->mapping = (struct mapping){0};
@@ -307,9 +307,9 @@ WALK_INLINE void walk_rule(const struct walk_ctx *c)
 /* By the frame pointer. WALK_ON with the addresses set, or why not. */
 WALK_INLINE __u32 walk_plan_fp(struct walk *w)
 {
-	/* Nothing to follow: the list's end, or it never was one. A thread's very first function
-	 * may look like that before it has made its record; mostly it is code that does not keep
-	 * frame pointers. */
+	/* Nothing to follow: the end of the list, or no list at all. A thread's first function may
+	 * look like this before it has made its record; mostly the code does not keep frame
+	 * pointers. */
 	if (!w->fp)
 		return w->by_fp ? SAMPLE_END_COMPLETE : SAMPLE_END_NO_FP;
 	if (w->fp & 7)
@@ -335,7 +335,7 @@ WALK_INLINE __u32 walk_plan_no_row(const struct walk_ctx *c)
 	return walk_plan_fp(w);
 }
 
-/* The register that a rule names. Not 0 if it is not known. */
+/* The register named by a rule. Not 0 if unknown. */
 WALK_INLINE int walk_register(const struct walk_ctx *c, __u64 number, __u64 *ret)
 {
 	struct walk *w = c->w;
@@ -388,7 +388,7 @@ WALK_INLINE __u32 walk_check_cfa(struct walk *w)
 		w->limit = w->cfa + WALK_STACK_BYTES;
 		return WALK_ON;
 	}
-	/* A frame has at least its return address, unless that is in a register. */
+	/* A frame contains at least its return address, unless this is in a register. */
 	if (w->cfa < w->sp + (rule->ra == UNWIND_RA_AT_CFA ? 8 : 0))
 		return SAMPLE_END_SP_LOW;
 	return w->cfa > w->limit ? SAMPLE_END_SP_FAR : WALK_ON;
@@ -428,7 +428,7 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 	case UNWIND_CFA_REG:
 		if (w->sp_known || w->rule.cfa_reg != REGS_UNWIND_SP)
 			return walk_plan_row(c);
-		/* What led here by frame pointer goes on by it. */
+		/* A walk by frame pointer continues by frame pointer. */
 		w->by_fp = 1;
 		return walk_plan_fp(w);
 	case UNWIND_CFA_PLT:
@@ -452,8 +452,9 @@ WALK_INLINE __u32 walk_plan(const struct walk_ctx *c)
 
 /* ---------------------------------------------------------------- going there */
 
-/* Out of the kernel's signal frame, to where the signal came. The frame's own pc, which is stored,
- * is where the handler returns to; but no call is before it, and its name is that of the pc. */
+/* From the kernel's signal frame to the interrupted place. The frame's own stored pc is the return
+ * address of the handler; but no call precedes this address, and the name belongs to the pc itself.
+ */
 WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -474,17 +475,18 @@ WALK_INLINE __u32 walk_out_of_signal(const struct walk_ctx *c)
 	w->regs_known = 2;
 	w->sp_known = 1;
 	w->by_fp = 0;
-	w->limit = w->sp + WALK_STACK_BYTES; /* it may be another stack */
+	w->limit = w->sp + WALK_STACK_BYTES; /* perhaps another stack */
 	return WALK_ON;
 }
 
-/* To the caller that walk_plan() found. */
+/* Go to the caller found by walk_plan(). */
 WALK_INLINE __u32 walk_go(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
 
-	/* The lower one first: the window begins there. Most frames do without it, and gcc says
-	 * where to find it for an instruction or two too long where it has aligned the stack. */
+	/* The lower word first: the window begins there. Most frames do not need the frame pointer,
+	 * and gcc's tables name its place for an instruction or two too long after aligning the
+	 * stack. */
 	w->fp_next = w->fp;
 	if (w->fp_at && window_word(c->space, c->win, &w->place, w->fp_at, &w->fp_next))
 		w->fp_next = 0;
@@ -531,7 +533,7 @@ WALK_INLINE __u32 walk_by_tables(const struct walk_ctx *c)
 	return w->believed && !w->mapped ? SAMPLE_END_REGISTER : WALK_ON;
 }
 
-/* From one frame to its caller: WALK_ON or why the walk ends. */
+/* Step from one frame to its caller. Returns WALK_ON or the reason of the end. */
 WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -543,7 +545,7 @@ WALK_INLINE __u32 walk_step(const struct walk_ctx *c)
 		return end == WALK_ON ? walk_go(c) : end;
 	}
 	end = walk_by_tables(c);
-	/* If the frame pointer has not helped, it is the row that was missing. */
+	/* If the frame pointer does not help, the missing row is the reason. */
 	if (end != WALK_ON && end != SAMPLE_END_COMPLETE && w->rule.cfa == UNWIND_CFA_GAP)
 		return w->cause;
 	return end;
@@ -609,7 +611,7 @@ WALK_INLINE __u32 walk_cfa_go_cgo(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* A word that is not on the stack. */
+/* A word outside of the stack. */
 WALK_INLINE int walk_peek(const struct walk_ctx *c, __u64 address, __u64 *ret)
 {
 	c->w->place.bytes = 0;
@@ -619,8 +621,8 @@ WALK_INLINE int walk_peek(const struct walk_ctx *c, __u64 address, __u64 *ret)
 	return 0;
 }
 
-/* The goroutine that this thread runs, by UNWIND_CFA_GO_CURG, into w->go; not 0 if it cannot be
- * read. On the way w->go is g, then m. */
+/* Put the goroutine of this thread, by UNWIND_CFA_GO_CURG, into w->go; not 0 if unreadable. On the
+ * way w->go is g, then m. */
 WALK_INLINE int walk_go_curg(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -646,8 +648,9 @@ WALK_INLINE int walk_go_curg(const struct walk_ctx *c)
 	return window_fill(c->space, c->win, &w->place, w->go);
 }
 
-/* The same by UNWIND_CFA_GO_CURG. What was read may be anything, if this is not what we take it
- * for: the goroutine has to know its thread, and where it goes on is on its stack. */
+/* Cross to the goroutine's stack by UNWIND_CFA_GO_CURG. If the assumptions are wrong, the words may
+ * be anything: so the goroutine must refer to its thread, and its saved sp must be on its own
+ * stack. */
 WALK_INLINE __u32 walk_cfa_go_curg(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -691,8 +694,8 @@ WALK_INLINE __u32 walk_go_across(const struct walk_ctx *c)
 	return WALK_ON;
 }
 
-/* Where the next frame is beyond such a crossing: over it. 1 if that was the end of the walk, as
- * w->end says. */
+/* If the next frame is beyond such a crossing, cross. Returns 1 at the end of the walk, with the
+ * reason in w->end. */
 WALK_INLINE int walk_cross(const struct walk_ctx *c)
 {
 	struct walk *w = c->w;
@@ -707,9 +710,10 @@ WALK_INLINE int walk_cross(const struct walk_ctx *c)
 
 /**
  * walk_on() - the next frames
- * @runtime: as walk_near() has it
+ * @runtime: as in walk_near()
  *
- * As many as one program may do. Call it until w->end is not WALK_ON, at most WALK_PROGRAMS times.
+ * Walks up to the limit of one program. Call walk_on() until w->end is not WALK_ON, at most
+ * WALK_PROGRAMS times.
  */
 WALK_INLINE void walk_on(const struct walk_ctx *c, walk_runtime_fn runtime)
 {

@@ -53,7 +53,7 @@ enum frame_kind {
 	FRAME_NATIVE,  /* user code; words[0]: the pc */
 	FRAME_KERNEL,  /* kernel code; words[0]: the pc */
 	FRAME_RUNTIME, /* a function of a language runtime; words: the runtime's own */
-	FRAME_BROKEN,  /* unknown frames of a runtime; words[0]: where its step stopped */
+	FRAME_BROKEN,  /* unknown frames of a runtime; words[0]: the last address of the step */
 	FRAME_KIND_MAX,
 };
 
@@ -73,7 +73,7 @@ _Static_assert(FRAME_RUNTIME_MAX - 1 <= FRAME_RUNTIME_BITS, "the head has room f
 _Static_assert(FRAME_REASON_MAX - 1 <= FRAME_REASON_BITS, "and for each reason");
 _Static_assert(FRAME_RUNTIME_WORDS - 1 <= FRAME_WORDS_BITS, "and for the words behind it");
 
-/* One frame, out of its words. */
+/* One frame, decoded from its words. */
 struct frame_record {
 	__u16 kind; /* enum frame_kind */
 	__u16 runtime;

@@ -2,7 +2,7 @@
 #ifndef PODPROF_BPF_SHARED_OFFCPU_H
 #define PODPROF_BPF_SHARED_OFFCPU_H
 
-/* The plan by which the off-CPU program chooses task switches. */
+/* The off-CPU program's plan for choosing task switches. */
 
 #include "lib/types.h"
 

@@ -85,7 +85,7 @@ struct sample_key {
 	__u64 cgroup_id;	 /* of the task, in the unified hierarchy */
 	__u64 cgroup_v1_id; /* in the hierarchy of settings.v1_controller; 0 if there is none */
 	__u64 stack_hash;   /* over both parts and their lengths; see SAMPLE_FLAG_DUMPED */
-	__u32 tgid;	    /* as the agent's /proc shows it */
+	__u32 tgid;	    /* in the agent's /proc */
 	__u16 end;	    /* enum sample_end */
 	__u16 flags;	    /* SAMPLE_FLAG_* */
 };

@@ -33,7 +33,7 @@
 
 #define TABLE_PAGE_BYTES    4096
 #define TABLE_SLAB_PAGES    256
-#define TABLE_SLABS	    1024 /* 1 GiB; the agent's budget ends it long before */
+#define TABLE_SLABS	    1024 /* 1 GiB; the agent's budget is far lower */
 #define TABLE_SUBPAGE_BYTES 64
 
 /* Executables with a number: those in samples so far. Number 0 means no executable. */
@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct table_page) == TABLE_PAGE_BYTES, "a page of a slab"
 
 /* Read as four words, because the search adds the counts before a block eight at a time. */
 struct table_group {
-	__u32 slots; /* offset of the first one, even */
+	__u32 slots; /* offset of the first slot, even */
 	__u8 n[TABLE_GROUP_BLOCKS];
 };
 _Static_assert(sizeof(struct table_group) == 32, "four words of a page");
@@ -74,7 +74,7 @@ struct table_exe {
 	__u32 table_page;    /* number of the first whole page */
 	__u32 tail;	     /* position of the rest, in sub-pages from the start of page space */
 	__u32 ids;	     /* offset of the ids, even */
-	__u16 n_table_pages; /* whole ones */
+	__u16 n_table_pages; /* number of whole pages */
 	__u8 unit_shift;
 	__u8 awaited; /* 1: a table may come soon. Written at any time */
 	__u8 pad[4];

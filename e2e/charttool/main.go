@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// charttool is as much of the helm command as the chart's tests need: "template" and "lint", of helm's
-// own packages. The command itself is made of 960 packages, most of them clients of clusters and
-// registries; below without/ stand the names of those that rendering refers to and never calls.
+// charttool is the part of the helm command for the chart's tests: "template" and "lint", from helm's own packages. The
+// command itself has 960 packages, most of them clients of clusters and registries; without/ has stubs of the packages
+// that rendering mentions and never calls.
 //
 //	charttool template|lint [-version 1.34.0] [-name NAME] [-namespace NS] [-f FILE] [-set K=V] CHART
 package main
@@ -38,7 +38,7 @@ func (o *options) values() (map[string]interface{}, error) {
 	return values, strvals.ParseInto(o.set, values)
 }
 
-// As "helm template": what the chart's schema refuses is an error.
+// Like "helm template": an input refused by the chart's schema is an error.
 func (o *options) template() error {
 	kube, err := chartutil.ParseKubeVersion(o.version)
 	if err != nil {

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# image.sh podprof|workloads OUT.tar: an image for the node, as an archive: the agent's, by the Dockerfile
-# and 'make image', or the one that all test pods run. What images are built on, and the layers that have not
-# changed, are kept outside the tree.
+# image.sh podprof|workloads OUT.tar: an image for the node, as an archive: the agent's, by the Dockerfile and 'make
+# image', or the common image of all test pods. Base images and unchanged layers are kept outside the tree.
 set -eu -o pipefail
 cd "$(dirname "$0")/../.."
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools
@@ -12,7 +11,7 @@ store=(--root "$cache/images" --runroot /run/podprof-e2e-images)
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-bookworm}")
 base=localhost/debian:$suite
 
-# One at a time: what is tidied away might be another's.
+# One at a time: the clean-up might remove another run's files.
 mkdir -p "$cache"
 exec 9>"$cache/images.lock"
 flock 9
@@ -20,14 +19,14 @@ flock 9
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# What builds that were broken off have left, and layers that nothing has used for long
+# Leftovers of interrupted builds, and layers unused for long
 tidy() {
 	buildah "${store[@]}" rm --all >/dev/null 2>&1 || true
 	[ ! -d "$cache/images" ] || [ "$(du -sm "$cache/images" | cut -f1)" -lt 4096 ] ||
 		buildah "${store[@]}" rmi --prune >/dev/null
 }
 
-# This machine's Debian, from the archive that its apt uses: there may be no registry to be reached.
+# This machine's Debian, from apt's archive: a registry may be unreachable.
 make_base() {
 	local archive container
 	if buildah "${store[@]}" inspect "$base" >/dev/null 2>&1; then return; fi

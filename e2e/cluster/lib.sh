@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the tests on the node share. run.sh starts it, and gives them the paths of programs.
+# The common part of the tests on the node. run.sh starts each test, with the paths of programs.
 
 set -eu -o pipefail
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,21 +15,20 @@ patience=${PODPROF_E2E_PATIENCE:-300}s
 
 # ---------------------------------------------------------------- podprof in the cluster
 
-# What each installation here has to say: an image that is on the node already, where profiles go, and windows
-# shorter than a minute.
+# Needed by each installation here: an image already on the node, destinations, and windows shorter than a minute.
 install_flags=(--namespace podprof --set image.repository=localhost/podprof --set image.tag=e2e --set image.pullPolicy=Never
 	--set "destinations={pyroscope=http://$node_address:4040}" --set config.window=10s)
 
-# podprof_install FLAGS...: as a user does; again for an upgrade. helm's --wait does not look at DaemonSets
-# whose pods never start.
+# podprof_install FLAGS...: like a user; a second call upgrades. helm's --wait ignores DaemonSets whose pods never
+# start.
 podprof_install() {
 	helm upgrade --install podprof "$top/charts/podprof" --create-namespace "${install_flags[@]}" "$@" >/dev/null ||
 		fail "helm"
 	podprof_rollout
 }
 
-# By what is stored: "kubectl rollout status" begins with what kube-apiserver's cache has, which on a busy machine
-# may be the DaemonSet before an upgrade, whose rollout is done.
+# By the stored state: "kubectl rollout status" begins with kube-apiserver's cache. On a busy machine the cache may hold
+# the DaemonSet from before an upgrade, with its rollout done.
 is_rolled_out() {
 	kubectl -n podprof get ds podprof -o json | jq -e '.metadata.generation as $now | .status |
 		.observedGeneration == $now and .desiredNumberScheduled == 1 and .updatedNumberScheduled == 1 and
@@ -45,23 +44,23 @@ podprof_rollout() {
 }
 
 podprof_uninstall() { helm uninstall podprof --namespace podprof --wait >/dev/null; }
-# Not the one that an upgrade has just ended
+# Not the pod just ended by an upgrade
 podprof_pod() {
 	kubectl -n podprof get pods -l app.kubernetes.io/name=podprof -o json |
 		jq -r '.items | map(select(.metadata.deletionTimestamp == null)) | .[0].metadata.name'
 }
 podprof_log() { kubectl -n podprof logs ds/podprof; }
-# By the API server's proxy, as nothing but the cluster's own network leads to it
+# By the API server's proxy, because only the cluster's own network leads there
 podprof_get() { kubectl get --raw "/api/v1/namespaces/podprof/pods/$(podprof_pod):7070/proxy$1"; }
 
 metrics_page() { podprof_get /metrics; }
 
-# restarts: of podprof's container; nothing that is done to it here may end it
+# restarts: of podprof's container; no test here may end the container
 restarts() { kubectl -n podprof get pod "$(podprof_pod)" -o jsonpath='{.status.containerStatuses[*].restartCount}'; }
 
-# ---------------------------------------------------------------- what there is to profile
+# ---------------------------------------------------------------- workloads
 
-# Again for what is there already
+# No error for existing objects
 workloads_up() {
 	kubectl apply -f "$cluster/workloads/pods.yaml" >/dev/null
 	cp "$cluster/workloads/static.yaml" "$node/manifests/"

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A node of Kubernetes, with its control plane, out of the programs that test/tool.sh builds and Debian's
-# containerd: what e2e/cluster/run.sh starts and its tests talk to.
+# A node of Kubernetes, with its control plane, from the programs of test/tool.sh and Debian's containerd.
+# e2e/cluster/run.sh starts the node for its tests.
 #
-# All of it lives in a mount and a network namespace of its own, held by one process, and below a cgroup
-# of its own: a kubelet kills what it finds in "/kubepods" and has not made. So nothing is left when these
-# three are gone. It has no DNS and cannot fetch images. One at a time: the agent on a node that is this machine sees
-# the containers of any other, and says their ids.
+# The node lives in a separate mount and network namespace, held by one process, and below a separate cgroup, because a
+# kubelet kills unknown processes in "/kubepods". Removing these three removes the whole node. The node has no DNS and
+# cannot fetch images. Run one node at a time: the agent on a node that is this machine also sees the containers of
+# other nodes, as ids.
 #
-# It has one of two shapes. As a machine: pods with hostPID see this machine's processes, and through the first of
-# them no state of the node's containerd. Or as a container, as kind's nodes are: with PIDs and cgroups of its own,
-# which the machine sees below those of a container of Docker's.
+# The node has one of two shapes. As a machine: pods with hostPID see this machine's processes, and through its first
+# process no state of the node's containerd. As a container, like kind's nodes: with its own PIDs and cgroups, below the
+# cgroup of a Docker container on the machine.
 
-node=${PODPROF_E2E_NODE:-/tmp/podprof-e2e-node}   # its files
+node=${PODPROF_E2E_NODE:-/tmp/podprof-e2e-node} # the node's files
 node_shape=${PODPROF_E2E_SHAPE:-machine}          # or container
 node_name=e2e-node
 node_address=10.77.0.1
 node_containerd=$node/containerd.sock
 apiserver=https://$node_address:6443
 node_cgroup=${node##*/}    # below the root of each hierarchy
-node_outer=$node_cgroup    # where its processes are, below the same
+node_outer=$node_cgroup # the node's processes, below the same cgroup
 kubelet_cgroup=/$node_cgroup
 containerd_state=$node/containerd-state
 node_namespaces=(--net --mount)
@@ -35,13 +35,13 @@ kubectl() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$kubernetes/
 helm() { nsenter --net --target "$(cat "$node/pids/holder")" -- "$helm" --kubeconfig "$node/admin.conf" "$@"; }
 node_ctr() { inside ctr -a "$node_containerd" -n k8s.io "$@"; }
 
-# not_up WHAT LOG: what its log says last, as it goes with the node
+# not_up WHAT LOG: show the end of the log, because the log is removed with the node
 not_up() {
 	tail -n 5 "$node/logs/$2.log" | cut -c1-600
 	fail "$1"
 }
 
-# join_cgroups COMMAND...: in those of the node. For a subshell: it does not return.
+# join_cgroups COMMAND...: run in the node's cgroups. For a subshell: does not return.
 join_cgroups() {
 	local top
 	[ "$node_shape" = machine ] || for top in "${hierarchies[@]}"; do
@@ -50,21 +50,21 @@ join_cgroups() {
 	exec "$@"
 }
 
-# child_of PID: prints the id of its only child, once it is there
+# child_of PID: wait for the only child and print its id
 child_of() {
 	local children=/proc/$1/task/$1/children
 	until_true grep -q . "$children" || return
 	tr -d ' ' <"$children"
 }
 
-# start NAME COMMAND...: in the node's namespaces, its output in logs/NAME.log
+# start NAME COMMAND...: in the node's namespaces, with output in logs/NAME.log
 start() {
 	local name=$1 holder
 	shift
 	holder=$(cat "$node/pids/holder") # nsenter's child has to be the only one
 	join_cgroups nsenter "${node_namespaces[@]}" --target "$holder" -- "$@" >>"$node/logs/$name.log" 2>&1 </dev/null &
 	echo $! >"$node/pids/$name"
-	disown # it is stopped by its id, and bash need not tell
+	disown # stopped by id later, without a message of bash
 	# nsenter stays outside, and waits
 	[ "$node_shape" = machine ] || child_of $! >"$node/pids/$name"
 }
@@ -72,7 +72,7 @@ start() {
 running() { kill -0 "$(cat "$node/pids/$1" 2>/dev/null)" 2>/dev/null; }
 stopped() { ! running "$1"; }
 
-# stop NAME [SIGNAL]: and wait until it is gone; by force in the end
+# stop NAME [SIGNAL]: and wait for the end; by force if necessary
 stop() {
 	[ -s "$node/pids/$1" ] || return 0
 	kill "-${2:-TERM}" "$(cat "$node/pids/$1")" 2>/dev/null
@@ -80,7 +80,7 @@ stop() {
 	rm -f "$node/pids/$1"
 }
 
-# ---------------------------------------------------------------- who is who
+# ---------------------------------------------------------------- certificates
 
 # certificate NAME SUBJECT [NAMES]: signed by the cluster's CA
 certificate() {
@@ -90,7 +90,7 @@ certificate() {
 		-CAcreateserial -days 2 -out "$node/pki/$1.crt" ${3:+-extfile <(echo "subjectAltName=$3")}
 }
 
-# kubeconfig NAME: for who has that certificate
+# kubeconfig NAME: for the holder of the certificate
 kubeconfig() {
 	cat >"$node/$1.conf" <<-EOF
 		apiVersion: v1
@@ -116,14 +116,14 @@ pki() {
 	kubeconfig kubelet
 }
 
-# ---------------------------------------------------------------- its programs
+# ---------------------------------------------------------------- the programs
 
 network() {
 	inside ip link set lo up
 	inside ip link add node0 type bridge
 	inside ip addr add "$node_address/24" dev node0
 	inside ip link set node0 up
-	inside ip route add default via 10.77.0.254 dev node0 # what has no route is not sent to services either
+	inside ip route add default via 10.77.0.254 dev node0 # packets to services also need a route
 	mkdir "$node/cni"
 	cat >"$node/cni/10-e2e.conflist" <<-EOF
 		{"cniVersion": "1.0.0", "name": "e2e", "plugins": [
@@ -182,8 +182,8 @@ start_apiserver() {
 	until_true kubectl get --raw /readyz || not_up "kube-apiserver is not ready" kube-apiserver
 }
 
-# start_kubelet [MORE]: MORE is added to its configuration. Without a certificate it signs its own.
-# Permissions are remembered for seconds, not for minutes.
+# start_kubelet [MORE]: MORE is added to the configuration. Without a certificate the kubelet signs its own. Permissions
+# are cached for seconds, not for minutes.
 # shellcheck disable=SC2120 # tests give it
 start_kubelet() {
 	cat >"$node/kubelet.yaml" <<-EOF
@@ -231,15 +231,15 @@ start_controllers() {
 		--healthz-bind-address=127.0.0.1:10256
 }
 
-# ---------------------------------------------------------------- all of it
+# ---------------------------------------------------------------- the whole node
 
-# The roots of all hierarchies that this machine has
+# The roots of all hierarchies of this machine
 hierarchies=()
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
 	[ ! -f "$hierarchy/cgroup.procs" ] || hierarchies+=("$hierarchy")
 done
 
-# A v1 cpuset takes no process before it has CPUs; what is made below takes them over.
+# A v1 cpuset takes no process before it has CPUs; directories below inherit the CPUs.
 cgroup_up() {
 	local top
 	for top in "${hierarchies[@]}"; do
@@ -252,7 +252,7 @@ cgroup_up() {
 	done
 }
 
-# The process that holds the namespaces. A PID namespace's first process inherits what others have left behind.
+# The process that holds the namespaces. A PID namespace's first process inherits orphans.
 holder_up() {
 	local forever='while :; do sleep 1000 & wait; done' new=("${node_namespaces[@]}")
 	[ "$node_shape" = machine ] || new+=(--fork --kill-child)
@@ -263,10 +263,11 @@ holder_up() {
 	until_true test "$(readlink /proc/self/ns/net)" != "$(readlink "/proc/$(cat "$node/pids/holder")/ns/net")"
 }
 
-# What the node has instead of the machine's. Pods' networks go with it; kubelets put links into /var/log/containers.
+# The node's replacements of the machine's directories. Pods' networks are removed with them; kubelets put links into
+# /var/log/containers.
 mounts_up() {
 	local top
-	inside mount --make-rshared / # as kubelets want it
+	inside mount --make-rshared / # required by kubelets
 	mkdir -p /run/netns /var/log/containers "$containerd_state"
 	inside mount -t tmpfs node-netns /run/netns
 	inside mount -t tmpfs node-logs /var/log/containers
@@ -285,7 +286,7 @@ mounts_up() {
 	done
 }
 
-# All that the API server ever says of pods and what made them: what podprof's names are compared with
+# All answers of the API server about pods and their owners, to compare with podprof's names
 watch_all() {
 	local kind
 	mkdir "$node/seen"
@@ -295,7 +296,7 @@ watch_all() {
 	done
 }
 
-# Whatever is in there still: twice, for what has just been started
+# Processes left inside: twice, for newly started ones
 cgroup_down() {
 	local tries
 	for tries in 1 2 3 4 5; do
@@ -322,12 +323,12 @@ node_up() {
 	start_containerd
 	for image; do node_ctr images import "$image" >/dev/null || fail "image $image"; done
 	start_kubelet
-	# pods are refused before there is an account for them
+	# the API server refuses pods before their account exists
 	until_true kubectl get node/"$node_name" sa/default || not_up "the node does not register" kubelet
 	kubectl wait --for=condition=Ready "node/$node_name" --timeout="$patience" >/dev/null || not_up "the node is not ready" kubelet
 }
 
-# Processes with the node's mounts: shims, and whatever else was started in there, but not the holder itself
+# Processes with the node's mounts: shims and others started inside, but not the holder itself
 inmates() {
 	local holder ns
 	holder=$(cat "$node/pids/holder")

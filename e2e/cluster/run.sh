@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # podprof in a real cluster of one node: its chart installed by helm, its image made by its Dockerfile.
 #
-#   run.sh [NAME...]       some of test_NAME.sh, or those for its shape, on a node of their own
-#   run.sh up | down       the node alone, to look at it: run.sh kubectl ...
-#   run.sh test [NAME...]  on the node that is up
+#   run.sh [NAME...]       some of test_NAME.sh, or all tests for the shape, on a new node
+#   run.sh up | down       the node alone, for inspection: run.sh kubectl ...
+#   run.sh test [NAME...]  on the running node
 #
-# PODPROF_E2E_SHAPE=container: the node is one, as kind's are; otherwise it is this machine.
-# PODPROF_TEST_IMAGE=FILE takes the agent's image from an archive. It has to be localhost/podprof:e2e.
+# PODPROF_E2E_SHAPE=container: the node is a container, like kind's; otherwise the node is this machine.
+# PODPROF_TEST_IMAGE=FILE takes the agent's image from an archive. The image's name must be localhost/podprof:e2e.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 cd "$top"
@@ -71,7 +71,7 @@ test) programs; shift; run_tests "$@" ;;
 	trap node_down EXIT
 	trap 'exit 130' INT TERM
 	mkdir -p build/test/results
-	echo "failed cluster: no node ($node_shape)" >"build/test/results/cluster-$node_shape" # until it is up
+	echo "failed cluster: no node ($node_shape)" >"build/test/results/cluster-$node_shape" # until the node is up
 	up
 	run_tests "$@"
 	;;

@@ -37,7 +37,7 @@ def objects(path):
             at += 1
         try:
             event, at = decoder.raw_decode(text, at)
-        except ValueError:  # the end, or half of one that is being written
+        except ValueError:  # the end, or an incomplete last line
             return
         yield event["object"]
 
@@ -53,7 +53,7 @@ class Truth:
     def __init__(self, seen, by_runtime):
         self.by_runtime = by_runtime
         self.owners = {}  # of ReplicaSets and Jobs
-        self.containers = {}  # by id: where, and what they run
+        self.containers = {}  # by id: pod and program
         self.uids = {}  # of their pods, by the same
         self.commands = {}  # by where
         self.services = {}  # of pods
@@ -103,7 +103,7 @@ class Judge:
         self.truth = truth
         self.counted = "nameless" if by_id else "named"
         self.wrong = []
-        self.samples = collections.Counter()  # of CPU profiles, by what is known of them
+        self.samples = collections.Counter()  # of CPU profiles, by known names
         self.functions = collections.Counter()  # under the right names
         self.places = collections.defaultdict(collections.Counter)
 
@@ -142,7 +142,7 @@ class Judge:
             self.stacks(self.truth.commands[place], entry, labels)
         if place[2]:
             return "named"
-        # the sandbox's, most of it what runc does before there is "pause"; else a container's whose name was lost
+        # the sandbox's, mostly runc's work before "pause"; or a container's with a lost name
         return "sandbox" if labels.get("level") == "pod" else "pod_only"
 
     def stacks(self, command, entry, labels):

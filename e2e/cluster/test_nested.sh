@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Two agents look at a node that is a container. The one in it, in a pod, has PIDs that are not the kernel's; the one
-# outside sees pods' cgroups below the node's, which look like those of a container of Docker's: of several
-# containers in each other the innermost is whose a sample is.
+# Two agents look at a node that is a container. For the inner agent, in a pod, PIDs differ from the kernel's. For the
+# outer agent, the pods' cgroups are below the node's cgroup, which looks like a Docker container's: of several nested
+# containers the innermost has the sample.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,7 @@
 outer_sink=$node/outer
 mkdir -p "$outer_sink"
 
-# Outside of all that the node is made of, but its network
+# Outside of the whole node, except for its network
 start_outside() {
 	nsenter --net --target "$(cat "$node/pids/holder")" -- "$@" >>"$node/logs/outer.log" 2>&1 </dev/null &
 	echo $! >"$node/pids/outer"
@@ -47,7 +47,7 @@ judge "${everybody[@]}"
 # The node's own daemons are the outer container's
 jq -e --arg id "${node_outer##*/}" -s 'any(.labels.container == $id and .labels.pod_uid == null)' "$outer_sink"/*.json >/dev/null ||
 	fail "nothing of the node itself"
-# Go's heaps are read in processes of a namespace further inside, by either's numbers of them
+# Both agents read Go's heaps in processes of an inner namespace, by their own PIDs
 has_heap() {
 	jq -es 'any(.labels.__name__ == "memory" and (.labels.pod == null or .labels.container == "api") and
 		.functions["main.allocateGo"] != null)' "$1"/*.json >/dev/null

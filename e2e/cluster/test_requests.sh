@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What it asks of the kubelet and of the API server, by their own counts: while nothing happens, and while 50
-# pods start.
+# The agent's requests to the kubelet and the API server, by the servers' own counts: at rest, and while 50 pods start.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -25,11 +24,11 @@ start_pods() {
 
 named() { [ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge $((before + pods)) ]; }
 
-# Containers that look like those of pods and are none of this cluster's: the kubelet is asked for them again
-# and again, for ten seconds, and then they are counted.
+# Containers with paths like pods' but outside of this cluster: podprof asks the kubelet repeatedly for ten seconds, and
+# then counts them.
 strangers() { metric podprof_metadata_waits_total 'outcome="unknown_id"'; }
 
-# quiet_minute SOURCE MOST: no more than that, unless something else on this machine starts a container
+# quiet_minute SOURCE MOST: at most MOST requests, unless another program on this machine starts a container
 quiet_minute() {
 	local asked before
 	for _ in 1 2 3 4 5; do
@@ -47,13 +46,13 @@ quiet_minute() {
 	fail "this machine starts containers all the time"
 }
 
-# count SOURCE MOST-QUIET MOST-BUSY FLAGS...: MOST-BUSY is "seconds" for one in each
+# count SOURCE MOST-QUIET MOST-BUSY FLAGS...: MOST-BUSY is "seconds" for one request in each second
 count() {
 	local source=$1 quiet=$2 busy=$3 asked
 	shift 3
 	podprof_install "$@"
 	until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
-	sleep 35 # until what is young is so no more
+	sleep 35 # until young containers are old
 	quiet_minute "$source" "$quiet"
 	before=$(metric podprof_metadata_containers 'outcome="ok"')
 	asked=$("asked_$source")
@@ -68,7 +67,7 @@ count() {
 }
 
 workloads_up
-# What starts a container now and then
+# A container starts now and then
 kubectl -n batch patch cronjob tick -p '{"spec": {"suspend": true}}' >/dev/null
 kubectl -n batch delete pod restarting --now >/dev/null
 count apiserver 0 2

@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything around it is restarted or replaced while it runs; it goes on, and asks the API server for no more than
-# one watch.
+# Everything around the agent is restarted or replaced while it runs; the agent continues, and opens at most one watch
+# at the API server.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
 at_least() { [ "$("${@:2}")" -ge "$1" ]; }
 
-# asked VERB: how often it has asked kube-apiserver, by its audit log; from line $mark on
+# asked VERB: number of podprof's requests in kube-apiserver's audit log, from line $mark on
 asked() { tail -n "+$((mark + 1))" "$node/audit.log" | jq -s --arg verb "$1" \
 	'map(select(.stage == "RequestReceived" and .verb == $verb)) | length'; }
 watching() { at_least 1 asked watch; }
 set_mark() { mark=$(wc -l <"$node/audit.log"); }
 
-# newly_named: pods that come now get their names
+# newly_named: new pods get their names
 newly_named() {
 	local began
 	began=$(date +%s)
 	kubectl -n shop delete pod -l app=web --wait=false >/dev/null
-	# what controllers take to find a server again that was away is theirs
+	# the delay of controllers after a server's return is not podprof's
 	kubectl -n shop rollout status deployment/web --timeout="$patience" >/dev/null || fail "no new pods"
 	until_true judge --since "$began" --expect deployment=5 || {
 		judge --since "$began" --expect deployment=5
@@ -52,11 +52,11 @@ newly_named
 [ "$(asked list)" -le 1 ] && [ "$(asked watch)" -le 2 ] || fail "$(asked list) lists, $(asked watch) watches after an outage"
 note "kube-apiserver away for 15 s: $(asked list) lists, $(asked watch) watches"
 
-# Its account is another one of the same name: all its tokens are worth nothing, until the kubelet fetches one
+# Another account with the same name: all old tokens are invalid, until the kubelet fetches a new one
 kubectl -n podprof get serviceaccount podprof -o json | jq 'del(.metadata.uid, .metadata.resourceVersion)' >"$node/account.json"
 kubectl -n podprof delete serviceaccount podprof >/dev/null
 kubectl apply -f "$node/account.json" >/dev/null 2>&1
-stop kube-apiserver # and with it the open watch
+stop kube-apiserver # also ends the open watch
 start_apiserver
 denied() { at_least 1 metric podprof_metadata_requests_total 'source="apiserver"' 'outcome="denied"'; }
 # (between two tries are up to 30 s)

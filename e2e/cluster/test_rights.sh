@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The rights are taken away while it runs, and given back: what has names keeps them, what is new has none and is
-# told so, nothing else ends.
+# The rights are revoked while the agent runs, and restored: named containers keep their names, new ones have none, with
+# the reason, and nothing else ends.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ newcomer() {
 	kubectl -n shop wait --for=condition=Ready "pod/$1" --timeout="$patience" >/dev/null || fail "pod $1"
 }
 
-# revoked SOURCE: from then on it is denied
+# revoked SOURCE: requests are denied from then on
 revoked() {
 	local source=$1 began
 	began=$(date +%s)
@@ -50,7 +50,7 @@ revoked kubelet
 podprof_install --set metadata.source=apiserver
 until_true at_least 10 metric podprof_metadata_containers 'outcome="ok"' || fail "no names"
 revoke
-# An open watch goes on until it ends
+# An open watch continues until its end
 stop kube-apiserver
 start_apiserver
 revoked apiserver

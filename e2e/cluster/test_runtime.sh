@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Names by what the container runtime has written down on the node, read with the chart's capabilities through the
-# first process's root: with no right in the cluster, no token, and nothing of the node mounted but its cgroups.
+# Names from the container runtime's state on the node, read with the chart's capabilities through the first process's
+# root: without rights in the cluster, without a token, and with the node's cgroups as the only mount.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# The pods' containers that run now: each has to be named
+# The running containers of pods: each needs a name
 running() {
 	kubectl get pods -A -o json | jq '[.items[].status | (.containerStatuses, .initContainerStatuses, .ephemeralContainerStatuses)
 		| values | .[] | select(.state.running)] | length'
@@ -30,7 +30,7 @@ until_true judge --by-runtime --since "$began" --expect deployment=20 --expect d
 	judge --by-runtime --verbose --since "$began" --expect deployment=20 --expect static=5
 	fail "not all is there, or under its names"
 }
-# A container that begins, from its first sample on
+# A new container, from its first sample on
 kubectl -n shop delete pod newcomer --now --ignore-not-found >/dev/null
 began=$(date +%s)
 kubectl -n shop run newcomer --image=localhost/workloads:e2e --image-pull-policy=Never --command -- /work short >/dev/null

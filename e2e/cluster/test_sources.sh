@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# By each source of names in turn, with the rights that the chart gives for it and no more.
+# Each source of names in turn, with exactly the chart's rights for the source.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# all_named: everybody that can have a name has one
+# all_named: every container that can have a name has one
 all_named() {
 	[ "$(metric podprof_metadata_containers 'outcome="ok"')" -ge "$(kubectl get pods -A --no-headers | grep -c Running)" ]
 }
 answers() { metric podprof_metadata_requests_total "source=\"$1\"" 'outcome="ok"'; }
 
-# by SOURCE FLAGS...: installed so, names are there at once, from that source alone, and they are right
+# by SOURCE FLAGS...: after this installation names are there at once, from this source alone, and right
 by() {
 	local source=$1 began other
 	shift
@@ -30,11 +30,11 @@ by() {
 	note "named by $source after $(($(date +%s) - began)) s: ${*:-as it is}"
 }
 
-# opted_out N: so many pods are left out, each with its container and its sandbox. A sandbox is known as one some ten
-# seconds after an agent has come, and is counted from then on.
+# opted_out N: the number of excluded pods, each with its container and its sandbox. podprof recognises a sandbox some
+# ten seconds after the agent's start, and counts it from then on.
 opted_out() { [ "$(metric podprof_entities_excluded)" = $((2 * $1)) ]; }
 
-# followed: that a pod opts out, and in again, by whoever tells of it: within 5 seconds, and what it takes to see that
+# followed: a pod opts out, and in again; the source reports both within 5 seconds, plus the delay of observing
 followed() {
 	local took
 	until_true opted_out 1 || fail "not one pod is left out: $(metric podprof_entities_excluded)"
@@ -48,7 +48,7 @@ followed() {
 	in_time "$SECONDS" 16 "two annotations seen"
 }
 
-# The kubelet's list with so much more in it: an annotation may not have more than 256 KiB, a pod neither
+# The kubelet's list with more data: an annotation has at most 256 KiB, and so has a pod
 large_list() {
 	local pod
 	for pod in annotated labelled; do
@@ -75,19 +75,19 @@ kubelet_selfsigned() {
 	until_true kubectl get --raw "/api/v1/nodes/$node_name/proxy/healthz" || fail "the kubelet is not back"
 }
 
-# A kubelet that has signed its certificate itself, as most have
+# A kubelet with a self-signed certificate, as most have
 kubelet_selfsigned
 podprof_uninstall 2>/dev/null || true
 by apiserver
 by apiserver --set metadata.source=apiserver
 by kubelet --set metadata.source=kubelet --set metadata.kubeletVerify=none
-# One that the cluster's CA has signed
+# A certificate signed by the cluster's CA
 kubelet_signed
 by kubelet --set metadata.source=kubelet
 by kubelet
 followed
 
-# Its list becomes too large to be asked for often
+# The list becomes too large for frequent polling
 large_list
 until_true is_watching || fail "the API server is not watched: $(podprof_get /-/ready)"
 followed

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Tokens of ten minutes, the least that Kubernetes gives: the kubelet replaces the file's text at four fifths of that,
-# and here it is waited for until the first ones are worth nothing. One agent asks the kubelet, one the API server;
-# neither may ever be refused. Eleven minutes: "make e2e-long".
+# Tokens of ten minutes, the shortest life in Kubernetes: the kubelet replaces the file's text after four fifths of the
+# time, and the test waits until the first tokens are invalid. One agent asks the kubelet, one the API server; neither
+# may ever be refused. Eleven minutes: "make e2e-long".
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-# What the service account's admission would mount, but for its time
+# The mount by the service account's admission, except for the token's life
 cat >"$node/tokens.yaml" <<-'EOF'
 	extraVolumes:
 	  - name: token
@@ -18,7 +18,7 @@ cat >"$node/tokens.yaml" <<-'EOF'
 	  - { name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true }
 EOF
 
-# The two: podprof itself, and one beside it that asks another source
+# Two agents: podprof itself, and another one beside it with the other source
 beside() { helm upgrade --install beside "$top/charts/podprof" --create-namespace "${install_flags[@]}" --namespace beside "$@" >/dev/null; }
 page() { kubectl get --raw "/api/v1/namespaces/$1/pods/$(pod_of "$1"):7070/proxy$2"; }
 pod_of() { kubectl -n "$1" get pods -l app.kubernetes.io/name=podprof -o jsonpath='{.items[0].metadata.name}'; }
@@ -53,7 +53,7 @@ done
 note "replaced after ${replaced:-no} s, expired after $SECONDS s"
 [ -n "$replaced" ] || fail "the kubelet has not replaced the token"
 
-# new_pod: and names for it, which the kubelet is asked for
+# new_pod: and its names, by a request to the kubelet
 new_pod() {
 	local began
 	began=$(date +%s)
@@ -65,11 +65,11 @@ new_pod() {
 	}
 }
 
-# Whoever asks now with what it read first is refused.
+# A request with the first token is refused now.
 asked=$(answered beside kubelet)
 new_pod
 [ "$(answered beside kubelet)" -gt "$asked" ] || fail "the kubelet was not asked again"
-# Without an API server kubelets refuse every token, so that this one comes first
+# Without an API server kubelets refuse every token, so this test comes first
 [ "$(refused beside)" = 0 ] || fail "the kubelet has refused $(refused beside) times"
 watches=$(answered podprof apiserver)
 stop kube-apiserver

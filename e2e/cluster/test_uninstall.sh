@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An upgrade with other values is another pod with them; after an uninstall nothing of it is there any more, in
-# the cluster or on the node.
+# An upgrade with other values makes a new pod with these values; an uninstall leaves nothing in the cluster or on the
+# node.
 # shellcheck source=e2e/cluster/lib.sh
 . "$(dirname "$0")/lib.sh"
 

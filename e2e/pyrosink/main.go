@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command pyrosink stands in for a Pyroscope server in tests. It takes pushes through Pyroscope's own
-// generated handler, checks every profile with pprof's reader, and keeps each as two files:
-// NUMBER.pb.gz, the bytes as they came, and NUMBER.json, which tells their labels, and which functions are in
-// them with how much of the first sample type.
+// Command pyrosink stands in for a Pyroscope server in tests. pyrosink takes pushes through Pyroscope's own generated
+// handler, checks every profile with pprof's reader, and stores each profile as two files: NUMBER.pb.gz, the received
+// bytes, and NUMBER.json, with the labels and the functions' values of the first sample type.
 //
 //	pyrosink -dir DIR [-listen 127.0.0.1:0] [-address-file FILE] [-fail-first N]
 //	         [-tenant NAME] [-user NAME -password PASSWORD] [-token TOKEN]
 //
-// It is stricter than the server: what podprof always sends must be there.
+// Stricter than the server: all parts that podprof always sends are required.
 package main
 
 import (
@@ -35,7 +34,7 @@ import (
 	typesv1 "github.com/grafana/pyroscope/api/gen/proto/go/types/v1"
 )
 
-// The limits of a server with its default settings.
+// The limits of a server with default settings.
 const (
 	maxSeries       = 256
 	maxLabels       = 30
@@ -50,7 +49,7 @@ var (
 	uuid      = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 )
 
-// entry is what NUMBER.json holds.
+// entry is the content of NUMBER.json.
 type entry struct {
 	ID            string            `json:"id"`
 	Labels        map[string]string `json:"labels"`
@@ -142,7 +141,7 @@ func checkProfile(raw []byte) (*profile.Profile, error) {
 	return p, nil
 }
 
-// sums adds up the first value of all stacks, and of those that each function is on.
+// sums adds up the first value of all stacks, and of each function's stacks.
 func sums(p *profile.Profile) (int64, map[string]int64) {
 	total, functions := int64(0), map[string]int64{}
 	for _, s := range p.Sample {
@@ -160,7 +159,7 @@ func sums(p *profile.Profile) (int64, map[string]int64) {
 	return total, functions
 }
 
-// check reads one sample and returns what to keep of it.
+// check reads one sample and returns the stored part.
 func check(series *pushv1.RawProfileSeries, sample *pushv1.RawSample, tenant string) (*entry, error) {
 	labels, err := checkLabels(series.Labels)
 	if err != nil {
@@ -190,7 +189,7 @@ func check(series *pushv1.RawProfileSeries, sample *pushv1.RawSample, tenant str
 	return e, nil
 }
 
-// write makes a file that is whole when it appears.
+// write makes a file that appears whole.
 func write(path string, data []byte) error {
 	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (s *sink) keep(e *entry, raw []byte) error {
 	return write(base+".pb.gz", raw)
 }
 
-// Push implements the service. Nothing of a request is kept unless all of it is right.
+// Push implements the service. A request is stored only if all parts are right.
 func (s *sink) Push(_ context.Context, r *connect.Request[pushv1.PushRequest]) (*connect.Response[pushv1.PushResponse], error) {
 	type item struct {
 		entry *entry
@@ -243,7 +242,7 @@ func (s *sink) Push(_ context.Context, r *connect.Request[pushv1.PushRequest]) (
 	return connect.NewResponse(&pushv1.PushResponse{}), nil
 }
 
-// gate stands before the handler: failures on demand, and who may come in.
+// gate stands before the handler: failures on demand, and access control.
 type gate struct {
 	next                          http.Handler
 	tenant, user, password, token string

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a sample costs in the kernel, by the kernel's own clock around the program, and what the
- * maps take. User stacks by frame pointers and by unwind tables, and system calls. Only our own
- * children are sampled; what samples of others cost, whose stacks are not taken, is taken off. */
+/* The cost of a sample in the kernel, by the kernel's own clock around the program, and the memory
+ * of the maps. User stacks by frame pointers and by unwind tables, and system calls. Only the
+ * bench's own children are sampled; the cost of other processes' samples, without a stack walk, is
+ * subtracted. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 #include "support/burn.h"
 #include "support/kernelwalk.h"
 
-/* High, so that a second has many samples; the cost of one does not depend on it much. */
+/* High, for many samples a second; the cost of a sample hardly depends on the rate. */
 #define RATE	     997
 #define BENCH_SECS   3
 #define CHILDREN_MAX 64
@@ -43,7 +44,7 @@ struct tally {
 	uint64_t row_frames;
 };
 
-/* Who is to be known to the walker: the children, as their samples say. */
+/* Processes to publish to the walker: the children, identified by their samples. */
 struct known {
 	const pid_t *children;
 	size_t n;
@@ -70,7 +71,7 @@ static void introduce(void *ctx, const struct sample *s)
 						s->start_boottime_ns, s->exec_id);
 }
 
-/* Give the walker the tables of the children, which have all the same mappings. */
+/* Publish the tables of the children to the walker; all have the same mappings. */
 static int give_tables(struct oncpu *oc, const pid_t *children, size_t n)
 {
 	const struct bpfobj_unwind to = oncpu_unwind(oc);
@@ -107,7 +108,7 @@ static size_t start_children(enum burn_kind kind, pid_t children[CHILDREN_MAX])
 	return n;
 }
 
-/* What the program has done so far. */
+/* The program's counters so far. */
 struct so_far {
 	struct bpfobj_cost cost;
 	uint64_t stats[SAMPLE_STAT_MAX];
@@ -120,7 +121,7 @@ static int look(const struct oncpu *oc, struct so_far *ret)
 	return r < 0 ? r : bpfobj_cost(oncpu_program(oc), &ret->cost);
 }
 
-/* Let it run, and put the difference into @ret. */
+/* Let the program run, and return the difference in @ret. */
 static int let_run(struct oncpu *oc, struct tally *tally, struct so_far *ret)
 {
 	struct so_far before;
@@ -141,7 +142,7 @@ static int let_run(struct oncpu *oc, struct tally *tally, struct so_far *ret)
 	return 0;
 }
 
-/* One of a process that is not wanted, ns. */
+/* Cost of a sample of an unselected process, in ns. */
 static int measure_others(struct oncpu *oc, uint64_t *ret_ns)
 {
 	struct tally tally = {0};

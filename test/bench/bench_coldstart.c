@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an agent that has just started spends on unwind tables when a thousand different programs
- * and libraries of this machine are sampled: CPU time to make their tables and put them into the
- * kernel's maps, and what those take. Files are in the page cache.
+ * The cost of unwind tables for a new agent, when a thousand different programs and libraries of
+ * this machine are sampled: CPU time of making the tables and writing them to the kernel's maps,
+ * and memory of the maps. Files are in the page cache.
  */
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -35,7 +35,7 @@ struct files {
 	size_t n;
 };
 
-/* CPU time by what it was for. */
+/* CPU time by purpose. */
 struct cost {
 	uint64_t open_ns, compile_ns, go_ns, pack_ns, publish_ns;
 	size_t n, n_go, rows;
@@ -52,7 +52,7 @@ static uint64_t cpu_ns(void)
 	return nsec_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Since @from, which becomes now. */
+/* Time since @from; updates @from. */
 static uint64_t lap(uint64_t *from)
 {
 	uint64_t now = cpu_ns(), ns = now - *from;
@@ -63,7 +63,7 @@ static uint64_t lap(uint64_t *from)
 
 /* ---------------------------------------------------------------- files */
 
-/* Whether it is worth a table. Also brings it into the page cache. */
+/* Whether the file needs a table. Also brings the file into the page cache. */
 static bool has_rows(const char *path)
 {
 	_cleanup_(elffile_freep) struct elffile *file = NULL;
@@ -102,7 +102,7 @@ static void find_files(struct files *ret)
 		if (has_rows(found.gl_pathv[i]))
 			ret->paths[ret->n++] = strdup(found.gl_pathv[i]);
 	globfree(&found);
-	/* evenly, so that all kinds are among them */
+	/* evenly distributed, for all kinds of files */
 	if (ret->n <= WANTED)
 		return;
 	for (size_t i = 0; i < ret->n; i++) {
@@ -144,7 +144,7 @@ static void kernel_close(struct kernel *k)
 	lookup_bpf__destroy(k->skel);
 }
 
-/* ---------------------------------------------------------------- one start */
+/* ---------------------------------------------------------------- a start */
 
 /* Go's share of compiling, once more. */
 static void add_go(const struct elffile *file, struct cost *cost)

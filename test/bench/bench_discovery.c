@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to know whose a sample is: walks over the cgroups of a small and of a large node
- * (real cgroups, in a directory of our own in each tree the node has; run as root), one change seen
- * by inotify's way, a look into the table, and the parsing of a path.
+ * The cost of finding a sample's entity: walks over the cgroups of a small and of a large node
+ * (real cgroups, in a directory of the bench in each tree of the node; run as root), a change seen
+ * by inotify, a lookup in the table, and the parsing of a path.
  */
 #include <errno.h>
 #include <fcntl.h>

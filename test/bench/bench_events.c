@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What following all processes costs: what the agent does with the kernel's events of one fork,
- * exec and exit, and how much longer these take because the events are written. Without and with,
- * by turns, so that whatever else the machine does is in both.
+ * The cost of following all processes: the agent's work for the kernel's events of one fork, exec
+ * and exit, and the slowdown of these calls by the events. Alternates with and without events, so
+ * other load affects both.
  */
 #include <spawn.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What reading a large Go heap costs: 32,768 stacks of 19 frames (test/fixtures/go/buckets), the
- * first time and later, next to reading the same list record by record, as other readers do, in the
- * same run. Times are CPU time, the lowest of many; calls are those that the reader counts itself,
- * which strace agrees with.
+ * The cost of reading a large Go heap: 32,768 stacks of 19 frames (test/fixtures/go/buckets), the
+ * first time and later, compared with reading the same list record by record, like other readers,
+ * in the same run. Times are CPU time, the lowest of many; calls are counted by the reader; strace
+ * agrees.
  *
  *	bench_goheap [DEPTH [GOROUTINES]]	2^DEPTH stacks; 20 makes a million
  */
@@ -28,7 +28,7 @@
 #define READS	   30
 #define SLICE	   (1u << 20)
 #define MAX_BYTES  ((size_t)1 << 30)
-#define RECORD_MAX 1200 /* bytes read of one record, by who reads them one by one */
+#define RECORD_MAX 1200 /* bytes of one record in the record-by-record reader */
 
 /* The program's path, or an empty string. */
 static void build(const char *go, char *ret, size_t n)
@@ -48,7 +48,8 @@ static void build(const char *go, char *ret, size_t n)
 	pclose(out);
 }
 
-/* Started and at rest: its pid, or -1. Ends when *@ret_to is closed. */
+/* Start the program and wait until it is at rest. Returns the pid, or -1. The program ends when
+ * *@ret_to is closed. */
 static pid_t start(const char *path, const char *depth, const char *goroutines, int *ret_to)
 {
 	int in[2], out[2];
@@ -83,12 +84,13 @@ static uint64_t sys_ns(const struct rusage *r)
 	return (uint64_t)r->ru_stime.tv_sec * NSEC_PER_SEC + (uint64_t)r->ru_stime.tv_usec * 1000;
 }
 
-/* What some reads took. */
+/* The cost of some reads. */
 struct cost {
 	uint64_t cpu_ns;     /* of the cheapest */
 	uint64_t longest_ns; /* the longest step of the cheapest, by the clock */
-	uint64_t sys_ns;   /* of it, in the kernel; in ticks of some milliseconds on some kernels */
-	uint64_t n_faults; /* pages of ours that were new */
+	uint64_t sys_ns; /* part of it in the kernel; in ticks of some milliseconds on some kernels
+			  */
+	uint64_t n_faults; /* new pages of the bench */
 	uint64_t n_calls;
 	uint64_t n_bytes;
 };
@@ -109,7 +111,7 @@ static void print_cost(const char *name, const struct cost *cost, const struct c
 	printf("\n");
 }
 
-/* One read, in slices if there is a budget. */
+/* One read, in slices with a budget. */
 static int read_once(struct goheap *h, size_t budget, struct goheap_profile *profile,
 		     struct cost *cost)
 {
@@ -143,7 +145,7 @@ static int read_once(struct goheap *h, size_t budget, struct goheap_profile *pro
 	return 0;
 }
 
-/* Bytes that the list takes in the process, without other things in its chunks. */
+/* Bytes of the list in the process, without other objects in the chunks. */
 static uint64_t table_bytes(const struct goheap_profile *p)
 {
 	uint64_t sum = 0;
@@ -157,7 +159,7 @@ static uint64_t table_bytes(const struct goheap_profile *p)
 	return sum;
 }
 
-/* The list record by record, one call each; later only what can have changed. */
+/* The list record by record, one call each; later only the changeable parts. */
 static int one_by_one(struct goheap *h, const struct goheap_profile *p, pid_t pid,
 		      struct cost *first, struct cost *later)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What naming one Go address costs, in large programs of the machine (or those named as arguments):
- * time to open the table; time of a question about an address never asked before, all over the
- * program (cold: blocks must be read, from the page cache) and of the same one again (warm); reads
- * of the file per cold question; memory; time to find a function by name.
+ * The cost of naming a Go address, in large programs of the machine (or in the arguments): time to
+ * open the table; time of a lookup of a new address anywhere in the program (cold: blocks are read
+ * from the page cache) and of the same address again (warm); reads of the file per cold lookup;
+ * memory; time to find a function by name.
  */
 #include <fcntl.h>
 #include <stdio.h>

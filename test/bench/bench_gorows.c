@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the rows of a Go program cost, for large programs of the machine (or those named as
- * arguments): CPU time to read the tables, and to make rows; their number, that of distinct rules,
- * and how many rows the commonest 250 rules cover; memory while it runs.
+ * The cost of the rows of a Go program, for large programs of the machine (or for the arguments):
+ * CPU time to read the tables and to make rows; the number of rows and distinct rules, and the rows
+ * covered by the commonest 250 rules; memory during the run.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int descending(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-/* Rows in 1,000 that use one of the commonest rules. */
+/* Rows in 1,000 with one of the commonest rules. */
 static uint64_t common_share(const struct rows *rows)
 {
 	_cleanup_(freep) uint64_t *uses = calloc(rows_n_rules(rows), sizeof(*uses));

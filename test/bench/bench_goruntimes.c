@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to know which of a node's processes have a Go runtime: CPU time for one process,
- * the first time, with its files known, and in later rounds. 100 processes of one Go program, 100
- * of one C program.
+ * The cost of finding a node's processes with a Go runtime: CPU time for one process, the first
+ * time, with known files, and in later rounds. 100 processes of one Go program, 100 of one C
+ * program.
  *
- * Then 100 processes of one Go program of 100 MB, read by the agent's reader and named in
- * profiles: what that takes the first time, in later rounds, and in memory of ours.
+ * Then 100 processes of one Go program of 100 MB, read by the agent's reader and named in profiles:
+ * cost of the first time and of later rounds, and the reader's memory.
  *
- *	bench_goruntimes [PROGRAM [ARG]]	instead of the fixture, one that goes on running
+ *	bench_goruntimes [PROGRAM [ARG]]	instead of the fixture, a program that keeps running
  *
- * Under "strace -f" the system calls of a row are those between access("/bench/N") and
+ * Under "strace -f" the system calls of a row are between access("/bench/N") and
  * access("/bench/end").
  */
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void build(const char *fixture, char *ret, size_t n)
 	pclose(out);
 }
 
-/* They end when the standard input that they share does, which is this program's end of a pipe. */
+/* All processes end with their shared standard input, this program's end of a pipe. */
 static void start(struct bench *b, const char *path, const char *arg)
 {
 	int in[2];
@@ -105,7 +105,7 @@ static void stop(struct bench *b)
 	}
 }
 
-/* One look at the processes from @first to @limit, and how much it took for each. */
+/* One look at the processes from @first to @limit. Prints the cost for each. */
 static void look(struct bench *b, const char *what, int first, int limit)
 {
 	const struct go_process_opts opts = {
@@ -117,7 +117,7 @@ static void look(struct bench *b, const char *what, int first, int limit)
 	uint64_t start_ns = cpu_ns(), n_looks = goimages_looks(b->images);
 	char mark[64];
 
-	/* what strace shows between two of these is the row's */
+	/* the row's system calls are between two of these marks */
 	snprintf(mark, sizeof(mark), "/bench/%d", limit - first);
 	(void)!access(mark, F_OK);
 	for (int i = first; i < limit; i++)
@@ -152,7 +152,7 @@ static void rows(const char *title, const char *path, const char *arg)
 
 /* ---------------------------------------------------------------- one file, many processes */
 
-/* Of our own memory, what belongs to nobody else, in KiB. */
+/* The bench's private memory, in KiB. */
 static size_t own_kib(void)
 {
 	unsigned long all = 0, shared = 0;
@@ -166,7 +166,7 @@ static size_t own_kib(void)
 	return (all - shared) * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/* A profile of one process, made and thrown away. */
+/* Make and drop a profile of one process. */
 static size_t name(struct go_profile_reader *reader, struct go_profile_target *target)
 {
 	const struct go_profile_report_opts opts = {.max_samples = 10000, .max_bytes = 4u << 20};

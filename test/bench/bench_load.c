@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to load the BPF programs (run as root): wall clock and our own CPU time, which is
- * nearly all the kernel's for checking them, the lowest of several.
+ * The cost of loading the BPF programs (run as root): wall clock and CPU time, nearly all of it the
+ * kernel's verifier, the lowest of several.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to read a node's pods: lists as a kubelet sends them (pods of 10 KB, two thirds of
- * it managedFields, conditions and volumes), in pieces as libcurl hands them over, against
- * jansson's json_loadb() of the whole text; and a runtime's word about one container.
+ * The cost of reading a node's pods: lists like a kubelet's (pods of 10 KB, two thirds
+ * managedFields, conditions and volumes), in pieces of libcurl's size, compared with jansson's
+ * json_loadb() of the whole text; and the lookup of one container in a runtime's state.
  *
- * Each measurement is the lowest of several, of CPU time, in a process of its own for the sake of
- * its memory.
+ * Each measurement is the lowest of several, of CPU time, in a separate process to measure its
+ * memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +119,7 @@ static int make_list(unsigned int n, struct buf *b)
 	return r ? r : buf_puts(b, "]}");
 }
 
-/* ---------------------------------------------------------------- what is measured */
+/* ---------------------------------------------------------------- measurements */
 
 static bool feed(const struct buf *text, struct pods *pods)
 {
@@ -147,7 +147,7 @@ static size_t by_stream(const struct buf *text)
 	return n;
 }
 
-/* Into a table that had it before. */
+/* Into a table with the same contents. */
 static size_t unchanged(const struct buf *text)
 {
 	static struct pods *pods;
@@ -166,7 +166,7 @@ static size_t by_whole(const struct buf *text)
 	return n;
 }
 
-/* CPU time: what else the machine does is not in it. */
+/* CPU time, so other load is excluded. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to know who is who on a full node: 500 containers with 10,000 processes, real ones
- * that sleep, in real cgroups (run as root). First what the agent does all the time: the slow walk,
- * the list of processes at the end of each window. Beside it what is done without cgroup ids: read
- * /proc/PID/cgroup of all processes. Then containers that start and end, 1,000 a minute. CPU times
- * are the lowest of several.
+ * The cost of identifying entities on a full node: 500 containers with 10,000 real, sleeping
+ * processes in real cgroups (run as root). First the permanent work of the agent: the slow walk,
+ * and the list of processes at the end of each window. For comparison, the way without cgroup ids:
+ * reading /proc/PID/cgroup of all processes. Then starts and ends of containers, 1,000 a minute.
+ * CPU times are the lowest of several.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,12 +35,12 @@
 #define PER_POD	   3u
 #define PROCESSES  20u /* of a container */
 #define ROUNDS	   10
-/* As the agent does them. */
+/* The agent's intervals. */
 #define WALK_S	   30
 #define WINDOW_S   60
 #define NAIVE_S	   10
 #define STACK	   16384
-/* Starting containers: 1,000 a minute, of which each lives for some seconds. */
+/* Starts of containers: 1,000 a minute, each living for some seconds. */
 #define START_NS   (60 * NSEC_PER_MSEC)
 #define STARTS	   400u
 #define LIVE	   40u
@@ -49,7 +49,7 @@ struct node {
 	struct root proc;
 	struct hierarchy_set trees;
 	char *stacks;
-	pid_t *pids; /* shared with the processes, which enter themselves */
+	pid_t *pids; /* shared with the processes, each of which stores its own pid */
 };
 
 static uint64_t cpu_ns(void)
@@ -59,8 +59,8 @@ static uint64_t cpu_ns(void)
 
 /* ---- cgroups ---- */
 
-/* The pod's directory, and with @container its container's; numbers behind CONTAINERS are those
- * that come and go. */
+/* The pod's directory, and with @container the container's; numbers from CONTAINERS on are
+ * short-lived. */
 static void cgroup_path(char path[256], unsigned int i, bool container)
 {
 	size_t n = (size_t)snprintf(path, 256, TOP "/kubepods/pod2c48913c-b29f-11e7-9350-%012u",
@@ -102,7 +102,7 @@ static void unmake(const struct node *node, unsigned int i)
 			continue;
 		cgroup_path(path, i, true);
 		(void)unlinkat(fd, path, AT_REMOVEDIR);
-		cgroup_path(path, i, false); /* with its last container */
+		cgroup_path(path, i, false); /* with the last container */
 		(void)unlinkat(fd, path, AT_REMOVEDIR);
 		(void)unlinkat(fd, TOP "/kubepods", AT_REMOVEDIR);
 		(void)unlinkat(fd, TOP, AT_REMOVEDIR);
@@ -131,7 +131,7 @@ static bool enter(const struct node *node, unsigned int i)
 
 /* ---- processes ---- */
 
-/* They share the memory of the bench, so that 10,000 are cheap, and do nothing but system calls. */
+/* All processes share the memory of the bench, so 10,000 are cheap, and make only system calls. */
 struct start {
 	const struct node *node;
 	unsigned int container;
@@ -144,14 +144,14 @@ static int sleep_for_ever(void *ctx)
 	return 0;
 }
 
-/* @flags: CLONE_PARENT where it is not us who calls: all are to be children of ours. */
+/* @flags: CLONE_PARENT for other callers than the bench: all processes are the bench's children. */
 static pid_t start(const struct node *node, unsigned int i, int flags, int (*fn)(void *), void *ctx)
 {
 	return clone(fn, node->stacks + (size_t)(i + 1) * STACK,
 		     CLONE_VM | CLONE_FILES | flags | SIGCHLD, ctx);
 }
 
-/* The first of a container: enters it, and the others are born there. */
+/* The first process of a container: enters the cgroup and makes the others there. */
 static int be_first(void *ctx)
 {
 	const struct start *s = ctx;
@@ -197,7 +197,7 @@ static void depopulate(struct node *node)
 		unmake(node, i);
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 static int count(void *ctx, const struct pid_id *pid, struct entity *entity)
 {
@@ -218,7 +218,7 @@ static void say(const char *what, uint64_t ns, unsigned int every_s, const char 
 	       (double)ns / 1e7 / every_s, more);
 }
 
-/* Without cgroup ids in samples: who is in which container is what all of /proc says. */
+/* Without cgroup ids in samples: all of /proc must be read for the containers of processes. */
 static uint64_t naive(const struct root *proc, unsigned int *ret_n);
 
 static int naive_pid(void *ctx, pid_t pid)
@@ -276,7 +276,7 @@ static void steady(struct node *node, struct cgroupfs *fs, struct discovery *d)
 	say("scan of all /proc/PID/cgroup, as others do", scan, NAIVE_S, more);
 }
 
-/* ---- containers that start and end ---- */
+/* ---- starting and ending containers ---- */
 
 struct starting {
 	struct node *node;
@@ -284,7 +284,7 @@ struct starting {
 	struct loop *loop;
 	unsigned int n;
 	uint64_t made_ns[STARTS];
-	uint64_t cpu_ns; /* our own for making them */
+	uint64_t cpu_ns; /* the bench's own, for making the containers */
 };
 
 static void start_one(void *ctx)
@@ -311,7 +311,7 @@ static void report_starts(const struct starting *s, uint64_t wall_ns, uint64_t u
 		const uint64_t i = strtoull(entity->id.container_id, NULL, 10);
 		uint64_t ns;
 
-		/* others' ids have letters in them */
+		/* ids of other containers contain letters */
 		if (strspn(entity->id.container_id, "0123456789") != 64 || i < CONTAINERS ||
 		    i >= CONTAINERS + STARTS || !s->made_ns[i - CONTAINERS])
 			continue;

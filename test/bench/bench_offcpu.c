@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What off-CPU sampling costs a program that does nothing but wait: two processes on one CPU that
- * hand a byte to and fro, two task switches a round trip. Their CPU time for a switch without the
- * programs, with a share so small that no switch is chosen, and with all switches wished, where the
- * budget has to hold. By turns, so that whatever else the machine does is in all of them. At last
- * as many pairs as there are CPUs, which do their worst.
+ * The cost of off-CPU sampling for a program that only waits: two processes on one CPU pass a byte
+ * back and forth, two task switches a round trip. Measures their CPU time for a switch without the
+ * programs, with a share so small that no switch is chosen, and with a share of 1 limited by the
+ * budget. The cases alternate, so other load affects all of them. Finally as many pairs as CPUs, as
+ * the worst case.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -34,7 +34,7 @@
 
 enum { WITHOUT, FEW, ALL, COMPARED, TWENTIETH = COMPARED, STORM, KINDS };
 
-/* With an object each, since what a CPU has drawn is in it. */
+/* Each with its own object, because the object holds the CPUs' random state. */
 static struct kind {
 	const char *name;
 	double share; /* 0: not attached */
@@ -45,13 +45,13 @@ static struct kind {
 	[STORM] = {"storm", 1, NULL},
 };
 
-/* What the samples say of one process. */
+/* Samples of one process. */
 struct told {
 	pid_t pid;
 	uint64_t switches;
 };
 
-/* What one round saw. */
+/* Results of one round. */
 struct seen {
 	uint64_t switches;
 	uint64_t cpu_ns; /* of both processes */
@@ -133,8 +133,8 @@ static uint64_t count_stacks(const struct offcpu *off)
 	return n;
 }
 
-/* Play for that long, and let samples be taken over as the agent does; the CPU time that this takes
- * is not in the figure. */
+/* Play for this long while samples are drained like in the agent; the drain's CPU time is excluded.
+ */
 static int play_for(const struct pair *p, struct offcpu *off, uint64_t ns, struct seen *seen)
 {
 	const uint64_t begin_ns = nsec_monotonic();
@@ -187,7 +187,7 @@ static int run_round(const struct kind *kind, const struct pair *p, uint64_t ns,
 	return r;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all cases */
 
 static int compare(const void *a, const void *b)
 {
@@ -196,7 +196,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each round's difference to the round without, and of those the median. */
+/* Each round's difference to the round without the programs; of these the median. */
 static int compare_kinds(const struct pair *p)
 {
 	double ns[COMPARED][ROUNDS], more[COMPARED][ROUNDS];
@@ -221,7 +221,7 @@ static int compare_kinds(const struct pair *p)
 	return r;
 }
 
-/* The same with the kernel's clock around the program, which is 20 ns and more by itself. */
+/* The same by the kernel's clock around the program, which costs 20 ns and more itself. */
 static int show_cost(const struct pair *p)
 {
 	_cleanup_(close_fdp) int stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -243,7 +243,7 @@ static int show_cost(const struct pair *p)
 	return r;
 }
 
-/* Times that a process has waited. */
+/* Voluntary switches of a process. */
 static uint64_t count_waits(pid_t pid)
 {
 	unsigned long long n = 0;
@@ -260,8 +260,8 @@ static uint64_t count_waits(pid_t pid)
 	return n;
 }
 
-/* What a twentieth of the switches, or less where the budget says so, tell of the child: how often
- * it has waited. (How long is in test_offcpu: here a few waits have all the time.) */
+/* The estimate of the child's waits from a twentieth of the switches, or less by the budget.
+ * (test_offcpu compares durations: here a few waits have all the time.) */
 static int show_sums(const struct pair *p)
 {
 	const uint64_t waits = count_waits(p->child);
@@ -289,7 +289,7 @@ static uint64_t count_switches(void)
 	return n;
 }
 
-/* A pair for each CPU that plays until it is killed. */
+/* A pair for each CPU, playing until killed. */
 static void start_storm(pid_t players[CPUS], size_t n)
 {
 	struct pair pair;
@@ -306,9 +306,7 @@ static void start_storm(pid_t players[CPUS], size_t n)
 	}
 }
 
-/* All CPUs do nothing but switch, with all of it wished, and in an object that has seen nothing
- * yet.
- */
+/* All CPUs do nothing but switch, with a share of 1, in a new object. */
 static int show_storm(void)
 {
 	const long n_cpus = sysconf(_SC_NPROCESSORS_ONLN);

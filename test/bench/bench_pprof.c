@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs to build and write a profile of a busy series: 5,000 different stacks of 10 to 60
- * frames out of 4,000 functions, named as long as C++ and Go programs name theirs. The names are
- * made up, so that real ones will differ; calls repeat as they do in programs (each function calls
- * a few others).
+ * The cost of building and writing a profile of a busy series: 5,000 different stacks of 10 to 60
+ * frames out of 4,000 functions, with names as long as in C++ and Go programs. The names are
+ * synthetic, so real results will differ; calls repeat like in programs (each function calls a few
+ * others).
  *
  * wire.h's WIRE_LEVEL was chosen from this table.
  */

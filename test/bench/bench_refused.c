@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a sample costs in the kernel that is refused, since its container is not profiled: beside
- * one that is taken, with somebody left out and with nobody. By the kernel's own clock around the
- * programs, the lowest of some rounds, over all samples of the machine: one child for each CPU
- * burns in a cgroup of its own, at a high priority; what others run is taken and refused with it.
+ * The cost of a filtered sample in the kernel (container not profiled), compared with a taken
+ * sample, with and without filtered cgroups. By the kernel's own clock around the programs, the
+ * lowest of some rounds, over all samples of the machine: one child for each CPU burns in a cgroup
+ * of its own, at a high priority; samples of other programs are included in both.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ struct bench {
 	size_t n;
 };
 
-/* A hierarchy, and the directory that is made in it. */
+/* A hierarchy, and the bench's directory inside. */
 struct place {
 	const char *name;
 	const char *root;
@@ -90,7 +90,7 @@ static void end_children(struct bench *b)
 
 /* ---------------------------------------------------------------- rounds */
 
-/* What one sample takes. */
+/* The cost of one sample. */
 static int measure(struct bench *b, const char *what)
 {
 	uint64_t best_ns = UINT64_MAX, runs = 0;
@@ -134,7 +134,7 @@ static int open_sampler(struct bench *b, const struct place *p, enum settings_sc
 	return r;
 }
 
-/* Samples in the cgroup of that number are not taken. */
+/* Filter the samples of the cgroup with this number. */
 static int leave_out(struct bench *b, const struct place *p, uint64_t id)
 {
 	int r;
@@ -161,7 +161,7 @@ static int measure_taken(struct bench *b, const struct place *p)
 	return r;
 }
 
-/* What is not in the table is not taken either. */
+/* Cgroups missing from the table are filtered too. */
 static int measure_refused(struct bench *b, const struct place *p)
 {
 	int r = open_sampler(b, p, SETTINGS_SCOPE_CGROUPS);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What relabelling costs: twenty rules as people write them over what is known of a container in
- * Kubernetes, and the longest that a value made for it can keep one match busy. For instructions:
- * valgrind --tool=callgrind build/test/bench/bench_relabel 1. */
+/* The cost of relabelling: twenty typical rules over the metadata of a container in Kubernetes, and
+ * the longest duration of one match with a hostile value. For instructions: valgrind
+ * --tool=callgrind build/test/bench/bench_relabel 1. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static int fill(struct labels *l)
 
 	for (size_t i = 0; i < array_size(own) && !r; i++)
 		r = labels_set(l, own[i][0], own[i][1]);
-	/* a pod's labels and annotations come twice; usual ones have fifteen of them */
+	/* a pod's labels and annotations appear twice; typical pods have fifteen */
 	for (size_t i = 0; i < 30 && !r; i++) {
 		snprintf(name, sizeof(name), POD "annotation%s_checksum_config_%zu",
 			 i % 2 ? "present" : "", i / 2);
@@ -182,7 +182,7 @@ static int bench_matches(void)
 		{"", "a?", "", "a", PATTERN_TEXT_MAX / 2},
 		{"", "(a|b)*", "c", "ab", PATTERN_GROUPS_MAX},
 		{"((((((((((((((((((((((((((((((((a|b", ")*", "", "ab", 32},
-		/* states that its DFA has no room for, each of which is made and thrown away */
+		/* more states than the DFA has room for, each made and dropped */
 		{"(?:a|b)*a(?:a|b){1000}", "", "", "a", 0},
 		{"(?:a|b)*a(?:a|b){1000}", "", "", "ab", 0},
 	};
@@ -197,7 +197,7 @@ static int bench_matches(void)
 	return 0;
 }
 
-/* All rules that there may be, over all labels of a pod. */
+/* The largest number of rules, over all labels of a pod. */
 static int bench_all(const char *rule)
 {
 	_cleanup_(freep) char *text =

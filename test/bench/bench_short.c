@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Short-lived processes: 200 a second, /bin/true and a program of 2 ms by turns. How many of the
- * samples that the timer took in them are handed over, with whose name, and what their stacks are
- * like. Only they are sampled, so that the machine's other work is in none of the numbers but the
- * CPU time: the kernel tells of all processes.
+ * Short-lived processes: 200 a second, /bin/true and a program of 2 ms in turns. Measures the
+ * delivered share of the timer's samples in these processes, with names and quality of stacks. Only
+ * these processes are sampled, so other load is in none of the numbers except the CPU time: the
+ * kernel sends events of all processes.
  *
  *   bench_short [SECONDS [RATE]]     (20 97)
  */
@@ -28,11 +28,11 @@
 
 struct counts {
 	uint64_t n;	    /* samples */
-	uint64_t right;	    /* in a file that is the program's, or its libraries' */
+	uint64_t right;	    /* in a file of the program or its libraries */
 	uint64_t user;	    /* taken in user mode */
-	uint64_t whole;	    /* of them */
-	uint64_t named;	    /* of those, with a function or a place in a file for each frame */
-	uint64_t by_symbol; /* of those, each frame in the program itself by its symbol */
+	uint64_t whole;	    /* complete stacks among these */
+	uint64_t named;	    /* among these, with a function or a file offset for each frame */
+	uint64_t by_symbol; /* among these, each frame in the program itself by symbol */
 };
 
 struct bench {
@@ -42,7 +42,7 @@ struct bench {
 	struct symbolizer *symbolizer;
 	pid_t spawner;
 	struct counts programs[2];
-	uint64_t n_before; /* samples of children that have not executed anything yet */
+	uint64_t n_before; /* samples of children before their exec */
 };
 
 static const char *const names[2] = {"true", "short"};
@@ -141,7 +141,7 @@ static const char *short_path(char ret[PATH_MAX])
 	return ret;
 }
 
-/* Stopped until it is known to be wanted. */
+/* Stopped until selected. */
 static void start_spawner(struct bench *b, const char *seconds)
 {
 	char buf[PATH_MAX];
@@ -168,7 +168,7 @@ static void on_child(void *ctx, int signo)
 		loop_stop(b->loop);
 }
 
-/* Of all that the timer took, and of what was lost of it. */
+/* Of all samples of the timer, and the lost ones. */
 static void show_taken(const struct bench *b, uint64_t cpu_ns, uint64_t wall_ns)
 {
 	uint64_t stats[SAMPLE_STAT_MAX], taken = 0, delivered = 0;

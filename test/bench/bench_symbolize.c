@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What names cost: loading and asking the symbol tables of a few large files (those of them that
- * this machine has, and those given as arguments), the kernel's table, and the step from a pc to an
- * image.
+ * The cost of names: loading and querying the symbol tables of a few large files (if present on
+ * this machine, plus the arguments), the kernel's table, and the step from a pc to an image.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -45,7 +44,7 @@ static void ask_table(const struct symtab *t, const struct elffile_section *text
 	       n_found, LOOKUPS);
 }
 
-/* As a report does it: tables, demangling, strings. */
+/* Like a report: tables, demangling, strings. */
 static void ask_symbolizer(struct image *image, const struct elffile_section *text)
 {
 	struct symbolizer_opts opts = {.cache_bytes = 64u << 20};

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What packed unwind tables take and cost, for the programs and libraries of this machine (or the
- * files named as arguments):
+ * Memory and cost of packed unwind tables, for the programs and libraries of this machine (or the
+ * arguments):
  *
- *  - bytes a row, index, lists and slack included, and what the same rows take in the layouts of
- *    others: 48 bytes a row (A), 8 bytes a row and an entry of a hash for each 64 KiB (B), and B's
- *    pages with 4 bytes a row that the kernel rounds up to 8, steps of 8 bytes no more than 2 apart
- *    joined, in arrays of a power of two (C). These are sums, not programs; our row is the unit.
- *  - all of them in the kernel at once: what the maps take, and how long the largest one takes
- *  - a lookup in the largest one, in BPF, beside layout C's, which is made of the same rows. Best
- * of many runs, the loop's own cost taken off.
+ *  - bytes a row, index, lists and slack included, and the same rows in other layouts: 48 bytes a
+ *    row (A), 8 bytes a row and an entry of a hash for each 64 KiB (B), and B's pages with 4 bytes
+ *    a row, rounded up to 8 by the kernel, steps of 8 bytes no more than 2 apart joined, in arrays
+ *    of a power of two (C). These are computed, not measured; podprof's row is the unit.
+ *  - all in the kernel at once: memory of the maps, and time of the largest table
+ *  - a lookup in the largest one, in BPF, compared with layout C, made of the same rows. Best of
+ *    many runs, without the loop's own cost.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -32,7 +32,7 @@
 #include "unwindtable/tablemaps.h"
 
 #define RUNS	    30
-/* Of a hash's entry: the kernel's own part, and the pointer to its bucket. */
+/* Of a hash's entry: the kernel's own part, and the pointer in the bucket. */
 #define HASH_ENTRY  (48 + 16 + 8 + 16)
 #define BUDGET	    (1ull << 30)
 #define EXECUTABLES 1000.0
@@ -192,7 +192,7 @@ static void print_sums(const struct bench *b)
 	       rows_count(b->rows), (double)b->publish_ns / 1e6);
 }
 
-/* Again, into slabs that there are already. */
+/* Again, into existing slabs. */
 static int bench_publish(struct bench *b)
 {
 	uint64_t best_ns = UINT64_MAX, ns, now_ns = nsec_monotonic();
@@ -268,7 +268,7 @@ static int fill_peer(const struct bench *b)
 	return r ? r : bpf_map_update_elem(bpf_map__fd(b->skel->maps.peer_files), &file, &fd, 0);
 }
 
-/* Addresses of code, of which each is in some row of its page, so that both layouts answer. */
+/* Addresses of code, each in some row of its page, so both layouts answer. */
 static void fill_queries(const struct bench *b)
 {
 	size_t n = rows_count(b->rows);
@@ -338,7 +338,7 @@ static void bench_lookups(const struct bench *b)
 	printf("table: %zu answers differ between the layouts\n", different(b));
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- all measurements */
 
 static int bench_open(struct bench *b)
 {

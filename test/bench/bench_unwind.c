@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What compiling an image's unwind table costs, for large programs of the machine (or those named
- * as arguments), on one thread: tables read and rows made, and all of it with sorting; bytes of
+ * The cost of compiling an image's unwind table, for large programs of the machine (or for the
+ * arguments), on one thread: reading tables and making rows, and the whole with sorting; bytes of
  * table and functions a second; memory. Best of several runs, the file in the page cache.
  */
 #include <fcntl.h>

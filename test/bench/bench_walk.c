@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a frame of a user stack costs in the kernel: by unwind tables, by frame pointers, and by the
- * kernel's own bpf_get_stack(), in one run. The stacks are made of real rows of the libraries that
- * this program has; each is in the library that the one before is in for four frames, and then in
- * the next. Hot: 16 of them, again and again; cold: 256.
+ * The cost of a frame of a user stack in the kernel: by unwind tables, by frame pointers, and by
+ * the kernel's own bpf_get_stack(), in one run. The stacks consist of real rows of this program's
+ * libraries, four frames in each library and then in the next. Hot: 16 stacks in a cycle; cold:
+ * 256.
  *
- * Rounds are so short that most of them are not interrupted. The median is what it costs on this
- * machine with what else it does; the lowest tenth is near to what it would cost alone.
+ * Rounds are so short that most run without an interrupt. The median is the cost on this machine
+ * with its other load; the lowest tenth is near the cost without load.
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -28,7 +28,7 @@
 
 #define STACKS	    256
 #define HOT	    16
-#define FRAMES	    32 /* and the one that is on top */
+#define FRAMES	    32 /* including the one on top */
 #define STACK_BYTES 32768
 #define ROUNDS	    600
 #define RUNS	    64
@@ -53,7 +53,7 @@ static uint64_t rnd(struct bench *b)
 
 /* ---------------------------------------------------------------- stacks */
 
-/* A place in code of the library with @near whose frame is like most. */
+/* A place in the code of the library around @near with the most typical frame. */
 static uint64_t pick(struct bench *b, uint64_t near, struct unwind_rule *rule)
 {
 	for (;;) {
@@ -127,7 +127,7 @@ static int map(const struct bench *b, const char *name)
 	return bpf_object__find_map_fd_by_name(b->object, name);
 }
 
-/* By the system call itself: a library that keeps no frame pointers would hide what is below. */
+/* By the raw system call: a library without frame pointers would hide its callers. */
 static __attribute__((noinline)) int run_once(int fd)
 {
 	union bpf_attr attr;
@@ -150,7 +150,7 @@ static int compare_costs(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* As the kernel counts it. */
+/* By the kernel's counters. */
 static struct cost run(struct bench *b, int fd, uint32_t n_stacks)
 {
 	struct bpfobj_cost before, after;
@@ -183,7 +183,7 @@ static void report(struct bench *b, const char *name, struct cost nothing, struc
 	       (cold.median - nothing.median) / n, (cold.low - nothing.low) / n);
 }
 
-/* So deep that bpf_get_stack() finds as many frames. */
+/* Deep enough for bpf_get_stack() to find as many frames. */
 static __attribute__((noinline)) struct cost deeper(struct bench *b, int fd, int n)
 {
 	struct cost cost = n ? deeper(b, fd, n - 1) : run(b, fd, HOT);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What processes that do nothing cost: the agent's CPU time, memory and kernel maps without and with
-# 1,000 of them asleep. Two agents one after the other, the same otherwise.
+# The cost of idle processes: the agent's CPU time, memory and kernel maps without and with 1,000 sleeping processes.
+# Two agents, one after the other, with the same settings.
 #
 #   idle.sh [SECONDS] [PROCESSES]     length of each of the two runs (60), how many (1000)
 set -eu
@@ -27,7 +27,7 @@ run() {
 	local before after
 	build/podprof agent --window 10s --listen 127.0.0.1:17272 --store-dir "$work/$1" 2>"$work/$1.log" &
 	agent=$!
-	sleep 12 # the first window, and what is done at the start
+	sleep 12 # the first window, and the work of the start
 	before=$(cpu_ticks "$agent")
 	sleep "$seconds"
 	after=$(cpu_ticks "$agent")

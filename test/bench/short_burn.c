@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Short-lived processes, for test/bench/workloads.py: started with a number of milliseconds it
- * burns that much CPU three calls deep, sleeps there for as many as a second number says, and ends;
- * with "spawn RATE SECONDS PROGRAM..." it starts the
- * programs by turns, RATE a second. Prints what CPU time they took, in ns, at the end.
+ * Short-lived processes, for test/bench/workloads.py. Burns CPU for the given number of
+ * milliseconds three calls deep, sleeps there for the second number, and ends. With "spawn RATE
+ * SECONDS PROGRAM..." it starts the programs in turns, RATE a second. Prints their CPU time in ns
+ * at the end.
  */
 #include <stdio.h>
 #include <stdlib.h>

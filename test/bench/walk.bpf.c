@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* The walk alone, over stacks that bench_walk lays out in its own memory. */
+/* The walk alone, over stacks laid out by bench_walk in its own memory. */
 #include "lib/stack.bpf.h"
 
 char bench_license[] SEC("license") = "Dual BSD/GPL";
 
-/* Which stack comes next: set by bench_walk before each run. */
+/* The next stack: set by bench_walk before each run. */
 volatile __u32 bench_next = 0;
 volatile __u32 bench_mappings = 0;
-/* What the last walk came to. */
+/* Results of the last walk. */
 volatile __u32 bench_frames = 0;
 volatile __u32 bench_end = 0;
 
@@ -48,7 +48,7 @@ int bench_begin(void *ctx)
 	return 0;
 }
 
-/* One of these two is in bench_programs. */
+/* bench_programs has one of these two. */
 SEC("raw_tp")
 int bench_walk(void *ctx)
 {
@@ -80,7 +80,7 @@ int bench_walk_part(void *ctx)
 	return 0;
 }
 
-/* What any program costs. */
+/* The base cost of a program. */
 SEC("raw_tp")
 int bench_nothing(void *ctx)
 {

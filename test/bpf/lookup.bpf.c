@@ -21,7 +21,7 @@ struct {
 	__type(value, struct lookup_query);
 } lookup_queries SEC(".maps");
 
-/* Nanoseconds of the last run that was measured. */
+/* Nanoseconds of the last measured run. */
 volatile __u64 lookup_ns = 0;
 volatile __u32 lookup_mask = LOOKUP_QUERIES - 1;
 
@@ -56,7 +56,7 @@ int lookup_some(__u64 *args)
 
 /* ---------------------------------------------------------------- measured */
 
-/* Scattered over the queries that the mask leaves. */
+/* Scattered over the queries, within the mask. */
 static __always_inline struct lookup_query *query(__u32 i)
 {
 	__u32 key = i * 2654435761u >> 16 & lookup_mask & (LOOKUP_QUERIES - 1);

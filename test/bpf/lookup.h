@@ -2,14 +2,14 @@
 #ifndef PODPROF_TEST_BPF_LOOKUP_H
 #define PODPROF_TEST_BPF_LOOKUP_H
 
-/* Between lookup.bpf.c and those who load it. */
+/* Shared by lookup.bpf.c and its loaders. */
 
 #include "shared/table.h"
 
 #define LOOKUP_QUERIES 4096
-/* Queries that one run of lookup_some answers. */
+/* Queries answered by one run of lookup_some. */
 #define LOOKUP_SOME    32
-/* Lookups of one run that is measured. */
+/* Lookups of one measured run. */
 #define LOOKUP_MANY    65536
 
 struct lookup_query {
@@ -19,8 +19,8 @@ struct lookup_query {
 	struct unwind_rule rule;
 };
 
-/* The layout that unwinders with a map for each table have: a hash from 64 KiB of a file's code to
- * its rows, which are an array in a hash of maps, searched by calls of the lookup helper. */
+/* The layout of unwinders with a map for each table: a hash from 64 KiB of a file's code to its
+ * rows, an array in a hash of maps, searched by calls of the lookup helper. */
 #define PEER_PAGE_SHIFT 16
 #define PEER_FILE	1
 

@@ -19,7 +19,7 @@ static int load_unless_old(struct podprof_bpf *skel)
 	return podprof_bpf__load(skel);
 }
 
-/* Both skeletons have the same include guard, so bpfobj.c gets the one above. */
+/* Both skeletons have the same include guard, so bpfobj.c gets the first one. */
 #define podprof_bpf__load load_unless_old
 #include "profile/bpfobj.c"	  // NOLINT(bugprone-suspicious-include)
 #include "unwindtable/dumpwalk.c" // NOLINT(bugprone-suspicious-include)

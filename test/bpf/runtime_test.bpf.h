@@ -20,7 +20,7 @@ enum {
 enum test_phase {
 	TEST_NATIVE,
 	TEST_FRAMES, /* in an activation of the loop */
-	TEST_DONE,   /* all its frames are stored; the walk still stands at the loop */
+	TEST_DONE,   /* all frames are stored; the walk still stands at the loop */
 };
 
 WALK_INLINE __u32 test_broken(const struct walk_ctx *c, enum frame_reason reason)

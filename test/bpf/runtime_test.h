@@ -9,7 +9,7 @@
 
 #include "lib/types.h"
 
-/* Addresses in the one process with this runtime. */
+/* Addresses in the only process with this runtime. */
 struct runtime_test {
 	__u64 loop_start; /* the loop's code */
 	__u64 loop_bytes;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * No sample has another program's frames. Programs that look the same (test/fixtures/attribution)
- * are run one after the other under a handful of process numbers, which come back within
- * milliseconds; they execute each other, fork without executing anything, change libraries at one
- * address. Meanwhile they are sampled, and each function that comes out must be of the program by
- * whose name its sample goes.
+ * No sample has another program's frames. Similar programs (test/fixtures/attribution) run in
+ * sequence under a handful of pids, reused within milliseconds. The programs execute each other,
+ * fork without exec, and change libraries at one address. Meanwhile the sampler runs. Each function
+ * of a sample must belong to the program with the sample's name.
  *
- * All of it is in a pid namespace of its own, so that the numbers can be chosen.
+ * The test runs in a pid namespace of its own, to choose the pids.
  *
- * PODPROF_TEST_PROGRAMS is how many programs are run in each test: 1,500; 100,000 by `make
+ * PODPROF_TEST_PROGRAMS is the number of programs in each test: 1,500; 100,000 by `make
  * check-attribution`.
  */
 #include "support/test.h"
@@ -33,12 +32,12 @@
 
 #define RATE	    1997
 #define PROGRAMS    "1500"
-/* Less than what the programs fill while nobody reads for so long. */
+/* Smaller than the events of the programs during a stall. */
 #define SMALL_RING  8192
 #define STALL_US    100000
-/* From one stall to the next, so that something gets a name between them. */
+/* Looks between two stalls, so some programs get names in between. */
 #define STALL_LOOKS 20
-#define SHOWN	    20 /* wrong samples that are told in full */
+#define SHOWN	    20 /* wrong samples printed in full */
 #define WINDOW_NS   (5 * NSEC_PER_SEC)
 
 static const char *const animals[] = {"ape", "bat", "cat", "cow", "dog"};
@@ -48,11 +47,11 @@ struct bench {
 	struct symbolizer *symbolizer;
 	pid_t spawner;
 	uint64_t sweep_ns;
-	bool stalls; /* nobody reads for a while, again and again, so that events are lost */
+	bool stalls; /* stall the reader repeatedly, so events are lost */
 	size_t n_looks;
 	uint64_t n;	/* samples with a user half */
 	uint64_t named; /* with a function of an animal */
-	uint64_t whole; /* walked by its own tables to the end */
+	uint64_t whole; /* walked to the end by the program's own tables */
 	uint64_t wrong;
 };
 
@@ -66,7 +65,7 @@ static bool is_animal(const char *name)
 
 /* ---------------------------------------------------------------- samples */
 
-/* What a frame says: a function of an animal, or of something else. */
+/* The meaning of a frame: a function of an animal, or another one. */
 struct said {
 	char animal[PID_COMM_MAX];
 	char function[64];
@@ -266,7 +265,7 @@ static void test_attribution(void **state)
 	watch(*state, 0);
 }
 
-/* Events are lost all the time: what is not known has no name then, and never another's. */
+/* Events are lost all the time. Unknown programs have no name, and never a wrong name. */
 static void test_lost(void **state)
 {
 	assert_true(watch(*state, SMALL_RING) > 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A part of a cgroup's samples, or none, in the real kernel. Nothing here goes by time: each sample
- * of a burning process is counted under one outcome, taken or not, and what is drawn by chance is
- * compared with what chance allows.
+ * A part of a cgroup's samples, or none, in the real kernel. The test does not depend on time: each
+ * sample of a burning process is counted under one outcome, taken or not, and random choices are
+ * compared with their probability.
  */
 #include "support/test.h"
 
@@ -25,13 +25,13 @@
 #include "support/tree.h"
 
 #define RATE   1999
-/* As a pod may wish where the agent's own rate is the usual one. */
+/* A rate that a pod may request, with the agent's own at the default. */
 #define PART   19
 #define WHOLE  97
-/* Standard errors that a number may be off: one run in 1.7 million is, by chance. */
+/* Permitted standard errors of a number: exceeded by chance in one run of 1.7 million. */
 #define SIGMAS 5
 
-/* A process in a cgroup of its own, and maybe one in none. */
+/* A process in a cgroup of its own, and perhaps another outside. */
 struct bench {
 	struct root proc, sys;
 	struct oncpu *oc;
@@ -123,7 +123,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Starts to sample, with a process that is about to burn in the cgroup. */
+/* Start to sample, with a ready burning process in the cgroup. */
 static void start(struct bench *b, enum burn_kind kind)
 {
 	const struct oncpu_opts opts = {
@@ -183,7 +183,7 @@ static uint64_t stat_of(const struct bench *b, enum sample_stat stat)
 	return stat_in(oncpu_stacks(b->oc), stat);
 }
 
-/* Hand over what was counted until now. */
+/* Drain the counts. */
 static void drain(struct bench *b)
 {
 	do {
@@ -197,7 +197,7 @@ static void finish(struct bench *b)
 	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
 }
 
-/* @n that were taken, of @of, each with the probability @p. */
+/* @n of @of samples were taken, each with the probability @p. */
 static void assert_drawn(uint64_t n, uint64_t of, double p)
 {
 	const double want = (double)of * p, error = sqrt((double)of * p * (1 - p));
@@ -209,7 +209,7 @@ static void assert_drawn(uint64_t n, uint64_t of, double p)
 
 /* ---------------------------------------------------------------- none */
 
-/* Not a single stack, and as many refused as the clock had for it. */
+/* Not a single stack, and as many refusals as clock ticks. */
 static void check_left_out(struct bench *b)
 {
 	uint64_t cpu_ns, left_out;
@@ -262,7 +262,7 @@ static void test_other_tree(void **state)
 	assert_true(b->n_one > 0);
 }
 
-/* Whoever moves takes its samples along; a directory inside is one of its own. */
+/* A moved process keeps being sampled by its new cgroup; a sub-directory is a cgroup of its own. */
 static void test_moves(void **state)
 {
 	struct bench *b = *state;
@@ -302,8 +302,8 @@ static void test_moves(void **state)
 
 /* ---------------------------------------------------------------- a part */
 
-/* What the taken ones stand for is the time of all that there were. Not the process's own clock:
- * where the host takes a virtual CPU away that goes on, and no samples come. */
+/* The weights of the taken samples add up to the time of all samples. The process's own clock does
+ * not fit: while the host takes a virtual CPU away, this clock continues without samples. */
 static void assert_time(const struct bench *b, uint64_t all, double error_ns)
 {
 	const uint64_t want_ns = all * oncpu_period(b->oc);
@@ -315,7 +315,7 @@ static void assert_time(const struct bench *b, uint64_t all, double error_ns)
 	assert_true(fabs((double)b->value_one - (double)want_ns) <= SIGMAS * error_ns);
 }
 
-/* Of the time that @n samples which are drawn with the probability @p stand for. */
+/* Of the time represented by @n samples drawn with the probability @p. */
 static double variance_ns(const struct bench *b, uint64_t n, double p)
 {
 	const double period = (double)oncpu_period(b->oc);
@@ -346,7 +346,7 @@ static void test_thinned(void **state)
 			 (double)oncpu_period(b->oc) / p) < 100);
 }
 
-/* All, a fifth, a half: each sample stands for what it did when it was taken. */
+/* All, a fifth, a half: each sample has the weight of its time. */
 static void test_changes(void **state)
 {
 	static const unsigned int parts[] = {WHOLE, PART, WHOLE / 2};
@@ -365,7 +365,7 @@ static void test_changes(void **state)
 					(double)parts[i] / WHOLE);
 		before = cpu_ns;
 	}
-	finish(b); /* one drain for all of them: a stack has samples of each weight */
+	finish(b); /* one drain for all: a stack has samples of each weight */
 	burn_end(b->one);
 	b->one = 0;
 	assert_time(b, b->n_one + stat_of(b, SAMPLE_STAT_THINNED), sqrt(variance));
@@ -388,7 +388,7 @@ static void start_off_cpu(struct bench *b, unsigned int part)
 	burn_go(b->one);
 }
 
-/* Times that the process has waited, as the kernel counts them. */
+/* Voluntary switches of the process, counted by the kernel. */
 static uint64_t switches_of(pid_t pid)
 {
 	_cleanup_(fclosep) FILE *f = NULL;
@@ -426,8 +426,8 @@ static void test_off_cpu_left_out(void **state)
 	assert_true(stat_in(offcpu_stacks(b->off), SAMPLE_STAT_LEFT_OUT) > 0);
 }
 
-/* Switches that are taken stand for those that are not: a standard error is sqrt((1 - p) / np).
- * Where all want to run, a sleep may be over before it has begun: some of them are no waits. */
+/* Taken switches also represent the others: a standard error is sqrt((1 - p) / np). On a busy
+ * machine a sleep may end before it begins, so some are no waits. */
 static void test_off_cpu_thinned(void **state)
 {
 	const double p = 0.5;
@@ -455,7 +455,7 @@ static uint64_t cgroups(struct bench *b, const char *taken)
 			   "podprof_cgroup_sampling_entries", taken);
 }
 
-/* What finds no room is as if nothing had been said of it, and there is room again. */
+/* An entry without room changes nothing, and room returns. */
 static void test_full(void **state)
 {
 	struct bench *b = *state;
@@ -479,7 +479,7 @@ static void test_full(void **state)
 	drain(b);
 	assert_true(b->n_one > 0);
 
-	set(b, 0, 0); /* what goes makes room for the next time */
+	set(b, 0, 0); /* removed entries make room for the next time */
 	set(b, b->dir_id, 0);
 	assert_int_equal(cgroups(b, "reduced"), 0);
 	assert_int_equal(cgroups(b, "off"), 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From what is decided of an entity to its samples: real cgroups with the path of a container and
- * of a systemd unit, with a process that burns in them, and the agent's CPU profiler.
+ * From the decision about an entity to its samples: real cgroups with the path of a container and
+ * of a systemd unit, a burning process inside, and the agent's CPU profiler.
  */
 #include "support/test.h"
 
@@ -41,7 +41,7 @@ struct bench {
 	char dir[256], sub[300];
 	pid_t pid;
 	uint64_t cpu_until;
-	const char *family, *labels; /* a metric that is waited for */
+	const char *family, *labels; /* an awaited metric */
 	uint64_t above;
 	bool only_v2;
 	size_t n_profiles; /* of the container */
@@ -126,7 +126,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A burning process in a new cgroup with that path, and the profiler. */
+/* A burning process in a new cgroup with this path, and the profiler. */
 static void start(struct bench *b, const char *path, bool host_processes)
 {
 	const struct discovery_opts discovery = {
@@ -174,7 +174,7 @@ static struct entity *find(struct bench *b, enum entity_kind kind, const char *l
 	return NULL;
 }
 
-/* What the pod's annotation says. */
+/* The pod's annotation. */
 static void wish(struct bench *b, const char *rate)
 {
 	struct entity *entity = find(b, ENTITY_CONTAINER, "container", ID);
@@ -236,7 +236,7 @@ static uint64_t left_out(struct bench *b)
 	return metric(b, "podprof_samples", "cpu,filtered_excluded");
 }
 
-/* Until the kernel refuses, and what it took before is handed over. */
+/* Wait until the kernel filters and earlier samples are drained. */
 static void wait_left_out(struct bench *b)
 {
 	wait_above(b, "podprof_samples", "cpu,filtered_excluded", left_out(b) + 5);
@@ -300,7 +300,7 @@ static void test_rate(void **state)
 	}
 }
 
-/* The whole profile, with what is taken in time. */
+/* The whole profile, with all samples of the window. */
 static void take_window(struct bench *b)
 {
 	end_window(b);
@@ -308,7 +308,7 @@ static void take_window(struct bench *b)
 		      (intmax_t)b->samples, (intmax_t)b->cpu_ns / 1000000);
 }
 
-/* The period is the mean of what the samples stand for, rounded to whole nanoseconds. */
+/* The period is the mean weight of the samples, rounded to whole nanoseconds. */
 static void assert_mean(const struct bench *b)
 {
 	assert_true(llabs(b->cpu_ns - b->period * b->samples) <= b->samples);
@@ -320,9 +320,8 @@ static void assert_period(const struct bench *b, double want)
 	assert_mean(b);
 }
 
-/* A profile of samples of which each stands for five says so. When the wish changes in the middle
- * the period is the mean, and the values are what they are. Whether the time is right is seen in
- * test_cgroup_sampling.c. */
+/* A profile of samples with weight five has this period. If the rate changes in the window, the
+ * period is the mean, and the values are exact. test_cgroup_sampling.c checks the time. */
 static void test_wish(void **state)
 {
 	struct bench *b = *state;
@@ -362,7 +361,7 @@ static void check_nothing(struct bench *b, const struct entity *entity)
 	assert_int_equal(n_samples(b, entity), 0);
 }
 
-/* With a cgroup that the container makes for itself, until it is profiled again. */
+/* With a cgroup made by the container itself, until the container is profiled again. */
 static void test_left_out(void **state)
 {
 	struct bench *b = *state;
@@ -409,8 +408,8 @@ static void test_unit(void **state)
 	assert_int_equal(cgroups(b), 1);
 }
 
-/* What is in a pod and in no container of it is not the host's, and is left out as a container is;
- * where it is in the unified tree alone as well. */
+/* Processes of a pod outside of its containers do not belong to the host, and are excluded like a
+ * container; also if they are in the unified tree only. */
 static void test_pod(void **state)
 {
 	struct bench *b = *state;
@@ -450,7 +449,8 @@ static void test_no_host(void **state)
 	assert_int_equal(n_samples(b, entity), 0);
 }
 
-/* A container that is in the unified tree alone is one, where its tasks are in version 1's. */
+/* A container in the unified tree only is a container, even with its tasks in trees of version 1.
+ */
 static void test_no_host_but_unified(void **state)
 {
 	struct bench *b = *state;
@@ -461,7 +461,7 @@ static void test_no_host_but_unified(void **state)
 	start(b, CONTAINER, false);
 	entity = find(b, ENTITY_CONTAINER, "container", ID);
 	assert_non_null(entity);
-	wait_left_out(b); /* whoever else there is */
+	wait_left_out(b); /* any other process */
 	end_window(b);
 	wait_samples(b, entity);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * `podprof doctor` as it is run: with all rights, with none, in a PID namespace of its own, with
- * hidden processes, with wrong settings, and with a kubelet that is not there. Each time in a
- * child, since what is changed before is the process's.
+ * `podprof doctor` with all rights, with none, in a PID namespace of its own, with hidden
+ * processes, with wrong settings, and with an unreachable kubelet. Each run is in a child, because
+ * its setup changes the process.
  */
 #include "support/test.h"
 
@@ -54,7 +54,7 @@ static int setup(void **state)
 	tree_init(&bench.tree);
 	bench.out = memfd_create("out", 0);
 	assert_true(bench.out >= 0);
-	/* nobody is to be able to use it, too */
+	/* unprivileged users write there too */
 	assert_int_equal(fchmod(bench.tree.fd, 0777), 0);
 	unsetenv("KUBERNETES_SERVICE_HOST");
 	unsetenv("HOST_IP");
@@ -108,7 +108,7 @@ static void take_findings(struct bench *b)
 	print_message("%.*s", (int)out.len, out.data ? out.data : "");
 }
 
-/* @before: false where it cannot be done. */
+/* @before: returns false if the setup is impossible. */
 static void doctor(struct bench *b, const char *arguments, bool (*before)(struct bench *b))
 {
 	pid_t pid;
@@ -131,7 +131,7 @@ static const char *text(const json_t *finding, const char *name)
 	return s ? s : "";
 }
 
-/* The first of this name that is not ok, or NULL. */
+/* The first finding of this name that is not ok, or NULL. */
 static const json_t *find_bad(const struct bench *b, const char *check)
 {
 	size_t i;
@@ -212,7 +212,7 @@ static void test_nobody(void **state)
 {
 	static const struct {
 		const char *check, *outcome;
-		const char *sysctl; /* only where it is above @limit */
+		const char *sysctl; /* only with a value above @limit */
 		uint64_t limit;
 	} rows[] = {
 		{"CAP_BPF", "missing", NULL, 0},
@@ -248,7 +248,7 @@ static void test_nobody(void **state)
 
 /* ---------------------------------------------------------------- processes */
 
-/* As a pod without hostPID: nobody is there but those of our own cgroup. */
+/* Like a pod without hostPID: only processes of the own cgroup. */
 static void test_nested(void **state)
 {
 	struct bench *b = *state;
@@ -258,7 +258,7 @@ static void test_nested(void **state)
 	b->status = pidns_run(run_command);
 	take_findings(b);
 	assert_int_equal(b->status, CMD_FAILED);
-	assert_bad(b, "processes", "missing", "no process but those of our own container");
+	assert_bad(b, "processes", "missing", "only the processes of podprof");
 }
 
 /* In the namespace, beside somebody of a container. */
@@ -275,7 +275,7 @@ static int run_beside(void)
 										   : 102;
 }
 
-/* As a node that is a container: all of its processes are there. */
+/* Like a node that is a container: all of its processes. */
 static void test_node_in_container(void **state)
 {
 	struct root proc = ROOT_INIT;
@@ -292,7 +292,7 @@ static void test_node_in_container(void **state)
 	cgroups_close(&b->cgroups);
 	root_deinit(&proc);
 	assert_int_equal(b->status, CMD_DONE);
-	assert_bad(b, "processes", "degraded", "of a PID namespace inside the node's");
+	assert_bad(b, "processes", "degraded", "belongs to a PID namespace inside the node's");
 }
 
 /* A mount namespace of our own. */
@@ -332,9 +332,9 @@ struct settings_row {
 
 static const struct settings_row settings_rows[] = {
 	{"--cgroupfs-root /nonexistent", "cgroups", "/nonexistent: no such directory"},
-	{"--cgroupfs-root /etc/ssl", "cgroups", "/etc/ssl is no cgroup file system"},
+	{"--cgroupfs-root /etc/ssl", "cgroups", "/etc/ssl is not a cgroup file system"},
 	{"--proc-root /nonexistent", "processes", "/nonexistent: gone"},
-	{"--metadata kubelet", "names of pods", "whose address is not known"},
+	{"--metadata kubelet", "names of pods", "unknown address"},
 	{"--kubelet-url https://127.0.0.1:1", "names of pods", "cannot read the token"},
 	{"--destination pyroscope=http://127.0.0.1:1", "destination", "onnect"},
 	{"--listen 192.0.2.1:7070", "listen", "annot assign"},
@@ -401,7 +401,7 @@ static void test_unreachable(void **state)
 	assert_bad(b, "names of pods", "missing", "");
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- all checks */
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * No sample goes to another's container. Processes burn CPU time in functions of which each belongs
- * to one container ("places"), in real cgroups with the paths that kubelets and runtimes make; what
- * discovery says of each sample is compared with the place that is in its stack.
+ * No sample goes to a wrong container. Processes burn CPU time in functions that belong to one
+ * container each ("places"), in real cgroups with the paths of kubelets and runtimes. The test
+ * compares discovery's result for each sample with the place in the sample's stack.
  *
- * Half of them make it hard: processes of 5 ms, 200 a second; some that move between containers,
- * and between cgroups that they make and remove themselves; containers in containers; pid and
- * cgroup namespaces of their own; containers that have gone when their samples are read. What is in
- * a pod's own cgroup, beside its container, as gVisor's kernel is, is the pod's.
+ * Half of the processes are hard cases: processes of 5 ms, 200 a second; processes that move
+ * between containers, and between cgroups that they make and remove themselves; containers in
+ * containers; pid and cgroup namespaces of their own; containers removed before the agent reads
+ * their samples. A process in a pod's own cgroup, like gVisor's kernel, belongs to the pod.
  *
- * PODPROF_TEST_SECONDS is how long at least; `make check-entities` has it run for a minute. A node
- * has one of the two kinds of trees, or both; test/kernels/guest.c has the others.
+ * PODPROF_TEST_SECONDS is the shortest duration; `make check-entities` runs for a minute. A node
+ * has one of the two kinds of trees, or both; test/kernels/guest.c covers the others.
  */
 #include "support/test.h"
 
@@ -40,7 +40,7 @@
 #define INTERVAL_NS (200 * NSEC_PER_MSEC)
 #define LONG	    UINT64_C(3600000000000)
 #define BURN_NS	    (5 * NSEC_PER_MSEC)
-#define SHOWN	    20 /* wrong samples that are told in full */
+#define SHOWN	    20 /* wrong samples printed in full */
 /* Samples, in the short form: of each place, and of all. */
 #define WANT_EACH   20
 #define WANT_ALL    3000
@@ -49,8 +49,8 @@
 
 static volatile uint64_t sink;
 
-/* As burn.c: a section of its own, of which the linker tells the bounds. It must not return by a
- * jump to what it calls. */
+/* As in burn.c: a section of its own, with bounds from the linker. The function must not end with a
+ * tail call. */
 #define PLACE(n)                                                                        \
 	extern const char __start_place_##n[];                                          \
 	extern const char __stop_place_##n[];                                           \
@@ -75,20 +75,20 @@ PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15) PLACE(16) PLACE(17) 
 
 	enum { CGROUPFS,      /* the cgroupfs driver's path */
 	       SYSTEMD,	      /* the systemd driver's */
-	       POD,	      /* what is in that one's pod, */
-	       POD_SLICE,     /* and in that one's, and in no container */
-	       SUBGROUPS,     /* moves between cgroups that it makes in its container */
+	       POD,	      /* in the pod of that container, */
+	       POD_SLICE,     /* also in that pod, and in no container */
+	       SUBGROUPS,     /* moves between cgroups that it makes in the container */
 	       NAMESPACES,    /* is the first of a pid namespace, with a cgroup namespace */
 	       OUTER,	      /* a node in a container */
-	       INNER,	      /* a pod on that node */
+	       INNER,	      /* a pod on the inner node */
 	       SHORT,	      /* 200 processes a second */
 	       SHORT_SYSTEMD, /* so many more, in cgroups of their own below a scope */
-	       MOVES_HERE,    /* one process in turn in two containers */
+	       MOVES_HERE,    /* one process, alternately in two containers */
 	       MOVES_THERE,   /* and in none, */
-	       MOVES_OUT,     /* which is here */
+	       MOVES_OUT,     /* this container */
 	       SERVICE,	      /* of the host */
-	       RUNAWAY,	      /* in a container that is younger than 5 ms and gone thereafter */
-	       DIES,	      /* and the following: containers that live until they were seen */
+	       RUNAWAY,	      /* in a container younger than 5 ms and removed afterwards */
+	       DIES,	      /* and the next ones: containers removed once seen */
 	       PLACES = DIES + 4,
 	};
 
@@ -105,7 +105,7 @@ struct tally {
 	uint64_t wrong;
 };
 
-/* The container that is now being let live and die. */
+/* The container currently living and dying. */
 struct dying {
 	unsigned int place;
 	unsigned int generation;
@@ -118,13 +118,13 @@ struct bench {
 	struct sampling on;
 	struct cgroups cgroups;
 	struct discovery *discovery;
-	char id[PLACES][CGROUP_ID_MAX]; /* the container, or pod, whose place it is; "": none */
+	char id[PLACES][CGROUP_ID_MAX]; /* container or pod of each place; "": none */
 	struct tally tally[PLACES];
 	struct dying dying;
 	pid_t children[32];
 	size_t n_children;
 	uint64_t n_unknown; /* questions without an answer */
-	uint64_t until_ns;  /* the end of the test, and of a part of it */
+	uint64_t until_ns;  /* end of the test, and of a part */
 	uint64_t turn_ns;
 };
 
@@ -140,7 +140,7 @@ static int place_of(const struct sample *s)
 {
 	for (size_t i = 0; i < s->n_user; i++)
 		for (int place = 0; place < PLACES; place++) {
-			/* but for the first one these are return addresses */
+			/* all but the first are return addresses */
 			const uint64_t pc = s->user[i] - (i > 0);
 
 			if (pc >= (uintptr_t)places[place].start &&
@@ -167,7 +167,7 @@ static void take(void *ctx, const struct sample *s)
 	struct tally *tally;
 
 	if (place < 0)
-		return; /* on the way from one to the next */
+		return; /* between two places */
 	tally = &b->tally[place];
 	entity = discovery_entity(b->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid, s->comm);
 	if (entity && entity->kind == ENTITY_UNKNOWN) {
@@ -182,12 +182,12 @@ static void take(void *ctx, const struct sample *s)
 	}
 }
 
-/* ---------------------------------------------------------------- what is in the containers */
+/* ---------------------------------------------------------------- contents of the containers */
 
 #define UID	  "2c48913c-b29f-11e7-9350-0209681477"
 #define UID_SLICE "2c48913c_b29f_11e7_9350_0209681477"
 
-/* What is above a container's own directory, each a pod of its own. */
+/* The path above a container's own directory; each container has a pod of its own. */
 static void pod_path(int place, bool systemd, char *ret, size_t size)
 {
 	if (systemd)
@@ -207,7 +207,7 @@ static void container_path(const struct bench *b, int place, bool systemd, char 
 	snprintf(ret, size, systemd ? "%s/cri-containerd-%s.scope" : "%s/%s", pod, b->id[place]);
 }
 
-/* In a child: what cannot fail in honest times. */
+/* In a child: must succeed, unless the machine is broken. */
 static void must(bool done)
 {
 	if (!done)
@@ -257,7 +257,7 @@ static void start_container(struct bench *b, int place, bool systemd,
 	start(b, &cgroup, run, place);
 }
 
-/* Every turn in another cgroup, of which the last one is removed. */
+/* Each turn in another cgroup; the former one is removed. */
 static void run_subgroups(struct bench *b, int place)
 {
 	static struct cgroup here;
@@ -309,7 +309,7 @@ static void run_short(struct bench *b, int place)
 		;
 }
 
-/* Between containers, and out of them, and into one that goes at once. */
+/* Between containers, outside of all, and into one that is removed at once. */
 static void run_moves(struct bench *b, int place)
 {
 	static struct cgroup cgroups[4];
@@ -333,7 +333,7 @@ static void run_moves(struct bench *b, int place)
 	must(cgroups_try_remove(&b->cgroups, &cgroups[3]));
 }
 
-/* As kind does it: a kubelet's tree below docker's container. */
+/* Like kind: a kubelet's tree below docker's container. */
 static void start_node(struct bench *b)
 {
 	struct cgroup cgroup;
@@ -364,7 +364,7 @@ static void start_others(struct bench *b)
 	start(b, &cgroup, burn_and_nap, SERVICE);
 }
 
-/* ---------------------------------------------------------------- containers that die */
+/* ---------------------------------------------------------------- dying containers */
 
 static bool seen(const struct bench *b, const char *container_id)
 {
@@ -394,7 +394,7 @@ static void dying_make(struct bench *b, struct dying *d)
 	}
 }
 
-/* It has been seen and has run; the samples of its last moments are still in the kernel. */
+/* The container was seen and has run; samples of its last moments are still in the kernel. */
 static void dying_end(struct bench *b, struct dying *d)
 {
 	kill(d->pid, SIGKILL);
@@ -494,7 +494,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* In the pod of the container whose place that is. */
+/* In the pod of this place's container. */
 static void start_in_pod(struct bench *b, int place, int container, bool systemd)
 {
 	struct cgroup cgroup;
@@ -572,7 +572,7 @@ static void test_entities(void **state)
 	loop_remove(timer);
 	cpu_sampler_finish(b->on.sampler);
 	judge(b);
-	/* what is not known is counted */
+	/* unknown samples are counted */
 	assert_int_equal(counted(b, "unknown_exited") + counted(b, "unknown_moved") +
 				 counted(b, "unknown_unreadable") + counted(b, "unknown_limit"),
 			 b->n_unknown);

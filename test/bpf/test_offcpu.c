@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How long threads wait, as the off-CPU programs in the real kernel see it, against what the
- * threads measure themselves.
+ * Durations of waits, measured by the off-CPU programs in the real kernel and by the threads
+ * themselves.
  */
 #include "support/test.h"
 
@@ -31,7 +31,7 @@
 
 #define VERIFIED_INSNS_MAX 200000
 
-/* Between the child's look at one clock and at the other, twice. */
+/* Between the child's reads of the two clocks, twice. */
 #define CLOCKS_NS 20000
 /* For a row; why is told at is_enough(). */
 #define TRIES	  8
@@ -49,18 +49,18 @@ struct bench {
 
 static struct bench bench;
 
-/* ---------------------------------------------------------------- a child that waits */
+/* ---------------------------------------------------------------- a waiting child */
 
-/* The bounds of the section that the linker makes of what is in it. */
+/* Bounds of the section, defined by the linker. */
 extern const char __start_waiting[], __stop_waiting[];
 
 enum wait_kind { WAIT_SLEEP, WAIT_PIPE, WAIT_FUTEX, WAIT_MOVED, WAIT_DISK };
 
-/* What the child says about itself. */
+/* The child's own measurements. */
 struct waited {
-	uint64_t ns; /* passed meanwhile, without its CPU time */
+	uint64_t ns; /* elapsed time without CPU time */
 	uint64_t n;
-	uint64_t ready_ns; /* of these, at most, it was not waiting but ready to run */
+	uint64_t ready_ns; /* the largest part of this time in which the child was ready to run */
 };
 
 /* How long this process was ready to run and did not, since its start: the second number. */
@@ -75,11 +75,11 @@ static uint64_t ready_ns(void)
 	return ready;
 }
 
-/* Many, so that a wait is long: of each request a virtual machine's host takes a part that is
- * neither CPU time nor a wait. */
+/* Large, so waits are long: a virtual machine's host takes a part of each request that is neither
+ * CPU time nor a wait. */
 static char disk_bytes[4 << 20];
 
-/* Callers know nothing of what is inside. */
+/* Hide the function body from callers. */
 #ifdef __clang__
 #define NOIPA __attribute__((noinline, optnone))
 #else
@@ -147,8 +147,8 @@ static pid_t start_writer(int fd, uint64_t n, uint64_t ns)
 	_exit(0);
 }
 
-/* Put the child, which sleeps most of the time, on another CPU every millisecond until it answers:
- * it goes away on one and comes back on another. */
+/* Move the mostly sleeping child to another CPU every millisecond until the answer: it leaves one
+ * CPU and returns on another. */
 static void move_about(pid_t child, int answer)
 {
 	struct pollfd ready = {.fd = answer, .events = POLLIN};
@@ -164,7 +164,7 @@ static void move_about(pid_t child, int answer)
 	}
 }
 
-/* A file of this machine's disk, gone when it is closed. */
+/* A file on this machine's disk, deleted on close. */
 static int disk_file(void)
 {
 	char path[] = "build/test-offcpu-XXXXXX";
@@ -287,11 +287,11 @@ struct row {
 	unsigned int tolerance; /* per cent */
 };
 
-/* All of them: exact but for what lies between the child's two looks at the clock. Of a share, with
- * k chosen ones, the number is off by 1/sqrt(k) or so; four times that is allowed. Their time is
- * not compared: on a busy machine a few waits are much longer than the rest. While a virtual disk
- * works the CPU's clock and the wall's are up to a sixth apart: only the order of size is checked.
- */
+/* With a share of 1: exact except for the time between the child's two reads of the clock. With a
+ * smaller share and k chosen switches the error of the number is some 1/sqrt(k); four times this
+ * error is permitted. Times are not compared then: on a busy machine a few waits are much longer
+ * than the rest. While a virtual disk works, the CPU's clock and the wall clock differ by up to a
+ * sixth: only the order of magnitude is checked. */
 static const struct row rows[] = {
 	{"sleep, all", WAIT_SLEEP, 1, 100, 4 * NSEC_PER_MSEC, 5},
 	{"pipe, all", WAIT_PIPE, 1, 100, 4 * NSEC_PER_MSEC, 5},
@@ -301,16 +301,16 @@ static const struct row rows[] = {
 	{"sleep, a fifth", WAIT_SLEEP, 0.2, 4000, NSEC_PER_MSEC / 10, 14},
 };
 
-/* Where all want to run, a sleep may be over before it has begun: some of them are no waits. */
+/* On a busy machine a sleep may end before it begins, so some are no waits. */
 static void assert_count(uint64_t got, uint64_t want, unsigned int per_cent)
 {
 	print_message("%llu of %llu\n", (unsigned long long)got, (unsigned long long)want);
 	assert_in_range(got, want * 3 / 4 - want * per_cent / 100, want + want * per_cent / 100);
 }
 
-/* What the child takes for a wait may have a time in it, before or after, when it was ready and
- * another ran (on a busy machine, all of it), or when a virtual machine's host had taken the CPU,
- * of which nobody tells: so too little may be chance, and too much may not. */
+/* The child's measurement of a wait may include time at the edges in which the child was ready and
+ * another thread ran (all of the time, on a busy machine), or in which a virtual machine's host had
+ * taken the CPU unreported. So a smaller value may be chance, and a larger value may not. */
 static bool is_enough(const struct bench *b, const struct waited *waited, unsigned int per_cent)
 {
 	/* a wait for the disk is several switches */
@@ -337,7 +337,7 @@ static bool try_row(struct bench *b, const struct row *row)
 		enough = is_enough(b, &waited, row->tolerance);
 	if (row->kind == WAIT_PIPE) /* a byte may be there already */
 		assert_in_range(b->count, waited.n / 2, waited.n);
-	else if (row->kind != WAIT_DISK) /* that is several waits, or none */
+	else if (row->kind != WAIT_DISK) /* several waits, or none */
 		assert_count(b->count, waited.n, row->tolerance);
 	assert_int_equal(b->with_kernel, b->count);
 	return enough;
@@ -358,7 +358,7 @@ static void test_waits(void **state)
 	}
 }
 
-/* Nothing of those that only ever want to run, and of nobody when it is over. */
+/* No waits of always ready threads, and none after the end. */
 static void test_busy(void **state)
 {
 	struct bench *b = *state;
@@ -382,7 +382,7 @@ static void test_busy(void **state)
 	assert_int_equal(stats[SAMPLE_STAT_LOST_FULL], 0);
 }
 
-/* Stacks that the programs took. */
+/* Stacks taken by the programs. */
 static uint64_t count_stacks(const struct bench *b)
 {
 	uint64_t stats[SAMPLE_STAT_MAX], n = 0;
@@ -393,9 +393,9 @@ static uint64_t count_stacks(const struct bench *b)
 	return n;
 }
 
-/* A process that does little but wait, with all of it wished: the stacks that are taken are those
- * of the budget, and stand for all. On each CPU there may be what was saved, and as many again on
- * the way to the level that fits. */
+/* A process that mostly waits, with a share of 1: the number of stacks follows the budget, and they
+ * represent all waits. Each CPU may add its savings, and the same again on the way to the fitting
+ * level. */
 static void test_budget(void **state)
 {
 	const uint64_t n_cpus = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -416,8 +416,8 @@ static void test_budget(void **state)
 	assert_count(b->count, waited.n, 50);
 }
 
-/* One of two that wait is wanted: the other, who waits all the time, takes nothing of the budget.
- */
+/* Two waiting processes, one selected: the other one waits all the time and uses none of the
+ * budget. */
 static void test_pid_filter(void **state)
 {
 	struct bench *b = *state;

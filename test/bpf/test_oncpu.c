@@ -31,23 +31,23 @@
  * below both. Seen: 4,600 on 6.18, and 85,000 without bpf_loop(). */
 #define VERIFIED_INSNS_MAX 150000
 
-/* A prime, and high enough that a short run gives numbers that mean something. */
+/* A prime, and high enough for meaningful numbers from a short run. */
 #define RATE 997
 
-/* A sampler, a burning child, and what was said about the child. */
+/* A sampler, a burning child, and the child's samples. */
 struct bench {
 	struct root proc, sys;
 	struct oncpu *oc;
 	pid_t child;	   /* 0: none */
-	uint64_t child_id; /* its number in the sampled namespace */
+	uint64_t child_id; /* the child's pid in the sampled namespace */
 	uint64_t all;	   /* samples of everybody */
 	uint64_t mine;	   /* of the child, and so on */
 	uint64_t with_kernel;
 	uint64_t nested; /* inner, middle, outer in this order */
-	uint64_t below;	 /* middle, outer, behind what the C library put on top */
+	uint64_t below;	 /* middle, outer, below the C library's frames */
 	uint64_t by_end[SAMPLE_END_MAX];
 	uint64_t max_user;
-	struct sample last; /* its pointers are gone */
+	struct sample last; /* without the pointers */
 	char cgroup[256];   /* directory to be removed, "": none */
 };
 
@@ -154,7 +154,7 @@ static void finish(struct bench *b)
 	assert_int_equal(oncpu_finish(b->oc, take, b), 0);
 }
 
-/* Hand over what was counted until now. */
+/* Drain the counts. */
 static void drain(struct bench *b)
 {
 	do {
@@ -171,7 +171,7 @@ static uint64_t stat_of(const struct bench *b, enum sample_stat stat)
 	return stats[stat];
 }
 
-/* What the kernel says it has stored; after finish() all of it has been handed over. */
+/* Samples stored by the kernel; after finish() all are handed over. */
 static uint64_t delivered(const struct bench *b)
 {
 	uint64_t stats[SAMPLE_STAT_MAX], sum = 0;
@@ -209,8 +209,8 @@ static void test_nesting_and_time(void **state)
 		      (uintmax_t)b->nested);
 	/* A sample in a prologue misses a caller, one in an interrupt has other frames on top. */
 	assert_true(b->nested * 100 >= b->mine * 80);
-	/* Less is time that the host took from a virtual machine, which is in cpu_ns; more is
-	 * chance, where the child runs in many short turns. */
+	/* Fewer: the host took time from a virtual machine, and cpu_ns includes this time. More:
+	 * chance, if the child runs in many short turns. */
 	assert_true(sampled_ns * 100 >= cpu_ns * 50 && sampled_ns * 100 <= cpu_ns * 120);
 	assert_true(pid_id_equal(&b->last.pid, &id));
 	assert_string_equal(b->last.comm, name);
@@ -231,7 +231,7 @@ static void test_kernel_stacks(void **state)
 	print_message("%ju of %ju samples in the kernel\n", (uintmax_t)b->with_kernel,
 		      (uintmax_t)b->mine);
 	assert_true(b->with_kernel * 100 >= b->mine * 10);
-	/* The C library's syscall() keeps no frame, so what called burn_inner() comes next. */
+	/* The C library's syscall() keeps no frame, so the caller of burn_inner() comes next. */
 	assert_true(b->below * 100 >= b->mine * 80);
 }
 
@@ -251,8 +251,8 @@ static void test_kernel_stacks_off(void **state)
 	assert_int_equal(b->all, delivered(b));
 }
 
-/* Deeper than the ceiling: cut off there, counted as that, and kept in the large class. On a busy
- * machine the way down there, with its page faults, is a good part of the samples. */
+/* Deeper than the ceiling: truncated, counted as such, and kept in the large class. On a busy
+ * machine a good part of the samples falls into the descent with its page faults. */
 static void test_deep(void **state)
 {
 	struct bench *b = *state;
@@ -274,7 +274,7 @@ static void test_deep(void **state)
 
 /* ---------------------------------------------------------------- counting */
 
-/* Generations change many times while three children write to them: not one sample is lost. */
+/* Generations change many times while three children write to them, without a lost sample. */
 static void test_conservation(void **state)
 {
 	struct bench *b = *state;
@@ -312,7 +312,7 @@ static void overflow(struct bench *b)
 		burn_for(b, NSEC_PER_SEC / 10);
 }
 
-/* Nobody comes to empty the maps: what does not fit is counted as lost. */
+/* Nothing drains the maps: samples without room are counted as lost. */
 static void test_full(void **state)
 {
 	struct bench *b = *state;
@@ -332,7 +332,7 @@ static void test_full(void **state)
 	assert_int_equal(b->all, delivered(b));
 }
 
-/* Full maps make the drains come more often, empty ones less. */
+/* Full maps shorten the drain interval, empty maps lengthen it. */
 static void test_interval(void **state)
 {
 	struct bench *b = *state;
@@ -378,7 +378,7 @@ struct cgroup_row {
 };
 
 static const struct cgroup_row cgroup_rows[] = {
-	{"", SETTINGS_V1_NONE}, /* the unified hierarchy, on a node that has only that */
+	{"", SETTINGS_V1_NONE}, /* the unified hierarchy, on a node with version 2 only */
 	{"unified", SETTINGS_V1_NONE},
 	{"memory", SETTINGS_V1_MEMORY},
 	{"pids", SETTINGS_V1_PIDS},
@@ -463,8 +463,8 @@ static void test_cgroups(void **state)
 
 /* ---------------------------------------------------------------- namespaces */
 
-/* An agent whose /proc shows an inner pid namespace gets that namespace's numbers, and nothing of
- * the processes outside. */
+/* An agent with the /proc of an inner pid namespace gets the pids of this namespace, and nothing of
+ * outside processes. */
 static void test_pid_namespace(void **state)
 {
 	struct bench *b = *state;
@@ -529,7 +529,7 @@ static pid_t start_spin32(void)
 	return pid;
 }
 
-/* Its frames are of another size: only where it is, and counted as such. */
+/* 32-bit frames have another size: only the pc is kept, and counted as such. */
 static void test_32bit(void **state)
 {
 	struct bench *b = *state;
@@ -574,7 +574,7 @@ static const struct caps_row caps_rows[] = {
 	{"none", 0, -EPERM, "CAP_BPF"},
 };
 
-/* In a child: keep these capabilities and try. Its exit status is 0 if all is as expected. */
+/* In a child: keep these capabilities and try to sample. Exit status 0 if all is as expected. */
 static int try_with_caps(struct bench *b, const struct caps_row *row)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -679,7 +679,7 @@ static void test_metrics(void **state)
 	assert_true(counted.map_bytes > 100000);
 }
 
-/* ---------------------------------------------------------------- CPUs that come and go */
+/* ---------------------------------------------------------------- CPU hotplug */
 
 #define CPU1_ONLINE "/sys/devices/system/cpu/cpu1/online"
 
@@ -690,7 +690,7 @@ static bool set_cpu1(const char *value)
 	return fd >= 0 && write(fd, value, 1) == 1;
 }
 
-/* What the CPU's absence leaves behind elsewhere on the machine: test/support/cpusets.sh. */
+/* Repair the effects of the CPU's absence elsewhere on the machine: test/support/cpusets.sh. */
 static int cpusets(const char *what)
 {
 	char command[100];
@@ -737,7 +737,7 @@ static void test_hotplug(void **state)
 	const struct oncpu_opts opts = usual(b);
 	size_t n_cpus;
 
-	/* Where there is no second CPU, or none that can be taken away, nothing comes or goes. */
+	/* no second CPU, or the CPU cannot go offline: nothing to test */
 	if (!set_cpu1("1")) {
 		print_message("%s cannot be written: nothing to follow\n", CPU1_ONLINE);
 		return;
@@ -746,7 +746,7 @@ static void test_hotplug(void **state)
 	n_cpus = oncpu_n_cpus(b->oc);
 	sampled_on_cpu1(b);
 
-	/* seen while it is away */
+	/* noticed while offline */
 	assert_true(set_cpu1("0"));
 	drain(b);
 	assert_int_equal(oncpu_n_cpus(b->oc), n_cpus - 1);
@@ -755,8 +755,7 @@ static void test_hotplug(void **state)
 	assert_int_equal(oncpu_n_cpus(b->oc), n_cpus);
 	sampled_on_cpu1(b);
 
-	/* away and back between two ticks: only its clock, standing still from one tick to the
-	 * next, tells */
+	/* offline and online between two ticks: only the stopped clock tells */
 	assert_true(set_cpu1("0"));
 	assert_true(set_cpu1("1"));
 	drain(b);

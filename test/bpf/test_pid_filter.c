@@ -23,13 +23,13 @@
 
 #define RATE 997
 
-/* A sampler, and how many samples whom had. */
+/* A sampler, and the number of samples of each process. */
 struct bench {
 	struct root proc, sys;
 	struct oncpu *oc;
 	pid_t one, other;
 	uint64_t n_one, n_other, n_else;
-	pid_t children[64]; /* others that were seen */
+	pid_t children[64]; /* other sampled processes */
 	size_t n_children;
 };
 
@@ -165,8 +165,8 @@ static void burn_briefly(void)
 
 #define CHILDREN 20
 
-/* Waits for a byte; then makes children one after the other, each of which makes one that burns,
- * waits for that, and ends. */
+/* Waits for a byte. Then makes children one after the other; each child makes a burning grandchild,
+ * waits for its end, and ends. */
 static pid_t start_forking(int *ret_go)
 {
 	int pipe_fds[2];
@@ -196,8 +196,7 @@ static pid_t start_forking(int *ret_go)
 	return pid;
 }
 
-/* Not one of the grandchildren is missed, though each lives for 10 ms; and those that have ended
- * leave the table. */
+/* No grandchild is missed, although each lives for 10 ms only; ended processes leave the table. */
 static void test_descendants(void **state)
 {
 	struct bench *b = *state;
@@ -221,7 +220,7 @@ static void test_descendants(void **state)
 	assert_true(b->n_children >= CHILDREN);
 }
 
-/* A table that is full says so, and lets in again when some have ended. */
+/* A full table reports so, and has room again after some processes have ended. */
 static void test_full(void **state)
 {
 	struct bench *b = *state;
@@ -233,7 +232,7 @@ static void test_full(void **state)
 	start(b, SETTINGS_SCOPE_PROCESSES, NULL, 0);
 	set = oncpu_pid_filter(b->oc);
 	assert_int_equal(pid_filter_add(set, pid), 0);
-	for (int i = 1; i < PID_FILTER_ENTRIES; i++) /* numbers that no process has */
+	for (int i = 1; i < PID_FILTER_ENTRIES; i++) /* unused pids */
 		assert_int_equal(pid_filter_add(set, 10000000 + i), 0);
 	assert_int_equal(pid_filter_add(set, 9999999), -E2BIG);
 	assert_int_equal(write(go, "g", 1), 1);
@@ -247,7 +246,7 @@ static void test_full(void **state)
 
 /* ---------------------------------------------------------------- cgroups */
 
-/* In whatever hierarchy this machine has that a process can be moved in. */
+/* In any hierarchy of this machine that allows moving a process. */
 static void test_cgroup(void **state)
 {
 	const char *root = access("/sys/fs/cgroup/unified/cgroup.procs", F_OK) == 0

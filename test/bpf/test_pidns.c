@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sampler in a pid namespace inside the machine's, as in a node that is a container: with
- * processes beside it, in a namespace further inside, and outside. Then with the machine's own
- * /proc, from in there, and with a /proc that hides processes.
+ * The sampler in a pid namespace inside the machine's, as on a node that is a container, with other
+ * processes in the same namespace, in an inner one, and outside. Then with the machine's own /proc
+ * in there, and with a /proc that hides processes.
  */
 #include "support/test.h"
 
@@ -42,7 +42,7 @@ static struct {
 	struct root proc; /* the machine's */
 	struct hierarchy_set trees;
 	char dir[160]; /* a container's cgroup */
-	pid_t pid;     /* burns in it, by its number in the machine's /proc */
+	pid_t pid;     /* burns inside, by its pid in the machine's /proc */
 	uint32_t secret;
 } outside = {.secret = 0xfeedf00d};
 
@@ -51,7 +51,7 @@ struct bench {
 	struct discovery *discovery;
 	pid_t beside, inside;
 	uint64_t n_beside, n_inside, n_outside, n_unknown;
-	uint64_t n_whole, n_named, n_owned; /* of those */
+	uint64_t n_whole, n_named, n_owned; /* counts of these */
 	uint64_t cpu_until;
 	bool is_child;
 };
@@ -140,7 +140,7 @@ static int teardown(void **state)
 	struct bench *b = *state;
 
 	if (b->is_child)
-		_exit(1); /* it has failed, and may not end those that burn */
+		_exit(1); /* failed; must not end the burning processes */
 	if (b->beside)
 		burn_end(b->beside);
 	if (b->inside)
@@ -152,7 +152,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Into the container's cgroup, by the number that we know it by. */
+/* Move a process into the container's cgroup, by its pid here. */
 static void enter(pid_t pid)
 {
 	char file[192], text[24];
@@ -198,8 +198,8 @@ static void run(struct bench *b)
 		      (uintmax_t)b->n_whole, (uintmax_t)b->n_named, (uintmax_t)b->n_owned);
 }
 
-/* What was taken before events of this machine's processes were lost is not believed any more: on
- * a busy one some have no names. */
+/* After lost process events of this machine, older samples are not trusted: on a busy machine some
+ * have no names. */
 static void assert_named(const struct bench *b)
 {
 	assert_true(b->n_named * 10 >= (b->n_beside + b->n_inside) * 9);
@@ -226,7 +226,7 @@ static int count_container(void *ctx, const struct pid_id *pid, struct entity *e
 	return 0;
 }
 
-/* Everybody has the number that our /proc shows; who has none there is counted and no more. */
+/* Samples carry the pid in this /proc; processes without a pid here are only counted. */
 static void test_nested(void **state)
 {
 	struct bench *b = *state;
@@ -236,11 +236,11 @@ static void test_nested(void **state)
 	run(b);
 	assert_true(b->n_beside > 0 && b->n_inside > 0);
 	assert_true(stat_of(b, SAMPLE_STAT_OUTSIDE) > 0);
-	/* the frame that the C library makes, or a signal, is on top now and then */
+	/* the C library's frame or a signal's is sometimes on top */
 	assert_true(b->n_whole * 10 >= (b->n_beside + b->n_inside) * 9);
 	assert_named(b);
 	assert_int_equal(b->n_owned, b->n_inside);
-	/* others of this namespace, which do nearly nothing: this test, and its parents */
+	/* other, nearly idle processes of this namespace: this test and its parents */
 	assert_int_equal(b->n_outside, 0);
 }
 
@@ -263,7 +263,7 @@ static void test_lists(void **state)
 	assert_non_null(strstr(text, "inside the node's"));
 }
 
-/* @pid as @proc shows it. */
+/* @pid in @proc. */
 static void assert_reads(const struct root *proc, pid_t pid)
 {
 	struct process_memory pm = {.fd = -1};
@@ -282,14 +282,14 @@ static void assert_reads(const struct root *proc, pid_t pid)
 	process_memory_deinit(&pm);
 }
 
-/* By the numbers of either /proc; that of the process outside is somebody else's here, or
- * nobody's. */
+/* By the pids of either /proc; the outside process's pid belongs to another process here, or to
+ * none. */
 static void test_memory(void **state)
 {
 	struct bench *b = *state;
 
 	start_burning(b);
-	outside.secret = 0; /* so that it is not our own memory that is read */
+	outside.secret = 0; /* so a read of our own memory would show */
 	assert_reads(&b->on.proc, b->beside);
 	assert_reads(&b->on.proc, b->inside);
 	assert_reads(&outside.proc, outside.pid);
@@ -310,7 +310,7 @@ static int check_listed(void *ctx, const struct pid_id *pid, struct entity *enti
 	return 0;
 }
 
-/* The machine's /proc, as a pod without hostPID has it: the numbers are those of there. */
+/* The machine's /proc, as in a pod without hostPID: the pids are the machine's. */
 static void test_outer_proc(void **state)
 {
 	char text[PROCVIEW_TEXT_BYTES];
@@ -340,7 +340,7 @@ static void test_outer_proc(void **state)
 struct hide_row {
 	const char *options;
 	bool trace; /* CAP_SYS_PTRACE */
-	bool group; /* the one that the mount lets see all, as far as it does */
+	bool group; /* in the group exempt from hidepid, as far as the mount option applies */
 	enum procview_others want;
 };
 
@@ -352,7 +352,7 @@ static const struct hide_row hide_rows[] = {
 
 #define NOBODY 65534
 
-/* In a child: somebody else, with the rights that sampling takes. */
+/* In a child: another user, with the rights for sampling. */
 static void drop_rights(const struct hide_row *row)
 {
 	const uint64_t caps = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_DAC_READ_SEARCH |
@@ -376,15 +376,15 @@ static uint64_t resolved(struct bench *b, const char *outcome)
 	return metrics_get(cpu_sampler_collect, b->on.sampler, "podprof_resolved_pcs", outcome);
 }
 
-/* Samples have their numbers and entities whatever /proc says. A process that was there before us
- * and is hidden has no names. (Since Linux 6.15 CAP_PERFMON will do for mappings that are not.) */
+/* Samples have their pids and entities under any /proc. A hidden process older than the agent has
+ * no names. (Since Linux 6.15 CAP_PERFMON is enough for visible mappings.) */
 static void check_hidden(struct bench *b, const struct hide_row *row, const char *dir)
 {
 	char text[PROCVIEW_TEXT_BYTES];
 	struct procview view;
 
 	start_burning(b);
-	burn_go(b->beside); /* soon it is not ours to send signals to */
+	burn_go(b->beside); /* later the test has no right to send signals */
 	drop_rights(row);
 	root_deinit(&b->on.proc);
 	assert_int_equal(root_open(dir, &b->on.proc), 0);
@@ -418,7 +418,7 @@ static void test_hidepid(void **state)
 		assert_int_equal(mount("proc", dir, "proc", 0, hide_rows[i].options), 0);
 		fflush(NULL);
 		pid = fork();
-		if (pid == 0) { /* those that burn end with it */
+		if (pid == 0) { /* the burning processes end with their parent */
 			bench.is_child = true;
 			check_hidden(*state, &hide_rows[i], dir);
 			_exit(0);

@@ -40,7 +40,7 @@
 
 /* ---------------------------------------------------------------- the process */
 
-/* A section for each function: the linker defines symbols for its bounds. */
+/* A section for each function: the linker defines symbols for the bounds. */
 #define SECTION(name) __attribute__((noinline, section(#name "_text")))
 extern const char __start_rt_loop_text[], __stop_rt_loop_text[];
 
@@ -107,7 +107,7 @@ struct bench {
 	bool refused;	    /* the runtime's program */
 	uint64_t n;	    /* samples of the child with rt_inner() */
 	uint64_t whole;	    /* ended at the outermost function */
-	uint64_t n_runtime; /* frames in them */
+	uint64_t n_runtime; /* runtime frames in the samples */
 	uint64_t odd;
 };
 
@@ -165,7 +165,7 @@ static const struct runtime *const runtimes[] = {[RUNTIME_AGENT_TEST] = &test_ru
 
 /* ---------------------------------------------------------------- samples */
 
-/* The name of a frame, by its kind. */
+/* The name of a frame, depending on the frame's kind. */
 static const char *name_of(struct bench *b, const struct cpu_stack *stack, size_t i)
 {
 	struct frame frame = stack->frames[i];

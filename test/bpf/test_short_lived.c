@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes that have gone before anybody looked at them, in the real kernel: their samples have
- * the right names and, where they were in user mode, whole stacks, without frame pointers. */
+/* Processes that end before the agent looks, in the real kernel: their samples have the right names
+ * and, in user mode, whole stacks without frame pointers. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -21,9 +21,9 @@
 #include "support/until.h"
 #include "symbolize/symbolizer.h"
 
-/* Below what a CPU may copy out in a second. */
+/* Below the rate of stack dumps that a CPU may take. */
 #define RATE	 397
-#define NAME	 "podprof-short" /* of the program, by which its samples are known */
+#define NAME	 "podprof-short" /* name of the program in its samples */
 #define SLEEP_NS (20 * NSEC_PER_MSEC)
 #define WANT	 60 /* samples with a user half */
 
@@ -32,12 +32,12 @@ struct bench {
 	char dir[32];
 	pid_t spawner;
 	uint64_t n;	  /* samples with a user half */
-	uint64_t named;	  /* whose innermost user frame is in a file that can be read */
+	uint64_t named;	  /* the innermost user frame's file is readable */
 	uint64_t right;	  /* in the shell, its library or its loader */
 	uint64_t n_mode;  /* taken in user mode */
-	uint64_t whole;	  /* of them */
+	uint64_t whole;	  /* complete stacks among these */
 	uint64_t n_inner; /* in the program's innermost function */
-	uint64_t chains;  /* of them, with all callers by name */
+	uint64_t chains;  /* all callers named, among these */
 	struct symbolizer *symbolizer;
 };
 
@@ -116,7 +116,7 @@ static void take_none(void *ctx, const struct sample *sample)
 	(void)sample;
 }
 
-/* Where it waits, from its innermost function on. */
+/* The stack of the wait, from the innermost function. */
 static void take_wait(void *ctx, const struct sample *sample)
 {
 	static const char *const callers[] = {"short_inner", "short_middle", "short_outer", "main"};
@@ -179,8 +179,7 @@ static void start_sampler(struct bench *b, double off_cpu)
 			       });
 }
 
-/* A shell that counts for some milliseconds, again and again; nobody looks at one while it lives.
- */
+/* A shell that counts for some milliseconds, repeatedly; nothing reads its /proc. */
 static void spawn_for_ever(const char *program)
 {
 	static const char script[] = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
@@ -205,7 +204,7 @@ static bool enough(void *ctx)
 
 static void check(struct bench *b)
 {
-	sampling_want(&b->on, b->spawner); /* what else the machine does is nobody's business */
+	sampling_want(&b->on, b->spawner); /* ignore other activity on the machine */
 	loop_until(b->on.loop, enough, b);
 	print_message("%llu samples, %llu named, %llu right\n", (unsigned long long)b->n,
 		      (unsigned long long)b->named, (unsigned long long)b->right);
@@ -243,7 +242,7 @@ static void spawn_short(const char *program, const char *burns, const char *slee
 	}
 }
 
-/* By its name here. */
+/* Under the test's name. */
 static void copy_short(struct bench *b, char path[FIXTURE_PATH_MAX])
 {
 	fixture_path("short", path);
@@ -269,7 +268,7 @@ static void test_names(void **state)
 	assert_true(b->chains * 100 >= b->n_inner * 95);
 }
 
-/* It waits once, for longer than it runs, and has ended before anybody looks. */
+/* One wait, longer than the run; the process ends before the agent looks. */
 static void test_waits(void **state)
 {
 	struct bench *b = *state;
@@ -294,8 +293,8 @@ static void spawn_in_overlay(void)
 {
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		_exit(1);
-	/* The layers are of two file systems: then fstat() has numbers of its own. The upper one
-	 * must not be overlayfs itself, which the machine's root may be. */
+	/* With layers on two file systems, fstat() has device numbers of its own. The upper layer
+	 * must not be overlayfs, as the machine's root may be. */
 	run("mkdir $D/m $D/low && mount -t tmpfs none $D/m && mkdir $D/m/up $D/m/work $D/m/root && "
 	    "for f in $(ldd $D/" NAME " | grep -o '/[^ ]*'); do mkdir -p $D/low$(dirname $f) && "
 	    "cp $(realpath $f) $D/low$f; done && cp $D/" NAME " $D/low/ && "

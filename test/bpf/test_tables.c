@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Unwind tables in the real kernel: what a BPF program finds there is what the host finds. */
+/* Unwind tables in the real kernel: lookups in BPF and on the host have the same results. */
 #include "support/test.h"
 
 #include <bpf/bpf.h>
@@ -15,7 +15,7 @@
 #include "unwindtable/compile.h"
 #include "unwindtable/tablemaps.h"
 
-/* Of 32 lookups in a loop, which is what a walker does and more. Seen: 44,000 on 6.18. */
+/* For 32 lookups in a loop, more than a walker does. Seen: 44,000 on 6.18. */
 #define VERIFIED_INSNS_MAX 100000
 
 #define SEC  1000000000ull
@@ -30,7 +30,7 @@ struct bench {
 	struct tablemaps *maps;
 	struct tables *tables;
 	struct lookup_query *queries;
-	uint32_t n; /* queries that wait for an answer */
+	uint32_t n; /* pending queries */
 	struct unwind_rule want[LOOKUP_QUERIES];
 	uint64_t compared;
 };
@@ -90,7 +90,7 @@ static void run_some(const struct bench *b, uint32_t first)
 	assert_int_equal(opts.retval, 0);
 }
 
-/* Answer what waits and compare. */
+/* Answer the pending queries and compare. */
 static void flush(struct bench *b)
 {
 	for (uint32_t i = 0; i < b->n; i += LOOKUP_SOME)
@@ -118,7 +118,7 @@ static void ask(struct bench *b, uint16_t exe, const struct table *table, uint64
 		flush(b);
 }
 
-/* At every row, or every @step-th, and before and behind it. */
+/* At every row, or every @step-th, and before and after the row. */
 static void ask_rows(struct bench *b, uint16_t exe, const struct rows *rows,
 		     const struct table *table, size_t step)
 {
@@ -166,7 +166,7 @@ static struct rows *rows_of_file(const char *path)
 	return rows;
 }
 
-/* So many that the table image reaches into a third slab. */
+/* Enough rows for a table image with a part in a third slab. */
 #define MANY_ROWS 1200000
 
 static struct rows *many_rows(void)
@@ -228,7 +228,7 @@ static void test_large(void **state)
 	ask_rows(b, exe, rows, table, 7);
 }
 
-/* Another table in its place; no table; and what walkers asked for is counted. */
+/* Another table at the same number; no table; counters of walkers' lookups. */
 static void test_replaced(void **state)
 {
 	struct bench *b = *state;
@@ -253,7 +253,7 @@ static void test_replaced(void **state)
 	assert_int_equal(want.exe, other);
 }
 
-/* Numbers out of range, and slabs that are not there. */
+/* Numbers out of range, and missing slabs. */
 static void test_nowhere(void **state)
 {
 	struct bench *b = *state;

@@ -23,7 +23,7 @@
 #include "support/kernelwalk.h"
 #include "symbolize/symtab.h"
 
-/* A prime, and high enough that a short run gives numbers that mean something. */
+/* A prime, and high enough for meaningful numbers from a short run. */
 #define RATE 997
 
 DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
@@ -34,12 +34,12 @@ struct unwound {
 	pid_t child;
 	int fd;
 	struct elffile *file;
-	struct symtab *symbols; /* of a program whose addresses are those of its file; or NULL */
+	struct symtab *symbols; /* of a program at its linked addresses; or NULL */
 	uint64_t all;
 	uint64_t complete;
 	uint64_t by_end[SAMPLE_END_MAX];
 	uint64_t unknown; /* with a flag */
-	uint64_t odd;	  /* whole, and not what can be */
+	uint64_t odd;	  /* complete, but impossible stacks */
 	uint64_t named;
 	uint64_t by_rows; /* all frames but the innermost */
 	uint64_t exec_id;
@@ -110,7 +110,7 @@ static void drain(struct unwound *u)
 	} while (oncpu_interval_ns(u->oc) <= 10 * NSEC_PER_MSEC);
 }
 
-/* What was said of the child until now is forgotten. */
+/* Forget the child's samples so far. */
 static void forget(struct unwound *u)
 {
 	drain(u);
@@ -194,7 +194,7 @@ static void read_symbols(struct unwound *u, const char *fixture)
 	assert_int_equal(symtab_open(u->file, &u->symbols), 0);
 }
 
-/* Let the walker know the child, as samples tell its identity. */
+/* Publish the child to the walker, by the identity from samples. */
 static void introduce(struct unwound *u)
 {
 	_cleanup_(hostwalk_freep) struct hostwalk *walk = NULL;
@@ -249,7 +249,7 @@ static void test_rows(void **state)
 			      (uintmax_t)u->all, (uintmax_t)u->by_end[SAMPLE_END_COMPLETE],
 			      (uintmax_t)u->by_rows, u->deepest);
 		assert_true(u->all > 10);
-		/* what is too deep is not so on its way there */
+		/* a stack that is too deep is not so on the way down */
 		assert_true(u->by_end[row->end] * 100 >= u->all * 95);
 		assert_true(u->by_rows * 100 >= u->all * 98);
 		assert_int_equal(u->unknown, 0);
@@ -262,7 +262,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* Another program in the same process: its record is no longer looked at. */
+/* Another program in the same process: the old record is no longer used. */
 static void test_exec(void **state)
 {
 	struct unwound *u = *state;

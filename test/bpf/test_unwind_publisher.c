@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The agent's whole way of a stack: processes are seen in samples, their mappings and tables reach
- * the walker, and from then on stacks are whole; through all that happens to processes. */
+/* The agent's whole path of a stack: samples reveal processes, mappings and tables reach the
+ * walker, and from then on stacks are complete, through all changes of processes. */
 #include "support/test.h"
 
 #include <dlfcn.h>
@@ -25,17 +25,17 @@
 #include "support/until.h"
 
 #define RATE   997
-/* Whole stacks one after the other that say that all is well. */
+/* Consecutive complete stacks that count as success. */
 #define STREAK 60
 
 struct bench {
 	struct sampling on;
 	pid_t child;
-	const char *in;	    /* what the innermost user frame's file should be called */
+	const char *in;	    /* expected name of the innermost user frame's file */
 	uint64_t n;	    /* samples of the child */
-	uint64_t streak;    /* whole ones since the last that was not */
-	uint64_t inside;    /* whole ones in that file */
-	uint64_t most_rows; /* of one of them */
+	uint64_t streak;    /* consecutive complete stacks */
+	uint64_t inside;    /* complete stacks in this file */
+	uint64_t most_rows; /* of one table */
 };
 
 static void take(void *ctx, const struct sample *sample)
@@ -109,7 +109,7 @@ static void start_sampler(struct bench *b)
 	sampling_want(&b->on, b->child);
 }
 
-/* ---------------------------------------------------------------- what children do */
+/* ---------------------------------------------------------------- children */
 
 static volatile sig_atomic_t told;
 
@@ -121,7 +121,7 @@ static void on_told(int signo)
 
 static volatile unsigned int sink;
 
-/* Until it is told to go on. */
+/* Until the order to continue. */
 __attribute__((noinline)) static void spin(void)
 {
 	while (!told)
@@ -142,7 +142,7 @@ static void start_child(struct bench *b, void (*fn)(const struct bench *b))
 	assert_true(b->child > 0);
 }
 
-/* What comes is what the child does after this. */
+/* Counts what the child does after the call. */
 static void go_on(struct bench *b, const char *in)
 {
 	assert_int_equal(kill(b->child, SIGUSR1), 0);
@@ -199,8 +199,7 @@ static void test_exec(void **state)
 
 #define COPY "/tmp/podprof-test-library.so"
 
-/* Calls into a library that was not there before; then at another place. Its function is one that
- * calls nothing. */
+/* Calls into a library loaded later, then loaded at another address. Its function is a leaf. */
 static void load_later(const struct bench *b)
 {
 	void *taken = NULL;
@@ -220,13 +219,13 @@ static void load_later(const struct bench *b)
 		dlclose(library);
 		if (taken)
 			continue;
-		/* the next time it lies elsewhere */
+		/* the next load is at another address */
 		taken = mmap((void *)((uintptr_t)root & ~0xfffull), 4096, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	}
 }
 
-/* The mathematical library, which lies beside the C library, by another name. */
+/* The mathematical library, next to the C library, under another name. */
 static void copy_library(void)
 {
 	char command[512];
@@ -271,7 +270,7 @@ static void leader_dies(const struct bench *b)
 	pthread_exit(NULL);
 }
 
-/* The group lives on without its leader. */
+/* The thread group continues without its leader. */
 static void test_dead_leader(void **state)
 {
 	struct bench *b = *state;
@@ -297,7 +296,7 @@ static bool forgotten(void *ctx)
 	return known(b) == 0;
 }
 
-/* A process that has exited leaves the walker's table by itself. */
+/* An exited process leaves the walker's table. */
 static void test_exit(void **state)
 {
 	struct bench *b = *state;
@@ -322,8 +321,8 @@ static void inspect(const struct bench *b, const char *more, struct command_run 
 	assert_int_equal(ret->status, 0);
 }
 
-/* What 'inspect unwind --pid' shows is what this walker has: the table and the frames that it came
- * upon, and a row at every address of the program. */
+/* 'inspect unwind --pid' shows this walker's data: the table, the frames seen there, and a row at
+ * every address of the program. */
 static void test_inspected(void **state)
 {
 	unsigned long long start, limit, bias, table_start, table_limit, frames;

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a fuzz_*.c defines: one parser on one input. Ends by reading every byte that came back. */
+/* The interface of a fuzz_*.c: one parser on one input. Reads every byte of the result at the end.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* main() that feeds every file of the directories it is given to the fuzzer it is linked with, so
- * that the corpus is an ordinary test. */
+/* main() that feeds every file of the given directories to the linked fuzzer, so the corpus is an
+ * ordinary test. */
 #include "fuzz/fuzz.h"
 
 #include <dirent.h>
@@ -23,7 +23,7 @@ static int replay_file(const struct root *dir, const char *name)
 		fprintf(stderr, "replay: cannot read %s (%d)\n", name, r);
 		return -1;
 	}
-	/* a copy of exactly this size, so that ASan sees one byte too many */
+	/* a copy of exactly this size, so ASan sees one byte too many */
 	exact = malloc(input.len ? input.len : 1);
 	if (!exact)
 		return -1;

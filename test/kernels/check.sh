@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Boot Debian's kernels in QEMU with the guest program (guest.c) as their first process, and print what
-# it found, one line for each. Needs no root; KVM is used where it works, and is not needed.
+# Boot Debian's kernels in QEMU with the guest program (guest.c) as their first process, and print its results, one line
+# each. Needs no root; uses KVM if available.
 #
-#   check.sh oldest                the oldest kernel that can be had
-#   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the kernel that runs now (root)
+#   check.sh oldest                the oldest available kernel
+#   check.sh RELEASE...            these (5.10, 6.1, ...); "here" is the running kernel (root)
 #
-# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT where its libraries are.
+# B is the folder of the build, ARCH its architecture (x86 or arm64), SYSROOT the folder of its libraries.
 set -u
 here=$(dirname "$0")
 build=${B:-build}
@@ -14,28 +14,27 @@ arch=${ARCH:-x86}
 sysroot=${SYSROOT:-/}
 work=$build/test/kernels
 results=build/test/results
-# A virtual machine has 2 CPUs that are slow and this long, seconds. Seen: 20 without KVM, on a machine that does
-# nothing else.
+# A virtual machine has 2 slow CPUs and this time, in seconds. Seen: 20 without KVM, on an idle machine.
 patience=1800
 
-# Oldest first. Whether the archive still has the first one is not ours to say.
+# Oldest first. The archive may have dropped the first one.
 oldest="5.10 6.1"
 
 mkdir -p "$work" "$results"
 : >"$results/kernels"
 
 qemu() {
-	# One thread for both CPUs: with two, QEMU 7.2 now and then runs into a breakpoint that one CPU has
-	# already taken away again while the kernel patches its code, or worse.
+	# One thread for both CPUs: with two threads, QEMU 7.2 sometimes hits a breakpoint already removed by the other
+	# CPU while the kernel patches its code, or worse.
 	local accel=tcg,thread=single
 	if [ -w /dev/kvm ] && [ "$(uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')" = "$arch" ] &&
 		{ [ "$arch" = arm64 ] || grep -qwE 'vmx|svm' /proc/cpuinfo; }; then
 		accel=kvm
 	fi
 	case $arch in
-	# Without cmpxchg16b, after which QEMU 7.2 may let an interrupt find flags that are none: a double
-	# fault in the kernel's allocator, seen on 6.12. Without the kernel's trial of its timer, which panics
-	# where the host is too busy for ten ticks in time ("IO-APIC + timer doesn't work", seen on 5.10).
+	# Without cmpxchg16b: after this instruction QEMU 7.2 may give an interrupt invalid flags, a double fault in the
+	# kernel's allocator, seen on 6.12. Without the kernel's timer check, which panics if the host is too busy for
+	# ten ticks in time ("IO-APIC + timer doesn't work", seen on 5.10).
 	x86)
 		set -- qemu-system-x86_64 -accel $accel -cpu max,-cx16 \
 			-append "console=ttyS0 quiet panic=-1 no_timer_check" "$@"
@@ -49,7 +48,7 @@ qemu() {
 	timeout $patience nice "$@" -smp 2 -m 1024 -nic none -nographic -no-reboot </dev/null 2>&1 | tr -d '\r'
 }
 
-# outcome NAME LOG: the guest's closing line, or all it said
+# outcome NAME LOG: the guest's closing line, or its whole output
 outcome() {
 	local line
 	line=$(grep -ao '^RESULT .*' "$2" | tail -n 1)
@@ -74,7 +73,7 @@ kernel_of() {
 boot() {
 	local release=$1 kernel=$2 log=$work/console-$1
 	[ -s "$work/initramfs" ] || return 1
-	# Emulation fails now and then while the kernel boots; what we are after comes later.
+	# Emulation sometimes fails while the kernel boots; the test proper comes later.
 	for _ in 1 2; do
 		qemu -kernel "$kernel" -initrd "$work/initramfs" >"$log"
 		grep -qa 'user stacks' "$log" && break

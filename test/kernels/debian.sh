@@ -1,22 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Debian packages of other suites and architectures: downloaded and unpacked below the cache, never
-# installed. Lists, keys and state are of their own, so that the machine's apt stays as it is; where
-# packages are to be had is what the machine itself was told.
+# Debian packages of other suites and architectures: downloaded and unpacked below the cache, never installed. Lists,
+# keys and state are separate, so the machine's apt stays unchanged; the archive is the machine's own.
 #
-# DEBIAN_ARCHIVE=URI takes another archive than that, for suites that have moved.
+# DEBIAN_ARCHIVE=URI takes another archive, for suites that have moved.
 #
 #   debian.sh kernel RELEASE ARCH              path of a cloud kernel's image; RELEASE is 5.10, 6.1, ...
 #   debian.sh sysroot ARCH PACKAGE...          directory with these packages of the machine's suite and
-#                                              all that they depend on
-#   debian.sh tree SUITE ARCH PACKAGE...       the same of any suite, and of these packages those that
-#                                              it has
+#                                              all dependencies
+#   debian.sh tree SUITE ARCH PACKAGE...       the same of any suite, with the available ones of these packages
 set -eu
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/podprof-tools/debian
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# Which suite has which kernel: Debian 11, 12, 13, and what was backported to 13. An old suite leaves
-# the archive's mirrors at the end of its support.
+# Kernels by suite: Debian 11, 12, 13, and the backports to 13. An old suite leaves the archive's mirrors at the end of
+# its support.
 suite_of() {
 	case $1 in
 	5.10) echo bullseye ;;
@@ -37,7 +35,7 @@ apt_for() {
 		-o APT::Install-Recommends=false -o Acquire::Languages=none "$@"
 }
 
-# lists_of SUITE ARCH SUITE...: begin with the lists of these suites
+# lists_of SUITE ARCH SUITE...: start with the lists of these suites
 lists_of() {
 	local state=$cache/apt-$1-$2 from=$1 arch=$2 uri
 	shift 2
@@ -96,7 +94,7 @@ unpack_tree() {
 	}
 	for package in "$state"/cache/archives/*.deb; do dpkg-deb -x "$package" "$work/x"; done
 	apt_for "$suite" "$arch" get clean
-	# Since Debian 13 all is in /usr; the links to it come with the installation.
+	# Since Debian 13 everything is in /usr; the installation makes the links.
 	for dir in lib lib64; do
 		[ -e "$work/x/$dir" ] || [ ! -d "$work/x/usr/$dir" ] || ln -s "usr/$dir" "$work/x/$dir"
 	done
@@ -112,7 +110,7 @@ case "${1:-} $#" in
 	;;
 sysroot*)
 	shift
-	# Named by what is in it, so that a change makes another one.
+	# Named by contents, so a change makes a new file.
 	out=$cache/sysroot-$1-$(. /etc/os-release && echo "$VERSION_CODENAME $*" | sha256sum | cut -c1-16)
 	mkdir -p "$cache"
 	# shellcheck source=/dev/null

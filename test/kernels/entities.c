@@ -23,10 +23,10 @@
 
 #define RATE	    199
 #define INTERVAL_NS (200 * NSEC_PER_MSEC)
-/* Samples of each container, which takes an emulated CPU some time. */
+/* Samples of each container; an emulated CPU needs some time. */
 #define WANT	    10
 #define PATIENCE_NS (90 * NSEC_PER_SEC)
-/* Before the first walk that the timer makes, so that only inotify can have told. */
+/* Before the timer's first walk, so only inotify can be the source. */
 #define EVENT_NS    (10 * NSEC_PER_SEC)
 
 #define TOP	  "podprof-guest"
@@ -39,7 +39,7 @@ static const struct {
 	const char *id;
 	bool late; /* made when discovery has begun */
 	bool dies;
-	bool pod; /* a pod's own, which is known when something has run in it */
+	bool pod; /* a pod's own cgroup, known after the first process in it */
 } containers[] = {
 	{"kubepods/burstable/pod" UID "01/" ID "01", ID "01", false, false, false},
 	{"kubepods.slice/kubepods-pod" UID_SLICE "02.slice/cri-containerd-" ID "02.scope", ID "02",
@@ -83,7 +83,7 @@ static bool change_one(int fd, const char *path, bool make)
 		}
 		return true;
 	}
-	/* and what is above it, if it is empty */
+	/* and its empty parents */
 	for (char *slash; (slash = strrchr(part, '/'));) {
 		*slash = '\0';
 		if (unlinkat(fd, part, AT_REMOVEDIR))
@@ -143,7 +143,7 @@ static void take(void *ctx, const struct sample *s)
 	struct check *c = ctx;
 
 	for (size_t i = 0; i < N; i++) {
-		/* a child is stopped, outside of the container, before it burns */
+		/* a child stops outside of the container before it burns */
 		if ((uint64_t)c->was[i] != s->pid.pid || !in_burn(s))
 			continue;
 		entity = discovery_entity(c->discovery, s->cgroup_id, s->cgroup_v1_id, &s->pid,
@@ -238,7 +238,7 @@ static const char *make(struct check *c, bool late)
 	return NULL;
 }
 
-/* A directory that has gone before anybody looked has its path still. */
+/* A directory removed before the agent's look still has its path. */
 static const char *make_and_remove(struct check *c)
 {
 	struct cgroup_events *made = oncpu_cgroup_events(cpu_sampler_oncpu(c->sampler));
@@ -271,7 +271,7 @@ static const char *burn(struct check *c)
 	return wait_until(c, PATIENCE_NS, all_sampled) ? NULL : "samples are missing";
 }
 
-/* With what is still in the kernel of its samples. */
+/* Including samples still in the kernel. */
 static void let_die(struct check *c)
 {
 	usleep(50000);

@@ -2,8 +2,7 @@
 #ifndef PODPROF_TEST_KERNELS_ENTITIES_H
 #define PODPROF_TEST_KERNELS_ENTITIES_H
 
-/* Whether samples come to the containers that they were taken in, on whatever cgroup trees there
- * are. */
+/* Checks that samples go to the right containers, on any cgroup trees. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,9 +12,9 @@
 struct root;
 
 /**
- * struct entities_seen - what came of it
- * @failed: NULL, or what went wrong
- * @v2, @v1: which trees were found
+ * struct entities_seen - the result
+ * @failed: NULL, or the error
+ * @v2, @v1: the trees found
  */
 struct entities_seen {
 	const char *failed;
@@ -26,12 +25,12 @@ struct entities_seen {
 	uint64_t wrong;
 };
 
-/* Processes burn in containers with paths of both drivers, made before and after discovery has
- * begun; one container goes before its last samples are read. */
+/* Processes burn in containers with paths of both drivers, made before and after the start of
+ * discovery; one container is removed before the read of its last samples. */
 void entities_check(const struct root *proc, const struct root *sys, struct entities_seen *ret);
 
-/* Instead of what is mounted on /sys/fs/cgroup: one hierarchy of version 1, and nothing else.
- * False where this kernel has none. */
+/* Replaces the mounts on /sys/fs/cgroup by a single hierarchy of version 1. False on a kernel
+ * without one. */
 bool entities_mount_v1(void);
 
 #endif

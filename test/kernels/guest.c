@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is run on each kernel: as the first process of a virtual machine that has nothing else, or
- * on the machine itself. It loads the BPF programs, samples programs whose stacks are known, lets
- * the agent itself write a profile, and ends with one line for test/kernels/check.sh:
+ * The test program for each kernel: the first and only process of a virtual machine, or a process
+ * on the machine itself. It loads the BPF programs, samples programs with known stacks, lets the
+ * agent itself write a profile, and ends with one line for test/kernels/check.sh:
  *
  *	RESULT ok kernel=5.10.0-32-cloud-amd64 verified=oncpu_sample:13604 load_ms=66 samples=...
  *
  *	guest PODPROF RUNTIMES
- *	guest burn SECONDS	(what 'podprof record' runs)
+ *	guest burn SECONDS	(as the target of 'podprof record')
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@
 /* High enough for some hundred samples of a short run, low enough for an emulated CPU. */
 #define RATE	    199
 #define BURN_CPU_NS (NSEC_PER_SEC / 2)
-/* Of an emulated CPU's time, or of one that others want, too. */
+/* Of an emulated or shared CPU's time. */
 #define PATIENCE_NS (60 * NSEC_PER_SEC)
 
 /* One run of a child under the sampler. */
@@ -72,8 +72,8 @@ struct guest {
 	struct root proc, sys;
 	const char *podprof;  /* path of the program */
 	const char *runtimes; /* of runtimes.c */
-	const char *self;     /* and of this one */
-	char line[1024];      /* what the result says besides */
+	const char *self;     /* and of this program */
+	char line[1024];      /* further text of the result */
 	bool failed;
 };
 
@@ -124,7 +124,7 @@ static void take(void *ctx, const struct sample *s)
 		run->odd |= s->user[i] >> 63;
 }
 
-/* A stack that was copied out, because nobody tells these programs of processes. */
+/* A stack dump, because these programs have no process records. */
 static void take_dump(void *ctx, const void *record, size_t size)
 {
 	struct run *run = ctx;
@@ -150,7 +150,7 @@ static bool tick(struct run *run)
 	       (!run->dumps || stack_dumps_drain(run->dumps, take_dump, run) == 0);
 }
 
-/* Until the child has had so much of a CPU, however fast that is. */
+/* Until the child has this CPU time, at any speed. */
 static bool burn(struct run *run)
 {
 	const uint64_t until_ns = nsec_monotonic() + PATIENCE_NS;
@@ -167,7 +167,7 @@ static bool burn(struct run *run)
 	return true;
 }
 
-/* Each sample that the kernel says it stored has come, and none was lost. */
+/* Each sample stored by the kernel arrives, and none is lost. */
 static void check_counts(struct guest *g, const struct run *run)
 {
 	uint64_t stats[SAMPLE_STAT_MAX], delivered = 0;
@@ -266,7 +266,7 @@ static void check_user(struct guest *g)
 	oncpu_free(run.oc);
 }
 
-/* Every program there is, loaded, with all that is in it. */
+/* Load all programs, with all their parts. */
 static void check_kernel(struct guest *g)
 {
 	struct run run = {0};
@@ -286,10 +286,10 @@ static void check_kernel(struct guest *g)
 	oncpu_free(run.oc);
 }
 
-/* Where a child sleeps, and for how long: all of its time but what it ran. */
+/* Place and duration of a child's sleep: all of its time except its CPU time. */
 static void let_sleep(struct guest *g, struct offcpu *off, struct run *run)
 {
-	uint64_t least_ns, most_ns; /* without the child's CPU time, which is short */
+	uint64_t least_ns, most_ns; /* without the child's short CPU time */
 	int r = 0;
 
 	run->child = burn_start(BURN_SLEEP);
@@ -310,7 +310,7 @@ static void let_sleep(struct guest *g, struct offcpu *off, struct run *run)
 	    100.0 * (double)run->away_ns / (double)least_ns);
 	if (run->nested * 10 < run->mine * 9 || run->in_kernel != run->mine || run->odd)
 		fail(g, "%" PRIu64 " stacks right of %" PRIu64, run->nested, run->mine);
-	/* An emulated CPU is slow to let it sleep, and is shared with us. */
+	/* An emulated CPU delays the sleep, and is shared with this program. */
 	if (run->away_ns * 10 < least_ns * 7 || run->away_ns > most_ns)
 		fail(g, "away for %" PRIu64 " ns of %" PRIu64, run->away_ns, least_ns);
 }
@@ -339,7 +339,7 @@ static void check_off_cpu(struct guest *g)
 
 /* ---------------------------------------------------------------- the program */
 
-/* Run a program; what it printed goes into @ret. Its exit status, or -1. */
+/* Run a program, with its output in @ret. Returns the exit status, or -1. */
 static int run_program(char *const argv[], struct buf *ret)
 {
 	int ends[2], status, r;
@@ -361,7 +361,7 @@ static int run_program(char *const argv[], struct buf *ret)
 	return WEXITSTATUS(status);
 }
 
-/* The time in a function and what it calls, of @profile as 'inspect profile --json' prints it. */
+/* The time in a function and its callees, from @profile in the form of 'inspect profile --json'. */
 static double time_in(const json_t *profile, const char *function)
 {
 	const json_t *row;
@@ -376,14 +376,13 @@ static double time_in(const json_t *profile, const char *function)
 	return 0;
 }
 
-/* What a profile says of plain_inner(), and of plain_outer(), which has called it. */
+/* A profile's times of plain_inner() and of its caller plain_outer(). */
 struct recorded {
 	double inner_ns;
 	double outer_ns;
 };
 
-/* 'podprof record' of a program without frame pointers, as a user would call it. False if there is
- * no profile of it. */
+/* 'podprof record' of a program without frame pointers, like a user. False without a profile. */
 static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct recorded *ret)
 {
 	char file[] = "/tmp/podprof-guest.pb.gz", seconds[16];
@@ -418,8 +417,8 @@ static bool record(struct guest *g, unsigned int cpu_s, struct buf *said, struct
 	return true;
 }
 
-/* Its unwind tables are made while it is recorded; on an emulated CPU that takes seconds, and only
- * samples after that have the callers. */
+/* The unwind tables are made during the recording. An emulated CPU needs seconds for this, and only
+ * later samples have callers. */
 static void check_record(struct guest *g)
 {
 	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);
@@ -455,11 +454,11 @@ static void check_runtimes(struct guest *g)
 
 /* ---------------------------------------------------------------- doctor */
 
-/* What 'podprof doctor' has to say about a check. */
+/* An expected finding of 'podprof doctor'. */
 struct verdict {
 	const char *check;
-	const char *outcomes[2]; /* one of them */
-	const char *found;	 /* is part of what was found */
+	const char *outcomes[2]; /* one of these outcomes */
+	const char *found;	 /* a part of the finding */
 	bool seen;
 };
 
@@ -491,7 +490,7 @@ static void check_line(struct guest *g, const char *line, struct verdict *verdic
 	json_decref(finding);
 }
 
-/* It is the agent's programs that are loaded, with all rights on a kernel that we know to do. */
+/* doctor loads the agent's programs, with all rights and on a supported kernel. */
 static void check_doctor(struct guest *g, const char *release)
 {
 	_cleanup_(buf_deinit) struct buf said = BUF_INIT(1 << 20);

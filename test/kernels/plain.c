@@ -6,7 +6,7 @@
 #include "base/nsec.h"
 
 #ifdef __clang__
-#define NOINLINE __attribute__((noinline)) /* it makes no clones */
+#define NOINLINE __attribute__((noinline)) /* prevents clones */
 #else
 #define NOINLINE __attribute__((noinline, noclone))
 #endif
@@ -14,7 +14,7 @@
 uint64_t plain_inner(uint64_t cpu_ns);
 uint64_t plain_middle(uint64_t cpu_ns);
 
-/* What is done after each call keeps it from becoming a jump. */
+/* Work after each call prevents a tail call. */
 NOINLINE uint64_t plain_inner(uint64_t cpu_ns)
 {
 	volatile uint64_t sum = 1;
@@ -27,7 +27,7 @@ NOINLINE uint64_t plain_inner(uint64_t cpu_ns)
 
 NOINLINE uint64_t plain_middle(uint64_t cpu_ns)
 {
-	volatile uint64_t room[20]; /* a frame that is not just a return address */
+	volatile uint64_t room[20]; /* a frame larger than a return address */
 
 	room[7] = plain_inner(cpu_ns);
 	return room[7] + 1;

@@ -4,9 +4,8 @@
 
 #include <stdint.h>
 
-/* plain_outer() -> plain_middle() -> plain_inner(), which ends when the process has used so much
- * CPU time. Compiled without frame pointers, as distributions compile everything: only unwind
- * tables show who calls whom. */
+/* plain_outer() -> plain_middle() -> plain_inner(); ends after this CPU time of the process.
+ * Compiled without frame pointers, like distributions do: only unwind tables show the callers. */
 uint64_t plain_outer(uint64_t cpu_ns);
 
 #endif

@@ -37,7 +37,7 @@ struct run {
 	bool odd;
 };
 
-/* The frames of burn_middle(), which is the loop. */
+/* The frames of burn_middle(), the loop. */
 static struct runtime_test_frame frames[] = {
 	{(uintptr_t)&frames[1], 0x1001, 11, 0},
 	{0, 0x1002, 22, 1},

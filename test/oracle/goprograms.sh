@@ -1,12 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Go programs that others have built: those of Debian's packages, of several suites and so of several
-# releases of Go, stripped, with symbols in none of them. They are fetched and unpacked, never installed,
-# and run in a root and a network of their own for some seconds (as root). Two tables: in which files
-# the variables are found, and what is read of the processes. It fails where something is not found, not
-# read, or not named.
+# Go programs built by others: Debian's packages of several suites, and so of several releases of Go, all stripped. The
+# script fetches and unpacks the packages without an installation, and runs each program in its own root and network for
+# some seconds (as root). Two tables: the files with found variables, and the results from the processes. Fails if
+# anything is not found, not read, or not named.
 #
-#   goprograms.sh SUITE...      bookworm trixie sid; PROGRAMS is a part of the name of those to run
+#   goprograms.sh SUITE...      bookworm trixie sid; PROGRAMS selects programs by a part of the name
 set -u
 build=${B:-build}
 packages="prometheus etcd-server containerd rclone restic caddy prometheus-node-exporter syncthing gh hugo"
@@ -24,7 +23,7 @@ row() {
 	case $cells in *'**'*) failed=1 ;; esac
 }
 
-# kind_of FILE: how it was linked
+# kind_of FILE: the kind of linking
 kind_of() {
 	local kind
 	kind=$(readelf -hlW "$1" 2>/dev/null | awk '/Type: *DYN/ {pie = ", PIE"} /INTERP/ {cgo = 1}
@@ -34,7 +33,7 @@ kind_of() {
 }
 
 
-# variables: of $work/runtime, by what the list of records, the rate and the cycle were found
+# variables: of $work/runtime, by the source of the list of records, the rate and the cycle
 variables() {
 	jq -r '[.runtimes[0].variables[] | select(.source != null and
 			(.name | test("^runtime.(mbuckets|MemProfileRate|mProfCycle|mProf)$"))) | .source]
@@ -56,7 +55,7 @@ heap() {
 	"$build/podprof" heap "$pid" --output "$@" >"$work/said" 2>&1
 }
 
-# named FILE: per cent of the distinct places in a profile that have a name and a line
+# named FILE: per cent of the distinct places in a profile with a name and a line
 named() {
 	test/go.sh tool pprof -symbolize=none -raw "$1" 2>/dev/null | awk '
 		/^Locations/ {on = 1; next} /^Mappings/ {on = 0}
@@ -68,7 +67,7 @@ records() {
 	sed -n 's/.* \([0-9]*\) records, .*/\1/p' "$work/said"
 }
 
-# live_row SUITE TREE NAME FILE COMMAND...: run it in its tree and read it
+# live_row SUITE TREE NAME FILE COMMAND...: run the program in its tree and read its heap
 live_row() {
 	local suite=$1 tree=$2 name=$3 file=$4 state n forced=- n_forced=- share=-
 	shift 4
@@ -130,7 +129,7 @@ live_rows() {
 	live_row "$@" "hugo server" usr/bin/hugo /usr/bin/hugo server --source /tmp/run/site --bind 127.0.0.1
 }
 
-# A standard input that does not end, and what makes those allocate that read it.
+# An endless standard input, to make its readers allocate.
 mkfifo "$work/in" && exec 7<>"$work/in"
 
 trees=()

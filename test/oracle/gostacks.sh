@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Go programs of several releases, sampled with podprof record: how many stacks are whole, and why others
-# are not. A table; it fails where fewer than GOAL per cent are. test/unit/unwind/test_gostacks says
-# whether the frames are right.
+# Go programs of several releases, sampled with podprof record: the share of complete stacks, and the reasons of
+# truncated ones. Prints a table; fails below GOAL per cent. test/unit/unwind/test_gostacks checks the frames.
 #
-#   gostacks.sh VERSION...   as build-go.sh has them
+#   gostacks.sh VERSION...   in the form of build-go.sh
 set -u
 goal=${GOAL:-99} sampled=${SAMPLED:-4s} rate=${RATE:-499}
 build=${B:-build}
@@ -37,7 +36,7 @@ sample() {
 	}
 	printf '| %-26s | %7s | %6s%s | %s |\n' "$name" \
 		"$(sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/log")" "$complete" "$verdict" \
-		"$(sed -n 's/^cut short: //p' "$work/log")"
+		"$(sed -n 's/^truncated: //p' "$work/log")"
 }
 
 echo "| program, sampled | samples | complete, % | not complete |"

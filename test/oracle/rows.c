@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The row oracle over many files: those named, and all in the folders named; without arguments, the
- * machine's programs and libraries. A line for each file that is not all plain, what was different
- * or has no rule by name, and the table at the end. Fails if anything is different, or if more than
- * 0.02 % of the rows have no rule.
+ * The row oracle over many files: the named files and all files in the named folders; without
+ * arguments, the machine's programs and libraries. Prints a line for each file with differences or
+ * rules without a name, and a table at the end. Fails on any difference, or if more than 0.02 % of
+ * the rows have no rule.
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -45,7 +45,7 @@ struct all {
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct symtab *, symtab_freep, symtab_free);
 
-static struct all all; /* for nftw(), which hands nothing through */
+static struct all all; /* for nftw(), which has no context argument */
 
 static void print_name(const char *path, uint64_t vaddr)
 {

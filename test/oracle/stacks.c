@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The stack oracle over one program: "stacks [OPTIONS] NAME COMMAND ARGS..." starts it, stops it so
- * many times, and prints a row of the table: stacks looked at, frames, the deepest stack, frames
- * that are equal, stacks that are complete, and why others are not. What is different is printed
- * before it. test/oracle/stacks.sh runs it over many.
+ * The stack oracle over one program: "stacks [OPTIONS] NAME COMMAND ARGS..." starts the program,
+ * stops it repeatedly, and prints a row of the table: stacks, frames, the deepest stack, equal
+ * frames, complete stacks, and the reasons of truncated stacks. Differences are printed before.
+ * test/oracle/stacks.sh runs many programs.
  */
 #include <errno.h>
 #include <fcntl.h>

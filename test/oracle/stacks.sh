@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The stack oracle over many programs: each is stopped STOPS times and unwound by libdwfl and by our
-# walker, and then sampled for SAMPLED with podprof record. Two tables. It fails where a program cannot
-# be looked at or a goal is missed; what this machine has not (rustc, a JDK, ...) is named and left out.
+# The stack oracle over many programs: each program is stopped STOPS times and unwound by libdwfl and by podprof's
+# walker, and then sampled for SAMPLED with podprof record. Two tables. Fails on an unreadable program or a missed goal.
+# Tools missing on this machine (rustc, a JDK, ...) are named and skipped.
 #
-#   stacks.sh [PATTERN]   programs whose name contains it
+#   stacks.sh [PATTERN]   programs with PATTERN in their names
 set -u
 pattern=${1:-}
 stops=${STOPS:-1000} sampled=${SAMPLED:-5s} rate=${RATE:-499}
@@ -37,7 +37,7 @@ program() {
 	}
 	printf '| %-26s | %7s | %6s | %4s%s | %s |\n' "$name" \
 		"$(sed -n 's/^\([0-9]*\) samples of .*/\1/p' "$work/log")" "$complete" "$goal" "$verdict" \
-		"$(sed -n 's/^cut short: //p' "$work/log")" >>"$work/sampled"
+		"$(sed -n 's/^truncated: //p' "$work/log")" >>"$work/sampled"
 }
 
 has() {

@@ -6,11 +6,11 @@
 
 #include "support/test.h"
 
-/* A function that still fails after so many is not going to get through. */
+/* A function with more failing allocations never succeeds. */
 #define ALLOCFAIL_ROUNDS_MAX 100000
 
-/* Allocations until the one that fails, 0: none will. Of this thread, so that a worker running
- * beside the test neither fails nor counts. */
+/* Allocations until the failing one; 0: no failure. Per thread: a worker beside the test neither
+ * fails nor counts. */
 static _Thread_local size_t allocfail_left;
 static _Thread_local bool allocfail_hit;
 

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * Memory that runs out on demand. Every test program is linked with --wrap for the allocating
- * functions (ALLOC_WRAP in the Makefile), so calls made by our own code come through here; calls
- * made inside shared libraries do not.
+ * Allocations fail on demand. Every test program is linked with --wrap for the allocating functions
+ * (ALLOC_WRAP in the Makefile), so calls from podprof's own code come here. Calls inside shared
+ * libraries do not.
  *
  *	static int build(void *ctx)
  *	{
@@ -25,11 +25,11 @@ void allocfail_arm(size_t n);
 /* Back to normal. True if the failure has happened. */
 bool allocfail_disarm(void);
 
-/* Call @run with its first, second, ... allocation failing until it gets through. Each time one
- * fails @run must return -ENOMEM, the last time 0; leaks are ASan's to find. Returns the number of
- * allocations, which is never 0. */
+/* Call @run with its first, second, ... allocation failing, until @run succeeds. After a failure
+ * @run must return -ENOMEM, and 0 the last time; ASan finds leaks. Returns the number of
+ * allocations, never 0. */
 size_t allocfail_each(int (*run)(void *ctx), void *ctx);
-/* The same for a function that may also make do without: any result is right, crashing is not. */
+/* The same for a function with a fallback: any result is right, a crash is not. */
 size_t allocfail_survive(int (*run)(void *ctx), void *ctx);
 
 #endif

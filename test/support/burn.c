@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Each function has a section of its own, of which the linker tells the bounds. */
+/* Each function has its own section, and the linker provides the bounds. */
 #define BURN_FUNCTION(name) __attribute__((noinline, section(#name "_text"))) void name
 
 #define BURN_RANGE(name)                                          \
@@ -30,7 +30,7 @@
 #define BURN_USUAL_DEPTH 24
 
 static volatile uint64_t sink;
-static volatile bool stop; /* never; but the compiler must think that the calls return */
+static volatile bool stop; /* never set; but the compiler must assume that the calls return */
 
 static BURN_FUNCTION(burn_inner)(enum burn_kind kind)
 {

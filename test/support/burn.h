@@ -3,11 +3,11 @@
 #define PODPROF_TEST_SUPPORT_BURN_H
 
 /*
- * A child process that spends CPU time in functions whose places are known:
+ * A child process that spends CPU time in functions with known addresses:
  *
  *	burn_outer() -> burn_middle() -> burn_inner()
  *
- * The tests are built with frame pointers, so that is what a stack must show.
+ * The tests are built with frame pointers, so a stack must show this chain.
  */
 
 #include <stdbool.h>
@@ -19,11 +19,11 @@ enum burn_kind {
 	BURN_KERNEL, /* system calls from burn_inner() */
 	BURN_SLEEP,  /* nothing: sleeps of 5 ms, in a system call from burn_inner() */
 	BURN_DEEP,   /* as BURN_USER, below 600 calls of burn_deeper() */
-	BURN_USUAL,  /* below so many that there are some 32 frames */
-	BURN_MANY,   /* a million different stacks, one after the other */
+	BURN_USUAL,  /* below enough calls for some 32 frames */
+	BURN_MANY,   /* a million different stacks in sequence */
 };
 
-/* Code of one of the functions; in the child it is at the same place as here. */
+/* Code of one of the functions; parent and child have the same addresses. */
 struct burn_range {
 	uint64_t start;
 	uint64_t limit;
@@ -39,13 +39,13 @@ static inline bool burn_in(struct burn_range range, uint64_t pc)
 	return pc >= range.start && pc < range.limit;
 }
 
-/* Fork a child that is stopped before it burns; burn_go() lets it. It ends by itself when its
- * parent does. -errno if it cannot be had. */
+/* Fork a child, stopped before it burns; burn_go() continues the child. The child ends with its
+ * parent. -errno on failure. */
 pid_t burn_start(enum burn_kind kind);
-/* As the first process of a new pid namespace, which cannot stop itself: it burns at once. */
+/* As the first process of a new pid namespace. This child cannot stop itself and burns at once. */
 pid_t burn_start_pidns(enum burn_kind kind);
 void burn_go(pid_t pid);
-/* Kill it and wait. Its CPU time in ns. */
+/* Kill the child and wait. Returns its CPU time in ns. */
 uint64_t burn_end(pid_t pid);
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/root.h"
 #include "support/tree.h"
 
-/* Ours are removed at the end, whoever of them is still there then. */
+/* The test's directories are removed at the end, with any processes left in them. */
 #define REMOVE_ATTEMPTS 500
 #define REMOVE_GAP_US	10000
 
@@ -33,7 +33,7 @@ void cgroups_open(struct cgroups *c, const struct root *proc)
 	snprintf(c->top, sizeof(c->top), "podprof-test-%d", (int)getpid());
 }
 
-/* Each part of @path below @fd; its inode number, 0 where it cannot be made. */
+/* Make each part of @path below @fd. Returns the inode number, 0 on failure. */
 static uint64_t make_all(int fd, const char *path)
 {
 	char part[sizeof(((struct cgroup *)NULL)->path)];
@@ -50,7 +50,7 @@ static uint64_t make_all(int fd, const char *path)
 	return fstatat(fd, path, &st, 0) ? 0 : st.st_ino;
 }
 
-/* @ret has its path. */
+/* @ret contains the path. */
 static bool make(const struct cgroups *c, struct cgroup *ret)
 {
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {

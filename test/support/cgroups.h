@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_CGROUPS_H
 #define PODPROF_TEST_SUPPORT_CGROUPS_H
 
-/* Real cgroups: the same path in each tree that discovery follows on this node, below a directory
- * of the test's own. */
+/* Real cgroups: the same path in each cgroup tree followed by discovery, below a directory of the
+ * test. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,17 +28,17 @@ const char *cgroups_container_id(unsigned int number, char ret[65]);
 
 /* Fails the test without cgroups. */
 void cgroups_open(struct cgroups *c, const struct root *proc);
-/* Removes what is left of the test's directory, with the processes that are still in it. */
+/* Removes the rest of the test's directory, with the processes in it. */
 void cgroups_close(struct cgroups *c);
 
-/* The two that a child can call as well: false, with errno, where they cannot. */
+/* Also for children: false, with errno, on failure. */
 bool cgroups_try_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 bool cgroups_try_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);
-/* As the others, in children: removes the directory alone, not those above it. */
+/* Also for children: removes only the directory, not its parents. */
 bool cgroups_try_remove(const struct cgroups *c, const struct cgroup *cgroup);
 
-/* Fail the test where they cannot. What is above a directory and empty is removed with it. */
+/* Fail the test on failure. Removing a directory also removes its empty parents. */
 void cgroups_make(const struct cgroups *c, struct cgroup *ret, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void cgroups_enter(const struct cgroups *c, const struct cgroup *cgroup, pid_t pid);

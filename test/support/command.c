@@ -12,7 +12,7 @@
 #define OUTPUT_MAX (1u << 20)
 #define WORDS_MAX  32
 
-/* Points @fd to an empty file; returns what it was. */
+/* Redirects @fd to an empty file. Returns a copy of the former descriptor. */
 static int redirect(int fd, FILE **ret)
 {
 	int old = fcntl(fd, F_DUPFD_CLOEXEC, 10);

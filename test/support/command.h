@@ -11,15 +11,15 @@ struct command_run {
 	struct buf err;
 };
 
-/* @line: what comes behind "podprof", words without quotes. */
+/* @line: the words after "podprof", without quotes. */
 void command_run(const char *line, struct command_run *ret);
 void command_run_deinit(struct command_run *run);
 
-/* @want is somewhere in what was printed. */
+/* The output contains @want. */
 void command_assert_has(const struct buf *printed, const char *want);
-/* How it has ended, and what is somewhere in each of its outputs; NULL: there is none. */
+/* Exit status, and a part of each output; NULL: no output. */
 void command_assert(const struct command_run *run, int status, const char *out, const char *err);
-/* How it has failed: with one line in which @says is, and nothing else was printed. */
+/* A failure with a single line that contains @says, and no other output. */
 void command_assert_error(const struct command_run *run, int status, const char *says);
 
 #endif

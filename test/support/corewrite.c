@@ -83,7 +83,7 @@ static void put_files(struct note *to, const struct maps *maps)
 	free(desc.bytes);
 }
 
-/* Bytes of a mapping that are written. */
+/* Bytes of a mapping in the core. */
 static uint64_t bytes_of(const struct maps_entry *e)
 {
 	if (!(e->prot & MAPS_R) || e->kind == MAPS_OTHER)

@@ -5,9 +5,9 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 
-/* An ELF core of a process that stands still, as the kernel writes one: a PT_LOAD for each mapping,
- * with its memory if it is private and may be written to or is in no file, else with the first page
- * of a file; NT_PRPSINFO and NT_FILE. The test fails where it cannot. */
+/* Write an ELF core of a stopped process, like the kernel: a PT_LOAD for each mapping, NT_PRPSINFO
+ * and NT_FILE. A private mapping that is writable or anonymous has its memory in the core, other
+ * mappings the first page of a file. Fails the test on failure. */
 void corewrite(const struct root *proc, const struct pid_id *id, const char *path);
 
 #endif

@@ -10,8 +10,8 @@
 
 #define EHIMAGE_TEXT	    0x10000 /* first address of code */
 #define EHIMAGE_TEXT_END    0x20000
-#define EHIMAGE_EH_FRAME    0x400	      /* address of .eh_frame, and its offset in the file */
-#define EHIMAGE_SECTION_MAX ((size_t)1 << 20) /* bytes of each table that are taken */
+#define EHIMAGE_EH_FRAME    0x400	      /* address and file offset of .eh_frame */
+#define EHIMAGE_SECTION_MAX ((size_t)1 << 20) /* largest bytes of each table */
 
 struct ehimage {
 	uint16_t machine; /* EM_X86_64 when 0 */
@@ -23,10 +23,10 @@ struct ehimage {
 	const void *text; /* bytes of code, from EHIMAGE_TEXT on */
 	size_t n_text;
 	uint64_t entry;	      /* the program's, an address; 0: none */
-	const char *build_id; /* its bytes as a string; none when NULL */
+	const char *build_id; /* the bytes as a string; NULL: none */
 	bool compressed;      /* .debug_frame's flag */
 	bool no_sections;     /* .eh_frame is found through PT_GNU_EH_FRAME alone */
-	uint64_t more;	      /* .eh_frame's header says that it is this longer */
+	uint64_t more;	      /* extra length in the header of .eh_frame */
 };
 
 /* Owned by the caller (free()); NULL without memory. */

@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_FIXTURE_H
 #define PODPROF_TEST_SUPPORT_FIXTURE_H
 
-/* The files that the Makefile makes for tests: most of them ELF files from test/fixtures. */
+/* Files made by the Makefile for tests, mostly ELF files from test/fixtures. */
 
 #define FIXTURE_PATH_MAX 4096
 

@@ -30,7 +30,7 @@ char *gofixture_build(const char *src, const char *go, const char *variant)
 	return path;
 }
 
-/* The words of $PODPROF_TEST_GO, 0 where it is not set. */
+/* The words of $PODPROF_TEST_GO; 0 if unset. */
 static size_t wanted(const char *ret[GOFIXTURE_GOS_MAX])
 {
 	static char words[1024];

@@ -108,7 +108,7 @@ void goprocess_start(struct goprocess *p, const char *path, const char *const *a
 
 void goprocess_order(struct goprocess *p, const char *line)
 {
-	char order[4096]; /* it may have a path */
+	char order[4096]; /* an order may contain a path */
 	int n = snprintf(order, sizeof(order), "%s\n", line);
 
 	assert_true(n > 0 && n < (int)sizeof(order));

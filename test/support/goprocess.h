@@ -8,12 +8,13 @@
 #include "base/root.h"
 #include "discovery/pid.h"
 
-/* A running program of test/fixtures/go that says "ready" and takes orders, one a line. */
+/* A running program of test/fixtures/go. The program prints "ready" and reads orders, one a line.
+ */
 struct goprocess {
 	struct root proc; /* /proc */
 	struct pid_id id;
-	int to;	  /* its standard input */
-	int from; /* its standard output */
+	int to;	  /* the program's standard input */
+	int from; /* the program's standard output */
 };
 
 /* Start @path (in $PATH without a slash) with @args (ends with NULL; without the program's name)
@@ -26,9 +27,9 @@ bool goprocess_start_as(struct goprocess *p, pid_t pid, const char *path, const 
 			const char *env);
 /* Send a line and wait for the next "ready". */
 void goprocess_order(struct goprocess *p, const char *line);
-/* Wait for one more "ready", of a program that says it on its own. */
+/* Wait for one more "ready" that the program prints on its own. */
 void goprocess_wait(struct goprocess *p);
-/* Kill it and wait for its end. Nothing to do for {.to = -1}. */
+/* Kill the program and wait for its end. Does nothing for {.to = -1}. */
 void goprocess_stop(struct goprocess *p);
 
 #endif

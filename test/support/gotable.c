@@ -8,7 +8,7 @@
 
 #define END 0xa0u
 
-/* What the three forms of the table differ in; see agent/gofile/gomodule.c. */
+/* Differences of the three forms of the table; see agent/gofile/gomodule.c. */
 static bool is_1_16(const struct gotable_opts *o)
 {
 	return o->minor < 18;
@@ -354,7 +354,7 @@ void gotable_build(const struct gotable_opts *opts, struct gotable *ret)
 	add_tree(t, opts, &names);
 	if (opts->minor >= 26)
 		table_end = t->n;
-	if (is_1_16(opts)) /* else the offset from gofunc, which is the tree */
+	if (is_1_16(opts)) /* otherwise the offset from gofunc, the tree's address */
 		gotable_put(t, tree_at, GOTABLE_BASE + t->tree, 8);
 	fill_header(t, opts);
 	if (!opts->no_moduledata)

@@ -8,8 +8,8 @@
 
 /*
  * An ELF file of some 2 KB with a Go line table of three functions, in the form of a given release,
- * to be damaged by tests. Vaddrs are offsets in the file plus GOTABLE_BASE. The code (only
- * room for it, but for what is said below):
+ * for tests to damage. Vaddrs are file offsets plus GOTABLE_BASE. The code is empty except for the
+ * instructions below:
  *
  *	0x00  main.outer            main.go:10, and from 0x20 on :12; entry of the file
  *	0x10    main.inlined        lib.go:100, from 0x18 on :101; called at 0x08
@@ -19,8 +19,8 @@
  *	0xa0  the end
  *
  * main.outer's stack pointer is 8 bytes down from 0x05, 24 from 0x0c, 8 from 0x38, 0 from 0x39 on;
- * there are the instructions that save the frame pointer in the way of Go 1.21. The second function
- * has no frame, the third no stack table.
+ * the instructions there save the frame pointer in the way of Go 1.21. The second function has no
+ * frame, the third no stack table.
  */
 
 #define GOTABLE_BASE	  0x400000u
@@ -34,7 +34,7 @@ struct gotable_opts {
 		       * 0x100; the last is runtime.mProf_PostSweep and loads 4 bytes there */
 };
 
-/* The file, and where in it things are. */
+/* The file, and the offsets of its parts. */
 struct gotable {
 	_Alignas(8) uint8_t data[GOTABLE_BYTES_MAX];
 	size_t n;
@@ -47,9 +47,9 @@ struct gotable {
 	size_t pcs;
 	size_t funcs;
 	size_t func[3]; /* their records */
-	size_t flags;	/* of a function, in its record */
+	size_t flags;	/* offset of a function's flags in its record */
 	size_t lines;	/* the line table of main.outer in pcs */
-	size_t stack;	/* its stack table */
+	size_t stack;	/* the stack table of main.outer */
 	size_t tree;
 	size_t moduledata;
 };

@@ -24,7 +24,7 @@ static struct heapimage_segment *find(struct heapimage *image, uint64_t addr)
 	return NULL;
 }
 
-/* Bytes copied, up to the first that is not there. */
+/* Bytes copied, up to the first unmapped one. */
 static size_t copy(struct heapimage *image, const struct memory_range *range)
 {
 	size_t done = 0;

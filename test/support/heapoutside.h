@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_HEAPOUTSIDE_H
 #define PODPROF_TEST_SUPPORT_HEAPOUTSIDE_H
 
-/* A Go program that is run and whose heap is read from outside and made a profile of, by the same
- * calls as the agent's. */
+/* Run a Go program, read its heap from outside and make a profile, by the same calls as the agent.
+ */
 
 #include "goheap/goheap.h"
 #include "goprofile/heap.h"
@@ -31,10 +31,10 @@ void heapoutside_start(struct heapoutside *o, const char *path, const char *cons
 /* Ends the process, too. */
 void heapoutside_deinit(struct heapoutside *o);
 
-/* Everything since the start, as a file has it. */
+/* Cumulative values since the start, as in a file. */
 extern const struct go_profile_report_opts heapoutside_cumulative;
 
-/* 0, or what one of the steps returned. @ret is appended to. */
+/* Returns 0, or the error of one of the steps. Appends to @ret. */
 int heapoutside_read(struct heapoutside *o, const struct go_profile_report_opts *opts,
 		     bool since_start, struct buf *ret, struct go_profile_report_stats *ret_stats,
 		     struct goheap_totals *ret_totals);

@@ -11,7 +11,7 @@
 #include "base/vec.h"
 
 #define PAGES_MAX 65536
-/* A window is read as far as its page goes, so that no more is kept than is wanted. */
+/* Windows end at a page, so the file keeps only needed memory. */
 #define WINDOW	  (64u << 10)
 /* Zeros are told apart by so many bytes. */
 #define BLOCK	  128
@@ -31,7 +31,7 @@ static void places_of(struct goruntime_file *f, uint64_t *ret[HEAPSAVED_PLACES])
 
 /* ---------------------------------------------------------------- as memory */
 
-/* What there is of @n bytes at @addr. */
+/* Reads the available part of @n bytes at @addr. */
 static size_t piece_read(const struct heapsaved *s, uint64_t addr, uint8_t *to, size_t n)
 {
 	for (size_t i = 0; i < s->n_pieces; i++) {
@@ -166,13 +166,13 @@ static int by_addr(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* A piece that is being written; grows while what comes fits behind it. */
+/* A piece under construction; grows while the next bytes are adjacent. */
 struct saving {
 	struct buf *to;
 	uint64_t addr;
 	uint64_t n;
 	bool is_zero;
-	size_t head; /* where it begins in the buffer */
+	size_t head; /* offset of the piece's header in the buffer */
 };
 
 static int begin_piece(struct saving *s, uint64_t addr, bool is_zero)

@@ -3,12 +3,13 @@
 #define PODPROF_TEST_SUPPORT_HEAPSAVED_H
 
 /*
- * What the readers of a Go runtime have read of a process, as one piece of bytes: numbers of eight
- * bytes as the machine has them.
+ * The memory read from a process by the readers of a Go runtime, as one piece of bytes. Numbers
+ * have eight bytes in the machine's byte order.
  *
- *	the release's second number, a word for who uses it (0), HEAPSAVED_PLACES places
- *	then pieces of memory until the end: address, number of bytes, the bytes; of a piece whose
- *	number has its highest bit set all are zero, and are not there
+ *	the release's second number, a word for the caller (0), HEAPSAVED_PLACES places
+ *	then pieces of memory until the end: address, number of bytes, the bytes
+ *
+ * If the highest bit of a piece's number is set, all bytes are zero and omitted.
  */
 
 #include <stddef.h>
@@ -19,16 +20,16 @@
 
 struct buf;
 
-/* The variables, then the other places that struct goruntime_file has. */
+/* The variables, then the other addresses of struct goruntime_file. */
 #define HEAPSAVED_PLACES     (GORUNTIME_VAR_MAX + 9)
 #define HEAPSAVED_PIECES_MAX 4096
 #define HEAPSAVED_ZERO	     (1ull << 63)
 
 /**
- * struct heapsaved - such bytes as a process's memory; {0} is empty
- * @runtime: as it would be found there
- * @word:    the one for who uses it
- * @on_read: called before each read, with its number from 1; a process that changes
+ * struct heapsaved - saved bytes as a process's memory; {0} is empty
+ * @runtime: the result of a search in the memory
+ * @word:    for the caller
+ * @on_read: called before each read, with the read's number from 1; simulates a changing process
  */
 struct heapsaved {
 	struct memory memory;
@@ -43,11 +44,11 @@ struct heapsaved {
 	void (*on_read)(struct heapsaved *saved, uint64_t n);
 };
 
-/* Borrows the bytes, which may be anything; what makes no sense is left out. */
+/* Borrows the bytes. Any bytes are valid; invalid parts are skipped. */
 void heapsaved_open(struct heapsaved *saved, uint8_t *bytes, size_t n);
 
-/**
- * struct heaprecorder - memory that notes which pages of another one are read
+/*
+ * struct heaprecorder - memory that records the pages read from another memory
  */
 struct heaprecorder {
 	struct memory memory;
@@ -59,7 +60,7 @@ struct heaprecorder {
 
 void heaprecorder_init(struct heaprecorder *r, struct memory *from);
 void heaprecorder_deinit(struct heaprecorder *r);
-/* What they hold now. 0 or -errno. */
+/* Save the present contents of the recorded pages. 0 or -errno. */
 int heaprecorder_save(struct heaprecorder *r, const struct goruntime *rt, struct buf *ret);
 
 #endif

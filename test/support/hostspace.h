@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_HOSTSPACE_H
 #define PODPROF_TEST_SUPPORT_HOSTSPACE_H
 
-/* One process's mappings and its images' tables as the kernel's maps would have them, in plain
+/* One process's mappings and the tables of its images, laid out as in the kernel's maps, in plain
  * arrays, for the walker compiled for the host. */
 
 #include <stddef.h>
@@ -16,10 +16,10 @@ struct table;
 #define HOSTSPACE_EXES 128
 
 /**
- * struct hostspace - {0} is not one, see hostspace_init()
- * @space:      first, since the walker's accessors get its address
- * @uses:       for each executable, how often the walker came upon it
- * @n_exes:     number 0, which is none, included
+ * struct hostspace - {0} is invalid, see hostspace_init()
+ * @space:      first, because the walker's accessors receive the address of this member
+ * @uses:       for each executable, number of frames the walker found there
+ * @n_exes:     including number 0 (none)
  * @n_mappings: the first is entry 0 of page 0
  */
 struct hostspace {
@@ -33,14 +33,14 @@ struct hostspace {
 	uint32_t n_mappings;
 };
 
-/* With so many mappings, which are to be set in ascending order. 0 or -ENOMEM. */
+/* With @n_mappings mappings; the caller sets them in ascending order. 0 or -ENOMEM. */
 int hostspace_init(struct hostspace *s, size_t n_mappings);
 void hostspace_deinit(struct hostspace *s);
 void hostspace_map(struct hostspace *s, size_t i, const struct process_mapping *mapping);
 /* Copies a table. The executable's number; 0 if there are too many; -ENOMEM. */
 int hostspace_add_table(struct hostspace *s, const struct table *table);
 
-/* What walk_exe() and walk_used() are to do. */
+/* The bodies of walk_exe() and walk_used(). */
 static inline const struct table_exe *hostspace_exe(const struct hostspace *s, uint32_t exe)
 {
 	return exe < s->n_exes ? &s->exes[exe] : NULL;

@@ -26,9 +26,9 @@
 _Static_assert(HOSTWALK_SLOTS == WALK_SLOTS, "the walker's slots");
 
 struct hostwalk {
-	struct hostspace kernel; /* first: the accessors get its address */
+	struct hostspace kernel; /* first: the accessors receive the address */
 	int mem;		 /* /proc/PID/mem */
-	uint64_t thread_pointer; /* of the thread that is walked */
+	uint64_t thread_pointer; /* of the walked thread */
 	struct hostwalk_read reads[HOSTWALK_READS];
 	size_t n_reads;
 };
@@ -79,8 +79,8 @@ static int open_vdso(const struct hostwalk *h, const struct maps_entry *e, struc
 	return elffile_open_memory(*ret_bytes, n, ret);
 }
 
-/* vaddr - pc: by the code segment that the mapping has a part of. Two segments may share the page
- * in the file where one ends and the other begins. */
+/* vaddr - pc, by the mapping's code segment. Two segments may share a page of the file, where one
+ * ends and the other begins. */
 static bool bias_of(const struct elffile *file, const struct maps_entry *e, uint64_t *ret)
 {
 	size_t n;
@@ -95,7 +95,8 @@ static bool bias_of(const struct elffile *file, const struct maps_entry *e, uint
 	return false;
 }
 
-/* Compile the table of the image that @e maps; its number, 0 if it has none, -errno. */
+/* Compile the table of the image mapped by @e. Returns the number of the image, 0 without a table,
+ * -errno. */
 static int add_image(struct hostwalk *h, pid_t pid, const struct maps_entry *e, uint64_t *ret_bias)
 {
 	_cleanup_(elffile_freep) struct elffile *file = NULL;

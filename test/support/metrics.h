@@ -4,8 +4,8 @@
 
 #include "base/metric.h"
 
-/* One number out of what a collector emits, by family and the values of its labels ("" for none,
- * "a,b" for two). Fails the test if it is not there. */
+/* The value of one metric of a collector, by family and label values ("" for none, "a,b" for two).
+ * Fails the test if the metric is missing. */
 uint64_t metrics_get(metric_collect_fn collect, void *ctx, const char *family, const char *labels);
 
 #endif

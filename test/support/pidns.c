@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The status of @pid; others that end meanwhile are taken in. */
+/* The status of @pid; also reaps other children. */
 static int wait_for(pid_t pid)
 {
 	pid_t ended;
@@ -21,8 +21,8 @@ static int wait_for(pid_t pid)
 	return ended == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Three processes: one whose children are in a pid namespace of their own, the first in there,
- * which does nothing else, and, with a /proc of theirs, the tests. */
+/* Three processes: the parent, whose children are in a new pid namespace; the idle first process of
+ * the namespace; and the tests, with a /proc of the namespace. */
 int pidns_run(int (*run)(void))
 {
 	pid_t pid = fork();

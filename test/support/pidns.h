@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_PIDNS_H
 #define PODPROF_TEST_SUPPORT_PIDNS_H
 
-/* Runs @run in a process of a pid namespace of its own, with a /proc of that. What it returns, or 1
- * if it did not come so far. */
+/* Run @run in a process of a new pid namespace, with a /proc of the namespace. Returns the result
+ * of @run, or 1 if the setup fails. */
 int pidns_run(int (*run)(void));
 
 #endif

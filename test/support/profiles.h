@@ -6,8 +6,8 @@
 
 #include "export/export.h"
 
-/* A profile with labels "service_name" (@service; NULL for none) and "node", whose pprof are @n
- * bytes that say nothing, the first of them @mark. The caller's. */
+/* A profile with the labels "service_name" (@service; NULL for none) and "node". Its pprof are @n
+ * arbitrary bytes with @mark as the first. The caller owns the profile. */
 struct profile *profile_make(enum profile_kind kind, const char *service, uint64_t start_ns,
 			     char mark, size_t n);
 

@@ -48,7 +48,7 @@ static void read_request(struct rawserver *server, int fd)
 	server->n_requests++;
 }
 
-/* Whoever is at the other end may have gone: that is its right. */
+/* The peer may already be gone; no error. */
 static void send_bytes(struct rawserver *server, int fd, const struct rawserver_answer *answer)
 {
 	size_t n = answer->n ? answer->n : strlen(answer->bytes), at = 0;

@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_RAWSERVER_H
 #define PODPROF_TEST_SUPPORT_RAWSERVER_H
 
-/* A server on loopback that does to each connection what no HTTP server would: a thread of its own
- * that reads a request and sends bytes as they are. */
+/* A server on loopback for replies that no HTTP server sends: a thread reads a request and sends
+ * bytes unchanged. */
 
 #include <stddef.h>
 
@@ -14,9 +14,9 @@ enum rawserver_end {
 };
 
 /**
- * struct rawserver_answer - what one connection gets
- * @bytes:  sent as they are, @n of them; 0 is all up to the NUL
- * @slowly: a byte at a time, one each millisecond
+ * struct rawserver_answer - the answer to one connection
+ * @bytes:  sent unchanged, @n bytes; 0: up to the NUL
+ * @slowly: one byte each millisecond
  */
 struct rawserver_answer {
 	const char *bytes;

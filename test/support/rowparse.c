@@ -18,7 +18,7 @@ static bool parse_signed(struct strview *t, int64_t min, int64_t max, int64_t *r
 	return *ret >= min && *ret <= max;
 }
 
-/* The longest name that fits: "r1" is not "r10". */
+/* The longest matching name: "r1" is not "r10". */
 static bool parse_register(enum cfi_machine machine, struct strview *t, unsigned int *ret)
 {
 	struct strview best = *t;
@@ -192,7 +192,7 @@ static bool parse_whole(const struct strview *t, struct unwind_rule *ret)
 	return false;
 }
 
-/* A fourth word, of rules that go on with another stack. */
+/* A fourth word, for rules that change to another stack. */
 static void parse_switch(struct strview *t, struct unwind_rule *ret)
 {
 	struct strview rest = *t;

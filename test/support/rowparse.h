@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_ROWPARSE_H
 #define PODPROF_TEST_SUPPORT_ROWPARSE_H
 
-/* Reads the rules that rowtext_print() writes: saved stacks and readelf's tables are compared as
+/* Reads rules as printed by rowtext_print(), so tests compare saved stacks and readelf's tables as
  * rules. */
 
 #include <stdbool.h>

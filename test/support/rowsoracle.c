@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * readelf --debug-dump=frames-interp prints, for each function, the lines of its table: address,
- * CFA and the registers that the function mentions. The three columns that we follow are turned
- * into the rule that should be there, and over all addresses of the line our rows must have it.
+ * readelf --debug-dump=frames-interp prints the lines of each function's table: address, CFA and
+ * the registers mentioned by the function. The oracle converts the three followed columns into the
+ * expected rule. The rows of podprof must have this rule at all addresses of the line.
  *
- * What readelf does not print there: expressions (only "exp"), and whether a link register of which
- * it says "u" was called undefined or not mentioned. Where those occur, the raw dump is read too,
- * and the rule must follow from one of the expressions of its function.
+ * The output lacks expressions (only "exp"), and does not separate undefined link registers from
+ * unmentioned ones (both "u"). In these cases the oracle also reads the raw dump, and the rule must
+ * follow from an expression of the function.
  *
- * A function whose program is all padding has no lines: those of its CIE hold. Functions that a
- * later one covers in part are left out and counted: readelf describes both.
+ * A function whose program is all padding has no lines: the lines of the CIE apply. A function
+ * partly covered by a later function is skipped and counted: readelf describes both.
  */
 #include "support/rowsoracle.h"
 
@@ -33,7 +33,7 @@
 
 #define EVERYTHING  ((size_t)1 << 26) /* of anything */
 #define KEY_SIZE    96
-#define N_CFA	    8 /* different expressions of one function; the most seen are 6 */
+#define N_CFA	    8 /* different expressions of one function; the largest number seen is 6 */
 #define N_FP	    4
 #define N_COLUMNS   128
 #define COMMAND_MAX 8192
@@ -95,7 +95,7 @@ struct oracle {
 	struct cie_at *cies;
 	bool is_eh;
 	bool needs_raw;
-	int fp_column, ra_column, n_columns; /* of the lines that follow; -1 without */
+	int fp_column, ra_column, n_columns; /* of the next lines; -1 without */
 
 	rowsoracle_told *told;
 	void *ctx;
@@ -232,7 +232,7 @@ static bool parse_entry(const char *line, struct entry *ret)
 	return false;
 }
 
-/* The columns; of "r1 (rdx)", which is one, the name. */
+/* The columns; "r1 (rdx)" is one column, with the name as its value. */
 static int split(char *line, char *words[N_COLUMNS])
 {
 	int n = 0;
@@ -309,7 +309,7 @@ static int parse_interpreted(struct oracle *o, char *line)
 
 /* ---------------------------------------------------------------- the raw dump */
 
-/* "DW_OP_breg6 (rbp): -8; DW_OP_deref" and what else has a rule. */
+/* "DW_OP_breg6 (rbp): -8; DW_OP_deref" and the other expressions with a rule. */
 static struct expr parse_expression(const char *s)
 {
 	static const char plt[] = "DW_OP_breg7 (rsp): 8; DW_OP_breg16 (rip): 0; DW_OP_lit15; "
@@ -387,7 +387,7 @@ static int parse_raw(struct oracle *o, char *line, size_t *at)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- running it */
+/* ---------------------------------------------------------------- running readelf */
 
 static int run_readelf(struct oracle *o, const char *path, const char *what, bool raw)
 {
@@ -410,7 +410,7 @@ static int run_readelf(struct oracle *o, const char *path, const char *what, boo
 	return r;
 }
 
-/* ---------------------------------------------------------------- what should be there */
+/* ---------------------------------------------------------------- expected rules */
 
 /* Into @ret's text; false if there is no such rule, with the reason set. */
 static bool cfa_text(const struct oracle *o, const struct want *w, const struct expr *expr,
@@ -470,7 +470,8 @@ static bool ra_text(const struct oracle *o, const struct want *w, char text[ROWT
 	if (w->ra[0] == 'c') {
 		long off = strtol(w->ra + 1, NULL, 10);
 
-		/* AArch64 saves it at the bottom of the frame; a rule has 16 bits for it */
+		/* AArch64 saves the link register at the bottom of the frame; a rule has 16 bits
+		 * for the offset */
 		*why = UNSUPPORTED_RA_OFFSET;
 		snprintf(text, ROWTEXT_MAX, "ra=cfa%s", w->ra + 1);
 		return off >= INT16_MIN && off <= INT16_MAX;
@@ -509,7 +510,7 @@ static struct unwind_rule should_be(const struct oracle *o, const struct want *w
 	return (struct unwind_rule){.cfa = UNWIND_CFA_UNSUPPORTED, .cfa_off = why};
 }
 
-/* What a CIE says holds in its FDEs too; all of its lines where they have none. */
+/* A CIE's rules also apply to its FDEs; an FDE without lines has all lines of its CIE. */
 static void inherit(const struct oracle *o, struct entry *e)
 {
 	const struct entry *cie = cie_of(o, e);
@@ -538,7 +539,7 @@ static bool is_right(const struct oracle *o, const struct entry *e, const struct
 			for (int stop = 0; stop < 2; stop++) {
 				struct unwind_rule rule;
 
-				/* "u" of the link register may also mean that nothing is said */
+				/* "u" of the link register may also mean: not mentioned */
 				if (stop ? !undefined || !e->ra_undefined
 					 : undefined && o->machine == CFI_X86_64)
 					continue;
@@ -575,8 +576,8 @@ static void count(const struct oracle *o, const struct unwind_rule *rule)
 		report->equal++;
 }
 
-/* Pairs of line and rule that were found right, which most are again; not in functions where that
- * depends on the function. */
+/* Pairs of line and rule already found right, because most repeat; not for results that depend on
+ * the function. */
 #define MEMO_SIZE 4096u
 
 struct memo {
@@ -647,7 +648,7 @@ static void compare_gap(const struct oracle *o, uint64_t start, uint64_t end)
 	tell(o, start, NULL, row.rule);
 }
 
-/* The walker's own lookup, at one address of a row. */
+/* The walker's lookup at one address of a row. */
 static void compare_lookup(const struct oracle *o, const struct table *table, uint64_t vaddr,
 			   const struct unwind_rule *row)
 {
@@ -751,7 +752,7 @@ static int compare(struct oracle *o)
 	return compare_packed(o);
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- the comparison */
 
 static void oracle_deinit(struct oracle *o)
 {
@@ -781,7 +782,7 @@ static int open_elf(const char *path, struct elffile **ret)
 	return r;
 }
 
-/* What the file's tables say, and nothing else that podprof knows of its code. */
+/* The rows from the file's tables alone, without podprof's other knowledge of the code. */
 static int read_rows(struct oracle *o, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;

@@ -118,7 +118,7 @@ static size_t count_frames(const char *key)
 	return n;
 }
 
-/* Stacks are longer than what cmocka prints. */
+/* Stacks are longer than cmocka's output. */
 static void show(const char *what, const struct sameline *line)
 {
 	printf("%s: %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n%s", what, line->values[0],

@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_SAMELINES_H
 #define PODPROF_TEST_SUPPORT_SAMELINES_H
 
-/* Two profiles of one thing, by what people see of them: a sample is its stack as text (function,
- * file, line, inlined or not), its labels and its values. Nothing is rounded or left out. */
+/* Compares two profiles of one thing by their visible contents: the stack of each sample as text
+ * (function, file, line, inlined or not), its labels and values. Without rounding or omissions. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -12,8 +12,7 @@ struct buf;
 
 #define SAMELINES_VALUES_MAX 4
 
-/* All samples with one stack and one set of labels, since Go 1.26 and later write several of them.
- */
+/* All samples with the same stack and labels, because Go 1.26 and later write several. */
 struct sameline {
 	char *key;
 	int64_t values[SAMELINES_VALUES_MAX];
@@ -34,7 +33,7 @@ void samelines_of(const struct buf *profile, const char *const *types, size_t n_
 void samelines_deinit(struct samelines *l);
 const struct sameline *samelines_find(const struct samelines *l, const struct sameline *line);
 
-/* What a comparison has seen, added up. */
+/* Sums of a comparison. */
 struct samelines_tally {
 	size_t n_lines;
 	size_t n_exact;
@@ -43,11 +42,11 @@ struct samelines_tally {
 };
 
 /**
- * samelines_compare() - the test fails unless both are the same
+ * samelines_compare() - fails the test unless both are equal
  *
- * Every line of @own is in @ours, with values that differ by no more than one a sample, for the
- * last bit of exp() (goheap/goheap.c). What only @ours has is all zero: a process makes records
- * by writing its profile, and they are published later.
+ * Every line of @own must be in @ours, with values that differ by at most one for each sample,
+ * because of the last bit of exp() (goheap/goheap.c). Lines of @ours alone must be zero: a
+ * process makes records by writing its profile, and Go publishes these records later.
  */
 void samelines_compare(const struct samelines *own, const struct samelines *ours,
 		       struct samelines_tally *tally);

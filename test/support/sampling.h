@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_SAMPLING_H
 #define PODPROF_TEST_SUPPORT_SAMPLING_H
 
-/* A sampler with what it stands on: a loop, /proc and /sys. */
+/* A sampler with its prerequisites: a loop, /proc and /sys. */
 
 #include "base/root.h"
 #include "cpu/sampler.h"
@@ -13,16 +13,16 @@ struct sampling {
 	struct root proc;
 	struct root sys;
 	struct loop *loop;
-	struct cpu_sampler *sampler; /* NULL until it is started */
+	struct cpu_sampler *sampler; /* NULL before the start */
 };
 
-/* All but the sampler. 0, or other than that: for setup functions. */
+/* Everything except the sampler. Returns 0 on success, for setup functions. */
 int sampling_open(struct sampling *s);
-/* Also of one that is half open. */
+/* Also after a partial open. */
 void sampling_close(struct sampling *s);
 /* Starts to sample; @opts is completed with the loop and the roots. Fails the test if it cannot. */
 void sampling_start(struct sampling *s, struct cpu_sampler_opts opts);
-/* Whose samples are wanted, where opts.scope says that only some are. */
+/* Select a process, if opts.scope selects processes. */
 void sampling_want(struct sampling *s, pid_t pid);
 
 #endif

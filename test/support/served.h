@@ -2,9 +2,9 @@
 #ifndef PODPROF_TEST_SUPPORT_SERVED_H
 #define PODPROF_TEST_SUPPORT_SERVED_H
 
-/* A loop that runs on a thread of its own while the test is somebody else's client, and a client of
- * the plain kind: bytes there, bytes back. Whatever belongs to the loop may be made before
- * served_start() and looked at after served_stop(). */
+/* A loop on a thread of its own, while the test is the client, and a plain client that sends and
+ * receives bytes. Create objects of the loop before served_start() and inspect them after
+ * served_stop(). */
 
 #include <pthread.h>
 #include <stddef.h>
@@ -26,8 +26,7 @@ void served_deinit(struct served *s);
 
 /* Connect to "127.0.0.1:PORT". The descriptor is the caller's. */
 int served_connect(const char *address);
-/* Send @request and append what comes back until the other side closes; a side that closes early is
- * no failure. */
+/* Send @request and append the answer until the peer closes; an early close is no failure. */
 void served_exchange(const char *address, const char *request, size_t n, struct buf *ret);
 
 #endif

@@ -23,7 +23,7 @@ struct sink {
 	struct buf key, cert;
 	const struct sink_answer *script;
 	size_t n_script;
-	pthread_mutex_t lock; /* for what follows */
+	pthread_mutex_t lock; /* for the members below */
 	struct sink_request requests[SINK_REQUESTS_MAX];
 	size_t n_requests;
 	size_t n_connections;
@@ -32,7 +32,7 @@ struct sink {
 	bool ending;
 };
 
-/* One request while it is read. */
+/* One request under construction. */
 struct reading {
 	struct buf body;
 	bool hangs;
@@ -61,7 +61,7 @@ static char *query_dup(struct MHD_Connection *connection)
 	return query.data ? buf_take(&query) : strdup("");
 }
 
-/* Remembers the request and returns the answer to it. */
+/* Stores the request and returns the answer. */
 static const struct sink_answer *sink_take(struct sink *sink, struct MHD_Connection *connection,
 					   const char *path, const char *method, struct buf *body)
 {

@@ -6,8 +6,7 @@
 #include <stdint.h>
 
 /*
- * An HTTP server on loopback that answers as a script says, in a thread of its own. It remembers
- * the requests it has read to their end.
+ * A scripted HTTP server on loopback, in a thread of its own. It stores each complete request.
  */
 
 enum sink_how {
@@ -17,9 +16,10 @@ enum sink_how {
 };
 
 /**
- * struct sink_answer - what one request gets
- * @times:       for so many requests, 0 counts as 1; the script's last answer goes on for ever
- * @body_repeat: the body is there so often, 0 counts as 1
+ * struct sink_answer - the answer to one request
+ * @times:       number of requests with this answer, 0 counts as 1; the script's last answer
+ * repeats for ever
+ * @body_repeat: repetitions of the body, 0 counts as 1
  */
 struct sink_answer {
 	enum sink_how how;
@@ -44,17 +44,17 @@ struct sink_request {
 	char *user_agent;
 	char *body;
 	size_t body_len;
-	uint64_t time_ns; /* monotonic, when it had been read */
+	uint64_t time_ns; /* monotonic, at the end of the request */
 };
 
-/* @pem_folder: "key.pem" and "cert.pem" in it make it an https server; NULL for http. */
+/* @pem_folder: folder of "key.pem" and "cert.pem" for an https server; NULL for http. */
 struct sink;
 struct sink *sink_new(const struct sink_answer *script, size_t n, const char *pem_folder);
 void sink_free(struct sink *sink);
 /* "http://127.0.0.1:PORT" */
 const char *sink_url(const struct sink *sink);
 size_t sink_n_requests(struct sink *sink);
-/* Stays as it is while the sink lives. */
+/* Valid and constant until sink_free(). */
 const struct sink_request *sink_request(struct sink *sink, size_t i);
 size_t sink_n_connections(struct sink *sink);
 

@@ -16,15 +16,15 @@
 #define FRAMES	    1024
 #define PAUSE_NS    300000  /* at least, between stops */
 #define PAUSE_MORE  2000000 /* and up to so much more */
-#define IDLE_LOOKS  20000   /* nobody runs, that often in a row */
-#define SHOWN	    24	    /* frames of a stack that is printed */
+#define IDLE_LOOKS  20000   /* consecutive looks without a running thread */
+#define SHOWN	    24	    /* printed frames of a stack */
 #define REASON_SIZE 80
 
-/* What libdwfl says. */
+/* libdwfl's stack. */
 struct theirs {
-	uint64_t pcs[FRAMES]; /* as the walker stores them */
+	uint64_t pcs[FRAMES]; /* in the walker's form */
 	size_t n;
-	size_t n_known; /* of them, by unwind tables */
+	size_t n_known; /* frames found by unwind tables */
 	bool ended;	/* at the stack's end, not by an error */
 };
 
@@ -33,7 +33,7 @@ struct looker {
 	struct stackoracle_report *report;
 	Dwfl *dwfl;
 	struct hostwalk *walk;
-	uint64_t code; /* hash of what is mapped with code */
+	uint64_t code; /* hash of the mapped code */
 	uint64_t random;
 	unsigned int n_shown;
 	struct theirs theirs;
@@ -48,9 +48,9 @@ static uint64_t next_random(struct looker *l)
 	return l->random;
 }
 
-/* ---------------------------------------------------------------- what is mapped */
+/* ---------------------------------------------------------------- mappings */
 
-/* A program that is not ours may map more code at any time. */
+/* A foreign program may map more code at any time. */
 static uint64_t hash_code(pid_t pid)
 {
 	char path[64], line[4096];
@@ -70,7 +70,7 @@ static uint64_t hash_code(pid_t pid)
 	return hash;
 }
 
-/* Debug information elsewhere is not asked for: it might be fetched from the network. */
+/* Do not look for separate debug information: libdwfl might fetch the file from the network. */
 static int no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
 			const char *file, const char *link, GElf_Word crc, char **ret)
 {
@@ -157,12 +157,13 @@ static void mend_go(struct looker *l)
 	for (size_t i = 1; i < t->n; i++)
 		if (hostwalk_rule(l->walk, t->pcs[i] - 1, &rule) && rule.cfa == UNWIND_CFA_SIGNAL &&
 		    hostwalk_rule(l->walk, t->pcs[i] - 2, &rule) &&
-		    rule.cfa != UNWIND_CFA_SIGNAL) /* which begins one byte early */
+		    rule.cfa !=
+			    UNWIND_CFA_SIGNAL) /* a signal frame's function begins one byte early */
 			t->pcs[i]++;
 }
 
-/* Signal's frames are places and not return addresses to libdwfl, and what they have interrupted
- * is. The walker's return addresses are such that one is taken from each. */
+/* For libdwfl a signal frame and its caller have exact pcs, not return addresses. The walker's
+ * return addresses are always after the call, so the comparison subtracts one. */
 static int take_frame(Dwfl_Frame *frame, void *arg)
 {
 	struct theirs *t = arg;
@@ -187,7 +188,7 @@ static void unwind_theirs(struct looker *l, pid_t tid)
 	t->n_known = t->n ? 1 : 0;
 	while (t->n_known < t->n && is_known(l, t->pcs[t->n_known - 1] - (t->n_known > 1)))
 		t->n_known++;
-	/* Of some functions it is not said that nobody has called them. */
+	/* Some outermost functions are not marked as such. */
 	for (size_t i = 1; i < t->n; i++)
 		if (!hostwalk_is_code(l->walk, t->pcs[i] - 1)) {
 			t->n = i;
@@ -219,7 +220,7 @@ static void print_pc(const struct looker *l, char whose, uint64_t pc, size_t i)
 		whose != '>' && i >= l->theirs.n_known ? " (a guess)" : "");
 }
 
-/* Frames that are equal, theirs (<), ours (>). */
+/* Frames: equal, libdwfl's (<), the walker's (>). */
 static void show(struct looker *l, const char *why)
 {
 	if (l->n_shown++ >= l->opts->n_shown)
@@ -236,7 +237,7 @@ static void show(struct looker *l, const char *why)
 	}
 }
 
-/* Whether libdwfl knows that its last frame is the stack's. */
+/* Whether libdwfl's last frame is the outermost one. */
 static bool ends_there(const struct looker *l)
 {
 	const struct theirs *t = &l->theirs;
@@ -270,7 +271,7 @@ static void compare(struct looker *l)
 	}
 }
 
-/* False if it cannot be looked at. */
+/* False if the thread cannot be compared. */
 static bool look(struct looker *l, pid_t tid)
 {
 	struct hostwalk_regs regs;
@@ -279,7 +280,8 @@ static bool look(struct looker *l, pid_t tid)
 		return false;
 	unwind_theirs(l, tid);
 	if (l->theirs.n)
-		l->theirs.pcs[0] -= regs.in_syscall; /* the walker says where it was */
+		l->theirs.pcs[0] -=
+			regs.in_syscall; /* the walker subtracts the system call's instruction */
 	hostwalk_walk(l->walk, &regs, SETTINGS_UNWIND_AUTO, &l->ours);
 	compare(l);
 	return true;

@@ -3,12 +3,12 @@
 #define PODPROF_TEST_SUPPORT_STACKORACLE_H
 
 /*
- * Our walker against another one: a running program is stopped again and again, wherever it happens
- * to be, and its stack is unwound by elfutils' libdwfl and by the walker of bpf/lib with the tables
- * that the agent would make, from the same registers and memory. libdwfl knows all registers in all
- * frames and reads the files' unwind tables for itself. Where a file says nothing it follows frame
- * pointers, unchecked: from there on (code made at run time, Go's signal frames) its frames are
- * guesses, which are counted apart.
+ * Compares podprof's walker with elfutils' libdwfl. The oracle stops a running program again and
+ * again, at arbitrary places, and unwinds the stack twice from the same registers and memory: by
+ * libdwfl, and by the walker of bpf/lib with the tables of the agent. libdwfl knows all registers
+ * in all frames and reads the files' unwind tables itself. Without a table libdwfl follows
+ * unchecked frame pointers. From there on (generated code, Go's signal frames) libdwfl's frames are
+ * guesses and counted separately.
  */
 
 #include <stdbool.h>
@@ -20,32 +20,32 @@
 
 struct stackoracle_opts {
 	pid_t pid;
-	bool family;	      /* its children too, if they are in its memory (vfork) */
-	bool go;	      /* a Go program, of which libdwfl knows less, see below */
-	unsigned int n_stops; /* each at another place, as far as the program has them */
+	bool family;	      /* also children in the same memory (vfork) */
+	bool go;	      /* a Go program: libdwfl knows less, see below */
+	unsigned int n_stops; /* each at another place, if possible */
 	unsigned int n_steps; /* looks at each, an instruction apart */
-	unsigned int n_shown; /* differences, and stacks that end early, that are printed */
+	unsigned int n_shown; /* printed differences and truncated stacks */
 	FILE *to;
 };
 
 /*
- * Frames are counted from the innermost one, as far as libdwfl goes. A stack is complete if the
- * walker says so and libdwfl knows of no frame more; it is short if the walker says why it ends
- * early and all that it has is right.
+ * Frames count from the innermost one to libdwfl's last. A stack is complete if the walker reports
+ * completeness and libdwfl has no further frame. A stack is short if the walker reports truncation
+ * and all its frames are right.
  *
- * Go's tables do not tell libdwfl where Go changes stacks, which frames a signal made, and which
- * functions nobody has called: of a Go program it knows frames up to those.
+ * Go's tables lack changes of stacks, signal frames and outermost functions. In a Go program
+ * libdwfl knows frames up to these places.
  */
 struct stackoracle_report {
 	uint64_t n_stacks;
-	uint64_t n_frames;		 /* that libdwfl knows */
-	uint64_t n_equal;		 /* of them */
-	uint64_t n_guesses;		 /* its other ones */
-	uint64_t n_guessed;		 /* of them, that are equal */
+	uint64_t n_frames;		 /* frames of libdwfl */
+	uint64_t n_equal;		 /* equal frames */
+	uint64_t n_guesses;		 /* libdwfl's guessed frames */
+	uint64_t n_guessed;		 /* equal guessed frames */
 	uint64_t n_complete;		 /* stacks */
 	uint64_t n_short;		 /* by reason in n_ends */
-	uint64_t n_different;		 /* stacks in which a frame is another one */
-	uint64_t n_further;		 /* complete stacks whose end libdwfl did not reach */
+	uint64_t n_different;		 /* stacks with a different frame */
+	uint64_t n_further;		 /* complete stacks beyond libdwfl's last frame */
 	uint64_t n_ends[SAMPLE_END_MAX]; /* of the walker, all stacks */
 	uint64_t depth;			 /* the most frames */
 };

@@ -16,16 +16,17 @@
 
 #include "support/hostwalk.h"
 
-/* A step may enter a system call that lasts: after so many looks it is interrupted, and after so
- * many more given up. A look is LOOK_NS and what the scheduler adds. */
+/* A step may enter a long system call. After the first number of looks the call is interrupted,
+ * after the second number the step is abandoned. A look takes LOOK_NS plus the scheduler's delay.
+ */
 #define LOOK_NS		  20000
 #define LOOKS_PATIENT	  100
 #define LOOKS_MOST	  100000
 #define DEPTH_OF_FAMILIES 8
 
-/* ---------------------------------------------------------------- which */
+/* ---------------------------------------------------------------- running threads */
 
-/* Whether it is on a CPU or wants to be. */
+/* Whether the thread runs or is ready to run. */
 static bool is_running(pid_t pid, pid_t tid)
 {
 	char path[64], line[512] = "", *state;
@@ -88,7 +89,7 @@ size_t stopping_running(pid_t pid, bool family, pid_t ret[STOPPING_THREADS_MAX])
 
 /* ---------------------------------------------------------------- stopping */
 
-/* Until it stops. */
+/* Wait for the stop. */
 static bool wait_stop(struct stopping *s)
 {
 	const struct timespec look = {.tv_nsec = LOOK_NS};
@@ -98,7 +99,7 @@ static bool wait_stop(struct stopping *s)
 		pid_t got = waitpid(s->tid, &status, __WALL | WNOHANG);
 
 		if (got == s->tid && WIFSTOPPED(status)) {
-			/* a stop of ptrace's own, or one on the way to a signal */
+			/* a ptrace stop, or a stop before a signal's delivery */
 			s->sig = status >> 16 || WSTOPSIG(status) == SIGTRAP ? 0 : WSTOPSIG(status);
 			return true;
 		}
@@ -122,8 +123,8 @@ bool stopping_begin(struct stopping *s, pid_t tid)
 	return false;
 }
 
-/* Whether the next instruction would store the flag by which it is stepped, and the program restore
- * it when nobody steps it any more. */
+/* Whether the next instruction would store the trap flag. The program would restore the flag later,
+ * without a tracer. */
 static bool stores_flags(pid_t tid)
 {
 #if defined(__x86_64__)
@@ -151,7 +152,7 @@ bool stopping_step(struct stopping *s)
 	return wait_stop(s);
 }
 
-/* Whether the trap of a step is on its way to the thread. */
+/* Whether a step's trap is pending. */
 static bool has_trap(pid_t tid)
 {
 	char path[64], line[128];
@@ -168,8 +169,8 @@ static bool has_trap(pid_t tid)
 	return pending & 1ull << (SIGTRAP - 1);
 }
 
-/* If the last step was interrupted when it was done already, its trap has not been seen: it would
- * be the program's own. */
+/* An interrupted step may already be done with its trap pending; the trap would then hit the
+ * program. */
 void stopping_end(struct stopping *s)
 {
 	while (has_trap(s->tid)) {

@@ -2,8 +2,8 @@
 #ifndef PODPROF_TEST_SUPPORT_STOPPING_H
 #define PODPROF_TEST_SUPPORT_STOPPING_H
 
-/* Stopping threads of other programs anywhere, by ptrace, and letting them go on as if nothing had
- * been. The programs are children of the caller or may be traced by it. */
+/* Stops threads of other programs anywhere, by ptrace, and resumes them without a trace. The
+ * programs are children of the caller or otherwise traceable. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,22 +11,21 @@
 
 #define STOPPING_THREADS_MAX 256
 
-/* A thread that is stopped. */
+/* A stopped thread. */
 struct stopping {
 	pid_t tid;
-	int sig; /* that it is about to get */
+	int sig; /* pending signal of the thread */
 };
 
-/* The threads of @pid, and with @family those of its children and theirs, which are on a CPU or
- * want to be. */
+/* The running or ready threads of @pid and, with @family, of all descendants. */
 size_t stopping_running(pid_t pid, bool family, pid_t ret[STOPPING_THREADS_MAX]);
 
-/* Stop a thread where it is. False if it has gone or does not stop. */
+/* Stop a thread at its present place. False if the thread is gone or does not stop. */
 bool stopping_begin(struct stopping *s, pid_t tid);
-/* One instruction on, or into a signal's handler. False if it has gone, or must not be stepped
- * here. */
+/* Step one instruction, or into a signal's handler. False if the thread is gone, or must not be
+ * stepped here. */
 bool stopping_step(struct stopping *s);
-/* Let it go on. */
+/* Resume the thread. */
 void stopping_end(struct stopping *s);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef PODPROF_TEST_SUPPORT_TEST_H
 #define PODPROF_TEST_SUPPORT_TEST_H
 
-/* What every unit test includes first: cmocka with what it needs before it. */
+/* First include of every unit test: cmocka with its prerequisites. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "base/cleanup.h"
 
-/* Names the row of a table that is being tested, so that a failure says which one it was. */
+/* Names the current row of a table for failure messages. */
 static inline void row_begin(const char *name)
 {
 	print_message("row: %s\n", name);

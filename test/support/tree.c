@@ -12,7 +12,7 @@
 
 void tree_init(struct tree *tree)
 {
-	/* in memory where that is to be had: thousands of directories take a disk seconds */
+	/* prefer memory: thousands of directories take seconds on a disk */
 	snprintf(tree->path, sizeof(tree->path), "/dev/shm/podprof-test-XXXXXX");
 	if (!mkdtemp(tree->path)) {
 		snprintf(tree->path, sizeof(tree->path), "/tmp/podprof-test-XXXXXX");

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Directories for tests: plain ones below /tmp, and cgroups. All fail the test where they cannot.
+/* Directories for tests: plain ones below /tmp, and cgroups. All functions fail the test on errors.
  */
 
 #define TREE_PATH_MAX 4096
@@ -16,12 +16,12 @@ struct tree {
 };
 
 void tree_init(struct tree *tree);
-/* Removes it with everything in it. */
+/* Removes the directory with its contents. */
 void tree_deinit(struct tree *tree);
 
-/* Make @path below @fd, with what is above it. Returns the inode number. */
+/* Make @path below @fd, with its parents. Returns the inode number. */
 uint64_t tree_mkdir(int fd, const char *path);
-/* Remove an empty directory, and those above it that are empty then. */
+/* Remove an empty directory and its empty parents. */
 void tree_rmdir(int fd, const char *path);
 /* Make or replace a file. */
 void tree_write(int fd, const char *path, const char *text);

@@ -6,8 +6,8 @@
 
 struct loop;
 
-/* Runs the loop until @done says so. A test that never gets there fails after UNTIL_SECONDS, which
- * is only there so that it ends: no test passes because of it. */
+/* Runs the loop until @done returns true. After UNTIL_SECONDS the test fails. The limit only ends a
+ * hanging test; no test passes because of the limit. */
 #define UNTIL_SECONDS 600
 void loop_until(struct loop *loop, bool (*done)(void *ctx), void *ctx);
 

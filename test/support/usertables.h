@@ -13,8 +13,9 @@
 
 struct usertables;
 
-/* The process's code: functions with frames of 32 bytes, the last page of it has the outermost
- * ones; then, as far again, code whose image has no table; and behind it code without an image. */
+/* The process's code: functions with frames of 32 bytes; the last page holds outermost functions.
+ * Then code of the same size with an image without a table, and after that code without an image.
+ */
 #define USERTABLES_CODE	     0x555500000000ull
 #define USERTABLES_BYTES     0x10000ull
 #define USERTABLES_OUTERMOST (USERTABLES_CODE + USERTABLES_BYTES - 0x1000)
@@ -28,14 +29,14 @@ struct usertables *usertables_new(void);
 void usertables_free(struct usertables *u);
 
 struct tables *usertables_tables(struct usertables *u);
-/* USERTABLES_MAPS of them. */
+/* USERTABLES_MAPS mappings. */
 const struct process_mapping *usertables_maps(const struct usertables *u);
 /* The number of the image without a table. */
 uint16_t usertables_bare(const struct usertables *u);
-/* Frames that walkers have counted in the image with one. */
+/* Frames counted by walkers in the image with a table. */
 uint64_t usertables_frames(const struct usertables *u);
 
-/* Registers of a process that was interrupted. */
+/* Registers of an interrupted process. */
 struct regs usertables_regs(uint64_t pc, uint64_t sp, uint64_t fp);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The files are our own; they are read with bounds all the same, since people write in them. */
+/* The files are podprof's own. The parser still checks all bounds, because people edit the files.
+ */
 #include "support/walkcase.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void copy_name(struct strview word, char ret[WALKCASE_NAME])
 	ret[n] = '\0';
 }
 
-/* An image's number; it gets one when it is first named. 0 or an outcome. */
+/* An image's number, assigned at the first mention. 0 or an outcome. */
 static int image_number(struct walkcase *c, struct strview *t, uint32_t *ret)
 {
 	char name[WALKCASE_NAME];
@@ -128,7 +129,7 @@ static int read_in_syscall(struct walkcase *c, struct strview *t)
 	return strview_empty(t) ? 0 : WALKCASE_NUMBER;
 }
 
-/* Where the register of that name is kept; NULL if there is none. */
+/* Storage of the named register; NULL for an unknown name. */
 static uint64_t *find_register(struct walkcase *c, struct strview name)
 {
 	static const char *const x86[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
@@ -260,7 +261,7 @@ static int read_end(struct walkcase *c, struct strview *t)
 struct reader {
 	struct walkcase *c;
 	size_t n_lines;
-	size_t n_said; /* lines that say something */
+	size_t n_said; /* lines with content */
 	size_t n_long;
 };
 
@@ -331,7 +332,7 @@ static int add_image(struct walkcase *c, uint32_t image, int *why)
 	return r ? (r < 0 ? r : 0) : hostspace_add_table(&c->space, table);
 }
 
-/* As the kernel would have it. */
+/* Build the kernel's form. */
 static int build(struct walkcase *c)
 {
 	int exes[WALKCASE_IMAGES] = {0}, why = 0;

@@ -3,21 +3,19 @@
 #define PODPROF_TEST_SUPPORT_WALKCASE_H
 
 /*
- * A stack that was recorded once, and what the walker must say of it: registers, the memory that is
- * read, the mappings, the rows of the code around each frame. Files of text, so that one can be
- * read, cut down and made by hand; test/data/walk has them, test/tools/walksave.c writes them from
- * a living process.
+ * A recorded stack with the walker's expected result: registers, the memory read, the mappings, the
+ * rows of the code around each frame. The files are text, easy to read, shorten and write by hand;
+ * test/data/walk has them, test/tools/walksave.c writes them from a living process.
  *
  * A line each, numbers in hex, ADDRESS... ascending; "#" begins a comment:
  *
  *	machine x86-64              or aarch64; the first line
  *	unwind auto                 or fp, dwarf (--unwind)
- *	in_syscall                  the pc is behind a system call's instruction (x86-64)
- *	reg NAME VALUE              rax to r15, rip, fs_base; x0 to x30, sp, pc. 0 where there is
- *	                            none
+ *	in_syscall                  the pc is after a system call's instruction (x86-64)
+ *	reg NAME VALUE              rax to r15, rip, fs_base; x0 to x30, sp, pc; default 0
  *	map START LIMIT BIAS IMAGE  code; vaddr = pc - BIAS. "-" is code without an image
- *	row IMAGE START END RULE    what `podprof inspect unwind --rows` prints
- *	mem ADDRESS WORD...         of 8 bytes; what is between two lines is zeros if near
+ *	row IMAGE START END RULE    as `podprof inspect unwind --rows` prints
+ *	mem ADDRESS WORD...         of 8 bytes; gaps between near lines are zeros
  *	frame PC NAME               expected, innermost first; the name is for people
  *	end ok                      expected: as in podprof_samples_total
  */
@@ -29,7 +27,7 @@
 #include "support/hostspace.h"
 #include "unwind/cfi.h"
 
-/* Of one file. */
+/* Limits of one file. */
 #define WALKCASE_IMAGES	  32
 #define WALKCASE_NAME	  64
 #define WALKCASE_MAPPINGS 1024
@@ -83,23 +81,23 @@ struct walkcase {
 	uint32_t end; /* enum sample_end; SAMPLE_END_MAX: there is no such line */
 };
 
-/* What a walk found. */
+/* The result of a walk. */
 struct walkcase_stack {
 	uint64_t pcs[WALKCASE_FRAMES];
 	size_t n;
 	uint32_t end;
 };
 
-/* Outcome of walkcase_read(): what is wrong with a line, or with the whole. */
+/* Outcome of walkcase_read(): the error of a line or of the file. */
 enum walkcase_outcome {
 	WALKCASE_OK = 0,
 	WALKCASE_MACHINE, /* not the first line, or not known */
-	WALKCASE_WORD,	  /* a line begins with no word that is known */
-	WALKCASE_NUMBER,  /* too few, too many, or none where one is expected */
-	WALKCASE_NAMED,	  /* a register, image, mode or end that is not known */
+	WALKCASE_WORD,	  /* unknown first word of a line */
+	WALKCASE_NUMBER,  /* too few, too many or invalid numbers */
+	WALKCASE_NAMED,	  /* an unknown register, image, mode or end */
 	WALKCASE_RULE,
 	WALKCASE_ORDER,	  /* not ascending */
-	WALKCASE_FULL,	  /* one of the ceilings above */
+	WALKCASE_FULL,	  /* beyond one of the limits above */
 	WALKCASE_LONG,	  /* a line is */
 	WALKCASE_NOTHING, /* no frames or no end: nothing is expected */
 	WALKCASE_TABLE,	  /* the rows cannot be packed */
@@ -112,9 +110,9 @@ int walkcase_load(const char *path, struct walkcase **ret, size_t *ret_line);
 void walkcase_free(struct walkcase *c);
 const char *walkcase_outcome_name(int outcome);
 
-/* By the walker of its machine, whatever this one is. */
+/* With the walker of the file's machine, on any machine. */
 void walkcase_walk(struct walkcase *c, struct walkcase_stack *ret);
-/* One for each machine. */
+/* One walker for each machine. */
 void walkcase_walk_x86(struct walkcase *c, struct walkcase_stack *ret);
 void walkcase_walk_arm64(struct walkcase *c, struct walkcase_stack *ret);
 

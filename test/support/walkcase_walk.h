@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walker over a recorded stack, for the machine that __TARGET_ARCH_ says: the text of
- * walkcase_x86.c and walkcase_arm64.c. No include guard: each includes it once. */
+/* The walker over a recorded stack, for the machine of __TARGET_ARCH_: the code of walkcase_x86.c
+ * and walkcase_arm64.c. No include guard: each file includes this text once. */
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 _Static_assert(WALKCASE_FRAMES == WALK_SLOTS, "the walker's slots");
 
-/* The first one at or behind @address. */
+/* The first word at or after @address. */
 static size_t find_word(const struct walkcase *c, uint64_t address)
 {
 	size_t low = 0, high = c->n_words;
@@ -28,7 +28,7 @@ static size_t find_word(const struct walkcase *c, uint64_t address)
 	return low;
 }
 
-/* The walker reads more than it needs: what was not recorded behind the first word is zeros. */
+/* The walker reads more than necessary; unrecorded memory after the first word is zero. */
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
 	const struct walkcase *c = (const struct walkcase *)space;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel's registers from those by DWARF number, for the machine that __TARGET_ARCH_ says: to
- * be included behind lib/walk.bpf.h. No include guard, as with the text that includes it. */
+/* The kernel's registers from registers by DWARF number, for the machine of __TARGET_ARCH_. Include
+ * after lib/walk.bpf.h. No include guard, like the including text. */
 
 #include <string.h>
 

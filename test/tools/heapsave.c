@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Writes what the readers of a Go runtime read of a process, as support/heapsaved.h has it: seeds
- * for fuzz_heapimage.
+ * Saves the memory read from a process by the readers of a Go runtime, in the format of
+ * support/heapsaved.h: seeds for fuzz_heapimage.
  *
  *	heapsave PID FILE
  */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * "walksave PID [auto|fp|dwarf]" writes the stack of a living process as a test case
- * (support/walkcase.h) to standard output: its registers, the memory that the walker reads, the
- * rows around each frame, and the frames that the walker found. Those are to be looked at: what is
- * wrong in them is what the case is for.
+ * (support/walkcase.h) to standard output: its registers, the memory read by the walker, the rows
+ * around each frame, and the walker's frames. Check the frames by hand: a wrong frame is the
+ * purpose of a case.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static const char *const pc_name = "pc", *const sp_name = "sp", *const fp_name =
 #endif
 
 #define WORDS_A_LINE 4
-/* Code whose rows are written, around each frame. */
+/* Range of code around each frame whose rows are written. */
 #define PAGE	     256ull
 
 struct saver {
@@ -74,7 +74,7 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* The words of one line, and nothing if all of them are zeros: that is what is read there then. */
+/* The words of one line; no line if all are zeros, because missing words read as zeros. */
 static void write_words(uint64_t address, const uint64_t *words, size_t n, bool always)
 {
 	uint64_t any = always;
@@ -135,7 +135,7 @@ static bool is_used(const struct saver *s, const struct maps_entry *e)
 	return false;
 }
 
-/* Its last component, without blanks; one for each mapping that has rows. */
+/* The last component of the path, without blanks; once for each mapping with rows. */
 static void print_image(const struct maps_entry *e)
 {
 	const char *slash = e->path ? strrchr(e->path, '/') : NULL;

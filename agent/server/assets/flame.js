@@ -14,8 +14,8 @@
 		cpu: [["cpu", "CPU time"], ["samples", "Samples"]],
 		go_heap: [["inuse_space", "In use, bytes"], ["inuse_objects", "In use, objects"],
 			["alloc_space", "Allocated, bytes"], ["alloc_objects", "Allocated, objects"]],
-		go_mutex: [["delay", "Others waited for a mutex"], ["contentions", "Times they did"]],
-		go_block: [["delay", "Waited"], ["contentions", "Times it did"]],
+		go_mutex: [["delay", "Delay of mutex waiters"], ["contentions", "Contentions"]],
+		go_block: [["delay", "Delay"], ["contentions", "Contentions"]],
 	};
 	const SPANS = [["", "Everything stored"], ["5", "Last 5 minutes"], ["15", "Last 15 minutes"],
 		["60", "Last hour"], ["360", "Last 6 hours"], ["1440", "Last day"]];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A server's JSON: whatever the pieces it arrives in, the same values come out, and all of an
- * object that a parser would take. The first byte says how. */
+/* A server's JSON: any division into pieces gives the same values, including all objects that a
+ * parser would accept. The first byte selects the division. */
 #include "fuzz/fuzz.h"
 
 #include <jansson.h>
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    whole.hash != pieces.hash || whole.n != pieces.n)
 		abort();
 	if (memchr(json, '\0', size - 1))
-		return 0; /* the parser passes over it between values */
+		return 0; /* the parser skips this between values */
 	object = json_loadb(json, size - 1, JSON_ALLOW_NUL, NULL);
 	if (object && r && (json_is_object(object) || mode == JSON_SPLITTER_VALUES))
 		abort();

@@ -23,8 +23,7 @@ static void check(const struct rows *rows, size_t n)
 	}
 }
 
-/* The first byte says for which machine, the second where the program begins; the others are code.
- */
+/* The first byte selects the machine, the second the program's entry; the others are code. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ehimage image = {0};

@@ -7,8 +7,8 @@
 #include "discovery/cgroup.h"
 #include "discovery/unit.h"
 
-/* Whatever the text, the strings end, and an id is there exactly where a container is, and a UID
- * where a pod. */
+/* For any text the strings end. A container has an id, a pod has a UID, and nothing else has
+ * either. */
 static void check(const struct cgroup_id *id)
 {
 	if (strnlen(id->container_id, CGROUP_ID_MAX) == CGROUP_ID_MAX ||

@@ -13,6 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (pid_parse_stat((const char *)data, size, &id, comm) == 0 &&
 	    strnlen(comm, sizeof(comm)) == sizeof(comm))
-		abort(); /* a name without its NUL */
+		abort(); /* a name without a NUL */
 	return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What whoever listens where the agent would answers at /-/ready. */
+/* The answer of an unknown listener at /-/ready. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 /* Contents up to this are read. */
 #define SECTION_MAX (1u << 20)
 
-/* Reads each byte of it, so that the sanitizers see a bad one. */
+/* Reads each byte, so the sanitizers see a bad one. */
 static void touch(const uint8_t *data, uint64_t n)
 {
 	volatile uint8_t sum = 0;

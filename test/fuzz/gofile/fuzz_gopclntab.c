@@ -9,7 +9,7 @@
 #include "elf/elffile.h"
 #include "gofile/gopclntab.h"
 
-/* Addresses that are asked for in each segment with code, and levels of inlining at each. */
+/* Lookups in each segment with code, and levels of inlining at each. */
 #define PROBES 64
 #define LEVELS 8
 

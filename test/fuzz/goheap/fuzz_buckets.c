@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A heap profile read from memory that somebody else has made up, twice, with a change in between.
+ * A heap profile read twice from hostile memory, with a change in between.
  *
- * The input is a memory image: one byte with the number of segments, then for each its address
- * (8 bytes) and length (4 bytes), then the bytes of the segments one after the other; what the
- * input does not have is zero. The first segment begins with the profiler's variables: mbuckets,
- * rate, cycle, flag (8 bytes each). The last byte of the input says which byte of the first
- * segments changes for the second read, and how large the pieces are in which another reader reads
- * the same: it must come to the same end. What the allocator counts is looked for in the second
- * segment, and the list is also read as one of mutexes.
+ * The input is a memory image: one byte with the number of segments, then for each its address (8
+ * bytes) and length (4 bytes), then the bytes of the segments one after the other; missing bytes
+ * are zero. The first segment begins with the profiler's variables: mbuckets, rate, cycle, flag (8
+ * bytes each). The last byte of the input selects a byte of the first segments to change before the
+ * second read, and the size of pieces for another reader, which must have the same result. The
+ * allocator's counters are in the second segment, and the list is also read as a list of mutexes.
  */
 #include "fuzz/fuzz.h"
 
@@ -26,7 +25,7 @@
 
 static volatile uint64_t sink;
 
-/* The segments' table, then their bytes. The first one lies where the variables are. */
+/* The segments' table, then their bytes. The first segment is at the variables' address. */
 static void build(struct heapimage *image, struct cursor *c)
 {
 	struct {
@@ -78,7 +77,7 @@ static void read_all(const struct goheap_profile *p)
 	sink = sum;
 }
 
-/* In pieces, it must be the same as at once. */
+/* Reading in pieces must have the same result. */
 static void read_in_pieces(struct goheap *heap, size_t piece, int want,
 			   const struct goheap_profile *whole)
 {
@@ -134,8 +133,7 @@ static void prepare(struct heapimage *image, struct goruntime *rt, size_t size)
 	heapimage_runtime(size % 2 ? "go1.26" : "", rt);
 	rt->file.vars[GORUNTIME_XBUCKETS] = rt->file.vars[GORUNTIME_MBUCKETS];
 	rt->file.vars[GORUNTIME_MUTEX_RATE] = rt->file.vars[GORUNTIME_RATE];
-	rt->file.vars[GORUNTIME_TICKS] =
-		rt->file.vars[GORUNTIME_RATE]; /* so that none is measured */
+	rt->file.vars[GORUNTIME_TICKS] = rt->file.vars[GORUNTIME_RATE]; /* so no tick is measured */
 	if (image->n_segments > 1) {
 		rt->file.heap_stats = image->segments[1].addr;
 		rt->file.total_alloc = image->segments[1].addr + 8;

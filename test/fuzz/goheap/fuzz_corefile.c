@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An ELF core, of which the first bytes of each mapping are read. The seeds are small ones made by
- * hand; "whole" is as test_corefile.c has it. */
+/* An ELF core; reads the first bytes of each mapping. The seeds are small and handmade; "whole" is
+ * the core of test_corefile.c. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

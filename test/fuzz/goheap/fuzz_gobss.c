@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A runtime's description of itself, and the search for its list of heap records, in memory that
- * somebody else has made up. The input is the bytes of moduledata (640), and behind it those of the
- * variables that it may point to and of what these may point to: a segment of 8 KiB and one of
- * 64 KiB. What the input does not have is zero.
+ * A runtime's description of itself, and the search for its list of heap records, in hostile
+ * memory. The input is the bytes of moduledata (640), then the variables that moduledata points to,
+ * then the targets of the variables: a segment of 8 KiB and one of 64 KiB. Missing bytes are zero.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A process whose memory is the input, from 4096 on; its first word says which Go it is, and behind
- * it is the slice of goroutines. The seeds have two of them, one with a stack. */
+/* A process with the input as its memory, from address 4096. The first word selects the Go release,
+ * and the slice of goroutines follows. The seeds have two goroutines, one with a stack. */
 #include "fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An ELF file with Go's tables, in which the runtime's variables are looked for. The seeds are made
- * by test/support/gotable.c; "go1.26-runtime" has functions with the runtime's names. */
+/* An ELF file with Go's tables; searches the runtime's variables. test/support/gotable.c makes the
+ * seeds; "go1.26-runtime" has functions with the runtime's names. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

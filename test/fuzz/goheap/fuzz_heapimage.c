@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process whose memory is the input, read by everything that reads one: records, twice, with a
- * word that changes in between; the allocator's, the collector's and the scheduler's counters; what
- * was waited for; goroutines. The seeds are of real processes (test/tools/heapsave.c).
+ * A process with the input as its memory, read by all readers: records, twice, with a changed word
+ * in between; counters of allocator, collector and scheduler; contention; goroutines. The seeds are
+ * of real processes (test/tools/heapsave.c).
  */
 #include "fuzz/fuzz.h"
 
@@ -22,7 +22,8 @@ static void expect(bool good)
 		abort();
 }
 
-/* The low byte of the input's word says at which read a word changes, the rest which one. */
+/* The low byte of the input's word selects the read at which a word changes, the rest selects the
+ * word. */
 static void on_read(struct heapsaved *s, uint64_t n)
 {
 	const struct heapsaved_piece *p;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One pod as a server, or whoever answers in its place, says it is. */
+/* One pod, described by a server or an impostor. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "metadata/pods.h"
 #include "metadata/workload.h"
 
-/* What is passed over makes no difference. Names with escapes in them, which nobody writes, are not
- * told apart there, and of two members of one name both count. */
+/* Skipped parts make no difference. The trimming parser does not recognise names with escapes,
+ * which nobody writes, and of two members with one name both count. */
 static void check_trimmed(const uint8_t *data, size_t size, const struct pod *pod)
 {
 	json_t *whole = json_loadb((const char *)data, size,

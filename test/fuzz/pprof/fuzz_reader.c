@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the reader lets through must be safe to walk, to show and to write, and read again as the
- * same profile. */
+/* An accepted profile must be safe to walk, show and write, and must be the same after writing and
+ * reading. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void check_flame(const struct pprof_tables *t)
 		must(functions[i].flat <= functions[i].cum && functions[i].cum <= flame_total(f));
 }
 
-/* FULL is fine: one sample may be larger than what wire.c writes. */
+/* FULL is fine: one sample may be larger than wire.c's limit. */
 static void check_written(const struct pprof_tables *t)
 {
 	_cleanup_(buf_deinit) struct buf gz = BUF_INIT(BYTES_MAX);

@@ -6,8 +6,8 @@
 
 #include "profile/sideband_record.h"
 
-/* The bytes are one record; its length field is made to agree, since the ring reader has seen to
- * that. */
+/* The bytes are one record with a corrected length field, because the ring reader checks the
+ * length. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct sideband_record record;

@@ -22,7 +22,7 @@ static void match(const struct pattern *p, const struct template *t, const char 
 
 	if (r)
 		return;
-	/* all of it or nothing */
+	/* the whole text or nothing */
 	if (!pattern_match_group(&m, 0, &group) || group.p != text || group.end != text + n)
 		abort();
 	for (size_t i = 1; i <= pattern_n_groups(p); i++)

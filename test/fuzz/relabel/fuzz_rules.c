@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Rules as JSON in the first line, labels as NAME=VALUE in the others. Without a line that begins
- * with '[' the rules are reasonable ones, and all of the bytes are what a pod's owner can make up.
+ * with '[' the rules are reasonable, and all bytes are the texts of a hostile pod.
  */
 #include "fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Accept and Accept-Encoding headers: whatever they are, there is an answer. */
+/* Any Accept and Accept-Encoding headers have an answer. */
 #include "fuzz/fuzz.h"
 
 #include <stdlib.h>

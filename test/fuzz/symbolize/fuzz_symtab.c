@@ -7,7 +7,7 @@
 #include "elf/elffile.h"
 #include "symbolize/symtab.h"
 
-/* A symbol holds the address it was found by. */
+/* A found symbol contains the address. */
 static void look_up(const struct symtab *t, uint64_t vaddr)
 {
 	static struct symtab_symbol symbol;

@@ -9,7 +9,7 @@
 #define START 0x1000
 #define SIZE  0x10000
 
-/* What every list of rows holds to. */
+/* Invariants of every list of rows. */
 static void check(enum cfi_machine machine, const struct rows *rows)
 {
 	char text[ROWTEXT_MAX];

@@ -7,7 +7,7 @@
 #include "support/rowparse.h"
 #include "unwind/rowtext.h"
 
-/* What was read is written, and read again it is the same. */
+/* The parsed rule is printed and parsed again, with the same result. */
 static void try(enum cfi_machine machine, const uint8_t *data, size_t size)
 {
 	struct unwind_rule rule, again;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Rows from any source, packed: whatever they are, the walker's lookup finds what they say. */
+/* Packed rows of any kind: the walker's lookup finds the same rules. */
 #include "fuzz/fuzz.h"
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define START UINT64_C(0x401000)
 #define END   (UINT64_C(1) << 39)
 
-/* One row: a rule of 2^12, and how far it is to the next one. */
+/* One row: a rule of 2^12, and the distance to the next row. */
 static bool read_row(struct cursor *c, struct unwind_rule *ret, uint64_t *vaddr)
 {
 	uint16_t rule = 0, distance = 0;
@@ -40,7 +40,7 @@ static void check(const struct rows *rows, const struct table *table, uint64_t v
 		want = *rows_rule(rows, rows_at(rows, i).rule);
 	if (table_lookup(table, vaddr, &got) == TABLE_TORN)
 		abort();
-	/* what had no place is a gap */
+	/* rows without room are gaps */
 	if (memcmp(&got, &want, sizeof(got)) != 0 && (!table->n_cut || got.cfa != UNWIND_CFA_GAP))
 		abort();
 }

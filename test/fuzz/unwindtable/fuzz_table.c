@@ -6,8 +6,8 @@
 
 #include "lib/table_host.h"
 
-/* The bytes are a descriptor and the pages of a table image: whatever they say, a lookup reads
- * nothing else and gives a rule that there is. */
+/* The bytes are a descriptor and the pages of a table image. For any bytes, a lookup reads nothing
+ * else and returns an existing rule. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct unwind_rule rules[2] = {{0}, {.cfa = UNWIND_CFA_STOP}};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A C program with a Go library in it: loads the library that lies beside it under its own name and
- * ".so", and runs the Go program in that with its own arguments. GOHOST_ALSO names one more library
- * and the arguments for it, separated by spaces: it is run first, on a thread of its own.
+ * A C program with a Go library. The program loads the library beside it, with its own name plus
+ * ".so", and runs the Go program inside with its own arguments. GOHOST_ALSO names a second library
+ * with arguments, separated by spaces; this library runs first, on a thread of its own.
  */
 #include <dlfcn.h>
 #include <pthread.h>

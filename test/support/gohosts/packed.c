@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a packed program does, without the compression: puts the program that lies beside it under
- * its own name and ".packed" into anonymous memory, at the addresses that it is linked at, and
- * jumps there. Nothing of it is in a file that is mapped, and we are not either any more.
+ * Behaves like a packed program, without the compression: copies the program beside it, with its
+ * own name plus ".packed", into anonymous memory at the linked addresses, and jumps there. No
+ * mapped file holds the program, and the loader unmaps itself too.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -30,8 +30,8 @@ static void put_segment(const uint8_t *file, const Elf64_Phdr *ph)
 }
 
 /*
- * Unmap ourselves and go there, with the stack as the kernel gave it to us: the count of arguments
- * is the word below them. The code that does it is run from a copy.
+ * Unmap the loader and jump to the program, with the stack as set up by the kernel: the count of
+ * arguments is the word below the arguments. A copy of this code does the work.
  */
 #ifdef __x86_64__
 __asm__(".globl leave_begin, leave_end\n"

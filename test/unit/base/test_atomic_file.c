@@ -35,7 +35,7 @@ static void test_write(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-/* A link in the place of the file, or of the one that is being written, is not followed. */
+/* A link in place of the file or the temporary file is not followed. */
 static void test_links(void **state)
 {
 	_cleanup_(tree_deinit) struct tree tree;
@@ -52,7 +52,7 @@ static void test_links(void **state)
 	assert_string_equal(text, "new");
 }
 
-/* What fails leaves nothing. */
+/* A failure leaves nothing. */
 static void test_fails(void **state)
 {
 	_cleanup_(tree_deinit) struct tree tree;

@@ -38,7 +38,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* However often it fails, the wait stays in its bounds, and success begins anew. */
+/* The wait stays in its bounds after any number of failures; a success resets it. */
 static void test_bounds(void **state)
 {
 	struct backoff b = {0};

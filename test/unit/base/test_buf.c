@@ -44,7 +44,7 @@ static void test_append(void **state)
 	}
 }
 
-/* Growth must neither pass the ceiling nor lose what was there. */
+/* Growth must neither pass the ceiling nor lose the contents. */
 static void test_grow(void **state)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(1000);
@@ -75,7 +75,7 @@ static void test_reserve(void **state)
 	assert_int_equal(buf_reserve(&b, SIZE_MAX, &to), BUF_FULL);
 }
 
-/* Without a ceiling to speak of, a size that would wrap around has to end in -ENOMEM. */
+/* With a huge ceiling, a size that would wrap around must end in -ENOMEM. */
 static void test_huge(void **state)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(SIZE_MAX);
@@ -115,7 +115,7 @@ static int build(void *ctx)
 
 	for (int i = 0; i < 500 && !r; i++)
 		r = buf_printf(&b, "%d ", i);
-	/* failed or not, what is there is whole */
+	/* the contents are whole after any result */
 	if (b.data)
 		assert_int_equal(strlen(b.data), b.len);
 	return r;

@@ -13,7 +13,7 @@
 #include "base/loop.h"
 #include "base/nsec.h"
 
-/* What a call ended with, copied. */
+/* The end of a call, copied. */
 struct result {
 	bool done;
 	long status;
@@ -157,7 +157,7 @@ static void test_get_again(void **state)
 	assert_int_equal(sink_n_connections(f->sink), 1);
 }
 
-/* A body far larger than the sockets' buffers, so that it is written in many parts. */
+/* A body far larger than the sockets' buffers, written in many parts. */
 static void test_large_body(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
@@ -266,7 +266,7 @@ static void test_timeout(void **state)
 	assert_int_not_equal(result.error[0], '\0');
 }
 
-/* A port that was bound and is closed again: nobody listens there. */
+/* A port bound and closed again: refused. */
 static void test_refused(void **state)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -388,7 +388,7 @@ static void test_tls(void **state)
 	snprintf(ca, sizeof(ca), "%s/cert.pem", folder);
 	assert_int_equal(call(f, &(struct http_request){.ca_file = ca}).status, 200);
 
-	/* a name that the certificate does not have */
+	/* a name missing from the certificate */
 	snprintf(url, sizeof(url), "https://localhost%s", strrchr(sink_url(f->sink), ':'));
 	for (size_t i = 0; i < array_size(verify_rows); i++) {
 		struct http_request request = {.url = url, .verify = verify_rows[i].verify};
@@ -422,7 +422,7 @@ static void test_cancel(void **state)
 	http_cancel(calls[0]);
 	assert_false(result.done);
 	http_cancel(NULL);
-	/* The other one is left for http_free(). */
+	/* http_free() ends the other call. */
 }
 
 static int start_and_cancel(void *ctx)

@@ -88,7 +88,7 @@ static int cut(const struct row *row, size_t step, struct buf *seen, uint64_t *r
 	return r;
 }
 
-/* However it is cut into pieces on its way, the same comes out. */
+/* Any division into pieces gives the same result. */
 static void test_rows(void **state)
 {
 	(void)state;

@@ -216,11 +216,11 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* each label two, two growths a set, one replaced value */
+	/* two for each label, two growths for a set, one replaced value */
 	assert_int_equal(allocfail_each(build, "value"), 2 * (20 + 2) + 1);
 }
 
-/* Sets that are easily taken for each other. */
+/* Sets that are easy to confuse. */
 static void test_keys(void **state)
 {
 	static const struct label sets[][2] = {

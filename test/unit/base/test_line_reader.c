@@ -12,7 +12,7 @@ struct row {
 	const char *head;
 	size_t n_filler; /* this many 'f' between the two */
 	const char *tail;
-	const char *want; /* the lines, each with ';' behind it, fillers as one '*' */
+	const char *want; /* the lines, each with ';' at the end, fillers as one '*' */
 	size_t n_skipped;
 	int stop_after; /* lines; 0: never */
 };

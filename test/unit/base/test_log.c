@@ -12,7 +12,7 @@
 
 #define LINE_MAX_BYTES 8192
 
-/* What log_write() sends to standard error, which is a file in memory for that long. */
+/* Captures log_write()'s output; standard error is a file in memory meanwhile. */
 static void capture(enum log_format format, const char *msg, const struct log_field *fields,
 		    char ret[LINE_MAX_BYTES])
 {
@@ -33,7 +33,7 @@ static void capture(enum log_format format, const char *msg, const struct log_fi
 }
 
 struct value_row {
-	const char *name, *value, *logfmt, *json; /* json: what a JSON reader gets back */
+	const char *name, *value, *logfmt, *json; /* json: the values after a JSON reader */
 };
 
 static const struct value_row value_rows[] = {
@@ -101,7 +101,7 @@ static void test_kinds(void **state)
 	assert_memory_equal(line + 26, "Z ", 2);
 }
 
-/* A field that does not fit is left out, the line stays whole and the next field may still fit. */
+/* An oversized field is dropped, the line stays whole and the next field may still fit. */
 static void test_long(void **state)
 {
 	static const enum log_format formats[] = {LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON};
@@ -128,7 +128,7 @@ static void test_long(void **state)
 	}
 }
 
-/* Whatever the length, one line is one write that a pipe takes whole. */
+/* At any length, one line is one write that a pipe takes whole. */
 static void test_ceiling(void **state)
 {
 	char value[LINE_MAX_BYTES / 2], line[LINE_MAX_BYTES];

@@ -10,11 +10,11 @@
 #include "base/nsec.h"
 #include "support/allocfail.h"
 
-/* A source of this test: counts its calls and may act on another one. */
+/* A test source: counts its calls and may act on another source. */
 struct probe {
 	struct loop *loop;
 	struct loop_source *source;
-	struct loop_source *other; /* is removed when this one is called */
+	struct loop_source *other; /* removed by this source's call */
 	int fd;
 	int calls;
 	int stop_after;
@@ -75,12 +75,12 @@ static void test_fd(void **state)
 	p.loop = loop;
 	assert_int_equal(loop_add_fd(loop, p.fd, EPOLLIN, on_fd, &p, &p.source), 0);
 	assert_int_equal(loop_run(loop), 0);
-	assert_int_equal(p.calls, 3); /* level-triggered: nobody has read it */
+	assert_int_equal(p.calls, 3); /* level-triggered: the data is still unread */
 	assert_int_equal(loop_change_fd(p.source, EPOLLOUT), 0);
 	p.stop_after = 4;
 	assert_int_equal(loop_run(loop), 0);
 	loop_remove(p.source);
-	loop_remove(p.source); /* once more before the loop has freed it: nothing */
+	loop_remove(p.source); /* a second removal before the loop's free: no effect */
 	run_idle(loop);
 	assert_int_equal(p.calls, 4);
 	loop_free(loop);
@@ -101,7 +101,7 @@ static void test_bad_fd(void **state)
 	loop_free(NULL);
 }
 
-/* Two are ready in one batch and each would remove the other: exactly one is called. */
+/* Two sources are ready in one batch and each would remove the other: exactly one is called. */
 static void test_remove_other(void **state)
 {
 	struct loop *loop;

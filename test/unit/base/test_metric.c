@@ -9,7 +9,7 @@
 #include "base/metric.h"
 #include "support/allocfail.h"
 
-/* Writes down what it is given. */
+/* Stores its input. */
 struct note_sink {
 	struct metric_sink sink;
 	struct buf text;

@@ -14,7 +14,7 @@
 #include "base/root.h"
 #include "support/allocfail.h"
 
-/* What the rows below are read from; removed at the end. */
+/* Files for the rows below; removed at the end. */
 struct fixture {
 	char path[64];
 	struct root root;
@@ -147,7 +147,7 @@ static void test_appends(void **state)
 	assert_int_equal(root_read(&f->root, "hundred", &b), 0);
 	assert_int_equal(b.len, 105);
 	assert_memory_equal(b.data, "startxxx", 8);
-	/* what was there stays when there is no room for more */
+	/* the contents stay when there is no room for more */
 	assert_int_equal(root_read(&f->root, "hundred", &b), ROOT_TOO_LARGE);
 	assert_int_equal(b.len, 105);
 	assert_int_equal(root_read(&f->root, "empty", &b), 0);
@@ -163,7 +163,7 @@ static void test_long_path(void **state)
 	memset(path, 'p', sizeof(path));
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(root_read(&f->root, path, &b), ROOT_TOO_LARGE);
-	path[255 + 1] = '\0'; /* one more than a name may have */
+	path[255 + 1] = '\0'; /* one character above the limit of a name */
 	assert_int_equal(root_read(&f->root, path, &b), ROOT_TOO_LARGE);
 	path[255] = '\0';
 	assert_int_equal(root_read(&f->root, path, &b), ROOT_GONE);

@@ -56,7 +56,7 @@ static void test_number(void **state)
 	}
 }
 
-/* The number ends where the text does, whatever follows in memory. */
+/* The number ends with the text, whatever follows in memory. */
 static void test_number_bounds(void **state)
 {
 	struct strview t = strview_of_bytes("123456", 3);
@@ -92,7 +92,7 @@ static void test_pieces(void **state)
 	assert_true(strview_is(&empty, ""));
 }
 
-/* What one reader makes of a text, its pieces joined by "|". */
+/* A reader's pieces of a text, joined by "|". */
 struct split_row {
 	const char *text, *lines, *words, *by_colon, *last;
 };

@@ -35,7 +35,7 @@ static void test_utf8(void **state)
 	(void)state;
 	for (size_t i = 0; i < array_size(rows); i++) {
 		size_t n = strlen(rows[i].bytes);
-		/* of exactly this size, so that ASan sees a look beyond the end */
+		/* of exactly this size, so ASan sees a read beyond the end */
 		_cleanup_(freep) char *bytes = n ? malloc(n) : NULL;
 
 		row_begin(rows[i].name);

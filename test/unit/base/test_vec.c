@@ -33,7 +33,7 @@ static void test_grow(void **state)
 		size_t cap = 0;
 
 		row_begin(row->name);
-		/* ASan ends the program at such a size instead of refusing it */
+		/* ASan ends the program at such a size instead of refusing */
 		if (row->r == -ENOMEM)
 			allocfail_arm(1);
 		assert_int_equal(vec_grow(&items, &cap, row->need, sizeof(*items), row->max),
@@ -45,7 +45,7 @@ static void test_grow(void **state)
 	}
 }
 
-/* The first capacity is larger than a small ceiling, which holds all the same. */
+/* The first capacity is larger than a small ceiling; the ceiling still holds. */
 static void test_small_ceiling(void **state)
 {
 	_cleanup_(freep) uint64_t *items = NULL;

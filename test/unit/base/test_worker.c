@@ -8,7 +8,7 @@
 #include "base/worker.h"
 #include "support/allocfail.h"
 
-/* What the jobs of one test share. */
+/* Shared by the jobs of one test. */
 struct bench {
 	struct loop *loop;
 	struct worker *worker;
@@ -34,7 +34,7 @@ static void job_run(struct work *work)
 	sem_post(&job->bench->started);
 	if (job->gated)
 		sem_wait(&job->bench->gate);
-	job->bench->ran++; /* one worker: nobody else writes it */
+	job->bench->ran++; /* one worker: the only writer */
 }
 
 static void job_done(struct work *work)
@@ -100,7 +100,7 @@ static void test_order(void **state)
 	assert_int_equal(bench.cancelled, 0);
 }
 
-/* One runs and two wait: the ceiling is for those that wait. */
+/* One job runs and two wait: the ceiling counts waiting jobs. */
 static void test_full(void **state)
 {
 	struct bench bench;
@@ -123,7 +123,7 @@ static void test_full(void **state)
 	assert_int_equal(bench.done, 4);
 }
 
-/* The end while one runs: that one is finished, the others come back untouched. */
+/* Cancel during a job: this job is finished, the others come back untouched. */
 static void test_cancel(void **state)
 {
 	struct bench bench;
@@ -136,14 +136,14 @@ static void test_cancel(void **state)
 		assert_int_equal(submit(&bench, i, true), 0);
 	sem_post(&bench.gate);
 	for (int i = 1; i < 5; i++)
-		sem_post(&bench.gate); /* some of them may have begun by now */
+		sem_post(&bench.gate); /* some jobs may have begun by now */
 	bench_deinit(&bench);
 	assert_int_equal(bench.done, 5);
 	assert_int_equal(bench.ran + bench.cancelled, 5);
 	assert_true(bench.ran >= 1);
 }
 
-/* Without the loop: each done() is called by who waits. */
+/* Without the loop: the waiting thread calls each done(). */
 static void test_wait(void **state)
 {
 	struct bench bench;
@@ -184,8 +184,8 @@ static void on_orphan(void *ctx, struct work *work)
 	sem_post(&left->orphaned);
 }
 
-/* One hangs: the others run all the same, also when the worker has been freed, and what hung is
- * told when it is over. */
+/* One job hangs: the others run all the same, also after the worker is freed, and the hanging job
+ * is reported at its end. */
 static void test_abandon(void **state)
 {
 	struct left left = {.loop_thread = pthread_self()};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The choice among events, played through with a clock and random numbers of the test's own: what
- * is chosen stands for all, however the events come, and is no more than the budget has.
+ * The choice among events, simulated with a clock and random numbers of the test: chosen events
+ * represent all events, in any order of arrival, within the budget.
  */
 #include "support/test.h"
 
@@ -13,7 +13,8 @@
 
 static uint64_t now_ns, seed;
 
-/* A generator with a known sequence: the upper half of a 64-bit one (Knuth's MMIX constants). */
+/* A generator with a known sequence: the upper half of a 64-bit generator (Knuth's MMIX constants).
+ */
 EVENT_SAMPLER_INLINE __u32 event_sampler_random(void)
 {
 	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
@@ -25,13 +26,13 @@ EVENT_SAMPLER_INLINE __u64 event_sampler_now_ns(void)
 	return now_ns;
 }
 
-/* Events of two programs, which come by turns. */
+/* Events of two programs, in turns. */
 struct row {
 	const char *name;
 	double share;
 	uint64_t per_second; /* events */
 	uint64_t budget;     /* stacks a second, 0: any number */
-	uint64_t busy_ms;    /* they come for so long, */
+	uint64_t busy_ms;    /* duration of the events, */
 	uint64_t quiet_ms;   /* and then not for so long */
 };
 
@@ -48,8 +49,8 @@ static const struct row rows[] = {
 	{"bursts that follow each other faster", 1, 200000, 1000, 10, 15},
 };
 
-/* What came of it: the events that there were, those that the chosen ones stand for, and how long
- * they took, where one program's last 1 to 100 us and now and then a millisecond. */
+/* Results: the number of events, the number represented by the chosen ones, and the duration. One
+ * program's events last 1 to 100 us, and sometimes a millisecond. */
 struct sums {
 	uint64_t events;
 	uint64_t chosen;
@@ -88,8 +89,8 @@ static struct sums play(const struct row *row, uint64_t n)
 	return sums;
 }
 
-/* Off by no more than chance allows: a distance's standard deviation is about its mean, which is
- * the weight; five times that of their sum. @spread: as many times more. */
+/* Within the bounds of chance: a distance's standard deviation is about its mean, the weight; the
+ * limit is five times the deviation of the sum, times @spread. */
 static void assert_near(const char *what, double got, double want, const struct sums *sums,
 			double spread)
 {
@@ -121,7 +122,7 @@ static void test_sums(void **state)
 	}
 }
 
-/* What is saved, what it takes to get to the right level, and then the budget. */
+/* The savings, the cost of reaching the right level, and then the budget. */
 static void test_budget(void **state)
 {
 	(void)state;
@@ -139,13 +140,13 @@ static void test_budget(void **state)
 		most = 2 * OFFCPU_BURST + 1.2 * (double)rows[i].budget * seconds;
 		print_message("%llu chosen, %.0f allowed\n", (unsigned long long)sums.chosen, most);
 		assert_true((double)sums.chosen <= most);
-		/* Nor is it left unused where there is enough to choose from. */
+		/* The budget is also used, if there are enough events. */
 		if (!rows[i].quiet_ms)
 			assert_true((double)sums.chosen >= (most - 2 * OFFCPU_BURST) / 1.5);
 	}
 }
 
-/* After a burst the first choices are far between, in events; then it is as before. */
+/* After a burst the first choices are far apart, in events; then the distance is as before. */
 static void test_after_burst(void **state)
 {
 	static struct offcpu_plan plan;
@@ -165,7 +166,7 @@ static void test_after_burst(void **state)
 	assert_int_equal(event_sampler_next(&sampler, &plan), 1);
 }
 
-/* Those who are looked at and left alone cost an eighth, and no more than all of the budget. */
+/* Refused events cost an eighth, and no more than the whole budget. */
 static void test_refund(void **state)
 {
 	static struct offcpu_plan plan;
@@ -186,7 +187,7 @@ static void test_refund(void **state)
 	assert_in_range(chosen, 8 * 1000 / 2, 8 * (1000 + OFFCPU_BURST));
 }
 
-/* Of each share the weight is what the numbers' mean says. */
+/* For each share the weight is the mean of the random numbers. */
 static void test_plan(void **state)
 {
 	static const double shares[] = {1, 0.99, 0.5, 0.1, 0.01, 1e-3, 1e-6, 1e-300};

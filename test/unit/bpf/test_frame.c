@@ -7,7 +7,7 @@
 #include "shared/frame.h"
 
 #define OBJECT 0x7f1234567890ull
-/* As frame.h describes it, by numbers. */
+/* As in frame.h, by numbers. */
 #define WORD(runtime, behind, reason, first) \
 	(1ull << 63 | (runtime) * (1ull << 56) | (behind) * (1ull << 54) | (reason) << 48 | (first))
 #define HEAD(runtime) WORD(runtime, 1, 0ull, OBJECT)

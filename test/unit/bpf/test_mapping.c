@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which mapping a pc is in: tables of all sizes, at all their edges. */
+/* The mapping of a pc: tables of all sizes, at all their edges. */
 #include "support/test.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static struct table_page table_pages[TABLE_PAGES];
 
 static const struct table_space space = {.table_pages = table_pages, .n_table_pages = TABLE_PAGES};
 
-/* Mapping i begins here and has i % 3 + 1 pages of the 5 up to the next one. */
+/* Mapping i begins here and has i % 3 + 1 pages of the 5 before the next mapping. */
 static uint64_t start_of(uint64_t i)
 {
 	return (0x10000 + 5 * i) * PAGE;
@@ -100,7 +100,7 @@ static void test_find(void **state)
 	}
 }
 
-/* A table that is not there, as when a record is older than what it points to. */
+/* A missing table, as when a record is older than its table. */
 static void test_nowhere(void **state)
 {
 	expect_none(TABLE_PAGES * PER, 3, start_of(0));

@@ -23,7 +23,7 @@
 struct task {
 	uint64_t returns[DEEP]; /* of the record at AT(i + 1); 0 ends the list */
 	struct runtime_test_frame frames[DEEP];
-	size_t n_frames; /* that can be read */
+	size_t n_frames; /* readable frames */
 };
 
 static struct task task;
@@ -108,7 +108,7 @@ static void walk(uint64_t pc, walk_runtime_fn step, struct walked *ret)
 struct walk_row {
 	const char *name;
 	const char *native;  /* from the innermost on */
-	const char *runtime; /* its list */
+	const char *runtime; /* the list of frames */
 	const char *want;
 	__u32 end;
 };
@@ -203,13 +203,13 @@ static void test_order(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------- deep ones */
+/* ---------------------------------------------------------------- deep stacks */
 
 struct deep_row {
 	const char *name;
-	size_t n_native; /* each second one is the loop */
-	size_t n_frames; /* of the runtime; each is an activation of its own */
-	bool endless;	 /* the list: one activation, and round and round */
+	size_t n_native; /* each second frame is the loop */
+	size_t n_frames; /* of the runtime; each is a separate activation */
+	bool endless;	 /* the list: one activation, in a circle */
 	bool in_loop;	 /* the innermost frame is in the loop, too */
 	__u32 end;
 	__u32 n; /* words */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The stack oracle (support/stackoracle.h) over the programs of test/fixtures/stacks that every
- * machine can build; "make check-stacks" has more of everything. Where they are stopped is not
- * known, so the rows say what must hold anywhere.
+ * machine can build; "make check-stacks" is more thorough. The stops are at random places, so the
+ * rows have bounds valid anywhere.
  */
 #include "support/test.h"
 
@@ -25,22 +25,22 @@ struct program {
 	const char *fixture;
 	const char *kind;
 	uint64_t depth; /* frames, at least, of the deepest stack */
-	/* of 1,000 stacks, that may be cut short or, at a place where its own table is wrong, have
-	 * another frame */
+	/* permitted number in 1,000 stacks that are truncated or, where the code's own table is
+	 * wrong, have a wrong frame */
 	unsigned int per_1000;
 };
 
-/* A function is bound when it is called first (glibc's resolver finds its caller by rbx), and gcc's
- * tables are wrong for an instruction or two where it has aligned the stack. */
+/* The first call of a function binds the function (glibc's resolver finds its caller by rbx), and
+ * gcc's tables are wrong for an instruction or two after aligning the stack. */
 #define RARELY	 20
 /*
- * glibc's swapcontext has loaded the other stack's pointer and does not say so for
- * some ten instructions; libgcc, when it hands over to a handler, has changed the registers that it
- * saved. That code is there all the time in programs that do nothing else.
+ * glibc's swapcontext has loaded the other stack's pointer and does not describe this for some ten
+ * instructions. libgcc has changed its saved registers at the jump to a handler. Programs that do
+ * nothing else are in this code all the time.
  */
 #define SWAPPING 250
 #define THROWING 100
-/* Deeper than is kept: what is cut short is right as far as it goes. */
+/* Deeper than the limit: truncated stacks with right frames. */
 #define ALWAYS	 1000
 
 static const struct program programs[] = {
@@ -53,7 +53,7 @@ static const struct program programs[] = {
 	{"cxxwork-static", "", 8, THROWING},
 };
 
-/* It has begun: how a program gets to its main() is another matter. */
+/* After the start of main(): the way to main() is another matter. */
 static pid_t start(const struct program *p)
 {
 	char path[FIXTURE_PATH_MAX], ready[5];

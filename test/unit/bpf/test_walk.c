@@ -6,8 +6,8 @@
 #include "lib/table_host.h"
 #include "lib/walk.bpf.h"
 
-/* The frame-pointer walk on stacks made by hand. The stack of the task in the tests: records at
- * these places, nothing else can be read. */
+/* The frame-pointer walk on synthetic stacks. The stack of the task: records at these addresses;
+ * all other memory is unreadable. */
 #define STACK  0x7ffc00000000ull
 #define AT(i)  (STACK + 0x1000ull * (i)) /* not in one window */
 #define PC(i)  (0x400000ull + 0x10ull * (i))
@@ -27,7 +27,7 @@ static struct record_at stack[LENGTH];
 static size_t n_stack;
 static size_t n_reads;
 
-/* Whoever reads where a record is gets what is behind it, too. */
+/* A read of a record also returns the bytes after it. */
 WINDOW_INLINE int window_read(const struct table_space *space, void *to, __u64 n, __u64 address)
 {
 	bool is_there = false;
@@ -311,7 +311,7 @@ static void test_depth(void **state)
 		make_stack(row->callers);
 		assert_int_equal(walk_all(&c, PC(0), STACK, AT(1), row->first), row->end);
 		assert_int_equal(walk.n, row->n);
-		/* one read a frame, and one for the frame that is too many */
+		/* one read a frame, and one for the extra frame */
 		assert_int_equal(n_reads, walk.n - (row->end == SAMPLE_END_COMPLETE));
 		for (__u32 f = 0; f < WALK_SLOTS; f++) {
 			bool ours = f >= row->first && f < row->first + walk.n;
@@ -321,7 +321,7 @@ static void test_depth(void **state)
 	}
 }
 
-/* Whatever bytes a stack has, the walk stays inside its slots and does not go on for ever. */
+/* With any bytes on the stack, the walk stays inside its slots and ends. */
 static void test_rubbish(void **state)
 {
 	uint64_t x = 88172645463325252ull; /* xorshift */
@@ -348,7 +348,7 @@ static void test_rubbish(void **state)
 		end = walk_all(&c, x, STACK, AT(x % 32), 0);
 		assert_true(end < SAMPLE_END_MAX);
 		assert_true(walk.n >= 1 && walk.n <= SAMPLE_USER_FRAMES_MAX);
-		assert_true(n_reads <= 33); /* each record at most once: they only go up */
+		assert_true(n_reads <= 33); /* each record at most once: addresses only grow */
 		for (__u32 f = 1; f < walk.n; f++)
 			assert_true(walk_pc_plausible(frames[f]));
 	}

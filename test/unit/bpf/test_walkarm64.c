@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is arm64's own in a walk, on whatever machine this is: return addresses in lr, signed ones,
- * frame records that do not say where the caller's sp is, its signal frames. */
+/* arm64's special cases in a walk, on any machine: return addresses in lr, signed addresses, frame
+ * records without the caller's sp, and signal frames. */
 #undef __TARGET_ARCH_x86
 #define __TARGET_ARCH_arm64
 #include "support/test.h"

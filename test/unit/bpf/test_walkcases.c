@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stacks that were recorded once (test/data/walk): the walker finds the frames that it should. And
- * files that are none. */
+/* Recorded stacks (test/data/walk): the walker finds the expected frames. Also invalid files. */
 #include "support/test.h"
 
 #include <dirent.h>
@@ -64,7 +63,7 @@ static void test_recorded(void **state)
 	assert_true(n >= 4);
 }
 
-/* ---------------------------------------------------------------- files that are none */
+/* ---------------------------------------------------------------- invalid files */
 
 #define HEAD "machine x86-64\n"
 #define TAIL "frame 401000 main\nend ok\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The walk from the system stack of Go's runtime to the goroutine's, on memory made by hand: what
- * is followed, and what is not believed. */
+/* The walk from the system stack of Go's runtime to the goroutine's, on synthetic memory: followed
+ * and rejected values. */
 #include "support/test.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct table *, table_freep, table_free);
 
-/* The program: functions of 256 bytes, one after the other; its data in the same mapping's bias. */
+/* The program: functions of 256 bytes, one after the other; its data has the bias of the same
+ * mapping. */
 #define BIAS   0x7f0000000000ull
 #define TEXT   0x10000ull
 #define MEMORY (BIAS + 0x100000)
@@ -30,7 +31,7 @@ enum function { LEAF, BY_TLS, BY_TLS_AT, BY_REGISTER, BARE, CALLER, START, N_FUN
 enum {
 	W_SYSTEM = 10, /* sp where the walk begins */
 	W_TLS = 90,
-	W_OFFSET = 95, /* of what is at W_TLS, for a library */
+	W_OFFSET = 95, /* offset of the word at W_TLS, for a library */
 	W_G = 100,
 	W_M = 200,
 	W_CURG = 300,
@@ -60,7 +61,7 @@ static const struct unwind_rule rules[N_FUNCTIONS] = {
 		  .fp = UNWIND_FP_GO_CURG,
 		  .fp_off = 104,
 		  .ra_off = -8},
-	/* by the frame pointer, so that it shows whether that was right */
+	/* by the frame pointer, so a wrong frame pointer shows */
 	[CALLER] = {.cfa = UNWIND_CFA_REG, .cfa_reg = REGS_UNWIND_FP, .cfa_off = 8, .ra_off = -8},
 	[START] = {.cfa = UNWIND_CFA_STOP},
 };
@@ -122,7 +123,7 @@ static void make_space(struct hostspace *s)
 	hostspace_map(s, 0, &mapping);
 }
 
-/* All as it should be, with a system stack whose first return address leads to @f. */
+/* Valid memory, with a system stack whose first return address leads to @f. */
 static void make_memory(enum function f)
 {
 	memset(memory, 0, sizeof(memory));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The walker against the truth: programs without frame pointers are stepped through, instruction by
- * instruction, and at each of them the stack must be what it is. Which that is is kept besides,
- * from calls and returns alone: a call leaves the address behind it on the stack, and what is below
- * the stack pointer is over.
+ * The walker compared with the truth: programs without frame pointers are stepped through,
+ * instruction by instruction, and the stack must be right at each. The truth comes from calls and
+ * returns alone: a call leaves the next address on the stack, and frames below the stack pointer
+ * are over.
  */
 #include "support/test.h"
 
@@ -27,10 +27,10 @@ DEFINE_CLEANUP(struct hostwalk *, hostwalk_freep, hostwalk_free);
 
 #define DEPTH 2048
 
-/* A frame that waits for another one to return. */
+/* A frame that waits for a return. */
 struct caller {
 	uint64_t pc;	  /* return address */
-	uint64_t slot;	  /* where that is on the stack */
+	uint64_t slot;	  /* address of the return address on the stack */
 	uint64_t context; /* 0, or a signal came: where the saved pc is */
 };
 
@@ -42,7 +42,7 @@ struct tracee {
 	size_t n;
 	size_t n_steps;
 	size_t n_wrong;
-	size_t n_cut;	 /* right as far as it goes, and said to be cut off */
+	size_t n_cut;	 /* right frames, reported as truncated */
 	uint32_t cut_by; /* a bit for each end */
 	size_t depth;	 /* the most */
 	int sig;	 /* to be delivered */
@@ -74,7 +74,7 @@ static pid_t start(const char *fixture, const char *which)
 	return pid;
 }
 
-/* It has stopped; false if it has ended. */
+/* The program has stopped; false if it has ended. */
 static bool stopped(struct tracee *t)
 {
 	int status;
@@ -96,7 +96,7 @@ static bool go_on(struct tracee *t, int request)
 	return stopped(t);
 }
 
-/* ---------------------------------------------------------------- what is so */
+/* ---------------------------------------------------------------- the truth */
 
 static void push(struct tracee *t, uint64_t pc, uint64_t slot, uint64_t context)
 {
@@ -115,15 +115,15 @@ static void push(struct tracee *t, uint64_t pc, uint64_t slot, uint64_t context)
 #define CONTEXT_OFF  8
 #define CONTEXT_PC   (40 + 16 * 8)
 
-/* A signal's handler begins. What it returns to has not called it, so that address is no return
- * address: one is added to what is stored of it. */
+/* A signal's handler begins. The interrupted code has not called the handler, so its pc is not a
+ * return address: the stored value is one larger. */
 static void signalled(struct tracee *t)
 {
 	push(t, 0, UINT64_MAX, t->now.sp + CONTEXT_OFF + CONTEXT_PC);
 	push(t, peek(t, t->now.sp) + 1, t->now.sp, 0);
 }
 
-/* What the instruction at @before did to the list of callers. */
+/* The effect of the instruction at @before on the list of callers. */
 static void follow(struct tracee *t, const struct hostwalk_regs *before)
 {
 	const uint64_t insn = peek(t, before->pc);
@@ -157,7 +157,7 @@ static bool step(struct tracee *t)
 	return true;
 }
 
-/* ---------------------------------------------------------------- what the walker says */
+/* ---------------------------------------------------------------- the walker's result */
 
 static uint64_t expected(const struct tracee *t, size_t i)
 {
@@ -195,7 +195,7 @@ static void compare(struct tracee *t)
 		print_wrong(t, &s);
 }
 
-/* What is below main() is the walker's own word, once: it must end in the program itself. */
+/* The frames below main() come from the walker, once: they must end in the program itself. */
 static void begin(struct tracee *t)
 {
 	struct hostwalk_stack s;
@@ -212,19 +212,19 @@ struct zoo_row {
 	const char *fixture;
 	const char *name;
 	size_t depth;	 /* at least */
-	uint32_t cut_by; /* ends that may cut stacks off */
+	uint32_t cut_by; /* permitted ends of truncated stacks */
 	size_t wrong;	 /* at most */
 };
 
-/* gcc goes on saying that the frame pointer is where it points to after it was restored: for the
- * last two instructions of functions that align their stack. */
+/* After the frame pointer's restore gcc's table still uses it, for the last two instructions of
+ * functions that align their stack. */
 #define AFTER_LEAVE 8
 
 static const struct zoo_row zoo_rows[] = {
 	{"zoo-pie", "plain", 5, 0, 0},
 	{"zoo-pie", "alloca", 5, 0, 0},
 	{"zoo-pie", "aligned", 4, 0, AFTER_LEAVE},
-	/* __longjmp says where its caller's registers are by values that are not on the stack. */
+	/* __longjmp describes its caller's registers by values outside of the stack. */
 	{"zoo-pie", "last_call", 5, 1u << SAMPLE_END_UNSUPPORTED, 0},
 	{"zoo-pie", "deep", 400, 0, 0},
 	{"zoo-pie", "too_deep", 900, 1u << SAMPLE_END_MAX_FRAMES, 0},
@@ -234,7 +234,7 @@ static const struct zoo_row zoo_rows[] = {
 	{"zoo-static", "plain", 3, 0, 0},
 	{"zoo-static", "aligned", 3, 0, AFTER_LEAVE},
 	{"zoo-static", "signal", 6, 0, 0},
-	/* The code alone; what it does not show ends the stack. */
+	/* The code alone; unknown code ends the stack. */
 	{"zoo-nocfi", "plain", 3, 0, 0},
 	{"zoo-nocfi", "alloca", 3, 0, 0},
 	{"zoo-nocfi", "deep", 400, 0, 0},
@@ -242,7 +242,7 @@ static const struct zoo_row zoo_rows[] = {
 	{"zoo-nocfi", "library", 9, 1u << SAMPLE_END_NO_ROW, 0},
 	{"zoo-fp", "plain", 5, 0, 0},
 	{"zoo-fp", "aligned", 4, 0, AFTER_LEAVE},
-	/* glibc's resolver finds its caller by rbx, which is known in innermost frames only. */
+	/* glibc's resolver finds its caller by rbx, known in innermost frames only. */
 	{"zoo-lazy", "library", 9, 1u << SAMPLE_END_REGISTER, 0},
 };
 
@@ -276,8 +276,8 @@ static void test_steps(void **state)
 	}
 }
 
-/* A place on the stack that looks like a frame record, and what would be the return address is no
- * code: a pointer to something else. */
+/* A place on the stack that looks like a frame record, but its return address is not code: a
+ * pointer to something else. */
 static uint64_t find_false_record(struct tracee *t)
 {
 	for (uint64_t at = t->now.sp;; at += 8) {
@@ -288,8 +288,8 @@ static uint64_t find_false_record(struct tracee *t)
 	}
 }
 
-/* A table that is wanted and not there: said in the end and in a flag, and counted; also where what
- * is in the frame pointer's register leads astray. */
+/* A table that is wanted and missing: reported in the end and in a flag, and counted; also if the
+ * frame pointer's register leads astray. */
 static void test_evicted(void **state)
 {
 	struct tracee *t = *state;

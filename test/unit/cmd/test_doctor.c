@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command itself, on a node that is made up, with servers on loopback; without CPU profiles.
- * (With them, and with and without rights: test/bpf/test_doctor.c.) */
+/* The command on a synthetic node, with servers on loopback; without CPU profiles.
+ * (test/bpf/test_doctor.c: with CPU profiles, with and without rights.) */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -85,24 +85,23 @@ static void text(void **state)
 	doctor(f, arguments, &r);
 	assert_int_equal(r.status, CMD_FAILED);
 	assert_int_equal(r.err.len, 0);
-	command_assert_has(&r.out,
-			   "ok        CPU profiles           not asked for (--cpu-rate 0)\n");
+	command_assert_has(&r.out, "ok        CPU profiles           turned off (--cpu-rate 0)\n");
 	command_assert_has(&r.out, "MISSING   cgroups                ");
 	command_assert_has(&r.out,
-			   "/fs is no cgroup file system - no container is found\n"
-			   "                                 -> name the place of the host's "
-			   "/sys/fs/cgroup with --cgroupfs-root\n");
+			   "/fs is not a cgroup file system - no container is found\n"
+			   "                                 -> set --cgroupfs-root to the mount "
+			   "point of the host's /sys/fs/cgroup\n");
 	command_assert_has(&r.out, "ok        names of pods          containerd: ok\n");
 	command_assert_has(&r.out, "ok        named containers       1 of 1\n");
-	command_assert_has(&r.out, "/store, which will be made\n");
+	command_assert_has(&r.out, "/store; podprof will create it\n");
 	command_assert_has(&r.out, "ok        destination            pyroscope 127.0.0.1:");
 	command_assert_has(&r.out, "ok        listen                 127.0.0.1:0 is free\n");
-	command_assert_has(&r.out, "not all that the settings ask for works here\n");
+	command_assert_has(&r.out, "requested parts do not work here\n");
 	assert_int_equal(sink_n_requests(f->sink), 1);
 	assert_int_equal(sink_request(f->sink, 0)->body_len, 0);
 }
 
-/* One remedy for what has the same. */
+/* One remedy for several findings. */
 static void remedies(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run r = {0};
@@ -139,7 +138,7 @@ static void json(void **state)
 		assert_true(check && outcome && found);
 		if (strcmp(check, "agent") == 0 && n_agent++ == 0) {
 			assert_string_equal(outcome, "ok");
-			assert_non_null(strstr(found, "and is not ready; heaps works"));
+			assert_non_null(strstr(found, "and not ready; heaps works"));
 			assert_true(json_is_null(json_object_get(finding, "remedy")));
 		} else if (strcmp(check, "agent") == 0) {
 			assert_string_equal(outcome, "missing");
@@ -161,7 +160,7 @@ struct output_row {
 
 static const struct output_row output_rows[] = {
 	{"--help", CMD_DONE, "usage: podprof doctor", NULL},
-	{"--bogus", CMD_USAGE, NULL, "doctor: --bogus"},
+	{"--bogus", CMD_USAGE, NULL, "doctor: unknown flag --bogus"},
 	{"--config /nonexistent", CMD_USAGE, NULL, "/nonexistent"},
 	{"--select (", CMD_USAGE, NULL, "--select"},
 	{"more", CMD_USAGE, NULL, "'more'"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * 'podprof heap' against what Go programs write of themselves at a quiet point: mutex and block
- * profiles must be the same, record by record, of a live process and of its core.
+ * 'podprof heap' compared with Go programs' own profiles at a quiet point: mutex and block profiles
+ * must be equal, record by record, from a live process and from its core.
  */
 #include "support/test.h"
 
@@ -37,7 +37,7 @@ static void read_file(const char *path, struct buf *ret)
 	assert_int_equal(root_read(&here, path, ret), 0);
 }
 
-/* A running fixture, and the names of what it and we write. */
+/* A running fixture, and the names of its files and podprof's. */
 struct subject {
 	struct goprocess process;
 	char own[64];
@@ -69,7 +69,7 @@ static void subject_stop(struct subject *s)
 	unlink(s->ours);
 }
 
-/* Run 'heap' for it; the status. What it says is in @says, if that is not NULL. */
+/* Run 'heap' on the process. Returns the status, and the messages in @says unless NULL. */
 static int read_kind(const struct subject *s, const char *kind, char *says, size_t n)
 {
 	struct command_run run;
@@ -158,8 +158,7 @@ static int64_t count_of(const struct subject *s, const char *kind, const char *f
 	return n;
 }
 
-/* Turned on by programs that have nothing in them to read it. How long a tick is has to be measured
- * here. */
+/* Turned on by programs without a reader. podprof has to measure the length of a tick. */
 static void without_readers(void **state)
 {
 	static const char *const variants[] = {"default", "stripped", "pie-stripped"};
@@ -181,7 +180,7 @@ static void without_readers(void **state)
 	}
 }
 
-/* Whoever kept a core of it has all profiles, when the process has long gone. */
+/* A core has all profiles, long after the process's end. */
 static void equal_from_core(void **state)
 {
 	static const char *const heap_types[] = {"alloc_objects", "alloc_space", "inuse_objects",
@@ -235,17 +234,17 @@ static void bad_cores(void **state)
 	corewrite(&s.process.proc, &s.process.id, s.core);
 	assert_int_equal(truncate(s.core, 200000), 0);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
-	assert_non_null(strstr(says, "is cut short"));
+	assert_non_null(strstr(says, "is truncated"));
 	assert_int_equal(truncate(s.core, 10), 0);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
-	assert_non_null(strstr(says, "is no core"));
+	assert_non_null(strstr(says, "is not a core"));
 	unlink(s.core);
 	assert_int_equal(read_kind(&s, "mutex", says, sizeof(says)), CMD_FAILED);
 	assert_non_null(strstr(says, "No such file"));
 	subject_stop(&s);
 }
 
-/* The program is not where it was, or another one is there. */
+/* The program is missing from its path, or replaced. */
 static void moved_program(void **state)
 {
 	_cleanup_(freep) char *path = NULL, *other = NULL;
@@ -270,7 +269,7 @@ static void moved_program(void **state)
 		command_run(line, &run);
 		if (i < 2) {
 			assert_int_equal(run.status, CMD_FAILED);
-			command_assert_has(&run.err, "say with --executable");
+			command_assert_has(&run.err, "set --executable");
 		} else {
 			assert_int_equal(run.status, CMD_DONE);
 		}
@@ -281,7 +280,7 @@ static void moved_program(void **state)
 
 /* ---------------------------------------------------------------- goroutines */
 
-/* A stack without what we say of the goroutine beside it. */
+/* A stack without podprof's labels of the goroutine. */
 static const char *without_labels(const char *key)
 {
 	while (strncmp(key, "state=", 6) == 0 || strncmp(key, "wait_reason=", 12) == 0)
@@ -289,7 +288,7 @@ static const char *without_labels(const char *key)
 	return key;
 }
 
-/* The one that wrote the profile did that then, and does something else now. */
+/* The goroutine that wrote the profile has moved on since. */
 static bool is_main(const char *key)
 {
 	return strstr(key, "main.main ") != NULL;
@@ -306,7 +305,7 @@ static int64_t count_stacks(const struct samelines *l, const char *stack)
 	return n;
 }
 
-/* All but the main one: how many there are, of how many different stacks. */
+/* All except the main goroutine: the number of goroutines, and of different stacks. */
 static void compare_goroutines(const struct subject *s, int64_t *ret_n, size_t *ret_stacks)
 {
 	static const char *const types[] = {"goroutine"};
@@ -360,8 +359,7 @@ static void goroutines_equal_to_own(void **state)
 	}
 }
 
-/* What begins, runs and ends all the time is read, too, or counted; those that wait are there each
- * time. */
+/* Short-lived goroutines are read or counted; waiting ones are there each time. */
 static void goroutines_while_it_runs(void **state)
 {
 	static const char *const types[] = {"goroutine"};
@@ -433,8 +431,8 @@ static void containers(void **state)
 		{"containerd://aaaa1", CMD_DONE, "2 processes"},
 		{ID_GO, CMD_DONE, "2 processes"},
 		{"aaaa2", CMD_NOTHING, "is not a Go program"},
-		{"aaaa", CMD_USAGE, "more than one container's id begins with aaaa"},
-		{"bbbb", CMD_NOTHING, "there is no container bbbb"},
+		{"aaaa", CMD_USAGE, "the ids of several containers begin with aaaa"},
+		{"bbbb", CMD_NOTHING, "no container bbbb"},
 	};
 	_cleanup_(freep) char *path = NULL;
 	const char *gos[GOFIXTURE_GOS_MAX] = {NULL};
@@ -475,7 +473,7 @@ static void containers(void **state)
 	subject_stop(&b);
 }
 
-/* ---------------------------------------------------------------- what is said */
+/* ---------------------------------------------------------------- messages */
 
 static void off_is_said(void **state)
 {
@@ -507,11 +505,11 @@ static void wrong_usage(void **state)
 		{"heap 1 --container abc", "only one of"},
 		{"heap --container=", "--container takes an id"},
 		{"heap 1 --kind cpu --output x", "--kind takes"},
-		{"heap 1 --kind mutex --force --output x", "--force is for heaps"},
-		{"heap 1", "say where to write"},
+		{"heap 1 --kind mutex --force --output x", "heap profiles only"},
+		{"heap 1", "give --output"},
 		{"heap 1 --core x", "only one of"},
-		{"heap --core x --force --output y", "--force is for what runs"},
-		{"heap 1 --sysroot / --output y", "go with --core"},
+		{"heap --core x --force --output y", "--force needs a running"},
+		{"heap 1 --sysroot / --output y", "need --core"},
 	};
 
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command itself, with what it writes caught in files. */
+/* The command, with its output in files. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -15,7 +15,7 @@
 #define ID1 "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
 #define POD "2c48913c-b29f-11e7-9350-020968147796"
 
-/* @arguments: those of 'inspect cgroup', words without quotes */
+/* @arguments: of 'inspect cgroup', words without quotes */
 static void inspect(const char *arguments, struct command_run *ret)
 {
 	char line[512];
@@ -39,7 +39,7 @@ static void assert_field(json_t *object, const char *name, struct strview *row)
 		assert_string_equal(json_string_value(json_object_get(object, name)), want);
 }
 
-/* All collected paths, as they are written in the file: one line in, one object out. */
+/* All collected paths, as in the file: one line in, one object out. */
 static void test_vectors(void **state)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20), input = BUF_INIT(1u << 20);
@@ -97,7 +97,7 @@ static void test_errors(void **state)
 	} rows[] = {
 		{"--bogus", CMD_USAGE, "unknown option '--bogus'"},
 		{"-x", CMD_USAGE, "unknown option '-x'"},
-		{"--cgroupfs-root", CMD_USAGE, "a value is missing behind '--cgroupfs-root'"},
+		{"--cgroupfs-root", CMD_USAGE, "missing value after '--cgroupfs-root'"},
 		{"a b", CMD_USAGE, "'b'"},
 		{"/nonexistent", CMD_FAILED, "/nonexistent: No such file"},
 		{"/", CMD_FAILED, "Is a directory"},
@@ -149,7 +149,7 @@ static void test_node(void **state)
 	tree_deinit(&tree);
 }
 
-/* The longest line that fits, and one character more. */
+/* The longest permitted line, and one character more. */
 static void test_long_line(void **state)
 {
 	_cleanup_(freep) char *line = malloc((256u << 10) + 1);

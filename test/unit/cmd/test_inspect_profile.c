@@ -13,7 +13,7 @@
 
 DEFINE_CLEANUP(struct pprof *, pprof_freep, pprof_free);
 
-/* @arguments: those of 'inspect profile', words without quotes */
+/* @arguments: of 'inspect profile', words without quotes */
 static void inspect(const char *arguments, struct command_run *ret)
 {
 	char line[512];
@@ -25,7 +25,7 @@ static void inspect(const char *arguments, struct command_run *ret)
 struct usage_row {
 	const char *line;
 	int status;
-	const char *err; /* part of it */
+	const char *err; /* a part of the text */
 };
 
 #define CPU "test/data/pprof/go_cpu.pb.gz"
@@ -35,12 +35,12 @@ static const struct usage_row usage_rows[] = {
 	{CPU " " CPU, CMD_USAGE, "give one FILE or '-'"},
 	{"--what " CPU, CMD_USAGE, "unknown option '--what'"},
 	{"-x " CPU, CMD_USAGE, "unknown option '-x'"},
-	{CPU " --top", CMD_USAGE, "a value is missing behind '--top'"},
+	{CPU " --top", CMD_USAGE, "missing value after '--top'"},
 	{"--top many " CPU, CMD_USAGE, "--top takes a number, not 'many'"},
 	{"--sample-type heap " CPU, CMD_FAILED, "no sample type 'heap'; it has: samples, cpu"},
 	{"/nowhere/x.pb.gz", CMD_FAILED, "cannot read /nowhere/x.pb.gz: No such file"},
 	{"/", CMD_FAILED, "cannot read /"},
-	{"Makefile", CMD_FAILED, "Makefile is not a profile that can be read"},
+	{"Makefile", CMD_FAILED, "cannot parse Makefile"},
 	{"/dev/null", CMD_FAILED, "it has no strings, so it is no profile"},
 };
 

@@ -12,36 +12,36 @@
 struct usage_row {
 	const char *line;
 	int status;
-	const char *err; /* part of it */
+	const char *err; /* a part of the text */
 };
 
 static const struct usage_row usage_rows[] = {
-	{"inspect maps", 2, "which process?"},
+	{"inspect maps", 2, "give the PID"},
 	{"inspect maps x", 2, "not a PID: 'x'"},
 	{"inspect maps 99999999999", 2, "not a PID"},
-	{"inspect maps 1 2", 2, "one PID at a time, not '2'"},
+	{"inspect maps 1 2", 2, "unexpected '2'"},
 	{"inspect maps --what 1", 2, "unknown option '--what'"},
-	{"inspect maps 1 --address", 2, "missing behind '--address'"},
+	{"inspect maps 1 --address", 2, "missing value after '--address'"},
 	{"inspect maps 1 --address 0y1", 2, "--address takes an address in hex, not '0y1'"},
 	{"inspect maps 2147483647", 1, "no such process"},
 	{"inspect maps 1 --proc-root /nonexistent", 1, "cannot open /nonexistent"},
-	{"inspect symbols", 2, "of what?"},
-	{"inspect symbols Makefile", 2, "which addresses?"},
+	{"inspect symbols", 2, "give FILE and addresses"},
+	{"inspect symbols Makefile", 2, "give addresses in hex"},
 	{"inspect symbols Makefile zz", 2, "not a hex address: 'zz'"},
 	{"inspect symbols Makefile 1", 1, "Makefile has no symbols: not_elf"},
 	{"inspect symbols /nonexistent 1", 1, "no such file"},
 	{"inspect symbols /dev/null 1", 1, "not_a_file"},
 	{"inspect symbols --pid 2147483647 1", 1, "no such process"},
 	{"inspect symbols --pid x 1", 2, "--pid takes a PID, not 'x'"},
-	{"inspect symbols --pid", 2, "missing behind '--pid'"},
+	{"inspect symbols --pid", 2, "missing value after '--pid'"},
 	{"inspect maps 0", 2, "not a PID: '0'"},
 	{"inspect goruntime", 2, "give one FILE or PID"},
 	{"inspect goruntime --json=1 1", 2, "unknown option '--json=1'"},
 	{"inspect goruntime 1 --proc-root /nonexistent", 1, "cannot open /nonexistent"},
 	{"heap", 2, "give one PID"},
 	{"heap 0 -o x", 2, "give one PID"},
-	{"heap 2147483647", 2, "say where to write"},
-	{"heap 2147483647 -o", 2, "missing behind '-o'"},
+	{"heap 2147483647", 2, "give --output"},
+	{"heap 2147483647 -o", 2, "missing value after '-o'"},
 	{"heap 2147483647 -x", 2, "unknown option '-x'"},
 	{"heap 2147483647 -o /nonexistent/x", 1, "no process 2147483647"},
 	{"heap 1 --output x --proc-root /nonexistent", 1, "cannot open /nonexistent"},
@@ -79,7 +79,7 @@ static uint64_t hex_of(const json_t *object, const char *key)
 	return strtoull(json_string_value(json_object_get(object, key)), NULL, 16);
 }
 
-/* Every line is an object; the one that holds our own code is this program. */
+/* Every line is an object; the mapping around the test's code is this program. */
 static void test_maps(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0};
@@ -133,7 +133,7 @@ static void test_address(void **state)
 	command_assert_has(&none.err, "has no code at 0x10");
 }
 
-/* The first frame's function, of one line of --json. */
+/* The first frame's function in one line of --json. */
 static void check_function(const char *line, const char *want)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0};
@@ -163,7 +163,7 @@ static void test_symbols(void **state)
 	check_function(line, "plain-stripped+0x1234");
 }
 
-/* A name that a container has chosen cannot speak to the terminal. */
+/* Names chosen by a container cannot send control characters to the terminal. */
 static void test_control_characters(void **state)
 {
 	_cleanup_(command_run_deinit) struct command_run run = {0}, none = {0};

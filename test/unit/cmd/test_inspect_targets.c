@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The command itself, on a node that is made up: cgroup directories, a procfs with three processes,
- * and what containerd has written down. */
+/* The command on a synthetic node: cgroup directories, a procfs with three processes, and
+ * containerd's state. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -137,7 +137,7 @@ static void text(void **state)
 			   "    processes            none\n");
 	command_assert_has(&r.out, "3 containers, 0 units, 0 programs; 2 not profiled\n"
 				   "names from: containerd: ok; docker: ok\n");
-	/* what is profiled comes first */
+	/* profiled entities come first */
 	assert_true(strstr(r.out.data, "shop/") < strstr(r.out.data, "kube-system/"));
 }
 
@@ -149,7 +149,7 @@ static void brief(void **state)
 	assert_int_equal(r.status, CMD_DONE);
 	command_assert_has(&r.out, WEB "  container          2  73051af27110              yes\n");
 	command_assert_has(&r.out, "1 containers,");
-	command_assert_has(&r.out, "names from: nobody is asked\n");
+	command_assert_has(&r.out, "names from: no source\n");
 	assert_null(strstr(r.out.data, OTHER));
 }
 
@@ -187,10 +187,10 @@ struct output_row {
 static const struct output_row output_rows[] = {
 	{"--help", CMD_DONE, "usage: podprof inspect targets", NULL},
 	{"--bogus", CMD_USAGE, NULL, "--bogus"},
-	{"--name", CMD_USAGE, NULL, "behind '--name'"},
+	{"--name", CMD_USAGE, NULL, "after '--name'"},
 	{"--select (", CMD_USAGE, NULL, "--select"},
 	{"--config /nonexistent", CMD_USAGE, NULL, "/nonexistent"},
-	{"--metadata kubelet", CMD_FAILED, NULL, "cannot ask for names"},
+	{"--metadata kubelet", CMD_FAILED, NULL, "cannot start the lookup of names"},
 	{"--cgroupfs-root /nonexistent", CMD_FAILED, NULL, "--cgroupfs-root"},
 	{"--json --name nobody", CMD_NOTHING, NULL, NULL},
 };
@@ -209,7 +209,7 @@ static void outputs(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* It has its pod's names, and no container's. */
+/* The sandbox has the names of its pod, and no container's. */
 static void sandbox(void **state)
 {
 	struct tree *tree = *state;

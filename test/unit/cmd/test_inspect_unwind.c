@@ -20,7 +20,7 @@ static void run(const char *what, const char *name, struct command_run *ret)
 	command_run(line, ret);
 }
 
-/* Each line is "START END rule", and begins where the one before it ends. */
+/* Each line is "START END rule", and begins at the end of the previous line. */
 static void check_rows(const char *out)
 {
 	unsigned long long start, end, last = 0;
@@ -70,7 +70,7 @@ static void test_summary(void **state)
 	command_run_deinit(&r);
 }
 
-/* What the rows say, the packed table finds. */
+/* The packed table agrees with the rows. */
 static void test_lookup(void **state)
 {
 	unsigned long long start, end;
@@ -103,7 +103,7 @@ static void inspect_pid(pid_t pid, const char *more, struct command_run *ret)
 	command_run(line, ret);
 }
 
-/* Of a process of which no podprof can have taken a sample: it does nothing. */
+/* Of an idle process, so no podprof can have a sample. */
 static void test_pid(void **state)
 {
 	struct command_run r;
@@ -118,7 +118,7 @@ static void test_pid(void **state)
 	assert_true(child > 0);
 	inspect_pid(child, "", &r);
 	assert_int_equal(r.status, CMD_DONE);
-	command_assert_has(&r.out, "as they would be for the walker: ");
+	command_assert_has(&r.out, "computed, not read from the kernel: ");
 	command_assert_has(&r.out, "/test_inspect_unwind\n");
 	command_assert_has(&r.out, "/libc.so.6\n");
 	command_run_deinit(&r);
@@ -149,13 +149,13 @@ static void test_errors(void **state)
 		int status;
 		const char *err;
 	} rows[] = {
-		{"inspect unwind", CMD_USAGE, "of what?"},
+		{"inspect unwind", CMD_USAGE, "give a program or library"},
 		{"inspect unwind --color x", CMD_USAGE, "unknown option"},
 		{"inspect unwind /bin/ls --lookup xyz", CMD_USAGE, "not 'xyz'"},
 		{"inspect unwind /bin/ls --lookup", CMD_USAGE, "--lookup"},
-		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "one file at a time"},
+		{"inspect unwind /bin/ls /bin/cat", CMD_USAGE, "give one file"},
 		{"inspect unwind /bin/ls --pid 1", CMD_USAGE, "not both"},
-		{"inspect unwind --pid 1 --rows", CMD_USAGE, "--rows is for a file"},
+		{"inspect unwind --pid 1 --rows", CMD_USAGE, "--rows needs a file"},
 		{"inspect unwind --pid x", CMD_USAGE, "not 'x'"},
 		{"inspect unwind --pid 4194304", CMD_FAILED, "check the number"},
 		{"inspect unwind --pid 4194303 --proc-root /nowhere", CMD_FAILED, "procfs"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What 'record' takes and refuses, and the process in which it runs a command. */
+/* Accepted and refused arguments of 'record', and the process for its command. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -27,10 +27,10 @@ struct wrong_row {
 };
 
 static const struct wrong_row wrong_rows[] = {
-	{"", "say what to record"},
-	{"--duration 10s", "say what to record"},
+	{"", "give a target"},
+	{"--duration 10s", "give a target"},
 	{"--nonsense", "unknown option '--nonsense'"},
-	{"--pid", "a value is missing behind '--pid'"},
+	{"--pid", "missing value after '--pid'"},
 	{"--pid x", "--pid takes a PID"},
 	{"--pid 0", "--pid takes a PID"},
 	{"--pid -1", "--pid takes a PID"},
@@ -43,9 +43,9 @@ static const struct wrong_row wrong_rows[] = {
 	{"--pid 1 --container abc", "only one of"},
 	{"--container abc -- true", "only one of"},
 	{"--all -- true", "only one of"},
-	{"--all true", "'true' is no option; a command to run stands behind --"},
-	{"1234", "'1234' is no option"},
-	{"--", "say what to record"},
+	{"--all true", "unexpected argument 'true'; put a command to run after --"},
+	{"1234", "unexpected argument '1234'"},
+	{"--", "give a target"},
 	{"--container=", "--container takes an id"},
 	{"--all --duration 10", "--duration takes a time"},
 	{"--all --duration 0s", "--duration takes a time"},
@@ -60,21 +60,21 @@ static const struct wrong_row wrong_rows[] = {
 	{"--all --period 1s", "--period takes a number"},
 	{"--all --period 99999", "in ns, 100000 at least"},
 	{"--all --event nonsense",
-	 "there is no event 'nonsense'; there are cpu-clock, page-faults"},
-	{"--all --event=", "there is no event ''"},
+	 "unknown event 'nonsense'; the events are cpu-clock, page-faults"},
+	{"--all --event=", "unknown event ''"},
 	{"--all --event page-faults --rate 99", "--rate is for the clock"},
 	{"--all --event page-faults --period 0", "--period takes a number"},
 	{"--all --kernel-stacks perhaps", "--kernel-stacks takes true or false"},
 	{"--all --unwind magic", "--unwind takes auto, fp or dwarf"},
 	{"--all --off-cpu 2", "--off-cpu takes a share from 0 to 1"},
-	{"--all --off-cpu 1 --event page-faults", "goes with the clock only"},
-	{"--all --off-cpu 0.1 --period 1000000", "goes with the clock only"},
+	{"--all --off-cpu 1 --event page-faults", "works with the clock only"},
+	{"--all --off-cpu 0.1 --period 1000000", "works with the clock only"},
 	{"--all --tag version", "--tag takes KEY=VALUE"},
 	{"--all --tag version=", "--tag takes KEY=VALUE"},
-	{"--all --tag =1", "a key has letters"},
-	{"--all --tag 1=1", "a key has letters"},
-	{"--all --tag a-b=1", "a key has letters"},
-	{"--all --output=", "--output takes a file's name"},
+	{"--all --tag =1", "a key consists of letters"},
+	{"--all --tag 1=1", "a key consists of letters"},
+	{"--all --tag a-b=1", "a key consists of letters"},
+	{"--all --output=", "--output takes the name of a file"},
 };
 
 static void test_wrong_usage(void **state)
@@ -93,7 +93,7 @@ static void test_wrong_usage(void **state)
 	}
 }
 
-/* One more than there is room for. */
+/* A value more than the limit. */
 static void too_many(const char *option, const char *says)
 {
 	const char *argv[2 + 2 * (CMDLINE_VALUES_MAX + 1)] = {"record", "--all"};
@@ -132,7 +132,7 @@ static void test_help(void **state)
 	command_run_deinit(&run);
 }
 
-/* ---------------------------------------------------------------- what is taken */
+/* ---------------------------------------------------------------- accepted arguments */
 
 static void parse(const char *line, struct record_options *ret)
 {
@@ -205,7 +205,7 @@ static void test_values(void **state)
 	record_options_deinit(&o);
 }
 
-/* What stands behind the command is the command's. */
+/* Arguments after the command belong to the command. */
 static void test_command(void **state)
 {
 	struct record_options o;
@@ -258,7 +258,7 @@ static void test_child_is_no_program(void **state)
 	record_child_deinit(&child);
 }
 
-/* One that is never let run has run nothing, and is gone. */
+/* A child without a go executes nothing and ends. */
 static void test_child_is_not_let(void **state)
 {
 	char *command[] = {(char *)"touch", NULL, NULL};
@@ -299,7 +299,7 @@ static void test_output(void **state)
 	tree_init(&tree);
 	snprintf(path, sizeof(path), "%s/out", tree.path);
 
-	/* a new one goes again if nothing comes of it */
+	/* a new file is removed if nothing is written */
 	assert_int_equal(output_open("record", path, &o), CMD_DONE);
 	assert_int_equal(access(path, F_OK), 0);
 	output_deinit(&o);
@@ -310,7 +310,7 @@ static void test_output(void **state)
 	output_deinit(&o);
 	assert_int_equal(size_of(path), 5);
 
-	/* an old one stays as it is until there is something to write */
+	/* an old file stays unchanged until something is written */
 	assert_int_equal(output_open("record", path, &o), CMD_DONE);
 	output_deinit(&o);
 	assert_int_equal(size_of(path), 5);

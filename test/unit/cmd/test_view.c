@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "cmd/view.h"
 
-/* What is printed of @object, which is taken. */
+/* The printed form of @object. Takes @object. */
 static char *printed(json_t *object, bool json, const char *template, int *ret)
 {
 	FILE *before = stdout;

@@ -22,7 +22,7 @@ DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 #define ENTRY	  "cfa=rsp+8 fp=same ra=cfa-8"
 #define SP(n)	  "cfa=rsp+" #n " fp=same ra=cfa-8"
 #define NOPS8	  "\x90\x90\x90\x90\x90\x90\x90\x90"
-/* So that the image is worth a look. */
+/* Large enough for a scan of the image. */
 #define TEXT_SIZE 0x400
 
 struct code_row {
@@ -32,8 +32,8 @@ struct code_row {
 	const char *expected; /* "OFFSET RULE;" each, from the first function on */
 };
 
-/* The program's entry is the first byte; offsets are hex. What is between two functions that are
- * near each other belongs to the first. */
+/* The program's entry is the first byte; offsets are hex. Bytes between two near functions belong
+ * to the first. */
 static const struct code_row code_rows[] = {
 	{"ret", BYTES("\xc3"), "0 " ENTRY ";1 gap;"},
 	{"push %rbx; call; pop %rbx; ret", BYTES("\x53\xe8\x00\x10\x00\x00\x5b\xc3"),
@@ -71,7 +71,7 @@ static const struct code_row code_rows[] = {
 	{"to another function, with the stack as it is",
 	 BYTES("\x53\xe8\x1a\x00\x00\x00\xeb\x18" NOPS8 NOPS8 NOPS8 "\xc3"),
 	 "20 " ENTRY ";21 gap;"},
-	/* it calls one that ends with hlt; behind the call is another one's code */
+	/* calls a function that ends with hlt; another function's code follows the call */
 	{"a call that does not return",
 	 BYTES("\x53\xe8\x0a\x00\x00\x00\x5b\x5b\x5b\xc3\xcc\xcc"
 	       "\xcc\xcc\xcc\xcc\xf4"),
@@ -98,7 +98,7 @@ static const struct code_row code_rows[] = {
 	 "0 " ENTRY ";1e gap;"},
 	{"what no linkage table has", BYTES("\xc3\x66\x90\x66\x90\x66\x66\x90\xff\xe0"),
 	 "0 " ENTRY ";1 gap;"},
-	/* most functions that save rbp make a frame: then the frame pointers tell */
+	/* most functions that save rbp make a frame: frame pointers are then reliable */
 	{"code with frame pointers",
 	 BYTES("\x55\x48\x89\xe5\xe8\x17\x00\x00\x00\xe8\x22\x00\x00\x00\xe8\x2d\x00\x00\x00\x5d"
 	       "\xc3" NOPS8 "\x90\x90\x90"
@@ -151,7 +151,7 @@ static void print_rows(enum cfi_machine machine, const struct rows *rows, char *
 	}
 }
 
-/* Of a file of which nothing is known. */
+/* Of a file without other knowledge. */
 static int scan(const struct elffile *file, struct codescan_stats *stats, struct rows **ret)
 {
 	_cleanup_(rows_freep) struct rows *nothing = NULL;
@@ -229,8 +229,8 @@ static bool is_plain(const struct unwind_rule *rule)
 	       (rule->cfa_reg == UNWIND_X86_SP || rule->cfa_reg == UNWIND_X86_FP);
 }
 
-/* Tables count from either register where both are known, and go on saying where rbp was stored
- * when it is back. */
+/* If both registers are known, tables use either, and still describe the slot of rbp after its
+ * restore. */
 static void judge(const struct unwind_rule *theirs, const struct unwind_rule *ours, uint64_t n,
 		  struct verdict *v)
 {
@@ -266,7 +266,7 @@ static void compare(const struct rows *theirs, const struct rows *ours, uint64_t
 	}
 }
 
-/* What the code alone shows, compared with what the tables of the same program say. */
+/* The results from code alone, compared with the tables of the same program. */
 static void test_library(void **state)
 {
 	_cleanup_(rows_freep) struct rows *tables = NULL, *code = NULL;

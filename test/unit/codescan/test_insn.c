@@ -266,8 +266,8 @@ static void test_arm64(void **state)
 	assert_false(insn_decode_arm64((const uint8_t *)arm64_rows[0].bytes, 3, VADDR, &insn));
 }
 
-/* A line of objdump -d: "  401000:\t48 83 ec 08  \tsub ...". Its bytes' number, 0 if it has none.
- */
+/* A line of objdump -d: " 401000:\t48 83 ec 08 \tsub ...". Returns the number of bytes, 0 without
+ * bytes. */
 static size_t parse_line(const char *line, uint64_t *ret_vaddr, uint8_t ret[32])
 {
 	char *at;
@@ -276,7 +276,7 @@ static size_t parse_line(const char *line, uint64_t *ret_vaddr, uint8_t ret[32])
 	*ret_vaddr = strtoull(line, &at, 16);
 	if (at == line || *at != ':' || strstr(line, "(bad)"))
 		return 0;
-	/* "48 " each; two blanks or the line's end are behind the last one */
+	/* "48 " each; two blanks or the line's end follow the last byte */
 	for (at += 2; n < 32; n++, at += 3) {
 		if (strspn(at, "0123456789abcdef") != 2 || !strchr(" \t\n", at[2]))
 			break;
@@ -285,7 +285,7 @@ static size_t parse_line(const char *line, uint64_t *ret_vaddr, uint8_t ret[32])
 	return n;
 }
 
-/* Lengths as objdump has them, of a program with a whole C library in it. */
+/* Instruction lengths by objdump, for a program with a whole C library. */
 static void test_lengths(void **state)
 {
 	char path[FIXTURE_PATH_MAX], command[FIXTURE_PATH_MAX + 64], line[512];
@@ -306,7 +306,7 @@ static void test_lengths(void **state)
 		if (!n)
 			continue;
 		n_all++;
-		/* it takes fwait for a part of what is behind it */
+		/* objdump joins fwait with the next instruction */
 		if (bytes[0] == 0x9b)
 			continue;
 		if (insn_decode_x86(bytes, sizeof(bytes), vaddr, &insn) && insn.length == n)

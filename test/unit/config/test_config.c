@@ -129,13 +129,13 @@ static const struct bad_row bad_rows[] = {
 	{"--off-cpu", "nan", "--off-cpu: 'nan'"},
 	{"--off-cpu", "0x1", "--off-cpu: '0x1'"},
 	{"--off-cpu", "0.5%", "--off-cpu: '0.5%'"},
-	{"--unwind=orc", NULL, "it is one of auto, fp, dwarf"},
+	{"--unwind=orc", NULL, "one of auto, fp, dwarf"},
 	{"--kernel-stacks=maybe", NULL, "true or false"},
 	{"--go-heap-profiler", "sometimes", "one of disabled, enabled, force"},
 	{"--store-bytes", "1KiB", "out of range"},
-	{"--no-such", NULL, "--no-such is no flag"},
+	{"--no-such", NULL, "unknown flag --no-such"},
 	{"--cpu-rate", NULL, "needs a value"},
-	{"word", NULL, "'word' is no flag"},
+	{"word", NULL, "unexpected argument 'word'"},
 	{"--config", "/no/such/file", "/no/such/file"},
 	{"--listen=", NULL, "must not be empty"},
 	{"--label", "prod", "NAME=VALUE"},
@@ -185,14 +185,14 @@ static const struct bad_row file_rows[] = {
 	{"{\"cpu-rate\": }", NULL, "line 1"},
 	{"[1]", NULL, "object"},
 	{"", NULL, "line"},
-	{"{\"cpu-rat\": 1}", NULL, "no setting"},
-	{"{\"config\": \"x\"}", NULL, "no setting"},
+	{"{\"cpu-rat\": 1}", NULL, "not a setting"},
+	{"{\"config\": \"x\"}", NULL, "not a setting"},
 	{"{\"cpu-rate\": [1]}", NULL, "string, number or boolean"},
 	{"{\"cpu-rate\": 1, \"cpu-rate\": 2}", NULL, "uplicate"},
 	{"{\"window\": 60}", NULL, "unit"},
 	{"{\"destination\": [\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"]}", NULL,
 	 "too many"},
-	{"{\"relabel_configs\": {}}", NULL, "relabel_configs: an array"},
+	{"{\"relabel_configs\": {}}", NULL, "relabel_configs: not an array"},
 	{"{\"relabel_configs\": [{\"action\": \"drop\", \"regex\": \"[\"}]}", NULL,
 	 "relabel_configs[0].regex: missing ]: ["},
 };
@@ -267,7 +267,7 @@ static void test_relabel(void **state)
 	write_file(path, text);
 	assert_int_equal(load(flags, &b, &error), 0);
 	assert_int_equal(relabel_n_rules(b.relabel), 1);
-	/* a change that needs no restart */
+	/* a change without a restart */
 	config_diff(&a, &b, diff, sizeof(diff));
 	assert_string_equal(diff, "");
 	unlink(path);

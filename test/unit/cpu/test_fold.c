@@ -9,8 +9,8 @@
 
 DEFINE_CLEANUP(struct fold *, fold_freep, fold_free);
 
-/* Enough of an image for a table that only compares and counts references. They are on the stack of
- * the test, so the last reference stays with it. */
+/* Enough of an image for a table that only compares and counts references. The images are on the
+ * test's stack, so the test keeps the last reference. */
 static struct image image_a = {.kind = IMAGE_UNKNOWN, .refs = 1};
 static struct image image_b = {.kind = IMAGE_UNKNOWN, .refs = 1};
 
@@ -20,7 +20,7 @@ struct stack_row {
 	uint8_t marks[3];
 	size_t n;
 	uint64_t count;
-	size_t want; /* index of the stack it must be counted in */
+	size_t want; /* index of the expected stack */
 };
 
 static const struct stack_row stack_rows[] = {
@@ -107,7 +107,7 @@ static void test_ceiling(void **state)
 	total = fold_total(fold);
 	add_numbered(fold, FOLD_STACKS_MAX, FOLD_FULL);
 	assert_int_equal(fold_total(fold), total);
-	/* what is known still counts, and is where it was */
+	/* known stacks still count, at the same place */
 	add_numbered(fold, 77, 0);
 	assert_int_equal(fold_get(fold, 77).count, 2 * 78);
 	assert_int_equal(fold_get(fold, 77).frames[1].vaddr, 77 * 0x10000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Folded stacks of this program itself, encoded, read again and printed: a line a sample, with its
- * values, its functions from the innermost on and its labels, which are sorted by name.
+ * Folded stacks of this program itself, encoded, read again and printed: a line a sample, with
+ * values, functions from the innermost on, and labels sorted by name.
  */
 #include "support/test.h"
 
@@ -96,11 +96,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what goes in */
+/* ---------------------------------------------------------------- input */
 
-/* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: behind a call that is there; a:
- * anonymous memory; u: nothing known; r, R: lines 12 and 13 of a language runtime's function; b: a
- * frame of it that is not known. */
+/* i, o: at the first instruction of cpu_inner(), cpu_outer(); I, O: after a call in them; a:
+ * anonymous memory; u: unknown; r, R: lines 12 and 13 of a language runtime's function; b: an
+ * unknown frame of a runtime. */
 static struct frame frame_of(const struct bench *b, char what, uint8_t *ret_is_return)
 {
 	const uint64_t inner = (uint64_t)(uintptr_t)cpu_inner - b->bias;
@@ -216,7 +216,7 @@ static void input_deinit(struct input *in)
 	}
 }
 
-/* ---------------------------------------------------------------- what comes out */
+/* ---------------------------------------------------------------- output */
 
 static void print_sample(const struct pprof_tables *t, size_t i, struct buf *out)
 {
@@ -300,7 +300,8 @@ static const struct report_row rows[] = {
 	 {{"pid=7", false, {{"i", 1, 1}}}, {"pid=7", false, {{"i", 1, 1}}}},
 	 TIME_TYPES,
 	 .expected = "2 2 cpu_inner pid=7 \n"},
-	/* a return address belongs to what is before it, an innermost one to what is behind */
+	/* a return address belongs to the preceding call, an innermost pc to the next instruction
+	 */
 	{"return addresses",
 	 TIME,
 	 {{NULL, false, {{"I", 1, 1}, {"iIOo", 1, 1}}}},
@@ -365,7 +366,7 @@ static void test_many_labels(void **state)
 	check_row(*state, &row);
 }
 
-/* One place is one location, in the segment of its file, whoever's it is. */
+/* One place is one location, in the segment of its file, for all processes. */
 static void test_places(void **state)
 {
 	_cleanup_(buf_deinit) struct buf bytes = BUF_INIT(BYTES_MAX);
@@ -396,7 +397,7 @@ static void test_places(void **state)
 	input_deinit(&in);
 }
 
-/* All functions of a runtime are in one mapping, each line is a location, none has an address. */
+/* All functions of a runtime are in one mapping; each line is a location without an address. */
 static void test_runtime_places(void **state)
 {
 	static const struct report_row row = {"",	  TIME, {{NULL, false, {{"rRrb", 1, 1}}}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What waits for names: the stacks of a window. */
+/* Stacks of a window that wait for names. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 struct fixture {
 	struct entity_table *entities;
 	struct entity *a, *b, *c;
-	char told[256]; /* what has come out */
+	char told[256]; /* the output */
 };
 
 static struct entity *container(struct fixture *f, const char *id)
@@ -99,7 +99,7 @@ static void on_dropped(void *ctx, const struct cpu_window *w, struct cpu_window_
 	tell(ctx, "!", parts, n);
 }
 
-/* Two runs of one container are one series, each kind by itself; who is left out is not in it. */
+/* Two runs of one container are one series for each kind; excluded ones are not in the series. */
 static void window_by_labels(void **state)
 {
 	struct fixture *f = *state;
@@ -122,7 +122,7 @@ static void window_by_labels(void **state)
 	cpu_window_free(w);
 }
 
-/* It does not wait for ever, and its entities stay for as long as it does. */
+/* The wait is bounded, and the entities stay for the duration. */
 static void window_expires(void **state)
 {
 	struct fixture *f = *state;

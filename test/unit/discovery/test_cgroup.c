@@ -220,7 +220,7 @@ static void test_paths(void **state)
 	}
 }
 
-/* Names up to the ceiling are whole, longer ones are refused and not cut. */
+/* Names up to the ceiling are whole; longer ones are refused, not truncated. */
 static void test_name_length(void **state)
 {
 	char path[8 + CGROUP_ID_MAX];
@@ -256,7 +256,7 @@ static void test_lines(void **state)
 	assert_false(cgroup_line_next(&t, &line));
 }
 
-/* Docker in Docker, which has two of three hierarchies. */
+/* Docker in Docker, with two of three hierarchies. */
 static void test_inner_in_some_lines(void **state)
 {
 	static const char *const orders[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table alone, fed by hand; test_cgroupfs.c has it on real directories. */
+/* The table alone, filled by hand; test_cgroupfs.c tests real directories. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void test_paths(void **state)
 	cgroupdir_deinit(&t);
 }
 
-/* A directory cannot be below itself, whatever numbers a mount shows. */
+/* A directory cannot be below itself, whatever the numbers of a mount. */
 static void test_no_tree(void **state)
 {
 	struct cgroupdir_table t = {.grace_ns = LONG};
@@ -104,9 +104,9 @@ static void test_full(void **state)
 			first = dir;
 	}
 	assert_int_equal(outcome(&t, root, "more", MAX + 1), CGROUPDIR_TOO_MANY);
-	/* what is there is still found */
+	/* known directories are still found */
 	assert_ptr_equal(see(&t, root, "1", 2), first);
-	/* one that has gone makes room, and is forgotten for it */
+	/* a gone directory makes room and is dropped */
 	cgroupdir_remove(&t, first);
 	assert_non_null(cgroupdir_find(&t, HIERARCHY_V1, 2));
 	assert_int_equal(outcome(&t, root, "more", MAX + 1), 0);
@@ -115,7 +115,7 @@ static void test_full(void **state)
 	cgroupdir_deinit(&t);
 }
 
-/* Directories made and removed in a circle push out each other, and no directory that exists. */
+/* Directories made and removed in a circle evict each other, and no existing directory. */
 static void test_churn(void **state)
 {
 	struct cgroupdir_table t = {.grace_ns = LONG};
@@ -136,8 +136,8 @@ static void test_churn(void **state)
 	cgroupdir_deinit(&t);
 }
 
-/* Containers have half of the table for what they make; what they make and remove pushes out none
- * of the others that are gone. */
+/* Containers have half of the table for directories of their own; removed ones evict none of the
+ * other gone directories. */
 static void test_inside(void **state)
 {
 	struct cgroupdir_table t = {.grace_ns = LONG};

@@ -20,15 +20,15 @@
 #define ID1  "73051af271105c07e1f493b34856a77e665e3b0b4fc72f76c807dfbffeb881bd"
 #define ID2  "40c03570b6f4c30bc8d69923d37ee698f5cfcced92c7b7df1c47f6f7887378a9"
 #define POD  "2c48913c-b29f-11e7-9350-020968147796"
-#define LONG UINT64_C(3600000000000) /* a grace time that does not end here */
+#define LONG UINT64_C(3600000000000) /* a grace period beyond the test's end */
 
-/* ---- what the table tells ---- */
+/* ---- events of the table ---- */
 
 struct log {
 	size_t n_added;
 	size_t n_removed;
 	size_t n_forgotten;
-	uint64_t wanted_id; /* added_wanted: this one has been */
+	uint64_t wanted_id; /* added_wanted: the added directory */
 	bool added_wanted;
 };
 
@@ -206,7 +206,7 @@ static void test_come_and_go(void **state)
 	cgroupfs_free(fs);
 	assert_int_equal(log.n_forgotten, 4);
 
-	/* without a grace time it goes at once */
+	/* without a grace period the directory is dropped at once */
 	log = (struct log){0};
 	tree_mkdir(tree.fd, "docker/" ID1);
 	fs = open_tree(tree.path, NULL, 0, &log);
@@ -237,7 +237,7 @@ static void test_last_child(void **state)
 	tree_deinit(&tree);
 }
 
-/* The number stays, the name does not: it is another directory. */
+/* Same number, new name: another directory. */
 static void test_rename(void **state)
 {
 	struct log log = {0};
@@ -293,8 +293,8 @@ static void long_path(char *ret, size_t size, size_t n)
 	ret[201 * n - 1] = '\0';
 }
 
-/* A path that is too long for /proc/PID/cgroup, though not deep: 20 components are 4020 characters,
- * 21 are 4221. */
+/* A path too long for /proc/PID/cgroup, but not too deep: 20 components are 4020 characters, 21 are
+ * 4221. */
 static void test_long_path(void **state)
 {
 	char path[201 * 24], last[16] = "last";
@@ -324,7 +324,7 @@ static void test_long_path(void **state)
 	tree_deinit(&tree);
 }
 
-/* One container's directories leave room for the others'. */
+/* Directories of a single container leave room for the others. */
 static void test_below_one_container(void **state)
 {
 	struct cgroupfs *fs;
@@ -364,8 +364,8 @@ static bool all_told(void *ctx)
 	return metric(fs, "podprof_cgroup_refused", "too_many_in_container") >= 256;
 }
 
-/* One makes a hundred thousand while it is watched; another's directory is told of in time, and
- * nothing is listed to its end again and again. */
+/* One container makes a hundred thousand directories under watch. Another's directory is still
+ * reported in time, and no directory is listed again and again. */
 static void test_flood(void **state)
 {
 	uint64_t others, before;
@@ -403,7 +403,7 @@ static void test_flood(void **state)
 	tree_deinit(&tree);
 }
 
-/* An event that waits is read when somebody asks, without a trip through the loop. */
+/* A pending event is read on demand, without a round of the loop. */
 static void test_catch_up(void **state)
 {
 	struct cgroupfs *fs;
@@ -603,7 +603,7 @@ static void test_node_events(void **state)
 	node_deinit(&node);
 }
 
-/* No watches to be had: the walks find it, and it is said that there are none. */
+/* No watches available: the walks find the directory, and the lack of watches is reported. */
 static void test_without_watches(void **state)
 {
 	struct root real = proc;
@@ -616,7 +616,8 @@ static void test_without_watches(void **state)
 	tree_init(&tree);
 	tree_init(&false_proc);
 	tree_mkdir(false_proc.fd, "sys/fs/inotify");
-	tree_write(false_proc.fd, "sys/fs/inotify/max_user_watches", "4\n"); /* a quarter: one */
+	tree_write(false_proc.fd, "sys/fs/inotify/max_user_watches",
+		   "4\n"); /* a quarter: one watch */
 	proc.fd = false_proc.fd;
 	assert_int_equal(loop_new(&loop), 0);
 	tree_mkdir(tree.fd, "a/b");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * This node's cgroup file systems, and what a kernel can do to who follows them: no watches, no
- * instances, namespaces of cgroups, odd names, directories that go while they are read.
+ * This node's cgroup file systems, and the kernel's obstacles: no watches, no instances, cgroup
+ * namespaces, odd names, directories that vanish during the read.
  */
 #include "support/test.h"
 
@@ -60,7 +60,7 @@ static void assert_column(struct strview *row, const char *value)
 	assert_string_equal(value && *value ? value : "-", s);
 }
 
-/* The first column, if it is one path and has no way up: "\\" stands for one. */
+/* The first column, if it is a single path without "..". "\\" stands for a backslash. */
 static char *bare_path(struct strview *row)
 {
 	struct strview path;
@@ -83,8 +83,8 @@ static char *bare_path(struct strview *row)
 	return s;
 }
 
-/* Each path as a cgroup below @top, which is where the tree begins for who reads it; what the walk
- * found there says what the path alone does. */
+/* Each path as a cgroup below @top, the root of the tree for the reader; the walk's result equals
+ * the parse of the path alone. */
 static size_t check_rows(enum hierarchy h, int top, const char *path)
 {
 	_cleanup_(buf_deinit) struct buf file = BUF_INIT(1u << 20);
@@ -155,8 +155,8 @@ static void test_vectors(void **state)
 
 /* ---------------------------------------------------------------- names */
 
-/* Bytes that are no UTF-8 are fine for the kernel; a newline is not, so that its own lists stay
- * readable. Nobody below sees either in a label. */
+/* The kernel accepts bytes that are not UTF-8, but no newline, to keep its own lists readable.
+ * Neither appears in a label. */
 static void test_names(void **state)
 {
 	struct discovery_opts opts = {
@@ -188,8 +188,7 @@ static void test_names(void **state)
 
 /* ---------------------------------------------------------------- without watches */
 
-/* What an unprivileged user may set for himself, in a user namespace of his own: it ends with
- * it. */
+/* A limit of an unprivileged user, in a user namespace of the test; ends with the namespace. */
 static void limit(const char *what, const char *value)
 {
 	const int self = open("/proc/self", O_DIRECTORY | O_RDONLY | O_CLOEXEC);
@@ -237,7 +236,7 @@ static void walks_find(uint64_t held)
 	tree_deinit(&tree);
 }
 
-/* In a child: true if @run came to its end. What it asserts ends the child otherwise. */
+/* In a child: true if @run reaches its end. A failed assertion ends the child earlier. */
 static void in_child(void (*run)(void))
 {
 	pid_t child = fork();
@@ -275,7 +274,7 @@ static void test_without_watches(void **state)
 
 /* ---------------------------------------------------------------- a namespace of our own */
 
-/* Whose @cgroup is by a process in it, when that is asked again for a second. */
+/* The entity of @cgroup by a process inside, asked repeatedly for a second. */
 static const struct entity *ask_for_long(struct discovery *d, const struct cgroup *cgroup,
 					 const struct pid_id *pid)
 {
@@ -306,8 +305,8 @@ static void start_in(const struct cgroups *cgroups, const struct cgroup *cgroup,
 	assert_int_equal(pid_read(&proc, child, ret), 0);
 }
 
-/* As an agent in a container on version 2: the trees are those of the node, the paths in /proc are
- * ours. */
+/* Like an agent in a container on version 2: the trees are the node's, the paths in /proc are the
+ * container's. */
 static void in_namespace(void)
 {
 	struct discovery_opts opts = {.proc = &proc, .node_name = "", .grace_ns = LONG};
@@ -328,13 +327,13 @@ static void in_namespace(void)
 	start_in(&cgroups, &known, &pid);
 	assert_string_equal(ask_for_long(d, &known, &pid)->id.container_id, id[1]);
 	assert_string_equal(ask_for_long(d, &agents, &pid)->id.pod_uid, POD);
-	/* one that is not in the table yet; its process is in another by now, or still there */
+	/* a cgroup not in the table yet; the process has moved on, or is still there */
 	cgroups_make(&cgroups, &later, "kubepods/besteffort/pod" POD "/%s", id[2]);
 	assert_string_equal(ask_for_long(d, &later, &pid)->id.container_id, id[2]);
 	kill((pid_t)pid.pid, SIGKILL);
 	waitpid((pid_t)pid.pid, NULL, 0);
 	discovery_free(d);
-	/* to where they can be removed from */
+	/* outside, to allow the removal */
 	snprintf(agents.path, sizeof(agents.path), ".");
 	cgroups_enter(&cgroups, &agents, getpid());
 	cgroups_close(&cgroups);
@@ -346,7 +345,7 @@ static void test_own_namespace(void **state)
 	in_child(in_namespace);
 }
 
-/* ---------------------------------------------------------------- what goes while it is read */
+/* ---------------------------------------------------------------- removal during the read */
 
 static void make_and_remove(int fd)
 {
@@ -370,7 +369,7 @@ struct counting {
 	size_t n;
 };
 
-/* All directories of a tree, without its own. */
+/* All directories of a tree, without the root. */
 static int count_child(void *ctx, const struct hierarchy_child *child)
 {
 	struct counting *up = ctx, here = {.n = 0};

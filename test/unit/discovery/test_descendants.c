@@ -91,7 +91,7 @@ static void test_descendants(void **state)
 	assert_true(found(22));
 }
 
-/* Text that is not a process's takes nobody in, and ends nothing. */
+/* Text in a wrong format adds no process, and ends nothing. */
 static void test_odd(void **state)
 {
 	static const char *const texts[] = {"",
@@ -129,7 +129,7 @@ static void test_numbers(void **state)
 	assert_false(descendants_add(world.descendants, 0));
 	assert_false(descendants_add(world.descendants, -1));
 	assert_true(descendants_add(world.descendants, (1 << 22) - 1));
-	assert_false(descendants_add(world.descendants, 1 << 22)); /* no kernel has it */
+	assert_false(descendants_add(world.descendants, 1 << 22)); /* no such pid on any kernel */
 }
 
 int main(void)

@@ -98,7 +98,7 @@ static void test_container(void **state)
 	assert_label(entity, "node", "node-1");
 	assert_true(entity_alive(entity));
 	assert_int_equal(lookups(d, "table"), 1);
-	/* any one of the two ids is */
+	/* each id alone is enough */
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		struct cgroup one = {0};
 
@@ -112,7 +112,7 @@ static void test_container(void **state)
 	cgroups_remove(&cgroups, &cgroup);
 }
 
-/* What is in a pod and in none of its containers (gVisor) is the pod's, from when it is seen. */
+/* A process of a pod outside of its containers (gVisor) belongs to the pod, once seen. */
 static void test_pod(void **state)
 {
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -132,7 +132,7 @@ static void test_pod(void **state)
 	assert_true(entity_alive(entity));
 	assert_int_equal(lookups(d, "table"), 1);
 	assert_label(ask(d, &container, &nobody), "container", id1);
-	/* of a task that is in both, in one tree each, the container is right */
+	/* if a task is in both, in one tree each, the container is right */
 	for (enum hierarchy h = 0; h < HIERARCHY_MAX; h++) {
 		struct cgroup mixed = pod;
 
@@ -140,7 +140,7 @@ static void test_pod(void **state)
 		if (pod.id[h])
 			assert_label(ask(d, &mixed, &nobody), "container", id1);
 	}
-	cgroups_remove(&cgroups, &container); /* and what is above it */
+	cgroups_remove(&cgroups, &container); /* and its parents */
 	while (entity_alive(entity)) {
 		struct cgroup odd = {.id = {1u << 30, 1u << 30}};
 
@@ -151,7 +151,7 @@ static void test_pod(void **state)
 	discovery_free(d);
 }
 
-/* A container runs as long as it, or one inside it, has a process; its directories stay. */
+/* A container runs while the container or an inner one has a process; the directories stay. */
 static void test_runs(void **state)
 {
 	struct cgroup outer, inner;
@@ -173,7 +173,7 @@ static void test_runs(void **state)
 	child_end(&child);
 	assert_false(discovery_container_runs(d, id1));
 	discovery_free(d);
-	cgroups_remove(&cgroups, &inner); /* and what is above it */
+	cgroups_remove(&cgroups, &inner); /* and its parents */
 }
 
 static uint64_t plain_mkdir(const struct tree *tree, const char *path, const char *name)
@@ -184,7 +184,7 @@ static uint64_t plain_mkdir(const struct tree *tree, const char *path, const cha
 	return tree_mkdir(tree->fd, whole);
 }
 
-/* On a node with both versions one tree may know only the runtime's service. */
+/* On a node with both versions one tree may show only the runtime's service. */
 static void test_only_one_tree_knows(void **state)
 {
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -209,14 +209,14 @@ static void test_only_one_tree_knows(void **state)
 	entity = discovery_entity(d, service[0], container[1], &nobody, "x");
 	assert_label(entity, "container", id2);
 	assert_null(discovery_entity(d, service[0], service[1], &nobody, "x"));
-	/* where they differ the one with a pod is right */
+	/* if they differ, the one with a pod is right */
 	entity = discovery_entity(d, container[0], pod, &nobody, "x");
 	assert_label(entity, "container", id2);
 	discovery_free(d);
 	tree_deinit(&tree);
 }
 
-/* A container that is younger than the table. */
+/* A container younger than the table. */
 static void test_new_container(void **state)
 {
 	struct cgroup cgroup, other, host;
@@ -236,13 +236,12 @@ static void test_new_container(void **state)
 	assert_ptr_equal(ask(d, &cgroup, &child), entity);
 	assert_int_equal(lookups(d, "table"), 1);
 
-	/* a sample from a cgroup that has gone, of a process that is now here: it is not this
-	 * one's */
+	/* a sample from a removed cgroup, of a process that has moved here: does not belong here */
 	cgroups_make(&cgroups, &other, "docker/%s", id2);
 	cgroups_remove(&cgroups, &other);
 	assert_int_equal(ask(d, &other, &child)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_moved"), 1);
-	/* nor of nobody: the host's processes are left out, this one is not known */
+	/* and not to the host: host processes are excluded, this one is unknown */
 	cgroups_make(&cgroups, &host, "nothing");
 	cgroups_enter(&cgroups, &host, (pid_t)child.pid);
 	assert_int_equal(ask(d, &other, &child)->kind, ENTITY_UNKNOWN);
@@ -253,7 +252,8 @@ static void test_new_container(void **state)
 	discovery_free(d);
 }
 
-/* The process has gone, and nobody knows the cgroup. Then it comes back as another directory. */
+/* The process is gone, and the cgroup is unknown. Then the cgroup reappears as another directory.
+ */
 static void test_unknown(void **state)
 {
 	struct cgroup cgroup;
@@ -275,7 +275,7 @@ static void test_unknown(void **state)
 	discovery_free(d);
 }
 
-/* Samples that arrive after the container has gone. */
+/* Samples that arrive after the container's end. */
 static void test_late_samples(void **state)
 {
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -291,7 +291,7 @@ static void test_late_samples(void **state)
 	entity = ask(d, &cgroup, &nobody);
 	assert_label(entity, "container", id1);
 	cgroups_remove(&cgroups, &cgroup);
-	/* a question about something else makes it look at everything, if it is a second later */
+	/* another lookup causes a complete walk, if a second has passed */
 	cgroups_make(&cgroups, &newer, "docker/%s", id2);
 	while (ask(d, &newer, &nobody)->kind == ENTITY_UNKNOWN)
 		usleep(100000);
@@ -339,7 +339,7 @@ static void test_host_process(void **state)
 	assert_ptr_equal(ask(d, &service, &child), entity);
 	assert_int_equal(lookups(d, "cached"), 1);
 
-	/* it moves, and the new sample says so */
+	/* the process moves, and the new sample shows the new cgroup */
 	cgroups_enter(&cgroups, &none, (pid_t)child.pid);
 	entity = ask(d, &none, &child);
 	assert_int_equal(entity->kind, ENTITY_PROCESS);
@@ -349,7 +349,7 @@ static void test_host_process(void **state)
 	assert_label(entity, "comm", "other");
 
 	child_end(&child);
-	/* of a process that has gone the directory still says the unit */
+	/* for an ended process the directory still gives the unit */
 	entity = discovery_entity(d, service.id[0], service.id[1], &child, "third");
 	assert_label(entity, "unit", "podprof-test.service");
 	discovery_free(d);
@@ -357,7 +357,7 @@ static void test_host_process(void **state)
 	cgroups_remove(&cgroups, &none);
 }
 
-/* Two users' units of one name, and sessions of one user. */
+/* Units of two users with the same name, and sessions of one user. */
 static void test_users(void **state)
 {
 	static const char *const paths[] = {
@@ -390,7 +390,7 @@ static void test_users(void **state)
 		cgroups_remove(&cgroups, &dirs[i]);
 }
 
-/* Behind a cgroup namespace the paths in /proc are cut, and the trees do not have them. */
+/* Behind a cgroup namespace the paths in /proc are truncated and missing from the trees. */
 static void test_relative_paths(void **state)
 {
 	struct pid_id pid = {.pid = 5, .start_ticks = 6}, host = {.pid = 7, .start_ticks = 8};
@@ -418,7 +418,7 @@ static void test_relative_paths(void **state)
 	assert_null(ask(d, &odd, &host));
 	assert_null(ask(d, &odd, &host));
 	assert_int_equal(lookups(d, "filtered"), 2);
-	/* another process has the number now: what it is in must not be taken */
+	/* the pid is reused: the new process's cgroup must not be taken */
 	pid.start_ticks++;
 	assert_int_equal(ask(d, &odd, &pid)->kind, ENTITY_UNKNOWN);
 	assert_int_equal(lookups(d, "unknown_exited"), 1);
@@ -433,7 +433,7 @@ static void test_relative_paths(void **state)
 	tree_deinit(&tree);
 }
 
-/* Such a path of a container whose directories are known says that the process has moved there. */
+/* Such a path of a container with known directories means that the process has moved there. */
 static void test_relative_path_elsewhere(void **state)
 {
 	struct cgroup container, other;
@@ -499,7 +499,7 @@ static int on_process_stop(void *ctx, const struct pid_id *pid, struct entity *e
 	return -77;
 }
 
-/* A daemon in a container that has the trees of version 1 only: what it starts stays in its own
+/* A daemon in a container with trees of version 1 only: its child processes stay in the daemon's
  * cgroup of the unified tree. */
 static void test_container_in_one_tree_only(void **state)
 {
@@ -554,14 +554,14 @@ static void test_processes(void **state)
 		l.n = l.n_wanted = 0;
 		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 		assert_true(l.n >= 2);
-		assert_int_equal(l.n_wanted, 1); /* though two trees may list it */
+		assert_int_equal(l.n_wanted, 1); /* although two trees may list it */
 		assert_label(l.entity, "container", id1);
 	}
 	assert_int_equal(metrics_get(discovery_collect, d, "podprof_targets", "listed"), l.n);
 	assert_int_equal(discovery_for_each_process(d, on_process_stop, &n), -77);
 	assert_int_equal(n, 1);
 
-	/* in a pod, and in no container of it */
+	/* in a pod, outside of its containers */
 	cgroups_enter(&cgroups, &pod, (pid_t)l.wanted.pid);
 	l.n_wanted = 0;
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
@@ -590,7 +590,7 @@ static int count_process(void *ctx, pid_t pid)
 	return 0;
 }
 
-/* Of one tree alone; false where the node has it not. */
+/* In a single tree; false if the node lacks this tree. */
 static bool enter_one(enum hierarchy h, const struct cgroup *cgroup, pid_t pid)
 {
 	struct cgroups one = cgroups;
@@ -600,7 +600,8 @@ static bool enter_one(enum hierarchy h, const struct cgroup *cgroup, pid_t pid)
 	return one.trees.roots[h].fd >= 0;
 }
 
-/* On a full node most is not read: who was not found in the containers of one tree is asked. */
+/* A full node reads few processes: only processes missing from the containers of one tree are read.
+ */
 static void test_processes_of_many(void **state)
 {
 	struct cgroup container, pod, empty;
@@ -621,7 +622,7 @@ static void test_processes_of_many(void **state)
 	cgroups_enter(&cgroups, &pod, (pid_t)l[1].wanted.pid);
 	if (!enter_one(HIERARCHY_V1, &container, (pid_t)l[2].wanted.pid))
 		cgroups_enter(&cgroups, &container, (pid_t)l[2].wanted.pid);
-	/* as a process that has just moved: in two places at a time */
+	/* like a process in the middle of a move: in two places at once */
 	cgroups_enter(&cgroups, &pod, (pid_t)l[3].wanted.pid);
 	if (!enter_one(HIERARCHY_V1, &container, (pid_t)l[3].wanted.pid))
 		cgroups_enter(&cgroups, &container, (pid_t)l[3].wanted.pid);
@@ -645,8 +646,9 @@ static void test_processes_of_many(void **state)
 	}
 }
 
-/* Version 2 alone, read from a PID namespace inside the containers' one: 0 is a process that has no
- * number here. It is in no list, but its container runs, and its samples are the container's. */
+/* Version 2 alone, read from a PID namespace inside the containers': 0 is a process without a pid
+ * here. The process is in no list, but its container runs, and its samples belong to the container.
+ */
 static void test_without_numbers(void **state)
 {
 	struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -684,14 +686,14 @@ static void test_without_numbers(void **state)
 	tree_deinit(&tree);
 }
 
-/* A process with this number, which is free. */
+/* A process with this free pid. */
 static void child_start_as(pid_t pid, struct pid_id *ret)
 {
 	struct clone_args args = {
 		.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&pid, .set_tid_size = 1};
 	long child;
 
-	/* somebody else may have it for a moment */
+	/* another process may have the pid for a moment */
 	while ((child = syscall(SYS_clone3, &args, sizeof(args))) < 0 && errno == EEXIST)
 		usleep(1000);
 	if (child == 0) {
@@ -720,7 +722,7 @@ static void test_number_again(void **state)
 		assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
 	assert_int_equal(l.n_wanted, 2);
 	child_end(&l.wanted);
-	usleep(20000); /* so that it starts in another tick */
+	usleep(20000); /* for a start in another tick */
 	child_start_as((pid_t)l.wanted.pid, &second);
 	cgroups_enter(&cgroups, &cgroup, (pid_t)second.pid);
 	assert_int_equal(discovery_for_each_process(d, on_process, &l), 0);
@@ -758,7 +760,7 @@ static void test_host_processes(void **state)
 
 /* ---- without memory ---- */
 
-/* A copy of what /proc says of one process. */
+/* A copy of the /proc directory of one process. */
 static void copy_process(const struct tree *to, pid_t pid)
 {
 	static const char *const files[] = {"stat", "cgroup"};
@@ -780,8 +782,9 @@ static void copy_process(const struct tree *to, pid_t pid)
 	assert_int_equal(symlinkat("/bin/x", to->fd, path), 0);
 }
 
-/* @tree: the test's own part of one tree: the machine may have any number of cgroups
- * @proc: of two processes, for the same reason */
+/* @tree: the test's own part of the tree, because the machine may have any number of cgroups.
+ * @proc: of two processes, for the same reason
+ */
 struct scarce {
 	struct root proc;
 	char tree[128];

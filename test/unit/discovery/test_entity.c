@@ -86,7 +86,7 @@ static void test_labels(void **state)
 	assert_label(o, "service_name", POD);
 	assert_label(o, "container", NULL);
 	assert_label(o, "outer_container", ID1);
-	assert_false(entity_alive(o)); /* no directory of it is known */
+	assert_false(entity_alive(o)); /* without a known directory */
 	entity_unref(o);
 
 	o = container(table, "/user.slice/user-1000.slice/user@1000.service/app.slice/web.service/"
@@ -106,13 +106,13 @@ static void test_labels(void **state)
 	assert_label(o, "service_name", "73051af27110");
 	entity_unref(o);
 
-	/* another daemon's service is not its containers' */
+	/* another daemon's service is not the service of the daemon's containers */
 	o = container(table, "/system.slice/containerd.service/kubepods-pod" POD
 			     ".slice:cri-containerd:" ID1);
 	assert_label(o, "unit", NULL);
 	entity_unref(o);
 
-	/* what is inside a container of podman's is not the service's */
+	/* a cgroup inside a container of podman does not belong to the service */
 	o = container(table, "/system.slice/web.service/libpod-payload-" ID1 "/libpod-" ID2);
 	assert_label(o, "unit", NULL);
 	assert_label(o, "outer_container", ID1);
@@ -138,7 +138,7 @@ static void test_labels(void **state)
 	entity_table_free(table);
 }
 
-/* Those of two users, or of one and of the system, are different ones. */
+/* Units of two users, or of a user and the system, are different. */
 static void test_users_units(void **state)
 {
 	struct unit unit = {strview_of("web.service"), strview_of("app.slice"), strview_of("1000")};
@@ -230,11 +230,11 @@ static void test_same_and_other(void **state)
 	(void)state;
 	assert_int_equal(entity_table_new("n", &table), 0);
 	a = container(table, "/docker/" ID1);
-	/* another tree shows the same container with its pod */
+	/* another tree shows the same container with the pod */
 	b = container(table, "/kubepods/pod" POD "/" ID1);
 	assert_ptr_equal(a, b);
 	assert_label(a, "pod_uid", POD);
-	/* a container that has made itself directories with another's id joins nobody */
+	/* a container with directories of another's id joins no group */
 	inner = container(table, "/docker/" ID2 "/kubepods/pod" POD "/" ID1);
 	assert_ptr_not_equal(inner, a);
 	assert_label(inner, "container", ID1);
@@ -259,7 +259,7 @@ struct heard {
 	size_t n;
 };
 
-/* What it is told of is whole, and may be labelled at once. */
+/* Reported entities are complete, and may be labelled at once. */
 static void hear(void *ctx, struct entity *entity)
 {
 	_cleanup_(labels_deinit) struct labels labels = {0}, settings = {0};
@@ -287,7 +287,7 @@ static void test_listener(void **state)
 	assert_int_equal(entity_table_new("n", &table), 0);
 	assert_int_equal(unit_named(table, "u.service", &unit), ENTITY_OK);
 	entity_table_listen(table, hear, &heard);
-	assert_int_equal(heard.n, 2); /* what there is: the unknown one and the unit */
+	assert_int_equal(heard.n, 2); /* the unknown entity and the unit */
 	a = container(table, "/docker/" ID1);
 	assert_int_equal(heard.n, 3);
 	assert_ptr_equal(heard.entity, a);
@@ -298,7 +298,7 @@ static void test_listener(void **state)
 	same = container(table, "/docker/" ID1);
 	assert_int_equal(heard.n, 3);
 	entity_unref(same);
-	/* more is known: what has its name keeps it until it is named again */
+	/* more facts arrive: a named entity keeps its name until the next naming */
 	same = container(table, "/kubepods/pod" POD "/" ID1);
 	assert_int_equal(heard.n, 4);
 	assert_label(a, "pod_uid", POD);
@@ -313,7 +313,7 @@ static void test_listener(void **state)
 	entity_table_free(table);
 }
 
-/* One over the ceiling of each class; room again when one goes. */
+/* An entity above the ceiling of each class; room again after a removal. */
 static void test_ceilings(void **state)
 {
 	static struct entity *entities[8193];
@@ -353,7 +353,7 @@ static void test_ceilings(void **state)
 	entity_table_free(table);
 }
 
-/* How many of @n containers with such an id find room; they keep it. */
+/* Returns the number of containers among the @n that found room and keep the place. */
 static size_t fill(struct entity_table *table, struct cgroup_id id, size_t n)
 {
 	struct entity *entity;
@@ -368,7 +368,7 @@ static size_t fill(struct entity_table *table, struct cgroup_id id, size_t n)
 	return i;
 }
 
-/* One pod, or what one container makes up, leaves room for the others. */
+/* A single pod, or the inventions of a single container, leave room for others. */
 static void test_groups(void **state)
 {
 	struct cgroup_id id = {.kind = CGROUP_KIND_CONTAINER, .pod_uid = POD};
@@ -379,16 +379,16 @@ static void test_groups(void **state)
 	(void)state;
 	assert_int_equal(entity_table_new("n", &table), 0);
 	assert_int_equal(fill(table, id, 10000), 1024);
-	/* it is there already */
+	/* already in the table */
 	strcpy(id.container_id, POD "7");
 	assert_int_equal(entity_container(table, &id, &entity), 0);
 	entity_unref(entity);
-	/* one leaves: the place is free */
+	/* a container leaves: the place is free */
 	entity_unref(entity);
 	assert_int_equal(fill(table, id, 10000), 1024);
 	strcpy(id.pod_uid, "another pod");
 	assert_int_equal(fill(table, id, 10), 10);
-	/* in one container; and in any number of them */
+	/* in a single container; and in any number of containers */
 	for (int i = 0; i < 6; i++) {
 		snprintf(id.outer_id, sizeof(id.outer_id), "outer %d ", i);
 		n += fill(table, id, 10000);
@@ -417,7 +417,7 @@ static void test_targets(void **state)
 	assert_int_equal(process_cache_set(cache, &later, b, &t), 0);
 	assert_ptr_equal(process_cache_find(cache, &p)->entity, a);
 	assert_ptr_equal(process_cache_find(cache, &later)->entity, b);
-	/* the process keeps its entity, and gives it back for another */
+	/* the process keeps its entity until it gets another */
 	entity_unref(a);
 	entity_unref(b);
 	assert_int_equal(count(entities), 3);

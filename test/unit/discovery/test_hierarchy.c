@@ -14,7 +14,7 @@ struct layout_row {
 	const char *dirs[5];
 	bool v2; /* there is a unified tree */
 	enum controller controller;
-	const char *inside; /* a directory that only the chosen tree has at its top */
+	const char *inside; /* a directory at the top of the chosen tree only */
 };
 
 /* Copies of /sys/fs/cgroup, told apart by names. */
@@ -75,8 +75,8 @@ static void test_nothing(void **state)
 	tree_init(&tree);
 	tree_write(tree.fd, "file", "");
 	assert_int_equal(hierarchy_find("/nonexistent", NULL, &set), HIERARCHY_NO_SUCH_DIR);
-	/* without a path a directory must have cgroup file systems; the false first process has
-	 * none, and the second try is the real one */
+	/* without a path, the directory must have cgroup file systems; the synthetic first process
+	 * has none, so the second try finds the real file systems */
 	tree_mkdir(tree.fd, "1/root/sys/fs/cgroup/memory/x");
 	proc.fd = tree.fd;
 	assert_int_equal(hierarchy_find(NULL, &proc, &set), 0);
@@ -86,7 +86,7 @@ static void test_nothing(void **state)
 	tree_deinit(&tree);
 }
 
-/* This node's: every tree that is found has the files of its kind. */
+/* This node: every found tree has the files of its kind. */
 static void test_this_node(void **state)
 {
 	struct hierarchy_set set;
@@ -108,7 +108,7 @@ static void test_this_node(void **state)
 	root_deinit(&proc);
 }
 
-/* A user may name one tree instead of where they all are. */
+/* A user may name a single tree instead of the common directory. */
 static void test_one_tree(void **state)
 {
 	char path[64];

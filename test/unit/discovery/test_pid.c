@@ -130,7 +130,7 @@ static void test_impossible_numbers(void **state)
 	assert_int_equal(id.pid, 1);
 }
 
-/* A tree that is no procfs: wrong number, FIFO, too long, not a stat line. */
+/* A tree other than procfs: wrong number, FIFO, too long, not a stat line. */
 static void test_false_proc(void **state)
 {
 	char dir[] = "/tmp/podprof-pid-XXXXXX", path[64];
@@ -186,7 +186,7 @@ struct same {
 	bool self;
 };
 
-/* One that has ended since has none any more. */
+/* A process that has ended since has no inode any more. */
 static int check_inode(void *ctx, pid_t pid, uint64_t inode)
 {
 	struct same *same = ctx;
@@ -197,7 +197,8 @@ static int check_inode(void *ctx, pid_t pid, uint64_t inode)
 	return 0;
 }
 
-/* What a listing says is what is said of each. Of others the kernel may forget it in between. */
+/* A listing agrees with single lookups. For other processes the kernel may drop the inode in
+ * between. */
 static void test_inodes(void **state)
 {
 	struct same same = {.proc = *state};

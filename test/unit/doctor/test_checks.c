@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Probe results as they may be, and what each of them is told as: nothing of this machine's is
- * looked at. */
+/* Synthetic probe results and their findings; nothing reads this machine. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -92,7 +91,7 @@ struct want {
 	const char *remedy;
 };
 
-/* All that is not ok, in order. */
+/* All findings that are not ok, in order. */
 struct check_row {
 	const char *name;
 	void (*spoil)(struct probe_results *f, struct config *c);
@@ -324,7 +323,7 @@ static void part_of_cgroups(struct probe_results *f, struct config *c)
 static void hybrid(struct probe_results *f, struct config *c)
 {
 	f->node.has[HIERARCHY_V1] = f->node.real[HIERARCHY_V1] = f->node.top[HIERARCHY_V1] = true;
-	f->node.top[HIERARCHY_V2] = false; /* is not the one that counts */
+	f->node.top[HIERARCHY_V2] = false; /* is not the relevant one */
 	f->node.controller = CONTROLLER_MEMORY;
 	(void)c;
 }
@@ -504,7 +503,7 @@ static void wrong_path(struct probe_results *f, struct config *c)
 
 static void redirected(struct probe_results *f, struct config *c)
 {
-	answer(f, 301, "redirects are not followed; give the address that it leads to");
+	answer(f, 301, "podprof does not follow redirects; give the target address");
 	(void)c;
 }
 
@@ -541,7 +540,7 @@ static void no_answer(struct probe_results *f, struct config *c)
 
 static void wrong_spec(struct probe_results *f, struct config *c)
 {
-	answer(f, 0, "destination kind 'x' is not known; there are: pyroscope");
+	answer(f, 0, "unknown destination kind 'x'; the kinds are: pyroscope");
 	f->network.items[0].wrong = true;
 	*f->network.items[0].where = '\0';
 	(void)c;
@@ -636,7 +635,7 @@ static const struct check_row check_rows[] = {
 	{"no BPF where it is not wanted", no_bpf_not_wanted, {{0}}},
 	{"no CAP_CHECKPOINT_RESTORE",
 	 no_restore,
-	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "as the chart has it: CHECKPOINT_RESTORE"}}},
+	 {{"CAP_CHECKPOINT_RESTORE", DEGRADED, "", "as in the chart: CHECKPOINT_RESTORE"}}},
 	{"no CAP_SYSLOG, and no need", no_syslog_but_shown, {{0}}},
 	{"user namespace", rootless, {{"user namespace", MISSING, "", "hostUsers"}}},
 	{"5.10 without memory",
@@ -677,7 +676,7 @@ static const struct check_row check_rows[] = {
 	{"a node that is a container", nested, {{"processes", DEGRADED, "inside", "kind"}}},
 	{"no hostPID",
 	 no_host_pid,
-	 {{"processes", MISSING, "/proc has no process but", "hostPID: true"}}},
+	 {{"processes", MISSING, "/proc has only the processes", "hostPID: true"}}},
 	{"another's /proc", others_numbers, {{"processes", DEGRADED, "another PID", "hostPID"}}},
 	{"no cgroups",
 	 no_cgroups,
@@ -685,18 +684,18 @@ static const struct check_row check_rows[] = {
 	{"no cgroups mounted",
 	 no_cgroup_mount,
 	 {{"cgroups", MISSING, "/sys/fs/cgroup: no cgroup file", "--cgroupfs-root"}}},
-	{"no cgroupfs", no_cgroupfs, {{"cgroups", MISSING, "is no cgroup", "--cgroupfs-root"}}},
+	{"no cgroupfs", no_cgroupfs, {{"cgroups", MISSING, "is not a cgroup", "--cgroupfs-root"}}},
 	{"the pod's own cgroups",
 	 part_of_cgroups,
 	 {{"cgroups", MISSING, "one container's part", "mount the host's"},
-	  {"containers", MISSING, "none is found", "--cgroupfs-root"}}},
+	  {"containers", MISSING, "none found", "--cgroupfs-root"}}},
 	{"hybrid", hybrid, {{0}}},
 	{"few watches", few_watches, {{"inotify", DEGRADED, "12 of 300", "max_user_watches"}}},
 	{"no inotify", no_inotify, {{"inotify", DEGRADED, "", "max_user_instances"}}},
 
 	{"AppArmor",
 	 apparmor,
-	 {{"reading processes", MISSING, "the mappings of 64 of 64 processes are refused, 1 init",
+	 {{"reading processes", MISSING, "cannot read the mappings of 64 of 64 processes, 1 init",
 	   "appArmorProfile"}}},
 	{"SELinux", selinux, {{"reading processes", DEGRADED, "60 of 64", "spc_t"}}},
 	{"Yama", yama, {{"reading processes", MISSING, "the memory", "ptrace_scope is 3"}}},
@@ -731,16 +730,16 @@ static const struct check_row check_rows[] = {
 	 {{"names of pods", MISSING, "runtime: denied", "hostPID"}}},
 	{"nobody has the names",
 	 no_names,
-	 {{"named containers", DEGRADED, "none of 40", "nothing, if none"}}},
+	 {{"named containers", DEGRADED, "none of 40", "nothing, if another"}}},
 	{"no names wanted", no_names_wanted, {{0}}},
-	{"no address", no_address, {{"names of pods", MISSING, "not known", "$HOST_IP"}}},
+	{"no address", no_address, {{"names of pods", MISSING, "unknown address", "$HOST_IP"}}},
 	{"odd node", odd_node, {{"names of pods", MISSING, "Node 1", "kubectl get nodes"}}},
 
 	{"credentials",
 	 wants_credentials,
 	 {{"destination", MISSING, "pyroscope p:4040: HTTP status 401: no org id", "tenant"}}},
 	{"path", wrong_path, {{"destination", MISSING, "404", "base address"}}},
-	{"redirect", redirected, {{"destination", MISSING, "301", "leads to"}}},
+	{"redirect", redirected, {{"destination", MISSING, "301", "target address"}}},
 	{"503", server_fails, {{"destination", MISSING, "no healthy upstream", "server's own"}}},
 	{"not Pyroscope", other_server, {{"destination", MISSING, "what is this", "Pyroscope"}}},
 	{"no host", no_host, {{"destination", MISSING, "not resolve", "check the address"}}},
@@ -754,8 +753,8 @@ static const struct check_row check_rows[] = {
 
 	{"read-only store", read_only, {{"store", MISSING, "Read-only", "--store-dir"}}},
 	{"no store", cannot_make, {{"store", MISSING, "denied", "--store-dir"}}},
-	{"full", full, {{"store", DEGRADED, "20 MiB are free, of 256", "make room"}}},
-	{"address taken", taken, {{"listen", MISSING, "in use", "another program has the port"}}},
+	{"full", full, {{"store", DEGRADED, "20 MiB free, of 256", "make room"}}},
+	{"address taken", taken, {{"listen", MISSING, "in use", "another program uses the port"}}},
 	{"no address to listen on", odd_address, {{"listen", MISSING, "localhost", "127.0.0.1"}}},
 	{"an agent runs", agent_runs, {{0}}},
 	{"an agent runs, and fails",
@@ -811,7 +810,7 @@ static void checks(void **state)
 	}
 }
 
-/* Those that stand for more than four. */
+/* Capabilities that imply several others. */
 static void capabilities(void **state)
 {
 	struct findings findings;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is gathered: from a /proc and a /sys that are made up, from directories, and from servers.
- */
+/* Probes: of a synthetic /proc and /sys, of directories, and of servers. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -332,7 +331,7 @@ static void ask(struct fixture *f, const struct config *c, struct network *ret)
 	network_end(trial, ret);
 }
 
-/* Nothing is in the request but who we are. */
+/* The request contains nothing but the credentials. */
 static void destinations(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -366,7 +365,7 @@ static void destinations(void **state)
 	sink_free(sink);
 }
 
-/* Those that never get so far, beside one that does not answer. */
+/* Destinations without a request, next to an unresponsive one. */
 static void no_destinations(void **state)
 {
 	static const struct sink_answer hang = {.how = SINK_HANG};

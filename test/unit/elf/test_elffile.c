@@ -142,7 +142,7 @@ static void test_addresses(void **state)
 		assert_true(vaddr == s->vaddr + s->filesz - 1);
 		assert_true(elffile_off_of_vaddr(file, vaddr, &off));
 		assert_true(off == s->off + s->filesz - 1);
-		/* zeros that are only in memory */
+		/* zeros in memory only */
 		if (s->memsz > s->filesz)
 			assert_false(elffile_off_of_vaddr(file, s->vaddr + s->filesz, &off));
 	}
@@ -151,7 +151,7 @@ static void test_addresses(void **state)
 	elffile_free(file);
 }
 
-/* ---------------------------------------------------------------- files that are broken */
+/* ---------------------------------------------------------------- broken files */
 
 struct image {
 	Elf64_Ehdr eh;
@@ -206,11 +206,11 @@ enum what { HAS_TEXT = 1, HAS_ID = 2, HAS_ALL = 3 };
 
 struct broken_row {
 	const char *name;
-	size_t at; /* byte offset that is overwritten */
+	size_t at; /* overwritten byte offset */
 	size_t n;  /* with this many bytes */
 	uint64_t value;
 	int want;
-	enum what has; /* if it opens */
+	enum what has; /* contents after a successful open */
 };
 
 #define EH(field)    offsetof(struct image, eh.field), sizeof(((struct image *)0)->eh.field)
@@ -334,7 +334,7 @@ static void test_read(void **state)
 	elffile_free(file);
 }
 
-/* The file's owner cuts it while it is open; it grows again, with other bytes. */
+/* The file's owner truncates the open file; it grows again, with other bytes. */
 static void test_truncated_later(void **state)
 {
 	int fd = memfd_create("elf", MFD_CLOEXEC);
@@ -349,7 +349,7 @@ static void test_truncated_later(void **state)
 	assert_int_equal(ftruncate(fd, 8), 0);
 	assert_int_equal(elffile_read(file, 0, bytes, 16), ELFFILE_TRUNCATED);
 	assert_int_equal(elffile_read(file, 100, bytes, 16), ELFFILE_TRUNCATED);
-	check_contents(file, HAS_ALL); /* what was read stays */
+	check_contents(file, HAS_ALL); /* earlier reads stay valid */
 	assert_int_equal(ftruncate(fd, 200), 0);
 	assert_int_equal(elffile_read(file, 100, bytes, 16), 0);
 	assert_int_equal(elffile_read(file, 200, bytes, 16), ELFFILE_TRUNCATED);
@@ -370,7 +370,8 @@ static void test_descriptor(void **state)
 	assert_int_equal(elffile_open(fd, &file), -EBADF);
 }
 
-/* Our own memory as an ELF file: addresses are offsets, and what is not there is cut off. */
+/* The test's own memory as an ELF file: addresses are offsets, and unmapped memory ends the file.
+ */
 static void test_process(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);

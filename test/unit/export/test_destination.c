@@ -78,10 +78,10 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope", "not a URL"},
 	{"pyroscope=", "not a URL"},
 	{"pyroscope=,tenant=x", "not a URL"},
-	{"Pyroscope=http://h", "destination kind 'Pyroscope' is not known; there are: pyroscope"},
-	{"parca=http://h", "destination kind 'parca' is not known; there are: pyroscope"},
+	{"Pyroscope=http://h", "unknown destination kind 'Pyroscope'; the kinds are: pyroscope"},
+	{"parca=http://h", "unknown destination kind 'parca'; the kinds are: pyroscope"},
 	{"pyroscope=h:4040", "http"},
-	/* libcurl's releases differ in how they read it */
+	/* libcurl's releases differ in parsing this */
 	{"pyroscope=127.0.0.1:4040", "not a URL"},
 	{"pyroscope=ftp://h", "scheme 'ftp' is not supported; use http or https"},
 	{"pyroscope=http://", "not a URL"},
@@ -93,8 +93,8 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h?a=b", "give the server's base address"},
 	{"pyroscope=http://h#a", "give the server's base address"},
 	{"pyroscope=http://h,", NULL}, /* a comma too many at the end harms nobody */
-	{"pyroscope=http://h,,tenant=x", "key '' is not known; there are: basic-auth-user, "},
-	{"pyroscope=http://h,password=secret", "key 'password' is not known; there are: "},
+	{"pyroscope=http://h,,tenant=x", "unknown key ''; the keys are: basic-auth-user, "},
+	{"pyroscope=http://h,password=secret", "unknown key 'password'; the keys are: "},
 	{"pyroscope=http://h,tenant", "tenant has no value; write tenant=VALUE"},
 	{"pyroscope=http://h,tenant=", "tenant has no value; write tenant=VALUE"},
 	{"pyroscope=http://h,tenant=a,tenant=b", "tenant is given twice"},
@@ -102,7 +102,7 @@ static const struct bad_row bad_rows[] = {
 	{"pyroscope=http://h,tenant=a\nX-Evil: b", "tenant is not printable ASCII"},
 	{"pyroscope=http://h,bearer-token-file=/a,bearer-token-env=HOME", "given in two ways"},
 	{"pyroscope=http://h,bearer-token-env=PODPROF_NOT_SET",
-	 "environment variable PODPROF_NOT_SET, which is not set"},
+	 "environment variable PODPROF_NOT_SET, but it is not set"},
 	{"pyroscope=http://h,basic-auth-user=u",
 	 "lacks its password; add basic-auth-password-file"},
 	{"pyroscope=http://h,basic-auth-password-env=HOME", "lacks its user; add basic-auth-user"},
@@ -240,7 +240,7 @@ static void test_help(void **state)
 		assert_non_null(strstr(destination_help, destination_kinds[i]->name));
 }
 
-/* What others take for granted of each kind. */
+/* Assumptions of other modules about each kind. */
 static void test_kinds(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Profiles on their whole way to a server that answers as a script says. */
+/* Profiles on their whole way to a scripted server. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Exports to the sink; @more is what follows the URL. */
+/* Exports to the sink; @more follows the URL. */
 static int start(struct fixture *f, const char *more)
 {
 	_cleanup_(freep) char *error = NULL;
@@ -140,7 +140,7 @@ static void reader_value(struct metric_sink *sink, const struct metric_value *va
 	r->sum += value->u;
 }
 
-/* The sum of the family's values with these labels; NULL is any. There must be some. */
+/* The sum of the family's values with these labels; NULL matches any. Fails without a value. */
 static uint64_t metric(struct fixture *f, const char *family, const char *destination,
 		       const char *outcome)
 {
@@ -159,7 +159,7 @@ static uint64_t count(struct fixture *f, enum export_outcome outcome)
 	return metric(f, "podprof_export_profiles", NULL, export_outcome_name(outcome));
 }
 
-/* Every profile ended in one way, and nothing is left. */
+/* Every profile has one outcome, and none is left. */
 static void assert_all_ended(struct fixture *f)
 {
 	assert_int_equal(metric(f, "podprof_export_profiles", NULL, NULL) -
@@ -214,7 +214,7 @@ static void test_request(void **state)
 	assert_all_ended(f);
 }
 
-/* Without export_flush(), too: what is submitted goes out by itself, and at once. */
+/* Also without export_flush(): submitted profiles leave on their own, and at once. */
 static bool all_sent(void *ctx)
 {
 	struct fixture *f = ctx;
@@ -304,7 +304,7 @@ static void test_replies(void **state)
 	}
 }
 
-/* The ids by which a server may recognize what it already has. */
+/* The ids by which a server may recognise known profiles. */
 static void assert_same_ids(struct fixture *f, size_t i, size_t j)
 {
 	Push__V1__PushRequest *a = unpack(f, i), *b = unpack(f, j);
@@ -316,7 +316,7 @@ static void assert_same_ids(struct fixture *f, size_t i, size_t j)
 	push__v1__push_request__free_unpacked(b, NULL);
 }
 
-/* What was written to standard error since, as text; the test's output goes on as before. */
+/* Standard error since the begin, as text; the test's own output continues as before. */
 static int capture_begin(const char *path)
 {
 	int saved = dup(STDERR_FILENO),
@@ -449,7 +449,7 @@ static void test_batches(void **state)
 	}
 }
 
-/* The number in the name of the service of a push of one. */
+/* The number in the service name of a push with one profile. */
 static size_t service_of(struct fixture *f, size_t i)
 {
 	Push__V1__PushRequest *push = unpack(f, i);
@@ -463,7 +463,7 @@ static size_t service_of(struct fixture *f, size_t i)
 	return service;
 }
 
-/* A profile that is refused for its rate, alone, does not keep the others waiting. */
+/* A profile refused for its rate, alone, does not delay the others. */
 static void test_behind(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -482,7 +482,7 @@ static void test_behind(void **state)
 	assert_all_ended(f);
 }
 
-/* What is in one profile costs no others, but for those that came with it. */
+/* The contents of one profile affect no others, except in the same push. */
 static void test_alone(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -574,7 +574,7 @@ static void test_flush_gives_up(void **state)
 	assert_true(metric(f, "podprof_export_queue_bytes", NULL, NULL) > 0);
 }
 
-/* One destination works, nobody listens at the other two. */
+/* One destination works, the other two have no listener. */
 static void test_several(void **state)
 {
 	static const struct sink_answer ok = {.status = 200};
@@ -629,10 +629,10 @@ static void test_wrong(void **state)
 
 	assert_int_equal(export_new(&opts, &f->e, &error), 1);
 	assert_null(f->e);
-	assert_string_equal(error, "destination kind 'jaeger' is not known; there are: pyroscope");
+	assert_string_equal(error, "unknown destination kind 'jaeger'; the kinds are: pyroscope");
 }
 
-/* A folder of its own, removed with all that is in it. */
+/* A folder of the test, removed with its contents. */
 static void remove_folder(const char *folder)
 {
 	char command[128];
@@ -657,7 +657,7 @@ static void test_store(void **state)
 	snprintf(dir, sizeof(dir), "/proc/self/comm/store");
 	assert_int_equal(export_new(&opts, &f->e, &error), 1);
 	assert_null(f->e);
-	assert_non_null(strstr(error, "'/proc/self/comm/store' cannot be used"));
+	assert_non_null(strstr(error, "cannot use the store's folder '/proc/self/comm/store'"));
 	assert_non_null(strstr(error, "--store-dir"));
 
 	row_begin("kept without a destination");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Export with a kind of destination that only this test has. Everything about it differs from the
- * built-in kinds: address, headers, text bodies with parameters in the address, limits, statuses,
- * cumulative values, types of profiles.
+ * Export with a kind of destination that exists in this test only. All its properties differ from
+ * the built-in kinds: address, headers, text bodies with parameters in the address, limits,
+ * statuses, cumulative values, types of profiles.
  */
 #include "support/test.h"
 
@@ -32,7 +32,7 @@
 
 static const struct destination_kind line_kind;
 
-/* One line a profile: type, first byte and length of the pprof. The number is in the address. */
+/* A line for each profile: type, first byte and length of the pprof. The address has the number. */
 static int line_encode(const struct destination_profile *profiles, size_t n,
 		       struct destination_request *ret)
 {
@@ -53,7 +53,7 @@ static int line_encode(const struct destination_profile *profiles, size_t n,
 	return 0;
 }
 
-/* No status means what it means elsewhere; a success may say in its body that it is none. */
+/* Statuses have unusual meanings; a success may report a failure in its body. */
 static enum destination_verdict line_verdict(const struct http_reply *reply)
 {
 	switch (reply->status) {
@@ -252,7 +252,7 @@ static void test_request(void **state)
 
 	assert_int_equal(start(f, &ok, 1), 0);
 	submit(f, PROFILE_CPU, 0, 'a', 1);
-	submit(f, PROFILE_OFF_CPU, 0, 'x', 1); /* it has no such type */
+	submit(f, PROFILE_OFF_CPU, 0, 'x', 1); /* the kind has no such type */
 	submit(f, PROFILE_GO_HEAP, 0, 'b', 20);
 	submit(f, PROFILE_GO_MUTEX, 0, 'x', 1);
 	for (size_t i = 0; i < 5; i++)
@@ -278,8 +278,8 @@ static void test_request(void **state)
 struct reply_row {
 	const char *name;
 	struct sink_answer answer;
-	size_t n_first; /* profiles in the request that gets it */
-	size_t n_next;	/* and in the one after it; 0: there is none */
+	size_t n_first; /* profiles in this request */
+	size_t n_next;	/* and in the next one; 0: no next request */
 	enum export_outcome outcome;
 };
 
@@ -403,9 +403,9 @@ struct wrong_row {
 };
 
 static const struct wrong_row wrong_rows[] = {
-	{"small=http://h,tenant=t", "destination small: it has no tenants; remove tenant"},
+	{"small=http://h,tenant=t", "destination small: this kind has no tenants; remove tenant"},
 	{"lines=http://h",
-	 "destination kind 'lines' is not known; there are: pyroscope, line, small"},
+	 "unknown destination kind 'lines'; the kinds are: pyroscope, line, small"},
 };
 
 static void test_wrong(void **state)

@@ -31,7 +31,7 @@ static void submit(struct outbox_budget *budget, char mark, uint64_t start_ns, s
 	queued_profile_unref(p);
 }
 
-/* The marks of what is in a list, in order. */
+/* The marks of a list's profiles, in order. */
 static const char *marks(const struct outbox_list *list, char ret[MAX_N])
 {
 	size_t n = 0;
@@ -89,7 +89,7 @@ static void test_take(void **state)
 		assert_string_equal(marks(&list, text), row->taken);
 		assert_int_equal(outbox_bytes(&box), budget.used_bytes);
 
-		/* Given back they are where they were. */
+		/* Profiles put back are at their old places. */
 		outbox_put_back(&box, &list);
 		assert_string_equal(marks(&box.waiting, text), "abcd");
 		assert_int_equal(box.profiles[EXPORT_RETRIED], strlen(row->taken));
@@ -203,8 +203,8 @@ static void test_full(void **state)
 	outbox_deinit(&box);
 }
 
-/* A destination that works loses nothing to one that does not, and a profile that both wait for is
- * in memory once. */
+/* A working destination loses nothing to a failing one, and a profile waiting for both is in memory
+ * once. */
 static void test_shared(void **state)
 {
 	uint64_t one = overhead() + 100;

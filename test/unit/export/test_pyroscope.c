@@ -48,7 +48,7 @@ static void fixture_add(struct fixture *f, struct profile *profile)
 	queued_profile_unref(p);
 }
 
-/* Of what was taken. */
+/* Of the taken profiles. */
 static int encode(struct fixture *f, struct destination_request *ret)
 {
 	struct destination_profile profiles[SERIES_MAX];
@@ -57,7 +57,7 @@ static int encode(struct fixture *f, struct destination_request *ret)
 	return destination_pyroscope.encode(profiles, f->batch.n, ret);
 }
 
-/* Encode all that was added, and decode it with the generated reader. */
+/* Encode all added profiles, and decode them with the generated reader. */
 static void fixture_encode(struct fixture *f)
 {
 	_cleanup_(destination_request_deinit) struct destination_request request = {0};
@@ -174,7 +174,7 @@ static void test_no_memory(void **state)
 	fixture_deinit(&f);
 }
 
-/* What it is known to refuse; the pipelines and the sender ask for these. */
+/* Known refusals of the server; the pipelines and the sender ask for these limits. */
 static void test_limits(void **state)
 {
 	const struct destination_limits *limits = &destination_pyroscope.limits;

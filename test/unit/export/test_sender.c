@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What needs a sender with times of its own; the rest is in test_export.c. */
+/* Cases with timeouts of their own; test_export.c has the rest. */
 #include "support/test.h"
 
 #include "support/profiles.h"
@@ -98,7 +98,7 @@ static size_t n_series(struct fixture *f, size_t i)
 	return n;
 }
 
-/* A request that takes too long is made smaller; after a success they grow again. */
+/* Requests shrink after a timeout, and grow again after a success. */
 static void test_time_out(void **state)
 {
 	static const struct sink_answer script[] = {{.how = SINK_HANG}, {.status = 200}};
@@ -129,7 +129,7 @@ static bool has_request(void *ctx)
 	return sink_n_requests(f->sink) > 0;
 }
 
-/* What is on the way when the run ends is counted, once. */
+/* Profiles in flight at the end are counted, once. */
 static void test_stopped(void **state)
 {
 	static const struct sink_answer hang = {.how = SINK_HANG};

@@ -19,7 +19,7 @@
 
 DEFINE_CLEANUP(struct store *, store_freep, store_free);
 
-/* A directory of its own for each test. */
+/* A separate directory for each test. */
 struct fixture {
 	char dir[64];
 	char store[128];
@@ -66,7 +66,7 @@ static struct store *open_store(const struct fixture *f)
 	return s;
 }
 
-/* A profile of @n bytes that started @age ago. */
+/* A profile of @n bytes, started @age ago. */
 static int put(struct store *s, const struct fixture *f, const char *service, uint64_t age_ns,
 	       size_t n)
 {
@@ -239,7 +239,7 @@ static int count_one(const char *path, const struct stat *st, int kind, struct F
 	return 0;
 }
 
-/* Everything on disk is where it belongs, whatever containers are called. */
+/* All files on disk are in the right place, with any names of containers. */
 static void test_hostile_names(void **state)
 {
 	static const char *const names[] = {"../../../x", "/etc/passwd", "..",	".", ".x",
@@ -259,7 +259,7 @@ static void test_hostile_names(void **state)
 	assert_int_equal(n_seen, 3 + 2 * array_size(names));
 }
 
-/* These two have the same 32 bits of hash behind the same name. */
+/* Both names have the same prefix and the same 32 bits of hash. */
 static void test_hash_taken(void **state)
 {
 	const struct fixture *f = *state;
@@ -301,7 +301,7 @@ static void test_trim_by_bytes(void **state)
 	assert_int_equal(store_at(s, 0)->start_ns, f->now_ns - 18 * MINUTE_NS);
 	assert_int_equal(metric(s, "podprof_store_removed", "bytes"), 2);
 	assert_int_equal(metric(s, "podprof_store_bytes", NULL), 40960);
-	/* the old folder is gone with its last profile: one folder is left in the store's */
+	/* the old folder is removed with its last profile: one folder is left */
 	n_seen = 0;
 	assert_int_equal(nftw(f->store, count_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(n_seen, 1 + 1 + 9);
@@ -356,7 +356,7 @@ static bool exists(const char *folder, const char *name)
 	return faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Somebody else's files stay, what a crash left goes. */
+/* Foreign files stay; leftovers of a crash are removed. */
 static void test_scan(void **state)
 {
 	static const char good[] = "20990101T000000.000Z_60s_cpu.pb.gz";
@@ -401,7 +401,7 @@ static void test_scan(void **state)
 	store_free(s);
 }
 
-/* What was there when the store was opened is not there any more, or something else is. */
+/* Files present at the open of the store are now missing or replaced. */
 static void test_changed_under_us(void **state)
 {
 	const struct fixture *f = *state;
@@ -465,7 +465,7 @@ static void test_cannot_open(void **state)
 	}
 }
 
-/* A file system of @size bytes in our own mount namespace, which goes with the process. */
+/* A file system of @size bytes in a mount namespace of the test; ends with the process. */
 static void mount_small(const struct fixture *f, const char *size)
 {
 	char options[64];
@@ -551,7 +551,7 @@ static int open_put_read(void *ctx)
 
 static void test_without_memory(void **state)
 {
-	/* jansson allocates inside its library, where nothing fails */
+	/* jansson's own allocations inside its library do not fail */
 	assert_in_range(allocfail_each(open_put_read, *state), 5, 100);
 	assert_in_range(allocfail_each(open_put_read, *state), 5, 100); /* with a folder there */
 }

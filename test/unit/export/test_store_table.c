@@ -62,7 +62,7 @@ static void test_order(void **state)
 	check(&t, 6);
 }
 
-/* In at the end, out in front, for longer than the array is: it does not grow with time. */
+/* In at the end, out at the front, for longer than the array: the array does not grow with time. */
 static void test_sliding(void **state)
 {
 	_cleanup_(store_table_deinit) struct store_table t = {0};
@@ -97,12 +97,12 @@ static void test_append(void **state)
 	}
 	store_table_sort(&t);
 	check(&t, 256);
-	/* the ids are those that inserting gives */
+	/* the ids are the same as after inserting */
 	for (size_t i = 0; i < 256; i++)
 		assert_int_equal(t.profiles[i].id, one_by_one.profiles[one_by_one.first + i].id);
 }
 
-/* Two that would have the same id: the later one gets the next. */
+/* Two profiles with the same id: the later profile gets the next id. */
 static void test_same_id(void **state)
 {
 	_cleanup_(store_table_deinit) struct store_table t = {0};
@@ -118,7 +118,7 @@ static void test_same_id(void **state)
 	check(&t, 2);
 	assert_int_equal(t.profiles[0].id, id);
 	assert_int_equal(t.profiles[1].id, id + 1);
-	/* and the number after that, when that is taken, too */
+	/* and the number after that, if that one is taken too */
 	t.profiles[0].id = id + 5;
 	insert(&t, a, 1);
 	assert_int_equal(store_table_n(&t), 2);

@@ -154,12 +154,12 @@ static void reads_instructions(void **state)
 	for (size_t i = 0; i < array_size(rows); i++) {
 		const struct row *row = &rows[i];
 		struct coderef refs[3];
-		/* a block of its own, so that reading on is seen */
+		/* a separate block, so ASan sees reads beyond the end */
 		uint8_t *code = malloc(row->n ? row->n : 1);
 
 		row_begin(row->name);
 		memcpy(code, row->code, row->n);
-		/* arm64's page is that of the instruction */
+		/* arm64's page is the page of the instruction */
 		assert_int_equal(
 			coderefs_find(row->machine, code, row->n, AT, refs, array_size(refs)),
 			row->n_refs);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finding Go's line table, and reading it, where it is damaged: with tables made for the purpose,
- * whose contents are described in support/gotable.h. Real ones are test_gopclntab.c's.
+ * Finding and reading damaged line tables of Go: with synthetic tables, see support/gotable.h for
+ * the contents. test_gopclntab.c reads real tables.
  */
 #include "support/test.h"
 
@@ -27,7 +27,7 @@ static int open_table(const void *data, size_t n, struct elffile **ret_file, str
 	return r ? r : gopclntab_open(*ret_file, ret);
 }
 
-/* ---------------------------------------------------------------- tables that are right */
+/* ---------------------------------------------------------------- valid tables */
 
 static const struct line_row {
 	unsigned int at; /* offset from the first function */
@@ -59,7 +59,7 @@ static void check_row(const struct line_row *row, unsigned int minor,
 {
 	const char *function = row->function;
 
-	/* names are shortened from 1.20 on; before, the linker would have done it */
+	/* names are shortened from 1.20 on; before that, by the linker */
 	if (minor < 20 && strchr(function, '['))
 		function = "main.F[go.shape.int].func1";
 	assert_string_equal(line->function, function);
@@ -101,7 +101,7 @@ static void reads_each_form(void **state)
 	}
 }
 
-/* A tree whose entry is called from its own code: the chain of callers has an end. */
+/* A tree whose entry has its call site in its own code: the chain of callers still ends. */
 static void ends_where_it_calls_itself(void **state)
 {
 	struct gotable_opts opts = {.minor = 26};
@@ -122,8 +122,8 @@ static void ends_where_it_calls_itself(void **state)
 	assert_int_equal(line.parent_pc, -1);
 }
 
-/* Without moduledata the trees cannot be found: then what is inlined has the name of the function
- * that it is in, and no line. From 1.26 on the code cannot be found either. */
+/* Without moduledata the trees cannot be found: then an inlined frame has the name of the enclosing
+ * function, and no line. From 1.26 on the code cannot be found either. */
 static void does_without_moduledata(void **state)
 {
 	static const struct {
@@ -158,12 +158,12 @@ static void does_without_moduledata(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------- tables that are not */
+/* ---------------------------------------------------------------- damaged tables */
 
 #define AT(member) offsetof(struct gotable, member)
 
-/* Overwrites @width bytes @off after what @at says, in a table of release 1.@minor. Then opening
- * has outcome @open, and if that is 0, looking up 0x14 has outcome @find. */
+/* Overwrites @width bytes at @off after the position @at, in a table of release 1.@minor. The open
+ * has the outcome @open; if 0, the lookup of 0x14 has the outcome @find. */
 static const struct damage_row {
 	const char *name;
 	unsigned int minor;
@@ -258,8 +258,8 @@ static void ask_all(const struct gotable *t, struct gopclntab *table)
 	}
 }
 
-/* Every byte of the file in turn is another one: nothing is read that should not be (which the
- * sanitizers see), and nothing fails on our side. */
+/* Change each byte of the file in turn: no invalid reads (found by the sanitizers) and no failures.
+ */
 static void survives_any_byte(void **state)
 {
 	static const uint8_t masks[] = {0x01, 0x80, 0xff};
@@ -290,7 +290,7 @@ static void survives_any_byte(void **state)
 	assert_true(n_opened > 1000);
 }
 
-/* The same for a file that ends early, in memory of exactly that size. */
+/* The same for a truncated file, in memory of exactly this size. */
 static void survives_any_end(void **state)
 {
 	for (size_t i = 0; i < array_size(minors); i++) {

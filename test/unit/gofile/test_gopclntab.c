@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The line table against two other readers of it: the Go runtime itself, asked from inside a
- * program about each of its own addresses (test/fixtures/go/lines), and Go's debug/gosym for files
- * that cannot be run here (test/support/gotruth). Both print the same lines, described in
- * lines/main.go.
+ * The line table compared with two other readers: the Go runtime itself, asked inside a program
+ * about each of its addresses (test/fixtures/go/lines), and Go's debug/gosym for foreign files
+ * (test/support/gotruth). Both print the same lines, described in lines/main.go.
  */
 #include "support/test.h"
 
@@ -26,13 +25,13 @@
 DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct gopclntab *, gopclntab_freep, gopclntab_free);
 
-/* A file with its table, and what has been compared. */
+/* A file with its table, and the compared values. */
 struct subject {
 	struct elffile *file;
 	struct gopclntab *table;
 	unsigned int minor;  /* of the Go release */
 	uint8_t wrapper_id;  /* 0 where the release is not known */
-	bool outermost_only; /* the truth knows functions' own names, not those inlined */
+	bool outermost_only; /* the truth has functions' own names, without inlined frames */
 	uint64_t bias;	     /* run-time address minus vaddr */
 	size_t n_checked;
 	size_t n_inlined;
@@ -45,8 +44,8 @@ static void subject_deinit(struct subject *s)
 	elffile_free(s->file);
 }
 
-/* The number by which each release marks wrappers (cmd/internal/objabi/funcid.go, later
- * internal/abi/symtab.go). */
+/* Each release's number for wrappers (cmd/internal/objabi/funcid.go, later internal/abi/symtab.go).
+ */
 static uint8_t wrapper_id(unsigned int minor)
 {
 	static const uint8_t ids[] = {
@@ -106,7 +105,7 @@ static bool next_level(struct strview *t, struct level *ret)
 	       strview_only_u64(start_line, 10, &ret->start_line);
 }
 
-/* The string, as far as it is kept. */
+/* The string, up to the length limit. */
 static bool same_text(struct strview t, const char *s)
 {
 	size_t n = strview_len(&t);
@@ -118,7 +117,7 @@ static bool same_text(struct strview t, const char *s)
 
 static bool same_function(const struct gopclntab_line *line, const struct level *level)
 {
-	/* the runtime has no name for the function whose name comes first in the table */
+	/* the runtime has no name for the first function name in the table */
 	return strview_empty(&level->function) || same_text(level->function, line->function);
 }
 
@@ -126,7 +125,7 @@ static bool same_place(const struct gopclntab_line *line, const struct level *le
 {
 	if (strview_is(&level->file, "*")) /* debug/gosym does not know */
 		return true;
-	/* where the runtime does not know it says "?", line 0 */
+	/* unknown to the runtime: "?", line 0 */
 	if (level->line == 0)
 		return line->line == 0 && line->file[0] == '\0';
 	return line->line == level->line && same_text(level->file, line->file);
@@ -161,8 +160,8 @@ static void find(struct subject *s, uint64_t vaddr, struct gopclntab_line *ret)
 			    ret->wrapper ? "a wrapper" : "none");
 }
 
-/* The next enclosing function. The runtime leaves wrappers out there; up to 1.20 only those that
- * are inlined themselves. */
+/* The next enclosing function. The runtime skips wrappers there; up to 1.20 only inlined wrappers.
+ */
 static bool find_parent(struct subject *s, struct gopclntab_line *line)
 {
 	do {
@@ -219,7 +218,7 @@ static void check_physical(struct subject *s, uint64_t vaddr, struct strview lev
 		wrong(s, vaddr, &want, &line);
 }
 
-/* False at the last one. */
+/* False at the last line. */
 static bool check_line(struct subject *s, struct strview t)
 {
 	uint64_t first = 0, last = 0, anchor = 0;
@@ -268,7 +267,7 @@ static void check_output(struct subject *s, const char *command)
 
 /* ---------------------------------------------------------------- tests */
 
-/* The first ones are those that every run tests; the others wait for "make check-go". */
+/* Every run tests the first variants; "make check-go" tests the others too. */
 static size_t n_variants(size_t n_usual, size_t n_all)
 {
 	return getenv("PODPROF_TEST_GO") ? n_all : n_usual;
@@ -322,10 +321,9 @@ static void gosym_agrees_for_another_machine(void **state)
 	}
 }
 
-/* Programs that are on the machine for other reasons: Debian's containerd, in whatever way Debian
- * builds it, and Go's own compiler. $PODPROF_TEST_GO_FILES names others, each byte of which is then
- * asked for; that takes minutes. */
-/* The same whatever releases are tested otherwise. */
+/* Other programs on the machine: Debian's containerd, as built by Debian, and Go's own compiler.
+ * $PODPROF_TEST_GO_FILES adds files and then tests each byte; this takes minutes. */
+/* The same for any tested releases. */
 static void gosym_agrees_for_large_programs(void **state)
 {
 	static const char *const found = "/usr/bin/containerd $(go env GOTOOLDIR)/compile";

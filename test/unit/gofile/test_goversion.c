@@ -8,7 +8,7 @@
 
 #define FIRST 16
 
-/* One row a release, in order, as the help texts say. */
+/* One row a release, in order, as in the help texts. */
 static void test_rows(void **state)
 {
 	const struct goversion *v = goversion_newest();
@@ -23,7 +23,7 @@ static void test_rows(void **state)
 	assert_int_equal(minor, FIRST - 1);
 }
 
-/* What the readers take for granted of each row. */
+/* The readers' assumptions about each row. */
 static void test_columns(void **state)
 {
 	(void)state;
@@ -32,7 +32,7 @@ static void test_columns(void **state)
 					   v->g.wait_reason,	v->g.go_pc,  v->g.start_pc};
 
 		print_message("row: 1.%u\n", v->minor);
-		assert_int_equal(v->magic & ~0xfu, 0xfffffff0); /* what a file is searched for */
+		assert_int_equal(v->magic & ~0xfu, 0xfffffff0); /* the search pattern in a file */
 		assert_true(v->form == GOMODULE_1_16 ? !v->gofunc : v->gofunc);
 		assert_in_range(v->gofunc, 0, GOVERSION_MODULE_BYTES - 16);
 		assert_true(v->slot_words == 2 || v->slot_words == 4);
@@ -89,7 +89,7 @@ static void test_minor(void **state)
 	}
 }
 
-/* All names of each function, the newest first; there is room for them. */
+/* All names of each function, the newest first; the array has room. */
 static void test_names(void **state)
 {
 	const char *names[GOVERSION_NAMES];

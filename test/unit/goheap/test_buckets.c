@@ -16,7 +16,7 @@
 static const uint64_t pcs[] = {0x401000, 0x402000, 0x403000, 0x404000};
 static const heapimage_counts some_counts = {{5, 2}, {1, 0}, {0, 1}, {3, 0}};
 
-/* The later ones are what processes of Go 1.26.8 and 1.27.3 had in their records. */
+/* The later rows are from records of real processes of Go 1.26.8 and 1.27.3. */
 struct hash_row {
 	const char *name;
 	uint64_t pcs[6];
@@ -117,7 +117,8 @@ static void check_layout(bool wide)
 	check_counts(&b.items[1], some_counts);
 	assert_int_equal(bucket_allocs(&b.items[0]), 9);
 	assert_int_equal(b.n_torn, 0);
-	/* a record at the head, one behind it, and what a chunk holds: all in one window */
+	/* a record at the head, another behind, and the rest of the chunk: all in the same window
+	 */
 	assert_int_equal(image.memory.n_calls, 1);
 }
 
@@ -128,7 +129,7 @@ static void test_layouts(void **state)
 	check_layout(false);
 }
 
-/* The narrow form may end where its mapping ends. */
+/* The narrow form may end with its mapping. */
 static void test_narrow_at_the_end(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -145,7 +146,7 @@ static void test_narrow_at_the_end(void **state)
 	check_counts(&b.items[0], some_counts);
 }
 
-/* A chunk need not begin where a window does, and there may be nothing before and behind it. */
+/* A chunk may begin anywhere in a window, with unmapped memory before and after. */
 static void test_holes(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -170,7 +171,7 @@ static void test_holes(void **state)
 		check_counts(&b.items[i], some_counts);
 }
 
-/* Nothing has been counted, so nothing tells the layout: the version decides, if there is one. */
+/* Without counts the layout is undetermined: the version decides, if known. */
 static void test_layout_by_version(void **state)
 {
 	static const struct {
@@ -220,7 +221,7 @@ static void test_new_in_front(void **state)
 	assert_int_equal(update(&b, &image.memory, second, 0), 0);
 	assert_int_equal(b.n, 2);
 	assert_int_equal(b.items[0].addr, first);
-	check_counts(&b.items[0], some_counts); /* a known one is not read by an update */
+	check_counts(&b.items[0], some_counts); /* an update does not read known records */
 	assert_int_equal(refresh(&b, &image.memory, 1), 0);
 	check_counts(&b.items[0], more);
 	assert_int_equal(b.items[0].before, 9);
@@ -234,7 +235,7 @@ static void test_new_in_front(void **state)
 	assert_int_equal(image.memory.n_calls, 0);
 }
 
-/* Neighbours are read together, and those far apart or in another order are not; each gets its own
+/* Neighbours are read together; distant ones or other orders are not. Each record gets its own
  * counters. */
 static void test_refresh_ranges(void **state)
 {
@@ -301,7 +302,7 @@ static void test_torn(void **state)
 	check_counts(&b.items[0], later);
 	assert_int_equal(b.n_torn, 1);
 
-	/* one that stays so keeps what it had */
+	/* a record in a constant state keeps its values */
 	image.on_read = NULL;
 	heapimage_u64(&image, torn_addr, 100);
 	assert_int_equal(refresh(&b, &image.memory, 1), 0);
@@ -311,13 +312,13 @@ static void test_torn(void **state)
 
 static void moved(struct heapimage *image, uint64_t n)
 {
-	/* a slot that was added to the first is emptied */
+	/* empty the slot after adding the slot to the first */
 	if (n == 2)
 		heapimage_counters(image, torn_addr, true, 48,
 				   (const heapimage_counts){{8, 2}, {1, 0}, {0, 1}});
 }
 
-/* What was caught between the two steps of a slot's publication, and what is fewer for good. */
+/* A read between the two steps of a slot's publication, and a real decrease. */
 static void test_doubtful(void **state)
 {
 	const heapimage_counts twice = {{8, 2}, {1, 0}, {0, 1}, {3, 0}};
@@ -341,7 +342,7 @@ static void test_doubtful(void **state)
 	assert_int_equal(bucket_allocs(&b.items[0]), 9);
 	assert_int_equal(image.memory.n_calls, 2);
 
-	/* it may be by chance: then it is what it is */
+	/* may be chance: then the read is accepted */
 	image.on_read = NULL;
 	heapimage_counters(&image, torn_addr, true, 48,
 			   (const heapimage_counts){{11, 2}, {0, 0}, {0, 1}, {3, 0}});
@@ -366,7 +367,8 @@ static void move_fully(struct heapimage *image, uint64_t n)
 		heapimage_counters(image, torn_addr, true, 48, moved_fully);
 }
 
-/* What has left a slot and is not in the first one yet, while another slot has grown by more. */
+/* Counts missing from a slot and not in the first slot yet, while another slot has grown by more.
+ */
 static void test_lost(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -389,8 +391,8 @@ static void test_lost(void **state)
 
 /* ---------------------------------------------------------------- in pieces */
 
-/* As a program with several processors has them: each allocates in a chunk of its own, and the list
- * goes from one to the other. Returns the head. */
+/* Like a program with several processors: each allocates in its own chunk, and the list alternates
+ * between chunks. Returns the head. */
 static uint64_t interleave(struct heapimage *image, uint64_t first, size_t n, uint64_t older)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -424,7 +426,7 @@ static void in_pieces(size_t budget)
 	heapimage_map(&image, CHUNK, (size_t)4 * CHUNK_BYTES);
 	head = interleave(&image, 0, FIRST, 0);
 	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
-	/* what the list has got in front in the meantime is left for the next update */
+	/* records added to the front in the meantime wait for the next update */
 	more = interleave(&image, FIRST, MORE, head);
 	do {
 		left = budget;
@@ -449,7 +451,7 @@ static void in_pieces(size_t budget)
 	}
 	assert_int_equal(b.n_torn, 0);
 	assert_true(budget == SIZE_MAX || n_steps > 1);
-	/* of those that are new, what was known is merged with them */
+	/* merge the known records into the new ones */
 	for (size_t i = 1; i < b.n; i++)
 		assert_true(b.items[b.order[i - 1]].addr < b.items[b.order[i]].addr);
 }
@@ -462,7 +464,7 @@ static void test_in_pieces(void **state)
 	in_pieces(SIZE_MAX);
 }
 
-/* An update that fails in a later piece leaves what was there. */
+/* An update that fails in a later piece leaves the records unchanged. */
 static void test_piece_fails(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -477,7 +479,7 @@ static void test_piece_fails(void **state)
 	buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 	assert_int_equal(update(&b, &image.memory, head, 0), 0);
 	more = interleave(&image, 10, 10, head);
-	/* the older links of the new ones lead past the known ones */
+	/* the older links of the new records lead past the known records */
 	heapimage_u64(&image, CHUNK + 10 % 4 * CHUNK_BYTES + 10 / 4 * 0x140 + 8, 0);
 	assert_int_equal(buckets_update(&b, &image.memory, more, 0, &budget), BUCKETS_UNFINISHED);
 	assert_int_equal(b.n, 11);
@@ -492,7 +494,7 @@ static void test_piece_fails(void **state)
 
 struct hostile_row {
 	const char *name;
-	size_t word; /* of the second record of the list, counted from its start */
+	size_t word; /* of the second record of the list, counted from the record's start */
 	uint64_t value;
 	int outcome;
 };
@@ -532,7 +534,7 @@ static void test_hostile(void **state)
 		heapimage_bucket(&image, CHUNK + 0x1000, CHUNK, true, pcs, 4, 48, some_counts);
 		heapimage_bucket(&image, CHUNK + 0x2000, CHUNK + 0x1000, true, pcs, 4, 48,
 				 some_counts);
-		/* as a good layout is known, the walk itself meets what is wrong */
+		/* with a good layout known, the walk itself meets the error */
 		buckets_init(&b, BUCKETS_MEMORY, MAX_BYTES);
 		b.layout = BUCKETS_LAYOUT_WIDE;
 		heapimage_u64(&image, CHUNK + 0x1000 + 8 * row->word, row->value);
@@ -543,7 +545,7 @@ static void test_hostile(void **state)
 	}
 }
 
-/* Records that stand closer together than their counters are long cannot be what they look like. */
+/* Records closer together than their counters cannot be valid. */
 static void test_overlap(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -561,7 +563,7 @@ static void test_overlap(void **state)
 	assert_int_equal(b.n, 0);
 }
 
-/* Counters of which half look like one layout and half like the other. */
+/* Counters with features of both layouts. */
 static void test_undecided(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -576,7 +578,7 @@ static void test_undecided(void **state)
 	assert_int_equal(update(&b, &image.memory, CHUNK + 0x1000, 26), BUCKETS_UNKNOWN_LAYOUT);
 }
 
-/* The list must still lead to what was known. */
+/* The list must still lead to the known records. */
 static void test_known_are_gone(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;
@@ -610,7 +612,7 @@ static void test_ceiling(void **state)
 	_cleanup_(heapimage_deinit) struct heapimage image;
 	uint64_t head;
 	size_t n = CHUNK_BYTES / 0x100;
-	/* four distinct PCs are among the first things that a set has room for */
+	/* a set allocates four distinct PCs first */
 	size_t exact = n * (sizeof(struct bucket) + 4 * sizeof(uint32_t)) +
 		       1024 * sizeof(uint32_t) + 8 * sizeof(uint64_t);
 
@@ -628,7 +630,7 @@ static void test_ceiling(void **state)
 	}
 }
 
-/* A list that jumps so far that each record costs a window. */
+/* A list with wide jumps: each record needs a separate window. */
 static void test_costly(void **state)
 {
 	enum { N = 25 };

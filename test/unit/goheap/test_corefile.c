@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cores that are odd. Those of real processes are read in cmd/test_heap_kinds.c. */
+/* Odd cores. cmd/test_heap_kinds.c reads cores of real processes. */
 #include "support/test.h"
 
 #include <elf.h>
@@ -10,8 +10,8 @@
 #include "elf/elffile.h"
 #include "support/allocfail.h"
 
-/* Two segments of a page, of which the second is half written, next to each other at BASE, and one
- * file of two pages mapped over both. */
+/* Two adjacent segments of a page at BASE, the second half written, and one file of two pages
+ * mapped over both. */
 #define BASE 0x10000ull
 #define PAGE 4096u
 
@@ -98,7 +98,7 @@ static void good(void **state)
 	corefile_free(core);
 }
 
-/* What is not in the core is read from the file, once that is known. */
+/* Memory missing from the core comes from the file, once the file is known. */
 static void from_the_file(void **state)
 {
 	struct corefile *core;
@@ -172,7 +172,7 @@ static void change(struct core *c, enum change what)
 	case PHNUM_MANY:
 		c->eh.e_phnum = 1000;
 		break;
-	case XNUM: /* the count is in what is taken for a section header */
+	case XNUM: /* the count is in the supposed section header */
 		c->eh.e_phnum = PN_XNUM;
 		c->eh.e_shoff = offsetof(struct core, memory);
 		break;
@@ -272,7 +272,7 @@ static void odd(void **state)
 	}
 }
 
-/* Each length that is less than all of it, in a copy of that length. */
+/* Each shorter length, in a copy of this length. */
 static void cut(void **state)
 {
 	struct core c;

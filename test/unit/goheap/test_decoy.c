@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that look as if their sampling could be turned on, but whose tables lead to something
- * else: nothing may be written. Each is a real Go program that the linker has turned sampling off
- * in, with its file changed before it is started; the tables that are changed are none that a
- * running program reads, so that it runs as ever.
+ * Programs whose sampling looks forceable, but whose tables lead elsewhere: nothing may be written.
+ * Each is a real Go program with sampling turned off by the linker, and with its file changed
+ * before the start. A running program does not read the changed tables, so it works as before.
  */
 #include "support/test.h"
 
@@ -106,7 +105,7 @@ static void image_store(struct image *image, char path[32])
 	free(image->bytes);
 }
 
-/* ---------------------------------------------------------------- what is changed */
+/* ---------------------------------------------------------------- the changes */
 
 /* The symbol leads @by bytes further. */
 static void move(struct image *image, int64_t by)
@@ -140,7 +139,7 @@ static void to_constants(struct image *image)
 	sym->st_value = image->sections[sym->st_shndx].sh_addr;
 }
 
-/* In data that may be written, but not where the section that is named lies. */
+/* In writable data, but outside of the named section. */
 static void to_another_section(struct image *image)
 {
 	Elf64_Sym *sym = find_symbol(image, RATE);
@@ -172,7 +171,7 @@ static void two_of_them(struct image *image)
 	find_symbol(image, "runtime.blockprofilerate")->st_name = find_symbol(image, RATE)->st_name;
 }
 
-/* Each address that the function refers to, relative to the code, leads a word further. */
+/* Each address in the function, relative to the code, leads a word further. */
 static void move_code(struct image *image, const char *function)
 {
 	const Elf64_Sym *sym = find_symbol(image, function);
@@ -215,7 +214,7 @@ static void without_symbol(struct image *image)
 struct decoy_row {
 	const char *name;
 	void (*change)(struct image *image);
-	bool is_known; /* what is left says where the rate is: that may be written to, nothing else
+	bool is_known; /* the rest proves the rate's address: this word may be written, nothing else
 			*/
 };
 
@@ -234,7 +233,7 @@ static const struct decoy_row decoy_rows[] = {
 	{"code, no symbol: the next word", without_symbol, false},
 };
 
-/* All ones where nothing is mapped. */
+/* All ones for unmapped addresses. */
 static uint64_t word_at(const struct goprocess *p, uint64_t addr)
 {
 	uint64_t word = UINT64_MAX;
@@ -259,7 +258,7 @@ static struct goheap *open_heap(const struct goprocess *p)
 	return h;
 }
 
-/* Words at the rate, and where its symbol says that it is. */
+/* Words around the rate, and around its symbol's address. */
 #define AROUND 2
 
 static void look_around(const struct goprocess *p, const uint64_t places[2],
@@ -292,7 +291,7 @@ static void check_decoy(const struct decoy_row *row, const char *path)
 
 	goprocess_start(&p, decoy, args, NULL);
 	look_around(&p, places, before);
-	assert_int_equal(word_at(&p, places[0]), 0); /* what would be written to */
+	assert_int_equal(word_at(&p, places[0]), 0); /* the word podprof would write */
 	h = open_heap(&p);
 	r = goheap_read(h, &profile);
 	look_around(&p, places, after);
@@ -304,7 +303,7 @@ static void check_decoy(const struct decoy_row *row, const char *path)
 		after[AROUND] = places[1] == places[0] ? 0 : after[AROUND];
 	}
 	assert_memory_equal(before, after, sizeof(before));
-	goprocess_order(&p, "allocate"); /* it lives */
+	goprocess_order(&p, "allocate"); /* the program still runs */
 	goheap_free(h);
 	unlink(decoy);
 }
@@ -319,7 +318,7 @@ static void decoys(void **state)
 		_cleanup_(freep) char *path = gofixture_build(PLAIN, gos[g], "default");
 
 		if (gofixture_minor(path) < 17)
-			continue; /* that linker turns nothing off */
+			continue; /* this linker turns nothing off */
 		for (size_t i = 0; i < array_size(decoy_rows); i++) {
 			row_begin(decoy_rows[i].name);
 			check_decoy(&decoy_rows[i], path);
@@ -327,8 +326,8 @@ static void decoys(void **state)
 	}
 }
 
-/* The file is replaced by a decoy after it was looked at; the program that runs is what counts. And
- * one that executes another program in between gets nothing written. */
+/* A decoy replaces the file after podprof has read it; the running program counts. A process that
+ * executes another program in between is not written to. */
 static void replaced(void **state)
 {
 	const char *gos[GOFIXTURE_GOS_MAX];
@@ -352,11 +351,11 @@ static void replaced(void **state)
 	goprocess_start(&p, running, args, NULL);
 	h = open_heap(&p);
 	assert_int_equal(rename(decoy, running), 0);
-	goprocess_order(&p, "exec"); /* what was looked at runs again: another address space */
+	goprocess_order(&p, "exec"); /* the first program runs again: another address space */
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_GONE);
 	assert_int_equal(word_at(&p, rate), 0);
 	goheap_free(h);
-	/* its file has gone; the process has it still */
+	/* the file is deleted; the process still has it mapped */
 	h = open_heap(&p);
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
 	assert_int_equal(word_at(&p, rate), FORCE_RATE);

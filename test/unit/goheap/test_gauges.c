@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the runtime counts, read from outside, against what the program reads itself, while nothing
- * happens in it. */
+/* The runtime's counters read from outside, compared with the program's own reading, while the
+ * program is idle. */
 #include "support/test.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 
 #define COUNTS "test/fixtures/go/counts"
 
-/* As the fixture writes them. */
+/* In the fixture's format. */
 struct truth {
 	uint64_t goroutines;
 	uint64_t next_gc;
@@ -40,9 +40,8 @@ static void read_truth(const char *path, struct truth *ret)
 	fclose(f);
 }
 
-/* Writing the file takes a page or two, and goroutines that come to wait some bytes each. What is
- * given back to the system goes on in the background.
- */
+/* Writing the file takes a page or two, and parked goroutines some bytes each. The runtime returns
+ * memory to the system in the background. */
 static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
 {
 	assert_true((now > then ? now - then : then - now) <= slack);
@@ -51,7 +50,7 @@ static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
 static void assert_pacer(const struct gopacer *now, const struct truth *then, unsigned int minor,
 			 bool limited)
 {
-	/* a goal by the memory limit moves with what is given back to the system */
+	/* a goal from the memory limit moves with the returned memory */
 	assert_near(now->next_gc, then->next_gc,
 		    then->next_gc > 1ull << 40 ? 64 << 20
 		    : limited		       ? 4 << 20
@@ -62,7 +61,7 @@ static void assert_pacer(const struct gopacer *now, const struct truth *then, un
 	if (minor < 19)
 		return;
 	assert_near(now->inuse, then->inuse, 1 << 20);
-	assert_near(now->sys, then->sys, 1 << 20); /* stacks are not in it */
+	assert_near(now->sys, then->sys, 1 << 20); /* without stacks */
 	assert_true(now->released <= now->sys - now->inuse);
 }
 
@@ -133,14 +132,15 @@ static void as_the_program_says(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------- what memory may say */
+/* ---------------------------------------------------------------- damaged memory */
 
 #define VARS  0x600000ull
 #define PROCS 0x610000ull /* pointers to processors */
 #define PROC  0x620000ull
 #define FREE  0x998 /* of gFree in a processor */
 
-/* A made-up scheduler with one processor: 20 descriptions, 4 of the runtime's own, 3 and 2 free. */
+/* A synthetic scheduler with one processor: 20 descriptions, 4 of the runtime's own, 3 and 2 free.
+ */
 static void scheduler_init(struct heapimage *image, struct goruntime *rt)
 {
 	heapimage_init(image);

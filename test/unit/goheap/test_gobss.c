@@ -60,7 +60,7 @@ static void only_what_is_hashed(void **state)
 	static const struct {
 		const char *name;
 		uint64_t words[3]; /* in .bss */
-		uint64_t change;   /* a word of the record that is another one then */
+		uint64_t change;   /* a changed word of the record */
 		int want;
 	} rows[] = {
 		{"nothing", {0}, 0, GOBSS_ABSENT},
@@ -139,9 +139,9 @@ static void out_of_memory(void **state)
 	allocfail_each(attempt, &m);
 }
 
-/* ---------------------------------------------------------------- real ones */
+/* ---------------------------------------------------------------- real programs */
 
-/* The scan finds what symbols and code say, in all releases. */
+/* The scan agrees with symbols and code, in all releases. */
 static void as_the_others_say(void **state)
 {
 	static const char *const variants[] = {"default", "cgo-pie-stripped", "c-shared-stripped"};

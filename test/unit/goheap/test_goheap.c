@@ -14,7 +14,7 @@
 
 static const uint64_t pcs[] = {0x401000, 0x402000};
 
-/* ---------------------------------------------------------------- which slots are published */
+/* ---------------------------------------------------------------- published slots */
 
 struct publish_row {
 	const char *name;
@@ -204,7 +204,7 @@ static void test_reads(void **state)
 	changes_until = image.memory.n_calls + 3;
 	assert_int_equal(goheap_read(heap, &profile), GORUNTIME_OK);
 	assert_true(profile.settled);
-	/* and all the time: taken as it is */
+	/* permanent changes: accepted as read */
 	changes_until = UINT64_MAX;
 	assert_int_equal(goheap_read(heap, &profile), GORUNTIME_OK);
 	assert_false(profile.settled);
@@ -213,8 +213,7 @@ static void test_reads(void **state)
 	goheap_free(heap);
 }
 
-/* What is too large or broken is forgotten, and read again from the start when it has become
- * better. */
+/* A heap that is too large or broken is dropped, and read from the start after it has recovered. */
 static void test_again_after_failure(void **state)
 {
 	_cleanup_(heapimage_deinit) struct heapimage image;

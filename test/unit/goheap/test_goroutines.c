@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Goroutines that are made up: of each release, changing, and odd. Those of real programs are
- * compared with their own profiles in cmd/test_heap_kinds.c. */
+/* Synthetic goroutines: of each release, changing, and odd. cmd/test_heap_kinds.c compares real
+ * programs with their own profiles. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static void put_g(struct heapimage *image, size_t release, size_t i, uint64_t st
 	heapimage_u64(image, sp, 0x1111 * (i + 1));
 }
 
-/* One that waits, one that runs, one in a system call, one that has ended. */
+/* A waiting goroutine, a running one, one in a system call, and an ended one. */
 static void build(struct heapimage *image, size_t release, struct goruntime *rt)
 {
 	heapimage_init(image);
@@ -69,7 +69,7 @@ static void build(struct heapimage *image, size_t release, struct goruntime *rt)
 	heapimage_u64(image, ALLGS, ARRAY);
 	heapimage_u64(image, ALLGS + 8, N);
 	heapimage_u64(image, ALLGS + 16, N);
-	put_g(image, release, 0, GOROUTINE_WAITING | 0x1000); /* its stack is being scanned */
+	put_g(image, release, 0, GOROUTINE_WAITING | 0x1000); /* during a scan of the stack */
 	put_g(image, release, 1, GOROUTINE_RUNNING);
 	put_g(image, release, 2, GOROUTINE_SYSCALL);
 	heapimage_u64(image, g_at(2) + releases[release].syscall_sp, STACKS + 2 * STACK + 128);
@@ -129,7 +129,7 @@ static void each_release(void **state)
 	}
 }
 
-/* Stack, description, stack: it has gone on in between. */
+/* Stack, description, stack: the goroutine has run in between. */
 static void goes_on(struct heapimage *image, uint64_t n)
 {
 	(void)n;
@@ -229,7 +229,7 @@ static void odd(void **state)
 	}
 }
 
-/* The stack of one has gone; the others are there. */
+/* The stack of a goroutine is gone; the others are read. */
 static void stack_is_gone(void **state)
 {
 	struct goroutines_stats stats = {0};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which Go runtimes real processes have: libraries, plugins, programs whose file has gone or was
- * never there, and what all this costs. */
+/* The Go runtimes of real processes: libraries, plugins, programs without a file, and the costs. */
 #include "support/test.h"
 
 #include <fcntl.h>
@@ -42,7 +41,7 @@ static int find_new(const struct goprocess *p, struct goruntimes *ret)
 	return find(images, p, 0, ret);
 }
 
-/* The records of one runtime can be read. */
+/* The records of the runtime are readable. */
 static void assert_readable(const struct goprocess *p, const struct goruntime *rt)
 {
 	const struct goheap_opts opts = {.proc = &p->proc, .id = p->id, .runtime = rt};
@@ -87,7 +86,7 @@ static void one_runtime(void **state)
 		{"c-shared", "c-shared.so"},
 		{"c-shared-stripped", "c-shared-stripped.so"},
 		{"packed", "packed"},
-		/* that of the program that loads it, and not the plugin's copy */
+		/* the runtime of the loading program, not the plugin's copy */
 		{"plugin", "plugin"},
 	};
 	const char *gos[GOFIXTURE_GOS_MAX];
@@ -113,8 +112,8 @@ static const char *newest(void)
 	return gos[gofixture_gos(gos) - 1];
 }
 
-/* What is in no file: the memory has changed since the program began, and the sampling rate is not
- * told by its value. */
+/* Variables without a file: memory has changed since the program's start, and the value does not
+ * identify the sampling rate. */
 static void unpacked(void **state)
 {
 	static const struct {
@@ -144,12 +143,12 @@ static void unpacked(void **state)
 		goprocess_start(&p, path, large_args, rows[i % array_size(rows)].env);
 		opts.id = p.id;
 		assert_int_equal(goheap_new(&opts, &h), 0);
-		/* the linker turns it off since 1.17 */
+		/* the linker turns sampling off since 1.17 */
 		if (want != GORUNTIME_DISABLED_BY_LINKER || gofixture_minor(path) >= 17)
 			assert_int_equal(goheap_read(h, &profile), want);
 		assert_true(goheap_runtime(h)->is_unpacked && goheap_runtime(h)->certain);
 		assert_int_equal(goruntime_minor(&goheap_runtime(h)->file), gofixture_minor(path));
-		/* by what its functions are named */
+		/* by the names of functions */
 		assert_true(goheap_resolve(h, goheap_runtime(h)->file.codes[0].vaddr, &frame));
 		assert_non_null(frame.image->file);
 		image_unref(frame.image);
@@ -169,8 +168,7 @@ static void two_runtimes(void **state)
 	char env[4200];
 
 	(void)state;
-	/* it says "ready" too, perhaps first: the other one is ready after it has written a profile
-	 */
+	/* this library says "ready" too, perhaps first: the other one is ready after its profile */
 	snprintf(env, sizeof(env), "GOHOST_ALSO=%s.so -", plain);
 	goprocess_start(&p, heap, large_args, env);
 	goprocess_wait(&p);
@@ -196,7 +194,7 @@ static void start_python(struct goprocess *p, const char *library)
 	goprocess_start(p, PYTHON, args, NULL);
 }
 
-/* An interpreter that loads a library after a while: what is mapped tells. */
+/* An interpreter loads a library after a while: the mappings tell. */
 static void library_comes_later(void **state)
 {
 	_cleanup_(goimages_freep) struct goimages *images = NULL;
@@ -242,7 +240,7 @@ static void too_many(void **state)
 	assert_int_equal(found.n_left_out, 2);
 }
 
-/* ---------------------------------------------------------------- files that are not there */
+/* ---------------------------------------------------------------- missing files */
 
 static void copy_file(const char *from, const char *to)
 {
@@ -275,7 +273,7 @@ static void file_has_gone(void **state)
 	}
 }
 
-/* Its path leads nowhere here. */
+/* The path leads nowhere here. */
 static void other_mount_namespace(void **state)
 {
 	static const char script[] = "mount -t tmpfs tmpfs /mnt && cp \"$1\" /mnt/inside && "
@@ -290,7 +288,7 @@ static void other_mount_namespace(void **state)
 	assert_one(&p, "inside");
 }
 
-/* A program out of shared memory, which was never in a file system. */
+/* A program in shared memory, never in a file system. */
 static void memfd(void **state)
 {
 	static const char script[] =
@@ -309,7 +307,7 @@ static void memfd(void **state)
 
 /* ---------------------------------------------------------------- cost */
 
-/* One look at the file, and at those of C programs, whatever the number of processes. */
+/* One look at the program's file and each C file, for any number of processes. */
 static void looked_at_once(void **state)
 {
 	enum { N = 100 };
@@ -327,7 +325,7 @@ static void looked_at_once(void **state)
 	start_python(&python, "none");
 	assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
 	n_looks = goimages_looks(images);
-	assert_true(n_looks > 1); /* its libraries */
+	assert_true(n_looks > 1); /* the libraries */
 	assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
 	assert_int_equal(goimages_looks(images), n_looks);
 	for (size_t i = 0; i < N; i++) {
@@ -337,7 +335,7 @@ static void looked_at_once(void **state)
 		bytes = i == 0 ? goimages_bytes(images) : bytes;
 	}
 	assert_true(goimages_bytes(images) == bytes);
-	/* what is not asked for is forgotten */
+	/* unused entries are dropped */
 	for (int i = 0; i <= GOIMAGES_KEEP_ROUNDS; i++) {
 		assert_int_equal(find(images, &python, 0, &found), GORUNTIME_NO_RUNTIME);
 		goimages_sweep(images);
@@ -350,7 +348,7 @@ static void looked_at_once(void **state)
 		goprocess_stop(&go[i]);
 }
 
-/* A file that is written to in place, or a new one with the old one's inode, is another one. */
+/* A file written in place, or a new file with the same inode, is another image. */
 static void changed_file(void **state)
 {
 	_cleanup_(goimages_freep) struct goimages *images = NULL;
@@ -374,7 +372,7 @@ static void changed_file(void **state)
 	assert_non_null(image->file);
 	assert_int_equal(goimages_looks(images), 2);
 	close(fd);
-	/* nothing that one could look into, now or ever */
+	/* a descriptor that can never be read */
 	fd = open("/", O_PATH | O_CLOEXEC);
 	assert_int_equal(goimages_get(images, fd, &image), GORUNTIME_NO_RUNTIME);
 	close(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the code of real programs of all releases tells is checked against their symbols in
- * report/test_heap.c and test_process.c; here is what it must not believe. */
+/* report/test_heap.c and test_process.c check the results from the code of real programs of all
+ * releases against the symbols; this test has the cases to reject. */
 #include "support/test.h"
 
 #include <elf.h>
@@ -114,7 +114,7 @@ static void assert_counters(const struct elffile *file, const struct govars *cod
 	assert_int_equal(code->sched.split, minor >= 25);
 }
 
-/* Programs in which nothing asks for profiles: what is left is who writes them. */
+/* Programs without readers of profiles: only the writers are left. */
 static void without_readers(void **state)
 {
 	static const char *const variants[] = {"default", "pie", "arm64", "arm64-pie"};
@@ -143,7 +143,7 @@ static void without_readers(void **state)
 	}
 }
 
-/* The code and the symbols of one file say the same, also for the other machine. */
+/* The code and the symbols of a file agree, also for the other machine. */
 static void agrees_with_symbols(void **state)
 {
 	static const char *const variants[] = {"default", "cgo-pie", "arm64", "arm64-pie"};

@@ -2,19 +2,19 @@
 /*
  * Reading a process that allocates on all processors and collects 100 times a second.
  *
- * Torn reads: with rate 1 every allocation is recorded, and the program counts in shared memory
- * which allocations of each size have begun and which have ended. What is read lies between those
- * that had ended before the read and those that had begun after it, in each single read; a record
- * that was caught in the middle of an addition would be below or above.
+ * Torn reads: with rate 1 every allocation is recorded, and the program counts begun and ended
+ * allocations of each size in shared memory. Each read lies between the allocations ended before
+ * the read and the ones begun by its end. A record caught in the middle of an addition would lie
+ * outside.
  *
  * Never less: each record's allocations, the totals, and the allocator's counters, from one read to
  * the next.
  *
- * Sampling: with the default rate R, an allocation of S bytes is recorded with probability
- * p = 1-exp(-S/R), and n that are recorded stand for n/p. So the estimate of the bytes has a
- * variance of n*(S/p)^2*(1-p), which adds up over records. The difference to the allocator's own
- * counter, over windows of 256 MiB, in units of the standard error, has to be distributed as those
- * are: a mean of its square of 1, and three of a thousand above 3.
+ * Sampling: with the default rate R, an allocation of S bytes is recorded with probability p =
+ * 1-exp(-S/R), and n recorded allocations represent n/p. So the estimate of the bytes has a
+ * variance of n*(S/p)^2*(1-p), summed over records. The difference to the allocator's own counter,
+ * over windows of 256 MiB, in units of the standard error, must have the normal distribution: a
+ * mean square of 1, and three of a thousand above 3.
  */
 #include "support/test.h"
 
@@ -32,10 +32,8 @@
 
 #define N_SIZES	     8
 #define WINDOW_BYTES (256u << 20)
-#define AHEAD_BYTES \
-	(2u << 20) /* what all processors may have in hand, counted already or not yet */
-/* What the program allocates that is not counted in shared memory: a slice's header for each
- * object, and other things. */
+#define AHEAD_BYTES  (2u << 20) /* allocations in the hands of all processors, counted or not */
+/* Uncounted allocations of the program: a slice header for each object, and others. */
 #define HEADER_BYTES 24u
 #define OTHER_BYTES  (64u << 20)
 /* One of so many totals may be torn, by so many objects: the allocations of one record in one
@@ -54,17 +52,17 @@ struct counts {
 	uint64_t ended;
 };
 
-/* A program under load, and what was last read of it. */
+/* A program under load, and its last values. */
 struct load {
 	struct goprocess process;
 	struct goheap *heap;
 	struct counts *shared;
 	char file[64];
-	uint64_t ahead; /* by which the allocator's counters may go down */
+	uint64_t ahead; /* possible decrease of the allocator's counters */
 	struct gototals exact;
 	struct goheap_totals totals;
-	uint64_t n_exact; /* times that the counters could be read */
-	uint64_t n_odd;	  /* times that they were caught while they changed */
+	uint64_t n_exact; /* times with readable counters */
+	uint64_t n_odd;	  /* times with changing counters */
 	uint64_t n_unsettled;
 	uint64_t n_collections;
 };
@@ -137,7 +135,7 @@ static void totals_never_less(struct load *l, const struct goheap_profile *profi
 	l->totals = now;
 }
 
-/* One read; what it says of each size. */
+/* A read; returns the values of each size. */
 static void read_once(struct load *l, uint64_t fresh[N_SIZES])
 {
 	struct goheap_profile profile;
@@ -182,7 +180,7 @@ static void note(uint64_t too_much, uint64_t *n, uint64_t *most)
 		*most = too_much;
 }
 
-/* The allocator's counter lies between these, too. */
+/* The allocator's counter lies in the same bounds. */
 static void compare_exact(const struct load *l, const struct counts before[N_SIZES],
 			  const struct counts after[N_SIZES])
 {
@@ -246,7 +244,7 @@ static void no_torn_read(void **state)
 
 /* ---------------------------------------------------------------- sampling */
 
-/* The allocated bytes of one window by the records, and the variance of that. */
+/* The allocated bytes of a window by the records, and the variance. */
 static void estimate(struct load *l, double *ret_bytes, double *ret_variance)
 {
 	struct goheap_profile profile;
@@ -268,7 +266,7 @@ static void estimate(struct load *l, double *ret_bytes, double *ret_variance)
 	totals_never_less(l, &profile);
 }
 
-/* The allocator's counter around one read. */
+/* The allocator's counter around a read. */
 static double counted(struct load *l, double *ret_bytes, double *ret_variance)
 {
 	uint64_t before;
@@ -296,12 +294,11 @@ static void sampled_as_expected(const char *path, size_t n_windows)
 
 	load_start(&l, path, "LOAD_RATE=524288");
 	exact_never_less(&l);
-	if (!l.n_exact && !l.n_odd) { /* Go 1.16 has no counters that we know */
+	if (!l.n_exact && !l.n_odd) { /* Go 1.16 has no known counters */
 		load_stop(&l);
 		return;
 	}
-	wait_for_window(&l,
-			0); /* each processor's first allocation is recorded whatever its size */
+	wait_for_window(&l, 0); /* each processor's first allocation is recorded at any size */
 	last = counted(&l, &bytes, &variance);
 	for (size_t i = 0; i < n_windows; i++) {
 		double now, z;

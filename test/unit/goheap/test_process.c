@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Real processes: states, forcing, and what happens when they go while they are being read. */
+/* Real processes: states, forcing, and ends during a read. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static struct goheap *open_heap(const struct goprocess *p, bool force, bool was_
 
 /* ---------------------------------------------------------------- memory */
 
-/* The test reads itself: two pages, a hole, two pages, of which the last may not be read. */
+/* The test reads itself: two pages, a hole, two pages, the last one unreadable. */
 static void memory_of_a_process(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -75,7 +75,7 @@ static void memory_of_a_process(void **state)
 	munmap(at, 5 * page);
 }
 
-/* More ranges than one call takes, all from one window's worth of memory. */
+/* More ranges than a single call takes, all from the memory of one window. */
 static void many_ranges(void **state)
 {
 	enum { N = 2 * MEMORY_RANGES_MAX + 1 };
@@ -196,10 +196,10 @@ static void states_of_programs(void **state)
 
 		row_begin(rows[i % array_size(rows)].name);
 		if (want == GORUNTIME_DISABLED_BY_LINKER && gofixture_minor(path) < 17)
-			want = GORUNTIME_OK; /* the linker has done that since 1.17 */
+			want = GORUNTIME_OK; /* the linker does this since 1.17 */
 		goprocess_start(&p, path, args, rows[i % array_size(rows)].env);
 		if (want == GORUNTIME_OK)
-			goprocess_order(&p, "again"); /* until then it may have had no sample */
+			goprocess_order(&p, "again"); /* perhaps no sample until then */
 		h = open_heap(&p, false, false);
 		assert_int_equal(goheap_read(h, &profile), want);
 		rt = goheap_runtime(h);
@@ -212,7 +212,7 @@ static void states_of_programs(void **state)
 
 /* ---------------------------------------------------------------- exact totals */
 
-/* What the program itself read a moment ago. */
+/* The program's own values from a moment ago. */
 static void read_stats(const char *path, struct gototals *ret)
 {
 	uint64_t total, mallocs, heap, frees;
@@ -226,7 +226,7 @@ static void read_stats(const char *path, struct gototals *ret)
 	*ret = (struct gototals){total, mallocs, total - heap, frees};
 }
 
-/* @now was read after @then, while the program allocated no more than what writing it takes. */
+/* @now was read after @then; meanwhile the program only allocated to write its file. */
 static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
 {
 	assert_true(now >= then);
@@ -246,7 +246,7 @@ static void exact_totals(void **state)
 					     variants[i % array_size(variants)]);
 		char out[] = "/tmp/test_process.XXXXXX", stats[sizeof(out) + 8];
 		const char *const args[] = {out, "all", NULL};
-		/* in 1.17 and 1.18 spans that processors have taken count as used up */
+		/* in 1.17 and 1.18 the spans of processors count as allocated */
 		uint64_t slack = gofixture_minor(path) < 19 ? 512 << 10 : 4096;
 		struct gototals now, then;
 		struct goheap *h;
@@ -293,7 +293,7 @@ static void force_one(const char *path)
 	uint64_t before;
 
 	goprocess_start(&p, path, args, NULL);
-	/* not where it was done before */
+	/* never a second time */
 	h = open_heap(&p, true, true);
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_DISABLED_BY_LINKER);
 	assert_int_equal(goheap_force_outcome(h), FORCE_WAS_ON);
@@ -311,13 +311,13 @@ static void force_one(const char *path)
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
 	/* 64 samples are expected of 32 MiB; 16 are 6 standard deviations away */
 	assert_true(allocated_bytes(&profile) - before > 8u << 20);
-	/* a second write never happens, also for who does not know of the first one */
+	/* never a second write, even without knowledge of the first */
 	assert_int_equal(force_sampling(&p.proc, &p.id, goheap_runtime(h)), FORCE_NOT_ZERO);
 	goheap_free(h);
 	h = open_heap(&p, false, false);
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_FORCED);
 	goheap_free(h);
-	/* nor where the program has turned it off again */
+	/* nor after the program has turned sampling off again */
 	goprocess_order(&p, "off");
 	h = open_heap(&p, true, false);
 	for (int i = 0; i < 2; i++) {
@@ -348,8 +348,8 @@ static void force(void **state)
 	}
 }
 
-/* What a runtime says of itself (goruntime.c): where its tables are, how many functions it has, and
- * that all memory is its data. */
+/* A runtime's own description (goruntime.c): the address of the tables, the number of functions,
+ * and all memory as data. */
 static uint64_t own_description[32] = {[0] = 0x401000, [17] = 8, [25] = UINT64_MAX};
 
 static struct goruntime runtime_with_rate(uint64_t addr)
@@ -366,7 +366,7 @@ static struct goruntime runtime_with_rate(uint64_t addr)
 	return rt;
 }
 
-/* Addresses that a symbol might name, and that are not to be written to. */
+/* Addresses that a symbol might name, and that must not be written. */
 static void force_refuses(void **state)
 {
 	static int64_t set = 42, zero;
@@ -402,11 +402,11 @@ static void force_refuses(void **state)
 		row_begin(rows[i].name);
 		assert_int_equal(zero, 0);
 		assert_int_equal(force_sampling(&proc, &id, &rt), rows[i].want);
-		/* nobody has compared what the file says with the memory */
+		/* the file is not compared with the memory yet */
 		rt.certain = false;
 		assert_int_equal(force_sampling(&proc, &id, &rt), FORCE_UNCERTAIN);
 	}
-	/* it says something else by now: another program is there */
+	/* the memory differs by now: another program runs */
 	rt = runtime_with_rate((uint64_t)(uintptr_t)&zero);
 	zero = 0;
 	own_description[17]++;
@@ -425,9 +425,9 @@ static void force_refuses(void **state)
 	munmap(hole, page);
 }
 
-/* ---------------------------------------------------------------- while it runs, while it dies */
+/* ---------------------------------------------------------------- running and dying processes */
 
-/* Two goroutines that allocate and collect as fast as they can. */
+/* Two goroutines that allocate and collect as fast as possible. */
 static void never_less(void **state)
 {
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
@@ -441,7 +441,7 @@ static void never_less(void **state)
 
 	(void)state;
 	path = gofixture_build(PLAIN, gos[gofixture_gos(gos) - 1], "default");
-	/* nobody has turned it off before 1.17 */
+	/* before 1.17 nothing turns sampling off */
 	want = gofixture_minor(path) < 17 ? GORUNTIME_OK : GORUNTIME_FORCED;
 	goprocess_start(&p, path, args, "PLAIN_BUSY=1");
 	if (want == GORUNTIME_OK)
@@ -467,8 +467,8 @@ static void never_less(void **state)
 	goheap_free(h);
 }
 
-/* Killed at a moment that moves through finding its runtime and reading its records. Until the test
- * waits for it, it is a zombie: there, but empty. */
+/* Killed at a moving moment during the search for the runtime and the read of the records. Until
+ * the test waits for the process, it is a zombie: present, but empty. */
 static void killed_while_read(void **state)
 {
 	const char *const args[] = {"/dev/null", "many", NULL};
@@ -493,8 +493,8 @@ static void killed_while_read(void **state)
 			_exit(0);
 		}
 		h = open_heap(&p, false, false);
-		/* the first sample may be late: the one before it has said how long to wait, at the
-		 * rate that was then */
+		/* the first sample may be late: its predecessor has set the distance, at the rate
+		 * of that time */
 		while (r == GORUNTIME_OK || r == GORUNTIME_NO_SAMPLES_YET)
 			r = goheap_read(h, &profile);
 		assert_int_equal(r, GORUNTIME_GONE);

@@ -12,7 +12,7 @@ struct unsample_row {
 	int64_t bytes;
 };
 
-/* The numbers in between are what Go 1.26.8's own scaleHeapSample() returns for these. */
+/* The values in between are results of Go 1.26.8's own scaleHeapSample(). */
 static const struct unsample_row unsample_rows[] = {
 	{"nothing", 0, 16, 524288, 0, 0},
 	{"no size", 5, 0, 524288, 0, 0},

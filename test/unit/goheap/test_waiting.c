@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes that are stopped, frozen, change while they are read, or would have us wait. */
+/* Processes that are stopped, frozen, changing during a read, or blocking their reader. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -22,9 +22,9 @@
 
 #define BUCKETS "test/fixtures/go/buckets"
 
-/* ---------------------------------------------------------------- memory that nobody fills */
+/* ---------------------------------------------------------------- memory without an answer */
 
-/* A child with a page of its own for which it never answers; *@ret_addr is the page. */
+/* A child with a page whose faults it never answers; *@ret_addr is the page. */
 static pid_t start_child(uint64_t *ret_addr, bool with_fault)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -76,8 +76,9 @@ static void *read_it(void *ctx)
 	return NULL;
 }
 
-/* What the kernel does, so that heapworker.c has a reason: process_vm_readv() sleeps, and
- * /proc/PID/mem, which the check after each read uses, does not. The end of the process ends it. */
+/* The kernel's behaviour that makes heapworker.c necessary: process_vm_readv() sleeps, and
+ * /proc/PID/mem, used by the check after each read, does not. The end of the process ends the
+ * sleep. */
 static void userfault(void **state)
 {
 	_cleanup_(root_deinit) struct root proc = ROOT_INIT;
@@ -121,7 +122,7 @@ static void assert_readable(const struct root *proc, pid_t pid, uint64_t addr)
 	assert_int_equal(memory_check(&pm.memory), 0);
 }
 
-/* The process's state as /proc has it. */
+/* The process's state from /proc. */
 static char state_of(pid_t pid)
 {
 	char path[64], line[512], *end;
@@ -149,7 +150,7 @@ static void stopped(void **state)
 	kill(pid, SIGSTOP);
 	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
 	assert_readable(&proc, pid, addr);
-	assert_int_equal(state_of(pid), 'T'); /* as it was */
+	assert_int_equal(state_of(pid), 'T'); /* unchanged */
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 }
@@ -160,7 +161,7 @@ struct freezer {
 	const char *freeze;
 	const char *thaw;
 	const char *state_file;
-	const char *state; /* a line of it, when all are frozen */
+	const char *state; /* a line of the state file after freezing */
 };
 
 static const struct freezer freezers[] = {
@@ -212,7 +213,7 @@ static bool freeze(const struct freezer *f, const struct root *proc, pid_t pid, 
 		while (!says(dir, f->state_file, f->state))
 			usleep(1000);
 		assert_readable(proc, pid, addr);
-		assert_true(says(dir, f->state_file, f->state)); /* as it was */
+		assert_true(says(dir, f->state_file, f->state)); /* unchanged */
 		assert_true(put(dir, f->file, f->thaw));
 		assert_true(put(f->mount, "cgroup.procs", number));
 	}
@@ -254,8 +255,8 @@ static char *build_buckets(void)
 	return gofixture_build(BUCKETS, gos[gofixture_gos(gos) - 1], "default");
 }
 
-/* It executes its program again at a moment that moves through the read of it. Each time it is the
- * one that was meant, or gone. */
+/* The process executes its program again at a moving moment during the read. Each time the result
+ * is the right program's, or gone. */
 static void exec_while_read(void **state)
 {
 	static const char *const args[] = {"12", "2", NULL};
@@ -301,8 +302,8 @@ static uint64_t sum_of(const struct goheap_profile *profile)
 	return sum;
 }
 
-/* In slices as at once, with records in the memory of several processors; what a slice reads is
- * bounded, whatever the number of records. */
+/* In slices as in one read, with records of several processors; the bytes of a slice are bounded,
+ * for any number of records. */
 static void in_slices(void **state)
 {
 	enum { SLICE = 64 << 10, WINDOW = 128 << 10 };
@@ -340,7 +341,7 @@ static void in_slices(void **state)
 	goheap_free(b);
 }
 
-/* One that is too large is looked at no more until there is much more room. */
+/* A heap that is too large is skipped until there is much more room. */
 static void too_large(void **state)
 {
 	static const char *const args[] = {"13", "1", NULL};
@@ -356,7 +357,7 @@ static void too_large(void **state)
 	h = open_heap(&p, 300000);
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_TOO_LARGE);
 	assert_true(goheap_bytes(h) < 100000);
-	/* what the runtime counts itself is known all the same */
+	/* the runtime's own counters are known nevertheless */
 	assert_int_equal(goheap_cycles(h, &cycles), 0);
 	assert_int_equal(goheap_exact(h, &exact), 0);
 	assert_true(exact.alloc_objects > 1 << 12);
@@ -366,7 +367,7 @@ static void too_large(void **state)
 	assert_int_equal(goheap_read(h, &profile), GORUNTIME_OK);
 	assert_true(profile.first);
 	assert_true(profile.n_records >= 1 << 13);
-	/* half of what the process itself needs for them */
+	/* half of the process's own memory for the records */
 	assert_true(goheap_bytes(h) < profile.n_records * (48 + 17 * 8 + 64) * 3 / 4);
 	goheap_free(h);
 }

@@ -6,14 +6,14 @@
 #include "base/metric.h"
 #include "goprofile/goalloc.h"
 
-/* Keeps the last value of one family, and how many values it had. */
+/* Keeps the last value of a family, and the number of values. */
 struct catcher {
 	struct metric_sink sink;
 	const char *wanted;
 	bool on;
 	uint64_t value;
 	size_t n;
-	size_t n_states; /* labels of that name of the last one */
+	size_t n_states; /* labels of this name in the last value */
 	char state[32];
 };
 
@@ -83,7 +83,7 @@ static void test_counters(void **state)
 	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
 	assert_int_equal(collect(g, "container_go_inuse_bytes").value, 550);
 
-	/* a reading below the last one is kept out, and counted */
+	/* a reading below the last one is skipped and counted */
 	update(g, "a", 1, 900);
 	goalloc_end_round(g, 2);
 	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1600);
@@ -113,7 +113,7 @@ static void test_state_without_values(void **state)
 	goalloc_free(g);
 }
 
-/* The process executes another program, which starts at nothing. */
+/* The process executes another program; the counters start at zero. */
 static void test_restart(void **state)
 {
 	_cleanup_(labels_deinit) struct labels none = {0};
@@ -135,13 +135,13 @@ static void test_restart(void **state)
 	assert_int_equal(collect(g, "container_go_alloc_bytes").value, 1010);
 	assert_int_equal(collect(g, "container_go_heap_alloc_bytes").value, 5);
 	assert_int_equal(collect(g, "podprof_go_decreases").value, 0);
-	/* nobody has told of these */
+	/* no values here */
 	assert_int_equal(collect(g, "container_go_inuse_bytes").n, 0);
 	assert_int_equal(collect(g, "container_go_gc_cycles").n, 0);
 	goalloc_free(g);
 }
 
-/* A program with a library that has a runtime of its own. */
+/* A program and a library, each with a runtime. */
 static void test_runtimes_of_a_process(void **state)
 {
 	_cleanup_(labels_deinit) struct labels none = {0};
@@ -192,7 +192,7 @@ static void update_one(struct goalloc *g, const struct goalloc_who *who, const c
 	assert_int_equal(goalloc_update(g, "a", &none, who, &reading), 0);
 }
 
-/* One series for each state, and "gone" when nobody is left; what lives on keeps its counters. */
+/* One series for each state, and "gone" without processes; the survivors keep their counters. */
 static void test_states(void **state)
 {
 	struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};
@@ -235,7 +235,7 @@ static void test_states(void **state)
 	goalloc_free(g);
 }
 
-/* A container whose labels are as many as can be, one of them with a name of the family's own. */
+/* A container with the largest number of labels, among them a name of the family's own labels. */
 static void test_labels(void **state)
 {
 	const struct goalloc_who who = {.pid = {.start_ticks = 7, .pid = 1}};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The oracle of Go's heaps: a program that allocates in every way that shows differently in a
- * profile (test/fixtures/go/heap), by several releases of Go and in every way of building it that
- * there is. Each writes its own heap profile when it is at rest, and its own memory statistics.
- * What is read from outside must be the same, record by record: stacks with names, files, lines and
- * inlining, the label, and all four values; and the allocator's counters within 0.02 %.
+ * The oracle of Go's heaps: a program with all kinds of allocations that look different in a
+ * profile (test/fixtures/go/heap), built by several releases of Go in all variants. At rest each
+ * process writes its own heap profile and memory statistics. The values read from outside must be
+ * equal, record by record: stacks with names, files, lines and inlining, the label, and all four
+ * values; and the allocator's counters within 0.02 %.
  *
  * Each cell of the table, release by variant, is a process of its own. A table is printed at the
  * end; "make check-go" runs it with all releases and all variants.
@@ -27,22 +27,22 @@
 #include "support/samelines.h"
 
 #define FIXTURE	     "test/fixtures/go/heap"
-#define FAILURES_MAX 20000 /* bytes of a failed cell's output that are shown */
+#define FAILURES_MAX 20000 /* shown bytes of a failed cell's output */
 
 static const char *const types[] = {"alloc_objects", "alloc_space", "inuse_objects", "inuse_space"};
 
-/* ---------------------------------------------------------------- what is compared */
+/* ---------------------------------------------------------------- releases and variants */
 
-/* Which releases a variant is tried with in the short form. Each way of compiling Go's library
- * takes 14 s of CPU for each release, the first time. "make check-go", where $PODPROF_TEST_GO is
- * set, tries all with all. */
+/* Releases of each variant in the short form. Each way of compiling Go's library takes 14 s of CPU
+ * for each release, the first time. "make check-go", with $PODPROF_TEST_GO, tests all combinations.
+ */
 enum releases {
-	ALL,	/* the library is the one that the default has */
-	NEWEST, /* it is compiled once more */
-	NONE,	/* the same, or what it needs is no part of the tests */
+	ALL,	/* with the default's library */
+	NEWEST, /* compiles the library again */
+	NONE,	/* with the default's library, or without its tools in the tests */
 };
 
-/* @name: as build-go.sh has it. */
+/* @name: as in build-go.sh. */
 static const struct variant {
 	const char *name;
 	const char *shown;
@@ -82,8 +82,8 @@ static const struct variant {
 
 #define N_VARIANTS array_size(variants)
 
-/* Without GC nothing has been published. GODEBUG=profstackdepth is as old as 1.23; 1024, its most,
- * makes Go 1.26 and later fail by themselves, since they add two and then find that too much. */
+/* Without GC nothing is published. GODEBUG=profstackdepth exists since 1.23. Its maximum, 1024,
+ * makes Go 1.26 and later fail: they add two and then reject the sum. */
 static const struct run {
 	const char *env;
 	const char *parts[2];
@@ -109,7 +109,7 @@ static bool is_tried(const struct variant *variant, bool newest)
 	return everything() || variant->releases == ALL || (variant->releases == NEWEST && newest);
 }
 
-/* UPX is no part of what the tests need: $PODPROF_UPX names it where it is. */
+/* The tests do not install UPX: $PODPROF_UPX names the path. */
 static bool is_missing(const char *variant)
 {
 	return strncmp(variant, "upx", 3) == 0 && !getenv("PODPROF_UPX");
@@ -124,7 +124,7 @@ struct cell {
 	FILE *output;
 	bool left_out;
 	bool failed;
-	/* what the process found; in shared memory */
+	/* results of the process, in shared memory */
 	struct found {
 		struct samelines_tally tally;
 		unsigned int minor;
@@ -140,7 +140,7 @@ static void read_file(const char *path, struct buf *ret)
 	assert_int_equal(root_read(&here, path, ret), 0);
 }
 
-/* All is read the first time; counters and what is new after that. */
+/* The first read is complete; later reads fetch counters and new records. */
 static void compare_profiles(struct heapoutside *o, const char *file, struct samelines_tally *tally)
 {
 	_cleanup_(buf_deinit) struct buf own = BUF_INIT(HEAPOUTSIDE_BYTES_MAX);
@@ -159,8 +159,9 @@ static void compare_profiles(struct heapoutside *o, const char *file, struct sam
 	samelines_compare(&own_lines, &our_lines, tally);
 }
 
-/* @now was read after @then, while the program allocated no more than what writing it takes.
- * Go 1.17 and 1.18 count in advance what processors have taken (gototals.h). */
+/* @now was read after @then; meanwhile the program only allocated to write its file. Go 1.17
+ * and 1.18 count the spans of processors in advance (gototals.h).
+ */
 static void assert_near(const char *what, uint64_t now, uint64_t then, uint64_t ahead)
 {
 	if (now < then || now - then > then / 5000 + 4096 + ahead)
@@ -191,8 +192,8 @@ static void compare_totals(struct heapoutside *o, const char *file, unsigned int
 	assert_near("freed objects", now.free_objects, frees, ahead_objects);
 }
 
-/* Whether the allocator's counters can be found: up to 1.18 the release has to be known, since all
- * that tells one from another is their sum, and 1.16 has others. */
+/* Whether podprof can find the allocator's counters. Up to 1.18 the release must be known, because
+ * only the sum tells the counters apart, and 1.16 has different ones. */
 static bool has_totals(const struct cell *cell, unsigned int minor)
 {
 	bool told = strcmp(cell->variant->name, "devel") != 0 &&
@@ -241,7 +242,7 @@ static void equal_to_own(void **state)
 			check_run(cell, path, &runs[i]);
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all cells */
 
 static struct cell *this_cell;
 
@@ -296,7 +297,7 @@ static void run_cells(struct cell *cells, size_t n)
 		wait_for_cell(cells, n);
 }
 
-/* Without what the leak checker finds after it. */
+/* Without the leak checker's later output. */
 static void show_failure(const struct cell *cell)
 {
 	char text[FAILURES_MAX + 1], *end;
@@ -343,7 +344,7 @@ static void show_table(const struct cell *cells, const char *const *gos, size_t 
 		      all.n_lines, all.n_frames, all.n_one_off);
 }
 
-/* Whether it is one of these words, separated by spaces; NULL is all. */
+/* Whether @name is among the words, separated by spaces; NULL means all. */
 static bool is_wanted(const char *words, const char *name)
 {
 	size_t n = strlen(name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What "go tool pprof" says of a program's own heap profile and of ours: there is no difference.
- * With -base it subtracts sample by sample, so that equal ones go only if stack, addresses within
- * their files, lines, labels and their units are the same; with -diff_base it compares functions.
+ * "go tool pprof" finds no difference between a program's own heap profile and podprof's. -base
+ * subtracts sample by sample, so samples cancel only with equal stack, addresses within the files,
+ * lines, labels and units. -diff_base compares functions.
  *
  * Nothing is scaled (rate 1), since the last bit of exp() may differ (goheap/goheap.c); "make
  * check-go" has the default rate too.
@@ -51,8 +51,8 @@ static void make_profiles(const char *path, const char *env, const struct files 
 	write_file(files->ours, &ours);
 }
 
-/* The test fails if in the output there is a line between those that begin with @first and @last;
- * NULL is the end. */
+/* The test fails if the output has a line between the lines beginning with @first and @last; NULL
+ * is the end. */
 static void run_pprof(const char *options, const struct files *files, const char *first,
 		      const char *last)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Windows, ceilings and memory of a heap report. Whether it is right, test_gomatrix tells. */
+/* Windows, ceilings and memory of a heap report. test_gomatrix checks the values. */
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void sum_values(const struct buf *bytes, int64_t sums[N_VALUES])
 	}
 }
 
-/* One window, and what the same read says in all. */
+/* One window, and the totals of the same read. */
 static void read_window(struct heapoutside *o, bool since_start, int64_t sums[N_VALUES],
 			struct goheap_totals *ret_totals)
 {
@@ -46,8 +46,8 @@ static void read_window(struct heapoutside *o, bool since_start, int64_t sums[N_
 	sum_values(&window, sums);
 }
 
-/* The windows' allocations add up to what there is in the end; the first has none, unless the
- * process began in it. */
+/* The allocations of the windows add up to the total at the end; the first window has none, unless
+ * the process began in it. */
 static void windows_add_up(void **state)
 {
 	const char *const args[] = {"/dev/null", "inline", "large", NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Mutex and block profiles, window after window, of a real process that has turned them on. */
+/* Mutex and block profiles, window after window, of a real process with both profilers on. */
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static struct go_profile_reader *open_readers(const struct goprocess *p)
 	return reader;
 }
 
-/* A window that begins now; the caller frees what was found. */
+/* A window that begins now; the caller frees the result. */
 static struct go_profile_target read_window(struct go_profile_reader *reader,
 					    const struct goprocess *p)
 {
@@ -46,7 +46,7 @@ static struct go_profile_target read_window(struct go_profile_reader *reader,
 
 struct sums {
 	int64_t all;	/* contentions so far */
-	int64_t window; /* of them in this window */
+	int64_t window; /* contentions in this window */
 };
 
 static struct sums sum(const struct contentionsnap *snap)
@@ -62,7 +62,7 @@ static struct sums sum(const struct contentionsnap *snap)
 	return s;
 }
 
-/* What an encoded profile adds up to. */
+/* The sum of an encoded profile. */
 static int64_t sum_encoded(struct go_profile_reader *reader, const struct go_profile_target *target,
 			   enum go_profile_kind kind, bool delta)
 {
@@ -112,7 +112,7 @@ static void windows_add_up(void **state)
 			for (int k = GO_PROFILE_MUTEX; k <= GO_PROFILE_BLOCK; k++) {
 				struct sums s = sum(target.found[0].snaps[k]);
 
-				/* what came before the first window is not the window's */
+				/* values from before the first window are not in the window */
 				assert_true(s.all > before[k]);
 				assert_int_equal(s.window, window ? s.all - before[k] : 0);
 				assert_int_equal(sum_encoded(reader, &target, k, false), s.all);
@@ -126,7 +126,7 @@ static void windows_add_up(void **state)
 	}
 }
 
-/* Nobody has asked for the program's own profile, so its ticks were not measured. */
+/* Nobody has read the program's own profile, so Go did not measure the length of a tick. */
 static void ticks_are_measured(void **state)
 {
 	_cleanup_(goprocess_stop) struct goprocess p = {.to = -1};
@@ -147,7 +147,7 @@ static void ticks_are_measured(void **state)
 	assert_true(blocks->measured);
 	for (size_t i = 0; i < blocks->n_records; i++)
 		delay_ns += blocks->records[i].delay_ns;
-	/* it sleeps for a millisecond with a lock held, a hundred times */
+	/* the program sleeps for a millisecond with a lock held, a hundred times */
 	assert_true(delay_ns > 20 * 1000000ll && delay_ns < 600 * 1000000000ll);
 	go_profile_target_deinit(&target);
 	go_profile_reader_free(reader);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Each of the ten states, at a real process that is in it. */
+/* Each of the ten states, with a real process in this state. */
 #include "support/test.h"
 
 #include <linux/capability.h>
@@ -26,7 +26,7 @@ static const char *newest(void)
 	return gos[gofixture_gos(gos) - 1];
 }
 
-/* What one look tells, and whether the allocator's own counters were there. */
+/* The result of a look, and whether the allocator's counters were available. */
 struct look {
 	enum goruntime_state state;
 	bool is_go;
@@ -98,7 +98,7 @@ static void of_programs(void **state)
 
 		row_begin(goruntime_state_name((int)rows[i].want));
 		if (minor < 17 && strcmp(rows[i].src, PLAIN) == 0)
-			continue; /* the linker has done that since 1.17 */
+			continue; /* the linker does this since 1.17 */
 		goprocess_start(&p, path, args, rows[i].env);
 		look = look_at(&p, rows[i].force, rows[i].heap_bytes);
 		assert_int_equal(look.state, rows[i].want);
@@ -108,8 +108,8 @@ static void of_programs(void **state)
 	}
 }
 
-/* All releases sample one of a program's first objects, but from 1.23 on one can say that stacks
- * are to have no frames, and then there are no records. */
+/* All releases sample one of a program's first objects. From 1.23 on a setting can remove all
+ * frames from stacks, and then there are no records. */
 static void no_samples_yet(void **state)
 {
 	static const char *const args[] = {"/dev/null", "inline", NULL};
@@ -192,8 +192,8 @@ static void denied(void **state)
 	assert_int_not_equal(look_at(&p, false, 1u << 20).state, GORUNTIME_DENIED);
 }
 
-/* A program whose names for what works on the profiler's variables are others, as a later release
- * may have them: nothing is written to it, but what the allocator counts is read. */
+/* A program with other names for the users of the profiler's variables, like a later release:
+ * podprof writes nothing, but reads the allocator's counters. */
 static void unknown_layout(void **state)
 {
 	static const char *const names[] = {"runtime.mProf_FlushLocked", "runtime.profilealloc",

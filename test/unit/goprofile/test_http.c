@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Profiles on demand, through a real client: those of a Go process are what it writes itself, and
- * who is not to be asked for is not read. The container is a directory with a list of processes.
+ * Profiles on demand, through a real client: profiles equal the Go process's own, and excluded
+ * processes are not read. The container is a directory with a list of processes.
  */
 #include "support/test.h"
 
@@ -127,7 +127,7 @@ static int get(struct node *node, const char *target, struct buf *ret)
 	return atoi(reply.data + strlen("HTTP/1.1 ")); // NOLINT(cert-err34-c): three digits
 }
 
-/* What the process has written itself, at a quiet point. */
+/* The process's own profile, at a quiet point. */
 static void read_own(const char *path, const char *kind, struct buf *ret)
 {
 	const struct root here = {.fd = AT_FDCWD};
@@ -227,7 +227,7 @@ static void who_is_not_read(void **state)
 		const char *says;
 	} rows[] = {
 		{"no Go program", "/debug/pprof/heap?pid=%d", true, GO_PROFILE_WISH_NONE, 404,
-		 "no Go program"},
+		 "not a Go program"},
 		{"in no container", "/debug/pprof/heap?pid=1", false, GO_PROFILE_WISH_NONE, 404,
 		 "no such process"},
 		{"no process", "/debug/pprof/heap?pid=4194305", false, GO_PROFILE_WISH_NONE, 404,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The numbers of a container's Go processes while these come, go and execute each other, against
- * what they say themselves. The container is a directory with a list of processes.
+ * Values of a container's Go processes while they start, end and execute each other, compared with
+ * the processes' own values. The container is a directory with a list of processes.
  */
 #include "support/test.h"
 
@@ -43,8 +43,8 @@ struct node {
 	int64_t last[N_TYPES];	      /* of the last profile since the start */
 };
 
-/* The size of its objects is with each sample, but for those whose first allocations no collection
- * has published yet, as in Go's own profile. */
+/* Each sample has the size of its objects, except for records without a published allocation, as in
+ * Go's own profile. */
 static void check_sample(const struct pprof_tables *t, size_t i)
 {
 	const struct pprof_sample_row *sample = &t->samples[i];
@@ -59,12 +59,12 @@ static void check_sample(const struct pprof_tables *t, size_t i)
 	assert_true(sample->labels[0].num > 0);
 	for (size_t k = 0; k < N_TYPES; k++)
 		assert_true(values[k] >= 0);
-	/* objects are of that size; both are rounded down */
+	/* objects have this size; both are rounded down */
 	for (size_t k = 0; k < N_TYPES; k += 2)
 		assert_true(llabs(values[k + 1] / sample->labels[0].num - values[k]) <= 1);
 }
 
-/* The sums of what is in the bytes that are sent. */
+/* The sums of the values in the sent bytes. */
 static void read_bytes(const char *bytes, size_t n, int64_t ret[N_TYPES])
 {
 	const struct pprof_tables *t;
@@ -74,7 +74,7 @@ static void read_bytes(const char *bytes, size_t n, int64_t ret[N_TYPES])
 	assert_int_equal(reader_new(bytes, n, 64u << 20, &reader, &why), 0);
 	t = reader_tables(reader);
 	assert_int_equal(t->n_types, N_TYPES);
-	assert_true(t->n_comments >= 1); /* one for each process */
+	assert_true(t->n_comments >= 1); /* one comment for each process */
 	assert_non_null(strstr(t->strings[t->comments[0]], "turned sampling on"));
 	for (size_t i = 0; i < t->n_samples; i++)
 		check_sample(t, i);
@@ -154,7 +154,7 @@ static void node_deinit(struct node *node)
 	tree_deinit(&node->tree);
 }
 
-/* These are the container's processes; NULL for none. */
+/* Set the container's processes; NULL for none. */
 static void node_set(struct node *node, const struct goprocess *a, const struct goprocess *b)
 {
 	char text[64] = "";
@@ -174,7 +174,8 @@ static bool is_done(void *ctx)
 
 static void node_round_begin(struct node *node)
 {
-	/* so long that every process began in it: what was allocated before counts for the first */
+	/* long enough for all processes to begin in the window: earlier allocations count for the
+	 * first one */
 	const uint64_t window_ns = 3600 * NSEC_PER_SEC;
 
 	go_profiler_end_window(node->profiler, nsec_wall() - window_ns, window_ns);
@@ -186,12 +187,12 @@ static void node_round(struct node *node)
 	loop_until(node->loop, is_done, node->profiler);
 }
 
-/* ---------------------------------------------------------------- what it shows */
+/* ---------------------------------------------------------------- values shown */
 
 struct sum {
 	struct metric_sink sink;
 	const char *family;
-	const char *label; /* a value that one of the labels must have; NULL: any */
+	const char *label; /* a value required among the labels; NULL: any */
 	bool on;
 	uint64_t value;
 	size_t n;
@@ -238,7 +239,7 @@ static void assert_info(const struct node *node, const char *label, size_t n)
 	assert_int_equal(shown(node, "container_go_heap_profile", label).n, n);
 }
 
-/* ---------------------------------------------------------------- what the programs say */
+/* ---------------------------------------------------------------- the programs' own values */
 
 struct truth {
 	uint64_t goroutines;
@@ -305,13 +306,13 @@ static struct truth add(struct truth a, struct truth b)
 	};
 }
 
-/* No more than writing it down has taken. */
+/* No more than the program's own output needs. */
 static void assert_near(uint64_t now, uint64_t then, uint64_t slack)
 {
 	assert_true(now >= then && now - then <= slack);
 }
 
-/* @now: of the processes that are there; @ever: also of those that were. */
+/* @now: present processes; @ever: also ended ones. */
 static void assert_shown(const struct node *node, struct truth now, struct truth ever)
 {
 	if (now.goroutines) {
@@ -323,7 +324,7 @@ static void assert_shown(const struct node *node, struct truth now, struct truth
 	assert_int_equal(value_of(node, "container_go_gc_cycles"), ever.cycles);
 	assert_near(value_of(node, "container_go_alloc_bytes"), ever.alloc_bytes, 512 << 10);
 	assert_near(value_of(node, "container_go_alloc_objects"), ever.alloc_objects, 16384);
-	/* up to 1.18 a span counts as used up when a processor takes it, until that is put right */
+	/* up to 1.18 a processor's span counts as allocated at once, until a later correction */
 	if (now.minor >= 19)
 		assert_int_equal(value_of(node, "podprof_go_decreases"), 0);
 }
@@ -350,7 +351,7 @@ static void adds_up(void **state)
 
 	(void)state;
 	if (gofixture_minor(path) < 17)
-		return; /* it does not tell, and counts nothing by itself */
+		return; /* no own counters */
 	node_init(&node, GO_PROFILE_MODE_ENABLED);
 	program_start(&a, 0, path);
 	program_start(&b, 0, path);
@@ -359,7 +360,7 @@ static void adds_up(void **state)
 	node_round(&node);
 	last = add(program_says(&a), program_says(&b));
 	assert_shown(&node, last, last);
-	assert_info(&node, "disabled_by_linker", 1); /* one for both */
+	assert_info(&node, "disabled_by_linker", 1); /* one series for both */
 	assert_int_equal(shown(&node, "podprof_go_processes", "disabled_by_linker").value, 2);
 
 	goprocess_order(&a.process, "go 100");
@@ -369,7 +370,7 @@ static void adds_up(void **state)
 	last = add(program_says(&a), program_says(&b));
 	assert_shown(&node, last, last);
 
-	/* one ends */
+	/* the first process ends */
 	ended = program_says(&a);
 	program_stop(&a);
 	node_set(&node, &b.process, NULL);
@@ -377,7 +378,7 @@ static void adds_up(void **state)
 	node_round(&node);
 	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
 
-	/* another program in its place */
+	/* another program in the same process */
 	ended = add(ended, program_says(&b));
 	snprintf(exec, sizeof(exec), "exec %s", other);
 	goprocess_order(&b.process, exec);
@@ -386,7 +387,7 @@ static void adds_up(void **state)
 	node_round(&node);
 	assert_shown(&node, program_says(&b), add(ended, program_says(&b)));
 
-	/* an agent that starts counts what is there */
+	/* a new agent counts the present allocations */
 	node_stop_agent(&node);
 	node_start_agent(&node, GO_PROFILE_MODE_ENABLED);
 	node_round(&node);
@@ -434,7 +435,7 @@ static void comes_back(void **state)
 	assert_shown(&node, program_says(&a), add(ended, program_says(&a)));
 	assert_info(&node, "gone", 0);
 
-	/* both end: it has no process any more */
+	/* both end: the container has no process any more */
 	program_stop(&a);
 	goprocess_stop(&shell);
 	node_set(&node, NULL, NULL);
@@ -444,7 +445,7 @@ static void comes_back(void **state)
 	node_deinit(&node);
 }
 
-/* What the pod asks for. */
+/* The pod's annotation. */
 static void wishes(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
@@ -474,7 +475,7 @@ static void wishes(void **state)
 	node_round(&node);
 	assert_int_equal(shown(&node, "podprof_go_forced", NULL).value, 1);
 	assert_true(node.n_profiles > 0);
-	/* another agent, which forces nobody, sees it too */
+	/* another agent without force sees the state too */
 	node_stop_agent(&node);
 	node_start_agent(&node, GO_PROFILE_MODE_ENABLED);
 	node_round(&node);
@@ -495,7 +496,7 @@ static void assert_no_trace(struct node *node)
 	}
 }
 
-/* runc's process in the container, which then executes @script. */
+/* runc's process in the container, before it executes @script. */
 static void be_runc(struct node *node, struct program *program, const char *path,
 		    const char *script)
 {
@@ -512,7 +513,7 @@ static void be_runc(struct node *node, struct program *program, const char *path
 	goprocess_order(&program->process, exec);
 }
 
-/* It is none of the container's Go processes; what it executes may be. */
+/* runc's process is not one of the container's Go processes; the executed program may be. */
 static void set_up(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "default");
@@ -554,7 +555,7 @@ static void name(struct entity *entity, const char *container)
 	entity->pending = false;
 }
 
-/* One container each. */
+/* A container each. */
 static void node_init_two(struct node *node, const struct program *a, const struct program *b)
 {
 	char text[32];
@@ -574,8 +575,8 @@ static uint64_t unnamed(const struct node *node)
 	return shown(node, "podprof_go_heap_reads", "processes_pending_names").value;
 }
 
-/* Two runs of one container, or whatever else has the same labels, are one series; what has just
- * started is in none before its name is known, since that may be the same. */
+/* Runs of one container, or containers with equal labels, are one series. A new container is in no
+ * series before its name is known, because the name may be the same. */
 static void names(void **state)
 {
 	_cleanup_(freep) char *path = gofixture_build(COUNTS, a_go(0), "stripped");
@@ -622,8 +623,8 @@ static void names(void **state)
 	program_stop(&b);
 }
 
-/* What a container without a name had allocated when its first window ended is in the next one's
- * profile; what one had that was long there is nobody's window's. */
+/* Allocations of an unnamed container, made before the end of its first window, go into the next
+ * profile. Allocations of an older container from before the agent go into no profile. */
 static void names_and_windows(void **state)
 {
 	static const struct {
@@ -700,7 +701,7 @@ static void names_at_the_end(void **state)
 	program_stop(&b);
 }
 
-/* What a backend adds up is what the process has in the end: nothing twice, nothing missing. */
+/* The sum at a backend equals the process's total at the end: nothing twice, nothing missing. */
 static void windows(void **state)
 {
 	static const char *const orders[] = {"hold 40000", "gc", "hold 1000", "drop", "gc", "gc"};

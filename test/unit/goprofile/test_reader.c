@@ -32,7 +32,7 @@ static struct go_profile_reader *open_readers(const struct goprocess *p)
 	return reader;
 }
 
-/* One round with one process; the caller frees what was found. */
+/* A round with a single process; the caller frees the result. */
 static struct go_profile_target read_round(struct go_profile_reader *reader,
 					   const struct goprocess *p, bool force)
 {
@@ -83,7 +83,7 @@ static void one_program(void **state)
 	go_profile_reader_free(reader);
 }
 
-/* Each of two libraries is somebody of its own. */
+/* Two libraries are two separate runtimes. */
 static void two_runtimes(void **state)
 {
 	static const char *const args[] = {"/dev/null", "large", NULL};
@@ -118,8 +118,8 @@ static void two_runtimes(void **state)
 	go_profile_reader_free(reader);
 }
 
-/* Looked for after 1, 2, 4 and more rounds; so it is found after as many as have passed, at most.
- */
+/* The search repeats after 1, 2, 4 and more rounds, so a library is found after at most as many
+ * rounds again. */
 static void library_comes_later(void **state)
 {
 	static const char script[] = "import os, sys, ctypes\n"
@@ -207,7 +207,7 @@ static void ends(void **state)
 	root_deinit(&p.proc);
 }
 
-/* Above the ceiling of memory a process is begun anew in each round, as the one that it was. */
+/* Above the memory ceiling a process is read again in each round, under the same identity. */
 static void no_room(void **state)
 {
 	static const char *const args[] = {"/dev/null", "all", NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A process that keeps its reader waiting: the others are read all the same. */
+/* A process blocks its reader; the reader still reads the others. */
 #include "support/test.h"
 
 #include <signal.h>
@@ -18,7 +18,7 @@
 #define HEAP   "test/fixtures/go/heap"
 #define BLOCKS "test/fixtures/go/blocks"
 
-/* Far above what reading takes; what waits, waits for ever. */
+/* Far above the duration of a read; a blocked read never ends. */
 #define STUCK_NS (500 * 1000000ull)
 
 struct bench {
@@ -144,7 +144,7 @@ static void others_are_read(void **state)
 	submit(&bench, &bench.good);
 	loop_until(bench.loop, all_done, &bench);
 	assert_int_equal(bench.n_ok, 1);
-	/* the one that waits is given up, and those behind it are not */
+	/* the blocked read is abandoned, and the ones behind continue */
 	submit(&bench, &bench.bad);
 	submit(&bench, &bench.good);
 	submit(&bench, &bench.good);
@@ -154,7 +154,7 @@ static void others_are_read(void **state)
 	assert_int_equal(bench.stuck_pid, bench.bad.id.pid);
 	assert_int_equal(go_profile_worker_n_stuck(bench.worker), 1);
 	assert_int_equal(bench.n_dropped, 0);
-	/* its end lets the thread go */
+	/* the process's end releases the thread */
 	goprocess_stop(&bench.bad);
 	loop_until(bench.loop, nobody_waits, &bench);
 	assert_int_equal(bench.n_dropped, 1);
@@ -185,7 +185,7 @@ static void ceiling_and_end(void **state)
 	assert_int_equal(bench.n_cancelled, 1);
 	loop_free(bench.loop);
 	goprocess_stop(&bench.bad);
-	/* so that nothing of theirs is left when leaks are counted */
+	/* wait for the threads, so the leak check finds nothing */
 	while (bench.n_dropped < WATCHDOG_THREADS_MAX + 1)
 		usleep(1000);
 	goprocess_stop(&bench.good);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kubelets and API servers that lie, stall, break off and say too much; and those that are not who
- * they should be. */
+/* Kubelets and API servers that lie, stall, break off or send too much; and impostors. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -99,7 +98,7 @@ static struct podclient_opts opts_of(const struct fixture *f, const char *url)
 	};
 }
 
-/* One request, to its end. */
+/* A complete request. */
 static void get(struct fixture *f, const struct podclient_opts *opts, enum podstream_kind kind,
 		uint64_t total_ns)
 {
@@ -128,7 +127,7 @@ struct row {
 	enum podclient_outcome outcome;
 	const char *error;
 	uint64_t total_ms; /* 0: enough */
-	bool keeps;	   /* the pod that was known stays known */
+	bool keeps;	   /* the known pod stays known */
 };
 
 static const struct row rows[] = {
@@ -262,7 +261,7 @@ static void test_rows(void **state)
 
 /* ---------------------------------------------------------------- too much */
 
-/* @n times what @one makes of its number, as the pods of a list. */
+/* A list of @n pods; @one makes each pod from a number. */
 static char *make_list(size_t n, void (*one)(struct buf *b, size_t i))
 {
 	struct buf b = BUF_INIT((size_t)64 << 20);
@@ -307,7 +306,7 @@ static void too_many_pods(void **state)
 	assert_int_equal(pods_count(f->pods), PODS_MAX);
 }
 
-/* Annotations that fill what one pod may have. */
+/* Annotations that fill the limit of one pod. */
 static void fat_pod(struct buf *b, size_t i)
 {
 	char value[1001];
@@ -412,7 +411,7 @@ static bool has_third(void *ctx)
 	return rawserver_request(ctx, 2);
 }
 
-/* It goes on from what it has heard, not from a list. */
+/* The watch continues from the last event, without a list. */
 static void a_watch_goes_on(void **state)
 {
 	static const struct rawserver_answer script[] = {
@@ -437,7 +436,7 @@ static void a_watch_goes_on(void **state)
 	rawserver_free(server);
 }
 
-/* The kernel asks a peer that is silent whether it is there. */
+/* The kernel probes a silent peer. */
 static void a_watch_has_keepalive(void **state)
 {
 	static const struct rawserver_answer silent = {.bytes = HEAD "\r\n", .end = RAWSERVER_HOLD};
@@ -471,7 +470,7 @@ static void a_watch_has_keepalive(void **state)
 	rawserver_free(server);
 }
 
-/* ---------------------------------------------------------------- who it is */
+/* ---------------------------------------------------------------- identity */
 
 static void redirects_are_not_followed(void **state)
 {
@@ -494,8 +493,8 @@ static void redirects_are_not_followed(void **state)
 	sink_free(other);
 }
 
-/* OpenSSL before 3.4 has no word for when a certificate begins and ends, and from then on it takes
- * no negative number of days. */
+/* OpenSSL before 3.4 has no options for the dates of a certificate, and later releases accept no
+ * negative number of days. */
 static void make_certificate(const struct fixture *f, const char *name, bool expired)
 {
 	char command[1024];
@@ -550,7 +549,7 @@ static void certificates(void **state)
 		opts.verify = certs[i].verify;
 		get(f, &opts, PODSTREAM_LIST, 60 * NSEC_PER_SEC);
 		assert_int_equal(f->reply.outcome, certs[i].outcome);
-		/* Who is not trusted is not shown the token. */
+		/* An untrusted server does not get the token. */
 		assert_int_equal(sink_n_requests(server), f->reply.outcome == PODCLIENT_OK);
 		if (f->reply.outcome != PODCLIENT_OK)
 			assert_non_null(strstr(f->error, "certificate"));
@@ -558,7 +557,7 @@ static void certificates(void **state)
 	}
 }
 
-/* It vanishes, comes back, is something else, is empty, is too long. */
+/* The token vanishes, returns, changes, is empty, is too long. */
 static void tokens(void **state)
 {
 	static const struct sink_answer ok = {.status = 200, .body = LIST(POD("a"))};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A containerd of the test's own, its state below a directory that stands for the node's root, with
- * containers as the CRI plugin makes them: known while they run, and gone with them.
+ * A containerd of the test, with its state below a directory in place of the node's root, and
+ * containers like the CRI plugin's: known while running, and unknown afterwards.
  */
 #include "support/test.h"
 
@@ -34,7 +34,7 @@ static const char config[] = "version = 2\n"
 			     "[ttrpc]\n"
 			     "address = \"%s/t\"\n";
 
-/* ctr, and what it says where that matters; true if it has succeeded. */
+/* Runs ctr, with its output where necessary; true on success. */
 __attribute__((format(printf, 2, 3))) static bool ctr(const struct fixture *f, const char *format,
 						      ...)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A hundred nodes and one API server that goes away: what it is asked before, during and after.
+ * A hundred nodes and an API server that goes away: the requests before, during and after.
  * docs/design/metadata.md computes the load of a large cluster from these counts.
  */
 #include "support/test.h"
@@ -41,7 +41,7 @@ struct connection {
 	size_t n;
 };
 
-/* @forgets: it has lost the versions from before. */
+/* @forgets: the server has lost its earlier versions. */
 struct fleet {
 	struct loop *loop;
 	struct http *http;
@@ -60,7 +60,7 @@ struct fleet {
 	size_t n_lists;
 	size_t n_watches;
 	size_t n_gone;
-	size_t n_failed; /* requests that ended badly, as the nodes saw it */
+	size_t n_failed; /* failed requests, counted by the nodes */
 };
 
 /* ---------------------------------------------------------------- the server */
@@ -222,7 +222,7 @@ static bool all_failed(void *ctx)
 	return ((struct fleet *)ctx)->n_failed >= NODES;
 }
 
-/* One list and one watch a node; after an outage a watch each, from where the last one ended. */
+/* Each node makes one list and one watch; after an outage a watch from the last version. */
 static void outage(void **state)
 {
 	struct fleet *f = *state;
@@ -241,7 +241,7 @@ static void outage(void **state)
 		assert_int_equal(pods_count(f->pods[i]), 1);
 }
 
-/* One that has forgotten is listed once more by each, and no more. */
+/* After a server has lost its versions, each node lists once, and not again. */
 static void restart_without_memory(void **state)
 {
 	struct fleet *f = *state;

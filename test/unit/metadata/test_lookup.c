@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Containers that are asked for, under a clock of the test's own. */
+/* Lookups of containers, under a clock of the test. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void gone_when_nobody_asks(void **state)
 	lookups_deinit(&lookups);
 }
 
-/* A container of a pod, and what is only known to be in that pod, are two. */
+/* A container of a pod, and an unknown container of the same pod, are two lookups. */
 static void without_an_id(void **state)
 {
 	struct lookups lookups = {0};

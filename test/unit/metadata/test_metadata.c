@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Names out of two mouths: a runtime's, in a directory that stands for the node's root, and a
- * kubelet's on loopback. */
+/* Names from two sources: a runtime, in a directory in place of the node's root, and a kubelet on
+ * loopback. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ struct fixture {
 	struct metadata *metadata;
 	char token_file[96];
 	uint64_t sandbox_after_ns;
-	const char *id; /* that is waited for */
+	const char *id; /* the awaited container */
 	enum metadata_outcome wanted;
 	struct metadata_names names;
 	size_t n_told;
@@ -164,7 +164,7 @@ static void runtime_alone(void **state)
 	assert_string_equal(f->names.pod->name, "web-1");
 	assert_string_equal(f->told, "containerd 1 ok");
 	assert_int_equal(f->n_told, 1);
-	/* It is read once. */
+	/* A single read. */
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(find(f, C1, UID), METADATA_OK);
 	assert_int_equal(reads(f, "containerd,ok"), 2);
@@ -197,7 +197,7 @@ static void first_the_pod(void **state)
 	assert_string_equal(f->names.container->name, "app");
 }
 
-/* A container that nobody knows was looked for again and again, and nothing else needs be. */
+/* The lookup of an unknown container is retried; nothing else is. */
 static bool tried_often(void *ctx)
 {
 	struct fixture *f = ctx;
@@ -205,7 +205,7 @@ static bool tried_often(void *ctx)
 	return find(f, C2, "") == METADATA_UNKNOWN_ID && reads(f, "containerd,not_found") >= 4;
 }
 
-/* What is in a pod and no container of it: that is all there is to know. */
+/* For a process of a pod outside of its containers, the answer is the pod alone. */
 static void the_pod_alone(void **state)
 {
 	struct fixture *f = *state;
@@ -216,7 +216,7 @@ static void the_pod_alone(void **state)
 	wait_outcome(f, "", METADATA_POD);
 	assert_string_equal(f->names.pod->name, "web-1");
 	assert_null(f->names.container);
-	/* it is not looked for any more */
+	/* no further lookups */
 	loop_until(f->loop, tried_often, f);
 	assert_int_equal(find(f, "", UID), METADATA_POD);
 	assert_int_equal(reads(f, "podlogs,ok"), 1);
@@ -247,7 +247,7 @@ static void nobody_is_asked(void **state)
 	assert_int_equal(find(f, C1, UID), METADATA_NOT_ASKED);
 }
 
-/* At the start there are hundreds: the loop goes on between them. */
+/* There are hundreds at the start: the loop continues in between. */
 static bool all_known(void *ctx)
 {
 	struct fixture *f = ctx;
@@ -291,7 +291,7 @@ static void kubelet_is_late(void **state)
 	assert_int_equal(find(f, C2, UID), METADATA_UNREACHABLE);
 }
 
-/* The kubelet knows the pod, but not that container yet: it learns of it in its third list. */
+/* The kubelet knows the pod, but the container only from the third list on. */
 static void kubelet_knows_the_pod(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -314,7 +314,7 @@ static void kubelet_knows_the_pod(void **state)
 	assert_true(sink_n_requests(f->sink) >= 3);
 }
 
-/* It knows the pod by its UID alone, and is not asked again because of it. */
+/* The kubelet knows the pod by UID alone, so no further request follows. */
 static void kubelet_knows_a_pod_alone(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -341,7 +341,8 @@ static bool fails(void *ctx)
 	return strstr(f->told, "kubelet 0") != NULL;
 }
 
-/* What is in a pod whose containers the kubelet tells, and is none of them for long enough. */
+/* A container of a pod that stays missing from the kubelet's status for long enough is the sandbox.
+ */
 static void sandbox_by_elimination(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -359,15 +360,15 @@ static void sandbox_by_elimination(void **state)
 	assert_int_equal(find(f, C1, UID), METADATA_OK);
 	assert_int_equal(find(f, "", UID), METADATA_POD);
 	assert_int_equal(find(f, "", UID), METADATA_POD);
-	/* one that is new is not, and not while the kubelet does not answer */
+	/* a new container is not, and neither while the kubelet does not answer */
 	assert_int_equal(find(f, C3, UID), METADATA_POD);
 	loop_until(f->loop, fails, f);
 	assert_int_equal(find(f, C3, UID), METADATA_POD);
-	/* but what was told apart stays so */
+	/* but a decision stays */
 	assert_int_equal(find(f, C2, UID), METADATA_SANDBOX);
 }
 
-/* A pod none of whose containers has started; and the time that it usually takes. */
+/* A pod without a started container, and the usual time until the start. */
 static void no_sandbox_yet(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -392,7 +393,8 @@ static void no_sandbox_yet(void **state)
 	assert_int_equal(find(f, C2, UID), METADATA_POD);
 }
 
-/* A pod's status that has a container, and not what was there before it: the sandbox, at once. */
+/* A pod's status has a later container but not an earlier one: the earlier container is the
+ * sandbox, at once. */
 static void sandbox_came_first(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -403,9 +405,9 @@ static void sandbox_came_first(void **state)
 
 	start(f, METADATA_KUBELET, script, array_size(script));
 	wait_outcome(f, C2, METADATA_POD);
-	while (sink_n_requests(f->sink) < 2) /* it was tried again meanwhile */
+	while (sink_n_requests(f->sink) < 2) /* a retry happened meanwhile */
 		wait_outcome(f, C2, METADATA_POD);
-	/* these two begin at once: which of them was first is not known */
+	/* both begin at once: the order is unknown */
 	assert_int_equal(find(f, C1, UID), METADATA_POD);
 	assert_int_equal(find(f, C3, UID), METADATA_POD);
 	wait_outcome(f, C1, METADATA_OK);
@@ -430,7 +432,7 @@ static void kubelet_counts_more(void **state)
 	assert_string_equal(f->names.pod->name, "web-2");
 	assert_string_equal(f->names.container->name, "server");
 	assert_string_equal(f->names.state->pod->name, "web-1");
-	/* A pod that has had the same UID is not this one. */
+	/* An earlier pod with the same UID is another pod. */
 	assert_int_equal(find(f, C2, UID), METADATA_OK);
 	assert_string_equal(f->names.pod->name, "web-1");
 	assert_true(f->names.partial);

@@ -167,7 +167,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* What a runtime knows of a pod */
+/* The runtime's data of a pod */
 static void of_a_runtime(void **state)
 {
 	static const struct {
@@ -194,7 +194,7 @@ static void of_a_runtime(void **state)
 	}
 }
 
-/* @n labels, the last of which is podprof's, and @n containers. */
+/* @n labels, the last one podprof's, and @n containers. */
 static char *many(size_t n)
 {
 	struct buf b = BUF_INIT(4u << 20);
@@ -295,7 +295,7 @@ static void out_of_memory(void **state)
 	"\",\"hostIP\":\"192.0.2.1\",\"conditions\":[{\"type\":\"Ready\","                        \
 	"\"status\":\"" ready "\"}]}}"
 
-/* What of its status makes it another one: not whether it is ready, which comes and goes. */
+/* Changes of the status that matter: not readiness, because readiness comes and goes. */
 static void status_changes(void **state)
 {
 	static const char *const texts[] = {POD_STATUS("Running", "10.1.2.3", "True"),

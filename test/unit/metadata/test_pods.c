@@ -115,7 +115,7 @@ static void what_two_claim_is_nobodys(void **state)
 	put(pods, "u3", "third", "a");
 	put(pods, "u2", "liar", "c");
 	assert_string_equal(by_container(pods, "a"), "third/ca");
-	/* twice in one pod is no contest */
+	/* the same name twice in one pod is no conflict */
 	put(pods, "u4", "twice", "zz");
 	assert_string_equal(by_container(pods, "z"), "twice/cz");
 	pods_free(pods);
@@ -143,7 +143,7 @@ static void lists(void **state)
 	pods_end_list(pods, first);
 	assert_int_equal(pods_count(pods), 0);
 
-	/* two at a time: what either has told stays when that ends, however they overlap */
+	/* two at a time: each survives the other's end, in any overlap */
 	put(pods, "u0", "none", "");
 	first = pods_begin_list(pods);
 	put(pods, "u1", "one", "a");
@@ -159,7 +159,7 @@ static void lists(void **state)
 	pods_free(pods);
 }
 
-/* A text that was put stands for its pod, until the pod is another. */
+/* A stored text identifies its pod, until the pod changes. */
 static void texts(void **state)
 {
 	unsigned int list;
@@ -178,15 +178,15 @@ static void texts(void **state)
 	assert_false(pods_keep(pods, "two", 3));
 	pods_end_list(pods, list);
 	assert_string_equal(by_uid(pods, "u1"), "one");
-	assert_string_equal(by_uid(pods, "u2"), "-"); /* it was in no list */
+	assert_string_equal(by_uid(pods, "u2"), "-"); /* missing from the list */
 	assert_true(pods_version(pods) > version);
-	/* another text of the same, a text that two have, another pod */
+	/* another text of the same pod, a text of two pods, another pod */
 	assert_int_equal(pods_put_text(pods, make("u1", "one", "", "a"), "uno", 3), 0);
 	assert_true(pods_keep(pods, "uno", 3));
 	assert_false(pods_keep(pods, "one", 3));
 	assert_int_equal(pods_put_text(pods, make("u3", "three", "", "c"), "uno", 3), 0);
 	assert_true(pods_keep(pods, "uno", 3));
-	put(pods, "u1", "one", "a"); /* as it was */
+	put(pods, "u1", "one", "a"); /* unchanged */
 	assert_true(pods_keep(pods, "uno", 3));
 	put(pods, "u1", "changed", "a");
 	assert_false(pods_keep(pods, "uno", 3));
@@ -209,7 +209,7 @@ static void ceiling(void **state)
 		put(pods, uid, uid, "");
 	}
 	assert_int_equal(pods_put(pods, make("more", "more", "", "")), PODS_TOO_MANY);
-	put(pods, "u7", "seven", ""); /* one that is there may change */
+	put(pods, "u7", "seven", ""); /* an existing pod may change */
 	assert_string_equal(by_uid(pods, "u7"), "seven");
 	assert_int_equal(pods_count(pods), PODS_MAX);
 	pods_free(pods);

@@ -24,7 +24,7 @@ struct row {
 	enum podstream_kind kind;
 	const char *json;
 	int outcome;
-	const char *want; /* which of a, b, c, d are there, then the version */
+	const char *want; /* the known pods of a, b, c, d, then the version */
 	size_t n_odd;
 };
 
@@ -130,7 +130,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* A list in another order changes nothing; of one with a change in it only that is seen. */
+/* A list in another order changes nothing; of a changed list only the change is seen. */
 static void the_same_again(void **state)
 {
 	static const struct row in_order = {
@@ -164,7 +164,7 @@ static void the_same_again(void **state)
 	pods_free(pods);
 }
 
-/* A pod that is larger than the ceiling is left out, and those around it are there. */
+/* A pod above the ceiling is skipped, and its neighbours are known. */
 static void too_large(void **state)
 {
 	struct buf b = BUF_INIT(2 * PODSTREAM_VALUE_MAX);

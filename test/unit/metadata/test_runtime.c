@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What runtimes write down, in a directory that stands for the node's root. */
+/* The runtimes' state files, in a directory in place of the node's root. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -32,13 +32,13 @@
 #define STORAGE_CONF "etc/containers/storage.conf"
 #define LINK_TARGET  "/var/log/pods/shop_web-1_" UID "/web/0.log"
 
-/* One file or link of the node. */
+/* A file or link of the node. */
 struct node_file {
 	const char *path;
 	const char *data; /* a file of DATA, */
-	const char *text; /* or its text, */
-	const char *link; /* or what it points to */
-	int mode;	  /* S_IFIFO: one of these instead; 0 is 0600 */
+	const char *text; /* or the text of the file, */
+	const char *link; /* or the target of the link */
+	int mode;	  /* S_IFIFO: a FIFO instead; 0 means 0600 */
 	uid_t owner;
 };
 
@@ -52,7 +52,7 @@ struct row {
 	const char *pod; /* "namespace/pod/uid/container" */
 	const char *plain;
 	const char *image;
-	const char *label; /* "key=value" of the container or its pod */
+	const char *label; /* "key=value" of the container or the pod */
 	bool sandbox;
 };
 
@@ -416,7 +416,7 @@ static void without_memory(void **state)
 	}
 }
 
-/* The kubelet cuts at 251 characters: the id loses its end. */
+/* The kubelet truncates at 251 characters, in the middle of the id. */
 static void a_link_that_is_cut(void **state)
 {
 	char name[512], path[600], pod[200];
@@ -435,7 +435,7 @@ static void a_link_that_is_cut(void **state)
 		assert_int_equal(runtime_init(&runtime, node.path), 0);
 		assert_int_equal(runtime_read(&runtime, ID, "", &c), 0);
 		container_free(c);
-		/* Another one's, that begins otherwise. */
+		/* The link of a different container. */
 		assert_int_equal(runtime_read(&runtime, COMPOSE_ID, "", &c), STATEFILE_GONE);
 		runtime_deinit(&runtime);
 		tree_deinit(&node);
@@ -452,7 +452,7 @@ static void huge_files(void **state)
 
 	tree_init(&node);
 	tree_mkdir(node.fd, "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID);
-	/* What is not wanted may have any size, up to that of the file. */
+	/* Unwanted parts may have any size up to the file's limit. */
 	snprintf(bytes, sizeof(bytes),
 		 "{\"process\":{\"env\":[\"%*s\"]},\"annotations\":{" POD_TEXT "}}",
 		 STATEFILE_VALUE_MAX, "");

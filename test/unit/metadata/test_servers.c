@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whose turn it is: a kubelet and an API server on loopback. */
+/* The active server: a kubelet and an API server on loopback. */
 #include "support/test.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #define LIST(pod) \
 	"{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" pod "]}"
 #define EVENT(pod) "{\"type\":\"MODIFIED\",\"object\":" pod "}\n"
-/* More than a kubelet is asked for each few seconds, of blanks before its pod. */
+/* Blanks before the pod, more than the limit for polling every few seconds. */
 #define LARGE	   (512 << 10)
 #define SCRIPT_MAX 4
 #define NO_MORE_NS (300 * NSEC_PER_MSEC)
@@ -44,7 +44,7 @@ struct fixture {
 	bool told_rest, told_watch;
 };
 
-/* What people see is what there was to say then. */
+/* Users see the state at the time of the event. */
 static void on_source(void *ctx, const char *source, bool ok, const char *why)
 {
 	struct fixture *f = ctx;
@@ -165,7 +165,7 @@ static bool always(void *ctx)
 	return nsec_monotonic() >= *until_ns;
 }
 
-/* Some time in which it would be asked if it were ever asked again. */
+/* Long enough for a request, if one were to follow. */
 static void run_on(struct fixture *f)
 {
 	uint64_t until_ns = nsec_monotonic() + NO_MORE_NS;
@@ -188,7 +188,7 @@ static void kubelet_alone(void **state)
 	assert_string_equal(servers_word(f->servers, SERVER_KUBELET), "ok");
 }
 
-/* Large ones: the API server is watched, and the kubelet asked no more. */
+/* Large lists: podprof watches the API server, and stops polling the kubelet. */
 static void large_lists(void **state)
 {
 	struct fixture *f = *state;
@@ -220,7 +220,7 @@ static void only_the_kubelet_may_be_asked(void **state)
 	assert_int_equal(sink_n_requests(f->apiserver), 0);
 }
 
-/* It is asked once, and given up at the next list. */
+/* podprof asks the API server once, and gives up at the next list. */
 static void large_and_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -238,7 +238,8 @@ static void large_and_refused(void **state)
 	assert_false(f->told_rest || f->told_watch);
 }
 
-/* The watch breaks off for too long: the kubelet is back at once, whose list is small by now. */
+/* The watch is broken for too long: podprof returns to the kubelet at once; the kubelet's list is
+ * small by now. */
 static void watch_is_lost(void **state)
 {
 	struct fixture *f = *state;
@@ -258,7 +259,7 @@ static void watch_is_lost(void **state)
 	assert_string_equal(servers_word(f->servers, SERVER_KUBELET), "ok");
 }
 
-/* For less than that, it is waited for. */
+/* After a shorter break, podprof waits. */
 static void watch_breaks_off(void **state)
 {
 	struct fixture *f = *state;
@@ -275,8 +276,7 @@ static void watch_breaks_off(void **state)
 	assert_int_equal(sink_n_requests(f->kubelet), 1);
 }
 
-/* A kubelet that is late, and then has too much to tell: the API server's turn begins with a list.
- */
+/* A late kubelet with a large list: the API server's turn begins with a list. */
 static void late_and_large(void **state)
 {
 	static const struct sink_answer apiserver = {.status = 200, .body = LIST(POD("listed"))};
@@ -293,7 +293,7 @@ static void late_and_large(void **state)
 	assert_int_equal(sink_n_requests(f->kubelet), 2);
 }
 
-/* And one that is late, and has little: the watch ends. */
+/* A late kubelet with a small list: the watch ends. */
 static void late_and_small(void **state)
 {
 	static const struct sink_answer kubelet[] = {

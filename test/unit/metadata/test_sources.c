@@ -31,10 +31,10 @@ struct fixture {
 	struct sink *sink;
 	char token_file[64];
 	size_t n_replies;
-	size_t n_wanted;		/* replies that are waited for */
+	size_t n_wanted;		/* awaited replies */
 	enum podclient_outcome outcome; /* of the last */
 	char error[128];
-	char until[2]; /* the pod that is waited for */
+	char until[2]; /* the awaited pod */
 };
 
 static void write_token(const struct fixture *f, const char *token)
@@ -129,7 +129,7 @@ struct row {
 	const char *name;
 	struct sink_answer answer;
 	enum podclient_outcome outcome;
-	const char *error; /* a part of it */
+	const char *error; /* a part of the error */
 };
 
 static const struct row rows[] = {
@@ -221,7 +221,7 @@ static void without_a_token(void **state)
 
 /* ---------------------------------------------------------------- kubelet */
 
-/* Asked once; again when a container is not known, with the token as it is then. */
+/* One request at first; another for an unknown container, with the token of that time. */
 static void kubelet_is_asked_again(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -264,14 +264,14 @@ static void kubelet_fails_for_a_while(void **state)
 	kubelet_look(kubelet);
 	wait_replies(f, 3);
 	assert_int_equal(f->outcome, PODCLIENT_UNREACHABLE);
-	assert_non_null(pods_by_uid(f->pods, "a")); /* what is known stays known */
+	assert_non_null(pods_by_uid(f->pods, "a")); /* known pods stay known */
 	wait_replies(f, 4);
 	assert_int_equal(f->outcome, PODCLIENT_OK);
 	assert_non_null(pods_by_uid(f->pods, "b"));
 	kubelet_free(kubelet);
 }
 
-/* Nobody looks for anything, and yet what a pod's annotations say is known soon. */
+/* Without any lookup, changed annotations still arrive soon. */
 static void kubelet_is_asked_now_and_then(void **state)
 {
 	static const struct {
@@ -293,7 +293,7 @@ static void kubelet_is_asked_now_and_then(void **state)
 	for (size_t i = 0; i < array_size(pauses); i++)
 		assert_int_equal(kubelet_refresh_ns(pauses[i].bytes) / NSEC_PER_MSEC, pauses[i].ms);
 	assert_int_equal(kubelet_new(f->loop, &opts, on_reply, f, &kubelet), 0);
-	kubelet_look(kubelet); /* the first is under way for it */
+	kubelet_look(kubelet); /* the first request is already under way */
 	wait_replies(f, 2);
 	assert_non_null(pods_by_uid(f->pods, "b"));
 	assert_true(sink_request(f->sink, 1)->time_ns - sink_request(f->sink, 0)->time_ns >=
@@ -356,7 +356,7 @@ static void apiserver_wants_a_name(void **state)
 				 -EINVAL);
 }
 
-/* A version that would change the request is not gone on from. */
+/* podprof does not use a version with characters that would change the request. */
 static void apiserver_with_odd_versions(void **state)
 {
 	static const struct sink_answer script[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A pod whose every text is an attack, on its way to the page, the metrics and the log. */
+/* A pod with an attack in every text, on its way to the page, the metrics and the log. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The names of labels are ours; what is a label is text of UTF-8. */
+/* podprof chooses the names of labels; their values are UTF-8. */
 static void labels(void **state)
 {
 	struct labels settings = {0};
@@ -89,7 +89,7 @@ static void labels(void **state)
 			utf8_is_valid(f->labels.items[i].value, strlen(f->labels.items[i].value)));
 	}
 	assert_int_equal(names_settings(&f->names, &settings), 0);
-	assert_int_equal(settings.n, 1); /* the other one's name is none */
+	assert_int_equal(settings.n, 1); /* the name of the other setting is invalid */
 	assert_string_equal(settings.items[0].name, "go_heap");
 	labels_deinit(&settings);
 }
@@ -107,7 +107,7 @@ static void collect(void *ctx, struct metric_sink *sink)
 	metric_u64(sink, 7, all, f->labels.n);
 }
 
-/* Past one quoted value: only \\, \" and \n are escapes, and nothing ends it early. */
+/* Skip a quoted value: only \\, \" and \n are escapes, and nothing ends the value early. */
 static const char *skip_value(const char *p)
 {
 	assert_int_equal(*p++, '"');

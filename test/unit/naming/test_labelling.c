@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From what is known of an entity to its labels, without anybody to ask. */
+/* From the known facts of an entity to its labels, without a server. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -35,9 +35,9 @@ struct fixture {
 	struct entity *container, *in_pod, *unit, *process;
 	struct pod *a_pod;
 	struct names known; /* the container's */
-	struct names pod;   /* of its pod alone */
+	struct names pod;   /* with the pod only */
 	struct names none;
-	struct container *state; /* what Podman says of it */
+	struct container *state; /* Podman's state */
 	struct entity *in_service;
 	struct names plain;
 };
@@ -284,7 +284,7 @@ static void selectors_refused(void **state)
 	}
 }
 
-/* ---------------------------------------------------------------- all of it */
+/* ---------------------------------------------------------------- everything together */
 
 struct label_row {
 	const char *name;
@@ -406,13 +406,13 @@ static const struct entity *entity_of(const struct fixture *f, char kind)
 {
 	switch (kind) {
 	case 'p': /* a pod's own */
-	case 'q': /* and nothing is known of it */
+	case 'q': /* without known names */
 		return f->in_pod;
 	case 'u':
 		return f->unit;
 	case 'd': /* Podman's, in a service */
 		return f->in_service;
-	default: /* a container: 'c', 'b' if nothing is known of it, 's' if it is a sandbox */
+	default: /* a container: 'c'; 'b' without known names; 's' a sandbox */
 		return f->container;
 	}
 }
@@ -468,7 +468,7 @@ static void labelled_rows(void **state)
 		assert_string_equal(is.why, row->why);
 		assert_int_equal(is.n_left_out, 0);
 		if (row->origins) {
-			/* of what a series gets; rules may have made others */
+			/* labels of a series only; rules may have made others */
 			_cleanup_(labels_deinit) struct labels shown = {0};
 
 			for (size_t k = 0; k < is.labels.n; k++) {
@@ -486,7 +486,7 @@ static void labelled_rows(void **state)
 	}
 }
 
-/* A match that is too much work. */
+/* A match with too much work. */
 static void too_slow(void **state)
 {
 	static const struct label_row row = {
@@ -503,7 +503,7 @@ static void too_slow(void **state)
 	assert_non_null(strstr(is.why, "took too long"));
 }
 
-/* More labels than a series may have: those that come first stay, and the others are counted. */
+/* More labels than the limit of a series: the first ones stay, and the others are counted. */
 static void too_many(void **state)
 {
 	static const struct label_row row = {
@@ -522,7 +522,8 @@ static void too_many(void **state)
 	assert_int_equal(is.n_left_out, 2 * 21 + 5 - LABELS_MAX);
 }
 
-/* A container in a container: of the one in the pod, by whatever id the inner one has. */
+/* A container in a container: named by the outer one in the pod, whatever the id of the inner one.
+ */
 static void texts(void **state)
 {
 	struct fixture *f = *state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Containers, named by servers on loopback. Their cgroups are plain directories: in the machine's
- * own there are those of whatever else runs, and how soon a container's state is read depends on
- * how many there are.
+ * Containers, named by servers on loopback. Their cgroups are plain directories. The machine's own
+ * cgroups contain other programs, and their number affects the time to the read of a container's
+ * state.
  */
 #include "support/test.h"
 
@@ -56,14 +56,14 @@ struct fixture {
 	const char *host_root; /* of the runtimes' files; NULL: none */
 	uint64_t (*cpu_ns)(void);
 	uint64_t look_ns;
-	/* what is waited for */
+	/* the awaited container */
 	const char *id;
 	const char *label;
 	const char *value;
 	const char *setting;
 };
 
-/* The container, and one that no status has. */
+/* The container, and one missing from all statuses. */
 static void make_cgroups(struct fixture *f)
 {
 	tree_init(&f->cgroups);
@@ -73,7 +73,7 @@ static void make_cgroups(struct fixture *f)
 	tree_mkdir(f->cgroups.fd, "lxc.payload.db");
 }
 
-/* One more, found before its first sample. */
+/* Another container, found before its first sample. */
 static void add_container(struct fixture *f, const char *path)
 {
 	const struct pid_id nobody = {.pid = INT32_MAX, .start_ticks = 1};
@@ -83,7 +83,7 @@ static void add_container(struct fixture *f, const char *path)
 		;
 }
 
-/* Names are waited for until a test says that their time is over. */
+/* Names are awaited until the test ends the time. */
 static void wait_long(struct discovery *discovery)
 {
 	struct entity *entity = NULL;
@@ -152,7 +152,7 @@ static int start(struct fixture *f, enum metadata_mode mode)
 		.metadata = {.mode = mode,
 			     .node = "node-1",
 			     .host_root = f->host_root,
-			     /* not by the time that has gone */
+			     /* not by elapsed time */
 			     .sandbox_after_ns = 3600 * NSEC_PER_SEC,
 			     .kubelet_url = f->kubelet ? sink_url(f->kubelet) : NULL,
 			     .apiserver_url = f->apiserver ? sink_url(f->apiserver) : NULL,
@@ -223,11 +223,12 @@ static void named_by_the_kubelet(void **state)
 {
 	static const struct sink_answer script[] = {
 		{.status = 200, .body = LIST("")},
-		{.status = 200, .body = LIST(POD("", ""))}, /* it does not know the id yet */
+		{.status = 200,
+		 .body = LIST(POD("", ""))}, /* the server does not know the id yet */
 		{.status = 200,
 		 .body = LIST(
 			 POD("\"podprof.io/go-heap\":\"force\",\"podprof.io/b/c\":\"x\"", STATUS)),
-		 .times = 2}, /* one look at all comes between, whatever the machine does */
+		 .times = 2}, /* one complete look comes in between, on any machine */
 		{.status = 200, .body = LIST(POD("\"podprof.io/go-heap\":\"enabled\"", ""))},
 	};
 	struct fixture *f = *state;
@@ -241,7 +242,7 @@ static void named_by_the_kubelet(void **state)
 	assert_null(naming_setting(entity_of(f, ID1), "go_heap", &known));
 	assert_false(known);
 	assert_true(entity_of(f, ID1)->pending);
-	assert_false(entity_of(f, "db")->pending); /* that is its name */
+	assert_false(entity_of(f, "db")->pending); /* this is the name */
 	assert_string_equal(label(f, "db", "container"), "db");
 	assert_string_equal(label(f, "db", "service_name"), "db");
 	wait_label(f, ID1, "container", "web");
@@ -253,15 +254,15 @@ static void named_by_the_kubelet(void **state)
 	assert_string_equal(label(f, ID1, "pod_uid"), "");
 	entity = entity_of(f, ID1);
 	assert_false(entity->pending);
-	assert_true(entity_of(f, ID2)->pending); /* it may still get its own */
+	assert_true(entity_of(f, ID2)->pending); /* the container may still get its own name */
 	assert_string_equal(naming_setting(entity, "go_heap", &known), "force");
 	assert_true(known);
 	assert_int_equal(entity->settings.n, 1);
-	/* the other has the pod's name and none of its own */
+	/* the other container has the pod's name only */
 	assert_string_equal(label(f, ID2, "pod"), "web-5d4f8-x");
 	assert_string_equal(label(f, ID2, "container"), "");
 	assert_string_equal(f->told, "kubelet ok;");
-	/* asked on because of it; a list without statuses takes no name away */
+	/* this causes further requests; a list without statuses removes no name */
 	while (sink_n_requests(f->kubelet) < 5)
 		wait_label(f, ID1, "container", "web");
 	loop_until(f->loop, both_by_pod, f);
@@ -303,7 +304,7 @@ static void id_in_capitals(void **state)
 	wait_label(f, path + strlen("ecs/"), "container", "late");
 }
 
-/* What a list has brought is not left until the next look. */
+/* The results of a list are used before the next look. */
 static void looked_at_after_a_list(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -376,7 +377,7 @@ static void back_to_the_kubelet(void **state)
 	assert_int_equal(sink_n_requests(f->apiserver), n_requests);
 }
 
-/* Only the runtime tells: names, but not what the pod's annotations ask for. */
+/* Only the runtime answers: names, but no annotations of the pod. */
 static void named_by_the_runtime(void **state)
 {
 	static const char bundle[] = "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID1;
@@ -442,11 +443,11 @@ static void of_a_pod(void **state)
 	assert_string_equal(labels_get(&entity->labels, "pod"), "web-5d4f8-x");
 	assert_string_equal(labels_get(&entity->labels, "service_name"), "web");
 	assert_string_equal(labels_get(&entity->labels, "level"), "pod");
-	assert_true(entity_of(f, ID2)->pending); /* but of a container it is */
+	assert_true(entity_of(f, ID2)->pending); /* but this is a container */
 }
 
-/* A container that comes later, and is known: what was there before it and is not is told to be the
- * sandbox, and what was sampled of it need not wait longer. */
+/* A later container is known. An earlier, unknown one is then the sandbox, and its samples need not
+ * wait longer. */
 static void sandbox_of_a_pod(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -490,7 +491,7 @@ static void start_after_end(struct fixture *f, const struct sink_answer *script,
 	loop_until(f->loop, has_ended, f);
 }
 
-/* Containers that have ended before anybody has told of them: one is told of later. */
+/* Containers that end before any answer: a later answer names one of them. */
 static void named_after_its_end(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -507,7 +508,7 @@ static void named_after_its_end(void **state)
 	assert_int_equal(sink_n_requests(f->kubelet), 3);
 }
 
-/* And one is not: its pod's name is all there is. */
+/* The other one is not named: its pod's name is the only one. */
 static void not_named_after_its_end(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -527,8 +528,8 @@ static void not_named_after_its_end(void **state)
 		metrics_get(naming_collect, f->naming, "podprof_metadata_waits", "pod_only"), 1);
 }
 
-/* A user without privileges has made a cgroup with another container's id: it gets no name by it,
- * and none is waited for. */
+/* A user without privileges has made a cgroup with another container's id: the cgroup gets no name,
+ * and none is awaited. */
 static void of_a_user(void **state)
 {
 	static const struct sink_answer script[] = {{.status = 200, .body = LIST(POD("", STATUS))}};
@@ -553,7 +554,7 @@ static void of_a_user(void **state)
 	assert_string_equal(label(f, ID1, "container"), "web");
 }
 
-/* Nobody tells: the ids stay, and it is said why. */
+/* No answer: the ids stay, with the reason. */
 static void refused(void **state)
 {
 	static const struct sink_answer refuses = {.status = 403, .body = "Forbidden"};
@@ -583,7 +584,7 @@ static void nobody_to_ask(void **state)
 	assert_true(known);
 }
 
-/* Its name does not come in time. */
+/* The name does not come in time. */
 static void late(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -629,7 +630,7 @@ static void configure(struct fixture *f)
 	assert_int_equal(naming_configure(f->naming, &f->settings, &error), 0);
 }
 
-/* Who is profiled: by the pod's annotation as it is now, and by settings that are changed. */
+/* Selection: by the pod's present annotation, and by changed settings. */
 static void chosen(void **state)
 {
 	static const struct sink_answer script[] = {
@@ -653,7 +654,7 @@ static void chosen(void **state)
 	assert_string_equal(label(f, ID1, "container"), "web");
 	assert_string_equal(label(f, ID1, "cluster"), "prod");
 	wait_left_out(f, ID1, "");
-	/* by name: the one that has none yet is waited for */
+	/* by name: the unnamed container waits */
 	f->settings = (struct naming_settings){.select = select, .n_select = 1};
 	configure(f);
 	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
@@ -664,7 +665,7 @@ static void chosen(void **state)
 	configure(f);
 	wait_left_out(f, ID1, "--ignore shop/");
 	assert_true(metrics_get(naming_collect, f->naming, "podprof_entities_excluded", "") >= 1);
-	/* what cannot be used changes nothing */
+	/* an invalid setting changes nothing */
 	f->settings = (struct naming_settings){.select = bad, .n_select = 1};
 	assert_int_equal(naming_configure(f->naming, &f->settings, &error), PATTERN_REFUSED);
 	f->settings = (struct naming_settings){0};
@@ -675,7 +676,7 @@ static void chosen(void **state)
 
 /* ---------------------------------------------------------------- time for labels */
 
-/* Whoever is labelled takes so long. */
+/* The duration of each labelling. */
 static uint64_t took_150_ms(void)
 {
 	static uint64_t now_ns;
@@ -714,11 +715,11 @@ static bool none_waits(void *ctx)
 {
 	size_t others;
 
-	return count_left_out(ctx, "its rules are still to be applied", &others) == 0;
+	return count_left_out(ctx, "rules not yet applied", &others) == 0;
 }
 
-/* A rule that is too much work with what every container has: some are labelled in each look, the
- * others wait, and none is profiled before it is its turn. */
+/* A rule with too much work for the labels of every container: each look labels some, the others
+ * wait, and none is profiled before its turn. */
 static void one_by_one(void **state)
 {
 	static const char slow[] =
@@ -741,8 +742,8 @@ static void one_by_one(void **state)
 	f->cpu_ns = took_150_ms;
 	f->look_ns = 20 * NSEC_PER_MSEC;
 	assert_int_equal(start(f, METADATA_NONE), 0);
-	/* two have had 300 ms, which is more than 200 */
-	n_waiting = count_left_out(f, "its rules are still to be applied", &n_others);
+	/* two entities took 300 ms, more than 200 */
+	n_waiting = count_left_out(f, "rules not yet applied", &n_others);
 	assert_int_equal(n_others, 2);
 	assert_true(n_waiting >= 3);
 	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), n_waiting);
@@ -775,7 +776,7 @@ static bool has_waited(void *ctx)
 	return !entity_of(ctx, ID1)->pending;
 }
 
-/* One that takes long is labelled anew in each sixteenth look only. */
+/* An entity with long labelling is labelled again in each sixteenth look only. */
 static void costly(void **state)
 {
 	static const struct sink_answer hangs = {.how = SINK_HANG};
@@ -788,13 +789,12 @@ static void costly(void **state)
 	assert_int_equal(start(f, METADATA_KUBELET), 0);
 	assert_int_equal(metric(f, "podprof_entities_relabel_deferred"), 0);
 	loop_until(f->loop, was_looked_at, f);
-	/* it is known now that its name does not come, which its labels and its selection are made
-	 * of */
+	/* the name is now known not to come; labels and selection depend on this */
 	((struct entity *)entity_of(f, ID1))->first_seen_ns = 0;
 	loop_until(f->loop, has_waited, f);
 	n = metric(f, "podprof_entities_relabel_deferred");
 	assert_in_range(n, 1, 15);
-	/* it is not done again and again */
+	/* without further repetition */
 	((struct entity *)entity_of(f, ID2))->first_seen_ns = 0;
 	f->id = ID2;
 	while (entity_of(f, ID2)->pending)

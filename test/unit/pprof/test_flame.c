@@ -35,7 +35,7 @@ static struct pprof *make(void)
 	return p;
 }
 
-/* "root;caller;leaf" with a value. A name with '+' at its end is inlined into the one before it. */
+/* "root;caller;leaf" with a value. A name that ends in '+' is inlined into the name before. */
 static void add(struct pprof *p, const char *stack, int64_t value)
 {
 	_cleanup_(freep) char *copy = strdup(stack);
@@ -270,7 +270,7 @@ static void test_kinds(void **state)
 	}
 }
 
-/* A path of a node more than fits, and as deep as one that does not. */
+/* A path one node longer than the limit, and as deep as a dropped one. */
 static void test_ceilings(void **state)
 {
 	_cleanup_(pprof_freep) struct pprof *p = make();

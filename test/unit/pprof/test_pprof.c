@@ -37,7 +37,7 @@ static struct pprof *make(const struct pprof_opts *opts)
 	return p;
 }
 
-/* What protobuf-c makes of the gunzipped bytes. */
+/* protobuf-c's parse of the gunzipped bytes. */
 static profile_msg *decode(const struct buf *gz)
 {
 	size_t max = 8u << 20;
@@ -240,7 +240,7 @@ static void test_strings(void **state)
 
 	(void)state;
 	memset(longest, 'x', PPROF_STRING_MAX + 2);
-	memcpy(longest + PPROF_STRING_MAX - 1, "\xc3\xa9", 2); /* one character over the edge */
+	memcpy(longest + PPROF_STRING_MAX - 1, "\xc3\xa9", 2); /* one character beyond the limit */
 	longest[PPROF_STRING_MAX + 2] = '\0';
 	bad = function(p, "a\xff\xfe");
 	same = function(p, "a??");
@@ -312,7 +312,7 @@ static void test_ceilings(void **state)
 	assert_int_equal(pprof_n_samples(p), 3);
 }
 
-/* Raw bytes stay below the ceiling and below what the builder says, and are not far from it. */
+/* The raw bytes stay below the ceiling and below the builder's estimate, and close to both. */
 static void test_bytes(void **state)
 {
 	struct pprof_opts opts = cpu_opts;
@@ -373,7 +373,7 @@ static void test_encode_ceiling(void **state)
 	assert_memory_equal(again.data + 3, whole.data, whole.len);
 }
 
-/* ---- Go's reader, which runs its CheckValid on what it reads */
+/* ---- Go's reader; it runs CheckValid on its input */
 
 static void pclosep(FILE **f)
 {
@@ -400,7 +400,7 @@ static void fill_for_go(struct pprof *p)
 	assert_int_equal(pprof_comment(p, "made here"), 0);
 }
 
-/* Columns of blanks are one, and the columns of lines that newer tools show are cut off. */
+/* Joins runs of blanks, and drops the extra columns of newer tools. */
 static void append_line(struct buf *b, char *line)
 {
 	char *save = NULL, *word = strtok_r(line, " \n", &save);

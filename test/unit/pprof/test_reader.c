@@ -148,9 +148,9 @@ static void test_round_trip(void **state)
 	check_equal_stacks(pprof_tables(p), reader_tables(rd));
 }
 
-/* ---- broken ones */
+/* ---- broken profiles */
 
-/* The small profile as protobuf-c's tree, to be broken in one place. */
+/* The small profile as protobuf-c's tree, to break in one place. */
 static profile_msg *build_message(void)
 {
 	_cleanup_(pprof_freep) struct pprof *p = NULL;
@@ -176,7 +176,7 @@ static void break_nothing(profile_msg *m)
 	(void)m;
 }
 
-/* Ids other than 1, 2, ...: all of them stay consistent. */
+/* Ids other than 1, 2, ..., all consistent. */
 static void break_id_order(profile_msg *m)
 {
 	m->mapping[0]->id = m->location[0]->mapping_id = UINT64_MAX;
@@ -339,14 +339,14 @@ static void test_broken(void **state)
 		row_begin(row->name);
 		row->spoil(m);
 		n = perftools__profiles__profile__pack(m, raw);
-		/* protobuf-c finds it well-formed: what is wrong is what it says */
+		/* well-formed for protobuf-c: the contents are wrong */
 		again = perftools__profiles__profile__unpack(NULL, n, raw);
 		assert_non_null(again);
 		assert_int_equal(reader_new(raw, n, MAX_BYTES, &rd, &why), row->r);
 		if (row->why)
 			assert_string_equal(why, row->why);
 		assert_int_equal(rd != NULL, row->r == 0);
-		/* what was cut off of arrays is put back, to be freed */
+		/* restore the shortened arrays, to free them */
 		m->n_sample_type = fresh->n_sample_type;
 		m->sample[1]->n_value = fresh->sample[1]->n_value;
 		perftools__profiles__profile__free_unpacked(m, NULL);
@@ -479,7 +479,7 @@ static void test_gzip(void **state)
 	assert_int_equal(read_all(&whole, MAX_BYTES, &why), PPROF_MALFORMED);
 	assert_string_equal(why, "its gzip data is damaged or cut short");
 
-	/* one message in two members of gzip */
+	/* one message in two gzip members */
 	zip("\x32\x00\x32", 3, &two);
 	zip("\x01x", 2, &two);
 	assert_int_equal(read_all(&two, MAX_BYTES, &why), 0);
@@ -499,7 +499,7 @@ static void test_bomb(void **state)
 	assert_string_equal(why, "it is too large when unzipped");
 }
 
-/* The smallest parts that a message can be made of ask for more memory than real ones. */
+/* The smallest parts of a message need more memory than real parts. */
 static void test_many_small_parts(void **state)
 {
 	static const char *const parts[] = {"\x12\x00", "\x22\x00", "\x1a\x00", "\x2a\x00"};
@@ -536,7 +536,7 @@ static void test_ceiling(void **state)
 	assert_string_equal(why, "it is too large when unzipped");
 }
 
-/* ---- Go's own; the numbers are those that "go tool pprof -raw" shows */
+/* ---- Go's own profiles; the numbers are from "go tool pprof -raw" */
 
 struct go_row {
 	const char *path;

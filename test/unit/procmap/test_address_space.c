@@ -58,7 +58,7 @@ static struct frame resolve(struct fixture *f, const struct pid_id *id, const vo
 	return frame;
 }
 
-/* Where the loader says that its file begins, subtracted, is the ELF vaddr for a PIE. */
+/* The pc minus the loader's base address is the ELF vaddr for a PIE. */
 static uint64_t vaddr_by_loader(const void *pc)
 {
 	Dl_info info;
@@ -123,7 +123,7 @@ static void test_vdso_and_anon(void **state)
 
 /* ---------------------------------------------------------------- children */
 
-/* Until it has executed @path, its mappings are in place and it sleeps. */
+/* Wait for the exec of @path: mappings are in place and the process sleeps. */
 static void wait_for_exe(pid_t pid, const char *path)
 {
 	struct stat want, st = {0};
@@ -186,7 +186,7 @@ static unsigned long first_code(const char *path)
 	return start;
 }
 
-/* An address of the code of @pid's program, once the kernel has mapped it. */
+/* An address in the code of @pid's program, once mapped. */
 static const void *code_of(pid_t pid)
 {
 	unsigned long start;
@@ -198,8 +198,8 @@ static const void *code_of(pid_t pid)
 	return (const void *)start;
 }
 
-/* Two processes of one file share its image; a copy of the file does not; a deleted file is read,
- * and what was known of a process is good after its end. */
+/* Two processes of one file share its image; a copy of the file has its own. A deleted file is
+ * readable, and the data of a process stays valid after its end. */
 static void test_sharing(void **state)
 {
 	struct fixture *f = *state;
@@ -214,7 +214,7 @@ static void test_sharing(void **state)
 	pids[1] = start(f, "/bin/sleep", &b);
 	pids[2] = start(f, copy, &c);
 	unlink(copy);
-	copy_file("/bin/ls", copy); /* another file of that name must not be taken for it */
+	copy_file("/bin/ls", copy); /* another file of this name must not replace the image */
 	code = code_of(pids[2]);
 	frames[0] = resolve(f, &a, code_of(pids[0]));
 	frames[1] = resolve(f, &b, code_of(pids[1]));
@@ -269,8 +269,8 @@ static pid_t start_waiting(const char *path, const char *then, int *ret_event)
 	return pid;
 }
 
-/* Two programs linked to the same address: the second one's frames become its own within the time
- * between two looks, and what was resolved before stays the first one's. */
+/* Two programs linked to the same address: frames of the second are right within the time between
+ * two looks, and earlier results stay the first one's. */
 static void test_exec(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -293,7 +293,7 @@ static void test_exec(void **state)
 	close(tell);
 	wait_for_exe(pid, second);
 	assert_ptr_equal(code_of(pid), code);
-	for (int i = 0; i < 1000; i++) { /* one second is what it takes */
+	for (int i = 0; i < 1000; i++) { /* one second is enough */
 		after = resolve(f, &id, code);
 		if (strcmp(after.image->path, second) == 0)
 			break;
@@ -337,7 +337,7 @@ static void test_not_elf(void **state)
 	munmap(at, 4096);
 }
 
-/* A program that is mapped at another place of its file, as a loader of its own may do. */
+/* A program mapped at another offset of its file, as by a custom loader. */
 static void test_by_offset(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -354,7 +354,7 @@ static void test_by_offset(void **state)
 	munmap(at, 4096);
 }
 
-/* An executable page of a memfd that begins with the contents of @path, or is empty. */
+/* An executable page of a memfd, empty or with the beginning of @path. */
 static char *map_memfd(const char *path)
 {
 	int fd = memfd_create("podprof", MFD_CLOEXEC), from;
@@ -374,7 +374,7 @@ static char *map_memfd(const char *path)
 	return at;
 }
 
-/* A program in a memfd is a program; other bytes in one are memory. */
+/* A program in a memfd is a program; other bytes in a memfd are plain memory. */
 static void test_memfd(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -396,7 +396,8 @@ static void test_memfd(void **state)
 	munmap(program, 4096);
 }
 
-/* More executable mappings than are kept, a file in turn with nothing so that none are merged. */
+/* More executable mappings than the limit, alternating between file and anonymous memory, so none
+ * are merged. */
 static void test_many_mappings(void **state)
 {
 	struct fixture *f = *state;
@@ -414,7 +415,7 @@ static void test_many_mappings(void **state)
 	munmap(area, 2 * n * 4096);
 }
 
-/* ---------------------------------------------------------------- by what the kernel told */
+/* ---------------------------------------------------------------- by the kernel's events */
 
 static void tell(struct fixture *f, enum process_event_kind what, uint32_t pid, uint32_t ppid)
 {
@@ -424,7 +425,7 @@ static void tell(struct fixture *f, enum process_event_kind what, uint32_t pid, 
 	address_space_cache_event(f->cache, &event);
 }
 
-/* Tell all executable mappings that @id has now, as the kernel does when they are made. */
+/* Send events for all present executable mappings of @id, as the kernel does at their creation. */
 static void send_maps(struct fixture *f, const struct pid_id *id)
 {
 	struct maps maps = {.only_prot = MAPS_X};
@@ -462,7 +463,7 @@ static void expect_path(struct frame frame, const char *path)
 	image_unref(frame.image);
 }
 
-/* A process that nobody looked at while it lived. Its file is opened through its parent: us. */
+/* A process that nobody read while it lived. Its file is opened through its parent, the test. */
 static void test_gone_with_events(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -485,14 +486,14 @@ static void test_gone_with_events(void **state)
 	close(send_exit);
 	tell(f, PROCESS_EVENT_EXIT, (uint32_t)pid, 0);
 	expect_path(resolve_exec(f, &id, 1, code), path);
-	/* what it had from its parent before */
+	/* mappings inherited from the parent */
 	frame = resolve(f, &f->self, (const void *)&test_self);
 	expect_path(resolve_exec(f, &id, 0, (const void *)&test_self), frame.image->path);
 	image_unref(frame.image);
 	expect_path(resolve_exec(f, &id, 9, (const void *)16), "[unknown]");
 }
 
-/* A child that never executed anything has its parent's. */
+/* A child without an exec has its parent's mappings. */
 static void test_gone_without_exec(void **state)
 {
 	struct fixture *f = *state;
@@ -515,7 +516,7 @@ static void test_gone_without_exec(void **state)
 	image_unref(own.image);
 }
 
-/* A file that is mapped later is found at once if the kernel told, and after the process's end. */
+/* A file mapped later is found at once by its event, also after the process's end. */
 static void test_mapping_event(void **state)
 {
 	char path[FIXTURE_PATH_MAX];
@@ -534,7 +535,7 @@ static void test_mapping_event(void **state)
 	munmap(at, 4096);
 }
 
-/* The child of a test that executes another program: samples of the first one that come late. */
+/* A child of the test executes another program: late samples of the first one. */
 static void test_left_by_exec(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];
@@ -556,7 +557,7 @@ static void test_left_by_exec(void **state)
 	close(go);
 	wait_for_exe(pid, second);
 	send_maps(f, &id);
-	/* made by one that had executed six: which is the eighth is known of one from now only */
+	/* its parent had executed six programs: the eighth is known only from now on */
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), "[unknown]");
 	address_space_cache_since(f->cache, nsec_boot());
 	expect_path(resolve_exec(f, &id, 8, code_of(pid)), second);
@@ -565,8 +566,8 @@ static void test_left_by_exec(void **state)
 	stop(pid);
 }
 
-/* Two programs at one address, the first one looked at while it ran: its late samples stay its own,
- * whatever was read of the second. */
+/* Two programs at one address, the first one read while it ran: its late samples stay its own,
+ * after any read of the second. */
 static void test_late_samples(void **state)
 {
 	char first[FIXTURE_PATH_MAX], second[FIXTURE_PATH_MAX];

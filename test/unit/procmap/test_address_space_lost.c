@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A library takes another one's place in a process, and nobody tells, or only some of it: what a
- * sample at that address is of. It may have no name, and never the other's.
+ * A library replaces another one in a process, with lost events. The owner of a sample at this
+ * address may be unknown, and never the wrong library.
  */
 #include "support/test.h"
 
@@ -29,7 +29,7 @@ struct fixture {
 	struct root proc;
 	struct address_space_cache *cache;
 	struct pid_id id; /* of the child */
-	int child;	  /* takes the next library, and says when it is there */
+	int child;	  /* loads the next library and reports it */
 	char *at;	  /* where, in the child */
 	char paths[LIBRARIES][FIXTURE_PATH_MAX];
 };
@@ -70,7 +70,7 @@ static void change(struct fixture *f, uint8_t library)
 	assert_int_equal(read(f->child, &library, 1), 1);
 }
 
-/* It has ended, and nobody has waited for it. */
+/* The process has ended and is a zombie. */
 static void end(struct fixture *f)
 {
 	siginfo_t info;
@@ -122,7 +122,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- what is told and asked */
+/* ---------------------------------------------------------------- events and lookups */
 
 static void tell(struct fixture *f, enum process_event_kind what)
 {
@@ -154,7 +154,7 @@ static void send_map(struct fixture *f, enum library library)
 	address_space_cache_event(f->cache, &event);
 }
 
-/* The samples that come now are of after now. */
+/* The next samples are from after this moment. */
 static void begin(struct fixture *f)
 {
 	address_space_cache_since(f->cache, nsec_boot());
@@ -192,7 +192,7 @@ static void expect(struct fixture *f, enum library library)
 
 /* ---------------------------------------------------------------- tests */
 
-/* Its mappings are known, and then what it did for a while is not. */
+/* The mappings are known, then events of some time are lost. */
 static void begin_with_loss(struct fixture *f)
 {
 	change(f, ANT);
@@ -215,7 +215,7 @@ static void test_process_history(void **state)
 	expect(f, BEE);
 }
 
-/* It cannot be looked at any more when its samples of after the loss come. */
+/* The process is unreadable by the time of its samples after the loss. */
 static void test_gone(void **state)
 {
 	struct fixture *f = *state;
@@ -252,12 +252,12 @@ static void test_left_by_exec(void **state)
 
 	begin_with_loss(f);
 	tell(f, PROCESS_EVENT_EXEC);
-	space = get(f, EXEC_ID + 1); /* by which its programs are counted */
+	space = get(f, EXEC_ID + 1); /* the count of its programs */
 	assert_false(address_space_gone(space));
 	expect(f, NOTHING);
 }
 
-/* Nothing is lost, and it ends: what is known of it stays. */
+/* No loss, and the process ends: its data stays. */
 static void test_nothing_lost(void **state)
 {
 	struct fixture *f = *state;
@@ -270,7 +270,7 @@ static void test_nothing_lost(void **state)
 	expect(f, ANT);
 }
 
-/* The leader has ended, and with it what can be read; another thread goes on. */
+/* The leader has ended, and /proc with it; another thread continues. */
 static void test_leader_ended(void **state)
 {
 	struct fixture *f = *state;
@@ -298,7 +298,7 @@ static void replace_and_send(void *ctx)
 	send_map(f, BEE);
 }
 
-/* What is told while a pc is looked for that lay outside. */
+/* Events that arrive during the lookup of an unmapped pc. */
 static void test_late_event(void **state)
 {
 	struct fixture *f = *state;
@@ -311,7 +311,7 @@ static void test_late_event(void **state)
 	change(f, NOTHING);
 	space = get(f, 0);
 	expect_in(f, space, NOTHING);
-	usleep(1100000); /* until it is looked at again for such a pc */
+	usleep(1100000); /* until the next read for such a pc */
 	change(f, BEE);
 	address_space_cache_follow(f->cache, replace_and_send, f);
 	expect_in(f, space, NOTHING);

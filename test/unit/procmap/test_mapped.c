@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A process's root that was laid out to lead us elsewhere. The ways that only a real process has
- * are in test_address_space.c. */
+/* A process's root that leads the agent elsewhere. test_address_space.c has the cases that need a
+ * real process. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* The program's own link is used for the mapping that has its path, deleted or not. */
+/* The exe link serves the mapping with the same path, deleted or not. */
 static void test_exe(void **state)
 {
 	struct maps_entry e = {.start = 0x1000, .limit = 0x2000};
@@ -128,8 +128,7 @@ static void test_exe(void **state)
 	free(e.path);
 }
 
-/* Of a process that has gone: by the numbers that the kernel shows of a mapping, whatever fstat()
- * says. */
+/* Of an ended process: by the kernel's numbers of a mapping, not by fstat(). */
 static void test_below(void **state)
 {
 	struct maps maps = {.only_prot = MAPS_X};

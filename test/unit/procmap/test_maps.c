@@ -250,7 +250,7 @@ static void test_self(void **state)
 	assert_int_equal(e->kind, MAPS_FILE);
 	assert_int_equal(e->prot, MAPS_R | MAPS_X);
 	assert_true(e->deleted);
-	/* what looks like an escape in the name is one for us too: the kernel's text is the same */
+	/* an apparent escape in the name is decoded too: the kernel's text is ambiguous */
 	assert_memory_equal(e->path, "/tmp/podprof a\nb\n ", 18);
 	munmap(at, 4096);
 
@@ -407,7 +407,7 @@ static void test_too_many(void **state)
 	assert_int_equal(code.n_skipped, 0);
 }
 
-/* Names of 16 KiB, and one line that no buffer holds; what follows it is still read. */
+/* Names of 16 KiB, and one line longer than any buffer; the next lines are still read. */
 static void test_long_lines(void **state)
 {
 	_cleanup_(buf_deinit) struct buf text = BUF_INIT(64u << 20);

@@ -96,7 +96,7 @@ static void test_programs(void **state)
 	assert_int_equal(history_record_program_at(record, 120), 1);
 }
 
-/* What was mapped later lies over what was there. */
+/* A later mapping covers the earlier one. */
 static void test_covering(void **state)
 {
 	struct process_history *l = *state;
@@ -107,7 +107,7 @@ static void test_covering(void **state)
 	map(l, 10, 4, 0x3000, 0x4000, 2, "/b"); /* in the middle */
 	check_maps(process_history_find(l, 10, 1), 1, 0,
 		   "1000-3000+1000 /a, 3000-4000+1000 /b, 4000-9000+4000 /a");
-	map(l, 10, 5, 0x2000, 0x5000, 3, "/c"); /* over an end, one whole, and a front */
+	map(l, 10, 5, 0x2000, 0x5000, 3, "/c"); /* over an end, a whole mapping, and a front */
 	check_maps(process_history_find(l, 10, 1), 1, 0,
 		   "1000-2000+1000 /a, 2000-5000+1000 /c, 5000-9000+5000 /a");
 	map(l, 10, 6, 0x2000, 0x5000, 3, "/c"); /* again: no new entry */
@@ -125,7 +125,7 @@ static void test_pid_reuse(void **state)
 	birth(l, 10, 9, 100);
 	end(l, 10, 10, 190);
 	birth(l, 10, 8, 200);
-	birth(l, 10, 7, 300); /* the exit before it was lost */
+	birth(l, 10, 7, 300); /* the preceding exit event was lost */
 
 	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 5)), 0);
 	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 90)), 0);
@@ -135,7 +135,7 @@ static void test_pid_reuse(void **state)
 	assert_int_equal(history_record_exit_ns(process_history_find(l, 10, 199)), 300);
 	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 299)), 300);
 	assert_int_equal(history_record_birth_ns(process_history_find(l, 10, 0)), 300);
-	assert_null(process_history_find(l, 10, 301)); /* its birth was lost */
+	assert_null(process_history_find(l, 10, 301)); /* the birth event was lost */
 	assert_null(process_history_find(l, 11, 0));
 	assert_null(process_history_find(l, 1ull << 40, 0));
 }
@@ -148,7 +148,7 @@ static void test_sweep(void **state)
 	map(l, 10, 101, 0x1000, 0x2000, 1, "/a");
 	birth(l, 11, 1, 100);
 	map(l, 11, 101, 0x1000, 0x2000, 1, "/a");
-	end(l, 10, 12, 150); /* a thread that is not the leader */
+	end(l, 10, 12, 150); /* a thread other than the leader */
 	process_history_sweep(l, 200 + PROCESS_HISTORY_KEEP_NS);
 	assert_int_equal(process_history_stats(l).n, 2);
 	end(l, 10, 10, 150);
@@ -177,7 +177,7 @@ static void test_thread_executes(void **state)
 	assert_null(process_history_find(l, 10, 0));
 }
 
-/* Ceilings: of one life's mappings, of programs that are remembered, of lives. */
+/* Ceilings: mappings of a life, remembered programs, lives. */
 static void test_ceilings(void **state)
 {
 	struct process_history *l = *state;
@@ -203,12 +203,12 @@ static void test_ceilings(void **state)
 	assert_int_equal(process_history_stats(l).n, 32768);
 	assert_int_equal(process_history_stats(l).n_full, 0);
 	process_history_sweep(l, UINT64_MAX);
-	assert_int_equal(process_history_stats(l).n, 32768); /* they live */
+	assert_int_equal(process_history_stats(l).n, 32768); /* living processes */
 	assert_false(process_history_add(
 		l, &(struct process_event){PROCESS_EVENT_BIRTH, 99, 99, 1, 2001, {0}, ""}));
 	assert_null(process_history_find(l, 99, 0));
 	assert_non_null(process_history_find(l, 10, 0));
-	end(l, 101, 101, 2002); /* those that have ended go */
+	end(l, 101, 101, 2002); /* ended ones are dropped */
 	assert_true(process_history_add(
 		l, &(struct process_event){PROCESS_EVENT_BIRTH, 99, 99, 1, 2003, {0}, ""}));
 	assert_null(process_history_find(l, 101, 0));
@@ -236,23 +236,23 @@ static void test_lost(void **state)
 	assert_null(find(l, 11, 130));
 	assert_null(find(l, 12, 140));
 
-	/* what is of before is told of too late */
+	/* an event of an earlier epoch arrives too late */
 	birth(l, 13, 1, 999);
 	exec(l, 11, 998);
 	assert_null(find(l, 13, 998));
 	assert_null(find(l, 11, 130));
 
-	/* one that was there: not counted until a sample tells */
+	/* a process from before: no exec number until a sample tells */
 	exec(l, 11, 1100);
 	assert_false(history_record_is_counted(find(l, 11, 130)));
 	assert_null(find(l, 11, 1050)); /* born after the line, and not told of */
 
-	/* one that was born before and has the number of one that is born after */
+	/* born before, with the pid of a process born after */
 	birth(l, 12, 1, 1010);
 	assert_non_null(find(l, 12, 1009));
 	assert_null(find(l, 12, 990));
 
-	/* one that has ended before: who has its number now is another, or one of its threads */
+	/* ended before: the pid now belongs to another process or one of its threads */
 	assert_true(history_record_is_past(l, find(l, 10, 100)));
 	exec(l, 10, 1200);
 	assert_int_equal(history_record_program(find(l, 10, 100)), 1);
@@ -262,7 +262,7 @@ static void test_lost(void **state)
 	assert_int_equal(history_record_exit_ns(find(l, 10, 100)), 120);
 }
 
-/* By when a sample was taken it is known which program's it is. */
+/* The time of a sample tells the program. */
 static void test_learn(void **state)
 {
 	struct process_history *l = *state;
@@ -281,7 +281,7 @@ static void test_learn(void **state)
 	assert_int_equal(program, 2);
 	assert_int_equal(history_record_exec_id(record), 2);
 	assert_false(history_record_is_learned(record));
-	process_history_learn(l, record, 1, 5); /* made by one that had executed four */
+	process_history_learn(l, record, 1, 5); /* its parent had executed four programs */
 	assert_true(history_record_is_learned(record));
 	assert_int_equal(history_record_exec_id(record), 6);
 	assert_true(history_record_program_of(record, 0, &program));

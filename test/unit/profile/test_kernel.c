@@ -18,7 +18,7 @@ struct version_row {
 #define DEBIAN(v) "#1 SMP PREEMPT_DYNAMIC Debian " v " (2023-05-08)"
 
 static const struct version_row version_rows[] = {
-	/* as distributions write it */
+	/* in the distributions' form */
 	{"Debian 11",
 	 "5.10.0-32-cloud-amd64",
 	 "#1 SMP Debian 5.10.223-1 (2024-08-10)",
@@ -74,7 +74,7 @@ static const struct version_row version_rows[] = {
 	{"6.3, mended", "6.3.10", "", "", {6, 3, 10}, false},
 	{"mended from the start", "6.4", "", "", {6, 4, 0}, false},
 	{"a major one later", "7.1.2", "", "", {7, 1, 2}, false},
-	/* what else is said does not count */
+	/* other texts do not count */
 	{"another series' Debian", "6.1.20", DEBIAN("6.3.11-1"), "", {6, 1, 20}, true},
 	{"another series' Ubuntu", "6.1.40", "", "Ubuntu 5.19.0-1.1 5.19.17", {6, 1, 40}, false},
 	{"Debian and no number", "6.1.20", "#1 SMP Debian", "", {6, 1, 20}, true},

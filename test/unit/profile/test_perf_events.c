@@ -15,7 +15,7 @@ struct list_row {
 	const char *name;
 	const char *list;
 	bool ok;
-	unsigned int n;	  /* CPUs in it */
+	unsigned int n;	  /* CPUs in the text */
 	unsigned int sum; /* of their numbers */
 };
 
@@ -66,8 +66,8 @@ static void test_list(void **state)
 	}
 }
 
-/* A /sys of our own, in which we say what is online. No program is attached (there is none): the
- * events are opened and refused again, which is all that this test looks at. */
+/* A /sys of the test chooses the online CPUs. No program is attached (there is none): the test only
+ * looks at opened and refused events. */
 struct sys {
 	char path[32];
 	struct root root;
@@ -121,7 +121,7 @@ static void test_odd_lists(void **state)
 	sys_deinit(&sys);
 }
 
-/* An event whose program is refused is counted, its descriptor closed. */
+/* An event with a refused program is counted, and its descriptor closed. */
 static void test_refused(void **state)
 {
 	struct perf_events perf_events;

@@ -98,7 +98,8 @@ struct user_row {
 #define RUNTIME frame_head(1, 1, FRAME_REASON_NONE, 0x7f0000001000)
 #define BROKEN	frame_head(1, 0, FRAME_REASON_UNREADABLE, 0)
 
-/* The words of user halves: where a runtime's frames may be, and what they are not counted as. */
+/* The words of user halves: permitted places of a runtime's frames, and their exclusion from other
+ * counts. */
 static void test_user(void **state)
 {
 	const struct user_row rows[] = {
@@ -139,7 +140,7 @@ static void test_user(void **state)
 	}
 }
 
-/* A value of the maps whose words are not frames is not handed over. */
+/* A value of the maps with words that are not frames is dropped. */
 static void test_user_of_value(void **state)
 {
 	const struct sample_key key = {.tgid = 42};

@@ -193,7 +193,7 @@ static void test_decode_others(void **state)
 	assert_int_equal(record.n_lost, 17);
 }
 
-/* Every shorter form of a record is odd, whatever its length field says. */
+/* Every shorter form of a record is invalid, for any length field. */
 static void test_decode_short(void **state)
 {
 	struct sideband_record record;
@@ -219,7 +219,7 @@ struct fixture {
 	struct sideband *sb;
 };
 
-/* What was told of one process. */
+/* The events of one process. */
 struct story {
 	uint32_t pid;
 	char kinds[256]; /* "FXMME" */
@@ -307,7 +307,7 @@ static void test_fork_exec_exit(void **state)
 	close_sideband(&f);
 }
 
-/* A record's numbers are those of /proc/PID/maps. */
+/* A record's numbers equal /proc/PID/maps. */
 static void test_dlopen(void **state)
 {
 	struct story s = {.in_order = true, .pid = (uint32_t)getpid()};
@@ -357,7 +357,7 @@ static void *pinned_forks(void *arg)
 	return NULL;
 }
 
-/* What CPUs tell at the same time comes in the order of time. */
+/* Simultaneous events of several CPUs arrive in the order of time. */
 static void test_order(void **state)
 {
 	struct story s = {.in_order = true};
@@ -380,7 +380,7 @@ static void test_order(void **state)
 	close_sideband(&f);
 }
 
-/* A ring that is too small: what did not fit is told. */
+/* A ring that is too small: lost events are reported. */
 static void test_lost_and_wakeup(void **state)
 {
 	struct story s = {.in_order = true};
@@ -400,7 +400,7 @@ static void test_lost_and_wakeup(void **state)
 		run("/bin/true");
 	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
 	assert_true(s.all > 0 && s.in_order);
-	run("/bin/true"); /* the kernel tells with the next record that fits */
+	run("/bin/true"); /* the kernel reports the loss with the next fitting record */
 	sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
 	assert_true(sideband_n_lost(f.sb) > 0);
 	for (int i = 0; i < 500; i++) { /* around the ring's end, many times */
@@ -421,7 +421,7 @@ static void test_threads(void **state)
 	open_sideband(&f, 0);
 	assert_int_equal(pthread_create(&thread, NULL, pinned_forks, (void *)0), 0);
 	pthread_join(thread, NULL);
-	do /* it has been joined before it has ended */
+	do /* joined before the end */
 		sideband_drain(f.sb, UINT64_MAX, listen_to, &s);
 	while (!strchr(s.kinds, 'E'));
 	assert_null(strchr(s.kinds, 'F'));

@@ -9,7 +9,7 @@ struct decode_row {
 	const char *name;
 	uint32_t tgid, n_kernel, n_user, n_bytes, kind;
 	uint64_t count, at;
-	size_t cut; /* bytes that the record is too short */
+	size_t cut; /* missing bytes of the record */
 	int want;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What patterns match, and what is refused. test_prometheus.c compares many more. */
+/* Matches and refusals of patterns. test_prometheus.c compares many more. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ static void test_match(void **state)
 		{"\\\\C", "\\C", 0},
 		{"a{123456789", "a{123456789", 0},
 		{"a{1,2,123456789}", "a{1,2,123456789}", 0},
-		/* bytes that are no UTF-8 */
+		/* bytes that are not UTF-8 */
 		{"[a]", "\xff", PATTERN_NO_MATCH},
 		{".", "\xff", PATTERN_NO_MATCH},
 		{"(.*)", "", 0},
@@ -256,7 +256,7 @@ static void test_depth(void **state)
 	}
 }
 
-/* Values that somebody made to stall us: an engine that goes back would take years for most. */
+/* Hostile values: a backtracking engine would take years for most. */
 static void test_linear(void **state)
 {
 	static const struct {
@@ -290,7 +290,7 @@ static void test_linear(void **state)
 	}
 }
 
-/* The longest text that a program is run on, and one more byte. */
+/* The longest permitted text for a program, and one more byte. */
 static void test_work(void **state)
 {
 	static const char *const patterns[] = {"[ab]*a[ab]{1000}", "(a)(b)(c)(d)(e)|[ab]{1000}"};
@@ -359,7 +359,7 @@ static void test_groups(void **state)
 	assert_int_equal(pattern_find_group(p, strview_of("firs")), 0);
 	assert_int_equal(pattern_find_group(p, strview_of("")), 0);
 	assert_int_equal(pattern_match(p, "ax", 2, &m), 0);
-	/* used again, and left alone by what does not match */
+	/* reused, and unchanged by a failed match */
 	assert_int_equal(pattern_match(p, "aaxbc", 4, &m), 0);
 	assert_int_equal(pattern_match(p, "b", 1, &m), PATTERN_NO_MATCH);
 	assert_true(pattern_match_group(&m, 0, &group) && strview_is(&group, "aaxb"));
@@ -416,7 +416,7 @@ static void test_template_refused(void **state)
 	const struct {
 		const char *pattern, *template, *error;
 	} rows[] = {
-		{"(.*)", longest, "has more than 4096 bytes"},
+		{"(.*)", longest, "more than 4096 bytes"},
 		{"(.*)", parts, "more than 64 groups"},
 	};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cases that test/oracle/relabel makes up, with the answers of Prometheus' own implementation. More
- * of them: make check-relabel. */
+/* Random cases from test/oracle/relabel, with the answers of Prometheus' own implementation. More
+ * cases: make check-relabel. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -20,7 +20,7 @@ struct count {
 	size_t n_rules;		/* lists of rules */
 	size_t n_rules_refused; /* by both */
 	size_t n_dropped;
-	size_t n_rules_strict; /* refused by us alone, with a reason that is documented */
+	size_t n_rules_strict; /* refused by podprof alone, with a documented reason */
 	size_t n_patterns;
 	size_t n_patterns_refused;
 	size_t n_patterns_strict;
@@ -37,7 +37,7 @@ static void wrong(struct count *count, const char *line, const char *what, const
 		print_error("%s: %s\n  %s\n", what, more, line);
 }
 
-/* What Prometheus takes and we do not, each told in docs/relabelling.md. */
+/* Rules accepted by Prometheus and refused by podprof, all in docs/relabelling.md. */
 static bool is_known_refusal(const char *why)
 {
 	static const char *const known[] = {
@@ -210,7 +210,7 @@ static void test_cases(void **state)
 	line = NULL;
 	assert_int_equal(count.n_wrong, 0);
 	assert_true(count.n_limits <= count.n_patterns / 10000);
-	/* that there was something to compare, of each kind */
+	/* enough cases of each kind */
 	assert_true(count.n_rules > 1000 && count.n_rules_refused * 2 < count.n_rules);
 	assert_true(count.n_dropped > count.n_rules / 20);
 	assert_true(count.n_matches > count.n_patterns / 10 && count.n_groups > count.n_matches);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What rules do, and what is said of wrong ones; that they do the same as Prometheus' is for
- * test_prometheus.c. */
+/* Effects of rules, and errors of invalid rules. test_prometheus.c compares the effects with
+ * Prometheus. */
 #include "support/test.h"
 
 #include <jansson.h>
@@ -103,14 +103,14 @@ static void test_actions(void **state)
 		 "a=stra\xc3\x9f\xc3\xa9\xce\xbc", RELABEL_KEPT, "a=STRA\xc3\x9f\xc3\x89\xce\x9c"},
 		{"[{\"action\":\"labelmap\",\"regex\":\"__(.+)\"}]", "__a=1 __b=2 b=3",
 		 RELABEL_KEPT, "__a=1 __b=2 a=1 b=2"},
-		/* by what was there before the rule */
+		/* by the labels before the rule */
 		{"[{\"action\":\"labelmap\",\"regex\":\"(.*)\",\"replacement\":\"a$1\"}]",
 		 "a=1 aa=2", RELABEL_KEPT, "a=1 aa=1 aaa=2"},
 		{"[{\"action\":\"labeldrop\",\"regex\":\"__.*|c\"}]", "__a=1 b=2 c=3", RELABEL_KEPT,
 		 "b=2"},
 		{"[{\"action\":\"labelkeep\",\"regex\":\"__.*|c\"}]", "__a=1 b=2 c=3", RELABEL_KEPT,
 		 "__a=1 c=3"},
-		/* what was done before stays done */
+		/* earlier effects stay */
 		{"[{\"target_label\":\"a\",\"replacement\":\"x\"},"
 		 "{\"action\":\"drop\",\"source_labels\":[\"a\"],\"regex\":\"x\"},"
 		 "{\"target_label\":\"b\",\"replacement\":\"x\"}]",
@@ -137,51 +137,50 @@ static void test_refused(void **state)
 	static const struct {
 		const char *rules, *error;
 	} rows[] = {
-		{"{}", "relabel_configs: an array of up to 256 objects is needed"},
-		{"null", "relabel_configs: an array of up to 256 objects is needed"},
-		{"[{\"target_label\":\"a\"},7]", "relabel_configs[1]: a JSON object is needed"},
-		{"[{\"sourcelabels\":[]}]",
-		 "relabel_configs[0].sourcelabels: there is no such key"},
-		{"[{\"action\":\"kepp\"}]", "relabel_configs[0].action: 'kepp' is none"},
-		{"[{\"action\":7}]", "relabel_configs[0].action: a string is needed"},
-		{"[{\"regex\":null}]", "relabel_configs[0].regex: a string is needed"},
+		{"{}", "relabel_configs: not an array of up to 256 objects"},
+		{"null", "relabel_configs: not an array of up to 256 objects"},
+		{"[{\"target_label\":\"a\"},7]", "relabel_configs[1]: not a JSON object"},
+		{"[{\"sourcelabels\":[]}]", "relabel_configs[0].sourcelabels: unknown key"},
+		{"[{\"action\":\"kepp\"}]", "relabel_configs[0].action: unknown action 'kepp'"},
+		{"[{\"action\":7}]", "relabel_configs[0].action: not a string"},
+		{"[{\"regex\":null}]", "relabel_configs[0].regex: not a string"},
 		{"[{\"action\":\"keep\",\"regex\":\"a(?=b)\"}]",
 		 "relabel_configs[0].regex: invalid perl operator: (?="},
-		{"[{}]", "relabel_configs[0].target_label: replace needs it"},
+		{"[{}]", "relabel_configs[0].target_label: missing, but replace needs it"},
 		{"[{\"action\":\"hashmod\",\"target_label\":\"a\"}]",
-		 "relabel_configs[0].modulus: hashmod needs it"},
+		 "relabel_configs[0].modulus: missing, but hashmod needs it"},
 		{"[{\"action\":\"hashmod\",\"target_label\":\"a\",\"modulus\":-1}]",
-		 "relabel_configs[0].modulus: a positive number is needed"},
+		 "relabel_configs[0].modulus: not a positive number"},
 		{"[{\"action\":\"hashmod\",\"target_label\":\"a$1\",\"modulus\":2}]",
-		 "relabel_configs[0].target_label: 'a$1' is no label's name"},
+		 "relabel_configs[0].target_label: 'a$1' is not a label name"},
 		{"[{\"target_label\":\"a-b\"}]",
-		 "relabel_configs[0].target_label: 'a-b' is no label's name"},
+		 "relabel_configs[0].target_label: 'a-b' is not a label name"},
 		{"[{\"target_label\":\"${1\"}]",
-		 "relabel_configs[0].target_label: '${1' is no label's name"},
+		 "relabel_configs[0].target_label: '${1' is not a label name"},
 		{"[{\"action\":\"labelmap\",\"replacement\":\"a.b\"}]",
-		 "relabel_configs[0].replacement: 'a.b' makes no label's name"},
+		 "relabel_configs[0].replacement: 'a.b' is not a label name"},
 		{"[{\"source_labels\":\"a\",\"target_label\":\"a\"}]",
-		 "relabel_configs[0].source_labels: an array of strings is needed"},
+		 "relabel_configs[0].source_labels: not an array of strings"},
 		{"[{\"source_labels\":[\"a.b\"],\"target_label\":\"a\"}]",
-		 "relabel_configs[0].source_labels: 'a.b' is no label's name"},
+		 "relabel_configs[0].source_labels: 'a.b' is not a label name"},
 		{"[{\"source_labels\":[7],\"target_label\":\"a\"}]",
-		 "relabel_configs[0].source_labels: '?' is no label's name"},
+		 "relabel_configs[0].source_labels: '?' is not a label name"},
 		{"[{\"action\":\"labeldrop\",\"source_labels\":[]}]",
-		 "relabel_configs[0].source_labels: labeldrop takes none"},
+		 "relabel_configs[0].source_labels: not used by labeldrop"},
 		{"[{\"action\":\"labelkeep\",\"target_label\":\"a\"}]",
-		 "relabel_configs[0].target_label: labelkeep takes none"},
+		 "relabel_configs[0].target_label: not used by labelkeep"},
 		{"[{\"action\":\"labelkeep\",\"modulus\":1}]",
-		 "relabel_configs[0].modulus: labelkeep takes none"},
+		 "relabel_configs[0].modulus: not used by labelkeep"},
 		{"[{\"action\":\"keepequal\",\"target_label\":\"a\",\"regex\":\"(.*)\"}]",
-		 "relabel_configs[0].regex: keepequal takes none"},
+		 "relabel_configs[0].regex: not used by keepequal"},
 		{"[{\"action\":\"dropequal\",\"target_label\":\"a\",\"separator\":\"\"}]",
-		 "relabel_configs[0].separator: dropequal takes none"},
+		 "relabel_configs[0].separator: not used by dropequal"},
 		{"[{\"action\":\"lowercase\",\"target_label\":\"a\",\"replacement\":\"x\"}]",
-		 "relabel_configs[0].replacement: lowercase takes none"},
+		 "relabel_configs[0].replacement: not used by lowercase"},
 		{"[{\"target_label\":\"a\",\"separator\":"
 		 "\"01234567890123456789012345678901234567890"
 		 "123456789012345678901234\"}]",
-		 "relabel_configs[0].separator: has more than 64 bytes"},
+		 "relabel_configs[0].separator: more than 64 bytes"},
 	};
 
 	(void)state;
@@ -343,8 +342,8 @@ static void test_long(void **state)
 	assert_int_equal(result.n_left_out, 1);
 }
 
-/* A match that is more work than one may be: a program of 6,000 instructions and a text of 2,000
- * bytes, whatever the action is. */
+/* A match beyond the permitted work: a program of 6,000 instructions and a text of 2,000 bytes, for
+ * any action. */
 static void test_gave_up(void **state)
 {
 	static const char *const rows[] = {
@@ -372,8 +371,8 @@ static void test_gave_up(void **state)
 	}
 }
 
-/* No rule takes too long, and all together do: 256 of some milliseconds each, and 256 over each
- * name of a pod that has all that a pod may have. */
+/* No single rule takes too long, but all together do: 256 rules of some milliseconds each, and 256
+ * rules over each name of a pod with the largest metadata. */
 static void test_gave_up_after_many(void **state)
 {
 	static const char *const rules[] = {

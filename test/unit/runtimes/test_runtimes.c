@@ -245,7 +245,7 @@ static void test_resolve(void **state)
 	}
 }
 
-/* Equal functions are one image; the line is in the frame. */
+/* Equal functions are one image; the frame has the line. */
 static void test_equal(void **state)
 {
 	_cleanup_(runtimes_freep) struct runtimes *rs = make();

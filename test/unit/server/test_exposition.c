@@ -10,7 +10,7 @@
 #include "server/exposition.h"
 #include "support/allocfail.h"
 
-/* A family with one sample, and what both formats make of it. */
+/* A family with one sample, and its text in both formats. */
 struct sample_row {
 	const char *name;
 	struct metric_family_desc family;
@@ -107,7 +107,7 @@ static void test_formats(void **state)
 	}
 }
 
-/* What must not reach the page: alone it leaves nothing, not even its family's head. */
+/* Must not reach the page: on its own it leaves nothing, not even the head of the family. */
 struct bad_row {
 	const char *name;
 	struct metric_family_desc family;
@@ -213,7 +213,7 @@ static void test_full(void **state)
 			total += stats.samples[i];
 		assert_int_equal(total, 6);
 		assert_int_equal(stats.samples[EXPOSITION_PAGE_FULL] == 0,
-				 max >= 99 /* all of it */);
+				 max >= 99 /* the whole page */);
 	}
 }
 

@@ -19,8 +19,9 @@ static void test_text(void **state)
 		{"\xc2\x85\xc2\xa0", FFFD "\xc2\xa0"}, /* U+0085, U+00A0 */
 		{"\xe2\x80\xae"
 		 "x",
-		 FFFD "x"},						  /* U+202E */
-		{"\xe2\x80\xa9\xe2\x80\xaf", "\xe2\x80\xa9\xe2\x80\xaf"}, /* the ones beside them */
+		 FFFD "x"}, /* U+202E */
+		{"\xe2\x80\xa9\xe2\x80\xaf",
+		 "\xe2\x80\xa9\xe2\x80\xaf"}, /* the adjacent characters */
 		{"\xe2\x81\xa6\xe2\x81\xaa", FFFD "\xe2\x81\xaa"},
 		{"\xff<\xc3", "?&lt;?"},
 		{"\xe2\x80", "??"},
@@ -68,7 +69,7 @@ static void test_numbers(void **state)
 				    "2001-09-09 01:46:40|7%");
 }
 
-/* After a failure nothing more is written, so that what is there is a beginning. */
+/* After a failure nothing more is written, so the page is a valid prefix. */
 static void test_full(void **state)
 {
 	_cleanup_(buf_deinit) struct buf b = BUF_INIT(5);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The server as clients meet it that are slow, wrong or many. */
+/* The server with slow, wrong or many clients. */
 #include "support/test.h"
 
 #include <poll.h>
@@ -20,7 +20,7 @@ struct fixture {
 	const char *address;
 };
 
-/* Says what it was asked. */
+/* Echoes the request. */
 static void echo(void *ctx, const struct httpd_request *request, struct httpd_response *ret)
 {
 	const char *value = httpd_query(request, "q");
@@ -76,7 +76,7 @@ struct request_row {
 	const char *name;
 	const char *request;
 	const char *status; /* start of the answer; "" for none at all */
-	const char *has;    /* in it; or NULL */
+	const char *has;    /* contained text; or NULL */
 };
 
 #define END "\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -216,7 +216,8 @@ static uint64_t number(metric_collect_fn collect, void *ctx, const char *line)
 	return strtoull(at + strlen(line), NULL, 10);
 }
 
-/* One address may hold so many connections and not one more; when they end it may come again. */
+/* The limit of connections from one address, and no more; after their end the address may connect
+ * again. */
 static void test_per_address(void **state)
 {
 	int fds[HTTPD_PER_ADDRESS_MAX + 1];
@@ -228,7 +229,7 @@ static void test_per_address(void **state)
 	start(&f, 0, 0);
 	for (size_t i = 0; i < array_size(fds); i++)
 		fds[i] = served_connect(f.address);
-	/* the last one is closed without a word */
+	/* the last connection is closed without an answer */
 	assert_true(recv(fds[HTTPD_PER_ADDRESS_MAX], &byte, 1, 0) <= 0);
 	for (size_t i = 0; i < array_size(fds); i++)
 		close(fds[i]);
@@ -249,7 +250,7 @@ static void test_per_address(void **state)
 	served_deinit(&f.served);
 }
 
-/* Who says nothing is left after a second of it. */
+/* A silent client is dropped after a second. */
 static void test_idle(void **state)
 {
 	struct fixture f;
@@ -260,14 +261,15 @@ static void test_idle(void **state)
 	start(&f, 1, 0);
 	fd = served_connect(f.address);
 	assert_int_equal(send(fd, "GET / HT", 8, MSG_NOSIGNAL), 8);
-	/* MHD may say 408 before it closes; either way there is an end */
+	/* MHD may send 408 before the close; the connection ends either way */
 	while (recv(fd, &byte, 1, 0) > 0)
 		;
 	close(fd);
 	stop(&f);
 }
 
-/* Who sends a byte now and then is never idle, and is closed for its age. */
+/* A client that sends a byte now and then is never idle; the server closes the connection for its
+ * age. */
 static void test_drip(void **state)
 {
 	struct fixture f;

@@ -68,7 +68,7 @@ static void test_open(void **state)
 	assert_int_equal(listen_open(&a, &second), -EADDRINUSE);
 	assert_int_equal(second, -1);
 	assert_non_null(strstr(listen_hint(-EADDRINUSE), "--listen"));
-	/* an address for documentation: no machine has it */
+	/* an address for documentation: on no machine */
 	assert_true(listen_parse("192.0.2.1:7070", &a));
 	assert_int_equal(listen_open(&a, &second), -EADDRNOTAVAIL);
 	listen_text(-1, text);

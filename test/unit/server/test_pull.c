@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is asked of /debug/pprof/, and answers that come at once, later, or when nobody waits. */
+/* Requests for /debug/pprof/, with answers at once, later, or after the client has gone. */
 #include "support/test.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define END   "\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 #define LATER 3
 
-/* Answers with what it was asked; the process 2 after a while, process 3 when it is told to. */
+/* Answers with the request's text; for process 2 after a while, for process 3 on demand. */
 struct fixture {
 	struct served served;
 	struct server *server;
@@ -163,8 +163,8 @@ static void turned_off(void **state)
 	stop(&f);
 }
 
-/* Clients wait, one of them goes away, others are served in between; then the answers come, or the
- * server ends before them, or both. */
+/* Clients wait, one of them goes away, others are served in between. Then the answers arrive, or
+ * the server ends first, or both. */
 static void nobody_waits(void **state)
 {
 	static const char request[] = "GET /debug/pprof/heap?pid=3 HTTP/1.1" END;

@@ -28,7 +28,7 @@ struct fixture {
 	size_t n_entities, n_profiles;
 };
 
-/* ---------------------------------------------------------------- what is served */
+/* ---------------------------------------------------------------- paths */
 
 static void give_entity(size_t i, ui_entity_fn fn, void *arg)
 {
@@ -81,7 +81,7 @@ static void give_profiles(void *ctx, const char *entity, ui_profile_fn fn, void 
 					     .bytes = 2048});
 }
 
-/* Gives the query back, so that the test sees what arrived. */
+/* Echoes the query, so the test sees the parsed values. */
 static int give_flame(void *ctx, const struct ui_flame_query *q, json_t **ret)
 {
 	(void)ctx;
@@ -230,7 +230,7 @@ static const struct get_row get_rows[] = {
 	 "application/json",
 	 "{\"entity\":\"o-7\",\"kind\":\"go_heap\",\"type\":\"inuse_space\",\"from\":5000000,"
 	 "\"all\":false}"},
-	{"/entity/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is needed"},
+	{"/entity/o-7/flame.json", NULL, 400, "text/plain; charset=utf-8", "kind is missing"},
 	{"/entity/o-7/flame.json?kind=cpu&from=x", NULL, 400, "text/plain; charset=utf-8", ""},
 	{"/entity/o-7/flame.json?kind=cpu&from=18446744073709551615", NULL, 400,
 	 "text/plain; charset=utf-8", ""},
@@ -268,7 +268,7 @@ static void test_get(void **state)
 	}
 }
 
-/* The largest first, whatever the order they came in. */
+/* The largest first, in any order of arrival. */
 static void test_order(void **state)
 {
 	_cleanup_(reply_deinit) struct reply reply;
@@ -347,7 +347,7 @@ static void test_nothing_yet(void **state)
 	get(f, "/", NULL, &reply);
 	f->n_entities = 12;
 	assert_int_equal(reply.status, 200);
-	assert_non_null(strstr(reply.body.data, "Nothing has been seen yet."));
+	assert_non_null(strstr(reply.body.data, "No profiles yet."));
 }
 
 int main(void)

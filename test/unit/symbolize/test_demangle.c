@@ -7,7 +7,7 @@
 
 struct row {
 	const char *mangled;
-	const char *want; /* NULL: stays as it is */
+	const char *want; /* NULL: unchanged */
 };
 
 static const struct row rows[] = {
@@ -34,7 +34,7 @@ static const struct row rows[] = {
 	{"_RNvYNtC1a1bNtC1c1d1e.llvm.77", "<a::b as c::d>::e"},
 	{"_RNvC3fooXu", NULL},
 	{"_RNvC1a1fC1", NULL},
-	/* would take for ever: lifetimes that are not shown, a circle */
+	/* endless otherwise: hidden lifetimes, a cycle */
 	{"_RNvMIC1aFGzzzzzzzz_EuEC1b1f", NULL},
 	{"_RINvC1a1_RNvC1au8gdel_5qaB_b", NULL},
 	{"_RINvC1a1fTB8_lEE", NULL},
@@ -77,7 +77,7 @@ static char *append_substitution(char *to, unsigned int n)
 	return to;
 }
 
-/* f<@before A<A<..., X>, X>>: each level says the one inside it once more. */
+/* f<@before A<A<..., X>, X>>: each level repeats the inner one. */
 static void make_nested(char *to, const char *before, unsigned int levels)
 {
 	to += sprintf(to, "_Z1fI%s1AI", before);
@@ -102,14 +102,14 @@ static void test_growing_names(void **state)
 	assert_string_equal(name + DEMANGLE_NAME_MAX - 4, "...");
 	assert_memory_equal(name, "f<A<A<A<", 8);
 
-	/* no output, but all the time in the world, if it were tried */
+	/* no output, but endless work if tried */
 	make_nested(mangled, "Dp", 34);
 	assert_false(demangle(mangled, name));
 	make_nested(mangled, "Dp", 4);
 	assert_true(demangle(mangled, name));
 }
 
-/* (T, T), each time the one before. */
+/* (T, T), each time of the previous type. */
 static void test_growing_rust_names(void **state)
 {
 	char mangled[1024], name[DEMANGLE_NAME_MAX];

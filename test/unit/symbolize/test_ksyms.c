@@ -53,7 +53,7 @@ static const struct row rows[] = {
 	{"highest", UINT64_MAX, NULL, 0},
 };
 
-/* A directory with a file kallsyms of this text, or without one. */
+/* A directory with a file kallsyms of this text, or without the file. */
 static void make_root(char dir[], const char *text, struct root *ret)
 {
 	char path[128];
@@ -137,8 +137,8 @@ static void test_load(void **state)
 	}
 }
 
-/* Every function of this machine's kernel, where we may see it: its address has a name that
- * kallsyms gives to this address. */
+/* Every function of this machine's kernel, if readable: its address has a name that kallsyms lists
+ * for this address. */
 static void test_this_kernel(void **state)
 {
 	struct root proc = ROOT_INIT;
@@ -155,7 +155,7 @@ static void test_this_kernel(void **state)
 	root_deinit(&proc);
 	assert_true(r == 0 || r == KSYMS_HIDDEN);
 	if (r)
-		return; /* that is the right answer where addresses are hidden */
+		return; /* the right result with hidden addresses */
 	f = fopen("/proc/kallsyms", "re");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f)) {
@@ -192,7 +192,7 @@ static void test_out_of_memory(void **state)
 
 	(void)state;
 	make_root(dir, listing, &root);
-	allocfail_survive(load_and_free, &root); /* it may fail to shrink */
+	allocfail_survive(load_and_free, &root); /* shrinking may fail */
 	remove_root(dir, &root);
 }
 

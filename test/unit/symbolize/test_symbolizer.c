@@ -177,7 +177,7 @@ static void test_vdso(void **state)
 	for (uint64_t vaddr = 0; vaddr < elffile_size(vdso->file); vaddr += 16) {
 		struct symbol sym = find(f, vdso, vaddr);
 
-		/* x86 calls them __vdso_x, arm64 __kernel_x */
+		/* x86 calls the functions __vdso_x, arm64 __kernel_x */
 		n_found += sym.found && strstr(sym.lines[0].function, "gettime") != NULL;
 		if (!sym.found)
 			assert_memory_equal(sym.lines[0].function, "[vdso]+0x", 9);
@@ -186,7 +186,7 @@ static void test_vdso(void **state)
 	image_unref(vdso);
 }
 
-/* Where the kernel hides its addresses there is nothing to look up, and nothing is found. */
+/* With hidden kernel addresses there is nothing to look up or find. */
 static void test_kernel(void **state)
 {
 	struct fixture *f = *state;
@@ -237,7 +237,7 @@ static void test_go(void **state)
 	image_unref(image);
 }
 
-/* With room for less than one table each image costs a load, and the answers are the same. */
+/* With room for less than one table, each image costs a load, and the answers are the same. */
 static void test_small_cache(void **state)
 {
 	struct image *images[] = {open_fixture("plain-pie"), open_fixture("plain-fixed"),
@@ -281,7 +281,7 @@ static void test_many_strings(void **state)
 	image_unref(image);
 }
 
-/* A hostile line table: two functions that are left out of traces are inlined into each other. */
+/* A hostile line table: two functions hidden from traces are inlined into each other. */
 static void test_go_circle(void **state)
 {
 	struct gotable_opts opts = {.minor = 20};
@@ -292,8 +292,9 @@ static void test_go_circle(void **state)
 	int elf, fd = memfd_create("circle", MFD_CLOEXEC);
 
 	gotable_build(&opts, &t);
-	gotable_put(&t, t.tree, 21, 1);	      /* func_id of the outer entry: a wrapper */
-	gotable_put(&t, t.tree + 8, 0x14, 4); /* its call: in the inner one, which it calls */
+	gotable_put(&t, t.tree, 21, 1); /* func_id of the outer entry: a wrapper */
+	gotable_put(&t, t.tree + 8, 0x14,
+		    4); /* the call is inside the inner function, its own callee */
 	gotable_put(&t, t.tree + 16, 21, 1);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, t.data, t.n), t.n);

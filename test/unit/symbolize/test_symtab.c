@@ -15,7 +15,7 @@
 #include "symbolize/symname.h"
 #include "symbolize/symtab.h"
 
-/* ---------------------------------------------------------------- what readelf says */
+/* ---------------------------------------------------------------- readelf's symbols */
 
 struct truth_symbol {
 	uint64_t vaddr;
@@ -81,7 +81,7 @@ static void ask_readelf(const char *path, struct truth *t)
 	qsort(t->items, t->n, sizeof(*t->items), compare);
 }
 
-/* The number of symbols that start at or before @vaddr. */
+/* The number of symbols with a start at or before @vaddr. */
 static size_t count_up_to(const struct truth *t, uint64_t vaddr)
 {
 	size_t low = 0, high = t->n;
@@ -97,7 +97,7 @@ static size_t count_up_to(const struct truth *t, uint64_t vaddr)
 	return low;
 }
 
-/* The last start of a sized function that holds @vaddr. */
+/* The last start of a sized function around @vaddr. */
 static bool innermost(const struct truth *t, uint64_t vaddr, uint64_t *ret)
 {
 	size_t end = count_up_to(t, vaddr), stop = end > 4096 ? end - 4096 : 0;
@@ -133,8 +133,8 @@ static struct elffile *open_file(const char *path)
 	return file;
 }
 
-/* What is found at @vaddr is what readelf shows there: the innermost function that says it holds
- * it, under one of its names; where none does, only something without a size, near and before. */
+/* The result at @vaddr agrees with readelf: the innermost function around the address, under one of
+ * its names; without such a function, only an unsized symbol, near and before. */
 static void check_address(const struct truth *truth, const struct symtab *t, uint64_t vaddr)
 {
 	struct symtab_symbol symbol;
@@ -369,7 +369,7 @@ static void test_out_of_memory(void **state)
 	struct elffile *file = open_file(fixture_path("cxx", path));
 
 	(void)state;
-	allocfail_survive(open_and_close, file); /* it may fail to shrink */
+	allocfail_survive(open_and_close, file); /* shrinking may fail */
 	elffile_free(file);
 }
 

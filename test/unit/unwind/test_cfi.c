@@ -12,10 +12,10 @@ DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 #define START 0x1000
 #define SIZE  0x100
 
-/* Bytes as a string literal, which may contain NULs. */
+/* Bytes as a string literal, with NULs allowed. */
 #define BYTES(s) (s), sizeof(s) - 1
 
-/* What every CIE of x86-64 begins with: CFA = rsp + 8, return address at CFA - 8. */
+/* The beginning of every CIE of x86-64: CFA = rsp + 8, return address at CFA - 8. */
 #define CIE_X86	  "\x0c\x07\x08\x90\x01"
 /* AArch64: CFA = sp. */
 #define CIE_ARM64 "\x0c\x1f\x00"
@@ -242,7 +242,7 @@ static void test_alignment(void **state)
 	(void)state;
 	common.code_align = 4;
 	common.data_align = -4;
-	/* -2 factored is CFA = rsp + 8, which it was: no row of its own */
+	/* -2 factored is CFA = rsp + 8, as before: no new row */
 	joined.expected = "0 cfa=rsp+8 fp=same ra=cfa-4 | 8 cfa=rsp+8 fp=cfa-16 ra=cfa-4";
 	check(&common, &joined);
 	common.code_align = 1ull << 60;
@@ -269,7 +269,7 @@ static void test_set_loc_relative(void **state)
 
 static void test_signal(void **state)
 {
-	/* as the C library describes it: CFA = *(rsp + 160) */
+	/* the C library's description: CFA = *(rsp + 160) */
 	static const struct program kernel = {"the kernel's", BYTES(CIE_X86),
 					      BYTES("\x0f\x04\x77\xa0\x01\x06"), 0, "0 signal"};
 	static const struct program other = {"another one", BYTES(CIE_X86), BYTES("\x0e\x20"), 0,

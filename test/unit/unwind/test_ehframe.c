@@ -40,10 +40,10 @@ static void put_u64(struct bytes *b, uint64_t value)
 	put(b, &value, sizeof(value));
 }
 
-/* A string literal, which may contain NULs. */
+/* A string literal, with NULs allowed. */
 #define PUT(b, s) put(b, s, sizeof(s) - 1)
 
-/* The length of what was put since @at; returns where the next one begins. */
+/* Set the length of the bytes since @at. Returns the offset of the next entry. */
 static void end_entry(struct bytes *b, size_t at)
 {
 	uint32_t n = (uint32_t)(b->n - at - 4);
@@ -68,7 +68,7 @@ static size_t put_cie(struct bytes *b, const void *body, size_t n)
 
 #define PUT_CIE(b, s) put_cie(b, s, sizeof(s) - 1)
 
-/* Up to the program: addresses as "zR" 0x1b has them. */
+/* Up to the program: addresses in the form of "zR" 0x1b. */
 static size_t begin_fde(struct bytes *b, size_t cie, uint64_t start, uint32_t size)
 {
 	size_t at = b->n;
@@ -85,7 +85,7 @@ static void put_fde(struct bytes *b, size_t cie, uint64_t start, uint32_t size)
 {
 	size_t at = begin_fde(b, cie, start, size);
 
-	PUT(b, "\x41\x0e\x10"); /* one on, CFA = rsp + 16 */
+	PUT(b, "\x41\x0e\x10"); /* advance by one, CFA = rsp + 16 */
 	end_entry(b, at);
 }
 
@@ -107,7 +107,7 @@ static void print_rows(const struct rows *rows, char *ret, size_t size)
 	}
 }
 
-/* The outcome; rows and what was skipped ("no_code 1, truncated 1") as text. */
+/* The outcome; rows and skipped entries ("no_code 1, truncated 1") as text. */
 static int compile_file(const struct elffile *file, char *rows_text, char *skipped, size_t size)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -264,7 +264,7 @@ static void test_old_gcc(void **state)
 	check_eh("eh", &b, GOOD, "");
 }
 
-/* What is bad costs itself: the good one behind is there. */
+/* A bad entry affects only itself: the next good one is read. */
 static void test_bad_fdes(void **state)
 {
 	struct bytes b = {0};
@@ -277,9 +277,9 @@ static void test_bad_fdes(void **state)
 	at = begin_fde(&b, cie, EHIMAGE_TEXT + 0x200, 16);
 	PUT(&b, "\x0b");
 	end_entry(&b, at);
-	put_fde(&b, at, EHIMAGE_TEXT + 0x300, 16);	 /* its CIE is an FDE */
-	put_fde(&b, b.n + 64, EHIMAGE_TEXT + 0x400, 16); /* its CIE is before the section */
-	at = b.n;					 /* cut in its addresses */
+	put_fde(&b, at, EHIMAGE_TEXT + 0x300, 16);	 /* the CIE is an FDE */
+	put_fde(&b, b.n + 64, EHIMAGE_TEXT + 0x400, 16); /* the CIE is before the section */
+	at = b.n;					 /* truncated in the addresses */
 	put_u32(&b, 8);
 	put_u32(&b, (uint32_t)(b.n - cie));
 	put_u32(&b, 0);
@@ -349,7 +349,7 @@ static void test_too_large(void **state)
 	uint32_t n;
 
 	(void)state;
-	/* all padding: the entry and its length are 256 KiB together, then one more */
+	/* all padding: the entry and its length are 256 KiB together, then one byte more */
 	memcpy(data, b.data, b.n);
 	n = (256 << 10) - 4;
 	memcpy(data + at, &n, sizeof(n));
@@ -361,7 +361,7 @@ static void test_too_large(void **state)
 	check("one more", &image, "", "too_large 1");
 }
 
-/* A CIE far from its function is read apart. */
+/* A CIE far from its function is read separately. */
 static void test_far_cie(void **state)
 {
 	static uint8_t data[(600 << 10)];
@@ -373,7 +373,7 @@ static void test_far_cie(void **state)
 	(void)state;
 	memset(data, 0, sizeof(data));
 	memcpy(data, b.data, b.n);
-	/* CIEs that nobody asks for, up to there; the last one is larger than is read of one */
+	/* unused CIEs up to there; the last one is larger than the limit of one read */
 	for (size_t at = b.n; at < far; at += n + 4) {
 		n = far - at < 8192 ? (uint32_t)(far - at - 4) : 4096 - 4;
 		memcpy(data + at, &n, sizeof(n));
@@ -388,14 +388,14 @@ static void test_far_cie(void **state)
 	memcpy(data + far, b.data, b.n);
 	image.n_eh_frame = far + b.n;
 	check("half a megabyte before", &image, GOOD, "");
-	n = 8; /* from here the one before */
+	n = 8; /* from here the previous CIE */
 	memcpy(data + far + 4, &n, sizeof(n));
 	check("its CIE is an entry's middle", &image, "", "cie_pointer 1");
 }
 
-/* ---------------------------------------------------------------- tables that mean harm */
+/* ---------------------------------------------------------------- hostile tables */
 
-/* A file whose .debug_frame is so long: @n bytes that are there, and then a hole. */
+/* A file with a .debug_frame of this length: @n present bytes, and then a hole. */
 static void check_long(const char *name, const void *debug_frame, size_t n, uint64_t size,
 		       const char *expected, const char *expected_skipped)
 {
@@ -461,7 +461,7 @@ static void test_endless(void **state)
 	check_long("a terabyte", b.data, b.n, 1ull << 40, GOOD, "too_large 1");
 }
 
-/* Two CIEs that cannot both be kept, each as long as may be, and functions that take turns. */
+/* Two CIEs of the largest length, too large to keep both, and functions that use them in turns. */
 static void test_turns(void **state)
 {
 	enum { N = 40000, FIRST = 0, SECOND = 4 * 516, FDES = SECOND + 1024 };
@@ -513,7 +513,7 @@ static void test_header_lies(void **state)
 	(void)state;
 	put_fde(&b, cie, EHIMAGE_TEXT, 16);
 	image.n_eh_frame = b.n;
-	/* what follows are section headers: the first one is all zeros, the second has a length */
+	/* section headers follow: the first one is all zeros, the second has a length */
 	check("longer than the file", &image, GOOD, "truncated 2");
 	image.more = UINT64_MAX - b.n;
 	check("as long as can be", &image, GOOD, "truncated 2");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows of Go code: from a small table made by hand, damaged in places; from functions that end or
- * change stacks, on both machines; and of whole programs, against the .debug_frame that Go's linker
- * writes into them.
+ * Rows of Go code: from a small handmade table, damaged in places; from functions that end or
+ * change stacks, on both machines; and of whole programs, compared with the .debug_frame of Go's
+ * linker.
  */
 #include "support/test.h"
 
@@ -31,7 +31,7 @@ DEFINE_CLEANUP(struct elffile *, elffile_freep, elffile_free);
 DEFINE_CLEANUP(struct rows *, rows_freep, rows_free);
 DEFINE_CLEANUP(struct gorows *, gorows_freep, gorows_free);
 
-/* A row as it should be. */
+/* An expected row. */
 struct want {
 	uint32_t at; /* from TEXT */
 	const char *rule;
@@ -93,7 +93,7 @@ static const struct want outer_longer[ROWS_IN] = {
 	{0x39, "cfa=rsp+8 fp=same ra=cfa-8"},	 {0x90, "gap"},
 };
 
-/* What is put into the table, and what comes of it. */
+/* A change of the table, and the expected effect. */
 enum place { NOWHERE, STACK, FUNC0, FUNC0_STACK, FUNC0_FLAGS, FUNC1, FUNC1_STACK, FTAB, CODE };
 
 struct damage {
@@ -215,7 +215,7 @@ struct function {
 	struct want want[8];
 };
 
-/* What systemstack does after the call. */
+/* The code of systemstack after the call. */
 #define CURG_DIRECT                                                                        \
 	"\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x8b\x58\x30\x48\x8b\x83\xb8\x00\x00\x00" \
 	"\x64\x48\x89\x04\x25\xf8\xff\xff\xff\x48\x8b\x60\x38"
@@ -483,7 +483,7 @@ static const struct function functions[] = {
 	 {{0, "cfa=sp+0 fp=same ra=x30"}, {8, "stop"}, {0x40, "gap"}}},
 };
 
-/* A file that has @f's code at TEXT. */
+/* A file with @f's code at TEXT. */
 static void open_code(const struct function *f, struct gotable *t, struct elffile **ret)
 {
 	const struct gotable_opts opts = {.minor = 26};
@@ -537,28 +537,28 @@ struct comparison {
 	const struct rows *frame;
 	uint64_t n_same;
 	uint64_t n_special; /* the linker knows no better than the table */
-	uint64_t n_curg;    /* of them, systemstack's */
+	uint64_t n_curg;    /* rows of systemstack among these */
 	uint64_t n_other;
 	uint64_t framed_bytes;
-	uint64_t fp_same_bytes; /* of them, those where the frame pointer is not saved */
+	uint64_t fp_same_bytes; /* bytes among these without a saved frame pointer */
 };
 
 /* Changes stacks, or keeps the return address in a register: vfork, and up to Go 1.17 jmpdefer on
- * arm64, where .debug_frame has it on the stack. */
+ * arm64, which have the address on the stack according to .debug_frame. */
 static bool is_special(const struct unwind_rule *rule)
 {
 	return rule->cfa != UNWIND_CFA_REG || (rule->ra == UNWIND_RA_REG && rule->ra_off == 12) ||
 	       (rule->ra == UNWIND_RA_REG && rule->cfa_off == 8);
 }
 
-/* That is how Go's sigtramp is marked: as a signal frame, which its caller is, or as the end. */
+/* Go marks its sigtramp either as a signal frame, like its caller, or as the end. */
 static bool is_sigtramp(const struct unwind_rule *frame)
 {
 	return frame->cfa == UNWIND_CFA_STOP ||
 	       (frame->cfa == UNWIND_CFA_UNSUPPORTED && frame->cfa_off == UNSUPPORTED_SIGNAL);
 }
 
-/* On arm64, with 16 bytes above it that the linker does not know of. */
+/* On arm64, with 16 bytes above, unknown to the linker. */
 static bool is_injected(const struct unwind_rule *go, const struct unwind_rule *frame)
 {
 	return go->cfa_reg == UNWIND_ARM64_SP && go->cfa_off == frame->cfa_off + 16 &&
@@ -575,7 +575,7 @@ static void compare_at(struct comparison *c, uint64_t vaddr, uint64_t bytes)
 	go = rows_rule(c->go, rows_at(c->go, i).rule);
 	frame = rows_rule(c->frame, rows_at(c->frame, j).rule);
 	if (go->cfa == UNWIND_CFA_GAP || frame->cfa == UNWIND_CFA_GAP)
-		return; /* one of them has padding or C code */
+		return; /* padding or C code in one of the two */
 	if (go->cfa == UNWIND_CFA_REG && go->cfa_off > 8) {
 		c->framed_bytes += bytes;
 		c->fp_same_bytes += go->fp == UNWIND_FP_SAME ? bytes : 0;

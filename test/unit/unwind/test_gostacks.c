@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stacks of running Go programs, by the walker (as the host has it) and the tables that the agent
- * makes. Threads are stopped anywhere and stepped on for a while, instruction by instruction, so
- * that prologues, epilogues and the inside of what changes stacks come up too. Nobody else tells
- * where the stack ends or who called whom, but the code does: each return address is behind a call,
- * and where that names a function, it is the one of the frame inside. A frame that is left out, or
- * a CFA that is a word off, is seen.
+ * Stacks of running Go programs, by the host's build of the walker and the agent's tables. Threads
+ * are stopped at random places and stepped for a while, instruction by instruction, to cover
+ * prologues, epilogues and functions that change stacks. There is no other source for the truth,
+ * except the code: each return address follows a call, and a direct call names the function of the
+ * inner frame. So the test detects a missing frame, or a CFA wrong by a word.
  */
 #include "support/test.h"
 
@@ -28,7 +27,7 @@
 #include "support/hostwalk.h"
 #include "support/stopping.h"
 
-/* Stops for each program, more of them in "make check-go", and looks after each. */
+/* Stops for each program, more in "make check-go", and looks after each. */
 #define STOPS	      60
 #define STOPS_MANY    500
 /* At most, if stacks of some kind have not come up. */
@@ -37,7 +36,7 @@
 /* Rounds without any thread on a CPU until the program is taken for stuck: a millisecond each. */
 #define ROUNDS_IDLE   60000
 #define SHOWN	      10
-/* Code of a function that is searched for the jump by which it hands on. */
+/* Searched code of a function that may end in a jump to another function. */
 #define JUMPING_BYTES 4096
 #if defined(__x86_64__)
 #define JUMP_STEP 1
@@ -45,18 +44,18 @@
 #define JUMP_STEP 4
 #endif
 
-/* A frame of a walk, with what the tables say of it. */
+/* A frame of a walk, with its facts from the tables. */
 struct frame {
 	uint64_t pc;
-	uint64_t vaddr; /* of the pc that was looked up, in the Go program; 0 elsewhere */
-	bool is_return; /* pc is a return address: the call is before it */
+	uint64_t vaddr; /* of the looked-up pc, in the Go program; 0 elsewhere */
+	bool is_return; /* pc is a return address: the call is the preceding instruction */
 	struct unwind_rule rule;
 };
 
 struct looker {
 	struct goprocess process;
 	struct hostwalk *walk;
-	struct elffile *file; /* the program, and where it is */
+	struct elffile *file; /* the program, and its address */
 	struct gopclntab *names;
 	uint64_t start;
 	uint64_t limit;
@@ -65,10 +64,10 @@ struct looker {
 	uint64_t n_frames;
 	uint64_t n_ends[SAMPLE_END_MAX + 1];
 	uint64_t n_links;  /* return addresses */
-	uint64_t n_direct; /* whose call names the function inside */
+	uint64_t n_direct; /* frames whose call names the inner function */
 	uint64_t n_wrong;  /* names another */
 	uint64_t n_no_call;
-	uint64_t n_rules[UNWIND_CFA_MAX]; /* frames, innermost ones apart */
+	uint64_t n_rules[UNWIND_CFA_MAX]; /* frames without the innermost ones */
 	uint64_t n_shown;
 };
 
@@ -111,7 +110,7 @@ static bool read_memory(const struct looker *l, uint64_t addr, void *ret, size_t
 
 enum call { CALL_NONE, CALL_INDIRECT, CALL_DIRECT };
 
-/* What kind of call is before a return address; of a direct one, its target. */
+/* The kind of call before a return address; for a direct call also the target. */
 static enum call call_before(const struct looker *l, uint64_t pc, uint64_t *ret_target)
 {
 	uint8_t b[8];
@@ -137,7 +136,7 @@ static enum call call_before(const struct looker *l, uint64_t pc, uint64_t *ret_
 	return CALL_NONE;
 }
 
-/* Where an instruction that jumps leads, if there is one at the code @b of @n bytes. */
+/* The target of a jump instruction at the code @b of @n bytes, if there is one. */
 static uint64_t jump_target(const uint8_t *b, size_t n, uint64_t pc)
 {
 	int32_t rel;
@@ -167,7 +166,7 @@ static bool is_injected(const char *name)
 	       strcmp(name, "runtime.sigpanic0") == 0;
 }
 
-/* Whether code of @from jumps to where @to begins: what it was called for is done there. */
+/* Whether code of @from jumps to the start of @to: a tail call. */
 static bool jumps_on(struct looker *l, const struct gopclntab_line *from,
 		     const struct gopclntab_line *to)
 {
@@ -210,7 +209,7 @@ static const char *check_link(struct looker *l, const struct frame *inner,
 	case CALL_DIRECT:
 		break;
 	}
-	if (inner->rule.cfa == UNWIND_CFA_FP) /* its caller is known to be missing */
+	if (inner->rule.cfa == UNWIND_CFA_FP) /* the caller is known to be missing */
 		return NULL;
 	if (!inner->vaddr || !outer->vaddr || gopclntab_find(l->names, pc - l->bias, &target) ||
 	    gopclntab_find(l->names, inner->vaddr, &in))
@@ -226,8 +225,7 @@ static const char *check_link(struct looker *l, const struct frame *inner,
 
 /* ---------------------------------------------------------------- a stack */
 
-/* What the tables say of each frame. A place that a signal came to is right outside of the kernel's
- * frame for it. */
+/* Look up the facts of each frame. The frame outside of a signal's frame has an exact pc. */
 static size_t describe(struct looker *l, const struct hostwalk_stack *stack, bool in_syscall,
 		       struct frame frames[HOSTWALK_SLOTS])
 {
@@ -270,7 +268,7 @@ static void look(struct looker *l, pid_t tid)
 
 /* ---------------------------------------------------------------- stopping */
 
-/* Stop one thread, look at its stack, step on and look again. */
+/* Stop one thread, compare its stack, step and compare again. */
 static void stop(struct looker *l, pid_t tid)
 {
 	struct stopping s;
@@ -285,7 +283,7 @@ static void stop(struct looker *l, pid_t tid)
 	stopping_end(&s);
 }
 
-/* Whether there were stacks of each kind that the program has. */
+/* Whether stacks of each kind of the program were seen. */
 static bool has_seen_all(const struct looker *l, bool cgo)
 {
 	return l->n_rules[UNWIND_CFA_SWITCH] > 0 && l->n_rules[UNWIND_CFA_GO_CURG] > 0 &&
@@ -397,7 +395,7 @@ static void test_program(const char *go, const char *variant)
 	close_program(&l);
 	assert_int_equal(l.n_wrong + l.n_no_call, 0);
 	assert_in_range(l.n_stacks - l.n_ends[SAMPLE_END_COMPLETE], 0, l.n_stacks / 100);
-	/* otherwise the program has not shown what it is for */
+	/* otherwise the program did not do its work */
 	assert_true(l.n_direct > l.n_stacks);
 	assert_true(has_seen_all(&l, cgo));
 }
@@ -407,7 +405,7 @@ static void stacks_are_complete(void **state)
 	static const char *const variants[] = {"default", "cgo", "cgo-pie"};
 	const char *gos[GOFIXTURE_GOS_MAX];
 	size_t n = gofixture_gos(gos);
-	/* the last one differs in how it finds a goroutine only: in "make check-go" */
+	/* the last one differs only in the search for a goroutine: in "make check-go" */
 	size_t n_variants = getenv("PODPROF_TEST_GO") ? 3 : 2;
 
 	for (size_t i = 0; i < n; i++)

@@ -179,7 +179,7 @@ static void test_order(void **state)
 	}
 }
 
-/* Against painting every byte, over ranges that are drawn. */
+/* Compared with painting every byte, over random ranges. */
 static void test_against_bytes(void **state)
 {
 	uint64_t random = 1;
@@ -269,7 +269,7 @@ static void test_replace(void **state)
 	assert_int_equal(add_rule(rows, TEXT, 'X'), 0);
 	assert_int_equal(add_rule(rows, TEXT, 'A'), 0);
 	assert_int_equal(add_rule(rows, TEXT + 0x10, 'B'), 0);
-	/* back to the one before: two rows become one */
+	/* back to the previous rule: two rows become one */
 	assert_int_equal(add_rule(rows, TEXT + 0x10, 'A'), 0);
 	assert_int_equal(add_rule(rows, TEXT + 0x20, 'C'), 0);
 	assert_int_equal(rows_end(rows), 0);
@@ -311,7 +311,7 @@ static void test_too_many_rules(void **state)
 		assert_int_equal(rows_add(rows, (uint64_t)i, &rule), 0);
 	}
 	assert_int_equal(rows_end(rows), 0);
-	/* what is known still is */
+	/* known rules stay */
 	assert_int_equal(
 		rows_begin(rows, ROWS_EH_FRAME, ROWS_RULES_MAX + 100, ROWS_RULES_MAX + 101), 0);
 	assert_int_equal(add_rule(rows, ROWS_RULES_MAX + 100, '.'), 0);
@@ -327,7 +327,7 @@ static void test_too_many_rules(void **state)
 		n += rule->cfa == UNWIND_CFA_UNSUPPORTED &&
 		     rule->cfa_off == UNSUPPORTED_TOO_MANY_RULES;
 	}
-	/* all that follow are one row */
+	/* all the rest is one row */
 	assert_int_equal(n, 1);
 	/* the gap and the excuse are rules too */
 	assert_int_equal(rows_count(rows), ROWS_RULES_MAX - 2 + 2);
@@ -382,7 +382,7 @@ static int build(void *ctx)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	/* giving back what was too much may fail */
+	/* shrinking may fail */
 	assert_true(allocfail_survive(build, NULL) > 10);
 }
 

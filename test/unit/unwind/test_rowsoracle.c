@@ -37,7 +37,7 @@ static void test_fixtures(void **state)
 		assert_int_equal(rowsoracle_unsupported(&report), 0);
 	}
 	compare(fixture_path("plain-static", path), &report);
-	/* the C library's: it begins, handles signals, and copies registers for setcontext() */
+	/* the C library: process start, signal handling, and register copies for setcontext() */
 	assert_true(report.stops > 0 && report.signals > 0);
 }
 

@@ -77,13 +77,13 @@ static void test_trampolines(void **state)
 	}
 }
 
-/* A process begins there: nobody called, unless something is known of it. */
+/* A process's entry: no caller, unless a table describes one. */
 static void test_entry(void **state)
 {
 	static const struct {
 		const char *name;
 		uint64_t entry;
-		size_t trampoline; /* which is described */
+		size_t trampoline; /* the described one */
 		size_t n_rows;
 	} table[] = {
 		{"nothing is known of it", EHIMAGE_TEXT + 0x1000, 0x100, 4},
@@ -143,7 +143,7 @@ static void test_start_context(void **state)
 	}
 }
 
-/* glibc's __mpn_addmul_1(): what it pushes. */
+/* glibc's __mpn_addmul_1(): its pushes. */
 static void test_mpn(void **state)
 {
 	static const char code[] =

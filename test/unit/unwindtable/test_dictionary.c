@@ -57,7 +57,7 @@ static void test_shared(void **state)
 	assert_int_equal(dictionary_used(d), 1);
 }
 
-/* A number has its meaning for so long after nobody holds it, and its holder can come back. */
+/* A number keeps its meaning for this time after its last holder, and the holder can return. */
 static void test_quiet(void **state)
 {
 	_cleanup_(dictionary_freep) struct dictionary *d = dictionary();
@@ -77,7 +77,7 @@ static void test_quiet(void **state)
 	assert_int_equal(take(d, 101, 8 * QUIET), numbers[3]);
 }
 
-/* Against a plain list of who holds what, by chance. */
+/* Compared with a plain list of holders, at random. */
 static void test_churn(void **state)
 {
 	_cleanup_(dictionary_freep) struct dictionary *d = dictionary();

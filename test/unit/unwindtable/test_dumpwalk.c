@@ -19,7 +19,7 @@ DEFINE_CLEANUP(struct dumpwalk *, dumpwalk_freep, dumpwalk_free);
 struct walk_row {
 	const char *name;
 	size_t frames;
-	size_t n_bytes; /* that were copied */
+	size_t n_bytes; /* the copied bytes */
 	size_t n_maps;
 	enum settings_unwind mode;
 	uint64_t leaf;
@@ -58,7 +58,7 @@ static const struct walk_row walk_rows[] = {
 	{"by tables alone", 10, 4096, MAPS, DWARF, CODE, ROOT, 11, SAMPLE_END_COMPLETE, 0},
 };
 
-/* Frames one above the other; their return addresses are all in the same function. */
+/* Frames one above the other; all return addresses are in the same function. */
 static void fill(uint64_t *stack, size_t n_words, const struct walk_row *row)
 {
 	memset(stack, 0, n_words * sizeof(*stack));
@@ -78,7 +78,7 @@ static void test_walk(void **state)
 	for (size_t i = 0; i < array_size(walk_rows); i++) {
 		const struct walk_row *row = &walk_rows[i];
 		const struct regs regs = usertables_regs(row->leaf, AT, 1);
-		/* its own size, so that what is read behind it is seen */
+		/* of exact size, so ASan sees reads beyond the end */
 		_cleanup_(freep) uint8_t *dump = malloc(row->n_bytes ? row->n_bytes : 1);
 		struct dumpwalk_from from = {.regs = &regs,
 					     .at = AT,
@@ -107,7 +107,7 @@ static void test_walk(void **state)
 	dumpwalk_rest(cw);
 }
 
-/* A stack that goes on behind the largest copy there is says so. */
+/* A stack beyond the largest dump is reported as such. */
 static void test_dump_ends(void **state)
 {
 	_cleanup_(usertables_freep) struct usertables *u = usertables_new();
@@ -131,7 +131,7 @@ static void test_dump_ends(void **state)
 	dumpwalk_walk(cw, &from, &got);
 	assert_int_equal(got.end, SAMPLE_END_DUMP);
 	assert_int_equal(got.n, 3);
-	/* it counts as the kernel's walkers do: those three, none for what was not found */
+	/* frames are counted like the kernel's: three found, none for the missing one */
 	assert_int_equal(usertables_frames(u), 3);
 }
 

@@ -12,13 +12,13 @@ DEFINE_CLEANUP(struct page_pool *, page_pool_freep, page_pool_free);
 #define SLABS	 4
 #define SUBPAGES (TABLE_PAGE_BYTES / TABLE_SUBPAGE_BYTES)
 
-/* Slabs in one piece, so that addresses can be followed. */
+/* Slabs in one piece, so the test can compare addresses. */
 static struct {
 	struct table_page *all;
 	uint32_t n;
 	int mapped;
 	int n_maps; /* ever */
-	int error;  /* of the next one */
+	int error;  /* of the next slab */
 	bool later; /* page_pool_made() is to be called */
 	bool making;
 } kernel;
@@ -36,7 +36,7 @@ static int make(void *ctx, uint32_t number)
 	return 0;
 }
 
-/* What was to come later is there, or not. */
+/* The deferred slab is made, or failed. */
 static void made(struct page_pool *e, int result)
 {
 	assert_true(kernel.making);
@@ -138,7 +138,7 @@ static void test_kept(void **state)
 	assert_int_equal(page_pool_reserve(e, PAGE_POOL_MAPPINGS, 1, &a), PAGE_POOL_FULL);
 }
 
-/* What fits, where what is free is in pieces. */
+/* Fitting requests, with free space in pieces. */
 static void test_room(void **state)
 {
 	_cleanup_(page_pool_freep) struct page_pool *e = table_pages(2);
@@ -188,7 +188,7 @@ static void test_later(void **state)
 	assert_int_equal(page_pool_reserved_bytes(e), 0);
 	made(e, 0);
 	assert_int_equal(page_pool_reserve(e, PAGE_POOL_IMAGES, 300, &a), PAGE_POOL_LATER);
-	/* who comes meanwhile is not kept waiting */
+	/* requests meanwhile do not wait */
 	assert_int_equal(page_pool_reserve(e, PAGE_POOL_MAPPINGS, 1, &b), 0);
 	made(e, 0);
 	assert_int_equal(page_pool_reserve(e, PAGE_POOL_IMAGES, 300, &a), PAGE_POOL_LATER);
@@ -201,7 +201,7 @@ static void test_later(void **state)
 	assert_false(kernel.making);
 }
 
-/* One to spare, of which nothing else can be told, up to the ceiling. */
+/* One spare slab, invisible otherwise, up to the ceiling. */
 static void test_ahead(void **state)
 {
 	_cleanup_(page_pool_freep) struct page_pool *e = table_pages(2);
@@ -242,8 +242,7 @@ static void test_write(void **state)
 	assert_int_equal(kernel.mapped, 0);
 }
 
-/* Two slabs at most are mapped for writing, and a third one takes the place of that which was not
- * used last. */
+/* At most two slabs are mapped for writing; a third one replaces the least recently used. */
 static void test_open(void **state)
 {
 	_cleanup_(page_pool_freep) struct page_pool *e = table_pages(4);
@@ -263,7 +262,7 @@ static void test_open(void **state)
 	}
 }
 
-/* What walkers see can be read on this side, whatever it is, and is not kept mapped for that. */
+/* The walkers' data is readable on this side, without a permanent mapping. */
 static void test_view(void **state)
 {
 	_cleanup_(page_pool_freep) struct page_pool *e = table_pages(4);

@@ -9,7 +9,7 @@
 
 #define TABLE_PAGES 24
 
-/* The kernel's side in plain memory, which checks what a walker could see. */
+/* The kernel's side in plain memory; it checks the walkers' view. */
 struct kernel {
 	struct process_mapping space[TABLE_PAGES][PROCESS_MAPPINGS_PER_PAGE];
 	bool reserved[TABLE_PAGES];
@@ -110,7 +110,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* @n mappings that are those of variant @which. */
+/* @n mappings of variant @which. */
 static struct process_mapping *make_maps(size_t n, unsigned int which)
 {
 	struct process_mapping *maps = calloc(n ? n : 1, sizeof(*maps));
@@ -136,7 +136,7 @@ static int publish(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n,
 	return r;
 }
 
-/* What a walker finds is what was published. */
+/* A walker finds the published mappings. */
 static void check(struct fixture *f, uint32_t tgid, uint64_t exec_id, size_t n, unsigned int which)
 {
 	const struct process *rec = &f->kernel.records[tgid];
@@ -201,7 +201,7 @@ static void test_shared(void **state)
 	assert_int_equal(stats.n_quiet, 1);
 }
 
-/* The place of a table that was given up is not written before it has been quiet. */
+/* A freed table's place is not written before the quiet time is over. */
 static void test_quiet(void **state)
 {
 	struct fixture *f = *state;
@@ -218,7 +218,7 @@ static void test_quiet(void **state)
 	assert_true(f->kernel.records[3].first == was);
 	check(f, 2, 0, 4, 2);
 	check(f, 3, 0, 4, 3);
-	/* the last one takes the page with it */
+	/* the last one frees the page */
 	processes_withdraw(f->p, 2, 1);
 	processes_withdraw(f->p, 3, 1);
 	processes_sweep(f->p, 1 + PROCESSES_QUIET_NS);
@@ -277,7 +277,7 @@ static void test_mark(void **state)
 	assert_true(used[3] && !used[4]);
 }
 
-/* Any order of coming and going leaves every record with its own mappings. */
+/* After any order of publications and withdrawals every record has its own mappings. */
 static void test_churn(void **state)
 {
 	struct fixture *f = *state;

@@ -12,7 +12,7 @@ struct bench {
 	struct loop *loop;
 	struct slabmaker *maker;
 	struct page_pool_slabs slabs;
-	pthread_t thread; /* that made the last one */
+	pthread_t thread; /* maker of the last slab */
 	int n_made;
 	int n_told;
 	int result;
@@ -49,7 +49,7 @@ static void made(void *ctx, int result)
 
 	b->n_told++;
 	b->result = result;
-	/* the next one at once, as who needs two would */
+	/* ask for the next one at once, like a caller who needs two */
 	if (b->n_told == 1)
 		assert_int_equal(b->slabs.make(b->slabs.ctx, 7), PAGE_POOL_LATER);
 }
@@ -89,7 +89,7 @@ static void test_made(void **state)
 	loop_free(b.loop);
 }
 
-/* Whoever was to be told may have gone. */
+/* The receiver may be gone. */
 static void test_freed(void **state)
 {
 	struct bench b;

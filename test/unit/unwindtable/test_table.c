@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Whatever is packed is found again: by the walker's own code, at each row and between. */
+/* All packed rows are found again: by the walker's own code, at each row and in between. */
 #include "support/test.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ static struct unwind_rule rule_of(uint32_t number)
 
 /* ---------------------------------------------------------------- comparing */
 
-/* What the rows say, and what the table says, at one address. */
+/* The rows' and the table's rule at one address. */
 static void expect(const struct rows *rows, const struct table *table, uint64_t vaddr)
 {
 	struct unwind_rule want = {0}, got = {0};
@@ -145,7 +145,7 @@ static void test_made_up(void **state)
 	}
 }
 
-/* Rows that are cut are gaps, and what comes after is right again. */
+/* Truncated rows are gaps, and the next rows are right again. */
 static void test_cut_is_gap(void **state)
 {
 	const struct shape dense = {"", 40000, 200, 1, 1, 0, true};
@@ -169,7 +169,7 @@ static void test_cut_is_gap(void **state)
 	assert_true(table->n_cut >= gaps);
 }
 
-/* ---------------------------------------------------------------- real ones */
+/* ---------------------------------------------------------------- real tables */
 
 static void test_file(const char *path)
 {
@@ -255,7 +255,7 @@ static void test_no_memory(void **state)
 	allocfail_each(pack_once, rows);
 }
 
-/* Prologues of six pushes and as many pops: eight rows of it are one slot each. */
+/* Prologues of six pushes and as many pops: eight rows use one slot each. */
 static void test_rule_runs_pay(void **state)
 {
 	_cleanup_(rows_freep) struct rows *rows = NULL;

@@ -73,7 +73,7 @@ DEFINE_CLEANUP(struct kernel *, kernel_freep, kernel_free);
 
 /* ---------------------------------------------------------------- images */
 
-/* An image's rows depend on its number alone, most of its rules and rule runs are everybody's. */
+/* An image's rows depend on its number only; images share most rules and rule runs. */
 static struct unwind_rule rule_of(uint32_t image, uint32_t i)
 {
 	return (struct unwind_rule){.cfa = UNWIND_CFA_REG,
@@ -83,7 +83,7 @@ static struct unwind_rule rule_of(uint32_t image, uint32_t i)
 				    .ra_off = -8};
 }
 
-/* Images from this number on have no rule runs: they are large. */
+/* Images from this number on have no rule runs: their tables are large. */
 #define SPREAD 5000
 
 static uint64_t vaddr_of(uint32_t image, uint32_t i)
@@ -126,7 +126,7 @@ static int publish(struct kernel *k, uint16_t exe, uint32_t image, uint32_t n)
 	return tables_publish(k->tables, exe, table_of(image, n), k->now_ns);
 }
 
-/* Whether what @exe leads to is the whole table of @image. */
+/* Whether @exe leads to the whole table of @image. */
 static bool leads_to(const struct kernel *k, const struct table_exe *exe, uint32_t image,
 		     uint32_t n)
 {
@@ -157,7 +157,7 @@ static void seconds(struct kernel *k, uint32_t n)
 	}
 }
 
-/* ---------------------------------------------------------------- one and two */
+/* ---------------------------------------------------------------- one table and two */
 
 static void test_publish(void **state)
 {
@@ -181,7 +181,7 @@ static void test_publish(void **state)
 	assert_int_equal(stats.slab_bytes, 1 << 20);
 }
 
-/* The old one can be read until a second after it was taken away. */
+/* The old table stays readable for a second after its removal. */
 static void test_replace(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -214,7 +214,7 @@ static void test_forgotten(void **state)
 	tables_exe_put(k->tables, a, k->now_ns);
 	seconds(k, 5);
 	assert_true(tables_live(k->tables, a));
-	assert_int_equal(get(k, 1), a); /* it came back */
+	assert_int_equal(get(k, 1), a); /* the table is back */
 	tables_exe_put(k->tables, a, k->now_ns);
 	seconds(k, 200);
 	assert_false(tables_live(k->tables, a));
@@ -248,7 +248,7 @@ static void test_pid_filter(void **state)
 	assert_int_equal(want[1].exe, exes[1]);
 }
 
-/* Whether stacks are copied out for its sake, which the kernel's walkers are told. */
+/* Whether the kernel's walkers take stack dumps for this image. */
 static bool awaited(const struct kernel *k, uint16_t exe)
 {
 	assert_int_equal(k->exes[exe].awaited, tables_awaited(k->tables, exe, k->now_ns));
@@ -268,15 +268,15 @@ static void test_awaited(void **state)
 	assert_false(awaited(k, exes[0]));
 	assert_int_equal(publish(k, exes[1], 1, 50), 0);
 	seconds(k, 1);
-	assert_false(awaited(k, exes[1])); /* it is there */
+	assert_false(awaited(k, exes[1])); /* already loaded */
 	assert_false(tables_placing(k->tables, exes[1]));
 	assert_true(awaited(k, exes[2]));
-	/* a number that somebody else gets begins anew */
+	/* a reassigned number begins with a new count */
 	tables_exe_put(k->tables, exes[0], k->now_ns);
 	seconds(k, 2);
 	assert_int_equal(get(k, 9), exes[0]);
 	assert_true(awaited(k, exes[0]));
-	/* one that waits until its place is free again */
+	/* waits until the place is free again */
 	assert_int_equal(publish(k, exes[1], 1, 60), 0);
 	assert_true(tables_placing(k->tables, exes[1]));
 	assert_false(tables_placing(k->tables, 0));
@@ -315,7 +315,7 @@ static void test_all_numbers(void **state)
 
 /* ---------------------------------------------------------------- budget */
 
-/* Rows of a spread image, of which one slab holds two tables and not three. */
+/* Rows of a spread image; a slab holds two such tables, not three. */
 #define BIG 170000
 
 static void test_eviction(void **state)
@@ -328,7 +328,7 @@ static void test_eviction(void **state)
 		exes[i] = get(k, i);
 	for (uint32_t i = 0; i < 2; i++)
 		assert_int_equal(publish(k, exes[i], SPREAD + i, BIG), 0);
-	/* A table that has just come stays. */
+	/* A new table stays. */
 	k->uses[exes[2]].frames += 1000;
 	seconds(k, 1);
 	assert_int_equal(publish(k, exes[2], SPREAD + 2, BIG), TABLES_FULL);
@@ -343,7 +343,7 @@ static void test_eviction(void **state)
 		k->uses[exes[2]].frames += 1000;
 		seconds(k, 1);
 	}
-	/* More than twice the least used one: in its place. */
+	/* More than twice the score of the least used one: replaces it. */
 	assert_int_equal(tables_wanted(k->tables, k->now_ns, want, 4), 1);
 	assert_int_equal(publish(k, exes[2], SPREAD + 2, BIG), 0);
 	assert_false(tables_live(k->tables, exes[1]));
@@ -354,7 +354,7 @@ static void test_eviction(void **state)
 	assert_int_equal(tables_stats(k->tables).evictions, 1);
 }
 
-/* Ten equally important tables, room for two: whoever is in stays in. */
+/* Ten tables with equal scores, room for two: the loaded ones stay. */
 static void test_no_flapping(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(1 << 20);
@@ -407,7 +407,7 @@ static uint32_t frames_of(struct node *node, uint32_t mean)
 	return frames;
 }
 
-/* As table_builder.c does it, four at a time. */
+/* Like table_builder.c, four at a time. */
 static void node_seconds(struct node *node, uint32_t n)
 {
 	struct kernel *k = node->k;
@@ -436,8 +436,8 @@ static uint32_t live_among(const struct node *node, uint32_t first, uint32_t n)
 	return live;
 }
 
-/* The hot ones have a table, and keep it; of the many cold ones some have one, and chance does not
- * make them take turns. When others become hot they come in, once. */
+/* The hot images have a table and keep it; some of the many cold ones have a table, and chance does
+ * not make them alternate. New hot images get a table once. */
 static void test_too_many(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(1 << 20);
@@ -466,7 +466,7 @@ static void test_too_many(void **state)
 	assert_true(tables_stats(k->tables).refused < IMAGES);
 }
 
-/* ---------------------------------------------------------------- slabs that come later */
+/* ---------------------------------------------------------------- deferred slabs */
 
 /* Walkers see nothing of a table until there is a place for all of it. */
 static void test_later(void **state)
@@ -493,7 +493,7 @@ static void test_later(void **state)
 	assert_int_equal(tables_stats(k->tables).n_waiting, 0);
 }
 
-/* No memory for it: what waited is asked for again, but not at once. */
+/* Without memory: waiting images are tried again, but not at once. */
 static void test_never(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -522,13 +522,13 @@ static void test_never(void **state)
 struct place {
 	uint32_t image, n;
 	uint16_t exe;
-	bool held, leaving;    /* nobody holds it, it is live still */
-	struct table_exe gone; /* as a walker has it that is on its way */
+	bool held, leaving;    /* not held any more, but still live */
+	struct table_exe gone; /* the state of a walker on its way */
 	uint64_t gone_ns;
 	uint32_t gone_image, gone_n;
 };
 
-/* The table that @p has goes now, or is known to go. */
+/* The table of @p is removed now, or is known to be removed. */
 static void note_gone(struct kernel *k, struct place *p)
 {
 	p->gone = k->exes[p->exe];
@@ -537,8 +537,8 @@ static void note_gone(struct kernel *k, struct place *p)
 	p->gone_n = p->n;
 }
 
-/* Tables come, change and go; each that is live is whole, and what was taken away less than a
- * second ago is, too. */
+/* Tables are loaded, changed and removed; each live table is whole, and so is a table removed less
+ * than a second ago. */
 static void test_churn(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
@@ -586,7 +586,7 @@ static void test_churn(void **state)
 	assert_true(n_left > 10);
 }
 
-/* A table that leads outside itself, as a damaged file might. */
+/* A table with offsets outside of itself, as from a damaged file. */
 static void test_damaged(void **state)
 {
 	_cleanup_(kernel_freep) struct kernel *k = kernel(SLABS << 20);
