@@ -41,6 +41,9 @@
 #define AGENT_FLUSH_NS	      (8 * NSEC_PER_SEC)
 /* Part of the first window reserved for the names of new containers. */
 #define AGENT_NAMES_NS	      (3 * NSEC_PER_SEC)
+/* Part of the first window for the names of the containers that are there; the API server's first
+ * answer may take seconds. Containers without names by then have no baseline. */
+#define AGENT_BASELINE_NS     (5 * NSEC_PER_SEC)
 #define AGENT_FLUSH_POLL_NS   (50 * NSEC_PER_MSEC)
 /* Entities named in the first window's log lines. Reached: the others are on the page. */
 #define AGENT_SHOWN_MAX	      8
@@ -625,6 +628,8 @@ int agent_run(struct agent *a)
 	r = loop_arm(a->window, first, window);
 	if (r)
 		return start_failed(r, "cannot set the window's timer", NULL);
+	if (a->heap)
+		go_profiler_begin(a->heap, a->window_start_ns, AGENT_BASELINE_NS);
 	log_info("profiling this node", log_str("page", a->url));
 	return loop_run(a->loop);
 }

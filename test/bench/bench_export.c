@@ -30,20 +30,20 @@ struct row {
 	size_t n_bad; /* in each window */
 };
 
-#define OK		    \
-	{                   \
+#define OK                                                       \
+	{                                                        \
 		.status = 200, .only = BAD, .delay_ns = DELAY_NS \
 	}
-#define REFUSES             \
-	{                   \
+#define REFUSES                                                  \
+	{                                                        \
 		.status = 400, .only = BAD, .delay_ns = DELAY_NS \
 	}
-#define BUSY(n)             \
-	{                   \
+#define BUSY(n)                                                 \
+	{                                                       \
 		.status = 429, .times = n, .delay_ns = DELAY_NS \
 	}
-#define GOOD(n)             \
-	{                   \
+#define GOOD(n)                                                 \
+	{                                                       \
 		.status = 200, .times = n, .delay_ns = DELAY_NS \
 	}
 
