@@ -7,8 +7,7 @@
  * The timer has two uses:
  *
  *	gathering	waits a moment for more profiles, to send all in one request
- *	backing off	a request failed for a reason that may pass; no request starts before the
- *end
+ *	backing off	a request failed for a reason that may pass; no other starts meanwhile
  *
  * The destination's kind encodes each request and evaluates each reply (destination.h); the sender
  * is independent of backends. Redirects count as refused: the user should give the final address.
